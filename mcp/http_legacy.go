@@ -2,8 +2,10 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"sync"
 
 	"belljar.dev/mcp/sse"
 	"belljar.dev/mcp/wire"
@@ -52,10 +54,17 @@ func (w *web) serveLegacy(rw http.ResponseWriter, r *http.Request, p posted) {
 		rw.WriteHeader(http.StatusAccepted)
 		return
 	}
-	session.serve(rw, r, p)
+	var initialize json.RawMessage
+	if p.method == "initialize" {
+		initialize = p.message.Params
+	}
+	keep := sync.OnceFunc(func() { all.keep(ctx, session, initialize) })
+	session.serve(rw, r, p, keep)
 	if _, ok := session.guard.agreement(); !ok {
 		session.close(context.Canceled) // its initialize was refused
+		return
 	}
+	keep()
 }
 
 // take gives what a POST brought to the guard.
@@ -67,8 +76,8 @@ func (s *webSession) take(p posted, to outlet) {
 	s.guard.message(p.message, nil, nil, to)
 }
 
-// serve answers the requests of a POST.
-func (s *webSession) serve(rw http.ResponseWriter, r *http.Request, p posted) {
+// serve answers the requests of a POST. It calls answered before a plain answer is sent.
+func (s *webSession) serve(rw http.ResponseWriter, r *http.Request, p posted, answered func()) {
 	defer s.writing()()
 	x := newExchange(r.Context(), s.log.Open())
 	s.take(p, x)
@@ -78,6 +87,7 @@ func (s *webSession) serve(rw http.ResponseWriter, r *http.Request, p posted) {
 		Ended: s.gone,
 		Status: func(h http.Header) int {
 			if x.refused == nil {
+				answered() // before a client can come back with the id of its session
 				return http.StatusOK
 			}
 			if p.method == "initialize" {
@@ -142,6 +152,7 @@ func (w *web) delete(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer w.server.web.leave(session)
+	w.server.web.forget(r.Context(), session.id)
 	session.cancelCalls(context.Canceled) // the client wants no answers
 	session.close(ErrShutdown)
 	select {

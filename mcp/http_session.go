@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -27,12 +28,13 @@ type webSessions struct {
 	shared map[owner]*sharedSession // guarded by mu: of all modern requests of a principal
 	uses   int64                    // guarded by mu: requests that have ended, in all sessions
 	ended  []endedSession           // guarded by mu: by End, the latest last; at most maxEnded
+	coming map[string]chan struct{} // guarded by mu: closed when a session that is looked for in the book has come, or not
 }
 
 func newWebSessions(s *Server) *webSessions {
 	return &webSessions{
 		server: s, byID: make(map[string]*webSession), places: make(map[string]int),
-		named: make(map[string]int), shared: make(map[owner]*sharedSession),
+		named: make(map[string]int), shared: make(map[owner]*sharedSession), coming: make(map[string]chan struct{}),
 	}
 }
 
@@ -56,6 +58,10 @@ type webSession struct {
 	standing *sse.Stream // what belongs to no request; the client reads it by GET
 	place    *place
 	gone     chan struct{} // closed when its place is free
+
+	kept   KeptSession  // constant from its handshake on; what brings it back
+	keptAt atomic.Int64 // when the book last heard of it, in Unix nanoseconds
+	forget func()       // removes it from the book
 
 	idle *time.Timer // guarded by webSessions.mu: ends it
 }
@@ -110,8 +116,12 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 	s := &webSession{Session: session, log: log, standing: log.Standing(), place: p, gone: make(chan struct{}), usage: usage{busy: 1}}
 	s.guard = newGuard(session, stream{s.standing})
 	s.guard.placed = true
+	if state != nil {
+		session.resumed, s.guard.state, s.guard.version = true, Ready, state.NegotiatedProtocolVersion
+	}
 	// Calls must not see the end of the request that brought the first of them.
 	calls := context.WithValue(context.WithoutCancel(ctx), sessionKey{}, session)
+	s.forget = func() { ws.forget(calls, id) }
 	s.guard.serve = func(e *entry) bool { return ws.server.serveCall(calls, s.guard, e) }
 	ss, err := ws.server.adapter.sdk.Connect(calls, legacyOnly{s.guard}, &sdk.ServerSessionOptions{State: state})
 	if err != nil {
@@ -240,18 +250,51 @@ func (ws *webSessions) freePlace(p *place) {
 	}
 }
 
-// use returns the session that a request names. To anybody but its owner it
-// does not exist. It is not idle until the caller passes it to leave.
+// use returns the session that a request names, and brings it back if it is kept. To
+// anybody but its owner it does not exist. It is not idle until the caller passes it to
+// leave.
 func (ws *webSessions) use(ctx context.Context, id string) (*webSession, *wire.Error) {
+	for {
+		session, coming, bad := ws.find(ctx, id)
+		if session != nil || bad != nil {
+			return session, bad
+		}
+		if coming == nil {
+			session, bad := ws.resume(ctx, id)
+			ws.mu.Lock()
+			close(ws.coming[id])
+			delete(ws.coming, id)
+			ws.mu.Unlock()
+			return session, bad
+		}
+		select {
+		case <-coming:
+		case <-ctx.Done():
+			return nil, wire.OverLimit("sessions", queueRetry, "the request was given up before its turn")
+		}
+	}
+}
+
+// find returns a session that is open, or the error of one that does not exist. Without
+// either the session may be kept: if coming is nil, the caller is to look for it, and else
+// another request does so until coming is closed.
+func (ws *webSessions) find(ctx context.Context, id string) (_ *webSession, coming <-chan struct{}, _ *wire.Error) {
 	caller := ws.server.cfg.callerOf(ctx).owner()
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	session := ws.byID[id]
-	if session == nil || session.owner != caller {
-		return nil, ws.noSession(id, caller)
+	switch {
+	case session != nil && session.owner == caller:
+		session.busy++
+		return session, nil, nil
+	case session != nil || ws.server.cfg.Kept == nil:
+		return nil, nil, ws.noSession(id, caller)
 	}
-	session.busy++
-	return session, nil
+	if others, ok := ws.coming[id]; ok {
+		return nil, others, nil
+	}
+	ws.coming[id] = make(chan struct{})
+	return nil, nil, nil
 }
 
 // leave notes that a request in a session is over. Without another one, the session ends
@@ -260,7 +303,7 @@ func (ws *webSessions) leave(session *webSession) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	wait := ws.server.cfg.Limits.Idle
-	if session.used == 0 { // its initialize is over
+	if session.used == 0 && !session.resumed { // its initialize is over
 		wait = min(wait, halfOpen)
 	}
 	ws.unused(&session.usage)
@@ -375,15 +418,15 @@ func (ws *webSessions) share(ctx context.Context, whose owner) error {
 			delete(ws.shared, whose) // the next request begins another one
 		}
 	})
-	if !ws.keep(whose, made) {
+	if !ws.adopt(whose, made) {
 		made.Close()
 	}
 	return nil
 }
 
-// keep makes a session the shared one of an owner, unless there is one already or the
+// adopt makes a session the shared one of an owner, unless there is one already or the
 // session has ended.
-func (ws *webSessions) keep(whose owner, made *Session) bool {
+func (ws *webSessions) adopt(whose owner, made *Session) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	select {
@@ -451,7 +494,11 @@ func (ws *webSessions) noSession(id string, caller owner) *wire.Error {
 // remember notes a session that was ended.
 func (ws *webSessions) remember(e endedSession) {
 	ws.mu.Lock()
-	defer ws.mu.Unlock()
 	ws.ended = append(ws.ended, e)
 	ws.ended = ws.ended[max(0, len(ws.ended)-maxEnded):]
+	session := ws.byID[e.id]
+	ws.mu.Unlock()
+	if session != nil {
+		session.forget()
+	}
 }

@@ -224,9 +224,8 @@ func (a *adapter) greet(ctx context.Context, req sdk.Request) error {
 	if err != nil {
 		return err
 	}
-	if p, ok := req.GetParams().(*sdk.InitializeParams); ok && p != nil && p.ClientInfo != nil {
-		session.setClient(p.ClientInfo.Name, p.ClientInfo.Version)
-		session.structured.Store(p.Capabilities != nil && declaresStructure(p.Capabilities.Experimental))
+	if p, ok := req.GetParams().(*sdk.InitializeParams); ok {
+		session.meet(p)
 	}
 	return nil
 }

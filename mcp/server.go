@@ -26,14 +26,13 @@ type Gated interface {
 // Config is the configuration of a Server. The zero value of each field but Gate
 // is the default that its comment names.
 type Config struct {
-	Gate         Gate          // required: a server needs a policy
-	Name         string        // serverInfo.name; "belljar"
-	Version      string        // serverInfo.version; "dev"
-	Instructions string        // for the agent, sent with the handshake; default none
-	Tenant       string        // whose calls these are; "local"
-	Auth         Authenticator // finds out the callers over HTTP; nil means Tenant for all
-	Audit        Audit         // records each call; nil records nothing
-	Trace        Tracer        // traces each call that has ended; nil traces nothing
+	Gate         Gate   // required: a server needs a policy
+	Name         string // serverInfo.name; "belljar"
+	Version      string // serverInfo.version; "dev"
+	Instructions string // for the agent, sent with the handshake; default none
+	Tenant       string // whose calls these are; "local"
+	Audit        Audit  // records each call; nil records nothing
+	Trace        Tracer // traces each call that has ended; nil traces nothing
 	// Approver asks people where the policy says ask; without it that is a denial.
 	Approver Approver
 	// Around is called before and after each call that the policy allows; nil is not called.
@@ -55,16 +54,23 @@ type Config struct {
 	// StrictInit refuses requests that come after initialize and before the
 	// client's initialized notification; by default they are served.
 	StrictInit bool
-	// Guarded says that whoever mounts the HTTP handler has checked the headers Host and
-	// Origin of each request, see package origin. By default the handler checks them, and
-	// knows the names of loopback only.
-	Guarded bool
+	HTTP
 	// Suite adds what the protocol's conformance suite calls by name; nil adds nothing.
 	Suite Suite
 	// OnSession is called when a session opens, before its first call, and
 	// OnSessionEnd after its last one has returned. ctx ends with the session.
 	OnSession    func(ctx context.Context, s *Session)
 	OnSessionEnd func(s *Session)
+}
+
+// HTTP is what a server over HTTP has beside that.
+type HTTP struct {
+	Auth Authenticator // finds out the callers; nil means Tenant for all
+	// Guarded says that whoever mounts the handler has checked the headers Host and
+	// Origin of each request, see package origin. By default the handler checks them, and
+	// knows the names of loopback only.
+	Guarded bool
+	Kept    SessionBook // keeps sessions beyond the end of the server; nil keeps none
 }
 
 // Server offers tools and resources to MCP clients over stdio and HTTP. Its methods are

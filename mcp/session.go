@@ -28,6 +28,7 @@ type Session struct {
 	layer  atomic.Pointer[policies.Layer] // below the policy, for this session; nil for none
 
 	structured atomic.Bool // its initialize asked for structured results
+	resumed    bool        // constant from its first call on, see Resumed
 
 	began    time.Time
 	lastCall atomic.Int64   // when its last call began or ended, in Unix nanoseconds

@@ -115,7 +115,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 	g := &gate{}
 	g.now.Store(a)
 	seen := &judged{seen: make(map[string]int)}
-	server, err := mcp.New(mcp.Config{Gate: g, Auth: g, Tenant: policies.LocalTenant, Audit: seen, Limits: mcp.Limits{Rate: 1e9, Burst: 1 << 30}})
+	server, err := mcp.New(mcp.Config{Gate: g, HTTP: mcp.HTTP{Auth: g}, Tenant: policies.LocalTenant, Audit: seen, Limits: mcp.Limits{Rate: 1e9, Burst: 1 << 30}})
 	if err != nil {
 		t.Fatal(err)
 	}

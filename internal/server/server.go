@@ -15,6 +15,7 @@ import (
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/store"
+	"belljar.dev/internal/websession"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
 	"belljar.dev/policies"
@@ -200,8 +201,7 @@ func (s *Server) openTools(context.Context) error {
 		Instructions: "A shell in a sandbox. /workspace is the project; the network is closed, except for what the policy opens. A refusal says why and what to do instead.",
 		Gate:         s.gate,
 		Tenant:       s.Tenant,
-		Auth:         s.gate,
-		Guarded:      true, // by the front
+		HTTP:         mcp.HTTP{Auth: s.gate, Guarded: true}, // by the front
 		Redact:       audit.Clean,
 		Suite:        s.cfg.Tools.Suite,
 		Structured:   s.cfg.Tools.Structured,
@@ -213,6 +213,9 @@ func (s *Server) openTools(context.Context) error {
 	// An interface that holds a nil pointer is not nil.
 	if s.audit != nil {
 		cfg.Audit = s.audit
+	}
+	if s.cfg.http() && s.State != "" {
+		cfg.Kept = websession.NewBook(s.books.kept.Store, nil)
 	}
 	if s.flow.around != nil {
 		cfg.Around = s.flow.around

@@ -27,6 +27,7 @@ type Aside struct {
 type sessionNote struct {
 	loaded   map[string]bool // skills
 	reminded bool
+	resumed  bool // it was said that the session goes on with a new box
 }
 
 // maxLoaded bounds the names that are kept of one session.
@@ -74,6 +75,9 @@ func (a *Aside) Ended(ctx context.Context, c mcp.Call, told bool) (more mcp.Besi
 	}
 	if !told || ctx.Err() != nil {
 		return more
+	}
+	if line, receipt := a.resumed(c.Session); line != "" {
+		more.Content, more.Receipts = append(more.Content, mcp.Content{Text: line}), append(more.Receipts, receipt)
 	}
 	if line, receipt := a.reminder(c.Session); line != "" {
 		more.Content, more.Receipts = append(more.Content, mcp.Content{Text: line}), append(more.Receipts, receipt)
@@ -156,6 +160,31 @@ func (a *Aside) loaded(s *mcp.Session, name string) {
 		n.loaded[name] = true
 	}
 }
+
+// resumed tells the agent of a session that goes on what it has lost. It is told until a
+// receipt says that the agent has it.
+func (a *Aside) resumed(s *mcp.Session) (line string, _ mcp.Receipt) {
+	if !s.Resumed() {
+		return "", nil
+	}
+	n := a.note(s)
+	a.mu.Lock()
+	told := n.resumed
+	n.resumed = true
+	a.mu.Unlock()
+	if told {
+		return "", nil
+	}
+	return resumedText, func(_ context.Context, received bool) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		n.resumed = received
+	}
+}
+
+// resumedText is for the agent of a session that goes on.
+const resumedText = "[belljar] The server was started again, or this session was idle for long: its box is a new one. " +
+	"Files of the workspace are kept; background tasks, processes and files elsewhere are gone."
 
 // reminder names the skills that the session should have loaded. It is given until
 // a receipt says that the agent has it.
