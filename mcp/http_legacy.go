@@ -2,10 +2,8 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"sync"
 
 	"belljar.dev/mcp/sse"
 	"belljar.dev/mcp/wire"
@@ -35,6 +33,7 @@ func (w *web) serveLegacy(rw http.ResponseWriter, r *http.Request, p posted) {
 	switch {
 	case id != "":
 		session, bad = all.use(ctx, id)
+		status = statusOfNone(bad)
 	case p.method != "initialize" || p.message == nil:
 		status = http.StatusBadRequest
 		bad = wire.Errorf(wire.InvalidRequest, "invalid request: %.64s came without a session; send initialize first", p.method)
@@ -51,20 +50,21 @@ func (w *web) serveLegacy(rw http.ResponseWriter, r *http.Request, p posted) {
 	defer all.leave(session)
 	if p.requests == 0 {
 		session.take(p, newExchange(ctx, sse.New()))
+		all.keep(ctx, session)
 		rw.WriteHeader(http.StatusAccepted)
 		return
 	}
-	var initialize json.RawMessage
-	if p.method == "initialize" {
-		initialize = p.message.Params
+	answered := func() { all.keep(ctx, session) }
+	if id == "" {
+		answered = func() {}
+		session.keeper.begun(p.message.Params)
 	}
-	keep := sync.OnceFunc(func() { all.keep(ctx, session, initialize) })
-	session.serve(rw, r, p, keep)
+	session.serve(rw, r, p, answered)
 	if _, ok := session.guard.agreement(); !ok {
 		session.close(context.Canceled) // its initialize was refused
 		return
 	}
-	keep()
+	answered() // also where the answer was a stream of events
 }
 
 // take gives what a POST brought to the guard.
@@ -87,7 +87,7 @@ func (s *webSession) serve(rw http.ResponseWriter, r *http.Request, p posted, an
 		Ended: s.gone,
 		Status: func(h http.Header) int {
 			if x.refused == nil {
-				answered() // before a client can come back with the id of its session
+				answered()
 				return http.StatusOK
 			}
 			if p.method == "initialize" {
@@ -116,6 +116,15 @@ func statusOf(e *wire.Error) int {
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusBadRequest
+}
+
+// statusOfNone is the status of a request whose session cannot be used. After 404 a client
+// must begin another one, so one that may come back later gets another status.
+func statusOfNone(e *wire.Error) int {
+	if e != nil && e.Kind == wire.RateLimited {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusNotFound
 }
 
 // get opens a session's stream of what belongs to no request, or goes on with a stream
@@ -152,7 +161,7 @@ func (w *web) delete(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer w.server.web.leave(session)
-	w.server.web.forget(r.Context(), session.id)
+	session.forget()
 	session.cancelCalls(context.Canceled) // the client wants no answers
 	session.close(ErrShutdown)
 	select {
@@ -176,7 +185,7 @@ func (w *web) named(rw http.ResponseWriter, r *http.Request) (_ *webSession, ok 
 	}
 	session, bad := w.server.web.use(r.Context(), id)
 	if bad != nil {
-		w.busy(rw, http.StatusNotFound, posted{}, bad)
+		w.busy(rw, statusOfNone(bad), posted{}, bad)
 		return nil, false
 	}
 	return session, true

@@ -15,9 +15,6 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// bodyWait is how long a client may take to send the body of a request.
-const bodyWait = 15 * time.Second
-
 // posted is what the body of a POST contains.
 type posted struct {
 	body     []byte
@@ -69,15 +66,17 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 	limit := w.server.cfg.Limits.Line
 	tooLarge := wire.Errorf(wire.InvalidRequest, "invalid request: the message is larger than %d bytes", limit)
 	conn := http.NewResponseController(rw)
-	_ = conn.SetReadDeadline(time.Now().Add(bodyWait)) // a test's recorder has none
+	_ = conn.SetReadDeadline(time.Now().Add(w.server.cfg.Limits.Body)) // a test's recorder has none
 	var b bytes.Buffer
 	b.Grow(int(min(max(r.ContentLength, 0), int64(limit))) + bytes.MinRead)
 	_, err := b.ReadFrom(http.MaxBytesReader(rw, r.Body, int64(limit)))
-	_ = conn.SetReadDeadline(time.Time{}) // a connection that is read later than that is not gone
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case err == nil:
+		_ = conn.SetReadDeadline(time.Time{}) // a connection that is read later than that is not gone
 		return b.Bytes(), true
+	// After an error the deadline stays: net/http reads what is left of a body before it
+	// writes the answer, and would wait for it without end.
 	case large:
 		w.refuse(rw, http.StatusRequestEntityTooLarge, wire.RequestIDBefore(b.Bytes()), wire.Legacy, tooLarge)
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -29,12 +28,13 @@ type webSessions struct {
 	uses   int64                    // guarded by mu: requests that have ended, in all sessions
 	ended  []endedSession           // guarded by mu: by End, the latest last; at most maxEnded
 	coming map[string]chan struct{} // guarded by mu: closed when a session that is looked for in the book has come, or not
+	going  map[string]*webSession   // guarded by mu: those that end and may come back, until their places are free
 }
 
 func newWebSessions(s *Server) *webSessions {
 	return &webSessions{
 		server: s, byID: make(map[string]*webSession), places: make(map[string]int),
-		named: make(map[string]int), shared: make(map[owner]*sharedSession), coming: make(map[string]chan struct{}),
+		named: make(map[string]int), shared: make(map[owner]*sharedSession), coming: make(map[string]chan struct{}), going: make(map[string]*webSession),
 	}
 }
 
@@ -59,9 +59,8 @@ type webSession struct {
 	place    *place
 	gone     chan struct{} // closed when its place is free
 
-	kept   KeptSession  // constant from its handshake on; what brings it back
-	keptAt atomic.Int64 // when the book last heard of it, in Unix nanoseconds
-	forget func()       // removes it from the book
+	keeper *keeper
+	forget func() // removes it from the book
 
 	idle *time.Timer // guarded by webSessions.mu: ends it
 }
@@ -113,7 +112,7 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 		return nil, err
 	}
 	log := sse.NewLog()
-	s := &webSession{Session: session, log: log, standing: log.Standing(), place: p, gone: make(chan struct{}), usage: usage{busy: 1}}
+	s := &webSession{Session: session, log: log, standing: log.Standing(), place: p, keeper: newKeeper(), gone: make(chan struct{}), usage: usage{busy: 1}}
 	s.guard = newGuard(session, stream{s.standing})
 	s.guard.placed = true
 	if state != nil {
@@ -121,7 +120,7 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 	}
 	// Calls must not see the end of the request that brought the first of them.
 	calls := context.WithValue(context.WithoutCancel(ctx), sessionKey{}, session)
-	s.forget = func() { ws.forget(calls, id) }
+	s.forget = func() { ws.forget(calls, s) }
 	s.guard.serve = func(e *entry) bool { return ws.server.serveCall(calls, s.guard, e) }
 	ss, err := ws.server.adapter.sdk.Connect(calls, legacyOnly{s.guard}, &sdk.ServerSessionOptions{State: state})
 	if err != nil {
@@ -168,6 +167,9 @@ func (ws *webSessions) remove(s *webSession) {
 	if ws.byID[s.id] == s {
 		delete(ws.byID, s.id)
 	}
+	if ws.going[s.id] == s {
+		delete(ws.going, s.id)
+	}
 	if s.idle != nil {
 		s.idle.Stop()
 	}
@@ -206,7 +208,7 @@ func (ws *webSessions) takePlace(ctx context.Context, client string) (*place, *w
 		}
 		idle := ws.longestIdle(func(o *place) bool { return o.tenant == p.tenant && (!crowded || o.byName && o.client == p.client) })
 		if idle != nil {
-			delete(ws.byID, idle.id) // no request finds it any more
+			ws.endingSoon(idle)
 		}
 		ws.mu.Unlock()
 		if idle == nil {
@@ -276,8 +278,8 @@ func (ws *webSessions) use(ctx context.Context, id string) (*webSession, *wire.E
 }
 
 // find returns a session that is open, or the error of one that does not exist. Without
-// either the session may be kept: if coming is nil, the caller is to look for it, and else
-// another request does so until coming is closed.
+// either the session may be kept: if coming is nil, the caller is to look for it. Else it
+// ends now, or another request looks for it, until coming is closed.
 func (ws *webSessions) find(ctx context.Context, id string) (_ *webSession, coming <-chan struct{}, _ *wire.Error) {
 	caller := ws.server.cfg.callerOf(ctx).owner()
 	ws.mu.Lock()
@@ -289,6 +291,9 @@ func (ws *webSessions) find(ctx context.Context, id string) (_ *webSession, comi
 		return session, nil, nil
 	case session != nil || ws.server.cfg.Kept == nil:
 		return nil, nil, ws.noSession(id, caller)
+	}
+	if going := ws.going[id]; going != nil {
+		return nil, going.gone, nil
 	}
 	if others, ok := ws.coming[id]; ok {
 		return nil, others, nil
@@ -339,9 +344,17 @@ func (ws *webSessions) endIdle(session *webSession) {
 		ws.mu.Unlock()
 		return
 	}
-	delete(ws.byID, session.id)
+	ws.endingSoon(session)
 	ws.mu.Unlock()
 	session.close(ErrShutdown)
+}
+
+// endingSoon takes a session from those that requests find; mu is held. The caller ends it.
+// A request that names it meanwhile waits, since its box has the same name as that of the
+// session that comes back.
+func (ws *webSessions) endingSoon(s *webSession) {
+	delete(ws.byID, s.id)
+	ws.going[s.id] = s
 }
 
 // sharedSession is the one Session of all modern requests of a principal over HTTP: they

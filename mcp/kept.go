@@ -4,20 +4,25 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
 )
 
 // KeptSession is what brings the session of an HTTP client back.
 type KeptSession struct {
-	ID         string
-	Tenant     string
-	Principal  string
-	Revision   string          // that its handshake agreed on
-	Initialize json.RawMessage // the params of its initialize: what the client is and can
+	ID            string
+	Tenant        string
+	Principal     string
+	Revision      string          // that its handshake agreed on
+	Initialize    json.RawMessage // the params of its initialize: what the client is and can
+	Level         string          // that it set for log messages; empty for none
+	Subscriptions []string        // URIs of the resources that it watches
 }
 
 // SessionBook keeps sessions of HTTP clients beyond the end of a server: many clients never
@@ -34,7 +39,7 @@ type SessionBook interface {
 
 const (
 	// maxKept is how many bytes the params of an initialize may have, so that its session
-	// is kept.
+	// is kept, and how many bytes of its subscriptions are kept.
 	maxKept = 16 << 10
 	// keptEvery is how often it is noted that a session is used.
 	keptEvery = time.Minute
@@ -42,35 +47,75 @@ const (
 	keptPatience = 5 * time.Second
 )
 
-// keep keeps a session whose handshake is over, and notes now and then that it is used.
-func (ws *webSessions) keep(ctx context.Context, s *webSession, initialize json.RawMessage) {
-	book := ws.server.cfg.Kept
-	now := time.Now()
-	if s.kept.ID == "" && initialize != nil {
-		revision, _ := s.guard.agreement()
-		s.kept = KeptSession{ID: s.id, Tenant: s.tenant, Principal: s.principal, Revision: revision, Initialize: initialize}
+// keeper is what the book knows of one session. It is a channel and not a mutex that guards
+// it, since it is held while the book writes to the disk.
+type keeper struct {
+	turn       chan struct{}   // the goroutine that has sent to it may use the other fields
+	initialize json.RawMessage // the params of its initialize; nil if it is not kept
+	over       bool            // it was forgotten
+	at         atomic.Int64    // when the book last heard of the session, in Unix nanoseconds; zero to tell it at once
+}
+
+func newKeeper() *keeper { return &keeper{turn: make(chan struct{}, 1)} }
+
+// begun notes the initialize that has begun a session. The session is kept from the next
+// message on: a client that begins sessions and uses none costs the book nothing.
+func (k *keeper) begun(initialize json.RawMessage) {
+	if len(initialize) <= maxKept {
+		k.initialize = slices.Clone(initialize) // without the rest of its body
 	}
-	last := s.keptAt.Load()
-	if book == nil || s.kept.ID == "" || len(s.kept.Initialize) > maxKept || now.UnixNano()-last < int64(keptEvery) || !s.keptAt.CompareAndSwap(last, now.UnixNano()) {
+}
+
+// keep keeps a session whose handshake is over, and notes now and then that it is used.
+func (ws *webSessions) keep(ctx context.Context, s *webSession) {
+	k, book, now := s.keeper, ws.server.cfg.Kept, time.Now()
+	last := k.at.Load()
+	if book == nil || now.UnixNano()-last < int64(keptEvery) {
 		return
 	}
+	select {
+	case k.turn <- struct{}{}:
+		defer func() { <-k.turn }()
+	case <-ctx.Done():
+		return
+	}
+	if k.initialize == nil || k.over || !k.at.CompareAndSwap(last, now.UnixNano()) {
+		return
+	}
+	revision, _ := s.guard.agreement()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keptPatience)
 	defer cancel()
-	if err := book.Keep(ctx, s.kept); err != nil {
+	err := book.Keep(ctx, KeptSession{
+		ID: s.id, Tenant: s.tenant, Principal: s.principal, Revision: revision, Initialize: k.initialize,
+		Level: s.logLevel(), Subscriptions: ws.server.subscriptions.of(s.Session),
+	})
+	if err != nil {
 		ws.server.cfg.Log.Error("a session would not outlive the server", "session", s.id, "err", err)
 	}
 }
 
+// changed has the book told at the session's next answer what there is to keep.
+func (ws *webSessions) changed(session *Session) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if s := ws.byID[session.id]; s != nil {
+		s.keeper.at.Store(0)
+	}
+}
+
 // forget removes a session that does not come back.
-func (ws *webSessions) forget(ctx context.Context, id string) {
+func (ws *webSessions) forget(ctx context.Context, s *webSession) {
 	book := ws.server.cfg.Kept
 	if book == nil {
 		return
 	}
+	s.keeper.turn <- struct{}{} // for keptPatience at most
+	defer func() { <-s.keeper.turn }()
+	s.keeper.over = true
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keptPatience)
 	defer cancel()
-	if err := book.Forget(ctx, id); err != nil {
-		ws.server.cfg.Log.Error("a session that was ended may come back", "session", id, "err", err)
+	if err := book.Forget(ctx, s.id); err != nil {
+		ws.server.cfg.Log.Error("a session that was ended may come back", "session", s.id, "err", err)
 	}
 }
 
@@ -91,7 +136,7 @@ func (ws *webSessions) resume(ctx context.Context, id string) (*webSession, *wir
 	}
 	name := ""
 	if params.ClientInfo != nil {
-		name = params.ClientInfo.Name
+		name = policies.Clip(params.ClientInfo.Name, maxClientName)
 	}
 	p, bad := ws.takePlace(ctx, name)
 	if bad != nil {
@@ -99,15 +144,32 @@ func (ws *webSessions) resume(ctx context.Context, id string) (*webSession, *wir
 	}
 	session, err := ws.open(ctx, id, p, &sdk.ServerSessionState{
 		InitializeParams: params, InitializedParams: &sdk.InitializedParams{}, NegotiatedProtocolVersion: kept.Revision,
+		LogLevel: sdk.LoggingLevel(kept.Level), //nolint:staticcheck // legacy clients set it
 	})
 	if err != nil {
 		return nil, wire.OverLimit("shutdown", queueRetry, "%v", err)
 	}
-	session.kept = kept
-	session.keptAt.Store(time.Now().UnixNano())
+	session.keeper.initialize = kept.Initialize
+	session.keeper.at.Store(time.Now().UnixNano())
 	session.meet(params)
+	session.setLogLevel(kept.Level)
+	for _, uri := range kept.Subscriptions {
+		subscribeAgain(session.guard, uri)
+	}
 	ws.server.cfg.Log.Info("a session of an HTTP client goes on", "session", id, "tenant", kept.Tenant, "client", name)
 	return session, nil
+}
+
+// subscribeAgain has the sdk subscribe to a resource, as the client did before.
+func subscribeAgain(g *guard, uri string) {
+	params, err := json.Marshal(map[string]string{"uri": uri})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.last++ // no entry has it, so the answer goes nowhere
+	id, bad := jsonrpc.MakeID(float64(g.last))
+	if err == nil && bad == nil {
+		g.push(&jsonrpc.Request{ID: id, Method: "resources/subscribe", Params: params})
+	}
 }
 
 // meet notes what a client says of itself.
@@ -117,6 +179,19 @@ func (s *Session) meet(p *sdk.InitializeParams) {
 	}
 	s.setClient(p.ClientInfo.Name, p.ClientInfo.Version)
 	s.structured.Store(p.Capabilities != nil && declaresStructure(p.Capabilities.Experimental))
+}
+
+// setLogLevel notes the level that a client set for log messages.
+func (s *Session) setLogLevel(level string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conn.level = level
+}
+
+func (s *Session) logLevel() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn.level
 }
 
 // Resumed reports whether the session was begun at an earlier server, or before it was idle

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp"
 )
 
@@ -115,8 +118,15 @@ func TestSessionsThatDoNotComeBack(t *testing.T) {
 		}
 	}
 	large := strings.Replace(fmt.Sprintf(hello, revLegacy), `"clientInfo":{`, `"clientInfo":{"title":"`+strings.Repeat("x", 20<<10)+`",`, 1)
-	if r := s.do("POST", large); r.status != 200 || book.kept[r.header.Get("Mcp-Session-Id")].ID != "" {
-		t.Errorf("an initialize of 20 KiB: %d; it is kept: %v", r.status, book.kept[r.header.Get("Mcp-Session-Id")].ID != "")
+	for what, body := range map[string]string{"an initialize of 20 KiB": large, "a session that is not used": fmt.Sprintf(hello, revLegacy)} {
+		r := s.do("POST", body)
+		id := r.header.Get("Mcp-Session-Id")
+		if body == large {
+			s.do("POST", initialized, "Mcp-Session-Id", id, "Mcp-Protocol-Version", revLegacy)
+		}
+		if r.status != 200 || id == "" || book.kept[id].ID != "" {
+			t.Errorf("%s: %d; it is kept: %v", what, r.status, book.kept[id].ID != "")
+		}
 	}
 	book.fail = errors.New("the disk is full")
 	if r := s.do("POST", fmt.Sprintf(hello, revLegacy)); r.status != 200 {
@@ -125,7 +135,109 @@ func TestSessionsThatDoNotComeBack(t *testing.T) {
 	if r := s.do("POST", call("1", "echo", `{"text":"hi"}`), headers...); r.last().text() != "hi" {
 		t.Errorf("a call where nothing can be kept: %d %s", r.status, r.raw)
 	}
-	if r := s.do("POST", call("1", "echo", `{"text":"hi"}`), "Mcp-Session-Id", "s-none", "Mcp-Protocol-Version", revLegacy); r.status != 404 && r.status != 503 {
+	if r := s.do("POST", call("1", "echo", `{"text":"hi"}`), "Mcp-Session-Id", "s-none", "Mcp-Protocol-Version", revLegacy); r.status != 503 || r.header.Get("Retry-After") == "" {
 		t.Errorf("a session that cannot be looked up: %d %s", r.status, r.raw)
 	}
+}
+
+// What a client has set in its session is as before: the resources that it watches, and the
+// level of log messages.
+func TestSettingsComeBack(t *testing.T) {
+	book := &shelf{kept: make(map[string]mcp.KeptSession)}
+	server := func() *site { return newSite(t, func(c *mcp.Config) { c.Kept = book }) }
+	first := server()
+	headers := first.greet()
+	for i, body := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"note://7"}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"note://8"}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"note://8"}}`,
+		`{"jsonrpc":"2.0","id":4,"method":"logging/setLevel","params":{"level":"warning"}}`,
+	} {
+		if r := first.do("POST", body, headers...); r.last().Error != nil {
+			t.Fatalf("request %d: %s", i, r.raw)
+		}
+	}
+	for range 2 { // and again, without being told anything meanwhile
+		next := server()
+		if r := next.do("POST", call("5", "echo", `{"text":"hi"}`), headers...); r.last().text() != "hi" {
+			t.Fatalf("the first call: %s", r.raw)
+		}
+		stream := next.listen(headers...)
+		testenv.Until(20*time.Second, func() bool { // the sdk subscribes beside the first call
+			next.Updated("local", "note://8")
+			next.Updated("local", "note://7")
+			return strings.Contains(stream.text(), "note://7")
+		})
+		if !strings.Contains(stream.text(), "note://7") {
+			t.Errorf("it is not told of the resource that it watches: %q", stream.text())
+		}
+		if strings.Contains(stream.text(), "note://8") {
+			t.Errorf("it is told of a resource that it does not watch: %s", stream.text())
+		}
+		stream.close()
+		next.do("POST", req("6", "tools/list"), headers...) // by which it is kept as it is now
+		kept := book.kept[headers[1]]
+		if !slices.Equal(kept.Subscriptions, []string{"note://7"}) || kept.Level != "warning" {
+			t.Errorf("kept: %+v", kept)
+		}
+	}
+}
+
+// A session that made room for another one comes back when there is room, and no request
+// for it fails meanwhile.
+func TestSessionsThatMadeRoomComeBack(t *testing.T) {
+	book := &shelf{kept: make(map[string]mcp.KeptSession)}
+	s := newSite(t, func(c *mcp.Config) { c.Kept, c.Limits.Sessions = book, 2 })
+	var all [][]string
+	for range 6 {
+		all = append(all, s.greet())
+	}
+	for round := range 5 {
+		for i, headers := range all {
+			if r := s.do("POST", call("1", "echo", `{"text":"hi"}`), headers...); r.last().text() != "hi" {
+				t.Errorf("round %d, session %d: %d %s", round, i, r.status, r.raw)
+			}
+		}
+	}
+	if open := s.Sessions(); len(open) != 2 {
+		t.Errorf("%d sessions are open, want 2", len(open))
+	}
+}
+
+// While a session ends to make room, a request for it waits, and does not open it a second
+// time: its box would have the name of one that is still there.
+func TestSessionThatEndsIsNotOpenedTwice(t *testing.T) {
+	book := &shelf{kept: make(map[string]mcp.KeptSession)}
+	var mu sync.Mutex
+	open, ending, goOn := make(map[string]bool), make(chan struct{}, 10), make(chan struct{})
+	s := newSite(t, func(c *mcp.Config) {
+		c.Kept, c.Limits.Sessions = book, 1
+		c.OnSession = func(_ context.Context, s *mcp.Session) {
+			mu.Lock()
+			defer mu.Unlock()
+			if open[s.ID()] {
+				t.Errorf("session %s is open twice", s.ID())
+			}
+			open[s.ID()] = true
+		}
+		c.OnSessionEnd = func(s *mcp.Session) {
+			ending <- struct{}{}
+			<-goOn
+			mu.Lock()
+			defer mu.Unlock()
+			delete(open, s.ID())
+		}
+	})
+	headers := s.greet()
+	var clients sync.WaitGroup
+	clients.Go(func() { s.do("POST", fmt.Sprintf(hello, revLegacy)) }) // which takes its place
+	<-ending
+	clients.Go(func() {
+		if r := s.do("POST", call("1", "echo", `{"text":"hi"}`), headers...); r.last().text() != "hi" {
+			t.Errorf("a call to a session that was ending: %d %s", r.status, r.raw)
+		}
+	})
+	testenv.Delay(t.Context(), 50*time.Millisecond) // for the call to come too early
+	close(goOn)
+	clients.Wait()
 }

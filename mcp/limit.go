@@ -33,6 +33,7 @@ type Limits struct {
 	// others out.
 	TenantSessions int
 	Idle           time.Duration // how long an HTTP session without requests lives; 30 min
+	Body           time.Duration // for the body of an HTTP request to come; 15 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -50,6 +51,7 @@ func (l Limits) withDefaults() Limits {
 		ClientSessions: orElse(l.ClientSessions, 128),
 		TenantSessions: orElse(l.TenantSessions, 64),
 		Idle:           orElse(l.Idle, 30*time.Minute),
+		Body:           orElse(l.Body, 15*time.Second),
 	}
 }
 

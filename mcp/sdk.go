@@ -114,7 +114,22 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 		if read, ok := res.(*sdk.ReadResourceResult); ok && err == nil {
 			res = withEmptyText(read)
 		}
+		if err == nil {
+			a.noteLevel(ctx, req)
+		}
 		return res, wireCode(err, eraOf(req), method)
+	}
+}
+
+// noteLevel notes the level that a client has set for log messages.
+func (a *adapter) noteLevel(ctx context.Context, req sdk.Request) {
+	p, ok := req.GetParams().(*sdk.SetLoggingLevelParams) //nolint:staticcheck // legacy clients send it
+	if !ok || p == nil {
+		return
+	}
+	if session, err := a.sessionOf(ctx); err == nil {
+		session.setLogLevel(string(p.Level))
+		a.server.web.changed(session)
 	}
 }
 

@@ -49,6 +49,7 @@ type connection struct {
 	transport string // "stdio" or "http"; empty for a session of this process
 	client    string // its own name, which proves nothing
 	version   string
+	level     string // that it set for log messages; empty for none
 	peer      *peer  // the client that can be asked; nil where it cannot
 	hangUp    func() // ends the connection; nil where the session's end does
 }

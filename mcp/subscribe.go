@@ -169,6 +169,24 @@ func (subs *subscriptions) remove(ss *sdk.ServerSession, uri string) {
 	}
 }
 
+// of returns the URIs that the client of a session has subscribed to, within maxKept.
+func (subs *subscriptions) of(session *Session) (uris []string) {
+	subs.mu.Lock()
+	defer subs.mu.Unlock()
+	for _, w := range subs.bySDK {
+		if w.session == session {
+			uris = append(uris, sortedKeys(w.uris)...)
+		}
+	}
+	size := 0
+	for i, uri := range uris {
+		if size += len(uri); size > maxKept {
+			return uris[:i]
+		}
+	}
+	return uris
+}
+
 // concern reports whether a change concerns a client that has subscribed to something.
 func (subs *subscriptions) concern(ss *sdk.ServerSession, n news) bool {
 	subs.mu.Lock()
@@ -231,10 +249,16 @@ func (a *adapter) subscribe(ctx context.Context, req *sdk.SubscribeRequest) erro
 	if uri == "" || len(uri) > queryMost {
 		return wire.Errorf(wire.InvalidParams, "uri: got %d bytes, want 1 to %d", len(uri), queryMost)
 	}
+	defer a.server.web.changed(session)
 	return a.server.subscriptions.add(req.Session, session, uri)
 }
 
-func (a *adapter) unsubscribe(_ context.Context, req *sdk.UnsubscribeRequest) error {
+func (a *adapter) unsubscribe(ctx context.Context, req *sdk.UnsubscribeRequest) error {
+	session, err := a.sessionOf(ctx)
+	if err != nil {
+		return err
+	}
+	defer a.server.web.changed(session)
 	a.server.subscriptions.remove(req.Session, req.Params.URI)
 	return nil
 }

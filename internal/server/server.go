@@ -215,7 +215,7 @@ func (s *Server) openTools(context.Context) error {
 		cfg.Audit = s.audit
 	}
 	if s.cfg.http() && s.State != "" {
-		cfg.Kept = websession.NewBook(s.books.kept.Store, nil)
+		cfg.Kept = websession.NewBook(s.books.kept)
 	}
 	if s.flow.around != nil {
 		cfg.Around = s.flow.around

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -14,34 +15,31 @@ import (
 
 // Bounds of what is kept.
 const (
-	maxSessions = 16384 // those that were not used for the longest time go first
+	maxSessions = 16384
 	lasts       = 24 * time.Hour
 )
+
+// format is the format of a row. A row of another one is no session: what it says of its
+// owner may mean something else.
+const format = 1
 
 // schema is the table of sessions. Times are milliseconds since 1970.
 var schema = store.Schema{Name: "websessions", Steps: []string{`
 	CREATE TABLE websessions_all (
-		digest BLOB NOT NULL PRIMARY KEY, tenant TEXT NOT NULL, principal TEXT NOT NULL,
-		revision TEXT NOT NULL, initialize BLOB NOT NULL, used INTEGER NOT NULL
+		digest BLOB NOT NULL PRIMARY KEY, format INTEGER NOT NULL, place TEXT NOT NULL,
+		tenant TEXT NOT NULL, principal TEXT NOT NULL, revision TEXT NOT NULL, initialize BLOB NOT NULL,
+		level TEXT NOT NULL, subscriptions TEXT NOT NULL, created INTEGER NOT NULL, used INTEGER NOT NULL
 	) STRICT;
 	CREATE INDEX websessions_used ON websessions_all (used);
+	CREATE INDEX websessions_tenant ON websessions_all (tenant, used);
 `}}
 
-// Book is the sessions of a store. Several processes may have one over the same directory.
-// Its methods are safe for concurrent use; it has nothing to close.
-type Book struct {
-	tables *store.Tables
-	now    func() time.Time
-}
+// Book is the sessions of a workspace. Several processes may have one over the same
+// directory. Its methods are safe for concurrent use; it has nothing to close.
+type Book struct{ kept store.Book }
 
-// NewBook returns the book of a store; now is the clock, nil for time.Now. Nothing is
-// opened.
-func NewBook(kept *store.Store, now func() time.Time) *Book {
-	if now == nil {
-		now = time.Now
-	}
-	return &Book{tables: kept.Tables(schema), now: now}
-}
+// NewBook returns the book in a store. Nothing is opened.
+func NewBook(cfg store.Config) *Book { return &Book{store.NewBook(cfg, schema)} }
 
 // digest stands for an id, which is 130 random bits: no salt makes it harder to find.
 func digest(id string) []byte {
@@ -49,37 +47,64 @@ func digest(id string) []byte {
 	return sum[:]
 }
 
-// Keep keeps a session, or notes that one that is kept was used.
+// Keep keeps a session, or notes that one that is kept was used. Where there are too many,
+// one of the tenant that has the most makes room, so that no tenant can push out those of
+// others: the one that was not used for the longest time.
 func (b *Book) Keep(ctx context.Context, s mcp.KeptSession) error {
-	now := b.now()
-	err := b.tables.Write(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM websessions_all WHERE used <= ?", now.Add(-lasts).UnixMilli()); err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO websessions_all VALUES (?, ?, ?, ?, ?, ?)",
-			digest(s.ID), s.Tenant, s.Principal, s.Revision, []byte(s.Initialize), now.UnixMilli()); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM websessions_all WHERE digest IN
-			(SELECT digest FROM websessions_all ORDER BY used DESC, digest LIMIT -1 OFFSET ?)`, maxSessions)
-		return err
-	})
+	now := b.kept.Now()
+	uris, err := json.Marshal(s.Subscriptions)
+	if err == nil {
+		err = b.kept.Write(ctx, func(tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM websessions_all WHERE used <= ?", now.Add(-lasts).UnixMilli()); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, `INSERT INTO websessions_all VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?10, ?10)
+				ON CONFLICT DO UPDATE SET level = excluded.level, subscriptions = excluded.subscriptions, used = excluded.used`,
+				digest(s.ID), format, b.kept.Place, s.Tenant, s.Principal, s.Revision, []byte(s.Initialize), s.Level, string(uris), now.UnixMilli()); err != nil {
+				return err
+			}
+			return room(ctx, tx, maxSessions)
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("keep a session: %w", err)
 	}
 	return nil
 }
 
-// Find returns a session that is kept, and false if there is none of that id, or it was not
-// used for a day.
+// room removes sessions until there are at most so many.
+func room(ctx context.Context, tx *sql.Tx, most int) error {
+	var all int
+	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM websessions_all").Scan(&all); err != nil {
+		return err
+	}
+	for ; all > most; all-- {
+		_, err := tx.ExecContext(ctx, `DELETE FROM websessions_all WHERE digest = (
+			SELECT digest FROM websessions_all WHERE tenant = (
+				SELECT tenant FROM websessions_all GROUP BY tenant ORDER BY count(*) DESC, tenant LIMIT 1
+			) ORDER BY used, digest LIMIT 1)`)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Find returns a session of this workspace that is kept, and false if there is none of that
+// id, or it was not used for a day.
 func (b *Book) Find(ctx context.Context, id string) (s mcp.KeptSession, found bool, err error) {
 	s.ID = id
-	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, "SELECT tenant, principal, revision, initialize FROM websessions_all WHERE digest = ? AND used > ?",
-			digest(id), b.now().Add(-lasts).UnixMilli()).Scan(&s.Tenant, &s.Principal, &s.Revision, (*[]byte)(&s.Initialize))
+	var uris string
+	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, `SELECT tenant, principal, revision, initialize, level, subscriptions FROM websessions_all
+			WHERE digest = ? AND place = ? AND format = ? AND used > ?`, digest(id), b.kept.Place, format, b.kept.Now().Add(-lasts).UnixMilli()).
+			Scan(&s.Tenant, &s.Principal, &s.Revision, (*[]byte)(&s.Initialize), &s.Level, &uris)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return s, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(uris), &s.Subscriptions)
 	}
 	if err != nil {
 		return s, false, fmt.Errorf("find a session: %w", err)
@@ -89,7 +114,7 @@ func (b *Book) Find(ctx context.Context, id string) (s mcp.KeptSession, found bo
 
 // Forget removes a session that has ended for good.
 func (b *Book) Forget(ctx context.Context, id string) error {
-	err := b.tables.Write(ctx, func(tx *sql.Tx) error {
+	err := b.kept.Write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM websessions_all WHERE digest = ?", digest(id))
 		return err
 	})

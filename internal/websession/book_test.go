@@ -2,6 +2,7 @@ package websession
 
 import (
 	"bytes"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,10 +26,10 @@ func TestBook(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		return NewBook(kept, func() time.Time { return now })
+		return NewBook(store.Config{Store: kept, Place: "/p", Now: func() time.Time { return now }})
 	}
 	b := open()
-	s := mcp.KeptSession{ID: "s-SECRET", Tenant: "a", Principal: "token:x", Revision: "2025-11-25", Initialize: []byte(`{"clientInfo":{}}`)}
+	s := mcp.KeptSession{ID: "s-SECRET", Tenant: "a", Principal: "token:x", Revision: "2025-11-25", Initialize: []byte(`{"clientInfo":{}}`), Level: "info", Subscriptions: []string{"a://b", "c://d"}}
 	if err := b.Keep(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -69,5 +70,64 @@ func TestBook(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A session of another workspace, or in a row of another format, is none.
+func TestRowsThatAreNoSessions(t *testing.T) {
+	kept := store.New("")
+	defer kept.Close()
+	at := func(place string) *Book { return NewBook(store.Config{Store: kept, Place: place}) }
+	s := mcp.KeptSession{ID: "s-1", Tenant: "a", Revision: "2025-11-25", Initialize: []byte(`{}`)}
+	if err := at("/p").Keep(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := at("/other").Find(t.Context(), s.ID); found || err != nil {
+		t.Errorf("in another workspace: found %t, %v", found, err)
+	}
+	if _, found, err := at("/p").Find(t.Context(), s.ID); !found || err != nil {
+		t.Errorf("in its own: found %t, %v", found, err)
+	}
+	err := at("/p").kept.Write(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(t.Context(), "UPDATE websessions_all SET format = format + 1")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := at("/p").Find(t.Context(), s.ID); found || err != nil {
+		t.Errorf("in a row of another format: found %t, %v", found, err)
+	}
+}
+
+// A tenant that begins sessions without end pushes out its own.
+func TestRoomIsShared(t *testing.T) {
+	kept := store.New("")
+	defer kept.Close()
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	b := NewBook(store.Config{Store: kept, Place: "/p", Now: func() time.Time { return now }})
+	keep := func(tenant string, n int) {
+		now = now.Add(time.Second)
+		s := mcp.KeptSession{ID: fmt.Sprint(tenant, n), Tenant: tenant, Revision: "2025-11-25", Initialize: []byte(`{}`)}
+		if err := b.Keep(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		err := b.kept.Write(t.Context(), func(tx *sql.Tx) error { return room(t.Context(), tx, 10) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 3 {
+		keep("quiet", n)
+	}
+	for n := range 50 {
+		keep("loud", n)
+	}
+	for id, want := range map[string]bool{
+		"quiet0": true, "quiet1": true, "quiet2": true, "loud49": true, "loud43": true, "loud42": false, "loud0": false,
+	} {
+		if _, found, err := b.Find(t.Context(), id); found != want || err != nil {
+			t.Errorf("%s: found %t, %v; want %t", id, found, err, want)
+		}
 	}
 }

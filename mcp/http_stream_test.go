@@ -1,0 +1,306 @@
+package mcp_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/mcp"
+)
+
+// openStream is the stream of a GET, read in the background.
+type openStream struct {
+	t      testing.TB
+	status int
+	over   chan struct{} // closed at the end of the stream
+	cancel context.CancelFunc
+
+	mu   sync.Mutex
+	read string
+}
+
+// listen opens a stream of a session. Its caller closes it.
+func (s *site) listen(headers ...string) *openStream {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	l := &openStream{t: s.t, status: res.StatusCode, over: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer close(l.over)
+		defer res.Body.Close()
+		for r := bufio.NewReader(res.Body); ; {
+			line, err := r.ReadString('\n')
+			l.mu.Lock()
+			l.read += line
+			l.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return l
+}
+
+func (l *openStream) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.read
+}
+
+// has waits until the stream contains a text.
+func (l *openStream) has(text string) {
+	l.t.Helper()
+	if !testenv.Until(20*time.Second, func() bool { return strings.Contains(l.text(), text) }) {
+		l.t.Fatalf("the stream is %q, want %q in it", l.text(), text)
+	}
+}
+
+func (l *openStream) close() {
+	l.cancel()
+	<-l.over
+}
+
+// lastID is the id of the last event.
+func (l *openStream) lastID() string {
+	at := strings.LastIndex(l.text(), "id: ")
+	if at < 0 {
+		return ""
+	}
+	id, _, _ := strings.Cut(l.text()[at+len("id: "):], "\n")
+	return id
+}
+
+// counted counts decisions.
+type counted struct{ n *atomic.Int64 }
+
+func (c counted) Decided(context.Context, mcp.Decided) error {
+	c.n.Add(1)
+	return nil
+}
+
+func (counted) Finished(mcp.Finished) {}
+
+// TestAttacksOnSessions has what a stranger, a careless client or a proxy may try with
+// sessions and their streams.
+func TestAttacksOnSessions(t *testing.T) {
+	book := &shelf{kept: make(map[string]mcp.KeptSession)}
+	_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
+	var ran atomic.Int64
+	s := newSite(t, with, func(c *mcp.Config) { c.Kept, c.Audit = book, counted{&ran} })
+	as := func(who string) []string { return []string{"Authorization", "Bearer token-" + who} }
+	r := s.do("POST", fmt.Sprintf(hello, revLegacy), as("a/ann")...)
+	id := r.header.Get("Mcp-Session-Id")
+	in := func(id, who string) []string {
+		return append([]string{"Mcp-Session-Id", id, "Mcp-Protocol-Version", revLegacy}, as(who)...)
+	}
+	s.do("POST", initialized, in(id, "a/ann")...)
+	say := call("1", "echo", `{"text":"hi"}`)
+	young := modern("1", "tools/call", `"name":"echo","arguments":{"text":"hi"},`)
+	mine := append(modernHeaders("tools/call", "echo"), as("a/ann")...)
+
+	for _, tt := range []struct {
+		name, method, body string
+		headers            []string
+		status             int
+		answer             string // in the body
+	}{
+		{"its owner", "POST", say, in(id, "a/ann"), 200, `"hi"`},
+		{"another principal of the tenant", "POST", say, in(id, "a/bob"), 404, "no such session"},
+		{"another tenant", "POST", say, in(id, "b/ann"), 404, "no such session"},
+		{"another principal listens", "GET", "", in(id, "a/bob"), 404, "no such session"},
+		{"another principal ends it", "DELETE", "", in(id, "a/bob"), 404, "no such session"},
+		{"nobody", "POST", say, in(id, "a/ann")[:4], 401, ""},
+		{"a guessed id", "POST", say, in("s-"+strings.Repeat("A", 26), "a/ann"), 404, "no such session"},
+		{"an id in other letters", "POST", say, in(strings.ToLower(id), "a/ann"), 404, "no such session"},
+		{"an id of 1 KiB", "POST", say, in(strings.Repeat("x", 1<<10), "a/ann"), 400, "not an id"},
+		{"an id with a space", "POST", say, in("s- x", "a/ann"), 400, "not an id"},
+		{"a second handshake", "POST", fmt.Sprintf(hello, revLegacy), in(id, "a/ann"), 400, "-32600"},
+		{"no session", "POST", say, as("a/ann"), 400, "send initialize"},
+		{"GET without a session", "GET", "", as("a/ann"), 405, ""},
+		{"DELETE without a session", "DELETE", "", as("a/ann"), 405, ""},
+		{"an unknown method of HTTP", "PATCH", say, in(id, "a/ann"), 405, ""},
+		{"a compressed body", "POST", say, append(in(id, "a/ann"), "Content-Encoding", "gzip"), 415, ""},
+		{"another media type", "POST", say, append(in(id, "a/ann"), "Content-Type", "text/plain"), 415, ""},
+		{"a client that takes no JSON", "POST", say, append(in(id, "a/ann"), "Accept", "text/event-stream"), 400, "Accept"},
+		{"a revision that does not exist", "POST", say, append(in(id, "a/ann"), "Mcp-Protocol-Version", "2025-01-01"), 400, "Unsupported protocol version"},
+		{"1 MiB and a byte", "POST", say + strings.Repeat(" ", 1<<20), in(id, "a/ann"), 413, "larger than"},
+		{"modern", "POST", young, mine, 200, `"hi"`},
+		{"a legacy id in a modern request is ignored", "POST", young, append(mine, "Mcp-Session-Id", "s-none"), 200, `"hi"`},
+		{"the header names another method", "POST", young, append(mine, "Mcp-Method", "tools/list"), 400, "-32020"},
+		{"the header names another tool", "POST", young, append(mine, "Mcp-Name", "fail"), 400, "-32020"},
+		{"the header has invalid base64", "POST", young, append(mine, "Mcp-Name", "=?base64?%%%?="), 400, "-32020"},
+		{"the header names no tool", "POST", young, append(mine, "Mcp-Name", ""), 400, "-32020"},
+		{"the header and _meta name two revisions", "POST", young, append(mine, "Mcp-Protocol-Version", "2027-01-01"), 400, ""},
+		{"the owner again, after all of that", "POST", say, in(id, "a/ann"), 200, `"hi"`},
+	} {
+		before := ran.Load()
+		r := s.do(tt.method, tt.body, tt.headers...)
+		if r.status != tt.status || !strings.Contains(r.raw, tt.answer) {
+			t.Errorf("%s: got %d %.200s, want %d with %q", tt.name, r.status, r.raw, tt.status, tt.answer)
+		}
+		if got := ran.Load() != before; got != (tt.status == 200) {
+			t.Errorf("%s: a call was decided: %t", tt.name, got)
+		}
+	}
+	for _, name := range []string{"Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Last-Event-ID"} {
+		w := httptest.NewRecorder()
+		req := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(say))
+		req.Header[name] = []string{id, id}
+		s.Handler().ServeHTTP(w, req)
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "twice") {
+			t.Errorf("two headers %s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
+// What an owner's own stream shows nobody else gets by naming its events.
+func TestEventsOfOthers(t *testing.T) {
+	s := newSite(t)
+	one, two := s.greet(), s.greet()
+	for _, headers := range [][]string{two, one} {
+		s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"note://7"}}`, headers...)
+	}
+	before := s.listen(two...) // so that the other one has events with the same numbers
+	mine := s.listen(one...)
+	s.Updated("local", "note://7")
+	mine.has("note://7")
+	before.has("note://7")
+	id := mine.lastID()
+	number := "-" + id[strings.LastIndex(id, "-")+1:]
+	mine.close()
+	before.close()
+	s.Updated("local", "note://7")
+	if last := before.lastID(); !strings.HasSuffix(last, number) {
+		t.Fatalf("the events are %s and %s, want the same number", id, last)
+	}
+	for _, last := range []string{id, "-1", "18446744073709551616", strings.Repeat("9", 200), "0"} {
+		other := s.listen(append(two, "Last-Event-ID", last)...)
+		other.has(":\n\n")
+		if other.status != 200 || strings.Contains(other.text(), "data") {
+			t.Errorf("behind %q another session reads %d %q", last, other.status, other.text())
+		}
+		other.close()
+	}
+	// Its own client goes on behind it.
+	again := s.listen(append(one, "Last-Event-ID", id)...)
+	again.has("note://7")
+	if n := strings.Count(again.text(), "note://7"); n != 1 {
+		t.Errorf("the client that came back got %d events, want the one that it missed: %q", n, again.text())
+	}
+	again.close()
+}
+
+// A client that opens its stream again and again has one of them, at its rate.
+func TestManyStreams(t *testing.T) {
+	s := newSite(t, func(c *mcp.Config) { c.Limits.Burst, c.Limits.Rate = 60, 0.001 })
+	headers := s.greet()
+	var all []*openStream
+	refused := 0
+	for range 100 {
+		l := s.listen(headers...)
+		if l.status == 429 {
+			refused++
+		}
+		all = append(all, l)
+	}
+	if refused != 40 {
+		t.Errorf("%d of 100 streams were refused, want 40", refused)
+	}
+	open := 0
+	testenv.Until(20*time.Second, func() bool {
+		open = 0
+		for _, l := range all {
+			if !ended(l.over) {
+				open++
+			}
+		}
+		return open == 1
+	})
+	if open != 1 {
+		t.Errorf("%d streams are open, want the newest", open)
+	}
+	for _, l := range all {
+		l.close()
+	}
+}
+
+// Sessions whose clients never use them end after two minutes, and those of a client that
+// begins one after the other take no more than its share.
+func TestSessionsThatAreNotUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book := &shelf{kept: make(map[string]mcp.KeptSession)}
+		h := newHandled(t, func(c *mcp.Config) { c.Kept, c.Limits.ClientSessions = book, 64 })
+		defer h.Shutdown(context.Background())
+		for range 1000 {
+			if id, w := h.begin(""); id == "" {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			for len(h.ended) > 0 {
+				<-h.ended
+			}
+		}
+		synctest.Wait()
+		if open := len(h.Sessions()); open != 64 || len(book.kept) != 0 {
+			t.Errorf("%d sessions are open and %d are kept, want 64 and none", open, len(book.kept))
+		}
+		used, _ := h.begin("")
+		h.ask(t.Context(), "POST", "", used, initialized)
+		time.Sleep(2*time.Minute + time.Second) // of the bubble
+		synctest.Wait()
+		if open := h.Sessions(); len(open) != 1 || open[0].ID != used {
+			t.Errorf("after two minutes %d sessions are open, want the one that was used", len(open))
+		}
+	})
+}
+
+// A client that sends or reads slowly does not hold a connection for long.
+func TestSlowClients(t *testing.T) {
+	s := newSite(t, func(c *mcp.Config) { c.Limits.Body = 100 * time.Millisecond })
+	var slow sync.WaitGroup
+	defer slow.Wait()
+	for name, head := range map[string]string{
+		"a body that does not come":   "Content-Length: 100\r\n\r\n{",
+		"chunks that do not end":      "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+		"a body shorter than it says": "Content-Length: 5\r\n\r\n{}",
+	} {
+		slow.Go(func() {
+			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+			began := time.Now()
+			if _, err := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+head); err != nil {
+				t.Error(err)
+			}
+			raw, _ := io.ReadAll(conn)
+			if took := time.Since(began); !strings.HasPrefix(string(raw), "HTTP/1.1 408 ") || took < 100*time.Millisecond || took > 10*time.Second {
+				t.Errorf("%s: after %v: %.100q, want 408 after 100 ms", name, took, raw)
+			}
+		})
+	}
+}
