@@ -29,7 +29,7 @@ func (w *web) serveLegacy(rw http.ResponseWriter, r *http.Request, p posted) {
 	id := r.Header.Get(sessionHeader)
 	var session *webSession
 	var bad *wire.Error
-	status := http.StatusNotFound
+	var status int
 	switch {
 	case id != "":
 		session, bad = all.use(ctx, id)
