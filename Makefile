@@ -128,7 +128,8 @@ agents: build
 	scripts/agents/run bin/belljar bin/agents $(AGENTS)
 
 # Libraries and programs that speak MCP, each by stdio and by HTTP: what works with
-# them, as the table of docs/clients.md has it, which UPDATE=1 writes.
+# them, as the table of docs/clients.md has it, which UPDATE=1 writes. Without CLIENTS,
+# also: whether the sessions of some go on after belljar was killed.
 CLIENTS ?=
 .PHONY: clients
 clients: build

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/internal/testenv"
 )
@@ -54,5 +58,53 @@ func TestSessionsOutliveTheServer(t *testing.T) {
 	}
 	if res, text := w.post(all[1], bash(4, "true")); res.StatusCode != http.StatusOK {
 		t.Errorf("another one: %s %s", res.Status, text)
+	}
+}
+
+// The go-sdk's client lives through a kill: the first call of each of its sessions is
+// answered. `make clients` has the same for clients that come by npm.
+func TestGoSDKOutlivesTheServer(t *testing.T) {
+	k := newPlace(t)
+	s := k.start(t, wire{http: true})
+	list := func(c *sdk.ClientSession) error {
+		res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "TaskManager", Arguments: map[string]any{"action": "list"}})
+		if err == nil && res.IsError {
+			err = fmt.Errorf("the call failed: %v", res.Content)
+		}
+		return err
+	}
+	var addr string
+	next := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	}}
+	defer next.CloseIdleConnections()
+	addr = strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp")
+	var all []*sdk.ClientSession
+	for range 50 {
+		client := sdk.NewClient(&sdk.Implementation{Name: "go-sdk", Version: "1"}, nil)
+		c, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: s.url, HTTPClient: &http.Client{Transport: next}, DisableStandaloneSSE: true},
+			&sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.ID() == "" {
+			t.Fatal("the client has no session")
+		}
+		all = append(all, c)
+		if err := list(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.kill()
+	next.CloseIdleConnections()
+	s = k.start(t, wire{http: true})
+	addr = strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp")
+	for i, c := range all {
+		if err := list(c); err != nil {
+			t.Errorf("session %d, its first call: %v", i, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("session %d, its end: %v", i, err)
+		}
 	}
 }
