@@ -408,3 +408,7 @@ func appendString(b []byte, s string) []byte {
 	}
 	return append(append(b, s[from:]...), '"')
 }
+
+func (f Facts) empty() bool {
+	return f.Profile == "" && f.Command == "" && f.Upstream == "" && len(f.Env)+len(f.Paths)+len(f.Hosts)+len(f.URLs)+len(f.Annotations) == 0
+}

@@ -68,10 +68,6 @@ type Facts struct {
 	Annotations map[string]bool `json:"annotations,omitempty"`
 }
 
-func (f Facts) empty() bool {
-	return f.Profile == "" && f.Command == "" && f.Upstream == "" && len(f.Env)+len(f.Paths)+len(f.Hosts)+len(f.URLs)+len(f.Annotations) == 0
-}
-
 // Decision is what the policy said to a call.
 type Decision struct {
 	CallID  string

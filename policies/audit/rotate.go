@@ -1,12 +1,10 @@
 package audit
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 )
 
@@ -84,39 +82,3 @@ func (w *writer) remove() error {
 
 // maxNamed bounds the files that one record names.
 const maxNamed = 100
-
-// isTorn reports whether a name is that of what a crash left.
-func isTorn(name string) bool {
-	return strings.HasPrefix(name, "torn-") && strings.HasSuffix(name, ".bin")
-}
-
-// cut moves what a crash left behind the last record of the current file into a
-// file of its own, and states it in a record. size is the length of the current
-// file. The caller holds the lock.
-func (w *writer) cut(size int64) error {
-	rest := make([]byte, size-w.size)
-	if _, err := w.file.ReadAt(rest, w.size); err != nil {
-		return err
-	}
-	name := fmt.Sprintf("torn-%012d.bin", w.seq+1)
-	if err := replaceFile(w.cfg.Dir, name, rest); err != nil {
-		return err
-	}
-	if err := w.file.Truncate(w.size); err != nil {
-		return err
-	}
-	if old, err := list(w.cfg.Dir, isTorn); err == nil && len(old) > maxTorn {
-		for _, n := range old[:len(old)-maxTorn] {
-			_ = os.Remove(w.path(n)) // the log has their hashes
-		}
-	}
-	sum := sha256.Sum256(rest)
-	w.cfg.Log.Warn("the audit log ended within a record; what there was of it is kept aside", "file", w.path(name), "bytes", len(rest))
-	if err := w.own(KindTorn, tornLine{int64(len(rest)), hex.EncodeToString(sum[:]), name}); err != nil {
-		return err
-	}
-	return w.syncFile()
-}
-
-// maxTorn is how many files with cut records are kept.
-const maxTorn = 16

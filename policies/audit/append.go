@@ -1,0 +1,113 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+func (w *writer) path(name string) string { return filepath.Join(w.cfg.Dir, name) }
+
+// own puts a record of the log's own at the end of the chain, and writes it.
+func (w *writer) own(kind Kind, rec any) error {
+	line, err := encode(w.pid, kind, nil, rec)
+	if err != nil {
+		return err
+	}
+	at := w.place()
+	w.add(line)
+	return w.put(at)
+}
+
+// add puts a record at the end of the chain, into the buffer.
+func (w *writer) add(line []byte) {
+	from := len(w.buf)
+	w.seq++
+	w.buf = append(w.buf, headSeq...)
+	w.buf = strconv.AppendUint(w.buf, w.seq, 10)
+	w.buf = append(w.buf, headPrev...)
+	w.buf = hex.AppendEncode(w.buf, w.head[:])
+	w.buf = append(w.buf, '"', ',')
+	w.buf = append(w.buf, line...)
+	w.head = sha256.Sum256(w.buf[from:])
+	w.buf = append(w.buf, '\n')
+}
+
+// place is where the chain ends, to go back to.
+type place struct {
+	seq, signed uint64
+	head        hash
+}
+
+func (w *writer) place() place { return place{w.seq, w.signed, w.head} }
+
+// put writes the buffer. If that fails, the file and the chain end where they
+// ended before, at the place.
+func (w *writer) put(before place) error {
+	if len(w.buf) == 0 {
+		return nil
+	}
+	n, err := w.file.Write(w.buf)
+	size := len(w.buf)
+	w.buf = w.buf[:0]
+	if err != nil {
+		w.seq, w.signed, w.head = before.seq, before.signed, before.head
+		if n > 0 {
+			if cut := w.file.Truncate(w.size); cut != nil {
+				w.id = nil // the next write repairs it
+			}
+		}
+		return err
+	}
+	w.size += int64(size)
+	w.dirty = true
+	return nil
+}
+
+func (w *writer) syncFile() error {
+	// After an error the kernel forgets what it could not write (fsync(2)), so
+	// another try would succeed without it.
+	w.dirty = false
+	return w.file.Sync()
+}
+
+// due reports whether a checkpoint must follow the record that was added last.
+func (w *writer) due() bool { return w.seq-w.signed >= signEvery }
+
+// sign writes the buffer and waits until it is on the disk. Then it signs the
+// log, first in the checkpoint's file and after that as a record. So a crash in
+// between never leaves the file behind the records: a file that is behind them
+// is an old one that somebody put back. The caller holds the lock.
+func (w *writer) sign(before place) error {
+	if err := w.put(before); err != nil {
+		return err
+	}
+	if err := w.syncFile(); err != nil {
+		return err
+	}
+	c := Checkpoint{w.seq, w.head, time.Now()}
+	text, err := note.Sign(&note.Note{Text: c.text()}, w.keys.signer)
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(w.cfg.Dir, checkpointName, text); err != nil {
+		return err
+	}
+	if err := w.own(KindCheckpoint, checkpointLine{string(text)}); err != nil {
+		return err
+	}
+	w.signed = w.seq
+	return nil
+}
+
+// sync waits until all that is written is on the disk.
+func (w *writer) sync() error {
+	if !w.dirty {
+		return nil
+	}
+	return w.syncFile()
+}

@@ -1,0 +1,170 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// hold takes the lock and finds the end of the chain, which other processes
+// may have moved. The caller releases.
+func (w *writer) hold() error {
+	if err := lockFile(w.lock, lockExclusive); err != nil {
+		return err
+	}
+	info, err := os.Lstat(w.path(currentName))
+	if err == nil && w.id != nil && os.SameFile(info, w.id) && info.Size() == w.size {
+		return nil
+	}
+	if err := w.resync(); err != nil {
+		unlockFile(w.lock)
+		return err
+	}
+	return nil
+}
+
+// resync opens the current file anew, or begins one, and reads its end. The
+// caller holds the lock.
+func (w *writer) resync() error {
+	if err := w.reopen(); err != nil {
+		w.id = nil // the next to hold the lock tries again
+		return err
+	}
+	return nil
+}
+
+func (w *writer) reopen() error {
+	if w.file != nil {
+		// What we wrote to it may be in a full file now, and must not get lost.
+		if err := w.sync(); err != nil {
+			return err
+		}
+		w.file.Close()
+		w.file, w.id = nil, nil
+	}
+	path := w.path(currentName)
+	f, err := w.open(path, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = w.open(path, true)
+	}
+	if err != nil {
+		return err
+	}
+	w.file = f
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	t, err := readTail(f, info.Size())
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	w.id, w.size = info, t.end
+	if w.seq, w.head, err = w.end(t); err != nil {
+		return err
+	}
+	if t.last.seq == 0 {
+		return w.initial(info.Size())
+	}
+	l, err := firstLine(path)
+	if err != nil {
+		return err
+	}
+	w.first = l.seq
+	if info.Size() > t.end {
+		return w.cut(info.Size())
+	}
+	return nil
+}
+
+// initial begins the current file, which has no record; size is the number of
+// bytes that it has instead.
+func (w *writer) initial(size int64) error {
+	w.first = w.seq + 1
+	after := ""
+	full, err := list(w.cfg.Dir, isFull)
+	if err != nil {
+		return err
+	}
+	if len(full) > 0 {
+		after = full[len(full)-1]
+	}
+	if size > 0 {
+		if err := w.cut(size); err != nil {
+			return err
+		}
+	}
+	if err := w.own(KindFile, fileLine{after, w.seq, hex.EncodeToString(w.head[:])}); err != nil {
+		return err
+	}
+	return errors.Join(w.syncFile(), syncDir(w.cfg.Dir))
+}
+
+// end is the last record there is: that of the current file, or of the last
+// full one where the current one is empty.
+func (w *writer) end(t tail) (uint64, hash, error) {
+	if t.last.seq > 0 {
+		return t.last.seq, sha256.Sum256(t.last.text), nil
+	}
+	full, err := list(w.cfg.Dir, isFull)
+	if err != nil || len(full) == 0 {
+		return 0, hash{}, err
+	}
+	path := w.path(full[len(full)-1])
+	f, err := w.open(path, false)
+	if err != nil {
+		return 0, hash{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, hash{}, err
+	}
+	if t, err = readTail(f, info.Size()); err != nil {
+		return 0, hash{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	if t.last.seq == 0 {
+		return 0, hash{}, fmt.Errorf("read %s: it holds no record; `belljar audit verify` says more; move the directory away to begin a new log", path)
+	}
+	return t.last.seq, sha256.Sum256(t.last.text), nil
+}
+
+// isTorn reports whether a name is that of what a crash left.
+func isTorn(name string) bool {
+	return strings.HasPrefix(name, "torn-") && strings.HasSuffix(name, ".bin")
+}
+
+// cut moves what a crash left behind the last record of the current file into a
+// file of its own, and states it in a record. size is the length of the current
+// file. The caller holds the lock.
+func (w *writer) cut(size int64) error {
+	rest := make([]byte, size-w.size)
+	if _, err := w.file.ReadAt(rest, w.size); err != nil {
+		return err
+	}
+	name := fmt.Sprintf("torn-%012d.bin", w.seq+1)
+	if err := replaceFile(w.cfg.Dir, name, rest); err != nil {
+		return err
+	}
+	if err := w.file.Truncate(w.size); err != nil {
+		return err
+	}
+	if old, err := list(w.cfg.Dir, isTorn); err == nil && len(old) > maxTorn {
+		for _, n := range old[:len(old)-maxTorn] {
+			_ = os.Remove(w.path(n)) // the log has their hashes
+		}
+	}
+	sum := sha256.Sum256(rest)
+	w.cfg.Log.Warn("the audit log ended within a record; what there was of it is kept aside", "file", w.path(name), "bytes", len(rest))
+	if err := w.own(KindTorn, tornLine{int64(len(rest)), hex.EncodeToString(sum[:]), name}); err != nil {
+		return err
+	}
+	return w.syncFile()
+}
+
+// maxTorn is how many files with cut records are kept.
+const maxTorn = 16
