@@ -200,16 +200,6 @@ func (r *reader) evaluates(why string, from, to int, line uint) {
 	}
 }
 
-// risk reports whether the quoted texts of the script hold both a [ and a $ or
-// a backtick. A text that comes from elsewhere (a file, the environment) is not
-// in the script and not seen.
-func (r *reader) risk() bool {
-	if !r.risky && strings.ContainsAny(r.text, "[\\") && strings.ContainsAny(r.text, "$`\\") {
-		r.risky = r.freedom().bracket && r.freedom().dollar
-	}
-	return r.risky
-}
-
 // evaluatesWords is evaluates for the operands of a command that takes names of
 // variables.
 func (r *reader) evaluatesWords(words []Word, from, to int, line uint) {

@@ -77,21 +77,6 @@ func setsCode(assigns []Assign) bool {
 	return false
 }
 
-// dialect says why another shell than bash may read a text otherwise, or "":
-// to dash ((x)) is two subshells, and &> sends a command to the background.
-func dialect(text string) string {
-	const why = "another shell than bash reads its text otherwise"
-	for _, mark := range []string{"((", "[[", "$'", "$\"", "&>", ">&", "|&", "<<<", "<(", ">(", "$[", "{", "coproc", "select", "function", "time", "let", "declare", "+="} {
-		if strings.Contains(text, mark) {
-			return why
-		}
-	}
-	if _, fault := parse(&posixParsers, text); fault != nil {
-		return why
-	}
-	return ""
-}
-
 // foreignShell lists what a text would run in bash; the shell itself may read
 // it otherwise.
 func foreignShell(r *reader, i int, words []Word, at place) {

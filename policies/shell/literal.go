@@ -1,6 +1,10 @@
 package shell
 
-import "slices"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // literals are the programs that do what their words say, and nothing else: none
 // of them runs another program, reads settings from a file that a box can write,
@@ -21,3 +25,36 @@ var ofShell = fields("[[ break continue declare dirs exit export getopts let loc
 
 // OfShell reports whether a command is the shell's own, and runs nothing.
 func OfShell(name string) bool { return slices.Contains(ofShell, name) }
+
+func literal(to []cell, text string) []cell {
+	for i := range len(text) {
+		to = append(to, cell{text[i], quoted})
+	}
+	return to
+}
+
+// fields makes the tables shorter.
+func fields(s string) []string { return strings.Fields(s) }
+
+// join joins words by blanks, like eval.
+func join(words []Word) Word {
+	texts := make([]string, len(words))
+	w := Word{}
+	for i, part := range words {
+		texts[i] = part.Text
+		w.Certainty = max(w.Certainty, part.Certainty)
+	}
+	w.Text = strings.Join(texts, " ")
+	return w
+}
+
+// installed reports whether a program is named as one of the system's: by its
+// bare name, or in a directory of the system. Another file of the same name may
+// do anything beside what it is given to start.
+func installed(program string) bool {
+	switch dir, _ := path.Split(program); dir {
+	case "", "/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/", "/usr/local/bin/":
+		return true
+	}
+	return false
+}

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"maps"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -10,58 +9,6 @@ import (
 // maxRounds bounds how often the body of a loop, and of the loops around it, is
 // read with the words that its variable takes.
 const maxRounds = 16
-
-// loop reads for and select. Where the words of a for are known, its body is
-// read once for each: "for f in a b; do cat "$f"; done" runs cat a and cat b.
-func (r *reader) loop(c *syntax.ForClause) {
-	iter, ok := c.Loop.(*syntax.WordIter)
-	if !ok {
-		if c, ok := c.Loop.(*syntax.CStyleLoop); ok {
-			r.arithmetic(c.Init)
-			r.arithmetic(c.Cond)
-			r.arithmetic(c.Post)
-		}
-		r.list(c.Do)
-		return
-	}
-	name := iter.Name.Value
-	r.setsAt(name, unknown, offset(iter.Pos()), offset(iter.End()), iter.Pos().Line())
-	var values []string
-	// The shell itself sets some of its variables: $_, and others of large letters.
-	known := !c.Select && iter.InPos.IsValid() && local(name) && name != "_" && !r.freedom().sets(name)
-	for _, item := range iter.Items {
-		r.inWord(item)
-		for _, w := range r.words(nil, item) {
-			known = known && w.Certainty == Exact
-			values = append(values, w.Text)
-		}
-	}
-	before, rounds := r.loops, max(r.rounds, 1)
-	defer func() { r.loops, r.rounds = before, rounds }()
-	r.loops = maps.Clone(before)
-	delete(r.loops, name)
-	if !known || len(values) == 0 || rounds*len(values) > maxRounds {
-		r.list(c.Do)
-		return
-	}
-	r.rounds = rounds * len(values)
-	for _, v := range values {
-		if r.loops == nil { // also where the round before ran a text
-			r.loops = make(map[string]string)
-		}
-		r.loops[name] = v
-		r.list(c.Do)
-	}
-}
-
-// bound is the value of a variable that a loop around the word gives it.
-func (r *listing) bound(p *syntax.ParamExp) (string, bool) {
-	if len(r.loops) == 0 || p.Param == nil || p.Excl || p.Length || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Names != 0 || p.Exp != nil {
-		return "", false
-	}
-	v, ok := r.loops[p.Param.Value]
-	return v, ok
-}
 
 // freedom is what a text says about its variables as a whole.
 type freedom struct {
@@ -147,4 +94,14 @@ func setsVariables(program *syntax.Word) bool {
 		return true
 	}
 	return strings.ContainsAny(program.Lit(), `\{`) // eval may be spelt e\val and {eval,x=y}
+}
+
+// risk reports whether the quoted texts of the script hold both a [ and a $ or
+// a backtick. A text that comes from elsewhere (a file, the environment) is not
+// in the script and not seen.
+func (r *reader) risk() bool {
+	if !r.risky && strings.ContainsAny(r.text, "[\\") && strings.ContainsAny(r.text, "$`\\") {
+		r.risky = r.freedom().bracket && r.freedom().dollar
+	}
+	return r.risky
 }

@@ -80,34 +80,6 @@ func (r *reader) command(words []Word, assigns []Assign, redirects []Redirect, v
 	}
 }
 
-// Program lists what a program runs that is given these words, the first of
-// which is its name: itself, and what it starts as its arguments say. Errors
-// are those of Analyze.
-func Program(argv []string) (Script, error) {
-	var s Script
-	r := newReader(&s)
-	words := make([]Word, len(argv))
-	for i, a := range argv {
-		words[i] = Word{Text: a}
-	}
-	r.command(words, nil, nil, nil, strings.Join(argv, " "), place{line: 1, whole: true})
-	if r.err != nil {
-		return s, r.err
-	}
-	return s, nil
-}
-
-// installed reports whether a program is named as one of the system's: by its
-// bare name, or in a directory of the system. Another file of the same name may
-// do anything beside what it is given to start.
-func installed(program string) bool {
-	switch dir, _ := path.Split(program); dir {
-	case "", "/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/", "/usr/local/bin/":
-		return true
-	}
-	return false
-}
-
 // versionless is a name without a version at its end: python3.11 is python.
 func versionless(name string) string {
 	short := strings.TrimRight(name, "0123456789.-")
@@ -182,11 +154,6 @@ func env(r *reader, i int, words []Word, at place) {
 	}
 	c.Wrapper = plain && c.Opaque == "" && installed(words[0].Text)
 	r.started(rest, assigns, via, at)
-}
-
-// given is a variable that a program sets for another.
-func given(name string, value Word) Assign {
-	return Assign{Name: name, Value: value, Effect: EffectOf(name, value)}
 }
 
 // splitEnv splits a word as env -S does, where it holds nothing but words,
@@ -355,18 +322,6 @@ func watch(r *reader, i int, words []Word, at place) {
 	default:
 		r.shellText(i, join(rest), via, at, r.out.Commands[i].Assigns)
 	}
-}
-
-// join joins words by blanks, like eval.
-func join(words []Word) Word {
-	texts := make([]string, len(words))
-	w := Word{}
-	for i, part := range words {
-		texts[i] = part.Text
-		w.Certainty = max(w.Certainty, part.Certainty)
-	}
-	w.Text = strings.Join(texts, " ")
-	return w
 }
 
 // applet is busybox, whose first operand is the program that it becomes.

@@ -125,3 +125,15 @@ func systemPath(list string) bool {
 	}
 	return true
 }
+
+// refers reports whether -n of a command that declares variables makes a variable
+// a reference to another one. Then every way to set the reference sets the other
+// variable, PS4 and the like too, and for changes what it refers to in each round.
+func refers(variant string) bool {
+	return variant == "declare" || variant == "typeset" || variant == "local"
+}
+
+// given is a variable that a program sets for another.
+func given(name string, value Word) Assign {
+	return Assign{Name: name, Value: value, Effect: EffectOf(name, value)}
+}

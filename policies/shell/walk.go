@@ -2,6 +2,7 @@ package shell
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -206,13 +207,6 @@ func span(s *syntax.Stmt, from, to int) (int, int) {
 	return from, to
 }
 
-func (r *listing) slice(from, to int) string {
-	if from < 0 || to > len(r.text) || from > to {
-		return ""
-	}
-	return strings.TrimSpace(r.text[from:to])
-}
-
 // assigns are the variables set in front of a command.
 func (r *wordReader) assigns(all []*syntax.Assign) []Assign {
 	var out []Assign
@@ -338,13 +332,6 @@ func (r *reader) declare(s *syntax.Stmt, c *syntax.DeclClause, redirects []Redir
 	r.inAssigns(c.Args)
 }
 
-// refers reports whether -n of a command that declares variables makes a variable
-// a reference to another one. Then every way to set the reference sets the other
-// variable, PS4 and the like too, and for changes what it refers to in each round.
-func refers(variant string) bool {
-	return variant == "declare" || variant == "typeset" || variant == "local"
-}
-
 // numeric are the operators whose operands bash computes.
 var numeric = []syntax.BinTestOperator{syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr}
 
@@ -416,5 +403,48 @@ func (r *reader) inRedirects(all []*syntax.Redirect) {
 		if d.Hdoc != nil {
 			r.inQuotes(d.Hdoc.Parts)
 		}
+	}
+}
+
+// loop reads for and select. Where the words of a for are known, its body is
+// read once for each: "for f in a b; do cat "$f"; done" runs cat a and cat b.
+func (r *reader) loop(c *syntax.ForClause) {
+	iter, ok := c.Loop.(*syntax.WordIter)
+	if !ok {
+		if c, ok := c.Loop.(*syntax.CStyleLoop); ok {
+			r.arithmetic(c.Init)
+			r.arithmetic(c.Cond)
+			r.arithmetic(c.Post)
+		}
+		r.list(c.Do)
+		return
+	}
+	name := iter.Name.Value
+	r.setsAt(name, unknown, offset(iter.Pos()), offset(iter.End()), iter.Pos().Line())
+	var values []string
+	// The shell itself sets some of its variables: $_, and others of large letters.
+	known := !c.Select && iter.InPos.IsValid() && local(name) && name != "_" && !r.freedom().sets(name)
+	for _, item := range iter.Items {
+		r.inWord(item)
+		for _, w := range r.words(nil, item) {
+			known = known && w.Certainty == Exact
+			values = append(values, w.Text)
+		}
+	}
+	before, rounds := r.loops, max(r.rounds, 1)
+	defer func() { r.loops, r.rounds = before, rounds }()
+	r.loops = maps.Clone(before)
+	delete(r.loops, name)
+	if !known || len(values) == 0 || rounds*len(values) > maxRounds {
+		r.list(c.Do)
+		return
+	}
+	r.rounds = rounds * len(values)
+	for _, v := range values {
+		if r.loops == nil { // also where the round before ran a text
+			r.loops = make(map[string]string)
+		}
+		r.loops[name] = v
+		r.list(c.Do)
 	}
 }

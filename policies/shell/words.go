@@ -108,13 +108,6 @@ func (r *wordReader) cells(to []cell, parts []syntax.WordPart, inQuotes bool) []
 	return to
 }
 
-func literal(to []cell, text string) []cell {
-	for i := range len(text) {
-		to = append(to, cell{text[i], quoted})
-	}
-	return to
-}
-
 // letters takes apart a literal that still has its backslashes.
 func letters(to []cell, text string, inQuotes bool) []cell {
 	for i := 0; i < len(text); i++ {

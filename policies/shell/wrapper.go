@@ -19,9 +19,6 @@ type wrapper struct {
 	shell    bool     // without a command it starts a shell
 }
 
-// fields makes the tables shorter.
-func fields(s string) []string { return strings.Fields(s) }
-
 // wrappers are the programs that do nothing but start another, with the options
 // that each has: a word that is read as the wrong thing would hide the command. An
 // option that is missing here makes the command opaque.
