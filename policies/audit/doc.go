@@ -28,4 +28,28 @@
 // system (flock(2)) while it writes a group of records, and continues the log from
 // what it finds. Records are on the disk after an interval at the latest, or when
 // Commit returns.
+//
+// The files, each calling only those below it:
+//
+//	cast.go        recordings of what commands show
+//	replay.go      calls of the past, for policies to be compared by
+//	read.go        the log, record by record
+//	verify.go      whether the log is as it was written
+//	log.go         takes records, and writes them in groups
+//	health.go      what could not be written
+//	write.go       writes a group of records
+//	rotate.go      begins a new file, and removes old ones
+//	resume.go      finds where the log ends, and opens it there
+//	append.go      puts a record at the end of the chain, and signs it
+//	checkpoint.go  checkpoints and their keys
+//	file.go        the files of a log and their lines
+//	own.go         the log's records about itself
+//	clean.go       takes out of other texts what a record does not show
+//	record.go      the records of everything else
+//	execs.go       the programs in them
+//	encode.go      writes a record as JSON
+//	redact.go      what no record shows
+//	emails.go, tokens.go
+//	               finds addresses of mail, keys and tokens
+//	mark.go        stands for what was taken out
 package audit

@@ -12,4 +12,34 @@
 // of the Commands is opaque, or Analyze returned an error. What a program does with
 // its words and its files is not seen: a script that is run by its path, a
 // Makefile, or a number in a variable of the environment that is not a number.
+//
+// The files, each calling only those below it:
+//
+//	analyze.go     the commands of a script, and of a program
+//	class.go       what programs are there for
+//	runs.go        programs that run what they are given
+//	walk.go        statements
+//	expand.go      what a word runs while it is expanded
+//	program.go     what a program starts, by its arguments
+//	git.go         git, which starts programs by its settings
+//	interpreter.go shells and the interpreters of other languages
+//	builtin.go     builtins of the shell
+//	wrapper.go     programs that start another
+//	nested.go      a text in the text
+//	sed.go         programs of sed
+//	names.go       the files that words name
+//	loop.go        loops whose values are known
+//	words.go       the words that the shell makes of a word
+//	brace.go       braces in it
+//	ansi.go        escapes in it
+//	parse.go       from a text to statements
+//	guard.go       texts that are not given to the parser
+//	listing.go     what was found so far
+//	variable.go    what a variable changes
+//	literal.go     programs whose words mean themselves
+//	option.go      options of a program
+//	script.go      what is returned
+//
+// Four calls go up, since a text of the shell can be in every word of another: a
+// word and a nested text lead to statements, and a wrapper to a program.
 package shell

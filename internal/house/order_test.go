@@ -1,0 +1,108 @@
+package house
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// ordered is the sentence of a package comment behind which the files stand.
+var ordered = regexp.MustCompile(`files, each calling (?:only )?those\s+below it:\n`)
+
+// climbs are the calls that go up such a list after all. The package comments say why.
+var climbs = map[string]int{"policies/shell": 4, "sandbox/protect": 2}
+
+// A package comment that lists the files, each calling those below it, lists all of
+// them, and calls run down: a reader who goes through the list never has to turn back.
+func TestCallsRunDownTheListOfFiles(t *testing.T) {
+	files := make(map[string][]string) // by directory
+	for _, name := range sources(t) {
+		dir, file := filepath.Split(filepath.ToSlash(name))
+		files[strings.TrimSuffix(dir, "/")] = append(files[strings.TrimSuffix(dir, "/")], file)
+	}
+	lists := 0
+	for dir, names := range files {
+		fset := token.NewFileSet()
+		var listed []string
+		var trees []*ast.File
+		for _, name := range names {
+			tree, err := parser.ParseFile(fset, filepath.Join(root, dir, name), nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			trees = append(trees, tree)
+			if at := ordered.FindStringIndex(tree.Doc.Text()); name == "doc.go" && at != nil {
+				listed = listIn(tree.Doc.Text()[at[1]:])
+			}
+		}
+		if listed == nil {
+			continue
+		}
+		lists++
+		for _, name := range names {
+			if slices.Contains(listed, name) == (name == "doc.go") {
+				t.Errorf("%s/%s: doc.go must list each file that has code, and no other", dir, name)
+			}
+		}
+		total, up := ascents(fset, trees, listed)
+		if total == 0 {
+			t.Errorf("%s: no call between its files was found", dir)
+		}
+		if len(up) != climbs[dir] {
+			t.Errorf("%s: %d of %d calls run up the list of doc.go, want %d:\n%s", dir, len(up), total, climbs[dir], strings.Join(up, "\n"))
+		}
+		t.Logf("%s: %d of %d calls between %d files run up", dir, len(up), total, len(listed))
+	}
+	if lists < 3 {
+		t.Errorf("%d package comments list their files in order, want those of policies, sandbox/protect and sandbox/seccomp", lists)
+	}
+}
+
+// listIn returns the files of the list with which a text begins.
+func listIn(text string) (all []string) {
+	for line := range strings.Lines(text) {
+		if line != "\n" && !strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, " ") {
+			break
+		}
+		all = append(all, regexp.MustCompile(`[a-z0-9_]+\.go`).FindAllString(line, -1)...)
+	}
+	return all
+}
+
+// ascents counts the calls between the files of a package, and returns those that run
+// up a list of the files.
+func ascents(fset *token.FileSet, trees []*ast.File, listed []string) (total int, up []string) {
+	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
+	config := types.Config{Importer: noPackages{}, Error: func(error) {}}
+	_, _ = config.Check("p", fset, trees, info) // which fails, for it lacks the other packages
+	for use, what := range info.Uses {
+		called, ok := what.(*types.Func)
+		if !ok || !called.Pos().IsValid() {
+			continue
+		}
+		from, to := fset.Position(use.Pos()), filepath.Base(fset.Position(called.Origin().Pos()).Filename)
+		file := filepath.Base(from.Filename)
+		if file == to {
+			continue
+		}
+		total++
+		if slices.Index(listed, file) > slices.Index(listed, to) {
+			up = append(up, from.String()+": calls "+called.Name()+" of "+to)
+		}
+	}
+	slices.Sort(up)
+	return total, up
+}
+
+// noPackages leaves out what other packages declare: only the calls between the files
+// of one package are looked at.
+type noPackages struct{}
+
+func (noPackages) Import(string) (*types.Package, error) { return nil, errors.New("not needed") }
