@@ -43,8 +43,8 @@ func TestTableProperty(t *testing.T) {
 				t.Errorf("at %d columns: a line is empty:\n%s", width, got)
 			}
 		}
-		// Ten characters a word, and two between columns: more is asked of nobody.
-		if most := max(width, columns*12); longest(got) > most {
+		// Eleven characters a word, and two between columns: more is asked of nobody.
+		if most := max(width, columns*13); longest(got) > most {
 			t.Errorf("at %d columns: a line has %d:\n%s", width, longest(got), got)
 		}
 		found := strings.Fields(got)
