@@ -36,6 +36,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return
 	}
+	w.serves(r.Context(), p)
 	if bad := misplacedIn(p.body); bad != nil {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return

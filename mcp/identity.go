@@ -173,6 +173,7 @@ func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, o
 		return nil, false
 	}
 	if !w.server.cfg.tenanted() {
+		w.server.cfg.callerOf(r.Context()).serves(r.Context())
 		return r, true
 	}
 	auth := w.server.cfg.Auth
@@ -182,6 +183,7 @@ func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, o
 	}
 	switch {
 	case err == nil:
+		id.serves(r.Context())
 		return r.WithContext(context.WithValue(r.Context(), callerKey{}, id)), true
 	case errors.Is(err, ErrUnavailable):
 		rw.Header().Set("Retry-After", unavailableRetry)

@@ -72,6 +72,7 @@ server starts, can be connected to, reads the policy again and stops.
 				return err
 			}
 			if c.Flags().Changed("http") {
+				http.Out = c.OutOrStdout()
 				s.Service.HTTP = &http
 			}
 			srv, err := s.open(ctx, c.ErrOrStderr())

@@ -22,6 +22,7 @@ func httpFlags(c *cobra.Command, cfg *front.Config) {
 	of.StringArrayVar(&cfg.Hosts, "host", nil, "further `name` of this server in the Host header; again for more")
 	of.StringArrayVar(&cfg.Origins, "origin", nil, "`origin` of web pages that may use this server, such as https://app.example; again for more")
 	of.IntVar(&cfg.Connections, "connections", 256, "open connections from one address at most, loopback and proxies aside")
+	of.StringVar(&cfg.AccessLog, "access-log", "", "`file` that gets a line of JSON for each request, or - for standard output; SIGHUP opens it again")
 	of.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{httpFlag: {"true"}} })
 	c.Flags().AddFlagSet(of)
 }

@@ -6,6 +6,7 @@
 //
 //	listener        connections of one address are bounded
 //	TLS, net/http   the handshake and the headers come in time, within their size
+//	access log      gets a line when the answer has ended, whatever it is
 //	body            has its time to come
 //	sender          behind a proxy, it is a request of the proxy
 //	Host, Origin    the server goes by the name; the page may use the server

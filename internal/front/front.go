@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -33,6 +34,8 @@ type Config struct {
 	// Connections is how many one address may have open; 256. Loopback and the proxies
 	// have no bound.
 	Connections int
+	AccessLog   string    // a file that gets a line for each request, or "-" for Out; empty for none
+	Out         io.Writer // standard output
 	Log         *slog.Logger
 }
 
@@ -53,7 +56,8 @@ type Front struct {
 	keyPair  *keyPair // nil without TLS
 	guard    origin.Guard
 	proxies  []netip.Prefix
-	public   string // the origin by which clients know the server
+	public   string     // the origin by which clients know the server
+	access   *accessLog // nil for none
 	log      *slog.Logger
 
 	mux    *http.ServeMux
@@ -72,8 +76,16 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 			return nil, fmt.Errorf("open the certificate: %w", err)
 		}
 	}
+	if cfg.AccessLog != "" {
+		if f.access, err = openAccessLog(cfg.AccessLog, cfg.Out, cfg.Log); err != nil {
+			return nil, err
+		}
+	}
 	l, err := listen(ctx, cfg.Addr)
 	if err != nil {
+		if f.access != nil {
+			f.access.close()
+		}
 		return nil, err
 	}
 	few := rate.NewLimiter(1, 1)
@@ -149,8 +161,14 @@ func (cfg *Config) guard() (g origin.Guard, public string, err error) {
 	return g, public, nil
 }
 
-// Close closes the port of a front that is not served. Twice is fine.
-func (f *Front) Close() { f.listener.Close() }
+// Close closes the port of a front that is not served, and its access log. Twice is
+// fine.
+func (f *Front) Close() {
+	f.listener.Close()
+	if f.access != nil {
+		f.access.close()
+	}
+}
 
 // Handle adds a route, with a pattern of http.ServeMux.
 func (f *Front) Handle(pattern string, h http.Handler) {
@@ -172,8 +190,12 @@ func (f *Front) URL() string {
 	return "http://" + f.listener.Addr().String()
 }
 
-// Reload has the certificate read again, and does not wait for that.
+// Reload has the certificate read and the access log opened again, and does not wait for
+// that.
 func (f *Front) Reload() {
+	if f.access != nil {
+		f.access.ask()
+	}
 	if f.keyPair != nil {
 		f.keyPair.ask()
 	}
@@ -181,6 +203,15 @@ func (f *Front) Reload() {
 
 // ServeHTTP takes a request through the chain of the package comment.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.access != nil {
+		f.logged(w, r)
+		return
+	}
+	f.serve(w, r)
+}
+
+// serve is the chain behind the access log.
+func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 	bound(w, r)
 	if !f.fromProxy(r) {
 		http.Error(w, "this server takes requests from its proxy only; connect to the proxy", http.StatusForbidden)
@@ -228,6 +259,11 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 	defer stop()
 	if f.keyPair != nil {
 		running.Go(func() { f.keyPair.follow(following) })
+	}
+	if f.access != nil { // it ends after the last request
+		logging, last := context.WithCancel(context.WithoutCancel(ctx))
+		defer last()
+		running.Go(func() { f.access.run(logging) })
 	}
 	ended := make(chan error, 1)
 	running.Go(func() { ended <- server.Serve(listener) })

@@ -23,7 +23,7 @@ type running struct {
 	*Front
 	addr string
 	logs *logs
-	stop context.CancelFunc // ends it; the cleanup of the test waits
+	end  func() // ends it and waits, once
 }
 
 // logs is what a front has logged.
@@ -58,17 +58,17 @@ func start(t testing.TB, cfg Config) *running {
 	r.Handle("/mcp", http.HandlerFunc(echo))
 	r.Handle("GET /.well-known/oauth-protected-resource", http.HandlerFunc(echo))
 	ctx, cancel := context.WithCancel(context.Background())
-	r.stop = cancel
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := r.Serve(ctx, func() error { return nil }); err != nil {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	t.Cleanup(func() {
+	r.end = sync.OnceFunc(func() {
 		cancel()
 		serving.Wait()
 	})
+	t.Cleanup(r.end)
 	return r
 }
 

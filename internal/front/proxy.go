@@ -2,7 +2,9 @@ package front
 
 import (
 	"fmt"
+	"net/http"
 	"net/netip"
+	"strings"
 )
 
 // parsePrefixes reads the networks of proxies. A plain address is a network of one.
@@ -31,4 +33,59 @@ func contains(all []netip.Prefix, ip netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// sender returns the address of the client that a request comes from. What a header
+// says of it is believed from a proxy only, and from right to left: each proxy appends
+// the address that it got the request from, so what is left of the first address that is
+// not a proxy's may be the client's own invention.
+func sender(r *http.Request, proxies []netip.Prefix) netip.Addr {
+	from := addrOf(r.RemoteAddr)
+	if !contains(proxies, from) {
+		return from
+	}
+	hops := forwarded(r.Header)
+	for i := len(hops) - 1; i >= 0 && contains(proxies, from); i-- {
+		if !hops[i].IsValid() {
+			break // hidden or not readable: the last proxy is all that is known
+		}
+		from = hops[i]
+	}
+	return from
+}
+
+// forwarded returns the addresses in X-Forwarded-For, or if there is no such header, in
+// Forwarded (RFC 7239). Where a request has both, a proxy wrote one of them and may have
+// passed the other on as the client sent it, so neither counts.
+func forwarded(h http.Header) []netip.Addr {
+	older, newer := h["X-Forwarded-For"], h["Forwarded"]
+	var hops []netip.Addr
+	switch {
+	case len(older) > 0 && len(newer) > 0:
+		return nil
+	case len(older) > 0:
+		for hop := range strings.SplitSeq(strings.Join(older, ","), ",") {
+			hops = append(hops, hopAddr(hop))
+		}
+	case len(newer) > 0:
+		for element := range strings.SplitSeq(strings.Join(newer, ","), ",") {
+			hop := ""
+			for pair := range strings.SplitSeq(element, ";") {
+				if name, value, _ := strings.Cut(strings.TrimSpace(pair), "="); strings.EqualFold(name, "for") {
+					hop = strings.Trim(value, `"`)
+				}
+			}
+			hops = append(hops, hopAddr(hop))
+		}
+	}
+	return hops
+}
+
+// hopAddr reads ADDRESS, ADDRESS:PORT, [ADDRESS] or [ADDRESS]:PORT.
+func hopAddr(text string) netip.Addr {
+	text = strings.TrimSpace(text)
+	if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+		return ip.Unmap().WithZone("")
+	}
+	return addrOf(text)
 }

@@ -147,6 +147,9 @@ func (s *Server) openFront(ctx context.Context) (err error) {
 			return fmt.Errorf("the key %s lies in the workspace, where an agent can read it; keep it elsewhere", cfg.Key)
 		}
 	}
+	if log := cfg.AccessLog; log != "" && log != "-" && config.Inside(config.RealPath(log), s.Workspace) {
+		return fmt.Errorf("the access log %s lies in the workspace, where an agent can read and change it; keep it elsewhere", log)
+	}
 	if s.front, err = front.Open(ctx, cfg, s.gate.Named()); err != nil {
 		return err
 	}

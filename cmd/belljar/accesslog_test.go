@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/golden"
+	"belljar.dev/internal/testenv"
+)
+
+// Each request has a line: who sent it, what it was and what it came to, but no argument
+// and no token.
+func TestAccessLog(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	dir := t.TempDir()
+	policy, token, log := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "token"), filepath.Join(dir, "access.log")
+	put(t, token, digest("CANARY-one")+"\n")
+	put(t, policy, `version: 1
+profiles: {p: {fs: {system: true, workspace: ro}}}
+defaults: {decision: allow, profile: p}
+tenants: {a: {token: "${file:`+token+`}"}}
+`)
+	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir(), "--access-log", log)
+	session := w.session("CANARY-one")
+	for _, call := range []string{
+		`{"name":"Bash","arguments":{"command":"echo CANARY"}}`,
+		`{"name":"CANARY","arguments":{}}`,
+	} {
+		w.post(session, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+call+`}`)
+	}
+	w.post(session, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	w.post(map[string]string{"Authorization": "Bearer CANARY-two"}, hello)
+	w.post(map[string]string{"Authorization": "Bearer CANARY-one", "Origin": "https://evil.example"}, hello)
+	w.end()
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "CANARY") {
+		t.Errorf("the log has a token or an argument:\n%s", text)
+	}
+	got := string(text)
+	for pattern, with := range map[string]string{
+		`"time":"[^"]*"`: `"time":"TIME"`, `"session":"[0-9a-f]{8}"`: `"session":"DIGEST"`, `"bytes":[1-9]\d*`: `"bytes":N`, `"ms":\d+`: `"ms":N`,
+	} {
+		got = regexp.MustCompile(pattern).ReplaceAllString(got, with)
+	}
+	golden.Equal(t, "access.golden", got)
+}

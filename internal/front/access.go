@@ -1,0 +1,228 @@
+package front
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"belljar.dev/mcp"
+)
+
+// entry is one line of the access log. Nothing in it is an argument of a call, or a
+// token.
+type entry struct {
+	Time      string `json:"time"` // when the request came
+	From      string `json:"from"` // the client's address
+	Principal string `json:"principal,omitempty"`
+	Tenant    string `json:"tenant,omitempty"`
+	Session   string `json:"session,omitempty"` // the beginning of the digest of its id
+	HTTP      string `json:"http"`              // the method of HTTP
+	Route     string `json:"route,omitempty"`   // the pattern that the path matched
+	Method    string `json:"method,omitempty"`  // of MCP
+	Tool      string `json:"tool,omitempty"`
+	Status    int    `json:"status"`
+	Bytes     int64  `json:"bytes"`          // of the body of the answer
+	MS        int64  `json:"ms"`             // until the answer, or the stream, had ended
+	Lost      int64  `json:"lost,omitempty"` // lines before this one that could not be written in time
+}
+
+// maxLines is how many lines wait for a log that is slower than the server. No request
+// waits for it.
+const maxLines = 1024
+
+// accessLog writes a line for each request. It is safe for concurrent use.
+type accessLog struct {
+	name string // of a file; empty for an output that is not ours to close
+	log  *slog.Logger
+
+	lines chan entry
+	lost  atomic.Int64
+	asked chan struct{} // holds one while the file is to be opened again
+	out   io.Writer     // of the goroutine of run
+}
+
+// openAccessLog opens the file of a log, or takes out if the name is "-".
+func openAccessLog(name string, out io.Writer, log *slog.Logger) (*accessLog, error) {
+	l := &accessLog{log: log, lines: make(chan entry, maxLines), asked: make(chan struct{}, 1), out: out}
+	if name != "-" {
+		l.name = name
+		file, err := openAppending(name)
+		if err != nil {
+			return nil, err
+		}
+		l.out = file
+	}
+	return l, nil
+}
+
+func openAppending(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the access log: %w", err)
+	}
+	return file, nil
+}
+
+// add has a line written, and does not wait for that.
+func (l *accessLog) add(e entry) {
+	select {
+	case l.lines <- e:
+	default:
+		l.lost.Add(1)
+	}
+}
+
+// ask has the file opened again, since somebody has renamed it.
+func (l *accessLog) ask() {
+	select {
+	case l.asked <- struct{}{}:
+	default: // one that waits stands for all that came
+	}
+}
+
+// run writes until ctx ends, and then what still waits. add must not be called later.
+func (l *accessLog) run(ctx context.Context) {
+	for {
+		select {
+		case e := <-l.lines:
+			l.write(e)
+		case <-l.asked:
+			l.reopen()
+		case <-ctx.Done():
+			for {
+				select {
+				case e := <-l.lines:
+					l.write(e)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// write writes a line. A log that cannot be written is reported once until it can be.
+func (l *accessLog) write(e entry) {
+	e.Lost = l.lost.Swap(0)
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = l.out.Write(append(line, '\n'))
+	}
+	if err == nil {
+		return
+	}
+	if l.lost.Add(e.Lost+1) == 1 {
+		l.log.Error("the access log cannot be written", "err", err)
+	}
+}
+
+// reopen opens the file anew. Where that fails, the one that is open goes on.
+func (l *accessLog) reopen() {
+	if l.name == "" {
+		return
+	}
+	file, err := openAppending(l.name)
+	if err != nil {
+		l.log.Error("the access log cannot be opened again; the file before goes on", "err", err)
+		return
+	}
+	l.close()
+	l.out = file
+}
+
+// close closes the file of a log that does not run.
+func (l *accessLog) close() {
+	if file, ours := l.out.(io.Closer); ours && l.name != "" {
+		file.Close()
+	}
+}
+
+// logged serves a request and writes its line.
+func (f *Front) logged(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	ctx, served := mcp.WithServed(r.Context())
+	r = r.WithContext(ctx)
+	session := r.Header.Get("Mcp-Session-Id")
+	a := &answer{ResponseWriter: w}
+	defer func() {
+		if session == "" {
+			session = a.Header().Get("Mcp-Session-Id") // that initialize has opened
+		}
+		f.access.add(entry{
+			Time: began.UTC().Format("2006-01-02T15:04:05.000Z"), From: sender(r, f.proxies).String(),
+			Principal: served.Principal, Tenant: served.Tenant, Session: sessionDigest(session),
+			HTTP: methodOf(r), Route: r.Pattern, Method: served.Method, Tool: served.Tool,
+			Status: a.status, Bytes: a.bytes, MS: time.Since(began).Milliseconds(),
+		})
+	}()
+	f.serve(a, r)
+	if a.status == 0 {
+		a.status = http.StatusOK // net/http sends it now
+	}
+}
+
+// sessionDigest names a session to those who look for it in two lines, and opens none.
+func sessionDigest(id string) string {
+	if id == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:4])
+}
+
+// methodOf is the method of a request, without what a client makes up.
+func methodOf(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodConnect, http.MethodTrace:
+		return r.Method
+	}
+	return "_other"
+}
+
+// answer is a ResponseWriter that knows what was sent.
+type answer struct {
+	http.ResponseWriter
+	status int // 0 before the header
+	bytes  int64
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader sends the header.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 && status >= http.StatusOK {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write sends a part of the body.
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	n, err := a.ResponseWriter.Write(p)
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Flush sends what is buffered.
+func (a *answer) Flush() { _ = a.FlushError() }
+
+// FlushError is Flush with its error.
+func (a *answer) FlushError() error {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
