@@ -38,7 +38,7 @@ func serveCommand() *cobra.Command {
 opens no port. With --http it serves Streamable HTTP at /mcp instead, with a
 session for each connection. On an address that others than this machine reach,
 it needs TLS (--tls-cert and --tls-key) or a proxy with TLS before it
-(--behind-proxy), and a policy that names tenants; docs/operating.md says more.
+(--behind-proxy), and a policy that names tenants; docs/front.md says more.
 
 Standard output is the wire; all else goes to standard error. At the end of
 input, SIGINT or SIGTERM it takes no more requests, waits up to 30 seconds for
