@@ -148,9 +148,10 @@ func (b *Box) Run(ctx context.Context, c Cmd) (Result, error) {
 	return j.Kill(0), nil
 }
 
-// Start starts a command and returns once it runs. ctx bounds only the start. The
-// error is a *limit.Refusal if the sandbox will not or cannot run the command; it may
-// wrap limit.ErrTooMany or ErrClosed.
+// Start starts a command and returns once it runs. ctx bounds only the start: a command
+// that has started is returned, with its output, even if ctx has ended meanwhile. The
+// error is a *limit.Refusal if the sandbox will not or cannot run the command; it may wrap
+// limit.ErrTooMany or ErrClosed.
 func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 	if err := c.validate(b); err != nil {
 		return nil, err
@@ -159,6 +160,9 @@ func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 		return nil, err
 	}
 	defer b.life.waking.RUnlock()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("start command: %w", context.Cause(ctx))
+	}
 	j, err := b.startWarm(&c)
 	if j == nil && err == nil {
 		j, err = b.startCold(&c)
@@ -168,10 +172,6 @@ func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 	}
 	if c.Shell != "" && b.means.shell == shellPath {
 		b.warmSoon(j)
-	}
-	if ctx.Err() != nil {
-		j.Kill(0)
-		return nil, fmt.Errorf("start command: %w", context.Cause(ctx))
 	}
 	return j, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -559,5 +560,42 @@ func TestCloseInTheMiddle(t *testing.T) {
 			t.Error(err)
 		}
 		wg.Wait()
+	}
+}
+
+// lateContext ends as soon as a command of the box has begun, and whoever asks while it
+// starts waits for that.
+type lateContext struct {
+	context.Context
+	box   *sandbox.Box
+	begun string // a file that the command makes
+}
+
+func (c *lateContext) Err() error {
+	if len(c.box.Jobs()) == 0 {
+		return nil
+	}
+	for {
+		if _, err := os.Stat(c.begun); err == nil {
+			return context.Canceled
+		}
+		runtime.Gosched()
+	}
+}
+
+// A command that has started is never reported as one that did not run, however late its
+// caller gave up: what it wrote would be lost.
+func TestStartedCommandIsReturned(t *testing.T) {
+	b, dir := openBox(t, policytest.Grant(t))
+	ctx := &lateContext{Context: t.Context(), box: b, begun: filepath.Join(dir, "begun")}
+	j, err := b.Start(ctx, sandbox.Cmd{Grant: b.Grant(), Shell: "echo begun; touch begun; sleep 60", Timeout: time.Minute, Background: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ctx.Err() == nil {
+		t.Fatal("the context has not ended")
+	}
+	if got := read(t, j.Kill(0).Output); got != "begun\n" {
+		t.Errorf("got output %q, want %q", got, "begun\n")
 	}
 }
