@@ -263,12 +263,12 @@ profiles:
     fs: {system: true, workspace: rw, read: [/opt/tools, "/srv/m:/m"], write: /srv/cache, storage: disk, protect: [deploy]}
     net:
       mode: proxy
-      allow: [api.example, "*.b.example", "c.example:8443", {host: d.example, ports: [80, 443], methods: [GET], paths: ["/v1/**"]}]
+      allow: [api.example, "*.b.example", "c.example:8443", {host: d.example, ports: [8080, 443], methods: [GET], paths: ["/v1/**"]}]
       deny: {host: x.example, ports: 80}
       allow_private: ["host.belljar.internal:3000"]
-      ports: [80, 443]
+      ports: [80, 443, 8443]
       tls: intercept
-      limits: {connections: 32, rate: 0.5, bytes: 1GiB, idle: 5m, life: 1h}
+      limits: {connections: 32, rate: 0.5, bytes: 2GiB, idle: 4m, life: 2h}
       secrets: [{secret: github, host: api.example, methods: GET, paths: "/v1/**", header: Authorization, value: "Bearer ${secret:github}"}]
     publish: [3000, "8000-8099"]
     limits: {` + documentedLimits + `}
@@ -276,13 +276,13 @@ profiles:
     require: [memory, disk]
     audit: required
     exec: enforce
-    read: {render: auto, redirects: follow, robots: respect, headers: [Accept-Language]}
+    read: {render: never, redirects: follow, robots: respect, headers: [Accept-Language]}
     browser: sandboxed
   b: {extends: a, fs: {system: false, image: "tools/go:1.26", protect: none}, publish: 3000, exec: off}
   c: {net: {mode: none}}
-totals: {memory: 16GiB, pids: 4096, cpu: 4, boxes: 16}
-audit: {level: full, required: true, fsync: 200ms, rotate: 64MiB, keep: 30, redact: [secrets, env], path: /var/log/belljar, otlp: "http://127.0.0.1:4318"}
-tenants: {ci: {token: "${env:TOKEN_SHA256}", profile: a, may_request: [b], rules: [], approvers: [], limit: {calls: 100/s, burst: 1000, in_flight: 128}}}
+totals: {memory: 15GiB, pids: 4095, cpu: 3, boxes: 15}
+audit: {level: full, required: true, fsync: 100ms, rotate: 32MiB, keep: 20, redact: [secrets, emails], path: /var/log/belljar, otlp: "http://127.0.0.1:4318"}
+tenants: {ci: {token: "${env:TOKEN_SHA256}", profile: b, may_request: [a], rules: [], approvers: [ci], limit: {calls: 90/s, burst: 900, in_flight: 120}}}
 auth:
   issuers:
     - {url: "https://a.example", audience: ["https://b.example/mcp"], keys: "https://a.example/keys", algorithms: [ES256], types: [at+jwt, JWT], addresses: [10.0.0.0/8], tenant: ci}
