@@ -143,7 +143,7 @@ func (w *web) get(rw http.ResponseWriter, r *http.Request) {
 		w.busy(rw, http.StatusTooManyRequests, posted{}, bad)
 		return
 	}
-	ctx, done := w.whileValid(r.Context())
+	ctx, done := w.server.web.callers.whileValid(r.Context())
 	defer done()
 	s, after := session.standing, int64(0)
 	if found, number := session.log.Find(r.Header.Get(lastHeader)); found != nil {

@@ -52,7 +52,7 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 	defer events.Stop()
 	if p.method == methodListen {
 		var done func()
-		ctx, done = w.whileValid(ctx)
+		ctx, done = s.web.callers.whileValid(ctx)
 		defer done()
 		body = listenBody(body)
 		ctx = context.WithValue(ctx, notifyKey{}, notifyFunc(func(r *jsonrpc.Request) error {

@@ -31,6 +31,10 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	if !w.server.cfg.holds(r.Context()) { // the body may have taken its time
+		w.challenge(rw, errLapsed)
+		return
+	}
 	p, bad := w.parse(r, body)
 	if bad != nil {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)

@@ -18,7 +18,8 @@ const halfOpen = 2 * time.Minute
 
 // webSessions are the sessions of HTTP clients.
 type webSessions struct {
-	server *Server
+	server  *Server
+	callers *callers
 
 	mu     sync.Mutex
 	byID   map[string]*webSession   // guarded by mu: by Mcp-Session-Id
@@ -33,7 +34,7 @@ type webSessions struct {
 
 func newWebSessions(s *Server) *webSessions {
 	return &webSessions{
-		server: s, byID: make(map[string]*webSession), places: make(map[string]int),
+		server: s, callers: newCallers(s.cfg), byID: make(map[string]*webSession), places: make(map[string]int),
 		named: make(map[string]int), shared: make(map[owner]*sharedSession), coming: make(map[string]chan struct{}), going: make(map[string]*webSession),
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// openStream is the stream of a GET, read in the background.
+// openStream is the stream of a request, read in the background.
 type openStream struct {
 	t      testing.TB
 	status int
@@ -33,12 +33,19 @@ type openStream struct {
 // listen opens a stream of a session. Its caller closes it.
 func (s *site) listen(headers ...string) *openStream {
 	s.t.Helper()
+	return s.stream(http.MethodGet, nil, headers...)
+}
+
+// stream sends a request, and reads its answer in the background. Its caller closes it.
+func (s *site) stream(method string, body io.Reader, headers ...string) *openStream {
+	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, nil)
+	req, err := http.NewRequestWithContext(ctx, method, s.url, body)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}

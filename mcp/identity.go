@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"belljar.dev/mcp/wire"
@@ -21,6 +22,8 @@ type Identity struct {
 	// do and never add to it. If they are nil, the token may be used for everything.
 	Scopes  []string
 	Expires time.Time // when the token expires; zero means never
+	// Credential names what let the caller in, for the Authenticator. It is not a secret.
+	Credential string
 }
 
 // owner returns the owner of the sessions that the caller opens.
@@ -41,6 +44,9 @@ type Authenticator interface {
 	// The time that it takes must not depend on how much of a token is right. A token
 	// must not appear in the error.
 	Authenticate(ctx context.Context, bearer string) (Identity, error)
+	// Holds reports whether what let a caller in would do so now. It is asked about those
+	// whose requests go on, after the answers of Authenticate have changed.
+	Holds(caller Identity) bool
 	// Challenge returns the value of the header WWW-Authenticate for a request that is
 	// refused: with ErrNoToken, with an error of Authenticate, or with a *ScopeError.
 	Challenge(err error) string
@@ -62,6 +68,9 @@ var (
 	// token, for example where the keys of its issuer cannot be fetched.
 	ErrUnavailable = errors.New("tokens cannot be checked now")
 )
+
+// errLapsed is the error of a token that was valid when its request came.
+var errLapsed = errors.New("the token is not valid any more")
 
 // ScopeError is the error of a request for which the caller's token is not good.
 type ScopeError struct {
@@ -190,13 +199,18 @@ func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, o
 		http.Error(rw, "the token in the Authorization header cannot be checked now; try again", http.StatusServiceUnavailable)
 		return nil, false
 	}
+	w.challenge(rw, err)
+	return nil, false
+}
+
+// challenge refuses a request without a valid token.
+func (w *web) challenge(rw http.ResponseWriter, err error) {
 	why := "this server serves tenants that it knows by a token: send it as Authorization: Bearer TOKEN"
 	if !errors.Is(err, ErrNoToken) {
 		why = "the token in the Authorization header belongs to no tenant of this server; ask its operator for one"
 	}
-	rw.Header().Set("WWW-Authenticate", auth.Challenge(err))
+	rw.Header().Set("WWW-Authenticate", w.server.cfg.Auth.Challenge(err))
 	http.Error(rw, why, http.StatusUnauthorized)
-	return nil, false
 }
 
 // authenticate reads the one header of the form "Bearer TOKEN", the scheme in any case
@@ -244,12 +258,66 @@ func (w *web) scoped(rw http.ResponseWriter, r *http.Request, p posted) (ok bool
 	return false
 }
 
+// holds reports whether the caller of a request would be let in now. It may have been let
+// in a while ago: before its body came, or before its stream was opened.
+func (c *Config) holds(ctx context.Context) bool {
+	if !c.tenanted() {
+		return true
+	}
+	id, named := ctx.Value(callerKey{}).(Identity)
+	return named && (id.Expires.IsZero() || time.Now().Before(id.Expires)) && c.Auth.Holds(id)
+}
+
+// callers are those whose streams are open. A stream goes on for as long as its client
+// likes, so it ends when its caller would not be let in any more.
+type callers struct {
+	cfg *Config
+
+	mu   sync.Mutex
+	open map[*openStream]struct{} // guarded by mu
+}
+
+// openStream is a request whose answer is a stream without an end.
+type openStream struct {
+	holds func() bool // whether its caller would be let in now
+	end   func()
+}
+
+func newCallers(cfg *Config) *callers {
+	return &callers{cfg: cfg, open: make(map[*openStream]struct{})}
+}
+
 // whileValid bounds a stream by the life of the caller's token: the client opens it anew with
 // the next one. The caller calls done.
-func (w *web) whileValid(ctx context.Context) (_ context.Context, done func()) {
-	expires := w.server.cfg.callerOf(ctx).Expires
-	if expires.IsZero() {
-		return ctx, func() {}
+func (c *callers) whileValid(ctx context.Context) (_ context.Context, done func()) {
+	var end context.CancelFunc
+	if expires := c.cfg.callerOf(ctx).Expires; expires.IsZero() {
+		ctx, end = context.WithCancel(ctx)
+	} else {
+		ctx, end = context.WithDeadline(ctx, expires)
 	}
-	return context.WithDeadline(ctx, expires)
+	s := &openStream{func() bool { return c.cfg.holds(ctx) }, end}
+	c.mu.Lock()
+	c.open[s] = struct{}{}
+	c.mu.Unlock()
+	if !s.holds() { // since it was let in, and before recheck could find it
+		end()
+	}
+	return ctx, func() {
+		c.mu.Lock()
+		delete(c.open, s)
+		c.mu.Unlock()
+		end()
+	}
+}
+
+// recheck ends the streams of those who would not be let in any more.
+func (c *callers) recheck() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range c.open {
+		if !s.holds() {
+			s.end()
+		}
+	}
 }

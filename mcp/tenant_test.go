@@ -18,7 +18,8 @@ import (
 // behind "token-", and before the name of a principal, if any. What follows an @ are the
 // scopes of the token.
 type office struct {
-	now atomic.Pointer[policies.Policy]
+	now     atomic.Pointer[policies.Policy]
+	revoked sync.Map // tokens
 }
 
 func (o *office) Decide(f policies.Facts) policies.Decision { return o.now.Load().Decide(f) }
@@ -34,11 +35,20 @@ func (o *office) Authenticate(_ context.Context, token string) (mcp.Identity, er
 	if _, known := o.now.Load().Tenant(name); !ok || !known {
 		return mcp.Identity{}, errors.New("nobody's")
 	}
-	id := mcp.Identity{Tenant: name, Principal: principal}
+	if !o.Holds(mcp.Identity{Tenant: name, Credential: token}) {
+		return mcp.Identity{}, errors.New("revoked")
+	}
+	id := mcp.Identity{Tenant: name, Principal: principal, Credential: token}
 	if narrow {
 		id.Scopes = strings.Fields(scopes)
 	}
 	return id, nil
+}
+
+func (o *office) Holds(id mcp.Identity) bool {
+	_, known := o.now.Load().Tenant(id.Tenant)
+	_, revoked := o.revoked.Load(id.Credential)
+	return known && !revoked
 }
 
 func (o *office) Missing(id mcp.Identity, tool, profile string) []string {

@@ -136,6 +136,24 @@ func (w *web) session(token string) map[string]string {
 	return headers
 }
 
+// stream opens the stream of a session. The caller closes it.
+func (w *web) stream(session map[string]string) io.ReadCloser {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for k, v := range session {
+		req.Header.Set(k, v)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil || res.StatusCode != http.StatusOK {
+		w.t.Fatal(res, err)
+	}
+	return res.Body
+}
+
 func digest(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])

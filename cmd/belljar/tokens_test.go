@@ -53,6 +53,8 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 	}
 	session := w.session("one")
 	opens("b", true)
+	stream := w.stream(session)
+	defer stream.Close()
 
 	// Of the same size, in the same file and with the time of the one before.
 	was, err := os.Stat(file)
@@ -67,6 +69,9 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 	opens("one", false)
 	opens("two", true)
 	opens("b", true)
+	if _, err := io.Copy(io.Discard, stream); err != nil {
+		t.Errorf("the stream that the token before has opened ends with %v", err)
+	}
 	if res, text := w.post(session, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a session goes on with a token that was rotated: %s %s", res.Status, text)
 	}
@@ -151,19 +156,8 @@ func TestTokensRevoked(t *testing.T) {
 	w.wait(`msg="another token holds from now on"`)
 	session, others := w.session(token), w.session(other)
 
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k, v := range session {
-		req.Header.Set(k, v)
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	stream, err := http.DefaultClient.Do(req)
-	if err != nil || stream.StatusCode != http.StatusOK {
-		t.Fatal(stream, err)
-	}
-	defer stream.Body.Close()
+	stream := w.stream(session)
+	defer stream.Close()
 
 	// Another token of the same tenant is another principal.
 	stolen := maps.Clone(session)
@@ -175,7 +169,7 @@ func TestTokensRevoked(t *testing.T) {
 
 	began := time.Now()
 	run("token", "revoke", token, "--state", state)
-	if _, err := io.Copy(io.Discard, stream.Body); err != nil {
+	if _, err := io.Copy(io.Discard, stream); err != nil {
 		t.Errorf("the stream ends with %v", err)
 	}
 	if took := time.Since(began); took > time.Second+testenv.Patience(t)/10 {
@@ -189,7 +183,7 @@ func TestTokensRevoked(t *testing.T) {
 	}
 	w.end()
 	seen := make(map[string]int)
-	err = audit.Read(t.Context(), config.AuditDir(state), audit.Filter{}, func(e audit.Entry) error {
+	err := audit.Read(t.Context(), config.AuditDir(state), audit.Filter{}, func(e audit.Entry) error {
 		if e.Kind == audit.KindLogin {
 			seen[e.Event]++
 		}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +49,7 @@ type Authenticator struct {
 	resource atomic.Pointer[string] // see SetResource
 
 	trusting sync.Mutex // held while trusted is changed
+	terms    int        // guarded by trusting: how many issuers the policies had so far
 
 	mu   sync.Mutex
 	uses map[string]time.Time // guarded by mu: last uses that are not in the book
@@ -96,11 +99,12 @@ func (a *Authenticator) digest(token string) (id mcp.Identity, err error) {
 	if held := a.digests.Load(); held != nil {
 		all = *held
 	}
-	tenant, known := tenantOf(all, token)
+	sum := sha256.Sum256([]byte(token))
+	tenant, known := tenantOf(all, sum)
 	if !known {
 		return id, refuse(Unknown, "", "it is the token of no tenant")
 	}
-	return mcp.Identity{Tenant: tenant, Principal: "tenant:" + tenant}, nil
+	return mcp.Identity{Tenant: tenant, Principal: "tenant:" + tenant, Credential: digestCredential + string(sum[:])}, nil
 }
 
 // unknownMAC is compared with the secrets of unknown ids, so that these take as long as
@@ -133,7 +137,32 @@ func (a *Authenticator) own(token string) (none mcp.Identity, err error) {
 		return none, refuse(why, t.Principal(), "")
 	}
 	a.note(id, now)
-	return mcp.Identity{Tenant: t.Tenant, Principal: t.Principal(), Scopes: t.Scopes, Expires: t.Expires}, nil
+	return mcp.Identity{Tenant: t.Tenant, Principal: t.Principal(), Scopes: t.Scopes, Expires: t.Expires, Credential: t.Principal()}, nil
+}
+
+// Holds reports whether what let a caller in would do so now: its token was not revoked or
+// rotated, and what the policy says of its issuer and its tenant is as it was.
+func (a *Authenticator) Holds(id mcp.Identity) bool {
+	if !a.cfg.Known(id.Tenant) {
+		return false
+	}
+	if token, ok := strings.CutPrefix(id.Credential, ownPrincipal); ok {
+		s := a.tokens.Load()
+		if s == nil {
+			return false
+		}
+		t, known := s.byID[token]
+		return known && t.State(a.cfg.Now()) == ""
+	}
+	if sum, ok := strings.CutPrefix(id.Credential, digestCredential); ok {
+		all := a.digests.Load()
+		return all != nil && slices.ContainsFunc(*all, func(d Digest) bool { return d.Tenant == id.Tenant && string(d.Sum[:]) == sum })
+	}
+	t, issuer := a.trusted.Load(), ""
+	if t != nil {
+		issuer, _, _ = strings.Cut(id.Principal, "|")
+	}
+	return issuer != "" && t.issuers[issuer] != nil && t.issuers[issuer].credential == id.Credential
 }
 
 // note keeps when a token was used, to the minute.

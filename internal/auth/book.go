@@ -38,7 +38,10 @@ type Token struct {
 }
 
 // Principal names the owner of the sessions that the token opens.
-func (t *Token) Principal() string { return "token:" + t.ID }
+func (t *Token) Principal() string { return ownPrincipal + t.ID }
+
+// ownPrincipal begins the principals of tokens of ours, and of nobody else.
+const ownPrincipal = "token:"
 
 // State returns why a token is not accepted any more: Revoked or Expired. It is empty for
 // one that holds.

@@ -273,7 +273,7 @@ func TestAuthenticateTokens(t *testing.T) {
 	c.now = c.now.Add(time.Hour)
 
 	id, err := a.Authenticate(t.Context(), goodToken)
-	want := mcp.Identity{Tenant: "a", Principal: "token:" + good.ID, Scopes: []string{"read"}, Expires: good.Expires}
+	want := mcp.Identity{Tenant: "a", Principal: "token:" + good.ID, Scopes: []string{"read"}, Expires: good.Expires, Credential: "token:" + good.ID}
 	if err != nil || !reflect.DeepEqual(id, want) {
 		t.Errorf("got %+v, %v; want %+v", id, err, want)
 	}

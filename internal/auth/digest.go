@@ -11,10 +11,9 @@ type Digest struct {
 	Sum    [sha256.Size]byte
 }
 
-// tenantOf returns the tenant that a token belongs to. It compares digests, and all of
+// tenantOf returns the tenant that the token of a digest belongs to. It compares with all of
 // them: how long it takes says nothing about any.
-func tenantOf(all []Digest, token string) (tenant string, known bool) {
-	sum := sha256.Sum256([]byte(token))
+func tenantOf(all []Digest, sum [sha256.Size]byte) (tenant string, known bool) {
 	for i := range all {
 		if subtle.ConstantTimeCompare(sum[:], all[i].Sum[:]) == 1 {
 			tenant, known = all[i].Tenant, true
@@ -22,3 +21,6 @@ func tenantOf(all []Digest, token string) (tenant string, known bool) {
 	}
 	return tenant, known
 }
+
+// digestCredential begins the credentials of tokens of which the digest is kept.
+const digestCredential = "digest:"

@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +19,9 @@ import (
 type issuer struct {
 	policies.Issuer
 	keys *keySet
+	// credential is that of callers with its tokens. It is another one when a policy says
+	// something else of the issuer.
+	credential string
 }
 
 // trust is the issuers of one policy, and the tokens that were found to be theirs. It never
@@ -49,8 +54,14 @@ func (a *Authenticator) Trust(p *policies.Policy) {
 		} else {
 			next.keys = newKeySet(one.URL, one.Keys, newFetcher(one.Addresses, a.cfg.Roots), a.cfg.Now)
 		}
+		next.Audience = slices.Clone(one.Audience)
 		for i, audience := range next.Audience {
 			next.Audience[i] = canonical(audience)
+		}
+		a.terms++
+		next.credential = fmt.Sprintf("issuer:%d", a.terms)
+		if before != nil && before.issuers[one.URL] != nil && reflect.DeepEqual(next.Issuer, before.issuers[one.URL].Issuer) {
+			next.credential = before.issuers[one.URL].credential // conditions are never equal
 		}
 		now.issuers[one.URL] = next
 		now.order = append(now.order, one.URL)
@@ -205,7 +216,7 @@ func (a *Authenticator) jwt(ctx context.Context, token string) (id mcp.Identity,
 	if tenant == "" {
 		return id, refuse(NoTenant, read.principal(), "%s", why)
 	}
-	id = mcp.Identity{Tenant: tenant, Principal: read.principal(), Expires: expires}
+	id = mcp.Identity{Tenant: tenant, Principal: read.principal(), Expires: expires, Credential: from.credential}
 	if len(t.scopes) > 0 {
 		id.Scopes = read.scopes(t.scopes)
 	}

@@ -197,7 +197,7 @@ func TestIdentityOfTokens(t *testing.T) {
 		"no scopes at all": {s.token("aud", "api://belljar", "org", "beta"), mcp.Identity{Tenant: "b", Scopes: []string{}}},
 		"the type JWT":     {sign(t, s.key.Key, with("typ", "JWT"), s.claims("aud", "api://belljar")), mcp.Identity{Tenant: "a", Scopes: []string{}}},
 	} {
-		tt.want.Principal, tt.want.Expires = s.stand.URL+"|ann", time.Unix(exp, 0).Add(skew)
+		tt.want.Principal, tt.want.Expires, tt.want.Credential = s.stand.URL+"|ann", time.Unix(exp, 0).Add(skew), "issuer:1"
 		for range 2 { // the second time from the cache
 			id, err := s.Authenticate(t.Context(), tt.token)
 			if err != nil || !id.Expires.Equal(tt.want.Expires) {
@@ -437,6 +437,74 @@ func TestTrustChanges(t *testing.T) {
 	if _, err := s.Authenticate(t.Context(), token); reasonOf(err) != Issuer {
 		t.Errorf("after Close: %v", err)
 	}
+}
+
+// What let a caller in holds until it is taken away: a stream that is open then ends.
+func TestHolds(t *testing.T) {
+	s := newScene(t, "", "")
+	policy := func(more string) *policies.Policy {
+		p, err := policies.Parse("p.yaml", []byte(fmt.Sprintf("version: 1\nprofiles: {p: {}}\ntenants: {a: {}, b: {}}\nauth: {issuers: [{url: %q, addresses: 127.0.0.0/8, tenant_of: {claim: org, map: {acme: a}}%s}]}\n", s.stand.URL, more)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	s.Trust(policy(""))
+	let := func(token string) mcp.Identity {
+		t.Helper()
+		id, err := s.Authenticate(t.Context(), token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	want := func(what string, id mcp.Identity, want bool) {
+		t.Helper()
+		if got := s.Holds(id); got != want {
+			t.Errorf("%s: holds %t, want %t", what, got, want)
+		}
+	}
+	id := let(s.token())
+	want("a token of an issuer", id, true)
+	s.Trust(policy(""))
+	want("after a policy that says the same", id, true)
+	s.Trust(policy(`, algorithms: [RS256]`))
+	want("after a policy with another algorithm", id, false)
+	s.Trust(policy(""))
+	want("after the first policy again", id, false) // the client comes again, and is judged
+	want("which was judged again", let(s.token()), true)
+	want("nobody", mcp.Identity{}, false)
+	want("without a credential", mcp.Identity{Tenant: "a"}, false)
+	want("of an issuer without a credential", mcp.Identity{Tenant: "a", Principal: id.Principal}, false)
+
+	one, two := Digest{"a", sha256.Sum256([]byte("one"))}, Digest{"a", sha256.Sum256([]byte("two"))}
+	s.SetDigests([]Digest{one})
+	first := let("one")
+	want("a digest", first, true)
+	s.SetDigests([]Digest{two})
+	want("a digest that was rotated", first, false)
+	want("the next digest", let("two"), true)
+	s.SetDigests([]Digest{{"b", two.Sum}})
+	want("a digest of another tenant now", mcp.Identity{Tenant: "a", Credential: digestCredential + string(two.Sum[:])}, false)
+
+	b := openBook(t, t.TempDir(), s.Now)
+	s.cfg.Book = b
+	made, token := mustCreate(t, b, Token{Tenant: "a", Expires: s.now.Add(time.Hour)})
+	if err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	own := let(token)
+	want("a token of ours", own, true)
+	s.now = s.now.Add(2 * time.Hour)
+	want("a token that has expired", own, false)
+	s.now = s.now.Add(-2 * time.Hour)
+	if _, err := b.Revoke(t.Context(), []string{made.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want("a token that was revoked", own, false)
 }
 
 func TestCacheIsBounded(t *testing.T) {

@@ -31,6 +31,9 @@ func (g *gate) Authenticate(ctx context.Context, token string) (mcp.Identity, er
 	return g.login.authenticate(ctx, token)
 }
 
+// Holds reports whether what let a caller in would do so now.
+func (g *gate) Holds(caller mcp.Identity) bool { return g.login.Holds(caller) }
+
 // Challenge is the header WWW-Authenticate of a refusal.
 func (g *gate) Challenge(err error) string { return g.login.Challenge(err) }
 

@@ -116,6 +116,7 @@ func (o *operations) tokensChanged(added []auth.Token, over []auth.Ended) {
 		o.log.Info("a token does not hold any more, and its sessions end", "token", t.ID, "tenant", t.Tenant, "why", string(t.Why))
 		o.audit.append(audit.Login{Event: string(t.Why), Tenant: t.Tenant, Principal: t.Principal()})
 	}
+	o.server.Reloaded() // streams that were opened while their tokens were revoked end too
 	of := func(s mcp.SessionInfo) bool {
 		return slices.ContainsFunc(over, func(t auth.Ended) bool { return t.Principal() == s.Principal })
 	}

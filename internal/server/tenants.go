@@ -109,21 +109,27 @@ func (r *reloader) rotate(ctx context.Context) {
 	for _, f := range faults {
 		r.log.Error("the token of a tenant is not known, so no client can connect as it", "tenant", f.tenant, "err", f.err)
 	}
-	r.hold(now)
+	if r.hold(now) {
+		r.changed(holds) // streams of the tokens before end
+	}
 }
 
-// hold has other tokens accepted, and says whose they are.
-func (r *reloader) hold(now []auth.Digest) {
+// hold has other tokens accepted, and says whose they are. It reports whether they are
+// other ones than before.
+func (r *reloader) hold(now []auth.Digest) bool {
 	if !r.http {
-		return
+		return false
 	}
 	before := r.gate.login.SetDigests(now)
-	if changed := changedTokens(before, now); len(changed) > 0 {
-		tenants := strings.Join(changed, ", ")
-		r.log.Info("tenants have another token from now on, or none", "tenants", tenants)
-		p := r.gate.now.Load()
-		r.audit.policy("tokens", cmp.Or(r.file, config.BuiltinPolicy), p, p, "changed or taken away: "+tenants)
+	changed := changedTokens(before, now)
+	if len(changed) == 0 {
+		return false
 	}
+	tenants := strings.Join(changed, ", ")
+	r.log.Info("tenants have another token from now on, or none", "tenants", tenants)
+	p := r.gate.now.Load()
+	r.audit.policy("tokens", cmp.Or(r.file, config.BuiltinPolicy), p, p, "changed or taken away: "+tenants)
+	return true
 }
 
 // openTenants checks --tenant, and for a server over HTTP reads the tokens.
