@@ -213,6 +213,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve is the chain behind the access log.
 func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 	bound(w, r)
+	defer readsSoon(w, r)
 	if !f.fromProxy(r) {
 		http.Error(w, "this server takes requests from its proxy only; connect to the proxy", http.StatusForbidden)
 		return

@@ -104,7 +104,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 		}
 		from := addrOf(conn.RemoteAddr().String())
 		if !from.IsValid() || from.IsLoopback() || contains(c.exempt, from) {
-			return conn, nil
+			return &client{Conn: conn, leave: func() {}}, nil
 		}
 		key := from
 		if from.Is6() {
@@ -116,7 +116,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 			c.refused(from)
 			continue
 		}
-		return &counted{Conn: conn, leave: sync.OnceFunc(func() { c.leave(key) })}, nil
+		return &client{Conn: conn, leave: sync.OnceFunc(func() { c.leave(key) })}, nil
 	}
 }
 
@@ -136,18 +136,6 @@ func (c *crowd) leave(key netip.Addr) {
 	if c.open[key]--; c.open[key] == 0 {
 		delete(c.open, key)
 	}
-}
-
-// counted is a connection of a crowd until it is closed.
-type counted struct {
-	net.Conn
-	leave func()
-}
-
-// Close closes the connection. Twice is fine.
-func (c *counted) Close() error {
-	c.leave()
-	return c.Conn.Close()
 }
 
 // addrOf is the address in HOST:PORT, or the zero Addr if there is no address.

@@ -1,0 +1,66 @@
+package front
+
+import (
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// writeWait is how long a client may take to read what was written to it.
+const writeWait = 30 * time.Second
+
+// client is a connection of a crowd until it is closed. What is written to it has a
+// deadline: a client that sends requests and reads no answers keeps a connection and a
+// goroutine otherwise, also one that cannot log in.
+type client struct {
+	net.Conn
+	leave func()      // once
+	own   atomic.Bool // whoever writes has set a deadline
+}
+
+// Write writes to the client.
+func (c *client) Write(p []byte) (int, error) {
+	if !c.own.Load() {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+// SetWriteDeadline sets the deadline of writes in place of ours; zero brings that back.
+func (c *client) SetWriteDeadline(t time.Time) error {
+	c.own.Store(!t.IsZero())
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline is SetWriteDeadline, for reads too.
+func (c *client) SetDeadline(t time.Time) error {
+	c.own.Store(!t.IsZero())
+	return c.Conn.SetDeadline(t)
+}
+
+// CloseWrite is for net/http: a client that still sends gets to read why its request was
+// refused.
+func (c *client) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close closes the connection. Twice is fine.
+func (c *client) Close() error {
+	c.leave()
+	return c.Conn.Close()
+}
+
+// readsSoon bounds the end of an answer over HTTP/2. There the client says how much of each
+// stream it takes, beside the connection, and a stream that it takes nothing of waits on
+// without a deadline.
+func readsSoon(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor >= 2 {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWait)) // a test's recorder has none
+	}
+}

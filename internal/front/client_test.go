@@ -1,0 +1,132 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// pipes is a listener whose connections a test dials in memory, in its own time.
+type pipes struct {
+	net.Listener
+	dialed chan net.Conn
+	quit   chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.dialed:
+		return conn, nil
+	case <-p.quit:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+func (p *pipes) Close() error {
+	close(p.quit)
+	return nil
+}
+
+// inMemory serves a front over pipes, in a bubble of synctest, with TLS if there is a
+// certificate.
+func inMemory(t *testing.T, certificate *keyPair) (dial func() net.Conn, end func()) {
+	p := &pipes{dialed: make(chan net.Conn), quit: make(chan struct{})}
+	f := &Front{
+		listener: &crowd{Listener: p, most: 1, open: make(map[netip.Addr]int)},
+		mux:      http.NewServeMux(), log: slog.New(slog.DiscardHandler), keyPair: certificate,
+	}
+	f.Handle("/mcp", http.HandlerFunc(echo))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- f.Serve(ctx, func() error { return nil }) }()
+	dial = func() net.Conn {
+		here, there := net.Pipe()
+		p.dialed <- there
+		return here
+	}
+	return dial, func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	}
+}
+
+// A client that sends requests and does not read the answers is disconnected, though it
+// may send on and has not logged in.
+func TestClientsThatDoNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dial, end := inMemory(t, nil)
+		defer end()
+		conn := dial()
+		defer conn.Close()
+		began := time.Now()
+		_ = conn.SetWriteDeadline(began.Add(time.Hour))
+		requests := strings.Repeat("GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000)
+		_, err := io.WriteString(conn, requests)
+		if took := time.Since(began); !errors.Is(err, io.ErrClosedPipe) || took > writeWait+time.Second {
+			t.Errorf("a client that reads nothing could send until %v, %v", took, err)
+		}
+	})
+}
+
+// Over HTTP/2 a client may take nothing of an answer and read everything else.
+func TestStreamsThatAreNotRead(t *testing.T) {
+	dir := t.TempDir()
+	text, secret := newAuthority(t).issue(t, 1, time.Now().Add(time.Hour))
+	cert, key := store(t, dir+"/cert.pem", text), store(t, dir+"/key.pem", secret)
+	synctest.Test(t, func(t *testing.T) {
+		pair, err := openKeyPair(cert, key, "", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dial, end := inMemory(t, pair)
+		defer end()
+		conn := tls.Client(dial(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // it is about what comes later
+		defer conn.Close()
+		began := time.Now()
+		_ = conn.SetDeadline(began.Add(time.Hour))
+		if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+			t.Fatal(err)
+		}
+		frames := http2.NewFramer(conn, conn)
+		if err := frames.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
+			t.Fatal(err)
+		}
+		var header bytes.Buffer
+		names := hpack.NewEncoder(&header)
+		for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", "/nowhere"}} {
+			if err := names.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := frames.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: header.Bytes(), EndStream: true, EndHeaders: true}); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			f, err := frames.ReadFrame()
+			took := time.Since(began)
+			if _, reset := f.(*http2.RSTStreamFrame); err != nil || reset {
+				if !reset || took > writeWait+time.Second {
+					t.Errorf("after %v: %v, %v", took, f, err)
+				}
+				return
+			}
+		}
+	})
+}
