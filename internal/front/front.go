@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"slices"
 	"sync"
 	"time"
@@ -225,6 +226,12 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 	if f.preflight(w, r) {
 		return
 	}
+	if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean+"/" != r.URL.Path {
+		// The mux would lead the client to the clean path, and repeat the query, in which
+		// there may be a token.
+		http.NotFound(w, r)
+		return
+	}
 	f.mux.ServeHTTP(w, r)
 }
 
@@ -248,6 +255,8 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 		IdleTimeout:       idleWait,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
+		// net/http would answer OPTIONS * itself, before all checks.
+		DisableGeneralOptionsHandler: true,
 	}
 	listener := f.listener
 	if f.keyPair != nil {

@@ -284,6 +284,28 @@ func (w *timed) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
+// A request for the server as a whole passes the same checks, and no answer repeats what a
+// client has asked for.
+func TestOddTargets(t *testing.T) {
+	f := start(t, Config{})
+	for request, want := range map[string]int{
+		"OPTIONS * HTTP/1.1\r\nHost: evil.example\r\n\r\n":                                       http.StatusForbidden,
+		"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nOrigin: https://evil.example\r\n\r\n":          http.StatusForbidden,
+		"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n":                                          http.StatusBadRequest,
+		"GET http://evil.example/mcp HTTP/1.1\r\nHost: localhost\r\n\r\n":                        http.StatusForbidden,
+		"GET //mcp?access_token=hidden HTTP/1.1\r\nHost: localhost\r\n\r\n":                      http.StatusNotFound,
+		"GET /x/../mcp?access_token=hidden HTTP/1.1\r\nHost: localhost\r\n\r\n":                  http.StatusNotFound,
+		"GET /.well-known/./oauth-protected-resource?hidden HTTP/1.1\r\nHost: localhost\r\n\r\n": http.StatusNotFound,
+		"CONNECT localhost:22 HTTP/1.1\r\nHost: localhost:22\r\n\r\n":                            http.StatusNotFound,
+		"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n":                                           http.StatusOK,
+	} {
+		res := f.raw(t, request)
+		if text := fmt.Sprint(res.Header); res.StatusCode != want || strings.Contains(text, "hidden") {
+			t.Errorf("%q: %s %s, want %d", request, res.Status, text, want)
+		}
+	}
+}
+
 // A body has its time on every route. The deadline is lifted when all of it has come,
 // since the call may take longer.
 func TestBodyHasItsTime(t *testing.T) {
