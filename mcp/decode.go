@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"belljar.dev/mcp/wire"
 )
@@ -42,63 +44,15 @@ func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[stri
 		return v, nil, &argumentError{[]string{fmt.Sprintf("the arguments are not JSON: %v", err)}}
 	}
 	d := argumentDecoder{}
-	if err := json.Unmarshal(raw, &all); err != nil {
+	if raw = bytes.TrimSpace(raw); raw[0] != '{' {
 		d.wrong("", raw, "an object with the tool's arguments")
 	} else {
-		d.object("", raw, in, v)
+		all = d.object("", raw, in, v)
 	}
 	if len(d.faults) > 0 {
 		return v, nil, &argumentError{d.faults}
 	}
-	uniform(all, in.typ)
 	return v, all, nil
-}
-
-// uniform brings decoded arguments of a type into one form: it removes members that
-// are null, and turns a map that came as an array of names and values into a map. The
-// arguments must have been decoded into the type without a fault.
-func uniform(v any, t reflect.Type) any {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		if t.Kind() != reflect.Struct {
-			return v
-		}
-		s, err := shapeOf(t)
-		if err != nil {
-			return v // cannot be: it was decoded by its shape
-		}
-		for name, value := range v {
-			f := s.fields[name]
-			switch {
-			case f == nil: // of a type that reads itself
-			case value == nil && !f.required:
-				delete(v, name)
-			default:
-				v[name] = uniform(value, t.FieldByIndex(f.index).Type)
-			}
-		}
-	case []any:
-		switch t.Kind() {
-		case reflect.Slice:
-			for i := range v {
-				v[i] = uniform(v[i], t.Elem())
-			}
-		case reflect.Map:
-			byName := make(map[string]any, len(v))
-			for _, pair := range v {
-				if pair, ok := pair.(map[string]any); ok {
-					name, _ := pair["name"].(string)
-					byName[name] = pair["value"]
-				}
-			}
-			return byName
-		default:
-		}
-	}
-	return v
 }
 
 // shape is what decodeArgs needs to know of a struct type.
@@ -109,18 +63,27 @@ type shape struct {
 }
 
 type field struct {
+	at       int // in shape.names
 	index    []int
 	required bool
 	about    string // its description
 }
 
+// shapes are those of the structs in the tools' inputs, by reflect.Type. To find out one
+// takes longer than to decode the arguments of a call.
+var shapes sync.Map
+
 // shapeOf returns the shape of a struct type, by the rules of its JSON schema: a
 // field without omitempty or omitzero is required.
 func shapeOf(t reflect.Type) (*shape, error) {
+	if known, ok := shapes.Load(t); ok {
+		return known.(*shape), nil //nolint:forcetypeassert // nothing else is stored
+	}
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("%v is not a struct", t)
 	}
 	s := &shape{typ: t, fields: make(map[string]*field)}
+	defer shapes.Store(t, s)
 	for _, f := range reflect.VisibleFields(t) {
 		tag, tagged := f.Tag.Lookup("json")
 		if f.Anonymous && !tagged || !f.IsExported() || tag == "-" {
@@ -133,7 +96,7 @@ func shapeOf(t reflect.Type) (*shape, error) {
 		optional := slices.ContainsFunc(strings.Split(options, ","), func(o string) bool {
 			return o == "omitempty" || o == "omitzero"
 		})
-		s.fields[name] = &field{index: f.Index, required: !optional, about: f.Tag.Get("jsonschema")}
+		s.fields[name] = &field{at: len(s.names), index: f.Index, required: !optional, about: f.Tag.Get("jsonschema")}
 		s.names = append(s.names, name)
 	}
 	return s, nil
@@ -155,36 +118,38 @@ func (d *argumentDecoder) wrong(path string, raw []byte, want string) {
 	d.fault("argument %q is %s; it must be %s", path, kindOf(raw), want)
 }
 
-func (d *argumentDecoder) object(path string, raw []byte, s *shape, v reflect.Value) {
-	seen := make(map[string]bool, len(s.fields))
-	wire.Members(raw, func(quoted, value []byte) bool {
-		name := wire.Unquote(quoted)
-		f := s.fields[name]
+// object reads an object into a struct, and returns it as a map.
+func (d *argumentDecoder) object(path string, raw []byte, s *shape, v reflect.Value) map[string]any {
+	all, seen := make(map[string]any), make([]bool, len(s.names))
+	wire.Members(raw, func(member, value []byte) bool {
+		f := s.fields[string(member)]
 		if f == nil {
-			d.unknown(join(path, name), name, s)
+			d.unknown(join(path, string(member)), string(member), s)
 			return len(d.faults) < mostFaults
 		}
-		seen[name] = true
+		name := s.names[f.at]
+		seen[f.at] = true
 		target, err := v.FieldByIndexErr(f.index)
 		if err != nil {
 			d.fault("argument %q cannot be taken: %v", join(path, name), err)
 			return true
 		}
 		if f.required || string(value) != "null" {
-			d.value(join(path, name), value, target)
+			all[name] = d.value(join(path, name), value, target)
 		}
 		return true
 	})
-	for _, name := range s.names {
+	for i, name := range s.names {
 		f := s.fields[name]
 		switch {
-		case !f.required || seen[name]:
+		case !f.required || seen[i]:
 		case f.about == "":
 			d.fault("argument %q is missing", join(path, name))
 		default:
 			d.fault("argument %q is missing: %s", join(path, name), f.about)
 		}
 	}
+	return all
 }
 
 func (d *argumentDecoder) unknown(path, name string, s *shape) {
@@ -198,15 +163,16 @@ func (d *argumentDecoder) unknown(path, name string, s *shape) {
 	}
 }
 
-func (d *argumentDecoder) value(path string, raw []byte, v reflect.Value) {
+// value reads a value into v, and returns it as encoding/json would. The result means
+// nothing after a fault.
+func (d *argumentDecoder) value(path string, raw []byte, v reflect.Value) any {
 	t := v.Type()
 	if t.Kind() == reflect.Pointer {
 		v.Set(reflect.New(t.Elem())) // null, too, is decoded as what it points to, and refused
-		d.value(path, raw, v.Elem())
-		return
+		return d.value(path, raw, v.Elem())
 	}
 	if done := d.custom(path, raw, v); done {
-		return
+		return d.plain(path, raw)
 	}
 	got := raw[0]
 	number := got == '-' || '0' <= got && got <= '9'
@@ -214,47 +180,62 @@ func (d *argumentDecoder) value(path string, raw []byte, v reflect.Value) {
 	case reflect.String:
 		if got != '"' {
 			d.wrong(path, raw, "a string")
-			return
+			return nil
 		}
-		v.SetString(wire.Unquote(raw))
+		text := wire.Unquote(raw)
+		v.SetString(text)
+		return text
 	case reflect.Bool:
 		if got != 't' && got != 'f' {
 			d.wrong(path, raw, "true or false")
-			return
+			return nil
 		}
 		v.SetBool(got == 't')
+		return got == 't'
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		n, ok := whole(raw)
 		if !number || !ok || v.OverflowInt(n) {
 			d.wrong(path, raw, "a whole number")
-			return
+			return nil
 		}
 		v.SetInt(n)
+		return float64(n)
 	case reflect.Float32, reflect.Float64:
 		f, err := strconv.ParseFloat(string(raw), 64)
 		if !number || err != nil || v.OverflowFloat(f) {
 			d.wrong(path, raw, "a number")
-			return
+			return nil
 		}
 		v.SetFloat(f)
+		return f
 	case reflect.Slice:
-		d.slice(path, raw, v)
+		return d.slice(path, raw, v)
 	case reflect.Map:
-		d.mapping(path, raw, v)
+		return d.mapping(path, raw, v)
 	case reflect.Struct:
 		s, err := shapeOf(t)
 		if err != nil || got != '{' {
 			d.wrong(path, raw, "an object")
-			return
+			return nil
 		}
-		d.object(path, raw, s, v)
+		return d.object(path, raw, s, v)
 	case reflect.Interface:
 		if err := json.Unmarshal(raw, v.Addr().Interface()); err != nil {
 			d.fault("argument %q: %v", path, err)
 		}
+		return d.plain(path, raw)
 	default:
 		d.wrong(path, raw, "left out")
+		return nil
 	}
+}
+
+// plain returns a value as encoding/json reads it.
+func (d *argumentDecoder) plain(path string, raw []byte) (v any) {
+	if err := json.Unmarshal(raw, &v); err != nil {
+		d.fault("argument %q: %v", path, err)
+	}
+	return v
 }
 
 // custom lets a type decode itself; json.RawMessage, for example, does.
@@ -276,25 +257,26 @@ func (d *argumentDecoder) custom(path string, raw []byte, v reflect.Value) bool 
 	return true
 }
 
-func (d *argumentDecoder) slice(path string, raw []byte, v reflect.Value) {
+func (d *argumentDecoder) slice(path string, raw []byte, v reflect.Value) []any {
 	if raw[0] != '[' {
 		d.wrong(path, raw, "an array")
-		return
+		return nil
 	}
-	out := reflect.MakeSlice(v.Type(), 0, 0)
+	all, out := make([]any, 0), reflect.MakeSlice(v.Type(), 0, 0)
 	wire.Elements(raw, func(value []byte) bool {
 		item := reflect.New(v.Type().Elem()).Elem()
-		d.value(fmt.Sprintf("%s[%d]", path, out.Len()), value, item)
+		all = append(all, d.value(fmt.Sprintf("%s[%d]", path, out.Len()), value, item))
 		out = reflect.Append(out, item)
 		return len(d.faults) < mostFaults
 	})
 	v.Set(out)
+	return all
 }
 
 // mapping reads a map of texts, which is an array of names and values or an object:
 // see pairs.
-func (d *argumentDecoder) mapping(path string, raw []byte, v reflect.Value) {
-	out := make(map[string]string)
+func (d *argumentDecoder) mapping(path string, raw []byte, v reflect.Value) map[string]any {
+	all, out := make(map[string]any), make(map[string]string)
 	text := func(path string, raw []byte) (s string) {
 		d.value(path, raw, reflect.ValueOf(&s).Elem())
 		return s
@@ -303,8 +285,8 @@ func (d *argumentDecoder) mapping(path string, raw []byte, v reflect.Value) {
 	case v.Type() != reflect.TypeFor[map[string]string]():
 		d.wrong(path, raw, "left out")
 	case raw[0] == '{':
-		wire.Members(raw, func(quoted, value []byte) bool {
-			name := wire.Unquote(quoted)
+		wire.Members(raw, func(member, value []byte) bool {
+			name := string(member)
 			out[name] = text(join(path, name), value)
 			return len(d.faults) < mostFaults
 		})
@@ -330,6 +312,10 @@ func (d *argumentDecoder) mapping(path string, raw []byte, v reflect.Value) {
 		d.wrong(path, raw, "an array of {name, value}, or an object")
 	}
 	v.Set(reflect.ValueOf(out))
+	for name, value := range out {
+		all[name] = value
+	}
+	return all
 }
 
 // pair is a member of a map, as the schema has it.

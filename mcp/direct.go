@@ -44,8 +44,8 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok 
 	}
 	c, ok = new(directCall), true
 	var name, meta []byte
-	wire.Members(m.Params, func(quoted, value []byte) bool {
-		switch wire.Unquote(quoted) {
+	wire.Members(m.Params, func(member, value []byte) bool {
+		switch string(member) {
 		case "name":
 			name = value
 		case "arguments":
@@ -80,8 +80,8 @@ func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok
 		return m.Era() == wire.Legacy
 	}
 	var parent, state, client, capabilities, asked []byte
-	wire.Members(meta, func(quoted, value []byte) bool {
-		switch wire.Unquote(quoted) {
+	wire.Members(meta, func(member, value []byte) bool {
+		switch string(member) {
 		case "progressToken":
 			c.token = value
 		case "traceparent":

@@ -147,7 +147,7 @@ func misplacedIn(body []byte) *wire.Error {
 	found := false
 	each := func(raw []byte) bool {
 		wire.Members(wire.Member(wire.Member(raw, "params"), "_meta"), func(name, _ []byte) bool {
-			found = found || tokenName(wire.Unquote(name))
+			found = found || tokenName(string(name))
 			return !found
 		})
 		return !found

@@ -1,51 +1,97 @@
 package mcp
 
 import (
+	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // maxSpare is how many idle goroutines of a connection wait for its next calls.
 const maxSpare = 2
 
-// workers runs the calls of one connection in goroutines, and keeps a few of those
-// between calls: the stack of a new goroutine would have to grow for each call, which
-// takes a fifth of a small call's CPU. Wait returns after over is closed and when all
-// have returned.
+// workers runs the calls of one connection in goroutines. The stack of a new goroutine
+// has to grow several times for a call, which takes a quarter of a small call's CPU. So a
+// goroutine that has run a call takes those that have not begun, and a few goroutines
+// stay for later calls. No call waits for the end of another: for each that has not begun,
+// a goroutine is on its way.
 type workers struct {
-	over  <-chan struct{} // closed when no more calls are expected
-	next  chan func()
-	all   sync.WaitGroup
-	spare atomic.Int32
+	over <-chan struct{} // closed when no more calls are expected; then no goroutine stays
+	wake chan struct{}   // gets one for each goroutine that is woken
+	all  sync.WaitGroup  // of the goroutines
+
+	mu      sync.Mutex
+	waiting []func() // guarded by mu: calls that have not begun
+	coming  int      // guarded by mu: goroutines that were started or woken and have looked for no call yet
+	spare   int      // guarded by mu: goroutines that stay, without those that were woken
 }
 
 func newWorkers(over <-chan struct{}) *workers {
-	return &workers{over: over, next: make(chan func())}
+	return &workers{over: over, wake: make(chan struct{})}
 }
 
 // run calls f in a goroutine.
 func (w *workers) run(f func()) {
-	select {
-	case w.next <- f:
+	w.mu.Lock()
+	w.waiting = append(w.waiting, f)
+	enough, woken := w.coming >= len(w.waiting), w.spare > 0
+	if !enough {
+		w.coming++
+	}
+	if !enough && woken {
+		w.spare--
+	}
+	w.mu.Unlock()
+	switch {
+	case enough:
+	case woken:
+		w.wake <- struct{}{}
 	default:
 		w.all.Go(func() {
-			for f != nil {
-				f()
-				f = w.wait()
+			for {
+				w.begin()
+				if !w.stay() {
+					return
+				}
 			}
 		})
 	}
 }
 
-// wait returns the next function, or nil for a goroutine that is not needed.
-func (w *workers) wait() (next func()) {
-	defer w.spare.Add(-1)
-	if w.spare.Add(1) > maxSpare {
-		return nil
+// begin runs the calls that have not begun.
+func (w *workers) begin() {
+	w.mu.Lock()
+	w.coming--
+	for len(w.waiting) > 0 {
+		f := w.waiting[0]
+		w.waiting = slices.Delete(w.waiting, 0, 1)
+		w.mu.Unlock()
+		f()
+		w.mu.Lock()
 	}
+	w.mu.Unlock()
+}
+
+// stay waits until the goroutine is woken; false says that it is not needed any more.
+func (w *workers) stay() bool {
+	w.mu.Lock()
+	if w.spare == maxSpare {
+		w.mu.Unlock()
+		return false
+	}
+	w.spare++
+	w.mu.Unlock()
 	select {
-	case next = <-w.next:
+	case <-w.wake:
+		return true
 	case <-w.over:
 	}
-	return next
+	w.mu.Lock()
+	woken := w.spare == 0 // all that stay were, and this one too
+	if !woken {
+		w.spare--
+	}
+	w.mu.Unlock()
+	if woken {
+		<-w.wake
+	}
+	return woken
 }

@@ -94,9 +94,9 @@ func notBase64(r rune) bool {
 }
 
 func (t *jwt) readHeader(header []byte) (bad *Refusal) {
-	wire.Members(header, func(quoted, value []byte) bool {
+	wire.Members(header, func(member, value []byte) bool {
 		into := map[string]*string{"typ": &t.typ, "alg": &t.alg, "kid": &t.kid}
-		switch name := wire.Unquote(quoted); name {
+		switch name := string(member); name {
 		case "typ", "alg", "kid":
 			if value[0] != '"' {
 				bad = refuse(Malformed, "", "the member %s of its header is not a text", name)

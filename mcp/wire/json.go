@@ -286,19 +286,22 @@ func (k *keySet) add(quoted []byte) bool {
 }
 
 // Unquote is the text of a JSON string that has passed CheckJSON.
-func Unquote(quoted []byte) string {
+func Unquote(quoted []byte) string { return string(unquoted(quoted)) }
+
+// unquoted is Unquote, in the memory of the string where that has no escapes.
+func unquoted(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1 : len(quoted)-1])
+		return quoted[1 : len(quoted)-1]
 	}
 	var s string
 	if json.Unmarshal(quoted, &s) != nil {
-		return ""
+		return nil
 	}
-	return s
+	return []byte(s)
 }
 
 // Members calls yield with each member of an object that has passed CheckJSON,
-// in order, until yield says no. The name is still quoted.
+// in order, until yield says no. The name is no longer quoted.
 func Members(object []byte, yield func(name, value []byte) bool) {
 	c := checker{data: object}
 	if c.next() != '{' {
@@ -308,7 +311,7 @@ func Members(object []byte, yield func(name, value []byte) bool) {
 	for c.next() == '"' {
 		from := c.at
 		c.skip()
-		name := object[from:c.at]
+		name := unquoted(object[from:c.at])
 		c.next()
 		c.at++ // the colon
 		c.next()
@@ -343,7 +346,7 @@ func Elements(array []byte, yield func(value []byte) bool) {
 // CheckJSON, or nil.
 func Member(object []byte, name string) (found []byte) {
 	Members(object, func(n, value []byte) bool {
-		if Unquote(n) == name {
+		if string(n) == name {
 			found = value
 		}
 		return found == nil

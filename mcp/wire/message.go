@@ -72,7 +72,7 @@ func ParseMessage(raw []byte) (*Message, *Error) {
 	}
 	var version, id, method, result, failure []byte
 	Members(raw, func(name, value []byte) bool {
-		switch Unquote(name) {
+		switch string(name) {
 		case "jsonrpc":
 			version = value
 		case "id":

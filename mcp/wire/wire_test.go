@@ -179,7 +179,7 @@ func compare(t *testing.T, text []byte) {
 	}
 	got := map[string]json.RawMessage{}
 	Members(bytes.TrimSpace(text), func(name, value []byte) bool {
-		got[Unquote(name)] = value
+		got[string(name)] = value
 		return true
 	})
 	if len(got) != len(want) {
