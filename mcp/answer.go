@@ -69,7 +69,7 @@ func (g *guard) cancel(e *entry) {
 	switch {
 	case !e.begun: // start will see that it was cancelled
 	case e.cancel != nil:
-		e.cancel()
+		e.cancel(context.Canceled)
 	case g.byID[e.id] == e:
 		g.pushCancel(e)
 	}

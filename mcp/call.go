@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -33,6 +34,8 @@ type toolCall struct {
 	input      *input          // nil in the legacy era
 	structured bool            // the client gets the structured part of the result
 	out        *outgoing       // the answer, for the receipts of its result; nil for none
+	// cancel ends the context of the call, if its transport has made one for the call alone.
+	cancel context.CancelCauseFunc
 }
 
 // callGate is the gate round a call: no tool runs, and no resource that the policy
@@ -65,11 +68,13 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	}
 	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, Later: laterKey(ctx), input: call.input}
 	out.called()
-	ctx, finish, err := session.begin(ctx, c.ID)
-	if err != nil {
+	if call.cancel == nil {
+		ctx, call.cancel = context.WithCancelCause(ctx)
+	}
+	if err := session.begin(c.ID, call.cancel); err != nil {
 		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
-	defer finish()
+	defer session.finish(c.ID)
 	started := time.Now()
 	c.Progress = call.progress.until(ctx)
 	g.startTrace(&c, call.parent)
@@ -80,8 +85,10 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	if g.cfg.Audit != nil && d.Verdict == policies.Allow {
 		g.cfg.Audit.Finished(Finished{Call: c, Result: res, Err: err, Took: time.Since(started), Decision: d})
 	}
-	g.cfg.Log.Debug("call", "call", c.ID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
-		"rule", d.Rule, "failed", err != nil || res.IsError, "took", time.Since(started), "error", err)
+	if g.cfg.Log.Enabled(ctx, slog.LevelDebug) { // its arguments are most of a small call's allocations
+		g.cfg.Log.Debug("call", "call", c.ID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
+			"rule", d.Rule, "failed", err != nil || res.IsError, "took", time.Since(started), "error", err)
+	}
 	var bad *wire.Error
 	switch {
 	case errors.As(err, &bad):
@@ -143,7 +150,7 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 		return nil, d, err
 	}
 	f.Tenant, f.Session, f.Tool = c.Session.tenant, c.Session.id, c.Tool
-	f.Args, f.Annotations, f.Now = all, t.info.annotations(), started
+	f.Args, f.Annotations, f.Now = all, t.hints, started
 	f.Scopes = g.cfg.callerOf(ctx).Scopes
 	d, asked, refusal, leave := g.decide(ctx, c, &f)
 	defer leave()
@@ -154,7 +161,10 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 	case d.Verdict != policies.Allow:
 		return Refused(d.Denied(c.ID)), d, nil
 	}
-	c.Grant, c.Audit, c.Scene, c.facts, c.allow = d.Grant, d.Audit, f.Scene, f, d
+	c.Grant, c.Audit, c.Scene = d.Grant, d.Audit, f.Scene
+	if g.cfg.Approver != nil {
+		c.allowed = &allowed{f, d}
+	}
 	c.Progress = withoutMessages(c.Progress, d)
 	res, err = g.runBetweenHooks(ctx, t, c, f, in)
 	if err == nil && res == nil {
@@ -213,8 +223,11 @@ type progressFunc func(done, total float64, message string)
 
 // until is p while ctx lives: a cancelled request gets no further message.
 func (p progressFunc) until(ctx context.Context) func(done, total float64, message string) {
+	if p == nil {
+		return func(float64, float64, string) {}
+	}
 	return func(done, total float64, message string) {
-		if p != nil && ctx.Err() == nil {
+		if ctx.Err() == nil {
 			p(done, total, message)
 		}
 	}

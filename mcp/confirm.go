@@ -32,10 +32,10 @@ type Confirmed struct {
 // similar one: the same call, made again, finds the answer.
 func (c Call) Confirm(ctx context.Context, w Wish) (Confirmed, error) {
 	s := c.Session.server
-	if s.cfg.Approver == nil {
+	if c.allowed == nil {
 		return Confirmed{}, nil
 	}
-	f, d := c.facts, c.allow
+	f, d := c.allowed.facts, c.allowed.decision
 	f.Args, f.Command = w.Args, ""
 	d.Verdict, d.Rule, d.Reason, d.Remember = policies.Ask, w.Rule, w.Reason, policies.Remember{}
 	q := Question{Call: c, Facts: f, Decision: d, Commands: w.Commands}

@@ -94,17 +94,14 @@ func (ds *deferrals) run(ctx context.Context, session *Session, tool string, wai
 		over: make(chan struct{}), ready: make(chan struct{}, 1), state: TaskWorking, asked: make(map[string]*question),
 	}
 	own = context.WithValue(own, deferredKey{}, d)
-	own, finish, err := session.begin(own, d.call.Key)
-	if err != nil {
+	if err := session.begin(d.call.Key, cancel); err != nil {
 		ds.sessions.wg.Done()
-		cancel(err)
 		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
 	go func() {
 		defer ds.sessions.wg.Done()
 		defer close(d.over)
-		defer cancel(nil)
-		defer finish()
+		defer session.finish(d.call.Key)
 		res, err := ds.guarded(own, run)
 		if d.finish(res, err, context.Cause(own)) {
 			ds.settled(own, d)
@@ -155,11 +152,12 @@ func (ds *deferrals) keep(ctx context.Context, d *deferred) error {
 		return fmt.Errorf("%d calls of this session are deferred already", count)
 	}
 	// The end of the session waits for this, and releases what is opened here.
-	ctx, finish, err := d.call.Session.begin(ctx, newCallID())
-	if err != nil {
+	ctx, cancel := context.WithCancelCause(ctx)
+	opening := newCallID()
+	if err := d.call.Session.begin(opening, cancel); err != nil {
 		return err
 	}
-	defer finish()
+	defer d.call.Session.finish(opening)
 	t, err := ds.keeper.Open(ctx, d.call)
 	if err != nil {
 		return err

@@ -141,15 +141,16 @@ func (s *Server) serveCall(ctx context.Context, g *guard, e *entry) bool {
 	if !ok {
 		return false
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	c.cancel = cancel
 	g.mu.Lock()
 	e.cancel = cancel
 	if e.silent { // cancelled after its turn came
-		cancel()
+		cancel(context.Canceled)
 	}
 	g.mu.Unlock()
 	g.calls.run(func() {
-		defer cancel()
+		defer cancel(context.Canceled)
 		frame, _ := s.callFrame(withOutlet(ctx, e.to), g.session, e.msg, e.out, c)
 		g.finish(e, frame)
 	})

@@ -50,12 +50,12 @@ type entry struct {
 	msg    *wire.Message
 	id     int64 // ours
 	ticket ticket
-	batch  *wire.Batch        // nil unless it came in one
-	to     outlet             // where its answer goes
-	out    *outgoing          // its answer
-	silent bool               // guarded by guard.mu: cancelled, so the client hears nothing more of it
-	begun  bool               // guarded by guard.mu: its turn has come
-	cancel context.CancelFunc // guarded by guard.mu: set while serve runs it
+	batch  *wire.Batch             // nil unless it came in one
+	to     outlet                  // where its answer goes
+	out    *outgoing               // its answer
+	silent bool                    // guarded by guard.mu: cancelled, so the client hears nothing more of it
+	begun  bool                    // guarded by guard.mu: its turn has come
+	cancel context.CancelCauseFunc // guarded by guard.mu: set while serve runs it
 }
 
 func newGuard(s *Session, out outlet) *guard {

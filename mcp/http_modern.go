@@ -94,8 +94,7 @@ func (w *web) readModern(h http.Header, session *Session, p posted) *directCall 
 // comes first or the answer takes long.
 func (w *web) callModern(ctx context.Context, rw http.ResponseWriter, session *Session, p posted, out *outgoing, c *directCall) {
 	x := newExchange(ctx, sse.New())
-	ctx, cancel := context.WithCancel(withOutlet(ctx, x))
-	defer cancel()
+	ctx = withOutlet(ctx, x)
 	status := http.StatusOK
 	err := x.ServeWhile(ctx, rw, sse.Serving{Status: func(http.Header) int { return status }}, func() {
 		frame, bad := w.server.callFrame(ctx, session, p.message, out, c)

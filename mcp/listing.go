@@ -123,11 +123,12 @@ func (rs *resources) search(ctx context.Context, session *Session, query string)
 	if query == "" || len(query) > queryMost {
 		return nil, wire.Errorf(wire.InvalidParams, "query: got %d bytes, want 1 to %d", len(query), queryMost)
 	}
-	ctx, finish, err := session.begin(ctx, newCallID())
-	if err != nil {
+	id := newCallID()
+	ctx, cancel := context.WithCancelCause(ctx)
+	if err := session.begin(id, cancel); err != nil {
 		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
-	defer finish()
+	defer session.finish(id)
 	var found []Entry
 	for _, r := range rs.all() {
 		some, err := rs.searchIn(ctx, r, session, query)

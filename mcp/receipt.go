@@ -86,6 +86,9 @@ func (r *receipts) take(one *sentResult) bool {
 
 // tell calls all receipts of a result that was made in ctx.
 func tell(ctx context.Context, all []Receipt, received bool) {
+	if len(all) == 0 {
+		return
+	}
 	ctx = context.WithoutCancel(ctx)
 	for _, f := range all {
 		f(ctx, received)

@@ -121,11 +121,11 @@ func (a *adapter) read(ctx context.Context, r *Resource, req *sdk.ReadResourceRe
 		return nil, err
 	}
 	c := Call{ID: newCallID(), Session: session, Progress: func(float64, float64, string) {}}
-	ctx, finish, err := session.begin(ctx, c.ID)
-	if err != nil {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if err := session.begin(c.ID, cancel); err != nil {
 		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
-	defer finish()
+	defer session.finish(c.ID)
 	uri := req.Params.URI
 	var data []byte
 	var mime string
@@ -199,11 +199,12 @@ func (rs *resources) completeGated(ctx context.Context, r *Resource, session *Se
 	if !ok {
 		return nil, nil
 	}
-	ctx, finish, err := session.begin(ctx, newCallID())
-	if err != nil {
+	id := newCallID()
+	ctx, cancel := context.WithCancelCause(ctx)
+	if err := session.begin(id, cancel); err != nil {
 		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
-	defer finish()
+	defer session.finish(id)
 	f.Args = map[string]any{variable: typed}
 	err = rs.gate.runIfAllowed(ctx, session, f, func(c Call) error {
 		values, err = r.CompleteGranted(ctx, c, variable, typed)

@@ -138,19 +138,18 @@ func (s *Session) Done() <-chan struct{} { return s.done }
 // from a handler or from OnEnd.
 func (s *Session) Close() { s.end(ErrShutdown) }
 
-// begin notes a call, so that the end of the session cancels it. The caller
-// calls finish when the call has returned.
-func (s *Session) begin(ctx context.Context, id string) (_ context.Context, finish func(), err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// begin notes a call, so that the end of the session cancels it. After an error its
+// context has ended; else the caller calls finish when the call has returned.
+func (s *Session) begin(id string, cancel context.CancelCauseFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.life.ended {
 		cancel(s.life.cause)
-		return nil, nil, s.life.cause
+		return s.life.cause
 	}
 	s.lastCall.Store(time.Now().UnixNano())
 	s.calls[id] = cancel
-	return ctx, func() { s.finish(id) }, nil
+	return nil
 }
 
 func (s *Session) finish(id string) {

@@ -67,10 +67,16 @@ type Call struct {
 	// are lost. It may be called from any goroutine until the handler returns.
 	Progress func(done, total float64, message string)
 
-	trace *trace // nil where nobody wants it
-	input *input // of a modern client; nil in the legacy era
-	facts policies.Facts
-	allow policies.Decision // that let it run
+	trace   *trace   // nil where nobody wants it
+	input   *input   // of a modern client; nil in the legacy era
+	allowed *allowed // nil before the call is allowed, and where nobody can be asked
+}
+
+// allowed is why a call runs, for what its handler asks people. It is large, and most
+// calls ask nobody.
+type allowed struct {
+	facts    policies.Facts
+	decision policies.Decision
 }
 
 // Result is the answer of a tool.
@@ -118,6 +124,7 @@ func sprintf(format string, args []any) string {
 // tool is a registered tool with its input type erased.
 type tool struct {
 	info    Tool
+	hints   map[string]bool // its annotations, for policies; never changed
 	schemas func() schemas
 	// decode reads arguments into a value of the input type; all is the same
 	// arguments as a map.
@@ -148,7 +155,8 @@ func AddTool[In Gated](s *Server, t Tool, h Handler[In]) {
 		panic(fmt.Sprintf("mcp: add tool %q: the name must be 1 to 64 letters, digits, _ or -", t.Name))
 	}
 	s.tools.add(&tool{
-		info: t,
+		info:  t,
+		hints: t.annotations(),
 		schemas: sync.OnceValue(func() schemas {
 			all, err := describe(t, reflect.TypeFor[In]())
 			if err != nil {

@@ -109,15 +109,19 @@ func (g *callGate) startTrace(c *Call, parent TraceParent) {
 // Phase begins a part of the call, for whoever traces it, and returns what ends
 // it. Without a tracer it does nothing.
 func (c Call) Phase(name string) (end func()) {
-	if c.trace == nil {
+	return c.trace.phase(name)
+}
+
+func (t *trace) phase(name string) (end func()) {
+	if t == nil {
 		return func() {}
 	}
 	started := time.Now()
 	return func() {
-		c.trace.mu.Lock()
-		defer c.trace.mu.Unlock()
-		if len(c.trace.phases) < maxPhases {
-			c.trace.phases = append(c.trace.phases, Phase{name, started, time.Now()})
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if len(t.phases) < maxPhases {
+			t.phases = append(t.phases, Phase{name, started, time.Now()})
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (g Grant) DecideExec(now *Policy, e Exec) Decision {
 	if now != nil && now != g.policy && now.hash != g.policy.hash && d.Verdict == Allow {
 		d = g.decideBy(now, e)
 	}
-	d.Grant, d.pending = Grant{}, Grant{}
+	d.Grant, d.pending = Grant{}, nil
 	return d
 }
 

@@ -24,7 +24,7 @@ func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 		own, _ := l.rules.judge(f, profile, pieces)
 		kept = kept.below(own.Audit)
 		if own.Verdict < d.Verdict {
-			own.Layer, own.Profile, own.Policy, own.Grant, own.pending = l.kind, d.Profile, d.Policy, Grant{}, Grant{}
+			own.Layer, own.Profile, own.Policy, own.Grant, own.pending = l.kind, d.Profile, d.Policy, Grant{}, nil
 			own.offer(d.offered())
 			d, own = own, d
 		}

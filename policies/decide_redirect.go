@@ -27,6 +27,6 @@ func (g Grant) DecideURL(url string) Decision {
 			Instead: "Call again with that URL.",
 		}
 	}
-	d.Grant, d.pending = Grant{}, Grant{}
+	d.Grant, d.pending = Grant{}, nil
 	return d
 }

@@ -63,7 +63,7 @@ type Decision struct {
 	Shadow   []Shadow
 	Warnings []string // of Shadow, one line each for the agent, at most 4: the call passes, and will not for ever
 
-	pending Grant // what the call may use if a person says yes; zero unless Verdict is Ask
+	pending *Grant // what the call may use if a person says yes; nil unless Verdict is Ask
 }
 
 // ScriptPart is where a part of a call stands in the script of the call.
@@ -97,17 +97,21 @@ func (d *Decision) offer(g Grant) {
 	case Allow:
 		d.Grant = g
 	case Ask:
-		d.pending = g
+		pending := g
+		d.pending = &pending
 	case Deny:
 	}
 }
 
 // offered is what the call may use, at once or if a person says yes.
 func (d *Decision) offered() Grant {
-	if d.Verdict == Ask {
-		return d.pending
+	switch {
+	case d.Verdict != Ask:
+		return d.Grant
+	case d.pending == nil: // no policy made the decision
+		return Grant{}
 	}
-	return d.Grant
+	return *d.pending
 }
 
 // Approved returns the decision after a person has said yes to its question, with
@@ -115,7 +119,7 @@ func (d *Decision) offered() Grant {
 // decision, that grant allows nothing. Only a decision to ask is changed.
 func (d Decision) Approved() Decision {
 	if d.Verdict == Ask {
-		d.Verdict, d.Grant, d.pending = Allow, d.pending, Grant{}
+		d.Verdict, d.Grant, d.pending = Allow, d.offered(), nil
 		d.Grant.approved = true
 	}
 	return d

@@ -49,13 +49,14 @@ func TrimLine(line []byte) []byte { return bytes.TrimSpace(bytes.TrimPrefix(line
 // CheckLine reports whether a line is JSON that the guard lets through.
 func CheckLine(line []byte, depth int) *Error {
 	err := CheckJSON(line, depth)
-	var dup *DuplicateKeyError
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
+	}
+	dup, twice := errors.AsType[*DuplicateKeyError](err)
+	switch {
 	case errors.Is(err, errDeep):
 		return Errorf(InvalidRequest, "invalid request: nested deeper than %d levels", depth)
-	case errors.As(err, &dup):
+	case twice:
 		return Errorf(InvalidRequest, "invalid request: %v", dup)
 	}
 	return Errorf(ParseError, "parse error: %v; each line must hold one JSON object", err)
