@@ -174,7 +174,7 @@ func (c *Cmd) dir(b *Box) string {
 	case c.Dir != "":
 		return c.Dir
 	case b.grant.Workspace() != policies.AccessNone:
-		return Workspace
+		return WorkspaceDir
 	case b.means.image != nil && b.means.image.Runtime.Dir != "":
 		return b.means.image.Runtime.Dir
 	}

@@ -107,7 +107,7 @@ func (p *plan) lay(b *builder, tree any) {
 		}
 	}
 	if p.overlaid() {
-		b.dir(Workspace)
+		b.dir(WorkspaceDir)
 	}
 	p.places(b)
 	b.Call(unix.SYS_CHDIR, "..")

@@ -76,7 +76,7 @@ func (v landlock) add(b *builder, p *plan) {
 		}
 	}
 	if p.overlaid() {
-		allow(Workspace, landlockChange)
+		allow(WorkspaceDir, landlockChange)
 	}
 	for _, m := range p.mounts {
 		switch {

@@ -94,7 +94,7 @@ func (s *Supervisor) lease(id string, g policies.Grant) (*workspace.Lease, error
 // the owner of the workspace as the box's user, so all layers belong to that
 // owner whoever worked in them.
 func (s *Supervisor) addLayer(p *plan, dir *os.File, path string, writable bool, uid int) error {
-	m := mount{source: path, target: Workspace, dir: true, writable: writable, layer: true, file: -1}
+	m := mount{source: path, target: WorkspaceDir, dir: true, writable: writable, layer: true, file: -1}
 	if s.root {
 		ns, err := s.idmap(s.cfg.Workspace, uid)
 		if err != nil {
@@ -167,9 +167,9 @@ func (p *plan) overlay(b *builder, slots []boxinit.Slot) boxinit.Slot {
 
 // attachOverlay puts it into the new root, which is the working directory.
 func attachOverlay(b *builder, tree boxinit.Slot) {
-	b.Step("attach " + Workspace)
-	b.dir(Workspace)
-	b.Call(unix.SYS_MOVE_MOUNT, tree, "", atFDCWD, in(Workspace), unix.MOVE_MOUNT_F_EMPTY_PATH)
+	b.Step("attach " + WorkspaceDir)
+	b.dir(WorkspaceDir)
+	b.Call(unix.SYS_MOVE_MOUNT, tree, "", atFDCWD, in(WorkspaceDir), unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 // explainOverlay says what to do where the host could not mount it.

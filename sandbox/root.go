@@ -332,7 +332,7 @@ func (p *plan) pin(b *builder) {
 		return
 	}
 	b.Step("protect the workspace")
-	root := b.Call(unix.SYS_OPENAT, atFDCWD, in(Workspace), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC).Save()
+	root := b.Call(unix.SYS_OPENAT, atFDCWD, in(WorkspaceDir), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC).Save()
 	how := b.Words(unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS) // struct open_how
 	for _, pin := range p.pins {
 		b.Step("protect " + pin.Path)

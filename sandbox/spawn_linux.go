@@ -30,13 +30,13 @@ import (
 
 // Places and names inside every box.
 const (
-	Workspace = workspace.InBox // where the workspace is, if the grant gives one
-	boxUID    = 1000
-	boxGID    = 1000
-	boxUser   = "agent"
-	boxHome   = "/home/" + boxUser
-	boxRun    = "/run/user" // for run-time files
-	shellPath = "/bin/bash"
+	WorkspaceDir = workspace.InBox // where the workspace is, if the grant gives one
+	boxUID       = 1000
+	boxGID       = 1000
+	boxUser      = "agent"
+	boxHome      = "/home/" + boxUser
+	boxRun       = "/run/user" // for run-time files
+	shellPath    = "/bin/bash"
 )
 
 // namespaces are all seven kinds (namespaces(7)); the eighth, time, is not
@@ -323,7 +323,7 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan,
 		return nil, err
 	}
 	if access := g.Workspace(); access != policies.AccessNone && access != policies.AccessOverlay {
-		m := mount{source: s.cfg.Workspace, target: Workspace, writable: g.Workspace() == policies.AccessWrite, file: -1}
+		m := mount{source: s.cfg.Workspace, target: WorkspaceDir, writable: g.Workspace() == policies.AccessWrite, file: -1}
 		if err := s.addMount(p, m, uid); err != nil {
 			boxinit.CloseAll(p.passed())
 			return nil, err
@@ -352,7 +352,7 @@ func (s *Supervisor) addMount(p *plan, m mount, uid int) error {
 			attr.set |= unix.MOUNT_ATTR_RDONLY
 		}
 		var ns *os.File
-		if m.writable || m.mapped || m.target == Workspace {
+		if m.writable || m.mapped || m.target == WorkspaceDir {
 			if ns, err = s.idmap(m.source, uid); err != nil {
 				return err
 			}

@@ -146,7 +146,7 @@ func (p *plan) template(b *builder) {
 		}
 	}
 	if p.overlaid() {
-		b.dir(Workspace)
+		b.dir(WorkspaceDir)
 	}
 	p.places(b)
 	b.Call(unix.SYS_CHDIR, "/")

@@ -20,7 +20,7 @@ func (s *Supervisor) OpenFile(g policies.Grant, name string) (*os.File, error) {
 	if _, err := insideRoot(name); err != nil {
 		return bad(err)
 	}
-	below, inside := strings.CutPrefix(name, Workspace+"/")
+	below, inside := strings.CutPrefix(name, WorkspaceDir+"/")
 	if !inside || below == "" || g.Workspace() == policies.AccessNone || s.cfg.Workspace == "" {
 		return bad(unix.ENOENT)
 	}

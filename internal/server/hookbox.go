@@ -82,9 +82,9 @@ func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err err
 // agent wrote what it names. A profile may have put the workspace's own programs
 // and modules first, for its commands (PATH, PYTHONPATH, HOME).
 func (b *boxRunner) environ(boxed []string, grant policies.Grant, c hooks.Command) ([]string, error) {
-	dirs, workspace := []string{sandbox.Workspace}, ""
+	dirs, workspace := []string{sandbox.WorkspaceDir}, ""
 	if grant.Workspace() != policies.AccessNone {
-		workspace = sandbox.Workspace
+		workspace = sandbox.WorkspaceDir
 	}
 	outside := b.server.host.boxes()
 	for _, m := range grant.Mounts() {

@@ -65,7 +65,7 @@ func commandFacts(command, cwd string, env map[string]string, stdin string) poli
 		// The session's directory is not known here: the workspace is the
 		// likeliest, and the sandbox is the wall in any case. The path is not
 		// cleaned, so that the policy sees a ".." and doubts it.
-		f.Paths = []string{sandbox.Workspace + "/" + cwd}
+		f.Paths = []string{sandbox.WorkspaceDir + "/" + cwd}
 	}
 	return f
 }

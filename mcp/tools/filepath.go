@@ -29,7 +29,7 @@ for f in "${%[1]s##*/}"*; do
   if [ -d "$f" ]; then printf '%%s/\0' "$f"; elif [ -e "$f" ] || [ -L "$f" ]; then printf '%%s\0' "$f"; fi
   n=$((n + 1))
   [ "$n" -lt %[5]d ] || break
-done`, pathVariable, exitNone, sandbox.Workspace, exitOutside, pathsMost)
+done`, pathVariable, exitNone, sandbox.WorkspaceDir, exitOutside, pathsMost)
 
 // pathFacts are the facts of the command that would show the same.
 func pathFacts(variable, typed string) (policies.Facts, bool) {
@@ -37,14 +37,14 @@ func pathFacts(variable, typed string) (policies.Facts, bool) {
 	if _, err := parseFile(filesRoot + dir); err != nil || variable != "path" || path.IsAbs(typed) || strings.ContainsAny(dir, "%?#") {
 		return policies.Facts{}, false
 	}
-	return policies.Facts{Tool: "Bash", Command: "ls -- " + quoteWord(sandbox.Workspace+"/"+dir)}, true
+	return policies.Facts{Tool: "Bash", Command: "ls -- " + quoteWord(sandbox.WorkspaceDir+"/"+dir)}, true
 }
 
 // complete returns the paths that begin with what was typed. Names with a
 // character that has a meaning in an address are left out: the variable's value goes
 // into an address as it is (RFC 6570, section 3.2.3).
 func (f *files) complete(ctx context.Context, call mcp.Call, _, typed string) ([]string, error) {
-	text, code, err := f.inside(ctx, call, pathScript, sandbox.Workspace+"/"+typed)
+	text, code, err := f.inside(ctx, call, pathScript, sandbox.WorkspaceDir+"/"+typed)
 	if err != nil || code != 0 {
 		return nil, err
 	}

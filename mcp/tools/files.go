@@ -22,7 +22,7 @@ import (
 // the disk.
 
 const (
-	filesRoot = "file://" + sandbox.Workspace + "/"
+	filesRoot = "file://" + sandbox.WorkspaceDir + "/"
 	// fileMost is the most that one read returns, in bytes: JSON may write a byte as six,
 	// and base64 three as four, within a response of 10 MiB.
 	fileMost = 4 << 20
@@ -48,7 +48,7 @@ if [ -f "$p" ]; then exec head -c %d -- "$p"; fi
 for f in .* *; do
   case $f in .|..) continue ;; esac
   if [ -d "$f" ]; then printf '%%s/\0' "$f"; elif [ -e "$f" ] || [ -L "$f" ]; then printf '%%s\0' "$f"; fi
-done`, pathVariable, exitNone, sandbox.Workspace, exitOutside, fileMost+1, exitOdd)
+done`, pathVariable, exitNone, sandbox.WorkspaceDir, exitOutside, fileMost+1, exitOdd)
 
 // findScript prints the names that contain a text, each ended by a NUL.
 var findScript = fmt.Sprintf(`find . -name .git -prune -o -iname "*$%s*" -print0 | head -c %d`, pathVariable, 64<<10)
@@ -95,7 +95,7 @@ func parseFile(uri string) (string, error) {
 	if err != nil || u.Scheme != "file" || u.Host != "" || u.RawQuery != "" || u.Fragment != "" {
 		return "", fmt.Errorf("%w: %q is not a file of the workspace: want %sPATH", mcp.ErrNotFound, clip(uri, uriShown), filesRoot)
 	}
-	name, inside := strings.CutPrefix(u.Path, sandbox.Workspace+"/")
+	name, inside := strings.CutPrefix(u.Path, sandbox.WorkspaceDir+"/")
 	if strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
 		return "", fmt.Errorf("%w: %q holds what no name of a file here has", mcp.ErrNotFound, clip(uri, uriShown))
 	}
@@ -116,7 +116,7 @@ func fileFacts(uri string) (policies.Facts, error) {
 	if name == "" || strings.HasSuffix(name, "/") {
 		program = "ls"
 	}
-	return policies.Facts{Tool: "Bash", Command: program + " -- " + quoteWord(sandbox.Workspace+"/"+name)}, nil
+	return policies.Facts{Tool: "Bash", Command: program + " -- " + quoteWord(sandbox.WorkspaceDir+"/"+name)}, nil
 }
 
 // quoteWord quotes a word so that a shell reads it back unchanged.
@@ -128,7 +128,7 @@ func (f *files) read(ctx context.Context, call mcp.Call, uri string) (data []byt
 	if err != nil {
 		return nil, "", err
 	}
-	text, code, err := f.inside(ctx, call, readScript, sandbox.Workspace+"/"+name)
+	text, code, err := f.inside(ctx, call, readScript, sandbox.WorkspaceDir+"/"+name)
 	switch {
 	case err != nil:
 		return nil, "", err
@@ -204,7 +204,7 @@ func (f *files) inside(ctx context.Context, call mcp.Call, script, about string)
 	}
 	out := &bounded{left: fileMost + 1}
 	result, err := box.Run(ctx, sandbox.Cmd{
-		Grant: call.Grant, Shell: script, Dir: sandbox.Workspace, Env: map[string]string{pathVariable: about},
+		Grant: call.Grant, Shell: script, Dir: sandbox.WorkspaceDir, Env: map[string]string{pathVariable: about},
 		Timeout: min(bashTimeout, call.Grant.Limits().Wall), Out: out, Err: &bounded{},
 	})
 	switch {
