@@ -17,7 +17,7 @@ import (
 // never means "unlimited". No policy can make such a grant, so the test writes
 // into it. Every field of Limits is tried, those that will be added too.
 func TestAdmitWantsEveryLimit(t *testing.T) {
-	s := &Supervisor{ground: ground{groups: &cgroup.Tree{}}}
+	s := newWorkspace(&Supervisor{ground: ground{groups: &cgroup.Tree{}}}, "")
 	for f := range reflect.TypeFor[policies.Limits]().Fields() {
 		g := policytest.GrantProfile(t, "limits: {memory: 1GiB}")
 		if err := s.admit(g); err != nil {

@@ -20,6 +20,7 @@ import (
 // methods are safe for concurrent use.
 type Box struct {
 	sup   *Supervisor
+	home  *Workspace
 	id    string
 	grant policies.Grant
 	open  bool // it is fully built; guarded by the supervisor's mu
@@ -33,10 +34,10 @@ type Box struct {
 	regranting sync.Mutex // one policy at a time; taken before table.mu
 }
 
-func newBox(s *Supervisor, id string, g policies.Grant) *Box {
-	b := &Box{sup: s, id: id, grant: g, table: table{box: id, running: map[uint64]*Job{}}, ports: ports{allowed: g.Publish()}}
+func newBox(w *Workspace, id string, g policies.Grant) *Box {
+	b := &Box{sup: w.sup, home: w, id: id, grant: g, table: table{box: id, running: map[uint64]*Job{}}, ports: ports{allowed: g.Publish()}}
 	b.life = life{box: b, kept: kept{overlay: -1, storage: -1}}
-	b.init = newInitProc(&b.table, &s.patience)
+	b.init = newInitProc(&b.table, &w.sup.patience)
 	return b
 }
 

@@ -281,9 +281,7 @@ func (d *door) listenOnPorts(ctx context.Context, ports []uint16) error {
 func (b *Box) regrant(ctx context.Context) {
 	b.regranting.Lock()
 	defer b.regranting.Unlock()
-	b.sup.mu.Lock()
-	p := b.sup.known.policy
-	b.sup.mu.Unlock()
+	p := b.home.holds()
 	if p == nil {
 		return
 	}

@@ -294,10 +294,7 @@ func (v *execView) decide(jobs []*Job, call policies.Exec, readErr, fileErr erro
 			Instead: "Start the program itself, by its own name.",
 		}
 	}
-	sup := v.box.sup
-	sup.mu.Lock()
-	now := sup.known.policy
-	sup.mu.Unlock()
+	now := v.box.home.holds()
 	if len(jobs) == 0 {
 		return v.box.grant.DecideExec(now, call)
 	}

@@ -127,7 +127,7 @@ func (s *Supervisor) SetRoots(roots *x509.CertPool) { s.roots = roots }
 // It is what that command heard.
 func Listen(socket int, process *os.Process) []boxinit.Reply {
 	s := &Supervisor{cfg: Config{Log: slog.New(slog.DiscardHandler)}}
-	b := newBox(s, "fuzz", policies.Grant{})
+	b := newBox(newWorkspace(s, ""), "fuzz", policies.Grant{})
 	b.init.process = process
 	var err error
 	if b.init.conn, err = wireOf(socket); err != nil {

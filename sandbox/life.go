@@ -151,7 +151,7 @@ func (l *life) begin(ctx context.Context) error {
 func (l *life) design(ctx context.Context) (_ *boxinit.Script, _ []int, err error) {
 	b := l.box
 	m := &b.means
-	p, err := b.sup.plan(b.grant, m.uid, m.image)
+	p, err := b.sup.plan(b.grant, m.uid, m.image, b.home)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -175,7 +175,7 @@ func (l *life) design(ctx context.Context) (_ *boxinit.Script, _ []int, err erro
 	if first {
 		m.opened.Do(l.kept.close) // above the lease: its mounts are of the layers
 	}
-	if m.guard, err = b.sup.protector(b.grant); err != nil {
+	if m.guard, err = b.home.protector(b.grant); err != nil {
 		return nil, nil, err
 	}
 	if m.guard != nil {
@@ -215,7 +215,7 @@ func (l *life) ready(ctx context.Context, script *boxinit.Script) error {
 	case err != nil:
 		return fmt.Errorf("its init did not answer: %w", err)
 	case first.Op == boxinit.OpFailed:
-		if err := b.sup.explainOverlay(script.Name(first.Step), first.Errno); err != nil {
+		if err := b.home.explainOverlay(script.Name(first.Step), first.Errno); err != nil {
 			return err
 		}
 		return &limit.Refusal{

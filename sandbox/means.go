@@ -47,11 +47,11 @@ type means struct {
 func (m *means) open(b *Box, name string, uid int) (err error) {
 	m.uid = uid
 	log := b.sup.cfg.Log.With("box", b.id)
-	if m.group, err = b.sup.groups.Open(name, b.grant, m.uid); err != nil {
+	if m.group, err = b.sup.groups.Open(name, b.grant, m.uid, b.home.disk()); err != nil {
 		return err
 	}
 	m.opened.Do(m.group.Close)
-	m.held = b.sup.heldFor(b.grant)
+	m.held = b.home.heldFor(b.grant)
 	if m.null, err = os.Open(os.DevNull); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (m *means) watch(b *Box, p *plan) (err error) {
 	if m.execs == nil {
 		return nil
 	}
-	m.execs.renew(newExecFiles(p, b.sup.cfg.Workspace, b.sup.cfg.State))
+	m.execs.renew(newExecFiles(p, b.home.dir, b.sup.cfg.State))
 	p.ours = m.execs.ours
 	p.watcher, err = seccomp.ExecFilter(p.ours)
 	return err
@@ -127,7 +127,7 @@ func (m *means) overlay(b *Box, p *plan) error {
 		return err
 	}
 	if m.lease == nil {
-		if m.lease, err = b.sup.lease(b.id, b.grant); err != nil {
+		if m.lease, err = b.home.lease(b.id, b.grant); err != nil {
 			return err
 		}
 		m.opened.Add(closers.Logged(b.sup.cfg.Log.With("box", b.id), "give back the workspace's layers", m.lease.Close))
@@ -141,11 +141,11 @@ func (m *means) overlay(b *Box, p *plan) error {
 		return &limit.Refusal{Message: fmt.Sprintf("profile %q mounts too many paths for an overlay of %d layers; apply or discard the set %s", b.grant.Profile(), len(files), m.lease.ID)}
 	}
 	for i, f := range files {
-		if err := b.sup.addLayer(p, f, dirs[i], i == 0, m.uid); err != nil {
+		if err := b.home.addLayer(p, f, dirs[i], i == 0, m.uid); err != nil {
 			return err
 		}
 	}
-	return b.sup.addLayer(p, m.lease.Base, b.sup.cfg.Workspace, false, m.uid)
+	return b.home.addLayer(p, m.lease.Base, b.home.dir, false, m.uid)
 }
 
 // leave closes what of the means leads into an init that has ended. The next init

@@ -65,9 +65,6 @@ func (s *Supervisor) workspaces() (*workspace.Store, error) {
 	if s.cfg.State == "" {
 		return nil, &limit.Refusal{Message: "an overlay workspace is kept in the state directory, and none was given; start belljar with --state"}
 	}
-	if inside, err := filepath.Rel(s.cfg.Workspace, s.cfg.State); err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
-		return nil, &limit.Refusal{Message: fmt.Sprintf("the state directory %s lies in the workspace, where a box would find its own layers; name another one with --state", s.cfg.State)}
-	}
 	store, err := workspace.Open(filepath.Join(s.cfg.State, WorkspacesDir))
 	if err != nil {
 		return nil, err
@@ -77,13 +74,17 @@ func (s *Supervisor) workspaces() (*workspace.Store, error) {
 }
 
 // lease leases the set of a box. It makes the set if it does not exist.
-func (s *Supervisor) lease(id string, g policies.Grant) (*workspace.Lease, error) {
-	store, err := s.workspaces()
+func (w *Workspace) lease(id string, g policies.Grant) (*workspace.Lease, error) {
+	state := w.sup.cfg.State
+	if inside, err := filepath.Rel(w.dir, state); state != "" && err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
+		return nil, &limit.Refusal{Message: fmt.Sprintf("the state directory %s lies in the workspace, where a box would find its own layers; name another one with --state", state)}
+	}
+	store, err := w.sup.workspaces()
 	if err != nil {
 		return nil, err
 	}
 	p := g.Protect()
-	l, err := store.Use(SetID(id, s.cfg.Workspace), g.Tenant(), s.cfg.Workspace, workspace.Protect{Off: p.Off, Also: p.Also})
+	l, err := store.Use(SetID(id, w.dir), g.Tenant(), w.dir, workspace.Protect{Off: p.Off, Also: p.Also})
 	if err != nil {
 		return nil, &limit.Refusal{Message: "the overlay workspace cannot be used: " + err.Error(), Err: err}
 	}
@@ -93,10 +94,10 @@ func (s *Supervisor) lease(id string, g policies.Grant) (*workspace.Lease, error
 // addLayer adds one directory that is a layer. As root it is cloned here, with
 // the owner of the workspace as the box's user, so all layers belong to that
 // owner whoever worked in them.
-func (s *Supervisor) addLayer(p *plan, dir *os.File, path string, writable bool, uid int) error {
+func (w *Workspace) addLayer(p *plan, dir *os.File, path string, writable bool, uid int) error {
 	m := mount{source: path, target: WorkspaceDir, dir: true, writable: writable, layer: true, file: -1}
-	if s.root {
-		ns, err := s.idmap(s.cfg.Workspace, uid)
+	if w.sup.root {
+		ns, err := w.sup.idmap(w.dir, uid)
 		if err != nil {
 			return err
 		}
@@ -173,7 +174,7 @@ func attachOverlay(b *builder, tree boxinit.Slot) {
 }
 
 // explainOverlay says what to do where the host could not mount it.
-func (s *Supervisor) explainOverlay(step string, errno error) error {
+func (w *Workspace) explainOverlay(step string, errno error) error {
 	if step != stepOverlay {
 		return nil
 	}
@@ -181,8 +182,8 @@ func (s *Supervisor) explainOverlay(step string, errno error) error {
 	// In a user namespace what is mounted beneath a directory cannot be taken
 	// away from it, and overlayfs takes no layer with mounts in it. As root the
 	// layers are cloned without them.
-	if info, readErr := os.ReadFile("/proc/self/mountinfo"); !s.root && readErr == nil {
-		if beneath := mountsBeneath(string(info), s.cfg.Workspace); len(beneath) > 0 {
+	if info, readErr := os.ReadFile("/proc/self/mountinfo"); !w.sup.root && readErr == nil {
+		if beneath := mountsBeneath(string(info), w.dir); len(beneath) > 0 {
 			return &limit.Refusal{
 				Message: fmt.Sprintf("something is mounted at %s, in the workspace, and only root can make an overlay of that, so no command runs; unmount it, or have the operator give the profile workspace: rw or ro", beneath[0]),
 				Err:     err,

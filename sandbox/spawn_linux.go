@@ -275,9 +275,9 @@ func (s *Supervisor) SignalsApart() bool {
 
 func signalsApart(nested bool, v landlock) bool { return nested || v >= landlockNewest }
 
-// plan says what the box of a grant looks like. The caller must close what is
+// plan says what the box of a grant looks like in a workspace. The caller must close what is
 // passed with it.
-func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan, error) {
+func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree, w *Workspace) (*plan, error) {
 	l := g.Limits()
 	p := &plan{
 		links: map[string]string{}, files: boxFiles(shellOf(image)),
@@ -323,7 +323,7 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan,
 		return nil, err
 	}
 	if access := g.Workspace(); access != policies.AccessNone && access != policies.AccessOverlay {
-		m := mount{source: s.cfg.Workspace, target: WorkspaceDir, writable: g.Workspace() == policies.AccessWrite, file: -1}
+		m := mount{source: w.dir, target: WorkspaceDir, writable: g.Workspace() == policies.AccessWrite, file: -1}
 		if err := s.addMount(p, m, uid); err != nil {
 			boxinit.CloseAll(p.passed())
 			return nil, err

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/claim"
-	"belljar.dev/policies"
 	"belljar.dev/sandbox/limit"
 )
 
@@ -71,22 +70,6 @@ func diskHeld(spool string) limit.Enforcement {
 		return limit.Enforced
 	}
 	return limit.NotEnforced
-}
-
-// held reports how each limit is enforced: those of the cgroups, and storage.
-func (s *Supervisor) held() limit.Enforcements {
-	l := s.groups.Enforcements()
-	l[policies.LimitDisk] = s.disk
-	return l
-}
-
-// heldFor is held for a grant: a tmpfs always enforces its size.
-func (s *Supervisor) heldFor(g policies.Grant) limit.Enforcements {
-	l := s.held()
-	if g.Storage() == policies.StorageMemory {
-		l[policies.LimitDisk] = limit.Enforced
-	}
-	return l
 }
 
 // areasOf returns the directory in dir for our areas. Its name tells a later

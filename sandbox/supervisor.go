@@ -5,12 +5,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -22,15 +20,15 @@ import (
 	"belljar.dev/sandbox/egress"
 	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/netlink"
-	"belljar.dev/sandbox/protect"
 	"belljar.dev/sandbox/seccomp"
 	"belljar.dev/sandbox/workspace"
 )
 
 // Config is what a Supervisor needs to know.
 type Config struct {
-	// Workspace is the host directory that boxes see as /workspace. It must
-	// exist; it is required by grants that give access to a workspace.
+	// Workspace is the host directory that the boxes of Supervisor.Open see as
+	// /workspace. It must exist; it is required by grants that give access to a
+	// workspace. Boxes of others are opened by Supervisor.Workspace.
 	Workspace string
 	// State is the directory for what outlives the program: the layers of
 	// overlay workspaces and the images. It is made when it is first needed,
@@ -90,8 +88,8 @@ type Supervisor struct {
 	roots     *x509.CertPool // authorities by which doors verify servers; nil for the host's
 	redirect  func(netfilter int, to netip.AddrPort) error
 
-	templates templates // of roots
-	guarding  sharedProtector
+	templates templates  // of roots
+	home      *Workspace // that of Config, which may have no directory
 
 	mu     sync.Mutex
 	known  register
@@ -124,18 +122,12 @@ type reading struct {
 
 // register is what a supervisor knows of its boxes. Guarded by the supervisor's mu.
 type register struct {
-	closed  bool // no box is opened any more
-	boxes   map[string]*Box
-	opening sync.WaitGroup   // calls of Open under way; added to with mu held
-	policy  *policies.Policy // that Regrant was last called with, or nil
-	count   int              // names for cgroups
-	tenants map[string]int   // tenant -> index in the uid range
-}
-
-// sharedProtector is the protector of the workspace.
-type sharedProtector struct {
-	mu        sync.Mutex
-	protector *protect.Protector // for all profiles; nil until one needs it
+	closed     bool // no box is opened any more
+	boxes      map[string]*Box
+	workspaces map[string]*Workspace // by directory, without one that has none
+	opening    sync.WaitGroup        // calls of Open under way; added to with mu held
+	count      int                   // names for cgroups
+	tenants    map[string]int        // tenant -> index in the uid range
 }
 
 // New makes a Supervisor. Its error says what the host lacks. What takes long is left
@@ -153,20 +145,6 @@ func New(cfg Config) (*Supervisor, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Workspace != "" {
-		abs, err := filepath.Abs(cfg.Workspace)
-		if err != nil {
-			return nil, fmt.Errorf("find workspace: %w", err)
-		}
-		info, err := os.Stat(abs)
-		if err != nil {
-			return nil, fmt.Errorf("open workspace: %w", err)
-		}
-		if !info.IsDir() {
-			return nil, fmt.Errorf("open workspace %s: it is not a directory", abs)
-		}
-		cfg.Workspace = abs
-	}
 	if err := lacking(); err != nil {
 		return nil, err
 	}
@@ -174,7 +152,15 @@ func New(cfg Config) (*Supervisor, error) {
 		cfg: cfg, root: os.Geteuid() == 0,
 		patience: patience{startDeadline, killDeadline}, restAfter: restAfter, redirect: netlink.Redirect,
 		reading: reading{spool: newSpool(cfg.Spool, cfg.SpoolSize)}, templates: templates{made: map[[sha256.Size]byte]*template{}},
-		known: register{boxes: map[string]*Box{}, tenants: map[string]int{}}, idmaps: map[idmapKey]*os.File{},
+		known: register{boxes: map[string]*Box{}, workspaces: map[string]*Workspace{}, tenants: map[string]int{}}, idmaps: map[idmapKey]*os.File{},
+	}
+	s.home = newWorkspace(s, "")
+	if cfg.Workspace != "" {
+		home, err := s.Workspace(cfg.Workspace)
+		if err != nil {
+			return nil, err
+		}
+		s.home = home
 	}
 	s.closeOnce = sync.OnceValue(s.end)
 	s.prepare = sync.OnceValue(func() error {
@@ -201,7 +187,7 @@ func (s *Supervisor) Prepare() error { return s.prepare() }
 // closed with the rest.
 func (g *ground) lay(cfg Config) (err error) {
 	g.disk, g.host = diskHeld(cfg.Spool), readHost()
-	if g.groups, err = cgroup.New(cfg.Workspace); err != nil {
+	if g.groups, err = cgroup.New(); err != nil {
 		return err
 	}
 	g.opened.Add(g.groups.Close)
@@ -236,13 +222,13 @@ const (
 	killDeadline  = 5 * time.Second  // for a killed process to end, and its end to be reported
 )
 
-// Limits says how each limit is held in the boxes of this host. It is empty where
-// Prepare fails.
+// Limits says how each limit is held in the boxes of Open. It is empty where Prepare
+// fails.
 func (s *Supervisor) Limits() limit.Enforcements {
 	if s.Prepare() != nil {
 		return nil
 	}
-	return s.held()
+	return s.home.held()
 }
 
 // Cgroup returns the cgroup v2 directory in which a caller may make cgroups for
@@ -255,64 +241,22 @@ func (s *Supervisor) Cgroup() string {
 	return s.groups.Dir()
 }
 
-// Open makes a box with what g grants. The id is the caller's name for it and
-// must not be in use. Open fails if the host cannot enforce what the grant
-// requires, and with limit.ErrTooMany if Config.Boxes boxes are open. The caller must
-// Close the Box.
+// Home is the workspace of Config, which has no directory if that names none.
+func (s *Supervisor) Home() *Workspace { return s.home }
+
+// Open makes a box of Config.Workspace, as Workspace.Open does.
 func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Box, error) {
-	if err := s.Prepare(); err != nil {
-		return nil, fmt.Errorf("open box %s: %w", id, err)
-	}
-	if err := s.admit(g); err != nil {
-		return nil, err
-	}
-	b, name, uid, err := s.reserve(id, g)
-	if err != nil {
-		return nil, err
-	}
-	defer s.known.opening.Done()
-	if err := b.start(ctx, name, uid); err != nil {
-		s.forget(id)
-		return nil, err
-	}
-	s.mu.Lock()
-	b.open = true // from here on Regrant finds it
-	s.mu.Unlock()
-	b.regrant(ctx) // Regrant may have been called after the grant was decided
-	return b, nil
+	return s.home.Open(ctx, id, g)
 }
 
-// admit refuses grants that this host cannot honour.
-func (s *Supervisor) admit(g policies.Grant) error {
-	if g.IsZero() {
-		return &limit.Refusal{Message: "the call has no grant; ask the operator for a policy that allows it"}
-	}
-	if name := g.Limits().Unset(); name != "" {
-		return &limit.Refusal{Message: fmt.Sprintf("profile %q has no limit %q above zero; set one in the policy", g.Profile(), name)}
-	}
-	if g.Exec() == policies.ExecEnforce {
-		if err := execSupport().err; err != nil {
-			return refuseExec(g.Profile(), err)
-		}
-	}
-	held := s.heldFor(g)
-	for _, r := range g.Require() {
-		if held[r] != limit.Enforced {
-			return &limit.Refusal{Message: fmt.Sprintf(
-				"profile %q requires the %s limit to be enforced, and this host only offers %q; run \"belljar doctor\" for how to fix it",
-				g.Profile(), r, held[r])}
-		}
-	}
-	if g.Workspace() != policies.AccessNone && s.cfg.Workspace == "" {
-		return &limit.Refusal{Message: fmt.Sprintf("profile %q needs a workspace and none was given; start belljar with --workspace", g.Profile())}
-	}
-	return nil
-}
+// Regrant gives the boxes of Config.Workspace the egress of another policy, as
+// Workspace.Regrant does.
+func (s *Supervisor) Regrant(ctx context.Context, p *policies.Policy) { s.home.Regrant(ctx, p) }
 
 // reserve enters a box into the table, so that it counts and has its name while
 // it is being made. It returns the name of the box's cgroups and the user of its
 // processes on the host.
-func (s *Supervisor) reserve(id string, g policies.Grant) (b *Box, name string, uid int, err error) {
+func (s *Supervisor) reserve(id string, g policies.Grant, w *Workspace) (b *Box, name string, uid int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -342,7 +286,7 @@ func (s *Supervisor) reserve(id string, g policies.Grant) (b *Box, name string, 
 		}
 	}
 	s.known.count++
-	b = newBox(s, id, g)
+	b = newBox(w, id, g)
 	s.known.boxes[id] = b
 	s.known.opening.Add(1)
 	return b, "box-" + strconv.Itoa(s.known.count), uid, nil
@@ -372,41 +316,6 @@ func (r *register) user(tenant string) (int, error) {
 	return firstUID + index, nil
 }
 
-// protector returns the protector of the workspace for boxes of a grant, or nil if
-// nothing must be protected. All profiles share one, which protects the paths of
-// all of them: with two, each would take for a person's work what a command in a
-// box of the other made.
-func (s *Supervisor) protector(g policies.Grant) (*protect.Protector, error) {
-	if g.Workspace() != policies.AccessWrite || g.Protect().Off {
-		return nil, nil //nolint:nilnil // documented
-	}
-	also := g.Protect().Also
-	s.guarding.mu.Lock()
-	defer s.guarding.mu.Unlock()
-	if s.guarding.protector != nil {
-		return s.guarding.protector, s.guarding.protector.Add(also)
-	}
-	p, err := protect.Open(protect.Config{
-		Workspace: s.cfg.Workspace,
-		State:     s.cfg.State,
-		Also:      also,
-		Report: func(r protect.Reverted) {
-			s.cfg.Log.Warn("a command changed a protected path of the workspace", "path", r.Path, "done", r.What)
-		},
-	})
-	if unreadable, ok := errors.AsType[*protect.Unreadable](err); ok {
-		return nil, &limit.Refusal{Message: unreadable.Error(), Err: unreadable.Err}
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, remark := range p.Remarks() {
-		s.cfg.Log.Warn("workspace", "remark", remark)
-	}
-	s.guarding.protector = p
-	return p, nil
-}
-
 // Boxes returns the open boxes, sorted by id.
 func (s *Supervisor) Boxes() []*Box {
 	s.mu.Lock()
@@ -419,20 +328,6 @@ func (s *Supervisor) Boxes() []*Box {
 	}
 	slices.SortFunc(boxes, func(a, b *Box) int { return cmp.Compare(a.id, b.id) })
 	return boxes
-}
-
-// Regrant gives all boxes, and those that are opened later, the egress and the
-// published ports that their tenants and profiles have under another policy.
-// Open connections continue as they were allowed. A box lets nothing out any more
-// if its profile was removed, or changed in a way that a running box cannot take
-// over.
-func (s *Supervisor) Regrant(ctx context.Context, p *policies.Policy) {
-	s.mu.Lock()
-	s.known.policy = p
-	s.mu.Unlock()
-	for _, b := range s.Boxes() {
-		b.regrant(ctx)
-	}
 }
 
 func (s *Supervisor) forget(id string) {
@@ -467,8 +362,10 @@ func (s *Supervisor) end() error {
 	if s.store != nil {
 		s.opened.Add(closers.Logged(s.cfg.Log, "close the workspaces", s.store.Close))
 	}
-	if s.guarding.protector != nil {
-		s.opened.Add(closers.Logged(s.cfg.Log, "look at the workspace a last time", s.guarding.protector.Close))
+	for _, w := range s.known.workspaces {
+		if w.guarding.protector != nil {
+			s.opened.Add(closers.Logged(s.cfg.Log, "look at the workspace a last time", w.guarding.protector.Close))
+		}
 	}
 	for _, f := range s.idmaps {
 		s.opened.Add(f.Close)

@@ -15,16 +15,16 @@ import (
 // with the grant would have at an absolute path of its workspace, without what
 // an overlay adds. As with Box.OpenFile, no link is followed. Outside of the
 // workspace there is nothing: fs.ErrNotExist.
-func (s *Supervisor) OpenFile(g policies.Grant, name string) (*os.File, error) {
+func (w *Workspace) OpenFile(g policies.Grant, name string) (*os.File, error) {
 	bad := func(err error) (*os.File, error) { return nil, &fs.PathError{Op: "open", Path: name, Err: err} }
 	if _, err := insideRoot(name); err != nil {
 		return bad(err)
 	}
 	below, inside := strings.CutPrefix(name, WorkspaceDir+"/")
-	if !inside || below == "" || g.Workspace() == policies.AccessNone || s.cfg.Workspace == "" {
+	if !inside || below == "" || g.Workspace() == policies.AccessNone || w.dir == "" {
 		return bad(unix.ENOENT)
 	}
-	dir, err := unix.Open(s.cfg.Workspace, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, err := unix.Open(w.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return bad(err)
 	}

@@ -231,7 +231,7 @@ func (s *Server) openTools(context.Context) error {
 		return fmt.Errorf("start the server: %w", err)
 	}
 	backends := tools.Backends{
-		Sandbox: s.sandbox, Search: s.search, Reader: s.reading.reader, Browser: s.reading.chrome, Checkpoints: s.cfg.Checkpoints, Log: s.Log,
+		Sandbox: s.sandbox.Home(), Search: s.search, Reader: s.reading.reader, Browser: s.reading.chrome, Checkpoints: s.cfg.Checkpoints, Log: s.Log,
 		Todos: s.books.todos, Made: s.books.kept.Store.Made, CheckCommands: approval.CheckCommands,
 		Plans: s.books.plans, Jobs: s.books.jobs, Skills: s.flow.skills, Callbacks: s.flow.callbacks, Aside: s.flow.aside,
 	}

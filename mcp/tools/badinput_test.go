@@ -91,7 +91,7 @@ func newWhole(t *testing.T) *whole {
 		}
 		t.Cleanup(func() { server.Shutdown(t.Context()) })
 		Add(server, Backends{
-			Sandbox: sup, Jobs: jobs, Search: fan, Reader: read, Log: slog.New(slog.DiscardHandler),
+			Sandbox: sup.Home(), Jobs: jobs, Search: fan, Reader: read, Log: slog.New(slog.DiscardHandler),
 			Todos: todo.New(books), Plans: plans, Questions: &desk{Desk: question.New(books)}, Callbacks: callbacks,
 			Skills: skills.New(skills.Config{Sources: []skills.Source{{Name: "workspace", Dir: ".claude/skills", Beneath: bench.workspace}}}),
 		})

@@ -114,7 +114,7 @@ func TestReadImageFormats(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { leaks.Add(1) }))
 	defer web.Close()
 	b := boxes(t, strings.Replace(drawingPolicy, "%MORE%", ", browser: sandboxed", 1))
-	pool, err := browser.New(browser.Config{Supervisor: b.shells.backends.Sandbox})
+	pool, err := browser.New(browser.Config{Supervisor: b.supervisor})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestReadImageFormats(t *testing.T) {
 // A profile without a browser has no drawings, and says so.
 func TestReadImageWithoutBrowser(t *testing.T) {
 	b := boxes(t, strings.Replace(drawingPolicy, "%MORE%", "", 1))
-	pool, err := browser.New(browser.Config{Supervisor: b.shells.backends.Sandbox})
+	pool, err := browser.New(browser.Config{Supervisor: b.supervisor})
 	if err != nil {
 		t.Fatal(err)
 	}

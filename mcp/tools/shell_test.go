@@ -31,15 +31,16 @@ func TestMain(m *testing.M) {
 
 // bench is a server with the shell tools, and a session with it.
 type bench struct {
-	t         *testing.T
-	server    *mcp.Server
-	shells    *shells
-	session   *mcp.Session
-	workspace string
-	state     string
-	store     *store.Store
-	jobs      *job.Book
-	ended     chan job.Job // jobs that have ended
+	supervisor *sandbox.Supervisor
+	t          *testing.T
+	server     *mcp.Server
+	shells     *shells
+	session    *mcp.Session
+	workspace  string
+	state      string
+	store      *store.Store
+	jobs       *job.Book
+	ended      chan job.Job // jobs that have ended
 }
 
 // boxes starts a bench on a policy, the default one where the text is empty.
@@ -59,6 +60,7 @@ func boxes(t *testing.T, policy string, change ...func(*mcp.Config)) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { sup.Close() })
+	b.supervisor = sup
 	cfg := mcp.Config{Gate: p}
 	for _, f := range change {
 		f(&cfg)
@@ -73,7 +75,7 @@ func boxes(t *testing.T, policy string, change ...func(*mcp.Config)) *bench {
 		Config: store.Config{Store: b.store, Place: b.workspace, Self: "me"},
 		Dir:    filepath.Join(b.state, "jobs"), Ended: func(j job.Job) { b.ended <- j },
 	})
-	b.shells = newShells(Backends{Sandbox: sup, Log: slog.New(slog.DiscardHandler), Jobs: b.jobs})
+	b.shells = newShells(Backends{Sandbox: sup.Home(), Log: slog.New(slog.DiscardHandler), Jobs: b.jobs})
 	addShells(b.server, b.shells)
 	b.session = b.open()
 	return b
@@ -163,7 +165,7 @@ func TestBash(t *testing.T) {
 		t.Errorf("got %+v, want exit code 3 and both streams", out)
 	}
 	want := map[string]string{"disk": "enforced"} // this profile's storage is memory
-	for limit, how := range b.shells.backends.Sandbox.Limits() {
+	for limit, how := range b.supervisor.Limits() {
 		if limit != policies.LimitDisk {
 			want[string(limit)] = string(how)
 		}

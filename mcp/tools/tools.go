@@ -29,7 +29,7 @@ import (
 // Backends are the rooms in which the tools work. Each must live longer than
 // the server the tools are added to.
 type Backends struct {
-	Sandbox *sandbox.Supervisor // runs the shell tools; without it they refuse every call
+	Sandbox *sandbox.Workspace // runs the shell tools; without it they refuse every call
 	// Checkpoints makes a checkpoint of an overlay workspace after each Bash call
 	// that changed it; Sandbox must be one that makes them.
 	Checkpoints bool

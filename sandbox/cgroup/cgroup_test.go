@@ -19,10 +19,10 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// groupsOf are the cgroups of this host, for a workspace.
-func groupsOf(t *testing.T, workspace string) *Tree {
+// groupsOf are the cgroups of this host.
+func groupsOf(t *testing.T) *Tree {
 	t.Helper()
-	c, err := New(workspace)
+	c, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func tenantGrant(t *testing.T, tenant, totals string) policies.Grant {
 // open makes the cgroups of a box, whose processes are those of the tests.
 func open(t *testing.T, c *Tree, name string, g policies.Grant) *Group {
 	t.Helper()
-	made, err := c.Open(name, g, os.Geteuid())
+	made, err := c.Open(name, g, os.Geteuid(), Disk{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func open(t *testing.T, c *Tree, name string, g policies.Grant) *Group {
 // A supervisor in another PID namespace is not seen in /proc, and its directories stay
 // until it has ended.
 func TestSweepSparesTheLiving(t *testing.T) {
-	for _, dir := range groupsOf(t, "").dirs() {
+	for _, dir := range groupsOf(t).dirs() {
 		if f, yes := claim.Abandoned(dir); yes {
 			f.Close()
 			t.Errorf("%s is not locked", dir)
@@ -81,17 +81,17 @@ func TestSweepSparesTheLiving(t *testing.T) {
 // go with the last box where there are many tenants.
 func TestShareLivesWithItsBoxes(t *testing.T) {
 	testenv.NeedCgroups(t)
-	c := groupsOf(t, "")
+	c := groupsOf(t)
 	c.kept = 1
-	first, err := c.Open("a", tenantGrant(t, "x", "pids: 1000"), os.Geteuid())
+	first, err := c.Open("a", tenantGrant(t, "x", "pids: 1000"), os.Geteuid(), Disk{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := c.Open("b", tenantGrant(t, "x", "pids: 2000"), os.Geteuid())
+	second, err := c.Open("b", tenantGrant(t, "x", "pids: 2000"), os.Geteuid(), Disk{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := c.Open("c", tenantGrant(t, "y", "pids: 3000"), os.Geteuid())
+	other, err := c.Open("c", tenantGrant(t, "y", "pids: 3000"), os.Geteuid(), Disk{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,13 +127,13 @@ func TestShareLivesWithItsBoxes(t *testing.T) {
 // Many boxes of many tenants come and go at once.
 func TestSharesAtOnce(t *testing.T) {
 	testenv.NeedCgroups(t)
-	c := groupsOf(t, "")
+	c := groupsOf(t)
 	var wg sync.WaitGroup
 	for worker := range 8 {
 		g := tenantGrant(t, "t"+strconv.Itoa(worker%3), "pids: 1000")
 		wg.Go(func() {
 			for i := range 20 {
-				made, err := c.Open(fmt.Sprintf("w%d-%d", worker, i), g, os.Geteuid())
+				made, err := c.Open(fmt.Sprintf("w%d-%d", worker, i), g, os.Geteuid(), Disk{})
 				if err != nil {
 					t.Error(err)
 					return
@@ -152,19 +152,24 @@ func TestSharesAtOnce(t *testing.T) {
 func TestIOIsBoundedOnTheDiskOfTheWorkspace(t *testing.T) {
 	testenv.NeedCgroups(t)
 	dir := t.TempDir()
-	c := groupsOf(t, dir)
-	g := open(t, c, "io", tenantGrant(t, "x", ""))
-	if c.disk.number == "" || !c.has(ctlIO) {
+	c := groupsOf(t)
+	disk := c.DiskOf(dir)
+	g, err := c.Open("io", tenantGrant(t, "x", ""), os.Geteuid(), disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	if disk.number == "" || !c.has(ctlIO) {
 		t.Skipf("%s is on no disk that can be throttled", dir)
 	}
-	want := c.disk.number + " " + strconv.Itoa(7<<20)
+	want := disk.number + " " + strconv.Itoa(7<<20)
 	files := map[string]string{
 		filepath.Join(g.v1[ctlIO], "blkio.throttle.read_bps_device"):  want,
 		filepath.Join(g.v1[ctlIO], "blkio.throttle.write_bps_device"): want,
 	}
 	held := limit.Partly
 	if c.v2ctl[ctlIO] {
-		files = map[string]string{filepath.Join(g.v2, "io.max"): fmt.Sprintf("%s rbps=%d wbps=%[2]d riops=max wiops=max", c.disk.number, 7<<20)}
+		files = map[string]string{filepath.Join(g.v2, "io.max"): fmt.Sprintf("%s rbps=%d wbps=%[2]d riops=max wiops=max", disk.number, 7<<20)}
 		held = limit.Enforced
 	}
 	for file, want := range files {
@@ -172,19 +177,19 @@ func TestIOIsBoundedOnTheDiskOfTheWorkspace(t *testing.T) {
 			t.Errorf("%s holds %q, want %q", file, got, want)
 		}
 	}
-	if got := c.Enforcements()[policies.LimitIO]; got != held {
+	if got := c.Enforcements(disk)[policies.LimitIO]; got != held {
 		t.Errorf("io is %q, want %q", got, held)
 	}
 }
 
 func TestDiskOf(t *testing.T) {
 	for _, dir := range []string{"", "/proc", "/dev", "/does/not/exist"} {
-		if got := diskOf(dir); got != (disk{}) {
+		if got := diskOf(dir); got != (Disk{}) {
 			t.Errorf("%q is on the disk %+v, want none", dir, got)
 		}
 	}
 	var c Tree
-	if got := c.ioHeld(); got != limit.NotEnforced {
+	if got := c.ioHeld(Disk{}); got != limit.NotEnforced {
 		t.Errorf("without a disk io is %q", got)
 	}
 }
@@ -212,7 +217,7 @@ func inGroup(t *testing.T, g *Group, leaf *Leaf, script string) *exec.Cmd {
 func TestWatchOOM(t *testing.T) {
 	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)
-	c := groupsOf(t, "")
+	c := groupsOf(t)
 	if !c.has(ctlMemory) {
 		t.Fatal("no memory controller")
 	}
@@ -261,9 +266,9 @@ func TestWatchOOM(t *testing.T) {
 // A watch of a box that goes away ends, whatever comes first.
 func TestWatchOOMEndsWithItsBox(t *testing.T) {
 	testenv.NeedCgroups(t)
-	c := groupsOf(t, "")
+	c := groupsOf(t)
 	for i := range 20 {
-		g, err := c.Open("box-"+strconv.Itoa(i), tenantGrant(t, "x", ""), os.Geteuid())
+		g, err := c.Open("box-"+strconv.Itoa(i), tenantGrant(t, "x", ""), os.Geteuid(), Disk{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +293,7 @@ func TestWatchOOMEndsWithItsBox(t *testing.T) {
 func TestResident(t *testing.T) {
 	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)
-	c := groupsOf(t, "")
+	c := groupsOf(t)
 	g := open(t, c, "leaves", tenantGrant(t, "x", ""))
 	if g.v2 == "" {
 		t.Skip("no cgroup v2 is writable here, so there are no leaves")
@@ -343,7 +348,7 @@ func leafHolding(t *testing.T, g *Group, name string, bytes int) int64 {
 func TestTenantOOMIsToldToTheBoxThatPays(t *testing.T) {
 	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)
-	c := groupsOf(t, "")
+	c := groupsOf(t)
 	grant := tenantGrant(t, "x", "memory: 66MiB")
 	heard := make(chan string, 10)
 	boxes := map[string]*Group{}
@@ -388,7 +393,7 @@ func TestMemoryHeld(t *testing.T) {
 		{&Tree{v2ctl: map[string]bool{ctlMemory: true}}, limit.Enforced},
 		{&Tree{v1: map[string]string{ctlMemory: "x"}, watch: true}, limit.Enforced},
 	} {
-		if got := tt.c.Enforcements()[policies.LimitMemory]; got != tt.want {
+		if got := tt.c.Enforcements(Disk{})[policies.LimitMemory]; got != tt.want {
 			t.Errorf("memory is %q, want %q", got, tt.want)
 		}
 	}

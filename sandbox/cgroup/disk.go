@@ -8,32 +8,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disk is the block device of a directory, under its name in the io controllers.
+// Disk is the block device of a directory, under its name in the io controllers.
 // The zero value means that the directory has no such device: it is on a tmpfs, an
 // overlay, or a file system of another machine or of several disks.
-type disk struct {
+type Disk struct {
 	number    string // "major:minor" of the whole disk
 	writeback bool   // its file system tells the kernel whose a buffered write is
 }
 
 // diskOf finds the disk of a directory. Only whole disks can be throttled, so for
 // a partition it returns the disk with that partition.
-func diskOf(dir string) disk {
+func diskOf(dir string) Disk {
 	var st unix.Stat_t
 	if dir == "" || unix.Stat(dir, &st) != nil || unix.Major(st.Dev) == 0 {
-		return disk{} // major 0 has no device (kernel: Documentation/admin-guide/devices.txt)
+		return Disk{} // major 0 has no device (kernel: Documentation/admin-guide/devices.txt)
 	}
 	number := fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev))
 	place, err := filepath.EvalSymlinks(filepath.Join("/sys/dev/block", number))
 	if err != nil {
-		return disk{}
+		return Disk{}
 	}
 	if _, err := os.Stat(filepath.Join(place, "partition")); err == nil {
 		if number = word(filepath.Join(filepath.Dir(place), "dev")); number == "" {
-			return disk{}
+			return Disk{}
 		}
 	}
-	return disk{number: number, writeback: knowsWriter(dir)}
+	return Disk{number: number, writeback: knowsWriter(dir)}
 }
 
 // knowsWriter reports whether dir is on a file system with cgroup writeback
@@ -53,7 +53,7 @@ func knowsWriter(dir string) bool {
 
 // v1Limits returns the settings for cgroup v1, or nil if the disk is not known.
 // With 0 bytes the settings remove the limit.
-func (d disk) v1Limits(bytes int64) []setting {
+func (d Disk) v1Limits(bytes int64) []setting {
 	if d.number == "" {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (d disk) v1Limits(bytes int64) []setting {
 	}
 }
 
-func (d disk) v2Limits(bytes int64) []setting {
+func (d Disk) v2Limits(bytes int64) []setting {
 	if d.number == "" {
 		return nil
 	}

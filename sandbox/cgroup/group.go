@@ -22,10 +22,10 @@ type Group struct {
 }
 
 // Open makes the cgroups of a box with the limits of its grant, below those of its
-// tenant. uid is the user of the box's processes on the host. The error wraps
+// tenant. The limit on disk traffic is for the disk d. uid is the user of the box's processes on the host. The error wraps
 // limit.ErrTooMany if the tenant's boxes have all of the processes that the tenant
 // may have. The caller must Close the Group.
-func (t *Tree) Open(name string, grant policies.Grant, uid int) (_ *Group, err error) {
+func (t *Tree) Open(name string, grant policies.Grant, uid int, d Disk) (_ *Group, err error) {
 	g := &Group{tree: t, uid: uid, v1: map[string]string{}}
 	defer func() {
 		if err != nil {
@@ -38,7 +38,7 @@ func (t *Tree) Open(name string, grant policies.Grant, uid int) (_ *Group, err e
 	if err := g.share.room(t); err != nil {
 		return nil, err
 	}
-	l := bounds{Limits: grant.Limits(), ram: grant.Limits().Memory, disk: t.disk}
+	l := bounds{Limits: grant.Limits(), ram: grant.Limits().Memory, disk: d}
 	if grant.Storage() == policies.StorageMemory {
 		// Files in the box's tmpfs count as its memory. Without room for them a
 		// full /tmp would look like a command that ran out of memory.

@@ -20,7 +20,7 @@ type setting struct {
 type bounds struct {
 	policies.Limits
 	ram  int64 // bytes of memory, with the files that are stored in memory
-	disk disk
+	disk Disk
 }
 
 func v1Limits(ctl string, l bounds) []setting {

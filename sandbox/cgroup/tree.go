@@ -28,7 +28,6 @@ type Tree struct {
 	own    map[string]string // controller -> the directory we came from
 	v2     string            // our directory in the v2 tree; "" where it is not writable
 	v2ctl  map[string]bool   // controllers that can be used below v2
-	disk   disk              // of the workspace
 	watch  bool              // the watchdog can find the processes of a box
 	ooms   oomWatch
 	keeper *keeper
@@ -53,14 +52,13 @@ var controllers = []string{ctlMemory, ctlPids, ctlCPU, ctlIO}
 // supervisors counts those of this program.
 var supervisors atomic.Int64
 
-// New makes a directory in every hierarchy that allows it. The limits on disk
-// traffic are for the disk of the workspace, which may be "". The caller must Close
+// New makes a directory in every hierarchy that allows it. The caller must Close
 // the Tree. If the program is killed, another process of it, the keeper, removes
 // the directories with all that is in them.
-func New(workspace string) (*Tree, error) {
+func New() (*Tree, error) {
 	t := &Tree{
 		v1: map[string]string{}, own: map[string]string{}, v2ctl: map[string]bool{},
-		disk: diskOf(workspace), shares: map[string]*share{}, kept: keptShares,
+		shares: map[string]*share{}, kept: keptShares,
 	}
 	self, err := claim.Process()
 	if err != nil {
@@ -88,7 +86,6 @@ func New(workspace string) (*Tree, error) {
 		}
 		t.v1[ctl], t.own[ctl] = dir, h.dir
 	}
-	t.tryDisk()
 	t.watch = listsChildren("/proc/thread-self")
 	if t.keeper, err = startKeeper(t.dirs()); err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -200,10 +197,11 @@ func (t *Tree) Close() error {
 	return t.keeper.close()
 }
 
-// Enforcements reports how each limit is enforced in a group. Without a controller
+// Enforcements reports how each limit is enforced in a group whose traffic is limited on
+// a disk. Without a controller
 // for processes, the caller has to set RLIMIT_NPROC to Processes, and without one
 // for memory to end what Overweight finds.
-func (t *Tree) Enforcements() limit.Enforcements {
+func (t *Tree) Enforcements(d Disk) limit.Enforcements {
 	l := limit.Enforcements{policies.LimitMemory: limit.NotEnforced, policies.LimitPids: limit.Enforced, policies.LimitCPU: limit.NotEnforced}
 	if t.watch {
 		l[policies.LimitMemory] = limit.Watchdog
@@ -213,7 +211,7 @@ func (t *Tree) Enforcements() limit.Enforcements {
 			l[name] = limit.Enforced
 		}
 	}
-	l[policies.LimitIO] = t.ioHeld()
+	l[policies.LimitIO] = t.ioHeld(d)
 	return l
 }
 
@@ -235,28 +233,30 @@ func (t *Tree) Version(l policies.Limit) int {
 
 func (t *Tree) has(ctl string) bool { return t.v1[ctl] != "" || t.v2ctl[ctl] }
 
-// tryDisk forgets the disk if the io controllers refuse it: some disks have no
-// queue to throttle.
-func (t *Tree) tryDisk() {
-	tries := map[string][]setting{t.v1[ctlIO]: t.disk.v1Limits(0)}
+// DiskOf returns the disk of a directory, which may be "". It has none if the io
+// controllers refuse it: some disks have no queue to throttle.
+func (t *Tree) DiskOf(dir string) Disk {
+	d := diskOf(dir)
+	tries := map[string][]setting{t.v1[ctlIO]: d.v1Limits(0)}
 	if t.v2ctl[ctlIO] {
-		tries = map[string][]setting{t.v2: {{"io.max", t.disk.number + " rbps=max wbps=max", false}}}
+		tries = map[string][]setting{t.v2: {{"io.max", d.number + " rbps=max wbps=max", false}}}
 	}
 	for dir, settings := range tries {
-		if dir == "" || t.disk.number == "" || writeLimits(dir, settings) != nil {
-			t.disk = disk{}
+		if dir == "" || d.number == "" || writeLimits(dir, settings) != nil {
+			return Disk{}
 		}
 	}
+	return d
 }
 
-// ioHeld reports how io on the workspace's disk is limited. On v1, and on v2
+// ioHeld reports how io on a disk is limited. On v1, and on v2
 // without cgroup writeback, writes through the page cache count for the kernel and
 // are not limited; reads and direct writes are.
-func (t *Tree) ioHeld() limit.Enforcement {
+func (t *Tree) ioHeld(d Disk) limit.Enforcement {
 	switch {
-	case t.disk.number == "" || !t.has(ctlIO):
+	case d.number == "" || !t.has(ctlIO):
 		return limit.NotEnforced
-	case t.v2ctl[ctlIO] && t.v2ctl[ctlMemory] && t.disk.writeback:
+	case t.v2ctl[ctlIO] && t.v2ctl[ctlMemory] && d.writeback:
 		return limit.Enforced
 	}
 	return limit.Partly
