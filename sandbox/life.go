@@ -68,9 +68,23 @@ func (l *life) wake(ctx context.Context) error {
 		return err
 	}
 	if err := l.live(ctx); err != nil {
+		if gone := l.gone(); gone != nil { // closed meanwhile, which is why
+			return gone
+		}
 		return fmt.Errorf("wake box %s: %w", b.id, err)
 	}
 	return nil
+}
+
+// gone is why nothing can run in the box any more; nil if something can.
+func (l *life) gone() error {
+	t := &l.box.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause == nil {
+		return nil
+	}
+	return t.goneErr()
 }
 
 // live begins a life of the box: from its init to the init's end. Where it
