@@ -87,9 +87,13 @@ func (p *plan) unwritten(written ...string) []string {
 	var trees []string
 	for _, m := range p.mounts {
 		dir := m.target
-		if m.dir && !m.writable && m.source == dir && policies.OfSystem(dir+"/x") && path.Dir(dir) == "/" &&
-			!slices.ContainsFunc(written, func(w string) bool { return w == "/" || inTree(w, dir) || inTree(dir, w) }) &&
-			!slices.ContainsFunc(p.mounts, func(o mount) bool { return o.target == dir && o.source != dir }) {
+		if !m.dir || path.Dir(dir) != "/" || !policies.OfSystem(dir+"/x") ||
+			slices.ContainsFunc(written, func(w string) bool { return w == "/" || inTree(dir, w) }) ||
+			slices.ContainsFunc(p.mounts, func(o mount) bool { return o.target == dir && o.source != dir }) {
+			continue
+		}
+		// Of a link, written has the name of the directory that it leads to.
+		if real, err := filepath.EvalSymlinks(dir); err == nil && real == dir {
 			trees = append(trees, dir)
 		}
 	}

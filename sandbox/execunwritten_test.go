@@ -19,7 +19,10 @@ func TestUnwritten(t *testing.T) {
 		{source: "/lib", target: "/lib", dir: true},
 		{source: "/etc/alternatives", target: "/etc/alternatives", dir: true},
 	}
-	both := []string{"/usr", "/sbin"}
+	both := []string{"/usr"}
+	if real, err := filepath.EvalSymlinks("/sbin"); err == nil && real == "/sbin" {
+		both = append(both, "/sbin")
+	}
 	for _, tt := range []struct {
 		name    string
 		more    []mount
@@ -36,6 +39,10 @@ func TestUnwritten(t *testing.T) {
 		{"a part is written, by a link", []mount{{source: link, target: "/opt", writable: true}}, nil, both[1:]},
 		{"all of it is written", []mount{{source: "/usr", target: "/usr", writable: true, dir: true}}, nil, both[1:]},
 		{"something else in its place", []mount{{source: t.TempDir(), target: "/usr", dir: true}}, nil, both[1:]},
+		{"a part of it once more", []mount{{source: "/usr/bin", target: "/usr/bin", dir: true}}, nil, both},
+		{"a file", []mount{{source: "/usr", target: "/usr"}}, nil, both},
+		{"no programs", []mount{{source: "/etc", target: "/etc", dir: true}}, nil, both},
+		{"a link", []mount{{source: "/bin", target: "/bin", dir: true}}, []string{"/usr/bin"}, both[1:]},
 		// What is mounted in it is another mount, where enter finds none.
 		{"something read-only in it", []mount{{source: t.TempDir(), target: "/usr/local", dir: true}}, nil, both},
 	} {

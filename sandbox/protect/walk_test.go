@@ -91,17 +91,18 @@ func TestADeepRepositoryIsFound(t *testing.T) {
 // comes there: before the first command, after it has begun, or with a second
 // server.
 func TestAPersonsDeepRepositoryIsKept(t *testing.T) {
-	const mine = "[core]\n\tfsmonitor = mine\n"
+	const mine = "[core]\n\tfsmonitor = mine\n\thooksPath = tools\n"
 	own := func(dir string) {
 		repository(dir+"/a/b/repo", mine)
 		put(t, dir+"/a/b/repo/.git/hooks/post-commit", "of a person")
+		put(t, dir+"/a/b/repo/tools/post-merge", "of a person")
 		repository(dir+"/a/b/c/store", mine)
 		put(t, dir+"/a/b/linked/.git", "gitdir: /elsewhere\n")
 	}
 	kept := func(t *testing.T, dir, when string) {
 		t.Helper()
 		for name, want := range map[string]string{
-			"a/b/repo/.git/config": mine, "a/b/repo/.git/hooks/post-commit": "of a person",
+			"a/b/repo/.git/config": mine, "a/b/repo/.git/hooks/post-commit": "of a person", "a/b/repo/tools/post-merge": "of a person",
 			"a/b/c/store/config": mine, "a/b/c/store/HEAD": "ref: refs/heads/main\n", "a/b/linked/.git": "gitdir: /elsewhere\n",
 		} {
 			if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != want {
@@ -140,13 +141,35 @@ func TestAPersonsDeepRepositoryIsKept(t *testing.T) {
 		put(t, dir+"/a/b/repo/.git/index.lock", "")
 		put(t, dir+"/a/b/x/y", "")
 		p.beat()
-		must(t, os.WriteFile(dir+"/a/b/repo/.git/hooks/post-commit", []byte("evil"), 0o755))
+		for _, name := range []string{".git/hooks/post-commit", "tools/post-merge"} {
+			must(t, os.WriteFile(dir+"/a/b/repo/"+name, []byte("evil"), 0o755))
+		}
 		_, err := p.stop()
 		must(t, err)
 		p.walkAll(t)
 		kept(t, dir, "after a command that began later")
 		if p.guards["a/b/repo/.git/config"] == nil {
 			t.Error("it was not found at all")
+		}
+	})
+	t.Run("where times do not show every change", func(t *testing.T) {
+		p, dir := guarded(t, nil)
+		own(dir)
+		older(t, dir)
+		for _, p.trust = range []trust{{near: true, mapped: true}, {near: true, times: true}} {
+			if p.late("a/b/repo", time.Now(), newBudget()) {
+				t.Errorf("%+v: it is taken for a person's", p.trust)
+			}
+		}
+	})
+	t.Run("with a young hook", func(t *testing.T) {
+		p, dir := guarded(t, nil)
+		own(dir)
+		older(t, dir)
+		since := fileClock()
+		put(t, dir+"/a/b/repo/.git/hooks/pre-push", "evil")
+		if homes := len(p.homes); p.late("a/b/repo", since, newBudget()) || len(p.homes) != homes {
+			t.Errorf("what a command has made is a person's: %d directories, want %d", len(p.homes), homes)
 		}
 	})
 	t.Run("beyond the bound", func(t *testing.T) {
@@ -156,11 +179,15 @@ func TestAPersonsDeepRepositoryIsKept(t *testing.T) {
 		}
 		own(dir)
 		older(t, dir)
-		p.unseen = time.Now()
+		p.unseen = fileClock()
 		for _, at := range []string{"a/b/repo", "a/b/c/store"} {
 			if !p.late(at, p.unseen, newBudget()) {
 				t.Errorf("%s is not a person's any more", at)
 			}
+		}
+		repository(dir+"/a/b/young", evilConfig)
+		if p.late("a/b/young", p.unseen, newBudget()) {
+			t.Error("what a command has made is a person's")
 		}
 		if len(p.homes) != maxHomes || p.guards["a/b/repo/.git/config"] != nil {
 			t.Error("it became one of those that are looked at")
@@ -257,6 +284,9 @@ func TestAnotherFileSystemInTheWorkspace(t *testing.T) {
 	proc := openForTest(t, "/proc") // one of which nothing is known
 	if got := p.trustOf(int(proc.Fd()), &st); got != (trust{}) {
 		t.Errorf("got %+v, want nothing", got)
+	}
+	if got := p.trustAt("none", &st); got != (trust{}) {
+		t.Errorf("of what cannot be opened: got %+v, want nothing", got)
 	}
 	if st.Dev--; p.trustOf(int(proc.Fd()), &st) != p.trust || p.trustAt("none", &st) != p.trust {
 		t.Error("the workspace's own file system is not known")
