@@ -199,8 +199,9 @@ type Ended struct {
 }
 
 // Follow keeps up with the book until ctx ends: it calls changed with the tokens that were
-// added and those that do not hold any more, whose sessions the caller ends. It writes when
-// tokens were last used.
+// added and those that do not hold any more, whose sessions the caller ends. That may take
+// its time, so changed may be called again before it has returned; Follow waits for all of
+// them. It writes when tokens were last used.
 func (a *Authenticator) Follow(ctx context.Context, changed func(added []Token, over []Ended)) {
 	if a.cfg.Book == nil {
 		return
@@ -208,6 +209,8 @@ func (a *Authenticator) Follow(ctx context.Context, changed func(added []Token, 
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	written, failed := time.Now(), false
+	var changes sync.WaitGroup
+	defer changes.Wait()
 	holding := make(map[string]Token)
 	a.settle(holding)
 	for {
@@ -229,7 +232,7 @@ func (a *Authenticator) Follow(ctx context.Context, changed func(added []Token, 
 		}
 		failed = err != nil
 		if added, over := a.settle(holding); len(added)+len(over) > 0 {
-			changed(added, over)
+			changes.Go(func() { changed(added, over) })
 		}
 		if time.Since(written) >= useEvery {
 			written = time.Now()

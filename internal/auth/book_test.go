@@ -359,6 +359,44 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// The sessions of a token that was revoked may take long to end. Meanwhile the next one that
+// is revoked is refused too.
+func TestFollowDoesNotWait(t *testing.T) {
+	b := openBook(t, t.TempDir(), nil)
+	one, _ := mustCreate(t, b, Token{Tenant: "a"})
+	two, token := mustCreate(t, b, Token{Tenant: "a"})
+	a := authenticator(t, b, nil)
+	revoked, ended := make(chan string), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		a.Follow(ctx, func(_ []Token, over []Ended) {
+			revoked <- over[0].ID
+			<-ended // not before the second one was seen
+		})
+	}()
+	for _, want := range []string{one.ID, two.ID} {
+		if _, err := b.Revoke(t.Context(), []string{want}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-revoked:
+			if got != want {
+				t.Errorf("%s was revoked, want %s", got, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("nobody learned that %s was revoked", want)
+		}
+	}
+	if _, err := a.Authenticate(t.Context(), token); reasonOf(err) != Revoked {
+		t.Errorf("a revoked token: %v", err)
+	}
+	cancel()
+	close(ended)
+	<-over
+}
+
 // Where the book cannot be read, a revoked token would hold: none is accepted then, and
 // no client is told that its token is bad.
 func TestBookUnreadable(t *testing.T) {
