@@ -20,6 +20,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"belljar.dev/internal/testenv"
 )
 
 // authority signs certificates for a test.
@@ -196,6 +198,46 @@ func TestClientCertificates(t *testing.T) {
 	}
 	if err := try(of(newAuthority(t))); err == nil {
 		t.Error("a client of another authority is let in")
+	}
+}
+
+// A client whose authority was taken away does not come back by a session of TLS that it
+// began before.
+func TestResumedSessionsAreJudged(t *testing.T) {
+	ca := newAuthority(t)
+	file := store(t, filepath.Join(t.TempDir(), "ca.pem"), pemOf("CERTIFICATE", ca.cert.Raw))
+	s := startTLS(t, Config{ClientCA: file})
+	pair, err := tls.X509KeyPair(ca.issue(t, 7, time.Now().Add(time.Hour)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resumed := false
+	cfg := &tls.Config{RootCAs: s.ca.pool, Certificates: []tls.Certificate{pair}, ClientSessionCache: tls.NewLRUClientSessionCache(8), VerifyConnection: func(st tls.ConnectionState) error {
+		resumed = st.DidResume
+		return nil
+	}}
+	try := func() error {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}}
+		res, err := client.Get("https://" + s.addr + "/mcp")
+		if err == nil {
+			_, err = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		}
+		return err
+	}
+	for i, want := range []bool{false, true} {
+		if err := try(); err != nil || resumed != want {
+			t.Fatalf("handshake %d: %v, resumed %t", i, err, resumed)
+		}
+	}
+	store(t, file, pemOf("CERTIFICATE", newAuthority(t).cert.Raw))
+	before := s.keyPair.now.Load()
+	s.Reload()
+	if !testenv.Until(20*time.Second, func() bool { return s.keyPair.now.Load() != before }) {
+		t.Fatal("the authority was not read again")
+	}
+	if err := try(); err == nil {
+		t.Errorf("a client of the authority before is let in, resumed %t", resumed)
 	}
 }
 
