@@ -9,6 +9,7 @@ import (
 
 	"belljar.dev/internal/auth"
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/front"
 	"belljar.dev/policies"
 )
 
@@ -21,7 +22,7 @@ type reloader struct {
 	state     string                 // the state directory, which no policy may show to a box; empty without one
 	changed   func(*policies.Policy) // called with each new policy; the next signal waits until it returns
 	asked     chan struct{}          // holds one while the policy is to be read again
-	http      bool                   // tenants come with tokens
+	front     *front.Config          // nil over stdio, where no tokens come
 	watch     watcher
 	tried     []string      // files that a policy with faults names
 	status    *policyStatus // for the commands that ask
@@ -30,9 +31,9 @@ type reloader struct {
 }
 
 // newReloader reads the policy of a place again for the gate. The caller sets changed.
-func newReloader(g *gate, at Place, l *ledger, http bool) *reloader {
+func newReloader(g *gate, at Place, l *ledger, http *front.Config) *reloader {
 	r := &reloader{
-		gate: g, file: at.PolicyName, workspace: at.Workspace, state: at.State, http: http,
+		gate: g, file: at.PolicyName, workspace: at.Workspace, state: at.State, front: http,
 		asked: make(chan struct{}, 1), status: &policyStatus{}, audit: l, log: at.Log,
 	}
 	r.status.hold(at.PolicyName, at.Policy)
@@ -90,7 +91,7 @@ func (r *reloader) files() []string {
 			names = append(names, f.Name)
 		}
 	}
-	if r.http {
+	if r.front != nil {
 		for _, name := range holds.Tenants() {
 			if t, _ := holds.Tenant(name); t.Token.File != "" {
 				names = append(names, t.Token.File)
@@ -114,9 +115,12 @@ func (r *reloader) reload(ctx context.Context) {
 	if err == nil && r.state != "" {
 		err = config.Unseen(r.state, r.workspace, p)
 	}
+	if err == nil {
+		err = frontFiles(r.front, r.workspace, p)
+	}
 	same := err == nil && p.Hash() == r.gate.now.Load().Hash()
 	var tokens []auth.Digest
-	if err == nil && r.http && !same {
+	if err == nil && r.front != nil && !same {
 		tokens, err = tokensFor(ctx, p, r.gate.now.Load(), config.Boxes(p, r.workspace, r.state), r.state == "")
 	}
 	if err != nil {
@@ -148,13 +152,13 @@ func (r *reloader) reload(ctx context.Context) {
 	before := r.gate.now.Load()
 	r.audit.policy("read", name, before, p, "")
 	r.hold(tokens) // before the policy: no client comes as a tenant that has gone
-	if r.http {
+	if r.front != nil {
 		r.gate.login.Trust(p)
 	}
 	r.gate.now.Store(p)
 	r.status.hold(name, p) // now it does
 	r.changed(p)
-	if r.http {
+	if r.front != nil {
 		if err := r.gate.login.Prepare(ctx); err != nil {
 			r.log.Error("the tokens of an issuer are not accepted", "err", err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"belljar.dev/internal/auth"
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/front"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -70,6 +71,59 @@ func TestReloadKeepsTheState(t *testing.T) {
 		t.Errorf("got another policy: %t; log %q", r.gate.now.Load() != before, log.String())
 	}
 	write("version: 1\nprofiles: {p: {}}\n")
+	r.reload(t.Context())
+	if r.gate.now.Load() == before {
+		t.Errorf("a policy that shows nothing of it does not hold: %q", log.String())
+	}
+}
+
+// The files of the front lie where no box reaches them, and no policy that is read again
+// changes that.
+func TestFilesOfTheFront(t *testing.T) {
+	dir := t.TempDir()
+	policy := func(fs string) *policies.Policy {
+		p, err := policies.Parse("policy.yaml", []byte("version: 1\nprofiles: {p: {fs: {"+strings.ReplaceAll(fs, "DIR", dir)+"}}}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	shown, changed := "read: [DIR/shown]", "write: [DIR/changed]"
+	for _, tt := range []struct {
+		what string
+		cfg  front.Config
+		fs   string
+		want string // in the error; empty for none
+	}{
+		{"a key that boxes see", front.Config{Key: dir + "/shown/key.pem"}, shown, "the key " + dir + "/shown/key.pem lies in "},
+		{"a log that boxes see", front.Config{AccessLog: dir + "/shown/log"}, shown, "the access log "},
+		{"a certificate that boxes see", front.Config{Cert: dir + "/shown/cert.pem"}, shown, ""},
+		{"a certificate that boxes change", front.Config{Cert: dir + "/changed/cert.pem"}, changed, "the certificate "},
+		{"an authority that boxes see", front.Config{ClientCA: dir + "/shown/ca.pem"}, shown, ""},
+		{"an authority that boxes change", front.Config{ClientCA: dir + "/changed/ca.pem"}, changed, "the certificates of authorities "},
+		{"a key elsewhere", front.Config{Key: dir + "/key.pem", Cert: dir + "/cert.pem", ClientCA: dir + "/ca.pem", AccessLog: dir + "/log"}, shown, ""},
+		{"standard output", front.Config{AccessLog: "-"}, shown, ""},
+	} {
+		err := frontFiles(&tt.cfg, dir+"/ws", policy(tt.fs))
+		if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.what, err, tt.want)
+		}
+	}
+
+	file := filepath.Join(dir, "policy.yaml")
+	put(t, file, "version: 1\nprofiles: {p: {fs: {read: ["+dir+"/shown]}}}\n")
+	var log strings.Builder
+	r := &reloader{
+		gate: &gate{login: &login{Authenticator: auth.New(auth.Config{})}}, file: file, workspace: t.TempDir(), log: slog.New(slog.NewTextHandler(&log, nil)),
+		front: &front.Config{Key: dir + "/shown/key.pem"}, status: &policyStatus{}, changed: func(*policies.Policy) {},
+	}
+	before := policies.Default()
+	r.gate.now.Store(before)
+	r.reload(t.Context())
+	if r.gate.now.Load() != before || !strings.Contains(log.String(), "the key "+dir+"/shown/key.pem lies in ") {
+		t.Errorf("got another policy: %t; log %q", r.gate.now.Load() != before, log.String())
+	}
+	put(t, file, "version: 1\nprofiles: {p: {}}\n")
 	r.reload(t.Context())
 	if r.gate.now.Load() == before {
 		t.Errorf("a policy that shows nothing of it does not hold: %q", log.String())

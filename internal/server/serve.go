@@ -13,7 +13,6 @@ import (
 
 	"belljar.dev/internal/auth"
 	"belljar.dev/internal/buildinfo"
-	"belljar.dev/internal/config"
 	"belljar.dev/internal/front"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
@@ -62,7 +61,7 @@ func (s *Server) run(ctx context.Context) error {
 		return nil
 	}
 	operations := &operations{s.mcp, s.operator, s.audit, s.Log}
-	s.reloader = newReloader(s.gate, s.Place, s.audit, s.cfg.http())
+	s.reloader = newReloader(s.gate, s.Place, s.audit, s.cfg.Service.HTTP)
 	s.reloader.changed = func(p *policies.Policy) {
 		s.mcp.Reloaded()
 		operations.endGone(p, s.cfg.http())
@@ -142,13 +141,8 @@ func (s *Server) openFront(ctx context.Context) (err error) {
 	}
 	cfg := *s.cfg.Service.HTTP
 	cfg.Log = s.Log
-	if cfg.Key != "" {
-		if key := config.RealPath(cfg.Key); config.Inside(key, s.Workspace) {
-			return fmt.Errorf("the key %s lies in the workspace, where an agent can read it; keep it elsewhere", cfg.Key)
-		}
-	}
-	if log := cfg.AccessLog; log != "" && log != "-" && config.Inside(config.RealPath(log), s.Workspace) {
-		return fmt.Errorf("the access log %s lies in the workspace, where an agent can read and change it; keep it elsewhere", log)
+	if err := frontFiles(&cfg, s.Workspace, s.Policy); err != nil {
+		return err
 	}
 	if s.front, err = front.Open(ctx, cfg, s.gate.Named()); err != nil {
 		return err

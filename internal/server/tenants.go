@@ -102,7 +102,7 @@ func changedTokens(before, now []auth.Digest) (changed []string) {
 // log says what changed, and never what it is.
 func (r *reloader) rotate(ctx context.Context) {
 	holds := r.gate.now.Load()
-	if !r.http || len(holds.Tenants()) == 0 {
+	if r.front == nil || len(holds.Tenants()) == 0 {
 		return
 	}
 	now, faults := readTokens(ctx, holds, config.Boxes(holds, r.workspace, r.state))
@@ -117,7 +117,7 @@ func (r *reloader) rotate(ctx context.Context) {
 // hold has other tokens accepted, and says whose they are. It reports whether they are
 // other ones than before.
 func (r *reloader) hold(now []auth.Digest) bool {
-	if !r.http {
+	if r.front == nil {
 		return false
 	}
 	before := r.gate.login.SetDigests(now)
