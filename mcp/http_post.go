@@ -49,8 +49,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !w.hold(w.server.cfg.callerOf(r.Context()).Tenant, len(p.body)) {
-		w.busy(rw, http.StatusTooManyRequests, p, wire.OverLimit("bytes_in_flight", queueRetry,
-			"your messages in flight are too large together; try again when one was answered"))
+		w.busy(rw, http.StatusTooManyRequests, p, errHeld())
 		return
 	}
 	defer w.hold(w.server.cfg.callerOf(r.Context()).Tenant, -len(p.body))
@@ -69,6 +68,16 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 		return nil, false
 	}
 	limit := w.server.cfg.Limits.Line
+	size := limit // of a body that does not say how long it is
+	if r.ContentLength >= 0 {
+		size = int(min(r.ContentLength, int64(limit)))
+	}
+	tenant := w.server.cfg.callerOf(r.Context()).Tenant
+	if !w.hold(tenant, size) { // before it takes memory, which it keeps for as long as its client likes
+		w.busy(rw, http.StatusTooManyRequests, posted{}, errHeld())
+		return nil, false
+	}
+	defer w.hold(tenant, -size)
 	tooLarge := wire.Errorf(wire.InvalidRequest, "invalid request: the message is larger than %d bytes", limit)
 	conn := http.NewResponseController(rw)
 	_ = conn.SetReadDeadline(time.Now().Add(w.server.cfg.Limits.Body)) // a test's recorder has none
@@ -161,6 +170,11 @@ func (p *posted) named(header string) *wire.Error {
 		return wire.Errorf(wire.HeaderMismatch, "the header %s and params.taskId must name the same task", nameHeader)
 	}
 	return nil
+}
+
+// errHeld is the error of a message for which there is no room.
+func errHeld() *wire.Error {
+	return wire.OverLimit("bytes_in_flight", queueRetry, "your messages in flight are too large together; try again when one was answered")
 }
 
 // hold reserves n bytes for a message of a tenant, or releases -n.

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -107,6 +108,66 @@ func TestTenantBodies(t *testing.T) {
 		}
 		close(h.free)
 	})
+}
+
+// slow is a body of which one byte comes until its client is gone.
+type slow struct {
+	sent bool
+	gone chan struct{}
+}
+
+func (b *slow) Read(p []byte) (int, error) {
+	if !b.sent {
+		b.sent = true
+		return copy(p, "{"), nil
+	}
+	<-b.gone
+	return 0, io.ErrUnexpectedEOF
+}
+
+// The bodies that a tenant sends slowly have a bound together, whether they say how long
+// they are or not. The other tenant is served.
+func TestBodiesThatTakeTheirTime(t *testing.T) {
+	for _, length := range []int64{1 << 10, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
+			h := newHandled(t, with, func(c *mcp.Config) { c.Limits.QueueBytes, c.Limits.Line = 4<<10, 1<<10 })
+			handler, most := h.Handler(), 2*4
+			answers, gone := make(chan *httptest.ResponseRecorder, 100), make(chan struct{})
+			for range most + 3 {
+				r := httptest.NewRequestWithContext(t.Context(), "POST", "/", &slow{gone: gone})
+				r.ContentLength, r.Host = length, "localhost"
+				r.Header.Set("Authorization", "Bearer token-b")
+				go func() {
+					w := httptest.NewRecorder()
+					handler.ServeHTTP(w, r)
+					answers <- w
+				}()
+			}
+			synctest.Wait()
+			if n := len(answers); n != 3 {
+				t.Errorf("length %d: %d bodies were refused, want 3", length, n)
+			}
+			for len(answers) > 0 {
+				if w := <-answers; w.Code != 429 || !strings.Contains(w.Body.String(), "bytes_in_flight") || w.Header().Get("Retry-After") == "" {
+					t.Errorf("length %d: %d %s", length, w.Code, w.Body)
+				}
+			}
+			session, _ := h.begin("a")
+			if w := h.ask(t.Context(), "POST", "a", session, call(h.id(), "echo", `{"text":"hi"}`)); w.Code != 200 {
+				t.Errorf("a call of a: %d %s", w.Code, w.Body)
+			}
+			close(gone)
+			for range most {
+				<-answers
+			}
+			session, _ = h.begin("b")
+			if w := h.ask(t.Context(), "POST", "b", session, call(h.id(), "echo", `{"text":"hi"}`)); w.Code != 200 {
+				t.Errorf("b, when they are gone: %d %s", w.Code, w.Body)
+			}
+			h.Shutdown(context.Background())
+		})
+	}
 }
 
 // used is a session as the model of TestSessionShares knows it.
