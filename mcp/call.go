@@ -78,6 +78,7 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	started := time.Now()
 	c.Progress = call.progress.until(ctx)
 	g.startTrace(&c, call.parent)
+	servedIn(ctx).began(c)
 
 	res, d, err := g.decodeAndRun(ctx, t, c, args)
 
@@ -86,7 +87,7 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 		g.cfg.Audit.Finished(Finished{Call: c, Result: res, Err: err, Took: time.Since(started), Decision: d})
 	}
 	if g.cfg.Log.Enabled(ctx, slog.LevelDebug) { // its arguments are most of a small call's allocations
-		g.cfg.Log.Debug("call", "call", c.ID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
+		g.cfg.Log.Debug("call", "call", c.ID, "trace", c.TraceID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
 			"rule", d.Rule, "failed", err != nil || res.IsError, "took", time.Since(started), "error", err)
 	}
 	var bad *wire.Error

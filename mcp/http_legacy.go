@@ -93,6 +93,7 @@ func (s *webSession) serve(rw http.ResponseWriter, r *http.Request, p posted, an
 			if p.method == "initialize" {
 				h.Del(sessionHeader) // no session has begun
 			}
+			p.served.limited(x.refused)
 			retryAfter(h, x.refused)
 			return statusOf(x.refused)
 		},

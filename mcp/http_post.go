@@ -23,6 +23,7 @@ type posted struct {
 	method   string        // of the first message
 	requests int
 	era      wire.Era
+	served   *Served // where it is noted what becomes of it; nil for nowhere
 }
 
 // post serves one POST: usually one message, in the session that it names, if any.
@@ -40,7 +41,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return
 	}
-	w.serves(r.Context(), p)
+	p.served = w.serves(r.Context(), p)
 	if bad := misplacedIn(p.body); bad != nil {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return
@@ -197,6 +198,7 @@ func (w *web) hold(tenant string, n int) bool {
 
 // busy refuses a request that may be tried again.
 func (w *web) busy(rw http.ResponseWriter, status int, p posted, e *wire.Error) {
+	p.served.limited(e)
 	retryAfter(rw.Header(), e)
 	w.refuse(rw, status, p.id, p.era, e)
 }

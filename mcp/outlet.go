@@ -92,12 +92,13 @@ func (s stream) Answer(frame []byte, _ *wire.Error, with ...wire.Delivery) error
 type exchange struct {
 	stream
 	caller  *Identity   // the caller; nil where there are no tenants
+	served  *Served     // where it is noted what becomes of it; nil for nowhere
 	refused *wire.Error // why all of it was refused; set before its answer is sent
 }
 
 // newExchange returns the outlet of a POST in whose context ctx is. Its answer goes to s.
 func newExchange(ctx context.Context, s *sse.Stream) *exchange {
-	x := &exchange{stream: stream{s}}
+	x := &exchange{stream: stream{s}, served: servedIn(ctx)}
 	if id, ok := ctx.Value(callerKey{}).(Identity); ok {
 		x.caller = &id
 	}
@@ -108,8 +109,13 @@ func newExchange(ctx context.Context, s *sse.Stream) *exchange {
 // ctx is that of the session: the request that began it is over, and may have been
 // another caller's token.
 func withOutlet(ctx context.Context, to outlet) context.Context {
-	if x, ok := to.(*exchange); ok && x.caller != nil {
-		ctx = context.WithValue(ctx, callerKey{}, *x.caller)
+	if x, ok := to.(*exchange); ok {
+		if x.caller != nil {
+			ctx = context.WithValue(ctx, callerKey{}, *x.caller)
+		}
+		if x.served != servedIn(ctx) {
+			ctx = context.WithValue(ctx, servedKey{}, x.served)
+		}
 	}
 	return context.WithValue(ctx, outletKey{}, to)
 }

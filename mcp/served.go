@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"sync/atomic"
 
 	"belljar.dev/mcp/wire"
 )
@@ -13,6 +14,22 @@ type Served struct {
 	Tenant, Principal string // empty for a caller that is not known
 	Method            string // of the message, at most maxServedMethod bytes; empty for none
 	Tool              string // that a call names, OtherTool if there is no such tool
+	Limit             string // the name of the limit that it was above; empty for none
+
+	call atomic.Pointer[servedCall] // which may run on when the handler has returned
+}
+
+// servedCall is the ids of a call.
+type servedCall struct{ id, trace string }
+
+// Call returns the ids of the call that the request made, and of its trace: its audit
+// record and its span have them as well. They are empty for no call; of a batch they are
+// those of the call that began last.
+func (s *Served) Call() (id, trace string) {
+	if c := s.call.Load(); c != nil {
+		return c.id, c.trace
+	}
+	return "", ""
 }
 
 // OtherTool stands for all names of tools that do not exist.
@@ -32,24 +49,45 @@ func WithServed(ctx context.Context) (context.Context, *Served) {
 
 // serves notes who sends a request.
 func (id Identity) serves(ctx context.Context) {
-	if s, ok := ctx.Value(servedKey{}).(*Served); ok {
+	if s := servedIn(ctx); s != nil {
 		s.Tenant, s.Principal = id.Tenant, id.Principal
 	}
 }
 
-// serves notes what a request is.
-func (w *web) serves(ctx context.Context, p posted) {
-	s, ok := ctx.Value(servedKey{}).(*Served)
-	if !ok {
-		return
+// servedIn returns what is noted of the request that is served in ctx; nil for nothing.
+func servedIn(ctx context.Context) *Served {
+	s, _ := ctx.Value(servedKey{}).(*Served)
+	return s
+}
+
+// began notes the call of a request.
+func (s *Served) began(c Call) {
+	if s != nil {
+		s.call.Store(&servedCall{c.ID, c.TraceID})
+	}
+}
+
+// limited notes why a request was refused.
+func (s *Served) limited(e *wire.Error) {
+	if data, ok := e.Data.(map[string]any); ok && s != nil {
+		s.Limit, _ = data["limit"].(string)
+	}
+}
+
+// serves notes what a request is, and returns where it is noted; nil for nowhere.
+func (w *web) serves(ctx context.Context, p posted) *Served {
+	s := servedIn(ctx)
+	if s == nil {
+		return nil
 	}
 	s.Method = p.method[:min(len(p.method), maxServedMethod)]
 	if s.Method != "tools/call" || p.message == nil {
-		return
+		return s
 	}
 	s.Tool = OtherTool
 	name := wire.Text(wire.Member(p.message.Params, "name"))
 	if _, known := w.server.tools.find(name); known {
 		s.Tool = name
 	}
+	return s
 }

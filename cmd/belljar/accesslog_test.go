@@ -44,7 +44,7 @@ tenants: {a: {token: "${file:`+token+`}"}}
 	}
 	got := string(text)
 	for pattern, with := range map[string]string{
-		`"time":"[^"]*"`: `"time":"TIME"`, `"session":"[0-9a-f]{8}"`: `"session":"DIGEST"`, `"bytes":[1-9]\d*`: `"bytes":N`, `"ms":\d+`: `"ms":N`,
+		`"time":"[^"]*"`: `"time":"TIME"`, `"session":"[0-9a-f]{8}"`: `"session":"DIGEST"`, `"bytes":[1-9]\d*`: `"bytes":N`, `"call":"c-\w{8}"`: `"call":"CALL"`, `"ms":\d+`: `"ms":N`,
 	} {
 		got = regexp.MustCompile(pattern).ReplaceAllString(got, with)
 	}

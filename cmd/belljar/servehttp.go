@@ -27,6 +27,13 @@ func httpFlags(c *cobra.Command, cfg *front.Config) {
 	c.Flags().AddFlagSet(of)
 }
 
+// adminFlag is where a server answers probes, and programs that gather metrics.
+func adminFlag(c *cobra.Command, addr *string) {
+	const name = "admin"
+	c.Flags().StringVar(addr, name, "", "answer /livez, /readyz and /metrics on this loopback `address`, such as 127.0.0.1:9464, or unix:PATH")
+	c.Flags().Lookup(name).Annotations = map[string][]string{httpFlag: {"true"}}
+}
+
 // withHTTP refuses flags of a server over HTTP in a server over stdio.
 func withHTTP(c *cobra.Command) (err error) {
 	if c.Flags().Changed(httpFlag) {

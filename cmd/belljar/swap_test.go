@@ -42,11 +42,12 @@ func put(t testing.TB, name, text string) {
 
 // web is a belljar that serves HTTP as a process of its own.
 type web struct {
-	t   *testing.T
-	cmd *exec.Cmd
-	url string
-	log chan string // lines of its standard error
-	end func()      // ends the server and waits for it, once
+	t     *testing.T
+	cmd   *exec.Cmd
+	url   string
+	admin string      // where its admin listener is, if it has one
+	log   chan string // lines of its standard error
+	end   func()      // ends the server and waits for it, once
 }
 
 func serveWeb(t *testing.T, env []string, args ...string) *web {
@@ -80,8 +81,10 @@ func serveWeb(t *testing.T, env []string, args ...string) *web {
 		http.DefaultClient.CloseIdleConnections()
 	})
 	t.Cleanup(w.end)
-	_, rest, _ := strings.Cut(w.wait(" url="), " url=")
+	line := w.wait(" url=")
+	_, rest, _ := strings.Cut(line, " url=")
 	w.url, _, _ = strings.Cut(rest, " ")
+	_, w.admin, _ = strings.Cut(line, " admin=")
 	return w
 }
 

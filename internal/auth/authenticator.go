@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -163,6 +164,18 @@ func (a *Authenticator) Holds(id mcp.Identity) bool {
 		issuer, _, _ = strings.Cut(id.Principal, "|")
 	}
 	return issuer != "" && t.issuers[issuer] != nil && t.issuers[issuer].credential == id.Credential
+}
+
+// Readable returns an error if the tokens of our own are not accepted now, since the book
+// cannot be read.
+func (a *Authenticator) Readable() error {
+	if a.cfg.Book == nil || a.cfg.Needed != nil && !a.cfg.Needed() {
+		return nil
+	}
+	if read := a.read.Load(); read == nil || time.Since(*read) > trustFor {
+		return errors.New("the tokens in the state directory cannot be read, and none of them is accepted until they can")
+	}
+	return nil
 }
 
 // note keeps when a token was used, to the minute.

@@ -29,6 +29,9 @@ type entry struct {
 	Route     string `json:"route,omitempty"`   // the pattern that the path matched
 	Method    string `json:"method,omitempty"`  // of MCP
 	Tool      string `json:"tool,omitempty"`
+	Call      string `json:"call,omitempty"`  // the id of the call, in the audit log as well
+	Trace     string `json:"trace,omitempty"` // the id of its trace, if it is traced
+	Limit     string `json:"limit,omitempty"` // that it was above
 	Status    int    `json:"status"`
 	Bytes     int64  `json:"bytes"`          // of the body of the answer
 	MS        int64  `json:"ms"`             // until the answer, or the stream, had ended
@@ -146,27 +149,14 @@ func (l *accessLog) close() {
 	}
 }
 
-// logged serves a request and writes its line.
-func (f *Front) logged(w http.ResponseWriter, r *http.Request) {
-	began := time.Now()
-	ctx, served := mcp.WithServed(r.Context())
-	r = r.WithContext(ctx)
-	session := r.Header.Get("Mcp-Session-Id")
-	a := &answer{ResponseWriter: w}
-	defer func() {
-		if session == "" {
-			session = a.Header().Get("Mcp-Session-Id") // that initialize has opened
-		}
-		f.access.add(entry{
-			Time: began.UTC().Format("2006-01-02T15:04:05.000Z"), From: sender(r, f.proxies).String(),
-			Principal: served.Principal, Tenant: served.Tenant, Session: sessionDigest(session),
-			HTTP: methodOf(r), Route: r.Pattern, Method: served.Method, Tool: served.Tool,
-			Status: a.status, Bytes: a.bytes, MS: time.Since(began).Milliseconds(),
-		})
-	}()
-	f.serve(a, r)
-	if a.status == 0 {
-		a.status = http.StatusOK // net/http sends it now
+// entryOf is the line of a request that was answered.
+func (f *Front) entryOf(r *http.Request, a *answer, served *mcp.Served, session string, began time.Time) entry {
+	call, trace := served.Call()
+	return entry{
+		Time: began.UTC().Format("2006-01-02T15:04:05.000Z"), From: sender(r, f.proxies).String(),
+		Principal: served.Principal, Tenant: served.Tenant, Session: sessionDigest(session),
+		HTTP: methodOf(r), Route: r.Pattern, Method: served.Method, Tool: served.Tool, Call: call, Trace: trace, Limit: served.Limit,
+		Status: a.status, Bytes: a.bytes, MS: time.Since(began).Milliseconds(),
 	}
 }
 
@@ -186,43 +176,4 @@ func methodOf(r *http.Request) string {
 		return r.Method
 	}
 	return "_other"
-}
-
-// answer is a ResponseWriter that knows what was sent.
-type answer struct {
-	http.ResponseWriter
-	status int // 0 before the header
-	bytes  int64
-}
-
-// Unwrap is for http.ResponseController.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
-
-// WriteHeader sends the header.
-func (a *answer) WriteHeader(status int) {
-	if a.status == 0 && status >= http.StatusOK {
-		a.status = status
-	}
-	a.ResponseWriter.WriteHeader(status)
-}
-
-// Write sends a part of the body.
-func (a *answer) Write(p []byte) (int, error) {
-	if a.status == 0 {
-		a.status = http.StatusOK
-	}
-	n, err := a.ResponseWriter.Write(p)
-	a.bytes += int64(n)
-	return n, err
-}
-
-// Flush sends what is buffered.
-func (a *answer) Flush() { _ = a.FlushError() }
-
-// FlushError is Flush with its error.
-func (a *answer) FlushError() error {
-	if a.status == 0 {
-		a.status = http.StatusOK
-	}
-	return http.NewResponseController(a.ResponseWriter).Flush()
 }

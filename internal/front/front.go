@@ -37,6 +37,7 @@ type Config struct {
 	Connections int
 	AccessLog   string    // a file that gets a line for each request, or "-" for Out; empty for none
 	Out         io.Writer // standard output
+	Meter       Meter     // counts requests; nil counts none
 	Log         *slog.Logger
 }
 
@@ -59,6 +60,7 @@ type Front struct {
 	proxies  []netip.Prefix
 	public   string     // the origin by which clients know the server
 	access   *accessLog // nil for none
+	meter    Meter      // nil for none
 	log      *slog.Logger
 
 	mux    *http.ServeMux
@@ -68,7 +70,7 @@ type Front struct {
 // Open checks a configuration and opens its port. login says whether clients have to
 // log in; if they do not, only loopback is listened on. The caller closes the front.
 func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
-	f := &Front{log: cfg.Log, mux: http.NewServeMux()}
+	f := &Front{log: cfg.Log, meter: cfg.Meter, mux: http.NewServeMux()}
 	if err := f.configure(&cfg, login); err != nil {
 		return nil, &ConfigError{err}
 	}
@@ -82,7 +84,7 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 			return nil, err
 		}
 	}
-	l, err := listen(ctx, cfg.Addr)
+	l, err := listen(ctx, "--http", cfg.Addr)
 	if err != nil {
 		if f.access != nil {
 			f.access.close()
@@ -93,6 +95,9 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 	f.listener = &crowd{
 		Listener: l, most: cmp.Or(cfg.Connections, connections), exempt: f.proxies, open: make(map[netip.Addr]int),
 		refused: func(from netip.Addr) {
+			if f.meter != nil {
+				f.meter.Limited(limitConnections)
+			}
 			if few.Allow() {
 				f.log.Warn("a connection was closed at once: its address has as many as it may", "from", from)
 			}
@@ -191,6 +196,22 @@ func (f *Front) URL() string {
 	return "http://" + f.listener.Addr().String()
 }
 
+// Degraded says what is wrong with the certificate; empty for nothing.
+func (f *Front) Degraded() string {
+	if f.keyPair == nil {
+		return ""
+	}
+	return f.keyPair.degraded()
+}
+
+// Expires is when the certificate expires; zero without TLS.
+func (f *Front) Expires() time.Time {
+	if f.keyPair == nil {
+		return time.Time{}
+	}
+	return f.keyPair.now.Load().leaf.NotAfter
+}
+
 // Reload has the certificate read and the access log opened again, and does not wait for
 // that.
 func (f *Front) Reload() {
@@ -204,8 +225,8 @@ func (f *Front) Reload() {
 
 // ServeHTTP takes a request through the chain of the package comment.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f.access != nil {
-		f.logged(w, r)
+	if f.access != nil || f.meter != nil {
+		f.observed(w, r)
 		return
 	}
 	f.serve(w, r)

@@ -66,15 +66,15 @@ func ListenLoopback(ctx context.Context, addr string) (net.Listener, error) {
 	case !loopback:
 		return nil, fmt.Errorf("listen on %q: not a loopback address, so others could reach it; use 127.0.0.1", addr)
 	}
-	return listen(ctx, addr)
+	return listen(ctx, "--http", addr)
 }
 
-// listen opens the port of an address.
-func listen(ctx context.Context, addr string) (net.Listener, error) {
+// listen opens the port of an address, which the user gave by a flag.
+func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: the port is in use; end the program that listens there, or choose another port with --http", addr)
+		return nil, fmt.Errorf("listen on %s: the port is in use; end the program that listens there, or choose another port with %s", addr, flag)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}

@@ -19,5 +19,6 @@
 //	reading, search, books, host
 //	                           what the tools work with
 //	gate, tenants, mode        the policy that holds, and who may come
+//	monitor, ready, meters     what an operator's programs ask: probes and metrics
 //	ledger, recording, tracer  what is written down of calls
 package server

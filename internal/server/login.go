@@ -45,6 +45,9 @@ func newLogin(s *Server) *login {
 // authenticate returns whose token it is, and records a refusal.
 func (l *login) authenticate(ctx context.Context, token string) (mcp.Identity, error) {
 	id, err := l.Authenticator.Authenticate(ctx, token)
+	if m := l.server.monitor; m != nil {
+		m.meters.login(err)
+	}
 	if refusal, ok := errors.AsType[*auth.Refusal](err); ok {
 		l.refused(refusal)
 	}

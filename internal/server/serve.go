@@ -48,10 +48,12 @@ func (s *Server) run(ctx context.Context) error {
 			s.Log.Error("what an earlier server has left is not known", "err", err)
 		}
 	}
+	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	s.opened.Do(func() {
 		cancel()
+		end()
 		running.Wait()
 	})
 	if s.flow.around != nil {
@@ -71,6 +73,9 @@ func (s *Server) run(ctx context.Context) error {
 	running.Go(func() { s.reloader.run(ctx, s.cfg.Service.Watch) })
 	if s.cfg.http() {
 		running.Go(func() { s.gate.login.Follow(ctx, operations.tokensChanged) })
+	}
+	if s.monitor != nil { // also while the server drains
+		running.Go(func() { s.monitor.run(lasting, s) })
 	}
 	c := &controller{s.Place, s.reloader.status, s.audit, s.sandbox, operations, s.approver}
 	if end := c.listen(ctx); end != nil {
@@ -141,6 +146,9 @@ func (s *Server) openFront(ctx context.Context) (err error) {
 	}
 	cfg := *s.cfg.Service.HTTP
 	cfg.Log = s.Log
+	if s.monitor != nil {
+		cfg.Meter = s.monitor.meters
+	}
 	if err := frontFiles(&cfg, s.Workspace, s.Policy); err != nil {
 		return err
 	}
@@ -161,9 +169,10 @@ func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err err
 	s.front.Handle(auth.MetadataPath+"/", s.gate.login)
 	url := s.front.URL() + "/mcp"
 	s.gate.login.SetResource(url)
-	s.Log.Info("clients can connect", "url", url)
+	s.Log.Info("clients can connect", append([]any{"url", url}, s.monitor.where()...)...)
 	ready(url)
 	return s.front.Serve(ctx, func() error {
+		s.monitor.drains("the server stops, and answers what runs")
 		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
 		// The server drains before the connections are closed, which its open streams

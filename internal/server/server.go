@@ -50,6 +50,7 @@ type Server struct {
 	reading  reading
 	search   *search.Fan
 	tracer   *tracer   // nil where no call is traced
+	monitor  *monitor  // nil without an admin listener
 	approver *approver // nil where nobody is asked
 	flow     flow
 	mcp      *mcp.Server     // nil without tools
@@ -80,7 +81,7 @@ func (s *Server) open(ctx context.Context) error {
 		s.opened.Do(warming.Wait)
 	}
 	for _, step := range []func(context.Context) error{
-		s.openPolicy, s.openState, s.openTenants, s.openFront, s.openLedger, s.openHost, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
+		s.openPolicy, s.openState, s.openTenants, s.openMonitor, s.openFront, s.openLedger, s.openHost, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
 		s.begin, s.openTracer, s.openApprover, s.openHooks, s.openCallbacks, s.openTools, s.run,
 	} {
 		if err := step(ctx); err != nil {
@@ -223,8 +224,8 @@ func (s *Server) openTools(context.Context) error {
 	if s.approver != nil {
 		cfg.Approver = s.approver
 	}
-	if s.tracer != nil {
-		cfg.Trace = s.tracer
+	if t := traced(s.tracer, s.monitor); t != nil {
+		cfg.Trace = t
 	}
 	var err error
 	if s.mcp, err = mcp.New(cfg); err != nil {

@@ -1,0 +1,150 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/origin"
+)
+
+// Admin is the listener of whoever operates a server: probes and metrics. It has an
+// address of its own, which only this machine reaches.
+type Admin struct {
+	listener net.Listener
+	socket   bool // it is a Unix socket, which no web page reaches
+	log      *slog.Logger
+}
+
+// adminWait is how long a request to the admin listener may take to come, and its answer
+// to be read.
+const adminWait = 10 * time.Second
+
+// OpenAdmin opens the admin listener on HOST:PORT, where HOST is loopback, or on
+// unix:PATH. Only processes of the same user, and of root, can connect to a socket. The
+// caller closes it, or lets Serve do so.
+func OpenAdmin(ctx context.Context, addr string, log *slog.Logger) (*Admin, error) {
+	if path, ok := AdminSocket(addr); ok {
+		l, err := listenSocket(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		return &Admin{l, true, log}, nil
+	}
+	loopback, err := checkShape(addr)
+	if err == nil && !loopback {
+		err = fmt.Errorf("listen on %q: the admin listener has no login, so others may not reach it; use 127.0.0.1, or unix:PATH", addr)
+	}
+	if err != nil {
+		return nil, &ConfigError{fmt.Errorf("--admin: %w", err)}
+	}
+	l, err := listen(ctx, "--admin", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &Admin{l, false, log}, nil
+}
+
+// AdminSocket returns the path in the address of an admin listener, if it is that of a
+// Unix socket.
+func AdminSocket(addr string) (path string, ok bool) { return strings.CutPrefix(addr, "unix:") }
+
+// listenSocket opens a Unix socket. One that a server has left that was killed is
+// replaced.
+func listenSocket(ctx context.Context, path string) (net.Listener, error) {
+	if !filepath.IsAbs(path) {
+		return nil, &ConfigError{fmt.Errorf("--admin unix:%s: want an absolute path", path)}
+	}
+	// The mode of the socket's file is that of the socket, without the bits of the umask
+	// (net/unix/af_unix.c, unix_bind_bsd), so there is no moment at which others may connect.
+	private := func(_, _ string, c syscall.RawConn) (err error) {
+		failed := c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) })
+		return errors.Join(failed, err)
+	}
+	config := &net.ListenConfig{Control: private}
+	l, err := config.Listen(ctx, "unix", path)
+	if errors.Is(err, syscall.EADDRINUSE) && deserted(ctx, path) {
+		if err = os.Remove(path); err == nil {
+			l, err = config.Listen(ctx, "unix", path)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--admin: listen on unix:%s: %w", path, err)
+	}
+	return l, nil
+}
+
+// deserted reports whether a path is that of a socket on which nobody listens.
+func deserted(ctx context.Context, path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Type() != os.ModeSocket {
+		return false
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	if err == nil {
+		conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// Addr is where it listens, in the form of --admin.
+func (a *Admin) Addr() string {
+	if a.socket {
+		return "unix:" + a.listener.Addr().String()
+	}
+	return a.listener.Addr().String()
+}
+
+// Close closes a listener that is not served. Twice is fine.
+func (a *Admin) Close() { a.listener.Close() }
+
+// Serve answers requests until ctx ends, and returns when all connections are closed.
+func (a *Admin) Serve(ctx context.Context, h http.Handler) error {
+	server := &http.Server{
+		Handler: a.guarded(h), ReadTimeout: adminWait, WriteTimeout: 2 * adminWait, IdleTimeout: idleWait, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(a.listener) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve %s: %w", a.Addr(), err)
+	case <-ctx.Done():
+	}
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
+	defer cancel()
+	if server.Shutdown(patience) != nil {
+		server.Close()
+	}
+	<-ended
+	return nil
+}
+
+// guarded keeps web pages away from a handler, and all but reading.
+func (a *Admin) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !a.socket {
+			if err := (origin.Guard{}).Check(r); err != nil {
+				http.Error(w, err.Error(), http.StatusForbidden)
+				return
+			}
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "this method is not allowed here", http.StatusMethodNotAllowed)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,117 @@
+package front
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"belljar.dev/mcp"
+)
+
+// A Meter counts what a front does. It is called from many goroutines, and must not
+// block.
+type Meter interface {
+	// Answered gets each request when its answer, or its stream, has ended.
+	Answered(Answered)
+	// Streaming gets 1 when an answer has become a stream, and -1 when that has ended.
+	Streaming(change int)
+	// Limited gets the name of a limit that refused something.
+	Limited(limit string)
+}
+
+// Answered is a request with its answer. Nothing in it is made up by a client.
+type Answered struct {
+	HTTP   string // the method of HTTP, or _other
+	Route  string // the pattern that the path matched; empty for none
+	Status int
+	Took   time.Duration
+}
+
+// limitConnections is the name of the limit of connections from one address.
+const limitConnections = "connections"
+
+// observed serves a request, and gives what became of it to the access log and the
+// meter.
+func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	ctx, served := mcp.WithServed(r.Context())
+	r = r.WithContext(ctx)
+	session := r.Header.Get("Mcp-Session-Id")
+	a := &answer{ResponseWriter: w, meter: f.meter}
+	defer func() {
+		if session == "" {
+			session = a.Header().Get("Mcp-Session-Id") // that initialize has opened
+		}
+		if f.meter != nil {
+			a.ended()
+			f.meter.Answered(Answered{HTTP: methodOf(r), Route: r.Pattern, Status: a.status, Took: time.Since(began)})
+			if served.Limit != "" {
+				f.meter.Limited(served.Limit)
+			}
+		}
+		if f.access != nil {
+			f.access.add(f.entryOf(r, a, served, session, began))
+		}
+	}()
+	f.serve(a, r)
+	if a.status == 0 {
+		a.status = http.StatusOK // net/http sends it now
+	}
+}
+
+// answer is a ResponseWriter that knows what was sent.
+type answer struct {
+	http.ResponseWriter
+	meter     Meter // nil for none
+	status    int   // 0 before the header
+	bytes     int64
+	streaming bool // the meter counts it among the streams
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader sends the header.
+func (a *answer) WriteHeader(status int) {
+	a.begins(status)
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// begins notes the status of an answer, and whether it is a stream: of events, or a
+// connection of another protocol.
+func (a *answer) begins(status int) {
+	final := status >= http.StatusOK || status == http.StatusSwitchingProtocols
+	if a.status != 0 || !final {
+		return
+	}
+	a.status = status
+	if a.meter != nil && (status == http.StatusSwitchingProtocols || strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream")) {
+		a.streaming = true
+		a.meter.Streaming(1)
+	}
+}
+
+// ended notes the end of a stream.
+func (a *answer) ended() {
+	if a.streaming {
+		a.streaming = false
+		a.meter.Streaming(-1)
+	}
+}
+
+// Write sends a part of the body.
+func (a *answer) Write(p []byte) (int, error) {
+	a.begins(http.StatusOK)
+	n, err := a.ResponseWriter.Write(p)
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Flush sends what is buffered.
+func (a *answer) Flush() { _ = a.FlushError() }
+
+// FlushError is Flush with its error.
+func (a *answer) FlushError() error {
+	a.begins(http.StatusOK)
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
