@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/policies"
+	"belljar.dev/policies/shell"
 	"belljar.dev/sandbox/boxinit"
 	"belljar.dev/sandbox/limit"
 )
@@ -36,48 +38,49 @@ const (
 	warmLate = 20 * time.Millisecond
 )
 
-// warmMain is what a warm shell runs. It reads its script from descriptor 3,
-// until the end of the file, and says on descriptor 4 that it begins. Both are
-// closed then. The name is the one that bash itself gives to what came with
-// -c, and ": bash" makes $_ what it would be.
-const warmMain = keepDir + `unset -v BASH_EXECUTION_STRING; . /dev/fd/3; [[ -v BASH_EXECUTION_STRING ]] || exit 127; ` +
-	`printf r >&4; exec 3<&- 4>&-; SECONDS=0; eval ": bash;$BASH_EXECUTION_STRING"`
+// warmMain is what a warm shell runs. It reads its script from descriptor 3, until
+// the end of the file, and reports on descriptor 4 that it begins.
+//
+// The report is a line of bash's own trace, which begins with PS4: writing it and
+// closing descriptor 4 takes three system calls, and a redirection would take
+// twenty. Nothing of the script has run before the descriptor is closed, so no
+// script can write or take back a report. Descriptor 3 is moved while the shell
+// waits, to where it is closed for what the script executes (see keepDir). The
+// script finds it at its end, and nobody writes to it any more.
+//
+// The variable has the name that bash itself gives to a text of -c, and ": bash"
+// makes $_ what it would be.
+const warmMain = keepDir + `{ exec 59<&10; } 3<&-; exec 3<&-; BASH_XTRACEFD=4; ` +
+	`unset -v BASH_EXECUTION_STRING; . /dev/fd/59; [[ -v BASH_EXECUTION_STRING ]] || exit 127; ` +
+	`PS4=r eval 'set -x; set +x'; unset -v BASH_XTRACEFD; SECONDS=0; eval ": bash;$BASH_EXECUTION_STRING"`
 
 // warmText is what a warm shell is sent: where to go, and its script.
 func warmText(dir, script string) string {
-	// What it says of a failure stays unread.
-	text := "builtin cd -P -- " + quote(dir) + " || { printf d >&4; exit 127; }\nunset -v OLDPWD; export OLDPWD\n"
+	text := ""
+	if dir != Workspace { // where it waits, and which can be nowhere else
+		// What it says of a failure stays unread.
+		text = "builtin cd -P -- " + quote(dir) + " || { printf d >&4; exit 127; }\nunset -v OLDPWD; export OLDPWD\n"
+	}
 	if mayMove(script) {
 		text += tellDir
 	}
-	text += "BASH_EXECUTION_STRING=" + quote(script) + "\n"
-	// As a function it is read whole and not run: one that bash cannot read so
-	// is left to a new shell, which says so in its own words. It may have a
-	// remark on a here-document, and would make that twice.
-	quiet := ""
-	if strings.Contains(script, "<<") {
-		quiet = " 2>/dev/null"
-	}
-	return text + `eval "belljar() {
-$BASH_EXECUTION_STRING
-}"` + quiet + ` || { printf s >&4; exit 127; }
-unset -f belljar
-`
+	return text + "BASH_EXECUTION_STRING=" + quote(script) + "\n"
 }
 
 // quote is text as one word of a shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // sensitive finds scripts that could tell a warm shell from a new one: a trace
-// shows each command with one more "+".
+// shows each command with one more "+", and bash names the place of a syntax error
+// differently. Patterns of extglob are such errors where they are not switched on.
 var sensitive = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\bset\b[^\n;&|]*[-+][A-Za-z]*[vx]|xtrace|verbose|SHELLOPTS|BASHOPTS|BASH_ENV|BASH_ARGV|BASH_LINENO`)
+	return regexp.MustCompile(`\bset\b[^\n;&|]*[-+][A-Za-z]*[vx]|xtrace|verbose|SHELLOPTS|BASHOPTS|BASH_ENV|BASH_ARGV|BASH_LINENO|[!?*+@]\(`)
 })
 
 // warms reports whether a warm shell can run the command as a new one would.
 func (c *Cmd) warms() bool {
 	return c.Shell != "" && len(c.Shell) <= warmScript && len(c.Env) == 0 && len(c.Stdin) == 0 && !c.Background &&
-		!c.streams() && len(c.Files) == 0 && !sensitive().MatchString(c.Shell)
+		!c.streams() && len(c.Files) == 0 && !sensitive().MatchString(c.Shell) && shell.Parses(c.Shell)
 }
 
 // warmSoon starts the next warm shell when the command has ended (see finish),
@@ -152,8 +155,12 @@ func (w *warmShell) start() error {
 	if w.held, err = unix.FcntlInt(uintptr(files[2]), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("make pipe: %w", err)
 	}
+	dir := "/tmp"
+	if j.box.grant.Workspace() != policies.AccessNone {
+		dir = Workspace
+	}
 	req := &boxinit.Request{
-		Op: boxinit.OpStart, Flags: boxinit.FlagControl | boxinit.FlagPrompt | boxinit.FlagDir, ID: j.wire, Dir: "/tmp", Env: j.box.means.env,
+		Op: boxinit.OpStart, Flags: boxinit.FlagControl | boxinit.FlagPrompt | boxinit.FlagDir, ID: j.wire, Dir: dir, Env: j.box.means.env,
 		Paths: []string{shellPath}, Argv: []string{"bash", "-c", warmMain},
 	}
 	if j.box.means.nested {

@@ -21,6 +21,17 @@ func Analyze(text string) (Script, error) {
 	return s, nil
 }
 
+// Parses reports whether bash can read a script to its end. It is a guess in both
+// directions for the rare texts that bash reads differently from the parser. Safe for
+// concurrent use.
+func Parses(text string) bool {
+	if guard(text) != nil {
+		return false
+	}
+	_, fault := parse(&bashParsers, text)
+	return fault == nil
+}
+
 // Program lists what a program runs that is given these words, the first of
 // which is its name: itself, and what it starts as its arguments say. Errors
 // are those of Analyze.

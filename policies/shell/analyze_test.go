@@ -275,3 +275,20 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestParses(t *testing.T) {
+	for text, want := range map[string]bool{
+		"":                        true,
+		"echo a\ncat <<E\nb\nE":   true,
+		"true\n)":                 false,
+		":;}; echo a; f() { :":    false,
+		"cat <<E\nb":              false,
+		"echo $(":                 false,
+		"echo a\r":                false,
+		strings.Repeat("(", 1000): false,
+	} {
+		if got := shell.Parses(text); got != want {
+			t.Errorf("Parses(%.20q) = %v, want %v", text, got, want)
+		}
+	}
+}
