@@ -57,7 +57,7 @@ const warmMain = keepDir + `{ exec 59<&10; } 3<&-; exec 3<&-; BASH_XTRACEFD=4; `
 // warmText is what a warm shell is sent: where to go, and its script.
 func warmText(dir, script string) string {
 	text := ""
-	if dir != Workspace { // where it waits, and which can be nowhere else
+	if dir != WorkspaceDir { // where it waits, and which can be nowhere else
 		// What it says of a failure stays unread.
 		text = "builtin cd -P -- " + quote(dir) + " || { printf d >&4; exit 127; }\nunset -v OLDPWD; export OLDPWD\n"
 	}
@@ -157,7 +157,7 @@ func (w *warmShell) start() error {
 	}
 	dir := "/tmp"
 	if j.box.grant.Workspace() != policies.AccessNone {
-		dir = Workspace
+		dir = WorkspaceDir
 	}
 	req := &boxinit.Request{
 		Op: boxinit.OpStart, Flags: boxinit.FlagControl | boxinit.FlagPrompt | boxinit.FlagDir, ID: j.wire, Dir: dir, Env: j.box.means.env,
