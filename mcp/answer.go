@@ -122,6 +122,12 @@ func (g *guard) response(m *wire.Message) {
 	}
 }
 
+// notifying returns the context of requests in which the notifications of a subscription
+// are written by a guard.
+func notifying(ctx context.Context, g *guard) context.Context {
+	return context.WithValue(ctx, notifyKey{}, notifyFunc(func(r *jsonrpc.Request) error { return g.Write(ctx, r) }))
+}
+
 // Write sends what the sdk has for the client. An error means that the client
 // is gone.
 func (g *guard) Write(ctx context.Context, msg jsonrpc.Message) error {

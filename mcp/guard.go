@@ -29,6 +29,7 @@ type guard struct {
 	session *Session
 	out     outlet            // for what belongs to no request
 	placed  bool              // its session has taken a place, so initialize need not wait for a turn
+	room    room              // for requests until their answers; nil for no bound
 	serve   func(*entry) bool // answers a request without the sdk, or declines
 	calls   *workers          // for those that serve starts
 
@@ -100,7 +101,12 @@ func (g *guard) request(m *wire.Message, b *wire.Batch, to outlet) {
 	e := &entry{msg: m, batch: b, to: to, out: g.session.receipts.arrive()}
 	e.out.via = to
 	e.ticket = ticket{n: 1, bytes: len(m.Raw), start: func() { g.start(e) }}
+	if !g.room.take(m) {
+		g.refuse(m.ID, m.Era(), b, bytesInFlight(), to)
+		return
+	}
 	if bad := g.register(e); bad != nil {
+		g.room.release(m)
 		g.refuse(m.ID, m.Era(), b, bad, to)
 		return
 	}
@@ -173,10 +179,23 @@ func (g *guard) unregister(e *entry) {
 	if g.byKey[e.msg.Key] == e { // after a cancel the id may have a new owner
 		delete(g.byKey, e.msg.Key)
 	}
+	if g.byID[e.id] == e {
+		g.room.release(e.msg)
+	}
 	delete(g.byID, e.id)
 	delete(g.listens, e)
 	if g.state >= Shutting && len(g.byID) == 0 {
 		g.drain()
+	}
+}
+
+// abandon forgets the requests of a guard that nobody answers any more: its session has
+// ended.
+func abandon(g *guard) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, e := range g.byID {
+		g.unregister(e)
 	}
 }
 

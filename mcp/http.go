@@ -4,9 +4,9 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -26,26 +26,21 @@ const (
 // maxSessionID is the most bytes of a session's id in a request. Ours are shorter.
 const maxSessionID = 256
 
-// heldBodies and tenantBodies bound the bytes of all messages in flight from HTTP
-// clients. Their unit is one session's bound. They hold for the whole server, or, if it
-// has tenants, for each of them.
-const (
-	heldBodies   = 8
-	tenantBodies = 2
-)
+// Paths are where Handler is to be mounted, below one prefix.
+var Paths = []string{"/mcp", ssePath, messagesPath}
 
-// Handler serves MCP over Streamable HTTP, both eras on one URL; it is to be
-// mounted at /mcp. A legacy client gets a session of its own by initialize.
-// Modern requests carry no session, so those of a principal share one Session and its
-// limits: a resource that belongs to one of several modern clients needs a handle in
-// its arguments.
+// Handler serves MCP over Streamable HTTP, both eras on one URL, and over HTTP with SSE if
+// Config.SSE is set; it is to be mounted at Paths. A legacy client gets a session of its
+// own by initialize. Modern requests carry no session, so those of a principal share one
+// Session and its limits: a resource that belongs to one of several modern clients needs
+// a handle in its arguments.
 //
 // It answers only requests for loopback names, and none from web pages of other origins,
 // unless Config.Guarded is set. With Config.Auth it answers only to those whose tokens
 // that knows.
 // All Handlers of a Server share its sessions.
 func (s *Server) Handler() http.Handler {
-	w := &web{server: s, held: make(map[string]int)}
+	w := &web{server: s}
 	w.modern = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.adapter.sdk }, &sdk.StreamableHTTPOptions{
 		Stateless:           true,
 		Logger:              s.cfg.sdkLog(),
@@ -62,9 +57,6 @@ func (s *Server) Handler() http.Handler {
 type web struct {
 	server *Server
 	modern http.Handler // the go-sdk's, for modern requests that are no plain calls
-
-	mu   sync.Mutex
-	held map[string]int // guarded by mu: bytes of bodies in flight, by tenant
 }
 
 // ServeHTTP takes a request through one chain: the name it came by, the page it came
@@ -85,6 +77,18 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	switch "/" + path.Base(r.URL.Path) {
+	case ssePath:
+		w.sse(rw, r)
+	case messagesPath:
+		w.messages(rw, r)
+	default:
+		w.streamable(rw, r)
+	}
+}
+
+// streamable serves Streamable HTTP.
+func (w *web) streamable(rw http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:
 		w.post(rw, r)
@@ -111,23 +115,35 @@ func checkHeaders(h http.Header) error {
 			return errors.New("the header " + name + " is given twice; send it once")
 		}
 	}
-	id := h.Get(sessionHeader)
-	if len(id) > maxSessionID || strings.ContainsFunc(id, func(c rune) bool { return c < 0x21 || c > 0x7e }) {
+	if !isSessionID(h.Get(sessionHeader)) {
 		return errors.New("the header " + sessionHeader + " is not an id of a session")
 	}
 	return nil
 }
 
+// isSessionID reports whether a text may be an id of a session. An empty one may.
+func isSessionID(id string) bool {
+	return len(id) <= maxSessionID && !strings.ContainsFunc(id, func(c rune) bool { return c < 0x21 || c > 0x7e })
+}
+
 // accepts checks the headers that say what a client sends and takes. The texts are
 // those of the go-sdk, which clients have seen since the first version.
 func accepts(h http.Header) (status int, text string) {
-	if media, _, err := mime.ParseMediaType(h.Get("Content-Type")); err != nil || media != "application/json" {
-		return http.StatusUnsupportedMediaType, "Content-Type must be 'application/json'"
+	if !isJSON(h) {
+		return http.StatusUnsupportedMediaType, notJSON
 	}
 	if text, events := accepted(h); !text || !events {
 		return http.StatusBadRequest, "Accept must contain both 'application/json' and 'text/event-stream'"
 	}
 	return 0, ""
+}
+
+// notJSON is the answer to a body that says to be something else.
+const notJSON = "Content-Type must be 'application/json'"
+
+func isJSON(h http.Header) bool {
+	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	return err == nil && media == "application/json"
 }
 
 // accepted reports whether a client takes JSON, and streams of events.

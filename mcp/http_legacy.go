@@ -32,7 +32,7 @@ func (w *web) serveLegacy(rw http.ResponseWriter, r *http.Request, p posted) {
 	var status int
 	switch {
 	case id != "":
-		session, bad = all.use(ctx, id)
+		session, bad = all.use(ctx, id, false)
 		status = statusOfNone(bad)
 	case p.method != "initialize" || p.message == nil:
 		status = http.StatusBadRequest
@@ -184,7 +184,7 @@ func (w *web) named(rw http.ResponseWriter, r *http.Request) (_ *webSession, ok 
 		http.Error(rw, err.Error(), http.StatusBadRequest)
 		return nil, false
 	}
-	session, bad := w.server.web.use(r.Context(), id)
+	session, bad := w.server.web.use(r.Context(), id, false)
 	if bad != nil {
 		w.busy(rw, statusOfNone(bad), posted{}, bad)
 		return nil, false

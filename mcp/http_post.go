@@ -32,10 +32,6 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if !w.server.cfg.holds(r.Context()) { // the body may have taken its time
-		w.challenge(rw, errLapsed)
-		return
-	}
 	p, bad := w.parse(r, body)
 	if bad != nil {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
@@ -49,11 +45,12 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 	if !w.scoped(rw, r, p) {
 		return
 	}
-	if !w.hold(w.server.cfg.callerOf(r.Context()).Tenant, len(p.body)) {
-		w.busy(rw, http.StatusTooManyRequests, p, errHeld())
+	tenant := w.server.cfg.callerOf(r.Context()).Tenant
+	if !w.server.web.inFlight.hold(tenant, len(p.body)) {
+		w.busy(rw, http.StatusTooManyRequests, p, bytesInFlight())
 		return
 	}
-	defer w.hold(w.server.cfg.callerOf(r.Context()).Tenant, -len(p.body))
+	defer w.server.web.inFlight.hold(tenant, -len(p.body))
 	if p.era == wire.Modern {
 		w.serveModern(rw, r, p)
 		return
@@ -74,11 +71,12 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 		size = int(min(r.ContentLength, int64(limit)))
 	}
 	tenant := w.server.cfg.callerOf(r.Context()).Tenant
-	if !w.hold(tenant, size) { // before it takes memory, which it keeps for as long as its client likes
-		w.busy(rw, http.StatusTooManyRequests, posted{}, errHeld())
+	room := w.server.web.inFlight
+	if !room.hold(tenant, size) { // before it takes memory, which it keeps for as long as its client likes
+		w.busy(rw, http.StatusTooManyRequests, posted{}, bytesInFlight())
 		return nil, false
 	}
-	defer w.hold(tenant, -size)
+	defer room.hold(tenant, -size)
 	tooLarge := wire.Errorf(wire.InvalidRequest, "invalid request: the message is larger than %d bytes", limit)
 	conn := http.NewResponseController(rw)
 	_ = conn.SetReadDeadline(time.Now().Add(w.server.cfg.Limits.Body)) // a test's recorder has none
@@ -89,6 +87,10 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 	switch {
 	case err == nil:
 		_ = conn.SetReadDeadline(time.Time{}) // a connection that is read later than that is not gone
+		if !w.server.cfg.holds(r.Context()) { // the body may have taken its time
+			w.challenge(rw, errLapsed)
+			return nil, false
+		}
 		return b.Bytes(), true
 	// After an error the deadline stays: net/http reads what is left of a body before it
 	// writes the answer, and would wait for it without end.
@@ -171,29 +173,6 @@ func (p *posted) named(header string) *wire.Error {
 		return wire.Errorf(wire.HeaderMismatch, "the header %s and params.taskId must name the same task", nameHeader)
 	}
 	return nil
-}
-
-// errHeld is the error of a message for which there is no room.
-func errHeld() *wire.Error {
-	return wire.OverLimit("bytes_in_flight", queueRetry, "your messages in flight are too large together; try again when one was answered")
-}
-
-// hold reserves n bytes for a message of a tenant, or releases -n.
-func (w *web) hold(tenant string, n int) bool {
-	s := w.server
-	most := s.cfg.Limits.QueueBytes * heldBodies
-	if s.cfg.tenanted() {
-		most = s.cfg.Limits.QueueBytes * tenantBodies
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if n > 0 && w.held[tenant]+n > most {
-		return false
-	}
-	if w.held[tenant] += n; w.held[tenant] == 0 {
-		delete(w.held, tenant)
-	}
-	return true
 }
 
 // busy refuses a request that may be tried again.

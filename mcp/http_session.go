@@ -18,8 +18,9 @@ const halfOpen = 2 * time.Minute
 
 // webSessions are the sessions of HTTP clients.
 type webSessions struct {
-	server  *Server
-	callers *callers
+	server   *Server
+	callers  *callers
+	inFlight *inFlight
 
 	mu     sync.Mutex
 	byID   map[string]*webSession   // guarded by mu: by Mcp-Session-Id
@@ -34,7 +35,7 @@ type webSessions struct {
 
 func newWebSessions(s *Server) *webSessions {
 	return &webSessions{
-		server: s, callers: newCallers(s.cfg), byID: make(map[string]*webSession), places: make(map[string]int),
+		server: s, callers: newCallers(s.cfg), inFlight: newInFlight(s.cfg), byID: make(map[string]*webSession), places: make(map[string]int),
 		named: make(map[string]int), shared: make(map[owner]*sharedSession), coming: make(map[string]chan struct{}), going: make(map[string]*webSession),
 	}
 }
@@ -58,6 +59,7 @@ type webSession struct {
 	log      *sse.Log    // of the events that its client got
 	standing *sse.Stream // what belongs to no request; the client reads it by GET
 	place    *place
+	answered chan struct{} // closed when it is over and its last call is answered, or was waited for long enough
 	gone     chan struct{} // closed when its place is free
 
 	keeper *keeper
@@ -85,7 +87,12 @@ func (ws *webSessions) begin(ctx context.Context, m *wire.Message) (*webSession,
 	if bad != nil {
 		return nil, bad
 	}
-	session, err := ws.open(ctx, newSessionID(), p, nil)
+	return ws.openNew(ctx, newSessionID(), p)
+}
+
+// openNew opens a session in a place.
+func (ws *webSessions) openNew(ctx context.Context, id string, p *place) (*webSession, *wire.Error) {
+	session, err := ws.open(ctx, id, p, nil)
 	if err != nil {
 		return nil, wire.OverLimit("shutdown", queueRetry, "%v", err)
 	}
@@ -112,25 +119,34 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 		ws.server.sessions.wg.Done()
 		return nil, err
 	}
-	log := sse.NewLog()
-	s := &webSession{Session: session, log: log, standing: log.Standing(), place: p, keeper: newKeeper(), gone: make(chan struct{}), usage: usage{busy: 1}}
+	log, transport := sse.NewLog(), "http"
+	if overSSE(id) {
+		log, transport = sse.NewLogOf(id+sseIDEnd), "sse"
+	}
+	s := &webSession{Session: session, log: log, standing: log.Standing(), place: p, keeper: newKeeper(), answered: make(chan struct{}), gone: make(chan struct{}), usage: usage{busy: 1}}
 	s.guard = newGuard(session, stream{s.standing})
 	s.guard.placed = true
+	// Calls must not see the end of the request that brought the first of them.
+	calls := context.WithValue(context.WithoutCancel(ctx), sessionKey{}, session)
+	var connection sdk.Transport = legacyOnly{s.guard}
+	if overSSE(id) {
+		s.guard.room = ws.inFlight.of(session)
+		connection = s.guard
+		calls = notifying(calls, s.guard)
+	}
 	if state != nil {
 		session.resumed, s.guard.state, s.guard.version = true, Ready, state.NegotiatedProtocolVersion
 	}
-	// Calls must not see the end of the request that brought the first of them.
-	calls := context.WithValue(context.WithoutCancel(ctx), sessionKey{}, session)
 	s.forget = func() { ws.forget(calls, s) }
 	s.guard.serve = func(e *entry) bool { return ws.server.serveCall(calls, s.guard, e) }
-	ss, err := ws.server.adapter.sdk.Connect(calls, legacyOnly{s.guard}, &sdk.ServerSessionOptions{State: state})
+	ss, err := ws.server.adapter.sdk.Connect(calls, connection, &sdk.ServerSessionOptions{State: state})
 	if err != nil {
 		session.end(err)
 		ws.server.sessions.wg.Done()
 		return nil, err
 	}
 	session.reach(ss)
-	session.by("http", func() {
+	session.by(transport, func() {
 		patiently(session.written()) // the answers of its calls
 		s.guard.Close()
 	})
@@ -144,10 +160,18 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 			session.close(ErrShutdown)
 		}
 		<-session.Done()
-		// How the sdk's part ended does not matter to the session.
-		_ = ss.Wait()
-		s.guard.calls.all.Wait()
-		<-session.over
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			// How the sdk's part ended does not matter to the session.
+			_ = ss.Wait()
+			s.guard.calls.all.Wait()
+			<-session.over
+		}()
+		patiently(over)
+		close(s.answered)
+		<-over
+		abandon(s.guard)
 		ws.remove(s)
 	}()
 	return s, nil
@@ -254,9 +278,14 @@ func (ws *webSessions) freePlace(p *place) {
 }
 
 // use returns the session that a request names, and brings it back if it is kept. To
-// anybody but its owner it does not exist. It is not idle until the caller passes it to
-// leave.
-func (ws *webSessions) use(ctx context.Context, id string) (*webSession, *wire.Error) {
+// anybody but its owner, and over another transport, it does not exist. It is not idle
+// until the caller passes it to leave.
+func (ws *webSessions) use(ctx context.Context, id string, bySSE bool) (*webSession, *wire.Error) {
+	if overSSE(id) != bySSE {
+		ws.mu.Lock()
+		defer ws.mu.Unlock()
+		return nil, ws.noSession(id, ws.server.cfg.callerOf(ctx).owner())
+	}
 	for {
 		session, coming, bad := ws.find(ctx, id)
 		if session != nil || bad != nil {
@@ -309,7 +338,8 @@ func (ws *webSessions) leave(session *webSession) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	wait := ws.server.cfg.Limits.Idle
-	if session.used == 0 && !session.resumed { // its initialize is over
+	if session.used == 0 && !session.resumed || overSSE(session.id) {
+		// Its initialize is over; or, over SSE, its stream is, by which a client ends it.
 		wait = min(wait, halfOpen)
 	}
 	ws.unused(&session.usage)

@@ -58,9 +58,11 @@ type keeper struct {
 
 func newKeeper() *keeper { return &keeper{turn: make(chan struct{}, 1)} }
 
-// begun notes the initialize that has begun a session. The session is kept from the next
+// begun notes the initialize that begins a session. The session is kept from the next
 // message on: a client that begins sessions and uses none costs the book nothing.
 func (k *keeper) begun(initialize json.RawMessage) {
+	k.turn <- struct{}{}
+	defer func() { <-k.turn }()
 	if len(initialize) <= maxKept {
 		k.initialize = slices.Clone(initialize) // without the rest of its body
 	}
@@ -82,7 +84,11 @@ func (ws *webSessions) keep(ctx context.Context, s *webSession) {
 	if k.initialize == nil || k.over || !k.at.CompareAndSwap(last, now.UnixNano()) {
 		return
 	}
-	revision, _ := s.guard.agreement()
+	revision, agreed := s.guard.agreement()
+	if !agreed || revision == "" {
+		k.at.Store(0)
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keptPatience)
 	defer cancel()
 	err := book.Keep(ctx, KeptSession{

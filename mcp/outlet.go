@@ -8,8 +8,9 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// outlet takes what a guard has for its client: all of it over stdio; over HTTP the
-// answer to one POST, with what belongs to that, or what belongs to no request.
+// outlet takes what a guard has for its client: all of it over stdio, over a WebSocket and
+// over HTTP with SSE; over Streamable HTTP the answer to one POST, with what belongs to
+// that, or what belongs to no request.
 type outlet interface {
 	// Send sends a message of ours.
 	Send(frame []byte, as kind) error
@@ -98,24 +99,49 @@ type exchange struct {
 
 // newExchange returns the outlet of a POST in whose context ctx is. Its answer goes to s.
 func newExchange(ctx context.Context, s *sse.Stream) *exchange {
-	x := &exchange{stream: stream{s}, served: servedIn(ctx)}
+	return &exchange{stream: stream{s}, caller: identityIn(ctx), served: servedIn(ctx)}
+}
+
+// identityIn is the caller in the context of a request; nil where there are no tenants.
+func identityIn(ctx context.Context) *Identity {
 	if id, ok := ctx.Value(callerKey{}).(Identity); ok {
-		x.caller = &id
+		return &id
 	}
-	return x
+	return nil
+}
+
+func (x *exchange) from() *Identity { return x.caller }
+
+// letter is the outlet of a POST over HTTP with SSE: its answers go to the stream of the
+// session.
+type letter struct {
+	stream
+	caller *Identity // the caller; nil where there are no tenants
+}
+
+func (l *letter) from() *Identity { return l.caller }
+
+// Answer sends an event. A client that does not read is waited for.
+func (l *letter) Answer(frame []byte, _ *wire.Error, with ...wire.Delivery) error {
+	if frame != nil {
+		l.Reply(frame, with...)
+	}
+	return nil
 }
 
 // withOutlet returns the context in which a request is served that came with an outlet.
 // ctx is that of the session: the request that began it is over, and may have been
 // another caller's token.
 func withOutlet(ctx context.Context, to outlet) context.Context {
+	if x, ok := to.(interface{ from() *Identity }); ok && x.from() != nil {
+		ctx = context.WithValue(ctx, callerKey{}, *x.from())
+	}
+	var served *Served // nothing of the request that began the session
 	if x, ok := to.(*exchange); ok {
-		if x.caller != nil {
-			ctx = context.WithValue(ctx, callerKey{}, *x.caller)
-		}
-		if x.served != servedIn(ctx) {
-			ctx = context.WithValue(ctx, servedKey{}, x.served)
-		}
+		served = x.served
+	}
+	if served != servedIn(ctx) {
+		ctx = context.WithValue(ctx, servedKey{}, served)
 	}
 	return context.WithValue(ctx, outletKey{}, to)
 }

@@ -15,6 +15,7 @@ type Served struct {
 	Method            string // of the message, at most maxServedMethod bytes; empty for none
 	Tool              string // that a call names, OtherTool if there is no such tool
 	Limit             string // the name of the limit that it was above; empty for none
+	Session           string // the id, where the request does not have it in a header
 
 	call atomic.Pointer[servedCall] // which may run on when the handler has returned
 }
@@ -71,6 +72,13 @@ func (s *Served) began(c Call) {
 func (s *Served) limited(e *wire.Error) {
 	if data, ok := e.Data.(map[string]any); ok && s != nil {
 		s.Limit, _ = data["limit"].(string)
+	}
+}
+
+// servesSession notes whose session a request is for.
+func servesSession(ctx context.Context, id string) {
+	if s := servedIn(ctx); s != nil {
+		s.Session = id
 	}
 }
 

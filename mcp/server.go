@@ -71,6 +71,7 @@ type HTTP struct {
 	// knows the names of loopback only.
 	Guarded bool
 	Kept    SessionBook // keeps sessions beyond the end of the server; nil keeps none
+	SSE     bool        // serve HTTP with SSE as well, the transport of revision 2024-11-05
 }
 
 // Server offers tools and resources to MCP clients over stdio and HTTP. Its methods are

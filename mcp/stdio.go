@@ -7,8 +7,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
 	"belljar.dev/mcp/wire"
 )
 
@@ -34,7 +32,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	// Calls must not see ctx end: they drain.
 	calls := context.WithoutCancel(ctx)
 	g.serve = func(e *entry) bool { return s.serveCall(calls, g, e) }
-	calls = context.WithValue(calls, notifyKey{}, notifyFunc(func(r *jsonrpc.Request) error { return g.Write(calls, r) }))
+	calls = notifying(calls, g)
 	ss, err := s.adapter.sdk.Connect(context.WithValue(calls, sessionKey{}, session), g, nil)
 	if err != nil {
 		return errors.Join(err, in.Close())

@@ -1,6 +1,11 @@
 package mcp
 
-import "maps"
+import (
+	"maps"
+	"sync"
+
+	"belljar.dev/mcp/wire"
+)
 
 // TenantLimits bound the requests of one tenant. Each is above zero.
 type TenantLimits struct {
@@ -67,4 +72,61 @@ func (s *Server) Reloaded() {
 	s.web.callers.recheck()
 	s.sessions.reload()
 	s.tools.relist()
+}
+
+// allBodies and tenantBodies bound the bytes of all messages in flight from HTTP
+// clients. Their unit is one session's bound. They hold for the whole server, or, if it
+// has tenants, for each of them.
+const (
+	allBodies    = 8
+	tenantBodies = 2
+)
+
+// inFlight counts the bytes of messages in flight from HTTP clients.
+type inFlight struct {
+	cfg *Config
+
+	mu    sync.Mutex
+	bytes map[string]int // guarded by mu: by tenant
+}
+
+func newInFlight(cfg *Config) *inFlight { return &inFlight{cfg: cfg, bytes: make(map[string]int)} }
+
+// hold reserves n bytes for a message of a tenant, or releases -n. It reports false if
+// there is no room.
+func (f *inFlight) hold(tenant string, n int) bool {
+	most := f.cfg.Limits.QueueBytes * allBodies
+	if f.cfg.tenanted() {
+		most = f.cfg.Limits.QueueBytes * tenantBodies
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n > 0 && f.bytes[tenant]+n > most {
+		return false
+	}
+	if f.bytes[tenant] += n; f.bytes[tenant] == 0 {
+		delete(f.bytes, tenant)
+	}
+	return true
+}
+
+// room reserves bytes for a message, or releases them where n is below zero.
+type room func(n int) bool
+
+// of is the room of a session.
+func (f *inFlight) of(session *Session) room {
+	return func(n int) bool { return f.hold(session.tenant, n) }
+}
+
+func (r room) take(m *wire.Message) bool { return r == nil || r(len(m.Raw)) }
+
+func (r room) release(m *wire.Message) {
+	if r != nil {
+		r(-len(m.Raw))
+	}
+}
+
+// bytesInFlight is the error of a message for which hold has no room.
+func bytesInFlight() *wire.Error {
+	return wire.OverLimit("bytes_in_flight", queueRetry, "your messages in flight are too large together; try again when one was answered")
 }

@@ -110,7 +110,7 @@ server starts, can be connected to, reads the policy again and stops.
 	c.Flags().BoolVar(&s.Service.Watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
 	c.Flags().BoolVar(&s.Tools.TrustClients, "trust-client", false, "take what a client answers to a question sooner than a person can read it")
 	c.Flags().BoolVar(&s.Tools.Structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
-	httpFlags(c, &http)
+	httpFlags(c, &http, &s.Service.Transports)
 	adminFlag(c, &s.Service.Admin)
 	return c
 }

@@ -5,13 +5,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"belljar.dev/internal/front"
+	"belljar.dev/internal/server"
 )
 
 // httpFlag is the flag that the others of a server over HTTP go with.
 const httpFlag = "http"
 
 // httpFlags are where and how a server serves HTTP.
-func httpFlags(c *cobra.Command, cfg *front.Config) {
+func httpFlags(c *cobra.Command, cfg *front.Config, also *server.Transports) {
 	c.Flags().StringVar(&cfg.Addr, httpFlag, "", "serve HTTP on this `address`, such as 127.0.0.1:8930")
 	of := pflag.NewFlagSet(httpFlag, pflag.ContinueOnError)
 	of.StringVar(&cfg.Cert, "tls-cert", "", "PEM `file` with the certificate of the server and those that lead to it; it is read again when it changes")
@@ -23,6 +24,7 @@ func httpFlags(c *cobra.Command, cfg *front.Config) {
 	of.StringArrayVar(&cfg.Origins, "origin", nil, "`origin` of web pages that may use this server, such as https://app.example; again for more")
 	of.IntVar(&cfg.Connections, "connections", 256, "open connections from one address at most, loopback and proxies aside")
 	of.StringVar(&cfg.AccessLog, "access-log", "", "`file` that gets a line of JSON for each request, or - for standard output; SIGHUP opens it again")
+	of.BoolVar(&also.SSE, "legacy-sse", false, "serve clients of 2024-11-05 as well, at /sse")
 	of.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{httpFlag: {"true"}} })
 	c.Flags().AddFlagSet(of)
 }

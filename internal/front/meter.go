@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -39,8 +40,8 @@ func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
 	session := r.Header.Get("Mcp-Session-Id")
 	a := &answer{ResponseWriter: w, meter: f.meter}
 	defer func() {
-		if session == "" {
-			session = a.Header().Get("Mcp-Session-Id") // that initialize has opened
+		if session == "" { // initialize has opened it, or the transport has it elsewhere
+			session = cmp.Or(a.Header().Get("Mcp-Session-Id"), served.Session)
 		}
 		if f.meter != nil {
 			a.ended()

@@ -49,11 +49,17 @@ type Callbacks struct {
 
 // Service says what a server does beside answering calls.
 type Service struct {
-	HTTP     *front.Config // where clients come over HTTP; nil for stdio
-	Admin    string        // where probes and metrics are answered; empty for nowhere
-	Watch    bool          // the policy is read again when its files change
-	Announce io.Writer     // gets a line for each question that waits for a person; nil for none
-	Webhook  *Webhook      // gets the questions as well; nil for none
+	HTTP *front.Config // where clients come over HTTP; nil for stdio
+	Transports
+	Admin    string    // where probes and metrics are answered; empty for nowhere
+	Watch    bool      // the policy is read again when its files change
+	Announce io.Writer // gets a line for each question that waits for a person; nil for none
+	Webhook  *Webhook  // gets the questions as well; nil for none
+}
+
+// Transports says what a server over HTTP serves beside Streamable HTTP.
+type Transports struct {
+	SSE bool // HTTP with SSE, the transport of 2024-11-05
 }
 
 func (c *Config) http() bool { return c.Service != nil && c.Service.HTTP != nil }

@@ -14,6 +14,7 @@ import (
 	"belljar.dev/internal/auth"
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/front"
+	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
@@ -164,7 +165,10 @@ func (s *Server) openFront(ctx context.Context) (err error) {
 func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err error) {
 	ctx, prepared := preparing(ctx, s.sandbox)
 	defer func() { err = cmp.Or(prepared(), err) }()
-	s.front.Handle("/mcp", s.mcp.Handler())
+	handler := s.mcp.Handler()
+	for _, path := range mcp.Paths {
+		s.front.Handle(path, handler)
+	}
 	s.front.Handle(auth.MetadataPath, s.gate.login)
 	s.front.Handle(auth.MetadataPath+"/", s.gate.login)
 	url := s.front.URL() + "/mcp"

@@ -215,6 +215,9 @@ func (s *Server) openTools(context.Context) error {
 	if s.audit != nil {
 		cfg.Audit = s.audit
 	}
+	if s.cfg.http() {
+		cfg.SSE = s.cfg.Service.SSE
+	}
 	if s.cfg.http() && s.State != "" {
 		cfg.Kept = websession.NewBook(s.books.kept)
 	}

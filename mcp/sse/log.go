@@ -33,7 +33,11 @@ type keptEvent struct {
 }
 
 // NewLog returns an empty Log.
-func NewLog() *Log { return &Log{name: rand.Text()[:8]} }
+func NewLog() *Log { return NewLogOf("") }
+
+// NewLogOf returns an empty Log, the ids of whose events begin with the name of what it
+// belongs to.
+func NewLogOf(name string) *Log { return &Log{name: name + rand.Text()[:8]} }
 
 // Open returns a stream whose first Serve is still to come. What is sent meanwhile
 // waits for it.
@@ -50,19 +54,46 @@ func (l *Log) Standing() *Stream { return &Stream{log: l, events: true} }
 // Find returns the stream that has the event with an id, and the number of that event.
 // It returns nil if the event is not kept.
 func (l *Log) Find(id string) (*Stream, int64) {
-	name, number, _ := strings.Cut(id, "-")
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || name != l.name {
-		return nil, 0
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	n, ok := l.number(id)
+	if !ok {
+		return nil, 0
+	}
 	for _, k := range l.kept {
 		if k.event.number == n {
 			return k.stream, n
 		}
 	}
 	return nil, 0
+}
+
+// Start is the id that stands before the first event.
+func (l *Log) Start() string { return l.name + "-0" }
+
+// After returns the Serving.After of a client that had the event with an id last, or
+// [Log.Start]. Without such an id it is zero.
+func (l *Log) After(id string) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, ok := l.number(id)
+	switch {
+	case !ok:
+		return 0
+	case n == 0:
+		return FromStart
+	}
+	return n
+}
+
+// number is the number in the id of an event of this log; mu is held.
+func (l *Log) number(id string) (n int64, ok bool) {
+	at := strings.LastIndexByte(id, '-')
+	if at < 0 || id[:at] != l.name || strings.Trim(id[at+1:], "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(id[at+1:], 10, 64)
+	return n, err == nil && n <= l.last
 }
 
 // add gives an event its number, and keeps it.

@@ -34,16 +34,17 @@ var (
 
 // Stream is what a server says in answer to one HTTP request: events, and at its end an
 // answer. A client that was cut off can go on with it in another request. All methods
-// but Serve return at once; all are safe for concurrent use.
+// but Serve and Reply return at once; all are safe for concurrent use.
 type Stream struct {
 	log *Log // nil if no event is kept
 
 	mu     sync.Mutex
-	reader *reader // guarded by mu: writes to the client; nil while nobody reads
-	queue  []event // guarded by mu: what the reader has not written
-	bytes  int     // guarded by mu: of those
-	events bool    // guarded by mu: it has become a stream of events
-	over   bool    // guarded by mu: its answer was given
+	reader *reader       // guarded by mu: writes to the client; nil while nobody reads
+	queue  []event       // guarded by mu: what the reader has not written
+	bytes  int           // guarded by mu: of those
+	events bool          // guarded by mu: it has become a stream of events
+	over   bool          // guarded by mu: its answer was given
+	room   chan struct{} // guarded by mu: closed when the queue is empty or nobody reads; nil while no Reply waits
 }
 
 // New returns a stream without events, whose first Serve is still to come.
@@ -137,6 +138,48 @@ func (s *Stream) Answer(frame []byte, with ...wire.Delivery) error {
 	return nil
 }
 
+// Reply sends an answer on a stream that goes on behind it. While more waits than a client
+// that reads slowly may leave, Reply waits as well: until the client has read, or is gone.
+// What nobody reads is kept for a client that comes back, and counts as lost.
+func (s *Stream) Reply(frame []byte, with ...wire.Delivery) {
+	s.mu.Lock()
+	for s.reader != nil && s.bytes > backlog {
+		if s.room == nil {
+			s.room = make(chan struct{})
+		}
+		room := s.room
+		s.mu.Unlock()
+		<-room
+		s.mu.Lock()
+	}
+	nobody := s.reader == nil
+	if nobody {
+		s.push(event{frame: frame})
+	} else {
+		s.push(event{frame: frame, with: with})
+	}
+	s.mu.Unlock()
+	if nobody {
+		lost(with)
+	}
+}
+
+// Full reports whether more waits for the client than one that reads slowly may leave.
+func (s *Stream) Full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes > backlog
+}
+
+// emptied notes that nothing waits for a client any more; mu is held.
+func (s *Stream) emptied() {
+	s.queue, s.bytes = nil, 0
+	if s.room != nil {
+		close(s.room)
+		s.room = nil
+	}
+}
+
 // Cut ends the response that a client reads now. The client can go on with the stream in
 // another request, and is asked to wait for so long before. It does nothing where no
 // event is kept.
@@ -180,9 +223,13 @@ type Serving struct {
 	// status. It may set headers. Without it there is no plain answer.
 	Status func(http.Header) int
 	Prime  bool            // begin with an event that only has an id, for a client that may be cut
-	After  int64           // number of the event that the client had last; zero for none
+	First  []byte          // an event before all others, which is not kept; nil for none
+	After  int64           // number of the event that the client had last; zero for a client that is new
 	Ended  <-chan struct{} // closed when the stream must end; nil for never
 }
+
+// FromStart is the Serving.After of a client that is not new, and had no event yet.
+const FromStart = -1
 
 // Serve writes the stream to a client until the answer is written, ctx ends, Ended is
 // closed, or another Serve takes over. The error says that the client is gone.
@@ -233,6 +280,7 @@ func (s *Stream) write(ctx context.Context, rw http.ResponseWriter, o Serving, r
 	}
 	for {
 		silent := false // for so long that the client needs a sign of life
+		ended := false
 		select {
 		case <-r.wake:
 		case <-timer.C:
@@ -243,7 +291,7 @@ func (s *Stream) write(ctx context.Context, rw http.ResponseWriter, o Serving, r
 			if !out.begun {
 				return ErrEnded
 			}
-			return nil
+			ended = true // what waits still goes out
 		case <-r.gone:
 			return nil
 		}
@@ -259,12 +307,17 @@ func (s *Stream) write(ctx context.Context, rw http.ResponseWriter, o Serving, r
 				return err
 			}
 			silent = false
+			if o.First != nil {
+				if err := out.write(o.First); err != nil {
+					return err
+				}
+			}
 			if o.Prime {
 				s.prime()
 			}
 		}
 		over, err := s.writeAll(out, r)
-		if over || err != nil {
+		if over || ended || err != nil {
 			return err
 		}
 		if silent {
@@ -306,8 +359,8 @@ func (s *Stream) take(after int64) *reader {
 		s.reader = r
 	}
 	r.served = true
-	if after > 0 && s.log != nil {
-		s.again(after)
+	if after != 0 && s.log != nil {
+		s.again(max(after, 0))
 	}
 	if len(s.queue) > 0 || s.over {
 		r.poke()
@@ -336,7 +389,8 @@ func (s *Stream) leave(r *reader) {
 		return // the next one has what is left
 	}
 	left := s.queue
-	s.reader, s.queue, s.bytes = nil, nil, 0
+	s.reader = nil
+	s.emptied()
 	s.mu.Unlock()
 	for _, e := range left {
 		lost(e.with)
@@ -384,6 +438,7 @@ func (s *Stream) unwritten(r *reader) (all []event, over bool, cut time.Duration
 	if s.reader != r {
 		return nil, false, 0 // its channel gone says so
 	}
-	all, s.queue, s.bytes = s.queue, nil, 0
+	all = s.queue
+	s.emptied()
 	return all, s.over, r.cut
 }

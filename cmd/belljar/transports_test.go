@@ -1,0 +1,74 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/internal/testenv"
+)
+
+// A server with the older transports beside Streamable HTTP: its clients log in, have boxes
+// and sessions as others have, and lines in the access log.
+func TestOtherTransports(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	dir := t.TempDir()
+	policy, token, log := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "token"), filepath.Join(dir, "access.log")
+	put(t, token, digest("one")+"\n")
+	put(t, policy, `version: 1
+profiles: {p: {fs: {system: true, workspace: ro}}}
+defaults: {decision: allow, profile: p}
+tenants: {a: {token: "${file:`+token+`}"}}
+`)
+	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir(), "--access-log", log, "--legacy-sse")
+	base := strings.TrimSuffix(w.url, "/mcp")
+	for _, tt := range []struct {
+		name string
+		by   func(token string) sdk.Transport
+	}{
+		{"sse", func(token string) sdk.Transport {
+			return &sdk.SSEClientTransport{Endpoint: base + "/sse", HTTPClient: &http.Client{Transport: bearer(token)}}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+			if _, err := client.Connect(t.Context(), tt.by("two"), nil); err == nil {
+				t.Error("a client without a token of a tenant was let in")
+			}
+			session, err := client.Connect(t.Context(), tt.by("one"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			for _, command := range []string{"echo $((6*7)) >/tmp/it", "cat /tmp/it"} {
+				res, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "Bash", Arguments: map[string]any{"command": command}})
+				if err != nil || res.IsError {
+					t.Fatalf("%s: %+v, %v", command, res, err)
+				}
+				if text, ok := res.Content[0].(*sdk.TextContent); command == "cat /tmp/it" && (!ok || !strings.HasPrefix(text.Text, "42")) {
+					t.Errorf("the session has no box of its own: %+v", res.Content[0])
+				}
+			}
+		})
+	}
+	w.end()
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"tenant":"a","session":"`, `"http":"GET","route":"/sse","status":200,`, `"http":"GET","route":"/sse","status":401,`,
+		`"http":"POST","route":"/messages","method":"tools/call","tool":"Bash","status":202,`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the access log lacks %s:\n%s", want, text)
+		}
+	}
+	if strings.Contains(string(text), "s-e") {
+		t.Errorf("the access log has the id of a session:\n%s", text)
+	}
+}
