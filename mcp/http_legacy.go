@@ -99,6 +99,9 @@ func (s *webSession) serve(rw http.ResponseWriter, r *http.Request, p posted, an
 		},
 	})
 	switch {
+	case errors.Is(err, sse.ErrEnded) && s.server.sessions.over(): // it may go on at the next server
+		retryAfter(rw.Header(), stopping())
+		http.Error(rw, ErrShutdown.Error(), http.StatusServiceUnavailable)
 	case errors.Is(err, sse.ErrEnded):
 		http.Error(rw, "the session has ended; send initialize", http.StatusNotFound)
 	case err != nil:

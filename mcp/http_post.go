@@ -45,6 +45,10 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 	if !w.scoped(rw, r, p) {
 		return
 	}
+	if p.requests > 0 && w.server.sessions.over() {
+		w.busy(rw, http.StatusServiceUnavailable, p, stopping())
+		return
+	}
 	tenant := w.server.cfg.callerOf(r.Context()).Tenant
 	if !w.server.web.inFlight.hold(tenant, len(p.body)) {
 		w.busy(rw, http.StatusTooManyRequests, p, bytesInFlight())
@@ -181,6 +185,10 @@ func (w *web) busy(rw http.ResponseWriter, status int, p posted, e *wire.Error) 
 	retryAfter(rw.Header(), e)
 	w.refuse(rw, status, p.id, p.era, e)
 }
+
+// stopping is the error of a request that comes while the server waits for those before
+// it. Nothing of it has run, and it may be sent again, to the next server.
+func stopping() *wire.Error { return wire.OverLimit("shutdown", queueRetry, "%v", ErrShutdown) }
 
 // retryAfter says in a header when a request may be tried again.
 func retryAfter(h http.Header, e *wire.Error) {

@@ -216,7 +216,7 @@ func (ws *webSessions) takePlace(ctx context.Context, client string) (*place, *w
 	}
 	for {
 		if ws.server.sessions.over() {
-			return nil, wire.OverLimit("shutdown", queueRetry, "%v", ErrShutdown)
+			return nil, stopping()
 		}
 		ws.mu.Lock()
 		full, whom := most, whose
@@ -319,6 +319,8 @@ func (ws *webSessions) find(ctx context.Context, id string) (_ *webSession, comi
 	case session != nil && session.owner == caller:
 		session.busy++
 		return session, nil, nil
+	case session == nil && ws.server.sessions.over(): // it may have ended just now
+		return nil, nil, stopping()
 	case session != nil || ws.server.cfg.Kept == nil:
 		return nil, nil, ws.noSession(id, caller)
 	}
@@ -497,10 +499,14 @@ func (ws *webSessions) endAll(ctx context.Context) {
 		all = append(all, session.Session)
 	}
 	ws.mu.Unlock()
+	var ending sync.WaitGroup // together: the streams of one do not wait for the calls of another
 	for _, session := range all {
-		session.quiet(ctx)
-		session.close(ErrShutdown)
+		ending.Go(func() {
+			session.quiet(ctx)
+			session.close(ErrShutdown)
+		})
 	}
+	ending.Wait()
 }
 
 // writing notes that the answer to a request is being written, until done is called:

@@ -108,20 +108,23 @@ const adminPolicy = `version: 1
 profiles: {p: {fs: {system: true, workspace: rw}}}
 defaults: {decision: allow, profile: p}
 rules: [{id: no, match: {tool: Bash, command: "forbidden **"}, decision: deny, reason: No.}]
-tenants: {a: {token: "${file:TOKEN}"}}
+tenants: {a: {token: "${file:TOKEN}", limit: {calls: 100000/s, burst: 100000, in_flight: 1000}}}
 `
 
 // servedWithAdmin is a server for the tenant a, whose token is "one", and its admin
-// listener.
+// listener. Its workspace is dir/ws.
 func servedWithAdmin(t *testing.T, flags ...string) (w *web, a *admin, dir string) {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	dir = t.TempDir()
 	put(t, filepath.Join(dir, "token"), digest("one")+"\n")
 	put(t, filepath.Join(dir, "policy.yaml"), strings.Replace(adminPolicy, "TOKEN", filepath.Join(dir, "token"), 1))
+	if err := os.Mkdir(filepath.Join(dir, "ws"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	socket := "unix:" + filepath.Join(dir, "admin.sock")
 	w = serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, append([]string{
-		"--workspace", t.TempDir(), "--policy", filepath.Join(dir, "policy.yaml"), "--state", filepath.Join(dir, "state"), "--admin", socket,
+		"--workspace", filepath.Join(dir, "ws"), "--policy", filepath.Join(dir, "policy.yaml"), "--state", filepath.Join(dir, "state"), "--admin", socket,
 	}, flags...)...)
 	return w, adminAt(t, socket), dir
 }
@@ -199,7 +202,7 @@ func TestMetrics(t *testing.T) {
 }
 
 // openStream opens the stream of a session, which is open when its first bytes are there.
-func openStream(t *testing.T, w *web, session map[string]string) io.Closer {
+func openStream(t *testing.T, w *web, session map[string]string) io.ReadCloser {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url, http.NoBody)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"path"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -61,6 +62,7 @@ type Front struct {
 	public   string     // the origin by which clients know the server
 	access   *accessLog // nil for none
 	meter    Meter      // nil for none
+	closing  atomic.Bool
 	log      *slog.Logger
 
 	mux    *http.ServeMux
@@ -229,7 +231,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.observed(w, r)
 		return
 	}
-	f.serve(w, r)
+	a := f.answer(w)
+	f.serve(a, r)
+	a.begins(http.StatusOK)
 }
 
 // serve is the chain behind the access log.
@@ -303,6 +307,7 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 		return fmt.Errorf("serve %s: %w", f.URL(), err)
 	case <-ctx.Done():
 	}
+	f.closing.Store(true)
 	err := drain()
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
 	defer cancel()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"belljar.dev/mcp"
@@ -38,7 +39,7 @@ func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
 	ctx, served := mcp.WithServed(r.Context())
 	r = r.WithContext(ctx)
 	session := r.Header.Get("Mcp-Session-Id")
-	a := &answer{ResponseWriter: w, meter: f.meter}
+	a := f.answer(w)
 	defer func() {
 		if session == "" { // initialize has opened it, or the transport has it elsewhere
 			session = cmp.Or(a.Header().Get("Mcp-Session-Id"), served.Session)
@@ -55,18 +56,21 @@ func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	f.serve(a, r)
-	if a.status == 0 {
-		a.status = http.StatusOK // net/http sends it now
-	}
+	a.begins(http.StatusOK) // net/http sends it now, if nothing was sent
 }
 
 // answer is a ResponseWriter that knows what was sent.
 type answer struct {
 	http.ResponseWriter
-	meter     Meter // nil for none
-	status    int   // 0 before the header
+	meter     Meter        // nil for none
+	closing   *atomic.Bool // the client is asked to connect anew
+	status    int          // 0 before the header
 	bytes     int64
 	streaming bool // the meter counts it among the streams
+}
+
+func (f *Front) answer(w http.ResponseWriter) *answer {
+	return &answer{ResponseWriter: w, meter: f.meter, closing: &f.closing}
 }
 
 // Unwrap is for http.ResponseController.
@@ -86,6 +90,9 @@ func (a *answer) begins(status int) {
 		return
 	}
 	a.status = status
+	if a.closing.Load() && status != http.StatusSwitchingProtocols {
+		a.Header().Set("Connection", "close") // over HTTP/2, net/http sends GOAWAY instead
+	}
 	if a.meter != nil && (status == http.StatusSwitchingProtocols || strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream")) {
 		a.streaming = true
 		a.meter.Streaming(1)
