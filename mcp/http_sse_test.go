@@ -354,28 +354,14 @@ func TestSSESessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandled(t, withSSE, func(c *mcp.Config) { c.Limits.Sessions = 2 })
 		defer h.Shutdown(context.Background())
-		open := func() (id string, w *page, cut func()) {
-			ctx, cancel := context.WithCancel(t.Context())
-			w = newPage()
-			over := make(chan struct{})
-			r := request(ctx, "GET", "/sse")
-			go func() {
-				defer close(over)
-				h.handler.ServeHTTP(w, r)
-			}()
-			synctest.Wait()
-			_, id, _ = strings.Cut(w.text(), "sessionId=")
-			id, _, _ = strings.Cut(id, "\n")
-			return id, w, func() { cancel(); <-over }
-		}
-		one, _, cutOne := open()
-		two, _, cutTwo := open()
-		if id, w, _ := open(); id != "" || w.status != 503 || w.header.Get("Retry-After") != "60" {
+		one, _, cutOne := h.stream(t.Context())
+		two, _, cutTwo := h.stream(t.Context())
+		if id, w, _ := h.stream(t.Context()); id != "" || w.status != 503 || w.header.Get("Retry-After") != "60" {
 			t.Errorf("where two streams are open: %d %v %q", w.status, w.header, w.text())
 		}
 		time.Sleep(time.Hour) // of the bubble; comments keep the streams open
 		cutOne()
-		three, _, cutThree := open()
+		three, _, cutThree := h.stream(t.Context())
 		if got := <-h.ended; got != one || three == "" {
 			t.Errorf("the session %s ended for %s, want %s", got, three, one)
 		}
@@ -398,27 +384,9 @@ func TestSSESessionsEnd(t *testing.T) {
 func TestSSEUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandled(t, withSSE)
-		w := newPage()
-		r := request(t.Context(), "GET", "/sse")
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			h.handler.ServeHTTP(w, r)
-		}()
-		synctest.Wait()
-		_, id, _ := strings.Cut(w.text(), "sessionId=")
-		id, _, _ = strings.Cut(id, "\n")
-		post := func(body string) int {
-			p := newPage()
-			done := make(chan struct{})
-			r := request(t.Context(), "POST", "/messages?sessionId="+id, body)
-			go func() {
-				defer close(done)
-				h.handler.ServeHTTP(p, r)
-			}()
-			<-done
-			return p.status
-		}
+		id, w, cut := h.stream(t.Context())
+		defer cut()
+		post := func(body string) int { return h.message(id, body) }
 		post(fmt.Sprintf(hello, revSSE))
 		w.stall()
 		refused := 0
@@ -441,11 +409,37 @@ func TestSSEUnread(t *testing.T) {
 			t.Errorf("%d answers came, want %d", n, 100-refused+2)
 		}
 		h.Shutdown(context.Background())
-		<-over
 	})
 }
 
-// What runs when the server ends is answered before its stream ends.
+// stream opens a stream in a bubble. cut ends it.
+func (h *handled) stream(ctx context.Context) (id string, w *page, cut func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	w = newPage()
+	over := make(chan struct{})
+	r := request(ctx, "GET", "/sse")
+	go func() {
+		defer close(over)
+		h.handler.ServeHTTP(w, r)
+	}()
+	synctest.Wait()
+	_, id, _ = strings.Cut(w.text(), "sessionId=")
+	id, _, _ = strings.Cut(id, "\n")
+	return id, w, func() { cancel(); <-over }
+}
+
+// message sends messages to the session of a stream, and returns the status of the last.
+func (h *handled) message(id string, bodies ...string) (status int) {
+	for _, body := range bodies {
+		w := newPage()
+		h.handler.ServeHTTP(w, request(h.t.Context(), "POST", "/messages?sessionId="+id, body))
+		status = w.status
+	}
+	return status
+}
+
+// What runs when the server ends is answered before its stream ends, and a client that
+// is slow to read still gets it.
 func TestSSEDrains(t *testing.T) {
 	s := newSite(t, withSSE)
 	e := s.sse().greet()
@@ -465,6 +459,50 @@ func TestSSEDrains(t *testing.T) {
 	<-e.over
 	if got := e.answer("1").text(); got != "free" {
 		t.Errorf("the call that ran says %q", got)
+	}
+
+	for range 20 { // each of which has an even chance to show a stream that ends at once
+		synctest.Test(t, func(t *testing.T) {
+			h := newHandled(t, withSSE)
+			id, w, cut := h.stream(t.Context())
+			defer cut()
+			h.message(id, fmt.Sprintf(hello, revSSE))
+			synctest.Wait()
+			w.stall()
+			for i := range 3 {
+				h.message(id, call(fmt.Sprint(i), "echo", `{"text":"x"}`), req(fmt.Sprint(10+i), "ping"))
+			}
+			synctest.Wait()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				h.Shutdown(context.Background())
+			}()
+			synctest.Wait()
+			time.Sleep(time.Minute)
+			w.resume()
+			<-ended
+			synctest.Wait()
+			if n := strings.Count(w.text(), "event: message"); n != 7 {
+				t.Errorf("%d of 7 answers came: %q", n, w.text())
+			}
+		})
+	}
+}
+
+// A session that an operator ends answers what it has cancelled.
+func TestSSEIsEnded(t *testing.T) {
+	s := newSite(t, withSSE)
+	e := s.sse().greet()
+	e.send(call("1", "hang", `{}`))
+	<-s.running
+	s.End(func(mcp.SessionInfo) bool { return true }, "it is late")
+	<-e.over
+	if got := e.answer("1"); !strings.Contains(got.raw, "it is late") {
+		t.Errorf("the call that was cancelled says %s", got.raw)
+	}
+	if r := e.post(req("2", "ping")); r.status != 404 || !strings.Contains(r.raw, "it is late") {
+		t.Errorf("a message after that: %d %s", r.status, r.raw)
 	}
 }
 
