@@ -60,6 +60,7 @@ bench:
 	$(GO) test -run '^$$' -bench . -benchtime 25x -timeout 20m ./browser
 	$(GO) test -run '^$$' -bench Fan -benchtime 122x -timeout 20m ./search
 	$(GO) test -run '^$$' -bench SearchCancel -benchtime 50x ./mcp/tools
+	$(GO) test -run '^$$' -bench IdlePlace -benchtime 3x ./internal/server
 	$(GO) test -run '^$$' -bench ToolsList -benchtime 2000x ./mcp/tools
 	$(GO) test -run '^$$' -bench Mix -benchtime 3000x ./cmd/belljar
 

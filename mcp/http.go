@@ -39,7 +39,9 @@ var Paths = []string{"/mcp", ssePath, messagesPath}
 // unless Config.Guarded is set. With Config.Auth it answers only to those whose tokens
 // that knows.
 // All Handlers of a Server share its sessions.
-func (s *Server) Handler() http.Handler {
+func (s *Server) Handler() http.Handler { return s.newWeb() }
+
+func (s *Server) newWeb() *web {
 	w := &web{server: s}
 	w.modern = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.adapter.sdk }, &sdk.StreamableHTTPOptions{
 		Stateless:           true,
@@ -63,20 +65,29 @@ type web struct {
 // from, its headers, its caller; then, by its method, its body within limits, its era,
 // its session, and the call. Nothing of a body is read before the caller is known.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if r, ok := w.enter(rw, r); ok {
+		w.serve(rw, r)
+	}
+}
+
+// enter checks a request and finds out its caller. If the request is refused, the answer
+// has been sent, and ok is false.
+func (w *web) enter(rw http.ResponseWriter, r *http.Request) (_ *http.Request, ok bool) {
 	if !w.server.cfg.Guarded {
 		if err := (origin.Guard{}).Check(r); err != nil {
 			http.Error(rw, err.Error(), http.StatusForbidden)
-			return
+			return nil, false
 		}
 	}
 	if err := checkHeaders(r.Header); err != nil {
 		http.Error(rw, err.Error(), http.StatusBadRequest)
-		return
+		return nil, false
 	}
-	r, ok := w.login(rw, r)
-	if !ok {
-		return
-	}
+	return w.login(rw, r)
+}
+
+// serve serves a request whose caller is known.
+func (w *web) serve(rw http.ResponseWriter, r *http.Request) {
 	switch "/" + path.Base(r.URL.Path) {
 	case ssePath:
 		w.sse(rw, r)

@@ -89,6 +89,7 @@ type Server struct {
 	sessions      *sessionTable
 	web           *webSessions
 	adapter       *adapter
+	routed        *web // for HandlerOf
 }
 
 // New makes a Server without tools. It fails if a field of cfg cannot be used, and
@@ -116,6 +117,7 @@ func New(cfg Config) (*Server, error) {
 	s.web = newWebSessions(s)
 	s.adapter = newAdapter(s)
 	s.tools.offer = s.adapter.offerTool
+	s.routed = s.newWeb()
 	s.subscriptions = newSubscriptions(&cfg, s.sessions, s.adapter.sdk)
 	if cfg.Suite != nil {
 		cfg.Suite.Register(s, s.adapter.sdk)

@@ -88,6 +88,13 @@ func (st *sessionTable) tenants() []string {
 	return slices.Collect(maps.Keys(all))
 }
 
+// Occupied reports whether there are sessions.
+func (s *Server) Occupied() bool {
+	s.sessions.mu.Lock()
+	defer s.sessions.mu.Unlock()
+	return len(s.sessions.live) > 0
+}
+
 // refuseNew makes enter and add fail from now on. It may be called twice.
 func (st *sessionTable) refuseNew() {
 	st.mu.Lock()

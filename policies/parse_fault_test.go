@@ -79,6 +79,12 @@ func TestOtherFaults(t *testing.T) {
 		{"test of no tool", head + "tests: [{call: {path: /a}, want: ask}]\n", "names no tool"},
 		{"projects", head + "projects: {}\n", "projects must name"},
 		{"files of a project", head + "projects: {/srv/app: {a: b}}\n", "files of a project"},
+		{"a workspace's path", head + "tenants: {a: {workspace: srv/a}}\n", "cannot be a workspace"},
+		{"a workspace that is all", head + "tenants: {a: {workspace: /}}\n", "cannot be a workspace"},
+		{"a place's path", head + "tenants: {a: {places: {site: /srv/../etc}}}\n", "cannot be a workspace"},
+		{"a place's name", head + "tenants: {a: {places: {../b: /srv/b}}}\n", "cannot be the name of a place"},
+		{"places that are none", head + "tenants: {a: {places: 3}}\n", "places of a tenant"},
+		{"no places", head + "tenants: {a: {places: {}}}\n", "places must name 1 to 64"},
 		{"a layer's name", head + "tenants: {a: {token: \"${env:T}\", rules: [\"a\\x01.yaml\"]}}\n", "control character"},
 		{"a layer of a text", head + "tenants: {a: {token: \"${env:T}\", rules: [a.yaml]}}\n", "cannot be read here"},
 	} {

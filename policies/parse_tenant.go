@@ -14,6 +14,7 @@ const (
 	maxTenants     = 1000
 	maxTenantRules = 16 // files of one tenant
 	maxApprovers   = 64
+	maxPlaces      = 64 // of one tenant
 )
 
 // tenants reads whose calls are served.
@@ -61,12 +62,52 @@ func (d *policyDecoder) tenant(key, n *yaml.Node) *tenant {
 	t.MayRequest = slices.Compact(t.MayRequest)
 	t.Approvers = d.list(o.get("approvers"), "approvers", maxApprovers, nil)
 	d.list(o.get("rules"), "rules of a tenant", maxTenantRules, func(n *yaml.Node, _ string) { t.files = append(t.files, n) })
+	if v := o.get("workspace"); v != nil {
+		t.Workspace = d.directory(v, "workspace")
+	}
+	if v := o.get("places"); v != nil {
+		t.Places = d.places(v)
+	}
 	if v := o.get("limit"); v != nil {
 		if limits, ok := d.mapping(v, "limit of a tenant", tenantLimitShape); ok {
 			tenantLimits.read(d.decoder, limits, &t.Tenant)
 		}
 	}
 	return t
+}
+
+// places reads the further places of a tenant.
+func (d *policyDecoder) places(n *yaml.Node) map[string]string {
+	o, ok := d.mapping(n, "places of a tenant", nil)
+	if !ok {
+		return nil
+	}
+	if len(o.keys) == 0 || len(o.keys) > maxPlaces {
+		d.Fault(n, "write places: {site: /srv/site}, or remove the key", "places must name 1 to %d directories", maxPlaces)
+		return nil
+	}
+	all := make(map[string]string, len(o.keys))
+	for _, key := range o.keys {
+		if !IsPlaceName(key.Value) {
+			d.Fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%s cannot be the name of a place", shown(key.Value))
+			continue
+		}
+		all[key.Value] = d.directory(o.get(key.Value), "place "+key.Value)
+	}
+	return all
+}
+
+// directory reads the absolute path of a directory of the host.
+func (d *policyDecoder) directory(n *yaml.Node, what string) string {
+	s, ok := d.text(n, what)
+	if !ok {
+		return ""
+	}
+	if !path.IsAbs(s) || path.Clean(s) != s || s == "/" || control(s) {
+		d.Fault(n, "write the absolute path of a directory in its shortest form", "%s cannot be a workspace", shown(s))
+		return ""
+	}
+	return s
 }
 
 const tokenPattern = `^\$\{(env|file):([^${}]+)\}$`

@@ -95,6 +95,8 @@ var tenantShape = &shape{
 		{"may_request", aList(aText(), maxProfiles), "Further profiles that its calls may ask for, and that rules may grant them.", false},
 		{"rules", aList(aText(), maxTenantRules), "Files of rules that hold for this tenant and can only narrow.", false},
 		{"approvers", aList(aText(), maxApprovers), "Who may answer its questions. An empty list is nobody.", false},
+		{"workspace", textLike("^/.", "/srv/acme"), "The directory that its boxes see as /workspace, by its absolute path. Without it: that of the server.", false},
+		{"places", byName(namePattern, textLike("^/.", "/srv/acme-site"), maxPlaces), "Directories of its further places, by name.", false},
 		{"limit", tenantLimitShape.ref(), "How much it may send.", false},
 	},
 }

@@ -282,7 +282,7 @@ profiles:
   c: {net: {mode: none}}
 totals: {memory: 15GiB, pids: 4095, cpu: 3, boxes: 15}
 audit: {level: full, required: true, fsync: 100ms, rotate: 32MiB, keep: 20, redact: [secrets, emails], path: /var/log/belljar, otlp: "http://127.0.0.1:4318"}
-tenants: {ci: {token: "${env:TOKEN_SHA256}", profile: b, may_request: [a], rules: [], approvers: [ci], limit: {calls: 90/s, burst: 900, in_flight: 120}}}
+tenants: {ci: {token: "${env:TOKEN_SHA256}", profile: b, may_request: [a], rules: [], approvers: [ci], workspace: /srv/ci, places: {site: /srv/site}, limit: {calls: 90/s, burst: 900, in_flight: 120}}}
 auth:
   issuers:
     - {url: "https://a.example", audience: ["https://b.example/mcp"], keys: "https://a.example/keys", algorithms: [ES256], types: [at+jwt, JWT], addresses: [10.0.0.0/8], tenant: ci}

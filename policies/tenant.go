@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,6 +32,10 @@ type Tenant struct {
 	// Approvers are the people who may answer the questions of the tenant's calls.
 	// It is nil if the policy does not say who may, and empty if nobody may.
 	Approvers []string
+	// Workspace is the directory that the tenant's boxes see as /workspace, where clients
+	// over HTTP name no place; empty for that of the server.
+	Workspace string
+	Places    map[string]string // directories of its further places, by name
 	Rate      float64 // calls in a second, after Burst
 	Burst     int     // calls at once before the rate counts
 	InFlight  int     // calls that run at once
@@ -56,9 +61,23 @@ func (p *Policy) Tenant(name string) (Tenant, bool) {
 		return Tenant{}, false
 	}
 	own := t.Tenant
-	own.MayRequest, own.Approvers = slices.Clone(t.MayRequest), slices.Clone(t.Approvers)
+	own.MayRequest, own.Approvers, own.Places = slices.Clone(t.MayRequest), slices.Clone(t.Approvers), maps.Clone(t.Places)
 	return own, true
 }
+
+// Workspaces are the directories in which the tenant works, each once and in order; none
+// if the policy does not say.
+func (t Tenant) Workspaces() []string {
+	all := slices.Collect(maps.Values(t.Places))
+	if t.Workspace != "" {
+		all = append(all, t.Workspace)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// IsPlaceName reports whether a text can be the name of a place.
+func IsPlaceName(name string) bool { return isName(name) }
 
 // serves reports whether calls may be made for a tenant. A policy that names
 // tenants serves only these and the person at this machine.

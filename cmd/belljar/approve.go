@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,7 +77,7 @@ func (d desks) of(id string) (*control.Client, error) {
 				continue
 			}
 			for _, other := range d {
-				if other.Said.Place == one.Place {
+				if other.Said.Place == one.Place || slices.Contains(other.Said.Places, one.Place) {
 					return other.Client, nil
 				}
 			}

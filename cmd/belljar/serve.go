@@ -30,13 +30,14 @@ func serveCommand() *cobra.Command {
 		http     front.Config
 		webhook  webhookFlags
 		announce bool
+		places   placeFlag
 	)
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "serve the tools to an MCP client",
 		Long: `serve speaks MCP on standard input and output, as an MCP client starts it; it
 opens no port. With --http it serves Streamable HTTP at /mcp instead, with a
-session for each connection. On an address that others than this machine reach,
+session for each connection, and at /w/NAME/mcp for each --place. On an address that others than this machine reach,
 it needs TLS (--tls-cert and --tls-key) or a proxy with TLS before it
 (--behind-proxy), and a policy that names tenants; docs/front.md says more.
 
@@ -73,7 +74,7 @@ server starts, can be connected to, reads the policy again and stops.
 			}
 			if c.Flags().Changed("http") {
 				http.Out = c.OutOrStdout()
-				s.Service.HTTP = &http
+				s.Service.HTTP, s.Places = &http, places
 			}
 			srv, err := s.open(ctx, c.ErrOrStderr())
 			if err != nil {
@@ -110,7 +111,7 @@ server starts, can be connected to, reads the policy again and stops.
 	c.Flags().BoolVar(&s.Service.Watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
 	c.Flags().BoolVar(&s.Tools.TrustClients, "trust-client", false, "take what a client answers to a question sooner than a person can read it")
 	c.Flags().BoolVar(&s.Tools.Structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
-	httpFlags(c, &http, &s.Service.Transports)
+	httpFlags(c, &http, &places, &s.Service.Transports)
 	adminFlag(c, &s.Service.Admin)
 	return c
 }

@@ -1,18 +1,23 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"belljar.dev/internal/front"
 	"belljar.dev/internal/server"
+	"belljar.dev/policies"
 )
 
 // httpFlag is the flag that the others of a server over HTTP go with.
 const httpFlag = "http"
 
 // httpFlags are where and how a server serves HTTP.
-func httpFlags(c *cobra.Command, cfg *front.Config, also *server.Transports) {
+func httpFlags(c *cobra.Command, cfg *front.Config, places *placeFlag, also *server.Transports) {
 	c.Flags().StringVar(&cfg.Addr, httpFlag, "", "serve HTTP on this `address`, such as 127.0.0.1:8930")
 	of := pflag.NewFlagSet(httpFlag, pflag.ContinueOnError)
 	of.StringVar(&cfg.Cert, "tls-cert", "", "PEM `file` with the certificate of the server and those that lead to it; it is read again when it changes")
@@ -25,6 +30,7 @@ func httpFlags(c *cobra.Command, cfg *front.Config, also *server.Transports) {
 	of.IntVar(&cfg.Connections, "connections", 256, "open connections from one address at most, loopback and proxies aside")
 	of.StringVar(&cfg.AccessLog, "access-log", "", "`file` that gets a line of JSON for each request, or - for standard output; SIGHUP opens it again")
 	of.BoolVar(&also.SSE, "legacy-sse", false, "serve clients of 2024-11-05 as well, at /sse")
+	of.Var(places, "place", "a further place, as `NAME=DIR`: clients work in the directory at /w/NAME/mcp; again for more. A policy that names tenants says itself which places they have")
 	of.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{httpFlag: {"true"}} })
 	c.Flags().AddFlagSet(of)
 }
@@ -34,6 +40,32 @@ func adminFlag(c *cobra.Command, addr *string) {
 	const name = "admin"
 	c.Flags().StringVar(addr, name, "", "answer /livez, /readyz and /metrics on this loopback `address`, such as 127.0.0.1:9464, or unix:PATH")
 	c.Flags().Lookup(name).Annotations = map[string][]string{httpFlag: {"true"}}
+}
+
+// placeFlag is --place: a directory by a name.
+type placeFlag map[string]string
+
+func (p *placeFlag) String() string { return "" }
+
+// Type is what the usage text calls the value, where that does not name it.
+func (p *placeFlag) Type() string { return "NAME=DIR" }
+
+// Set adds one place.
+func (p *placeFlag) Set(text string) error {
+	name, dir, ok := strings.Cut(text, "=")
+	switch {
+	case !ok || dir == "":
+		return errors.New("want NAME=DIR, for example site=/srv/site")
+	case !policies.IsPlaceName(name):
+		return fmt.Errorf("%q cannot be the name of a place; use small letters, digits, dots, hyphens and underscores, 64 at most", name)
+	case (*p)[name] != "":
+		return fmt.Errorf("the place %s is named twice", name)
+	}
+	if *p == nil {
+		*p = make(placeFlag)
+	}
+	(*p)[name] = dir
+	return nil
 }
 
 // withHTTP refuses flags of a server over HTTP in a server over stdio.

@@ -84,6 +84,81 @@ func FindPolicy(name, workspace string) (string, *policies.Policy, error) {
 	return name, p, nil
 }
 
+// PolicySet is a policy as each of several workspaces has it: the files of projects make
+// the difference.
+type PolicySet struct {
+	Name string // for people
+	of   map[string]*policies.Policy
+}
+
+// Of is the policy of a workspace, which must be one of those that the set was read for.
+func (s *PolicySet) Of(workspace string) *policies.Policy { return s.of[workspace] }
+
+// FindPolicies reads the policy that holds, as FindPolicy does, for a workspace and for
+// those that more returns for it. All are without links. A file of the policy that lies in
+// one of them is refused.
+func FindPolicies(name, workspace string, more func(*policies.Policy) ([]string, error)) (*PolicySet, error) {
+	name, first, err := FindPolicy(name, workspace)
+	if err != nil {
+		return nil, err
+	}
+	set := &PolicySet{Name: name, of: map[string]*policies.Policy{workspace: first}}
+	others, err := more(first)
+	if err != nil {
+		return nil, err
+	}
+	plain := first // without a project
+	if len(others) > 0 && project(first, workspace) {
+		if plain, _, err = readStack(name, ""); err != nil {
+			return nil, fmt.Errorf("policy %s cannot be used:\n%w", name, err)
+		}
+	}
+	for _, other := range others {
+		switch {
+		case set.of[other] != nil:
+		case project(first, other):
+			if _, set.of[other], err = FindPolicy(name, other); err != nil {
+				return nil, fmt.Errorf("for the workspace %s: %w", other, err)
+			}
+		case name == BuiltinPolicy || IsBundled(name): // which has no file
+			set.of[other] = plain
+		default:
+			if err := writtenFrom(other, plain); err != nil {
+				return nil, err
+			}
+			set.of[other] = plain
+		}
+	}
+	return set, nil
+}
+
+// project reports whether a policy has files of a project that hold for a workspace.
+func project(p *policies.Policy, workspace string) bool {
+	return slices.ContainsFunc(p.Projects(), func(dir string) bool {
+		dir = RealPath(dir)
+		return Inside(dir, workspace) || Inside(workspace, dir)
+	})
+}
+
+// writtenFrom checks that boxes of a further workspace can write no file of a policy that
+// was read for another one.
+func writtenFrom(workspace string, p *policies.Policy) error {
+	r := stackReader{real: make(map[string]string)}
+	for _, f := range p.Files() {
+		abs, err := filepath.Abs(f.Name)
+		if err == nil {
+			r.real[f.Name], err = filepath.EvalSymlinks(abs)
+		}
+		if err == nil {
+			err = r.outOfReach(f, workspace, p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // IsBundled reports whether the name is that of a bundled policy and not of a
 // file: a file of the same name is written ./NAME.
 func IsBundled(name string) bool { return slices.Contains(policies.Bundled(), name) }

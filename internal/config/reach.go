@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"belljar.dev/internal/hostexec"
@@ -12,12 +13,14 @@ import (
 )
 
 // Reached returns the place by which boxes of a policy reach a directory, or a
-// link on the way to it: the workspace, which belongs to no profile, or a mount
+// link on the way to it: a workspace, which belongs to no profile, or a mount
 // that counts, with its profile. Both are empty if boxes do not reach it. A path that
 // this user cannot follow is an error: nothing is known about it.
-func Reached(dir, workspace string, policy *policies.Policy, counts func(policies.Mount) bool) (place, profile string, err error) {
-	if in, err := leadsInto(workspace, dir); in || err != nil {
-		return workspace, "", err
+func Reached(dir string, workspaces []string, policy *policies.Policy, counts func(policies.Mount) bool) (place, profile string, err error) {
+	for _, workspace := range workspaces {
+		if in, err := leadsInto(workspace, dir); in || err != nil {
+			return workspace, "", err
+		}
 	}
 	for _, name := range policy.Profiles() {
 		p, _ := policy.Profile(name)
@@ -43,8 +46,8 @@ func leadsInto(dir, path string) (bool, error) {
 }
 
 // Unseen checks that no box of a policy can see the state directory.
-func Unseen(dir, workspace string, policy *policies.Policy) error {
-	place, profile, err := Reached(dir, workspace, policy, func(policies.Mount) bool { return true })
+func Unseen(dir string, workspaces []string, policy *policies.Policy) error {
+	place, profile, err := Reached(dir, workspaces, policy, func(policies.Mount) bool { return true })
 	switch {
 	case err != nil:
 		return fmt.Errorf("state %s: %w; choose another --state", dir, err)
@@ -73,15 +76,13 @@ func RealPath(path string) string {
 	return path
 }
 
-// Boxes are the places that an agent can write through a box: the workspace,
-// whatever a profile's access to it is, the mounts that a profile may write, and
+// Boxes are the places that an agent can write through a box: the workspaces,
+// whatever a profile's access to them is, the mounts that a profile may write, and
 // the state, in which the layers of overlay workspaces lie.
-func Boxes(policy *policies.Policy, workspace, state string) hostexec.Boxes {
-	var dirs []string
-	for _, dir := range []string{workspace, state} {
-		if dir != "" {
-			dirs = append(dirs, dir)
-		}
+func Boxes(policy *policies.Policy, workspaces []string, state string) hostexec.Boxes {
+	dirs := slices.Clone(workspaces)
+	if state != "" {
+		dirs = append(dirs, state)
 	}
 	for _, name := range policy.Profiles() {
 		profile, _ := policy.Profile(name)

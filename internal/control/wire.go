@@ -56,10 +56,11 @@ type End struct {
 	Note     string   `json:"note,omitempty"` // for the agent
 }
 
-// Approvals has the approvals that a server sees, and the server's place.
+// Approvals has the approvals that a server sees, and the server's places.
 type Approvals struct {
-	Place string              `json:"place"`
-	All   []approval.Approval `json:"approvals"`
+	Place  string              `json:"place"`            // the workspace of its own place
+	Places []string            `json:"places,omitempty"` // those of all places that are open
+	All    []approval.Approval `json:"approvals"`
 }
 
 // Answer is a person's answer to a question.

@@ -37,9 +37,9 @@ type announcer struct {
 	closed bool      // guarded by mu
 }
 
-// announce begins to announce the questions of an approver. The caller closes the
+// announce begins to announce the questions that people are asked. The caller closes the
 // announcer.
-func announce(to *approver, errs io.Writer) *announcer {
+func announce(to *ways, errs io.Writer) *announcer {
 	n := &announcer{out: printable.NewWriter(errs), lines: make(chan string, announceQueue), over: make(chan struct{}), state: config.StateArgument(to.state), left: announceBurst, filled: time.Now()}
 	go func() {
 		defer close(n.over)

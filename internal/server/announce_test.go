@@ -15,7 +15,7 @@ import (
 // printable text, and no agent can fill what nobody reads.
 func TestAnnouncements(t *testing.T) {
 	var out bytes.Buffer
-	to := &approver{state: "/st ate"}
+	to := &ways{state: "/st ate"}
 	n := announce(to, &out)
 	a := approval.Approval{ID: "ap-1", Tool: "Bash\x1b[2J", Asker: approval.Asker{Rule: "pu\nsh"}}
 	for _, kind := range []string{"asked", "given", "used", "expired"} {

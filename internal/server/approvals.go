@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,43 +17,54 @@ import (
 // maxShownLines is how many lines a list has of each approval.
 const maxShownLines = 3
 
-// handle adds what `belljar approve` asks for.
-func (a *approver) handle(mux *http.ServeMux, place string) {
-	handleQuestions(mux, a.questions)
-	handleDesk(mux, "/approvals", a.desk.Desk, func(list []approval.Approval) any {
+// handle adds what `belljar approve` and `belljar ask` ask for. place is the workspace of
+// the server's own place.
+func (w *ways) handle(mux *http.ServeMux, place string) {
+	handleDesk(mux, "/questions", func() *people.Desk[question.Asked] { return w.of(place).questions.Desk }, briefly)
+	handleDesk(mux, "/approvals", func() *people.Desk[approval.Approval] { return w.of(place).desk.Desk }, func(list []approval.Approval) any {
 		for i := range list {
 			s := &list[i].Shown
 			*s = approval.Shown{Commands: s.Commands[:min(len(s.Commands), maxShownLines)], Args: s.Args[:min(len(s.Args), maxShownLines)]}
 		}
-		return control.Approvals{Place: place, All: list}
+		return control.Approvals{Place: place, Places: w.places.workspaces(), All: list}
 	})
-	mux.HandleFunc("POST /approvals/{id}/answer", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /questions/{id}/answer", w.answerQuestion)
+	mux.HandleFunc("POST /approvals/{id}/answer", func(rw http.ResponseWriter, r *http.Request) {
 		var said control.Answer
 		if err := json.NewDecoder(r.Body).Decode(&said); err != nil {
-			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read request: %v", err))
+			control.Respond(rw, http.StatusBadRequest, fmt.Sprintf("read request: %v", err))
 			return
 		}
 		scope, most, err := control.ParseScope(said.Scope)
 		if err != nil {
-			control.Respond(w, http.StatusBadRequest, err.Error())
+			control.Respond(rw, http.StatusBadRequest, err.Error())
 			return
 		}
-		got, err := a.desk.Answer(r.Context(), r.PathValue("id"), approval.Reply{
+		got, err := w.answer(r.Context(), r.PathValue("id"), approval.Reply{
 			Yes: said.Yes, Scope: scope, For: most, By: control.Caller(r), Via: wayCommand, Note: said.Note,
 		})
-		reply(w, got, err)
+		reply(rw, got, err)
 	})
-	mux.HandleFunc("POST /approvals/{id}/revoke", func(w http.ResponseWriter, r *http.Request) {
-		got, err := a.desk.Revoke(r.Context(), r.PathValue("id"), control.Caller(r), wayCommand)
-		reply(w, got, err)
+	mux.HandleFunc("POST /approvals/{id}/revoke", func(rw http.ResponseWriter, r *http.Request) {
+		got, err := w.of(place).desk.Revoke(r.Context(), r.PathValue("id"), control.Caller(r), wayCommand)
+		reply(rw, got, err)
 	})
+}
+
+// answer answers an approval, at the desk of its place.
+func (w *ways) answer(ctx context.Context, id string, said approval.Reply) (approval.Approval, error) {
+	desk := w.of("").desk
+	if one, err := desk.Get(ctx, id); err == nil { // else Answer says what is wrong
+		desk = w.of(one.Place).desk
+	}
+	return desk.Answer(ctx, id, said)
 }
 
 // handleDesk adds the list of a desk below a path, and one of it. brief makes of a list
 // what fits into an answer.
-func handleDesk[Q any](mux *http.ServeMux, path string, desk *people.Desk[Q], brief func([]Q) any) {
+func handleDesk[Q any](mux *http.ServeMux, path string, desk func() *people.Desk[Q], brief func([]Q) any) {
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-		list, err := desk.List(r.Context(), r.URL.Query().Get("all") != "")
+		list, err := desk().List(r.Context(), r.URL.Query().Get("all") != "")
 		if err != nil {
 			reply(w, nil, err)
 			return
@@ -60,7 +72,7 @@ func handleDesk[Q any](mux *http.ServeMux, path string, desk *people.Desk[Q], br
 		reply(w, brief(list), nil)
 	})
 	mux.HandleFunc("GET "+path+"/{id}", func(w http.ResponseWriter, r *http.Request) {
-		got, err := desk.Get(r.Context(), r.PathValue("id"))
+		got, err := desk().Get(r.Context(), r.PathValue("id"))
 		reply(w, got, err)
 	})
 }

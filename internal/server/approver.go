@@ -21,56 +21,129 @@ const (
 	wayWebhook = "webhook"
 )
 
-// approver puts the questions of a server's calls on a desk.
-type approver struct {
-	desk  *approval.Desk
-	gate  *gate
-	place string // the workspace
-	// questions are the agents' own questions; the same ways answer them.
-	questions *question.Desk
-	// asked is called with each new question of an agent; it may be nil. It must not block.
-	asked func(question.Asked)
+// ways are the ways of asking a person that a server has, for the questions of all its
+// places. Its methods are safe for concurrent use.
+type ways struct {
+	places *places // whose questions these are
 	// state is the value of --state that the answering commands need; empty if they
 	// find this server without it.
 	state string
+	// asked is called with each new question of an agent; it may be nil. It must not block.
+	asked func(question.Asked)
 
 	mu    sync.Mutex
-	ways  []string               // guarded by mu: the open ones
+	names []string               // guarded by mu: of the open ones
 	tells []func(approval.Event) // guarded by mu: the webhook; empty without one
 }
 
-// openApprover opens the desk for questions of a server's calls, and what tells people
-// of them. Nothing is opened on the disk before the first question.
-func (s *Server) openApprover(ctx context.Context) error {
+// openWays makes the ways, of which none is open yet.
+func (s *Server) openWays(context.Context) error {
 	if s.cfg.Service == nil {
 		return nil
 	}
-	a := &approver{gate: s.gate, place: s.Workspace, questions: question.New(s.books.kept)}
+	w := &ways{places: s.places}
 	usual, err := config.FindState("")
 	if err != nil || usual != s.State {
-		a.state = s.State
+		w.state = s.State
 	}
-	a.desk = approval.New(approval.Config{
-		Config: s.books.kept, Event: func(e approval.Event) {
-			s.audit.approval(e)
-			a.happened(e)
-		},
-		Policy: func() string { return s.gate.now.Load().Hash() },
-	})
-	s.approver = a
-	// A call that waits for a person then returns at once, and says that it waits.
-	forget := context.AfterFunc(ctx, a.stop)
-	s.opened.Do(func() { forget() })
+	s.ways = w
+	return nil
+}
+
+// begin opens the webhook and the announcements of a server, once there are desks for
+// answers.
+func (w *ways) begin(ctx context.Context, s *Server) error {
+	if w == nil {
+		return nil
+	}
 	if s.cfg.Service.Webhook != nil {
-		hook, err := openWebhook(ctx, *s.cfg.Service.Webhook, a, s.host.boxes(), s.Log)
+		hook, err := openWebhook(ctx, *s.cfg.Service.Webhook, w, s.host.boxes(), s.Log)
 		if err != nil {
 			return err
 		}
 		s.opened.Do(hook.close)
 	}
 	if s.cfg.Service.Announce != nil {
-		s.opened.Do(announce(a, s.cfg.Service.Announce).close)
+		s.opened.Do(announce(w, s.cfg.Service.Announce).close)
 	}
+	return nil
+}
+
+// open notes that people can be asked in another way.
+func (w *ways) open(way string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.names = append(w.names, way)
+}
+
+// tell registers a function that gets every event of a question. It must not block.
+func (w *ways) tell(f func(approval.Event)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tells = append(w.tells, f)
+}
+
+func (w *ways) happened(e approval.Event) {
+	w.mu.Lock()
+	all := w.tells
+	w.mu.Unlock()
+	for _, f := range all {
+		f(e)
+	}
+}
+
+// command returns the command with which a person answers; empty if that way is not open.
+func (w *ways) command(text string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case !slices.Contains(w.names, wayCommand):
+		return ""
+	case w.state != "": // an agent is not told where the server keeps what outlives it
+		return text + " --state DIR"
+	}
+	return text
+}
+
+// of returns the desks of the place whose workspace is given, or those of another one: each
+// has all questions of the state directory, and the place itself wakes the call that waits.
+func (w *ways) of(workspace string) *approver {
+	var other *approver
+	for _, p := range w.places.all() {
+		if p.Workspace == workspace {
+			return p.approver
+		}
+		other = p.approver
+	}
+	return other
+}
+
+// approver puts the questions of the calls of one place on a desk.
+type approver struct {
+	*ways
+	desk  *approval.Desk
+	gate  *gate
+	place string // the workspace
+	// questions are the agents' own questions; the same ways answer them.
+	questions *question.Desk
+}
+
+// openApprover opens the desks for questions of a place's calls. Nothing is opened on the
+// disk before the first question.
+func (p *place) openApprover(context.Context) error {
+	s := p.server
+	if s.ways == nil {
+		return nil
+	}
+	p.approver = &approver{ways: s.ways, gate: p.gate, place: p.Workspace, questions: question.New(p.books.kept)}
+	p.approver.desk = approval.New(approval.Config{
+		Config: p.books.kept, Event: func(e approval.Event) {
+			s.audit.approval(e)
+			p.flow.approval(e)
+			s.ways.happened(e)
+		},
+		Policy: func() string { return p.gate.now.Load().Hash() },
+	})
 	return nil
 }
 
@@ -81,29 +154,6 @@ func (a *approver) stop() {
 	a.questions.Stop()
 }
 
-// open notes that people can be asked in another way.
-func (a *approver) open(way string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ways = append(a.ways, way)
-}
-
-// tell registers a function that gets every event of a question. It must not block.
-func (a *approver) tell(f func(approval.Event)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.tells = append(a.tells, f)
-}
-
-func (a *approver) happened(e approval.Event) {
-	a.mu.Lock()
-	all := a.tells
-	a.mu.Unlock()
-	for _, f := range all {
-		f(e)
-	}
-}
-
 // Ways returns the open ways; none if the policy says that nobody may answer for the
 // tenant.
 func (a *approver) Ways(tenant string) (ways []string, may bool) {
@@ -112,7 +162,7 @@ func (a *approver) Ways(tenant string) (ways []string, may bool) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return append([]string(nil), a.ways...), true
+	return append([]string(nil), a.names...), true
 }
 
 // Ask puts a question.
@@ -127,19 +177,6 @@ func (a *approver) Ask(ctx context.Context, q mcp.Question) (mcp.Approval, error
 func (a *approver) Wait(ctx context.Context, id string, most time.Duration) (mcp.Approval, error) {
 	got, err := a.desk.Wait(ctx, id, most)
 	return a.told(got), err
-}
-
-// command returns the command with which a person answers; empty if that way is not open.
-func (a *approver) command(text string) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case !slices.Contains(a.ways, wayCommand):
-		return ""
-	case a.state != "": // an agent is not told where the server keeps what outlives it
-		return text + " --state DIR"
-	}
-	return text
 }
 
 // told converts an approval for the call, with the command to answer it.

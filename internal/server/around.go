@@ -131,7 +131,9 @@ func (f *flow) run(ctx context.Context, s *mcp.Server) {
 	for {
 		select {
 		case <-look.C:
-			tools.DescribeSkills(s, f.skills)
+			if s.Occupied() {
+				tools.DescribeSkills(s, f.skills)
+			}
 		case <-ctx.Done():
 			wg.Wait()
 			return

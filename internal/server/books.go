@@ -86,6 +86,9 @@ func processName(pid int) string {
 	return strconv.Itoa(pid) + ":" + fields[startTime]
 }
 
+// self is the name of this process.
+func self() string { return processName(os.Getpid()) }
+
 // alive reports whether a process still runs.
 func alive(name string) bool {
 	number, _, _ := strings.Cut(name, ":")

@@ -21,11 +21,12 @@ type Config struct {
 	Checkpoints bool     // a checkpoint after each call
 	Log         *slog.Logger
 
-	Tools     *Tools     // an MCP server with all tools; nil for none
-	Hooks     *Hooks     // hooks around calls; nil runs none
-	Callbacks *Callbacks // skills and callbacks with results, which need tools and hooks; nil adds none
-	Trace     bool       // calls are traced, if the policy says where to
-	Service   *Service   // a server that stays until its context ends; nil for a command that makes one call
+	Places    map[string]string // further directories for clients over HTTP, by name
+	Tools     *Tools            // an MCP server with all tools; nil for none
+	Hooks     *Hooks            // hooks around calls; nil runs none
+	Callbacks *Callbacks        // skills and callbacks with results, which need tools and hooks; nil adds none
+	Trace     bool              // calls are traced, if the policy says where to
+	Service   *Service          // a server that stays until its context ends; nil for a command that makes one call
 }
 
 // Tools says how the MCP server answers.

@@ -15,7 +15,7 @@ type controller struct {
 	audit      *ledger // nil where no log is kept
 	sandbox    *sandbox.Supervisor
 	operations *operations
-	approver   *approver
+	ways       *ways
 }
 
 // listen begins to answer, and opens the way by which the command line answers
@@ -29,12 +29,12 @@ func (c *controller) listen(ctx context.Context) (end func()) {
 	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, c.audit.health()) })
 	(&boxHandlers{c.sandbox}).handle(mux)
 	c.operations.handle(mux)
-	c.approver.handle(mux, c.at.Workspace)
+	c.ways.handle(mux, c.at.Workspace)
 	l, err := control.Listen(ctx, c.at.State, mux, c.at.Log)
 	if err != nil {
 		c.at.Log.Warn("`belljar approve`, `ports` and `ps` will not see this server", "err", err)
 		return nil
 	}
-	c.approver.open(wayCommand)
+	c.ways.open(wayCommand)
 	return func() { l.Close(ctx) }
 }

@@ -5,7 +5,8 @@
 //
 // From the top down:
 //
-//	server, config             opening and closing
+//	server, config             opening and closing: what the places of a process share
+//	places, place, layout      the workspaces at work, and who enters them
 //	serve                      what goes on while a server runs, and its transports;
 //	                           package front has what stands before those over HTTP
 //	control, operations, boxes, approvals, questions

@@ -15,29 +15,29 @@ import (
 	"belljar.dev/policies"
 )
 
-// flow is what a command has of skills, hooks and callbacks.
+// flow is what a place has of skills, hooks and callbacks.
 type flow struct {
 	skills    *skills.Catalog
-	shared    []policies.Mount // the skills' folders, for every box
-	hooks     *hooks.Set       // nil where none are run
-	callbacks *callback.Book   // nil where none are kept
-	aside     *tools.Aside     // nil as well
-	around    *around          // nil as well
-	jobOver   chan struct{}    // is sent to at the end of a job; nil where nobody waits
+	hooks     *hooks.Set     // nil where none are run
+	callbacks *callback.Book // nil where none are kept
+	aside     *tools.Aside   // nil as well
+	around    *around        // nil as well
+	jobOver   chan struct{}  // is sent to at the end of a job; nil where nobody waits
 }
 
 // openCallbacks opens callbacks, and what adds them and skills to the results of calls.
-func (s *Server) openCallbacks(context.Context) error {
+func (p *place) openCallbacks(context.Context) error {
+	s := p.server
 	if s.cfg.Callbacks == nil {
 		return nil
 	}
-	inbox := callback.Inbox{Place: s.Workspace}
+	inbox := callback.Inbox{Place: p.Workspace}
 	if s.cfg.Callbacks.Inbox != "" {
 		dir, err := filepath.Abs(s.cfg.Callbacks.Inbox)
 		if err != nil {
 			return fmt.Errorf("inbox %s: %w", s.cfg.Callbacks.Inbox, err)
 		}
-		if _, _, err := config.Reached(dir, s.Workspace, s.Policy, func(m policies.Mount) bool { return m.Writable }); err != nil {
+		if _, _, err := config.Reached(dir, s.workspaces(), p.gate.now.Load(), func(m policies.Mount) bool { return m.Writable }); err != nil {
 			return fmt.Errorf("inbox %s: %w; name another directory with --inbox", dir, err)
 		}
 		if !s.host.onlyMine(dir) {
@@ -45,23 +45,23 @@ func (s *Server) openCallbacks(context.Context) error {
 		}
 		inbox.Dir = dir
 	}
-	s.flow.callbacks = callback.New(callback.Config{
-		Config: s.books.kept,
+	p.flow.callbacks = callback.New(callback.Config{
+		Config: p.books.kept,
 		Post: func(d callback.Delivery) error {
-			s.flow.later(hooks.Callback, d.Session, d.Tenant, map[string]any{
+			p.flow.later(hooks.Callback, d.Session, d.Tenant, map[string]any{
 				"callback_id": d.Slot, "message": d.Message, "times": d.Times, "left": d.Left,
 			})
 			return inbox.Put(d)
 		},
 		Changed: func(tenant string) {
-			if server := s.flow.around.server.Load(); server != nil {
+			if server := p.flow.around.server.Load(); server != nil {
 				tools.CallbacksChanged(server, tenant)
 			}
 		},
 	})
-	s.flow.aside = tools.NewAside(s.flow.callbacks, s.flow.skills, s.Log)
-	s.flow.around = newAround(&s.flow)
-	s.flow.jobOver = make(chan struct{}, 1)
+	p.flow.aside = tools.NewAside(p.flow.callbacks, p.flow.skills, s.Log)
+	p.flow.around = newAround(&p.flow)
+	p.flow.jobOver = make(chan struct{}, 1)
 	return nil
 }
 

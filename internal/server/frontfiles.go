@@ -14,7 +14,7 @@ import (
 // matters: who can read the key can be the server, and who can write the certificates of
 // authorities can be each client. They are followed while the server runs, so a link on
 // the way counts too.
-func frontFiles(cfg *front.Config, workspace string, p *policies.Policy) error {
+func frontFiles(cfg *front.Config, workspaces []string, p *policies.Policy) error {
 	if cfg == nil {
 		return nil
 	}
@@ -38,14 +38,14 @@ func frontFiles(cfg *front.Config, workspace string, p *policies.Policy) error {
 		if !filepath.IsAbs(path) {
 			path = here + "/" + path // not cleaned: link/.. is where the link leads
 		}
-		place, profile, err := config.Reached(path, workspace, p, func(m policies.Mount) bool { return file.secret || m.Writable })
+		place, profile, err := config.Reached(path, workspaces, p, func(m policies.Mount) bool { return file.secret || m.Writable })
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s %s: %w; keep it elsewhere", file.what, file.name, err)
 		case profile != "":
 			return fmt.Errorf("%s %s lies in %s, which boxes of the profile %s reach; narrow that, or keep it elsewhere", file.what, file.name, place, profile)
 		case place != "":
-			return fmt.Errorf("%s %s lies in the workspace, where an agent can read and change it; keep it elsewhere", file.what, file.name)
+			return fmt.Errorf("%s %s lies in the workspace %s, where an agent can read and change it; keep it elsewhere", file.what, file.name, place)
 		}
 	}
 	return nil

@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"sync/atomic"
-	"time"
 
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -52,13 +50,8 @@ func (g *gate) Limits(tenant string) (mcp.TenantLimits, bool) {
 // tool.
 func (g *gate) Hidden(tenant, tool string) bool { return g.now.Load().HiddenFrom(tenant, tool) }
 
-// Decide asks the policy and writes down what it says, with the id of the call.
+// Decide asks the policy of the place of --workspace and writes down what it says, with
+// the id of the call.
 func (s *Server) Decide(ctx context.Context, f policies.Facts) (policies.Decision, string, error) {
-	started, id := time.Now(), "c-"+rand.Text()[:8]
-	d := s.gate.Decide(f)
-	if s.audit == nil {
-		return d, id, nil
-	}
-	err := s.audit.Decided(ctx, mcp.Decided{Call: mcp.Call{ID: id}, Facts: f, Decision: d, Took: time.Since(started)})
-	return d, id, err
+	return s.home.decide(ctx, f)
 }

@@ -20,11 +20,11 @@ import (
 
 // boxRunner runs each hook in a box of its own, of the profile that the session's
 // box has. To the policy a hook is what the agent's Bash would run.
-type boxRunner struct{ server *Server }
+type boxRunner struct{ place *place }
 
 // Run runs a hook.
 func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err error) {
-	s, started := b.server, time.Now()
+	p, s, started := b.place, b.place.server, time.Now()
 	// Without what the event says: that is the agent's, and no command.
 	facts := policies.Facts{Tenant: c.Tenant, Session: c.Session, Tool: "Bash", Profile: b.profile(c.Session), Now: started}
 	facts.Command = c.Script
@@ -33,9 +33,9 @@ func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err err
 	}
 	facts.Args = map[string]any{"command": facts.Command}
 	if facts.Tenant == "" {
-		facts.Tenant = s.Tenant
+		facts.Tenant = p.Tenant
 	}
-	d, id, err := s.Decide(ctx, facts)
+	d, id, err := p.decide(ctx, facts)
 	switch {
 	case err != nil:
 		return 0, err
@@ -51,7 +51,7 @@ func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err err
 	}
 	var result sandbox.Result
 	defer func() { s.audit.ran(id, d, result, err, time.Since(started)) }()
-	box, err := s.sandbox.Open(ctx, "hook-"+rand.Text(), grant)
+	box, err := p.boxes.Open(ctx, "hook-"+rand.Text(), grant)
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +86,7 @@ func (b *boxRunner) environ(boxed []string, grant policies.Grant, c hooks.Comman
 	if grant.Workspace() != policies.AccessNone {
 		workspace = sandbox.WorkspaceDir
 	}
-	outside := b.server.host.boxes()
+	outside := b.place.server.host.boxes()
 	for _, m := range grant.Mounts() {
 		if m.Writable || outside.Check(m.Source) != nil {
 			dirs = append(dirs, m.Target)
@@ -112,7 +112,7 @@ func (b *boxRunner) profile(session string) string {
 	if session == "" {
 		return ""
 	}
-	for _, box := range b.server.sandbox.Boxes() {
+	for _, box := range b.place.boxes.Boxes() {
 		if control.ShortID(box.ID()) == session {
 			return box.Grant().Profile()
 		}

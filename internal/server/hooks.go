@@ -13,7 +13,8 @@ import (
 )
 
 // openHooks finds the folders of hooks.
-func (s *Server) openHooks(ctx context.Context) error {
+func (p *place) openHooks(ctx context.Context) error {
+	s := p.server
 	f := s.cfg.Hooks
 	if f == nil {
 		return nil
@@ -43,18 +44,18 @@ func (s *Server) openHooks(ctx context.Context) error {
 	var err error
 	// At the end of ctx there are hooks to run yet: of sessions that end. Close
 	// bounds them.
-	s.flow.hooks, err = hooks.New(context.WithoutCancel(ctx), hooks.Config{
+	p.flow.hooks, err = hooks.New(context.WithoutCancel(ctx), hooks.Config{
 		Folders: folders, OnHost: f.OnHost, Timeout: timeout, Log: s.Log,
-		Host: hooks.Host{Program: s.host.program, Workspace: s.Workspace}, Box: &boxRunner{s},
+		Host: hooks.Host{Program: s.host.program, Workspace: p.Workspace}, Box: &boxRunner{p},
 	})
 	if err != nil {
 		return err
 	}
-	s.opened.Do(s.flow.hooks.Close) // which waits for hooks that run
-	if s.approver != nil {
-		s.approver.tell(s.flow.approval)
+	p.opened.Do(p.flow.hooks.Close) // which waits for hooks that run
+	if p.Workspace != s.Workspace {
+		return nil // the place of --workspace has said it
 	}
-	return s.flow.warnOfHooks(s.host)
+	return p.flow.warnOfHooks(s.host)
 }
 
 // warnOfHooks names each hook that runs outside a box to the operator, and refuses

@@ -21,6 +21,7 @@ import (
 type host struct {
 	Place
 	gate    *gate
+	places  *places
 	pass    []string            // names of further variables of programs
 	audit   *ledger             // nil where no log is kept
 	sandbox *sandbox.Supervisor // nil before it is open
@@ -28,12 +29,14 @@ type host struct {
 
 // openHost notes what is outside of boxes, for the steps after it.
 func (s *Server) openHost(context.Context) error {
-	s.host = &host{Place: s.Place, gate: s.gate, pass: s.cfg.HostEnv, audit: s.audit}
+	s.host = &host{Place: s.Place, gate: s.gate, places: s.places, pass: s.cfg.HostEnv, audit: s.audit}
 	return nil
 }
 
 // boxes are the places that boxes can write under the policy that holds now.
-func (h *host) boxes() hostexec.Boxes { return config.Boxes(h.gate.now.Load(), h.Workspace, h.State) }
+func (h *host) boxes() hostexec.Boxes {
+	return config.Boxes(h.gate.now.Load(), h.places.layout.Load().all, h.State)
+}
 
 // program is what all programs of the operator have in common that run outside a box:
 // they begin in "/", where no box writes.
@@ -96,7 +99,7 @@ func (h *host) spool() (string, error) {
 
 // onlyMine reports whether no box can write a directory.
 func (h *host) onlyMine(dir string) bool {
-	place, _, err := config.Reached(dir, h.Workspace, h.Policy, func(m policies.Mount) bool { return m.Writable })
+	place, _, err := config.Reached(dir, h.places.layout.Load().all, h.gate.now.Load(), func(m policies.Mount) bool { return m.Writable })
 	return err == nil && place == ""
 }
 
@@ -114,11 +117,13 @@ func (h *host) hookFolder(dir string) (hooks.Folder, error) {
 	return h.folderAt(path), nil
 }
 
-// folderAt is the folder at a path without links: one in the workspace is not left
+// folderAt is the folder at a path without links: one in a workspace is not left
 // by links, which an agent could make.
 func (h *host) folderAt(path string) hooks.Folder {
-	if rel, err := filepath.Rel(h.Workspace, path); err == nil && config.Inside(path, h.Workspace) {
-		return hooks.Folder{Dir: cmp.Or(rel, "."), Beneath: h.Workspace}
+	for _, workspace := range h.places.layout.Load().all {
+		if rel, err := filepath.Rel(workspace, path); err == nil && config.Inside(path, workspace) {
+			return hooks.Folder{Dir: cmp.Or(rel, "."), Beneath: workspace}
+		}
 	}
 	return hooks.Folder{Dir: path}
 }

@@ -46,7 +46,7 @@ func (s *Server) openLedger(context.Context) error {
 	if s.cfg.Command == "" || a.Level == policies.AuditNone {
 		return nil
 	}
-	l, err := auditLog(a, s.Place, s.gate, s.cfg.Command)
+	l, err := auditLog(a, s.Place, s.workspaces(), s.gate, s.cfg.Command)
 	switch {
 	case err != nil && !asked:
 		s.Log.Warn("no audit log is kept", "err", err)
@@ -64,7 +64,7 @@ func (s *Server) openLedger(context.Context) error {
 }
 
 // auditLog opens the log that a policy asks for, where no box can write it.
-func auditLog(a policies.Audit, at Place, g *gate, command string) (*ledger, error) {
+func auditLog(a policies.Audit, at Place, workspaces []string, g *gate, command string) (*ledger, error) {
 	dir := a.Path
 	if dir == "" {
 		if at.State == "" {
@@ -72,7 +72,7 @@ func auditLog(a policies.Audit, at Place, g *gate, command string) (*ledger, err
 		}
 		dir = config.AuditDir(at.State)
 	}
-	if err := outOfReach(dir, at.Workspace, at.Policy); err != nil {
+	if err := outOfReach(dir, workspaces, at.Policy); err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
 	log, err := audit.Open(audit.Config{Dir: dir, Audit: a, Log: at.Log})
@@ -84,8 +84,8 @@ func auditLog(a policies.Audit, at Place, g *gate, command string) (*ledger, err
 
 // outOfReach checks that no box of a policy can write to the directory of the
 // log.
-func outOfReach(dir, workspace string, policy *policies.Policy) error {
-	place, profile, err := config.Reached(dir, workspace, policy, func(m policies.Mount) bool { return m.Writable })
+func outOfReach(dir string, workspaces []string, policy *policies.Policy) error {
+	place, profile, err := config.Reached(dir, workspaces, policy, func(m policies.Mount) bool { return m.Writable })
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w; choose audit: {path: ...} in the policy, or another --state", dir, err)
@@ -281,11 +281,11 @@ func (l *ledger) session(event string, s *mcp.Session) {
 }
 
 // bears reports whether no box of a policy could write to the log.
-func (l *ledger) bears(policy *policies.Policy, workspace string) error {
+func (l *ledger) bears(policy *policies.Policy, workspaces []string) error {
 	if l == nil {
 		return nil
 	}
-	if err := outOfReach(l.dir, workspace, policy); err != nil {
+	if err := outOfReach(l.dir, workspaces, policy); err != nil {
 		return fmt.Errorf("policy %s: the audit log of this server: %w", policy.Name(), err)
 	}
 	return nil

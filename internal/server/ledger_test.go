@@ -38,6 +38,7 @@ audit: {`+text+`}
 		Place: Place{Policy: p, Workspace: t.TempDir(), State: t.TempDir(), Log: slog.New(slog.DiscardHandler)},
 		cfg:   Config{Command: "call"}, gate: &gate{},
 	}
+	s.places = newPlaces(s, &site{}, &layout{all: []string{s.Workspace}})
 	s.gate.now.Store(p)
 	if err := s.openLedger(t.Context()); err != nil {
 		t.Fatal(err)
@@ -156,10 +157,10 @@ func TestReloadKeepsTheLogOutOfReach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.bears(wide, t.TempDir()); err == nil || !strings.Contains(err.Error(), "boxes of the profile a can write") {
+	if err := l.bears(wide, []string{t.TempDir()}); err == nil || !strings.Contains(err.Error(), "boxes of the profile a can write") {
 		t.Errorf("got %v", err)
 	}
-	if err := (*ledger)(nil).bears(wide, t.TempDir()); err != nil {
+	if err := (*ledger)(nil).bears(wide, []string{t.TempDir()}); err != nil {
 		t.Errorf("without a log: %v", err)
 	}
 }
@@ -170,8 +171,8 @@ func TestPathsThatCannotBeFollowed(t *testing.T) {
 	if err := os.Symlink(loop, loop); err != nil {
 		t.Fatal(err)
 	}
-	for name, check := range map[string]func(dir, workspace string, p *policies.Policy) error{"state": config.Unseen, "log": outOfReach} {
-		err := check(filepath.Join(loop, "x"), t.TempDir(), policies.Default())
+	for name, check := range map[string]func(dir string, workspaces []string, p *policies.Policy) error{"state": config.Unseen, "log": outOfReach} {
+		err := check(filepath.Join(loop, "x"), []string{t.TempDir()}, policies.Default())
 		if err == nil || strings.Contains(err.Error(), "lies in") || !strings.Contains(err.Error(), "too many levels of symbolic links") {
 			t.Errorf("%s: got %v, want that the links lead nowhere", name, err)
 		}

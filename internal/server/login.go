@@ -37,7 +37,7 @@ func newLogin(s *Server) *login {
 	}
 	cfg := auth.Config{Known: known, Needed: s.gate.Named, Log: s.Log}
 	if s.State != "" {
-		cfg.Book = auth.NewBook(s.State, s.books.kept.Store, nil)
+		cfg.Book = auth.NewBook(s.State, s.kept, nil)
 	}
 	return &login{Authenticator: auth.New(cfg), server: s, few: rate.NewLimiter(refusalsPerSecond, refusalBurst)}
 }

@@ -97,12 +97,12 @@ func (m *meters) addState(s *Server, what *metrics.Label) {
 // addOpen adds families of what is open now.
 func (m *meters) addOpen(s *Server, tenant, transport *metrics.Label) {
 	m.registry.GaugeFunc("belljar_sessions_open", "Open sessions.", []*metrics.Label{tenant, transport}, func(set metrics.Set) {
-		for _, one := range s.mcp.Sessions() {
+		for _, one := range s.places.sessions() {
 			set(1, one.Tenant, one.Transport)
 		}
 	})
 	m.registry.GaugeFunc("belljar_calls_running", "Calls that run now.", []*metrics.Label{tenant}, func(set metrics.Set) {
-		for _, one := range s.mcp.Sessions() {
+		for _, one := range s.places.sessions() {
 			set(float64(one.Calls), one.Tenant)
 		}
 	})

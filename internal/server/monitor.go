@@ -28,7 +28,7 @@ func (s *Server) openMonitor(ctx context.Context) error {
 	}
 	if path, ok := front.AdminSocket(s.cfg.Service.Admin); ok {
 		all := func(policies.Mount) bool { return true } // a socket that is shown read-only answers as well
-		place, _, err := config.Reached(filepath.Dir(path), s.Workspace, s.Policy, all)
+		place, _, err := config.Reached(filepath.Dir(path), s.workspaces(), s.Policy, all)
 		switch {
 		case err != nil:
 			return fmt.Errorf("--admin %s: %w", s.cfg.Service.Admin, err)

@@ -21,8 +21,7 @@ import (
 // operations are what the operator of a server does with its sessions and background
 // tasks: over the control socket, and by taking a tenant out of the policy.
 type operations struct {
-	server *mcp.Server
-	jobs   *tools.Operator
+	places *places
 	audit  *ledger
 	log    *slog.Logger
 }
@@ -31,17 +30,28 @@ type operations struct {
 const endGrace = 2 * time.Second
 
 func (o *operations) sessions() []control.Session {
-	jobs := o.jobs.Jobs()
 	all := []control.Session{}
-	for _, s := range o.server.Sessions() {
-		one := control.Session{Server: os.Getpid(), SessionInfo: s}
-		for _, j := range jobs {
-			if j.Session == s.ID {
-				one.Jobs++
+	for _, p := range o.places.all() {
+		jobs := p.operator.Jobs()
+		for _, s := range p.mcp.Sessions() {
+			one := control.Session{Server: os.Getpid(), SessionInfo: s}
+			for _, j := range jobs {
+				if j.Session == s.ID {
+					one.Jobs++
+				}
 			}
+			one.ID = control.ShortID(one.ID)
+			all = append(all, one)
 		}
-		one.ID = control.ShortID(one.ID)
-		all = append(all, one)
+	}
+	slices.SortStableFunc(all, func(a, b control.Session) int { return a.Began.Compare(b.Began) })
+	return all
+}
+
+// jobs returns the background tasks of all places.
+func (o *operations) jobs() (all []tools.JobInfo) {
+	for _, p := range o.places.all() {
+		all = append(all, p.operator.Jobs()...)
 	}
 	return all
 }
@@ -59,7 +69,7 @@ func (o *operations) tasks(all []tools.JobInfo) []control.Job {
 func (o *operations) handle(mux *http.ServeMux) {
 	mux.HandleFunc("GET /sessions", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, o.sessions()) })
 	mux.HandleFunc("GET /jobs", func(w http.ResponseWriter, _ *http.Request) {
-		control.Respond(w, http.StatusOK, o.tasks(o.jobs.Jobs()))
+		control.Respond(w, http.StatusOK, o.tasks(o.jobs()))
 	})
 	wanted := func(end func(control.End, string) any) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -73,13 +83,16 @@ func (o *operations) handle(mux *http.ServeMux) {
 	}
 	mux.HandleFunc("POST /sessions/end", wanted(func(want control.End, by string) any {
 		chosen := func(s mcp.SessionInfo) bool { return slices.Contains(want.Sessions, control.ShortID(s.ID)) }
-		return o.end(chosen, by, policies.Clip(want.Note, 500))
+		return o.endAll(chosen, by, policies.Clip(want.Note, 500))
 	}))
 	mux.HandleFunc("POST /jobs/end", wanted(func(want control.End, by string) any {
 		chosen := func(j tools.JobInfo) bool {
 			return control.ShortID(j.Session) == want.Session && slices.Contains(want.Tasks, j.ID)
 		}
-		ended := o.jobs.End(chosen, endGrace)
+		var ended []tools.JobInfo
+		for _, p := range o.places.all() {
+			ended = append(ended, p.operator.End(chosen, endGrace)...)
+		}
 		for _, j := range ended {
 			o.log.Info("an operator ended a background task", "task", j.ID, "session", control.ShortID(j.Session), "tenant", j.Tenant, "by", by)
 			o.audit.append(audit.Session{Event: "job-ended", Tenant: j.Tenant, Session: control.ShortID(j.Session), TaskID: j.ID, By: by})
@@ -88,10 +101,18 @@ func (o *operations) handle(mux *http.ServeMux) {
 	}))
 }
 
-// end ends sessions, and says so in the log and the audit log.
-func (o *operations) end(chosen func(mcp.SessionInfo) bool, by, note string) []control.Session {
+// endAll ends sessions of all places.
+func (o *operations) endAll(chosen func(mcp.SessionInfo) bool, by, note string) []control.Session {
 	ended := []control.Session{}
-	for _, s := range o.server.End(chosen, note) {
+	for _, p := range o.places.all() {
+		ended = append(ended, o.end(p, chosen, by, note)...)
+	}
+	return ended
+}
+
+// end ends sessions of a place, and says so in the log and the audit log.
+func (o *operations) end(p *place, chosen func(mcp.SessionInfo) bool, by, note string) (ended []control.Session) {
+	for _, s := range p.mcp.End(chosen, note) {
 		s.ID = control.ShortID(s.ID)
 		ended = append(ended, control.Session{Server: os.Getpid(), SessionInfo: s})
 		o.log.Info("a session was ended, with its box and its background tasks", "session", s.ID, "tenant", s.Tenant, "client", s.Client, "by", by)
@@ -116,25 +137,39 @@ func (o *operations) tokensChanged(added []auth.Token, over []auth.Ended) {
 		o.log.Info("a token does not hold any more, and its sessions end", "token", t.ID, "tenant", t.Tenant, "why", string(t.Why))
 		o.audit.append(audit.Login{Event: string(t.Why), Tenant: t.Tenant, Principal: t.Principal()})
 	}
-	o.server.Reloaded() // streams that were opened while their tokens were revoked end too
+	for _, p := range o.places.all() { // streams that were opened while their tokens were revoked end too
+		p.mcp.Reloaded()
+	}
 	of := func(s mcp.SessionInfo) bool {
 		return slices.ContainsFunc(over, func(t auth.Ended) bool { return t.Principal() == s.Principal })
 	}
-	o.end(of, "the token, which does not hold any more", "its token was revoked or has expired")
+	o.endAll(of, "the token, which does not hold any more", "its token was revoked or has expired")
 }
 
-// endGone ends the sessions of tenants and issuers that a policy does not name any more: nobody
-// is left who could reach them, or all of their calls would be refused.
-func (o *operations) endGone(p *policies.Policy, byToken bool) {
+// byPolicy is who has ended the sessions of what a policy does not name any more.
+func byPolicy(what string) string { return "the policy, which does not name the " + what + " any more" }
+
+// endGone ends the sessions of tenants and issuers that a policy does not name any more, and
+// of tenants in places that they may not enter any more: nobody is left who could reach them,
+// or all of their calls would be refused.
+func (o *operations) endGone(l *layout, byToken bool) {
+	p := l.policy()
 	named := len(p.Tenants()) > 0
 	gone := func(s mcp.SessionInfo) bool {
 		_, known := p.Tenant(s.Tenant)
 		return !known && (s.Tenant != policies.LocalTenant || byToken && named)
 	}
-	o.end(gone, "the policy, which does not name the tenant any more", "the policy does not name its tenant any more")
+	o.endAll(gone, byPolicy("tenant"), "the policy does not name its tenant any more")
 	stranger := func(s mcp.SessionInfo) bool {
 		issuer, _, of := strings.Cut(s.Principal, "|")
 		return of && !slices.ContainsFunc(p.Login().Issuers(), func(i policies.Issuer) bool { return i.URL == issuer })
 	}
-	o.end(stranger, "the policy, which does not name the issuer any more", "the policy does not name the issuer of its token any more")
+	o.endAll(stranger, byPolicy("issuer"), "the policy does not name the issuer of its token any more")
+	if !byToken {
+		return
+	}
+	for _, at := range o.places.all() {
+		outside := func(s mcp.SessionInfo) bool { return !l.enters(s.Tenant, at.Workspace) }
+		o.end(at, outside, "the policy, by which the tenant works elsewhere", "the policy does not let its tenant into this place any more")
+	}
 }

@@ -325,7 +325,7 @@ func (p trap) hook(r *rand.Rand, w *Server, argv []string, onHost bool, env []st
 		p.t.Fatal(err)
 	}
 	cfg := hooks.Config{
-		Folders: []hooks.Folder{{Dir: folder}}, Box: &boxRunner{w},
+		Folders: []hooks.Folder{{Dir: folder}}, Box: &boxRunner{w.home},
 		Host: hooks.Host{Workspace: w.Workspace, Program: func() hostexec.Program {
 			base := w.host.program()
 			base.Inherit = env

@@ -42,22 +42,23 @@ func (a asker) Command(id string) string { return a.approver.command("belljar as
 // Channel is what the policy says of these ways.
 func (a asker) Channel() policies.Channel { return a.approver.gate.now.Load().Channel() }
 
-// handleQuestions adds what `belljar ask` asks for.
-func handleQuestions(mux *http.ServeMux, desk *question.Desk) {
-	handleDesk(mux, "/questions", desk.Desk, briefly)
-	mux.HandleFunc("POST /questions/{id}/answer", func(w http.ResponseWriter, r *http.Request) {
-		var said control.QuestionAnswer
-		if err := json.NewDecoder(r.Body).Decode(&said); err != nil {
-			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read request: %v", err))
-			return
-		}
-		does := question.Reply{State: question.Accepted, Words: said.Words, Note: said.Note, By: control.Caller(r), Via: wayCommand}
-		if said.Decline {
-			does.State = question.Declined
-		}
-		got, err := desk.Answer(r.Context(), r.PathValue("id"), does)
-		reply(w, got, err)
-	})
+// answerQuestion takes the answer to a question of an agent, at the desk of its place.
+func (w *ways) answerQuestion(rw http.ResponseWriter, r *http.Request) {
+	var said control.QuestionAnswer
+	if err := json.NewDecoder(r.Body).Decode(&said); err != nil {
+		control.Respond(rw, http.StatusBadRequest, fmt.Sprintf("read request: %v", err))
+		return
+	}
+	does := question.Reply{State: question.Accepted, Words: said.Words, Note: said.Note, By: control.Caller(r), Via: wayCommand}
+	if said.Decline {
+		does.State = question.Declined
+	}
+	id, desk := r.PathValue("id"), w.of("").questions
+	if one, err := desk.Get(r.Context(), id); err == nil { // else Answer says what is wrong
+		desk = w.of(one.Place).questions
+	}
+	got, err := desk.Answer(r.Context(), id, does)
+	reply(rw, got, err)
 }
 
 // briefly is a list that fits into an answer: the first question of each.

@@ -16,24 +16,24 @@ import (
 // reloader reads the policy file again while a server runs. It is used by one
 // goroutine.
 type reloader struct {
-	gate      *gate
-	file      string // the policy's file; empty for the built-in policy
-	workspace string
-	state     string                 // the state directory, which no policy may show to a box; empty without one
-	changed   func(*policies.Policy) // called with each new policy; the next signal waits until it returns
-	asked     chan struct{}          // holds one while the policy is to be read again
-	front     *front.Config          // nil over stdio, where no tokens come
-	watch     watcher
-	tried     []string      // files that a policy with faults names
-	status    *policyStatus // for the commands that ask
-	audit     *ledger
-	log       *slog.Logger
+	gate    *gate
+	file    string        // the policy's file; empty for the built-in policy
+	places  *places       // which hold the layout that the policy gives
+	state   string        // the state directory, which no policy may show to a box; empty without one
+	changed func(*layout) // called with each new policy; the next signal waits until it returns
+	asked   chan struct{} // holds one while the policy is to be read again
+	front   *front.Config // nil over stdio, where no tokens come
+	watch   watcher
+	tried   []string      // files that a policy with faults names
+	status  *policyStatus // for the commands that ask
+	audit   *ledger
+	log     *slog.Logger
 }
 
 // newReloader reads the policy of a place again for the gate. The caller sets changed.
-func newReloader(g *gate, at Place, l *ledger, http *front.Config) *reloader {
+func newReloader(g *gate, at Place, ps *places, l *ledger, http *front.Config) *reloader {
 	r := &reloader{
-		gate: g, file: at.PolicyName, workspace: at.Workspace, state: at.State, front: http,
+		gate: g, file: at.PolicyName, places: ps, state: at.State, front: http,
 		asked: make(chan struct{}, 1), status: &policyStatus{}, audit: l, log: at.Log,
 	}
 	r.status.hold(at.PolicyName, at.Policy)
@@ -75,6 +75,9 @@ func (r *reloader) run(ctx context.Context, watch bool) {
 	}
 }
 
+// workspaces are those of the policy that holds.
+func (r *reloader) workspaces() []string { return r.places.layout.Load().all }
+
 // files are those that the policy is made of, or would be, and those of its
 // tenants' tokens.
 func (r *reloader) files() []string {
@@ -108,20 +111,23 @@ func (r *reloader) reload(ctx context.Context) {
 	began := time.Now()
 	r.watch.begin(r.files())
 	defer func() { r.watch.also(r.files(), began) }()
-	name, p, err := config.FindPolicy(r.file, r.workspace)
+	l, err := r.places.site.read(r.file)
+	var name string
+	var p *policies.Policy
 	if err == nil {
-		err = r.audit.bears(p, r.workspace)
+		name, p = l.set.Name, l.policy()
+		err = r.audit.bears(p, l.all)
 	}
 	if err == nil && r.state != "" {
-		err = config.Unseen(r.state, r.workspace, p)
+		err = config.Unseen(r.state, l.all, p)
 	}
 	if err == nil {
-		err = frontFiles(r.front, r.workspace, p)
+		err = frontFiles(r.front, l.all, p)
 	}
-	same := err == nil && p.Hash() == r.gate.now.Load().Hash()
+	same := err == nil && l.same(r.places.layout.Load())
 	var tokens []auth.Digest
 	if err == nil && r.front != nil && !same {
-		tokens, err = tokensFor(ctx, p, r.gate.now.Load(), config.Boxes(p, r.workspace, r.state), r.state == "")
+		tokens, err = tokensFor(ctx, p, r.gate.now.Load(), config.Boxes(p, l.all, r.state), r.state == "")
 	}
 	if err != nil {
 		r.status.refuse(config.FirstLine(err))
@@ -155,9 +161,9 @@ func (r *reloader) reload(ctx context.Context) {
 	if r.front != nil {
 		r.gate.login.Trust(p)
 	}
-	r.gate.now.Store(p)
+	r.places.hold(ctx, l)
 	r.status.hold(name, p) // now it does
-	r.changed(p)
+	r.changed(l)
 	if r.front != nil {
 		if err := r.gate.login.Prepare(ctx); err != nil {
 			r.log.Error("the tokens of an issuer are not accepted", "err", err)

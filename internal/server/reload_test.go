@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -49,6 +50,25 @@ func digest(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// reloaderOf reads the policy of a file for one place, which has its gate.
+func reloaderOf(t *testing.T, file string, log io.Writer) *reloader {
+	t.Helper()
+	at := &site{home: t.TempDir()}
+	l, err := at.read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ps := newPlaces(nil, at, l)
+	g := &gate{}
+	g.now.Store(l.policy())
+	open := make(chan struct{})
+	close(open)
+	ps.open[at.home] = &slot{place: &place{gate: g}, ready: open}
+	return &reloader{
+		gate: g, file: file, places: ps, status: &policyStatus{}, changed: func(*layout) {}, log: slog.New(slog.NewTextHandler(log, nil)),
+	}
+}
+
 // A policy that would show the state directory to boxes changes nothing.
 func TestReloadKeepsTheState(t *testing.T) {
 	dir := t.TempDir()
@@ -62,10 +82,9 @@ func TestReloadKeepsTheState(t *testing.T) {
 	state := filepath.Join(dir, "up", "state")
 	name := write("version: 1\nprofiles: {p: {fs: {read: [" + state + ":/state]}}}\n")
 	var log strings.Builder
-	r := &reloader{gate: &gate{}, file: name, workspace: t.TempDir(), state: state, log: slog.New(slog.NewTextHandler(&log, nil))}
-	before := policies.Default()
-	r.gate.now.Store(before)
-	r.changed = func(*policies.Policy) {}
+	r := reloaderOf(t, "default", &log)
+	r.file, r.state = name, state
+	before := r.gate.now.Load()
 	r.reload(t.Context())
 	if r.gate.now.Load() != before || !strings.Contains(log.String(), "which boxes of the profile p can see") {
 		t.Errorf("got another policy: %t; log %q", r.gate.now.Load() != before, log.String())
@@ -104,7 +123,7 @@ func TestFilesOfTheFront(t *testing.T) {
 		{"a key elsewhere", front.Config{Key: dir + "/key.pem", Cert: dir + "/cert.pem", ClientCA: dir + "/ca.pem", AccessLog: dir + "/log"}, shown, ""},
 		{"standard output", front.Config{AccessLog: "-"}, shown, ""},
 	} {
-		err := frontFiles(&tt.cfg, dir+"/ws", policy(tt.fs))
+		err := frontFiles(&tt.cfg, []string{dir + "/ws"}, policy(tt.fs))
 		if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.what, err, tt.want)
 		}
@@ -113,12 +132,9 @@ func TestFilesOfTheFront(t *testing.T) {
 	file := filepath.Join(dir, "policy.yaml")
 	put(t, file, "version: 1\nprofiles: {p: {fs: {read: ["+dir+"/shown]}}}\n")
 	var log strings.Builder
-	r := &reloader{
-		gate: &gate{login: &login{Authenticator: auth.New(auth.Config{})}}, file: file, workspace: t.TempDir(), log: slog.New(slog.NewTextHandler(&log, nil)),
-		front: &front.Config{Key: dir + "/shown/key.pem"}, status: &policyStatus{}, changed: func(*policies.Policy) {},
-	}
-	before := policies.Default()
-	r.gate.now.Store(before)
+	r := reloaderOf(t, "default", &log)
+	r.file, r.front, r.gate.login = file, &front.Config{Key: dir + "/shown/key.pem"}, &login{Authenticator: auth.New(auth.Config{})}
+	before := r.gate.now.Load()
 	r.reload(t.Context())
 	if r.gate.now.Load() != before || !strings.Contains(log.String(), "the key "+dir+"/shown/key.pem lies in ") {
 		t.Errorf("got another policy: %t; log %q", r.gate.now.Load() != before, log.String())
@@ -166,8 +182,9 @@ func TestSwapsUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gate{}
-	g.now.Store(a)
+	var log bytes.Buffer
+	r := reloaderOf(t, file, &log)
+	g := r.gate
 	seen := &judged{seen: make(map[string]int)}
 	server, err := mcp.New(mcp.Config{Gate: g, HTTP: mcp.HTTP{Auth: g}, Tenant: policies.LocalTenant, Audit: seen, Limits: mcp.Limits{Rate: 1e9, Burst: 1 << 30}})
 	if err != nil {
@@ -179,9 +196,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 		}
 		return mcp.Text("hi"), nil
 	})
-	var log bytes.Buffer
-	r := &reloader{gate: g, file: file, workspace: t.TempDir(), status: &policyStatus{}, log: slog.New(slog.NewTextHandler(&log, nil))}
-	r.changed = func(*policies.Policy) { server.Reloaded() }
+	r.changed = func(*layout) { server.Reloaded() }
 
 	var stop atomic.Bool
 	var calls atomic.Int64

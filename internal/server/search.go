@@ -21,7 +21,7 @@ import (
 func (s *Server) openSearch(ctx context.Context) error {
 	dir := config.EnginesDir()
 	if dir != "" {
-		place, _, err := config.Reached(dir, s.Workspace, s.Policy, func(m policies.Mount) bool { return m.Writable })
+		place, _, err := config.Reached(dir, s.workspaces(), s.Policy, func(m policies.Mount) bool { return m.Writable })
 		if err != nil {
 			return fmt.Errorf("engines %s: %w", dir, err)
 		}

@@ -15,7 +15,6 @@ import (
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/front"
 	"belljar.dev/mcp"
-	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
 
@@ -38,16 +37,14 @@ func (s *Server) begin(context.Context) error {
 	return nil
 }
 
-// run starts what goes on while calls are answered: callbacks and skills, and in a
-// server that stays, the reloader and the answers to other commands.
+// operations are what an operator does with the sessions and background tasks of all places.
+func (s *Server) operations() *operations { return &operations{s.places, s.audit, s.Log} }
+
+// run starts what goes on in a server that stays: the reloader and the answers to other
+// commands, and over HTTP the places beside that of --workspace.
 func (s *Server) run(ctx context.Context) error {
-	if s.mcp == nil {
+	if s.home.mcp == nil || s.cfg.Service == nil {
 		return nil
-	}
-	if s.cfg.Service != nil {
-		if err := s.books.jobs.Settle(ctx); err != nil {
-			s.Log.Error("what an earlier server has left is not known", "err", err)
-		}
 	}
 	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithCancel(ctx)
@@ -57,28 +54,24 @@ func (s *Server) run(ctx context.Context) error {
 		end()
 		running.Wait()
 	})
-	if s.flow.around != nil {
-		running.Go(func() { s.flow.run(ctx, s.mcp) })
-	}
-	if s.cfg.Service == nil {
-		return nil
-	}
-	operations := &operations{s.mcp, s.operator, s.audit, s.Log}
-	s.reloader = newReloader(s.gate, s.Place, s.audit, s.cfg.Service.HTTP)
-	s.reloader.changed = func(p *policies.Policy) {
-		s.mcp.Reloaded()
-		operations.endGone(p, s.cfg.http())
-		// Boxes that are open get the egress that their profiles have now.
-		s.sandbox.Regrant(ctx, p)
+	operations := s.operations()
+	s.reloader = newReloader(s.gate, s.Place, s.places, s.audit, s.cfg.Service.HTTP)
+	s.reloader.changed = func(l *layout) {
+		for _, p := range s.places.all() {
+			p.hold(ctx)
+		}
+		operations.endGone(l, s.cfg.http())
+		running.Go(func() { s.places.openAll(ctx) })
 	}
 	running.Go(func() { s.reloader.run(ctx, s.cfg.Service.Watch) })
+	running.Go(func() { s.places.openAll(ctx) })
 	if s.cfg.http() {
-		running.Go(func() { s.gate.login.Follow(ctx, operations.tokensChanged) })
+		running.Go(func() { s.login.Follow(ctx, operations.tokensChanged) })
 	}
 	if s.monitor != nil { // also while the server drains
 		running.Go(func() { s.monitor.run(lasting, s) })
 	}
-	c := &controller{s.Place, s.reloader.status, s.audit, s.sandbox, operations, s.approver}
+	c := &controller{s.Place, s.reloader.status, s.audit, s.sandbox, operations, s.ways}
 	if end := c.listen(ctx); end != nil {
 		s.opened.Do(end)
 	}
@@ -129,7 +122,7 @@ func preparing(ctx context.Context, s *sandbox.Supervisor) (_ context.Context, w
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	ctx, prepared := preparing(ctx, s.sandbox)
 	defer func() { err = cmp.Or(prepared(), err) }()
-	err = s.mcp.ServeStdio(ctx, io.NopCloser(in), out)
+	err = s.home.mcp.ServeStdio(ctx, io.NopCloser(in), out)
 	switch {
 	case errors.Is(err, syscall.EPIPE):
 		return nil // the client has gone, which is how it ends a session
@@ -150,7 +143,7 @@ func (s *Server) openFront(ctx context.Context) (err error) {
 	if s.monitor != nil {
 		cfg.Meter = s.monitor.meters
 	}
-	if err := frontFiles(&cfg, s.Workspace, s.Policy); err != nil {
+	if err := frontFiles(&cfg, s.workspaces(), s.Policy); err != nil {
 		return err
 	}
 	if s.front, err = front.Open(ctx, cfg, s.gate.Named()); err != nil {
@@ -165,23 +158,24 @@ func (s *Server) openFront(ctx context.Context) (err error) {
 func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err error) {
 	ctx, prepared := preparing(ctx, s.sandbox)
 	defer func() { err = cmp.Or(prepared(), err) }()
-	handler := s.mcp.Handler()
+	places := s.places.handler(s.home)
 	for _, path := range mcp.Paths {
-		s.front.Handle(path, handler)
+		s.front.Handle(path, places)
+		s.front.Handle("/w/{place}"+path, places)
 	}
-	s.front.Handle(auth.MetadataPath, s.gate.login)
-	s.front.Handle(auth.MetadataPath+"/", s.gate.login)
+	s.front.Handle(auth.MetadataPath, s.login)
+	s.front.Handle(auth.MetadataPath+"/", s.login)
 	url := s.front.URL() + "/mcp"
-	s.gate.login.SetResource(url)
+	s.login.SetResource(url)
 	s.Log.Info("clients can connect", append([]any{"url", url}, s.monitor.where()...)...)
 	ready(url)
 	return s.front.Serve(ctx, func() error {
 		s.monitor.drains("the server stops, and answers what runs")
 		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
-		// The server drains before the connections are closed, which its open streams
+		// The places drain before the connections are closed, which their open streams
 		// would keep open.
-		if err := s.mcp.Shutdown(patience); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		if err := s.places.shutdown(patience); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("stop %s: %w", url, err)
 		}
 		return nil

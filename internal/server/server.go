@@ -8,16 +8,12 @@ import (
 	"os"
 	"sync"
 
-	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/closers"
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/front"
 	"belljar.dev/internal/hooks"
-	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/store"
-	"belljar.dev/internal/websession"
 	"belljar.dev/mcp"
-	"belljar.dev/mcp/tools"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
 	"belljar.dev/sandbox"
@@ -35,28 +31,30 @@ type Place struct {
 	Log        *slog.Logger
 }
 
-// Server is what a command works with.
+// Server is what a command works with: what the places of one process share, and the
+// places. The Place in it is that of --workspace.
 type Server struct {
 	Place
 	cfg    Config
 	opened closers.Stack
 
-	gate     *gate // the policy that holds
-	books    books
+	gate     *gate // of the place of --workspace
+	kept     *store.Store
+	login    *login       // of clients over HTTP
 	front    *front.Front // nil over stdio
 	audit    *ledger      // nil where no log is kept
 	host     *host
+	skills   skillFolders
 	sandbox  *sandbox.Supervisor
 	reading  reading
 	search   *search.Fan
-	tracer   *tracer   // nil where no call is traced
-	monitor  *monitor  // nil without an admin listener
-	approver *approver // nil where nobody is asked
-	flow     flow
-	mcp      *mcp.Server     // nil without tools
-	operator *tools.Operator // nil as well
-	reloader *reloader       // nil for a command that makes one call
-	started  bool            // it is logged that the server starts
+	tracer   *tracer  // nil where no call is traced
+	monitor  *monitor // nil without an admin listener
+	ways     *ways    // of asking people; nil where nobody is asked
+	places   *places
+	home     *place // of --workspace
+	reloader *reloader
+	started  bool // it is logged that the server starts
 }
 
 // Open opens what a command asks for. The caller closes the server; where Open returns
@@ -82,7 +80,7 @@ func (s *Server) open(ctx context.Context) error {
 	}
 	for _, step := range []func(context.Context) error{
 		s.openPolicy, s.openState, s.openTenants, s.openMonitor, s.openFront, s.openLedger, s.openHost, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
-		s.begin, s.openTracer, s.openApprover, s.openHooks, s.openCallbacks, s.openTools, s.run,
+		s.begin, s.openTracer, s.openWays, s.openPlaces, s.run,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -102,30 +100,43 @@ func (s *Server) Close() {
 	}
 }
 
-// MCP is the server with all tools; nil if Config did not ask for tools.
-func (s *Server) MCP() *mcp.Server { return s.mcp }
+// MCP is the server with all tools, in the place of --workspace; nil if Config did not ask
+// for tools.
+func (s *Server) MCP() *mcp.Server { return s.home.mcp }
 
 // Sandbox opens boxes.
 func (s *Server) Sandbox() *sandbox.Supervisor { return s.sandbox }
 
 // Hooks are the hooks; nil if Config did not ask for any.
-func (s *Server) Hooks() *hooks.Set { return s.flow.hooks }
+func (s *Server) Hooks() *hooks.Set { return s.home.flow.hooks }
 
 // JobOver is sent to at the end of a background job, unless it is full.
-func (s *Server) JobOver() <-chan struct{} { return s.flow.jobOver }
+func (s *Server) JobOver() <-chan struct{} { return s.home.flow.jobOver }
 
-// openPolicy finds the workspace and the policy for it.
+// openPolicy finds the workspaces and the policy for them.
 func (s *Server) openPolicy(context.Context) (err error) {
 	if s.Workspace, err = config.FindWorkspace(s.cfg.Workspace); err != nil {
 		return err
 	}
-	if s.PolicyName, s.Policy, err = config.FindPolicy(s.cfg.Policy, s.Workspace); err != nil {
+	at := &site{home: s.Workspace, named: make(map[string]string), http: s.cfg.http()}
+	for name, dir := range s.cfg.Places {
+		if at.named[name], err = config.FindWorkspace(dir); err != nil {
+			return fmt.Errorf("--place %s: %w", name, err)
+		}
+	}
+	l, err := at.read(s.cfg.Policy)
+	if err != nil {
 		return err
 	}
+	s.PolicyName, s.Policy = l.set.Name, l.policy()
+	s.places = newPlaces(s, at, l)
 	s.gate = &gate{mode: s.cfg.Mode}
 	s.gate.now.Store(s.Policy)
 	return nil
 }
+
+// workspaces are those of all places of the policy that holds now.
+func (s *Server) workspaces() []string { return s.places.layout.Load().all }
 
 // openState finds the directory for what outlives the program. No box may see it: what
 // it holds is believed, and its sockets answer whoever reaches them, through a read-only
@@ -133,7 +144,7 @@ func (s *Server) openPolicy(context.Context) (err error) {
 func (s *Server) openState(context.Context) error {
 	state, err := config.FindState(s.cfg.State)
 	if err == nil {
-		err = config.Unseen(state, s.Workspace, s.Policy)
+		err = config.Unseen(state, s.workspaces(), s.Policy)
 	}
 	if err == nil {
 		err = config.Writable(state)
@@ -146,9 +157,9 @@ func (s *Server) openState(context.Context) error {
 	case state != "":
 		s.Log.Warn("nothing is kept beyond the end of this program; name another directory with --state", "err", err)
 	}
-	s.books.kept = store.Config{Store: store.New(s.State), Place: s.Workspace, Self: processName(os.Getpid()), Alive: alive, Log: s.Log}
+	s.kept = store.New(s.State)
 	s.opened.Do(func() {
-		if err := s.books.kept.Store.Close(); err != nil {
+		if err := s.kept.Close(); err != nil {
 			s.Log.Error("the state was not closed", "err", err)
 		}
 	})
@@ -162,7 +173,7 @@ func (s *Server) openSandbox(context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg := sandbox.Config{Workspace: s.Workspace, State: s.State, Spool: spool, Shared: s.flow.shared, Checkpoints: s.cfg.Checkpoints, Secret: s.host.secret, Log: s.Log}
+	cfg := sandbox.Config{Workspace: s.Workspace, State: s.State, Spool: spool, Shared: s.skills.shared, Checkpoints: s.cfg.Checkpoints, Secret: s.host.secret, Log: s.Log}
 	if s.audit != nil {
 		cfg.Egress = s.audit.egress
 	}
@@ -189,63 +200,17 @@ func unprepared(err error) error {
 	return fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err)
 }
 
-// openTools makes the MCP server with all tools.
-func (s *Server) openTools(context.Context) error {
-	if s.cfg.Tools == nil {
-		return nil
+// openPlaces opens the place of --workspace, and what tells people of questions. The other
+// places are opened while the server runs.
+func (s *Server) openPlaces(ctx context.Context) (err error) {
+	// A call that waits for a person then returns at once, and says that it waits.
+	forget := context.AfterFunc(ctx, s.places.stopAsking)
+	s.opened.Do(func() {
+		forget()
+		s.places.close()
+	})
+	if s.home, err = s.places.at(ctx, s.Workspace); err != nil {
+		return err
 	}
-	s.books.open(s.Place, s.flow.jobEnded)
-	seen := &sessions{audit: s.audit, flow: &s.flow, books: &s.books, resumes: s.cfg.Service != nil, log: s.Log}
-	cfg := mcp.Config{
-		Name:         "belljar",
-		Version:      buildinfo.Version(),
-		Instructions: "A shell in a sandbox. /workspace is the project; the network is closed, except for what the policy opens. A refusal says why and what to do instead.",
-		Gate:         s.gate,
-		Tenant:       s.Tenant,
-		HTTP:         mcp.HTTP{Auth: s.gate, Guarded: true}, // by the front
-		Redact:       audit.Clean,
-		Suite:        s.cfg.Tools.Suite,
-		Structured:   s.cfg.Tools.Structured,
-		TrustClients: s.cfg.Tools.TrustClients,
-		Log:          s.Log,
-		OnSession:    seen.began,
-		OnSessionEnd: seen.ended,
-	}
-	// An interface that holds a nil pointer is not nil.
-	if s.audit != nil {
-		cfg.Audit = s.audit
-	}
-	if s.cfg.http() {
-		cfg.SSE = s.cfg.Service.SSE
-	}
-	if s.cfg.http() && s.State != "" {
-		cfg.Kept = websession.NewBook(s.books.kept)
-	}
-	if s.flow.around != nil {
-		cfg.Around = s.flow.around
-	}
-	if s.approver != nil {
-		cfg.Approver = s.approver
-	}
-	if t := traced(s.tracer, s.monitor); t != nil {
-		cfg.Trace = t
-	}
-	var err error
-	if s.mcp, err = mcp.New(cfg); err != nil {
-		return fmt.Errorf("start the server: %w", err)
-	}
-	backends := tools.Backends{
-		Sandbox: s.sandbox.Home(), Search: s.search, Reader: s.reading.reader, Browser: s.reading.chrome, Checkpoints: s.cfg.Checkpoints, Log: s.Log,
-		Todos: s.books.todos, Made: s.books.kept.Store.Made, CheckCommands: approval.CheckCommands,
-		Plans: s.books.plans, Jobs: s.books.jobs, Skills: s.flow.skills, Callbacks: s.flow.callbacks, Aside: s.flow.aside,
-	}
-	if s.audit != nil {
-		backends.Record = s.audit.record
-	}
-	if s.approver != nil {
-		backends.Approvals = s.approver
-		backends.Questions = asker{s.approver.questions, s.approver}
-	}
-	s.operator = tools.Add(s.mcp, backends)
-	return nil
+	return s.ways.begin(ctx, s)
 }

@@ -15,15 +15,17 @@ import (
 // skillsBelow is where boxes see the folders of skills.
 const skillsBelow = "/skills"
 
-// openSkills is the catalog of a workspace. Nothing is read yet.
+// skillFolders are the folders of skills that all places of a server have.
+type skillFolders struct {
+	sources []skills.Source
+	shared  []policies.Mount // the folders, for every box
+}
+
+// openSkills finds the folders of the operator's skills. Nothing is read yet.
 func (s *Server) openSkills(context.Context) error {
-	sources := []skills.Source{{
-		Name: "workspace", Dir: ".claude/skills", Beneath: s.Workspace,
-		Box: "/workspace/.claude/skills", Required: ".claude/required_skills.txt",
-	}}
 	if home, err := os.UserHomeDir(); err == nil {
 		dir := filepath.Join(home, ".claude", "skills")
-		sources = s.flow.addSkills(s.host, sources, "user", dir, filepath.Join(home, ".claude", "required_skills.txt"))
+		s.skills.add(s.host, "user", dir, filepath.Join(home, ".claude", "required_skills.txt"))
 	}
 	for i, dir := range filepath.SplitList(os.Getenv("ADDITIONAL_SKILLS")) {
 		name := "additional"
@@ -34,34 +36,54 @@ func (s *Server) openSkills(context.Context) error {
 			s.Log.Error("a folder of ADDITIONAL_SKILLS is not used: its path does not begin with /", "folder", dir)
 			continue
 		}
-		sources = s.flow.addSkills(s.host, sources, name, dir, filepath.Join(dir, "required_skills.txt"))
+		s.skills.add(s.host, name, dir, filepath.Join(dir, "required_skills.txt"))
 	}
 	builtin := skills.Builtin()
 	if dir := config.UserDir(); dir != "" {
 		builtin.Required = filepath.Join(dir, "required_skills.txt")
 	}
-	sources = append(sources, builtin)
-	s.flow.skills = skills.New(skills.Config{Sources: sources, Off: skillsOff(os.Environ()), Listed: listOf(os.Getenv("SKILLS_LISTED"))})
+	s.skills.sources = append(s.skills.sources, builtin)
 	return nil
 }
 
-// addSkills adds a folder of the operator's. One that a box can write, or one in
-// the workspace, is not believed.
-func (f *flow) addSkills(h *host, sources []skills.Source, name, dir, required string) []skills.Source {
+// add adds a folder of the operator's. One that a box can write, or one in a workspace, is
+// not believed.
+func (f *skillFolders) add(h *host, name, dir, required string) {
 	real := config.RealPath(dir)
-	if real == config.RealPath(filepath.Join(h.Workspace, ".claude", "skills")) {
-		return sources // it is that of the workspace
+	if real == ofWorkspace(h.Workspace) {
+		return // the workspace has it
 	}
 	if h.State != "" && config.Inside(config.RealPath(h.State), real) {
 		h.Log.Error("a folder of skills is not used: the state lies in it, which no box may see", "folder", dir)
-		return sources
+		return
 	}
 	one := skills.Source{Name: name, Dir: dir, Required: required, Trusted: h.onlyMine(dir) && h.onlyMine(filepath.Dir(required))}
 	if info, err := os.Stat(real); err == nil && info.IsDir() {
 		one.Box = skillsBelow + "/" + name
 		f.shared = append(f.shared, policies.Mount{Source: real, Target: one.Box})
 	}
-	return append(sources, one)
+	f.sources = append(f.sources, one)
+}
+
+// ofWorkspace is the folder of the skills of a workspace, without links.
+func ofWorkspace(workspace string) string {
+	return config.RealPath(filepath.Join(workspace, ".claude", "skills"))
+}
+
+// openSkills is the catalog of a place: the skills of its workspace, and those of all.
+func (p *place) openSkills(context.Context) error {
+	sources := []skills.Source{{
+		Name: "workspace", Dir: ".claude/skills", Beneath: p.Workspace,
+		Box: "/workspace/.claude/skills", Required: ".claude/required_skills.txt",
+	}}
+	own := ofWorkspace(p.Workspace)
+	for _, one := range p.server.skills.sources {
+		if one.Dir == "" || config.RealPath(one.Dir) != own {
+			sources = append(sources, one)
+		}
+	}
+	p.flow.skills = skills.New(skills.Config{Sources: sources, Off: skillsOff(os.Environ()), Listed: listOf(os.Getenv("SKILLS_LISTED"))})
+	return nil
 }
 
 // skillsOff returns whether SKILL_NAME=0 switches a skill off. NAME is the skill's

@@ -105,12 +105,12 @@ func (r *reloader) rotate(ctx context.Context) {
 	if r.front == nil || len(holds.Tenants()) == 0 {
 		return
 	}
-	now, faults := readTokens(ctx, holds, config.Boxes(holds, r.workspace, r.state))
+	now, faults := readTokens(ctx, holds, config.Boxes(holds, r.workspaces(), r.state))
 	for _, f := range faults {
 		r.log.Error("the token of a tenant is not known, so no client can connect as it", "tenant", f.tenant, "err", f.err)
 	}
 	if r.hold(now) {
-		r.changed(holds) // streams of the tokens before end
+		r.changed(r.places.layout.Load()) // streams of the tokens before end
 	}
 }
 
@@ -137,15 +137,16 @@ func (s *Server) openTenants(ctx context.Context) error {
 	if _, known := s.Policy.Tenant(s.Tenant); !known && s.Tenant != policies.LocalTenant {
 		return fmt.Errorf("tenant %s: the policy %s has none of that name; name another one with --tenant, or add it under tenants", s.Tenant, s.PolicyName)
 	}
-	s.gate.login = newLogin(s)
-	s.opened.Do(s.gate.login.Close)
+	s.login = newLogin(s)
+	s.gate.login = s.login
+	s.opened.Do(s.login.Close)
 	if !s.cfg.http() || len(s.Policy.Tenants()) == 0 {
 		return nil
 	}
 	if s.Tenant != policies.LocalTenant {
 		return errors.New("--tenant goes with stdio: over HTTP a client's token says whose it is")
 	}
-	tokens, err := tenantTokens(ctx, s.Policy, config.Boxes(s.Policy, s.Workspace, s.State), s.State == "")
+	tokens, err := tenantTokens(ctx, s.Policy, config.Boxes(s.Policy, s.workspaces(), s.State), s.State == "")
 	if err != nil {
 		return fmt.Errorf("policy %s: %w", s.PolicyName, err)
 	}

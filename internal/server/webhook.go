@@ -81,9 +81,9 @@ type webhook struct {
 	server  http.Server
 }
 
-// openWebhook begins to tell, and to take answers for the approver. The caller closes
+// openWebhook begins to tell, and to take answers. The caller closes
 // the webhook.
-func openWebhook(ctx context.Context, h Webhook, a *approver, boxes hostexec.Boxes, log *slog.Logger) (*webhook, error) {
+func openWebhook(ctx context.Context, h Webhook, w *ways, boxes hostexec.Boxes, log *slog.Logger) (*webhook, error) {
 	to, err := h.url()
 	if err != nil {
 		return nil, err
@@ -108,12 +108,12 @@ func openWebhook(ctx context.Context, h Webhook, a *approver, boxes hostexec.Box
 			return nil, fmt.Errorf("webhook answers: %w", err)
 		}
 		k.answers = "http://" + l.Addr().String()
-		k.take(l, a)
+		k.take(l, w)
 	}
 	ctx, k.stop = context.WithCancel(ctx)
 	k.wg.Go(func() { k.run(ctx) })
-	a.tell(k.told)
-	a.open(wayWebhook)
+	w.tell(k.told)
+	w.open(wayWebhook)
 	return k, nil
 }
 
@@ -259,7 +259,7 @@ type webhookAnswer struct {
 }
 
 // take serves the answers.
-func (k *webhook) take(l net.Listener, a *approver) {
+func (k *webhook) take(l net.Listener, ask *ways) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
@@ -277,7 +277,7 @@ func (k *webhook) take(l net.Listener, a *approver) {
 			control.Respond(w, http.StatusBadRequest, err.Error())
 			return
 		}
-		got, err := a.desk.Answer(r.Context(), id, approval.Reply{
+		got, err := ask.answer(r.Context(), id, approval.Reply{
 			Yes: said.Yes, Scope: scope, For: most, By: cmp.Or(said.By, "the webhook"), Via: wayWebhook, Note: said.Note,
 		})
 		reply(w, got, err)

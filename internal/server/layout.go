@@ -1,0 +1,148 @@
+package server
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"belljar.dev/internal/config"
+	"belljar.dev/policies"
+)
+
+// site is what the command line says of places. It does not change. A server that is not
+// for clients over HTTP has the one of --workspace.
+type site struct {
+	home  string            // the workspace of --workspace; all are absolute and without links
+	named map[string]string // of --place: the workspace of each name
+	http  bool
+}
+
+// layout is which places a server has under one policy, and who enters them. Names and
+// directories come from the configuration only. It does not change.
+type layout struct {
+	set   *config.PolicySet
+	home  string            // the workspace of --workspace
+	named map[string]string // of --place: the workspace of each name
+	real  map[string]string // workspaces, by the paths that the policy gives for them
+	all   []string          // every workspace once, that of --workspace first
+}
+
+// read reads a policy and finds the directories of its places.
+func (s *site) read(policy string) (*layout, error) {
+	l := &layout{home: s.home, named: s.named, real: make(map[string]string), all: []string{s.home}}
+	var err error
+	l.set, err = config.FindPolicies(policy, s.home, func(p *policies.Policy) ([]string, error) {
+		if !s.http {
+			return nil, nil
+		}
+		if err := l.find(p); err != nil {
+			return nil, err
+		}
+		return l.all[1:], nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// find finds the workspaces beside that of --workspace.
+func (l *layout) find(p *policies.Policy) error {
+	owners := map[string]string{l.home: "--workspace"}
+	add := func(dir, owner string) {
+		if _, known := owners[dir]; !known {
+			owners[dir] = owner
+			l.all = append(l.all, dir)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.named)) {
+		add(l.named[name], "--place "+name)
+	}
+	if len(l.named) > 0 && len(p.Tenants()) > 0 {
+		return fmt.Errorf("--place: policy %s names tenants, and says itself which places each of them has; write tenants: {NAME: {places: {SITE: /DIRECTORY}}} there", p.Name())
+	}
+	for _, tenant := range p.Tenants() {
+		t, _ := p.Tenant(tenant)
+		for _, dir := range t.Workspaces() {
+			real, err := config.FindWorkspace(dir)
+			if err != nil {
+				return fmt.Errorf("tenant %s of policy %s: %w", tenant, p.Name(), err)
+			}
+			l.real[dir] = real
+			add(real, "tenant "+tenant)
+		}
+	}
+	return nested(l.all, owners)
+}
+
+// nested refuses a workspace that lies in another one: what is protected in the one could
+// be written through the other, and the tenant of the one would read files of the other's.
+func nested(all []string, owners map[string]string) error {
+	sorted := slices.Sorted(slices.Values(all))
+	known := make(map[string]bool, len(all))
+	for _, dir := range sorted {
+		known[dir] = true
+	}
+	for _, dir := range sorted {
+		for up := parent(dir); up != ""; up = parent(up) {
+			if known[up] {
+				return fmt.Errorf("the workspace %s (%s) lies in the workspace %s (%s), so work in the one could change the other; name directories beside each other", dir, owners[dir], up, owners[up])
+			}
+		}
+	}
+	return nil
+}
+
+// same reports whether two layouts are of the same policies, for the same workspaces.
+func (l *layout) same(o *layout) bool {
+	return slices.Equal(l.all, o.all) && maps.Equal(l.real, o.real) &&
+		!slices.ContainsFunc(l.all, func(workspace string) bool { return l.set.Of(workspace).Hash() != o.set.Of(workspace).Hash() })
+}
+
+// policy is that of the place of --workspace.
+func (l *layout) policy() *policies.Policy { return l.set.Of(l.home) }
+
+// at returns the workspace that a tenant's requests for a place lead to; a request
+// without a name has an empty one. False says that the place does not exist, or that the
+// tenant may not enter it.
+func (l *layout) at(tenant, name string) (workspace string, ok bool) {
+	t, known := l.policy().Tenant(tenant)
+	switch {
+	case name == "" && t.Workspace != "":
+		workspace = l.real[t.Workspace]
+	case name == "":
+		workspace = l.home
+	case known:
+		workspace = l.real[t.Places[name]]
+	default:
+		workspace = l.named[name]
+	}
+	return workspace, workspace != ""
+}
+
+// enters reports whether a tenant enters a workspace, by whatever name.
+func (l *layout) enters(tenant, workspace string) bool {
+	t, known := l.policy().Tenant(tenant)
+	if at, _ := l.at(tenant, ""); at == workspace {
+		return true
+	}
+	places := l.named
+	if known {
+		places = t.Places
+	}
+	for name := range places {
+		if at, ok := l.at(tenant, name); ok && at == workspace {
+			return true
+		}
+	}
+	return false
+}
+
+// parent is the directory of an absolute path; empty for that of the root.
+func parent(path string) string {
+	if path == "/" {
+		return ""
+	}
+	return filepath.Dir(path)
+}

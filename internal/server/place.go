@@ -1,0 +1,186 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"time"
+
+	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/closers"
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/store"
+	"belljar.dev/internal/websession"
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/tools"
+	"belljar.dev/policies"
+	"belljar.dev/policies/audit"
+	"belljar.dev/sandbox"
+)
+
+// place is one workspace at work: the sessions in it, what decides about their calls, and
+// what they keep. Nothing of it is seen in another place.
+type place struct {
+	Place
+	server *Server // what all places share
+	opened closers.Stack
+
+	gate     *gate // the policy that holds here
+	books    books
+	boxes    *sandbox.Workspace
+	approver *approver // nil where nobody is asked
+	flow     flow
+	mcp      *mcp.Server     // nil without tools
+	operator *tools.Operator // nil as well
+}
+
+// newPlace is the place of a workspace. Nothing is opened.
+func newPlace(s *Server, workspace string, policy *policies.Policy) *place {
+	p := &place{Place: s.Place, server: s}
+	p.Workspace, p.Policy = workspace, policy
+	p.gate = &gate{mode: s.cfg.Mode, login: s.login}
+	p.gate.now.Store(policy)
+	p.books.kept = store.Config{Store: s.kept, Place: workspace, Self: self(), Alive: alive, Log: s.Log}
+	return p
+}
+
+// open opens a place in one order, like Server.open. After an error, the caller closes the
+// place.
+func (p *place) open(ctx context.Context) (err error) {
+	if p.boxes, err = p.server.sandbox.Workspace(p.Workspace); err != nil {
+		return unprepared(err)
+	}
+	p.boxes.Regrant(ctx, nil) // what an earlier policy said, which had this place before
+	for _, step := range []func(context.Context) error{p.openSkills, p.openApprover, p.openHooks, p.openCallbacks, p.openTools, p.run} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends what is open, the last of it first, and waits for that. A second call does
+// nothing.
+func (p *place) close() { _ = p.opened.Close() } // each step logs what fails
+
+// shut ends the sessions of a place that no policy has any more, and closes it.
+func (p *place) shut(ctx context.Context) {
+	p.server.operations().end(p, func(mcp.SessionInfo) bool { return true }, byPolicy("place"), "the policy does not name its place any more")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	_ = p.mcp.Shutdown(ctx) // whose sessions have ended
+	p.close()
+}
+
+// openTools makes the MCP server with all tools.
+func (p *place) openTools(context.Context) error {
+	s := p.server
+	if s.cfg.Tools == nil {
+		return nil
+	}
+	p.books.open(p.Place, p.flow.jobEnded)
+	seen := &sessions{audit: s.audit, flow: &p.flow, books: &p.books, resumes: s.cfg.Service != nil, log: p.Log}
+	cfg := mcp.Config{
+		Name:         "belljar",
+		Version:      buildinfo.Version(),
+		Instructions: "A shell in a sandbox. /workspace is the project; the network is closed, except for what the policy opens. A refusal says why and what to do instead.",
+		Gate:         p.gate,
+		Tenant:       p.Tenant,
+		HTTP:         mcp.HTTP{Auth: p.gate, Guarded: true}, // by the front
+		Redact:       audit.Clean,
+		Suite:        s.cfg.Tools.Suite,
+		Structured:   s.cfg.Tools.Structured,
+		TrustClients: s.cfg.Tools.TrustClients,
+		Log:          p.Log,
+		OnSession:    seen.began,
+		OnSessionEnd: seen.ended,
+	}
+	// An interface that holds a nil pointer is not nil.
+	if s.audit != nil {
+		cfg.Audit = s.audit
+	}
+	if s.cfg.http() {
+		cfg.SSE = s.cfg.Service.SSE
+	}
+	if s.cfg.http() && p.State != "" {
+		cfg.Kept = websession.NewBook(p.books.kept)
+	}
+	if p.flow.around != nil {
+		cfg.Around = p.flow.around
+	}
+	if p.approver != nil {
+		cfg.Approver = p.approver
+	}
+	if t := traced(s.tracer, s.monitor); t != nil {
+		cfg.Trace = t
+	}
+	var err error
+	if p.mcp, err = mcp.New(cfg); err != nil {
+		return fmt.Errorf("start the server: %w", err)
+	}
+	backends := tools.Backends{
+		Sandbox: p.boxes, Search: s.search, Reader: s.reading.reader, Browser: s.reading.chrome, Checkpoints: s.cfg.Checkpoints, Log: p.Log,
+		Todos: p.books.todos, Made: s.kept.Made, CheckCommands: approval.CheckCommands,
+		Plans: p.books.plans, Jobs: p.books.jobs, Skills: p.flow.skills, Callbacks: p.flow.callbacks, Aside: p.flow.aside,
+	}
+	if s.audit != nil {
+		backends.Record = s.audit.record
+	}
+	if p.approver != nil {
+		backends.Approvals = p.approver
+		backends.Questions = asker{p.approver.questions, p.approver}
+	}
+	p.operator = tools.Add(p.mcp, backends)
+	return nil
+}
+
+// run starts what goes on while calls are answered: callbacks and skills.
+func (p *place) run(ctx context.Context) error {
+	if p.mcp == nil {
+		return nil
+	}
+	if p.server.cfg.Service != nil {
+		if err := p.books.jobs.Settle(ctx); err != nil {
+			p.Log.Error("what an earlier server has left is not known", "workspace", p.Workspace, "err", err)
+		}
+	}
+	if p.flow.around == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { p.flow.run(ctx, p.mcp) })
+	p.opened.Do(func() {
+		cancel()
+		running.Wait()
+	})
+	return nil
+}
+
+// stopAsking makes the calls that wait for an answer of a person go on without one.
+func (p *place) stopAsking() {
+	if p.approver != nil {
+		p.approver.stop()
+	}
+}
+
+// hold gives the sessions and boxes of a place the policy that its gate has now.
+func (p *place) hold(ctx context.Context) {
+	if p.mcp != nil {
+		p.mcp.Reloaded()
+	}
+	// Boxes that are open get the egress that their profiles have now.
+	p.boxes.Regrant(ctx, p.gate.now.Load())
+}
+
+// decide asks the policy and writes down what it says, with the id of the call.
+func (p *place) decide(ctx context.Context, f policies.Facts) (policies.Decision, string, error) {
+	started, id := time.Now(), "c-"+rand.Text()[:8]
+	d := p.gate.Decide(f)
+	if p.server.audit == nil {
+		return d, id, nil
+	}
+	err := p.server.audit.Decided(ctx, mcp.Decided{Call: mcp.Call{ID: id}, Facts: f, Decision: d, Took: time.Since(started)})
+	return d, id, err
+}

@@ -1,0 +1,216 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"belljar.dev/mcp"
+)
+
+// places are the places of a server that are open. One is opened at its first request, or
+// in the background before that. Its methods are safe for concurrent use.
+type places struct {
+	server *Server
+	site   *site
+	layout atomic.Pointer[layout] // that holds; changed with mu held
+
+	mu      sync.Mutex
+	open    map[string]*slot // guarded by mu: by workspace
+	closed  bool             // guarded by mu
+	silent  bool             // guarded by mu: nobody is asked any more
+	closing sync.WaitGroup   // of places that no policy has any more
+}
+
+func newPlaces(s *Server, at *site, l *layout) *places {
+	ps := &places{server: s, site: at, open: make(map[string]*slot)}
+	ps.layout.Store(l)
+	return ps
+}
+
+// slot is a place that is open, or being opened.
+type slot struct {
+	*place
+	ready chan struct{} // closed when the place is open, or failed to
+	err   error         // why it failed; valid once ready is closed
+}
+
+// at returns the place of a workspace, and opens it if it is not open.
+func (ps *places) at(ctx context.Context, workspace string) (*place, error) {
+	ps.mu.Lock()
+	if ps.closed {
+		ps.mu.Unlock()
+		return nil, mcp.ErrShutdown
+	}
+	s := ps.open[workspace]
+	if s == nil {
+		policy := ps.layout.Load().set.Of(workspace)
+		if policy == nil { // a policy has taken it away meanwhile
+			ps.mu.Unlock()
+			return nil, errGone
+		}
+		// Its gate is known before it is open, so that it gets every later policy.
+		s = &slot{place: newPlace(ps.server, workspace, policy), ready: make(chan struct{})}
+		ps.open[workspace] = s
+		ps.mu.Unlock()
+		ps.start(context.WithoutCancel(ctx), s)
+		return s.place, s.err
+	}
+	ps.mu.Unlock()
+	select {
+	case <-s.ready:
+		return s.place, s.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+var errGone = errors.New("the policy has no such place any more")
+
+// start opens the place of a slot. One that fails to open is tried again by the next caller.
+func (ps *places) start(ctx context.Context, s *slot) {
+	if s.err = s.place.open(ctx); s.err != nil {
+		s.place.close()
+	}
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	switch {
+	case s.err == nil && ps.silent:
+		s.stopAsking()
+	case s.err != nil && ps.open[s.Workspace] == s:
+		delete(ps.open, s.Workspace)
+	}
+	close(s.ready)
+}
+
+// hold has another layout hold: every open place gets its policy, and one that there is
+// no more ends.
+func (ps *places) hold(ctx context.Context, l *layout) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.layout.Store(l)
+	for workspace, s := range ps.open {
+		if p := l.set.Of(workspace); p != nil {
+			s.gate.now.Store(p)
+			continue
+		}
+		delete(ps.open, workspace)
+		ps.closing.Go(func() {
+			<-s.ready
+			if s.err == nil {
+				s.shut(ctx)
+			}
+		})
+	}
+}
+
+// all returns the places that are open.
+func (ps *places) all() (all []*place) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, s := range ps.open {
+		select {
+		case <-s.ready:
+			if s.err == nil {
+				all = append(all, s.place)
+			}
+		default:
+		}
+	}
+	return all
+}
+
+// sessions returns the open sessions of all places.
+func (ps *places) sessions() (all []mcp.SessionInfo) {
+	for _, p := range ps.all() {
+		all = append(all, p.mcp.Sessions()...)
+	}
+	return all
+}
+
+// workspaces returns those of the places that are open, in order.
+func (ps *places) workspaces() []string {
+	var all []string
+	for _, p := range ps.all() {
+		all = append(all, p.Workspace)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// openAll opens every place of the layout that is not open, one after the other, until ctx
+// ends: callbacks of an earlier server fire only in a place that is open.
+func (ps *places) openAll(ctx context.Context) {
+	for _, workspace := range ps.layout.Load().all {
+		if ctx.Err() != nil {
+			return
+		}
+		if _, err := ps.at(ctx, workspace); err != nil && !errors.Is(err, errGone) && !errors.Is(err, mcp.ErrShutdown) {
+			ps.server.Log.Error("a place cannot be opened; it is tried again at its next request", "workspace", workspace, "err", err)
+		}
+	}
+}
+
+// stopAsking makes the calls that wait for an answer of a person go on without one, in
+// all places. Their questions outlive the server.
+func (ps *places) stopAsking() {
+	ps.mu.Lock()
+	ps.silent = true
+	ps.mu.Unlock()
+	for _, p := range ps.all() {
+		p.stopAsking()
+	}
+}
+
+// close ends all places, and waits for them. Then at fails.
+func (ps *places) close() {
+	ps.mu.Lock()
+	ps.closed = true
+	open := ps.open
+	ps.open = nil
+	ps.mu.Unlock()
+	ps.closing.Wait()
+	for _, s := range open {
+		<-s.ready
+		if s.err == nil {
+			s.place.close()
+		}
+	}
+}
+
+// shutdown lets the running calls of all places return until ctx ends, and ends their
+// sessions.
+func (ps *places) shutdown(ctx context.Context) error {
+	var ending sync.WaitGroup
+	all := ps.all()
+	errs := make([]error, len(all))
+	for i, p := range all {
+		ending.Go(func() { errs[i] = p.mcp.Shutdown(ctx) })
+	}
+	ending.Wait()
+	return errors.Join(errs...)
+}
+
+// handler serves the requests of clients over HTTP, each in the place of its path. Nothing
+// of the path leads to a directory but through the configuration.
+func (ps *places) handler(home *place) http.Handler {
+	return home.mcp.HandlerOf(func(r *http.Request, caller mcp.Identity) (*mcp.Server, error) {
+		workspace, ok := ps.layout.Load().at(caller.Tenant, r.PathValue("place"))
+		if !ok {
+			return nil, nil //nolint:nilnil // there is no such place
+		}
+		p, err := ps.at(r.Context(), workspace)
+		switch {
+		case errors.Is(err, errGone):
+			return nil, nil //nolint:nilnil // as above
+		case err != nil:
+			ps.server.Log.Error("a place cannot be opened", "workspace", workspace, "tenant", caller.Tenant, "err", err)
+			return nil, fmt.Errorf("open place: %w", err)
+		}
+		return p.mcp, nil
+	})
+}

@@ -1,0 +1,415 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"belljar.dev/internal/front"
+	"belljar.dev/internal/testenv"
+)
+
+// estate is a server over HTTP with places, and clients of its tenants: the token of a
+// tenant is its name behind "token-".
+type estate struct {
+	*Server
+	t      testing.TB
+	url    string
+	dir    string // has a directory for each workspace, with a file "who" that has its name
+	policy string // the file
+	log    *bytes.Buffer
+	closed func()
+}
+
+// rented are the workspaces of an estate beside "home".
+var rented = []string{"a", "a-site", "b", "b-site", "b-own"}
+
+const estatePolicy = `version: 1
+defaults: {decision: allow, profile: box}
+profiles: {box: {fs: {system: true, workspace: rw}}}
+`
+
+// tenants of the policy of an estate, without those that more has.
+func (e *estate) tenants(more string) string {
+	return strings.ReplaceAll(`tenants:
+  a: {token: "${file:DIR/t/a}", workspace: DIR/a, places: {site: DIR/a-site}}
+  b: {token: "${file:DIR/t/b}", workspace: DIR/b, places: {site: DIR/b-site, own: DIR/b-own}}
+  c: {token: "${file:DIR/t/c}"}
+`+more, "DIR", e.dir)
+}
+
+// newEstate lays directories out, and does not open a server yet.
+func newEstate(t testing.TB) *estate {
+	t.Helper()
+	e := &estate{t: t, dir: t.TempDir(), log: &bytes.Buffer{}}
+	e.policy = filepath.Join(e.dir, "policy.yaml")
+	for _, name := range append([]string{"home"}, rented...) {
+		lay(t, filepath.Join(e.dir, name, "who"), name)
+	}
+	for _, tenant := range []string{"a", "b", "c"} {
+		lay(t, filepath.Join(e.dir, "t", tenant), digest("token-"+tenant))
+	}
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	return e
+}
+
+// lay writes a file, and makes its directory.
+func lay(t testing.TB, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, name, text)
+}
+
+// config is that of the estate's server.
+func (e *estate) config() Config {
+	return Config{
+		Command: "serve", Workspace: filepath.Join(e.dir, "home"), State: filepath.Join(e.dir, "state"), Policy: e.policy,
+		Log: slog.New(slog.NewTextHandler(e.log, nil)), Tools: &Tools{}, Hooks: &Hooks{}, Callbacks: &Callbacks{},
+		Service: &Service{HTTP: &front.Config{Addr: "127.0.0.1:0"}},
+	}
+}
+
+// serve opens the server and serves until the test ends.
+func (e *estate) serve(cfg Config) *estate {
+	e.t.Helper()
+	testenv.Need(e.t, testenv.UserNamespaces, testenv.Bash)
+	var err error
+	if e.Server, err = Open(e.t.Context(), cfg); err != nil {
+		e.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(e.t.Context()))
+	ready := make(chan string, 1)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		defer close(ready)
+		if err := e.ServeHTTP(ctx, func(url string) { ready <- url }); err != nil {
+			e.t.Error(err)
+		}
+	})
+	e.url = strings.TrimSuffix(<-ready, "/mcp")
+	e.closed = sync.OnceFunc(func() {
+		cancel()
+		serving.Wait()
+		e.Close()
+	})
+	e.t.Cleanup(e.closed)
+	return e
+}
+
+// do sends one request to a path and returns the answer's status and body.
+func (e *estate) do(tenant, path, body string, headers ...string) (int, string, http.Header) {
+	e.t.Helper()
+	req, err := http.NewRequestWithContext(e.t.Context(), http.MethodPost, e.url+path, strings.NewReader(body))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if tenant != "" {
+		req.Header.Set("Authorization", "Bearer token-"+tenant)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return resp.StatusCode, string(text), resp.Header
+}
+
+// call calls a tool in the modern era, and returns the text of the result, or the status
+// and body of another answer.
+func (e *estate) call(tenant, path, tool string, args map[string]any) string {
+	e.t.Helper()
+	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
+		"name": tool, "arguments": args, "_meta": map[string]any{
+			"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": map[string]any{"name": "t", "version": "1"},
+			"io.modelcontextprotocol/clientCapabilities": map[string]any{},
+		},
+	}})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	status, body, _ := e.do(tenant, path, string(text), "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", tool)
+	for line := range strings.Lines(body) { // of a stream of events, or the one of a JSON answer
+		var answer struct {
+			Result struct {
+				Content []struct{ Text string }
+			}
+		}
+		if json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &answer) == nil && len(answer.Result.Content) > 0 {
+			return answer.Result.Content[0].Text
+		}
+	}
+	return fmt.Sprint(status, " ", body)
+}
+
+func (e *estate) bash(tenant, path, script string) string {
+	e.t.Helper()
+	return e.call(tenant, path, "Bash", map[string]any{"command": script})
+}
+
+// placeOf is the workspace in which a request works; the answer to it if there is none.
+func (e *estate) placeOf(tenant, path string) string {
+	e.t.Helper()
+	return strings.SplitN(e.bash(tenant, path, "cat /workspace/who; echo"), "\n", 2)[0]
+}
+
+// Each tenant works in the places that the policy gives to it, by the names that it has
+// for them. To all others they do not exist, and a stranger learns nothing.
+func TestPlacesOfTenants(t *testing.T) {
+	e := newEstate(t)
+	put(t, e.policy, estatePolicy+e.tenants(""))
+	e.serve(e.config())
+	for _, tt := range []struct{ tenant, path, want string }{
+		{"a", "/mcp", "a"}, {"a", "/w/site/mcp", "a-site"},
+		{"b", "/mcp", "b"}, {"b", "/w/site/mcp", "b-site"}, {"b", "/w/own/mcp", "b-own"},
+		{"c", "/mcp", "home"},
+	} {
+		if got := e.placeOf(tt.tenant, tt.path); got != tt.want {
+			t.Errorf("%s at %s works in %q, want %q", tt.tenant, tt.path, got, tt.want)
+		}
+	}
+	status, nothing, header := e.do("a", "/w/nosuch/mcp", "{}")
+	if status != http.StatusNotFound {
+		t.Fatalf("a place that does not exist: %d %q", status, nothing)
+	}
+	for _, tt := range []struct{ tenant, path string }{
+		{"a", "/w/own/mcp"}, {"c", "/w/site/mcp"}, {"c", "/w/own/mcp"}, {"c", "/w/home/mcp"}, {"a", "/w/b/mcp"}, {"a", "/w/SITE/mcp"}, {"a", "/w/site%00/mcp"},
+		{"c", "/w/" + strings.Repeat("x", 5000) + "/mcp"},
+	} {
+		gotStatus, got, gotHeader := e.do(tt.tenant, tt.path, "{}")
+		header.Del("Date")
+		gotHeader.Del("Date")
+		if gotStatus != status || got != nothing || !maps.EqualFunc(gotHeader, header, func(a, b []string) bool { return strings.Join(a, "\n") == strings.Join(b, "\n") }) {
+			t.Errorf("%s at %s: %d %q %v, want the answer for a place that does not exist: %d %q %v", tt.tenant, tt.path, gotStatus, got, gotHeader, status, nothing, header)
+		}
+	}
+	for _, path := range []string{"/w/%2e%2e/mcp", "/w/..%2fb/mcp", "/w/" + strings.ReplaceAll(e.dir, "/", "%2f") + "%2fb/mcp", "/w/site/../../w/own/mcp", "/w//mcp"} {
+		if got, body, _ := e.do("a", path, "{}"); got != http.StatusNotFound {
+			t.Errorf("%s: %d %q, want 404", path, got, body)
+		}
+	}
+	known, _, _ := e.do("", "/w/site/mcp", "{}")
+	other, _, _ := e.do("", "/w/nosuch/mcp", "{}")
+	if known != http.StatusUnauthorized || other != known {
+		t.Errorf("a stranger gets %d for a place, and %d for another one", known, other)
+	}
+}
+
+// A session belongs to its place: by another path it does not exist, for the same tenant.
+func TestSessionsStayInTheirPlace(t *testing.T) {
+	e := newEstate(t)
+	put(t, e.policy, estatePolicy+e.tenants(""))
+	e.serve(e.config())
+	_, _, header := e.do("a", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	id := header.Get("Mcp-Session-Id")
+	if id == "" {
+		t.Fatal("there is no session")
+	}
+	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	if status, body, _ := e.do("a", "/w/site/mcp", list, "Mcp-Session-Id", id); status != http.StatusNotFound {
+		t.Errorf("the session of another place: %d %q", status, body)
+	}
+	if status, body, _ := e.do("a", "/mcp", list, "Mcp-Session-Id", id); status != http.StatusOK {
+		t.Errorf("the session in its place: %d %q", status, body)
+	}
+}
+
+// A policy that is read again gives places and takes them away, with the sessions in them.
+func TestPlacesFollowThePolicy(t *testing.T) {
+	e := newEstate(t)
+	put(t, e.policy, estatePolicy+e.tenants(""))
+	e.serve(e.config())
+	if got := e.placeOf("b", "/w/own/mcp"); got != "b-own" {
+		t.Fatalf("b works in %q", got)
+	}
+	const start = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	_, _, header := e.do("b", "/w/site/mcp", start)
+	id := header.Get("Mcp-Session-Id")
+	// own is gone, and site is another directory.
+	put(t, e.policy, estatePolicy+strings.ReplaceAll(`tenants:
+  a: {token: "${file:DIR/t/a}", workspace: DIR/a, places: {new: DIR/b-own, other: DIR/b-site}}
+  b: {token: "${file:DIR/t/b}", workspace: DIR/b, places: {site: DIR/a-site}}
+`, "DIR", e.dir))
+	e.reloader.reload(t.Context())
+	for _, tt := range []struct{ tenant, path, want string }{
+		{"b", "/mcp", "b"}, {"b", "/w/site/mcp", "a-site"}, {"a", "/w/new/mcp", "b-own"}, {"b", "/w/own/mcp", "404 " + noSuchPlace}, {"c", "/mcp", "401 "},
+	} {
+		if got := e.placeOf(tt.tenant, tt.path); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s at %s works in %q, want %q", tt.tenant, tt.path, got, tt.want)
+		}
+	}
+	for _, s := range e.places.sessions() {
+		if s.ID == id {
+			t.Error("a session lives on in a place that its tenant may not enter any more")
+		}
+	}
+	if status, body, _ := e.do("b", "/w/site/mcp", `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, "Mcp-Session-Id", id); status != http.StatusNotFound {
+		t.Errorf("a session in a place that its tenant may not enter: %d %q", status, body)
+	}
+	// One that cannot be laid out changes nothing.
+	put(t, e.policy, estatePolicy+e.tenants("  d: {workspace: DIR/nosuch}\n"))
+	e.reloader.reload(t.Context())
+	if got := e.placeOf("a", "/w/new/mcp"); got != "b-own" {
+		t.Errorf("after a policy that names a directory that is not there, a works in %q", got)
+	}
+	if refused := e.reloader.status.info().Refused; !strings.Contains(refused, "tenant d") || !strings.Contains(refused, "no such directory") {
+		t.Errorf("the status says %q", refused)
+	}
+}
+
+const noSuchPlace = "there is no such place"
+
+// Without tenants the command line names the places.
+func TestPlacesOfTheCommandLine(t *testing.T) {
+	e := newEstate(t)
+	put(t, e.policy, estatePolicy)
+	cfg := e.config()
+	cfg.Places = map[string]string{"one": filepath.Join(e.dir, "a"), "two": filepath.Join(e.dir, "b"), "again": filepath.Join(e.dir, "home")}
+	e.serve(cfg)
+	for path, want := range map[string]string{"/mcp": "home", "/w/one/mcp": "a", "/w/two/mcp": "b", "/w/again/mcp": "home", "/w/a/mcp": "404 " + noSuchPlace} {
+		if got := e.placeOf("", path); !strings.HasPrefix(got, want) {
+			t.Errorf("%s works in %q, want %q", path, got, want)
+		}
+	}
+	for _, s := range e.operations().sessions() {
+		if s.Tenant != "local" {
+			t.Errorf("a session of tenant %q", s.Tenant)
+		}
+	}
+}
+
+// A configuration whose places could reach each other is refused at the start.
+func TestPlacesThatCannotBe(t *testing.T) {
+	for want, set := range map[string]func(e *estate, cfg *Config) string{
+		"lies in the workspace": func(e *estate, cfg *Config) string {
+			cfg.Workspace = e.dir
+			return e.tenants("")
+		},
+		"no such directory": func(e *estate, _ *Config) string { return e.tenants("  d: {workspace: DIR/nosuch}\n") },
+		"b/inner": func(e *estate, _ *Config) string {
+			lay(e.t, filepath.Join(e.dir, "b", "inner", "x"), "")
+			return e.tenants("  d: {places: {x: DIR/b/inner}}\n")
+		},
+		"by a link": func(e *estate, _ *Config) string {
+			if err := os.Symlink(filepath.Join(e.dir, "b"), filepath.Join(e.dir, "by a link")); err != nil {
+				e.t.Fatal(err)
+			}
+			lay(e.t, filepath.Join(e.dir, "b", "by a link", "x"), "")
+			return e.tenants("  d: {workspace: \"DIR/by a link/by a link\"}\n")
+		},
+		"names tenants": func(e *estate, cfg *Config) string {
+			cfg.Places = map[string]string{"one": filepath.Join(e.dir, "a")}
+			return e.tenants("")
+		},
+		"--place one": func(e *estate, cfg *Config) string {
+			cfg.Places = map[string]string{"one": filepath.Join(e.dir, "nosuch")}
+			return ""
+		},
+		"state": func(e *estate, cfg *Config) string {
+			lay(e.t, filepath.Join(e.dir, "b", "st", "x"), "")
+			cfg.State = filepath.Join(e.dir, "b", "st")
+			return e.tenants("")
+		},
+		"policy": func(e *estate, cfg *Config) string {
+			cfg.Policy = filepath.Join(e.dir, "b", "policy.yaml")
+			lay(e.t, cfg.Policy, estatePolicy+e.tenants(""))
+			return e.tenants("")
+		},
+		"the key": func(e *estate, cfg *Config) string {
+			lay(e.t, filepath.Join(e.dir, "a-site", "key"), "")
+			cfg.Service.HTTP.Key = filepath.Join(e.dir, "a-site", "key")
+			return e.tenants("")
+		},
+	} {
+		e := newEstate(t)
+		cfg := e.config()
+		put(t, e.policy, estatePolicy+set(e, &cfg))
+		s, err := Open(t.Context(), cfg)
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", want, err)
+		}
+	}
+}
+
+// The rules of a project hold in its workspace, and in no other place.
+func TestPlacesHaveTheirProjects(t *testing.T) {
+	e := newEstate(t)
+	lay(t, filepath.Join(e.dir, "rules.yaml"), "version: 1\nrules: [{id: none, match: {tool: Bash}, decision: deny}]\n")
+	put(t, e.policy, estatePolicy+e.tenants("projects: {DIR/b: [./rules.yaml]}\n"))
+	e.serve(e.config())
+	for path, want := range map[string]string{"/mcp": "DENIED", "/w/site/mcp": "b-site"} {
+		if got := e.placeOf("b", path); !strings.HasPrefix(got, want) {
+			t.Errorf("b at %s: %q, want %q", path, got, want)
+		}
+	}
+	if got := e.placeOf("a", "/mcp"); got != "a" {
+		t.Errorf("a works in %q", got)
+	}
+}
+
+// BenchmarkIdlePlace measures the memory of a place that is open and has no sessions.
+func BenchmarkIdlePlace(b *testing.B) {
+	const places = 100
+	e := newEstate(b)
+	put(b, e.policy, estatePolicy)
+	cfg := e.config()
+	cfg.Log = slog.New(slog.DiscardHandler)
+	dirs := make([]string, places+1)
+	for i := range dirs {
+		dirs[i] = filepath.Join(e.dir, "many", fmt.Sprint(i))
+		lay(b, filepath.Join(dirs[i], "who"), "x")
+	}
+	// used is the memory of a server with so many further places, all open.
+	used := func(n int) int64 {
+		cfg.State, cfg.Places = b.TempDir(), make(map[string]string)
+		for i, dir := range dirs[:n] {
+			cfg.Places[fmt.Sprint(i)] = dir
+		}
+		s, err := Open(b.Context(), cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer s.Close()
+		for _, dir := range dirs[:n] {
+			if _, err := s.places.at(b.Context(), dir); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if got := len(s.places.all()); got != n+1 {
+			b.Fatalf("%d places are open, want %d", got, n+1)
+		}
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what the first has finalized
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc + m.StackInuse)
+	}
+	used(1) // warms what all share
+	for b.Loop() {
+		b.ReportMetric(float64(used(places+1)-used(1))/places/1024, "KiB/place")
+	}
+}
