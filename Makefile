@@ -147,7 +147,7 @@ requirements:
 # groups (internal/vmtest says how guests are named). It skips with one line
 # where qemu or a kernel cannot be had, and fails under TEST_REQUIRE=vm. VM_ROOMS
 # names the packages, and VM_RUN the tests: make test-vm VM_RUN='^TestEscape$$'.
-# Left out is what no kernel changes, and from the matrix what takes long for one
+# With them run those that need systemd. Left out is what no kernel changes, and from the matrix what takes long for one
 # answer.
 VM_ROOMS  ?= sandbox sandbox/cgroup sandbox/protect
 VM_GUESTS ?= 6.12/v2/root 6.12/v2/delegated 6.12/v2/plain
@@ -173,6 +173,15 @@ VM_CUTS  ?= 20
 test-vm-power: vm
 	@$(GO) test -c -trimpath -ldflags '-s -w' -o bin/durable.test ./internal/durable
 	@bin/vmtest -guests "$(VM_POWER)" -cuts $(VM_CUTS) $(addprefix -seed ,$(VM_SEED)) -timeout 5m bin/durable.test
+
+# What needs a host with systemd: a guest of its own for an ordinary user who has
+# logged in there, and one for root.
+VM_LOGIN   ?= 6.12/v2/login
+.PHONY: test-vm-systemd
+test-vm: test-vm-systemd
+test-vm-systemd: vm
+	@$(GO) test -c -trimpath -ldflags '-s -w' -o bin/belljar.test ./cmd/belljar
+	@bin/vmtest -guests "$(VM_LOGIN)" -timeout 31m -tally -dir cmd/belljar bin/belljar.test -test.v -test.run '^TestLogin$$' -test.timeout 30m
 
 vm:
 	@scripts/need qemu-system-x86_64 mke2fs || true

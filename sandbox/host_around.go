@@ -12,6 +12,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/cgroup"
+	"belljar.dev/sandbox/scope"
 )
 
 // around is what was read about the surroundings of belljar. It shows which of
@@ -31,7 +34,8 @@ type around struct {
 	cgroups  bool     // one of any version is
 	overlay  bool     // our root is one
 	systemd  bool     // manages this machine
-	modules  string   // security modules that are active
+	scope    cgroup.Scope
+	modules  string // security modules that are active
 
 	maxUser  string // sysctl user.max_user_namespaces
 	cloning  string // kernel.unprivileged_userns_clone, of Debian and others
@@ -275,10 +279,32 @@ func (a *around) mendCgroups() string {
 		return "mount -t cgroup2 none /sys/fs/cgroup"
 	case a.root:
 		return "nothing that belljar can see forbids it: look for a denial of a security module in dmesg"
+	case a.systemd && !a.scopeHelps():
+		return "run belljar as root: systemd gives controllers to users only in a tree of version 2"
 	case a.systemd:
-		return "systemd-run --user --scope -p Delegate=yes belljar serve; on cgroup v1, run belljar as root"
+		return a.mendScope()
 	}
 	return "run belljar as root, or give this user a cgroup: chown it, its cgroup.procs and its cgroup.subtree_control"
+}
+
+// scopeHelps reports whether the user's service manager was asked for a cgroup, or
+// would have been if it were there.
+func (a *around) scopeHelps() bool {
+	return (a.scope.Name != "" || a.scope.Err != nil) && a.systemd && !errors.Is(a.scope.Err, scope.ErrContainer)
+}
+
+// mendScope returns how to get a scope with all controllers from the user's systemd.
+func (a *around) mendScope() string {
+	user := strconv.Itoa(os.Geteuid())
+	switch {
+	case a.scope.Err == nil:
+		return "as root: systemctl edit user@.service, with the lines [Service] and Delegate=cpu io memory pids; then log in again"
+	case errors.Is(a.scope.Err, scope.ErrService):
+		return "write Delegate=yes into the [Service] section of that unit"
+	case errors.Is(a.scope.Err, scope.ErrNoManager):
+		return "as root: loginctl enable-linger " + user
+	}
+	return "find out what keeps the user's service manager from it: systemctl --user status, or as root journalctl _SYSTEMD_UNIT=user@" + user + ".service"
 }
 
 // mendKill returns how to make the tree of version 2 writable. It can kill commands

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -47,11 +48,28 @@ func checkLimits(a around, workspace string) (limit.Enforcements, []Check) {
 		}}
 	}
 	held := s.Limits()
-	var checks []Check
+	a.scope = s.groups.Scope()
+	checks := checkScope(a)
 	for _, name := range []policies.Limit{policies.LimitMemory, policies.LimitPids, policies.LimitCPU, policies.LimitIO} {
 		checks = append(checks, checkLimit(a, s.groups, name, held[name]))
 	}
 	return held, append(checks, checkDisk(a, s.cfg.Spool, held[policies.LimitDisk]), checkKill(a, s.groups), checkApart(s.nested(), s.host.landlock))
+}
+
+// checkScope describes what the service manager of an ordinary user did, if it was
+// asked.
+func checkScope(a around) []Check {
+	if !a.scopeHelps() {
+		return nil
+	}
+	c := Check{Name: "systemd scope", OK: a.scope.Err == nil, Detail: "the user's service manager made one for belljar, with a cgroup of its own"}
+	if !c.OK {
+		c.Detail, c.Degraded, c.Mend = a.scope.Err.Error(), "belljar has no cgroup that it may divide", a.mendScope()
+	}
+	if len(a.scope.Missing) > 0 {
+		c.Degraded, c.Mend = "boxes lack the cgroup controllers "+strings.Join(a.scope.Missing, ", "), a.mendScope()
+	}
+	return []Check{c}
 }
 
 // checkLimit describes one limit that a controller of the same name holds.

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -8,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/testenv"
+	"belljar.dev/sandbox/cgroup"
+	"belljar.dev/sandbox/scope"
 )
 
 // What Examine says and what New does must agree.
@@ -62,6 +66,44 @@ func TestCheckWord(t *testing.T) {
 	}
 }
 
+// What came of asking systemd for a cgroup.
+var (
+	inService   = cgroup.Scope{Err: fmt.Errorf("%w: x.service", scope.ErrService)}
+	noManager   = cgroup.Scope{Err: fmt.Errorf("%w: no file", scope.ErrNoManager)}
+	inContainer = cgroup.Scope{Err: scope.ErrContainer}
+)
+
+// The check names what is missing and how to get it, and is there only where systemd
+// can help.
+func TestCheckScope(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		scope      cgroup.Scope
+		word, lost string // no word: no check
+	}{
+		{"nobody was asked", cgroup.Scope{}, "", ""},
+		{"a container", inContainer, "", ""},
+		{"no manager", cgroup.Scope{Err: scope.ErrNoManager, Missing: []string{"cpu", "memory"}}, "absent", "cpu, memory"},
+		{"no manager, and no controllers to have", noManager, "absent", "no cgroup"},
+		{"a scope without one", cgroup.Scope{Name: "x.scope", Missing: []string{"cpu"}}, "weak", "cpu"},
+		{"a scope with all", cgroup.Scope{Name: "x.scope"}, "ok", ""},
+	} {
+		checks := checkScope(around{systemd: true, cgroups: true, scope: tt.scope})
+		if tt.word == "" {
+			if len(checks) > 0 {
+				t.Errorf("%s: got %+v, want no check", tt.name, checks)
+			}
+			continue
+		}
+		if len(checks) != 1 || checks[0].Word() != tt.word || !strings.Contains(checks[0].Degraded, tt.lost) || (checks[0].Degraded == "") != (checks[0].Mend == "") {
+			t.Errorf("%s: got %+v, want one that is %s and names %q", tt.name, checks, tt.word, tt.lost)
+		}
+	}
+	if checks := checkScope(around{scope: noManager}); len(checks) > 0 {
+		t.Errorf("a host without systemd: got %+v, want no check", checks)
+	}
+}
+
 // The reason that is found decides what is told to do about it.
 func TestMend(t *testing.T) {
 	for _, tt := range []struct {
@@ -95,8 +137,13 @@ func TestMend(t *testing.T) {
 		{"read-only trees of version 1", around{root: true, cgroups: true, cgroupRO: []string{"/a", "/b"}}, nil, mendGrp, "for tree in /a /b; do mount -o remount,rw"},
 		{"no cgroups", around{root: true}, nil, mendGrp, "mount -t cgroup2"},
 		{"no tree to kill by", around{root: true, cgroups: true}, nil, mendKil, "mount -t cgroup2"},
-		{"a tree to kill by that is not ours", around{systemd: true, cgroups: true}, nil, mendKil, "Delegate=yes"},
-		{"a user of systemd", around{systemd: true, cgroups: true}, nil, mendGrp, "Delegate=yes"},
+		{"a tree to kill by that is not ours", around{systemd: true, cgroups: true, scope: inService}, nil, mendKil, "Delegate=yes"},
+		{"a user's service", around{systemd: true, cgroups: true, scope: inService}, nil, mendGrp, "Delegate=yes"},
+		{"a user without a service manager", around{systemd: true, cgroups: true, scope: noManager}, nil, mendGrp, "enable-linger"},
+		{"a service manager that does not answer", around{systemd: true, cgroups: true, scope: cgroup.Scope{Err: context.DeadlineExceeded}}, nil, mendGrp, "systemctl --user status"},
+		{"a service manager without controllers", around{systemd: true, cgroups: true, scope: cgroup.Scope{Name: "x.scope", Missing: []string{"cpu"}}}, nil, mendGrp, "Delegate=cpu io memory pids"},
+		{"a user of systemd with version 1", around{systemd: true, cgroups: true}, nil, mendGrp, "as root"},
+		{"a container with systemd outside", around{systemd: true, cgroups: true, scope: inContainer}, nil, mendGrp, "as root"},
 		{"a user without", around{cgroups: true}, nil, mendGrp, "as root"},
 	} {
 		if got := tt.ask(tt.around, tt.err); !strings.Contains(got, tt.want) {

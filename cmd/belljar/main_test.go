@@ -25,9 +25,18 @@ func TestMain(m *testing.M) {
 	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, "filtered": filtered, "listener": listener, "unnested": unnested})
 }
 
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "testdata") }
+
+// The scripts of a host with systemd, as a user who has logged in there.
+func TestLogin(t *testing.T) {
+	testenv.Need(t, testenv.Login)
+	runScripts(t, "testdata/login")
+}
+
+func runScripts(t *testing.T, dir string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Dir:                 dir,
 		UpdateScripts:       golden.Update(),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

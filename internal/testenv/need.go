@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,7 +27,10 @@ type Thing struct {
 	// user. TEST_REQUIRE=all then asks only that one of them is met: the tests of the
 	// other run elsewhere, or as another user.
 	either string
-	lack   func() string // empty where the need is met, else what is missing
+	// guest says that only a guest of internal/vmtest has it: TEST_REQUIRE=all does
+	// not ask for it, but its name does.
+	guest bool
+	lack  func() string // empty where the need is met, else what is missing
 }
 
 // The things.
@@ -52,11 +56,13 @@ var (
 	Libseccomp     = Thing{Name: "libseccomp", lack: lackLibseccomp}
 	Chromium       = Thing{Name: "chromium", lack: lackChromium}
 	Tun            = Thing{Name: "tun", lack: lackTun}
+	Login          = Thing{Name: "login", guest: true, lack: lackLogin}
+	Systemd        = Thing{Name: "systemd", guest: true, lack: lackSystemd}
 )
 
 // all is every thing, for the alternatives of one.
 func all() []Thing {
-	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Curl, Git, Go, Apt, Perl, Python, Npm, Node, Node22, Libseccomp, Chromium, Tun}
+	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Curl, Git, Go, Apt, Perl, Python, Npm, Node, Node22, Libseccomp, Chromium, Tun, Login, Systemd}
 }
 
 // Missing says what the machine lacks for n, or nothing where n is met.
@@ -120,6 +126,9 @@ func required(want string, n Thing, known []Thing) bool {
 		case n.Name:
 			return true
 		case "all":
+			if n.guest {
+				continue
+			}
 			if n.either == "" {
 				return true
 			}
@@ -164,6 +173,31 @@ func lackUserNamespaces() string {
 	out, err := exec.Command("unshare", "--user", "--map-root-user", "true").CombinedOutput() //nolint:noctx // answers at once or is broken
 	if err != nil {
 		return "unshare --user --map-root-user: " + err.Error() + ": " + strings.TrimSpace(string(out))
+	}
+	return ""
+}
+
+// lackLogin looks for a login session of an ordinary user on a host with systemd.
+func lackLogin() string {
+	if why := lackUser(); why != "" {
+		return why
+	}
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil || !loginScope.Match(text) {
+		return "the tests do not run in a login session of systemd; `make test-vm-systemd` runs them in one"
+	}
+	return ""
+}
+
+var loginScope = regexp.MustCompile(`(?m)^0::/user\.slice/user-\d+\.slice/session-\w+\.scope$`)
+
+// lackSystemd looks for root in a guest whose services the tests may change.
+func lackSystemd() string {
+	if why := lackRoot(); why != "" {
+		return why
+	}
+	if _, err := os.Stat("/run/systemd/system/vmtest.service"); err != nil {
+		return "the tests do not run in a guest with systemd; `make test-vm-systemd` runs them in one"
 	}
 	return ""
 }

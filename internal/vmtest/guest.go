@@ -22,8 +22,16 @@ func first() {
 	code, err := obey()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "vmtest: guest: %v\n", err)
-	} else if f, err := os.OpenFile("/dev/ttyS1", os.O_WRONLY, 0); err == nil {
-		fmt.Fprintln(f, code)
+		end("")
+	}
+	end(strconv.Itoa(code))
+}
+
+// end writes the exit status of the test to the second serial line, if there is one,
+// and resets the guest.
+func end(status string) {
+	if f, err := os.OpenFile("/dev/ttyS1", os.O_WRONLY, 0); err == nil && status != "" {
+		fmt.Fprintln(f, status)
 		// Waits until the line has sent it all: a reset would cut it off.
 		_ = unix.IoctlSetInt(int(f.Fd()), unix.TCSBRK, 1)
 	}
@@ -59,6 +67,9 @@ func obey() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if w.Systemd {
+		return 0, becomeSystemd(&w, program)
+	}
 	group, err := makeGroups(&w)
 	if err != nil {
 		return 0, err
@@ -73,9 +84,13 @@ func rawConsole() {
 		return // the output is ugly, no more
 	}
 	defer f.Close()
-	if t, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
+	rawTerminal(int(f.Fd()))
+}
+
+func rawTerminal(fd int) {
+	if t, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil {
 		t.Oflag &^= unix.OPOST
-		_ = unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, t)
+		_ = unix.IoctlSetTermios(fd, unix.TCSETS, t)
 	}
 }
 
@@ -155,6 +170,11 @@ func enterRoot(w *order) (string, error) {
 	// The kernel makes the devices, but not what udev adds.
 	for _, link := range [][2]string{{"/proc/self/fd", "fd"}, {"fd/0", "stdin"}, {"fd/1", "stdout"}, {"fd/2", "stderr"}} {
 		if err := os.Symlink(link[0], filepath.Join("/new/dev", link[1])); err != nil {
+			return "", err
+		}
+	}
+	if w.Systemd {
+		if err := keepSelf("/new" + ownProgram); err != nil {
 			return "", err
 		}
 	}

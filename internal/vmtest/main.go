@@ -13,6 +13,8 @@
 //	root       the guest's root, in a cgroup of its own
 //	delegated  an ordinary user that owns its cgroup
 //	plain      an ordinary user that does not own it
+//	systemd    root, in a service of the host's systemd, which is the first process
+//	login      an ordinary user that has logged in to a host with systemd
 //
 // The guest sees the host's root file system, read-only below a layer of its
 // own, so every program of the host is there and nothing that a test does
@@ -33,7 +35,7 @@
 //	guest  /init mounts, enters the control groups that the order asks for
 //	       and runs the test on the first serial line (guest.go, groups.go)
 //	guest  writes the exit status to the second serial line and resets,
-//	       which ends qemu
+//	       which ends qemu (with systemd between the two: systemd.go)
 //	host   counts what came (tally.go)
 //
 // With -cuts, the program is one that writes and says what is kept, and goes on
@@ -73,6 +75,8 @@ type order struct {
 	Delegated bool     `json:"delegated"` // the user owns the cgroup, as systemd's Delegate= makes it
 	Groups    string   `json:"groups"`    // v1, hybrid or v2
 	Tmp       string   `json:"tmp"`       // block device for /tmp
+	Systemd   bool     `json:"systemd"`   // is the first process
+	Program   string   `json:"program"`   // test; set by the guest
 	Nothing   bool     `json:"nothing"`   // just end: a probe
 
 	// Of a guest from which the power is taken, which has no more than its first
@@ -100,7 +104,12 @@ const (
 	whoRoot      = "root"
 	whoDelegated = "delegated"
 	whoPlain     = "plain"
+	whoSystemd   = "systemd"
+	whoLogin     = "login"
 )
+
+// whos are those, with what TEST_REQUIRE asks for only if it names it.
+var whos = map[string]string{whoRoot: "", whoDelegated: "", whoPlain: "", whoSystemd: "systemd", whoLogin: "login"}
 
 func parseVariant(name string) (variant, error) {
 	p := strings.Split(name, "/")
@@ -108,13 +117,16 @@ func parseVariant(name string) (variant, error) {
 		return variant{}, fmt.Errorf("guest %q: want KERNEL/CGROUPS/WHO, for example 6.12/v2/root", name)
 	}
 	v := variant{kernel: p[0], groups: p[1], who: p[2]}
+	_, known := whos[v.who]
 	switch {
 	case metaPackages[v.kernel] == "":
 		return v, fmt.Errorf("guest %q: kernel %q: only 6.12 and 6.1 are known", name, v.kernel)
 	case !slices.Contains([]string{groupsV1, groupsHybrid, groupsV2}, v.groups):
 		return v, fmt.Errorf("guest %q: control groups %q: want v1, hybrid or v2", name, v.groups)
-	case !slices.Contains([]string{whoRoot, whoDelegated, whoPlain}, v.who):
-		return v, fmt.Errorf("guest %q: who %q: want root, delegated or plain", name, v.who)
+	case !known:
+		return v, fmt.Errorf("guest %q: who %q: want root, delegated, plain, systemd or login", name, v.who)
+	case whos[v.who] != "" && v.groups != groupsV2:
+		return v, fmt.Errorf("guest %q: systemd mounts control groups of version 2 here", name)
 	case v.kernel == "6.12" && v.groups != groupsV2:
 		// CONFIG_MEMCG_V1 is off in Debian's.
 		return v, fmt.Errorf("guest %q: this kernel has no memory controller of version 1; use 6.1", name)
@@ -139,6 +151,13 @@ type options struct {
 func main() {
 	if os.Getpid() == 1 {
 		first() // does not return
+	}
+	if len(os.Args) == 2 && os.Args[1] == argEnd {
+		reportEnd() // does not return
+	}
+	if len(os.Args) == 2 && os.Args[1] == argRun {
+		fmt.Fprintf(os.Stderr, "vmtest: guest: %v\n", runOrder())
+		os.Exit(broken) //nolint:forbidigo // this is a main
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // this is a main
 	code, err := run(ctx, os.Args[1:])
@@ -206,13 +225,13 @@ func runGuest(ctx context.Context, m machine, o options, v variant) (int, error)
 		return 0, err
 	}
 	w := order{
-		Dir: o.dir, Args: o.args, Groups: v.groups, Delegated: v.who == whoDelegated, Tmp: "/dev/vda",
+		Dir: o.dir, Args: o.args, Groups: v.groups, Delegated: v.who == whoDelegated, Systemd: whos[v.who] != "", Tmp: "/dev/vda",
 		Env: []string{
-			"PATH=" + os.Getenv("PATH"), "HOME=/tmp", "TMPDIR=/tmp", "TEST_REQUIRE=" + os.Getenv("TEST_REQUIRE"),
+			"PATH=" + os.Getenv("PATH"), "HOME=/tmp", "TMPDIR=/tmp", "TEST_REQUIRE=" + strings.Trim(os.Getenv("TEST_REQUIRE")+","+whos[v.who], ","),
 			"BELLJAR_TEST_PATIENCE=" + strconv.Itoa(m.patience()), // package testenv reads it
 		},
 	}
-	if v.who != whoRoot {
+	if v.who != whoRoot && v.who != whoSystemd {
 		w.User = guestUser
 	}
 	if !o.tally {

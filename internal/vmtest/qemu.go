@@ -152,7 +152,7 @@ func (m *machine) line(at func(string) string, more ...string) []string {
 		"-accel", m.accel, "-cpu", cpu, "-smp", "1", "-m", strconv.Itoa(m.memory),
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-kernel", m.kernel.image, "-initrd", at("initrd"),
-		"-append", "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t mitigations=off nokaslr",
+		"-append", "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t mitigations=off nokaslr no_timer_check",
 		"-serial", "stdio", "-serial", "file:" + at("status"),
 	}, more...)
 }

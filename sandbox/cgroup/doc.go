@@ -6,7 +6,8 @@
 //
 //	belljar.PID.START.N/tenant-T/box-B/cC
 //
-// in the cgroup that belljar itself runs in: one of the supervisor, one of the
+// in the cgroup that belljar itself runs in, which for an ordinary user may be one that
+// belljar asked systemd for (package scope): one of the supervisor, one of the
 // tenant with the tenant's totals, one of the box with its limits, and one of the
 // command, which has no limits and is there for the kill. [Tree.Enforcements] says
 // what the host cannot enforce. On a host without a memory controller, [Overweight]
@@ -16,6 +17,7 @@
 //	group.go, leaf.go       a box and its commands
 //	tenant.go               the totals of a tenant's boxes
 //	tree.go                 a supervisor's directories
+//	widen.go                the user's systemd is asked for what they lack
 //	keeper.go               they are removed if the supervisor is killed
 //	hierarchy.go            what is mounted, and what may be used of it
 //	limits.go, disk.go      the files by which limits are set

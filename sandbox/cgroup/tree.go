@@ -28,6 +28,7 @@ type Tree struct {
 	own    map[string]string // controller -> the directory we came from
 	v2     string            // our directory in the v2 tree; "" where it is not writable
 	v2ctl  map[string]bool   // controllers that can be used below v2
+	scope  Scope             // what came of asking systemd for a cgroup
 	watch  bool              // the watchdog can find the processes of a box
 	ooms   oomWatch
 	keeper *keeper
@@ -73,6 +74,7 @@ func New() (*Tree, error) {
 	for _, h := range found {
 		if h.v2 {
 			t.openV2(h, name)
+			t.widen(h, name)
 			continue
 		}
 		sweep(h.dir)
