@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/rawsys"
 )
 
 // execFiles looks up the files of programs, for one init of a box. A box mostly
@@ -111,7 +112,7 @@ func (f *execFiles) enter(listener int, n *notification) {
 	}
 	// The process may have ended, and its pid may now be that of a process with
 	// the host's root. It exists as long as it waits for the answer.
-	if ioctlNow(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) != nil {
+	if rawsys.Ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) != nil {
 		unix.Close(root)
 		return
 	}

@@ -20,6 +20,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 	"belljar.dev/sandbox/limit"
+	"belljar.dev/sandbox/rawsys"
 )
 
 // execView sees what the commands of one box start. One goroutine answers one
@@ -36,8 +37,8 @@ type execView struct {
 	mode  policies.ExecMode
 	ours  uint64
 	begun bool
-	file  *os.File // the listener
-	bell  *bell    // of the listener
+	file  *os.File          // the listener
+	ready *rawsys.Readiness // of the listener
 	files *execFiles
 	done  chan struct{}
 
@@ -111,7 +112,7 @@ func (v *execView) watch(files []int) error {
 		unix.Close(fd)
 		return fmt.Errorf("watch what is executed: its init sent a %q", kind)
 	}
-	bell, err := newBell(fd)
+	ready, err := rawsys.NewReadiness(fd)
 	if err != nil {
 		unix.Close(fd)
 		return fmt.Errorf("watch what is executed: %w", err)
@@ -119,7 +120,7 @@ func (v *execView) watch(files []int) error {
 	// The process that asks and this goroutine take turns, so each wakes the
 	// other on its own CPU (Linux 6.6). Older kernels only answer more slowly.
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), notifySetFlags, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
-	v.file, v.bell, v.begun = os.NewFile(uintptr(fd), "seccomp notify"), bell, true
+	v.file, v.ready, v.begun = os.NewFile(uintptr(fd), "seccomp notify"), ready, true
 	go func() {
 		defer close(v.done)
 		if err := v.serve(); err != nil && !v.closing.Load() && !errors.Is(err, io.EOF) {
@@ -143,26 +144,26 @@ func (v *execView) renew(files *execFiles) {
 func (v *execView) close() {
 	if v != nil && v.begun {
 		v.closing.Store(true)
-		v.bell.Close()
+		v.ready.Close()
 		<-v.done
 		v.file.Close()
 		v.files.close()
 	}
 }
 
-// serve answers until the bell is closed or no process is left to ask. The bell is
-// muted while attend runs: otherwise each exec of a script would wake two threads,
+// serve answers until v is closed or no process is left to ask. The listener is
+// masked while attend runs: otherwise each exec of a script would wake two threads,
 // the one that waits for it in the kernel (execLinger) and that of the runtime's
 // poller.
 func (v *execView) serve() error {
 	listener := int(v.file.Fd())
 	var end error
-	err := v.bell.await(func() bool {
-		if end = v.bell.mute(); end == nil {
+	err := v.ready.Wait(func() bool {
+		if end = v.ready.Mask(); end == nil {
 			end = v.attend(listener)
 		}
 		if end == nil {
-			end = v.bell.set()
+			end = v.ready.Unmask()
 		}
 		return end != nil
 	})
@@ -218,7 +219,7 @@ func receive(fd int, n *notification, wait int) (bool, error) {
 			return false, nil
 		}
 		*n = notification{} // the kernel wants zeroes
-		switch err := ioctlNow(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)); {
+		switch err := rawsys.Ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)); {
 		case err == nil:
 			return true, nil
 		case errors.Is(err, unix.EINTR):
@@ -269,7 +270,7 @@ func (v *execView) answer(fd int, n *notification, m *memory) {
 			reply.errno, reply.flags = -int32(unix.EPERM), 0
 		}
 	}
-	if ioctlNow(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&reply)) != nil {
+	if rawsys.Ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&reply)) != nil {
 		// The caller was killed meanwhile: nothing was started, and the memory may
 		// have been that of another process. Otherwise it has waited all the time.
 		return

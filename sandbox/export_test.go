@@ -209,7 +209,7 @@ func (b *Box) LoseListener() {
 func (b *Box) KnownExecs() (known []string, can bool) {
 	v := b.means.execs
 	v.closing.Store(true)
-	v.bell.Close()
+	v.ready.Close()
 	<-v.done
 	return slices.Collect(maps.Keys(v.files.known)), v.files.one
 }

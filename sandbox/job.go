@@ -18,6 +18,7 @@ import (
 	"belljar.dev/sandbox/cgroup"
 	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/protect"
+	"belljar.dev/sandbox/rawsys"
 )
 
 // Job is a command that was started. It ends when its main process ends, even if
@@ -228,7 +229,7 @@ func (j *Job) request(c *Cmd, req *boxinit.Request, files []int) (r boxinit.Repl
 // tell sends the request. It closes the descriptors before the answer arrives,
 // while the command starts.
 func (j *Job) tell(c *Cmd, req *boxinit.Request, files []int) (err error) {
-	defer closeNow(files...)
+	defer rawsys.Close(files...)
 	if j.leaf, err = j.box.table.takeLeaf(j.box.means.group); err != nil {
 		return err
 	}

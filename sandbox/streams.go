@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/rawsys"
 )
 
 // streams are the supervisor's ends of what a command reads and writes.
@@ -48,13 +49,13 @@ func (s *streams) connect(b *Box, c *Cmd) ([]int, error) {
 		files = append(files, p[1])
 		// A program may open its own output again by its name, /dev/stdout. Then
 		// the owner of the pipe counts.
-		if err := chownNow(p[1], b.means.uid); err != nil {
+		if err := rawsys.Chown(p[1], b.means.uid); err != nil {
 			unix.Close(p[0])
 			return files, fmt.Errorf("hand out pipe: %w", err)
 		}
 		// Only our end: a program does not expect its output to be
 		// non-blocking.
-		if err := unblockNow(p[0]); err != nil {
+		if err := rawsys.SetNonblock(p[0]); err != nil {
 			unix.Close(p[0])
 			return files, fmt.Errorf("make pipe: %w", err)
 		}
@@ -87,7 +88,7 @@ func (s *streams) stdin(b *Box, c *Cmd) (int, error) {
 	case len(c.Stdin) > 0:
 		return sealed("stdin", c.Stdin) // a pipe would need a goroutine that writes to it
 	}
-	fd, err := copyNow(int(b.means.null.Fd()))
+	fd, err := rawsys.Dup(int(b.means.null.Fd()))
 	if err != nil {
 		return -1, fmt.Errorf("hand out %s: %w", os.DevNull, err)
 	}
@@ -200,7 +201,7 @@ func (p *pipe) close() {
 	case p.file != nil:
 		p.file.Close()
 	case p.fd >= 0:
-		closeNow(p.fd)
+		rawsys.Close(p.fd)
 		p.fd = -1
 	}
 }
@@ -240,7 +241,7 @@ func (b *buffers) drainNow(fd int, w io.Writer) bool {
 	defer b.pool.Put(buf)
 	const most = 64 // reads: a pipe holds up to 1 MiB, and a process may keep writing
 	for range most {
-		n, err := readNow(fd, buf[:])
+		n, err := rawsys.Read(fd, buf[:])
 		if n <= 0 {
 			return err == nil
 		}

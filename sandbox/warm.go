@@ -15,6 +15,7 @@ import (
 	"belljar.dev/policies/shell"
 	"belljar.dev/sandbox/boxinit"
 	"belljar.dev/sandbox/limit"
+	"belljar.dev/sandbox/rawsys"
 )
 
 // A warm shell is a bash that was started before it is needed, in a leaf and
@@ -241,7 +242,7 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 func (w *warmShell) tell(c *Cmd) (end boxinit.Reply, over bool) {
 	j := w.job
 	text := warmText(c.dir(j.box), c.Shell)
-	n, err := writeNow(w.control.fd, []byte(text))
+	n, err := rawsys.Write(w.control.fd, []byte(text))
 	if n = max(n, 0); n < len(text) && (err == nil || errors.Is(err, unix.EAGAIN)) {
 		f := w.control.wait()
 		_ = f.SetWriteDeadline(time.Now().Add(j.box.sup.patience.start))
@@ -272,7 +273,7 @@ func (w *warmShell) lastWord(patience time.Duration) byte {
 	var word [1]byte
 	n, err := 0, error(unix.EAGAIN)
 	if w.status.file == nil {
-		n, err = readNow(w.status.fd, word[:])
+		n, err = rawsys.Read(w.status.fd, word[:])
 	}
 	if errors.Is(err, unix.EAGAIN) && patience > 0 {
 		f := w.status.wait()
@@ -314,7 +315,7 @@ func (w *warmShell) close() {
 
 func (w *warmShell) release() {
 	if w.held >= 0 {
-		closeNow(w.held)
+		rawsys.Close(w.held)
 		w.held = -1
 	}
 }

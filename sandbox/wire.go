@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/rawsys"
 )
 
 // wire is the supervisor's end of the connection to an init. It is a socket that
@@ -24,8 +25,8 @@ import (
 // has the turn, or for the only one before listen is called. All other methods
 // are safe for concurrent use.
 type wire struct {
-	steady *bell // rings for listen
-	direct *bell // rings for receive
+	steady *rawsys.Readiness // wakes listen
+	direct *rawsys.Readiness // wakes receive
 
 	turn sync.Mutex // held to receive a message, until it is dealt with
 	text []byte     // of the last message; guarded by turn
@@ -54,11 +55,11 @@ func newWire() (w *wire, theirs *os.File, err error) {
 // on an error.
 func wireOf(socket int) (w *wire, err error) {
 	w = &wire{socket: socket, text: make([]byte, boxinit.MaxReply+1)}
-	if w.steady, err = newBell(socket); err != nil {
+	if w.steady, err = rawsys.NewReadiness(socket); err != nil {
 		unix.Close(socket)
 		return nil, fmt.Errorf("make connection to init: %w", err)
 	}
-	if w.direct, err = newBell(socket); err != nil {
+	if w.direct, err = rawsys.NewReadiness(socket); err != nil {
 		w.steady.Close()
 		unix.Close(socket)
 		return nil, fmt.Errorf("make connection to init: %w", err)
@@ -90,7 +91,7 @@ func (w *wire) send(text []byte, files []int, patience time.Duration) error {
 	w.sendMu.Lock()
 	defer w.sendMu.Unlock()
 	return w.do(func(socket int) error {
-		err := sendNow(socket, text, rights)
+		err := rawsys.Sendmsg(socket, text, rights)
 		if !errors.Is(err, unix.EAGAIN) {
 			return err
 		}
@@ -101,7 +102,7 @@ func (w *wire) send(text []byte, files []int, patience time.Duration) error {
 		case n == 0:
 			return os.ErrDeadlineExceeded
 		}
-		return sendNow(socket, text, rights)
+		return rawsys.Sendmsg(socket, text, rights)
 	})
 }
 
@@ -109,7 +110,7 @@ func (w *wire) send(text []byte, files []int, patience time.Duration) error {
 // caller owns. The text is valid until the next message. A message that is too
 // long is an error.
 func (w *wire) receive() (text []byte, files []int, err error) {
-	waited := w.direct.await(func() bool {
+	waited := w.direct.Wait(func() bool {
 		text, files, err = w.next()
 		return !errors.Is(err, unix.EAGAIN)
 	})
@@ -126,9 +127,9 @@ func (w *wire) listen(hear func(text []byte, files []int) error) error {
 		var text []byte
 		var files []int
 		var err error
-		waited := w.steady.await(func() bool {
+		waited := w.steady.Wait(func() bool {
 			if !w.turn.TryLock() {
-				return false // endTurn rings
+				return false // endTurn wakes it
 			}
 			if text, files, err = w.next(); errors.Is(err, unix.EAGAIN) {
 				w.turn.Unlock()
@@ -154,14 +155,14 @@ func (w *wire) takeTurn() bool {
 	if !w.turn.TryLock() {
 		return false
 	}
-	_ = w.steady.mute() // it fails only on a closed connection, and then receive fails too
+	_ = w.steady.Mask() // it fails only on a closed connection, and then receive fails too
 	return true
 }
 
 // endTurn lets listen continue.
 func (w *wire) endTurn() {
-	w.turn.Unlock() // before the bell rings, or listen could not take the turn
-	_ = w.steady.set()
+	w.turn.Unlock() // before it is woken, or listen could not take the turn
+	_ = w.steady.Unmask()
 }
 
 // next returns the next message, or EAGAIN if none has arrived.
@@ -169,7 +170,7 @@ func (w *wire) next() (text []byte, files []int, err error) {
 	var rights [64]byte
 	n, rightsN, flags := 0, 0, 0
 	get := func(socket int) error {
-		n, rightsN, flags, err = receiveNow(socket, w.text, rights[:])
+		n, rightsN, flags, err = rawsys.Recvmsg(socket, w.text, rights[:])
 		return err
 	}
 	if err = w.do(get); errors.Is(err, unix.ECONNRESET) {
@@ -189,7 +190,7 @@ func (w *wire) next() (text []byte, files []int, err error) {
 }
 
 // expect sets the deadline of the next receive; the zero time means none.
-func (w *wire) expect(deadline time.Time) error { return w.direct.file.SetReadDeadline(deadline) }
+func (w *wire) expect(deadline time.Time) error { return w.direct.SetDeadline(deadline) }
 
 // fail closes the connection; listen returns the error.
 func (w *wire) fail(err error) {

@@ -8,11 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/procfs"
+	"belljar.dev/sandbox/rawsys"
 )
 
 // Leaf is a cgroup below that of a box, for one command at a time. It is reused if
@@ -77,10 +75,8 @@ func (l *Leaf) Remove() {
 // empty reports whether no process is in the leaf (cgroups(7), cgroup.events).
 func (l *Leaf) empty() bool {
 	var text [128]byte
-	// Without telling the runtime, which would prepare for a call that blocks: this
-	// is asked at the end of each command.
-	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, l.events.Fd(), uintptr(unsafe.Pointer(&text)), uintptr(len(text)), 0, 0, 0)
-	return errno == 0 && strings.Contains(string(text[:n]), "populated 0")
+	n, err := rawsys.Pread(int(l.events.Fd()), text[:])
+	return err == nil && strings.Contains(string(text[:n]), "populated 0")
 }
 
 // Kill kills all processes in the leaf and waits until it is empty. It reports

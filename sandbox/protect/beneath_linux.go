@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -411,31 +410,6 @@ func syncDir(path string) error {
 	}
 	defer f.Close()
 	return f.Sync()
-}
-
-// statNow is fstat(2), and lockNow flock(2) with LOCK_NB, on a local file system;
-// clockNow is clock_gettime(2). None of them blocks, so the runtime is not told of
-// them: before an ordinary system call an idle program wakes its monitor thread, on
-// the CPU on which the command of a box should run.
-func statNow(fd int, st *unix.Stat_t) error {
-	if _, _, errno := unix.RawSyscall(unix.SYS_FSTAT, uintptr(fd), uintptr(unsafe.Pointer(st)), 0); errno != 0 {
-		return errno
-	}
-	return nil
-}
-
-func clockNow(clock int) (at unix.Timespec, err error) {
-	if _, _, errno := unix.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&at)), 0); errno != 0 {
-		return at, errno
-	}
-	return at, nil
-}
-
-func lockNow(fd, how int) error {
-	if _, _, errno := unix.RawSyscall(unix.SYS_FLOCK, uintptr(fd), uintptr(how|unix.LOCK_NB), 0); errno != 0 {
-		return errno
-	}
-	return nil
 }
 
 // birth tells one file from another for good: the number of an inode is given

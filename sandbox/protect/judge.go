@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"hash/maphash"
 	"strings"
+	"unsafe"
 
+	"belljar.dev/sandbox/rawsys"
 	"golang.org/x/sys/unix"
 )
 
@@ -106,7 +108,7 @@ func (p *Protector) same(m *mark) bool {
 	var err error
 	switch {
 	case m.path == "" && p.near:
-		err = statNow(int(p.root.Fd()), &st)
+		err = rawsys.Fstat(int(p.root.Fd()), unsafe.Pointer(&st))
 	case m.path == "":
 		err = unix.Fstat(int(p.root.Fd()), &st)
 	case !strings.Contains(m.path, "/"):
@@ -142,7 +144,7 @@ func (p *Protector) release() {
 
 func (p *Protector) flock(how int) error {
 	if p.near {
-		return lockNow(int(p.root.Fd()), how)
+		return rawsys.Flock(int(p.root.Fd()), how)
 	}
 	return unix.Flock(int(p.root.Fd()), how|unix.LOCK_NB)
 }

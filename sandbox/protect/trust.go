@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/sandbox/kernel"
+	"belljar.dev/sandbox/rawsys"
 )
 
 // trust says which properties of a file system can be relied on.
@@ -85,11 +86,11 @@ func wholeSeconds(st *unix.Stat_t) bool { return st.Ctim.Nsec == 0 }
 // 6.13: it goes on with the kernel's tick, which may be late on a machine that
 // is itself virtual (clock_getres(2), CLOCK_REALTIME_COARSE).
 func fileClock() time.Time {
-	now, err := clockNow(unix.CLOCK_REALTIME_COARSE)
+	now, err := rawsys.ClockGettime(unix.CLOCK_REALTIME_COARSE)
 	if err != nil {
 		return time.Time{} // everything is young then
 	}
-	return time.Unix(now.Unix())
+	return now
 }
 
 // earlier returns the earlier of two times; a zero time does not count.
