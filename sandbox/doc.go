@@ -11,17 +11,17 @@
 // made and inherited by what runs in it, so a command costs little more than a
 // plain exec. It parts itself from the other commands by a Landlock domain. (Where
 // no cgroup can be killed, or there is no Landlock for that, each command has a pid
-// namespace of its own, and is locked in it.) The init and the conversation with it are
-// package boxinit; on this side
+// namespace of its own, and is locked in it.) The init is package boxinit, the
+// connection to it package initconn; on this side
 //
 //	supervisor.go, spawn_linux.go   make a box
 //	root.go, landlock.go            what it looks like, as a script for its init
 //	box.go, cmd.go                  what it can be asked for
 //	means.go                        what is kept for it, and released in reverse
 //	life.go, park.go                when it has an init
-//	initproc.go, late.go, wire.go   that init: what it is asked for and answers
+//	initproc.go, late.go            that init: what it is asked for and answers
 //	table.go, job.go, streams.go    its commands, each seen through to its end
-//	warm.go, glance.go              a shell that is started before it is needed
+//	warm.go                         a shell that is started before it is needed
 //	overlay.go, imageroot.go        an overlay for its workspace, an image for its root
 //	door.go, entrance.go, socket.go its network, from outside
 //	trust.go                        the authority of its door

@@ -21,6 +21,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 	"belljar.dev/sandbox/cgroup"
+	"belljar.dev/sandbox/initconn"
 )
 
 // WaitWarm reports whether the box has a warm shell, or gets one soon, and
@@ -130,7 +131,7 @@ func Listen(socket int, process *os.Process) []boxinit.Reply {
 	b := newBox(newWorkspace(s, ""), "fuzz", policies.Grant{})
 	b.init.process = process
 	var err error
-	if b.init.conn, err = wireOf(socket); err != nil {
+	if b.init.conn, err = initconn.Of(socket); err != nil {
 		panic(err)
 	}
 	j := newJob(b)
@@ -143,7 +144,7 @@ func Listen(socket int, process *os.Process) []boxinit.Reply {
 			case <-b.init.gone:
 				return
 			default:
-				b.init.attend(j)
+				b.init.conn.Hear(initconn.Attend, b.init.hear, j.replies.some)
 			}
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/initconn"
 	"belljar.dev/sandbox/limit"
 )
 
@@ -22,7 +23,7 @@ type initProc struct {
 	patience *patience // with it
 
 	process *os.Process // set with conn, table.mu and life.waking held; nil before the first
-	conn    *wire
+	conn    *initconn.Conn
 	strays  uint64             // messages that nobody waited for; guarded by the turn at conn
 	answers chan boxinit.Reply // OpIdle replies
 	sockets socketRequests     // the sockets that it was asked for
@@ -65,7 +66,7 @@ func (i *initProc) send(r *boxinit.Request, files ...int) error {
 	if err != nil {
 		return err
 	}
-	if err := i.conn.send(text, files, i.patience.start); err != nil {
+	if err := i.conn.Send(text, files, i.patience.start); err != nil {
 		i.table.mu.Lock()
 		defer i.table.mu.Unlock()
 		if i.table.cause != nil {
@@ -78,7 +79,7 @@ func (i *initProc) send(r *boxinit.Request, files ...int) error {
 
 // receive waits for one message of the init.
 func (i *initProc) receive() (boxinit.Reply, []int, error) {
-	text, files, err := i.conn.receive()
+	text, files, err := i.conn.Receive()
 	if err != nil {
 		return boxinit.Reply{}, nil, err
 	}
@@ -105,30 +106,10 @@ func bringsFiles(op boxinit.Op) bool {
 // listen receives the init's messages until the init ends, and returns how and why
 // it did.
 func (i *initProc) listen() (*os.ProcessState, error) {
-	err := i.conn.listen(i.hear)
+	err := i.conn.Listen(i.hear)
 	// An init ends by itself when the connection ends; the kill is for one that
 	// hangs.
 	return i.reap(), err
-}
-
-// attend receives the init's messages instead of listen until one is for the
-// job. It returns at once if another goroutine has the turn. On an error it
-// closes the connection, and listen then ends the box.
-func (i *initProc) attend(j *Job) {
-	if len(j.replies) > 0 || !i.conn.takeTurn() {
-		return
-	}
-	defer i.conn.endTurn()
-	for len(j.replies) == 0 {
-		text, files, err := i.conn.receive()
-		if err == nil {
-			err = i.hear(text, files)
-		}
-		if err != nil {
-			i.conn.fail(err)
-			return
-		}
-	}
 }
 
 // hear passes a message of the init to the job or request that waits for it.

@@ -16,6 +16,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 	"belljar.dev/sandbox/cgroup"
+	"belljar.dev/sandbox/initconn"
 	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/protect"
 	"belljar.dev/sandbox/rawsys"
@@ -62,6 +63,9 @@ func (c replies) put(r boxinit.Reply) bool {
 		return false
 	}
 }
+
+// some reports whether a reply is there.
+func (c replies) some() bool { return len(c) > 0 }
 
 // stopRequest asks for the end of a job.
 type stopRequest struct {
@@ -294,7 +298,7 @@ func (j *Job) follow(c *Cmd) {
 // not end this wait: the command might then start with nobody to watch it. An init
 // that is silent for too long is killed (see initProc.silence).
 func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
-	j.box.init.attend(j)
+	j.box.init.conn.Hear(initconn.Attend, j.box.init.hear, j.replies.some)
 	select {
 	case r = <-j.replies:
 		j.box.init.answered(j)

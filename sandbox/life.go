@@ -10,6 +10,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/initconn"
 	"belljar.dev/sandbox/limit"
 )
 
@@ -95,7 +96,7 @@ func (l *life) live(ctx context.Context) error {
 		b.means.leave()
 		return err
 	}
-	_ = b.init.conn.expect(time.Time{})
+	_ = b.init.conn.Expect(time.Time{})
 	ended := make(chan struct{})
 	b.table.mu.Lock()
 	closed := b.table.cause != nil
@@ -126,7 +127,7 @@ func (l *life) begin(ctx context.Context) error {
 	b := l.box
 	type start struct {
 		process *os.Process
-		conn    *wire
+		conn    *initconn.Conn
 		err     error
 	}
 	started := make(chan start, 1)
@@ -211,7 +212,7 @@ func (l *life) ready(ctx context.Context, script *boxinit.Script) error {
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
-	_ = b.init.conn.expect(deadline)
+	_ = b.init.conn.Expect(deadline)
 	first, files, err := b.init.receive()
 	for _, step := range []struct {
 		brings boxinit.Op

@@ -24,6 +24,7 @@ import (
 	"belljar.dev/sandbox/boxinit"
 	"belljar.dev/sandbox/cgroup"
 	"belljar.dev/sandbox/images"
+	"belljar.dev/sandbox/initconn"
 	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/workspace"
 )
@@ -122,8 +123,8 @@ func (s *spawner) do(f func() error) error {
 
 // start starts the init of a box and gives it its user. It returns the
 // process and the connection, over which it waits for its script.
-func (s *spawner) start(g *cgroup.Group, uid int) (*os.Process, *wire, error) {
-	conn, theirs, err := newWire()
+func (s *spawner) start(g *cgroup.Group, uid int) (*os.Process, *initconn.Conn, error) {
+	conn, theirs, err := initconn.Pair()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -226,12 +227,12 @@ func (s *spawner) mapUsers(pid, uid int) error {
 	return nil
 }
 
-func sendScript(conn *wire, script *boxinit.Script, files []int, patience time.Duration) error {
+func sendScript(conn *initconn.Conn, script *boxinit.Script, files []int, patience time.Duration) error {
 	text, err := script.Encode()
 	if err != nil {
 		return fmt.Errorf("write script: %w", err)
 	}
-	if err := conn.send(text, files, patience); err != nil {
+	if err := conn.Send(text, files, patience); err != nil {
 		return fmt.Errorf("send script: %w", err)
 	}
 	if script.Nested != nil {

@@ -104,7 +104,6 @@ type ground struct {
 	groups  *cgroup.Tree
 	filters filters
 	spawner *spawner
-	glance  *glance // at warm shells' commands
 	opened  closers.Stack
 }
 
@@ -199,10 +198,6 @@ func (g *ground) lay(cfg Config) (err error) {
 	if g.filters.nesting, err = seccomp.Filter(options); err != nil {
 		return err
 	}
-	if g.glance, err = newGlance(); err != nil {
-		return err
-	}
-	g.opened.Do(g.glance.close)
 	if g.spawner, err = newSpawner(); err != nil {
 		return err
 	}

@@ -208,8 +208,8 @@ func (s *Supervisor) makeTemplate(script *boxinit.Script) (_ int, err error) {
 	if err := sendScript(conn, script, nil, s.patience.start); err != nil {
 		return -1, err
 	}
-	_ = conn.expect(time.Now().Add(s.patience.start))
-	text, files, err := conn.receive()
+	_ = conn.Expect(time.Now().Add(s.patience.start))
+	text, files, err := conn.Receive()
 	if err != nil {
 		return -1, fmt.Errorf("make a template: %w", err)
 	}

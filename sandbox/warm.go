@@ -14,6 +14,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/policies/shell"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/initconn"
 	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/rawsys"
 )
@@ -249,21 +250,18 @@ func (w *warmShell) tell(c *Cmd) (end boxinit.Reply, over bool) {
 		_, _ = f.WriteString(text[n:]) // a shell that does not read does not begin
 	}
 	w.control.close() // the shell reads to the end
-	if c.Timeout <= 2*glanceTime {
-		w.release()
+	how := initconn.Glance(j.streams.pipes[1].fd)
+	if c.Timeout <= 2*initconn.GlanceTime {
+		how = initconn.Listen
+	}
+	j.box.init.conn.Hear(how, j.box.init.hear, j.replies.some)
+	w.release()
+	select {
+	case end = <-j.replies: // OpEnded: that it started was reported before
+		return end, true
+	default:
 		return end, false
 	}
-	g := j.box.sup.glance
-	look := g.begin(j.streams.pipes[1].fd)
-	select {
-	case end = <-j.replies: // OpEnded: that it started was told before
-		over = true
-	case <-j.box.init.gone:
-	case <-look.over:
-	}
-	g.end(look)
-	w.release()
-	return end, over
 }
 
 // lastWord returns the next word of the shell, or 0 if none comes in that time.

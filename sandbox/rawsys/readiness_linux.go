@@ -73,6 +73,33 @@ func (r *Readiness) Unmask() error {
 	})
 }
 
+// Add has Wait also call done when another file can be read. The caller must Remove
+// or close that file.
+func (r *Readiness) Add(fd int) error {
+	return r.control(func(poll int) error {
+		return unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: int32(fd)})
+	})
+}
+
+// Remove ends Add.
+func (r *Readiness) Remove(fd int) error {
+	return r.control(func(poll int) error { return unix.EpollCtl(poll, unix.EPOLL_CTL_DEL, fd, nil) })
+}
+
+// Other reports whether one of the files that were added can be read since the last
+// call of Other.
+func (r *Readiness) Other() (some bool) {
+	_ = r.control(func(poll int) error {
+		var events [4]unix.EpollEvent
+		n, err := epollWait(poll, events[:])
+		for _, e := range events[:max(n, 0)] {
+			some = some || int(e.Fd) != r.of
+		}
+		return err
+	})
+	return some
+}
+
 func (r *Readiness) control(f func(poll int) error) error {
 	var err error
 	return errors.Join(r.raw.Control(func(fd uintptr) { err = f(int(fd)) }), err)

@@ -1,4 +1,4 @@
-package sandbox
+package initconn
 
 import (
 	"encoding/binary"
@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// testWire is a wire and a function that says something at its other end.
-func testWire(t *testing.T) (*wire, func(number int)) {
+// testConn is a connection and a function that says something at its other end.
+func testConn(t *testing.T) (*Conn, func(number int)) {
 	t.Helper()
-	w, theirs, err := newWire()
+	c, theirs, err := Pair()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		w.Close()
+		c.Close()
 		theirs.Close()
 	})
-	return w, func(number int) {
+	return c, func(number int) {
 		if _, err := unix.Write(int(theirs.Fd()), binary.NativeEndian.AppendUint64(nil, uint64(number))); err != nil {
 			t.Error(err)
 		}
@@ -36,34 +36,34 @@ func numbered(text []byte) int { return int(binary.NativeEndian.Uint64(text)) }
 // while turns begin and end is left lying.
 func TestTurns(t *testing.T) {
 	const rounds = 5000
-	w, say := testWire(t)
+	c, say := testConn(t)
 	heard, listened := make(chan int, 2*rounds), make(chan error, 1)
 	go func() {
-		listened <- w.listen(func(text []byte, _ []int) error {
+		listened <- c.Listen(func(text []byte, _ []int) error {
 			heard <- numbered(text)
 			return nil
 		})
 	}()
 	var others sync.WaitGroup
-	glimpse := func() { // who takes a turn and hears nothing
-		if w.takeTurn() {
-			w.endTurn()
+	glimpse := func() { // takes a turn and hears nothing
+		if c.takeTurn() {
+			c.endTurn()
 		}
 	}
 	direct := 0
 	for n := range rounds {
 		others.Go(glimpse)
-		if !w.takeTurn() {
+		if !c.takeTurn() {
 			say(2 * n)
 		} else {
 			direct++
 			say(2 * n)
-			text, _, err := w.receive()
+			text, _, err := c.Receive()
 			if err != nil || numbered(text) != 2*n {
 				t.Fatalf("message %d: %d, %v", 2*n, numbered(text), err)
 			}
 			heard <- 2 * n
-			others.Go(w.endTurn) // while the next is being said
+			others.Go(c.endTurn) // while the next is being said
 		}
 		others.Go(glimpse)
 		say(2*n + 1)
@@ -77,40 +77,40 @@ func TestTurns(t *testing.T) {
 		t.Error("nobody ever had the turn")
 	}
 	others.Wait()
-	w.Close()
+	c.Close()
 	if err := <-listened; err == nil {
-		t.Error("the listener ends without an error where the wire was closed")
+		t.Error("the listener ends without an error where the connection was closed")
 	}
 }
 
 // While somebody has the turn the listener hears nothing, however much is said.
 func TestTurnIsAlone(t *testing.T) {
-	w, say := testWire(t)
+	c, say := testConn(t)
 	heard, listened := make(chan int, 3), make(chan error, 1)
 	go func() {
-		listened <- w.listen(func(text []byte, _ []int) error {
+		listened <- c.Listen(func(text []byte, _ []int) error {
 			if heard <- numbered(text); numbered(text) == 3 {
 				return io.EOF
 			}
 			return nil
 		})
 	}()
-	if !w.takeTurn() {
+	if !c.takeTurn() {
 		t.Fatal("the turn is taken")
 	}
-	if w.takeTurn() {
+	if c.takeTurn() {
 		t.Fatal("the turn can be taken twice")
 	}
 	for n := range 3 {
 		say(n)
 	}
 	for n := range 3 {
-		if text, _, err := w.receive(); err != nil || numbered(text) != n {
+		if text, _, err := c.Receive(); err != nil || numbered(text) != n {
 			t.Fatalf("message %d: %v, %v", n, text, err)
 		}
 	}
 	say(3)
-	w.endTurn()
+	c.endTurn()
 	if err := <-listened; !errors.Is(err, io.EOF) || len(heard) != 1 {
 		t.Errorf("the listener heard %d messages and ends with %v, want the last one, and its error", len(heard), err)
 	}
@@ -120,29 +120,29 @@ func TestTurnIsAlone(t *testing.T) {
 // listener after that.
 func TestHangUpInATurn(t *testing.T) {
 	for range 200 { // it depends on who is faster
-		w, theirs, err := newWire()
+		c, theirs, err := Pair()
 		if err != nil {
 			t.Fatal(err)
 		}
 		listened := make(chan error, 1)
 		go func() {
-			listened <- w.listen(func(text []byte, _ []int) error {
+			listened <- c.Listen(func(text []byte, _ []int) error {
 				if len(text) == 0 {
 					return io.EOF
 				}
 				return nil
 			})
 		}()
-		for !w.takeTurn() {
+		for !c.takeTurn() {
 			runtime.Gosched()
 		}
 		theirs.Close()
 		runtime.Gosched()
-		w.endTurn()
+		c.endTurn()
 		if err := <-listened; !errors.Is(err, io.EOF) {
 			t.Fatalf("the listener is told %v, want the end", err)
 		}
-		w.Close()
+		c.Close()
 	}
 }
 
@@ -150,14 +150,14 @@ func TestHangUpInATurn(t *testing.T) {
 func TestTurnFails(t *testing.T) {
 	broken := errors.New("it speaks of what it was not asked for")
 	for name, tt := range map[string]struct {
-		do   func(w *wire) error
+		do   func(c *Conn) error
 		want error // nil for any
 	}{
-		"for a reason": {func(w *wire) error { return broken }, broken},
-		"closed":       {func(w *wire) error { w.Close(); _, _, err := w.receive(); return err }, nil},
-		"hung up": {func(w *wire) error {
-			_ = unix.Shutdown(w.socket, unix.SHUT_RDWR)
-			text, _, err := w.receive()
+		"for a reason": {func(c *Conn) error { return broken }, broken},
+		"closed":       {func(c *Conn) error { c.Close(); _, _, err := c.Receive(); return err }, nil},
+		"hung up": {func(c *Conn) error {
+			_ = unix.Shutdown(c.socket, unix.SHUT_RDWR)
+			text, _, err := c.Receive()
 			if err == nil && len(text) == 0 {
 				err = io.EOF
 			}
@@ -165,14 +165,14 @@ func TestTurnFails(t *testing.T) {
 		}, io.EOF},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, _ := testWire(t)
-			if !w.takeTurn() {
+			c, _ := testConn(t)
+			if !c.takeTurn() {
 				t.Fatal("the turn is taken")
 			}
 			listened := make(chan error, 1)
-			go func() { listened <- w.listen(func([]byte, []int) error { return nil }) }()
-			w.fail(tt.do(w))
-			w.endTurn()
+			go func() { listened <- c.Listen(func([]byte, []int) error { return nil }) }()
+			c.Fail(tt.do(c))
+			c.endTurn()
 			if err := <-listened; err == nil || tt.want != nil && !errors.Is(err, tt.want) {
 				t.Errorf("the listener is told %v, want %v", err, tt.want)
 			}

@@ -1,0 +1,43 @@
+package initconn
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// glance waits by a timer of the kernel that is in the same epoll instance as the
+// socket and stderr: to set a timer of the Go runtime would wake a thread.
+type glance struct {
+	stderr int
+}
+
+// GlanceTime is how long a glance takes at most. A command that fills its pipe earlier
+// waits until the glance ends.
+const GlanceTime = 1500 * time.Microsecond
+
+// Glance is Attend for at most GlanceTime, and until the command with that stderr
+// writes to it: what it wrote to stdout before must be read before that.
+func Glance(stderr int) Strategy { return glance{stderr} }
+
+func (g glance) hear(c *Conn, deal Handler, heard func() bool) {
+	begun := false
+	c.inTurn(deal, heard, func() (over bool) {
+		if begun {
+			return c.direct.Other()
+		}
+		begun = true // not before Wait: it forgets what came earlier
+		return c.alarm(GlanceTime) != nil || c.direct.Add(g.stderr) != nil
+	})
+	if begun {
+		_ = c.direct.Remove(g.stderr)
+		_ = c.alarm(0)
+	}
+}
+
+// alarm sets the timer; 0 stops it.
+func (c *Conn) alarm(after time.Duration) error {
+	return c.do(func(int) error {
+		return unix.TimerfdSettime(c.timer, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(after))}, nil)
+	})
+}
