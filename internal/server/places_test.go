@@ -35,6 +35,7 @@ type estate struct {
 // rented are the workspaces of an estate beside "home".
 var rented = []string{"a", "a-site", "b", "b-site", "b-own"}
 
+// estatePolicy is the beginning of the policy of an estate.
 const estatePolicy = `version: 1
 defaults: {decision: allow, profile: box}
 profiles: {box: {fs: {system: true, workspace: rw}}}

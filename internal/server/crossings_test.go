@@ -1,0 +1,241 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/testenv"
+)
+
+// walker makes random calls for two tenants, each of which has a canary: a text that it
+// leaves wherever it can, and that no answer to the other may contain.
+type walker struct {
+	*estate
+	r      *rand.Rand
+	canary map[string]string // by tenant
+	ids    []string          // of sessions, outputs and anything else that an answer has named
+}
+
+// deed is one thing that a tenant does. sees says that its owner's canary must be in the
+// answer, once everything was left everywhere.
+type deed struct {
+	name string
+	sees bool
+	do   func(w *walker, tenant, path string) string
+}
+
+// strangers are the tenants of a walker, and the paths that each may enter. Both have a
+// place of one name, and one of the same directory.
+var strangers = map[string][]string{
+	"a": {"/mcp", "/w/site/mcp", "/w/both/mcp"},
+	"b": {"/mcp", "/w/site/mcp", "/w/both/mcp"},
+}
+
+const walkersPolicy = `version: 1
+defaults: {decision: allow, profile: box}
+profiles:
+  box: {fs: {system: true, workspace: rw}}
+  layer: {fs: {system: true, workspace: overlay}}
+totals: {boxes: 64}
+tenants:
+  a: {token: "${file:DIR/t/a}", may_request: [layer], approvers: [], workspace: DIR/a, places: {site: DIR/a-site, both: DIR/b-own}, limit: {calls: 10000/s, burst: 100000}}
+  b: {token: "${file:DIR/t/b}", may_request: [layer], approvers: [], workspace: DIR/b, places: {site: DIR/b-site, both: DIR/b-own}, limit: {calls: 10000/s, burst: 100000}}
+`
+
+// bashes is a deed with a script; $C is the canary.
+func bashes(name string, sees bool, script string) deed {
+	return deed{name, sees, func(w *walker, tenant, path string) string {
+		return w.bash(tenant, path, strings.ReplaceAll(script, "$C", w.canary[tenant]))
+	}}
+}
+
+// calls is a deed with a tool. In arguments, $C is the canary, and a number below zero one
+// that another tenant may have.
+func calls(name string, sees bool, tool string, args map[string]any) deed {
+	return deed{name, sees, func(w *walker, tenant, path string) string {
+		own := make(map[string]any, len(args))
+		for key, v := range args {
+			switch v := v.(type) {
+			case string:
+				own[key] = strings.ReplaceAll(v, "$C", w.canary[tenant])
+			case int:
+				own[key] = v
+				if v < 0 {
+					own[key] = 1 + w.r.IntN(8)
+				}
+			default:
+				own[key] = v
+			}
+		}
+		return w.call(tenant, path, tool, own)
+	}}
+}
+
+// leaves are the ways of leaving the canary. What goes into files of a workspace is for
+// places that the tenants do not share.
+var leaves = []deed{
+	bashes("a file outside of the workspace", false, "echo $C > /tmp/c; echo $C > ~/c; mkdir -p /dev/shm/x; echo $C > /dev/shm/x/c"),
+	bashes("a process", false, "sleep 60 $C & exec -a $C sleep 0"),
+	calls("a file of a layer", false, "Bash", map[string]any{"command": "echo $C > /workspace/layered", "profile": "layer"}),
+	calls("a task", false, "TaskManager", map[string]any{"action": "create", "text": "$C"}),
+	calls("a step", false, "TaskManager", map[string]any{"action": "add", "text": "$C"}),
+	calls("a background task", false, "BackgroundBash", map[string]any{"command": "echo $C", "description": "$C", "delay_ms": 0}),
+	calls("a plan", false, "PlanMode", map[string]any{"action": "enter", "goal": "$C", "plan_file": "one.md"}),
+	calls("a plan that is over", false, "PlanMode", map[string]any{"action": "exit", "plan": "$C", "plan_file": "one.md"}),
+	calls("a callback", false, "SetCallback", map[string]any{"message": "$C", "delay_ms": 3600000}),
+}
+
+// looks are the ways of finding one.
+var looks = []deed{
+	bashes("a file", false, "cat /workspace/canary /workspace/../canary 2>/dev/null; true"),
+	bashes("everything that is near", true, "grep -rsh canary- /workspace /tmp /dev/shm ~ /run 2>/dev/null | sort -u | head; true"),
+	bashes("processes", false, "cat /proc/*/cmdline /proc/*/environ 2>/dev/null | tr '\\0' ' '; ls /proc/1/root/ 2>&1; true"),
+	{"a path of the host", false, func(w *walker, tenant, path string) string {
+		dir := filepath.Join(w.dir, append(slices.Clone(rented), "home", "state")[w.r.IntN(len(rented)+2)])
+		return w.bash(tenant, path, "cat '"+dir+"/canary' 2>/dev/null; ls -R '"+w.dir+"' /proc/self/root"+w.dir+" 2>/dev/null | head; true")
+	}},
+	{"a working directory", false, func(w *walker, tenant, path string) string {
+		return w.call(tenant, path, "Bash", map[string]any{"command": "cat canary", "cwd": []string{"..", "/", filepath.Join(w.dir, "b"), "../../b"}[w.r.IntN(4)]})
+	}},
+	{"a link", false, func(w *walker, tenant, path string) string {
+		return w.bash(tenant, path, "ln -sfn '"+filepath.Join(w.dir, []string{"a", "b", "a-site", "b-site"}[w.r.IntN(4)])+"' link; cat link/canary 2>/dev/null; true")
+	}},
+	calls("a layer", false, "Bash", map[string]any{"command": "cat /workspace/layered 2>/dev/null; true", "profile": "layer"}),
+	calls("tasks", true, "TaskManager", map[string]any{"action": "list"}),
+	calls("a task of a number", false, "TaskManager", map[string]any{"action": "switch", "task_id": -1}),
+	calls("background tasks", true, "ListBgTasks", map[string]any{}),
+	calls("an output", false, "ReadBgOutput", map[string]any{"task_id": -1}),
+	calls("the end of a background task", false, "KillBgTask", map[string]any{"task_id": -1}),
+	calls("a plan", true, "PlanMode", map[string]any{"action": "json", "plan_file": "one.md"}),
+	calls("the state of a plan", false, "PlanMode", map[string]any{"action": "status"}),
+	calls("skills", false, "SearchSkills", map[string]any{"query": "canary"}),
+	calls("a picture", false, "ReadImage", map[string]any{"path": "/workspace/canary"}),
+	{"a resource", false, func(w *walker, tenant, path string) string {
+		uri := []string{"file:///workspace/canary", "file:///workspace/../b/canary", "file://" + w.dir + "/b/canary", "belljar://tasks", "job://" + fmt.Sprint(1+w.r.IntN(8)), w.id("output://")}[w.r.IntN(6)]
+		return w.request(tenant, path, "resources/read", uri, map[string]any{"uri": uri})
+	}},
+	{"all resources", false, func(w *walker, tenant, path string) string {
+		return w.request(tenant, path, "resources/list", "", map[string]any{})
+	}},
+	{"the session of another", false, func(w *walker, tenant, path string) string {
+		_, body, _ := w.do(tenant, path, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"TaskManager","arguments":{"action":"list"}}}`, "Mcp-Session-Id", w.id("s-"))
+		return body
+	}},
+	{"a session of its own", false, func(w *walker, tenant, path string) string {
+		_, body, header := w.do(tenant, path, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+		w.note("s-" + header.Get("Mcp-Session-Id"))
+		return body
+	}},
+	{"a place of another", false, func(w *walker, tenant, _ string) string {
+		name := []string{"a", "b", "a-site", "own", "home", "..", "%2e%2e", "site%2f..%2fown"}[w.r.IntN(8)]
+		status, body, _ := w.do(tenant, "/w/"+name+"/mcp", "{}")
+		if status != http.StatusNotFound {
+			w.t.Errorf("%s enters %s: %d", tenant, name, status)
+		}
+		return body
+	}},
+}
+
+var outputURI = regexp.MustCompile(`output://[A-Za-z0-9_-]+`)
+
+// note remembers an id, for anybody.
+func (w *walker) note(id string) {
+	if w.ids = append(w.ids, id); len(w.ids) > 64 {
+		w.ids = w.ids[1:]
+	}
+}
+
+// id is one of those that were noted, of a kind.
+func (w *walker) id(kind string) string {
+	for _, i := range w.r.Perm(len(w.ids)) {
+		if id, ok := strings.CutPrefix(w.ids[i], kind); ok {
+			if kind == "s-" {
+				return id
+			}
+			return kind + id
+		}
+	}
+	return kind + "none"
+}
+
+// request sends a modern request that is no call.
+func (w *walker) request(tenant, path, method, name string, params map[string]any) string {
+	params["_meta"] = map[string]any{
+		"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": map[string]any{"name": "t", "version": "1"},
+		"io.modelcontextprotocol/clientCapabilities": map[string]any{},
+	}
+	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	headers := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method}
+	if name != "" {
+		headers = append(headers, "Mcp-Name", name)
+	}
+	_, body, _ := w.do(tenant, path, string(text), headers...)
+	return body
+}
+
+// does does a deed, and looks for the canary of the other tenant in what comes of it.
+func (w *walker) does(d deed, tenant, path string) string {
+	w.t.Helper()
+	got := d.do(w, tenant, path)
+	for _, uri := range outputURI.FindAllString(got, 4) {
+		w.note(uri)
+	}
+	for other, canary := range w.canary {
+		if other != tenant && strings.Contains(got, canary) {
+			w.t.Errorf("%s at %s looks for %s and finds what is of %s: %.400s", tenant, path, d.name, other, got)
+		}
+	}
+	return got
+}
+
+// Two tenants make random calls in places of their own and in one whose directory they
+// share. No answer to the one has what the other left, and its owner finds it.
+func TestNothingCrossesTenants(t *testing.T) {
+	n, r := testenv.Cases(t, 60)
+	e := newEstate(t)
+	put(t, e.policy, strings.ReplaceAll(walkersPolicy, "DIR", e.dir))
+	e.serve(e.config())
+	w := &walker{estate: e, r: r, canary: map[string]string{"a": fmt.Sprintf("canary-a-%x", r.Uint64()), "b": fmt.Sprintf("canary-b-%x", r.Uint64())}}
+	for tenant, canary := range w.canary {
+		for _, dir := range []string{tenant, tenant + "-site"} {
+			put(t, filepath.Join(e.dir, dir, "canary"), canary)
+		}
+	}
+	for range n {
+		tenant := []string{"a", "b"}[r.IntN(2)]
+		path := strangers[tenant][r.IntN(3)]
+		all := looks
+		if r.IntN(3) == 0 {
+			all = leaves
+		}
+		w.does(all[r.IntN(len(all))], tenant, path)
+	}
+	// The control: everything is left everywhere, and its owner finds it.
+	for tenant, paths := range strangers {
+		for _, path := range paths {
+			for _, d := range leaves {
+				w.does(d, tenant, path)
+			}
+		}
+	}
+	for tenant, paths := range strangers {
+		for _, path := range paths {
+			for _, d := range looks {
+				got := w.does(d, tenant, path)
+				if d.sees && !strings.Contains(got, w.canary[tenant]) {
+					t.Errorf("%s at %s looks for %s and does not find its own: %.400s", tenant, path, d.name, got)
+				}
+			}
+		}
+	}
+}
