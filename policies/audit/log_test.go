@@ -528,3 +528,27 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func logger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+// Records for which nobody waits are written without another record that follows.
+func TestGatheredRecordsAreWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := Open(config(filepath.Join(t.TempDir(), "audit")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		for _, n := range []int{1, 3, gatherMost + 1} {
+			before := l.Health().Written
+			for i := range n {
+				if err := l.Append(decision(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(2 * gather) // of the bubble's clock
+			synctest.Wait()
+			if h := l.Health(); h.Written-before != uint64(n) || h.Waiting != 0 {
+				t.Errorf("of %d records %d are written, and %d wait", n, h.Written-before, h.Waiting)
+			}
+		}
+	})
+}
