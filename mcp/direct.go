@@ -114,24 +114,27 @@ func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok
 		c.structured = true
 	}
 	if m.Era() == wire.Legacy {
-		return meta[0] == '{'
+		return wire.IsObject(meta)
 	}
 	c.input = &input{shows: capabilities != nil && showsForms(capabilities)}
 	if client != nil {
-		var who struct {
-			Name    string `json:"name"`
-			Version string `json:"version"`
-			Title   string `json:"title"`
-		}
-		if json.Unmarshal(client, &who) != nil {
+		name, named := text(client, "name")
+		version, versioned := text(client, "version")
+		if _, titled := text(client, "title"); !wire.IsObject(client) || !named || !versioned || !titled {
 			return false
 		}
-		c.input.client = strings.TrimSpace(who.Name + " " + who.Version)
+		c.input.client = strings.TrimSpace(name + " " + version)
 	}
 	if bytes.Contains(capabilities, []byte(tasksExtension)) {
 		return false // its answer may be deferred
 	}
-	return m.Revision == wire.ModernRevision && capabilities != nil && capabilities[0] == '{'
+	return m.Revision == wire.ModernRevision && wire.IsObject(capabilities)
+}
+
+// text returns a member that is a text or left out; ok is false for any other.
+func text(object []byte, name string) (_ string, ok bool) {
+	value := wire.Member(object, name)
+	return wire.Text(value), isNone(value) || value[0] == '"'
 }
 
 // serveCall runs a tools/call in a goroutine, and reports false for a request that the
@@ -199,9 +202,9 @@ func (s *Server) callFrame(ctx context.Context, session *Session, m *wire.Messag
 // resultFrame is a Result as a line of the wire, without its LF.
 func (s *Server) resultFrame(id []byte, r *Result, in wire.Era) ([]byte, error) {
 	if r.needs != nil {
-		return r.needs.frame(id, map[string]any{serverInfoKey: map[string]string{"name": s.cfg.Name, "version": s.cfg.Version}})
+		return r.needs.frame(id, s.serverInfo)
 	}
-	size := 160 + len(id)
+	size := 160 + len(id) + len(s.serverInfo)
 	for _, c := range r.Content {
 		size += len(c.Text) + len(c.Text)/16 + len(c.URI) + len(c.Data)/3*4 + 64
 	}
@@ -213,21 +216,16 @@ func (s *Server) resultFrame(id []byte, r *Result, in wire.Era) ([]byte, error) 
 		}
 		size += len(structured)
 	}
-	var meta map[string]any
-	if in == wire.Modern {
-		meta = map[string]any{serverInfoKey: map[string]string{"name": s.cfg.Name, "version": s.cfg.Version}}
-		if r.Task != "" {
-			meta[relatedKey] = map[string]string{"taskId": r.Task}
-		}
-	}
 	b := make([]byte, 0, size)
 	b = append(append(append(b, `{"jsonrpc":"2.0","id":`...), id...), `,"result":{`...)
-	if len(meta) > 0 {
-		raw, err := json.Marshal(meta)
-		if err != nil {
-			return nil, wire.Errorf(wire.InternalError, "marshal _meta: %v", err)
+	if in == wire.Modern {
+		b = append(b, `"_meta":{`...)
+		if r.Task != "" {
+			b = append(append(append(b, '"'), relatedKey...), `":{"taskId":`...)
+			b = append(appendQuoted(b, r.Task), "},"...)
 		}
-		b = append(append(append(b, `"_meta":`...), raw...), ',')
+		b = append(append(append(b, '"'), serverInfoKey...), `":`...)
+		b = append(append(b, s.serverInfo...), "},"...)
 	}
 	b = append(b, `"content":[`...)
 	for i, c := range r.Content {

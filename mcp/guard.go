@@ -111,7 +111,7 @@ func (g *guard) request(m *wire.Message, b *wire.Batch, to outlet) {
 		return
 	}
 	if m.Method == "initialize" && g.placed {
-		e.ticket.start()
+		e.ticket.begin()
 		return
 	}
 	if bad := g.session.door.ask(&e.ticket); bad != nil {

@@ -117,14 +117,16 @@ func (w *web) callModern(ctx context.Context, rw http.ResponseWriter, session *S
 
 // admit waits for a request's turn.
 func (w *web) admit(ctx context.Context, session *Session, p posted) (leave func(), _ *wire.Error) {
-	turn := make(chan struct{})
-	t := &ticket{n: p.requests, bytes: len(p.body), start: func() { close(turn) }}
+	t := &ticket{n: p.requests, bytes: len(p.body)}
 	if bad := session.door.ask(t); bad != nil {
 		return nil, bad
 	}
 	leave = func() { session.door.leave(t) }
+	if t.turn == nil { // it did not have to wait
+		return leave, nil
+	}
 	select {
-	case <-turn:
+	case <-t.turn:
 		return leave, nil
 	case <-ctx.Done():
 	case <-session.Done():

@@ -38,7 +38,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.served = w.serves(r.Context(), p)
-	if bad := misplacedIn(p.body); bad != nil {
+	if bad := p.misplaced(); bad != nil {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return
 	}
@@ -81,16 +81,18 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 		return nil, false
 	}
 	defer room.hold(tenant, -size)
-	tooLarge := wire.Errorf(wire.InvalidRequest, "invalid request: the message is larger than %d bytes", limit)
-	conn := http.NewResponseController(rw)
-	_ = conn.SetReadDeadline(time.Now().Add(w.server.cfg.Limits.Body)) // a test's recorder has none
+	deadline := func(time.Time) error { return nil } // the front has set one
+	if !w.server.cfg.Guarded {
+		deadline = http.NewResponseController(rw).SetReadDeadline
+	}
+	_ = deadline(time.Now().Add(w.server.cfg.Limits.Body)) // a test's recorder has none
 	var b bytes.Buffer
 	b.Grow(int(min(max(r.ContentLength, 0), int64(limit))) + bytes.MinRead)
 	_, err := b.ReadFrom(http.MaxBytesReader(rw, r.Body, int64(limit)))
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case err == nil:
-		_ = conn.SetReadDeadline(time.Time{}) // a connection that is read later than that is not gone
+		_ = deadline(time.Time{}) // a connection that is read later than that is not gone
 		if !w.server.cfg.holds(r.Context()) { // the body may have taken its time
 			w.challenge(rw, errLapsed)
 			return nil, false
@@ -99,7 +101,8 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 	// After an error the deadline stays: net/http reads what is left of a body before it
 	// writes the answer, and would wait for it without end.
 	case large:
-		w.refuse(rw, http.StatusRequestEntityTooLarge, wire.RequestIDBefore(b.Bytes()), wire.Legacy, tooLarge)
+		w.refuse(rw, http.StatusRequestEntityTooLarge, wire.RequestIDBefore(b.Bytes()), wire.Legacy,
+			wire.Errorf(wire.InvalidRequest, "invalid request: the message is larger than %d bytes", limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		rw.Header().Set("Connection", "close")
 		http.Error(rw, "the body did not come in time", http.StatusRequestTimeout)

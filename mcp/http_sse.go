@@ -120,7 +120,7 @@ func (w *web) messages(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.served = w.serves(r.Context(), p)
-	if bad := misplacedIn(p.body); bad != nil {
+	if bad := p.misplaced(); bad != nil {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return
 	}

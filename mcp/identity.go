@@ -124,9 +124,11 @@ func (c *Config) tenanted() bool { return c.Auth != nil && c.Auth.Named() }
 // The answer does not repeat it.
 func (w *web) misplaced(rw http.ResponseWriter, r *http.Request) bool {
 	where := ""
-	for name := range r.URL.Query() {
-		if tokenName(name) {
-			where = "the URL"
+	if r.URL.RawQuery != "" {
+		for name := range r.URL.Query() {
+			if tokenName(name) {
+				where = "the URL"
+			}
 		}
 	}
 	for _, cookie := range r.Cookies() {
@@ -141,21 +143,21 @@ func (w *web) misplaced(rw http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// misplacedIn returns the error of a message with a token in the _meta of its params; nil if
+// misplaced returns the error of a message with a token in the _meta of its params; nil if
 // there is none.
-func misplacedIn(body []byte) *wire.Error {
+func (p *posted) misplaced() *wire.Error {
 	found := false
-	each := func(raw []byte) bool {
-		wire.Members(wire.Member(wire.Member(raw, "params"), "_meta"), func(name, _ []byte) bool {
+	look := func(meta []byte) bool {
+		wire.Members(meta, func(name, _ []byte) bool {
 			found = found || tokenName(string(name))
 			return !found
 		})
 		return !found
 	}
-	if len(body) > 0 && body[0] == '[' {
-		wire.Elements(body, func(raw []byte) bool { return each(bytes.TrimSpace(raw)) })
+	if p.message != nil {
+		look(p.message.Meta)
 	} else {
-		each(body)
+		wire.Elements(p.body, func(raw []byte) bool { return look(wire.Member(wire.Member(raw, "params"), "_meta")) })
 	}
 	if !found {
 		return nil

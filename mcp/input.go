@@ -63,10 +63,11 @@ func (n *needs) requests() sdk.InputRequestMap {
 	return all
 }
 
-// frame is the result as a line of the wire, without its LF.
-func (n *needs) frame(id []byte, meta map[string]any) ([]byte, error) {
+// frame is the result as a line of the wire, without its LF. server is what the server says
+// of itself.
+func (n *needs) frame(id []byte, server json.RawMessage) ([]byte, error) {
 	raw, err := json.Marshal(map[string]any{
-		"_meta": meta, "resultType": "input_required", "inputRequests": n.requests(), "requestState": n.state,
+		"_meta": map[string]any{serverInfoKey: server}, "resultType": "input_required", "inputRequests": n.requests(), "requestState": n.state,
 	})
 	if err != nil {
 		return nil, wire.Errorf(wire.InternalError, "marshal the questions: %v", err)
@@ -178,11 +179,10 @@ func (k *sealer) inputFor(session *Session, req *sdk.CallToolRequest) (*input, e
 // showsForms reports whether the capabilities of a modern client say that it shows
 // forms.
 func showsForms(capabilities []byte) bool {
-	var can struct {
-		Elicitation *struct {
-			Form *struct{} `json:"form"`
-			URL  *struct{} `json:"url"`
-		} `json:"elicitation"`
-	}
-	return json.Unmarshal(capabilities, &can) == nil && can.Elicitation != nil && (can.Elicitation.Form != nil || can.Elicitation.URL == nil)
+	elicitation := wire.Member(capabilities, "elicitation")
+	form, url := wire.Member(elicitation, "form"), wire.Member(elicitation, "url")
+	return wire.IsObject(elicitation) && (wire.IsObject(form) || isNone(form) && isNone(url))
 }
+
+// isNone reports whether a member is left out, or null.
+func isNone(value []byte) bool { return value == nil || string(value) == "null" }

@@ -86,11 +86,23 @@ type admission struct {
 
 // ticket is a place in an admission for n requests, which have bytes in all.
 // start is called once, by ask or by the leave that made room; it must not
-// block or call the admission.
+// block or call the admission. Without start, turn is closed instead; ask makes it for a
+// ticket that has to wait.
 type ticket struct {
 	n, bytes int
 	start    func()
+	turn     chan struct{}
 	running  bool // guarded by admission.mu
+}
+
+// begin tells the owner of a ticket that its turn has come.
+func (t *ticket) begin() {
+	switch {
+	case t.start != nil:
+		t.start()
+	case t.turn != nil:
+		close(t.turn)
+	}
 }
 
 func newAdmission(l Limits) *admission {
@@ -121,13 +133,16 @@ func (a *admission) ask(t *ticket) *wire.Error {
 	if len(a.queue) == 0 && a.fits(t) {
 		a.admit(t)
 		a.mu.Unlock()
-		t.start()
+		t.begin()
 		return nil
 	}
 	defer a.mu.Unlock()
 	if a.waiting+t.n > a.limits.Queue || a.queued+t.bytes > a.limits.QueueBytes {
 		return wire.OverLimit("in_flight", queueRetry, "too many requests in flight: %d run and %d wait; try again when some are answered",
 			a.running, a.waiting)
+	}
+	if t.start == nil {
+		t.turn = make(chan struct{})
 	}
 	a.queue = append(a.queue, t)
 	a.waiting += t.n
@@ -159,7 +174,7 @@ func (a *admission) leave(t *ticket) {
 	started := a.promote()
 	a.mu.Unlock()
 	for _, t := range started {
-		t.start()
+		t.begin()
 	}
 }
 
@@ -179,7 +194,7 @@ func (a *admission) set(l Limits) {
 	started := a.promote()
 	a.mu.Unlock()
 	for _, t := range started {
-		t.start()
+		t.begin()
 	}
 }
 

@@ -67,8 +67,8 @@ type Config struct {
 type HTTP struct {
 	Auth Authenticator // finds out the callers; nil means Tenant for all
 	// Guarded says that whoever mounts the handler has checked the headers Host and
-	// Origin of each request, see package origin. By default the handler checks them, and
-	// knows the names of loopback only.
+	// Origin of each request, see package origin, and bounds the time in which its body
+	// comes. By default the handler does both, and knows the names of loopback only.
 	Guarded bool
 	Kept    SessionBook // keeps sessions beyond the end of the server; nil keeps none
 	SSE     bool        // serve HTTP with SSE as well, the transport of revision 2024-11-05
@@ -90,6 +90,7 @@ type Server struct {
 	web           *webSessions
 	adapter       *adapter
 	routed        *web // for HandlerOf
+	serverInfo    json.RawMessage // name and version of the server, in each modern answer
 }
 
 // New makes a Server without tools. It fails if a field of cfg cannot be used, and
@@ -107,6 +108,10 @@ func New(cfg Config) (*Server, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{cfg: &cfg}
+	var err error
+	if s.serverInfo, err = json.Marshal(map[string]string{"name": cfg.Name, "version": cfg.Version}); err != nil {
+		return nil, err // cannot be: a map of texts
+	}
 	s.sessions = newSessionTable(&cfg)
 	s.tools = newToolset(cfg.Gate, s.sessions.tenants)
 	s.sealer = newSealer()

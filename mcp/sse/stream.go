@@ -264,11 +264,23 @@ func (s *Stream) ServeWhile(ctx context.Context, rw http.ResponseWriter, o Servi
 	defer late.Stop()
 	run()
 	_ = s.Answer(nil) // unless it gave one
-	once.Do(func() {
-		r.poke()
-		written <- s.write(ctx, rw, o, r, late)
-	})
+	once.Do(func() { written <- s.writeRest(ctx, rw, o, r, late) })
 	return <-written
+}
+
+// writeRest is write when all that is to be said was said. That is one plain answer,
+// nearly always.
+func (s *Stream) writeRest(ctx context.Context, rw http.ResponseWriter, o Serving, r *reader, timer *time.Timer) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if plain, answer := s.plain(o); plain {
+		out := newResponse(rw)
+		defer out.end()
+		return out.plain(answer, o.Status)
+	}
+	r.poke()
+	return s.write(ctx, rw, o, r, timer)
 }
 
 // write is Serve for a reader. timer fires when the client needs a sign of life.

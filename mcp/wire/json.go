@@ -324,6 +324,9 @@ func Members(object []byte, yield func(name, value []byte) bool) {
 	}
 }
 
+// IsObject reports whether a value is an object.
+func IsObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
+
 // Elements calls yield with each element of an array that has passed
 // CheckJSON, in order, until yield says no.
 func Elements(array []byte, yield func(value []byte) bool) {

@@ -23,6 +23,7 @@ type Message struct {
 	Key      string // id in the one spelling under which it is looked up
 	Method   string // empty for a response
 	Params   []byte // an object, or nil
+	Meta     []byte // params._meta, or nil
 	Revision string // what params._meta says, empty in the legacy era
 	Raw      []byte // the whole message
 }
@@ -116,11 +117,8 @@ func ParseMessage(raw []byte) (*Message, *Error) {
 		return m, Errorf(InvalidParams, `invalid params: the member "params" must be an object`)
 	}
 	m.Method = Unquote(method)
-	if m.Params != nil {
-		if meta := Member(m.Params, "_meta"); meta != nil {
-			m.Revision = Text(Member(meta, "io.modelcontextprotocol/protocolVersion"))
-		}
-	}
+	m.Meta = Member(m.Params, "_meta")
+	m.Revision = Text(Member(m.Meta, "io.modelcontextprotocol/protocolVersion"))
 	return m, nil
 }
 
