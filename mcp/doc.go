@@ -6,9 +6,11 @@
 //
 // # The way of one tools/call
 //
-//  1. Over stdio, wire/frame.go cuts lines out of the byte stream, at most [Limits].Line
-//     each. Over HTTP, http.go checks the caller and http_post.go reads a body of that size;
-//     http_sse.go has the older transport, whose answers come in another response.
+//  1. Over stdio (stdio.go, conversation.go), wire/frame.go cuts lines out of the byte
+//     stream, at most [Limits].Line each. Over HTTP, http.go checks the caller and
+//     http_post.go reads a body of that size; http_sse.go has the older transport, whose
+//     answers come in another response, and http_socket.go WebSockets, whose messages
+//     are lines.
 //  2. wire/message.go checks the message: UTF-8, depth, duplicate keys, JSON-RPC shape.
 //     Where it refuses one, wire/ident.go finds the id that its client waits for.
 //  3. guard.go, of the connection or of the HTTP session, gives the request an id of its
@@ -35,7 +37,7 @@
 //     (call.go, granted.go, ask.go, audit.go, around.go, redact.go, trace.go)
 //   - sealer: the states that modern clients carry from one call to the next (input.go)
 //   - sessionTable and webSessions: the open sessions, and those over HTTP (sessions.go,
-//     tenant.go, http_session.go, http_legacy.go, http_sse.go)
+//     tenant.go, http_session.go, http_legacy.go, http_sse.go, http_socket.go)
 //   - subscriptions: the resources that clients watch (subscribe.go)
 //   - deferrals: calls whose answers their clients ask for later (defer.go, listen.go)
 //   - adapter: the go-sdk's requests become ours, and our answers the sdk's (sdk.go)

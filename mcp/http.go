@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/internal/origin"
+	"belljar.dev/mcp/socket"
 	"belljar.dev/mcp/wire"
 )
 
@@ -29,8 +30,9 @@ const maxSessionID = 256
 // Paths are where Handler is to be mounted, below one prefix.
 var Paths = []string{"/mcp", ssePath, messagesPath}
 
-// Handler serves MCP over Streamable HTTP, both eras on one URL, and over HTTP with SSE if
-// Config.SSE is set; it is to be mounted at Paths. A legacy client gets a session of its
+// Handler serves MCP over Streamable HTTP, both eras on one URL, over HTTP with SSE if
+// Config.SSE is set, and over WebSockets if Config.Sockets is. It is to be mounted at
+// Paths. A legacy client gets a session of its
 // own by initialize. Modern requests carry no session, so those of a principal share one
 // Session and its limits: a resource that belongs to one of several modern clients needs
 // a handle in its arguments.
@@ -94,6 +96,10 @@ func (w *web) serve(rw http.ResponseWriter, r *http.Request) {
 	case messagesPath:
 		w.messages(rw, r)
 	default:
+		if socket.Asked(r) {
+			w.webSocket(rw, r)
+			return
+		}
 		w.streamable(rw, r)
 	}
 }

@@ -92,7 +92,7 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case err == nil:
-		_ = deadline(time.Time{}) // a connection that is read later than that is not gone
+		_ = deadline(time.Time{})             // a connection that is read later than that is not gone
 		if !w.server.cfg.holds(r.Context()) { // the body may have taken its time
 			w.challenge(rw, errLapsed)
 			return nil, false

@@ -264,6 +264,13 @@ func (ws *webSessions) longestIdle(wanted func(*place) bool) (found *webSession)
 	return found
 }
 
+// leavePlace releases a place.
+func (ws *webSessions) leavePlace(p *place) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.freePlace(p)
+}
+
 // freePlace releases a place; mu is held.
 func (ws *webSessions) freePlace(p *place) {
 	if ws.places[p.tenant]--; ws.places[p.tenant] == 0 {

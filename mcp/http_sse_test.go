@@ -119,6 +119,23 @@ func (e *events) greet() *events {
 	return e
 }
 
+// sameOverAll are messages with a part of their answers, which are the same over all
+// transports. A %s stands for the revision.
+var sameOverAll = []struct{ body, want string }{
+	{call("1", "echo", `{"text":"hi"}`), `hi`},
+	{call("2", "steps", `{}`), `done`},
+	{call("3", "fail", `{}`), `"isError":true`},
+	{call("4", "echo", `{"text":"forbidden"}`), `no-forbidden`},
+	{call("5", "panic", `{}`), `internal error`},
+	{call("6", "ecko", `{}`), `-32602`},
+	{req("7", "ping"), `"result":{}`},
+	{req("8", "prompts/get"), `-32602`},
+	{req("9", "no/method"), `-32601`},
+	{`{"jsonrpc":"2.0","id":10,"method":"resources/read","params":{"uri":"note://7"}}`, `seven`},
+	{call("11", "big", `{"bytes":11000000}`), `-32603`},
+	{strings.Replace(hello, `"hello"`, "12", 1), `-32600`},
+}
+
 // The wire of 2024-11-05: the endpoint is the first event, messages are accepted by 202, and
 // all else comes as events, with the same bytes as over stdio.
 func TestSSE(t *testing.T) {
@@ -131,26 +148,14 @@ func TestSSE(t *testing.T) {
 	e.greet()
 	over := s.connect(t)
 	over.greet(revSSE)
-	for i, tt := range []struct{ body, want string }{
-		{call("1", "echo", `{"text":"hi"}`), `hi`},
-		{call("2", "steps", `{}`), `done`},
-		{call("3", "fail", `{}`), `"isError":true`},
-		{call("4", "echo", `{"text":"forbidden"}`), `no-forbidden`},
-		{call("5", "panic", `{}`), `internal error`},
-		{call("6", "ecko", `{}`), `-32602`},
-		{req("7", "ping"), `"result":{}`},
-		{req("8", "prompts/get"), `-32602`},
-		{req("9", "no/method"), `-32601`},
-		{`{"jsonrpc":"2.0","id":10,"method":"resources/read","params":{"uri":"note://7"}}`, `seven`},
-		{call("11", "big", `{"bytes":11000000}`), `-32603`},
-		{fmt.Sprintf(strings.Replace(hello, `"hello"`, "12", 1), revSSE), `-32600`},
-	} {
-		e.send(tt.body)
-		got := e.answer(fmt.Sprint(i + 1)).raw
-		over.send(tt.body)
-		want := over.next().raw
-		if !strings.Contains(got, tt.want) || short(got) != short(want) {
-			t.Errorf("%.80s:\n got %.300s\nwant %.300s", tt.body, got, want)
+	for _, tt := range sameOverAll {
+		body := strings.Replace(tt.body, "%s", revSSE, 1)
+		e.send(body)
+		over.send(body)
+		want := over.next()
+		got := e.answer(string(want.ID)).raw
+		if !strings.Contains(got, tt.want) || short(got) != short(want.raw) {
+			t.Errorf("%.80s:\n got %.300s\nwant %.300s", body, got, want.raw)
 		}
 	}
 	if r := s.path("/messages?sessionId="+id).do("POST", `{"jsonrpc":"2.0","id":1,`); r.status != 400 || r.last().short() != "1: -32700" {
@@ -337,6 +342,15 @@ func TestSSEComesBack(t *testing.T) {
 	if kept, ok := book.kept[e.id()]; !ok || kept.Revision != revSSE || len(book.kept) != 1 {
 		t.Fatalf("the book has %+v", book.kept)
 	}
+	// A handshake that was refused keeps nothing.
+	bad := s.sse()
+	bad.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":7}}`)
+	if a := bad.answer("1"); a.Error == nil {
+		t.Errorf("a bad handshake: %s", a.raw)
+	}
+	if bad.send(initialized); len(book.kept) != 1 {
+		t.Errorf("after a bad handshake the book has %+v", book.kept)
+	}
 	next := newSite(t, withSSE, func(c *mcp.Config) { c.Kept = book })
 	after := next.sse("Last-Event-ID", again.lastID())
 	if after.id() != e.id() {
@@ -362,6 +376,11 @@ func TestSSESessionsEnd(t *testing.T) {
 		time.Sleep(time.Hour) // of the bubble; comments keep the streams open
 		cutOne()
 		three, _, cutThree := h.stream(t.Context())
+		for _, id := range []string{two, three} {
+			if got := h.message(id, fmt.Sprintf(hello, revSSE), initialized); got != 202 {
+				t.Errorf("initialized: %d", got)
+			}
+		}
 		if got := <-h.ended; got != one || three == "" {
 			t.Errorf("the session %s ended for %s, want %s", got, three, one)
 		}
@@ -383,7 +402,13 @@ func TestSSESessionsEnd(t *testing.T) {
 // A client that sends and does not read costs a bound of memory, and then gets 429.
 func TestSSEUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHandled(t, withSSE)
+		h := newHandled(t, withSSE, func(c *mcp.Config) { c.Limits.Running = 4 })
+		var made atomic.Int64
+		mcp.AddTool(h.Server, mcp.Tool{Name: "late", Description: "answers much when it is set free"}, func(context.Context, mcp.Call, noInput) (*mcp.Result, error) {
+			<-h.free
+			made.Add(1)
+			return mcp.Text("%s", strings.Repeat("x", 400_000)), nil
+		})
 		id, w, cut := h.stream(t.Context())
 		defer cut()
 		post := func(body string) int { return h.message(id, body) }
@@ -407,6 +432,24 @@ func TestSSEUnread(t *testing.T) {
 		synctest.Wait()
 		if n := strings.Count(w.text(), "event: message"); n != 100-refused+2 {
 			t.Errorf("%d answers came, want %d", n, 100-refused+2)
+		}
+		// Answers that come all at once take no more memory: their calls wait.
+		w.stall()
+		for i := range 40 {
+			if got := post(call(fmt.Sprint(300+i), "late", `{}`)); got != 202 {
+				t.Errorf("call %d: %d", i, got)
+			}
+		}
+		synctest.Wait()
+		close(h.free)
+		synctest.Wait()
+		if n := made.Load(); n > 12 {
+			t.Errorf("%d answers of 400 kB were made while nothing was read, want 4 that wait and 4 that run, or so", n)
+		}
+		w.resume()
+		synctest.Wait()
+		if n := made.Load(); n != 40 {
+			t.Errorf("%d answers were made at the end, want 40", n)
 		}
 		h.Shutdown(context.Background())
 	})
@@ -490,20 +533,31 @@ func TestSSEDrains(t *testing.T) {
 	}
 }
 
-// A session that an operator ends answers what it has cancelled.
+// A session that an operator ends answers what it has cancelled, before its stream ends.
 func TestSSEIsEnded(t *testing.T) {
-	s := newSite(t, withSSE)
-	e := s.sse().greet()
-	e.send(call("1", "hang", `{}`))
-	<-s.running
-	s.End(func(mcp.SessionInfo) bool { return true }, "it is late")
-	<-e.over
-	if got := e.answer("1"); !strings.Contains(got.raw, "it is late") {
-		t.Errorf("the call that was cancelled says %s", got.raw)
-	}
-	if r := e.post(req("2", "ping")); r.status != 404 || !strings.Contains(r.raw, "it is late") {
-		t.Errorf("a message after that: %d %s", r.status, r.raw)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandled(t, withSSE)
+		defer h.Shutdown(context.Background())
+		mcp.AddTool(h.Server, mcp.Tool{Name: "slow", Description: "needs a second to be cancelled"}, func(ctx context.Context, _ mcp.Call, _ noInput) (*mcp.Result, error) {
+			<-ctx.Done()
+			time.Sleep(time.Second) // of the bubble
+			return nil, context.Cause(ctx)
+		})
+		id, w, cut := h.stream(t.Context())
+		defer cut()
+		h.message(id, fmt.Sprintf(hello, revSSE), initialized, call("1", "slow", `{}`))
+		synctest.Wait()
+		h.End(func(mcp.SessionInfo) bool { return true }, "it is late")
+		synctest.Wait()
+		if !strings.Contains(w.text(), `"id":1`) {
+			t.Errorf("the call that was cancelled has no answer: %q", w.text())
+		}
+		r := newPage()
+		h.handler.ServeHTTP(r, request(t.Context(), "POST", "/messages?sessionId="+id, req("2", "ping")))
+		if r.status != 404 || !strings.Contains(r.text(), "it is late") {
+			t.Errorf("a message after that: %d %s", r.status, r.text())
+		}
+	})
 }
 
 // The client of the go-sdk, which speaks this transport as others do.

@@ -72,6 +72,7 @@ type HTTP struct {
 	Guarded bool
 	Kept    SessionBook // keeps sessions beyond the end of the server; nil keeps none
 	SSE     bool        // serve HTTP with SSE as well, the transport of revision 2024-11-05
+	Sockets bool        // serve WebSockets as well
 }
 
 // Server offers tools and resources to MCP clients over stdio and HTTP. Its methods are
@@ -89,7 +90,7 @@ type Server struct {
 	sessions      *sessionTable
 	web           *webSessions
 	adapter       *adapter
-	routed        *web // for HandlerOf
+	routed        *web            // for HandlerOf
 	serverInfo    json.RawMessage // name and version of the server, in each modern answer
 }
 

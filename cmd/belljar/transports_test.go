@@ -1,18 +1,22 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/coder/websocket"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/internal/testenv"
 )
 
-// A server with the older transports beside Streamable HTTP: its clients log in, have boxes
+// W15: a server with other transports beside Streamable HTTP: its clients log in, have boxes
 // and sessions as others have, and lines in the access log.
 func TestOtherTransports(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
@@ -24,7 +28,7 @@ profiles: {p: {fs: {system: true, workspace: ro}}}
 defaults: {decision: allow, profile: p}
 tenants: {a: {token: "${file:`+token+`}"}}
 `)
-	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir(), "--access-log", log, "--legacy-sse")
+	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir(), "--access-log", log, "--legacy-sse", "--websocket")
 	base := strings.TrimSuffix(w.url, "/mcp")
 	for _, tt := range []struct {
 		name string
@@ -33,6 +37,7 @@ tenants: {a: {token: "${file:`+token+`}"}}
 		{"sse", func(token string) sdk.Transport {
 			return &sdk.SSEClientTransport{Endpoint: base + "/sse", HTTPClient: &http.Client{Transport: bearer(token)}}
 		}},
+		{"websocket", func(token string) sdk.Transport { return &socket{base + "/mcp", token} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
@@ -62,13 +67,55 @@ tenants: {a: {token: "${file:`+token+`}"}}
 	}
 	for _, want := range []string{
 		`"tenant":"a","session":"`, `"http":"GET","route":"/sse","status":200,`, `"http":"GET","route":"/sse","status":401,`,
+		`"http":"GET","route":"/mcp","status":101,`, `"http":"GET","route":"/mcp","status":401,`,
 		`"http":"POST","route":"/messages","method":"tools/call","tool":"Bash","status":202,`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the access log lacks %s:\n%s", want, text)
 		}
 	}
+	if n := strings.Count(string(text), `"session":"`); n < 5 {
+		t.Errorf("%d lines name a session:\n%s", n, text)
+	}
 	if strings.Contains(string(text), "s-e") {
 		t.Errorf("the access log has the id of a session:\n%s", text)
 	}
 }
+
+// socket is a WebSocket as a transport of the SDK, which has none.
+type socket struct{ url, token string }
+
+func (s *socket) Connect(ctx context.Context) (sdk.Connection, error) {
+	conn, res, err := websocket.Dial(ctx, s.url, &websocket.DialOptions{
+		Subprotocols: []string{"mcp"}, HTTPHeader: http.Header{"Authorization": {"Bearer " + s.token}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	conn.SetReadLimit(16 << 20)
+	if got := res.Header.Get("Sec-WebSocket-Protocol"); got != "mcp" {
+		return nil, fmt.Errorf("the server speaks %q", got)
+	}
+	return socketConn{conn}, nil
+}
+
+type socketConn struct{ conn *websocket.Conn }
+
+func (c socketConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	_, message, err := c.conn.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return jsonrpc.DecodeMessage(message)
+}
+
+func (c socketConn) Write(ctx context.Context, m jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	return c.conn.Write(ctx, websocket.MessageText, text)
+}
+
+func (c socketConn) Close() error      { return c.conn.Close(websocket.StatusNormalClosure, "") }
+func (c socketConn) SessionID() string { return "" }

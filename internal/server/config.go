@@ -60,7 +60,8 @@ type Service struct {
 
 // Transports says what a server over HTTP serves beside Streamable HTTP.
 type Transports struct {
-	SSE bool // HTTP with SSE, the transport of 2024-11-05
+	SSE     bool // HTTP with SSE, the transport of 2024-11-05
+	Sockets bool // WebSockets
 }
 
 func (c *Config) http() bool { return c.Service != nil && c.Service.HTTP != nil }

@@ -101,7 +101,7 @@ func (p *place) openTools(context.Context) error {
 		cfg.Audit = s.audit
 	}
 	if s.cfg.http() {
-		cfg.SSE = s.cfg.Service.SSE
+		cfg.SSE, cfg.Sockets = s.cfg.Service.SSE, s.cfg.Service.Sockets
 	}
 	if s.cfg.http() && p.State != "" {
 		cfg.Kept = websession.NewBook(p.books.kept)

@@ -1,0 +1,216 @@
+package socket
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/coder/websocket"
+)
+
+// Code says why a Conn is closed (RFC 6455, 7.4.1; from 4000 on, ours).
+type Code int
+
+// The codes that Close is called with, or a Conn closes itself with.
+const (
+	GoingAway   Code = 1001
+	Violation   Code = 1002
+	Unsupported Code = 1003 // a message of bytes
+	NotText     Code = 1007 // a message of text that is not UTF-8
+	Policy      Code = 1008
+	TooLarge    Code = 1009
+	Internal    Code = 1011
+	TryLater    Code = 1013
+	NoLogin     Code = 4001
+)
+
+const (
+	// A client that is gone without a word is noticed after pingEvery and pongWait.
+	pingEvery = 20 * time.Second
+	pongWait  = 10 * time.Second
+	// writeWait is how long a client may take to read what was written to it.
+	writeWait = 30 * time.Second
+	// maxFragments is how many frames may make up a message. Browsers cut large messages;
+	// frames of a byte each cost the reader more than their sender.
+	maxFragments = 1024
+	// maxReason is how many bytes a close frame has for a text.
+	maxReason = 123
+	// spareBuffer is the largest buffer that is kept between messages.
+	spareBuffer = 64 << 10
+)
+
+// Limits bound what a client sends.
+type Limits struct {
+	Message int           // bytes of a message
+	Whole   time.Duration // for a message to come, from its first frame on
+	First   time.Duration // for the first message
+}
+
+// Conn is a WebSocket. Read is for one goroutine and Write for another; Close may be called
+// at any time, and makes both return. A Conn must be closed.
+type Conn struct {
+	conn   *websocket.Conn
+	limits Limits
+	ctx    context.Context //nolint:containedctx // of all reads and writes; the request's ends with its handler, which closes the Conn
+	stop   context.CancelFunc
+	first  *time.Timer    // closes a Conn without messages
+	alive  sync.WaitGroup // pings
+	line   []byte         // of Write: the beginning of a message
+}
+
+// Accept accepts the WebSocket that a request asks for, with a subprotocol that the client
+// offers. Origin must have been checked. Where it fails, the answer has been sent.
+func Accept(rw http.ResponseWriter, r *http.Request, protocol string, l Limits) (*Conn, error) {
+	conn, err := websocket.Accept(rw, r, &websocket.AcceptOptions{
+		Subprotocols:       []string{protocol},
+		InsecureSkipVerify: true, // the library knows neither our names nor those of proxies
+		// Compressed, a few bytes are a large message, and secrets beside what an attacker
+		// sends can be guessed from the length.
+		CompressionMode: websocket.CompressionDisabled,
+	})
+	if err != nil {
+		return nil, err
+	}
+	conn.SetReadLimit(int64(l.Message))
+	ctx, stop := context.WithCancel(context.WithoutCancel(r.Context()))
+	c := &Conn{conn: conn, limits: l, ctx: ctx, stop: stop}
+	c.first = time.AfterFunc(l.First, func() { c.end(Policy, "no message came") })
+	c.alive.Go(c.ping)
+	return c, nil
+}
+
+// ping closes the Conn of a client that does not answer.
+func (c *Conn) ping() {
+	every := time.NewTicker(pingEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+		case <-c.ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(c.ctx, pongWait)
+		err := c.conn.Ping(ctx)
+		cancel()
+		if err != nil {
+			c.end(Policy, "no pong came within "+pongWait.String())
+			return
+		}
+	}
+}
+
+// Read returns the next message. The error is io.EOF if the client has closed the Conn.
+func (c *Conn) Read() ([]byte, error) {
+	kind, r, err := c.conn.Reader(c.ctx)
+	if err != nil {
+		return nil, c.broken(err)
+	}
+	c.first.Stop()
+	late := time.AfterFunc(c.limits.Whole, func() { c.end(Policy, "the message did not come in time") })
+	defer late.Stop()
+	if kind != websocket.MessageText {
+		return nil, c.refuse(Unsupported, "send each message as text")
+	}
+	message, err := c.whole(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case !utf8.Valid(message):
+		return nil, c.refuse(NotText, "the message is not UTF-8")
+	}
+	return message, nil
+}
+
+// whole reads a message to its end.
+func (c *Conn) whole(r io.Reader) ([]byte, error) {
+	b := make([]byte, 0, 4<<10)
+	for fragments := 0; fragments <= maxFragments; {
+		if len(b) == cap(b) {
+			b = append(make([]byte, 0, min(2*cap(b), c.limits.Message+2)), b...)
+		}
+		room := cap(b) - len(b)
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return b, nil
+		case err != nil:
+			return nil, c.broken(err)
+		case n < room: // the library fills the buffer, but for the end of a frame
+			fragments++
+		}
+	}
+	return nil, c.refuse(Policy, fmt.Sprintf("the message has more than %d frames", maxFragments))
+}
+
+// refuse closes the Conn because of what its client sent.
+func (c *Conn) refuse(code Code, reason string) error {
+	c.end(code, reason)
+	return fmt.Errorf("close the WebSocket with %d: %s", code, reason)
+}
+
+// broken is the error of a read that failed. What the client sent may not have been a
+// frame; the library has said so to it in most cases.
+func (c *Conn) broken(err error) error {
+	switch websocket.CloseStatus(err) {
+	case websocket.StatusNormalClosure, websocket.StatusGoingAway, websocket.StatusNoStatusRcvd:
+		return io.EOF
+	case -1:
+		if errors.Is(err, websocket.ErrMessageTooBig) {
+			return c.refuse(TooLarge, fmt.Sprintf("the message has more than %d bytes", c.limits.Message))
+		}
+		return c.refuse(Violation, "these are not frames of a WebSocket")
+	}
+	return fmt.Errorf("read from the WebSocket: %w", err)
+}
+
+// Write sends each line as a message, without its line feed. What follows the last line
+// feed waits for the rest of its line. A Conn whose client does not read is closed.
+func (c *Conn) Write(lines []byte) (int, error) {
+	for rest := lines; len(rest) > 0; {
+		line, after, whole := bytes.Cut(rest, []byte{'\n'})
+		if len(c.line) > 0 || !whole {
+			c.line = append(c.line, line...)
+			line = c.line
+		}
+		if !whole {
+			break
+		}
+		ctx, cancel := context.WithTimeout(c.ctx, writeWait)
+		err := c.conn.Write(ctx, websocket.MessageText, line)
+		cancel()
+		if err != nil {
+			return 0, err
+		}
+		rest, c.line = after, c.line[:0]
+		if cap(c.line) > spareBuffer {
+			c.line = nil
+		}
+	}
+	return len(lines), nil
+}
+
+// Close sends the client a close frame, gives it a few seconds to answer, and ends the
+// Conn. Where the Conn has closed itself before, or by another Close, nothing more is
+// sent. Every Close waits for the end.
+func (c *Conn) Close(code Code, reason string) {
+	c.first.Stop()
+	c.end(code, reason)
+	c.stop()
+	c.alive.Wait()
+}
+
+// end is Close without its wait for the pings.
+func (c *Conn) end(code Code, reason string) {
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "")
+	}
+	_ = c.conn.Close(websocket.StatusCode(code), reason) // the client may be gone
+}
