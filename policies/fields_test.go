@@ -82,7 +82,7 @@ func limitsOf(n float64) Limits {
 // covered is a grant that has something in each field that Covers looks at.
 func covered() Grant {
 	return Grant{
-		tenant: "t", totals: Totals{1, 1, 1, 1},
+		tenant: "t", totals: Totals{1, 1, 1, 1, 1, 1},
 		profileGrant: profileGrant{
 			profile: "p", access: AccessRead, system: true,
 			mounts: []Mount{{Source: "/a", Target: "/a"}}, network: NetworkNone,
@@ -137,7 +137,7 @@ func TestCoversEveryField(t *testing.T) {
 	// are open, are asked for each call, or bound all boxes of a tenant.
 	free := map[string]values{
 		"publish":  {[]PortRange(nil), []PortRange{{90, 91}}},
-		"totals":   {Totals{2, 2, 2, 2}},
+		"totals":   {Totals{2, 2, 2, 2, 2, 2}},
 		"require":  {[]Limit{LimitIO}},
 		"clip":     {clip{readOnly: true}},
 		"audited":  {true},

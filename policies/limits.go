@@ -3,6 +3,7 @@ package policies
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -87,11 +88,13 @@ var totalLimits = table[Totals]{
 	size("memory", DefaultTotalMemory, 1<<52, func(t *Totals) *int64 { return &t.Memory }, "Memory, with what the boxes store in it."),
 	count("pids", DefaultTotalPids, maxPids, func(t *Totals) *int64 { return &t.Pids }, "Processes and threads."),
 	cpus("cpu", DefaultTotalCPU, func(t *Totals) *float64 { return &t.CPU }, "CPUs' worth of time."),
-	count("boxes", DefaultTotalBoxes, 1<<20, func(t *Totals) *int { return &t.Boxes }, "Boxes open at once."),
+	count(totalBoxes, DefaultTotalBoxes, 1<<20, func(t *Totals) *int { return &t.Boxes }, "Boxes open at once."),
+	size("disk", DefaultTotalDisk, 1<<52, func(t *Totals) *int64 { return &t.Disk }, "What boxes whose storage is on disk may store there."),
+	size("egress", DefaultTotalEgress, 1<<52, func(t *Totals) *int64 { return &t.Egress }, "Bytes that leave boxes or enter them through their doors in an hour."),
 }
 
-// tenantLimits are those of what a tenant may send.
-var tenantLimits = table[Tenant]{
+// tenantLimits are those of one tenant: what it may send, and the totals of its boxes.
+var tenantLimits = append(table[Tenant]{
 	limitOf("calls", DefaultTenantRate, func(t *Tenant) *float64 { return &t.Rate }, aRate(), "Calls in a time, after the burst.", "100/s",
 		func(d *decoder, n *yaml.Node) (float64, bool) {
 			calls, per, ok := d.rate(n, "calls")
@@ -102,7 +105,32 @@ var tenantLimits = table[Tenant]{
 		}),
 	count("burst", DefaultTenantBurst, 1_000_000, func(t *Tenant) *int { return &t.Burst }, "Calls at once before the rate counts."),
 	count("in_flight", DefaultTenantInFlight, 100_000, func(t *Tenant) *int { return &t.InFlight }, "Calls that run at once; others wait their turn."),
+	count("sessions", DefaultTenantSessions, 100_000, func(t *Tenant) *int { return &t.Sessions }, "Sessions over HTTP at once."),
+	count("streams", DefaultTenantStreams, 100_000, func(t *Tenant) *int { return &t.Streams }, "Streams over HTTP that are open at once."),
+}, tenantTotals()...)
+
+// tenantTotals are the totals as limits of a tenant, which has those of the policy where it
+// names none. Of boxes it has at most DefaultTenantBoxes, unless the policy names a total.
+func tenantTotals() (all table[Tenant]) {
+	for _, one := range totalLimits {
+		doc, _, _ := strings.Cut(one.doc, " Without it:")
+		without := " Without it: that of totals."
+		if one.key == totalBoxes {
+			without = fmt.Sprintf(" Without it: that of totals, if it is there, or %d.", DefaultTenantBoxes)
+		}
+		all = append(all, limit[Tenant]{
+			key: one.key, form: one.form, doc: doc + without,
+			usual: func(*Tenant) {},
+			read:  func(d *decoder, n *yaml.Node, t *Tenant) bool { return one.read(d, n, &t.Totals) },
+			value: func(t *Tenant) float64 { return one.value(&t.Totals) },
+			least: func(a, b *Tenant) { one.least(&a.Totals, &b.Totals) },
+		})
+	}
+	return all
 }
+
+// totalBoxes is the key of the total of boxes.
+const totalBoxes = "boxes"
 
 // maxPids is the largest pid_max of the kernel on 64 bits.
 const maxPids = 4 << 20

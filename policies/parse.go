@@ -50,6 +50,7 @@ type policyDecoder struct {
 	p     *Policy  // what was read so far
 	files Files    // how further files are read
 	read  []string // further files that were read, or could not be
+	boxes bool     // the totals say how many boxes a tenant has
 }
 
 // policy reads the top mapping.

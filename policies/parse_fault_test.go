@@ -79,6 +79,8 @@ func TestOtherFaults(t *testing.T) {
 		{"test of no tool", head + "tests: [{call: {path: /a}, want: ask}]\n", "names no tool"},
 		{"projects", head + "projects: {}\n", "projects must name"},
 		{"files of a project", head + "projects: {/srv/app: {a: b}}\n", "files of a project"},
+		{"a total on disk", "version: 1\nprofiles: {a: {fs: {storage: disk}, limits: {tmp: 2GiB}}}\ntotals: {disk: 1GiB}\n", "the total is 1GiB"},
+		{"a tenant's total", head + "tenants: {a: {limit: {memory: 1MiB}}}\n", "less than profile"},
 		{"a workspace's path", head + "tenants: {a: {workspace: srv/a}}\n", "cannot be a workspace"},
 		{"a workspace that is all", head + "tenants: {a: {workspace: /}}\n", "cannot be a workspace"},
 		{"a place's path", head + "tenants: {a: {places: {site: /srv/../etc}}}\n", "cannot be a workspace"},

@@ -44,6 +44,10 @@ func (d *policyDecoder) tenant(key, n *yaml.Node) *tenant {
 	p := d.p
 	t := &tenant{node: key, Tenant: Tenant{Name: key.Value, Profile: p.profile}}
 	tenantLimits.usual(&t.Tenant)
+	t.Totals = p.totals
+	if !d.boxes {
+		t.Totals.Boxes = min(t.Totals.Boxes, DefaultTenantBoxes)
+	}
 	o, ok := d.mapping(n, "tenant "+key.Value, tenantShape)
 	if !ok {
 		return t
@@ -71,6 +75,7 @@ func (d *policyDecoder) tenant(key, n *yaml.Node) *tenant {
 	if v := o.get("limit"); v != nil {
 		if limits, ok := d.mapping(v, "limit of a tenant", tenantLimitShape); ok {
 			tenantLimits.read(d.decoder, limits, &t.Tenant)
+			d.keepPromises(limits, t.Totals, d.promises(append(slices.Clone(t.MayRequest), t.Profile)))
 		}
 	}
 	return t

@@ -11,21 +11,11 @@ import (
 // limit under another name, so it is a fault. A total that is not named is at
 // least the limit of the largest profile.
 func (d *policyDecoder) totals(n *yaml.Node) Totals {
-	profiles := d.p.profiles
-	var memory, pids, cpu promise
-	for _, name := range names(profiles) {
-		l := profiles[name].limits
-		needs, what := l.Memory, "memory"
-		if profiles[name].storage == StorageMemory {
-			needs, what = l.Memory+l.Tmp, "memory and tmp"
-		}
-		memory.raise(float64(needs), name, fmt.Sprintf("%s of %d bytes", what, needs))
-		pids.raise(float64(l.Pids), name, fmt.Sprintf("pids of %d", l.Pids))
-		cpu.raise(l.CPU, name, fmt.Sprintf("cpu of %v", l.CPU))
-	}
+	promised := d.promises(names(d.p.profiles))
 	var t Totals
 	totalLimits.usual(&t)
-	t.Memory, t.Pids, t.CPU = max(t.Memory, int64(memory.most)), max(t.Pids, int64(pids.most)), max(t.CPU, cpu.most)
+	t.Memory, t.Pids, t.CPU = max(t.Memory, int64(promised["memory"].most)), max(t.Pids, int64(promised["pids"].most)), max(t.CPU, promised["cpu"].most)
+	t.Disk = max(t.Disk, int64(promised["disk"].most))
 	if n == nil {
 		return t
 	}
@@ -33,13 +23,42 @@ func (d *policyDecoder) totals(n *yaml.Node) Totals {
 	if !ok {
 		return t
 	}
-	promised := map[string]promise{"memory": memory, "pids": pids, "cpu": cpu}
+	d.boxes = o.get(totalBoxes) != nil
+	totalLimits.read(d.decoder, o, &t)
+	d.keepPromises(o, t, promised)
+	return t
+}
+
+// promises are the most that one of some profiles gives to one box, by the key of the total.
+func (d *policyDecoder) promises(of []string) map[string]promise {
+	var memory, pids, cpu, disk promise
+	for _, name := range of {
+		profile, ok := d.p.profiles[name]
+		if !ok {
+			continue // which is a fault of its own
+		}
+		l := profile.limits
+		needs, what := l.Memory, "memory"
+		if profile.storage == StorageMemory {
+			needs, what = l.Memory+l.Tmp, "memory and tmp"
+		} else {
+			disk.raise(float64(l.Tmp), name, fmt.Sprintf("tmp of %d bytes on disk", l.Tmp))
+		}
+		memory.raise(float64(needs), name, fmt.Sprintf("%s of %d bytes", what, needs))
+		pids.raise(float64(l.Pids), name, fmt.Sprintf("pids of %d", l.Pids))
+		cpu.raise(l.CPU, name, fmt.Sprintf("cpu of %v", l.CPU))
+	}
+	return map[string]promise{"memory": memory, "pids": pids, "cpu": cpu, "disk": disk}
+}
+
+// keepPromises notes a fault for each total in a mapping that is below what one box was
+// promised.
+func (d *policyDecoder) keepPromises(o object, t Totals, promised map[string]promise) {
 	for _, one := range totalLimits {
-		if v := o.get(one.key); v != nil && one.read(d.decoder, v, &t) {
+		if v := o.get(one.key); v != nil {
 			d.keeps(v, one.value(&t), promised[one.key])
 		}
 	}
-	return t
 }
 
 // promise is the most of one thing that a profile gives to one box. Sizes are

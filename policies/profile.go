@@ -99,15 +99,19 @@ type Totals struct {
 	Pids   int64   // processes and threads
 	CPU    float64 // CPUs' worth of time
 	Boxes  int     // boxes open at once
+	Disk   int64   // bytes that boxes with storage on disk may store there
+	Egress int64   // bytes in an hour, through the doors of boxes, both ways
 }
 
 // The totals of a policy that does not name them: four boxes with the default
 // limits can use what they have at once.
 const (
-	DefaultTotalMemory = 8 << 30 // bytes
-	DefaultTotalPids   = 4096    // processes and threads
-	DefaultTotalCPU    = 4.0     // CPUs' worth of time
-	DefaultTotalBoxes  = 16      // open at once
+	DefaultTotalMemory = 8 << 30  // bytes
+	DefaultTotalPids   = 4096     // processes and threads
+	DefaultTotalCPU    = 4.0      // CPUs' worth of time
+	DefaultTotalBoxes  = 16       // open at once
+	DefaultTotalDisk   = 16 << 30 // bytes
+	DefaultTotalEgress = 16 << 30 // bytes in an hour
 )
 
 // Limit names a bound that a host may or may not be able to enforce; profiles

@@ -280,9 +280,9 @@ profiles:
     browser: sandboxed
   b: {extends: a, fs: {system: false, image: "tools/go:1.26", protect: none}, publish: 3000, exec: off}
   c: {net: {mode: none}}
-totals: {memory: 15GiB, pids: 4095, cpu: 3, boxes: 15}
+totals: {memory: 15GiB, pids: 4095, cpu: 3, boxes: 15, disk: 15GiB, egress: 15GiB}
 audit: {level: full, required: true, fsync: 100ms, rotate: 32MiB, keep: 20, redact: [secrets, emails], path: /var/log/belljar, otlp: "http://127.0.0.1:4318"}
-tenants: {ci: {token: "${env:TOKEN_SHA256}", profile: b, may_request: [a], rules: [], approvers: [ci], workspace: /srv/ci, places: {site: /srv/site}, limit: {calls: 90/s, burst: 900, in_flight: 120}}}
+tenants: {ci: {token: "${env:TOKEN_SHA256}", profile: b, may_request: [a], rules: [], approvers: [ci], workspace: /srv/ci, places: {site: /srv/site}, limit: {calls: 90/s, burst: 900, in_flight: 120, sessions: 60, streams: 120, memory: 14GiB, pids: 4000, cpu: 2.5, boxes: 7, disk: 14GiB, egress: 14GiB}}}
 auth:
   issuers:
     - {url: "https://a.example", audience: ["https://b.example/mcp"], keys: "https://a.example/keys", algorithms: [ES256], types: [at+jwt, JWT], addresses: [10.0.0.0/8], tenant: ci}

@@ -18,6 +18,9 @@ const (
 	DefaultTenantRate     = 100.0 // calls in a second
 	DefaultTenantBurst    = 1000  // calls at once before the rate counts
 	DefaultTenantInFlight = 128   // calls that run at once
+	DefaultTenantSessions = 64    // sessions over HTTP
+	DefaultTenantStreams  = 128   // open streams over HTTP
+	DefaultTenantBoxes    = 8     // boxes open at once
 )
 
 // Tenant is what a policy says of one tenant.
@@ -36,9 +39,12 @@ type Tenant struct {
 	// over HTTP name no place; empty for that of the server.
 	Workspace string
 	Places    map[string]string // directories of its further places, by name
-	Rate      float64 // calls in a second, after Burst
-	Burst     int     // calls at once before the rate counts
-	InFlight  int     // calls that run at once
+	Rate      float64           // calls in a second, after Burst
+	Burst     int               // calls at once before the rate counts
+	InFlight  int               // calls that run at once
+	Sessions  int               // over HTTP, at once
+	Streams   int               // over HTTP, that are open at once
+	Totals    Totals            // of its boxes
 }
 
 // tenant is a Tenant with the layers that hold for it.

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
@@ -36,5 +37,44 @@ func TestAdmitWantsEveryLimit(t *testing.T) {
 	var refusal *limit.Refusal
 	if err := s.admit(policies.Grant{}); !errors.As(err, &refusal) {
 		t.Errorf("the zero grant: got %v, want a refusal", err)
+	}
+}
+
+// A tenant has as many boxes, and as much on disk, as its own quota says; others do not
+// count.
+func TestRoomOfATenant(t *testing.T) {
+	const policy = `version: 1
+defaults: {decision: allow, profile: kept}
+profiles:
+  kept: {fs: {system: true, storage: disk}, limits: {tmp: 1GiB}}
+  light: {fs: {system: true}}
+tenants:
+  few: {limit: {boxes: 2}, may_request: [light]}
+  small: {limit: {disk: 2GiB}, may_request: [light]}
+  usual: {may_request: [light]}
+`
+	grant := func(tenant, profile string) policies.Grant {
+		return policytest.GrantFor(t, policy, policies.Facts{Tenant: tenant, Tool: "Bash", Command: "true", Profile: profile})
+	}
+	for _, tt := range []struct {
+		tenant, profile string
+		open            int
+		want            string
+	}{
+		{"few", "kept", 1, ""}, {"few", "kept", 2, "quota boxes: 2"},
+		{"small", "kept", 1, ""}, {"small", "kept", 2, "quota disk"}, {"small", "light", 2, ""},
+		{"usual", "kept", 7, ""}, {"usual", "light", 8, "quota boxes: 8"},
+	} {
+		r := register{boxes: map[string]*Box{}}
+		for i := range 20 { // of another tenant
+			r.boxes[strconv.Itoa(i)] = &Box{grant: grant(policies.LocalTenant, "kept")}
+		}
+		for i := range tt.open {
+			r.boxes["own"+strconv.Itoa(i)] = &Box{grant: grant(tt.tenant, "kept")}
+		}
+		err := r.room(grant(tt.tenant, tt.profile))
+		if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !errors.Is(err, limit.ErrTooMany)) {
+			t.Errorf("%s with %d boxes, and one more of %s: %v, want %q", tt.tenant, tt.open, tt.profile, err, tt.want)
+		}
 	}
 }

@@ -171,7 +171,7 @@ func (d *door) take(files []int) (err error) {
 // newDoor makes the door of a box, which is not open yet.
 func (s *Supervisor) newDoor(b *Box) (*door, error) {
 	c := egress.Config{
-		Egress: b.grant.Egress(), Profile: b.grant.Profile(), Resolver: s.cfg.Resolver, Roots: s.roots, Secret: s.cfg.Secret, Log: s.cfg.Log,
+		Allowed: s.allowance(b.grant), Egress: b.grant.Egress(), Profile: b.grant.Profile(), Resolver: s.cfg.Resolver, Roots: s.roots, Secret: s.cfg.Secret, Log: s.cfg.Log,
 	}
 	if s.cfg.Egress != nil {
 		c.Record = func(r egress.Record) {
@@ -287,6 +287,7 @@ func (b *Box) regrant(ctx context.Context) {
 	}
 	e, publish := &policies.Egress{}, []policies.PortRange(nil)
 	if g, ok := p.Regrant(b.grant); ok {
+		b.sup.allowance(g) // whose bound may be another one
 		publish = g.Publish()
 		if g.Network() == b.grant.Network() && g.Egress().Intercept == b.grant.Egress().Intercept {
 			e = g.Egress()

@@ -123,10 +123,11 @@ type reading struct {
 type register struct {
 	closed     bool // no box is opened any more
 	boxes      map[string]*Box
-	workspaces map[string]*Workspace // by directory, without one that has none
-	opening    sync.WaitGroup        // calls of Open under way; added to with mu held
-	count      int                   // names for cgroups
-	tenants    map[string]int        // tenant -> index in the uid range
+	workspaces map[string]*Workspace        // by directory, without one that has none
+	opening    sync.WaitGroup               // calls of Open under way; added to with mu held
+	count      int                          // names for cgroups
+	allowances map[string]*egress.Allowance // by tenant
+	tenants    map[string]int               // tenant -> index in the uid range
 }
 
 // New makes a Supervisor. Its error says what the host lacks. What takes long is left
@@ -151,7 +152,7 @@ func New(cfg Config) (*Supervisor, error) {
 		cfg: cfg, root: os.Geteuid() == 0,
 		patience: patience{startDeadline, killDeadline}, restAfter: restAfter, redirect: netlink.Redirect,
 		reading: reading{spool: newSpool(cfg.Spool, cfg.SpoolSize)}, templates: templates{made: map[[sha256.Size]byte]*template{}},
-		known: register{boxes: map[string]*Box{}, workspaces: map[string]*Workspace{}, tenants: map[string]int{}}, idmaps: map[idmapKey]*os.File{},
+		known: register{boxes: map[string]*Box{}, workspaces: map[string]*Workspace{}, allowances: map[string]*egress.Allowance{}, tenants: map[string]int{}}, idmaps: map[idmapKey]*os.File{},
 	}
 	s.home = newWorkspace(s, "")
 	if cfg.Workspace != "" {
@@ -262,17 +263,8 @@ func (s *Supervisor) reserve(id string, g policies.Grant, w *Workspace) (b *Box,
 	case len(s.known.boxes) >= s.cfg.Boxes:
 		return nil, "", 0, fmt.Errorf("open box %s: %d boxes are open: %w", id, len(s.known.boxes), limit.ErrTooMany)
 	}
-	open, most := 0, g.Totals().Boxes
-	for _, other := range s.known.boxes {
-		if other.grant.Tenant() == g.Tenant() {
-			open++
-		}
-	}
-	if open >= most {
-		return nil, "", 0, &limit.Refusal{
-			Message: fmt.Sprintf("%d boxes of tenant %q are open, as many as the totals of the policy allow; end another session first, or have the operator raise boxes", open, g.Tenant()),
-			Err:     limit.ErrTooMany,
-		}
+	if err := s.known.room(g); err != nil {
+		return nil, "", 0, err
 	}
 	uid = os.Geteuid()
 	if s.root {
@@ -295,6 +287,84 @@ const (
 	firstUID   = 0x70000000
 	maxTenants = 1 << 16
 )
+
+// room refuses a box for which its tenant has no room: because of the boxes that are open,
+// or of what these may store on disk.
+func (r *register) room(g policies.Grant) error {
+	open, disk, totals := 0, int64(0), g.Totals()
+	for _, other := range r.boxes {
+		if other.grant.Tenant() == g.Tenant() {
+			open++
+			disk += onDisk(other.grant)
+		}
+	}
+	switch {
+	case open >= totals.Boxes:
+		return &limit.Refusal{
+			Message: fmt.Sprintf("%d boxes of tenant %q are open, as many as the totals of the policy allow (quota boxes: %d); end another session first, or have the operator raise boxes", open, g.Tenant(), totals.Boxes),
+			Err:     limit.ErrTooMany,
+		}
+	case totals.Disk > 0 && disk+onDisk(g) > totals.Disk:
+		return &limit.Refusal{
+			Message: fmt.Sprintf("the open boxes of tenant %q may store %d bytes on disk, and with this one it would be more than its %d (quota disk); end another session first, or have the operator raise disk", g.Tenant(), disk, totals.Disk),
+			Err:     limit.ErrTooMany,
+		}
+	}
+	return nil
+}
+
+// onDisk is how many bytes a box of a grant may store on disk outside of its workspace.
+func onDisk(g policies.Grant) int64 {
+	if g.Storage() != policies.StorageDisk {
+		return 0
+	}
+	return g.Limits().Tmp
+}
+
+// allowance is what goes through the doors of a tenant's boxes in an hour. It has the bound
+// of the newest grant: a policy may have changed.
+func (s *Supervisor) allowance(g policies.Grant) *egress.Allowance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.known.allowances[g.Tenant()]
+	if a == nil {
+		a = &egress.Allowance{}
+		s.known.allowances[g.Tenant()] = a
+	}
+	a.Set("tenant "+strconv.Quote(g.Tenant()), g.Totals().Egress)
+	return a
+}
+
+// Usage is what the boxes of a tenant use of its totals.
+type Usage struct {
+	Boxes  int   // that are open
+	Memory int64 // bytes
+	Pids   int64 // processes and threads; zero where no cgroup counts them
+	Disk   int64 // bytes that they may store on disk
+	Egress int64 // bytes of the present hour
+}
+
+// Used returns what the boxes of a tenant use.
+func (s *Supervisor) Used(tenant string) (u Usage) {
+	if s.Prepare() != nil {
+		return u // and no box is open
+	}
+	u.Pids = s.groups.Pids(tenant)
+	s.mu.Lock()
+	a := s.known.allowances[tenant]
+	s.mu.Unlock()
+	if a != nil {
+		u.Egress = a.Used(time.Now())
+	}
+	for _, b := range s.Boxes() {
+		if b.grant.Tenant() == tenant {
+			u.Boxes++
+			u.Disk += onDisk(b.grant)
+			u.Memory += b.MemoryUsed()
+		}
+	}
+	return u
+}
 
 // user returns the user as which a tenant's boxes run on the host. It belongs to no
 // account and to no other tenant of this supervisor, and is never 0. Another

@@ -107,14 +107,33 @@ func (s *share) hold(t *Tree, totals policies.Totals) error {
 	return nil
 }
 
-// room refuses a box where the tenant's others have all of its processes. The
-// kernel would refuse its init too, but could not say whose limit it was.
-func (s *share) room(t *Tree) error {
+// Pids returns the processes and threads of all boxes of a tenant, or zero where no cgroup
+// counts them.
+func (t *Tree) Pids(tenant string) int64 {
+	t.mu.Lock()
+	s := t.shares[tenant]
+	t.mu.Unlock()
+	if s == nil {
+		return 0
+	}
+	used, _ := s.pids(t)
+	return used
+}
+
+// pids is how many processes and threads the kernel counts; an error says that it counts
+// none.
+func (s *share) pids(t *Tree) (int64, error) {
 	top := t.v1[ctlPids]
 	if t.v2ctl[ctlPids] {
 		top = t.v2
 	}
-	used, err := strconv.ParseInt(word(filepath.Join(top, s.name, "pids.current")), 10, 64)
+	return strconv.ParseInt(word(filepath.Join(top, s.name, "pids.current")), 10, 64)
+}
+
+// room refuses a box where the tenant's others have all of its processes. The
+// kernel would refuse its init too, but could not say whose limit it was.
+func (s *share) room(t *Tree) error {
+	used, err := s.pids(t)
 	if err != nil {
 		return nil //nolint:nilerr // no controller, no bound
 	}
@@ -123,7 +142,7 @@ func (s *share) room(t *Tree) error {
 	s.mu.Unlock()
 	if used+spare > most {
 		return &limit.Refusal{
-			Message: fmt.Sprintf("the boxes of tenant %q run %d of the %d processes that the totals of the policy allow; end some, or another session", s.tenant, used, most),
+			Message: fmt.Sprintf("the boxes of tenant %q run %d of the %d processes that the totals of the policy allow (quota pids); end some, or another session", s.tenant, used, most),
 			Err:     limit.ErrTooMany,
 		}
 	}

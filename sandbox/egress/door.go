@@ -24,6 +24,7 @@ var ErrClosed = errors.New("the door is closed")
 type Config struct {
 	Egress   *policies.Egress // at the start; Set changes it
 	Profile  string           // name of the profile, for messages
+	Allowed  *Allowance       // bounds the bytes of this door and others together; nil for no bound
 	Resolver Resolver         // nil for the host's, without its search domains
 
 	// Secret returns the value of a named secret. It is called when a request

@@ -59,6 +59,10 @@ func (d *Door) beginUnder(ctx context.Context, snap *snapshot) (*flow, error) {
 	if reason := d.caps.enter(f.rec.Time, snap.limits); reason != "" {
 		return nil, f.refuse(f.rec, ruleLimits, reason, "Close connections that are done, and go more slowly.")
 	}
+	if reason := d.cfg.Allowed.add(f.rec.Time, 0); reason != "" {
+		d.caps.leave()
+		return nil, f.refuse(f.rec, ruleLimits, reason, askedMore)
+	}
 	drop, err := d.hold(func() { f.shut(ErrClosed) })
 	if err != nil {
 		d.caps.leave()
@@ -230,8 +234,14 @@ func (f *flow) count(sent, received int64) error {
 	if total := f.d.caps.bytes.Add(sent + received); total > f.snap.limits.Bytes {
 		return f.used()
 	}
+	if reason := f.d.cfg.Allowed.add(time.Now(), sent+received); reason != "" {
+		return f.refuse(Record{Time: f.rec.Time, Proto: f.rec.Proto, Host: f.rec.Host, Port: f.rec.Port}, ruleLimits, reason, askedMore)
+	}
 	return f.over()
 }
+
+// askedMore is what to do where no bytes are left.
+const askedMore = "Go on without the network until then, or tell the person you work for."
 
 // used returns the refusal for a box that has used up its bytes.
 func (f *flow) used() error {

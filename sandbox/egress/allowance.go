@@ -1,0 +1,63 @@
+package egress
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Allowance bounds the bytes that go through several doors in an hour. The hour begins
+// with the first byte after the one before. Its methods are safe for concurrent use. The
+// zero Allowance has no bound.
+type Allowance struct {
+	mu    sync.Mutex
+	whose string
+	most  int64
+	began time.Time // of the hour; zero before the first byte
+	used  int64     // in it
+}
+
+// hour is how long an allowance lasts.
+const hour = time.Hour
+
+// Set says whose allowance it is, for messages, and how many bytes go through in an hour.
+func (a *Allowance) Set(whose string, most int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.whose, a.most = whose, most
+}
+
+// Used returns the bytes that went through in the present hour.
+func (a *Allowance) Used(now time.Time) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.turn(now)
+	return a.used
+}
+
+// turn begins another hour if one is over; mu is held.
+func (a *Allowance) turn(now time.Time) {
+	if !a.began.IsZero() && now.Sub(a.began) >= hour {
+		a.began, a.used = time.Time{}, 0
+	}
+}
+
+// add counts bytes after they went through, and returns the reason for a refusal if there
+// were more than the allowance has. With zero bytes, the reason is that none are left.
+func (a *Allowance) add(now time.Time, n int64) (reason string) {
+	if a == nil {
+		return ""
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.turn(now)
+	if a.began.IsZero() && n > 0 {
+		a.began = now
+	}
+	a.used += n
+	if a.most == 0 || a.used < a.most || a.used == a.most && n > 0 {
+		return ""
+	}
+	left := a.began.Add(hour).Sub(now).Round(time.Minute)
+	return fmt.Sprintf("the boxes of %s have sent and received the %d bytes of this hour (quota egress), and %s of it are left", a.whose, a.most, max(left, time.Minute))
+}
