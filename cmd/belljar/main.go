@@ -137,7 +137,7 @@ manual pages.
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.AddCommand(serveCommand(), callCommand(), runCommand(), doctorCommand(), policyCommand(),
-		workspaceCommand(), imageCommand(), portsCommand(), psCommand(), sessionCommand(), jobCommand(), tokenCommand(), approveCommand(), askCommand(), auditCommand(), searchCommand(), readCommand(), browserCommand(), hookCommand(),
+		workspaceCommand(), imageCommand(), portsCommand(), psCommand(), sessionCommand(), jobCommand(), tokenCommand(), stateCommand(), approveCommand(), askCommand(), auditCommand(), searchCommand(), readCommand(), browserCommand(), hookCommand(),
 		versionCommand(), completionCommand(), manCommand())
 	root.SetVersionTemplate(buildinfo.Read().String())
 	complete(root)

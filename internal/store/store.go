@@ -98,15 +98,8 @@ func (s *Store) Close() error {
 func (s *Store) open(ctx context.Context, schema Schema) (*sql.DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, ErrClosed
-	}
-	if s.db == nil {
-		db, err := s.connect(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s.db = db
+	if err := s.connected(ctx); err != nil {
+		return nil, err
 	}
 	if s.ready[schema.Name] != len(schema.Steps) {
 		if err := migrate(ctx, s.db, schema); err != nil {
@@ -116,6 +109,22 @@ func (s *Store) open(ctx context.Context, schema Schema) (*sql.DB, error) {
 	}
 	s.running.Add(1)
 	return s.db, nil
+}
+
+// connected opens the database if it is not open; mu is held.
+func (s *Store) connected(ctx context.Context) error {
+	if s.closed {
+		return ErrClosed
+	}
+	if s.db != nil {
+		return nil
+	}
+	db, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	s.db = db
+	return nil
 }
 
 // connect opens the database, and creates it if it does not exist.

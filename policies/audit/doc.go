@@ -42,6 +42,7 @@
 //	resume.go      finds where the log ends, and opens it there
 //	append.go      puts a record at the end of the chain, and signs it
 //	checkpoint.go  checkpoints and their keys
+//	hold.go        keeps others from writing for a moment
 //	file.go        the files of a log and their lines
 //	own.go         the log's records about itself
 //	clean.go       takes out of other texts what a record does not show

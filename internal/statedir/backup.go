@@ -1,0 +1,281 @@
+package statedir
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"belljar.dev/internal/store"
+	"belljar.dev/policies/audit"
+)
+
+// Summary is what a backup has, or what was restored.
+type Summary struct {
+	Made    time.Time `json:"made"`
+	Files   int       `json:"files"`
+	Bytes   int64     `json:"bytes"`
+	Skipped []string  `json:"skipped,omitempty"` // neither files nor directories: links, sockets
+}
+
+// manifest is the first entry of an archive, and ending the last. Without the last, an
+// archive that was cut off between two entries would look whole.
+type (
+	manifest struct {
+		Backup int       `json:"belljar_backup"` // version of the form
+		Made   time.Time `json:"made"`
+	}
+	ending struct {
+		Files int   `json:"files"`
+		Bytes int64 `json:"bytes"`
+	}
+)
+
+const (
+	manifestName = "belljar-backup.json"
+	endingName   = "belljar-backup-end.json"
+	version      = 1
+	copyPrefix   = "backup-" // of the copy of the database, until it is in the archive
+	databaseName = "belljar.db"
+)
+
+// Backup writes the saved parts of a state directory to w as a tar archive. Servers may
+// run: the database in it is as it was at one moment, and the audit log ends behind a
+// whole record of about that moment.
+func Backup(ctx context.Context, dir string, w io.Writer) (Summary, error) {
+	if err := ours(dir); err != nil {
+		return Summary{}, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer root.Close()
+	b := backup{dir: dir, root: root, out: tar.NewWriter(w), Summary: Summary{Made: time.Now().UTC().Truncate(time.Second)}}
+	if err := b.note(manifestName, manifest{version, b.Made}); err != nil {
+		return Summary{}, err
+	}
+	entries, err := fs.ReadDir(b.root.FS(), ".")
+	if err != nil {
+		return Summary{}, err
+	}
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case !saved(name):
+			continue
+		case name == databasePart:
+			err = b.database(ctx)
+		case name == auditPart:
+			err = b.audit(ctx)
+		default:
+			err = b.tree(ctx, name)
+		}
+		if err != nil {
+			return Summary{}, fmt.Errorf("back up %s: %w", e.Name(), err)
+		}
+	}
+	if err := b.note(endingName, ending{b.Files, b.Bytes}); err != nil {
+		return Summary{}, err
+	}
+	return b.Summary, b.out.Close()
+}
+
+// backup is one that is being written.
+type backup struct {
+	Summary
+
+	dir  string
+	root *os.Root // dir, which no name can leave
+	out  *tar.Writer
+}
+
+// note adds what the archive says of itself.
+func (b *backup) note(name string, what any) error {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	if err := b.out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(text)), Mode: 0o600, ModTime: b.Made, Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	_, err = b.out.Write(text)
+	return err
+}
+
+// ours checks that the directory is this user's: files that another one makes in it, such
+// as root, are of no use to the servers.
+func ours(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if sys, ok := info.Sys().(*syscall.Stat_t); !ok || int(sys.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to the user %d; run this as that user", dir, sys.Uid)
+	}
+	return nil
+}
+
+// database adds a copy of the database.
+func (b *backup) database(ctx context.Context) error {
+	file := filepath.Join(b.dir, databasePart, fmt.Sprintf("%s%d", copyPrefix, os.Getpid()))
+	_ = os.Remove(file) // of one that had this pid and was killed
+	s := store.New(b.dir)
+	err := s.Copy(ctx, file)
+	if err == nil {
+		defer os.Remove(file)
+	}
+	if err = errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	if err := b.directory(databasePart); err != nil {
+		return err
+	}
+	f, err := b.file(path.Join(databasePart, filepath.Base(file)))
+	if err != nil || f == nil {
+		return err
+	}
+	return b.add(path.Join(databasePart, databaseName), f)
+}
+
+// audit adds the log. While nobody writes, its files are opened and their sizes taken;
+// what is appended to them later is not in the backup, and a file that gets another name
+// or is removed is the same file. Recordings do not change and need no such care.
+func (b *backup) audit(ctx context.Context) error {
+	var files []*regular
+	err := audit.Hold(filepath.Join(b.dir, auditPart), func() error {
+		entries, err := fs.ReadDir(b.root.FS(), auditPart)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if e.IsDir() {
+				continue
+			}
+			f, err := b.file(path.Join(auditPart, e.Name()))
+			if err != nil {
+				return err
+			}
+			if f != nil {
+				files = append(files, f)
+			}
+		}
+		return nil
+	})
+	for i, f := range files {
+		if err == nil && i == 0 {
+			err = b.directory(auditPart)
+		}
+		if err == nil {
+			err = b.add(f.name, f)
+		} else {
+			f.Close()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	entries, err := fs.ReadDir(b.root.FS(), auditPart)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := b.tree(ctx, path.Join(auditPart, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tree adds what is below a name.
+func (b *backup) tree(ctx context.Context, top string) error {
+	return fs.WalkDir(b.root.FS(), top, func(name string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && name != top {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if d.IsDir() {
+			return b.directory(name)
+		}
+		f, err := b.file(name)
+		if err != nil || f == nil {
+			return err
+		}
+		return b.add(name, f)
+	})
+}
+
+func (b *backup) directory(name string) error {
+	info, err := b.root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	return b.out.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: int64(info.Mode().Perm()), ModTime: info.ModTime(), Format: tar.FormatPAX})
+}
+
+// regular is an open file and what was true when it was opened.
+type regular struct {
+	*os.File
+
+	name string
+	info fs.FileInfo
+}
+
+// file opens a regular file, and returns nil for anything else and for what has gone.
+func (b *backup) file(name string) (*regular, error) {
+	info, err := b.root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // documented
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		b.Skipped = append(b.Skipped, name)
+		return nil, nil //nolint:nilnil // documented
+	}
+	// What has its name by now may be another kind: a link is not followed, and a pipe
+	// does not keep us waiting.
+	f, err := b.root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // documented
+	}
+	if err != nil {
+		return nil, err
+	}
+	now, err := f.Stat()
+	if err != nil || !os.SameFile(info, now) {
+		f.Close()
+		return nil, errors.Join(err, fmt.Errorf("%s was replaced meanwhile; try again", name))
+	}
+	return &regular{f, name, now}, nil
+}
+
+// add writes a file under a name, as long as it was when it was opened, and closes it.
+func (b *backup) add(name string, f *regular) error {
+	defer f.Close()
+	size := f.info.Size()
+	if err := b.out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: int64(f.info.Mode().Perm()), ModTime: f.info.ModTime(), Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	if n, err := io.CopyN(b.out, f, size); err != nil {
+		return fmt.Errorf("%s: %d of %d bytes: %w", name, n, size, err)
+	}
+	b.Files++
+	b.Bytes += size
+	return nil
+}

@@ -1,0 +1,61 @@
+package statedir
+
+import "path/filepath"
+
+// Part is one entry of a state directory.
+type Part struct {
+	Name  string // of the file or directory
+	What  string // it keeps
+	Bound string // on its size
+	Saved bool   // in a backup
+}
+
+// Names of the parts that this package treats in a way of their own.
+const (
+	auditPart    = "audit"
+	databasePart = "db"
+	serversPart  = "servers"
+)
+
+// Parts are all entries that belljar makes in a state directory.
+func Parts() []Part {
+	return []Part{
+		{auditPart, "the audit log, its keys, and recordings of terminals", "rotate x keep of the policy (30 x 64 MiB), and 1 GiB of recordings", true},
+		{databasePart, "tokens, sessions, approvals, tasks, plans, jobs: the database", "256 MiB, and a log of 8 MiB", true},
+		{"jobs", "output of background tasks", "64 MiB", true},
+		{"plans", "plans as files", "200 for each tenant and workspace", true},
+		{"protected", "which repositories each workspace had", "a file for each workspace", true},
+		{"token.key", "the key of the tokens", "32 bytes", true},
+		{"search", "what is known of search engines", "a file for each engine", false},
+		{"images", "unpacked images", "none: belljar image prune", false},
+		{"workspaces", "what boxes changed in overlay workspaces", "none: belljar workspace prune", false},
+		{serversPart, "sockets of running servers", "a socket for each", false},
+	}
+}
+
+// saved reports whether an entry of a state directory belongs in a backup.
+func saved(name string) bool {
+	for _, p := range Parts() {
+		if p.Name == name {
+			return p.Saved
+		}
+	}
+	return false
+}
+
+// other is the name under which everything is counted that is not a part.
+const other = "other files"
+
+// temporary matches what a process that was killed leaves: keys of tokens and copies of
+// the database under a name of the moment.
+func temporary(dir string) ([]string, error) {
+	var all []string
+	for _, pattern := range []string{"token.key.*", filepath.Join(databasePart, copyPrefix+"*")} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}

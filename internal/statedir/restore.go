@@ -1,0 +1,206 @@
+package statedir
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"belljar.dev/internal/store"
+)
+
+// Bounds of an archive. Backup makes none that is near them.
+const (
+	maxFiles = 1_000_000
+	maxBytes = 64 << 30
+	maxNote  = 4096 // bytes of what it says of itself
+)
+
+// ErrThere is the error of a state directory that has something and was not to be
+// replaced.
+var ErrThere = errors.New("there is a state already")
+
+// Restore makes a state directory of an archive, which it reads to its end and checks
+// before anything in the directory changes. If the directory has something, it is moved
+// aside and its new name returned; what is in no backup (images and layers of
+// workspaces) goes back from there. Without replace, this is ErrThere. No server may run
+// on the directory; the caller has to see to that.
+func Restore(ctx context.Context, dir string, r io.Reader, replace bool) (_ Summary, aside string, err error) {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	old, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+			return Summary{}, "", err
+		}
+	case err != nil:
+		return Summary{}, "", err
+	default:
+		if err := ours(dir); err != nil {
+			return Summary{}, "", err
+		}
+		if len(old) > 0 && !replace {
+			return Summary{}, "", fmt.Errorf("%s: %w", dir, ErrThere)
+		}
+	}
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".restoring-")
+	if err != nil {
+		return Summary{}, "", err
+	}
+	defer os.RemoveAll(fresh) // nothing after the move
+	sum, err := unpack(ctx, fresh, r)
+	if err != nil {
+		return Summary{}, "", fmt.Errorf("read the backup: %w", err)
+	}
+	if err := check(ctx, fresh); err != nil {
+		return Summary{}, "", fmt.Errorf("read the backup: %w", err)
+	}
+	if aside, err = move(dir, fresh); err != nil {
+		return Summary{}, aside, err
+	}
+	return sum, aside, nil
+}
+
+// move puts a directory in the place of another, which is moved aside if it has
+// something. A loss of power leaves one or the other.
+func move(dir, fresh string) (aside string, err error) {
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // not if it has something
+		aside = dir + ".before-" + time.Now().UTC().Format("20060102T150405Z")
+		if err := os.Rename(dir, aside); err != nil {
+			return "", err
+		}
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		if aside != "" {
+			err = errors.Join(err, os.Rename(aside, dir))
+		}
+		return "", err
+	}
+	if aside == "" {
+		return "", store.SyncDir(filepath.Dir(dir))
+	}
+	for _, p := range Parts() {
+		if p.Saved || p.Name == serversPart {
+			continue
+		}
+		if err := os.Rename(filepath.Join(aside, p.Name), filepath.Join(dir, p.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return aside, err
+		}
+	}
+	return aside, errors.Join(store.SyncDir(dir), store.SyncDir(filepath.Dir(dir)))
+}
+
+// check opens what was unpacked as a server would.
+func check(ctx context.Context, dir string) error {
+	if _, err := os.Lstat(store.Path(dir)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	s := store.New(dir)
+	return errors.Join(s.Check(ctx), s.Close())
+}
+
+// unpack reads an archive into an empty directory. The archive may come from anywhere:
+// nothing in it gets a name outside of the saved parts, is anything but a directory or a
+// file of this user, or has a right for others.
+func unpack(ctx context.Context, dir string, r io.Reader) (Summary, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer root.Close()
+	in := tar.NewReader(r)
+	sum, err := readManifest(in)
+	if err != nil {
+		return Summary{}, err
+	}
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			err = errors.New("it is cut off")
+		}
+		if err != nil {
+			return Summary{}, err
+		}
+		if h.Name == endingName {
+			return sum, readEnding(in, h, sum)
+		}
+		if ctx.Err() != nil {
+			return Summary{}, context.Cause(ctx)
+		}
+		name := path.Clean(h.Name)
+		top, _, _ := strings.Cut(name, "/")
+		if !filepath.IsLocal(h.Name) || !saved(top) {
+			return Summary{}, fmt.Errorf("entry %.200q is not part of a state", h.Name)
+		}
+		sum.Files++
+		sum.Bytes += max(h.Size, 0)
+		if sum.Files > maxFiles || sum.Bytes > maxBytes {
+			return Summary{}, fmt.Errorf("it has more than %d files or %d bytes", maxFiles, int64(maxBytes))
+		}
+		mode := fs.FileMode(h.Mode) & 0o700
+		switch h.Typeflag {
+		case tar.TypeDir:
+			sum.Files--
+			if err := root.Mkdir(name, mode|0o700); err != nil {
+				return Summary{}, err
+			}
+		case tar.TypeReg:
+			if err := writeFile(root, name, mode|0o400, in); err != nil {
+				return Summary{}, err
+			}
+			if err := root.Chtimes(name, h.ModTime, h.ModTime); err != nil {
+				return Summary{}, err
+			}
+		default:
+			return Summary{}, fmt.Errorf("entry %.200q is neither a file nor a directory", h.Name)
+		}
+	}
+}
+
+func readManifest(in *tar.Reader) (Summary, error) {
+	h, err := in.Next()
+	if err != nil {
+		return Summary{}, err
+	}
+	var m manifest
+	if h.Name != manifestName || h.Size > maxNote {
+		return Summary{}, errors.New("it is not a backup of belljar")
+	}
+	if err := json.NewDecoder(in).Decode(&m); err != nil || m.Backup < 1 {
+		return Summary{}, errors.New("it is not a backup of belljar")
+	}
+	if m.Backup > version {
+		return Summary{}, fmt.Errorf("it has the form %d, and this belljar knows %d; use a newer one", m.Backup, version)
+	}
+	return Summary{Made: m.Made}, nil
+}
+
+// readEnding checks that an archive has all that was put into it.
+func readEnding(in *tar.Reader, h *tar.Header, sum Summary) error {
+	var e ending
+	if h.Size > maxNote || json.NewDecoder(in).Decode(&e) != nil || e.Files != sum.Files || e.Bytes != sum.Bytes {
+		return errors.New("it does not have the files that it says")
+	}
+	return nil
+}
+
+// writeFile makes a file, and returns when it is on the disk.
+func writeFile(root *os.Root, name string, mode fs.FileMode, from io.Reader) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from) // tar.Reader bounds it by the size of the header
+	return errors.Join(err, f.Sync(), f.Close())
+}
