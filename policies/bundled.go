@@ -47,18 +47,20 @@ func BundledUse(name string) string {
 	return strings.TrimPrefix(line, "# ")
 }
 
-// OpenBundled is a bundled policy. It parses the text anew at each call. An
-// error says that no policy has the name.
+// OpenBundled is a bundled policy. It parses the text anew at each call, and leaves its
+// tests to Policy.Tests: whether they pass is known before the program is built. An error
+// says that no policy has the name.
 func OpenBundled(name string) (*Policy, error) {
 	text := BundledText(name)
 	if text == "" {
 		return nil, fmt.Errorf("no bundled policy is called %s; there are %s", shown(name), list(Bundled()))
 	}
-	p, err := Parse(name+".yaml", []byte(text))
+	p, err := load(name+".yaml", []byte(text), Files{}, true)
 	if err != nil {
 		// The text is part of the program: it can only be broken in the source.
 		panic("policies: " + err.Error())
 	}
+	p.bundled = name
 	return p, nil
 }
 

@@ -7,7 +7,8 @@ func (l *linter) tested() {
 	if len(l.rules) == 0 {
 		return
 	}
-	if len(l.p.tests) == 0 {
+	tests := l.p.Tests()
+	if len(tests) == 0 {
 		l.note(valueOf(l.root, "rules"), Finding{
 			Check: "untested", Severity: LintNote, Message: "the policy has no tests",
 			Why: "tests run whenever it is read, and keep an edit from changing what it was not meant to", Instead: `write some, for example tests: [{bash: "git push", want: ask}]`,
@@ -15,7 +16,7 @@ func (l *linter) tested() {
 		return
 	}
 	decided := make(map[string]bool)
-	for _, t := range l.p.tests {
+	for _, t := range tests {
 		decided[t.Rule] = true
 	}
 	for i := range l.rules {

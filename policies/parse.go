@@ -26,12 +26,17 @@ type Files struct {
 // Load reads a policy with all the files that it names. A fault in any of them
 // is a fault of the whole.
 func Load(name string, text []byte, files Files) (*Policy, error) {
+	return load(name, text, files, false)
+}
+
+// load is Load. If the text has been tested, its tests are not read.
+func load(name string, text []byte, files Files, tested bool) (*Policy, error) {
 	p := &Policy{
 		ruleset:   newRuleset(name, text, Deny, Ask, defaultAsking()),
 		questions: questions{channel: ChannelElicit},
 		profiles:  make(map[string]profileGrant),
 	}
-	d := &policyDecoder{decoder: newDecoder(name, text), p: p, files: files}
+	d := &policyDecoder{decoder: newDecoder(name, text), p: p, files: files, tested: tested}
 	if root := d.root(text); root != nil {
 		d.policy(root)
 	}
@@ -51,6 +56,8 @@ type policyDecoder struct {
 	files Files    // how further files are read
 	read  []string // further files that were read, or could not be
 	boxes bool     // the totals say how many boxes a tenant has
+
+	tested bool // its tests are left out
 }
 
 // policy reads the top mapping.
@@ -94,7 +101,7 @@ func (d *policyDecoder) policy(root *yaml.Node) {
 			p.dirs = append(p.dirs, one.dir)
 		}
 	}
-	if v := o.get("tests"); d.tenantFiles() && v != nil {
+	if v := o.get("tests"); d.tenantFiles() && v != nil && !d.tested {
 		p.tests = (&testDecoder{decoder: d.decoder, p: p}).tests(v) // before the projects' files, which may be other people's
 	}
 	if len(d.Faults) == 0 {

@@ -21,10 +21,11 @@ type Policy struct {
 	audit     Audit
 	audited   bool // the policy has an audit block
 	tenants   map[string]*tenant
-	layers    []*Layer // that hold for every tenant, the upper ones first
-	dirs      []string // workspaces of projects
-	auth      auth     // the login of clients over HTTP, beside the tenants' own tokens
-	tests     []TestResult
+	layers    []*Layer     // that hold for every tenant, the upper ones first
+	dirs      []string     // workspaces of projects
+	auth      auth         // the login of clients over HTTP, beside the tenants' own tokens
+	tests     []TestResult // without those of a bundled policy
+	bundled   string       // the name of a bundled policy; empty for others
 }
 
 // TestResult is one test that a policy carries, and its result. Parse refuses a
@@ -56,7 +57,16 @@ func (p *Policy) Profiles() []string { return names(p.profiles) }
 func (p *Policy) Projects() []string { return slices.Clone(p.dirs) }
 
 // Tests are the results of the tests that the policy carries, in their order.
-func (p *Policy) Tests() []TestResult { return slices.Clone(p.tests) }
+func (p *Policy) Tests() []TestResult {
+	if p.bundled == "" {
+		return slices.Clone(p.tests)
+	}
+	whole, err := Parse(p.bundled+".yaml", []byte(BundledText(p.bundled)))
+	if err != nil {
+		panic("policies: " + err.Error()) // as in OpenBundled
+	}
+	return whole.tests
+}
 
 // Asking says how a person is asked, for questions that no decision has caused.
 func (p *Policy) Asking() Asking { return p.asking.Asking }

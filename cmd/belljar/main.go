@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -71,7 +72,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	// Not signal.Ignore, which the commands in the boxes would inherit.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	root := commands()
+	root := commands(args...)
 	root.SetArgs(args)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		eachCommand(root, completeValues) // which takes longer than all else of the tree
@@ -119,8 +120,43 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	return status.code
 }
 
-// commands is the tree of all commands.
-func commands() *cobra.Command {
+// command makes a command of a name.
+type command struct {
+	name  string
+	whole bool // the command looks at the others
+	make  func() *cobra.Command
+}
+
+// top are the commands below belljar itself.
+var top = []command{
+	{"serve", false, serveCommand},
+	{"call", false, callCommand},
+	{"run", false, runCommand},
+	{"doctor", false, doctorCommand},
+	{"policy", false, policyCommand},
+	{"workspace", false, workspaceCommand},
+	{"image", false, imageCommand},
+	{"ports", false, portsCommand},
+	{"ps", false, psCommand},
+	{"session", false, sessionCommand},
+	{"job", false, jobCommand},
+	{"token", false, tokenCommand},
+	{"state", false, stateCommand},
+	{"approve", false, approveCommand},
+	{"ask", false, askCommand},
+	{"audit", false, auditCommand},
+	{"search", false, searchCommand},
+	{"read", false, readCommand},
+	{"browser", false, browserCommand},
+	{"hook", false, hookCommand},
+	{"version", false, versionCommand},
+	{"completion", true, completionCommand},
+	{"man", true, manCommand},
+}
+
+// commands is the tree of the commands that a command line needs: one command and what
+// is below it, if args begin with its name, and else all.
+func commands(args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "belljar",
 		Short: "a shell for agents that cannot hurt the machine",
@@ -136,10 +172,15 @@ manual pages.
 		Args:              cobra.NoArgs,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(serveCommand(), callCommand(), runCommand(), doctorCommand(), policyCommand(),
-		workspaceCommand(), imageCommand(), portsCommand(), psCommand(), sessionCommand(), jobCommand(), tokenCommand(), stateCommand(), approveCommand(), askCommand(), auditCommand(), searchCommand(), readCommand(), browserCommand(), hookCommand(),
-		versionCommand(), completionCommand(), manCommand())
-	root.SetVersionTemplate(buildinfo.Read().String())
+	one := slices.IndexFunc(top, func(t command) bool { return len(args) > 0 && t.name == args[0] && !t.whole })
+	for i, t := range top {
+		if i == one || one < 0 {
+			root.AddCommand(t.make())
+		}
+	}
+	if one < 0 {
+		root.SetVersionTemplate(buildinfo.Read().String())
+	}
 	complete(root)
 	return root
 }
