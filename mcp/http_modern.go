@@ -51,6 +51,13 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 	events := sse.NewWriter(rw)
 	defer events.Stop()
 	if p.method == methodListen {
+		closed, bad := s.cfg.stream(session.tenant)
+		if bad != nil {
+			w.busy(rw, http.StatusTooManyRequests, p, bad)
+			return
+		}
+		defer closed()
+		leave() // a stream is no call that others wait for
 		var done func()
 		ctx, done = s.web.callers.whileValid(ctx)
 		defer done()

@@ -24,7 +24,6 @@ type webSessions struct {
 
 	mu     sync.Mutex
 	byID   map[string]*webSession   // guarded by mu: by Mcp-Session-Id
-	places map[string]int           // guarded by mu: taken by each tenant, also by an initialize that is on its way
 	named  map[string]int           // guarded by mu: those taken by each name of a client, where there are no tenants
 	shared map[owner]*sharedSession // guarded by mu: of all modern requests of a principal
 	uses   int64                    // guarded by mu: requests that have ended, in all sessions
@@ -35,7 +34,7 @@ type webSessions struct {
 
 func newWebSessions(s *Server) *webSessions {
 	return &webSessions{
-		server: s, callers: newCallers(s.cfg), inFlight: newInFlight(s.cfg), byID: make(map[string]*webSession), places: make(map[string]int),
+		server: s, callers: newCallers(s.cfg), inFlight: newInFlight(s.cfg), byID: make(map[string]*webSession),
 		named: make(map[string]int), shared: make(map[owner]*sharedSession), coming: make(map[string]chan struct{}), going: make(map[string]*webSession),
 	}
 }
@@ -212,7 +211,7 @@ func (ws *webSessions) takePlace(ctx context.Context, client string) (*place, *w
 	p := &place{tenant: ws.server.cfg.callerOf(ctx).Tenant, client: client, byName: true}
 	most, whose := ws.server.cfg.Limits.Sessions, "of this server"
 	if ws.server.cfg.tenanted() {
-		most, whose, p.byName = ws.server.cfg.Limits.TenantSessions, "of tenant "+p.tenant, false
+		most, whose, p.byName = ws.server.cfg.tenantSessions(p.tenant), "of tenant "+p.tenant+" (quota sessions)", false
 	}
 	for {
 		if ws.server.sessions.over() {
@@ -223,8 +222,7 @@ func (ws *webSessions) takePlace(ctx context.Context, client string) (*place, *w
 		crowded := p.byName && ws.named[p.client] >= ws.server.cfg.Limits.ClientSessions
 		if crowded {
 			full, whom = ws.server.cfg.Limits.ClientSessions, fmt.Sprintf("of clients that call themselves %q", p.client)
-		} else if ws.places[p.tenant] < most {
-			ws.places[p.tenant]++
+		} else if ws.server.cfg.Shared.take(quotaSessions, p.tenant, most) {
 			if p.byName {
 				ws.named[p.client]++
 			}
@@ -273,9 +271,7 @@ func (ws *webSessions) leavePlace(p *place) {
 
 // freePlace releases a place; mu is held.
 func (ws *webSessions) freePlace(p *place) {
-	if ws.places[p.tenant]--; ws.places[p.tenant] == 0 {
-		delete(ws.places, p.tenant)
-	}
+	ws.server.cfg.Shared.giveBack(quotaSessions, p.tenant)
 	if !p.byName {
 		return
 	}
@@ -452,7 +448,7 @@ func (ws *webSessions) crowded(tenant string) (idle *sharedSession, full bool) {
 			idle = session
 		}
 	}
-	if count < ws.server.cfg.Limits.TenantSessions {
+	if count < ws.server.cfg.tenantSessions(tenant) {
 		return nil, false
 	}
 	return idle, true

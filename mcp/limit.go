@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -74,25 +73,26 @@ const queueRetry = time.Second
 // use.
 type admission struct {
 	rate *rate.Limiter
+	hall *hall // whose mu guards the fields below
 
-	mu      sync.Mutex
-	limits  Limits    // guarded by mu
-	running int       // guarded by mu: requests that run
-	bytes   int       // guarded by mu: of those
-	queue   []*ticket // guarded by mu
-	waiting int       // guarded by mu: requests in queue
-	queued  int       // guarded by mu: bytes in queue
+	limits  Limits    // guarded by hall.mu
+	running int       // guarded by hall.mu: requests that run
+	bytes   int       // guarded by hall.mu: of those
+	queue   []*ticket // guarded by hall.mu
+	waiting int       // guarded by hall.mu: requests in queue
+	queued  int       // guarded by hall.mu: bytes in queue
+	waits   bool      // guarded by hall.mu: for its turn in the hall
 }
 
 // ticket is a place in an admission for n requests, which have bytes in all.
-// start is called once, by ask or by the leave that made room; it must not
-// block or call the admission. Without start, turn is closed instead; ask makes it for a
+// start is called once, by ask or by a leave that made room; it must not
+// block or call an admission. Without start, turn is closed instead; ask makes it for a
 // ticket that has to wait.
 type ticket struct {
 	n, bytes int
 	start    func()
 	turn     chan struct{}
-	running  bool // guarded by admission.mu
+	running  bool // guarded by hall.mu
 }
 
 // begin tells the owner of a ticket that its turn has come.
@@ -105,8 +105,8 @@ func (t *ticket) begin() {
 	}
 }
 
-func newAdmission(l Limits) *admission {
-	return &admission{limits: l, rate: rate.NewLimiter(rate.Limit(l.Rate), l.Burst)}
+func newAdmission(l Limits, h *hall) *admission {
+	return &admission{limits: l, hall: h, rate: rate.NewLimiter(rate.Limit(l.Rate), l.Burst)}
 }
 
 // count counts n requests, or says why they are refused: more came than the rate allows.
@@ -129,15 +129,15 @@ func (a *admission) ask(t *ticket) *wire.Error {
 	if bad := a.count(t.n); bad != nil {
 		return bad
 	}
-	a.mu.Lock()
-	if len(a.queue) == 0 && a.fits(t) {
+	a.hall.mu.Lock()
+	if len(a.queue) == 0 && len(a.hall.waiting) == 0 && a.fits(t) && a.hall.fits(t.n) {
 		a.admit(t)
-		a.mu.Unlock()
+		a.hall.mu.Unlock()
 		t.begin()
 		return nil
 	}
-	defer a.mu.Unlock()
 	if a.waiting+t.n > a.limits.Queue || a.queued+t.bytes > a.limits.QueueBytes {
+		defer a.hall.mu.Unlock()
 		return wire.OverLimit("in_flight", queueRetry, "too many requests in flight: %d run and %d wait; try again when some are answered",
 			a.running, a.waiting)
 	}
@@ -147,11 +147,13 @@ func (a *admission) ask(t *ticket) *wire.Error {
 	a.queue = append(a.queue, t)
 	a.waiting += t.n
 	a.queued += t.bytes
+	a.start()
 	return nil
 }
 
-// fits reports whether t can run now. One request alone always can. Bytes are
-// bounded too because a request keeps its message while it runs.
+// fits reports whether t can run now, as far as the admission's own limits go. One request
+// alone always can. Bytes are bounded too because a request keeps its message while it
+// runs.
 func (a *admission) fits(t *ticket) bool {
 	return a.running == 0 || a.running+t.n <= a.limits.Running && a.bytes+t.bytes <= a.limits.QueueBytes
 }
@@ -160,19 +162,47 @@ func (a *admission) admit(t *ticket) {
 	t.running = true
 	a.running += t.n
 	a.bytes += t.bytes
+	a.hall.running += t.n
+}
+
+// next is the waiting ticket that fits the admission's own limits, or nil.
+func (a *admission) next() *ticket {
+	if len(a.queue) == 0 || !a.fits(a.queue[0]) {
+		return nil
+	}
+	return a.queue[0]
+}
+
+// pop admits the first waiting ticket.
+func (a *admission) pop() {
+	next := a.queue[0]
+	a.queue = slices.Delete(a.queue, 0, 1)
+	a.waiting -= next.n
+	a.queued -= next.bytes
+	a.admit(next)
 }
 
 // leave gives the place of a started ticket back and starts those that now
 // fit.
 func (a *admission) leave(t *ticket) {
-	a.mu.Lock()
+	a.hall.mu.Lock()
 	if t.running {
 		t.running = false
 		a.running -= t.n
 		a.bytes -= t.bytes
+		a.hall.running -= t.n
 	}
-	started := a.promote()
-	a.mu.Unlock()
+	a.start()
+}
+
+// start starts the tickets that fit now, of this admission and of others; it releases the
+// hall, which is held.
+func (a *admission) start() {
+	if a.next() != nil {
+		a.hall.wait(a)
+	}
+	started := a.hall.promote()
+	a.hall.mu.Unlock()
 	for _, t := range started {
 		t.begin()
 	}
@@ -180,49 +210,39 @@ func (a *admission) leave(t *ticket) {
 
 // now returns the present limits.
 func (a *admission) now() Limits {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.hall.mu.Lock()
+	defer a.hall.mu.Unlock()
 	return a.limits
+}
+
+// busy returns how many requests run, and how many wait.
+func (a *admission) busy() (running, waiting int) {
+	a.hall.mu.Lock()
+	defer a.hall.mu.Unlock()
+	return a.running, a.waiting
 }
 
 // set changes the limits of later requests, and starts those that fit now.
 func (a *admission) set(l Limits) {
 	a.rate.SetLimit(rate.Limit(l.Rate))
 	a.rate.SetBurst(l.Burst)
-	a.mu.Lock()
+	a.hall.mu.Lock()
 	a.limits = l
-	started := a.promote()
-	a.mu.Unlock()
-	for _, t := range started {
-		t.begin()
-	}
-}
-
-// promote admits the waiting tickets that fit now; mu is held. The caller starts them.
-func (a *admission) promote() []*ticket {
-	var started []*ticket
-	for len(a.queue) > 0 && a.fits(a.queue[0]) {
-		next := a.queue[0]
-		a.queue = slices.Delete(a.queue, 0, 1)
-		a.waiting -= next.n
-		a.queued -= next.bytes
-		a.admit(next)
-		started = append(started, next)
-	}
-	return started
+	a.start()
 }
 
 // withdraw removes a waiting ticket from the queue. It reports false for a ticket that
 // has been started; its owner must call leave.
 func (a *admission) withdraw(t *ticket) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.hall.mu.Lock()
 	i := slices.Index(a.queue, t)
 	if i < 0 {
+		a.hall.mu.Unlock()
 		return false
 	}
 	a.queue = slices.Delete(a.queue, i, i+1)
 	a.waiting -= t.n
 	a.queued -= t.bytes
+	a.start() // the ones behind it may be smaller
 	return true
 }

@@ -70,6 +70,9 @@ type HTTP struct {
 	// Origin of each request, see package origin, and bounds the time in which its body
 	// comes. By default the handler does both, and knows the names of loopback only.
 	Guarded bool
+	// Shared is what this server counts together with others of the process; nil for
+	// nothing.
+	Shared  *Shared
 	Kept    SessionBook // keeps sessions beyond the end of the server; nil keeps none
 	SSE     bool        // serve HTTP with SSE as well, the transport of revision 2024-11-05
 	Sockets bool        // serve WebSockets as well
@@ -107,6 +110,9 @@ func New(cfg Config) (*Server, error) {
 	cfg.Patience = cmp.Or(cfg.Patience, 45*time.Second)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Shared == nil {
+		cfg.Shared = NewShared(0)
 	}
 	s := &Server{cfg: &cfg}
 	var err error

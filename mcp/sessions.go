@@ -24,8 +24,7 @@ type SessionInfo struct {
 	Calls     int       `json:"calls"` // that run
 }
 
-// sessionTable is the sessions of a server that are open, and the admission of those
-// tenants that have limits of their own.
+// sessionTable is the sessions of a server that are open.
 type sessionTable struct {
 	cfg  *Config
 	quit chan struct{}  // closed by refuseNew
@@ -33,12 +32,11 @@ type sessionTable struct {
 
 	mu      sync.Mutex
 	live    map[*Session]struct{} // guarded by mu
-	doors   map[string]*admission // guarded by mu: of tenants with limits of their own
 	closing bool                  // guarded by mu
 }
 
 func newSessionTable(cfg *Config) *sessionTable {
-	return &sessionTable{cfg: cfg, quit: make(chan struct{}), live: make(map[*Session]struct{}), doors: make(map[string]*admission)}
+	return &sessionTable{cfg: cfg, quit: make(chan struct{}), live: make(map[*Session]struct{})}
 }
 
 // enter notes work that Shutdown must wait for, unless the server is closing already;

@@ -12,6 +12,8 @@ type TenantLimits struct {
 	Rate     float64 // in a second, after Burst
 	Burst    int     // at once before the rate counts
 	InFlight int     // that run at once
+	Sessions int     // over HTTP, open at once
+	Streams  int     // over HTTP, open at once
 }
 
 // doorOf is the admission of a new session: one that all sessions of its tenant
@@ -19,16 +21,9 @@ type TenantLimits struct {
 func (st *sessionTable) doorOf(tenant string) *admission {
 	limits, shared := st.cfg.limitsOf(tenant)
 	if !shared {
-		return newAdmission(limits)
+		return newAdmission(limits, &st.cfg.Shared.hall)
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	door := st.doors[tenant]
-	if door == nil {
-		door = newAdmission(limits)
-		st.doors[tenant] = door
-	}
-	return door
+	return st.cfg.Shared.door(tenant, limits)
 }
 
 // limitsOf are the limits of a tenant's sessions; shared says that they hold
@@ -48,19 +43,20 @@ func (c *Config) limitsOf(tenant string) (_ Limits, shared bool) {
 
 // reload gives tenants the limits that they have now.
 func (st *sessionTable) reload() {
-	st.mu.Lock()
-	doors := maps.Clone(st.doors)
-	st.mu.Unlock()
+	shared := st.cfg.Shared
+	shared.mu.Lock()
+	doors := maps.Clone(shared.doors)
+	shared.mu.Unlock()
 	for tenant, door := range doors {
-		limits, shared := st.cfg.limitsOf(tenant)
-		if shared {
+		limits, own := st.cfg.limitsOf(tenant)
+		if own {
 			door.set(limits)
 			continue
 		}
 		// Sessions that are open keep it; later ones get one of their own.
-		st.mu.Lock()
-		delete(st.doors, tenant)
-		st.mu.Unlock()
+		shared.mu.Lock()
+		delete(shared.doors, tenant)
+		shared.mu.Unlock()
 	}
 }
 

@@ -43,7 +43,7 @@ func (g *gate) Missing(caller mcp.Identity, tool, profile string) []string {
 // Limits are what the policy that holds lets a tenant send.
 func (g *gate) Limits(tenant string) (mcp.TenantLimits, bool) {
 	t, ok := g.now.Load().Tenant(tenant)
-	return mcp.TenantLimits{Rate: t.Rate, Burst: t.Burst, InFlight: t.InFlight}, ok
+	return mcp.TenantLimits{Rate: t.Rate, Burst: t.Burst, InFlight: t.InFlight, Sessions: t.Sessions, Streams: t.Streams}, ok
 }
 
 // Hidden reports whether the policy that holds lets a tenant have no call of a

@@ -1,0 +1,167 @@
+package mcp
+
+import (
+	"sync"
+	"time"
+
+	"belljar.dev/mcp/wire"
+)
+
+// Shared is what the servers of one process count together, so that a tenant has its
+// quotas once, and not once in each place: the requests, sessions and open streams of each
+// tenant, and the requests that run in all. It is safe for concurrent use.
+type Shared struct {
+	hall hall
+
+	mu    sync.Mutex
+	doors map[string]*admission // guarded by mu: of tenants with limits of their own
+	taken map[taking]int        // guarded by mu
+}
+
+// taking is the key of what a tenant has taken of a quota.
+type taking struct{ quota, tenant string }
+
+// The quotas that are counted by name, as errors and the policy name them.
+const (
+	quotaSessions = "sessions"
+	quotaStreams  = "streams"
+)
+
+// DefaultAtOnce is how many requests run at once in all, where NewShared is not told.
+const DefaultAtOnce = 1024
+
+// NewShared is what servers share that let so many requests run at once; zero stands for
+// DefaultAtOnce.
+func NewShared(atOnce int) *Shared {
+	return &Shared{hall: hall{most: orElse(atOnce, DefaultAtOnce)}, doors: make(map[string]*admission), taken: make(map[taking]int)}
+}
+
+// take takes one of a quota for a tenant, unless it has as many as it may.
+func (s *Shared) take(quota, tenant string, most int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := taking{quota, tenant}
+	if s.taken[key] >= most {
+		return false
+	}
+	s.taken[key]++
+	return true
+}
+
+// giveBack gives back what take has taken.
+func (s *Shared) giveBack(quota, tenant string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := taking{quota, tenant}
+	if s.taken[key]--; s.taken[key] == 0 {
+		delete(s.taken, key)
+	}
+}
+
+// door is the admission of a tenant that has limits of its own.
+func (s *Shared) door(tenant string, l Limits) *admission {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	door := s.doors[tenant]
+	if door == nil {
+		door = newAdmission(l, &s.hall)
+		s.doors[tenant] = door
+	}
+	return door
+}
+
+// TenantUsage is what the clients of a tenant use now.
+type TenantUsage struct {
+	Sessions int `json:"sessions"` // over HTTP
+	Streams  int `json:"streams"`
+	Running  int `json:"in_flight"` // requests that run
+	Waiting  int `json:"waiting"`   // requests that wait for their turn
+}
+
+// Used returns what the clients of a tenant use.
+func (s *Shared) Used(tenant string) TenantUsage {
+	s.mu.Lock()
+	u := TenantUsage{Sessions: s.taken[taking{quotaSessions, tenant}], Streams: s.taken[taking{quotaStreams, tenant}]}
+	door := s.doors[tenant]
+	s.mu.Unlock()
+	if door != nil {
+		u.Running, u.Waiting = door.busy()
+	}
+	return u
+}
+
+// stream takes a stream for the caller's tenant. The caller calls done.
+func (c *Config) stream(tenant string) (done func(), bad *wire.Error) {
+	most := DefaultStreams
+	if own, named := c.tenantLimits(tenant); named {
+		most = orElse(own.Streams, most)
+	}
+	if !c.Shared.take(quotaStreams, tenant, most) {
+		return nil, wire.OverLimit(quotaStreams, time.Minute, "all %d streams of tenant %s are open (quota streams); close one and try again", most, tenant)
+	}
+	return func() { c.Shared.giveBack(quotaStreams, tenant) }, nil
+}
+
+// DefaultStreams is how many streams may be open at once where there are no tenants.
+const DefaultStreams = 1024
+
+// tenantSessions is how many sessions over HTTP a tenant may have open at once.
+func (c *Config) tenantSessions(tenant string) int {
+	if own, named := c.tenantLimits(tenant); named {
+		return orElse(own.Sessions, c.Limits.TenantSessions)
+	}
+	return c.Limits.TenantSessions
+}
+
+// tenantLimits are the limits of a tenant; named says that it has its own.
+func (c *Config) tenantLimits(tenant string) (l TenantLimits, named bool) {
+	if !c.tenanted() {
+		return l, false
+	}
+	return c.Auth.Limits(tenant)
+}
+
+// hall bounds the requests that run at once in all. Where it is full, the admissions
+// that have requests waiting get their turns one after the other, a request each: one that
+// has many does not keep those of others out.
+type hall struct {
+	mu      sync.Mutex // also that of every admission of the hall
+	most    int
+	running int          // guarded by mu
+	waiting []*admission // guarded by mu: whose first request fits its own limits, in their turn
+}
+
+// fits reports whether n more requests can run; mu is held. Requests that come together
+// can run alone.
+func (h *hall) fits(n int) bool { return h.running == 0 || h.running+n <= h.most }
+
+// wait has an admission wait for its turn; mu is held.
+func (h *hall) wait(a *admission) {
+	if !a.waits {
+		a.waits = true
+		h.waiting = append(h.waiting, a)
+	}
+}
+
+// promote admits the requests that fit now, one of each admission in turn; mu is held. The
+// caller starts them.
+func (h *hall) promote() (started []*ticket) {
+	for len(h.waiting) > 0 {
+		a := h.waiting[0]
+		next := a.next()
+		if next != nil && !h.fits(next.n) {
+			return started
+		}
+		h.waiting = h.waiting[1:]
+		a.waits = false
+		if next == nil {
+			continue // it gave up, or its own limits are full
+		}
+		a.pop()
+		started = append(started, next)
+		if a.next() != nil {
+			h.wait(a) // behind the others
+		}
+	}
+	return started
+}
