@@ -2,13 +2,13 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"runtime/debug"
 	"slices"
 	"sync"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -259,7 +259,8 @@ func (a *adapter) withSource(ctx context.Context, req sdk.Request) context.Conte
 }
 
 // noSchema is the placeholder that the sdk has for a schema; shown puts in the real one.
-var noSchema = json.RawMessage(`{"type":"object"}`)
+// The sdk copies one of any other type through JSON for each tool that it gets.
+var noSchema = &jsonschema.Schema{Type: "object"}
 
 // sdkTool is what the sdk lists of a tool; shown adds its schemas.
 func sdkTool(info Tool) *sdk.Tool {

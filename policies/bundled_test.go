@@ -22,6 +22,18 @@ func TestBundled(t *testing.T) {
 		if n := len(p.Tests()); n < 9 {
 			t.Errorf("%s carries only %d tests", name, n)
 		}
+		text := policies.BundledText(name)
+		whole, err := policies.Parse(name+".yaml", []byte(text))
+		if err != nil || whole.Hash() != p.Hash() {
+			t.Errorf("%s: it has another hash with its tests: %v", name, err)
+		}
+		// OpenBundled reads nothing below the tests.
+		_, tests, _ := strings.Cut(text, "\ntests:\n")
+		for line := range strings.Lines(tests) {
+			if !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "#") && line != "\n" {
+				t.Errorf("%s: below its tests stands %q", name, line)
+			}
+		}
 		if use := policies.BundledUse(name); !strings.HasPrefix(use, "For ") || len(use) > 100 {
 			t.Errorf("%s: its first line is %q", name, use)
 		}

@@ -1,6 +1,10 @@
 package policies
 
-import "go.yaml.in/yaml/v3"
+import (
+	"bytes"
+
+	"go.yaml.in/yaml/v3"
+)
 
 // Parse reads a policy. Faults and decisions give the name as the file that it
 // came from. Parse runs the tests that the policy carries: a failed test is a
@@ -29,14 +33,18 @@ func Load(name string, text []byte, files Files) (*Policy, error) {
 	return load(name, text, files, false)
 }
 
-// load is Load. If the text has been tested, its tests are not read.
+// load is Load. If the text has been tested, its tests are not read; they must be the last
+// of it.
 func load(name string, text []byte, files Files, tested bool) (*Policy, error) {
 	p := &Policy{
 		ruleset:   newRuleset(name, text, Deny, Ask, defaultAsking()),
 		questions: questions{channel: ChannelElicit},
 		profiles:  make(map[string]profileGrant),
 	}
-	d := &policyDecoder{decoder: newDecoder(name, text), p: p, files: files, tested: tested}
+	d := &policyDecoder{decoder: newDecoder(name, text), p: p, files: files}
+	if tested {
+		text, _, _ = bytes.Cut(text, []byte("\ntests:\n"))
+	}
 	if root := d.root(text); root != nil {
 		d.policy(root)
 	}
@@ -56,8 +64,6 @@ type policyDecoder struct {
 	files Files    // how further files are read
 	read  []string // further files that were read, or could not be
 	boxes bool     // the totals say how many boxes a tenant has
-
-	tested bool // its tests are left out
 }
 
 // policy reads the top mapping.
@@ -101,7 +107,7 @@ func (d *policyDecoder) policy(root *yaml.Node) {
 			p.dirs = append(p.dirs, one.dir)
 		}
 	}
-	if v := o.get("tests"); d.tenantFiles() && v != nil && !d.tested {
+	if v := o.get("tests"); d.tenantFiles() && v != nil {
 		p.tests = (&testDecoder{decoder: d.decoder, p: p}).tests(v) // before the projects' files, which may be other people's
 	}
 	if len(d.Faults) == 0 {
