@@ -93,6 +93,9 @@ func (g *callGate) decide(ctx context.Context, c Call, f *policies.Facts) (d pol
 		d = g.judge(c.Session, *f)
 		judged()
 		if d.Verdict != policies.Ask || g.cfg.Approver == nil {
+			if len(d.Limits) == 0 {
+				return d, nil, nil, none
+			}
 			d, leave = g.meter.enter(f.Tenant, d)
 			return d, nil, nil, leave
 		}

@@ -66,7 +66,11 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	if !ok {
 		return nil, g.tools.unknown(name, func(tool string) bool { return g.hides(ctx, session, tool) })
 	}
-	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, Later: laterKey(ctx), input: call.input}
+	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, TraceID: call.parent.TraceID, Progress: withoutProgress, input: call.input}
+	later, _ := ctx.Value(deferredKey{}).(*deferred)
+	if later != nil {
+		c.Later = later.call.Key
+	}
 	out.called()
 	if call.cancel == nil {
 		ctx, call.cancel = context.WithCancelCause(ctx)
@@ -76,13 +80,19 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	}
 	defer session.finish(c.ID)
 	started := time.Now()
-	c.Progress = call.progress.until(ctx)
-	g.startTrace(&c, call.parent)
+	if call.progress != nil {
+		c.Progress = call.progress.until(ctx)
+	}
+	if g.cfg.Trace != nil {
+		startTrace(&c)
+	}
 	servedIn(ctx).began(c)
 
 	res, d, err := g.decodeAndRun(ctx, t, c, args)
 
-	g.endTrace(Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: call.parent})
+	if g.cfg.Trace != nil {
+		g.endTrace(Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: call.parent})
+	}
 	if g.cfg.Audit != nil && d.Verdict == policies.Allow {
 		g.cfg.Audit.Finished(Finished{Call: c, Result: res, Err: err, Took: time.Since(started), Decision: d})
 	}
@@ -98,20 +108,27 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 		res.lost(ctx)
 		return &Result{needs: g.sealer.needsOf(c, args)}, nil
 	case err != nil:
-		return addWarnings(g.redactResult(failure(ctx, name, c.ID, err), d), d), nil
+		res = failure(ctx, name, c.ID, err)
 	case res == nil:
 		return &Result{}, nil
 	}
-	clean := g.redactResult(res, d)
-	if clean.Receipts == nil { // it is another result, which says why
-		res.lost(ctx)
+	clean := res
+	if len(d.Redact) > 0 {
+		clean = g.redactResult(res, d)
 	}
-	if later, _ := ctx.Value(deferredKey{}).(*deferred); later.told() || ctx.Err() != nil {
+	switch {
+	case len(res.Receipts) == 0:
+	case clean.Receipts == nil: // it is another result, which says why
+		res.lost(ctx)
+	case later.told() || ctx.Err() != nil:
 		clean.lost(ctx) // the client has a handle and may never ask, or has given the call up
-	} else {
+	default:
 		out.add(ctx, clean.Receipts)
 	}
-	return addWarnings(clean, d), nil
+	if len(d.Warnings) > 0 && d.Verdict == policies.Allow {
+		return addWarnings(clean, d), nil
+	}
+	return clean, nil
 }
 
 // lost notifies the receipts of a result that it is not sent.
@@ -121,9 +138,6 @@ func (r *Result) lost(ctx context.Context) {
 
 // addWarnings returns r with the policy's warnings about a call that it allowed.
 func addWarnings(r *Result, d policies.Decision) *Result {
-	if len(d.Warnings) == 0 || d.Verdict != policies.Allow {
-		return r
-	}
 	with := *r // what a handler returned is its own
 	with.Content = slices.Clone(r.Content)
 	for _, line := range d.Warnings {
@@ -155,7 +169,13 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 	f.Scopes = g.cfg.callerOf(ctx).Scopes
 	d, asked, refusal, leave := g.decide(ctx, c, &f)
 	defer leave()
-	d = g.recordDecision(ctx, c, started, f, g.refuseUnredactable(d), asked)
+	if len(d.Redact) > 0 {
+		d = g.refuseUnredactable(d)
+		c.Progress = withoutMessages(c.Progress)
+	}
+	if g.cfg.Audit != nil {
+		d = g.recordDecision(ctx, c, started, f, d, asked)
+	}
 	switch {
 	case refusal != nil:
 		return Refused(*refusal), d, nil
@@ -166,7 +186,6 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 	if g.cfg.Approver != nil {
 		c.allowed = &allowed{f, d}
 	}
-	c.Progress = withoutMessages(c.Progress, d)
 	res, err = g.runBetweenHooks(ctx, t, c, f, in)
 	if err == nil && res == nil {
 		res = &Result{}
@@ -222,11 +241,11 @@ func soFar(err error, r *Result) *Result {
 // progressFunc sends one progress report; nil where the client wants none.
 type progressFunc func(done, total float64, message string)
 
+// withoutProgress is Call.Progress where the client wants none.
+func withoutProgress(float64, float64, string) {}
+
 // until is p while ctx lives: a cancelled request gets no further message.
 func (p progressFunc) until(ctx context.Context) func(done, total float64, message string) {
-	if p == nil {
-		return func(float64, float64, string) {}
-	}
 	return func(done, total float64, message string) {
 		if ctx.Err() == nil {
 			p(done, total, message)

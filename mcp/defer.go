@@ -356,11 +356,3 @@ func (d *deferred) reply(all map[string]json.RawMessage) error {
 	}
 	return nil
 }
-
-// laterKey is Call.Later of a call in a context.
-func laterKey(ctx context.Context) string {
-	if d, _ := ctx.Value(deferredKey{}).(*deferred); d != nil {
-		return d.call.Key
-	}
-	return ""
-}

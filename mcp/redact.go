@@ -24,19 +24,16 @@ func (g *callGate) refuseUnredactable(d policies.Decision) policies.Decision {
 	}
 }
 
-// withoutMessages is progress without the tool's messages, if the result is to be redacted: the
-// text to redact could come in two pieces.
-func withoutMessages(progress func(done, total float64, message string), d policies.Decision) func(done, total float64, message string) {
-	if len(d.Redact) == 0 {
-		return progress
-	}
+// withoutMessages is progress without the tool's messages, for a call whose result is to be
+// redacted: the text to redact could come in two pieces.
+func withoutMessages(progress func(done, total float64, message string)) func(done, total float64, message string) {
 	return func(done, total float64, _ string) { progress(done, total, "") }
 }
 
 // redactResult returns a result without the texts that the policy wants taken out, also in
 // its structured part.
 func (g *callGate) redactResult(r *Result, d policies.Decision) *Result {
-	if len(d.Redact) == 0 || g.cfg.Redact == nil {
+	if g.cfg.Redact == nil {
 		return r
 	}
 	clean := func(text string) string { return g.cfg.Redact(text, d.Redact) }

@@ -93,16 +93,13 @@ type trace struct {
 	phases []Phase // guarded by mu
 }
 
-// startTrace begins the trace of a call, if anybody wants it.
-func (g *callGate) startTrace(c *Call, parent TraceParent) {
-	c.TraceID = parent.TraceID
-	if g.cfg.Trace != nil {
-		c.trace = new(trace)
-		if c.TraceID == "" {
-			id := make([]byte, 16)
-			rand.Read(id)
-			c.TraceID = hex.EncodeToString(id)
-		}
+// startTrace begins the trace of a call.
+func startTrace(c *Call) {
+	c.trace = new(trace)
+	if c.TraceID == "" {
+		id := make([]byte, 16)
+		rand.Read(id)
+		c.TraceID = hex.EncodeToString(id)
 	}
 }
 
@@ -128,9 +125,6 @@ func (t *trace) phase(name string) (end func()) {
 
 // endTrace tells the tracer of a call that is over.
 func (g *callGate) endTrace(t Traced) {
-	if t.Call.trace == nil {
-		return
-	}
 	t.End = time.Now()
 	t.Call.trace.mu.Lock()
 	t.Phases = t.Call.trace.phases

@@ -16,19 +16,25 @@ func (p *Policy) decide(f Facts) Decision {
 	if profile == "" {
 		return refused
 	}
-	if no, refuse := p.questions.unasked(f, profile); refuse {
-		return no
+	if f.Tool == askTool {
+		if no, refuse := p.questions.unasked(profile); refuse {
+			return no
+		}
 	}
-	if no, refuse := p.Login().outOfScope(f, profile); refuse {
-		return no
+	if f.Scopes != nil {
+		if no, refuse := p.Login().outOfScope(f, profile); refuse {
+			return no
+		}
 	}
 	pieces := pieces(f)
 	d := p.alone(f, profile, pieces)
 	d.Layer, d.Profile = LayerSystem, profile
-	if no, outside := p.tenants[f.Tenant].outside(d, p.name); outside {
-		return no
+	if own := p.tenants[f.Tenant]; own != nil {
+		if no, outside := own.outside(d, p.name); outside {
+			return no
+		}
 	}
-	if d.Verdict != Deny { // a rule may have granted another profile than the one asked for
+	if f.Scopes != nil && d.Verdict != Deny { // a rule may have granted another profile than the one asked for
 		if no, refuse := p.Login().outOfScope(f, d.offered().profile); refuse {
 			no.Parts = d.Parts
 			return no

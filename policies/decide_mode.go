@@ -62,9 +62,6 @@ func cast(all []shadowing, o *outcome, pc *piece, number int, before Verdict) []
 // shade adds to a decision what the rules that are not enforced would have done:
 // the strictest first.
 func (d *Decision) shade(all []shadowing) {
-	if len(all) == 0 {
-		return
-	}
 	slices.SortStableFunc(all, func(a, b shadowing) int { return cmp.Compare(a.verdict, b.verdict) })
 	for _, s := range all[:min(len(all), maxShadows)] {
 		shadow := Shadow{Rule: s.rule.id, Source: s.rule.source, Mode: s.rule.mode, Verdict: s.verdict, Part: Clip(s.piece.text, maxPart)}

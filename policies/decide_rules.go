@@ -60,7 +60,9 @@ func (s *ruleset) judge(f Facts, profile string, pieces []piece) (Decision, []st
 		worst.Remember = remember
 	}
 	worst.Audit = kept.of(worst.Verdict)
-	worst.shade(shadows)
+	if len(shadows) > 0 {
+		worst.shade(shadows)
+	}
 	return worst, grants
 }
 

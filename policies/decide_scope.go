@@ -38,11 +38,8 @@ func (l Login) MissingScopes(tenantName string, held []string, tool, profile str
 	return []string{}
 }
 
-// outOfScope refuses a call for which the caller's token is not good.
+// outOfScope refuses a call whose caller has Scopes if they are not good for it.
 func (l Login) outOfScope(f Facts, profile string) (Decision, bool) {
-	if f.Scopes == nil {
-		return Decision{}, false
-	}
 	missing := l.MissingScopes(f.Tenant, f.Scopes, f.Tool, profile)
 	if missing == nil {
 		return Decision{}, false

@@ -36,10 +36,10 @@ func (p *Policy) asked(f Facts) (string, Decision) {
 }
 
 // outside refuses a grant that the rules of a file made from a profile the tenant
-// may not have. A nil tenant may have every profile.
+// may not have.
 func (t *tenant) outside(d Decision, file string) (Decision, bool) {
-	if t == nil || d.Verdict == Deny || t.may(d.offered().profile) {
-		return d, false
+	if d.Verdict == Deny || t.may(d.offered().profile) {
+		return Decision{}, false
 	}
 	return Decision{
 		Verdict: Deny, Rule: ruleRequest, Source: Source{File: file, Line: t.node.Line, Col: t.node.Column},
@@ -49,9 +49,9 @@ func (t *tenant) outside(d Decision, file string) (Decision, bool) {
 	}, true
 }
 
-// unasked refuses a question if the policy lets no agent ask one.
-func (q questions) unasked(f Facts, profile string) (Decision, bool) {
-	if f.Tool != askTool || q.channel != ChannelDeny {
+// unasked refuses a call that asks people, if the policy lets no agent ask one.
+func (q questions) unasked(profile string) (Decision, bool) {
+	if q.channel != ChannelDeny {
 		return Decision{}, false
 	}
 	return Decision{
