@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-jose/go-jose/v4"
 
@@ -136,7 +138,7 @@ func signed(token, alg string, key any) bool {
 // of this server.
 func (t *jwt) check(now time.Time, audience []string) (expires time.Time, bad *Refusal) {
 	subject, _ := t.claims["sub"].(string)
-	if subject == "" || len(subject) > maxSubject || strings.ContainsFunc(subject, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if subject == "" || len(subject) > maxSubject || strings.ContainsFunc(subject, notInSubject) {
 		return expires, refuse(Claims, "", "its subject is missing, or not a short text")
 	}
 	whose := t.principal()
@@ -167,6 +169,11 @@ func (t *jwt) check(now time.Time, audience []string) (expires time.Time, bad *R
 	}
 	return expires.Add(skew), nil
 }
+
+// notInSubject reports characters that hide what a subject is from its reader. Half of a
+// surrogate pair, which is no character, was read as U+FFFD, whichever half it was: two
+// subjects would be one.
+func notInSubject(r rune) bool { return !unicode.IsGraphic(r) || r == utf8.RuneError }
 
 // principal names the owner of the sessions that the token opens. The URL of an issuer has
 // no |.
@@ -208,8 +215,8 @@ func (t *jwt) names(audience []string) bool {
 // at the end. Nothing else is the same (RFC 8707, 2; RFC 3986, 6.2).
 func canonical(name string) string {
 	u, err := url.Parse(name)
-	if err != nil || u.Host == "" || u.Scheme == "" {
-		return name
+	if err != nil || u.Host == "" || u.Scheme == "" || strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return name // some letters beyond ASCII are small letters of ASCII as well (U+212A)
 	}
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
 	if port := map[string]string{"https": ":443", "http": ":80"}[scheme]; port != "" {

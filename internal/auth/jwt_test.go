@@ -124,6 +124,10 @@ func TestTokensOfIssuers(t *testing.T) {
 		{"of an empty subject", s.token("sub", ""), Claims},
 		{"of a subject with a line end", s.token("sub", "a\nb"), Claims},
 		{"of a long subject", s.token("sub", strings.Repeat("a", 300)), Claims},
+		{"of a subject that is half of a character", es(accessHeader, strings.Replace(s.claims(), `"ann"`, `"\ud800"`, 1)), Claims},
+		{"of a subject that reads backwards", s.token("sub", "ann\u202e"), Claims},
+		{"of a subject that is not shown", s.token("sub", "ann\u200b"), Claims},
+		{"of a subject beyond ASCII", s.token("sub", "Ångström 王"), ""},
 		{"of no tenant", s.token("org", "gamma"), NoTenant},
 		{"of the other tenant", s.token("org", "beta"), ""},
 
@@ -180,6 +184,27 @@ func TestTokensOfIssuers(t *testing.T) {
 	}
 	if n := s.stand.fetches.Load(); n != 1 {
 		t.Errorf("%d fetches of keys, want 1", n)
+	}
+}
+
+// Two names of a server are the same only by the case of the letters of ASCII.
+func TestCanonicalNames(t *testing.T) {
+	const kirk = "https://kirk.example/mcp"
+	for name, want := range map[string]bool{
+		"https://KIRK.example:443/mcp/":    true,
+		"https://\u212airk.example/mcp":    false, // the sign of kelvin, whose small letter is k
+		"https://kirk.example:/mcp":        false,
+		"https://kirk.example/mcp?":        false,
+		"https://kirk.example/mcp#x":       false,
+		"https://kirk.example//mcp":        false,
+		"https://kirk.example/%6dcp":       false,
+		"https://kirk.example/mcp//":       false,
+		"https://kirk.example.:443/mcp":    false,
+		"https://kirk.example:443:443/mcp": false,
+	} {
+		if got := canonical(name) == kirk; got != want {
+			t.Errorf("%s is %s: %t", name, kirk, got)
+		}
 	}
 }
 
