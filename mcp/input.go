@@ -104,7 +104,7 @@ func (k *sealer) needsOf(c Call, args json.RawMessage) *needs {
 // seal binds a state to the caller and to the content of the call.
 func (k *sealer) seal(c Call, args json.RawMessage, text []byte) []byte {
 	mac := hmac.New(sha256.New, k.key)
-	for _, part := range [][]byte{[]byte(c.Session.tenant), []byte(c.Tool), canonicalJSON(args), text} {
+	for _, part := range [][]byte{[]byte(c.Session.tenant), []byte(c.Session.principal), []byte(c.Tool), canonicalJSON(args), text} {
 		sum := sha256.Sum256(part)
 		mac.Write(sum[:])
 	}

@@ -255,6 +255,33 @@ func TestAClientThatAnswersItselfIsAskedNoMore(t *testing.T) {
 	})
 }
 
+// The state of a call is of no use to another principal of its tenant.
+func TestStatesOfOthers(t *testing.T) {
+	pending := mcp.Approval{ID: "ap-1", State: mcp.ApprovalPending, Rule: "publish", Left: time.Minute}
+	p := &person{asked: pending, waited: pending}
+	_, with := newOffice(t, "tenants: {a: {}}\n")
+	s := newSite(t, with, func(cfg *mcp.Config) {
+		cfg.Gate, cfg.Approver, cfg.TrustClients = &judged{d: policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1"}}, p, true
+	})
+	ask := func(who, more string) reply {
+		return s.do("POST", modernCall(1, `{"text":"hi"}`, more), append(modernHeaders("tools/call", "echo"), "Authorization", "Bearer token-a/"+who)...)
+	}
+	var asks struct {
+		State string `json:"requestState"`
+	}
+	first := ask("ann", "")
+	if err := json.Unmarshal(first.last().Result, &asks); err != nil || asks.State == "" {
+		t.Fatal(first.raw, err)
+	}
+	bring := fmt.Sprintf(`,"requestState":%q,"inputResponses":{"ap-1":{"action":"accept","content":{"answer":"yes, this once"}}}`, asks.State)
+	if got := ask("bob", bring); !strings.Contains(got.raw, "requestState") || len(p.answers) != 0 {
+		t.Errorf("another principal: %s, and %d answers were taken", got.raw, len(p.answers))
+	}
+	if got := ask("ann", bring); len(p.answers) != 1 {
+		t.Errorf("the control: %s, and %d answers were taken", got.raw, len(p.answers))
+	}
+}
+
 // A form that comes back at once with the no that it offers is nobody's answer while
 // the command line can be asked; alone, the client's no holds.
 func TestAnApprovalThatTheClientAnswersItself(t *testing.T) {
