@@ -38,6 +38,10 @@ func (w *web) serveLegacy(rw http.ResponseWriter, r *http.Request, p posted) {
 		status = http.StatusBadRequest
 		bad = wire.Errorf(wire.InvalidRequest, "invalid request: %.64s came without a session; send initialize first", p.method)
 	default:
+		status = http.StatusTooManyRequests
+		if bad = all.count(ctx); bad != nil {
+			break
+		}
 		status = http.StatusServiceUnavailable
 		if session, bad = all.begin(ctx, p.message); bad == nil {
 			rw.Header().Set(sessionHeader, session.id)

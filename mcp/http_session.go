@@ -98,6 +98,17 @@ func (ws *webSessions) openNew(ctx context.Context, id string, p *place) (*webSe
 	return session, nil
 }
 
+// count counts a request of a tenant that has no session yet, which costs more than most:
+// to begin one, or to look for one that is kept. Without tenants each session has a rate of
+// its own.
+func (ws *webSessions) count(ctx context.Context) *wire.Error {
+	tenant := ws.server.cfg.callerOf(ctx).Tenant
+	if _, shared := ws.server.cfg.limitsOf(tenant); !shared {
+		return nil
+	}
+	return ws.server.sessions.doorOf(tenant).count(1)
+}
+
 // open opens a session in a place, and ends the use of the place when the session is
 // over: by DELETE, by its idle time, by Server.End or by Shutdown. state is that of the
 // go-sdk for a session that goes on; nil for a new one. The session is in use; the caller

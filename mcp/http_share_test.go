@@ -61,7 +61,7 @@ func (h *handled) begin(tenant string) (id string, w *httptest.ResponseRecorder)
 // One tenant that begins all the sessions it can does not keep another one out.
 func TestTenantSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, with := newOffice(t, twoTenants)
+		_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
 		h := newHandled(t, with)
 		defer h.Shutdown(context.Background())
 		for range 300 {
@@ -107,6 +107,36 @@ func TestTenantBodies(t *testing.T) {
 			t.Errorf("a call of a: %d %s", w.Code, w.Body)
 		}
 		close(h.free)
+	})
+}
+
+// A tenant begins sessions, and names some that are not open, at the rate of its requests:
+// they cost more than most.
+func TestSessionsHaveARate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, with := newOffice(t, "tenants: {a: {}, b: {limit: {calls: 1/h, burst: 5}}}\n")
+		book := &shelf{kept: make(map[string]mcp.KeptSession)}
+		h := newHandled(t, with, func(c *mcp.Config) { c.Kept = book })
+		defer h.Shutdown(context.Background())
+		for i := range 5 {
+			if i%2 == 0 {
+				if id, w := h.begin("b"); id == "" {
+					t.Fatalf("initialize %d: %d %s", i, w.Code, w.Body)
+				}
+			} else if w := h.ask(t.Context(), "GET", "b", "s-NOSUCH", ""); w.Code != 404 {
+				t.Fatalf("a session that does not exist: %d %s", w.Code, w.Body)
+			}
+		}
+		if id, w := h.begin("b"); id != "" || w.Code != 429 || w.Header().Get("Retry-After") == "" {
+			t.Errorf("then initialize: %d %s", w.Code, w.Body)
+		}
+		// Not 404, after which a client would give its session up.
+		if w := h.ask(t.Context(), "GET", "b", "s-NOSUCH", ""); w.Code != 503 || w.Header().Get("Retry-After") == "" {
+			t.Errorf("then a session that is not open: %d %s", w.Code, w.Body)
+		}
+		if id, w := h.begin("a"); id == "" {
+			t.Errorf("the other tenant: %d %s", w.Code, w.Body)
+		}
 	})
 }
 

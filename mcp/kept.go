@@ -129,6 +129,9 @@ func (ws *webSessions) forget(ctx context.Context, s *webSession) {
 // to leave.
 func (ws *webSessions) resume(ctx context.Context, id string) (*webSession, *wire.Error) {
 	caller := ws.server.cfg.callerOf(ctx).owner()
+	if bad := ws.count(ctx); bad != nil {
+		return nil, bad
+	}
 	kept, found, err := ws.server.cfg.Kept.Find(ctx, id)
 	if err != nil {
 		ws.server.cfg.Log.Error("a session cannot be looked up", "session", id, "err", err)

@@ -16,6 +16,7 @@ import (
 // Bounds of what is kept.
 const (
 	maxSessions = 16384
+	maxOfTenant = 1024
 	lasts       = 24 * time.Hour
 )
 
@@ -47,9 +48,10 @@ func digest(id string) []byte {
 	return sum[:]
 }
 
-// Keep keeps a session, or notes that one that is kept was used. Where there are too many,
-// one of the tenant that has the most makes room, so that no tenant can push out those of
-// others: the one that was not used for the longest time.
+// Keep keeps a session, or notes that one that is kept was used. Where its tenant has too
+// many, the one that was not used for the longest time makes room. Where all have too many,
+// it is one of the tenant that has the most, so that no tenant can push out those of
+// others.
 func (b *Book) Keep(ctx context.Context, s mcp.KeptSession) error {
 	now := b.kept.Now()
 	uris, err := json.Marshal(s.Subscriptions)
@@ -63,6 +65,9 @@ func (b *Book) Keep(ctx context.Context, s mcp.KeptSession) error {
 				digest(s.ID), format, b.kept.Place, s.Tenant, s.Principal, s.Revision, []byte(s.Initialize), s.Level, string(uris), now.UnixMilli()); err != nil {
 				return err
 			}
+			if err := roomOf(ctx, tx, s.Tenant, maxOfTenant); err != nil {
+				return err
+			}
 			return room(ctx, tx, maxSessions)
 		})
 	}
@@ -70,6 +75,14 @@ func (b *Book) Keep(ctx context.Context, s mcp.KeptSession) error {
 		return fmt.Errorf("keep a session: %w", err)
 	}
 	return nil
+}
+
+// roomOf removes sessions of a tenant until it has at most so many: a tenant that begins
+// one after the other must not take the disk of all.
+func roomOf(ctx context.Context, tx *sql.Tx, tenant string, most int) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM websessions_all WHERE digest IN (
+		SELECT digest FROM websessions_all WHERE tenant = ? ORDER BY used DESC, digest DESC LIMIT -1 OFFSET ?)`, tenant, most)
+	return err
 }
 
 // room removes sessions until there are at most so many.

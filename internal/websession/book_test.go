@@ -100,6 +100,29 @@ func TestRowsThatAreNoSessions(t *testing.T) {
 	}
 }
 
+// A tenant has a bound of its own, which counts those of no other.
+func TestRoomOfATenant(t *testing.T) {
+	kept := store.New("")
+	defer kept.Close()
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	b := NewBook(store.Config{Store: kept, Place: "/p", Now: func() time.Time { return now }})
+	for n := range 2 * maxOfTenant {
+		now = now.Add(time.Second)
+		tenant := []string{"quiet", "loud"}[min(n/10, 1)]
+		s := mcp.KeptSession{ID: fmt.Sprint(tenant, n), Tenant: tenant, Revision: "2025-11-25", Initialize: []byte(`{}`)}
+		if err := b.Keep(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, want := range map[string]bool{
+		"quiet0": true, "quiet9": true, "loud10": false, fmt.Sprint("loud", maxOfTenant-1): false, fmt.Sprint("loud", maxOfTenant): true, fmt.Sprint("loud", 2*maxOfTenant-1): true,
+	} {
+		if _, found, err := b.Find(t.Context(), id); found != want || err != nil {
+			t.Errorf("%s: found %t, %v; want %t", id, found, err, want)
+		}
+	}
+}
+
 // A tenant that begins sessions without end pushes out its own.
 func TestRoomIsShared(t *testing.T) {
 	kept := store.New("")
