@@ -68,7 +68,8 @@ func openAccessLog(name string, out io.Writer, log *slog.Logger) (*accessLog, er
 }
 
 func openAppending(name string) (*os.File, error) {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	// A pipe that nobody reads must not hold the server up.
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the access log: %w", err)
 	}
@@ -89,6 +90,28 @@ func (l *accessLog) ask() {
 	select {
 	case l.asked <- struct{}{}:
 	default: // one that waits stands for all that came
+	}
+}
+
+// follow is run, and ends soon after ctx also where the log takes nothing: whoever reads it
+// must not keep the server from ending.
+func (l *accessLog) follow(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.run(ctx)
+	}()
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(linger)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+		l.log.Error("the access log takes nothing, so its last lines are lost", "lines", len(l.lines)+1)
 	}
 }
 

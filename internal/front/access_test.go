@@ -12,7 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 )
 
 func TestSender(t *testing.T) {
@@ -155,6 +157,41 @@ func TestAccessLogIsSlow(t *testing.T) {
 	}
 	if len(got) != maxLines+1 || lost != 10 {
 		t.Errorf("%d lines, and %d lost; want %d and 10", len(got), lost, maxLines+1)
+	}
+}
+
+// A log that takes nothing does not keep the server from ending, and a pipe without a
+// reader is not opened.
+func TestAccessLogThatTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		said := &logs{}
+		out := &stuck{begun: make(chan struct{}, 1), release: make(chan struct{})}
+		defer close(out.release)
+		l, err := openAccessLog("-", out, slog.New(slog.NewTextHandler(said, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			l.follow(ctx)
+		}()
+		l.add(entry{})
+		<-out.begun
+		l.add(entry{})
+		cancel()
+		<-over
+		if !strings.Contains(said.String(), "last lines are lost") || !strings.Contains(said.String(), "lines=2") {
+			t.Errorf("it logged %q", said)
+		}
+	})
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openAccessLog(pipe, io.Discard, slog.New(slog.DiscardHandler)); !errors.Is(err, syscall.ENXIO) {
+		t.Errorf("a pipe without a reader: %v", err)
 	}
 }
 

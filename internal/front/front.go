@@ -298,7 +298,7 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 	if f.access != nil { // it ends after the last request
 		logging, last := context.WithCancel(context.WithoutCancel(ctx))
 		defer last()
-		running.Go(func() { f.access.run(logging) })
+		running.Go(func() { f.access.follow(logging) })
 	}
 	ended := make(chan error, 1)
 	running.Go(func() { ended <- server.Serve(listener) })
