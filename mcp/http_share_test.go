@@ -116,7 +116,7 @@ func TestSessionsHaveARate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, with := newOffice(t, "tenants: {a: {}, b: {limit: {calls: 1/h, burst: 5}}}\n")
 		book := &shelf{kept: make(map[string]mcp.KeptSession)}
-		h := newHandled(t, with, func(c *mcp.Config) { c.Kept = book })
+		h := newHandled(t, with, withSSE, func(c *mcp.Config) { c.Kept = book })
 		defer h.Shutdown(context.Background())
 		for i := range 5 {
 			if i%2 == 0 {
@@ -133,6 +133,13 @@ func TestSessionsHaveARate(t *testing.T) {
 		// Not 404, after which a client would give its session up.
 		if w := h.ask(t.Context(), "GET", "b", "s-NOSUCH", ""); w.Code != 503 || w.Header().Get("Retry-After") == "" {
 			t.Errorf("then a session that is not open: %d %s", w.Code, w.Body)
+		}
+		open := len(h.Sessions())
+		r, w := request(t.Context(), "GET", "/sse"), httptest.NewRecorder()
+		r.Header.Set("Authorization", "Bearer token-b")
+		h.handler.ServeHTTP(w, r)
+		if w.Code != 503 || w.Header().Get("Retry-After") == "" || len(h.Sessions()) != open {
+			t.Errorf("then a stream of the older transport: %d %s, and %d sessions more", w.Code, w.Body, len(h.Sessions())-open)
 		}
 		if id, w := h.begin("a"); id == "" {
 			t.Errorf("the other tenant: %d %s", w.Code, w.Body)

@@ -84,6 +84,9 @@ func (ws *webSessions) sseSession(ctx context.Context, last string) (*webSession
 			return session, bad
 		}
 	}
+	if bad := ws.count(ctx); bad != nil {
+		return nil, bad
+	}
 	p, bad := ws.takePlace(ctx, "") // who the client is it says later
 	if bad != nil {
 		return nil, bad
