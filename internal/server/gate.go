@@ -14,6 +14,8 @@ type gate struct {
 	now   atomic.Pointer[policies.Policy]
 	mode  Mode
 	login *login // of clients over HTTP
+	// enters reports whether a tenant may enter the place; nil for the gate of none.
+	enters func(tenant string) bool
 }
 
 // Decide makes a gate what a server asks.
@@ -29,8 +31,10 @@ func (g *gate) Authenticate(ctx context.Context, token string) (mcp.Identity, er
 	return g.login.authenticate(ctx, token)
 }
 
-// Holds reports whether what let a caller in would do so now.
-func (g *gate) Holds(caller mcp.Identity) bool { return g.login.Holds(caller) }
+// Holds reports whether what let a caller in, and into this place, would do so now.
+func (g *gate) Holds(caller mcp.Identity) bool {
+	return g.login.Holds(caller) && (g.enters == nil || g.enters(caller.Tenant))
+}
 
 // Challenge is the header WWW-Authenticate of a refusal.
 func (g *gate) Challenge(err error) string { return g.login.Challenge(err) }

@@ -39,7 +39,9 @@ type place struct {
 func newPlace(s *Server, workspace string, policy *policies.Policy) *place {
 	p := &place{Place: s.Place, server: s}
 	p.Workspace, p.Policy = workspace, policy
-	p.gate = &gate{mode: s.cfg.Mode, login: s.login}
+	p.gate = &gate{mode: s.cfg.Mode, login: s.login, enters: func(tenant string) bool {
+		return s.places.layout.Load().enters(tenant, workspace)
+	}}
 	p.gate.now.Store(policy)
 	p.books.kept = store.Config{Store: s.kept, Place: workspace, Self: self(), Alive: alive, Log: s.Log}
 	return p
