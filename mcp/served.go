@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 
 	"belljar.dev/mcp/wire"
@@ -33,8 +34,16 @@ func (s *Served) Call() (id, trace string) {
 	return "", ""
 }
 
-// OtherTool stands for all names of tools that do not exist.
-const OtherTool = "_other"
+// OtherTool stands for all names of tools that do not exist, and OtherMethod for those of
+// methods that no revision can have.
+const (
+	OtherTool   = "_other"
+	OtherMethod = "_other"
+)
+
+// notInMethod reports characters that no name of a method has. A terminal may obey some of
+// those beyond ASCII, and others turn the direction of a line in a log.
+func notInMethod(r rune) bool { return r <= ' ' || r > '~' }
 
 // maxServedMethod bounds the name of a method, which is the client's.
 const maxServedMethod = 64
@@ -88,7 +97,10 @@ func (w *web) serves(ctx context.Context, p posted) *Served {
 	if s == nil {
 		return nil
 	}
-	s.Method = p.method[:min(len(p.method), maxServedMethod)]
+	s.Method = p.method
+	if len(p.method) > maxServedMethod || strings.ContainsFunc(p.method, notInMethod) {
+		s.Method = OtherMethod
+	}
 	if s.Method != "tools/call" || p.message == nil {
 		return s
 	}
