@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -84,12 +85,39 @@ func (w *Workspace) lease(id string, g policies.Grant) (*workspace.Lease, error)
 		return nil, err
 	}
 	p := g.Protect()
-	l, err := store.Use(SetID(id, w.dir), g.Tenant(), w.dir, workspace.Protect{Off: p.Off, Also: p.Also})
+	use := func() (*workspace.Lease, error) {
+		return store.Use(SetID(id, w.dir), g.Tenant(), w.dir, workspace.Protect{Off: p.Off, Also: p.Also})
+	}
+	l, err := use()
+	if errors.Is(err, workspace.ErrLive) && w.sup.cfg.Before != nil {
+		l, err = w.afterBefore(use)
+	}
 	if err != nil {
 		return nil, &limit.Refusal{Message: "the overlay workspace cannot be used: " + err.Error(), Err: err}
 	}
 	return l, nil
 }
+
+// afterBefore is use, again and again until the server has ended that was there before, or
+// the set is free.
+func (w *Workspace) afterBefore(use func() (*workspace.Lease, error)) (l *workspace.Lease, err error) {
+	look := time.NewTicker(beforeEvery)
+	defer look.Stop()
+	for {
+		ended := false
+		select {
+		case <-w.sup.cfg.Before:
+			ended = true
+		case <-look.C:
+		}
+		if l, err = use(); ended || !errors.Is(err, workspace.ErrLive) {
+			return l, err
+		}
+	}
+}
+
+// beforeEvery is how often a set is tried that another server has.
+const beforeEvery = 50 * time.Millisecond
 
 // addLayer adds one directory that is a layer. As root it is cloned here, with
 // the owner of the workspace as the box's user, so all layers belong to that

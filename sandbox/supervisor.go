@@ -62,6 +62,9 @@ type Config struct {
 	// request that the box's door let through or refused. It is called from many
 	// goroutines and must not block.
 	Egress func(box string, r egress.Record)
+	// Before is closed when the server has ended that handed its clients over to this one.
+	// Until then, a box waits for an overlay workspace that is in use there. Nil is for none.
+	Before <-chan struct{}
 	// Log gets messages for the operator; default none.
 	Log *slog.Logger
 }

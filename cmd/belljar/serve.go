@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -47,9 +48,10 @@ those that run, and closes every box. A second after a file of the policy was
 changed, and at SIGHUP, it reads the policy again: one with faults is logged and
 changes nothing. When its terminal goes away it ends as by SIGTERM. Where the
 policy names tenants, clients over HTTP need a token of one of them. The files
-of a certificate are read again in the same way. Each call
-is written to the audit log, unless the policy says audit: {level: none}; see
-"belljar help audit".
+of a certificate are read again in the same way. At SIGUSR2 a server over HTTP
+starts a new process, and hands its clients over to that. Each call is written to
+the audit log, unless the policy says audit: {level: none}; see "belljar help
+audit".
 
 Standard error has a log: what needs a person is a warning or an error; with
 --log-level info, which is the default with --http, the log says also when the
@@ -59,6 +61,8 @@ server starts, can be connected to, reads the policy again and stops.
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer cancel()
+			ctx, end := context.WithCancel(ctx) // unlike cancel, it leaves the signals to us
+			defer end()
 			hup := make(chan os.Signal, 1) // one that waits stands for all that came
 			signal.Notify(hup, syscall.SIGHUP)
 			defer signal.Stop(hup)
@@ -72,6 +76,11 @@ server starts, can be connected to, reads the policy again and stops.
 			if err := withHTTP(c); err != nil {
 				return err
 			}
+			if s.Service.Inherited, err = front.Inherit(os.Getenv, os.Unsetenv); err != nil {
+				return failure(err)
+			}
+			defer s.Service.Inherited.Close()
+			env := os.Environ()
 			if c.Flags().Changed("http") {
 				http.Out = c.OutOrStdout()
 				s.Service.HTTP, s.Places = &http, places
@@ -85,6 +94,9 @@ server starts, can be connected to, reads the policy again and stops.
 			watching.Go(func() { hangUps(ctx, hup, srv.Reload, cancel) })
 			defer watching.Wait()
 			watching.Go(func() { settle(ctx) })
+			if s.Service.HTTP != nil {
+				watching.Go(func() { handOvers(ctx, srv, env, end) })
+			}
 			defer cancel() // first, or neither would end
 			if s.Service.HTTP != nil {
 				return failure(srv.ServeHTTP(ctx, func(url string) {
@@ -133,6 +145,35 @@ func hangUps(ctx context.Context, hup <-chan os.Signal, reload, end func()) {
 			return
 		}
 		reload()
+	}
+}
+
+// handOvers hands the clients of a server over to another process at SIGUSR2, and ends it
+// then. A server that cannot do that goes on.
+func handOvers(ctx context.Context, srv *server.Server, env []string, end func()) {
+	usr2 := make(chan os.Signal, 1) // one that waits stands for all that came
+	signal.Notify(usr2, syscall.SIGUSR2)
+	defer signal.Stop(usr2)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-usr2:
+		}
+		path := os.Args[0] // by its own name a new version is found, also behind a link
+		if !filepath.IsAbs(path) {
+			var err error
+			if path, err = os.Executable(); err != nil {
+				srv.Log.Error("the server is not handed over", "err", err)
+				continue
+			}
+		}
+		if err := server.HandOver(ctx, srv, path, os.Args, env); err != nil {
+			srv.Log.Error("the server is not handed over, and goes on", "err", err)
+			continue
+		}
+		end()
+		return
 	}
 }
 

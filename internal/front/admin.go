@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,6 +25,8 @@ type Admin struct {
 	listener net.Listener
 	socket   bool // it is a Unix socket, which no web page reaches
 	log      *slog.Logger
+
+	succeeded atomic.Bool // another process answers
 }
 
 // adminWait is how long a request to the admin listener may take to come, and its answer
@@ -31,15 +34,18 @@ type Admin struct {
 const adminWait = 10 * time.Second
 
 // OpenAdmin opens the admin listener on HOST:PORT, where HOST is loopback, or on
-// unix:PATH. Only processes of the same user, and of root, can connect to a socket. The
-// caller closes it, or lets Serve do so.
-func OpenAdmin(ctx context.Context, addr string, log *slog.Logger) (*Admin, error) {
+// unix:PATH, unless one is inherited. Only processes of the same user, and of root, can
+// connect to a socket. The caller closes it, or lets Serve do so.
+func OpenAdmin(ctx context.Context, addr string, from *Inherited, log *slog.Logger) (*Admin, error) {
+	if l := from.listener(nameAdmin); l != nil {
+		return inheritAdmin(l, log)
+	}
 	if path, ok := AdminSocket(addr); ok {
 		l, err := listenSocket(ctx, path)
 		if err != nil {
 			return nil, err
 		}
-		return &Admin{l, true, log}, nil
+		return &Admin{listener: l, socket: true, log: log}, nil
 	}
 	loopback, err := checkShape(addr)
 	if err == nil && !loopback {
@@ -52,7 +58,24 @@ func OpenAdmin(ctx context.Context, addr string, log *slog.Logger) (*Admin, erro
 	if err != nil {
 		return nil, err
 	}
-	return &Admin{l, false, log}, nil
+	return &Admin{listener: l, log: log}, nil
+}
+
+// inheritAdmin takes a listener that is open, to which the same rules apply. The mode of a
+// Unix socket is the business of the service manager that made it.
+func inheritAdmin(l net.Listener, log *slog.Logger) (*Admin, error) {
+	if _, socket := l.(*net.UnixListener); socket {
+		return &Admin{listener: l, socket: true, log: log}, nil
+	}
+	loopback, err := checkShape(l.Addr().String())
+	if err == nil && !loopback {
+		err = fmt.Errorf("the socket called %s is %s, which others can reach; it has no login, so listen on loopback or a Unix socket", nameAdmin, l.Addr())
+	}
+	if err != nil {
+		l.Close()
+		return nil, &ConfigError{err}
+	}
+	return &Admin{listener: l, log: log}, nil
 }
 
 // AdminSocket returns the path in the address of an admin listener, if it is that of a
@@ -108,7 +131,17 @@ func (a *Admin) Addr() string {
 // Close closes a listener that is not served. Twice is fine.
 func (a *Admin) Close() { a.listener.Close() }
 
-// Serve answers requests until ctx ends, and returns when all connections are closed.
+// Succeed leaves the listener to another process that has it.
+func (a *Admin) Succeed() {
+	a.succeeded.Store(true)
+	if u, ok := a.listener.(*net.UnixListener); ok {
+		u.SetUnlinkOnClose(false)
+	}
+	a.listener.Close()
+}
+
+// Serve answers requests until ctx ends or Succeed is called, and returns when all
+// connections are closed.
 func (a *Admin) Serve(ctx context.Context, h http.Handler) error {
 	server := &http.Server{
 		Handler: a.guarded(h), ReadTimeout: adminWait, WriteTimeout: 2 * adminWait, IdleTimeout: idleWait, MaxHeaderBytes: maxHeader,
@@ -118,7 +151,10 @@ func (a *Admin) Serve(ctx context.Context, h http.Handler) error {
 	go func() { ended <- server.Serve(a.listener) }()
 	select {
 	case err := <-ended:
-		return fmt.Errorf("serve %s: %w", a.Addr(), err)
+		if !a.succeeded.Load() {
+			return fmt.Errorf("serve %s: %w", a.Addr(), err)
+		}
+		ended <- err
 	case <-ctx.Done():
 	}
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)

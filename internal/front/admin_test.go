@@ -23,7 +23,7 @@ func TestAdminAddresses(t *testing.T) {
 		"127.0.0.1":          "want HOST:PORT",
 		"unix:relative.sock": "want an absolute path",
 	} {
-		a, err := OpenAdmin(t.Context(), addr, slog.New(slog.DiscardHandler))
+		a, err := OpenAdmin(t.Context(), addr, nil, slog.New(slog.DiscardHandler))
 		if err == nil {
 			a.Close()
 		}
@@ -41,12 +41,12 @@ func TestAdminSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenAdmin(t.Context(), "unix:"+path, slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := OpenAdmin(t.Context(), "unix:"+path, nil, slog.New(slog.DiscardHandler)); err == nil {
 		t.Fatal("the socket of another server was taken")
 	}
 	left.SetUnlinkOnClose(false)
 	left.Close()
-	a, err := OpenAdmin(t.Context(), "unix:"+path, slog.New(slog.DiscardHandler))
+	a, err := OpenAdmin(t.Context(), "unix:"+path, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestAdminSocket(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenAdmin(t.Context(), "unix:"+path, slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := OpenAdmin(t.Context(), "unix:"+path, nil, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a file was replaced")
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "a file" {

@@ -36,9 +36,10 @@ type Config struct {
 	// Connections is how many one address may have open; 256. Loopback and the proxies
 	// have no bound.
 	Connections int
-	AccessLog   string    // a file that gets a line for each request, or "-" for Out; empty for none
-	Out         io.Writer // standard output
-	Meter       Meter     // counts requests; nil counts none
+	AccessLog   string     // a file that gets a line for each request, or "-" for Out; empty for none
+	Out         io.Writer  // standard output
+	Meter       Meter      // counts requests; nil counts none
+	Inherited   *Inherited // a socket of it takes the place of Addr; nil for none
 	Log         *slog.Logger
 }
 
@@ -56,14 +57,18 @@ const (
 // before Serve; all else is safe for concurrent use.
 type Front struct {
 	listener net.Listener
-	keyPair  *keyPair // nil without TLS
+	port     net.Listener // the one below
+	keyPair  *keyPair     // nil without TLS
 	guard    origin.Guard
 	proxies  []netip.Prefix
 	public   string     // the origin by which clients know the server
 	access   *accessLog // nil for none
 	meter    Meter      // nil for none
 	closing  atomic.Bool
-	log      *slog.Logger
+
+	succeeded   atomic.Bool
+	connections atomic.Int64 // that are open
+	log         *slog.Logger
 
 	mux    *http.ServeMux
 	routes []string // patterns of mux
@@ -72,6 +77,15 @@ type Front struct {
 // Open checks a configuration and opens its port. login says whether clients have to
 // log in; if they do not, only loopback is listened on. The caller closes the front.
 func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
+	inherited := cfg.Inherited.listener(nameClients)
+	if inherited != nil {
+		cfg.Addr = inherited.Addr().String() // to which the same rules apply
+		defer func() {
+			if err != nil {
+				inherited.Close()
+			}
+		}()
+	}
 	f := &Front{log: cfg.Log, meter: cfg.Meter, mux: http.NewServeMux()}
 	if err := f.configure(&cfg, login); err != nil {
 		return nil, &ConfigError{err}
@@ -86,13 +100,17 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 			return nil, err
 		}
 	}
-	l, err := listen(ctx, "--http", cfg.Addr)
+	l := inherited
+	if l == nil {
+		l, err = listen(ctx, "--http", cfg.Addr)
+	}
 	if err != nil {
 		if f.access != nil {
 			f.access.close()
 		}
 		return nil, err
 	}
+	f.port = l
 	few := rate.NewLimiter(1, 1)
 	f.listener = &crowd{
 		Listener: l, most: cmp.Or(cfg.Connections, connections), exempt: f.proxies, open: make(map[netip.Addr]int),
@@ -270,6 +288,10 @@ func (f *Front) fromProxy(r *http.Request) bool {
 	return peer.IsLoopback() || contains(f.proxies, peer)
 }
 
+// Succeed notes that another process takes the connections from now on: when the context
+// of Serve ends, those that are open have handOverGrace to end before it drains.
+func (f *Front) Succeed() { f.succeeded.Store(true) }
+
 // Serve serves requests until ctx ends. Then it calls drain, which ends what runs, while
 // the port is still open: requests that come meanwhile are answered. It returns when
 // every connection is closed.
@@ -280,6 +302,7 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 		IdleTimeout:       idleWait,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
+		ConnState:         f.counts,
 		// net/http would answer OPTIONS * itself, before all checks.
 		DisableGeneralOptionsHandler: true,
 	}
@@ -308,6 +331,10 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 	case <-ctx.Done():
 	}
 	f.closing.Store(true)
+	if f.succeeded.Load() {
+		f.port.Close() // the other process has one of its own
+		f.emptied(ctx)
+	}
 	err := drain()
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
 	defer cancel()
@@ -316,6 +343,37 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 	}
 	return err
 }
+
+// counts counts connections.
+func (f *Front) counts(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		f.connections.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		f.connections.Add(-1)
+	case http.StateActive, http.StateIdle:
+	}
+}
+
+// emptied waits until no connection is open, for handOverGrace at most. Clients close
+// theirs after the next answer, and connect to the other process.
+func (f *Front) emptied(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverGrace)
+	defer cancel()
+	look := time.NewTicker(handOverGrace / 50)
+	defer look.Stop()
+	for f.connections.Load() > 0 {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// handOverGrace is how long connections go on whose process has a successor. One that is
+// idle for longer is closed.
+const handOverGrace = 5 * time.Second
 
 // linger is how long connections may take to end after the last answer.
 const linger = 2 * time.Second

@@ -359,3 +359,24 @@ func Helper(name string, sys *syscall.SysProcAttr) (*os.Process, *os.File, error
 
 // helperEnv keeps the runtime of a helper small: one thread for Go code.
 var helperEnv = []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}
+
+// Successor starts a program that takes the place of this one: the binary that stands now
+// where this one was started from, with the same arguments, variables and working directory.
+// It lives on when this process ends, and is in the same cgroup. It gets standard error and
+// output, and files from descriptor 3 on. No box may be able to write the binary, or what
+// leads to it: it may have been exchanged. The caller waits for it, or releases it.
+func Successor(path string, args, env []string, files []*os.File, boxes Boxes) (*os.Process, error) {
+	if err := boxes.Check(path); err != nil {
+		return nil, fmt.Errorf("the program %s: %w", path, err)
+	}
+	nothing, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer nothing.Close()
+	if err := closeRest(); err != nil {
+		return nil, err
+	}
+	files = append([]*os.File{nothing, os.Stdout, os.Stderr}, files...)
+	return os.StartProcess(path, args, &os.ProcAttr{Env: env, Files: files})
+}

@@ -21,7 +21,7 @@ var starts = map[string][]string{
 	"os":                            {"StartProcess"},
 	"syscall":                       {"ForkExec", "StartProcess", "Exec", "SYS_EXECVE", "SYS_EXECVEAT"},
 	"golang.org/x/sys/unix":         {"Exec", "SYS_EXECVE", "SYS_EXECVEAT"},
-	"belljar.dev/internal/hostexec": {"Run", "Self", "Helper"},
+	"belljar.dev/internal/hostexec": {"Run", "Self", "Helper", "Successor"},
 	"belljar.dev/sandbox/boxinit":   {"Spawn"},
 }
 

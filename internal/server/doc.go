@@ -9,6 +9,7 @@
 //	places, place, layout      the workspaces at work, and who enters them
 //	serve                      what goes on while a server runs, and its transports;
 //	                           package front has what stands before those over HTTP
+//	handover                   another process takes over the clients
 //	control, operations, boxes, approvals, questions
 //	                           what other commands ask a server that runs
 //	reload, watcher, policystatus

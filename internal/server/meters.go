@@ -32,14 +32,15 @@ type meters struct {
 	registry *metrics.Registry
 	began    time.Time
 
-	calls    *metrics.Counter
-	byTenant *metrics.Counter
-	took     *metrics.Histogram
-	phases   *metrics.Counter
-	requests *metrics.Counter
-	logins   *metrics.Counter
-	limits   *metrics.Counter
-	streams  atomic.Int64 // that are open
+	calls     *metrics.Counter
+	byTenant  *metrics.Counter
+	took      *metrics.Histogram
+	phases    *metrics.Counter
+	requests  *metrics.Counter
+	logins    *metrics.Counter
+	limits    *metrics.Counter
+	handovers *metrics.Counter
+	streams   atomic.Int64 // that are open
 }
 
 // newMeters makes the families of a server. Those that are asked for at an exposition see
@@ -51,13 +52,14 @@ func newMeters(s *Server) *meters {
 	verdict := word("verdict")
 	m := &meters{
 		registry: r, began: time.Now(),
-		calls:    r.Counter("belljar_calls_total", "Calls that are over, by what the policy said and by what came of them.", tool, verdict, word("outcome")),
-		byTenant: r.Counter("belljar_tenant_calls_total", "Calls that are over, by tenant.", tenant, verdict),
-		took:     r.Histogram("belljar_call_duration_seconds", "Time of calls, from their turn to their result. Exemplars have the ids of the call and of its trace.", callBounds, tool),
-		phases:   r.Counter("belljar_call_phase_seconds_total", "Time that calls spent in their phases.", word("phase")),
-		requests: r.Counter("belljar_http_requests_total", "Requests that were answered, by route, method and class of status.", word("route"), word("method"), word("status")),
-		logins:   r.Counter("belljar_logins_total", "Tokens that were checked, by result: ok, unavailable, or why they were refused.", word("result")),
-		limits:   r.Counter("belljar_limits_hit_total", "Requests and connections that were refused, by the limit that they were above.", word("limit")),
+		calls:     r.Counter("belljar_calls_total", "Calls that are over, by what the policy said and by what came of them.", tool, verdict, word("outcome")),
+		byTenant:  r.Counter("belljar_tenant_calls_total", "Calls that are over, by tenant.", tenant, verdict),
+		took:      r.Histogram("belljar_call_duration_seconds", "Time of calls, from their turn to their result. Exemplars have the ids of the call and of its trace.", callBounds, tool),
+		phases:    r.Counter("belljar_call_phase_seconds_total", "Time that calls spent in their phases.", word("phase")),
+		requests:  r.Counter("belljar_http_requests_total", "Requests that were answered, by route, method and class of status.", word("route"), word("method"), word("status")),
+		logins:    r.Counter("belljar_logins_total", "Tokens that were checked, by result: ok, unavailable, or why they were refused.", word("result")),
+		handovers: r.Counter("belljar_handovers_total", "How often the server was handed over: done, or failed in this process.", word("result")),
+		limits:    r.Counter("belljar_limits_hit_total", "Requests and connections that were refused, by the limit that they were above.", word("limit")),
 	}
 	r.GaugeFunc("belljar_build_info", "The version of this program.", []*metrics.Label{word("version"), word("goversion")}, func(set metrics.Set) {
 		set(1, buildinfo.Version(), runtime.Version())

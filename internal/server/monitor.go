@@ -23,7 +23,7 @@ type monitor struct {
 // openMonitor opens the admin listener, if there is to be one. Without it, nothing is
 // counted.
 func (s *Server) openMonitor(ctx context.Context) error {
-	if s.cfg.Service == nil || s.cfg.Service.Admin == "" {
+	if s.cfg.Service == nil || s.cfg.Service.Admin == "" && !s.cfg.Service.Inherited.Admin() {
 		return nil
 	}
 	if path, ok := front.AdminSocket(s.cfg.Service.Admin); ok {
@@ -36,13 +36,16 @@ func (s *Server) openMonitor(ctx context.Context) error {
 			return fmt.Errorf("--admin %s: it lies in %s, where an agent can reach it; choose another directory", s.cfg.Service.Admin, place)
 		}
 	}
-	l, err := front.OpenAdmin(ctx, s.cfg.Service.Admin, s.Log)
+	l, err := front.OpenAdmin(ctx, s.cfg.Service.Admin, s.cfg.Service.Inherited, s.Log)
 	if err != nil {
 		return err
 	}
 	s.opened.Do(l.Close)
 	s.monitor = &monitor{listener: l, ready: &readiness{server: s}}
 	s.monitor.meters = newMeters(s)
+	if in := s.cfg.Service.Inherited; in != nil {
+		s.monitor.meters.handovers.Add(float64(in.Handovers), "done")
+	}
 	return nil
 }
 

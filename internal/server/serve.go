@@ -68,6 +68,7 @@ func (s *Server) run(ctx context.Context) error {
 	if s.cfg.http() {
 		running.Go(func() { s.login.Follow(ctx, operations.tokensChanged) })
 	}
+	running.Go(func() { s.cfg.Service.Inherited.Follow(ctx) })
 	if s.monitor != nil { // also while the server drains
 		running.Go(func() { s.monitor.run(lasting, s) })
 	}
@@ -139,7 +140,7 @@ func (s *Server) openFront(ctx context.Context) (err error) {
 		return nil
 	}
 	cfg := *s.cfg.Service.HTTP
-	cfg.Log = s.Log
+	cfg.Log, cfg.Inherited = s.Log, s.cfg.Service.Inherited
 	if s.monitor != nil {
 		cfg.Meter = s.monitor.meters
 	}
@@ -167,6 +168,14 @@ func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err err
 	s.front.Handle(auth.MetadataPath+"/", s.login)
 	url := s.front.URL() + "/mcp"
 	s.login.SetResource(url)
+	if in := s.cfg.Service.Inherited; in.Ended() != nil {
+		if err := prepare(s.sandbox); err != nil { // nobody would be left to serve
+			return err
+		}
+		if err := in.Ready(); err != nil {
+			return err
+		}
+	}
 	s.Log.Info("clients can connect", append([]any{"url", url}, s.monitor.where()...)...)
 	ready(url)
 	return s.front.Serve(ctx, func() error {

@@ -175,6 +175,9 @@ func (s *Server) openSandbox(context.Context) error {
 		return err
 	}
 	cfg := sandbox.Config{Workspace: s.Workspace, State: s.State, Spool: spool, Shared: s.skills.shared, Checkpoints: s.cfg.Checkpoints, Secret: s.host.secret, Log: s.Log}
+	if s.cfg.Service != nil {
+		cfg.Before = s.cfg.Service.Inherited.Ended()
+	}
 	if s.audit != nil {
 		cfg.Egress = s.audit.egress
 	}

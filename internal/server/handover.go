@@ -1,0 +1,68 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"belljar.dev/internal/front"
+	"belljar.dev/internal/hostexec"
+)
+
+// HandOver starts the program at path with the arguments and variables of this process, and
+// hands the sockets of a server over HTTP to it. If it returns nil, the successor takes all
+// connections from now on, and the caller ends the context of ServeHTTP, which lets the open
+// ones end. After an error the server goes on as before.
+//
+//  1. The successor starts with the sockets. Both processes have them now, and this one
+//     goes on to accept.
+//  2. It opens everything, makes what boxes need, and says that it is ready.
+//  3. This process accepts no more connections, on no socket. Clients of open ones get their
+//     answers, with the request to connect anew. Their sessions come back in the successor
+//     with their first request there, as after a restart, and have boxes of their own.
+//  4. What still runs has the time of a server that stops. At the end of this process the
+//     successor gets the end of file, and waits for nothing of it any more.
+func HandOver(ctx context.Context, s *Server, path string, args, env []string) (err error) {
+	handovers := 0
+	if in := s.cfg.Service.Inherited; in != nil {
+		handovers = in.Handovers
+	}
+	s.Log.Info("the server hands over", "to", path)
+	defer func() {
+		if err != nil && s.monitor != nil {
+			s.monitor.meters.handovers.Add(1, "failed")
+		}
+	}()
+	if os.Getpid() == 1 {
+		return errors.New("this is the first process of a container, which ends with it; start another container instead")
+	}
+	var admin *front.Admin
+	if s.monitor != nil {
+		admin = s.monitor.listener
+	}
+	h, err := front.NewHandover(s.front, admin, handovers+1)
+	if err != nil {
+		return err
+	}
+	next, err := hostexec.Successor(path, args, append(env, h.Env...), h.Files, s.host.boxes())
+	h.Sent()
+	if err != nil {
+		h.Close()
+		return fmt.Errorf("start the successor: %w", err)
+	}
+	if err := h.Await(ctx); err != nil {
+		h.Close()
+		_ = next.Kill()
+		_, _ = next.Wait()
+		return fmt.Errorf("the successor %d: %w", next.Pid, err)
+	}
+	s.opened.Do(h.Close) // the successor waits for that
+	s.front.Succeed()
+	if admin != nil {
+		admin.Succeed()
+	}
+	s.Log.Info("the successor takes all connections; this server answers what is open, and ends", "successor", next.Pid)
+	_ = next.Release()
+	return nil
+}
