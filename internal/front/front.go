@@ -256,6 +256,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve is the chain behind the access log.
 func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
+	endsOnce(w, r)
 	bound(w, r)
 	defer readsSoon(w, r)
 	if !f.fromProxy(r) {
