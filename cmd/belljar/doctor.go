@@ -18,6 +18,7 @@ func doctorCommand() *cobra.Command {
 	var set setup
 	var asJSON bool
 	var probe probing
+	var web webDoctoring
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "say what this host offers to a sandbox",
@@ -36,15 +37,29 @@ Without --workspace it works in a directory made for it. With --json it prints
 an object with "ok", "policy", "profile", "workspace", "held", "of",
 "categories" and "findings".
 
-Exit status: 0 boxes can run here, and with --probe all probes held;
-1 no box can run here, the policy cannot be read, or a probe did not hold;
-2 the command line makes no sense.`,
+With --http URL it looks at a server instead, from outside and through whatever
+proxy stands before it, as strangers and clients do: TLS, Host and Origin, the
+login, both eras of the protocol, bodies, streams. It says what is WRONG and how
+to fix it. Without --token-file it looks as a stranger only. It takes about 20
+seconds. With --json it prints an object with "ok" and "checks".
+
+Exit status: 0 boxes can run here, with --probe all probes held, and with --http
+nothing is WRONG; 1 no box can run here, the policy cannot be read, a probe did
+not hold, or something is WRONG; 2 the command line makes no sense.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !probe.on && c.Flags().Changed("profile") {
 				return usage("doctor rates all profiles; --profile goes with --probe")
 			}
-			if probe.on {
+			if err := withHTTP(c); err != nil {
+				return err
+			}
+			switch {
+			case probe.on && web.URL != "":
+				return usage("--probe looks at this host, and --http at a server: choose one")
+			case web.URL != "":
+				return web.run(c, asJSON)
+			case probe.on:
 				return probe.run(c, &set, asJSON)
 			}
 			workspace, err := config.FindWorkspace(set.Workspace)
@@ -73,6 +88,7 @@ Exit status: 0 boxes can run here, and with --probe all probes held;
 	}
 	set.flags(c)
 	probe.flags(c)
+	web.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
 	return c
 }

@@ -1,0 +1,109 @@
+package webcheck
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Config says which server is looked at.
+type Config struct {
+	URL       string         // of the endpoint, such as https://belljar.example/mcp
+	Token     string         // of a client; empty to look as a stranger only
+	Roots     *x509.CertPool // authorities of the server's certificate; nil for those of the system
+	Idle      time.Duration  // how long a stream without messages has to stay open
+	AccessLog string         // the server's access log, if it can be read here; empty for none
+}
+
+// Verdict is what a check has found.
+type Verdict string
+
+// The verdicts.
+const (
+	OK      Verdict = "ok"
+	Wrong   Verdict = "WRONG"
+	Unknown Verdict = "unknown" // it could not be looked at
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Check   string  `json:"check"`
+	Verdict Verdict `json:"verdict"`
+	Detail  string  `json:"detail"`
+	Fix     string  `json:"fix,omitempty"` // what to do, if it is not ok
+}
+
+// Times that a server may take.
+const (
+	answerWait = 10 * time.Second
+	firstByte  = 10 * time.Second // of a stream
+	slowWait   = 15 * time.Second // until a connection is closed on which headers do not come
+)
+
+// target is a server that is looked at.
+type target struct {
+	Config
+	at      *url.URL
+	client  *http.Client
+	login   bool   // a request without a token gets 401
+	session string // that the checks use; empty for none
+}
+
+// Run looks at a server. An error says that it cannot be looked at, at all.
+func Run(ctx context.Context, cfg Config) ([]Finding, error) {
+	at, err := url.Parse(cfg.URL)
+	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
+		return nil, fmt.Errorf("%q: want the URL of a server, such as https://belljar.example/mcp", cfg.URL)
+	}
+	t := &target{Config: cfg, at: at}
+	t.client = t.newClient()
+	defer t.client.CloseIdleConnections()
+	if _, err := t.ask(ctx, request{method: http.MethodGet}); err != nil {
+		if _, bad := errors.AsType[*certificateError](err); !bad {
+			return nil, fmt.Errorf("connect to %s: %w", at.Redacted(), err)
+		}
+	}
+	checks := []func(context.Context) Finding{
+		t.address, t.encryption, t.host, t.origin, t.preflight, t.strangers, t.metadata, t.wrongToken, t.tokenInURL, t.operatorsPaths, t.twoLengths,
+		t.legacy, t.modern, t.largeBody, t.tooLargeBody, t.forwarded,
+	}
+	slow := []func(context.Context) Finding{t.stream, t.slowHeaders} // together, since they take their time
+	found := make([]Finding, 0, len(checks)+len(slow))
+	for _, check := range checks {
+		found = append(found, check(ctx))
+	}
+	last := make([]Finding, len(slow))
+	var waiting sync.WaitGroup
+	for i, check := range slow {
+		waiting.Go(func() { last[i] = check(ctx) })
+	}
+	waiting.Wait()
+	t.leave(ctx)
+	return append(found, last...), ctx.Err()
+}
+
+// found makes a finding: what was expected if fix is empty.
+func found(check, fix, detail string, args ...any) Finding {
+	f := Finding{Check: check, Verdict: OK, Detail: fmt.Sprintf(detail, args...), Fix: fix}
+	if fix != "" {
+		f.Verdict = Wrong
+	}
+	return f
+}
+
+// unknown makes a finding of what could not be looked at.
+func unknown(check, fix, detail string, args ...any) Finding {
+	return Finding{Check: check, Verdict: Unknown, Detail: fmt.Sprintf(detail, args...), Fix: fix}
+}
+
+// local reports whether only this machine reaches the server.
+func (t *target) local() bool {
+	ip, err := netip.ParseAddr(t.at.Hostname())
+	return t.at.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+}
