@@ -176,12 +176,12 @@ test-vm-power: vm
 
 # What needs a host with systemd: a guest of its own for an ordinary user who has
 # logged in there, and one for root.
-VM_LOGIN   ?= 6.12/v2/login
+VM_SYSTEMD ?= 6.12/v2/login 6.12/v2/systemd
 .PHONY: test-vm-systemd
 test-vm: test-vm-systemd
 test-vm-systemd: vm
 	@$(GO) test -c -trimpath -ldflags '-s -w' -o bin/belljar.test ./cmd/belljar
-	@bin/vmtest -guests "$(VM_LOGIN)" -timeout 31m -tally -dir cmd/belljar bin/belljar.test -test.v -test.run '^TestLogin$$' -test.timeout 30m
+	@bin/vmtest -guests "$(VM_SYSTEMD)" -timeout 31m -tally -dir cmd/belljar bin/belljar.test -test.v -test.run '^(TestLogin|TestOperating)$$' -test.timeout 30m
 
 vm:
 	@scripts/need qemu-system-x86_64 mke2fs || true
