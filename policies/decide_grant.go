@@ -5,19 +5,14 @@ import "slices"
 // grant is what the profile of a name gives to a tenant: with less wherever a
 // layer takes from it.
 func (p *Policy) grant(profile, tenantName string) Grant {
-	g := Grant{tenant: tenantName, totals: p.totalsOf(tenantName), profileGrant: p.profiles[profile]}
+	g := Grant{tenant: tenantName, totals: p.totals, profileGrant: p.profiles[profile]}
+	if t, ok := p.tenants[tenantName]; ok {
+		g.totals = t.Totals
+	}
 	for _, l := range p.layersOf(tenantName) {
 		g = g.clipped(l.clip)
 	}
 	return g
-}
-
-// totalsOf are the bounds of all boxes of a tenant together.
-func (p *Policy) totalsOf(name string) Totals {
-	if t, ok := p.tenants[name]; ok {
-		return t.Totals
-	}
-	return p.totals
 }
 
 // clipped returns the grant without what a layer takes away. The grant remembers

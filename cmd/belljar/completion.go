@@ -175,6 +175,8 @@ func valuesOf(c *cobra.Command, name, flag string) (values, cobra.ShellCompDirec
 			return bundledPolicies, neither
 		case "belljar image rm":
 			return imageNames, neither
+		case "belljar tenant show":
+			return tenantNames, neither
 		case "belljar workspace rollback":
 			return checkpoints, neither
 		}
@@ -269,6 +271,15 @@ func questions(ctx context.Context, c *cobra.Command, _ []string) (ids []string)
 		}
 	}
 	return ids
+}
+
+// tenantNames are the tenants of the running servers.
+func tenantNames(ctx context.Context, c *cobra.Command, _ []string) (names []string) {
+	found, _ := (&tenancy{state: flagText(c, stateName)}).tenants(ctx, func(control.Tenant) bool { return true })
+	for _, t := range found {
+		names = append(names, t.Name+"\t"+usedOf(t, "sessions")+" sessions")
+	}
+	return names
 }
 
 // operatedBy is what the flags of a command choose of sessions and tasks.

@@ -140,6 +140,7 @@ var top = []command{
 	{"ps", false, psCommand},
 	{"session", false, sessionCommand},
 	{"job", false, jobCommand},
+	{"tenant", false, tenantCommand},
 	{"token", false, tokenCommand},
 	{"state", false, stateCommand},
 	{"approve", false, approveCommand},

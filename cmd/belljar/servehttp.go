@@ -30,8 +30,8 @@ func httpFlags(c *cobra.Command, cfg *front.Config, places *placeFlag, also *ser
 	of.IntVar(&cfg.Connections, "connections", 256, "open connections from one address at most, loopback and proxies aside")
 	of.StringVar(&cfg.AccessLog, "access-log", "", "`file` that gets a line of JSON for each request, or - for standard output; SIGHUP opens it again")
 	of.BoolVar(&also.SSE, "legacy-sse", false, "serve clients of 2024-11-05 as well, at /sse")
-	of.Var(places, "place", "a further place, as `NAME=DIR`: clients work in the directory at /w/NAME/mcp; again for more. A policy that names tenants says itself which places they have")
 	of.BoolVar(&also.Sockets, "websocket", false, "serve WebSockets as well, at /mcp")
+	of.Var(places, "place", "a further place by its `name` and directory, NAME=DIR: clients work there at /w/NAME/mcp; again for more; not with a policy that names tenants, which says itself where they work")
 	of.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{httpFlag: {"true"}} })
 	c.Flags().AddFlagSet(of)
 }

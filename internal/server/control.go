@@ -16,6 +16,7 @@ type controller struct {
 	sandbox    *sandbox.Supervisor
 	operations *operations
 	ways       *ways
+	quotas     *quotas
 }
 
 // listen begins to answer, and opens the way by which the command line answers
@@ -27,6 +28,7 @@ func (c *controller) listen(ctx context.Context) (end func()) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /policy", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, c.policy.info()) })
 	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, c.audit.health()) })
+	mux.HandleFunc("GET /tenants", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, c.quotas.tenants()) })
 	(&boxHandlers{c.sandbox}).handle(mux)
 	c.operations.handle(mux)
 	c.ways.handle(mux, c.at.Workspace)

@@ -22,6 +22,7 @@ type site struct {
 // directories come from the configuration only. It does not change.
 type layout struct {
 	set   *config.PolicySet
+	http  bool              // clients come over HTTP
 	home  string            // the workspace of --workspace
 	named map[string]string // of --place: the workspace of each name
 	real  map[string]string // workspaces, by the paths that the policy gives for them
@@ -30,7 +31,7 @@ type layout struct {
 
 // read reads a policy and finds the directories of its places.
 func (s *site) read(policy string) (*layout, error) {
-	l := &layout{home: s.home, named: s.named, real: make(map[string]string), all: []string{s.home}}
+	l := &layout{http: s.http, home: s.home, named: s.named, real: make(map[string]string), all: []string{s.home}}
 	var err error
 	l.set, err = config.FindPolicies(policy, s.home, func(p *policies.Policy) ([]string, error) {
 		if !s.http {
@@ -74,6 +75,15 @@ func (l *layout) find(p *policies.Policy) error {
 		}
 	}
 	return nested(l.all, owners)
+}
+
+// pathOf is the path of the URL of a place; the empty name is the place of requests that name
+// none.
+func pathOf(name string) string {
+	if name == "" {
+		return "/mcp"
+	}
+	return "/w/" + name + "/mcp"
 }
 
 // nested refuses a workspace that lies in another one: what is protected in the one could

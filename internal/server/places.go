@@ -17,6 +17,7 @@ import (
 type places struct {
 	server *Server
 	site   *site
+	shared *mcp.Shared            // what all count together
 	layout atomic.Pointer[layout] // that holds; changed with mu held
 
 	mu      sync.Mutex
@@ -27,7 +28,7 @@ type places struct {
 }
 
 func newPlaces(s *Server, at *site, l *layout) *places {
-	ps := &places{server: s, site: at, open: make(map[string]*slot)}
+	ps := &places{server: s, site: at, shared: mcp.NewShared(0), open: make(map[string]*slot)}
 	ps.layout.Store(l)
 	return ps
 }

@@ -414,3 +414,87 @@ func BenchmarkIdlePlace(b *testing.B) {
 		b.ReportMetric(float64(used(places+1)-used(1))/places/1024, "KiB/place")
 	}
 }
+
+// A tenant has each quota once, whatever the place: one more is refused by the name of the
+// quota, and other tenants do not notice.
+func TestQuotasOfATenant(t *testing.T) {
+	e := newEstate(t)
+	put(t, e.policy, strings.ReplaceAll(estatePolicy+`tenants:
+  a: {token: "${file:DIR/t/a}", workspace: DIR/a, places: {site: DIR/a-site}, limit: {sessions: 2, streams: 1, boxes: 1}}
+  b: {token: "${file:DIR/t/b}", workspace: DIR/b}
+`, "DIR", e.dir))
+	e.serve(e.config())
+	const start = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	begin := func(tenant, path string) string {
+		t.Helper()
+		status, body, header := e.do(tenant, path, start)
+		if status != http.StatusOK {
+			t.Fatalf("%s at %s begins no session: %d %s", tenant, path, status, body)
+		}
+		return header.Get("Mcp-Session-Id")
+	}
+	// listen opens the stream of a session, and returns its end; nil if it is refused.
+	listen := func(tenant, path, id string) (end func(), refusal string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", "text/event-stream")
+		req.Header.Set("Authorization", "Bearer token-"+tenant)
+		req.Header.Set("Mcp-Session-Id", id)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode == http.StatusOK {
+			return func() { resp.Body.Close() }, ""
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("a refusal without Retry-After: %v", err)
+		}
+		return nil, fmt.Sprint(resp.StatusCode, " ", string(text))
+	}
+	one, two := begin("a", "/mcp"), begin("a", "/w/site/mcp")
+	end, refusal := listen("a", "/mcp", one)
+	if end == nil {
+		t.Fatalf("the first stream is refused: %s", refusal)
+	}
+	defer end()
+	if more, refusal := listen("a", "/w/site/mcp", two); more != nil || !strings.HasPrefix(refusal, "429 ") || !strings.Contains(refusal, "all 1 streams of tenant a are open (quota streams)") {
+		t.Errorf("a second stream, in another place: %q", refusal)
+	}
+	if more, refusal := listen("b", "/mcp", begin("b", "/mcp")); more == nil {
+		t.Errorf("a stream of another tenant: %q", refusal)
+	} else {
+		more()
+	}
+	// The session in this place is in use; one in another place is not ended for it.
+	if status, body, header := e.do("a", "/mcp", start); status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" || !strings.Contains(body, "all 2 sessions of tenant a (quota sessions)") {
+		t.Errorf("a third session: %d %s", status, body)
+	}
+	if got := e.placeOf("a", "/mcp"); got != "a" {
+		t.Fatalf("a works in %q", got)
+	}
+	if got := e.placeOf("a", "/w/site/mcp"); !strings.Contains(got, "(quota boxes: 1)") {
+		t.Errorf("a second box: %q", got)
+	}
+	if got := e.placeOf("b", "/mcp"); got != "b" {
+		t.Errorf("b works in %q", got)
+	}
+	used := make(map[string]float64)
+	for _, of := range (&quotas{e.places, e.sandbox}).tenants() {
+		for _, q := range of.Quotas {
+			if q.Used != nil {
+				used[of.Name+" "+q.Name] = *q.Used
+			}
+		}
+	}
+	for name, want := range map[string]float64{"a sessions": 2, "a streams": 1, "a boxes": 1, "b sessions": 1, "b boxes": 1} {
+		if used[name] != want {
+			t.Errorf("%s: %v are used, want %v", name, used[name], want)
+		}
+	}
+}

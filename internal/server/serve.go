@@ -72,7 +72,7 @@ func (s *Server) run(ctx context.Context) error {
 	if s.monitor != nil { // also while the server drains
 		running.Go(func() { s.monitor.run(lasting, s) })
 	}
-	c := &controller{s.Place, s.reloader.status, s.audit, s.sandbox, operations, s.ways}
+	c := &controller{s.Place, s.reloader.status, s.audit, s.sandbox, operations, s.ways, &quotas{s.places, s.sandbox}}
 	if end := c.listen(ctx); end != nil {
 		s.opened.Do(end)
 	}

@@ -40,7 +40,6 @@ type Server struct {
 
 	gate     *gate // of the place of --workspace
 	kept     *store.Store
-	shared   *mcp.Shared  // what all places count together
 	login    *login       // of clients over HTTP
 	front    *front.Front // nil over stdio
 	audit    *ledger      // nil where no log is kept
@@ -130,7 +129,7 @@ func (s *Server) openPolicy(context.Context) (err error) {
 		return err
 	}
 	s.PolicyName, s.Policy = l.set.Name, l.policy()
-	s.places, s.shared = newPlaces(s, at, l), mcp.NewShared(0)
+	s.places = newPlaces(s, at, l)
 	s.gate = &gate{mode: s.cfg.Mode}
 	s.gate.now.Store(s.Policy)
 	return nil
