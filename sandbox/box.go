@@ -134,66 +134,6 @@ func (b *Box) shut() {
 // and the profile set.
 func (b *Box) Environ() []string { return slices.Clone(b.means.env) }
 
-// Run starts a command and waits for its end. If ctx ends first, the command and
-// all processes that it started are killed, and the Result says Killed. A program
-// that fails is a Result; an error means that the command did not run.
-func (b *Box) Run(ctx context.Context, c Cmd) (Result, error) {
-	j, err := b.Start(ctx, c)
-	if err != nil {
-		return Result{}, err
-	}
-	r, err := j.Wait(ctx)
-	if err == nil {
-		return r, nil
-	}
-	return j.Kill(0), nil
-}
-
-// Start starts a command and returns once it runs. ctx bounds only the start: a command
-// that has started is returned, with its output, even if ctx has ended meanwhile. The
-// error is a *limit.Refusal if the sandbox will not or cannot run the command; it may wrap
-// limit.ErrTooMany or ErrClosed.
-func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
-	if err := c.validate(b); err != nil {
-		return nil, err
-	}
-	if err := b.life.stay(ctx); err != nil {
-		return nil, err
-	}
-	defer b.life.waking.RUnlock()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("start command: %w", context.Cause(ctx))
-	}
-	j, err := b.startWarm(&c)
-	if j == nil && err == nil {
-		j, err = b.startCold(&c)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if c.Shell != "" && b.means.shell == shellPath {
-		b.warmSoon(j)
-	}
-	return j, nil
-}
-
-// startCold starts a command in a new process.
-func (b *Box) startCold(c *Cmd) (*Job, error) {
-	j := newJob(b)
-	b.table.mu.Lock()
-	err := b.table.enter(c, j)
-	b.table.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	if err := j.launch(c); err != nil {
-		b.life.leave(j, false)
-		b.table.wg.Done()
-		return nil, err
-	}
-	return j, nil
-}
-
 // Jobs returns the background jobs that the box remembers, oldest first: all
 // running ones, and finished ones up to 64 in total.
 func (b *Box) Jobs() []*Job { return b.table.remembered() }

@@ -141,7 +141,7 @@ func TestRunStdinEnvDir(t *testing.T) {
 
 // However many commands run at once, each reports the directory of its own shell.
 func TestManyLastDirectories(t *testing.T) {
-	const many = boxinit.DirFile // the numbers of the init's descriptors pass that one
+	const many = boxinit.DirFile                                 // the numbers of the init's descriptors pass that one
 	long := min(time.Minute*testenv.Patience(t), 10*time.Minute) // what the profile allows
 	b, _ := openCold(t, grant(t))
 	if r, out := shell(t, b, "mkfifo /tmp/go; mkdir /tmp/{1.."+strconv.Itoa(many)+"}"); r.Code != 0 {

@@ -12,23 +12,40 @@
 // plain exec. It parts itself from the other commands by a Landlock domain. (Where
 // no cgroup can be killed, or there is no Landlock for that, each command has a pid
 // namespace of its own, and is locked in it.) The init is package boxinit, the
-// connection to it package initconn; on this side
+// connection to it package initconn; on this side are these files, each calling those
+// below it:
 //
-//	supervisor.go, spawn_linux.go   make a box
-//	root.go, landlock.go            what it looks like, as a script for its init
-//	box.go, cmd.go                  what it can be asked for
-//	means.go                        what is kept for it, and released in reverse
-//	life.go, park.go                when it has an init
-//	initproc.go, late.go            that init: what it is asked for and answers
-//	table.go, job.go, streams.go    its commands, each seen through to its end
-//	warm.go                         a shell that is started before it is needed
-//	overlay.go, imageroot.go        an overlay for its workspace, an image for its root
-//	door.go, entrance.go, socket.go its network, from outside
-//	trust.go                        the authority of its door
-//	publish.go                      its ports, on the host
-//	watchdog.go                     memory, where no cgroup limits it
-//	storage.go                      what a box stores, if not in memory
-//	host.go, exposure.go            what this machine offers, and what a box can reach of it
+//	host.go, host_limits.go              what this machine offers
+//	exposure.go, exposure_network.go     what a box can reach of it
+//	supervisor.go, host_init.go          makes boxes; what is tried before that
+//	workspace.go                         boxes of one directory,
+//	regrant.go, browserbox.go            and what a new policy gives them
+//	box.go                               a box
+//	start.go, warm.go, cold.go           its commands: started in one of these ways,
+//	follow.go, control.go, result.go     seen through to their end, asked and stopped
+//	workspacefile_linux.go               a file that a caller wants of the box
+//	boxfile_linux.go, overlay_watch.go
+//	publish.go                           its ports, on the host
+//	life.go, park.go, warmshell.go       when it has an init, and a shell that waits
+//	means.go                             what is kept for it, and released in reverse
+//	template.go, spawn_linux.go          its init: started, and given what the box looks
+//	root.go, landlock.go, overlay.go     like, as a script, which follows from its grant
+//	design.go, kept.go, nest.go
+//	door.go, register.go                 its network, from outside; totals of its tenant
+//	entrance.go, trust.go
+//	execview_linux.go, home.go           what it executes; limits and policy in its workspace
+//	execfile_linux.go, execknown_linux.go
+//	execs.go, execfilter.go
+//	storage.go, storage_loop.go          what it stores, if not in memory
+//	storage_quota.go
+//	streams.go, image_linux.go           what a command reads and writes
+//	terminal_linux.go
+//	cmd.go, environ.go, imageroot.go     what a command is given
+//	watchdog.go, startwatch.go           memory without a cgroup; an init that is silent
+//	initproc.go, socket.go               the init: what it is asked for and answers
+//	table.go, job.go, output.go          its commands, and what they have written
+//	builder.go, plan.go, mount.go        the words of scripts
+//	host_kernel.go, host_around.go       the kernel, and what stands around us
 //
 // Limits, totals and the kill are package cgroup; the words for limits, which this
 // package shares with its callers, are package limit. Package seccomp writes the

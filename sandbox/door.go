@@ -108,25 +108,6 @@ func (p *plan) sockets(b *builder) {
 	b.handOver(boxinit.SocketReply(), made...)
 }
 
-// handOver sends a reply, and files with it, to the supervisor.
-func (b *builder) handOver(text []byte, files ...boxinit.Slot) {
-	const head, word = unix.SizeofCmsghdr, 4 // cmsg(3)
-	control := make([]byte, unix.CmsgSpace(len(files)*word))
-	rights := b.Bytes(control)
-	b.Store(rights, unix.CmsgLen(len(files)*word), 8)
-	b.Store(rights+8, unix.SOL_SOCKET, word)
-	b.Store(rights+12, unix.SCM_RIGHTS, word)
-	for i, slot := range files {
-		b.Store(rights+head+boxinit.Ref(i*word), slot, word)
-	}
-	vector := b.Words(0, uint64(len(text))) // struct iovec
-	b.Store(vector, b.Bytes(text), 8)
-	msg := b.Words(0, 0, 0, 1, 0, uint64(len(control)), 0) // struct msghdr, recvmsg(2)
-	b.Store(msg+16, vector, 8)
-	b.Store(msg+32, rights, 8)
-	b.Call(unix.SYS_SENDMSG, initConn, msg, unix.MSG_NOSIGNAL)
-}
-
 // initConn is the descriptor of an init's connection.
 const initConn = 3
 
@@ -273,40 +254,6 @@ func (d *door) listenOnPorts(ctx context.Context, ports []uint16) error {
 		d.mu.Unlock()
 	}
 	return nil
-}
-
-// regrant gives the box the egress and the published ports of the policy that
-// Regrant was last called with, if it was called. Concurrent calls wait for each
-// other, so the last one uses the newest policy.
-func (b *Box) regrant(ctx context.Context) {
-	b.regranting.Lock()
-	defer b.regranting.Unlock()
-	p := b.home.holds()
-	if p == nil {
-		return
-	}
-	e, publish := &policies.Egress{}, []policies.PortRange(nil)
-	if g, ok := p.Regrant(b.grant); ok {
-		b.sup.allowance(g) // whose bound may be another one
-		publish = g.Publish()
-		if g.Network() == b.grant.Network() && g.Egress().Intercept == b.grant.Egress().Intercept {
-			e = g.Egress()
-		}
-	}
-	b.life.waking.RLock() // the door of a parked box is set now, and opened when the box wakes
-	if err := b.means.door.set(ctx, e); err != nil {
-		b.sup.cfg.Log.Error("change the egress of a box; it is closed", "box", b.id, "err", err)
-		_ = b.means.door.set(ctx, &policies.Egress{}) // an empty policy is always valid
-	}
-	b.life.waking.RUnlock()
-	b.table.mu.Lock()
-	b.ports.allowed = publish
-	b.table.mu.Unlock()
-	for _, p := range b.Published() {
-		if !covers(publish, p.Port) {
-			_ = p.Close()
-		}
-	}
 }
 
 // set changes what the door lets through.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -292,4 +293,38 @@ func started(e *policies.Exec, words []string, name string) *policies.Exec {
 		argv[0] = name
 	}
 	return &policies.Exec{Path: words[0], Argv: argv, Cut: e.Cut}
+}
+
+// headOf is lookAt, or what that said of the name a moment ago. It is remembered
+// where the name, each link on the way and the file lie in one tree that no box
+// can write: what is mounted over a part of it is another mount, and a link that
+// leads out of it is not followed.
+func (f *execFiles) headOf(pid int, at execPlace) (head []byte, target string, err error) {
+	dir, rest, ok := f.tree(at.name)
+	if !ok {
+		return f.lookAt(pid, at)
+	}
+	begun := time.Now()
+	if k, ok := f.known[at.name]; ok && begun.Before(k.until) {
+		return k.head, k.target, nil
+	}
+	fd, readable, err := openEither(func(flags uint64) (int, error) {
+		return unix.Openat2(dir, rest, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS})
+	})
+	if err != nil { // of a link or a mount that leads elsewhere, for example
+		return f.lookAt(pid, at)
+	}
+	defer unix.Close(fd)
+	if head, target, err = headOfOpen(fd, readable); err != nil {
+		return head, target, err
+	}
+	k := knownFile{target: target, until: begun.Add(knownFor)}
+	if isScript(head) {
+		k.head = head
+	}
+	if len(f.known) >= maxKnown {
+		clear(f.known)
+	}
+	f.known[at.name] = k
+	return head, target, nil
 }

@@ -56,28 +56,6 @@ type execLog struct {
 	lastKey string
 }
 
-// started records one exec of a job and the program that was started in its place. The
-// caller holds v.mu.
-func (v *execView) started(j *Job, pid int, call policies.Exec, readErr error, d policies.Decision, jobs []*Job) {
-	l := &j.execLog
-	l.Mode = v.mode
-	seen := execOf(call, readErr)
-	key := seen.key()
-	if l.lastPid == pid && l.lastKey == key {
-		return // on its way along PATH, as a shell that goes on after EPERM
-	}
-	l.lastPid, l.lastKey = pid, key
-	if v.mode == policies.ExecEnforce && d.Verdict != policies.Allow {
-		l.stop(d)
-	}
-	would := func() policies.Decision { return v.decide(jobs, call, readErr, nil) }
-	l.add(seen, key, v.mode, d, would)
-	for e := call.Then; e != nil; e = e.Then {
-		then := execOf(*e, readErr)
-		l.add(then, then.key(), v.mode, d, would)
-	}
-}
-
 // execOf returns the record of an exec.
 func execOf(call policies.Exec, readErr error) Exec {
 	e := Exec{Argv: call.Argv, Cut: call.Cut, Count: 1}

@@ -1,12 +1,9 @@
 package sandbox
 
 import (
-	"bufio"
-	"io"
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -95,19 +92,4 @@ func checkShell() Check {
 		c.OK, c.Detail, c.Degraded, c.Mend = false, err.Error(), "the shell tools cannot run", "install the package bash"
 	}
 	return c
-}
-
-// knob is what a small file of the kernel says, or "" where it cannot be read.
-func knob(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	const most = 4096
-	line, err := bufio.NewReader(io.LimitReader(f, most)).ReadString('\n')
-	if err != nil && err != io.EOF { //nolint:errorlint // a Reader gives io.EOF itself
-		return ""
-	}
-	return strings.TrimSpace(line)
 }

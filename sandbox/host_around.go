@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -382,4 +383,19 @@ func checkNeighbours(scope string) Check {
 		}
 	}
 	return c
+}
+
+// knob is what a small file of the kernel says, or "" where it cannot be read.
+func knob(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	const most = 4096
+	line, err := bufio.NewReader(io.LimitReader(f, most)).ReadString('\n')
+	if err != nil && err != io.EOF { //nolint:errorlint // a Reader gives io.EOF itself
+		return ""
+	}
+	return strings.TrimSpace(line)
 }

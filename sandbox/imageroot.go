@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -69,50 +68,3 @@ const plainShell = "/bin/sh"
 // take descriptors of one digit only, so the other is opened by its link in /proc,
 // and what the script starts inherits it.)
 var plainCwd = fmt.Sprintf("trap '{ pwd -P >/proc/self/fd/%d; } 2>/dev/null' EXIT; ", boxinit.DirFile)
-
-// imageEnv returns the variables of an image that boxes take over. It leaves out
-// those that name directories of the box, and those from which a shell runs code
-// before a script.
-func imageEnv(tree *images.Tree) map[string]string {
-	env := map[string]string{}
-	if tree == nil {
-		return env
-	}
-	for _, e := range tree.Runtime.Env {
-		name, value, _ := strings.Cut(e, "=")
-		switch name {
-		case "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "XDG_RUNTIME_DIR", "BASH_ENV", "ENV", "PWD", "OLDPWD":
-		default:
-			env[name] = value
-		}
-	}
-	return env
-}
-
-// lay makes the root of a box with an image: an overlay of what the box has
-// of its own over the tree of the image, which cannot be written. What is its
-// own is made first, where nothing of the image is: no link of the image can
-// lead it elsewhere, and where both have a name, the box's counts.
-func (p *plan) lay(b *builder, tree any) {
-	b.Step("lay the box's root over its image")
-	const own, image, root = "own", "image", "root"
-	for _, dir := range []string{own, image, root} {
-		b.Call(unix.SYS_MKDIRAT, atFDCWD, dir, 0o755)
-	}
-	b.Call(unix.SYS_MOVE_MOUNT, tree, "", atFDCWD, image, unix.MOVE_MOUNT_F_EMPTY_PATH)
-	b.Call(unix.SYS_CHDIR, own)
-	for _, m := range p.mounts {
-		if !m.root {
-			b.target(m.target, m.dir)
-		}
-	}
-	if p.overlaid() {
-		b.dir(WorkspaceDir)
-	}
-	p.places(b)
-	b.Call(unix.SYS_CHDIR, "..")
-	// Neither layer has extended attributes that an overlay would heed; as a
-	// user's they are at least not root's (kernel: filesystems/overlayfs.rst).
-	b.Call(unix.SYS_MOUNT, "belljar", root, "overlay", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "lowerdir="+own+":"+image+",userxattr")
-	b.Call(unix.SYS_CHDIR, root)
-}

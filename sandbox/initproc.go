@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -163,4 +164,50 @@ func (i *initProc) holdsNothing() bool {
 	case <-late.C:
 	}
 	return false
+}
+
+// socket is a new TCP socket of the box's network. The caller closes it, and
+// sees to it that the box is awake.
+func (i *initProc) socket(ctx context.Context) (int, error) {
+	if err := context.Cause(ctx); err != nil {
+		return -1, err
+	}
+	i.table.mu.Lock()
+	closed := i.table.cause != nil
+	i.table.mu.Unlock()
+	if closed {
+		return -1, fmt.Errorf("box %s: %w", i.table.box, ErrClosed)
+	}
+	s := &i.sockets
+	answer := make(chan socketAnswer, 1)
+	s.mu.Lock()
+	if len(s.waiting) >= maxSockets {
+		s.mu.Unlock()
+		return -1, fmt.Errorf("%d sockets were asked for at once: %w", maxSockets, limit.ErrTooMany)
+	}
+	if s.waiting == nil {
+		s.waiting = map[uint64]chan socketAnswer{}
+	}
+	s.last++
+	id := socketIDs + s.last
+	s.waiting[id] = answer
+	s.mu.Unlock()
+	if err := i.send(&boxinit.Request{Op: boxinit.OpSocket, ID: id}); err != nil {
+		s.mu.Lock()
+		delete(s.waiting, id) // nothing will come
+		s.mu.Unlock()
+		return -1, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, i.patience.start)
+	defer cancel()
+	select {
+	case a := <-answer:
+		return a.fd, a.err
+	case <-i.gone:
+		s.forget(id, answer)
+		return -1, fmt.Errorf("box %s: %w", i.table.box, ErrClosed)
+	case <-ctx.Done():
+		s.forget(id, answer)
+		return -1, fmt.Errorf("the init of box %s made no socket: %w", i.table.box, context.Cause(ctx))
+	}
 }

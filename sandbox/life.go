@@ -264,24 +264,6 @@ func (l *life) serve() {
 	b.init.end()
 }
 
-// letGo ends the init and what serves it, and reports whether the box is parked
-// now: not if it was closed, or broke, before. l.waking is held for writing.
-func (l *life) letGo() bool {
-	b := l.box
-	b.table.mu.Lock()
-	l.parked = b.table.cause == nil
-	parked, ended := l.parked, l.ended
-	b.table.mu.Unlock()
-	if !parked {
-		return false
-	}
-	b.init.kill()
-	b.init.conn.Close()
-	<-ended
-	b.means.leave()
-	return true
-}
-
 // fail ends a box that no longer works as it must, and waits for its end.
 func (l *life) fail(why string) {
 	b := l.box

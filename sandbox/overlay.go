@@ -6,7 +6,6 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -142,11 +141,6 @@ func (w *Workspace) addLayer(p *plan, dir *os.File, path string, writable bool, 
 	}
 	p.mounts = append(p.mounts, m)
 	return nil
-}
-
-// overlaid reports whether the plan has layers, or an overlay of such.
-func (p *plan) overlaid() bool {
-	return p.tree >= 0 || slices.ContainsFunc(p.mounts, func(m mount) bool { return m.layer })
 }
 
 // stepOverlay names the step that fails where the host cannot mount overlays.

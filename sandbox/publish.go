@@ -17,6 +17,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/limit"
+	"golang.org/x/sys/unix"
 )
 
 // Bounds of what is published.
@@ -243,4 +244,38 @@ func listening(table string) ([]uint16, error) {
 		ports = append(ports, uint16(port))
 	}
 	return ports, rows.Err()
+}
+
+// maxConnect bounds the wait for a server in the box to take a connection, in
+// seconds; one that listens does so at once.
+const maxConnect = 5
+
+// DialPort connects to a port of the box, as a program in it would to
+// 127.0.0.1. The caller closes the connection. It fails where nothing listens
+// there.
+func (b *Box) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
+	if err := b.life.stay(ctx); err != nil {
+		return nil, err
+	}
+	fd, err := b.init.socket(ctx)
+	b.life.waking.RUnlock()
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "port "+strconv.Itoa(int(port)))
+	defer f.Close()
+	// What came from an init may be any kind of file.
+	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || kind != unix.AF_INET {
+		return nil, fmt.Errorf("dial port %d of box %s: no socket", port, b.id)
+	}
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: maxConnect}); err != nil {
+		return nil, err
+	}
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: int(port)}); err != nil {
+		return nil, fmt.Errorf("dial port %d of box %s: %w", port, b.id, err)
+	}
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{}); err != nil {
+		return nil, err
+	}
+	return net.FileConn(f)
 }

@@ -1,20 +1,17 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path"
 	"slices"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
-	"belljar.dev/sandbox/protect"
 )
 
 // The box's storage is one file system, so that one size limits all of it. Its
@@ -49,66 +46,6 @@ var (
 	// Only root of the host can write to the other files of /proc.
 	readOnly = []string{"/proc/sys"}
 )
-
-// plan describes how a box is built.
-type plan struct {
-	mounts    []mount
-	pins      []protect.Pin     // protected paths of the workspace
-	links     map[string]string // path in the box -> target
-	files     map[string]string // small read-only files: path in the box -> content
-	base      int               // template that is the box's root, or -1: the init makes one
-	made      map[string]bool   // what is in it
-	keeps     bool              // what it writes to is made to outlive the init
-	kept      bool              // tree, and area unless it is on disk, were kept from an earlier init
-	tree      int               // detached mount that is the overlay workspace, or -1
-	area      int               // detached mount that is the box's storage, or -1 for a tmpfs
-	limits    policies.Limits   // those that hold without a cgroup count; a zero is not set
-	procs     uint64            // RLIMIT_NPROC, or 0 if a cgroup limits the processes
-	filter    []byte            // seccomp program, struct sock_filter each
-	watcher   []byte            // seccomp program that reports execs
-	ours      uint64            // marks the init's own execs if execs are watched, or 0
-	nested    bool              // each command gets a pid namespace of its own, to isolate it and to kill it with
-	nests     int64             // pid namespaces that a browser may make, 0 for none of any kind
-	network   policies.Network
-	authority []byte // certificate of the egress door, if the box is to trust one
-	hostFacts
-}
-
-// hostFacts are the facts about the host that the plans of all boxes need.
-type hostFacts struct {
-	root     bool // the supervisor is root
-	landlock landlock
-	capLast  int             // the last capability that the kernel knows
-	masked   map[string]bool // of the masked files that the kernel has, whether it is a directory
-	watches  int             // inotify watches of a box
-}
-
-// mount is one tree of the host in the box.
-type mount struct {
-	source   string // on the host
-	target   string // in the box
-	dir      bool
-	writable bool
-	mapped   bool // its owner is the box's user, though it is read-only
-	devices  bool
-	root     bool // the image that the box's root lies over
-	layer    bool // of the overlay that is the workspace, the highest first
-	file     int  // detached tree made by the supervisor, or -1: the init clones source
-}
-
-// builder writes the script that builds a box. Every method adds calls.
-type builder struct {
-	*boxinit.Script
-	made   map[string]bool // what was made in the new root
-	bounds boxinit.Ref     // size options of its file system, set after all is made
-	sealed bool            // files are closed after writing, so that the mount can become read-only
-	kept   []boxinit.Slot  // mounts to be handed over
-}
-
-const atFDCWD = ^uintptr(99) // AT_FDCWD as a system call takes it
-
-// base is where the new root is built. Any directory of the host would do.
-const base = "/tmp"
 
 // script returns the calls by which an init builds the box of p, and locks itself
 // and all that it will start. The descriptors of p.mounts are passed with it, in
@@ -197,18 +134,6 @@ func (p *plan) begin(b *builder) {
 	b.Call(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0).IgnoreAll(0)
 }
 
-// mountAttr is struct mount_attr, mount_setattr(2).
-type mountAttr struct{ set, propagation uint64 }
-
-func (b *builder) attr(where any, flags int, a mountAttr) {
-	at := b.Words(a.set, 0, a.propagation, 0)
-	if slot, ok := where.(boxinit.Slot); ok {
-		b.Call(unix.SYS_MOUNT_SETATTR, slot, "", unix.AT_EMPTY_PATH|flags, at, 32)
-		return
-	}
-	b.Call(unix.SYS_MOUNT_SETATTR, atFDCWD, where, flags, at, 32)
-}
-
 // trees clones the host's trees, mounts the empty root over base and attaches
 // them there.
 func (p *plan) trees(b *builder) {
@@ -275,54 +200,11 @@ func (p *plan) trees(b *builder) {
 	}
 }
 
-// in returns the name of a path of the box while its root is being built.
-func in(target string) string { return "." + target }
-
 // Descriptors that an init keeps beside its connection.
 const (
 	scoreFile  = 4
 	domainFile = 5
 )
-
-// closeFiles closes all that the script opened, above the last to be kept.
-func (b *builder) closeFiles(last int) {
-	b.Call(unix.SYS_CLOSE_RANGE, last+1, 1<<32-1, 0)
-}
-
-// target makes the directory or empty file that a mount covers.
-func (b *builder) target(name string, dir bool) {
-	if dir {
-		b.dir(name)
-		return
-	}
-	b.dir(path.Dir(name))
-	b.file(name, "")
-}
-
-// dir makes a directory and its parents. A directory that a tree of the host
-// already has is fine.
-func (b *builder) dir(name string) {
-	if b.made[name] {
-		return
-	}
-	b.dir(path.Dir(name))
-	b.made[name] = true
-	b.Call(unix.SYS_MKDIRAT, atFDCWD, in(name), 0o755).Ignore(unix.EEXIST, 0)
-}
-
-func (b *builder) file(name, text string) {
-	if b.made[name] {
-		return
-	}
-	b.made[name] = true
-	f := b.Call(unix.SYS_OPENAT, atFDCWD, in(name), unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o444).Save()
-	if text != "" {
-		b.Call(unix.SYS_WRITE, f, b.Text(text), len(text))
-	}
-	if b.sealed {
-		b.Call(unix.SYS_CLOSE, f)
-	}
-}
 
 // pin binds protected paths of the workspace over themselves, because a mount
 // point can be neither moved nor replaced. It follows no link: if a path was
@@ -410,16 +292,6 @@ func (p *plan) storage(b *builder) {
 	p.handOverKept(b)
 }
 
-// fileSystem makes a file system, with a mount of it that is attached nowhere.
-func (b *builder) fileSystem(kind string, options ...[2]string) (fs, tree boxinit.Slot) {
-	fs = b.Call(unix.SYS_FSOPEN, kind, unix.FSOPEN_CLOEXEC).Save()
-	for _, o := range append(options, [2]string{"source", "belljar"}) {
-		b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_STRING, o[0], o[1], 0)
-	}
-	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
-	return fs, b.Call(unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).Save()
-}
-
 // small makes the box's own small files and links.
 func (p *plan) small(b *builder) {
 	b.Step("write files")
@@ -502,12 +374,6 @@ func (p *plan) knobs(b *builder) {
 	}
 }
 
-// knob writes one kernel setting. The errno means that this kernel lacks it.
-func (b *builder) knob(name, value string, absent syscall.Errno) {
-	f := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_WRONLY|unix.O_CLOEXEC).Ignore(absent, 1).Save()
-	b.Call(unix.SYS_WRITE, f, value, len(value))
-}
-
 // emptyDir is an empty directory of the box. It is mounted over directories that
 // must look empty. A file system for each of them would cost some ten pages in
 // every memory cgroup of the host if there are a thousand boxes: in each cgroup the
@@ -572,14 +438,6 @@ func (p *plan) lock(b *builder) {
 	b.Call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, b.program(p.filter))
 }
 
-// program is a struct sock_fprog, seccomp(2).
-func (b *builder) program(filter []byte) boxinit.Ref {
-	const size = 8 // struct sock_filter
-	program := b.Words(uint64(len(filter)/size), 0)
-	b.Store(program+8, b.Bytes(filter), 8)
-	return program
-}
-
 func readHost() hostFacts {
 	h := hostFacts{root: os.Geteuid() == 0, landlock: probeLandlock(), capLast: unix.CAP_LAST_CAP, masked: map[string]bool{}, watches: 8192}
 	if n, err := strconv.Atoi(knob("/proc/sys/kernel/cap_last_cap")); err == nil {
@@ -598,37 +456,43 @@ func readHost() hostFacts {
 	return h
 }
 
-// openTree clones the mount tree at path, beneath the directory dir, into one
-// that is attached nowhere, private and with attr applied, and returns its
-// descriptor. It needs CAP_SYS_ADMIN over the caller's mount namespace
-// (open_tree(2)). idmap is a user namespace, or nil.
-func openTree(dir int, name string, attr mountAttr, idmap *os.File) (int, error) {
-	fd, err := openTreeFlags(dir, name, attr, idmap, unix.AT_RECURSIVE)
-	if errors.Is(err, unix.EINVAL) && idmap != nil {
-		// A file system mounted below may not know idmapping; the workspace
-		// itself still may.
-		return openTreeFlags(dir, name, attr, idmap, 0)
+// lay makes the root of a box with an image: an overlay of what the box has
+// of its own over the tree of the image, which cannot be written. What is its
+// own is made first, where nothing of the image is: no link of the image can
+// lead it elsewhere, and where both have a name, the box's counts.
+func (p *plan) lay(b *builder, tree any) {
+	b.Step("lay the box's root over its image")
+	const own, image, root = "own", "image", "root"
+	for _, dir := range []string{own, image, root} {
+		b.Call(unix.SYS_MKDIRAT, atFDCWD, dir, 0o755)
 	}
-	return fd, err
+	b.Call(unix.SYS_MOVE_MOUNT, tree, "", atFDCWD, image, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	b.Call(unix.SYS_CHDIR, own)
+	for _, m := range p.mounts {
+		if !m.root {
+			b.target(m.target, m.dir)
+		}
+	}
+	if p.overlaid() {
+		b.dir(WorkspaceDir)
+	}
+	p.places(b)
+	b.Call(unix.SYS_CHDIR, "..")
+	// Neither layer has extended attributes that an overlay would heed; as a
+	// user's they are at least not root's (kernel: filesystems/overlayfs.rst).
+	b.Call(unix.SYS_MOUNT, "belljar", root, "overlay", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "lowerdir="+own+":"+image+",userxattr")
+	b.Call(unix.SYS_CHDIR, root)
 }
 
-func openTreeFlags(dir int, name string, attr mountAttr, idmap *os.File, recursive uint) (int, error) {
-	flags := unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | recursive
-	if name == "" {
-		flags |= unix.AT_EMPTY_PATH
+// places makes what the box's root holds beside the mount points of p.mounts.
+func (p *plan) places(b *builder) {
+	b.dir(storageRoot)
+	for _, s := range storageDirs {
+		if s.target != storageRoot+"/"+s.name {
+			b.dir(s.target)
+		}
 	}
-	fd, err := unix.OpenTree(dir, name, flags)
-	if err != nil {
-		return -1, err
-	}
-	set := unix.MountAttr{Attr_set: attr.set, Propagation: attr.propagation}
-	if idmap != nil {
-		set.Attr_set |= unix.MOUNT_ATTR_IDMAP
-		set.Userns_fd = uint64(idmap.Fd())
-	}
-	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|recursive, &set); err != nil {
-		unix.Close(fd)
-		return -1, err
-	}
-	return fd, nil
+	b.dir("/dev/pts")
+	b.dir("/proc")
+	p.small(b)
 }

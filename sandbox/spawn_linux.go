@@ -3,27 +3,19 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/closers"
-	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/procfs"
-	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 	"belljar.dev/sandbox/cgroup"
-	"belljar.dev/sandbox/images"
 	"belljar.dev/sandbox/initconn"
 	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/workspace"
@@ -241,220 +233,6 @@ func sendScript(conn *initconn.Conn, script *boxinit.Script, files []int, patien
 	return nil
 }
 
-// passed are the trees that the supervisor made itself, in order, then the
-// template, the overlay, and the area last.
-func (p *plan) passed() []int {
-	var files []int
-	for _, m := range p.mounts {
-		if m.file >= 0 {
-			files = append(files, m.file)
-		}
-	}
-	if p.base >= 0 {
-		files = append(files, p.base)
-	}
-	if p.tree >= 0 {
-		files = append(files, p.tree)
-	}
-	if p.area >= 0 {
-		files = append(files, p.area)
-	}
-	return files
-}
-
-// nested reports whether each command gets a pid namespace of its own: to be
-// killed with it, where there are no cgroups for that, or to be parted from the
-// others of its box, where there is no Landlock for that.
-func (s *Supervisor) nested() bool { return s.groups.Dir() == "" || s.host.landlock < landlockLeast }
-
-// SignalsApart reports whether no command can signal another of its box. Landlock
-// scopes signals since Linux 6.12. A pid namespace for each command would keep them
-// apart before, for two to three times the price of a command.
-func (s *Supervisor) SignalsApart() bool {
-	return s.Prepare() == nil && signalsApart(s.nested(), s.host.landlock)
-}
-
-func signalsApart(nested bool, v landlock) bool { return nested || v >= landlockNewest }
-
-// plan says what the box of a grant looks like in a workspace. The caller must close what is
-// passed with it.
-func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree, w *Workspace) (*plan, error) {
-	l := g.Limits()
-	p := &plan{
-		links: map[string]string{}, files: boxFiles(shellOf(image)),
-		base: -1, tree: -1, area: -1, filter: s.filters.plain, nested: s.nested(),
-		limits: l, network: g.Network(), hostFacts: s.host,
-	}
-	if g.NestsNamespaces() {
-		p.filter, p.nests = s.filters.nesting, l.Pids
-	}
-	if g.Network() != policies.NetworkNone {
-		p.files["/etc/resolv.conf"] = resolvConf
-	}
-	if s.groups.Version(policies.LimitPids) == 0 {
-		p.procs = uint64(cgroup.Processes(l.Pids))
-	}
-	for _, d := range devices {
-		p.mounts = append(p.mounts, mount{source: d, target: d, devices: true, file: -1})
-	}
-	maps.Copy(p.links, map[string]string{
-		"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1",
-		"/dev/stderr": "/proc/self/fd/2", "/dev/ptmx": "pts/ptmx", "/etc/mtab": "/proc/self/mounts",
-		"/etc/hostname": "/proc/sys/kernel/hostname", "/var/tmp": "../tmp",
-	})
-	if g.System() {
-		addSystem(p)
-	}
-	if image != nil {
-		if err := s.addMount(p, mount{source: image.Root, target: "/", root: true, file: -1}, uid); err != nil {
-			return nil, err
-		}
-	}
-	for _, m := range g.Mounts() {
-		if err := s.addMount(p, mount{source: m.Source, target: m.Target, writable: m.Writable, file: -1}, uid); err != nil {
-			boxinit.CloseAll(p.passed())
-			if errors.Is(err, fs.ErrNotExist) {
-				err = &limit.Refusal{Message: fmt.Sprintf("profile %q mounts %s, which this host does not have; correct the policy", g.Profile(), m.Source), Err: err}
-			}
-			return nil, err
-		}
-	}
-	if err := s.addShared(p, g, uid); err != nil {
-		boxinit.CloseAll(p.passed())
-		return nil, err
-	}
-	if access := g.Workspace(); access != policies.AccessNone && access != policies.AccessOverlay {
-		m := mount{source: w.dir, target: WorkspaceDir, writable: g.Workspace() == policies.AccessWrite, file: -1}
-		if err := s.addMount(p, m, uid); err != nil {
-			boxinit.CloseAll(p.passed())
-			return nil, err
-		}
-	}
-	if n := len(p.passed()); n > boxinit.MaxFiles {
-		boxinit.CloseAll(p.passed())
-		return nil, &limit.Refusal{Message: fmt.Sprintf("profile %q mounts %d paths, at most %d fit", g.Profile(), n, boxinit.MaxFiles)}
-	}
-	return p, nil
-}
-
-// addMount adds a tree that the policy or the operator named. As root it is
-// cloned here, from the host's side, where an owner can be mapped and every
-// path can be reached; an ordinary user has no such right, and the init clones
-// it itself.
-func (s *Supervisor) addMount(p *plan, m mount, uid int) error {
-	info, err := os.Stat(m.source)
-	if err != nil {
-		return fmt.Errorf("mount %s: %w", m.source, err)
-	}
-	m.dir = info.IsDir()
-	if s.root {
-		attr := mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE}
-		if !m.writable {
-			attr.set |= unix.MOUNT_ATTR_RDONLY
-		}
-		var ns *os.File
-		if m.writable || m.mapped || m.target == WorkspaceDir {
-			if ns, err = s.idmap(m.source, uid); err != nil {
-				return err
-			}
-		}
-		m.file, err = openTree(unix.AT_FDCWD, m.source, attr, ns)
-		if err != nil && ns != nil {
-			return &limit.Refusal{Message: fmt.Sprintf(
-				"the file system of %s cannot map its owner to a box's user; put the workspace on ext4, xfs, btrfs or tmpfs, or run belljar as the workspace's owner", m.source), Err: err}
-		}
-		if err != nil {
-			return fmt.Errorf("clone mount %s: %w", m.source, err)
-		}
-	}
-	p.mounts = append(p.mounts, m)
-	return nil
-}
-
-// idmapKey names a mapping of a directory's owner to a box's user.
-type idmapKey struct {
-	owner, group uint32
-	uid          int
-}
-
-// idmap is a user namespace in which the owner of path is the box's user: a
-// mount with that mapping lets the box work on the owner's files, and what it
-// makes belongs to the owner (mount_setattr(2), "ID-mapped mounts").
-func (s *Supervisor) idmap(path string, uid int) (*os.File, error) {
-	var info unix.Stat_t
-	if err := unix.Stat(path, &info); err != nil {
-		return nil, fmt.Errorf("find owner of %s: %w", path, err)
-	}
-	key := idmapKey{info.Uid, info.Gid, uid}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.idmaps[key]; f != nil {
-		return f, nil
-	}
-	p, control, err := hostexec.Helper(boxinit.MapName, &syscall.SysProcAttr{
-		Cloneflags:  unix.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: int(key.owner), HostID: uid, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: int(key.group), HostID: uid, Size: 1}},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("map the owner of %s: %w", path, err)
-	}
-	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(p.Pid), "ns/user"))
-	control.Close() // the helper ends; the open file keeps its namespace
-	if _, waitErr := p.Wait(); err == nil {
-		err = waitErr
-	}
-	if err != nil {
-		return nil, fmt.Errorf("map the owner of %s: %w", path, err)
-	}
-	s.idmaps[key] = f
-	return f, nil
-}
-
-// addSystem adds the host's programs and the files they cannot do without.
-func addSystem(p *plan) {
-	add := func(path string) {
-		info, err := os.Lstat(path)
-		if err != nil {
-			return // this distribution does not have it
-		}
-		if info.Mode()&os.ModeSymlink != 0 {
-			if target, err := os.Readlink(path); err == nil {
-				p.links[path] = target
-			}
-			return
-		}
-		p.mounts = append(p.mounts, mount{source: path, target: path, dir: info.IsDir(), file: -1})
-	}
-	for _, path := range systemTrees {
-		add(path)
-	}
-	for _, pattern := range systemFiles {
-		names, err := filepath.Glob(pattern)
-		if err != nil {
-			continue // the patterns are constants
-		}
-		for _, name := range names {
-			add(name)
-		}
-	}
-}
-
-// hostName is what every box calls itself. It says nothing about how many there
-// are, and all can have the same /etc/hosts.
-const hostName = "belljar"
-
-// boxFiles are the box's own /etc.
-func boxFiles(shell string) map[string]string {
-	return map[string]string{
-		"/etc/passwd":        fmt.Sprintf("%s:x:%d:%d::%s:%s\nnobody:x:65534:65534::/:/bin/false\n", boxUser, boxUID, boxGID, boxHome, shell),
-		"/etc/group":         fmt.Sprintf("%s:x:%d:\nnogroup:x:65534:\n", boxUser, boxGID),
-		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost %s\n::1 localhost\n", hostName),
-		"/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
-		cwdScript:            cwdText,
-	}
-}
-
 // cwdScript is sourced by every shell of a box before it runs its text
 // (bash(1), BASH_ENV): when the shell ends by itself it reports its directory on
 // the descriptor that the init gave it. The text of the command stays untouched,
@@ -473,35 +251,6 @@ const (
 	keepDir = "{ exec 62>&10; } 61>&-; exec 61>&-; "
 	tellDir = "trap '{ builtin pwd -P >&62; } 2>/dev/null' EXIT\n"
 )
-
-// boxEnv is the environment of a box's commands: built, never inherited. What
-// the image says is below what the profile says.
-func boxEnv(grant policies.Grant, image *images.Tree, intercepted bool) []string {
-	env := map[string]string{
-		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME": boxHome, "USER": boxUser, "LOGNAME": boxUser, "SHELL": shellOf(image),
-		"LANG": "C.UTF-8", "TERM": "dumb", "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": boxRun,
-		// The door refuses a request again if it is repeated, and npm repeats it
-		// after every error: by default after 10 and 60 seconds.
-		"npm_config_fetch_retry_mintimeout": "1000", "npm_config_fetch_retry_maxtimeout": "2000",
-	}
-	maps.Copy(env, imageEnv(image))
-	if intercepted {
-		maps.Copy(env, trustEnv)
-	}
-	maps.Copy(env, grant.Env())
-	return environ(env)
-}
-
-// environ is variables as a program is given them.
-func environ(vars map[string]string) []string {
-	env := make([]string, 0, len(vars))
-	for name, value := range vars {
-		env = append(env, name+"="+value)
-	}
-	slices.Sort(env)
-	return env
-}
 
 // explainStart turns the errno of a failed clone into what to do.
 func explainStart(err error) error {

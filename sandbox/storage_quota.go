@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -227,4 +229,65 @@ func removeArea(area string) error {
 		return fmt.Errorf("remove limits of storage: %w", err)
 	}
 	return nil
+}
+
+// areasOf returns the directory in dir for our areas. Its name tells a later
+// supervisor which supervisor made it. If it does not exist, areasOf makes it
+// and removes the directories of supervisors that were killed.
+func areasOf(dir string) (string, error) {
+	self, err := claim.Process()
+	if err != nil {
+		return "", err
+	}
+	areas := filepath.Join(dir, "belljar."+self)
+	err = os.Mkdir(areas, 0o700)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		// Every user may be able to write to the spool, and the name can be guessed.
+		if !ours(areas) {
+			return "", fmt.Errorf("%s is not ours", areas)
+		}
+	case err != nil:
+		return "", err
+	default:
+		sweepStorage(dir)
+	}
+	return areas, nil
+}
+
+// ours reports whether path is a directory that nobody else could have made.
+func ours(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == os.Geteuid() && st.Mode&0o077 == 0
+}
+
+// sweepStorage removes the areas of supervisors that are dead.
+func sweepStorage(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		p := strings.Split(e.Name(), ".")
+		if len(p) != 3 || p[0] != "belljar" || !ours(filepath.Join(dir, e.Name())) {
+			continue
+		}
+		if claim.Runs(p[1] + "." + p[2]) {
+			continue
+		}
+		areas := filepath.Join(dir, e.Name())
+		left, err := os.ReadDir(areas)
+		if err != nil {
+			continue
+		}
+		for _, area := range left {
+			// The supervisor may be in another PID namespace, and alive.
+			path := filepath.Join(areas, area.Name())
+			if f, yes := claim.Abandoned(path); yes {
+				_ = removeArea(path)
+				f.Close()
+			}
+		}
+		_ = os.Remove(areas)
+	}
 }

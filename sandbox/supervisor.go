@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
@@ -9,8 +8,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -122,17 +119,6 @@ type reading struct {
 	buffers buffers
 }
 
-// register is what a supervisor knows of its boxes. Guarded by the supervisor's mu.
-type register struct {
-	closed     bool // no box is opened any more
-	boxes      map[string]*Box
-	workspaces map[string]*Workspace        // by directory, without one that has none
-	opening    sync.WaitGroup               // calls of Open under way; added to with mu held
-	count      int                          // names for cgroups
-	allowances map[string]*egress.Allowance // by tenant
-	tenants    map[string]int               // tenant -> index in the uid range
-}
-
 // New makes a Supervisor. Its error says what the host lacks. What takes long is left
 // to Prepare. The caller must Close the Supervisor.
 func New(cfg Config) (*Supervisor, error) {
@@ -179,12 +165,6 @@ func New(cfg Config) (*Supervisor, error) {
 	})
 	return s, nil
 }
-
-// Prepare makes what all boxes need: control groups, filters of system calls, and the
-// process and the threads that start boxes. Open does it first, so nobody has to call
-// Prepare. It is for a caller that wants its error before the first box, or the first
-// box sooner. It may be called twice and concurrently; every caller waits.
-func (s *Supervisor) Prepare() error { return s.prepare() }
 
 // lay makes the ground for the boxes of a supervisor. What it opened before an error is
 // closed with the rest.
@@ -252,36 +232,6 @@ func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Bo
 // Workspace.Regrant does.
 func (s *Supervisor) Regrant(ctx context.Context, p *policies.Policy) { s.home.Regrant(ctx, p) }
 
-// reserve enters a box into the table, so that it counts and has its name while
-// it is being made. It returns the name of the box's cgroups and the user of its
-// processes on the host.
-func (s *Supervisor) reserve(id string, g policies.Grant, w *Workspace) (b *Box, name string, uid int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.known.closed:
-		return nil, "", 0, fmt.Errorf("open box %s: %w", id, ErrClosed)
-	case s.known.boxes[id] != nil:
-		return nil, "", 0, fmt.Errorf("open box %s: the name is in use", id)
-	case len(s.known.boxes) >= s.cfg.Boxes:
-		return nil, "", 0, fmt.Errorf("open box %s: %d boxes are open: %w", id, len(s.known.boxes), limit.ErrTooMany)
-	}
-	if err := s.known.room(g); err != nil {
-		return nil, "", 0, err
-	}
-	uid = os.Geteuid()
-	if s.root {
-		if uid, err = s.known.user(g.Tenant()); err != nil {
-			return nil, "", 0, err
-		}
-	}
-	s.known.count++
-	b = newBox(w, id, g)
-	s.known.boxes[id] = b
-	s.known.opening.Add(1)
-	return b, "box-" + strconv.Itoa(s.known.count), uid, nil
-}
-
 const (
 	// firstUID begins the range of users as which boxes of a root supervisor run.
 	// It is far above those of accounts, of containers (subuid ranges start at
@@ -290,53 +240,6 @@ const (
 	firstUID   = 0x70000000
 	maxTenants = 1 << 16
 )
-
-// room refuses a box for which its tenant has no room: because of the boxes that are open,
-// or of what these may store on disk.
-func (r *register) room(g policies.Grant) error {
-	open, disk, totals := 0, int64(0), g.Totals()
-	for _, other := range r.boxes {
-		if other.grant.Tenant() == g.Tenant() {
-			open++
-			disk += onDisk(other.grant)
-		}
-	}
-	switch {
-	case open >= totals.Boxes:
-		return &limit.Refusal{
-			Message: fmt.Sprintf("%d boxes of tenant %q are open, as many as the totals of the policy allow (quota boxes: %d); end another session first, or have the operator raise boxes", open, g.Tenant(), totals.Boxes),
-			Err:     limit.ErrTooMany,
-		}
-	case totals.Disk > 0 && disk+onDisk(g) > totals.Disk:
-		return &limit.Refusal{
-			Message: fmt.Sprintf("the open boxes of tenant %q may store %d bytes on disk, and with this one it would be more than its %d (quota disk); end another session first, or have the operator raise disk", g.Tenant(), disk, totals.Disk),
-			Err:     limit.ErrTooMany,
-		}
-	}
-	return nil
-}
-
-// onDisk is how many bytes a box of a grant may store on disk outside of its workspace.
-func onDisk(g policies.Grant) int64 {
-	if g.Storage() != policies.StorageDisk {
-		return 0
-	}
-	return g.Limits().Tmp
-}
-
-// allowance is what goes through the doors of a tenant's boxes in an hour. It has the bound
-// of the newest grant: a policy may have changed.
-func (s *Supervisor) allowance(g policies.Grant) *egress.Allowance {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.known.allowances[g.Tenant()]
-	if a == nil {
-		a = &egress.Allowance{}
-		s.known.allowances[g.Tenant()] = a
-	}
-	a.Set("tenant "+strconv.Quote(g.Tenant()), g.Totals().Egress)
-	return a
-}
 
 // Usage is what the boxes of a tenant use of its totals.
 type Usage struct {
@@ -367,41 +270,6 @@ func (s *Supervisor) Used(tenant string) (u Usage) {
 		}
 	}
 	return u
-}
-
-// user returns the user as which a tenant's boxes run on the host. It belongs to no
-// account and to no other tenant of this supervisor, and is never 0. Another
-// supervisor uses the same numbers; namespaces separate its boxes from ours.
-func (r *register) user(tenant string) (int, error) {
-	index, ok := r.tenants[tenant]
-	if !ok {
-		if len(r.tenants) >= maxTenants {
-			return 0, fmt.Errorf("open box: %d tenants are known: %w", len(r.tenants), limit.ErrTooMany)
-		}
-		index = len(r.tenants)
-		r.tenants[tenant] = index
-	}
-	return firstUID + index, nil
-}
-
-// Boxes returns the open boxes, sorted by id.
-func (s *Supervisor) Boxes() []*Box {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	boxes := make([]*Box, 0, len(s.known.boxes))
-	for _, b := range s.known.boxes {
-		if b.open {
-			boxes = append(boxes, b)
-		}
-	}
-	slices.SortFunc(boxes, func(a, b *Box) int { return cmp.Compare(a.id, b.id) })
-	return boxes
-}
-
-func (s *Supervisor) forget(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.known.boxes, id)
 }
 
 // Close closes all boxes, waits until nothing of them is left, and makes Open
@@ -439,4 +307,11 @@ func (s *Supervisor) end() error {
 		s.opened.Add(f.Close)
 	}
 	return s.opened.Close()
+}
+
+// SignalsApart reports whether no command can signal another of its box. Landlock
+// scopes signals since Linux 6.12. A pid namespace for each command would keep them
+// apart before, for two to three times the price of a command.
+func (s *Supervisor) SignalsApart() bool {
+	return s.Prepare() == nil && signalsApart(s.nested(), s.host.landlock)
 }

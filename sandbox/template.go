@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -160,31 +158,6 @@ func (p *plan) template(b *builder) {
 	b.clone(tree)
 	b.Step("hand over the template")
 	b.handOver(boxinit.SocketReply(), tree)
-}
-
-// places makes what the box's root holds beside the mount points of p.mounts.
-func (p *plan) places(b *builder) {
-	b.dir(storageRoot)
-	for _, s := range storageDirs {
-		if s.target != storageRoot+"/"+s.name {
-			b.dir(s.target)
-		}
-	}
-	b.dir("/dev/pts")
-	b.dir("/proc")
-	p.small(b)
-}
-
-// clone makes another mount of what a mount that is attached nowhere shows.
-func (b *builder) clone(tree boxinit.Slot) boxinit.Slot {
-	return b.Call(unix.SYS_OPEN_TREE, tree, "", unix.OPEN_TREE_CLONE|unix.O_CLOEXEC|unix.AT_EMPTY_PATH).Save()
-}
-
-// beneathAny reports whether a path is beneath where one of mounts is attached.
-func beneathAny(mounts []mount, name string) bool {
-	return slices.ContainsFunc(mounts, func(m mount) bool {
-		return !m.layer && strings.HasPrefix(name, path.Clean(m.target)+"/")
-	})
 }
 
 // errNoTemplates means that the kernel is older than Linux 6.15.

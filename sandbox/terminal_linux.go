@@ -92,20 +92,3 @@ func openMultiplexer(b *Box, own bool) (int, error) {
 func setSize(master int, size Size) error {
 	return unix.IoctlSetWinsize(master, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(size.Rows), Col: uint16(size.Columns)})
 }
-
-// Resize gives the command's terminal another size. It does nothing for a job
-// without a terminal.
-func (j *Job) Resize(size Size) error {
-	if j.streams.terminal == nil || j.Status() != Running {
-		return nil
-	}
-	conn, err := j.streams.terminal.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("size terminal: %w", err)
-	}
-	var sizeErr error
-	if err := conn.Control(func(fd uintptr) { sizeErr = setSize(int(fd), size) }); err != nil {
-		return fmt.Errorf("size terminal: %w", err)
-	}
-	return sizeErr
-}

@@ -19,19 +19,6 @@ import (
 	"belljar.dev/sandbox/rawsys"
 )
 
-// A warm shell is a bash that was started before it is needed, in a leaf and
-// with pipes of its own, and waits for its script: the start of bash is most
-// of the price of a short command. Each serves one command and is then
-// replaced in the background. A script that would see the difference is started
-// the ordinary way, and so is every command if no warm shell is ready.
-type warmShell struct {
-	job     *Job // without a command
-	control pipe // its script is written here
-	status  pipe // it says here whether it begins
-	held    int  // its stderr, so that its end is not another event; -1 if closed
-	ready   bool // it can be given a command
-}
-
 const (
 	// warmScript bounds the script of a warm shell, in bytes. A pipe holds twice
 	// that (pipe(7)), so that writing hardly ever waits.
@@ -200,25 +187,18 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 	}
 	if err := j.guard(); err != nil {
 		w.drop()
-		b.life.leave(j, false)
-		b.table.wg.Done()
+		j.giveUp()
 		return nil, err
 	}
 	end, over := w.tell(c)
-	word := byte(0)
+	patience := b.sup.patience.start
 	if over {
-		word = w.lastWord(0)
-	} else {
-		word = w.lastWord(b.sup.patience.start)
+		patience = 0
 	}
+	word := w.lastWord(patience)
 	if word == 'r' {
 		w.close()
-		if over {
-			j.conclude(Exited, end, true)
-			b.table.wg.Done() // table.enter added it
-			return j, nil
-		}
-		j.follow(c)
+		j.follow(c, end, over)
 		return j, nil
 	}
 	w.kill()
@@ -226,8 +206,7 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 		word = w.lastWord(b.sup.patience.kill)
 	}
 	w.close()
-	b.life.leave(j, false)
-	b.table.wg.Done()
+	j.giveUp()
 	switch word {
 	case 'r':
 		return nil, &limit.Refusal{Message: "the command was begun and had to be ended at once, since its start took too long; look at what it did before you run it again", Ran: true}
@@ -282,46 +261,4 @@ func (w *warmShell) lastWord(patience time.Duration) byte {
 		return 0
 	}
 	return word[0]
-}
-
-// coolDown ends the warm shell, and reports whether there was one.
-func (t *table) coolDown() bool {
-	t.mu.Lock()
-	w := t.warm
-	if w == nil || !w.ready {
-		t.mu.Unlock()
-		return false
-	}
-	t.warm = nil
-	t.mu.Unlock()
-	w.drop()
-	return true
-}
-
-// drop ends a shell that got no command.
-func (w *warmShell) drop() {
-	w.close()
-	w.kill()
-}
-
-// close closes what is not of the job.
-func (w *warmShell) close() {
-	w.control.close()
-	w.status.close()
-	w.release()
-}
-
-func (w *warmShell) release() {
-	if w.held >= 0 {
-		rawsys.Close(w.held)
-		w.held = -1
-	}
-}
-
-// kill ends the shell and frees what it holds.
-func (w *warmShell) kill() {
-	if w.job.leaf == nil {
-		_ = w.job.box.init.send(&boxinit.Request{Op: boxinit.OpSignal, ID: w.job.wire, Signal: syscall.SIGKILL})
-	}
-	w.job.abandon()
 }

@@ -82,3 +82,42 @@ func boxPid(pid int) int {
 	n, _ := strconv.Atoi(fields[1])
 	return n
 }
+
+// outOfMemory ends the command that ran out of memory. The kernel has killed one
+// of its processes, and the others would continue without it. The kernel does not
+// say which command that was. It is the only one; or the one whose main process
+// was killed, which its end shows; or else the one with the most memory.
+// gone ends the wait for that.
+func (t *table) outOfMemory(g *cgroup.Group, gone <-chan struct{}) {
+	jobs := t.alive()
+	if len(jobs) > 1 {
+		select {
+		case <-gone:
+		case <-time.After(oomPause):
+		}
+		if !t.ranOut(g) {
+			return
+		}
+		jobs = t.alive()
+	}
+	if j := largest(jobs); j != nil {
+		j.stopWith(stopRequest{status: OOM})
+	}
+}
+
+// largest returns the job with the most memory, or nil if there are no jobs.
+func largest(jobs []*Job) (worst *Job) {
+	if len(jobs) == 1 {
+		return jobs[0]
+	}
+	most := int64(-1)
+	for _, j := range jobs {
+		if held := memoryOf(j); held > most {
+			worst, most = j, held
+		}
+	}
+	return worst
+}
+
+// oomPause is long enough for the init to report the end of a killed process.
+const oomPause = 20 * time.Millisecond

@@ -2,17 +2,16 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/cgroup"
 	"belljar.dev/sandbox/limit"
-	"belljar.dev/sandbox/protect"
 )
 
 // Workspace is a directory of the host that boxes see as /workspace. A supervisor may
@@ -25,12 +24,6 @@ type Workspace struct {
 	disk     func() cgroup.Disk // that of the directory; asked for after Prepare
 
 	policy *policies.Policy // that Regrant was last called with, or nil; guarded by the supervisor's mu
-}
-
-// sharedProtector is the protector of a workspace.
-type sharedProtector struct {
-	mu        sync.Mutex
-	protector *protect.Protector // for all profiles; nil until one needs it
 }
 
 // maxWorkspaces bounds the workspaces of a supervisor: it keeps each until its end.
@@ -132,22 +125,6 @@ func (w *Workspace) admit(g policies.Grant) error {
 	return nil
 }
 
-// held says how each limit is held in boxes of the workspace.
-func (w *Workspace) held() limit.Enforcements {
-	l := w.sup.groups.Enforcements(w.disk())
-	l[policies.LimitDisk] = w.sup.ground.disk
-	return l
-}
-
-// heldFor is held for a grant: a tmpfs always enforces its size.
-func (w *Workspace) heldFor(g policies.Grant) limit.Enforcements {
-	l := w.held()
-	if g.Storage() == policies.StorageMemory {
-		l[policies.LimitDisk] = limit.Enforced
-	}
-	return l
-}
-
 // Boxes returns the open boxes of the workspace, sorted by id.
 func (w *Workspace) Boxes() []*Box {
 	return slices.DeleteFunc(w.sup.Boxes(), func(b *Box) bool { return b.home != w })
@@ -167,45 +144,38 @@ func (w *Workspace) Regrant(ctx context.Context, p *policies.Policy) {
 	}
 }
 
-// holds is the policy that Regrant was last called with, or nil.
-func (w *Workspace) holds() *policies.Policy {
-	w.sup.mu.Lock()
-	defer w.sup.mu.Unlock()
-	return w.policy
-}
+// Prepare makes what all boxes need: control groups, filters of system calls, and the
+// process and the threads that start boxes. Open does it first, so nobody has to call
+// Prepare. It is for a caller that wants its error before the first box, or the first
+// box sooner. It may be called twice and concurrently; every caller waits.
+func (s *Supervisor) Prepare() error { return s.prepare() }
 
-// protector returns the protector of the workspace for boxes of a grant, or nil if
-// nothing must be protected. All profiles share one, which protects the paths of
-// all of them: with two, each would take for a person's work what a command in a
-// box of the other made.
-func (w *Workspace) protector(g policies.Grant) (*protect.Protector, error) {
-	if g.Workspace() != policies.AccessWrite || g.Protect().Off {
-		return nil, nil //nolint:nilnil // documented
+// reserve enters a box into the table, so that it counts and has its name while
+// it is being made. It returns the name of the box's cgroups and the user of its
+// processes on the host.
+func (s *Supervisor) reserve(id string, g policies.Grant, w *Workspace) (b *Box, name string, uid int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.known.closed:
+		return nil, "", 0, fmt.Errorf("open box %s: %w", id, ErrClosed)
+	case s.known.boxes[id] != nil:
+		return nil, "", 0, fmt.Errorf("open box %s: the name is in use", id)
+	case len(s.known.boxes) >= s.cfg.Boxes:
+		return nil, "", 0, fmt.Errorf("open box %s: %d boxes are open: %w", id, len(s.known.boxes), limit.ErrTooMany)
 	}
-	also := g.Protect().Also
-	w.guarding.mu.Lock()
-	defer w.guarding.mu.Unlock()
-	if w.guarding.protector != nil {
-		return w.guarding.protector, w.guarding.protector.Add(also)
+	if err := s.known.room(g); err != nil {
+		return nil, "", 0, err
 	}
-	log := w.sup.cfg.Log
-	p, err := protect.Open(protect.Config{
-		Workspace: w.dir,
-		State:     w.sup.cfg.State,
-		Also:      also,
-		Report: func(r protect.Reverted) {
-			log.Warn("a command changed a protected path of the workspace", "path", r.Path, "done", r.What)
-		},
-	})
-	if unreadable, ok := errors.AsType[*protect.Unreadable](err); ok {
-		return nil, &limit.Refusal{Message: unreadable.Error(), Err: unreadable.Err}
+	uid = os.Geteuid()
+	if s.root {
+		if uid, err = s.known.user(g.Tenant()); err != nil {
+			return nil, "", 0, err
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	for _, remark := range p.Remarks() {
-		log.Warn("workspace", "remark", remark)
-	}
-	w.guarding.protector = p
-	return p, nil
+	s.known.count++
+	b = newBox(w, id, g)
+	s.known.boxes[id] = b
+	s.known.opening.Add(1)
+	return b, "box-" + strconv.Itoa(s.known.count), uid, nil
 }
