@@ -31,7 +31,11 @@ func (w *web) webSocket(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, "offer the subprotocol mcp, and nothing else; a token comes in the header Authorization", http.StatusBadRequest)
 		return
 	}
-	place, bad := w.server.web.takePlace(r.Context(), "") // who the client is it says later
+	var place *place
+	bad := w.server.web.count(r.Context())
+	if bad == nil {
+		place, bad = w.server.web.takePlace(r.Context(), "") // who the client is it says later
+	}
 	conn, err := socket.Accept(rw, r, protocol, socket.Limits{
 		Message: w.server.cfg.Limits.Line, Whole: w.server.cfg.Limits.Body, First: halfOpen,
 	})

@@ -451,6 +451,21 @@ func TestWebSocketPlaces(t *testing.T) {
 	s.greetSoon()
 }
 
+// A WebSocket is a request of its tenant.
+func TestWebSocketsHaveARate(t *testing.T) {
+	_, with := newOffice(t, "tenants: {a: {}, b: {limit: {calls: 1/h, burst: 2}}}\n")
+	s := newSite(t, with, withSockets)
+	const token = "Authorization: Bearer token-"
+	for range 2 {
+		s.greetSoon(token + "a").conn.Close()
+		s.socket(token + "b").conn.Close()
+	}
+	if at := s.socket(token + "b").end(); at.code != 1013 || !strings.Contains(at.reason, "too many requests") {
+		t.Errorf("the third was closed with %v", at)
+	}
+	s.greetSoon(token + "a").conn.Close()
+}
+
 // The messages in flight of all sessions of a tenant have one bound.
 func TestWebSocketBytesInFlight(t *testing.T) {
 	_, with := newOffice(t, "tenants: {a: {}}\n")
