@@ -108,7 +108,7 @@ const adminPolicy = `version: 1
 profiles: {p: {fs: {system: true, workspace: rw}}}
 defaults: {decision: allow, profile: p}
 rules: [{id: no, match: {tool: Bash, command: "forbidden **"}, decision: deny, reason: No.}]
-tenants: {a: {token: "${file:TOKEN}", limit: {calls: 100000/s, burst: 100000, in_flight: 1000}}}
+tenants: {a: {token: "${file:TOKEN}", limit: {calls: 100000/s, burst: 100000, in_flight: 1000, boxes: 16, streams: 1000}}}
 `
 
 // servedWithAdmin is a server for the tenant a, whose token is "one", and its admin
