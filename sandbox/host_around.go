@@ -372,13 +372,13 @@ func checkAround(a around) []Check {
 
 // checkNeighbours reports whether other processes of the same user can look into
 // boxes: boxes of an ordinary user run as that user.
-func checkNeighbours(scope string) Check {
+func checkNeighbours(yama string) Check {
 	c := Check{Name: "own processes", OK: true, Detail: "cannot look into boxes from outside (Yama)"}
-	if scope == "" || scope == "0" {
+	if yama == "" || yama == "0" {
 		c.Detail = "any process of this user can look into its boxes from outside"
 		c.Degraded = "a program that you run outside can read and change what runs inside, though not the other way round"
 		c.Mend = "sysctl -w kernel.yama.ptrace_scope=1"
-		if scope == "" {
+		if yama == "" {
 			c.Mend = "run belljar as a user of its own, or boot a kernel with Yama (CONFIG_SECURITY_YAMA)"
 		}
 	}

@@ -110,7 +110,7 @@ func TestOperating(t *testing.T) {
 // documents, and the program, which is this test when its name is belljar.
 func operatingSource(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "source") // t.TempDir is for root alone
+	dir, err := os.MkdirTemp("", "source") //nolint:usetesting // t.TempDir is in one that is for root alone
 	if err != nil {
 		t.Fatal(err)
 	}

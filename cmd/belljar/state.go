@@ -176,7 +176,7 @@ printed, and images and overlay workspaces stay in place.
 Sessions, approvals and tokens are then those of the time of the backup: tokens that
 were revoked later hold again, and must be revoked again.
 
-  systemctl stop belljar
+  systemctl stop belljar.service
   belljar state restore --replace /var/backups/belljar.tar
 ` + exitHelp,
 		Args: cobra.ExactArgs(1),

@@ -47,8 +47,9 @@ func start(ctx context.Context, from []socket, unit string) error {
 			lack = fmt.Errorf("%w; %w", lack, err) // in one line, for doctor
 			continue
 		}
-		defer m.Close()
-		return startScope(ctx, m, s.bus, unit)
+		err = startScope(ctx, m, s.bus, unit)
+		m.Close()
+		return err
 	}
 	return lack
 }

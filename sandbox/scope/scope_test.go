@@ -91,14 +91,14 @@ func (m *manager) serve(t *testing.T, c net.Conn) {
 		}
 		m.asked = append(m.asked, method)
 		reply := &dbus.Message{Type: dbus.TypeMethodReply, Headers: map[dbus.HeaderField]dbus.Variant{dbus.FieldReplySerial: dbus.MakeVariant(call.Serial())}}
-		switch {
-		case method == m.refuse:
+		switch method {
+		case m.refuse:
 			reply.Type = dbus.TypeError
 			reply.Headers[dbus.FieldErrorName] = dbus.MakeVariant("org.freedesktop.DBus.Error.AccessDenied")
 			setBody(reply, "not you")
-		case method == "Hello":
+		case "Hello":
 			setBody(reply, ":1.7")
-		case method == "StartTransientUnit":
+		case "StartTransientUnit":
 			m.start(t, call)
 			setBody(reply, dbus.ObjectPath("/job/1"))
 		}
