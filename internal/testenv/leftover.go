@@ -161,6 +161,8 @@ func cgroups(all map[string]string, root string) {
 			return fs.SkipDir // removed meanwhile
 		case !d.IsDir():
 			return nil
+		case strings.HasPrefix(d.Name(), "belljar-") && strings.HasSuffix(d.Name(), ".scope"):
+			return nil // systemd made it, for this process or another, and removes it at its end
 		case strings.HasPrefix(d.Name(), "belljar"):
 			if !foreign(d.Name()) {
 				all["cgroup "+path] = "cgroup " + path

@@ -158,15 +158,17 @@ func TestCgroupsByName(t *testing.T) {
 	root := t.TempDir()
 	mine := filepath.Join(root, "a", "belljar-"+strconv.Itoa(os.Getpid()))
 	theirs := filepath.Join(root, "a", "belljar-1")
-	for _, dir := range []string{mine, theirs, filepath.Join(root, "a", "other")} {
+	scope := filepath.Join(root, "b", "belljar-"+strconv.Itoa(os.Getpid())+".7.scope")
+	inside := filepath.Join(scope, "belljar."+strconv.Itoa(os.Getpid())+".7.1")
+	for _, dir := range []string{mine, theirs, inside, filepath.Join(root, "a", "other")} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			t.Fatal(err)
 		}
 	}
 	all := make(map[string]string)
 	cgroups(all, root)
-	if len(all) != 1 || all["cgroup "+mine] == "" {
-		t.Errorf("got %q, want only %s: pid 1 lives and is not us", all, mine)
+	if len(all) != 2 || all["cgroup "+mine] == "" || all["cgroup "+inside] == "" {
+		t.Errorf("got %q, want only %s and %s: pid 1 lives and is not us, and the scope is systemd's", all, mine, inside)
 	}
 }
 
