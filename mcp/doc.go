@@ -38,6 +38,7 @@
 //   - sealer: the states that modern clients carry from one call to the next (input.go)
 //   - sessionTable and webSessions: the open sessions, and those over HTTP (sessions.go,
 //     tenant.go, http_session.go, http_legacy.go, http_sse.go, http_socket.go)
+//   - Tickets: logins of pages for one WebSocket each (ticket.go, http_ticket.go)
 //   - subscriptions: the resources that clients watch (subscribe.go)
 //   - deferrals: calls whose answers their clients ask for later (defer.go, listen.go)
 //   - adapter: the go-sdk's requests become ours, and our answers the sdk's (sdk.go)

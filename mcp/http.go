@@ -28,7 +28,7 @@ const (
 const maxSessionID = 256
 
 // Paths are where Handler is to be mounted, below one prefix.
-var Paths = []string{"/mcp", ssePath, messagesPath}
+var Paths = []string{"/mcp", "/mcp" + ticketPath, ssePath, messagesPath}
 
 // Handler serves MCP over Streamable HTTP, both eras on one URL, over HTTP with SSE if
 // Config.SSE is set, and over WebSockets if Config.Sockets is. It is to be mounted at
@@ -85,6 +85,9 @@ func (w *web) enter(rw http.ResponseWriter, r *http.Request) (_ *http.Request, o
 		http.Error(rw, err.Error(), http.StatusBadRequest)
 		return nil, false
 	}
+	if ticket, ok := ticketIn(r); ok && w.server.cfg.Sockets {
+		return w.loginByTicket(rw, r, ticket)
+	}
 	return w.login(rw, r)
 }
 
@@ -95,6 +98,8 @@ func (w *web) serve(rw http.ResponseWriter, r *http.Request) {
 		w.sse(rw, r)
 	case messagesPath:
 		w.messages(rw, r)
+	case ticketPath:
+		w.ticket(rw, r)
 	default:
 		if socket.Asked(r) {
 			w.webSocket(rw, r)

@@ -28,7 +28,7 @@ func (w *web) webSocket(rw http.ResponseWriter, r *http.Request) {
 	}
 	if offered := socket.Protocols(r); !slices.Equal(offered, []string{protocol}) {
 		// What else is offered may be a token, which logs of proxies have by now.
-		http.Error(rw, "offer the subprotocol mcp, and nothing else; a token comes in the header Authorization", http.StatusBadRequest)
+		http.Error(rw, "offer the subprotocol mcp, and nothing else but a ticket; a token comes in the header Authorization", http.StatusBadRequest)
 		return
 	}
 	var place *place
@@ -36,12 +36,7 @@ func (w *web) webSocket(rw http.ResponseWriter, r *http.Request) {
 	if bad == nil {
 		place, bad = w.server.web.takePlace(r.Context(), "") // who the client is it says later
 	}
-	conn, err := socket.Accept(rw, r, protocol, socket.Limits{
-		Message: w.server.cfg.Limits.Line, Whole: w.server.cfg.Limits.Body, First: halfOpen,
-	})
-	if err != nil {
-		w.server.cfg.Log.Debug("a WebSocket was not accepted", "error", err)
-	}
+	conn, err := acceptSocket(w.server.cfg, rw, r)
 	switch {
 	case bad == nil:
 		defer w.server.web.leavePlace(place)
@@ -69,6 +64,17 @@ func (w *web) webSocket(rw http.ResponseWriter, r *http.Request) {
 		w.server.cfg.Log.Debug("end of a WebSocket", "session", session, "error", err)
 	}
 	conn.Close(closing(cause, err))
+}
+
+// acceptSocket accepts a WebSocket. Where it fails, the answer has been sent.
+func acceptSocket(cfg *Config, rw http.ResponseWriter, r *http.Request) (*socket.Conn, error) {
+	conn, err := socket.Accept(rw, r, protocol, socket.Limits{
+		Message: cfg.Limits.Line, Whole: cfg.Limits.Body, First: halfOpen,
+	})
+	if err != nil {
+		cfg.Log.Debug("a WebSocket was not accepted", "error", err)
+	}
+	return conn, err
 }
 
 // readMessages handles the messages of a client until it closes the WebSocket.

@@ -570,17 +570,20 @@ func (p *pipes) Close() error   { close(p.over); return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
 // bubble serves WebSockets in a bubble, where time is what the test makes of it.
-func bubble(t *testing.T, do func(h *handled, open func() *sock), change ...func(*mcp.Config)) {
+func bubble(t *testing.T, do func(h *handled, open func(lines ...string) *sock), change ...func(*mcp.Config)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandled(t, append(change, withSockets)...)
 		l := &pipes{conns: make(chan net.Conn), over: make(chan struct{})}
 		server := &http.Server{Handler: h.handler}
 		var serving sync.WaitGroup
 		serving.Go(func() { _ = server.Serve(l) })
-		do(h, func() *sock {
+		do(h, func(lines ...string) *sock {
 			ours, theirs := net.Pipe()
 			l.conns <- theirs
-			c, res := ask(t, ours, handshake("/mcp", offersMCP, "Authorization: Bearer token-a"))
+			if lines == nil {
+				lines = []string{offersMCP, "Authorization: Bearer token-a"}
+			}
+			c, res := ask(t, ours, handshake("/mcp", lines...))
 			if res.StatusCode != 101 {
 				t.Fatalf("the handshake: %s", res.Status)
 			}
@@ -604,7 +607,7 @@ func (c *sock) ends() (after time.Duration, at closed) {
 // A client that does nothing, or nothing right, does not stay for ever. One that answers
 // pings does.
 func TestWebSocketTimes(t *testing.T) {
-	bubble(t, func(_ *handled, open func() *sock) {
+	bubble(t, func(_ *handled, open func(...string) *sock) {
 		if after, at := open().ends(); after != 2*time.Minute || at.code != 1008 || !strings.Contains(at.reason, "no message") {
 			t.Errorf("a client that says nothing: after %v %v", after, at)
 		}
@@ -644,7 +647,7 @@ func TestWebSocketTimes(t *testing.T) {
 
 // A client that does not read is disconnected, and costs a bound of memory until then.
 func TestWebSocketUnread(t *testing.T) {
-	bubble(t, func(h *handled, open func() *sock) {
+	bubble(t, func(h *handled, open func(...string) *sock) {
 		c := open().greet()
 		began := time.Now()
 		var sending sync.WaitGroup
@@ -672,11 +675,23 @@ func TestWebSocketUnread(t *testing.T) {
 // A token that expires ends the conversation that it began.
 func TestWebSocketTokenExpires(t *testing.T) {
 	o, with := newOffice(t, "tenants: {a: {}}\n")
-	bubble(t, func(_ *handled, open func() *sock) {
+	bubble(t, func(_ *handled, open func(...string) *sock) {
 		if after, at := open().greet().ends(); after != 5*time.Minute || at.code != 1008 || !strings.Contains(at.reason, "token has expired") {
 			t.Errorf("after %v %v", after, at)
 		}
 	}, with, func(c *mcp.Config) { c.Auth = &fiveMinutes{o} })
+}
+
+// One that is revoked does so at once.
+func TestWebSocketTokenIsRevoked(t *testing.T) {
+	o, with := newOffice(t, "tenants: {a: {}}\n")
+	s := newSite(t, with, withSockets)
+	c := s.socket("Authorization: Bearer token-a/ann").greet()
+	o.revoked.Store("token-a/ann", true)
+	s.Reloaded()
+	if at := c.end(); at.code != 1008 || !strings.Contains(at.reason, "does not hold") {
+		t.Errorf("closed with %v", at)
+	}
 }
 
 // fiveMinutes are tokens that expire that soon.
@@ -686,4 +701,30 @@ func (f *fiveMinutes) Authenticate(ctx context.Context, token string) (mcp.Ident
 	id, err := f.office.Authenticate(ctx, token)
 	id.Expires = time.Now().Add(5 * time.Minute)
 	return id, err
+}
+
+// A ticket is good for 30 seconds, and what it opens for as long as the token is.
+func TestTicketsExpire(t *testing.T) {
+	o, with := newOffice(t, "tenants: {a: {}}\n")
+	bubble(t, func(h *handled, open func(...string) *sock) {
+		for _, tt := range []struct {
+			wait time.Duration
+			code int
+			end  time.Duration
+		}{{29 * time.Second, 1008, 5*time.Minute - 29*time.Second}, {31 * time.Second, 4001, 0}} {
+			w := newPage()
+			r := request(context.Background(), "POST", "/mcp/ticket")
+			r.Header.Set("Authorization", "Bearer token-a")
+			h.handler.ServeHTTP(w, r)
+			protocol := ticketOf(t, w.status, w.text())
+			time.Sleep(tt.wait) // of the bubble
+			c := open("Sec-WebSocket-Protocol: mcp, " + protocol)
+			if tt.code != 4001 {
+				c.greet()
+			}
+			if after, at := c.ends(); after != tt.end || at.code != tt.code {
+				t.Errorf("a ticket after %v: closed after %v, %v", tt.wait, after, at)
+			}
+		}
+	}, with, func(c *mcp.Config) { c.Auth = &fiveMinutes{o} })
 }

@@ -130,6 +130,10 @@ func (w *web) messages(rw http.ResponseWriter, r *http.Request) {
 	if !w.scoped(rw, r, p) {
 		return
 	}
+	if p.requests > 0 && w.server.sessions.over() {
+		w.busy(rw, http.StatusServiceUnavailable, p, stopping())
+		return
+	}
 	session, bad := w.server.web.use(r.Context(), ids[0], true)
 	if bad != nil {
 		w.busy(rw, statusOfNone(bad), p, bad)

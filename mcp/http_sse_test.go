@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -682,6 +683,7 @@ func (p *page) Write(b []byte) (int, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.status = cmp.Or(p.status, http.StatusOK)
 	p.read += string(b)
 	return len(b), nil
 }

@@ -76,6 +76,8 @@ type HTTP struct {
 	Kept    SessionBook // keeps sessions beyond the end of the server; nil keeps none
 	SSE     bool        // serve HTTP with SSE as well, the transport of revision 2024-11-05
 	Sockets bool        // serve WebSockets as well
+	// Tickets are those of pages. Servers of one process share them; nil for some of its own.
+	Tickets *Tickets
 }
 
 // Server offers tools and resources to MCP clients over stdio and HTTP. Its methods are
@@ -108,6 +110,9 @@ func New(cfg Config) (*Server, error) {
 	cfg.Version = cmp.Or(cfg.Version, "dev")
 	cfg.Tenant = cmp.Or(cfg.Tenant, "local")
 	cfg.Patience = cmp.Or(cfg.Patience, 45*time.Second)
+	if cfg.Tickets == nil {
+		cfg.Tickets = NewTickets()
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}

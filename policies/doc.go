@@ -10,8 +10,6 @@
 //
 // The files, each calling only those below it:
 //
-//	bundled.go             the policies that are part of the program
-//
 //	lint.go                what is hardly intended in a policy
 //	lint_dead.go           rules that decide nothing
 //	lint_text.go           denials that only look at text
@@ -20,6 +18,8 @@
 //	lint_cover.go          whether a match contains another
 //	lint_risk.go           programs, variables and hosts that are known to open more
 //	lint_find.go           notes a finding at its place
+//
+//	bundled.go             the policies that are part of the program
 //
 //	schema.go              the JSON Schema of a policy
 //	schema_policy.go       the keys of a policy and a layer

@@ -56,18 +56,6 @@ func (p *Policy) Profiles() []string { return names(p.profiles) }
 // Projects are the workspaces that the policy has files for, in its order.
 func (p *Policy) Projects() []string { return slices.Clone(p.dirs) }
 
-// Tests are the results of the tests that the policy carries, in their order.
-func (p *Policy) Tests() []TestResult {
-	if p.bundled == "" {
-		return slices.Clone(p.tests)
-	}
-	whole, err := Parse(p.bundled+".yaml", []byte(BundledText(p.bundled)))
-	if err != nil {
-		panic("policies: " + err.Error()) // as in OpenBundled
-	}
-	return whole.tests
-}
-
 // Asking says how a person is asked, for questions that no decision has caused.
 func (p *Policy) Asking() Asking { return p.asking.Asking }
 

@@ -22,7 +22,8 @@ const (
 // login finds out who clients over HTTP are, and records what it refuses.
 type login struct {
 	*auth.Authenticator
-	server *Server // for its logs, which are opened later
+	server  *Server      // for its logs, which are opened later
+	tickets *mcp.Tickets // of pages, which log in at one place and connect to it
 
 	mu     sync.Mutex
 	few    *rate.Limiter
@@ -39,7 +40,7 @@ func newLogin(s *Server) *login {
 	if s.State != "" {
 		cfg.Book = auth.NewBook(s.State, s.kept, nil)
 	}
-	return &login{Authenticator: auth.New(cfg), server: s, few: rate.NewLimiter(refusalsPerSecond, refusalBurst)}
+	return &login{Authenticator: auth.New(cfg), server: s, tickets: mcp.NewTickets(), few: rate.NewLimiter(refusalsPerSecond, refusalBurst)}
 }
 
 // authenticate returns whose token it is, and records a refusal.

@@ -89,7 +89,7 @@ func (p *place) openTools(context.Context) error {
 		Instructions: "A shell in a sandbox. /workspace is the project; the network is closed, except for what the policy opens. A refusal says why and what to do instead.",
 		Gate:         p.gate,
 		Tenant:       p.Tenant,
-		HTTP:         mcp.HTTP{Auth: p.gate, Guarded: true, Shared: s.places.shared}, // guarded by the front
+		HTTP:         mcp.HTTP{Auth: p.gate, Guarded: true, Shared: s.places.shared, Tickets: s.login.tickets}, // guarded by the front
 		Redact:       audit.Clean,
 		Suite:        s.cfg.Tools.Suite,
 		Structured:   s.cfg.Tools.Structured,

@@ -1,0 +1,145 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"path"
+	"strings"
+
+	"belljar.dev/internal/origin"
+	"belljar.dev/mcp/socket"
+	"belljar.dev/mcp/wire"
+)
+
+const (
+	ticketPath = "/ticket" // below that of the WebSocket
+	// ticketProtocol begins the subprotocol by which a page shows its ticket. The server
+	// chooses the subprotocol of MCP, so the ticket is not repeated.
+	ticketProtocol = protocol + ".ticket."
+)
+
+// issued is the answer to a request for a ticket.
+type issued struct {
+	Ticket    string `json:"ticket"`
+	Protocol  string `json:"protocol"` // to be offered beside that of MCP
+	ExpiresIn int    `json:"expires_in"`
+}
+
+// ticket gives a caller a ticket for the page that asks, or for the one that a program
+// names which asks for it.
+func (w *web) ticket(rw http.ResponseWriter, r *http.Request) {
+	switch {
+	case !w.server.cfg.Sockets:
+		http.Error(rw, noSockets, http.StatusNotFound)
+		return
+	case r.Method != http.MethodPost:
+		notAllowed(rw, "POST")
+		return
+	}
+	page, ok := w.ticketPage(rw, r)
+	if !ok {
+		return
+	}
+	bad := w.server.sessions.doorOf(w.server.cfg.callerOf(r.Context()).Tenant).count(1)
+	var ticket string
+	if bad == nil {
+		ticket, bad = w.server.cfg.Tickets.issue(identityIn(r.Context()), page)
+	}
+	if bad != nil {
+		w.busy(rw, http.StatusTooManyRequests, posted{}, bad)
+		return
+	}
+	text, err := json.Marshal(issued{ticket, ticketProtocol + ticket, int(ticketLife.Seconds())})
+	if err != nil {
+		http.Error(rw, "the ticket cannot be written", http.StatusInternalServerError)
+		return
+	}
+	rw.Header().Set("Content-Type", "application/json")
+	rw.Header().Set("Cache-Control", "no-store")
+	if _, err := rw.Write(text); err != nil {
+		w.server.cfg.Log.Debug("a ticket was not sent", "error", err)
+	}
+}
+
+// ticketPage is the page that a ticket is to be for. If there is no such page, the answer
+// has been sent, and ok is false.
+func (w *web) ticketPage(rw http.ResponseWriter, r *http.Request) (page string, ok bool) {
+	body, ok := w.readBody(rw, r)
+	if !ok {
+		return "", false
+	}
+	asks, named := pageOf(r), ""
+	if body = wire.TrimLine(body); len(body) > 0 {
+		if !isJSON(r.Header) {
+			http.Error(rw, notJSON, http.StatusUnsupportedMediaType)
+			return "", false
+		}
+		if bad := wire.CheckLine(body, w.server.cfg.Limits.Depth); bad != nil {
+			w.refuse(rw, http.StatusBadRequest, nil, wire.Legacy, bad)
+			return "", false
+		}
+		if raw := wire.Member(body, "origin"); raw != nil {
+			var err error
+			if named, err = origin.ParseOrigin(wire.Text(raw)); err != nil {
+				http.Error(rw, "origin: "+err.Error(), http.StatusBadRequest)
+				return "", false
+			}
+		}
+	}
+	if asks != "" && named != "" && asks != named {
+		http.Error(rw, "a page gets tickets for itself only", http.StatusForbidden)
+		return "", false
+	}
+	return cmp.Or(asks, named), true
+}
+
+// pageOf is the origin of the page that a request comes from; empty for none. The check
+// of origins has let it pass.
+func pageOf(r *http.Request) string {
+	page, err := origin.ParseOrigin(r.Header.Get("Origin"))
+	if err != nil {
+		return ""
+	}
+	return page
+}
+
+// ticketIn returns the ticket that a page shows with a request for a WebSocket, and false
+// for a request of another kind.
+func ticketIn(r *http.Request) (ticket string, ok bool) {
+	offered := socket.Protocols(r)
+	if !socket.Asked(r) || r.Method != http.MethodGet || path.Base(r.URL.Path) != "mcp" ||
+		len(offered) != 2 || offered[0] != protocol {
+		return "", false
+	}
+	return strings.CutPrefix(offered[1], ticketProtocol)
+}
+
+// loginByTicket is login for a page that shows a ticket in place of a token. A page sees
+// no status of HTTP, so it gets a WebSocket that is closed at once.
+func (w *web) loginByTicket(rw http.ResponseWriter, r *http.Request, ticket string) (_ *http.Request, ok bool) {
+	if r.Header.Get("Authorization") != "" {
+		r.Header.Del("Authorization")
+		http.Error(rw, "there is a token as well as a ticket; send one of them", http.StatusBadRequest)
+		return nil, false
+	}
+	if w.misplaced(rw, r) {
+		return nil, false
+	}
+	r.Header.Set("Sec-Websocket-Protocol", protocol) // the ticket goes no further
+	ctx := r.Context()
+	p, ok := w.server.cfg.Tickets.redeem(ticket, pageOf(r))
+	if ok && p.caller != nil {
+		ctx = context.WithValue(ctx, callerKey{}, *p.caller)
+		p.caller.serves(ctx)
+	}
+	if ok && w.server.cfg.holds(ctx) {
+		return r.WithContext(ctx), true
+	}
+	w.server.cfg.Log.Info("a ticket for a WebSocket was refused")
+	if conn, err := acceptSocket(w.server.cfg, rw, r); err == nil {
+		conn.Close(socket.NoLogin, "the ticket was used before, has expired, or is another page's; POST to /mcp/ticket for one")
+	}
+	return nil, false
+}

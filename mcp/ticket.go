@@ -1,0 +1,92 @@
+package mcp
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"sync"
+	"time"
+
+	"belljar.dev/mcp/wire"
+)
+
+// Bounds of tickets. A page asks for one and connects at once.
+const (
+	ticketLife    = 30 * time.Second
+	ownerTickets  = 16   // of one principal; then its oldest goes
+	tenantTickets = 1024 // of all principals of a tenant
+)
+
+// Tickets are logins for one connection each: for pages, which can set no header on a
+// WebSocket. What they offer in its place, logs of proxies may show, so a ticket is good
+// once, soon, and for one page. The methods are safe for concurrent use.
+type Tickets struct {
+	now func() time.Time // which has a monotonic clock
+
+	mu   sync.Mutex
+	open map[[sha256.Size]byte]*pageLogin // guarded by mu: by the digest of the ticket
+	last int64                            // guarded by mu: counts tickets
+}
+
+// pageLogin is what a ticket stands for.
+type pageLogin struct {
+	caller *Identity // nil where there are no tenants
+	owner  owner
+	page   string // its origin; empty for a client that is not a page
+	until  time.Time
+	number int64
+}
+
+// NewTickets returns an empty set of tickets.
+func NewTickets() *Tickets {
+	return &Tickets{now: time.Now, open: make(map[[sha256.Size]byte]*pageLogin)}
+}
+
+// issue makes a ticket for a caller and a page.
+func (t *Tickets) issue(caller *Identity, page string) (ticket string, bad *wire.Error) {
+	p := &pageLogin{caller: caller, page: page, until: t.now().Add(ticketLife)}
+	if caller != nil {
+		p.owner = caller.owner()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	own, all := 0, 0
+	var oldest [sha256.Size]byte
+	for digest, o := range t.open {
+		if t.now().After(o.until) {
+			delete(t.open, digest)
+			continue
+		}
+		if o.owner == p.owner {
+			if own++; own == 1 || o.number < t.open[oldest].number {
+				oldest = digest
+			}
+		}
+		if o.owner.tenant == p.owner.tenant {
+			all++
+		}
+	}
+	switch {
+	case own >= ownerTickets:
+		delete(t.open, oldest)
+	case all >= tenantTickets:
+		return "", wire.OverLimit("tickets", ticketLife, "there are %d tickets that nobody has used yet; try again when some have expired", all)
+	}
+	ticket = rand.Text()
+	t.last++
+	p.number = t.last
+	t.open[sha256.Sum256([]byte(ticket))] = p
+	return ticket, nil
+}
+
+// redeem returns what a ticket of a page stands for, and ends it whether or not that is so.
+func (t *Tickets) redeem(ticket, page string) (*pageLogin, bool) {
+	digest := sha256.Sum256([]byte(ticket))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.open[digest]
+	delete(t.open, digest)
+	if p == nil || p.page != page || t.now().After(p.until) {
+		return nil, false
+	}
+	return p, true
+}
