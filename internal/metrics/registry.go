@@ -215,3 +215,18 @@ func (r *Registry) Names() (names []string) {
 	}
 	return names
 }
+
+// Labels returns the names of the labels of a family, and false if there is no such family.
+func (r *Registry) Labels(name string) (labels []string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.families {
+		if f.name == name {
+			for _, l := range f.labels {
+				labels = append(labels, l.Name)
+			}
+			return labels, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,127 @@
+package server
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// selector is a metric in an expression, with its matchers if it has any.
+var selector = regexp.MustCompile(`\b((?:belljar|go|process)_\w+)(?:\{([^}]*)\})?`)
+
+// grouped are the labels by which an expression groups.
+var grouped = regexp.MustCompile(`\b(?:by|on|without) \(([^)]*)\)`)
+
+// scraped are labels that Prometheus adds, and that of buckets.
+var scraped = []string{"job", "instance", "le"}
+
+// checkExpression checks that all metrics of an expression exist, and have the labels that
+// it uses.
+func checkExpression(t *testing.T, m *meters, where, expr string) {
+	t.Helper()
+	var labels []string
+	found := selector.FindAllStringSubmatch(expr, -1)
+	if len(found) == 0 {
+		t.Errorf("%s: no metric in %s", where, expr)
+	}
+	for _, s := range found {
+		name := s[1]
+		own, ok := m.registry.Labels(name)
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+			if !ok {
+				own, ok = m.registry.Labels(strings.TrimSuffix(name, suffix))
+			}
+		}
+		if !ok {
+			t.Errorf("%s: there is no metric %s", where, name)
+			continue
+		}
+		labels = append(labels, own...)
+		for matcher := range strings.SplitSeq(s[2], ",") {
+			label, _, _ := strings.Cut(strings.NewReplacer("!", "=", "~", "=").Replace(matcher), "=")
+			if label != "" && !slices.Contains(own, label) && !slices.Contains(scraped, label) {
+				t.Errorf("%s: %s has no label %s", where, name, label)
+			}
+		}
+	}
+	for _, g := range grouped.FindAllStringSubmatch(expr, -1) {
+		for label := range strings.SplitSeq(g[1], ",") {
+			if label = strings.TrimSpace(label); !slices.Contains(labels, label) && !slices.Contains(scraped, label) {
+				t.Errorf("%s: no metric of it has the label %s", where, label)
+			}
+		}
+	}
+}
+
+func readDoc(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// The dashboard and the alerts ask for metrics and labels that a server has.
+func TestDashboardAndAlerts(t *testing.T) {
+	m := newMeters(&Server{})
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(readDoc(t, "monitoring/dashboard.json"), &board); err != nil || len(board.Panels) < 10 {
+		t.Fatalf("%d panels, %v", len(board.Panels), err)
+	}
+	for _, p := range board.Panels {
+		for _, target := range p.Targets {
+			checkExpression(t, m, "panel "+p.Title, target.Expr)
+		}
+	}
+	var alerts struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr         string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal(readDoc(t, "monitoring/alerts.yaml"), &alerts); err != nil || len(alerts.Groups) != 1 || len(alerts.Groups[0].Rules) != 5 {
+		t.Fatalf("%+v, %v", alerts, err)
+	}
+	for _, r := range alerts.Groups[0].Rules {
+		checkExpression(t, m, "alert "+r.Alert, r.Expr)
+		if r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+			t.Errorf("alert %s: it says too little", r.Alert)
+		}
+	}
+}
+
+// The page lists all families of belljar, and no others.
+func TestMetricsAreDocumented(t *testing.T) {
+	m := newMeters(&Server{})
+	_, section, _ := strings.Cut(string(readDoc(t, "front.md")), "\n## Metrics\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`belljar_[^|]*) \\|").FindAllStringSubmatch(section, -1) {
+		for _, name := range regexp.MustCompile("`(belljar_\\w+)`").FindAllStringSubmatch(row[1], -1) {
+			listed = append(listed, name[1])
+		}
+	}
+	for _, name := range m.registry.Names() {
+		if strings.HasPrefix(name, "belljar_") && !slices.Contains(listed, name) {
+			t.Errorf("docs/front.md does not list %s", name)
+		}
+	}
+	for _, name := range listed {
+		if _, ok := m.registry.Labels(name); !ok {
+			t.Errorf("docs/front.md lists %s, which does not exist", name)
+		}
+	}
+}
