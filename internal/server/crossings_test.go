@@ -31,22 +31,18 @@ type deed struct {
 	do   func(w *walker, tenant, path string) string
 }
 
-// strangers are the tenants of a walker, and the paths that each may enter. Both have a
-// place of one name, and one of the same directory.
-var strangers = map[string][]string{
-	"a": {"/mcp", "/w/site/mcp", "/w/both/mcp"},
-	"b": {"/mcp", "/w/site/mcp", "/w/both/mcp"},
-}
+// strangers are the paths that both tenants of a walker enter: each a place of its own, each
+// another place of one name, and both one of the same directory.
+var strangers = []string{"/mcp", "/w/site/mcp", "/w/both/mcp"}
 
 const walkersPolicy = `version: 1
 defaults: {decision: allow, profile: box}
 profiles:
-  box: {fs: {system: true, workspace: rw}}
-  layer: {fs: {system: true, workspace: overlay}}
+  box: {fs: {system: true, workspace: MODE}}
 totals: {boxes: 64}
 tenants:
-  a: {token: "${file:DIR/t/a}", may_request: [layer], approvers: [], workspace: DIR/a, places: {site: DIR/a-site, both: DIR/b-own}, limit: {calls: 10000/s, burst: 100000}}
-  b: {token: "${file:DIR/t/b}", may_request: [layer], approvers: [], workspace: DIR/b, places: {site: DIR/b-site, both: DIR/b-own}, limit: {calls: 10000/s, burst: 100000}}
+  a: {token: "${file:DIR/t/a}", approvers: [], workspace: DIR/a, places: {site: DIR/a-site, both: DIR/b-own}, limit: {calls: 10000/s, burst: 100000}}
+  b: {token: "${file:DIR/t/b}", approvers: [], workspace: DIR/b, places: {site: DIR/b-site, both: DIR/b-own}, limit: {calls: 10000/s, burst: 100000}}
 `
 
 // bashes is a deed with a script; $C is the canary.
@@ -78,19 +74,23 @@ func calls(name string, sees bool, tool string, args map[string]any) deed {
 	}}
 }
 
-// leaves are the ways of leaving the canary. What goes into files of a workspace is for
+// leaves are the ways of leaving the canary. A plan comes first: while a session plans, its
+// commands run in another box. What goes into files of a workspace is for
 // places that the tenants do not share.
 var leaves = []deed{
+	calls("a plan", false, "PlanMode", map[string]any{"action": "enter", "goal": "$C", "plan_file": "one.md"}),
+	calls("a plan that is over", false, "PlanMode", map[string]any{"action": "exit", "plan": "$C", "plan_file": "one.md"}),
 	bashes("a file outside of the workspace", false, "echo $C > /tmp/c; echo $C > ~/c; mkdir -p /dev/shm/x; echo $C > /dev/shm/x/c"),
-	bashes("a process", false, "sleep 60 $C & exec -a $C sleep 0"),
-	calls("a file of a layer", false, "Bash", map[string]any{"command": "echo $C > /workspace/layered", "profile": "layer"}),
+	bashes("a process", false, "(exec -a $C sleep 60) & true"),
 	calls("a task", false, "TaskManager", map[string]any{"action": "create", "text": "$C"}),
 	calls("a step", false, "TaskManager", map[string]any{"action": "add", "text": "$C"}),
 	calls("a background task", false, "BackgroundBash", map[string]any{"command": "echo $C", "description": "$C", "delay_ms": 0}),
-	calls("a plan", false, "PlanMode", map[string]any{"action": "enter", "goal": "$C", "plan_file": "one.md"}),
-	calls("a plan that is over", false, "PlanMode", map[string]any{"action": "exit", "plan": "$C", "plan_file": "one.md"}),
-	calls("a callback", false, "SetCallback", map[string]any{"message": "$C", "delay_ms": 3600000}),
+	calls("a callback", false, "SetCallback", map[string]any{"message": "$C", "delay_seconds": 3600}),
 }
+
+// layered leaves the canary in the workspace. With workspace: overlay that is a layer of the
+// session's own, also where two tenants have one directory.
+var layered = bashes("a file of a layer", false, "echo $C > /workspace/layered")
 
 // looks are the ways of finding one.
 var looks = []deed{
@@ -107,12 +107,12 @@ var looks = []deed{
 	{"a link", false, func(w *walker, tenant, path string) string {
 		return w.bash(tenant, path, "ln -sfn '"+filepath.Join(w.dir, []string{"a", "b", "a-site", "b-site"}[w.r.IntN(4)])+"' link; cat link/canary 2>/dev/null; true")
 	}},
-	calls("a layer", false, "Bash", map[string]any{"command": "cat /workspace/layered 2>/dev/null; true", "profile": "layer"}),
 	calls("tasks", true, "TaskManager", map[string]any{"action": "list"}),
 	calls("a task of a number", false, "TaskManager", map[string]any{"action": "switch", "task_id": -1}),
 	calls("background tasks", true, "ListBgTasks", map[string]any{}),
 	calls("an output", false, "ReadBgOutput", map[string]any{"task_id": -1}),
 	calls("the end of a background task", false, "KillBgTask", map[string]any{"task_id": -1}),
+	calls("callbacks", true, "SetCallback", map[string]any{"action": "list"}),
 	calls("a plan", true, "PlanMode", map[string]any{"action": "json", "plan_file": "one.md"}),
 	calls("the state of a plan", false, "PlanMode", map[string]any{"action": "status"}),
 	calls("skills", false, "SearchSkills", map[string]any{"query": "canary"}),
@@ -202,8 +202,14 @@ func (w *walker) does(d deed, tenant, path string) string {
 // share. No answer to the one has what the other left, and its owner finds it.
 func TestNothingCrossesTenants(t *testing.T) {
 	n, r := testenv.Cases(t, 60)
+	t.Run("rw", func(t *testing.T) { walk(t, n/2, r, "rw", leaves) })
+	t.Run("overlay", func(t *testing.T) { walk(t, n-n/2, r, "overlay", append(slices.Clone(leaves), layered)) })
+}
+
+// walk makes n random calls in workspaces of a mode.
+func walk(t *testing.T, n int, r *rand.Rand, mode string, leaves []deed) {
 	e := newEstate(t)
-	put(t, e.policy, strings.ReplaceAll(walkersPolicy, "DIR", e.dir))
+	put(t, e.policy, strings.NewReplacer("DIR", e.dir, "MODE", mode).Replace(walkersPolicy))
 	e.serve(e.config())
 	w := &walker{estate: e, r: r, canary: map[string]string{"a": fmt.Sprintf("canary-a-%x", r.Uint64()), "b": fmt.Sprintf("canary-b-%x", r.Uint64())}}
 	for tenant, canary := range w.canary {
@@ -213,7 +219,7 @@ func TestNothingCrossesTenants(t *testing.T) {
 	}
 	for range n {
 		tenant := []string{"a", "b"}[r.IntN(2)]
-		path := strangers[tenant][r.IntN(3)]
+		path := strangers[r.IntN(len(strangers))]
 		all := looks
 		if r.IntN(3) == 0 {
 			all = leaves
@@ -221,15 +227,15 @@ func TestNothingCrossesTenants(t *testing.T) {
 		w.does(all[r.IntN(len(all))], tenant, path)
 	}
 	// The control: everything is left everywhere, and its owner finds it.
-	for tenant, paths := range strangers {
-		for _, path := range paths {
+	for _, tenant := range []string{"a", "b"} {
+		for _, path := range strangers {
 			for _, d := range leaves {
 				w.does(d, tenant, path)
 			}
 		}
 	}
-	for tenant, paths := range strangers {
-		for _, path := range paths {
+	for _, tenant := range []string{"a", "b"} {
+		for _, path := range strangers {
 			for _, d := range looks {
 				got := w.does(d, tenant, path)
 				if d.sees && !strings.Contains(got, w.canary[tenant]) {
