@@ -158,7 +158,7 @@ func TestCallIsCheap(t *testing.T) {
 		c.next()
 	}
 	runtime.ReadMemStats(&after)
-	if each := (after.TotalAlloc - before.TotalAlloc) / calls; each > 16<<10 {
-		t.Errorf("a call allocates %d bytes, with its client, want at most 16 KiB", each)
+	if each := (after.TotalAlloc - before.TotalAlloc) / calls; each > 8<<10 {
+		t.Errorf("a call allocates %d bytes, with its client, want at most 8 KiB", each)
 	}
 }

@@ -19,8 +19,8 @@ import (
 // writing, and Server.readCall in this file chooses between them:
 //
 //   - This file reads the parameters and writes the answer, over stdio and over HTTP. That
-//     takes about a tenth of the CPU and a thirtieth of the memory that the go-sdk needs,
-//     since the go-sdk decodes each message several times (bench_test.go).
+//     takes less than a tenth of the CPU and a hundredth of the memory that the go-sdk
+//     needs, since the go-sdk decodes each message several times (bench_test.go).
 //   - What readCall declines, the go-sdk reads and writes (adapter.call in sdk.go). It owns
 //     the errors about parameters that do not have the form of the protocol, and the
 //     answers that are deferred.
