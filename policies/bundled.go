@@ -64,6 +64,19 @@ func OpenBundled(name string) (*Policy, error) {
 	return p, nil
 }
 
+// Tests are the results of the tests that the policy carries, in their order. Those of a
+// bundled policy are run at each call.
+func (p *Policy) Tests() []TestResult {
+	if p.bundled == "" {
+		return slices.Clone(p.tests)
+	}
+	whole, err := Parse(p.bundled+".yaml", []byte(BundledText(p.bundled)))
+	if err != nil {
+		panic("policies: " + err.Error()) // as in OpenBundled
+	}
+	return whole.tests
+}
+
 // Default is the bundled policy for those who give none: any command in a box
 // without network. It parses the text anew at each call.
 func Default() *Policy {

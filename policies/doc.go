@@ -27,6 +27,8 @@
 //	schema_rule.go         the keys of a rule
 //	schema_auth.go         the keys of auth
 //
+//	bundled.go             the policies that are part of the program
+//
 //	parse.go               a policy, with the files that it names
 //	parse_stack.go         which further files hold
 //	parse_layer.go         one of those files
