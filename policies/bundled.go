@@ -86,15 +86,3 @@ func Default() *Policy {
 	}
 	return p
 }
-
-// Tests are the results of the tests that the policy carries, in their order.
-func (p *Policy) Tests() []TestResult {
-	if p.bundled == "" {
-		return slices.Clone(p.tests)
-	}
-	whole, err := Parse(p.bundled+".yaml", []byte(BundledText(p.bundled)))
-	if err != nil {
-		panic("policies: " + err.Error()) // as in OpenBundled
-	}
-	return whole.tests
-}

@@ -19,8 +19,6 @@
 //	lint_risk.go           programs, variables and hosts that are known to open more
 //	lint_find.go           notes a finding at its place
 //
-//	bundled.go             the policies that are part of the program
-//
 //	schema.go              the JSON Schema of a policy
 //	schema_policy.go       the keys of a policy and a layer
 //	schema_profile.go      the keys of a profile

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,7 +48,7 @@ func (p *pipes) Close() error {
 func inMemory(t *testing.T, certificate *keyPair) (dial func() net.Conn, end func()) {
 	p := &pipes{dialed: make(chan net.Conn), quit: make(chan struct{})}
 	f := &Front{
-		listener: &crowd{Listener: p, most: 1, open: make(map[netip.Addr]int)},
+		listener: &crowd{Listener: p, most: 1, total: 1, open: make(map[netip.Addr]int)},
 		mux:      http.NewServeMux(), log: slog.New(slog.DiscardHandler), keyPair: certificate,
 	}
 	f.Handle("/mcp", http.HandlerFunc(echo))
@@ -64,6 +65,83 @@ func inMemory(t *testing.T, certificate *keyPair) (dial func() net.Conn, end fun
 		if err := <-ended; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
+	}
+}
+
+// caller is a connection from an address.
+type caller struct {
+	net.Conn
+	from   string
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (c *caller) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.from))
+}
+
+func (c *caller) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return nil
+}
+
+// One address has a bound, and so have all together: those of this machine and of proxies
+// as well. A connection that is closed makes room, once.
+func TestConnectionsAreBounded(t *testing.T) {
+	p := &pipes{dialed: make(chan net.Conn, 100), quit: make(chan struct{})}
+	refused := make(chan netip.Addr, 100)
+	proxy := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	c := &crowd{Listener: p, most: 2, total: 6, exempt: proxy, open: make(map[netip.Addr]int), refused: func(from netip.Addr) { refused <- from }}
+	call := func(from string) *caller {
+		one := &caller{from: from, closed: make(chan struct{})}
+		p.dialed <- one
+		return one
+	}
+	var open []net.Conn
+	accepts := func(want ...string) {
+		t.Helper()
+		for _, from := range want {
+			conn, err := c.Accept()
+			if err != nil || conn.RemoteAddr().String() != from {
+				t.Errorf("accepted %v, %v; want %s", conn, err, from)
+				return
+			}
+			open = append(open, conn)
+		}
+	}
+	call("192.0.2.1:1")
+	call("192.0.2.1:2")
+	third := call("192.0.2.1:3")
+	call("[2001:db8::1]:1")
+	call("[2001:db8::2]:1")
+	sixth := call("[2001:db8::3]:1") // of the same client as those before
+	call("10.1.2.3:1")
+	call("127.0.0.1:1")
+	accepts("192.0.2.1:1", "192.0.2.1:2", "[2001:db8::1]:1", "[2001:db8::2]:1", "10.1.2.3:1", "127.0.0.1:1")
+	<-third.closed
+	<-sixth.closed
+	last := []*caller{call("127.0.0.1:2"), call("10.1.2.3:2"), call("198.51.100.1:1")}
+	accepted := make(chan struct{})
+	go func() {
+		defer close(accepted)
+		accepts("127.0.0.1:3")
+	}()
+	for _, one := range last { // there are as many as there may be
+		<-one.closed
+	}
+	for range 2 {
+		open[0].Close()
+	}
+	call("127.0.0.1:3")
+	<-accepted
+	if c.all != 6 || len(refused) != 5 {
+		t.Errorf("%d are open, and %d were refused; want 6 and 5", c.all, len(refused))
+	}
+	for _, conn := range open {
+		conn.Close()
+	}
+	if c.all != 0 || len(c.open) != 0 {
+		t.Errorf("%d are open when all are closed, of %v", c.all, c.open)
 	}
 }
 

@@ -113,13 +113,13 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 	f.port = l
 	few := rate.NewLimiter(1, 1)
 	f.listener = &crowd{
-		Listener: l, most: cmp.Or(cfg.Connections, connections), exempt: f.proxies, open: make(map[netip.Addr]int),
+		Listener: l, most: cmp.Or(cfg.Connections, connections), total: totalConnections(), exempt: f.proxies, open: make(map[netip.Addr]int),
 		refused: func(from netip.Addr) {
 			if f.meter != nil {
 				f.meter.Limited(limitConnections)
 			}
 			if few.Allow() {
-				f.log.Warn("a connection was closed at once: its address has as many as it may", "from", from)
+				f.log.Warn("a connection was closed at once: its address, or all together, have as many as they may", "from", from)
 			}
 		},
 	}

@@ -84,15 +84,31 @@ func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 // crowd is a listener whose connections are bounded for each address that they come
 // from. An address of IPv6 stands for its /64, since a client has all of that.
 // Connections of this machine and of proxies, which bring those of many clients, are
-// not counted.
+// counted among all only.
 type crowd struct {
 	net.Listener
-	most    int
+	most    int // of one address
+	total   int // of all
 	exempt  []netip.Prefix
 	refused func(from netip.Addr) // called for each connection that is closed at once
 
 	mu   sync.Mutex
 	open map[netip.Addr]int // guarded by mu: without the exempt ones
+	all  int                // guarded by mu: the exempt ones too
+}
+
+// mostConnections is how many connections all addresses may have open together, where as
+// many files may be open: boxes need some too. Each takes about 24 KB without a login, and
+// a client of IPv6 has any number of addresses.
+const mostConnections = 8192
+
+// totalConnections is the bound of all connections of this process.
+func totalConnections() int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return mostConnections
+	}
+	return int(min(files.Cur/2, mostConnections))
 }
 
 // Accept returns the next connection within the bounds, and closes those beyond it.
@@ -103,11 +119,11 @@ func (c *crowd) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		from := addrOf(conn.RemoteAddr().String())
-		if !from.IsValid() || from.IsLoopback() || contains(c.exempt, from) {
-			return &client{Conn: conn, leave: func() {}}, nil
-		}
 		key := from
-		if from.Is6() {
+		switch {
+		case !from.IsValid() || from.IsLoopback() || contains(c.exempt, from):
+			key = netip.Addr{}
+		case from.Is6():
 			prefix, _ := from.Prefix(64)
 			key = prefix.Addr()
 		}
@@ -120,19 +136,28 @@ func (c *crowd) Accept() (net.Conn, error) {
 	}
 }
 
+// enter counts a connection of an address, the zero one for none in particular, or reports
+// that there is no room for it.
 func (c *crowd) enter(key netip.Addr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open[key] >= c.most {
+	if c.all >= c.total || key.IsValid() && c.open[key] >= c.most {
 		return false
 	}
-	c.open[key]++
+	c.all++
+	if key.IsValid() {
+		c.open[key]++
+	}
 	return true
 }
 
 func (c *crowd) leave(key netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.all--
+	if !key.IsValid() {
+		return
+	}
 	if c.open[key]--; c.open[key] == 0 {
 		delete(c.open, key)
 	}
