@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,20 @@ func TestEveryCommandIsDocumentedAndTried(t *testing.T) {
 			t.Errorf("%s: neither README.md nor docs name it", c.Name())
 		case !called.MatchString(scripts) && !inGo.MatchString(scripts):
 			t.Errorf("%s: no script in testdata and no test calls it", c.Name())
+		}
+	}
+}
+
+// A command line gets the command that it names, and no other, or all of them.
+func TestCommandsAreFoundByTheirNames(t *testing.T) {
+	all := len(commands().Commands())
+	for _, one := range top {
+		if name := one.make().Name(); name != one.name {
+			t.Errorf("%s is found as %s", name, one.name)
+		}
+		got := commands(one.name, "--help").Commands()
+		if one.whole && len(got) != all || !one.whole && (len(got) != 2 || !slices.ContainsFunc(got, func(c *cobra.Command) bool { return c.Name() == one.name })) {
+			t.Errorf("%s gets %d commands of %d", one.name, len(got), all)
 		}
 	}
 }
