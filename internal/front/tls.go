@@ -116,6 +116,9 @@ func (p *keyPair) hold(c *credentials, texts [3][]byte) {
 	p.held = texts
 	p.now.Store(c)
 	p.fault.Store(nil)
+	if info, err := os.Stat(p.key); err == nil && info.Mode().Perm()&0o007 != 0 {
+		p.log.Warn("every user of this machine can reach the key of the certificate, and be the server to its clients; run chmod o= on it", "file", p.key)
+	}
 	if why := c.outdated(time.Now()); why != "" {
 		p.log.Warn("clients will refuse the certificate", "file", p.cert, "why", why)
 	}

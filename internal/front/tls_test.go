@@ -201,6 +201,30 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
+// A key that every user can read is reported, when it is read and when it is read again.
+func TestKeyOfEverybody(t *testing.T) {
+	s := startTLS(t, Config{})
+	const says = "every user of this machine can reach the key"
+	if strings.Contains(s.logs.String(), says) {
+		t.Errorf("of a key that nobody else can read it logged %s", s.logs)
+	}
+	cert, key := s.ca.issue(t, 101, time.Now().Add(time.Hour))
+	store(t, s.cert, cert)
+	if err := os.WriteFile(s.key+".all", key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(s.key+".all", 0o644); err != nil { // whatever the umask is
+		t.Fatal(err)
+	}
+	if err := os.Rename(s.key+".all", s.key); err != nil {
+		t.Fatal(err)
+	}
+	s.serial(t, 101)
+	if !testenv.Until(20*time.Second, func() bool { return strings.Contains(s.logs.String(), says) }) {
+		t.Errorf("it logged %s", s.logs)
+	}
+}
+
 // A client whose authority was taken away does not come back by a session of TLS that it
 // began before.
 func TestResumedSessionsAreJudged(t *testing.T) {
