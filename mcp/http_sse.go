@@ -58,6 +58,12 @@ func (w *web) sse(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	servesSession(r.Context(), session.id)
+	closed, bad := w.server.cfg.stream(session.tenant)
+	if bad != nil {
+		w.busy(rw, http.StatusTooManyRequests, posted{}, bad)
+		return
+	}
+	defer closed()
 	ctx, done := w.server.web.callers.whileValid(r.Context())
 	defer done()
 	err := session.standing.Serve(ctx, rw, sse.Serving{

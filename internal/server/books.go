@@ -41,17 +41,18 @@ func (b *books) open(at Place, ended func(job.Job)) {
 
 // sessions is what a server does when a session begins and when it ends.
 type sessions struct {
-	audit   *ledger // nil where no log is kept
-	flow    *flow
-	books   *books
-	resumes bool // a session goes on with what an earlier one of the tenant planned
-	log     *slog.Logger
+	audit     *ledger // nil where no log is kept
+	flow      *flow
+	books     *books
+	workspace string // of the place; empty for that of --workspace
+	resumes   bool   // a session goes on with what an earlier one of the tenant planned
+	log       *slog.Logger
 }
 
 // began is called when a session opens.
 func (s *sessions) began(ctx context.Context, session *mcp.Session) {
 	if s.audit != nil {
-		s.audit.session("start", session)
+		s.audit.session("start", session, s.workspace)
 	}
 	s.flow.began(session)
 	if !s.resumes || !s.books.kept.Store.Made() {
@@ -65,7 +66,7 @@ func (s *sessions) began(ctx context.Context, session *mcp.Session) {
 // ended is called when a session has closed.
 func (s *sessions) ended(session *mcp.Session) {
 	if s.audit != nil {
-		s.audit.session("end", session)
+		s.audit.session("end", session, s.workspace)
 	}
 	s.flow.ended(session)
 }

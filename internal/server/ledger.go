@@ -273,9 +273,10 @@ func (l *ledger) egress(box string, r egress.Record) {
 	l.append(e)
 }
 
-// session writes down that a session began or ended.
-func (l *ledger) session(event string, s *mcp.Session) {
-	r := audit.Session{Event: event, Tenant: s.Tenant(), Principal: s.Principal(), Session: control.ShortID(s.ID())}
+// session writes down that a session began or ended in a workspace, which is empty for that
+// of the server's own place.
+func (l *ledger) session(event string, s *mcp.Session, workspace string) {
+	r := audit.Session{Event: event, Tenant: s.Tenant(), Principal: s.Principal(), Session: control.ShortID(s.ID()), Workspace: workspace}
 	r.Client.Name, r.Client.Version = s.Client()
 	l.append(r)
 }

@@ -83,6 +83,9 @@ func (p *place) openTools(context.Context) error {
 	}
 	p.books.open(p.Place, p.flow.jobEnded)
 	seen := &sessions{audit: s.audit, flow: &p.flow, books: &p.books, resumes: s.cfg.Service != nil, log: p.Log}
+	if p.Workspace != s.Workspace {
+		seen.workspace = p.Workspace
+	}
 	cfg := mcp.Config{
 		Name:         "belljar",
 		Version:      buildinfo.Version(),

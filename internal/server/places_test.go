@@ -210,6 +210,36 @@ func TestPlacesOfTenants(t *testing.T) {
 			t.Errorf("%s: %d %q, want 404", path, got, body)
 		}
 	}
+	e.closed()
+	text, err := os.ReadFile(filepath.Join(e.dir, "state", "audit", "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := make(map[string]bool) // workspaces, by the records of sessions that began
+	for line := range strings.Lines(string(text)) {
+		var record struct{ Kind, Event, Workspace string }
+		if err := json.Unmarshal([]byte(line), &record); err != nil {
+			t.Fatal(err)
+		}
+		if record.Kind == "session" && record.Event == "start" {
+			begun[record.Workspace] = true
+		}
+	}
+	for _, name := range rented {
+		if !begun[filepath.Join(e.dir, name)] {
+			t.Errorf("the audit log has no session in %s: %v", name, begun)
+		}
+	}
+	if !begun[""] || len(begun) != len(rented)+1 {
+		t.Errorf("the audit log has sessions in %v", begun)
+	}
+}
+
+// A stranger cannot tell a place that exists from one that does not.
+func TestPlacesAndStrangers(t *testing.T) {
+	e := newEstate(t)
+	put(t, e.policy, estatePolicy+e.tenants(""))
+	e.serve(e.config())
 	known, _, _ := e.do("", "/w/site/mcp", "{}")
 	other, _, _ := e.do("", "/w/nosuch/mcp", "{}")
 	if known != http.StatusUnauthorized || other != known {

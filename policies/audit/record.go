@@ -303,9 +303,10 @@ type Session struct {
 	// Principal is who of the tenant it belongs to; empty over stdio.
 	Principal string `json:"principal,omitempty"`
 	Session   string `json:"session"`
-	TaskID    int64  `json:"task_id,omitempty"` // of job-ended
-	By        string `json:"by,omitempty"`      // the operator, or why
-	Client    Client `json:"client,omitzero"`   // as it was known then
+	Workspace string `json:"workspace,omitempty"` // of its place, if that is not the server's own
+	TaskID    int64  `json:"task_id,omitempty"`   // of job-ended
+	By        string `json:"by,omitempty"`        // the operator, or why
+	Client    Client `json:"client,omitzero"`     // as it was known then
 }
 
 // Kind is KindSession.
