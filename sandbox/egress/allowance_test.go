@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -34,4 +35,39 @@ func TestAllowance(t *testing.T) {
 	if got := (*Allowance)(nil).add(start, 1<<60) + new(Allowance).add(start, 1<<60); got != "" {
 		t.Errorf("without a bound: %q", got)
 	}
+}
+
+// Two doors have one allowance: what goes through the one is not left for the other, and a
+// third, of another tenant, does not notice.
+func TestDoorsShareAnAllowance(t *testing.T) {
+	p := echo(t)
+	var shared, other Allowance
+	shared.Set("tenant a", 1000)
+	other.Set("tenant b", 1000)
+	doors := make([]*Door, 3)
+	for i, allowed := range []*Allowance{&shared, &shared, &other} {
+		doors[i] = open(t, Config{
+			Egress: private(allowing(at("a.example", p)), at("a.example", p)), Allowed: allowed,
+			Resolver: &answers{known: map[string][]string{"a.example": {"127.0.0.1"}}},
+		})
+	}
+	c, err := doors[0].Dial(t.Context(), "tcp", at("a.example", p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ping(t, c, strings.Repeat("x", 500)) // there and back
+	_, err = c.Write([]byte("x"))
+	if r, ok := errors.AsType[*Refused](err); !ok || !strings.Contains(r.Record.Reason, "the 1000 bytes of this hour (quota egress)") {
+		t.Errorf("after 1001 bytes: %v, want a refusal that names the quota", err)
+	}
+	c.Close()
+	if _, err := doors[1].Dial(t.Context(), "tcp", at("a.example", p)); !errors.As(err, new(*Refused)) {
+		t.Errorf("another door of the tenant: %v, want a refusal", err)
+	}
+	c, err = doors[2].Dial(t.Context(), "tcp", at("a.example", p))
+	if err != nil {
+		t.Fatalf("the door of another tenant: %v", err)
+	}
+	ping(t, c, "y")
+	c.Close()
 }
