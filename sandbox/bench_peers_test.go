@@ -38,7 +38,7 @@ func BenchmarkRun(b *testing.B) {
 				c := sandbox.Cmd{Shell: task.shell}
 				ways = append(ways,
 					way{name: "box-shell", run: func() { boxRun(b, cold, c) }, limit: task.limit, tail: tail},
-					way{name: "box-warm", run: func() { boxRun(b, warm, c) }, limit: 0.35, rest: func() {
+					way{name: "box-warm", run: func() { boxRun(b, warm, c) }, limit: 0.33, rest: func() {
 						if !warm.WaitWarm() {
 							b.Fatal("no warm shell came")
 						}
