@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -48,7 +49,7 @@ func (w *web) sse(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	last := r.Header.Get(lastHeader)
-	session, bad := w.server.web.sseSession(r.Context(), last)
+	session, after, bad := w.server.web.sseSession(r.Context(), last)
 	if bad == nil {
 		defer w.server.web.leave(session)
 		bad = session.door.count(1)
@@ -67,7 +68,7 @@ func (w *web) sse(rw http.ResponseWriter, r *http.Request) {
 	ctx, done := w.server.web.callers.whileValid(r.Context())
 	defer done()
 	err := session.standing.Serve(ctx, rw, sse.Serving{
-		First: endpoint(r.URL.Path, session), After: session.log.After(last), Ended: session.answered,
+		First: endpoint(r.URL.Path, session), After: after, Ended: session.answered,
 	})
 	if err != nil {
 		w.server.cfg.Log.Debug("a stream was cut off", "session", session.id, "error", err)
@@ -81,13 +82,17 @@ func endpoint(at string, session *webSession) []byte {
 	return []byte("event: endpoint\nid: " + session.log.Start() + "\nretry: " + sseRetry + "\ndata: " + to.String() + "\n\n")
 }
 
-// sseSession returns the session that has the event that a client got last, and else a
-// new one. The caller must pass it to leave.
-func (ws *webSessions) sseSession(ctx context.Context, last string) (*webSession, *wire.Error) {
+// sseSession returns the session that has the event that a client got last, and behind
+// which event the client goes on; else a new session. The caller must pass it to leave.
+func (ws *webSessions) sseSession(ctx context.Context, last string) (_ *webSession, after int64, _ *wire.Error) {
 	if id, _, found := strings.Cut(last, sseIDEnd); found && isSessionID(id) {
 		session, bad := ws.use(ctx, id, true)
-		if session != nil || bad.Kind == wire.RateLimited {
-			return session, bad
+		switch {
+		case session != nil:
+			// Where an earlier server sent the event, all that is kept came later.
+			return session, cmp.Or(session.log.After(last), sse.FromStart), nil
+		case bad.Kind == wire.RateLimited:
+			return nil, 0, bad
 		}
 	}
 	if bad := ws.count(ctx); bad != nil {
@@ -95,9 +100,10 @@ func (ws *webSessions) sseSession(ctx context.Context, last string) (*webSession
 	}
 	p, bad := ws.takePlace(ctx, "") // who the client is it says later
 	if bad != nil {
-		return nil, bad
+		return nil, 0, bad
 	}
-	return ws.openNew(ctx, newSSEID(), p)
+	session, bad := ws.openNew(ctx, newSSEID(), p)
+	return session, 0, bad
 }
 
 // messages serves a POST with a message, or a batch, of the client of a stream.

@@ -295,10 +295,19 @@ func TestEventsOfOthersOverSSE(t *testing.T) {
 			other.close()
 		}
 	}
-	for _, last := range []string{"", "-1", start + "-1", id + "9", start + "0-18446744073709551616", strings.Repeat("9", 200) + ".1-1"} {
+	for _, last := range []string{"", "-1", "s-e.1-1", id[1:], strings.Repeat("9", 200) + ".1-1"} {
 		again := s.sse("Authorization", "Bearer token-a/ann", "Last-Event-ID", last)
 		if strings.Contains(again.text(), "secret") {
 			t.Errorf("behind %q the owner reads %q", last, again.text())
+		}
+		again.close()
+	}
+	// An event that its own session does not have is one of an earlier server: the owner
+	// gets all that is kept.
+	for _, last := range []string{start + "-1", id + "9", start + "0-18446744073709551616"} {
+		again := s.sse("Authorization", "Bearer token-a/ann", "Last-Event-ID", last)
+		if got := again.answer("1").text(); again.id() != ann.id() || got != "secret" {
+			t.Errorf("behind %q the owner is in %s and reads %q", last, again.id(), got)
 		}
 		again.close()
 	}
@@ -353,7 +362,10 @@ func TestSSEComesBack(t *testing.T) {
 		t.Errorf("after a bad handshake the book has %+v", book.kept)
 	}
 	next := newSite(t, withSSE, func(c *mcp.Config) { c.Kept = book })
+	early := &events{site: next, to: e.to} // a message may be there before the stream is
+	early.send(call("5", "echo", `{"text":"early"}`))
 	after := next.sse("Last-Event-ID", again.lastID())
+	after.answer("5")
 	if after.id() != e.id() {
 		t.Fatalf("after a restart the client is in the session %s, want %s", after.id(), e.id())
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -38,6 +39,7 @@ tenants: {a: {token: "${file:`+token+`}"}}
 			return &sdk.SSEClientTransport{Endpoint: base + "/sse", HTTPClient: &http.Client{Transport: bearer(token)}}
 		}},
 		{"websocket", func(token string) sdk.Transport { return &socket{base + "/mcp", token} }},
+		{"websocket of a page", func(token string) sdk.Transport { return &socket{base + "/mcp", "ticket " + token} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
@@ -68,6 +70,7 @@ tenants: {a: {token: "${file:`+token+`}"}}
 	for _, want := range []string{
 		`"tenant":"a","session":"`, `"http":"GET","route":"/sse","status":200,`, `"http":"GET","route":"/sse","status":401,`,
 		`"http":"GET","route":"/mcp","status":101,`, `"http":"GET","route":"/mcp","status":401,`,
+		`"tenant":"a","http":"POST","route":"/mcp/ticket","status":200,`, `"http":"POST","route":"/mcp/ticket","status":401,`,
 		`"http":"POST","route":"/messages","method":"tools/call","tool":"Bash","status":202,`,
 	} {
 		if !strings.Contains(string(text), want) {
@@ -77,18 +80,27 @@ tenants: {a: {token: "${file:`+token+`}"}}
 	if n := strings.Count(string(text), `"session":"`); n < 5 {
 		t.Errorf("%d lines name a session:\n%s", n, text)
 	}
-	if strings.Contains(string(text), "s-e") {
-		t.Errorf("the access log has the id of a session:\n%s", text)
+	if strings.Contains(string(text), "s-e") || strings.Contains(string(text), "mcp.ticket") {
+		t.Errorf("the access log has the id of a session, or a ticket:\n%s", text)
 	}
 }
 
-// socket is a WebSocket as a transport of the SDK, which has none.
+// socket is a WebSocket as a transport of the SDK, which has none. It shows its token, or
+// behind the word ticket a ticket for it.
 type socket struct{ url, token string }
 
 func (s *socket) Connect(ctx context.Context) (sdk.Connection, error) {
-	conn, res, err := websocket.Dial(ctx, s.url, &websocket.DialOptions{
-		Subprotocols: []string{"mcp"}, HTTPHeader: http.Header{"Authorization": {"Bearer " + s.token}},
-	})
+	o := &websocket.DialOptions{Subprotocols: []string{"mcp"}, HTTPHeader: http.Header{}}
+	if token, page := strings.CutPrefix(s.token, "ticket "); page {
+		ticket, err := s.ticket(ctx, token)
+		if err != nil {
+			return nil, err
+		}
+		o.Subprotocols = append(o.Subprotocols, ticket)
+	} else {
+		o.HTTPHeader.Set("Authorization", "Bearer "+token)
+	}
+	conn, res, err := websocket.Dial(ctx, s.url, o)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +109,24 @@ func (s *socket) Connect(ctx context.Context) (sdk.Connection, error) {
 		return nil, fmt.Errorf("the server speaks %q", got)
 	}
 	return socketConn{conn}, nil
+}
+
+// ticket gets a ticket, and returns its subprotocol.
+func (s *socket) ticket(ctx context.Context, token string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/ticket", nil)
+	if err != nil {
+		return "", err
+	}
+	res, err := (&http.Client{Transport: bearer(token)}).Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	var a struct{ Protocol string }
+	if err := json.NewDecoder(res.Body).Decode(&a); err != nil {
+		return "", fmt.Errorf("a ticket: %s, %w", res.Status, err)
+	}
+	return a.Protocol, nil
 }
 
 type socketConn struct{ conn *websocket.Conn }

@@ -1,19 +1,33 @@
-// One way to use each client. A driver connects by stdio or by HTTP and returns
+// One way to use each client. A driver connects by stdio or by HTTP, or by what its
+// member transports names, and returns
 // what the client offers of: list, call, resources, read, prompts, prompt, close.
 // call takes {signal, onprogress}, and options tells which of them the client has.
 // A driver returns undefined where its client does not speak the transport.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
-// at is {command, args} or {url}.
+// at is {command, args} or {url}, and beside url has {sse, ws} where the transport is one of
+// these: its own URL.
 const entry = (at) => (at.url ? { url: at.url } : { command: at.command, args: at.args });
 
+// by adds a client with transports of its own.
+const by = (transports, connect) => Object.assign(connect, { transports });
+
+async function sdk1Transport(version, at) {
+  const load = (name) => import(`${version}/client/${name}.js`);
+  if (at.ws) return new (await load("websocket")).WebSocketClientTransport(new URL(at.ws));
+  if (at.sse) {
+    globalThis.EventSource ??= (await import("eventsource")).EventSource; // 1.0 takes that of a browser
+    return new (await load("sse")).SSEClientTransport(new URL(at.sse));
+  }
+  if (at.url) return new (await load("streamableHttp")).StreamableHTTPClientTransport(new URL(at.url));
+  return new (await load("stdio")).StdioClientTransport({ ...entry(at), stderr: "ignore" });
+}
+
 async function sdk1(version, at) {
-  if (version === "sdk-1.0" && at.url) return undefined; // it knows SSE only
+  if (version === "sdk-1.0" && at.url && !at.sse && !at.ws) return undefined; // it does not know this one
   const { Client } = await import(`${version}/client/index.js`);
-  const transport = at.url
-    ? new (await import(`${version}/client/streamableHttp.js`)).StreamableHTTPClientTransport(new URL(at.url))
-    : new (await import(`${version}/client/stdio.js`)).StdioClientTransport({ ...entry(at), stderr: "ignore" });
+  const transport = await sdk1Transport(version, at);
   const client = new Client({ name: "clients", version: "1" }, { capabilities: {} });
   await client.connect(transport);
   return {
@@ -62,7 +76,7 @@ async function mcporter(version, at) {
 // The inspector's command line is a session for each request.
 async function inspector(at) {
   const run = promisify(execFile);
-  const server = at.url ? [at.url, "--transport", "http"] : [at.command, ...at.args];
+  const server = at.url ? [at.sse ?? at.url, "--transport", at.sse ? "sse" : "http"] : [at.command, ...at.args];
   const ask = async (method, ...args) => JSON.parse((await run("mcp-inspector", ["--cli", ...server, "--method", method, ...args], { maxBuffer: 1 << 26 })).stdout);
   const pairs = (args) => Object.entries(args).map(([k, v]) => `${k}=${v}`);
   return {
@@ -79,10 +93,15 @@ async function inspector(at) {
 }
 
 export const clients = {
-  "Inspector CLI 2.12.0": inspector,
-  "TypeScript SDK 1.0.4": (at) => sdk1("sdk-1.0", at),
+  "Inspector CLI 2.12.0": by(["stdio", "HTTP", "SSE"], inspector),
+  "TypeScript SDK 1.0.4": by(["stdio", "HTTP", "SSE", "WebSocket"], (at) => sdk1("sdk-1.0", at)),
   "TypeScript SDK 1.10.2": (at) => sdk1("sdk-1.10", at),
-  "TypeScript SDK 1.32.2": (at) => sdk1("sdk-1.32", at),
+  "TypeScript SDK 1.32.2": by(["stdio", "HTTP", "SSE", "WebSocket"], (at) => sdk1("sdk-1.32", at)),
+  // Programs between a client over stdio and a server over HTTP.
+  "mcp-remote 0.15.1": by(["HTTP", "SSE"], (at) =>
+    sdk1("sdk-1.32", { command: "mcp-remote", args: [at.sse ?? at.url, "--allow-http", "--transport", at.sse ? "sse-only" : "http-only"] })),
+  "supergateway 4.0.0": by(["HTTP", "SSE"], (at) =>
+    sdk1("sdk-1.32", { command: "supergateway", args: [at.sse ? "--sse" : "--streamableHttp", at.sse ?? at.url, "--logLevel", "none"] })),
   async "TypeScript SDK 2 (client 2.4.0)"(at) {
     const { Client, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
     const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");

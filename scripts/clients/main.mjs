@@ -1,4 +1,4 @@
-// Clients that are not ours against belljar, by stdio and by HTTP: main.mjs BELLJAR
+// Clients that are not ours against belljar, by each transport that they have: main.mjs BELLJAR
 // DIR DOC [CLIENT...]. It prints a table of what works, and ends with 1 where the
 // table between the marks in DOC is another; UPDATE=1 writes it there instead.
 import assert from "node:assert/strict";
@@ -89,8 +89,8 @@ async function run(connect, transport) {
   const args = ["serve", "--workspace", workspace, "--state", `${base}/state`];
   let server;
   let at = { command: belljar, args };
-  if (transport === "HTTP") {
-    server = spawn(belljar, [...args, "--http", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
+  if (transport !== "stdio") {
+    server = spawn(belljar, [...args, "--http", "127.0.0.1:0", "--legacy-sse", "--websocket"], { stdio: ["ignore", "ignore", "pipe"] });
     let said = "";
     for await (const chunk of server.stderr.iterator({ destroyOnReturn: false })) {
       said += chunk;
@@ -98,6 +98,8 @@ async function run(connect, transport) {
     }
     server.stderr.resume();
     at = { url: said.match(/http:\S+\/mcp/)[0] };
+    if (transport === "SSE") at.sse = at.url.replace(/mcp$/, "sse");
+    if (transport === "WebSocket") at.ws = at.url.replace(/^http/, "ws");
   }
   const row = {};
   let client;
@@ -132,7 +134,7 @@ async function run(connect, transport) {
 const rows = [["client", "transport", ...Object.keys(abilities)], ["---", "---", ...Object.keys(abilities).map(() => "---")]];
 for (const [name, connect] of Object.entries(all)) {
   if (only.length > 0 && !only.some((part) => name.includes(part))) continue;
-  for (const transport of ["stdio", "HTTP"]) {
+  for (const transport of connect.transports ?? ["stdio", "HTTP"]) {
     const row = await run(connect, transport);
     rows.push([name, transport, ...Object.values(row)]);
     console.log(name, transport, Object.values(row).join(" "));
