@@ -21,13 +21,15 @@ async function second({ url }) {
 const all = {
   "TypeScript SDK 1.10.2": clients["TypeScript SDK 1.10.2"],
   "TypeScript SDK 1.32.2": clients["TypeScript SDK 1.32.2"],
+  // Its stream connects again by itself, and finds its session; 1.32 leaves out by which event.
+  "TypeScript SDK 1.0.4 by SSE": (at) => clients["TypeScript SDK 1.0.4"]({ ...at, sse: at.url.replace(/mcp$/, "sse") }),
   "TypeScript SDK 2 (client 2.4.0)": second,
   "mcporter 0.12.3": clients["mcporter 0.12.3"],
 };
 
 // serve starts the server on an address, and returns it with its address.
 async function serve(address) {
-  const args = ["serve", "--workspace", `${dir}/workspace`, "--state", `${dir}/state`, "--http", address];
+  const args = ["serve", "--workspace", `${dir}/workspace`, "--state", `${dir}/state`, "--http", address, "--legacy-sse"];
   const server = spawn(belljar, args, { stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
   for await (const chunk of server.stderr.iterator({ destroyOnReturn: false })) {
