@@ -96,7 +96,7 @@ func (ws *webSessions) sseSession(ctx context.Context, last string) (_ *webSessi
 		}
 	}
 	if bad := ws.count(ctx); bad != nil {
-		return nil, bad
+		return nil, 0, bad
 	}
 	p, bad := ws.takePlace(ctx, "") // who the client is it says later
 	if bad != nil {
