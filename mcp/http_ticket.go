@@ -137,7 +137,7 @@ func (w *web) loginByTicket(rw http.ResponseWriter, r *http.Request, ticket stri
 	if ok && w.server.cfg.holds(ctx) {
 		return r.WithContext(ctx), true
 	}
-	w.server.cfg.Log.Info("a ticket for a WebSocket was refused")
+	w.server.cfg.Log.Debug("a ticket for a WebSocket was refused")
 	if conn, err := acceptSocket(w.server.cfg, rw, r); err == nil {
 		conn.Close(socket.NoLogin, "the ticket was used before, has expired, or is another page's; POST to /mcp/ticket for one")
 	}

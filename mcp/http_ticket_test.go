@@ -228,3 +228,23 @@ func TestTicketsAreBounded(t *testing.T) {
 		t.Errorf("another tenant's ticket: %d", code)
 	}
 }
+
+// Whoever has no ticket and no login cannot fill the log.
+func TestRefusedTicketsDoNotFillTheLog(t *testing.T) {
+	var mu sync.Mutex
+	var log bytes.Buffer
+	_, with := newOffice(t, "tenants: {a: {}}\n")
+	s := newSite(t, with, withSockets, func(c *mcp.Config) { c.Log = slog.New(slog.NewTextHandler(locked{&mu, &log}, nil)) })
+	for range 5 {
+		c, res := ask(t, s.dial(), handshake("/mcp", "Sec-WebSocket-Protocol: mcp, mcp.ticket.none"))
+		if res.StatusCode != 101 {
+			t.Fatal(res.Status)
+		}
+		c.conn.Close()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if log.Len() > 0 {
+		t.Errorf("it logged %s", log.String())
+	}
+}
