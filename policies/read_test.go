@@ -59,6 +59,7 @@ func TestEveryKeyIsKept(t *testing.T) {
 			for i, e := range n.Content {
 				out(e, at+"["+strconv.Itoa(i)+"]")
 			}
+		default: // has no keys
 		}
 	}
 	out(doc.Content[0], "")

@@ -61,9 +61,13 @@ tenants:
 		open            int
 		want            string
 	}{
-		{"few", "kept", 1, ""}, {"few", "kept", 2, "quota boxes: 2"},
-		{"small", "kept", 1, ""}, {"small", "kept", 2, "quota disk"}, {"small", "light", 2, ""},
-		{"usual", "kept", 7, ""}, {"usual", "light", 8, "quota boxes: 8"},
+		{"few", "kept", 1, ""},
+		{"few", "kept", 2, "quota boxes: 2"},
+		{"small", "kept", 1, ""},
+		{"small", "kept", 2, "quota disk"},
+		{"small", "light", 2, ""},
+		{"usual", "kept", 7, ""},
+		{"usual", "light", 8, "quota boxes: 8"},
 	} {
 		r := register{boxes: map[string]*Box{}}
 		for i := range 20 { // of another tenant

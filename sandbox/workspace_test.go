@@ -36,7 +36,7 @@ func TestWorkspacesOfOneSupervisor(t *testing.T) {
 			if got := w.Boxes(); len(got) != 1 || got[0] != b {
 				t.Errorf("%s: the boxes of workspace %d are %v, want its own", mode, i, got)
 			}
-			defer b.Close()
+			t.Cleanup(func() { b.Close() })
 			want := string(rune('a' + i))
 			if _, got := shell(t, b, "cat mine; { echo x > made-"+mode+"; } 2>/dev/null; { echo x > .git/hooks/pre-commit; } 2>/dev/null"); got[:1] != want {
 				t.Errorf("%s: a box of workspace %d reads %q, want %q", mode, i, got, want)

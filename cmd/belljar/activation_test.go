@@ -36,7 +36,7 @@ func activated(t *testing.T, asPID, names string, sockets []net.Listener, args .
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.Close()
+		t.Cleanup(func() { f.Close() })
 		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 	}
 	errs, err := cmd.StderrPipe()

@@ -105,11 +105,11 @@ func newProvider(t *testing.T) *provider {
 	return p
 }
 
-// token is a token of a subject for a server.
-func (p *provider) token(t *testing.T, subject, audience string) string {
+// token is a token of ann for a server.
+func (p *provider) token(t *testing.T, audience string) string {
 	t.Helper()
 	claims, err := json.Marshal(map[string]any{
-		"iss": p.URL, "sub": subject, "aud": audience, "exp": time.Now().Add(time.Hour).Unix(), "canary": "CANARYclaim",
+		"iss": p.URL, "sub": "ann", "aud": audience, "exp": time.Now().Add(time.Hour).Unix(), "canary": "CANARYclaim",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -165,14 +165,14 @@ auth: {issuers: [{url: %q, keys: %q, addresses: 127.0.0.0/8, audience: [api://be
 	access := filepath.Join(p.dir, "access.log")
 	w := serveWeb(t, append(p.env, "TOKEN_A="+digest(fixed), "SSL_CERT_FILE="+issuer.cert),
 		append([]string{"--workspace", p.ws, "--policy", p.policy, "--state", p.state, "--access-log", access, "--log-level", "debug"}, p.outside(t)...)...)
-	jwt := issuer.token(t, "ann", "api://belljar")
+	jwt := issuer.token(t, "api://belljar")
 	tokens := map[string]string{
 		fixed: fixed, made.Token: strings.Split(made.Token, "_")[2], jwt: strings.Split(jwt, ".")[2],
 		// Which nobody accepts.
 		"CANARYnobody-0123456789":               "CANARYnobody",
 		made.Token[:len(made.Token)-1]:          strings.Split(made.Token, "_")[2],
 		jwt[:len(jwt)-4]:                        strings.Split(jwt, ".")[1],
-		issuer.token(t, "ann", "api://another"): "",
+		issuer.token(t, "api://another"): "",
 	}
 	canaries := []string{"CANARY", base64.RawURLEncoding.EncodeToString([]byte("CANARYclaim"))}
 	for token, part := range tokens {

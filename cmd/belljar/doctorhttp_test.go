@@ -15,10 +15,10 @@ import (
 )
 
 // doctorOf is what `doctor --http` finds out about a server, by the name of the check.
-func doctorOf(t *testing.T, url string, flags ...string) (found map[string]webcheck.Finding, ok bool) {
+func doctorOf(t *testing.T, at string, flags ...string) (found map[string]webcheck.Finding, ok bool) {
 	t.Helper()
 	k := newPlace(t)
-	cmd := k.command(t.Context(), append([]string{"doctor", "--json", "--http", url, "--idle", "2s"}, flags...)...)
+	cmd := k.command(t.Context(), append([]string{"doctor", "--json", "--http", at, "--idle", "2s"}, flags...)...)
 	out, err := cmd.Output()
 	var report struct {
 		OK     bool

@@ -24,7 +24,7 @@ func TestIssuerThatIsTakenOut(t *testing.T) {
 	}
 	write(of("api://one"))
 	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir(), "SSL_CERT_FILE=" + issuer.cert}, "--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir())
-	session := w.session(issuer.token(t, "ann", "api://one"))
+	session := w.session(issuer.token(t, "api://one"))
 	answers := func(want int) {
 		t.Helper()
 		if res, text := w.post(session, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); res == nil || res.StatusCode != want {
@@ -46,7 +46,7 @@ func TestIssuerThatIsTakenOut(t *testing.T) {
 	read()
 	over(stream)
 	answers(http.StatusUnauthorized)
-	session["Authorization"] = "Bearer " + issuer.token(t, "ann", "api://two")
+	session["Authorization"] = "Bearer " + issuer.token(t, "api://two")
 	answers(http.StatusOK) // it is the same principal's
 
 	stream = w.stream(session)

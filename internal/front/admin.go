@@ -160,7 +160,7 @@ func (a *Admin) Serve(ctx context.Context, h http.Handler) error {
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
 	defer cancel()
 	if server.Shutdown(patience) != nil {
-		server.Close()
+		_ = server.Close() // what is still open is cut off
 	}
 	<-ended
 	return nil

@@ -175,7 +175,7 @@ func TestStreamsThatAreNotRead(t *testing.T) {
 		}
 		dial, end := inMemory(t, pair)
 		defer end()
-		conn := tls.Client(dial(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // it is about what comes later
+		conn := tls.Client(dial(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 		defer conn.Close()
 		began := time.Now()
 		_ = conn.SetDeadline(began.Add(time.Hour))

@@ -345,7 +345,7 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 	return err
 }
 
-// counts counts connections.
+// counts follows how many connections are open.
 func (f *Front) counts(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:

@@ -47,7 +47,13 @@ func TestNoRequestHidesInAnother(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.hidden {
-				conn.(*net.TCPConn).CloseWrite() // or the connection would stay open, as it should
+				half, ok := conn.(*net.TCPConn)
+				if !ok {
+					t.Fatalf("the connection is a %T", conn)
+				}
+				if err := half.CloseWrite(); err != nil { // or the connection would stay open, as it should
+					t.Fatal(err)
+				}
 			}
 			all, err := io.ReadAll(conn)
 			if err != nil {

@@ -38,7 +38,7 @@ func (r *Registry) AddProcess(began time.Time) {
 	r.CounterFunc("process_cpu_seconds_total", "CPU time of the process, without that of boxes.", nil, func(set Set) {
 		var u syscall.Rusage
 		if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
-			set((time.Duration(u.Utime.Nano() + u.Stime.Nano())).Seconds())
+			set(time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds())
 		}
 	})
 	r.GaugeFunc("process_resident_memory_bytes", "Memory of the process, without that of boxes.", nil, func(set Set) {

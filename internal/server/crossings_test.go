@@ -183,7 +183,7 @@ func (w *walker) request(tenant, path, method, name string, params map[string]an
 	return body
 }
 
-// does does a deed, and looks for the canary of the other tenant in what comes of it.
+// does runs a deed, and looks for the canary of the other tenant in what comes of it.
 func (w *walker) does(d deed, tenant, path string) string {
 	w.t.Helper()
 	got := d.do(w, tenant, path)

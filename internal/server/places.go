@@ -202,12 +202,12 @@ func (ps *places) handler(home *place) http.Handler {
 	return home.mcp.HandlerOf(func(r *http.Request, caller mcp.Identity) (*mcp.Server, error) {
 		workspace, ok := ps.layout.Load().at(caller.Tenant, r.PathValue("place"))
 		if !ok {
-			return nil, nil //nolint:nilnil // there is no such place
+			return nil, nil // there is no such place
 		}
 		p, err := ps.at(r.Context(), workspace)
 		switch {
 		case errors.Is(err, errGone):
-			return nil, nil //nolint:nilnil // as above
+			return nil, nil // as above
 		case err != nil:
 			ps.server.Log.Error("a place cannot be opened", "workspace", workspace, "tenant", caller.Tenant, "err", err)
 			return nil, fmt.Errorf("open place: %w", err)

@@ -84,7 +84,7 @@ func (e *estate) config() Config {
 }
 
 // serve opens the server and serves until the test ends.
-func (e *estate) serve(cfg Config) *estate {
+func (e *estate) serve(cfg Config) {
 	e.t.Helper()
 	testenv.Need(e.t, testenv.UserNamespaces, testenv.Bash)
 	var err error
@@ -107,7 +107,6 @@ func (e *estate) serve(cfg Config) *estate {
 		e.Close()
 	})
 	e.t.Cleanup(e.closed)
-	return e
 }
 
 // do sends one request to a path and returns the answer's status and body.
@@ -182,8 +181,11 @@ func TestPlacesOfTenants(t *testing.T) {
 	put(t, e.policy, estatePolicy+e.tenants(""))
 	e.serve(e.config())
 	for _, tt := range []struct{ tenant, path, want string }{
-		{"a", "/mcp", "a"}, {"a", "/w/site/mcp", "a-site"},
-		{"b", "/mcp", "b"}, {"b", "/w/site/mcp", "b-site"}, {"b", "/w/own/mcp", "b-own"},
+		{"a", "/mcp", "a"},
+		{"a", "/w/site/mcp", "a-site"},
+		{"b", "/mcp", "b"},
+		{"b", "/w/site/mcp", "b-site"},
+		{"b", "/w/own/mcp", "b-own"},
 		{"c", "/mcp", "home"},
 	} {
 		if got := e.placeOf(tt.tenant, tt.path); got != tt.want {
@@ -195,7 +197,13 @@ func TestPlacesOfTenants(t *testing.T) {
 		t.Fatalf("a place that does not exist: %d %q", status, nothing)
 	}
 	for _, tt := range []struct{ tenant, path string }{
-		{"a", "/w/own/mcp"}, {"c", "/w/site/mcp"}, {"c", "/w/own/mcp"}, {"c", "/w/home/mcp"}, {"a", "/w/b/mcp"}, {"a", "/w/SITE/mcp"}, {"a", "/w/site%00/mcp"},
+		{"a", "/w/own/mcp"},
+		{"c", "/w/site/mcp"},
+		{"c", "/w/own/mcp"},
+		{"c", "/w/home/mcp"},
+		{"a", "/w/b/mcp"},
+		{"a", "/w/SITE/mcp"},
+		{"a", "/w/site%00/mcp"},
 		{"c", "/w/" + strings.Repeat("x", 5000) + "/mcp"},
 	} {
 		gotStatus, got, gotHeader := e.do(tt.tenant, tt.path, "{}")

@@ -152,7 +152,10 @@ func (t *target) leave(ctx context.Context) {
 }
 
 // logLine is what is read of a line of the access log.
-type logLine struct{ From, Session string }
+type logLine struct {
+	From    string `json:"from"`
+	Session string `json:"session"`
+}
 
 // maxLog is how much of the end of an access log is read.
 const maxLog = 1 << 20
@@ -163,7 +166,7 @@ func (t *target) logged(ctx context.Context, session string) (line logLine, err 
 	digest := hex.EncodeToString(sum[:4])
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
-	for tries := 0; tries < 50; tries++ {
+	for range 50 {
 		text, err := tail(t.AccessLog)
 		if err != nil {
 			return line, err

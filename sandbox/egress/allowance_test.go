@@ -17,8 +17,14 @@ func TestAllowance(t *testing.T) {
 		bytes int64
 		want  string
 	}{
-		{0, 0, ""}, {0, 60, ""}, {10 * time.Minute, 40, ""}, {10 * time.Minute, 0, "50m0s of it are left"}, {20 * time.Minute, 1, "the 100 bytes of this hour (quota egress)"},
-		{59*time.Minute + 59*time.Second, 0, "1m0s of it"}, {time.Hour, 0, ""}, {time.Hour, 30, ""},
+		{0, 0, ""},
+		{0, 60, ""},
+		{10 * time.Minute, 40, ""},
+		{10 * time.Minute, 0, "50m0s of it are left"},
+		{20 * time.Minute, 1, "the 100 bytes of this hour (quota egress)"},
+		{59*time.Minute + 59*time.Second, 0, "1m0s of it"},
+		{time.Hour, 0, ""},
+		{time.Hour, 30, ""},
 	} {
 		got := a.add(start.Add(tt.after), tt.bytes)
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
