@@ -159,13 +159,12 @@ func (c *Conn) refuse(code Code, reason string) error {
 // broken is the error of a read that failed. What the client sent may not have been a
 // frame; the library has said so to it in most cases.
 func (c *Conn) broken(err error) error {
-	switch websocket.CloseStatus(err) {
-	case websocket.StatusNormalClosure, websocket.StatusGoingAway, websocket.StatusNoStatusRcvd:
+	switch code := websocket.CloseStatus(err); {
+	case code == websocket.StatusNormalClosure, code == websocket.StatusGoingAway, code == websocket.StatusNoStatusRcvd:
 		return io.EOF
-	case -1:
-		if errors.Is(err, websocket.ErrMessageTooBig) {
-			return c.refuse(TooLarge, fmt.Sprintf("the message has more than %d bytes", c.limits.Message))
-		}
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		return c.refuse(TooLarge, fmt.Sprintf("the message has more than %d bytes", c.limits.Message))
+	case code == -1:
 		return c.refuse(Violation, "these are not frames of a WebSocket")
 	}
 	return fmt.Errorf("read from the WebSocket: %w", err)
