@@ -41,8 +41,8 @@ func TestEveryKeyIsKept(t *testing.T) {
 	}
 	var out func(n *yaml.Node, at string)
 	out = func(n *yaml.Node, at string) {
-		switch n.Kind {
-		case yaml.MappingNode:
+		switch {
+		case n.Kind == yaml.MappingNode:
 			for i := 0; i < len(n.Content); i += 2 {
 				name := strings.TrimPrefix(at+"."+n.Content[i].Value, ".")
 				all := n.Content
@@ -55,11 +55,10 @@ func TestEveryKeyIsKept(t *testing.T) {
 				}
 				out(n.Content[i+1], name)
 			}
-		case yaml.SequenceNode:
+		case n.Kind == yaml.SequenceNode:
 			for i, e := range n.Content {
 				out(e, at+"["+strconv.Itoa(i)+"]")
 			}
-		default: // has no keys
 		}
 	}
 	out(doc.Content[0], "")

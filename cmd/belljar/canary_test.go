@@ -169,9 +169,9 @@ auth: {issuers: [{url: %q, keys: %q, addresses: 127.0.0.0/8, audience: [api://be
 	tokens := map[string]string{
 		fixed: fixed, made.Token: strings.Split(made.Token, "_")[2], jwt: strings.Split(jwt, ".")[2],
 		// Which nobody accepts.
-		"CANARYnobody-0123456789":               "CANARYnobody",
-		made.Token[:len(made.Token)-1]:          strings.Split(made.Token, "_")[2],
-		jwt[:len(jwt)-4]:                        strings.Split(jwt, ".")[1],
+		"CANARYnobody-0123456789":        "CANARYnobody",
+		made.Token[:len(made.Token)-1]:   strings.Split(made.Token, "_")[2],
+		jwt[:len(jwt)-4]:                 strings.Split(jwt, ".")[1],
 		issuer.token(t, "api://another"): "",
 	}
 	canaries := []string{"CANARY", base64.RawURLEncoding.EncodeToString([]byte("CANARYclaim"))}
