@@ -41,24 +41,23 @@ func TestEveryKeyIsKept(t *testing.T) {
 	}
 	var out func(n *yaml.Node, at string)
 	out = func(n *yaml.Node, at string) {
-		switch {
-		case n.Kind == yaml.MappingNode:
-			for i := 0; i < len(n.Content); i += 2 {
-				name := strings.TrimPrefix(at+"."+n.Content[i].Value, ".")
-				all := n.Content
-				n.Content = slices.Delete(slices.Clone(all), i, i+2)
-				p, err := laidOut()
-				n.Content = all
-				same := err == nil && said(p) == whole
-				if !apart.MatchString(name) && same != slices.Contains(alike, name) {
-					t.Errorf("that the policy is the same without %s: got %v, want %v", name, same, !same)
-				}
-				out(n.Content[i+1], name)
-			}
-		case n.Kind == yaml.SequenceNode:
+		if n.Kind == yaml.SequenceNode {
 			for i, e := range n.Content {
 				out(e, at+"["+strconv.Itoa(i)+"]")
 			}
+			return
+		}
+		for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+			name := strings.TrimPrefix(at+"."+n.Content[i].Value, ".")
+			all := n.Content
+			n.Content = slices.Delete(slices.Clone(all), i, i+2)
+			p, err := laidOut()
+			n.Content = all
+			same := err == nil && said(p) == whole
+			if !apart.MatchString(name) && same != slices.Contains(alike, name) {
+				t.Errorf("that the policy is the same without %s: got %v, want %v", name, same, !same)
+			}
+			out(n.Content[i+1], name)
 		}
 	}
 	out(doc.Content[0], "")

@@ -162,7 +162,7 @@ func (a *Admin) Serve(ctx context.Context, h http.Handler) error {
 	if server.Shutdown(patience) != nil {
 		_ = server.Close() // what is still open is cut off
 	}
-	_ = <-ended // that it was closed
+	a.log.Debug("the admin listener is closed", "err", <-ended)
 	return nil
 }
 
