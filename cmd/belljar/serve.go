@@ -168,7 +168,11 @@ func handOvers(ctx context.Context, srv *server.Server, env []string, end func()
 				continue
 			}
 		}
-		if err := server.HandOver(ctx, srv, path, os.Args, env); err != nil {
+		err := mayHandOver(os.Getenv)
+		if err == nil {
+			err = server.HandOver(ctx, srv, path, os.Args, env)
+		}
+		if err != nil {
 			srv.Log.Error("the server is not handed over, and goes on", "err", err)
 			continue
 		}
