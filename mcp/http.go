@@ -32,10 +32,9 @@ var Paths = []string{"/mcp", "/mcp" + ticketPath, ssePath, messagesPath}
 
 // Handler serves MCP over Streamable HTTP, both eras on one URL, over HTTP with SSE if
 // Config.SSE is set, and over WebSockets if Config.Sockets is. It is to be mounted at
-// Paths. A legacy client gets a session of its
-// own by initialize. Modern requests carry no session, so those of a principal share one
-// Session and its limits: a resource that belongs to one of several modern clients needs
-// a handle in its arguments.
+// Paths. A legacy client gets a session of its own by initialize. Modern requests carry no
+// session, so those of a principal share one Session and its limits: a resource that
+// belongs to one of several modern clients needs a handle in its arguments.
 //
 // It answers only requests for loopback names, and none from web pages of other origins,
 // unless Config.Guarded is set. With Config.Auth it answers only to those whose tokens

@@ -17,9 +17,10 @@ const (
 const placeRetry = 5 * time.Second
 
 // HandlerOf is Handler for a process with several servers, each for one place of work: s
-// finds out who the caller is, and pick returns the server of the request. The caller is the one that login has found, or Config.Tenant of s where
-// clients need no token. If pick returns nil, there is no such place for the caller. The
-// servers must have the same HTTP configuration as s.
+// finds out who the caller is, and pick returns the server of the request. The caller is
+// the one that login has found, or Config.Tenant of s where clients need no token. If pick
+// returns nil, there is no such place for the caller. The servers must have the same HTTP
+// configuration as s.
 func (s *Server) HandlerOf(pick func(r *http.Request, caller Identity) (*Server, error)) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		r, ok := s.routed.enter(rw, r)
