@@ -113,10 +113,12 @@ fuzz:
 
 # Peers that are not ours, against the built binary: the MCP inspector, the
 # TypeScript SDK in both eras, and the protocol's own conformance suite with all
-# that it requires of two revisions. They are fetched by npm for this only.
+# that it requires of two revisions: over HTTP, and behind nginx where that is there. They
+# are fetched by npm for this only.
 conformance: build
-	@scripts/need npm openssl
+	@scripts/need npm openssl $(if $(TEST_REQUIRE),nginx)
 	GO="$(GO)" scripts/conformance bin/belljar
+	@if command -v nginx >/dev/null; then GO="$(GO)" scripts/conformance-proxy; else echo "skipped: conformance behind nginx, which is missing"; fi
 
 # Agents that people use, run as a whole against a scripted model, with belljar as
 # their only tools: what the model is given is compared with golden files below
