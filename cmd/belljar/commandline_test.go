@@ -363,7 +363,7 @@ var printed = map[string]any{
 	"approve list": approval.Approval{}, "ask list": question.Asked{}, "ps": control.Box{}, "doctor": diagnosis{},
 	"hook list": hookInfo{}, "hook test": cameInfo{}, "image import": images.Report{}, "image list": images.Image{},
 	"policy explain": explained{}, "policy list": bundledInfo{}, "ports": control.Box{}, "ports open": control.Published{},
-	"search doctor": examinedInfo{}, "search engines": engineInfo{}, "session list": control.Session{}, "job list": control.Job{},
+	"search doctor": examinedInfo{}, "search engines": engineInfo{}, "session list": control.Session{}, "tenant list": control.Tenant{}, "job list": control.Job{},
 	"version": buildinfo.Info{}, "workspace list": countedSet{}, "workspace diff": workspace.Diff{}, "workspace apply": workspace.Report{},
 	"read": savedRead{}, "policy check": checkedPolicy{},
 }
