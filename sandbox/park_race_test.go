@@ -123,6 +123,7 @@ func TestParkSilentInit(t *testing.T) {
 		t.Fatal(err)
 	}
 	shell(t, b, "echo x >/tmp/x")
+	b.WaitWarm() // or the init would be asked for a shell, and ended for its silence
 	signalInit(t, b, syscall.SIGSTOP)
 	unparked(t, b)
 	signalInit(t, b, syscall.SIGCONT)

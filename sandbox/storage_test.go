@@ -326,10 +326,11 @@ func TestStorageIsRefusedToUsers(t *testing.T) {
 		t.Errorf("got %v, want a refusal that says what to do", err)
 	}
 	s := &Supervisor{ground: ground{groups: &cgroup.Tree{}, disk: diskHeld(t.TempDir())}}
-	if got := s.home.held()[policies.LimitDisk]; got != limit.NotEnforced {
+	w := newWorkspace(s, "")
+	if got := w.held()[policies.LimitDisk]; got != limit.NotEnforced {
 		t.Errorf("disk is %q here", got)
 	}
-	if got := s.home.heldFor(policytest.Grant(t))[policies.LimitDisk]; got != limit.Enforced {
+	if got := w.heldFor(policytest.Grant(t))[policies.LimitDisk]; got != limit.Enforced {
 		t.Errorf("disk is %q for storage in memory, which its tmpfs bounds", got)
 	}
 }
