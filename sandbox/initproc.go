@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,12 +27,13 @@ type initProc struct {
 	process *os.Process // set with conn, table.mu and life.waking held; nil before the first
 	conn    *initconn.Conn
 	strays  uint64             // messages that nobody waited for; guarded by the turn at conn
-	answers chan boxinit.Reply // OpIdle replies
+	idle    atomic.Int64       // OpIdle requests without a reply
+	answers chan boxinit.Reply // the latest OpIdle reply
 	sockets socketRequests     // the sockets that it was asked for
 	gone    chan struct{}      // closed when the box has ended
 	end     func()             // closes gone
 
-	// Guarded by table.mu; see late.go.
+	// Guarded by table.mu; see startwatch.go.
 	asked map[*Job]time.Time // start requests without an answer yet, and when each was sent
 	late  *time.Timer        // looks at asked, while it is armed
 	armed bool
@@ -124,12 +126,13 @@ func (i *initProc) hear(text []byte, files []int) error {
 	if i.sockets.hear(r, files) {
 		return nil
 	}
-	if r.Op == boxinit.OpIdle {
+	if r.Op == boxinit.OpIdle && i.idle.Add(-1) >= 0 {
 		select {
-		case i.answers <- r:
-			return nil
+		case <-i.answers: // to a question that was given up
 		default:
 		}
+		i.answers <- r
+		return nil
 	}
 	j, asked := i.table.find(r.ID)
 	if j != nil && r.Op != boxinit.OpReady && j.replies.put(r) {
@@ -152,6 +155,7 @@ func (i *initProc) holdsNothing() bool {
 	i.table.mu.Lock()
 	id := i.table.nextID()
 	i.table.mu.Unlock()
+	i.idle.Add(1)
 	if i.send(&boxinit.Request{Op: boxinit.OpIdle, ID: id}) != nil {
 		return false
 	}

@@ -143,6 +143,7 @@ func (l *life) begin(ctx context.Context) error {
 	}
 	b.table.mu.Lock()
 	b.init.process, b.init.conn, b.init.strays = s.process, s.conn, 0
+	b.init.idle.Store(0)
 	if b.table.cause != nil { // shut ran before it could see and kill this init
 		err = errors.Join(err, b.table.goneErr())
 	}
