@@ -141,7 +141,7 @@ func (t *target) stream(ctx context.Context) Finding {
 	if alive == 0 && t.Idle > 16*time.Second {
 		return found(name, buffers, "no comment came in %v: something holds the stream back", t.Idle)
 	}
-	return found(name, "", "it begins at once, and was open for %v with %d comments", t.Idle, alive)
+	return found(name, "", "it begins at once, and was open for %v; comments: %d", t.Idle, alive)
 }
 
 // leave ends the session.
