@@ -200,13 +200,18 @@ func Follow(ctx context.Context, dir string, behind uint64, f Filter, use func(E
 		}
 		now, err := os.Stat(filepath.Join(dir, currentName))
 		if err == nil && !os.SameFile(now, info) {
-			// What was written to the old file since we read it, and any file
-			// that came and went between, comes first.
-			if err := follow(ctx, dir, last, seen); err != nil {
+			next, err := os.Open(filepath.Join(dir, currentName))
+			switch {
+			case errors.Is(err, fs.ErrNotExist): // it has just become full
+				continue
+			case err != nil:
 				return err
 			}
-			next, err := os.Open(filepath.Join(dir, currentName))
-			if err != nil {
+			// What was written to the old file since we read it, and any file that came
+			// and went between, comes first. All before the one just opened are full by
+			// now; opened later, it could have been followed by another one meanwhile.
+			if err := follow(ctx, dir, last, seen); err != nil {
+				next.Close()
 				return err
 			}
 			file.Close()
