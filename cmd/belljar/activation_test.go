@@ -112,13 +112,26 @@ func TestSocketActivation(t *testing.T) {
 }
 
 // checkCloseOnExec checks that no descriptor of a process outlives an exec, but its standard
-// streams.
+// streams and what this process was itself started with.
 func checkCloseOnExec(t *testing.T, pid int) {
+	t.Helper()
+	given := outliving(t, os.Getpid())
+	for fd, at := range outliving(t, pid) {
+		if given[fd] != at {
+			t.Errorf("descriptor %s (%s) outlives an exec", fd, at)
+		}
+	}
+}
+
+// outliving are the descriptors of a process from 3 on that outlive an exec, with what each
+// is.
+func outliving(t *testing.T, pid int) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
 	if err != nil || len(names) < 5 {
 		t.Fatalf("%v, %v", names, err)
 	}
+	found := make(map[string]string)
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if fd, _ := strconv.Atoi(filepath.Base(name)); err != nil || fd < 3 {
@@ -131,10 +144,11 @@ func checkCloseOnExec(t *testing.T, pid int) {
 			t.Fatalf("%s: %q", name, text)
 		}
 		if flags&syscall.O_CLOEXEC == 0 {
-			at, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, filepath.Base(name)))
-			t.Errorf("descriptor %s (%s) outlives an exec", filepath.Base(name), at)
+			fd := filepath.Base(name)
+			found[fd], _ = os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, fd))
 		}
 	}
+	return found
 }
 
 // Sockets that are not meant for the server are left alone, and to those that are the same
