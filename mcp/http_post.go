@@ -28,25 +28,8 @@ type posted struct {
 
 // post serves one POST: usually one message, in the session that it names, if any.
 func (w *web) post(rw http.ResponseWriter, r *http.Request) {
-	body, ok := w.readBody(rw, r)
+	p, ok := w.readPost(rw, r)
 	if !ok {
-		return
-	}
-	p, bad := w.parse(r, body)
-	if bad != nil {
-		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
-		return
-	}
-	p.served = w.serves(r.Context(), p)
-	if bad := p.misplaced(); bad != nil {
-		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
-		return
-	}
-	if !w.scoped(rw, r, p) {
-		return
-	}
-	if p.requests > 0 && w.server.sessions.over() {
-		w.busy(rw, http.StatusServiceUnavailable, p, stopping())
 		return
 	}
 	tenant := w.server.cfg.callerOf(r.Context()).Tenant
@@ -60,6 +43,32 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.serveLegacy(rw, r, p)
+}
+
+// readPost reads what a client sent, and checks all that needs no session. If it is
+// refused, the answer has been sent, and ok is false.
+func (w *web) readPost(rw http.ResponseWriter, r *http.Request) (p posted, ok bool) {
+	body, ok := w.readBody(rw, r)
+	if !ok {
+		return p, false
+	}
+	p, bad := w.parse(r, body)
+	if bad == nil {
+		p.served = w.serves(r.Context(), p)
+		bad = p.misplaced()
+	}
+	if bad != nil {
+		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
+		return p, false
+	}
+	if !w.scoped(rw, r, p) {
+		return p, false
+	}
+	if p.requests > 0 && w.server.sessions.over() {
+		w.busy(rw, http.StatusServiceUnavailable, p, stopping())
+		return p, false
+	}
+	return p, true
 }
 
 // readBody reads the body of a request within its bounds of size and time. Where it

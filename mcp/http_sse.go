@@ -125,25 +125,8 @@ func (w *web) messages(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, notJSON, http.StatusUnsupportedMediaType)
 		return
 	}
-	body, ok := w.readBody(rw, r)
+	p, ok := w.readPost(rw, r)
 	if !ok {
-		return
-	}
-	p, bad := w.parse(r, body)
-	if bad != nil {
-		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
-		return
-	}
-	p.served = w.serves(r.Context(), p)
-	if bad := p.misplaced(); bad != nil {
-		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
-		return
-	}
-	if !w.scoped(rw, r, p) {
-		return
-	}
-	if p.requests > 0 && w.server.sessions.over() {
-		w.busy(rw, http.StatusServiceUnavailable, p, stopping())
 		return
 	}
 	session, bad := w.server.web.use(r.Context(), ids[0], true)
