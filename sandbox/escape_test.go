@@ -23,7 +23,7 @@ profiles:
   slow:
     fs: {system: true, workspace: rw}
     net: {mode: none}
-    limits: {memory: 256MiB, pids: 128, cpu: 0.1, tmp: 128MiB, wall: 1m}
+    limits: {memory: 256MiB, pids: 128, cpu: 0.25, tmp: 128MiB, wall: 1m}
   door:
     fs: {system: true, workspace: rw}
     net: {mode: proxy, allow: [allowed.example]}
