@@ -185,8 +185,8 @@ func (w *web) delete(rw http.ResponseWriter, r *http.Request) {
 	rw.WriteHeader(http.StatusNoContent)
 }
 
-// named returns the session that a GET or DELETE names. If there is none, the answer has
-// been sent, and ok is false. The caller must pass the session to leave.
+// named returns the session that a GET or DELETE names. If no session has that name, the
+// answer has been sent, and ok is false. The caller must pass the session to leave.
 func (w *web) named(rw http.ResponseWriter, r *http.Request) (_ *webSession, ok bool) {
 	id := r.Header.Get(sessionHeader)
 	if id == "" {

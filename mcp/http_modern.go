@@ -57,7 +57,7 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 			return
 		}
 		defer closed()
-		leave() // a stream is no call that others wait for
+		leave() // others need not wait until a stream ends
 		var done func()
 		ctx, done = s.web.callers.whileValid(ctx)
 		defer done()

@@ -98,9 +98,9 @@ func (ws *webSessions) openNew(ctx context.Context, id string, p *place) (*webSe
 	return session, nil
 }
 
-// count counts a request of a tenant that has no session yet, which costs more than most:
-// to begin one, or to look for one that is kept. Without tenants each session has a rate of
-// its own.
+// count counts a request without a session against its tenant's rate: to begin a session,
+// or to look for a kept one, costs more than most requests. Without tenants each session has
+// a rate of its own.
 func (ws *webSessions) count(ctx context.Context) *wire.Error {
 	tenant := ws.server.cfg.callerOf(ctx).Tenant
 	if _, shared := ws.server.cfg.limitsOf(tenant); !shared {

@@ -143,8 +143,7 @@ func (w *web) misplaced(rw http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// misplaced returns the error of a message with a token in the _meta of its params; nil if
-// there is none.
+// misplaced returns an error if a message has a token in the _meta of its params.
 func (p *posted) misplaced() *wire.Error {
 	found := false
 	look := func(meta []byte) bool {

@@ -30,8 +30,8 @@ type KeptSession struct {
 type SessionBook interface {
 	// Keep keeps a session, or notes that one that is kept was used.
 	Keep(ctx context.Context, s KeptSession) error
-	// Find returns a session that is kept, and false if there is none of that id, or it was
-	// not used for long.
+	// Find returns the kept session with that id. It returns false if the id is unknown, and
+	// if the session was not used for long.
 	Find(ctx context.Context, id string) (KeptSession, bool, error)
 	// Forget removes a session that has ended for good.
 	Forget(ctx context.Context, id string) error

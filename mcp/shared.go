@@ -21,7 +21,7 @@ type Shared struct {
 // taking is the key of what a tenant has taken of a quota.
 type taking struct{ quota, tenant string }
 
-// The quotas that are counted by name, as errors and the policy name them.
+// The quotas that are counted by name. Errors and the policy use the same names.
 const (
 	quotaSessions = "sessions"
 	quotaStreams  = "streams"

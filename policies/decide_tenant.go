@@ -57,6 +57,6 @@ func (q questions) unasked(profile string) (Decision, bool) {
 	return Decision{
 		Verdict: Deny, Rule: ruleQuestions, Source: q.source, Parts: 1, Layer: LayerSystem, Profile: profile,
 		Reason:  "Nobody is there to answer questions of agents.",
-		Instead: "Decide yourself where that does no harm, say in your answer what you assumed, and leave the rest undone.",
+		Instead: "Decide yourself if a wrong guess does no harm, say in your answer what you assumed, and leave the rest undone.",
 	}, true
 }

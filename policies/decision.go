@@ -66,7 +66,7 @@ type Decision struct {
 	pending *Grant // what the call may use if a person says yes; nil unless Verdict is Ask
 }
 
-// ScriptPart is where a part of a call stands in the script of the call.
+// ScriptPart is the position of a part of a call in the script of the call.
 type ScriptPart struct {
 	// The position in bytes and the words of the part. Both positions are zero if
 	// the part is not a command; PartArgv is nil if not every word is known, or if

@@ -97,8 +97,8 @@ func (w *Workspace) lease(id string, g policies.Grant) (*workspace.Lease, error)
 	return l, nil
 }
 
-// afterBefore is use, again and again until the server has ended that was there before, or
-// the set is free.
+// afterBefore calls use again and again, until the set is free or the server that handed
+// over has ended.
 func (w *Workspace) afterBefore(use func() (*workspace.Lease, error)) (l *workspace.Lease, err error) {
 	look := time.NewTicker(beforeEvery)
 	defer look.Stop()

@@ -16,7 +16,7 @@ import (
 type register struct {
 	closed     bool // no box is opened any more
 	boxes      map[string]*Box
-	workspaces map[string]*Workspace        // by directory, without one that has none
+	workspaces map[string]*Workspace        // by directory; a home without one is left out
 	opening    sync.WaitGroup               // calls of Open under way; added to with mu held
 	count      int                          // names for cgroups
 	allowances map[string]*egress.Allowance // by tenant

@@ -223,7 +223,7 @@ func (s *Supervisor) Cgroup() string {
 // Home is the workspace of Config, which has no directory if that names none.
 func (s *Supervisor) Home() *Workspace { return s.home }
 
-// Open makes a box of Config.Workspace, as Workspace.Open does.
+// Open is Workspace.Open of the workspace that Config.Workspace names.
 func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Box, error) {
 	return s.home.Open(ctx, id, g)
 }

@@ -92,9 +92,9 @@ func (a *Authenticator) Authenticate(ctx context.Context, token string) (id mcp.
 	return id, nil
 }
 
-// digest is Authenticate for a token of which the operator keeps the digest. All who have
-// the token of a tenant are one principal, which keeps its sessions when the operator
-// changes the token.
+// digest is Authenticate for a token whose digest is in the policy. All holders of a
+// tenant's token are one principal, which keeps its sessions when the operator changes the
+// token.
 func (a *Authenticator) digest(token string) (id mcp.Identity, err error) {
 	var all []Digest
 	if held := a.digests.Load(); held != nil {

@@ -22,5 +22,5 @@ func tenantOf(all []Digest, sum [sha256.Size]byte) (tenant string, known bool) {
 	return tenant, known
 }
 
-// digestCredential begins the credentials of tokens of which the digest is kept.
+// digestCredential is the prefix of credentials whose token the policy knows by its digest.
 const digestCredential = "digest:"

@@ -170,9 +170,8 @@ func (t *jwt) check(now time.Time, audience []string) (expires time.Time, bad *R
 	return expires.Add(skew), nil
 }
 
-// notInSubject reports characters that hide what a subject is from its reader. Half of a
-// surrogate pair, which is no character, was read as U+FFFD, whichever half it was: two
-// subjects would be one.
+// notInSubject reports characters that hide from a reader which subject it is. JSON reads
+// each lone half of a surrogate pair as U+FFFD: two different subjects would become one.
 func notInSubject(r rune) bool { return !unicode.IsGraphic(r) || r == utf8.RuneError }
 
 // principal names the owner of the sessions that the token opens. The URL of an issuer has

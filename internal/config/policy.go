@@ -94,9 +94,9 @@ type PolicySet struct {
 // Of is the policy of a workspace, which must be one of those that the set was read for.
 func (s *PolicySet) Of(workspace string) *policies.Policy { return s.of[workspace] }
 
-// FindPolicies reads the policy that holds, as FindPolicy does, for a workspace and for
-// those that more returns for it. All are without links. A file of the policy that lies in
-// one of them is refused.
+// FindPolicies finds the policy for a workspace like FindPolicy, and then for each workspace
+// that more returns for that policy. All paths are without links. A file of the policy that
+// lies in one of the workspaces is refused.
 func FindPolicies(name, workspace string, more func(*policies.Policy) ([]string, error)) (*PolicySet, error) {
 	name, first, err := FindPolicy(name, workspace)
 	if err != nil {

@@ -93,8 +93,8 @@ func (l *accessLog) ask() {
 	}
 }
 
-// follow is run, and ends soon after ctx also where the log takes nothing: whoever reads it
-// must not keep the server from ending.
+// follow does what run does, and ends soon after ctx even if the log takes nothing: a reader
+// of the log that hangs must not keep the server from ending.
 func (l *accessLog) follow(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {

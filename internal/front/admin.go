@@ -89,7 +89,7 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 		return nil, &ConfigError{fmt.Errorf("--admin unix:%s: want an absolute path", path)}
 	}
 	// The mode of the socket's file is that of the socket, without the bits of the umask
-	// (net/unix/af_unix.c, unix_bind_bsd), so there is no moment at which others may connect.
+	// (net/unix/af_unix.c, unix_bind_bsd), so there is never a moment at which others may connect.
 	private := func(_, _ string, c syscall.RawConn) (err error) {
 		failed := c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) })
 		return errors.Join(failed, err)
@@ -131,7 +131,7 @@ func (a *Admin) Addr() string {
 // Close closes a listener that is not served. Twice is fine.
 func (a *Admin) Close() { a.listener.Close() }
 
-// Succeed leaves the listener to another process that has it.
+// Succeed stops listening here; the successor, which inherited the socket, goes on.
 func (a *Admin) Succeed() {
 	a.succeeded.Store(true)
 	if u, ok := a.listener.(*net.UnixListener); ok {

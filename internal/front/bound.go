@@ -38,7 +38,7 @@ func (b *timely) Read(p []byte) (int, error) {
 // endsOnce has the connection closed behind a request whose body is chunked. Such a request
 // may have had a Content-Length as well, and a proxy before this server may have taken that:
 // then what the proxy takes for the rest of the body looks like a request of somebody else
-// here. net/http goes by the chunks and removes the length, so nobody can see it (RFC 9112,
+// here. net/http reads the chunks and removes the length, so a handler cannot see it (RFC 9112,
 // 6.1: the server "MUST close the connection after responding to such a request"). Clients
 // of the protocol know the length of their messages.
 func endsOnce(w http.ResponseWriter, r *http.Request) {

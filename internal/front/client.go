@@ -16,7 +16,7 @@ const writeWait = 30 * time.Second
 type client struct {
 	net.Conn
 	leave func()      // once
-	own   atomic.Bool // whoever writes has set a deadline
+	own   atomic.Bool // the writer has set a deadline
 }
 
 // Write writes to the client.

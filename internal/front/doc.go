@@ -9,7 +9,7 @@
 //	access log      gets a line when the answer has ended, whatever it is
 //	body            has its time to come
 //	sender          behind a proxy, it is a request of the proxy
-//	Host, Origin    the server goes by the name; the page may use the server
+//	Host, Origin    the name is one of the server's; the page may use the server
 //	preflight       is answered here
 //	route           the handler: the caller, its quota, its session, its call
 //

@@ -51,7 +51,7 @@ type Inherited struct {
 // Inherit takes the descriptors that the variables of a process name, if they are meant
 // for it. No program that this process starts gets them. clear removes a variable.
 func Inherit(getenv func(string) string, clear func(string) error) (*Inherited, error) {
-	count, _ := strconv.Atoi(getenv(varFDs)) // 0 of what is no number
+	count, _ := strconv.Atoi(getenv(varFDs)) // 0 if it is not a number
 	if count <= 0 {
 		return &Inherited{}, nil
 	}
@@ -140,8 +140,8 @@ func (in *Inherited) listener(name string) (l net.Listener) {
 // Admin reports whether there is a listener for the admin listener.
 func (in *Inherited) Admin() bool { return in != nil && in.listeners[1] != nil }
 
-// Ready says to the server before that this one takes the connections from now on; it does
-// nothing if there is none.
+// Ready tells the server before this one that the connections come here from now on.
+// Without such a server it does nothing.
 func (in *Inherited) Ready() error {
 	if in == nil || in.before == nil {
 		return nil
@@ -155,7 +155,7 @@ func (in *Inherited) Ready() error {
 	return nil
 }
 
-// Ended is closed when the server before has ended; nil if there is none.
+// Ended is closed when the server before this one has ended; nil without such a server.
 func (in *Inherited) Ended() <-chan struct{} {
 	if in == nil {
 		return nil

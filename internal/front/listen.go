@@ -30,7 +30,7 @@ func (cfg *Config) checkAddr(login bool) error {
 		lacks = append(lacks, "TLS (--tls-cert and --tls-key), or a proxy with TLS before it (--behind-proxy CIDR)")
 	}
 	if !login {
-		lacks = append(lacks, "a policy that names tenants, who log in with tokens")
+		lacks = append(lacks, "a policy with tenants, so that clients log in with tokens")
 	}
 	if len(lacks) > 0 {
 		return fmt.Errorf("listen on %q: others than this machine can reach it, so it needs %s", cfg.Addr, strings.Join(lacks, "; and "))
@@ -163,7 +163,7 @@ func (c *crowd) leave(key netip.Addr) {
 	}
 }
 
-// addrOf is the address in HOST:PORT, or the zero Addr if there is no address.
+// addrOf is the address in HOST:PORT, or the zero Addr if the host is not an address.
 func addrOf(hostPort string) netip.Addr {
 	at, err := netip.ParseAddrPort(hostPort)
 	if err != nil {

@@ -58,7 +58,7 @@ func (f *family) write(p *printer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := f.name
-	if p.open && f.kind == counter { // there, the family goes by the name without the suffix
+	if p.open && f.kind == counter { // in OpenMetrics the family has the name without the suffix
 		name = strings.TrimSuffix(name, "_total")
 	}
 	p.WriteString("# HELP " + name + " " + escapeHelp(f.help, p.open) + "\n")

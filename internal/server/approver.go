@@ -36,7 +36,7 @@ type ways struct {
 	tells []func(approval.Event) // guarded by mu: the webhook; empty without one
 }
 
-// openWays makes the ways, of which none is open yet.
+// openWays makes the ways of asking. None of them is open yet.
 func (s *Server) openWays(context.Context) error {
 	if s.cfg.Service == nil {
 		return nil

@@ -53,7 +53,7 @@ type Service struct {
 	HTTP *front.Config // where clients come over HTTP; nil for stdio
 	Transports
 	Admin     string           // where probes and metrics are answered; empty for nowhere
-	Inherited *front.Inherited // sockets and a server that was there before; nil for none
+	Inherited *front.Inherited // sockets, and perhaps the server that hands over; nil for none
 	Watch     bool             // the policy is read again when its files change
 	Announce  io.Writer        // gets a line for each question that waits for a person; nil for none
 	Webhook   *Webhook         // gets the questions as well; nil for none

@@ -11,8 +11,8 @@ import (
 )
 
 // frontFiles checks that no box of a policy reaches a file of the front where that
-// matters: who can read the key can be the server, and who can write the certificates of
-// authorities can be each client. They are followed while the server runs, so a link on
+// matters: a box that reads the key can pose as the server, and one that writes the
+// certificates of authorities can pose as any client. They are followed while the server runs, so a link on
 // the way counts too.
 func frontFiles(cfg *front.Config, workspaces []string, p *policies.Policy) error {
 	if cfg == nil {

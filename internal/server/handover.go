@@ -20,7 +20,7 @@ import (
 //  2. It opens everything, makes what boxes need, and says that it is ready.
 //  3. This process accepts no more connections, on no socket. Clients of open ones get their
 //     answers, with the request to connect anew. Their sessions come back in the successor
-//     with their first request there, as after a restart, and have boxes of their own.
+//     with their first request there, like those after a restart, and have boxes of their own.
 //  4. What still runs has the time of a server that stops. At the end of this process the
 //     successor gets the end of file, and waits for nothing of it any more.
 func HandOver(ctx context.Context, s *Server, path string, args, env []string) (err error) {

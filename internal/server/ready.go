@@ -58,7 +58,7 @@ func (r *readiness) faults() (all []Fault) {
 	}
 	note(true, "sandbox", sandboxFault(s.sandbox))
 	if s.State == "" {
-		note(false, "state", "there is no state directory, so nothing is kept beyond the end of this server")
+		note(false, "state", "this server has no state directory, and keeps nothing beyond its end")
 	} else {
 		note(true, "state", text(config.Writable(s.State)))
 		note(false, "room", roomFault(s.State))

@@ -20,7 +20,7 @@ const (
 	lasts       = 24 * time.Hour
 )
 
-// format is the format of a row. A row of another one is no session: what it says of its
+// format is the format of a row. A row of another format is ignored: what it says of its
 // owner may mean something else.
 const format = 1
 
@@ -103,8 +103,8 @@ func room(ctx context.Context, tx *sql.Tx, most int) error {
 	return nil
 }
 
-// Find returns a session of this workspace that is kept, and false if there is none of that
-// id, or it was not used for a day.
+// Find returns the kept session of this workspace with that id. It returns false if the id
+// is unknown, and if the session was not used for a day.
 func (b *Book) Find(ctx context.Context, id string) (s mcp.KeptSession, found bool, err error) {
 	s.ID = id
 	var uris string

@@ -111,8 +111,8 @@ func (s *Stream) Notify(frame []byte) error {
 	return nil
 }
 
-// Answer sends the answer, which ends the stream; a nil frame says that there is none.
-// with gets to know whether it was written. It counts as lost if nobody reads.
+// Answer sends the answer, which ends the stream; with a nil frame the stream ends without
+// an answer. with gets to know whether it was written. It counts as lost if nobody reads.
 func (s *Stream) Answer(frame []byte, with ...wire.Delivery) error {
 	s.mu.Lock()
 	nobody := s.reader == nil
@@ -220,7 +220,7 @@ func (s *Stream) push(e event) {
 // Serving is how one HTTP request reads a stream.
 type Serving struct {
 	// Status is called before the answer is written as plain JSON, and returns its
-	// status. It may set headers. Without it there is no plain answer.
+	// status. It may set headers. If it is nil, each answer is an event.
 	Status func(http.Header) int
 	Prime  bool            // begin with an event that only has an id, for a client that may be cut
 	First  []byte          // an event before all others, which is not kept; nil for none
@@ -246,7 +246,7 @@ func (s *Stream) Serve(ctx context.Context, rw http.ResponseWriter, o Serving) e
 func (s *Stream) ServeWhile(ctx context.Context, rw http.ResponseWriter, o Serving, run func()) error {
 	r := s.take(o.After)
 	defer s.leave(r)
-	var once sync.Once // who writes
+	var once sync.Once // write or writeRest, whichever comes first
 	written := make(chan error, 1)
 	begin := func() {
 		once.Do(func() {
@@ -409,8 +409,8 @@ func (s *Stream) leave(r *reader) {
 	}
 }
 
-// plain reports whether all that there is to say is one answer, and returns it; its frame
-// is nil if there is none. Otherwise the stream becomes one of events.
+// plain reports whether the stream has only an answer to send, and returns that; an answer
+// without content has a nil frame. Otherwise the stream becomes one of events.
 func (s *Stream) plain(o Serving) (_ bool, answer event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

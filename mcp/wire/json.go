@@ -288,7 +288,7 @@ func (k *keySet) add(quoted []byte) bool {
 // Unquote is the text of a JSON string that has passed CheckJSON.
 func Unquote(quoted []byte) string { return string(unquoted(quoted)) }
 
-// unquoted is Unquote without a copy of a string that has no escapes.
+// unquoted does what Unquote does, and copies a string only if it has escapes.
 func unquoted(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
