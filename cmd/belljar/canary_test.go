@@ -85,7 +85,7 @@ type provider struct {
 	cert string // a file with what a client needs to believe it
 }
 
-func newProvider(t *testing.T) *provider {
+func newProvider(t testing.TB) *provider {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -106,7 +106,7 @@ func newProvider(t *testing.T) *provider {
 }
 
 // token is a token of ann for a server.
-func (p *provider) token(t *testing.T, audience string) string {
+func (p *provider) token(t testing.TB, audience string) string {
 	t.Helper()
 	claims, err := json.Marshal(map[string]any{
 		"iss": p.URL, "sub": "ann", "aud": audience, "exp": time.Now().Add(time.Hour).Unix(), "canary": "CANARYclaim",

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -49,11 +50,12 @@ func onEachWire(t *testing.T, f func(t *testing.T, w wire)) {
 type place struct {
 	dir, ws, state string
 	policy         string // empty for the built-in one
+	program        string // empty for the program under test
 	env            []string
 	flags          []string
 }
 
-func newPlace(t *testing.T) *place {
+func newPlace(t testing.TB) *place {
 	t.Helper()
 	dir := t.TempDir()
 	p := &place{dir: dir, ws: filepath.Join(dir, "ws"), state: filepath.Join(dir, "st")}
@@ -65,7 +67,7 @@ func newPlace(t *testing.T) *place {
 }
 
 // file writes a file below the place, with what leads there.
-func (p *place) file(t *testing.T, name, text string) string {
+func (p *place) file(t testing.TB, name, text string) string {
 	t.Helper()
 	name = filepath.Join(p.dir, name)
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -96,7 +98,7 @@ func (p *place) outside(t *testing.T) []string {
 
 // command is belljar with arguments, at the place.
 func (p *place) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd := exec.CommandContext(ctx, cmp.Or(p.program, os.Args[0]))
 	cmd.Args = append([]string{"belljar"}, args...)
 	cmd.Env, cmd.Dir = p.env, p.dir
 	return cmd
@@ -121,7 +123,7 @@ type serving struct {
 }
 
 // start starts a server for clients on a wire. The test ends it.
-func (p *place) start(t *testing.T, w wire) *serving {
+func (p *place) start(t testing.TB, w wire) *serving {
 	t.Helper()
 	args := append([]string{"serve", "--workspace", p.ws, "--state", p.state}, p.flags...)
 	if p.policy != "" {

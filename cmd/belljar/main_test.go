@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	// The helpers of a command under test start as this test binary.
 	sandbox.Init()
 	escape.Main()
-	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, "filtered": filtered, "listener": listener, "unnested": unnested})
+	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, "filtered": filtered, "listener": listener, "unnested": unnested, "echoes": echoes})
 }
 
 func TestScripts(t *testing.T) { runScripts(t, "testdata") }

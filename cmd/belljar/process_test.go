@@ -221,6 +221,7 @@ func TestServerSettles(t *testing.T) {
 
 // built is belljar as it is installed: a program of tests has more to initialise.
 func built(b *testing.B) string {
+	b.Helper()
 	program := filepath.Join(b.TempDir(), "belljar")
 	build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -42,7 +42,7 @@ func put(t testing.TB, name, text string) {
 
 // web is a belljar that serves HTTP as a process of its own.
 type web struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	url   string
 	admin string      // where its admin listener is, if it has one

@@ -1,0 +1,444 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"belljar.dev/internal/testenv"
+)
+
+// echoes is the floor of a server over HTTP, as a program: net/http that gives each body
+// back. It ends by a signal.
+func echoes() {
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(os.Stderr, " url=http://%s\n", l.Addr())
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = rw.Write(body)
+	})}
+	_ = server.Serve(l)
+}
+
+// fronted is belljar as an operator has it on a network: clients log in with tokens of an
+// issuer, a policy with rules decides, and each call is in the audit log.
+type fronted struct {
+	*serving
+	place *place
+	jwt   string            // of tenant a, by its issuer
+	own   map[string]string // tenant -> a token of belljar's own
+}
+
+const frontedPolicy = `version: 1
+defaults: {decision: allow, profile: p}
+profiles: {p: {fs: {system: true, workspace: rw}}}
+rules:
+  - {id: no-rm, match: {tool: Bash, command: "rm **"}, decision: deny, reason: It removes things.}
+  - {id: no-web, match: {tool: "Web*"}, decision: deny, reason: There is no web.}
+tenants:
+  a: {limit: {calls: 1000000/s, burst: 1000000, sessions: 2000, streams: 2000}}
+  b: {limit: {calls: 200/s, burst: 200}}
+auth:
+  issuers:
+    - {url: %[1]q, keys: %[1]q, addresses: 127.0.0.0/8, audience: ["api://a"], tenant: a}
+`
+
+func newFronted(b *testing.B) *fronted {
+	b.Helper()
+	testenv.Need(b, testenv.UserNamespaces, testenv.Bash)
+	p, issuer := newPlace(b), newProvider(b)
+	p.program = built(b)
+	p.policy = p.file(b, "policy.yaml", fmt.Sprintf(frontedPolicy, issuer.URL))
+	p.env = append(p.env, "SSL_CERT_FILE="+issuer.cert)
+	p.flags = []string{"--websocket", "--connections", "4096"}
+	f := &fronted{place: p, jwt: issuer.token(b, "api://a"), own: make(map[string]string)}
+	for _, tenant := range []string{"a", "b"} {
+		out, err := p.command(b.Context(), "token", "create", "--tenant", tenant, "--policy", p.policy, "--state", p.state, "--json").Output()
+		var made struct{ Token string }
+		if bad := json.Unmarshal(out, &made); err != nil || bad != nil || made.Token == "" {
+			b.Fatalf("token create: %s, %v", out, errors.Join(err, bad))
+		}
+		f.own[tenant] = made.Token
+	}
+	f.serving = p.start(b, wire{http: true})
+	return f
+}
+
+// The calls go all the way but for the work of a tool, since the policy refuses them: what
+// a tool costs is no matter of the front.
+const (
+	plainCall  = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"WebSearch","arguments":{"query":"owls"}}}`
+	modernCall = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"WebSearch","arguments":{"query":"owls"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+)
+
+// rival is a server and one way to call it.
+type rival struct {
+	pid  int
+	call func(id int) error
+	cpu  []float64 // µs of the server a call, of each slice
+	wall []float64 // µs of a call, the median of each slice
+}
+
+// slice makes n calls with so many in flight.
+func (r *rival) slice(b *testing.B, n, window int) {
+	b.Helper()
+	before := cpuOf(b, r.pid)
+	took := r.calls(b, n, window)
+	r.cpu = append(r.cpu, (cpuOf(b, r.pid)-before)/float64(n))
+	r.wall = append(r.wall, took[len(took)/2])
+}
+
+// calls makes n calls and returns how long each took in µs, in order of that.
+func (r *rival) calls(b *testing.B, n, window int) []float64 {
+	b.Helper()
+	took := make([]float64, n)
+	var all sync.WaitGroup
+	for first := range window {
+		all.Go(func() {
+			for i := first; i < n; i += window {
+				begin := time.Now()
+				if err := r.call(i); err != nil {
+					b.Error(err)
+				}
+				took[i] = float64(time.Since(begin).Nanoseconds()) / 1000
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(took)
+	return took
+}
+
+// cpuOf is what the threads of a process have used, in µs.
+func cpuOf(b *testing.B, pid int) float64 {
+	b.Helper()
+	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(all) == 0 {
+		b.Fatalf("the threads of %d: %v", pid, err)
+	}
+	var sum float64
+	for _, name := range all {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		ns, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sum += ns / 1000
+	}
+	return sum
+}
+
+func middle(all []float64) float64 {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}
+
+// pairs is the median of the ratios of two rivals, slice by slice.
+func pairs(of, to []float64) float64 {
+	var all []float64
+	for i := range of {
+		all = append(all, of[i]/to[i])
+	}
+	return middle(all)
+}
+
+// overHTTP calls a server by POST, with connections that are kept.
+func overHTTP(b *testing.B, pid int, url, token, text string) *rival {
+	b.Helper()
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	b.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport}
+	return &rival{pid: pid, call: func(id int) error {
+		r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, url, strings.NewReader(fmt.Sprintf(text, id)))
+		if err != nil {
+			return err
+		}
+		for name, value := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + token,
+			"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "WebSearch",
+		} {
+			r.Header.Set(name, value)
+		}
+		res, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		answer, err := io.ReadAll(res.Body)
+		if err == nil && (res.StatusCode != http.StatusOK || strings.Contains(string(answer), `"error"`)) {
+			err = fmt.Errorf("%s %s", res.Status, answer)
+		}
+		return err
+	}}
+}
+
+// echoed starts the floor.
+func echoed(b *testing.B) *rival {
+	b.Helper()
+	p := newPlace(b)
+	s := &serving{cmd: p.command(context.Background())}
+	s.cmd.Args = []string{"echoes"}
+	stderr, err := s.cmd.StderrPipe()
+	if err == nil {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = s.cmd.Process.Signal(syscall.SIGKILL)
+		_ = s.cmd.Wait()
+	})
+	line := make([]byte, 200)
+	n, err := stderr.Read(line)
+	_, url, ok := strings.Cut(strings.TrimSpace(string(line[:n])), "url=")
+	if !ok {
+		b.Fatalf("the floor: %q, %v", line[:n], err)
+	}
+	return overHTTP(b, s.cmd.Process.Pid, url, "none", modernCall)
+}
+
+// overSocket calls a server over a WebSocket, one call after the other.
+func overSocket(b *testing.B, f *fronted) *rival {
+	b.Helper()
+	conn := dialSocket(b, f)
+	return &rival{pid: f.cmd.Process.Pid, call: func(id int) error {
+		if err := conn.Write(b.Context(), websocket.MessageText, fmt.Appendf(nil, plainCall, id)); err != nil {
+			return err
+		}
+		_, answer, err := conn.Read(b.Context())
+		if err == nil && !strings.Contains(string(answer), `"result"`) {
+			err = fmt.Errorf("%s", answer)
+		}
+		return err
+	}}
+}
+
+// dialSocket opens a WebSocket and makes the handshake of the protocol on it.
+func dialSocket(b *testing.B, f *fronted) *websocket.Conn {
+	b.Helper()
+	conn, _, err := websocket.Dial(b.Context(), f.url, &websocket.DialOptions{Subprotocols: []string{"mcp"}, HTTPHeader: http.Header{"Authorization": {"Bearer " + f.own["a"]}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = conn.CloseNow() })
+	if err := conn.Write(b.Context(), websocket.MessageText, []byte(hello)); err != nil {
+		b.Fatal(err)
+	}
+	if _, _, err := conn.Read(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if err := conn.Write(b.Context(), websocket.MessageText, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)); err != nil {
+		b.Fatal(err)
+	}
+	return conn
+}
+
+// overPipe calls a server of its own over stdio, one call after the other.
+func overPipe(b *testing.B, f *fronted) *rival {
+	b.Helper()
+	s := serve(b, f.place.program, "belljar", "serve", "--workspace", f.place.ws, "--policy", f.place.policy, "--tenant", "a")
+	s.send(b, hello)
+	s.receive(b)
+	return &rival{pid: s.cmd.Process.Pid, call: func(id int) error {
+		if _, err := fmt.Fprintf(s.in, plainCall+"\n", id); err != nil {
+			return err
+		}
+		answer, err := s.out.ReadString('\n')
+		if err == nil && !strings.Contains(answer, `"result"`) {
+			err = fmt.Errorf("%s", answer)
+		}
+		return err
+	}}
+}
+
+// BenchmarkFront is a call through the whole of belljar: HTTP with the JWT
+// of an issuer, policy and audit log, against net/http that gives bodies back; and
+// WebSocket against stdio. The rivals take turns in slices of b.N calls, and the ratios are
+// medians of those of slices next to each other. CPU is that of the server alone.
+func BenchmarkFront(b *testing.B) {
+	const turns = 15
+	f := newFronted(b)
+	byHTTP := func(b *testing.B) (of, to *rival) {
+		return overHTTP(b, f.cmd.Process.Pid, f.url, f.jwt, modernCall), echoed(b)
+	}
+	for _, tt := range []struct {
+		name     string
+		window   int
+		rivals   func(*testing.B) (of, to *rival)
+		cpu, p50 float64 // limits in µs; 0 for none
+		ratio    float64
+	}{
+		{"http/inflight=32", 32, byHTTP, 60, 0, 2.5},
+		{"http/inflight=1", 1, byHTTP, 0, 120, 2},
+		{"websocket/inflight=1", 1, func(b *testing.B) (of, to *rival) { return overSocket(b, f), overPipe(b, f) }, 0, 80, 2},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			n := max(b.N, tt.window)
+			of, to := tt.rivals(b)
+			for _, r := range []*rival{of, to} {
+				r.slice(b, n, tt.window) // warm
+				r.cpu, r.wall = nil, nil
+			}
+			b.ResetTimer()
+			for range turns {
+				of.slice(b, n, tt.window)
+				to.slice(b, n, tt.window)
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(middle(of.cpu), "cpu-µs")
+			b.ReportMetric(middle(of.wall), "p50-µs")
+			ratio := pairs(of.wall, to.wall)
+			if tt.cpu > 0 {
+				b.ReportMetric(tt.cpu, "cpu-µs-limit")
+				ratio = pairs(of.cpu, to.cpu)
+			} else {
+				b.ReportMetric(tt.p50, "p50-µs-limit")
+			}
+			b.ReportMetric(ratio, "x")
+			b.ReportMetric(tt.ratio, "x-limit")
+		})
+	}
+}
+
+// BenchmarkFrontFairness is the time of a tenant's calls, one after the other, alone and
+// beside another tenant that sends ten times what its policy allows.
+func BenchmarkFrontFairness(b *testing.B) {
+	const turns, limit, times = 10, 200, 10
+	f := newFronted(b)
+	victim := overHTTP(b, f.cmd.Process.Pid, f.url, f.jwt, modernCall)
+	loud := overHTTP(b, f.cmd.Process.Pid, f.url, f.own["b"], modernCall)
+	var sent, refused int
+	besides := func(do func()) {
+		var all sync.WaitGroup
+		stop := make(chan struct{})
+		defer all.Wait()
+		defer close(stop)
+		all.Go(func() {
+			tick := time.NewTicker(time.Second / (limit * times))
+			defer tick.Stop()
+			for {
+				select {
+				case <-stop:
+					return
+				case <-tick.C:
+					sent++
+					if loud.call(sent) != nil {
+						refused++
+					}
+				}
+			}
+		})
+		do()
+	}
+	victim.calls(b, 200, 1) // warm
+	var alone, beside, ratios []float64
+	tail := func() float64 {
+		took := victim.calls(b, max(b.N, 200), 1)
+		return took[len(took)*99/100]
+	}
+	b.ResetTimer()
+	for range turns {
+		alone = append(alone, tail())
+		besides(func() { beside = append(beside, tail()) })
+		ratios = append(ratios, beside[len(beside)-1]/alone[len(alone)-1])
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(middle(alone), "alone-p99-µs")
+	b.ReportMetric(middle(beside), "beside-p99-µs")
+	b.ReportMetric(middle(ratios), "x")
+	b.ReportMetric(2, "x-limit")
+	b.ReportMetric(float64(sent)/b.Elapsed().Seconds(), "sent/s")
+	b.ReportMetric(float64(refused)/float64(max(1, sent)), "refused-share")
+}
+
+// BenchmarkFrontSessions is what sessions cost: the first call after kill -9 of one that
+// was kept, its second, and the memory of 100.
+func BenchmarkFrontSessions(b *testing.B) {
+	const sessions = 100
+	f := newFronted(b)
+	begin := testenv.Resident(b, f.cmd.Process.Pid)
+	var all []map[string]string
+	for range sessions {
+		all = append(all, (&web{t: b, url: f.url}).session(f.own["a"]))
+	}
+	grown := testenv.Resident(b, f.cmd.Process.Pid) - begin
+	var first, second []float64
+	for range max(1, b.N/sessions) {
+		f.kill()
+		http.DefaultClient.CloseIdleConnections()
+		f.serving = f.place.start(b, wire{http: true})
+		w := &web{t: b, url: f.url}
+		w.post(nil, hello) // the connection is there, and the login is asked for
+		for _, session := range all {
+			for _, took := range []*[]float64{&first, &second} {
+				begin := time.Now()
+				res, text := w.post(session, fmt.Sprintf(plainCall, 1))
+				*took = append(*took, float64(time.Since(begin).Microseconds())/1000)
+				if res == nil || res.StatusCode != http.StatusOK {
+					b.Fatalf("%v %s", res, text)
+				}
+			}
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(middle(first), "first-p50-ms")
+	b.ReportMetric(2, "first-p50-ms-limit")
+	b.ReportMetric(middle(second), "second-p50-ms")
+	b.ReportMetric(float64(grown)/(1<<20), "100-sessions-MiB")
+	b.ReportMetric(20, "100-sessions-MiB-limit")
+}
+
+// BenchmarkFrontIdle is the memory of a thousand streams on which nothing happens, each of
+// a session of its own, and the time that their comments take.
+func BenchmarkFrontIdle(b *testing.B) {
+	const streams, watched = 1000, 20 * time.Second
+	for name, open := range map[string]func(*testing.B, *fronted){
+		"sse": func(b *testing.B, f *fronted) {
+			w := &web{t: b, url: f.url}
+			body := w.stream(w.session(f.own["a"]))
+			b.Cleanup(func() { body.Close() })
+		},
+		"websocket": func(b *testing.B, f *fronted) { dialSocket(b, f) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			f := newFronted(b)
+			open(b, f)
+			begin := testenv.Resident(b, f.cmd.Process.Pid)
+			for range streams {
+				open(b, f)
+			}
+			held := testenv.Resident(b, f.cmd.Process.Pid) - begin
+			before := cpuOf(b, f.cmd.Process.Pid)
+			time.Sleep(watched)
+			used := cpuOf(b, f.cmd.Process.Pid) - before
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(held)/streams/1024, "KiB-each")
+			b.ReportMetric(30, "KiB-each-limit")
+			b.ReportMetric(100*used/float64(watched.Microseconds()), "core-%")
+			b.ReportMetric(1, "core-%-limit")
+		})
+	}
+}
