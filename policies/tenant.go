@@ -56,6 +56,9 @@ type tenant struct {
 	below []*Layer
 }
 
+// HasTenants reports whether the policy names tenants.
+func (p *Policy) HasTenants() bool { return len(p.tenants) > 0 }
+
 // Tenants are the names of the policy's tenants, in order.
 func (p *Policy) Tenants() []string { return names(p.tenants) }
 
