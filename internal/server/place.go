@@ -39,12 +39,22 @@ type place struct {
 func newPlace(s *Server, workspace string, policy *policies.Policy) *place {
 	p := &place{Place: s.Place, server: s}
 	p.Workspace, p.Policy = workspace, policy
-	p.gate = &gate{mode: s.cfg.Mode, login: s.login, enters: func(tenant string) bool {
-		return s.places.layout.Load().enters(tenant, workspace)
-	}}
-	p.gate.now.Store(policy)
+	p.gate = s.gate
+	if workspace != s.Workspace {
+		p.gate = s.gateOf(workspace, policy)
+	}
 	p.books.kept = store.Config{Store: s.kept, Place: workspace, Self: self(), Alive: alive, Log: s.Log}
 	return p
+}
+
+// gateOf is the gate of a workspace. The policy in it is replaced by that of each later
+// layout, see places.hold.
+func (s *Server) gateOf(workspace string, policy *policies.Policy) *gate {
+	g := &gate{mode: s.cfg.Mode, login: s.login, enters: func(tenant string) bool {
+		return s.places.layout.Load().enters(tenant, workspace)
+	}}
+	g.now.Store(policy)
+	return g
 }
 
 // open opens a place in one order, like Server.open. After an error, the caller closes the

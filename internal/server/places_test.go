@@ -317,6 +317,53 @@ func TestPlacesFollowThePolicy(t *testing.T) {
 	}
 }
 
+// What all places share goes by the policy that holds: who may log in, whose tokens are
+// read again, the operator's secrets, and what boxes can write.
+func TestWhatPlacesShareFollowsThePolicy(t *testing.T) {
+	e := newEstate(t)
+	lay(t, filepath.Join(e.dir, "t", "d"), digest("token-d"))
+	lay(t, filepath.Join(e.dir, "s", "old"), "old-secret")
+	lay(t, filepath.Join(e.dir, "s", "new"), "new-secret")
+	mounted := filepath.Join(e.dir, "mounted")
+	lay(t, filepath.Join(mounted, "program"), "")
+	policy := func(secret, more, tenants string) string {
+		return strings.ReplaceAll("version: 1\ndefaults: {decision: allow, profile: box}\nsecrets: {key: {file: DIR/s/"+secret+"}}\nprofiles: {box: {fs: {system: true, workspace: rw}}"+more+"}\n"+tenants, "DIR", e.dir)
+	}
+	put(t, e.policy, policy("old", "", e.tenants("")))
+	e.serve(e.config())
+	if got := e.placeOf("c", "/mcp"); got != "home" {
+		t.Fatalf("c works in %q", got)
+	}
+	// c is gone, and d has come.
+	put(t, e.policy, policy("new", ", other: {fs: {write: [DIR/mounted]}}", strings.ReplaceAll(`tenants:
+  a: {token: "${file:DIR/t/a}", workspace: DIR/a}
+  d: {token: "${file:DIR/t/d}"}
+`, "DIR", e.dir)))
+	e.reloader.reload(t.Context())
+	check := func(when string) {
+		t.Helper()
+		for _, tt := range []struct{ tenant, want string }{{"a", "a"}, {"d", "home"}, {"c", "401 "}, {"b", "401 "}} {
+			if got := e.placeOf(tt.tenant, "/mcp"); !strings.HasPrefix(got, tt.want) {
+				t.Errorf("%s: %s works in %q, want %q", when, tt.tenant, got, tt.want)
+			}
+		}
+	}
+	check("a policy with other tenants")
+	if got, err := e.host.secret(t.Context(), "key"); got != "new-secret" {
+		t.Errorf("the secret is %q, error %v; want that of the policy that holds", got, err)
+	}
+	if err := e.host.boxes().Check(filepath.Join(mounted, "program")); err == nil {
+		t.Error("a program that boxes can write by now may run outside of them")
+	}
+	// Tokens are read again, those of the policy that holds.
+	e.reloader.rotate(t.Context())
+	check("tokens that were read again")
+	// The policy that holds names tenants, so one without them is refused.
+	put(t, e.policy, policy("new", "", ""))
+	e.reloader.reload(t.Context())
+	check("a policy without tenants")
+}
+
 const noSuchPlace = "there is no such place"
 
 // Without tenants the command line names the places.

@@ -38,7 +38,7 @@ type Server struct {
 	cfg    Config
 	opened closers.Stack
 
-	gate     *gate // of the place of --workspace
+	gate     *gate // of the place of --workspace, by which goes what all places share
 	kept     *store.Store
 	login    *login       // of clients over HTTP
 	front    *front.Front // nil over stdio
@@ -130,8 +130,7 @@ func (s *Server) openPolicy(context.Context) (err error) {
 	}
 	s.PolicyName, s.Policy = l.set.Name, l.policy()
 	s.places = newPlaces(s, at, l)
-	s.gate = &gate{mode: s.cfg.Mode}
-	s.gate.now.Store(s.Policy)
+	s.gate = s.gateOf(s.Workspace, s.Policy)
 	return nil
 }
 
