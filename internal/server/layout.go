@@ -119,6 +119,8 @@ func (l *layout) policy() *policies.Policy { return l.set.Of(l.home) }
 func (l *layout) at(tenant, name string) (workspace string, ok bool) {
 	t, known := l.policy().Tenant(tenant)
 	switch {
+	case !known && len(l.policy().Tenants()) > 0:
+		return "", false // it was let in, and taken out of the policy meanwhile
 	case name == "" && t.Workspace != "":
 		workspace = l.real[t.Workspace]
 	case name == "":

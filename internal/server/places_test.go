@@ -364,6 +364,28 @@ func TestWhatPlacesShareFollowsThePolicy(t *testing.T) {
 	check("a policy without tenants")
 }
 
+// Where a policy names tenants, another one is led nowhere: it was let in before the
+// policy was read again, and no gate has heard of it yet.
+func TestNoPlaceForUnknownTenants(t *testing.T) {
+	e := newEstate(t)
+	put(t, e.policy, estatePolicy+e.tenants(""))
+	l, err := (&site{home: filepath.Join(e.dir, "home"), http: true}).read(e.policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, ok := l.at("c", ""); !ok || at != l.home || !l.enters("c", l.home) {
+		t.Errorf("c is led to %q, %t", at, ok)
+	}
+	for _, name := range []string{"", "site"} {
+		if at, ok := l.at("gone", name); ok {
+			t.Errorf("a tenant that the policy does not name is led to %q", at)
+		}
+	}
+	if l.enters("gone", l.home) {
+		t.Error("a tenant that the policy does not name enters the place of --workspace")
+	}
+}
+
 const noSuchPlace = "there is no such place"
 
 // Without tenants the command line names the places.
