@@ -16,6 +16,7 @@ type link struct {
 	out       io.Writer          // gets each message with a line feed behind it
 	read      func(*guard) error // handles what the client sends; nil at its end
 	halves    bool               // a client that sends nothing more may still read
+	among     bool               // there may be other links at the same time
 	stop      func()             // makes read return, or nothing where the end of the link does
 	prepare   func(*guard)       // called before the first message; nil for nothing
 }
@@ -32,7 +33,7 @@ func (s *Server) converse(ctx context.Context, l *link) (cause, err error) {
 		return err, err
 	}
 	w := wire.NewLineWriter(l.out)
-	g := newGuard(session, lines{w})
+	g := newGuard(session, lines{w, l.among})
 	if l.prepare != nil {
 		l.prepare(g)
 	}

@@ -57,7 +57,7 @@ func TestCloseUnblocksRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := wire.NewLineWriter(io.Discard)
-		g := newGuard(session, lines{w})
+		g := newGuard(session, lines{LineWriter: w})
 		read := make(chan error, 1)
 		go func() {
 			_, err := g.Read(context.Background())

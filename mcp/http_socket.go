@@ -51,7 +51,7 @@ func (w *web) webSocket(rw http.ResponseWriter, r *http.Request) {
 	defer done()
 	var session string
 	cause, err := w.server.converse(ctx, &link{
-		transport: "websocket", out: conn,
+		transport: "websocket", out: conn, among: true,
 		read: func(g *guard) error { return readMessages(g, conn) },
 		stop: func() {},
 		prepare: func(g *guard) {

@@ -43,13 +43,17 @@ func (g *guard) sendIn(ctx context.Context, frame []byte, as kind) error {
 	return g.out.Send(frame, as)
 }
 
-// lines is the outlet of a connection over stdio.
-type lines struct{ *wire.LineWriter }
+// lines is the outlet of a conversation over stdio or a WebSocket.
+type lines struct {
+	*wire.LineWriter
+
+	among bool // there are other clients, who get their notifications after this one
+}
 
 // Send queues a line. Progress is lost where too much waits, since a slow client must
-// not slow a call down.
+// not slow a call down, and so is a notification for which others would wait.
 func (l lines) Send(frame []byte, as kind) error {
-	if as == aProgress {
+	if as == aProgress || as == aNotification && l.among {
 		return l.Offer(frame)
 	}
 	return l.LineWriter.Send(frame)

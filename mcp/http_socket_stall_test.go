@@ -1,0 +1,57 @@
+package mcp_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// stall has a client leave more unread than waits for it without holding others up.
+func (c *sock) stall() {
+	for i := range 4 {
+		c.send(call(fmt.Sprint(100+i), "big", `{"bytes":400000}`))
+	}
+	synctest.Wait()
+}
+
+// A client that does not read costs others nothing: what they are notified of does not
+// wait for it, and is not lost.
+func TestUnreadWebSocketStallsNobody(t *testing.T) {
+	const other = "Authorization: Bearer token-b"
+	subscribe := `{"jsonrpc":"2.0","id":7,"method":"resources/subscribe","params":{"uri":"note://7"}}`
+	_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
+	for name, tell := range map[string]func(h *handled){
+		"notifications/resources/updated": func(h *handled) {
+			h.Updated("a", "note://7")
+			synctest.Wait() // that of a is on its way
+			h.Updated("b", "note://7")
+		},
+		"notifications/prompts/list_changed": func(h *handled) { h.PromptsChanged() },
+	} {
+		bubble(t, func(h *handled, open func(...string) *sock) {
+			subscribed := func(lines ...string) *sock {
+				c := open(lines...).greet()
+				c.send(subscribe)
+				c.next()
+				return c
+			}
+			// Who is notified first is not known.
+			unread := []*sock{subscribed()}
+			reads := subscribed(offersMCP, other)
+			unread = append(unread, subscribed())
+			for _, c := range unread {
+				c.stall()
+			}
+			began := time.Now()
+			tell(h)
+			a := reads.next()
+			if after := time.Since(began); a.Method != name || after > time.Second {
+				t.Errorf("after %v came %.200s, want %s at once", after, a.raw, name)
+			}
+			for _, c := range append(unread, reads) {
+				c.conn.Close()
+			}
+		}, with)
+	}
+}
