@@ -110,13 +110,14 @@ func (g *guard) request(m *wire.Message, b *wire.Batch, to outlet) {
 		g.refuse(m.ID, m.Era(), b, bad, to)
 		return
 	}
-	if m.Method == "initialize" && g.placed {
+	handshake := m.Method == "initialize" && m.Era() == wire.Legacy // the modern era has none
+	if handshake && g.placed {
 		e.ticket.begin()
 		return
 	}
 	if bad := g.session.door.ask(&e.ticket); bad != nil {
 		g.mu.Lock()
-		if m.Method == "initialize" {
+		if handshake {
 			g.move(evReject)
 		}
 		g.unregister(e)

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,5 +54,23 @@ func TestUnreadWebSocketStallsNobody(t *testing.T) {
 				c.conn.Close()
 			}
 		}, with)
+	}
+}
+
+// A handshake that a message of the modern era asks for again and again counts like any
+// other request: only the one of a legacy client needs no turn.
+func TestModernInitializeHasARate(t *testing.T) {
+	_, with := newOffice(t, "tenants: {a: {limit: {calls: 1/h, burst: 4}}}\n")
+	s := newSite(t, with, withSockets)
+	c := s.socket("Authorization: Bearer token-a").greet()
+	refused := 0
+	for i := range 20 {
+		c.send(modern(fmt.Sprint(i), "initialize", ""))
+		if a := c.next(); strings.Contains(a.raw, "too many requests") {
+			refused++
+		}
+	}
+	if refused < 16 {
+		t.Errorf("%d of 20 requests were refused for their rate, want at least 16", refused)
 	}
 }
