@@ -58,9 +58,13 @@ func (c *client) Close() error {
 
 // readsSoon bounds the end of an answer over HTTP/2. There the client says how much of each
 // stream it takes, beside the connection, and a stream that it takes nothing of waits on
-// without a deadline.
+// without a deadline. The rest of the answer is sent here, while the request still counts
+// among those of its address.
 func readsSoon(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor >= 2 {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWait)) // a test's recorder has none
+	if r.ProtoMajor < 2 {
+		return
 	}
+	conn := http.NewResponseController(w)
+	_ = conn.SetWriteDeadline(time.Now().Add(writeWait)) // a test's recorder has none
+	_ = conn.Flush()                                     // net/http sees that the client is gone, too
 }

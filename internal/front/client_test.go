@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"golang.org/x/time/rate"
 )
 
 // pipes is a listener whose connections a test dials in memory, in its own time.
@@ -48,8 +49,8 @@ func (p *pipes) Close() error {
 func inMemory(t *testing.T, certificate *keyPair) (dial func() net.Conn, end func()) {
 	p := &pipes{dialed: make(chan net.Conn), quit: make(chan struct{})}
 	f := &Front{
-		listener: &crowd{Listener: p, most: 1, total: 1, open: make(map[netip.Addr]int)},
-		mux:      http.NewServeMux(), log: slog.New(slog.DiscardHandler), keyPair: certificate,
+		listener: &crowd{Listener: p, tally: &tally{total: 1}}, streams: &tally{total: 2},
+		mux: http.NewServeMux(), log: slog.New(slog.DiscardHandler), few: rate.NewLimiter(1, 1), keyPair: certificate,
 	}
 	f.Handle("/mcp", http.HandlerFunc(echo))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -91,7 +92,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	p := &pipes{dialed: make(chan net.Conn, 100), quit: make(chan struct{})}
 	refused := make(chan netip.Addr, 100)
 	proxy := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-	c := &crowd{Listener: p, most: 2, total: 6, exempt: proxy, open: make(map[netip.Addr]int), refused: func(from netip.Addr) { refused <- from }}
+	c := &crowd{Listener: p, tally: &tally{most: 2, total: 6, exempt: proxy, open: make(map[netip.Addr]int)}, refused: func(from netip.Addr) { refused <- from }}
 	call := func(from string) *caller {
 		one := &caller{from: from, closed: make(chan struct{})}
 		p.dialed <- one
@@ -163,8 +164,16 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	})
 }
 
-// Over HTTP/2 a client may take nothing of an answer and read everything else.
-func TestStreamsThatAreNotRead(t *testing.T) {
+// multiplexed is the client's end of a connection over HTTP/2, which takes nothing of any
+// answer.
+type multiplexed struct {
+	*http2.Framer
+	t    *testing.T
+	last uint32 // stream
+}
+
+// overHTTP2 runs a client of a front in a bubble of synctest.
+func overHTTP2(t *testing.T, do func(c *multiplexed)) {
 	dir := t.TempDir()
 	text, secret := newAuthority(t).issue(t, 1, time.Now().Add(time.Hour))
 	cert, key := store(t, dir+"/cert.pem", text), store(t, dir+"/key.pem", secret)
@@ -177,34 +186,81 @@ func TestStreamsThatAreNotRead(t *testing.T) {
 		defer end()
 		conn := tls.Client(dial(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 		defer conn.Close()
-		began := time.Now()
-		_ = conn.SetDeadline(began.Add(time.Hour))
+		_ = conn.SetDeadline(time.Now().Add(time.Hour))
 		if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 			t.Fatal(err)
 		}
-		frames := http2.NewFramer(conn, conn)
-		if err := frames.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
+		c := &multiplexed{Framer: http2.NewFramer(conn, conn), t: t}
+		if err := c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
 			t.Fatal(err)
 		}
-		var header bytes.Buffer
-		names := hpack.NewEncoder(&header)
-		for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", "/nowhere"}} {
-			if err := names.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
-				t.Fatal(err)
-			}
+		do(c)
+	})
+}
+
+// get sends a request in a stream of its own.
+func (c *multiplexed) get() (stream uint32) {
+	c.t.Helper()
+	var header bytes.Buffer
+	names := hpack.NewEncoder(&header)
+	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", "/nowhere"}} {
+		if err := names.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
+			c.t.Fatal(err)
 		}
-		if err := frames.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: header.Bytes(), EndStream: true, EndHeaders: true}); err != nil {
+	}
+	c.last += 2
+	stream = c.last - 1
+	if err := c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: header.Bytes(), EndStream: true, EndHeaders: true}); err != nil {
+		c.t.Fatal(err)
+	}
+	return stream
+}
+
+// began waits until a stream has an answer, or reports that it was reset.
+func (c *multiplexed) began(stream uint32) bool {
+	c.t.Helper()
+	for {
+		f, err := c.ReadFrame()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if f.Header().StreamID == stream {
+			_, reset := f.(*http2.RSTStreamFrame)
+			return !reset
+		}
+	}
+}
+
+// Over HTTP/2 a client may take nothing of an answer and read everything else.
+func TestStreamsThatAreNotRead(t *testing.T) {
+	overHTTP2(t, func(c *multiplexed) {
+		began := time.Now()
+		stream := c.get()
+		for c.began(stream) { // its headers come at once
+		}
+		if took := time.Since(began); took < time.Second || took > writeWait+time.Second {
+			t.Errorf("an answer that nobody reads ended after %v", took)
+		}
+	})
+}
+
+// Requests over HTTP/2 have the bounds of connections: one connection has many of them, and
+// each costs as much as a connection, also that of a client that cannot log in.
+func TestStreamsAreBounded(t *testing.T) {
+	overHTTP2(t, func(c *multiplexed) {
+		first := c.get()
+		if !c.began(first) || !c.began(c.get()) {
+			t.Fatal("a request within the bound was not answered")
+		}
+		if c.began(c.get()) {
+			t.Error("a third request was answered, while nobody read the answers of the first two")
+		}
+		if err := c.WriteRSTStream(first, http2.ErrCodeCancel); err != nil {
 			t.Fatal(err)
 		}
-		for {
-			f, err := frames.ReadFrame()
-			took := time.Since(began)
-			if _, reset := f.(*http2.RSTStreamFrame); err != nil || reset {
-				if !reset || took > writeWait+time.Second {
-					t.Errorf("after %v: %v, %v", took, f, err)
-				}
-				return
-			}
+		synctest.Wait()
+		if !c.began(c.get()) {
+			t.Error("no request was answered after the end of another one")
 		}
 	})
 }

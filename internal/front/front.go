@@ -50,6 +50,7 @@ const (
 	bodyWait    = 15 * time.Second // for its body
 	idleWait    = 2 * time.Minute  // of a connection without requests
 	maxHeader   = 16 << 10
+	maxUnread   = 256 << 10 // of the bodies of a connection over HTTP/2, which nobody has read yet
 	connections = 256
 )
 
@@ -61,9 +62,11 @@ type Front struct {
 	keyPair  *keyPair     // nil without TLS
 	guard    origin.Guard
 	proxies  []netip.Prefix
-	public   string     // the origin by which clients know the server
-	access   *accessLog // nil for none
-	meter    Meter      // nil for none
+	public   string        // the origin by which clients know the server
+	access   *accessLog    // nil for none
+	meter    Meter         // nil for none
+	few      *rate.Limiter // of warnings
+	streams  *tally        // of requests over HTTP/2
 	closing  atomic.Bool
 
 	succeeded   atomic.Bool
@@ -86,7 +89,7 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 			}
 		}()
 	}
-	f := &Front{log: cfg.Log, meter: cfg.Meter, mux: http.NewServeMux()}
+	f := &Front{log: cfg.Log, meter: cfg.Meter, mux: http.NewServeMux(), few: rate.NewLimiter(1, 1)}
 	if err := f.configure(&cfg, login); err != nil {
 		return nil, &ConfigError{err}
 	}
@@ -111,19 +114,20 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 		return nil, err
 	}
 	f.port = l
-	few := rate.NewLimiter(1, 1)
-	f.listener = &crowd{
-		Listener: l, most: cmp.Or(cfg.Connections, connections), total: totalConnections(), exempt: f.proxies, open: make(map[netip.Addr]int),
-		refused: func(from netip.Addr) {
-			if f.meter != nil {
-				f.meter.Limited(limitConnections)
-			}
-			if few.Allow() {
-				f.log.Warn("a connection was closed at once: its address, or all together, have as many as they may", "from", from)
-			}
-		},
-	}
+	most := cmp.Or(cfg.Connections, connections)
+	f.listener = &crowd{Listener: l, tally: newTally(most, f.proxies), refused: f.crowded}
+	f.streams = newTally(most, f.proxies)
 	return f, nil
+}
+
+// crowded notes a connection, or a request over HTTP/2, that was closed at once.
+func (f *Front) crowded(from netip.Addr) {
+	if f.meter != nil {
+		f.meter.Limited(limitConnections)
+	}
+	if f.few.Allow() {
+		f.log.Warn("a connection was closed at once: its address, or all together, have as many as they may", "from", from)
+	}
 }
 
 // configure checks a configuration, and takes from it what needs no file and no port.
@@ -245,6 +249,14 @@ func (f *Front) Reload() {
 
 // ServeHTTP takes a request through the chain of the package comment.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor >= 2 {
+		leave, ok := f.streams.enter(addrOf(r.RemoteAddr))
+		if !ok {
+			f.crowded(addrOf(r.RemoteAddr))
+			panic(http.ErrAbortHandler) // an answer would wait for its client
+		}
+		defer leave()
+	}
 	if f.access != nil || f.meter != nil {
 		f.observed(w, r)
 		return
@@ -258,7 +270,12 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 	endsOnce(w, r)
 	bound(w, r)
-	defer readsSoon(w, r)
+	f.checked(w, r)
+	readsSoon(w, r)
+}
+
+// checked is serve within its bounds of time.
+func (f *Front) checked(w http.ResponseWriter, r *http.Request) {
 	if !f.fromProxy(r) {
 		http.Error(w, "this server takes requests from its proxy only; connect to the proxy", http.StatusForbidden)
 		return
@@ -302,6 +319,7 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 		ReadHeaderTimeout: headerWait,
 		IdleTimeout:       idleWait,
 		MaxHeaderBytes:    maxHeader,
+		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerConnection: maxUnread, MaxReceiveBufferPerStream: maxUnread},
 		ErrorLog:          slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 		ConnState:         f.counts,
 		// net/http would answer OPTIONS * itself, before all checks.

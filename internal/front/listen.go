@@ -81,20 +81,47 @@ func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// crowd is a listener whose connections are bounded for each address that they come
-// from. An address of IPv6 stands for its /64, since a client has all of that.
-// Connections of this machine and of proxies, which bring those of many clients, are
-// counted among all only.
+// crowd is a listener whose connections have the bounds of a tally.
 type crowd struct {
 	net.Listener
-	most    int // of one address
-	total   int // of all
-	exempt  []netip.Prefix
+	*tally
+
 	refused func(from netip.Addr) // called for each connection that is closed at once
+}
+
+// Accept returns the next connection within the bounds, and closes those beyond it.
+func (c *crowd) Accept() (net.Conn, error) {
+	for {
+		conn, err := c.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		from := addrOf(conn.RemoteAddr().String())
+		leave, ok := c.enter(from)
+		if !ok {
+			conn.Close()
+			c.refused(from)
+			continue
+		}
+		return &client{Conn: conn, leave: leave}, nil
+	}
+}
+
+// tally counts what is open, and bounds it for each address that it comes from. An address
+// of IPv6 stands for its /64, since a client has all of that. What comes from this machine
+// and from proxies, which bring that of many clients, is counted among all only.
+type tally struct {
+	most   int // of one address
+	total  int // of all
+	exempt []netip.Prefix
 
 	mu   sync.Mutex
 	open map[netip.Addr]int // guarded by mu: without the exempt ones
 	all  int                // guarded by mu: the exempt ones too
+}
+
+func newTally(most int, exempt []netip.Prefix) *tally {
+	return &tally{most: most, total: totalConnections(), exempt: exempt, open: make(map[netip.Addr]int)}
 }
 
 // mostConnections is how many connections all addresses may have open together, where as
@@ -111,55 +138,38 @@ func totalConnections() int {
 	return int(min(files.Cur/2, mostConnections))
 }
 
-// Accept returns the next connection within the bounds, and closes those beyond it.
-func (c *crowd) Accept() (net.Conn, error) {
-	for {
-		conn, err := c.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		from := addrOf(conn.RemoteAddr().String())
-		key := from
-		switch {
-		case !from.IsValid() || from.IsLoopback() || contains(c.exempt, from):
-			key = netip.Addr{}
-		case from.Is6():
-			prefix, _ := from.Prefix(64)
-			key = prefix.Addr()
-		}
-		if !c.enter(key) {
-			conn.Close()
-			c.refused(from)
-			continue
-		}
-		return &client{Conn: conn, leave: sync.OnceFunc(func() { c.leave(key) })}, nil
+// enter counts one of an address until leave is called, or reports that there is no room
+// for it. leave may be called twice.
+func (t *tally) enter(from netip.Addr) (leave func(), ok bool) {
+	key := from
+	switch {
+	case !from.IsValid() || from.IsLoopback() || contains(t.exempt, from):
+		key = netip.Addr{}
+	case from.Is6():
+		prefix, _ := from.Prefix(64)
+		key = prefix.Addr()
 	}
-}
-
-// enter counts a connection of an address, the zero one for none in particular, or reports
-// that there is no room for it.
-func (c *crowd) enter(key netip.Addr) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.all >= c.total || key.IsValid() && c.open[key] >= c.most {
-		return false
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all >= t.total || key.IsValid() && t.open[key] >= t.most {
+		return nil, false
 	}
-	c.all++
+	t.all++
 	if key.IsValid() {
-		c.open[key]++
+		t.open[key]++
 	}
-	return true
+	return sync.OnceFunc(func() { t.leave(key) }), true
 }
 
-func (c *crowd) leave(key netip.Addr) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.all--
+func (t *tally) leave(key netip.Addr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all--
 	if !key.IsValid() {
 		return
 	}
-	if c.open[key]--; c.open[key] == 0 {
-		delete(c.open, key)
+	if t.open[key]--; t.open[key] == 0 {
+		delete(t.open, key)
 	}
 }
 
