@@ -267,6 +267,25 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
+// A server that was handed over ends its sessions, while those of the same ids go on in the
+// next one: what runs there is not lost.
+func TestASessionGoesOnInAnotherProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "st")
+	lives := func(c *Config) { c.Alive = func(string) bool { return true } }
+	before, next := opened(t, dir, "before", lives), opened(t, dir, "next", lives)
+	begin(t, before, one, "aaaaaaaa", "x")
+	begin(t, next, one, "bbbbbbbb", "x")
+	if err := before.Release(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(t, next, one); got != "1 lost, 2 running" {
+		t.Errorf("the session that goes on sees %q", got)
+	}
+	if got := ids(t, next, two); got != "1 lost" {
+		t.Errorf("the next session of the tenant sees %q", got)
+	}
+}
+
 // What has ended makes room: by number, by age and by bytes, and it is said.
 func TestForgotten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")

@@ -40,21 +40,22 @@ func (b *Book) settle(ctx context.Context) error {
 	return b.sweep(ctx)
 }
 
-// Release gives the jobs of a session to its tenant: the tenant's next session sees
-// them. Jobs that still run are lost.
+// Release gives the jobs of a session of this process to its tenant: the tenant's next
+// session sees them. Jobs that still run are lost. The session may go on in another
+// process, to which this one handed its clients over, with jobs that run there.
 func (b *Book) Release(ctx context.Context, o store.Owner) error {
 	if !b.kept.Store.Made() {
 		return nil
 	}
-	return b.lose(ctx, slog.LevelInfo, "session = ?", o.Session)
+	return b.lose(ctx, slog.LevelInfo, "self = ? AND session = ?", b.kept.Self, o.Session)
 }
 
 // lose releases jobs, and ends those that run, which it logs.
-func (b *Book) lose(ctx context.Context, level slog.Level, which string, arg any) error {
+func (b *Book) lose(ctx context.Context, level slog.Level, which string, args ...any) error {
 	var lost []Job
 	err := b.kept.Write(ctx, func(tx *sql.Tx) error {
 		var err error
-		lost, err = query(ctx, tx, "SELECT "+columns+" FROM jobs_all WHERE place = ? AND released = 0 AND ended = 0 AND "+which, b.kept.Place, arg)
+		lost, err = query(ctx, tx, "SELECT "+columns+" FROM jobs_all WHERE place = ? AND released = 0 AND ended = 0 AND "+which, append([]any{b.kept.Place}, args...)...)
 		if err != nil {
 			return err
 		}
@@ -74,7 +75,7 @@ func (b *Book) lose(ctx context.Context, level slog.Level, which string, arg any
 				return err
 			}
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE jobs_all SET released = 1 WHERE place = ? AND released = 0 AND "+which, b.kept.Place, arg)
+		_, err = tx.ExecContext(ctx, "UPDATE jobs_all SET released = 1 WHERE place = ? AND released = 0 AND "+which, append([]any{b.kept.Place}, args...)...)
 		return err
 	})
 	if err != nil {
