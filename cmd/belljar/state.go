@@ -121,6 +121,9 @@ has the key of the tokens and the key that signs the audit log: keep it like a p
 			if err != nil {
 				return failure(err)
 			}
+			if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+				return failure(fmt.Errorf("state backup: no server has kept anything in %s; --state names another directory", dir))
+			}
 			sum, err := backUp(c.Context(), dir, args[0], c.OutOrStdout())
 			if err != nil {
 				return failure(fmt.Errorf("state backup: %w", err))
@@ -151,6 +154,9 @@ func backUp(ctx context.Context, dir, name string, out io.Writer) (sum statedir.
 		return sum, fmt.Errorf("%s lies in the state directory; name a file elsewhere, best on another disk", name)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		err = fmt.Errorf("%w; name a file that does not exist yet", err)
+	}
 	if err != nil {
 		return sum, err
 	}
@@ -246,7 +252,7 @@ prune" remove images and layers.
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if older < 0 || c.Flags().Changed("older-than") && older == 0 {
-				return usage("prune: --older-than %s: want a time above zero, such as 720h", older)
+				return usage("state prune: --older-than %s: want a time above zero, such as 720h", older)
 			}
 			dir, err := config.KnownState(s.name)
 			if err != nil {
@@ -254,7 +260,7 @@ prune" remove images and layers.
 			}
 			all, err := statedir.Prune(dir, older, dry)
 			if errors.Is(err, os.ErrNotExist) {
-				err = nil // no server has kept anything
+				all, err = []statedir.Pruned{}, nil // no server has kept anything
 			}
 			how := "removed"
 			if dry {

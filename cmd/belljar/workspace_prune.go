@@ -30,9 +30,9 @@ both. Sets that a box works in are kept, and those with an interrupted apply.
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case c.Flags().Changed("older-than") && opts.Unused <= 0:
-				return usage("prune: --older-than %s: want a time above zero, such as 720h", opts.Unused)
+				return usage("workspace prune: --older-than %s: want a time above zero, such as 720h", opts.Unused)
 			case opts.Unused == 0 && !opts.Empty:
-				return usage("prune: say which sets: give --empty, or --older-than with a time such as 720h")
+				return usage("workspace prune: say which sets: give --empty, or --older-than with a time such as 720h")
 			}
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()

@@ -126,11 +126,8 @@ func unpack(ctx context.Context, dir string, r io.Reader) (Summary, error) {
 	}
 	for {
 		h, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			err = errors.New("it is cut off")
-		}
 		if err != nil {
-			return Summary{}, err
+			return Summary{}, whole(err)
 		}
 		if h.Name == endingName {
 			return sum, readEnding(in, h, sum)
@@ -157,7 +154,7 @@ func unpack(ctx context.Context, dir string, r io.Reader) (Summary, error) {
 			}
 		case tar.TypeReg:
 			if err := writeFile(root, name, mode|0o400, in); err != nil {
-				return Summary{}, err
+				return Summary{}, whole(err)
 			}
 			if err := root.Chtimes(name, h.ModTime, h.ModTime); err != nil {
 				return Summary{}, err
@@ -168,17 +165,32 @@ func unpack(ctx context.Context, dir string, r io.Reader) (Summary, error) {
 	}
 }
 
+// whole returns err, and says of the end of an archive that there should be more.
+func whole(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("it is cut off")
+	}
+	return err
+}
+
+var errNoBackup = errors.New("it is not a backup of belljar")
+
 func readManifest(in *tar.Reader) (Summary, error) {
 	h, err := in.Next()
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return Summary{}, errors.New("it is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, tar.ErrHeader):
+		return Summary{}, errNoBackup
+	case err != nil:
 		return Summary{}, err
 	}
 	var m manifest
 	if h.Name != manifestName || h.Size > maxNote {
-		return Summary{}, errors.New("it is not a backup of belljar")
+		return Summary{}, errNoBackup
 	}
 	if err := json.NewDecoder(in).Decode(&m); err != nil || m.Backup < 1 {
-		return Summary{}, errors.New("it is not a backup of belljar")
+		return Summary{}, errNoBackup
 	}
 	if m.Backup > version {
 		return Summary{}, fmt.Errorf("it has the form %d, and this belljar knows %d; use a newer one", m.Backup, version)

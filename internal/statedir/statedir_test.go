@@ -278,30 +278,34 @@ func archiveOf(t *testing.T, form int, entries ...tar.Header) *bytes.Buffer {
 func TestRestoreRefuses(t *testing.T) {
 	good := tar.Header{Typeflag: tar.TypeReg, Name: "token.key", Mode: 0o600}
 	plans := tar.Header{Typeflag: tar.TypeDir, Name: "plans/", Mode: 0o700}
-	for name, archive := range map[string]io.Reader{
-		"nothing":               strings.NewReader(""),
-		"not an archive":        strings.NewReader(strings.Repeat("x", 2048)),
-		"a newer form":          archiveOf(t, version+1, good),
-		"no manifest":           bytes.NewReader(archiveOf(t, version, good).Bytes()[1024:]),
-		"a path upwards":        archiveOf(t, version, tar.Header{Typeflag: tar.TypeReg, Name: "../token.key", Mode: 0o600}),
-		"a path up and down":    archiveOf(t, version, plans, tar.Header{Typeflag: tar.TypeReg, Name: "plans/../../x", Mode: 0o600}),
-		"an absolute path":      archiveOf(t, version, tar.Header{Typeflag: tar.TypeReg, Name: "/tmp/belljar-restored", Mode: 0o600}),
-		"no part":               archiveOf(t, version, tar.Header{Typeflag: tar.TypeReg, Name: "other", Mode: 0o600}),
-		"a part without backup": archiveOf(t, version, tar.Header{Typeflag: tar.TypeDir, Name: "images/", Mode: 0o700}),
-		"a link":                archiveOf(t, version, plans, tar.Header{Typeflag: tar.TypeSymlink, Name: "plans/l", Linkname: "/etc"}, tar.Header{Typeflag: tar.TypeReg, Name: "plans/l/x", Mode: 0o600}),
-		"a hard link":           archiveOf(t, version, plans, tar.Header{Typeflag: tar.TypeLink, Name: "plans/l", Linkname: "/etc/passwd"}),
-		"a device":              archiveOf(t, version, plans, tar.Header{Typeflag: tar.TypeChar, Name: "plans/null", Devmajor: 1, Devminor: 3}),
-		"a file twice":          archiveOf(t, version, good, good),
-		"cut off in a file":     bytes.NewReader(archiveOf(t, version, good).Bytes()[:1600]),
-		"cut off between files": bytes.NewReader(archiveOf(t, version, good).Bytes()[:2048]),
-		"a file too few":        io.MultiReader(bytes.NewReader(archiveOf(t, version, good).Bytes()[:1024]), bytes.NewReader(archiveOf(t, version, good).Bytes()[2048:])),
-		"no database":           archiveOf(t, version, tar.Header{Typeflag: tar.TypeDir, Name: "db/", Mode: 0o700}, tar.Header{Typeflag: tar.TypeReg, Name: "db/belljar.db", Mode: 0o600}),
+	for _, tt := range []struct {
+		name, want string
+		archive    io.Reader
+	}{
+		{"nothing", "it is empty", strings.NewReader("")},
+		{"not an archive", "it is not a backup", strings.NewReader(strings.Repeat("x", 2048))},
+		{"a newer form", "use a newer one", archiveOf(t, version+1, good)},
+		{"no manifest", "it is not a backup", bytes.NewReader(archiveOf(t, version, good).Bytes()[1024:])},
+		{"a path upwards", "is not part of a state", archiveOf(t, version, tar.Header{Typeflag: tar.TypeReg, Name: "../token.key", Mode: 0o600})},
+		{"a path up and down", "is not part of a state", archiveOf(t, version, plans, tar.Header{Typeflag: tar.TypeReg, Name: "plans/../../x", Mode: 0o600})},
+		{"an absolute path", "is not part of a state", archiveOf(t, version, tar.Header{Typeflag: tar.TypeReg, Name: "/tmp/belljar-restored", Mode: 0o600})},
+		{"no part", "is not part of a state", archiveOf(t, version, tar.Header{Typeflag: tar.TypeReg, Name: "other", Mode: 0o600})},
+		{"a part without backup", "is not part of a state", archiveOf(t, version, tar.Header{Typeflag: tar.TypeDir, Name: "images/", Mode: 0o700})},
+		{"a link", "neither a file nor a directory", archiveOf(t, version, plans, tar.Header{Typeflag: tar.TypeSymlink, Name: "plans/l", Linkname: "/etc"}, tar.Header{Typeflag: tar.TypeReg, Name: "plans/l/x", Mode: 0o600})},
+		{"a hard link", "neither a file nor a directory", archiveOf(t, version, plans, tar.Header{Typeflag: tar.TypeLink, Name: "plans/l", Linkname: "/etc/passwd"})},
+		{"a device", "neither a file nor a directory", archiveOf(t, version, plans, tar.Header{Typeflag: tar.TypeChar, Name: "plans/null", Devmajor: 1, Devminor: 3})},
+		{"a file twice", "file exists", archiveOf(t, version, good, good)},
+		{"cut off in a file", "it is cut off", bytes.NewReader(archiveOf(t, version, good).Bytes()[:1600])},
+		{"cut off between files", "it is cut off", bytes.NewReader(archiveOf(t, version, good).Bytes()[:2048])},
+		{"a file too few", "it does not have the files", io.MultiReader(bytes.NewReader(archiveOf(t, version, good).Bytes()[:1024]), bytes.NewReader(archiveOf(t, version, good).Bytes()[2048:]))},
+		{"no database", "database", archiveOf(t, version, tar.Header{Typeflag: tar.TypeDir, Name: "db/", Mode: 0o700}, tar.Header{Typeflag: tar.TypeReg, Name: "db/belljar.db", Mode: 0o600})},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			dir := filled(t)
 			before := tree(t, filepath.Dir(dir))
-			if _, aside, err := Restore(t.Context(), dir, archive, true); err == nil || aside != "" {
-				t.Errorf("it was restored, and what was there is at %q", aside)
+			_, aside, err := Restore(t.Context(), dir, tt.archive, true)
+			if err == nil || aside != "" || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, with what was there at %q; want %q", err, aside, tt.want)
 			}
 			if now := tree(t, filepath.Dir(dir)); !reflect.DeepEqual(now, before) {
 				t.Errorf("something changed:\n%v\n%v", before, now)
