@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -119,16 +118,11 @@ func examine(workspace, policyName string, policy *policies.Policy) diagnosis {
 
 // doctor prints what was found and is an error if a box cannot run.
 func doctor(out io.Writer, d diagnosis, asJSON bool) error {
-	var err error
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		err = enc.Encode(d)
-	} else {
-		err = table(out, d)
-	}
-	if err != nil {
+		if err := printJSON(out, d); err != nil {
+			return err
+		}
+	} else if err := table(out, d); err != nil {
 		return failure(fmt.Errorf("print the report: %w", err))
 	}
 	if !d.OK {

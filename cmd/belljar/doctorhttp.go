@@ -1,17 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/webcheck"
 )
 
@@ -38,20 +39,29 @@ func (d *webDoctoring) flags(c *cobra.Command) {
 	c.Flags().Lookup("idle").Annotations = map[string][]string{httpFlag: {"true"}}
 }
 
-// maxTokenFile bounds a file with a token.
-const maxTokenFile = 16 << 10
+// Bounds of the files that flags name, in bytes.
+const (
+	maxTokenFile = 16 << 10
+	maxCAFile    = 1 << 20
+)
 
 // run looks at a server and prints what was found.
 func (d *webDoctoring) run(c *cobra.Command, asJSON bool) error {
+	if d.Idle <= 0 {
+		return usage("doctor: --idle %s: want a time above zero, such as 20s", d.Idle)
+	}
 	if d.tokenFile != "" {
 		text, err := readBounded(d.tokenFile, maxTokenFile)
+		if err == nil && len(bytes.TrimSpace(text)) == 0 {
+			err = fmt.Errorf("%s is empty", d.tokenFile)
+		}
 		if err != nil {
 			return failure(fmt.Errorf("read the token: %w", err))
 		}
-		d.Token = strings.TrimSpace(string(text))
+		d.Token = string(bytes.TrimSpace(text))
 	}
 	if d.caFile != "" {
-		text, err := readBounded(d.caFile, 1<<20)
+		text, err := readBounded(d.caFile, maxCAFile)
 		if err != nil {
 			return failure(fmt.Errorf("read the authorities: %w", err))
 		}
@@ -61,19 +71,17 @@ func (d *webDoctoring) run(c *cobra.Command, asJSON bool) error {
 		}
 	}
 	found, err := webcheck.Run(c.Context(), d.Config)
+	if errors.Is(err, webcheck.ErrURL) {
+		return usage("doctor: --http %w", err)
+	}
 	if err != nil {
 		return failure(err)
 	}
-	wrong := 0
-	for _, f := range found {
-		if f.Verdict == webcheck.Wrong {
-			wrong++
-		}
+	ok := !slices.ContainsFunc(found, func(f webcheck.Finding) bool { return f.Verdict == webcheck.Wrong })
+	if err := printFindings(c.OutOrStdout(), found, ok, asJSON); err != nil {
+		return err
 	}
-	if err := printFindings(c.OutOrStdout(), found, wrong, asJSON); err != nil {
-		return failure(fmt.Errorf("print the report: %w", err))
-	}
-	if wrong > 0 {
+	if !ok {
 		return failure(errors.New("the server is not reached as it should be: see what is WRONG and how to fix it"))
 	}
 	return nil
@@ -86,27 +94,20 @@ func readBounded(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text := make([]byte, most+1)
-	n, err := io.ReadFull(f, text)
-	switch {
-	case err == nil:
-		return nil, fmt.Errorf("%s has more than %d bytes", name, most)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return text[:n], nil
+	text, err := config.ReadBounded(f, most)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return nil, err
+	return text, nil
 }
 
 // printFindings prints a line for each check, with what to do under each that is not ok.
-func printFindings(out io.Writer, found []webcheck.Finding, wrong int, asJSON bool) error {
+func printFindings(out io.Writer, found []webcheck.Finding, ok, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(struct {
+		return printJSON(out, struct {
 			OK     bool               `json:"ok"`
 			Checks []webcheck.Finding `json:"checks"`
-		}{wrong == 0, found})
+		}{ok, found})
 	}
 	w := newTable(out)
 	for _, f := range found {
@@ -115,5 +116,5 @@ func printFindings(out io.Writer, found []webcheck.Finding, wrong int, asJSON bo
 			fmt.Fprintf(w, "\t\t  fix: %s\n", f.Fix)
 		}
 	}
-	return w.Flush()
+	return failure(w.Flush())
 }

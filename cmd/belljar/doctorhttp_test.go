@@ -61,6 +61,14 @@ func TestDoctorOfServers(t *testing.T) {
 	if found, ok := doctorOf(t, w.url); !ok || found["2025-11-25"].Verdict != webcheck.Unknown || found["login"].Verdict != webcheck.OK {
 		t.Errorf("for a stranger: %+v", found)
 	}
+	// A wrong path is not taken for a token that is refused, or that is missing.
+	found, ok = doctorOf(t, strings.TrimSuffix(w.url, "/mcp")+"/other", "--token-file", token)
+	if first := found["2025-11-25"]; ok || !strings.Contains(first.Fix, "ends in /mcp") {
+		t.Errorf("at another path: %+v", first)
+	}
+	if next := found["large body"]; next.Verdict != webcheck.Unknown || !strings.Contains(next.Detail, "session") {
+		t.Errorf("at another path: %+v", next)
+	}
 
 	target, err := url.Parse(strings.TrimSuffix(w.url, "/mcp"))
 	if err != nil {

@@ -29,6 +29,14 @@ func needsToken(check string) Finding {
 	return unknown(check, "give the token of a client with --token-file", "it needs a login")
 }
 
+// needsSession is the finding of a check that cannot be made without a session.
+func (t *target) needsSession(check string) Finding {
+	if t.login && t.Token == "" {
+		return needsToken(check)
+	}
+	return unknown(check, "", "it needs a session, and none could be begun")
+}
+
 // in is the headers of a request in the session.
 func (t *target) in() map[string]string {
 	return map[string]string{"Mcp-Session-Id": t.session, "Mcp-Protocol-Version": "2025-11-25"}
@@ -42,6 +50,8 @@ func (t *target) legacy(ctx context.Context) Finding {
 	}
 	got, err := t.ask(ctx, request{body: hello, login: true})
 	switch {
+	case err == nil && got.StatusCode == http.StatusNotFound:
+		return found(name, "give the URL at which clients connect, which ends in /mcp, and let the proxy pass that path on as it is", "initialize: %s", got.Status)
 	case err != nil || got.StatusCode != http.StatusOK || !strings.Contains(got.text, `"result"`):
 		return found(name, "use a token that holds; the log of the server says why it was refused", "initialize: %s", status(got, err))
 	case got.Header.Get("Mcp-Session-Id") == "":
@@ -74,7 +84,7 @@ func padded(size int) string { return ping + strings.Repeat(" ", size-len(ping))
 func (t *target) largeBody(ctx context.Context) Finding {
 	const name, size = "large body", 1000 << 10
 	if t.session == "" {
-		return needsToken(name)
+		return t.needsSession(name)
 	}
 	got, err := t.ask(ctx, request{body: padded(size), login: true, header: t.in()})
 	if err != nil || got.StatusCode != http.StatusOK {
@@ -87,7 +97,7 @@ func (t *target) largeBody(ctx context.Context) Finding {
 func (t *target) tooLargeBody(ctx context.Context) Finding {
 	const name, size = "too large body", 2 << 20
 	if t.session == "" {
-		return needsToken(name)
+		return t.needsSession(name)
 	}
 	got, err := t.ask(ctx, request{body: padded(size), login: true, header: t.in()})
 	if err == nil && got.StatusCode < 400 {
@@ -101,7 +111,7 @@ func (t *target) stream(ctx context.Context) Finding {
 	const name = "stream"
 	const buffers = "let the proxy pass streams on at once (nginx: proxy_buffering off, proxy_http_version 1.1), and compress none"
 	if t.session == "" {
-		return needsToken(name)
+		return t.needsSession(name)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

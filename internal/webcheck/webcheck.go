@@ -55,17 +55,23 @@ type target struct {
 	session string // that the checks use; empty for none
 }
 
+// ErrURL is returned for a URL that is not that of a server.
+var ErrURL = errors.New("want the URL of a server, such as https://belljar.example/mcp")
+
 // Run looks at a server. An error says that it cannot be looked at, at all.
 func Run(ctx context.Context, cfg Config) ([]Finding, error) {
 	at, err := url.Parse(cfg.URL)
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
-		return nil, fmt.Errorf("%q: want the URL of a server, such as https://belljar.example/mcp", cfg.URL)
+		return nil, fmt.Errorf("%q: %w", cfg.URL, ErrURL)
 	}
 	t := &target{Config: cfg, at: at}
 	t.client = t.newClient()
 	defer t.client.CloseIdleConnections()
 	if _, err := t.ask(ctx, request{method: http.MethodGet}); err != nil {
 		if _, bad := errors.AsType[*certificateError](err); !bad {
+			if tried, ok := errors.AsType[*url.Error](err); ok {
+				err = tried.Err // without the URL a second time
+			}
 			return nil, fmt.Errorf("connect to %s: %w", at.Redacted(), err)
 		}
 	}
