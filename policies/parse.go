@@ -168,8 +168,8 @@ func (d *policyDecoder) profiles(n *yaml.Node) {
 	}
 	h := heir{d: &profileDecoder{decoder: d.decoder, secrets: d.p.secrets}, o: o, whole: make(map[string]*yaml.Node), depth: make(map[string]int)}
 	for _, key := range o.keys {
-		if !isName(key.Value) {
-			d.Fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a profile", key.Value)
+		if !IsName(key.Value) {
+			d.Fault(key, NameShape, "%q cannot be the name of a profile", key.Value)
 			continue
 		}
 		d.p.profiles[key.Value] = h.profile(key.Value)

@@ -60,7 +60,7 @@ func (d *ruleDecoder) rule(n *yaml.Node) (rule, bool) {
 		d.Fault(n, "give it one, for example id: no-force-push; refusals and logs name it", "the rule has no id")
 	} else if s, ok := d.text(v, "id"); ok {
 		switch {
-		case !isName(s):
+		case !IsName(s):
 			d.Fault(v, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the id of a rule", s)
 		case slices.Contains(reserved, s):
 			d.Fault(v, "choose another", "%q is what a decision says that no rule made", s)

@@ -35,8 +35,8 @@ func (d *policyDecoder) secrets(n *yaml.Node) map[string]Secret {
 		d.Fault(n, "", "there are %d secrets, more than the %d that are read", len(o.keys), maxSecrets)
 	}
 	for _, key := range o.keys {
-		if !isName(key.Value) {
-			d.Fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a secret", key.Value)
+		if !IsName(key.Value) {
+			d.Fault(key, NameShape, "%q cannot be the name of a secret", key.Value)
 			continue
 		}
 		all[key.Value] = d.secret(key, o.get(key.Value))

@@ -31,8 +31,8 @@ func (d *policyDecoder) tenants(n *yaml.Node) {
 	}
 	d.p.tenants = make(map[string]*tenant)
 	for _, key := range o.keys {
-		if !isName(key.Value) {
-			d.Fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a tenant", key.Value)
+		if !IsName(key.Value) {
+			d.Fault(key, NameShape, "%q cannot be the name of a tenant", key.Value)
 			continue
 		}
 		d.p.tenants[key.Value] = d.tenant(key, o.get(key.Value))
@@ -93,8 +93,8 @@ func (d *policyDecoder) places(n *yaml.Node) map[string]string {
 	}
 	all := make(map[string]string, len(o.keys))
 	for _, key := range o.keys {
-		if !IsPlaceName(key.Value) {
-			d.Fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%s cannot be the name of a place", shown(key.Value))
+		if !IsName(key.Value) {
+			d.Fault(key, NameShape, "%s cannot be the name of a place", shown(key.Value))
 			continue
 		}
 		all[key.Value] = d.directory(o.get(key.Value), "place "+key.Value)

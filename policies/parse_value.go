@@ -147,12 +147,15 @@ func (d *decoder) known(profiles map[string]profileGrant, n *yaml.Node, name str
 	}
 }
 
-// namePattern is what isName takes.
+// namePattern is what IsName takes.
 const namePattern = `^[a-z0-9][a-z0-9._-]{0,63}$`
 
 // nameStart is namePattern without its bound: the compiler would copy the class 64 times.
 var nameStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`) })
 
-// isName reports whether a text can be the name of a profile, a secret or a tenant, or
-// the id of a rule.
-func isName(s string) bool { return len(s) <= 64 && nameStart().MatchString(s) }
+// NameShape says in words what IsName takes.
+const NameShape = "use small letters, digits, dots, hyphens and underscores, 64 at most"
+
+// IsName reports whether a text can be the name of a profile, a secret, a tenant or a
+// place, or the id of a rule.
+func IsName(s string) bool { return len(s) <= 64 && nameStart().MatchString(s) }

@@ -85,9 +85,6 @@ func (t Tenant) Workspaces() []string {
 	return slices.Compact(all)
 }
 
-// IsPlaceName reports whether a text can be the name of a place.
-func IsPlaceName(name string) bool { return isName(name) }
-
 // serves reports whether calls may be made for a tenant. A policy that names
 // tenants serves only these and the person at this machine.
 func (p *Policy) serves(name string) bool {

@@ -57,8 +57,8 @@ func (p *placeFlag) Set(text string) error {
 	switch {
 	case !ok || dir == "":
 		return errors.New("want NAME=DIR, for example site=/srv/site")
-	case !policies.IsPlaceName(name):
-		return fmt.Errorf("%q cannot be the name of a place; use small letters, digits, dots, hyphens and underscores, 64 at most", name)
+	case !policies.IsName(name):
+		return fmt.Errorf("%q cannot be the name of a place; %s", name, policies.NameShape)
 	case (*p)[name] != "":
 		return fmt.Errorf("the place %s is named twice", name)
 	}

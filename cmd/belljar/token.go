@@ -89,6 +89,9 @@ for, and a scope that it does not have is good for nothing.
 			if made.Tenant == "" {
 				return usage("token create: name the tenant with --tenant")
 			}
+			if !policies.IsName(made.Tenant) {
+				return usage("token create: --tenant %q cannot be the name of a tenant; %s", policies.Clip(made.Tenant, 64), policies.NameShape)
+			}
 			if expires != "" {
 				life, err := lifeOf(expires)
 				if err != nil {

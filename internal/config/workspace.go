@@ -10,9 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FindWorkspace is the directory that a name means, or says why it cannot be
-// a workspace.
-func FindWorkspace(name string) (string, error) {
+// FindWorkspace returns the directory that --workspace names, or says why it cannot be a
+// workspace.
+func FindWorkspace(name string) (string, error) { return FindPlace(name, "with --workspace") }
+
+// FindPlace is FindWorkspace for a directory that was named otherwise; how says in an
+// error by what another one is named.
+func FindPlace(name, how string) (string, error) {
 	path, err := filepath.Abs(name)
 	if err != nil {
 		return "", fmt.Errorf("workspace %s: %w", name, err)
@@ -20,7 +24,7 @@ func FindWorkspace(name string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("workspace %s: no such directory; make it, or name another one with --workspace", name)
+		return "", fmt.Errorf("workspace %s: no such directory; make it, or name another one %s", name, how)
 	case err != nil:
 		return "", fmt.Errorf("workspace %s: %w", name, err)
 	}
@@ -29,13 +33,13 @@ func FindWorkspace(name string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("workspace %s: %w", name, err)
 	case !info.IsDir():
-		return "", fmt.Errorf("workspace %s: not a directory; name one with --workspace", name)
+		return "", fmt.Errorf("workspace %s: not a directory; name one %s", name, how)
 	case real == "/":
-		return "", errors.New("workspace /: the whole machine would be in the box; name a directory with --workspace")
+		return "", fmt.Errorf("workspace /: the whole machine would be in the box; name a directory %s", how)
 	}
 	// Every box would fail on it later, and this host would look like the cause.
 	if err := unix.Faccessat(unix.AT_FDCWD, real, unix.R_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
-		return "", fmt.Errorf("workspace %s: this user cannot read it: %w; run chmod u+rx on it as its owner, or name another one with --workspace", name, err)
+		return "", fmt.Errorf("workspace %s: this user cannot read it: %w; run chmod u+rx on it as its owner, or name another one %s", name, err, how)
 	}
 	return real, nil
 }

@@ -66,7 +66,7 @@ func (l *layout) find(p *policies.Policy) error {
 	for _, tenant := range p.Tenants() {
 		t, _ := p.Tenant(tenant)
 		for _, dir := range t.Workspaces() {
-			real, err := config.FindWorkspace(dir)
+			real, err := config.FindPlace(dir, "in the policy")
 			if err != nil {
 				return fmt.Errorf("tenant %s of policy %s: %w", tenant, p.Name(), err)
 			}

@@ -26,7 +26,7 @@ func (s *Server) openMonitor(ctx context.Context) error {
 	if s.cfg.Service == nil || s.cfg.Service.Admin == "" && !s.cfg.Service.Inherited.Admin() {
 		return nil
 	}
-	if path, ok := front.AdminSocket(s.cfg.Service.Admin); ok {
+	if path, ok := front.AdminSocket(s.cfg.Service.Admin); ok && filepath.IsAbs(path) { // another one is refused below
 		all := func(policies.Mount) bool { return true } // a socket that is shown read-only answers as well
 		place, _, err := config.Reached(filepath.Dir(path), s.workspaces(), s.Policy, all)
 		switch {

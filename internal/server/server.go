@@ -120,7 +120,7 @@ func (s *Server) openPolicy(context.Context) (err error) {
 	}
 	at := &site{home: s.Workspace, named: make(map[string]string), http: s.cfg.http()}
 	for name, dir := range s.cfg.Places {
-		if at.named[name], err = config.FindWorkspace(dir); err != nil {
+		if at.named[name], err = config.FindPlace(dir, "with --place"); err != nil {
 			return fmt.Errorf("--place %s: %w", name, err)
 		}
 	}
