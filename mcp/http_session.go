@@ -427,18 +427,19 @@ func (ws *webSessions) sharedOf(ctx context.Context) (_ *Session, done func(), _
 				ws.unused(&shared.usage)
 			}, nil
 		}
-		idle, full := ws.crowded(whose.tenant)
+		most := ws.server.cfg.tenantSessions(whose.tenant)
+		idle, full := ws.crowded(whose.tenant, most)
 		if idle != nil {
 			delete(ws.shared, idle.owner) // no request finds it any more
 		}
 		ws.mu.Unlock()
 		switch {
 		case idle != nil:
-			ws.server.cfg.Log.Info("end an idle HTTP session: there are as many as there may be, and another one begins", "session", idle.id, "tenant", whose.tenant, "most", ws.server.cfg.Limits.TenantSessions)
+			ws.server.cfg.Log.Info("end an idle HTTP session: there are as many as there may be, and another one begins", "session", idle.id, "tenant", whose.tenant, "most", most)
 			idle.close(ErrEnded)
 			continue
 		case full:
-			return nil, nil, wire.OverLimit("sessions", time.Minute, "all %d sessions of tenant %s are in use; try again when a call of another principal has ended", ws.server.cfg.Limits.TenantSessions, whose.tenant)
+			return nil, nil, wire.OverLimit("sessions", time.Minute, "all %d sessions of tenant %s (quota sessions) are in use; try again when a call of another principal has ended", most, whose.tenant)
 		}
 		if err := ws.share(ctx, whose); err != nil {
 			return nil, nil, wire.OverLimit("shutdown", queueRetry, "%v", err)
@@ -448,7 +449,7 @@ func (ws *webSessions) sharedOf(ctx context.Context) (_ *Session, done func(), _
 
 // crowded reports whether a tenant has as many shared sessions as it may, and which of
 // them was idle the longest, if any is; mu is held.
-func (ws *webSessions) crowded(tenant string) (idle *sharedSession, full bool) {
+func (ws *webSessions) crowded(tenant string, most int) (idle *sharedSession, full bool) {
 	count := 0
 	for whose, session := range ws.shared {
 		if whose.tenant != tenant {
@@ -459,7 +460,7 @@ func (ws *webSessions) crowded(tenant string) (idle *sharedSession, full bool) {
 			idle = session
 		}
 	}
-	if count < ws.server.cfg.tenantSessions(tenant) {
+	if count < most {
 		return nil, false
 	}
 	return idle, true

@@ -224,6 +224,35 @@ func TestModernPrincipals(t *testing.T) {
 	}
 }
 
+// oneSession is an office whose tenants may have one session each.
+type oneSession struct{ *office }
+
+func (o oneSession) Limits(tenant string) (mcp.TenantLimits, bool) {
+	l, ok := o.office.Limits(tenant)
+	l.Sessions = 1
+	return l, ok
+}
+
+// A principal for whom there is no room is told the quota of its own tenant.
+func TestModernPrincipalsHaveTheQuota(t *testing.T) {
+	o, _ := newOffice(t, twoTenants)
+	s := newSite(t, func(c *mcp.Config) { c.Gate, c.Auth = o, oneSession{o} })
+	of := func(tool, token string) []string {
+		return append(modernHeaders("tools/call", tool), "Authorization", "Bearer token-"+token)
+	}
+	answered := make(chan reply)
+	go func() {
+		answered <- s.do("POST", modern("1", "tools/call", `"name":"hang","arguments":{},`), of("hang", "a/ann")...)
+	}()
+	<-s.running
+	r := s.do("POST", modern("2", "tools/call", `"name":"echo","arguments":{"text":"hi"},`), of("echo", "a/bob")...)
+	if want := "all 1 sessions of tenant a (quota sessions) are in use"; r.status != 503 || !strings.Contains(r.raw, want) {
+		t.Errorf("got %d %s, want %q", r.status, r.raw, want)
+	}
+	close(s.free)
+	<-answered
+}
+
 // A login that cannot be checked is not one that failed: the client must not throw its
 // token away.
 func TestLoginUnavailable(t *testing.T) {
