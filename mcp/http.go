@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"errors"
 	"mime"
 	"net/http"
@@ -120,6 +121,34 @@ func (w *web) streamable(rw http.ResponseWriter, r *http.Request) {
 	default:
 		notAllowed(rw, "GET, POST, DELETE")
 	}
+}
+
+// offered reports whether a path is served and a request has its method. If not, the
+// answer has been sent: why says how another way leads to the server.
+func offered(rw http.ResponseWriter, r *http.Request, served bool, why, method string) bool {
+	switch {
+	case !served:
+		http.Error(rw, why, http.StatusNotFound)
+	case r.Method != method:
+		notAllowed(rw, method)
+	default:
+		return true
+	}
+	return false
+}
+
+// streaming takes an open stream of a tenant's quota, and bounds it by the life of the
+// caller's token. The caller calls done.
+func (w *web) streaming(ctx context.Context, tenant string) (_ context.Context, done func(), bad *wire.Error) {
+	closed, bad := w.server.cfg.stream(tenant)
+	if bad != nil {
+		return nil, nil, bad
+	}
+	ctx, end := w.server.web.callers.whileValid(ctx)
+	return ctx, func() {
+		end()
+		closed()
+	}, nil
 }
 
 // notAllowed refuses a method (RFC 9110, 15.5.6).

@@ -151,13 +151,11 @@ func (w *web) get(rw http.ResponseWriter, r *http.Request) {
 		w.busy(rw, http.StatusTooManyRequests, posted{}, bad)
 		return
 	}
-	closed, bad := w.server.cfg.stream(session.tenant)
+	ctx, done, bad := w.streaming(r.Context(), session.tenant)
 	if bad != nil {
 		w.busy(rw, http.StatusTooManyRequests, posted{}, bad)
 		return
 	}
-	defer closed()
-	ctx, done := w.server.web.callers.whileValid(r.Context())
 	defer done()
 	s, after := session.standing, int64(0)
 	if found, number := session.log.Find(r.Header.Get(lastHeader)); found != nil {

@@ -51,16 +51,13 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 	events := sse.NewWriter(rw)
 	defer events.Stop()
 	if p.method == methodListen {
-		closed, bad := s.cfg.stream(session.tenant)
-		if bad != nil {
+		var done func()
+		if ctx, done, bad = w.streaming(ctx, session.tenant); bad != nil {
 			w.busy(rw, http.StatusTooManyRequests, p, bad)
 			return
 		}
-		defer closed()
-		leave() // others need not wait until a stream ends
-		var done func()
-		ctx, done = s.web.callers.whileValid(ctx)
 		defer done()
+		leave() // others need not wait until a stream ends
 		body = listenBody(body)
 		ctx = context.WithValue(ctx, notifyKey{}, notifyFunc(func(r *jsonrpc.Request) error {
 			text, err := jsonrpc.EncodeMessage(r)

@@ -37,14 +37,10 @@ const noSSE = "this server does not serve HTTP with SSE, the transport of 2024-1
 
 // sse opens the stream of a session: of one that the client had, or else of a new one.
 func (w *web) sse(rw http.ResponseWriter, r *http.Request) {
-	switch _, events := accepted(r.Header); {
-	case !w.server.cfg.SSE:
-		http.Error(rw, noSSE, http.StatusNotFound)
+	if !offered(rw, r, w.server.cfg.SSE, noSSE, http.MethodGet) {
 		return
-	case r.Method != http.MethodGet:
-		notAllowed(rw, "GET")
-		return
-	case !events:
+	}
+	if _, events := accepted(r.Header); !events {
 		http.Error(rw, "Accept must contain 'text/event-stream'", http.StatusBadRequest)
 		return
 	}
@@ -59,13 +55,11 @@ func (w *web) sse(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	servesSession(r.Context(), session.id)
-	closed, bad := w.server.cfg.stream(session.tenant)
+	ctx, done, bad := w.streaming(r.Context(), session.tenant)
 	if bad != nil {
 		w.busy(rw, http.StatusTooManyRequests, posted{}, bad)
 		return
 	}
-	defer closed()
-	ctx, done := w.server.web.callers.whileValid(r.Context())
 	defer done()
 	err := session.standing.Serve(ctx, rw, sse.Serving{
 		First: endpoint(r.URL.Path, session), After: after, Ended: session.answered,
@@ -108,12 +102,7 @@ func (ws *webSessions) sseSession(ctx context.Context, last string) (_ *webSessi
 
 // messages serves a POST with a message, or a batch, of the client of a stream.
 func (w *web) messages(rw http.ResponseWriter, r *http.Request) {
-	switch {
-	case !w.server.cfg.SSE:
-		http.Error(rw, noSSE, http.StatusNotFound)
-		return
-	case r.Method != http.MethodPost:
-		notAllowed(rw, "POST")
+	if !offered(rw, r, w.server.cfg.SSE, noSSE, http.MethodPost) {
 		return
 	}
 	ids := r.URL.Query()[sessionParam]

@@ -30,12 +30,7 @@ type issued struct {
 // ticket gives a caller a ticket for the page that asks, or for the one that a program
 // names which asks for it.
 func (w *web) ticket(rw http.ResponseWriter, r *http.Request) {
-	switch {
-	case !w.server.cfg.Sockets:
-		http.Error(rw, noSockets, http.StatusNotFound)
-		return
-	case r.Method != http.MethodPost:
-		notAllowed(rw, "POST")
+	if !offered(rw, r, w.server.cfg.Sockets, noSockets, http.MethodPost) {
 		return
 	}
 	page, ok := w.ticketPage(rw, r)
