@@ -13,10 +13,10 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// resign writes a log's records anew as change leaves them, with hashes and
-// signatures that fit, as somebody does who has the log's private key. change gets
-// each record's place, kind and text, and says whether it stays; sign may change
-// what a checkpoint signs.
+// resign writes a log's records anew as change leaves them, with hashes and signatures
+// that fit, as somebody does who has the log's private key; checkpoints keep their times.
+// change gets each record's place, kind and text, and says whether it stays; sign may
+// change what a checkpoint signs.
 func resign(t *testing.T, dir string, change func(n int, kind, body string) (string, bool), sign func(*Checkpoint)) {
 	t.Helper()
 	keys, err := loadKeys(dir, false)
@@ -45,7 +45,11 @@ func resign(t *testing.T, dir string, change func(n int, kind, body string) (str
 				continue
 			}
 			if old := noteOf(t, text); old != "" {
-				c := Checkpoint{w.seq, w.head, time.Now()}
+				at, err := time.Parse(time.RFC3339, strings.Split(old, "\n")[3])
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := Checkpoint{w.seq, w.head, at}
 				sign(&c)
 				signed, err := note.Sign(&note.Note{Text: c.text()}, keys.signer)
 				if err != nil {
