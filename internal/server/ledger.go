@@ -28,6 +28,7 @@ type ledger struct {
 	dir     string
 	gate    *gate
 	command string
+	asked   bool // the policy asks for the log
 	out     *slog.Logger
 
 	recordings recordings
@@ -54,13 +55,16 @@ func (s *Server) openLedger(context.Context) error {
 	case err != nil:
 		return err
 	}
-	s.audit = l
+	l.asked, s.audit = asked, l
 	s.opened.Do(func() {
 		if err := l.close(); err != nil {
 			s.Log.Error("the end of the audit log was not written", "err", err)
 		}
 	})
-	return nil
+	if a.Required {
+		return l.check()
+	}
+	return nil // prepare tries its key, for a server after the first answer
 }
 
 // auditLog opens the log that a policy asks for, where no box can write it.
@@ -95,6 +99,20 @@ func outOfReach(dir string, workspaces []string, policy *policies.Policy) error 
 		return fmt.Errorf("%s lies in the workspace %s, where an agent can change it; choose a narrower --workspace, or audit: {path: ...} in the policy", dir, place)
 	}
 	return nil
+}
+
+// check tries the log's key, which openLedger only reads. It returns an error if the policy
+// asks for the log and nothing can sign it.
+func (l *ledger) check() error {
+	if l == nil {
+		return nil
+	}
+	err := l.log.Check()
+	if err != nil && !l.asked {
+		l.out.Warn("the audit log cannot be signed", "err", err)
+		return nil
+	}
+	return err
 }
 
 // close writes what waits.

@@ -1,11 +1,15 @@
 package server
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/front"
 	"belljar.dev/internal/testenv"
 )
@@ -54,5 +58,61 @@ func TestServerWithoutBoxesEnds(t *testing.T) {
 	defer s.Close()
 	if len(s.sandbox.Limits()) == 0 {
 		t.Error("the control: boxes cannot be made here")
+	}
+}
+
+// A damaged key of the audit log ends a server whose policy asks for the log, before the
+// first answer if the log is required. A server that keeps it unasked logs a warning.
+func TestServerWithDamagedAuditKey(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	const want = "holds no key"
+	for audited, opens := range map[string]bool{"": true, "audit: {level: meta}\n": true, "audit: {required: true}\n": false} {
+		state, policy := t.TempDir(), filepath.Join(t.TempDir(), "p.yaml")
+		put(t, policy, "version: 1\nprofiles: {box: {fs: {system: true, workspace: rw}}}\n"+audited)
+		var said bytes.Buffer
+		open := func() (*Server, error) {
+			return Open(t.Context(), Config{
+				Command: "serve", Workspace: t.TempDir(), State: state, Policy: policy, Log: slog.New(slog.NewTextHandler(&said, nil)), Tools: &Tools{}, Service: &Service{},
+			})
+		}
+		s, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := prepare(s); err != nil {
+			t.Errorf("%q: the whole key: %v", audited, err)
+		}
+		s.Close()
+		path := filepath.Join(config.AuditDir(state), "audit.key")
+		key, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := &key[len(key)-10]; *at == 'A' { // within the seed
+			*at = 'B'
+		} else {
+			*at = 'A'
+		}
+		if err := os.WriteFile(path, key, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		said.Reset()
+		s, err = open()
+		if (err == nil) != opens || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: Open: got %v", audited, err)
+		}
+		if err != nil {
+			continue
+		}
+		err = prepare(s)
+		s.Close()
+		if audited == "" {
+			if err != nil || !strings.Contains(said.String(), "the audit log cannot be signed") {
+				t.Errorf("unasked: got %v, and the log has\n%s", err, said.String())
+			}
+		} else if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", audited, err, want)
+		}
 	}
 }

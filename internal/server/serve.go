@@ -15,7 +15,6 @@ import (
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/front"
 	"belljar.dev/mcp"
-	"belljar.dev/sandbox"
 )
 
 // drain is how long running requests may take to end once the server stops.
@@ -88,14 +87,14 @@ func (s *Server) Reload() {
 	}
 }
 
-// prepareAfter is how long a client may take to be answered first, before what boxes need
-// is made beside it. A call that needs a box sooner makes it.
+// prepareAfter is how long a client may take to be answered first, before what need not be
+// known for that answer is done beside it. A call that needs a box sooner makes it.
 const prepareAfter = 50 * time.Millisecond
 
-// preparing makes what boxes need, while the caller serves: the first answer does not
-// wait for it. The context ends if that fails. The caller waits for the error, which
-// says why no box can be made.
-func preparing(ctx context.Context, s *sandbox.Supervisor) (_ context.Context, wait func() error) {
+// preparing runs prepare while the caller serves: the first answer does not wait for it.
+// The context ends if that fails. The caller waits for the error, which says why nothing
+// can be served.
+func preparing(ctx context.Context, s *Server) (_ context.Context, wait func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	prepared := make(chan error, 1)
 	go func() {
@@ -121,7 +120,7 @@ func preparing(ctx context.Context, s *sandbox.Supervisor) (_ context.Context, w
 
 // ServeStdio serves one client until the end of input or of ctx.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) (err error) {
-	ctx, prepared := preparing(ctx, s.sandbox)
+	ctx, prepared := preparing(ctx, s)
 	defer func() { err = cmp.Or(prepared(), err) }()
 	err = s.home.mcp.ServeStdio(ctx, io.NopCloser(in), out)
 	switch {
@@ -157,7 +156,7 @@ func (s *Server) openFront(ctx context.Context) (err error) {
 // ServeHTTP serves clients over HTTP until the end of ctx, and then waits for requests
 // that run. It calls ready with the address once clients can connect.
 func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err error) {
-	ctx, prepared := preparing(ctx, s.sandbox)
+	ctx, prepared := preparing(ctx, s)
 	defer func() { err = cmp.Or(prepared(), err) }()
 	places := s.places.handler(s.home)
 	for _, path := range mcp.Paths {
@@ -169,7 +168,7 @@ func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err err
 	url := s.front.URL() + "/mcp"
 	s.login.SetResource(url)
 	if in := s.cfg.Service.Inherited; in.Ended() != nil {
-		if err := prepare(s.sandbox); err != nil { // nobody would be left to serve
+		if err := prepare(s); err != nil { // nobody would be left to serve
 			return err
 		}
 		if err := in.Ready(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
 
 	"belljar.dev/internal/closers"
 	"belljar.dev/internal/config"
@@ -15,7 +14,6 @@ import (
 	"belljar.dev/internal/store"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
-	"belljar.dev/policies/audit"
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
 )
@@ -73,11 +71,6 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 // open is the one order of opening: each step may use those above it. A step that holds
 // something notes at once how it is released.
 func (s *Server) open(ctx context.Context) error {
-	if s.cfg.Service != nil { // which mostly has an audit log
-		var warming sync.WaitGroup
-		warming.Go(audit.Warm)
-		s.opened.Do(warming.Wait)
-	}
 	for _, step := range []func(context.Context) error{
 		s.openPolicy, s.openState, s.openTenants, s.openMonitor, s.openFront, s.openLedger, s.openHost, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
 		s.begin, s.openTracer, s.openWays, s.openPlaces, s.run,
@@ -185,14 +178,17 @@ func (s *Server) openSandbox(context.Context) error {
 	s.host.sandbox = s.sandbox
 	s.opened.Do(func() { s.sandbox.Close() })
 	if s.cfg.Service == nil {
-		return prepare(s.sandbox)
+		return prepare(s)
 	}
 	return nil
 }
 
-// prepare makes what all boxes need, unless that is done.
-func prepare(s *sandbox.Supervisor) error {
-	if err := s.Prepare(); err != nil {
+// prepare tries the key of the audit log and makes what all boxes need, unless that is done.
+func prepare(s *Server) error {
+	if err := s.audit.check(); err != nil {
+		return err
+	}
+	if err := s.sandbox.Prepare(); err != nil {
 		return unprepared(err)
 	}
 	return nil

@@ -89,8 +89,12 @@ func (w *writer) sign(before place) error {
 	if err := w.syncFile(); err != nil {
 		return err
 	}
+	signer, err := w.keys.signer()
+	if err != nil {
+		return err
+	}
 	c := Checkpoint{w.seq, w.head, time.Now()}
-	text, err := note.Sign(&note.Note{Text: c.text()}, w.keys.signer)
+	text, err := note.Sign(&note.Note{Text: c.text()}, signer)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -81,18 +83,9 @@ func parseCheckpoint(text []byte, key note.Verifier) (Checkpoint, error) {
 
 // keys are what a writer signs with.
 type keys struct {
-	signer note.Signer
+	signer func() (note.Signer, error) // made at the first call, see signerOf
 	public note.Verifier
 	mac    []byte // key of the HMACs in records
-}
-
-// Warm makes the tables of numbers that crypto/ed25519 makes when it first needs them:
-// one for keys and signatures, one for checks. They take longer than all else in Open.
-// A caller that has something else to do before Open can call Warm beside it.
-func Warm() {
-	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	public, _ := key.Public().(ed25519.PublicKey)
-	ed25519.Verify(public, nil, ed25519.Sign(key, nil))
 }
 
 // loadKeys reads the keys of a log, or makes them for one that is new. The
@@ -110,20 +103,54 @@ func loadKeys(dir string, isNew bool) (keys, error) {
 	case err != nil:
 		return keys{}, err
 	}
-	signer, err := note.NewSigner(secret)
+	name, id, err := readPrivate(secret)
 	if err != nil {
-		return keys{}, fmt.Errorf("read %s: it holds no key", path)
+		return keys{}, fmt.Errorf("read %s: %w", path, err)
 	}
 	public, err := loadPublic(dir)
 	if err != nil {
 		return keys{}, err
 	}
-	if public.Name() != signer.Name() || public.KeyHash() != signer.KeyHash() {
+	if public.Name() != name || public.KeyHash() != id {
 		return keys{}, fmt.Errorf("read %s: it does not belong to %s", filepath.Join(dir, publicName), keyName)
 	}
 	h := hmac.New(sha256.New, []byte(secret))
 	h.Write([]byte("belljar audit: values taken out of records"))
-	return keys{signer, public, h.Sum(nil)}, nil
+	return keys{signerOf(path, secret), public, h.Sum(nil)}, nil
+}
+
+// readPrivate returns the name in a private key and the id of its public key, in the form
+// that note.GenerateKey writes: PRIVATE+KEY+NAME+ID+DATA.
+func readPrivate(secret string) (name string, id uint32, err error) {
+	parts := strings.SplitN(secret, "+", 5) // the data is base64, which may contain a plus
+	if len(parts) != 5 || parts[0] != "PRIVATE" || parts[1] != "KEY" {
+		return "", 0, errNoKey
+	}
+	hash, err := hex.DecodeString(parts[3])
+	if err != nil || len(hash) != 4 {
+		return "", 0, errNoKey
+	}
+	data, err := base64.StdEncoding.DecodeString(parts[4])
+	if err != nil || len(data) != 1+ed25519.SeedSize { // the first byte names the algorithm
+		return "", 0, errNoKey
+	}
+	return parts[2], binary.BigEndian.Uint32(hash), nil
+}
+
+var errNoKey = errors.New("it holds no key")
+
+// signerOf makes the signer of a private key when it is called first. The public key that
+// belongs to it is worked out then: that takes longer than all else in Open, because
+// crypto/ed25519 first makes its table of multiples. Whether the private key is damaged is
+// known then too.
+func signerOf(path, secret string) func() (note.Signer, error) {
+	return sync.OnceValues(func() (note.Signer, error) {
+		signer, err := note.NewSigner(secret)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, errNoKey)
+		}
+		return signer, nil
+	})
 }
 
 // makeKeys writes a new pair of keys, the public one first: the private one
@@ -209,7 +236,7 @@ func loadPublic(dir string) (note.Verifier, error) {
 	}
 	key, err := note.NewVerifier(strings.TrimSpace(string(text)))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: it holds no key", path)
+		return nil, fmt.Errorf("read %s: %w", path, errNoKey)
 	}
 	return key, nil
 }

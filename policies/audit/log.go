@@ -104,7 +104,8 @@ func (l *loss) add(n int, why error) {
 }
 
 // Open opens the log of a directory, or begins one. What a crash left of a
-// record is cut off and stated. The caller closes the Log.
+// record is cut off and stated; missing records are stated before the next one. The caller
+// closes the Log.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Audit.Level == policies.AuditNone {
 		return nil, errors.New("open audit log: the level none keeps no log")
@@ -148,6 +149,16 @@ func (l *Log) Level() policies.AuditLevel { return l.cfg.Audit.Level }
 // Required reports whether a call must not run if its decision cannot be
 // written.
 func (l *Log) Required() bool { return l.cfg.Audit.Required }
+
+// Check reports whether the log's key can sign it. Open does not try that, because it takes
+// longer than all else in it. The key of a log that fails was damaged: the log cannot be
+// signed when that is due.
+func (l *Log) Check() error {
+	if _, err := l.w.keys.signer(); err != nil {
+		return fmt.Errorf("open audit log: %w", err)
+	}
+	return nil
+}
 
 // Hide removes a secret from all records from now on. The name takes its place.
 func (l *Log) Hide(name, value string) { l.red.add(name, value) }

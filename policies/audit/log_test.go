@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,12 +14,15 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/mod/sumdb/note"
 
 	"belljar.dev/policies"
 )
@@ -509,6 +513,11 @@ func TestOpenRefuses(t *testing.T) {
 		"the key is gone":            {func(dir string) error { return os.Remove(filepath.Join(dir, keyName)) }, "put it back"},
 		"the key is another's":       {func(dir string) error { _, err := makeKeys(dir); return err }, ""},
 		"the key is none":            {func(dir string) error { return os.WriteFile(filepath.Join(dir, keyName), []byte("x\n"), 0o600) }, "holds no key"},
+		"the key is cut off":         {func(dir string) error { return os.Truncate(filepath.Join(dir, keyName), 60) }, "holds no key"},
+		"the public key is another's": {func(dir string) error {
+			_, public, err := note.GenerateKey(rand.Reader, origin+"/00000000")
+			return errors.Join(err, os.WriteFile(filepath.Join(dir, publicName), []byte(public), 0o600))
+		}, "does not belong to " + keyName},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "audit")
@@ -524,6 +533,65 @@ func TestOpenRefuses(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// What is wrong with a private key itself is known when it is tried, before it signs.
+func TestDamagedKeySignsNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	fill(t, config(dir), 1)
+	path := filepath.Join(dir, keyName)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := begin(t, config(dir))
+	if err := l.Check(); err != nil {
+		t.Errorf("the whole key: %v", err)
+	}
+	finish(t, l)
+	damaged := slices.Clone(whole)
+	if i := len(damaged) - 10; damaged[i] == 'A' { // within the seed
+		damaged[i] = 'B'
+	} else {
+		damaged[i] = 'A'
+	}
+	if err := os.WriteFile(path, damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l = begin(t, config(dir))
+	if err := l.Check(); !errors.Is(err, errNoKey) {
+		t.Errorf("Check: got %v, want %v", err, errNoKey)
+	}
+	if err := l.Write(t.Context(), decision(1)); err != nil {
+		t.Error(err)
+	}
+	if err := l.Close(); !errors.Is(err, errNoKey) {
+		t.Errorf("Close: got %v, want %v", err, errNoKey)
+	}
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, config(dir), 1)
+	if r := verify(t, dir); len(r.Notes) > 0 {
+		t.Errorf("afterwards: %v", r.Notes)
+	}
+}
+
+// What is read of a private key before it is tried is what its signer says.
+func TestPrivateKeysAreReadAsSignersReadThem(t *testing.T) {
+	for range 50 {
+		secret, _, err := note.GenerateKey(rand.Reader, origin+"/"+rand.Text()[:8])
+		if err != nil {
+			t.Fatal(err)
+		}
+		signer, err := note.NewSigner(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, id, err := readPrivate(secret); err != nil || name != signer.Name() || id != signer.KeyHash() {
+			t.Errorf("got %s %08x %v, want %s %08x", name, id, err, signer.Name(), signer.KeyHash())
+		}
 	}
 }
 

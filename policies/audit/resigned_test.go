@@ -23,6 +23,10 @@ func resign(t *testing.T, dir string, change func(n int, kind, body string) (str
 	if err != nil {
 		t.Fatal(err)
 	}
+	signer, err := keys.signer()
+	if err != nil {
+		t.Fatal(err)
+	}
 	full, err := list(dir, isFull)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +55,7 @@ func resign(t *testing.T, dir string, change func(n int, kind, body string) (str
 				}
 				c := Checkpoint{w.seq, w.head, at}
 				sign(&c)
-				signed, err := note.Sign(&note.Note{Text: c.text()}, keys.signer)
+				signed, err := note.Sign(&note.Note{Text: c.text()}, signer)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -11,18 +11,55 @@ import (
 )
 
 // hold takes the lock and finds the end of the chain, which other processes
-// may have moved. The caller releases.
+// may have moved. The first time it also compares the log with its checkpoint, which is not
+// done in Open because it takes longer. The caller releases.
 func (w *writer) hold() error {
 	if err := lockFile(w.lock, lockExclusive); err != nil {
 		return err
 	}
 	info, err := os.Lstat(w.path(currentName))
-	if err == nil && w.id != nil && os.SameFile(info, w.id) && info.Size() == w.size {
-		return nil
+	if err != nil || w.id == nil || !os.SameFile(info, w.id) || info.Size() != w.size {
+		err = w.resync()
 	}
-	if err := w.resync(); err != nil {
+	if err == nil && !w.compared {
+		err = w.compare()
+		w.compared = err == nil
+	}
+	if err != nil {
 		unlockFile(w.lock)
+	}
+	return err
+}
+
+// compare compares the log with its newest checkpoint, before anything is written to it.
+// Of a log that has only its first record it makes the first checkpoint: from the first
+// record on there is one, so that a log without one was changed. The caller holds the lock.
+func (w *writer) compare() error {
+	if w.seq == 1 {
+		if _, err := os.Lstat(w.path(checkpointName)); errors.Is(err, fs.ErrNotExist) {
+			return w.sign(w.place())
+		}
+	}
+	return w.missing()
+}
+
+// missing states, in the log, that records are gone that a checkpoint signed.
+func (w *writer) missing() error {
+	text, err := readSmall(w.path(checkpointName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return w.own(KindMissing, missingLine{"", "the checkpoint file is gone"})
+	}
+	if err != nil {
 		return err
+	}
+	c, err := parseCheckpoint(text, w.keys.public)
+	switch {
+	case err != nil:
+		return w.own(KindMissing, missingLine{string(text), "the checkpoint file cannot be used: " + err.Error()})
+	case c.Seq > w.seq:
+		return w.own(KindMissing, missingLine{string(text), fmt.Sprintf("the checkpoint signs %d records, and the log had %d", c.Seq, w.seq)})
+	case c.Seq == w.seq && c.Hash != w.head:
+		return w.own(KindMissing, missingLine{string(text), "the last record is not the one that the checkpoint signs"})
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -25,9 +24,10 @@ type writer struct {
 	seq   uint64      // of the last record
 	head  hash        // of the last record
 
-	signed uint64 // the last record that is a checkpoint of ours
-	dirty  bool   // something written is not on the disk
-	buf    []byte // lines on their way
+	compared bool   // the log was compared with its checkpoint
+	signed   uint64 // the last record that is a checkpoint of ours
+	dirty    bool   // something written is not on the disk
+	buf      []byte // lines on their way
 
 	failing  bool // the operator has been told
 	stated   bool // the losses given to the last write are stated
@@ -72,17 +72,7 @@ func (w *writer) begin() error {
 	if w.keys, err = loadKeys(w.cfg.Dir, len(records) == 0); err != nil {
 		return err
 	}
-	if err := w.resync(); err != nil {
-		return err
-	}
-	if w.seq == 1 {
-		if _, err := os.Lstat(w.path(checkpointName)); errors.Is(err, fs.ErrNotExist) {
-			// From the first record on there is a checkpoint, so that a log
-			// without one was changed.
-			return w.sign(w.place())
-		}
-	}
-	return w.missing()
+	return w.resync()
 }
 
 // write writes a batch of records. It returns how many of them are written, or
@@ -155,27 +145,6 @@ func (w *writer) checkpoint() error {
 	}
 	defer unlockFile(w.lock)
 	return w.sign(w.place())
-}
-
-// missing states, in the log, that records are gone that a checkpoint signed.
-func (w *writer) missing() error {
-	text, err := readSmall(w.path(checkpointName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return w.own(KindMissing, missingLine{"", "the checkpoint file is gone"})
-	}
-	if err != nil {
-		return err
-	}
-	c, err := parseCheckpoint(text, w.keys.public)
-	switch {
-	case err != nil:
-		return w.own(KindMissing, missingLine{string(text), "the checkpoint file cannot be used: " + err.Error()})
-	case c.Seq > w.seq:
-		return w.own(KindMissing, missingLine{string(text), fmt.Sprintf("the checkpoint signs %d records, and the log had %d", c.Seq, w.seq)})
-	case c.Seq == w.seq && c.Hash != w.head:
-		return w.own(KindMissing, missingLine{string(text), "the last record is not the one that the checkpoint signs"})
-	}
-	return nil
 }
 
 // close signs what is written and closes the files.
