@@ -3,7 +3,9 @@ package mcp
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -190,13 +192,23 @@ func (g *guard) unregister(e *entry) {
 	}
 }
 
-// abandon forgets the requests of a guard that nobody answers any more: its session has
-// ended.
+// abandon forgets the requests of a guard that nobody answers any more, and takes no more:
+// its session has ended. They give their turns back, which are those of the whole tenant;
+// one that waits must not get its turn later, when the sdk reads nothing.
 func abandon(g *guard) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, e := range g.byID {
+	if g.state < Shutting {
+		g.move(evError)
+	}
+	all := slices.Collect(maps.Values(g.byID))
+	for _, e := range all {
 		g.unregister(e)
+	}
+	g.mu.Unlock()
+	for _, e := range all {
+		if door := g.session.door; !door.withdraw(&e.ticket) {
+			door.leave(&e.ticket)
+		}
 	}
 }
 

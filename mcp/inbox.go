@@ -23,10 +23,13 @@ func newInbox() *inbox {
 	return in
 }
 
-// push queues a message for Read.
+// push queues a message for Read. After Close it is dropped.
 func (in *inbox) push(m jsonrpc.Message) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if in.closed {
+		return
+	}
 	in.waiting = append(in.waiting, m)
 	in.arrived.Signal()
 }
