@@ -50,6 +50,7 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 	body := p.body
 	events := sse.NewWriter(rw)
 	defer events.Stop()
+	var to http.ResponseWriter = events
 	if p.method == methodListen {
 		var done func()
 		if ctx, done, bad = w.streaming(ctx, session.tenant); bad != nil {
@@ -58,19 +59,27 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 		}
 		defer done()
 		leave() // others need not wait until a stream ends
+		// The sdk notifies one listener after the other, and those of other tenants too.
+		var gone context.CancelFunc
+		ctx, gone = context.WithCancel(ctx)
+		defer gone()
+		aside := sse.NewAside(events, gone)
+		defer aside.Stop()
+		to = aside
 		body = listenBody(body)
 		ctx = context.WithValue(ctx, notifyKey{}, notifyFunc(func(r *jsonrpc.Request) error {
 			text, err := jsonrpc.EncodeMessage(r)
 			if err != nil {
 				return err
 			}
-			return events.Notify(text)
+			_, err = aside.Write(sse.Event("", text)) // behind the acknowledgement
+			return err
 		}))
 	}
 	if p.method == methodListen || p.method == "tools/call" {
 		events.KeepAlive() // their answers may take long
 	}
-	answer := &receiptWriter{ResponseWriter: events, out: out}
+	answer := &receiptWriter{ResponseWriter: to, out: out}
 	defer answer.done(r.Context())
 	r = withBody(ctx, r, body)
 	r.Header.Set(outgoingHeader, out.name())

@@ -114,8 +114,8 @@ func (subs *subscriptions) wanted(n news) bool {
 	return false
 }
 
-// sendAll sends notifications until the queue is empty. A client that does not read
-// delays the others for as long as the sdk waits for it.
+// sendAll sends notifications until the queue is empty. It sends them one after the other,
+// so no transport may wait for its client (lines.Send, sse.Stream.Notify, sse.Aside).
 func (subs *subscriptions) sendAll() {
 	for {
 		subs.mu.Lock()

@@ -7,6 +7,8 @@
 //     of an HTTP request writes them to its client.
 //   - log.go is a Log: the latest events of all streams of a session, for clients
 //     that come back with the id of the last event they got.
+//   - writer.go is a Writer, for handlers that write their own events, and aside.go an
+//     Aside, for those that must not wait for the client.
 //   - response.go writes: headers, comments, events and plain answers.
 //
 // The package imports package wire and the standard library. It knows no message of

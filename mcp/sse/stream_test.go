@@ -348,7 +348,7 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// A handler that writes its own events shares a response with comments and notifications.
+// A handler that writes its own events shares a response with comments.
 func TestWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage()
@@ -361,7 +361,7 @@ func TestWriter(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "data: own\n\n")
-		_ = w.Notify([]byte(`{}`))
+		_, _ = w.Write(Event("", []byte(`{}`)))
 		time.Sleep(keepAlive)
 		synctest.Wait()
 		w.Stop()

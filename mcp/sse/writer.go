@@ -10,7 +10,7 @@ import (
 )
 
 // Writer is a ResponseWriter for a handler that writes its own events, one with each
-// Write. Between them it writes notifications of others and, after KeepAlive, comments.
+// Write. Between them it writes comments, after KeepAlive.
 // It is safe for concurrent use. Stop ends it.
 type Writer struct {
 	rw     http.ResponseWriter
@@ -116,17 +116,4 @@ func (w *Writer) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.out.ctl.Flush()
-}
-
-// Notify writes a notification as an event.
-func (w *Writer) Notify(frame []byte) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.begun {
-		w.begun, w.events = true, true
-		if err := w.out.begin(); err != nil {
-			return err
-		}
-	}
-	return w.out.write(Event("", frame))
 }

@@ -1,8 +1,10 @@
 package mcp_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +57,50 @@ func TestUnreadWebSocketStallsNobody(t *testing.T) {
 			}
 		}, with)
 	}
+}
+
+// Nor does a stream of the modern era that is not read.
+func TestUnreadListenerStallsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
+		h := newHandled(t, with)
+		ctx, cancel := context.WithCancel(t.Context())
+		var serving sync.WaitGroup
+		listen := func(tenant string) *page {
+			w := newPage()
+			r := request(ctx, "POST", "/mcp", modern(`"l"`, "subscriptions/listen", `"notifications":{"resourceSubscriptions":["note://7"]},`))
+			r.Header.Set("Authorization", "Bearer token-"+tenant)
+			for headers := modernHeaders("subscriptions/listen", ""); len(headers) > 0; headers = headers[2:] {
+				r.Header.Set(headers[0], headers[1])
+			}
+			serving.Go(func() { h.handler.ServeHTTP(w, r) })
+			synctest.Wait()
+			if !strings.Contains(w.text(), "acknowledged") {
+				t.Fatalf("%s: %d %s", tenant, w.status, w.text())
+			}
+			return w
+		}
+		const updated = "notifications/resources/updated"
+		unread, reads := listen("a"), listen("b")
+		unread.stall()
+		for range 3 {
+			h.Updated("a", "note://7")
+			synctest.Wait()
+		}
+		h.Updated("b", "note://7")
+		synctest.Wait()
+		if !strings.Contains(reads.text(), updated) {
+			t.Errorf("a client waits for one that does not read; it got %q", reads.text())
+		}
+		unread.resume()
+		synctest.Wait()
+		if n := strings.Count(unread.text(), updated); n != 3 {
+			t.Errorf("the client that goes on got %d notifications, want 3", n)
+		}
+		cancel()
+		serving.Wait()
+		h.Shutdown(context.Background())
+	})
 }
 
 // A handshake that a message of the modern era asks for again and again counts like any
