@@ -528,12 +528,7 @@ func TestWebSocketEnds(t *testing.T) {
 	c = s.socket().greet()
 	c.send(call("1", "hang", `{}`))
 	<-s.running
-	var ending sync.WaitGroup
-	ending.Go(func() {
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
+	ended := s.endNow()
 	for refused := false; !refused; { // until the server has begun to end
 		c.send(req("2", "tools/list"))
 		refused = c.next().Error != nil
@@ -545,7 +540,7 @@ func TestWebSocketEnds(t *testing.T) {
 	if at := c.end(); at.code != 1001 {
 		t.Errorf("a server that ends: %v", at)
 	}
-	ending.Wait()
+	<-ended
 	if at := s.socket().end(); at.code != 1013 {
 		t.Errorf("after the end: %v", at)
 	}

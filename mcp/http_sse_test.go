@@ -501,17 +501,12 @@ func TestSSEDrains(t *testing.T) {
 	e := s.sse().greet()
 	e.send(call("1", "hang", `{}`))
 	<-s.running
-	var ending sync.WaitGroup
-	ending.Go(func() {
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
+	ended := s.endNow()
 	if !testenv.Until(20*time.Second, func() bool { return s.path("/sse").do("GET", "").status == 503 }) {
 		t.Error("a server that ends takes new clients")
 	}
 	close(s.free)
-	ending.Wait()
+	<-ended
 	<-e.over
 	if got := e.answer("1").text(); got != "free" {
 		t.Errorf("the call that ran says %q", got)

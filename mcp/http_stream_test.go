@@ -40,16 +40,7 @@ func (s *site) listen(headers ...string) *openStream {
 func (s *site) stream(method string, body io.Reader, headers ...string) *openStream {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
-	req, err := http.NewRequestWithContext(ctx, method, s.url, body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := http.DefaultClient.Do(s.request(ctx, method, body, headers...))
 	if err != nil {
 		s.t.Fatal(err)
 	}

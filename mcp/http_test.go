@@ -58,11 +58,11 @@ type reply struct {
 	raw     string
 }
 
-func (s *site) do(method, body string, headers ...string) reply {
-	s.t.Helper()
-	req, err := http.NewRequest(method, s.url, strings.NewReader(body))
+// request is a request to the site. headers are names, each with its value behind it.
+func (s *site) request(ctx context.Context, method string, body io.Reader, headers ...string) *http.Request {
+	req, err := http.NewRequestWithContext(ctx, method, s.url, body)
 	if err != nil {
-		s.t.Fatal(err)
+		panic(err) // the test's own mistake, in whatever goroutine
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
@@ -72,7 +72,24 @@ func (s *site) do(method, body string, headers ...string) reply {
 		}
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	res, err := http.DefaultClient.Do(req)
+	return req
+}
+
+// endNow ends the server with all that runs, and closes ended when that is over.
+func (s *site) endNow() (ended <-chan struct{}) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if err := s.Shutdown(s.t.Context()); err != nil {
+			s.t.Error(err)
+		}
+	}()
+	return over
+}
+
+func (s *site) do(method, body string, headers ...string) reply {
+	s.t.Helper()
+	res, err := http.DefaultClient.Do(s.request(context.Background(), method, strings.NewReader(body), headers...))
 	if err != nil {
 		s.t.Fatalf("%s %.100s: %v", method, body, err)
 	}
@@ -180,16 +197,8 @@ func TestHTTPModern(t *testing.T) {
 func TestHTTPCancelByDisconnect(t *testing.T) {
 	s := newSite(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, "POST", s.url, strings.NewReader(modern("1", "tools/call", `"name":"hang","arguments":{},`)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	h := modernHeaders("tools/call", "hang")
-	for i := 0; i < len(h); i += 2 {
-		req.Header.Set(h[i], h[i+1])
-	}
+	body := modern("1", "tools/call", `"name":"hang","arguments":{},`)
+	req := s.request(ctx, "POST", strings.NewReader(body), modernHeaders("tools/call", "hang")...)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -80,18 +80,8 @@ func TestListenToTasksOverHTTP(t *testing.T) {
 	if err := json.Unmarshal(made.Result, &hang); err != nil || hang.TaskID == "" {
 		t.Fatalf("a call that takes long: %s", made.raw)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url, strings.NewReader(withTasks(`"l"`, "subscriptions/listen", fmt.Sprintf(`"notifications":{"taskIds":[%q]}`, hang.TaskID))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	for headers := modernHeaders("subscriptions/listen", ""); len(headers) > 0; headers = headers[2:] {
-		if headers[1] != "" {
-			req.Header.Set(headers[0], headers[1])
-		}
-	}
-	res, err := http.DefaultClient.Do(req)
+	body := withTasks(`"l"`, "subscriptions/listen", fmt.Sprintf(`"notifications":{"taskIds":[%q]}`, hang.TaskID))
+	res, err := http.DefaultClient.Do(s.request(t.Context(), "POST", strings.NewReader(body), modernHeaders("subscriptions/listen", "")...))
 	if err != nil {
 		t.Fatal(err)
 	}

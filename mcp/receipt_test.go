@@ -146,16 +146,7 @@ func webWire(t testing.TB, s *site) toldWire {
 	}
 	started := make(map[string]running)
 	post := func(ctx context.Context, body string) error {
-		req, err := http.NewRequestWithContext(ctx, "POST", s.url, strings.NewReader(body))
-		if err != nil {
-			return err
-		}
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Accept", "application/json, text/event-stream")
-		for i := 0; i < len(headers); i += 2 {
-			req.Header.Set(headers[i], headers[i+1])
-		}
-		res, err := http.DefaultClient.Do(req)
+		res, err := http.DefaultClient.Do(s.request(ctx, "POST", strings.NewReader(body), headers...))
 		if err != nil {
 			return err
 		}
