@@ -8,22 +8,13 @@ import (
 	"testing"
 
 	"belljar.dev/internal/golden"
-	"belljar.dev/internal/testenv"
 )
 
 // Each request has a line: who sent it, what it was and what it came to, but no argument
 // and no token.
 func TestAccessLog(t *testing.T) {
-	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
-	dir := t.TempDir()
-	policy, token, log := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "token"), filepath.Join(dir, "access.log")
-	put(t, token, digest("CANARY-one")+"\n")
-	put(t, policy, `version: 1
-profiles: {p: {fs: {system: true, workspace: ro}}}
-defaults: {decision: allow, profile: p}
-tenants: {a: {token: "${file:`+token+`}"}}
-`)
-	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir(), "--access-log", log)
+	log := filepath.Join(t.TempDir(), "access.log")
+	w := serveTenant(t, "CANARY-one", "--access-log", log)
 	session := w.session("CANARY-one")
 	for _, call := range []string{
 		`{"name":"Bash","arguments":{"command":"echo CANARY"}}`,

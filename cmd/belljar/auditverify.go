@@ -45,14 +45,14 @@ makes no sense.`,
 			}
 			var against audit.Against
 			if key != "" {
-				text, err := readSmall(key)
+				text, err := readSmall(key, smallMost)
 				if err != nil {
 					return failure(fmt.Errorf("verify audit log: --key: %w", err))
 				}
 				against.Key = string(text)
 			}
 			if checkpoint != "" {
-				if against.Checkpoint, err = readSmall(checkpoint); err != nil {
+				if against.Checkpoint, err = readSmall(checkpoint, smallMost); err != nil {
 					return failure(fmt.Errorf("verify audit log: --checkpoint: %w", err))
 				}
 			}
@@ -79,13 +79,14 @@ makes no sense.`,
 	return c
 }
 
-func readSmall(name string) ([]byte, error) {
+// readSmall reads a file that has at most so many bytes.
+func readSmall(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := config.ReadBounded(f, smallMost)
+	text, err := config.ReadBounded(f, most)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/internal/config"
 	"belljar.dev/internal/webcheck"
 )
 
@@ -51,23 +49,23 @@ func (d *webDoctoring) run(c *cobra.Command, asJSON bool) error {
 		return usage("doctor: --idle %s: want a time above zero, such as 20s", d.Idle)
 	}
 	if d.tokenFile != "" {
-		text, err := readBounded(d.tokenFile, maxTokenFile)
+		text, err := readSmall(d.tokenFile, maxTokenFile)
 		if err == nil && len(bytes.TrimSpace(text)) == 0 {
 			err = fmt.Errorf("%s is empty", d.tokenFile)
 		}
 		if err != nil {
-			return failure(fmt.Errorf("read the token: %w", err))
+			return failure(fmt.Errorf("doctor: --token-file: %w", err))
 		}
 		d.Token = string(bytes.TrimSpace(text))
 	}
 	if d.caFile != "" {
-		text, err := readBounded(d.caFile, maxCAFile)
+		text, err := readSmall(d.caFile, maxCAFile)
 		if err != nil {
-			return failure(fmt.Errorf("read the authorities: %w", err))
+			return failure(fmt.Errorf("doctor: --ca: %w", err))
 		}
 		d.Roots = x509.NewCertPool()
 		if !d.Roots.AppendCertsFromPEM(text) {
-			return failure(fmt.Errorf("%s has no certificate", d.caFile))
+			return failure(fmt.Errorf("doctor: --ca: %s has no certificate in PEM", d.caFile))
 		}
 	}
 	found, err := webcheck.Run(c.Context(), d.Config)
@@ -85,20 +83,6 @@ func (d *webDoctoring) run(c *cobra.Command, asJSON bool) error {
 		return failure(errors.New("the server is not reached as it should be: see what is WRONG and how to fix it"))
 	}
 	return nil
-}
-
-// readBounded reads a file that has at most so many bytes.
-func readBounded(name string, most int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := config.ReadBounded(f, most)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return text, nil
 }
 
 // printFindings prints a line for each check, with what to do under each that is not ok.

@@ -49,20 +49,28 @@ func certificate(t *testing.T, cert, key string) *x509.CertPool {
 	return pool
 }
 
-// A server with a certificate speaks TLS, in both versions of HTTP, to those who have a
-// token, and in clear text to nobody.
-func TestServesTLS(t *testing.T) {
+// serveTenant starts a server for the tenant a with a token.
+func serveTenant(t *testing.T, token string, flags ...string) *web {
+	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	dir := t.TempDir()
-	cert, key, policy, token := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "token")
-	pool := certificate(t, cert, key)
-	put(t, token, digest("one")+"\n")
+	policy, file := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "token")
+	put(t, file, digest(token)+"\n")
 	put(t, policy, `version: 1
 profiles: {p: {fs: {system: true, workspace: ro}}}
 defaults: {decision: allow, profile: p}
-tenants: {a: {token: "${file:`+token+`}"}}
+tenants: {a: {token: "${file:`+file+`}"}}
 `)
-	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir(), "--tls-cert", cert, "--tls-key", key)
+	return serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, append([]string{"--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir()}, flags...)...)
+}
+
+// A server with a certificate speaks TLS, in both versions of HTTP, to those who have a
+// token, and in clear text to nobody.
+func TestServesTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	pool := certificate(t, cert, key)
+	w := serveTenant(t, "one", "--tls-cert", cert, "--tls-key", key)
 	if !strings.HasPrefix(w.url, "https://127.0.0.1:") {
 		t.Fatalf("clients connect at %s", w.url)
 	}

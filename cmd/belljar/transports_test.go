@@ -13,23 +13,13 @@ import (
 	"github.com/coder/websocket"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"belljar.dev/internal/testenv"
 )
 
 // W15: a server with other transports beside Streamable HTTP: its clients log in, have boxes
 // and sessions as others have, and lines in the access log.
 func TestOtherTransports(t *testing.T) {
-	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
-	dir := t.TempDir()
-	policy, token, log := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "token"), filepath.Join(dir, "access.log")
-	put(t, token, digest("one")+"\n")
-	put(t, policy, `version: 1
-profiles: {p: {fs: {system: true, workspace: ro}}}
-defaults: {decision: allow, profile: p}
-tenants: {a: {token: "${file:`+token+`}"}}
-`)
-	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir(), "--access-log", log, "--legacy-sse", "--websocket")
+	log := filepath.Join(t.TempDir(), "access.log")
+	w := serveTenant(t, "one", "--access-log", log, "--legacy-sse", "--websocket")
 	base := strings.TrimSuffix(w.url, "/mcp")
 	for _, tt := range []struct {
 		name string

@@ -129,7 +129,7 @@ var looks = []deed{
 		return body
 	}},
 	{"a session of its own", false, func(w *walker, tenant, path string) string {
-		_, body, header := w.do(tenant, path, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+		_, body, header := w.do(tenant, path, hello)
 		w.note("s-" + header.Get("Mcp-Session-Id"))
 		return body
 	}},

@@ -65,6 +65,18 @@ func newEstate(t testing.TB) *estate {
 	return e
 }
 
+// hello begins a session.
+const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+
+// servedEstate is an estate with its three tenants, whose server serves.
+func servedEstate(t testing.TB) *estate {
+	t.Helper()
+	e := newEstate(t)
+	put(t, e.policy, estatePolicy+e.tenants(""))
+	e.serve(e.config())
+	return e
+}
+
 // lay writes a file, and makes its directory.
 func lay(t testing.TB, name, text string) {
 	t.Helper()
@@ -177,9 +189,7 @@ func (e *estate) placeOf(tenant, path string) string {
 // Each tenant works in the places that the policy gives to it, by the names that it has
 // for them. To all others they do not exist, and a stranger learns nothing.
 func TestPlacesOfTenants(t *testing.T) {
-	e := newEstate(t)
-	put(t, e.policy, estatePolicy+e.tenants(""))
-	e.serve(e.config())
+	e := servedEstate(t)
 	for _, tt := range []struct{ tenant, path, want string }{
 		{"a", "/mcp", "a"},
 		{"a", "/w/site/mcp", "a-site"},
@@ -245,9 +255,7 @@ func TestPlacesOfTenants(t *testing.T) {
 
 // A stranger cannot tell a place that exists from one that does not.
 func TestPlacesAndStrangers(t *testing.T) {
-	e := newEstate(t)
-	put(t, e.policy, estatePolicy+e.tenants(""))
-	e.serve(e.config())
+	e := servedEstate(t)
 	known, _, _ := e.do("", "/w/site/mcp", "{}")
 	other, _, _ := e.do("", "/w/nosuch/mcp", "{}")
 	if known != http.StatusUnauthorized || other != known {
@@ -257,10 +265,8 @@ func TestPlacesAndStrangers(t *testing.T) {
 
 // A session belongs to its place: by another path it does not exist, for the same tenant.
 func TestSessionsStayInTheirPlace(t *testing.T) {
-	e := newEstate(t)
-	put(t, e.policy, estatePolicy+e.tenants(""))
-	e.serve(e.config())
-	_, _, header := e.do("a", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	e := servedEstate(t)
+	_, _, header := e.do("a", "/mcp", hello)
 	id := header.Get("Mcp-Session-Id")
 	if id == "" {
 		t.Fatal("there is no session")
@@ -276,14 +282,11 @@ func TestSessionsStayInTheirPlace(t *testing.T) {
 
 // A policy that is read again gives places and takes them away, with the sessions in them.
 func TestPlacesFollowThePolicy(t *testing.T) {
-	e := newEstate(t)
-	put(t, e.policy, estatePolicy+e.tenants(""))
-	e.serve(e.config())
+	e := servedEstate(t)
 	if got := e.placeOf("b", "/w/own/mcp"); got != "b-own" {
 		t.Fatalf("b works in %q", got)
 	}
-	const start = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
-	_, _, header := e.do("b", "/w/site/mcp", start)
+	_, _, header := e.do("b", "/w/site/mcp", hello)
 	id := header.Get("Mcp-Session-Id")
 	// own is gone, and site is another directory.
 	put(t, e.policy, estatePolicy+strings.ReplaceAll(`tenants:
@@ -531,10 +534,9 @@ func TestQuotasOfATenant(t *testing.T) {
   b: {token: "${file:DIR/t/b}", workspace: DIR/b}
 `, "DIR", e.dir))
 	e.serve(e.config())
-	const start = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	begin := func(tenant, path string) string {
 		t.Helper()
-		status, body, header := e.do(tenant, path, start)
+		status, body, header := e.do(tenant, path, hello)
 		if status != http.StatusOK {
 			t.Fatalf("%s at %s begins no session: %d %s", tenant, path, status, body)
 		}
@@ -579,7 +581,7 @@ func TestQuotasOfATenant(t *testing.T) {
 		more()
 	}
 	// The session in this place is in use; one in another place is not ended for it.
-	if status, body, header := e.do("a", "/mcp", start); status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" || !strings.Contains(body, "all 2 sessions of tenant a (quota sessions)") {
+	if status, body, header := e.do("a", "/mcp", hello); status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" || !strings.Contains(body, "all 2 sessions of tenant a (quota sessions)") {
 		t.Errorf("a third session: %d %s", status, body)
 	}
 	if got := e.placeOf("a", "/mcp"); got != "a" {
