@@ -22,25 +22,30 @@ import (
 // serveName is the command that keeps an audit log unasked.
 const serveName = "serve"
 
+// serveOptions is what `serve` was asked.
+type serveOptions struct {
+	setup
+
+	http     front.Config
+	webhook  webhookFlags
+	announce bool
+	places   placeFlag
+}
+
 func serveCommand() *cobra.Command {
-	var (
-		s = setup{Config: server.Config{
-			Command: serveName, Tools: &server.Tools{Suite: suite()}, Hooks: &server.Hooks{}, Callbacks: &server.Callbacks{}, Trace: true,
-			Service: &server.Service{},
-		}}
-		http     front.Config
-		webhook  webhookFlags
-		announce bool
-		places   placeFlag
-	)
+	s := serveOptions{setup: setup{Config: server.Config{
+		Command: serveName, Tools: &server.Tools{Suite: suite()}, Hooks: &server.Hooks{}, Callbacks: &server.Callbacks{}, Trace: true,
+		Service: &server.Service{},
+	}}}
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "serve the tools to an MCP client",
 		Long: `serve speaks MCP on standard input and output, as an MCP client starts it; it
 opens no port. With --http it serves Streamable HTTP at /mcp instead, with a
-session for each connection, and at /w/NAME/mcp for each --place. On an address that others than this machine reach,
-it needs TLS (--tls-cert and --tls-key) or a proxy with TLS before it
-(--behind-proxy), and a policy that names tenants; docs/front.md says more.
+session for each connection, and at /w/NAME/mcp for each --place. On an address
+that others than this machine reach, it needs TLS (--tls-cert and --tls-key) or
+a proxy with TLS before it (--behind-proxy), and a policy that names tenants;
+docs/front.md says more.
 
 Standard output is the wire; all else goes to standard error. At the end of
 input, SIGINT or SIGTERM it takes no more requests, waits up to 30 seconds for
@@ -58,74 +63,77 @@ Standard error has a log: what needs a person is a warning or an error; with
 server starts, can be connected to, reads the policy again and stops.
 ` + exitHelp,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, cancel := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer cancel()
-			ctx, end := context.WithCancel(ctx) // unlike cancel, it leaves the signals to us
-			defer end()
-			hup := make(chan os.Signal, 1) // one that waits stands for all that came
-			signal.Notify(hup, syscall.SIGHUP)
-			defer signal.Stop(hup)
-			var err error
-			if s.Service.Webhook, err = webhook.webhook(); err != nil {
-				return err
-			}
-			if announce {
-				s.Service.Announce = c.ErrOrStderr()
-			}
-			if err := withHTTP(c); err != nil {
-				return err
-			}
-			if s.Service.Inherited, err = front.Inherit(os.Getenv, os.Unsetenv); err != nil {
-				return failure(err)
-			}
-			defer s.Service.Inherited.Close()
-			env := os.Environ()
-			if c.Flags().Changed("http") {
-				http.Out = c.OutOrStdout()
-				s.Service.HTTP, s.Places = &http, places
-			}
-			srv, err := s.open(ctx, c.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			defer srv.Close()
-			var watching sync.WaitGroup
-			watching.Go(func() { hangUps(ctx, hup, srv.Reload, cancel) })
-			defer watching.Wait()
-			watching.Go(func() { settle(ctx) })
-			if s.Service.HTTP != nil {
-				watching.Go(func() { handOvers(ctx, srv, env, end) })
-			}
-			defer cancel() // first, or neither would end
-			if s.Service.HTTP != nil {
-				return failure(srv.ServeHTTP(ctx, func(url string) {
-					if atTerminal(c.ErrOrStderr()) {
-						explainHTTP(c.ErrOrStderr(), srv, url)
-					}
-				}))
-			}
-			if f, ok := c.InOrStdin().(*os.File); ok && term.IsTerminal(int(f.Fd())) && atTerminal(c.ErrOrStderr()) {
-				explainStdio(c.ErrOrStderr(), srv.Place)
-			}
-			return failure(srv.ServeStdio(ctx, c.InOrStdin(), c.OutOrStdout()))
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return s.run(c) },
 	}
 	s.flags(c)
 	s.mode.flag(c)
 	s.callsFlag(c)
 	s.tenantFlag(c)
-	webhook.flags(c)
-	c.Flags().BoolVar(&announce, "announce", true, "say on standard error, once, that a question waits for a person")
+	s.webhook.flags(c)
+	c.Flags().BoolVar(&s.announce, "announce", true, "say on standard error, once, that a question waits for a person")
 	hookFlags(c, s.Hooks)
 	c.Flags().StringVar(&s.Callbacks.Inbox, "inbox", "", "`directory` that gets a file for each message of a callback")
 	s.logs.flags(c)
 	c.Flags().BoolVar(&s.Service.Watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
 	c.Flags().BoolVar(&s.Tools.TrustClients, "trust-client", false, "take what a client answers to a question sooner than a person can read it")
 	c.Flags().BoolVar(&s.Tools.Structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
-	httpFlags(c, &http, &places, &s.Service.Transports)
+	httpFlags(c, &s.http, &s.places, &s.Service.Transports)
 	adminFlag(c, &s.Service.Admin)
 	return c
+}
+
+// run opens the server, serves its clients, and closes it.
+func (s *serveOptions) run(c *cobra.Command) error {
+	ctx, cancel := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	ctx, end := context.WithCancel(ctx) // unlike cancel, it leaves the signals to us
+	defer end()
+	hup := make(chan os.Signal, 1) // one that waits stands for all that came
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	var err error
+	if s.Service.Webhook, err = s.webhook.webhook(); err != nil {
+		return err
+	}
+	if s.announce {
+		s.Service.Announce = c.ErrOrStderr()
+	}
+	if err := withHTTP(c); err != nil {
+		return err
+	}
+	if s.Service.Inherited, err = front.Inherit(os.Getenv, os.Unsetenv); err != nil {
+		return failure(err)
+	}
+	defer s.Service.Inherited.Close()
+	env := os.Environ()
+	if c.Flags().Changed(httpFlag) {
+		s.http.Out = c.OutOrStdout()
+		s.Service.HTTP, s.Places = &s.http, s.places
+	}
+	srv, err := s.open(ctx, c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer srv.Close()
+	var watching sync.WaitGroup
+	watching.Go(func() { hangUps(ctx, hup, srv.Reload, cancel) })
+	defer watching.Wait()
+	watching.Go(func() { settle(ctx) })
+	if s.Service.HTTP != nil {
+		watching.Go(func() { handOvers(ctx, srv, env, end) })
+	}
+	defer cancel() // first, or neither would end
+	if s.Service.HTTP != nil {
+		return failure(srv.ServeHTTP(ctx, func(url string) {
+			if atTerminal(c.ErrOrStderr()) {
+				explainHTTP(c.ErrOrStderr(), srv, url)
+			}
+		}))
+	}
+	if f, ok := c.InOrStdin().(*os.File); ok && term.IsTerminal(int(f.Fd())) && atTerminal(c.ErrOrStderr()) {
+		explainStdio(c.ErrOrStderr(), srv.Place)
+	}
+	return failure(srv.ServeStdio(ctx, c.InOrStdin(), c.OutOrStdout()))
 }
 
 // hangUps has the policy read again at each SIGHUP, until ctx ends. It is also what a
@@ -160,25 +168,27 @@ func handOvers(ctx context.Context, srv *server.Server, env []string, end func()
 			return
 		case <-usr2:
 		}
-		path := os.Args[0] // by its own name a new version is found, also behind a link
-		if !filepath.IsAbs(path) {
-			var err error
-			if path, err = os.Executable(); err != nil {
-				srv.Log.Error("the server is not handed over", "err", err)
-				continue
-			}
-		}
-		err := mayHandOver(os.Getenv)
-		if err == nil {
-			err = server.HandOver(ctx, srv, path, os.Args, env)
-		}
-		if err != nil {
+		if err := handOver(ctx, srv, env); err != nil {
 			srv.Log.Error("the server is not handed over, and goes on", "err", err)
 			continue
 		}
 		end()
 		return
 	}
+}
+
+// handOver starts this program once more, and hands the clients of a server over to it.
+func handOver(ctx context.Context, srv *server.Server, env []string) (err error) {
+	if err := mayHandOver(os.Getenv); err != nil {
+		return err
+	}
+	path := os.Args[0] // by its own name a new version is found, also behind a link
+	if !filepath.IsAbs(path) {
+		if path, err = os.Executable(); err != nil {
+			return err
+		}
+	}
+	return server.HandOver(ctx, srv, path, os.Args, env)
 }
 
 // explainStdio tells a person at a terminal what this is and how a client is
