@@ -15,23 +15,22 @@ import (
 type site struct {
 	home  string            // the workspace of --workspace; all are absolute and without links
 	named map[string]string // of --place: the workspace of each name
-	http  bool
+	http  bool              // clients come over HTTP
 }
 
 // layout is which places a server has under one policy, and who enters them. Names and
 // directories come from the configuration only. It does not change.
 type layout struct {
-	set   *config.PolicySet
-	http  bool              // clients come over HTTP
-	home  string            // the workspace of --workspace
-	named map[string]string // of --place: the workspace of each name
-	real  map[string]string // workspaces, by the paths that the policy gives for them
-	all   []string          // every workspace once, that of --workspace first
+	*site
+
+	set  *config.PolicySet
+	real map[string]string // workspaces, by the paths that the policy gives for them
+	all  []string          // every workspace once, that of --workspace first
 }
 
 // read reads a policy and finds the directories of its places.
 func (s *site) read(policy string) (*layout, error) {
-	l := &layout{http: s.http, home: s.home, named: s.named, real: make(map[string]string), all: []string{s.home}}
+	l := &layout{site: s, real: make(map[string]string), all: []string{s.home}}
 	var err error
 	l.set, err = config.FindPolicies(policy, s.home, func(p *policies.Policy) ([]string, error) {
 		if !s.http {

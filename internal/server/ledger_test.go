@@ -38,7 +38,7 @@ audit: {`+text+`}
 		Place: Place{Policy: p, Workspace: t.TempDir(), State: t.TempDir(), Log: slog.New(slog.DiscardHandler)},
 		cfg:   Config{Command: "call"}, gate: &gate{},
 	}
-	s.places = newPlaces(s, &site{}, &layout{all: []string{s.Workspace}})
+	s.places = newPlaces(s, &layout{site: &site{home: s.Workspace}, all: []string{s.Workspace}})
 	s.gate.now.Store(p)
 	if err := s.openLedger(t.Context()); err != nil {
 		t.Fatal(err)

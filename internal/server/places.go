@@ -16,7 +16,6 @@ import (
 // in the background before that. Its methods are safe for concurrent use.
 type places struct {
 	server *Server
-	site   *site
 	shared *mcp.Shared            // what all count together
 	layout atomic.Pointer[layout] // that holds; changed with mu held
 
@@ -27,8 +26,8 @@ type places struct {
 	closing sync.WaitGroup   // of places that no policy has any more
 }
 
-func newPlaces(s *Server, at *site, l *layout) *places {
-	ps := &places{server: s, site: at, shared: mcp.NewShared(0), open: make(map[string]*slot)}
+func newPlaces(s *Server, l *layout) *places {
+	ps := &places{server: s, shared: mcp.NewShared(0), open: make(map[string]*slot)}
 	ps.layout.Store(l)
 	return ps
 }

@@ -111,7 +111,7 @@ func (r *reloader) reload(ctx context.Context) {
 	began := time.Now()
 	r.watch.begin(r.files())
 	defer func() { r.watch.also(r.files(), began) }()
-	l, err := r.places.site.read(r.file)
+	l, err := r.places.layout.Load().read(r.file)
 	var name string
 	var p *policies.Policy
 	if err == nil {

@@ -58,7 +58,7 @@ func reloaderOf(t *testing.T, file string, log io.Writer) *reloader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ps := newPlaces(nil, at, l)
+	ps := newPlaces(nil, l)
 	g := &gate{}
 	g.now.Store(l.policy())
 	open := make(chan struct{})

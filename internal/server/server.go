@@ -122,7 +122,7 @@ func (s *Server) openPolicy(context.Context) (err error) {
 		return err
 	}
 	s.PolicyName, s.Policy = l.set.Name, l.policy()
-	s.places = newPlaces(s, at, l)
+	s.places = newPlaces(s, l)
 	s.gate = s.gateOf(s.Workspace, s.Policy)
 	return nil
 }
