@@ -150,6 +150,7 @@ func (b *backup) database(ctx context.Context) error {
 // or is removed is the same file. Recordings do not change and need no such care.
 func (b *backup) audit(ctx context.Context) error {
 	var files []*regular
+	var dirs []string
 	err := audit.Hold(filepath.Join(b.dir, auditPart), func() error {
 		entries, err := fs.ReadDir(b.root.FS(), auditPart)
 		if err != nil {
@@ -157,6 +158,7 @@ func (b *backup) audit(ctx context.Context) error {
 		}
 		for _, e := range entries {
 			if e.IsDir() {
+				dirs = append(dirs, path.Join(auditPart, e.Name()))
 				continue
 			}
 			f, err := b.file(path.Join(auditPart, e.Name()))
@@ -182,15 +184,9 @@ func (b *backup) audit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	entries, err := fs.ReadDir(b.root.FS(), auditPart)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			if err := b.tree(ctx, path.Join(auditPart, e.Name())); err != nil {
-				return err
-			}
+	for _, dir := range dirs {
+		if err := b.tree(ctx, dir); err != nil {
+			return err
 		}
 	}
 	return nil
