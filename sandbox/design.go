@@ -56,36 +56,43 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree, w *Work
 	if g.System() {
 		addSystem(p)
 	}
-	if image != nil {
-		if err := s.addMount(p, mount{source: image.Root, target: "/", root: true, file: -1}, uid); err != nil {
-			return nil, err
-		}
-	}
-	for _, m := range g.Mounts() {
-		if err := s.addMount(p, mount{source: m.Source, target: m.Target, writable: m.Writable, file: -1}, uid); err != nil {
-			boxinit.CloseAll(p.passed())
-			if errors.Is(err, fs.ErrNotExist) {
-				err = &limit.Refusal{Message: fmt.Sprintf("profile %q mounts %s, which this host does not have; correct the policy", g.Profile(), m.Source), Err: err}
-			}
-			return nil, err
-		}
-	}
-	if err := s.addShared(p, g, uid); err != nil {
+	if err := s.addGranted(p, g, uid, image, w); err != nil {
 		boxinit.CloseAll(p.passed())
 		return nil, err
 	}
+	return p, nil
+}
+
+// addGranted adds the trees that a grant and the operator name, in the order in which
+// they are attached.
+func (s *Supervisor) addGranted(p *plan, g policies.Grant, uid int, image *images.Tree, w *Workspace) error {
+	if image != nil {
+		if err := s.addMount(p, mount{source: image.Root, target: "/", root: true, file: -1}, uid); err != nil {
+			return err
+		}
+	}
+	for _, m := range g.Mounts() {
+		err := s.addMount(p, mount{source: m.Source, target: m.Target, writable: m.Writable, file: -1}, uid)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = &limit.Refusal{Message: fmt.Sprintf("profile %q mounts %s, which this host does not have; correct the policy", g.Profile(), m.Source), Err: err}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.addShared(p, g, uid); err != nil {
+		return err
+	}
 	if access := g.Workspace(); access != policies.AccessNone && access != policies.AccessOverlay {
-		m := mount{source: w.dir, target: WorkspaceDir, writable: g.Workspace() == policies.AccessWrite, file: -1}
+		m := mount{source: w.dir, target: WorkspaceDir, writable: access == policies.AccessWrite, file: -1}
 		if err := s.addMount(p, m, uid); err != nil {
-			boxinit.CloseAll(p.passed())
-			return nil, err
+			return err
 		}
 	}
 	if n := len(p.passed()); n > boxinit.MaxFiles {
-		boxinit.CloseAll(p.passed())
-		return nil, &limit.Refusal{Message: fmt.Sprintf("profile %q mounts %d paths, at most %d fit", g.Profile(), n, boxinit.MaxFiles)}
+		return &limit.Refusal{Message: fmt.Sprintf("profile %q mounts %d paths, at most %d fit", g.Profile(), n, boxinit.MaxFiles)}
 	}
-	return p, nil
+	return nil
 }
 
 // addMount adds a tree that the policy or the operator named. As root it is
