@@ -353,6 +353,10 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 	if f.succeeded.Load() {
 		f.port.Close() // the other process has one of its own
 		f.emptied(ctx)
+		// While it drains it would refuse requests that the other process answers. So no
+		// connection is kept for a further one, not even by an answer that began before it
+		// could say so: a stream. ctx has ended, so this waits for nothing.
+		_ = server.Shutdown(ctx)
 	}
 	err := drain()
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
