@@ -151,9 +151,8 @@ func (w *web) get(rw http.ResponseWriter, r *http.Request) {
 		w.busy(rw, http.StatusTooManyRequests, posted{}, bad)
 		return
 	}
-	ctx, done, bad := w.streaming(r.Context(), session.tenant)
-	if bad != nil {
-		w.busy(rw, http.StatusTooManyRequests, posted{}, bad)
+	ctx, done, ok := w.streaming(r.Context(), rw, r, posted{}, session.tenant)
+	if !ok {
 		return
 	}
 	defer done()

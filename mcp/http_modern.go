@@ -53,8 +53,8 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 	var to http.ResponseWriter = events
 	if p.method == methodListen {
 		var done func()
-		if ctx, done, bad = w.streaming(ctx, session.tenant); bad != nil {
-			w.busy(rw, http.StatusTooManyRequests, p, bad)
+		var ok bool
+		if ctx, done, ok = w.streaming(ctx, rw, r, p, session.tenant); !ok {
 			return
 		}
 		defer done()

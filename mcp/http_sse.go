@@ -55,9 +55,8 @@ func (w *web) sse(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	servesSession(r.Context(), session.id)
-	ctx, done, bad := w.streaming(r.Context(), session.tenant)
-	if bad != nil {
-		w.busy(rw, http.StatusTooManyRequests, posted{}, bad)
+	ctx, done, ok := w.streaming(r.Context(), rw, r, posted{}, session.tenant)
+	if !ok {
 		return
 	}
 	defer done()

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -299,6 +300,46 @@ func TestSlowClients(t *testing.T) {
 			if took := time.Since(began); !strings.HasPrefix(string(raw), "HTTP/1.1 408 ") || took < 100*time.Millisecond || took > 10*time.Second {
 				t.Errorf("%s: after %v: %.100q, want 408 after 100 ms", name, took, raw)
 			}
+		})
+	}
+}
+
+// A stream that lasts is the last answer of its connection: it ends with the server, and its
+// client would bring the next request to the server that ends. Where requests share a
+// connection it stays, and so it does behind other answers.
+func TestStreamsAreLastAnswers(t *testing.T) {
+	for name, major := range map[string]int{"HTTP/1.1": 1, "HTTP/2": 2} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHandled(t, withSSE)
+			session, begun := h.begin("")
+			if got := begun.Header().Get("Connection"); got != "" {
+				t.Errorf("%s: after an initialize: %q", name, got)
+			}
+			get := request(t.Context(), "GET", "/mcp")
+			get.Header.Set("Mcp-Session-Id", session)
+			get.Header.Set("Mcp-Protocol-Version", revLegacy)
+			listen := request(t.Context(), "POST", "/mcp", modern("1", "subscriptions/listen", `"notifications":{"toolsListChanged":true},`))
+			for pair := range slices.Chunk(modernHeaders("subscriptions/listen", ""), 2) {
+				listen.Header.Set(pair[0], pair[1])
+			}
+			want := map[int]string{1: "close"}[major]
+			for what, r := range map[string]*http.Request{"the stream of a session": get, "legacy SSE": request(t.Context(), "GET", "/sse"), "a subscription": listen} {
+				ctx, cancel := context.WithCancel(t.Context())
+				r = r.WithContext(ctx)
+				r.ProtoMajor = major
+				w, over := newPage(), make(chan struct{})
+				go func() {
+					defer close(over)
+					h.handler.ServeHTTP(w, r)
+				}()
+				synctest.Wait()
+				if got := w.header.Get("Connection"); w.status != http.StatusOK || got != want || w.text() == "" {
+					t.Errorf("%s: %s: %d, Connection: %q, want %q; %s", name, what, w.status, got, want, w.text())
+				}
+				cancel()
+				<-over
+			}
+			h.Shutdown(t.Context())
 		})
 	}
 }

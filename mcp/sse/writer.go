@@ -83,6 +83,7 @@ func (w *Writer) begin(status int) {
 		return
 	}
 	w.begun, w.events = true, isEvents
+	w.header.Del("Connection") // whether it lasts is not for the handler to say; the go-sdk asks to keep it
 	maps.Copy(w.rw.Header(), w.header)
 	if isEvents {
 		Headers(w.rw.Header())
