@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 
 	"belljar.dev/internal/control"
 	"belljar.dev/sandbox"
@@ -115,4 +116,30 @@ func (c *boxHandlers) wanted(r *http.Request) (want control.Published, box *sand
 		return want, found[0], nil
 	}
 	return want, nil, fmt.Errorf("%d boxes have ids that begin with %q, so none is meant", len(found), want.Box)
+}
+
+// A server of many tenants has room for the boxes that their quotas allow: between
+// leastBoxes, as many as one client gets, and maxBoxes, whose control groups and processes
+// the kernel still finds quickly.
+const (
+	leastBoxes = 64
+	maxBoxes   = 1024
+	// boxFiles is how many files an idle box keeps open here at most: its init, namespaces,
+	// door and control groups.
+	boxFiles = 32
+)
+
+// mostBoxes is how many boxes all tenants may have open together in a process that may open
+// so many files. Half of those are for boxes, and the rest for connections.
+func mostBoxes(files uint64) int {
+	return int(min(max(files/2/boxFiles, leastBoxes), maxBoxes))
+}
+
+// openFiles is how many files this process may open.
+func openFiles() uint64 {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return 0
+	}
+	return files.Cur
 }

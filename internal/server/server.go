@@ -169,6 +169,9 @@ func (s *Server) openSandbox(context.Context) error {
 	if s.cfg.Service != nil {
 		cfg.Before = s.cfg.Service.Inherited.Ended()
 	}
+	if s.cfg.http() {
+		cfg.Boxes = mostBoxes(openFiles())
+	}
 	if s.audit != nil {
 		cfg.Egress = s.audit.egress
 	}
