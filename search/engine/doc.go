@@ -12,13 +12,19 @@
 // its file. Words in results prove nothing, so a page about captchas is a page of
 // results.
 //
-//	outcome.go, query.go, response.go        the words
-//	engine.go, set.go, loader.go, doctor.go  the engines, and what examines them
-//	file.go, request.go, answer.go           an engine's file becomes rules
-//	template.go, place.go, path.go           what rules consist of
-//	yaml.go                                  how files are read
-//	exchange.go                              a query becomes requests
-//	parse.go, page.go, json.go, unwrap.go    an answer becomes results
-//	tree.go, scan.go, text.go                HTML and XML
-//	charset.go, date.go                      characters and dates
+// The files, each calling those below it:
+//
+//	exchange.go                     a query becomes requests
+//	doctor.go                       examines engines by recorded answers
+//	parse.go, why.go                an answer becomes results, or a reason for none
+//	page.go, json.go                the results on a page, and in a JSON value
+//	body.go, unwrap.go              an answer while it is read, and its addresses
+//	charset.go, date.go             characters and dates
+//	loader.go, set.go               the engines
+//	file.go, request.go, answer.go  an engine's file becomes rules
+//	template.go, place.go, path.go  what rules consist of
+//	yaml.go                         how files are read
+//	text.go, tree.go, scan.go       HTML and XML
+//	engine.go, outcome.go           the words
+//	query.go, response.go
 package engine

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// body is one answer while it is read.
+type body struct {
+	engine *Engine
+	resp   Response
+	text   string
+	format format
+	base   *url.URL
+	page   *page // of HTML and XML, when it is read
+	value  any   // of JSON, when it is read
+	broken error // why the value is missing
+
+	items  int // that were found, results or not
+	parsed Parsed
+}
+
+// maxHits bounds what is taken from one answer.
+const maxHits = 50
+
+func newBody(e *Engine, r Response) *body {
+	b := &body{engine: e, resp: r, text: decoded(r.Body, r.Header), base: e.base}
+	b.format = sniff(b.text)
+	if u, err := url.Parse(r.FinalURL); err == nil && u.IsAbs() && u.Host != "" {
+		b.base = u
+	}
+	return b
+}
+
+var feedStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<(rss|feed|rdf:rdf|opensearchdescription)[\s>]`) })
+
+// sniff says what a body is written in, by how it starts: engines and what
+// stands before them say what they like in headers.
+func sniff(text string) format {
+	start := strings.TrimLeft(text[:min(len(text), 4<<10)], " \t\r\n\uFEFF")
+	switch {
+	case start == "":
+		return formatHTML
+	case start[0] == '{' || start[0] == '[':
+		return formatJSON
+	case strings.HasPrefix(start, "<") && feedStart().MatchString(start) && !strings.Contains(strings.ToLower(start), "<html"):
+		return formatXML
+	}
+	return formatHTML
+}
+
+// fine reports whether the status is one of an answer.
+func (b *body) fine() bool { return b.resp.Status == 0 || b.resp.Status >= 200 && b.resp.Status < 300 }
+
+// suits reports whether a body may be what a describes.
+func (b *body) suits(a *answer) bool {
+	if a.after != "" {
+		return b.format == formatHTML && strings.Contains(b.text, a.after)
+	}
+	return a.format == b.format
+}
+
+// hit adds a result, if it is one.
+func (b *body) hit(title, link, snippet, date string) {
+	b.items++
+	if title == "" || link == "" || len(b.parsed.Hits) >= maxHits {
+		return
+	}
+	address, ok := b.engine.result(link, b.base)
+	if !ok {
+		return
+	}
+	published := parseDate(date)
+	if published.IsZero() {
+		published, snippet = leadingDate(snippet)
+	}
+	b.parsed.Hits = append(b.parsed.Hits, Hit{
+		Title: title, URL: address, Snippet: snippet, Rank: len(b.parsed.Hits) + 1, Published: published, href: asWritten(link, address),
+	})
+}
+
+// asWritten is the address of a result as the answer writes it, unwrapped but
+// not made absolute.
+func asWritten(link, address string) string {
+	if strings.HasPrefix(link, "/") && !strings.HasPrefix(link, "//") && strings.HasSuffix(address, link) {
+		return link
+	}
+	return address
+}
