@@ -3,13 +3,16 @@
 // survives proxies and can be taken up again after a cut. Package mcp answers
 // requests over HTTP with it.
 //
-//   - stream.go is a Stream: messages go in from many goroutines, and the goroutine
-//     of an HTTP request writes them to its client.
-//   - log.go is a Log: the latest events of all streams of a session, for clients
-//     that come back with the id of the last event they got.
-//   - writer.go is a Writer, for handlers that write their own events, and aside.go an
-//     Aside, for those that must not wait for the client.
-//   - response.go writes: headers, comments, events and plain answers.
+// The files, each calling those below it:
+//
+//	aside.go     an Aside, for a handler that must not wait for its client
+//	writer.go    a Writer, for a handler that writes its own events: other messages
+//	             and comments go between them
+//	stream.go    a Stream: messages go in from many goroutines, and the goroutine of an
+//	             HTTP request writes them to its client
+//	log.go       a Log: the latest events of all streams of a session, for clients that
+//	             come back with the id of the last event they got
+//	response.go  writes: headers, comments, events and plain answers
 //
 // The package imports package wire and the standard library. It knows no message of
 // the protocol. All that it keeps is bounded, no method but Serve waits for a client,

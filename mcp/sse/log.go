@@ -39,18 +39,6 @@ func NewLog() *Log { return NewLogOf("") }
 // belongs to.
 func NewLogOf(name string) *Log { return &Log{name: name + rand.Text()[:8]} }
 
-// Open returns a stream whose first Serve is still to come. What is sent meanwhile
-// waits for it.
-func (l *Log) Open() *Stream {
-	s := &Stream{log: l}
-	s.reader = newReader()
-	return s
-}
-
-// Standing returns a stream that begins as a stream of events and has no end. Until the
-// first Serve nobody reads it.
-func (l *Log) Standing() *Stream { return &Stream{log: l, events: true} }
-
 // Find returns the stream that has the event with an id, and the number of that event.
 // It returns nil if the event is not kept.
 func (l *Log) Find(id string) (*Stream, int64) {

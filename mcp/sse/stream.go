@@ -50,6 +50,18 @@ type Stream struct {
 // New returns a stream without events, whose first Serve is still to come.
 func New() *Stream { return &Stream{reader: newReader()} }
 
+// Open returns a stream whose first Serve is still to come. What is sent meanwhile
+// waits for it.
+func (l *Log) Open() *Stream {
+	s := &Stream{log: l}
+	s.reader = newReader()
+	return s
+}
+
+// Standing returns a stream that begins as a stream of events and has no end. Until the
+// first Serve nobody reads it.
+func (l *Log) Standing() *Stream { return &Stream{log: l, events: true} }
+
 // event is a message to the client.
 type event struct {
 	number int64  // in the log; zero for none
