@@ -15,4 +15,14 @@
 //
 // ServeHTTP in front.go has them in this order, for every route and method. A handler
 // gets a request with the body unread.
+//
+// The files, each calling those below it:
+//
+//	front.go               the chain
+//	admin.go               a listener of its own, for whoever operates the server
+//	inherit.go, tls.go     the sockets that another process opened; the certificate
+//	meter.go, access.go    what is counted of a request, and its line in the log
+//	bound.go, client.go    the time that it has, and that its answer has
+//	cors.go                the answer to a preflight
+//	listen.go, proxy.go    the port, the connections of an address, and whose it is
 package front

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"belljar.dev/internal/origin"
+	"belljar.dev/mcp"
 )
 
 // Config says where a front listens and whom it lets through. Its fields have the names
@@ -264,6 +265,33 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := f.answer(w)
 	f.serve(a, r)
 	a.begins(http.StatusOK)
+}
+
+// observed serves a request, and gives what became of it to the access log and the
+// meter.
+func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	ctx, served := mcp.WithServed(r.Context())
+	r = r.WithContext(ctx)
+	session := r.Header.Get("Mcp-Session-Id")
+	a := f.answer(w)
+	defer func() {
+		if session == "" { // initialize has opened it, or the transport has it elsewhere
+			session = cmp.Or(a.Header().Get("Mcp-Session-Id"), served.Session)
+		}
+		if f.meter != nil {
+			a.ended()
+			f.meter.Answered(Answered{HTTP: methodOf(r), Route: r.Pattern, Status: a.status, Took: time.Since(began)})
+			if served.Limit != "" {
+				f.meter.Limited(served.Limit)
+			}
+		}
+		if f.access != nil {
+			f.access.add(f.entryOf(r, a, served, session, began))
+		}
+	}()
+	f.serve(a, r)
+	a.begins(http.StatusOK) // net/http sends it now, if nothing was sent
 }
 
 // serve is the chain behind the access log.

@@ -172,12 +172,3 @@ func (t *tally) leave(key netip.Addr) {
 		delete(t.open, key)
 	}
 }
-
-// addrOf is the address in HOST:PORT, or the zero Addr if the host is not an address.
-func addrOf(hostPort string) netip.Addr {
-	at, err := netip.ParseAddrPort(hostPort)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return at.Addr().Unmap().WithZone("")
-}

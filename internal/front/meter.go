@@ -1,13 +1,10 @@
 package front
 
 import (
-	"cmp"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"belljar.dev/mcp"
 )
 
 // A Meter counts what a front does. It is called from many goroutines, and must not
@@ -31,33 +28,6 @@ type Answered struct {
 
 // limitConnections is the name of the limit of connections from one address.
 const limitConnections = "connections"
-
-// observed serves a request, and gives what became of it to the access log and the
-// meter.
-func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
-	began := time.Now()
-	ctx, served := mcp.WithServed(r.Context())
-	r = r.WithContext(ctx)
-	session := r.Header.Get("Mcp-Session-Id")
-	a := f.answer(w)
-	defer func() {
-		if session == "" { // initialize has opened it, or the transport has it elsewhere
-			session = cmp.Or(a.Header().Get("Mcp-Session-Id"), served.Session)
-		}
-		if f.meter != nil {
-			a.ended()
-			f.meter.Answered(Answered{HTTP: methodOf(r), Route: r.Pattern, Status: a.status, Took: time.Since(began)})
-			if served.Limit != "" {
-				f.meter.Limited(served.Limit)
-			}
-		}
-		if f.access != nil {
-			f.access.add(f.entryOf(r, a, served, session, began))
-		}
-	}()
-	f.serve(a, r)
-	a.begins(http.StatusOK) // net/http sends it now, if nothing was sent
-}
 
 // answer is a ResponseWriter that knows what was sent.
 type answer struct {

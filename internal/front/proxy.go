@@ -35,6 +35,15 @@ func contains(all []netip.Prefix, ip netip.Addr) bool {
 	return false
 }
 
+// addrOf is the address in HOST:PORT, or the zero Addr if the host is not an address.
+func addrOf(hostPort string) netip.Addr {
+	at, err := netip.ParseAddrPort(hostPort)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return at.Addr().Unmap().WithZone("")
+}
+
 // sender returns the address of the client that a request comes from. What a header
 // says of it is believed from a proxy only, and from right to left: each proxy appends
 // the address that it got the request from, so what is left of the first address that is
