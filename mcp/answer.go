@@ -13,115 +13,6 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// notification handles a message that wants no answer. The sdk gets only those that
-// it acts on: its queue has no bound.
-func (g *guard) notification(m *wire.Message) {
-	switch m.Method {
-	case "notifications/initialized", "initialized": // some clients forget the prefix
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.move(evInitialized) {
-			g.push(&jsonrpc.Request{Method: "notifications/initialized", Params: m.Params})
-		}
-	case "notifications/cancelled":
-		g.cancelled(m)
-	}
-}
-
-// cancelled ends a request that the client has cancelled. The request gets no answer
-// (cancellation, "the receiver should not send a response").
-func (g *guard) cancelled(m *wire.Message) {
-	raw := wire.Member(m.Params, "requestId")
-	if raw == nil {
-		return
-	}
-	key, bad := wire.IDKey(raw)
-	if bad != nil {
-		return
-	}
-	g.mu.Lock()
-	e := g.byKey[key]
-	g.mu.Unlock()
-	if e != nil && e.msg.Method != "initialize" { // which must not be cancelled
-		g.cancel(e)
-	}
-}
-
-// cancel ends a request, which gets no answer.
-func (g *guard) cancel(e *entry) {
-	g.mu.Lock()
-	e.silent = true
-	if g.byKey[e.msg.Key] == e {
-		delete(g.byKey, e.msg.Key) // the client may use the id again
-	}
-	g.mu.Unlock()
-
-	if g.session.door.withdraw(&e.ticket) {
-		// It had not been started, so nobody will answer it.
-		g.mu.Lock()
-		g.unregister(e)
-		g.mu.Unlock()
-		g.skip(e)
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case !e.begun: // start will see that it was cancelled
-	case e.cancel != nil:
-		e.cancel(context.Canceled)
-	case g.byID[e.id] == e:
-		g.pushCancel(e)
-	}
-}
-
-// pushCancel has the sdk cancel a request; mu is held.
-func (g *guard) pushCancel(e *entry) {
-	params, err := json.Marshal(map[string]int64{"requestId": e.id})
-	if err != nil {
-		return // cannot be: a map of a number
-	}
-	g.push(&jsonrpc.Request{Method: "notifications/cancelled", Params: params})
-}
-
-// skip notes that a request gets no answer.
-func (g *guard) skip(e *entry) {
-	var frame []byte
-	var answers []wire.Delivery
-	if e.batch != nil {
-		frame, answers = e.batch.Add(nil, nil, g.limits.Response)
-		if frame == nil && !e.batch.Over() {
-			return
-		}
-	}
-	g.put(frame, nil, answers, e.to)
-}
-
-// response hands the client's answer to one of our requests to the sdk. An answer
-// to no request is dropped.
-func (g *guard) response(m *wire.Message) {
-	g.mu.Lock()
-	expected := len(g.asked) > 0
-	g.mu.Unlock()
-	if !expected {
-		return
-	}
-	msg, err := jsonrpc.DecodeMessage(m.Raw)
-	if err != nil {
-		return
-	}
-	r, ok := msg.(*jsonrpc.Response)
-	if !ok {
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if _, ok := g.asked[r.ID.Raw()]; ok {
-		delete(g.asked, r.ID.Raw())
-		g.push(r)
-	}
-}
-
 // notifying returns the context of requests in which the notifications of a subscription
 // are written by a guard.
 func notifying(ctx context.Context, g *guard) context.Context {
@@ -252,6 +143,19 @@ func (g *guard) finish(e *entry, frame []byte) {
 	g.mu.Lock()
 	g.unregister(e)
 	g.mu.Unlock()
+}
+
+// skip notes that a request gets no answer.
+func (g *guard) skip(e *entry) {
+	var frame []byte
+	var answers []wire.Delivery
+	if e.batch != nil {
+		frame, answers = e.batch.Add(nil, nil, g.limits.Response)
+		if frame == nil && !e.batch.Over() {
+			return
+		}
+	}
+	g.put(frame, nil, answers, e.to)
 }
 
 // agreed notes the revision that initialize agreed on.

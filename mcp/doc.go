@@ -13,9 +13,10 @@
 //     are lines.
 //  2. wire/message.go checks the message: UTF-8, depth, duplicate keys, JSON-RPC shape.
 //     Where it refuses one, wire/ident.go finds the id that its client waits for.
-//  3. guard.go, of the connection or of the HTTP session, gives the request an id of its
-//     own, refuses duplicates, and admits it (limit.go), queues it or refuses it. Modern
-//     requests over HTTP have no session; http_modern.go admits them.
+//  3. receive.go gives the request an id of its own, refuses duplicates, and admits it
+//     (limit.go), queues it or refuses it: for the guard of the connection or of the HTTP
+//     session, which knows what is in flight (guard.go). Modern requests over HTTP have no
+//     session; http_modern.go admits them.
 //  4. direct.go reads a call that is as the protocol says; any other request
 //     goes to the go-sdk (sdk.go), which knows the rest of the protocol.
 //  5. call.go finds the tool, decodes the arguments strictly (decode.go), asks

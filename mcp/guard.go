@@ -4,11 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/mcp/wire"
@@ -76,73 +74,6 @@ func (g *guard) Connect(context.Context) (sdk.Connection, error) { return g, nil
 
 // SessionID is empty: stdio has no such header.
 func (g *guard) SessionID() string { return "" }
-
-// message handles one message. Its answer goes to an outlet, and into b if it came in a
-// batch.
-func (g *guard) message(m *wire.Message, bad *wire.Error, b *wire.Batch, to outlet) {
-	switch {
-	case bad != nil && m.IsNotification():
-		g.log.Debug("a notification was dropped", "session", g.session.id, "error", bad.Text)
-	case bad != nil:
-		g.refuse(m.ID, m.Era(), b, bad, to)
-	case m.IsRequest():
-		g.request(m, b, to)
-	case m.IsNotification():
-		g.notification(m)
-	default:
-		g.response(m)
-	}
-}
-
-func (g *guard) request(m *wire.Message, b *wire.Batch, to outlet) {
-	if m.Method == "ping" && m.Era() == wire.Legacy {
-		// Answered here, so that a client that floods us still sees us alive.
-		g.send(m.ID, b, wire.ResultFrame(m.ID, []byte(`{}`)), nil, to)
-		return
-	}
-	e := &entry{msg: m, batch: b, to: to, out: g.session.receipts.arrive()}
-	e.out.via = to
-	e.ticket = ticket{n: 1, bytes: len(m.Raw), start: func() { g.start(e) }}
-	if !g.room.take(m) {
-		g.refuse(m.ID, m.Era(), b, bytesInFlight(), to)
-		return
-	}
-	if bad := g.register(e); bad != nil {
-		g.room.release(m)
-		g.refuse(m.ID, m.Era(), b, bad, to)
-		return
-	}
-	handshake := m.Method == "initialize" && m.Era() == wire.Legacy // the modern era has none
-	if handshake && g.placed {
-		e.ticket.begin()
-		return
-	}
-	if bad := g.session.door.ask(&e.ticket); bad != nil {
-		g.mu.Lock()
-		if handshake {
-			g.move(evReject)
-		}
-		g.unregister(e)
-		g.mu.Unlock()
-		g.refuse(m.ID, m.Era(), b, bad, to)
-	}
-}
-
-// giveUp withdraws the requests that have not begun and whose answers go to an outlet
-// that is gone.
-func (g *guard) giveUp(to outlet) {
-	g.mu.Lock()
-	var all []*entry
-	for _, e := range g.byID {
-		if e.to == to && !e.begun {
-			all = append(all, e)
-		}
-	}
-	g.mu.Unlock()
-	for _, e := range all {
-		g.cancel(e)
-	}
-}
 
 // register takes the request's id, or says why the request cannot be served.
 func (g *guard) register(e *entry) *wire.Error {
@@ -221,68 +152,12 @@ func (g *guard) drain() {
 	}
 }
 
-// start passes a request on; the admission calls it when the request's turn has come.
-func (g *guard) start(e *entry) {
-	g.mu.Lock()
-	e.begun = true
-	silent := e.silent
-	g.mu.Unlock()
-	if silent { // cancelled between the queue and here
-		g.finish(e, nil)
-		return
-	}
-	if g.serve != nil && g.serve(e) {
-		return
-	}
-	params := e.msg.Params
-	if params == nil {
-		// The sdk calls a missing params an invalid request; what is wrong with
-		// it is what it lacks, which the sdk says of an empty object.
-		params = []byte(`{}`)
-	}
-	id, err := jsonrpc.MakeID(float64(e.id))
-	if err != nil {
-		g.log.Error("make an id", "error", err) // cannot be: a float64 is one
-		return
-	}
-	extra := &sdk.RequestExtra{Header: http.Header{outgoingHeader: {e.out.name()}}}
-	if x, ok := e.to.(*exchange); ok {
-		extra.CloseSSEStream = func(args sdk.CloseSSEStreamArgs) { x.Cut(args.RetryAfter) }
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if e.msg.Method == methodListen {
-		g.listens[e] = struct{}{}
-		params = withTaskIDs(params)
-	}
-	g.push(&jsonrpc.Request{ID: id, Method: e.msg.Method, Params: params, Extra: extra})
-	if e.silent { // cancelled since the look above
-		g.pushCancel(e)
-	}
-}
-
 // agreement is the revision that initialize agreed on; empty before. ok is false unless an
 // initialize was accepted.
 func (g *guard) agreement() (revision string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.version, g.state != Uninitialized
-}
-
-// shut moves the connection to Shutting: requests in flight end, new ones are
-// refused. drained is closed when the last one has been answered.
-func (g *guard) shut(e event) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.move(e) {
-		return
-	}
-	for e := range g.listens {
-		g.pushCancel(e)
-	}
-	if len(g.byID) == 0 {
-		g.drain()
-	}
 }
 
 // move applies an event to the state, if it is valid there; mu is held.
