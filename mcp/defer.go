@@ -66,6 +66,21 @@ func newDeferrals(cfg *Config, sessions *sessionTable) *deferrals {
 	return &deferrals{cfg: cfg, sessions: sessions, running: make(map[string]*deferred), listening: make(map[*listener]struct{})}
 }
 
+// changed is Server.TaskChanged.
+func (ds *deferrals) changed(id string) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	for l := range ds.listening {
+		if _, ok := l.changed[id]; ok {
+			l.changed[id] = true
+			select {
+			case l.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
 // question is one that a deferred call asks its client.
 type question struct {
 	request sdk.InputRequest

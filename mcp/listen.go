@@ -51,21 +51,6 @@ type listener struct {
 // changes that follow each other fast are sent as one.
 func (s *Server) TaskChanged(id string) { s.deferrals.changed(id) }
 
-// changed is Server.TaskChanged.
-func (ds *deferrals) changed(id string) {
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
-	for l := range ds.listening {
-		if _, ok := l.changed[id]; ok {
-			l.changed[id] = true
-			select {
-			case l.wake <- struct{}{}:
-			default:
-			}
-		}
-	}
-}
-
 // TaskChanged is [Server.TaskChanged] of the session's server.
 func (s *Session) TaskChanged(id string) { s.server.deferrals.changed(id) }
 

@@ -194,14 +194,6 @@ func (a *adapter) ours(ctx context.Context, req sdk.Request, next sdk.MethodHand
 	return answer(session)
 }
 
-// eraOf is the era a request belongs to.
-func eraOf(req sdk.Request) wire.Era {
-	if r, ok := req.(interface{ ProtocolVersion() string }); ok && r.ProtocolVersion() >= wire.ModernRevision {
-		return wire.Modern
-	}
-	return wire.Legacy
-}
-
 func wireCode(err error, in wire.Era, method string) error {
 	if own, ok := errors.AsType[*wire.Error](err); ok {
 		return forSDK(own, in)
@@ -220,17 +212,6 @@ func wireCode(err error, in wire.Era, method string) error {
 		return forSDK(wire.Errorf(wire.InternalError, "%v", err), in) // which would go out with the code 0
 	}
 	return err
-}
-
-// sessionKey is where the context of a request holds its Session.
-type sessionKey struct{}
-
-// sessionOf is the Session of a request.
-func (a *adapter) sessionOf(ctx context.Context) (*Session, error) {
-	if session, ok := ctx.Value(sessionKey{}).(*Session); ok {
-		return session, nil
-	}
-	return nil, wire.Errorf(wire.InvalidRequest, "invalid request: the session does not exist yet; send initialize first")
 }
 
 // greet notes who the client of an initialize is.
