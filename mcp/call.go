@@ -48,6 +48,12 @@ type callGate struct {
 	surveyor Surveyor // nil where questions show what calls say, and no more
 }
 
+// hides reports whether a tool is hidden from a caller: because of its token, its session
+// or its tenant.
+func (g *callGate) hides(ctx context.Context, session *Session, tool string) bool {
+	return missing(g.cfg.Auth, g.cfg.callerOf(ctx), tool, "") != nil || g.tools.hides(session, tool)
+}
+
 // call runs one tools/call, whatever its transport: find, decode, gate, run, answer. The
 // result has the form that the client asked for. After an error, the caller must report
 // the answer as lost to call.out.

@@ -76,6 +76,24 @@ func elicitorOf(c Call) *asker {
 	return &asker{peer: p, session: session, client: name, named: strings.TrimSpace(name + " " + version)}
 }
 
+// Ask puts a question to the person at the client of a call, in the way of the
+// era: a request to the client while the call runs, or a result that the client
+// answers by making the call again.
+func (c Call) Ask(ctx context.Context, o Offer) Asked {
+	client := elicitorOf(c)
+	if client == nil {
+		return NotAsked
+	}
+	return client.ask(ctx, o)
+}
+
+// Shows reports whether the client of a call can be expected to show a form to
+// a person.
+func (c Call) Shows() bool {
+	client := elicitorOf(c)
+	return client != nil && client.proven()
+}
+
 // asker asks the client of a call.
 type asker struct {
 	*peer   // nil in the modern era

@@ -99,24 +99,6 @@ const (
 	AskedByResult
 )
 
-// Ask puts a question to the person at the client of a call, in the way of the
-// era: a request to the client while the call runs, or a result that the client
-// answers by making the call again.
-func (c Call) Ask(ctx context.Context, o Offer) Asked {
-	client := elicitorOf(c)
-	if client == nil {
-		return NotAsked
-	}
-	return client.ask(ctx, o)
-}
-
-// Shows reports whether the client of a call can be expected to show a form to
-// a person.
-func (c Call) Shows() bool {
-	client := elicitorOf(c)
-	return client != nil && client.proven()
-}
-
 // params returns the form in the protocol's type.
 func (f Form) params() *sdk.ElicitParams {
 	properties, required := make(map[string]any, len(f.Fields)), []string{}

@@ -8,15 +8,6 @@ import (
 	"belljar.dev/policies"
 )
 
-// judge returns the decision of the policy and of the session's own layer.
-func (g *callGate) judge(session *Session, f policies.Facts) policies.Decision {
-	d := g.cfg.Gate.Decide(f)
-	if l := session.layer.Load(); l != nil {
-		d = l.Narrow(d, f)
-	}
-	return d
-}
-
 // runIfAllowed runs only what the policy allows without a question: nobody is asked about
 // what a client looks for while a person types.
 func (g *callGate) runIfAllowed(ctx context.Context, session *Session, f policies.Facts, run func(Call) error) error {

@@ -109,12 +109,6 @@ func missing(auth Authenticator, caller Identity, tool, profile string) []string
 	return auth.Missing(caller, tool, profile)
 }
 
-// hides reports whether a tool is hidden from a caller: because of its token, its session
-// or its tenant.
-func (g *callGate) hides(ctx context.Context, session *Session, tool string) bool {
-	return missing(g.cfg.Auth, g.cfg.callerOf(ctx), tool, "") != nil || g.tools.hides(session, tool)
-}
-
 // tenanted reports whether there are tenants. Then each has its own share of the
 // limits.
 func (c *Config) tenanted() bool { return c.Auth != nil && c.Auth.Named() }

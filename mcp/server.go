@@ -11,18 +11,6 @@ import (
 	"belljar.dev/policies"
 )
 
-// Gate decides whether a call may run and what it may use.
-// *policies.Policy is one. It must be safe for concurrent use.
-type Gate interface {
-	Decide(policies.Facts) policies.Decision
-}
-
-// Gated is the input type of every tool: it tells the policy what the call would
-// touch. This package fills in Tenant, Session, Tool, Args and Annotations.
-type Gated interface {
-	Facts() policies.Facts
-}
-
 // Config is the configuration of a Server. The zero value of each field but Gate
 // is the default that its comment names.
 type Config struct {
