@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -245,4 +246,49 @@ func (a *admission) withdraw(t *ticket) bool {
 	a.queued -= t.bytes
 	a.start() // the ones behind it may be smaller
 	return true
+}
+
+// hall bounds the requests that run at once in all. Where it is full, the admissions
+// that have requests waiting get their turns one after the other, a request each: one that
+// has many does not keep those of others out.
+type hall struct {
+	mu      sync.Mutex // also that of every admission of the hall
+	most    int
+	running int          // guarded by mu
+	waiting []*admission // guarded by mu: whose first request fits its own limits, in their turn
+}
+
+// fits reports whether n more requests can run; mu is held. Requests that come together
+// can run alone.
+func (h *hall) fits(n int) bool { return h.running == 0 || h.running+n <= h.most }
+
+// wait has an admission wait for its turn; mu is held.
+func (h *hall) wait(a *admission) {
+	if !a.waits {
+		a.waits = true
+		h.waiting = append(h.waiting, a)
+	}
+}
+
+// promote admits the requests that fit now, one of each admission in turn; mu is held. The
+// caller starts them.
+func (h *hall) promote() (started []*ticket) {
+	for len(h.waiting) > 0 {
+		a := h.waiting[0]
+		next := a.next()
+		if next != nil && !h.fits(next.n) {
+			return started
+		}
+		h.waiting = h.waiting[1:]
+		a.waits = false
+		if next == nil {
+			continue // it gave up, or its own limits are full
+		}
+		a.pop()
+		started = append(started, next)
+		if a.next() != nil {
+			h.wait(a) // behind the others
+		}
+	}
+	return started
 }

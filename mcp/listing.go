@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -221,41 +220,4 @@ func Completed(values []string, typed string) []string {
 		}
 	}
 	return out
-}
-
-// paged returns the entries after a cursor, and the cursor of the next page. A cursor
-// is the key of the last entry that was shown, so a list that changes meanwhile shows
-// nothing twice. The list is ordered by the key.
-func paged[T any](all []T, cursor string, key func(T) string) (page []T, next string, _ *wire.Error) {
-	if cursor != "" {
-		last, err := base64.RawURLEncoding.DecodeString(cursor)
-		if err != nil {
-			return nil, "", wire.Errorf(wire.InvalidParams, "cursor: this server did not issue it; leave it out to start over")
-		}
-		from, found := slices.BinarySearchFunc(all, string(last), func(e T, k string) int { return strings.Compare(key(e), k) })
-		if found {
-			from++
-		}
-		all = all[from:]
-	}
-	if len(all) <= pageMost {
-		return all, "", nil
-	}
-	page = all[:pageMost]
-	return page, base64.RawURLEncoding.EncodeToString([]byte(key(page[pageMost-1]))), nil
-}
-
-// cursorOf is the cursor of a list request, which may have no params.
-func cursorOf(params any) string {
-	switch p := params.(type) {
-	case *sdk.ListPromptsParams:
-		if p != nil {
-			return p.Cursor
-		}
-	case *sdk.ListResourcesParams:
-		if p != nil {
-			return p.Cursor
-		}
-	}
-	return ""
 }
