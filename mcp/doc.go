@@ -7,7 +7,7 @@
 // # The way of one tools/call
 //
 //  1. Over stdio (stdio.go, conversation.go), wire/frame.go cuts lines out of the byte
-//     stream, at most [Limits].Line each. Over HTTP, http.go checks the caller and
+//     stream, at most [Limits].Line each. Over HTTP, http_login.go finds out the caller and
 //     http_post.go reads a body of that size; http_sse.go has the older transport, whose
 //     answers come in another response, and http_socket.go WebSockets, whose messages
 //     are lines.

@@ -1,13 +1,8 @@
 package mcp
 
 import (
-	"context"
-	"errors"
-	"mime"
 	"net/http"
 	"path"
-	"slices"
-	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -15,18 +10,6 @@ import (
 	"belljar.dev/mcp/socket"
 	"belljar.dev/mcp/wire"
 )
-
-// The headers of the protocol.
-const (
-	sessionHeader  = "Mcp-Session-Id"
-	revisionHeader = "Mcp-Protocol-Version"
-	methodHeader   = "Mcp-Method"
-	nameHeader     = "Mcp-Name"
-	lastHeader     = "Last-Event-ID"
-)
-
-// maxSessionID is the most bytes of a session's id in a request. Ours are shorter.
-const maxSessionID = 256
 
 // Paths are where Handler is to be mounted, below one prefix.
 var Paths = []string{"/mcp", "/mcp" + ticketPath, ssePath, messagesPath}
@@ -123,118 +106,21 @@ func (w *web) streamable(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// offered reports whether a path is served and a request has its method. If not, the
-// answer has been sent: why says how another way leads to the server.
-func offered(rw http.ResponseWriter, r *http.Request, served bool, why, method string) bool {
-	switch {
-	case !served:
-		http.Error(rw, why, http.StatusNotFound)
-	case r.Method != method:
-		notAllowed(rw, method)
-	default:
-		return true
+// post serves one POST: usually one message, in the session that it names, if any.
+func (w *web) post(rw http.ResponseWriter, r *http.Request) {
+	p, ok := w.readPost(rw, r)
+	if !ok {
+		return
 	}
-	return false
-}
-
-// streaming takes a stream that lasts for the caller's tenant, and bounds it by the life of
-// the caller's token. If there is no room, the answer has been sent, and ok is false.
-// Otherwise the caller calls done at the end of the stream.
-//
-// The stream is the last answer of its connection. It ends when the server does, at the
-// same moment as those of all clients, and each would try its next request on that
-// connection. Over HTTP/2 other requests share it, and its end is announced (RFC 9113, 6.8).
-func (w *web) streaming(ctx context.Context, rw http.ResponseWriter, r *http.Request, p posted, tenant string) (_ context.Context, done func(), ok bool) {
-	closed, bad := w.server.cfg.stream(tenant)
-	if bad != nil {
-		w.busy(rw, http.StatusTooManyRequests, p, bad)
-		return nil, nil, false
+	tenant := w.server.cfg.callerOf(r.Context()).Tenant
+	if !w.server.web.inFlight.hold(tenant, len(p.body)) {
+		w.busy(rw, http.StatusTooManyRequests, p, bytesInFlight())
+		return
 	}
-	if r.ProtoMajor == 1 {
-		rw.Header().Set("Connection", "close")
+	defer w.server.web.inFlight.hold(tenant, -len(p.body))
+	if p.era == wire.Modern {
+		w.serveModern(rw, r, p)
+		return
 	}
-	ctx, end := w.server.web.callers.whileValid(ctx)
-	return ctx, func() {
-		end()
-		closed()
-	}, true
-}
-
-// notAllowed refuses a method (RFC 9110, 15.5.6).
-func notAllowed(rw http.ResponseWriter, allow string) {
-	rw.Header().Set("Allow", allow)
-	http.Error(rw, "this method is not allowed here", http.StatusMethodNotAllowed)
-}
-
-// checkHeaders refuses headers of the protocol that have more than one meaning: a proxy
-// before this server may have understood the other one.
-func checkHeaders(h http.Header) error {
-	for _, name := range []string{sessionHeader, revisionHeader, methodHeader, nameHeader, lastHeader} {
-		if len(h[name]) > 1 {
-			return errors.New("the header " + name + " is given twice; send it once")
-		}
-	}
-	if !isSessionID(h.Get(sessionHeader)) {
-		return errors.New("the header " + sessionHeader + " is not an id of a session")
-	}
-	return nil
-}
-
-// isSessionID reports whether a text may be an id of a session. An empty one may.
-func isSessionID(id string) bool {
-	return len(id) <= maxSessionID && !strings.ContainsFunc(id, func(c rune) bool { return c < 0x21 || c > 0x7e })
-}
-
-// accepts checks the headers that say what a client sends and takes. The texts are
-// those of the go-sdk, which clients have seen since the first version.
-func accepts(h http.Header) (status int, text string) {
-	if !isJSON(h) {
-		return http.StatusUnsupportedMediaType, notJSON
-	}
-	if text, events := accepted(h); !text || !events {
-		return http.StatusBadRequest, "Accept must contain both 'application/json' and 'text/event-stream'"
-	}
-	return 0, ""
-}
-
-// notJSON is the answer to a body that says to be something else.
-const notJSON = "Content-Type must be 'application/json'"
-
-func isJSON(h http.Header) bool {
-	const want = "application/json"
-	sent := h.Get("Content-Type")
-	if sent == want { // as most clients write it
-		return true
-	}
-	media, _, err := mime.ParseMediaType(sent)
-	return err == nil && media == want
-}
-
-// accepted reports whether a client takes JSON, and streams of events.
-func accepted(h http.Header) (text, events bool) {
-	for _, value := range h["Accept"] {
-		for part := range strings.SplitSeq(value, ",") {
-			media, _, _ := strings.Cut(part, ";")
-			switch strings.ToLower(strings.TrimSpace(media)) {
-			case "application/json", "application/*":
-				text = true
-			case "text/event-stream", "text/*":
-				events = true
-			case "*/*":
-				text, events = true, true
-			}
-		}
-	}
-	return text, events
-}
-
-// checkRevision refuses a legacy request whose header names a revision that does not
-// exist.
-func checkRevision(h http.Header) error {
-	revision := h.Get(revisionHeader)
-	if revision == "" || slices.Contains(wire.LegacyRevisions, revision) {
-		return nil
-	}
-	return errors.New("Bad Request: Unsupported protocol version (supported versions: " +
-		wire.ModernRevision + "," + strings.Join(wire.LegacyRevisions, ",") + ")")
+	w.serveLegacy(rw, r, p)
 }

@@ -7,7 +7,6 @@ import (
 
 	"belljar.dev/mcp/sse"
 	"belljar.dev/mcp/wire"
-	"belljar.dev/policies"
 )
 
 // primes is the first revision whose clients take an event without data, by which a
@@ -115,26 +114,6 @@ func (s *webSession) serve(rw http.ResponseWriter, r *http.Request, p posted, an
 	}
 }
 
-// statusOf is the status of a POST that was refused as a whole.
-func statusOf(e *wire.Error) int {
-	if e.Kind == wire.RateLimited {
-		return http.StatusTooManyRequests
-	}
-	if e.Kind == wire.InternalError {
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusBadRequest
-}
-
-// statusOfNone is the status of a request whose session cannot be used. After 404 a client
-// must begin another one, so one that may come back later gets another status.
-func statusOfNone(e *wire.Error) int {
-	if e != nil && e.Kind == wire.RateLimited {
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusNotFound
-}
-
 // get opens a session's stream of what belongs to no request, or goes on with a stream
 // that was cut off.
 func (w *web) get(rw http.ResponseWriter, r *http.Request) {
@@ -200,10 +179,4 @@ func (w *web) named(rw http.ResponseWriter, r *http.Request) (_ *webSession, ok 
 		return nil, false
 	}
 	return session, true
-}
-
-// clientName is the name that the client of an initialize gives itself.
-func clientName(m *wire.Message) string {
-	name := wire.Text(wire.Member(wire.Member(m.Params, "clientInfo"), "name"))
-	return policies.Clip(name, maxClientName)
 }

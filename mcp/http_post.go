@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,25 +22,6 @@ type posted struct {
 	requests int
 	era      wire.Era
 	served   *Served // where it is noted what becomes of it; nil for nowhere
-}
-
-// post serves one POST: usually one message, in the session that it names, if any.
-func (w *web) post(rw http.ResponseWriter, r *http.Request) {
-	p, ok := w.readPost(rw, r)
-	if !ok {
-		return
-	}
-	tenant := w.server.cfg.callerOf(r.Context()).Tenant
-	if !w.server.web.inFlight.hold(tenant, len(p.body)) {
-		w.busy(rw, http.StatusTooManyRequests, p, bytesInFlight())
-		return
-	}
-	defer w.server.web.inFlight.hold(tenant, -len(p.body))
-	if p.era == wire.Modern {
-		w.serveModern(rw, r, p)
-		return
-	}
-	w.serveLegacy(rw, r, p)
 }
 
 // readPost reads what a client sent, and checks all that needs no session. If it is
@@ -189,34 +168,6 @@ func (p *posted) named(header string) *wire.Error {
 		return wire.Errorf(wire.HeaderMismatch, "the header %s and params.taskId must name the same task", nameHeader)
 	}
 	return nil
-}
-
-// busy refuses a request that may be tried again.
-func (w *web) busy(rw http.ResponseWriter, status int, p posted, e *wire.Error) {
-	p.served.limited(e)
-	retryAfter(rw.Header(), e)
-	w.refuse(rw, status, p.id, p.era, e)
-}
-
-// stopping is the error of a request that comes while the server waits for those before
-// it. Nothing of it has run, and it may be sent again, to the next server.
-func stopping() *wire.Error { return wire.OverLimit("shutdown", queueRetry, "%v", ErrShutdown) }
-
-// retryAfter says in a header when a request may be tried again.
-func retryAfter(h http.Header, e *wire.Error) {
-	if data, ok := e.Data.(map[string]any); ok {
-		if ms, ok := data["retryAfterMs"].(int64); ok {
-			h.Set("Retry-After", strconv.Itoa(int(math.Ceil(float64(ms)/1000))))
-		}
-	}
-}
-
-func (w *web) refuse(rw http.ResponseWriter, status int, id []byte, in wire.Era, e *wire.Error) {
-	rw.Header().Set("Content-Type", "application/json")
-	rw.WriteHeader(status)
-	if _, err := rw.Write(e.Frame(id, in)); err != nil {
-		w.server.cfg.Log.Debug("an answer was not sent", "error", err)
-	}
 }
 
 // withBody gives a request its body back, for the go-sdk.

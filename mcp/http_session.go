@@ -11,6 +11,7 @@ import (
 
 	"belljar.dev/mcp/sse"
 	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
 )
 
 // halfOpen is how long a session lives whose client never finished the handshake.
@@ -87,6 +88,12 @@ func (ws *webSessions) begin(ctx context.Context, m *wire.Message) (*webSession,
 		return nil, bad
 	}
 	return ws.openNew(ctx, newSessionID(), p)
+}
+
+// clientName is the name that the client of an initialize gives itself.
+func clientName(m *wire.Message) string {
+	name := wire.Text(wire.Member(wire.Member(m.Params, "clientInfo"), "name"))
+	return policies.Clip(name, maxClientName)
 }
 
 // openNew opens a session in a place.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"belljar.dev/policies"
@@ -158,6 +160,36 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.sessions.refuseNew()
 	s.web.endAll(ctx)
 	return s.sessions.wait(ctx)
+}
+
+// End ends the sessions that which chooses, and returns those that it has ended. It
+// cancels their calls with why as the cause, waits for them, and then calls the
+// functions of OnEnd. A connection over stdio, and with it ServeStdio, ends with its
+// session; a client over HTTP can begin another session.
+func (s *Server) End(which func(SessionInfo) bool, why string) []SessionInfo {
+	cause := ErrEnded
+	if why != "" {
+		cause = fmt.Errorf("%w: %s", ErrEnded, why)
+	}
+	ended := []SessionInfo{}
+	var ending sync.WaitGroup // together: each may wait for a call that takes its time
+	for _, session := range s.sessions.chosen(which) {
+		ended = append(ended, session.info())
+		s.web.remember(endedSession{session.id, session.owner, cause})
+		ending.Go(func() { session.close(cause) })
+	}
+	ending.Wait()
+	return ended
+}
+
+// Reloaded is to be called after the answers of Gate or Auth have changed. Where the
+// set of tools that is hidden from a tenant is another one now, its clients are
+// notified to list the tools again. Tenants get their new limits, and the streams of
+// callers who would not be let in any more end.
+func (s *Server) Reloaded() {
+	s.web.callers.recheck()
+	s.sessions.reload()
+	s.tools.relist()
 }
 
 // forget removes what the parts of the server keep for a session that has ended.

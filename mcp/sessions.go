@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -135,26 +134,6 @@ func (s *Server) Sessions() []SessionInfo {
 		all = append(all, session.info())
 	}
 	return all
-}
-
-// End ends the sessions that which chooses, and returns those that it has ended. It
-// cancels their calls with why as the cause, waits for them, and then calls the
-// functions of OnEnd. A connection over stdio, and with it ServeStdio, ends with its
-// session; a client over HTTP can begin another session.
-func (s *Server) End(which func(SessionInfo) bool, why string) []SessionInfo {
-	cause := ErrEnded
-	if why != "" {
-		cause = fmt.Errorf("%w: %s", ErrEnded, why)
-	}
-	ended := []SessionInfo{}
-	var ending sync.WaitGroup // together: each may wait for a call that takes its time
-	for _, session := range s.sessions.chosen(which) {
-		ended = append(ended, session.info())
-		s.web.remember(endedSession{session.id, session.owner, cause})
-		ending.Go(func() { session.close(cause) })
-	}
-	ending.Wait()
-	return ended
 }
 
 // close ends a session and then its connection.

@@ -1,11 +1,6 @@
 package mcp
 
-import (
-	"sync"
-	"time"
-
-	"belljar.dev/mcp/wire"
-)
+import "sync"
 
 // Shared is what the servers of one process count together, so that a tenant has its
 // quotas once, and not once in each place: the requests, sessions and open streams of each
@@ -89,21 +84,6 @@ func (s *Shared) Used(tenant string) TenantUsage {
 	}
 	return u
 }
-
-// stream takes a stream for the caller's tenant. The caller calls done.
-func (c *Config) stream(tenant string) (done func(), bad *wire.Error) {
-	most := DefaultStreams
-	if own, named := c.tenantLimits(tenant); named {
-		most = orElse(own.Streams, most)
-	}
-	if !c.Shared.take(quotaStreams, tenant, most) {
-		return nil, wire.OverLimit(quotaStreams, time.Minute, "all %d streams of tenant %s are open (quota streams); close one and try again", most, tenant)
-	}
-	return func() { c.Shared.giveBack(quotaStreams, tenant) }, nil
-}
-
-// DefaultStreams is how many streams may be open at once where there are no tenants.
-const DefaultStreams = 1024
 
 // tenantSessions is how many sessions over HTTP a tenant may have open at once.
 func (c *Config) tenantSessions(tenant string) int {

@@ -60,16 +60,6 @@ func (st *sessionTable) reload() {
 	}
 }
 
-// Reloaded is to be called after the answers of Gate or Auth have changed. Where the
-// set of tools that is hidden from a tenant is another one now, its clients are
-// notified to list the tools again. Tenants get their new limits, and the streams of
-// callers who would not be let in any more end.
-func (s *Server) Reloaded() {
-	s.web.callers.recheck()
-	s.sessions.reload()
-	s.tools.relist()
-}
-
 // allBodies and tenantBodies bound the bytes of all messages in flight from HTTP
 // clients. Their unit is one session's bound. They hold for the whole server, or, if it
 // has tenants, for each of them.

@@ -1,0 +1,158 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"belljar.dev/mcp/wire"
+)
+
+// login finds out who sends a request, and puts it into the context. The token goes no
+// further: the request that login returns does not contain it. If the caller is unknown,
+// the answer has been sent, and ok is false.
+func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, ok bool) {
+	values := r.Header.Values("Authorization")
+	r.Header.Del("Authorization")
+	if w.misplaced(rw, r) {
+		return nil, false
+	}
+	if !w.server.cfg.tenanted() {
+		w.server.cfg.callerOf(r.Context()).serves(r.Context())
+		return r, true
+	}
+	auth := w.server.cfg.Auth
+	id, err := Identity{}, ErrNoToken
+	if len(values) > 0 {
+		id, err = authenticate(r.Context(), auth, values)
+	}
+	switch {
+	case err == nil:
+		id.serves(r.Context())
+		return r.WithContext(context.WithValue(r.Context(), callerKey{}, id)), true
+	case errors.Is(err, ErrUnavailable):
+		rw.Header().Set("Retry-After", unavailableRetry)
+		http.Error(rw, "the token in the Authorization header cannot be checked now; try again", http.StatusServiceUnavailable)
+		return nil, false
+	}
+	w.challenge(rw, err)
+	return nil, false
+}
+
+// authenticate reads the one header of the form "Bearer TOKEN", the scheme in any case
+// (RFC 6750, 2.1; RFC 9110, 11.1).
+func authenticate(ctx context.Context, auth Authenticator, values []string) (Identity, error) {
+	scheme, token, _ := strings.Cut(values[0], " ")
+	token = strings.TrimSpace(token)
+	if len(values) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return Identity{}, errors.New("the Authorization header is not Bearer TOKEN")
+	}
+	return auth.Authenticate(ctx, token)
+}
+
+// errLapsed is the error of a token that was valid when its request came.
+var errLapsed = errors.New("the token is not valid any more")
+
+// unavailableRetry is when a client may try again whose token cannot be checked, in
+// seconds.
+const unavailableRetry = "5"
+
+// challenge refuses a request without a valid token.
+func (w *web) challenge(rw http.ResponseWriter, err error) {
+	why := "this server serves tenants that it knows by a token: send it as Authorization: Bearer TOKEN"
+	if !errors.Is(err, ErrNoToken) {
+		why = "the token in the Authorization header belongs to no tenant of this server; ask its operator for one"
+	}
+	rw.Header().Set("WWW-Authenticate", w.server.cfg.Auth.Challenge(err))
+	http.Error(rw, why, http.StatusUnauthorized)
+}
+
+// misplaced refuses a request with a token anywhere but in its header Authorization: it
+// would be in logs and histories by now (RFC 6750, 2.3), and a cookie comes from pages too.
+// The answer does not repeat it.
+func (w *web) misplaced(rw http.ResponseWriter, r *http.Request) bool {
+	where := ""
+	if r.URL.RawQuery != "" {
+		for name := range r.URL.Query() {
+			if tokenName(name) {
+				where = "the URL"
+			}
+		}
+	}
+	for _, cookie := range r.Cookies() {
+		if tokenName(cookie.Name) {
+			where = "a cookie"
+		}
+	}
+	if where == "" {
+		return false
+	}
+	http.Error(rw, "there is a token in "+where+": send it as Authorization: Bearer TOKEN, and have it replaced, since others may have seen it", http.StatusBadRequest)
+	return true
+}
+
+// misplaced returns an error if a message has a token in the _meta of its params.
+func (p *posted) misplaced() *wire.Error {
+	found := false
+	look := func(meta []byte) bool {
+		wire.Members(meta, func(name, _ []byte) bool {
+			found = found || tokenName(string(name))
+			return !found
+		})
+		return !found
+	}
+	if p.message != nil {
+		look(p.message.Meta)
+	} else {
+		wire.Elements(p.body, func(raw []byte) bool { return look(wire.Member(wire.Member(raw, "params"), "_meta")) })
+	}
+	if !found {
+		return nil
+	}
+	return wire.Errorf(wire.InvalidRequest, "invalid request: there is a token in _meta: send it in the header Authorization of the HTTP request, and have it replaced")
+}
+
+// tokenName reports whether a parameter, cookie or member of a name holds a token.
+func tokenName(name string) bool {
+	switch strings.ToLower(name) {
+	case "access_token", "authorization", "api_key", "apikey", "bearer", "bearer_token":
+		return true
+	}
+	return false
+}
+
+// scoped refuses a request with a call for which the caller's token is not good (RFC 6750,
+// 3.1). The gate would refuse the call too; a client that sees this status can ask its
+// user for a token with more scopes.
+func (w *web) scoped(rw http.ResponseWriter, r *http.Request, p posted) (ok bool) {
+	caller := w.server.cfg.callerOf(r.Context())
+	if caller.Scopes == nil {
+		return true
+	}
+	var lacks []string
+	each := func(raw []byte) bool {
+		if wire.Text(wire.Member(raw, "method")) != "tools/call" {
+			return true
+		}
+		params := wire.Member(raw, "params")
+		profile := wire.Text(wire.Member(wire.Member(params, "arguments"), "profile"))
+		lacks = missing(w.server.cfg.Auth, caller, wire.Text(wire.Member(params, "name")), profile)
+		return lacks == nil
+	}
+	if len(p.body) > 0 && p.body[0] == '[' {
+		wire.Elements(p.body, func(raw []byte) bool { return each(bytes.TrimSpace(raw)) })
+	} else {
+		each(p.body)
+	}
+	if lacks == nil {
+		return true
+	}
+	err := &ScopeError{Scopes: lacks}
+	rw.Header().Set("WWW-Authenticate", w.server.cfg.Auth.Challenge(err))
+	bad := wire.Errorf(wire.InvalidRequest, "%v", err)
+	bad.Data = map[string]any{"reason": "insufficient_scope", "scopes": lacks}
+	w.refuse(rw, http.StatusForbidden, p.id, p.era, bad)
+	return false
+}

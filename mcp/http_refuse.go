@@ -1,0 +1,77 @@
+package mcp
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+
+	"belljar.dev/mcp/wire"
+)
+
+// busy refuses a request that may be tried again.
+func (w *web) busy(rw http.ResponseWriter, status int, p posted, e *wire.Error) {
+	p.served.limited(e)
+	retryAfter(rw.Header(), e)
+	w.refuse(rw, status, p.id, p.era, e)
+}
+
+// stopping is the error of a request that comes while the server waits for those before
+// it. Nothing of it has run, and it may be sent again, to the next server.
+func stopping() *wire.Error { return wire.OverLimit("shutdown", queueRetry, "%v", ErrShutdown) }
+
+// retryAfter says in a header when a request may be tried again.
+func retryAfter(h http.Header, e *wire.Error) {
+	if data, ok := e.Data.(map[string]any); ok {
+		if ms, ok := data["retryAfterMs"].(int64); ok {
+			h.Set("Retry-After", strconv.Itoa(int(math.Ceil(float64(ms)/1000))))
+		}
+	}
+}
+
+func (w *web) refuse(rw http.ResponseWriter, status int, id []byte, in wire.Era, e *wire.Error) {
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(status)
+	if _, err := rw.Write(e.Frame(id, in)); err != nil {
+		w.server.cfg.Log.Debug("an answer was not sent", "error", err)
+	}
+}
+
+// statusOf is the status of a POST that was refused as a whole.
+func statusOf(e *wire.Error) int {
+	if e.Kind == wire.RateLimited {
+		return http.StatusTooManyRequests
+	}
+	if e.Kind == wire.InternalError {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusBadRequest
+}
+
+// statusOfNone is the status of a request whose session cannot be used. After 404 a client
+// must begin another one, so one that may come back later gets another status.
+func statusOfNone(e *wire.Error) int {
+	if e != nil && e.Kind == wire.RateLimited {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusNotFound
+}
+
+// notAllowed refuses a method (RFC 9110, 15.5.6).
+func notAllowed(rw http.ResponseWriter, allow string) {
+	rw.Header().Set("Allow", allow)
+	http.Error(rw, "this method is not allowed here", http.StatusMethodNotAllowed)
+}
+
+// offered reports whether a path is served and a request has its method. If not, the
+// answer has been sent: why says how another way leads to the server.
+func offered(rw http.ResponseWriter, r *http.Request, served bool, why, method string) bool {
+	switch {
+	case !served:
+		http.Error(rw, why, http.StatusNotFound)
+	case r.Method != method:
+		notAllowed(rw, method)
+	default:
+		return true
+	}
+	return false
+}
