@@ -2,12 +2,8 @@ package mcp
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/mcp/sse"
 	"belljar.dev/mcp/wire"
@@ -40,16 +36,6 @@ func newWebSessions(s *Server) *webSessions {
 	}
 }
 
-// endedSession is a session that was ended, whose client may not know it yet.
-type endedSession struct {
-	id    string
-	owner owner
-	why   error
-}
-
-// maxEnded is how many of them are remembered.
-const maxEnded = 256
-
 // webSession is a Session and its state over HTTP. It is idle without requests and
 // without calls: calls go on when the client's connection is cut.
 type webSession struct {
@@ -74,13 +60,6 @@ type usage struct {
 	used int64 // which of all uses the last was
 }
 
-// place is room for one session, taken before the session is made.
-type place struct {
-	tenant string
-	client string // the name that it gives; may be empty
-	byName bool   // it counts among those of its client's name, too
-}
-
 // begin opens the session that an initialize begins. The caller must pass it to leave.
 func (ws *webSessions) begin(ctx context.Context, m *wire.Message) (*webSession, *wire.Error) {
 	p, bad := ws.takePlace(ctx, clientName(m))
@@ -96,207 +75,8 @@ func clientName(m *wire.Message) string {
 	return policies.Clip(name, maxClientName)
 }
 
-// openNew opens a session in a place.
-func (ws *webSessions) openNew(ctx context.Context, id string, p *place) (*webSession, *wire.Error) {
-	session, err := ws.open(ctx, id, p, nil)
-	if err != nil {
-		return nil, wire.OverLimit("shutdown", queueRetry, "%v", err)
-	}
-	return session, nil
-}
-
-// count counts a request without a session against its tenant's rate: to begin a session,
-// or to look for a kept one, costs more than most requests. Without tenants each session has
-// a rate of its own.
-func (ws *webSessions) count(ctx context.Context) *wire.Error {
-	tenant := ws.server.cfg.callerOf(ctx).Tenant
-	if _, shared := ws.server.cfg.limitsOf(tenant); !shared {
-		return nil
-	}
-	return ws.server.sessions.doorOf(tenant).count(1)
-}
-
-// open opens a session in a place, and ends the use of the place when the session is
-// over: by DELETE, by its idle time, by Server.End or by Shutdown. state is that of the
-// go-sdk for a session that goes on; nil for a new one. The session is in use; the caller
-// must pass it to leave.
-func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk.ServerSessionState) (_ *webSession, err error) {
-	defer func() {
-		if err != nil {
-			ws.mu.Lock()
-			defer ws.mu.Unlock()
-			ws.freePlace(p)
-		}
-	}()
-	if err := ws.server.sessions.enter(); err != nil {
-		return nil, err
-	}
-	session, err := ws.server.open(ctx, id)
-	if err != nil {
-		ws.server.sessions.wg.Done()
-		return nil, err
-	}
-	log, transport := sse.NewLog(), "http"
-	if overSSE(id) {
-		log, transport = sse.NewLogOf(id+sseIDEnd), "sse"
-	}
-	s := &webSession{Session: session, log: log, standing: log.Standing(), place: p, keeper: newKeeper(), answered: make(chan struct{}), gone: make(chan struct{}), usage: usage{busy: 1}}
-	s.guard = newGuard(session, stream{s.standing})
-	s.guard.placed = true
-	// Calls must not see the end of the request that brought the first of them.
-	calls := context.WithValue(context.WithoutCancel(ctx), sessionKey{}, session)
-	var connection sdk.Transport = legacyOnly{s.guard}
-	if overSSE(id) {
-		s.guard.room = ws.inFlight.of(session)
-		connection = s.guard
-		calls = notifying(calls, s.guard)
-	}
-	if state != nil {
-		session.resumed, s.guard.state, s.guard.version = true, Ready, state.NegotiatedProtocolVersion
-	}
-	s.forget = func() { ws.forget(calls, s) }
-	s.guard.serve = func(e *entry) bool { return ws.server.serveCall(calls, s.guard, e) }
-	ss, err := ws.server.adapter.sdk.Connect(calls, connection, &sdk.ServerSessionOptions{State: state})
-	if err != nil {
-		session.end(err)
-		ws.server.sessions.wg.Done()
-		return nil, err
-	}
-	session.reach(ss)
-	session.by(transport, func() {
-		patiently(session.written()) // the answers of its calls
-		s.guard.Close()
-	})
-	ws.mu.Lock()
-	ws.byID[id] = s
-	ws.mu.Unlock()
-	late := ws.server.sessions.over() // Shutdown may have looked before the session was there
-	go func() {
-		defer ws.server.sessions.wg.Done()
-		if late {
-			session.close(ErrShutdown)
-		}
-		<-session.Done()
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			// How the sdk's part ended does not matter to the session.
-			_ = ss.Wait()
-			s.guard.calls.all.Wait()
-			<-session.over
-		}()
-		patiently(over)
-		close(s.answered)
-		<-over
-		abandon(s.guard)
-		ws.remove(s)
-	}()
-	return s, nil
-}
-
-// legacyOnly is a guard as the transport of a session over HTTP: modern requests have no
-// session.
-type legacyOnly struct{ *guard }
-
-// SupportsProtocolVersion reports whether clients of a revision have sessions.
-func (legacyOnly) SupportsProtocolVersion(revision string) bool {
-	return slices.Contains(wire.LegacyRevisions, revision)
-}
-
-// remove notes that a session is over, and releases its place.
-func (ws *webSessions) remove(s *webSession) {
-	ws.mu.Lock()
-	if ws.byID[s.id] == s {
-		delete(ws.byID, s.id)
-	}
-	if ws.going[s.id] == s {
-		delete(ws.going, s.id)
-	}
-	if s.idle != nil {
-		s.idle.Stop()
-	}
-	ws.freePlace(s.place)
-	ws.mu.Unlock()
-	close(s.gone)
-}
-
-// takePlace reserves room for a session of the caller's tenant and of a client's name.
-// If the tenant (or, without tenants, the name) has as many sessions as it may, the one
-// that was idle the longest ends. So no client can keep those of another tenant out,
-// and sessions that their clients forgot keep nobody out. The caller must pass the
-// place to open or freePlace.
-func (ws *webSessions) takePlace(ctx context.Context, client string) (*place, *wire.Error) {
-	p := &place{tenant: ws.server.cfg.callerOf(ctx).Tenant, client: client, byName: true}
-	most, whose := ws.server.cfg.Limits.Sessions, "of this server"
-	if ws.server.cfg.tenanted() {
-		most, whose, p.byName = ws.server.cfg.tenantSessions(p.tenant), "of tenant "+p.tenant+" (quota sessions)", false
-	}
-	for {
-		if ws.server.sessions.over() {
-			return nil, stopping()
-		}
-		ws.mu.Lock()
-		full, whom := most, whose
-		crowded := p.byName && ws.named[p.client] >= ws.server.cfg.Limits.ClientSessions
-		if crowded {
-			full, whom = ws.server.cfg.Limits.ClientSessions, fmt.Sprintf("of clients that call themselves %q", p.client)
-		} else if ws.server.cfg.Shared.take(quotaSessions, p.tenant, most) {
-			if p.byName {
-				ws.named[p.client]++
-			}
-			ws.mu.Unlock()
-			return p, nil
-		}
-		idle := ws.longestIdle(func(o *place) bool { return o.tenant == p.tenant && (!crowded || o.byName && o.client == p.client) })
-		if idle != nil {
-			ws.endingSoon(idle)
-		}
-		ws.mu.Unlock()
-		if idle == nil {
-			return nil, wire.OverLimit("sessions", time.Minute,
-				"all %d sessions %s are open and in use; end one with DELETE, or close a stream and try again; the operator can end one with `belljar session end`", full, whom)
-		}
-		ws.server.cfg.Log.Info("end an idle HTTP session: there are as many as there may be, and another one begins", "session", idle.id, "tenant", p.tenant, "most", full)
-		idle.close(ErrShutdown)
-		select {
-		case <-idle.gone:
-		case <-ctx.Done():
-			return nil, wire.OverLimit("sessions", queueRetry, "the request was given up before its turn")
-		}
-	}
-}
-
 // maxClientName is how many characters of a client's name are kept.
 const maxClientName = 64
-
-// longestIdle is the idle session, among those whose places are wanted, that was used
-// before all others, or nil; mu is held.
-func (ws *webSessions) longestIdle(wanted func(*place) bool) (found *webSession) {
-	for _, session := range ws.byID {
-		if wanted(session.place) && session.busy == 0 && !session.calling() && (found == nil || session.used < found.used) {
-			found = session
-		}
-	}
-	return found
-}
-
-// leavePlace releases a place.
-func (ws *webSessions) leavePlace(p *place) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	ws.freePlace(p)
-}
-
-// freePlace releases a place; mu is held.
-func (ws *webSessions) freePlace(p *place) {
-	ws.server.cfg.Shared.giveBack(quotaSessions, p.tenant)
-	if !p.byName {
-		return
-	}
-	if ws.named[p.client]--; ws.named[p.client] == 0 {
-		delete(ws.named, p.client)
-	}
-}
 
 // use returns the session that a request names, and brings it back if it is kept. To
 // anybody but its owner, and over another transport, it does not exist. It is not idle
@@ -401,14 +181,6 @@ func (ws *webSessions) endIdle(session *webSession) {
 	ws.endingSoon(session)
 	ws.mu.Unlock()
 	session.close(ErrShutdown)
-}
-
-// endingSoon takes a session from those that requests find; mu is held. The caller ends it.
-// A request that names it meanwhile waits, since its box has the same name as that of the
-// session that comes back.
-func (ws *webSessions) endingSoon(s *webSession) {
-	delete(ws.byID, s.id)
-	ws.going[s.id] = s
 }
 
 // sharedSession is the one Session of all modern requests of a principal over HTTP: they
@@ -529,48 +301,4 @@ func (ws *webSessions) endAll(ctx context.Context) {
 		})
 	}
 	ending.Wait()
-}
-
-// writing notes that the answer to a request is being written, until done is called:
-// the session's connection does not end before.
-func (s *Session) writing() (done func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.life.ended {
-		return func() {}
-	}
-	s.writes.Add(1)
-	return s.writes.Done
-}
-
-// written is closed when the answers of a session that has ended are written.
-func (s *Session) written() <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.writes.Wait()
-	}()
-	return done
-}
-
-// noSession is the answer to a request for a session that does not exist; mu is held.
-func (ws *webSessions) noSession(id string, caller owner) *wire.Error {
-	for _, e := range ws.ended {
-		if e.id == id && e.owner == caller {
-			return wire.Errorf(wire.InvalidRequest, "%v; send initialize to begin another one", e.why)
-		}
-	}
-	return wire.Errorf(wire.InvalidRequest, "there is no such session; send initialize")
-}
-
-// remember notes a session that was ended.
-func (ws *webSessions) remember(e endedSession) {
-	ws.mu.Lock()
-	ws.ended = append(ws.ended, e)
-	ws.ended = ws.ended[max(0, len(ws.ended)-maxEnded):]
-	session := ws.byID[e.id]
-	ws.mu.Unlock()
-	if session != nil {
-		session.forget()
-	}
 }

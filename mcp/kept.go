@@ -6,12 +6,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"belljar.dev/mcp/wire"
-	"belljar.dev/policies"
 )
 
 // KeptSession is what brings the session of an HTTP client back.
@@ -68,38 +62,6 @@ func (k *keeper) begun(initialize json.RawMessage) {
 	}
 }
 
-// keep keeps a session whose handshake is over, and notes now and then that it is used.
-func (ws *webSessions) keep(ctx context.Context, s *webSession) {
-	k, book, now := s.keeper, ws.server.cfg.Kept, time.Now()
-	last := k.at.Load()
-	if book == nil || now.UnixNano()-last < int64(keptEvery) {
-		return
-	}
-	select {
-	case k.turn <- struct{}{}:
-		defer func() { <-k.turn }()
-	case <-ctx.Done():
-		return
-	}
-	if k.initialize == nil || k.over || !k.at.CompareAndSwap(last, now.UnixNano()) {
-		return
-	}
-	revision, agreed := s.guard.agreement()
-	if !agreed || revision == "" {
-		k.at.Store(0)
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keptPatience)
-	defer cancel()
-	err := book.Keep(ctx, KeptSession{
-		ID: s.id, Tenant: s.tenant, Principal: s.principal, Revision: revision, Initialize: k.initialize,
-		Level: s.logLevel(), Subscriptions: ws.server.subscriptions.of(s.Session),
-	})
-	if err != nil {
-		ws.server.cfg.Log.Error("a session would not outlive the server", "session", s.id, "err", err)
-	}
-}
-
 // changed has the book told at the session's next answer what there is to keep.
 func (ws *webSessions) changed(session *Session) {
 	ws.mu.Lock()
@@ -124,85 +86,3 @@ func (ws *webSessions) forget(ctx context.Context, s *webSession) {
 		ws.server.cfg.Log.Error("a session that was ended may come back", "session", s.id, "err", err)
 	}
 }
-
-// resume opens a session that is kept, for its owner. It is in use; the caller must pass it
-// to leave.
-func (ws *webSessions) resume(ctx context.Context, id string) (*webSession, *wire.Error) {
-	caller := ws.server.cfg.callerOf(ctx).owner()
-	if bad := ws.count(ctx); bad != nil {
-		return nil, bad
-	}
-	kept, found, err := ws.server.cfg.Kept.Find(ctx, id)
-	if err != nil {
-		ws.server.cfg.Log.Error("a session cannot be looked up", "session", id, "err", err)
-		return nil, wire.OverLimit("sessions", queueRetry, "the session cannot be looked up now")
-	}
-	params := new(sdk.InitializeParams)
-	if !found || (owner{kept.Tenant, kept.Principal}) != caller || !slices.Contains(wire.LegacyRevisions, kept.Revision) || json.Unmarshal(kept.Initialize, params) != nil {
-		ws.mu.Lock()
-		defer ws.mu.Unlock()
-		return nil, ws.noSession(id, caller)
-	}
-	name := ""
-	if params.ClientInfo != nil {
-		name = policies.Clip(params.ClientInfo.Name, maxClientName)
-	}
-	p, bad := ws.takePlace(ctx, name)
-	if bad != nil {
-		return nil, bad
-	}
-	session, err := ws.open(ctx, id, p, &sdk.ServerSessionState{
-		InitializeParams: params, InitializedParams: &sdk.InitializedParams{}, NegotiatedProtocolVersion: kept.Revision,
-		LogLevel: sdk.LoggingLevel(kept.Level), //nolint:staticcheck // legacy clients set it
-	})
-	if err != nil {
-		return nil, wire.OverLimit("shutdown", queueRetry, "%v", err)
-	}
-	session.keeper.initialize = kept.Initialize
-	session.keeper.at.Store(time.Now().UnixNano())
-	session.meet(params)
-	session.setLogLevel(kept.Level)
-	for _, uri := range kept.Subscriptions {
-		subscribeAgain(session.guard, uri)
-	}
-	ws.server.cfg.Log.Info("a session of an HTTP client goes on", "session", id, "tenant", kept.Tenant, "client", name)
-	return session, nil
-}
-
-// subscribeAgain has the sdk subscribe to a resource, as the client did before.
-func subscribeAgain(g *guard, uri string) {
-	params, err := json.Marshal(map[string]string{"uri": uri})
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.last++ // no entry has it, so the answer goes nowhere
-	id, bad := jsonrpc.MakeID(float64(g.last))
-	if err == nil && bad == nil {
-		g.push(&jsonrpc.Request{ID: id, Method: "resources/subscribe", Params: params})
-	}
-}
-
-// meet notes what a client says of itself.
-func (s *Session) meet(p *sdk.InitializeParams) {
-	if p == nil || p.ClientInfo == nil {
-		return
-	}
-	s.setClient(p.ClientInfo.Name, p.ClientInfo.Version)
-	s.structured.Store(p.Capabilities != nil && declaresStructure(p.Capabilities.Experimental))
-}
-
-// setLogLevel notes the level that a client set for log messages.
-func (s *Session) setLogLevel(level string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.conn.level = level
-}
-
-func (s *Session) logLevel() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.conn.level
-}
-
-// Resumed reports whether the session was begun at an earlier server, or before it was idle
-// for long: what its calls had made outside of files is gone.
-func (s *Session) Resumed() bool { return s.resumed }

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"belljar.dev/policies"
 )
 
@@ -62,35 +64,6 @@ type life struct {
 	onEnd []func()
 }
 
-// Open starts a session for calls made in this process; the caller closes it. It lives
-// until Close or Shutdown, even if ctx ends. After Shutdown it fails with ErrShutdown.
-func (s *Server) Open(ctx context.Context) (*Session, error) {
-	return s.open(ctx, newSessionID())
-}
-
-func (s *Server) open(ctx context.Context, id string) (*Session, error) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	whose := s.cfg.callerOf(ctx).owner()
-	session := &Session{
-		owner: whose, id: id, server: s, done: ctx.Done(), cancel: cancel,
-		over: make(chan struct{}), door: s.sessions.doorOf(whose.tenant), began: time.Now(),
-		calls: make(map[string]context.CancelCauseFunc),
-	}
-	session.lastCall.Store(session.began.UnixNano())
-	if err := s.sessions.add(session); err != nil {
-		cancel(err)
-		return nil, err
-	}
-	s.tools.opened(whose.tenant)
-	if s.deferrals.keeper != nil { // the first that is added is the last that is called
-		session.OnEnd(func() { s.deferrals.keeper.Release(context.WithoutCancel(ctx), session) })
-	}
-	if s.cfg.OnSession != nil {
-		s.cfg.OnSession(ctx, session)
-	}
-	return session, nil
-}
-
 // ID names the session. It cannot be guessed.
 func (s *Session) ID() string { return s.id }
 
@@ -114,6 +87,32 @@ func (s *Session) setClient(name, version string) {
 	defer s.mu.Unlock()
 	s.conn.client, s.conn.version = name, version
 }
+
+// meet notes what a client says of itself.
+func (s *Session) meet(p *sdk.InitializeParams) {
+	if p == nil || p.ClientInfo == nil {
+		return
+	}
+	s.setClient(p.ClientInfo.Name, p.ClientInfo.Version)
+	s.structured.Store(p.Capabilities != nil && declaresStructure(p.Capabilities.Experimental))
+}
+
+// setLogLevel notes the level that a client set for log messages.
+func (s *Session) setLogLevel(level string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conn.level = level
+}
+
+func (s *Session) logLevel() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn.level
+}
+
+// Resumed reports whether the session was begun at an earlier server, or before it was idle
+// for long: what its calls had made outside of files is gone.
+func (s *Session) Resumed() bool { return s.resumed }
 
 // OnEnd registers f to be called when the session has ended and its last call has
 // returned. If that has happened already, f is called at once, in this goroutine. A call
@@ -204,6 +203,28 @@ func (s *Session) cancelCalls(cause error) {
 	for _, cancel := range s.calls {
 		cancel(cause)
 	}
+}
+
+// writing notes that the answer to a request is being written, until done is called:
+// the session's connection does not end before.
+func (s *Session) writing() (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.ended {
+		return func() {}
+	}
+	s.writes.Add(1)
+	return s.writes.Done
+}
+
+// written is closed when the answers of a session that has ended are written.
+func (s *Session) written() <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.writes.Wait()
+	}()
+	return done
 }
 
 func (s *Session) end(cause error) {

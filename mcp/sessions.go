@@ -38,6 +38,35 @@ func newSessionTable(cfg *Config) *sessionTable {
 	return &sessionTable{cfg: cfg, quit: make(chan struct{}), live: make(map[*Session]struct{})}
 }
 
+// Open starts a session for calls made in this process; the caller closes it. It lives
+// until Close or Shutdown, even if ctx ends. After Shutdown it fails with ErrShutdown.
+func (s *Server) Open(ctx context.Context) (*Session, error) {
+	return s.open(ctx, newSessionID())
+}
+
+func (s *Server) open(ctx context.Context, id string) (*Session, error) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	whose := s.cfg.callerOf(ctx).owner()
+	session := &Session{
+		owner: whose, id: id, server: s, done: ctx.Done(), cancel: cancel,
+		over: make(chan struct{}), door: s.sessions.doorOf(whose.tenant), began: time.Now(),
+		calls: make(map[string]context.CancelCauseFunc),
+	}
+	session.lastCall.Store(session.began.UnixNano())
+	if err := s.sessions.add(session); err != nil {
+		cancel(err)
+		return nil, err
+	}
+	s.tools.opened(whose.tenant)
+	if s.deferrals.keeper != nil { // the first that is added is the last that is called
+		session.OnEnd(func() { s.deferrals.keeper.Release(context.WithoutCancel(ctx), session) })
+	}
+	if s.cfg.OnSession != nil {
+		s.cfg.OnSession(ctx, session)
+	}
+	return session, nil
+}
+
 // enter notes work that Shutdown must wait for, unless the server is closing already;
 // the caller ends it with wg.Done.
 func (st *sessionTable) enter() error {
