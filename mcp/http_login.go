@@ -37,7 +37,7 @@ func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, o
 		http.Error(rw, "the token in the Authorization header cannot be checked now; try again", http.StatusServiceUnavailable)
 		return nil, false
 	}
-	w.challenge(rw, err)
+	w.challenge(rw, r, err)
 	return nil, false
 }
 
@@ -60,12 +60,12 @@ var errLapsed = errors.New("the token is not valid any more")
 const unavailableRetry = "5"
 
 // challenge refuses a request without a valid token.
-func (w *web) challenge(rw http.ResponseWriter, err error) {
+func (w *web) challenge(rw http.ResponseWriter, r *http.Request, err error) {
 	why := "this server serves tenants that it knows by a token: send it as Authorization: Bearer TOKEN"
 	if !errors.Is(err, ErrNoToken) {
 		why = "the token in the Authorization header belongs to no tenant of this server; ask its operator for one"
 	}
-	rw.Header().Set("WWW-Authenticate", w.server.cfg.Auth.Challenge(err))
+	rw.Header().Set("WWW-Authenticate", w.server.cfg.Auth.Challenge(r.Context(), err))
 	http.Error(rw, why, http.StatusUnauthorized)
 }
 
@@ -150,7 +150,7 @@ func (w *web) scoped(rw http.ResponseWriter, r *http.Request, p posted) (ok bool
 		return true
 	}
 	err := &ScopeError{Scopes: lacks}
-	rw.Header().Set("WWW-Authenticate", w.server.cfg.Auth.Challenge(err))
+	rw.Header().Set("WWW-Authenticate", w.server.cfg.Auth.Challenge(r.Context(), err))
 	bad := wire.Errorf(wire.InvalidRequest, "%v", err)
 	bad.Data = map[string]any{"reason": "insufficient_scope", "scopes": lacks}
 	w.refuse(rw, http.StatusForbidden, p.id, p.era, bad)

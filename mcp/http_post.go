@@ -82,7 +82,7 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 	case err == nil:
 		_ = deadline(time.Time{})             // a connection that is read later than that is not gone
 		if !w.server.cfg.holds(r.Context()) { // the body may have taken its time
-			w.challenge(rw, errLapsed)
+			w.challenge(rw, r, errLapsed)
 			return nil, false
 		}
 		return b.Bytes(), true

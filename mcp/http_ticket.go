@@ -40,7 +40,7 @@ func (w *web) ticket(rw http.ResponseWriter, r *http.Request) {
 	bad := w.server.sessions.doorOf(w.server.cfg.callerOf(r.Context()).Tenant).count(1)
 	var ticket string
 	if bad == nil {
-		ticket, bad = w.server.cfg.Tickets.issue(identityIn(r.Context()), page)
+		ticket, bad = w.server.cfg.Tickets.issue(identityIn(r.Context()), page, strings.TrimSuffix(r.URL.Path, ticketPath))
 	}
 	if bad != nil {
 		w.busy(rw, http.StatusTooManyRequests, posted{}, bad)
@@ -124,7 +124,7 @@ func (w *web) loginByTicket(rw http.ResponseWriter, r *http.Request, ticket stri
 	}
 	r.Header.Set("Sec-Websocket-Protocol", protocol) // the ticket goes no further
 	ctx := r.Context()
-	p, ok := w.server.cfg.Tickets.redeem(ticket, pageOf(r))
+	p, ok := w.server.cfg.Tickets.redeem(ticket, pageOf(r), r.URL.Path)
 	if ok && p.caller != nil {
 		ctx = context.WithValue(ctx, callerKey{}, *p.caller)
 		p.caller.serves(ctx)
@@ -134,7 +134,7 @@ func (w *web) loginByTicket(rw http.ResponseWriter, r *http.Request, ticket stri
 	}
 	w.server.cfg.Log.Debug("a ticket for a WebSocket was refused")
 	if conn, err := acceptSocket(w.server.cfg, rw, r); err == nil {
-		conn.Close(socket.NoLogin, "the ticket was used before, has expired, or is another page's; POST to /mcp/ticket for one")
+		conn.Close(socket.NoLogin, "the ticket was used before, has expired, or is for another page or path; POST to /mcp/ticket for one")
 	}
 	return nil, false
 }

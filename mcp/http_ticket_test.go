@@ -102,6 +102,7 @@ func TestAttacksOnTickets(t *testing.T) {
 		{"a ticket for no page, shown by one", "mcp, " + s.ticket("", ann...), []string{ownPage}, 101, 4001},
 		{"a guessed ticket", "mcp, mcp.ticket." + strings.Repeat("A", 26), []string{ownPage}, 101, 4001},
 		{"no ticket", "mcp, mcp.ticket.", []string{ownPage}, 101, 4001},
+		{"a ticket of another place", "mcp, " + s.path("/w/site").ticket("", fromPage...), []string{ownPage}, 101, 4001},
 		{"a ticket of a foreign page", get(), []string{"Origin: https://evil.example"}, 403, 0},
 		{"a ticket alone", strings.TrimPrefix(get(), "mcp, "), []string{ownPage}, 401, 0},
 		{"two tickets", get() + ", " + strings.TrimPrefix(get(), "mcp, "), []string{ownPage}, 401, 0},

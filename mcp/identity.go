@@ -42,9 +42,9 @@ type Authenticator interface {
 	// Holds reports whether what let a caller in would do so now. It is asked about those
 	// whose requests go on, after the answers of Authenticate have changed.
 	Holds(caller Identity) bool
-	// Challenge returns the value of the header WWW-Authenticate for a request that is
-	// refused: with ErrNoToken, with an error of Authenticate, or with a *ScopeError.
-	Challenge(err error) string
+	// Challenge returns the value of the header WWW-Authenticate for the request of ctx, which
+	// is refused: with ErrNoToken, with an error of Authenticate, or with a *ScopeError.
+	Challenge(ctx context.Context, err error) string
 	// Missing returns the scopes that a token needs for a call of a tool in a profile, if
 	// those of the caller are not enough, and nil if they are. An empty list says that no
 	// scope is enough. It is asked about callers with Scopes only; profile is empty for a

@@ -55,7 +55,7 @@ func (o *office) Missing(id mcp.Identity, tool, profile string) []string {
 	return o.now.Load().Login().MissingScopes(id.Tenant, id.Scopes, tool, profile)
 }
 
-func (o *office) Challenge(err error) string {
+func (o *office) Challenge(_ context.Context, err error) string {
 	if scopes, ok := errors.AsType[*mcp.ScopeError](err); ok {
 		return `Bearer realm="belljar", error="insufficient_scope", scope="` + strings.Join(scopes.Scopes, " ") + `"`
 	}

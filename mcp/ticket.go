@@ -32,6 +32,7 @@ type pageLogin struct {
 	caller *Identity // nil where there are no tenants
 	owner  owner
 	page   string // its origin; empty for a client that is not a page
+	path   string // of the WebSocket that it opens: its caller logged in at this place
 	until  time.Time
 	number int64
 }
@@ -41,9 +42,9 @@ func NewTickets() *Tickets {
 	return &Tickets{now: time.Now, open: make(map[[sha256.Size]byte]*pageLogin)}
 }
 
-// issue makes a ticket for a caller and a page.
-func (t *Tickets) issue(caller *Identity, page string) (ticket string, bad *wire.Error) {
-	p := &pageLogin{caller: caller, page: page, until: t.now().Add(ticketLife)}
+// issue makes a ticket for a caller, a page and the path of a WebSocket.
+func (t *Tickets) issue(caller *Identity, page, path string) (ticket string, bad *wire.Error) {
+	p := &pageLogin{caller: caller, page: page, path: path, until: t.now().Add(ticketLife)}
 	if caller != nil {
 		p.owner = caller.owner()
 	}
@@ -78,14 +79,15 @@ func (t *Tickets) issue(caller *Identity, page string) (ticket string, bad *wire
 	return ticket, nil
 }
 
-// redeem returns what a ticket of a page stands for, and ends it whether or not that is so.
-func (t *Tickets) redeem(ticket, page string) (*pageLogin, bool) {
+// redeem returns what a ticket stands for that a page shows at a path, and ends the ticket
+// whether or not it is good there.
+func (t *Tickets) redeem(ticket, page, path string) (*pageLogin, bool) {
 	digest := sha256.Sum256([]byte(ticket))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.open[digest]
 	delete(t.open, digest)
-	if p == nil || p.page != page || t.now().After(p.until) {
+	if p == nil || p.page != page || p.path != path || t.now().After(p.until) {
 		return nil, false
 	}
 	return p, true

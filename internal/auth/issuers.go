@@ -175,8 +175,8 @@ func (a *Authenticator) jwt(ctx context.Context, token string) (id mcp.Identity,
 		return id, refuse(Issuer, "", "the policy names no issuers")
 	}
 	now := a.cfg.Now()
-	sum := sha256.Sum256([]byte(token))
-	if id, known := t.cache.find(sum, now); known {
+	sum, place := sha256.Sum256([]byte(token)), placeIn(ctx)
+	if id, known := t.cache.find(sum, place, now); known {
 		return id, nil
 	}
 	read, bad := readJWT(token)
@@ -202,12 +202,7 @@ func (a *Authenticator) jwt(ctx context.Context, token string) (id mcp.Identity,
 		return id, refuse(Signature, from.URL, "the issuer did not sign it")
 	}
 	// From here on its claims are the issuer's.
-	audience := from.Audience
-	if len(audience) == 0 {
-		if own := a.resource.Load(); own != nil {
-			audience = []string{*own}
-		}
-	}
+	audience, only := a.audience(from, read, place)
 	expires, bad := read.check(now, audience)
 	if bad != nil {
 		return id, bad
@@ -220,8 +215,24 @@ func (a *Authenticator) jwt(ctx context.Context, token string) (id mcp.Identity,
 	if len(t.scopes) > 0 {
 		id.Scopes = read.scopes(t.scopes)
 	}
-	t.cache.add(sum, cached{id: id, until: now.Add(cacheFor), keys: from.keys, version: version})
+	t.cache.add(sum, cached{id: id, only: only, until: now.Add(cacheFor), keys: from.keys, version: version})
 	return id, nil
+}
+
+// audience returns what the tokens of an issuer may name as their audience in a place: what
+// the policy says, or else the server and the place. A token that names the place alone is
+// good in no other one.
+func (a *Authenticator) audience(from *issuer, read jwt, place string) (names []string, only string) {
+	server := a.resource.Load()
+	switch {
+	case len(from.Audience) > 0:
+		return from.Audience, ""
+	case server == nil:
+		return nil, ""
+	case place == "" || read.names([]string{*server}):
+		return []string{*server}, ""
+	}
+	return []string{*server, resourceAt(*server, place)}, place
 }
 
 // A signature costs more than all else of a login, and a client sends the same token with
@@ -234,6 +245,7 @@ const (
 // cached is a token that was found to be valid.
 type cached struct {
 	id      mcp.Identity
+	only    string // the path of the one place that it is good for; empty for all
 	until   time.Time
 	keys    *keySet
 	version int // of the keys then
@@ -248,9 +260,9 @@ type cache struct {
 
 func newCache() *cache { return &cache{newer: make(map[[sha256.Size]byte]cached)} }
 
-// find returns whose token it is, if that is known. The issuer may have withdrawn the key
+// find returns whose token it is, if that is known in a place. The issuer may have withdrawn the key
 // since, so a token is forgotten when the keys were fetched again.
-func (c *cache) find(sum [sha256.Size]byte, now time.Time) (id mcp.Identity, known bool) {
+func (c *cache) find(sum [sha256.Size]byte, place string, now time.Time) (id mcp.Identity, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one, known := c.newer[sum]
@@ -261,7 +273,7 @@ func (c *cache) find(sum [sha256.Size]byte, now time.Time) (id mcp.Identity, kno
 		}
 	}
 	switch {
-	case !known:
+	case !known, one.only != "" && one.only != place:
 		return id, false
 	case now.Before(one.until) && now.Before(one.id.Expires) && one.keys.current(one.version, now):
 		return one.id, true

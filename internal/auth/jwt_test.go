@@ -541,10 +541,10 @@ func TestCacheIsBounded(t *testing.T) {
 			t.Fatalf("%d tokens in the cache", n)
 		}
 	}
-	if _, known := c.find(sha256.Sum256([]byte("19999")), time.Now()); !known {
+	if _, known := c.find(sha256.Sum256([]byte("19999")), "", time.Now()); !known {
 		t.Error("the last one is not known")
 	}
-	if _, known := c.find(sha256.Sum256([]byte("1")), time.Now()); known {
+	if _, known := c.find(sha256.Sum256([]byte("1")), "", time.Now()); known {
 		t.Error("the first one is known")
 	}
 }

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -25,11 +26,37 @@ type metadata struct {
 	Methods  []string `json:"bearer_methods_supported"`
 }
 
+// placeKey is where the context of a request has the path of its place.
+type placeKey struct{}
+
+// InPlace returns a context for a request to a place of this server that has a path of its
+// own: a resource beside the server, which only its own metadata name (RFC 9728, 3.3). Whether
+// there is such a place does not matter, so nobody learns that from the metadata.
+func InPlace(ctx context.Context, path string) context.Context {
+	return context.WithValue(ctx, placeKey{}, path)
+}
+
+// placeIn returns the path of the place that a request is for; empty for the server.
+func placeIn(ctx context.Context) string {
+	path, _ := ctx.Value(placeKey{}).(string)
+	return path
+}
+
+// resourceAt is what clients call a place of the server; the server itself if the path is
+// empty.
+func resourceAt(server, path string) string {
+	u, err := url.Parse(server)
+	if path == "" || err != nil {
+		return server
+	}
+	return u.Scheme + "://" + u.Host + path
+}
+
 // ServeHTTP answers with the metadata, to everybody. Without issuers there are none: a client
 // that finds them would look for a login that does not exist.
 func (a *Authenticator) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	resource, t := a.resource.Load(), a.trusted.Load()
-	if resource == nil || t == nil || len(t.issuers) == 0 || !slices.Contains(pathsOf(*resource), r.URL.Path) {
+	server, t, place := a.resource.Load(), a.trusted.Load(), placeIn(r.Context())
+	if server == nil || t == nil || len(t.issuers) == 0 || place == "" && !slices.Contains(pathsOf(*server), r.URL.Path) {
 		http.NotFound(rw, r)
 		return
 	}
@@ -39,7 +66,7 @@ func (a *Authenticator) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text, err := json.Marshal(metadata{
-		Resource: *resource, Name: "belljar", Servers: t.order, Scopes: t.scopes, Methods: []string{"header"},
+		Resource: resourceAt(*server, place), Name: "belljar", Servers: t.order, Scopes: t.scopes, Methods: []string{"header"},
 	})
 	if err != nil {
 		http.Error(rw, "the metadata cannot be written", http.StatusInternalServerError)
@@ -52,7 +79,7 @@ func (a *Authenticator) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pathsOf are the paths of the metadata of a resource.
+// pathsOf are the paths of the metadata of the server.
 func pathsOf(resource string) []string {
 	all := []string{MetadataPath, MetadataPath + mcpPath}
 	if u, err := url.Parse(resource); err == nil {
@@ -73,9 +100,9 @@ func metadataURL(resource string) string {
 	return u.Scheme + "://" + u.Host + MetadataPath + u.Path
 }
 
-// Challenge is the header WWW-Authenticate of a refusal (RFC 6750, 3; RFC 9728, 5.1). What
-// is wrong with a token it does not say.
-func (a *Authenticator) Challenge(err error) string {
+// Challenge is the header WWW-Authenticate of the refusal of a request (RFC 6750, 3; RFC 9728,
+// 5.1). What is wrong with a token it does not say.
+func (a *Authenticator) Challenge(ctx context.Context, err error) string {
 	parts := []string{`Bearer realm="belljar"`}
 	add := func(name, value string) { parts = append(parts, name+`="`+value+`"`) } // no value has quotes
 	t, resource := a.trusted.Load(), a.resource.Load()
@@ -94,7 +121,7 @@ func (a *Authenticator) Challenge(err error) string {
 		add("scope", strings.Join(scopes, " "))
 	}
 	if t != nil && len(t.issuers) > 0 && resource != nil {
-		add("resource_metadata", metadataURL(*resource))
+		add("resource_metadata", metadataURL(resourceAt(*resource, placeIn(ctx))))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -36,8 +36,8 @@ func (g *gate) Holds(caller mcp.Identity) bool {
 	return g.login.Holds(caller) && (g.enters == nil || g.enters(caller.Tenant))
 }
 
-// Challenge is the header WWW-Authenticate of a refusal.
-func (g *gate) Challenge(err error) string { return g.login.Challenge(err) }
+// Challenge is the header WWW-Authenticate of the refusal of a request.
+func (g *gate) Challenge(ctx context.Context, err error) string { return g.login.Challenge(ctx, err) }
 
 // Missing returns the scopes that a token lacks for a call.
 func (g *gate) Missing(caller mcp.Identity, tool, profile string) []string {

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"belljar.dev/internal/auth"
 	"belljar.dev/mcp"
+	"belljar.dev/policies"
 )
 
 // places are the places of a server that are open. One is opened at its first request, or
@@ -198,7 +200,7 @@ func (ps *places) shutdown(ctx context.Context) error {
 // handler serves the requests of clients over HTTP, each in the place of its path. Nothing
 // of the path leads to a directory but through the configuration.
 func (ps *places) handler(home *place) http.Handler {
-	return home.mcp.HandlerOf(func(r *http.Request, caller mcp.Identity) (*mcp.Server, error) {
+	return inPlace(home.mcp.HandlerOf(func(r *http.Request, caller mcp.Identity) (*mcp.Server, error) {
 		workspace, ok := ps.layout.Load().at(caller.Tenant, r.PathValue("place"))
 		if !ok {
 			return nil, nil // there is no such place
@@ -212,5 +214,15 @@ func (ps *places) handler(home *place) http.Handler {
 			return nil, fmt.Errorf("open place: %w", err)
 		}
 		return p.mcp, nil
+	}))
+}
+
+// inPlace has the login know which place a request is for.
+func inPlace(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if name := r.PathValue("place"); policies.IsName(name) {
+			r = r.WithContext(auth.InPlace(r.Context(), pathOf(name)))
+		}
+		h.ServeHTTP(rw, r)
 	})
 }

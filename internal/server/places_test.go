@@ -263,6 +263,42 @@ func TestPlacesAndStrangers(t *testing.T) {
 	}
 }
 
+// A client that was given the address of a place finds out there where to log in, and gets
+// metadata with that very address as the resource. A place that does not exist has the same.
+func TestPlacesNameTheirResource(t *testing.T) {
+	e := newEstate(t)
+	put(t, e.policy, estatePolicy+e.tenants("auth: {issuers: [{url: \"https://127.0.0.1:1\", addresses: 127.0.0.0/8, tenant: a}]}\n"))
+	e.serve(e.config())
+	for _, path := range []string{"/mcp", "/w/site/mcp", "/w/nosuch/mcp"} {
+		status, _, header := e.do("", path, "{}")
+		want := e.url + "/.well-known/oauth-protected-resource" + path
+		if got := header.Get("WWW-Authenticate"); status != http.StatusUnauthorized || got != `Bearer realm="belljar", resource_metadata="`+want+`"` {
+			t.Errorf("%s: %d %s", path, status, got)
+			continue
+		}
+		resp, err := http.Get(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var document struct{ Resource string }
+		err = json.NewDecoder(resp.Body).Decode(&document)
+		resp.Body.Close()
+		if err != nil || document.Resource != e.url+path {
+			t.Errorf("%s: %s has the resource %q, %v", path, want, document.Resource, err)
+		}
+	}
+	for _, path := range []string{"/w/SITE/mcp", "/w/si\"te/mcp", "/w//mcp", "/w/site/sse"} {
+		resp, err := http.Get(e.url + "/.well-known/oauth-protected-resource" + strings.ReplaceAll(path, `"`, "%22"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %s", path, resp.Status)
+		}
+	}
+}
+
 // A session belongs to its place: by another path it does not exist, for the same tenant.
 func TestSessionsStayInTheirPlace(t *testing.T) {
 	e := servedEstate(t)

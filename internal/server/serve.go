@@ -165,6 +165,7 @@ func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err err
 	}
 	s.front.Handle(auth.MetadataPath, s.login)
 	s.front.Handle(auth.MetadataPath+"/", s.login)
+	s.front.Handle(auth.MetadataPath+pathOf("{place}"), inPlace(s.login))
 	url := s.front.URL() + "/mcp"
 	s.login.SetResource(url)
 	if in := s.cfg.Service.Inherited; in.Ended() != nil {

@@ -124,15 +124,20 @@ func (t *target) metadata(ctx context.Context) Finding {
 		return found(name, "", "none: tokens come from the operator, and not from an issuer")
 	}
 	var texts []string
-	for _, path := range []string{metadataPath, metadataPath + "/mcp"} {
+	want := strings.TrimSuffix(t.at.String(), "/")
+	paths := []string{metadataPath, metadataPath + "/mcp"}
+	if t.at.Path != "/mcp" { // a place, whose document is at one path
+		paths = []string{metadataPath + strings.TrimSuffix(t.at.Path, "/")}
+	}
+	for _, path := range paths {
 		got, err := t.ask(ctx, request{method: http.MethodGet, path: path})
 		if err != nil || got.StatusCode != http.StatusOK {
 			return found(name, fix, "%s: %s", path, status(got, err))
 		}
 		texts = append(texts, got.text)
 	}
-	switch want := strings.TrimSuffix(t.at.String(), "/"); {
-	case texts[0] != texts[1]:
+	switch {
+	case texts[0] != texts[len(texts)-1]:
 		return found(name, fix, "the two documents below %s differ", metadataPath)
 	case !strings.Contains(texts[0], `"`+want+`"`):
 		return found(name, "start the server with --public-url "+strings.TrimSuffix(want, "/mcp"), "the document does not name %s as the resource, so clients get tokens that are for another server", want)
