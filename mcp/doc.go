@@ -27,6 +27,63 @@
 //     to the request's outlet (outlet.go), unless the client cancelled meanwhile: a line
 //     over stdio, and over HTTP one JSON text or an event (package sse).
 //
+// # The files
+//
+// The way of a call leads down this list of files, each calling those below it:
+//
+//	the server, and the ways to it
+//	  server.go                       its parts, opened and ended
+//	  places.go                       several servers behind one handler
+//	  stdio.go, http.go               the two ways in
+//	  http_modern.go, http_legacy.go  Streamable HTTP, of each era
+//	  http_sse.go, http_ticket.go     HTTP with SSE; WebSockets, and how pages log in
+//	  http_socket.go, ticket.go
+//	  http_session.go, http_kept.go   the session that a request names, or that comes back
+//	  http_open.go                    how it begins
+//	  http_post.go, http_login.go     the body of a request, and its caller
+//	  http_refuse.go                  the answer to one that goes no further
+//	  conversation.go, batch.go       lines of messages
+//
+//	a message
+//	  receive.go                      gets an id, and waits for its turn
+//	  direct.go                       is read as a call,
+//	  sdk.go, sdk_task.go             or given to the go-sdk, which knows the others
+//	  subscribe.go, listen.go         subscriptions
+//	  suite.go, defer.go              calls whose answers their clients ask for later
+//	  listing.go, prompt.go           lists, prompts,
+//	  resource.go, granted.go         and resources, as the policy allows
+//
+//	a call
+//	  call.go                         passes the gate, runs and is answered
+//	  confirm.go, ask.go, survey.go   the decision, and people who are asked for theirs
+//	  elicit.go, approver.go
+//	  meter.go                        the calls of a tenant, counted
+//	  around.go, redact.go, audit.go  what is done before and after the run of a tool
+//	  refusal.go
+//
+//	an answer
+//	  deferwire.go, result.go         in the form of the wire
+//	  input.go, form.go               a result that asks the client
+//	  page.go, errors.go
+//	  answer.go                       goes out under the client's own id
+//
+//	what all of these rest on
+//	  guard.go, outlet.go, inbox.go   the requests in flight of one client
+//	  state.go, workers.go
+//	  sessions.go, session.go         the sessions
+//	  tasks.go, receipt.go, ids.go
+//	  sdk_request.go, structured.go   what a request says of its session and client
+//	  served.go, trace.go             what others learn of a request
+//	  layer.go, tool.go, toolset.go   the tools, and who sees them
+//	  decode.go, gate.go
+//	  kept.go                         what is kept of a session
+//	  http_headers.go, streams.go     headers; open streams
+//	  tenant.go, shared.go            what a tenant may use, and all of them
+//	  identity.go, limit.go           a caller; the requests that run and wait
+//
+// One call goes up: a session that has ended has its server forget it, since the server's
+// parts keep something for each session.
+//
 // # The parts of a Server
 //
 // A [Server] only holds its parts and offers their work to the rest of the program:

@@ -70,15 +70,6 @@ func (w *web) serveLegacy(rw http.ResponseWriter, r *http.Request, p posted) {
 	answered() // also where the answer was a stream of events
 }
 
-// take gives what a POST brought to the guard.
-func (s *webSession) take(p posted, to outlet) {
-	if p.message == nil {
-		s.guard.batch(p.body, to)
-		return
-	}
-	s.guard.message(p.message, nil, nil, to)
-}
-
 // serve answers the requests of a POST. It calls answered before a plain answer is sent.
 func (s *webSession) serve(rw http.ResponseWriter, r *http.Request, p posted, answered func()) {
 	defer s.writing()()

@@ -155,6 +155,15 @@ func (ws *webSessions) leave(session *webSession) {
 	}
 }
 
+// take gives what a POST brought to the guard.
+func (s *webSession) take(p posted, to outlet) {
+	if p.message == nil {
+		s.guard.batch(p.body, to)
+		return
+	}
+	s.guard.message(p.message, nil, nil, to)
+}
+
 // unused notes that a request in a session is over; mu is held.
 func (ws *webSessions) unused(of *usage) {
 	of.busy--

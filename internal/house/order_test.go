@@ -17,7 +17,7 @@ import (
 var ordered = regexp.MustCompile(`files, each calling (?:only )?those\s+below it:\n`)
 
 // climbs are the calls that go up such a list after all. The package comments say why.
-var climbs = map[string]int{"policies/shell": 4, "sandbox/protect": 2}
+var climbs = map[string]int{"mcp": 1, "policies/shell": 4, "sandbox/protect": 2}
 
 // A package comment that lists the files, each calling those below it, lists all of
 // them, and calls run down: a reader who goes through the list never has to turn back.
