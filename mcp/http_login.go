@@ -16,7 +16,7 @@ import (
 func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, ok bool) {
 	values := r.Header.Values("Authorization")
 	r.Header.Del("Authorization")
-	if w.misplaced(rw, r) {
+	if misplaced(rw, r) {
 		return nil, false
 	}
 	if !w.server.cfg.tenanted() {
@@ -72,7 +72,7 @@ func (w *web) challenge(rw http.ResponseWriter, r *http.Request, err error) {
 // misplaced refuses a request with a token anywhere but in its header Authorization: it
 // would be in logs and histories by now (RFC 6750, 2.3), and a cookie comes from pages too.
 // The answer does not repeat it.
-func (w *web) misplaced(rw http.ResponseWriter, r *http.Request) bool {
+func misplaced(rw http.ResponseWriter, r *http.Request) bool {
 	where := ""
 	if r.URL.RawQuery != "" {
 		for name := range r.URL.Query() {

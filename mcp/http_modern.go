@@ -33,7 +33,7 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 	}
 	defer session.writing()()
 	out := session.receipts.arrive() // before its turn
-	leave, bad := w.admit(ctx, session, p)
+	leave, bad := admit(ctx, session, p)
 	if bad != nil {
 		w.busy(rw, http.StatusTooManyRequests, p, bad)
 		return
@@ -129,7 +129,7 @@ func (w *web) callModern(ctx context.Context, rw http.ResponseWriter, session *S
 }
 
 // admit waits for a request's turn.
-func (w *web) admit(ctx context.Context, session *Session, p posted) (leave func(), _ *wire.Error) {
+func admit(ctx context.Context, session *Session, p posted) (leave func(), _ *wire.Error) {
 	t := &ticket{n: p.requests, bytes: len(p.body)}
 	if bad := session.door.ask(t); bad != nil {
 		return nil, bad

@@ -119,7 +119,7 @@ func (w *web) loginByTicket(rw http.ResponseWriter, r *http.Request, ticket stri
 		http.Error(rw, "there is a token as well as a ticket; send one of them", http.StatusBadRequest)
 		return nil, false
 	}
-	if w.misplaced(rw, r) {
+	if misplaced(rw, r) {
 		return nil, false
 	}
 	r.Header.Set("Sec-Websocket-Protocol", protocol) // the ticket goes no further
