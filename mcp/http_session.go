@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
 
@@ -310,4 +311,27 @@ func (ws *webSessions) endAll(ctx context.Context) {
 		})
 	}
 	ending.Wait()
+}
+
+// streaming takes a stream that lasts for the caller's tenant, and bounds it by the life of
+// the caller's token. If there is no room, the answer has been sent, and ok is false.
+// Otherwise the caller calls done at the end of the stream.
+//
+// The stream is the last answer of its connection. It ends when the server does, at the
+// same moment as those of all clients, and each would try its next request on that
+// connection. Over HTTP/2 other requests share it, and its end is announced (RFC 9113, 6.8).
+func (w *web) streaming(ctx context.Context, rw http.ResponseWriter, r *http.Request, p posted, tenant string) (_ context.Context, done func(), ok bool) {
+	closed, bad := w.server.cfg.stream(tenant)
+	if bad != nil {
+		w.busy(rw, http.StatusTooManyRequests, p, bad)
+		return nil, nil, false
+	}
+	if r.ProtoMajor == 1 {
+		rw.Header().Set("Connection", "close")
+	}
+	ctx, end := w.server.web.callers.whileValid(ctx)
+	return ctx, func() {
+		end()
+		closed()
+	}, true
 }

@@ -25,7 +25,7 @@ type office struct {
 func (o *office) Decide(f policies.Facts) policies.Decision { return o.now.Load().Decide(f) }
 func (o *office) Hidden(tenant, tool string) bool           { return o.now.Load().HiddenFrom(tenant, tool) }
 
-func (o *office) Named() bool { return o.now.Load().HasTenants() }
+func (o *office) Named() bool { return len(o.now.Load().Tenants()) > 0 }
 
 func (o *office) Authenticate(_ context.Context, token string) (mcp.Identity, error) {
 	name, ok := strings.CutPrefix(token, "token-")

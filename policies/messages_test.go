@@ -16,7 +16,7 @@ import (
 // messageFiles are the files whose messages people and agents read.
 var messageFiles = []string{
 	"*.go", "shell/*.go", "cond/*.go", "../internal/strictyaml/*.go", "../cmd/belljar/policy*.go",
-	"../internal/people/*.go", "../internal/people/approval/*.go", "../mcp/ask.go",
+	"../internal/people/*.go", "../internal/people/approval/*.go", "../mcp/ask.go", "../mcp/approver.go",
 	"../cmd/belljar/appro*.go", "../internal/server/appro*.go", "../cmd/belljar/seen.go",
 	"../internal/control/caller.go", "../internal/control/wire.go", "../cmd/belljar/ask*.go",
 	"../internal/server/questions.go", "../internal/people/question/*.go", "../cmd/belljar/hook*.go",
@@ -50,6 +50,7 @@ var unseen = map[string]string{
 	"uid %d is not the user":                      "holds what differs from run to run; TestCallers looks for it",
 	"process %d cannot be looked at":              "the same",
 	"process %d is in a box":                      "the same, in TestAnAgentCannotApproveItself",
+	"the audit log cannot be signed":              "the server's own log; TestServerWithDamagedAuditKey has it",
 	"client without a person":                     "the way of an answer; the sessions of scripts/conformance have it",
 	"names no word":                               "a text of blanks only is refused before",
 	"it is not bash":                              "the parser has no other faults by now",

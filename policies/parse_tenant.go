@@ -37,6 +37,7 @@ func (d *policyDecoder) tenants(n *yaml.Node) {
 		}
 		d.p.tenants[key.Value] = d.tenant(key, o.get(key.Value))
 	}
+	d.p.names = slices.Clip(names(d.p.tenants))
 }
 
 // tenant reads one entry of tenants.

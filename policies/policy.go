@@ -21,6 +21,7 @@ type Policy struct {
 	audit     Audit
 	audited   bool // the policy has an audit block
 	tenants   map[string]*tenant
+	names     []string     // of the tenants, in order
 	layers    []*Layer     // that hold for every tenant, the upper ones first
 	dirs      []string     // workspaces of projects
 	auth      auth         // the login of clients over HTTP, beside the tenants' own tokens

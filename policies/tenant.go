@@ -56,11 +56,8 @@ type tenant struct {
 	below []*Layer
 }
 
-// HasTenants reports whether the policy names tenants.
-func (p *Policy) HasTenants() bool { return len(p.tenants) > 0 }
-
-// Tenants are the names of the policy's tenants, in order.
-func (p *Policy) Tenants() []string { return names(p.tenants) }
+// Tenants are the names of the policy's tenants, in order. They must not be changed.
+func (p *Policy) Tenants() []string { return p.names }
 
 // Tenant is what the policy says of a tenant; false says that it has none of
 // that name.

@@ -442,7 +442,7 @@ func (f *fronted) idle(b *testing.B, n int, watched time.Duration, open func(int
 		open(i)
 	}
 	before := cpuOf(b, f.cmd.Process.Pid)
-	time.Sleep(watched)
+	testenv.Until(watched, func() bool { return false })
 	used := cpuOf(b, f.cmd.Process.Pid) - before
 	held := testenv.Resident(b, f.cmd.Process.Pid) - begin
 	b.ReportMetric(0, "ns/op")

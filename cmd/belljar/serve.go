@@ -213,7 +213,7 @@ Put this into the configuration of your client, which will start belljar:
 // explainHTTP prints the address of the server and the configuration of a client.
 func explainHTTP(errs io.Writer, srv *server.Server, url string) {
 	client := map[string]any{"type": "http", "url": url}
-	if srv.Policy.HasTenants() {
+	if len(srv.Policy.Tenants()) > 0 {
 		client["headers"] = map[string]string{"Authorization": "Bearer TOKEN"}
 	}
 	fmt.Fprintf(errs, `belljar serves MCP at %s (Ctrl-C ends it).

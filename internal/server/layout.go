@@ -59,7 +59,7 @@ func (l *layout) find(p *policies.Policy) error {
 	for _, name := range slices.Sorted(maps.Keys(l.named)) {
 		add(l.named[name], "--place "+name)
 	}
-	if len(l.named) > 0 && p.HasTenants() {
+	if len(l.named) > 0 && len(p.Tenants()) > 0 {
 		return fmt.Errorf("--place: policy %s names tenants, and says itself which places each of them has; write tenants: {NAME: {places: {SITE: /DIRECTORY}}} there", p.Name())
 	}
 	for _, tenant := range p.Tenants() {

@@ -154,7 +154,7 @@ func byPolicy(what string) string { return "the policy, which does not name the 
 // or all of their calls would be refused.
 func (o *operations) endGone(l *layout, byToken bool) {
 	p := l.policy()
-	named := p.HasTenants()
+	named := len(p.Tenants()) > 0
 	gone := func(s mcp.SessionInfo) bool {
 		_, known := p.Tenant(s.Tenant)
 		return !known && (s.Tenant != policies.LocalTenant || byToken && named)

@@ -41,7 +41,7 @@ func newPlace(s *Server, workspace string, policy *policies.Policy) *place {
 	p.Workspace, p.Policy = workspace, policy
 	p.gate = s.gate
 	if workspace != s.Workspace {
-		p.gate = s.gateOf(workspace, policy)
+		p.gate = gateOf(s, workspace, policy)
 	}
 	p.books.kept = store.Config{Store: s.kept, Place: workspace, Self: self(), Alive: alive, Log: s.Log}
 	return p
@@ -49,7 +49,7 @@ func newPlace(s *Server, workspace string, policy *policies.Policy) *place {
 
 // gateOf is the gate of a workspace. The policy in it is replaced by that of each later
 // layout, see places.hold.
-func (s *Server) gateOf(workspace string, policy *policies.Policy) *gate {
+func gateOf(s *Server, workspace string, policy *policies.Policy) *gate {
 	g := &gate{mode: s.cfg.Mode, login: s.login, enters: func(tenant string) bool {
 		return s.places.layout.Load().enters(tenant, workspace)
 	}}

@@ -123,7 +123,7 @@ func (s *Server) openPolicy(context.Context) (err error) {
 	}
 	s.PolicyName, s.Policy = l.set.Name, l.policy()
 	s.places = newPlaces(s, l)
-	s.gate = s.gateOf(s.Workspace, s.Policy)
+	s.gate = gateOf(s, s.Workspace, s.Policy)
 	return nil
 }
 

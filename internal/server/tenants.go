@@ -72,7 +72,7 @@ func tenantTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes,
 	switch {
 	case len(faults) > 0:
 		return nil, faults[0].err
-	case without && len(all)+len(p.Login().Issuers()) == 0 && p.HasTenants():
+	case without && len(all)+len(p.Login().Issuers()) == 0 && len(p.Tenants()) > 0:
 		return nil, errors.New("no tenant of the policy has a token, and without a state directory none can be made, so nobody could connect; write one under tenants, such as token: \"${env:TOKEN_SHA256}\"")
 	}
 	return all, nil
@@ -102,7 +102,7 @@ func changedTokens(before, now []auth.Digest) (changed []string) {
 // log says what changed, and never what it is.
 func (r *reloader) rotate(ctx context.Context) {
 	holds := r.gate.now.Load()
-	if r.front == nil || !holds.HasTenants() {
+	if r.front == nil || len(holds.Tenants()) == 0 {
 		return
 	}
 	now, faults := readTokens(ctx, holds, config.Boxes(holds, r.workspaces(), r.state))
@@ -140,7 +140,7 @@ func (s *Server) openTenants(ctx context.Context) error {
 	s.login = newLogin(s)
 	s.gate.login = s.login
 	s.opened.Do(s.login.Close)
-	if !s.cfg.http() || !s.Policy.HasTenants() {
+	if !s.cfg.http() || len(s.Policy.Tenants()) == 0 {
 		return nil
 	}
 	if s.Tenant != policies.LocalTenant {
@@ -164,7 +164,7 @@ func (s *Server) openTenants(ctx context.Context) error {
 // tokensFor are the tokens of a policy that takes the place of another in a
 // server over HTTP, or why it cannot.
 func tokensFor(ctx context.Context, p, before *policies.Policy, boxes hostexec.Boxes, without bool) ([]auth.Digest, error) {
-	if !p.HasTenants() && before.HasTenants() {
+	if len(p.Tenants()) == 0 && len(before.Tenants()) > 0 {
 		return nil, fmt.Errorf("policy %s: it names no tenants any more, and would let in every client without a token; start the server anew if that is meant", p.Name())
 	}
 	return tenantTokens(ctx, p, boxes, without)
