@@ -46,15 +46,17 @@ func (j *Job) follow(c *Cmd, end boxinit.Reply, ended bool) {
 		j.box.table.wg.Done() // table.enter added it
 		return
 	}
-	if ended {
-		j.replies <- end // for watch; there is room, because no other reply comes
-	}
 	if !c.streams() {
 		j.streams.readNow(&j.box.sup.reading.buffers)
 	}
 	j.streams.relay(c, &j.box.sup.reading.buffers)
 	go func() {
 		defer j.box.table.wg.Done() // table.enter added it
+		if ended {
+			// Not by way of replies: an init may have filled them with more.
+			j.conclude(Exited, end, true)
+			return
+		}
 		j.watch(c.Timeout)
 	}()
 }

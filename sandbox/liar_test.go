@@ -86,6 +86,17 @@ var lies = map[string]func(say func([]byte, ...int), hear func()){
 		say(said(boxinit.OpRan, 1, "/tmp"))
 		hang()
 	},
+	ofTwo: func(say func([]byte, ...int), hear func()) {
+		begin(say, hear)
+		hear()
+		hear()
+		for id := range uint64(2) {
+			say(said(boxinit.OpRan, id+1, ""))
+			say(said(boxinit.OpStarted, id+1, ""))
+			say(said(boxinit.OpStarted, id+1, ""))
+		}
+		hang()
+	},
 	"an endless directory": func(say func([]byte, ...int), hear func()) {
 		begin(say, hear)
 		hear()
@@ -285,6 +296,9 @@ var afterReady = map[string]bool{
 
 func TestLyingInit(t *testing.T) {
 	for name := range lies {
+		if name == ofTwo {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			s := lying(t, name)
 			before := openFiles(t)
@@ -317,6 +331,38 @@ func TestLyingInit(t *testing.T) {
 				t.Errorf("%d descriptors are open, before it were %d", after, before)
 			}
 		})
+	}
+}
+
+// ofTwo is the lie about two commands that are started at once.
+const ofTwo = "more of two commands than there is room for"
+
+// An init may say more of a command than anybody waits for, before its caller has taken the
+// first of it. No caller waits for room then: the box could never be closed.
+func TestLyingInitAboutTwoCommands(t *testing.T) {
+	s := lying(t, ofTwo)
+	b, err := s.Open(t.Context(), "box", grant(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	for range 2 {
+		running.Go(func() {
+			_, _ = b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Argv: []string{"true"}, Timeout: time.Second, Out: io.Discard})
+		})
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		running.Wait()
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second * testenv.Patience(t)):
+		t.Fatal("a command of an init that lies has no end")
 	}
 }
 
