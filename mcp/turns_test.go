@@ -2,11 +2,16 @@ package mcp_test
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp"
 )
 
@@ -47,5 +52,168 @@ func TestEndedSessionsKeepNoTurns(t *testing.T) {
 				<-answers
 			}
 		})
+	}
+}
+
+// crowd is clients of a tenant, over every transport, that do at random what clients do,
+// and go away at any moment.
+type crowd struct {
+	*handled
+	r        *rand.Rand
+	open     func(lines ...string) *sock
+	web, sse []string // ids of sessions
+	sockets  []*sock
+	ends     []context.CancelFunc
+	asking   sync.WaitGroup
+}
+
+// body is a message that is answered at once, or waits, or is not valid.
+func (c *crowd) body() string {
+	id := c.id()
+	if c.r.IntN(8) == 0 { // of an earlier message
+		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, c.r.IntN(c.asked+1))
+	}
+	return pick(c.r, []string{
+		call(id, "hang", `{}`), call(id, "hang", `{}`), call(id, "echo", `{"text":"hi"}`), call(id, "echo", `{}`), call(id, "nosuch", `{}`),
+		req(id, "tools/list"), req(id, "resources/list"), req(id, "prompts/list"), req(id, "nosuch"), req(id, "ping"),
+		modern(id, "tools/call", `"name":"hang","arguments":{},`), modern(id, "resources/list", ""), modern(id, "initialize", ""),
+		modern(id, "subscriptions/listen", `"notifications":{"promptsListChanged":true},`),
+	})
+}
+
+func pick[T any](r *rand.Rand, all []T) (one T) {
+	if len(all) > 0 {
+		one = all[r.IntN(len(all))]
+	}
+	return one
+}
+
+// request sends a request that may be cut at any time.
+func (c *crowd) request(method, path, session, body string) *page {
+	ctx, cut := context.WithCancel(context.Background())
+	c.ends = append(c.ends, cut)
+	w, r := newPage(), request(ctx, method, path, body)
+	r.Header.Set("Authorization", "Bearer token-a")
+	if session != "" {
+		r.Header.Set("Mcp-Session-Id", session)
+	}
+	if m := parse(c.t, body); strings.Contains(body, "2026-07-28") {
+		for headers := modernHeaders(m.Method, ""); len(headers) > 0; headers = headers[2:] {
+			r.Header.Set(headers[0], headers[1])
+		}
+		if strings.Contains(body, `"hang"`) {
+			r.Header.Set("Mcp-Name", "hang")
+		}
+	}
+	c.asking.Go(func() { c.handler.ServeHTTP(w, r) })
+	return w
+}
+
+// step is what one of the clients does.
+func (c *crowd) step() {
+	switch c.r.IntN(16) {
+	case 0, 1:
+		w := c.request("POST", "/mcp", "", fmt.Sprintf(hello, revLegacy))
+		synctest.Wait()
+		c.web = append(c.web, w.header.Get("Mcp-Session-Id"))
+	case 2:
+		w := c.request("GET", "/sse", "", "{}")
+		synctest.Wait()
+		if _, id, found := strings.Cut(w.text(), "sessionId="); found {
+			id, _, _ = strings.Cut(id, "\n")
+			c.sse = append(c.sse, id)
+			c.request("POST", "/messages?sessionId="+id, "", fmt.Sprintf(hello, revSSE))
+		}
+	case 3:
+		s := c.open()
+		c.sockets = append(c.sockets, s)
+		c.asking.Go(func() {
+			for {
+				if _, err := s.read(); err != nil {
+					return
+				}
+			}
+		})
+		s.send(fmt.Sprintf(hello, revLegacy), initialized)
+	case 4, 5, 6:
+		c.request("POST", "/mcp", pick(c.r, c.web), c.body())
+	case 7, 8:
+		c.request("POST", "/messages?sessionId="+pick(c.r, c.sse), "", c.body())
+	case 9, 10:
+		if s := pick(c.r, c.sockets); s != nil {
+			s.send(c.body())
+		}
+	case 11:
+		c.request("POST", "/mcp", "", c.body())
+	case 12:
+		c.request(pick(c.r, []string{"GET", "DELETE"}), "/mcp", pick(c.r, c.web), "{}")
+	case 13:
+		if cut := pick(c.r, c.ends); cut != nil {
+			cut()
+		}
+	case 14:
+		if s := pick(c.r, c.sockets); s != nil {
+			s.conn.Close()
+		}
+	default:
+		if all := c.Sessions(); len(all) > 0 {
+			one := pick(c.r, all).ID
+			c.asking.Go(func() { c.End(func(i mcp.SessionInfo) bool { return i.ID == one }, "") })
+		}
+	}
+	if c.r.IntN(2) == 0 {
+		synctest.Wait()
+	}
+	if c.r.IntN(10) == 0 {
+		time.Sleep(time.Duration(c.r.IntN(300)) * time.Second) // of the bubble
+	}
+}
+
+// Whatever the clients of a tenant do, and however they go away: at the end the tenant uses
+// nothing of its quotas, and every request that runs at once in all can run again.
+func TestNothingOfATenantIsLeft(t *testing.T) {
+	n, r := testenv.Cases(t, 40)
+	for range n {
+		_, with := newOffice(t, "tenants: {a: {limit: {in_flight: 2, sessions: 6, streams: 3}}, b: {}}\n")
+		shared := mcp.NewShared(3)
+		bubble(t, func(h *handled, open func(...string) *sock) {
+			c := &crowd{handled: h, r: r, open: open}
+			for range 60 {
+				c.step()
+			}
+			for _, cut := range c.ends {
+				cut()
+			}
+			for _, s := range c.sockets {
+				s.conn.Close()
+			}
+			h.End(func(mcp.SessionInfo) bool { return true }, "")
+			c.asking.Wait()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if used := shared.Used("a"); used != (mcp.TenantUsage{}) {
+				t.Errorf("at the end the tenant uses %+v", used)
+			}
+			id, _ := h.begin("b")
+			for range 3 {
+				c.asking.Go(func() { h.ask(context.Background(), "POST", "b", id, call(h.id(), "hang", `{}`)) })
+				synctest.Wait()
+			}
+			for _, s := range h.Sessions() {
+				if s.Tenant == "b" && s.Calls != 3 {
+					t.Errorf("of 3 requests that may run at once, another tenant has %d", s.Calls)
+				}
+			}
+			h.End(func(mcp.SessionInfo) bool { return true }, "")
+			c.asking.Wait()
+		}, with, withSSE, func(c *mcp.Config) {
+			c.Shared, c.Limits.Idle = shared, 5*time.Minute
+			if r.IntN(2) == 0 { // sessions come back
+				c.Kept = &shelf{kept: make(map[string]mcp.KeptSession)}
+			}
+		})
+		if t.Failed() {
+			return
+		}
 	}
 }
