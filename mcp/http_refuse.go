@@ -59,7 +59,7 @@ func statusOfNone(e *wire.Error) int {
 // notAllowed refuses a method (RFC 9110, 15.5.6).
 func notAllowed(rw http.ResponseWriter, allow string) {
 	rw.Header().Set("Allow", allow)
-	http.Error(rw, "this method is not allowed here", http.StatusMethodNotAllowed)
+	http.Error(rw, "this method is not allowed here; use "+allow, http.StatusMethodNotAllowed)
 }
 
 // offered reports whether a path is served and a request has its method. If not, the

@@ -51,7 +51,7 @@ func ran(args ...string) (code int, out, errs string) {
 }
 
 // flagLine is how help shows a flag.
-var flagLine = regexp.MustCompile(`^  (?:-\w, |    )--([a-z-]+)(?: ([A-Z][A-Z/-]*))?(?:$|  )`)
+var flagLine = regexp.MustCompile(`^  (?:-\w, |    )--([a-z-]+)(?: ([A-Z][A-Z/=-]*))?(?:$|  )`)
 
 // Help fits 80 columns, and shows for each flag what stands for its value.
 func TestHelpOfEveryCommand(t *testing.T) {

@@ -27,11 +27,11 @@ func httpFlags(c *cobra.Command, cfg *front.Config, places *placeFlag, also *ser
 	of.StringVar(&cfg.PublicURL, "public-url", "", "`URL` by which clients know this server, such as https://belljar.example")
 	of.StringArrayVar(&cfg.Hosts, "host", nil, "further `name` of this server in the Host header; again for more")
 	of.StringArrayVar(&cfg.Origins, "origin", nil, "`origin` of web pages that may use this server, such as https://app.example; again for more")
-	of.IntVar(&cfg.Connections, "connections", 256, "open connections from one address at most, loopback and proxies aside")
+	of.IntVar(&cfg.Connections, "connections", 256, "`number` of connections that one address may have open, loopback and proxies aside")
 	of.StringVar(&cfg.AccessLog, "access-log", "", "`file` that gets a line of JSON for each request, or - for standard output; SIGHUP opens it again")
 	of.BoolVar(&also.SSE, "legacy-sse", false, "serve clients of 2024-11-05 as well, at /sse")
 	of.BoolVar(&also.Sockets, "websocket", false, "serve WebSockets as well, at /mcp")
-	of.Var(places, "place", "a further place by its `name` and directory, NAME=DIR: clients work there at /w/NAME/mcp; again for more; not with a policy that names tenants, which says itself where they work")
+	of.Var(places, "place", "a further place, `NAME=DIR`: clients work in the directory DIR at /w/NAME/mcp; again for more; not with a policy that names tenants, which says itself where they work")
 	of.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{httpFlag: {"true"}} })
 	c.Flags().AddFlagSet(of)
 }

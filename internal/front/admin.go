@@ -177,7 +177,7 @@ func (a *Admin) guarded(next http.Handler) http.Handler {
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "this method is not allowed here", http.StatusMethodNotAllowed)
+			http.Error(w, "this method is not allowed here; use GET", http.StatusMethodNotAllowed)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")

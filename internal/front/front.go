@@ -91,6 +91,7 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 		}()
 	}
 	f := &Front{log: cfg.Log, meter: cfg.Meter, mux: http.NewServeMux(), few: rate.NewLimiter(1, 1)}
+	f.mux.HandleFunc("/", nowhere)
 	if err := f.configure(&cfg, login); err != nil {
 		return nil, &ConfigError{err}
 	}
@@ -318,10 +319,17 @@ func (f *Front) checked(w http.ResponseWriter, r *http.Request) {
 	if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean+"/" != r.URL.Path {
 		// The mux would lead the client to the clean path, and repeat the query, in which
 		// there may be a token.
-		http.NotFound(w, r)
+		nowhere(w, r)
 		return
 	}
 	f.mux.ServeHTTP(w, r)
+}
+
+// nowhere answers a request for a path without a route. It does not repeat the path, and
+// the request has no pattern afterwards.
+func nowhere(w http.ResponseWriter, r *http.Request) {
+	r.Pattern = ""
+	http.Error(w, "nothing is served at this path; MCP is served at /mcp", http.StatusNotFound)
 }
 
 // fromProxy reports whether a request may come as it does. Where TLS ends at a proxy, no

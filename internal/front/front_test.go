@@ -306,6 +306,18 @@ func TestOddTargets(t *testing.T) {
 	}
 }
 
+// A client at a wrong path learns where the right one is.
+func TestWrongPaths(t *testing.T) {
+	f := start(t, Config{})
+	for _, path := range []string{"/", "/nowhere", "/x/../mcp"} {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost"+path, http.NoBody))
+		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "MCP is served at /mcp") {
+			t.Errorf("%s: %d %q", path, w.Code, w.Body)
+		}
+	}
+}
+
 // A body has its time on every route. The deadline is lifted when all of it has come,
 // since the call may take longer.
 func TestBodyHasItsTime(t *testing.T) {
