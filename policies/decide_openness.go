@@ -89,13 +89,10 @@ func (s *ruleset) openness(profile, tool string) Openness {
 	return o
 }
 
-// Hidden reports whether no call of a tool can be allowed or asked about,
-// whatever its arguments: a list of tools leaves it out. It looks at the tool's
+// Hidden reports whether no call of a tool can be allowed or asked about by the rules of
+// one file, whatever its arguments: a list of tools leaves it out. It looks at the tool's
 // name only, so a tool that is denied under every profile may still be listed.
-func (p *Policy) Hidden(tool string) bool { return p.hides(tool) }
-
-// hides is Hidden for the rules of one file.
-func (s *ruleset) hides(tool string) bool {
+func (s *ruleset) Hidden(tool string) bool {
 	open := s.fallback != Deny
 	for _, r := range s.rules {
 		if r.mode != ModeEnforce || !r.match.onTool(tool) {
@@ -120,4 +117,4 @@ func (p *Policy) HiddenFrom(tenantName, tool string) bool {
 
 // Hidden reports whether the layer lets no call of a tool be allowed or asked
 // about. A nil layer hides none.
-func (l *Layer) Hidden(tool string) bool { return l != nil && l.rules.hides(tool) }
+func (l *Layer) Hidden(tool string) bool { return l != nil && l.rules.Hidden(tool) }

@@ -439,7 +439,7 @@ func TestPlacesOfTheCommandLine(t *testing.T) {
 			t.Errorf("%s works in %q, want %q", path, got, want)
 		}
 	}
-	for _, s := range e.operations().sessions() {
+	for _, s := range e.places.operations().sessions() {
 		if s.Tenant != "local" {
 			t.Errorf("a session of tenant %q", s.Tenant)
 		}

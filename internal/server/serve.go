@@ -36,9 +36,6 @@ func (s *Server) begin(context.Context) error {
 	return nil
 }
 
-// operations are what an operator does with the sessions and background tasks of all places.
-func (s *Server) operations() *operations { return &operations{s.places, s.audit, s.Log} }
-
 // run starts what goes on in a server that stays: the reloader and the answers to other
 // commands, and over HTTP the places beside that of --workspace.
 func (s *Server) run(ctx context.Context) error {
@@ -53,7 +50,7 @@ func (s *Server) run(ctx context.Context) error {
 		end()
 		running.Wait()
 	})
-	operations := s.operations()
+	operations := s.places.operations()
 	s.reloader = newReloader(s.gate, s.Place, s.places, s.audit, s.cfg.Service.HTTP)
 	s.reloader.changed = func(l *layout) {
 		for _, p := range s.places.all() {
