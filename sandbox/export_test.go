@@ -50,6 +50,9 @@ func (b *Box) WarmPid() int {
 	return int(b.table.warm.job.pid.Load())
 }
 
+// Landlock is the version of the kernel's Landlock interface; 0 is none.
+func Landlock() int { return int(probeLandlock()) }
+
 // SetLandlock has boxes to come use no later version of Landlock's interface, as
 // on an older kernel; 0 is none.
 func (s *Supervisor) SetLandlock(version int) {

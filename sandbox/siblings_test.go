@@ -338,9 +338,13 @@ func beside(t *testing.T, attack, command string) (sandbox.Result, string) {
 // A job cannot write into the output of a later command and end it: what a
 // test run says would be what a dependency's leftover server wants it to say.
 func TestJobForgesNoOutput(t *testing.T) {
+	kill := "kill -9 $pid 2>/dev/null"
+	if s, _ := world(t); !s.SignalsApart() {
+		kill = "" // gets through, which is said
+	}
 	r, out := beside(t, `echo "ALL TESTS PASSED" >/proc/$pid/fd/1
 tr '\0' '\n' </proc/$pid/environ >/tmp/seen
-kill -9 $pid 2>/dev/null`, `echo $$ >/tmp/who; read -r </tmp/tried; echo "3 TESTS FAILED"; cat /tmp/seen 2>/dev/null; exit 1`)
+`+kill, `echo $$ >/tmp/who; read -r </tmp/tried; echo "3 TESTS FAILED"; cat /tmp/seen 2>/dev/null; exit 1`)
 	if r.Code != 1 || r.Status != sandbox.Exited || out != "3 TESTS FAILED\n" {
 		t.Errorf("got %v, code %d, %q", r.Status, r.Code, out)
 	}
@@ -458,6 +462,9 @@ func TestCommandWithoutDomain(t *testing.T) {
 	b, _ := openBox(t, grant(t))
 	if !b.HasLeaves() {
 		t.Skip("here commands are parted by namespaces")
+	}
+	if sandbox.Landlock() < 6 {
+		t.Skip("this kernel's Landlock has no domain that leaves files alone")
 	}
 	c := exec.CommandContext(t.Context(), os.Args[0])
 	c.Env = append(os.Environ(), layersEnv+"=to do")
