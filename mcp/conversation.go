@@ -64,7 +64,7 @@ func (s *Server) converse(ctx context.Context, l *link) (cause, err error) {
 		if err := ss.Wait(); err != nil {
 			s.cfg.Log.Debug("end of a connection", "session", session.id, "error", err)
 		}
-		g.calls.all.Wait()
+		g.calls.end()
 	}()
 	patiently(over)
 	w.Close()

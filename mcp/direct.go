@@ -152,11 +152,14 @@ func (s *Server) serveCall(ctx context.Context, g *guard, e *entry) bool {
 		cancel(context.Canceled)
 	}
 	g.mu.Unlock()
-	g.calls.run(func() {
+	begun := g.calls.run(func() {
 		defer cancel(context.Canceled)
 		frame, _ := s.callFrame(withOutlet(ctx, e.to), g.session, e.msg, e.out, c)
 		g.finish(e, frame)
 	})
+	if !begun {
+		cancel(context.Canceled) // its session has ended, and abandon gives its turn back
+	}
 	return true
 }
 

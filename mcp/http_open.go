@@ -87,7 +87,7 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 			defer close(over)
 			// How the sdk's part ended does not matter to the session.
 			_ = ss.Wait()
-			s.guard.calls.all.Wait()
+			s.guard.calls.end()
 			<-session.over
 		}()
 		patiently(over)

@@ -22,30 +22,30 @@ type workers struct {
 	waiting []func() // guarded by mu: calls that have not begun
 	coming  int      // guarded by mu: goroutines that were started or woken and have looked for no call yet
 	spare   int      // guarded by mu: goroutines that stay, without those that were woken
+	ended   bool     // guarded by mu: no call begins any more
 }
 
 func newWorkers(over <-chan struct{}) *workers {
 	return &workers{over: over, wake: make(chan struct{})}
 }
 
-// run calls f in a goroutine.
-func (w *workers) run(f func()) {
+// run calls f in a goroutine, or reports false after end.
+func (w *workers) run(f func()) bool {
 	w.mu.Lock()
+	if w.ended {
+		w.mu.Unlock()
+		return false
+	}
 	w.waiting = append(w.waiting, f)
 	enough, woken := w.coming >= len(w.waiting), w.spare > 0
-	if !enough {
-		w.coming++
-	}
-	if !enough && woken {
-		w.spare--
-	}
-	w.mu.Unlock()
 	switch {
 	case enough:
 	case woken:
-		w.wake <- struct{}{}
+		w.coming++
+		w.spare--
 	default:
-		w.all.Go(func() {
+		w.coming++
+		w.all.Go(func() { // with mu held, or end could wait already, see sync.WaitGroup.Add
 			for {
 				w.begin()
 				if !w.stay() {
@@ -54,6 +54,20 @@ func (w *workers) run(f func()) {
 			}
 		})
 	}
+	w.mu.Unlock()
+	if woken && !enough {
+		w.wake <- struct{}{}
+	}
+	return true
+}
+
+// end lets no more calls begin, and waits for those that have. It is called when no more
+// are expected; a request may still get its turn from one of another session.
+func (w *workers) end() {
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
+	w.all.Wait()
 }
 
 // begin runs the calls that have not begun.
