@@ -129,6 +129,24 @@ func FindPolicies(name, workspace string, more func(*policies.Policy) ([]string,
 			set.of[other] = plain
 		}
 	}
+	if name == BuiltinPolicy || IsBundled(name) {
+		return set, nil
+	}
+	// The rules of one project may lie in the workspace of another one.
+	distinct := make(map[*policies.Policy]bool)
+	for _, p := range set.of {
+		distinct[p] = true
+	}
+	for p := range distinct {
+		for workspace, own := range set.of {
+			if own == p { // as above
+				continue
+			}
+			if err := writtenFrom(workspace, p); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return set, nil
 }
 

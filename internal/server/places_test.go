@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -515,6 +516,31 @@ func TestPlacesHaveTheirProjects(t *testing.T) {
 	}
 	if got := e.placeOf("a", "/mcp"); got != "a" {
 		t.Errorf("a works in %q", got)
+	}
+}
+
+// The rules of a project are files of the policy, in whatever place they hold: a change of
+// them is noticed, and no box can write them, from its own place or from another one.
+func TestProjectsOfPlacesAreGuarded(t *testing.T) {
+	e := newEstate(t)
+	rules := filepath.Join(e.dir, "rules.yaml")
+	lay(t, rules, "version: 1\nrules: []\n")
+	put(t, e.policy, estatePolicy+e.tenants("projects: {DIR/b: [./rules.yaml]}\n"))
+	e.serve(e.config())
+	if got := e.placeOf("b", "/mcp"); got != "b" {
+		t.Errorf("b works in %q", got)
+	}
+	if files := e.reloader.files(); !slices.Contains(files, rules) {
+		t.Errorf("a change of %s is not noticed, only of %q", rules, files)
+	}
+	for _, at := range []string{"a", "b", "home"} {
+		lay(t, filepath.Join(e.dir, at, "rules.yaml"), "version: 1\nrules: []\n")
+		before := e.places.layout.Load()
+		put(t, e.policy, estatePolicy+e.tenants("projects: {DIR/b: [./"+at+"/rules.yaml]}\n"))
+		e.reloader.reload(t.Context())
+		if e.places.layout.Load() != before {
+			t.Errorf("rules for the place b hold that boxes of %s can write", at)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"belljar.dev/internal/auth"
@@ -88,10 +89,12 @@ func (r *reloader) files() []string {
 		return nil
 	}
 	names := []string{r.file}
-	holds := r.gate.now.Load()
-	for _, f := range holds.Files() {
-		if f.Layer != policies.LayerSystem {
-			names = append(names, f.Name)
+	holds, l := r.gate.now.Load(), r.places.layout.Load()
+	for _, workspace := range l.all { // each may have rules of a project
+		for _, f := range l.set.Of(workspace).Files() {
+			if f.Layer != policies.LayerSystem && !slices.Contains(names, f.Name) {
+				names = append(names, f.Name)
+			}
 		}
 	}
 	if r.front != nil {
