@@ -7,11 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"belljar.dev/internal/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
-	"belljar.dev/sandbox/limit"
 )
 
 const (
@@ -171,56 +169,6 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	return res, s.shown(ctx, bg, part, res)
 }
 
-// state is the state of a job at one moment.
-type state struct {
-	status  job.Status
-	ended   bool
-	code    *int // nil where it is not known
-	signal  string
-	runtime time.Duration
-	usage   limit.Usage
-
-	reverted []string // changes to protected paths that were taken back
-	blocked  []string // what of the network was refused
-	by       string   // the person who ended it; empty for its agent
-}
-
-// is reports whether the job ended with a status.
-func (s state) is(status sandbox.Status) bool { return string(s.status) == status.String() }
-
-// tell adds what the agent should know of the sandbox's own actions.
-func (s state) tell(t *text) {
-	s.tellLost(t)
-	if s.by != "" {
-		t.line("%s", bracket(s.by+" ended this task, with all it had started"))
-	}
-	for _, r := range s.reverted {
-		t.line("%s", bracket("sandbox: "+r))
-	}
-	for _, b := range s.blocked {
-		t.line("%s", bracket(b))
-	}
-}
-
-// tellLost explains what a lost job means.
-func (s state) tellLost(t *text) {
-	if s.status == job.Lost {
-		t.line("[lost: the task ended with its session, its box or its server]")
-	}
-}
-
-// pairs returns the state as the pairs of a status line.
-func (s state) pairs(id int64) []string {
-	p := []string{"task_id", strconv.FormatInt(id, 10), "status", string(s.status)}
-	if s.code != nil {
-		p = append(p, "exit", strconv.Itoa(*s.code))
-	}
-	if s.signal != "" {
-		p = append(p, "signal", s.signal)
-	}
-	return append(p, "duration_ms", strconv.FormatInt(milliseconds(s.runtime), 10))
-}
-
 // noInput is the arguments of ListBgTasks.
 type noInput struct{}
 
@@ -231,27 +179,6 @@ func (noInput) Facts() policies.Facts { return policies.Facts{} }
 type listOutput struct {
 	Tasks []listEntry `json:"tasks,omitzero" jsonschema:"oldest first"`
 }
-
-// listEntry is one background job.
-type listEntry struct {
-	TaskID          int64  `json:"task_id"`
-	Status          string `json:"status" jsonschema:"running, exited, killed, timed_out, oom or lost"`
-	ExitCode        *int   `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
-	Command         string `json:"command"`
-	Description     string `json:"description,omitempty"`
-	StartedAt       string `json:"started_at" jsonschema:"RFC 3339"`
-	RuntimeMS       int64  `json:"runtime_ms"`
-	CPUMS           int64  `json:"cpu_ms"`
-	PeakMemoryBytes int64  `json:"peak_memory_bytes"`
-	OutputBytes     int64  `json:"output_bytes"`
-	UnreadBytes     int64  `json:"unread_bytes"`
-	OutputURI       string `json:"output_uri"`
-
-	Reverted []string `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
-}
-
-// commandShown bounds a command in a list, in characters.
-const commandShown = 200
 
 // list lists all background jobs that the session sees.
 func (s *shells) list(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Result, error) {
@@ -284,41 +211,6 @@ func (s *shells) list(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Resul
 		Content:    []mcp.Content{{Text: t.status("tasks", strconv.Itoa(len(out.Tasks)))}},
 		Structured: out,
 	}, nil
-}
-
-// entry returns a job in the form for lists.
-func (t task) entry() listEntry {
-	now, size := t.look(), t.size()
-	return listEntry{
-		TaskID:          t.ID,
-		Status:          string(now.status),
-		ExitCode:        now.code,
-		Command:         clip(t.Command, commandShown),
-		Description:     t.Description,
-		StartedAt:       t.Started.UTC().Format(time.RFC3339),
-		RuntimeMS:       milliseconds(now.runtime),
-		CPUMS:           milliseconds(now.usage.CPU),
-		PeakMemoryBytes: now.usage.PeakMemory,
-		OutputBytes:     size,
-		UnreadBytes:     size - min(t.Cursor, size),
-		OutputURI:       outputURI(t.Output),
-		Reverted:        now.reverted,
-	}
-}
-
-// clip is the first n characters of s.
-func clip(s string, n int) string {
-	for i := range s {
-		if n--; n < 0 {
-			return s[:i] + "..."
-		}
-	}
-	return s
-}
-
-// oneLine is s with its line breaks made visible.
-func oneLine(s string) string {
-	return strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(strings.TrimSpace(s))
 }
 
 // killInput is the arguments of KillBgTask.

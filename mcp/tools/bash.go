@@ -16,7 +16,6 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/limit"
-	"belljar.dev/sandbox/protect"
 )
 
 const (
@@ -329,11 +328,6 @@ func follow(ctx context.Context, call mcp.Call, cmd *sandbox.Job, move move) end
 	}
 }
 
-// outcome returns the result of a command that is done.
-func outcome(cmd *sandbox.Job) sandbox.Result {
-	return cmd.Kill(0) // does nothing to a command that has ended
-}
-
 // notStarted is the result for a command that did not start.
 func (sh *shell) notStarted(ctx context.Context, cwd string, err error) (*mcp.Result, error) {
 	if cwd == "" {
@@ -469,24 +463,6 @@ func epitaph(end ending, limits policies.Limits, timeout time.Duration) string {
 	return ""
 }
 
-// reverted returns the sentences about changes that were taken back.
-func reverted(all []protect.Reverted) []string {
-	var said []string
-	for _, v := range all {
-		said = append(said, v.String())
-	}
-	return said
-}
-
-// refused returns the sentences about refused connections.
-func refused(r sandbox.Result) []string {
-	var said []string
-	for _, b := range r.Blocked {
-		said = append(said, b.Refusal())
-	}
-	return said
-}
-
 // firstRefusal is the first thing that the network refused, or nil.
 func firstRefusal(r sandbox.Result, call mcp.Call) *policies.Refusal {
 	if len(r.Blocked) == 0 {
@@ -495,14 +471,6 @@ func firstRefusal(r sandbox.Result, call mcp.Call) *policies.Refusal {
 	first := r.Blocked[0].Block().Refusal()
 	first.CallID = call.ID
 	return &first
-}
-
-// bracket marks a line as belljar's, not the command's.
-func bracket(s string) string {
-	if s == "" {
-		return ""
-	}
-	return "[" + s + "]"
 }
 
 // held returns how each limit of a box is enforced, by the JSON names of the limits.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"belljar.dev/mcp"
 )
@@ -16,6 +17,47 @@ import (
 type jobRecord struct {
 	listEntry
 	Output string `json:"output"`
+}
+
+// listEntry is one background job.
+type listEntry struct {
+	TaskID          int64  `json:"task_id"`
+	Status          string `json:"status" jsonschema:"running, exited, killed, timed_out, oom or lost"`
+	ExitCode        *int   `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
+	Command         string `json:"command"`
+	Description     string `json:"description,omitempty"`
+	StartedAt       string `json:"started_at" jsonschema:"RFC 3339"`
+	RuntimeMS       int64  `json:"runtime_ms"`
+	CPUMS           int64  `json:"cpu_ms"`
+	PeakMemoryBytes int64  `json:"peak_memory_bytes"`
+	OutputBytes     int64  `json:"output_bytes"`
+	UnreadBytes     int64  `json:"unread_bytes"`
+	OutputURI       string `json:"output_uri"`
+
+	Reverted []string `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
+}
+
+// commandShown bounds a command in a list, in characters.
+const commandShown = 200
+
+// entry returns a job in the form for lists.
+func (t task) entry() listEntry {
+	now, size := t.look(), t.size()
+	return listEntry{
+		TaskID:          t.ID,
+		Status:          string(now.status),
+		ExitCode:        now.code,
+		Command:         clip(t.Command, commandShown),
+		Description:     t.Description,
+		StartedAt:       t.Started.UTC().Format(time.RFC3339),
+		RuntimeMS:       milliseconds(now.runtime),
+		CPUMS:           milliseconds(now.usage.CPU),
+		PeakMemoryBytes: now.usage.PeakMemory,
+		OutputBytes:     size,
+		UnreadBytes:     size - min(t.Cursor, size),
+		OutputURI:       outputURI(t.Output),
+		Reverted:        now.reverted,
+	}
 }
 
 // jobTail is how much of the output a record shows, in bytes.
@@ -74,8 +116,6 @@ func (s *shells) jobResource() mcp.Resource {
 		},
 	}
 }
-
-func jobURI(id int64) string { return jobScheme + strconv.FormatInt(id, 10) }
 
 // entries are the jobs that a session sees, oldest first.
 func (s *shells) entries(ctx context.Context, session *mcp.Session) ([]listEntry, error) {

@@ -31,6 +31,24 @@ func newTasks(s *shells) *tasks {
 	return &tasks{shells: s, sessions: make(map[string]struct{}), started: make(map[string]*command), calls: make(map[string]job.Job)}
 }
 
+// keep makes a running command a job, and writes its record to the disk. If that
+// fails, the command is ended.
+func (sh *shell) keep(ctx context.Context, call mcp.Call, cmd *sandbox.Job, description string) (*running, error) {
+	if sh.backends.Jobs == nil {
+		cmd.Kill(0)
+		return nil, errors.New("this server keeps no background tasks; nothing is left running")
+	}
+	kept, err := sh.all.tasks.begin(ctx, call.Session, record(call.Tool, cmd, description))
+	if err == nil {
+		return sh.watch(ctx, call.Session, kept, cmd)
+	}
+	cmd.Kill(0)
+	if errors.Is(err, job.ErrMany) {
+		return nil, fmt.Errorf("%w in this workspace; end one with KillBgTask, or wait; nothing is left running", err)
+	}
+	return nil, fmt.Errorf("note the background task: %w; nothing is left running", err)
+}
+
 // command is the command of a call that runs.
 type command struct {
 	sh          *shell

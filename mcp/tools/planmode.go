@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -58,6 +59,42 @@ func addPlans(s *mcp.Server, p *plans) {
 		Output:      planOutput{},
 	}, p.mode)
 	s.AddResource(p.resource())
+}
+
+// planRoot is the prefix of a plan's address.
+const planRoot = "plan:///"
+
+// planURI is the address of the plan of a name.
+func planURI(file string) string { return planRoot + (&url.URL{Path: file}).EscapedPath() }
+
+// resource is the plans, which belong to the tenant.
+func (t *plans) resource() mcp.Resource {
+	return mcp.Resource{
+		Template: planRoot + "{+name}", Name: "plan", Title: "Plan", MIME: "text/markdown",
+		Description: "A plan of this workspace that PlanMode has saved.",
+		Read: func(ctx context.Context, s *mcp.Session, uri string) ([]byte, string, error) {
+			name, err := url.PathUnescape(strings.TrimPrefix(uri, planRoot))
+			if err != nil || t.backends.Plans == nil {
+				return nil, "", fmt.Errorf("%.80s: %w", uri, mcp.ErrNotFound)
+			}
+			p, err := t.backends.Plans.Read(ctx, s.Tenant(), name)
+			if errors.Is(err, plan.ErrUnknown) || errors.Is(err, plan.ErrFile) {
+				return nil, "", fmt.Errorf("%.80s: %w", uri, mcp.ErrNotFound)
+			}
+			return []byte(p.Text), "text/markdown", err
+		},
+		List: func(ctx context.Context, s *mcp.Session) ([]mcp.Entry, error) {
+			if t.backends.Plans == nil || !t.backends.Kept() {
+				return nil, nil
+			}
+			all, err := t.backends.Plans.List(ctx, s.Tenant())
+			entries := make([]mcp.Entry, 0, len(all))
+			for _, p := range all {
+				entries = append(entries, mcp.Entry{URI: planURI(p.File), Name: p.File, Description: p.Goal})
+			}
+			return entries, err
+		},
+	}
 }
 
 // mode is one call.

@@ -215,11 +215,3 @@ func (s *stages) at(stage string) {
 	}
 	s.tell(done, 3, stage)
 }
-
-// ageOf returns the age of a page from the cache.
-func ageOf(res *reader.Result, now time.Time) time.Duration {
-	if !res.Cached || res.Fetched.IsZero() {
-		return 0
-	}
-	return max(0, now.Sub(res.Fetched).Round(time.Second))
-}

@@ -222,3 +222,11 @@ func failedRead(message, instead string, way []fetch.Redirect) *mcp.Result {
 	}
 	return mcp.Failed("%s", strings.TrimSuffix(x.b.String(), "\n"))
 }
+
+// ageOf returns the age of a page from the cache.
+func ageOf(res *reader.Result, now time.Time) time.Duration {
+	if !res.Cached || res.Fetched.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(res.Fetched).Round(time.Second))
+}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"belljar.dev/internal/job"
-	"belljar.dev/internal/store"
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/limit"
@@ -41,29 +40,8 @@ type running struct {
 	byOperator atomic.Bool // the operator wants it ended
 }
 
-// owner returns the owner of what a session keeps.
-func owner(s *mcp.Session) store.Owner { return store.Owner{Tenant: s.Tenant(), Session: s.ID()} }
-
 // keepWait bounds the time to write a record.
 const keepWait = 10 * time.Second
-
-// keep makes a running command a job, and writes its record to the disk. If that
-// fails, the command is ended.
-func (sh *shell) keep(ctx context.Context, call mcp.Call, cmd *sandbox.Job, description string) (*running, error) {
-	if sh.backends.Jobs == nil {
-		cmd.Kill(0)
-		return nil, errors.New("this server keeps no background tasks; nothing is left running")
-	}
-	kept, err := sh.all.tasks.begin(ctx, call.Session, record(call.Tool, cmd, description))
-	if err == nil {
-		return sh.watch(ctx, call.Session, kept, cmd)
-	}
-	cmd.Kill(0)
-	if errors.Is(err, job.ErrMany) {
-		return nil, fmt.Errorf("%w in this workspace; end one with KillBgTask, or wait; nothing is left running", err)
-	}
-	return nil, fmt.Errorf("note the background task: %w; nothing is left running", err)
-}
 
 // record returns the record of a command.
 func record(tool string, cmd *sandbox.Job, description string) job.Job {

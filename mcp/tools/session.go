@@ -25,12 +25,6 @@ type shells struct {
 	open map[string][]*shell // guarded by mu: by session id, oldest first
 }
 
-func newShells(b Backends) *shells {
-	s := &shells{backends: b, open: make(map[string][]*shell)}
-	s.tasks = newTasks(s)
-	return s
-}
-
 // planSuffix is behind the id of a session in that of the box in which it plans.
 const planSuffix = "-plan"
 

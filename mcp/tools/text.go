@@ -52,6 +52,14 @@ func (t *text) status(pairs ...string) string {
 	return t.b.String()
 }
 
+// bracket marks a line as belljar's, not the command's.
+func bracket(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "[" + s + "]"
+}
+
 // plain are the values that need no quotes in a status line.
 var plain = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./:@%+,-]+$`) })
 
@@ -62,6 +70,21 @@ func word(s string) string {
 	return strconv.Quote(s)
 }
 
+// clip is the first n characters of s.
+func clip(s string, n int) string {
+	for i := range s {
+		if n--; n < 0 {
+			return s[:i] + "..."
+		}
+	}
+	return s
+}
+
+// oneLine is s with its line breaks made visible.
+func oneLine(s string) string {
+	return strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(strings.TrimSpace(s))
+}
+
 // valid is p as text: JSON strings hold nothing else.
 func valid(p []byte) string { return strings.ToValidUTF8(string(p), "\uFFFD") }
 
@@ -69,6 +92,8 @@ func valid(p []byte) string { return strings.ToValidUTF8(string(p), "\uFFFD") }
 func uri(o *sandbox.Output) string { return outputURI(o.ID()) }
 
 func outputURI(id string) string { return "output://" + id }
+
+func jobURI(id int64) string { return jobScheme + strconv.FormatInt(id, 10) }
 
 // linesShown is how many lines of an output a result shows where the call names
 // no bytes. opencode 1.18 gives its model the first 2,000 lines of a result, and

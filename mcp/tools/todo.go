@@ -71,6 +71,33 @@ func addTodos(s *mcp.Server, t *todos) {
 	s.AddResource(t.resource())
 }
 
+// todoList is the URI of the list of todos.
+const todoList = "todo://list"
+
+// resource is the list of todos, which belongs to the tenant.
+func (t *todos) resource() mcp.Resource {
+	return mcp.Resource{
+		Template: "todo://{list}", Name: "tasks", Title: "Tasks", MIME: "text/plain",
+		Description: "The tasks of this workspace with their steps, in TaskManager's form. A client that subscribes is notified when one changes.",
+		Read: func(ctx context.Context, s *mcp.Session, uri string) ([]byte, string, error) {
+			if uri != todoList || t.backends.Todos == nil {
+				return nil, "", fmt.Errorf("%.80s: %w: the list of tasks is %s", uri, mcp.ErrNotFound, todoList)
+			}
+			all, err := t.backends.Todos.List(ctx, owner(s))
+			if err != nil {
+				return nil, "", err
+			}
+			return []byte(listed(all, false, "").Content[0].Text + "\n"), "text/plain", nil
+		},
+		List: func(context.Context, *mcp.Session) ([]mcp.Entry, error) {
+			if t.backends.Todos == nil {
+				return nil, nil
+			}
+			return []mcp.Entry{{URI: todoList, Name: "tasks"}}, nil
+		},
+	}
+}
+
 // manage is one call.
 func (t *todos) manage(ctx context.Context, call mcp.Call, in todoInput) (*mcp.Result, error) {
 	if t.backends.Todos == nil {

@@ -1,0 +1,31 @@
+// Package tools is what an agent can call: each tool shows the policy the
+// facts of its arguments, and with the grant it gets back works in the rooms
+// of belljar. The front end (package mcp) decodes, gates and answers; a tool
+// is one method from arguments to a result.
+//
+// Add registers them. The shell tools (Bash, BackgroundBash, ReadBgOutput,
+// ListBgTasks, KillBgTask) share the boxes of the session, one for each profile,
+// opened at the first call that needs it and closed when the session ends.
+//
+// The files, each calling those below it:
+//
+//	tools.go                        registers the tools
+//	background.go, bash.go          commands, left running or waited for
+//	changes.go, hint.go             what one changed, and why it may have failed
+//	later.go                        how a command or a call becomes a task
+//	websearch.go                    searches
+//	readdocs.go, readimage.go       pages and images
+//	readdocstext.go
+//	planmode.go, todo.go, ask.go    plans, todos, questions,
+//	callback.go, skills.go          callbacks and skills
+//	aside.go                        what is added to the results of all tools
+//	prompts.go, files.go            prompts; the files of the workspace
+//	output.go, jobs.go              outputs and tasks, as resources
+//	operator.go                     tasks, as an operator sees them
+//	read.go, running.go             what a task has written, and how it stands
+//	approval.go, state.go
+//	scene.go, execs.go              what a person was shown; the programs that ran
+//	session.go                      the boxes of a session
+//	backends.go                     the rooms in which tools work
+//	text.go                         the text of a result
+package tools

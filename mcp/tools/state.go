@@ -1,0 +1,84 @@
+package tools
+
+import (
+	"strconv"
+	"time"
+
+	"belljar.dev/internal/job"
+	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/limit"
+	"belljar.dev/sandbox/protect"
+)
+
+// state is the state of a job at one moment.
+type state struct {
+	status  job.Status
+	ended   bool
+	code    *int // nil where it is not known
+	signal  string
+	runtime time.Duration
+	usage   limit.Usage
+
+	reverted []string // changes to protected paths that were taken back
+	blocked  []string // what of the network was refused
+	by       string   // the person who ended it; empty for its agent
+}
+
+// is reports whether the job ended with a status.
+func (s state) is(status sandbox.Status) bool { return string(s.status) == status.String() }
+
+// tell adds what the agent should know of the sandbox's own actions.
+func (s state) tell(t *text) {
+	s.tellLost(t)
+	if s.by != "" {
+		t.line("%s", bracket(s.by+" ended this task, with all it had started"))
+	}
+	for _, r := range s.reverted {
+		t.line("%s", bracket("sandbox: "+r))
+	}
+	for _, b := range s.blocked {
+		t.line("%s", bracket(b))
+	}
+}
+
+// tellLost explains what a lost job means.
+func (s state) tellLost(t *text) {
+	if s.status == job.Lost {
+		t.line("[lost: the task ended with its session, its box or its server]")
+	}
+}
+
+// pairs returns the state as the pairs of a status line.
+func (s state) pairs(id int64) []string {
+	p := []string{"task_id", strconv.FormatInt(id, 10), "status", string(s.status)}
+	if s.code != nil {
+		p = append(p, "exit", strconv.Itoa(*s.code))
+	}
+	if s.signal != "" {
+		p = append(p, "signal", s.signal)
+	}
+	return append(p, "duration_ms", strconv.FormatInt(milliseconds(s.runtime), 10))
+}
+
+// outcome returns the result of a command that is done.
+func outcome(cmd *sandbox.Job) sandbox.Result {
+	return cmd.Kill(0) // does nothing to a command that has ended
+}
+
+// reverted returns the sentences about changes that were taken back.
+func reverted(all []protect.Reverted) []string {
+	var said []string
+	for _, v := range all {
+		said = append(said, v.String())
+	}
+	return said
+}
+
+// refused returns the sentences about refused connections.
+func refused(r sandbox.Result) []string {
+	var said []string
+	for _, b := range r.Blocked {
+		said = append(said, b.Refusal())
+	}
+	return said
+}
