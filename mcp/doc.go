@@ -41,7 +41,8 @@
 //	  http_session.go, http_kept.go   the session that a request names, or that comes back
 //	  http_open.go                    how it begins
 //	  http_post.go, http_login.go     the body of a request, and its caller
-//	  http_refuse.go                  the answer to one that goes no further
+//	  streams.go                      an answer that goes on for as long as its client likes
+//	  http_refuse.go                  an answer to what goes no further
 //	  conversation.go, batch.go       lines of messages
 //
 //	a message
@@ -77,7 +78,7 @@
 //	  layer.go, tool.go, toolset.go   the tools, and who sees them
 //	  decode.go, gate.go
 //	  kept.go                         what is kept of a session
-//	  http_headers.go, streams.go     headers; open streams
+//	  http_headers.go                 what the headers of a request say
 //	  tenant.go, shared.go            what a tenant may use, and all of them
 //	  identity.go, limit.go           a caller; the requests that run and wait
 //
