@@ -65,7 +65,7 @@
 //	an answer
 //	  deferwire.go, result.go         in the form of the wire
 //	  input.go, form.go               a result that asks the client
-//	  page.go, errors.go
+//	  page.go, errors.go              pages of a list; an error of ours as one of the sdk
 //	  answer.go                       goes out under the client's own id
 //
 //	what all of these rest on
