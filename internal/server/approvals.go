@@ -60,6 +60,40 @@ func (w *ways) answer(ctx context.Context, id string, said approval.Reply) (appr
 	return desk.Answer(ctx, id, said)
 }
 
+// answerQuestion takes the answer to a question of an agent, at the desk of its place.
+func (w *ways) answerQuestion(rw http.ResponseWriter, r *http.Request) {
+	var said control.QuestionAnswer
+	if err := json.NewDecoder(r.Body).Decode(&said); err != nil {
+		control.Respond(rw, http.StatusBadRequest, fmt.Sprintf("read request: %v", err))
+		return
+	}
+	does := question.Reply{State: question.Accepted, Words: said.Words, Note: said.Note, By: control.Caller(r), Via: wayCommand}
+	if said.Decline {
+		does.State = question.Declined
+	}
+	id, desk := r.PathValue("id"), w.of("").questions
+	if one, err := desk.Get(r.Context(), id); err == nil { // else Answer says what is wrong
+		desk = w.of(one.Place).questions
+	}
+	got, err := desk.Answer(r.Context(), id, does)
+	reply(rw, got, err)
+}
+
+// briefly is a list that fits into an answer: the first question of each.
+func briefly(list []question.Asked) any {
+	for i := range list {
+		list[i].Answers = nil
+		for n := range list[i].Sheet.Questions {
+			q := &list[i].Sheet.Questions[n]
+			q.Options, q.Placeholder = nil, ""
+			if text := []rune(q.Text); len(text) > 200 {
+				q.Text = string(text[:200])
+			}
+		}
+	}
+	return list
+}
+
 // handleDesk adds the list of a desk below a path, and one of it. brief makes of a list
 // what fits into an answer.
 func handleDesk[Q any](mux *http.ServeMux, path string, desk func() *people.Desk[Q], brief func([]Q) any) {
@@ -94,4 +128,17 @@ func reply(w http.ResponseWriter, what any, err error) {
 	default:
 		control.Respond(w, http.StatusInternalServerError, err.Error())
 	}
+}
+
+// of returns the desks of the place whose workspace is given, or those of another one: each
+// has all questions of the state directory, and the place itself wakes the call that waits.
+func (w *ways) of(workspace string) *approver {
+	var other *approver
+	for _, p := range w.places.all() {
+		if p.Workspace == workspace {
+			return p.approver
+		}
+		other = p.approver
+	}
+	return other
 }

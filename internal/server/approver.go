@@ -50,25 +50,6 @@ func (s *Server) openWays(context.Context) error {
 	return nil
 }
 
-// begin opens the webhook and the announcements of a server, once there are desks for
-// answers.
-func (w *ways) begin(ctx context.Context, s *Server) error {
-	if w == nil {
-		return nil
-	}
-	if s.cfg.Service.Webhook != nil {
-		hook, err := openWebhook(ctx, *s.cfg.Service.Webhook, w, s.host.boxes(), s.Log)
-		if err != nil {
-			return err
-		}
-		s.opened.Do(hook.close)
-	}
-	if s.cfg.Service.Announce != nil {
-		s.opened.Do(announce(w, s.cfg.Service.Announce).close)
-	}
-	return nil
-}
-
 // open notes that people can be asked in another way.
 func (w *ways) open(way string) {
 	w.mu.Lock()
@@ -103,19 +84,6 @@ func (w *ways) command(text string) string {
 		return text + " --state DIR"
 	}
 	return text
-}
-
-// of returns the desks of the place whose workspace is given, or those of another one: each
-// has all questions of the state directory, and the place itself wakes the call that waits.
-func (w *ways) of(workspace string) *approver {
-	var other *approver
-	for _, p := range w.places.all() {
-		if p.Workspace == workspace {
-			return p.approver
-		}
-		other = p.approver
-	}
-	return other
 }
 
 // approver puts the questions of the calls of one place on a desk.

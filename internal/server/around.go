@@ -92,6 +92,13 @@ func eventOf(name string, c mcp.Call, f policies.Facts) hooks.Event {
 	return hooks.Event{Name: name, Session: control.ShortID(c.Session.ID()), Tenant: c.Session.Tenant(), Time: time.Now(), Data: data}
 }
 
+// later has the hooks of an event run, and waits for none.
+func (f *flow) later(event, session, tenant string, data map[string]any) {
+	if f.hooks != nil {
+		f.hooks.Later(hooks.Event{Name: event, Session: control.ShortID(session), Tenant: tenant, Time: time.Now(), Data: data})
+	}
+}
+
 // began and ended run the hooks for the beginning and the end of a session.
 func (f *flow) began(s *mcp.Session) {
 	f.later(hooks.SessionStart, s.ID(), s.Tenant(), nil)

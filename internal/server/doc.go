@@ -3,24 +3,32 @@
 // releases it in the reverse order. The commands use it through Config and Server, parse
 // their flags themselves and print.
 //
-// From the top down:
+// The files, each calling those below it:
 //
-//	server, config             opening and closing: what the places of a process share
-//	places, place, layout      the workspaces at work, and who enters them
-//	serve                      what goes on while a server runs, and its transports;
-//	                           package front has what stands before those over HTTP
-//	handover                   another process takes over the clients
-//	control, operations, boxes, approvals, questions
-//	                           what other commands ask a server that runs
-//	reload, watcher, policystatus
-//	                           the policy is read again
-//	approver, webhook, announce
-//	                           questions to people, and what tells people of them
-//	flow, around, hooks, hookbox, skills
-//	                           skills, hooks and callbacks around calls
-//	reading, search, books, host
-//	                           what the tools work with
-//	gate, tenants, mode        the policy that holds, and who may come
-//	monitor, ready, meters     what an operator's programs ask: probes and metrics
-//	ledger, recording, tracer  what is written down of calls
+//	server.go                      opening and closing: what the places of a process share
+//	serve.go                       what goes on while a server runs, and its transports;
+//	                               package front has what stands before those over HTTP
+//	handover.go                    another process takes over the clients
+//	control.go, tenantquotas.go    what other commands ask a server that runs,
+//	boxes.go, operations.go
+//	webhook.go, approvals.go       and the answers of people, which a webhook brings as well
+//	announce.go                    what tells people that they are asked
+//	reload.go, watcher.go          the policy is read again
+//	tenants.go, frontfiles.go
+//	monitor.go, ready.go           what an operator's programs ask: metrics and probes
+//	policystatus.go
+//	hookbox.go                     a box for each run of a hook
+//	search.go, reading.go          what the tools work with
+//	places.go, place.go, books.go  the workspaces at work
+//	ending.go                      how their sessions are ended
+//	prepare.go                     what boxes need
+//	questions.go, approver.go      questions to people
+//	flow.go, around.go             skills, hooks and callbacks around calls
+//	hooks.go, skills.go
+//	host.go                        what the server uses of the machine outside of boxes
+//	gate.go, mode.go               the policy that holds
+//	login.go, meters.go            who may come; what is counted
+//	recording.go, ledger.go        what is written down of calls
+//	tracer.go
+//	layout.go, config.go           the places of a policy; what a command asks for
 package server

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"belljar.dev/internal/callback"
 	"belljar.dev/internal/config"
-	"belljar.dev/internal/control"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/skills"
 	"belljar.dev/mcp/tools"
@@ -63,11 +61,4 @@ func (p *place) openCallbacks(context.Context) error {
 	p.flow.around = newAround(&p.flow)
 	p.flow.jobOver = make(chan struct{}, 1)
 	return nil
-}
-
-// later has the hooks of an event run, and waits for none.
-func (f *flow) later(event, session, tenant string, data map[string]any) {
-	if f.hooks != nil {
-		f.hooks.Later(hooks.Event{Name: event, Session: control.ShortID(session), Tenant: tenant, Time: time.Now(), Data: data})
-	}
 }

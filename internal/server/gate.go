@@ -53,9 +53,3 @@ func (g *gate) Limits(tenant string) (mcp.TenantLimits, bool) {
 // Hidden reports whether the policy that holds lets a tenant have no call of a
 // tool.
 func (g *gate) Hidden(tenant, tool string) bool { return g.now.Load().HiddenFrom(tenant, tool) }
-
-// Decide asks the policy of the place of --workspace and writes down what it says, with
-// the id of the call.
-func (s *Server) Decide(ctx context.Context, f policies.Facts) (policies.Decision, string, error) {
-	return s.home.decide(ctx, f)
-}

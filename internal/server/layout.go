@@ -157,3 +157,9 @@ func parent(path string) string {
 	}
 	return filepath.Dir(path)
 }
+
+// workspaces are those of all places of the policy that holds now.
+func (s *Server) workspaces() []string { return s.places.layout.Load().all }
+
+// workspaces are those of the policy that holds.
+func (r *reloader) workspaces() []string { return r.places.layout.Load().all }

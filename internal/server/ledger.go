@@ -238,6 +238,29 @@ func (l *ledger) Finished(f mcp.Finished) {
 	l.append(o)
 }
 
+// recorded is what became of the recording of a call that is over; nil where it
+// has none, or goes on.
+func (l *ledger) recorded(callID string) *audit.Recorded {
+	if l == nil {
+		return nil
+	}
+	l.recordings.mu.Lock()
+	r := l.recordings.all[callID]
+	delete(l.recordings.all, callID)
+	l.recordings.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.detached = true
+		return nil
+	}
+	done, _ := r.Cast.Recorded()
+	return &done
+}
+
 // resultText is what an agent reads of a result.
 func resultText(r *mcp.Result) string {
 	if len(r.Content) == 1 {

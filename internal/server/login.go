@@ -30,19 +30,6 @@ type login struct {
 	missed int // guarded by mu: refusals since the last one that was recorded
 }
 
-// newLogin is the login of a server. Nothing is read yet.
-func newLogin(s *Server) *login {
-	known := func(tenant string) bool {
-		_, named := s.gate.now.Load().Tenant(tenant)
-		return named
-	}
-	cfg := auth.Config{Known: known, Needed: s.gate.Named, Log: s.Log}
-	if s.State != "" {
-		cfg.Book = auth.NewBook(s.State, s.kept, nil)
-	}
-	return &login{Authenticator: auth.New(cfg), server: s, tickets: mcp.NewTickets(), few: rate.NewLimiter(refusalsPerSecond, refusalBurst)}
-}
-
 // authenticate returns whose token it is, and records a refusal.
 func (l *login) authenticate(ctx context.Context, token string) (mcp.Identity, error) {
 	id, err := l.Authenticator.Authenticate(ctx, token)

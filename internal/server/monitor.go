@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"runtime"
+	"time"
 
+	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/front"
-	"belljar.dev/mcp"
+	"belljar.dev/internal/metrics"
 	"belljar.dev/policies"
 )
 
@@ -75,24 +78,97 @@ func (m *monitor) drains(why string) {
 	}
 }
 
-// both gives each call to two tracers.
-type both struct{ one, other mcp.Tracer }
-
-// Traced gives a call to both.
-func (b both) Traced(c mcp.Traced) {
-	b.one.Traced(c)
-	b.other.Traced(c)
+// newMeters makes the families of a server. Those that are asked for at an exposition see
+// the server as it is then.
+func newMeters(s *Server) *meters {
+	r := metrics.New("belljar_metrics_folded_total")
+	tenant, tool := r.Label("tenant", mostTenants), r.Label("tool", mostTools)
+	word := func(name string) *metrics.Label { return r.Label(name, mostWords) }
+	verdict := word("verdict")
+	m := &meters{
+		registry: r, began: time.Now(),
+		calls:     r.Counter("belljar_calls_total", "Calls that are over, by what the policy said and by what came of them.", tool, verdict, word("outcome")),
+		byTenant:  r.Counter("belljar_tenant_calls_total", "Calls that are over, by tenant.", tenant, verdict),
+		took:      r.Histogram("belljar_call_duration_seconds", "Time of calls, from their turn to their result. Exemplars have the ids of the call and of its trace.", callBounds, tool),
+		phases:    r.Counter("belljar_call_phase_seconds_total", "Time that calls spent in their phases.", word("phase")),
+		requests:  r.Counter("belljar_http_requests_total", "Requests that were answered, by route, method and class of status.", word("route"), word("method"), word("status")),
+		logins:    r.Counter("belljar_logins_total", "Tokens that were checked, by result: ok, unavailable, or why they were refused.", word("result")),
+		handovers: r.Counter("belljar_handovers_total", "How often the server was handed over: done, or failed in this process.", word("result")),
+		limits:    r.Counter("belljar_limits_hit_total", "Requests and connections that were refused, by the limit that they were above.", word("limit")),
+	}
+	r.GaugeFunc("belljar_build_info", "The version of this program.", []*metrics.Label{word("version"), word("goversion")}, func(set metrics.Set) {
+		set(1, buildinfo.Version(), runtime.Version())
+	})
+	m.addState(s, word("what"))
+	m.addOpen(s, tenant, word("transport"))
+	m.addLosses(s)
+	r.AddProcess(m.began)
+	return m
 }
 
-// traced is what gets the phases of each call; nil for nothing. Either may be nil.
-func traced(t *tracer, m *monitor) mcp.Tracer {
-	switch {
-	case m == nil && t == nil:
-		return nil
-	case m == nil:
-		return t
-	case t == nil:
-		return m.meters
-	}
-	return both{t, m.meters}
+// addState adds families about what is wrong with a server.
+func (m *meters) addState(s *Server, what *metrics.Label) {
+	m.registry.GaugeFunc("belljar_ready", "1 if the server takes calls, else 0; /readyz says why.", nil, func(set metrics.Set) {
+		if s.monitor.ready.look().Ready {
+			set(1)
+		} else {
+			set(0)
+		}
+	})
+	m.registry.GaugeFunc("belljar_fault", "1 for each thing that is wrong with the server; /readyz says more.", []*metrics.Label{what}, func(set metrics.Set) {
+		faults := make(map[string]bool)
+		for _, f := range s.monitor.ready.faults() {
+			faults[f.What] = true
+		}
+		for name := range faults {
+			set(1, name)
+		}
+	})
+	m.registry.GaugeFunc("belljar_certificate_expiry_timestamp_seconds", "When the certificate expires, in seconds since 1970.", nil, func(set metrics.Set) {
+		if s.front != nil && !s.front.Expires().IsZero() {
+			set(float64(s.front.Expires().Unix()))
+		}
+	})
+}
+
+// addOpen adds families of what is open now.
+func (m *meters) addOpen(s *Server, tenant, transport *metrics.Label) {
+	m.registry.GaugeFunc("belljar_sessions_open", "Open sessions.", []*metrics.Label{tenant, transport}, func(set metrics.Set) {
+		for _, one := range s.places.sessions() {
+			set(1, one.Tenant, one.Transport)
+		}
+	})
+	m.registry.GaugeFunc("belljar_calls_running", "Calls that run now.", []*metrics.Label{tenant}, func(set metrics.Set) {
+		for _, one := range s.places.sessions() {
+			set(float64(one.Calls), one.Tenant)
+		}
+	})
+	m.registry.GaugeFunc("belljar_http_streams_open", "Answers over HTTP that are open streams.", nil, func(set metrics.Set) {
+		set(float64(m.streams.Load()))
+	})
+	m.registry.GaugeFunc("belljar_boxes_open", "Open boxes.", []*metrics.Label{tenant}, func(set metrics.Set) {
+		for _, b := range s.sandbox.Boxes() {
+			set(1, b.Grant().Tenant())
+		}
+	})
+}
+
+// addLosses adds families of what was written down, and what could not be.
+func (m *meters) addLosses(s *Server) {
+	m.registry.CounterFunc("belljar_audit_records_total", "Records of the audit log that were written.", nil, func(set metrics.Set) {
+		if s.audit != nil {
+			set(float64(s.audit.log.Health().Written))
+		}
+	})
+	m.registry.CounterFunc("belljar_audit_records_lost_total", "Records of the audit log that could not be written.", nil, func(set metrics.Set) {
+		if s.audit != nil {
+			set(float64(s.audit.log.Health().Lost))
+		}
+	})
+	m.registry.CounterFunc("belljar_spans_lost_total", "Spans that did not reach the collector.", nil, func(set metrics.Set) {
+		if s.tracer != nil {
+			_, dropped := s.tracer.exporter.Counts()
+			set(float64(dropped))
+		}
+	})
 }

@@ -110,19 +110,6 @@ func (o *operations) endAll(chosen func(mcp.SessionInfo) bool, by, note string) 
 	return ended
 }
 
-// end ends sessions of a place, and says so in the log and the audit log.
-func (o *operations) end(p *place, chosen func(mcp.SessionInfo) bool, by, note string) (ended []control.Session) {
-	for _, s := range p.mcp.End(chosen, note) {
-		s.ID = control.ShortID(s.ID)
-		ended = append(ended, control.Session{Server: os.Getpid(), SessionInfo: s})
-		o.log.Info("a session was ended, with its box and its background tasks", "session", s.ID, "tenant", s.Tenant, "client", s.Client, "by", by)
-		r := audit.Session{Event: "ended", Tenant: s.Tenant, Principal: s.Principal, Session: s.ID, By: by}
-		r.Client.Name, r.Client.Version = s.Client, s.Version
-		o.audit.append(r)
-	}
-	return ended
-}
-
 // tokensChanged ends the sessions of tokens that do not hold any more, and writes down
 // which tokens came and went.
 func (o *operations) tokensChanged(added []auth.Token, over []auth.Ended) {
@@ -145,9 +132,6 @@ func (o *operations) tokensChanged(added []auth.Token, over []auth.Ended) {
 	}
 	o.endAll(of, "the token, which does not hold any more", "its token was revoked or has expired")
 }
-
-// byPolicy is who has ended the sessions of what a policy does not name any more.
-func byPolicy(what string) string { return "the policy, which does not name the " + what + " any more" }
 
 // endGone ends the sessions of tenants and issuers that a policy does not name any more, and
 // of tenants in places that they may not enter any more: nobody is left who could reach them,

@@ -126,11 +126,6 @@ func (ps *places) all() (all []*place) {
 	return all
 }
 
-// operations are what an operator does with the sessions and background tasks of all places.
-func (ps *places) operations() *operations {
-	return &operations{ps, ps.server.audit, ps.server.Log}
-}
-
 // sessions returns the open sessions of all places.
 func (ps *places) sessions() (all []mcp.SessionInfo) {
 	for _, p := range ps.all() {

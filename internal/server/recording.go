@@ -85,29 +85,6 @@ func (r *Recording) tell() {
 	r.ledger.append(r.about)
 }
 
-// recorded is what became of the recording of a call that is over; nil where it
-// has none, or goes on.
-func (l *ledger) recorded(callID string) *audit.Recorded {
-	if l == nil {
-		return nil
-	}
-	l.recordings.mu.Lock()
-	r := l.recordings.all[callID]
-	delete(l.recordings.all, callID)
-	l.recordings.mu.Unlock()
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.closed {
-		r.detached = true
-		return nil
-	}
-	done, _ := r.Cast.Recorded()
-	return &done
-}
-
 // shown is a writer that also records what it is written.
 type shown struct {
 	io.Writer

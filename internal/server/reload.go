@@ -76,9 +76,6 @@ func (r *reloader) run(ctx context.Context, watch bool) {
 	}
 }
 
-// workspaces are those of the policy that holds.
-func (r *reloader) workspaces() []string { return r.places.layout.Load().all }
-
 // files are those that the policy is made of, or would be, and those of its
 // tenants' tokens.
 func (r *reloader) files() []string {

@@ -36,6 +36,25 @@ func (s *Server) begin(context.Context) error {
 	return nil
 }
 
+// begin opens the webhook and the announcements of a server, once there are desks for
+// answers.
+func (w *ways) begin(ctx context.Context, s *Server) error {
+	if w == nil {
+		return nil
+	}
+	if s.cfg.Service.Webhook != nil {
+		hook, err := openWebhook(ctx, *s.cfg.Service.Webhook, w, s.host.boxes(), s.Log)
+		if err != nil {
+			return err
+		}
+		s.opened.Do(hook.close)
+	}
+	if s.cfg.Service.Announce != nil {
+		s.opened.Do(announce(w, s.cfg.Service.Announce).close)
+	}
+	return nil
+}
+
 // run starts what goes on in a server that stays: the reloader and the answers to other
 // commands, and over HTTP the places beside that of --workspace.
 func (s *Server) run(ctx context.Context) error {
@@ -81,37 +100,6 @@ func (s *Server) Reload() {
 	s.reloader.ask()
 	if s.front != nil {
 		s.front.Reload()
-	}
-}
-
-// prepareAfter is how long a client may take to be answered first, before what need not be
-// known for that answer is done beside it. A call that needs a box sooner makes it.
-const prepareAfter = 50 * time.Millisecond
-
-// preparing runs prepare while the caller serves: the first answer does not wait for it.
-// The context ends if that fails. The caller waits for the error, which says why nothing
-// can be served.
-func preparing(ctx context.Context, s *Server) (_ context.Context, wait func() error) {
-	ctx, cancel := context.WithCancel(ctx)
-	prepared := make(chan error, 1)
-	go func() {
-		answered := time.NewTimer(prepareAfter)
-		defer answered.Stop()
-		select {
-		case <-ctx.Done():
-			prepared <- nil
-			return
-		case <-answered.C:
-		}
-		err := prepare(s)
-		if err != nil {
-			cancel()
-		}
-		prepared <- err
-	}()
-	return ctx, func() error {
-		cancel()
-		return <-prepared
 	}
 }
 

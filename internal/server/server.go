@@ -106,6 +106,12 @@ func (s *Server) Hooks() *hooks.Set { return s.home.flow.hooks }
 // JobOver is sent to at the end of a background job, unless it is full.
 func (s *Server) JobOver() <-chan struct{} { return s.home.flow.jobOver }
 
+// Decide asks the policy of the place of --workspace and writes down what it says, with
+// the id of the call.
+func (s *Server) Decide(ctx context.Context, f policies.Facts) (policies.Decision, string, error) {
+	return s.home.decide(ctx, f)
+}
+
 // openPolicy finds the workspaces and the policy for them.
 func (s *Server) openPolicy(context.Context) (err error) {
 	if s.Workspace, err = config.FindWorkspace(s.cfg.Workspace); err != nil {
@@ -126,9 +132,6 @@ func (s *Server) openPolicy(context.Context) (err error) {
 	s.gate = gateOf(s, s.Workspace, s.Policy)
 	return nil
 }
-
-// workspaces are those of all places of the policy that holds now.
-func (s *Server) workspaces() []string { return s.places.layout.Load().all }
 
 // openState finds the directory for what outlives the program. No box may see it: what
 // it holds is believed, and its sockets answer whoever reaches them, through a read-only
@@ -184,21 +187,6 @@ func (s *Server) openSandbox(context.Context) error {
 		return prepare(s)
 	}
 	return nil
-}
-
-// prepare tries the key of the audit log and makes what all boxes need, unless that is done.
-func prepare(s *Server) error {
-	if err := s.audit.check(); err != nil {
-		return err
-	}
-	if err := s.sandbox.Prepare(); err != nil {
-		return unprepared(err)
-	}
-	return nil
-}
-
-func unprepared(err error) error {
-	return fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err)
 }
 
 // openPlaces opens the place of --workspace, and what tells people of questions. The other

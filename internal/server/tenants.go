@@ -10,9 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/time/rate"
+
 	"belljar.dev/internal/auth"
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/hostexec"
+	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
 
@@ -159,6 +162,19 @@ func (s *Server) openTenants(ctx context.Context) error {
 		return fmt.Errorf("policy %s: %w", s.PolicyName, err)
 	}
 	return nil
+}
+
+// newLogin is the login of a server. Nothing is read yet.
+func newLogin(s *Server) *login {
+	known := func(tenant string) bool {
+		_, named := s.gate.now.Load().Tenant(tenant)
+		return named
+	}
+	cfg := auth.Config{Known: known, Needed: s.gate.Named, Log: s.Log}
+	if s.State != "" {
+		cfg.Book = auth.NewBook(s.State, s.kept, nil)
+	}
+	return &login{Authenticator: auth.New(cfg), server: s, tickets: mcp.NewTickets(), few: rate.NewLimiter(refusalsPerSecond, refusalBurst)}
 }
 
 // tokensFor are the tokens of a policy that takes the place of another in a

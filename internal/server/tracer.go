@@ -197,3 +197,25 @@ func newSpanID() (id [8]byte) {
 	rand.Read(id[:])
 	return id
 }
+
+// both gives each call to two tracers.
+type both struct{ one, other mcp.Tracer }
+
+// Traced gives a call to both.
+func (b both) Traced(c mcp.Traced) {
+	b.one.Traced(c)
+	b.other.Traced(c)
+}
+
+// traced is what gets the phases of each call; nil for nothing. Either may be nil.
+func traced(t *tracer, m *monitor) mcp.Tracer {
+	switch {
+	case m == nil && t == nil:
+		return nil
+	case m == nil:
+		return t
+	case t == nil:
+		return m.meters
+	}
+	return both{t, m.meters}
+}

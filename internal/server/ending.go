@@ -1,0 +1,33 @@
+package server
+
+import (
+	"os"
+
+	"belljar.dev/internal/control"
+	"belljar.dev/mcp"
+	"belljar.dev/policies/audit"
+)
+
+// end ends sessions of a place, and says so in the log and the audit log.
+func (o *operations) end(p *place, chosen func(mcp.SessionInfo) bool, by, note string) (ended []control.Session) {
+	for _, s := range p.mcp.End(chosen, note) {
+		s.ID = control.ShortID(s.ID)
+		ended = append(ended, control.Session{Server: os.Getpid(), SessionInfo: s})
+		o.log.Info("a session was ended, with its box and its background tasks", "session", s.ID, "tenant", s.Tenant, "client", s.Client, "by", by)
+		r := audit.Session{Event: "ended", Tenant: s.Tenant, Principal: s.Principal, Session: s.ID, By: by}
+		r.Client.Name, r.Client.Version = s.Client, s.Version
+		o.audit.append(r)
+	}
+	return ended
+}
+
+// byPolicy is who has ended the sessions of what a policy does not name any more.
+func byPolicy(what string) string { return "the policy, which does not name the " + what + " any more" }
+
+// operations are what an operator does with the sessions and background tasks of all places.
+func (s *Server) operations() *operations { return &operations{s.places, s.audit, s.Log} }
+
+// operations are what an operator does with the sessions and background tasks of all places.
+func (ps *places) operations() *operations {
+	return &operations{ps, ps.server.audit, ps.server.Log}
+}

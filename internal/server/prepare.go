@@ -1,0 +1,53 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// prepare tries the key of the audit log and makes what all boxes need, unless that is done.
+func prepare(s *Server) error {
+	if err := s.audit.check(); err != nil {
+		return err
+	}
+	if err := s.sandbox.Prepare(); err != nil {
+		return unprepared(err)
+	}
+	return nil
+}
+
+func unprepared(err error) error {
+	return fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err)
+}
+
+// prepareAfter is how long a client may take to be answered first, before what need not be
+// known for that answer is done beside it. A call that needs a box sooner makes it.
+const prepareAfter = 50 * time.Millisecond
+
+// preparing runs prepare while the caller serves: the first answer does not wait for it.
+// The context ends if that fails. The caller waits for the error, which says why nothing
+// can be served.
+func preparing(ctx context.Context, s *Server) (_ context.Context, wait func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	prepared := make(chan error, 1)
+	go func() {
+		answered := time.NewTimer(prepareAfter)
+		defer answered.Stop()
+		select {
+		case <-ctx.Done():
+			prepared <- nil
+			return
+		case <-answered.C:
+		}
+		err := prepare(s)
+		if err != nil {
+			cancel()
+		}
+		prepared <- err
+	}()
+	return ctx, func() error {
+		cancel()
+		return <-prepared
+	}
+}
