@@ -20,7 +20,7 @@
 //	callback.go, skills.go          callbacks and skills
 //	aside.go                        what is added to the results of all tools
 //	prompts.go, files.go            prompts; the files of the workspace
-//	output.go, jobs.go              outputs and tasks, as resources
+//	output.go, jobs.go              the resources of outputs and tasks
 //	operator.go                     tasks, as an operator sees them
 //	read.go, running.go             what a task has written, and how it stands
 //	approval.go, state.go
