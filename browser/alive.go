@@ -39,36 +39,3 @@ func (t *tab) hung() <-chan time.Time {
 	}
 	return time.After(signPatience)
 }
-
-// ready is a page that waits for a call, or nil. What died while it waited is
-// closed.
-func (p *Pool) ready(ctx context.Context, ch *chrome) *tab {
-	for {
-		p.mu.Lock()
-		n := len(ch.ready)
-		if n == 0 {
-			p.mu.Unlock()
-			return nil
-		}
-		t := ch.ready[n-1]
-		ch.ready = ch.ready[:n-1]
-		p.mu.Unlock()
-		if t.cause(nil) == nil {
-			return t
-		}
-		p.wg.Go(func() { ch.dispose(context.WithoutCancel(ctx), t) })
-	}
-}
-
-// distrust is what happens when a page gave no sign of life: its Chrome gets no more
-// calls, since the pages and renderers that it keeps for them may be no better.
-func (p *Pool) distrust(ch *chrome) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stats.Hung++
-	p.cfg.Log.Warn("page does not answer", "box", ch.box.ID())
-	if !ch.retired {
-		p.stats.Recycled++
-	}
-	p.retire(ch)
-}

@@ -6,4 +6,23 @@
 // in a browser context that no other call ever sees, loads one URL and gives
 // back what it became as a [Loaded]. What is made of that, markdown say, is not
 // this package's.
+//
+// The files, each calling those below it:
+//
+//	examine.go                tries a Chrome, for the doctor
+//	draw.go, call.go          a call: a drawing, or a page that is lent and comes back
+//	url.go
+//	load.go                   a page loads, settles and is read
+//	explain.go, shot.go       why one did not load; a picture of one
+//	scroll.go, quiet.go       scrolls a page; waits until it is quiet
+//	ahead.go, alive.go        asks for that beforehand; whether a page answers
+//	pool.go, queue.go         the Chromes, and the calls that wait for one
+//	attend.go, launch.go      follows a Chrome to its end; starts and retires it
+//	newtab.go, hear.go        makes a page, and hears what happens to it
+//	evaluate.go, scripts.go   runs our scripts in a page
+//	chrome.go, find.go        a Chrome in its box, and its program
+//	flags.go, version.go
+//	events.go, tab.go         events of a page, and what is known of it
+//	cdp.go                    Chrome's protocol, over a pipe
+//	request.go, errors.go     the words
 package browser

@@ -12,7 +12,6 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
-	"belljar.dev/sandbox/limit"
 )
 
 // Config is what a Pool needs to know.
@@ -255,46 +254,11 @@ func (p *Pool) start(ctx context.Context, key string, g policies.Grant) *startin
 	return s
 }
 
-// launch starts a Chrome, or says why it cannot.
-func (p *Pool) launch(ctx context.Context, id string, g policies.Grant) (*chrome, error) {
-	p.mu.Lock()
-	program := p.program
-	p.mu.Unlock()
-	if program == "" {
-		var err error
-		if program, err = p.find(); err != nil {
-			return nil, &Error{Kind: KindAbsent, Err: err, Message: "this host has no Chromium, so pages are read as the server sends them, without their scripts; the operator can install it, see: belljar browser doctor"}
-		}
-		p.mu.Lock()
-		p.program = program
-		p.mu.Unlock()
-	}
-	if l := g.Limits(); l.Memory < leastMemory || l.Pids < leastPids {
-		return nil, &Error{Kind: KindForbidden, Message: fmt.Sprintf(
-			"profile %q gives a browser %d MiB and %d processes, and it needs %d MiB and %d; the operator can raise the limits", g.Profile(), l.Memory>>20, l.Pids, leastMemory>>20, leastPids)}
-	}
-	ch, err := startChrome(ctx, p.cfg.Supervisor, id, program, g)
-	if err == nil {
-		return ch, nil
-	}
-	if r, ok := errors.AsType[*limit.Refusal](err); ok {
-		return nil, &Error{Kind: KindAbsent, Err: err, Message: "no box for a browser could be opened: " + r.Message}
-	}
-	return nil, &Error{Kind: KindAbsent, Err: err, Message: "Chromium does not start on this host, so pages are read as the server sends them, without their scripts; the operator finds the cause with: belljar browser doctor"}
-}
-
 // What Chrome cannot start with less of.
 const (
 	leastMemory = 256 << 20
 	leastPids   = 128
 )
-
-func (p *Pool) find() (string, error) {
-	if p.cfg.Program != "" {
-		return program(p.cfg.Program)
-	}
-	return find(p.cfg.Check)
-}
 
 // makeRoom retires the Chrome that was idle longest if there are as many as may
 // be. p.mu is held.
@@ -311,30 +275,6 @@ func (p *Pool) makeRoom() {
 	if oldest != nil {
 		p.retire(oldest)
 	}
-}
-
-// retire takes a Chrome out of use, and ends it when its last page is back.
-// p.mu is held.
-func (p *Pool) retire(ch *chrome) {
-	if p.current[ch.key] == ch {
-		delete(p.current, ch.key)
-	}
-	if ch.retired {
-		return
-	}
-	ch.retired = true
-	if ch.live == 0 || ch.dead() {
-		p.bury(ch)
-	}
-}
-
-// bury ends a Chrome. p.mu is held.
-func (p *Pool) bury(ch *chrome) {
-	if _, there := p.all[ch]; !there {
-		return
-	}
-	delete(p.all, ch)
-	p.wg.Go(ch.close)
 }
 
 // back is what happens when a page is done with. A nil tab was never there.

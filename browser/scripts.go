@@ -1,6 +1,13 @@
 package browser
 
-import _ "embed"
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
 
 // What runs in a page, in a world of its own (see world).
 var (
@@ -23,3 +30,86 @@ var (
 // the first script that needs it does not wait.
 var ourScript = "if (!globalThis.belljar) {" + watchScript +
 	"if (self === top) Object.assign(belljar, { settle: " + settleScript + ", read: " + readScript + ", lazy: " + lazyScript + "});}\n"
+
+// settled is the answer of settle.js.
+type settled struct {
+	Settled bool  `json:"settled"`
+	Matches bool  `json:"matches"`
+	Active  bool  `json:"active"` // it was waited for as one whose scripts did something
+	Bad     bool  `json:"bad"`    // the selector is not valid
+	Lazy    lazy  `json:"lazy"`   // how it may be more, if that was wanted
+	Page    *read `json:"page"`   // what the page was at that moment, if that was wanted
+}
+
+// read is what read.js returns for a document.
+type read struct {
+	Size  int    `json:"size"`  // in UTF-16
+	Bytes int    `json:"bytes"` // in UTF-8, or -1 if all is here
+	HTML  string `json:"html"`
+	Title string `json:"title"`
+	URL   string `json:"url"`
+	Cut   string `json:"cut"` // why it is not all
+}
+
+// readOptions are those of read.js.
+type readOptions struct {
+	First  int     `json:"first"`
+	Nodes  int     `json:"nodes"`
+	Frames int     `json:"frames"`
+	Chars  int     `json:"chars"`
+	Most   float64 `json:"most"` // milliseconds, and half of what is left until
+	By     float64 `json:"by"`   // milliseconds since 1970
+}
+
+// reading is the script that reads a page out, for so many bytes of it.
+func reading(ctx context.Context, html int) string {
+	return "belljar.read(" + argument(readOptions{min(firstPart, html), maxNodes, maxFrames, html, ms(readTime), by(ctx)}) + ")"
+}
+
+// by is when a page must have answered, in milliseconds since 1970 as its clock
+// shows them.
+func by(ctx context.Context) float64 {
+	end, ok := ctx.Deadline()
+	if !ok {
+		end = time.Now().Add(MaxTimeout)
+	}
+	return float64(end.UnixMilli())
+}
+
+// settling is the script that waits until a page has settled, and reads it out if
+// it has no more than so many elements: one way instead of two, and what is read
+// is what was settled.
+func settling(ctx context.Context, r Request, o settleOptions, most int) string {
+	var tell []string
+	o.By = by(ctx)
+	if r.Scrolls > 0 {
+		tell = append(tell, "lazy: belljar.lazy()")
+	}
+	if r.Shot == nil && r.HTML > 0 {
+		tell = append(tell, fmt.Sprintf("page: document.getElementsByTagName('*').length <= %d ? %s : null", most, reading(ctx, r.HTML)))
+	}
+	return "belljar.settle(" + argument(o) + ", () => ({" + strings.Join(tell, ", ") + "}))"
+}
+
+// settleOptions are those of settle.js, times in milliseconds.
+type settleOptions struct {
+	Selector string  `json:"selector"`
+	Active   bool    `json:"active"`
+	Quiet    float64 `json:"quiet"`
+	Quick    float64 `json:"quick"`
+	Bare     float64 `json:"bare"` // for a page without text
+	Least    float64 `json:"least"`
+	Most     float64 `json:"most"`
+	By       float64 `json:"by"`   // milliseconds since 1970
+	Load     bool    `json:"load"` // the load event is waited for first
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func argument(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "null" // of our own types, which can be written
+	}
+	return string(text)
+}

@@ -1,0 +1,139 @@
+package browser
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/inspector"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/target"
+)
+
+// hear takes the events of the page. It must not block.
+func (t *tab) hear(method string, params []byte) {
+	switch method {
+	case network.RequestWillBeSent.Method:
+		hearing(params, t.began)
+	case network.ResponseReceived.Method:
+		t.answered(params)
+	case network.LoadingFinished.Method, network.LoadingFailed.Method:
+		hearing(params, t.ended)
+	case page.FrameNavigated.Method:
+		hearing(params, func(e frameNavigated) {
+			if e.Frame.ParentID == "" {
+				t.change(func() { t.navigated(e.Frame) })
+			}
+		})
+	case page.DomContentEventFired.Method:
+		t.change(func() { t.dom = t.committed })
+	case page.LoadEventFired.Method:
+		t.change(func() { t.complete(true) })
+	case page.FrameStoppedLoading.Method:
+		// A document that stops itself, or leads to a file, has no load event.
+		hearing(params, func(e frameMoved) {
+			if e.FrameID == string(t.frame) {
+				t.change(func() { t.complete(false) })
+			}
+		})
+	case page.FrameRequestedNavigation.Method, scheduledNavigation:
+		hearing(params, func(e frameMoved) {
+			if !barred(e.URL) && e.FrameID == string(t.frame) && e.Delay <= longestRefresh.Seconds() {
+				by := time.Now().Add(time.Duration(e.Delay*float64(time.Second)) + leavePatience)
+				t.change(func() { t.leaving, t.leaveBy = true, by })
+			}
+		})
+	case inspector.TargetCrashed.Method:
+		t.change(func() { t.crashed = true })
+	case inspector.Detached.Method:
+		t.change(func() { t.detached = true })
+	case page.JavascriptDialogOpening.Method:
+		hearing(params, t.dismiss)
+	case target.AttachedToTarget.Method:
+		hearing(params, t.closePopup)
+	case fetch.RequestPaused.Method:
+		hearing(params, t.resume)
+	}
+}
+
+// complete is the end of a document's loading, with a load event or without.
+// t.mu is held.
+func (t *tab) complete(event bool) {
+	if t.committed && !t.loaded {
+		t.dom, t.loaded, t.loadedAt, t.stopped = true, true, time.Now(), !event
+	}
+}
+
+// barred reports whether Chrome lets no page go to a URL; it says so nowhere but
+// in the page's console.
+func barred(url string) bool {
+	scheme, _, _ := strings.Cut(url, ":")
+	return slices.Contains([]string{"file", "chrome", "devtools", "view-source"}, strings.ToLower(scheme))
+}
+
+// hearing has one event taken, if it can be read.
+func hearing[E any](params []byte, take func(E)) {
+	var e E
+	if decode(params, &e) == nil {
+		take(e)
+	}
+}
+
+func (t *tab) dismiss(e dialogOpening) {
+	errand(t.ch, t.session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: e.Type == "beforeunload"})
+	t.change(func() { t.note("a dialog (%s) was dismissed: %s", e.Type, e.Message) })
+}
+
+func (t *tab) closePopup(e attachedToTarget) {
+	errand(t.ch, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(e.TargetInfo.TargetID)})
+	t.change(func() { t.note("a pop-up was closed: %s", e.TargetInfo.URL) })
+}
+
+// navigated is a new document in the page. t.mu is held.
+func (t *tab) navigated(f frameInfo) {
+	if f.UnreachableURL != "" { // Chrome's own page about an error
+		if t.committed {
+			t.astray, t.doc.url, t.leaving = cmp.Or(t.failure, "net::ERR_FAILED"), f.UnreachableURL, false
+		}
+		return
+	}
+	if f.URL == "about:blank" && t.loader == "" && t.doc.status == 0 {
+		return
+	}
+	t.astray = ""
+	t.loader, t.committed, t.dom, t.loaded, t.leaving = f.LoaderID, true, false, false, false
+	t.active = false
+	t.doc.url = f.URL
+	if t.doc.mime == "" {
+		t.doc.mime = f.MimeType
+	}
+	for id, r := range t.requests { // of the document before
+		if r.counted {
+			t.counted--
+		}
+		delete(t.requests, id)
+	}
+}
+
+// resume lets a request go on, with the headers of the call if it is for the
+// origin that they are for.
+func (t *tab) resume(e requestPaused) {
+	p := fetch.ContinueRequestParams{RequestID: fetch.RequestID(e.RequestID)}
+	if o, err := originOf(e.Request.URL); err == nil && o == t.origin {
+		for name, value := range e.Request.Headers {
+			if _, own := t.headers[canonical(name)]; !own {
+				p.Headers = append(p.Headers, &fetch.HeaderEntry{Name: name, Value: value})
+			}
+		}
+		for name, value := range t.headers {
+			p.Headers = append(p.Headers, &fetch.HeaderEntry{Name: name, Value: value})
+		}
+	}
+	errand(t.ch, t.session, fetch.ContinueRequest, p)
+}
+
+// scheduledNavigation is deprecated, and the only word of a refresh to come.
+const scheduledNavigation = "Page.frameScheduledNavigation"

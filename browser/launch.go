@@ -1,0 +1,102 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/limit"
+)
+
+// ready is a page that waits for a call, or nil. What died while it waited is
+// closed.
+func (p *Pool) ready(ctx context.Context, ch *chrome) *tab {
+	for {
+		p.mu.Lock()
+		n := len(ch.ready)
+		if n == 0 {
+			p.mu.Unlock()
+			return nil
+		}
+		t := ch.ready[n-1]
+		ch.ready = ch.ready[:n-1]
+		p.mu.Unlock()
+		if t.cause(nil) == nil {
+			return t
+		}
+		p.wg.Go(func() { ch.dispose(context.WithoutCancel(ctx), t) })
+	}
+}
+
+// distrust is what happens when a page gave no sign of life: its Chrome gets no more
+// calls, since the pages and renderers that it keeps for them may be no better.
+func (p *Pool) distrust(ch *chrome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stats.Hung++
+	p.cfg.Log.Warn("page does not answer", "box", ch.box.ID())
+	if !ch.retired {
+		p.stats.Recycled++
+	}
+	p.retire(ch)
+}
+
+// launch starts a Chrome, or says why it cannot.
+func (p *Pool) launch(ctx context.Context, id string, g policies.Grant) (*chrome, error) {
+	p.mu.Lock()
+	program := p.program
+	p.mu.Unlock()
+	if program == "" {
+		var err error
+		if program, err = p.find(); err != nil {
+			return nil, &Error{Kind: KindAbsent, Err: err, Message: "this host has no Chromium, so pages are read as the server sends them, without their scripts; the operator can install it, see: belljar browser doctor"}
+		}
+		p.mu.Lock()
+		p.program = program
+		p.mu.Unlock()
+	}
+	if l := g.Limits(); l.Memory < leastMemory || l.Pids < leastPids {
+		return nil, &Error{Kind: KindForbidden, Message: fmt.Sprintf(
+			"profile %q gives a browser %d MiB and %d processes, and it needs %d MiB and %d; the operator can raise the limits", g.Profile(), l.Memory>>20, l.Pids, leastMemory>>20, leastPids)}
+	}
+	ch, err := startChrome(ctx, p.cfg.Supervisor, id, program, g)
+	if err == nil {
+		return ch, nil
+	}
+	if r, ok := errors.AsType[*limit.Refusal](err); ok {
+		return nil, &Error{Kind: KindAbsent, Err: err, Message: "no box for a browser could be opened: " + r.Message}
+	}
+	return nil, &Error{Kind: KindAbsent, Err: err, Message: "Chromium does not start on this host, so pages are read as the server sends them, without their scripts; the operator finds the cause with: belljar browser doctor"}
+}
+
+func (p *Pool) find() (string, error) {
+	if p.cfg.Program != "" {
+		return program(p.cfg.Program)
+	}
+	return find(p.cfg.Check)
+}
+
+// retire takes a Chrome out of use, and ends it when its last page is back.
+// p.mu is held.
+func (p *Pool) retire(ch *chrome) {
+	if p.current[ch.key] == ch {
+		delete(p.current, ch.key)
+	}
+	if ch.retired {
+		return
+	}
+	ch.retired = true
+	if ch.live == 0 || ch.dead() {
+		p.bury(ch)
+	}
+}
+
+// bury ends a Chrome. p.mu is held.
+func (p *Pool) bury(ch *chrome) {
+	if _, there := p.all[ch]; !there {
+		return
+	}
+	delete(p.all, ch)
+	p.wg.Go(ch.close)
+}
