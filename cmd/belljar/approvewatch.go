@@ -143,15 +143,6 @@ func (w *watching) look(ctx context.Context) error {
 	return nil
 }
 
-// gist is what a call is about, in a few words.
-func gist(a approval.Approval) string {
-	what := a.Tool
-	if len(a.Shown.Commands) > 0 {
-		what = strings.Join(a.Shown.Commands, "; ")
-	}
-	return policies.Clip(what, 80)
-}
-
 // gone says how the question ended: another person answered, or its time is over.
 func (w *watching) gone(ctx context.Context) error {
 	var one approval.Approval

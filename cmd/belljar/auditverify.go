@@ -79,28 +79,6 @@ makes no sense.`,
 	return c
 }
 
-// readSmall reads a file that has at most so many bytes.
-func readSmall(name string, most int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := config.ReadBounded(f, most)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	return text, nil
-}
-
-// numbered is a number of things, in words.
-func numbered(n uint64, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // verified prints that a log is unchanged since it was written.
 func verified(out io.Writer, dir string, r audit.Report) {
 	fmt.Fprintf(out, "%s: as it was written: %s in %s\n", dir, numbered(r.Records, "record"), numbered(uint64(r.Files), "file"))
@@ -149,4 +127,18 @@ func verifiedJSON(out io.Writer, dir string, r audit.Report, err error) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(found)
+}
+
+// readSmall reads a file that has at most so many bytes.
+func readSmall(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := config.ReadBounded(f, most)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return text, nil
 }

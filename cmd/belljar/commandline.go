@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -41,55 +42,53 @@ func eachCommand(c *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND...]",
+		Short: "show the help of a command",
+		Long:  "help shows the help of a command, the same that `belljar COMMAND --help` shows.\n" + exitHelp,
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			of, err := commandNamed(c.Root(), args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for _, sub := range of.Commands() {
+				if sub.IsAvailableCommand() {
+					names = append(names, sub.Name()+"\t"+sub.Short)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			of, err := commandNamed(c.Root(), args)
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(c.OutOrStdout(), helpText(of, widthOf(c.OutOrStdout())))
+			return failure(err)
+		},
+	}
+}
+
+// commandNamed is the command that words name below another one.
+func commandNamed(c *cobra.Command, words []string) (*cobra.Command, error) {
+words:
+	for _, word := range words {
+		for _, sub := range c.Commands() {
+			if sub.Name() == word || sub.HasAlias(word) {
+				c = sub
+				continue words
+			}
+		}
+		return nil, unknownCommand(c, word)
+	}
+	return c, nil
+}
+
 // title is a command's name without that of the program: errors begin with it.
 func title(c *cobra.Command) string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), c.Root().Name()), " ")
-}
-
-// argument is a word of a usage line that stands for one of the command line.
-type argument struct {
-	name     string
-	optional bool
-	many     bool
-}
-
-// argumentsOf reads the arguments of a command out of its usage line:
-// "NAME [SOURCE] FILE...".
-func argumentsOf(c *cobra.Command) (all []argument) {
-	_, line, _ := strings.Cut(c.Use, " ")
-	line = strings.TrimSpace(strings.ReplaceAll(line, "[flags]", ""))
-	depth, text := 0, ""
-	end := func() {
-		name := strings.Trim(text, "[]")
-		if name != "" && name != "--" {
-			many := strings.Contains(name, "...")
-			all = append(all, argument{
-				name: strings.TrimRight(strings.ReplaceAll(name, "...", ""), "[] "), optional: strings.HasPrefix(text, "["), many: many,
-			})
-		}
-		text = ""
-	}
-	for _, r := range line {
-		switch {
-		case r == '[':
-			depth++
-		case r == ']':
-			depth--
-		case r == ' ' && depth == 0:
-			end()
-			continue
-		}
-		text += string(r)
-	}
-	end()
-	// An optional argument that contains another one, as [ID [ANSWER...]], is two.
-	for i, a := range all {
-		if outer, inner, nested := strings.Cut(a.name, " ["); nested {
-			all = slices.Replace(all, i, i+1, argument{name: outer, optional: true}, argument{name: inner, optional: true, many: a.many})
-			break
-		}
-	}
-	return all
 }
 
 // lacking is the error of a check that says what is wanted: see exactly.
@@ -203,4 +202,24 @@ func didYouMean(prefix, name string, known []string) string {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %q?)", prefix+near)
+}
+
+// exactly is cobra.ExactArgs that says what is wanted.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != n {
+			return &lacking{what}
+		}
+		return nil
+	}
+}
+
+// atLeastOne is cobra.MinimumNArgs(1) that says what is wanted.
+func atLeastOne(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < 1 {
+			return &lacking{what}
+		}
+		return nil
+	}
 }

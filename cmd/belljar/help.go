@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,50 +24,6 @@ func widthOf(w io.Writer) int {
 		return max(helpLeast, min(n, helpWidth))
 	}
 	return helpWidth
-}
-
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND...]",
-		Short: "show the help of a command",
-		Long:  "help shows the help of a command, the same that `belljar COMMAND --help` shows.\n" + exitHelp,
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			of, err := commandNamed(c.Root(), args)
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			var names []string
-			for _, sub := range of.Commands() {
-				if sub.IsAvailableCommand() {
-					names = append(names, sub.Name()+"\t"+sub.Short)
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			of, err := commandNamed(c.Root(), args)
-			if err != nil {
-				return err
-			}
-			_, err = io.WriteString(c.OutOrStdout(), helpText(of, widthOf(c.OutOrStdout())))
-			return failure(err)
-		},
-	}
-}
-
-// commandNamed is the command that words name below another one.
-func commandNamed(c *cobra.Command, words []string) (*cobra.Command, error) {
-words:
-	for _, word := range words {
-		for _, sub := range c.Commands() {
-			if sub.Name() == word || sub.HasAlias(word) {
-				c = sub
-				continue words
-			}
-		}
-		return nil, unknownCommand(c, word)
-	}
-	return c, nil
 }
 
 // helpText is all that is said of a command.
@@ -136,6 +92,52 @@ func usageText(c *cobra.Command, width int) string {
 	return b.String()
 }
 
+// argument is a word of a usage line that stands for one of the command line.
+type argument struct {
+	name     string
+	optional bool
+	many     bool
+}
+
+// argumentsOf reads the arguments of a command out of its usage line:
+// "NAME [SOURCE] FILE...".
+func argumentsOf(c *cobra.Command) (all []argument) {
+	_, line, _ := strings.Cut(c.Use, " ")
+	line = strings.TrimSpace(strings.ReplaceAll(line, "[flags]", ""))
+	depth, text := 0, ""
+	end := func() {
+		name := strings.Trim(text, "[]")
+		if name != "" && name != "--" {
+			many := strings.Contains(name, "...")
+			all = append(all, argument{
+				name: strings.TrimRight(strings.ReplaceAll(name, "...", ""), "[] "), optional: strings.HasPrefix(text, "["), many: many,
+			})
+		}
+		text = ""
+	}
+	for _, r := range line {
+		switch {
+		case r == '[':
+			depth++
+		case r == ']':
+			depth--
+		case r == ' ' && depth == 0:
+			end()
+			continue
+		}
+		text += string(r)
+	}
+	end()
+	// An optional argument that contains another one, as [ID [ANSWER...]], is two.
+	for i, a := range all {
+		if outer, inner, nested := strings.Cut(a.name, " ["); nested {
+			all = slices.Replace(all, i, i+1, argument{name: outer, optional: true}, argument{name: inner, optional: true, many: a.many})
+			break
+		}
+	}
+	return all
+}
+
 // flagsText is the flags of a command, one below the other.
 func flagsText(flags *pflag.FlagSet, width int) string {
 	var b strings.Builder
@@ -191,36 +193,4 @@ func meaning(f *pflag.Flag) string {
 		return text + fmt.Sprintf(" (on unless --%s=false)", f.Name)
 	}
 	return text + " (default: " + f.DefValue + ")"
-}
-
-// hang writes text beside left from a column on, or below where left is too long,
-// and breaks it between words. Words themselves are never broken.
-func hang(left, text string, column, width int) string {
-	var b strings.Builder
-	b.WriteString(left)
-	at := utf8.RuneCountInString(left)
-	if column > 0 && at > column-2 {
-		b.WriteByte('\n')
-		at = 0
-	}
-	first := true
-	for word := range strings.FieldsSeq(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case first:
-			b.WriteString(strings.Repeat(" ", column-at))
-			at = column
-		case at+1+n > width:
-			b.WriteString("\n" + strings.Repeat(" ", column))
-			at = column
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += n
-		first = false
-	}
-	b.WriteByte('\n')
-	return b.String()
 }

@@ -1,6 +1,3 @@
-// Command belljar lets an agent use a shell without being able to hurt the
-// machine it runs on: an MCP server whose tools work in sandboxes that hold
-// only what a policy grants.
 package main
 
 import (
@@ -10,13 +7,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/printable"
@@ -24,42 +19,12 @@ import (
 	"belljar.dev/sandbox/escape"
 )
 
-// Exit statuses, the same for every command; `belljar run` has its own, which
-// leave room for those of the command it runs.
-const (
-	exitOK     = 0
-	exitFailed = 1 // what was asked for did not come out well
-	exitUsage  = 2 // the command line makes no sense
-	exitRun    = 125
-	// exitClosedPipe is what a shell says of a program that SIGPIPE (13) ended.
-	exitClosedPipe = 128 + 13
-)
-
-const exitHelp = `
-Exit status: 0 all is well; 1 it is not, and the last line of standard error
-says why; 2 the command line makes no sense.`
-
 func main() {
 	// The helpers of a box start as this same program; nothing may come before.
 	sandbox.Init()
 	escape.Main()
 	collect(gcStarting)
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
-
-// Values of GOGC, see runtime: a program that starts keeps most of what it makes,
-// and to collect garbage after each of the first MiBs is a fifth of the work until
-// a server answers. A server takes the runtime's default when it has settled.
-const (
-	gcStarting = 400
-	gcServing  = 100
-)
-
-// collect sets GOGC, unless the environment does.
-func collect(percent int) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
-	}
 }
 
 // stop are the signals that end the program; all but `run` end by them in
@@ -184,60 +149,4 @@ manual pages.
 	}
 	complete(root)
 	return root
-}
-
-// isTerminal reports whether what is written to w is seen by a person at once.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// statusError is an error with the exit status it leads to. Without an err
-// everything has been said already.
-type statusError struct {
-	code int
-	err  error
-	help bool // the help of the command says more
-}
-
-func (e *statusError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit status %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *statusError) Unwrap() error { return e.err }
-
-// usage is a mistake in the command line.
-func usage(format string, args ...any) error {
-	return &statusError{code: exitUsage, err: fmt.Errorf(format, args...), help: true}
-}
-
-// exactly is cobra.ExactArgs that says what is wanted.
-func exactly(n int, what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != n {
-			return &lacking{what}
-		}
-		return nil
-	}
-}
-
-// atLeastOne is cobra.MinimumNArgs(1) that says what is wanted.
-func atLeastOne(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) < 1 {
-			return &lacking{what}
-		}
-		return nil
-	}
-}
-
-// failure is what went wrong while doing what was asked.
-func failure(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &statusError{code: exitFailed, err: err}
 }

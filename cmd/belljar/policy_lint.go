@@ -139,14 +139,6 @@ func (l *linting) print(w io.Writer, found []policies.Finding, looked int) error
 	return err
 }
 
-// number is a count with its noun.
-func number(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
-}
-
 // openQuestions bounds the questions of a log whose answers are looked for.
 const openQuestions = 10_000
 

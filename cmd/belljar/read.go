@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -123,22 +122,6 @@ func readFile(c *cobra.Command, o readOptions, asJSON bool) error {
 		return failure(fmt.Errorf("print the page: %w", err))
 	}
 	return nil
-}
-
-// definitions are lines of what references in a page stand for, each once.
-func definitions(lines []string) string {
-	if len(lines) == 0 {
-		return ""
-	}
-	seen := make(map[string]bool)
-	var b strings.Builder
-	for _, line := range lines {
-		if !seen[line] {
-			seen[line] = true
-			b.WriteString("\n" + line)
-		}
-	}
-	return b.String() + "\n"
 }
 
 // savedPage reads a file, and one byte more than is converted, so that a page

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -173,4 +174,20 @@ func pageEnd(errs io.Writer, p pageRead) error {
 		return failure(errors.New("this is a part of the page only: " + p.Partial))
 	}
 	return nil
+}
+
+// definitions are lines of what references in a page stand for, each once.
+func definitions(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	seen := make(map[string]bool)
+	var b strings.Builder
+	for _, line := range lines {
+		if !seen[line] {
+			seen[line] = true
+			b.WriteString("\n" + line)
+		}
+	}
+	return b.String() + "\n"
 }

@@ -75,3 +75,9 @@ func (s screen) raw() (restore func(), err error) {
 // (JOURNAL_STREAM does not tell: a terminal's programs inherit it from a desktop session
 // that has its own standard error in the journal, systemd.exec(5).)
 func atTerminal(errs io.Writer) bool { return isTerminal(printable.Raw(errs)) }
+
+// isTerminal reports whether what is written to w is seen by a person at once.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

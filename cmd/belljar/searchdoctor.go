@@ -8,11 +8,9 @@ import (
 	"os/signal"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/internal/printable"
 	"belljar.dev/sandbox/egress"
 	"belljar.dev/search"
 	"belljar.dev/search/engine"
@@ -136,20 +134,6 @@ func printExamined(out io.Writer, all []engine.Examined) error {
 	}
 	_, err := out.Write(b.Bytes())
 	return err
-}
-
-// cell is a text in a table divided by tabs: it cannot break out of its cell,
-// nor speak to a terminal.
-func cell(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsControl(r):
-			return ' '
-		case !printable.Rune(r):
-			return -1
-		}
-		return r
-	}, s)
 }
 
 // examinedInfo is an examined answer as JSON.

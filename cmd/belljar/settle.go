@@ -78,3 +78,18 @@ func releaseProgram() error {
 	}
 	return nil
 }
+
+// Values of GOGC, see runtime: a program that starts keeps most of what it makes,
+// and to collect garbage after each of the first MiBs is a fifth of the work until
+// a server answers. A server takes the runtime's default when it has settled.
+const (
+	gcStarting = 400
+	gcServing  = 100
+)
+
+// collect sets GOGC, unless the environment does.
+func collect(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+}

@@ -166,3 +166,35 @@ func brokenAt(cell string, width int) []string {
 	lines[0] = indent + lines[0]
 	return slices.Clip(lines)
 }
+
+// hang writes text beside left from a column on, or below where left is too long,
+// and breaks it between words. Words themselves are never broken.
+func hang(left, text string, column, width int) string {
+	var b strings.Builder
+	b.WriteString(left)
+	at := utf8.RuneCountInString(left)
+	if column > 0 && at > column-2 {
+		b.WriteByte('\n')
+		at = 0
+	}
+	first := true
+	for word := range strings.FieldsSeq(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case first:
+			b.WriteString(strings.Repeat(" ", column-at))
+			at = column
+		case at+1+n > width:
+			b.WriteString("\n" + strings.Repeat(" ", column))
+			at = column
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += n
+		first = false
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

@@ -1,29 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/internal/config"
-	"belljar.dev/internal/printable"
-	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/workspace"
 )
-
-// kept is the flags that all workspace commands share.
-type kept struct {
-	state  string
-	asJSON bool
-}
 
 func workspaceCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -39,44 +27,6 @@ reaches that directory until it is applied.
 	c.AddCommand(workspaceListCommand(), workspaceDiffCommand(), workspaceApplyCommand(), workspaceDiscardCommand(),
 		workspaceForkCommand(), workspaceCheckpointCommand(), workspaceRollbackCommand(), workspacePruneCommand())
 	return c
-}
-
-func (k *kept) flags(c *cobra.Command) {
-	c.Flags().StringVar(&k.state, "state", "", "`directory` for what outlives the program (default: $XDG_STATE_HOME/belljar)")
-	c.Flags().BoolVar(&k.asJSON, "json", false, "print JSON for programs")
-}
-
-// with opens the store of workspaces for one command.
-func (k *kept) with(use func(s *workspace.Store) error) error {
-	state, err := config.KnownState(k.state)
-	if err != nil {
-		return failure(err)
-	}
-	s, err := workspace.Open(filepath.Join(state, sandbox.WorkspacesDir))
-	if err != nil {
-		return failure(err)
-	}
-	err = use(s)
-	if closeErr := s.Close(); err == nil {
-		err = failure(closeErr)
-	}
-	return err
-}
-
-// printJSON prints a value for programs.
-func printJSON(out io.Writer, v any) error {
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	if err == nil {
-		_, err = out.Write(printable.JSON(text.Bytes()))
-	}
-	if err != nil {
-		return failure(fmt.Errorf("print: %w", err))
-	}
-	return nil
 }
 
 func workspaceListCommand() *cobra.Command {
@@ -240,27 +190,6 @@ Both end with a digest of what they show; apply --as takes just that.
 var marks = map[workspace.Kind]string{
 	workspace.Added: "A", workspace.Modified: "M", workspace.Deleted: "D",
 	workspace.Mode: "m", workspace.Attr: "a", workspace.Touched: "t",
-}
-
-// changeLine is a change for people.
-func changeLine(c *workspace.Change) string {
-	line := marks[c.Kind] + " " + workspace.Quote(c.Path)
-	if c.Type == "directory" {
-		line += "/"
-	}
-	if c.Target != "" && c.Kind != workspace.Deleted {
-		line += " -> " + workspace.Quote(c.Target)
-	}
-	if c.Conflict != "" {
-		line += "  (" + c.Conflict + ")"
-	}
-	if c.Problem != "" {
-		line += "  (" + c.Problem + ")"
-	}
-	if c.Dropped != "" {
-		line += "  (" + c.Dropped + ")"
-	}
-	return line
 }
 
 // summary prints how much changed.

@@ -1,0 +1,64 @@
+// Command belljar lets an agent use a shell without being able to hurt the
+// machine it runs on: an MCP server whose tools work in sandboxes that hold
+// only what a policy grants.
+//
+// A command is a file, or a few that begin with its name. The files, each calling those
+// below it:
+//
+//	main.go                         the tree of the commands
+//	completion.go, man.go           completion in a shell; manual pages
+//
+//	a server, and calls without one
+//	  serve.go, notify.go           serve
+//	  webhook.go
+//	  suite_conformance.go          what the protocol's conformance suite calls by name;
+//	  suite_none.go                 nothing in other builds
+//	  settle.go                     how often garbage is collected
+//	  run.go                        run
+//	  search.go, searchquery.go     search
+//	  searchdoctor.go
+//	  searchengines.go
+//	  read.go, readurl.go           read
+//	  call.go                       call
+//	  hook.go, workflow.go          hook; the flags of hooks
+//
+//	what servers are asked
+//	  ask.go, askscreen.go          ask
+//	  askform.go
+//	  approve.go, approvewatch.go   approve
+//	  approvedesk.go, seen.go
+//	  tenant.go, session.go         tenant; session and job
+//	  token.go, state.go            token; state
+//
+//	the host
+//	  doctor.go, probe.go           doctor
+//	  doctorhttp.go, auditdoctor.go
+//	  browser.go, diagnosis.go      browser
+//	  ports.go, image.go            ports and ps; image
+//
+//	policies, logs and workspaces
+//	  policy.go, policy_json.go     policy
+//	  policy_lint.go
+//	  policy_bundled.go
+//	  policy_replay.go
+//	  policy_score.go
+//	  policy_schema.go
+//	  policy_files.go
+//	  policystatus.go
+//	  audit.go, auditplay.go        audit
+//	  auditverify.go, auditlog.go
+//	  workspace.go                  workspace
+//	  workspace_change.go
+//	  workspace_prune.go
+//	  workspace_store.go
+//	  version.go                    version
+//
+//	what commands have in common
+//	  setup.go, logging.go          flags of what opens a server
+//	  servehttp.go
+//	  workspace_mode.go
+//	  commandline.go, help.go       arguments, flags and help
+//	  screen.go, pipe.go            a terminal; a reader that goes away
+//	  table.go, text.go             tables and other output
+//	  status.go                     exit statuses
+package main

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"belljar.dev/internal/printable"
+)
+
+// printJSON prints a value for programs.
+func printJSON(out io.Writer, v any) error {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	if err == nil {
+		_, err = out.Write(printable.JSON(text.Bytes()))
+	}
+	if err != nil {
+		return failure(fmt.Errorf("print: %w", err))
+	}
+	return nil
+}
+
+// numbered is a number of things, in words.
+func numbered(n uint64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// number is a count with its noun.
+func number(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}
+
+// cell is a text in a table divided by tabs: it cannot break out of its cell,
+// nor speak to a terminal.
+func cell(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsControl(r):
+			return ' '
+		case !printable.Rune(r):
+			return -1
+		}
+		return r
+	}, s)
+}
