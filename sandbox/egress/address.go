@@ -2,8 +2,12 @@ package egress
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
+	"strconv"
+
+	"belljar.dev/policies"
 )
 
 // class says whether an address may be dialled, and why not. The zero class is an
@@ -211,4 +215,24 @@ func embedded(addr netip.Addr) []netip.Addr {
 		all = append(all, last)
 	}
 	return all
+}
+
+// parsePort reads a port, which is not 0.
+func parsePort(s string) (uint16, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("port %s: want a number from 1 to 65535", policies.Clip(s, 20))
+	}
+	return uint16(n), nil
+}
+
+// hostPort returns the host and port as a URL of the scheme writes them.
+func hostPort(h policies.Host, port uint16, scheme string) string {
+	if scheme == "http" && port == 80 || scheme == "https" && port == 443 {
+		if h.Addr().Is6() {
+			return "[" + h.String() + "]"
+		}
+		return h.String()
+	}
+	return net.JoinHostPort(h.String(), strconv.Itoa(int(port)))
 }

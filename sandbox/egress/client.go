@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -104,26 +103,6 @@ func urlPort(u *url.URL) (uint16, error) {
 		return 443, nil
 	}
 	return 80, nil
-}
-
-// parsePort reads a port, which is not 0.
-func parsePort(s string) (uint16, error) {
-	n, err := strconv.ParseUint(s, 10, 16)
-	if err != nil || n == 0 {
-		return 0, fmt.Errorf("port %s: want a number from 1 to 65535", policies.Clip(s, 20))
-	}
-	return uint16(n), nil
-}
-
-// hostPort returns the host and port as a URL of the scheme writes them.
-func hostPort(h policies.Host, port uint16, scheme string) string {
-	if scheme == "http" && port == 80 || scheme == "https" && port == 443 {
-		if h.Addr().Is6() {
-			return "[" + h.String() + "]"
-		}
-		return h.String()
-	}
-	return net.JoinHostPort(h.String(), strconv.Itoa(int(port)))
 }
 
 // transport makes the requests that were judged under s. Its connections are

@@ -6,22 +6,30 @@
 // dial, and only then dials. Nothing is sent before the verdict, and what was
 // judged is what is dialled: one [policies.Host] goes the whole way.
 //
-//	door.go, flow.go      a door, what it holds open, one connection under judgement
-//	table.go, dns.go      names: the addresses that stand for them in a box
-//	address.go, own.go    which addresses are public
-//	resolve.go, dial.go   from a name to a connection
-//	relay.go, proxy.go    the two ways in
-//	opening.go, hello.go, what a connection begins with
-//	retry.go
-//	head.go, http.go,     requests, judged one by one and written anew;
-//	body.go               their bodies and answers
-//	intercept.go,         TLS opened at the door, with an authority that only
-//	authority.go          the box trusts
-//	secret.go, mask.go    secrets: added to requests, and kept out of answers
-//	splice.go             bytes that are passed on without a look
-//	caps.go, record.go,   limits; records of what was allowed and refused
-//	blocked.go
-//	client.go             the same way for belljar's own fetches
+// The files, each calling those below it:
+//
+//	door.go                   a door, opened for a policy
+//	proxy.go, relay.go        the two ways in
+//	client.go, dial.go        the same way for belljar's own fetches
+//	retry.go, intercept.go    TLS that goes through, or is opened at the door
+//	http.go, websocket.go     requests, judged one by one and written anew;
+//	body.go                   their bodies and answers
+//	peek.go, splice.go        finds out what a connection is; passes bytes on unseen
+//	dns.go                    names: the addresses that stand for them in a box
+//	flow.go                   one connection under judgement
+//	connect.go, resolve.go    from a name to a connection
+//	accept.go                 what a door holds open
+//	head.go, guard.go         the head of a request, and what is added to it
+//	override.go, loans.go
+//	secret.go, mask.go        secrets: added to requests, and kept out of answers
+//	readings.go
+//	opening.go, hello.go      what connections begin with
+//	authority.go              the authority that only the box trusts
+//	caps.go, allowance.go     limits
+//	record.go, blocked.go     records of what was allowed and refused
+//	table.go                  the names of a box
+//	own.go, public.go         which addresses are public
+//	address.go
 //
 // A connection is judged under one policy from its start to its end, even if
 // [Door.Set] replaces the policy meanwhile.

@@ -288,3 +288,12 @@ func (f *flow) refuse(rec Record, rule, reason, instead string) *Refused {
 	rec.Profile, rec.Rule, rec.Reason, rec.Instead = f.d.cfg.Profile, rule, reason, instead
 	return &Refused{Record: rec}
 }
+
+// failed returns the error for a connection that was not made.
+func (f *flow) failed(rec Record, err error) error {
+	if r, ok := errors.AsType[*Refused](err); ok {
+		rec.Addr = r.Record.Addr
+		return f.refuse(rec, r.Record.Rule, r.Record.Reason, r.Record.Instead)
+	}
+	return fmt.Errorf("%s: %w", rec.what(), err)
+}

@@ -345,13 +345,3 @@ type untold struct{ error }
 
 func (untold) Error() string   { return "it is not a valid answer of HTTP/1.1, or is cut short" }
 func (e untold) Unwrap() error { return e.error }
-
-// upgrade writes the answer to a websocket's handshake.
-func (x *exchange) upgrade(q request, resp *http.Response, m *masker) error {
-	var w bytes.Buffer
-	w.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
-	x.writeHeader(&w, q, resp, m)
-	w.WriteString("\r\n")
-	_, err := x.client.conn.Write(w.Bytes())
-	return err
-}

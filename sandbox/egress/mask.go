@@ -141,6 +141,23 @@ type masker struct {
 	turn  sync.Locker // held while a text is searched
 }
 
+// checkValue refuses a value that is not valid in a header (RFC 9110, 5.5): a
+// line break would begin another header.
+func checkValue(text string) error {
+	switch {
+	case text == "":
+		return errors.New("its value is empty")
+	case len(text) > maxValue:
+		return fmt.Errorf("its value has %d bytes; a header takes at most %d", len(text), maxValue)
+	}
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] == 0x7f {
+			return errors.New("its value contains a line break or another control character, which is not allowed in a header")
+		}
+	}
+	return nil
+}
+
 // searches are the searches that run at once, of all doors. A text of nothing but
 // escapes takes some 300 ns a byte, and a thousandth of its size in gzip: so a
 // server could have all processors busy. Half of them are left for other work, and

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -143,4 +144,14 @@ func (d *Door) refuseVerdict(snap *snapshot, rec Record, v policies.EgressVerdic
 		rec.Instead = instead(snap.Egress)
 	}
 	return &Refused{Record: rec}
+}
+
+// turnAway records a connection that got no slot.
+func (d *Door) turnAway(err error, addr netip.AddrPort) {
+	if refused, ok := errors.AsType[*Refused](err); ok {
+		rec := refused.Record
+		rec.Addr, rec.Port = addr, addr.Port()
+		rec.Host, _ = d.names.name(addr.Addr().Unmap()) // without a name the record has the address
+		d.recordSome(rec.Reason, rec)
+	}
 }

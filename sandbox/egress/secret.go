@@ -2,7 +2,6 @@ package egress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,23 +74,6 @@ func (v *vault) value(ctx context.Context, name string) (string, error) {
 	}
 	v.keep(name, text)
 	return text, nil
-}
-
-// checkValue refuses a value that is not valid in a header (RFC 9110, 5.5): a
-// line break would begin another header.
-func checkValue(text string) error {
-	switch {
-	case text == "":
-		return errors.New("its value is empty")
-	case len(text) > maxValue:
-		return fmt.Errorf("its value has %d bytes; a header takes at most %d", len(text), maxValue)
-	}
-	for i := range len(text) {
-		if text[i] < ' ' || text[i] == 0x7f {
-			return errors.New("its value contains a line break or another control character, which is not allowed in a header")
-		}
-	}
-	return nil
 }
 
 func (v *vault) known(name string) (string, bool) {

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -163,4 +164,14 @@ func (x *exchange) goOn(q request, resp *http.Response) error {
 		back.first = (&messages{in: x.up.in, out: x.client.conn, m: m}).relay
 	}
 	return x.splice(out, back)
+}
+
+// upgrade writes the answer to a websocket's handshake.
+func (x *exchange) upgrade(q request, resp *http.Response, m *masker) error {
+	var w bytes.Buffer
+	w.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
+	x.writeHeader(&w, q, resp, m)
+	w.WriteString("\r\n")
+	_, err := x.client.conn.Write(w.Bytes())
+	return err
 }

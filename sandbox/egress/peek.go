@@ -1,0 +1,106 @@
+package egress
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// opaque relays bytes without a look.
+func (r *relay) opaque() error {
+	if r.requests() {
+		return r.refuse(r.rec, "requests", "the profile has rules about the requests to it, and what the connection begins with is no HTTP/1 request", "Use HTTP/1.1 in the clear, or TLS where the profile has tls: intercept.")
+	}
+	return r.splice(r.ways())
+}
+
+// first finds out the protocol of the connection. If the policy has no rules about
+// requests, a server that sends first makes the connection opaque: neither TLS nor
+// HTTP/1 begins like that, and the client may wait for these bytes.
+func (r *relay) first() (opening, error) {
+	var spoke atomic.Bool
+	if r.requests() {
+		return r.peek(&spoke)
+	}
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		if _, err := r.up.in.Peek(1); err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			spoke.Store(true)
+			wake(r.client.conn)
+		}
+	})
+	kind, err := r.peek(&spoke)
+	wake(r.up.conn)
+	watch.Wait()
+	if e := r.up.conn.SetReadDeadline(time.Time{}); e != nil && err == nil {
+		err = e
+	}
+	// A Refused that came while the server began to speak stays one.
+	if _, refused := errors.AsType[*Refused](err); spoke.Load() && !refused && (err != nil || r.up.in.Buffered() > 0 && kind != openingTLS) {
+		return openingOpaque, r.client.conn.SetReadDeadline(time.Time{})
+	}
+	return kind, err
+}
+
+// wake ends a read of the connection that blocks, or the next one.
+func wake(c net.Conn) {
+	c.SetReadDeadline(longAgo) //nolint:errcheck // a closed connection is awake
+}
+
+// peek reads as much of what the client sends as it takes to tell what it is,
+// and leaves it to be read. For its first byte the client has the time that
+// any silence has. Once spoke is set, a read that blocks is not for long.
+func (r *relay) peek(spoke *atomic.Bool) (opening, error) {
+	in := r.client.in
+	if _, err := in.Peek(1); err != nil {
+		if errors.Is(err, io.EOF) { // it wants to listen only, or nothing
+			return openingOpaque, nil
+		}
+		return openingUnknown, err
+	}
+	if err := r.client.conn.SetReadDeadline(time.Now().Add(openingTime)); err != nil {
+		return openingUnknown, err
+	}
+	if spoke.Load() {
+		wake(r.client.conn)
+	}
+	for range maxPieces {
+		seen, _ := in.Peek(in.Buffered()) // cannot fail: these bytes are buffered
+		kind := openingOf(seen)
+		if kind == openingTLS {
+			var err error
+			switch r.hello, err = parseHello(seen); {
+			case err == nil:
+				return kind, r.client.conn.SetReadDeadline(time.Time{})
+			case !errors.Is(err, errMore):
+				return kind, r.unclear(err.Error())
+			}
+		} else if kind != openingUnknown {
+			return kind, r.client.conn.SetReadDeadline(time.Time{})
+		}
+		_, err := in.Peek(len(seen) + 1)
+		switch {
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded) && spoke.Load():
+			return openingUnknown, err
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return kind, r.unclear(fmt.Sprintf("what the connection begins with did not come in %v", openingTime))
+		case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
+			return kind, r.unclear("what the connection begins with is cut short, or too long")
+		default:
+			return kind, err
+		}
+	}
+	return openingUnknown, r.unclear("what the connection begins with comes in too many pieces")
+}
+
+// unclear refuses a connection whose destination cannot be determined.
+func (r *relay) unclear(reason string) error {
+	return r.refuse(r.rec, "opening", reason, "Use a client that follows the protocol.")
+}
