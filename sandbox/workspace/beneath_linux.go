@@ -1,6 +1,8 @@
 package workspace
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -269,4 +271,21 @@ func attrs(f *os.File) (map[string]string, error) {
 		}
 	}
 	return all, nil
+}
+
+// newID is a name that nothing else has.
+func newID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+// parentOf opens the directory that a path lies in.
+func parentOf(root *os.File, path string) (*os.File, string, error) {
+	at, name := ".", path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		at, name = path[:i], path[i+1:]
+	}
+	dir, err := openDir(root, at)
+	return dir, name, err
 }

@@ -14,14 +14,26 @@
 // The package knows nothing of boxes. A caller that mounts a set takes a Lease.
 // The set is live until the lease is closed: its layers cannot be exchanged.
 //
-//	store.go    the directory, its locks, and what it holds
-//	set.go      what a set is, on disk
-//	fork.go     Fork, Checkpoint, Rollback, Discard
-//	layer.go    making, freezing, copying and removing layers
-//	merge.go    several layers as one directory
-//	changes.go  what differs from the base
-//	unified.go  the same for people and patch(1)
-//	apply.go    taking it over into the base
+// The files, each calling those below it:
+//
+//	prune.go             discards sets that have no use any more
+//	store.go             the directory, and what it holds
+//	apply.go, put.go     taking the changes of a set over into its base
+//	lease.go             a set while it is mounted
+//	fork.go, call.go     Fork, Checkpoint, Rollback, Discard; checkpoints of calls
+//	mark.go, copy.go     whether a call changed something; copying layers
+//	unified.go           the changes for people and patch(1)
+//	changes.go           what differs from the base
+//	choose.go            the paths that somebody asks for
+//	digest.go, text.go   a diff has a digest, by which Apply knows it; texts line by line
+//	journal.go           what an Apply that was cut off has left to do
+//	collect.go           the layers that no set uses
+//	content.go, seen.go  comparing files; the paths of the base that a set changed
+//	set.go               what a set is, on disk
+//	merge.go             several layers as one directory
+//	layer.go             a layer: making and freezing it
+//	directory.go         the directory's names and locks
+//	beneath_linux.go     files by descriptor
 //
 // Files that a box could have made are opened by descriptor, beneath an open
 // directory, and no link is ever followed.

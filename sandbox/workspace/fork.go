@@ -39,28 +39,6 @@ func (s *Store) change(id string) (h *held, live bool, err error) {
 	return h, live, nil
 }
 
-// alone takes the store's lock until close, and checks that the set was not
-// discarded before.
-func (h *held) alone() error {
-	l, err := h.store.lock()
-	if err != nil {
-		return err
-	}
-	h.locks = append(h.locks, l)
-	var mine unix.Stat_t
-	if err := unix.Fstat(int(h.dir.Fd()), &mine); err != nil {
-		return err
-	}
-	now, err := statAt(h.store.root, setsDir+"/"+h.id)
-	if err != nil {
-		return err
-	}
-	if now == nil || now.Ino != mine.Ino {
-		return ErrNotFound
-	}
-	return nil
-}
-
 // freeze turns the present content of the set into layers that never change again,
 // and returns them. If a box works in the set, freeze copies its top, which costs as
 // much as was changed, and the set does not change. Otherwise the top itself

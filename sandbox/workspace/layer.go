@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -109,78 +108,4 @@ func (s *Store) empty(layer string) (bool, error) {
 	defer dir.Close()
 	names, err := listSome(dir)
 	return len(names) == 0, err
-}
-
-// users counts how many sets have each layer. A top counts as a large number.
-func (s *Store) users(ids []string) map[string]int {
-	users := map[string]int{}
-	for _, id := range ids {
-		h, err := s.hold(id)
-		if err != nil {
-			continue
-		}
-		seen := map[string]bool{}
-		for _, l := range h.meta.all() {
-			if !seen[l] {
-				seen[l] = true
-				users[l]++
-			}
-		}
-		h.close()
-	}
-	return users
-}
-
-// whole returns what is wrong with the layers of a set.
-func (s *Store) whole(m *meta, users map[string]int) error {
-	if users[m.Top] > 1 {
-		return fmt.Errorf("%w: its top is a layer of another set too; discard one of the two", ErrTorn)
-	}
-	for i, l := range m.all() {
-		if i > 0 && l == m.Top {
-			return fmt.Errorf("%w: its top is among its frozen layers; discard it", ErrTorn)
-		}
-		dir, err := s.upper(l)
-		if err != nil {
-			return fmt.Errorf("%w: layer %s: %w; discard the set", ErrTorn, l, err)
-		}
-		dir.Close()
-	}
-	return nil
-}
-
-// collect moves layers that no set has, and unfinished sets, to the trash. The
-// caller holds the store's lock.
-func (s *Store) collect() {
-	ids, err := s.ids()
-	if err != nil {
-		return
-	}
-	used := map[string]bool{}
-	for _, id := range ids {
-		h, err := s.hold(id)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			continue
-		case err != nil:
-			return // a damaged set may need its layers when it is repaired
-		}
-		for _, l := range h.meta.all() {
-			used[l] = true
-		}
-		h.close()
-	}
-	for _, name := range []string{layersDir, newDir} {
-		dir, err := openDir(s.root, name)
-		if err != nil {
-			return
-		}
-		names, _ := listDir(dir)
-		dir.Close()
-		for _, n := range names {
-			if !used[n] {
-				_ = s.trash(name, n) // is tried again at the next Open
-			}
-		}
-	}
 }

@@ -112,6 +112,28 @@ func (h *held) unlock() {
 	h.locks = nil
 }
 
+// alone takes the store's lock until close, and checks that the set was not
+// discarded before.
+func (h *held) alone() error {
+	l, err := h.store.lock()
+	if err != nil {
+		return err
+	}
+	h.locks = append(h.locks, l)
+	var mine unix.Stat_t
+	if err := unix.Fstat(int(h.dir.Fd()), &mine); err != nil {
+		return err
+	}
+	now, err := statAt(h.store.root, setsDir+"/"+h.id)
+	if err != nil {
+		return err
+	}
+	if now == nil || now.Ino != mine.Ino {
+		return ErrNotFound
+	}
+	return nil
+}
+
 // read reads set.json again.
 func (h *held) read() error {
 	text, err := readSmall(h.dir, metaName, maxMeta)

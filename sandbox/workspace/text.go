@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"belljar.dev/internal/printable"
 )
 
 // lines are the lines of a text, each with its end.
@@ -211,4 +214,37 @@ func extent(at, n int) string {
 		return fmt.Sprint(at)
 	}
 	return fmt.Sprintf("%d,%d", at, n)
+}
+
+// quotePath is a path as git shows it: in quotes, as in C, where it holds what
+// a terminal or a parser could take for something else.
+func quotePath(path string) string {
+	plain := utf8.ValidString(path)
+	for _, r := range path {
+		if r == '"' || r == '\\' || !printable.Rune(r) {
+			plain = false
+		}
+	}
+	if plain {
+		return path
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(path) {
+		switch c := path[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c == '\n':
+			b.WriteString(`\n`)
+		case c == '\t':
+			b.WriteString(`\t`)
+		case c < ' ' || c >= 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
 }

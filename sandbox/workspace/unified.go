@@ -7,11 +7,8 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
-
-	"belljar.dev/internal/printable"
 )
 
 // Bounds of a unified diff.
@@ -188,16 +185,6 @@ func readLinkBeneath(root *os.File, path string) (string, error) {
 	return readLink(dir, name)
 }
 
-// parentOf opens the directory that a path lies in.
-func parentOf(root *os.File, path string) (*os.File, string, error) {
-	at, name := ".", path
-	if i := strings.LastIndexByte(path, '/'); i >= 0 {
-		at, name = path[:i], path[i+1:]
-	}
-	dir, err := openDir(root, at)
-	return dir, name, err
-}
-
 // gitMode is the mode of a file as git knows it: it keeps one bit.
 func gitMode(st *unix.Stat_t) string {
 	switch {
@@ -207,39 +194,6 @@ func gitMode(st *unix.Stat_t) string {
 		return "100755"
 	}
 	return "100644"
-}
-
-// quotePath is a path as git shows it: in quotes, as in C, where it holds what
-// a terminal or a parser could take for something else.
-func quotePath(path string) string {
-	plain := utf8.ValidString(path)
-	for _, r := range path {
-		if r == '"' || r == '\\' || !printable.Rune(r) {
-			plain = false
-		}
-	}
-	if plain {
-		return path
-	}
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(path) {
-		switch c := path[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c == '\n':
-			b.WriteString(`\n`)
-		case c == '\t':
-			b.WriteString(`\t`)
-		case c < ' ' || c >= 0x7f:
-			fmt.Fprintf(&b, `\%03o`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }
 
 // Quote is a path for a terminal.
