@@ -152,7 +152,7 @@ func (d *door) take(files []int) (err error) {
 // newDoor makes the door of a box, which is not open yet.
 func (s *Supervisor) newDoor(b *Box) (*door, error) {
 	c := egress.Config{
-		Allowed: s.allowance(b.grant), Egress: b.grant.Egress(), Profile: b.grant.Profile(), Resolver: s.cfg.Resolver, Roots: s.roots, Secret: s.cfg.Secret, Log: s.cfg.Log,
+		Allowed: s.Allowance(b.grant), Egress: b.grant.Egress(), Profile: b.grant.Profile(), Resolver: s.cfg.Resolver, Roots: s.roots, Secret: s.cfg.Secret, Log: s.cfg.Log,
 	}
 	if s.cfg.Egress != nil {
 		c.Record = func(r egress.Record) {

@@ -77,9 +77,10 @@ func (s *Supervisor) forget(id string) {
 	delete(s.known.boxes, id)
 }
 
-// allowance is what goes through the doors of a tenant's boxes in an hour. It has the bound
-// of the newest grant: a policy may have changed.
-func (s *Supervisor) allowance(g policies.Grant) *egress.Allowance {
+// Allowance returns what goes through the doors of a tenant in an hour: those of its boxes, and
+// those of the program that act for it. It has the bound of the newest grant: a policy may have
+// changed.
+func (s *Supervisor) Allowance(g policies.Grant) *egress.Allowance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.known.allowances[g.Tenant()]

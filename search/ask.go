@@ -92,10 +92,12 @@ func (f *Fan) parse(ctx context.Context, work func()) error {
 // because is the answer that an error of a request is.
 func because(ctx context.Context, err error, status int) heard {
 	var a heard
-	_, refused := errors.AsType[*egress.Refused](err)
+	refused, ok := errors.AsType[*egress.Refused](err)
 	switch {
-	case refused:
-		a = failed(engine.DisabledByPolicy, "the policy lets no request to it through")
+	case ok && refused.ByLimit():
+		a = failed(engine.DisabledByPolicy, "%s", refused.Record.Reason)
+	case ok:
+		a = failed(engine.DisabledByPolicy, "")
 	case errors.Is(err, egress.ErrClosed):
 		a = failed(engine.HTTPError, "belljar stops")
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):

@@ -26,10 +26,11 @@ type Browser interface {
 	Open(ctx context.Context, g policies.Grant, address string) (engine.Response, error)
 }
 
-// egressDoor is the door of a grant as it is outside of tests. It tells record
+// egressDoor is the door of a grant as it is outside of tests. It tells Record
 // of connections and requests, without their paths: some engines take the
 // query in it.
-func egressDoor(record func(tenant string, r egress.Record)) func(policies.Grant) (Door, error) {
+func egressDoor(of *Config) func(policies.Grant) (Door, error) {
+	record, allowed := of.Record, of.Allowed
 	return func(g policies.Grant) (Door, error) {
 		cfg := egress.Config{Egress: g.Egress(), Profile: g.Profile()}
 		if record != nil {
@@ -38,6 +39,9 @@ func egressDoor(record func(tenant string, r egress.Record)) func(policies.Grant
 				r.Path = ""
 				record(tenant, r)
 			}
+		}
+		if allowed != nil {
+			cfg.Allowed = allowed(g)
 		}
 		return egress.New(cfg)
 	}

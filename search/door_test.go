@@ -20,12 +20,12 @@ rules: [{id: all, match: {tool: "*"}, decision: allow}]
 		t.Fatal(err)
 	}
 	var got []egress.Record
-	open := egressDoor(func(tenant string, r egress.Record) {
+	open := egressDoor(&Config{Record: func(tenant string, r egress.Record) {
 		if tenant != "me" {
 			t.Errorf("told of %q", tenant)
 		}
 		got = append(got, r)
-	})
+	}})
 	door, err := open(p.Decide(policies.Facts{Tenant: "me", Tool: "WebSearch"}).Grant)
 	if err != nil {
 		t.Fatal(err)

@@ -75,6 +75,9 @@ type Config struct {
 	// Record gets every connection and request to an engine, without its
 	// path. It is called from many goroutines and must not block. It may be nil.
 	Record func(tenant string, r egress.Record)
+	// Allowed returns what bounds the bytes of a tenant in an hour, where a door is opened
+	// for it. It may be nil, and is not used with a Door of your own.
+	Allowed func(g policies.Grant) *egress.Allowance
 
 	// Door makes the way to the engines for a grant; nil is the egress door,
 	// and anything else is for tests. It must open nothing that takes time.
@@ -120,7 +123,7 @@ func New(cfg Config) (*Fan, error) {
 	}
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, DefaultUserAgent)
 	if cfg.Door == nil {
-		cfg.Door = egressDoor(cfg.Record)
+		cfg.Door = egressDoor(&cfg)
 	}
 	f := &Fan{
 		sizes: sizes{last: make(map[string]int64)},

@@ -65,7 +65,7 @@ type Asked struct {
 	// RetryAfter is when it will be asked again, from now; 0 where nothing is in
 	// the way.
 	RetryAfter time.Duration
-	Detail     string // what the outcome rests on; holds nothing of the query
+	Detail     string // what the outcome rests on, of DisabledByPolicy the limit; holds nothing of the query
 	Reserve    bool   // asked in the place of another
 	Pending    bool   // it had not answered when the report was made
 	Lane       string // "browser" where a Chrome read its page; else empty
@@ -131,10 +131,15 @@ func (r *Report) Status() string {
 
 // troubles are the engines that did not answer, one after the other.
 func troubles(all []Asked) string {
-	var parts, closed []string
+	var parts, closed, limited []string
+	limit := "" // the newest, where they reached several
 	for _, a := range all {
-		if a.Outcome == engine.DisabledByPolicy {
+		switch {
+		case a.Outcome == engine.DisabledByPolicy && a.Detail == "":
 			closed = append(closed, a.Engine)
+			continue
+		case a.Outcome == engine.DisabledByPolicy:
+			limited, limit = append(limited, a.Engine), a.Detail
 			continue
 		}
 		if t := a.trouble(); t != "" {
@@ -143,6 +148,9 @@ func troubles(all []Asked) string {
 	}
 	if len(closed) > 0 {
 		parts = append(parts, strings.Join(closed, ", ")+" not allowed by the policy")
+	}
+	if len(limited) > 0 {
+		parts = append(parts, strings.Join(limited, ", ")+" not asked because of a limit of the sandbox: "+limit)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -38,6 +38,9 @@ type Config struct {
 	// Record gets every connection and request, from many goroutines; it
 	// must not block. It may be nil, and is not used with a Door of your own.
 	Record func(tenant string, r egress.Record)
+	// Allowed returns what bounds the bytes of a tenant in an hour, where a door is opened
+	// for it. It may be nil, and is not used with a Door of your own.
+	Allowed func(g policies.Grant) *egress.Allowance
 	// Log gets what an operator should know; default none.
 	Log *slog.Logger
 
@@ -107,7 +110,7 @@ type Fetcher struct {
 // New makes a Fetcher. It opens nothing.
 func New(cfg Config) *Fetcher {
 	if cfg.Door == nil {
-		cfg.Door = egressDoor(cfg.Record)
+		cfg.Door = egressDoor(&cfg)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

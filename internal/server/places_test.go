@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -667,5 +668,41 @@ func TestQuotasOfATenant(t *testing.T) {
 		if used[name] != want {
 			t.Errorf("%s: %v are used, want %v", name, used[name], want)
 		}
+	}
+}
+
+// What ReadDocs and WebSearch send and receive for a tenant counts as what its boxes do. Where
+// the hour's bytes are used up, neither of them goes out, and another tenant's goes on.
+func TestToolsHaveTheQuotaOfEgress(t *testing.T) {
+	pages := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(rw, r.URL.Path, strings.Repeat(" page", 20_000))
+	}))
+	defer pages.Close()
+	e := newEstate(t)
+	put(t, e.policy, strings.NewReplacer("DIR", e.dir, "AT", strings.TrimPrefix(pages.URL, "http://")).Replace(`version: 1
+defaults: {decision: allow, profile: box}
+profiles: {box: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["html.duckduckgo.com"], allow_private: ["AT"]}}}
+tenants:
+  a: {token: "${file:DIR/t/a}", limit: {egress: 64KiB}}
+  b: {token: "${file:DIR/t/b}"}
+`))
+	e.serve(e.config())
+	read := func(tenant, page string) string {
+		t.Helper()
+		return e.call(tenant, "/mcp", "ReadDocs", map[string]any{"url": pages.URL + page})
+	}
+	const quota = "tenant \"a\" has sent and received the 65536 bytes of this hour (quota egress)"
+	read("a", "/first") // it is cut off within
+	if used := e.sandbox.Used("a").Egress; used < 64<<10 {
+		t.Fatalf("%d bytes are counted", used)
+	}
+	if got := read("a", "/second"); !strings.Contains(got, quota) {
+		t.Errorf("then a page: %.400s, want %q", got, quota)
+	}
+	if got := e.call("a", "/mcp", "WebSearch", map[string]any{"query": "x", "engines": []string{"duckduckgo"}}); !strings.Contains(got, quota) {
+		t.Errorf("then a search: %.400s, want %q", got, quota)
+	}
+	if got := read("b", "/third"); !strings.Contains(got, "/third page") {
+		t.Errorf("another tenant: %.400s", got)
 	}
 }

@@ -20,7 +20,7 @@ type reading struct {
 // openReading prepares what pages are read with. It starts nothing: a host
 // without a Chrome learns that at the first page that needs one.
 func (s *Server) openReading(context.Context) error {
-	cfg := fetch.Config{Log: s.Log}
+	cfg := fetch.Config{Allowed: s.sandbox.Allowance, Log: s.Log}
 	if s.audit != nil {
 		// No box has such an id.
 		cfg.Record = func(_ string, r egress.Record) { s.audit.egress("ReadDocs", r) }

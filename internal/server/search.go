@@ -33,7 +33,7 @@ func (s *Server) openSearch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg := search.Config{Engines: loader.Engines, Log: s.Log}
+	cfg := search.Config{Engines: loader.Engines, Allowed: s.sandbox.Allowance, Log: s.Log}
 	// Once: a secret may be the output of a command.
 	cfg.Keys = sync.OnceValue(func() engine.Keys { return s.host.keys(context.WithoutCancel(ctx), loader.Engines()) })
 	if s.State != "" {

@@ -50,6 +50,9 @@ func (r *Refused) Error() string {
 	return policies.Clip(fmt.Sprintf("%s: refused: %s", r.Record.what(), r.Record.Reason), maxLine)
 }
 
+// ByLimit reports whether a limit was reached, and not that the policy allows no such thing.
+func (r *Refused) ByLimit() bool { return r.Record.Rule == ruleLimits }
+
 // Refusal returns the text of Block, or "" for an allowed record.
 func (r Record) Refusal() string {
 	if r.Allowed {
