@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -102,6 +104,8 @@ func TestTenantsOverHTTP(t *testing.T) {
 		{"empty", []string{"Authorization", "Bearer "}, `Bearer realm="belljar", error="invalid_token"`},
 		{"scheme", []string{"Authorization", "Basic token-a"}, `Bearer realm="belljar", error="invalid_token"`},
 		{"bare", []string{"Authorization", "token-a"}, `Bearer realm="belljar", error="invalid_token"`},
+		{"two tokens in one", []string{"Authorization", "Bearer token-a, Bearer token-b"}, `Bearer realm="belljar", error="invalid_token"`},
+		{"behind another scheme", []string{"Authorization", "Basic x, Bearer token-a"}, `Bearer realm="belljar", error="invalid_token"`},
 	} {
 		for _, method := range []string{"POST", "GET", "DELETE"} {
 			r := s.do(method, greeting, tt.headers...)
@@ -109,6 +113,12 @@ func TestTenantsOverHTTP(t *testing.T) {
 				t.Errorf("%s %s: %d %q %s; want 401 %q", tt.name, method, r.status, got, r.raw, tt.want)
 			}
 		}
+	}
+	twice := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(greeting))
+	twice.Header["Authorization"] = []string{"Bearer token-a", "Bearer token-b"}
+	w := httptest.NewRecorder()
+	if s.Handler().ServeHTTP(w, twice); w.Code != http.StatusUnauthorized {
+		t.Errorf("two headers: %d %s", w.Code, w.Body)
 	}
 	open := func(tenant string) []string {
 		auth := []string{"Authorization", "bearer token-" + tenant}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
@@ -289,6 +290,11 @@ func TestBadKeySets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	another := ecKey(t, "another")
+	other, err := another.Public().MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
 	weak := fmt.Sprintf(`{"kty":"RSA","kid":"w","n":%q,"e":"AQAB"}`, part(string(small.N.Bytes())))
 	metadata := func(rw http.ResponseWriter) {
 		rw.Header().Set("Location", "https://169.254.169.254/latest/meta-data/")
@@ -314,6 +320,7 @@ func TestBadKeySets(t *testing.T) {
 		"a weak key":           text(`{"keys":[` + weak + `]}`),
 		"a key for encryption": text(`{"keys":[{"kty":"EC","use":"enc","crv":"P-256","x":"AA","y":"AA"}]}`),
 		"a shared secret":      text(`{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`),
+		"more than is read":    text(`{"keys":[` + string(other) + `]` + strings.Repeat(" ", maxDocument) + `}`),
 		"too many keys":        text(`{"keys":[` + strings.TrimSuffix(strings.Repeat(`{"kty":"x"},`, 200), ",") + `]}`),
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -367,6 +374,40 @@ func TestBadKeySets(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// Whoever sets the clock of the machine changes which tokens have expired, since an issuer means
+// that clock, and neither delays nor hastens the next fetch of keys.
+func TestClockIsSet(t *testing.T) {
+	s := newScene(t, "", "")
+	asks := 0
+	fetched := func(want int64) {
+		t.Helper()
+		asks++
+		if _, err := s.Authenticate(t.Context(), sign(t, s.key.Key, with("kid", fmt.Sprint("new", asks)), s.claims())); reasonOf(err) != Key {
+			t.Errorf("an unknown key: %v", err)
+		}
+		if n := s.stand.fetches.Load(); n != want {
+			t.Errorf("%d fetches, want %d", n, want)
+		}
+	}
+	token := s.token("exp", s.now.Unix()+600)
+	accepted := func(want Reason) {
+		t.Helper()
+		if _, err := s.Authenticate(t.Context(), token); (err == nil) != (want == "") || err != nil && reasonOf(err) != want {
+			t.Errorf("the token: %v, want %q", err, want)
+		}
+	}
+	accepted("")
+	fetched(1)
+	s.now = testenv.SetClock(s.now, time.Hour, time.Second)
+	accepted(Expired)
+	fetched(1) // it is too soon
+	s.now = testenv.SetClock(s.now, -time.Hour, time.Second)
+	accepted("")
+	fetched(1)
+	s.now = testenv.SetClock(s.now, -time.Hour, coolDown)
+	fetched(2)
 }
 
 // A key that the issuer withdraws is believed no longer than until the next fetch.

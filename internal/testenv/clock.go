@@ -1,0 +1,25 @@
+package testenv
+
+import (
+	"fmt"
+	"time"
+	"unsafe"
+)
+
+// SetClock returns the time that time.Now would return after t, if the clock of the machine had
+// been moved by wall, in whole seconds, while steady passed. t comes from time.Now.
+func SetClock(t time.Time, wall, steady time.Duration) time.Time {
+	// A Time has both clocks, and no function of package time moves one of them alone.
+	both := (*struct {
+		wall uint64 // a flag, 33 bits of seconds, 30 of nanoseconds
+		ext  int64  // the clock that nobody sets
+		loc  *time.Location
+	})(unsafe.Pointer(&t))
+	before := t
+	both.wall += uint64(wall/time.Second) << 30
+	both.ext += int64(steady)
+	if t.Round(0).Sub(before.Round(0)) != wall || t.Sub(before) != steady {
+		panic(fmt.Sprintf("a Time has another form than SetClock knows: %v became %v", before, t))
+	}
+	return t
+}
