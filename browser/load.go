@@ -227,7 +227,7 @@ func (t *tab) read(ctx context.Context, r Request, l *Loaded) error {
 	d, err := t.early, error(nil)
 	for i := 0; d == nil && i < 3; i++ {
 		d = new(read)
-		if err = t.evaluate(ctx, ourScript+rooted+"("+reading(ctx, r.HTML)+"))", d); err == nil {
+		if err = t.evaluate(ctx, ourScript()+rooted+"("+reading(ctx, r.HTML)+"))", d); err == nil {
 			break
 		}
 		if d = nil; !moved(err) {

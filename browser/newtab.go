@@ -65,7 +65,7 @@ func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 		AutoAttach: true, Flatten: new(true), Filter: target.Filter{{Type: "page"}, {Exclude: true}},
 	})
 	watch := begin(c, t.session, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
-		Source: ourScript, WorldName: world,
+		Source: ourScript(), WorldName: world,
 	})
 	_, e1 := deny.wait(ctx)
 	_, e2 := pageOn.wait(ctx)
@@ -83,5 +83,5 @@ func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 // find fonts, lay out, draw, and run our scripts. What is on the page for that
 // goes again.
 func (t *tab) warm(ctx context.Context) error {
-	return t.evaluate(ctx, ourScript+warmScript+"("+argument(settleOptions{Most: 20, By: by(ctx)})+")", nil)
+	return t.evaluate(ctx, ourScript()+warmScript+"("+argument(settleOptions{Most: 20, By: by(ctx)})+")", nil)
 }

@@ -29,7 +29,7 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 		if look := t.takeLook(); look.answer != nil {
 			err = t.result(ctx, look, &s)
 		} else {
-			err = t.evaluate(ctx, ourScript+settling(ctx, r, o, maxNodes), &s)
+			err = t.evaluate(ctx, ourScript()+settling(ctx, r, o, maxNodes), &s)
 		}
 		switch {
 		case err == nil && s == nil:

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -28,8 +29,10 @@ var (
 // ourScript puts into our world of a document what the others call. It runs before
 // anything of the page does; but a document is there a moment before that, and
 // the first script that needs it does not wait.
-var ourScript = "if (!globalThis.belljar) {" + watchScript +
-	"if (self === top) Object.assign(belljar, { settle: " + settleScript + ", read: " + readScript + ", lazy: " + lazyScript + "});}\n"
+var ourScript = sync.OnceValue(func() string {
+	return "if (!globalThis.belljar) {" + watchScript +
+		"if (self === top) Object.assign(belljar, { settle: " + settleScript + ", read: " + readScript + ", lazy: " + lazyScript + "});}\n"
+})
 
 // settled is the answer of settle.js.
 type settled struct {

@@ -97,7 +97,7 @@ func placed(table *html.Node, most int) (text *html.Node) {
 const numberAttr = "belljar-number"
 
 func enumerate(doc *html.Node) {
-	for i, n := range all(doc, func(n *html.Node) bool { return blocks[n.Data] }) {
+	for i, n := range all(doc, func(n *html.Node) bool { return blocks.has(n.Data) }) {
 		setAttr(n, numberAttr, strconv.Itoa(i))
 	}
 }
@@ -216,14 +216,14 @@ func paragraphs(n *html.Node) int {
 			case is(c, "a"):
 				k := length(c)
 				own, linked = own+k, linked+k
-			case blocks[c.Data]:
+			case blocks.has(c.Data):
 				visit(c)
 			default:
 				o, l := visit(c)
 				own, linked = own+o, linked+l
 			}
 		}
-		if blocks[n.Data] || n.Type == html.DocumentNode {
+		if blocks.has(n.Data) || n.Type == html.DocumentNode {
 			if own-linked >= 60 {
 				total += own - linked
 			}

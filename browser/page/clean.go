@@ -75,7 +75,7 @@ func sweep(root *html.Node) {
 			remove(n)
 			return false
 		case is(n, "script") && strings.HasPrefix(attr(n, "type"), "math/"):
-		case never[n.Data], is(n, "svg"), is(n, "button") && !holdsText(n):
+		case never.has(n.Data), is(n, "svg"), is(n, "button") && !holdsText(n):
 			remove(n)
 			return false
 		}

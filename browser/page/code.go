@@ -224,7 +224,7 @@ func languageHere(n *html.Node) string {
 			return lang
 		}
 	}
-	if lang := languageName(attr(n, "lang")); known[lang] && is(n, "pre", "code") {
+	if lang := languageName(attr(n, "lang")); known.has(lang) && is(n, "pre", "code") {
 		return lang // which is for languages that people speak, and some write so
 	}
 	words := strings.Fields(attr(n, "class"))
@@ -238,7 +238,7 @@ func languageHere(n *html.Node) string {
 				rest = strings.TrimSuffix(words[i+1], ";")
 			}
 			general := prefix == "src-" || prefix == "code-" || prefix == "highlight-" || prefix == "source-" || prefix == "brush-" || prefix == "listingblock-" || prefix == "hl-"
-			if lang := languageName(rest); lang != "" && (!general || known[lang]) {
+			if lang := languageName(rest); lang != "" && (!general || known.has(lang)) {
 				return lang
 			}
 		}
@@ -247,7 +247,7 @@ func languageHere(n *html.Node) string {
 		w = strings.ToLower(w)
 		// pandoc, highlight.js, rouge and rustdoc name the language as a word of its own.
 		marked := i > 0 && (words[0] == "sourceCode" || words[0] == "hljs" || words[0] == "highlight" || words[0] == "code" || words[0] == "src" || words[0] == "chroma" || words[0] == "prettyprint" || words[0] == "example-wrap" || words[0] == "programlisting")
-		if lang := languageName(w); known[lang] && (marked || is(n, "pre", "code") && len(words) <= 3) {
+		if lang := languageName(w); known.has(lang) && (marked || is(n, "pre", "code") && len(words) <= 3) {
 			return lang
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // It reports whether anything did.
 func dropComments(root *html.Node) bool {
 	found := all(root, func(n *html.Node) bool {
-		return n != root && is(n, "div", "section", "ol", "ul", "aside", "footer") && wordsOf(n, func(w string) bool { return commentWords[w] })
+		return n != root && is(n, "div", "section", "ol", "ul", "aside", "footer") && wordsOf(n, func(w string) bool { return commentWords.has(w) })
 	})
 	var parts []*html.Node // they do not hold each other
 	for _, n := range found {

@@ -48,7 +48,7 @@ func TestCommentsUnderAPage(t *testing.T) {
 func TestNamesAloneRemoveNothing(t *testing.T) {
 	const prose = "A box in the text, which says what a reader of this chapter must know before he goes on to the next one."
 	code := strings.Repeat("<p>Some words of the chapter, which are many and go on.</p><pre>a line of code that is long</pre>", 8)
-	for name := range chromeClasses {
+	for name := range chromeClasses.made() {
 		for _, attribute := range []string{"class", "id"} {
 			p := convertString(t, fmt.Sprintf(`<!doctype html><title>T</title><main><h1>Chapter</h1>%s<div %s="%s"><p>%s</p></div>%s</main>`, code, attribute, name, prose, code), Options{})
 			if p.Extraction != ByMain || !strings.Contains(p.Content, prose) {

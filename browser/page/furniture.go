@@ -89,7 +89,7 @@ func looksBeside(n *html.Node) bool {
 // isParagraph reports whether an element is a block of a sentence or more that
 // is not named as furniture, and in no element that is.
 func isParagraph(n *html.Node) bool {
-	if !is(n, "p", "div", "li", "blockquote", "td", "section") || first(n, func(c *html.Node) bool { return blocks[c.Data] }) != nil {
+	if !is(n, "p", "div", "li", "blockquote", "td", "section") || first(n, func(c *html.Node) bool { return blocks.has(c.Data) }) != nil {
 		return false
 	}
 	total, linked := measure(n)

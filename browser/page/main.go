@@ -48,12 +48,12 @@ const documentationMarks = `sphinxsidebar toctree-l1 wy-nav-side wy-nav-content 
 	VPSidebar VPDoc starlight-toc rst-content bd-sidebar furo-sidebar apidoc navfooter theme-doc-markdown sl-markdown-content gitbook-root book-summary docsify hextra-toc doc-content
 	refentry mw-parser-output`
 
-func marked(n *html.Node, marks map[string]bool) bool {
-	if marks[attr(n, "id")] {
+func marked(n *html.Node, marks *wordSet) bool {
+	if marks.has(attr(n, "id")) {
 		return true
 	}
 	for w := range strings.FieldsSeq(attr(n, "class")) {
-		if marks[w] {
+		if marks.has(w) {
 			return true
 		}
 	}
@@ -163,9 +163,9 @@ func isChrome(n *html.Node) bool {
 	if is(n, "header") {
 		return first(n, isHeading) == nil
 	}
-	named := chromeClasses[strings.ToLower(attr(n, "id"))]
+	named := chromeClasses.has(strings.ToLower(attr(n, "id")))
 	for w := range strings.FieldsSeq(strings.ToLower(attr(n, "class"))) {
-		named = named || chromeClasses[w]
+		named = named || chromeClasses.has(w)
 	}
 	// A name alone decides nothing: a "sidebar" is also a box in the text, and
 	// "related" the work of others.

@@ -54,10 +54,10 @@ func (ground) Name() string { return "base" }
 func (ground) Init(conv *converter.Converter) error {
 	conv.Register.PreRenderer(func(ctx converter.Context, doc *html.Node) {
 		collapse.Collapse(doc, &collapse.DomFuncs{IsBlockNode: func(n *html.Node) bool {
-			return blocks[n.Data] || is(n, "td", "th", "video", "iframe")
+			return blocks.has(n.Data) || is(n, "td", "th", "video", "iframe")
 		}})
 	}, converter.PriorityLate)
-	for name := range blocks {
+	for name := range blocks.made() {
 		conv.Register.TagType(name, converter.TagTypeBlock, converter.PriorityStandard)
 	}
 	conv.Register.TextTransformer(func(ctx converter.Context, s string) string {

@@ -222,7 +222,7 @@ func plays(n *html.Node, base *url.URL) {
 	}
 	a := element("a", textNode(what))
 	a.Attr = []html.Attribute{{Key: "href", Val: src}, {Key: embedAttr, Val: "1"}}
-	if n.Parent != nil && blocks[n.Parent.Data] && !is(n.Parent, "p", "li") {
+	if n.Parent != nil && blocks.has(n.Parent.Data) && !is(n.Parent, "p", "li") {
 		replace(n, element("p", a))
 		return
 	}
@@ -263,7 +263,7 @@ func localLinks(root *html.Node, pageURL string) {
 // apartLinks puts links around blocks on lines of their own; cards are such links.
 func apartLinks(root *html.Node) {
 	for _, a := range named(root, "a") {
-		if a.Parent != nil && blocks[a.Parent.Data] && !is(a.Parent, "p") && !isHeading(a.Parent) && first(a, func(c *html.Node) bool { return blocks[c.Data] }) != nil {
+		if a.Parent != nil && blocks.has(a.Parent.Data) && !is(a.Parent, "p") && !isHeading(a.Parent) && first(a, func(c *html.Node) bool { return blocks.has(c.Data) }) != nil {
 			div := element("div")
 			replace(a, div)
 			div.AppendChild(a)

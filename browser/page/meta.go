@@ -104,7 +104,7 @@ func needsScript(t *tree) string {
 				reason = "it asks for JavaScript"
 			}
 			return false
-		case is(n, "div", "main", "section", "my-app") && appRoots[attr(n, "id")] && length(n) < 40:
+		case is(n, "div", "main", "section", "my-app") && appRoots.has(attr(n, "id")) && length(n) < 40:
 			reason = "the element #" + attr(n, "id") + " has next to no text"
 		case is(n, "app-root") && length(n) < 40:
 			reason = "the element app-root has next to no text"

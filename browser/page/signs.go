@@ -106,7 +106,7 @@ func plain(root *html.Node) {
 	walk(root, func(n *html.Node) bool {
 		attrs := n.Attr[:0]
 		for _, a := range n.Attr {
-			if keep[a.Key] && (a.Key != "class" || is(n, "pre", "code")) {
+			if keep.has(a.Key) && (a.Key != "class" || is(n, "pre", "code")) {
 				attrs = append(attrs, a)
 			}
 		}

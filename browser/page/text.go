@@ -103,9 +103,9 @@ func (w *textWriter) node(n *html.Node) {
 		}
 	}
 	due := 0
-	if blocks[n.Data] {
+	if blocks.has(n.Data) {
 		due = 1
-		if apart[n.Data] && within(n, nil, "li", "td", "th") == nil {
+		if apart.has(n.Data) && within(n, nil, "li", "td", "th") == nil {
 			due = 2
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -143,7 +144,7 @@ func isTablePart(n *html.Node) bool { return is(n, "table", "tbody", "thead", "t
 // table that cannot hold it.
 func (t *tree) insert(n *html.Node) {
 	top := t.top()
-	if isTablePart(top) && !inTable[n.Data] && !t.raw {
+	if isTablePart(top) && !inTable.has(n.Data) && !t.raw {
 		for _, p := range slices.Backward(t.open) {
 			if p.Data == "table" && p.Parent != nil {
 				p.Parent.InsertBefore(n, p)
@@ -189,7 +190,7 @@ func (t *tree) start(z *html.Tokenizer, closed bool) {
 	n := &html.Node{Type: html.ElementNode, Data: name, DataAtom: atomOf(name), Attr: attrs}
 	t.nodes++
 	if !t.inner && t.top() == t.body {
-		if ofHead[name] {
+		if ofHead.has(name) {
 			t.startInHead(n)
 			return
 		}
@@ -198,13 +199,13 @@ func (t *tree) start(z *html.Tokenizer, closed bool) {
 	if !t.raw {
 		t.implied(name)
 	}
-	if len(t.open) >= maxDepth && !voidElements[name] && (!closed || !t.raw) {
+	if len(t.open) >= maxDepth && !voidElements.has(name) && (!closed || !t.raw) {
 		t.over[name]++
 		t.deep = true
 		return
 	}
 	t.insert(n)
-	if voidElements[name] && !t.raw || closed && (t.raw || name == "svg" || name == "math") {
+	if voidElements.has(name) && !t.raw || closed && (t.raw || name == "svg" || name == "math") {
 		return
 	}
 	t.open = append(t.open, n)
@@ -215,7 +216,7 @@ func (t *tree) start(z *html.Tokenizer, closed bool) {
 // until their end tag comes.
 func (t *tree) startInHead(n *html.Node) {
 	t.head.AppendChild(n)
-	if !voidElements[n.Data] {
+	if !voidElements.has(n.Data) {
 		t.open = append(t.open, n)
 	}
 }
@@ -232,7 +233,7 @@ func addAttr(attrs []html.Attribute, key, val string) []html.Attribute {
 // implied closes what a start tag closes, and opens the parts of a table that
 // it takes for granted.
 func (t *tree) implied(name string) {
-	if closesP[name] {
+	if closesP.has(name) {
 		t.closeUpTo("p", stopP)
 	}
 	switch name {
@@ -296,13 +297,13 @@ func (t *tree) pop(i int) {
 
 // closeUpTo closes the nearest open element of a name, unless one of those
 // that it cannot be seen through lies between.
-func (t *tree) closeUpTo(name string, stop map[string]bool) {
+func (t *tree) closeUpTo(name string, stop *wordSet) {
 	for i := len(t.open) - 1; i > 0; i-- {
 		if t.open[i].Data == name {
 			t.pop(i)
 			return
 		}
-		if stop[t.open[i].Data] {
+		if stop.has(t.open[i].Data) {
 			return
 		}
 	}
@@ -338,11 +339,11 @@ func (t *tree) end(name string) {
 	case isHeadingName(name):
 		t.endHeading()
 		return
-	case formatting[name]:
+	case formatting.has(name):
 		t.endFormatting(name)
 		return
 	}
-	part := tableParts[name]
+	part := tableParts.has(name)
 	for i := len(t.open) - 1; i > 0; i-- {
 		n := t.open[i]
 		if n.Data == name {
@@ -362,7 +363,7 @@ func (t *tree) endHeading() {
 			t.pop(i)
 			return
 		}
-		if stopP[t.open[i].Data] {
+		if stopP.has(t.open[i].Data) {
 			return
 		}
 	}
@@ -383,7 +384,7 @@ func (t *tree) endFormatting(name string) {
 			return
 		case is(n, "td", "th", "caption", "table", "template"):
 			return
-		case !formatting[n.Data] && n.Data != "span":
+		case !formatting.has(n.Data) && n.Data != "span":
 			blocks = true
 		}
 	}
@@ -395,12 +396,26 @@ func isHeadingName(name string) bool {
 
 func isHeading(n *html.Node) bool { return n.Type == html.ElementNode && isHeadingName(n.Data) }
 
-func set(words string) map[string]bool {
-	m := make(map[string]bool)
-	for w := range strings.FieldsSeq(words) {
-		m[w] = true
-	}
-	return m
+// set is a set of words, which is made when it is first looked at: few starts of the
+// program convert a page.
+func set(words string) *wordSet { return &wordSet{words: words} }
+
+type wordSet struct {
+	words string
+	once  sync.Once
+	all   map[string]bool // once it is made
+}
+
+func (s *wordSet) has(word string) bool { return s.made()[word] }
+
+func (s *wordSet) made() map[string]bool {
+	s.once.Do(func() {
+		s.all = make(map[string]bool)
+		for w := range strings.FieldsSeq(s.words) {
+			s.all[w] = true
+		}
+	})
+	return s.all
 }
 
 // Tables of the HTML standard, sections 13.1.2 and 13.2.6.4.

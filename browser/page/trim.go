@@ -43,9 +43,9 @@ func linesOf(root *html.Node, base *url.URL) []*line {
 		}
 		list = list || is(n, "li", "dd", "dt")
 		quote = quote || is(n, "blockquote")
-		if first(n, func(c *html.Node) bool { return blocks[c.Data] }) != nil {
+		if first(n, func(c *html.Node) bool { return blocks.has(c.Data) }) != nil {
 			for c := n.FirstChild; c != nil; c = c.NextSibling {
-				if c.Type == html.TextNode && letters(c.Data) > 0 || c.Type == html.ElementNode && !blocks[c.Data] && c.FirstChild != nil && first(c, func(k *html.Node) bool { return blocks[k.Data] }) == nil {
+				if c.Type == html.TextNode && letters(c.Data) > 0 || c.Type == html.ElementNode && !blocks.has(c.Data) && c.FirstChild != nil && first(c, func(k *html.Node) bool { return blocks.has(k.Data) }) == nil {
 					// Text beside blocks is a line of its own that cannot be taken out alone.
 					lines = append(lines, &line{n: c, text: lineOf(c), size: length(c), list: list, quote: quote, keep: c.Type == html.TextNode && letters(c.Data) > 60})
 					if l := lines[len(lines)-1]; is(c, "a") {

@@ -71,7 +71,7 @@ func isWord(c byte) bool {
 // article.
 func isFurniture(n *html.Node) bool {
 	return wordsOf(n, func(w string) bool {
-		if furniture[w] {
+		if furniture.has(w) {
 			return true
 		}
 		if len(w) < 7 {
