@@ -3,7 +3,6 @@ package policies
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -95,7 +94,7 @@ var totalLimits = table[Totals]{
 
 // tenantLimits are those of one tenant: what it may send, and the totals of its boxes.
 var tenantLimits = append(table[Tenant]{
-	limitOf("calls", DefaultTenantRate, func(t *Tenant) *float64 { return &t.Rate }, aRate(), "Calls in a time, after the burst.", "100/s",
+	limitOf("calls", DefaultTenantRate, func(t *Tenant) *float64 { return &t.Rate }, aRate(), "Calls in a time, after the burst.", func() string { return "100/s" },
 		func(d *decoder, n *yaml.Node) (float64, bool) {
 			calls, per, ok := d.rate(n, "calls")
 			if !ok {
@@ -113,13 +112,12 @@ var tenantLimits = append(table[Tenant]{
 // names none. Of boxes it has at most DefaultTenantBoxes, unless the policy names a total.
 func tenantTotals() (all table[Tenant]) {
 	for _, one := range totalLimits {
-		doc, _, _ := strings.Cut(one.doc, " Without it:")
-		without := " Without it: that of totals."
+		without := func() string { return "that of totals" }
 		if one.key == totalBoxes {
-			without = fmt.Sprintf(" Without it: that of totals, if it is there, or %d.", DefaultTenantBoxes)
+			without = func() string { return fmt.Sprintf("that of totals, if it is there, or %d", DefaultTenantBoxes) }
 		}
 		all = append(all, limit[Tenant]{
-			key: one.key, form: one.form, doc: doc + without,
+			key: one.key, is: one.is, doc: one.doc, without: without,
 			usual: func(*Tenant) {},
 			read:  func(d *decoder, n *yaml.Node, t *Tenant) bool { return one.read(d, n, &t.Totals) },
 			value: func(t *Tenant) float64 { return one.value(&t.Totals) },
@@ -140,22 +138,23 @@ type table[L any] []limit[L]
 
 // limit is a row of a table.
 type limit[L any] struct {
-	key   string
-	form  *form
-	doc   string
-	usual func(l *L)                                // sets the default
-	read  func(d *decoder, n *yaml.Node, l *L) bool // of a policy; false leaves a fault, and l as it was
-	value func(l *L) float64                        // sizes are below 2^53 and exact in a float
-	least func(a, b *L)                             // a gets the smaller; zero stands for none
+	key     string
+	is      value
+	doc     string
+	without func() string                             // says what holds without it
+	usual   func(l *L)                                // sets the default
+	read    func(d *decoder, n *yaml.Node, l *L) bool // of a policy; false leaves a fault, and l as it was
+	value   func(l *L) float64                        // sizes are below 2^53 and exact in a float
+	least   func(a, b *L)                             // a gets the smaller; zero stands for none
 }
 
 // number is what a limit is counted in.
 type number interface{ ~int | ~int64 | ~float64 }
 
 // limitOf makes a row; at returns the field.
-func limitOf[L any, T number](key string, usual T, at func(*L) *T, is *form, doc, shown string, read func(*decoder, *yaml.Node) (T, bool)) limit[L] {
+func limitOf[L any, T number](key string, usual T, at func(*L) *T, is value, doc string, shown func() string, read func(*decoder, *yaml.Node) (T, bool)) limit[L] {
 	return limit[L]{
-		key: key, form: is, doc: doc + " Without it: " + shown + ".",
+		key: key, is: is, doc: doc, without: shown,
 		usual: func(l *L) { *at(l) = usual },
 		read: func(d *decoder, n *yaml.Node, l *L) bool {
 			v, ok := read(d, n)
@@ -173,17 +172,24 @@ func limitOf[L any, T number](key string, usual T, at func(*L) *T, is *form, doc
 	}
 }
 
+// form is the schema of the limit.
+func (l limit[L]) form() *form {
+	f := l.is()
+	f.Description = l.doc + " Without it: " + l.without() + "."
+	return f
+}
+
 // size is a limit in bytes.
 func size[L any](key string, usual, most int64, at func(*L) *int64, doc string) limit[L] {
-	shown := shownSize(usual)
-	return limitOf(key, usual, at, aSize(most, shown), doc, shown, func(d *decoder, n *yaml.Node) (int64, bool) {
+	shown := func() string { return shownSize(usual) }
+	return limitOf(key, usual, at, func() *form { return aSize(most, shown())() }, doc, shown, func(d *decoder, n *yaml.Node) (int64, bool) {
 		return d.count(n, key, most, true)
 	})
 }
 
 // count is a limit that is a whole number.
 func count[L any, T int | int64](key string, usual T, most int64, at func(*L) *T, doc string) limit[L] {
-	return limitOf(key, usual, at, aCount(most), doc, fmt.Sprint(usual), func(d *decoder, n *yaml.Node) (T, bool) {
+	return limitOf(key, usual, at, aCount(most), doc, func() string { return fmt.Sprint(usual) }, func(d *decoder, n *yaml.Node) (T, bool) {
 		v, ok := d.count(n, key, most, false)
 		return T(v), ok
 	})
@@ -191,7 +197,7 @@ func count[L any, T int | int64](key string, usual T, most int64, at func(*L) *T
 
 // decimal is a limit that may have a fraction; hint says how to write it.
 func decimal[L any](key string, usual, least, most float64, hint string, at func(*L) *float64, doc string) limit[L] {
-	return limitOf(key, usual, at, aNumber(least, most), doc, fmt.Sprint(usual), func(d *decoder, n *yaml.Node) (float64, bool) {
+	return limitOf(key, usual, at, aNumber(least, most), doc, func() string { return fmt.Sprint(usual) }, func(d *decoder, n *yaml.Node) (float64, bool) {
 		return d.number(n, key, hint, least, most)
 	})
 }
@@ -204,8 +210,8 @@ func cpus[L any](key string, usual float64, at func(*L) *float64, doc string) li
 
 // lasting is a limit in time.
 func lasting[L any](key string, usual time.Duration, at func(*L) *time.Duration, doc string) limit[L] {
-	shown := shownTime(usual)
-	return limitOf(key, usual, at, aTime(shown), doc, shown, func(d *decoder, n *yaml.Node) (time.Duration, bool) {
+	shown := func() string { return shownTime(usual) }
+	return limitOf(key, usual, at, func() *form { return aTime(shown())() }, doc, shown, func(d *decoder, n *yaml.Node) (time.Duration, bool) {
 		return d.duration(n, key)
 	})
 }
@@ -249,7 +255,7 @@ func (t table[L]) read(d *decoder, o object, l *L) {
 func (t table[L]) shape(name, doc string) *shape {
 	s := &shape{name: name, doc: doc}
 	for _, one := range t {
-		s.keys = append(s.keys, key{one.key, one.form, one.doc, false})
+		s.keys = append(s.keys, key{one.key, one.form, "", false}) // the form has its own doc
 	}
 	return s
 }

@@ -19,7 +19,7 @@ var (
 			{"addresses", someTexts(aText("10.20.0.0/16")), "Addresses that are not public at which its hosts may be.", false},
 			{"tenant", aText(), "The tenant of all its tokens.", false},
 			{"tenant_of", tenantOfShape.ref(), "The claim that says which tenant a token belongs to.", false},
-			{"tenant_when", &form{Type: "array", listForm: listForm{Items: tenantWhenShape.ref(), MinItems: 1, MaxItems: maxTenantWhens}}, "Conditions that say which tenant a token belongs to. The first that holds counts.", false},
+			{"tenant_when", aFullList(tenantWhenShape.ref(), maxTenantWhens), "Conditions that say which tenant a token belongs to. The first that holds counts.", false},
 		},
 		also: func(f *form) {
 			f.OneOf = []*form{has("tenant", nil), has("tenant_of", nil), has("tenant_when", nil)}

@@ -31,7 +31,7 @@ var layerShape = &shape{
 	},
 }
 
-func aVersion() *form { return &form{Const: 1, Type: "integer"} }
+func aVersion() value { return func() *form { return &form{Const: 1, Type: "integer"} } }
 
 var defaultsShape = &shape{
 	name: "defaults", doc: "What holds where neither a call nor a rule says more.",
@@ -80,7 +80,7 @@ var auditShape = &shape{
 		{"keep", aCount(10_000), "How many full files are kept. Without it: 30.", false},
 		{"redact", someTexts(aWord("secrets", "env", "emails", "tokens", "none")), "What is taken out of records. Without it: secrets and env.", false},
 		{"path", textLike("^/.", "/var/log/belljar"), "The directory of the log, absolute. Without it: audit in the state directory.", false},
-		{"otlp", &form{AnyOf: []*form{aTruth(), textLike("^[hH][tT][tT][pP][sS]?://", "http://127.0.0.1:4318")}}, "The collector that gets a span for each call, or true for the one that the environment names.", false},
+		{"otlp", either(aTruth(), textLike("^[hH][tT][tT][pP][sS]?://", "http://127.0.0.1:4318")), "The collector that gets a span for each call, or true for the one that the environment names.", false},
 	},
 	also: func(f *form) {
 		f.AllOf = append(f.AllOf, whenForm(has("level", AuditNone.String()), &form{Not: has("required", true)}))
@@ -125,7 +125,7 @@ var callShape = &shape{
 		{"path", someTexts(aText("/workspace/plot.png")), "Files that it names, as the box sees them.", false},
 		{"url", someTexts(aText("https://go.dev/")), "URLs that it names.", false},
 		{"host", someTexts(aText("go.dev")), "Hosts that it names.", false},
-		{"args", &form{Type: "object"}, "Its arguments, for conditions.", false},
+		{"args", func() *form { return &form{Type: "object"} }, "Its arguments, for conditions.", false},
 		{"upstream", aText(), "The server that a proxied tool belongs to.", false},
 		{"annotations", annotationsShape.ref(), "What the tool says of itself.", false},
 	},

@@ -6,18 +6,22 @@ var profileShape = &shape{
 		{"extends", aText(), "Another profile, from which this one takes over each key that it does not have itself.", false},
 		{"fs", filesShape.ref(), "What a box sees of the host's files.", false},
 		{"net", netShape.ref(), "What may leave a box. Without it: nothing.", false},
-		{"publish", oneOrMore(aPortRange(), maxPublish), "Ports of a box that a person may open on this machine's loopback.", false},
+		{"publish", oneOrMore(aPortRange, maxPublish), "Ports of a box that a person may open on this machine's loopback.", false},
 		{"limits", limitsShape.ref(), "What a box may use. Each is above zero: a limit cannot be switched off.", false},
-		{"env", &form{Type: "object", mappingForm: mappingForm{
-			PropertyNames: &form{Pattern: variablePattern}, MaxProperties: maxEnv,
-			Additional: &form{Type: []string{"string", "number", "boolean"}},
-		}}, "Variables that every command gets.", false},
+		{"env", someVariables, "Variables that every command gets.", false},
 		{"require", someTexts(aWord(requirable...)), "Limits that the host must be able to enforce, or no box is opened.", false},
 		{"audit", aWord("required"), "None of its calls runs whose decision cannot be written down.", false},
 		{"exec", aWord(ExecOff.String(), ExecObserve.String(), ExecEnforce.String()), "What is done about each program that a command starts: nothing, writing it down, or asking the policy. Without it: observe.", false},
 		{"read", readShape.ref(), "How pages are read for its calls.", false},
 		{"browser", aWord(BrowserOff.String(), BrowserSandboxed.String(), BrowserDegraded.String()), "Whether pages may be loaded in a Chrome: never, in a box with its own sandbox on inside, or in a box alone where the host has no more. Without it: off.", false},
 	},
+}
+
+func someVariables() *form {
+	return &form{Type: "object", mappingForm: mappingForm{
+		PropertyNames: &form{Pattern: variablePattern}, MaxProperties: maxEnv,
+		Additional: &form{Type: []string{"string", "number", "boolean"}},
+	}}
 }
 
 func aPortRange() *form {
@@ -33,7 +37,7 @@ var filesShape = &shape{
 		{"read", someTexts(textLike("^/.", "/opt/tools", "/srv/models:/models")), "Further paths of the host, and after a colon their place in the box.", false},
 		{"write", someTexts(textLike("^/.", "/srv/cache")), "As read; the box can write them.", false},
 		{"storage", aWord("memory", "disk"), "What holds what a box writes elsewhere: memory, or an area of the host's disk. Without it: memory.", false},
-		{"protect", &form{AnyOf: []*form{aWord("default", "none"), aFullList(textLike(`^\s*[^/\s]`, "deploy/"), maxTexts)}}, "What a box cannot write in a writable workspace: the default paths, none, or a list of paths besides the default ones.", false},
+		{"protect", either(aWord("default", "none"), aFullList(textLike(`^\s*[^/\s]`, "deploy/"), maxTexts)), "What a box cannot write in a writable workspace: the default paths, none, or a list of paths besides the default ones.", false},
 	},
 	also: func(f *form) {
 		f.Not = has("system", true)
@@ -73,14 +77,14 @@ var netShape = &shape{
 }
 
 // egressEntry is an entry of allow or deny.
-func egressEntry() *form {
-	host := hostLike()
-	host.Examples = []any{"api.github.com", "*.pypi.org", "files.example:8443"}
-	return &form{AnyOf: []*form{host, egressShape.ref()}}
+func egressEntry() value {
+	return either(hostLike("api.github.com", "*.pypi.org", "files.example:8443"), egressShape.ref())
 }
 
 // hostLike is the host of a rule.
-func hostLike() *form { return textLike(`^([*]|([*][.])?[^*/\s]+)(:` + portPattern + `)?$`) }
+func hostLike(examples ...any) value {
+	return textLike(`^([*]|([*][.])?[^*/\s]+)(:`+portPattern+`)?$`, examples...)
+}
 
 var egressShape = &shape{
 	name: "egress", doc: "A host, and which connections and requests to it.",

@@ -11,7 +11,7 @@ var ruleShape = &shape{
 		{"reason", aReason(), "Why, for the agent.", false},
 		{"instead", aReason(), "What the agent may do instead.", false},
 		{"profile", aText(), "The profile that an allow grants. Without it: the one that the call asks for.", false},
-		{"when", &form{Type: "string", Pattern: `\S`, Examples: []any{"args.wait_ms <= 10000"}}, "A condition in CEL, without which the rule does not hold.", false},
+		{"when", aText("args.wait_ms <= 10000"), "A condition in CEL, without which the rule does not hold.", false},
 		{"mode", aWord(modes...), "Whether it decides, warns the agent, or is only written down. Without it: enforce.", false},
 		{"limit", limitShape.ref(), "How many calls it lets through.", false},
 		{"obligations", obligationsShape.ref(), "What a call that passes is bound to.", false},
@@ -30,16 +30,20 @@ var ruleShape = &shape{
 }
 
 // someOf is a mapping of a shape that has at least one key.
-func someOf(s *shape) *form {
-	f := s.ref()
-	f.MinProperties = 1
-	return f
+func someOf(s *shape) value {
+	return func() *form {
+		f := s.ref()()
+		f.MinProperties = 1
+		return f
+	}
 }
 
-func aReason() *form {
-	f := aText()
-	f.MaxLength = maxSaid
-	return f
+func aReason() value {
+	return func() *form {
+		f := aText()()
+		f.MaxLength = maxSaid
+		return f
+	}
 }
 
 // matchShape is what a call must look like.

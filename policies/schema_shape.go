@@ -19,10 +19,14 @@ type shape struct {
 // key is one key of a shape.
 type key struct {
 	name string
-	is   *form
+	is   value
 	doc  string
 	need bool
 }
+
+// value makes the schema of a value. Only Schema does that: every start of the program
+// would pay for schemas that are made before.
+type value func() *form
 
 // names are the keys of a shape; none of nil, which is a mapping whose keys are
 // names that the policy chooses.
@@ -46,9 +50,11 @@ func (s *shape) without(name, doc string, keys ...string) *shape {
 func (s *shape) form() *form {
 	f := &form{Description: s.doc, Type: "object", mappingForm: mappingForm{Additional: false}}
 	for _, k := range s.keys {
-		is := *k.is
-		is.Description = k.doc
-		f.Properties = append(f.Properties, member{k.name, &is})
+		is := k.is()
+		if k.doc != "" {
+			is.Description = k.doc
+		}
+		f.Properties = append(f.Properties, member{k.name, is})
 		if k.need {
 			f.Required = append(f.Required, k.name)
 		}
@@ -60,88 +66,111 @@ func (s *shape) form() *form {
 }
 
 // ref is the schema of a value that has the shape.
-func (s *shape) ref() *form { return &form{Ref: "#/$defs/" + s.name, of: []*shape{s}} }
+func (s *shape) ref() value {
+	return func() *form { return &form{Ref: "#/$defs/" + s.name, of: []*shape{s}} }
+}
 
 // The schemas of values, each as the function of the decoder that reads them.
 
 // aText is what text reads.
-func aText(examples ...any) *form { return &form{Type: "string", Pattern: `\S`, Examples: examples} }
+func aText(examples ...any) value { return textLike(`\S`, examples...) }
 
 // textLike is what text reads where it must look like something.
-func textLike(pattern string, examples ...any) *form {
-	return &form{Type: "string", Pattern: pattern, Examples: examples}
+func textLike(pattern string, examples ...any) value {
+	return func() *form { return &form{Type: "string", Pattern: pattern, Examples: examples} }
 }
 
 // someTexts is what texts reads: one text, or a list of texts that are not empty.
-func someTexts(one *form) *form {
-	bare := *one
-	bare.Examples = nil
-	return &form{AnyOf: []*form{one, aFullList(&bare, maxTexts)}, Examples: one.Examples}
+func someTexts(one value) value {
+	return func() *form {
+		bare := one()
+		examples := bare.Examples
+		bare.Examples = nil
+		list := aFullList(func() *form { return bare }, maxTexts)
+		return &form{AnyOf: []*form{one(), list()}, Examples: examples}
+	}
 }
 
 // aList is what items reads.
-func aList(one *form, most int) *form {
-	return &form{Type: "array", listForm: listForm{Items: one, MaxItems: most}}
+func aList(one value, most int) value {
+	return func() *form { return &form{Type: "array", listForm: listForm{Items: one(), MaxItems: most}} }
 }
 
 // aFullList is a list that is not empty.
-func aFullList(one *form, most int) *form {
-	list := aList(one, most)
-	list.MinItems = 1
-	return list
+func aFullList(one value, most int) value {
+	return func() *form {
+		return &form{Type: "array", listForm: listForm{Items: one(), MinItems: 1, MaxItems: most}}
+	}
 }
 
 // aWord is what word reads.
-func aWord(words ...string) *form { return &form{Type: "string", Enum: words} }
+func aWord(words ...string) value {
+	return func() *form { return &form{Type: "string", Enum: words} }
+}
 
 // aTruth is what truth reads.
-func aTruth() *form { return &form{Type: "boolean"} }
+func aTruth() value { return func() *form { return &form{Type: "boolean"} } }
 
 // aCount is what count reads of a number.
-func aCount(most int64) *form {
-	return &form{Type: []string{"integer", "string"}, Minimum: new(1.0), Maximum: float64(most), Pattern: "^[0-9]+$"}
+func aCount(most int64) value {
+	return func() *form {
+		return &form{Type: []string{"integer", "string"}, Minimum: new(1.0), Maximum: float64(most), Pattern: "^[0-9]+$"}
+	}
 }
 
 // aSize is what count reads of a size.
-func aSize(most int64, examples ...any) *form {
-	named := slices.DeleteFunc(slices.Sorted(maps.Keys(units)), func(u string) bool { return u == "" })
-	return &form{
-		Type: []string{"integer", "string"}, Minimum: new(1.0), Maximum: float64(most),
-		Pattern: "^[0-9]+ ?(" + strings.Join(named, "|") + ")?$", Examples: examples,
+func aSize(most int64, examples ...any) value {
+	return func() *form {
+		named := slices.DeleteFunc(slices.Sorted(maps.Keys(units)), func(u string) bool { return u == "" })
+		return &form{
+			Type: []string{"integer", "string"}, Minimum: new(1.0), Maximum: float64(most),
+			Pattern: "^[0-9]+ ?(" + strings.Join(named, "|") + ")?$", Examples: examples,
+		}
 	}
 }
 
 // aNumber is what number reads.
-func aNumber(low, most float64) *form {
-	return &form{Type: []string{"number", "string"}, Minimum: new(low), Maximum: most, Pattern: "^[+]?[0-9.]+([eE][-+]?[0-9]+)?$"}
+func aNumber(low, most float64) value {
+	return func() *form {
+		return &form{Type: []string{"number", "string"}, Minimum: new(low), Maximum: most, Pattern: "^[+]?[0-9.]+([eE][-+]?[0-9]+)?$"}
+	}
 }
 
 // timePattern is what time.ParseDuration takes, above zero.
 const timePattern = `[+]?(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+`
 
 // aTime is what duration reads.
-func aTime(examples ...any) *form { return textLike("^"+timePattern+"$", examples...) }
+func aTime(examples ...any) value { return textLike("^"+timePattern+"$", examples...) }
 
 // aRate is what rate reads.
-func aRate() *form {
-	return textLike("^[0-9]+ ?/ ?("+strings.Join(slices.Sorted(maps.Keys(pers)), "|")+")$", "30/h", "10/s", "120/min", "500/day")
+func aRate() value {
+	return func() *form {
+		return textLike("^[0-9]+ ?/ ?("+strings.Join(slices.Sorted(maps.Keys(pers)), "|")+")$", "30/h", "10/s", "120/min", "500/day")()
+	}
 }
 
 // portPattern is a port in a text.
 const portPattern = "[1-9][0-9]{0,4}"
 
-func aPort() *form {
-	return &form{Type: []string{"integer", "string"}, Minimum: new(1.0), Maximum: 65535, Pattern: "^" + portPattern + "$"}
+func aPort() value {
+	return func() *form {
+		return &form{Type: []string{"integer", "string"}, Minimum: new(1.0), Maximum: 65535, Pattern: "^" + portPattern + "$"}
+	}
+}
+
+// either is one of two kinds.
+func either(one, other value) value {
+	return func() *form { return &form{AnyOf: []*form{one(), other()}} }
 }
 
 // oneOrMore is one of a kind, or a list of them that is not empty.
-func oneOrMore(one *form, most int) *form {
-	return &form{AnyOf: []*form{one, aFullList(one, most)}}
-}
+func oneOrMore(one value, most int) value { return either(one, aFullList(one, most)) }
 
 // byName is a mapping whose keys are names that the policy chooses.
-func byName(pattern string, value *form, most int) *form {
-	return &form{Type: "object", mappingForm: mappingForm{PropertyNames: &form{Pattern: pattern}, Additional: value, MinProperties: 1, MaxProperties: most}}
+func byName(pattern string, of value, most int) value {
+	return func() *form {
+		return &form{Type: "object", mappingForm: mappingForm{PropertyNames: &form{Pattern: pattern}, Additional: of(), MinProperties: 1, MaxProperties: most}}
+	}
 }
 
 // has is a mapping in which a key has a value; any value if it is nil.
@@ -169,13 +198,15 @@ func hasOne(keys ...string) *form { return lacks(keys...).Not }
 func whenForm(is, then *form) *form { return &form{If: is, Then: then} }
 
 // aRemember is what remember reads.
-func aRemember() *form {
-	f := someTexts(textLike("^(once|session|"+timePattern+")$", "once", "session", "1h"))
-	f.Examples = []any{[]string{"once", "session"}, []string{"once", "1h"}}
-	return f
+func aRemember() value {
+	return func() *form {
+		f := someTexts(textLike("^(once|session|"+timePattern+")$", "once", "session", "1h"))()
+		f.Examples = []any{[]string{"once", "session"}, []string{"once", "1h"}}
+		return f
+	}
 }
 
 // toolName is the name of a tool: those of belljar are offered.
-func toolName() *form {
-	return &form{AnyOf: []*form{aWord(knownTools...), aText()}}
+func toolName() value {
+	return func() *form { return either(aWord(knownTools...), aText())() }
 }
