@@ -7,8 +7,8 @@ import (
 
 var gitOptions = grammar{
 	flags: "pPhv", values: "Cc",
-	long:   fields("version help html-path man-path info-path paginate no-pager no-replace-objects no-lazy-fetch no-optional-locks no-advice bare literal-pathspecs glob-pathspecs noglob-pathspecs icase-pathspecs exec-path"),
-	valued: fields("git-dir work-tree namespace config-env super-prefix attr-source list-cmds"),
+	long:   "version help html-path man-path info-path paginate no-pager no-replace-objects no-lazy-fetch no-optional-locks no-advice bare literal-pathspecs glob-pathspecs noglob-pathspecs icase-pathspecs exec-path",
+	valued: "git-dir work-tree namespace config-env super-prefix attr-source list-cmds",
 }
 
 // git finds the subcommand behind git's own options: it finds "git push" in
@@ -99,18 +99,18 @@ func gitText(r *reader, i int, rest []Word, via []string, at place) {
 }
 
 // gitPrograms are the options of subcommands that name a program which git runs.
-var gitPrograms = map[string][]string{
-	"grep":  fields("-O --open-files-in-pager"),
-	"clone": fields("-u --upload-pack"), "fetch": fields("--upload-pack"), "pull": fields("--upload-pack"),
-	"fetch-pack": fields("--upload-pack --exec"), "ls-remote": fields("--upload-pack --exec"),
-	"push": fields("--receive-pack --exec"), "send-pack": fields("--receive-pack --exec"), "archive": fields("--exec"),
-	"send-email": fields("--smtp-server --sendmail-cmd --to-cmd --cc-cmd --header-cmd"),
+var gitPrograms = map[string]wordList{
+	"grep":  "-O --open-files-in-pager",
+	"clone": "-u --upload-pack", "fetch": "--upload-pack", "pull": "--upload-pack",
+	"fetch-pack": "--upload-pack --exec", "ls-remote": "--upload-pack --exec",
+	"push": "--receive-pack --exec", "send-pack": "--receive-pack --exec", "archive": "--exec",
+	"send-email": "--smtp-server --sendmail-cmd --to-cmd --cc-cmd --header-cmd",
 }
 
 // namesProgram reports whether a word of a subcommand is one of gitPrograms:
 // whole, abbreviated, or with its value behind it.
 func namesProgram(subcommand string, w Word) bool {
-	return slices.ContainsFunc(gitPrograms[subcommand], func(option string) bool {
+	return slices.ContainsFunc(gitPrograms[subcommand].names(), func(option string) bool {
 		name, _, _ := strings.Cut(w.Text, "=")
 		if !strings.HasPrefix(option, "--") {
 			return strings.HasPrefix(name, option)

@@ -7,8 +7,8 @@ import (
 
 var shellOptions = grammar{
 	flags: "abefhiklmnprstuvxBCDEHPTc", plus: "abefhkmnptuvxBCEHPT", values: "oO",
-	long:   fields("debug debugger dump-po-strings dump-strings help login noediting noprofile norc posix pretty-print protected restricted verbose version wordexp"),
-	valued: fields("init-file rcfile"),
+	long:   "debug debugger dump-po-strings dump-strings help login noediting noprofile norc posix pretty-print protected restricted verbose version wordexp",
+	valued: "init-file rcfile",
 }
 
 // shell reads sh and bash: the text of -c, a file, or their input.
@@ -96,9 +96,9 @@ func foreignShell(r *reader, i int, words []Word, at place) {
 type interpreter struct {
 	grammar
 	inline string   // short options with which a text of it stands on the command line, or is read from its input
-	long   []string // long ones
+	long   wordList // long ones
 	last   string   // the short option that is the last: what follows are the program's words
-	module []string // values of it that name no more than a program of the language
+	module wordList // values of it that name no more than a program of the language
 	file   string   // short options that name the files which it runs
 	all    bool     // whatever it is given, it reads commands
 }
@@ -110,24 +110,24 @@ const (
 
 // modules are those of Python that run no text that they are given: timeit, pdb,
 // trace and others do.
-var modules = fields("pytest unittest pip venv virtualenv ensurepip http.server json.tool compileall py_compile black ruff mypy flake8 isort pylint build twine coverage pyflakes pycodestyle bandit sphinx mkdocs django flask uvicorn gunicorn celery alembic tarfile zipfile gzip calendar base64 sysconfig site platform")
+const modules wordList = "pytest unittest pip venv virtualenv ensurepip http.server json.tool compileall py_compile black ruff mypy flake8 isort pylint build twine coverage pyflakes pycodestyle bandit sphinx mkdocs django flask uvicorn gunicorn celery alembic tarfile zipfile gzip calendar base64 sysconfig site platform"
 
 var interpreters = map[string]interpreter{
-	"python pypy ipython python2w pythonw": {grammar: grammar{flags: "bBdEhIOPqRsSuvVx", values: "cmWX", long: fields("help version")}, inline: "ci", last: "m", module: modules},
+	"python pypy ipython python2w pythonw": {grammar: grammar{flags: "bBdEhIOPqRsSuvVx", values: "cmWX", long: "help version"}, inline: "ci", last: "m", module: modules},
 	"perl":                                 {grammar: grammar{flags: "acfhnpsStTuUvVwWX", attached: "0liCDxdFmM", values: "IeE"}, inline: "eEMmdFnp"},
-	"ruby jruby irb":                       {grammar: grammar{flags: "achlnpsSvwUd", attached: "0KTWxFi", values: "CEIer", long: fields("help version verbose yjit jit"), valued: fields("encoding")}, inline: "erFnp"},
+	"ruby jruby irb":                       {grammar: grammar{flags: "achlnpsSvwUd", attached: "0KTWxFi", values: "CEIer", long: "help version verbose yjit jit", valued: "encoding"}, inline: "erFnp"},
 	"node nodejs bun deno": {
 		grammar: grammar{
-			flags: "ichv", values: "eprC", valued: fields("eval print require import conditions max-old-space-size stack-size"),
-			long: fields("help version check test watch no-warnings trace-warnings trace-deprecation throw-deprecation enable-source-maps expose-gc experimental-strip-types experimental-vm-modules preserve-symlinks trace-uncaught"),
+			flags: "ichv", values: "eprC", valued: "eval print require import conditions max-old-space-size stack-size",
+			long: "help version check test watch no-warnings trace-warnings trace-deprecation throw-deprecation enable-source-maps expose-gc experimental-strip-types experimental-vm-modules preserve-symlinks trace-uncaught",
 		},
-		inline: "iepr", long: fields("eval print require import"),
+		inline: "iepr", long: "eval print require import",
 	},
-	"php":               {grammar: grammar{flags: "ahilmnqsvwCHe", values: "cftrRBEFdSz", long: fields("help version")}, inline: "arRBEFdz", file: "fS"},
+	"php":               {grammar: grammar{flags: "ahilmnqsvwCHe", values: "cftrRBEFdSz", long: "help version"}, inline: "arRBEFdz", file: "fS"},
 	"lua luajit texlua": {grammar: grammar{flags: "iEvW", values: "el"}, inline: "eli"},
-	"Rscript R julia":   {grammar: grammar{flags: "qi", values: "eEfgLptJ", long: fields("vanilla verbose version help no-save no-restore slave quiet")}, inline: "eEiL", file: "f"},
-	"guile racket sbcl clisp ghc ghci osascript groovy scala jshell": {grammar: grammar{long: fields("version help script")}},
-	"psql mysql mariadb": {grammar: grammar{flags: "V?", long: fields("version help")}, all: true},
+	"Rscript R julia":   {grammar: grammar{flags: "qi", values: "eEfgLptJ", long: "vanilla verbose version help no-save no-restore slave quiet"}, inline: "eEiL", file: "f"},
+	"guile racket sbcl clisp ghc ghci osascript groovy scala jshell": {grammar: grammar{long: "version help script"}},
+	"psql mysql mariadb": {grammar: grammar{flags: "V?", long: "version help"}, all: true},
 }
 
 // run reads an interpreter: its language is not read here.
@@ -171,12 +171,12 @@ func (n interpreter) doubt(words []Word) string {
 			return why
 		case alone && has(options, "help", "version", "V", "h", "v"):
 			return "" // which it shows, and ends
-		case has(options, n.long...), has(options, strings.Split(n.inline, "")...):
+		case n.long.hasOne(options), has(options, strings.Split(n.inline, "")...):
 			return whyInline
 		}
 		words = words[took:]
 		if o, ok := last(options, n.last); ok && n.last != "" {
-			if o.value.Certainty != Exact || !slices.Contains(n.module, o.value.Text) {
+			if o.value.Certainty != Exact || !n.module.has(o.value.Text) {
 				return "it runs a module that may run the text that it is given"
 			}
 			return ""
@@ -238,7 +238,7 @@ func sqlite(r *reader, i int, words []Word, _ place) {
 // by a function that is named in a variable; and where it comes from a file.
 func awk(r *reader, i int, words []Word, _ place) {
 	c := &r.out.Commands[i]
-	options, rest, why := grammar{values: "FvfEi", valued: fields("field-separator assign file exec include"), long: fields("version help")}.read(words[1:])
+	options, rest, why := grammar{values: "FvfEi", valued: "field-separator assign file exec include", long: "version help"}.read(words[1:])
 	switch {
 	case why != "":
 		c.Opaque = why

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // literals are the programs that do what their words say, and nothing else: none
@@ -11,20 +12,22 @@ import (
 // or has a word that makes it do so. A yes to any other program is for once:
 // what git, npm, curl or terraform do with the same words depends on hooks, on
 // settings in files or on the project, which may differ at the next call.
-var literals = fields(`
+var literals = sync.OnceValue(func() []string {
+	return fields(`
 	: basename cat cd chgrp chmod chown cksum cmp comm cp cut date dd df dirname du echo expand expr factor false fold head hostname id
 	join kill link ln ls md5sum mkdir mkfifo mktemp mv nl nproc od paste pathchk printenv printf pwd readlink realpath rm rmdir
 	seq sha1sum sha224sum sha256sum sha384sum sha512sum shred shuf sleep stat sum sync tac tail tee test [ touch tr true truncate tsort tty
 	uname unexpand uniq unlink uptime wc whoami yes`)
+})
 
 // Literal reports whether a program is one of literals.
-func Literal(program string) bool { return slices.Contains(literals, program) }
+func Literal(program string) bool { return slices.Contains(literals(), program) }
 
 // ofShell are commands of the shell that run nothing by themselves.
-var ofShell = fields("[[ break continue declare dirs exit export getopts let local mapfile popd pushd read readarray readonly return set shift shopt times type typeset ulimit umask unset wait")
+const ofShell wordList = "[[ break continue declare dirs exit export getopts let local mapfile popd pushd read readarray readonly return set shift shopt times type typeset ulimit umask unset wait"
 
 // OfShell reports whether a command is the shell's own, and runs nothing.
-func OfShell(name string) bool { return slices.Contains(ofShell, name) }
+func OfShell(name string) bool { return ofShell.has(name) }
 
 func literal(to []cell, text string) []cell {
 	for i := range len(text) {

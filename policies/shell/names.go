@@ -22,23 +22,23 @@ type Names struct {
 
 // projects are files that programs read by themselves in the directory where they
 // begin, and that name something to run.
-var projects = map[string][]string{
-	"make gmake":                   fields("GNUmakefile makefile Makefile"),
-	"npm npx yarn pnpm bun":        fields("package.json .npmrc .yarnrc.yml"),
-	"cargo":                        fields("Cargo.toml build.rs .cargo/config.toml"),
-	"just":                         fields("justfile Justfile .justfile"),
-	"task":                         fields("Taskfile.yml Taskfile.yaml"),
-	"docker docker-compose":        fields("compose.yaml compose.yml docker-compose.yml docker-compose.yaml Dockerfile"),
-	"pytest tox nox pip poetry uv": fields("pyproject.toml setup.py setup.cfg tox.ini noxfile.py pytest.ini conftest.py"),
-	"rake bundle":                  fields("Rakefile Gemfile"),
-	"mvn gradle ant":               fields("pom.xml build.gradle build.gradle.kts settings.gradle build.xml"),
-	"pre-commit":                   fields(".pre-commit-config.yaml"),
-	"terraform tofu":               fields("main.tf"),
-	"vagrant":                      fields("Vagrantfile"),
-	"cmake ctest":                  fields("CMakeLists.txt"),
-	"deno":                         fields("deno.json deno.jsonc"),
-	"ninja":                        fields("build.ninja"),
-	"meson":                        fields("meson.build"),
+var projects = map[string]wordList{
+	"make gmake":                   "GNUmakefile makefile Makefile",
+	"npm npx yarn pnpm bun":        "package.json .npmrc .yarnrc.yml",
+	"cargo":                        "Cargo.toml build.rs .cargo/config.toml",
+	"just":                         "justfile Justfile .justfile",
+	"task":                         "Taskfile.yml Taskfile.yaml",
+	"docker docker-compose":        "compose.yaml compose.yml docker-compose.yml docker-compose.yaml Dockerfile",
+	"pytest tox nox pip poetry uv": "pyproject.toml setup.py setup.cfg tox.ini noxfile.py pytest.ini conftest.py",
+	"rake bundle":                  "Rakefile Gemfile",
+	"mvn gradle ant":               "pom.xml build.gradle build.gradle.kts settings.gradle build.xml",
+	"pre-commit":                   ".pre-commit-config.yaml",
+	"terraform tofu":               "main.tf",
+	"vagrant":                      "Vagrantfile",
+	"cmake ctest":                  "CMakeLists.txt",
+	"deno":                         "deno.json deno.jsonc",
+	"ninja":                        "build.ninja",
+	"meson":                        "meson.build",
 }
 
 // Names lists what the words of a script may name. It knows nothing of the
@@ -77,7 +77,7 @@ func (s Script) Names() Names {
 		}
 		for list, files := range projects {
 			if slices.Contains(fields(list), path.Base(program)) {
-				for _, f := range files {
+				for _, f := range files.names() {
 					n.file(f)
 				}
 			}

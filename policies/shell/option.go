@@ -11,8 +11,8 @@ type grammar struct {
 	flags    string   // short options without a value
 	values   string   // short options with one: the rest of the word, or the next
 	attached string   // short options with the rest of the word, if any, as a value
-	long     []string // long options without a value, or with one behind a = only
-	valued   []string // long options with a value, behind a = or in the next word
+	long     wordList // long options without a value, or with one behind a = only
+	valued   wordList // long options with a value, behind a = or in the next word
 	plus     string   // short options that may begin with + as well
 }
 
@@ -21,6 +21,19 @@ type option struct {
 	name  string // "u" or "user"
 	value Word
 	given bool // it has a value
+}
+
+// wordList is words in one text, which is split when somebody looks into it: the tables have
+// hundreds, and few starts of the program read a script.
+type wordList string
+
+func (l wordList) names() []string { return strings.Fields(string(l)) }
+
+func (l wordList) has(name string) bool { return slices.Contains(l.names(), name) }
+
+// hasOne reports whether one of the options is in the list.
+func (l wordList) hasOne(options []option) bool {
+	return slices.ContainsFunc(options, func(o option) bool { return l.has(o.name) })
 }
 
 // The reasons why options could not be read.
@@ -69,8 +82,8 @@ func (g grammar) longOption(words []Word) (o option, took int, why string) {
 		return o, 0, whyDynamic
 	}
 	full, found := "", 0
-	for _, list := range [][]string{g.long, g.valued} {
-		for _, n := range list {
+	for _, all := range []wordList{g.long, g.valued} {
+		for _, n := range all.names() {
 			switch {
 			case n == name:
 				full, found = n, -1000 // no other counts
@@ -85,7 +98,7 @@ func (g grammar) longOption(words []Word) (o option, took int, why string) {
 		return o, 0, whyUnknown
 	}
 	o = option{name: full, given: given, value: Word{Text: value, Certainty: w.Certainty}}
-	if given || !slices.Contains(g.valued, o.name) {
+	if given || !g.valued.has(o.name) {
 		return o, 1, ""
 	}
 	return g.next(o, words)

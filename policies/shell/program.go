@@ -99,8 +99,8 @@ func env(r *reader, i int, words []Word, at place) {
 	c := &r.out.Commands[i]
 	_, via := r.via1(i, words)
 	g := grammar{
-		flags: "i0v", values: "uCSa", long: fields("ignore-environment null debug block-signal default-signal ignore-signal list-signal-handling help version"),
-		valued: fields("unset chdir split-string argv0"),
+		flags: "i0v", values: "uCSa", long: "ignore-environment null debug block-signal default-signal ignore-signal list-signal-handling help version",
+		valued: "unset chdir split-string argv0",
 	}
 	rest := words[1:]
 	plain := true
@@ -190,8 +190,8 @@ func xargs(r *reader, i int, words []Word, at place) {
 	_, via := r.via1(i, words)
 	g := grammar{
 		flags: "0rtpxo", values: "adEILnPs", attached: "eil",
-		long:   fields("null no-run-if-empty verbose interactive exit open-tty show-limits eof replace max-lines help version"),
-		valued: fields("arg-file delimiter max-args max-chars max-procs process-slot-var"),
+		long:   "null no-run-if-empty verbose interactive exit open-tty show-limits eof replace max-lines help version",
+		valued: "arg-file delimiter max-args max-chars max-procs process-slot-var",
 	}
 	options, rest, why := g.read(words[1:])
 	if why != "" {
@@ -309,8 +309,8 @@ func watch(r *reader, i int, words []Word, at place) {
 	_, via := r.via1(i, words)
 	g := grammar{
 		flags: "bcCdegprtvwxh", values: "nqs", attached: "d",
-		long:   fields("beep color no-color differences errexit chgexit precise no-rerun no-title no-wrap exec help version"),
-		valued: fields("interval equexit shotsdir"),
+		long:   "beep color no-color differences errexit chgexit precise no-rerun no-title no-wrap exec help version",
+		valued: "interval equexit shotsdir",
 	}
 	options, rest, why := g.read(words[1:])
 	switch {

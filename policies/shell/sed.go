@@ -4,8 +4,8 @@ import "strings"
 
 var sedOptions = grammar{
 	flags: "nrEszubi", values: "efl", attached: "i",
-	long:   fields("quiet silent debug follow-symlinks in-place null-data posix regexp-extended separate sandbox unbuffered zero-terminated help version"),
-	valued: fields("expression file line-length"),
+	long:   "quiet silent debug follow-symlinks in-place null-data posix regexp-extended separate sandbox unbuffered zero-terminated help version",
+	valued: "expression file line-length",
 }
 
 // sed is opaque where its program may start others: the command e, the flag e

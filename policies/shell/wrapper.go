@@ -13,9 +13,9 @@ type wrapper struct {
 	number   bool     // those words begin with a digit
 	assigns  bool     // NAME=value may stand there too
 	plain    bool     // it changes nothing about what the command does but its time, priority and streams
-	text     []string // options, by name, whose value is a text for a shell
-	none     []string // options, by name, with which it starts nothing
-	doubt    []string // options, by name, that make it start more, or another program, than it names
+	text     wordList // options, by name, whose value is a text for a shell
+	none     wordList // options, by name, with which it starts nothing
+	doubt    wordList // options, by name, that make it start more, or another program, than it names
 	shell    bool     // without a command it starts a shell
 }
 
@@ -23,43 +23,43 @@ type wrapper struct {
 // that each has: a word that is read as the wrong thing would hide the command. An
 // option that is missing here makes the command opaque.
 var wrappers = map[string]wrapper{
-	"timeout": {grammar: grammar{flags: "fpv", values: "ks", long: fields("foreground preserve-status verbose help version"), valued: fields("kill-after signal")}, operands: 1, number: true, plain: true, none: fields("help version")},
-	"nice":    {grammar: grammar{flags: "0123456789", values: "n", long: fields("help version"), valued: fields("adjustment")}, plain: true, none: fields("help version")},
-	"ionice":  {grammar: grammar{flags: "tVh", values: "cnpPu", long: fields("ignore help version"), valued: fields("class classdata pid pgid uid")}, plain: true, none: fields("p P u pid pgid uid h help V version")},
-	"nohup":   {grammar: grammar{long: fields("help version")}, plain: true, none: fields("help version")},
-	"setsid":  {grammar: grammar{flags: "cfwhV", long: fields("ctty fork wait help version")}, plain: true, none: fields("h V help version")},
-	"stdbuf":  {grammar: grammar{values: "ioe", long: fields("help version"), valued: fields("input output error")}, plain: true, none: fields("help version")},
-	"time":    {grammar: grammar{flags: "apqvV", values: "of", long: fields("append portability quiet verbose version help"), valued: fields("output format")}, none: fields("V version help")},
-	"chrt":    {grammar: grammar{flags: "abdfiormphvVRe", values: "TPD", long: fields("all-tasks max pid verbose help version batch deadline ext fifo idle other rr reset-on-fork"), valued: fields("sched-runtime sched-period sched-deadline")}, operands: 1, number: true, plain: true, none: fields("p pid m max h help V version")},
-	"taskset": {grammar: grammar{flags: "apchV", long: fields("all-tasks pid cpu-list help version")}, operands: 1, number: true, plain: true, none: fields("p pid h help V version")},
-	"numactl": {grammar: grammar{flags: "alsHh", values: "iNmCP", long: fields("all localalloc show hardware"), valued: fields("interleave cpunodebind membind physcpubind preferred")}, plain: true, none: fields("s H h show hardware")},
+	"timeout": {grammar: grammar{flags: "fpv", values: "ks", long: "foreground preserve-status verbose help version", valued: "kill-after signal"}, operands: 1, number: true, plain: true, none: "help version"},
+	"nice":    {grammar: grammar{flags: "0123456789", values: "n", long: "help version", valued: "adjustment"}, plain: true, none: "help version"},
+	"ionice":  {grammar: grammar{flags: "tVh", values: "cnpPu", long: "ignore help version", valued: "class classdata pid pgid uid"}, plain: true, none: "p P u pid pgid uid h help V version"},
+	"nohup":   {grammar: grammar{long: "help version"}, plain: true, none: "help version"},
+	"setsid":  {grammar: grammar{flags: "cfwhV", long: "ctty fork wait help version"}, plain: true, none: "h V help version"},
+	"stdbuf":  {grammar: grammar{values: "ioe", long: "help version", valued: "input output error"}, plain: true, none: "help version"},
+	"time":    {grammar: grammar{flags: "apqvV", values: "of", long: "append portability quiet verbose version help", valued: "output format"}, none: "V version help"},
+	"chrt":    {grammar: grammar{flags: "abdfiormphvVRe", values: "TPD", long: "all-tasks max pid verbose help version batch deadline ext fifo idle other rr reset-on-fork", valued: "sched-runtime sched-period sched-deadline"}, operands: 1, number: true, plain: true, none: "p pid m max h help V version"},
+	"taskset": {grammar: grammar{flags: "apchV", long: "all-tasks pid cpu-list help version"}, operands: 1, number: true, plain: true, none: "p pid h help V version"},
+	"numactl": {grammar: grammar{flags: "alsHh", values: "iNmCP", long: "all localalloc show hardware", valued: "interleave cpunodebind membind physcpubind preferred"}, plain: true, none: "s H h show hardware"},
 
-	"sudo":      {grammar: grammar{flags: "ABbEHKklNnPSsievV", attached: "h", values: "CDgpRrtTUu", long: fields("askpass background bell preserve-env edit set-home remove-timestamp reset-timestamp list login no-update non-interactive preserve-groups stdin shell validate version help"), valued: fields("close-from chdir group host prompt chroot role type command-timeout other-user user")}, assigns: true, none: fields("e edit K k l list v validate V version help"), doubt: fields("s shell i login h host")},
-	"doas":      {grammar: grammar{flags: "Lns", values: "aCu"}, none: fields("C L"), shell: true},
-	"pkexec":    {grammar: grammar{long: fields("disable-internal-agent keep-cwd version help"), valued: fields("user")}, none: fields("version help"), shell: true},
+	"sudo":      {grammar: grammar{flags: "ABbEHKklNnPSsievV", attached: "h", values: "CDgpRrtTUu", long: "askpass background bell preserve-env edit set-home remove-timestamp reset-timestamp list login no-update non-interactive preserve-groups stdin shell validate version help", valued: "close-from chdir group host prompt chroot role type command-timeout other-user user"}, assigns: true, none: "e edit K k l list v validate V version help", doubt: "s shell i login h host"},
+	"doas":      {grammar: grammar{flags: "Lns", values: "aCu"}, none: "C L", shell: true},
+	"pkexec":    {grammar: grammar{long: "disable-internal-agent keep-cwd version help", valued: "user"}, none: "version help", shell: true},
 	"gosu":      {operands: 1},
 	"su-exec":   {operands: 1},
 	"setuidgid": {operands: 1},
-	"chroot":    {grammar: grammar{long: fields("skip-chdir help version"), valued: fields("groups userspec")}, operands: 1, shell: true, none: fields("help version")},
-	"unshare":   {grammar: grammar{flags: "fcrhVmuinpUCT", values: "SGRw", long: fields("mount uts ipc net pid user cgroup time fork map-root-user map-current-user map-auto keep-caps kill-child mount-proc mount-binfmt forward-signals help version"), valued: fields("propagation setgroups map-user map-users map-group map-groups setuid setgid root wd monotonic boottime load-interp")}, shell: true, none: fields("h V help version")},
-	"nsenter":   {grammar: grammar{flags: "aFZhVec", attached: "muinpUCTrwN", values: "tSGW", long: fields("all mount uts ipc net pid user cgroup time root wd env no-fork follow-context preserve-credentials keep-caps user-parent join-cgroup help version"), valued: fields("target setuid setgid wdns net-socket")}, shell: true, none: fields("h V help version")},
-	"setpriv":   {grammar: grammar{flags: "dhV", long: fields("dump nnp no-new-privs clear-groups keep-groups init-groups reset-env list-caps help version"), valued: fields("ambient-caps inh-caps bounding-set ruid euid rgid egid reuid regid groups securebits pdeathsig ptracer selinux-label apparmor-profile landlock-access landlock-rule seccomp-filter")}, none: fields("d dump h V help version list-caps")},
-	"prlimit":   {grammar: grammar{flags: "hV", attached: "cdefilmnqrstuvxy", values: "po", long: fields("noheadings raw verbose core data nice fsize sigpending memlock rss nofile msgqueue rtprio stack cpu nproc as locks rttime help version"), valued: fields("pid output")}, none: fields("p pid h V help version")},
-	"runcon":    {grammar: grammar{flags: "c", values: "turl", long: fields("compute help version"), valued: fields("type user role range")}, operands: 1, none: fields("help version")},
-	"fakeroot":  {grammar: grammar{flags: "uhv", values: "lisb", long: fields("unknown-is-real help version"), valued: fields("lib faked")}, shell: true, doubt: fields("l lib faked"), none: fields("h v help version")},
+	"chroot":    {grammar: grammar{long: "skip-chdir help version", valued: "groups userspec"}, operands: 1, shell: true, none: "help version"},
+	"unshare":   {grammar: grammar{flags: "fcrhVmuinpUCT", values: "SGRw", long: "mount uts ipc net pid user cgroup time fork map-root-user map-current-user map-auto keep-caps kill-child mount-proc mount-binfmt forward-signals help version", valued: "propagation setgroups map-user map-users map-group map-groups setuid setgid root wd monotonic boottime load-interp"}, shell: true, none: "h V help version"},
+	"nsenter":   {grammar: grammar{flags: "aFZhVec", attached: "muinpUCTrwN", values: "tSGW", long: "all mount uts ipc net pid user cgroup time root wd env no-fork follow-context preserve-credentials keep-caps user-parent join-cgroup help version", valued: "target setuid setgid wdns net-socket"}, shell: true, none: "h V help version"},
+	"setpriv":   {grammar: grammar{flags: "dhV", long: "dump nnp no-new-privs clear-groups keep-groups init-groups reset-env list-caps help version", valued: "ambient-caps inh-caps bounding-set ruid euid rgid egid reuid regid groups securebits pdeathsig ptracer selinux-label apparmor-profile landlock-access landlock-rule seccomp-filter"}, none: "d dump h V help version list-caps"},
+	"prlimit":   {grammar: grammar{flags: "hV", attached: "cdefilmnqrstuvxy", values: "po", long: "noheadings raw verbose core data nice fsize sigpending memlock rss nofile msgqueue rtprio stack cpu nproc as locks rttime help version", valued: "pid output"}, none: "p pid h V help version"},
+	"runcon":    {grammar: grammar{flags: "c", values: "turl", long: "compute help version", valued: "type user role range"}, operands: 1, none: "help version"},
+	"fakeroot":  {grammar: grammar{flags: "uhv", values: "lisb", long: "unknown-is-real help version", valued: "lib faked"}, shell: true, doubt: "l lib faked", none: "h v help version"},
 	"eatmydata": {},
 	"unbuffer":  {grammar: grammar{flags: "p"}},
 	"catchsegv": {},
-	"tini":      {grammar: grammar{flags: "vsgwhl", values: "pe"}, none: fields("h l")},
-	"dumb-init": {grammar: grammar{flags: "cvhV", values: "r", long: fields("single-child verbose help version"), valued: fields("rewrite")}, none: fields("h V help version")},
-	"ccache":    {grammar: grammar{flags: "sczCVhp", values: "MFok", long: fields("show-stats cleanup zero-stats clear version help"), valued: fields("max-size max-files set-config get-config")}, none: fields("s c z C V h p M F o k show-stats cleanup zero-stats clear version help max-size max-files set-config get-config")},
-	"strace":    {grammar: grammar{flags: "cCdfFhiknNqrtTvVwxyYzZ", values: "abeEIoOpPsSuUX", long: fields("follow-forks output-append-mode summary-only summary help version")}, doubt: fields("E"), none: fields("h V help version")},
-	"ltrace":    {grammar: grammar{flags: "cCfhiLrStTV", values: "aAeFlnopsuwx"}, none: fields("h V")},
+	"tini":      {grammar: grammar{flags: "vsgwhl", values: "pe"}, none: "h l"},
+	"dumb-init": {grammar: grammar{flags: "cvhV", values: "r", long: "single-child verbose help version", valued: "rewrite"}, none: "h V help version"},
+	"ccache":    {grammar: grammar{flags: "sczCVhp", values: "MFok", long: "show-stats cleanup zero-stats clear version help", valued: "max-size max-files set-config get-config"}, none: "s c z C V h p M F o k show-stats cleanup zero-stats clear version help max-size max-files set-config get-config"},
+	"strace":    {grammar: grammar{flags: "cCdfFhiknNqrtTvVwxyYzZ", values: "abeEIoOpPsSuUX", long: "follow-forks output-append-mode summary-only summary help version"}, doubt: "E", none: "h V help version"},
+	"ltrace":    {grammar: grammar{flags: "cCfhiLrStTV", values: "aAeFlnopsuwx"}, none: "h V"},
 
-	"flock":   {grammar: grammar{flags: "sxnuoFvhVe", values: "cwE", long: fields("shared exclusive unlock nonblock nb close no-fork fcntl verbose help version"), valued: fields("command timeout wait conflict-exit-code start length")}, operands: 1, text: fields("c command"), none: fields("h V help version")},
-	"script":  {grammar: grammar{flags: "aefqhVt", values: "cIOBTmoE", long: fields("append return flush force quiet help version timing"), valued: fields("command log-in log-out log-io log-timing logging-format output-limit echo")}, operands: 1, text: fields("c command"), none: fields("h V help version"), shell: true},
-	"su":      {grammar: grammar{flags: "flmpPhV", values: "cgGsTw", long: fields("fast login preserve-environment pty no-pty help version"), valued: fields("command session-command group supp-group shell whitelist-environment")}, operands: 1, text: fields("c command session-command"), none: fields("h V help version"), shell: true, doubt: fields("l login s shell")},
-	"runuser": {grammar: grammar{flags: "flmpPhV", values: "cgGsuTw", long: fields("fast login preserve-environment pty no-pty help version"), valued: fields("command session-command group supp-group shell user whitelist-environment")}, text: fields("c command session-command"), none: fields("h V help version"), shell: true, doubt: fields("l login s shell")},
+	"flock":   {grammar: grammar{flags: "sxnuoFvhVe", values: "cwE", long: "shared exclusive unlock nonblock nb close no-fork fcntl verbose help version", valued: "command timeout wait conflict-exit-code start length"}, operands: 1, text: "c command", none: "h V help version"},
+	"script":  {grammar: grammar{flags: "aefqhVt", values: "cIOBTmoE", long: "append return flush force quiet help version timing", valued: "command log-in log-out log-io log-timing logging-format output-limit echo"}, operands: 1, text: "c command", none: "h V help version", shell: true},
+	"su":      {grammar: grammar{flags: "flmpPhV", values: "cgGsTw", long: "fast login preserve-environment pty no-pty help version", valued: "command session-command group supp-group shell whitelist-environment"}, operands: 1, text: "c command session-command", none: "h V help version", shell: true, doubt: "l login s shell"},
+	"runuser": {grammar: grammar{flags: "flmpPhV", values: "cgGsuTw", long: "fast login preserve-environment pty no-pty help version", valued: "command session-command group supp-group shell user whitelist-environment"}, text: "c command session-command", none: "h V help version", shell: true, doubt: "l login s shell"},
 }
 
 // start reads the operands of a wrapper as the command that it starts.
@@ -71,14 +71,14 @@ func (w wrapper) start(r *reader, i int, words []Word, at place) {
 		c.Opaque = why
 		return
 	}
-	if has(options, w.doubt...) {
+	if w.doubt.hasOne(options) {
 		c.Opaque = "its options make it start a shell or load a library"
 	}
-	if has(options, w.none...) {
+	if w.none.hasOne(options) {
 		return
 	}
 	assigns := c.Assigns
-	if text, ok := last(options, w.text...); ok {
+	if text, ok := last(options, w.text.names()...); ok {
 		r.shellText(i, text.value, via, at, assigns)
 		return
 	}
@@ -131,7 +131,7 @@ func (w wrapper) variables(rest []Word, assigns []Assign) ([]Word, []Assign, str
 		}
 		assigns = append(slices.Clip(assigns), one)
 		options, more, why := w.read(rest[1:])
-		if why == "" && (has(options, w.doubt...) || has(options, w.none...)) {
+		if why == "" && (w.doubt.hasOne(options) || w.none.hasOne(options)) {
 			why = "its options make it start a shell or load a library"
 		}
 		if why != "" {
