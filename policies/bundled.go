@@ -1,10 +1,13 @@
 package policies
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 //go:embed *.yaml
@@ -55,13 +58,26 @@ func OpenBundled(name string) (*Policy, error) {
 	if text == "" {
 		return nil, fmt.Errorf("no bundled policy is called %s; there are %s", shown(name), list(Bundled()))
 	}
-	p, err := load(name+".yaml", []byte(text), Files{}, true)
+	p, err := load(name+".yaml", []byte(text), Files{}, untested)
 	if err != nil {
 		// The text is part of the program: it can only be broken in the source.
 		panic("policies: " + err.Error())
 	}
 	p.bundled = name
 	return p, nil
+}
+
+// testsMark begins the tests of a bundled policy, which are the last of it.
+const testsMark = "\ntests:\n"
+
+// untested returns the top node of a bundled policy without its tests. That of the default
+// one is in defaultTree: most starts of the program need it.
+func untested(d *decoder, text []byte) *yaml.Node {
+	if d.File == DefaultName+".yaml" {
+		return defaultTree
+	}
+	text, _, _ = bytes.Cut(text, []byte(testsMark))
+	return d.root(text)
 }
 
 // Tests are the results of the tests that the policy carries, in their order. Those of a

@@ -26,6 +26,7 @@
 //	schema_auth.go         the keys of auth
 //
 //	bundled.go             the policies that are part of the program
+//	bundled_tree.go        the nodes of the default one, generated
 //
 //	parse.go               a policy, with the files that it names
 //	parse_stack.go         which further files hold

@@ -1,10 +1,6 @@
 package policies
 
-import (
-	"bytes"
-
-	"go.yaml.in/yaml/v3"
-)
+import "go.yaml.in/yaml/v3"
 
 // Parse reads a policy. Faults and decisions give the name as the file that it
 // came from. Parse runs the tests that the policy carries: a failed test is a
@@ -30,23 +26,19 @@ type Files struct {
 // Load reads a policy with all the files that it names. A fault in any of them
 // is a fault of the whole.
 func Load(name string, text []byte, files Files) (*Policy, error) {
-	return load(name, text, files, false)
+	return load(name, text, files, (*decoder).root)
 }
 
-// load is Load. If the text has been tested, its tests are not read; they must be the last
-// of it.
-func load(name string, text []byte, files Files, tested bool) (*Policy, error) {
+// load is Load; root returns the top node of the text.
+func load(name string, text []byte, files Files, root func(d *decoder, text []byte) *yaml.Node) (*Policy, error) {
 	p := &Policy{
 		ruleset:   newRuleset(name, text, Deny, Ask, defaultAsking()),
 		questions: questions{channel: ChannelElicit},
 		profiles:  make(map[string]profileGrant),
 	}
 	d := &policyDecoder{decoder: newDecoder(name, text), p: p, files: files}
-	if tested {
-		text, _, _ = bytes.Cut(text, []byte("\ntests:\n"))
-	}
-	if root := d.root(text); root != nil {
-		d.policy(root)
+	if top := root(d.decoder, text); top != nil {
+		d.policy(top)
 	}
 	if len(d.Faults) > 0 {
 		e := newParseError(d.Faults)

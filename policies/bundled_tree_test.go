@@ -1,0 +1,63 @@
+package policies
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"belljar.dev/internal/golden"
+)
+
+// The default policy is read from YAML here, and not at each start: bundled_tree.go has
+// its nodes. To load it leaves them as they are.
+func TestDefaultTreeIsTheDefaultPolicy(t *testing.T) {
+	text, _, _ := bytes.Cut([]byte(BundledText(DefaultName)), []byte(testsMark))
+	d := newDecoder(DefaultName, text)
+	root := d.root(text)
+	if root == nil || len(d.Faults) > 0 {
+		t.Fatalf("got the faults %v", d.Faults)
+	}
+	code := treeCode(t, root)
+	golden.File(t, "bundled_tree.go", code)
+	if golden.Update() {
+		return // this program has the nodes from before
+	}
+	Default()
+	if treeCode(t, defaultTree) != code {
+		t.Error("the nodes are not those of bundled_tree.go once the policy is loaded")
+	}
+}
+
+// treeCode returns a file of Go that has a node and all below it.
+func treeCode(t *testing.T, root *yaml.Node) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("// Code generated from default.yaml by go test ./policies -run TestDefaultTreeIsTheDefaultPolicy -update; DO NOT EDIT.\n\n" +
+		"package policies\n\nimport \"go.yaml.in/yaml/v3\"\n\n" +
+		"// defaultTree is the default policy without its tests, as the decoder reads it.\n" +
+		"var defaultTree = &yaml.Node")
+	writeNode(&b, root)
+	code, err := format.Source([]byte(b.String() + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(code)
+}
+
+// writeNode writes a node as a composite literal, without its comments.
+func writeNode(b *strings.Builder, n *yaml.Node) {
+	fmt.Fprintf(b, "{Kind: %d, Style: %d, Tag: %q, Value: %q, Line: %d, Column: %d", n.Kind, n.Style, n.Tag, n.Value, n.Line, n.Column)
+	if len(n.Content) > 0 {
+		b.WriteString(", Content: []*yaml.Node{\n")
+		for _, c := range n.Content {
+			writeNode(b, c)
+			b.WriteString(",\n")
+		}
+		b.WriteString("}")
+	}
+	b.WriteString("}")
+}
