@@ -240,8 +240,10 @@ func (a *adapter) withSource(ctx context.Context, req sdk.Request) context.Conte
 }
 
 // noSchema is the placeholder that the sdk has for a schema; shown puts in the real one.
-// The sdk copies one of any other type through JSON for each tool that it gets.
-var noSchema = &jsonschema.Schema{Type: "object"}
+// It names its type twice, so that it cannot be written as JSON: neither to a client, by
+// mistake, nor by the sdk, which copies the schema of each tool through JSON to look for
+// parameters that are HTTP headers. No tool has any.
+var noSchema = &jsonschema.Schema{Type: "object", Types: []string{"object"}}
 
 // sdkTool is what the sdk lists of a tool; shown adds its schemas.
 func sdkTool(info Tool) *sdk.Tool {
