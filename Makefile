@@ -78,6 +78,14 @@ survivors:
 	BELLJAR_TEST_CALLS=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./sandbox
 	BELLJAR_TEST_QUERIES=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./search
 
+# A server under clients of three tenants, in both eras and over all transports, for SOAK:
+# its policy is read again, it is handed over, boxes and clients are killed. What it has at
+# rest may not grow, and nothing may be left. It prints a line a minute.
+SOAK ?= 30m
+.PHONY: soak
+soak:
+	BELLJAR_TEST_SOAK=$(SOAK) $(GO) test -v -run 'TestSoak$$' -timeout 0 ./cmd/belljar
+
 # Tests that make their cases at random, with CASES of each instead of a few
 # dozen: PACKAGE:TESTS. A test logs with what its cases are made again:
 #   make properties PROPERTIES=mcp:TestSessionShares CASES="2000 SEED"

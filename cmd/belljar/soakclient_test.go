@@ -1,0 +1,349 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/internal/testenv"
+)
+
+// soakWay is a way on which clients of the soak reach a server.
+type soakWay struct {
+	name, era string
+	stdio     bool // each client has a server of its own
+	ends      bool // the connection is the session, and ends with the server
+	by        func(url string, c *http.Client) sdk.Transport
+}
+
+// soakWays are all transports in both eras, each as often as in a tenth of the clients.
+var soakWays = []soakWay{
+	{name: "http with a stream", era: "2025-11-25", by: streamable(true)},
+	{name: "http", era: "2025-11-25", by: streamable(false)},
+	{name: "http modern", era: "2026-07-28", by: streamable(false)},
+	{name: "sse", era: "2024-11-05", ends: true, by: legacySSE},
+	{name: "websocket", era: "2025-11-25", ends: true, by: webSocket},
+	{name: "http modern, subscribed", era: "2026-07-28", by: streamable(true)},
+	{name: "stdio", era: "2025-11-25", stdio: true},
+	{name: "http with a stream", era: "2025-11-25", by: streamable(true)},
+	{name: "websocket modern", era: "2026-07-28", ends: true, by: webSocket},
+	{name: "stdio modern", era: "2026-07-28", stdio: true},
+}
+
+func streamable(stream bool) func(string, *http.Client) sdk.Transport {
+	return func(url string, c *http.Client) sdk.Transport {
+		return &sdk.StreamableClientTransport{Endpoint: url, HTTPClient: c, DisableStandaloneSSE: !stream}
+	}
+}
+
+func legacySSE(url string, c *http.Client) sdk.Transport {
+	return &sdk.SSEClientTransport{Endpoint: strings.TrimSuffix(url, "/mcp") + "/sse", HTTPClient: c}
+}
+
+func webSocket(url string, c *http.Client) sdk.Transport { return &soakSocket{url, c} }
+
+// soakSocket is a WebSocket on connections that can be cut.
+type soakSocket struct {
+	url  string
+	http *http.Client
+}
+
+func (s *soakSocket) Connect(ctx context.Context) (sdk.Connection, error) {
+	conn, _, err := websocket.Dial(ctx, s.url, &websocket.DialOptions{Subprotocols: []string{"mcp"}, HTTPClient: s.http})
+	if err != nil {
+		return nil, err
+	}
+	return socketConn{conn}, nil
+}
+
+// lines are the connections of one client, which shows its token on each. They can be cut,
+// as by the end of the client's machine.
+type lines struct {
+	token string
+	http  http.Transport
+
+	mu   sync.Mutex
+	open map[*trackedConn]bool // guarded by mu
+	cut  bool                  // guarded by mu: no more can be opened
+}
+
+func newLines(token string) *lines {
+	l := &lines{token: token, open: make(map[*trackedConn]bool)}
+	l.http.DialContext = l.dial
+	return l
+}
+
+// RoundTrip sends a request with the token.
+func (l *lines) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+l.token)
+	return l.http.RoundTrip(r)
+}
+
+var errCut = errors.New("the client is gone")
+
+func (l *lines) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut {
+		conn.Close()
+		return nil, errCut
+	}
+	tracked := &trackedConn{conn, l}
+	l.open[tracked] = true
+	return tracked, nil
+}
+
+func (l *lines) cutAll() {
+	l.mu.Lock()
+	l.cut = true
+	open := l.open
+	l.open = nil
+	l.mu.Unlock()
+	for c := range open {
+		if tcp, ok := c.Conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // a reset, and no end in order
+		}
+		c.Conn.Close()
+	}
+}
+
+// trackedConn is a connection of lines.
+type trackedConn struct {
+	net.Conn
+	of *lines
+}
+
+// Close also forgets the connection.
+func (c *trackedConn) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// soakClient is a client of the soak. One goroutine uses it at a time.
+type soakClient struct {
+	*sdk.ClientSession
+	s      *soak
+	way    *soakWay
+	tenant int
+	token  string
+	number int
+
+	swaps int64  // how often the server had begun or ended a hand-over when it connected
+	lines *lines // over HTTP
+	cmd   *exec.Cmd
+	errs  bytes.Buffer // of cmd, once it has ended
+}
+
+// connect opens a session.
+func (c *soakClient) connect() error {
+	c.swaps = c.s.swaps.Load()
+	var transport sdk.Transport
+	if c.way.stdio {
+		in, out, err := c.start()
+		if err != nil {
+			return err
+		}
+		transport = &sdk.IOTransport{Reader: out, Writer: in}
+	} else {
+		c.lines = newLines(c.token)
+		transport = c.way.by(c.s.url, &http.Client{Transport: c.lines})
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "soak", Version: "1"}, nil)
+	session, err := client.Connect(c.s.t.Context(), transport, &sdk.ClientSessionOptions{ProtocolVersion: c.way.era})
+	if err != nil {
+		c.over()
+		return err
+	}
+	c.ClientSession = session
+	if got := session.InitializeResult().ProtocolVersion; got != c.way.era {
+		return fmt.Errorf("it speaks %s, want %s", got, c.way.era)
+	}
+	if strings.Contains(c.way.name, "subscribed") {
+		return session.Subscribe(c.s.t.Context(), &sdk.SubscribeParams{URI: pendingURI})
+	}
+	return nil
+}
+
+// start starts the server of a client over stdio.
+func (c *soakClient) start() (in io.WriteCloser, out io.ReadCloser, err error) {
+	s := c.s
+	tenant := soakTenants[c.tenant]
+	c.cmd = s.command(context.Background(), "serve", "--workspace", s.workspace(c.tenant), "--policy", s.policy, "--state", s.state, "--tenant", tenant)
+	c.errs.Reset()
+	c.cmd.Stderr = &c.errs
+	if in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, nil, err
+	}
+	if out, err = c.cmd.StdoutPipe(); err != nil {
+		return nil, nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	s.began(c.cmd.Process.Pid)
+	return in, out, nil
+}
+
+// over waits for what the client had of its own, and reports how its server ended.
+func (c *soakClient) over() error {
+	c.ClientSession = nil
+	if c.lines != nil {
+		c.lines.cutAll()
+		c.lines.http.CloseIdleConnections()
+	}
+	if c.cmd == nil {
+		return nil
+	}
+	err := c.cmd.Wait()
+	c.cmd = nil
+	if err != nil || c.errs.Len() > 0 {
+		return fmt.Errorf("its server ended with %v, and said %s", err, c.errs.String())
+	}
+	return nil
+}
+
+// leave ends the session in order.
+func (c *soakClient) leave() {
+	if c.ClientSession == nil {
+		return
+	}
+	err := c.ClientSession.Close()
+	if c.way.ends {
+		err = nil // how the connection ends is known to neither side for sure
+	}
+	if err = cmp.Or(c.over(), err); err != nil {
+		c.s.t.Errorf("the end of %v: %v", c, err)
+	}
+}
+
+// vanish kills the client in the middle of a call: its connections are cut, and it does not
+// come back. Of the servers over stdio one in two is killed with its client. The others wait
+// for the end of the call, and end.
+func (c *soakClient) vanish() {
+	if c.ClientSession == nil {
+		return
+	}
+	kill, long := c.way.stdio && c.number%2 == 0, "1000"
+	if c.way.stdio && !kill {
+		long = "1"
+	}
+	call := c.s.ledger.begin(c.tenant, false)
+	mark := c.s.ledger.mark(call)
+	begun := filepath.Join(c.s.workspace(c.tenant), mark)
+	var calling sync.WaitGroup
+	session := c.ClientSession
+	calling.Go(func() {
+		if _, err := session.CallTool(c.s.t.Context(), bash("touch /workspace/"+mark+"; sleep "+long)); err == nil && (kill || !c.way.stdio) {
+			c.s.t.Errorf("%v: a call that does not end was answered", c)
+		}
+	})
+	if !testenv.Until(soakPatience, func() bool { return os.Remove(begun) == nil }) {
+		c.s.t.Errorf("%v: its last call does not begin", c)
+	}
+	if kill {
+		c.s.killed(c.cmd.Process.Pid)
+		_ = c.cmd.Process.Kill()
+	}
+	if c.lines != nil {
+		c.lines.cutAll()
+	}
+	session.Close()
+	calling.Wait()
+	if err := c.over(); err != nil && !kill {
+		c.s.t.Errorf("%v, after its client had gone: %v", c, err)
+	}
+}
+
+// String names the client for a reader of the test.
+func (c *soakClient) String() string {
+	return fmt.Sprintf("client %d of tenant %s by %s", c.number, soakTenants[c.tenant], c.way.name)
+}
+
+func bash(command string) *sdk.CallToolParams {
+	return &sdk.CallToolParams{Name: "Bash", Arguments: map[string]any{"command": command}}
+}
+
+// call makes the next call. One in two needs no box, and one in eight is refused.
+func (c *soakClient) call(n int) {
+	if c.ClientSession == nil {
+		return
+	}
+	denied := n%8 == 6
+	call := c.s.ledger.begin(c.tenant, denied)
+	mark := c.s.ledger.mark(call)
+	var params *sdk.CallToolParams
+	want := mark
+	switch n % 8 {
+	case 0, 5:
+		params = bash("echo " + mark)
+	case 2:
+		params = &sdk.CallToolParams{Name: "BackgroundBash", Arguments: map[string]any{"command": "echo " + mark}}
+		want = "Task "
+	case 6:
+		params = bash("forbidden " + mark)
+		want = "the soak forbids it"
+	default:
+		params = &sdk.CallToolParams{Name: "SearchSkills", Arguments: map[string]any{"pattern": mark}}
+		want = ""
+	}
+	res, err := c.CallTool(c.s.t.Context(), params)
+	if err != nil {
+		c.cutOff(err)
+		return
+	}
+	c.s.ledger.answered(call)
+	text := strings.Join(textsOf(res), "\n")
+	switch {
+	case res.IsError == denied && strings.Contains(text, want):
+	case res.IsError && !denied && c.s.kills.Load() > 0 && strings.Contains(text, "box"):
+		c.s.lostBox.Add(1) // which was killed under the call
+	default:
+		c.s.t.Errorf("%v: %s %v: %s", c, params.Name, params.Arguments, text)
+	}
+}
+
+// cutOff is what a client does whose call got no answer. That may happen on a connection
+// from before a hand-over: one that is the session ends with the old process, and on
+// another one a request may cross with its end. The client connects anew.
+func (c *soakClient) cutOff(why error) {
+	if c.way.stdio || c.swaps == c.s.swaps.Load() {
+		c.s.t.Errorf("%v: a call has no answer: %v", c, why)
+	}
+	if c.way.ends {
+		c.s.ended.Add(1)
+	} else {
+		c.s.crossed.Add(1)
+		c.s.t.Logf("%v: a call crossed with the end of its connection: %v", c, why)
+	}
+	c.ClientSession.Close()
+	_ = c.over()
+	if err := c.connect(); err != nil {
+		c.s.t.Errorf("%v does not connect again: %v", c, err)
+		c.ClientSession = nil
+	}
+}
+
+// soakPatience is how long the soak waits for what is about to happen. It is shorter than
+// the time after which an idle box gives up what it can do without.
+const soakPatience = 20 * time.Second

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/testenv"
+)
+
+// footprint is what a process has.
+type footprint struct {
+	rss, pss                               int64 // bytes; pss with that of all its descendants
+	descriptors, threads, children, mounts int
+	cgroups, leaves                        int            // those of commands are the leaves
+	kinds                                  map[string]int // of the descriptors
+}
+
+// footprintOf looks at a process from outside.
+func footprintOf(t testing.TB, pid int) (u footprint) {
+	t.Helper()
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	u.rss = testenv.Resident(t, pid)
+	u.threads = entries(t, proc+"/task")
+	u.kinds = descriptorsOf(proc + "/fd")
+	for _, n := range u.kinds {
+		u.descriptors += n
+	}
+	mounts, err := os.ReadFile(proc + "/mountinfo")
+	if err != nil {
+		t.Error(err)
+	}
+	u.mounts = strings.Count(string(mounts), "\n")
+	u.children = len(childrenOf(pid))
+	u.cgroups, u.leaves = cgroupsOf(pid)
+	return u
+}
+
+// descriptorsOf counts the descriptors of a process by what they are, without numbers.
+func descriptorsOf(dir string) map[string]int {
+	kinds := make(map[string]int)
+	all, _ := os.ReadDir(dir)
+	for _, e := range all {
+		if to, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil { // else it was closed meanwhile
+			kinds[soakNumber.ReplaceAllString(to, "N")]++
+		}
+	}
+	return kinds
+}
+
+var soakNumber = regexp.MustCompile(`[0-9]+`)
+
+func entries(t testing.TB, dir string) int {
+	t.Helper()
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Error(err)
+	}
+	return len(all)
+}
+
+// processes are the parents of all processes.
+func processes() map[int]int {
+	parents := make(map[int]int)
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range stats {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		// proc_pid_stat(5): pid (name) state ppid; the name may hold anything, even ")".
+		id, _, _ := strings.Cut(string(text), " ")
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		pid, err := strconv.Atoi(id)
+		if err != nil || len(fields) < 2 {
+			continue
+		}
+		parents[pid], _ = strconv.Atoi(fields[1])
+	}
+	return parents
+}
+
+func childrenOf(pid int) (all []int) {
+	for child, parent := range processes() {
+		if parent == pid {
+			all = append(all, child)
+		}
+	}
+	return all
+}
+
+// pssOf is the proportional set size of a process and all that descend from it, which
+// counts a page once that several of them share (proc_pid_smaps(5)).
+func pssOf(pid int) (bytes int64) {
+	parents := processes()
+	below := func(p int) bool {
+		for range 100 {
+			if p == pid {
+				return true
+			}
+			p = parents[p]
+		}
+		return false
+	}
+	for p := range parents {
+		if !below(p) {
+			continue
+		}
+		text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p), "smaps_rollup"))
+		for line := range strings.Lines(string(text)) {
+			var kib int64
+			if _, err := fmt.Sscanf(line, "Pss: %d kB", &kib); err == nil {
+				bytes += kib << 10
+			}
+		}
+	}
+	return bytes
+}
+
+// cgroupsOf counts the cgroups that a server has made: its own and those of tenants and
+// boxes, and those of commands in the boxes.
+func cgroupsOf(pid int) (all, leaves int) {
+	own := fmt.Sprintf("/belljar.%d.", pid)
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || !strings.Contains(path, own) {
+			return nil // a cgroup may be removed while it is looked at
+		}
+		if strings.HasPrefix(filepath.Base(filepath.Dir(path)), "box-") {
+			leaves++
+		} else {
+			all++
+		}
+		return nil
+	})
+	return all, leaves
+}
+
+// figures are what a server has, and what it says of itself.
+type figures struct {
+	footprint
+	goroutines, sessions, boxes, streams, running int
+	temporary                                     []string // what is in its temporary directory
+	files                                         int      // in its state directory, without the audit log
+	bytes                                         int64    // of these
+}
+
+// soakSlack is how many more descriptors and goroutines a server may have at rest than
+// before: a connection or a timer that is about to end.
+const soakSlack = 3
+
+// soakLeaf is how many descriptors a cgroup of a command has at most.
+const soakLeaf = 4
+
+// over says what a server has more of at rest than in the figures of a rest before, but for
+// memory. Each session leaves something open or none does, so few more are no leak.
+func (f *figures) over(base *figures) string {
+	var more []string
+	// A box keeps a cgroup or two for its next commands, each with its descriptors.
+	leaves := max(0, f.leaves-base.leaves)
+	for _, one := range []struct {
+		what      string
+		got, want int
+	}{
+		{"descriptors", f.descriptors, base.descriptors + soakSlack + leaves*soakLeaf},
+		{"goroutines", f.goroutines, base.goroutines + soakSlack},
+		{"children", f.children, base.children},
+		{"cgroups", f.cgroups, base.cgroups},
+		{"cgroups of commands", f.leaves, base.leaves + 2*f.boxes},
+		{"mounts", f.mounts, base.mounts},
+		{"sessions", f.sessions, base.sessions},
+		{"boxes", f.boxes, base.boxes},
+		{"streams", f.streams, base.streams},
+		{"running calls", f.running, base.running},
+		{"temporary files", len(f.temporary), len(base.temporary)},
+	} {
+		if one.got > one.want {
+			more = append(more, fmt.Sprintf("%d %s, want %d", one.got, one.what, one.want))
+		}
+	}
+	for kind, n := range f.kinds {
+		if n > base.kinds[kind] && f.descriptors > base.descriptors+soakSlack {
+			more = append(more, fmt.Sprintf("%d more of %s", n-base.kinds[kind], kind))
+		}
+	}
+	return strings.Join(more, "; ")
+}
+
+func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
+
+// String is without what rest compares exactly.
+func (f *figures) String() string {
+	return fmt.Sprintf("rss %s, %d descriptors, %d goroutines, %d threads, %d children, %d cgroups, %d mounts, %d sessions, %d boxes, %d streams, state %d files %s",
+		mib(f.rss), f.descriptors, f.goroutines, f.threads, f.children, f.cgroups+f.leaves, f.mounts, f.sessions, f.boxes, f.streams, f.files, mib(f.bytes))
+}
+
+// trend says whether sizes grow: the smallest of the last third is a fifth larger than the
+// smallest of the first one, and 8 MiB at least. A leak lifts each of them; the moment of a
+// garbage collection does not. It takes six sizes to say so.
+func trend(sizes []int64) (from, to int64, grows bool) {
+	third := len(sizes) / 3
+	if third < 2 {
+		return 0, 0, false
+	}
+	from, to = slices.Min(sizes[:third]), slices.Min(sizes[len(sizes)-third:])
+	return from, to, to > from+max(from/5, 8<<20)
+}
+
+// A leak is told from the noise of a collector of garbage.
+func TestTrend(t *testing.T) {
+	var noise, leak []int64
+	for n := range int64(40) {
+		size := 40<<20 + n*7919%11<<20 // up to 10 MiB of garbage
+		noise = append(noise, size)
+		leak = append(leak, size+n*400<<10)
+	}
+	if from, to, grows := trend(noise); grows {
+		t.Errorf("noise grows from %d to %d", from, to)
+	}
+	if from, to, grows := trend(leak); !grows {
+		t.Errorf("a leak does not grow: %d to %d", from, to)
+	}
+	if _, _, grows := trend(nil); grows {
+		t.Error("nothing grows")
+	}
+}
