@@ -25,9 +25,6 @@ func (o *operations) end(p *place, chosen func(mcp.SessionInfo) bool, by, note s
 func byPolicy(what string) string { return "the policy, which does not name the " + what + " any more" }
 
 // operations are what an operator does with the sessions and background tasks of all places.
-func (s *Server) operations() *operations { return &operations{s.places, s.audit, s.Log} }
-
-// operations are what an operator does with the sessions and background tasks of all places.
 func (ps *places) operations() *operations {
 	return &operations{ps, ps.server.audit, ps.server.Log}
 }
