@@ -117,7 +117,10 @@ func (ws *webSessions) find(ctx context.Context, id string) (_ *webSession, comi
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	session := ws.byID[id]
+	others, looked := ws.coming[id]
 	switch {
+	case session != nil && session.owner == caller && looked: // it is open, and what is kept of it not yet in it
+		return nil, others, nil
 	case session != nil && session.owner == caller:
 		session.busy++
 		return session, nil, nil
@@ -129,7 +132,7 @@ func (ws *webSessions) find(ctx context.Context, id string) (_ *webSession, comi
 	if going := ws.going[id]; going != nil {
 		return nil, going.gone, nil
 	}
-	if others, ok := ws.coming[id]; ok {
+	if looked {
 		return nil, others, nil
 	}
 	ws.coming[id] = make(chan struct{})

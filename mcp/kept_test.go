@@ -2,14 +2,17 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"belljar.dev/internal/testenv"
@@ -251,4 +254,49 @@ func TestSessionThatEndsIsNotOpenedTwice(t *testing.T) {
 	testenv.Delay(t.Context(), 50*time.Millisecond) // for the call to come too early
 	close(goOn)
 	clients.Wait()
+}
+
+// gatekeeper is a log that holds up whoever writes a line with a text to it.
+type gatekeeper struct {
+	slog.Handler
+	text string
+	open chan struct{}
+}
+
+func (gatekeeper) Enabled(context.Context, slog.Level) bool { return true }
+
+func (g gatekeeper) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, g.text) {
+		<-g.open
+	}
+	return nil
+}
+
+// Requests that come together for a session that is kept wait until all that is kept of it
+// is in it.
+func TestNoSessionComesBackByHalves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book := &shelf{kept: map[string]mcp.KeptSession{"s-1": {
+			ID: "s-1", Tenant: "a", Revision: revLegacy, Level: "debug",
+			Initialize: json.RawMessage(`{"protocolVersion":"` + revLegacy + `","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`),
+		}}}
+		_, with := newOffice(t, "tenants: {a: {}}\n")
+		gate := gatekeeper{slog.DiscardHandler, "goes on", make(chan struct{})}
+		h := newHandled(t, with, func(c *mcp.Config) { c.Kept, c.Log = book, slog.New(gate) })
+		defer h.Shutdown(context.Background())
+		answers := make(chan int, 2)
+		for id := range 2 {
+			go func() { answers <- h.ask(t.Context(), "POST", "a", "s-1", req(fmt.Sprint(id), "tools/list")).Code }()
+			synctest.Wait()
+			if len(answers) > 0 {
+				t.Fatalf("request %d was answered with %d before the session had come back", id, <-answers)
+			}
+		}
+		close(gate.open)
+		for range 2 {
+			if code := <-answers; code != 200 {
+				t.Errorf("answered %d", code)
+			}
+		}
+	})
 }
