@@ -15,7 +15,6 @@ import (
 // why nothing announces what they wait for. The linter forbids time.Sleep; a
 // receive from time.After outside a select is the same under another name.
 var mayWait = map[string]string{
-	"cmd/belljar/front_bench_test.go idle":    "a benchmark looks what an idle server does in a time",
 	"policies/audit/file.go lockFile":         "another process lets go of a lock, which has a deadline here and none in flock(2)",
 	"sandbox/boxinit/keeper.go RemoveCgroups": "the kernel lets go of a cgroup whose processes have ended",
 	"sandbox/cgroup/leaf.go Kill":             "a process that is being moved into the cgroup may miss a kill",
