@@ -158,13 +158,6 @@ var (
 	charsetParam = pattern(`(?i)charset\s*=\s*["']?\s*([A-Za-z0-9._:-]{2,40})`)
 )
 
-func valid(src []byte) []byte {
-	if utf8.Valid(src) {
-		return src
-	}
-	return bytes.ToValidUTF8(src, []byte("\uFFFD"))
-}
-
 // mostlyUTF8 reports whether a document is UTF-8 but for a few bytes: a page that
 // was cut, or put together of two, has such bytes.
 func mostlyUTF8(src []byte) bool {
@@ -183,14 +176,6 @@ func mostlyUTF8(src []byte) bool {
 		i += n
 	}
 	return good > 20*bad
-}
-
-func convertBy(e encoding.Encoding, src []byte) []byte {
-	out, err := e.NewDecoder().Bytes(src)
-	if err != nil {
-		return valid(src)
-	}
-	return valid(out)
 }
 
 // guess tells the charsets of East Asia by what decodes without fault and into

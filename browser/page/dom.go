@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 )
 
 // attr is the value of an attribute, empty if n lacks it.
@@ -240,3 +241,5 @@ func clone(n *html.Node) *html.Node {
 	}
 	return c
 }
+
+func atomOf(name string) atom.Atom { return atom.Lookup([]byte(name)) }

@@ -1,11 +1,13 @@
 package page
 
 import (
+	"bytes"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
 )
 
 // script is a way to write that has a row of letters to itself: the charsets of
@@ -198,3 +200,18 @@ func at(text []rune, i int) rune {
 }
 
 func asciiLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+
+func convertBy(e encoding.Encoding, src []byte) []byte {
+	out, err := e.NewDecoder().Bytes(src)
+	if err != nil {
+		return valid(src)
+	}
+	return valid(out)
+}
+
+func valid(src []byte) []byte {
+	if utf8.Valid(src) {
+		return src
+	}
+	return bytes.ToValidUTF8(src, []byte("\uFFFD"))
+}

@@ -104,8 +104,6 @@ func tagName(b []byte) string {
 	return nameOf(b)
 }
 
-func atomOf(name string) atom.Atom { return atom.Lookup([]byte(name)) }
-
 func (t *tree) top() *html.Node { return t.open[len(t.open)-1] }
 
 func (t *tree) text(data []byte) {

@@ -1,0 +1,49 @@
+// Package page turns the bytes of one document of the web into text that an
+// agent can read, cite and page through. It knows no network and no browser:
+// it is given what was served, or what a browser made of it, with the URL and
+// the Content-Type, and gives back a Page.
+//
+// The way of a document, in this order:
+//
+//  1. Convert bounds the bytes and finds out what they are: HTML, markdown,
+//     text, JSON, XML, a feed or a PDF. All else is refused with
+//     an *UnsupportedError.
+//  2. The charset is found (byte order mark, header, meta, a look at the bytes)
+//     and the bytes become UTF-8.
+//  3. HTML becomes a bounded tree. Hidden parts are left out and counted, shadow
+//     roots and srcdoc frames are put where they show.
+//  4. A router picks what the page is about: the selector asked for, the main
+//     element of documentation, the article that readability finds, or all.
+//  5. The rest becomes markdown, text or HTML, with absolute links.
+//
+// What a page says is untrusted: Untrusted puts it between marks that the page
+// cannot forge.
+//
+// The files, each calling those below it:
+//
+//	page.go                        Convert and its options; what a page becomes
+//	convert.go                     the way of a document
+//	mark.go, matter.go             the marks around foreign text
+//	sniff.go, charset.go           what the bytes are, and in which character set
+//	letters.go
+//	pdf.go, pdfcheck.go            a PDF
+//	served.go, feed.go, xml.go     markdown as it is served; feeds; XML and JSON
+//	consent.go, main.go            the part that the page is about
+//	comments.go
+//	article.go, furniture.go       an article among what stands beside it
+//	hidden.go, disclosure.go       what nobody sees, and what a click shows
+//	styles.go
+//	math.go, code.go               formulas and code
+//	noise.go, clean.go             what is left out of the content, or made plain in it
+//	trim.go, measure.go, words.go  the ends of an article; how much of it is text
+//	write.go                       the content:
+//	toc.go, pager.go               its headings, and the next page
+//	media.go, shortlinks.go        its images and links
+//	text.go                        as text,
+//	table.go, markdown.go          and as markdown
+//	css.go, signs.go               declarations of styles; characters that nobody sees
+//	meta.go, part.go               what a page says of itself; a part of a page
+//	tree.go, dom.go, pattern.go    a bounded tree, and how to look around in it
+//
+// One call goes up: markdown writes tables, whose cells are markdown.
+package page
