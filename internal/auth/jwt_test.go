@@ -290,7 +290,8 @@ func TestBadKeySets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	another := ecKey(t, "another")
+	another, elsewhere := ecKey(t, "another"), newStand(t)
+	elsewhere.has(another)
 	other, err := another.Public().MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
@@ -310,8 +311,12 @@ func TestBadKeySets(t *testing.T) {
 	}
 	text := func(s string) func(http.ResponseWriter) { return func(rw http.ResponseWriter) { rw.Write([]byte(s)) } }
 	for what, does := range map[string]func(http.ResponseWriter){
-		"endless":              endless,
-		"a redirect":           metadata,
+		"endless":    endless,
+		"a redirect": metadata,
+		"a redirect to keys": func(rw http.ResponseWriter) {
+			rw.Header().Set("Location", elsewhere.URL+"/keys")
+			rw.WriteHeader(http.StatusFound)
+		},
 		"an error":             func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusInternalServerError) },
 		"empty":                text(`{"keys":[]}`),
 		"no set":               text(`[]`),
