@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,10 @@ const (
 	soakTurns = 8
 )
 
+// soakSame is how often the server must have the same, one look after the other, to be at
+// rest.
+const soakSame = 8
+
 // soakTenants are the tenants, each with a workspace of its own.
 var soakTenants = []string{"a", "b", "c"}
 
@@ -47,12 +52,13 @@ tenants:
 type soak struct {
 	*place
 	*generations
-	t      *testing.T
-	admin  *admin
-	tokens [][]string // of guests, by tenant
-	ledger soakLedger
-	pace   *time.Ticker  // a request each
-	turns  chan struct{} // of those that run; a slow machine has no more of them than a quick one
+	t       *testing.T
+	admin   *admin
+	tokens  [][]string    // of guests, by tenant
+	keepers []*soakClient // which stay for many rounds
+	ledger  soakLedger
+	pace    *time.Ticker  // a request each
+	turns   chan struct{} // of those that run; a slow machine has no more of them than a quick one
 
 	calls   int          // of each client in a round, at least
 	version int          // of the policy
@@ -75,8 +81,9 @@ type soak struct {
 // After each round the server is at rest: nothing of the guests may be left. What it has
 // then is compared with its first rest after a round that warmed it up: descriptors and
 // goroutines but for soakSlack, children, cgroups, mounts, sessions, boxes, streams and
-// temporary files exactly. So it is again when all clients have gone. The memory at rest
-// may not grow over the second half, in which the process stays the same (trend).
+// temporary files exactly. So it is again when all clients have gone. Its heap and its
+// resident set at rest may not grow over the second half, in which the process stays the
+// same (trend).
 //
 // At the end the audit log has what the clients know, and nothing is left.
 //
@@ -107,27 +114,35 @@ func TestSoak(t *testing.T) {
 	var empty *figures
 	for empty == nil || time.Since(began) < lasts/2 {
 		full := s.round(clients, nil, true)
-		empty = s.settled(false)
+		if empty = s.settled(false); empty.sessions+empty.boxes+empty.streams+empty.running+empty.leaves+len(empty.temporary) > 0 {
+			t.Errorf("a server without clients has %v; temporary %v", empty, empty.temporary)
+		}
 		report(full, empty)
 	}
-	keepers := s.clients(kept, func(n, tenant int) string { return "token-" + soakTenants[tenant] })
+	keepers := s.clients(kept, func(_, tenant int) string { return "token-" + soakTenants[tenant] })
+	s.keepers = keepers
 	report(s.round(clients, keepers, false), empty)
 	base := s.settled(true)
-	var sizes []int64
+	var heap, resident []int64
 	for n := 0; n < 1 || time.Since(began) < lasts; n++ {
 		full := s.round(clients, keepers, false)
 		rest := s.rest(base, true)
-		sizes = append(sizes, rest.rss)
+		if lasts > 0 {
+			rest.heap, rest.rss = s.live(), testenv.Resident(t, s.pid)
+			heap, resident = append(heap, rest.heap), append(resident, rest.rss)
+		}
 		report(full, rest)
 		if t.Failed() {
 			break
 		}
 	}
-	from, to, grows := trend(sizes)
-	if grows {
-		t.Errorf("the memory of the server at rest grows from %s to %s", mib(from), mib(to))
+	for what, sizes := range map[string][]int64{"the heap": heap, "the resident set": resident} {
+		from, to, grows := trend(sizes)
+		if grows {
+			t.Errorf("%s of the server at rest grows from %s to %s", what, mib(from), mib(to))
+		}
+		t.Logf("%s at %d rests: %s at first and %s at last", what, len(sizes), mib(from), mib(to))
 	}
-	t.Logf("memory at %d rests: %s at first and %s at last", len(sizes), mib(from), mib(to))
 	for _, c := range keepers {
 		c.leave()
 	}
@@ -384,22 +399,16 @@ func (s *soak) killBoxes(n int) {
 func (s *soak) look() *figures {
 	s.t.Helper()
 	f := figures{footprint: footprintOf(s.t, s.pid)}
-	_, text := s.admin.get("/metrics")
-	for line := range strings.Lines(text) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		name, _, _ = strings.Cut(name, "{")
-		at := map[string]*int{
-			"go_goroutines": &f.goroutines, "belljar_sessions_open": &f.sessions, "belljar_boxes_open": &f.boxes,
-			"belljar_http_streams_open": &f.streams, "belljar_calls_running": &f.running,
-		}[name]
-		var n int
-		if at != nil {
-			if _, err := fmt.Sscan(value, &n); err != nil {
-				s.t.Errorf("%q: %v", line, err)
+	for _, c := range s.keepers {
+		if c.cmd != nil {
+			for _, n := range descriptorsOf(fmt.Sprintf("/proc/%d/fd", c.cmd.Process.Pid)) {
+				f.stdio += n
 			}
-			*at += n
 		}
 	}
+	says := s.says()
+	f.goroutines, f.sessions, f.boxes = says["go_goroutines"], says["belljar_sessions_open"], says["belljar_boxes_open"]
+	f.streams, f.running = says["belljar_http_streams_open"], says["belljar_calls_running"]
 	for _, where := range []string{"tmp", "ws", "ws-a", "ws-b", "ws-c"} {
 		all, err := os.ReadDir(filepath.Join(s.dir, where))
 		if err != nil {
@@ -424,6 +433,39 @@ func (s *soak) look() *figures {
 		return nil
 	})
 	return &f
+}
+
+// says are the sums of the families that the server counts for itself.
+func (s *soak) says() map[string]int {
+	s.t.Helper()
+	sums := make(map[string]int)
+	_, text := s.admin.get("/metrics")
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		name, _, _ = strings.Cut(name, "{")
+		if n, err := strconv.ParseFloat(value, 64); err == nil { // else it is a comment
+			sums[name] += int(n)
+		}
+	}
+	return sums
+}
+
+// live is the least that the server has on its heap after two collections at rest. It is
+// asked for its figures until those are over, which makes the garbage for them.
+func (s *soak) live() (bytes int64) {
+	s.t.Helper()
+	const cycles, heap = "go_gc_cycles_total", "go_memstats_heap_alloc_bytes"
+	begun := s.says()[cycles]
+	if !testenv.Until(soakPatience, func() bool {
+		says := s.says()
+		if says[cycles] > begun && (bytes == 0 || int64(says[heap]) < bytes) {
+			bytes = int64(says[heap])
+		}
+		return says[cycles] >= begun+2
+	}) {
+		s.t.Error("the server collects no garbage")
+	}
+	return bytes
 }
 
 // endSessions ends the sessions that clients have left behind, but those of keepers, and
@@ -471,7 +513,7 @@ func (s *soak) settled(keepers bool) *figures {
 		}
 		f = now
 		same++
-		return same == 20
+		return same == soakSame
 	}) {
 		s.t.Errorf("the server does not come to rest: %v", f)
 	}
@@ -508,6 +550,9 @@ func (s *soak) end() {
 	}
 	for _, fault := range wrong {
 		s.t.Errorf("the audit log: %s", fault)
+	}
+	if lost, kills := s.lostBox.Load(), s.kills.Load(); lost > kills*soakTurns {
+		s.t.Errorf("%d calls failed by the end of their box, and %d boxes were killed", lost, kills)
 	}
 	calls, answered := s.ledger.count()
 	s.t.Logf("%d calls, %d of them answered, and %d bytes of records", calls, answered, len(out))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/job"
 	"belljar.dev/internal/testenv"
 )
 
@@ -19,6 +20,7 @@ type footprint struct {
 	rss, pss                               int64 // bytes; pss with that of all its descendants
 	descriptors, threads, children, mounts int
 	cgroups, leaves                        int            // those of commands are the leaves
+	database                               int            // descriptors of it, which are in no other figure
 	kinds                                  map[string]int // of the descriptors
 }
 
@@ -29,8 +31,12 @@ func footprintOf(t testing.TB, pid int) (u footprint) {
 	u.rss = testenv.Resident(t, pid)
 	u.threads = entries(t, proc+"/task")
 	u.kinds = descriptorsOf(proc + "/fd")
-	for _, n := range u.kinds {
-		u.descriptors += n
+	for kind, n := range u.kinds {
+		if strings.Contains(kind, "/db/") {
+			u.database += n // a pool, which has a bound of its own
+		} else {
+			u.descriptors += n
+		}
 	}
 	mounts, err := os.ReadFile(proc + "/mountinfo")
 	if err != nil {
@@ -145,29 +151,45 @@ func cgroupsOf(pid int) (all, leaves int) {
 type figures struct {
 	footprint
 	goroutines, sessions, boxes, streams, running int
+	stdio                                         int      // descriptors of the keepers' own servers
 	temporary                                     []string // what is in its temporary directory
 	files                                         int      // in its state directory, without the audit log
 	bytes                                         int64    // of these
+	heap                                          int64    // what is left on it by a collection; 0 if none was waited for
 }
 
 // soakSlack is how many more descriptors and goroutines a server may have at rest than
 // before: a connection or a timer that is about to end.
 const soakSlack = 3
 
-// soakLeaf is how many descriptors a cgroup of a command has at most.
-const soakLeaf = 4
+// soakBox is how many more descriptors a box may have than before: it keeps a cgroup or two
+// for its next commands, and gives them up when it is left alone.
+const soakBox = 4
+
+// soakDatabase is how many descriptors the connections of the database may have.
+const soakDatabase = 24
+
+// soakFiles is how many files the state may have beside the outputs of background tasks, and
+// soakState how many MiB all of them: what the rooms keep has bounds, and the guests reach
+// that of background tasks.
+const (
+	soakFiles = 16
+	soakState = 32
+)
 
 // over says what a server has more of at rest than in the figures of a rest before, but for
-// memory. Each session leaves something open or none does, so few more are no leak.
+// memory. What every session or every call leaves open is soon more than the few that are
+// let pass.
 func (f *figures) over(base *figures) string {
 	var more []string
-	// A box keeps a cgroup or two for its next commands, each with its descriptors.
-	leaves := max(0, f.leaves-base.leaves)
+	descriptors := base.descriptors + soakSlack + soakBox*f.boxes
 	for _, one := range []struct {
 		what      string
 		got, want int
 	}{
-		{"descriptors", f.descriptors, base.descriptors + soakSlack + leaves*soakLeaf},
+		{"descriptors", f.descriptors, descriptors},
+		{"descriptors of the database", f.database, soakDatabase},
+		{"descriptors of servers over stdio", f.stdio, base.stdio + base.stdio/4}, // each has a box
 		{"goroutines", f.goroutines, base.goroutines + soakSlack},
 		{"children", f.children, base.children},
 		{"cgroups", f.cgroups, base.cgroups},
@@ -178,13 +200,15 @@ func (f *figures) over(base *figures) string {
 		{"streams", f.streams, base.streams},
 		{"running calls", f.running, base.running},
 		{"temporary files", len(f.temporary), len(base.temporary)},
+		{"files of state", f.files, len(soakTenants)*job.MaxEnded + soakFiles},
+		{"MiB of state", int(f.bytes >> 20), soakState},
 	} {
 		if one.got > one.want {
 			more = append(more, fmt.Sprintf("%d %s, want %d", one.got, one.what, one.want))
 		}
 	}
 	for kind, n := range f.kinds {
-		if n > base.kinds[kind] && f.descriptors > base.descriptors+soakSlack {
+		if n > base.kinds[kind] && f.descriptors > descriptors {
 			more = append(more, fmt.Sprintf("%d more of %s", n-base.kinds[kind], kind))
 		}
 	}
@@ -193,14 +217,14 @@ func (f *figures) over(base *figures) string {
 
 func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// String is without what rest compares exactly.
+// String is without what over names anyway.
 func (f *figures) String() string {
-	return fmt.Sprintf("rss %s, %d descriptors, %d goroutines, %d threads, %d children, %d cgroups, %d mounts, %d sessions, %d boxes, %d streams, state %d files %s",
-		mib(f.rss), f.descriptors, f.goroutines, f.threads, f.children, f.cgroups+f.leaves, f.mounts, f.sessions, f.boxes, f.streams, f.files, mib(f.bytes))
+	return fmt.Sprintf("rss %s, heap %s, %d descriptors, %d goroutines, %d threads, %d children, %d cgroups, %d mounts, %d sessions, %d boxes, %d streams, state %d files %s",
+		mib(f.rss), mib(f.heap), f.descriptors, f.goroutines, f.threads, f.children, f.cgroups+f.leaves, f.mounts, f.sessions, f.boxes, f.streams, f.files, mib(f.bytes))
 }
 
 // trend says whether sizes grow: the smallest of the last third is a fifth larger than the
-// smallest of the first one, and 8 MiB at least. A leak lifts each of them; the moment of a
+// smallest of the first one, and 4 MiB at least. A leak lifts each of them; the moment of a
 // garbage collection does not. It takes six sizes to say so.
 func trend(sizes []int64) (from, to int64, grows bool) {
 	third := len(sizes) / 3
@@ -208,7 +232,7 @@ func trend(sizes []int64) (from, to int64, grows bool) {
 		return 0, 0, false
 	}
 	from, to = slices.Min(sizes[:third]), slices.Min(sizes[len(sizes)-third:])
-	return from, to, to > from+max(from/5, 8<<20)
+	return from, to, to > from+max(from/5, 4<<20)
 }
 
 // A leak is told from the noise of a collector of garbage.
@@ -217,7 +241,7 @@ func TestTrend(t *testing.T) {
 	for n := range int64(40) {
 		size := 40<<20 + n*7919%11<<20 // up to 10 MiB of garbage
 		noise = append(noise, size)
-		leak = append(leak, size+n*400<<10)
+		leak = append(leak, size+n*400<<10) // a hundred calls that leave 4 KiB each
 	}
 	if from, to, grows := trend(noise); grows {
 		t.Errorf("noise grows from %d to %d", from, to)
