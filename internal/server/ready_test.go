@@ -79,6 +79,9 @@ func TestFaults(t *testing.T) {
 			nil,
 		},
 	} {
+		if tt.what == "sandbox" && e.sandbox.Cgroup() == "" {
+			continue // without a control group, nothing of a sandbox that is gone is seen
+		}
 		if err := tt.breaks(); err != nil {
 			t.Fatal(err)
 		}
