@@ -371,14 +371,14 @@ func TestEveryLimitIsDocumentedWithItsDefault(t *testing.T) {
 		_, text, _ := strings.Cut(string(doc), "\n### "+section+"\n")
 		text, _, _ = strings.Cut(text, "\n### ")
 		for _, k := range shape.keys {
-			_, usual, _ := strings.Cut(strings.TrimSuffix(k.doc, "."), " Without it: ")
+			_, usual, _ := strings.Cut(strings.TrimSuffix(k.is().Description, "."), " Without it: ")
 			if row := "\n| `" + k.name + "` | " + usual + " |"; usual == "" || !strings.Contains(text, row) {
 				t.Errorf("section %s of docs/policy.md lacks %q", section, row)
 			}
 		}
 	}
 	for _, k := range tenantLimitShape.keys {
-		_, usual, _ := strings.Cut(strings.TrimSuffix(k.doc, "."), " Without it: ")
+		_, usual, _ := strings.Cut(strings.TrimSuffix(k.is().Description, "."), " Without it: ")
 		if row := regexp.MustCompile("(?m)^\\| .*`limit." + k.name + "`.* \\| .*\\b" + regexp.QuoteMeta(usual) + "\\b.* \\|"); !row.Match(doc) {
 			t.Errorf("docs/policy.md lacks the default %s of limit.%s", usual, k.name)
 		}
