@@ -101,6 +101,18 @@ func childrenOf(pid int) (all []int) {
 	return all
 }
 
+// initsOf are the inits of the boxes of a server.
+func initsOf(pid int) (all []int) {
+	for _, child := range childrenOf(pid) {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", child))
+		// proc_pid_status(5): the first process of a PID namespace has the number 1 there.
+		if strings.Contains(string(text), fmt.Sprintf("\nNSpid:\t%d\t1\n", child)) {
+			all = append(all, child)
+		}
+	}
+	return all
+}
+
 // pssOf is the proportional set size of a process and all that descend from it, which
 // counts a page once that several of them share (proc_pid_smaps(5)).
 func pssOf(pid int) (bytes int64) {
