@@ -165,13 +165,13 @@ func pairs(of, to []float64) float64 {
 }
 
 // overHTTP calls a server by POST, with connections that are kept.
-func overHTTP(b *testing.B, pid int, url, token, text string) *rival {
+func overHTTP(b *testing.B, pid int, url, token string) *rival {
 	b.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	b.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Transport: transport}
 	return &rival{pid: pid, call: func(id int) error {
-		r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, url, strings.NewReader(fmt.Sprintf(text, id)))
+		r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, url, strings.NewReader(fmt.Sprintf(modernCall, id)))
 		if err != nil {
 			return err
 		}
@@ -217,7 +217,7 @@ func echoed(b *testing.B) *rival {
 	if !ok {
 		b.Fatalf("the floor: %q, %v", line[:n], err)
 	}
-	return overHTTP(b, s.cmd.Process.Pid, url, "none", modernCall)
+	return overHTTP(b, s.cmd.Process.Pid, url, "none")
 }
 
 // overSocket calls a server over a WebSocket, one call after the other.
@@ -282,7 +282,7 @@ func BenchmarkFront(b *testing.B) {
 	const turns = 15
 	f := newFronted(b)
 	byHTTP := func(b *testing.B) (of, to *rival) {
-		return overHTTP(b, f.cmd.Process.Pid, f.url, f.jwt, modernCall), echoed(b)
+		return overHTTP(b, f.cmd.Process.Pid, f.url, f.jwt), echoed(b)
 	}
 	for _, tt := range []struct {
 		name     string
@@ -328,8 +328,8 @@ func BenchmarkFront(b *testing.B) {
 func BenchmarkFrontFairness(b *testing.B) {
 	const turns, limit, times = 10, 200, 10
 	f := newFronted(b)
-	victim := overHTTP(b, f.cmd.Process.Pid, f.url, f.jwt, modernCall)
-	loud := overHTTP(b, f.cmd.Process.Pid, f.url, f.own["b"], modernCall)
+	victim := overHTTP(b, f.cmd.Process.Pid, f.url, f.jwt)
+	loud := overHTTP(b, f.cmd.Process.Pid, f.url, f.own["b"])
 	var sent, refused int
 	besides := func(do func()) {
 		var all sync.WaitGroup

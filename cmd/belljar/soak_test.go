@@ -416,7 +416,7 @@ func (s *soak) look() *figures {
 	_ = filepath.WalkDir(s.state, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil // removed meanwhile
+			return nil //nolint:nilerr // removed meanwhile
 		case d.IsDir() && d.Name() == "audit":
 			return fs.SkipDir
 		case d.Type().IsRegular():
@@ -447,20 +447,20 @@ func (s *soak) says() map[string]int {
 
 // live is the least that the server has on its heap after two collections at rest. It is
 // asked for its figures until those are over, which makes the garbage for them.
-func (s *soak) live() (bytes int64) {
+func (s *soak) live() (held int64) {
 	s.t.Helper()
 	const cycles, heap = "go_gc_cycles_total", "go_memstats_heap_alloc_bytes"
 	begun := s.says()[cycles]
 	if !testenv.Until(soakPatience, func() bool {
 		says := s.says()
-		if says[cycles] > begun && (bytes == 0 || int64(says[heap]) < bytes) {
-			bytes = int64(says[heap])
+		if says[cycles] > begun && (held == 0 || int64(says[heap]) < held) {
+			held = int64(says[heap])
 		}
 		return says[cycles] >= begun+2
 	}) {
 		s.t.Error("the server collects no garbage")
 	}
-	return bytes
+	return held
 }
 
 // endSessions ends the sessions that clients have left behind, but those of keepers, and

@@ -219,7 +219,7 @@ func (c *soakClient) over() error {
 	err := c.cmd.Wait()
 	c.cmd = nil
 	if err != nil || c.errs.Len() > 0 {
-		return fmt.Errorf("its server ended with %v, and said %s", err, c.errs.String())
+		return fmt.Errorf("its server ended (%w), and said %s", err, c.errs.String())
 	}
 	return nil
 }
