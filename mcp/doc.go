@@ -42,7 +42,7 @@
 //	  http_open.go                    how it begins
 //	  http_post.go, http_login.go     the body of a request, and its caller
 //	  streams.go                      an answer that goes on for as long as its client likes
-//	  http_refuse.go                  the answer to a request that goes no further
+//	  http_refuse.go                  how a request is refused
 //	  conversation.go, batch.go       lines of messages
 //
 //	a message

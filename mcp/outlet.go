@@ -47,7 +47,7 @@ func (g *guard) sendIn(ctx context.Context, frame []byte, as kind) error {
 type lines struct {
 	*wire.LineWriter
 
-	among bool // there are other clients, who get their notifications after this one
+	among bool // other clients get their notifications after this one
 }
 
 // Send queues a line. Progress is lost where too much waits, since a slow client must

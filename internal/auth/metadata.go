@@ -52,8 +52,8 @@ func resourceAt(server, path string) string {
 	return u.Scheme + "://" + u.Host + path
 }
 
-// ServeHTTP answers with the metadata, to everybody. Without issuers there are none: a client
-// that finds them would look for a login that does not exist.
+// ServeHTTP answers with the metadata, to everybody. Without issuers the answer is 404: a
+// client that finds metadata would look for a login that does not exist.
 func (a *Authenticator) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	server, t, place := a.resource.Load(), a.trusted.Load(), placeIn(r.Context())
 	if server == nil || t == nil || len(t.issuers) == 0 || place == "" && !slices.Contains(pathsOf(*server), r.URL.Path) {
