@@ -55,7 +55,10 @@ bench:
 	@scripts/peers bin/peers
 	PATH="$(CURDIR)/bin/peers/node_modules/.bin:$$PATH" $(GO) test -run '^$$' -bench . -benchtime 300x ./sandbox ./sandbox/protect
 	$(GO) test -run '^$$' -bench . -benchtime 20000x ./mcp
-	$(GO) test -run '^$$' -bench . -benchtime 50x ./cmd/belljar
+	$(GO) test -run '^$$' -bench 'Serve|Version' -benchtime 50x ./cmd/belljar
+	$(GO) test -run '^$$' -bench Front -benchtime 1000x -timeout 20m ./cmd/belljar
+	$(GO) test -run '^$$' -bench JWT ./internal/auth
+	$(GO) test -run '^$$' -bench Handshake -benchtime 2000x ./internal/front
 	$(GO) test -run '^$$' -bench . ./policies ./policies/audit
 	$(GO) test -run '^$$' -bench . -benchtime 25x -timeout 20m ./browser
 	$(GO) test -run '^$$' -bench Fan -benchtime 122x -timeout 20m ./search
