@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"belljar.dev/internal/config"
 	"belljar.dev/policies"
@@ -23,6 +24,8 @@ type site struct {
 type layout struct {
 	*site
 
+	began time.Time // when the reading of the policy began
+
 	set  *config.PolicySet
 	real map[string]string // workspaces, by the paths that the policy gives for them
 	all  []string          // every workspace once, that of --workspace first
@@ -30,7 +33,7 @@ type layout struct {
 
 // read reads a policy and finds the directories of its places.
 func (s *site) read(policy string) (*layout, error) {
-	l := &layout{site: s, real: make(map[string]string), all: []string{s.home}}
+	l := &layout{site: s, began: time.Now(), real: make(map[string]string), all: []string{s.home}}
 	var err error
 	l.set, err = config.FindPolicies(policy, s.home, func(p *policies.Policy) ([]string, error) {
 		if !s.http {

@@ -61,7 +61,8 @@ func (r *reloader) run(ctx context.Context, watch bool) {
 		defer look.Stop()
 		looks = look.C
 	}
-	r.watch.begin(r.files())
+	r.watch.begin(nil)
+	r.watch.also(r.files(), r.places.layout.Load().began)
 	for {
 		select {
 		case <-ctx.Done():

@@ -20,6 +20,7 @@ import (
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/front"
 	"belljar.dev/internal/hostexec"
+	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
@@ -368,4 +369,22 @@ func TestTenantTokens(t *testing.T) {
 	if all, err := read(""); err != nil || len(all) > 0 {
 		t.Errorf("without tenants: %v, %v", all, err)
 	}
+}
+
+// A policy that changes after a server has read it, and before it first looks at the file,
+// is read again like any other.
+func TestChangeBeforeTheFirstLook(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	put(t, file, "version: 1\nprofiles: {p: {fs: {system: true}}}\n")
+	r := reloaderOf(t, file, io.Discard)
+	before := r.gate.now.Load().Hash()
+	put(t, file, "version: 1\nprofiles: {p: {fs: {system: true, workspace: ro}}}\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { r.run(ctx, true) })
+	if !testenv.Until(20*time.Second, func() bool { return r.gate.now.Load().Hash() != before }) {
+		t.Error("the change was not seen")
+	}
+	cancel()
+	running.Wait()
 }
