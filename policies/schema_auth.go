@@ -2,7 +2,7 @@ package policies
 
 var (
 	authShape = &shape{
-		name: "auth", doc: "Who clients over HTTP are, beside those with the token of a tenant.",
+		name: "auth", doc: "How clients over HTTP log in without the token of a tenant.",
 		keys: []key{
 			{"issuers", aList(issuerShape.ref(), maxIssuers), "Authorization servers whose access tokens (JWT) are accepted.", false},
 			{"scopes", byName(scopePattern, scopeShape.ref(), maxScopes), "What a token with a scope may be used for, by name; the narrowest first, since a client is told the first that is enough. They take away from what the tenant may do.", false},

@@ -12,7 +12,7 @@ var policyShape = &shape{
 		{"totals", totalsShape.ref(), "What all boxes of one tenant may use together.", false},
 		{"audit", auditShape.ref(), "What is written down of each call.", false},
 		{"tenants", byName(namePattern, tenantShape.ref(), maxTenants), "Whose calls are served, by name.", false},
-		{"auth", authShape.ref(), "Who clients over HTTP are, beside those with the token of a tenant.", false},
+		{"auth", authShape.ref(), "How clients over HTTP log in without the token of a tenant.", false},
 		{"projects", byName("^/", aList(aText(), maxProjectFiles), maxProjects), "Files of rules for one workspace, by its absolute path.", false},
 		{"rules", aList(ruleShape.ref(), maxRules), "Who may do what. Their order has no meaning: the strictest that speaks about a part of a call wins.", false},
 		{"tests", aList(testShape.ref(), maxTests), "Calls and what they must get. They run whenever the file is read, and one that fails is a fault.", false},
