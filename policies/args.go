@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"maps"
 	"slices"
 
 	"belljar.dev/policies/cond"
@@ -34,13 +33,6 @@ var toolArgs = func() map[string]cond.Args {
 
 // KnownTools are the names of this server's tools, sorted.
 func KnownTools() []string { return slices.Clone(knownTools) }
-
-// ToolArgs are the arguments that conditions know of a tool of this server;
-// it reports whether this server has the tool.
-func ToolArgs(tool string) (cond.Args, bool) {
-	a, ok := toolArgs[tool]
-	return maps.Clone(a), ok
-}
 
 // TakesText reports whether an argument of a tool of this server is a text.
 func TakesText(tool, argument string) bool { return toolArgs[tool][argument] == cond.Text }

@@ -146,9 +146,10 @@ func unknownCommand(c *cobra.Command, name string) error {
 	return &statusError{code: exitUsage, err: fmt.Errorf("unknown command %q%s; see `%s --help`", strings.TrimSpace(title(c)+" "+name), didYouMean("", name, known), c.CommandPath())}
 }
 
-// wanted says what values of pflag's own types are, in place of strconv's errors.
+// wanted says what values are by the types of flags, in place of strconv's errors.
 var wanted = map[string]string{
 	"int": "a whole number", "float64": "a number", "duration": "a time such as 30s or 2h", "bool": "true or false",
+	"span": "a time above zero, such as 90d, 12h or 30m", "count": "a number above zero",
 }
 
 // flagFault says what is wrong with a flag in words that name the command and

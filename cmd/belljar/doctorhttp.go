@@ -33,7 +33,8 @@ func (d *webDoctoring) flags(c *cobra.Command) {
 		c.Flags().StringVar(f.to, f.name, "", f.usage)
 		c.Flags().Lookup(f.name).Annotations = map[string][]string{httpFlag: {"true"}}
 	}
-	c.Flags().DurationVar(&d.Idle, "idle", 20*time.Second, "with --http, how `long` a silent stream must stay open")
+	d.Idle = 20 * time.Second
+	c.Flags().Var((*spanFlag)(&d.Idle), "idle", "with --http, how `long` a silent stream must stay open")
 	c.Flags().Lookup("idle").Annotations = map[string][]string{httpFlag: {"true"}}
 }
 
@@ -45,9 +46,6 @@ const (
 
 // run looks at a server and prints what was found.
 func (d *webDoctoring) run(c *cobra.Command, asJSON bool) error {
-	if d.Idle <= 0 {
-		return usage("doctor: --idle %s: want a time above zero, such as 20s", d.Idle)
-	}
 	if d.tokenFile != "" {
 		text, err := readSmall(d.tokenFile, maxTokenFile)
 		if err == nil && len(bytes.TrimSpace(text)) == 0 {

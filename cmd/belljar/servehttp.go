@@ -18,6 +18,7 @@ const httpFlag = "http"
 
 // httpFlags are where and how a server serves HTTP.
 func httpFlags(c *cobra.Command, cfg *front.Config, places *placeFlag, also *server.Transports) {
+	cfg.Connections = front.Connections
 	c.Flags().StringVar(&cfg.Addr, httpFlag, "", "serve HTTP on this `address`, such as 127.0.0.1:8930")
 	of := pflag.NewFlagSet(httpFlag, pflag.ContinueOnError)
 	of.StringVar(&cfg.Cert, "tls-cert", "", "PEM `file` with the certificate of the server and those that lead to it; it is read again when it changes")
@@ -27,7 +28,7 @@ func httpFlags(c *cobra.Command, cfg *front.Config, places *placeFlag, also *ser
 	of.StringVar(&cfg.PublicURL, "public-url", "", "`URL` by which clients know this server, such as https://belljar.example")
 	of.StringArrayVar(&cfg.Hosts, "host", nil, "further `name` of this server in the Host header; again for more")
 	of.StringArrayVar(&cfg.Origins, "origin", nil, "`origin` of web pages that may use this server, such as https://app.example; again for more")
-	of.IntVar(&cfg.Connections, "connections", 256, "`number` of connections that one address may have open, loopback and proxies aside")
+	of.Var((*countFlag)(&cfg.Connections), "connections", "`number` of connections that one address may have open, loopback and proxies aside")
 	of.StringVar(&cfg.AccessLog, "access-log", "", "`file` that gets a line of JSON for each request, or - for standard output; SIGHUP opens it again")
 	of.BoolVar(&also.SSE, "legacy-sse", false, "serve clients of 2024-11-05 as well, at /sse")
 	of.BoolVar(&also.Sockets, "websocket", false, "serve WebSockets as well, at /mcp")

@@ -247,13 +247,10 @@ recordings of terminals ("belljar audit cast") that are older. The policy says h
 of the audit log is kept (rotate, keep); "belljar image prune" and "belljar workspace
 prune" remove images and layers.
 
-  belljar state prune --older-than 720h --dry-run
+  belljar state prune --older-than 30d --dry-run
 ` + exitHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if older < 0 || c.Flags().Changed("older-than") && older == 0 {
-				return usage("state prune: --older-than %s: want a time above zero, such as 720h", older)
-			}
 			dir, err := config.KnownState(s.name)
 			if err != nil {
 				return failure(err)
@@ -278,7 +275,7 @@ prune" remove images and layers.
 			return nil
 		},
 	}
-	c.Flags().DurationVar(&older, "older-than", 0, "recordings that are older than this `time`, such as 720h")
+	c.Flags().Var((*spanFlag)(&older), "older-than", "recordings that are older than this `time`, such as 30d")
 	c.Flags().BoolVar(&dry, "dry-run", false, "remove nothing, and say what would be")
 	c.Flags().BoolVar(&s.asJSON, "json", false, "print JSON")
 	return c

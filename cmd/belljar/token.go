@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -71,8 +70,9 @@ token within a second after it was revoked, and end its sessions.
 
 func (t *tokens) createCommand() *cobra.Command {
 	var (
-		made            auth.Token
-		expires, policy string
+		made    auth.Token
+		expires time.Duration
+		policy  string
 	)
 	c := &cobra.Command{
 		Use:   "create",
@@ -92,40 +92,19 @@ for, and a scope that it does not have is good for nothing.
 			if !policies.IsName(made.Tenant) {
 				return usage("token create: --tenant %q cannot be the name of a tenant; %s", policies.Clip(made.Tenant, 64), policies.NameShape)
 			}
-			if expires != "" {
-				life, err := lifeOf(expires)
-				if err != nil {
-					return usage("token create: --expires %s: %v", expires, err)
-				}
-				made.Expires = time.Now().Add(life).Truncate(time.Second)
+			if expires != 0 {
+				made.Expires = time.Now().Add(expires).Truncate(time.Second)
 			}
 			return t.create(c, made, policy)
 		},
 	}
 	c.Flags().StringVar(&made.Tenant, "tenant", "", "the `tenant` of the policy whose clients have the token")
 	c.Flags().StringArrayVar(&made.Scopes, "scope", nil, "`name` of what the token is good for; again for more (default: all that the tenant may do)")
-	c.Flags().StringVar(&expires, "expires", "", "`time` after which the token is not accepted, such as 90d or 12h (default: never)")
+	c.Flags().Var((*spanFlag)(&expires), "expires", "`time` after which the token is not accepted, such as 90d or 12h (default: never)")
 	c.Flags().StringVar(&made.Note, "note", "", "`text` that list shows")
 	c.Flags().StringVar(&policy, "policy", "", "`file` of the servers' policy, to check the tenant")
 	c.Flags().BoolVar(&t.asJSON, "json", false, "print JSON")
 	return c
-}
-
-// lifeOf reads a time above zero, which may be a number of days.
-func lifeOf(text string) (time.Duration, error) {
-	const want = "want a time above zero, such as 90d, 12h or 30m"
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.Atoi(days)
-		if err != nil || n <= 0 || n > 36500 {
-			return 0, errors.New(want)
-		}
-		return time.Duration(n) * 24 * time.Hour, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return 0, errors.New(want)
-	}
-	return d, nil
 }
 
 // with calls f with the book of the state directory.

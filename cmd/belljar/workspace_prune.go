@@ -24,15 +24,12 @@ func workspacePruneCommand() *cobra.Command {
 that no box, fork, checkpoint or apply used for so long, with both those that are
 both. Sets that a box works in are kept, and those with an interrupted apply.
 
-  belljar workspace prune --older-than 720h --dry-run
+  belljar workspace prune --older-than 30d --dry-run
 ` + exitHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			switch {
-			case c.Flags().Changed("older-than") && opts.Unused <= 0:
-				return usage("workspace prune: --older-than %s: want a time above zero, such as 720h", opts.Unused)
-			case opts.Unused == 0 && !opts.Empty:
-				return usage("workspace prune: say which sets: give --empty, or --older-than with a time such as 720h")
+			if opts.Unused == 0 && !opts.Empty {
+				return usage("workspace prune: say which sets: give --empty, or --older-than with a time such as 30d")
 			}
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()
@@ -56,7 +53,7 @@ both. Sets that a box works in are kept, and those with an interrupted apply.
 		},
 	}
 	k.flags(c)
-	c.Flags().DurationVar(&opts.Unused, "older-than", 0, "only sets that nothing used for this `time`, such as 720h")
+	c.Flags().Var((*spanFlag)(&opts.Unused), "older-than", "only sets that nothing used for this `time`, such as 30d")
 	c.Flags().BoolVar(&opts.Empty, "empty", false, "only sets that changed nothing")
 	c.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be removed")
 	return c

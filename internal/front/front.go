@@ -34,7 +34,7 @@ type Config struct {
 	PublicURL string   // by which clients know the server; empty for that of the address
 	Hosts     []string // further names of the server
 	Origins   []string // of web pages that may use it
-	// Connections is how many one address may have open; 256. Loopback and the proxies
+	// Connections is how many one address may have open; [Connections]. Loopback and the proxies
 	// have no bound.
 	Connections int
 	AccessLog   string     // a file that gets a line for each request, or "-" for Out; empty for none
@@ -52,8 +52,11 @@ const (
 	idleWait    = 2 * time.Minute  // of a connection without requests
 	maxHeader   = 16 << 10
 	maxUnread   = 256 << 10 // of the bodies of a connection over HTTP/2, which nobody has read yet
-	connections = 256
 )
+
+// Connections is how many connections one address may have open where the configuration
+// does not say it.
+const Connections = 256
 
 // Front is an open listener and the chain of checks behind it. Handle must be called
 // before Serve; all else is safe for concurrent use.
@@ -116,7 +119,7 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 		return nil, err
 	}
 	f.port = l
-	most := cmp.Or(cfg.Connections, connections)
+	most := cmp.Or(cfg.Connections, Connections)
 	f.listener = &crowd{Listener: l, tally: newTally(most, f.proxies), refused: f.crowded}
 	f.streams = newTally(most, f.proxies)
 	return f, nil

@@ -9,9 +9,6 @@ import (
 // maxPatterns bounds what may be named.
 const maxPatterns = 256
 
-// Choose returns the changes that the paths select, like Unified and Apply.
-func Choose(all []Change, paths []string) ([]Change, error) { return choose(all, paths) }
-
 // choose returns the changes that at least one name selects. A name is a path, a
 // directory for everything in it, or a pattern of path.Match in which ** matches
 // any number of directories. No names select all changes. Added to the selected
