@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite"
 )
 
 // Bounds of a database.
@@ -138,10 +138,11 @@ func (s *Store) connect(ctx context.Context) (*sql.DB, error) {
 		at := url.URL{Scheme: "file", Path: Path(s.dir)} // which escapes what means something in a URI
 		name, conns = at.String()+"?", maxConns
 	}
-	db, err := sql.Open("sqlite", name+options())
+	base, err := sqlite.NewConnector(name + options())
 	if err != nil {
 		return nil, fmt.Errorf("open state: %w", err)
 	}
+	db := sql.OpenDB(connector{base})
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	if err := claim(ctx, db); err != nil {
