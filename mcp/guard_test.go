@@ -56,7 +56,7 @@ func TestCloseUnblocksRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := wire.NewLineWriter(io.Discard)
+		w := wire.NewLineWriter(io.Discard, nil)
 		g := newGuard(session, lines{LineWriter: w})
 		read := make(chan error, 1)
 		go func() {

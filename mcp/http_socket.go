@@ -38,22 +38,31 @@ func (w *web) webSocket(rw http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := acceptSocket(w.server.cfg, rw, r)
 	switch {
+	case bad == nil && err == nil:
+		// net/http keeps several buffers for as long as a handler runs.
+		ctx := context.WithoutCancel(r.Context())
+		over := servedIn(ctx).goesOn()
+		go func() {
+			defer over()
+			defer w.server.web.leavePlace(place)
+			w.converse(ctx, conn)
+		}()
 	case bad == nil:
-		defer w.server.web.leavePlace(place)
+		w.server.web.leavePlace(place)
 	case err == nil: // a page sees nothing of an answer by HTTP
 		conn.Close(socket.TryLater, bad.Text)
-		return
 	}
-	if err != nil {
-		return
-	}
-	ctx, done := w.server.web.callers.whileValid(r.Context())
+}
+
+// converse serves the client of a WebSocket.
+func (w *web) converse(ctx context.Context, conn *socket.Conn) {
+	ctx, done := w.server.web.callers.whileValid(ctx)
 	defer done()
 	var session string
 	cause, err := w.server.converse(ctx, &link{
 		transport: "websocket", out: conn, among: true,
 		read: func(g *guard) error { return readMessages(g, conn) },
-		stop: func() {},
+		stop: func(cause, err error) { conn.Close(closing(cause, err)) },
 		prepare: func(g *guard) {
 			session = g.session.id
 			servesSession(ctx, session)
@@ -63,7 +72,7 @@ func (w *web) webSocket(rw http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		w.server.cfg.Log.Debug("end of a WebSocket", "session", session, "error", err)
 	}
-	conn.Close(closing(cause, err))
+	conn.Close(closing(cause, err)) // if it had not begun
 }
 
 // acceptSocket accepts a WebSocket. Where it fails, the answer has been sent.

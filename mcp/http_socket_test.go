@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -638,6 +640,77 @@ func TestWebSocketTimes(t *testing.T) {
 			t.Errorf("a client that answers pings: after %v %v", after, at)
 		}
 	})
+}
+
+// Many WebSockets may be open on which nothing happens. Each has two goroutines then, also
+// after calls: one reads what its client sends, and the other is the go-sdk's.
+func TestIdleWebSockets(t *testing.T) {
+	bubble(t, func(_ *handled, open func(...string) *sock) {
+		const n = 20
+		goroutines := func() int {
+			time.Sleep(10 * time.Second) // of the bubble
+			synctest.Wait()
+			return runtime.NumGoroutine()
+		}
+		before := goroutines()
+		var all []*sock
+		for range n {
+			c := open().greet()
+			for i := range 3 {
+				c.send(call(fmt.Sprint(i), "echo", `{"text":"hi"}`))
+				if a := c.next(); a.text() != "hi" {
+					t.Errorf("a call: %s", a.raw)
+				}
+			}
+			all = append(all, c)
+		}
+		if more := goroutines() - before; more > 2*n {
+			t.Errorf("%d idle WebSockets have %d goroutines, want 2 each", n, more)
+		}
+		for i, c := range all {
+			c.send(call("9", "echo", `{"text":"again"}`))
+			if a := c.next(); a.text() != "again" {
+				t.Errorf("WebSocket %d after a while: %s", i, a.raw)
+			}
+			c.conn.Close()
+		}
+	})
+}
+
+// The handler returns while the conversation goes on, and whoever mounts it learns when that
+// is over, and what it was.
+func TestWebSocketGoesOn(t *testing.T) {
+	h := newHandled(t, withSockets)
+	defer h.Shutdown(context.Background())
+	returned, over := make(chan struct{}), make(chan *mcp.Served, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		ctx, served := mcp.WithServed(r.Context())
+		h.handler.ServeHTTP(rw, r.WithContext(ctx))
+		served.WhenOver(func() { over <- served })
+		close(returned)
+	}))
+	defer server.Close()
+	s := &site{toy: h.toy, t: t, url: server.URL}
+	c := s.socket().greet()
+	<-returned
+	c.send(call("1", "echo", `{"text":"hi"}`))
+	if a := c.next(); a.text() != "hi" {
+		t.Errorf("a call after the return of the handler: %s", a.raw)
+	}
+	select {
+	case <-over:
+		t.Error("it is over while the conversation goes on")
+	default:
+	}
+	session := s.Sessions()[0].ID
+	c.write(frame(fin|closing, "\x03\xe8"))
+	served := <-over
+	if served.Session != session || served.Tenant != "local" {
+		t.Errorf("got the session %q of %q, want %q", served.Session, served.Tenant, session)
+	}
+	if len(s.Sessions()) != 0 {
+		t.Error("it is over before its session is")
+	}
 }
 
 // A client that does not read is disconnected, and costs a bound of memory until then.

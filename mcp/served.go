@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"belljar.dev/mcp/wire"
@@ -19,6 +20,10 @@ type Served struct {
 	Session           string // the id, where the request does not have it in a header
 
 	call atomic.Pointer[servedCall] // which may run on when the handler has returned
+
+	mu   sync.Mutex
+	goes bool   // guarded by mu: the answer goes on when the handler has returned
+	then func() // guarded by mu: what WhenOver is to call; nil for nothing
 }
 
 // servedCall is the ids of a call.
@@ -32,6 +37,39 @@ func (s *Served) Call() (id, trace string) {
 		return c.id, c.trace
 	}
 	return "", ""
+}
+
+// WhenOver calls f when the answer has ended. It is called when the handler has returned:
+// then every answer has, but for a conversation over a WebSocket. f may keep the program
+// from forgetting a request, so it should need nothing of it.
+func (s *Served) WhenOver(f func()) {
+	s.mu.Lock()
+	if s.goes {
+		s.then = f
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	f()
+}
+
+// goesOn notes that the answer goes on when the handler has returned, until over is called.
+func (s *Served) goesOn() (over func()) {
+	if s == nil {
+		return func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.goes = true
+	return func() {
+		s.mu.Lock()
+		s.goes = false
+		f := s.then
+		s.mu.Unlock()
+		if f != nil {
+			f()
+		}
+	}
 }
 
 // OtherTool stands for all names of tools that do not exist, and OtherMethod for those of

@@ -51,9 +51,10 @@ type connection struct {
 	transport string // "stdio" or "http"; empty for a session of this process
 	client    string // its own name, which proves nothing
 	version   string
-	level     string // that it set for log messages; empty for none
-	peer      *peer  // the client that can be asked; nil where it cannot
-	hangUp    func() // ends the connection; nil where the session's end does
+	level     string                  // that it set for log messages; empty for none
+	peer      *peer                   // the client that can be asked; nil where it cannot
+	hangUp    func()                  // ends the connection; nil where the session's end does
+	leave     context.CancelCauseFunc // begins the end of a conversation; nil where there is none
 }
 
 // life is how far a session is on its way to its end.
@@ -239,7 +240,11 @@ func (s *Session) end(cause error) {
 	for _, cancel := range s.calls {
 		cancel(cause)
 	}
+	leave := s.conn.leave
 	s.mu.Unlock()
+	if leave != nil {
+		leave(cause)
+	}
 
 	late := make(chan struct{})
 	defer time.AfterFunc(patience, func() { close(late) }).Stop()

@@ -25,9 +25,8 @@ type SessionInfo struct {
 
 // sessionTable is the sessions of a server that are open.
 type sessionTable struct {
-	cfg  *Config
-	quit chan struct{}  // closed by refuseNew
-	wg   sync.WaitGroup // connections and HTTP sessions, until they are over
+	cfg *Config
+	wg  sync.WaitGroup // connections and HTTP sessions, until they are over
 
 	mu      sync.Mutex
 	live    map[*Session]struct{} // guarded by mu
@@ -35,7 +34,7 @@ type sessionTable struct {
 }
 
 func newSessionTable(cfg *Config) *sessionTable {
-	return &sessionTable{cfg: cfg, quit: make(chan struct{}), live: make(map[*Session]struct{})}
+	return &sessionTable{cfg: cfg, live: make(map[*Session]struct{})}
 }
 
 // Open starts a session for calls made in this process; the caller closes it. It lives
@@ -121,14 +120,20 @@ func (s *Server) Occupied() bool {
 	return len(s.sessions.live) > 0
 }
 
-// refuseNew makes enter and add fail from now on. It may be called twice.
+// refuseNew makes enter and add fail from now on, and ends the conversations. It may be
+// called twice.
 func (st *sessionTable) refuseNew() {
 	st.mu.Lock()
-	first := !st.closing
 	st.closing = true
+	all := slices.Collect(maps.Keys(st.live))
 	st.mu.Unlock()
-	if first {
-		close(st.quit)
+	for _, session := range all {
+		session.mu.Lock()
+		leave := session.conn.leave
+		session.mu.Unlock()
+		if leave != nil {
+			leave(ErrShutdown)
+		}
 	}
 }
 
@@ -205,6 +210,21 @@ func (s *Session) by(transport string, hangUp func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conn.transport, s.conn.hangUp = transport, hangUp
+}
+
+// converses notes how the conversation of a session ends, when the session or the server
+// does.
+func (s *Session) converses(end context.CancelCauseFunc) {
+	s.mu.Lock()
+	s.conn.leave = end
+	ended, cause := s.life.ended, s.life.cause
+	s.mu.Unlock()
+	switch {
+	case ended: // before this
+		end(cause)
+	case s.server.sessions.over():
+		end(ErrShutdown)
+	}
 }
 
 // sessionOver reports whether a call was cancelled because its session has ended.

@@ -18,10 +18,23 @@ import (
 // handler that ignores its context, does not keep ServeStdio from returning;
 // a goroutine then stays behind.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer) error {
+	stopped := make(chan struct{})
 	_, err := s.converse(ctx, &link{
 		transport: "stdio", out: out, halves: true,
-		read: func(g *guard) error { return readLines(g, in) },
-		stop: func() { in.Close() },
+		read: func(g *guard) error {
+			read := make(chan error, 1)
+			go func() { read <- readLines(g, in) }()
+			select {
+			case err := <-read:
+				return err
+			case <-stopped:
+				return nil
+			}
+		},
+		stop: func(error, error) {
+			in.Close()
+			close(stopped)
+		},
 	})
 	return err
 }

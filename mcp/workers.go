@@ -3,15 +3,19 @@ package mcp
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
-// maxSpare is how many idle goroutines of a connection wait for its next calls.
-const maxSpare = 2
+// Idle goroutines of a connection wait for its next calls: so many, and so long.
+const (
+	maxSpare  = 2
+	spareTime = time.Second
+)
 
 // workers runs the calls of one connection in goroutines. The stack of a new goroutine
 // has to grow several times for a call, which takes a quarter of a small call's CPU. So a
 // goroutine that has run a call takes those that have not begun, and a few goroutines
-// stay for later calls. No call waits for the end of another: for each that has not begun,
+// stay a while for later calls. No call waits for the end of another: for each that has not begun,
 // a goroutine is on its way.
 type workers struct {
 	over <-chan struct{} // closed when no more calls are expected; then no goroutine stays
@@ -46,9 +50,12 @@ func (w *workers) run(f func()) bool {
 	default:
 		w.coming++
 		w.all.Go(func() { // with mu held, or end could wait already, see sync.WaitGroup.Add
+			rest := time.NewTimer(spareTime)
+			defer rest.Stop()
 			for {
 				w.begin()
-				if !w.stay() {
+				rest.Reset(spareTime)
+				if !w.stay(rest.C) {
 					return
 				}
 			}
@@ -84,8 +91,9 @@ func (w *workers) begin() {
 	w.mu.Unlock()
 }
 
-// stay waits until the goroutine is woken; false says that it is not needed any more.
-func (w *workers) stay() bool {
+// stay waits until the goroutine is woken; false says that it is not needed any more, or
+// was not until the end of its rest.
+func (w *workers) stay(rest <-chan time.Time) bool {
 	w.mu.Lock()
 	if w.spare == maxSpare {
 		w.mu.Unlock()
@@ -97,6 +105,7 @@ func (w *workers) stay() bool {
 	case <-w.wake:
 		return true
 	case <-w.over:
+	case <-rest:
 	}
 	w.mu.Lock()
 	woken := w.spare == 0 // all that stay were, and this one too

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -172,15 +173,23 @@ func (l *accessLog) close() {
 	}
 }
 
-// entryOf is the line of a request that was answered.
-func (f *Front) entryOf(r *http.Request, a *answer, served *mcp.Served, session string, began time.Time) entry {
-	call, trace := served.Call()
-	return entry{
-		Time: began.UTC().Format("2006-01-02T15:04:05.000Z"), From: sender(r, f.proxies).String(),
-		Principal: served.Principal, Tenant: served.Tenant, Session: sessionDigest(session),
-		HTTP: methodOf(r), Route: r.Pattern, Method: served.Method, Tool: served.Tool, Call: call, Trace: trace, Limit: served.Limit,
-		Status: a.status, Bytes: a.bytes, MS: time.Since(began).Milliseconds(),
+// entryOf is the line of a request as its headers and those of its answer have it.
+func (f *Front) entryOf(r *http.Request, a *answer, session string, began time.Time) entry {
+	e := entry{HTTP: methodOf(r), Route: r.Pattern, Status: a.status, Bytes: a.bytes}
+	if f.access != nil {
+		e.Time, e.From = began.UTC().Format("2006-01-02T15:04:05.000Z"), sender(r, f.proxies).String()
+		e.Session = cmp.Or(session, a.Header().Get("Mcp-Session-Id")) // which initialize has opened
 	}
+	return e
+}
+
+// of is the line of a request whose answer has ended.
+func (e entry) of(served *mcp.Served, began time.Time) entry {
+	e.Principal, e.Tenant, e.Method, e.Tool, e.Limit = served.Principal, served.Tenant, served.Method, served.Tool, served.Limit
+	e.Session = sessionDigest(cmp.Or(e.Session, served.Session)) // the transport has it elsewhere
+	e.Call, e.Trace = served.Call()
+	e.MS = time.Since(began).Milliseconds()
+	return e
 }
 
 // sessionDigest names a session to those who look for it in two lines, and opens none.

@@ -280,22 +280,28 @@ func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
 	session := r.Header.Get("Mcp-Session-Id")
 	a := f.answer(w)
 	defer func() {
-		if session == "" { // initialize has opened it, or the transport has it elsewhere
-			session = cmp.Or(a.Header().Get("Mcp-Session-Id"), served.Session)
-		}
-		if f.meter != nil {
-			a.ended()
-			f.meter.Answered(Answered{HTTP: methodOf(r), Route: r.Pattern, Status: a.status, Took: time.Since(began)})
-			if served.Limit != "" {
-				f.meter.Limited(served.Limit)
-			}
-		}
-		if f.access != nil {
-			f.access.add(f.entryOf(r, a, served, session, began))
-		}
+		// Of a conversation over a WebSocket, which goes on, nothing else is kept.
+		e, streaming := f.entryOf(r, a, session, began), a.streaming
+		served.WhenOver(func() { f.over(e, served, began, streaming) })
 	}()
 	f.serve(a, r)
 	a.begins(http.StatusOK) // net/http sends it now, if nothing was sent
+}
+
+// over gives a request to the access log and the meter whose answer has ended.
+func (f *Front) over(e entry, served *mcp.Served, began time.Time, streaming bool) {
+	if f.meter != nil {
+		if streaming {
+			f.meter.Streaming(-1)
+		}
+		f.meter.Answered(Answered{HTTP: e.HTTP, Route: e.Route, Status: e.Status, Took: time.Since(began)})
+		if served.Limit != "" {
+			f.meter.Limited(served.Limit)
+		}
+	}
+	if f.access != nil {
+		f.access.add(e.of(served, began))
+	}
 }
 
 // serve is the chain behind the access log.

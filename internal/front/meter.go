@@ -69,14 +69,6 @@ func (a *answer) begins(status int) {
 	}
 }
 
-// ended notes the end of a stream.
-func (a *answer) ended() {
-	if a.streaming {
-		a.streaming = false
-		a.meter.Streaming(-1)
-	}
-}
-
 // Write sends a part of the body.
 func (a *answer) Write(p []byte) (int, error) {
 	a.begins(http.StatusOK)

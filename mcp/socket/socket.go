@@ -1,11 +1,13 @@
 package socket
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -42,8 +44,11 @@ const (
 	maxFragments = 1024
 	// maxReason is how many bytes a close frame has for a text.
 	maxReason = 123
-	// spareBuffer is the largest buffer that is kept between messages.
-	spareBuffer = 64 << 10
+	// The buffers that a Conn keeps between messages. There may be many Conns on which
+	// nothing happens, and what does not fit is read or written without a buffer.
+	readBuffer  = 1 << 10
+	writeBuffer = 2 << 10
+	spareBuffer = 4 << 10 // the largest beginning of a message of Write
 )
 
 // Limits bound what a client sends.
@@ -63,12 +68,16 @@ type Conn struct {
 	first  *time.Timer    // closes a Conn without messages
 	alive  sync.WaitGroup // pings
 	line   []byte         // of Write: the beginning of a message
+
+	mu    sync.Mutex
+	pings *time.Timer // guarded by mu: begins the next ping
+	over  bool        // guarded by mu: none begins any more
 }
 
 // Accept accepts the WebSocket that a request asks for, with a subprotocol that the client
 // offers. Origin must have been checked. Where it fails, the answer has been sent.
 func Accept(rw http.ResponseWriter, r *http.Request, protocol string, l Limits) (*Conn, error) {
-	conn, err := websocket.Accept(rw, r, &websocket.AcceptOptions{
+	conn, err := websocket.Accept(hijacker{rw}, r, &websocket.AcceptOptions{
 		Subprotocols:       []string{protocol},
 		InsecureSkipVerify: true, // the library knows neither our names nor those of proxies
 		// Compressed, a few bytes are a large message, and secrets beside what an attacker
@@ -82,27 +91,56 @@ func Accept(rw http.ResponseWriter, r *http.Request, protocol string, l Limits) 
 	ctx, stop := context.WithCancel(context.WithoutCancel(r.Context()))
 	c := &Conn{conn: conn, limits: l, ctx: ctx, stop: stop}
 	c.first = time.AfterFunc(l.First, func() { c.end(Policy, "no message came") })
-	c.alive.Go(c.ping)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pings = time.AfterFunc(pingEvery, c.ping)
 	return c, nil
 }
 
-// ping closes the Conn of a client that does not answer.
+// hijacker gives a connection to the library with smaller buffers than those of net/http.
+type hijacker struct{ http.ResponseWriter }
+
+// Hijack takes the connection from net/http. What the client has sent with its request is
+// in the buffer.
+func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, both, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	early, err := both.Reader.Peek(both.Reader.Buffered())
+	if err != nil {
+		conn.Close()
+		return nil, nil, err
+	}
+	in := bufio.NewReaderSize(bytes.NewReader(early), max(readBuffer, len(early)))
+	if _, err := in.Peek(len(early)); err != nil { // from which the library goes on with conn
+		conn.Close()
+		return nil, nil, err
+	}
+	return conn, bufio.NewReadWriter(in, bufio.NewWriterSize(conn, writeBuffer)), nil
+}
+
+// ping closes the Conn of a client that does not answer. Between pings there is a timer and
+// no goroutine.
 func (c *Conn) ping() {
-	every := time.NewTicker(pingEvery)
-	defer every.Stop()
-	for {
-		select {
-		case <-every.C:
-		case <-c.ctx.Done():
-			return
-		}
-		ctx, cancel := context.WithTimeout(c.ctx, pongWait)
-		err := c.conn.Ping(ctx)
-		cancel()
-		if err != nil {
-			c.end(Policy, "no pong came within "+pongWait.String())
-			return
-		}
+	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		return
+	}
+	c.alive.Add(1)
+	c.mu.Unlock()
+	defer c.alive.Done()
+	ctx, cancel := context.WithTimeout(c.ctx, pongWait)
+	defer cancel()
+	if err := c.conn.Ping(ctx); err != nil {
+		c.end(Policy, "no pong came within "+pongWait.String())
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.pings.Reset(pingEvery)
 	}
 }
 
@@ -130,7 +168,7 @@ func (c *Conn) Read() ([]byte, error) {
 
 // whole reads a message to its end.
 func (c *Conn) whole(r io.Reader) ([]byte, error) {
-	b := make([]byte, 0, 4<<10)
+	b := make([]byte, 0, readBuffer)
 	for fragments := 0; fragments <= maxFragments; {
 		if len(b) == cap(b) {
 			b = append(make([]byte, 0, min(2*cap(b), c.limits.Message+2)), b...)
@@ -203,6 +241,10 @@ func (c *Conn) Close(code Code, reason string) {
 	c.first.Stop()
 	c.end(code, reason)
 	c.stop()
+	c.mu.Lock()
+	c.over = true
+	c.pings.Stop()
+	c.mu.Unlock()
 	c.alive.Wait()
 }
 

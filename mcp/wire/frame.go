@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 )
 
 const (
@@ -79,27 +80,35 @@ type Delivery interface {
 	Done(written bool) // it was written, or is lost
 }
 
+// writerStays is how long the goroutine of a LineWriter waits for the next line.
+const writerStays = time.Second
+
 // LineWriter writes lines to a client that may be slow. One goroutine writes; lines
-// that are sent meanwhile are gathered and written at once. It is safe for concurrent
-// use.
+// that are sent meanwhile are gathered and written at once. While nothing is to be written
+// there is neither the goroutine nor its buffers. It is safe for concurrent use.
 type LineWriter struct {
 	w io.Writer
-	// done is closed when the writing goroutine has ended, gone when a write has failed.
+	// done is closed when nothing is written any more, gone when a write has failed.
 	done, gone chan struct{}
+	failed     func(error) // called before gone is closed; nil for nothing
 
-	mu     sync.Mutex
-	moved  sync.Cond  // over mu: buf, err or closed changed
-	buf    []byte     // guarded by mu: waits to be written
-	queued []Delivery // guarded by mu: the answers in buf that hold results
-	err    error      // guarded by mu: why nothing is written any more
-	closed bool       // guarded by mu
+	mu      sync.Mutex
+	moved   sync.Cond   // over mu: buf, err, closed or stays changed
+	buf     []byte      // guarded by mu: waits to be written
+	queued  []Delivery  // guarded by mu: the answers in buf that hold results
+	err     error       // guarded by mu: why nothing is written any more
+	closed  bool        // guarded by mu
+	writing bool        // guarded by mu: there is the goroutine
+	stays   bool        // guarded by mu: the goroutine waits for the next line
+	used    bool        // guarded by mu: a line came since the last look
+	look    *time.Timer // guarded by mu: whether the goroutine is used; nil before the first line
 }
 
-// NewLineWriter starts a LineWriter; close ends it.
-func NewLineWriter(w io.Writer) *LineWriter {
-	l := &LineWriter{w: w, done: make(chan struct{}), gone: make(chan struct{})}
+// NewLineWriter returns a LineWriter; Close ends it. failed gets the error of a write that
+// fails, once and from the goroutine that writes. It may be nil.
+func NewLineWriter(w io.Writer, failed func(error)) *LineWriter {
+	l := &LineWriter{w: w, failed: failed, done: make(chan struct{}), gone: make(chan struct{})}
 	l.moved.L = &l.mu
-	go l.run()
 	return l
 }
 
@@ -144,7 +153,18 @@ func (l *LineWriter) push(line []byte) error {
 		return io.ErrClosedPipe
 	}
 	l.buf = append(append(l.buf, line...), '\n')
-	l.moved.Broadcast()
+	l.used = true
+	if l.writing {
+		l.moved.Broadcast()
+		return nil
+	}
+	l.writing, l.stays = true, true
+	if l.look == nil {
+		l.look = time.AfterFunc(writerStays, l.ifUsed)
+	} else {
+		l.look.Reset(writerStays)
+	}
+	go l.run()
 	return nil
 }
 
@@ -153,6 +173,9 @@ func (l *LineWriter) push(line []byte) error {
 func (l *LineWriter) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.closed && !l.writing && l.err == nil {
+		close(l.done)
+	}
 	l.closed = true
 	l.moved.Broadcast()
 }
@@ -164,23 +187,15 @@ func (l *LineWriter) Err() error {
 	return l.err
 }
 
+// run writes until the LineWriter is closed or a write fails, or no line has come for a
+// while.
 func (l *LineWriter) run() {
-	defer close(l.done)
 	var spare []byte
 	for {
-		l.mu.Lock()
-		for len(l.buf) == 0 && !l.closed {
-			l.moved.Wait()
-		}
-		if len(l.buf) == 0 {
-			l.mu.Unlock()
+		out, answers := l.next(spare)
+		if out == nil {
 			return
 		}
-		out, answers := l.buf, l.queued
-		l.buf, l.queued = spare[:0], nil
-		l.moved.Broadcast()
-		l.mu.Unlock()
-
 		for _, o := range answers {
 			o.Writing()
 		}
@@ -189,14 +204,7 @@ func (l *LineWriter) run() {
 			o.Done(err == nil)
 		}
 		if err != nil {
-			l.mu.Lock()
-			l.err, l.buf, answers, l.queued = err, nil, l.queued, nil
-			l.moved.Broadcast()
-			l.mu.Unlock()
-			close(l.gone)
-			for _, o := range answers {
-				o.Done(false)
-			}
+			l.fail(err)
 			return
 		}
 		spare = out
@@ -204,6 +212,61 @@ func (l *LineWriter) run() {
 			spare = nil // one large answer must not hold its memory for ever
 		}
 	}
+}
+
+// next waits for lines, which it takes, and leaves spare for those that come meanwhile. It
+// returns nil where the goroutine is to end.
+func (l *LineWriter) next(spare []byte) (out []byte, answers []Delivery) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.buf) == 0 && l.stays && !l.closed {
+		l.moved.Wait()
+	}
+	if len(l.buf) == 0 {
+		l.writing, l.buf = false, nil
+		l.look.Stop()
+		if l.closed {
+			close(l.done)
+		}
+		return nil, nil
+	}
+	out, answers = l.buf, l.queued
+	l.buf, l.queued = spare[:0], nil
+	l.moved.Broadcast()
+	return out, answers
+}
+
+// ifUsed lets the goroutine end if no line has come since the look before.
+func (l *LineWriter) ifUsed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case !l.writing:
+	case l.used:
+		l.used = false
+		l.look.Reset(writerStays)
+	default:
+		l.stays = false
+		l.moved.Broadcast()
+	}
+}
+
+// fail notes that a write has failed.
+func (l *LineWriter) fail(err error) {
+	l.mu.Lock()
+	lost := l.queued
+	l.err, l.buf, l.queued, l.writing = err, nil, nil, false
+	l.look.Stop()
+	l.moved.Broadcast()
+	l.mu.Unlock()
+	if l.failed != nil {
+		l.failed(err)
+	}
+	close(l.gone)
+	for _, o := range lost {
+		o.Done(false)
+	}
+	close(l.done)
 }
 
 func (l *LineWriter) write(out []byte) error {

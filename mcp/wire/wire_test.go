@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
+	"time"
 	"unicode/utf8"
 )
 
@@ -74,7 +75,7 @@ func (c *chunks) Write(p []byte) (int, error) {
 func TestLineWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out chunks
-		w := NewLineWriter(&out)
+		w := NewLineWriter(&out, nil)
 		want := ""
 		for i := range 100 {
 			line := strings.Repeat("x", i*100)
@@ -97,12 +98,71 @@ func TestLineWriter(t *testing.T) {
 	})
 }
 
+// A LineWriter to which nothing is sent has no goroutine, and writes again when something
+// is.
+func TestIdleLineWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out chunks
+		w := NewLineWriter(&out, nil)
+		for i := range 3 {
+			for range 5 { // with pauses that are shorter than its patience
+				if err := w.Send([]byte("line")); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(writerStays / 2) // of the bubble
+				synctest.Wait()
+				if w.mu.Lock(); !w.writing || len(w.buf) > 0 {
+					t.Errorf("in use: writing %v, %d bytes wait", w.writing, len(w.buf))
+				}
+				w.mu.Unlock()
+			}
+			time.Sleep(3 * writerStays)
+			synctest.Wait()
+			if w.mu.Lock(); w.writing || w.buf != nil {
+				t.Errorf("idle: writing %v, a buffer of %d bytes", w.writing, cap(w.buf))
+			}
+			w.mu.Unlock()
+			if want := strings.Repeat("line\n", 5*(i+1)); out.String() != want {
+				t.Errorf("got %q, want %q", out.String(), want)
+			}
+		}
+		w.Close()
+		<-w.Done()
+		w.Close()
+		if err := w.Send([]byte("late")); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("send after close: %v", err)
+		}
+	})
+}
+
+// A write that fails is reported once, and what waits is lost.
+func TestFailedLineWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, out := io.Pipe()
+		why := make(chan error, 2)
+		w := NewLineWriter(out, func(err error) { why <- err })
+		for range 3 {
+			if err := w.Send([]byte("line")); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		r.Close()
+		<-w.Gone()
+		<-w.Done()
+		w.Close()
+		if err := <-why; !errors.Is(err, io.ErrClosedPipe) || len(why) > 0 || !errors.Is(w.Err(), err) {
+			t.Errorf("got %v, and %d more", err, len(why))
+		}
+	})
+}
+
 // TestSlowClient holds that a client that does not read holds up answers, not
 // progress, and no more than the backlog and one line of memory.
 func TestSlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, stuck := io.Pipe()
-		w := NewLineWriter(stuck)
+		w := NewLineWriter(stuck, nil)
 		line := bytes.Repeat([]byte("x"), 100_000)
 		sent := make(chan int, 100)
 		go func() {
