@@ -3,6 +3,7 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"sync"
@@ -17,7 +18,10 @@ const (
 
 // LongLineError is a line above the limit. It has been read to its end, so the
 // next line is whole.
-type LongLineError struct{ ID []byte } // of its request; nil where that is not known
+type LongLineError struct {
+	ID     []byte // of its request; nil where that is not known
+	Answer []byte // the id of the request that it answers; nil where it is not an answer
+}
 
 // Error says that the line is too long.
 func (*LongLineError) Error() string { return "the line is too long" }
@@ -71,7 +75,8 @@ func (l *LineReader) resync(more bool, pieces ...[]byte) error {
 		ident.write(piece)
 		more = errors.Is(err, bufio.ErrBufferFull)
 	}
-	return &LongLineError{ident.id()} // an error of the stream shows at the next read
+	// An error of the stream shows at the next read.
+	return &LongLineError{ID: ident.id(), Answer: ident.answer()}
 }
 
 // Delivery gets to know what became of an answer.
@@ -134,14 +139,52 @@ func (l *LineWriter) Send(line []byte, answers ...Delivery) error {
 	return err
 }
 
+// SendContext is Send that stops waiting when ctx ends: then nothing is queued, and the
+// error is the cause of that.
+func (l *LineWriter) SendContext(ctx context.Context, line []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	full := func() bool { return len(l.buf) > backlog && l.err == nil && !l.closed && ctx.Err() == nil }
+	if full() {
+		stop := context.AfterFunc(ctx, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.moved.Broadcast()
+		})
+		defer stop()
+		for full() {
+			l.moved.Wait()
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return l.push(line)
+}
+
+// Insist queues a line however much waits, and never blocks. Its caller bounds how many
+// such lines there are.
+func (l *LineWriter) Insist(line []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.push(line)
+}
+
 // Offer is send for lines that may be lost: it never blocks.
 func (l *LineWriter) Offer(line []byte) error {
+	_, err := l.Try(line)
+	return err
+}
+
+// Try is Send that does not wait: where more than backlog bytes wait, it queues nothing and
+// reports false.
+func (l *LineWriter) Try(line []byte) (queued bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.buf) > backlog {
-		return nil
+		return false, nil
 	}
-	return l.push(line)
+	return true, l.push(line)
 }
 
 // push appends with mu held.

@@ -33,6 +33,13 @@ func RequestIDBefore(text []byte) []byte {
 	return s.found
 }
 
+// AnswerID is the id of the response in a line that was refused, or nil.
+func AnswerID(line []byte) []byte {
+	var s identScanner
+	s.write(line)
+	return s.answer()
+}
+
 // identScanner finds the id of a request while the request's text is streamed through
 // it. Its zero value is ready for the first piece. Its memory does not grow with the
 // text.
@@ -138,6 +145,14 @@ func (s *identScanner) end() {
 // id is the request's id, if that is certain.
 func (s *identScanner) id() []byte {
 	if s.broken || s.quoted || s.ids != 1 || s.response && !s.method {
+		return nil
+	}
+	return s.found
+}
+
+// answer is the response's id, if that is certain.
+func (s *identScanner) answer() []byte {
+	if s.broken || s.quoted || s.ids != 1 || !s.response || s.method {
 		return nil
 	}
 	return s.found

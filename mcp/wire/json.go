@@ -8,11 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Errors of CheckJSON besides a *syntaxError.
-var (
-	errUTF8 = errors.New("the text is not UTF-8")
-	errDeep = errors.New("the message is nested too deeply")
-)
+// ErrDeep is returned for JSON that is nested deeper than the limit.
+var ErrDeep = errors.New("the message is nested too deeply")
+
+var errUTF8 = errors.New("the text is not UTF-8")
 
 // syntaxError is text that is not JSON.
 type syntaxError struct {
@@ -82,7 +81,7 @@ func (c *checker) value(depth int) error {
 	switch b := c.next(); {
 	case b == '{' || b == '[':
 		if depth == c.limit {
-			return errDeep
+			return ErrDeep
 		}
 		c.at++
 		if b == '{' {

@@ -23,6 +23,8 @@ type Message struct {
 	Key      string // id in the one spelling under which it is looked up
 	Method   string // empty for a response
 	Params   []byte // an object, or nil
+	Result   []byte // of a response; nil if it has none
+	Failure  []byte // the member "error" of a response; nil if it has none
 	Meta     []byte // params._meta, or nil
 	Revision string // what params._meta says, empty in the legacy era
 	Raw      []byte // the whole message
@@ -55,7 +57,7 @@ func CheckLine(line []byte, depth int) *Error {
 	}
 	dup, twice := errors.AsType[*DuplicateKeyError](err)
 	switch {
-	case errors.Is(err, errDeep):
+	case errors.Is(err, ErrDeep):
 		return Errorf(InvalidRequest, "invalid request: nested deeper than %d levels", depth)
 	case twice:
 		return Errorf(InvalidRequest, "invalid request: %v", dup)
@@ -105,6 +107,7 @@ func ParseMessage(raw []byte) (*Message, *Error) {
 	case method == nil && (result != nil || failure != nil):
 		// A response with an unreadable id answers nothing we asked, and
 		// JSON-RPC does not answer responses.
+		m.Result, m.Failure = result, failure
 		return m, nil
 	case method == nil:
 		return m, Errorf(InvalidRequest, `invalid request: the member "method" is missing`)
