@@ -1,0 +1,115 @@
+package peer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"belljar.dev/internal/printable"
+	"belljar.dev/mcp/wire"
+)
+
+// Errors that callers tell apart.
+var (
+	// ErrClosed is what calls get after Close.
+	ErrClosed = errors.New("the connection to the server is closed")
+	// ErrEnded is what calls get after the server has ended the connection.
+	ErrEnded = errors.New("the server has ended the connection")
+	// ErrProbe is what Open returns if the server ended when it was asked for
+	// server/discover. Such a server may work if Config.Era is Legacy.
+	ErrProbe = errors.New("the server ended when it was asked for server/discover")
+	// ErrSession is what calls get after a server over HTTP has forgotten the session.
+	ErrSession = errors.New("the server does not know the session any more")
+	// ErrBusy is returned for a call where too many are open already.
+	ErrBusy = errors.New("too many calls to the server are open")
+	// ErrTimeout is returned for a call that the server did not answer in time.
+	ErrTimeout = errors.New("the server did not answer in time")
+	// ErrLoop is returned for a call that has passed too many servers such as this one.
+	ErrLoop = errors.New("the call has passed through too many servers: a server seems to be its own upstream")
+)
+
+// Error is the error that a server answered a request with, as the server wrote it.
+type Error struct {
+	Code    int64
+	Message string
+	Data    json.RawMessage // nil for none
+}
+
+// Error returns the server's message.
+func (e *Error) Error() string { return e.Message }
+
+// The codes that Open understands (2026-07-28, basic/index, error codes).
+const (
+	codeHeaderMismatch    = -32020
+	codeMissingCapability = -32021
+	codeUnsupported       = -32022 // revision
+)
+
+// isModern reports whether only a server of the modern era answers so.
+func (e *Error) isModern() bool {
+	return e.Code == codeHeaderMismatch || e.Code == codeMissingCapability || e.Code == codeUnsupported
+}
+
+// readError reads the member "error" of an answer.
+func readError(raw []byte) *Error {
+	e := &Error{Code: wire.InternalError.Code(wire.Legacy)}
+	if !wire.IsObject(raw) {
+		e.Message = "the server answered with an error that is not an object: " + excerpt(raw, mostShown)
+		return e
+	}
+	wire.Members(raw, func(name, value []byte) bool {
+		switch string(name) {
+		case "code":
+			if n, err := strconv.ParseInt(string(value), 10, 64); err == nil {
+				e.Code = n
+			}
+		case "message":
+			e.Message = wire.Text(value)
+		case "data":
+			e.Data = value
+		}
+		return true
+	})
+	if e.Message == "" {
+		e.Message = "the server answered with an error that has no message: " + excerpt(raw, mostShown)
+	}
+	return e
+}
+
+// StatusError is an HTTP response that is not an answer.
+type StatusError struct {
+	Status    int      // such as 401
+	Challenge []string // the headers WWW-Authenticate
+	Text      string   // the beginning of the body, without control characters
+}
+
+// Error names the status.
+func (e *StatusError) Error() string {
+	if e.Text == "" {
+		return fmt.Sprintf("the server answered with HTTP status %d", e.Status)
+	}
+	return fmt.Sprintf("the server answered with HTTP status %d: %s", e.Status, e.Text)
+}
+
+// mostShown is how many bytes of a foreign text an error shows.
+const mostShown = 200
+
+// excerpt is the beginning of what a server wrote, at most so many bytes, so that it can
+// stand in one line of a terminal.
+func excerpt(text []byte, most int) string {
+	cut := len(text) > most
+	if cut {
+		text = text[:most]
+	}
+	var b strings.Builder
+	w := printable.NewWriter(&b)
+	_, _ = w.Write(text) // a builder takes all
+	_ = w.Flush()
+	line := strings.NewReplacer("\n", "^J", "\t", " ").Replace(b.String())
+	if cut {
+		line += "…"
+	}
+	return line
+}

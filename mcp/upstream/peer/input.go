@@ -1,0 +1,115 @@
+package peer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"belljar.dev/mcp/wire"
+)
+
+// In the modern era a server asks by its result: the client answers the questions in it and
+// makes the same call again, with the answers and the server's state, which it may not read
+// (2026-07-28, "Multi Round-Trip Requests").
+
+const (
+	mostInputs = 16        // questions of one result
+	mostState  = 256 << 10 // bytes of a server's state
+)
+
+// wantsInput reports whether a result asks for input, and may.
+func wantsInput(era wire.Era, method string, result json.RawMessage) bool {
+	switch method {
+	case "tools/call", "prompts/get", "resources/read":
+		return era == wire.Modern && wire.Text(wire.Member(result, "resultType")) == "input_required"
+	}
+	return false
+}
+
+// input answers what a result asks for, one question after the other, since a person
+// answers most. It returns the members that the next request gets for that.
+func (c *Conn) input(ctx context.Context, result json.RawMessage, o CallOptions) ([]byte, error) {
+	questions, state := wire.Member(result, "inputRequests"), wire.Member(result, "requestState")
+	if questions == nil && state == nil {
+		return nil, errors.New("the result has neither inputRequests nor requestState")
+	}
+	if state != nil && (state[0] != '"' || len(state) > mostState) {
+		return nil, fmt.Errorf("its requestState must be a string of at most %d bytes", mostState)
+	}
+	if questions == nil { // the server wants the call again, not at once
+		return members("requestState", state), pause(ctx)
+	}
+	if !wire.IsObject(questions) {
+		return nil, errors.New("its inputRequests must be an object")
+	}
+	capabilities := o.Capabilities
+	if capabilities == nil {
+		capabilities = c.cfg.Capabilities
+	}
+	ctx, done := c.whileOpen(ctx)
+	defer done()
+	var answers []byte
+	var bad error
+	n := 0
+	wire.Members(questions, func(name, question []byte) bool {
+		if n++; n > mostInputs {
+			bad = fmt.Errorf("it asks more than %d questions at once", mostInputs)
+			return false
+		}
+		r := Request{Owner: o.Owner, Method: wire.Text(wire.Member(question, "method")), Params: wire.Member(question, "params")}
+		var answer json.RawMessage
+		if bad = offered(r.Method, capabilities); bad == nil {
+			answer, bad = c.cfg.OnRequest(ctx, r)
+		}
+		if bad == nil && !json.Valid(answer) {
+			bad = fmt.Errorf("the answer to %s is not JSON", r.Method)
+		}
+		if bad == nil {
+			answers = appendMember(answers, name, oneLine(answer))
+		}
+		return bad == nil
+	})
+	if bad != nil {
+		return nil, bad
+	}
+	responses := append(append([]byte{'{'}, answers...), '}')
+	b := members("inputResponses", responses)
+	if state != nil {
+		b = appendMember(b, []byte("requestState"), state)
+	}
+	return b, nil
+}
+
+// whileOpen is ctx that ends with the connection too, until done is called.
+func (c *Conn) whileOpen(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case <-c.over:
+			cancel(c.Err())
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-over
+	}
+}
+
+func members(name string, value []byte) []byte { return appendMember(nil, []byte(name), value) }
+
+// pause waits before a call is made again that the server has put off.
+func pause(ctx context.Context) error {
+	wait := time.NewTimer(time.Second)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

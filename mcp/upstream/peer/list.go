@@ -1,0 +1,124 @@
+package peer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"belljar.dev/mcp/wire"
+)
+
+const (
+	mostPages  = 256
+	mostList   = 32 << 20 // bytes of the items of one list
+	mostReason = 8        // reasons why items are missing
+)
+
+// Listing is a list of a server.
+type Listing struct {
+	Items []json.RawMessage // as the server wrote them, in its order
+	// Missing says why items of the server's list are not in Items: one reason for each, or
+	// for all behind the last.
+	Missing []string
+	TTL     time.Duration // how long the list is good, as the server says; zero where it does not
+}
+
+// miss notes why an item is missing.
+func (l *Listing) miss(format string, args ...any) {
+	if len(l.Missing) < mostReason {
+		l.Missing = append(l.Missing, fmt.Sprintf(format, args...))
+	}
+}
+
+// List reads a list to its end, such as List(ctx, "tools/list", "tools", CallOptions{}). An
+// item that is too large or nested too deeply is left out alone; a list that is too long is
+// cut.
+func (c *Conn) List(ctx context.Context, method, member string, o CallOptions) (Listing, error) {
+	var l Listing
+	var params json.RawMessage
+	size, cursors := 0, map[string]bool{}
+	for page := 1; ; page++ {
+		r, err := newRequest(method, params, o.Depth)
+		if err != nil {
+			return l, err
+		}
+		if r.depth >= deepestLoop {
+			return l, ErrLoop
+		}
+		cl := newCall(r, o, c.cfg.Limits.Timeout)
+		cl.list = true
+		if err := c.send(ctx, cl, r, o.Capabilities); err != nil {
+			return l, err
+		}
+		result, err := c.wait(ctx, cl)
+		if err != nil {
+			return l, err
+		}
+		next, err := l.page(result, member, c.cfg.Limits, &size)
+		if err != nil {
+			return l, fmt.Errorf("%s: %w", method, err)
+		}
+		switch {
+		case next == nil:
+			return l, nil
+		case page == mostPages:
+			l.miss("the list has more than %d pages; the rest was left out", mostPages)
+			return l, nil
+		case cursors[string(next)]:
+			l.miss("page %d names a page that came before as the next; the list ends there", page)
+			return l, nil
+		}
+		cursors[string(next)] = true
+		params = append(append([]byte(`{"cursor":`), next...), '}')
+	}
+}
+
+// page takes the items of one page. next is the cursor of the next one, or nil.
+func (l *Listing) page(result json.RawMessage, member string, limits Limits, size *int) (next json.RawMessage, _ error) {
+	items := wire.Member(result, member)
+	if len(items) == 0 || items[0] != '[' {
+		return nil, fmt.Errorf("the result has no array %q", member)
+	}
+	full := false
+	wire.Elements(items, func(item []byte) bool {
+		switch {
+		case len(l.Items) == limits.Items || *size+len(item) > mostList:
+			l.miss("the list has more than %d items or %d bytes; the rest was left out", limits.Items, mostList)
+			full = true
+			return false
+		case len(item) > limits.Message:
+			l.miss("%s has %d bytes and the limit is %d", nameOf(item), len(item), limits.Message)
+		case errors.Is(wire.CheckJSON(item, limits.Depth), wire.ErrDeep):
+			l.miss("%s is nested deeper than %d levels", nameOf(item), limits.Depth)
+		default:
+			l.Items = append(l.Items, item)
+			*size += len(item)
+		}
+		return true
+	})
+	if ms, err := strconv.ParseInt(string(wire.Member(result, "ttlMs")), 10, 64); err == nil && ms >= 0 {
+		ttl := time.Duration(min(ms, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
+		if l.TTL == 0 || ttl < l.TTL {
+			l.TTL = ttl
+		}
+	}
+	if next = wire.Member(result, "nextCursor"); full || len(next) < 2 || next[0] != '"' || len(next) > limits.Noise {
+		return nil, nil
+	}
+	return next, nil
+}
+
+// nameOf is how people find an item of a list.
+func nameOf(item []byte) string {
+	for _, member := range []string{"name", "uri", "uriTemplate"} {
+		if wire.IsObject(item) {
+			if name := wire.Text(wire.Member(item, member)); name != "" {
+				return strconv.Quote(excerpt([]byte(name), mostShown))
+			}
+		}
+	}
+	return "an item without a name"
+}

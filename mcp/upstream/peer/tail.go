@@ -1,0 +1,75 @@
+package peer
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+)
+
+const (
+	tailBytes = 64 << 10
+	tailLine  = 1 << 10 // bytes of one line that are shown
+)
+
+// Tail is a Writer that keeps the last 64 KiB of what is written to it, such as the stderr
+// of a server. Its zero value is empty. It is safe for concurrent use.
+type Tail struct {
+	mu   sync.Mutex
+	ring []byte // guarded by mu: nil before the first byte
+	at   int    // guarded by mu: where the next byte goes
+	full bool   // guarded by mu: the ring holds tailBytes
+}
+
+// Write keeps the end of p. It does not fail.
+func (t *Tail) Write(p []byte) (int, error) {
+	n := len(p)
+	if n == 0 {
+		return 0, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ring == nil {
+		t.ring = make([]byte, tailBytes)
+	}
+	if n >= tailBytes {
+		p = p[n-tailBytes:]
+		t.at, t.full = 0, true
+	}
+	for len(p) > 0 {
+		k := copy(t.ring[t.at:], p)
+		p = p[k:]
+		t.at += k
+		if t.at == tailBytes {
+			t.at, t.full = 0, true
+		}
+	}
+	return n, nil
+}
+
+// Lines returns the last lines, at most so many, without control characters. A line that is
+// long is cut; empty lines are left out.
+func (t *Tail) Lines(most int) []string {
+	text := t.bytes()
+	var lines []string
+	for len(text) > 0 && len(lines) < most {
+		from := bytes.LastIndexByte(text, '\n') + 1
+		line := bytes.TrimRight(text[from:], "\r \t")
+		text = text[:max(0, from-1)]
+		if len(line) == 0 {
+			continue
+		}
+		lines = append(lines, excerpt(line, tailLine))
+	}
+	slices.Reverse(lines)
+	return lines
+}
+
+// bytes is a copy of what is kept, the oldest byte first.
+func (t *Tail) bytes() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.full {
+		return bytes.Clone(t.ring[:t.at])
+	}
+	return append(bytes.Clone(t.ring[t.at:]), t.ring[:t.at]...)
+}

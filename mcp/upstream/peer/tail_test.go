@@ -1,0 +1,63 @@
+package peer
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestTail(t *testing.T) {
+	long := strings.Repeat("y", 100<<10)
+	for _, tt := range []struct {
+		name  string
+		write []string
+		want  []string // of the last three
+	}{
+		{"empty", nil, nil},
+		{"blank", []string{"\n \r\n\n"}, nil},
+		{"lines", []string{"a\nb\n", "c\r\nd", "e\n\n"}, []string{"b", "c", "de"}},
+		{"no break", []string{"a"}, []string{"a"}},
+		{"control characters", []string{"\x1b]0;owned\x07\u202ex\tz\n\xff\n"}, []string{`^[]0;owned^G\u202ex z`, `\xff`}},
+		{"wrapped", []string{long, "\nfirst\n", long, "\nlast\n"}, []string{strings.Repeat("y", tailLine) + "…", "last"}},
+		{"exactly full", []string{strings.Repeat("x", tailBytes-2) + "\n", "z"}, []string{strings.Repeat("x", tailLine) + "…", "z"}},
+	} {
+		var tail Tail
+		for _, text := range tt.write {
+			if n, err := tail.Write([]byte(text)); n != len(text) || err != nil {
+				t.Errorf("%s: Write returned %d, %v", tt.name, n, err)
+			}
+		}
+		if got := tail.Lines(3); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	// The last bytes, whatever the sizes of the writes are, and no more memory than they
+	// need.
+	var tail Tail
+	var all strings.Builder
+	for i := range 20_000 {
+		text := fmt.Sprintf("%d:%s\n", i, strings.Repeat("z", i%37))
+		all.WriteString(text)
+		if _, err := tail.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := all.String()[all.Len()-tailBytes:]; string(tail.bytes()) != want {
+		t.Error("the tail is not the end of what was written")
+	}
+	if len(tail.ring) != tailBytes {
+		t.Errorf("%d bytes are kept", len(tail.ring))
+	}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 100 {
+				tail.Write([]byte("line\n"))
+				tail.Lines(5)
+			}
+		})
+	}
+	group.Wait()
+}
