@@ -1,0 +1,142 @@
+package config
+
+import (
+	"net"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// checkVariableName checks the name of a variable of the environment.
+func (r *report) checkVariableName(at place, name string) {
+	switch {
+	case name == "" || strings.ContainsAny(name, "=\x00"):
+		r.wrong(at, "", "%s is not a valid name of a variable", quoted(name))
+	case Reserved(name):
+		r.wrong(at, "remove it, or use another name", "the variable %s is one of belljar's own, which no server gets", quoted(name))
+	}
+}
+
+// Headers that belong to the connection and its protocol (RFC 9110, section 7.2 and 7.6.1;
+// MCP, Streamable HTTP). A file that set them could reach another host of the same server
+// or another session. Of the last two, those of the transport hold, and no harm is done.
+var (
+	refusedHeaders = []string{
+		"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Last-Event-Id", "Mcp-Method", "Mcp-Name",
+		"Mcp-Protocol-Version", "Mcp-Session-Id", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	}
+	idleHeaders = []string{"Accept", "Content-Type"}
+)
+
+// header adds a header, if it may be sent.
+func (r *report) header(e *Entry, at place, name string, value Text) {
+	canonical := textproto.CanonicalMIMEHeaderKey(name)
+	switch {
+	case !token(name):
+		r.wrong(at, "a name has letters, digits and -", "%s is not a valid name of a header", quoted(name))
+	case slices.Contains(refusedHeaders, canonical):
+		r.wrong(at, "remove it", "the header %s belongs to the connection and cannot be set", quoted(name))
+	case slices.Contains(idleHeaders, canonical):
+		r.warn(at, "", "the header %s has no effect: the transport sets it", quoted(name))
+	case slices.ContainsFunc(e.Headers, func(v Variable) bool { return v.Name == canonical }):
+		r.wrong(at, "keep one of them", "the header %s is set twice", quoted(name))
+	default:
+		e.Headers = append(e.Headers, Variable{canonical, value})
+	}
+}
+
+// token reports whether a text is a token of HTTP (RFC 9110, section 5.6.2).
+func token(s string) bool {
+	const others = "!#$%&'*+-.^_`|~"
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		return c > '~' || !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.ContainsRune(others, c))
+	})
+}
+
+// checkHeaderValue checks what is known of a header's value. A line break in it would
+// begin a header of the file's choice, or a second request.
+func (r *report) checkHeaderValue(v Variable) {
+	shown := v.Value.render(func(p piece) string { return p.text })
+	if strings.ContainsFunc(shown, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
+		r.wrong(v.Value.at, "remove line breaks and control characters", "the value of the header %s cannot be sent", quoted(v.Name))
+	}
+}
+
+// What is not known of a URL, as a character that no URL contains: a secret, and a value
+// that Expand will fill in.
+const (
+	unseen = "\uffff"
+	unset  = "\ufffe"
+)
+
+// checkURL checks what is known of a URL. Expand checks it again with the values of
+// variables, so at the latest then everything but secrets has been looked at.
+func (r *report) checkURL(t Text, headers bool) {
+	const hint = "write https://HOST/PATH"
+	whole := t.render(func(p piece) string { return p.text })
+	if strings.ContainsFunc(whole, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '\\' || c >= 0xfffe }) {
+		r.wrong(t.at, hint, "the URL contains a space, a line break, a backslash or another character that cannot stand there")
+		return
+	}
+	shown := t.render(func(p piece) string {
+		switch {
+		case p.ref == secret:
+			return unseen
+		case !p.known:
+			return unset
+		}
+		return p.text
+	})
+	scheme, rest, _ := strings.Cut(shown, "://")
+	host := rest
+	if at := strings.IndexAny(rest, "/?#"); at >= 0 {
+		host = rest[:at]
+	}
+	begin, _, _ := strings.Cut(shown, "/")
+	u, err := url.Parse(strings.NewReplacer(unseen, "x", unset, "x").Replace(shown))
+	switch {
+	case strings.Contains(begin+host, unseen):
+		r.wrong(t.at, hint, "a secret can stand behind the host of a URL only")
+	case strings.Contains(begin, unset): // the scheme is not known yet
+	case !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https"):
+		r.wrong(t.at, hint, "the URL does not begin with http or https, and no other way is spoken")
+	case strings.Contains(host, "@"):
+		r.wrong(t.at, "put the login into a header, as a secret", "the URL contains a login")
+	case strings.Contains(shown, "#"):
+		r.wrong(t.at, "remove it", "the URL contains a fragment, which is never sent")
+	case strings.Contains(host, unset): // nor the host
+	case err != nil || u.Hostname() == "" || u.Opaque != "":
+		r.wrong(t.at, hint, "this is not a valid URL with a host")
+	case u.Scheme == "http" && headers && !loopback(u.Hostname()):
+		r.warn(t.at, "write https://", "the headers go to %s unencrypted", quoted(u.Hostname()))
+	}
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// checkExpanded checks what texts became: a variable or an answer may contain anything.
+func (x *expander) checkExpanded(e *Entry) {
+	for what, t := range e.texts() {
+		for _, p := range t.pieces {
+			if strings.IndexByte(p.text, 0) >= 0 {
+				x.wrong(t.at, "", "%s contains a NUL character", what)
+			}
+		}
+	}
+	if e.Kind == Stdio {
+		if command, plain := e.Command.Plain(); plain && command == "" {
+			x.wrong(e.Command.at, "", "the command is empty")
+		}
+		return
+	}
+	if e.Kind == HTTP || e.Kind == SSE {
+		x.checkURL(e.URL, len(e.Headers) > 0)
+		for _, v := range e.Headers {
+			x.checkHeaderValue(v)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+// Package config reads the lists of MCP servers that people have for other clients, as
+// they are, into one shape. It knows nothing of boxes and policies; upstreams are made of
+// what it returns.
+//
+// The way of a file:
+//
+//	data, err := ReadFile(dir, name)       // where agents may have put something else
+//	entries, faults := Read(name, data)    // any language, any shape
+//	all := Merge(layers...)                // the operator's files, then the workspace's
+//	entry, faults := Expand(all[i], look)  // ${VAR} and the like, just before a start
+//
+// The content of a file decides what it is, and never its name. Its language is JSON (with comments
+// where the client allows them), TOML or YAML; its shape is one of:
+//
+//	[{"name": ..., "command": ...}]           an array; also below each of the keys that follow
+//	{"NAME": {"command": ...}}                an object of servers
+//	{"mcpServers": {...}}                     Claude Desktop and Code, Cursor, Gemini CLI, Copilot, Windsurf
+//	{"servers": {...}, "inputs": [...]}       VS Code; in its settings below "mcp"
+//	{"context_servers": {...}}                Zed
+//	[mcp_servers.NAME]                        Codex
+//
+// Three rules hold for all of them.
+//
+// Nothing is loaded in part. A file with an error has no entries, unless the error is of
+// one entry alone (Fault.Entry): then the others are loaded, since one bad server must not
+// take the rest with it.
+//
+// Nothing is dropped in silence. A key without effect is a warning, and is kept byte for
+// byte (Entry.Extra).
+//
+// Values stay away from logs. Such files are full of tokens, so a Fault names keys and
+// places and never shows a value or a line, and a Text prints what it refers to by name.
+// Secrets (${secret:NAME}, and inputs that are passwords) stay references even after
+// Expand; Text.Reveal is the one way to a value.
+//
+// Keys can only narrow. What a file says of approvals has no effect, and its sandbox rules
+// and lists of tools take away from what the policy gives.
+package config

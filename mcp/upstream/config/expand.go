@@ -1,0 +1,211 @@
+package config
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Lookup is what texts of a file may refer to. A nil function knows nothing, and an empty
+// directory does not exist.
+//
+// The caller decides what an entry may see: for a file that agents can write, Variable
+// returns only what a person has agreed to (see References).
+type Lookup struct {
+	Variable  func(name string) (string, bool) // of the environment of the operator
+	Input     func(id string) (string, bool)   // an answer that was given; not asked for passwords
+	Secret    func(name string) bool           // whether there is such a secret
+	Workspace string                           // ${workspaceFolder}
+	Home      string                           // ~, %USERPROFILE% and ${userHome}
+}
+
+// Expand fills in what the texts of an entry refer to, and checks what comes of it.
+// Secrets stay references. With an error among the faults the entry must not be used,
+// and is empty.
+func Expand(e Entry, l Lookup) (Entry, []Fault) {
+	x := &expander{report{file: e.Source.File, entry: e.Name}, l, e.Inputs}
+	e.Args = slices.Clone(e.Args)
+	e.Env = slices.Clone(e.Env)
+	e.Headers = slices.Clone(e.Headers)
+	if e.Sandbox != nil {
+		s := *e.Sandbox
+		s.AllowWrite, s.DenyRead, s.DenyWrite = slices.Clone(s.AllowWrite), slices.Clone(s.DenyRead), slices.Clone(s.DenyWrite)
+		e.Sandbox = &s
+	}
+	for what, t := range e.texts() {
+		*t = x.text(*t, what)
+	}
+	for _, t := range []*Text{&e.Command, &e.Cwd, &e.EnvFile} {
+		*t = x.home(*t)
+	}
+	if x.worse {
+		return Entry{}, x.sorted()
+	}
+	x.checkExpanded(&e)
+	if x.worse {
+		return Entry{}, x.sorted()
+	}
+	return e, x.sorted()
+}
+
+// References returns what an entry refers to beyond its file, sorted and as files write it:
+// ${VAR}, ${input:ID}, ${secret:NAME}. It is what a person should see who is asked about
+// the entry, since a server gets the values.
+func References(e Entry) []string {
+	found := map[string]bool{}
+	for _, t := range e.texts() {
+		for _, p := range t.pieces {
+			if p.ref != literal && p.ref != folder {
+				found[p.written()] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// texts are all texts of an entry with what faults call them.
+func (e *Entry) texts() iter.Seq2[string, *Text] {
+	return func(yield func(string, *Text) bool) {
+		type named struct {
+			what string
+			text *Text
+		}
+		all := []named{{"command", &e.Command}, {"envFile", &e.EnvFile}, {"cwd", &e.Cwd}, {"url", &e.URL}}
+		for i := range e.Args {
+			all = append(all, named{fmt.Sprintf("argument %d", i+1), &e.Args[i]})
+		}
+		for i := range e.Env {
+			all = append(all, named{"the variable " + quoted(e.Env[i].Name), &e.Env[i].Value})
+		}
+		for i := range e.Headers {
+			all = append(all, named{"the header " + quoted(e.Headers[i].Name), &e.Headers[i].Value})
+		}
+		if e.Sandbox != nil {
+			for _, paths := range [][]Text{e.Sandbox.AllowWrite, e.Sandbox.DenyRead, e.Sandbox.DenyWrite} {
+				for i := range paths {
+					all = append(all, named{"a path of the sandbox", &paths[i]})
+				}
+			}
+		}
+		for _, n := range all {
+			if !yield(n.what, n.text) {
+				return
+			}
+		}
+	}
+}
+
+type expander struct {
+	report
+	lookup Lookup
+	inputs []Input
+}
+
+// text fills in what one text refers to.
+func (x *expander) text(t Text, what string) Text {
+	t.pieces = slices.Clone(t.pieces)
+	for i := range t.pieces {
+		p := &t.pieces[i]
+		if p.known {
+			continue
+		}
+		p.known = true
+		switch p.ref {
+		case literal:
+		case variable:
+			x.variable(p, t.at, what)
+		case input:
+			x.input(p, t.at, what)
+		case secret:
+			x.secret(p.name, t.at, what)
+		case folder:
+			x.folder(p, t.at, what)
+		}
+	}
+	return t
+}
+
+// variable fills in a variable. As in a shell, a default also stands for an empty value.
+func (x *expander) variable(p *piece, at place, what string) {
+	value, ok := "", false
+	if x.lookup.Variable != nil && !Reserved(p.name) {
+		value, ok = x.lookup.Variable(p.name)
+	}
+	switch {
+	case p.hasDefault && value == "":
+		value = p.fallback
+	case !ok:
+		x.wrong(at, "set it for belljar, or write ${"+p.name+":-DEFAULT}", "%s needs the variable %s, which is not set", what, p.name)
+	}
+	p.text = value
+}
+
+func (x *expander) input(p *piece, at place, what string) {
+	i := slices.IndexFunc(x.inputs, func(in Input) bool { return in.ID == p.name })
+	if i >= 0 && x.inputs[i].Password {
+		p.ref = secret
+		x.secret(p.name, at, what)
+		return
+	}
+	if x.lookup.Input != nil {
+		if answer, ok := x.lookup.Input(p.name); ok {
+			p.text = answer
+			return
+		}
+	}
+	switch {
+	case i < 0:
+		x.wrong(at, "declare it in inputs", "%s needs the input %s, which the file does not declare", what, quoted(p.name))
+	case x.inputs[i].HasDefault:
+		p.text = x.inputs[i].Default
+	default:
+		x.wrong(at, "answer it in belljar's settings of this server, or give it a default", "%s needs the input %s, which has no answer", what, quoted(p.name))
+	}
+}
+
+func (x *expander) secret(name string, at place, what string) {
+	if x.lookup.Secret == nil || !x.lookup.Secret(name) {
+		x.wrong(at, "add it to the secrets of the policy", "%s needs the secret %s, which does not exist", what, quoted(name))
+	}
+}
+
+func (x *expander) folder(p *piece, at place, what string) {
+	switch p.name {
+	case "workspaceFolder":
+		p.text = x.lookup.Workspace
+	case "workspaceFolderBasename":
+		p.text = x.lookup.Workspace[strings.LastIndexByte(x.lookup.Workspace, '/')+1:]
+	case "userHome":
+		p.text = x.lookup.Home
+	default:
+		p.text = "/"
+	}
+	if p.text == "" {
+		x.wrong(at, "write the path out", "%s needs ${%s}, which does not exist here", what, p.name)
+	}
+}
+
+// home fills in the home directory with which a path begins: ~ or %USERPROFILE%.
+func (x *expander) home(t Text) Text {
+	if t.Empty() || t.pieces[0].ref != literal {
+		return t
+	}
+	const profile = "%USERPROFILE%"
+	first, rest := t.pieces[0].text, ""
+	switch {
+	case first == "~" && len(t.pieces) == 1, strings.HasPrefix(first, "~/"):
+		rest = first[1:]
+	case len(first) >= len(profile) && strings.EqualFold(first[:len(profile)], profile):
+		rest = strings.ReplaceAll(first[len(profile):], `\`, "/")
+	default:
+		return t
+	}
+	if x.lookup.Home == "" {
+		x.wrong(t.at, "write the path out", "a path begins with the home directory, which does not exist here")
+	}
+	t.pieces = slices.Clone(t.pieces)
+	t.pieces[0].text = x.lookup.Home + rest
+	return t
+}

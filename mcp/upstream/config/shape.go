@@ -1,0 +1,176 @@
+package config
+
+import (
+	"slices"
+)
+
+// heads are the keys below which files have their servers: Claude Desktop, Claude Code,
+// Cursor, Gemini CLI, Copilot, Windsurf and others; VS Code; Zed; Codex.
+var heads = []string{"mcpServers", "servers", "context_servers", "mcp_servers"}
+
+// inline are the keys by which a value is itself a server, and not a collection of them.
+var inline = []string{"command", "url", "serverUrl", "httpUrl"}
+
+// found are the servers of a file, and what stands beside them.
+type found struct {
+	servers *node
+	inputs  *node
+	plain   bool // the shape is read as plain JSON by those who defined it
+	narrow  *node
+}
+
+// shape tells the shape of a file by its top value.
+func (r *report) shape(top *node) (found, bool) {
+	switch top.sort {
+	case list:
+		return found{servers: top, plain: true}, true
+	case object:
+	default:
+		r.wrong(top.at, emptyHint, "the file contains %s, and no servers", top.sort)
+		return found{}, false
+	}
+	var is found
+	var head string
+	var beside []field
+	for _, f := range top.fields {
+		settings := f.key == "mcp" && f.value.sort == object // in VS Code's settings
+		switch {
+		case slices.Contains(heads, f.key) && collection(f.value), settings && collection(f.value.get("servers")):
+			if head != "" {
+				r.wrong(f.at, "keep one of them, or make two files", "the file has servers below %s and below %s", quoted(head), quoted(f.key))
+				return found{}, false
+			}
+			head, is.servers = f.key, f.value
+			if settings {
+				is.servers, is.inputs = f.value.get("servers"), f.value.get("inputs")
+			}
+		case f.key == "inputs" && f.value.sort == list:
+			is.inputs = f.value
+		case settings: // of Gemini CLI, where they name servers
+			is.narrow = f.value
+		default:
+			beside = append(beside, f)
+		}
+	}
+	if head == "" {
+		return r.bare(top)
+	}
+	if len(beside) > 0 {
+		keys := make([]string, 0, len(beside))
+		for _, f := range beside {
+			keys = append(keys, f.key)
+		}
+		r.warn(beside[0].at, "", "beside %s, the file contains settings of its client, which are not read: %s", quoted(head), listed(keys))
+	}
+	return is, true
+}
+
+// bare reads a file that is an object of servers, without a head.
+func (r *report) bare(top *node) (found, bool) {
+	for _, f := range top.fields {
+		if !entry(f.value) {
+			r.wrong(f.at, "put the servers below one of the keys "+listed(heads), "the file has no servers: %s is not one, for it has neither a command nor a url", quoted(f.key))
+			return found{}, false
+		}
+	}
+	return found{servers: top, plain: true}, true
+}
+
+// entry reports whether a value is a server.
+func entry(n *node) bool {
+	return n.sort == object && slices.ContainsFunc(inline, func(key string) bool { return n.get(key) != nil })
+}
+
+// collection reports whether a value is a collection of servers. One named "servers" in an
+// object of servers is not.
+func collection(n *node) bool {
+	if n == nil {
+		return false
+	}
+	text := func(key string) bool { v := n.get(key); return v != nil && v.sort == text }
+	return n.sort == list || n.sort == null || n.sort == object && !slices.ContainsFunc(inline, text)
+}
+
+// entries reads the servers of a collection.
+func (r *report) entries(n *node) (all []Entry) {
+	if n.sort == null {
+		return nil
+	}
+	if count := len(n.items) + len(n.fields); count > maxEntries {
+		r.wrong(n.at, "", "the file has %d servers, more than the %d that are read", count, maxEntries)
+		return nil
+	}
+	seen := map[string]bool{}
+	add := func(name string, at place, v *node) {
+		if seen[name] && name != "" {
+			r.wrong(at, "give each server a name of its own", "the server %s stands here a second time", quoted(name))
+			return
+		}
+		seen[name] = true
+		if e, ok := r.server(name, at, v); ok {
+			all = append(all, e)
+		}
+	}
+	for _, f := range n.fields {
+		add(f.key, f.at, f.value)
+	}
+	for _, item := range n.items {
+		name := ""
+		if is := item.get("name"); is != nil && is.sort == text {
+			name = is.text
+		}
+		add(name, item.at, item)
+	}
+	return all
+}
+
+// questions reads VS Code's inputs, and gives each entry those that it refers to.
+func (r *report) questions(n *node, entries []Entry) {
+	if n == nil || n.sort != list {
+		return
+	}
+	var all []Input
+	for _, item := range n.items {
+		id := item.get("id")
+		if id == nil || id.sort != text || id.text == "" {
+			r.wrong(item.at, "", "an input needs an id")
+			continue
+		}
+		in := Input{ID: id.text}
+		if is := item.get("description"); is != nil && is.sort == text {
+			in.Description = is.text
+		}
+		if is := item.get("default"); is != nil && is.sort == text {
+			in.Default, in.HasDefault = is.text, true
+		}
+		if is := item.get("password"); is != nil {
+			in.Password = is.text == "true"
+		}
+		if is := item.get("type"); is != nil && is.text == "command" {
+			r.warn(is.at, "", "the input %s asks a command of VS Code, which does not exist here; it needs an answer", quoted(in.ID))
+		}
+		if slices.ContainsFunc(all, func(have Input) bool { return have.ID == in.ID }) {
+			r.wrong(id.at, "give each input an id of its own", "the input %s stands here a second time", quoted(in.ID))
+			continue
+		}
+		all = append(all, in)
+	}
+	for i := range entries {
+		used := References(entries[i])
+		for _, in := range all {
+			if slices.Contains(used, "${input:"+in.ID+"}") {
+				entries[i].Inputs = append(entries[i].Inputs, in)
+			}
+		}
+	}
+}
+
+// narrowed switches off the servers that Gemini CLI's settings leave out.
+func narrowed(n *node, entries []Entry) {
+	allowed, listed := n.get("allowed").texts()
+	excluded, _ := n.get("excluded").texts()
+	for i := range entries {
+		e := &entries[i]
+		e.Enabled = e.Enabled && (!listed || slices.Contains(allowed, e.Name)) && !slices.Contains(excluded, e.Name)
+	}
+}

@@ -1,0 +1,288 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Text is a value of a file with what it refers to, for example "Bearer ${TOKEN}".
+// Expand fills in everything but secrets, which stay references until the last moment.
+//
+// A Text prints, logs and marshals without what it refers to: neither the values of
+// variables nor secrets are shown.
+type Text struct {
+	pieces []piece
+	at     place
+}
+
+// ref is what a piece of a text refers to.
+type ref int
+
+const (
+	literal  ref = iota
+	variable     // of the environment
+	input        // an answer of a person
+	secret       // by its name
+	folder       // a place of this machine: the workspace, the home directory, "/"
+)
+
+// piece is a part of a Text.
+type piece struct {
+	ref        ref
+	name       string
+	text       string // of a literal, or what Expand found
+	fallback   string
+	hasDefault bool
+	known      bool // Expand has been here
+}
+
+// Literal returns a Text that refers to nothing.
+func Literal(s string) Text {
+	if s == "" {
+		return Text{}
+	}
+	return Text{pieces: []piece{{text: s}}}
+}
+
+// Empty reports whether t is the empty text.
+func (t Text) Empty() bool { return len(t.pieces) == 0 }
+
+// String is t as it may be shown: what it refers to by name, and not by value.
+func (t Text) String() string {
+	return t.render(func(p piece) string { return p.written() })
+}
+
+// MarshalText makes encoders show no more than String.
+func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// Pinned is t as a pin compares it. It changes when the value of a variable does, and not
+// when a secret does; it shows neither.
+func (t Text) Pinned() string {
+	return t.render(func(p piece) string {
+		if !p.known || p.ref == secret {
+			return p.written()
+		}
+		sum := sha256.Sum256([]byte(p.text))
+		return fmt.Sprintf("${%s=sha256:%s}", p.name, hex.EncodeToString(sum[:8]))
+	})
+}
+
+// Plain returns the value of t, if that needs no secret and Expand has filled it in.
+func (t Text) Plain() (value string, ok bool) {
+	ok = true
+	value = t.render(func(p piece) string {
+		if p.ref == secret || !p.known {
+			ok = false
+		}
+		return p.text
+	})
+	if !ok {
+		return "", false
+	}
+	return value, true
+}
+
+// Reveal returns the value of t with its secrets, which reveal returns by name. The
+// caller hands it to the one process or request that it is for, and keeps it nowhere.
+func (t Text) Reveal(reveal func(name string) (string, error)) (string, error) {
+	var failed error
+	value := t.render(func(p piece) string {
+		switch {
+		case failed != nil:
+			return ""
+		case p.ref == secret:
+			s, err := reveal(p.name)
+			if err != nil {
+				failed = fmt.Errorf("secret %s: %w", quoted(p.name), err)
+			}
+			return s
+		case !p.known:
+			failed = fmt.Errorf("%s is not filled in", p.written())
+		}
+		return p.text
+	})
+	if failed != nil {
+		return "", failed
+	}
+	return value, nil
+}
+
+// Secrets returns the names of the secrets that t needs.
+func (t Text) Secrets() (names []string) {
+	for _, p := range t.pieces {
+		if p.ref == secret && !slices.Contains(names, p.name) {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// Variables returns the names of the variables that t takes values of.
+func (t Text) Variables() (names []string) {
+	for _, p := range t.pieces {
+		if p.ref == variable && !slices.Contains(names, p.name) {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// Cut cuts t around the first separator in its literal parts. The part before it
+// must be plain: it is the name of a variable, or a flag.
+func (t Text) Cut(separator string) (before string, after Text, found bool) {
+	for i, p := range t.pieces {
+		if p.ref != literal {
+			if p.ref == secret || !p.known {
+				return "", Text{}, false
+			}
+			before += p.text
+			continue
+		}
+		left, right, ok := strings.Cut(p.text, separator)
+		before += left
+		if !ok {
+			continue
+		}
+		after = Text{at: t.at}
+		if right != "" {
+			after.pieces = append(after.pieces, piece{text: right})
+		}
+		after.pieces = append(after.pieces, t.pieces[i+1:]...)
+		return before, after, true
+	}
+	return "", Text{}, false
+}
+
+// Without returns t without a literal beginning.
+func (t Text) Without(prefix string) (rest Text, ok bool) {
+	if prefix == "" || t.Empty() || t.pieces[0].ref != literal || !strings.HasPrefix(t.pieces[0].text, prefix) {
+		return t, prefix == ""
+	}
+	rest = Text{pieces: slices.Clone(t.pieces), at: t.at}
+	rest.pieces[0].text = rest.pieces[0].text[len(prefix):]
+	if rest.pieces[0].text == "" {
+		rest.pieces = rest.pieces[1:]
+	}
+	return rest, true
+}
+
+// With returns t behind a literal beginning.
+func (t Text) With(prefix string) Text {
+	return Text{pieces: append([]piece{{text: prefix, known: true}}, t.pieces...), at: t.at}
+}
+
+func (t Text) render(of func(piece) string) string {
+	var b strings.Builder
+	for _, p := range t.pieces {
+		if p.ref == literal || p.ref == folder && p.known {
+			b.WriteString(p.text)
+		} else {
+			b.WriteString(of(p))
+		}
+	}
+	return b.String()
+}
+
+// written is a reference as a file has it, less its default: that may be a token.
+func (p piece) written() string {
+	switch p.ref {
+	case input:
+		return "${input:" + p.name + "}"
+	case secret:
+		return "${secret:" + p.name + "}"
+	case literal, variable, folder:
+	}
+	return "${" + p.name + "}"
+}
+
+// reference is what may stand between the braces: a variable with an optional default,
+// one of VS Code's namespaces that we know, or a secret. foreign is what other programs
+// would fill in and we do not.
+var (
+	reference = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-(?s:(.*)))?|input:([^${}]{1,128})|secret:([A-Za-z0-9_./-]{1,128}))$`)
+	})
+	foreign = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:command|config|file|extensionInstallFolder|workspaceFolder|workspaceFolderBasename):`)
+	})
+)
+
+// folders are the names of VS Code and Cursor for places of this machine.
+var folders = []string{"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator", "/"}
+
+// template reads what a text refers to. Anything that is not a reference is literal:
+// $VAR, $(command), ${x%y} and the like belong to a shell, if there is one.
+func (r *report) template(n *node, what string) Text {
+	t := Text{at: n.at}
+	add := func(s string) {
+		if last := len(t.pieces) - 1; last >= 0 && t.pieces[last].ref == literal {
+			t.pieces[last].text += s
+		} else if s != "" {
+			t.pieces = append(t.pieces, piece{text: s, known: true})
+		}
+	}
+	rest := n.text
+	if len(rest) > maxText {
+		r.wrong(n.at, "", "%s has %d bytes, more than the %d that are read", what, len(rest), maxText)
+		return t
+	}
+	if strings.IndexByte(rest, 0) >= 0 {
+		r.wrong(n.at, "remove it", "%s contains a NUL character", what)
+		return t
+	}
+	for {
+		before, inside, ok := strings.Cut(rest, "${")
+		if !ok {
+			add(rest)
+			return t
+		}
+		add(before)
+		end := strings.IndexByte(inside[:min(len(inside), maxReference)], '}')
+		var p piece
+		is := false
+		if end >= 0 {
+			p, is = r.refer(n.at, inside[:end], what)
+		}
+		if !is {
+			add("${")
+			rest = inside
+			continue
+		}
+		t.pieces = append(t.pieces, p)
+		rest = inside[end+1:]
+	}
+}
+
+// refer reads what stands between braces, and reports whether it is a reference.
+func (r *report) refer(at place, inner, what string) (piece, bool) {
+	if slices.Contains(folders, inner) {
+		return piece{ref: folder, name: inner}, true
+	}
+	if namespace, _, _ := strings.Cut(inner, ":"); foreign().MatchString(inner) {
+		r.wrong(at, "write the value out, or put it into a variable or a secret", "%s refers to ${%s:...}, which belljar does not fill in", what, namespace)
+		return piece{}, true
+	}
+	m := reference().FindStringSubmatch(inner)
+	switch {
+	case m == nil:
+		return piece{}, false
+	case m[4] != "":
+		return piece{ref: input, name: m[4]}, true
+	case m[5] != "":
+		return piece{ref: secret, name: m[5]}, true
+	case strings.Contains(m[3], "${"):
+		r.wrong(at, "write a default without variables", "%s has a default of ${%s} that refers to another variable", what, m[1])
+	case Reserved(m[1]):
+		r.wrong(at, "use a variable of another name, or a secret", "%s refers to ${%s}, but no server gets belljar's own variables", what, m[1])
+	}
+	return piece{ref: variable, name: m[1], fallback: m[3], hasDefault: m[2] != ""}, true
+}
+
+// Reserved reports whether a variable is one of belljar's own. Those hold its tokens, and no
+// server gets them.
+func Reserved(name string) bool { return strings.HasPrefix(strings.ToUpper(name), "BELLJAR_") }
