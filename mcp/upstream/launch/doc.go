@@ -1,0 +1,35 @@
+// Package launch decides how the command of somebody else's MCP server is started in a
+// box: which programs, in which phases, with which environment. It starts nothing itself
+// and reads no file, so a plan is a pure function of an entry.
+//
+// Most entries are not programs but launchers, for example npx: they fetch a package and
+// run it, in one go, with the network and all tokens at hand. New takes such a start apart:
+//
+//   - Install fetches the packages. It reaches the registries of the plan and nothing
+//     else, keeps what it writes to the caches, and gets no variable of the entry but
+//     those that name registries: scripts of packages run in it.
+//   - Run starts the server. It has the entry's environment and the hosts that the policy
+//     gives it, and does not reach a registry.
+//
+// docker run is read, and never run: its image becomes the root of a box. An option of
+// docker or of a launcher that cannot be kept is a Refusal that names it and says what to
+// write instead; none is left out in silence.
+//
+// The environment of both phases is made here: home, caches and temporary files have
+// their own directories in the box, and variables say to package managers whether there
+// is a network. What belljar sets holds also against the entry.
+//
+// Pin says what of a start is compared with what a person agreed to: argv, packages, files.
+//
+// The files, each calling only those below it:
+//
+//	plan.go                          from an entry to its plan; how a launcher is recognised
+//	pin.go                           what is pinned
+//	npm.go, python.go, docker.go     the launchers
+//	phases.go                        the two phases of a launcher
+//	lint.go                          what a person should look at
+//	flags.go                         the options of launchers
+//	hosts.go                         registries
+//	environment.go                   what belljar sets
+//	phase.go                         what a plan is made of
+package launch

@@ -1,0 +1,108 @@
+package launch
+
+import (
+	"slices"
+	"strings"
+
+	"belljar.dev/mcp/upstream/config"
+)
+
+// network is what the variables of package managers say of the network.
+type network bool
+
+const (
+	online  network = true
+	offline network = false
+)
+
+// ours is the environment of belljar's making. All of it is set for every command, so it
+// reaches the last child also where a script starts the launcher.
+//
+// Launchers write beside their caches too: npm its logs, uv its tools (and locks them in
+// a plain run as well), pipx its environments, pnpm its store. Whatever of that is left
+// at its default lies in a home directory, which is empty at each start or not writable.
+func ours(d Dirs, n network, more []string) (all []config.Variable) {
+	pairs := []string{
+		"HOME", d.Home,
+		"TMPDIR", d.Temp,
+		"XDG_CACHE_HOME", d.Home + "/.cache",
+		"XDG_CONFIG_HOME", d.Home + "/.config",
+		"XDG_DATA_HOME", d.Home + "/.local/share",
+		"XDG_STATE_HOME", d.Home + "/.local/state",
+
+		"npm_config_cache", d.Cache + "/npm",
+		"npm_config_logs_dir", d.Temp + "/npm-logs",
+		"npm_config_prefer_offline", "true",
+		"npm_config_update_notifier", "false",
+		"npm_config_audit", "false",
+		"npm_config_fund", "false",
+		"npm_config_yes", "true",
+
+		"BUN_INSTALL", d.Cache + "/bun",
+		"BUN_INSTALL_CACHE_DIR", d.Cache + "/bun/cache",
+		"PNPM_HOME", d.Cache + "/pnpm",
+
+		"UV_CACHE_DIR", d.Cache + "/uv",
+		"UV_TOOL_DIR", d.Cache + "/uv-tools",
+		"UV_TOOL_BIN_DIR", d.Cache + "/uv-bin",
+		"UV_PYTHON_INSTALL_DIR", d.Cache + "/uv-python",
+		"UV_NO_PROGRESS", "1",
+
+		"PIP_CACHE_DIR", d.Cache + "/pip",
+		"PIP_DISABLE_PIP_VERSION_CHECK", "1",
+		"PIP_NO_INPUT", "1",
+		"PIPX_HOME", d.Cache + "/pipx",
+		"PIPX_BIN_DIR", d.Cache + "/pipx-bin",
+		"PIPX_MAN_DIR", d.Cache + "/pipx-man",
+	}
+	if n == offline {
+		pairs = append(pairs, "npm_config_offline", "true", "UV_OFFLINE", "1", "PIP_NO_INDEX", "1")
+	}
+	pairs = append(pairs, more...)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		v := config.Variable{Name: pairs[i], Value: config.Literal(pairs[i+1])}
+		if at := slices.IndexFunc(all, func(have config.Variable) bool { return have.Name == v.Name }); at >= 0 {
+			all[at] = v
+			continue
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// environment is ours with the variables of an entry. Ours hold where both have one.
+func (p *Plan) environment(d Dirs, of []config.Variable, n network, more []string) []config.Variable {
+	all := ours(d, n, more)
+	for _, v := range of {
+		if same := slices.IndexFunc(all, func(have config.Variable) bool { return sameVariable(have.Name, v.Name) }); same >= 0 {
+			p.note("remove it from the entry", "the variable %s is set by belljar, and the entry's value is not used", v.Name)
+			continue
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// sameVariable reports whether two names mean the same to the program that reads them:
+// npm looks at its own without regard to case.
+func sameVariable(a, b string) bool {
+	return a == b || strings.EqualFold(a, b) && strings.HasPrefix(strings.ToLower(a), "npm_config_")
+}
+
+// registryVariables say where packages come from. Only these of an entry's variables are
+// there while something is installed, and only without secrets: scripts of packages run
+// then, before anybody has looked at them.
+var registryVariables = []string{
+	"npm_config_registry", "UV_INDEX", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL",
+}
+
+// forInstall returns those of an entry's variables that name registries.
+func forInstall(env []config.Variable) (all []config.Variable) {
+	for _, v := range env {
+		named := slices.ContainsFunc(registryVariables, func(name string) bool { return sameVariable(name, v.Name) })
+		if _, plain := v.Value.Plain(); named && plain {
+			all = append(all, v)
+		}
+	}
+	return all
+}

@@ -1,0 +1,123 @@
+package launch
+
+import (
+	"strings"
+
+	"belljar.dev/mcp/upstream/config"
+)
+
+// use is what is done with an option of a launcher.
+type use int
+
+const (
+	keep      use = iota // hand it to both phases
+	install              // hand it to the first phase only: it wants the network
+	drop                 // belljar says this itself
+	spec                 // it names the package of the command
+	also                 // it names a further package
+	registry             // it names a registry
+	script               // its value is a script of a shell
+	shellMode            // the first argument is a script of a shell
+	refused              // it cannot be had
+)
+
+// option is an option of a launcher.
+type option struct {
+	use   use
+	takes bool   // a value
+	hint  string // of one that is refused: what to write instead
+}
+
+// parsed are the arguments of a launcher, taken apart.
+type parsed struct {
+	kept     []config.Text // options for both phases
+	first    []config.Text // options for the first phase only
+	named    []config.Text // options that name packages or scripts
+	shell    []config.Text // options that make a script of the first argument
+	packages []config.Text // of options
+	further  []config.Text
+	scripts  []config.Text
+	rest     []config.Text // the first argument that is not an option, and what follows
+}
+
+// parse takes the arguments of a launcher apart up to the first that is not an option.
+// An option that is not in the table is refused: whether it takes a value decides which
+// word is the package.
+func (p *Plan) parse(l Launcher, table map[string]option, args []config.Text, hosts *hosts) (parsed, error) {
+	var out parsed
+	for i := 0; i < len(args); i++ {
+		word := value(args[i])
+		if word == "--" {
+			out.rest = args[i+1:]
+			return out, nil
+		}
+		if !strings.HasPrefix(word, "-") || word == "-" {
+			out.rest = args[i:]
+			return out, nil
+		}
+		name, inline, joined := args[i].Cut("=")
+		if !joined {
+			name = word
+		}
+		o, known := table[name]
+		switch {
+		case !known && joined && strings.HasPrefix(name, "--@") && strings.HasSuffix(name, ":registry"):
+			o = option{use: registry, takes: true}
+		case !known:
+			return out, refuse(name, "remove it, or write it behind the package if it is the server's", "belljar does not know the option %s of %s, and cannot tell which word behind it is the package", name, l)
+		case o.use == refused:
+			return out, refuse(name, o.hint, "the option %s of %s is refused", name, l)
+		}
+		words := args[i : i+1]
+		given := inline
+		if o.takes && !joined {
+			if i+1 == len(args) {
+				return out, refuse(name, "", "the option %s of %s needs a value", name, l)
+			}
+			given, words = args[i+1], args[i:i+2]
+			i++
+		}
+		switch o.use {
+		case keep:
+			out.kept = append(out.kept, words...)
+		case install:
+			out.first = append(out.first, words...)
+		case registry:
+			if err := hosts.url(name, value(given)); err != nil {
+				return out, err
+			}
+			out.kept = append(out.kept, words...)
+		case spec:
+			out.packages = append(out.packages, given)
+			out.named = append(out.named, words...)
+		case also:
+			out.further = append(out.further, given)
+			out.kept = append(out.kept, words...)
+		case script:
+			out.scripts = append(out.scripts, given)
+			out.named = append(out.named, words...)
+		case shellMode:
+			out.shell = append(out.shell, words...)
+		case drop, refused:
+		}
+	}
+	return out, nil
+}
+
+// row is options of one launcher that are treated alike.
+type row struct {
+	use   use
+	takes bool
+	names string // separated by spaces
+	hint  string
+}
+
+func options(rows ...row) map[string]option {
+	table := map[string]option{}
+	for _, r := range rows {
+		for _, name := range strings.Fields(r.names) {
+			table[name] = option{r.use, r.takes, r.hint}
+		}
+	}
+	return table
+}

@@ -1,0 +1,117 @@
+package launch
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Hosts of the usual registries. pypi.org has the index, the other the files.
+var (
+	npmHosts  = []string{"registry.npmjs.org"}
+	pypiHosts = []string{"pypi.org", "files.pythonhosted.org"}
+)
+
+// githubHosts serve packages that are named by a repository of GitHub.
+var githubHosts = []string{"github.com", "codeload.github.com"}
+
+// thePackage is what a URL is of that no option gives.
+const thePackage = "the package"
+
+// hosts gathers the hosts that an install needs.
+type hosts struct{ all []string }
+
+func (h *hosts) add(names ...string) {
+	for _, name := range names {
+		if !slices.Contains(h.all, name) {
+			h.all = append(h.all, name)
+		}
+	}
+}
+
+// url adds the host of a URL that an option or variable gives.
+func (h *hosts) url(of, text string) error {
+	u, err := url.Parse(strings.TrimPrefix(text, "git+"))
+	switch {
+	case err != nil || u.Hostname() == "":
+		return refuse(of, "write https://HOST/PATH", "%s does not give a URL with a host", of)
+	case u.Scheme == "ssh" && of == thePackage:
+		return refuse("", "write git+https://", "%s needs ssh, and a box has no keys for it", of)
+	case u.User != nil:
+		return refuse(of, "name a registry without one", "the URL of %s contains a login, which scripts of packages could read", of)
+	case u.Scheme != "https":
+		return refuse(of, "write https://", "the URL of %s is not https, so anybody on the way could exchange the package", of)
+	}
+	host := strings.ToLower(u.Hostname())
+	if port := u.Port(); port != "" && port != "443" {
+		host += ":" + port
+	}
+	h.add(host)
+	if host == "github.com" {
+		h.add(githubHosts...)
+	}
+	return nil
+}
+
+var (
+	packageURL = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:git\+)?(?:https?|ssh|git)://\S+`) })
+	repository = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:github:)?[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+(?:#.*)?$`)
+	})
+)
+
+// npm adds the hosts of a package of npm. A registry that was chosen replaces the usual one.
+func (h *hosts) npm(spec string, chosen bool) error {
+	switch {
+	case localPath(spec):
+		return nil
+	case packageURL().MatchString(spec):
+		return h.url(thePackage, packageURL().FindString(spec))
+	case strings.HasPrefix(spec, "git@"), strings.HasPrefix(spec, "gitlab:"), strings.HasPrefix(spec, "bitbucket:"), strings.HasPrefix(spec, "gist:"):
+		return refuse("", "write git+https://HOST/OWNER/NAME.git", "the package %q is named in a way that needs ssh or says no host", spec)
+	case repository().MatchString(spec):
+		h.add(githubHosts...)
+	}
+	if !chosen { // a repository has dependencies too
+		h.add(npmHosts...)
+	}
+	return nil
+}
+
+// python adds the hosts of a package of Python.
+func (h *hosts) python(spec string, chosen bool) error {
+	if at := packageURL().FindString(spec); at != "" {
+		if err := h.url(thePackage, at); err != nil {
+			return err
+		}
+	}
+	if !chosen {
+		h.add(pypiHosts...)
+	}
+	return nil
+}
+
+// localPath reports whether a package lies in a directory.
+func localPath(spec string) bool {
+	return strings.HasPrefix(spec, "file:") || strings.HasPrefix(spec, "/") || strings.HasPrefix(spec, "./") || strings.HasPrefix(spec, "../") ||
+		spec == "." || spec == ".." || strings.HasPrefix(spec, "~/")
+}
+
+// variables adds the hosts that an entry's variables name, and reports whether one of
+// them replaces the usual registry.
+func (p *Plan) variables(h *hosts, replacing ...string) (chosen bool, err error) {
+	for _, v := range forInstall(p.env) {
+		for _, one := range strings.Fields(value(v.Value)) {
+			if name, at, ok := strings.Cut(one, "="); ok && !strings.Contains(name, "/") { // UV_INDEX: name=URL
+				one = at
+			}
+			if err := h.url("the variable "+v.Name, one); err != nil {
+				return false, err
+			}
+		}
+		chosen = chosen || slices.ContainsFunc(replacing, func(name string) bool { return sameVariable(name, v.Name) })
+	}
+	return chosen, nil
+}

@@ -1,0 +1,67 @@
+package launch
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"belljar.dev/mcp/upstream/config"
+)
+
+// shells take a script as an argument; the options are those behind which it stands.
+var shells = map[string][]string{
+	"sh": {"c"}, "bash": {"c"}, "dash": {"c"}, "ash": {"c"}, "zsh": {"c"}, "ksh": {"c"}, "fish": {"c"},
+	"busybox": {"c"}, "cmd": {"/c", "/k"}, "powershell": {"-command", "-c", "-encodedcommand"}, "pwsh": {"-command", "-c", "-encodedcommand"}, "php": {"-r"},
+	"node": {"-e", "--eval", "-p", "--print"}, "python": {"-c"}, "python3": {"-c"}, "perl": {"-e"}, "ruby": {"-e"},
+}
+
+var token = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)token|secret|passw|_key|apikey|auth`) })
+
+var downloads = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(?:curl|wget|fetch|iwr|Invoke-WebRequest)\b`) })
+
+// lint notes what runs in a box all the same, and that a person should look at.
+func (p *Plan) lint() {
+	for _, t := range p.args {
+		for _, name := range t.Variables() {
+			if p.Launcher != Docker && token().MatchString(name) {
+				p.note("put it into env, if the server can read it from there", "the value of ${%s} is on the command line, where every process in the box can read it", name)
+			}
+		}
+	}
+	if p.Launcher != Direct {
+		return
+	}
+	for i, t := range p.args {
+		if inlineCode(base(p.program), value(t)) && i+1 < len(p.args) {
+			p.script(base(p.program), p.args[i+1])
+			return
+		}
+	}
+}
+
+// inlineCode reports whether an option of a shell or interpreter has code for its value.
+// Shells take their letters together (bash -lc).
+func inlineCode(program, option string) bool {
+	options, option := shells[program], strings.ToLower(option)
+	if len(options) == 1 && len(options[0]) == 1 {
+		return len(option) > 1 && option[0] == '-' && option[1] != '-' && strings.Contains(option, options[0])
+	}
+	return slices.Contains(options, option)
+}
+
+// scripts notes the scripts that a launcher runs.
+func (p *Plan) scripts(in parsed) {
+	for _, t := range in.scripts {
+		p.script(string(p.Launcher), t)
+	}
+}
+
+func (p *Plan) script(program string, t config.Text) {
+	const hint = "put the script into a file, or start the program itself: then a change of it is seen"
+	if downloads().MatchString(value(t)) {
+		p.note(hint, "%s runs a script of the entry that downloads something: the pin covers the script, and not what it downloads", program)
+		return
+	}
+	p.note(hint, "%s runs a script of the entry: the pin covers its text, and not the programs that it starts", program)
+}

@@ -1,0 +1,145 @@
+package launch
+
+import (
+	"slices"
+
+	"belljar.dev/mcp/upstream/config"
+)
+
+// notOurs is the hint for options that would leave the directories of belljar.
+const notOurs = "remove it: belljar gives each server directories of its own"
+
+// npx plans npx and npm exec (npm help exec). A call of ":" by the shell installs the packages
+// and runs nothing, with the same directory in the cache as the server's own start: that
+// is named after the list of packages. At that start npm rewrites the index of its cache,
+// and without a place to write takes the cache for empty.
+func (p *Plan) npx(args []config.Text, d Dirs) error {
+	var h hosts
+	in, err := p.parse(Npx, options(
+		row{use: drop, names: "-y --yes --prefer-offline --prefer-online --offline --ignore-existing --no-update-notifier --no-audit --no-fund"},
+		row{use: keep, names: "-q --quiet -s --silent -d -dd -ddd --verbose --ignore-scripts --legacy-peer-deps -f --force --foreground-scripts"},
+		row{use: keep, takes: true, names: "--loglevel --script-shell --node-options"},
+		row{use: spec, takes: true, names: "-p --package"},
+		row{use: script, takes: true, names: "-c --call"},
+		row{use: registry, takes: true, names: "--registry"},
+		row{use: refused, names: "--no --no-install --no-yes", hint: "remove it: the package is installed in a phase of its own, before the server starts"},
+		row{use: refused, takes: true, names: "--cache --prefix --userconfig --globalconfig", hint: notOurs},
+		row{use: refused, names: "-w --workspace --workspaces --include-workspace-root", hint: "name the package"},
+	), args, &h)
+	if err != nil {
+		return err
+	}
+	packages, err := in.specs(Npx)
+	if err != nil {
+		return err
+	}
+	chosen := len(h.all) > 0
+	if err := p.fromNpm(&h, packages, chosen); err != nil {
+		return err
+	}
+	p.scripts(in)
+	head, end := []config.Text{p.program}, []config.Text(nil)
+	if base(p.program) == "npm" { // which takes options of the server for its own
+		head, end = append(head, literals("exec")...), literals("--")
+	}
+	head = slices.Concat(head, literals("--yes"), in.kept)
+	p.phases(d, h, CacheScratch, nil,
+		slices.Concat(head, withPackages("--package=", packages), literals("--call=:")),
+		slices.Concat(head, in.named, end, in.rest))
+	return nil
+}
+
+// bunx plans bunx and bun x. Bun has no option to install and run nothing, so its package
+// manager fills the cache, and bunx makes of that what it runs.
+func (p *Plan) bunx(args []config.Text, d Dirs) error {
+	var h hosts
+	in, err := p.parse(Bunx, options(
+		row{use: keep, names: "--bun --verbose --silent"},
+		row{use: spec, takes: true, names: "-p --package"},
+		row{use: drop, names: "-y --yes"},
+		row{use: refused, names: "--no-install", hint: "remove it: the package is installed in a phase of its own, before the server starts"},
+	), args, &h)
+	if err != nil {
+		return err
+	}
+	packages, err := in.specs(Bunx)
+	if err != nil {
+		return err
+	}
+	if err := p.fromNpm(&h, packages, false); err != nil {
+		return err
+	}
+	head := []config.Text{p.program}
+	if base(p.program) == "bun" {
+		head = append(head, literals("x")...)
+	}
+	p.phases(d, h, CacheScratch, []string{"BUN_TMPDIR", d.Cache + "/bun/tmp"},
+		slices.Concat([]config.Text{beside(p.program, "bun")}, literals("add", "--global"), packages),
+		slices.Concat(head, in.kept, in.named, in.rest))
+	return nil
+}
+
+// pnpm plans pnpm dlx. Its options stand before or behind the word dlx. It keeps what it
+// installed for a day, and would ask the registry then; so it keeps it for a century.
+func (p *Plan) pnpm(args []config.Text, d Dirs) error {
+	var h hosts
+	if at := slices.IndexFunc(args, func(t config.Text) bool { return value(t) == "dlx" }); at >= 0 && base(p.program) == "pnpm" {
+		args = slices.Concat(args[:at], args[at+1:])
+	}
+	in, err := p.parse(Pnpm, options(
+		row{use: keep, names: "-s --silent --ignore-scripts"},
+		row{use: keep, takes: true, names: "--allow-build --reporter --loglevel"},
+		row{use: drop, names: "-y --yes --offline --prefer-offline"},
+		row{use: spec, takes: true, names: "--package"},
+		row{use: registry, takes: true, names: "--registry"},
+		row{use: shellMode, names: "-c --shell-mode"},
+		row{use: refused, takes: true, names: "--store-dir --cache-dir --dir -C", hint: notOurs},
+	), args, &h)
+	if err != nil {
+		return err
+	}
+	packages, err := in.specs(Pnpm)
+	if err != nil {
+		return err
+	}
+	if err := p.fromNpm(&h, packages, len(h.all) > 0); err != nil {
+		return err
+	}
+	if len(in.shell) > 0 && len(in.rest) > 0 {
+		in.scripts = in.rest[:1]
+		p.scripts(in)
+	}
+	head := slices.Concat([]config.Text{beside(p.program, "pnpm")}, in.kept)
+	p.phases(d, h, CacheScratch, []string{"XDG_CACHE_HOME", d.Cache + "/pnpm-cache", "npm_config_dlx_cache_max_age", "52560000"},
+		slices.Concat(head, withPackages("--package=", packages), literals("--shell-mode", "dlx", ":")),
+		slices.Concat(head, in.named, in.shell, literals("dlx"), in.rest))
+	return nil
+}
+
+// fromNpm notes the packages and the hosts that they come from.
+func (p *Plan) fromNpm(h *hosts, packages []config.Text, chosen bool) error {
+	byVariable, err := p.variables(h, "npm_config_registry")
+	if err != nil {
+		return err
+	}
+	for _, s := range packages {
+		if err := h.npm(value(s), chosen || byVariable); err != nil {
+			return err
+		}
+		p.Packages = append(p.Packages, s.Pinned())
+	}
+	return nil
+}
+
+// specs are the packages that are installed: those of options, else the first argument.
+func (in parsed) specs(l Launcher) ([]config.Text, error) {
+	switch {
+	case len(in.packages) > 0 && len(in.rest) == 0 && len(in.scripts) == 0:
+		return nil, refuse("", "write the command behind the options", "%s names packages, and no command of theirs", l)
+	case len(in.packages) > 0:
+		return in.packages, nil
+	case len(in.rest) > 0 && len(in.scripts) == 0:
+		return in.rest[:1], nil
+	}
+	return nil, refuse("", "write the package behind the options", "%s names no package", l)
+}

@@ -1,0 +1,123 @@
+package launch
+
+import (
+	"slices"
+	"strings"
+
+	"belljar.dev/mcp/upstream/config"
+)
+
+// Pinned is what runs, as a pin compares it: with another value anywhere, something else
+// would run under the name that a person agreed to.
+//
+// Its texts show no values of variables or secrets. A secret stands as a placeholder, so
+// a new token changes nothing; a variable stands with a digest of its value.
+type Pinned struct {
+	Argv     []string // of the entry; for a URL that alone
+	Env      []string // sorted: NAME=VALUE of variables that choose code, else NAME
+	Packages []string
+	Image    string
+	Mounts   []string
+
+	// Files are what the caller digests, as the box sees them, relative ones below the
+	// entry's directory. The first is the program, which may be a name to look up in PATH.
+	Files []string
+
+	// Locks are patterns below the directory of caches that match the files in which the
+	// launcher keeps what it resolved, with the digests of all packages.
+	Locks []string
+}
+
+// Pin returns what is to be pinned of an entry and its plan. The plan is nil for an entry
+// with a URL.
+func Pin(e config.Entry, p *Plan) Pinned {
+	if p == nil {
+		is := Pinned{Argv: []string{e.URL.Pinned()}}
+		for _, v := range e.Headers { // the values are logins
+			is.Env = append(is.Env, "header "+v.Name)
+		}
+		slices.Sort(is.Env)
+		return is
+	}
+	is := Pinned{Argv: []string{e.Command.Pinned()}, Packages: p.Packages, Image: p.Image, Locks: locks[p.Launcher]}
+	for _, t := range e.Args {
+		is.Argv = append(is.Argv, t.Pinned())
+	}
+	for _, v := range e.Env {
+		line := v.Name
+		if choosesCode(v.Name) {
+			line += "=" + v.Value.Pinned()
+		}
+		is.Env = append(is.Env, line)
+	}
+	slices.Sort(is.Env)
+	for _, m := range p.Mounts {
+		mode := "rw"
+		if m.ReadOnly {
+			mode = "ro"
+		}
+		is.Mounts = append(is.Mounts, m.Source+":"+m.Target+":"+mode)
+	}
+	if p.Launcher == Direct {
+		is.Files = append(is.Files, value(p.program))
+		if file := scriptFile(base(p.program), p.args); file != "" {
+			is.Files = append(is.Files, file)
+		}
+	}
+	for _, s := range p.Packages {
+		if localPath(s) {
+			is.Files = append(is.Files, strings.TrimPrefix(s, "file:"))
+		}
+	}
+	return is
+}
+
+var locks = map[Launcher][]string{
+	Npx:  {"npm/_npx/*/package-lock.json"},
+	Bunx: {"bun/install/global/bun.lock", "bun/install/global/bun.lockb"},
+	Pnpm: {"pnpm-cache/pnpm/dlx/*/*/pnpm-lock.yaml"},
+	Uvx:  {"uv/archive-v*/*/*.dist-info/RECORD"},
+	Pipx: {"pipx/venvs/*/lib/python*/site-packages/*.dist-info/RECORD"},
+}
+
+// choosesCode reports whether a variable decides which code runs: the loader's, those of
+// interpreters and package managers, and the search paths.
+func choosesCode(name string) bool {
+	name = strings.ToUpper(name)
+	for _, prefix := range []string{"LD_", "DYLD_", "NODE_", "NPM_CONFIG_", "PYTHON", "PERL5", "RUBY", "GEM_", "BUNDLE_", "UV_", "PIP_", "PIPX_", "BUN_", "DENO_", "GIT_", "JAVA_", "BASH_FUNC_", "PNPM_", "VIRTUAL_ENV", "DOTNET_", "COREHOST_", "GCONV_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return slices.Contains([]string{"PATH", "ENV", "BASH_ENV", "SHELLOPTS", "PS4", "IFS", "CLASSPATH", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "GOFLAGS", "EDITOR", "PAGER", "SHELL", "TMPDIR", "HOME"}, name)
+}
+
+// scriptFile returns the file that an interpreter runs, or "".
+func scriptFile(program string, args []config.Text) string {
+	takes := map[string]string{
+		"node": "-r --require --import --loader -C --conditions", "python": "-W -X", "python3": "-W -X", "deno": "", "bun": "", "ruby": "-I -r -C", "perl": "",
+		"sh": "-o", "bash": "-o -O", "dash": "-o", "php": "-d -c", "java": "-cp -classpath --class-path -p --module-path", "tsx": "", "ts-node": "",
+	}
+	valued, ok := takes[program]
+	if !ok {
+		return ""
+	}
+	for i := 0; i < len(args); i++ {
+		word := value(args[i])
+		switch {
+		case program == "java" && word == "-jar" && i+1 < len(args):
+			return value(args[i+1])
+		case inlineCode(program, word), strings.HasPrefix(program, "python") && word == "-m":
+			return ""
+		case slices.Contains(strings.Fields(valued), word):
+			i++
+		case (program == "deno" || program == "bun") && word == "run":
+		case word == "" || word[0] == '-':
+		case program == "java":
+			return "" // the name of a class
+		default:
+			return word
+		}
+	}
+	return ""
+}
