@@ -1,0 +1,232 @@
+package pin
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+)
+
+// Bounds of the log of a tenant.
+const (
+	maxLog    = 4096 // entries; then the oldest of those that changed nothing which still holds are dropped
+	keptLog   = 1024 // of them that stay then
+	maxDetail = 64 << 10
+)
+
+// ErrBroken is a log of decisions that is not the one that belljar wrote.
+var ErrBroken = errors.New("the log of what was trusted is broken")
+
+// What an entry of the log is about.
+const (
+	wasFirst     = "first use"
+	wasTrusted   = "trusted"
+	wasRefused   = "refused"
+	wasForgotten = "forgotten"
+	wasImported  = "imported"
+	wasReset     = "started over"
+	wasPruned    = "older entries dropped"
+)
+
+// Entry is one entry of the log: something became trusted, or no longer is.
+type Entry struct {
+	At     time.Time
+	By     string // the person; empty for first use
+	Via    string
+	Place  string
+	Server string
+	What   string // such as "trusted"
+	Detail string // the definitions, one line each
+}
+
+// entry is an Entry in the chain.
+type entry struct {
+	Entry
+	n      int64
+	record Digest // of the server's record after the entry; zero if the record was removed
+	sum    Digest // of this entry and the one before
+}
+
+// seal is the sum of an entry, which depends on all entries before it.
+func (e entry) seal(before Digest, tenant string) Digest {
+	h := sha256.New()
+	h.Write(before[:])
+	number := func(n int64) { h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) } //nolint:gosec // only the bits matter
+	number(e.n)
+	number(e.At.UnixMilli())
+	for _, text := range []string{tenant, e.By, e.Via, e.Place, e.Server, e.What, e.Detail} {
+		number(int64(len(text)))
+		h.Write([]byte(text))
+	}
+	h.Write(e.record[:])
+	return Digest(h.Sum(nil))
+}
+
+// place is where a tenant has a server.
+type place struct{ place, server string }
+
+// chain is the log of one tenant, as it was verified.
+type chain struct {
+	n       int64 // of the last entry
+	sum     Digest
+	length  int
+	records map[place]Digest // the records that the log says are there
+}
+
+// follow takes the next entry, which must follow from those before.
+func (c *chain) follow(e entry, tenant string) error {
+	if e.n != c.n+1 || e.sum != e.seal(c.sum, tenant) {
+		return fmt.Errorf("%w: entry %d does not follow from entry %d", ErrBroken, e.n, c.n)
+	}
+	at := place{e.Place, e.Server}
+	switch {
+	case e.What == wasReset:
+		c.records = make(map[place]Digest)
+	case e.What == wasPruned: // is about no server
+	case e.record == (Digest{}):
+		delete(c.records, at)
+	default:
+		c.records[at] = e.record
+	}
+	c.n, c.sum = e.n, e.sum
+	c.length++
+	return nil
+}
+
+const entryColumns = "n, at, by_whom, via, place, server, what, detail, record, sum"
+
+// entries are those of a tenant behind n.
+func entries(ctx context.Context, tx *sql.Tx, tenant string, n int64) (all []entry, err error) {
+	rows, err := tx.QueryContext(ctx, "SELECT "+entryColumns+" FROM pins_log WHERE tenant = ? AND n > ? ORDER BY n", tenant, n)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var e entry
+		var at int64
+		var record, sum []byte
+		if err := rows.Scan(&e.n, &at, &e.By, &e.Via, &e.Place, &e.Server, &e.What, &e.Detail, &record, &sum); err != nil {
+			return nil, err
+		}
+		if len(record) != len(e.record) || len(sum) != len(e.sum) {
+			return nil, fmt.Errorf("%w: entry %d has no sum", ErrBroken, e.n)
+		}
+		e.At, e.record, e.sum = time.UnixMilli(at), Digest(record), Digest(sum)
+		all = append(all, e)
+	}
+	return all, rows.Err()
+}
+
+// verified is the chain of a tenant. known is what was verified of it before, or nil: then
+// only the entries since are read.
+func verified(ctx context.Context, tx *sql.Tx, tenant string, known *chain) (*chain, error) {
+	before := known
+	if known != nil {
+		var sum []byte
+		err := tx.QueryRowContext(ctx, "SELECT sum FROM pins_log WHERE tenant = ? AND n = ?", tenant, known.n).Scan(&sum)
+		switch {
+		case errors.Is(err, sql.ErrNoRows) && known.n == 0:
+		case errors.Is(err, sql.ErrNoRows), err == nil && string(sum) != string(known.sum[:]):
+			known = nil // pruned or started over by another process, or broken
+		case err != nil:
+			return nil, err
+		}
+	}
+	next := &chain{records: make(map[place]Digest)}
+	if known != nil {
+		*next = *known
+		next.records = maps.Clone(known.records)
+	}
+	all, err := entries(ctx, tx, tenant, next.n)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 && known != nil {
+		return known, nil
+	}
+	if known == nil && len(all) > 0 && all[0].What == wasPruned {
+		next.n = all[0].n - 1 // its detail has the sum of what it stands for
+	}
+	if known == nil && before != nil && (len(all) == 0 || all[len(all)-1].n < before.n && all[0].What != wasReset) {
+		return nil, fmt.Errorf("%w: it had %d entries, and the last ones are missing", ErrBroken, before.n)
+	}
+	for _, e := range all {
+		if err := next.follow(e, tenant); err != nil {
+			return nil, err
+		}
+	}
+	return next, nil
+}
+
+// put appends an entry, and returns the chain with it.
+func (c *chain) put(ctx context.Context, tx *sql.Tx, tenant string, e entry) (*chain, error) {
+	if len(e.Detail) > maxDetail {
+		lines := strings.Count(e.Detail[maxDetail:], "\n")
+		e.Detail = strings.ToValidUTF8(e.Detail[:maxDetail], "") + fmt.Sprintf("\nand %d more\n", lines)
+	}
+	next := &chain{n: c.n, sum: c.sum, length: c.length, records: maps.Clone(c.records)}
+	e.n = c.n + 1
+	e.At = time.UnixMilli(e.At.UnixMilli()) // as it is read again
+	e.sum = e.seal(c.sum, tenant)
+	if err := next.follow(e, tenant); err != nil {
+		return nil, err
+	}
+	if err := insert(ctx, tx, tenant, e); err != nil {
+		return nil, err
+	}
+	if next.length <= maxLog {
+		return next, nil
+	}
+	return next.prune(ctx, tx, tenant, e.At)
+}
+
+func insert(ctx context.Context, tx *sql.Tx, tenant string, e entry) error {
+	_, err := tx.ExecContext(ctx, "INSERT INTO pins_log (tenant, "+entryColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		tenant, e.n, e.At.UnixMilli(), e.By, e.Via, e.Place, e.Server, e.What, e.Detail, e.record[:], e.sum[:])
+	return err
+}
+
+// prune drops old entries: all but the newest, and but the last one of each server that still
+// has a record. The rest becomes a chain again, which begins with the sum of what it was.
+func (c *chain) prune(ctx context.Context, tx *sql.Tx, tenant string, now time.Time) (*chain, error) {
+	all, err := entries(ctx, tx, tenant, 0)
+	if err != nil {
+		return nil, err
+	}
+	last := make(map[place]int64, len(c.records))
+	for _, e := range all {
+		last[place{e.Place, e.Server}] = e.n
+	}
+	if _, err := tx.ExecContext(ctx, "DELETE FROM pins_log WHERE tenant = ?", tenant); err != nil {
+		return nil, err
+	}
+	next := &chain{n: c.n, records: make(map[place]Digest)}
+	put := func(e entry) error {
+		e.n = next.n + 1
+		e.sum = e.seal(next.sum, tenant)
+		if err := next.follow(e, tenant); err != nil {
+			return err
+		}
+		return insert(ctx, tx, tenant, e)
+	}
+	if err := put(entry{Entry: Entry{At: now, What: wasPruned, Detail: c.sum.String()}}); err != nil {
+		return nil, err
+	}
+	for i, e := range all {
+		at := place{e.Place, e.Server}
+		_, there := c.records[at]
+		if i < len(all)-keptLog && (!there || last[at] != e.n) || e.What == wasPruned || e.What == wasReset {
+			continue
+		}
+		if err := put(e); err != nil {
+			return nil, err
+		}
+	}
+	return next, nil
+}

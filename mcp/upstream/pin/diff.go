@@ -1,0 +1,226 @@
+package pin
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Bounds of a diff.
+const (
+	maxDiff = 400 // lines
+	maxLine = 300 // characters of one
+	maxRun  = 8   // characters that are named by their numbers
+)
+
+// Diff shows how a definition differs from another one, for people. Each is a canonical text,
+// or nil if it does not exist or was not kept. Every value stands on a line of its own, behind
+// its path, with characters visible that hide or look like others.
+//
+//   - description: "Read a file"
+//   - description: "Read а file"
+//     character 6: "a" (U+0061) became "а" (U+0430)
+func Diff(before, after []byte) string {
+	old, now := walked(before), walked(after)
+	var d differ
+	there, left := byPath(now.leaves), byPath(old.leaves)
+	for _, path := range paths(old.leaves) {
+		if l, ok := there[path]; ok {
+			d.change(left[path], l)
+		} else {
+			d.lines('-', left[path])
+		}
+	}
+	for _, path := range paths(now.leaves) {
+		if _, ok := left[path]; !ok {
+			d.lines('+', there[path])
+		}
+	}
+	if old.cut || now.cut {
+		d.say("  there are more than %d values, and the rest is not shown", maxLeaves)
+	}
+	if d.left > 0 {
+		fmt.Fprintf(&d.out, "  %d further lines are not shown\n", d.left)
+	}
+	return d.out.String()
+}
+
+// paths are the paths of leaves. Of paths that were cut and look alike now, each later one has
+// a number.
+func paths(leaves []leaf) []string {
+	all := make([]string, len(leaves))
+	count := make(map[string]int, len(leaves))
+	for i, l := range leaves {
+		all[i] = l.path
+		if count[l.path]++; count[l.path] > 1 {
+			all[i] = fmt.Sprintf("%s #%d", l.path, count[l.path])
+		}
+	}
+	return all
+}
+
+func byPath(leaves []leaf) map[string]leaf {
+	all := make(map[string]leaf, len(leaves))
+	for i, path := range paths(leaves) {
+		all[path] = leaves[i]
+	}
+	return all
+}
+
+// differ writes a diff.
+type differ struct {
+	out     strings.Builder
+	written int
+	left    int // lines that were not written
+}
+
+func (d *differ) say(format string, args ...any) {
+	if d.written == maxDiff {
+		d.left++
+		return
+	}
+	d.written++
+	fmt.Fprintf(&d.out, format+"\n", args...)
+}
+
+// lines shows a value that is only on one side.
+func (d *differ) lines(sign rune, l leaf) {
+	for i, line := range linesOf(l.value) {
+		d.say("%c %s: %s", sign, at(l, i), cutLine(line.shown, 0))
+	}
+}
+
+// change shows a value that is on both sides, if it differs. Of a text of several lines it
+// shows those between the first and the last that differ.
+func (d *differ) change(old, now leaf) {
+	before, after := linesOf(old.value), linesOf(now.value)
+	skip := 0
+	for skip < min(len(before), len(after)) && before[skip] == after[skip] {
+		skip++
+	}
+	before, after = before[skip:], after[skip:]
+	for len(before) > 0 && len(after) > 0 && before[len(before)-1] == after[len(after)-1] {
+		before, after = before[:len(before)-1], after[:len(after)-1]
+	}
+	for i := range max(len(before), len(after)) {
+		var was, is line
+		both := i < len(before) && i < len(after)
+		from := 0
+		if both {
+			if was, is = before[i], after[i]; was == is {
+				continue
+			}
+			from = common([]rune(was.shown), []rune(is.shown))
+		}
+		if i < len(before) {
+			d.say("- %s: %s", at(old, skip+i), cutLine(before[i].shown, from))
+		}
+		if i < len(after) {
+			d.say("+ %s: %s", at(now, skip+i), cutLine(after[i].shown, from))
+		}
+		if both && was.text && is.text {
+			if note := became(was.raw, is.raw); note != "" {
+				d.say("    %s", note)
+			}
+		}
+	}
+}
+
+// at is the path of a leaf, with the line if the value is a text of several lines.
+func at(l leaf, line int) string {
+	path := cmp.Or(l.path, "text")
+	if text, ok := l.value.(string); ok && strings.Contains(text, "\n") {
+		return fmt.Sprintf("%s line %d", path, line+1)
+	}
+	return path
+}
+
+// line is one line of a value.
+type line struct {
+	raw   string
+	shown string // visible
+	text  bool   // it is of a text, which shows in quotes: so do spaces at its ends
+}
+
+func linesOf(value any) (lines []line) {
+	text, ok := value.(string)
+	if !ok {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			raw = []byte("?")
+		}
+		return []line{{string(raw), string(raw), false}}
+	}
+	for raw := range strings.SplitSeq(text, "\n") {
+		lines = append(lines, line{raw, quoted(raw), true})
+	}
+	return lines
+}
+
+// common is how many characters two texts begin with alike.
+func common(x, y []rune) int {
+	n := 0
+	for n < min(len(x), len(y)) && x[n] == y[n] {
+		n++
+	}
+	return n
+}
+
+// cutLine is a line of bounded length, in which the character at a place shows.
+func cutLine(line string, place int) string {
+	runes := []rune(line)
+	if len(runes) <= maxLine {
+		return line
+	}
+	from := max(0, min(place-maxLine/4, len(runes)-maxLine))
+	out := string(runes[from : from+maxLine])
+	if from > 0 {
+		out = "…" + out
+	}
+	if from+maxLine < len(runes) {
+		out += "…"
+	}
+	return out
+}
+
+// became says what two lines differ in, by the numbers of the characters; empty if the lines
+// themselves show it.
+func became(was, is string) string {
+	x, y := []rune(was), []rune(is)
+	from := common(x, y)
+	x, y = x[from:], y[from:]
+	for len(x) > 0 && len(y) > 0 && x[len(x)-1] == y[len(y)-1] {
+		x, y = x[:len(x)-1], y[:len(y)-1]
+	}
+	if (len(x) > maxRun || len(y) > maxRun) && !slices.ContainsFunc(slices.Concat(x, y), foreignLetter) {
+		return ""
+	}
+	return fmt.Sprintf("character %d: %s became %s", from+1, pointed(x), pointed(y))
+}
+
+// foreignLetter reports whether a character may be taken for another one, or for nothing.
+func foreignLetter(r rune) bool { return r < ' ' || r > '~' }
+
+// pointed is characters in quotes, with the numbers of those that may be taken for others.
+func pointed(runes []rune) string {
+	if len(runes) == 0 {
+		return "nothing"
+	}
+	more := ""
+	if len(runes) > maxRun {
+		runes, more = runes[:maxRun], " and so on"
+	}
+	var points []string
+	for _, r := range runes {
+		if foreignLetter(r) || len(runes) == 1 || strings.TrimSpace(string(runes)) == "" {
+			points = append(points, fmt.Sprintf("U+%04X", r))
+		}
+	}
+	text := quoted(string(runes))
+	if points != nil {
+		text += " (" + strings.Join(points, " ") + ")"
+	}
+	return text + more
+}

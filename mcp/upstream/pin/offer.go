@@ -1,0 +1,227 @@
+package pin
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"belljar.dev/mcp/wire"
+)
+
+// Bounds of what a server may serve.
+const (
+	MaxDefinitions = 10_000    // of all kinds together
+	MaxDefinition  = 512 << 10 // bytes of one
+	maxServed      = 32 << 20  // bytes of all
+)
+
+// Offer is what a server is about to run, or serves, at one time.
+type Offer struct {
+	Runs Runs
+	// Listing is what the server says. It is nil before the server has been started: then
+	// only what runs is judged.
+	Listing *Listing
+}
+
+// Runs is what runs. A member that does not apply is empty. Secrets are placeholders in all
+// of them: a pin must neither keep a secret nor change with it.
+type Runs struct {
+	Command []string `json:"command,omitempty"` // the program and its arguments, after expansion
+	Env     []string `json:"env,omitempty"`     // NAME=VALUE of the entry, sorted
+	File    string   `json:"file,omitempty"`    // the digest of the program's file
+	Lock    string   `json:"lock,omitempty"`    // the integrity of what the launcher installed
+	Image   string   `json:"image,omitempty"`   // the digest of the image
+	URL     string   `json:"url,omitempty"`     // of a remote server
+	SPKI    string   `json:"spki,omitempty"`    // the digest of its public key, where asked for
+}
+
+// Listing is everything that a server says about itself. Tools, prompts and templates are
+// whole: all pages of each list, as they arrived.
+type Listing struct {
+	Server       string // serverInfo.name
+	Instructions string
+	Tools        []json.RawMessage
+	Prompts      []json.RawMessage
+	Templates    []json.RawMessage
+}
+
+// served is one definition that is served.
+type served struct {
+	key
+	at     int // in its list
+	digest Digest
+	text   []byte // canonical: an array of the kind and the definition
+	fault  string // why it cannot be compared; then it has no digest
+}
+
+// takeApart returns what an offer has, and how many definitions are beyond the bound. Of
+// several definitions that have one name, none can be compared: which one is called would
+// be the server's choice at that time.
+func takeApart(o Offer) (all []served, cut int) {
+	var c canon
+	if o.Listing == nil {
+		return []served{ofRuns(&c, o.Runs)}, 0
+	}
+	all = make([]served, 0, 4+min(MaxDefinitions, len(o.Listing.Tools)+len(o.Listing.Prompts)+len(o.Listing.Templates)))
+	all = append(all, ofRuns(&c, o.Runs), ofText(&c, KindListing, "seen"),
+		ofText(&c, KindServer, o.Listing.Server), ofText(&c, KindInstructions, o.Listing.Instructions))
+	left, size := MaxDefinitions, 0
+	named := make(map[key]int)
+	for _, list := range []struct {
+		kind   Kind
+		member string
+		raw    []json.RawMessage
+	}{{KindTool, "name", o.Listing.Tools}, {KindPrompt, "name", o.Listing.Prompts}, {KindTemplate, "uriTemplate", o.Listing.Templates}} {
+		cut += max(0, len(list.raw)-left)
+		list.raw = list.raw[:min(left, len(list.raw))]
+		left -= len(list.raw)
+		for i, raw := range list.raw {
+			d := served{key: key{kind: list.kind}, fault: fmt.Sprintf("the server's definitions have more than %d MiB", maxServed>>20)}
+			if size += len(raw); size <= maxServed {
+				d = ofDefinition(&c, list.kind, list.member, raw)
+			}
+			d.at = i
+			if d.name != "" {
+				named[d.key]++
+			}
+			all = append(all, d)
+		}
+	}
+	for i := range all {
+		if n := named[all[i].key]; n > 1 {
+			all[i].fault = fmt.Sprintf("the server serves %d definitions of this name, so it is not certain which of them a call would reach", n)
+		}
+	}
+	return all, cut
+}
+
+func ofRuns(c *canon, r Runs) served {
+	d := served{key: key{kind: KindRuns}}
+	for _, text := range slices.Concat(r.Command, r.Env, []string{r.File, r.Lock, r.Image, r.URL, r.SPKI}) {
+		if !utf8.ValidString(text) {
+			d.fault = "what runs is not UTF-8"
+			return d
+		}
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		d.fault = "what runs cannot be written down: " + err.Error()
+		return d
+	}
+	d.seal(c, raw)
+	return d
+}
+
+func ofText(c *canon, kind Kind, text string) served {
+	d := served{key: key{kind: kind}}
+	if !utf8.ValidString(text) {
+		d.fault = errUTF8.Error()
+		return d
+	}
+	d.seal(c, appendText(nil, []byte(text)))
+	return d
+}
+
+// ofDefinition is a definition, which is named by one of its members.
+func ofDefinition(c *canon, kind Kind, member string, raw json.RawMessage) served {
+	d := served{key: key{kind: kind}}
+	d.seal(c, raw)
+	if d.text == nil {
+		d.name = nameOf(raw, member)
+		return d
+	}
+	object := unwrap(d.text)
+	if !wire.IsObject(object) {
+		d.fault = "the definition is not an object"
+		return d
+	}
+	name := wire.Member(object, member)
+	if len(name) < 3 || name[0] != '"' || len(name) > maxName {
+		d.fault = fmt.Sprintf("the definition has no %s, or one that is not a text of 1 to %d bytes", member, maxName)
+		return d
+	}
+	d.name = wire.Unquote(name)
+	return d
+}
+
+// nameOf is the name of a definition that cannot be compared, for the text that says so;
+// empty if it cannot be found.
+func nameOf(raw json.RawMessage, member string) (name string) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil || json.Unmarshal(members[member], &name) != nil || len(name) > maxName {
+		return ""
+	}
+	return string(normal([]byte(name), false))
+}
+
+// seal sets the canonical text and the digest of a definition, or its fault.
+func (d *served) seal(c *canon, raw []byte) {
+	if len(raw) > MaxDefinition {
+		d.fault = fmt.Sprintf("the definition has %d bytes, and %d are accepted", len(raw), MaxDefinition)
+		return
+	}
+	text := make([]byte, 0, len(raw)+len(d.kind)+16)
+	text = append(appendText(append(text, '['), []byte(d.kind)), ',')
+	text, err := c.append(text, raw)
+	if err != nil {
+		d.fault = "the definition cannot be compared: " + err.Error()
+		return
+	}
+	d.text = append(text, ']')
+	d.digest = sha256.Sum256(d.text)
+}
+
+// unwrap returns the definition of a canonical text: without the kind, which has no comma.
+func unwrap(text []byte) []byte {
+	at := bytes.IndexByte(text, ',')
+	if at < 0 {
+		return nil
+	}
+	return text[at+1 : len(text)-1]
+}
+
+// body is what a definition says besides its name. Two definitions that have the same body
+// are one that was renamed. It is empty for kinds without names.
+func body(text []byte) string {
+	object := unwrap(text)
+	if !wire.IsObject(object) {
+		return ""
+	}
+	var rest []byte
+	wire.Members(object, func(name, value []byte) bool {
+		if text := string(name); text != "name" && text != "uriTemplate" {
+			rest = append(append(append(appendText(rest, name), ':'), value...), ',')
+		}
+		return true
+	})
+	return string(rest)
+}
+
+// rawDigest stands for the bytes of an offer.
+func rawDigest(o Offer) (Digest, error) {
+	h := sha256.New()
+	put := func(text []byte) {
+		fmt.Fprintf(h, "%d:", len(text))
+		h.Write(text)
+	}
+	runs, err := json.Marshal(o.Runs)
+	if err != nil {
+		return Digest{}, errors.New("what runs cannot be written down")
+	}
+	put(runs)
+	if l := o.Listing; l != nil {
+		put([]byte(l.Server))
+		put([]byte(l.Instructions))
+		for _, list := range [][]json.RawMessage{l.Tools, l.Prompts, l.Templates} {
+			fmt.Fprintf(h, "[%d", len(list))
+			for _, raw := range list {
+				put(raw)
+			}
+		}
+	}
+	return Digest(h.Sum(nil)), nil
+}

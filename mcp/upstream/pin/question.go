@@ -1,0 +1,112 @@
+package pin
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+// maxShown is how many bytes of diffs are made at once.
+const maxShown = 1 << 20
+
+// Question is a definition that waits for a person, old beside new.
+type Question struct {
+	Ref            // what a Decision about it names
+	State    State // New, Changed or Removed; Held if a person refused it
+	Was      Digest
+	Since    time.Time // when Was was trusted
+	Pair     string    // the other name, if it was renamed
+	Findings []Finding
+	Diff     string // for people; every hidden character shows
+}
+
+// Questions returns what of a server waits for a person since it was judged last, and what is
+// gone. Any process may ask. others are as in Rules.
+func (b *Book) Questions(ctx context.Context, s Server, others []string) (all []Question, _ error) {
+	err := b.kept.Read(ctx, func(tx *sql.Tx) error {
+		c, err := b.chain(ctx, tx, s.Tenant)
+		if err != nil {
+			return err
+		}
+		r, err := load(ctx, tx, c, s)
+		if err != nil {
+			return err
+		}
+		v := r.waiting()
+		texts := make(map[Digest][]byte)
+		var failed error
+		text := func(d Digest) []byte {
+			if _, there := texts[d]; !there {
+				text, err := textOf(ctx, tx, s, d)
+				if err != nil && failed == nil {
+					failed = err
+				}
+				texts[d] = text
+			}
+			return texts[d]
+		}
+		v.pair(text)
+		size := 0
+		for _, item := range v.Items {
+			q := Question{Ref: Ref{item.Kind, item.Name, item.Digest}, State: item.State, Was: item.Was, Since: item.Since, Pair: item.Pair}
+			if size < maxShown {
+				q.show(text, v, others)
+				size += len(q.Diff)
+			} else {
+				q.Diff = "  it is not shown, for there is too much to show at once\n"
+			}
+			all = append(all, q)
+		}
+		return failed
+	})
+	if err != nil {
+		return nil, fmt.Errorf("what waits for a decision about the server %s: %w", word(s.Name), remedy(err))
+	}
+	return all, nil
+}
+
+// waiting is the part of a verdict that the marks of a record keep.
+func (r record) waiting() *Verdict {
+	v := &Verdict{index: make(map[key]int)}
+	for _, m := range lines(r.offered, r.gone) {
+		pin, known := r.trusted[m.key()]
+		item := Item{Kind: m.Kind, Name: m.Name, State: New, Digest: m.Digest, Was: pin.Digest, Since: pin.Since}
+		switch {
+		case m.How == gone:
+			item.State, item.At, item.Digest = Removed, -1, Digest{}
+		case r.refused[m.key()].Digest == m.Digest:
+			item.State = Held
+		case known:
+			item.State = Changed
+		}
+		v.add(item)
+	}
+	return v
+}
+
+// show fills in what a person sees.
+func (q *Question) show(text func(Digest) []byte, v *Verdict, others []string) {
+	was, is := q.Was, q.Digest
+	switch {
+	case q.State == Removed && q.Pair != "":
+		q.Diff = fmt.Sprintf("  it has been renamed to %s\n", word(q.Pair))
+		return
+	case q.Pair != "":
+		was = v.Items[v.index[key{q.Kind, q.Pair}]].Was
+	}
+	var old, now []byte
+	if was != (Digest{}) {
+		if old = text(was); old == nil {
+			q.Diff += fmt.Sprintf("  the text that was trusted is not kept: %s\n", was)
+		}
+	}
+	if is != (Digest{}) {
+		if now = text(is); now == nil {
+			q.Diff += fmt.Sprintf("  the text that is offered is not kept: %s\n", is)
+			return
+		}
+		q.Findings = scan(now, others)
+	}
+	q.Diff += Diff(old, now)
+}
