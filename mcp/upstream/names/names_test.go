@@ -253,8 +253,8 @@ func TestHostilePrefixes(t *testing.T) {
 			t.Errorf("the name of a tool behind a long prefix is %q", tool.Primary)
 		}
 	}
-	twice := built(t, Config{Servers: []Server{{Name: "a", Prefix: "x", Tools: []string{"t"}}, {Name: "a", Prefix: "y", Tools: []string{"u"}}}})
-	if len(twice.List()) != 0 || len(twice.Notices()) == 0 {
+	twice := built(t, Config{Servers: []Server{{Name: "a", Prefix: "x", Tools: []string{"t"}}, {Name: "b"}, {Name: "a", Prefix: "y", Tools: []string{"u"}}}})
+	if len(twice.List()) != 0 || len(twice.Notices()) != 2 {
 		t.Errorf("two servers of one name: got %v and the notices %v", twice.List(), twice.Notices())
 	}
 }
@@ -278,6 +278,23 @@ func TestAToolNamedLikeADigest(t *testing.T) {
 	}
 	if _, err := table.Find("mcp_p_" + sham); !errors.As(err, new(*AmbiguousError)) {
 		t.Errorf("the name that both want: got %v, want it to be ambiguous", err)
+	}
+}
+
+// Nor does a tool get digits that make it what two others are named: they had to leave that
+// name because both wanted it, and it stays nobody's.
+func TestADigestThatOthersAreNamedLike(t *testing.T) {
+	sham := "t_" + digest("a", "t")[:4]
+	table := built(t, Config{Servers: []Server{
+		{Name: "a", Prefix: "p", Tools: []string{"t"}}, {Name: "b", Prefix: "p", Tools: []string{"t"}},
+		{Name: "c", Prefix: "p", Tools: []string{sham}}, {Name: "d", Prefix: "p", Tools: []string{sham}},
+	}})
+	var several *AmbiguousError
+	if _, err := table.Find("mcp_p_" + sham); !errors.As(err, &several) || len(several.Candidates) != 2 {
+		t.Errorf("mcp_p_%s: got %v, want it to be ambiguous", sham, err)
+	}
+	for _, tool := range table.List() {
+		leads(t, table, tool.Primary, tool.Server+"/"+tool.Native)
 	}
 }
 
