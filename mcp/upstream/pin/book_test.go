@@ -718,7 +718,7 @@ func TestLogIsPruned(t *testing.T) {
 	judged(t, b, tofu, named("a=1"), "") // an old entry that still counts
 	other := Server{Tenant: "t", Name: "other"}
 	err := b.write(t.Context(), "t", func(tx *sql.Tx, c *chain) (*chain, error) {
-		for i := range maxLog + 10 {
+		for i := range maxLog + 100 {
 			var err error
 			if c, err = c.put(t.Context(), tx, "t", entry{Entry: Entry{At: someDay, By: "anna", Server: other.Name, What: wasForgotten, Detail: fmt.Sprint(i)}}); err != nil {
 				return nil, err
@@ -730,10 +730,31 @@ func TestLogIsPruned(t *testing.T) {
 		t.Fatal(err)
 	}
 	log, err := b.History(t.Context(), "t")
-	if err != nil || len(log) > keptLog+20 || log[0].What != wasPruned || log[len(log)-1].Detail != fmt.Sprint(maxLog+9) {
+	if err != nil || len(log) > keptLog+120 || log[0].What != wasPruned || log[len(log)-1].Detail != fmt.Sprint(maxLog+99) {
 		t.Errorf("the log has %d entries, %v", len(log), err)
 	}
 	judged(t, b, tofu, named("a=2"), "tool a changed")
+	judged(t, opened(t, dir), tofu, named("a=1"), "")
+	// Nor do few entries with long details fill the store.
+	long := strings.Repeat("tool a sha256\n", maxDetail/10)
+	err = b.write(t.Context(), "t", func(tx *sql.Tx, c *chain) (*chain, error) {
+		for range 2 * maxLogBytes / maxDetail {
+			var err error
+			if c, err = c.put(t.Context(), tx, "t", entry{Entry: Entry{At: someDay, By: "anna", Server: other.Name, What: wasForgotten, Detail: long}}); err != nil {
+				return nil, err
+			}
+			if c.size > maxLogBytes {
+				t.Fatalf("the details of the log have %d bytes", c.size)
+			}
+		}
+		return c, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if log, err = b.History(t.Context(), "t"); err != nil || !strings.HasSuffix(log[len(log)-1].Detail, " more\n") || len(log[len(log)-1].Detail) > maxDetail+50 {
+		t.Errorf("a long entry has %d bytes, %v", len(log[len(log)-1].Detail), err)
+	}
 	judged(t, opened(t, dir), tofu, named("a=1"), "")
 	exec(t, b, "UPDATE pins_log SET by_whom = 'eve' WHERE what = 'first use'")
 	held(t, "an entry that was kept", opened(t, dir), ErrBroken, "does not follow")

@@ -14,9 +14,13 @@ import (
 
 // Bounds of the log of a tenant.
 const (
-	maxLog    = 4096 // entries; then the oldest of those that changed nothing which still holds are dropped
-	keptLog   = 1024 // of them that stay then
-	maxDetail = 64 << 10
+	maxLog      = 1024 // entries; then old ones are dropped
+	maxLogBytes = 8 << 20
+	maxDetail   = 64 << 10 // bytes of one entry
+	// What stays of a log then, besides the last entry of each server.
+	keptLog       = 512
+	keptLogBytes  = 4 << 20
+	keptOldDetail = 1 << 10
 )
 
 // ErrBroken is a log of decisions that is not the one that belljar wrote.
@@ -75,6 +79,7 @@ type chain struct {
 	n       int64 // of the last entry
 	sum     Digest
 	length  int
+	size    int              // bytes of the details
 	records map[place]Digest // the records that the log says are there
 }
 
@@ -95,6 +100,7 @@ func (c *chain) follow(e entry, tenant string) error {
 	}
 	c.n, c.sum = e.n, e.sum
 	c.length++
+	c.size += len(e.Detail)
 	return nil
 }
 
@@ -166,11 +172,8 @@ func verified(ctx context.Context, tx *sql.Tx, tenant string, known *chain) (*ch
 
 // put appends an entry, and returns the chain with it.
 func (c *chain) put(ctx context.Context, tx *sql.Tx, tenant string, e entry) (*chain, error) {
-	if len(e.Detail) > maxDetail {
-		lines := strings.Count(e.Detail[maxDetail:], "\n")
-		e.Detail = strings.ToValidUTF8(e.Detail[:maxDetail], "") + fmt.Sprintf("\nand %d more\n", lines)
-	}
-	next := &chain{n: c.n, sum: c.sum, length: c.length, records: maps.Clone(c.records)}
+	e.Detail = cutDetail(e.Detail, maxDetail)
+	next := &chain{n: c.n, sum: c.sum, length: c.length, size: c.size, records: maps.Clone(c.records)}
 	e.n = c.n + 1
 	e.At = time.UnixMilli(e.At.UnixMilli()) // as it is read again
 	e.sum = e.seal(c.sum, tenant)
@@ -180,10 +183,19 @@ func (c *chain) put(ctx context.Context, tx *sql.Tx, tenant string, e entry) (*c
 	if err := insert(ctx, tx, tenant, e); err != nil {
 		return nil, err
 	}
-	if next.length <= maxLog {
+	if next.length <= maxLog && next.size <= maxLogBytes {
 		return next, nil
 	}
 	return next.prune(ctx, tx, tenant, e.At)
+}
+
+// cutDetail cuts the lines of an entry, and says how many were left out.
+func cutDetail(detail string, most int) string {
+	if len(detail) <= most {
+		return detail
+	}
+	end := strings.LastIndexByte(detail[:most], '\n') + 1
+	return detail[:end] + fmt.Sprintf("and %d more\n", strings.Count(detail[end:], "\n"))
 }
 
 func insert(ctx context.Context, tx *sql.Tx, tenant string, e entry) error {
@@ -193,7 +205,8 @@ func insert(ctx context.Context, tx *sql.Tx, tenant string, e entry) error {
 }
 
 // prune drops old entries: all but the newest, and but the last one of each server that still
-// has a record. The rest becomes a chain again, which begins with the sum of what it was.
+// has a record, of which the details are cut. The rest becomes a chain again, which begins
+// with the sum of what it was.
 func (c *chain) prune(ctx context.Context, tx *sql.Tx, tenant string, now time.Time) (*chain, error) {
 	all, err := entries(ctx, tx, tenant, 0)
 	if err != nil {
@@ -218,11 +231,19 @@ func (c *chain) prune(ctx context.Context, tx *sql.Tx, tenant string, now time.T
 	if err := put(entry{Entry: Entry{At: now, What: wasPruned, Detail: c.sum.String()}}); err != nil {
 		return nil, err
 	}
+	newest, size := len(all), 0
+	for newest > max(0, len(all)-keptLog) && size+len(all[newest-1].Detail) <= keptLogBytes {
+		newest--
+		size += len(all[newest].Detail)
+	}
 	for i, e := range all {
 		at := place{e.Place, e.Server}
 		_, there := c.records[at]
-		if i < len(all)-keptLog && (!there || last[at] != e.n) || e.What == wasPruned || e.What == wasReset {
+		if i < newest && (!there || last[at] != e.n) || e.What == wasPruned || e.What == wasReset {
 			continue
+		}
+		if i < newest {
+			e.Detail = cutDetail(e.Detail, keptOldDetail)
 		}
 		if err := put(e); err != nil {
 			return nil, err

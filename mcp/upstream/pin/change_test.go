@@ -23,7 +23,7 @@ const (
 // base is what the server of these tests offers.
 func base() Offer {
 	return Offer{
-		Runs: Runs{Command: []string{"npx", "-y", "@example/files@1.2.3", "/data"}, Env: []string{"LANG=C", "TOKEN=${secret:files}"}, File: "sha256:11", Lock: "sha512-aa", Image: "sha256:22", URL: "https://mcp.example/mcp", SPKI: "sha256:33"},
+		Runs: Runs{Command: []string{"npx", "-y", "@example/files@1.2.3", "/data"}, Env: []string{"LANG=C", "TOKEN=${secret:files}"}, File: "sha256:11", Lock: "sha512-" + strings.Repeat("Zx7Q", 21) + "==", Image: "sha256:22", URL: "https://mcp.example/mcp", SPKI: "sha256:33"},
 		Listing: &Listing{
 			Server: "files", Instructions: "Paths are absolute.\nAsk before you delete.",
 			Tools: []json.RawMessage{json.RawMessage(readFile), json.RawMessage(search), json.RawMessage(noop)}, Prompts: []json.RawMessage{json.RawMessage(prompt)}, Templates: []json.RawMessage{json.RawMessage(template)},

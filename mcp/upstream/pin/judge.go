@@ -155,7 +155,11 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 		r = r.strictly()
 	}
 	_, seen := r.trusted[key{kind: KindListing}]
-	others := foreign(rules.Others, all)
+	own := make(map[string]struct{}, len(all))
+	for _, d := range all {
+		own[d.name] = struct{}{}
+	}
+	others := foreign(rules.Others, own)
 	for _, d := range all {
 		item := Item{Kind: d.kind, Name: d.name, At: d.at, Digest: d.digest}
 		pin, known := r.trusted[d.key]
@@ -179,7 +183,7 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 		case known:
 			item.State, item.Why = Changed, "it has changed since it was trusted on "+pin.Since.Format(time.DateOnly)
 		default:
-			item.State, item.Findings = New, scan(d.text, others)
+			item.State, item.Findings = New, scan(d.kind, d.text, others)
 			item.Why = newReason(rules.Mode, d.kind, seen || len(r.trusted) > 0 && d.kind == KindRuns, item.Findings)
 			if item.Why == "" {
 				item.State, item.Was, item.Since = Pinned, d.digest, now
@@ -187,7 +191,7 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 			}
 		}
 		if item.State == Changed {
-			item.Findings = scan(d.text, others)
+			item.Findings = scan(d.kind, d.text, others)
 		}
 		if d.kind == KindListing {
 			continue
@@ -215,11 +219,7 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 
 // foreign are the names that are not those of the server's own tools, which may name each
 // other.
-func foreign(others []string, all []served) []string {
-	own := make(map[string]struct{}, len(all))
-	for _, d := range all {
-		own[d.name] = struct{}{}
-	}
+func foreign(others []string, own map[string]struct{}) []string {
 	return slices.DeleteFunc(slices.Clone(others), func(name string) bool {
 		_, there := own[name]
 		return there

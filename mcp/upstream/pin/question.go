@@ -47,7 +47,11 @@ func (b *Book) Questions(ctx context.Context, s Server, others []string) (all []
 			return texts[d]
 		}
 		v.pair(text)
-		size := 0
+		own := make(map[string]struct{})
+		for _, p := range lines(r.trusted, r.offered) {
+			own[p.Name] = struct{}{}
+		}
+		others, size := foreign(others, own), 0
 		for _, item := range v.Items {
 			q := Question{Ref: Ref{item.Kind, item.Name, item.Digest}, State: item.State, Was: item.Was, Since: item.Since, Pair: item.Pair}
 			if size < maxShown {
@@ -106,7 +110,7 @@ func (q *Question) show(text func(Digest) []byte, v *Verdict, others []string) {
 			q.Diff += fmt.Sprintf("  the text that is offered is not kept: %s\n", is)
 			return
 		}
-		q.Findings = scan(now, others)
+		q.Findings = scan(q.Kind, now, others)
 	}
 	q.Diff += Diff(old, now)
 }

@@ -16,9 +16,10 @@ import (
 // changes nothing else.
 const (
 	maxServers     = 200
-	maxRecords     = 4 << 20  // bytes of the record of one server
+	maxRecords     = 8 << 20  // bytes of the records and marks of all servers
 	maxTexts       = 4 << 20  // bytes of the texts of one server
 	maxTenantTexts = 16 << 20 // bytes of the texts of all servers
+	maxAllTexts    = 64 << 20 // bytes of the texts of all tenants
 )
 
 // schema is the tables of pins. Times are milliseconds since 1970.
@@ -87,15 +88,14 @@ func save(ctx context.Context, tx *sql.Tx, c *chain, s Server, r record, e *Entr
 	if !r.marked {
 		marks += partial
 	}
-	if len(pins) > maxRecords || len(marks) > maxRecords {
-		return nil, fmt.Errorf("the pins of the server %s have %d bytes, and %d are kept; a server with shorter or fewer names can be pinned", word(s.Name), max(len(pins), len(marks)), maxRecords)
-	}
-	var others int
-	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM pins_servers WHERE tenant = ? AND NOT (place = ? AND server = ?)", s.Tenant, s.Place, s.Name).Scan(&others); err != nil {
+	var others, size int
+	if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(record) + length(marks)), 0)
+		FROM pins_servers WHERE tenant = ? AND NOT (place = ? AND server = ?)`, s.Tenant, s.Place, s.Name).Scan(&others, &size); err != nil {
 		return nil, err
 	}
-	if others >= maxServers {
-		return nil, fmt.Errorf("pins of %d servers are kept, and there is no room for another one; `belljar upstream pins forget NAME` makes room", others)
+	if size += len(pins) + len(marks); others >= maxServers || size > maxRecords {
+		return nil, fmt.Errorf("the pins of the server %s cannot be kept: those of %d servers have %d bytes with it, and %d servers and %d bytes are kept; `belljar upstream pins forget NAME` makes room",
+			word(s.Name), others+1, size, maxServers, maxRecords)
 	}
 	if e != nil {
 		e.Place, e.Server, e.At = s.Place, s.Name, now
@@ -139,16 +139,17 @@ func keepTexts(ctx context.Context, tx *sql.Tx, s Server, r record, all []served
 			return err
 		}
 	}
-	var total int
-	if err := tx.QueryRowContext(ctx, "SELECT coalesce(sum(length(text)), 0) FROM pins_texts WHERE tenant = ?", s.Tenant).Scan(&total); err != nil {
+	var ofTenant, ofAll int
+	if err := tx.QueryRowContext(ctx, "SELECT coalesce(sum(length(text)) FILTER (WHERE tenant = ?), 0), coalesce(sum(length(text)), 0) FROM pins_texts", s.Tenant).Scan(&ofTenant, &ofAll); err != nil {
 		return err
 	}
 	for _, d := range all {
-		if !wanted[d.digest] || size+len(d.text) > maxTexts || total+len(d.text) > maxTenantTexts {
+		n := len(d.text)
+		if !wanted[d.digest] || size+n > maxTexts || ofTenant+n > maxTenantTexts || ofAll+n > maxAllTexts {
 			continue
 		}
 		delete(wanted, d.digest)
-		size, total = size+len(d.text), total+len(d.text)
+		size, ofTenant, ofAll = size+n, ofTenant+n, ofAll+n
 		if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO pins_texts VALUES (?, ?, ?, ?, ?)", s.Tenant, s.Place, s.Name, d.digest[:], d.text); err != nil {
 			return err
 		}

@@ -36,14 +36,14 @@ func TestScanOfCorpora(t *testing.T) {
 	}
 	found, wrong := 0, 0
 	for _, text := range poisoned {
-		if findings := scan(text, ours); len(findings) > 0 {
+		if findings := scan(KindTool, text, ours); len(findings) > 0 {
 			found++
 		} else {
 			t.Logf("not found: %s", text)
 		}
 	}
 	for _, text := range ordinary {
-		if findings := scan(text, ours); len(findings) > 0 {
+		if findings := scan(KindTool, text, ours); len(findings) > 0 {
 			wrong++
 			t.Logf("%s\nin %.200s", findings[0], text)
 		}
@@ -89,7 +89,7 @@ func TestScanNamesTheClass(t *testing.T) {
 			continue
 		}
 		got := ""
-		if findings := scan(d.text, ours); len(findings) > 0 {
+		if findings := scan(KindTool, d.text, ours); len(findings) > 0 {
 			got, _, _ = strings.Cut(findings[0].String(), ": ")
 		}
 		if got != want {
@@ -139,7 +139,7 @@ func FuzzScan(f *testing.F) {
 		if d.text == nil {
 			return
 		}
-		for _, finding := range scan(d.text, ours) {
+		for _, finding := range scan(KindTool, d.text, ours) {
 			for _, r := range finding.String() {
 				if hides(r, 0, 0) != "" {
 					t.Fatalf("%q: the finding %q has a hidden character", raw, finding)
