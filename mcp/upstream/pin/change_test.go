@@ -191,6 +191,18 @@ func TestChangesAreFound(t *testing.T) {
 	}
 }
 
+// What is trusted as one kind of definition is not trusted as another.
+func TestKindsAreApart(t *testing.T) {
+	digests := make(map[Digest]Kind)
+	for _, kind := range []Kind{KindTool, KindPrompt, KindTemplate} {
+		d := ofDefinition(new(canon), kind, "name", json.RawMessage(noop))
+		if other, there := digests[d.digest]; there {
+			t.Errorf("a %s has the digest of a %s", kind, other)
+		}
+		digests[d.digest] = kind
+	}
+}
+
 // each changes all definitions of an offer.
 func each(o *Offer, f func(text string) string) {
 	for _, list := range [][]json.RawMessage{o.Listing.Tools, o.Listing.Prompts, o.Listing.Templates} {

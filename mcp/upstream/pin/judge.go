@@ -61,7 +61,7 @@ type Item struct {
 	// Pair is the other name of a definition that was renamed: the one that is gone of a new
 	// one, the new one of one that is gone.
 	Pair     string
-	Findings []Finding // of the scan, if the definition waits for a person
+	Findings []Finding // of the scan at first contact; a Question always has them
 	// Why says why the definition is neither listed nor called; empty if it may be both. A
 	// definition that is not served has no reason.
 	Why string
@@ -154,12 +154,11 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 	case rules.Mode == Strict:
 		r = r.strictly()
 	}
-	_, seen := r.trusted[key{kind: KindListing}]
-	own := make(map[string]struct{}, len(all))
-	for _, d := range all {
-		own[d.name] = struct{}{}
+	first, seen := r.trusted[key{kind: KindListing}]
+	var look looker
+	if rules.Mode == TOFU && !seen {
+		look = looking(rules.Others, all)
 	}
-	others := foreign(rules.Others, own)
 	for _, d := range all {
 		item := Item{Kind: d.kind, Name: d.name, At: d.at, Digest: d.digest}
 		pin, known := r.trusted[d.key]
@@ -183,15 +182,29 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 		case known:
 			item.State, item.Why = Changed, "it has changed since it was trusted on "+pin.Since.Format(time.DateOnly)
 		default:
-			item.State, item.Findings = New, scan(d.kind, d.text, others)
-			item.Why = newReason(rules.Mode, d.kind, seen || len(r.trusted) > 0 && d.kind == KindRuns, item.Findings)
+			item.State = New
+			waits, there := r.offered[d.key]
+			switch {
+			case rules.Mode == Strict:
+				item.Why = "it is not among the pins that were imported"
+			case rules.Mode == Ask:
+				item.Why = "nobody has decided about it yet"
+			case d.kind == KindRuns && len(r.trusted) > 0:
+				item.Why = "nothing that runs was trusted for this server, which has pins already"
+			case seen && there && waits.Digest == d.digest && !waits.Since.After(first.Since):
+				item.Why = "it was not trusted at first contact, because of what the scan found"
+			case seen:
+				item.Why = "it has appeared since the first contact with the server"
+			default:
+				item.Findings = look.at(d)
+			}
+			if len(item.Findings) > 0 {
+				item.Why = "the scan found something at first contact: " + item.Findings[0].String()
+			}
 			if item.Why == "" {
 				item.State, item.Was, item.Since = Pinned, d.digest, now
 				added = append(added, Pin{server, d.kind, d.name, d.digest, now, First})
 			}
-		}
-		if item.State == Changed {
-			item.Findings = scan(d.kind, d.text, others)
 		}
 		if d.kind == KindListing {
 			continue
@@ -215,33 +228,6 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 	}
 	v.close(server)
 	return v, added
-}
-
-// foreign are the names that are not those of the server's own tools, which may name each
-// other.
-func foreign(others []string, own map[string]struct{}) []string {
-	return slices.DeleteFunc(slices.Clone(others), func(name string) bool {
-		_, there := own[name]
-		return there
-	})
-}
-
-// newReason says why a definition is held whose name was not trusted before; empty if the
-// definition becomes trusted now.
-func newReason(mode Mode, kind Kind, contacted bool, findings []Finding) string {
-	switch {
-	case mode == Strict:
-		return "it is not among the pins that were imported"
-	case mode == Ask:
-		return "nobody has decided about it yet"
-	case contacted && kind == KindRuns:
-		return "nothing that runs was trusted for this server, which has pins already"
-	case contacted:
-		return "it has appeared since the first contact with the server"
-	case len(findings) > 0:
-		return "the scan found something at first contact: " + findings[0].String()
-	}
-	return ""
 }
 
 // add appends an item. Of several of one name the index has the last one; all are held.

@@ -47,15 +47,15 @@ func (b *Book) Questions(ctx context.Context, s Server, others []string) (all []
 			return texts[d]
 		}
 		v.pair(text)
-		own := make(map[string]struct{})
+		var own []served
 		for _, p := range lines(r.trusted, r.offered) {
-			own[p.Name] = struct{}{}
+			own = append(own, served{key: p.key()})
 		}
-		others, size := foreign(others, own), 0
+		look, size := looking(others, own), 0
 		for _, item := range v.Items {
 			q := Question{Ref: Ref{item.Kind, item.Name, item.Digest}, State: item.State, Was: item.Was, Since: item.Since, Pair: item.Pair}
 			if size < maxShown {
-				q.show(text, v, others)
+				q.show(text, v, &look)
 				size += len(q.Diff)
 			} else {
 				q.Diff = "  it is not shown, for there is too much to show at once\n"
@@ -90,7 +90,7 @@ func (r record) waiting() *Verdict {
 }
 
 // show fills in what a person sees.
-func (q *Question) show(text func(Digest) []byte, v *Verdict, others []string) {
+func (q *Question) show(text func(Digest) []byte, v *Verdict, look *looker) {
 	was, is := q.Was, q.Digest
 	switch {
 	case q.State == Removed && q.Pair != "":
@@ -110,7 +110,7 @@ func (q *Question) show(text func(Digest) []byte, v *Verdict, others []string) {
 			q.Diff += fmt.Sprintf("  the text that is offered is not kept: %s\n", is)
 			return
 		}
-		q.Findings = scan(q.Kind, now, others)
+		q.Findings = look.at(served{key: key{q.Kind, q.Name}, digest: is, text: now})
 	}
 	q.Diff += Diff(old, now)
 }

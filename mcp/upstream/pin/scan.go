@@ -17,11 +17,12 @@ import (
 
 // Bounds of the scan.
 const (
-	maxProse    = 8 << 10   // bytes of one text of a definition
-	maxScanned  = 128 << 10 // of one definition; more is a finding
-	maxFindings = 16        // of one definition
-	maxExcerpt  = 80        // characters
-	maxEncoded  = 64        // characters that may look like base64
+	maxProse      = 8 << 10   // bytes of one text of a definition
+	maxScanned    = 128 << 10 // bytes of one definition; more is a finding
+	maxAllScanned = 1 << 20   // bytes of all definitions of a server
+	maxFindings   = 16        // of one definition
+	maxExcerpt    = 80        // characters
+	maxEncoded    = 64        // characters that may look like base64
 )
 
 // Finding is something in a definition that a person should look at before the definition is
@@ -36,21 +37,52 @@ type Finding struct {
 // String is the finding in one line.
 func (f Finding) String() string { return fmt.Sprintf("%s in %s: %s", f.What, f.Where, f.Text) }
 
-// scan looks through a definition. others are names of tools of other servers and of our own.
-// What runs is not looked at: the operator wrote it, no model reads it, and the integrity of a
-// lock looks like encoded text.
-func scan(kind Kind, text []byte, others []string) []Finding {
-	if kind == KindRuns {
+// looker scans the definitions of one server.
+type looker struct {
+	others []string // names of tools that are not the server's
+	left   int      // bytes that are still looked at
+}
+
+// looking is the looker for what a server serves. others are as in Rules; tools of one server
+// may name each other.
+func looking(others []string, all []served) looker {
+	own := make(map[string]struct{}, len(all))
+	for _, d := range all {
+		own[d.name] = struct{}{}
+	}
+	return looker{left: maxAllScanned, others: slices.DeleteFunc(slices.Clone(others), func(name string) bool {
+		_, there := own[name]
+		return there
+	})}
+}
+
+// at returns what the scan finds in a definition. What runs is not looked at: the operator
+// wrote it, no model reads it, and the integrity of a lock looks like encoded text.
+func (l *looker) at(d served) []Finding {
+	if d.kind == KindRuns {
 		return nil
 	}
-	s := scanner{others: others, left: maxScanned}
+	s := scanner{others: l.others, left: min(l.left, maxScanned)}
+	l.left -= min(len(d.text), s.left)
+	s.scan(d.text)
+	return s.found
+}
+
+type scanner struct {
+	others []string
+	found  []Finding
+	left   int // bytes that are still looked at
+}
+
+// scan looks through the canonical text of a definition.
+func (s *scanner) scan(text []byte) {
 	w := walked(text)
 	if w.cut {
 		s.add("more values than are looked at", "the definition", "")
 	}
 	for _, name := range w.names {
 		s.hidden("a name", name)
-		if len(name) > 12 { // as long as the shortest sentence that says anything
+		if len(name) > 12 && s.spend(len(name)) { // as long as the shortest sentence that says anything
 			s.phrases("a name", strings.NewReplacer("_", " ", "-", " ").Replace(name))
 		}
 	}
@@ -65,13 +97,14 @@ func scan(kind Kind, text []byte, others []string) []Finding {
 			s.add("reference to another document", where, text)
 		}
 	}
-	return s.found
 }
 
-type scanner struct {
-	others []string
-	found  []Finding
-	left   int // bytes that are still looked at
+// spend reports whether so many bytes may still be looked at. What may not is a finding.
+func (s *scanner) spend(bytes int) bool {
+	if s.left -= bytes; s.left < 0 {
+		s.add("more text than is looked at", "the definition", "")
+	}
+	return s.left >= 0
 }
 
 // add records a finding, with an excerpt of the text.
@@ -96,8 +129,7 @@ func (s *scanner) prose(where, text string) {
 	if picture {
 		return
 	}
-	if s.left -= len(text); s.left < 0 {
-		s.add("more text than is looked at", "the definition", text)
+	if !s.spend(len(text)) {
 		return
 	}
 	s.encoded(where, text)
@@ -194,6 +226,9 @@ func readable(plain []byte) bool {
 func (s *scanner) phrases(where, text string) {
 	folded := fold(text)
 	for _, p := range phrases() {
+		if !p.may(folded) {
+			continue
+		}
 		for _, at := range p.match.FindAllStringIndex(folded, 4) {
 			if p.unless != nil && p.unless.MatchString(folded[max(0, at[0]-60):at[0]]) || p.also != nil && !p.also.MatchString(folded) {
 				continue
