@@ -126,24 +126,10 @@ func descriptors(all map[string]string) {
 }
 
 func children(all map[string]string) {
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		return
-	}
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // gone meanwhile
-		}
-		// pid (name) state ppid ...; the name may hold anything, even ")".
-		end := strings.LastIndexByte(string(text), ')')
-		if end < 0 {
-			continue
-		}
-		fields := strings.Fields(string(text[end+1:]))
-		if len(fields) > 19 && fields[1] == strconv.Itoa(os.Getpid()) {
-			name := string(text[:end+1])
-			all["child "+name+" "+fields[19]] = "child process " + name + " in state " + fields[0]
+	for _, p := range Processes() {
+		if p.Parent == os.Getpid() {
+			name := fmt.Sprintf("%d (%s)", p.PID, p.Name)
+			all["child "+name+" "+p.Began] = "child process " + name + " in state " + p.State
 		}
 	}
 }

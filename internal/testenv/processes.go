@@ -1,0 +1,66 @@
+package testenv
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Process is a process of this machine (proc_pid_stat(5)).
+type Process struct {
+	PID, Parent, Session int
+	Name                 string // of its program, at most 15 bytes of it
+	State                string
+	Began                string        // since the boot, in ticks
+	CPU                  time.Duration // with that of its children that have ended
+}
+
+// userHZ is how many ticks a second has: a constant of the kernel's interface.
+const userHZ = 100
+
+// Processes are the processes of this machine, by their ids.
+func Processes() map[int]Process {
+	all := make(map[int]Process)
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
+	for _, name := range stats {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		// pid (name) state ppid ...; the name may hold anything, even ")".
+		id, rest, _ := strings.Cut(string(text), " (")
+		end := strings.LastIndexByte(rest, ')')
+		pid, err := strconv.Atoi(id)
+		if err != nil || end < 0 {
+			continue
+		}
+		f := strings.Fields(rest[end+1:])
+		if len(f) < 20 {
+			continue
+		}
+		number := func(i int) int { n, _ := strconv.Atoi(f[i]); return n }
+		all[pid] = Process{
+			PID: pid, Name: rest[:end], State: f[0], Parent: number(1), Session: number(3), Began: f[19],
+			CPU: time.Duration(number(11)+number(12)+number(13)+number(14)) * time.Second / userHZ,
+		}
+	}
+	return all
+}
+
+// Below returns those of all processes that descend from one, and that one too if it is
+// among them.
+func Below(all map[int]Process, pid int) (below []Process) {
+	for _, p := range all {
+		// The number of a process that ended may be another's by now, so the way up may turn
+		// in a circle.
+		for at, steps := p.PID, 0; at > 0 && steps < len(all); at, steps = all[at].Parent, steps+1 {
+			if at == pid {
+				below = append(below, p)
+				break
+			}
+		}
+	}
+	return below
+}
