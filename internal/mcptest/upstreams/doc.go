@@ -1,0 +1,28 @@
+// Package upstreams contains MCP servers over stdio for the tests of what connects to
+// other people's servers: well-behaved ones, and ones that misbehave in any way that was
+// seen or can be thought of.
+//
+// A Server is data: what it lists and answers, and Rules for what it does otherwise. The
+// zero Server behaves well and has one tool, echo. Misbehaving has a name for each kind
+// of misbehaviour, for tests that try them all.
+//
+// A test runs a server in its own process, over pipes in memory:
+//
+//	p := upstreams.Server{Rules: upstreams.On("initialize")}.Start(t) // never answers it
+//
+// or as a process, which can also fork, leave its session and ignore signals:
+//
+//	argv := upstreams.Server{Rules: upstreams.On(upstreams.Started, upstreams.Daemon())}.Command(t)
+//
+// The process is the test binary, so its TestMain must call Main first.
+//
+// The files, each calling those below it:
+//
+//	misbehaving.go  the kinds of misbehaviour by their names
+//	peer.go         a server in the process of a test
+//	pipe.go         its pipes
+//	process.go      a server as a process, and the processes that it starts
+//	serve.go        one conversation: which rule applies, and what its acts do
+//	answer.go       what a well-behaved server answers
+//	server.go       Server, Rule, Act and Tool
+package upstreams

@@ -1,0 +1,65 @@
+package upstreams
+
+import (
+	"context"
+	"io"
+	"testing"
+)
+
+// Peer is a server that runs in the process of a test. Its pipes are those of Linux: who
+// writes more than 64 KiB waits for a reader, the server on Out and Err too.
+type Peer struct {
+	In       io.WriteCloser // what the server reads
+	Out, Err io.Reader      // what it writes
+
+	conversation *conversation
+	cancel       context.CancelFunc
+	closers      []io.Closer
+	done         chan struct{} // closed when the server has ended
+	status       int           // what it ended with; read after done
+}
+
+// Start starts the server. It is closed at the end of the test, if the test has not done
+// that. It may be in a bubble of testing/synctest.
+func (s Server) Start(t testing.TB) *Peer {
+	t.Helper()
+	if err := s.check(false); err != nil {
+		t.Fatal(err)
+	}
+	in, out, errs := newPipe(), newPipe(), newPipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &Peer{
+		In: pipeWriter{in}, Out: pipeReader{out}, Err: pipeReader{errs}, done: make(chan struct{}),
+		conversation: newConversation(s, pipeWriter{out}, pipeWriter{errs}), cancel: cancel,
+		closers: []io.Closer{pipeWriter{in}, pipeReader{out}, pipeReader{errs}},
+	}
+	go func() {
+		defer close(p.done)
+		p.status = p.conversation.run(ctx, pipeReader{in})
+		for _, end := range []io.Closer{pipeReader{in}, pipeWriter{out}, pipeWriter{errs}} {
+			end.Close()
+		}
+		p.conversation.beside.Wait()
+	}()
+	t.Cleanup(p.Close)
+	return p
+}
+
+// Wait waits for the end of the server, and returns its exit status.
+func (p *Peer) Wait() int {
+	<-p.done
+	return p.status
+}
+
+// Close ends the server as a kill does, whatever it is doing, and waits for its end. Twice
+// is fine.
+func (p *Peer) Close() {
+	p.cancel()
+	for _, end := range p.closers {
+		end.Close()
+	}
+	<-p.done
+}
+
+// Received returns the messages that the server has got so far, at most the last 1,000.
+func (p *Peer) Received() []string { return p.conversation.received() }

@@ -1,0 +1,350 @@
+package upstreams
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/mcp/wire"
+)
+
+const (
+	maxLine     = 16 << 20 // bytes of a message
+	maxDepth    = 1 << 16  // its nesting
+	maxReceived = 1000     // messages that ReceivedTool returns, the last ones
+)
+
+// statusPipe is what a shell says of a process that SIGPIPE (13) ended.
+const statusPipe = 128 + 13
+
+// conversation is what a server does with one client. One goroutine reads and acts; those
+// of Forever only write.
+type conversation struct {
+	server    Server
+	out, errs stream
+	beside    sync.WaitGroup // the goroutines of Forever
+
+	mu  sync.Mutex
+	log []string // guarded by mu: the last messages of the client
+
+	// These belong to the goroutine that reads.
+	applied  []int              // how many messages each rule applied to
+	changed  bool               // Changed is listed
+	framed   bool               // a message was sent
+	asked    int                // requests to the client
+	answers  map[string]waiting // by the ids of those that it has not answered
+	gathered []waiting
+}
+
+// stream is standard output or standard error.
+type stream struct {
+	to io.Writer
+	// turn is full while a goroutine writes. It is a channel and not a mutex, so that a
+	// bubble of testing/synctest sees who waits for it.
+	turn chan struct{}
+}
+
+func newStream(to io.Writer) stream { return stream{to, make(chan struct{}, 1)} }
+
+// write writes a text in one piece. A reader that has gone ends the server.
+func (s stream) write(text []byte) error {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	if _, err := s.to.Write(text); err != nil {
+		return exit{statusPipe}
+	}
+	return nil
+}
+
+// waiting is a message with the acts that are still to be done for it.
+type waiting struct {
+	m    *wire.Message
+	acts []Act
+}
+
+func newConversation(s Server, out, errs io.Writer) *conversation {
+	return &conversation{
+		server: s, out: newStream(out), errs: newStream(errs),
+		applied: make([]int, len(s.Rules)), answers: make(map[string]waiting),
+	}
+}
+
+// exit is how a server ends in the middle of things.
+type exit struct{ status int }
+
+func (e exit) Error() string { return fmt.Sprintf("exit status %d", e.status) }
+
+// run serves until the end of input, an act that ends the server, or the end of ctx, and
+// returns the exit status. The goroutines of Forever may go on until a write fails.
+func (c *conversation) run(ctx context.Context, in io.Reader) int {
+	err := c.serve(ctx, in)
+	if ended, ok := errors.AsType[exit](err); ok {
+		return ended.status
+	}
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+func (c *conversation) serve(ctx context.Context, in io.Reader) error {
+	if err := c.perform(ctx, nil, c.ruleFor(Started, nil)); err != nil {
+		return err
+	}
+	lines := wire.NewLineReader(in, maxLine)
+	for {
+		line, err := lines.Next()
+		if _, long := errors.AsType[*wire.LongLineError](err); long {
+			c.note("(a line that is too long)")
+			continue
+		}
+		if err != nil {
+			return c.perform(ctx, nil, c.ruleFor(Ended, nil))
+		}
+		line = wire.TrimLine(line)
+		if len(line) == 0 {
+			continue
+		}
+		c.note(string(line))
+		if err := c.line(ctx, line); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *conversation) line(ctx context.Context, line []byte) error {
+	if bad := wire.CheckLine(line, maxDepth); bad != nil {
+		return c.send(bad.Frame(wire.RequestID(line), wire.Legacy))
+	}
+	m, bad := wire.ParseMessage(line)
+	switch {
+	case bad != nil:
+		return c.send(bad.Frame(m.ID, m.Era()))
+	case m.Method == "":
+		w, ok := c.answers[m.Key]
+		delete(c.answers, m.Key)
+		if !ok {
+			return nil
+		}
+		return c.perform(ctx, w.m, w.acts)
+	}
+	acts := c.ruleFor(m.Method, m)
+	if acts == nil && m.IsRequest() {
+		if acts = c.ruleFor(Request, m); acts == nil {
+			acts = []Act{Answer()}
+		}
+	}
+	return c.perform(ctx, m, acts)
+}
+
+// ruleFor returns the acts of the first rule that applies; nil if none does.
+func (c *conversation) ruleFor(on string, m *wire.Message) []Act {
+	for i, r := range c.server.Rules {
+		if r.On != on || m != nil && !bytes.Contains(m.Raw, []byte(r.Has)) {
+			continue
+		}
+		c.applied[i]++
+		if r.Nth == 0 || r.Nth == c.applied[i] {
+			return append([]Act{}, r.Do...)
+		}
+	}
+	return nil
+}
+
+// perform does acts, for a message or for none. Its error ends the server.
+func (c *conversation) perform(ctx context.Context, m *wire.Message, acts []Act) error {
+	for i, a := range acts {
+		rest := waiting{m, acts[i+1:]}
+		switch a.Do {
+		case "ask":
+			return c.ask(a, rest)
+		case "gather":
+			c.gathered = append(c.gathered, rest)
+			if len(c.gathered) < a.N {
+				return nil
+			}
+			all := c.gathered
+			c.gathered = nil
+			for _, w := range slices.Backward(all) {
+				if err := c.perform(ctx, w.m, w.acts); err != nil {
+					return err
+				}
+			}
+			return nil
+		case "repeat":
+			for range a.N {
+				if err := c.perform(ctx, m, a.Acts); err != nil {
+					return err
+				}
+			}
+		default:
+			if err := c.act(ctx, m, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// act does one act that needs none after it.
+func (c *conversation) act(ctx context.Context, m *wire.Message, a Act) error {
+	switch a.Do {
+	case "answer":
+		return c.reply(m, a.Data)
+	case "fail":
+		if m == nil || m.ID == nil {
+			return nil
+		}
+		return c.send(wire.ErrorFrame(m.ID, int64(a.N), string(a.Text), nil))
+	case "print":
+		return c.out.write(a.Text)
+	case "complain":
+		return c.errs.write(a.Text)
+	case "notify":
+		return c.send(notification(string(a.Text), a.Data))
+	case "progress":
+		return c.progress(m, a.N)
+	case "change":
+		c.changed = true
+	case "exit":
+		return exit{a.N}
+	case "linger":
+		<-ctx.Done()
+		return exit{0}
+	case "forever":
+		c.beside.Go(func() {
+			for c.repeat(a.Acts) == nil {
+			}
+		})
+	case "ignore signals":
+		signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
+	default:
+		return startChild(ctx, a.Do, c.server.Mark)
+	}
+	return nil
+}
+
+// repeat does the acts of Forever, which do not touch what belongs to the goroutine that
+// reads.
+func (c *conversation) repeat(acts []Act) error {
+	for _, a := range acts {
+		var err error
+		switch a.Do {
+		case "print":
+			err = c.out.write(a.Text)
+		case "complain":
+			err = c.errs.write(a.Text)
+		case "notify":
+			err = c.out.write(c.server.Framing.frame(notification(string(a.Text), a.Data)))
+		case "repeat":
+			for range a.N {
+				if err = c.repeat(a.Acts); err != nil {
+					break
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *conversation) reply(m *wire.Message, id []byte) error {
+	if m == nil || m.ID == nil {
+		return nil
+	}
+	if id == nil {
+		id = m.ID
+	}
+	result, bad := c.answer(m)
+	if bad != nil {
+		return c.send(bad.Frame(id, m.Era()))
+	}
+	return c.send(wire.ResultFrame(id, result))
+}
+
+func (c *conversation) ask(a Act, rest waiting) error {
+	c.asked++
+	id := fmt.Sprintf("ask-%d", c.asked)
+	key, bad := wire.IDKey([]byte(`"` + id + `"`))
+	if bad != nil {
+		return bad
+	}
+	c.answers[key] = rest
+	var o object
+	o.add("jsonrpc", "2.0")
+	o.add("id", id)
+	o.add("method", string(a.Text))
+	if a.Data != nil {
+		o.addRaw(`"params"`, a.Data)
+	}
+	return c.send(o.text())
+}
+
+func (c *conversation) progress(m *wire.Message, done int) error {
+	if m == nil {
+		return nil
+	}
+	token := wire.Member(m.Meta, "progressToken")
+	if token == nil {
+		return nil
+	}
+	return c.send(notification("notifications/progress", fmt.Appendf(nil, `{"progressToken":%s,"progress":%d}`, token, done)))
+}
+
+func notification(method string, params []byte) []byte {
+	var o object
+	o.add("jsonrpc", "2.0")
+	o.add("method", method)
+	if params != nil {
+		o.addRaw(`"params"`, params)
+	}
+	return o.text()
+}
+
+// send sends one message.
+func (c *conversation) send(message []byte) error {
+	framed := c.server.Framing.frame(message)
+	if c.server.Framing == BOM && !c.framed {
+		framed = append([]byte("\ufeff"), framed...)
+	}
+	c.framed = true
+	return c.out.write(framed)
+}
+
+// frame returns a message as it is sent.
+func (f Framing) frame(message []byte) []byte {
+	switch f {
+	case CRLF:
+		return append(message, "\r\n"...)
+	case ContentLength:
+		return fmt.Appendf(nil, "Content-Length: %d\r\n\r\n%s", len(message), message)
+	case Lines, BOM:
+	}
+	return append(message, '\n')
+}
+
+// note keeps a message of the client.
+func (c *conversation) note(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.log) == maxReceived {
+		c.log = slices.Delete(c.log, 0, 1)
+	}
+	c.log = append(c.log, line)
+}
+
+// received returns the messages of the client, the last maxReceived of them.
+func (c *conversation) received() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.log)
+}
