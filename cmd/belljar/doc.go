@@ -21,6 +21,7 @@
 //	  read.go, readurl.go           read
 //	  call.go                       call
 //	  hook.go, workflow.go          hook; the flags of hooks
+//	  demo.go                       demo-server
 //
 //	what servers are asked
 //	  ask.go, askscreen.go          ask

@@ -115,6 +115,7 @@ var top = []command{
 	{"read", false, readCommand},
 	{"browser", false, browserCommand},
 	{"hook", false, hookCommand},
+	{"demo-server", false, demoCommand},
 	{"version", false, versionCommand},
 	{"completion", true, completionCommand},
 	{"man", true, manCommand},
