@@ -15,6 +15,9 @@ import (
 // the client has sent so far, a line for each message.
 const ReceivedTool = "received"
 
+// maxReceived is how many messages that is, the last ones.
+const maxReceived = 1000
+
 // object is a JSON object whose members keep their order.
 type object struct{ bytes.Buffer }
 
@@ -190,4 +193,21 @@ func textResult(text string) []byte {
 	var o object
 	o.add("content", []map[string]string{{"type": "text", "text": text}})
 	return o.text()
+}
+
+// note keeps a message of the client.
+func (c *conversation) note(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.log) == maxReceived {
+		c.log = slices.Delete(c.log, 0, 1)
+	}
+	c.log = append(c.log, line)
+}
+
+// received returns the messages of the client, the last maxReceived of them.
+func (c *conversation) received() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.log)
 }

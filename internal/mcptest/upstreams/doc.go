@@ -21,8 +21,9 @@
 //	misbehaving.go  the kinds of misbehaviour by their names
 //	peer.go         a server in the process of a test
 //	pipe.go         its pipes
-//	process.go      a server as a process, and the processes that it starts
+//	process.go      a server as a process
 //	serve.go        one conversation: which rule applies, and what its acts do
+//	child.go        the processes that a server starts
 //	answer.go       what a well-behaved server answers
 //	server.go       Server, Rule, Act and Tool
 package upstreams

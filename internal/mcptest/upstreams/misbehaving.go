@@ -82,8 +82,8 @@ func Misbehaving(mark string) map[string]Server {
 	return all
 }
 
-// rings is a schema of n definitions, each of which refers to the next one, and the last
-// to the first.
+// rings is a schema of n definitions. Each refers to the next one, and the last to the
+// first.
 func rings(n int) json.RawMessage {
 	var b strings.Builder
 	for i := range n {

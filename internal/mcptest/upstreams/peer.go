@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Peer is a server that runs in the process of a test. Its pipes are those of Linux: who
-// writes more than 64 KiB waits for a reader, the server on Out and Err too.
+// Peer is a server that runs in the process of a test. Its pipes are like those of Linux: a
+// writer waits while 64 KiB are unread, and so the server does on Out and Err.
 type Peer struct {
 	In       io.WriteCloser // what the server reads
 	Out, Err io.Reader      // what it writes

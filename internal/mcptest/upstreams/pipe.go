@@ -8,8 +8,8 @@ import (
 // pipeSize is how many bytes a pipe takes before its writer waits, as on Linux (pipe(7)).
 const pipeSize = 64 << 10
 
-// pipe is a pipe in memory. Who waits for it waits on a condition variable, so that a
-// bubble of testing/synctest sees it. It is safe for concurrent use.
+// pipe is a pipe in memory. Its reader and its writer wait on a condition variable, so that
+// a bubble of testing/synctest sees them. It is safe for concurrent use.
 type pipe struct {
 	mu     sync.Mutex
 	moved  sync.Cond // over mu

@@ -16,9 +16,8 @@ import (
 )
 
 const (
-	maxLine     = 16 << 20 // bytes of a message
-	maxDepth    = 1 << 16  // its nesting
-	maxReceived = 1000     // messages that ReceivedTool returns, the last ones
+	maxLine  = 16 << 20 // bytes of a message
+	maxDepth = 1 << 16  // its nesting
 )
 
 // statusPipe is what a shell says of a process that SIGPIPE (13) ended.
@@ -330,21 +329,4 @@ func (f Framing) frame(message []byte) []byte {
 	case Lines, BOM:
 	}
 	return append(message, '\n')
-}
-
-// note keeps a message of the client.
-func (c *conversation) note(line string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.log) == maxReceived {
-		c.log = slices.Delete(c.log, 0, 1)
-	}
-	c.log = append(c.log, line)
-}
-
-// received returns the messages of the client, the last maxReceived of them.
-func (c *conversation) received() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.log)
 }

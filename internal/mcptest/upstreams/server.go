@@ -110,6 +110,14 @@ func Forever(acts ...Act) Act { return Act{Do: "forever", Acts: acts} }
 
 // The acts below are for servers that are processes of their own.
 
+// The kinds of processes that servers start, by the names of the acts.
+const (
+	childSleeper = "fork"
+	childSession = "setsid"
+	childDaemon  = "daemonise"
+	childKeeper  = "respawn"
+)
+
 // IgnoreSignals has the server ignore SIGTERM, SIGINT and SIGHUP, and go on after the
 // reader of its output has gone.
 func IgnoreSignals() Act { return Act{Do: "ignore signals"} }
