@@ -1,6 +1,9 @@
 package policies
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // grant is what the profile of a name gives to a tenant: with less wherever a
 // layer takes from it.
@@ -13,6 +16,39 @@ func (p *Policy) grant(profile, tenantName string) Grant {
 		g = g.clipped(l.clip)
 	}
 	return g
+}
+
+// Grant returns the grant of the box of a server for a tenant, as Grant.ForBrowser does for
+// a browser. The box has no workspace and no network unless the policy says so. The grant
+// is not made of a call's: a server may be started before there is a call, and works on
+// after it. Grant fails if the policy does not serve the tenant, and for a box to install
+// in if nothing may be installed.
+func (u Upstreams) Grant(tenantName string, b UpstreamBox) (Grant, error) {
+	p := u.p
+	if b.Server == "" || !p.serves(tenantName) {
+		return Grant{}, fmt.Errorf("start the server %q: the policy has no tenant %q for it", b.Server, tenantName)
+	}
+	of := p.upstreams.of(b.Server, b.Trusted)
+	g := Grant{tenant: tenantName, totals: p.totals, profileGrant: of.run, upstream: b}
+	if b.Install {
+		if g.profileGrant = of.install; g.network == NetworkNone {
+			return Grant{}, fmt.Errorf("install the server %q: the policy lets nothing be installed (install of upstreams has the mode none)", b.Server)
+		}
+	}
+	g.profile = "upstream:" + b.Server // no name of a profile: a call cannot ask for it
+	// The programs of a server are not what rules about an agent's commands mean.
+	g.exec, g.browser, g.publish, g.audited = ExecOff, BrowserOff, nil, false
+	if t, ok := p.tenants[tenantName]; ok {
+		g.totals = t.Totals
+	}
+	for _, l := range p.layersOf(tenantName) {
+		g = g.clipped(l.clip)
+	}
+	g.limits.Background = upstreamLife
+	if b.Cache != "" {
+		g.mounts = append(slices.Clip(g.mounts), Mount{Source: b.Cache, Target: UpstreamCache, Writable: b.Install || b.Scratch})
+	}
+	return g, nil
 }
 
 // clipped returns the grant without what a layer takes away. The grant remembers
@@ -44,6 +80,10 @@ func (g Grant) clipped(c clip) Grant {
 // this policy has no such profile for the tenant: nothing may leave such a box
 // any more.
 func (p *Policy) Regrant(g Grant) (Grant, bool) {
+	if g.upstream.Server != "" {
+		now, err := p.Upstreams().Grant(g.tenant, g.upstream)
+		return now.clipped(g.clip), err == nil
+	}
 	_, ok := p.profiles[g.profile]
 	own := p.tenants[g.tenant]
 	if !ok || g.IsZero() || !p.serves(g.tenant) || own != nil && !own.may(g.profile) {

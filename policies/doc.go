@@ -24,6 +24,7 @@
 //	schema_profile.go      the keys of a profile
 //	schema_rule.go         the keys of a rule
 //	schema_auth.go         the keys of auth
+//	schema_upstream.go     the keys of upstreams
 //
 //	bundled.go             the policies that are part of the program
 //	bundled_tree.go        the nodes of the default one, generated
@@ -34,6 +35,7 @@
 //	parse_tests.go         the tests that a policy carries
 //	parse_tenant.go        tenants
 //	parse_auth.go          who clients over HTTP are
+//	parse_upstream.go      other people's servers
 //	parse_audit.go         the audit log
 //	parse_totals.go        what a tenant's boxes may use together
 //	parse_extends.go       what a profile takes over from another
@@ -63,13 +65,14 @@
 //	decide_match.go        whether a match speaks about a part
 //	decide_pieces.go       takes a call apart
 //	decide_script.go       takes a script apart
+//	decide_upstream.go     what calls of other people's servers show
 //	decide_rate.go         refuses a call beyond a rule's limit
 //	decide_egress.go       decides about a connection or a request
 //	decide_egressmatch.go  the matches of network rules
 //	decide_url.go          the matches of URLs
 //	decide_glob.go         the patterns of all matches
 //
-//	policy.go, layer.go, tenant.go, auth.go, rule.go, terms.go
+//	policy.go, layer.go, tenant.go, auth.go, upstream.go, rule.go, terms.go
 //	                       what was parsed
 //	facts.go, scene.go, exec.go
 //	                       what is asked about

@@ -132,6 +132,7 @@ func TestCoversEveryField(t *testing.T) {
 		"exec":       {ExecOff, ExecEnforce},
 		"browserBox": {true},
 		"nests":      {true},
+		"upstream":   {UpstreamBox{Server: "s"}, UpstreamBox{Server: "s", Install: true}},
 	}
 	// These say nothing about how a box was made: they change under boxes that
 	// are open, are asked for each call, or bound all boxes of a tenant.
@@ -367,7 +368,7 @@ func TestEveryLimitIsDocumentedWithItsDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for section, shape := range map[string]*shape{"profiles": limitsShape, "net": netLimitsShape, "totals": totalsShape} {
+	for section, shape := range map[string]*shape{"profiles": limitsShape, "net": netLimitsShape, "totals": totalsShape, "upstreams": upstreamTimeoutShape} {
 		_, text, _ := strings.Cut(string(doc), "\n### "+section+"\n")
 		text, _, _ = strings.Cut(text, "\n### ")
 		for _, k := range shape.keys {
@@ -393,7 +394,9 @@ func TestTablesHaveEveryField(t *testing.T) {
 	netLimits.usual(&door)
 	var totals Totals
 	totalLimits.usual(&totals)
-	for _, v := range []any{&limits, &door, &totals} {
+	var times UpstreamTimeouts
+	upstreamTimeouts.usual(&times)
+	for _, v := range []any{&limits, &door, &totals, &times} {
 		for f, value := range reflect.ValueOf(v).Elem().Fields() {
 			if value.IsZero() {
 				t.Errorf("%T has no default for %s", v, f.Name)

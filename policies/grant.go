@@ -20,6 +20,8 @@ type Grant struct {
 
 	browserBox bool // the grant is for the box that a browser runs in
 	nests      bool // that browser makes namespaces of its own
+
+	upstream UpstreamBox // the server whose box it is for; zero for none
 }
 
 // Tenant is whose work the grant is for.
@@ -56,7 +58,7 @@ func (g Grant) Narrow(to Access) (Grant, error) {
 // the authority it trusts when it is made.
 func (g Grant) Covers(other Grant) bool {
 	return !g.IsZero() && !other.IsZero() && g.tenant == other.tenant &&
-		g.browserBox == other.browserBox && g.nests == other.nests && g.covers(other.profileGrant)
+		g.browserBox == other.browserBox && g.nests == other.nests && g.upstream == other.upstream && g.covers(other.profileGrant)
 }
 
 // SameCall reports whether DecideExec says the same for both grants.

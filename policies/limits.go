@@ -92,6 +92,14 @@ var totalLimits = table[Totals]{
 	size("egress", DefaultTotalEgress, 1<<52, func(t *Totals) *int64 { return &t.Egress }, "Bytes that leave boxes or enter them through their doors in an hour."),
 }
 
+// upstreamTimeouts are those of one server.
+var upstreamTimeouts = table[UpstreamTimeouts]{
+	lasting("handshake", DefaultUpstreamHandshake, func(t *UpstreamTimeouts) *time.Duration { return &t.Handshake }, "From its start to the end of the handshake."),
+	lasting("install", DefaultUpstreamInstall, func(t *UpstreamTimeouts) *time.Duration { return &t.Install }, "Of a launcher that fetches the server."),
+	lasting("call", DefaultUpstreamCall, func(t *UpstreamTimeouts) *time.Duration { return &t.Call }, "Of one call, which is then cancelled."),
+	lasting("idle", DefaultUpstreamIdle, func(t *UpstreamTimeouts) *time.Duration { return &t.Idle }, "Without a call, after which the server is stopped."),
+}
+
 // tenantLimits are those of one tenant: what it may send, and the totals of its boxes.
 var tenantLimits = append(table[Tenant]{
 	limitOf("calls", DefaultTenantRate, func(t *Tenant) *float64 { return &t.Rate }, aRate(), "Calls in a time, after the burst.", func() string { return "100/s" },
@@ -227,12 +235,15 @@ func shownSize(n int64) string {
 	return fmt.Sprintf("%d%s", n/times, unit)
 }
 
-// shownTime is a time in whole hours or minutes, as the defaults are.
+// shownTime is a time in whole hours, minutes or seconds, as the defaults are.
 func shownTime(d time.Duration) string {
-	if d%time.Hour == 0 {
+	switch {
+	case d%time.Hour == 0:
 		return fmt.Sprintf("%dh", d/time.Hour)
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%dm", d/time.Minute)
 	}
-	return fmt.Sprintf("%dm", d/time.Minute)
+	return fmt.Sprintf("%ds", d/time.Second)
 }
 
 // usual sets the limits of a policy that names none.

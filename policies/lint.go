@@ -69,6 +69,7 @@ func Lint(name string, text []byte, files Files, use *Use) ([]Finding, error) {
 	l := newLinter(p, p.rules, name, text, use)
 	l.granting = true
 	l.profiles()
+	l.upstreams()
 	l.all()
 	found := l.found
 	for _, f := range p.Files()[1:] {

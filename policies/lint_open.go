@@ -134,17 +134,52 @@ func (l *linter) opensFlags(i int) {
 // profiles looks at what may leave boxes.
 func (l *linter) profiles() {
 	for _, name := range l.p.Profiles() {
-		allow := valueOf(valueOf(valueOf(valueOf(l.root, "profiles"), name), "net"), "allow")
-		e := l.p.profiles[name].Egress()
-		if allow == nil {
-			continue // it is another profile's
+		l.reaches(name, valueOf(valueOf(l.root, "profiles"), name), l.p.profiles[name].Egress())
+	}
+}
+
+// reaches looks at what may leave the boxes of a profile.
+func (l *linter) reaches(name string, profile *yaml.Node, e *Egress) {
+	allow := valueOf(valueOf(profile, "net"), "allow")
+	if allow == nil {
+		return // it is another profile's
+	}
+	for k := range e.Allow {
+		at := allow
+		if k < len(allow.Content) && len(allow.Content) == len(e.Allow) {
+			at = allow.Content[k]
 		}
-		for k := range e.Allow {
-			at := allow
-			if k < len(allow.Content) && len(allow.Content) == len(e.Allow) {
-				at = allow.Content[k]
+		l.opensHost(-1, at, "", name, e.Allow[k].ready().host)
+	}
+}
+
+// upstreams looks at what is left to other people's servers.
+func (l *linter) upstreams() {
+	top := valueOf(l.root, "upstreams")
+	l.upstream("each server", valueOf(top, "defaults"), l.p.upstreams.base)
+	servers := valueOf(top, "servers")
+	for _, name := range l.p.Upstreams().Names() {
+		l.upstream("the server "+name, valueOf(servers, name), l.p.upstreams.servers[name])
+	}
+}
+
+// upstream looks at the keys of one server, whose node may be nil; who names it.
+func (l *linter) upstream(who string, n *yaml.Node, u upstream) {
+	l.reaches("of "+who, valueOf(n, "profile"), u.run.Egress())
+	warn := func(at *yaml.Node, check, message, why, instead string) {
+		l.note(at, Finding{Check: check, Severity: LintWarning, Message: fmt.Sprintf(message, who), Why: why, Instead: instead})
+	}
+	if at := valueOf(n, "pin"); at != nil && u.Pin == PinOff {
+		warn(at, "unpinned", "nobody is asked about what %s says of its tools", "a server can change what a model reads about its tools at any time, and so what the model does", "write pin: tofu, or remove the key")
+	}
+	if at := valueOf(n, "safety"); at != nil && u.Unguarded {
+		warn(at, "unguarded", "nobody is asked about calls of %s", "rules that ask, and hooks, do not apply to its calls", "write an allow for the tools that need no question")
+	}
+	if at := valueOf(n, "secrets"); at != nil {
+		for _, secret := range names(u.Secrets) {
+			if u.Secrets[secret] == SecretInEnv {
+				warn(valueOf(at, secret), "secret-in-box", "%s can read the secret "+secret, "it can send the value wherever its box may connect to", "write door, and the header under net.secrets of its profile, if the server sends the secret in a header of HTTP")
 			}
-			l.opensHost(-1, at, "", name, e.Allow[k].ready().host)
 		}
 	}
 }

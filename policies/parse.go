@@ -35,6 +35,7 @@ func load(name string, text []byte, files Files, root func(d *decoder, text []by
 		ruleset:   newRuleset(name, text, Deny, Ask, defaultAsking()),
 		questions: questions{channel: ChannelElicit},
 		profiles:  make(map[string]profileGrant),
+		upstreams: usualUpstreams(),
 	}
 	d := &policyDecoder{decoder: newDecoder(name, text), p: p, files: files}
 	if top := root(d.decoder, text); top != nil {
@@ -55,6 +56,7 @@ type policyDecoder struct {
 	p     *Policy  // what was read so far
 	files Files    // how further files are read
 	read  []string // further files that were read, or could not be
+	heir  heir     // reads profiles
 	boxes bool     // the totals say how many boxes a tenant has
 }
 
@@ -69,6 +71,7 @@ func (d *policyDecoder) policy(root *yaml.Node) {
 	if v := o.get("secrets"); v != nil {
 		p.secrets = d.secrets(v) // before the profiles, which name them
 	}
+	d.heir = heir{d: &profileDecoder{decoder: d.decoder, secrets: p.secrets}, whole: make(map[string]*yaml.Node), depth: make(map[string]int)}
 	if v := o.get("profiles"); v == nil {
 		d.Fault(root, "an allowed call needs one: profiles: {offline: {fs: {system: true, workspace: rw}}}", "the policy has no profiles")
 	} else {
@@ -88,6 +91,9 @@ func (d *policyDecoder) policy(root *yaml.Node) {
 	}
 	if v := o.get("tenants"); v != nil {
 		d.tenants(v)
+	}
+	if v := o.get("upstreams"); v != nil {
+		(&upstreamDecoder{d.decoder, p, &d.heir}).upstreams(v)
 	}
 	if v := o.get("auth"); v != nil {
 		(&authDecoder{d.decoder, p}).auth(v)
@@ -158,12 +164,12 @@ func (d *policyDecoder) profiles(n *yaml.Node) {
 		d.Fault(n, "", "there are %d profiles, more than the %d that are read", len(o.keys), maxProfiles)
 		return
 	}
-	h := heir{d: &profileDecoder{decoder: d.decoder, secrets: d.p.secrets}, o: o, whole: make(map[string]*yaml.Node), depth: make(map[string]int)}
+	d.heir.o = o
 	for _, key := range o.keys {
 		if !IsName(key.Value) {
 			d.Fault(key, NameShape, "%q cannot be the name of a profile", key.Value)
 			continue
 		}
-		d.p.profiles[key.Value] = h.profile(key.Value)
+		d.p.profiles[key.Value] = d.heir.profile(key.Value)
 	}
 }

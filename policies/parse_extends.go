@@ -25,14 +25,20 @@ type heir struct {
 	path  []string              // of those that are being read
 }
 
-// resolved is the profile of a name with what it takes over, or the profile
-// alone where that cannot be read, which leaves a fault.
+// resolved is the profile of a name with what it takes over.
 func (h *heir) resolved(name string) *yaml.Node {
 	if n, ok := h.whole[name]; ok {
 		return n
 	}
 	n := h.o.get(name)
 	h.whole[name] = n // also while its parents are read, so that circles end
+	h.whole[name] = h.inherit(name, n)
+	return h.whole[name]
+}
+
+// inherit returns a profile with what it takes over, or the profile alone where that
+// cannot be read, which leaves a fault.
+func (h *heir) inherit(name string, n *yaml.Node) *yaml.Node {
 	at := valueOf(n, "extends")
 	if at == nil {
 		return n
@@ -58,17 +64,25 @@ func (h *heir) resolved(name string) *yaml.Node {
 		h.d.Fault(at, "write out what is granted", "profile %s extends more than %d others, one behind the other", name, maxExtends)
 		return n
 	}
-	h.whole[name] = takeOver(n, over)
-	return h.whole[name]
+	return takeOver(n, over)
 }
 
-// profile reads the profile of a name. A fault of its parent is reported once,
-// however many profiles extend it.
+// profile reads the profile of a name.
 func (h *heir) profile(name string) profileGrant {
-	whole := h.resolved(name)
+	return h.read(name, "profile "+name, h.o.get(name), h.resolved(name))
+}
+
+// nameless reads a profile that stands where it is used; what names it for messages.
+func (h *heir) nameless(what string, n *yaml.Node) profileGrant {
+	return h.read("", what, n, h.inherit("", n))
+}
+
+// read reads a profile together with what it takes over. A fault of its parent is
+// reported once, however many profiles extend it.
+func (h *heir) read(name, what string, own, whole *yaml.Node) profileGrant {
 	before := len(h.d.Faults)
-	g := h.d.profile(name, whole)
-	if whole != h.o.get(name) || before > 0 {
+	g := h.d.profile(name, what, whole)
+	if whole != own || before > 0 {
 		known := h.d.Faults[:before]
 		h.d.Faults = append(known, slices.DeleteFunc(h.d.Faults[before:], func(f Fault) bool {
 			return slices.ContainsFunc(known, func(k Fault) bool { return k.Line == f.Line && k.Col == f.Col })

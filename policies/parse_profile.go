@@ -28,20 +28,24 @@ type profileDecoder struct {
 	secrets map[string]Secret // that profiles may name
 }
 
-// profile reads one entry of profiles.
-func (d *profileDecoder) profile(name string, n *yaml.Node) profileGrant {
+// profile reads a profile; what names it for messages.
+func (d *profileDecoder) profile(name, what string, n *yaml.Node) profileGrant {
 	g := profileGrant{profile: name, exec: DefaultExec, reading: defaultReading()}
 	profileLimits.usual(&g.limits)
-	o, ok := d.mapping(n, "profile "+name, profileShape)
-	if !ok {
-		return g
+	if o, ok := d.mapping(n, what, profileShape); ok {
+		d.fill(o, &g)
 	}
+	return g
+}
+
+// fill reads the keys of a profile over those in g.
+func (d *profileDecoder) fill(o object, g *profileGrant) {
 	if fs := o.get("fs"); fs != nil {
-		d.files(fs, &g)
+		d.files(fs, g)
 	}
 	door := &netDecoder{decoder: d.decoder, secrets: d.secrets}
 	if net := o.get("net"); net != nil {
-		door.network(net, &g)
+		door.network(net, g)
 	}
 	if publish := o.get("publish"); publish != nil {
 		g.publish = door.publish(publish)
@@ -76,7 +80,6 @@ func (d *profileDecoder) profile(name string, n *yaml.Node) profileGrant {
 			}
 		})
 	}
-	return g
 }
 
 // files reads what a box sees of the host.
@@ -89,6 +92,7 @@ func (d *profileDecoder) files(n *yaml.Node, g *profileGrant) {
 		g.system = d.truth(v, "system")
 	}
 	if v := o.get("image"); v != nil {
+		g.system = g.system && o.get("system") != nil
 		g.image = d.image(v, g.system)
 	}
 	if v := o.get("workspace"); v != nil {

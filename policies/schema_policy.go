@@ -13,6 +13,7 @@ var policyShape = &shape{
 		{"audit", auditShape.ref(), "What is written down of each call.", false},
 		{"tenants", byName(namePattern, tenantShape.ref(), maxTenants), "Whose calls are served, by name.", false},
 		{"auth", authShape.ref(), "How clients over HTTP log in without the token of a tenant.", false},
+		{"upstreams", upstreamsShape.ref(), "Other people's MCP servers, whose tools clients see as belljar's own.", false},
 		{"projects", byName("^/", aList(aText(), maxProjectFiles), maxProjects), "Files of rules for one workspace, by its absolute path.", false},
 		{"rules", aList(ruleShape.ref(), maxRules), "Who may do what. Their order has no meaning: the strictest that speaks about a part of a call wins.", false},
 		{"tests", aList(testShape.ref(), maxTests), "Calls and what they must get. They run whenever the file is read, and one that fails is a fault.", false},

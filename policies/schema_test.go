@@ -288,6 +288,26 @@ auth:
     - {url: "https://a.example", audience: ["https://b.example/mcp"], keys: "https://a.example/keys", algorithms: [ES256], types: [at+jwt, JWT], addresses: [10.0.0.0/8], tenant: ci}
     - {url: "https://c.example", tenant_of: {claim: org, map: {acme: ci}}}
   scopes: {read: {tools: [Read, "Web*"], profiles: [b]}}
+upstreams:
+  from: [./mcp.json, /etc/mcp.toml]
+  wait: 3s
+  defaults: {profile: c, install: {mode: none}, share: tenant}
+  servers:
+    My Server:
+      profile: {extends: b, fs: {workspace: ro}, limits: {pids: 64}, env: {A: b}, require: [memory]}
+      install: {mode: proxy, allow: [registry.example]}
+      pin: ask
+      share: session
+      start: eager
+      keep: true
+      timeout: {handshake: 20s, install: 3m, call: 1m, idle: 5m}
+      secrets: {github: door, key: env}
+      tools: {allow: ["read_*"], deny: [read_all]}
+      facts: {"*": {/url: url, "": none}, run: {/a~1b/0: command, /host: host, /path: path}}
+      safety: off
+      limit: {calls: 10/s, concurrent: 3}
+      expose: search
+    net: {profile: {net: {mode: proxy, allow: [a.example]}}}
 projects: {/srv/app: []}
 rules:
   - id: git

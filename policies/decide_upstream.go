@@ -1,0 +1,128 @@
+package policies
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// factKind is what a text of the arguments is to the rules.
+type factKind int
+
+// The kinds.
+const (
+	factNone factKind = iota // nothing, although it looks like a URL
+	factURL
+	factHost
+	factPath
+	factCommand
+)
+
+var factKinds = []string{factNone: "none", factURL: "url", factHost: "host", factPath: "path", factCommand: "command"}
+
+// toolFacts says what the arguments of some tools are.
+type toolFacts struct {
+	tool     string // with stars
+	pointers []factPointer
+}
+
+// factPointer says what stands at one place of the arguments, and below it.
+type factPointer struct {
+	path []string // the parts of a JSON pointer (RFC 6901)
+	kind factKind
+}
+
+// Facts returns what the arguments of a tool show the policy. What the policy's pointers
+// name is of the kind that they say, and so are the texts below it; the longest pointer
+// counts. Any other text that begins with a URL of http or https shows that URL. The
+// front end has bounded the arguments.
+func (u Upstream) Facts(tool string, args map[string]any) Facts {
+	w := factWalk{facts: Facts{Upstream: u.Name, Args: args}}
+	for _, t := range u.facts {
+		if star(t.tool, tool) {
+			w.pointers = append(w.pointers, t.pointers...)
+		}
+	}
+	w.value(nil, args)
+	return w.facts
+}
+
+// factWalk goes through the arguments of a call.
+type factWalk struct {
+	pointers []factPointer
+	facts    Facts
+}
+
+// value looks at the value at a place.
+func (w *factWalk) value(at []string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, k := range names(v) {
+			w.value(append(slices.Clip(at), k), v[k])
+		}
+	case []any:
+		for i, one := range v {
+			w.value(append(slices.Clip(at), strconv.Itoa(i)), one)
+		}
+	case string:
+		w.text(at, v)
+	}
+}
+
+// text adds a text to the facts.
+func (w *factWalk) text(at []string, s string) {
+	longest, kind := -1, factNone
+	for _, p := range w.pointers {
+		if len(p.path) > longest && len(p.path) <= len(at) && slices.Equal(p.path, at[:len(p.path)]) {
+			longest, kind = len(p.path), p.kind
+		}
+	}
+	if longest < 0 {
+		if address, ok := leadingURL(s); ok {
+			s, kind = address, factURL
+		}
+	}
+	switch kind {
+	case factURL:
+		w.facts.URLs = append(w.facts.URLs, s)
+	case factHost:
+		w.facts.Hosts = append(w.facts.Hosts, s)
+	case factPath:
+		w.facts.Paths = append(w.facts.Paths, s)
+	case factCommand:
+		if w.facts.Command != "" {
+			w.facts.Command += "\n" // one script: the strictest of its parts decides
+		}
+		w.facts.Command += s
+	case factNone:
+	}
+}
+
+// leadingURL returns the URL of http or https that a text begins with. The URL ends at
+// white space. Only the server knows what it makes of a text that goes on after that.
+func leadingURL(s string) (string, bool) {
+	words := strings.Fields(s)
+	if len(words) == 0 {
+		return "", false
+	}
+	scheme, rest, _ := strings.Cut(words[0], ":")
+	return words[0], rest != "" && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
+}
+
+// compilePointer splits a JSON pointer into its parts.
+func compilePointer(s string) ([]string, bool) {
+	if s == "" {
+		return nil, true
+	}
+	if s[0] != '/' {
+		return nil, false
+	}
+	parts := strings.Split(s[1:], "/")
+	for i, p := range parts {
+		if rest := strings.ReplaceAll(strings.ReplaceAll(p, "~0", ""), "~1", ""); strings.Contains(rest, "~") {
+			return nil, false
+		}
+		parts[i] = strings.ReplaceAll(strings.ReplaceAll(p, "~1", "/"), "~0", "~")
+	}
+	return parts, true
+}

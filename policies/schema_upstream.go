@@ -1,0 +1,56 @@
+package policies
+
+var (
+	upstreamsShape = &shape{
+		name: "upstreams", doc: "Other people's MCP servers, whose tools clients see as belljar's own.",
+		keys: []key{
+			{"from", someTexts(aText("./mcp.json")), "Files that say which servers there are, in the form of Claude Desktop, VS Code, Codex and others.", false},
+			{"wait", aTime("2s"), "How long a list waits for servers that are starting. Without it: 2s.", false},
+			{"defaults", upstreamShape.ref(), "What holds for each server that does not say otherwise itself.", false},
+			{"servers", byName(`\S`, upstreamShape.ref(), maxUpstreams), "What holds for one server, by the name that it has in its file.", false},
+		},
+	}
+	upstreamShape = &shape{
+		name: "upstream", doc: "What may become of a server, and who sees what of it.",
+		keys: []key{
+			{"profile", either(aText(), upstreamProfileShape.ref()), "What its box is: the name of a profile, or the keys of one of its own. Without it: the system's directories, no workspace, no network, 512MiB, one CPU, 128 processes.", false},
+			{"install", netShape.ref(), "What the box may reach in which npx, uvx and the like fetch the server, as net of a profile. Without it: the public registries of npm and PyPI.", false},
+			{"pin", aWord(pins...), "What is done about tools that nobody has seen: only those are there that were imported, that a person agreed to, that the server had at first, or all. Without it: tofu, which is the third.", false},
+			{"share", aWord(shares...), "Whose calls one running server serves: those of a session, of a principal, or of a tenant. Without it: principal.", false},
+			{"start", aWord("lazy", "eager"), "Whether it is started at its first use, or when a session begins. Without it: lazy.", false},
+			{"keep", aTruth(), "It is not stopped when it is idle.", false},
+			{"timeout", upstreamTimeoutShape.ref(), "How long it may take.", false},
+			{"secrets", byName(namePattern, aWord(secretPlaces...), maxSecretHeaders), "Secrets that its entry may name as ${secret:NAME}, and where each is put: into requests at the door, or into its environment.", false},
+			{"tools", upstreamToolsShape.ref(), "Which of its tools are there for clients.", false},
+			{"facts", someFacts, "What the arguments of its tools are to the rules, by the name of the tool with * for any characters.", false},
+			{"safety", aWord("on", "off"), "Whether people are asked about its calls and hooks see them. What is denied stays denied. Without it: on.", false},
+			{"limit", limitShape.ref(), "How many calls of one tenant it gets.", false},
+			{"expose", aWord("list", "search"), "Whether its tools are listed, or found by a search. Without it: list.", false},
+		},
+	}
+	// upstreamProfileShape is a profile without what belongs to agents.
+	upstreamProfileShape = profileShape.without("upstream-profile", "What the box of a server holds.", "publish", "audit", "exec", "read", "browser")
+
+	upstreamTimeoutShape = upstreamTimeouts.shape("upstream-timeout", "How long a server may take.")
+
+	upstreamToolsShape = &shape{
+		name: "upstream-tools", doc: "Which tools of a server are there for clients, by its own names for them.",
+		keys: []key{
+			{"allow", someTexts(aText("browser_*")), "Only these, with * for any characters and ? for one. Without it: all.", false},
+			{"deny", someTexts(aText("*_evaluate")), "None of these, whatever allow says.", false},
+		},
+	}
+)
+
+// someFacts is what facts reads.
+func someFacts() *form {
+	of := func() *form {
+		return &form{Type: "object", mappingForm: mappingForm{
+			PropertyNames: &form{Pattern: pointerPattern}, Additional: aWord(factKinds...)(), MaxProperties: maxFactPointers,
+		}}
+	}
+	return byName(`\S`, of, maxToolFacts)()
+}
+
+// pointerPattern is a JSON pointer (RFC 6901).
+const pointerPattern = `^(/([^/~]|~[01])*)*$`
