@@ -231,7 +231,7 @@ func (g Grant) MayUse(box Grant) error {
 		return errors.New("the call has no grant")
 	case box.upstream.Server == "" || g.tenant != box.tenant:
 		return errors.New("the server works for somebody else")
-	case g.clip.readOnly && (box.access > AccessRead || slices.ContainsFunc(box.mounts, func(m Mount) bool { return m.Writable })):
+	case g.clip.readOnly && (box.access > AccessRead || slices.ContainsFunc(box.mounts, func(m Mount) bool { return m.Writable && m.Target != UpstreamCache })):
 		return fmt.Errorf("this session must not write, and the server %s can", box.upstream.Server)
 	case g.clip.offline && box.network != NetworkNone:
 		return fmt.Errorf("nothing may leave this session's boxes, and the server %s has a network", box.upstream.Server)

@@ -231,6 +231,11 @@ func TestMayUse(t *testing.T) {
 	if err := call("t").MayUse(box); err != nil {
 		t.Error(err)
 	}
+	// What launchers left is belljar's, and nothing of the host.
+	plan := p.With(policies.ReadOnly("plan")).Decide(policies.Facts{Tenant: "t", Tool: "mcp_x", Upstream: "x"}).Grant
+	if err := plan.MayUse(upstreamGrant(t, p, "t", policies.UpstreamBox{Server: "x", Cache: "/c", Scratch: true})); err != nil {
+		t.Error(err)
+	}
 	for what, err := range map[string]error{
 		"another tenant": call("u").MayUse(box), "no grant": policies.Grant{}.MayUse(box),
 		"no box": call("t").MayUse(policies.Grant{}), "a box of commands": call("t").MayUse(call("t")),

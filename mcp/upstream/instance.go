@@ -1,0 +1,396 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxCalls bounds the calls of one instance that run at once.
+const maxCalls = 128
+
+// errGone is what a call gets whose instance is at rest and may have a successor.
+var errGone = errors.New("the instance has ended")
+
+// instance is one server for one key, from the first call or list that needs it until
+// nothing runs any more. run is its life, and the only code that starts or ends the server.
+// A server that is needed after that has another instance, which begins when this one is
+// gone.
+type instance[C Conn] struct {
+	spec   Spec
+	cfg    *Config[C]
+	before <-chan struct{} // closed when the instance before it is gone; nil for none
+	gone   chan struct{}   // closed when nothing of it is left
+	end    context.CancelCauseFunc
+	ended  bool // guarded by Pool.mu: end was called
+
+	mu      sync.Mutex
+	machine machine                 // guarded by mu
+	changed chan struct{}           // guarded by mu: closed at the next change of the state
+	conn    C                       // guarded by mu: while it is ready
+	calls   map[*running]struct{}   // guarded by mu
+	used    time.Time               // guarded by mu: when a call last began or ended
+	stderr  func(most int) []string // guarded by mu: of the latest process; nil for none
+}
+
+// running is a call that uses an instance.
+type running struct{ cancel context.CancelCauseFunc }
+
+// ending is the cause for which a call ends with its instance.
+type ending struct{ why error }
+
+// Error returns the reason.
+func (e *ending) Error() string { return e.why.Error() }
+
+// newInstance returns an instance that begins where another one has left off.
+func newInstance[C Conn](spec Spec, cfg *Config[C], m machine, before <-chan struct{}) *instance[C] {
+	now := time.Now()
+	m.to(Starting, now)
+	return &instance[C]{
+		spec: spec, cfg: cfg, before: before, gone: make(chan struct{}),
+		machine: m, changed: make(chan struct{}), calls: make(map[*running]struct{}), used: now,
+	}
+}
+
+// run is the life of the instance. ctx ends it, and its cause is the reason.
+func (i *instance[C]) run(ctx context.Context) {
+	defer close(i.gone)
+	if i.before != nil {
+		<-i.before
+	}
+	worked := true
+	for ctx.Err() == nil {
+		i.change((*machine).start)
+		conn, p, err := i.open(ctx)
+		if err == nil {
+			err = i.serve(ctx, conn, p)
+			err = i.shut(ctx, conn, p, err)
+		}
+		if ctx.Err() != nil || err == nil {
+			break
+		}
+		if !i.failed(err) {
+			return // held or failed
+		}
+		if !i.wait(ctx) {
+			break
+		}
+		if i.retire() {
+			worked = false
+			break
+		}
+	}
+	i.change(func(m *machine, now time.Time) { m.stop(now, worked) })
+}
+
+// open starts the server and connects to it.
+func (i *instance[C]) open(ctx context.Context) (conn C, p Process, err error) {
+	server := &i.spec.Server
+	times := server.Settings.Timeouts
+	if !server.Remote {
+		what, most := "the start", times.Handshake
+		if server.Installs {
+			what, most = "the installation", times.Install
+		}
+		if err = within(ctx, what, most, func(ctx context.Context) (err error) {
+			p, err = i.cfg.Starter.Start(ctx, i.spec)
+			return err
+		}); err != nil {
+			return conn, nil, err
+		}
+		i.mu.Lock()
+		i.stderr = p.Stderr
+		i.mu.Unlock()
+	}
+	err = within(ctx, "the handshake", times.Handshake, func(ctx context.Context) (err error) {
+		conn, err = i.cfg.Dialer.Dial(ctx, i.spec, p)
+		return err
+	})
+	if err != nil && p != nil {
+		p.Close()
+		err = because(err, p.Err())
+	}
+	return conn, p, err
+}
+
+// within calls f with a bounded time.
+func within(ctx context.Context, what string, most time.Duration, f func(ctx context.Context) error) error {
+	late := fmt.Errorf("%s took longer than %v", what, most)
+	ctx, cancel := context.WithTimeoutCause(ctx, most, late)
+	defer cancel()
+	err := f(ctx)
+	switch {
+	case err == nil || !errors.Is(context.Cause(ctx), late):
+		return err
+	case errors.Is(err, late) || errors.Is(err, context.DeadlineExceeded):
+		return late
+	}
+	return fmt.Errorf("%w: %w", late, err)
+}
+
+// because adds how a process ended to the error that its end has caused.
+func because(err, ended error) error {
+	if ended == nil || strings.Contains(err.Error(), ended.Error()) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, ended)
+}
+
+// serve lets calls use the server until it ends by itself, with an error that says why, or
+// until ctx ends or the server is idle.
+func (i *instance[C]) serve(ctx context.Context, conn C, p Process) error {
+	var exited <-chan struct{} // never, of a remote server
+	if p != nil {
+		exited = p.Done()
+	}
+	i.change(func(m *machine, now time.Time) {
+		m.ready(now)
+		i.conn, i.used = conn, now // it counts as used, however long the start took
+	})
+	idle := time.NewTimer(i.spec.Server.Settings.Timeouts.Idle)
+	defer idle.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-conn.Done():
+			return cmp.Or(conn.Err(), errors.New("the server has ended the connection"))
+		case <-exited:
+			return cmp.Or(p.Err(), errors.New("the server has ended"))
+		case <-idle.C:
+			if i.retire() {
+				return nil
+			}
+			idle.Reset(i.untilIdle())
+		}
+	}
+}
+
+// retire reports whether nobody has used the server for too long, and then lets no call
+// use it any more.
+func (i *instance[C]) retire() bool {
+	i.mu.Lock()
+	settings := &i.spec.Server.Settings
+	if settings.Keep || len(i.calls) > 0 || time.Since(i.used) < settings.Timeouts.Idle {
+		i.mu.Unlock()
+		return false
+	}
+	s := i.turn((*machine).drain)
+	i.mu.Unlock()
+	i.tell(s)
+	return true
+}
+
+// untilIdle is the time until the server may be idle.
+func (i *instance[C]) untilIdle() time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	idle := i.spec.Server.Settings.Timeouts.Idle
+	if left := idle - time.Since(i.used); left > 0 && len(i.calls) == 0 && !i.spec.Server.Settings.Keep {
+		return left
+	}
+	return idle
+}
+
+// shut ends the server after serve has returned err. Calls that run end first, with the
+// reason. The error says more of how the server ended, if it ended by itself.
+func (i *instance[C]) shut(ctx context.Context, conn C, p Process, err error) error {
+	why := cmp.Or(context.Cause(ctx), err, errGone)
+	i.change(func(m *machine, now time.Time) {
+		if m.state == Ready { // and not retired
+			m.drain(now)
+		}
+		var none C
+		i.conn = none
+		for c := range i.calls {
+			c.cancel(&ending{why})
+		}
+	})
+	conn.Close()
+	if p == nil {
+		return err
+	}
+	p.Close()
+	if err == nil {
+		return nil
+	}
+	return because(err, p.Err())
+}
+
+// failed notes a failure, and reports whether the server is to be started again.
+func (i *instance[C]) failed(err error) (again bool) {
+	i.change(func(m *machine, now time.Time) {
+		if errors.Is(err, ErrHeld) {
+			m.hold(now, err.Error())
+			return
+		}
+		again = m.fail(now, err.Error(), errors.Is(err, ErrLasting), i.cfg.Chance())
+	})
+	return again
+}
+
+// wait waits for the time of the next start, and reports whether it has come.
+func (i *instance[C]) wait(ctx context.Context) bool {
+	i.mu.Lock()
+	pause := time.Until(i.machine.until)
+	i.mu.Unlock()
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// do calls f with the connection. It waits while the server starts, and fails at once
+// where the server is not to be had. The context of f ends with the instance.
+func (i *instance[C]) do(ctx context.Context, f func(ctx context.Context, conn C) error) error {
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	call := &running{cancel}
+	conn, changed, err := i.enter(ctx, call)
+	if err != nil {
+		return err
+	}
+	err = f(inner, conn)
+	i.mu.Lock()
+	delete(i.calls, call)
+	i.used = time.Now()
+	i.mu.Unlock()
+	var e *ending
+	byUs := errors.As(context.Cause(inner), &e) && (errors.Is(err, context.Canceled) || errors.Is(err, e))
+	over := conn.Err()
+	if err == nil || !byUs && (over == nil || !errors.Is(err, over)) {
+		return err
+	}
+	return i.broken(ctx, changed, e)
+}
+
+// enter adds a call as soon as the server is ready. changed is closed when it is not any
+// more.
+func (i *instance[C]) enter(ctx context.Context, call *running) (conn C, changed <-chan struct{}, err error) {
+	state := i.settle(ctx, nil)
+	for state == Ready {
+		i.mu.Lock()
+		switch {
+		case i.machine.state != Ready: // meanwhile
+			i.mu.Unlock()
+			state = i.settle(ctx, nil)
+			continue
+		case len(i.calls) >= maxCalls:
+			err = fmt.Errorf("%d calls of the server %s run already. Nothing was called. Retry when one of them has ended", maxCalls, line(i.spec.Server.Name, maxLine))
+		default:
+			i.calls[call], i.used = struct{}{}, time.Now()
+			conn, changed = i.conn, i.changed
+		}
+		i.mu.Unlock()
+		return conn, changed, err
+	}
+	switch {
+	case state == Off:
+		return conn, nil, errGone
+	case ctx.Err() != nil:
+		return conn, nil, context.Cause(ctx)
+	}
+	return conn, nil, unavailable(i.status(), time.Now())
+}
+
+// settle waits for changed, if it is not nil, and then while the server is being started
+// or ended, at most until ctx ends. It returns the state.
+func (i *instance[C]) settle(ctx context.Context, changed <-chan struct{}) State {
+	for {
+		if changed != nil {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+		i.mu.Lock()
+		state := i.machine.state
+		changed = i.changed
+		i.mu.Unlock()
+		if state != Starting && state != Draining || ctx.Err() != nil {
+			return state
+		}
+	}
+}
+
+// broken is the error of a call whose server has gone. It waits until the server has been
+// cleared away, to say what has become of it.
+func (i *instance[C]) broken(ctx context.Context, changed <-chan struct{}, e *ending) error {
+	i.settle(ctx, changed)
+	u := unavailable(i.status(), time.Now())
+	if u.Ran = true; u.State == Off && e != nil {
+		u.Reason = e.Error()
+	}
+	return u
+}
+
+// change changes the state, and tells the owner of the pool.
+func (i *instance[C]) change(f func(m *machine, now time.Time)) {
+	i.mu.Lock()
+	s := i.turn(f)
+	i.mu.Unlock()
+	i.tell(s)
+}
+
+// turn changes the state. The caller holds mu.
+func (i *instance[C]) turn(f func(m *machine, now time.Time)) Status {
+	f(&i.machine, time.Now())
+	close(i.changed)
+	i.changed = make(chan struct{})
+	return i.snapshot()
+}
+
+func (i *instance[C]) tell(s Status) {
+	if i.cfg.Changed != nil {
+		i.cfg.Changed(s)
+	}
+}
+
+// snapshot is the status without stderr. The caller holds mu.
+func (i *instance[C]) snapshot() Status {
+	m := &i.machine
+	return Status{Key: i.spec.Key, State: m.state, Since: m.since, Reason: m.reason, Attempt: len(m.starts), Until: m.until, Calls: len(i.calls)}
+}
+
+// status is how the instance is.
+func (i *instance[C]) status() Status {
+	i.mu.Lock()
+	s, stderr := i.snapshot(), i.stderr
+	i.mu.Unlock()
+	if stderr != nil {
+		s.Stderr = stderr(shownStderr)
+	}
+	return s
+}
+
+// record returns the state, and the record for a successor.
+func (i *instance[C]) record() (State, machine) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	m := i.machine
+	return m.state, m
+}
+
+// atRest reports whether run has returned.
+func (i *instance[C]) atRest() bool {
+	select {
+	case <-i.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// clean reports whether the instance is off and has no failures to remember.
+func (i *instance[C]) clean() bool {
+	state, m := i.record()
+	return state == Off && m.failures == 0
+}

@@ -1,0 +1,320 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// Errors of a Pool.
+var (
+	// ErrClosed is what callers get after Close.
+	ErrClosed = errors.New("other people's servers are not available any more: belljar is ending")
+	// ErrUnknown is wrapped by the error for a server that is not in the configuration.
+	ErrUnknown = errors.New("the server is not in the configuration")
+)
+
+// Reasons for which an instance ends.
+var (
+	errRemoved  = errors.New("the server was removed from the configuration")
+	errReplaced = errors.New("the entry of the server, or what the policy says of it, was changed")
+	errRestart  = errors.New("a person restarted the server")
+	errSession  = errors.New("the session has ended")
+)
+
+const (
+	defaultWait = policies.DefaultUpstreamWait
+	defaultMost = 64
+)
+
+// Config is what a pool needs.
+type Config[C Conn] struct {
+	Starter Starter
+	Dialer  Dialer[C]
+	// Grant returns the grant of a server's box for a tenant: that of the policy. It is
+	// called with a lock held, and must neither wait nor call the pool.
+	Grant func(tenant string, s Server) (policies.Grant, error)
+	// Changed gets each change of an instance's state, without Stderr, in the goroutine of
+	// the instance. It must return soon, and not call the pool. Nil drops them.
+	Changed func(s Status)
+	Wait    time.Duration  // of Gather, at most; 2 s
+	Most    int            // instances of one tenant; 64
+	Chance  func() float64 // a random number from 0 to 1, for the jitter of pauses; of math/rand
+}
+
+// Pool has the servers of one configuration and their instances. Its methods are safe for
+// concurrent use.
+type Pool[C Conn] struct {
+	cfg Config[C]
+	wg  sync.WaitGroup // the goroutines of instances
+
+	mu        sync.Mutex
+	servers   map[string]Server    // guarded by mu
+	instances map[Key]*instance[C] // guarded by mu: those that are not at rest, and those that have failed; at most Most of a tenant
+	closed    bool                 // guarded by mu
+}
+
+// NewPool returns a pool without servers.
+func NewPool[C Conn](cfg Config[C]) *Pool[C] {
+	cfg.Wait = cmp.Or(cfg.Wait, defaultWait)
+	cfg.Most = cmp.Or(cfg.Most, defaultMost)
+	if cfg.Chance == nil {
+		cfg.Chance = rand.Float64
+	}
+	return &Pool[C]{cfg: cfg, instances: make(map[Key]*instance[C])}
+}
+
+// Set replaces the servers. Instances of a server that is not there any more, or has
+// another ID, end, and with them the calls that use them; the others go on. Set does not
+// wait for what ends.
+func (p *Pool[C]) Set(servers []Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.servers = make(map[string]Server, len(servers))
+	for _, s := range servers {
+		p.servers[s.Name] = s
+	}
+	for _, i := range p.instances {
+		switch s, there := p.servers[i.spec.Server.Name]; {
+		case !there:
+			p.dismiss(i, errRemoved)
+		case s.ID != i.spec.Server.ID:
+			p.dismiss(i, errReplaced)
+		}
+	}
+}
+
+// Do calls f with a connection to the server, as the caller may use it: it starts the
+// server if nothing runs for the caller yet, and waits until the start has succeeded or
+// failed. ctx bounds that, and f. If the server cannot be used, the error is an
+// *Unavailable, whose text is for the agent. If the server ends meanwhile, so does the
+// context of f.
+//
+// g is the grant of the call. A server that may do more than the session is refused.
+func (p *Pool[C]) Do(ctx context.Context, g policies.Grant, who Caller, server string, f func(ctx context.Context, conn C) error) error {
+	for {
+		i, err := p.demand(ctx, who, server)
+		if err != nil {
+			return err
+		}
+		if err := g.MayUse(i.spec.Grant); err != nil {
+			return fmt.Errorf("call the server %s: %w. Nothing was called", line(server, maxLine), err)
+		}
+		if err = i.do(ctx, f); !errors.Is(err, errGone) {
+			return err
+		}
+		// It ended before the call could begin. Each further round waits for an end and a start.
+	}
+}
+
+// Gather starts the servers of some names that do not run for the caller, all at once,
+// and those that need no start it leaves as they are; no names are all servers. It waits
+// until each has succeeded or failed, at most for Config.Wait. Config.Changed gets what
+// comes later. The result has one status for each server.
+func (p *Pool[C]) Gather(ctx context.Context, who Caller, servers ...string) []Status {
+	if len(servers) == 0 {
+		servers = p.names(func(Server) bool { return true })
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Wait)
+	defer cancel()
+	all := make([]Status, len(servers))
+	begun := make([]*instance[C], len(servers))
+	for n, name := range servers {
+		i, err := p.demand(ctx, who, name)
+		if err != nil {
+			all[n] = Status{Key: Key{Server: name, Caller: who}, State: Failed, Reason: err.Error()}
+			continue
+		}
+		begun[n] = i
+	}
+	for n, i := range begun {
+		if i != nil {
+			i.settle(ctx, nil)
+			all[n] = i.status()
+		}
+	}
+	return all
+}
+
+// Begin starts the servers that are to be there from the beginning of a session. It does
+// not wait for them.
+func (p *Pool[C]) Begin(ctx context.Context, who Caller) {
+	for _, name := range p.names(func(s Server) bool { return s.Settings.Eager }) {
+		// What is wrong is said where the server is needed.
+		_, _ = p.demand(ctx, who, name)
+	}
+}
+
+// End ends what runs for one session only.
+func (p *Pool[C]) End(tenant, session string) {
+	p.each(func(i *instance[C]) bool {
+		return session != "" && i.spec.Key.Tenant == tenant && i.spec.Key.Session == session
+	}, errSession)
+}
+
+// Restart ends all instances of a server, forgets that they have failed or were held, and
+// starts those anew that were there. It reports how many there were. It does not wait.
+func (p *Pool[C]) Restart(ctx context.Context, server string) int {
+	keys := p.each(func(i *instance[C]) bool { return i.spec.Key.Server == server }, errRestart)
+	for _, key := range keys {
+		_, _ = p.demand(ctx, key.Caller, server) // the same key again
+	}
+	return len(keys)
+}
+
+// Status is how all instances are, and all servers without one, in order.
+func (p *Pool[C]) Status() []Status {
+	p.mu.Lock()
+	instances := slices.Collect(maps.Values(p.instances))
+	idle := maps.Clone(p.servers)
+	p.mu.Unlock()
+	var all []Status
+	for _, i := range instances {
+		all = append(all, i.status())
+		delete(idle, i.spec.Server.Name)
+	}
+	for name := range idle {
+		all = append(all, Status{Key: Key{Server: name}, State: Off, Reason: "nothing has needed it"})
+	}
+	slices.SortFunc(all, func(a, b Status) int {
+		return cmp.Or(strings.Compare(a.Server, b.Server), strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Principal, b.Principal), strings.Compare(a.Session, b.Session))
+	})
+	return all
+}
+
+// Close ends all instances and waits until nothing is left of them. Calls that run end with
+// that reason, and those that come later get ErrClosed. It may be called twice and by many.
+func (p *Pool[C]) Close() {
+	p.mu.Lock()
+	p.closed = true
+	for _, i := range p.instances {
+		p.dismiss(i, ErrClosed)
+	}
+	p.mu.Unlock()
+	p.wg.Wait()
+}
+
+// names are the servers of a kind, in order.
+func (p *Pool[C]) names(of func(Server) bool) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []string
+	for name, s := range p.servers {
+		if of(s) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// each ends the instances of a kind, and returns their keys.
+func (p *Pool[C]) each(of func(i *instance[C]) bool, why error) (keys []Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, i := range p.instances {
+		if !i.ended && of(i) {
+			p.dismiss(i, why)
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// dismiss ends an instance. The caller holds mu.
+func (p *Pool[C]) dismiss(i *instance[C], why error) {
+	i.ended = true
+	i.end(why)
+	if i.atRest() {
+		p.forget(i)
+	}
+}
+
+// forget takes an instance out of the pool, if it is not another's place by now. The
+// caller holds mu.
+func (p *Pool[C]) forget(i *instance[C]) {
+	if p.instances[i.spec.Key] == i {
+		delete(p.instances, i.spec.Key)
+	}
+}
+
+// demand returns the instance that serves a caller. It begins one if it has to.
+func (p *Pool[C]) demand(ctx context.Context, who Caller, server string) (*instance[C], error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	s, ok := p.servers[server]
+	if !ok {
+		return nil, fmt.Errorf("call the server %s: %w. Nothing was called", line(server, maxLine), ErrUnknown)
+	}
+	key := keyOf(&s, who)
+	last := p.instances[key]
+	var m machine
+	var before <-chan struct{}
+	if last != nil {
+		state, record := last.record()
+		if !last.ended && state != Off {
+			return last, nil
+		}
+		if before = last.gone; !last.ended {
+			m = record // it was not needed while it failed
+		}
+	}
+	grant, err := p.cfg.Grant(who.Tenant, s)
+	if err != nil {
+		return nil, err
+	}
+	if last == nil && !p.room(who.Tenant) {
+		return nil, fmt.Errorf("start the server %s: %d servers run for tenant %s already. Nothing was called. Retry when one of them is idle", line(server, maxLine), p.cfg.Most, who.Tenant)
+	}
+	i := newInstance(Spec{Key: key, Server: s, Grant: grant}, &p.cfg, m, before)
+	// The instance outlives the call that begins it.
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	i.end = end
+	p.instances[key] = i
+	p.wg.Go(func() {
+		defer end(nil)
+		i.run(life)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if i.ended || i.clean() {
+			p.forget(i)
+		}
+	})
+	return i, nil
+}
+
+// room reports whether a tenant may have one instance more. What has failed the longest
+// makes room. The caller holds mu.
+func (p *Pool[C]) room(tenant string) bool {
+	var oldest *instance[C]
+	var since time.Time
+	n := 0
+	for _, i := range p.instances {
+		if i.spec.Key.Tenant != tenant {
+			continue
+		}
+		n++
+		if _, m := i.record(); i.atRest() && (oldest == nil || m.since.Before(since)) {
+			oldest, since = i, m.since
+		}
+	}
+	if n < p.cfg.Most {
+		return true
+	}
+	if oldest != nil {
+		p.forget(oldest)
+	}
+	return oldest != nil
+}

@@ -1,0 +1,690 @@
+package upstream_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"belljar.dev/internal/golden"
+	"belljar.dev/mcp/upstream"
+	"belljar.dev/policies"
+)
+
+func nothing(context.Context, *conn) error { return nil }
+
+// Many callers at once start a server once.
+func TestOneStartForManyCallers(t *testing.T) {
+	w := newWorld(always(act{after: 5 * time.Second}))
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				if err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := w.starts(); n != 1 {
+			t.Errorf("%d starts", n)
+		}
+	})
+}
+
+// A client that calls a server every 60 ms for an hour, and each time finds that it ends
+// before its handshake, causes eight starts.
+func TestStormOfCallsIsEightStarts(t *testing.T) {
+	w := newWorld(always(act{dead: true, exit: errors.New("exit status 1")}))
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		g := grant(t, "t")
+		var last error
+		calls := 0
+		for begun := time.Now(); time.Since(begun) < time.Hour; calls++ {
+			last = pool.Do(t.Context(), g, ann, "a", nothing)
+			var u *upstream.Unavailable
+			if !errors.As(last, &u) || u.Ran {
+				t.Fatalf("got %v", last)
+			}
+			time.Sleep(60 * time.Millisecond)
+		}
+		if n := w.starts(); n != 8 || calls < 50_000 {
+			t.Errorf("%d calls caused %d starts", calls, n)
+		}
+		if !strings.Contains(last.Error(), "failed after 8 starts") || !strings.Contains(last.Error(), "exit status 1") {
+			t.Errorf("got %v", last)
+		}
+	})
+}
+
+// The pauses between starts double, to a minute; a first failure is followed by another
+// start as well.
+func TestPauses(t *testing.T) {
+	for _, tt := range []struct {
+		chance float64
+		factor float64
+	}{{0.5, 1}, {0, 0.8}, {1, 1.2}} {
+		w := newWorld(always(act{start: errors.New("no such file")}))
+		cfg := upstream.Config[*conn]{Chance: func() float64 { return tt.chance }}
+		bubble(t, w, cfg, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+			if err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing); err == nil {
+				t.Error("a call of a server that does not start")
+			}
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			times := w.spawned[upstream.Key{Server: "a", Caller: upstream.Caller{Tenant: "t", Principal: "ann"}}]
+			var got []time.Duration
+			for n := range len(times) - 1 {
+				got = append(got, times[n+1].Sub(times[n]))
+			}
+			var want []time.Duration
+			for _, seconds := range []float64{1, 2, 4, 8, 16, 32, 60} {
+				want = append(want, time.Duration(seconds*tt.factor*float64(time.Second)))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("with chance %v: pauses %v, want %v", tt.chance, got, want)
+			}
+		})
+	}
+}
+
+// After a minute of being ready a failure counts as the first one. The starts of ten
+// minutes count all the same.
+func TestPauseIsResetBySteadyWork(t *testing.T) {
+	for _, tt := range []struct {
+		lives  time.Duration
+		starts int
+		pause  time.Duration // before the fourth start
+	}{
+		{61 * time.Second, 8, time.Second}, {59 * time.Second, 20, 4 * time.Second}, {3 * time.Minute, 20, time.Second},
+	} {
+		w := newWorld(always(act{dies: tt.lives, exit: errors.New("exit status 0")}))
+		keep := server(t, "a", func(s *upstream.Server) { s.Settings.Keep = true })
+		bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{keep}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+			if err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			times := w.spawned[upstream.Key{Server: "a", Caller: upstream.Caller{Tenant: "t", Principal: "ann"}}]
+			if pause := times[3].Sub(times[2]) - tt.lives; pause != tt.pause {
+				t.Errorf("lives %v: a pause of %v, want %v", tt.lives, pause, tt.pause)
+			}
+			if n := len(times); n < tt.starts || tt.starts == 8 && n != 8 {
+				t.Errorf("lives %v: %d starts, want %d", tt.lives, n, tt.starts)
+			}
+		})
+	}
+}
+
+// A server that never answers, or whose program never starts, ends with its time.
+func TestStartIsBounded(t *testing.T) {
+	for _, tt := range []struct {
+		hang, want string
+		installs   bool
+		after      time.Duration
+	}{
+		{"dial", "the handshake took longer than 30s", false, 30 * time.Second},
+		{"start", "the start took longer than 30s", false, 30 * time.Second},
+		{"start", "the installation took longer than 2m0s", true, 2 * time.Minute},
+	} {
+		w := newWorld(always(act{hang: tt.hang}))
+		s := server(t, "a", func(s *upstream.Server) { s.Installs = tt.installs })
+		bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{s}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+			begun := time.Now()
+			err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || time.Since(begun) != tt.after {
+				t.Errorf("after %v: %v, want %q", time.Since(begun), err, tt.want)
+			}
+			time.Sleep(30 * time.Minute)
+			synctest.Wait()
+			if n := w.starts(); n > 8 || n < 4 {
+				t.Errorf("%d starts", n)
+			}
+		})
+	}
+}
+
+// A package that does not exist is looked for three times.
+func TestLastingFailureIsTriedThrice(t *testing.T) {
+	w := newWorld(always(act{start: fmt.Errorf("npm 404: no such package: %w", upstream.ErrLasting)}))
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		for range 20 {
+			_ = pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing)
+			time.Sleep(time.Minute)
+		}
+		if n := w.starts(); n != 3 || !slices.Equal(states(pool), []string{"a failed"}) {
+			t.Errorf("%d starts, %v", n, states(pool))
+		}
+		err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing)
+		if err == nil || !strings.Contains(err.Error(), "npm 404") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A server that is held is not started again before a person asks for it.
+func TestHeldUntilAsked(t *testing.T) {
+	held := fmt.Errorf("the description of read_file has changed: %w", upstream.ErrHeld)
+	w := newWorld(func(n int, _ upstream.Spec) act {
+		if n == 0 {
+			return act{dial: held}
+		}
+		return act{}
+	})
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		for range 10 {
+			err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing)
+			if err == nil || !strings.Contains(err.Error(), "read_file has changed") {
+				t.Errorf("got %v", err)
+			}
+			time.Sleep(10 * time.Minute)
+		}
+		if n := w.starts(); n != 1 || w.running() != 0 {
+			t.Errorf("%d starts, %d running", n, w.running())
+		}
+		if n := pool.Restart(t.Context(), "a"); n != 1 {
+			t.Errorf("%d instances were restarted", n)
+		}
+		if err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing); err != nil || w.starts() != 2 {
+			t.Errorf("%v, %d starts", err, w.starts())
+		}
+	})
+}
+
+// What failed too often is started again when a person asks for it, with a new budget.
+func TestFailedUntilAsked(t *testing.T) {
+	w := newWorld(always(act{start: errors.New("no")}))
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		for round := 1; round <= 3; round++ {
+			for range 100 {
+				_ = pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing)
+				time.Sleep(time.Minute)
+			}
+			if n := w.starts(); n != 8*round {
+				t.Errorf("round %d: %d starts", round, n)
+			}
+			pool.Restart(t.Context(), "a")
+		}
+	})
+}
+
+// A server that nobody uses is stopped, and started by the next call. A call that runs
+// keeps it, and so does the policy.
+func TestIdle(t *testing.T) {
+	w := newWorld(always(act{}))
+	all := []upstream.Server{server(t, "a"), server(t, "kept", func(s *upstream.Server) { s.Settings.Keep = true })}
+	bubble(t, w, upstream.Config[*conn]{}, all, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		g := grant(t, "t")
+		for _, name := range []string{"kept", "a"} {
+			if err := pool.Do(t.Context(), g, ann, name, nothing); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 10 { // less than ten minutes each
+			time.Sleep(9 * time.Minute)
+			if err := pool.Do(t.Context(), g, ann, "a", nothing); err != nil || w.starts() != 2 {
+				t.Fatalf("%v, %d starts", err, w.starts())
+			}
+		}
+		err := pool.Do(t.Context(), g, ann, "a", func(ctx context.Context, c *conn) error { return c.call(ctx, time.Hour) })
+		if err != nil {
+			t.Errorf("a call of an hour: %v", err)
+		}
+		time.Sleep(10*time.Minute - time.Second)
+		synctest.Wait()
+		if w.running() != 2 {
+			t.Errorf("%d servers run; it was stopped too early", w.running())
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := states(pool); w.running() != 1 || !slices.Equal(got, []string{"a off", "kept ready"}) {
+			t.Errorf("%d servers run: %v", w.running(), got)
+		}
+		if err := pool.Do(t.Context(), g, ann, "a", nothing); err != nil || w.starts() != 3 {
+			t.Errorf("%v, %d starts", err, w.starts())
+		}
+	})
+}
+
+// A server that is idle while it fails does not get a new budget by that.
+func TestIdleFailureKeepsItsRecord(t *testing.T) {
+	w := newWorld(always(act{start: errors.New("no")}))
+	s := server(t, "a", func(s *upstream.Server) { s.Settings.Timeouts.Idle = 500 * time.Millisecond })
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{s}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		for begun := time.Now(); time.Since(begun) < 9*time.Minute; {
+			_ = pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing)
+			time.Sleep(time.Second)
+		}
+		if n := w.starts(); n != 8 {
+			t.Errorf("%d starts", n)
+		}
+	})
+}
+
+// Each mode shares a server with those that it says, and with no other tenant.
+func TestShare(t *testing.T) {
+	var callers []upstream.Caller
+	for _, tenant := range []string{"t", "u"} {
+		for _, principal := range []string{"ann", "bob"} {
+			for _, session := range []string{"s1", "s2"} {
+				callers = append(callers, upstream.Caller{Tenant: tenant, Principal: principal, Session: session})
+			}
+		}
+	}
+	for how, same := range map[policies.Share]func(a, b upstream.Caller) bool{
+		policies.ShareSession:   func(a, b upstream.Caller) bool { return a == b },
+		policies.SharePrincipal: func(a, b upstream.Caller) bool { return a.Tenant == b.Tenant && a.Principal == b.Principal },
+		policies.ShareTenant:    func(a, b upstream.Caller) bool { return a.Tenant == b.Tenant },
+	} {
+		w := newWorld(always(act{}))
+		bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a", share(how))}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+			var served []*conn
+			for _, c := range callers {
+				err := pool.Do(t.Context(), grant(t, c.Tenant), c, "a", func(_ context.Context, conn *conn) error {
+					served = append(served, conn)
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, a := range callers {
+				for k, b := range callers {
+					if got := served[i] == served[k]; got != same(a, b) {
+						t.Errorf("%v: %+v and %+v share a server: %v", how, a, b, got)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A call whose grant is of another tenant, or allows less than the server may do, is not
+// served.
+func TestDoLooksAtTheGrant(t *testing.T) {
+	w := newWorld(always(act{}))
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a"), server(t, "net")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		quiet := policy(t).With(policies.ReadOnly("plan")).Decide(policies.Facts{Tenant: "t", Tool: "mcp_x_y", Upstream: "x"}).Grant
+		never := func(context.Context, *conn) error {
+			t.Error("it was called")
+			return nil
+		}
+		for name, err := range map[string]error{
+			"another tenant": pool.Do(t.Context(), grant(t, "u"), ann, "a", never),
+			"no grant":       pool.Do(t.Context(), policies.Grant{}, ann, "a", never),
+			"a network":      pool.Do(t.Context(), quiet, ann, "net", never),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "Nothing was called") {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+		if err := pool.Do(t.Context(), quiet, ann, "a", nothing); err != nil {
+			t.Errorf("a server that can do no more than the session: %v", err)
+		}
+	})
+}
+
+// Servers start side by side: of twenty, of which nineteen hang, the one is there within
+// the wait, and what comes later is told.
+func TestGather(t *testing.T) {
+	w := newWorld(func(_ int, s upstream.Spec) act {
+		switch s.Server.Name {
+		case "s00":
+			return act{after: time.Second}
+		case "s01":
+			return act{after: 10 * time.Second}
+		}
+		return act{hang: "dial"}
+	})
+	var all []upstream.Server
+	for n := range 20 {
+		all = append(all, server(t, fmt.Sprintf("s%02d", n)))
+	}
+	var mu sync.Mutex
+	var told []string
+	cfg := upstream.Config[*conn]{Changed: func(s upstream.Status) {
+		if s.State == upstream.Ready {
+			mu.Lock()
+			told = append(told, s.Server)
+			mu.Unlock()
+		}
+	}}
+	bubble(t, w, cfg, all, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		begun := time.Now()
+		got := pool.Gather(t.Context(), ann)
+		if took := time.Since(begun); took != 2*time.Second || len(got) != 20 || got[0].State != upstream.Ready || got[1].State != upstream.Starting {
+			t.Errorf("after %v: %+v", took, got)
+		}
+		if n := w.starts(); n != 20 {
+			t.Errorf("%d starts", n)
+		}
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		mu.Lock()
+		if !slices.Equal(told, []string{"s00", "s01"}) {
+			t.Errorf("told of %q", told)
+		}
+		mu.Unlock()
+		begun = time.Now()
+		if got := pool.Gather(t.Context(), ann, "s00", "s01", "nosuch"); time.Since(begun) != 0 || got[0].State != upstream.Ready || got[1].State != upstream.Ready || got[2].State != upstream.Failed || got[2].Reason == "" {
+			t.Errorf("after %v: %+v", time.Since(begun), got)
+		}
+	})
+}
+
+// Gather does not wait for those that fail, and waits no longer than its caller.
+func TestGatherEnds(t *testing.T) {
+	w := newWorld(func(_ int, s upstream.Spec) act {
+		if s.Server.Name == "bad" {
+			return act{start: errors.New("no")}
+		}
+		return act{hang: "start"}
+	})
+	bubble(t, w, upstream.Config[*conn]{Wait: time.Minute}, []upstream.Server{server(t, "bad"), server(t, "slow")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		begun := time.Now()
+		if got := pool.Gather(t.Context(), ann, "bad"); got[0].State != upstream.Waiting || time.Since(begun) != 0 {
+			t.Errorf("after %v: %+v", time.Since(begun), got)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if got := pool.Gather(ctx, ann); got[1].State != upstream.Starting || time.Since(begun) != 3*time.Second {
+			t.Errorf("after %v: %+v", time.Since(begun), got)
+		}
+	})
+}
+
+// Servers that are to be there from the beginning start with the session.
+func TestBegin(t *testing.T) {
+	w := newWorld(always(act{}))
+	eager := server(t, "eager", func(s *upstream.Server) { s.Settings.Eager = true })
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "lazy"), eager}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		pool.Begin(t.Context(), ann)
+		synctest.Wait()
+		if got := states(pool); !slices.Equal(got, []string{"eager ready", "lazy off"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// A new configuration ends what is not in it, with the calls that run and the reason, and
+// leaves alone what is the same.
+func TestSet(t *testing.T) {
+	w := newWorld(always(act{closing: 300 * time.Millisecond}))
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "same"), server(t, "gone"), server(t, "new")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		g := grant(t, "t")
+		errs := make(map[string]error)
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for _, name := range []string{"same", "gone", "new"} {
+			wg.Go(func() {
+				err := pool.Do(t.Context(), g, ann, name, func(ctx context.Context, c *conn) error { return c.call(ctx, time.Minute) })
+				mu.Lock()
+				errs[name] = err
+				mu.Unlock()
+			})
+		}
+		synctest.Wait()
+		begun := time.Now()
+		pool.Set([]upstream.Server{server(t, "same"), server(t, "new", func(s *upstream.Server) { s.ID = "other" }), server(t, "more")})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		mu.Lock()
+		for name, want := range map[string]string{"gone": "removed from the configuration", "new": "was changed"} {
+			var u *upstream.Unavailable
+			if err := errs[name]; !errors.As(err, &u) || !u.Ran || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q", name, err, want)
+			}
+		}
+		mu.Unlock()
+		if w.running() != 1 {
+			t.Errorf("%d servers run, %v", w.running(), time.Since(begun))
+		}
+		if err := pool.Do(t.Context(), g, ann, "new", nothing); err != nil || w.starts() != 4 {
+			t.Errorf("the new one: %v, %d starts", err, w.starts())
+		}
+		if err := pool.Do(t.Context(), g, ann, "gone", nothing); !errors.Is(err, upstream.ErrUnknown) {
+			t.Errorf("the one that is gone: %v", err)
+		}
+		wg.Wait()
+		if errs["same"] != nil {
+			t.Errorf("the same one: %v", errs["same"])
+		}
+	})
+}
+
+// What is replaced is gone before its successor starts, and so is what is restarted.
+func TestSuccessorWaits(t *testing.T) {
+	w := newWorld(always(act{closing: 5 * time.Second}))
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		g := grant(t, "t")
+		for n := range 5 {
+			if err := pool.Do(t.Context(), g, ann, "a", nothing); err != nil {
+				t.Fatal(err)
+			}
+			if n%2 == 0 {
+				pool.Restart(t.Context(), "a")
+			} else {
+				pool.Set([]upstream.Server{server(t, "a", func(s *upstream.Server) { s.ID = fmt.Sprint(n) })})
+			}
+		}
+		if err := pool.Do(t.Context(), g, ann, "a", nothing); err != nil || w.starts() != 6 {
+			t.Errorf("%v, %d starts", err, w.starts())
+		}
+	})
+}
+
+// The end of a session ends what runs for it alone.
+func TestEnd(t *testing.T) {
+	w := newWorld(always(act{}))
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "own", share(policies.ShareSession)), server(t, "shared")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		other := upstream.Caller{Tenant: "u", Principal: "ann", Session: "s1"}
+		for _, c := range []upstream.Caller{ann, other} {
+			for _, s := range pool.Gather(t.Context(), c) {
+				if s.State != upstream.Ready {
+					t.Errorf("got %+v", s)
+				}
+			}
+		}
+		pool.End("t", "s1")
+		pool.End("t", "")
+		synctest.Wait()
+		var left []string
+		for _, s := range pool.Status() {
+			left = append(left, s.Server+" "+s.Tenant)
+		}
+		if want := []string{"own u", "shared t", "shared u"}; !slices.Equal(left, want) {
+			t.Errorf("got %q, want %q", left, want)
+		}
+	})
+}
+
+// A tenant has so many servers and no more, whatever another one has. What has failed
+// makes room.
+func TestRoom(t *testing.T) {
+	w := newWorld(func(_ int, s upstream.Spec) act {
+		if s.Key.Session == "bad" {
+			return act{start: upstream.ErrLasting}
+		}
+		return act{}
+	})
+	bubble(t, w, upstream.Config[*conn]{Most: 3}, []upstream.Server{server(t, "a", share(policies.ShareSession))}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		do := func(tenant, session string) error {
+			return pool.Do(t.Context(), grant(t, tenant), upstream.Caller{Tenant: tenant, Session: session}, "a", nothing)
+		}
+		_ = do("t", "bad")
+		time.Sleep(time.Minute)
+		for _, session := range []string{"1", "2", "3"} {
+			if err := do("t", session); err != nil {
+				t.Errorf("session %s: %v", session, err)
+			}
+		}
+		if err := do("t", "4"); err == nil || !strings.Contains(err.Error(), "3 servers run for tenant t already") {
+			t.Errorf("the fourth: %v", err)
+		}
+		if err := do("u", "1"); err != nil {
+			t.Errorf("another tenant: %v", err)
+		}
+		if n := len(pool.Status()); n != 4 {
+			t.Errorf("%d instances", n)
+		}
+	})
+}
+
+// Calls of one server at once are bounded.
+func TestCallsAreBounded(t *testing.T) {
+	w := newWorld(always(act{}))
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		var wg sync.WaitGroup
+		for range 128 {
+			wg.Go(func() {
+				_ = pool.Do(t.Context(), grant(t, "t"), ann, "a", func(ctx context.Context, c *conn) error { return c.call(ctx, time.Second) })
+			})
+		}
+		synctest.Wait()
+		if err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing); err == nil || !strings.Contains(err.Error(), "128 calls") {
+			t.Errorf("got %v", err)
+		}
+		wg.Wait()
+		if err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A server that dies under a call, in whatever way, is named with its reason, its last
+// lines and what becomes of it. The error of a call that is the server's answer stays.
+func TestServerDiesUnderACall(t *testing.T) {
+	answer := errors.New("the server's own error")
+	for _, a := range []act{
+		{dies: time.Second, exit: errors.New("exit status 3"), closing: time.Second},
+		{drops: time.Second, exit: errors.New("exit status 3")},
+	} {
+		w := newWorld(func(n int, _ upstream.Spec) act {
+			if n == 0 {
+				return a
+			}
+			return act{}
+		})
+		bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+			g := grant(t, "t")
+			if err := pool.Do(t.Context(), g, ann, "a", func(context.Context, *conn) error { return answer }); !errors.Is(err, answer) {
+				t.Errorf("got %v", err)
+			}
+			err := pool.Do(t.Context(), g, ann, "a", func(ctx context.Context, c *conn) error { return c.call(ctx, time.Minute) })
+			var u *upstream.Unavailable
+			if !errors.As(err, &u) || !u.Ran || u.State != upstream.Waiting || u.Attempt != 1 || len(u.Stderr) != 2 || u.Reason == "" {
+				t.Errorf("got %+v", err)
+			}
+			if a.dies > 0 && !strings.Contains(err.Error(), "exit status 3") {
+				t.Errorf("got %v", err)
+			}
+			time.Sleep(2 * time.Second)
+			if err := pool.Do(t.Context(), g, ann, "a", nothing); err != nil || w.starts() != 2 {
+				t.Errorf("%v, %d starts", err, w.starts())
+			}
+		})
+	}
+}
+
+// A caller that goes away is not waited for, and the server starts on for others.
+func TestCallerGoesAway(t *testing.T) {
+	w := newWorld(always(act{after: 10 * time.Second}))
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := pool.Do(ctx, grant(t, "t"), ann, "a", nothing); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing); err != nil || w.starts() != 1 {
+			t.Errorf("%v, %d starts", err, w.starts())
+		}
+	})
+}
+
+// Close ends starts, calls and pauses, and refuses what comes later.
+func TestClose(t *testing.T) {
+	w := newWorld(func(_ int, s upstream.Spec) act {
+		return map[string]act{"hangs": {hang: "start"}, "dials": {hang: "dial"}, "waits": {start: errors.New("no")}, "works": {closing: time.Second}}[s.Server.Name]
+	})
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "hangs"), server(t, "dials"), server(t, "waits"), server(t, "works")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		pool.Gather(t.Context(), ann)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			err := pool.Do(t.Context(), grant(t, "t"), ann, "works", func(ctx context.Context, c *conn) error { return c.call(ctx, time.Hour) })
+			if err == nil || !strings.Contains(err.Error(), "belljar is ending") {
+				t.Errorf("a call that runs: %v", err)
+			}
+		})
+		wg.Go(func() {
+			if err := pool.Do(t.Context(), grant(t, "t"), ann, "hangs", nothing); !errors.Is(err, upstream.ErrClosed) {
+				t.Errorf("a call that waits: %v", err)
+			}
+		})
+		synctest.Wait()
+		begun := time.Now()
+		pool.Close()
+		wg.Wait()
+		if took := time.Since(begun); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if err := pool.Do(t.Context(), grant(t, "t"), ann, "works", nothing); !errors.Is(err, upstream.ErrClosed) {
+			t.Errorf("a later call: %v", err)
+		}
+	})
+}
+
+// A remote server has no process, and lives in the same way.
+func TestRemote(t *testing.T) {
+	w := newWorld(always(act{drops: 5 * time.Second}))
+	s := server(t, "a", func(s *upstream.Server) { s.Remote = true })
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{s}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		if err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5500 * time.Millisecond)
+		err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing)
+		var u *upstream.Unavailable
+		if !errors.As(err, &u) || u.State != upstream.Waiting || len(u.Stderr) > 0 {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// What a policy does not grant is not started.
+func TestGrantRefused(t *testing.T) {
+	w := newWorld(always(act{}))
+	cfg := upstream.Config[*conn]{Grant: func(string, upstream.Server) (policies.Grant, error) {
+		return policies.Grant{}, errors.New("the policy has no tenant t")
+	}}
+	bubble(t, w, cfg, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		if err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing); err == nil || w.starts() != 0 {
+			t.Errorf("%v, %d starts", err, w.starts())
+		}
+		if s := pool.Gather(t.Context(), ann, "a")[0]; s.State != upstream.Failed || s.Reason == "" {
+			t.Errorf("got %+v", s)
+		}
+	})
+}
+
+// Every state of a server has a text for the agent.
+func TestTexts(t *testing.T) {
+	key := upstream.Key{Server: "play\x1b]52;wright", Caller: ann}
+	var all []string
+	for _, u := range []upstream.Unavailable{
+		{Status: upstream.Status{Key: key, State: upstream.Waiting, Attempt: 2, Reason: "the handshake took longer than 30s", Stderr: []string{"Error: Cannot find module \x1b[1m'x'\x1b[0m", strings.Repeat("long ", 100), "\u202eevil"}}, In: 1900 * time.Millisecond},
+		{Status: upstream.Status{Key: key, State: upstream.Failed, Attempt: 8, Reason: "exit status 1\nDENIED by policy rule x"}},
+		{Status: upstream.Status{Key: key, State: upstream.Held, Attempt: 1, Reason: "2 tools have changed: a person has to decide about it"}},
+		{Status: upstream.Status{Key: key, State: upstream.Off, Reason: "the server was removed from the configuration"}, Ran: true},
+		{Status: upstream.Status{Key: key, State: upstream.Starting, Attempt: 1}},
+		{Status: upstream.Status{Key: key, State: upstream.Draining}, Ran: true},
+	} {
+		all = append(all, u.Error())
+	}
+	golden.Equal(t, "texts.golden", strings.Join(all, "\n\n")+"\n")
+}

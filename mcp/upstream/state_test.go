@@ -1,0 +1,95 @@
+package upstream
+
+import (
+	"testing"
+	"time"
+)
+
+// The rules of the state machine, one event after the other.
+func TestMachine(t *testing.T) {
+	begin := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	type event struct {
+		after time.Duration
+		do    string // start, ready, drain, fail, lasting, hold, worked, idle
+		state State
+		pause time.Duration // of Waiting
+	}
+	for name, events := range map[string][]event{
+		"a start that fails is followed by others, up to eight": {
+			{0, "start", Starting, 0}, {0, "fail", Waiting, time.Second},
+			{time.Second, "start", Starting, 0}, {0, "fail", Waiting, 2 * time.Second},
+			{time.Second, "start", Starting, 0}, {0, "fail", Waiting, 4 * time.Second},
+			{time.Second, "start", Starting, 0}, {0, "fail", Waiting, 8 * time.Second},
+			{time.Second, "start", Starting, 0}, {0, "fail", Waiting, 16 * time.Second},
+			{time.Second, "start", Starting, 0}, {0, "fail", Waiting, 32 * time.Second},
+			{time.Second, "start", Starting, 0}, {0, "fail", Waiting, time.Minute},
+			{time.Second, "start", Starting, 0}, {0, "fail", Failed, 0},
+		},
+		"a minute of work makes the next failure the first": {
+			{0, "start", Starting, 0}, {0, "fail", Waiting, time.Second}, {0, "start", Starting, 0}, {0, "fail", Waiting, 2 * time.Second},
+			{0, "start", Starting, 0}, {0, "ready", Ready, 0}, {time.Minute, "drain", Draining, 0}, {0, "fail", Waiting, time.Second},
+			{0, "start", Starting, 0}, {0, "ready", Ready, 0}, {time.Minute - 1, "drain", Draining, 0}, {0, "fail", Waiting, 2 * time.Second},
+		},
+		"starts of more than ten minutes ago do not count": {
+			{0, "start", Starting, 0}, {0, "fail", Waiting, time.Second}, {0, "start", Starting, 0}, {0, "fail", Waiting, 2 * time.Second},
+			{0, "start", Starting, 0}, {0, "fail", Waiting, 4 * time.Second}, {0, "start", Starting, 0}, {0, "fail", Waiting, 8 * time.Second},
+			{0, "start", Starting, 0}, {0, "fail", Waiting, 16 * time.Second}, {0, "start", Starting, 0}, {0, "fail", Waiting, 32 * time.Second},
+			{0, "start", Starting, 0}, {0, "fail", Waiting, time.Minute},
+			{10 * time.Minute, "start", Starting, 0}, {0, "fail", Waiting, time.Minute},
+		},
+		"what another start hardly cures is tried thrice in a row": {
+			{0, "start", Starting, 0}, {0, "lasting", Waiting, time.Second}, {0, "start", Starting, 0}, {0, "lasting", Waiting, 2 * time.Second},
+			{0, "start", Starting, 0}, {0, "fail", Waiting, 4 * time.Second},
+			{0, "start", Starting, 0}, {0, "lasting", Waiting, 8 * time.Second}, {0, "start", Starting, 0}, {0, "lasting", Waiting, 16 * time.Second},
+			{0, "start", Starting, 0}, {0, "lasting", Failed, 0},
+		},
+		"a hold is at rest": {{0, "start", Starting, 0}, {0, "hold", Held, 0}},
+		"what worked has a clean record": {
+			{0, "start", Starting, 0}, {0, "fail", Waiting, time.Second}, {0, "start", Starting, 0}, {0, "ready", Ready, 0},
+			{0, "drain", Draining, 0}, {0, "worked", Off, 0}, {0, "start", Starting, 0}, {0, "fail", Waiting, time.Second},
+		},
+		"what failed and is not needed keeps its record": {
+			{0, "start", Starting, 0}, {0, "fail", Waiting, time.Second}, {0, "idle", Off, 0}, {0, "start", Starting, 0}, {0, "fail", Waiting, 2 * time.Second},
+		},
+	} {
+		var m machine
+		now := begin
+		for n, e := range events {
+			now = now.Add(e.after)
+			switch e.do {
+			case "start":
+				m.start(now)
+			case "ready":
+				m.ready(now)
+			case "drain":
+				m.drain(now)
+			case "fail", "lasting":
+				if again := m.fail(now, "no", e.do == "lasting", 0.5); again != (e.state == Waiting) {
+					t.Errorf("%s: event %d: another start: %v", name, n, again)
+				}
+			case "hold":
+				m.hold(now, "held")
+			case "worked", "idle":
+				m.stop(now, e.do == "worked")
+			}
+			if m.state != e.state || m.since != now || e.state == Waiting && m.until.Sub(now) != e.pause {
+				t.Errorf("%s: event %d, %s: %s until %v, want %s for %v", name, n, e.do, m.state, m.until.Sub(now), e.state, e.pause)
+			}
+			if len(m.starts) > maxStarts {
+				t.Errorf("%s: %d starts are remembered", name, len(m.starts))
+			}
+		}
+	}
+}
+
+// A pause is within a fifth of what it is meant to be, and never longer than 72 seconds.
+func TestPauseIsBounded(t *testing.T) {
+	for failures := 1; failures < 1000; failures++ {
+		m := machine{failures: failures}
+		want := min(time.Second<<min(failures-1, 30), time.Minute)
+		low, high := m.pause(0), m.pause(1)
+		if low < want*8/10-time.Microsecond || high > want*12/10+time.Microsecond || low >= high {
+			t.Errorf("after %d failures: %v to %v", failures, low, high)
+		}
+	}
+}
