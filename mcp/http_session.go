@@ -309,7 +309,10 @@ func (ws *webSessions) endAll(ctx context.Context) {
 	var ending sync.WaitGroup // together: the streams of one do not wait for the calls of another
 	for _, session := range all {
 		ending.Go(func() {
-			session.quiet(ctx)
+			select {
+			case <-session.whenEmpty():
+			case <-ctx.Done():
+			}
 			session.close(ErrShutdown)
 		})
 	}

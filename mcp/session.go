@@ -173,14 +173,6 @@ func (s *Session) calling() bool {
 	return len(s.calls) > 0
 }
 
-// quiet waits until no call runs or ctx ends.
-func (s *Session) quiet(ctx context.Context) {
-	select {
-	case <-s.whenEmpty():
-	case <-ctx.Done():
-	}
-}
-
 // whenEmpty is closed when no call runs.
 func (s *Session) whenEmpty() <-chan struct{} {
 	s.mu.Lock()

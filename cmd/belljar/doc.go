@@ -58,7 +58,8 @@
 //	  setup.go, logging.go          flags of what opens a server
 //	  servehttp.go
 //	  workspace_mode.go
-//	  commandline.go, help.go       arguments, flags and help
+//	  commandline.go, values.go     arguments, flags and help
+//	  help.go
 //	  screen.go, pipe.go            a terminal; a reader that goes away
 //	  table.go, text.go             tables and other output
 //	  status.go                     exit statuses

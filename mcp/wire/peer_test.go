@@ -53,7 +53,7 @@ func TestParseResponse(t *testing.T) {
 func TestLineWriterIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, out := io.Pipe()
-		w := NewLineWriter(out)
+		w := NewLineWriter(out, nil)
 		line := []byte(strings.Repeat("x", backlog))
 		for _, want := range []bool{true, true, false, false} { // one is being written, one waits
 			if queued, err := w.Try(append(line, 'x')); queued != want || err != nil {

@@ -34,7 +34,7 @@ func (p Pipes) connect(g guard) (carrier, error) {
 	if p.In == nil || p.Out == nil {
 		return nil, errors.New("Pipes needs In and Out")
 	}
-	return &pipes{Pipes: p, conn: g, out: wire.NewLineWriter(p.In)}, nil
+	return &pipes{Pipes: p, conn: g, out: wire.NewLineWriter(p.In, nil)}, nil
 }
 
 // pipes is the carrier of Pipes: one goroutine reads, and one writes.
