@@ -20,7 +20,7 @@ type link struct {
 	read      func(*guard) error     // handles what the client sends; nil at its end, or after stop
 	halves    bool                   // a client that sends nothing more may still read
 	among     bool                   // there may be other links at the same time
-	stop      func(cause, err error) // ends the link, and makes read return; see converse
+	stop      func(cause, err error) // ends the link, and makes read return
 	prepare   func(*guard)           // called before the first message; nil for nothing
 }
 
@@ -38,25 +38,49 @@ func (h *hungUp) Error() string {
 	return h.err.Error()
 }
 
-// converse serves the client of a link until one of the two ends that or ctx does. cause
-// is why it was not the client; nil if it was. err says that the link broke.
-//
-// It reads in the goroutine of its caller. What ends the conversation begins another one,
-// since there may be many conversations in which nothing happens.
+// conversation is one that has begun.
+type conversation struct {
+	link  *link
+	guard *guard
+	out   *wire.LineWriter
+	ss    *sdk.ServerSession
+	leave context.CancelCauseFunc // begins its end
+
+	over       chan struct{} // closed at its end
+	cause, err error         // why; see run
+}
+
+// converse serves the client of a link until one of the two ends that or ctx does. See run.
 func (s *Server) converse(ctx context.Context, l *link) (cause, err error) {
-	if err := s.sessions.enter(); err != nil {
+	c, err := s.begin(ctx, l)
+	if err != nil {
 		return err, err
 	}
+	return c.run()
+}
+
+// begin begins a conversation, which ends soon after ctx. The caller runs it.
+func (s *Server) begin(ctx context.Context, l *link) (_ *conversation, err error) {
+	if err := s.sessions.enter(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.sessions.wg.Done()
+		}
+	}()
 	session, err := s.Open(ctx)
 	if err != nil {
-		s.sessions.wg.Done()
-		return err, err
+		return nil, err
 	}
-	over, end := context.WithCancelCause(ctx)
-	w := wire.NewLineWriter(l.out, func(err error) {
-		end(&hungUp{err: fmt.Errorf("write to the client: %w", err), deaf: true})
+	c := &conversation{link: l, over: make(chan struct{})}
+	until, leave := context.WithCancelCause(ctx)
+	c.leave = leave
+	c.out = wire.NewLineWriter(l.out, func(err error) {
+		leave(&hungUp{err: fmt.Errorf("write to the client: %w", err), deaf: true})
 	})
-	g := newGuard(session, lines{w, l.among})
+	g := newGuard(session, lines{c.out, l.among})
+	c.guard = g
 	if l.prepare != nil {
 		l.prepare(g)
 	}
@@ -64,40 +88,51 @@ func (s *Server) converse(ctx context.Context, l *link) (cause, err error) {
 	calls := context.WithoutCancel(ctx)
 	g.serve = func(e *entry) bool { return s.serveCall(calls, g, e) }
 	calls = notifying(calls, g)
-	ss, err := s.adapter.sdk.Connect(context.WithValue(calls, sessionKey{}, session), g, nil)
+	c.ss, err = s.adapter.sdk.Connect(context.WithValue(calls, sessionKey{}, session), g, nil)
 	if err != nil {
-		end(err)
+		leave(err)
 		session.end(err)
 		l.stop(err, err)
-		w.Close()
-		s.sessions.wg.Done()
-		return err, err
+		c.out.Close()
+		return nil, err
 	}
-	session.reach(ss)
+	session.reach(c.ss)
 	session.by(l.transport, nil)
-	ended := make(chan struct{})
-	context.AfterFunc(over, func() {
-		defer close(ended)
-		cause, err = l.drain(context.Cause(over), g, w)
-		l.end(g, w, ss)
-		s.sessions.wg.Done()
-		l.stop(cause, err) // for which Shutdown does not wait: it may take its client's time
-	})
-	session.converses(end)
-	end(&hungUp{err: l.read(g)})
-	<-ended
-	return cause, err
+	context.AfterFunc(until, func() { c.end(context.Cause(until)) })
+	session.converses(leave)
+	return c, nil
+}
+
+// run serves the client until one of the two ends the conversation. cause is why it was not
+// the client; nil if it was. err says that the link broke.
+//
+// It reads in the goroutine of its caller. What ends the conversation begins another one,
+// since there may be many conversations in which nothing happens.
+func (c *conversation) run() (cause, err error) {
+	c.leave(&hungUp{err: c.link.read(c.guard)})
+	<-c.over
+	return c.cause, c.err
+}
+
+// end ends a conversation.
+func (c *conversation) end(why error) {
+	defer close(c.over)
+	c.cause, c.err = c.drain(why)
+	c.close()
+	c.guard.session.server.sessions.wg.Done()
+	c.link.stop(c.cause, c.err) // for which Shutdown does not wait: it may take its client's time
 }
 
 // drain lets running calls be answered, if there is still a client who reads. why is the
-// end of the conversation; cause and err are what converse returns.
-func (l *link) drain(why error, g *guard, w *wire.LineWriter) (cause, err error) {
+// end of the conversation; cause and err are what run returns.
+func (c *conversation) drain(why error) (cause, err error) {
+	g := c.guard
 	client, ofClient := errors.AsType[*hungUp](why)
 	switch {
 	case !ofClient:
 		cause = why
 		g.shut(evShutdown)
-	case client.deaf, !l.halves:
+	case client.deaf, !c.link.halves:
 		g.shut(evError)
 		return nil, client.err
 	case client.err != nil:
@@ -114,27 +149,28 @@ func (l *link) drain(why error, g *guard, w *wire.LineWriter) (cause, err error)
 		g.log.Warn("calls were cancelled: they ran longer than the server waits at its end",
 			"session", g.session.id, "waited", g.limits.Drain)
 	case <-g.session.done: // Shutdown's own time was up
-	case <-w.Gone():
+	case <-c.out.Gone():
 	}
 	return cause, err
 }
 
-// end ends the session of a conversation, and writes the last answers.
-func (l *link) end(g *guard, w *wire.LineWriter, ss *sdk.ServerSession) {
+// close ends the session of a conversation, and writes the last answers.
+func (c *conversation) close() {
+	g := c.guard
 	g.session.end(ErrShutdown)
 	patiently(g.drained) // the answers of what was cancelled
 	g.Close()
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		if err := ss.Wait(); err != nil {
+		if err := c.ss.Wait(); err != nil {
 			g.log.Debug("end of a connection", "session", g.session.id, "error", err)
 		}
 		g.calls.end()
 	}()
 	patiently(over)
-	w.Close()
-	patiently(w.Done())
+	c.out.Close()
+	patiently(c.out.Done())
 	g.mu.Lock()
 	g.move(evClose)
 	g.mu.Unlock()

@@ -40,13 +40,7 @@ func (w *web) webSocket(rw http.ResponseWriter, r *http.Request) {
 	switch {
 	case bad == nil && err == nil:
 		// net/http keeps several buffers for as long as a handler runs.
-		ctx := context.WithoutCancel(r.Context())
-		over := servedIn(ctx).goesOn()
-		go func() {
-			defer over()
-			defer w.server.web.leavePlace(place)
-			w.converse(ctx, conn)
-		}()
+		w.converse(context.WithoutCancel(r.Context()), conn, place)
 	case bad == nil:
 		w.server.web.leavePlace(place)
 	case err == nil: // a page sees nothing of an answer by HTTP
@@ -54,12 +48,21 @@ func (w *web) webSocket(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// converse serves the client of a WebSocket.
-func (w *web) converse(ctx context.Context, conn *socket.Conn) {
+// converse serves the client of a WebSocket in a goroutine, and gives its place back.
+func (w *web) converse(ctx context.Context, conn *socket.Conn, place *place) {
+	answered := servedIn(ctx).goesOn()
 	ctx, done := w.server.web.callers.whileValid(ctx)
-	defer done()
 	var session string
-	cause, err := w.server.converse(ctx, &link{
+	over := func(cause, err error) {
+		if err != nil {
+			w.server.cfg.Log.Debug("end of a WebSocket", "session", session, "error", err)
+		}
+		conn.Close(closing(cause, err)) // if the conversation had not begun
+		done()
+		w.server.web.leavePlace(place)
+		answered()
+	}
+	c, err := w.server.begin(ctx, &link{
 		transport: "websocket", out: conn, among: true,
 		read: func(g *guard) error { return readMessages(g, conn) },
 		stop: func(cause, err error) { conn.Close(closing(cause, err)) },
@@ -70,9 +73,10 @@ func (w *web) converse(ctx context.Context, conn *socket.Conn) {
 		},
 	})
 	if err != nil {
-		w.server.cfg.Log.Debug("end of a WebSocket", "session", session, "error", err)
+		over(err, err)
+		return
 	}
-	conn.Close(closing(cause, err)) // if it had not begun
+	go func() { over(c.run()) }()
 }
 
 // acceptSocket accepts a WebSocket. Where it fails, the answer has been sent.

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -95,7 +96,22 @@ func (s *Session) meet(p *sdk.InitializeParams) {
 		return
 	}
 	s.setClient(p.ClientInfo.Name, p.ClientInfo.Version)
-	s.structured.Store(p.Capabilities != nil && declaresStructure(p.Capabilities.Experimental))
+	if p.Capabilities == nil {
+		return
+	}
+	s.structured.Store(declaresStructure(p.Capabilities.Experimental))
+	p.Capabilities.Experimental, p.Capabilities.Extensions = fitted(p.Capabilities.Experimental), fitted(p.Capabilities.Extensions)
+}
+
+// fitted is a map without room for more. The go-sdk keeps what a client says of itself for
+// as long as its session lasts, and reads each object into a map with room for 64 members.
+func fitted(all map[string]any) map[string]any {
+	if all == nil {
+		return nil
+	}
+	fits := make(map[string]any, len(all)) // maps.Clone keeps the room
+	maps.Copy(fits, all)
+	return fits
 }
 
 // setLogLevel notes the level that a client set for log messages.

@@ -63,8 +63,7 @@ type Limits struct {
 type Conn struct {
 	conn   *websocket.Conn
 	limits Limits
-	ctx    context.Context //nolint:containedctx // of all reads and writes; the request's ends with its handler, which closes the Conn
-	stop   context.CancelFunc
+	ctx    context.Context //nolint:containedctx // of all reads and writes; it does not end, but the Conn is closed
 	first  *time.Timer    // closes a Conn without messages
 	alive  sync.WaitGroup // pings
 	line   []byte         // of Write: the beginning of a message
@@ -88,8 +87,7 @@ func Accept(rw http.ResponseWriter, r *http.Request, protocol string, l Limits) 
 		return nil, err
 	}
 	conn.SetReadLimit(int64(l.Message))
-	ctx, stop := context.WithCancel(context.WithoutCancel(r.Context()))
-	c := &Conn{conn: conn, limits: l, ctx: ctx, stop: stop}
+	c := &Conn{conn: conn, limits: l, ctx: context.WithoutCancel(r.Context())}
 	c.first = time.AfterFunc(l.First, func() { c.end(Policy, "no message came") })
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +238,6 @@ func (c *Conn) Write(lines []byte) (int, error) {
 func (c *Conn) Close(code Code, reason string) {
 	c.first.Stop()
 	c.end(code, reason)
-	c.stop()
 	c.mu.Lock()
 	c.over = true
 	c.pings.Stop()
