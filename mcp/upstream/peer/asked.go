@@ -118,7 +118,7 @@ func (g guard) reply(ctx context.Context, m *wire.Message, owner string, result 
 	case context.Cause(ctx) != nil:
 		err = wire.Errorf(wire.InternalError, "%v", context.Cause(ctx))
 	case err == nil && !json.Valid(result):
-		err = wire.Errorf(wire.InternalError, "there is no answer to %s", m.Method)
+		err = wire.Errorf(wire.InternalError, "nobody could answer %s", m.Method)
 	}
 	frame := wire.ResultFrame(m.ID, oneLine(result))
 	if err != nil {

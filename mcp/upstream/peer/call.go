@@ -45,10 +45,11 @@ type call struct {
 	progress func(json.RawMessage)
 	timeout  time.Duration // not above zero for none
 	tool     json.RawMessage
-	proof    string // a member that only the result of this method has; empty for unknown
-	stream   bool   // a subscription: it stays open and is no call
-	list     bool   // items of its result are checked one by one
-	stop     func() // ends what the transport does for it; nil for nothing
+	proof    string        // a member that only the result of this method has; empty for unknown
+	stream   bool          // it stays open and does not count as a call: a subscription
+	list     bool          // items of its result are checked one by one
+	stop     func()        // ends what the transport does for it; nil for nothing
+	sent     chan struct{} // closed when the transport has sent the request; nil where the order is certain
 
 	ended  chan struct{} // has a token when result and err are set
 	result json.RawMessage
@@ -233,9 +234,6 @@ func (c *Conn) abandon(ctx context.Context, cl *call, reason string) bool {
 	c.given[cl.id] = struct{}{}
 	c.mu.Unlock()
 	c.way.cancel(ctx, cl, reason)
-	if cl.stop != nil {
-		cl.stop()
-	}
 	return true
 }
 

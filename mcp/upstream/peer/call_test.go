@@ -36,9 +36,9 @@ func TestCallChangesNothing(t *testing.T) {
 			}
 
 			// A line break between values would end the message.
-			done = invoke(t.Context(), c, "x/y", "{\n\"a\":\r\n 1}", CallOptions{})
+			done = invoke(t.Context(), c, "x/y", "{\n\"a\":{\r\n\"b\": 1}}", CallOptions{})
 			m = s.want("x/y")
-			if !strings.Contains(m.raw, `"a":1`) {
+			if !strings.Contains(m.raw, `"a":{  "b": 1}`) {
 				t.Errorf("the server got %s", m.raw)
 			}
 			s.result(m, `{}`)
@@ -60,8 +60,8 @@ func TestErrorIsThatOfTheServer(t *testing.T) {
 		}
 		for _, tt := range []struct{ answer, want string }{
 			{`"error":5`, "not an object"},
-			{`"error":{}`, "no message"},
-			{`"error":{"code":"x","message":7}`, "no message"},
+			{`"error":{}`, "without a message"},
+			{`"error":{"code":"x","message":7}`, "without a message"},
 			{`"result":7`, "not an object"},
 			{`"result":null`, "not an object"},
 		} {
@@ -309,6 +309,7 @@ func TestProgress(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			time.Sleep(2 * time.Second) // what waits is shown
+			synctest.Wait()
 			if last != `{"progress":999,"message":"x","new":[1]}` {
 				t.Errorf("the last was %s", last)
 			}
@@ -349,6 +350,40 @@ func TestProgressInABurst(t *testing.T) {
 		good(t, done)
 		if fmt.Sprint(got) != `[{"progress":0} {"progress":1} {"progress":2}]` {
 			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// Progress that nobody takes keeps no more than the next few steps.
+func TestProgressKeepsLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := connect(t, wire.Legacy, Config{})
+		hold, n := make(chan struct{}), 0
+		done := invoke(t.Context(), c, "tools/call", `{}`, CallOptions{Progress: func(json.RawMessage) {
+			n++
+			<-hold
+		}})
+		m := s.want("tools/call")
+		for i := range 10_000 {
+			s.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, m.Params.Meta["progressToken"], i)
+		}
+		s.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"message":"%s"}}`, m.Params.Meta["progressToken"], strings.Repeat("x", mostProgress))
+		synctest.Wait()
+		c.mu.Lock()
+		for _, cl := range c.open {
+			if len(cl.steps) != perSecond || !strings.Contains(string(cl.steps[perSecond-1]), `"progress":9999`) {
+				t.Errorf("%d steps wait", len(cl.steps))
+			}
+		}
+		c.mu.Unlock()
+		if st := c.Stats(); st.Dropped != 10_000-1-perSecond+1 {
+			t.Errorf("%+v", st)
+		}
+		close(hold)
+		s.result(m, `{}`)
+		good(t, done)
+		if n > perSecond {
+			t.Errorf("%d steps were shown at once", n)
 		}
 	})
 }

@@ -73,7 +73,7 @@ func readError(raw []byte) *Error {
 		return true
 	})
 	if e.Message == "" {
-		e.Message = "the server answered with an error that has no message: " + excerpt(raw, mostShown)
+		e.Message = "the server answered with an error without a message: " + excerpt(raw, mostShown)
 	}
 	return e
 }
@@ -96,8 +96,8 @@ func (e *StatusError) Error() string {
 // mostShown is how many bytes of a foreign text an error shows.
 const mostShown = 200
 
-// excerpt is the beginning of what a server wrote, at most so many bytes, so that it can
-// stand in one line of a terminal.
+// excerpt is the beginning of what a server wrote, at most so many bytes, in a
+// form that fits in one line of a terminal.
 func excerpt(text []byte, most int) string {
 	cut := len(text) > most
 	if cut {

@@ -123,7 +123,7 @@ func (g guard) bad(text []byte, why string) {
 			end = fmt.Errorf("the server sent %d messages in a row that cannot be used; the last: %s (%s)", h.bad, sample, why)
 		}
 	case bytes.HasPrefix(bytes.ToLower(text[:min(len(text), 32)]), []byte("content-length:")):
-		end = errors.New("the server frames its messages with Content-Length headers, as language servers do; MCP over stdio has one line of JSON for each message")
+		end = errors.New("the server frames its messages with Content-Length headers, like a language server; MCP over stdio has one line of JSON for each message")
 	default:
 		if h.noise += len(text) + 1; h.noise > limits.Noise {
 			end = fmt.Errorf("the server wrote more than %d bytes before its first message; they begin or end with: %s", limits.Noise, sample)

@@ -184,7 +184,7 @@ func TestFraming(t *testing.T) {
 		strings.Repeat(strings.Repeat("#", 1<<10)+"\n", 65): "more than 65536 bytes before its first message",
 		strings.Repeat("#", 70<<10) + "\n":                  "more than 65536 bytes before its first message",
 		strings.Repeat("#", 11<<20) + "\n":                  "more than 65536 bytes before its first message",
-		"Content-Length: 40\r\n\r\n{}":                      "Content-Length headers, as language servers do",
+		"Content-Length: 40\r\n\r\n{}":                      "Content-Length headers, like a language server",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			_, _, err := dial(t, Config{}, func(s *server) {

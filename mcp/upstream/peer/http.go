@@ -28,9 +28,10 @@ const (
 // revision 2024-11-05, which is also tried where the server does not take a POST.
 type HTTP struct {
 	URL string // http or https, without user information and fragment
-	// Client makes all requests. Who may be dialled, TLS and credentials are its business.
-	// Redirects are followed within the host of URL only: others would get the arguments of
-	// calls, and headers.
+	// Client makes all requests. It decides which addresses may be dialled, and has the TLS
+	// configuration and the credentials. Its Timeout must be zero, since streams stay open.
+	// Redirects are followed within the host of URL only: another host would get the headers
+	// and the arguments of calls.
 	Client *http.Client
 	Header http.Header // goes with each request
 	SSE    bool        // the server speaks HTTP+SSE
@@ -47,8 +48,8 @@ func (h HTTP) connect(g guard) (carrier, error) {
 		return nil, errors.New("the URL of the server must not contain a user or a password")
 	case u.Fragment != "" || strings.HasSuffix(h.URL, "#"):
 		return nil, errors.New("the URL of the server must not contain a fragment")
-	case h.Client == nil:
-		return nil, errors.New("HTTP needs a Client")
+	case h.Client == nil || h.Client.Timeout != 0:
+		return nil, errors.New("HTTP needs a Client, and one without a Timeout: streams stay open")
 	}
 	if h.SSE && g.cfg.Era == Auto {
 		g.cfg.Era = Legacy
@@ -120,7 +121,8 @@ func (w *web) begin(ctx context.Context) (_ context.Context, done func(), ok boo
 }
 
 func (w *web) send(ctx context.Context, cl *call, line []byte) error {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the end of the call ends it, in abandon
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the end of the call ends it
+	cl.sent = make(chan struct{})
 	if !w.conn.hold(cl, stop) {
 		stop()
 		return nil
@@ -172,10 +174,30 @@ func (w *web) offer(ctx context.Context, line []byte) {
 }
 
 // cancel tells a legacy server; for a modern one the end of the response is the cancel.
+// A cancel that overtook its request would be lost.
 func (w *web) cancel(ctx context.Context, cl *call, reason string) {
-	if info := w.agreement(); info != nil && info.Era == wire.Legacy {
-		w.offer(ctx, cancelLine(cl.id, reason))
+	if info := w.agreement(); info == nil || info.Era == wire.Modern {
+		cl.stop()
+		return
 	}
+	ctx, done, ok := w.begin(context.WithoutCancel(ctx))
+	if !ok {
+		return
+	}
+	go func() {
+		defer done()
+		defer cl.stop()
+		ctx, stop := context.WithTimeout(ctx, offerTime)
+		defer stop()
+		select {
+		case <-cl.sent:
+		case <-ctx.Done():
+			return // what was not sent needs no cancel
+		}
+		if err := w.post(ctx, cancelLine(cl.id, reason)); err != nil {
+			w.conn.cfg.Log.Debug("a cancel to an upstream server was not sent", "error", err)
+		}
+	}()
 }
 
 func (w *web) agreed(info *Info) {

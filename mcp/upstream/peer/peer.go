@@ -29,8 +29,8 @@ const (
 // its comment names.
 type Config struct {
 	Client json.RawMessage // what this client says of itself: an object with name and version; {"name":"belljar","version":"0"}
-	// Capabilities is what the client offers to the server, an object; {}. The server may
-	// only ask for what stands in it, whatever OnRequest could do.
+	// Capabilities is what the client offers to the server, an object; {}. Requests of the
+	// server for anything else are refused, whatever OnRequest could do.
 	Capabilities json.RawMessage
 	Era          Era
 	// OnRequest answers requests of the server, each in a goroutine of its own: elicitation/create,
@@ -128,7 +128,8 @@ type carrier interface {
 	put(ctx context.Context, line []byte) error
 	// offer sends a message that may be lost, and never waits.
 	offer(ctx context.Context, line []byte)
-	// cancel withdraws a request that was sent. It never waits.
+	// cancel withdraws a request that was sent, and ends what send has begun for it. It never
+	// waits.
 	cancel(ctx context.Context, cl *call, reason string)
 	// agreed notes what the handshake has found.
 	agreed(info *Info)

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"sync"
 	"time"
 
 	"belljar.dev/mcp/wire"
@@ -74,9 +76,17 @@ func withoutURL(err error) error {
 
 // exchange sends the request of a call and reads what comes back until the answer.
 func (w *web) exchange(ctx context.Context, cl *call, line []byte) error {
-	if o := w.oldStream(); o != nil {
-		return w.post(ctx, line) // the answer comes on the stream
+	sent := sync.OnceFunc(func() { close(cl.sent) })
+	if w.oldStream() != nil {
+		err := w.post(ctx, line) // the answer comes on the stream
+		sent()
+		return err
 	}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(i httptrace.WroteRequestInfo) {
+		if i.Err == nil {
+			sent()
+		}
+	}})
 	resp, err := w.do(ctx, http.MethodPost, w.url, line, w.mirrored(cl, line))
 	if err != nil {
 		return fmt.Errorf("%s: %w", cl.method, err)
@@ -218,7 +228,7 @@ func (w *web) listenLegacy(ctx context.Context) {
 	}
 }
 
-// post sends a message that has no answer.
+// post sends a message that the server does not answer.
 func (w *web) post(ctx context.Context, line []byte) error {
 	to := w.url
 	if o := w.oldStream(); o != nil {

@@ -47,12 +47,7 @@ type request struct {
 
 // newRequest reads the params of a call. They come from a client, so they are checked.
 func newRequest(method string, params json.RawMessage, depth int) (*request, error) {
-	r := &request{method: method, depth: depth}
-	quoted, err := json.Marshal(method)
-	if err != nil {
-		return nil, fmt.Errorf("the method: %w", err)
-	}
-	r.quoted = quoted
+	r := &request{method: method, quoted: appendQuoted(nil, []byte(method)), depth: depth}
 	params = bytes.TrimSpace(params)
 	if len(params) == 0 {
 		return r, nil
@@ -151,27 +146,25 @@ func appendMember(b, name, value []byte) []byte {
 	if len(b) > 0 {
 		b = append(b, ',')
 	}
-	plain := true
-	for _, c := range name {
-		plain = plain && c >= ' ' && c != '"' && c != '\\'
-	}
-	if plain {
-		b = append(append(append(b, '"'), name...), '"')
-	} else {
-		quoted, err := json.Marshal(string(name))
-		if err != nil {
-			quoted = []byte(`""`) // a string marshals
+	return append(append(appendQuoted(b, name), ':'), value...)
+}
+
+// appendQuoted appends a text as a JSON string.
+func appendQuoted(b, text []byte) []byte {
+	for _, c := range text {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, err := json.Marshal(string(text))
+			if err != nil {
+				quoted = []byte(`""`) // a string marshals
+			}
+			return append(b, quoted...)
 		}
-		b = append(b, quoted...)
 	}
-	return append(append(b, ':'), value...)
+	return append(append(append(b, '"'), text...), '"')
 }
 
 // cancelLine writes the cancel of a request. The reason is shown to people at most.
 func cancelLine(id int64, reason string) []byte {
-	text, err := json.Marshal(reason)
-	if err != nil {
-		text = []byte(`""`) // a string marshals
-	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%s}}`, id, text)
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%s}}`,
+		id, appendQuoted(nil, []byte(reason)))
 }

@@ -17,8 +17,9 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// everything is a server of the go-sdk with a tool for each thing that a server may do.
-func everything() *sdk.Server {
+// everything is a server of the go-sdk with a tool for each thing that a server may do. The
+// tool that hangs says where it is.
+func everything(hanging chan<- string) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "everything", Version: "1"}, &sdk.ServerOptions{Instructions: "be kind", PageSize: 2})
 	schema := map[string]any{"type": "object"}
 	add := func(name string, h sdk.ToolHandler) {
@@ -45,7 +46,9 @@ func everything() *sdk.Server {
 		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"name": &sdk.ElicitParams{Message: "your name?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}}}`)}}}, nil
 	})
 	add("hang", func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		hanging <- "it hangs"
 		<-ctx.Done()
+		hanging <- "it was cancelled"
 		return nil, ctx.Err()
 	})
 	add("grow", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -58,28 +61,28 @@ func everything() *sdk.Server {
 // Servers of the go-sdk, in both eras and over each transport: list, call, progress,
 // question, cancel, change of a list, and an error.
 func TestServersOfTheSDK(t *testing.T) {
-	over := map[string]func(t *testing.T) Transport{
-		"pipes": func(t *testing.T) Transport {
+	over := map[string]func(t *testing.T, hanging chan<- string) Transport{
+		"pipes": func(t *testing.T, hanging chan<- string) Transport {
 			inR, inW := io.Pipe()
 			outR, outW := io.Pipe()
-			ss, err := everything().Connect(t.Context(), &sdk.IOTransport{Reader: inR, Writer: outW}, nil)
+			ss, err := everything(hanging).Connect(t.Context(), &sdk.IOTransport{Reader: inR, Writer: outW}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { ss.Close() })
 			return Pipes{In: inW, Out: outR}
 		},
-		"http": func(t *testing.T) Transport {
-			return overHTTP(t, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return everything() }, nil), HTTP{})
+		"http": func(t *testing.T, hanging chan<- string) Transport {
+			return overHTTP(t, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return everything(hanging) }, nil), HTTP{})
 		},
-		"http as JSON": func(t *testing.T) Transport {
-			return overHTTP(t, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return everything() }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true, PropagateRequestCancellation: true}), HTTP{})
+		"http as JSON": func(t *testing.T, hanging chan<- string) Transport {
+			return overHTTP(t, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return everything(hanging) }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true, PropagateRequestCancellation: true}), HTTP{})
 		},
-		"sse": func(t *testing.T) Transport {
-			return overHTTP(t, sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return everything() }, nil), HTTP{SSE: true})
+		"sse": func(t *testing.T, hanging chan<- string) Transport {
+			return overHTTP(t, sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return everything(hanging) }, nil), HTTP{SSE: true})
 		},
-		"sse, to be found out": func(t *testing.T) Transport {
-			return overHTTP(t, sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return everything() }, nil), HTTP{})
+		"sse, to be found out": func(t *testing.T, hanging chan<- string) Transport {
+			return overHTTP(t, sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return everything(hanging) }, nil), HTTP{})
 		},
 	}
 	for name, transport := range over {
@@ -88,7 +91,8 @@ func TestServersOfTheSDK(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), 30*time.Second*testenv.Patience(t))
 				defer stop()
 				changed := make(chan struct{}, 16)
-				c, err := Open(ctx, transport(t), Config{
+				hanging := make(chan string, 2)
+				c, err := Open(ctx, transport(t, hanging), Config{
 					Era: era, Capabilities: json.RawMessage(`{"elicitation":{"form":{}}}`),
 					OnRequest: func(_ context.Context, r Request) (json.RawMessage, error) {
 						if r.Owner != "ann" || !strings.Contains(string(r.Params), "your name?") {
@@ -137,12 +141,14 @@ func TestServersOfTheSDK(t *testing.T) {
 				}
 				if !stateless || info.Era == wire.Modern { // else the SDK's server cannot be told of a cancel
 					short, cancel := context.WithCancel(ctx)
-					hanging := invoke(short, c, "tools/call", `{"name":"hang"}`, CallOptions{})
+					done := invoke(short, c, "tools/call", `{"name":"hang"}`, CallOptions{})
+					<-hanging
 					run("echo", `{"x":1}`, `x`, CallOptions{})
 					cancel()
-					if r := <-hanging; r.err == nil {
+					if r := <-done; r.err == nil {
 						t.Errorf("the call that hangs returned %s", r.result)
 					}
+					<-hanging
 				}
 				if !stateless && info.Era == wire.Legacy || name == "pipes" {
 					run("grow", `{}`, "grown", CallOptions{})

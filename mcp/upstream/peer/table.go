@@ -20,7 +20,7 @@ type Stats struct {
 	Dropped   int    // notifications that were lost: too many, too fast or too large
 	Merged    int    // notifications of a changed list that found one like them waiting
 	Refused   int    // requests of the server that were refused
-	Subscribe string // why there is no subscription to changes of lists; empty if there is one, or none is needed
+	Subscribe string // why the subscription to changes of lists has ended or failed; empty while it is open
 	Last      string // the beginning of the latest message that could not be used, without control characters
 }
 
