@@ -56,7 +56,7 @@ func ours(d Dirs, n network, more []string) (all []config.Variable) {
 		"PIPX_MAN_DIR", d.Cache + "/pipx-man",
 	}
 	if n == offline {
-		pairs = append(pairs, "npm_config_offline", "true", "UV_OFFLINE", "1", "PIP_NO_INDEX", "1")
+		pairs = append(pairs, "npm_config_offline", "true", "pnpm_config_offline", "true", "UV_OFFLINE", "1", "PIP_NO_INDEX", "1")
 	}
 	pairs = append(pairs, more...)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -86,7 +86,11 @@ func (p *Plan) environment(d Dirs, of []config.Variable, n network, more []strin
 // sameVariable reports whether two names mean the same to the program that reads them:
 // npm looks at its own without regard to case.
 func sameVariable(a, b string) bool {
-	return a == b || strings.EqualFold(a, b) && strings.HasPrefix(strings.ToLower(a), "npm_config_")
+	if a == b {
+		return true
+	}
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	return a == b && (strings.HasPrefix(a, "npm_config_") || strings.HasPrefix(a, "pnpm_config_"))
 }
 
 // registryVariables say where packages come from. Only these of an entry's variables are

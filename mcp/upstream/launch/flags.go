@@ -75,6 +75,9 @@ func (p *Plan) parse(l Launcher, table map[string]option, args []config.Text, ho
 				return out, refuse(name, "", "the option %s of %s needs a value", name, l)
 			}
 			given, words = args[i+1], args[i:i+2]
+			if strings.HasPrefix(name, "--") { // joined, it means the same wherever it stands
+				words = []config.Text{given.With(name + "=")}
+			}
 			i++
 		}
 		switch o.use {

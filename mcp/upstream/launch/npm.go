@@ -9,6 +9,9 @@ import (
 // notOurs is the hint for options that would leave the directories of belljar.
 const notOurs = "remove it: belljar gives each server directories of its own"
 
+// century is a hundred years in minutes.
+const century = "52560000"
+
 // npx plans npx and npm exec (npm help exec). A call of ":" by the shell installs the packages
 // and runs nothing, with the same directory in the cache as the server's own start: that
 // is named after the list of packages. At that start npm rewrites the index of its cache,
@@ -49,15 +52,22 @@ func (p *Plan) npx(args []config.Text, d Dirs) error {
 	return nil
 }
 
-// bunx plans bunx and bun x. Bun has no option to install and run nothing, so its package
-// manager fills the cache, and bunx makes of that what it runs.
+// bunx plans bunx and bun x (bunx --help). With a package named apart, bunx installs that and
+// then finds the command true, which is in no package, among those of the system. What it
+// installed is for the same package later also without its network.
 func (p *Plan) bunx(args []config.Text, d Dirs) error {
 	var h hosts
 	in, err := p.parse(Bunx, options(
 		row{use: keep, names: "--bun --verbose --silent"},
+		row{use: install, names: "--trust --ignore-scripts"},
+		row{use: install, takes: true, names: "--minimum-release-age"},
 		row{use: spec, takes: true, names: "-p --package"},
 		row{use: drop, names: "-y --yes"},
+		row{use: registry, takes: true, names: "--registry"},
 		row{use: refused, names: "--no-install", hint: "remove it: the package is installed in a phase of its own, before the server starts"},
+		row{use: refused, takes: true, names: "--cwd", hint: "write it as cwd of the entry"},
+		row{use: refused, takes: true, names: "--env-file", hint: "write it as envFile of the entry"},
+		row{use: refused, takes: true, names: "--ca --cafile", hint: "use a registry with a certificate that everybody trusts"},
 	), args, &h)
 	if err != nil {
 		return err
@@ -66,21 +76,25 @@ func (p *Plan) bunx(args []config.Text, d Dirs) error {
 	if err != nil {
 		return err
 	}
-	if err := p.fromNpm(&h, packages, false); err != nil {
+	if len(packages) > 1 {
+		return refuse("--package", "use npx, or put them into one package", "the option --package of %s is given twice", Bunx)
+	}
+	if err := p.fromNpm(&h, packages, len(h.all) > 0); err != nil {
 		return err
 	}
 	head := []config.Text{p.program}
 	if base(p.program) == "bun" {
 		head = append(head, literals("x")...)
 	}
-	p.phases(d, h, CacheScratch, []string{"BUN_TMPDIR", d.Cache + "/bun/tmp"},
-		slices.Concat([]config.Text{beside(p.program, "bun")}, literals("add", "--global"), packages),
-		slices.Concat(head, in.kept, in.named, in.rest))
+	p.phases(d, h, CacheReadOnly, nil,
+		slices.Concat(head, in.kept, in.first, withPackages("--package=", packages), literals("true")),
+		slices.Concat(head, literals("--no-install"), in.kept, in.named, in.rest))
 	return nil
 }
 
-// pnpm plans pnpm dlx. Its options stand before or behind the word dlx. It keeps what it
-// installed for a day, and would ask the registry then; so it keeps it for a century.
+// pnpm plans pnpm dlx (pnpm help dlx). Its options stand before or behind the word dlx. After
+// a day pnpm takes what it installed for too old, and asks the registry again; so the limit
+// is set to a century, by the names that older and newer versions read.
 func (p *Plan) pnpm(args []config.Text, d Dirs) error {
 	var h hosts
 	if at := slices.IndexFunc(args, func(t config.Text) bool { return value(t) == "dlx" }); at >= 0 && base(p.program) == "pnpm" {
@@ -110,7 +124,7 @@ func (p *Plan) pnpm(args []config.Text, d Dirs) error {
 		p.scripts(in)
 	}
 	head := slices.Concat([]config.Text{beside(p.program, "pnpm")}, in.kept)
-	p.phases(d, h, CacheScratch, []string{"XDG_CACHE_HOME", d.Cache + "/pnpm-cache", "npm_config_dlx_cache_max_age", "52560000"},
+	p.phases(d, h, CacheReadOnly, []string{"XDG_CACHE_HOME", d.Cache + "/pnpm-cache", "npm_config_dlx_cache_max_age", century, "pnpm_config_dlx_cache_max_age", century},
 		slices.Concat(head, withPackages("--package=", packages), literals("--shell-mode", "dlx", ":")),
 		slices.Concat(head, in.named, in.shell, literals("dlx"), in.rest))
 	return nil

@@ -74,7 +74,7 @@ func Pin(e config.Entry, p *Plan) Pinned {
 
 var locks = map[Launcher][]string{
 	Npx:  {"npm/_npx/*/package-lock.json"},
-	Bunx: {"bun/install/global/bun.lock", "bun/install/global/bun.lockb"},
+	Bunx: {"bun/cache/.bunx-*/*/bun.lock", "bun/cache/.bunx-*/*/*/bun.lock"},
 	Pnpm: {"pnpm-cache/pnpm/dlx/*/*/pnpm-lock.yaml"},
 	Uvx:  {"uv/archive-v*/*/*.dist-info/RECORD"},
 	Pipx: {"pipx/venvs/*/lib/python*/site-packages/*.dist-info/RECORD"},

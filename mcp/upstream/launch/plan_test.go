@@ -129,7 +129,7 @@ var lines = []struct{ line, env string }{
 	{"npm x @acme/server", ""},
 	{"bunx @acme/server --stdio", ""},
 	{"bunx --bun -p @acme/tools tool", ""},
-	{"bun x @acme/server", ""},
+	{"bun x --trust --registry=https://npm.example.com @acme/server", ""},
 	{"pnpm dlx @acme/server --stdio", ""},
 	{"pnpm --package=@acme/tools dlx tool", ""},
 	{"pnpm --silent dlx --allow-build esbuild @acme/server", ""},
@@ -203,7 +203,7 @@ func TestEveryPlanKeepsThePhasesApart(t *testing.T) {
 				t.Errorf("%s: arguments are %s", l.line, text)
 			}
 			for _, want := range ours(dirs, offline, nil) {
-				if v, _ := want.Value.Plain(); want.Name != "XDG_CACHE_HOME" && want.Name != "npm_config_offline" && want.Name != "UV_OFFLINE" && want.Name != "PIP_NO_INDEX" && !has(is.Env, want.Name, v) {
+				if v, _ := want.Value.Plain(); want.Name != "XDG_CACHE_HOME" && want.Name != "npm_config_offline" && want.Name != "pnpm_config_offline" && want.Name != "UV_OFFLINE" && want.Name != "PIP_NO_INDEX" && !has(is.Env, want.Name, v) {
 					t.Errorf("%s: %s is not %s", l.line, want.Name, v)
 				}
 			}
@@ -242,6 +242,9 @@ var refusals = []struct{ line, flag string }{
 	{"npx git+ssh://git@github.com/acme/server", ""},
 	{"npx git@github.com:acme/server", ""},
 	{"bunx --no-install x", "--no-install"},
+	{"bunx -p a -p b c", "--package"},
+	{"bunx --env-file .env x", "--env-file"},
+	{"bunx --registry http://npm.example.com x", "--registry"},
 	{"pnpm dlx --dir /x y", "--dir"},
 	{"uvx", ""},
 	{"uvx --from x", ""},
