@@ -1,15 +1,13 @@
 package browser_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
 	"belljar.dev/browser"
+	"belljar.dev/internal/testenv"
 )
 
 // BenchmarkIsolation is the CPU time of a page by all processes that have a part
@@ -44,11 +42,11 @@ func BenchmarkIsolation(b *testing.B) {
 	open()
 	for b.Loop() {
 		for i, load := range []func(){boxed, open, open, boxed} {
-			before := cpu(b)
+			before := cpu()
 			for range 5 {
 				load()
 			}
-			if used := cpu(b) - before; i == 0 || i == 3 {
+			if used := cpu() - before; i == 0 || i == 3 {
 				in += used
 			} else {
 				out += used
@@ -63,35 +61,10 @@ func BenchmarkIsolation(b *testing.B) {
 }
 
 // cpu is the CPU time of this process and all below it, with what those used that
-// have ended (proc_pid_stat(5): utime, stime, cutime, cstime).
-func cpu(b *testing.B) time.Duration {
-	b.Helper()
-	parent, ticks := map[int]int{}, map[int]int{}
-	dirs, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		b.Fatal(err)
+// have ended.
+func cpu() (total time.Duration) {
+	for _, p := range testenv.Below(testenv.Processes(), os.Getpid()) {
+		total += p.CPU
 	}
-	for _, path := range dirs {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		f := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-		parent[pid], _ = strconv.Atoi(string(f[1]))
-		for _, at := range []int{11, 12, 13, 14} {
-			n, _ := strconv.Atoi(string(f[at]))
-			ticks[pid] += n
-		}
-	}
-	total := 0
-	for pid := range ticks {
-		for up := pid; up > 1; up = parent[up] {
-			if up == os.Getpid() {
-				total += ticks[pid]
-				break
-			}
-		}
-	}
-	return time.Duration(total) * 10 * time.Millisecond // USER_HZ is 100
+	return total
 }

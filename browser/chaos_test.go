@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,38 +22,16 @@ import (
 // browser itself.
 func processes(t testing.TB) map[string][]int {
 	t.Helper()
-	parents, lines := map[int]int{}, map[int]string{}
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil || len(fields) < 2 {
-			continue
-		}
-		parents[pid], _ = strconv.Atoi(fields[1])
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		lines[pid] = string(line)
-	}
 	found := map[string][]int{}
-	for pid, line := range lines {
+	for _, p := range testenv.Below(testenv.Processes(), os.Getpid()) {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
+		line := string(text)
 		if !strings.Contains(line, "chrom") || !strings.Contains(line, "headless") {
 			continue
 		}
-		for at := pid; at > 1; at = parents[at] {
-			if at == os.Getpid() {
-				_, kind, _ := strings.Cut(line, "--type=")
-				kind, _, _ = strings.Cut(strings.ReplaceAll(kind, "\x00", " "), " ")
-				found[kind] = append(found[kind], pid)
-				break
-			}
-		}
+		_, kind, _ := strings.Cut(line, "--type=")
+		kind, _, _ = strings.Cut(strings.ReplaceAll(kind, "\x00", " "), " ")
+		found[kind] = append(found[kind], p.PID)
 	}
 	return found
 }

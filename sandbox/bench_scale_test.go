@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -244,28 +243,10 @@ func descriptors(b *testing.B) int {
 // that n of them share counts a n-th for each (proc_pid_smaps(5)).
 func proportional(b *testing.B) int64 {
 	b.Helper()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		b.Fatal(err)
-	}
-	parent := map[string]string{}
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // gone meanwhile
-		}
-		if fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])); len(fields) > 1 {
-			parent[filepath.Base(filepath.Dir(path))] = fields[1]
-		}
-	}
-	self := strconv.Itoa(os.Getpid())
 	var sum int64
-	for pid := range parent {
-		for up, depth := parent[pid], 0; up != "" && depth < len(parent); up, depth = parent[up], depth+1 {
-			if up == self {
-				sum += field(b, "/proc/"+pid+"/smaps_rollup", "Pss:")
-				break
-			}
+	for _, p := range testenv.Below(testenv.Processes(), os.Getpid()) {
+		if p.PID != os.Getpid() {
+			sum += field(b, fmt.Sprintf("/proc/%d/smaps_rollup", p.PID), "Pss:")
 		}
 	}
 	return sum

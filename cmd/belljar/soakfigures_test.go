@@ -71,31 +71,10 @@ func entries(t testing.TB, dir string) int {
 	return len(all)
 }
 
-// processes are the parents of all processes.
-func processes() map[int]int {
-	parents := make(map[int]int)
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, name := range stats {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			continue // gone meanwhile
-		}
-		// proc_pid_stat(5): pid (name) state ppid; the name may hold anything, even ")".
-		id, _, _ := strings.Cut(string(text), " ")
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		pid, err := strconv.Atoi(id)
-		if err != nil || len(fields) < 2 {
-			continue
-		}
-		parents[pid], _ = strconv.Atoi(fields[1])
-	}
-	return parents
-}
-
 func childrenOf(pid int) (all []int) {
-	for child, parent := range processes() {
-		if parent == pid {
-			all = append(all, child)
+	for _, p := range testenv.Processes() {
+		if p.Parent == pid {
+			all = append(all, p.PID)
 		}
 	}
 	return all
@@ -116,21 +95,8 @@ func initsOf(pid int) (all []int) {
 // pssOf is the proportional set size of a process and all that descend from it, which
 // counts a page once that several of them share (proc_pid_smaps(5)).
 func pssOf(pid int) (bytes int64) {
-	parents := processes()
-	below := func(p int) bool {
-		for range 100 {
-			if p == pid {
-				return true
-			}
-			p = parents[p]
-		}
-		return false
-	}
-	for p := range parents {
-		if !below(p) {
-			continue
-		}
-		text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p), "smaps_rollup"))
+	for _, p := range testenv.Below(testenv.Processes(), pid) {
+		text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "smaps_rollup"))
 		for line := range strings.Lines(string(text)) {
 			var kib int64
 			if _, err := fmt.Sscanf(line, "Pss: %d kB", &kib); err == nil {

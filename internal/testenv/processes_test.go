@@ -1,0 +1,40 @@
+package testenv
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+)
+
+func TestProcesses(t *testing.T) {
+	child := exec.CommandContext(t.Context(), "cat")
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	all := Processes()
+	is := func(pid int) func(Process) bool { return func(p Process) bool { return p.PID == pid } }
+	if got := all[child.Process.Pid]; got.Parent != os.Getpid() || got.Session != all[os.Getpid()].Session || got.Began < all[os.Getpid()].Began {
+		t.Errorf("the child is %+v, and this process %+v", got, all[os.Getpid()])
+	}
+	below := Below(all, os.Getpid())
+	for _, pid := range []int{os.Getpid(), child.Process.Pid} {
+		if !slices.ContainsFunc(below, is(pid)) {
+			t.Errorf("process %d is not below this one: %+v", pid, below)
+		}
+	}
+	if slices.ContainsFunc(below, is(os.Getppid())) {
+		t.Errorf("the parent %d is below this process: %+v", os.Getppid(), below)
+	}
+	in.Close()
+	if err := child.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got, there := Processes()[child.Process.Pid]; there && got.Parent == os.Getpid() {
+		t.Errorf("a process that has ended is there: %+v", got)
+	}
+}
