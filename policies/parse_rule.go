@@ -61,7 +61,7 @@ func (d *ruleDecoder) rule(n *yaml.Node) (rule, bool) {
 	} else if s, ok := d.text(v, "id"); ok {
 		switch {
 		case !IsName(s):
-			d.Fault(v, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the id of a rule", s)
+			d.Fault(v, NameShape, "%q cannot be the id of a rule", s)
 		case slices.Contains(reserved, s):
 			d.Fault(v, "choose another", "%q is what a decision says that no rule made", s)
 		default:

@@ -260,8 +260,8 @@ type cache struct {
 
 func newCache() *cache { return &cache{newer: make(map[[sha256.Size]byte]cached)} }
 
-// find returns whose token it is, if that is known in a place. The issuer may have withdrawn the key
-// since, so a token is forgotten when the keys were fetched again.
+// find returns whose token it is, if that is known in a place. The issuer may have
+// withdrawn the key since, so a token is forgotten when the keys were fetched again.
 func (c *cache) find(sum [sha256.Size]byte, place string, now time.Time) (id mcp.Identity, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

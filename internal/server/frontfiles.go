@@ -12,8 +12,8 @@ import (
 
 // frontFiles checks that no box of a policy reaches a file of the front where that
 // matters: a box that reads the key can pose as the server, and one that writes the
-// certificates of authorities can pose as any client. They are followed while the server runs, so a link on
-// the way counts too.
+// certificates of authorities can pose as any client. The files are read again while the
+// server runs, so a box must not be able to change a link on the way either.
 func frontFiles(cfg *front.Config, workspaces []string, p *policies.Policy) error {
 	if cfg == nil {
 		return nil

@@ -21,8 +21,8 @@ func unprepared(err error) error {
 	return fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err)
 }
 
-// prepareAfter is how long a client may take to be answered first, before what need not be
-// known for that answer is done beside it. A call that needs a box sooner makes it.
+// prepareAfter is how long preparing leaves the machine to the first answer. A call that
+// needs a box sooner does not wait for it.
 const prepareAfter = 50 * time.Millisecond
 
 // preparing runs prepare while the caller serves: the first answer does not wait for it.

@@ -150,9 +150,8 @@ func (l *Log) Level() policies.AuditLevel { return l.cfg.Audit.Level }
 // written.
 func (l *Log) Required() bool { return l.cfg.Audit.Required }
 
-// Check reports whether the log's key can sign it. Open does not try that, because it takes
-// longer than all else in it. The key of a log that fails was damaged: the log cannot be
-// signed when that is due.
+// Check tries the log's private key, which Open only reads: to try it takes longer than all
+// else in Open. An error says that the key is damaged, so that nothing signs the log.
 func (l *Log) Check() error {
 	if _, err := l.w.keys.signer(); err != nil {
 		return fmt.Errorf("open audit log: %w", err)
