@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -324,9 +323,7 @@ func TestStreamsAreLastAnswers(t *testing.T) {
 			get.Header.Set("Mcp-Session-Id", session)
 			get.Header.Set("Mcp-Protocol-Version", revLegacy)
 			listen := request(t.Context(), "POST", "/mcp", modern("1", "subscriptions/listen", `"notifications":{"toolsListChanged":true},`))
-			for pair := range slices.Chunk(modernHeaders("subscriptions/listen", ""), 2) {
-				listen.Header.Set(pair[0], pair[1])
-			}
+			setHeaders(listen, modernHeaders("subscriptions/listen", "")...)
 			want := map[int]string{1: "close"}[major]
 			for what, r := range map[string]*http.Request{"the stream of a session": get, "legacy SSE": request(t.Context(), "GET", "/sse"), "a subscription": listen} {
 				ctx, cancel := context.WithCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,13 +67,18 @@ func (s *site) request(ctx context.Context, method string, body io.Reader, heade
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	for i := 0; i < len(headers); i += 2 {
-		if headers[i] == "Host" {
-			req.Host = headers[i+1]
-		}
-		req.Header.Set(headers[i], headers[i+1])
-	}
+	setHeaders(req, headers...)
 	return req
+}
+
+// setHeaders sets headers of a request: names, each with its value behind it.
+func setHeaders(r *http.Request, headers ...string) {
+	for pair := range slices.Chunk(headers, 2) {
+		if pair[0] == "Host" {
+			r.Host = pair[1]
+		}
+		r.Header.Set(pair[0], pair[1])
+	}
 }
 
 // endNow ends the server with all that runs, and closes ended when that is over.

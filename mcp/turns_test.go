@@ -98,9 +98,7 @@ func (c *crowd) request(method, path, session, body string) *page {
 		r.Header.Set("Mcp-Session-Id", session)
 	}
 	if m := parse(c.t, body); strings.Contains(body, "2026-07-28") {
-		for headers := modernHeaders(m.Method, ""); len(headers) > 0; headers = headers[2:] {
-			r.Header.Set(headers[0], headers[1])
-		}
+		setHeaders(r, modernHeaders(m.Method, "")...)
 		if strings.Contains(body, `"hang"`) {
 			r.Header.Set("Mcp-Name", "hang")
 		}

@@ -70,9 +70,7 @@ func TestUnreadListenerStallsNobody(t *testing.T) {
 			w := newPage()
 			r := request(ctx, "POST", "/mcp", modern(`"l"`, "subscriptions/listen", `"notifications":{"resourceSubscriptions":["note://7"]},`))
 			r.Header.Set("Authorization", "Bearer token-"+tenant)
-			for headers := modernHeaders("subscriptions/listen", ""); len(headers) > 0; headers = headers[2:] {
-				r.Header.Set(headers[0], headers[1])
-			}
+			setHeaders(r, modernHeaders("subscriptions/listen", "")...)
 			serving.Go(func() { h.handler.ServeHTTP(w, r) })
 			synctest.Wait()
 			if !strings.Contains(w.text(), "acknowledged") {
