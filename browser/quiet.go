@@ -70,38 +70,31 @@ func (t *tab) network() (busy, active bool, err error) {
 
 // silence waits until no request is under way.
 func (t *tab) silence(ctx context.Context, most time.Time) error {
-	end := time.NewTimer(time.Until(most))
-	defer end.Stop()
-	for {
+	pause := func() <-chan time.Time { return time.After(quietTime / 2) }
+	return await(ctx, t, most, pause, func() (bool, error) {
 		busy, _, err := t.network()
-		if err != nil || !busy {
-			return err
-		}
-		select {
-		case <-t.changed:
-		case <-time.After(quietTime / 2):
-		case <-end.C:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-t.ch.conn.done:
-			return errDied
-		}
-	}
+		return !busy, err
+	})
 }
 
 // again waits until the page that replaced the last one is loaded as far as wanted.
 func (t *tab) again(ctx context.Context, until Until, most time.Time) error {
+	return await(ctx, t, most, t.patience, func() (bool, error) { return t.there(until) })
+}
+
+// await waits until over reports true or fails, or until most. It asks over again when the
+// page has changed, and after a pause.
+func await(ctx context.Context, t *tab, most time.Time, pause func() <-chan time.Time, over func() (bool, error)) error {
 	end := time.NewTimer(time.Until(most))
 	defer end.Stop()
 	for {
-		there, err := t.there(until)
-		if err != nil || there {
+		is, err := over()
+		if err != nil || is {
 			return err
 		}
 		select {
 		case <-t.changed:
-		case <-t.patience():
+		case <-pause():
 		case <-end.C:
 			return nil
 		case <-ctx.Done():
