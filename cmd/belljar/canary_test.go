@@ -154,14 +154,7 @@ auth: {issuers: [{url: %q, keys: %q, addresses: 127.0.0.0/8, audience: [api://be
 	for _, event := range hooks.Events() {
 		p.file(t, filepath.Join("mine", event[0], "sync-tell.sh"), strings.ReplaceAll(bearerHook, "LOG", hooked))
 	}
-	own, err := p.run(t, "token", "create", "--tenant", "a", "--policy", p.policy, "--json")
-	if err != nil {
-		t.Fatal(own, err)
-	}
-	var made struct{ Token, ID string }
-	if err := json.Unmarshal([]byte(own[strings.Index(own, "{"):]), &made); err != nil {
-		t.Fatal(own, err)
-	}
+	made := p.tokenFor(t, "a")
 	access := filepath.Join(p.dir, "access.log")
 	w := serveWeb(t, append(p.env, "TOKEN_A="+digest(fixed), "SSL_CERT_FILE="+issuer.cert),
 		append([]string{"--workspace", p.ws, "--policy", p.policy, "--state", p.state, "--access-log", access, "--log-level", "debug"}, p.outside(t)...)...)

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -109,6 +111,16 @@ func (p *place) run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	out, err := p.command(t.Context(), append(args, "--state", p.state)...).CombinedOutput()
 	return string(out), err
+}
+
+// tokenFor makes a token of belljar's own for a tenant of the place's policy.
+func (p *place) tokenFor(t testing.TB, tenant string) (made struct{ Token, ID string }) {
+	t.Helper()
+	out, err := p.command(t.Context(), "token", "create", "--tenant", tenant, "--policy", p.policy, "--state", p.state, "--json").Output()
+	if bad := json.Unmarshal(out, &made); err != nil || bad != nil || made.Token == "" {
+		t.Fatalf("token create: %s, %v", out, errors.Join(err, bad))
+	}
+	return made
 }
 
 // serving is a belljar that serves at a place as a process of its own.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -72,12 +70,7 @@ func newFronted(b *testing.B) *fronted {
 	p.flags = []string{"--websocket", "--connections", "4096"}
 	f := &fronted{place: p, jwt: issuer.token(b, "api://a"), own: make(map[string]string)}
 	for _, tenant := range []string{"a", "b"} {
-		out, err := p.command(b.Context(), "token", "create", "--tenant", tenant, "--policy", p.policy, "--state", p.state, "--json").Output()
-		var made struct{ Token string }
-		if bad := json.Unmarshal(out, &made); err != nil || bad != nil || made.Token == "" {
-			b.Fatalf("token create: %s, %v", out, errors.Join(err, bad))
-		}
-		f.own[tenant] = made.Token
+		f.own[tenant] = p.tokenFor(b, tenant).Token
 	}
 	f.serving = p.start(b, wire{http: true})
 	return f

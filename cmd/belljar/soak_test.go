@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -172,15 +171,7 @@ func startSoak(t *testing.T, tokens, calls int) *soak {
 	for _, name := range soakTenants {
 		var all []string
 		for range tokens {
-			out, err := s.run(t, "token", "create", "--tenant", name, "--policy", s.policy, "--json")
-			var made struct{ Token string }
-			if err == nil {
-				err = json.Unmarshal([]byte(out[strings.Index(out, "{"):]), &made)
-			}
-			if err != nil {
-				t.Fatalf("a token: %s%v", out, err)
-			}
-			all = append(all, made.Token)
+			all = append(all, s.tokenFor(t, name).Token)
 		}
 		s.tokens = append(s.tokens, all)
 	}
