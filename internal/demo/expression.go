@@ -21,12 +21,12 @@ const (
 // mark at the end. It does not understand sentences.
 func evaluate(question string) (string, error) {
 	if n := utf8.RuneCountInString(question); n > maxExpression {
-		return "", fmt.Errorf("Calculator: the question has %d characters, and at most %d are read", n, maxExpression)
+		return "", fmt.Errorf("calculator: the question has %d characters, and at most %d are read", n, maxExpression)
 	}
 	p := parser{text: strings.TrimRight(strings.Map(narrow, question), " \t\r\n=?")}
 	for _, r := range p.text {
 		if !strings.ContainsRune("0123456789.+-*/() \t\r\n", r) {
-			return "", fmt.Errorf("Calculator reads arithmetic and no sentences, and %q is not arithmetic: write the calculation itself, for example 3+4*2 or (1.5-0.5)÷4", r)
+			return "", fmt.Errorf("the calculator reads arithmetic and no sentences, and %q is not arithmetic: write the calculation itself, for example 3+4*2 or (1.5-0.5)÷4", r)
 		}
 	}
 	value, err := p.sum()
@@ -34,7 +34,7 @@ func evaluate(question string) (string, error) {
 		err = fmt.Errorf("an operator should stand before %q", p.text[p.at:p.at+1])
 	}
 	if err != nil {
-		return "", fmt.Errorf("Calculator: %w", err)
+		return "", fmt.Errorf("calculator: %w", err)
 	}
 	return decimal(value), nil
 }

@@ -214,10 +214,11 @@ func (s *Server) callTool(params []byte) (any, error) {
 		if invalid, ok := errors.AsType[*wire.Error](err); ok {
 			return nil, invalid
 		}
-		if err != nil {
-			return result{[]content{{"text", err.Error()}}, true}, nil
+		failed := err != nil
+		if failed {
+			answer = err.Error()
 		}
-		return result{[]content{{"text", answer}}, false}, nil
+		return result{[]content{{"text", answer}}, failed}, nil
 	}
 	return nil, wire.Errorf(wire.InvalidParams, "invalid params: there is no tool %.64q", name)
 }

@@ -38,7 +38,8 @@ func startChild(ctx context.Context, kind, mark string) error {
 		return err
 	}
 	defer begun.Close()
-	cmd := exec.CommandContext(ctx, self, childArgument, kind, mark)
+	// The end of ctx is that of this process, which the other one outlives.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, childArgument, kind, mark)
 	cmd.ExtraFiles = []*os.File{begins}
 	if kind == childSleeper || kind == childSession {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

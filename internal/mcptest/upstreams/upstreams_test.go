@@ -368,7 +368,7 @@ var shown = map[string]func(*client){
 	},
 	"floods its standard error": func(c *client) {
 		text := make([]byte, 1<<20)
-		if _, err := io.ReadFull(c.errs, text); err != nil || !bytes.HasPrefix(text, []byte("spam\nspam\n")) {
+		if _, err := io.ReadFull(c.errs, text); err != nil || !bytes.HasPrefix(text, bytes.Repeat([]byte("spam\n"), 2)) {
 			c.Errorf("got %.20q and %v", text, err)
 		}
 		c.send(ping)
