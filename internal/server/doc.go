@@ -17,7 +17,8 @@
 //	tenants.go, frontfiles.go
 //	monitor.go, ready.go           what an operator's programs ask: metrics and probes
 //	policystatus.go
-//	hookbox.go                     a box for each run of a hook
+//	hookbox.go, upstreambox.go     a box for each run of a hook, and for each server of
+//	                               other people
 //	search.go, reading.go          what the tools work with
 //	places.go, place.go, books.go  the workspaces at work
 //	ending.go                      how their sessions are ended
