@@ -37,6 +37,6 @@ type Facts struct {
 
 	Args        map[string]any  // all arguments as decoded, for conditions
 	Upstream    string          // proxied server the tool belongs to; empty for our own
-	Annotations map[string]bool // hints the tool declares: readOnlyHint, destructiveHint, ...
+	Annotations map[string]bool // hints the tool declares: readOnlyHint, destructiveHint, ...; with Upstream they are that server's claims
 	Now         time.Time       // when the call came, for conditions; without it those that look at the time cannot be worked out
 }

@@ -118,6 +118,9 @@ func (l *linter) all() {
 		if !dead && r.verdict == Deny && r.mode == ModeEnforce {
 			l.textOnly(i)
 		}
+		if !dead && l.granting && r.mode == ModeEnforce {
+			l.claimed(i)
+		}
 	}
 	if l.granting {
 		l.tested()

@@ -62,6 +62,36 @@ func (l *linter) opens(i int) {
 	l.opensFlags(i)
 }
 
+// claimed looks at a rule that lets calls through because of what tools say of themselves.
+func (l *linter) claimed(i int) {
+	r := &l.rules[i]
+	const why = "the annotations of an upstream's tool are what that server says of it, and nothing checks them: a tool that writes may say that it only reads"
+	const instead = "name the upstream whose word counts, for example upstream: files, or the tools"
+	if len(r.match.upstreams) > 0 || !r.match.onAnyUpstream() {
+		return
+	}
+	switch {
+	case r.verdict == Allow && len(r.match.hints) > 0 && !l.ofWall(i):
+		l.add(i, l.at(i, -1, "match", "annotations"), "claim", LintWarning, fmt.Sprintf("rule %s allows tools for what they say of themselves", r.id), why, instead)
+	case r.verdict == Allow && r.when != nil && r.when.Uses("annotations") && !l.ofWall(i):
+		l.add(i, l.at(i, -1, "when"), "claim", LintWarning, fmt.Sprintf("rule %s allows tools for what they say of themselves", r.id), why, instead)
+	case r.verdict != Allow && len(r.unless.hints) > 0 && len(r.unless.upstreams) == 0:
+		l.add(i, l.at(i, -1, "unless", "annotations"), "claim", LintWarning, fmt.Sprintf("rule %s spares tools for what they say of themselves", r.id), why, instead)
+	}
+}
+
+// onAnyUpstream reports whether the match speaks about tools of upstreams that it does not
+// name. Their names begin with mcp_ and a part of the upstream's.
+func (m *match) onAnyUpstream() bool {
+	const begin = "mcp_"
+	return len(m.tools) == 0 || slices.ContainsFunc(m.tools, func(e element) bool {
+		return e.any || slices.ContainsFunc(e.choice, func(pattern string) bool {
+			known, _, open := strings.Cut(pattern, "*")
+			return open && strings.HasPrefix(begin, known)
+		})
+	})
+}
+
 // opensCommand looks at one pattern of commands that a rule allows.
 func (l *linter) opensCommand(i, number int, g glob) {
 	r := &l.rules[i]
