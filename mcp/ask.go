@@ -23,7 +23,7 @@ func (g *callGate) decide(ctx context.Context, c Call, f *policies.Facts) (d pol
 	none, by := func() {}, time.Time{}
 	for range triesToUse {
 		judged := c.trace.phase(PhaseDecide)
-		d = g.judge(c.Session, *f)
+		d = c.from.bind(g.judge(c.Session, *f))
 		judged()
 		if d.Verdict != policies.Ask || g.cfg.Approver == nil {
 			if len(d.Limits) == 0 {
@@ -52,7 +52,7 @@ func (g *callGate) decide(ctx context.Context, c Call, f *policies.Facts) (d pol
 		// While a person thought, the policy may have become another one, and so
 		// may the directory and the files that the command meets.
 		f.Now = time.Now()
-		now := g.judge(c.Session, *f)
+		now := c.from.bind(g.judge(c.Session, *f))
 		if now.Verdict != policies.Ask || now.Policy != d.Policy {
 			continue
 		}

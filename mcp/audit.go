@@ -101,6 +101,6 @@ func (g *callGate) recordDecision(ctx context.Context, c Call, started time.Time
 // refused in any case.
 func (g *callGate) recordUnreadable(ctx context.Context, c Call, started time.Time, err error) {
 	g.recordDecision(ctx, c, started,
-		policies.Facts{Tenant: c.Session.tenant, Session: c.Session.id, Tool: c.Tool},
+		policies.Facts{Tenant: c.Session.tenant, Session: c.Session.id, Tool: c.Tool, Upstream: c.Upstream},
 		policies.Decision{Verdict: policies.Deny, Rule: RuleArguments, Reason: err.Error()}, nil)
 }

@@ -62,17 +62,21 @@ func (g *callGate) call(ctx context.Context, session *Session, call toolCall) (*
 	if err != nil {
 		return nil, err
 	}
-	return res.shown(call.structured)
+	return res.shown(call.structured, call.input == nil)
 }
 
 // answer is call, with the structured part in every result.
 func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) (*Result, error) {
-	name, args, out := call.name, call.args, call.out
-	t, ok := g.tools.find(name)
+	args, out := call.args, call.out
+	t, ok := g.tools.find(session.tenant, call.name)
 	if !ok {
-		return nil, g.tools.unknown(name, func(tool string) bool { return g.hides(ctx, session, tool) })
+		return nil, g.tools.unknown(session.tenant, call.name, func(tool string) bool { return g.hides(ctx, session, tool) })
 	}
+	name := t.info.Name // call.name may be an alias
 	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, TraceID: call.parent.TraceID, Progress: withoutProgress, input: call.input}
+	if t.upstream != nil {
+		c.Upstream, c.from = t.upstream.name, t.upstream
+	}
 	later, _ := ctx.Value(deferredKey{}).(*deferred)
 	if later != nil {
 		c.Later = later.call.Key
@@ -109,7 +113,7 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	var bad *wire.Error
 	switch {
 	case errors.As(err, &bad):
-		return nil, bad
+		return nil, g.redactError(bad, d)
 	case c.input != nil && len(c.input.wants) > 0 && err == nil:
 		res.lost(ctx)
 		return &Result{needs: g.sealer.needsOf(c, args)}, nil
@@ -121,6 +125,9 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	clean := res
 	if len(d.Redact) > 0 {
 		clean = g.redactResult(res, d)
+	}
+	if clean.Upstream != "" {
+		clean = clean.shortened(textMost)
 	}
 	switch {
 	case len(res.Receipts) == 0:
@@ -170,7 +177,7 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 		g.recordUnreadable(ctx, c, started, err)
 		return nil, d, err
 	}
-	f.Tenant, f.Session, f.Tool = c.Session.tenant, c.Session.id, c.Tool
+	f.Tenant, f.Session, f.Tool, f.Upstream = c.Session.tenant, c.Session.id, c.Tool, c.Upstream
 	f.Args, f.Annotations, f.Now = all, t.hints, started
 	f.Scopes = g.cfg.callerOf(ctx).Scopes
 	d, asked, refusal, leave := g.decide(ctx, c, &f)

@@ -38,10 +38,7 @@ func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[stri
 		raw = []byte(`{}`)
 	}
 	if err := wire.CheckJSON(raw, depth); err != nil {
-		if dup, ok := errors.AsType[*wire.DuplicateKeyError](err); ok {
-			return v, nil, &argumentError{[]string{fmt.Sprintf("argument %q is given twice; send it once", dup.Key)}}
-		}
-		return v, nil, &argumentError{[]string{fmt.Sprintf("the arguments are not JSON: %v", err)}}
+		return v, nil, unreadable(err)
 	}
 	d := argumentDecoder{}
 	if raw = bytes.TrimSpace(raw); raw[0] != '{' {
@@ -53,6 +50,14 @@ func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[stri
 		return v, nil, &argumentError{d.faults}
 	}
 	return v, all, nil
+}
+
+// unreadable is the error about arguments that are not JSON.
+func unreadable(err error) error {
+	if dup, ok := errors.AsType[*wire.DuplicateKeyError](err); ok {
+		return &argumentError{[]string{fmt.Sprintf("argument %q is given twice; send it once", dup.Key)}}
+	}
+	return &argumentError{[]string{fmt.Sprintf("the arguments are not JSON: %v", err)}}
 }
 
 // shape is what decodeArgs needs to know of a struct type.

@@ -198,7 +198,7 @@ func (ds *deferrals) settled(ctx context.Context, d *deferred) {
 		defer cancel()
 		d.mu.Lock()
 		id, state, cause := d.id, d.state, d.cause
-		answer, err := json.Marshal(taskAnswer{d.result, d.failure})
+		answer, err := json.Marshal(answerOf(d.result, d.failure))
 		d.mu.Unlock()
 		if sessionOver(cause) {
 			return
@@ -215,12 +215,6 @@ func (ds *deferrals) settled(ctx context.Context, d *deferred) {
 		}
 		ds.changed(id)
 	})
-}
-
-// taskAnswer is the answer of a task in the form that Tasks keeps.
-type taskAnswer struct {
-	Result *sdk.CallToolResult `json:"result,omitempty"`
-	Error  *jsonrpc.Error      `json:"error,omitempty"`
 }
 
 // find returns the state of a session's task: one that runs (d is not nil), or

@@ -23,8 +23,7 @@ type taskResult struct {
 	TTLMs          *int64              `json:"ttlMs"`
 	PollIntervalMs int64               `json:"pollIntervalMs"`
 	InputRequests  sdk.InputRequestMap `json:"inputRequests,omitempty"`
-	Result         *sdk.CallToolResult `json:"result,omitempty"`
-	Error          *jsonrpc.Error      `json:"error,omitempty"`
+	taskAnswer
 }
 
 // doneResult is an answer without content.
@@ -60,7 +59,7 @@ func (d *deferred) detail() *taskResult {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := d.handle(resultComplete)
-	out.answered(taskAnswer{d.result, d.failure})
+	out.answered(answerOf(d.result, d.failure))
 	if d.state == taskInput {
 		out.InputRequests = make(sdk.InputRequestMap, len(d.asked))
 		for key, q := range d.asked {
@@ -88,13 +87,15 @@ func (ds *deferrals) kept(t Task, structured bool) (*taskResult, error) {
 			return nil, wire.Errorf(wire.InternalError, "task %.80q: what is kept of it: %v", t.ID, err)
 		}
 	case t.State == TaskCompleted && t.Result != nil:
-		res, err := t.Result.shown(structured)
+		res, err := t.Result.shown(structured, false)
 		if err != nil {
 			return nil, err
 		}
-		if a.Result, err = sdkResult(res, ds.cfg.Limits.Response); err != nil {
+		sent, err := sdkResult(res, ds.cfg.Limits.Response)
+		if err != nil {
 			return nil, err
 		}
+		a = answerOf(sent, nil)
 	case t.State == TaskFailed:
 		a.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: t.Message}
 	}
@@ -102,9 +103,28 @@ func (ds *deferrals) kept(t Task, structured bool) (*taskResult, error) {
 	return out, nil
 }
 
+// taskAnswer is the answer of a task in the form that Tasks keeps. The result is JSON, since
+// that of an upstream may have members that the sdk does not know.
+type taskAnswer struct {
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  *jsonrpc.Error  `json:"error,omitempty"`
+}
+
+// answerOf returns the answer of a call.
+func answerOf(res *sdk.CallToolResult, failure *jsonrpc.Error) taskAnswer {
+	if res == nil || failure != nil {
+		return taskAnswer{Error: failure}
+	}
+	raw, err := json.Marshal(res)
+	if err != nil {
+		return taskAnswer{Error: forSDK(wire.Errorf(wire.InternalError, "marshal the result: %v", err), wire.Modern)}
+	}
+	return taskAnswer{Result: raw}
+}
+
 // answered adds the answer of the call.
 func (t *taskResult) answered(a taskAnswer) {
-	t.Result, t.Error = a.Result, a.Error
+	t.taskAnswer = a
 	if a.Error != nil {
 		t.StatusMessage = a.Error.Message
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"runtime/debug"
 	"strings"
-	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -32,6 +31,7 @@ import (
 // line.
 type directCall struct {
 	toolCall
+	tool    string               // its own name, where toolCall has an alias
 	token   []byte               // progressToken as the client wrote it; nil for none
 	state   string               // requestState, which came with answers to questions of an earlier call
 	answers sdk.InputResponseMap // inputResponses
@@ -66,7 +66,11 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok 
 		return nil, false
 	}
 	c.name, c.patience = wire.Unquote(name), s.cfg.Patience
-	if _, known := s.tools.find(c.name); !known && s.cfg.Suite != nil {
+	t, known := s.tools.find(session.tenant, c.name)
+	switch {
+	case known:
+		c.tool = t.info.Name
+	case s.cfg.Suite != nil:
 		return nil, false // it may be a tool of the suite
 	}
 	return c, c.readMeta(meta, m, session.structures() || s.cfg.Structured)
@@ -188,7 +192,7 @@ func (s *Server) callFrame(ctx context.Context, session *Session, m *wire.Messag
 	var res *Result
 	var err error
 	if c.input != nil {
-		err = s.sealer.bring(c.input, Call{Session: session, Tool: c.name}, c.args, c.state, c.answers)
+		err = s.sealer.bring(c.input, Call{Session: session, Tool: c.tool}, c.args, c.state, c.answers)
 	}
 	if err == nil {
 		res, err = s.gate.call(ctx, session, c.toolCall)
@@ -209,7 +213,7 @@ func (s *Server) resultFrame(id []byte, r *Result, in wire.Era) ([]byte, error) 
 	}
 	size := 160 + len(id) + len(s.serverInfo)
 	for _, c := range r.Content {
-		size += len(c.Text) + len(c.Text)/16 + len(c.URI) + len(c.Data)/3*4 + 64
+		size += c.size() + len(c.Text)/16 + 64
 	}
 	var structured []byte
 	if r.Structured != nil {
@@ -228,7 +232,9 @@ func (s *Server) resultFrame(id []byte, r *Result, in wire.Era) ([]byte, error) 
 			b = append(appendQuoted(b, r.Task), "},"...)
 		}
 		b = append(append(append(b, '"'), serverInfoKey...), `":`...)
-		b = append(append(b, s.serverInfo...), "},"...)
+		b = append(r.appendMeta(append(b, s.serverInfo...), true), "},"...)
+	} else if r.Upstream != "" {
+		b = append(r.appendMeta(append(b, `"_meta":{`...), false), "},"...)
 	}
 	b = append(b, `"content":[`...)
 	for i, c := range r.Content {
@@ -256,8 +262,26 @@ const (
 	relatedKey    = "io.modelcontextprotocol/related-task"
 )
 
+// appendMeta appends the members of _meta that the result of an upstream has. others says that
+// there are members before them.
+func (r *Result) appendMeta(b []byte, others bool) []byte {
+	if r.Upstream == "" {
+		return b
+	}
+	if others {
+		b = append(b, ',')
+	}
+	b = appendQuoted(append(append(append(b, '"'), upstreamKey...), `":`...), r.Upstream)
+	for _, key := range sortedKeys(r.Meta) {
+		b = append(append(appendQuoted(append(b, ','), key), ':'), r.Meta[key]...)
+	}
+	return b
+}
+
 func (c Content) append(b []byte) []byte {
 	switch {
+	case c.Raw != nil:
+		return append(b, c.Raw...)
 	case c.Data != nil:
 		b = append(b, `{"type":"image","data":"`...)
 		b = base64.StdEncoding.AppendEncode(b, c.Data)
@@ -289,44 +313,4 @@ func progressFrame(token []byte, done, total float64, message string) []byte {
 		raw = append(append([]byte(`{"progressToken":`), token...), `,"progress":0}`...)
 	}
 	return append(append([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":`), raw...), '}')
-}
-
-// appendQuoted appends s as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD; the output of a command may contain such bytes.
-func appendQuoted(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && n == 1 {
-				b = append(append(b, s[from:i]...), "\ufffd"...)
-				from = i + 1
-			}
-			i += n
-			continue
-		}
-		if c >= 0x20 && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		b = append(b, s[from:i]...)
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, `\n`...)
-		case '\r':
-			b = append(b, `\r`...)
-		case '\t':
-			b = append(b, `\t`...)
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		i++
-		from = i
-	}
-	return append(append(b, s[from:]...), '"')
 }

@@ -21,7 +21,8 @@
 //     goes to the go-sdk (sdk.go), which knows the rest of the protocol.
 //  5. call.go finds the tool, decodes the arguments strictly (decode.go), asks
 //     the [Gate], runs the handler and makes the answer. Every transport and
-//     [Server.Call] go through it; no other way leads to a tool.
+//     [Server.Call] go through it; no other way leads to a tool, also not to one of
+//     an upstream (remote.go).
 //     structured.go decides whether the client gets structured content.
 //  6. answer.go puts the client's own id back and checks the size of the answer. It goes
 //     to the request's outlet (outlet.go), unless the client cancelled meanwhile: a line
@@ -51,7 +52,8 @@
 //	  sdk.go, sdk_task.go             or given to the go-sdk, which knows the others
 //	  subscribe.go, listen.go         subscriptions
 //	  suite.go, defer.go              calls whose answers their clients ask for later
-//	  listing.go, prompt.go           lists, prompts,
+//	  toollist.go                     the list of tools
+//	  listing.go, prompt.go           other lists, prompts,
 //	  resource.go, granted.go         and resources, as the policy allows
 //
 //	a call
@@ -76,11 +78,15 @@
 //	  sdk_request.go, structured.go   what a request says of its session and client
 //	  served.go, trace.go             what others learn of a request
 //	  layer.go, tool.go, toolset.go   the tools, and who sees them
-//	  decode.go, gate.go
+//	  announcer.go                    and learns of changes
+//	  remote.go, definition.go        those of upstreams, and what an upstream says of one,
+//	  remoteargs.go, rawresult.go     what a call of it has, and what comes back
+//	  listed.go, decode.go, gate.go
 //	  kept.go                         what is kept of a session
 //	  http_headers.go                 what the headers of a request say
 //	  tenant.go, shared.go            what a tenant may use, and all of them
 //	  identity.go, limit.go           a caller; the requests that run and wait
+//	  text.go
 //
 // One call goes up: a session that has ended has its server forget it, since the server's
 // parts keep something for each session.
@@ -89,7 +95,8 @@
 //
 // A [Server] only holds its parts and offers their work to the rest of the program:
 //
-//   - toolset: the tools, and which of them each tenant does not see (toolset.go)
+//   - toolset: the tools, those of upstreams too, and which of them each tenant does not
+//     see (toolset.go, toollist.go, remote.go)
 //   - resources and prompts: the families and sources, their lists and pages
 //     (resource.go, listing.go, prompt.go)
 //   - callGate: the gate round a call: decode, decide, ask, record, run, redact
@@ -110,5 +117,6 @@
 // A session is one conversation; it ends when its transport does. An era is
 // legacy (with initialize, revisions up to 2025-11-25) or modern (2026-07-28,
 // no initialize, every request says who it is). Errors are symbolic inside
-// (wire/error.go) and get their code from the era's table at the edge.
+// (wire/error.go) and get their code from the era's table at the edge. An upstream is
+// another MCP server whose tools this one offers; package mcp/upstream runs it.
 package mcp

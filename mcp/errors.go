@@ -17,5 +17,5 @@ var ErrEnded = errors.New("the operator of this server has ended this session, w
 
 // forSDK returns an error as the go-sdk carries it.
 func forSDK(e *wire.Error, in wire.Era) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: e.Kind.Code(in), Message: e.Text, Data: e.RawData()}
+	return &jsonrpc.Error{Code: e.Code(in), Message: e.Text, Data: e.RawData()}
 }

@@ -161,7 +161,8 @@ func (k *sealer) bring(in *input, c Call, args json.RawMessage, state string, an
 }
 
 // inputFor returns the input of a modern call through the sdk; nil for a legacy call.
-func (k *sealer) inputFor(session *Session, req *sdk.CallToolRequest) (*input, error) {
+// tool is the tool's own name.
+func (k *sealer) inputFor(session *Session, req *sdk.CallToolRequest, tool string) (*input, error) {
 	if eraOf(req) != wire.Modern {
 		return nil, nil //nolint:nilnil // a legacy call has none
 	}
@@ -172,7 +173,7 @@ func (k *sealer) inputFor(session *Session, req *sdk.CallToolRequest) (*input, e
 	if can := req.ClientCapabilities(); can != nil && can.Elicitation != nil {
 		in.shows = can.Elicitation.Form != nil || can.Elicitation.URL == nil
 	}
-	c := Call{Session: session, Tool: req.Params.Name}
+	c := Call{Session: session, Tool: tool}
 	return in, k.bring(in, c, req.Params.Arguments, req.Params.RequestState, req.Params.InputResponses)
 }
 

@@ -10,7 +10,7 @@ func (s *Session) Narrow(l *policies.Layer) {
 	if before == l {
 		return
 	}
-	s.server.tools.announceIf(func(tool string) bool { return before.Hidden(tool) != l.Hidden(tool) })
+	s.server.tools.announceIf(s.tenant, func(tool string) bool { return before.Hidden(tool) != l.Hidden(tool) })
 }
 
 // Narrowed returns the name of the layer that Narrow put below the policy; empty

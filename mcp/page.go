@@ -14,23 +14,32 @@ import (
 // is the key of the last entry that was shown, so a list that changes meanwhile shows
 // nothing twice. The list is ordered by the key.
 func paged[T any](all []T, cursor string, key func(T) string) (page []T, next string, _ *wire.Error) {
-	if cursor != "" {
-		last, err := base64.RawURLEncoding.DecodeString(cursor)
-		if err != nil {
-			return nil, "", wire.Errorf(wire.InvalidParams, "cursor: this server did not issue it; leave it out to start over")
-		}
-		from, found := slices.BinarySearchFunc(all, string(last), func(e T, k string) int { return strings.Compare(key(e), k) })
-		if found {
-			from++
-		}
-		all = all[from:]
-	}
-	if len(all) <= pageMost {
-		return all, "", nil
+	all, bad := after(all, cursor, key)
+	if bad != nil || len(all) <= pageMost {
+		return all, "", bad
 	}
 	page = all[:pageMost]
-	return page, base64.RawURLEncoding.EncodeToString([]byte(key(page[pageMost-1]))), nil
+	return page, cursorAt(key(page[pageMost-1])), nil
 }
+
+// after returns the entries after a cursor.
+func after[T any](all []T, cursor string, key func(T) string) ([]T, *wire.Error) {
+	if cursor == "" {
+		return all, nil
+	}
+	last, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return nil, wire.Errorf(wire.InvalidParams, "cursor: this server did not issue it; leave it out to start over")
+	}
+	from, found := slices.BinarySearchFunc(all, string(last), func(e T, k string) int { return strings.Compare(key(e), k) })
+	if found {
+		from++
+	}
+	return all[from:], nil
+}
+
+// cursorAt is the cursor behind an entry.
+func cursorAt(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
 // cursorOf is the cursor of a list request, which may have no params.
 func cursorOf(params any) string {

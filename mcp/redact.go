@@ -2,9 +2,12 @@ package mcp
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"slices"
 
+	"belljar.dev/mcp/wire"
 	"belljar.dev/policies"
 )
 
@@ -39,28 +42,91 @@ func (g *callGate) redactResult(r *Result, d policies.Decision) *Result {
 	clean := func(text string) string { return g.cfg.Redact(text, d.Redact) }
 	with := *r // what a handler returned is its own
 	with.Content = slices.Clone(r.Content)
+	var err error
 	for i := range with.Content {
-		with.Content[i].Text = clean(with.Content[i].Text)
+		c := &with.Content[i]
+		if c.Text = clean(c.Text); c.Raw != nil && err == nil {
+			c.Raw, err = redactBlock(c.Raw, clean)
+		}
 	}
-	if r.Structured == nil {
-		return &with
+	with.Meta = maps.Clone(r.Meta)
+	for key, value := range r.Meta {
+		if err == nil {
+			with.Meta[key], err = redactJSON(value, clean)
+		}
 	}
-	raw, err := json.Marshal(r.Structured)
+	if r.Structured != nil && err == nil {
+		raw, bad := json.Marshal(r.Structured)
+		if bad != nil {
+			return &with // and fails again where it is sent
+		}
+		with.Structured, err = redactJSON(raw, clean)
+	}
 	if err != nil {
-		return &with // and fails again where it is sent
+		return Failed("the result cannot be given: the policy wants something taken out of it, and it cannot be read: %v", err)
 	}
+	return &with
+}
+
+// redactError returns an error without the texts that the policy wants taken out. That of an
+// upstream has a text and data of the upstream's own.
+func (g *callGate) redactError(e *wire.Error, d policies.Decision) *wire.Error {
+	if len(d.Redact) == 0 || g.cfg.Redact == nil {
+		return e
+	}
+	clean := func(text string) string { return g.cfg.Redact(text, d.Redact) }
+	with := *e
+	with.Text = clean(e.Text)
+	if raw, ok := e.Data.(json.RawMessage); ok {
+		data, err := redactJSON(raw, clean)
+		if with.Data = data; err != nil {
+			with.Data = nil
+		}
+	}
+	return &with
+}
+
+// redactJSON returns a JSON value with all its texts redacted.
+func redactJSON(raw json.RawMessage, clean func(string) string) (json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any
 	if err := dec.Decode(&v); err != nil {
-		return Failed("the result cannot be given: the policy wants something taken out of it, and it cannot be read: %v", err)
+		return nil, err
 	}
-	with.Structured = redactTexts(v, clean)
-	return &with
+	return json.Marshal(redactTexts(v, clean))
 }
 
-// redactTexts returns a JSON value with all its texts redacted. Names of members stay: they
-// are the tool's.
+// redactBlock returns a content block with all its texts redacted. The bytes of a picture, a
+// sound or a file stay: no text is found in base64, and a pattern would only do damage.
+func redactBlock(block json.RawMessage, clean func(string) string) (json.RawMessage, error) {
+	clear, err := redactJSON(block, clean)
+	if err != nil {
+		return nil, err
+	}
+	switch wire.Text(wire.Member(block, "type")) {
+	case "image", "audio":
+		return withBytes(clear, block, "data"), nil
+	case "resource":
+		before := wire.Member(block, "resource")
+		if after := wire.Member(clear, "resource"); wire.IsObject(before) && wire.IsObject(after) {
+			return withMember(clear, "resource", withBytes(after, before, "blob")), nil
+		}
+	}
+	return clear, nil
+}
+
+// withBytes returns an object with a member as it was before, if that was base64.
+func withBytes(after, before []byte, name string) []byte {
+	text := wire.Member(before, name)
+	if _, err := base64.StdEncoding.DecodeString(wire.Text(text)); text == nil || err != nil {
+		return after
+	}
+	return withMember(after, name, text)
+}
+
+// redactTexts returns a JSON value with all its texts redacted, and the names of its members:
+// an upstream may answer with a text in the place of a name.
 func redactTexts(v any, clean func(string) string) any {
 	switch v := v.(type) {
 	case string:
@@ -70,9 +136,11 @@ func redactTexts(v any, clean func(string) string) any {
 			v[i] = redactTexts(v[i], clean)
 		}
 	case map[string]any:
-		for key := range v {
-			v[key] = redactTexts(v[key], clean)
+		with := make(map[string]any, len(v))
+		for _, key := range sortedKeys(v) { // of two names that become one, the later stays
+			with[clean(key)] = redactTexts(v[key], clean)
 		}
+		return with
 	}
 	return v
 }

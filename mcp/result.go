@@ -15,8 +15,11 @@ func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
 	if r.needs != nil {
 		return &sdk.CallToolResult{InputRequests: r.needs.requests(), RequestState: r.needs.state}, nil
 	}
-	out := &sdk.CallToolResult{IsError: r.IsError, Content: make([]sdk.Content, 0, len(r.Content))}
+	out := &sdk.CallToolResult{Meta: r.sdkMeta(), IsError: r.IsError, Content: make([]sdk.Content, 0, len(r.Content))}
 	size := 0
+	for _, value := range r.Meta {
+		size += len(value)
+	}
 	for _, c := range r.Content {
 		size += c.size()
 		out.Content = append(out.Content, c.sdk())
@@ -35,9 +38,33 @@ func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
 	return out, nil
 }
 
+// sdkMeta returns the _meta of an upstream's result for the go-sdk; nil for another result.
+func (r *Result) sdkMeta() sdk.Meta {
+	if r.Upstream == "" {
+		return nil
+	}
+	meta := sdk.Meta{upstreamKey: r.Upstream}
+	for key, value := range r.Meta {
+		meta[key] = value
+	}
+	return meta
+}
+
+// rawContent is a block that the go-sdk writes as it is. It is one of the sdk's own, since
+// nothing else can be.
+type rawContent struct {
+	*sdk.TextContent
+	raw json.RawMessage
+}
+
+// MarshalJSON returns the block.
+func (c rawContent) MarshalJSON() ([]byte, error) { return c.raw, nil }
+
 // sdk converts the content for the go-sdk.
 func (c Content) sdk() sdk.Content {
 	switch {
+	case c.Raw != nil:
+		return rawContent{&sdk.TextContent{Text: c.Text}, c.Raw}
 	case c.Data != nil:
 		return &sdk.ImageContent{Data: c.Data, MIMEType: c.MIME}
 	case c.URI != "":
@@ -47,7 +74,12 @@ func (c Content) sdk() sdk.Content {
 }
 
 // size is the approximate size of the content on the wire, in bytes.
-func (c Content) size() int { return len(c.Text) + len(c.URI) + len(c.Data)/3*4 }
+func (c Content) size() int {
+	if c.Raw != nil {
+		return len(c.Raw)
+	}
+	return len(c.Text) + len(c.URI) + len(c.Data)/3*4
+}
 
 // linkName is the name of a resource link, which the schema requires.
 func (c Content) linkName() string { return cmp.Or(c.Text, c.URI) }

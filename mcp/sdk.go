@@ -5,10 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"sync"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -57,6 +55,7 @@ func newAdapter(s *Server) *adapter {
 			},
 		})
 	server.AddReceivingMiddleware(a.middleware)
+	server.AddTool(sdkTool(Tool{Name: stubTool}), a.call)
 	server.AddSendingMiddleware(a.notifyMiddleware)
 	a.sdk = server
 	a.addSearch()
@@ -94,22 +93,21 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 				return nil, forSDK(wire.Errorf(wire.InternalError, "%v", err), wire.Legacy)
 			}
 		}
+		serve := next
 		if r, ok := req.(*sdk.CallToolRequest); ok {
-			if _, known := a.server.tools.find(r.Params.Name); !known && a.server.cfg.Suite == nil {
+			tenant := a.tenantOf(ctx)
+			t, known := a.server.tools.find(tenant, r.Params.Name)
+			switch {
+			case !known && a.server.cfg.Suite == nil:
 				hides := func(tool string) bool { return a.hidesFrom(a.server.cfg.callerOf(ctx), tool) }
-				return nil, forSDK(a.server.tools.unknown(r.Params.Name, hides), eraOf(req))
+				return nil, forSDK(a.server.tools.unknown(tenant, r.Params.Name, hides), eraOf(req))
+			case known && t.upstream != nil:
+				serve = a.stubbed(next)
 			}
 		}
-		res, err = a.ours(ctx, req, next)
+		res, err = a.ours(ctx, req, serve)
 		if res == nil && err == nil {
-			res, err = next(ctx, method, req)
-		}
-		if list, ok := res.(*sdk.ListToolsResult); ok && err == nil {
-			var meta sdk.Meta
-			if r, ok := req.(*sdk.ListToolsRequest); ok && r.Params != nil {
-				meta = r.Params.Meta
-			}
-			res = a.shown(ctx, meta, list)
+			res, err = serve(ctx, method, req)
 		}
 		if read, ok := res.(*sdk.ReadResourceResult); ok && err == nil {
 			res = withEmptyText(read)
@@ -133,36 +131,13 @@ func (a *adapter) noteLevel(ctx context.Context, req sdk.Request) {
 	}
 }
 
-// shown returns a list of tools with their schemas, without the tools that are
-// hidden from the caller. meta is the request's _meta.
-func (a *adapter) shown(ctx context.Context, meta sdk.Meta, r *sdk.ListToolsResult) *sdk.ListToolsResult {
-	hides := func(tool string) bool { return a.hidesFrom(a.server.cfg.callerOf(ctx), tool) }
-	session, err := a.sessionOf(ctx)
-	if err == nil {
-		hides = func(tool string) bool { return a.server.gate.hides(ctx, session, tool) }
-	}
-	out := *r
-	out.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(t *sdk.Tool) bool { return hides(t.Name) })
-	if out.Tools == nil {
-		out.Tools = []*sdk.Tool{}
-	}
-	structured := a.server.cfg.structures(session, meta)
-	for i, t := range out.Tools {
-		out.Tools[i] = a.server.tools.withSchemas(t, structured)
-	}
-	return &out
-}
-
-// hidesFrom reports whether a tool is hidden from a caller without a session.
-func (a *adapter) hidesFrom(caller Identity, tool string) bool {
-	return missing(a.server.cfg.Auth, caller, tool, "") != nil || a.server.tools.hidesFrom(caller.Tenant, tool)
-}
-
 // ours answers a request about what a session has, which the sdk does not know. It
 // returns nil without an error for a request that the sdk must answer.
 func (a *adapter) ours(ctx context.Context, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
 	var answer func(*Session) (sdk.Result, error)
 	switch r := req.(type) {
+	case *sdk.ListToolsRequest:
+		return a.listTools(ctx, r, next)
 	case *sdk.CallToolRequest:
 		return a.callDeferring(ctx, r, next)
 	case *sdk.SubscriptionsListenRequest:
@@ -239,27 +214,26 @@ func (a *adapter) withSource(ctx context.Context, req sdk.Request) context.Conte
 	return ctx
 }
 
-// noSchema is the placeholder that the sdk has for a schema; shown puts in the real one.
-// It names its type twice, so that it cannot be written as JSON: neither to a client, by
-// mistake, nor by the sdk, which copies the schema of each tool through JSON to look for
-// parameters that are HTTP headers. No tool has any.
-var noSchema = &jsonschema.Schema{Type: "object", Types: []string{"object"}}
+// stubTool is the one tool of the go-sdk's that stands for all tools of upstreams. The sdk
+// notifies clients when a tool is added, so adding this one again notifies them of a change. No
+// list shows it, and no call of its name finds a tool.
+const stubTool = "belljar.dev.stub"
 
-// sdkTool is what the sdk lists of a tool; shown adds its schemas.
-func sdkTool(info Tool) *sdk.Tool {
-	destructive := info.Destructive && !info.ReadOnly
-	t := &sdk.Tool{
-		Name: info.Name, Title: info.Title, Description: info.Description,
-		InputSchema: noSchema,
-		Annotations: &sdk.ToolAnnotations{
-			Title: info.Title, ReadOnlyHint: info.ReadOnly, IdempotentHint: info.Idempotent,
-			DestructiveHint: &destructive, OpenWorldHint: &info.OpenWorld,
-		},
+// stubKey is where the context of a call of the stub has the name that the client called.
+type stubKey struct{}
+
+// stubbed is next for a call of an upstream's tool, which the sdk knows by its stub.
+func (a *adapter) stubbed(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		r, ok := req.(*sdk.CallToolRequest)
+		if !ok {
+			return next(ctx, method, req)
+		}
+		params := *r.Params
+		params.Name = stubTool
+		ctx = context.WithValue(ctx, stubKey{}, r.Params.Name)
+		return next(ctx, method, &sdk.CallToolRequest{Session: r.Session, Params: &params, Extra: r.Extra})
 	}
-	if info.MaxResultChars > 0 {
-		t.Meta = sdk.Meta{"anthropic/maxResultSizeChars": info.MaxResultChars}
-	}
-	return t
 }
 
 // call is a tools/call that came through the go-sdk: one that readCall leaves to it.
@@ -268,8 +242,11 @@ func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.Ca
 	if err != nil {
 		return nil, err
 	}
-	s, meta := a.server, req.Params.Meta
-	c := toolCall{name: req.Params.Name, args: req.Params.Arguments, patience: s.cfg.Patience, structured: s.cfg.structures(session, meta)}
+	s, meta, name := a.server, req.Params.Meta, req.Params.Name
+	if behind, ok := ctx.Value(stubKey{}).(string); ok && name == stubTool {
+		name = behind
+	}
+	c := toolCall{name: name, args: req.Params.Arguments, patience: s.cfg.Patience, structured: s.cfg.structures(session, meta)}
 	later, _ := ctx.Value(deferredKey{}).(*deferred)
 	if later != nil {
 		c.patience = 0 // the client does not wait
@@ -278,7 +255,10 @@ func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.Ca
 		state, _ := meta["tracestate"].(string)
 		c.parent = readTraceParent(parent, state)
 	}
-	if c.input, err = s.sealer.inputFor(session, req); err != nil {
+	if t, known := s.tools.find(session.tenant, name); known {
+		name = t.info.Name // which the state of a round trip is bound to
+	}
+	if c.input, err = s.sealer.inputFor(session, req, name); err != nil {
 		return nil, err
 	}
 	if c.out = session.receipts.in(req.Extra); c.out == nil { // the client gave it up meanwhile, or gets the answer later
@@ -303,7 +283,10 @@ func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.Ca
 	}
 	sent, err := sdkResult(res, s.cfg.Limits.Response)
 	if err == nil && res.Task != "" && eraOf(req) == wire.Modern {
-		sent.Meta = sdk.Meta{relatedKey: map[string]any{"taskId": res.Task}}
+		if sent.Meta == nil {
+			sent.Meta = sdk.Meta{}
+		}
+		sent.Meta[relatedKey] = map[string]any{"taskId": res.Task}
 	}
 	return sent, err
 }

@@ -19,6 +19,19 @@ func eraOf(req sdk.Request) wire.Era {
 // sessionKey is where the context of a request holds its Session.
 type sessionKey struct{}
 
+// tenantOf is the tenant whose request it is.
+func (a *adapter) tenantOf(ctx context.Context) string {
+	if session, err := a.sessionOf(ctx); err == nil {
+		return session.tenant
+	}
+	return a.server.cfg.callerOf(ctx).Tenant
+}
+
+// hidesFrom reports whether a tool is hidden from a caller without a session.
+func (a *adapter) hidesFrom(caller Identity, tool string) bool {
+	return missing(a.server.cfg.Auth, caller, tool, "") != nil || a.server.tools.hidesFrom(caller.Tenant, tool)
+}
+
 // sessionOf is the Session of a request.
 func (a *adapter) sessionOf(ctx context.Context) (*Session, error) {
 	if session, ok := ctx.Value(sessionKey{}).(*Session); ok {

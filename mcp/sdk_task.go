@@ -35,7 +35,7 @@ func (a *adapter) callDeferring(ctx context.Context, req *sdk.CallToolRequest, n
 	case len(req.Params.InputResponses) > 0 || req.Params.RequestState != "":
 		return nil, nil //nolint:nilnil // it goes on with questions that were asked before
 	default:
-		if _, known := a.server.tools.find(req.Params.Name); !known {
+		if _, known := a.server.tools.find(a.tenantOf(ctx), req.Params.Name); !known {
 			return nil, nil //nolint:nilnil // as above
 		}
 	}

@@ -144,8 +144,8 @@ func (w *web) serves(ctx context.Context, p posted) *Served {
 	}
 	s.Tool = OtherTool
 	name := wire.Text(wire.Member(p.message.Params, "name"))
-	if _, known := w.server.tools.find(name); known {
-		s.Tool = name
+	if t, known := w.server.tools.find(w.server.cfg.callerOf(ctx).Tenant, name); known {
+		s.Tool = t.info.Name // which is one, whatever the client may call it
 	}
 	return s
 }

@@ -116,6 +116,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.sessions = newSessionTable(&cfg)
 	s.tools = newToolset(cfg.Gate, s.sessions.tenants)
+	s.tools.news = &announcer{enter: s.sessions.enter, leave: s.sessions.wg.Done, announce: s.tools.announceChange}
 	s.sealer = newSealer()
 	s.gate = &callGate{cfg: &cfg, tools: s.tools, sealer: s.sealer, meter: newMeter(time.Now)}
 	s.resources = &resources{cfg: &cfg, gate: s.gate, byTemplate: make(map[string]*Resource)}
@@ -152,12 +153,23 @@ func (s *Server) Describe(name, description string) (changed bool) {
 	return s.tools.describe(name, description)
 }
 
+// SetRemotes replaces the tools of an upstream for a tenant; without tools and without a
+// note, the upstream is forgotten. Calls that run go on. If the list has changed, clients
+// are notified soon, and at most announceMost times in a minute. The result says of each
+// tool that cannot be offered why not; the others are offered. A name that is taken stays
+// with the tool that has it, and the server's own tools have theirs for ever.
+func (s *Server) SetRemotes(name string, r Remotes) (refused []error) {
+	u, refused := newUpstream(name, r)
+	return append(refused, s.tools.setRemotes(cmp.Or(r.Tenant, s.cfg.Tenant), u)...)
+}
+
 // Shutdown ends the server. Connections take no new requests and end when their running
 // ones have been answered. After Limits.Drain, or when ctx ends, what still runs is
 // cancelled. Shutdown returns when every session is over, with the error of ctx if that
 // ended first. It may be called twice.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.sessions.refuseNew()
+	s.tools.news.stop()
 	s.web.endAll(ctx)
 	return s.sessions.wait(ctx)
 }

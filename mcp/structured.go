@@ -42,9 +42,14 @@ func declaresStructure(experimental map[string]any) bool {
 func (s *Session) structures() bool { return s != nil && s.structured.Load() }
 
 // shown returns the result in the form for a client, with its structured part or
-// without. If a result has only a structured part, it gets that as text.
-func (r *Result) shown(structured bool) (*Result, error) {
+// without. If a result has only a structured part, it gets that as text. The result of an
+// upstream keeps it: clients want it where the tool's definition promises it. But the legacy
+// era has objects only.
+func (r *Result) shown(structured, legacy bool) (*Result, error) {
 	if structured || r.Structured == nil {
+		return r, nil
+	}
+	if raw, ok := r.Structured.(json.RawMessage); ok && r.Upstream != "" && (!legacy || wire.IsObject(raw)) {
 		return r, nil
 	}
 	out := *r // what a handler returned is its own

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"belljar.dev/mcp/wire"
 	"belljar.dev/policies"
 )
 
@@ -46,7 +46,9 @@ type Call struct {
 	ID      string // "c-" and random letters; refusals and logs have it
 	Session *Session
 	Tool    string
-	Grant   policies.Grant
+	// Upstream is the server that the tool belongs to; empty for the tools of this one.
+	Upstream string
+	Grant    policies.Grant
 	// Audit is how much the audit log keeps of the call, where a rule says so.
 	Audit policies.Kept
 	// Scene is what a person saw who said yes to the call, which is what may run;
@@ -70,6 +72,7 @@ type Call struct {
 	trace   *trace   // nil where nobody wants it
 	input   *input   // of a modern client; nil in the legacy era
 	allowed *allowed // nil before the call is allowed, and where nobody can be asked
+	from    *upstream
 }
 
 // allowed is why a call runs, for what its handler asks people. It is large, and most
@@ -84,6 +87,11 @@ type Result struct {
 	Content    []Content
 	Structured any // marshalled as structuredContent; nil for none
 	IsError    bool
+	// Meta is the members of the result's _meta, in JSON, that an upstream has set.
+	Meta map[string]json.RawMessage
+	// Upstream is the upstream that the result is from, which RawResult sets; empty for a
+	// result of this server. Clients get the name too, in the _meta.
+	Upstream string
 	// Task is the id of the background task that the call started, for clients that
 	// know tasks; empty without one.
 	Task string
@@ -93,14 +101,17 @@ type Result struct {
 	needs *needs // the client is to be asked first, and nothing else is there
 }
 
-// Content is one part of a result: text, an image (Data and MIME) or a link to
-// a resource (URI, with Text as its name and MIME). Data wins over URI, and
-// URI over Text.
+// Content is one part of a result: text, an image (Data and MIME), a link to
+// a resource (URI, with Text as its name and MIME), or a block that passes as it is
+// (Raw). Raw wins over Data, that over URI, and URI over Text.
 type Content struct {
 	Text string
 	Data []byte
 	MIME string
 	URI  string
+	// Raw is a content block in JSON, on one line. Text then is the text in it, for those
+	// that read texts only.
+	Raw json.RawMessage
 }
 
 // Text is a result that holds one text.
@@ -123,22 +134,18 @@ func sprintf(format string, args []any) string {
 
 // tool is a registered tool with its input type erased.
 type tool struct {
-	info    Tool
-	hints   map[string]bool // its annotations, for policies; never changed
-	schemas func() schemas
+	info     Tool            // for the tool of an upstream, its name alone
+	upstream *upstream       // nil for a tool of this server
+	aliases  []string        // of the tool of an upstream
+	hints    map[string]bool // its annotations, for policies; never changed
+	schemas  func() schemas  // nil for the tool of an upstream
+	// listed returns the tool as clients list it, with its output schema if they asked for
+	// structured results.
+	listed func(structured bool, in wire.Era) json.RawMessage
 	// decode reads arguments into a value of the input type; all is the same
 	// arguments as a map.
 	decode func(args json.RawMessage, depth int) (in Gated, all map[string]any, err error)
 	run    func(ctx context.Context, call Call, in Gated) (*Result, error)
-}
-
-// isToolName reports whether all known clients take a name: 1 to 64 letters, digits, _
-// and -.
-func isToolName(s string) bool {
-	other := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
-	}
-	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, other)
 }
 
 // AddTool registers a tool. The input schema is made from In, which must be a
@@ -154,16 +161,18 @@ func AddTool[In Gated](s *Server, t Tool, h Handler[In]) {
 	if !isToolName(t.Name) {
 		panic(fmt.Sprintf("mcp: add tool %q: the name must be 1 to 64 letters, digits, _ or -", t.Name))
 	}
+	described := sync.OnceValue(func() schemas {
+		all, err := describe(t, reflect.TypeFor[In]())
+		if err != nil {
+			panic(fmt.Sprintf("mcp: describe tool %s: %v", t.Name, err))
+		}
+		return all
+	})
 	s.tools.add(&tool{
-		info:  t,
-		hints: t.annotations(),
-		schemas: sync.OnceValue(func() schemas {
-			all, err := describe(t, reflect.TypeFor[In]())
-			if err != nil {
-				panic(fmt.Sprintf("mcp: describe tool %s: %v", t.Name, err))
-			}
-			return all
-		}),
+		info:    t,
+		hints:   t.annotations(),
+		schemas: described,
+		listed:  ownListing(t, described),
 		decode: func(args json.RawMessage, depth int) (Gated, map[string]any, error) {
 			v, all, err := decodeArgs(args, in, depth)
 			if err != nil {

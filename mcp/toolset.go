@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"belljar.dev/mcp/wire"
 )
 
@@ -15,18 +13,22 @@ import (
 type toolset struct {
 	gate    Gate
 	tenants func() []string // those that have sessions; it may be called with mu held
-	offer   func(Tool)      // makes the go-sdk list a tool, and notify clients
+	offer   func(Tool)      // makes the go-sdk know a tool, and notify clients
+	news    *announcer      // of changes of the tools of upstreams
 
 	mu     sync.Mutex
-	byName map[string]*tool  // guarded by mu
-	hidden map[string]string // guarded by mu: what was hidden from each tenant when clients were last notified
+	byName map[string]*tool        // guarded by mu: the server's own
+	remote map[string]*remoteTable // guarded by mu: the tools of upstreams, by tenant
+	hidden map[string]string       // guarded by mu: what was hidden from each tenant when clients were last notified
 }
 
 func newToolset(gate Gate, tenants func() []string) *toolset {
-	return &toolset{gate: gate, tenants: tenants, byName: make(map[string]*tool), hidden: make(map[string]string)}
+	return &toolset{
+		gate: gate, tenants: tenants, byName: make(map[string]*tool), remote: make(map[string]*remoteTable), hidden: make(map[string]string),
+	}
 }
 
-// all returns the tools, sorted by name.
+// all returns the server's own tools, sorted by name.
 func (ts *toolset) all() []ToolInfo {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -50,24 +52,65 @@ func (ts *toolset) add(t *tool) {
 	ts.offer(t.info)
 }
 
-// find returns the tool of a name.
-func (ts *toolset) find(name string) (*tool, bool) {
+// setRemotes is Server.SetRemotes, for an upstream that has been checked.
+func (ts *toolset) setRemotes(tenant string, u *upstream) (refused []error) {
 	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	t, ok := ts.byName[name]
-	return t, ok
+	before := ts.remote[tenant]
+	after, refused := before.with(u, func(name string) bool { return ts.byName[name] != nil })
+	if ts.remote[tenant] = after; after == nil {
+		delete(ts.remote, tenant)
+	}
+	if _, open := ts.hidden[tenant]; open {
+		ts.hidden[tenant] = ts.hiddenFrom(tenant)
+	}
+	ts.mu.Unlock()
+	if !before.sameList(after) {
+		ts.news.changed()
+	}
+	return refused
 }
 
-// unknown is the error for a name that no tool has. It does not mention hidden tools.
-func (ts *toolset) unknown(name string, hides func(tool string) bool) *wire.Error {
+// find returns the tool that a tenant calls by a name. The server's own tools come before
+// those of upstreams.
+func (ts *toolset) find(tenant, name string) (*tool, bool) {
 	ts.mu.Lock()
-	known := slices.DeleteFunc(sortedKeys(ts.byName), hides)
+	defer ts.mu.Unlock()
+	if t, ok := ts.byName[name]; ok {
+		return t, true
+	}
+	return ts.remote[tenant].find(name)
+}
+
+// knownMost is how many names the error about an unknown tool lists.
+const knownMost = 64
+
+// unknown is the error for a name by which a tenant can call no tool. It does not mention
+// hidden tools.
+func (ts *toolset) unknown(tenant, name string, hides func(tool string) bool) *wire.Error {
+	ts.mu.Lock()
+	known, table := ts.names(tenant), ts.remote[tenant]
 	ts.mu.Unlock()
-	hint := "known tools: " + strings.Join(known, ", ")
-	if near := nearest(name, known); near != "" {
+	if several := slices.DeleteFunc(table.candidates(name), hides); len(several) > 0 {
+		return wire.Errorf(wire.InvalidParams, "unknown tool %.80q: several tools have this short name; call one of them by its own: %s", name, strings.Join(several, ", "))
+	}
+	known = slices.DeleteFunc(known, hides)
+	hint := "known tools: " + strings.Join(known[:min(len(known), knownMost)], ", ")
+	if more := len(known) - knownMost; more > 0 {
+		hint += fmt.Sprintf(", and %d more that tools/list has", more)
+	}
+	if near := nearest(name, known[:min(len(known), nearMost)]); near != "" {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
 	return wire.Errorf(wire.InvalidParams, "unknown tool %.80q; %s", name, hint)
+}
+
+// nearMost is how many names are compared with an unknown one: each takes some
+// microseconds, and clients choose how often they are wrong.
+const nearMost = 512
+
+// names are those of all tools that a tenant has, the server's own first; mu is held.
+func (ts *toolset) names(tenant string) []string {
+	return append(sortedKeys(ts.byName), ts.remote[tenant].names()...)
 }
 
 // describe changes the description of a tool and offers the tool again.
@@ -80,24 +123,10 @@ func (ts *toolset) describe(name, description string) (changed bool) {
 	}
 	other := *t // calls that run hold on to the one before
 	other.info.Description = description
+	other.listed = ownListing(other.info, other.schemas)
 	ts.byName[name] = &other
 	ts.offer(other.info)
 	return true
-}
-
-// withSchemas adds a tool's schemas to its entry in the sdk's list. Only clients
-// that ask for structured results get the output schema.
-func (ts *toolset) withSchemas(t *sdk.Tool, structured bool) *sdk.Tool {
-	own, ok := ts.find(t.Name)
-	if !ok {
-		return t // the sdk has it whole
-	}
-	out, of := *t, own.schemas()
-	out.InputSchema = of.input
-	if structured && of.output != nil {
-		out.OutputSchema = of.output
-	}
-	return &out
 }
 
 // hides reports whether a tool is hidden from a session.
@@ -132,25 +161,27 @@ func (ts *toolset) relist() {
 
 // hiddenFrom are the tools that are hidden from a tenant; mu is held.
 func (ts *toolset) hiddenFrom(tenant string) string {
-	hidden := slices.DeleteFunc(sortedKeys(ts.byName), func(tool string) bool { return !ts.hidesFrom(tenant, tool) })
+	hidden := slices.DeleteFunc(ts.names(tenant), func(tool string) bool { return !ts.hidesFrom(tenant, tool) })
 	return strings.Join(hidden, " ")
 }
 
 // announce makes the sdk send notifications/tools/list_changed to each client that
 // wants it. The caller holds mu. The sdk sends it when a tool is added; adding a
 // tool that it has already changes nothing else.
-func (ts *toolset) announce() {
-	for _, name := range sortedKeys(ts.byName) {
-		ts.offer(ts.byName[name].info)
-		return
-	}
-}
+func (ts *toolset) announce() { ts.offer(Tool{Name: stubTool}) }
 
-// announceIf announces if any tool meets the condition.
-func (ts *toolset) announceIf(changed func(tool string) bool) {
+// announceChange is announce for the announcer, which does not hold mu.
+func (ts *toolset) announceChange() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if slices.ContainsFunc(sortedKeys(ts.byName), changed) {
+	ts.announce()
+}
+
+// announceIf announces if any tool of a tenant meets the condition.
+func (ts *toolset) announceIf(tenant string, changed func(tool string) bool) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if slices.ContainsFunc(ts.names(tenant), changed) {
 		ts.announce()
 	}
 }

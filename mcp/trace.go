@@ -130,7 +130,7 @@ func (g *callGate) endTrace(t Traced) {
 	t.Phases = t.Call.trace.phases
 	t.Call.trace.mu.Unlock()
 	if bad, ok := errors.AsType[*wire.Error](t.Err); ok {
-		t.Code = int(bad.Kind.Code(wire.Legacy))
+		t.Code = int(bad.Code(wire.Legacy))
 	}
 	g.cfg.Trace.Traced(t)
 }

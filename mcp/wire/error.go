@@ -73,9 +73,18 @@ func (k Kind) Code(e Era) int64 {
 
 // Error is an error that a client gets as a JSON-RPC error.
 type Error struct {
-	Kind Kind
-	Text string
-	Data any // marshalled as error.data; nil for none
+	Kind   Kind
+	Text   string
+	Data   any   // marshalled as error.data; nil for none
+	Number int64 // the code of an error of another server; 0 for the code of Kind
+}
+
+// Code returns the number of the error in an era.
+func (e *Error) Code(in Era) int64 {
+	if e.Number != 0 {
+		return e.Number
+	}
+	return e.Kind.Code(in)
 }
 
 // Error returns the text that the client gets.
@@ -116,7 +125,7 @@ func (e *Error) RawData() json.RawMessage {
 // Frame returns the error as a line of the wire, without its LF. id is nil if it
 // could not be read; JSON-RPC answers such a request with the id null.
 func (e *Error) Frame(id []byte, in Era) []byte {
-	return ErrorFrame(id, e.Kind.Code(in), e.Text, e.RawData())
+	return ErrorFrame(id, e.Code(in), e.Text, e.RawData())
 }
 
 // ErrorFrame returns an error as a line of the wire, without its LF. id is nil if it

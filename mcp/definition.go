@@ -1,0 +1,117 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"belljar.dev/mcp/wire"
+)
+
+// definition is what an upstream lists of a tool, under the name that this server gives it.
+type definition struct {
+	modern, legacy json.RawMessage // for clients of each era
+	hints          map[string]bool // those of its annotations that policies know
+}
+
+// kinds are what the members of a definition must be that common clients check. They drop
+// the whole list where one is something else.
+var kinds = map[string]byte{
+	"title": '"', "description": '"', "inputSchema": '{', "outputSchema": '{', "annotations": '{', "_meta": '{', "execution": '{', "icons": '[',
+}
+
+// hintNames are the annotations that policies know.
+var hintNames = []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+
+// readDefinition reads a definition of an upstream, or says why clients could not. Members
+// that this server does not know stay as they are.
+func readDefinition(raw json.RawMessage, name string) (*definition, error) {
+	if len(raw) > definitionMost {
+		return nil, fmt.Errorf("its definition has %d bytes, more than %d", len(raw), definitionMost)
+	}
+	if err := wire.CheckJSON(raw, definitionDeep); err != nil {
+		return nil, fmt.Errorf("its definition cannot be read: %w", err)
+	}
+	raw = bytes.TrimSpace(raw)
+	if !wire.IsObject(raw) {
+		return nil, errors.New("its definition is not an object")
+	}
+	d := &definition{hints: make(map[string]bool)}
+	var all [2][]byte // by era
+	all[wire.Legacy] = appendQuoted([]byte(`{"name":`), name)
+	all[wire.Modern] = bytes.Clone(all[wire.Legacy])
+	var bad error
+	wire.Members(raw, func(member, value []byte) bool {
+		key := string(member)
+		want := kinds[key]
+		switch {
+		case key == "name":
+			return true
+		case want != 0 && string(value) == "null":
+			return true // as if it were left out; clients refuse a null
+		case want != 0 && value[0] != want:
+			bad = fmt.Errorf("%s of its definition is %s", key, kindOf(value))
+			return false
+		case key == "annotations":
+			bad = d.readHints(value)
+		}
+		for _, in := range []wire.Era{wire.Legacy, wire.Modern} {
+			if key == "outputSchema" && in == wire.Legacy && !isObjectSchema(value) {
+				continue // the legacy era knows schemas of objects only
+			}
+			all[in] = append(appendQuoted(append(all[in], ','), key), ':')
+			all[in] = append(all[in], value...)
+		}
+		return bad == nil
+	})
+	switch {
+	case bad != nil:
+		return nil, bad
+	case !isObjectSchema(wire.Member(raw, "inputSchema")):
+		return nil, errors.New("its inputSchema is not the schema of an object")
+	}
+	for in, to := range map[wire.Era]*json.RawMessage{wire.Legacy: &d.legacy, wire.Modern: &d.modern} {
+		var line bytes.Buffer
+		if err := json.Compact(&line, append(all[in], '}')); err != nil {
+			return nil, fmt.Errorf("its definition cannot be read: %w", err)
+		}
+		*to = line.Bytes()
+	}
+	return d, nil
+}
+
+// readHints notes the hints that policies know.
+func (d *definition) readHints(annotations []byte) error {
+	for _, hint := range hintNames {
+		switch value := wire.Member(annotations, hint); string(value) {
+		case "":
+		case "true", "false":
+			d.hints[hint] = string(value) == "true"
+		default:
+			return fmt.Errorf("%s of its annotations is %s", hint, kindOf(value))
+		}
+	}
+	return nil
+}
+
+// isObjectSchema reports whether a value is a JSON schema of an object in the form that common
+// clients check: what properties and required hold, and nothing below.
+func isObjectSchema(schema []byte) bool {
+	ok := wire.IsObject(schema) && wire.Text(wire.Member(schema, "type")) == "object"
+	if properties := wire.Member(schema, "properties"); ok && properties != nil {
+		ok = wire.IsObject(properties)
+		wire.Members(properties, func(_, property []byte) bool {
+			ok = ok && wire.IsObject(property)
+			return ok
+		})
+	}
+	if required := wire.Member(schema, "required"); ok && required != nil {
+		ok = required[0] == '['
+		wire.Elements(required, func(name []byte) bool {
+			ok = ok && name[0] == '"'
+			return ok
+		})
+	}
+	return ok
+}

@@ -1,0 +1,238 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"belljar.dev/mcp/wire"
+)
+
+// upstreamKey is the member of a result's _meta that names the upstream that the result is
+// from. A text of an upstream can look like a message of this server; only this server sets
+// the member, and its own refusals do not have it.
+const upstreamKey = "belljar.dev/upstream"
+
+// textMost is how much text of an upstream's result goes to a client, in bytes. Models read
+// all of it.
+const textMost = 1 << 20
+
+// RemoteError is a JSON-RPC error of an upstream. The client gets it with its code and data,
+// as long as the code does not speak about the connection, which is another one here.
+type RemoteError struct {
+	Code    int64
+	Message string
+	Data    json.RawMessage // nil for none
+}
+
+// Error returns the upstream's message.
+func (e *RemoteError) Error() string { return e.Message }
+
+// errorTextMost and errorDataMost bound an upstream's error, in bytes.
+const (
+	errorTextMost = 16 << 10
+	errorDataMost = 64 << 10
+)
+
+// RawResult reads the result of a tools/call as the upstream of a name wrote it. Its blocks
+// stay as they are (Content.Raw). It returns an error for what is not a result.
+func RawResult(upstream string, raw json.RawMessage) (*Result, error) {
+	r, err := parseResult(raw)
+	if err != nil {
+		return nil, fmt.Errorf("upstream %s answered with something that is not a result: %w", upstream, err)
+	}
+	r.Upstream = upstream
+	return r, nil
+}
+
+func parseResult(raw json.RawMessage) (*Result, error) {
+	if err := wire.CheckJSON(raw, definitionDeep); err != nil {
+		return nil, err
+	}
+	var line bytes.Buffer // a result over HTTP may have line feeds
+	if err := json.Compact(&line, raw); err != nil {
+		return nil, err
+	}
+	if !wire.IsObject(line.Bytes()) {
+		return nil, fmt.Errorf("it is %s", kindOf(line.Bytes()))
+	}
+	r, bad := new(Result), error(nil)
+	wire.Members(line.Bytes(), func(member, value []byte) bool {
+		key, none := string(member), string(value) == "null"
+		switch {
+		case none:
+		case key == "content":
+			r.Content, bad = readBlocks(value)
+		case key == "structuredContent":
+			r.Structured = json.RawMessage(value)
+		case key == "isError" && value[0] != 't' && value[0] != 'f', key == "_meta" && value[0] != '{':
+			bad = fmt.Errorf("its %s is %s", key, kindOf(value))
+		case key == "isError":
+			r.IsError = value[0] == 't'
+		case key == "_meta":
+			r.Meta = readMeta(value)
+		}
+		return bad == nil
+	})
+	return r, bad
+}
+
+// readBlocks reads the content of a result. A block with nothing but a text is one of ours.
+func readBlocks(content []byte) (blocks []Content, bad error) {
+	if content[0] != '[' {
+		return nil, fmt.Errorf("its content is %s", kindOf(content))
+	}
+	wire.Elements(content, func(block []byte) bool {
+		if !wire.IsObject(block) {
+			bad = fmt.Errorf("a block of its content is %s", kindOf(block))
+			return false
+		}
+		c := Content{Raw: block, Text: blockText(block)}
+		if isPlainText(block) {
+			c.Raw = nil
+		}
+		blocks = append(blocks, c)
+		return true
+	})
+	return blocks, bad
+}
+
+// isPlainText reports whether a block has a type and a text, and nothing else.
+func isPlainText(block []byte) bool {
+	plain, members := wire.Text(wire.Member(block, "type")) == "text", 0
+	wire.Members(block, func(member, value []byte) bool {
+		members++
+		plain = plain && (string(member) == "type" || string(member) == "text" && value[0] == '"')
+		return plain
+	})
+	return plain && members == 2
+}
+
+// blockText returns the text of a block: its own, or that of the resource in it.
+func blockText(block []byte) string {
+	if own := wire.Member(block, "text"); own != nil {
+		return wire.Text(own)
+	}
+	return wire.Text(wire.Member(wire.Member(block, "resource"), "text"))
+}
+
+// withText returns a block with another text in the place of its own, or of that of the
+// resource in it.
+func withText(block []byte, text string) []byte {
+	if wire.Member(block, "text") != nil {
+		return withMember(block, "text", appendQuoted(nil, text))
+	}
+	return withMember(block, "resource", withMember(wire.Member(block, "resource"), "text", appendQuoted(nil, text)))
+}
+
+// withMember returns an object with another value of a member that it has.
+func withMember(object []byte, name string, value []byte) []byte {
+	out := []byte("{")
+	wire.Members(object, func(member, old []byte) bool {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(appendQuoted(out, string(member)), ':')
+		if string(member) == name {
+			old = value
+		}
+		out = append(out, old...)
+		return true
+	})
+	return append(out, '}')
+}
+
+// readMeta reads the _meta of a result, without the keys that belong to one hop: those of the
+// protocol, which speak about the connection and the server at its end, and ours, which no
+// other server may set.
+func readMeta(meta []byte) map[string]json.RawMessage {
+	all := make(map[string]json.RawMessage)
+	wire.Members(meta, func(member, value []byte) bool {
+		key := string(member)
+		if !strings.HasPrefix(key, "io.modelcontextprotocol/") && !strings.HasPrefix(key, "belljar.dev/") {
+			all[key] = value
+		}
+		return true
+	})
+	return all
+}
+
+// shortened returns the result of an upstream with at most so many bytes of text. What is left
+// out is said in a text of ours, so the client need not guess.
+func (r *Result) shortened(most int) *Result {
+	size := 0
+	for _, c := range r.Content {
+		size += len(c.Text)
+	}
+	structured, _ := r.Structured.(json.RawMessage)
+	if size <= most && len(structured) <= most {
+		return r
+	}
+	with, notes := *r, []Content(nil) // what a handler returned is its own
+	if size > most {
+		notes = append(notes, Content{Text: fmt.Sprintf("[belljar: upstream %s answered with %d bytes of text; only the first %d are passed on]", r.Upstream, size, most)})
+	}
+	if len(structured) > most {
+		// A part of it would not be JSON, and clients refuse a success that lacks it.
+		with.Structured, with.IsError = nil, true
+		notes = append(notes, Content{Text: fmt.Sprintf("[belljar: upstream %s answered with %d bytes of structured content; no more than %d are passed on]", r.Upstream, len(structured), most)})
+	}
+	with.Content = nil
+	left := most
+	for _, c := range r.Content {
+		if len(c.Text) > left {
+			text := clip(c.Text, left)
+			left = 0
+			if text == "" {
+				continue
+			}
+			if c.Raw != nil {
+				c.Raw = withText(c.Raw, text)
+			}
+			c.Text = text
+		} else {
+			left -= len(c.Text)
+		}
+		with.Content = append(with.Content, c)
+	}
+	with.Content = append(with.Content, notes...)
+	return &with
+}
+
+// failed returns the error of a call of an upstream's tool in the form in which the gate
+// passes it on.
+func (u *upstream) failed(err error) error {
+	theirs, ok := errors.AsType[*RemoteError](err)
+	if !ok {
+		return err
+	}
+	kind := wire.InternalError
+	if theirs.Code == wire.InvalidParams.Code(wire.Legacy) {
+		kind = wire.InvalidParams
+	}
+	e := wire.Errorf(kind, "upstream %s: %s", u.name, clip(theirs.Message, errorTextMost))
+	if e.Number = theirs.Code; ofConnection(e.Number) {
+		e.Text += fmt.Sprintf(" (its error %d)", e.Number)
+		e.Number = 0
+	}
+	var data bytes.Buffer
+	switch {
+	case theirs.Data == nil:
+	case len(theirs.Data) > errorDataMost, wire.CheckJSON(theirs.Data, definitionDeep) != nil, json.Compact(&data, theirs.Data) != nil:
+		e.Text += " (with data that are not passed on)"
+	default:
+		e.Data = json.RawMessage(data.Bytes())
+	}
+	return e
+}
+
+// ofConnection reports whether an error code says something about a connection and not about
+// a call: to the client it would speak about its own. The codes are those of headers,
+// capabilities and revisions (2026-07-28), of sessions that are gone, of a URL that the client
+// should open, and of a method that the other side does not have.
+func ofConnection(code int64) bool {
+	const urlElicitation = -32042
+	return -32029 <= code && code <= -32020 || code == -32001 || code == urlElicitation || code == wire.MethodNotFound.Code(wire.Legacy)
+}

@@ -1,0 +1,303 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
+)
+
+// The tools of upstreams, which are other people's MCP servers, come and go while the
+// server runs. A call of one passes the same gate as any other call: callGate knows a tool
+// and does not ask whose it is, but for what only an upstream has (upstream.bind).
+//
+// What an upstream says is listed and answered as it is, with three exceptions. The name is
+// the one that this server gives. A definition that clients cannot read is refused, alone:
+// common clients drop a whole list for one wrong entry. And keys of a _meta that belong to
+// one hop only are left out (see hopMeta).
+//
+// Arguments are not checked against the upstream's schema:
+// docs/decisions/2026-11-23-arguments-of-upstreams.md says why.
+
+// Remote is a tool of an upstream.
+type Remote struct {
+	// Name is listed, and is what policies, people and logs see. It has the form of a
+	// Tool's.
+	Name string
+	// Aliases are other names that clients may call the tool by; no list shows them. An
+	// alias that several tools have calls none of them, and one that is the name of another
+	// tool calls that. The first aliasMost are kept, and none above aliasBytes.
+	Aliases []string
+	// Definition is the tool as the upstream lists it, a JSON object.
+	Definition json.RawMessage
+	// Facts returns what a call with the arguments touches. It is called from many
+	// goroutines. Without it, every text that is an http or https URL is one of the URLs
+	// of the call.
+	Facts func(args map[string]any) policies.Facts
+	// Run makes a call of the upstream's tool. It keeps to the duties of a Handler. args is
+	// the object of the arguments as the client wrote it. [RawResult] reads what an upstream
+	// answers; a *RemoteError is an error that it answers.
+	Run func(ctx context.Context, call Call, args json.RawMessage) (*Result, error)
+}
+
+// Remotes are the tools of one upstream, for the sessions of one tenant.
+type Remotes struct {
+	Tenant string // whose sessions have the tools; empty for Config.Tenant
+	Tools  []Remote
+	// Note is for clients, in the _meta of their list of tools: for example that tools are
+	// left out until a person has agreed to them. It is cut to noteMost bytes.
+	Note string
+	// Fresh is how long clients may keep the list of tools, if that is shorter than what the
+	// server allows anyway; zero for that, and less than zero for not at all.
+	Fresh time.Duration
+	Limit policies.RateLimit // for calls of all these tools together; Rule and Source are not read
+	// Unguarded lets calls run that the policy would ask a person about, and runs no hooks.
+	// What the policy denies stays denied, and the audit log says so of each call.
+	Unguarded bool
+}
+
+// Bounds of what one upstream offers.
+const (
+	remoteMost     = 1000      // tools
+	definitionMost = 256 << 10 // bytes of one definition
+	listingMost    = 4 << 20   // bytes of all definitions
+	definitionDeep = 128       // nesting of a definition, and of a result
+	aliasMost      = 8         // aliases of one tool
+	aliasBytes     = 256       // bytes of an alias
+	noteMost       = 2000      // bytes
+)
+
+// upstream is what the tools of an upstream have in common. It never changes.
+type upstream struct {
+	name      string
+	note      string
+	fresh     time.Duration
+	limit     policies.RateLimit
+	unguarded bool
+	tools     []*tool // by name
+}
+
+// newUpstream checks what an upstream offers, and says of each tool that it leaves out why.
+func newUpstream(name string, r Remotes) (u *upstream, refused []error) {
+	u = &upstream{name: name, note: clip(r.Note, noteMost), fresh: r.Fresh, limit: r.Limit, unguarded: r.Unguarded}
+	u.limit.Rule, u.limit.Source = "upstream:"+name, policies.Source{}
+	refuse := func(tool string, err error) {
+		refused = append(refused, fmt.Errorf("offer tool %.80q of upstream %s: %w", tool, name, err))
+	}
+	size := 0
+	for i, of := range r.Tools {
+		if i == remoteMost {
+			refused = append(refused, fmt.Errorf("offer the tools of upstream %s: it has %d, and the first %d are taken", name, len(r.Tools), remoteMost))
+			break
+		}
+		t, err := u.tool(of)
+		switch {
+		case err != nil:
+			refuse(of.Name, err)
+			continue
+		case slices.ContainsFunc(u.tools, func(o *tool) bool { return o.info.Name == t.info.Name }):
+			refuse(of.Name, errors.New("another tool of the upstream has this name"))
+			continue
+		case size+len(of.Definition) > listingMost:
+			refuse(of.Name, fmt.Errorf("the definitions have more than %d bytes together", listingMost))
+			continue
+		}
+		size += len(of.Definition)
+		u.tools = append(u.tools, t)
+	}
+	slices.SortFunc(u.tools, func(a, b *tool) int { return strings.Compare(a.info.Name, b.info.Name) })
+	return u, refused
+}
+
+// tool returns a tool of the upstream as one of this server, or says why it cannot be.
+func (u *upstream) tool(r Remote) (*tool, error) {
+	if !isToolName(r.Name) {
+		return nil, errors.New("the name must be 1 to 64 letters, digits, _ or -")
+	}
+	if r.Run == nil {
+		return nil, errors.New("nothing runs it")
+	}
+	aliases := slices.DeleteFunc(slices.Clone(r.Aliases), func(a string) bool { return a == "" || len(a) > aliasBytes })
+	d, err := readDefinition(r.Definition, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	return &tool{
+		info: Tool{Name: r.Name}, upstream: u, aliases: aliases[:min(len(aliases), aliasMost)], hints: d.hints,
+		listed: func(_ bool, in wire.Era) json.RawMessage {
+			if in == wire.Legacy {
+				return d.legacy
+			}
+			return d.modern
+		},
+		decode: func(args json.RawMessage, depth int) (Gated, map[string]any, error) {
+			return decodeRemote(args, depth, r.Facts)
+		},
+		run: func(ctx context.Context, call Call, in Gated) (*Result, error) {
+			c, ok := in.(remoteCall)
+			if !ok {
+				return nil, fmt.Errorf("run %s with a %T", r.Name, in)
+			}
+			res, err := r.Run(ctx, call, c.args)
+			if err != nil {
+				return nil, u.failed(err)
+			}
+			return res, nil
+		},
+	}, nil
+}
+
+// bind returns the decision about a call of a tool with what the upstream adds to it. A nil
+// upstream adds nothing.
+func (u *upstream) bind(d policies.Decision) policies.Decision {
+	if u == nil || d.Verdict == policies.Deny {
+		return d
+	}
+	if u.unguarded {
+		asks := ""
+		if d.Verdict == policies.Ask {
+			asks = fmt.Sprintf("; rule %s asks for a person, and nobody was asked", d.Rule)
+		}
+		d = d.Approved()
+		d.Reason = fmt.Sprintf("The safety of upstream %s is off: no approvals and no hooks%s.", u.name, asks)
+	}
+	if u.limit.Calls > 0 || u.limit.Concurrent > 0 {
+		d.Limits = append(slices.Clip(d.Limits), u.limit)
+	}
+	return d
+}
+
+// remoteTable is the tools of upstreams that a tenant has, by all their names. It never
+// changes. A nil one is empty.
+type remoteTable struct {
+	upstreams []*upstream // by name
+	sorted    []*tool     // by name
+	byName    map[string]*tool
+	byAlias   map[string][]*tool // those of an alias that means several
+}
+
+// with returns the table with an upstream in place of the one of the same name, or nil for an
+// empty one. own reports names of the server's own tools. A tool whose name is taken is left
+// out, with the reason.
+func (rt *remoteTable) with(u *upstream, own func(name string) bool) (_ *remoteTable, refused []error) {
+	next := &remoteTable{byName: make(map[string]*tool), byAlias: make(map[string][]*tool)}
+	if rt != nil {
+		next.upstreams = slices.DeleteFunc(slices.Clone(rt.upstreams), func(o *upstream) bool { return o.name == u.name })
+	}
+	for _, o := range next.upstreams {
+		for _, t := range o.tools {
+			next.byName[t.info.Name] = t
+		}
+	}
+	free := make([]*tool, 0, len(u.tools))
+	for _, t := range u.tools {
+		switch holder := next.byName[t.info.Name]; {
+		case own(t.info.Name):
+			refused = append(refused, fmt.Errorf("offer tool %q of upstream %s: a tool of this server has this name", t.info.Name, u.name))
+		case holder != nil:
+			refused = append(refused, fmt.Errorf("offer tool %q of upstream %s: a tool of upstream %s has this name", t.info.Name, u.name, holder.upstream.name))
+		default:
+			next.byName[t.info.Name] = t
+			free = append(free, t)
+		}
+	}
+	u.tools = free
+	if len(u.tools) > 0 || u.note != "" {
+		next.upstreams = append(next.upstreams, u)
+	}
+	if len(next.upstreams) == 0 {
+		return nil, refused
+	}
+	slices.SortFunc(next.upstreams, func(a, b *upstream) int { return strings.Compare(a.name, b.name) })
+	for _, name := range sortedKeys(next.byName) {
+		t := next.byName[name]
+		next.sorted = append(next.sorted, t)
+		for _, alias := range t.aliases {
+			if !slices.Contains(next.byAlias[alias], t) {
+				next.byAlias[alias] = append(next.byAlias[alias], t)
+			}
+		}
+	}
+	return next, refused
+}
+
+// find returns the tool of a name or an alias.
+func (rt *remoteTable) find(name string) (*tool, bool) {
+	if rt == nil {
+		return nil, false
+	}
+	if t, ok := rt.byName[name]; ok {
+		return t, true
+	}
+	if several := rt.byAlias[name]; len(several) == 1 {
+		return several[0], true
+	}
+	return nil, false
+}
+
+// candidates returns the names of the tools that an alias means, if it means several.
+func (rt *remoteTable) candidates(alias string) (names []string) {
+	if rt == nil || len(rt.byAlias[alias]) < 2 {
+		return nil
+	}
+	for _, t := range rt.byAlias[alias] {
+		names = append(names, t.info.Name)
+	}
+	return names
+}
+
+// names are the names of the tools.
+func (rt *remoteTable) names() (names []string) {
+	if rt == nil {
+		return nil
+	}
+	for _, t := range rt.sorted {
+		names = append(names, t.info.Name)
+	}
+	return names
+}
+
+// notes are what the upstreams tell clients, by their names.
+func (rt *remoteTable) notes() map[string]string {
+	notes := make(map[string]string)
+	if rt != nil {
+		for _, u := range rt.upstreams {
+			if u.note != "" {
+				notes[u.name] = u.note
+			}
+		}
+	}
+	return notes
+}
+
+// fresh is how long a client may keep the list of tools, at most so long.
+func (rt *remoteTable) fresh(most time.Duration) time.Duration {
+	if rt != nil {
+		for _, u := range rt.upstreams {
+			if u.fresh != 0 {
+				most = min(most, max(u.fresh, 0))
+			}
+		}
+	}
+	return most
+}
+
+// sameList reports whether clients list the same in both tables.
+func (rt *remoteTable) sameList(other *remoteTable) bool {
+	if rt == nil || other == nil {
+		return rt == other
+	}
+	same := func(a, b *upstream) bool {
+		return a.name == b.name && a.note == b.note && slices.EqualFunc(a.tools, b.tools, func(a, b *tool) bool {
+			return bytes.Equal(a.listed(false, wire.Modern), b.listed(false, wire.Modern))
+		})
+	}
+	return slices.EqualFunc(rt.upstreams, other.upstreams, same)
+}

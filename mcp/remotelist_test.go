@@ -1,0 +1,537 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/openai"
+	"belljar.dev/policies"
+)
+
+func defined(name, definition string) mcp.Remote {
+	r := farEcho(name)
+	r.Definition = json.RawMessage(definition)
+	return r
+}
+
+// A definition that clients cannot read is refused with its reason, and takes no other tool
+// along: common clients drop the whole list for one wrong entry.
+func TestRemoteDefinitionsAreRefusedAlone(t *testing.T) {
+	const object = `"inputSchema":{"type":"object"}`
+	for definition, want := range map[string]string{
+		``: "cannot be read", `[]`: "is not an object", `{"a":1,"a":2}`: "twice in one object", `{`: "cannot be read",
+		`{}`: "inputSchema is not", `{"inputSchema":{}}`: "inputSchema is not", `{"inputSchema":true}`: "inputSchema of its definition is true",
+		`{"inputSchema":{"type":"array"}}`:                                                           "inputSchema is not",
+		`{"inputSchema":{"type":"object","properties":[]}}`:                                          "inputSchema is not",
+		`{"inputSchema":{"type":"object","properties":{"a":true}}}`:                                  "inputSchema is not",
+		`{"inputSchema":{"type":"object","required":[1]}}`:                                           "inputSchema is not",
+		`{"inputSchema":{"type":"object","required":"a"}}`:                                           "inputSchema is not",
+		`{"description":7,` + object + `}`:                                                           "description of its definition is the number 7",
+		`{"title":{},` + object + `}`:                                                                "title of its definition is an object",
+		`{"icons":{},` + object + `}`:                                                                "icons of its definition",
+		`{"annotations":[],` + object + `}`:                                                          "annotations of its definition",
+		`{"annotations":{"readOnlyHint":"yes"},` + object + `}`:                                      "readOnlyHint of its annotations",
+		`{"_meta":1,` + object + `}`:                                                                 "_meta of its definition",
+		`{"outputSchema":7,` + object + `}`:                                                          "outputSchema of its definition",
+		"{\"title\":\"\xff\"," + object + `}`:                                                        "not UTF-8",
+		`{"x":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `,` + object + `}`:         "nested too deeply",
+		`{"description":"` + strings.Repeat("x", 5<<20) + `",` + object + `}`:                        "more than 262144",
+		`{"title":null,"description":null,"outputSchema":null,"annotations":null,` + object + `}`:    "",
+		`{"x":{"$ref":"http://169.254.169.254/"},"inputSchema":{"type":"object","$ref":"http://x"}}`: "",
+	} {
+		ty := newToy(t)
+		refused := ty.SetRemotes("far", mcp.Remotes{Tools: []mcp.Remote{defined("mcp_far_bad", definition), farEcho(far)}})
+		if (want == "") != (len(refused) == 0) || want != "" && !strings.Contains(refused[0].Error(), want) {
+			t.Errorf("%.200s: refused %v, want %q", definition, refused, want)
+		}
+		c := ty.connect(t)
+		c.greet(revLegacy)
+		a := c.answerTo(req("1", "tools/list"))
+		listed := a.tools(t)
+		if listed[far] == nil || (listed["mcp_far_bad"] != nil) != (want == "") || strings.Contains(a.raw, `:null`) {
+			t.Errorf("%.200s: the list is %.2000s", definition, a.raw)
+		}
+	}
+	ty := newToy(t)
+	none := farEcho("mcp_far_none")
+	none.Run = nil
+	if refused := ty.SetRemotes("far", mcp.Remotes{Tools: []mcp.Remote{none}}); len(refused) != 1 {
+		t.Errorf("a tool that nothing runs: %v", refused)
+	}
+}
+
+// An upstream of very many tools has the first of them listed, and the rest refused.
+func TestRemoteToolsAreBounded(t *testing.T) {
+	ty := newToy(t)
+	var many, heavy []mcp.Remote
+	for i := range 10_000 {
+		many = append(many, farEcho(fmt.Sprintf("mcp_many_%04d", i)))
+	}
+	for i := range 50 {
+		heavy = append(heavy, defined(fmt.Sprintf("mcp_heavy_%02d", i), `{"description":"`+strings.Repeat("x", 200<<10)+`","inputSchema":{"type":"object"}}`))
+	}
+	if refused := ty.SetRemotes("many", mcp.Remotes{Tools: many}); len(refused) != 1 || !strings.Contains(refused[0].Error(), "it has 10000, and the first 1000 are taken") {
+		t.Errorf("refused: %.500v", refused)
+	}
+	if refused := ty.SetRemotes("heavy", mcp.Remotes{Tools: heavy}); len(refused) != 30 || !strings.Contains(refused[0].Error(), "more than 4194304 bytes together") {
+		t.Errorf("refused %d: %.500v", len(refused), refused)
+	}
+	c := ty.connect(t)
+	c.greet(revLegacy)
+	// The list has several pages, and each tool once.
+	var all []string
+	cursor, pages := "", 0
+	list := c.asks(func(cursor string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":%q}}`, cursor)
+	})
+	for {
+		a := list(cursor)
+		if len(a.raw) > 5<<20 {
+			t.Errorf("a page of %d bytes", len(a.raw))
+		}
+		var page struct {
+			Tools      []struct{ Name string }
+			NextCursor string
+		}
+		unmarshal(t, a.Result, &page)
+		for _, tool := range page.Tools {
+			all = append(all, tool.Name)
+		}
+		if pages, cursor = pages+1, page.NextCursor; cursor == "" || pages > 10 {
+			break
+		}
+	}
+	if own := len(ty.Tools()); len(all) != own+1000+20 || !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != len(all) || pages < 2 {
+		t.Errorf("%d tools on %d pages, in order: %v", len(all), pages, slices.IsSorted(all))
+	}
+	if a := list("%"); a.short() != "1: -32602" {
+		t.Errorf("a cursor of nobody: %s", a.raw)
+	}
+}
+
+// Schemas of other types than object are of the modern era, and so are their results.
+func TestRemoteListsInTheLegacyEra(t *testing.T) {
+	ty := newToy(t)
+	r := defined(far, `{"inputSchema":{"type":"object"},"outputSchema":{"type":"array"}}`)
+	r.Run = func(context.Context, mcp.Call, json.RawMessage) (*mcp.Result, error) {
+		return mcp.RawResult("far", json.RawMessage(`{"content":[{"type":"text","text":"[1]"}],"structuredContent":[1]}`))
+	}
+	ty.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{r}})
+	old, young := ty.connect(t), ty.connect(t)
+	old.greet(revLegacy)
+	for _, tt := range []struct {
+		c          *client
+		list, call string
+		whole      bool
+	}{
+		{old, req("1", "tools/list"), call("2", far, `{}`), false},
+		{young, modern("1", "tools/list", ``), modernTool(far, `{}`, ""), true},
+	} {
+		if listed := tt.c.answerTo(tt.list).tools(t)[far]; (listed["outputSchema"] != nil) != tt.whole {
+			t.Errorf("whole %v: listed %v", tt.whole, listed)
+		}
+		if a := tt.c.answerTo(tt.call); strings.Contains(a.raw, `"structuredContent":[1]`) != tt.whole || a.text() != "[1]" {
+			t.Errorf("whole %v: answered %s", tt.whole, a.raw)
+		}
+	}
+}
+
+// Clients are notified of a list that has changed, and of none that has not. The list says
+// what upstreams tell of it, and how long it holds.
+func TestRemoteListChanges(t *testing.T) {
+	ty := newToy(t)
+	c, young := ty.connect(t), ty.connect(t)
+	c.greet(revLegacy)
+	young.send(modern(`"l"`, "subscriptions/listen", `"notifications":{"toolsListChanged":true},`))
+	if a := young.next(); a.Method != "notifications/subscriptions/acknowledged" {
+		t.Fatalf("not acknowledged: %s", a.raw)
+	}
+	ty.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{farEcho(far)}, Note: "2 tools are held", Fresh: 20 * time.Second})
+	ty.set(t, "slow", mcp.Remotes{Note: strings.Repeat("é", 1001), Fresh: time.Hour})
+	for range 1000 {
+		ty.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{farEcho(far)}, Note: "2 tools are held", Fresh: 20 * time.Second})
+	}
+	if a := c.next(); a.Method != "notifications/tools/list_changed" {
+		t.Errorf("got %s", a.raw)
+	}
+	if a := young.next(); a.Method != "notifications/tools/list_changed" || !strings.Contains(a.raw, `"io.modelcontextprotocol/subscriptionId":"l"`) {
+		t.Errorf("got %s", a.raw)
+	}
+	for name, a := range map[string]answer{"legacy": c.answerTo(req("1", "tools/list")), "modern": young.answerTo(modern("1", "tools/list", ``))} {
+		var list struct {
+			Meta  map[string]json.RawMessage `json:"_meta"`
+			TTLMs int
+		}
+		unmarshal(t, a.Result, &list)
+		if got, want := string(list.Meta["belljar.dev/upstreams"]), `{"far":"2 tools are held","slow":"`+strings.Repeat("é", 1000)+`"}`; got != want || list.TTLMs != 20_000 {
+			t.Errorf("%s: %d, %s", name, list.TTLMs, got)
+		}
+	}
+	ty.set(t, "far", mcp.Remotes{})
+	ty.set(t, "slow", mcp.Remotes{})
+	if a := c.next(); a.Method != "notifications/tools/list_changed" {
+		t.Errorf("got %s", a.raw)
+	}
+	if a := c.answerTo(req("2", "tools/list")); a.short() != "2: ok" || strings.Contains(a.raw, "belljar.dev/upstreams") || !strings.Contains(a.raw, `"ttlMs":300000`) || a.tools(t)[far] != nil {
+		t.Errorf("without upstreams: %s", a.raw)
+	}
+}
+
+// The tools of a tenant's upstreams are that tenant's: others neither list nor call them, nor
+// learn of them by a mistake; and each may have its own of one name.
+func TestRemotesOfTenants(t *testing.T) {
+	o, with := newOffice(t, `tenants: {a: {}, b: {}}
+rules: [{id: no, match: {tool: mcp_far_hidden}, decision: deny}]
+`)
+	s := newSite(t, with)
+	says := func(name, text string) mcp.Remote {
+		r := farEcho(name)
+		r.Facts = nil
+		r.Definition = json.RawMessage(`{"description":"` + text + `","inputSchema":{"type":"object"}}`)
+		r.Aliases = []string{"short"}
+		r.Run = func(context.Context, mcp.Call, json.RawMessage) (*mcp.Result, error) {
+			return mcp.Text("%s", text), nil
+		}
+		return r
+	}
+	s.set(t, "far", mcp.Remotes{Tenant: "a", Note: "of a", Tools: []mcp.Remote{says(far, "of a"), says("mcp_far_secret", "of a")}})
+	s.set(t, "far", mcp.Remotes{Tenant: "b", Tools: []mcp.Remote{says(far, "of b"), says("mcp_far_hidden", "of b")}})
+	s.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{says("mcp_far_nobody", "of the process")}})
+	for tenant, other := range map[string]string{"a": "of b", "b": "of a"} {
+		auth := []string{"Authorization", "Bearer token-" + tenant}
+		list := s.do("POST", modern("1", "tools/list", ""), append(modernHeaders("tools/list", ""), auth...)...)
+		if tools := list.last().tools(t); tools[far] == nil || strings.Contains(list.raw, other) || tools["mcp_far_hidden"] != nil || tools["mcp_far_nobody"] != nil || (tools["mcp_far_secret"] != nil) != (tenant == "a") {
+			t.Errorf("%s lists %s", tenant, list.raw)
+		}
+		ask := func(tool string) reply {
+			return s.do("POST", modernTool(tool, `{}`, ""), append(modernHeaders("tools/call", tool), auth...)...)
+		}
+		if r := ask(far); r.last().text() != "of "+tenant {
+			t.Errorf("%s calls %s", tenant, r.raw)
+		}
+		if r := ask("mcp_far_secret"); (r.status == 200) != (tenant == "a") || tenant == "b" && !strings.Contains(r.raw, "unknown tool") {
+			t.Errorf("%s calls what a has: %d %s", tenant, r.status, r.raw)
+		}
+		if r := ask("mcp_far_secre"); strings.Contains(r.raw, "mcp_far_secret") != (tenant == "a") || strings.Contains(r.raw, "mcp_far_hidden") {
+			t.Errorf("%s is wrong, and learns %s", tenant, r.raw)
+		}
+	}
+	// What the policy hides from now on is announced as well.
+	c := s.connect(t) // of nobody's tenant: the process's own
+	c.greet(revLegacy)
+	o.set(t, "tenants: {a: {}, b: {}, local: {}}\nrules: [{id: no, match: {tool: mcp_far_nobody}, decision: deny}]\n")
+	s.Reloaded()
+	if a := c.next(); a.Method != "notifications/tools/list_changed" {
+		t.Errorf("got %s", a.raw)
+	}
+}
+
+// A token that may not use a tool neither lists nor calls an upstream's.
+func TestRemotesAndScopes(t *testing.T) {
+	_, with := newOffice(t, twoScopes)
+	s := newSite(t, with)
+	s.set(t, "far", mcp.Remotes{Tenant: "a", Tools: []mcp.Remote{farEcho(far)}})
+	for token, may := range map[string]bool{"token-a@read": false, "token-a@all": true} {
+		auth := []string{"Authorization", "Bearer " + token}
+		list := s.do("POST", modern("1", "tools/list", ""), append(modernHeaders("tools/list", ""), auth...)...)
+		called := s.do("POST", modernTool(far, `{"text":"hi"}`, ""), append(modernHeaders("tools/call", far), auth...)...)
+		if (list.last().tools(t)[far] != nil) != may || (called.status == 200 && called.last().text() == "hi") != may {
+			t.Errorf("%s: listed and called %v: %s\n%s", token, may, list.raw, called.raw)
+		}
+	}
+}
+
+// A limit of an upstream holds for all its tools together, and for no others.
+func TestRemoteLimit(t *testing.T) {
+	ty := newToy(t)
+	running, free := make(chan struct{}), make(chan struct{})
+	slow := farEcho("mcp_far_slow")
+	slow.Run = func(context.Context, mcp.Call, json.RawMessage) (*mcp.Result, error) {
+		running <- struct{}{}
+		<-free
+		return mcp.Text("done"), nil
+	}
+	ty.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{farEcho(far), slow}, Limit: policies.RateLimit{Calls: 3, Per: time.Hour, Concurrent: 1}})
+	ty.set(t, "near", mcp.Remotes{Tools: []mcp.Remote{farEcho("mcp_near_echo")}})
+	s, err := ty.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	say := func(tool string) string {
+		r, err := ty.Call(t.Context(), s, tool, json.RawMessage(`{"text":"hi"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Content[0].Text
+	}
+	first := make(chan string)
+	go func() { first <- say("mcp_far_slow") }()
+	<-running
+	if got := say(far); !strings.Contains(got, "DENIED by policy rule upstream:far") || !strings.Contains(got, "lets 1 of your calls run at once") {
+		t.Errorf("two at once: %s", got)
+	}
+	close(free)
+	for i, want := range []string{"hi", "hi", "DENIED by policy rule upstream:far"} {
+		if i == 0 {
+			if got := <-first; got != "done" {
+				t.Errorf("the first: %s", got)
+			}
+		}
+		if got := say(far); !strings.HasPrefix(got, want) {
+			t.Errorf("call %d: got %s, want %s", i+2, got, want)
+		}
+	}
+	if got := say("mcp_near_echo"); got != "hi" {
+		t.Errorf("of another upstream: %s", got)
+	}
+}
+
+// With its safety off, an upstream's tools run without a person and without hooks, and the log
+// says so. What the policy denies stays denied, and redactions and limits stay.
+func TestRemoteUnguarded(t *testing.T) {
+	p, err := policies.Parse("policy.yaml", []byte(wayPolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, hooks := &reasons{}, &warden{}
+	ty := newToy(t, func(c *mcp.Config) {
+		c.Gate, c.Audit, c.Around, c.Approver = p, log, hooks, &fickle{}
+		c.Redact = func(text string, _ []policies.Redaction) string {
+			return strings.ReplaceAll(text, "secret@example.com", "[redacted]")
+		}
+	})
+	ty.set(t, "far", mcp.Remotes{Unguarded: true, Tools: []mcp.Remote{farEcho(far)}})
+	s, err := ty.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const off = "The safety of upstream far is off: no approvals and no hooks"
+	for text, want := range map[string][2]string{
+		"hi":                      {"hi", "allow all " + off + "."},
+		"no":                      {"no", "allow all " + off + "."}, // the hook would refuse it
+		"publish it":              {"publish it", "allow publish " + off + "; rule publish asks for a person, and nobody was asked."},
+		"forbidden fruit":         {"DENIED by policy rule never", "deny never It is forbidden."},
+		"mail secret@example.com": {"mail [redacted]", "allow all " + off + "."},
+	} {
+		r, err := ty.Call(t.Context(), s, far, json.RawMessage(`{"text":"`+text+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Content[0].Text; !strings.HasPrefix(got, want[0]) || len(r.Content) != 1 {
+			t.Errorf("%s: got %+v, want %s alone", text, r.Content, want[0])
+		}
+		if !strings.HasPrefix(log.last, want[1]) && text != "mail secret@example.com" {
+			t.Errorf("%s: the log has %q, want %q", text, log.last, want[1])
+		}
+	}
+	if len(hooks.seen) > 0 {
+		t.Errorf("hooks ran: %v", hooks.seen)
+	}
+}
+
+// reasons is an Audit that keeps the last decision.
+type reasons struct {
+	last  string
+	facts policies.Facts
+}
+
+func (r *reasons) Decided(_ context.Context, d mcp.Decided) error {
+	r.last = fmt.Sprintf("%s %s %s", d.Decision.Verdict, d.Decision.Rule, d.Decision.Reason)
+	r.facts = d.Facts
+	return nil
+}
+
+func (r *reasons) Finished(mcp.Finished) {}
+
+// The policy sees whose tool it is, by its own name, and what the upstream claims of it. Texts
+// that browsers read as URLs are URLs of the call.
+func TestRemoteFacts(t *testing.T) {
+	p, err := policies.Parse("policy.yaml", []byte(`version: 1
+profiles: {p: {}}
+rules:
+  - {id: all, match: {tool: "*"}, decision: allow}
+  - {id: evil, match: {host: "*.evil.example"}, decision: deny}
+  - {id: private, match: {url: "https://ok.example/private/**"}, decision: deny}
+  - {id: writers, match: {upstream: far, annotations: {readOnlyHint: false}}, decision: deny}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &reasons{}
+	ty := newToy(t, func(c *mcp.Config) { c.Gate, c.Audit = p, log })
+	navigate := defined("mcp_playwright_browser_navigate", farDefinition)
+	navigate.Facts, navigate.Aliases = nil, []string{"mcp:playwright.browser_navigate"}
+	writes := defined("mcp_far_write", `{"inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false,"idempotentHint":true}}`)
+	mapped := farEcho("mcp_near_mapped")
+	mapped.Facts = func(args map[string]any) policies.Facts {
+		host, _ := args["to"].(string)
+		return policies.Facts{Hosts: []string{host}, Upstream: "another", Tool: "echo"}
+	}
+	ty.set(t, "playwright", mcp.Remotes{Tools: []mcp.Remote{navigate}})
+	ty.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{writes}})
+	ty.set(t, "near", mcp.Remotes{Tools: []mcp.Remote{mapped}})
+	s, err := ty.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	decided := func(tool, args string) string {
+		if _, err := ty.Call(t.Context(), s, tool, json.RawMessage(args)); err != nil {
+			t.Fatal(err)
+		}
+		verdict, rest, _ := strings.Cut(log.last, " ")
+		rule, _, _ := strings.Cut(rest, " ")
+		return verdict + " " + rule
+	}
+	for url, want := range map[string]string{
+		`https://ok.example/`: "allow all", `https://x.evil.example/`: "deny evil", `HTTPS://X.EVIL.EXAMPLE`: "deny evil", `http:x.evil.example`: "deny evil",
+		`https:\\x.evil.example\a`: "deny evil", `https:////x.evil.example`: "deny evil", `  https://x.evil.example/ `: "deny evil", "ht\ntps://x.ev\til.example": "deny evil",
+		`https://ok.example/private/x`: "deny private", `https://ok.example/a b/../private`: "ask private", `https://ok.example\private\x`: "deny private",
+		`https://u@x.evil.example/`: "deny unreadable", `https://ok.example/?next=https://x.evil.example`: "allow all",
+		`https: see there`: "allow all", `ok.example`: "allow all", `https://`: "allow all", `httpsx://x.evil.example`: "allow all", `https://ok.example says it`: "allow all",
+		`x https://x.evil.example`: "allow all",
+	} {
+		args, err := json.Marshal(map[string]any{"n": 1, "steps": []any{true, map[string]any{"to": url}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := decided("mcp:playwright.browser_navigate", string(args)); got != want && !(strings.HasPrefix(want, "ask") && !strings.HasPrefix(got, "allow")) {
+			t.Errorf("%q: %s of %v, want %s", url, got, log.facts.URLs, want)
+		}
+	}
+	if f := log.facts; f.Tool != "mcp_playwright_browser_navigate" || f.Upstream != "playwright" || fmt.Sprint(f.Annotations) != "map[readOnlyHint:true]" || f.Args["n"] != float64(1) {
+		t.Errorf("the facts are %+v", f)
+	}
+	if got := decided("mcp_far_write", `{}`); got != "deny writers" || fmt.Sprint(log.facts.Annotations) != "map[idempotentHint:true readOnlyHint:false]" {
+		t.Errorf("a tool that says it writes: %s, %v", got, log.facts.Annotations)
+	}
+	if got := decided("mcp_near_mapped", `{"to":"x.evil.example"}`); got != "deny evil" || log.facts.Upstream != "near" || log.facts.Tool != "mcp_near_mapped" {
+		t.Errorf("facts of its own: %s, %+v", got, log.facts)
+	}
+	if got := decided("mcp_near_mapped", `{"to":"ok.example"}`); got != "allow all" {
+		t.Errorf("facts of its own: %s", got)
+	}
+	if got := decided("mcp_far_write", `[]`); got != "deny arguments" || log.facts.Upstream != "far" {
+		t.Errorf("arguments that cannot be read: %s, %+v", got, log.facts)
+	}
+}
+
+// The arguments reach the upstream as the client wrote them, large numbers too, and its call
+// knows whose it is.
+func TestRemoteArguments(t *testing.T) {
+	ty := newToy(t)
+	var got string
+	var called mcp.Call
+	r := farEcho(far)
+	r.Run = func(_ context.Context, c mcp.Call, args json.RawMessage) (*mcp.Result, error) {
+		got, called = string(args), c
+		return nil, nil //nolint:nilnil // an answer without anything
+	}
+	ty.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{r}})
+	c := ty.connect(t)
+	c.greet(revLegacy)
+	for sent, want := range map[string]string{
+		`"arguments":{"n":9007199254740993, "f":1.50,"unknown":[null]},`: `{"n":9007199254740993, "f":1.50,"unknown":[null]}`,
+		`"arguments":null,`: `{}`, ``: `{}`,
+	} {
+		if a := c.answerTo(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + sent + `"name":"` + far + `"}}`); string(a.Result) != `{"content":[]}` || got != want || called.Tool != far || called.Upstream != "far" || called.Session == nil {
+			t.Errorf("%s: got %s for %s, and answered %s", sent, got, called.Tool, a.raw)
+		}
+	}
+}
+
+// A cancelled call cancels the upstream's, and its progress reaches the client.
+func TestRemoteCancelAndProgress(t *testing.T) {
+	ty := newToy(t)
+	over := make(chan error, 1)
+	r := farEcho(far)
+	r.Run = func(ctx context.Context, c mcp.Call, _ json.RawMessage) (*mcp.Result, error) {
+		c.Progress(1, 2, "half")
+		<-ctx.Done()
+		over <- context.Cause(ctx)
+		return nil, ctx.Err()
+	}
+	ty.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{r}})
+	c := ty.connect(t)
+	c.greet(revLegacy)
+	c.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"` + far + `","arguments":{},"_meta":{"progressToken":"p"}}}`)
+	a := c.next()
+	for a.Method == "notifications/tools/list_changed" {
+		a = c.next()
+	}
+	if a.Method != "notifications/progress" || !strings.Contains(a.raw, `"progressToken":"p","progress":1,"total":2,"message":"half"`) {
+		t.Errorf("got %s", a.raw)
+	}
+	// One that goes while it runs is not disturbed.
+	ty.set(t, "far", mcp.Remotes{})
+	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
+	if err := <-over; err == nil {
+		t.Error("it is not cancelled")
+	}
+}
+
+// A host shows the tools of upstreams to models as functions, and their results as texts.
+func TestRemotesAsFunctions(t *testing.T) {
+	ty := newToy(t)
+	r := defined("mcp_playwright_navigate", wholeDefinition)
+	r.Run = func(context.Context, mcp.Call, json.RawMessage) (*mcp.Result, error) {
+		return mcp.RawResult("playwright", json.RawMessage(wholeResult))
+	}
+	ty.set(t, "playwright", mcp.Remotes{Tools: []mcp.Remote{r}})
+	c := ty.connect(t)
+	c.greet(revLegacy)
+	var list struct{ Tools []openai.Tool }
+	unmarshal(t, c.answerTo(req("1", "tools/list")).Result, &list)
+	a, err := openai.New(list.Tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(a.Functions(), func(f openai.Function) bool { return f.Name == "mcp_playwright_navigate" })
+	if i < 0 || fmt.Sprint(a.Functions()[i].Required) != "[url]" || !strings.Contains(string(a.Functions()[i].Parameters), `"x-mcp-header"`) {
+		t.Fatalf("the functions are %+v", a.Functions())
+	}
+	tool, args, err := a.Call(openai.Call{Name: "mcp_playwright_navigate", Arguments: `{"url":"https://example.com"}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := openai.FromResult(c.answerTo(call("2", tool, string(args))).Result)
+	want := "plain\nnoted \x1b[31m\n[image image/png, 9 bytes]\n[audio audio/wav, 6 bytes]\n[resource file:///x x]\n<y>\n[resource file:///z , 3 bytes]\n[future , 0 bytes]"
+	if err != nil || out.Success || out.Output != want {
+		t.Errorf("got %v, %q, %v", out.Success, out.Output, err)
+	}
+}
+
+// BenchmarkListOfUpstreams is one list of 20 upstreams with 20 tools each, beside one of the
+// server's own tools.
+func BenchmarkListOfUpstreams(b *testing.B) {
+	for _, upstreams := range []int{0, 20} {
+		b.Run(fmt.Sprintf("upstreams=%d", upstreams), func(b *testing.B) {
+			ty := newToy(b, impatient)
+			for u := range upstreams {
+				var all []mcp.Remote
+				for i := range 20 {
+					all = append(all, defined(fmt.Sprintf("mcp_up%02d_tool%02d", u, i), wholeDefinition))
+				}
+				ty.set(b, fmt.Sprintf("up%02d", u), mcp.Remotes{Tools: all})
+			}
+			c := ty.connect(b)
+			c.greet(revLegacy)
+			b.ReportAllocs()
+			before := cpu(b)
+			b.ResetTimer()
+			for range b.N {
+				c.send(req("1", "tools/list"))
+				<-c.line
+			}
+			b.ReportMetric(float64(cpu(b)-before)/float64(b.N), "cpu-us/op")
+		})
+	}
+}

@@ -1,0 +1,117 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
+)
+
+// Bounds of one answer to tools/list. Few clients ask for a second page, so the pages are
+// large.
+const (
+	toolsMost     = 1000
+	toolBytesMost = 4 << 20
+)
+
+// notesKey is the member of the _meta of a list of tools with what upstreams tell clients, by
+// the names of the upstreams.
+const notesKey = "belljar.dev/upstreams"
+
+// toolsResult is a list of tools, each as the wire has it: the definitions of upstreams have
+// members that the go-sdk does not know.
+type toolsResult struct {
+	*sdk.ListToolsResult
+	Tools []json.RawMessage `json:"tools"` // shadows the sdk's
+}
+
+// listedTool is a tool of a list.
+type listedTool struct {
+	name string
+	raw  json.RawMessage
+}
+
+// listTools answers tools/list: the tools of the server and of its upstreams, without those
+// that are hidden from the caller.
+func (a *adapter) listTools(ctx context.Context, req *sdk.ListToolsRequest, next sdk.MethodHandler) (sdk.Result, error) {
+	caller := a.server.cfg.callerOf(ctx)
+	hides := func(tool string) bool { return a.hidesFrom(caller, tool) }
+	session, err := a.sessionOf(ctx)
+	if err == nil {
+		hides = func(tool string) bool { return a.server.gate.hides(ctx, session, tool) }
+	}
+	params := &sdk.ListToolsParams{}
+	if req.Params != nil {
+		params = req.Params
+	}
+	all, table := a.server.tools.listed(a.tenantOf(ctx), a.server.cfg.structures(session, params.Meta), eraOf(req))
+	if a.server.cfg.Suite != nil {
+		if all, err = a.withSuite(ctx, req, next, all); err != nil {
+			return nil, err
+		}
+	}
+	all = slices.DeleteFunc(all, func(t listedTool) bool { return hides(t.name) })
+	slices.SortFunc(all, func(a, b listedTool) int { return strings.Compare(a.name, b.name) })
+	page, bad := after(all, params.Cursor, func(t listedTool) string { return t.name })
+	if bad != nil {
+		return nil, bad
+	}
+	out := &toolsResult{ListToolsResult: &sdk.ListToolsResult{}, Tools: make([]json.RawMessage, 0, len(page))}
+	size := 0
+	for i, t := range page {
+		if size += len(t.raw); i == toolsMost || i > 0 && size > toolBytesMost {
+			out.NextCursor = cursorAt(page[i-1].name)
+			break
+		}
+		out.Tools = append(out.Tools, t.raw)
+	}
+	out.TTLMs, out.CacheScope = int(table.fresh(listFresh*time.Millisecond).Milliseconds()), private
+	if notes := table.notes(); len(notes) > 0 {
+		out.Meta = sdk.Meta{notesKey: notes}
+	}
+	return out, nil
+}
+
+// withSuite adds the tools of the suite, which only the sdk knows.
+func (a *adapter) withSuite(ctx context.Context, req *sdk.ListToolsRequest, next sdk.MethodHandler, all []listedTool) ([]listedTool, error) {
+	res, err := next(ctx, "tools/list", &sdk.ListToolsRequest{Session: req.Session, Params: &sdk.ListToolsParams{}, Extra: req.Extra})
+	list, ok := res.(*sdk.ListToolsResult)
+	if err != nil || !ok {
+		return all, err
+	}
+	for _, t := range list.Tools {
+		if _, ours := a.server.tools.find("", t.Name); ours || t.Name == stubTool {
+			continue
+		}
+		raw, err := json.Marshal(t)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, listedTool{t.Name, raw})
+	}
+	return all, nil
+}
+
+// listed returns the tools that a tenant has, and those of them that are of upstreams.
+func (ts *toolset) listed(tenant string, structured bool, in wire.Era) ([]listedTool, *remoteTable) {
+	ts.mu.Lock()
+	table := ts.remote[tenant]
+	tools := make([]*tool, 0, len(ts.byName))
+	for _, t := range ts.byName {
+		tools = append(tools, t)
+	}
+	ts.mu.Unlock()
+	if table != nil {
+		tools = append(tools, table.sorted...)
+	}
+	all := make([]listedTool, 0, len(tools))
+	for _, t := range tools {
+		all = append(all, listedTool{t.info.Name, t.listed(structured, in)})
+	}
+	return all, table
+}
