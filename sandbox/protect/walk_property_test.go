@@ -262,11 +262,9 @@ func (b *burrow) run(t *testing.T, protected bool) bool {
 	for i := range 2 + b.r.IntN(2) {
 		if protected && (i == 0 || b.r.IntN(3) == 0) {
 			b.reopen(t, b.r.IntN(2) == 0)
-			b.p.mu.Lock()
 			b.p.walk.mu.Lock()
 			b.p.walk.most = []int{0, 10, 100}[b.r.IntN(3)]
 			b.p.walk.mu.Unlock()
-			b.p.mu.Unlock()
 		}
 		b.command(t)
 		if !protected || b.r.IntN(2) > 0 {
