@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"golang.org/x/sys/unix"
 
@@ -304,4 +306,60 @@ func FuzzServe(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A client of others, which speaks newer revisions too, works with both servers.
+func TestOtherClients(t *testing.T) {
+	_, root := folderWith(t, map[string]string{"a.txt": "within"})
+	for name, tt := range map[string]struct {
+		server *Server
+		tool   string
+		args   map[string]any
+		want   string
+		tools  []string
+	}{
+		"arithmetic": {Arithmetic(), "multiply", map[string]any{"a": 6, "b": 7}, "42", []string{"add", "multiply", "Calculator"}},
+		"files":      {Files(root), "read_file", map[string]any{"path": "a.txt"}, "within", []string{"read_file"}},
+	} {
+		in, toServer := io.Pipe()
+		fromServer, out := io.Pipe()
+		served := make(chan error, 1)
+		go func() {
+			served <- tt.server.Serve(in, out)
+			out.Close()
+		}()
+		client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+		session, err := client.Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := session.InitializeResult().ProtocolVersion; got != "2024-11-05" {
+			t.Errorf("%s speaks %s", name, got)
+		}
+		list, err := session.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var tools []string
+		for _, tool := range list.Tools {
+			tools = append(tools, tool.Name)
+		}
+		if !slices.Equal(tools, tt.tools) {
+			t.Errorf("%s has the tools %q, want %q", name, tools, tt.tools)
+		}
+		result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: tt.tool, Arguments: tt.args})
+		if err != nil || result.IsError || len(result.Content) != 1 {
+			t.Fatalf("%s: %+v, %v", name, result, err)
+		}
+		if text, ok := result.Content[0].(*sdk.TextContent); !ok || text.Text != tt.want {
+			t.Errorf("%s: got %+v, want %s", name, result.Content[0], tt.want)
+		}
+		if _, err := session.ListResources(t.Context(), nil); err != nil {
+			t.Errorf("%s: resources: %v", name, err)
+		}
+		session.Close()
+		if err := <-served; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
