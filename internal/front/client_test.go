@@ -44,9 +44,9 @@ func (p *pipes) Close() error {
 	return nil
 }
 
-// inMemory serves a front over pipes, in a bubble of synctest, with TLS if there is a
-// certificate.
-func inMemory(t *testing.T, certificate *keyPair) (dial func() net.Conn, end func()) {
+// inMemory serves a client of a front over a pipe, in a bubble of synctest, with TLS if there
+// is a certificate. end closes the client's end, and ends the front.
+func inMemory(t *testing.T, certificate *keyPair) (conn net.Conn, end func()) {
 	p := &pipes{dialed: make(chan net.Conn), quit: make(chan struct{})}
 	f := &Front{
 		listener: &crowd{Listener: p, tally: &tally{total: 1}}, streams: &tally{total: 2},
@@ -56,12 +56,10 @@ func inMemory(t *testing.T, certificate *keyPair) (dial func() net.Conn, end fun
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- f.Serve(ctx, func() error { return nil }) }()
-	dial = func() net.Conn {
-		here, there := net.Pipe()
-		p.dialed <- there
-		return here
-	}
-	return dial, func() {
+	here, there := net.Pipe()
+	p.dialed <- there
+	return here, func() {
+		here.Close()
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("Serve: %v", err)
@@ -150,10 +148,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 // may send on and has not logged in.
 func TestClientsThatDoNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dial, end := inMemory(t, nil)
+		conn, end := inMemory(t, nil)
 		defer end()
-		conn := dial()
-		defer conn.Close()
 		began := time.Now()
 		_ = conn.SetWriteDeadline(began.Add(time.Hour))
 		requests := strings.Repeat("GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000)
@@ -182,9 +178,9 @@ func overHTTP2(t *testing.T, do func(c *multiplexed)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dial, end := inMemory(t, pair)
+		pipe, end := inMemory(t, pair)
 		defer end()
-		conn := tls.Client(dial(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+		conn := tls.Client(pipe, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 		defer conn.Close()
 		_ = conn.SetDeadline(time.Now().Add(time.Hour))
 		if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {

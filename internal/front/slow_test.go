@@ -40,10 +40,8 @@ func TestClientsThatDoNotSend(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				dial, end := inMemory(t, nil)
+				conn, end := inMemory(t, nil)
 				defer end()
-				conn := dial()
-				defer conn.Close()
 				began := time.Now()
 				_ = conn.SetReadDeadline(began.Add(time.Hour))
 				var sending sync.WaitGroup
