@@ -30,19 +30,12 @@ type Browser interface {
 // of connections and requests, without their paths: some engines take the
 // query in it.
 func egressDoor(of *Config) func(policies.Grant) (Door, error) {
-	record, allowed := of.Record, of.Allowed
-	return func(g policies.Grant) (Door, error) {
-		cfg := egress.Config{Egress: g.Egress(), Profile: g.Profile()}
-		if record != nil {
-			tenant := g.Tenant()
-			cfg.Record = func(r egress.Record) {
-				r.Path = ""
-				record(tenant, r)
-			}
+	allowed, record := of.Allowed, of.Record
+	if tell := of.Record; tell != nil {
+		record = func(tenant string, r egress.Record) {
+			r.Path = ""
+			tell(tenant, r)
 		}
-		if allowed != nil {
-			cfg.Allowed = allowed(g)
-		}
-		return egress.New(cfg)
 	}
+	return func(g policies.Grant) (Door, error) { return egress.NewFor(g, record, allowed) }
 }

@@ -110,7 +110,7 @@ type Fetcher struct {
 // New makes a Fetcher. It opens nothing.
 func New(cfg Config) *Fetcher {
 	if cfg.Door == nil {
-		cfg.Door = egressDoor(&cfg)
+		cfg.Door = func(g policies.Grant) (Door, error) { return egress.NewFor(g, cfg.Record, cfg.Allowed) }
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -44,19 +44,3 @@ func (f *Fetcher) enter(g policies.Grant) (*egress.Loan[*room], error) {
 	}
 	return m, err
 }
-
-// egressDoor is the door of a grant as it is outside of tests.
-func egressDoor(of *Config) func(policies.Grant) (Door, error) {
-	record, allowed := of.Record, of.Allowed
-	return func(g policies.Grant) (Door, error) {
-		cfg := egress.Config{Egress: g.Egress(), Profile: g.Profile()}
-		if record != nil {
-			tenant := g.Tenant()
-			cfg.Record = func(r egress.Record) { record(tenant, r) }
-		}
-		if allowed != nil {
-			cfg.Allowed = allowed(g)
-		}
-		return egress.New(cfg)
-	}
-}

@@ -113,6 +113,21 @@ func New(cfg Config) (*Door, error) {
 	return d, nil
 }
 
+// NewFor makes the door of a grant for belljar's own fetches. It tells record what happens,
+// with the tenant of the grant, and allowed returns what bounds the tenant's bytes. Both may
+// be nil. The caller must close the door.
+func NewFor(g policies.Grant, record func(tenant string, r Record), allowed func(policies.Grant) *Allowance) (*Door, error) {
+	cfg := Config{Egress: g.Egress(), Profile: g.Profile()}
+	if record != nil {
+		tenant := g.Tenant()
+		cfg.Record = func(r Record) { record(tenant, r) }
+	}
+	if allowed != nil {
+		cfg.Allowed = allowed(g)
+	}
+	return New(cfg)
+}
+
 // Set changes what the door lets through. Open connections keep their verdict, and
 // requests on them are judged under the earlier policy. New connections are judged
 // under e. If e is not usable, Set returns an error and changes nothing. The caller
