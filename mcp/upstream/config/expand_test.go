@@ -191,7 +191,7 @@ func TestTextsDoNotShowValues(t *testing.T) {
 	}
 	text := e.Env[0].Value
 	marshalled, err := text.MarshalText()
-	shown := []string{text.String(), fmt.Sprint(text), fmt.Sprintf("%v", e.Env), text.Pinned(), string(marshalled)}
+	shown := []string{text.String(), fmt.Sprint(text), fmt.Sprintf("%v", e.Env), fmt.Sprintf("%+v %#v", text, e), text.Pinned(), string(marshalled)}
 	for _, s := range shown {
 		if err != nil || strings.Contains(s, "t0k3n") || strings.Contains(s, "-eu") || !strings.Contains(s, "${secret:vault}") {
 			t.Errorf("shown as %s", s)

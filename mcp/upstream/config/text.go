@@ -57,6 +57,9 @@ func (t Text) String() string {
 	return t.render(func(p piece) string { return p.written() })
 }
 
+// GoString is String, so that no way of printing shows more.
+func (t Text) GoString() string { return t.String() }
+
 // MarshalText makes encoders show no more than String.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
