@@ -51,7 +51,7 @@ func dockerOptions() map[string]dockerOption {
 		"--network":    {takes: true, read: (*Plan).dockerNetwork},
 		"--security-opt": {takes: true, read: func(_ *Plan, _ *container, flag string, v config.Text) error {
 			if s := value(v); s != "no-new-privileges" && s != "no-new-privileges:true" && s != "no-new-privileges=true" {
-				return refuse(flag, secureHint, "docker's option %s %s is refused", flag, s)
+				return refuse(flag, secureHint, "docker's option %s %s is refused", flag, v)
 			}
 			return nil
 		}},
@@ -110,7 +110,7 @@ func (p *Plan) docker(args []config.Text, d Dirs) error {
 	}
 	image := value(rest[0])
 	if !imageName().MatchString(image) || len(image) > 512 {
-		return refuse("", "", "%q is not a valid name of an image", image)
+		return refuse("", "", "%s is not a valid name of an image", rest[0])
 	}
 	if !c.stdin {
 		return refuse("-i", "write docker run -i", "docker run without -i gives the server no standard input")
@@ -122,7 +122,10 @@ func (p *Plan) docker(args []config.Text, d Dirs) error {
 	p.Run = phase(rest...)
 	p.Run.Entrypoint = c.entrypoint == nil || c.entrypoint.Empty()
 	p.Run.Env = p.environment(d, c.env, offline, nil)
-	p.EnvFile = config.Text{} // of docker's client, and not of the container
+	if !p.EnvFile.Empty() { // it would be docker's own environment, and not the container's
+		p.note("write the variables into env of the entry", "envFile has no effect on docker run")
+		p.EnvFile = config.Text{}
+	}
 	return nil
 }
 
@@ -131,13 +134,13 @@ func (p *Plan) dockerRun(args []config.Text) ([]config.Text, error) {
 	for i, t := range args {
 		switch word := value(t); {
 		case strings.HasPrefix(word, "-"):
-			name, _, _ := strings.Cut(word, "=")
+			name, _, _ := strings.Cut(t.String(), "=")
 			return nil, refuse(name, "remove it: no docker is spoken to", "docker's option %s is refused", name)
 		case word == "container" && i == 0:
 		case word == "run":
 			return args[i+1:], nil
 		default:
-			return nil, refuse("", "write docker run -i IMAGE, or start the program without docker", "docker %s is refused: no docker is spoken to", word)
+			return nil, refuse("", "write docker run -i IMAGE, or start the program without docker", "docker %s is refused: no docker is spoken to", t)
 		}
 	}
 	return nil, refuse("", "write docker run -i IMAGE", "the entry starts docker without run")
@@ -189,6 +192,9 @@ type asked struct {
 func (p *Plan) dockerFlags(table map[string]dockerOption, t config.Text) ([]asked, error) {
 	word := value(t)
 	unknown := func(name string) error {
+		if len(t.Variables()) > 0 {
+			name = t.String()
+		}
 		return refuse(name, "remove it", "belljar does not know docker's option %s", name)
 	}
 	if strings.HasPrefix(word, "--") {
@@ -235,13 +241,13 @@ func (p *Plan) dockerEnv(c *container, flag string, v config.Text) error {
 		name = value(v)
 		at := slices.IndexFunc(p.env, func(have config.Variable) bool { return have.Name == name })
 		if at < 0 {
-			p.note("add it to env of the entry, or remove the option", "docker's option %s names the variable %s, which the entry does not set", flag, name)
+			p.note("add it to env of the entry, or remove the option", "docker's option %s names the variable %s, which the entry does not set", flag, v)
 			return nil
 		}
 		given = p.env[at].Value
 	}
 	if name == "" || config.Reserved(name) {
-		return refuse(flag, "use another name", "docker's option %s sets the variable %q, which no server gets", flag, name)
+		return refuse(flag, "use another name", "docker's option %s sets a variable without a name, or one of belljar's own", flag)
 	}
 	c.env = slices.DeleteFunc(c.env, func(have config.Variable) bool { return have.Name == name })
 	c.env = append(c.env, config.Variable{Name: name, Value: given})
@@ -254,7 +260,7 @@ func (p *Plan) dockerNetwork(_ *container, flag string, v config.Text) error {
 	case "none", "bridge", "default":
 		return nil
 	}
-	return refuse(flag, networkHint, "docker's option %s %s is refused", flag, value(v))
+	return refuse(flag, networkHint, "docker's option %s %s is refused", flag, v)
 }
 
 // dockerVolume reads SOURCE:TARGET[:OPTIONS].
@@ -271,11 +277,11 @@ func (p *Plan) dockerVolume(_ *container, flag string, v config.Text) error {
 				m.ReadOnly = true
 			case "rw", "z", "Z", "rprivate", "private", "consistent", "cached", "delegated":
 			default:
-				return refuse(flag, "write ro, or nothing", "docker's option %s has the option %q, which is refused", flag, o)
+				return refuse(flag, "write ro, or nothing", "docker's option %s %s has an option of mount that is refused", flag, v)
 			}
 		}
 	}
-	return p.mount(flag, m)
+	return p.mount(flag, v, m)
 }
 
 // dockerMount reads type=bind,source=...,target=...[,readonly].
@@ -295,30 +301,30 @@ func (p *Plan) dockerMount(_ *container, flag string, v config.Text) error {
 			m.ReadOnly = val != "false" && val != "0"
 		case "bind-propagation", "consistency":
 		default:
-			return refuse(flag, "write type=bind,source=/HOST/PATH,target=/BOX/PATH,readonly", "docker's option %s has the key %q, which is refused", flag, key)
+			return refuse(flag, "write type=bind,source=/HOST/PATH,target=/BOX/PATH,readonly", "docker's option %s %s has a key that is refused", flag, v)
 		}
 	}
 	if kind != "bind" {
-		return refuse(flag, "write type=bind,source=/HOST/PATH,target=/BOX/PATH", "docker's option %s has a mount of the type %q, and only paths can be mounted", flag, kind)
+		return refuse(flag, "write type=bind,source=/HOST/PATH,target=/BOX/PATH", "docker's option %s %s is not of the type bind, and only paths can be mounted", flag, v)
 	}
-	return p.mount(flag, m)
+	return p.mount(flag, v, m)
 }
 
 // mount notes a mount, unless it would open the host. Whether the rest is allowed is for
 // the grant to say.
-func (p *Plan) mount(flag string, m Mount) error {
+func (p *Plan) mount(flag string, v config.Text, m Mount) error {
 	if !strings.HasPrefix(m.Source, "/") {
-		return refuse(flag, "write the whole path of a directory", "docker's option %s names the volume %q, which only docker has", flag, m.Source)
+		return refuse(flag, "write the whole path of a directory", "docker's option %s %s names a volume, which only docker has", flag, v)
 	}
 	m.Source, m.Target = path.Clean(m.Source), path.Clean(m.Target)
 	if !strings.HasPrefix(m.Target, "/") || m.Target == "/" {
-		return refuse(flag, "write the whole path of a directory in the box", "docker's option %s mounts on %q of the box, which is refused", flag, m.Target)
+		return refuse(flag, "write the whole path of a directory in the box", "docker's option %s %s covers the whole box, or names no path in it", flag, v)
 	}
 	if slices.ContainsFunc([]string{"docker.sock", "podman.sock", "containerd.sock", "crio.sock"}, func(s string) bool { return path.Base(m.Source) == s }) {
-		return refuse(flag, "remove it: no server gets the socket of docker", "docker's option %s mounts %s, with which a server would rule the host", flag, m.Source)
+		return refuse(flag, "remove it: no server gets the socket of docker", "docker's option %s %s would let the server rule the host", flag, v)
 	}
 	if slices.Contains(closedPlaces, m.Source) || slices.ContainsFunc(closedTrees, func(dir string) bool { return m.Source == dir || strings.HasPrefix(m.Source, dir+"/") }) {
-		return refuse(flag, "name the one directory that the server needs", "docker's option %s mounts %s of the host, which no server gets", flag, m.Source)
+		return refuse(flag, "name the one directory that the server needs", "docker's option %s %s opens a place of the host that no server gets", flag, v)
 	}
 	p.Mounts = append(p.Mounts, m)
 	return nil

@@ -1,8 +1,10 @@
 package launch
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"belljar.dev/mcp/upstream/config"
 )
@@ -93,20 +95,31 @@ func sameVariable(a, b string) bool {
 	return a == b && (strings.HasPrefix(a, "npm_config_") || strings.HasPrefix(a, "pnpm_config_"))
 }
 
-// registryVariables say where packages come from. Only these of an entry's variables are
-// there while something is installed, and only without secrets: scripts of packages run
+// installs returns those of an entry's variables that are there while something is installed:
+// settings of package managers, for with others a package may be resolved to something
+// else than the second phase finds. No login is among them, since scripts of packages run
 // then, before anybody has looked at them.
-var registryVariables = []string{
-	"npm_config_registry", "UV_INDEX", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL",
-}
-
-// forInstall returns those of an entry's variables that name registries.
-func forInstall(env []config.Variable) (all []config.Variable) {
+func installs(env []config.Variable) (all []config.Variable) {
 	for _, v := range env {
-		named := slices.ContainsFunc(registryVariables, func(name string) bool { return sameVariable(name, v.Name) })
-		if _, plain := v.Value.Plain(); named && plain {
+		if _, plain := v.Value.Plain(); plain && setsManager(v.Name) && !login().MatchString(v.Name) {
 			all = append(all, v)
 		}
 	}
 	return all
 }
+
+// setsManager reports whether a variable is a setting of a package manager.
+func setsManager(name string) bool {
+	lower := strings.ToLower(name)
+	return slices.ContainsFunc([]string{"UV_", "PIP_", "PIPX_", "BUN_CONFIG_"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) ||
+		strings.HasPrefix(lower, "npm_config_") || strings.HasPrefix(lower, "pnpm_config_")
+}
+
+// namesRegistry reports whether a setting says where packages come from.
+func namesRegistry(name string) bool {
+	return strings.HasSuffix(strings.ToLower(name), "registry") ||
+		slices.Contains([]string{"UV_INDEX", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"}, name)
+}
+
+// login matches the names of variables that hold one.
+var login = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)token|secret|passw|username|_key|apikey|auth`) })

@@ -59,12 +59,16 @@ func (p *Plan) parse(l Launcher, table map[string]option, args []config.Text, ho
 		if !joined {
 			name = word
 		}
+		shown := name
+		if len(args[i].Variables()) > 0 {
+			shown = args[i].String()
+		}
 		o, known := table[name]
 		switch {
 		case !known && joined && strings.HasPrefix(name, "--@") && strings.HasSuffix(name, ":registry"):
 			o = option{use: registry, takes: true}
 		case !known:
-			return out, refuse(name, "remove it, or write it behind the package if it is the server's", "belljar does not know the option %s of %s, and cannot tell which word behind it is the package", name, l)
+			return out, refuse(shown, "remove it, or write it behind the package if it is the server's", "belljar does not know the option %s of %s, and cannot tell which word behind it is the package", shown, l)
 		case o.use == refused:
 			return out, refuse(name, o.hint, "the option %s of %s is refused", name, l)
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"belljar.dev/mcp/upstream/config"
 )
 
 // Hosts of the usual registries. pypi.org has the index, the other the files.
@@ -63,14 +65,14 @@ var (
 )
 
 // npm adds the hosts of a package of npm. A registry that was chosen replaces the usual one.
-func (h *hosts) npm(spec string, chosen bool) error {
-	switch {
+func (h *hosts) npm(t config.Text, chosen bool) error {
+	switch spec := value(t); {
 	case localPath(spec):
 		return nil
 	case packageURL().MatchString(spec):
 		return h.url(thePackage, packageURL().FindString(spec))
 	case strings.HasPrefix(spec, "git@"), strings.HasPrefix(spec, "gitlab:"), strings.HasPrefix(spec, "bitbucket:"), strings.HasPrefix(spec, "gist:"):
-		return refuse("", "write git+https://HOST/OWNER/NAME.git", "the package %q is named in a way that needs ssh or says no host", spec)
+		return refuse("", "write git+https://HOST/OWNER/NAME.git", "the package %s is named in a way that needs ssh or says no host", t)
 	case repository().MatchString(spec):
 		h.add(githubHosts...)
 	}
@@ -99,19 +101,43 @@ func localPath(spec string) bool {
 		spec == "." || spec == ".." || strings.HasPrefix(spec, "~/")
 }
 
+// Settings of package managers that would have another registry answer in the first phase,
+// or a registry that nobody vouches for: a file that is not there then, and TLS without
+// certificates.
+var (
+	fileSettings = []string{"npm_config_userconfig", "npm_config_globalconfig", "UV_CONFIG_FILE", "PIP_CONFIG_FILE"}
+	bareSettings = []string{"npm_config_strict_ssl", "npm_config_ca", "npm_config_cafile", "UV_INSECURE_HOST", "PIP_TRUSTED_HOST", "PIP_CERT", "SSL_CERT_FILE"}
+)
+
 // variables adds the hosts that an entry's variables name, and reports whether one of
-// them replaces the usual registry.
+// them replaces the usual registry. What it cannot take over it refuses: the usual
+// registry may have a package of the same name by somebody else.
 func (p *Plan) variables(h *hosts, replacing ...string) (chosen bool, err error) {
-	for _, v := range forInstall(p.env) {
+	for _, v := range p.env {
+		same := func(name string) bool { return sameVariable(name, v.Name) }
+		_, plain := v.Value.Plain()
+		switch {
+		case slices.ContainsFunc(fileSettings, same):
+			return false, refuse(v.Name, "write its settings as variables", "the variable %s names a file that is not there while packages are installed", v.Name)
+		case slices.ContainsFunc(bareSettings, same):
+			return false, refuse(v.Name, "remove it", "the variable %s changes whose certificates a registry may have", v.Name)
+		case !namesRegistry(v.Name) || !setsManager(v.Name):
+			continue
+		case !plain:
+			return false, refuse(v.Name, "name a registry without a login", "the variable %s contains a secret, which scripts of packages could read", v.Name)
+		}
 		for _, one := range strings.Fields(value(v.Value)) {
 			if name, at, ok := strings.Cut(one, "="); ok && !strings.Contains(name, "/") { // UV_INDEX: name=URL
 				one = at
+			}
+			if localPath(one) {
+				continue
 			}
 			if err := h.url("the variable "+v.Name, one); err != nil {
 				return false, err
 			}
 		}
-		chosen = chosen || slices.ContainsFunc(replacing, func(name string) bool { return sameVariable(name, v.Name) })
+		chosen = chosen || slices.ContainsFunc(replacing, same)
 	}
 	return chosen, nil
 }

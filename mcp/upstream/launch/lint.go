@@ -16,15 +16,13 @@ var shells = map[string][]string{
 	"node": {"-e", "--eval", "-p", "--print"}, "python": {"-c"}, "python3": {"-c"}, "perl": {"-e"}, "ruby": {"-e"},
 }
 
-var token = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)token|secret|passw|_key|apikey|auth`) })
-
 var downloads = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(?:curl|wget|fetch|iwr|Invoke-WebRequest)\b`) })
 
 // lint notes what runs in a box all the same, and that a person should look at.
 func (p *Plan) lint() {
 	for _, t := range p.args {
 		for _, name := range t.Variables() {
-			if p.Launcher != Docker && token().MatchString(name) {
+			if p.Launcher != Docker && login().MatchString(name) {
 				p.note("put it into env, if the server can read it from there", "the value of ${%s} is on the command line, where every process in the box can read it", name)
 			}
 		}

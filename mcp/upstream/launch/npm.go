@@ -18,11 +18,15 @@ const century = "52560000"
 // and without a place to write takes the cache for empty.
 func (p *Plan) npx(args []config.Text, d Dirs) error {
 	var h hosts
+	packageNames := "-p --package"
+	if base(p.program) == "npm" { // where -p means --parseable
+		packageNames = "--package"
+	}
 	in, err := p.parse(Npx, options(
 		row{use: drop, names: "-y --yes --prefer-offline --prefer-online --offline --ignore-existing --no-update-notifier --no-audit --no-fund"},
 		row{use: keep, names: "-q --quiet -s --silent -d -dd -ddd --verbose --ignore-scripts --legacy-peer-deps -f --force --foreground-scripts"},
 		row{use: keep, takes: true, names: "--loglevel --script-shell --node-options"},
-		row{use: spec, takes: true, names: "-p --package"},
+		row{use: spec, takes: true, names: packageNames},
 		row{use: script, takes: true, names: "-c --call"},
 		row{use: registry, takes: true, names: "--registry"},
 		row{use: refused, names: "--no --no-install --no-yes", hint: "remove it: the package is installed in a phase of its own, before the server starts"},
@@ -132,12 +136,12 @@ func (p *Plan) pnpm(args []config.Text, d Dirs) error {
 
 // fromNpm notes the packages and the hosts that they come from.
 func (p *Plan) fromNpm(h *hosts, packages []config.Text, chosen bool) error {
-	byVariable, err := p.variables(h, "npm_config_registry")
+	byVariable, err := p.variables(h, "npm_config_registry", "pnpm_config_registry", "BUN_CONFIG_REGISTRY")
 	if err != nil {
 		return err
 	}
 	for _, s := range packages {
-		if err := h.npm(value(s), chosen || byVariable); err != nil {
+		if err := h.npm(s, chosen || byVariable); err != nil {
 			return err
 		}
 		p.Packages = append(p.Packages, s.Pinned())

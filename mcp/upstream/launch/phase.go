@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"belljar.dev/mcp/upstream/config"
 )
@@ -43,7 +44,7 @@ type Dirs struct {
 // Plan is how a server is started.
 type Plan struct {
 	Launcher Launcher
-	Install  *Phase // nil: there is nothing to install
+	Install  *Phase // nil: there is nothing to install; runs in Dirs.Home, never among files of agents
 	Run      Phase
 	Image    string  // the root of the box; empty: the usual one
 	Mounts   []Mount // what docker would have mounted
@@ -109,11 +110,26 @@ func (r *Refusal) Error() string {
 }
 
 func refuse(flag, hint, format string, args ...any) *Refusal {
-	return &Refusal{Flag: flag, Message: fmt.Sprintf(format, args...), Hint: hint}
+	return &Refusal{Flag: inLine(flag), Message: inLine(fmt.Sprintf(format, args...)), Hint: hint}
+}
+
+// inLine is a text that may have words of an entry in it, as a line on a terminal: they do
+// nothing there, and are cut where they are long.
+func inLine(s string) string {
+	const most = 300
+	if runes := []rune(s); len(runes) > most {
+		s = string(runes[:most]) + "..."
+	}
+	return strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return unicode.ReplacementChar
+	}, s)
 }
 
 func (p *Plan) note(hint, format string, args ...any) {
-	p.Notes = append(p.Notes, Note{fmt.Sprintf(format, args...), hint})
+	p.Notes = append(p.Notes, Note{inLine(fmt.Sprintf(format, args...)), hint})
 }
 
 // base is the name of a program without its directory and what Windows adds.

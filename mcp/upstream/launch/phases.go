@@ -7,7 +7,7 @@ import "belljar.dev/mcp/upstream/config"
 func (p *Plan) phases(d Dirs, h hosts, cache Cache, more []string, first, run []config.Text) {
 	one, two := phase(first...), phase(run...)
 	one.Hosts, one.Cache, two.Cache = h.all, CacheKept, cache
-	one.Env = p.environment(d, forInstall(p.env), online, more)
+	one.Env = p.environment(d, installs(p.env), online, more)
 	p.Notes = nil // the second phase says the same of all variables
 	two.Env = p.environment(d, p.env, offline, more)
 	p.Install, p.Run = &one, two

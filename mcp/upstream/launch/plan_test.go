@@ -124,7 +124,6 @@ var lines = []struct{ line, env string }{
 	{"npx -y https://dl.example.com/server.tgz", ""},
 	{"npx -y ./local-server", ""},
 	{"npx -y x", `{"npm_config_registry":"https://npm.example.com/","TOKEN":"${TOKEN}"}`},
-	{"npx -y x", `{"NPM_CONFIG_REGISTRY":"https://npm.example.com/${secret:path}"}`},
 	{"npm exec --yes -- @acme/server --stdio", ""},
 	{"npm x @acme/server", ""},
 	{"bunx @acme/server --stdio", ""},
@@ -335,6 +334,96 @@ func TestRefusals(t *testing.T) {
 		fmt.Fprintf(&b, "== %s\n%s\n", r.line, is)
 	}
 	golden.Equal(t, "refusals.golden", b.String())
+}
+
+// What installs must see the registries that the entry names, or nothing: the usual ones may
+// have a package of the same name by somebody else.
+func TestRegistriesOfVariablesAreKeptOrRefused(t *testing.T) {
+	for _, test := range []struct{ line, env, hosts string }{
+		{"npx x", `{"npm_config_registry":"https://r.example/"}`, "r.example"},
+		{"npx @acme/x", `{"npm_config_@acme:registry":"https://r.example/"}`, "r.example,registry.npmjs.org"},
+		{"bunx x", `{"BUN_CONFIG_REGISTRY":"https://r.example/"}`, "r.example"},
+		{"pnpm dlx x", `{"pnpm_config_registry":"https://r.example/"}`, "r.example"},
+		{"uvx x", `{"UV_DEFAULT_INDEX":"https://r.example/simple"}`, "r.example"},
+		{"uvx x", `{"UV_INDEX":"a=https://a.example/ https://b.example/","UV_FIND_LINKS":"/srv/wheels"}`, "a.example,b.example,pypi.org,files.pythonhosted.org"},
+		{"pipx run x", `{"PIP_INDEX_URL":"https://r.example/simple"}`, "r.example"},
+		{"uvx x", `{"UV_RESOLUTION":"lowest","UV_PUBLISH_TOKEN":"${TOKEN}"}`, "pypi.org,files.pythonhosted.org"},
+
+		{"npx x", `{"NPM_CONFIG_REGISTRY":"https://r.example/${secret:s}"}`, ""},
+		{"npx x", `{"npm_config_registry":"http://r.example/"}`, ""},
+		{"uvx x", `{"UV_INDEX_URL":"https://user:${secret:s}@r.example/simple"}`, ""},
+		{"uvx x", `{"UV_INDEX_URL":"https://user:pw@r.example/simple"}`, ""},
+		{"uvx x", `{"UV_CONFIG_FILE":"/srv/uv.toml"}`, ""},
+		{"uvx x", `{"UV_INSECURE_HOST":"r.example"}`, ""},
+		{"pipx run x", `{"PIP_CONFIG_FILE":"/srv/pip.conf"}`, ""},
+		{"pipx run x", `{"PIP_TRUSTED_HOST":"r.example"}`, ""},
+		{"npx x", `{"NPM_CONFIG_USERCONFIG":"/srv/npmrc"}`, ""},
+		{"npx x", `{"npm_config_strict_ssl":"false"}`, ""},
+	} {
+		p, err := New(entry(t, test.line, test.env), dirs)
+		if test.hosts == "" {
+			var is *Refusal
+			if !errors.As(err, &is) || is.Flag == "" || strings.Contains(is.Error(), "pw") {
+				t.Errorf("%s %s: got %v, want a refusal", test.line, test.env, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s %s: %v", test.line, test.env, err)
+			continue
+		}
+		text := fmt.Sprint(p.Install.Env)
+		if got := strings.Join(p.Install.Hosts, ","); got != test.hosts || strings.Contains(text, "TOKEN") || strings.Contains(test.env, "RESOLUTION") != strings.Contains(text, "UV_RESOLUTION") {
+			t.Errorf("%s %s: got the hosts %s and %s, want %s", test.line, test.env, got, text, test.hosts)
+		}
+	}
+}
+
+// Wherever a variable stands in a command line, nothing that goes to logs shows its value.
+func TestNothingShownHasValuesOfVariables(t *testing.T) {
+	var all []string
+	for _, l := range lines {
+		all = append(all, l.line)
+	}
+	for _, r := range refusals {
+		all = append(all, r.line)
+	}
+	tried := 0
+	for _, line := range all {
+		words := strings.Fields(line)
+		for i := 1; i < len(words); i++ {
+			for _, with := range []string{"${TOKEN}", words[i] + "${TOKEN}", words[i] + "=${TOKEN}", "-${TOKEN}", "--${TOKEN}", "/${TOKEN}:/x", "https://${TOKEN}.example"} {
+				changed := slices.Clone(words)
+				changed[i] = with
+				e := entry(t, strings.Join(changed, " "), "")
+				p, err := New(e, dirs)
+				shown := fmt.Sprint(err)
+				if err == nil {
+					shown = fmt.Sprint(p.Notes, p.Run.Shown, p.Packages, Pin(e, p).Argv, Pin(e, p).Env, Pin(e, p).Packages)
+				}
+				tried++
+				if strings.Contains(shown, "t0k3n") {
+					t.Errorf("%s: %s", strings.Join(changed, " "), shown)
+				}
+			}
+		}
+	}
+	if tried < 3000 {
+		t.Errorf("only %d command lines were tried", tried)
+	}
+}
+
+func TestTextsForPeopleAreHarmless(t *testing.T) {
+	for _, line := range []string{"npx --\x1b[31m x", "docker run -i \x1b]0;x\x07", "docker \u202eps", "docker run -i --" + strings.Repeat("x", 5000) + " y", "docker run -i -e \x1b[2J x"} {
+		p, err := New(entry(t, line, ""), dirs)
+		text := fmt.Sprint(err)
+		if p != nil {
+			text = fmt.Sprint(p.Notes)
+		}
+		if strings.ContainsAny(text, "\x1b\x07\u202e") || len(text) > 800 || err == nil && len(p.Notes) == 0 {
+			t.Errorf("%q: got %q", line, text)
+		}
+	}
 }
 
 func TestPins(t *testing.T) {

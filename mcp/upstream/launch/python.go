@@ -75,7 +75,7 @@ func (p *Plan) pipx(args []config.Text, d Dirs) error {
 	at := slices.IndexFunc(args, func(t config.Text) bool { return value(t) == "run" })
 	for _, t := range args[:at] {
 		if v := value(t); v != "-q" && v != "--quiet" && v != "-v" && v != "--verbose" {
-			return refuse(v, "write it behind run", "belljar does not know the option %s of pipx", v)
+			return refuse(t.String(), "write it behind run", "belljar does not know the option %s of pipx", t)
 		}
 	}
 	in, err := p.parse(Pipx, options(
@@ -103,11 +103,14 @@ func (p *Plan) pipx(args []config.Text, d Dirs) error {
 	if err := p.fromPyPI(&h, from, replaces(args, "-i", "--index-url"), "PIP_INDEX_URL"); err != nil {
 		return err
 	}
-	app := appName().FindString(value(in.rest[0]))
-	if app == "" {
-		return refuse("", "write pipx run --spec PACKAGE COMMAND", "the package %q does not say which command it has", value(in.rest[0]))
+	app := in.rest[0]
+	if name := appName().FindString(value(app)); name != value(app) { // NAME==VERSION and the like
+		if name == "" || len(app.Variables()) > 0 {
+			return refuse("", "write pipx run --spec PACKAGE COMMAND", "the package %s does not say which command it has", app)
+		}
+		app = config.Literal(name)
 	}
-	run := slices.Concat(literals(d.Cache+"/pipx-bin/"+app), in.rest[1:])
+	run := slices.Concat([]config.Text{app.With(d.Cache + "/pipx-bin/")}, in.rest[1:])
 	p.phases(d, h, CacheReadOnly, nil,
 		slices.Concat([]config.Text{p.program}, literals("install", "--force"), in.kept, from[:1]), run)
 	return nil
