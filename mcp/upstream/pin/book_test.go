@@ -518,6 +518,24 @@ func TestBrokenTables(t *testing.T) {
 	}
 }
 
+// A text that is not the one of its digest is not shown as that: neither as what was trusted
+// nor as what is offered.
+func TestTextsAreThoseOfTheirDigests(t *testing.T) {
+	b := opened(t, "")
+	judged(t, b, tofu, named("a=old"), "")
+	judged(t, b, tofu, named("a=new"), "tool a changed")
+	for _, c := range []struct{ query, want string }{
+		{"UPDATE pins_texts SET text = CAST(replace(text, 'old', 'owl') AS BLOB) WHERE instr(CAST(text AS TEXT), 'old') > 0", "  the text that was trusted is not kept: sha256:"},
+		{"UPDATE pins_texts SET text = CAST(replace(text, 'new', 'nova') AS BLOB) WHERE instr(CAST(text AS TEXT), 'new') > 0", "  the text that is offered is not kept: sha256:"},
+	} {
+		exec(t, b, c.query)
+		questions, err := b.Questions(t.Context(), server, nil)
+		if err != nil || len(questions) != 1 || !strings.Contains(questions[0].Diff, c.want) {
+			t.Errorf("the questions are %+v, %v, want %q", questions, err, c.want)
+		}
+	}
+}
+
 // A process that was there notices when the end of the log and the record are put back.
 func TestRollback(t *testing.T) {
 	dir := t.TempDir()

@@ -189,10 +189,10 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 				item.Why = "it is not among the pins that were imported"
 			case rules.Mode == Ask:
 				item.Why = "nobody has decided about it yet"
-			case d.kind == KindRuns && len(r.trusted) > 0:
-				item.Why = "nothing that runs was trusted for this server, which has pins already"
+			case seen && d.kind == KindRuns:
+				item.Why = "the server has pins, and none of them is about what runs"
 			case seen && there && waits.Digest == d.digest && !waits.Since.After(first.Since):
-				item.Why = "it was not trusted at first contact, because of what the scan found"
+				item.Why = "it was not trusted at first contact, and nobody has decided about it yet"
 			case seen:
 				item.Why = "it has appeared since the first contact with the server"
 			default:

@@ -148,6 +148,15 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	judged(t, two, tofu, base(), "tool search new")
+	// A file without a word on what runs does not make that trusted on first use.
+	short = slices.DeleteFunc(slices.Clone(file), func(p Pin) bool { return p.Kind == KindRuns || p.Kind == KindListing })
+	if err := two.Import(t.Context(), "t", "", short, anna); err != nil {
+		t.Fatal(err)
+	}
+	v := judged(t, two, tofu, Offer{Runs: base().Runs}, "server held, runs new")
+	if !strings.Contains(v.Held, "none of them is about what runs") {
+		t.Errorf("the reason is %q", v.Held)
+	}
 	// A file alone decides in mode strict: no database is needed, and none is made.
 	closed := opened(t, "")
 	judged(t, closed, Rules{Mode: Strict, Known: NewKnown(file)}, base(), "")
