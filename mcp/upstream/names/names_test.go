@@ -286,8 +286,10 @@ func TestAToolNamedLikeADigest(t *testing.T) {
 func TestADigestThatOthersAreNamedLike(t *testing.T) {
 	sham := "t_" + digest("a", "t")[:4]
 	table := built(t, Config{Servers: []Server{
-		{Name: "a", Prefix: "p", Tools: []string{"t"}}, {Name: "b", Prefix: "p", Tools: []string{"t"}},
-		{Name: "c", Prefix: "p", Tools: []string{sham}}, {Name: "d", Prefix: "p", Tools: []string{sham}},
+		{Name: "a", Prefix: "p", Tools: []string{"t"}},
+		{Name: "b", Prefix: "p", Tools: []string{"t"}},
+		{Name: "c", Prefix: "p", Tools: []string{sham}},
+		{Name: "d", Prefix: "p", Tools: []string{sham}},
 	}})
 	var several *AmbiguousError
 	if _, err := table.Find("mcp_p_" + sham); !errors.As(err, &several) || len(several.Candidates) != 2 {

@@ -40,7 +40,7 @@ var (
 // The zero canon is ready for use; it keeps its buffers for the next text.
 type canon struct {
 	in      []byte
-	at      int // in in
+	at      int // of the next byte
 	out     []byte
 	members []member // of the objects that are open
 	names   []byte   // of members, unquoted

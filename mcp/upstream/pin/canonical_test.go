@@ -163,7 +163,7 @@ func normalised(v any) any {
 
 // tree makes a random value.
 func tree(r *rand.Rand, depth int) any {
-	texts := []string{"", "a", "path", "Read the file é", "名字", "😀 ok", "line\nline\t\"q\"\\", "\u200b", "Ω", "ﬁ", "x\x00"}
+	texts := []string{"", "a", "path", "Read the file é", "名字", "😀 ok", "line\nend\t\"q\"\\", "\u200b", "Ω", "ﬁ", "x\x00"}
 	switch n := r.IntN(9); {
 	case n < 2 && depth > 0:
 		object := make(map[string]any)

@@ -60,7 +60,7 @@ type entry struct {
 func (e entry) seal(before Digest, tenant string) Digest {
 	h := sha256.New()
 	h.Write(before[:])
-	number := func(n int64) { h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) } //nolint:gosec // only the bits matter
+	number := func(n int64) { h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) }
 	number(e.n)
 	number(e.At.UnixMilli())
 	for _, text := range []string{tenant, e.By, e.Via, e.Place, e.Server, e.What, e.Detail} {

@@ -3,6 +3,7 @@ package pin
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -344,10 +345,7 @@ func trustedBy(all []served) record {
 func altered(r *rand.Rand, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, value := range v {
-			out[name] = value
-		}
+		out := maps.Clone(v)
 		names := make([]string, 0, len(v))
 		for name := range v {
 			names = append(names, name)

@@ -123,7 +123,7 @@ func recordOf(lines []Pin) record {
 			r.offered[p.key()] = p
 		case gone:
 			r.gone[p.key()] = p
-		default:
+		case First, Decided, Import:
 			r.trusted[p.key()] = p
 		}
 	}

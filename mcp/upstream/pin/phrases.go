@@ -79,7 +79,7 @@ var phrases = sync.OnceValue(func() []phrase {
 		`(?:忽略|无视|無視|忘记|忘記|不理会)[^。!?]{0,10}(?:之前|以上|先前|前面|上述|所有|任何|系统|系統|原有|其他)[^。!?]{0,8}(?:指令|指示|提示|规则|規則|要求|限制)`)
 	add("secrets of the user", "", "", `\b(?:read|cat|open|load|include|send|pass|append|attach|upload|copy|contents?|collect|forward|paste|put|provide)(?:ing|s|ed)?\b|读取|讀取|发送|發送|上传|上傳|内容|內容|传入|附上`,
 		`\.ssh\b|\bid_rsa\b|\bid_ed25519\b|\.aws/credentials|/etc/(?:passwd|shadow)|\bmcp\.json\b|claude_desktop_config|\.netrc\b|\.npmrc\b|\.kube/config|\.gnupg\b|wallet\.dat|\.bash_history|\.git-credentials|\.pgpass\b`)
-	const sends = "send|includ|pass|append|attach|collect|forward|put|copy|upload|past|gather|dump|encod|summari|provid|add"
+	const sends = "send|inclu|pass|append|attach|collect|forward|put|copy|upload|past|gather|dump|encod|summari|provid|add"
 	add("secrets of the user", sends+"+ environment variables|env vars|secrets|credentials|api key|access tokens|password|private key|session cookies|seed phrase|system prompt", "", "",
 		`\b(?:send|include|pass|append|attach|collect|forward|put|copy|upload|paste|gather|dump|encode)(?:ing|s)?\b[^.!?]{0,50}\b(?:all|every|any|your|user'?s?|their|the)\b[^.!?]{0,25}\b(?:environment variables|env vars|secrets|credentials|api keys?|access tokens|passwords?|private keys?|session cookies|seed phrases?|system prompt)\b`)
 	add("secrets of the user", sends+"+ conversation|chat|message|dialog|prompt + history|log|context|transcript|so far|above|text", "", "",
