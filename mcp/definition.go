@@ -78,6 +78,9 @@ func readDefinition(raw json.RawMessage, name string) (*definition, error) {
 		}
 		*to = line.Bytes()
 	}
+	if bytes.Equal(d.legacy, d.modern) {
+		d.legacy = d.modern // as nearly always: it is kept once
+	}
 	return d, nil
 }
 

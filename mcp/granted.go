@@ -25,6 +25,7 @@ func (g *callGate) runIfAllowed(ctx context.Context, session *Session, f policie
 // but touches what a tool would.
 func (g *callGate) runGranted(ctx context.Context, c Call, f policies.Facts, run func(Call) error) (policies.Decision, error) {
 	started := time.Now()
+	c.Upstream = f.Upstream
 	if c.Tool = f.Tool; c.Tool == "" {
 		return policies.Decision{}, wire.Errorf(wire.InternalError, "the facts of a resource name no tool")
 	}

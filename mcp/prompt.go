@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
 )
 
 // Prompt is a text with blanks, which a person chooses at the client.
@@ -19,6 +21,9 @@ type Prompt struct {
 	Title       string
 	Description string
 	Arguments   []Argument
+	// Definition is the prompt of an upstream as that lists it, a JSON object. It is listed in
+	// place of the other fields, with Name as its name.
+	Definition json.RawMessage
 }
 
 // Argument is a blank of a prompt. All arguments are texts.
@@ -44,6 +49,11 @@ type PromptSource struct {
 	// Get fills in a prompt of List. args has all required arguments, and only arguments
 	// that List names. ErrNotFound says that the prompt does not exist any more.
 	Get func(ctx context.Context, s *Session, name string, args map[string]string) ([]Message, error)
+	// Facts makes the use of a prompt a call that the policy decides: a call of the tool that
+	// the facts name. Then GetGranted is used in place of Get. Prompts that are not this
+	// server's own need it.
+	Facts      func(s *Session, name string, args map[string]string) policies.Facts
+	GetGranted func(ctx context.Context, call Call, name string, args map[string]string) ([]Message, error)
 	// Complete returns the values of an argument that begin with what was typed, best
 	// first; nil knows none.
 	Complete func(ctx context.Context, s *Session, name, argument, typed string) ([]string, error)
@@ -51,16 +61,17 @@ type PromptSource struct {
 
 // prompts are the sources of a server's prompts.
 type prompts struct {
-	cfg *Config
+	cfg  *Config
+	gate *callGate
 
 	mu      sync.Mutex
 	sources []PromptSource // guarded by mu
 }
 
-// AddPrompts registers a source of prompts. It panics if List or Get is nil,
-// which is a mistake of this program.
+// AddPrompts registers a source of prompts. It panics if List is nil, or what Get or Facts
+// need, which is a mistake of this program.
 func (s *Server) AddPrompts(p PromptSource) {
-	if p.List == nil || p.Get == nil {
+	if p.List == nil || p.Get == nil && (p.Facts == nil || p.GetGranted == nil) {
 		panic("mcp: add prompts: List or Get is nil")
 	}
 	s.prompts.mu.Lock()
@@ -113,18 +124,32 @@ func (ps *prompts) find(ctx context.Context, session *Session, name string) (sou
 	return all[i], true, nil
 }
 
+// promptsResult is a list of prompts: those of upstreams have members that the go-sdk does not
+// know.
+type promptsResult struct {
+	*sdk.ListPromptsResult
+	Prompts []any `json:"prompts"` // shadows the sdk's
+}
+
 // list answers prompts/list.
-func (ps *prompts) list(ctx context.Context, session *Session, req *sdk.ListPromptsRequest) (*sdk.ListPromptsResult, error) {
+func (ps *prompts) list(ctx context.Context, session *Session, req *sdk.ListPromptsRequest) (*promptsResult, error) {
 	all, err := ps.all(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	out := &sdk.ListPromptsResult{Prompts: []*sdk.Prompt{}}
+	out := &promptsResult{ListPromptsResult: &sdk.ListPromptsResult{}, Prompts: []any{}}
 	page, next, bad := paged(all, cursorOf(req.Params), func(p source) string { return p.Name })
 	if bad != nil {
 		return nil, bad
 	}
 	for _, p := range page {
+		if p.Definition != nil {
+			// What cannot be read would take the list along, and is left out of it.
+			if wire.CheckJSON(p.Definition, definitionDeep) == nil && wire.Member(p.Definition, "name") != nil {
+				out.Prompts = append(out.Prompts, json.RawMessage(withMember(p.Definition, "name", appendQuoted(nil, p.Name))))
+			}
+			continue
+		}
 		listed := &sdk.Prompt{Name: p.Name, Title: p.Title, Description: p.Description}
 		for _, a := range p.Arguments {
 			listed.Arguments = append(listed.Arguments, &sdk.PromptArgument{Name: a.Name, Title: a.Title, Description: a.Description, Required: a.Required})
@@ -155,8 +180,11 @@ func (ps *prompts) get(ctx context.Context, session *Session, req *sdk.GetPrompt
 	if bad := p.check(args); bad != nil {
 		return nil, bad
 	}
-	messages, err := p.from.Get(ctx, session, name, args)
+	messages, err := ps.messages(ctx, session, p, args)
+	var bad *wire.Error
 	switch {
+	case errors.As(err, &bad):
+		return nil, bad
 	case errors.Is(err, ErrNotFound):
 		return nil, nil //nolint:nilnil // as above: it has gone since it was listed
 	case err != nil:
@@ -179,6 +207,44 @@ func (ps *prompts) get(ctx context.Context, session *Session, req *sdk.GetPrompt
 		return nil, wire.TooLarge(size, ps.cfg.Limits.Response)
 	}
 	return out, nil
+}
+
+// messages fills in a prompt, through the gate if its source has facts.
+func (ps *prompts) messages(ctx context.Context, session *Session, p source, args map[string]string) (all []Message, err error) {
+	if p.from.Facts == nil {
+		return p.from.Get(ctx, session, p.Name, args)
+	}
+	c := Call{ID: newCallID(), Session: session, Progress: withoutProgress}
+	ctx, cancel := context.WithCancelCause(ctx)
+	if err := session.begin(c.ID, cancel); err != nil {
+		return nil, err
+	}
+	defer session.finish(c.ID)
+	f := p.from.Facts(session, p.Name, args)
+	given := make(map[string]any, len(args))
+	for name, value := range args {
+		given[name] = value
+	}
+	f.Args = map[string]any{"name": p.Name, "arguments": given}
+	d, err := ps.gate.runGranted(ctx, c, f, func(c Call) error {
+		all, err = p.from.GetGranted(ctx, c, p.Name, args)
+		return err
+	})
+	if err != nil || len(d.Redact) == 0 {
+		return all, err
+	}
+	clean := Result{Content: make([]Content, 0, len(all))}
+	for _, m := range all {
+		clean.Content = append(clean.Content, m.Content)
+	}
+	r := ps.gate.redactResult(&clean, d)
+	if len(r.Content) != len(all) {
+		return nil, wire.Errorf(wire.InternalError, "the prompt cannot be given: the policy wants something taken out of it, and it cannot be read")
+	}
+	for i := range all {
+		all[i].Content = r.Content[i]
+	}
+	return all, nil
 }
 
 // check says what is wrong with the arguments that a client gave.

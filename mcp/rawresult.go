@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,8 +91,11 @@ func readBlocks(content []byte) (blocks []Content, bad error) {
 			return false
 		}
 		c := Content{Raw: block, Text: blockText(block)}
+		if c.Text == "" {
+			c.MIME = cmp.Or(wire.Text(wire.Member(block, "mimeType")), wire.Text(wire.Member(block, "type")))
+		}
 		if isPlainText(block) {
-			c.Raw = nil
+			c = Content{Text: c.Text}
 		}
 		blocks = append(blocks, c)
 		return true

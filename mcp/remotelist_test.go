@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/openai"
 	"belljar.dev/policies"
@@ -509,6 +511,89 @@ func TestRemotesAsFunctions(t *testing.T) {
 	}
 }
 
+// A prompt of an upstream is listed whole under its name here, and used as far as the policy
+// allows, which decides it like a call; it is recorded and redacted like one.
+func TestRemotePrompts(t *testing.T) {
+	p, err := policies.Parse("policy.yaml", []byte(`version: 1
+profiles: {p: {}}
+rules:
+  - {id: all, match: {tool: "*"}, decision: allow, obligations: {redact: [emails]}}
+  - {id: no, match: {upstream: far}, when: "args.name == 'mcp_far_secrets'", decision: deny, instead: Nothing.}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &ledger{}
+	ty := newToy(t, func(c *mcp.Config) {
+		c.Gate, c.Audit = p, log
+		c.Redact = func(text string, _ []policies.Redaction) string { return strings.ReplaceAll(text, "secret", "[gone]") }
+	})
+	const definition = `{"name":"review","title":"T","icons":[{"src":"x"}],"arguments":[{"name":"code","required":true,"x":1}],"_meta":{"a":[1]},"x-unknown":null}`
+	ty.AddPrompts(mcp.PromptSource{
+		List: func(context.Context, *mcp.Session) ([]mcp.Prompt, error) {
+			arguments := []mcp.Argument{{Name: "code", Required: true}}
+			return []mcp.Prompt{
+				{Name: "mcp_far_review", Arguments: arguments, Definition: json.RawMessage(definition)},
+				{Name: "mcp_far_secrets", Definition: json.RawMessage(`{"name":"secrets"}`)},
+				{Name: "mcp_far_bad", Definition: json.RawMessage(`{"name":"a","name":"b"}`)},
+			}, nil
+		},
+		Facts: func(*mcp.Session, string, map[string]string) policies.Facts {
+			return policies.Facts{Tool: "mcp_far_prompts", Upstream: "far"}
+		},
+		GetGranted: func(_ context.Context, c mcp.Call, name string, args map[string]string) ([]mcp.Message, error) {
+			if c.Upstream != "far" || name == "mcp_far_secrets" {
+				t.Errorf("%s of %q is used", name, c.Upstream)
+			}
+			return []mcp.Message{
+				{Role: "assistant", Content: mcp.Content{Text: "a secret " + args["code"]}},
+				{Content: mcp.Content{Raw: json.RawMessage(`{"type":"resource","resource":{"uri":"file:///x","text":"secret","_meta":{"b":1}}}`)}},
+			}, nil
+		},
+	})
+	old, young := ty.connect(t), ty.connect(t)
+	old.greet(revLegacy)
+	var want map[string]any
+	unmarshal(t, []byte(strings.Replace(definition, `"name":"review"`, `"name":"mcp_far_review"`, 1)), &want)
+	ask := map[*client]func(method, params string) answer{
+		old: func(method, params string) answer {
+			return old.answerTo(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + strings.TrimSuffix(params, ",") + `}}`)
+		},
+		young: func(method, params string) answer { return young.answerTo(modern("1", method, params)) },
+	}
+	for c, ask := range ask {
+		var list struct{ Prompts []map[string]any }
+		a := ask("prompts/list", "")
+		unmarshal(t, a.Result, &list)
+		if len(list.Prompts) != 2 || list.Prompts[0]["name"] != "mcp_far_review" {
+			t.Fatalf("listed: %s", a.raw)
+		}
+		if diff := cmp.Diff(want, list.Prompts[0]); diff != "" {
+			t.Errorf("the upstream's (-) and what is listed (+):\n%s", diff)
+		}
+		if modern := strings.Contains(a.raw, `"resultType":"complete"`); modern != (c == young) || !strings.Contains(a.raw, `"ttlMs":300000`) {
+			t.Errorf("the list is %s", a.raw)
+		}
+		log.lines = nil
+		a = ask("prompts/get", `"name":"mcp_far_review","arguments":{"code":"x"},`)
+		const messages = `"messages":[{"content":{"type":"text","text":"a [gone] x"},"role":"assistant"},{"content":{"resource":{"_meta":{"b":1},"text":"[gone]","uri":"file:///x"},"type":"resource"},"role":"user"}]`
+		if !strings.Contains(a.raw, messages) {
+			t.Errorf("got %s", a.raw)
+		}
+		if got := strings.Join(log.lines, ", "); got != `decided mcp_far_prompts allow all "" args=2, finished mcp_far_prompts failed=false` {
+			t.Errorf("the log has %s", got)
+		}
+		a = ask("prompts/get", `"name":"mcp_far_secrets",`)
+		if a.Error == nil || !strings.Contains(a.Error.Message, "DENIED by policy rule no") {
+			t.Errorf("a prompt that the policy denies: %s", a.raw)
+		}
+	}
+}
+
+// usualDefinition has the size of common ones.
+var usualDefinition = `{"name":"navigate","title":"Navigate","description":"` + strings.Repeat("Goes to a page and waits. ", 8) + `","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{` +
+	`"url":{"type":"string","description":"The URL to navigate to"},"timeout":{"type":"integer","minimum":0,"description":"How long to wait, in milliseconds"}},"required":["url"],"additionalProperties":false},"annotations":{"title":"Navigate","readOnlyHint":false,"openWorldHint":true}}`
+
 // BenchmarkListOfUpstreams is one list of 20 upstreams with 20 tools each, beside one of the
 // server's own tools.
 func BenchmarkListOfUpstreams(b *testing.B) {
@@ -518,18 +603,24 @@ func BenchmarkListOfUpstreams(b *testing.B) {
 			for u := range upstreams {
 				var all []mcp.Remote
 				for i := range 20 {
-					all = append(all, defined(fmt.Sprintf("mcp_up%02d_tool%02d", u, i), wholeDefinition))
+					all = append(all, defined(fmt.Sprintf("mcp_up%02d_tool%02d", u, i), usualDefinition))
 				}
 				ty.set(b, fmt.Sprintf("up%02d", u), mcp.Remotes{Tools: all})
 			}
 			c := ty.connect(b)
 			c.greet(revLegacy)
+			list := c.answerTo(req("1", "tools/list"))
+			if listed := list.tools(b); len(listed) != len(ty.Tools())+upstreams*20 {
+				b.Fatalf("%d tools are listed", len(listed))
+			}
+			size := len(list.raw)
 			b.ReportAllocs()
 			before := cpu(b)
 			b.ResetTimer()
 			for range b.N {
 				c.send(req("1", "tools/list"))
-				<-c.line
+				for len(<-c.line) < size { // a notification
+				}
 			}
 			b.ReportMetric(float64(cpu(b)-before)/float64(b.N), "cpu-us/op")
 		})

@@ -120,7 +120,7 @@ func New(cfg Config) (*Server, error) {
 	s.sealer = newSealer()
 	s.gate = &callGate{cfg: &cfg, tools: s.tools, sealer: s.sealer, meter: newMeter(time.Now)}
 	s.resources = &resources{cfg: &cfg, gate: s.gate, byTemplate: make(map[string]*Resource)}
-	s.prompts = &prompts{cfg: &cfg}
+	s.prompts = &prompts{cfg: &cfg, gate: s.gate}
 	s.deferrals = newDeferrals(&cfg, s.sessions)
 	s.web = newWebSessions(s)
 	s.adapter = newAdapter(s)

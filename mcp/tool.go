@@ -109,8 +109,8 @@ type Content struct {
 	Data []byte
 	MIME string
 	URI  string
-	// Raw is a content block in JSON, on one line. Text then is the text in it, for those
-	// that read texts only.
+	// Raw is a content block in JSON, on one line. Text then is the text in it, and MIME the
+	// type or the kind of one without text, for those that do not read Raw.
 	Raw json.RawMessage
 }
 

@@ -204,7 +204,7 @@ func show(c *cobra.Command, r *mcp.Result, asJSON bool) error {
 			if part.MIME == "" {
 				b.WriteString(strings.TrimRight(part.Text, "\n") + "\n")
 			} else {
-				fmt.Fprintf(&b, "(%s, %d bytes)\n", part.MIME, len(part.Data))
+				fmt.Fprintf(&b, "(%s, %d bytes)\n", part.MIME, len(part.Data)+len(part.Raw))
 			}
 		}
 	}
