@@ -8,6 +8,7 @@
 //	entries, faults := Read(name, data)    // any language, any shape
 //	all := Merge(layers...)                // the operator's files, then the workspace's
 //	entry, faults := Expand(all[i], look)  // ${VAR} and the like, just before a start
+//	more, faults := ReadEnvFile(...)       // of the entry's EnvFile, if it names one
 //
 // The content of a file decides what it is, and never its name. Its language is JSON (with comments
 // where the client allows them), TOML or YAML; its shape is one of:

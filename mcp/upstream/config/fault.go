@@ -60,6 +60,7 @@ type place struct{ line, col int }
 // report gathers the faults of one file.
 type report struct {
 	file   string
+	data   []byte
 	entry  string // the entry that is being read
 	faults []Fault
 	bad    bool // the file has an error
@@ -92,6 +93,15 @@ func (r *report) add(f Fault, at place, hint, format string, args ...any) {
 		f.Message = fmt.Sprintf("server %s: %s", quoted(r.entry), f.Message)
 	}
 	r.faults = append(r.faults, f)
+}
+
+// raw is a value as the file has it.
+func (r *report) raw(n *node) string {
+	var b strings.Builder
+	for _, s := range n.spans {
+		b.Write(r.data[s.from:s.to])
+	}
+	return strings.TrimSpace(b.String())
 }
 
 // sorted returns the faults in the order of the text.

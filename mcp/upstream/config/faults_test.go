@@ -71,6 +71,7 @@ var wrongFiles = []struct{ name, data string }{
 	{"a key of TOML twice", "[mcp_servers.a]\ncommand = \"x\"\ncommand = \"" + canary + "\"\n"},
 	{"TOML without quotes", "[mcp_servers.a]\ncommand = " + canary + "\n"},
 	{"TOML without an end of the text", "[mcp_servers.a]\nenv = { T = \"" + canary + " }\n"},
+	{"5,001 keys of TOML", "[mcp_servers.a]\n" + strings.Repeat("k = 1\n", 5001)},
 	{"YAML with an alias", "base: &b {command: x}\nmcpServers:\n  a: *b\n"},
 	{"YAML with a merge key", "mcpServers:\n  a:\n    <<: {command: x}\n"},
 	{"YAML with a tag", "mcpServers:\n  a:\n    command: !!binary eA==\n"},

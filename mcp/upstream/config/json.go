@@ -96,7 +96,7 @@ func firstExtra(v *hujson.Value) int {
 }
 
 func (r *report) jsonNode(c *cursor, v *hujson.Value, depth int) *node {
-	n := &node{at: c.at(v.StartOffset), raw: string(c.data[v.StartOffset:v.EndOffset])}
+	n := &node{at: c.at(v.StartOffset), spans: []span{{v.StartOffset, v.EndOffset}}}
 	if !r.deep(n.at, depth) {
 		return n
 	}

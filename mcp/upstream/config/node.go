@@ -30,8 +30,11 @@ type node struct {
 	items  []*node
 	fields []field // in the order of the file
 	at     place
-	raw    string // as the file has it
+	spans  []span // where the file has it
 }
+
+// span is a part of a file, by offsets.
+type span struct{ from, to int }
 
 // field is a key with its value.
 type field struct {

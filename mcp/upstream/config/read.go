@@ -16,6 +16,7 @@ const (
 	maxKeys      = 512      // of a server, and of each object in it
 	maxArgs      = 1024     // of a command
 	maxText      = 64 << 10 // bytes of one text
+	maxTOMLKeys  = 5000     // of a file, with those of tables
 	maxName      = 128      // bytes of a server's name
 	maxPrefix    = 50       // characters of a prefix
 	maxReference = 4 << 10  // bytes between the braces of a reference
@@ -29,7 +30,7 @@ const emptyHint = `write {"mcpServers": {"NAME": {"command": "PROGRAM", "args": 
 // Where Failed(faults), there are no entries. A fault that names an entry keeps only that
 // one out: a server with a mistake does not take the others with it.
 func Read(file string, data []byte) ([]Entry, []Fault) {
-	r := &report{file: file}
+	r := &report{file: file, data: data}
 	if !r.readable(data) {
 		return nil, r.sorted()
 	}

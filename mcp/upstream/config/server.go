@@ -155,7 +155,7 @@ func (s *server) extra(f field, reason string, known bool) {
 	case reason != "":
 		s.warn(f.at, "", "the key %s has no effect: %s", quoted(f.key), reason)
 	}
-	s.entry.Extra = append(s.entry.Extra, Extra{Key: f.key, Text: strings.TrimSpace(f.value.raw), Known: known})
+	s.entry.Extra = append(s.entry.Extra, Extra{Key: f.key, Text: s.raw(f.value), Known: known})
 }
 
 // command reads a program, also in the older form of Zed, an object.

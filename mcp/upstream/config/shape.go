@@ -129,6 +129,10 @@ func (r *report) questions(n *node, entries []Entry) {
 	if n == nil || n.sort != list {
 		return
 	}
+	if len(n.items) > maxKeys {
+		r.wrong(n.at, "", "inputs has %d items, more than the %d that are read", len(n.items), maxKeys)
+		return
+	}
 	var all []Input
 	for _, item := range n.items {
 		id := item.get("id")

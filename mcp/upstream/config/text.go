@@ -222,42 +222,40 @@ var folders = []string{"workspaceFolder", "workspaceFolderBasename", "userHome",
 // $VAR, $(command), ${x%y} and the like belong to a shell, if there is one.
 func (r *report) template(n *node, what string) Text {
 	t := Text{at: n.at}
-	add := func(s string) {
-		if last := len(t.pieces) - 1; last >= 0 && t.pieces[last].ref == literal {
-			t.pieces[last].text += s
-		} else if s != "" {
-			t.pieces = append(t.pieces, piece{text: s, known: true})
-		}
-	}
-	rest := n.text
-	if len(rest) > maxText {
-		r.wrong(n.at, "", "%s has %d bytes, more than the %d that are read", what, len(rest), maxText)
+	if len(n.text) > maxText {
+		r.wrong(n.at, "", "%s has %d bytes, more than the %d that are read", what, len(n.text), maxText)
 		return t
 	}
-	if strings.IndexByte(rest, 0) >= 0 {
+	if strings.IndexByte(n.text, 0) >= 0 {
 		r.wrong(n.at, "remove it", "%s contains a NUL character", what)
 		return t
 	}
-	for {
-		before, inside, ok := strings.Cut(rest, "${")
-		if !ok {
-			add(rest)
+	flush := func(s string) {
+		if s != "" {
+			t.pieces = append(t.pieces, piece{text: s, known: true})
+		}
+	}
+	for from, at := 0, 0; ; { // what is literal begins at from; at is behind what was looked at
+		next := strings.Index(n.text[at:], "${")
+		if next < 0 {
+			flush(n.text[from:])
 			return t
 		}
-		add(before)
-		end := strings.IndexByte(inside[:min(len(inside), maxReference)], '}')
-		var p piece
-		is := false
-		if end >= 0 {
-			p, is = r.refer(n.at, inside[:end], what)
-		}
-		if !is {
-			add("${")
-			rest = inside
+		begin := at + next
+		at = begin + 2
+		inner := n.text[at:min(len(n.text), at+maxReference)]
+		end := strings.IndexByte(inner, '}')
+		if end < 0 {
 			continue
 		}
+		p, ok := r.refer(n.at, inner[:end], what)
+		if !ok {
+			continue
+		}
+		flush(n.text[from:begin])
 		t.pieces = append(t.pieces, p)
-		rest = inside[end+1:]
+		at += end + 1
+		from = at
 	}
 }
 

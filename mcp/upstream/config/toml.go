@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 
@@ -8,9 +9,39 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// readTOML reads TOML. The library's decoder checks the rules of the language, above all
-// which tables may be opened twice; the tree with its places is made of the parser below it.
+// readTOML reads TOML. The tree with its places is made of the library's parser; its decoder
+// checks the rules of the language, above all which tables may be opened twice. That
+// compares each key with those before it, so the keys are counted first.
 func (r *report) readTOML(data []byte) *node {
+	t := &tomlReader{report: r, cursor: newCursor(data), inside: map[*node]map[string]*node{}}
+	t.parser.Reset(data)
+	top := &node{sort: object, at: place{1, 1}}
+	in := []*node{top} // the table that is open, and those around it
+	start := 0         // of the header that opened it
+	leave := func(end int) {
+		for _, n := range in[1:] {
+			n.spans = append(n.spans, span{start, end})
+		}
+	}
+	for t.parser.NextExpression() && t.keys <= maxTOMLKeys {
+		e := t.parser.Expression()
+		switch e.Kind {
+		case unstable.KeyValue:
+			t.keyValue(in[len(in)-1], e, len(in))
+		case unstable.Table, unstable.ArrayTable:
+			key := e.Key()
+			key.Next()
+			header := bytes.LastIndexByte(data[:key.Node().Raw.Offset], '\n') + 1
+			leave(header)
+			start = header
+			in = t.table(top, e)
+		}
+	}
+	leave(len(data))
+	if t.keys > maxTOMLKeys {
+		r.wrong(place{1, 1}, "", "the file has more than the %d keys and tables that are read", maxTOMLKeys)
+		return nil
+	}
 	var checked map[string]any
 	if err := toml.Unmarshal(data, &checked); err != nil {
 		at, message := place{1, 1}, "it cannot be read"
@@ -21,61 +52,49 @@ func (r *report) readTOML(data []byte) *node {
 		r.wrong(at, "check the quotes, brackets and table names of this line", "not TOML: %s", message)
 		return nil
 	}
-	t := &tomlReader{report: r, cursor: newCursor(data)}
-	t.parser.Reset(data)
-	top := &node{sort: object, at: place{1, 1}}
-	in := []*node{top} // the table that is open, and those around it
-	start := 0         // of the header that opened it
-	leave := func(end int) {
-		for _, n := range in[1:] {
-			n.raw += string(data[start:end])
-		}
-	}
-	for t.parser.NextExpression() {
-		e := t.parser.Expression()
-		switch e.Kind {
-		case unstable.KeyValue:
-			t.keyValue(in[len(in)-1], e, len(in))
-		case unstable.Table, unstable.ArrayTable:
-			key := e.Key()
-			key.Next()
-			begin := strings.LastIndexByte(string(data[:key.Node().Raw.Offset]), '\n') + 1
-			leave(begin)
-			start = begin
-			in = t.table(top, e)
-		}
-	}
-	leave(len(data))
 	return top
 }
 
 type tomlReader struct {
 	report *report
+	keys   int
 	cursor *cursor
 	parser unstable.Parser
+	inside map[*node]map[string]*node // the fields of each table by their keys
+}
+
+// child returns the value of a key, which of makes where there is none.
+func (t *tomlReader) child(n *node, key *unstable.Node, at place, of func() *node) *node {
+	if is := t.inside[n][string(key.Data)]; is != nil {
+		return is
+	}
+	if t.inside[n] == nil {
+		t.inside[n] = map[string]*node{}
+	}
+	is := of()
+	t.inside[n][string(key.Data)] = is
+	n.fields = append(n.fields, field{string(key.Data), at, is})
+	return is
 }
 
 // table opens the table of a header and returns it with the tables around it.
 func (t *tomlReader) table(top *node, e *unstable.Node) []*node {
 	in := []*node{top}
 	for key := e.Key(); key.Next(); {
-		part := key.Node()
-		at := t.cursor.at(int(part.Raw.Offset))
+		at := t.cursor.at(int(key.Node().Raw.Offset))
+		t.keys++
 		if !t.report.deep(at, len(in)) {
 			return in
 		}
-		here := in[len(in)-1]
-		next := here.get(string(part.Data))
-		switch {
-		case next == nil && key.IsLast() && e.Kind == unstable.ArrayTable:
-			next = &node{sort: list, at: at}
-			here.fields = append(here.fields, field{string(part.Data), at, next})
-		case next == nil:
-			next = &node{sort: object, at: at}
-			here.fields = append(here.fields, field{string(part.Data), at, next})
-		}
+		array := key.IsLast() && e.Kind == unstable.ArrayTable
+		next := t.child(in[len(in)-1], key.Node(), at, func() *node {
+			if array {
+				return &node{sort: list, at: at}
+			}
+			return &node{sort: object, at: at}
+		})
 		if next.sort == list { // an array of tables: its last one is meant
-			if key.IsLast() && e.Kind == unstable.ArrayTable || len(next.items) == 0 {
+			if array || len(next.items) == 0 {
 				next.items = append(next.items, &node{sort: object, at: at})
 			}
 			next = next.items[len(next.items)-1]
@@ -87,26 +106,23 @@ func (t *tomlReader) table(top *node, e *unstable.Node) []*node {
 
 // keyValue puts a value below a table, by a key that may have dots.
 func (t *tomlReader) keyValue(into *node, e *unstable.Node, depth int) {
-	raw := string(t.parser.Raw(e.Raw))
+	whole := span{int(e.Raw.Offset), int(e.Raw.Offset + e.Raw.Length)}
 	for key := e.Key(); key.Next(); depth++ {
-		part := key.Node()
-		at := t.cursor.at(int(part.Raw.Offset))
+		at := t.cursor.at(int(key.Node().Raw.Offset))
+		t.keys++
 		if !t.report.deep(at, depth) {
 			return
 		}
 		if key.IsLast() {
-			value := t.value(e.Value(), at, depth+1)
-			value.raw = raw
-			into.fields = append(into.fields, field{string(part.Data), at, value})
+			t.child(into, key.Node(), at, func() *node {
+				value := t.value(e.Value(), at, depth+1)
+				value.spans = []span{whole}
+				return value
+			})
 			return
 		}
-		next := into.get(string(part.Data))
-		if next == nil {
-			next = &node{sort: object, at: at}
-			into.fields = append(into.fields, field{string(part.Data), at, next})
-		}
-		next.raw += raw + "\n"
-		into = next
+		into = t.child(into, key.Node(), at, func() *node { return &node{sort: object, at: at} })
+		into.spans = append(into.spans, whole, span{whole.to, min(whole.to+1, len(t.report.data))})
 	}
 }
 

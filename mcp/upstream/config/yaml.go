@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -29,13 +28,18 @@ func (r *report) readYAML(data []byte) *node {
 		r.wrong(place{max(next.Line, 1), 1}, "remove it", "a second document starts here; only one is read")
 		return nil
 	}
-	y := &yamlReader{report: r, lines: strings.SplitAfter(string(data), "\n")}
-	return y.node(doc.Content[0], len(y.lines)+1, 0)
+	y := &yamlReader{report: r, starts: []int{0}}
+	for i, c := range data {
+		if c == '\n' {
+			y.starts = append(y.starts, i+1)
+		}
+	}
+	return y.node(doc.Content[0], len(y.starts)+1, 0)
 }
 
 type yamlReader struct {
 	report *report
-	lines  []string
+	starts []int // of each line
 }
 
 // node converts a node, behind which the line end is the first that is not its own.
@@ -62,7 +66,7 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 				continue
 			}
 			f := field{key.Value, place{key.Line, key.Column}, y.node(value, until, depth+1)}
-			f.value.raw = y.raw(key.Line, until)
+			f.value.spans = []span{y.lines(key.Line, until)}
 			n.fields = append(n.fields, f)
 		}
 		y.report.once(n)
@@ -90,11 +94,14 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 	return n
 }
 
-// raw is the text of the lines from one to before another, at least one line.
-func (y *yamlReader) raw(from, to int) string {
-	from, to = max(from, 1), min(max(to, from+1), len(y.lines)+1)
-	if from > len(y.lines) {
-		return ""
+// lines are the lines from one to before another, at least one.
+func (y *yamlReader) lines(from, to int) span {
+	at := func(line int) int {
+		if line > len(y.starts) {
+			return len(y.report.data)
+		}
+		return y.starts[line-1]
 	}
-	return strings.TrimRight(strings.Join(y.lines[from-1:to-1], ""), "\n \t")
+	from = max(from, 1)
+	return span{at(from), at(max(to, from+1))}
 }
