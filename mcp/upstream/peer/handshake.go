@@ -96,7 +96,7 @@ func discovered(cl *call) (*Info, error) {
 		}
 		return nil, &fatalError{fmt.Errorf("the server refuses revision %s: %w%s", wire.ModernRevision, e, offers(supported))}
 	}
-	if s, ok := errors.AsType[*StatusError](cl.err); ok && (slices.Contains(sameForAll, s.Status)) {
+	if s, ok := errors.AsType[*StatusError](cl.err); ok && slices.Contains(sameForAll, s.Status) {
 		return nil, &fatalError{s} // initialize would fare no better
 	}
 	if cl.err != nil {

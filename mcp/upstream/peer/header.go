@@ -93,7 +93,8 @@ func isToken(text string) bool {
 // it is.
 func headerValue(text string) string {
 	const prefix, suffix = "=?base64?", "?="
-	plain := text == strings.Trim(text, " \t") && !(strings.HasPrefix(text, prefix) && strings.HasSuffix(text, suffix))
+	encoded := strings.HasPrefix(text, prefix) && strings.HasSuffix(text, suffix)
+	plain := !encoded && text == strings.Trim(text, " \t")
 	for _, b := range []byte(text) {
 		plain = plain && (b >= ' ' && b < 0x7f || b == '\t')
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"belljar.dev/internal/testenv"
@@ -332,6 +333,95 @@ func TestHTTPRefusals(t *testing.T) {
 		if _, err := Open(t.Context(), HTTP{URL: u, Client: client(t)}, Config{}); err == nil || strings.Contains(err.Error(), "pw") {
 			t.Errorf("URL %q: got %v", u, err)
 		}
+	}
+}
+
+// The response to one call does not answer another, and one with a wrong id can only answer
+// its own.
+func TestHTTPAnswersForOthers(t *testing.T) {
+	victim := make(chan message, 1)
+	release := make(chan struct{})
+	s := modernSite(t, func(w http.ResponseWriter, _ *http.Request, m message) {
+		switch m.Params.Name {
+		case "victim":
+			victim <- m
+			<-release
+			sayJSON(w, m, `{"true":1}`)
+		case "liar":
+			v := <-victim
+			sayEvent(w, fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"false\":1}}\n\n", v.ID))
+		case "fool":
+			sayJSON(w, message{ID: json.RawMessage(`0`)}, `{"mine":1}`)
+		}
+	})
+	c, err := s.open(t, Config{}, HTTP{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := invoke(t.Context(), c, "tools/call", `{"name":"victim"}`, CallOptions{})
+	if got := failed(t, invoke(t.Context(), c, "tools/call", `{"name":"liar"}`, CallOptions{})); !strings.Contains(got, "without an answer") {
+		t.Errorf("got %q", got)
+	}
+	if r := good(t, invoke(t.Context(), c, "tools/call", `{"name":"fool"}`, CallOptions{})); r != `{"mine":1}` {
+		t.Errorf("got %s", r)
+	}
+	close(release)
+	if r := good(t, first); r != `{"true":1}` {
+		t.Errorf("got %s", r)
+	}
+}
+
+// inMemory is a RoundTripper that needs no network, so that a test's clock can be used.
+type inMemory func(r *http.Request, m message) (status int, kind, body string)
+
+func (f inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+	var m message
+	if r.Body != nil {
+		if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
+			return nil, err
+		}
+	}
+	status, kind, body := f(r, m)
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// The stream that belongs to no call is opened again where the last one was cut, at a bounded
+// rate, and not for ever where nothing comes.
+func TestHTTPStreamIsOpenedAgain(t *testing.T) {
+	for _, events := range []int{0, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			var opened []string
+			transport := inMemory(func(r *http.Request, m message) (int, string, string) {
+				switch {
+				case m.Method == "initialize":
+					return http.StatusOK, "application/json", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, helloLegacy)
+				case r.Method != http.MethodGet:
+					return http.StatusAccepted, "", ""
+				}
+				opened = append(opened, fmt.Sprintf("%v %s", time.Since(began), r.Header.Get("Last-Event-ID")))
+				if len(opened) > events {
+					return http.StatusOK, "text/event-stream", ": nothing\n\n"
+				}
+				return http.StatusOK, "text/event-stream", fmt.Sprintf("id: e%d\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n", len(opened))
+			})
+			got := 0
+			c, err := Open(t.Context(), HTTP{URL: "https://x.example", Client: &http.Client{Transport: transport}},
+				Config{Era: Legacy, OnNotification: func(Notification) { got++ }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			c.Close()
+			want := "[0s  1s  3s  7s  15s ]"
+			if events > 0 {
+				want = "[0s  1s e1 2s e2 3s e3 4s e3 6s e3 10s e3 18s e3]"
+			}
+			if fmt.Sprint(opened) != want || got != events {
+				t.Errorf("the stream was opened at %v, want %v; %d notifications", opened, want, got)
+			}
+		})
 	}
 }
 

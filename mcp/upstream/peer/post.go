@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -56,9 +57,7 @@ func (w *web) do(ctx context.Context, method string, to *url.URL, body []byte, e
 		r.Header.Set(revisionHeader, w.info.Revision)
 	}
 	w.mu.Unlock()
-	for name, values := range extra {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, extra)
 	resp, err := w.client.Do(r)
 	if err != nil {
 		return nil, withoutURL(err)
@@ -153,8 +152,9 @@ func (w *web) follow(ctx context.Context, cl *call, resp *http.Response) error {
 			continue
 		}
 		if again.StatusCode != http.StatusOK || mediaType(again) != eventStream {
-			defer again.Body.Close()
-			return w.refused(again, cl)
+			err := w.refused(again, cl)
+			again.Body.Close()
+			return err
 		}
 		body.Close()
 		body = again.Body
