@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"belljar.dev/internal/plan"
 	"belljar.dev/internal/store"
 	"belljar.dev/internal/todo"
+	"belljar.dev/mcp/upstream/pin"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
 )
@@ -50,6 +52,7 @@ var rooms = map[string]room{
 	"audit":    {writeRecords, missingRecords},
 	"callback": {writeCallbacks, missingCallbacks},
 	"job":      {writeJobs, missingJobs},
+	"pin":      {writePins, missingPins},
 	"plan":     {writePlans, missingPlans},
 	"question": {writeQuestions, missingQuestions},
 	"state":    {writeNotes, missingNotes},
@@ -152,6 +155,59 @@ func missingPlans(ctx context.Context, at place, said []string) (lost []string, 
 		}
 	}
 	return lost, nil
+}
+
+// A server's tool becomes trusted on first use, changes, and a person trusts the change.
+func pinned(text string) pin.Offer {
+	return pin.Offer{Listing: &pin.Listing{Tools: []json.RawMessage{json.RawMessage(`{"name":"a","description":"` + text + `"}`)}}}
+}
+
+func writePins(ctx context.Context, at place, tag string, say func(string)) error {
+	b := pin.NewBook(at.books())
+	for n := 0; ; n++ {
+		s := pin.Server{Tenant: fmt.Sprint(tag, n/100), Name: fmt.Sprint("s", n)} // a tenant has so many servers
+		if v := b.Judge(ctx, s, pin.Rules{Mode: pin.TOFU}, pinned("one")); v.Err != nil {
+			return v.Err
+		}
+		say(fmt.Sprint("first ", s.Tenant, " ", s.Name))
+		v := b.Judge(ctx, s, pin.Rules{Mode: pin.TOFU}, pinned("two"))
+		if v.Err != nil {
+			return v.Err
+		}
+		i := slices.IndexFunc(v.Items, func(item pin.Item) bool { return item.State == pin.Changed })
+		if i < 0 {
+			return fmt.Errorf("no definition of %s has changed: %+v", s.Name, v.Items)
+		}
+		yes := pin.Decision{By: pin.Person{Name: "x", Via: pin.ViaCommand}, Trust: true, Items: []pin.Ref{{Kind: pin.KindTool, Name: "a", Digest: v.Items[i].Digest}}}
+		if err := b.Decide(ctx, s, yes); err != nil {
+			return err
+		}
+		say(fmt.Sprint("person ", s.Tenant, " ", s.Name))
+	}
+}
+
+func missingPins(ctx context.Context, at place, said []string) ([]string, error) {
+	b := pin.NewBook(at.books())
+	have := make(map[string]bool)
+	seen := make(map[string]bool)
+	for _, line := range said {
+		tenant := strings.Fields(line)[1]
+		if seen[tenant] {
+			continue
+		}
+		seen[tenant] = true
+		pins, err := b.Export(ctx, tenant, "")
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range pins {
+			if p.Kind == pin.KindTool {
+				have[fmt.Sprint("first ", tenant, " ", p.Server)] = true
+				have[fmt.Sprint("person ", tenant, " ", p.Server)] = p.How == pin.Decided
+			}
+		}
+	}
+	return without(said, have), nil
 }
 
 // A question is put and answered.

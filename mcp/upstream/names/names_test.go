@@ -309,8 +309,19 @@ func TestFilter(t *testing.T) {
 		pattern, text string
 		want          bool
 	}{
-		{"*", "", true}, {"", "", true}, {"", "a", false}, {"?", "é", true}, {"?", "", false}, {"a*c", "abbbc", true}, {"a*c", "abbb", false},
-		{"*a*b*", "xxaxxbxx", true}, {"*a*b*", "xxbxxaxx", false}, {"a/b*", "a/b/c", true}, {"[a]", "a", false}, {"A", "a", false}, {"**", "x", true},
+		{"*", "", true},
+		{"", "", true},
+		{"", "a", false},
+		{"?", "é", true},
+		{"?", "", false},
+		{"a*c", "abbbc", true},
+		{"a*c", "abbb", false},
+		{"*a*b*", "xxaxxbxx", true},
+		{"*a*b*", "xxbxxaxx", false},
+		{"a/b*", "a/b/c", true},
+		{"[a]", "a", false},
+		{"A", "a", false},
+		{"**", "x", true},
 		{strings.Repeat("a*", 300) + "b", strings.Repeat("a", 1000), false},
 	} {
 		if got := match(c.pattern, c.text); got != c.want {
