@@ -45,7 +45,7 @@ program and keeps nothing.
 			return failure(server.Serve(c.InOrStdin(), c.OutOrStdout()))
 		},
 	}
-	c.Flags().BoolVar(&wrongID, "wrong-id", false, "answer initialize with the id 0, as some servers do")
+	c.Flags().BoolVar(&wrongID, "wrong-id", false, "answer initialize with the id 0, like some servers")
 	c.Flags().BoolVar(&files, "file-server", false, "serve the files below a directory, with the tool read_file")
 	c.Flags().StringVar(&dir, "root", ".", "serve the files below `DIR`")
 	return c

@@ -30,14 +30,14 @@ func Arithmetic() *Server {
 		methods: map[string]method{
 			"resources/list":           empty("resources"),
 			"resources/templates/list": empty("resourceTemplates"),
-			"resources/read":           absent("uri", wire.NotFound, "there is no resource %.64q"),
+			"resources/read":           absent("uri", wire.NotFound, "resource %.64q does not exist"),
 			"prompts/list":             empty("prompts"),
-			"prompts/get":              absent("name", wire.InvalidParams, "invalid params: there is no prompt %.64q"),
+			"prompts/get":              absent("name", wire.InvalidParams, "invalid params: prompt %.64q does not exist"),
 		},
 	}
 }
 
-// absent answers a request for one thing of which the server has nothing.
+// absent answers a request for a resource or a prompt of a server without any.
 func absent(member string, kind wire.Kind, format string) method {
 	return func(params []byte) (any, error) {
 		name, err := text(params, member)

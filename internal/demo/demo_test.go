@@ -177,7 +177,7 @@ func TestIntegers(t *testing.T) {
 		{"add", `[1,2]`, `\"arguments\" must be an object`},
 		{"Calculator", `{"question":3}`, `\"question\" must be a string`},
 		{"Calculator", `{}`, `\"question\" is missing`},
-		{"divide", `{}`, `there is no tool \"divide\"`},
+		{"divide", `{}`, `tool \"divide\" does not exist`},
 	} {
 		got := call(t, Arithmetic(), tt.tool, tt.args)
 		if strings.Contains(tt.want, " ") {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of an expression. A number is exact and there is no power, so a result has
+// Bounds of an expression. Numbers are exact, and powers are not computed, so a result has
 // about as many digits as its expression.
 const (
 	maxExpression = 1000 // characters

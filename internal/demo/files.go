@@ -135,7 +135,7 @@ func (f folder) readResource(params []byte) (any, error) {
 	escaped, ours := strings.CutPrefix(uri, scheme)
 	name, err := url.PathUnescape(escaped)
 	if !ours || err != nil {
-		return nil, wire.Errorf(wire.NotFound, "there is no resource %.64q", uri)
+		return nil, wire.Errorf(wire.NotFound, "resource %.64q does not exist", uri)
 	}
 	contents, err := f.read(name)
 	if err != nil {

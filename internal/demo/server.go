@@ -34,7 +34,7 @@ type method func(params []byte) (any, error)
 // tool is one tool of a server.
 type tool struct {
 	name       string
-	definition string // JSON, as tools/list has it
+	definition string // JSON, in the form of tools/list
 	// call returns the text of the result. Its error is a *wire.Error for arguments that
 	// the schema does not allow; any other is the result of a call that has failed.
 	call func(args []byte) (string, error)
@@ -220,10 +220,10 @@ func (s *Server) callTool(params []byte) (any, error) {
 		}
 		return result{[]content{{"text", answer}}, failed}, nil
 	}
-	return nil, wire.Errorf(wire.InvalidParams, "invalid params: there is no tool %.64q", name)
+	return nil, wire.Errorf(wire.InvalidParams, "invalid params: tool %.64q does not exist", name)
 }
 
-// empty answers a request for a list of which the server has nothing.
+// empty answers a request for a list that has no entries.
 func empty(name string) method {
 	return func([]byte) (any, error) { return map[string]any{name: []any{}}, nil }
 }
