@@ -223,7 +223,7 @@ func (s *Server) callTool(params []byte) (any, error) {
 	return nil, wire.Errorf(wire.InvalidParams, "invalid params: tool %.64q does not exist", name)
 }
 
-// empty answers a request for a list that has no entries.
+// empty answers a request for a list with an empty list.
 func empty(name string) method {
 	return func([]byte) (any, error) { return map[string]any{name: []any{}}, nil }
 }
