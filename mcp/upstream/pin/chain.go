@@ -201,9 +201,9 @@ func insert(ctx context.Context, tx *sql.Tx, tenant string, e entry) error {
 	return err
 }
 
-// prune drops old entries: all but the newest, and but the last one of each server that still
-// has a record, of which the details are cut. The rest becomes a chain again, which begins
-// with the sum of what it was.
+// prune drops old entries. It keeps the newest ones and, with their details cut, the last one
+// of each server that still has a record. The rest becomes a chain again, which begins with
+// the sum of the old one.
 func (c *chain) prune(ctx context.Context, tx *sql.Tx, tenant string, now time.Time) (*chain, error) {
 	all, err := entries(ctx, tx, tenant, 0)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // phrase is something that texts say which are made to deceive.
 type phrase struct {
 	what string
-	// Each group of words, of which a folded text must contain one, or match cannot match. They
-	// make ordinary texts cheap: most have none of some group.
+	// match can only match a folded text that has a word of each group. The groups make ordinary
+	// texts cheap: most lack the words of some group.
 	words  [][]string
 	match  *regexp.Regexp // of the folded text
 	unless *regexp.Regexp // in the 60 bytes before a match: then it means the opposite
