@@ -120,8 +120,14 @@ func TestBoxesOfUpstreamsDiffer(t *testing.T) {
 	var all []policies.Grant
 	for _, tenant := range []string{"t", "u"} {
 		for _, b := range []policies.UpstreamBox{
-			{Server: "a"}, {Server: "b"}, {Server: "a", Trusted: true}, {Server: "a", Cache: "/c"}, {Server: "a", Cache: "/d"},
-			{Server: "a", Install: true}, {Server: "a", Install: true, Cache: "/c"}, {Server: "a", Cache: "/c", Scratch: true},
+			{Server: "a"},
+			{Server: "b"},
+			{Server: "a", Trusted: true},
+			{Server: "a", Cache: "/c"},
+			{Server: "a", Cache: "/d"},
+			{Server: "a", Install: true},
+			{Server: "a", Install: true, Cache: "/c"},
+			{Server: "a", Cache: "/c", Scratch: true},
 		} {
 			all = append(all, upstreamGrant(t, p, tenant, b))
 		}

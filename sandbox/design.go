@@ -72,7 +72,9 @@ func (s *Supervisor) addGranted(p *plan, g policies.Grant, uid int, image *image
 		}
 	}
 	for _, m := range g.Mounts() {
-		err := s.addMount(p, mount{source: m.Source, target: m.Target, writable: m.Writable, file: -1}, uid)
+		// What a launcher has fetched is the box user's own, also where it is read only.
+		own := m.Source == g.OfUpstream().Cache
+		err := s.addMount(p, mount{source: m.Source, target: m.Target, writable: m.Writable, mapped: own, file: -1}, uid)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = &limit.Refusal{Message: fmt.Sprintf("profile %q mounts %s, which this host does not have; correct the policy", g.Profile(), m.Source), Err: err}
 		}

@@ -30,6 +30,10 @@ func Make(dir string, mode fs.FileMode) (*os.File, error) {
 	return nil, fmt.Errorf("make %s: it is removed each time", dir)
 }
 
+// Join makes the directory this process's as well, which then has several owners. The
+// error is fs.ErrNotExist if the directory was removed meanwhile.
+func Join(dir string) (*os.File, error) { return lock(dir, unix.LOCK_SH) }
+
 // Abandoned reports whether the process has ended that made a directory. If so, nobody
 // else is told so until the file is closed.
 func Abandoned(dir string) (_ *os.File, yes bool) {

@@ -1,6 +1,8 @@
 package claim
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,6 +39,36 @@ func TestRuns(t *testing.T) {
 	_ = cmd.Wait()
 	if Runs(pid + "." + start) {
 		t.Error("a process that was waited for runs")
+	}
+}
+
+// What several have is abandoned when the last of them has gone, and what is gone is
+// nobody's.
+func TestJoin(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	first, err := Make(dir, 0o700)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Join(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	if _, yes := Abandoned(dir); yes {
+		t.Error("what another one still has is abandoned")
+	}
+	second.Close()
+	last, yes := Abandoned(dir)
+	if !yes {
+		t.Fatal("what nobody has is not abandoned")
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	last.Close()
+	if _, err := Join(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("joined what is gone: %v", err)
 	}
 }
 

@@ -18,7 +18,7 @@
 //	monitor.go, ready.go           what an operator's programs ask: metrics and probes
 //	policystatus.go
 //	hookbox.go, upstreambox.go     a box for each run of a hook, and for each server of
-//	                               other people
+//	upstreamfetch.go               other people, with what was fetched for it
 //	search.go, reading.go          what the tools work with
 //	places.go, place.go, books.go  the workspaces at work
 //	ending.go                      how their sessions are ended

@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/internal/closers"
 	"belljar.dev/mcp/upstream"
+	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/limit"
 )
@@ -21,10 +23,17 @@ const upstreamGrace = 300 * time.Millisecond
 
 // upstreamCommand is how a server is started.
 type upstreamCommand struct {
-	Argv []string
-	Env  map[string]string // added to the environment of the box
+	Install *upstreamPhase // fetches the server; nil if nothing has to be fetched
+	Run     upstreamPhase
+	Scratch bool // Run writes into what Install fetched, and that is thrown away
 	// Secrets are values that the server knows, and that nobody is shown.
 	Secrets []string
+}
+
+// upstreamPhase is one start of a program.
+type upstreamPhase struct {
+	Argv []string
+	Env  map[string]string // added to the environment of the box
 }
 
 // upstreamTail keeps the last lines of what is written to it, without control characters.
@@ -40,7 +49,10 @@ type upstreamBoxes struct {
 	boxes *sandbox.Workspace
 	// command returns how a server is started.
 	command func(s upstream.Spec) (upstreamCommand, error)
-	tail    func() upstreamTail
+	// grant returns the grant of one of a server's boxes: Upstreams.Grant of the policy.
+	grant func(tenant string, b policies.UpstreamBox) (policies.Grant, error)
+	tail  func() upstreamTail
+	store upstreamStore
 }
 
 // Start starts a server.
@@ -49,24 +61,44 @@ func (u *upstreamBoxes) Start(ctx context.Context, s upstream.Spec) (upstream.Pr
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, upstream.ErrLasting)
 	}
-	box, err := u.boxes.Open(ctx, "upstream-"+rand.Text(), s.Grant)
+	var opened closers.Stack
+	started := false
+	defer func() {
+		if !started {
+			_ = opened.Close()
+		}
+	}()
+	grant := s.Grant
+	if c.Install != nil {
+		fetched, err := u.fetched(ctx, s, *c.Install, c.Scratch, &opened)
+		if err != nil {
+			return nil, err
+		}
+		of := grant.OfUpstream()
+		of.Cache, of.Scratch = fetched, c.Scratch
+		if grant, err = u.grant(s.Key.Tenant, of); err != nil {
+			return nil, err
+		}
+	}
+	box, err := u.boxes.Open(ctx, "upstream-"+rand.Text(), grant)
 	if err != nil {
 		return nil, err
 	}
-	p := &upstreamProcess{box: box, stderr: u.tail(), secrets: masks(c.Secrets), ended: make(chan struct{})}
+	opened.Add(box.Close)
+	p := &upstreamProcess{box: box, opened: &opened, stderr: u.tail(), secrets: masks(c.Secrets), ended: make(chan struct{})}
 	p.theirIn, p.in = io.Pipe()
 	p.out, p.theirOut = io.Pipe()
 	p.job, err = box.Start(ctx, sandbox.Cmd{
-		Grant: s.Grant, Argv: c.Argv, Env: c.Env, Background: true, Timeout: s.Grant.Limits().Background,
+		Grant: grant, Argv: c.Run.Argv, Env: c.Run.Env, Background: true, Timeout: grant.Limits().Background,
 		In: p.theirIn, Out: p.theirOut, Err: p.stderr,
 	})
 	if err != nil {
-		_ = box.Close()
 		if _, refused := errors.AsType[*limit.Refusal](err); refused {
 			err = fmt.Errorf("%w: %w", err, upstream.ErrLasting)
 		}
 		return nil, err
 	}
+	started = true
 	go p.watch()
 	return p, nil
 }
@@ -85,6 +117,7 @@ func masks(secrets []string) *strings.Replacer {
 // upstreamProcess is a server in its box.
 type upstreamProcess struct {
 	box      *sandbox.Box
+	opened   *closers.Stack // the box and what it sees
 	job      *sandbox.Job
 	in       *io.PipeWriter // its input: what is written here
 	theirIn  *io.PipeReader // is read here by the box
@@ -95,8 +128,9 @@ type upstreamProcess struct {
 	ended    chan struct{} // closed by watch
 	err      error         // set before ended is closed
 
-	mu     sync.Mutex
-	closed bool // guarded by mu: Close was called before the server had ended
+	closing sync.Once
+	mu      sync.Mutex
+	closed  bool // guarded by mu: Close was called before the server had ended
 }
 
 // In is the standard input of the server.
@@ -142,14 +176,14 @@ func (p *upstreamProcess) Close() {
 	case <-p.ended:
 	case <-grace.C:
 	}
-	_ = p.box.Close()
+	p.closing.Do(func() { _ = p.opened.Close() })
 	<-p.ended
 }
 
 // watch waits for the end of the server, which Close brings about at the latest.
 func (p *upstreamProcess) watch() {
 	<-p.job.Done()
-	err := p.outcome(p.job.Kill(0)) // which has ended: Kill only returns the result
+	err := outcome(p.job.Kill(0), p.box.Grant()) // which has ended: Kill only returns the result
 	p.mu.Lock()
 	if !p.closed {
 		p.err = err
@@ -158,17 +192,4 @@ func (p *upstreamProcess) watch() {
 	p.theirOut.Close()
 	p.theirIn.Close()
 	close(p.ended)
-}
-
-// outcome says how a server ended.
-func (p *upstreamProcess) outcome(r sandbox.Result) error {
-	switch {
-	case r.Status == sandbox.OOM:
-		return fmt.Errorf("the server needed more memory than the %d MiB of its box", p.box.Grant().Limits().Memory>>20)
-	case r.Status != sandbox.Exited:
-		return fmt.Errorf("the server was stopped: %s", r.Status)
-	case r.Signal != 0:
-		return fmt.Errorf("the server ended by the signal %s", r.Signal)
-	}
-	return fmt.Errorf("the server exited with status %d", r.Code)
 }

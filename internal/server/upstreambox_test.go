@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,11 +120,22 @@ var scripted = map[string]string{
 		(exec 3<>/dev/tcp/127.0.0.1/22) 2>/dev/null && seen="$seen loopback"; (exec 3<>/dev/tcp/93.184.215.14/80) 2>/dev/null && seen="$seen internet"
 		echo '{"jsonrpc":"2.0","id":1,"result":{"seen":"'$seen'","env":"'$(env | cut -d= -f1 | sort | tr '\n' ' ')'"}}'; read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{"seen":"'$seen'","env":"'$(env | cut -d= -f1 | sort | tr '\n' ' ')'"}}'; read -r line`,
 	"nothing": "",
+	"fetched": `echo "$(cat /var/cache/upstream/tool) $(echo more 2>/dev/null >/var/cache/upstream/more && echo writes || echo reads)" >&2; while read -r line; do echo '{"jsonrpc":"2.0","id":1,"result":{"said":"'"$(cat /var/cache/upstream/tool)"'","more":"'"$(head -n 1 /var/cache/upstream/more 2>/dev/null)"'"}}'; echo more 2>/dev/null >>/var/cache/upstream/more; done`,
+}
+
+// world is boxes for servers, and a pool of them.
+type world struct {
+	*upstream.Pool[*plainPeer]
+
+	boxes   *sandbox.Supervisor
+	starter *upstreamBoxes
+	grant   policies.Grant // of a call
+	seconds string         // marks programs that a server leaves
+	fetches atomic.Int32
 }
 
 // boxedUpstreams is a pool whose servers run in boxes, under a policy with these servers.
-// seconds marks what they leave.
-func boxedUpstreams(t *testing.T, of string) (pool *upstream.Pool[*plainPeer], boxes *sandbox.Supervisor, grant policies.Grant, seconds string) {
+func boxedUpstreams(t *testing.T, of string) *world {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	dir := t.TempDir()
@@ -139,60 +153,78 @@ func boxedUpstreams(t *testing.T, of string) (pool *upstream.Pool[*plainPeer], b
 	if err != nil {
 		t.Fatal(err)
 	}
-	seconds = testenv.Seconds()
-	starter := &upstreamBoxes{
+	made := &world{boxes: boxes, seconds: testenv.Seconds(), grant: p.Decide(policies.Facts{Tenant: "t", Tool: "mcp_x", Upstream: "x"}).Grant}
+	made.starter = &upstreamBoxes{
 		boxes: w, tail: func() upstreamTail { return &lines{} },
+		grant: func(tenant string, b policies.UpstreamBox) (policies.Grant, error) {
+			if b.Install {
+				made.fetches.Add(1)
+			}
+			return p.Upstreams().Grant(tenant, b)
+		},
 		command: func(s upstream.Spec) (upstreamCommand, error) {
 			if s.Server.Name == "nothing" {
-				return upstreamCommand{Argv: []string{"no-such-program"}}, nil
+				return upstreamCommand{Run: upstreamPhase{Argv: []string{"no-such-program"}}}, nil
 			}
-			script := strings.ReplaceAll(scripted[s.Server.Name], "SECONDS", seconds)
-			return upstreamCommand{Argv: []string{"bash", "-c", script}, Env: map[string]string{"TOKEN": "s3cret-value"}, Secrets: []string{"s3cret-value"}}, nil
+			script := strings.ReplaceAll(scripted[s.Server.Name], "SECONDS", made.seconds)
+			return upstreamCommand{Run: upstreamPhase{Argv: []string{"bash", "-c", script}, Env: map[string]string{"TOKEN": "s3cret-value"}}, Secrets: []string{"s3cret-value"}}, nil
 		},
+		store: upstreamStore{dir: filepath.Join(t.TempDir(), "upstreams")},
 	}
-	pool = upstream.NewPool(upstream.Config[*plainPeer]{Starter: starter, Dialer: plainDialer{}, Grant: func(tenant string, s upstream.Server) (policies.Grant, error) {
+	made.Pool = upstream.NewPool(upstream.Config[*plainPeer]{Starter: made.starter, Dialer: plainDialer{}, Grant: func(tenant string, s upstream.Server) (policies.Grant, error) {
 		return p.Upstreams().Grant(tenant, policies.UpstreamBox{Server: s.Name, Trusted: s.Trusted})
 	}})
-	t.Cleanup(pool.Close)
+	t.Cleanup(made.Close)
+	made.set(p, true)
+	return made
+}
+
+// set gives the pool all servers.
+func (w *world) set(p *policies.Policy, trusted bool) {
 	var servers []upstream.Server
 	for name := range scripted {
-		s := upstream.Server{Name: name, ID: name, Trusted: true, Settings: p.Upstreams().Of(name, true)}
+		s := upstream.Server{Name: name, ID: fmt.Sprint(name, trusted), Trusted: trusted, Installs: true, Settings: p.Upstreams().Of(name, trusted)}
 		if name == "silent" {
 			s.Settings.Timeouts.Handshake = time.Second
 		}
 		servers = append(servers, s)
 	}
-	pool.Set(servers)
-	return pool, boxes, p.Decide(policies.Facts{Tenant: "t", Tool: "mcp_x", Upstream: "x"}).Grant, seconds
+	w.Set(servers)
+}
+
+// ask makes a call of a server.
+func (w *world) ask(t *testing.T, server string) (got map[string]any, err error) {
+	t.Helper()
+	err = w.Do(t.Context(), w.grant, someone, server, func(ctx context.Context, c *plainPeer) (err error) {
+		got, err = c.ask(ctx, "tools/call")
+		return err
+	})
+	return got, err
 }
 
 var someone = upstream.Caller{Tenant: "t", Principal: "ann", Session: "s"}
 
 // A server runs in its box, answers, and is gone with all that it started.
 func TestUpstreamInABox(t *testing.T) {
-	pool, boxes, grant, seconds := boxedUpstreams(t, "x: {}")
+	w := boxedUpstreams(t, "x: {}")
 	for _, name := range []string{"plain", "clinging"} {
-		err := pool.Do(t.Context(), grant, someone, name, func(ctx context.Context, c *plainPeer) error {
-			_, err := c.ask(ctx, "tools/call")
-			return err
-		})
-		if err != nil {
+		if _, err := w.ask(t, name); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	if n := len(boxes.Boxes()); n != 2 {
+	if n := len(w.boxes.Boxes()); n != 2 {
 		t.Errorf("%d boxes", n)
 	}
-	if n := testenv.Sleeping(t, seconds); n < 3 { // its shell as well
+	if n := testenv.Sleeping(t, w.seconds); n < 3 { // its shell as well
 		t.Errorf("%d programs of the clinging server run; the test would prove nothing", n)
 	}
 	begun := time.Now()
-	pool.Close()
+	w.Close()
 	t.Logf("closed in %v", time.Since(begun))
-	if n := len(boxes.Boxes()); n != 0 {
+	if n := len(w.boxes.Boxes()); n != 0 {
 		t.Errorf("%d boxes are left", n)
 	}
-	if n := testenv.Sleeping(t, seconds); n != 0 {
+	if n := testenv.Sleeping(t, w.seconds); n != 0 {
 		t.Errorf("%d programs are left", n)
 	}
 }
@@ -205,23 +237,16 @@ func TestUpstreamBoxIsClosed(t *testing.T) {
 		"x: {}": "",
 		"looks: {profile: {fs: {workspace: ro}}}": "/workspace", // it would see one
 	} {
-		pool, _, grant, _ := boxedUpstreams(t, of)
-		err := pool.Do(t.Context(), grant, someone, "looks", func(ctx context.Context, c *plainPeer) error {
-			got, err := c.ask(ctx, "tools/call")
-			if err != nil {
-				return err
-			}
-			if seen, _ := got["seen"].(string); strings.TrimSpace(seen) != want {
-				t.Errorf("%s: it sees %q, want %q", of, seen, want)
-			}
-			env, _ := got["env"].(string)
-			if !strings.Contains(env, "TOKEN") || strings.Contains(env, "BELLJAR") || strings.Contains(env, "AWS") {
-				t.Errorf("%s: its environment has %s", of, env)
-			}
-			return nil
-		})
+		got, err := boxedUpstreams(t, of).ask(t, "looks")
 		if err != nil {
 			t.Fatal(err)
+		}
+		if seen, _ := got["seen"].(string); strings.TrimSpace(seen) != want {
+			t.Errorf("%s: it sees %q, want %q", of, seen, want)
+		}
+		env, _ := got["env"].(string)
+		if !strings.Contains(env, "TOKEN") || strings.Contains(env, "BELLJAR") || strings.Contains(env, "AWS") {
+			t.Errorf("%s: its environment has %s", of, env)
 		}
 	}
 }
@@ -229,21 +254,20 @@ func TestUpstreamBoxIsClosed(t *testing.T) {
 // What goes wrong with a server is said with its reason, and its last lines without its
 // secrets.
 func TestUpstreamInABoxFails(t *testing.T) {
-	pool, _, grant, _ := boxedUpstreams(t, "x: {}")
+	w := boxedUpstreams(t, "x: {}")
 	for name, want := range map[string][]string{
-		"dying":   {"the server exited with status 3", "I give up", "it failed, and is started again"},
+		"dying":   {"it exited with status 3", "I give up", "it failed, and is started again"},
 		"silent":  {"the handshake took longer than 1s", "I never answer"},
 		"nothing": {"no-such-program"},
 	} {
-		err := pool.Do(t.Context(), grant, someone, name, func(ctx context.Context, c *plainPeer) error {
+		err := w.Do(t.Context(), w.grant, someone, name, func(ctx context.Context, c *plainPeer) error {
 			if _, err := c.ask(ctx, "tools/call"); err != nil {
 				<-c.Done()
 				return c.Err()
 			}
 			return nil
 		})
-		var u *upstream.Unavailable
-		if !errors.As(err, &u) {
+		if _, ok := errors.AsType[*upstream.Unavailable](err); !ok {
 			t.Errorf("%s: got %v", name, err)
 			continue
 		}
@@ -253,12 +277,12 @@ func TestUpstreamInABoxFails(t *testing.T) {
 			}
 		}
 	}
-	if err := pool.Do(t.Context(), grant, someone, "plain", func(context.Context, *plainPeer) error { return nil }); err != nil {
+	if _, err := w.ask(t, "plain"); err != nil {
 		t.Fatal(err)
 	}
 	var stderr []string
 	if !testenv.Until(time.Minute, func() bool { // it may be read later than the answer
-		for _, s := range pool.Status() {
+		for _, s := range w.Status() {
 			if s.Server == "plain" {
 				stderr = s.Stderr
 			}
@@ -266,5 +290,126 @@ func TestUpstreamInABoxFails(t *testing.T) {
 		return slices.Equal(stderr, []string{"the token is [secret]"})
 	}) {
 		t.Errorf("stderr is %q", stderr)
+	}
+}
+
+// fetching makes the server "fetched" one that a launcher fetches: by a script.
+func (w *world) fetching(script string, scratch bool) {
+	run := w.starter.command
+	w.starter.command = func(s upstream.Spec) (upstreamCommand, error) {
+		c, err := run(s)
+		if s.Server.Name == "fetched" {
+			c.Install, c.Scratch = &upstreamPhase{Argv: []string{"bash", "-c", script}, Env: map[string]string{"REGISTRY": "x"}}, scratch
+		}
+		return c, err
+	}
+}
+
+// kept are the directories of the store, without those of homes.
+func (w *world) kept(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(w.starter.store.dir, "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+const fetchScript = `[ -z "$TOKEN$(ls -A /workspace 2>/dev/null)" ] || exit 9; echo "the tool" >/var/cache/upstream/tool; mkdir /var/cache/upstream/dir; ln -s /etc/passwd /var/cache/upstream/dir/link`
+
+// What a launcher fetches is fetched once, without the secrets of the server, and the
+// server can read it and no more.
+func TestUpstreamIsFetchedOnce(t *testing.T) {
+	w := boxedUpstreams(t, "fetched: {profile: {fs: {workspace: ro}}}")
+	w.fetching(fetchScript, false)
+	for round := range 3 {
+		got, err := w.ask(t, "fetched")
+		if err != nil || got["said"] != "the tool" || got["more"] != "" {
+			t.Fatalf("round %d: %v, %v", round, got, err)
+		}
+		if n := w.Restart(t.Context(), "fetched"); n != 1 {
+			t.Errorf("%d instances", n)
+		}
+	}
+	if n := w.fetches.Load(); n != 1 {
+		t.Errorf("it was fetched %d times", n)
+	}
+	// What is fetched in another way takes its place, after the server that used it.
+	old := w.kept(t)
+	w.fetching(fetchScript+"; true", false)
+	w.Restart(t.Context(), "fetched")
+	if _, err := w.ask(t, "fetched"); err != nil {
+		t.Error(err)
+	}
+	if now := w.kept(t); len(old) != 1 || len(now) != 1 || now[0] == old[0] || w.fetches.Load() != 2 {
+		t.Errorf("%q and then %q, fetched %d times", old, now, w.fetches.Load())
+	}
+}
+
+// A server that has to write into what was fetched gets a copy, which goes with it.
+func TestUpstreamScratch(t *testing.T) {
+	w := boxedUpstreams(t, "x: {}")
+	w.fetching(fetchScript, true)
+	for range 2 {
+		got, err := w.ask(t, "fetched")
+		if more, _ := got["more"].(string); err != nil || !strings.HasPrefix(more, "more") {
+			t.Fatalf("%v, %v", got, err)
+		}
+		if n := len(w.kept(t)); n != 2 {
+			t.Errorf("%d directories", n)
+		}
+		w.Restart(t.Context(), "fetched")
+	}
+	w.Close()
+	all := w.kept(t)
+	if len(all) != 1 || w.fetches.Load() != 1 {
+		t.Fatalf("%q is left, fetched %d times", all, w.fetches.Load())
+	}
+	if _, err := os.Lstat(filepath.Join(all[0], "more")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the copy is no copy: %v", err)
+	}
+}
+
+// The entry of a workspace that has the name of a server gets nothing of what was fetched
+// for that.
+func TestUntrustedEntryFetchesForItself(t *testing.T) {
+	w := boxedUpstreams(t, "x: {}")
+	w.fetching(fetchScript, false)
+	if _, err := w.ask(t, "fetched"); err != nil {
+		t.Fatal(err)
+	}
+	p, err := policies.Parse("policy.yaml", []byte("version: 1\ndefaults: {decision: allow}\nprofiles: {a: {}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.set(p, false)
+	if _, err := w.ask(t, "fetched"); err != nil || w.fetches.Load() != 2 || len(w.kept(t)) != 2 {
+		t.Errorf("%v, fetched %d times, %q", err, w.fetches.Load(), w.kept(t))
+	}
+}
+
+// A server that cannot be fetched says why, and leaves nothing.
+func TestUpstreamCannotBeFetched(t *testing.T) {
+	for script, want := range map[string]upstream.State{
+		"echo half >/var/cache/upstream/tool; echo 'npm error code E404' >&2; exit 1": upstream.Failed,
+		"echo half >/var/cache/upstream/tool; echo 'network is down' >&2; exit 7":     upstream.Waiting,
+	} {
+		w := boxedUpstreams(t, "x: {}")
+		w.fetching(script, false)
+		_, err := w.ask(t, "fetched")
+		if u, ok := errors.AsType[*upstream.Unavailable](err); !ok || u.State != upstream.Waiting || !strings.Contains(u.Reason, "it could not be installed: it exited with status") {
+			t.Errorf("got %v", err)
+		}
+		var state upstream.State
+		if !testenv.Until(time.Minute, func() bool {
+			state = w.Gather(t.Context(), someone, "fetched")[0].State
+			return w.fetches.Load() >= 3 && state == want
+		}) {
+			t.Errorf("%s after %d tries, want %s", state, w.fetches.Load(), want)
+		}
+		w.Close()
+		if left := w.kept(t); len(left) > 0 {
+			t.Errorf("%q is left", left)
+		}
 	}
 }

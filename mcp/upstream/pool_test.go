@@ -592,6 +592,32 @@ func TestServerDiesUnderACall(t *testing.T) {
 	}
 }
 
+// A server that exits with status 0 after each answer is started again within its budget,
+// and then has failed with that reason.
+func TestExitAfterEachAnswer(t *testing.T) {
+	w := newWorld(always(act{exit: errors.New("it exited with status 0")}))
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		answered := 0
+		var last error
+		for range 1000 {
+			last = pool.Do(t.Context(), grant(t, "t"), ann, "a", func(_ context.Context, c *conn) error {
+				c.p.exit()
+				return nil
+			})
+			if last == nil {
+				answered++
+			}
+			time.Sleep(time.Second)
+		}
+		if n := w.starts(); n != 8 || answered != 8 {
+			t.Errorf("%d starts, %d calls were answered", n, answered)
+		}
+		if last == nil || !strings.Contains(last.Error(), "failed after 8 starts") || !strings.Contains(last.Error(), "status 0") {
+			t.Errorf("got %v", last)
+		}
+	})
+}
+
 // A caller that goes away is not waited for, and the server starts on for others.
 func TestCallerGoesAway(t *testing.T) {
 	w := newWorld(always(act{after: 10 * time.Second}))

@@ -90,7 +90,8 @@ func randomLife(t *testing.T, r *rand.Rand, asked bool) {
 			before = upstream.Off
 		}
 		// An instance that is replaced while it waits for its predecessor goes off unseen.
-		if !slices.Contains(follows[before], s.State) && !(before == upstream.Off && s.State == upstream.Off) && !((before == upstream.Held || before == upstream.Failed) && s.State == upstream.Off) {
+		unseen := s.State == upstream.Off && slices.Contains([]upstream.State{upstream.Off, upstream.Held, upstream.Failed}, before)
+		if !unseen && !slices.Contains(follows[before], s.State) {
 			w.fault("%+v goes from %s to %s", s.Key, before, s.State)
 		}
 		last[s.Key] = s.State

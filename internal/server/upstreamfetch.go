@@ -1,0 +1,214 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+
+	"belljar.dev/internal/claim"
+	"belljar.dev/internal/closers"
+	"belljar.dev/mcp/upstream"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+// upstreamStore is the directory of what launchers have fetched. Below it each tenant and
+// server has a home, and in a home each way to fetch that server has a directory. Whoever
+// can write an entry chooses the name of its server, so entries that are trusted and those
+// that are not have different homes.
+//
+// Several processes may use one store. A directory that no process has claimed, and that
+// is not the one that is wanted now, is removed when something is fetched.
+type upstreamStore struct {
+	dir string
+
+	mu   sync.Mutex
+	busy map[string]chan struct{} // guarded by mu: homes in which this process fetches something now
+}
+
+// home is the directory of a server.
+func (u *upstreamStore) home(s upstream.Spec) string {
+	return filepath.Join(u.dir, digestOf(s.Key.Tenant, s.Server.Name, s.Server.Trusted))
+}
+
+// digestOf is a name for some values that no other values have.
+func digestOf(values ...any) string {
+	text, err := json.Marshal(values)
+	if err != nil { // texts and truth values can always be written
+		panic(err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// enter waits until nothing else of this process fetches something in a home.
+func (u *upstreamStore) enter(ctx context.Context, home string) (leave func(), err error) {
+	for {
+		u.mu.Lock()
+		other := u.busy[home]
+		if other == nil {
+			own := make(chan struct{})
+			if u.busy == nil {
+				u.busy = make(map[string]chan struct{})
+			}
+			u.busy[home] = own
+			u.mu.Unlock()
+			return func() {
+				u.mu.Lock()
+				delete(u.busy, home)
+				u.mu.Unlock()
+				close(own)
+			}, nil
+		}
+		u.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// fetched returns the directory with what an install phase fetches for a server, or with a
+// copy of that. It runs the phase if that was not done before. The directory stays until
+// opened is closed.
+func (u *upstreamBoxes) fetched(ctx context.Context, s upstream.Spec, phase upstreamPhase, scratch bool, opened *closers.Stack) (string, error) {
+	home := u.store.home(s)
+	leave, err := u.store.enter(ctx, home)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(home, digestOf(phase))
+	own, err := claim.Join(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		own, err = u.fetch(ctx, s, phase, dir)
+	}
+	if err != nil {
+		return "", err
+	}
+	opened.Add(own.Close)
+	if !scratch {
+		return dir, nil
+	}
+	copied := filepath.Join(home, "scratch-"+rand.Text())
+	held, err := claim.Make(copied, 0o700)
+	if err != nil {
+		return "", err
+	}
+	opened.Add(held.Close)
+	opened.Add(func() error { return os.RemoveAll(copied) })
+	from, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer from.Close()
+	return copied, os.CopyFS(copied, from.FS())
+}
+
+// fetch runs an install phase in a box of its own, and makes its directory where it has
+// succeeded. Before that, it removes what nobody has claimed.
+func (u *upstreamBoxes) fetch(ctx context.Context, s upstream.Spec, phase upstreamPhase, dir string) (own *os.File, err error) {
+	sweep(filepath.Dir(dir))
+	fresh := filepath.Join(filepath.Dir(dir), "new-"+rand.Text())
+	if own, err = claim.Make(fresh, 0o700); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(fresh), own.Close())
+		}
+	}()
+	of := s.Grant.OfUpstream()
+	of.Install, of.Cache = true, fresh
+	grant, err := u.grant(s.Key.Tenant, of)
+	if err != nil {
+		return own, fmt.Errorf("%w: %w", err, upstream.ErrLasting)
+	}
+	if err := u.install(ctx, grant, phase); err != nil {
+		return own, err
+	}
+	err = os.Rename(fresh, dir)
+	if errors.Is(err, fs.ErrExist) { // another process was faster
+		other, joined := claim.Join(dir)
+		if joined != nil {
+			return own, joined
+		}
+		return other, errors.Join(os.RemoveAll(fresh), own.Close())
+	}
+	return own, err
+}
+
+// install runs an install phase to its end.
+func (u *upstreamBoxes) install(ctx context.Context, grant policies.Grant, phase upstreamPhase) error {
+	box, err := u.boxes.Open(ctx, "install-"+rand.Text(), grant)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	tail := u.tail()
+	r, err := box.Run(ctx, sandbox.Cmd{Grant: grant, Argv: phase.Argv, Env: phase.Env, Timeout: grant.Limits().Wall, Out: tail, Err: tail})
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case r.Status == sandbox.Exited && r.Code == 0:
+		return nil
+	}
+	said := strings.Join(tail.Lines(installLines), "; ")
+	err = fmt.Errorf("it could not be installed: %w: %s", outcome(r, grant), said)
+	if notThere().MatchString(said) {
+		return fmt.Errorf("%w: %w", err, upstream.ErrLasting)
+	}
+	return err
+}
+
+// installLines is how many lines of a launcher's output an error has.
+const installLines = 5
+
+// notThere matches what launchers say of a package that does not exist.
+var notThere = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\bE404\b|404 Not Found|No matching distribution|not found in the package registry|ETARGET|No matching version`)
+})
+
+// outcome says how a program in a box of the grant ended.
+func outcome(r sandbox.Result, g policies.Grant) error {
+	switch {
+	case r.Status == sandbox.OOM:
+		return fmt.Errorf("it needed more memory than the %d MiB of its box", g.Limits().Memory>>20)
+	case r.Status != sandbox.Exited:
+		return fmt.Errorf("it was stopped: %s", r.Status)
+	case r.Signal != 0:
+		return fmt.Errorf("it ended by the signal %s", r.Signal)
+	}
+	return fmt.Errorf("it exited with status %d", r.Code)
+}
+
+// sweep removes from a home what no process has claimed.
+func sweep(home string) {
+	entries, err := os.ReadDir(home)
+	if err != nil {
+		return // which the caller finds out as well
+	}
+	for _, e := range entries {
+		name := filepath.Join(home, e.Name())
+		if f, yes := claim.Abandoned(name); yes {
+			_ = os.RemoveAll(name) // the next fetch tries again
+			f.Close()
+		}
+	}
+}
