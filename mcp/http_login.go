@@ -98,7 +98,7 @@ func (p *posted) misplaced() *wire.Error {
 	found := false
 	look := func(meta []byte) bool {
 		wire.Members(meta, func(name, _ []byte) bool {
-			found = found || tokenName(string(name))
+			found = len(name) <= longestTokenName && tokenName(string(name))
 			return !found
 		})
 		return !found
@@ -113,6 +113,9 @@ func (p *posted) misplaced() *wire.Error {
 	}
 	return wire.Errorf(wire.InvalidRequest, "invalid request: there is a token in _meta: send it in the header Authorization of the HTTP request, and have it replaced")
 }
+
+// longestTokenName is the length of the longest name that tokenName knows.
+const longestTokenName = len("authorization")
 
 // tokenName reports whether a parameter, cookie or member of a name holds a token.
 func tokenName(name string) bool {

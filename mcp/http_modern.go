@@ -106,8 +106,8 @@ func (w *web) readModern(h http.Header, session *Session, p posted) *directCall 
 // callModern answers a plain tools/call: as JSON, or as a stream of events if progress
 // comes first or the answer takes long.
 func (w *web) callModern(ctx context.Context, rw http.ResponseWriter, session *Session, p posted, out *outgoing, c *directCall) {
-	x := newExchange(ctx, sse.New())
-	ctx = withOutlet(ctx, x)
+	x := &exchange{stream: stream{sse.New()}}
+	ctx = context.WithValue(ctx, outletKey{}, x) // of the request, with its caller in it
 	status := http.StatusOK
 	err := x.ServeWhile(ctx, rw, sse.Serving{Status: func(http.Header) int { return status }}, func() {
 		frame, bad := w.server.callFrame(ctx, session, p.message, out, c)

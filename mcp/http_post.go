@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,9 +75,7 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 		deadline = http.NewResponseController(rw).SetReadDeadline
 	}
 	_ = deadline(time.Now().Add(w.server.cfg.Limits.Body)) // a test's recorder has none
-	var b bytes.Buffer
-	b.Grow(int(min(max(r.ContentLength, 0), int64(limit))) + bytes.MinRead)
-	_, err := b.ReadFrom(http.MaxBytesReader(rw, r.Body, int64(limit)))
+	b, err := readAll(http.MaxBytesReader(rw, r.Body, int64(limit)), int(min(max(r.ContentLength, 0), int64(limit))))
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case err == nil:
@@ -85,11 +84,11 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 			w.challenge(rw, r, errLapsed)
 			return nil, false
 		}
-		return b.Bytes(), true
+		return b, true
 	// After an error the deadline stays: net/http reads what is left of a body before it
 	// writes the answer, and would wait for it without end.
 	case large:
-		w.refuse(rw, http.StatusRequestEntityTooLarge, wire.RequestIDBefore(b.Bytes()), wire.Legacy,
+		w.refuse(rw, http.StatusRequestEntityTooLarge, wire.RequestIDBefore(b), wire.Legacy,
 			wire.Errorf(wire.InvalidRequest, "invalid request: the message is larger than %d bytes", limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		rw.Header().Set("Connection", "close")
@@ -98,6 +97,24 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 		http.Error(rw, "read the request: "+err.Error(), http.StatusBadRequest)
 	}
 	return nil, false
+}
+
+// readAll reads to the end of a body that says to have so many bytes; with an error it
+// returns what it has read.
+func readAll(body io.Reader, size int) (b []byte, err error) {
+	b = make([]byte, 0, size+1) // in which the end is found without more room
+	for {
+		n, err := body.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return b, nil
+		case err != nil:
+			return b, err
+		case len(b) == cap(b):
+			b = slices.Grow(b, bytes.MinRead)
+		}
+	}
 }
 
 // parse checks a body in the way that the guard checks a line.

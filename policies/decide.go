@@ -7,7 +7,9 @@ import "slices"
 func (p *Policy) Decide(f Facts) Decision {
 	d := p.decide(f)
 	d.Policy = p.hash
-	d.offer(d.offered().judgedBy(p, f))
+	if d.Verdict != Deny { // which offers nothing
+		d.offer(d.offered().judgedBy(p, f))
+	}
 	return d
 }
 

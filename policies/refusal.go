@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -77,7 +78,7 @@ func (d Decision) Refusal(callID string) string { return d.Denied(callID).text }
 func (d Decision) Denied(callID string) Refusal {
 	r := d.refusal(Denied, callID)
 	subject := cmp.Or(d.Subject, "call")
-	head, again := "", fmt.Sprintf("Wrapping or rewording this %s gives the same answer.", subject)
+	head, again := "", "Wrapping or rewording this "+subject+" gives the same answer."
 	switch d.Verdict {
 	case Allow:
 		return Refusal{}
@@ -198,11 +199,9 @@ func (d Decision) refusal(decision, callID string) Refusal {
 
 // said is the text of a call that was denied.
 func (d Decision) said(head string, r Refusal, again string) string {
-	var b strings.Builder
-	b.WriteString(head + ". Nothing was run.\n")
-	d.part(&b)
-	fmt.Fprintf(&b, "Why: %s\nDo this instead: %s\n%s%s", r.Reason, r.Instead, again, byCall(r.CallID))
-	return b.String()
+	var part strings.Builder
+	d.part(&part)
+	return head + ". Nothing was run.\n" + part.String() + "Why: " + r.Reason + "\nDo this instead: " + r.Instead + "\n" + again + byCall(r.CallID)
 }
 
 // part is the line that says which part decided, where there is a choice.
@@ -230,9 +229,9 @@ func (d Decision) byRule() string {
 	}
 	switch {
 	case d.Source.Line > 0:
-		text += fmt.Sprintf(" (%s:%d)", d.Source.File, d.Source.Line)
+		text += " (" + d.Source.File + ":" + strconv.Itoa(d.Source.Line) + ")"
 	case d.Source.File != "":
-		text += fmt.Sprintf(" (%s)", d.Source.File)
+		text += " (" + d.Source.File + ")"
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"belljar.dev/internal/printable"
 )
@@ -16,6 +17,10 @@ import (
 // question, or to hide in it. Characters without a shape are escaped, and so is
 // every space but the usual one.
 func Clip(s string, most int) string {
+	hidden := func(r rune) bool { return !printable.InLine(r) }
+	if len(s) <= most && utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
+		return s // as nearly every text
+	}
 	var b strings.Builder
 	n := 0
 	for _, r := range s {
