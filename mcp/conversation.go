@@ -99,8 +99,22 @@ func (s *Server) begin(ctx context.Context, l *link) (_ *conversation, err error
 	session.reach(c.ss)
 	session.by(l.transport, nil)
 	context.AfterFunc(until, func() { c.end(context.Cause(until)) })
-	session.converses(leave)
+	c.follow(session)
 	return c, nil
+}
+
+// follow has the conversation end when its session or the server does.
+func (c *conversation) follow(session *Session) {
+	session.mu.Lock()
+	session.conn.leave = c.leave
+	ended, cause := session.life.ended, session.life.cause
+	session.mu.Unlock()
+	switch {
+	case ended: // before this
+		c.leave(cause)
+	case session.server.sessions.over():
+		c.leave(ErrShutdown)
+	}
 }
 
 // run serves the client until one of the two ends the conversation. cause is why it was not

@@ -212,21 +212,6 @@ func (s *Session) by(transport string, hangUp func()) {
 	s.conn.transport, s.conn.hangUp = transport, hangUp
 }
 
-// converses notes how the conversation of a session ends, when the session or the server
-// does.
-func (s *Session) converses(end context.CancelCauseFunc) {
-	s.mu.Lock()
-	s.conn.leave = end
-	ended, cause := s.life.ended, s.life.cause
-	s.mu.Unlock()
-	switch {
-	case ended: // before this
-		end(cause)
-	case s.server.sessions.over():
-		end(ErrShutdown)
-	}
-}
-
 // sessionOver reports whether a call was cancelled because its session has ended.
 func sessionOver(cause error) bool {
 	return errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrEnded)
