@@ -47,11 +47,11 @@ type Config struct {
 // Bounds of time and size. A call may take longer than any of them: they count while
 // bytes are to come.
 const (
-	headerWait  = 5 * time.Second  // for the headers of a request
-	bodyWait    = 15 * time.Second // for its body
-	idleWait    = 2 * time.Minute  // of a connection without requests
-	maxHeader   = 16 << 10
-	maxUnread   = 256 << 10 // of the bodies of a connection over HTTP/2, which nobody has read yet
+	headerWait = 5 * time.Second  // for the headers of a request
+	bodyWait   = 15 * time.Second // for its body
+	idleWait   = 2 * time.Minute  // of a connection without requests
+	maxHeader  = 16 << 10
+	maxUnread  = 256 << 10 // of the bodies of a connection over HTTP/2, which nobody has read yet
 )
 
 // Connections is how many connections one address may have open where the configuration

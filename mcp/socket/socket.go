@@ -64,9 +64,9 @@ type Conn struct {
 	conn   *websocket.Conn
 	limits Limits
 	ctx    context.Context //nolint:containedctx // of all reads and writes; it does not end, but the Conn is closed
-	first  *time.Timer    // closes a Conn without messages
-	alive  sync.WaitGroup // pings
-	line   []byte         // of Write: the beginning of a message
+	first  *time.Timer     // closes a Conn without messages
+	alive  sync.WaitGroup  // pings
+	line   []byte          // of Write: the beginning of a message
 
 	mu    sync.Mutex
 	pings *time.Timer // guarded by mu: begins the next ping
