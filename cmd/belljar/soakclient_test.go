@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coder/websocket"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/internal/testenv"
@@ -55,21 +54,7 @@ func legacySSE(url string, c *http.Client) sdk.Transport {
 	return &sdk.SSEClientTransport{Endpoint: strings.TrimSuffix(url, "/mcp") + "/sse", HTTPClient: c}
 }
 
-func webSocket(url string, c *http.Client) sdk.Transport { return &soakSocket{url, c} }
-
-// soakSocket is a WebSocket on connections that can be cut.
-type soakSocket struct {
-	url  string
-	http *http.Client
-}
-
-func (s *soakSocket) Connect(ctx context.Context) (sdk.Connection, error) {
-	conn, _, err := websocket.Dial(ctx, s.url, &websocket.DialOptions{Subprotocols: []string{"mcp"}, HTTPClient: s.http})
-	if err != nil {
-		return nil, err
-	}
-	return socketConn{conn}, nil
-}
+func webSocket(url string, c *http.Client) sdk.Transport { return &socket{url: url, http: c} }
 
 // lines are the connections of one client, which shows its token on each. They can be cut,
 // as by the end of the client's machine.

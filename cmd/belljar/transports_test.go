@@ -20,23 +20,20 @@ import (
 func TestOtherTransports(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "access.log")
 	w := serveTenant(t, "one", "--access-log", log, "--legacy-sse", "--websocket")
-	base := strings.TrimSuffix(w.url, "/mcp")
 	for _, tt := range []struct {
 		name string
-		by   func(token string) sdk.Transport
+		by   func(c *http.Client) sdk.Transport
 	}{
-		{"sse", func(token string) sdk.Transport {
-			return &sdk.SSEClientTransport{Endpoint: base + "/sse", HTTPClient: &http.Client{Transport: bearer(token)}}
-		}},
-		{"websocket", func(token string) sdk.Transport { return &socket{base + "/mcp", token} }},
-		{"websocket of a page", func(token string) sdk.Transport { return &socket{base + "/mcp", "ticket " + token} }},
+		{"sse", func(c *http.Client) sdk.Transport { return legacySSE(w.url, c) }},
+		{"websocket", func(c *http.Client) sdk.Transport { return webSocket(w.url, c) }},
+		{"websocket of a page", func(c *http.Client) sdk.Transport { return &socket{w.url, c, true} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-			if _, err := client.Connect(t.Context(), tt.by("two"), nil); err == nil {
+			if _, err := client.Connect(t.Context(), tt.by(&http.Client{Transport: bearer("two")}), nil); err == nil {
 				t.Error("a client without a token of a tenant was let in")
 			}
-			session, err := client.Connect(t.Context(), tt.by("one"), nil)
+			session, err := client.Connect(t.Context(), tt.by(&http.Client{Transport: bearer("one")}), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,20 +72,22 @@ func TestOtherTransports(t *testing.T) {
 	}
 }
 
-// socket is a WebSocket as a transport of the SDK, which has none. It shows its token, or
-// behind the word ticket a ticket for it.
-type socket struct{ url, token string }
+// socket is a WebSocket as a transport of the SDK, which has none. Its client logs in. For a
+// page that gets a ticket, which opens the WebSocket in place of the login.
+type socket struct {
+	url  string
+	http *http.Client
+	page bool
+}
 
 func (s *socket) Connect(ctx context.Context) (sdk.Connection, error) {
-	o := &websocket.DialOptions{Subprotocols: []string{"mcp"}, HTTPHeader: http.Header{}}
-	if token, page := strings.CutPrefix(s.token, "ticket "); page {
-		ticket, err := s.ticket(ctx, token)
+	o := &websocket.DialOptions{Subprotocols: []string{"mcp"}, HTTPClient: s.http}
+	if s.page {
+		ticket, err := s.ticket(ctx)
 		if err != nil {
 			return nil, err
 		}
-		o.Subprotocols = append(o.Subprotocols, ticket)
-	} else {
-		o.HTTPHeader.Set("Authorization", "Bearer "+token)
+		o.Subprotocols, o.HTTPClient = append(o.Subprotocols, ticket), nil
 	}
 	conn, res, err := websocket.Dial(ctx, s.url, o)
 	if err != nil {
@@ -102,12 +101,12 @@ func (s *socket) Connect(ctx context.Context) (sdk.Connection, error) {
 }
 
 // ticket gets a ticket, and returns its subprotocol.
-func (s *socket) ticket(ctx context.Context, token string) (string, error) {
+func (s *socket) ticket(ctx context.Context) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/ticket", nil)
 	if err != nil {
 		return "", err
 	}
-	res, err := (&http.Client{Transport: bearer(token)}).Do(r)
+	res, err := s.http.Do(r)
 	if err != nil {
 		return "", err
 	}
