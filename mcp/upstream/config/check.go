@@ -50,7 +50,8 @@ func (r *report) header(e *Entry, at place, name string, value Text) {
 func token(s string) bool {
 	const others = "!#$%&'*+-.^_`|~"
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
-		return c > '~' || !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.ContainsRune(others, c))
+		letter := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		return !letter && !strings.ContainsRune(others, c)
 	})
 }
 

@@ -264,7 +264,7 @@ func TestLaterLayersReplaceWhatTheyName(t *testing.T) {
 		{"name": "memory", "command": "memory"}, {"name": "third", "command": "third"}]`)
 	project := read("project/mcp_servers.json", `[{"name": "third", "command": "other"}]`)
 	workspace := read("workspaces/x/mcp_servers.json", `[
-		{"name": "new", "command": "new"}, {"name": "playwright", "command": "pw", "tools_prefix": "p"},
+		{"name": "new", "command": "n"}, {"name": "playwright", "command": "pw", "tools_prefix": "p"},
 		{"name": "memory", "enabled": false}, {"name": "third", "command": "last"}]`)
 	all := Merge(Layer{Trusted: true, Entries: global}, Layer{Trusted: true, Entries: project}, Layer{Entries: workspace})
 	var b strings.Builder
@@ -278,7 +278,7 @@ func TestLaterLayersReplaceWhatTheyName(t *testing.T) {
 	want := `playwright pw true args=0 env=0 prefix=p trusted=false over mcp_servers.json:2 trusted=true
 memory  false args=0 env=0 prefix=memory trusted=false over mcp_servers.json:3 trusted=true
 third last true args=0 env=0 prefix=third trusted=false over project/mcp_servers.json:1 trusted=true over mcp_servers.json:3 trusted=true
-new new true args=0 env=0 prefix=new trusted=false
+new n true args=0 env=0 prefix=new trusted=false
 `
 	if b.String() != want {
 		t.Errorf("got\n%s, want\n%s", b.String(), want)

@@ -176,7 +176,7 @@ func (s *server) command(v *node) {
 		}
 	case list:
 		s.wrong(v.at, `write the program as "command" and the rest as "args"`, "command must be a text, not a list")
-	default:
+	case null, boolean, number, text:
 		s.entry.Command = s.text(v, "command")
 		if program, rest, ok := strings.Cut(v.text, " "); ok && v.sort == text && !strings.ContainsAny(program, `/\`) && rest != "" {
 			s.warn(v.at, `write the program as "command" and the rest as "args"`, "command contains a space, and is taken as the name of one program")

@@ -25,7 +25,7 @@ func (r *report) shape(top *node) (found, bool) {
 	case list:
 		return found{servers: top, plain: true}, true
 	case object:
-	default:
+	case null, boolean, number, text:
 		r.wrong(top.at, emptyHint, "the file contains %s, and no servers", top.sort)
 		return found{}, false
 	}

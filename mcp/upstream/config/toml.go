@@ -25,10 +25,10 @@ func (r *report) readTOML(data []byte) *node {
 	}
 	for t.parser.NextExpression() && t.keys <= maxTOMLKeys {
 		e := t.parser.Expression()
-		switch e.Kind {
-		case unstable.KeyValue:
+		if e.Kind == unstable.KeyValue {
 			t.keyValue(in[len(in)-1], e, len(in))
-		case unstable.Table, unstable.ArrayTable:
+		}
+		if e.Kind == unstable.Table || e.Kind == unstable.ArrayTable {
 			key := e.Key()
 			key.Next()
 			header := bytes.LastIndexByte(data[:key.Node().Raw.Offset], '\n') + 1
@@ -135,20 +135,20 @@ func (t *tomlReader) value(e *unstable.Node, at place, depth int) *node {
 	if !t.report.deep(at, depth) {
 		return n
 	}
-	switch e.Kind {
-	case unstable.Array:
+	switch {
+	case e.Kind == unstable.Array:
 		n.sort = list
 		for child := e.Children(); child.Next(); {
 			n.items = append(n.items, t.value(child.Node(), at, depth+1))
 		}
-	case unstable.InlineTable:
+	case e.Kind == unstable.InlineTable:
 		n.sort = object
 		for child := e.Children(); child.Next(); {
 			t.keyValue(n, child.Node(), depth+1)
 		}
-	case unstable.String:
+	case e.Kind == unstable.String:
 		n.sort = text
-	case unstable.Bool:
+	case e.Kind == unstable.Bool:
 		n.sort = boolean
 	default:
 		n.sort = number

@@ -53,8 +53,8 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 		y.report.wrong(n.at, "write the value out, in quotes if it starts with * & or !", "anchors, aliases and tags are not read")
 		return n
 	}
-	switch is.Kind {
-	case yaml.MappingNode:
+	switch {
+	case is.Kind == yaml.MappingNode:
 		n.sort = object
 		for i := 0; i+1 < len(is.Content); i += 2 {
 			key, value, until := is.Content[i], is.Content[i+1], end
@@ -70,7 +70,7 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 			n.fields = append(n.fields, f)
 		}
 		y.report.once(n)
-	case yaml.SequenceNode:
+	case is.Kind == yaml.SequenceNode:
 		n.sort = list
 		for i, item := range is.Content {
 			until := end
@@ -79,7 +79,7 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 			}
 			n.items = append(n.items, y.node(item, until, depth+1))
 		}
-	case yaml.ScalarNode:
+	case is.Kind == yaml.ScalarNode:
 		switch is.ShortTag() {
 		case "!!null":
 			n.sort = null

@@ -57,7 +57,7 @@ func dockerOptions() map[string]dockerOption {
 		}},
 	}
 	add := func(o dockerOption, names string) {
-		for _, name := range strings.Fields(names) {
+		for name := range strings.FieldsSeq(names) {
 			table[name] = o
 		}
 	}

@@ -122,7 +122,7 @@ type row struct {
 func options(rows ...row) map[string]option {
 	table := map[string]option{}
 	for _, r := range rows {
-		for _, name := range strings.Fields(r.names) {
+		for name := range strings.FieldsSeq(r.names) {
 			table[name] = option{r.use, r.takes, r.hint}
 		}
 	}

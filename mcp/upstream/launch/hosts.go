@@ -126,7 +126,7 @@ func (p *Plan) variables(h *hosts, replacing ...string) (chosen bool, err error)
 		case !plain:
 			return false, refuse(v.Name, "name a registry without a login", "the variable %s contains a secret, which scripts of packages could read", v.Name)
 		}
-		for _, one := range strings.Fields(value(v.Value)) {
+		for one := range strings.FieldsSeq(value(v.Value)) {
 			if name, at, ok := strings.Cut(one, "="); ok && !strings.Contains(name, "/") { // UV_INDEX: name=URL
 				one = at
 			}
