@@ -2,6 +2,7 @@ package peer
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -637,4 +639,26 @@ func TestEvents(t *testing.T) {
 	if _, err := ev.next(); !errors.Is(err, io.EOF) || ev.retry != 50*time.Millisecond {
 		t.Errorf("got %v, %v", err, ev.retry)
 	}
+}
+
+// FuzzEvents reads any stream of events: no event may be larger than it may be, and the stream
+// ends.
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte("event: message\nid: 1\nretry: 5\ndata: {}\ndata: x\n\n:c\r\ndata\n\n"))
+	f.Add([]byte("data: " + strings.Repeat("x", 300) + "\n\ndata: y\n\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		ev := newEvents(iotest.HalfReader(bytes.NewReader(text)), 200)
+		for n := 0; ; n++ {
+			e, err := ev.next()
+			if _, large := errors.AsType[*wire.LongLineError](err); err != nil && !large {
+				if !errors.Is(err, io.EOF) {
+					t.Fatal(err)
+				}
+				return
+			}
+			if len(e.data) > 200 || len(ev.id) > mostID || ev.retry < 0 || n > len(text) {
+				t.Fatalf("event %d is %q, id %q, retry %v", n, e.data, ev.id, ev.retry)
+			}
+		}
+	})
 }
