@@ -100,8 +100,7 @@ func (c *canon) value(depth int) error {
 	case '[':
 		return c.array(depth)
 	case '"':
-		text, err := c.text()
-		c.out = appendText(c.out, text)
+		_, err := c.text()
 		return err
 	case 't':
 		return c.word("true")
@@ -167,18 +166,18 @@ func (c *canon) object(depth int) error {
 		if c.next() != '"' {
 			return errSyntax
 		}
+		m := member{name: len(c.names), from: len(c.out)}
 		name, err := c.text()
 		if err != nil {
 			return err
 		}
-		m := member{name: len(c.names), from: len(c.out)}
 		c.names = append(c.names, name...)
 		m.end = len(c.names)
-		c.out = append(appendText(c.out, name), ':')
 		if c.next() != ':' {
 			return errSyntax
 		}
 		c.at++
+		c.out = append(c.out, ':')
 		if err := c.value(depth + 1); err != nil {
 			return err
 		}
@@ -226,20 +225,27 @@ func compare(a, b []byte) int {
 	return len(a) - len(b)
 }
 
-// text reads a string and returns it unquoted and in normal form C. The result is part of the
-// input where that is both already.
+// text reads and writes a string, and returns it unquoted and in normal form C. A string
+// without escapes is written as it is: it has no character that needs one, and normal form C
+// makes none.
 func (c *canon) text() ([]byte, error) {
 	c.at++
 	from, ascii := c.at, true
 	for c.at < len(c.in) {
 		switch b := c.in[c.at]; {
 		case b == '"':
-			text := c.in[from:c.at]
+			text := normal(c.in[from:c.at], ascii)
 			c.at++
-			return normal(text, ascii), nil
+			c.out = append(append(append(c.out, '"'), text...), '"')
+			return text, nil
 		case b == '\\':
 			text, err := c.unescaped(from)
-			return normal(text, false), err
+			if err != nil {
+				return nil, err
+			}
+			text = normal(text, false)
+			c.out = appendText(c.out, text)
+			return text, nil
 		case b < ' ':
 			return nil, errSyntax
 		case b >= utf8.RuneSelf:

@@ -1,6 +1,7 @@
 package pin
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp/wire"
@@ -78,6 +81,16 @@ func TestCanonicalNumbers(t *testing.T) {
 			if err != nil || string(got) != string(want) {
 				t.Fatalf("canonical of %v as %c: %s, %v, want %s", f, format, got, err, want)
 			}
+		}
+	}
+}
+
+// A string without escapes is written as it is, in normal form C. That must not make a
+// character that needs an escape.
+func TestNormalFormNeedsNoEscapes(t *testing.T) {
+	for r := rune(utf8.RuneSelf); r <= unicode.MaxRune; r++ {
+		if text := normal(utf8.AppendRune(nil, r), false); bytes.ContainsAny(text, "\"\\") || text[0] < ' ' {
+			t.Errorf("%U becomes %q", r, text)
 		}
 	}
 }

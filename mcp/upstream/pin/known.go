@@ -242,11 +242,10 @@ func parseLine(line string) (p Pin, err error) {
 }
 
 func parseTime(text string) (time.Time, error) {
-	if t, err := time.Parse(time.DateOnly, text); err == nil {
-		return t, nil
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t.UTC().Truncate(time.Second), nil
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	return t.UTC().Truncate(time.Second), err
+	return time.Parse(time.DateOnly, text)
 }
 
 // cutWord returns the first word of a line, unquoted, and what follows it.
