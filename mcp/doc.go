@@ -54,7 +54,8 @@
 //	  suite.go, defer.go              calls whose answers their clients ask for later
 //	  toollist.go                     the list of tools
 //	  listing.go, prompt.go           other lists, prompts,
-//	  resource.go, granted.go         and resources, as the policy allows
+//	  resource.go, remoteresource.go  and resources, as the policy allows
+//	  granted.go
 //
 //	a call
 //	  call.go                         passes the gate, runs and is answered

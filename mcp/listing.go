@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ func (rs *resources) entries(ctx context.Context, session *Session) ([]Entry, er
 		}
 		all = append(all, some...)
 	}
-	return ordered(all, entryMost), nil
+	return ordered(append(all, rs.remoteEntries(ctx, session)...), entryMost), nil
 }
 
 // ordered are entries by URI, each once, at most n.
@@ -57,8 +58,15 @@ func ordered(all []Entry, n int) []Entry {
 	return all[:min(len(all), n)]
 }
 
+// resourcesResult is a list of resources: those of upstreams have members that the go-sdk does
+// not know.
+type resourcesResult struct {
+	*sdk.ListResourcesResult
+	Resources []any `json:"resources"` // shadows the sdk's
+}
+
 // list answers resources/list.
-func (rs *resources) list(ctx context.Context, session *Session, req *sdk.ListResourcesRequest) (*sdk.ListResourcesResult, error) {
+func (rs *resources) list(ctx context.Context, session *Session, req *sdk.ListResourcesRequest) (*resourcesResult, error) {
 	all, err := rs.entries(ctx, session)
 	if err != nil {
 		return nil, err
@@ -67,16 +75,23 @@ func (rs *resources) list(ctx context.Context, session *Session, req *sdk.ListRe
 	if bad != nil {
 		return nil, bad
 	}
-	out := &sdk.ListResourcesResult{Resources: listed(page)}
+	out := &resourcesResult{&sdk.ListResourcesResult{}, listed(page)}
 	// What a session makes changes with each call, so nobody keeps the list.
 	out.NextCursor, out.CacheScope = next, private
 	return out, nil
 }
 
 // listed are entries as the wire has them.
-func listed(entries []Entry) []*sdk.Resource {
-	out := make([]*sdk.Resource, 0, len(entries))
+func listed(entries []Entry) []any {
+	out := make([]any, 0, len(entries))
 	for _, e := range entries {
+		if e.Definition != nil {
+			// What cannot be read would take the list along, and is left out of it.
+			if wire.CheckJSON(e.Definition, definitionDeep) == nil && wire.Member(e.Definition, "uri") != nil {
+				out = append(out, json.RawMessage(withMember(e.Definition, "uri", appendQuoted(nil, e.URI))))
+			}
+			continue
+		}
 		out = append(out, &sdk.Resource{URI: e.URI, Name: e.Name, Title: e.Title, Description: e.Description, MIMEType: e.MIME, Size: e.Size})
 	}
 	return out
@@ -91,7 +106,7 @@ type searchParams struct {
 
 type searchResult struct {
 	sdk.ResultBase
-	Resources []*sdk.Resource `json:"resources"`
+	Resources []any `json:"resources"`
 }
 
 const methodSearch = "resources/search"
@@ -135,6 +150,11 @@ func (rs *resources) search(ctx context.Context, session *Session, query string)
 			return nil, fmt.Errorf("search %s: %w", r.Template, err)
 		}
 		found = append(found, some...)
+	}
+	for _, e := range rs.remoteEntries(ctx, session) {
+		if e.about(query) {
+			found = append(found, e)
+		}
 	}
 	return ordered(found, foundMost), nil
 }

@@ -235,7 +235,7 @@ func TestRemotesTakeTheWayOfEachCall(t *testing.T) {
 						}
 					}
 					got := callID.ReplaceAllString(ask(c.args).texts(), "c-X")
-					if !strings.Contains(got, c.want) && !(strings.Contains(manner, "sdk") && c.args == `[]`) {
+					if theirs := strings.Contains(manner, "sdk") && c.args == `[]`; !theirs && !strings.Contains(got, c.want) {
 						t.Errorf("%s of %s: got %q, want %q in it", c.args, tool, got, c.want)
 					}
 					lines = append(lines, c.args+" -> "+got)
@@ -373,16 +373,26 @@ func TestRemoteResultIsWhole(t *testing.T) {
 			var got, want map[string]any
 			unmarshal(t, a.Result, &got)
 			unmarshal(t, []byte(wholeResult), &want)
-			want["_meta"].(map[string]any)["belljar.dev/upstream"] = "far"
+			meta := members(t, want["_meta"])
+			meta["belljar.dev/upstream"] = "far"
 			if strings.Contains(manner, "modern") || strings.Contains(manner, "tasks") {
 				want["resultType"] = "complete"
-				want["_meta"].(map[string]any)["io.modelcontextprotocol/serverInfo"] = map[string]any{"name": "toy", "version": "1"}
+				meta["io.modelcontextprotocol/serverInfo"] = map[string]any{"name": "toy", "version": "1"}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("the upstream's (-) and what is answered (+):\n%s", diff)
 			}
 		})
 	}
+}
+
+func members(t *testing.T, v any) map[string]any {
+	t.Helper()
+	all, ok := v.(map[string]any)
+	if !ok {
+		t.Fatalf("%v is not an object", v)
+	}
+	return all
 }
 
 // A call whose answer the client asks for later has the same result.
@@ -407,7 +417,7 @@ func TestRemoteResultIsWholeLater(t *testing.T) {
 			t.Errorf("%s: the upstream's (-) and what is answered (+) in %.200s:\n%s", key, raw, diff)
 		}
 	}
-	if name := got["_meta"].(map[string]any)["belljar.dev/upstream"]; name != "far" {
+	if name := members(t, got["_meta"])["belljar.dev/upstream"]; name != "far" {
 		t.Errorf("its upstream is %v in %s", name, raw)
 	}
 }

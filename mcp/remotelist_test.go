@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -396,7 +397,7 @@ rules:
 	for url, want := range map[string]string{
 		`https://ok.example/`: "allow all", `https://x.evil.example/`: "deny evil", `HTTPS://X.EVIL.EXAMPLE`: "deny evil", `http:x.evil.example`: "deny evil",
 		`https:\\x.evil.example\a`: "deny evil", `https:////x.evil.example`: "deny evil", `  https://x.evil.example/ `: "deny evil", "ht\ntps://x.ev\til.example": "deny evil",
-		`https://ok.example/private/x`: "deny private", `https://ok.example/a b/../private`: "ask private", `https://ok.example\private\x`: "deny private",
+		`https://ok.example/private/x`: "deny private", `https://ok.example/a b/../private`: "not allowed", `https://ok.example\private\x`: "deny private",
 		`https://u@x.evil.example/`: "deny unreadable", `https://ok.example/?next=https://x.evil.example`: "allow all",
 		`https: see there`: "allow all", `ok.example`: "allow all", `https://`: "allow all", `httpsx://x.evil.example`: "allow all", `https://ok.example says it`: "allow all",
 		`x https://x.evil.example`: "allow all",
@@ -405,7 +406,8 @@ rules:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := decided("mcp:playwright.browser_navigate", string(args)); got != want && !(strings.HasPrefix(want, "ask") && !strings.HasPrefix(got, "allow")) {
+		got := decided("mcp:playwright.browser_navigate", string(args))
+		if stopped := !strings.HasPrefix(got, "allow"); got != want && (want != "not allowed" || !stopped) {
 			t.Errorf("%q: %s of %v, want %s", url, got, log.facts.URLs, want)
 		}
 	}
@@ -435,7 +437,7 @@ func TestRemoteArguments(t *testing.T) {
 	r := farEcho(far)
 	r.Run = func(_ context.Context, c mcp.Call, args json.RawMessage) (*mcp.Result, error) {
 		got, called = string(args), c
-		return nil, nil //nolint:nilnil // an answer without anything
+		return nil, nil
 	}
 	ty.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{r}})
 	c := ty.connect(t)
@@ -586,6 +588,118 @@ rules:
 		a = ask("prompts/get", `"name":"mcp_far_secrets",`)
 		if a.Error == nil || !strings.Contains(a.Error.Message, "DENIED by policy rule no") {
 			t.Errorf("a prompt that the policy denies: %s", a.raw)
+		}
+	}
+}
+
+// Resources of an upstream are listed, found and read whole, under the URIs that they have
+// here; the policy decides each read, which is recorded and redacted like a call. An upstream
+// that fails leaves the others.
+func TestRemoteResources(t *testing.T) {
+	p, err := policies.Parse("policy.yaml", []byte(`version: 1
+profiles: {p: {}}
+rules:
+  - {id: all, match: {tool: "*"}, decision: allow, obligations: {redact: [emails]}}
+  - {id: no, match: {upstream: far}, when: "args.uri.endsWith('denied')", decision: deny, instead: Nothing.}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &ledger{}
+	ty := newToy(t, func(c *mcp.Config) {
+		c.Gate, c.Audit = p, log
+		c.Redact = func(text string, _ []policies.Redaction) string { return strings.ReplaceAll(text, "secret", "[gone]") }
+	})
+	const definition = `{"uri":"file:///x","name":"x","title":"X","icons":[],"annotations":{"priority":0.50},"size":5,"_meta":{"a":1},"x-unknown":[null]}`
+	const template = `{"uriTemplate":"mcp+far://file/{+path}","name":"files","x-unknown":1}`
+	results := map[string]string{
+		"mcp+far://file//x": `{"contents":[{"uri":"mcp+far://file//x","text":"a secret","mimeType":"text/plain","_meta":{"b":"secret"}},{"uri":"mcp+far://file//y","blob":"secretAA","x":1}],"_meta":{"c":"secret","belljar.dev/upstream":"bank"}}`,
+		"mcp+far://empty":   `{"contents":[]}`,
+		"mcp+far://bad":     `{"contents":[7]}`,
+		"mcp+far://twice":   `{"contents":[{"uri":"a","uri":"b"}]}`,
+		"mcp+far://huge":    `{"contents":[{"uri":"x","text":"` + strings.Repeat("x", 10<<20) + `"}]}`,
+	}
+	mcp.AddRemoteResources(ty.Server, mcp.RemoteResources{
+		Scheme: "mcp+",
+		List: func(context.Context, *mcp.Session) ([]mcp.Entry, error) {
+			return []mcp.Entry{
+				{URI: "mcp+far://file//x", Name: "x", Title: "needle", Definition: json.RawMessage(definition)},
+				{URI: "mcp+far://broken", Name: "needle", Definition: json.RawMessage(`{"uri":1,"uri":2}`)},
+			}, nil
+		},
+		Templates: func(context.Context, *mcp.Session) ([]json.RawMessage, error) {
+			return []json.RawMessage{json.RawMessage(template), json.RawMessage(`{`)}, nil
+		},
+		Facts: func(_ *mcp.Session, uri string) (policies.Facts, error) {
+			if !strings.HasPrefix(strings.ToLower(uri), "mcp+far:") {
+				return policies.Facts{}, mcp.ErrNotFound
+			}
+			return policies.Facts{Tool: "mcp_far_resources", Upstream: "far"}, nil
+		},
+		Read: func(_ context.Context, c mcp.Call, uri string) (json.RawMessage, error) {
+			if strings.HasSuffix(uri, "denied") || c.Upstream != "far" {
+				t.Errorf("%s of %q is read", uri, c.Upstream)
+			}
+			if results[uri] == "" {
+				return nil, mcp.ErrNotFound
+			}
+			return json.RawMessage(results[uri]), nil
+		},
+	})
+	broken := func(context.Context, *mcp.Session) ([]mcp.Entry, error) { return nil, errors.New("gone") }
+	mcp.AddRemoteResources(ty.Server, mcp.RemoteResources{
+		Scheme: "other+", List: broken,
+		Templates: func(context.Context, *mcp.Session) ([]json.RawMessage, error) { return nil, errors.New("gone") },
+		Facts:     func(*mcp.Session, string) (policies.Facts, error) { return policies.Facts{}, errors.New("gone") },
+		Read:      func(context.Context, mcp.Call, string) (json.RawMessage, error) { return nil, errors.New("gone") },
+	})
+	old, young := ty.connect(t), ty.connect(t)
+	old.greet(revLegacy)
+	for era, ask := range map[string]func(method, params string) answer{
+		"legacy": func(method, params string) answer {
+			return old.answerTo(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + strings.TrimSuffix(params, ",") + `}}`)
+		},
+		"modern": func(method, params string) answer { return young.answerTo(modern("1", method, params)) },
+	} {
+		var want, wantTemplate map[string]any
+		unmarshal(t, []byte(strings.Replace(definition, "file:///x", "mcp+far://file//x", 1)), &want)
+		unmarshal(t, []byte(template), &wantTemplate)
+		for method, params := range map[string]string{"resources/list": "", "resources/search": `"query":"NEEDLE",`} {
+			var list struct{ Resources []map[string]any }
+			a := ask(method, params)
+			unmarshal(t, a.Result, &list)
+			if diff := cmp.Diff([]map[string]any{want}, list.Resources); diff != "" {
+				t.Errorf("%s, %s: the upstream's (-) and what is listed (+):\n%s", era, method, diff)
+			}
+		}
+		var templates struct{ ResourceTemplates []map[string]any }
+		unmarshal(t, ask("resources/templates/list", "").Result, &templates)
+		if n := len(templates.ResourceTemplates); n != 2 || templates.ResourceTemplates[0]["name"] != "note" || !cmp.Equal(wantTemplate, templates.ResourceTemplates[1]) {
+			t.Errorf("%s: the templates are %v", era, templates)
+		}
+		log.lines = nil
+		a := ask("resources/read", `"uri":"mcp+far://file//x",`)
+		for _, part := range []string{
+			`"contents":[{"_meta":{"b":"[gone]"},"mimeType":"text/plain","text":"a [gone]","uri":"mcp+far://file//x"},{"blob":"secretAA","uri":"mcp+far://file//y","x":1}]`,
+			`"c":"[gone]"`, `"belljar.dev/upstream":"far"`,
+		} {
+			if !strings.Contains(a.raw, part) {
+				t.Errorf("%s: got %s, want %s in it", era, a.raw, part)
+			}
+		}
+		if strings.Contains(a.raw, `"resultType":"complete"`) != (era == "modern") {
+			t.Errorf("%s: got %s", era, a.raw)
+		}
+		if got := strings.Join(log.lines, ", "); got != `decided mcp_far_resources allow all "" args=1, finished mcp_far_resources failed=false` {
+			t.Errorf("the log has %s", got)
+		}
+		for uri, want := range map[string]string{
+			"mcp+far://empty": `"contents":[]`, "MCP+far://denied": "DENIED by policy rule no", "mcp+far://none": "resource not found", "mcp+near://x": "resource not found",
+			"mcp+far://bad": "one of its contents is the number 7", "mcp+far://twice": "twice in one object", "mcp+far://huge": "the limit is 10485760", "other+x://y": "gone", "note://7": `"text":"seven"`,
+		} {
+			if a := ask("resources/read", `"uri":"`+uri+`",`); !strings.Contains(a.raw, want) {
+				t.Errorf("%s: %s: got %.300s, want %s", era, uri, a.raw, want)
+			}
 		}
 	}
 }

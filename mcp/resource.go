@@ -64,6 +64,9 @@ type Entry struct {
 	Description string
 	MIME        string
 	Size        int64
+	// Definition is the resource of an upstream as that lists it, a JSON object. It is listed
+	// in place of the other fields, with URI as its uri.
+	Definition json.RawMessage
 }
 
 // resources are the families of resources of a server.
@@ -73,6 +76,7 @@ type resources struct {
 
 	mu         sync.Mutex
 	byTemplate map[string]*Resource // guarded by mu
+	remote     []*RemoteResources   // guarded by mu
 }
 
 // AddResource registers a family of resources. It panics if the template cannot be
@@ -134,16 +138,9 @@ func (a *adapter) read(ctx context.Context, r *Resource, req *sdk.ReadResourceRe
 	} else {
 		data, mime, err = a.server.resources.readGated(ctx, r, c, uri)
 	}
-	var bad *wire.Error
 	switch {
-	case errors.As(err, &bad):
-		return nil, bad
-	case errors.Is(err, ErrNotFound):
-		bad := wire.Errorf(wire.NotFound, "%v", err)
-		bad.Data = map[string]any{"uri": uri, "reason": "resource_not_found"}
-		return nil, bad
 	case err != nil:
-		return nil, wire.Errorf(wire.InternalError, "read %.200s: %v", uri, err)
+		return nil, readFailed(uri, err)
 	case len(data) > a.server.cfg.Limits.Response:
 		return nil, wire.TooLarge(len(data), a.server.cfg.Limits.Response)
 	}

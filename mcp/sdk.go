@@ -144,6 +144,14 @@ func (a *adapter) ours(ctx context.Context, req sdk.Request, next sdk.MethodHand
 		return a.listen(ctx, r, next)
 	case *sdk.ListResourcesRequest:
 		answer = func(session *Session) (sdk.Result, error) { return a.server.resources.list(ctx, session, r) }
+	case *sdk.ListResourceTemplatesRequest:
+		return a.listTemplates(ctx, r, next)
+	case *sdk.ReadResourceRequest:
+		remote := a.server.resources.remoteOf(r.Params.URI)
+		if remote == nil {
+			return nil, nil //nolint:nilnil // as above
+		}
+		answer = func(session *Session) (sdk.Result, error) { return a.readRemote(ctx, remote, session, r) }
 	case *sdk.ListPromptsRequest:
 		answer = func(session *Session) (sdk.Result, error) { return a.server.prompts.list(ctx, session, r) }
 	case *sdk.GetPromptRequest:

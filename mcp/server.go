@@ -71,8 +71,8 @@ type HTTP struct {
 }
 
 // Server offers tools and resources to MCP clients over stdio and HTTP. Its methods are
-// safe for concurrent use, except that AddTool, AddResource and AddPrompts must come
-// before the first ServeStdio, Handler or Call. Shutdown ends it.
+// safe for concurrent use, except that AddTool, AddResource, AddRemoteResources and
+// AddPrompts must come before the first ServeStdio, Handler or Call. Shutdown ends it.
 type Server struct {
 	cfg           *Config
 	tools         *toolset
