@@ -27,7 +27,11 @@ func (w *watched) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &watchedConn{c.(connection), w}, nil
+	own, ok := c.(connection)
+	if !ok {
+		return nil, fmt.Errorf("a connection of the type %T", c)
+	}
+	return &watchedConn{own, w}, nil
 }
 
 type watchedConn struct {
@@ -40,9 +44,13 @@ func (c *watchedConn) PrepareContext(ctx context.Context, text string) (driver.S
 	if err != nil {
 		return nil, err
 	}
+	own, ok := s.(prepared)
+	if !ok {
+		return nil, fmt.Errorf("a statement of the type %T", s)
+	}
 	c.by.prepared.Add(1)
 	c.by.open.Add(1)
-	return &watchedStmt{s.(prepared), c.by}, nil
+	return &watchedStmt{own, c.by}, nil
 }
 
 type watchedStmt struct {
