@@ -135,23 +135,24 @@ func (t *tomlReader) value(e *unstable.Node, at place, depth int) *node {
 	if !t.report.deep(at, depth) {
 		return n
 	}
-	switch {
-	case e.Kind == unstable.Array:
+	switch e.Kind {
+	case unstable.Array:
 		n.sort = list
 		for child := e.Children(); child.Next(); {
 			n.items = append(n.items, t.value(child.Node(), at, depth+1))
 		}
-	case e.Kind == unstable.InlineTable:
+	case unstable.InlineTable:
 		n.sort = object
 		for child := e.Children(); child.Next(); {
 			t.keyValue(n, child.Node(), depth+1)
 		}
-	case e.Kind == unstable.String:
+	case unstable.String:
 		n.sort = text
-	case e.Kind == unstable.Bool:
+	case unstable.Bool:
 		n.sort = boolean
-	default:
+	case unstable.Integer, unstable.Float, unstable.LocalDate, unstable.LocalTime, unstable.LocalDateTime, unstable.DateTime:
 		n.sort = number
+	case unstable.Invalid, unstable.Comment, unstable.Key, unstable.Table, unstable.ArrayTable, unstable.KeyValue: // not values
 	}
 	return n
 }

@@ -53,8 +53,8 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 		y.report.wrong(n.at, "write the value out, in quotes if it starts with * & or !", "anchors, aliases and tags are not read")
 		return n
 	}
-	switch {
-	case is.Kind == yaml.MappingNode:
+	switch is.Kind {
+	case yaml.MappingNode:
 		n.sort = object
 		for i := 0; i+1 < len(is.Content); i += 2 {
 			key, value, until := is.Content[i], is.Content[i+1], end
@@ -70,7 +70,7 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 			n.fields = append(n.fields, f)
 		}
 		y.report.once(n)
-	case is.Kind == yaml.SequenceNode:
+	case yaml.SequenceNode:
 		n.sort = list
 		for i, item := range is.Content {
 			until := end
@@ -79,7 +79,8 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 			}
 			n.items = append(n.items, y.node(item, until, depth+1))
 		}
-	case is.Kind == yaml.ScalarNode:
+	case yaml.DocumentNode, yaml.AliasNode: // the one is not inside another, the other is refused above
+	case yaml.ScalarNode:
 		switch is.ShortTag() {
 		case "!!null":
 			n.sort = null
