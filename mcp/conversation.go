@@ -50,15 +50,6 @@ type conversation struct {
 	cause, err error         // why; see run
 }
 
-// converse serves the client of a link until one of the two ends that or ctx does. See run.
-func (s *Server) converse(ctx context.Context, l *link) (cause, err error) {
-	c, err := s.begin(ctx, l)
-	if err != nil {
-		return err, err
-	}
-	return c.run()
-}
-
 // begin begins a conversation, which ends soon after ctx. The caller runs it.
 func (s *Server) begin(ctx context.Context, l *link) (_ *conversation, err error) {
 	if err := s.sessions.enter(); err != nil {

@@ -19,7 +19,7 @@ import (
 // a goroutine then stays behind.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	stopped := make(chan struct{})
-	_, err := s.converse(ctx, &link{
+	c, err := s.begin(ctx, &link{
 		transport: "stdio", out: out, halves: true,
 		read: func(g *guard) error {
 			read := make(chan error, 1)
@@ -36,6 +36,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 			close(stopped)
 		},
 	})
+	if err == nil {
+		_, err = c.run()
+	}
 	return err
 }
 

@@ -36,12 +36,6 @@ type upstreamPhase struct {
 	Env  map[string]string // added to the environment of the box
 }
 
-// upstreamTail keeps the last lines of what is written to it, without control characters.
-type upstreamTail interface {
-	io.Writer
-	Lines(most int) []string
-}
-
 // upstreamBoxes starts other people's servers, each in a box of its own. The end of a
 // server is the end of its box: whatever it has started, and however that hides, ends with
 // the box.

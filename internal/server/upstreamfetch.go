@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -179,6 +180,12 @@ func (u *upstreamBoxes) install(ctx context.Context, grant policies.Grant, phase
 
 // installLines is how many lines of a launcher's output an error has.
 const installLines = 5
+
+// upstreamTail keeps the last lines of what is written to it, without control characters.
+type upstreamTail interface {
+	io.Writer
+	Lines(most int) []string
+}
 
 // notThere matches what launchers say of a package that does not exist.
 var notThere = sync.OnceValue(func() *regexp.Regexp {
