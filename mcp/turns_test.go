@@ -187,6 +187,7 @@ func TestNothingOfATenantIsLeft(t *testing.T) {
 			}
 			h.End(func(mcp.SessionInfo) bool { return true }, "")
 			c.asking.Wait()
+			h.End(func(mcp.SessionInfo) bool { return true }, "") // those that came back meanwhile
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			if used := shared.Used("a"); used != (mcp.TenantUsage{}) {

@@ -336,7 +336,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	}
 	listed := make(map[string]bool)
 	_, table, _ := strings.Cut(string(text), "## JSON")
-	table, _, _ = strings.Cut(table, "## Completion")
+	table, _, _ = strings.Cut(table, "\n## ")
 	for line := range strings.Lines(table) {
 		first, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
 		if strings.HasPrefix(line, "| `") {

@@ -133,6 +133,7 @@ func TestBadMessages(t *testing.T) {
 			for range 15 {
 				s.say("%s", bad)
 			}
+			synctest.Wait() // or the last could be taken for the answer with a wrong id
 			done := invoke(t.Context(), c, "tools/call", `{}`, CallOptions{})
 			s.result(s.want("tools/call"), `{"ok":1}`)
 			good(t, done)
