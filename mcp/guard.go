@@ -137,9 +137,7 @@ func abandon(g *guard) {
 	}
 	g.mu.Unlock()
 	for _, e := range all {
-		if door := g.session.door; !door.withdraw(&e.ticket) {
-			door.leave(&e.ticket)
-		}
+		g.session.door.drop(&e.ticket)
 	}
 }
 

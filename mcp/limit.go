@@ -94,6 +94,7 @@ type ticket struct {
 	start    func()
 	turn     chan struct{}
 	running  bool // guarded by hall.mu
+	dropped  bool // guarded by hall.mu: nobody wants it any more
 }
 
 // begin tells the owner of a ticket that its turn has come.
@@ -131,6 +132,10 @@ func (a *admission) ask(t *ticket) *wire.Error {
 		return bad
 	}
 	a.hall.mu.Lock()
+	if t.dropped {
+		defer a.hall.mu.Unlock()
+		return wire.Errorf(wire.InternalError, "the session has ended and takes no new requests")
+	}
 	if len(a.queue) == 0 && len(a.hall.waiting) == 0 && a.fits(t) && a.hall.fits(t.n) {
 		a.admit(t)
 		a.hall.mu.Unlock()
@@ -246,6 +251,17 @@ func (a *admission) withdraw(t *ticket) bool {
 	a.queued -= t.bytes
 	a.start() // the ones behind it may be smaller
 	return true
+}
+
+// drop takes a ticket back whose owner has ended, whether it runs, waits or is just about to
+// ask: then it will be refused.
+func (a *admission) drop(t *ticket) {
+	a.hall.mu.Lock()
+	t.dropped = true
+	a.hall.mu.Unlock()
+	if !a.withdraw(t) {
+		a.leave(t)
+	}
 }
 
 // hall bounds the requests that run at once in all. Where it is full, the admissions
