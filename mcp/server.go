@@ -156,8 +156,8 @@ func (s *Server) Describe(name, description string) (changed bool) {
 // SetRemotes replaces the tools of an upstream for a tenant; without tools and without a
 // note, the upstream is forgotten. Calls that run go on. If the list has changed, clients
 // are notified soon, and at most announceMost times in a minute. The result says of each
-// tool that cannot be offered why not; the others are offered. A name that is taken stays
-// with the tool that has it, and the server's own tools have theirs for ever.
+// tool that cannot be offered why not; the others are offered. A tool keeps its name until
+// its upstream is replaced. Tools of the server itself keep theirs for ever.
 func (s *Server) SetRemotes(name string, r Remotes) (refused []error) {
 	u, refused := newUpstream(name, r)
 	return append(refused, s.tools.setRemotes(cmp.Or(r.Tenant, s.cfg.Tenant), u)...)

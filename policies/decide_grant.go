@@ -18,8 +18,8 @@ func (p *Policy) grant(profile, tenantName string) Grant {
 	return g
 }
 
-// Grant returns the grant of the box of a server for a tenant, as Grant.ForBrowser does for
-// a browser. The box has no workspace and no network unless the policy says so. The grant
+// Grant returns the grant of the box of a server for a tenant. See Grant.ForBrowser for
+// that of a browser. The box has no workspace and no network unless the policy says so. The grant
 // is not made of a call's: a server may be started before there is a call, and works on
 // after it. Grant fails if the policy does not serve the tenant, and for a box to install
 // in if nothing may be installed.

@@ -193,7 +193,8 @@ func (l *linter) upstreams() {
 	}
 }
 
-// upstream looks at the keys of one server, whose node may be nil; who names it.
+// upstream looks at the keys of one server, whose node may be nil. Findings call the
+// server who.
 func (l *linter) upstream(who string, n *yaml.Node, u upstream) {
 	l.reaches("of "+who, valueOf(n, "profile"), u.run.Egress())
 	warn := func(at *yaml.Node, check, message, why, instead string) {

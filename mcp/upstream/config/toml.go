@@ -63,7 +63,7 @@ type tomlReader struct {
 	inside map[*node]map[string]*node // the fields of each table by their keys
 }
 
-// child returns the value of a key, which of makes where there is none.
+// child returns the value of a key. If the key is new, of makes its value.
 func (t *tomlReader) child(n *node, key *unstable.Node, at place, of func() *node) *node {
 	if is := t.inside[n][string(key.Data)]; is != nil {
 		return is
