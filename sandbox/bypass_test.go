@@ -131,6 +131,11 @@ func (n *internet) goesThrough(t *testing.T, b bypass, p place) {
 	n.rebind()
 	p.Outside, p.Names, p.Fake = true, n.outside(), "198.18.0.61"
 	o := b.try(&p)
+	for range 2 { // a busy machine is too slow for some of them
+		if !o.Through {
+			o = b.try(&p)
+		}
+	}
 	if !o.Through {
 		t.Errorf("it does not get through outside either, so it shows nothing: %s", o.Detail)
 	}
