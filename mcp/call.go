@@ -32,6 +32,7 @@ type toolCall struct {
 	progress   progressFunc    // nil where the client wants none
 	parent     TraceParent     // the span that the call belongs to
 	input      *input          // nil in the legacy era
+	depth      int             // how many servers such as this one it has passed, see wire.Depth
 	structured bool            // the client gets the structured part of the result
 	out        *outgoing       // the answer, for the receipts of its result; nil for none
 	// cancel ends the context of the call, if its transport has made one for the call alone.
@@ -68,12 +69,12 @@ func (g *callGate) call(ctx context.Context, session *Session, call toolCall) (*
 // answer is call, with the structured part in every result.
 func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) (*Result, error) {
 	args, out := call.args, call.out
-	t, ok := g.tools.find(session.tenant, call.name)
+	t, ok := g.find(ctx, session, call.name)
 	if !ok {
 		return nil, g.tools.unknown(session.tenant, call.name, func(tool string) bool { return g.hides(ctx, session, tool) })
 	}
 	name := t.info.Name // call.name may be an alias
-	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, TraceID: call.parent.TraceID, Progress: withoutProgress, input: call.input}
+	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, TraceID: call.parent.TraceID, Depth: call.depth, Progress: withoutProgress, input: call.input}
 	if t.upstream != nil {
 		c.Upstream, c.from = t.upstream.name, t.upstream
 	}
@@ -142,6 +143,17 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 		return addWarnings(clean, d), nil
 	}
 	return clean, nil
+}
+
+// find returns the tool that a session calls by a name. One that is not there may only not
+// have been gathered.
+func (g *callGate) find(ctx context.Context, session *Session, name string) (*tool, bool) {
+	t, ok := g.tools.find(session.tenant, name)
+	if !ok && g.cfg.Gather != nil {
+		g.cfg.Gather(ctx, session)
+		t, ok = g.tools.find(session.tenant, name)
+	}
+	return t, ok
 }
 
 // lost notifies the receipts of a result that it is not sent.

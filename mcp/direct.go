@@ -106,6 +106,7 @@ func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok
 			return false
 		}
 	}
+	c.depth = wire.Depth(meta)
 	if parent != nil {
 		c.parent = readTraceParent(wire.Text(parent), wire.Text(state))
 	}

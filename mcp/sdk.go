@@ -97,6 +97,9 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 		if r, ok := req.(*sdk.CallToolRequest); ok {
 			tenant := a.tenantOf(ctx)
 			t, known := a.server.tools.find(tenant, r.Params.Name)
+			if session, err := a.sessionOf(ctx); err == nil && !known {
+				t, known = a.server.gate.find(ctx, session, r.Params.Name)
+			}
 			switch {
 			case !known && a.server.cfg.Suite == nil:
 				hides := func(tool string) bool { return a.hidesFrom(a.server.cfg.callerOf(ctx), tool) }
@@ -255,6 +258,9 @@ func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.Ca
 		name = behind
 	}
 	c := toolCall{name: name, args: req.Params.Arguments, patience: s.cfg.Patience, structured: s.cfg.structures(session, meta)}
+	if depth, ok := meta[wire.DepthKey].(float64); ok {
+		c.depth = int(depth)
+	}
 	later, _ := ctx.Value(deferredKey{}).(*deferred)
 	if later != nil {
 		c.patience = 0 // the client does not wait

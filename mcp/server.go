@@ -47,10 +47,18 @@ type Config struct {
 	HTTP
 	// Suite adds what the protocol's conformance suite calls by name; nil adds nothing.
 	Suite Suite
+	Moments
+}
+
+// Moments are functions that are called in the life of a session; nil ones are not.
+type Moments struct {
 	// OnSession is called when a session opens, before its first call, and
 	// OnSessionEnd after its last one has returned. ctx ends with the session.
 	OnSession    func(ctx context.Context, s *Session)
 	OnSessionEnd func(s *Session)
+	// Gather is called before the tools of a session are listed, and if a session calls a
+	// tool that is not there. The client waits, and is offered what SetRemotes has by then.
+	Gather func(ctx context.Context, s *Session)
 }
 
 // HTTP is what a server over HTTP has beside that.

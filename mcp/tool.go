@@ -63,6 +63,8 @@ type Call struct {
 	// Later names the call among those whose clients take a handle for the answer
 	// (Tasks); empty where the client waits.
 	Later string
+	// Depth is how many servers such as this one the call has passed; see wire.Depth.
+	Depth int
 	// Progress tells the client how far the call is, if it asked to be told;
 	// otherwise it does nothing. done must grow; total is zero where it is not
 	// known. It does not wait for a slow client: reports that cannot be sent

@@ -44,6 +44,9 @@ func (a *adapter) listTools(ctx context.Context, req *sdk.ListToolsRequest, next
 	session, err := a.sessionOf(ctx)
 	if err == nil {
 		hides = func(tool string) bool { return a.server.gate.hides(ctx, session, tool) }
+		if a.server.cfg.Gather != nil {
+			a.server.cfg.Gather(ctx, session)
+		}
 	}
 	params := &sdk.ListToolsParams{}
 	if req.Params != nil {

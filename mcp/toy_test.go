@@ -82,7 +82,7 @@ func newToy(t testing.TB, change ...func(*mcp.Config)) *toy {
 	}
 	cfg := mcp.Config{
 		Gate: ty.gate, Name: "toy", Version: "1", Log: slog.New(slog.DiscardHandler),
-		OnSessionEnd: func(s *mcp.Session) { ty.ended <- s.ID() },
+		Moments: mcp.Moments{OnSessionEnd: func(s *mcp.Session) { ty.ended <- s.ID() }},
 	}
 	for _, f := range change {
 		f(&cfg)

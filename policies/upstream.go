@@ -204,6 +204,25 @@ func (u Upstreams) Of(name string, trusted bool) Upstream {
 	return one
 }
 
+// Mounts are those of the boxes of all servers that the policy names, and of the others.
+func (u Upstreams) Mounts() []Mount {
+	all := slices.Clone(u.p.upstreams.base.run.mounts)
+	for _, name := range names(u.p.upstreams.servers) {
+		all = append(all, u.p.upstreams.servers[name].run.mounts...)
+	}
+	return all
+}
+
+// Fingerprint is another text as soon as the box of a server has to be made anew for what the
+// policy says of it. What the box may reach is not in it, since that changes in boxes that
+// are open (Policy.Regrant).
+func (u Upstreams) Fingerprint(name string, trusted bool) string {
+	g := u.p.upstreams.of(name, trusted).run
+	opened := g.egress != nil && g.egress.Intercept
+	g.egress = nil
+	return fmt.Sprintf("%+v %v", g, opened)
+}
+
 // UpstreamBox says which box of a server is meant.
 type UpstreamBox struct {
 	Server  string // its name

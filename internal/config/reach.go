@@ -22,16 +22,25 @@ func Reached(dir string, workspaces []string, policy *policies.Policy, counts fu
 			return workspace, "", err
 		}
 	}
-	for _, name := range policy.Profiles() {
-		p, _ := policy.Profile(name)
-		for _, m := range p.Mounts {
+	reached := func(mounts []policies.Mount) (policies.Mount, bool, error) {
+		for _, m := range mounts {
 			if !counts(m) {
 				continue
 			}
 			if in, err := leadsInto(m.Source, dir); in || err != nil {
-				return m.Source, name, err
+				return m, true, err
 			}
 		}
+		return policies.Mount{}, false, nil
+	}
+	for _, name := range policy.Profiles() {
+		p, _ := policy.Profile(name)
+		if m, in, err := reached(p.Mounts); in {
+			return m.Source, name, err
+		}
+	}
+	if m, in, err := reached(policy.Upstreams().Mounts()); in {
+		return m.Source, "of an upstream", err
 	}
 	return "", "", nil
 }
@@ -86,11 +95,18 @@ func Boxes(policy *policies.Policy, workspaces []string, state string) hostexec.
 	}
 	for _, name := range policy.Profiles() {
 		profile, _ := policy.Profile(name)
-		for _, m := range profile.Mounts {
-			if m.Writable {
-				dirs = append(dirs, m.Source)
-			}
+		dirs = append(dirs, written(profile.Mounts)...)
+	}
+	dirs = append(dirs, written(policy.Upstreams().Mounts())...)
+	return hostexec.WrittenIn(dirs...)
+}
+
+// written are the sources of mounts that can be written.
+func written(mounts []policies.Mount) (dirs []string) {
+	for _, m := range mounts {
+		if m.Writable {
+			dirs = append(dirs, m.Source)
 		}
 	}
-	return hostexec.WrittenIn(dirs...)
+	return dirs
 }

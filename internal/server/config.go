@@ -25,6 +25,7 @@ type Config struct {
 	Tools     *Tools            // an MCP server with all tools; nil for none
 	Hooks     *Hooks            // hooks around calls; nil runs none
 	Callbacks *Callbacks        // skills and callbacks with results, which need tools and hooks; nil adds none
+	Upstreams []string          // files of other people's servers, beside those of the policy
 	Trace     bool              // calls are traced, if the policy says where to
 	Service   *Service          // a server that stays until its context ends; nil for a command that makes one call
 }

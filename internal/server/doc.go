@@ -17,10 +17,10 @@
 //	tenants.go, frontfiles.go
 //	monitor.go, ready.go           what an operator's programs ask: metrics and probes
 //	policystatus.go
-//	hookbox.go, upstreambox.go     a box for each run of a hook, and for each server of
-//	upstreamfetch.go               other people, with what was fetched for it
+//	hookbox.go                     a box for each run of a hook
 //	search.go, reading.go          what the tools work with
 //	places.go, place.go, books.go  the workspaces at work
+//	upstreams.go                   other people's servers there, see package gateway
 //	ending.go                      how their sessions are ended
 //	prepare.go                     what boxes need
 //	questions.go, approver.go      questions to people

@@ -9,6 +9,7 @@ import (
 
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/closers"
+	"belljar.dev/internal/gateway"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/store"
 	"belljar.dev/internal/websession"
@@ -31,8 +32,9 @@ type place struct {
 	boxes    *sandbox.Workspace
 	approver *approver // nil where nobody is asked
 	flow     flow
-	mcp      *mcp.Server     // nil without tools
-	operator *tools.Operator // nil as well
+	mcp      *mcp.Server      // nil without tools
+	gateway  *gateway.Gateway // nil as well
+	operator *tools.Operator  // nil as well
 }
 
 // newPlace is the place of a workspace. Nothing is opened.
@@ -64,7 +66,7 @@ func (p *place) open(ctx context.Context) (err error) {
 		return unprepared(err)
 	}
 	p.boxes.Regrant(ctx, nil) // what an earlier policy said, which had this place before
-	for _, step := range []func(context.Context) error{p.openSkills, p.openApprover, p.openHooks, p.openCallbacks, p.openTools, p.run} {
+	for _, step := range []func(context.Context) error{p.openSkills, p.openApprover, p.openHooks, p.openCallbacks, p.openTools, p.openUpstreams, p.run} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -108,8 +110,17 @@ func (p *place) openTools(context.Context) error {
 		Structured:   s.cfg.Tools.Structured,
 		TrustClients: s.cfg.Tools.TrustClients,
 		Log:          p.Log,
-		OnSession:    seen.began,
-		OnSessionEnd: seen.ended,
+		Moments: mcp.Moments{
+			OnSession: func(ctx context.Context, session *mcp.Session) {
+				seen.began(ctx, session)
+				p.gateway.Begin(ctx, session)
+			},
+			OnSessionEnd: func(session *mcp.Session) {
+				p.gateway.End(session)
+				seen.ended(session)
+			},
+			Gather: func(ctx context.Context, session *mcp.Session) { p.gateway.Gather(ctx, session) },
+		},
 	}
 	// An interface that holds a nil pointer is not nil.
 	if s.audit != nil {
@@ -187,6 +198,7 @@ func (p *place) hold(ctx context.Context) {
 	}
 	// Boxes that are open get the egress that their profiles have now.
 	p.boxes.Regrant(ctx, p.gate.now.Load())
+	p.reloadUpstreams()
 }
 
 // decide asks the policy and writes down what it says, with the id of the call.

@@ -144,6 +144,16 @@ func (ps *places) workspaces() []string {
 	return all
 }
 
+// upstreamFiles are the files of other people's servers in all places that are open.
+func (ps *places) upstreamFiles() (all []string) {
+	for _, p := range ps.all() {
+		if p.gateway != nil {
+			all = append(all, p.gateway.Files()...)
+		}
+	}
+	return all
+}
+
 // openAll opens every place of the layout that is not open, one after the other, until ctx
 // ends: callbacks of an earlier server fire only in a place that is open.
 func (ps *places) openAll(ctx context.Context) {

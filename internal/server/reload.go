@@ -80,13 +80,14 @@ func (r *reloader) run(ctx context.Context, watch bool) {
 // files are those that the policy is made of, or would be, and those of its
 // tenants' tokens.
 func (r *reloader) files() []string {
+	names := r.places.upstreamFiles()
 	switch {
 	case r.file == "":
-		return []string{config.UserPolicy()}
+		return append(names, config.UserPolicy())
 	case config.IsBundled(r.file):
-		return nil
+		return names
 	}
-	names := []string{r.file}
+	names = append(names, r.file)
 	holds, l := r.gate.now.Load(), r.places.layout.Load()
 	for _, workspace := range l.all { // each may have rules of a project
 		for _, f := range l.set.Of(workspace).Files() {
@@ -150,6 +151,9 @@ func (r *reloader) reload(ctx context.Context) {
 	if same {
 		r.status.hold(name, p)
 		r.log.Info("the policy was read again and is as it was", "policy", name)
+		for _, p := range r.places.all() {
+			p.reloadUpstreams() // whose files may be others
+		}
 		r.rotate(ctx)
 		return
 	}

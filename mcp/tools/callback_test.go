@@ -54,7 +54,7 @@ func newLater(t *testing.T, state, folder string) *later {
 	}}})
 	aside := NewAside(l.book, catalog, nil)
 	var err error
-	if l.server, err = mcp.New(mcp.Config{Gate: policies.Default(), Around: beside{aside}, OnSessionEnd: func(*mcp.Session) { l.ended <- struct{}{} }}); err != nil {
+	if l.server, err = mcp.New(mcp.Config{Gate: policies.Default(), Around: beside{aside}, Moments: mcp.Moments{OnSessionEnd: func(*mcp.Session) { l.ended <- struct{}{} }}}); err != nil {
 		t.Fatal(err)
 	}
 	Add(l.server, Backends{Callbacks: l.book, Skills: catalog, Aside: aside})

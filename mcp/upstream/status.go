@@ -102,6 +102,10 @@ func (u *Unavailable) advice() string {
 	return "Retry, or go on without its tools."
 }
 
+// Line is a text of somebody else in the form in which messages have it: one line, cut, and
+// without what acts on a terminal.
+func Line(s string) string { return line(s, maxLine) }
+
 // line is a text of somebody else as one line of at most so many characters, in which
 // nothing acts on a terminal.
 func line(s string, most int) string {

@@ -282,3 +282,14 @@ func FuzzFrame(f *testing.F) {
 		}
 	})
 }
+
+func TestDepth(t *testing.T) {
+	for meta, want := range map[string]int{
+		``: 0, `{}`: 0, `{"belljar.dev/depth":3}`: 3, `{"belljar.dev/depth":-1}`: 0, `{"belljar.dev/depth":"3"}`: 0,
+		`{"belljar.dev/depth":1e9}`: 0, `[]`: 0,
+	} {
+		if got := Depth([]byte(meta)); got != want {
+			t.Errorf("Depth(%s) = %d, want %d", meta, got, want)
+		}
+	}
+}

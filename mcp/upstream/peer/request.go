@@ -11,7 +11,6 @@ import (
 
 // The members of _meta that belong to one hop.
 const (
-	depthKey        = "belljar.dev/depth" // how many servers such as this one a request has passed
 	progressKey     = "progressToken"
 	revisionKey     = "io.modelcontextprotocol/protocolVersion"
 	clientKey       = "io.modelcontextprotocol/clientInfo"
@@ -20,19 +19,6 @@ const (
 
 // deepestLoop is the depth at which a request is not passed on any more.
 const deepestLoop = 4
-
-// Depth returns how many servers such as this one a request has passed already, by the
-// _meta of its params. What is not a whole number counts as none.
-func Depth(meta json.RawMessage) int {
-	if !wire.IsObject(meta) || wire.CheckJSON(meta, deepestAnswer) != nil {
-		return 0
-	}
-	n, err := strconv.Atoi(string(wire.Member(meta, depthKey)))
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
-}
 
 // request is a request to the server, from which each message that makes it is written.
 type request struct {
@@ -72,10 +58,10 @@ func newRequest(method string, params json.RawMessage, depth int) (*request, err
 		}
 		return true
 	})
-	r.depth = max(r.depth, Depth(meta))
+	r.depth = max(r.depth, wire.Depth(meta))
 	wire.Members(meta, func(name, value []byte) bool {
 		switch string(name) {
-		case depthKey, progressKey, revisionKey, clientKey, capabilitiesKey:
+		case wire.DepthKey, progressKey, revisionKey, clientKey, capabilitiesKey:
 		default:
 			r.meta = appendMember(r.meta, name, value)
 		}
@@ -112,7 +98,7 @@ func (r *request) line(id int64, modern []byte, token bool) []byte {
 	if r.bare {
 		return append(b, "}}"...)
 	}
-	b = join(b, []byte(`"_meta":{"`+depthKey+`":`))
+	b = join(b, []byte(`"_meta":{"`+wire.DepthKey+`":`))
 	b = strconv.AppendInt(b, int64(r.depth+1), 10)
 	if token {
 		b = append(b, `,"`+progressKey+`":`...)

@@ -1,4 +1,4 @@
-package server
+package gateway
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,18 +18,19 @@ import (
 	"belljar.dev/internal/claim"
 	"belljar.dev/internal/closers"
 	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/peer"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
 
-// upstreamStore is the directory of what launchers have fetched. Below it each tenant and
+// cache is the directory of what launchers have fetched. Below it each tenant and
 // server has a home, and in a home each way to fetch that server has a directory. Whoever
 // can write an entry chooses the name of its server, so entries that are trusted and those
 // that are not have different homes.
 //
 // Several processes may use one store. A directory that no process has claimed, and that
 // is not the one that is wanted now, is removed when something is fetched.
-type upstreamStore struct {
+type cache struct {
 	dir string
 
 	mu   sync.Mutex
@@ -38,7 +38,7 @@ type upstreamStore struct {
 }
 
 // home is the directory of a server.
-func (u *upstreamStore) home(s upstream.Spec) string {
+func (u *cache) home(s upstream.Spec) string {
 	return filepath.Join(u.dir, digestOf(s.Key.Tenant, s.Server.Name, s.Server.Trusted))
 }
 
@@ -53,7 +53,7 @@ func digestOf(values ...any) string {
 }
 
 // enter waits until nothing else of this process fetches something in a home.
-func (u *upstreamStore) enter(ctx context.Context, home string) (leave func(), err error) {
+func (u *cache) enter(ctx context.Context, home string) (leave func(), err error) {
 	for {
 		u.mu.Lock()
 		other := u.busy[home]
@@ -83,7 +83,7 @@ func (u *upstreamStore) enter(ctx context.Context, home string) (leave func(), e
 // fetched returns the directory with what an install phase fetches for a server, or with a
 // copy of that. It runs the phase if that was not done before. The directory stays until
 // opened is closed.
-func (u *upstreamBoxes) fetched(ctx context.Context, s upstream.Spec, phase upstreamPhase, scratch bool, opened *closers.Stack) (string, error) {
+func (u *starter) fetched(ctx context.Context, s upstream.Spec, phase phase, scratch bool, opened *closers.Stack) (string, error) {
 	home := u.store.home(s)
 	leave, err := u.store.enter(ctx, home)
 	if err != nil {
@@ -122,7 +122,7 @@ func (u *upstreamBoxes) fetched(ctx context.Context, s upstream.Spec, phase upst
 
 // fetch runs an install phase in a box of its own, and makes its directory where it has
 // succeeded. Before that, it removes what nobody has claimed.
-func (u *upstreamBoxes) fetch(ctx context.Context, s upstream.Spec, phase upstreamPhase, dir string) (own *os.File, err error) {
+func (u *starter) fetch(ctx context.Context, s upstream.Spec, phase phase, dir string) (own *os.File, err error) {
 	sweep(filepath.Dir(dir))
 	fresh := filepath.Join(filepath.Dir(dir), "new-"+rand.Text())
 	if own, err = claim.Make(fresh, 0o700); err != nil {
@@ -154,13 +154,13 @@ func (u *upstreamBoxes) fetch(ctx context.Context, s upstream.Spec, phase upstre
 }
 
 // install runs an install phase to its end.
-func (u *upstreamBoxes) install(ctx context.Context, grant policies.Grant, phase upstreamPhase) error {
+func (u *starter) install(ctx context.Context, grant policies.Grant, phase phase) error {
 	box, err := u.boxes.Open(ctx, "install-"+rand.Text(), grant)
 	if err != nil {
 		return err
 	}
 	defer box.Close()
-	tail := u.tail()
+	tail := &peer.Tail{}
 	r, err := box.Run(ctx, sandbox.Cmd{Grant: grant, Argv: phase.Argv, Env: phase.Env, Timeout: grant.Limits().Wall, Out: tail, Err: tail})
 	switch {
 	case err != nil:
@@ -180,12 +180,6 @@ func (u *upstreamBoxes) install(ctx context.Context, grant policies.Grant, phase
 
 // installLines is how many lines of a launcher's output an error has.
 const installLines = 5
-
-// upstreamTail keeps the last lines of what is written to it, without control characters.
-type upstreamTail interface {
-	io.Writer
-	Lines(most int) []string
-}
 
 // notThere matches what launchers say of a package that does not exist.
 var notThere = sync.OnceValue(func() *regexp.Regexp {

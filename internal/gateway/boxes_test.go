@@ -1,4 +1,4 @@
-package server
+package gateway
 
 import (
 	"bufio"
@@ -19,28 +19,10 @@ import (
 
 	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/pin"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
-
-// lines is a tail without a bound.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) Lines(most int) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := strings.Split(strings.TrimSpace(l.text.String()), "\n")
-	return all[max(0, len(all)-most):]
-}
 
 // plainPeer speaks to a server without more than the test needs.
 type plainPeer struct {
@@ -128,7 +110,7 @@ type world struct {
 	*upstream.Pool[*plainPeer]
 
 	boxes   *sandbox.Supervisor
-	starter *upstreamBoxes
+	starter *starter
 	grant   policies.Grant // of a call
 	seconds string         // marks programs that a server leaves
 	fetches atomic.Int32
@@ -139,7 +121,9 @@ func boxedUpstreams(t *testing.T, of string) *world {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "file"), "x")
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	boxes, err := sandbox.New(sandbox.Config{Workspace: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -154,22 +138,22 @@ func boxedUpstreams(t *testing.T, of string) *world {
 		t.Fatal(err)
 	}
 	made := &world{boxes: boxes, seconds: testenv.Seconds(), grant: p.Decide(policies.Facts{Tenant: "t", Tool: "mcp_x", Upstream: "x"}).Grant}
-	made.starter = &upstreamBoxes{
-		boxes: w, tail: func() upstreamTail { return &lines{} },
+	made.starter = &starter{
+		boxes: w, check: func(context.Context, upstream.Spec, string, bool) (pin.Runs, error) { return pin.Runs{}, nil },
 		grant: func(tenant string, b policies.UpstreamBox) (policies.Grant, error) {
 			if b.Install {
 				made.fetches.Add(1)
 			}
 			return p.Upstreams().Grant(tenant, b)
 		},
-		command: func(s upstream.Spec) (upstreamCommand, error) {
+		command: func(_ context.Context, s upstream.Spec) (command, error) {
 			if s.Server.Name == "nothing" {
-				return upstreamCommand{Run: upstreamPhase{Argv: []string{"no-such-program"}}}, nil
+				return command{Run: phase{Argv: []string{"no-such-program"}}}, nil
 			}
 			script := strings.ReplaceAll(scripted[s.Server.Name], "SECONDS", made.seconds)
-			return upstreamCommand{Run: upstreamPhase{Argv: []string{"bash", "-c", script}, Env: map[string]string{"TOKEN": "s3cret-value"}}, Secrets: []string{"s3cret-value"}}, nil
+			return command{Run: phase{Argv: []string{"bash", "-c", script}, Env: map[string]string{"TOKEN": "s3cret-value"}}, Secrets: []string{"s3cret-value"}}, nil
 		},
-		store: upstreamStore{dir: filepath.Join(t.TempDir(), "upstreams")},
+		store: cache{dir: filepath.Join(t.TempDir(), "upstreams")},
 	}
 	made.Pool = upstream.NewPool(upstream.Config[*plainPeer]{Starter: made.starter, Dialer: plainDialer{}, Grant: func(tenant string, s upstream.Server) (policies.Grant, error) {
 		return p.Upstreams().Grant(tenant, policies.UpstreamBox{Server: s.Name, Trusted: s.Trusted})
@@ -296,10 +280,10 @@ func TestUpstreamInABoxFails(t *testing.T) {
 // fetching makes the server "fetched" one that a launcher fetches: by a script.
 func (w *world) fetching(script string, scratch bool) {
 	run := w.starter.command
-	w.starter.command = func(s upstream.Spec) (upstreamCommand, error) {
-		c, err := run(s)
+	w.starter.command = func(ctx context.Context, s upstream.Spec) (command, error) {
+		c, err := run(ctx, s)
 		if s.Server.Name == "fetched" {
-			c.Install, c.Scratch = &upstreamPhase{Argv: []string{"bash", "-c", script}, Env: map[string]string{"REGISTRY": "x"}}, scratch
+			c.Install, c.Scratch = &phase{Argv: []string{"bash", "-c", script}, Env: map[string]string{"REGISTRY": "x"}}, scratch
 		}
 		return c, err
 	}

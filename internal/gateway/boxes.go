@@ -1,4 +1,4 @@
-package server
+package gateway
 
 import (
 	"context"
@@ -12,46 +12,52 @@ import (
 
 	"belljar.dev/internal/closers"
 	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/peer"
+	"belljar.dev/mcp/upstream/pin"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/limit"
 )
 
-// upstreamGrace is how long a server may take to end by itself after its input has ended,
+// grace is how long a server may take to end by itself after its input has ended,
 // as the protocol wants it (2025-11-25, basic/lifecycle, shutdown).
-const upstreamGrace = 300 * time.Millisecond
+const grace = 300 * time.Millisecond
 
-// upstreamCommand is how a server is started.
-type upstreamCommand struct {
-	Install *upstreamPhase // fetches the server; nil if nothing has to be fetched
-	Run     upstreamPhase
+// command is how a server is started.
+type command struct {
+	Install *phase // fetches the server; nil if nothing has to be fetched
+	Run     phase
 	Scratch bool // Run writes into what Install fetched, and that is thrown away
 	// Secrets are values that the server knows, and that nobody is shown.
 	Secrets []string
 }
 
-// upstreamPhase is one start of a program.
-type upstreamPhase struct {
+// phase is one start of a program.
+type phase struct {
 	Argv []string
+	Dir  string            // empty for that of the box
 	Env  map[string]string // added to the environment of the box
 }
 
-// upstreamBoxes starts other people's servers, each in a box of its own. The end of a
+// starter starts other people's servers, each in a box of its own. The end of a
 // server is the end of its box: whatever it has started, and however that hides, ends with
 // the box.
-type upstreamBoxes struct {
+type starter struct {
 	boxes *sandbox.Workspace
 	// command returns how a server is started.
-	command func(s upstream.Spec) (upstreamCommand, error)
+	command func(ctx context.Context, s upstream.Spec) (command, error)
 	// grant returns the grant of one of a server's boxes: Upstreams.Grant of the policy.
 	grant func(tenant string, b policies.UpstreamBox) (policies.Grant, error)
-	tail  func() upstreamTail
-	store upstreamStore
+	// check returns an error for what must not run: before something is fetched, with an empty
+	// directory, and before the server is started, with what was fetched, if anything was.
+	// The result is what was compared.
+	check func(ctx context.Context, s upstream.Spec, fetched string, installing bool) (pin.Runs, error)
+	store cache
 }
 
 // Start starts a server.
-func (u *upstreamBoxes) Start(ctx context.Context, s upstream.Spec) (upstream.Process, error) {
-	c, err := u.command(s)
+func (u *starter) Start(ctx context.Context, s upstream.Spec) (upstream.Process, error) {
+	c, err := u.command(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, upstream.ErrLasting)
 	}
@@ -62,10 +68,12 @@ func (u *upstreamBoxes) Start(ctx context.Context, s upstream.Spec) (upstream.Pr
 			_ = opened.Close()
 		}
 	}()
-	grant := s.Grant
+	grant, fetched := s.Grant, ""
 	if c.Install != nil {
-		fetched, err := u.fetched(ctx, s, *c.Install, c.Scratch, &opened)
-		if err != nil {
+		if _, err = u.check(ctx, s, "", true); err != nil {
+			return nil, err
+		}
+		if fetched, err = u.fetched(ctx, s, *c.Install, c.Scratch, &opened); err != nil {
 			return nil, err
 		}
 		of := grant.OfUpstream()
@@ -74,16 +82,20 @@ func (u *upstreamBoxes) Start(ctx context.Context, s upstream.Spec) (upstream.Pr
 			return nil, err
 		}
 	}
+	runs, err := u.check(ctx, s, fetched, false)
+	if err != nil {
+		return nil, err
+	}
 	box, err := u.boxes.Open(ctx, "upstream-"+rand.Text(), grant)
 	if err != nil {
 		return nil, err
 	}
 	opened.Add(box.Close)
-	p := &upstreamProcess{box: box, opened: &opened, stderr: u.tail(), secrets: masks(c.Secrets), ended: make(chan struct{})}
+	p := &process{box: box, runs: runs, opened: &opened, stderr: &peer.Tail{}, secrets: masks(c.Secrets), ended: make(chan struct{})}
 	p.theirIn, p.in = io.Pipe()
 	p.out, p.theirOut = io.Pipe()
 	p.job, err = box.Start(ctx, sandbox.Cmd{
-		Grant: grant, Argv: c.Run.Argv, Env: c.Run.Env, Background: true, Timeout: grant.Limits().Background,
+		Grant: grant, Argv: c.Run.Argv, Dir: c.Run.Dir, Env: c.Run.Env, Background: true, Timeout: grant.Limits().Background,
 		In: p.theirIn, Out: p.theirOut, Err: p.stderr,
 	})
 	if err != nil {
@@ -108,16 +120,17 @@ func masks(secrets []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// upstreamProcess is a server in its box.
-type upstreamProcess struct {
+// process is a server in its box.
+type process struct {
 	box      *sandbox.Box
+	runs     pin.Runs       // what runs in it
 	opened   *closers.Stack // the box and what it sees
 	job      *sandbox.Job
 	in       *io.PipeWriter // its input: what is written here
 	theirIn  *io.PipeReader // is read here by the box
 	out      *io.PipeReader // its output
 	theirOut *io.PipeWriter
-	stderr   upstreamTail
+	stderr   *peer.Tail
 	secrets  *strings.Replacer
 	ended    chan struct{} // closed by watch
 	err      error         // set before ended is closed
@@ -128,13 +141,13 @@ type upstreamProcess struct {
 }
 
 // In is the standard input of the server.
-func (p *upstreamProcess) In() io.WriteCloser { return p.in }
+func (p *process) In() io.WriteCloser { return p.in }
 
 // Out is the standard output of the server. It ends when the server has ended.
-func (p *upstreamProcess) Out() io.Reader { return p.out }
+func (p *process) Out() io.Reader { return p.out }
 
 // Stderr returns the last lines, without the server's secrets.
-func (p *upstreamProcess) Stderr(most int) []string {
+func (p *process) Stderr(most int) []string {
 	lines := p.stderr.Lines(most)
 	for i := range lines {
 		lines[i] = p.secrets.Replace(lines[i])
@@ -143,10 +156,10 @@ func (p *upstreamProcess) Stderr(most int) []string {
 }
 
 // Done is closed when the server has ended.
-func (p *upstreamProcess) Done() <-chan struct{} { return p.ended }
+func (p *process) Done() <-chan struct{} { return p.ended }
 
 // Err returns how the server ended by itself, and nil if it has not.
-func (p *upstreamProcess) Err() error {
+func (p *process) Err() error {
 	select {
 	case <-p.ended:
 		return p.err
@@ -157,14 +170,14 @@ func (p *upstreamProcess) Err() error {
 
 // Close ends the server and its box, and waits for that. Reads and writes of the server's
 // streams fail from then on.
-func (p *upstreamProcess) Close() {
+func (p *process) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.in.Close()
 	// Nobody may read the rest, on which the end of the job would wait.
 	p.out.Close()
-	grace := time.NewTimer(upstreamGrace)
+	grace := time.NewTimer(grace)
 	defer grace.Stop()
 	select {
 	case <-p.ended:
@@ -175,7 +188,7 @@ func (p *upstreamProcess) Close() {
 }
 
 // watch waits for the end of the server, which Close brings about at the latest.
-func (p *upstreamProcess) watch() {
+func (p *process) watch() {
 	<-p.job.Done()
 	err := outcome(p.job.Kill(0), p.box.Grant()) // which has ended: Kill only returns the result
 	p.mu.Lock()

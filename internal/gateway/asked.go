@@ -1,0 +1,220 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/peer"
+	"belljar.dev/mcp/wire"
+)
+
+// Bounds of what a server may ask during one call.
+const (
+	askedMost  = 8
+	fieldsMost = 32
+	askedWait  = 10 * time.Minute
+	askedText  = 4000 // bytes of a message
+)
+
+// asked answers a request of the server: it puts a form of the server before the person at the
+// client whose call is running. What cannot be asked is refused with a text for the server.
+func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, error) {
+	if r.Method != "elicitation/create" {
+		return nil, wire.Errorf(wire.MethodNotFound, "belljar passes no %s on", r.Method)
+	}
+	c.mu.Lock()
+	run := c.calls[r.Owner]
+	n := 0
+	if run != nil {
+		run.asked++
+		n = run.asked
+	}
+	c.mu.Unlock()
+	switch {
+	case run == nil:
+		return nil, wire.Errorf(wire.InvalidRequest, "no call is open, so there is nobody to ask")
+	case n > askedMost:
+		return nil, wire.Errorf(wire.InvalidRequest, "one call may ask %d times", askedMost)
+	}
+	q, err := readQuestion(r.Params)
+	if err != nil {
+		return nil, wire.Errorf(wire.InvalidParams, "%v", err)
+	}
+	answer := make(chan mcp.FormAnswer, 1)
+	done := make(chan struct{})
+	defer close(done)
+	// The same question of the same call has the same name when a modern client makes the
+	// call again with the answer.
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", c.server.Name, n, r.Params))
+	how := run.call.Ask(ctx, mcp.Offer{
+		ID: "u-" + hex.EncodeToString(sum[:8]), Left: askedWait, Form: q.form(c.server.Name),
+		Over: func(ctx context.Context) {
+			select {
+			case <-done:
+			case <-ctx.Done():
+			}
+		},
+		Take: func(_ context.Context, a mcp.FormAnswer) error {
+			select {
+			case answer <- a:
+			default: // it has one
+			}
+			return nil
+		},
+	})
+	if how != mcp.AskedNow {
+		return nil, wire.Errorf(wire.InvalidRequest, "the person cannot be asked while the call runs")
+	}
+	select {
+	case a := <-answer:
+		return q.result(a)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// question is a form that a server wants to be shown.
+type question struct {
+	message string
+	fields  []field
+}
+
+// field is a field of a form, with the type that its value has for the server.
+type field struct {
+	mcp.Field
+	kind string // "string", "number", "integer", "boolean" or "array"
+}
+
+// readQuestion reads the params of elicitation/create (2025-11-25, "Elicitation").
+func readQuestion(params json.RawMessage) (q question, err error) {
+	var p struct {
+		Mode    string `json:"mode"`
+		Message string `json:"message"`
+		Schema  struct {
+			Properties json.RawMessage `json:"properties"`
+			Required   []string        `json:"required"`
+		} `json:"requestedSchema"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return q, fmt.Errorf("the params cannot be read: %w", err)
+	}
+	if p.Mode != "" && p.Mode != "form" {
+		return q, fmt.Errorf("the mode %.40q is not passed on; only forms are", p.Mode)
+	}
+	q.message = p.Message[:min(len(p.Message), askedText)]
+	var bad error
+	if !wire.IsObject(p.Schema.Properties) {
+		return q, nil
+	}
+	wire.Members(p.Schema.Properties, func(name, value []byte) bool {
+		if len(q.fields) == fieldsMost {
+			bad = fmt.Errorf("a form has at most %d fields", fieldsMost)
+			return false
+		}
+		var f field
+		if f, bad = readField(string(name), value); bad != nil {
+			return false
+		}
+		f.Required = slices.Contains(p.Schema.Required, f.Name)
+		q.fields = append(q.fields, f)
+		return true
+	})
+	return q, bad
+}
+
+// readField reads one property of the schema of a form.
+func readField(name string, schema []byte) (f field, err error) {
+	var p struct {
+		Type        string          `json:"type"`
+		Title       string          `json:"title"`
+		Description string          `json:"description"`
+		Enum        []string        `json:"enum"`
+		OneOf       []choice        `json:"oneOf"`
+		Default     json.RawMessage `json:"default"`
+		Items       struct {
+			Enum  []string `json:"enum"`
+			AnyOf []choice `json:"anyOf"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(schema, &p); err != nil {
+		return f, fmt.Errorf("the field %.80q cannot be read: %w", name, err)
+	}
+	f = field{mcp.Field{Name: name, Title: p.Title, Description: p.Description, Options: choices(p.Enum, p.OneOf)}, p.Type}
+	switch p.Type {
+	case "string":
+		f.Default = wire.Text(p.Default)
+	case "number", "integer":
+		f.Default = string(p.Default)
+	case "boolean":
+		f.Options, f.Default = []string{"true", "false"}, string(p.Default)
+	case "array":
+		f.Many, f.Options = true, choices(p.Items.Enum, p.Items.AnyOf)
+	default:
+		return f, fmt.Errorf("the field %.80q has the type %.40q, which forms do not have", name, p.Type)
+	}
+	return f, nil
+}
+
+// choice is a value of an enumeration with titles.
+type choice struct {
+	Const string `json:"const"`
+}
+
+func choices(plain []string, titled []choice) []string {
+	for _, c := range titled {
+		plain = append(plain, c.Const)
+	}
+	return plain
+}
+
+// form is what the person sees. It says who asks: the text is the server's, and the answer
+// goes there.
+func (q question) form(server string) mcp.Form {
+	f := mcp.Form{Message: fmt.Sprintf("The server %s asks, and gets what you answer. Give it no password or token.\n\n%s", upstream.Line(server), q.message)}
+	for _, one := range q.fields {
+		f.Fields = append(f.Fields, one.Field)
+	}
+	return f
+}
+
+// result is the answer for the server.
+func (q question) result(a mcp.FormAnswer) (json.RawMessage, error) {
+	if a.Action != mcp.FormAccepted || a.Itself() {
+		action := a.Action
+		if action == mcp.FormAccepted {
+			action = mcp.FormDismissed // no person has accepted it
+		}
+		return json.Marshal(map[string]string{"action": action})
+	}
+	content := make(map[string]any, len(q.fields))
+	for _, f := range q.fields {
+		value, given := a.Content[f.Name]
+		if !given {
+			continue
+		}
+		text, isText := value.(string)
+		switch {
+		case f.kind == "number" || f.kind == "integer":
+			if !isText {
+				break
+			}
+			n, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return nil, wire.Errorf(wire.InvalidParams, "the person wrote something that is not a number into %.80q", f.Name)
+			}
+			value = n
+		case f.kind == "boolean" && isText:
+			value = text == "true"
+		}
+		content[f.Name] = value
+	}
+	return json.Marshal(map[string]any{"action": mcp.FormAccepted, "content": content})
+}

@@ -1,0 +1,128 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/upstream/names"
+	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
+)
+
+// prompts returns what a tenant is offered.
+func (o *offers) prompts(tenant string) (all []mcp.Prompt) {
+	o.tell.Lock()
+	defer o.tell.Unlock()
+	t := o.tenants[tenant]
+	if t == nil {
+		return nil
+	}
+	for _, tool := range t.blanks.List() {
+		for _, raw := range t.faces[tool.Server].prompts {
+			if wire.Text(wire.Member(raw, "name")) == tool.Native {
+				all = append(all, mcp.Prompt{Name: tool.Primary, Definition: raw, Arguments: blanksOf(raw)})
+			}
+		}
+	}
+	return all
+}
+
+// blanksOf are the arguments of a prompt.
+func blanksOf(prompt json.RawMessage) (all []mcp.Argument) {
+	var of []struct {
+		Name     string `json:"name"`
+		Required bool   `json:"required"`
+	}
+	_ = json.Unmarshal(wire.Member(prompt, "arguments"), &of) // without what cannot be read
+	for _, a := range of {
+		all = append(all, mcp.Argument{Name: a.Name, Required: a.Required})
+	}
+	return all
+}
+
+// prompt finds a prompt by the name that clients know.
+func (o *offers) prompt(tenant, name string) (names.Tool, bool) {
+	o.tell.Lock()
+	defer o.tell.Unlock()
+	t := o.tenants[tenant]
+	if t == nil {
+		return names.Tool{}, false
+	}
+	tool, err := t.blanks.Find(name)
+	return tool, err == nil
+}
+
+// use is what the policy decides about where a client uses prompts or resources of a server.
+func (o *offers) use(tenant, server, what string) policies.Facts {
+	o.tell.Lock()
+	defer o.tell.Unlock()
+	for _, tool := range o.of(tenant).gates.List() {
+		if tool.Server == server && tool.Native == what {
+			return policies.Facts{Tool: tool.Primary, Upstream: server}
+		}
+	}
+	return policies.Facts{}
+}
+
+// schemes begin the URIs of resources of servers: mcp+PREFIX://SCHEME/REST is SCHEME:REST of
+// the server with the prefix.
+const schemes = "mcp+"
+
+// schemeOf is the scheme of the URIs of a server. Schemes have lower-case letters, digits and
+// few other characters (RFC 3986, section 3.1).
+func schemeOf(s *server) string {
+	name := s.entry.Prefix
+	if name == "" {
+		name = s.Name
+	}
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' {
+			return r
+		}
+		return '-'
+	}, name)
+	if clean != name {
+		sum := sha256.Sum256([]byte(s.Name))
+		clean += "-" + hex.EncodeToString(sum[:3])
+	}
+	return schemes + clean
+}
+
+// resource finds whose a URI is, and what the server calls it.
+func (o *offers) resource(tenant, uri string) (server, native string, ok bool) {
+	scheme, rest, _ := strings.Cut(uri, "://")
+	o.tell.Lock()
+	defer o.tell.Unlock()
+	t := o.tenants[tenant]
+	if t == nil {
+		return "", "", false
+	}
+	for name, f := range t.faces {
+		if !strings.EqualFold(schemeOf(f.server), scheme) {
+			continue
+		}
+		if ok { // two servers have the scheme
+			return "", "", false
+		}
+		first, then, _ := strings.Cut(rest, "/")
+		server, native, ok = name, first+":"+then, true
+	}
+	return server, native, ok
+}
+
+// withResources are the servers that have resources for a tenant.
+func (o *offers) withResources(tenant string) (all []*face) {
+	o.tell.Lock()
+	defer o.tell.Unlock()
+	if t := o.tenants[tenant]; t != nil {
+		for _, f := range t.faces {
+			if wire.Member(f.info.Capabilities, "resources") != nil {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}

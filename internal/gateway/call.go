@@ -1,0 +1,120 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/names"
+	"belljar.dev/mcp/upstream/peer"
+	"belljar.dev/mcp/upstream/pin"
+)
+
+// calls makes the calls of clients.
+type calls struct {
+	*site
+	pool   *upstream.Pool[*conn]
+	offers *offers
+}
+
+// gather starts the servers of which the session's tenant has seen nothing yet, and waits for
+// them as long as the policy says. What comes later is announced.
+func (g *calls) gather(ctx context.Context, s *mcp.Session) {
+	if missing := g.offers.missing(s.Tenant()); len(missing) > 0 {
+		g.pool.Gather(ctx, callerOf(s), missing...)
+	}
+}
+
+// callerOf is whose call it is to the pool.
+func callerOf(s *mcp.Session) upstream.Caller {
+	return upstream.Caller{Tenant: s.Tenant(), Principal: s.Principal(), Session: s.ID()}
+}
+
+// run makes a call of a tool that was offered with a definition.
+func (g *calls) run(ctx context.Context, call mcp.Call, tool names.Tool, offered pin.Digest, args json.RawMessage) (res *mcp.Result, err error) {
+	err = g.pool.Do(ctx, call.Grant, callerOf(call.Session), tool.Server, func(ctx context.Context, c *conn) error {
+		d, err := c.tool(ctx, tool.Native, offered)
+		if err != nil {
+			return err
+		}
+		params, err := json.Marshal(struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+		}{tool.Native, args})
+		if err != nil {
+			return err
+		}
+		raw, err := c.ask(ctx, call, "tools/call", params, d.raw)
+		if err != nil {
+			return err
+		}
+		res, err = mcp.RawResult(tool.Server, raw)
+		return err
+	})
+	return res, err
+}
+
+// tool returns the definition of a tool, if the connection has the one that was offered.
+func (c *conn) tool(ctx context.Context, native string, offered pin.Digest) (d definition, err error) {
+	f, err := c.now(ctx)
+	if err != nil {
+		return d, err
+	}
+	d, ok := f.tools[native]
+	switch {
+	case !ok && f.verdict.Why(pin.KindTool, native) != "":
+		err = fmt.Errorf("the server %s offers this tool with a definition that is not trusted: %s. Nothing was called. Tell the person you work for: belljar upstream pins diff %s shows it. Go on without the tool", upstream.Line(c.server.Name), f.verdict.Why(pin.KindTool, native), upstream.Line(c.server.Name))
+	case !ok:
+		err = fmt.Errorf("the server %s has no such tool any more. Nothing was called. List the tools again", upstream.Line(c.server.Name))
+	case d.sum != offered && f.verdict.Mode != pin.Off:
+		err = fmt.Errorf("the server %s offers this tool with another definition than the one that was listed. Nothing was called. List the tools again", upstream.Line(c.server.Name))
+	}
+	return d, err
+}
+
+// ask makes a request for a call of a client, and has what the server asks meanwhile answered
+// by that client. tool is the definition of the tool that is called; nil for none.
+func (c *conn) ask(ctx context.Context, call mcp.Call, method string, params, tool json.RawMessage) (json.RawMessage, error) {
+	c.mu.Lock()
+	c.calls[call.ID] = &running{call: call}
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.calls, call.ID)
+		c.mu.Unlock()
+	}()
+	raw, err := c.Call(ctx, method, params, peer.CallOptions{
+		Timeout: c.server.Settings.Timeouts.Call, Owner: call.ID, Depth: call.Depth, Tool: tool,
+		Progress: func(params json.RawMessage) { report(call, params) },
+	})
+	return raw, c.failure(err)
+}
+
+// report passes the progress of a call on.
+func report(call mcp.Call, params json.RawMessage) {
+	var p struct {
+		Progress float64 `json:"progress"`
+		Total    float64 `json:"total"`
+		Message  string  `json:"message"`
+	}
+	if json.Unmarshal(params, &p) == nil {
+		call.Progress(p.Progress, p.Total, p.Message)
+	}
+}
+
+// failure is the error of a request as a client gets it.
+func (c *conn) failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*peer.Error](err); ok {
+		return &mcp.RemoteError{Code: e.Code, Message: e.Message, Data: e.Data}
+	}
+	if errors.Is(err, peer.ErrTimeout) {
+		return fmt.Errorf("the server %s did not answer within %v, and was told to stop. What it had done until then stays done. Retry with less work, or go on without the tool", upstream.Line(c.server.Name), c.server.Settings.Timeouts.Call)
+	}
+	return fmt.Errorf("the server %s: %w", upstream.Line(c.server.Name), login(c.server, err))
+}

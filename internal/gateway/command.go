@@ -1,0 +1,232 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/config"
+	"belljar.dev/mcp/upstream/launch"
+	"belljar.dev/mcp/upstream/pin"
+	"belljar.dev/policies"
+)
+
+// maxDigested bounds a file whose digest is pinned, in bytes.
+const maxDigested = 1 << 30
+
+// command returns how a server is started, with the values of its secrets.
+func (g *site) command(ctx context.Context, spec upstream.Spec) (command, error) {
+	s, err := g.server(&spec)
+	if err != nil {
+		return command{}, err
+	}
+	c := command{Scratch: s.plan.Run.Cache == launch.CacheScratch}
+	if err := fits(s, spec.Grant); err != nil {
+		return command{}, err
+	}
+	if in := s.plan.Install; in != nil {
+		env := make(map[string]string, len(in.Env))
+		for _, v := range in.Env {
+			env[v.Name], _ = v.Value.Plain() // none of them needs a secret, see launch
+		}
+		c.Install = &phase{Argv: in.Argv, Env: env}
+	}
+	c.Run = phase{Argv: s.plan.Run.Argv, Env: make(map[string]string, len(s.plan.Run.Env))}
+	c.Run.Dir, _ = s.plan.Cwd.Plain()
+	reveal := func(name string) (string, error) {
+		value, err := g.secret(ctx, s, name)
+		if err == nil {
+			c.Secrets = append(c.Secrets, value)
+		}
+		return value, err
+	}
+	for _, v := range s.plan.Run.Env {
+		if c.Run.Env[v.Name], err = v.Value.Reveal(reveal); err != nil {
+			return command{}, fmt.Errorf("the variable %s: %w", v.Name, err)
+		}
+	}
+	return c, nil
+}
+
+// fits returns an error if the box of a grant is not what the entry of a server needs.
+func fits(s *server, grant policies.Grant) error {
+	p := s.plan
+	if p.Image != grant.Image() {
+		if p.Image == "" {
+			return fmt.Errorf("the policy gives it the image %s, and its entry is not a docker run of that image", grant.Image())
+		}
+		return fmt.Errorf("it needs the image %s: import it with belljar image import %s, and write it into the policy as upstreams.servers.%s.profile.fs.image", p.Image, p.Image, s.Name)
+	}
+	if p.Run.Entrypoint {
+		return errors.New("the program of an image is not looked up: write it behind the image, or as --entrypoint")
+	}
+	for _, want := range p.Mounts {
+		if !slices.ContainsFunc(grant.Mounts(), func(m policies.Mount) bool {
+			return m.Source == want.Source && m.Target == want.Target && (want.ReadOnly || m.Writable)
+		}) {
+			return fmt.Errorf("it wants to see %s as %s: allow that in the policy, in upstreams.servers.%s.profile.fs, or take the mount out of its entry", want.Source, want.Target, s.Name)
+		}
+	}
+	return nil
+}
+
+// secret returns what a server gets in place of a secret: its value, or a placeholder where
+// the door adds the value to requests.
+func (g *site) secret(ctx context.Context, s *server, name string) (string, error) {
+	switch place, ok := s.Settings.Secrets[name]; {
+	case !ok:
+		return "", fmt.Errorf("the policy does not give it the secret %s", name)
+	case place == policies.SecretAtDoor:
+		return "BELLJAR-SECRET-" + name, nil
+	}
+	return g.cfg.Secret(ctx, name)
+}
+
+// check holds a server that must not run, or whose package must not be fetched, until a
+// person has decided.
+func (g *site) check(ctx context.Context, spec upstream.Spec, fetched string, installing bool) (runs pin.Runs, err error) {
+	s, err := g.server(&spec)
+	if err != nil {
+		return runs, err
+	}
+	who := s.pins(spec.Key.Tenant)
+	if installing {
+		if s.rules().Mode >= pin.TOFU {
+			return runs, nil // the operator's entry is trusted, and what it fetches is compared before it runs
+		}
+		who.Name += " (install)"
+		runs = pin.Runs{Command: s.pinned.Argv, Env: s.pinned.Env}
+	} else if runs, err = g.runs(s, spec.Grant, fetched); err != nil {
+		return runs, err
+	}
+	v := g.cfg.Pins.Judge(ctx, who, s.rules(), pin.Offer{Runs: runs})
+	if v.Held != "" {
+		err = fmt.Errorf("%s: %w", v.Held, upstream.ErrHeld)
+	}
+	return runs, err
+}
+
+// runs is what of a server is compared before it is started.
+func (g *site) runs(s *server, grant policies.Grant, fetched string) (r pin.Runs, err error) {
+	if s.Remote {
+		return pin.Runs{URL: s.pinned.Argv[0], Env: s.pinned.Env}, nil
+	}
+	r = pin.Runs{Command: s.pinned.Argv, Env: s.pinned.Env, Image: s.pinned.Image}
+	if fetched != "" {
+		if r.Lock, err = locked(fetched, s.pinned.Locks); err != nil {
+			return r, err
+		}
+	}
+	if s.pinned.Image != "" {
+		return r, nil
+	}
+	var sums []string
+	for _, name := range s.pinned.Files {
+		sum, err := digestFile(g.onHost(name, s, grant))
+		if err != nil {
+			return r, fmt.Errorf("what runs cannot be compared with what was trusted: %w", err)
+		}
+		sums = append(sums, name+" "+sum)
+	}
+	r.File = strings.Join(sums, "\n")
+	return r, nil
+}
+
+// searchPath is where a box without an image looks for programs.
+var searchPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+
+// onHost returns where the host has a file of a server's box; empty if it has it nowhere.
+func (g *site) onHost(name string, s *server, grant policies.Grant) string {
+	if !strings.Contains(name, "/") {
+		for _, dir := range searchPath {
+			if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+				return filepath.Join(dir, name)
+			}
+		}
+		return ""
+	}
+	if !path.IsAbs(name) {
+		dir, _ := s.plan.Cwd.Plain()
+		if dir == "" {
+			dir = "/workspace"
+		}
+		name = path.Join(dir, name)
+	}
+	places := []policies.Mount{{Source: g.cfg.Workspace, Target: "/workspace"}}
+	for _, m := range append(places, grant.Mounts()...) {
+		if rest, ok := strings.CutPrefix(path.Clean(name), m.Target); ok && (rest == "" || rest[0] == '/') {
+			return m.Source + rest
+		}
+	}
+	return name
+}
+
+// digestFile is the SHA-256 of a regular file; empty for one that is not there.
+func digestFile(name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0) // a pipe would wait
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s is not a regular file", name)
+	case info.Size() > maxDigested:
+		return "", fmt.Errorf("%s has %d bytes, more than the %d that are compared", name, info.Size(), maxDigested)
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.LimitReader(f, maxDigested)); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// locked is the digest of the files in which a launcher keeps what it has resolved.
+func locked(dir string, patterns []string) (string, error) {
+	var all []string
+	for _, p := range patterns {
+		found, err := filepath.Glob(filepath.Join(dir, p))
+		if err != nil {
+			return "", err
+		}
+		all = append(all, found...)
+	}
+	slices.Sort(all)
+	var sums []string
+	for _, name := range all {
+		sum, err := digestFile(name)
+		if err != nil {
+			return "", err
+		}
+		rel, err := filepath.Rel(dir, name)
+		if err != nil {
+			return "", err
+		}
+		sums = append(sums, rel+" "+sum)
+	}
+	if len(sums) == 0 {
+		return "", errors.New("the launcher has left no file that says what it fetched")
+	}
+	text, err := json.Marshal(sums)
+	return config.Digest(text), err
+}

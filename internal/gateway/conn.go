@@ -1,0 +1,227 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/peer"
+	"belljar.dev/mcp/upstream/pin"
+	"belljar.dev/mcp/wire"
+	"belljar.dev/sandbox/egress"
+)
+
+// Bounds of how often the lists of a server are read again because it says that they have
+// changed.
+const (
+	settleTime   = time.Second // in which changes count as one
+	listsMost    = 6           // times in listsWindow
+	listsWindow  = time.Minute
+	listsTimeout = 30 * time.Second
+)
+
+// conn is a connection to one server, with its lists. Its methods are safe for concurrent
+// use.
+type conn struct {
+	*peer.Conn
+	site      *site
+	offers    *offers
+	server    *server
+	key       upstream.Key
+	transport peer.Transport
+	door      *egress.Door // of a remote server; nil for others
+	runs      pin.Runs
+
+	changed chan struct{} // holds one while the lists are to be read again
+	stop    context.CancelFunc
+	wg      sync.WaitGroup
+
+	reading sync.Mutex // held while the lists are read
+	mu      sync.Mutex
+	face    *face               // guarded by mu
+	stale   bool                // guarded by mu: the server has announced a change that was not read
+	calls   map[string]*running // guarded by mu: by Call.ID
+}
+
+// running is a call of a client that a server is at.
+type running struct {
+	call  mcp.Call
+	asked int // questions to the person at the client
+}
+
+// begin starts what reads the lists again. Close ends it.
+func (c *conn) begin() {
+	ctx, stop := context.WithCancel(context.Background())
+	c.mu.Lock()
+	c.stop = stop
+	c.mu.Unlock()
+	c.wg.Go(func() { c.follow(ctx) })
+	c.site.opened(c)
+}
+
+// Close ends the connection and what belongs to it.
+func (c *conn) Close() {
+	c.site.closed(c)
+	c.mu.Lock()
+	stop := c.stop
+	c.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	c.Conn.Close()
+	c.wg.Wait()
+	c.closeDoor()
+}
+
+func (c *conn) closeDoor() {
+	if c.door != nil {
+		_ = c.door.Close() // nothing of it is kept
+	}
+}
+
+// notified gets what the server tells. It must return soon.
+func (c *conn) notified(n peer.Notification) {
+	switch n.Method {
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed":
+		c.mu.Lock()
+		c.stale = true
+		c.mu.Unlock()
+		c.again()
+	case "notifications/resources/list_changed":
+		c.again()
+	}
+}
+
+// again has the lists read again soon.
+func (c *conn) again() {
+	select {
+	case c.changed <- struct{}{}:
+	default: // one that waits stands for all
+	}
+}
+
+// follow reads the lists again after the server has announced changes, and not too often.
+func (c *conn) follow(ctx context.Context) {
+	var times []time.Time
+	wait := func(d time.Duration) bool {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.changed:
+		}
+		if !wait(settleTime) {
+			return
+		}
+		if len(times) == listsMost {
+			if !wait(time.Until(times[0].Add(listsWindow))) {
+				return
+			}
+			times = times[1:]
+		}
+		times = append(times, time.Now())
+		select { // what came meanwhile is read now
+		case <-c.changed:
+		default:
+		}
+		if err := c.readAgain(ctx); err != nil && ctx.Err() == nil {
+			c.site.cfg.Log.Warn("the lists of an upstream cannot be read again; what it has changed is not offered", "upstream", c.server.Name, "err", err)
+		}
+	}
+}
+
+// readAgain reads the lists again, and offers what is trusted of them. If the server as a whole
+// is held now, the connection ends.
+func (c *conn) readAgain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, listsTimeout)
+	defer cancel()
+	if err := c.read(ctx); err != nil {
+		if errors.Is(err, upstream.ErrHeld) {
+			c.Conn.Close()
+		}
+		return err
+	}
+	c.offer()
+	return nil
+}
+
+// offer offers the tenant what the server has.
+func (c *conn) offer() {
+	c.mu.Lock()
+	f := c.face
+	c.mu.Unlock()
+	c.offers.put(c.key.Tenant, f)
+}
+
+// read reads the lists and has them compared. It fails if the server as a whole is held.
+func (c *conn) read(ctx context.Context) error {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.mu.Lock()
+	c.stale = false // a change that is announced from now on is another one
+	c.mu.Unlock()
+	f := &face{server: c.server, info: c.Info()}
+	f.listing.Server, f.listing.Instructions = nameOf(f.info), f.info.Instructions
+	for _, l := range []struct {
+		capability, method, member string
+		to                         *[]json.RawMessage
+	}{
+		{"tools", "tools/list", "tools", &f.listing.Tools},
+		{"prompts", "prompts/list", "prompts", &f.listing.Prompts},
+		{"resources", "resources/templates/list", "resourceTemplates", &f.listing.Templates},
+	} {
+		if wire.Member(f.info.Capabilities, l.capability) == nil {
+			continue
+		}
+		list, err := c.List(ctx, l.method, l.member, peer.CallOptions{})
+		if answer, ok := errors.AsType[*peer.Error](err); ok && answer.Code == wire.MethodNotFound.Code(wire.Legacy) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.method, err)
+		}
+		*l.to, f.missing = list.Items, append(f.missing, list.Missing...)
+		if l.capability == "tools" {
+			f.ttl = list.TTL
+		}
+	}
+	f.judge(ctx, c.site.cfg.Pins, c.key.Tenant, c.runs, c.offers.others(c.key.Tenant, c.server.Name))
+	if f.verdict.Held != "" {
+		return fmt.Errorf("%s: %w", f.verdict.Held, upstream.ErrHeld)
+	}
+	c.mu.Lock()
+	c.face = f
+	c.mu.Unlock()
+	return nil
+}
+
+// now returns the face of the connection. If the server has announced a change, its lists are
+// read first: a call must not use a definition that nobody has compared.
+func (c *conn) now(ctx context.Context) (*face, error) {
+	c.mu.Lock()
+	f, stale := c.face, c.stale
+	c.mu.Unlock()
+	if !stale {
+		return f, nil
+	}
+	if err := c.readAgain(ctx); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.face, nil
+}

@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/config"
+	"belljar.dev/mcp/upstream/peer"
+	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/egress"
+)
+
+// dialer connects to servers that have been started, and to remote ones.
+type dialer struct {
+	*site
+	offers *offers
+	client json.RawMessage // what servers are told of this program
+
+	known sync.Mutex
+	eras  map[string]peer.Era // guarded by known: of servers that were spoken to, by ID
+}
+
+// maxEras bounds what a dialer remembers.
+const maxEras = 1024
+
+// errAgain is for a server that has to be started again in another era.
+var errAgain = errors.New("the server is started again, without asking it for server/discover")
+
+// Dial shakes hands, reads the lists and has them compared with the pins.
+func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Process) (_ *conn, err error) {
+	s, err := d.server(&spec)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{site: d.site, offers: d.offers, server: s, key: spec.Key, calls: make(map[string]*running), changed: make(chan struct{}, 1)}
+	if started, ok := p.(*process); ok {
+		c.runs = started.runs
+		c.transport = peer.Pipes{In: p.In(), Out: p.Out(), Stop: p.Close}
+	} else if err = d.remote(ctx, s, &spec, c); err != nil {
+		c.closeDoor()
+		return nil, err
+	}
+	if c.Conn, err = peer.Open(ctx, c.transport, peer.Config{
+		Client: d.client, Capabilities: capabilities, Era: d.era(s.ID),
+		OnRequest: c.asked, OnNotification: c.notified, Log: d.cfg.Log.With("upstream", s.Name),
+	}); err != nil {
+		c.closeDoor()
+		if errors.Is(err, peer.ErrProbe) {
+			d.remember(s.ID, peer.Legacy)
+			return nil, fmt.Errorf("%w: %w", errAgain, err)
+		}
+		return nil, login(s, err)
+	}
+	era := peer.Modern
+	if c.Info().Era == wire.Legacy {
+		era = peer.Legacy
+	}
+	d.remember(s.ID, era)
+	if err := c.read(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	c.begin()
+	c.offer()
+	return c, nil
+}
+
+// capabilities is what servers may ask of clients.
+var capabilities = []byte(`{"elicitation":{}}`)
+
+// era is how a server is spoken to.
+func (d *dialer) era(id string) peer.Era {
+	d.known.Lock()
+	defer d.known.Unlock()
+	return d.eras[id] // peer.Auto unless remembered
+}
+
+// remember notes the era of a server, which it keeps.
+func (d *dialer) remember(id string, era peer.Era) {
+	d.known.Lock()
+	defer d.known.Unlock()
+	if d.eras == nil || len(d.eras) >= maxEras {
+		d.eras = make(map[string]peer.Era)
+	}
+	d.eras[id] = era
+}
+
+// remote sets the way to a remote server, through a door of its own.
+func (d *dialer) remote(ctx context.Context, s *server, spec *upstream.Spec, c *conn) (err error) {
+	if c.runs, err = d.check(ctx, *spec, "", false); err != nil {
+		return err
+	}
+	address, ok := s.entry.URL.Plain()
+	if !ok {
+		return fmt.Errorf("its url needs a secret, which others could read on the way: write the secret into headers: %w", upstream.ErrLasting)
+	}
+	if spec.Grant.Network() == policies.NetworkNone {
+		host := address
+		if u, err := url.Parse(address); err == nil {
+			host = u.Host
+		}
+		return fmt.Errorf("the policy gives it no network: write upstreams.servers.%s.profile.net: {mode: proxy, allow: [%q]}: %w", s.Name, host, upstream.ErrLasting)
+	}
+	header := make(http.Header, len(s.entry.Headers))
+	for _, h := range s.entry.Headers {
+		value, err := h.Value.Reveal(func(name string) (string, error) { return d.secret(ctx, s, name) })
+		if err != nil {
+			return fmt.Errorf("the header %s: %w", h.Name, err)
+		}
+		header.Set(h.Name, value)
+	}
+	door, err := egress.NewFor(spec.Grant, d.cfg.Record, d.cfg.Allowed)
+	if err != nil {
+		return err
+	}
+	c.door = door
+	c.transport = peer.HTTP{URL: address, Client: door.Client(), Header: header, SSE: s.entry.Kind == config.SSE}
+	return nil
+}
+
+// login says what to do about a server that wants to know who calls.
+func login(s *server, err error) error {
+	if status, ok := errors.AsType[*peer.StatusError](err); ok && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden) {
+		return fmt.Errorf("%w; it wants a login: put a token into the headers of its entry, as ${secret:NAME}: %w", err, upstream.ErrLasting)
+	}
+	return err
+}

@@ -1,0 +1,37 @@
+// Package gateway offers the tools, prompts and resources of other people's MCP servers to
+// the clients of one place, each server in a box of its own.
+//
+// A [Gateway] joins rooms that know nothing of each other: package config reads the files
+// that say which servers there are, launch decides how each is started, upstream keeps their
+// instances, peer speaks to them, pin says what of them is trusted, names by which names their
+// tools go, and mcp puts each call through the gate. Here is only what lies between them.
+//
+// The files, each calling those below it:
+//
+//	gateway.go    the Gateway: New, Reload, Begin, End, Gather, Close
+//	status.go     what people see of it
+//	prompts.go    uses of prompts of servers
+//	resources.go  uses of their resources
+//	call.go       calls of their tools
+//	dial.go       makes connections
+//	conn.go       a connection, and when its lists are read again
+//	asked.go      what a server asks the person whose call runs
+//	beside.go     which prompts and resources a tenant is offered
+//	offers.go     which tools, and by which names
+//	face.go       what a server says of itself, and what of that is trusted
+//	command.go    how a server is started, and what of it is pinned
+//	boxes.go      starts servers in boxes
+//	fetch.go      fetches what launchers start
+//	servers.go    from the entries of files to servers
+//	files.go      the files
+//	site.go       what all of these share
+//
+// # Rules
+//
+//   - What a server lists is offered only after it was compared with the pins, and a call goes
+//     only to a connection whose own list has what was offered.
+//   - A file that agents can write decides nothing alone: its entries start after a person has
+//     agreed to what they run.
+//   - The values of secrets go into the one process or request that they are for. Nothing here
+//     keeps them.
+package gateway

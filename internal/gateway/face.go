@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"belljar.dev/mcp/upstream/peer"
+	"belljar.dev/mcp/upstream/pin"
+	"belljar.dev/mcp/wire"
+)
+
+// face is what a server says of itself at one time, and what of that is trusted. It does not
+// change.
+type face struct {
+	server  *server
+	info    peer.Info
+	listing pin.Listing
+	verdict *pin.Verdict
+	missing []string // why items of its lists are left out
+	ttl     time.Duration
+	tools   map[string]definition // those that may be offered, by their own names
+	prompts []json.RawMessage     // likewise
+	templs  []json.RawMessage
+}
+
+// definition is a tool as its server lists it.
+type definition struct {
+	raw json.RawMessage
+	sum pin.Digest
+}
+
+// judge compares what a server says to a tenant with what is trusted. others are the names of
+// all other tools.
+func (f *face) judge(ctx context.Context, book *pin.Book, tenant string, runs pin.Runs, others []string) {
+	rules := f.server.rules()
+	rules.Others = others
+	f.verdict = book.Judge(ctx, f.server.pins(tenant), rules, pin.Offer{Runs: runs, Listing: &f.listing})
+	f.tools = make(map[string]definition, len(f.listing.Tools))
+	for i, raw := range f.listing.Tools {
+		name := wire.Text(wire.Member(raw, "name"))
+		if item, ok := f.verdict.Offered(pin.KindTool, name); ok && item.At == i {
+			f.tools[name] = definition{raw, item.Digest}
+		}
+	}
+	f.prompts = f.trusted(pin.KindPrompt, f.listing.Prompts, "name")
+	f.templs = f.trusted(pin.KindTemplate, f.listing.Templates, "uriTemplate")
+}
+
+// trusted are the definitions of a list that may be offered.
+func (f *face) trusted(kind pin.Kind, all []json.RawMessage, name string) (some []json.RawMessage) {
+	for i, raw := range all {
+		if item, ok := f.verdict.Offered(kind, wire.Text(wire.Member(raw, name))); ok && item.At == i {
+			some = append(some, raw)
+		}
+	}
+	return some
+}
+
+// waits says for clients what of the server is held.
+func (f *face) waits() string {
+	n := 0
+	for _, item := range f.verdict.Items {
+		if item.Why != "" {
+			n++
+		}
+	}
+	var all []string
+	if n > 0 {
+		all = append(all, fmt.Sprintf("%d of its definitions wait for a person, who decides with belljar upstream pins", n))
+	}
+	if len(f.missing) > 0 {
+		all = append(all, fmt.Sprintf("%d are left out: %s", len(f.missing), f.missing[0]))
+	}
+	return strings.Join(all, "; ")
+}
+
+// nameOf is the name that a server gives itself.
+func nameOf(info peer.Info) string { return wire.Text(wire.Member(info.Server, "name")) }

@@ -1,0 +1,142 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/pin"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/egress"
+)
+
+// Config is what a gateway needs. All of it is required but Files, Record and Allowed.
+type Config struct {
+	Server    *mcp.Server             // of the place
+	Boxes     *sandbox.Workspace      // in which servers run
+	Workspace string                  // its directory
+	Policy    func() *policies.Policy // the one that holds
+	Files     []string                // further files that say which servers there are, absolute
+	Trusted   func(file string) bool  // no box can write the file; it is false if that is not known
+	Cache     string                  // a directory for what launchers fetch, which no box sees
+	Pins      *pin.Book
+	Secret    func(ctx context.Context, name string) (string, error) // the value of a secret of the policy
+	Record    func(tenant string, r egress.Record)                   // of what remote servers are asked
+	Allowed   func(policies.Grant) *egress.Allowance
+	Version   string // of this program, for servers
+	Log       *slog.Logger
+}
+
+// Gateway is the servers of other people in one place. Its methods are safe for concurrent
+// use, except that New must come before the first session.
+type Gateway struct {
+	*site
+	calls *calls
+
+	reloading sync.Mutex // held by Reload
+}
+
+// New makes the gateway of a place, with the servers that the files have now. It starts
+// nothing. A file of the operator that cannot be read is an error; a fault of a single entry is
+// logged, and the other servers are there.
+func New(cfg Config) (*Gateway, error) {
+	client, err := json.Marshal(map[string]string{"name": "belljar", "version": cfg.Version})
+	if err != nil {
+		return nil, err // cannot be: a map of texts
+	}
+	here := newSite(cfg)
+	o := &offers{site: here, tenants: make(map[string]*offered)}
+	grant := func(tenant string, b policies.UpstreamBox) (policies.Grant, error) {
+		return cfg.Policy().Upstreams().Grant(tenant, b)
+	}
+	g := &Gateway{site: here, calls: &calls{site: here, offers: o}}
+	o.run = g.calls.run
+	g.calls.pool = upstream.NewPool(upstream.Config[*conn]{
+		Starter: &starter{boxes: cfg.Boxes, command: here.command, check: here.check, grant: grant, store: cache{dir: cfg.Cache}},
+		Dialer:  &dialer{site: here, offers: o, client: client},
+		Changed: o.state, Wait: cfg.Policy().Upstreams().Wait(),
+		Grant: func(tenant string, s upstream.Server) (policies.Grant, error) {
+			return grant(tenant, policies.UpstreamBox{Server: s.Name, Trusted: s.Trusted})
+		},
+	})
+	if err := g.Reload(); err != nil {
+		return nil, err
+	}
+	cfg.Server.AddPrompts(g.calls.prompts())
+	mcp.AddRemoteResources(cfg.Server, g.calls.resources())
+	return g, nil
+}
+
+// Reload reads the files again, under the policy that holds now. Servers whose entries are as
+// they were live on. After an error, everything stays as it was.
+func (g *Gateway) Reload() error {
+	g.reloading.Lock()
+	defer g.reloading.Unlock()
+	next, err := g.readSetup()
+	if err != nil {
+		return err
+	}
+	before := g.current.Load()
+	for _, f := range next.faults {
+		if !slices.Contains(before.faults, f) {
+			g.logFault(f)
+		}
+	}
+	g.current.Store(next)
+	servers := make([]upstream.Server, 0, len(next.servers))
+	for _, name := range slices.Sorted(maps.Keys(next.servers)) {
+		servers = append(servers, next.servers[name].Server)
+	}
+	g.calls.pool.Set(servers)
+	g.calls.offers.reset()
+	return nil
+}
+
+// Files are the files that say which servers there are.
+func (g *Gateway) Files() []string { return g.files() }
+
+// Gather starts the servers of which the session's tenant has seen nothing yet, and waits for
+// them as long as the policy says. What comes later is announced.
+func (g *Gateway) Gather(ctx context.Context, s *mcp.Session) { g.calls.gather(ctx, s) }
+
+// Begin starts what is to be there from the beginning of a session.
+func (g *Gateway) Begin(ctx context.Context, s *mcp.Session) { g.calls.pool.Begin(ctx, callerOf(s)) }
+
+// End ends what runs for a session only.
+func (g *Gateway) End(s *mcp.Session) { g.calls.pool.End(s.Tenant(), s.ID()) }
+
+// Restart ends all instances of a server, and starts those anew that were there. It reports
+// how many there were.
+func (g *Gateway) Restart(ctx context.Context, server string) (int, error) {
+	if g.setup().servers[server] == nil {
+		return 0, fmt.Errorf("the server %s: %w", upstream.Line(server), upstream.ErrUnknown)
+	}
+	return g.calls.pool.Restart(ctx, server), nil
+}
+
+// Decided has what a person decided about pins of a server hold at once.
+func (g *Gateway) Decided(ctx context.Context, server string) {
+	for _, s := range g.calls.pool.Status() {
+		if s.Server == server && s.State == upstream.Held {
+			g.calls.pool.Restart(ctx, server)
+			break
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for c := range g.conns {
+		if c.server.Name == server {
+			c.again()
+		}
+	}
+}
+
+// Close ends all servers and waits until nothing is left of them.
+func (g *Gateway) Close() { g.calls.pool.Close() }

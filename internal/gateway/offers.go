@@ -1,0 +1,272 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/names"
+	"belljar.dev/mcp/upstream/pin"
+	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
+)
+
+// offers is what each tenant is offered of servers, and by which names. Its methods are safe
+// for concurrent use.
+type offers struct {
+	*site
+	// run makes a call of a tool that was offered with a definition.
+	run func(ctx context.Context, call mcp.Call, tool names.Tool, offered pin.Digest, args json.RawMessage) (*mcp.Result, error)
+
+	tell    sync.Mutex
+	tenants map[string]*offered // guarded by tell
+}
+
+// offered is what one tenant is offered.
+type offered struct {
+	faces  map[string]*face           // by server: as it was seen last
+	states map[string]upstream.Status // by server: of the instance whose state changed last
+	former []names.Former             // names that clients know
+	sent   map[string]string          // by server: what the list of tools has of it
+	tools  *names.Table
+	blanks *names.Table // of prompts
+	gates  *names.Table // by which names the policy knows uses of prompts and resources
+}
+
+// The tools that the policy decides about where a client uses prompts and resources.
+const (
+	usePrompts   = "prompts"
+	useResources = "resources"
+)
+
+// of returns what a tenant is offered; tell is held.
+func (o *offers) of(tenant string) *offered {
+	t := o.tenants[tenant]
+	if t == nil {
+		t = &offered{faces: make(map[string]*face), states: make(map[string]upstream.Status), sent: make(map[string]string)}
+		o.tenants[tenant] = t
+		o.name(t)
+	}
+	return t
+}
+
+// put offers a tenant what was seen of a server.
+func (o *offers) put(tenant string, f *face) {
+	o.tell.Lock()
+	defer o.tell.Unlock()
+	if o.setup().servers[f.server.Name] != f.server {
+		return // the configuration has changed meanwhile
+	}
+	o.of(tenant).faces[f.server.Name] = f
+	o.publish(tenant)
+}
+
+// state notes what became of an instance. What is held is not offered any more.
+func (o *offers) state(s upstream.Status) {
+	o.tell.Lock()
+	defer o.tell.Unlock()
+	if o.setup().servers[s.Server] == nil {
+		return
+	}
+	t := o.of(s.Tenant)
+	t.states[s.Server] = s
+	if s.State == upstream.Held {
+		delete(t.faces, s.Server)
+	}
+	o.publish(s.Tenant)
+}
+
+// reset takes away what is of servers that are not in the configuration any more, or not as
+// they were.
+func (o *offers) reset() {
+	o.tell.Lock()
+	defer o.tell.Unlock()
+	now := o.setup().servers
+	for tenant, t := range o.tenants {
+		for name, f := range t.faces {
+			switch s := now[name]; {
+			case s == nil || s.ID != f.server.ID:
+				delete(t.faces, name)
+				delete(t.states, name)
+			case s != f.server: // what the policy says of its calls may be new
+				same := *f
+				same.server = s
+				t.faces[name] = &same
+			}
+		}
+		o.publish(tenant)
+	}
+}
+
+// missing are the servers of which a tenant has seen nothing yet.
+func (o *offers) missing(tenant string) (all []string) {
+	o.tell.Lock()
+	defer o.tell.Unlock()
+	t := o.tenants[tenant]
+	for name := range o.setup().servers {
+		if t == nil || t.faces[name] == nil {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// others are the names of all tools but those of one server, for the scan of definitions.
+func (o *offers) others(tenant, server string) (all []string) {
+	all = o.own()
+	o.tell.Lock()
+	defer o.tell.Unlock()
+	if t := o.tenants[tenant]; t != nil {
+		for name, f := range t.faces {
+			if name != server {
+				all = slices.AppendSeq(all, maps.Keys(f.tools))
+			}
+		}
+	}
+	return all
+}
+
+// name finds the names of what a tenant is offered; tell is held.
+func (o *offers) name(t *offered) {
+	var tools, blanks, gates []names.Server
+	for name, f := range t.faces {
+		of := names.Server{Name: name, Prefix: f.server.entry.Prefix, Filter: f.server.filter}
+		offers := func(native string) bool { return f.server.offers(native) }
+		one := of
+		for native := range f.tools {
+			if offers(native) {
+				one.Tools = append(one.Tools, native)
+			}
+		}
+		tools = append(tools, one)
+		one = of
+		for _, raw := range f.prompts {
+			if native := wire.Text(wire.Member(raw, "name")); offers(native) {
+				one.Tools = append(one.Tools, native)
+			}
+		}
+		blanks = append(blanks, one)
+		of.Filter = names.Filter{}
+		of.Tools = []string{usePrompts, useResources}
+		gates = append(gates, of)
+	}
+	t.tools = table(names.Config{Own: o.own(), Servers: tools, Former: t.former})
+	t.blanks, t.gates = table(names.Config{Servers: blanks}), table(names.Config{Servers: gates})
+	t.former = t.tools.Former()
+}
+
+// table builds a table of names. The budget is the default one, so it cannot fail.
+func table(cfg names.Config) *names.Table {
+	t, err := names.Build(cfg)
+	if err != nil {
+		panic("gateway: " + err.Error())
+	}
+	return t
+}
+
+// publish gives the server what a tenant is offered, as far as that has changed; tell is held.
+func (o *offers) publish(tenant string) {
+	t := o.of(tenant)
+	o.name(t)
+	remotes := make(map[string]*mcp.Remotes)
+	sent := make(map[string]string)
+	for name, s := range o.setup().servers {
+		r := &mcp.Remotes{Tenant: tenant, Note: t.note(name), Limit: s.Settings.Limit, Unguarded: s.Settings.Unguarded}
+		if f := t.faces[name]; f != nil {
+			r.Fresh = f.ttl
+		}
+		remotes[name] = r
+		sent[name] = fmt.Sprintf("%p %q %v %v %v", t.faces[name], r.Note, r.Fresh, r.Limit, r.Unguarded)
+	}
+	for _, tool := range t.tools.List() {
+		f := t.faces[tool.Server]
+		d := f.tools[tool.Native]
+		r := remotes[tool.Server]
+		r.Tools = append(r.Tools, mcp.Remote{
+			Name: tool.Primary, Aliases: tool.Aliases, Definition: d.raw,
+			Facts: func(args map[string]any) policies.Facts { return f.server.Settings.Facts(tool.Native, args) },
+			Run: func(ctx context.Context, call mcp.Call, args json.RawMessage) (*mcp.Result, error) {
+				return o.run(ctx, call, tool, d.sum, args)
+			},
+		})
+		sent[tool.Server] += fmt.Sprintf(" %s=%q", tool.Primary, tool.Aliases)
+	}
+	for name := range t.sent {
+		if remotes[name] == nil {
+			o.cfg.Server.SetRemotes(name, mcp.Remotes{Tenant: tenant}) // it is not there any more
+		}
+	}
+	// A name may go from one server to another, so what is refused is tried again.
+	var refused []error
+	for range 2 {
+		refused = nil
+		for _, name := range slices.Sorted(maps.Keys(remotes)) {
+			if t.sent[name] == sent[name] {
+				continue
+			}
+			no := o.cfg.Server.SetRemotes(name, *remotes[name])
+			if refused = append(refused, no...); len(no) == 0 {
+				t.sent[name] = sent[name]
+			}
+		}
+	}
+	for _, err := range refused {
+		o.cfg.Log.Warn("a tool of an upstream is not offered", "tenant", tenant, "err", err)
+	}
+	t.sent = sent
+	if len(refused) == 0 {
+		o.notice(t.tools.Notices())
+	}
+}
+
+// note is what clients are told of a server beside its tools.
+func (t *offered) note(server string) string {
+	f, s := t.faces[server], t.states[server]
+	var all []string
+	switch s.State {
+	case upstream.Held:
+		all = append(all, "it is held until a person has decided about it: "+upstream.Line(s.Reason))
+	case upstream.Failed, upstream.Waiting:
+		all = append(all, "it cannot be used now: "+upstream.Line(s.Reason))
+	case upstream.Starting:
+		if f == nil {
+			all = append(all, "it is starting; a notification tells when its tools are there")
+		}
+	case upstream.Ready, upstream.Draining, upstream.Off, "":
+	}
+	if f != nil {
+		if waits := f.waits(); waits != "" {
+			all = append(all, waits)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// count adds what is offered of a server.
+func (o *offers) count(s *Status) {
+	o.tell.Lock()
+	defer o.tell.Unlock()
+	for tenant, t := range o.tenants {
+		f := t.faces[s.Server]
+		if f == nil || s.Tenant != "" && s.Tenant != tenant {
+			continue
+		}
+		for _, tool := range t.tools.List() {
+			if tool.Server == s.Server {
+				s.Tools++
+			}
+		}
+		for _, item := range f.verdict.Items {
+			if item.Why != "" {
+				s.Held++
+			}
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/peer"
+	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
+)
+
+// resources are the resources of servers, as those of the place. A use of one is a call of the
+// tool mcp_PREFIX_resources to the policy.
+func (g *calls) resources() mcp.RemoteResources {
+	return mcp.RemoteResources{
+		Scheme: schemes, List: g.listResources, Templates: g.listTemplates, Read: g.readResource,
+		Facts: func(s *mcp.Session, uri string) (policies.Facts, error) {
+			server, native, ok := g.offers.resource(s.Tenant(), uri)
+			if !ok {
+				return policies.Facts{}, mcp.ErrNotFound
+			}
+			f := g.offers.use(s.Tenant(), server, useResources)
+			if strings.HasPrefix(native, "http:") || strings.HasPrefix(native, "https:") {
+				f.URLs = []string{native}
+			}
+			return f, nil
+		},
+	}
+}
+
+// outward is the URI, or the template of URIs, of a server as clients have it.
+func outward(s *server, uri string) string {
+	scheme, rest, _ := strings.Cut(uri, ":")
+	return schemeOf(s) + "://" + scheme + "/" + rest
+}
+
+// listResources lists the resources of all servers. One that does not answer is left out.
+func (g *calls) listResources(ctx context.Context, s *mcp.Session) (all []mcp.Entry, err error) {
+	g.gather(ctx, s)
+	for _, f := range g.offers.withResources(s.Tenant()) {
+		// What a list may do is what a call without a name may do.
+		grant, err := g.cfg.Policy().Upstreams().Grant(s.Tenant(), policies.UpstreamBox{Server: f.server.Name, Trusted: f.server.Trusted})
+		if err != nil {
+			return nil, err
+		}
+		err = g.pool.Do(ctx, grant, callerOf(s), f.server.Name, func(ctx context.Context, c *conn) error {
+			list, err := c.List(ctx, "resources/list", "resources", peer.CallOptions{})
+			for _, raw := range list.Items {
+				all = append(all, entryOf(f.server, raw))
+			}
+			return err
+		})
+		if err != nil {
+			g.cfg.Log.Warn("the resources of an upstream are not listed", "upstream", f.server.Name, "err", err)
+		}
+	}
+	return all, ctx.Err()
+}
+
+// entryOf is a resource of a server as clients see it.
+func entryOf(s *server, raw json.RawMessage) mcp.Entry {
+	text := func(member string) string { return wire.Text(wire.Member(raw, member)) }
+	return mcp.Entry{URI: outward(s, text("uri")), Name: text("name"), Title: text("title"), Description: text("description"), Definition: raw}
+}
+
+// listTemplates lists the templates that are trusted.
+func (g *calls) listTemplates(ctx context.Context, s *mcp.Session) (all []json.RawMessage, _ error) {
+	g.gather(ctx, s)
+	for _, f := range g.offers.withResources(s.Tenant()) {
+		for _, raw := range f.templs {
+			ours, err := withText(raw, "uriTemplate", outward(f.server, wire.Text(wire.Member(raw, "uriTemplate"))))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, ours)
+		}
+	}
+	return all, nil
+}
+
+// readResource reads a resource of a server.
+func (g *calls) readResource(ctx context.Context, call mcp.Call, uri string) (res json.RawMessage, err error) {
+	server, native, ok := g.offers.resource(call.Session.Tenant(), uri)
+	if !ok {
+		return nil, mcp.ErrNotFound
+	}
+	params, err := json.Marshal(map[string]string{"uri": native})
+	if err != nil {
+		return nil, err
+	}
+	err = g.pool.Do(ctx, call.Grant, callerOf(call.Session), server, func(ctx context.Context, c *conn) error {
+		raw, err := c.ask(ctx, call, "resources/read", params, nil)
+		if err != nil {
+			return err
+		}
+		res, err = outwardContents(c.server, raw)
+		return err
+	})
+	return res, err
+}
+
+// outwardContents is the result of resources/read with the URIs that clients have.
+func outwardContents(s *server, raw json.RawMessage) (json.RawMessage, error) {
+	contents := wire.Member(raw, "contents")
+	if len(contents) == 0 || contents[0] != '[' {
+		return nil, fmt.Errorf("the server %s answered with something that is not a resource", upstream.Line(s.Name))
+	}
+	all := []json.RawMessage{}
+	var bad error
+	wire.Elements(contents, func(one []byte) bool {
+		var ours json.RawMessage
+		if !wire.IsObject(one) {
+			bad = fmt.Errorf("the server %s answered with a content that is not an object", upstream.Line(s.Name))
+			return false
+		}
+		ours, bad = withText(one, "uri", outward(s, wire.Text(wire.Member(one, "uri"))))
+		all = append(all, ours)
+		return bad == nil
+	})
+	if bad != nil {
+		return nil, bad
+	}
+	text, err := json.Marshal(map[string]any{"contents": all})
+	if err != nil {
+		return nil, err
+	}
+	if meta := wire.Member(raw, "_meta"); wire.IsObject(meta) {
+		text = append(append(append(text[:len(text)-1], `,"_meta":`...), meta...), '}')
+	}
+	return text, nil
+}
+
+// withText is an object with another text in one of its members.
+func withText(object json.RawMessage, member, text string) (json.RawMessage, error) {
+	value, err := json.Marshal(text)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteByte('{')
+	wire.Members(object, func(name, old []byte) bool {
+		if string(name) == member {
+			return true
+		}
+		key, _ := json.Marshal(string(name)) // a text can always be written
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(old)
+		b.WriteByte(',')
+		return true
+	})
+	fmt.Fprintf(&b, "%q:%s}", member, value)
+	return b.Bytes(), nil
+}

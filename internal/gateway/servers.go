@@ -1,0 +1,180 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/config"
+	"belljar.dev/mcp/upstream/launch"
+	"belljar.dev/mcp/upstream/names"
+	"belljar.dev/mcp/upstream/pin"
+	"belljar.dev/policies"
+)
+
+// inBox are the directories of a server's box. Home and what is temporary end with the box.
+var inBox = launch.Dirs{Home: "/tmp/home", Cache: policies.UpstreamCache, Temp: "/tmp"}
+
+// server is one server of the configuration. It does not change.
+type server struct {
+	upstream.Server
+	entry  config.Entry // expanded, with its secrets as references
+	plan   *launch.Plan // nil for a remote server
+	pinned launch.Pinned
+	place  string       // of its pins: the workspace if agents can write its file
+	filter names.Filter // of the policy
+}
+
+// errChanged is for an instance whose server has another entry by now; the pool ends it.
+var errChanged = errors.New("the configuration of the server was changed meanwhile")
+
+// offers reports whether the file and the policy let clients have something by its native
+// name.
+func (s *server) offers(native string) bool {
+	return s.entry.Tools.Has(native) && s.filter.Passes(native)
+}
+
+// pins is whose pins those of the server are, for a tenant.
+func (s *server) pins(tenant string) pin.Server {
+	return pin.Server{Tenant: tenant, Place: s.place, Name: s.Name}
+}
+
+// rules say how definitions of a server become trusted.
+func (s *server) rules() pin.Rules { return pin.Rules{Mode: pinModes[s.Settings.Pin]} }
+
+var pinModes = map[policies.Pin]pin.Mode{
+	policies.PinStrict: pin.Strict, policies.PinAsk: pin.Ask, policies.PinTofu: pin.TOFU, policies.PinOff: pin.Off,
+}
+
+// setup is all servers under one policy and state of the files. It does not change.
+type setup struct {
+	servers map[string]*server
+	faults  []config.Fault // for the operator
+	off     []string       // names of entries that are switched off
+}
+
+// readSetup reads the files, and makes servers of their entries. An entry that cannot be used
+// is a fault and takes no other one along.
+func (g *site) readSetup() (*setup, error) {
+	entries, faults, err := g.readFiles()
+	if err != nil {
+		return nil, err
+	}
+	all := &setup{servers: make(map[string]*server, len(entries)), faults: faults}
+	for _, e := range entries {
+		if !e.Enabled {
+			all.off = append(all.off, e.Name)
+			continue
+		}
+		s, bad := g.newServer(e)
+		all.faults = append(all.faults, bad...)
+		if s != nil {
+			all.servers[e.Name] = s
+		}
+	}
+	return all, nil
+}
+
+// newServer makes a server of an entry.
+func (g *site) newServer(e config.Entry) (*server, []config.Fault) {
+	trusted := e.Source.Trusted
+	settings := g.cfg.Policy().Upstreams().Of(e.Name, trusted)
+	look := config.Lookup{
+		Secret:    func(name string) bool { _, ok := settings.Secrets[name]; return ok },
+		Workspace: "/workspace",
+	}
+	if trusted {
+		look.Variable = func(name string) (string, bool) {
+			if config.Reserved(name) {
+				return "", false
+			}
+			return os.LookupEnv(name)
+		}
+		look.Home, _ = os.UserHomeDir() // without one, ~ is a fault of the entry
+	}
+	full, faults := config.Expand(e, look)
+	if slices.ContainsFunc(faults, func(f config.Fault) bool { return f.Level == config.Error }) {
+		return nil, faults
+	}
+	fail := func(hint, format string, args ...any) (*server, []config.Fault) {
+		return nil, append(faults, config.Fault{
+			File: e.Source.File, Line: e.Source.Line, Col: e.Source.Col, Level: config.Error, Entry: e.Name,
+			Message: fmt.Sprintf(format, args...), Hint: hint,
+		})
+	}
+	s := &server{
+		Server: upstream.Server{Name: e.Name, Trusted: trusted, Remote: full.Kind != config.Stdio, Settings: settings},
+		entry:  full, filter: names.Filter{Allow: settings.AllowTools, Deny: settings.DenyTools},
+	}
+	if !trusted {
+		s.place = g.cfg.Workspace
+	}
+	if settings.Search {
+		return fail("remove the key; tools.allow keeps a list short", "expose: search of the policy is not there yet")
+	}
+	if !s.Remote {
+		plan, err := launch.New(full, inBox)
+		if err != nil {
+			return fail("", "%v", err)
+		}
+		s.plan, s.Installs = plan, plan.Install != nil
+		for _, n := range plan.Notes {
+			faults = append(faults, config.Fault{File: e.Source.File, Line: e.Source.Line, Col: e.Source.Col, Level: config.Warning, Message: "server " + e.Name + ": " + n.Message, Hint: n.Hint})
+		}
+		if !plan.EnvFile.Empty() {
+			if bad := s.readEnvFile(trusted, g.cfg.Trusted); bad != nil {
+				return fail(bad.Hint, "%s", bad.Message)
+			}
+		}
+	}
+	s.pinned = launch.Pin(full, s.plan)
+	settings.Limit.Source = policies.Source{} // a line of the policy
+	id, err := json.Marshal([]any{s.pinned, identity(full), trusted, settings, g.cfg.Policy().Upstreams().Fingerprint(e.Name, trusted)})
+	if err != nil {
+		return fail("", "%v", err)
+	}
+	s.ID = config.Digest(id)
+	return s, faults
+}
+
+// identity is the texts of an entry of which pins have only the names, with the values of
+// variables as digests: an instance does not live on if one of them is another.
+func identity(e config.Entry) (all []string) {
+	for _, v := range slices.Concat(e.Env, e.Headers) {
+		all = append(all, v.Name+"="+v.Value.Pinned())
+	}
+	return append(all, string(e.Kind), e.Prefix, e.Cwd.Pinned(), fmt.Sprint(e.Tools))
+}
+
+// readEnvFile adds the variables of an entry's file of variables to its own, below them.
+func (s *server) readEnvFile(trusted bool, trust func(file string) bool) *config.Fault {
+	name, _ := s.plan.EnvFile.Plain()
+	if name = filepath.Clean(name); !filepath.IsAbs(name) {
+		name = filepath.Join(filepath.Dir(s.entry.Source.File), name)
+	}
+	if !trusted || !trust(name) {
+		return &config.Fault{Message: "its envFile is not read, since agents can write it or the entry", Hint: "write the variables into env"}
+	}
+	data, err := readFile(name, true)
+	if err != nil {
+		return &config.Fault{Message: err.Error(), Hint: "write the variables into env"}
+	}
+	more, faults := config.ReadEnvFile(name, data)
+	for _, f := range faults {
+		if f.Level == config.Error {
+			return &f
+		}
+	}
+	for _, v := range more {
+		if !slices.ContainsFunc(s.plan.Run.Env, func(have config.Variable) bool { return strings.EqualFold(have.Name, v.Name) }) {
+			s.plan.Run.Env = append(s.plan.Run.Env, v)
+			s.entry.Env = append(slices.Clip(s.entry.Env), v)
+		}
+	}
+	return nil
+}
