@@ -43,6 +43,16 @@ type streams struct {
 	serverW io.WriteCloser
 }
 
+// echo begins to answer each request with a result. The channel is closed at the end of that.
+func (s streams) echo(result string) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		echoLines(s.serverR, s.serverW, result)
+	}()
+	return done
+}
+
 func memory(testing.TB) streams {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -75,11 +85,7 @@ func BenchmarkCall(b *testing.B) {
 		for size, result := range results {
 			b.Run(fmt.Sprintf("peer/%s/%s", pipe.name, size), func(b *testing.B) {
 				s := pipe.make(b)
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					echoLines(s.serverR, s.serverW, result)
-				}()
+				done := s.echo(result)
 				c, _, err := begin(b.Context(), Pipes{In: s.in, Out: s.out, Stop: func() { s.serverW.Close() }}, Config{})
 				if err != nil {
 					b.Fatal(err)
@@ -98,11 +104,7 @@ func BenchmarkCall(b *testing.B) {
 			})
 			b.Run(fmt.Sprintf("bare/%s/%s", pipe.name, size), func(b *testing.B) {
 				s := pipe.make(b)
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					echoLines(s.serverR, s.serverW, result)
-				}()
+				done := s.echo(result)
 				answers := bufio.NewReaderSize(s.out, 64<<10)
 				id := 0
 				b.ReportAllocs()

@@ -47,7 +47,7 @@ type call struct {
 	tool     json.RawMessage
 	proof    string        // a member that only the result of this method has; empty for unknown
 	stream   bool          // it stays open and does not count as a call: a subscription
-	list     bool          // items of its result are checked one by one
+	list     bool          // as of the request
 	stop     func()        // ends what the transport does for it; nil for nothing
 	sent     chan struct{} // closed when the transport has sent the request; nil where the order is certain
 
@@ -81,9 +81,6 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage, 
 	if err != nil {
 		return nil, err
 	}
-	if r.depth >= deepestLoop {
-		return nil, ErrLoop
-	}
 	for round := 0; ; round++ {
 		result, err := c.exchange(ctx, r, o)
 		if err != nil || c.cfg.OnRequest == nil || !wantsInput(c.Info().Era, method, result) {
@@ -113,7 +110,7 @@ func newCall(r *request, o CallOptions, timeout time.Duration) *call {
 	}
 	cl := &call{
 		method: r.method, owner: o.Owner, progress: o.Progress, timeout: timeout,
-		tool: o.Tool, ended: make(chan struct{}, 1),
+		tool: o.Tool, list: r.list, ended: make(chan struct{}, 1),
 	}
 	if o.Progress != nil {
 		cl.wake = make(chan struct{}, 1)

@@ -203,8 +203,7 @@ func TestBatches(t *testing.T) {
 		var got []string
 		c, s, err := dial(t, Config{OnNotification: func(n Notification) { got = append(got, n.Method) }}, func(s *server) {
 			s.fail(s.want("server/discover"), -32601, "no")
-			s.result(s.want("initialize"), strings.Replace(helloLegacy, "2025-11-25", wire.BatchRevision, 1))
-			s.want("notifications/initialized")
+			s.initialize(strings.Replace(helloLegacy, "2025-11-25", wire.BatchRevision, 1))
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -24,22 +24,17 @@ func TestHandshake(t *testing.T) {
 	}{
 		{"modern", Config{}, func(s *server) { s.greet(wire.Modern) }, "2026-07-28", 0},
 		{"legacy", Config{}, func(s *server) { s.greet(wire.Legacy) }, "2025-11-25", 0},
-		{"legacy, known", Config{Era: Legacy}, func(s *server) {
-			s.result(s.want("initialize"), helloLegacy)
-			s.want("notifications/initialized")
-		}, "2025-11-25", 0},
+		{"legacy, known", Config{Era: Legacy}, func(s *server) { s.initialize(helloLegacy) }, "2025-11-25", 0},
 		{"modern, known", Config{Era: Modern}, func(s *server) { s.greet(wire.Modern) }, "2026-07-28", 0},
 		{"modern wanted, legacy there", Config{Era: Modern}, func(s *server) { s.fail(s.want("server/discover"), -32601, "unknown method") }, "unknown method", 0},
 		{"legacy, old", Config{}, func(s *server) {
 			s.fail(s.want("server/discover"), 0, "no")
-			s.result(s.want("initialize"), `{"protocolVersion":"2024-11-05"}`)
-			s.want("notifications/initialized")
+			s.initialize(`{"protocolVersion":"2024-11-05"}`)
 		}, "2024-11-05", 0},
 		{"both eras, modern refused", Config{}, func(s *server) {
 			s.want("server/discover")
 			s.say("%s", unsupported(`["2025-11-25","2024-11-05"]`))
-			s.result(s.want("initialize"), helloLegacy)
-			s.want("notifications/initialized")
+			s.initialize(helloLegacy)
 		}, "2025-11-25", 0},
 		{"of the future", Config{}, func(s *server) {
 			s.want("server/discover")
@@ -51,13 +46,11 @@ func TestHandshake(t *testing.T) {
 		{"modern, wants a capability", Config{}, func(s *server) { s.fail(s.want("server/discover"), -32021, "sampling is needed") }, "sampling is needed", 0},
 		{"result without versions", Config{}, func(s *server) {
 			s.result(s.want("server/discover"), `{}`)
-			s.result(s.want("initialize"), helloLegacy)
-			s.want("notifications/initialized")
+			s.initialize(helloLegacy)
 		}, "2025-11-25", 0},
 		{"silent about discover", Config{}, func(s *server) {
 			s.want("server/discover")
-			s.result(s.want("initialize"), helloLegacy)
-			s.want("notifications/initialized")
+			s.initialize(helloLegacy)
 		}, "2025-11-25", 2 * time.Second},
 		{"slow and modern", Config{}, func(s *server) {
 			d := s.want("server/discover")

@@ -39,7 +39,7 @@ func (c *Conn) input(ctx context.Context, result json.RawMessage, o CallOptions)
 		return nil, fmt.Errorf("its requestState must be a string of at most %d bytes", mostState)
 	}
 	if questions == nil { // the server wants the call again, not at once
-		return members("requestState", state), pause(ctx)
+		return members("requestState", state), sleep(ctx, time.Second)
 	}
 	if !wire.IsObject(questions) {
 		return nil, errors.New("its inputRequests must be an object")
@@ -101,15 +101,3 @@ func (c *Conn) whileOpen(ctx context.Context) (_ context.Context, done func()) {
 }
 
 func members(name string, value []byte) []byte { return appendMember(nil, []byte(name), value) }
-
-// pause waits before a call is made again that the server has put off.
-func pause(ctx context.Context) error {
-	wait := time.NewTimer(time.Second)
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

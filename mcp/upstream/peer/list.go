@@ -45,15 +45,8 @@ func (c *Conn) List(ctx context.Context, method, member string, o CallOptions) (
 		if err != nil {
 			return l, err
 		}
-		if r.depth >= deepestLoop {
-			return l, ErrLoop
-		}
-		cl := newCall(r, o, c.cfg.Limits.Timeout)
-		cl.list = true
-		if err := c.send(ctx, cl, r, o.Capabilities); err != nil {
-			return l, err
-		}
-		result, err := c.wait(ctx, cl)
+		r.list = true
+		result, err := c.exchange(ctx, r, o)
 		if err != nil {
 			return l, err
 		}

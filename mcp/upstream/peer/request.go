@@ -28,20 +28,20 @@ type request struct {
 	input  []byte // the members inputResponses and requestState of params, without braces
 	meta   []byte // the members of params._meta that servers get as they are, without braces
 	bare   bool   // it gets no _meta: initialize is older than that
+	list   bool   // items of its result are checked one by one
 	depth  int
 }
 
-// newRequest reads the params of a call. They come from a client, so they are checked.
+// newRequest reads the params of a call. They come from a client, so they are checked. The
+// error is ErrLoop for a call that has passed too many servers.
 func newRequest(method string, params json.RawMessage, depth int) (*request, error) {
 	r := &request{method: method, quoted: appendQuoted(nil, []byte(method)), depth: depth}
 	params = bytes.TrimSpace(params)
-	if len(params) == 0 {
-		return r, nil
-	}
-	if err := wire.CheckJSON(params, deepestAnswer); err != nil {
+	switch err := wire.CheckJSON(params, deepestAnswer); {
+	case len(params) == 0:
+	case err != nil:
 		return nil, fmt.Errorf("the params of %s: %w", method, err)
-	}
-	if !wire.IsObject(params) {
+	case !wire.IsObject(params):
 		return nil, fmt.Errorf("the params of %s must be a JSON object", method)
 	}
 	params = oneLine(params)
@@ -58,7 +58,9 @@ func newRequest(method string, params json.RawMessage, depth int) (*request, err
 		}
 		return true
 	})
-	r.depth = max(r.depth, wire.Depth(meta))
+	if r.depth = max(r.depth, wire.Depth(meta)); r.depth >= deepestLoop {
+		return nil, ErrLoop
+	}
 	wire.Members(meta, func(name, value []byte) bool {
 		switch string(name) {
 		case wire.DepthKey, progressKey, revisionKey, clientKey, capabilitiesKey:

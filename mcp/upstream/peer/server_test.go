@@ -134,7 +134,13 @@ func (s *server) greet(era wire.Era) {
 		return
 	}
 	s.fail(discover, -32601, "method not found")
-	s.result(s.want("initialize"), helloLegacy)
+	s.initialize(helloLegacy)
+}
+
+// initialize plays the rest of the handshake of a legacy server.
+func (s *server) initialize(hello string) {
+	s.t.Helper()
+	s.result(s.want("initialize"), hello)
 	s.want("notifications/initialized")
 }
 

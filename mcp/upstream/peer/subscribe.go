@@ -51,11 +51,7 @@ func subscribe(ctx context.Context, c *Conn, params []byte) {
 		if time.Since(began) > longest {
 			wait = first
 		}
-		pause := time.NewTimer(wait)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if sleep(ctx, wait) != nil {
 			return
 		}
 		wait = min(2*wait, longest)
