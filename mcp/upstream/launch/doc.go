@@ -26,9 +26,9 @@
 //	plan.go                          from an entry to its plan; how a launcher is recognised
 //	pin.go                           what is pinned
 //	npm.go, python.go, docker.go     the launchers
-//	phases.go                        the two phases of a launcher
+//	phases.go                        the packages of a launcher, and its two phases
 //	lint.go                          what a person should look at
-//	flags.go                         the options of launchers
+//	flags.go                         the options of launchers, and the packages that they name
 //	hosts.go                         registries
 //	environment.go                   what belljar sets
 //	phase.go                         what a plan is made of

@@ -34,7 +34,7 @@ type parsed struct {
 	first    []config.Text // options for the first phase only
 	named    []config.Text // options that name packages or scripts
 	shell    []config.Text // options that make a script of the first argument
-	packages []config.Text // of options
+	packages []config.Text // that are installed, at least one
 	further  []config.Text
 	scripts  []config.Text
 	rest     []config.Text // the first argument that is not an option, and what follows
@@ -49,11 +49,11 @@ func (p *Plan) parse(l Launcher, table map[string]option, args []config.Text, ho
 		word := value(args[i])
 		if word == "--" {
 			out.rest = args[i+1:]
-			return out, nil
+			break
 		}
 		if !strings.HasPrefix(word, "-") || word == "-" {
 			out.rest = args[i:]
-			return out, nil
+			break
 		}
 		name, inline, joined := args[i].Cut("=")
 		if !joined {
@@ -108,7 +108,22 @@ func (p *Plan) parse(l Launcher, table map[string]option, args []config.Text, ho
 		case drop, refused:
 		}
 	}
-	return out, nil
+	var err error
+	out.packages, err = out.specs(l)
+	return out, err
+}
+
+// specs are the packages that are installed: those of options, else the first argument.
+func (in parsed) specs(l Launcher) ([]config.Text, error) {
+	switch {
+	case len(in.packages) > 0 && len(in.rest) == 0 && len(in.scripts) == 0:
+		return nil, refuse("", "write the command behind the options", "%s names packages, and no command of theirs", l)
+	case len(in.packages) > 0:
+		return in.packages, nil
+	case len(in.rest) > 0 && len(in.scripts) == 0:
+		return in.rest[:1], nil
+	}
+	return nil, refuse("", "write the package behind the options", "%s names no package", l)
 }
 
 // row is options of one launcher that are treated alike.

@@ -83,8 +83,8 @@ func (h *hosts) npm(t config.Text, chosen bool) error {
 }
 
 // python adds the hosts of a package of Python.
-func (h *hosts) python(spec string, chosen bool) error {
-	if at := packageURL().FindString(spec); at != "" {
+func (h *hosts) python(t config.Text, chosen bool) error {
+	if at := packageURL().FindString(value(t)); at != "" {
 		if err := h.url(thePackage, at); err != nil {
 			return err
 		}

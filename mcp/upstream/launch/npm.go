@@ -36,12 +36,7 @@ func (p *Plan) npx(args []config.Text, d Dirs) error {
 	if err != nil {
 		return err
 	}
-	packages, err := in.specs(Npx)
-	if err != nil {
-		return err
-	}
-	chosen := len(h.all) > 0
-	if err := p.fromNpm(&h, packages, chosen); err != nil {
+	if err := p.fromNpm(&h, in.packages); err != nil {
 		return err
 	}
 	p.scripts(in)
@@ -51,7 +46,7 @@ func (p *Plan) npx(args []config.Text, d Dirs) error {
 	}
 	head = slices.Concat(head, literals("--yes"), in.kept)
 	p.phases(d, h, CacheScratch, nil,
-		slices.Concat(head, withPackages("--package=", packages), literals("--call=:")),
+		slices.Concat(head, withPackages("--package=", in.packages), literals("--call=:")),
 		slices.Concat(head, in.named, end, in.rest))
 	return nil
 }
@@ -76,14 +71,10 @@ func (p *Plan) bunx(args []config.Text, d Dirs) error {
 	if err != nil {
 		return err
 	}
-	packages, err := in.specs(Bunx)
-	if err != nil {
-		return err
-	}
-	if len(packages) > 1 {
+	if len(in.packages) > 1 {
 		return refuse("--package", "use npx, or put them into one package", "the option --package of %s is given twice", Bunx)
 	}
-	if err := p.fromNpm(&h, packages, len(h.all) > 0); err != nil {
+	if err := p.fromNpm(&h, in.packages); err != nil {
 		return err
 	}
 	head := []config.Text{p.program}
@@ -91,7 +82,7 @@ func (p *Plan) bunx(args []config.Text, d Dirs) error {
 		head = append(head, literals("x")...)
 	}
 	p.phases(d, h, CacheReadOnly, nil,
-		slices.Concat(head, in.kept, in.first, withPackages("--package=", packages), literals("true")),
+		slices.Concat(head, in.kept, in.first, withPackages("--package=", in.packages), literals("true")),
 		slices.Concat(head, literals("--no-install"), in.kept, in.named, in.rest))
 	return nil
 }
@@ -116,11 +107,7 @@ func (p *Plan) pnpm(args []config.Text, d Dirs) error {
 	if err != nil {
 		return err
 	}
-	packages, err := in.specs(Pnpm)
-	if err != nil {
-		return err
-	}
-	if err := p.fromNpm(&h, packages, len(h.all) > 0); err != nil {
+	if err := p.fromNpm(&h, in.packages); err != nil {
 		return err
 	}
 	if len(in.shell) > 0 && len(in.rest) > 0 {
@@ -129,35 +116,12 @@ func (p *Plan) pnpm(args []config.Text, d Dirs) error {
 	}
 	head := slices.Concat([]config.Text{beside(p.program, "pnpm")}, in.kept)
 	p.phases(d, h, CacheReadOnly, []string{"XDG_CACHE_HOME", d.Cache + "/pnpm-cache", "npm_config_dlx_cache_max_age", century, "pnpm_config_dlx_cache_max_age", century},
-		slices.Concat(head, withPackages("--package=", packages), literals("--shell-mode", "dlx", ":")),
+		slices.Concat(head, withPackages("--package=", in.packages), literals("--shell-mode", "dlx", ":")),
 		slices.Concat(head, in.named, in.shell, literals("dlx"), in.rest))
 	return nil
 }
 
-// fromNpm notes the packages and the hosts that they come from.
-func (p *Plan) fromNpm(h *hosts, packages []config.Text, chosen bool) error {
-	byVariable, err := p.variables(h, "npm_config_registry", "pnpm_config_registry", "BUN_CONFIG_REGISTRY")
-	if err != nil {
-		return err
-	}
-	for _, s := range packages {
-		if err := h.npm(s, chosen || byVariable); err != nil {
-			return err
-		}
-		p.Packages = append(p.Packages, s.Pinned())
-	}
-	return nil
-}
-
-// specs are the packages that are installed: those of options, else the first argument.
-func (in parsed) specs(l Launcher) ([]config.Text, error) {
-	switch {
-	case len(in.packages) > 0 && len(in.rest) == 0 && len(in.scripts) == 0:
-		return nil, refuse("", "write the command behind the options", "%s names packages, and no command of theirs", l)
-	case len(in.packages) > 0:
-		return in.packages, nil
-	case len(in.rest) > 0 && len(in.scripts) == 0:
-		return in.rest[:1], nil
-	}
-	return nil, refuse("", "write the package behind the options", "%s names no package", l)
+// fromNpm notes the packages and the hosts that they come from. h has those of options.
+func (p *Plan) fromNpm(h *hosts, packages []config.Text) error {
+	return p.from(h, packages, h.npm, len(h.all) > 0, "npm_config_registry", "pnpm_config_registry", "BUN_CONFIG_REGISTRY")
 }

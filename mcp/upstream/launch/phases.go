@@ -13,6 +13,22 @@ func (p *Plan) phases(d Dirs, h hosts, cache Cache, more []string, first, run []
 	p.Install, p.Run = &one, two
 }
 
+// from notes the packages and the hosts that they come from, which add adds for each. chosen
+// says that an option replaces the usual registry; so do the variables in replacing.
+func (p *Plan) from(h *hosts, packages []config.Text, add func(t config.Text, chosen bool) error, chosen bool, replacing ...string) error {
+	byVariable, err := p.variables(h, replacing...)
+	if err != nil {
+		return err
+	}
+	for _, t := range packages {
+		if err := add(t, chosen || byVariable); err != nil {
+			return err
+		}
+		p.Packages = append(p.Packages, t.Pinned())
+	}
+	return nil
+}
+
 // withPackages are options that name packages.
 func withPackages(flag string, packages []config.Text) (out []config.Text) {
 	for _, s := range packages {

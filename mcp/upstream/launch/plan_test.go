@@ -253,6 +253,7 @@ var refusals = []struct{ line, flag string }{
 	{"uvx --allow-insecure-host h y", "--allow-insecure-host"},
 	{"uvx --from git+ssh://git@github.com/a/b b", ""},
 	{"pipx run", ""},
+	{"pipx run --spec x", ""},
 	{"pipx run --pypackages x", "--pypackages"},
 	{"pipx run --with a b", "--with"},
 	{"pipx --global run x", "--global"},

@@ -31,17 +31,8 @@ func (p *Plan) uvx(args []config.Text, d Dirs) error {
 	if err != nil {
 		return err
 	}
-	from := in.packages
-	if len(from) == 0 {
-		if len(in.rest) == 0 {
-			return refuse("", "write the package behind the options", "%s names no package", Uvx)
-		}
-		from = in.rest[:1]
-	} else if len(in.rest) == 0 {
-		return refuse("", "write the command behind the options", "%s names packages, and no command of theirs", Uvx)
-	}
 	// --extra-index-url, --index and --find-links add to the usual index.
-	if err := p.fromPyPI(&h, slices.Concat(from, in.further), replaces(args, "--default-index", "-i", "--index-url"), "UV_INDEX_URL", "UV_DEFAULT_INDEX"); err != nil {
+	if err := p.from(&h, slices.Concat(in.packages, in.further), h.python, replaces(args, "--default-index", "-i", "--index-url"), "UV_INDEX_URL", "UV_DEFAULT_INDEX"); err != nil {
 		return err
 	}
 	head := []config.Text{p.program}
@@ -50,7 +41,7 @@ func (p *Plan) uvx(args []config.Text, d Dirs) error {
 	}
 	head = slices.Concat(head, in.kept)
 	p.phases(d, h, CacheScratch, nil,
-		slices.Concat(head, in.first, withPackages("--from=", from[:1]), literals("python", "-c", "")),
+		slices.Concat(head, in.first, withPackages("--from=", in.packages[:1]), literals("python", "-c", "")),
 		slices.Concat(head, in.named, in.rest))
 	return nil
 }
@@ -90,17 +81,10 @@ func (p *Plan) pipx(args []config.Text, d Dirs) error {
 	if err != nil {
 		return err
 	}
-	if len(in.rest) == 0 {
-		return refuse("", "write the package behind the options", "%s names no package", Pipx)
-	}
-	from := in.packages
-	if len(from) == 0 {
-		from = in.rest[:1]
-	}
 	if len(in.further) > 0 {
 		return refuse("--with", "write uvx --with, or put both into one package", "the option --with of %s is refused", Pipx)
 	}
-	if err := p.fromPyPI(&h, from, replaces(args, "-i", "--index-url"), "PIP_INDEX_URL"); err != nil {
+	if err := p.from(&h, in.packages, h.python, replaces(args, "-i", "--index-url"), "PIP_INDEX_URL"); err != nil {
 		return err
 	}
 	app := in.rest[0]
@@ -112,21 +96,6 @@ func (p *Plan) pipx(args []config.Text, d Dirs) error {
 	}
 	run := slices.Concat([]config.Text{app.With(d.Cache + "/pipx-bin/")}, in.rest[1:])
 	p.phases(d, h, CacheReadOnly, nil,
-		slices.Concat([]config.Text{p.program}, literals("install", "--force"), in.kept, from[:1]), run)
-	return nil
-}
-
-// fromPyPI notes the packages and the hosts that they come from.
-func (p *Plan) fromPyPI(h *hosts, packages []config.Text, chosen bool, replacing ...string) error {
-	byVariable, err := p.variables(h, replacing...)
-	if err != nil {
-		return err
-	}
-	for _, s := range packages {
-		if err := h.python(value(s), chosen || byVariable); err != nil {
-			return err
-		}
-		p.Packages = append(p.Packages, s.Pinned())
-	}
+		slices.Concat([]config.Text{p.program}, literals("install", "--force"), in.kept, in.packages[:1]), run)
 	return nil
 }
