@@ -126,16 +126,9 @@ func (c *canon) array(depth int) error {
 	c.at++
 	c.out = append(c.out, '[')
 	for n := 0; ; n++ {
-		switch b := c.next(); {
-		case b == ']':
-			c.at++
+		if more, err := c.more(n, ']'); !more {
 			c.out = append(c.out, ']')
-			return nil
-		case n > 0 && b != ',':
-			return errSyntax
-		case n > 0:
-			c.at++
-			c.out = append(c.out, ',')
+			return err
 		}
 		if err := c.value(depth + 1); err != nil {
 			return err
@@ -143,25 +136,34 @@ func (c *canon) array(depth int) error {
 	}
 }
 
+// more reports whether an array or object that ends with a byte has a further element behind
+// the n that were read, and writes the comma before it.
+func (c *canon) more(n int, end byte) (bool, error) {
+	switch b := c.next(); {
+	case b == end:
+		c.at++
+		return false, nil
+	case n > 0 && b != ',':
+		return false, errSyntax
+	case n > 0:
+		c.at++
+		c.out = append(c.out, ',')
+	}
+	return true, nil
+}
+
 func (c *canon) object(depth int) error {
 	c.at++
 	c.out = append(c.out, '{')
 	first, names, start := len(c.members), len(c.names), len(c.out)
 	for n := 0; ; n++ {
-		switch b := c.next(); {
-		case b == '}':
-			c.at++
-			if err := c.order(c.members[first:], start); err != nil {
-				return err
+		if more, err := c.more(n, '}'); !more {
+			if err == nil {
+				err = c.order(c.members[first:], start)
 			}
 			c.out = append(c.out, '}')
 			c.members, c.names = c.members[:first], c.names[:names]
-			return nil
-		case n > 0 && b != ',':
-			return errSyntax
-		case n > 0:
-			c.at++
-			c.out = append(c.out, ',')
+			return err
 		}
 		if c.next() != '"' {
 			return errSyntax

@@ -96,14 +96,7 @@ func (d *differ) lines(sign rune, l leaf) {
 // shows those between the first and the last that differ.
 func (d *differ) change(old, now leaf) {
 	before, after := linesOf(old.value), linesOf(now.value)
-	skip := 0
-	for skip < min(len(before), len(after)) && before[skip] == after[skip] {
-		skip++
-	}
-	before, after = before[skip:], after[skip:]
-	for len(before) > 0 && len(after) > 0 && before[len(before)-1] == after[len(after)-1] {
-		before, after = before[:len(before)-1], after[:len(after)-1]
-	}
+	skip, before, after := apart(before, after)
 	for i := range max(len(before), len(after)) {
 		var was, is line
 		both := i < len(before) && i < len(after)
@@ -112,7 +105,7 @@ func (d *differ) change(old, now leaf) {
 			if was, is = before[i], after[i]; was == is {
 				continue
 			}
-			from = common([]rune(was.shown), []rune(is.shown))
+			from, _, _ = apart([]rune(was.shown), []rune(is.shown))
 		}
 		if i < len(before) {
 			d.say("- %s: %s", at(old, skip+i), cutLine(before[i].shown, from))
@@ -159,13 +152,17 @@ func linesOf(value any) (lines []line) {
 	return lines
 }
 
-// common is how many characters two texts begin with alike.
-func common(x, y []rune) int {
-	n := 0
-	for n < min(len(x), len(y)) && x[n] == y[n] {
-		n++
+// apart returns with how many elements x and y begin alike, and what of them is between that
+// and the elements with which they end alike.
+func apart[T comparable](x, y []T) (from int, _, _ []T) {
+	for from < min(len(x), len(y)) && x[from] == y[from] {
+		from++
 	}
-	return n
+	x, y = x[from:], y[from:]
+	for len(x) > 0 && len(y) > 0 && x[len(x)-1] == y[len(y)-1] {
+		x, y = x[:len(x)-1], y[:len(y)-1]
+	}
+	return from, x, y
 }
 
 // cutLine is a line of bounded length, in which the character at a place shows.
@@ -188,12 +185,7 @@ func cutLine(line string, place int) string {
 // became says what two lines differ in, by the numbers of the characters; empty if the lines
 // themselves show it.
 func became(was, is string) string {
-	x, y := []rune(was), []rune(is)
-	from := common(x, y)
-	x, y = x[from:], y[from:]
-	for len(x) > 0 && len(y) > 0 && x[len(x)-1] == y[len(y)-1] {
-		x, y = x[:len(x)-1], y[:len(y)-1]
-	}
+	from, x, y := apart([]rune(was), []rune(is))
 	if (len(x) > maxRun || len(y) > maxRun) && !slices.ContainsFunc(slices.Concat(x, y), foreignLetter) {
 		return ""
 	}
