@@ -132,20 +132,13 @@ func (t *taskResult) answered(a taskAnswer) {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// Where a request of the modern era says what its client can do, and what
-// revision it speaks.
-const (
-	capabilitiesKey = "io.modelcontextprotocol/clientCapabilities"
-	revisionKey     = "io.modelcontextprotocol/protocolVersion"
-)
-
 // declares returns nil if a request declares the tasks extension, and otherwise the
 // error about that. The legacy era does not have the extension.
 func declares(meta sdk.Meta) error {
-	if revision, _ := meta[revisionKey].(string); revision < wire.ModernRevision {
+	if revision, _ := meta[wire.RevisionKey].(string); revision < wire.ModernRevision {
 		return wire.Errorf(wire.MethodNotFound, "the tasks extension needs revision %s", wire.ModernRevision)
 	}
-	capabilities, _ := meta[capabilitiesKey].(map[string]any)
+	capabilities, _ := meta[wire.CapabilitiesKey].(map[string]any)
 	extensions, _ := capabilities["extensions"].(map[string]any)
 	if _, ok := extensions[tasksExtension]; ok {
 		return nil

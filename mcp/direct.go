@@ -92,9 +92,9 @@ func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok
 			parent = value
 		case "tracestate":
 			state = value
-		case clientKey:
+		case wire.ClientKey:
 			client = value
-		case capabilitiesKey:
+		case wire.CapabilitiesKey:
 			capabilities = value
 		case structuredKey:
 			asked = value
@@ -232,7 +232,7 @@ func (s *Server) resultFrame(id []byte, r *Result, in wire.Era) ([]byte, error) 
 			b = append(append(append(b, '"'), relatedKey...), `":{"taskId":`...)
 			b = append(appendQuoted(b, r.Task), "},"...)
 		}
-		b = append(append(append(b, '"'), serverInfoKey...), `":`...)
+		b = append(append(append(b, '"'), wire.ServerKey...), `":`...)
 		b = append(r.appendMeta(append(b, s.serverInfo...), true), "},"...)
 	} else if r.Upstream != "" {
 		b = append(r.appendMeta(append(b, `"_meta":{`...), false), "},"...)
@@ -257,11 +257,7 @@ func (s *Server) resultFrame(id []byte, r *Result, in wire.Era) ([]byte, error) 
 	return append(b, "}}"...), nil
 }
 
-const (
-	serverInfoKey = "io.modelcontextprotocol/serverInfo"
-	clientKey     = "io.modelcontextprotocol/clientInfo"
-	relatedKey    = "io.modelcontextprotocol/related-task"
-)
+const relatedKey = "io.modelcontextprotocol/related-task"
 
 // appendMeta appends the members of _meta that the result of an upstream has. others says that
 // there are members before them.

@@ -10,28 +10,19 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// The headers of the protocol.
-const (
-	sessionHeader  = "Mcp-Session-Id"
-	revisionHeader = "Mcp-Protocol-Version"
-	methodHeader   = "Mcp-Method"
-	nameHeader     = "Mcp-Name"
-	lastHeader     = "Last-Event-ID"
-)
-
 // maxSessionID is the most bytes of a session's id in a request. Ours are shorter.
 const maxSessionID = 256
 
 // checkHeaders refuses headers of the protocol that have more than one meaning: a proxy
 // before this server may have understood the other one.
 func checkHeaders(h http.Header) error {
-	for _, name := range []string{sessionHeader, revisionHeader, methodHeader, nameHeader, lastHeader} {
+	for _, name := range []string{wire.SessionHeader, wire.RevisionHeader, wire.MethodHeader, wire.NameHeader, wire.LastHeader} {
 		if len(h[name]) > 1 {
 			return errors.New("the header " + name + " is given twice; send it once")
 		}
 	}
-	if !isSessionID(h.Get(sessionHeader)) {
-		return errors.New("the header " + sessionHeader + " is not an id of a session")
+	if !isSessionID(h.Get(wire.SessionHeader)) {
+		return errors.New("the header " + wire.SessionHeader + " is not an id of a session")
 	}
 	return nil
 }
@@ -44,7 +35,7 @@ func isSessionID(id string) bool {
 // checkRevision refuses a legacy request whose header names a revision that does not
 // exist.
 func checkRevision(h http.Header) error {
-	revision := h.Get(revisionHeader)
+	revision := h.Get(wire.RevisionHeader)
 	if revision == "" || slices.Contains(wire.LegacyRevisions, revision) {
 		return nil
 	}

@@ -25,7 +25,7 @@ func (w *web) serveLegacy(rw http.ResponseWriter, r *http.Request, p posted) {
 		return
 	}
 	ctx, all := r.Context(), w.server.web
-	id := r.Header.Get(sessionHeader)
+	id := r.Header.Get(wire.SessionHeader)
 	var session *webSession
 	var bad *wire.Error
 	var status int
@@ -43,7 +43,7 @@ func (w *web) serveLegacy(rw http.ResponseWriter, r *http.Request, p posted) {
 		}
 		status = http.StatusServiceUnavailable
 		if session, bad = all.begin(ctx, p.message); bad == nil {
-			rw.Header().Set(sessionHeader, session.id)
+			rw.Header().Set(wire.SessionHeader, session.id)
 		}
 	}
 	if bad != nil {
@@ -85,7 +85,7 @@ func (s *webSession) serve(rw http.ResponseWriter, r *http.Request, p posted, an
 				return http.StatusOK
 			}
 			if p.method == "initialize" {
-				h.Del(sessionHeader) // no session has begun
+				h.Del(wire.SessionHeader) // no session has begun
 			}
 			p.served.limited(x.refused)
 			retryAfter(h, x.refused)
@@ -127,7 +127,7 @@ func (w *web) get(rw http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	s, after := session.standing, int64(0)
-	if found, number := session.log.Find(r.Header.Get(lastHeader)); found != nil {
+	if found, number := session.log.Find(r.Header.Get(wire.LastHeader)); found != nil {
 		s, after = found, number
 	}
 	if err := s.Serve(ctx, rw, sse.Serving{After: after, Ended: session.Done()}); err != nil {
@@ -155,7 +155,7 @@ func (w *web) delete(rw http.ResponseWriter, r *http.Request) {
 // named returns the session that a GET or DELETE names. If no session has that name, the
 // answer has been sent, and ok is false. The caller must pass the session to leave.
 func (w *web) named(rw http.ResponseWriter, r *http.Request) (_ *webSession, ok bool) {
-	id := r.Header.Get(sessionHeader)
+	id := r.Header.Get(wire.SessionHeader)
 	if id == "" {
 		notAllowed(rw, "POST") // the modern era has no other method
 		return nil, false

@@ -15,7 +15,7 @@ import (
 // a principal share. Here the POST is the whole life of a request: if its client goes away,
 // the request is cancelled.
 func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
-	if bad := p.named(r.Header.Get(nameHeader)); bad != nil {
+	if bad := p.named(r.Header.Get(wire.NameHeader)); bad != nil {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return
 	}
@@ -89,15 +89,15 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 // readModern reads a plain tools/call whose headers are as the protocol says. It returns
 // nil for everything else, which the go-sdk must read: it knows what is wrong.
 func (w *web) readModern(h http.Header, session *Session, p posted) *directCall {
-	if p.message == nil || p.method != "tools/call" || h.Get(methodHeader) != p.method ||
-		h.Get(revisionHeader) != wire.ModernRevision || h.Get(lastHeader) != "" {
+	if p.message == nil || p.method != "tools/call" || h.Get(wire.MethodHeader) != p.method ||
+		h.Get(wire.RevisionHeader) != wire.ModernRevision || h.Get(wire.LastHeader) != "" {
 		return nil
 	}
 	if status, _ := accepts(h); status != 0 {
 		return nil
 	}
 	c, ok := w.server.readCall(session, p.message)
-	if !ok || h.Get(nameHeader) != c.name {
+	if !ok || h.Get(wire.NameHeader) != c.name {
 		return nil
 	}
 	return c

@@ -121,7 +121,7 @@ func readAll(body io.Reader, size int) (b []byte, err error) {
 func (w *web) parse(r *http.Request, body []byte) (p posted, bad *wire.Error) {
 	body = wire.TrimLine(body)
 	p.body = body
-	if r.Header.Get(revisionHeader) >= wire.ModernRevision {
+	if r.Header.Get(wire.RevisionHeader) >= wire.ModernRevision {
 		p.era = wire.Modern
 	}
 	if len(body) == 0 {
@@ -144,7 +144,7 @@ func (w *web) parse(r *http.Request, body []byte) (p posted, bad *wire.Error) {
 
 // parseBatch checks a batch, which only clients of one legacy revision may send.
 func (w *web) parseBatch(r *http.Request, p *posted) (bad *wire.Error) {
-	if revision := r.Header.Get(revisionHeader); revision != "" && revision != wire.BatchRevision {
+	if revision := r.Header.Get(wire.RevisionHeader); revision != "" && revision != wire.BatchRevision {
 		if ids := wire.RequestIDs(p.body); len(ids) == 1 { // one answer can only have one id
 			p.id = ids[0]
 		}
@@ -182,7 +182,7 @@ func (p *posted) named(header string) *wire.Error {
 		return nil
 	}
 	if id := wire.Text(wire.Member(wire.Member(p.body, "params"), "taskId")); header != id {
-		return wire.Errorf(wire.HeaderMismatch, "the header %s and params.taskId must name the same task", nameHeader)
+		return wire.Errorf(wire.HeaderMismatch, "the header %s and params.taskId must name the same task", wire.NameHeader)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (w *web) sse(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, "Accept must contain 'text/event-stream'", http.StatusBadRequest)
 		return
 	}
-	last := r.Header.Get(lastHeader)
+	last := r.Header.Get(wire.LastHeader)
 	session, after, bad := w.server.web.sseSession(r.Context(), last)
 	if bad == nil {
 		defer w.server.web.leave(session)

@@ -67,7 +67,7 @@ func (n *needs) requests() sdk.InputRequestMap {
 // of itself.
 func (n *needs) frame(id []byte, server json.RawMessage) ([]byte, error) {
 	raw, err := json.Marshal(map[string]any{
-		"_meta": map[string]any{serverInfoKey: server}, "resultType": "input_required", "inputRequests": n.requests(), "requestState": n.state,
+		"_meta": map[string]any{wire.ServerKey: server}, "resultType": "input_required", "inputRequests": n.requests(), "requestState": n.state,
 	})
 	if err != nil {
 		return nil, wire.Errorf(wire.InternalError, "marshal the questions: %v", err)

@@ -26,7 +26,7 @@ func (c *Config) structures(session *Session, meta sdk.Meta) bool {
 	if asked, ok := meta[structuredKey].(bool); ok {
 		return asked
 	}
-	capabilities, _ := meta[capabilitiesKey].(map[string]any)
+	capabilities, _ := meta[wire.CapabilitiesKey].(map[string]any)
 	experimental, _ := capabilities["experimental"].(map[string]any)
 	return declaresStructure(experimental) || session.structures() || c.Structured
 }

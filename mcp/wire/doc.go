@@ -7,6 +7,7 @@
 //   - json.go checks that a text is one JSON value: UTF-8, bounded depth, no member
 //     twice in an object. It reads members and elements without decoding the rest.
 //   - message.go reads a JSON-RPC message out of checked JSON.
+//   - name.go has the headers and the members of _meta that both sides read and write.
 //   - ident.go finds the id of a request or an answer in a line that was refused.
 //   - batch.go gathers the answers to a batch.
 //   - error.go has the errors that clients get, with their codes for each era.

@@ -121,7 +121,7 @@ func ParseMessage(raw []byte) (*Message, *Error) {
 	}
 	m.Method = Unquote(method)
 	m.Meta = Member(m.Params, "_meta")
-	m.Revision = Text(Member(m.Meta, "io.modelcontextprotocol/protocolVersion"))
+	m.Revision = Text(Member(m.Meta, RevisionKey))
 	return m, nil
 }
 

@@ -67,7 +67,7 @@ func (c *conversation) answer(m *wire.Message) ([]byte, *wire.Error) {
 		}
 		o.add("supportedVersions", []string{wire.ModernRevision})
 		c.describe(&o)
-		o.add("_meta", map[string]any{"io.modelcontextprotocol/serverInfo": c.info()})
+		o.add("_meta", map[string]any{wire.ServerKey: c.info()})
 	case "ping":
 	case "tools/list":
 		o.addRaw(`"tools"`, c.definitions())

@@ -111,7 +111,7 @@ func discovered(cl *call) (*Info, error) {
 		return nil, err
 	}
 	info := newInfo(cl.result, wire.Modern, wire.ModernRevision)
-	info.Server = objectOf(wire.Member(wire.Member(cl.result, "_meta"), "io.modelcontextprotocol/serverInfo"))
+	info.Server = objectOf(wire.Member(wire.Member(cl.result, "_meta"), wire.ServerKey))
 	return info, nil
 }
 

@@ -10,9 +10,7 @@ import (
 )
 
 const (
-	methodHeader = "Mcp-Method"
-	nameHeader   = "Mcp-Name"
-	paramHeader  = "Mcp-Param-"
+	paramHeader = "Mcp-Param-"
 
 	mostMirrored  = 64      // arguments that are headers too
 	mostHeader    = 8 << 10 // bytes of one of their values
@@ -27,16 +25,16 @@ func (w *web) mirrored(cl *call, line []byte) http.Header {
 	if cl.method != discoverMethod && (info == nil || info.Era != wire.Modern) {
 		return nil
 	}
-	h := http.Header{methodHeader: {headerValue(cl.method)}}
+	h := http.Header{wire.MethodHeader: {headerValue(cl.method)}}
 	if cl.method == discoverMethod {
-		h.Set(revisionHeader, wire.ModernRevision)
+		h.Set(wire.RevisionHeader, wire.ModernRevision)
 	}
 	params := wire.Member(line, "params")
 	switch cl.method {
 	case "tools/call", "prompts/get":
-		h.Set(nameHeader, headerValue(wire.Text(wire.Member(params, "name"))))
+		h.Set(wire.NameHeader, headerValue(wire.Text(wire.Member(params, "name"))))
 	case "resources/read":
-		h.Set(nameHeader, headerValue(wire.Text(wire.Member(params, "uri"))))
+		h.Set(wire.NameHeader, headerValue(wire.Text(wire.Member(params, "uri"))))
 	}
 	if cl.method == "tools/call" && wire.IsObject(cl.tool) && wire.CheckJSON(cl.tool, deepestAnswer) == nil {
 		mirrorArguments(h, wire.Member(cl.tool, "inputSchema"), wire.Member(params, "arguments"), deepestHeader)

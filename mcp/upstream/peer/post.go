@@ -21,10 +21,7 @@ const (
 	mostRest    = 4 << 10  // bytes behind an answer that are read, so that the connection can be used again
 	restTime    = time.Second
 
-	sessionHeader  = "Mcp-Session-Id"
-	revisionHeader = "MCP-Protocol-Version"
-	lastHeader     = "Last-Event-ID"
-	eventStream    = "text/event-stream"
+	eventStream = "text/event-stream"
 )
 
 // do makes an HTTP request. extra is added to what all requests have.
@@ -51,10 +48,10 @@ func (w *web) do(ctx context.Context, method string, to *url.URL, body []byte, e
 	}
 	w.mu.Lock()
 	if w.session != "" {
-		r.Header.Set(sessionHeader, w.session)
+		r.Header.Set(wire.SessionHeader, w.session)
 	}
 	if w.info != nil {
-		r.Header.Set(revisionHeader, w.info.Revision)
+		r.Header.Set(wire.RevisionHeader, w.info.Revision)
 	}
 	w.mu.Unlock()
 	maps.Copy(r.Header, extra)
@@ -94,7 +91,7 @@ func (w *web) exchange(ctx context.Context, cl *call, line []byte) error {
 	if resp.StatusCode/100 != 2 {
 		return w.refused(resp, cl)
 	}
-	if id := resp.Header.Get(sessionHeader); id != "" && cl.method == initializeMethod {
+	if id := resp.Header.Get(wire.SessionHeader); id != "" && cl.method == initializeMethod {
 		if err := w.keepSession(id); err != nil {
 			return err
 		}
@@ -147,7 +144,7 @@ func (w *web) follow(ctx context.Context, cl *call, resp *http.Response) error {
 		if err := sleep(ctx, min(max(ev.retry, 100*time.Millisecond), longestRetry)); err != nil {
 			return err
 		}
-		again, err := w.do(ctx, http.MethodGet, w.url, nil, http.Header{lastHeader: {ev.id}})
+		again, err := w.do(ctx, http.MethodGet, w.url, nil, http.Header{wire.LastHeader: {ev.id}})
 		if err != nil {
 			continue
 		}
@@ -201,7 +198,7 @@ func (w *web) listenLegacy(ctx context.Context) {
 	for tries := 0; tries < mostRetries; tries++ {
 		extra := http.Header{}
 		if last != "" {
-			extra.Set(lastHeader, last)
+			extra.Set(wire.LastHeader, last)
 		}
 		began := time.Now()
 		wait := time.Second << tries

@@ -9,13 +9,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// The members of _meta that belong to one hop.
-const (
-	progressKey     = "progressToken"
-	revisionKey     = "io.modelcontextprotocol/protocolVersion"
-	clientKey       = "io.modelcontextprotocol/clientInfo"
-	capabilitiesKey = "io.modelcontextprotocol/clientCapabilities"
-)
+// progressKey is a member of _meta that belongs to one hop, besides those of package wire.
+const progressKey = "progressToken"
 
 // deepestLoop is the depth at which a request is not passed on any more.
 const deepestLoop = 4
@@ -63,7 +58,7 @@ func newRequest(method string, params json.RawMessage, depth int) (*request, err
 	}
 	wire.Members(meta, func(name, value []byte) bool {
 		switch string(name) {
-		case wire.DepthKey, progressKey, revisionKey, clientKey, capabilitiesKey:
+		case wire.DepthKey, progressKey, wire.RevisionKey, wire.ClientKey, wire.CapabilitiesKey:
 		default:
 			r.meta = appendMember(r.meta, name, value)
 		}
@@ -113,9 +108,9 @@ func (r *request) line(id int64, modern []byte, token bool) []byte {
 
 // modernMeta is what the _meta of a modern request says of its client, without braces.
 func modernMeta(revision string, client, capabilities json.RawMessage) []byte {
-	b := appendMember(nil, []byte(revisionKey), strconv.AppendQuote(nil, revision))
-	b = appendMember(b, []byte(clientKey), client)
-	return appendMember(b, []byte(capabilitiesKey), capabilities)
+	b := appendMember(nil, []byte(wire.RevisionKey), strconv.AppendQuote(nil, revision))
+	b = appendMember(b, []byte(wire.ClientKey), client)
+	return appendMember(b, []byte(wire.CapabilitiesKey), capabilities)
 }
 
 // join appends members to those of an object that b ends with.

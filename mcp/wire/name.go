@@ -1,0 +1,19 @@
+package wire
+
+// The headers of the protocol over HTTP.
+const (
+	SessionHeader  = "Mcp-Session-Id"
+	RevisionHeader = "Mcp-Protocol-Version"
+	MethodHeader   = "Mcp-Method"
+	NameHeader     = "Mcp-Name"
+	LastHeader     = "Last-Event-ID"
+)
+
+// The members of _meta by which the modern era says who is at the ends of a connection, and
+// what they can do.
+const (
+	RevisionKey     = "io.modelcontextprotocol/protocolVersion"
+	ClientKey       = "io.modelcontextprotocol/clientInfo"
+	CapabilitiesKey = "io.modelcontextprotocol/clientCapabilities"
+	ServerKey       = "io.modelcontextprotocol/serverInfo"
+)
