@@ -167,7 +167,7 @@ func TestAttacksOnSessions(t *testing.T) {
 	for _, name := range []string{"Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Last-Event-ID"} {
 		w := httptest.NewRecorder()
 		req := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(say))
-		req.Header[name] = []string{id, id}
+		req.Header[http.CanonicalHeaderKey(name)] = []string{id, id} // as a server gets it
 		s.Handler().ServeHTTP(w, req)
 		if w.Code != 400 || !strings.Contains(w.Body.String(), "twice") {
 			t.Errorf("two headers %s: %d %s", name, w.Code, w.Body)

@@ -1,12 +1,12 @@
 package wire
 
-// The headers of the protocol over HTTP.
+// The headers of the protocol over HTTP, as keys of an http.Header.
 const (
 	SessionHeader  = "Mcp-Session-Id"
 	RevisionHeader = "Mcp-Protocol-Version"
 	MethodHeader   = "Mcp-Method"
 	NameHeader     = "Mcp-Name"
-	LastHeader     = "Last-Event-ID"
+	LastHeader     = "Last-Event-Id"
 )
 
 // The members of _meta by which the modern era says who is at the ends of a connection, and
