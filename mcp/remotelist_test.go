@@ -513,23 +513,30 @@ func TestRemotesAsFunctions(t *testing.T) {
 	}
 }
 
-// A prompt of an upstream is listed whole under its name here, and used as far as the policy
-// allows, which decides it like a call; it is recorded and redacted like one.
-func TestRemotePrompts(t *testing.T) {
+// discreetToy is a toy whose policy denies what a condition says of far, and takes secrets out
+// of the rest. The ledger gets its audit log.
+func discreetToy(t *testing.T, denied string) (*toy, *ledger) {
+	t.Helper()
 	p, err := policies.Parse("policy.yaml", []byte(`version: 1
 profiles: {p: {}}
 rules:
   - {id: all, match: {tool: "*"}, decision: allow, obligations: {redact: [emails]}}
-  - {id: no, match: {upstream: far}, when: "args.name == 'mcp_far_secrets'", decision: deny, instead: Nothing.}
+  - {id: no, match: {upstream: far}, when: "`+denied+`", decision: deny, instead: Nothing.}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := &ledger{}
-	ty := newToy(t, func(c *mcp.Config) {
+	return newToy(t, func(c *mcp.Config) {
 		c.Gate, c.Audit = p, log
 		c.Redact = func(text string, _ []policies.Redaction) string { return strings.ReplaceAll(text, "secret", "[gone]") }
-	})
+	}), log
+}
+
+// A prompt of an upstream is listed whole under its name here, and used as far as the policy
+// allows, which decides it like a call; it is recorded and redacted like one.
+func TestRemotePrompts(t *testing.T) {
+	ty, log := discreetToy(t, "args.name == 'mcp_far_secrets'")
 	const definition = `{"name":"review","title":"T","icons":[{"src":"x"}],"arguments":[{"name":"code","required":true,"x":1}],"_meta":{"a":[1]},"x-unknown":null}`
 	ty.AddPrompts(mcp.PromptSource{
 		List: func(context.Context, *mcp.Session) ([]mcp.Prompt, error) {
@@ -596,20 +603,7 @@ rules:
 // here; the policy decides each read, which is recorded and redacted like a call. An upstream
 // that fails leaves the others.
 func TestRemoteResources(t *testing.T) {
-	p, err := policies.Parse("policy.yaml", []byte(`version: 1
-profiles: {p: {}}
-rules:
-  - {id: all, match: {tool: "*"}, decision: allow, obligations: {redact: [emails]}}
-  - {id: no, match: {upstream: far}, when: "args.uri.endsWith('denied')", decision: deny, instead: Nothing.}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := &ledger{}
-	ty := newToy(t, func(c *mcp.Config) {
-		c.Gate, c.Audit = p, log
-		c.Redact = func(text string, _ []policies.Redaction) string { return strings.ReplaceAll(text, "secret", "[gone]") }
-	})
+	ty, log := discreetToy(t, "args.uri.endsWith('denied')")
 	const definition = `{"uri":"file:///x","name":"x","title":"X","icons":[],"annotations":{"priority":0.50},"size":5,"_meta":{"a":1},"x-unknown":[null]}`
 	const template = `{"uriTemplate":"mcp+far://file/{+path}","name":"files","x-unknown":1}`
 	results := map[string]string{
