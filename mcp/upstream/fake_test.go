@@ -106,16 +106,21 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Start is the Starter.
-func (w *world) Start(ctx context.Context, s upstream.Spec) (upstream.Process, error) {
+// next is what the script has for one more start.
+func (w *world) next(s upstream.Spec) act {
 	w.mu.Lock()
 	n := len(w.spawned[s.Key])
 	w.spawned[s.Key] = append(w.spawned[s.Key], time.Now())
 	w.mu.Unlock()
+	return w.script(n, s)
+}
+
+// Start is the Starter.
+func (w *world) Start(ctx context.Context, s upstream.Spec) (upstream.Process, error) {
+	a := w.next(s)
 	if box := s.Grant.OfUpstream(); box.Server != s.Server.Name || s.Grant.Tenant() != s.Key.Tenant {
 		w.fault("%+v is started with the grant of %q for %q", s.Key, box.Server, s.Grant.Tenant())
 	}
-	a := w.script(n, s)
 	switch {
 	case a.hang == "start":
 		<-ctx.Done()
@@ -130,21 +135,44 @@ func (w *world) Start(ctx context.Context, s upstream.Spec) (upstream.Process, e
 	if many > 1 {
 		w.fault("%d programs of %+v run at once", many, s.Key)
 	}
-	p := &process{w: w, key: s.Key, act: a, done: make(chan struct{})}
+	p := &process{ending: ending{done: make(chan struct{})}, w: w, key: s.Key, act: a}
 	if a.dead {
-		p.exit()
+		p.end(a.exit)
 	}
 	return p, nil
 }
 
-// process is a fake program.
-type process struct {
-	w    *world
-	key  upstream.Key
-	act  act
+// ending is the end of a program or a connection.
+type ending struct {
 	done chan struct{}
 	once sync.Once
 	err  error
+}
+
+func (e *ending) Done() <-chan struct{} { return e.done }
+
+func (e *ending) Err() error {
+	select {
+	case <-e.done:
+		return e.err
+	default:
+		return nil
+	}
+}
+
+func (e *ending) end(err error) {
+	e.once.Do(func() {
+		e.err = err
+		close(e.done)
+	})
+}
+
+// process is a fake program.
+type process struct {
+	ending
+	w    *world
+	key  upstream.Key
+	act  act
 	gone sync.Once
 }
 
@@ -153,27 +181,9 @@ func (p *process) Out() io.Reader     { return nil }
 func (p *process) Stderr(most int) []string {
 	return []string{"loading", "boom\x1b[31m"}[:min(most, 2)]
 }
-func (p *process) Done() <-chan struct{} { return p.done }
-
-func (p *process) Err() error {
-	select {
-	case <-p.done:
-		return p.err
-	default:
-		return nil
-	}
-}
-
-// exit is the end of the program by itself.
-func (p *process) exit() {
-	p.once.Do(func() {
-		p.err = p.act.exit
-		close(p.done)
-	})
-}
 
 func (p *process) Close() {
-	p.once.Do(func() { close(p.done) })
+	p.end(nil)
 	p.gone.Do(func() {
 		_ = sleep(context.Background(), p.act.closing)
 		p.w.mu.Lock()
@@ -186,37 +196,17 @@ var errEnded = errors.New("the server has ended the connection")
 
 // conn is a fake connection.
 type conn struct {
+	ending
 	w    *world
 	spec upstream.Spec
 	p    *process
-	done chan struct{}
-	once sync.Once
-	err  error
 	wg   sync.WaitGroup
 	stop context.CancelFunc
 	shut sync.Once
 }
 
-func (c *conn) Done() <-chan struct{} { return c.done }
-
-func (c *conn) Err() error {
-	select {
-	case <-c.done:
-		return c.err
-	default:
-		return nil
-	}
-}
-
-func (c *conn) fail(err error) {
-	c.once.Do(func() {
-		c.err = err
-		close(c.done)
-	})
-}
-
 func (c *conn) Close() {
-	c.fail(errors.New("closed"))
+	c.end(errors.New("closed"))
 	c.stop()
 	c.wg.Wait()
 	c.shut.Do(func() {
@@ -247,11 +237,7 @@ func (w *world) Dial(ctx context.Context, s upstream.Spec, p upstream.Process) (
 	if own != nil {
 		a = own.act
 	} else {
-		w.mu.Lock()
-		n := len(w.spawned[s.Key])
-		w.spawned[s.Key] = append(w.spawned[s.Key], time.Now())
-		w.mu.Unlock()
-		a = w.script(n, s)
+		a = w.next(s)
 	}
 	if a.hang == "dial" {
 		<-ctx.Done()
@@ -267,15 +253,15 @@ func (w *world) Dial(ctx context.Context, s upstream.Spec, p upstream.Process) (
 		return nil, a.dial
 	}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	c := &conn{w: w, spec: s, p: own, done: make(chan struct{}), stop: stop}
+	c := &conn{ending: ending{done: make(chan struct{})}, w: w, spec: s, p: own, stop: stop}
 	w.mu.Lock()
 	w.opened++
 	w.mu.Unlock()
 	for d, end := range map[time.Duration]func(){a.dies: func() {
 		if own != nil {
-			own.exit()
+			own.end(a.exit)
 		}
-	}, a.drops: func() { c.fail(errEnded) }} {
+	}, a.drops: func() { c.end(errEnded) }} {
 		if d > 0 {
 			c.wg.Go(func() {
 				if sleep(life, d) == nil {

@@ -601,7 +601,7 @@ func TestExitAfterEachAnswer(t *testing.T) {
 		var last error
 		for range 1000 {
 			last = pool.Do(t.Context(), grant(t, "t"), ann, "a", func(_ context.Context, c *conn) error {
-				c.p.exit()
+				c.p.end(c.p.act.exit)
 				return nil
 			})
 			if last == nil {
