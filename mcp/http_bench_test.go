@@ -11,16 +11,14 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
@@ -47,45 +45,38 @@ func BenchmarkHTTPCall(b *testing.B) {
 			const slices = 10
 			n := max(1, b.N/slices)
 			for _, m := range all {
-				m.run(b, min(n, 500)) // warm
-				m.cpu, m.wall = nil, nil
+				m.Slice(b, min(n, 500), window) // warm
+				m.CPU, m.Wall = nil, nil
 			}
 			b.ResetTimer()
 			for range slices {
 				for _, m := range all {
-					m.run(b, n)
+					m.Slice(b, n, window)
 				}
 			}
 			b.StopTimer()
 			b.ReportMetric(0, "ns/op")
-			echo, bare := median(all[0].cpu), median(all[1].cpu)
+			echo, bare := testenv.Median(all[0].CPU), testenv.Median(all[1].CPU)
 			for _, m := range all {
-				b.ReportMetric(median(m.cpu), m.kind+"-cpu-µs")
-				b.ReportMetric(median(m.wall), m.kind+"-p50-µs")
+				b.ReportMetric(testenv.Median(m.CPU), m.kind+"-cpu-µs")
+				b.ReportMetric(testenv.Median(m.Wall), m.kind+"-p50-µs")
 			}
 			for _, m := range all[2:] {
-				b.ReportMetric(median(m.cpu)/echo, m.kind+"/echo")
-				b.ReportMetric(median(m.cpu)/bare, m.kind+"/sdk")
-				b.ReportMetric(median(m.wall)/median(all[0].wall), m.kind+"/echo-p50")
+				b.ReportMetric(testenv.Median(m.CPU)/echo, m.kind+"/echo")
+				b.ReportMetric(testenv.Median(m.CPU)/bare, m.kind+"/sdk")
+				b.ReportMetric(testenv.Median(m.Wall)/testenv.Median(all[0].Wall), m.kind+"/echo-p50")
 			}
 		})
 	}
 }
 
-func median(all []float64) float64 {
-	slices.Sort(all)
-	return all[len(all)/2]
-}
-
 // measured is a server and its client.
 type measured struct {
+	testenv.Rival
 	kind    string
 	url     string
-	window  int
 	client  *http.Client
 	headers http.Header
-	cpu     []float64 // µs of the server a call, by slice
-	wall    []float64 // µs of a call, the median of a slice
 }
 
 func startMeasured(b *testing.B, kind string, window int) *measured {
@@ -116,7 +107,7 @@ func startMeasured(b *testing.B, kind string, window int) *measured {
 	if err != nil {
 		b.Fatalf("the server %s did not start: %v", kind, err)
 	}
-	m := &measured{kind: kind, url: strings.TrimSpace(url), window: window, client: &http.Client{Transport: transport}}
+	m := &measured{Rival: testenv.Rival{PID: cmd.Process.Pid}, kind: kind, url: strings.TrimSpace(url), client: &http.Client{Transport: transport}}
 	m.headers = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 	switch kind {
 	case "sdk", "legacy":
@@ -129,6 +120,16 @@ func startMeasured(b *testing.B, kind string, window int) *measured {
 		for i := 0; i < len(h); i += 2 {
 			m.headers.Set(h[i], h[i+1])
 		}
+	}
+	m.Call = func(id int) error {
+		body := call(strconv.Itoa(id+1), "echo", `{"text":"twenty-four bytes of text"}`)
+		if kind == "modern" {
+			body = modern(strconv.Itoa(id+1), "tools/call", `"name":"echo","arguments":{"text":"twenty-four bytes of text"},`)
+		}
+		if raw, _ := m.post(b, body); !strings.Contains(raw, "twenty-four") {
+			return fmt.Errorf("%s answered %s", kind, raw)
+		}
+		return nil
 	}
 	return m
 }
@@ -151,59 +152,9 @@ func (m *measured) post(b *testing.B, body string) (string, http.Header) {
 	return string(raw), res.Header
 }
 
-// used is the CPU that the server has used, in µs.
-func (m *measured) used(b *testing.B) float64 {
-	res, err := m.client.Get(strings.TrimSuffix(m.url, "/mcp") + "/cpu")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer res.Body.Close()
-	raw, _ := io.ReadAll(res.Body)
-	n, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return n
-}
-
-// run makes n calls.
-func (m *measured) run(b *testing.B, n int) {
-	before := m.used(b)
-	var clients sync.WaitGroup
-	next := make(chan int, n)
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	took := make([]float64, n)
-	for range m.window {
-		clients.Go(func() {
-			for i := range next {
-				body := call(strconv.Itoa(i+1), "echo", `{"text":"twenty-four bytes of text"}`)
-				if m.kind == "modern" {
-					body = modern(strconv.Itoa(i+1), "tools/call", `"name":"echo","arguments":{"text":"twenty-four bytes of text"},`)
-				}
-				began := time.Now()
-				if raw, _ := m.post(b, body); !strings.Contains(raw, "twenty-four") {
-					b.Errorf("%s answered %s", m.kind, raw)
-				}
-				took[i] = float64(time.Since(began).Microseconds())
-			}
-		})
-	}
-	clients.Wait()
-	m.cpu = append(m.cpu, (m.used(b)-before)/float64(n))
-	m.wall = append(m.wall, median(took))
-}
-
 // serveMeasured is the server process: it serves until its input ends.
 func serveMeasured(kind string) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/cpu", func(rw http.ResponseWriter, _ *http.Request) {
-		var u syscall.Rusage
-		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-		fmt.Fprint(rw, (u.Utime.Sec+u.Stime.Sec)*1e6+u.Utime.Usec+u.Stime.Usec)
-	})
 	switch kind {
 	case "echo":
 		mux.HandleFunc("/mcp", func(rw http.ResponseWriter, r *http.Request) {

@@ -7,9 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -83,87 +80,22 @@ const (
 	modernCall = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"WebSearch","arguments":{"query":"owls"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 )
 
-// rival is a server and one way to call it.
-type rival struct {
-	pid  int
-	call func(id int) error
-	cpu  []float64 // µs of the server a call, of each slice
-	wall []float64 // µs of a call, the median of each slice
-}
-
-// slice makes n calls with so many in flight.
-func (r *rival) slice(b *testing.B, n, window int) {
-	b.Helper()
-	before := cpuOf(b, r.pid)
-	took := r.calls(b, n, window)
-	r.cpu = append(r.cpu, (cpuOf(b, r.pid)-before)/float64(n))
-	r.wall = append(r.wall, took[len(took)/2])
-}
-
-// calls makes n calls and returns how long each took in µs, in order of that.
-func (r *rival) calls(b *testing.B, n, window int) []float64 {
-	b.Helper()
-	took := make([]float64, n)
-	var all sync.WaitGroup
-	for first := range window {
-		all.Go(func() {
-			for i := first; i < n; i += window {
-				begin := time.Now()
-				if err := r.call(i); err != nil {
-					b.Error(err)
-				}
-				took[i] = float64(time.Since(begin).Nanoseconds()) / 1000
-			}
-		})
-	}
-	all.Wait()
-	slices.Sort(took)
-	return took
-}
-
-// cpuOf is what the threads of a process have used, in µs.
-func cpuOf(b *testing.B, pid int) float64 {
-	b.Helper()
-	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil || len(all) == 0 {
-		b.Fatalf("the threads of %d: %v", pid, err)
-	}
-	var sum float64
-	for _, name := range all {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			continue // it has ended
-		}
-		ns, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		sum += ns / 1000
-	}
-	return sum
-}
-
-func middle(all []float64) float64 {
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[len(sorted)/2]
-}
-
 // pairs is the median of the ratios of two rivals, slice by slice.
 func pairs(of, to []float64) float64 {
 	var all []float64
 	for i := range of {
 		all = append(all, of[i]/to[i])
 	}
-	return middle(all)
+	return testenv.Median(all)
 }
 
 // overHTTP calls a server by POST, with connections that are kept.
-func overHTTP(b *testing.B, pid int, url, token string) *rival {
+func overHTTP(b *testing.B, pid int, url, token string) *testenv.Rival {
 	b.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	b.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Transport: transport}
-	return &rival{pid: pid, call: func(id int) error {
+	return &testenv.Rival{PID: pid, Call: func(id int) error {
 		r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, url, strings.NewReader(fmt.Sprintf(modernCall, id)))
 		if err != nil {
 			return err
@@ -188,7 +120,7 @@ func overHTTP(b *testing.B, pid int, url, token string) *rival {
 }
 
 // echoed starts the floor.
-func echoed(b *testing.B) *rival {
+func echoed(b *testing.B) *testenv.Rival {
 	b.Helper()
 	p := newPlace(b)
 	s := &serving{cmd: p.command(context.Background())}
@@ -214,10 +146,10 @@ func echoed(b *testing.B) *rival {
 }
 
 // overSocket calls a server over a WebSocket, one call after the other.
-func overSocket(b *testing.B, f *fronted) *rival {
+func overSocket(b *testing.B, f *fronted) *testenv.Rival {
 	b.Helper()
 	conn := dialSocket(b, f)
-	return &rival{pid: f.cmd.Process.Pid, call: func(id int) error {
+	return &testenv.Rival{PID: f.cmd.Process.Pid, Call: func(id int) error {
 		if err := conn.Write(b.Context(), websocket.MessageText, fmt.Appendf(nil, plainCall, id)); err != nil {
 			return err
 		}
@@ -250,12 +182,12 @@ func dialSocket(b *testing.B, f *fronted) *websocket.Conn {
 }
 
 // overPipe calls a server of its own over stdio, one call after the other.
-func overPipe(b *testing.B, f *fronted) *rival {
+func overPipe(b *testing.B, f *fronted) *testenv.Rival {
 	b.Helper()
 	s := serve(b, f.place.program, "belljar", "serve", "--workspace", f.place.ws, "--policy", f.place.policy, "--tenant", "a")
 	s.send(b, hello)
 	s.receive(b)
-	return &rival{pid: s.cmd.Process.Pid, call: func(id int) error {
+	return &testenv.Rival{PID: s.cmd.Process.Pid, Call: func(id int) error {
 		if _, err := fmt.Fprintf(s.in, plainCall+"\n", id); err != nil {
 			return err
 		}
@@ -274,39 +206,39 @@ func overPipe(b *testing.B, f *fronted) *rival {
 func BenchmarkFront(b *testing.B) {
 	const turns = 15
 	f := newFronted(b)
-	byHTTP := func(b *testing.B) (of, to *rival) {
+	byHTTP := func(b *testing.B) (of, to *testenv.Rival) {
 		return overHTTP(b, f.cmd.Process.Pid, f.url, f.jwt), echoed(b)
 	}
 	for _, tt := range []struct {
 		name     string
 		window   int
-		rivals   func(*testing.B) (of, to *rival)
+		rivals   func(*testing.B) (of, to *testenv.Rival)
 		cpu, p50 float64 // limits in µs; 0 for none
 		ratio    float64
 	}{
 		{"http/inflight=32", 32, byHTTP, 60, 0, 2.5},
 		{"http/inflight=1", 1, byHTTP, 0, 120, 2},
-		{"websocket/inflight=1", 1, func(b *testing.B) (of, to *rival) { return overSocket(b, f), overPipe(b, f) }, 0, 80, 2},
+		{"websocket/inflight=1", 1, func(b *testing.B) (of, to *testenv.Rival) { return overSocket(b, f), overPipe(b, f) }, 0, 80, 2},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			n := max(b.N, tt.window)
 			of, to := tt.rivals(b)
-			for _, r := range []*rival{of, to} {
-				r.slice(b, n, tt.window) // warm
-				r.cpu, r.wall = nil, nil
+			for _, r := range []*testenv.Rival{of, to} {
+				r.Slice(b, n, tt.window) // warm
+				r.CPU, r.Wall = nil, nil
 			}
 			b.ResetTimer()
 			for range turns {
-				of.slice(b, n, tt.window)
-				to.slice(b, n, tt.window)
+				of.Slice(b, n, tt.window)
+				to.Slice(b, n, tt.window)
 			}
 			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(middle(of.cpu), "cpu-µs")
-			b.ReportMetric(middle(of.wall), "p50-µs")
-			ratio := pairs(of.wall, to.wall)
+			b.ReportMetric(testenv.Median(of.CPU), "cpu-µs")
+			b.ReportMetric(testenv.Median(of.Wall), "p50-µs")
+			ratio := pairs(of.Wall, to.Wall)
 			if tt.cpu > 0 {
 				b.ReportMetric(tt.cpu, "cpu-µs-limit")
-				ratio = pairs(of.cpu, to.cpu)
+				ratio = pairs(of.CPU, to.CPU)
 			} else {
 				b.ReportMetric(tt.p50, "p50-µs-limit")
 			}
@@ -338,7 +270,7 @@ func BenchmarkFrontFairness(b *testing.B) {
 					return
 				case <-tick.C:
 					sent++
-					if loud.call(sent) != nil {
+					if loud.Call(sent) != nil {
 						refused++
 					}
 				}
@@ -346,10 +278,10 @@ func BenchmarkFrontFairness(b *testing.B) {
 		})
 		do()
 	}
-	victim.calls(b, 200, 1) // warm
+	victim.Calls(b, 200, 1) // warm
 	var alone, beside, ratios []float64
 	tail := func() float64 {
-		took := victim.calls(b, max(b.N, 200), 1)
+		took := victim.Calls(b, max(b.N, 200), 1)
 		return took[len(took)*99/100]
 	}
 	b.ResetTimer()
@@ -359,9 +291,9 @@ func BenchmarkFrontFairness(b *testing.B) {
 		ratios = append(ratios, beside[len(beside)-1]/alone[len(alone)-1])
 	}
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(middle(alone), "alone-p99-µs")
-	b.ReportMetric(middle(beside), "beside-p99-µs")
-	b.ReportMetric(middle(ratios), "x")
+	b.ReportMetric(testenv.Median(alone), "alone-p99-µs")
+	b.ReportMetric(testenv.Median(beside), "beside-p99-µs")
+	b.ReportMetric(testenv.Median(ratios), "x")
 	b.ReportMetric(2, "x-limit")
 	b.ReportMetric(float64(sent)/b.Elapsed().Seconds(), "sent/s")
 	b.ReportMetric(float64(refused)/float64(max(1, sent)), "refused-share")
@@ -397,9 +329,9 @@ func BenchmarkFrontSessions(b *testing.B) {
 		}
 	}
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(middle(first), "first-p50-ms")
+	b.ReportMetric(testenv.Median(first), "first-p50-ms")
 	b.ReportMetric(2, "first-p50-ms-limit")
-	b.ReportMetric(middle(second), "second-p50-ms")
+	b.ReportMetric(testenv.Median(second), "second-p50-ms")
 	b.ReportMetric(float64(grown)/(1<<20), "100-sessions-MiB")
 	b.ReportMetric(20, "100-sessions-MiB-limit")
 }
@@ -434,9 +366,9 @@ func (f *fronted) idle(b *testing.B, n int, watched time.Duration, open func(int
 	for i := range n {
 		open(i)
 	}
-	before := cpuOf(b, f.cmd.Process.Pid)
+	before := testenv.CPU(b, f.cmd.Process.Pid)
 	testenv.Until(watched, func() bool { return false })
-	used := cpuOf(b, f.cmd.Process.Pid) - before
+	used := testenv.CPU(b, f.cmd.Process.Pid) - before
 	held := testenv.Resident(b, f.cmd.Process.Pid) - begin
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(held)/float64(n)/1024, "KiB-each")
