@@ -118,26 +118,3 @@ func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
-
-// checkExpanded checks what texts became: a variable or an answer may contain anything.
-func (x *expander) checkExpanded(e *Entry) {
-	for what, t := range e.texts() {
-		for _, p := range t.pieces {
-			if strings.IndexByte(p.text, 0) >= 0 {
-				x.wrong(t.at, "", "%s contains a NUL character", what)
-			}
-		}
-	}
-	if e.Kind == Stdio {
-		if command, plain := e.Command.Plain(); plain && command == "" {
-			x.wrong(e.Command.at, "", "the command is empty")
-		}
-		return
-	}
-	if e.Kind == HTTP || e.Kind == SSE {
-		x.checkURL(e.URL, len(e.Headers) > 0)
-		for _, v := range e.Headers {
-			x.checkHeaderValue(v)
-		}
-	}
-}

@@ -20,7 +20,7 @@
 //	{"context_servers": {...}}                Zed
 //	[mcp_servers.NAME]                        Codex
 //
-// Three rules hold for all of them.
+// Four rules hold for all of them.
 //
 // Nothing is loaded in part. A file with an error has no entries, unless the error is of
 // one entry alone (Fault.Entry): then the others are loaded, since one bad server must not
@@ -36,4 +36,20 @@
 //
 // Keys can only narrow. What a file says of approvals has no effect, and its sandbox rules
 // and lists of tools take away from what the policy gives.
+//
+// The files, each calling only those below it:
+//
+//	file.go                      gets the bytes of a file that agents may have replaced
+//	envfile.go                   the variables of an EnvFile
+//	read.go                      from the bytes of a file to its entries; in which language it is
+//	merge.go                     files on top of each other
+//	shape.go                     where in a file the servers are
+//	server.go                    one server: what each key means
+//	expand.go                    what texts refer to, filled in; what a person should see of it
+//	check.go                     names of variables, headers and URLs
+//	text.go                      texts that refer to something, read and shown
+//	json.go, toml.go, yaml.go    the languages
+//	node.go                      what a value is in all of them
+//	fault.go                     what is wrong, and how it is shown
+//	entry.go                     what an entry is made of
 package config

@@ -71,6 +71,27 @@ func (n *node) texts() (all []string, ok bool) {
 	return all, true
 }
 
+// deep notes an error where values are nested too deep.
+func (r *report) deep(at place, depth int) bool {
+	if depth > maxDepth {
+		r.wrong(at, "", "values are nested more than %d levels deep", maxDepth)
+		return false
+	}
+	return true
+}
+
+// once notes keys that an object has twice: which of them counts differs from reader
+// to reader, so a person who checks the file may see another one than the client does.
+func (r *report) once(n *node) {
+	seen := make(map[string]bool, len(n.fields))
+	for _, f := range n.fields {
+		if seen[f.key] {
+			r.wrong(f.at, "keep one of them", "the key %s stands here a second time", quoted(f.key))
+		}
+		seen[f.key] = true
+	}
+}
+
 // cursor turns offsets into places. Offsets that ascend cost one walk through the text,
 // also where it is one long line.
 type cursor struct {

@@ -108,27 +108,6 @@ func tooDeep(data []byte) int {
 	return -1
 }
 
-// deep notes an error where values are nested too deep.
-func (r *report) deep(at place, depth int) bool {
-	if depth > maxDepth {
-		r.wrong(at, "", "values are nested more than %d levels deep", maxDepth)
-		return false
-	}
-	return true
-}
-
-// once notes keys that an object has twice: which of them counts differs from reader
-// to reader, so a person who checks the file may see another one than the client does.
-func (r *report) once(n *node) {
-	seen := make(map[string]bool, len(n.fields))
-	for _, f := range n.fields {
-		if seen[f.key] {
-			r.wrong(f.at, "keep one of them", "the key %s stands here a second time", quoted(f.key))
-		}
-		seen[f.key] = true
-	}
-}
-
 // parse recognises the language of a file by its first characters, and reads it. extra is the
 // place of the first comment or trailing comma of JSON.
 func (r *report) parse(data []byte) (top *node, extra place) {

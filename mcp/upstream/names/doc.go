@@ -32,5 +32,9 @@
 // A server chooses the names of its tools, so it can make the name of another server's tool
 // ambiguous. It cannot take that name over.
 //
+//   - table.go builds a table, and finds and lists in it.
+//   - filter.go says which tools of a server are in it.
+//   - names.go makes the names of one tool.
+//
 // The package is pure: it reads no file, no clock and no network.
 package names
