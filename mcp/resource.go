@@ -124,7 +124,7 @@ func (a *adapter) read(ctx context.Context, r *Resource, req *sdk.ReadResourceRe
 	if err != nil {
 		return nil, err
 	}
-	c := Call{ID: newCallID(), Session: session, Progress: func(float64, float64, string) {}}
+	c := Call{ID: newCallID(), Session: session, Progress: withoutProgress}
 	ctx, cancel := context.WithCancelCause(ctx)
 	if err := session.begin(c.ID, cancel); err != nil {
 		return nil, wire.Errorf(wire.InternalError, "%v", err)

@@ -110,11 +110,7 @@ func (b *Book) judge(ctx context.Context, s Server, rules Rules, o Offer) (*Verd
 	var all []served
 	var cut int
 	var write bool
-	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
-		c, err := b.chain(ctx, tx, s.Tenant)
-		if err != nil {
-			return err
-		}
+	err = b.read(ctx, s.Tenant, func(tx *sql.Tx, c *chain) error {
 		if v = b.cachedVerdict(s, raw, c.sum, rules); v != nil {
 			return nil
 		}
@@ -244,6 +240,17 @@ func (b *Book) setChain(tenant string, c *chain) {
 	defer b.mu.Unlock()
 	bounded(b.chains, tenant)
 	b.chains[tenant] = c
+}
+
+// read runs f in a transaction with the verified log of a tenant.
+func (b *Book) read(ctx context.Context, tenant string, f func(tx *sql.Tx, c *chain) error) error {
+	return b.kept.Read(ctx, func(tx *sql.Tx) error {
+		c, err := b.chain(ctx, tx, tenant)
+		if err != nil {
+			return err
+		}
+		return f(tx, c)
+	})
 }
 
 // write runs f in a transaction with the verified log of a tenant. f returns the log with

@@ -193,11 +193,7 @@ func (b *Book) Reset(ctx context.Context, tenant string, by Person) error {
 
 // Export returns the pins of all servers of a tenant in a workspace, for Format.
 func (b *Book) Export(ctx context.Context, tenant, at string) (pins []Pin, _ error) {
-	err := b.kept.Read(ctx, func(tx *sql.Tx) error {
-		c, err := b.chain(ctx, tx, tenant)
-		if err != nil {
-			return err
-		}
+	err := b.read(ctx, tenant, func(tx *sql.Tx, c *chain) error {
 		for _, name := range c.servers(at) {
 			r, err := load(ctx, tx, c, Server{tenant, at, name})
 			if err != nil {
@@ -255,10 +251,7 @@ func (b *Book) Import(ctx context.Context, tenant, at string, pins []Pin, by Per
 
 // History returns the log of a tenant, the oldest entry first.
 func (b *Book) History(ctx context.Context, tenant string) (log []Entry, _ error) {
-	err := b.kept.Read(ctx, func(tx *sql.Tx) error {
-		if _, err := b.chain(ctx, tx, tenant); err != nil {
-			return err
-		}
+	err := b.read(ctx, tenant, func(tx *sql.Tx, _ *chain) error {
 		all, err := entries(ctx, tx, tenant, 0)
 		for _, e := range all {
 			log = append(log, e.Entry)

@@ -24,11 +24,7 @@ type Question struct {
 // Questions returns what of a server waits for a person since it was judged last, and what is
 // gone. Any process may ask. others are as in Rules.
 func (b *Book) Questions(ctx context.Context, s Server, others []string) (all []Question, _ error) {
-	err := b.kept.Read(ctx, func(tx *sql.Tx) error {
-		c, err := b.chain(ctx, tx, s.Tenant)
-		if err != nil {
-			return err
-		}
+	err := b.read(ctx, s.Tenant, func(tx *sql.Tx, c *chain) error {
 		r, err := load(ctx, tx, c, s)
 		if err != nil {
 			return err
