@@ -10,6 +10,8 @@ import (
 	"maps"
 	"strings"
 	"time"
+
+	"belljar.dev/internal/store"
 )
 
 // Bounds of the log of a tenant.
@@ -107,26 +109,19 @@ func (c *chain) follow(e entry, tenant string) error {
 const entryColumns = "n, at, by_whom, via, place, server, what, detail, record, sum"
 
 // entries are those of a tenant behind n.
-func entries(ctx context.Context, tx *sql.Tx, tenant string, n int64) (all []entry, err error) {
-	rows, err := tx.QueryContext(ctx, "SELECT "+entryColumns+" FROM pins_log WHERE tenant = ? AND n > ? ORDER BY n", tenant, n)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var e entry
+func entries(ctx context.Context, tx *sql.Tx, tenant string, n int64) ([]entry, error) {
+	return store.Rows(ctx, tx, func(row *sql.Rows) (e entry, _ error) {
 		var at int64
 		var record, sum []byte
-		if err := rows.Scan(&e.n, &at, &e.By, &e.Via, &e.Place, &e.Server, &e.What, &e.Detail, &record, &sum); err != nil {
-			return nil, err
+		if err := row.Scan(&e.n, &at, &e.By, &e.Via, &e.Place, &e.Server, &e.What, &e.Detail, &record, &sum); err != nil {
+			return e, err
 		}
 		if len(record) != len(e.record) || len(sum) != len(e.sum) {
-			return nil, fmt.Errorf("%w: entry %d has no sum", ErrBroken, e.n)
+			return e, fmt.Errorf("%w: entry %d has no sum", ErrBroken, e.n)
 		}
 		e.At, e.record, e.sum = time.UnixMilli(at), Digest(record), Digest(sum)
-		all = append(all, e)
-	}
-	return all, rows.Err()
+		return e, nil
+	}, "SELECT "+entryColumns+" FROM pins_log WHERE tenant = ? AND n > ? ORDER BY n", tenant, n)
 }
 
 // verified is the chain of a tenant. known is what was verified of it before, or nil: then
@@ -171,13 +166,7 @@ func verified(ctx context.Context, tx *sql.Tx, tenant string, known *chain) (*ch
 func (c *chain) put(ctx context.Context, tx *sql.Tx, tenant string, e entry) (*chain, error) {
 	e.Detail = cutDetail(e.Detail, maxDetail)
 	next := &chain{n: c.n, sum: c.sum, length: c.length, size: c.size, records: maps.Clone(c.records)}
-	e.n = c.n + 1
-	e.At = time.UnixMilli(e.At.UnixMilli()) // as it is read again
-	e.sum = e.seal(c.sum, tenant)
-	if err := next.follow(e, tenant); err != nil {
-		return nil, err
-	}
-	if err := insert(ctx, tx, tenant, e); err != nil {
+	if err := next.add(ctx, tx, tenant, e); err != nil {
 		return nil, err
 	}
 	if next.length <= maxLog && next.size <= maxLogBytes {
@@ -195,7 +184,13 @@ func cutDetail(detail string, most int) string {
 	return detail[:end] + fmt.Sprintf("and %d more\n", strings.Count(detail[end:], "\n"))
 }
 
-func insert(ctx context.Context, tx *sql.Tx, tenant string, e entry) error {
+// add makes an entry the last one.
+func (c *chain) add(ctx context.Context, tx *sql.Tx, tenant string, e entry) error {
+	e.n = c.n + 1
+	e.sum = e.seal(c.sum, tenant)
+	if err := c.follow(e, tenant); err != nil {
+		return err
+	}
 	_, err := tx.ExecContext(ctx, "INSERT INTO pins_log (tenant, "+entryColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		tenant, e.n, e.At.UnixMilli(), e.By, e.Via, e.Place, e.Server, e.What, e.Detail, e.record[:], e.sum[:])
 	return err
@@ -217,15 +212,7 @@ func (c *chain) prune(ctx context.Context, tx *sql.Tx, tenant string, now time.T
 		return nil, err
 	}
 	next := &chain{n: c.n, records: make(map[place]Digest)}
-	put := func(e entry) error {
-		e.n = next.n + 1
-		e.sum = e.seal(next.sum, tenant)
-		if err := next.follow(e, tenant); err != nil {
-			return err
-		}
-		return insert(ctx, tx, tenant, e)
-	}
-	if err := put(entry{Entry: Entry{At: now, What: wasPruned, Detail: c.sum.String()}}); err != nil {
+	if err := next.add(ctx, tx, tenant, entry{Entry: Entry{At: now, What: wasPruned, Detail: c.sum.String()}}); err != nil {
 		return nil, err
 	}
 	newest, size := len(all), 0
@@ -242,7 +229,7 @@ func (c *chain) prune(ctx context.Context, tx *sql.Tx, tenant string, now time.T
 		if i < newest {
 			e.Detail = cutDetail(e.Detail, keptOldDetail)
 		}
-		if err := put(e); err != nil {
+		if err := next.add(ctx, tx, tenant, e); err != nil {
 			return nil, err
 		}
 	}
