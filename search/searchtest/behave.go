@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"math"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -156,17 +155,6 @@ func Noise(p Page) Behaviour {
 		}
 		b = b[:rand.IntN(len(b)+1)]
 		Page{p.Type, b}.write(w)
-	}
-}
-
-// Late answers after a time that is distributed like those of real engines:
-// its logarithm is normal, with this median and deviation.
-func Late(median time.Duration, sigma float64, then Behaviour) Behaviour {
-	return func(w http.ResponseWriter, r *http.Request) {
-		d := time.Duration(float64(median) * math.Exp(sigma*rand.NormFloat64()))
-		if wait(r, d) {
-			then(w, r)
-		}
 	}
 }
 

@@ -6,7 +6,6 @@
 //	behave.go     what they do instead: hang, block, break off, flood
 //	server.go     one TLS server for all names, with an authority of its own
 //	door.go       leads a fan there through a real egress door
-//	proxy.go      leads any other program there, by CONNECT
 //
 // Nothing of it is part of a program.
 package searchtest

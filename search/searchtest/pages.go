@@ -1,7 +1,6 @@
 package searchtest
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -219,11 +218,6 @@ func arxiv(all []Result) Page {
 <id>https://arxiv.org/api/x</id><title>arXiv Query</title><updated>2026-03-26T07:27:39Z</updated><opensearch:totalResults>3</opensearch:totalResults>` +
 		entries(all, `<entry><id>%[2]s</id><title>%[1]s</title><updated>2020-01-29T20:27:42Z</updated><link href="%[2]s" rel="alternate" type="text/html"/>
 <summary>%[3]s</summary><published>2020-01-29T20:27:42Z</published></entry>`) + `</feed>`)}
-}
-
-// Wrapped is an address as Bing's pages wrap it.
-func Wrapped(address string) string {
-	return "https://www.bing.com/ck/a?!&&p=0&u=a1" + base64.RawURLEncoding.EncodeToString([]byte(address)) + "&ntb=1"
 }
 
 // write answers with a page.
