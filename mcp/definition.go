@@ -39,7 +39,7 @@ func readDefinition(raw json.RawMessage, name string) (*definition, error) {
 	}
 	d := &definition{hints: make(map[string]bool)}
 	var all [2][]byte // by era
-	all[wire.Legacy] = appendQuoted([]byte(`{"name":`), name)
+	all[wire.Legacy] = wire.AppendQuoted([]byte(`{"name":`), name)
 	all[wire.Modern] = bytes.Clone(all[wire.Legacy])
 	var bad error
 	wire.Members(raw, func(member, value []byte) bool {
@@ -60,7 +60,7 @@ func readDefinition(raw json.RawMessage, name string) (*definition, error) {
 			if key == "outputSchema" && in == wire.Legacy && !isObjectSchema(value) {
 				continue // the legacy era knows schemas of objects only
 			}
-			all[in] = append(appendQuoted(append(all[in], ','), key), ':')
+			all[in] = append(wire.AppendQuoted(append(all[in], ','), key), ':')
 			all[in] = append(all[in], value...)
 		}
 		return bad == nil

@@ -230,7 +230,7 @@ func (s *Server) resultFrame(id []byte, r *Result, in wire.Era) ([]byte, error) 
 		b = append(b, `"_meta":{`...)
 		if r.Task != "" {
 			b = append(append(append(b, '"'), relatedKey...), `":{"taskId":`...)
-			b = append(appendQuoted(b, r.Task), "},"...)
+			b = append(wire.AppendQuoted(b, r.Task), "},"...)
 		}
 		b = append(append(append(b, '"'), wire.ServerKey...), `":`...)
 		b = append(r.appendMeta(append(b, s.serverInfo...), true), "},"...)
@@ -268,9 +268,9 @@ func (r *Result) appendMeta(b []byte, others bool) []byte {
 	if others {
 		b = append(b, ',')
 	}
-	b = appendQuoted(append(append(append(b, '"'), upstreamKey...), `":`...), r.Upstream)
+	b = wire.AppendQuoted(append(append(append(b, '"'), upstreamKey...), `":`...), r.Upstream)
 	for _, key := range sortedKeys(r.Meta) {
-		b = append(append(appendQuoted(append(b, ','), key), ':'), r.Meta[key]...)
+		b = append(append(wire.AppendQuoted(append(b, ','), key), ':'), r.Meta[key]...)
 	}
 	return b
 }
@@ -283,15 +283,15 @@ func (c Content) append(b []byte) []byte {
 		b = append(b, `{"type":"image","data":"`...)
 		b = base64.StdEncoding.AppendEncode(b, c.Data)
 		b = append(b, `","mimeType":`...)
-		b = appendQuoted(b, c.MIME)
+		b = wire.AppendQuoted(b, c.MIME)
 	case c.URI != "":
-		b = appendQuoted(append(b, `{"type":"resource_link","uri":`...), c.URI)
-		b = appendQuoted(append(b, `,"name":`...), c.linkName())
+		b = wire.AppendQuoted(append(b, `{"type":"resource_link","uri":`...), c.URI)
+		b = wire.AppendQuoted(append(b, `,"name":`...), c.linkName())
 		if c.MIME != "" {
-			b = appendQuoted(append(b, `,"mimeType":`...), c.MIME)
+			b = wire.AppendQuoted(append(b, `,"mimeType":`...), c.MIME)
 		}
 	default:
-		b = appendQuoted(append(b, `{"type":"text","text":`...), c.Text)
+		b = wire.AppendQuoted(append(b, `{"type":"text","text":`...), c.Text)
 	}
 	return append(b, '}')
 }

@@ -88,7 +88,7 @@ func listed(entries []Entry) []any {
 		if e.Definition != nil {
 			// What cannot be read would take the list along, and is left out of it.
 			if wire.CheckJSON(e.Definition, definitionDeep) == nil && wire.Member(e.Definition, "uri") != nil {
-				out = append(out, json.RawMessage(withMember(e.Definition, "uri", appendQuoted(nil, e.URI))))
+				out = append(out, json.RawMessage(withMember(e.Definition, "uri", wire.AppendQuoted(nil, e.URI))))
 			}
 			continue
 		}

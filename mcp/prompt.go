@@ -146,7 +146,7 @@ func (ps *prompts) list(ctx context.Context, session *Session, req *sdk.ListProm
 		if p.Definition != nil {
 			// What cannot be read would take the list along, and is left out of it.
 			if wire.CheckJSON(p.Definition, definitionDeep) == nil && wire.Member(p.Definition, "name") != nil {
-				out.Prompts = append(out.Prompts, json.RawMessage(withMember(p.Definition, "name", appendQuoted(nil, p.Name))))
+				out.Prompts = append(out.Prompts, json.RawMessage(withMember(p.Definition, "name", wire.AppendQuoted(nil, p.Name))))
 			}
 			continue
 		}

@@ -126,9 +126,9 @@ func blockText(block []byte) string {
 // resource in it.
 func withText(block []byte, text string) []byte {
 	if wire.Member(block, "text") != nil {
-		return withMember(block, "text", appendQuoted(nil, text))
+		return withMember(block, "text", wire.AppendQuoted(nil, text))
 	}
-	return withMember(block, "resource", withMember(wire.Member(block, "resource"), "text", appendQuoted(nil, text)))
+	return withMember(block, "resource", withMember(wire.Member(block, "resource"), "text", wire.AppendQuoted(nil, text)))
 }
 
 // withMember returns an object with another value of a member that it has.
@@ -138,7 +138,7 @@ func withMember(object []byte, name string, value []byte) []byte {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(appendQuoted(out, string(member)), ':')
+		out = append(wire.AppendQuoted(out, string(member)), ':')
 		if string(member) == name {
 			old = value
 		}

@@ -5,7 +5,8 @@
 //   - frame.go cuts a stream into lines of bounded length, and writes lines to a reader
 //     that may be slow.
 //   - json.go checks that a text is one JSON value: UTF-8, bounded depth, no member
-//     twice in an object. It reads members and elements without decoding the rest.
+//     twice in an object. It reads members and elements without decoding the rest, and
+//     quotes texts.
 //   - message.go reads a JSON-RPC message out of checked JSON.
 //   - name.go has the headers and the members of _meta that both sides read and write.
 //   - ident.go finds the id of a request or an answer in a line that was refused.

@@ -1,6 +1,6 @@
 package wire
 
-// The headers of the protocol over HTTP, as keys of an http.Header.
+// The headers of the protocol over HTTP, in the form of the keys of an http.Header.
 const (
 	SessionHeader  = "Mcp-Session-Id"
 	RevisionHeader = "Mcp-Protocol-Version"

@@ -252,6 +252,17 @@ func compare(t *testing.T, text []byte) {
 	}
 }
 
+// A quoted text is read by others as it was.
+func TestAppendQuoted(t *testing.T) {
+	for _, text := range []string{"", "a", "a\"\\/\n\r\t\x00\x1f\x7f", "é\u2028\u202e<&>", "a\xffb"} {
+		var got string
+		quoted := AppendQuoted([]byte(" "), text)
+		if err := json.Unmarshal(quoted, &got); err != nil || got != strings.ReplaceAll(text, "\xff", "\ufffd") {
+			t.Errorf("%q is written %s: got %q, %v", text, quoted, got, err)
+		}
+	}
+}
+
 func FuzzFrame(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s + "\n" + s))

@@ -30,7 +30,7 @@ type request struct {
 // newRequest reads the params of a call. They come from a client, so they are checked. The
 // error is ErrLoop for a call that has passed too many servers.
 func newRequest(method string, params json.RawMessage, depth int) (*request, error) {
-	r := &request{method: method, quoted: appendQuoted(nil, []byte(method)), depth: depth}
+	r := &request{method: method, quoted: wire.AppendQuoted(nil, method), depth: depth}
 	params = bytes.TrimSpace(params)
 	switch err := wire.CheckJSON(params, deepestAnswer); {
 	case len(params) == 0:
@@ -129,25 +129,11 @@ func appendMember(b, name, value []byte) []byte {
 	if len(b) > 0 {
 		b = append(b, ',')
 	}
-	return append(append(appendQuoted(b, name), ':'), value...)
-}
-
-// appendQuoted appends a text as a JSON string.
-func appendQuoted(b, text []byte) []byte {
-	for _, c := range text {
-		if c < ' ' || c > '~' || c == '"' || c == '\\' {
-			quoted, err := json.Marshal(string(text))
-			if err != nil {
-				quoted = []byte(`""`) // a string marshals
-			}
-			return append(b, quoted...)
-		}
-	}
-	return append(append(append(b, '"'), text...), '"')
+	return append(append(wire.AppendQuoted(b, string(name)), ':'), value...)
 }
 
 // cancelLine writes the cancel of a request. The reason is shown to people at most.
 func cancelLine(id int64, reason string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%s}}`,
-		id, appendQuoted(nil, []byte(reason)))
+		id, wire.AppendQuoted(nil, reason))
 }
