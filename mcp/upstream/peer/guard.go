@@ -228,6 +228,7 @@ func (g guard) progressed(params []byte) {
 		g.stats.Dropped++
 		return
 	}
+	params = bytes.Clone(params) // they must not keep their message
 	if len(cl.steps) < perSecond {
 		cl.steps = append(cl.steps, params)
 	} else { // the newest says most

@@ -514,3 +514,24 @@ func FuzzGuard(f *testing.F) {
 		}
 	})
 }
+
+// Notifications that wait, and progress that was not shown, keep their params alone: what
+// stands beside those in the message counts nowhere.
+func TestWhatWaitsKeepsNoMessages(t *testing.T) {
+	line := []byte(`{"jsonrpc":"2.0","x":"` + strings.Repeat("x", 1000) + `","method":"notifications/message","params":{"data":1}}`)
+	params := line[bytes.LastIndexByte(line, '{') : len(line)-1]
+	b := inbox{most: 4, more: make(chan struct{}, 1)}
+	b.add(Notification{Method: "notifications/message", Params: params})
+	cl := &call{id: 1, progress: func(json.RawMessage) {}, wake: make(chan struct{}, 1)}
+	g := guard{&Conn{table: table{open: map[int64]*call{1: cl}}}}
+	step := []byte(`{"progressToken":1,"progress":2}`)
+	g.progressed(step)
+	clear(line)
+	clear(step)
+	if n, _ := b.take(); string(n.Params) != `{"data":1}` || cap(n.Params) > 100 {
+		t.Errorf("a notification waits with the params %q, in %d bytes of memory", n.Params, cap(n.Params))
+	}
+	if got := string(cl.steps[0]); got != `{"progressToken":1,"progress":2}` {
+		t.Errorf("a step of progress waits as %q", got)
+	}
+}

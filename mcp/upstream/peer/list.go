@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,7 +88,8 @@ func (l *Listing) page(result json.RawMessage, member string, limits Limits, siz
 		case errors.Is(wire.CheckJSON(item, limits.Depth), wire.ErrDeep):
 			l.miss("%s is nested deeper than %d levels", nameOf(item), limits.Depth)
 		default:
-			l.Items = append(l.Items, item)
+			// A copy: an item must not keep its page, of which the rest counts nowhere.
+			l.Items = append(l.Items, bytes.Clone(item))
 			*size += len(item)
 		}
 		return true

@@ -26,6 +26,21 @@ func list(t *testing.T, c *Conn) <-chan listing {
 	return done
 }
 
+// A page has a small item and much beside it. What is kept of it is the item alone: 256 such
+// pages would be 2.5 GiB.
+func TestListKeepsNoPages(t *testing.T) {
+	result := []byte(`{"x":"` + strings.Repeat("x", 1000) + `","tools":[{"name":"a"}]}`)
+	var l Listing
+	size := 0
+	if _, err := l.page(result, "tools", Limits{}.withDefaults(), &size); err != nil {
+		t.Fatal(err)
+	}
+	clear(result)
+	if got := string(l.Items[0]); got != `{"name":"a"}` || cap(l.Items[0]) > 100 {
+		t.Errorf("the item is %q, with %d bytes of memory", got, cap(l.Items[0]))
+	}
+}
+
 func TestList(t *testing.T) {
 	deep := strings.Repeat("[", 1000) + strings.Repeat("]", 1000)
 	synctest.Test(t, func(t *testing.T) {
