@@ -107,8 +107,11 @@ func (g guard) reply(ctx context.Context, m *wire.Message, owner string, result 
 	g.mu.Lock()
 	delete(g.asked, m.Key)
 	for _, cl := range g.open {
-		if cl.owner == owner {
+		// Some requests are answered without a person: a server could keep a call open with
+		// them for ever.
+		if cl.owner == owner && cl.rounds < g.cfg.Limits.Rounds {
 			cl.since = time.Now()
+			cl.rounds++
 		}
 	}
 	g.mu.Unlock()

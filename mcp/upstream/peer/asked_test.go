@@ -193,6 +193,30 @@ func TestTimeoutWaitsForAnswers(t *testing.T) {
 	})
 }
 
+// A server that asks again and again for what is answered at once gets no time without end.
+func TestTimeoutOfAServerThatAsksForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := connect(t, wire.Legacy, Config{Capabilities: json.RawMessage(asks), OnRequest: func(context.Context, Request) (json.RawMessage, error) {
+			return json.RawMessage(`{"roots":[]}`), nil
+		}})
+		began := time.Now()
+		done := invoke(t.Context(), c, "a", `{}`, CallOptions{Timeout: time.Minute, Owner: "ann"})
+		s.want("a")
+		for n := 0; n < 100 && len(done) == 0; n++ {
+			s.say(`{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`, n)
+			time.Sleep(50 * time.Second)
+			synctest.Wait()
+		}
+		if len(done) == 0 {
+			t.Fatalf("the call is open after %v", time.Since(began))
+		}
+		is(t, "the call", (<-done).err, ErrTimeout)
+		if took, most := time.Since(began), 10*time.Minute; took > most {
+			t.Errorf("took %v, want at most %v", took, most)
+		}
+	})
+}
+
 // A modern server asks by its result; the call is made again with the answers and the state,
 // byte for byte.
 func TestInput(t *testing.T) {

@@ -18,7 +18,7 @@ const (
 type CallOptions struct {
 	// Timeout is how long the server may take; Limits.Timeout where it is zero, and without
 	// an end where it is negative. The time in which a request of the server waits for its
-	// answer does not count.
+	// answer does not count, and its time begins anew after that, Limits.Rounds times at most.
 	Timeout time.Duration
 	// Owner is whose call it is, such as the session of a client. Requests of the server
 	// reach OnRequest with it.
@@ -57,9 +57,10 @@ type call struct {
 	wake   chan struct{} // has a token when steps may have grown
 	pace   pace          // of steps; belongs to the goroutine of the call
 
-	steps []json.RawMessage // guarded by Conn.mu: progress that was not shown
-	since time.Time         // guarded by Conn.mu: when the latest request of the server was answered
-	logs  pace              // guarded by Conn.mu: of log messages
+	steps  []json.RawMessage // guarded by Conn.mu: progress that was not shown
+	since  time.Time         // guarded by Conn.mu: when the time began anew, since a request of the server was answered
+	rounds int               // guarded by Conn.mu: how often that happened
+	logs   pace              // guarded by Conn.mu: of log messages
 }
 
 // end wakes the caller. It is called once, by whoever has taken the call out of Conn.open.

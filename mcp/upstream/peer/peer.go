@@ -56,7 +56,7 @@ type Limits struct {
 	Queue    int           // notifications that wait for OnNotification; 256
 	Bad      int           // messages in a row that cannot be used, before the connection ends; 16
 	Noise    int           // bytes that are not messages before the first message; 64 KiB
-	Rounds   int           // times that a server may ask for input during one call; 8
+	Rounds   int           // times that a server may ask for input during one call, or get its time anew by asking; 8
 	Items    int           // items of one list; 4096
 	Probe    time.Duration // for server/discover, before initialize is tried as well; 2 s
 	Timeout  time.Duration // of a call that names none; 120 s
