@@ -11,7 +11,7 @@ import (
 // Bounds of a diff.
 const (
 	maxDiff = 400 // lines
-	maxLine = 300 // characters of one
+	maxLine = 300 // characters of one; what is longer takes several
 	maxRun  = 8   // characters that are named by their numbers
 )
 
@@ -88,7 +88,37 @@ func (d *differ) say(format string, args ...any) {
 // lines shows a value that is only on one side.
 func (d *differ) lines(sign rune, l leaf) {
 	for i, line := range linesOf(l.value) {
-		d.say("%c %s: %s", sign, at(l, i), cutLine(line.shown, 0))
+		d.lineOf(sign, at(l, i), line)
+	}
+}
+
+// lineOf shows a line that is only on one side.
+func (d *differ) lineOf(sign rune, path string, l line) {
+	shown := []rune(l.shown)
+	d.text(sign, path, shown, 0, len(shown))
+}
+
+// text shows the part of a line from one character to another, and some of what is around it.
+// A part that is long takes several lines: a person decides about all of it, and behind a
+// change without harm there may be another one.
+func (d *differ) text(sign rune, path string, all []rune, from, to int) {
+	if len(all) <= maxLine {
+		from, to = 0, len(all)
+	} else {
+		from = max(0, min(from-maxLine/4, len(all)-maxLine))
+		to = min(len(all), max(to+maxLine/4, from+maxLine))
+	}
+	for first := true; first || from < to; first = false {
+		end := min(to, from+maxLine)
+		before, after := "", ""
+		if from > 0 {
+			before = "…"
+		}
+		if end < len(all) {
+			after = "…"
+		}
+		d.say("%c %s: %s%s%s", sign, path, before, string(all[from:end]), after)
+		from = end
 	}
 }
 
@@ -100,18 +130,18 @@ func (d *differ) change(old, now leaf) {
 	for i := range max(len(before), len(after)) {
 		var was, is line
 		both := i < len(before) && i < len(after)
-		from := 0
 		if both {
 			if was, is = before[i], after[i]; was == is {
 				continue
 			}
-			from, _, _ = apart([]rune(was.shown), []rune(is.shown))
-		}
-		if i < len(before) {
-			d.say("- %s: %s", at(old, skip+i), cutLine(before[i].shown, from))
-		}
-		if i < len(after) {
-			d.say("+ %s: %s", at(now, skip+i), cutLine(after[i].shown, from))
+			x, y := []rune(was.shown), []rune(is.shown)
+			from, a, b := apart(x, y)
+			d.text('-', at(old, skip+i), x, from, from+len(a))
+			d.text('+', at(now, skip+i), y, from, from+len(b))
+		} else if i < len(before) {
+			d.lineOf('-', at(old, skip+i), before[i])
+		} else {
+			d.lineOf('+', at(now, skip+i), after[i])
 		}
 		if both && was.text && is.text {
 			if note := became(was.raw, is.raw); note != "" {
@@ -163,23 +193,6 @@ func apart[T comparable](x, y []T) (from int, _, _ []T) {
 		x, y = x[:len(x)-1], y[:len(y)-1]
 	}
 	return from, x, y
-}
-
-// cutLine is a line of bounded length, in which the character at a place shows.
-func cutLine(line string, place int) string {
-	runes := []rune(line)
-	if len(runes) <= maxLine {
-		return line
-	}
-	from := max(0, min(place-maxLine/4, len(runes)-maxLine))
-	out := string(runes[from : from+maxLine])
-	if from > 0 {
-		out = "…" + out
-	}
-	if from+maxLine < len(runes) {
-		out += "…"
-	}
-	return out
 }
 
 // became says what two lines differ in, by the numbers of the characters; empty if the lines
