@@ -223,12 +223,14 @@ func (i *instance[C]) shut(ctx context.Context, conn C, p Process, err error) er
 
 // failed notes a failure, and reports whether the server is to be started again.
 func (i *instance[C]) failed(err error) (again bool) {
+	// A server chooses what much of this text says, and how long it is.
+	reason := line(err.Error(), maxReason)
 	i.change(func(m *machine, now time.Time) {
 		if errors.Is(err, ErrHeld) {
-			m.hold(now, err.Error())
+			m.hold(now, reason)
 			return
 		}
-		again = m.fail(now, err.Error(), errors.Is(err, ErrLasting), i.cfg.Chance())
+		again = m.fail(now, reason, errors.Is(err, ErrLasting), i.cfg.Chance())
 	})
 	return again
 }

@@ -698,6 +698,28 @@ func TestGrantRefused(t *testing.T) {
 	})
 }
 
+// A server writes the text of its error, which goes to logs and terminals: the reason is one
+// short line in which nothing acts.
+func TestReasonIsOneShortLine(t *testing.T) {
+	for _, is := range []error{upstream.ErrHeld, upstream.ErrLasting} {
+		evil := fmt.Errorf("%w: refused: \x1b]52;c;eA==\x07\n\u202e%s", is, strings.Repeat("x", 1<<20))
+		w := newWorld(always(act{dial: evil}))
+		var told []string
+		cfg := upstream.Config[*conn]{Changed: func(s upstream.Status) { told = append(told, s.Reason) }}
+		bubble(t, w, cfg, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+			s := pool.Gather(t.Context(), ann, "a")[0]
+			for _, reason := range append(told, s.Reason) {
+				if len(reason) > 600 || strings.ContainsAny(reason, "\x1b\x07\n\u202e") {
+					t.Errorf("a reason has %d bytes: %.80q", len(reason), reason)
+				}
+			}
+			if !strings.Contains(s.Reason, "refused") {
+				t.Errorf("the reason is %.80q", s.Reason)
+			}
+		})
+	}
+}
+
 // Every state of a server has a text for the agent.
 func TestTexts(t *testing.T) {
 	key := upstream.Key{Server: "play\x1b]52;wright", Caller: ann}
