@@ -10,6 +10,7 @@ package printable
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -26,6 +27,20 @@ func Rune(r rune) bool {
 // InLine reports whether a character shows as itself within one line: like Rune, but
 // of all spaces only the usual one does.
 func InLine(r rune) bool { return r == ' ' || Rune(r) && !unicode.IsSpace(r) }
+
+// Operand returns a name as a person is advised to type it behind a command: the name itself
+// if every shell reads it as one plain word that is not an option, else NAME. By a name that
+// somebody else has chosen, a shell could start something else.
+func Operand(name string) string {
+	odd := func(r rune) bool {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+		return !letter && !strings.ContainsRune("_-./:@+", r)
+	}
+	if name == "" || strings.ContainsFunc(name, odd) || strings.ContainsRune("-.+:", rune(name[0])) {
+		return "NAME"
+	}
+	return name
+}
 
 // blank reports whether Unicode counts a character as a letter, mark or sign
 // although it has no shape: what readers ignore (DerivedCoreProperties,

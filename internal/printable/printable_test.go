@@ -192,3 +192,18 @@ func TestRawIsWhatAWriterWritesTo(t *testing.T) {
 		t.Error("raw is another writer")
 	}
 }
+
+// A name that a shell would read as more than one plain word, or a command as an option, is
+// not part of what a person is advised to type.
+func TestOperand(t *testing.T) {
+	for _, name := range []string{"files", "git.hub", "a_b-c", "@scope/server:1", "7"} {
+		if got := printable.Operand(name); got != name {
+			t.Errorf("%q: got %q", name, got)
+		}
+	}
+	for _, name := range []string{"", "--all", "-a", "+a", "a b", "a;id", "a$(id)", "a`id`", "a|sh", "a&", "a>b", "~root", "a*", "!!", "a\nb", "'a", "é", "аll", "=ls"} {
+		if got := printable.Operand(name); got != "NAME" {
+			t.Errorf("%q: got %q, want NAME", name, got)
+		}
+	}
+}

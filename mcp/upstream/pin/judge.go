@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"belljar.dev/internal/printable"
 )
 
 // Mode says how a definition becomes trusted.
@@ -260,7 +262,7 @@ func advice(mode Mode, server string) string {
 	if mode == Strict {
 		return "its pins are strict: review the change and import it with `belljar upstream pins import FILE`"
 	}
-	return fmt.Sprintf("a person can see it with `belljar upstream pins diff %s` and decide with `belljar upstream approve %[1]s`", word(server))
+	return fmt.Sprintf("a person can see it with `belljar upstream pins diff %s` and decide with `belljar upstream approve %[1]s`", printable.Operand(server))
 }
 
 // spoken is a kind about the whole server, as the subject of a sentence.
