@@ -149,6 +149,38 @@ func TestFormerNames(t *testing.T) {
 	leads(t, sixth, "mcp_p_t", "own")
 }
 
+// A server whose tools are away, for example because it does not run, keeps their names: no
+// other server takes them over meanwhile, by a tool of the same name, a prefix that reads like
+// the beginning of a name, or a dot.
+func TestNamesOfToolsThatAreAway(t *testing.T) {
+	with := func(bank ...string) []Server {
+		return []Server{
+			{Name: "bank", Prefix: "p", Tools: bank},
+			{Name: "my.bank", Tools: bank},
+			{Name: "x", Prefix: "p", Tools: []string{"pay", "own"}},
+			{Name: "my", Tools: []string{"bank_pay", "bank.pay"}},
+		}
+	}
+	former := built(t, Config{Servers: with("pay")[:2]}).Former()
+	table := built(t, Config{Servers: with(), Former: former})
+	for name, want := range map[string]string{
+		"mcp_p_pay": "unknown", "mcp:p.pay": "unknown", "mcp__p__pay": "unknown",
+		"mcp_my_bank_pay": "unknown", "mcp:my.bank.pay": "unknown", "mcp__my.bank__pay": "unknown", "mcp__my_bank__pay": "unknown",
+		"mcp_p_own": "x/own", "mcp_p_pay_" + digest("x", "pay")[:4]: "x/pay", "pay": "x/pay",
+	} {
+		leads(t, table, name, want)
+	}
+	if n := len(table.List()); n != 4 {
+		t.Errorf("%d tools are listed, want 4", n)
+	}
+	back := built(t, Config{Servers: with("pay")[:2], Former: table.Former()})
+	leads(t, back, "mcp_p_pay", "bank/pay")
+	leads(t, back, "mcp_my_bank_pay", "my.bank/pay")
+	// A server that was removed keeps nothing.
+	gone := built(t, Config{Servers: with()[2:], Former: former})
+	leads(t, gone, "mcp_p_pay", "x/pay")
+}
+
 func TestFormerNamesAreBounded(t *testing.T) {
 	var former []Former
 	for i := range 20 {

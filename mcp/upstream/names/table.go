@@ -76,6 +76,7 @@ type Table struct {
 	at      map[string][]int // names, to the tools in tools that claim them
 	own     map[string]struct{}
 	folded  map[string]struct{} // of own, in small letters
+	away    map[string]string   // names of tools that servers do not have now, to those servers
 	former  []Former
 	notices []Notice
 }
@@ -102,7 +103,9 @@ func Build(cfg Config) (*Table, error) {
 		t.own[name] = struct{}{}
 		t.folded[strings.ToLower(name)] = struct{}{}
 	}
-	entries := t.choose(t.entries(cfg.Servers), budget)
+	entries := t.entries(cfg.Servers)
+	t.away = away(cfg.Servers, cfg.Former, entries)
+	entries = t.choose(entries, budget)
 	claims := t.claims(entries, cfg.Former)
 	for i, e := range entries {
 		tool := Tool{Primary: e.primary, Server: e.server, Native: e.native}
@@ -122,6 +125,39 @@ func Build(cfg Config) (*Table, error) {
 // notice records what is left out or changed.
 func (t *Table) notice(server, tool, format string, args ...any) {
 	t.notices = append(t.notices, Notice{server, tool, fmt.Sprintf(format, args...)})
+}
+
+// away are the names that say which server is meant, of tools that servers of the configuration
+// had and do not have now, for example because they do not run. Each leads to its server, or to
+// nothing if several had the name. Such a name is kept free: a server could take it over
+// otherwise, and get the calls of those who know it.
+func away(servers []Server, former []Former, now []entry) map[string]string {
+	prefixes := make(map[string]string, len(servers))
+	for _, s := range servers {
+		prefixes[s.Name] = cmp.Or(s.Prefix, s.Name)
+	}
+	there := make(map[Former]struct{}, len(now))
+	for _, e := range now {
+		there[Former{Server: e.server, Native: e.native}] = struct{}{}
+	}
+	names := make(map[string]string)
+	for _, f := range former {
+		written, configured := prefixes[f.Server]
+		if _, has := there[Former{Server: f.Server, Native: f.Native}]; has || !configured {
+			continue
+		}
+		for _, name := range append(aliases(written, sanitisedPrefix(written), f.Native), f.Name) {
+			if !strings.HasPrefix(name, reserved) {
+				continue // a short name does not say which server is meant
+			}
+			if server, taken := names[name]; taken && server != f.Server {
+				names[name] = ""
+			} else {
+				names[name] = f.Server
+			}
+		}
+	}
+	return names
 }
 
 // entries are the tools that may be offered, sorted by server and native name.
@@ -200,7 +236,7 @@ func (t *Table) choose(all []entry, budget int) []entry {
 			if e.base == e.primary {
 				others--
 			}
-			if wanted[e.primary] == 1 && others == 0 && !t.isOwn(e.primary) {
+			if wanted[e.primary] == 1 && others == 0 && !t.isOwn(e.primary) && !t.isAway(e.primary, e.server) {
 				continue
 			}
 			if e.attempt++; e.attempt == len(digits) {
@@ -238,7 +274,7 @@ func (t *Table) claims(all []entry, former []Former) [][]string {
 	for i, e := range all {
 		claims[i] = slices.DeleteFunc(claims[i], func(name string) bool {
 			at := t.at[name]
-			return t.isOwn(name) || len(at) == 1 && all[at[0]].primary == name && at[0] != i // which leads to that tool
+			return t.isOwn(name) || t.isAway(name, all[i].server) || len(at) == 1 && all[at[0]].primary == name && at[0] != i // which leads to that tool
 		})
 		slices.Sort(claims[i])
 		claims[i] = slices.Compact(claims[i])
@@ -281,6 +317,12 @@ func remembered(before []Former, now []entry) []Former {
 func (t *Table) isOwn(name string) bool {
 	_, own := t.folded[strings.ToLower(name)]
 	return own
+}
+
+// isAway reports whether a name is that of a tool that another server does not have now.
+func (t *Table) isAway(name, server string) bool {
+	owner, there := t.away[name]
+	return there && owner != server
 }
 
 // Find returns the tool to which a name leads. The error is ErrUnknown, ErrOwn or an
