@@ -84,6 +84,61 @@ func readDefinition(raw json.RawMessage, name string) (*definition, error) {
 	return d, nil
 }
 
+// entryKinds are what the members of a resource, a template and a prompt must be for the same
+// reason as kinds; 0 is a number.
+var entryKinds = map[string]byte{
+	"name": '"', "title": '"', "description": '"', "mimeType": '"', "size": 0, "annotations": '{', "_meta": '{', "icons": '[', "arguments": '[',
+}
+
+// readEntry returns what an upstream lists of a resource, a template or a prompt, as clients
+// can read it; nil if they cannot. id is the member that names it, and as the name that this
+// server gives it; empty for its own.
+func readEntry(raw json.RawMessage, id, as string) json.RawMessage {
+	if wire.CheckJSON(raw, definitionDeep) != nil {
+		return nil
+	}
+	raw = bytes.TrimSpace(raw)
+	if !wire.IsObject(raw) || wire.Text(wire.Member(raw, id)) == "" || wire.Member(raw, "name") == nil {
+		return nil
+	}
+	out, good := []byte{'{'}, true
+	wire.Members(raw, func(member, value []byte) bool {
+		key := string(member)
+		want, known := entryKinds[key]
+		number := value[0] == '-' || '0' <= value[0] && value[0] <= '9'
+		switch {
+		case key == id && as != "":
+			value = wire.AppendQuoted(nil, as)
+		case !known:
+		case string(value) == "null" && key != "name":
+			return true // as if it were left out; clients refuse a null
+		case want != 0 && value[0] != want || want == 0 && !number || key == "arguments" && !areArguments(value):
+			good = false
+			return false
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(wire.AppendQuoted(out, key), ':'), value...)
+		return true
+	})
+	if !good {
+		return nil
+	}
+	return append(out, '}')
+}
+
+// areArguments reports whether each element of an array is an argument of a prompt.
+func areArguments(array []byte) bool {
+	good := true
+	wire.Elements(array, func(argument []byte) bool {
+		name := wire.Member(argument, "name")
+		good = wire.IsObject(argument) && len(name) > 0 && name[0] == '"'
+		return good
+	})
+	return good
+}
+
 // readHints notes the hints that policies know.
 func (d *definition) readHints(annotations []byte) error {
 	for _, hint := range hintNames {

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,9 +85,8 @@ func listed(entries []Entry) []any {
 	out := make([]any, 0, len(entries))
 	for _, e := range entries {
 		if e.Definition != nil {
-			// What cannot be read would take the list along, and is left out of it.
-			if wire.CheckJSON(e.Definition, definitionDeep) == nil && wire.Member(e.Definition, "uri") != nil {
-				out = append(out, json.RawMessage(withMember(e.Definition, "uri", wire.AppendQuoted(nil, e.URI))))
+			if d := readEntry(e.Definition, "uri", e.URI); d != nil {
+				out = append(out, d)
 			}
 			continue
 		}

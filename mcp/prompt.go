@@ -144,9 +144,8 @@ func (ps *prompts) list(ctx context.Context, session *Session, req *sdk.ListProm
 	}
 	for _, p := range page {
 		if p.Definition != nil {
-			// What cannot be read would take the list along, and is left out of it.
-			if wire.CheckJSON(p.Definition, definitionDeep) == nil && wire.Member(p.Definition, "name") != nil {
-				out.Prompts = append(out.Prompts, json.RawMessage(withMember(p.Definition, "name", wire.AppendQuoted(nil, p.Name))))
+			if d := readEntry(p.Definition, "name", p.Name); d != nil {
+				out.Prompts = append(out.Prompts, d)
 			}
 			continue
 		}

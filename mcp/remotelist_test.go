@@ -545,6 +545,9 @@ func TestRemotePrompts(t *testing.T) {
 				{Name: "mcp_far_review", Arguments: arguments, Definition: json.RawMessage(definition)},
 				{Name: "mcp_far_secrets", Definition: json.RawMessage(`{"name":"secrets"}`)},
 				{Name: "mcp_far_bad", Definition: json.RawMessage(`{"name":"a","name":"b"}`)},
+				{Name: "mcp_far_bad2", Definition: json.RawMessage(`{"name":"a","arguments":[{"name":7}]}`)},
+				{Name: "mcp_far_bad3", Definition: json.RawMessage(`{"name":"a","arguments":["x"]}`)},
+				{Name: "mcp_far_bad4", Definition: json.RawMessage(`{"name":"a","description":{}}`)},
 			}, nil
 		},
 		Facts: func(*mcp.Session, string, map[string]string) policies.Facts {
@@ -604,7 +607,7 @@ func TestRemotePrompts(t *testing.T) {
 // that fails leaves the others.
 func TestRemoteResources(t *testing.T) {
 	ty, log := discreetToy(t, "args.uri.endsWith('denied')")
-	const definition = `{"uri":"file:///x","name":"x","title":"X","icons":[],"annotations":{"priority":0.50},"size":5,"_meta":{"a":1},"x-unknown":[null]}`
+	const definition = `{"uri":"file:///x","name":"x","title":"X","icons":[],"annotations":{"priority":0.50},"size":5,"mimeType":null,"_meta":{"a":1},"x-unknown":[null]}`
 	const template = `{"uriTemplate":"mcp+far://file/{+path}","name":"files","x-unknown":1}`
 	results := map[string]string{
 		"mcp+far://file//x": `{"contents":[{"uri":"mcp+far://file//x","text":"a secret","mimeType":"text/plain","_meta":{"b":"secret"}},{"uri":"mcp+far://file//y","blob":"secretAA","x":1}],"_meta":{"c":"secret","belljar.dev/upstream":"bank"}}`,
@@ -616,13 +619,18 @@ func TestRemoteResources(t *testing.T) {
 	mcp.AddRemoteResources(ty.Server, mcp.RemoteResources{
 		Scheme: "mcp+",
 		List: func(context.Context, *mcp.Session) ([]mcp.Entry, error) {
-			return []mcp.Entry{
-				{URI: "mcp+far://file//x", Name: "x", Title: "needle", Definition: json.RawMessage(definition)},
-				{URI: "mcp+far://broken", Name: "needle", Definition: json.RawMessage(`{"uri":1,"uri":2}`)},
-			}, nil
+			all := []mcp.Entry{{URI: "mcp+far://file//x", Name: "x", Title: "needle", Definition: json.RawMessage(definition)}}
+			for i, bad := range []string{`{"uri":1,"uri":2}`, `{"uri":"x"}`, `{"uri":1,"name":"x"}`, `{"uri":"x","name":{}}`, `{"uri":"x","name":"x","size":"5"}`, `{"uri":"x","name":"x","description":5}`, `{"uri":"x","name":"x","annotations":[]}`, `{"uri":"x","name":"x","icons":{}}`} {
+				all = append(all, mcp.Entry{URI: fmt.Sprint("mcp+far://broken", i), Name: "needle", Definition: json.RawMessage(bad)})
+			}
+			return all, nil
 		},
 		Templates: func(context.Context, *mcp.Session) ([]json.RawMessage, error) {
-			return []json.RawMessage{json.RawMessage(template), json.RawMessage(`{`)}, nil
+			all := []json.RawMessage{json.RawMessage(template)}
+			for _, bad := range []string{`{`, `7`, `[]`, `null`, `{}`, `{"uriTemplate":"x"}`, `{"name":"x"}`, `{"uriTemplate":7,"name":"x"}`, `{"uriTemplate":"x","name":7}`, `{"uriTemplate":"x","name":null}`, `{"uriTemplate":"x","name":"x","title":[]}`} {
+				all = append(all, json.RawMessage(bad))
+			}
+			return all, nil
 		},
 		Facts: func(_ *mcp.Session, uri string) (policies.Facts, error) {
 			if !strings.HasPrefix(strings.ToLower(uri), "mcp+far:") {
@@ -656,7 +664,7 @@ func TestRemoteResources(t *testing.T) {
 		"modern": func(method, params string) answer { return young.answerTo(modern("1", method, params)) },
 	} {
 		var want, wantTemplate map[string]any
-		unmarshal(t, []byte(strings.Replace(definition, "file:///x", "mcp+far://file//x", 1)), &want)
+		unmarshal(t, []byte(strings.Replace(strings.Replace(definition, "file:///x", "mcp+far://file//x", 1), `"mimeType":null,`, "", 1)), &want)
 		unmarshal(t, []byte(template), &wantTemplate)
 		for method, params := range map[string]string{"resources/list": "", "resources/search": `"query":"NEEDLE",`} {
 			var list struct{ Resources []map[string]any }

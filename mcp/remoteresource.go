@@ -112,8 +112,8 @@ func (a *adapter) listTemplates(ctx context.Context, req *sdk.ListResourceTempla
 			a.server.cfg.Log.Warn("the templates of upstreams are not listed", "scheme", r.Scheme, "error", err)
 		}
 		for _, raw := range templates[:min(len(templates), templateMost)] {
-			if wire.CheckJSON(raw, definitionDeep) == nil { // else it would take the list along
-				out.ResourceTemplates = append(out.ResourceTemplates, raw)
+			if d := readEntry(raw, "uriTemplate", ""); d != nil {
+				out.ResourceTemplates = append(out.ResourceTemplates, d)
 			}
 		}
 	}
