@@ -26,9 +26,9 @@ func (e *syntaxError) Error() string { return fmt.Sprintf("at byte %d: %s", e.at
 // same bytes.
 type DuplicateKeyError struct{ Key string }
 
-// Error names the member.
+// Error names the member, by its beginning: a name can be as long as a message.
 func (e *DuplicateKeyError) Error() string {
-	return fmt.Sprintf("the member %q occurs twice in one object", e.Key)
+	return fmt.Sprintf("the member %.80q occurs twice in one object", e.Key)
 }
 
 // CheckJSON reports whether data is exactly one JSON value in UTF-8, nested at

@@ -515,6 +515,20 @@ func FuzzGuard(f *testing.F) {
 	})
 }
 
+// The error of an answer that has a member twice names the member, and not all of a name that
+// is as long as an answer: agents read it.
+func TestAnErrorNamesNoLongMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := connect(t, wire.Legacy, Config{})
+		done := invoke(t.Context(), c, "tools/call", `{}`, CallOptions{})
+		name := strings.Repeat("long", 1<<18)
+		s.say(`{"jsonrpc":"2.0","id":%s,"result":{%[2]q:1,%[2]q:2}}`, s.want("tools/call").ID, name)
+		if got := failed(t, done); !strings.Contains(got, "twice") || len(got) > 1000 {
+			t.Errorf("the error has %d bytes: %.200s", len(got), got)
+		}
+	})
+}
+
 // Notifications that wait, and progress that was not shown, keep their params alone: what
 // stands beside those in the message counts nowhere.
 func TestWhatWaitsKeepsNoMessages(t *testing.T) {
