@@ -81,6 +81,8 @@ func (g guard) request(ctx context.Context, m *wire.Message, from *call) {
 		err = wire.Errorf(wire.InternalError, "%d requests wait for their answers already", len(g.asked))
 	case !known && m.Method != "roots/list" && len(g.open) == g.streams:
 		err = wire.Errorf(wire.InvalidRequest, "%s: no call is open that it could belong to", m.Method)
+	case owner == "" && known && m.Method != "roots/list": // a list that was read for everybody
+		err = wire.Errorf(wire.InvalidRequest, "%s: no call of a session is open that it could belong to", m.Method)
 	case !known && m.Method != "roots/list":
 		err = wire.Errorf(wire.InvalidRequest, "%s: calls of several sessions are open, and nothing says to which of them it belongs", m.Method)
 	}

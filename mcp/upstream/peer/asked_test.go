@@ -49,6 +49,13 @@ func TestRequestsOfTheServer(t *testing.T) {
 		if m := ask(`2`, "ping"); string(m.Result) != "{}" {
 			t.Errorf("ping was answered %s", m.raw)
 		}
+		nobody := list(t, c) // for no session
+		ml := s.want("tools/list")
+		refused(ask(`"a"`, "elicitation/create"), -32600, "no call of a session is open")
+		s.result(ml, `{"tools":[]}`)
+		if r := <-nobody; r.err != nil {
+			t.Error(r.err)
+		}
 		a := invoke(t.Context(), c, "a", `{}`, CallOptions{Owner: "ann"})
 		ma := s.want("a")
 		if m := ask(`"q"`, "elicitation/create"); m.raw != `{"jsonrpc":"2.0","id":"q","result":{ "action":"accept"}}` {
@@ -78,7 +85,7 @@ func TestRequestsOfTheServer(t *testing.T) {
 		if want := "[roots/list  elicitation/create ann sampling/createMessage ann sampling/createMessage bob]"; fmt.Sprint(all) != want {
 			t.Errorf("the handler got %v, want %v", all, want)
 		}
-		if st := c.Stats(); st.Refused != 5 {
+		if st := c.Stats(); st.Refused != 6 {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -157,7 +164,7 @@ func TestRequestsEnd(t *testing.T) {
 				t.Errorf("end of the call: %s", m.raw)
 			}
 		}
-		b := invoke(t.Context(), c, "b", `{}`, CallOptions{})
+		b := invoke(t.Context(), c, "b", `{}`, CallOptions{Owner: "bob"})
 		s.want("b")
 		ask(40)
 		c.Close()
@@ -173,7 +180,7 @@ func TestTimeoutWaitsForAnswers(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			return json.RawMessage(`{}`), nil
 		}})
-		done := invoke(t.Context(), c, "a", `{}`, CallOptions{Timeout: time.Minute})
+		done := invoke(t.Context(), c, "a", `{}`, CallOptions{Timeout: time.Minute, Owner: "ann"})
 		m := s.want("a")
 		time.Sleep(30 * time.Second)
 		s.say(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}`)
@@ -183,7 +190,7 @@ func TestTimeoutWaitsForAnswers(t *testing.T) {
 		good(t, done)
 
 		began := time.Now()
-		done = invoke(t.Context(), c, "a", `{}`, CallOptions{Timeout: time.Minute})
+		done = invoke(t.Context(), c, "a", `{}`, CallOptions{Timeout: time.Minute, Owner: "ann"})
 		s.want("a")
 		s.say(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}`)
 		is(t, "the call", (<-done).err, ErrTimeout)
