@@ -743,6 +743,32 @@ func TestBoundsOfATenant(t *testing.T) {
 	}
 }
 
+// One server cannot fill what is kept for a tenant, so that all other servers are held: not
+// with tools that it serves at first contact, nor with those that it adds later.
+func TestOneServerLeavesRoomForOthers(t *testing.T) {
+	many := func(n, long int) Offer {
+		o := named()
+		for i := range n {
+			o.Listing.Tools = append(o.Listing.Tools, json.RawMessage(fmt.Sprintf(`{"name":"%d_%s"}`, i, strings.Repeat("x", long))))
+		}
+		return o
+	}
+	flood, usual := many(7400, 1000), many(1000, 100)
+	for what, first := range map[string]Offer{"at first": flood, "later": named("a=1")} {
+		b := opened(t, "")
+		b.Judge(t.Context(), server, tofu, first)
+		if v := b.Judge(t.Context(), server, tofu, flood); v.Err == nil || v.Held == "" {
+			t.Errorf("%s: the flood is kept", what)
+		}
+		for i := range 3 {
+			s := Server{server.Tenant, "", fmt.Sprint("other", i)}
+			if v := b.Judge(t.Context(), s, tofu, usual); v.Err != nil || v.Held != "" {
+				t.Errorf("%s: another server is held: %v", what, v.Err)
+			}
+		}
+	}
+}
+
 // The log stays bounded, and its chain whole.
 func TestLogIsPruned(t *testing.T) {
 	dir := t.TempDir()

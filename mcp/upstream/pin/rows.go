@@ -16,6 +16,7 @@ import (
 // changes nothing else.
 const (
 	maxServers     = 200
+	maxRecord      = 2 << 20  // bytes of the record and marks of one server, which others must have room beside
 	maxRecords     = 8 << 20  // bytes of the records and marks of all servers
 	maxTexts       = 4 << 20  // bytes of the texts of one server
 	maxTenantTexts = 16 << 20 // bytes of the texts of all servers
@@ -87,6 +88,9 @@ func save(ctx context.Context, tx *sql.Tx, c *chain, s Server, r record, e *Entr
 	}
 	if !r.marked {
 		marks += partial
+	}
+	if n := len(pins) + len(marks); n > maxRecord {
+		return nil, fmt.Errorf("the pins of the server %s cannot be kept: they have %d bytes, and %d are kept of one server", word(s.Name), n, maxRecord)
 	}
 	var others, size int
 	if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(record) + length(marks)), 0)
