@@ -94,7 +94,7 @@ var entryKinds = map[string]byte{
 // can read it; nil if they cannot. id is the member that names it, and as the name that this
 // server gives it; empty for its own.
 func readEntry(raw json.RawMessage, id, as string) json.RawMessage {
-	if wire.CheckJSON(raw, definitionDeep) != nil {
+	if len(raw) > definitionMost || wire.CheckJSON(raw, definitionDeep) != nil {
 		return nil
 	}
 	raw = bytes.TrimSpace(raw)

@@ -630,6 +630,7 @@ func TestRemoteResources(t *testing.T) {
 			for _, bad := range []string{`{`, `7`, `[]`, `null`, `{}`, `{"uriTemplate":"x"}`, `{"name":"x"}`, `{"uriTemplate":7,"name":"x"}`, `{"uriTemplate":"x","name":7}`, `{"uriTemplate":"x","name":null}`, `{"uriTemplate":"x","name":"x","title":[]}`} {
 				all = append(all, json.RawMessage(bad))
 			}
+			all = append(all, json.RawMessage(`{"uriTemplate":"x","name":"`+strings.Repeat("x", 256<<10)+`"}`))
 			return all, nil
 		},
 		Facts: func(_ *mcp.Session, uri string) (policies.Facts, error) {
@@ -740,5 +741,25 @@ func BenchmarkListOfUpstreams(b *testing.B) {
 			}
 			b.ReportMetric(float64(cpu(b)-before)/float64(b.N), "cpu-us/op")
 		})
+	}
+}
+
+// The templates of upstreams are one page: together they have a bound.
+func TestTemplatesOfUpstreamsAreBounded(t *testing.T) {
+	ty := newToy(t, impatient)
+	large := json.RawMessage(`{"uriTemplate":"mcp+far://x","name":"` + strings.Repeat("x", 200<<10) + `"}`)
+	mcp.AddRemoteResources(ty.Server, mcp.RemoteResources{
+		Scheme: "mcp+",
+		List:   func(context.Context, *mcp.Session) ([]mcp.Entry, error) { return nil, nil },
+		Templates: func(context.Context, *mcp.Session) ([]json.RawMessage, error) {
+			return slices.Repeat([]json.RawMessage{large}, 100), nil
+		},
+		Facts: func(*mcp.Session, string) (policies.Facts, error) { return policies.Facts{}, mcp.ErrNotFound },
+		Read:  func(context.Context, mcp.Call, string) (json.RawMessage, error) { return nil, mcp.ErrNotFound },
+	})
+	c := ty.connect(t)
+	c.greet(revLegacy)
+	if n := len(c.answerTo(req("1", "resources/templates/list")).raw); n < 1<<20 || n > 5<<20 {
+		t.Errorf("the list has %d bytes, want some, and at most about 4 MiB", n)
 	}
 }

@@ -35,7 +35,8 @@ type RemoteResources struct {
 	Read func(ctx context.Context, call Call, uri string) (json.RawMessage, error)
 }
 
-// templateMost is how many templates of upstreams a client gets.
+// templateMost is how many templates of an upstream a client gets, and listingMost how many
+// bytes of those of all.
 const templateMost = 1000
 
 // AddRemoteResources registers the resources of upstreams. It panics where a function is
@@ -106,13 +107,15 @@ func (a *adapter) listTemplates(ctx context.Context, req *sdk.ListResourceTempla
 	for _, t := range own.ResourceTemplates {
 		out.ResourceTemplates = append(out.ResourceTemplates, t)
 	}
+	size := 0
 	for _, r := range remote {
 		templates, err := r.Templates(ctx, session)
 		if err != nil {
 			a.server.cfg.Log.Warn("the templates of upstreams are not listed", "scheme", r.Scheme, "error", err)
 		}
 		for _, raw := range templates[:min(len(templates), templateMost)] {
-			if d := readEntry(raw, "uriTemplate", ""); d != nil {
+			if d := readEntry(raw, "uriTemplate", ""); d != nil && size+len(d) <= listingMost {
+				size += len(d)
 				out.ResourceTemplates = append(out.ResourceTemplates, d)
 			}
 		}
