@@ -26,8 +26,8 @@
 //   - A name longer than the budget is cut, and ends in digits of the digest.
 //   - The digest is of the server's name and the tool's name. So names depend on neither the
 //     order of servers and tools nor on the time.
-//   - A name that says which server is meant stays free while a server of the configuration does
-//     not have the tool that had it.
+//   - A name that says which server is meant stays free while that server is in the configuration
+//     and its tool is away.
 //   - A tool that the filter of its server hides is not in the table, which serves lists and
 //     calls alike.
 //

@@ -46,7 +46,7 @@ func (b *inbox) add(n Notification) (dropped, merged bool) {
 	if len(b.items) >= b.most || b.bytes+size > mostQueued {
 		return true, false
 	}
-	n.Params = bytes.Clone(n.Params) // they must not keep their message, of which the rest counts nowhere
+	n.Params = bytes.Clone(n.Params) // they must not keep their message, whose other bytes are not counted
 	b.items = append(b.items, n)
 	b.bytes += size
 	select {

@@ -88,7 +88,7 @@ func (l *Listing) page(result json.RawMessage, member string, limits Limits, siz
 		case errors.Is(wire.CheckJSON(item, limits.Depth), wire.ErrDeep):
 			l.miss("%s is nested deeper than %d levels", nameOf(item), limits.Depth)
 		default:
-			// A copy: an item must not keep its page, of which the rest counts nowhere.
+			// A copy: an item must not keep its page, whose other bytes are not counted.
 			l.Items = append(l.Items, bytes.Clone(item))
 			*size += len(item)
 		}
