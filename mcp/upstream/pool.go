@@ -99,15 +99,13 @@ func (p *Pool[C]) Set(servers []Server) {
 // *Unavailable, whose text is for the agent. If the server ends meanwhile, so does the
 // context of f.
 //
-// g is the grant of the call. A server that may do more than the session is refused.
+// g is the grant of the call. A server that may do more than the session is refused, and not
+// started.
 func (p *Pool[C]) Do(ctx context.Context, g policies.Grant, who Caller, server string, f func(ctx context.Context, conn C) error) error {
 	for {
-		i, err := p.demand(ctx, who, server)
+		i, err := p.demand(ctx, who, server, g.MayUse)
 		if err != nil {
 			return err
-		}
-		if err := g.MayUse(i.spec.Grant); err != nil {
-			return fmt.Errorf("call the server %s: %w. Nothing was called", line(server, maxLine), err)
 		}
 		if err = i.do(ctx, f); !errors.Is(err, errGone) {
 			return err
@@ -129,7 +127,7 @@ func (p *Pool[C]) Gather(ctx context.Context, who Caller, servers ...string) []S
 	all := make([]Status, len(servers))
 	begun := make([]*instance[C], len(servers))
 	for n, name := range servers {
-		i, err := p.demand(ctx, who, name)
+		i, err := p.demand(ctx, who, name, anyGrant)
 		if err != nil {
 			all[n] = Status{Key: Key{Server: name, Caller: who}, State: Failed, Reason: err.Error()}
 			continue
@@ -150,7 +148,7 @@ func (p *Pool[C]) Gather(ctx context.Context, who Caller, servers ...string) []S
 func (p *Pool[C]) Begin(ctx context.Context, who Caller) {
 	for _, name := range p.names(func(s Server) bool { return s.Settings.Eager }) {
 		// What is wrong is said where the server is needed.
-		_, _ = p.demand(ctx, who, name)
+		_, _ = p.demand(ctx, who, name, anyGrant)
 	}
 }
 
@@ -166,7 +164,7 @@ func (p *Pool[C]) End(tenant, session string) {
 func (p *Pool[C]) Restart(ctx context.Context, server string) int {
 	keys := p.each(func(i *instance[C]) bool { return i.spec.Key.Server == server }, errRestart)
 	for _, key := range keys {
-		_, _ = p.demand(ctx, key.Caller, server) // the same key again
+		_, _ = p.demand(ctx, key.Caller, server, anyGrant) // the same key again
 	}
 	return len(keys)
 }
@@ -247,8 +245,12 @@ func (p *Pool[C]) forget(i *instance[C]) {
 	}
 }
 
-// demand returns the instance that serves a caller. It begins one if it has to.
-func (p *Pool[C]) demand(ctx context.Context, who Caller, server string) (*instance[C], error) {
+// anyGrant lets demand begin a server whatever it may do: no call uses it yet.
+func anyGrant(policies.Grant) error { return nil }
+
+// demand returns the instance that serves a caller. It begins one if it has to. may refuses
+// the grant of the server's box, before anything is begun.
+func (p *Pool[C]) demand(ctx context.Context, who Caller, server string, may func(policies.Grant) error) (*instance[C], error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -265,13 +267,16 @@ func (p *Pool[C]) demand(ctx context.Context, who Caller, server string) (*insta
 	if last != nil {
 		state, record := last.record()
 		if !last.ended && state != Off {
-			return last, nil
+			return last, refused(server, may(last.spec.Grant))
 		}
 		if before = last.gone; !last.ended {
 			m = record // it was not needed while it failed
 		}
 	}
 	grant, err := p.cfg.Grant(who.Tenant, s)
+	if err == nil {
+		err = refused(server, may(grant))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -293,6 +298,14 @@ func (p *Pool[C]) demand(ctx context.Context, who Caller, server string) (*insta
 		}
 	})
 	return i, nil
+}
+
+// refused is the error of a call of a server that may do more than the session; nil for nil.
+func refused(server string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("call the server %s: %w. Nothing was called", line(server, maxLine), err)
 }
 
 // room reports whether a tenant may have one instance more. What has failed the longest

@@ -306,7 +306,7 @@ func TestShare(t *testing.T) {
 }
 
 // A call whose grant is of another tenant, or allows less than the server may do, is not
-// served.
+// served, and starts nothing. Nor does it use what was started for another call.
 func TestDoLooksAtTheGrant(t *testing.T) {
 	w := newWorld(always(act{}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a"), server(t, "net")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -324,8 +324,18 @@ func TestDoLooksAtTheGrant(t *testing.T) {
 				t.Errorf("%s: got %v", name, err)
 			}
 		}
+		synctest.Wait()
+		if n := w.starts(); n != 0 {
+			t.Errorf("%d servers were started for calls that are refused", n)
+		}
 		if err := pool.Do(t.Context(), quiet, ann, "a", nothing); err != nil {
 			t.Errorf("a server that can do no more than the session: %v", err)
+		}
+		if err := pool.Do(t.Context(), grant(t, "t"), ann, "net", nothing); err != nil {
+			t.Error(err)
+		}
+		if err := pool.Do(t.Context(), quiet, ann, "net", never); err == nil {
+			t.Error("a server that runs was used")
 		}
 	})
 }
