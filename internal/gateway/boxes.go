@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -105,17 +106,32 @@ func (u *starter) Start(ctx context.Context, s upstream.Spec) (upstream.Process,
 		return nil, err
 	}
 	started = true
-	go p.watch()
+	p.watching.Go(p.watch)
 	return p, nil
 }
 
-// masks replaces secrets by a word.
+// leastMasked is the shortest part of a secret that is masked alone: a shorter one is in many
+// words that are none.
+const leastMasked = 8
+
+// masks replaces secrets by a word: the longest first, since one may be in another. Those of
+// several lines are masked line by line, because lines are what is shown.
 func masks(secrets []string) *strings.Replacer {
-	var pairs []string
+	var parts []string
 	for _, s := range secrets {
 		if s != "" {
-			pairs = append(pairs, s, "[secret]")
+			parts = append(parts, s)
 		}
+		for line := range strings.Lines(s) {
+			if line = strings.TrimSpace(line); len(line) >= leastMasked {
+				parts = append(parts, line)
+			}
+		}
+	}
+	slices.SortFunc(parts, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, s := range parts {
+		pairs = append(pairs, s, "[secret]")
 	}
 	return strings.NewReplacer(pairs...)
 }
@@ -134,6 +150,8 @@ type process struct {
 	secrets  *strings.Replacer
 	ended    chan struct{} // closed by watch
 	err      error         // set before ended is closed
+
+	watching sync.WaitGroup // of watch
 
 	closing sync.Once
 	mu      sync.Mutex
@@ -184,7 +202,7 @@ func (p *process) Close() {
 	case <-grace.C:
 	}
 	p.closing.Do(func() { _ = p.opened.Close() })
-	<-p.ended
+	p.watching.Wait()
 }
 
 // watch waits for the end of the server, which Close brings about at the latest.

@@ -397,3 +397,52 @@ func TestUpstreamCannotBeFetched(t *testing.T) {
 		}
 	}
 }
+
+// A secret is not shown: neither one that is in another, nor one of several lines.
+func TestSecretsAreMasked(t *testing.T) {
+	m := masks([]string{"", "tok", "token-123", "-----BEGIN KEY-----\nabcdefghijkl\nxyz\n"})
+	for line, want := range map[string]string{
+		"it is token-123": "it is [secret]", "tok": "[secret]", "abcdefghijkl": "[secret]", "xyz": "xyz", "plain": "plain",
+	} {
+		if got := m.Replace(line); got != want {
+			t.Errorf("%q is shown as %q, want %q", line, got, want)
+		}
+	}
+}
+
+// What was fetched is refused if it is too large, holes included, or if it has something that
+// cannot be copied.
+func TestFetchedIsMeasured(t *testing.T) {
+	dir := t.TempDir()
+	check := func() error {
+		t.Helper()
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		return measured(t.Context(), root.FS(), 1<<20)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Truncate(filepath.Join(dir, "file"), 2<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(); !errors.Is(err, upstream.ErrLasting) || !strings.Contains(fmt.Sprint(err), "more than 1048576 bytes") {
+		t.Errorf("a hole of 2 MiB: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "file")); err != nil {
+		t.Fatal(err)
+	}
+	mkfifo(t, filepath.Join(dir, "pipe"))
+	if err := check(); !errors.Is(err, upstream.ErrLasting) || !strings.Contains(fmt.Sprint(err), "not a file") {
+		t.Errorf("a pipe: %v", err)
+	}
+}

@@ -44,7 +44,6 @@ type conn struct {
 	reading sync.Mutex // held while the lists are read
 	mu      sync.Mutex
 	face    *face               // guarded by mu
-	stale   bool                // guarded by mu: the server has announced a change that was not read
 	calls   map[string]*running // guarded by mu: by Call.ID
 }
 
@@ -87,12 +86,7 @@ func (c *conn) closeDoor() {
 // notified gets what the server tells. It must return soon.
 func (c *conn) notified(n peer.Notification) {
 	switch n.Method {
-	case "notifications/tools/list_changed", "notifications/prompts/list_changed":
-		c.mu.Lock()
-		c.stale = true
-		c.mu.Unlock()
-		c.again()
-	case "notifications/resources/list_changed":
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
 		c.again()
 	}
 }
@@ -171,10 +165,7 @@ func (c *conn) offer() {
 func (c *conn) read(ctx context.Context) error {
 	c.reading.Lock()
 	defer c.reading.Unlock()
-	c.mu.Lock()
-	c.stale = false // a change that is announced from now on is another one
-	c.mu.Unlock()
-	f := &face{server: c.server, info: c.Info()}
+	f := &face{server: c.server, info: c.Info(), changes: c.Changes()} // what is announced from now on is another change
 	f.listing.Server, f.listing.Instructions = nameOf(f.info), f.info.Instructions
 	for _, l := range []struct {
 		capability, method, member string
@@ -213,9 +204,9 @@ func (c *conn) read(ctx context.Context) error {
 // read first: a call must not use a definition that nobody has compared.
 func (c *conn) now(ctx context.Context) (*face, error) {
 	c.mu.Lock()
-	f, stale := c.face, c.stale
+	f := c.face
 	c.mu.Unlock()
-	if !stale {
+	if f.changes == c.Changes() {
 		return f, nil
 	}
 	if err := c.readAgain(ctx); err != nil {

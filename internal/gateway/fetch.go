@@ -120,6 +120,35 @@ func (u *starter) fetched(ctx context.Context, s upstream.Spec, phase phase, scr
 	return copied, os.CopyFS(copied, from.FS())
 }
 
+// fetchedMost bounds what is fetched for one server, in bytes.
+const fetchedMost = 4 << 30
+
+// measured refuses what was fetched if that is too large, or something that has no copy. Holes
+// count, since a copy has none.
+func measured(ctx context.Context, dir fs.FS, most int64) error {
+	const entry = 4096 // bytes that the name of a file takes at least
+	var size int64
+	return fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !d.IsDir() && !d.Type().IsRegular() && d.Type() != fs.ModeSymlink {
+			return fmt.Errorf("what was fetched has %q, which is not a file: %w", name, upstream.ErrLasting)
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if size += info.Size() + entry; size > most {
+			return fmt.Errorf("what was fetched has more than %d bytes: %w", most, upstream.ErrLasting)
+		}
+		return nil
+	})
+}
+
 // fetch runs an install phase in a box of its own, and makes its directory where it has
 // succeeded. Before that, it removes what nobody has claimed.
 func (u *starter) fetch(ctx context.Context, s upstream.Spec, phase phase, dir string) (own *os.File, err error) {
@@ -140,6 +169,15 @@ func (u *starter) fetch(ctx context.Context, s upstream.Spec, phase phase, dir s
 		return own, fmt.Errorf("%w: %w", err, upstream.ErrLasting)
 	}
 	if err := u.install(ctx, grant, phase); err != nil {
+		return own, err
+	}
+	root, err := os.OpenRoot(fresh)
+	if err != nil {
+		return own, err
+	}
+	err = measured(ctx, root.FS(), fetchedMost)
+	root.Close()
+	if err != nil {
 		return own, err
 	}
 	err = os.Rename(fresh, dir)

@@ -136,23 +136,22 @@ func (o *offers) others(tenant, server string) (all []string) {
 // name finds the names of what a tenant is offered; tell is held.
 func (o *offers) name(t *offered) {
 	var tools, blanks, gates []names.Server
-	for name, f := range t.faces {
-		of := names.Server{Name: name, Prefix: f.server.entry.Prefix, Filter: f.server.filter}
-		offers := func(native string) bool { return f.server.offers(native) }
-		one := of
-		for native := range f.tools {
-			if offers(native) {
-				one.Tools = append(one.Tools, native)
+	for name, s := range o.setup().servers { // also those that are away: their names stay theirs
+		of := names.Server{Name: name, Prefix: s.entry.Prefix, Filter: s.filter}
+		one, blank := of, of
+		if f := t.faces[name]; f != nil {
+			for native := range f.tools {
+				if s.offers(native) {
+					one.Tools = append(one.Tools, native)
+				}
+			}
+			for _, raw := range f.prompts {
+				if native := wire.Text(wire.Member(raw, "name")); s.offers(native) {
+					blank.Tools = append(blank.Tools, native)
+				}
 			}
 		}
-		tools = append(tools, one)
-		one = of
-		for _, raw := range f.prompts {
-			if native := wire.Text(wire.Member(raw, "name")); offers(native) {
-				one.Tools = append(one.Tools, native)
-			}
-		}
-		blanks = append(blanks, one)
+		tools, blanks = append(tools, one), append(blanks, blank)
 		of.Filter = names.Filter{}
 		of.Tools = []string{usePrompts, useResources}
 		gates = append(gates, of)

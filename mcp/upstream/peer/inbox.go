@@ -25,9 +25,10 @@ type inbox struct {
 	most int
 	more chan struct{} // has a token if items is not empty
 
-	mu    sync.Mutex
-	items []Notification // guarded by mu
-	bytes int            // guarded by mu: of their params
+	mu      sync.Mutex
+	items   []Notification // guarded by mu
+	bytes   int            // guarded by mu: of their params
+	changes int            // guarded by mu: notifications that a list has changed, until now
 }
 
 // add queues a notification. dropped says that the queue was full; merged that one like it
@@ -36,6 +37,7 @@ func (b *inbox) add(n Notification) (dropped, merged bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if strings.HasSuffix(n.Method, "/list_changed") {
+		b.changes++
 		for _, old := range b.items {
 			if old.Method == n.Method {
 				return false, true
@@ -54,6 +56,13 @@ func (b *inbox) add(n Notification) (dropped, merged bool) {
 	default:
 	}
 	return false, false
+}
+
+// changed returns how many notifications of a changed list have come.
+func (b *inbox) changed() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.changes
 }
 
 // take returns the oldest notification, if there is one.

@@ -219,6 +219,10 @@ func begin(ctx context.Context, t Transport, cfg Config) (c *Conn, life context.
 // Info returns what the server says of itself.
 func (c *Conn) Info() Info { return *c.info.Load() }
 
+// Changes returns how many notifications of a changed list the server has sent until now. When
+// Call returns, those are among them that came before its answer, at least over Pipes.
+func (c *Conn) Changes() int { return c.inbox.changed() }
+
 // Done is closed when the connection is over.
 func (c *Conn) Done() <-chan struct{} { return c.over }
 
