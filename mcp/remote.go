@@ -38,8 +38,7 @@ type Remote struct {
 	// Definition is the tool as the upstream lists it, a JSON object.
 	Definition json.RawMessage
 	// Facts returns what a call with the arguments touches. It is called from many
-	// goroutines. Without it, every text that is an http or https URL is one of the URLs
-	// of the call.
+	// goroutines. Without it, the policies.WebURLs of every text are the URLs of the call.
 	Facts func(args map[string]any) policies.Facts
 	// Run makes a call of the upstream's tool. It keeps to the duties of a Handler. args is
 	// the object of the arguments as the client wrote it. [RawResult] reads what an upstream

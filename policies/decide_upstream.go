@@ -34,8 +34,7 @@ type factPointer struct {
 
 // Facts returns what the arguments of a tool show the policy. What the policy's pointers
 // name is of the kind that they say, and so are the texts below it; the longest pointer
-// counts. Any other text that begins with a URL of http or https shows that URL. The
-// front end has bounded the arguments.
+// counts. Any other text shows its WebURLs. The front end has bounded the arguments.
 func (u Upstream) Facts(tool string, args map[string]any) Facts {
 	w := factWalk{facts: Facts{Upstream: u.Name, Args: args}}
 	for _, t := range u.facts {
@@ -78,9 +77,8 @@ func (w *factWalk) text(at []string, s string) {
 		}
 	}
 	if longest < 0 {
-		if address, ok := leadingURL(s); ok {
-			s, kind = address, factURL
-		}
+		w.facts.URLs = append(w.facts.URLs, WebURLs(s)...)
+		return
 	}
 	switch kind {
 	case factURL:
@@ -96,17 +94,6 @@ func (w *factWalk) text(at []string, s string) {
 		w.facts.Command += s
 	case factNone:
 	}
-}
-
-// leadingURL returns the URL of http or https that a text begins with. The URL ends at
-// white space. Only the server knows what it makes of a text that goes on after that.
-func leadingURL(s string) (string, bool) {
-	words := strings.Fields(s)
-	if len(words) == 0 {
-		return "", false
-	}
-	scheme, rest, _ := strings.Cut(words[0], ":")
-	return words[0], rest != "" && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
 // compilePointer splits a JSON pointer into its parts.

@@ -66,6 +66,7 @@
 //	decide_pieces.go       takes a call apart
 //	decide_script.go       takes a script apart
 //	decide_upstream.go     what calls of other people's servers show
+//	decide_weburl.go       the URLs that browsers read in texts
 //	decide_rate.go         refuses a call beyond a rule's limit
 //	decide_egress.go       decides about a connection or a request
 //	decide_egressmatch.go  the matches of network rules

@@ -314,11 +314,11 @@ func TestUpstreamFacts(t *testing.T) {
 	}
 	for tool, want := range map[string]policies.Facts{
 		"get_file": {
-			URLs: []string{"HTTPS://b.example/x", "http:/c.example", "a.example"}, Hosts: []string{"h.example"},
+			URLs: []string{"https://b.example/x%20is%20nice", "http://c.example", "a.example"}, Hosts: []string{"h.example"},
 			Paths: []string{"/n", "/etc/passwd"}, Command: "ls\nhttps://c.example\nrm -rf /",
 		},
 		"other": {
-			URLs: []string{"HTTPS://b.example/x", "http:/c.example", "https://text.example/", "a.example"}, Command: "ls\nhttps://c.example\nrm -rf /\n/n",
+			URLs: []string{"https://b.example/x%20is%20nice", "http://c.example", "https://text.example/", "a.example"}, Command: "ls\nhttps://c.example\nrm -rf /\n/n",
 		},
 	} {
 		got := p.Upstreams().Of("github", true).Facts(tool, args)
