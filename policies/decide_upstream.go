@@ -34,7 +34,9 @@ type factPointer struct {
 
 // Facts returns what the arguments of a tool show the policy. What the policy's pointers
 // name is of the kind that they say, and so are the texts below it; the longest pointer
-// counts. Any other text shows its WebURLs. The front end has bounded the arguments.
+// counts. Pointers name members in any case, as a server in Go reads them (encoding/json);
+// of two of the same length, the one with the case of the member counts. Any other text
+// shows its WebURLs. The front end has bounded the arguments.
 func (u Upstream) Facts(tool string, args map[string]any) Facts {
 	w := factWalk{facts: Facts{Upstream: u.Name, Args: args}}
 	for _, t := range u.facts {
@@ -70,10 +72,14 @@ func (w *factWalk) value(at []string, v any) {
 
 // text adds a text to the facts.
 func (w *factWalk) text(at []string, s string) {
-	longest, kind := -1, factNone
+	longest, exact, kind := -1, false, factNone
 	for _, p := range w.pointers {
-		if len(p.path) > longest && len(p.path) <= len(at) && slices.Equal(p.path, at[:len(p.path)]) {
-			longest, kind = len(p.path), p.kind
+		if len(p.path) < longest || len(p.path) > len(at) || !slices.EqualFunc(p.path, at[:len(p.path)], strings.EqualFold) {
+			continue
+		}
+		same := slices.Equal(p.path, at[:len(p.path)])
+		if len(p.path) > longest || same && !exact {
+			longest, exact, kind = len(p.path), same, p.kind
 		}
 	}
 	if longest < 0 {

@@ -331,6 +331,25 @@ func TestUpstreamFacts(t *testing.T) {
 	}
 }
 
+// A server in Go reads a member in any case, also if there are several, so a pointer names
+// them all. A pointer that has the member's own case comes first.
+func TestPointersHaveNoCase(t *testing.T) {
+	p := parse(t, "version: 1\nprofiles: {a: {}}\nupstreams: {servers: {s: {facts: {x: {/url: url, /Raw: none, /raw: path, /list/0/Dir: path, /to: none, /to/ask: host}}}}}\n")
+	got := p.Upstreams().Of("s", true).Facts("x", map[string]any{
+		"url": "u1", "URL": "u2", "Url": []any{"u3"}, "ur\u017f": "no", "u\u0072L": "u4",
+		"Raw": "raw", "raw": "/r1", "rAW": "http://r2.example", "LIST": []any{map[string]any{"dir": "/d1", "DIR": "/d2", "di\u0280": "no"}},
+		"TO": map[string]any{"A\u017f\u212a": "h.example", "b": "https://b.example"},
+	})
+	slices.Sort(got.URLs)
+	if want := []string{"u1", "u2", "u3", "u4"}; !slices.Equal(got.URLs, want) {
+		t.Errorf("URLs: got %q, want %q", got.URLs, want)
+	}
+	slices.Sort(got.Paths)
+	if want := []string{"/d1", "/d2", "/r1"}; !slices.Equal(got.Paths, want) || !slices.Equal(got.Hosts, []string{"h.example"}) {
+		t.Errorf("paths: got %q, want %q; hosts: %q", got.Paths, want, got.Hosts)
+	}
+}
+
 // A rule about URLs holds for the arguments of other people's tools.
 func TestRulesSeeUpstreamFacts(t *testing.T) {
 	p := parse(t, strings.ReplaceAll(upstreamPolicy, "tenants: {t: {}, u: {}}", "rules: [{id: no, match: {host: \"*.evil.example\"}, decision: deny}]"))
