@@ -189,8 +189,8 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 		g.recordUnreadable(ctx, c, started, err)
 		return nil, d, err
 	}
-	f.Tenant, f.Session, f.Tool, f.Upstream = c.Session.tenant, c.Session.id, c.Tool, c.Upstream
-	f.Args, f.Annotations, f.Now = all, t.hints, started
+	t.show(&f)
+	f.Tenant, f.Session, f.Args, f.Now = c.Session.tenant, c.Session.id, all, started
 	f.Scopes = g.cfg.callerOf(ctx).Scopes
 	d, asked, refusal, leave := g.decide(ctx, c, &f)
 	defer leave()

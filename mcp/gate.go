@@ -9,9 +9,18 @@ type Gate interface {
 }
 
 // Gated is the input type of every tool: it tells the policy what the call would
-// touch. This package fills in Tenant, Session, Tool, Args and Annotations.
+// touch. This package fills in Tenant, Session, Tool, ToolNames, Upstream, Args and
+// Annotations.
 type Gated interface {
 	Facts() policies.Facts
+}
+
+// show puts what policies see of the tool into the facts of a call.
+func (t *tool) show(f *policies.Facts) {
+	f.Tool, f.ToolNames, f.Annotations, f.Upstream = t.info.Name, t.names, t.hints, ""
+	if t.upstream != nil {
+		f.Upstream = t.upstream.name
+	}
 }
 
 // If no call of a tool can be allowed, tools/list leaves the tool out: an agent does

@@ -32,7 +32,7 @@ func (g *callGate) runGranted(ctx context.Context, c Call, f policies.Facts, run
 	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started
 	f.Scopes = g.cfg.callerOf(ctx).Scopes
 	if t, ok := g.tools.find(f.Tenant, f.Tool); ok {
-		f.Annotations = t.hints
+		f.ToolNames, f.Annotations = t.names, t.hints
 	}
 	d, asked, refusal, leave := g.decide(ctx, c, &f)
 	defer leave()

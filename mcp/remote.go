@@ -35,6 +35,11 @@ type Remote struct {
 	// alias that several tools have calls none of them, and one that is the name of another
 	// tool calls that. The first aliasMost are kept, and none above aliasBytes.
 	Aliases []string
+	// Names are further names of the tool by which nobody can call it, for example one that
+	// several tools would have. Rules that deny or ask see the tool by all of its Names and
+	// Aliases, so that no upstream escapes a rule by changing what its tools are called. A
+	// tool with more than namesMost of both, or with one above nameBytes, is refused.
+	Names []string
 	// Definition is the tool as the upstream lists it, a JSON object.
 	Definition json.RawMessage
 	// Facts returns what a call with the arguments touches. It is called from many
@@ -70,6 +75,8 @@ const (
 	definitionDeep = 128       // nesting of a definition, and of a result
 	aliasMost      = 8         // aliases of one tool
 	aliasBytes     = 256       // bytes of an alias
+	namesMost      = 64        // names of one tool that rules see
+	nameBytes      = 4096      // bytes of such a name
 	noteMost       = 2000      // bytes
 )
 
@@ -123,13 +130,17 @@ func (u *upstream) tool(r Remote) (*tool, error) {
 	if r.Run == nil {
 		return nil, errors.New("nothing runs it")
 	}
+	names := rulesSee(r)
+	if len(names) > namesMost || slices.ContainsFunc(names, func(n string) bool { return len(n) > nameBytes }) {
+		return nil, fmt.Errorf("it has more than %d names, or one of more than %d bytes", namesMost, nameBytes)
+	}
 	aliases := slices.DeleteFunc(slices.Clone(r.Aliases), func(a string) bool { return a == "" || len(a) > aliasBytes })
 	d, err := readDefinition(r.Definition, r.Name)
 	if err != nil {
 		return nil, err
 	}
 	return &tool{
-		info: Tool{Name: r.Name}, upstream: u, aliases: aliases[:min(len(aliases), aliasMost)], hints: d.hints,
+		info: Tool{Name: r.Name}, upstream: u, aliases: aliases[:min(len(aliases), aliasMost)], names: names, hints: d.hints,
 		listed: func(_ bool, in wire.Era) json.RawMessage {
 			if in == wire.Legacy {
 				return d.legacy
@@ -151,6 +162,13 @@ func (u *upstream) tool(r Remote) (*tool, error) {
 			return res, nil
 		},
 	}, nil
+}
+
+// rulesSee returns the names by which rules see a tool, besides its own.
+func rulesSee(r Remote) []string {
+	names := slices.Concat(r.Aliases, r.Names)
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" || n == r.Name })
 }
 
 // bind returns the decision about a call of a tool with what the upstream adds to it. A nil

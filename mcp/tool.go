@@ -139,6 +139,7 @@ type tool struct {
 	info     Tool            // for the tool of an upstream, its name alone
 	upstream *upstream       // nil for a tool of this server
 	aliases  []string        // of the tool of an upstream
+	names    []string        // by which rules see the tool of an upstream, besides its own; never changed
 	hints    map[string]bool // its annotations, for policies; never changed
 	schemas  func() schemas  // nil for the tool of an upstream
 	// listed returns the tool as clients list it, with its output schema if they asked for

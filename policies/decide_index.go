@@ -82,6 +82,12 @@ func (c *inquiry) among(s *ruleset, pc *piece) []*rule {
 	return c.few
 }
 
+// byOwnName reports whether a rule speaks about the tool by its own name, of those that
+// speak about the call.
+func (c *inquiry) byOwnName(r *rule) bool {
+	return len(c.facts.ToolNames) == 0 || r.match.onTool(c.tool)
+}
+
 // on returns the rules of a policy that may speak about the call: their tool and
 // their profile are compared once for the call, and not for each of its parts.
 func (c *inquiry) on(s *ruleset) []*rule {
@@ -90,7 +96,7 @@ func (c *inquiry) on(s *ruleset) []*rule {
 	}
 	c.of, c.rules, c.numbers = s, make([]*rule, 0, len(s.rules)), make([]int, 0, len(s.rules))
 	for i := range s.rules {
-		if r := &s.rules[i]; r.match.onTool(c.tool) && r.match.on(c) {
+		if r := &s.rules[i]; (r.match.onTool(c.tool) || r.onOtherName(c.facts)) && r.match.on(c) {
 			c.rules, c.numbers = append(c.rules, r), append(c.numbers, i)
 		}
 	}

@@ -214,9 +214,15 @@ func (e element) hides(s string) bool {
 	})
 }
 
-// onTool reports whether the match speaks about the tool.
+// onTool reports whether the match speaks about a tool of the name.
 func (m *match) onTool(tool string) bool {
 	return len(m.tools) == 0 || slices.ContainsFunc(m.tools, func(e element) bool { return e.match(tool) })
+}
+
+// onOtherName reports whether the rule speaks about the tool of a call by one of its
+// further names. A rule that allows never does.
+func (r *rule) onOtherName(f *Facts) bool {
+	return r.verdict != Allow && slices.ContainsFunc(f.ToolNames, r.match.onTool)
 }
 
 // aboutHost says whether one of the hosts is that of a piece. As under net, "*"

@@ -28,7 +28,7 @@ func (s *ruleset) judge(f Facts, profile string, pieces []piece) (Decision, []st
 			continue // what it starts is judged instead
 		}
 		bound = append(bound, o.bound...)
-		kept.add(o.bound)
+		kept.add(c, o.bound)
 		if o.verdict == Ask {
 			remember = remember.narrow(o.remember)
 			// A yes to the part also grants the profile that the call asks for.
@@ -91,7 +91,9 @@ type outcome struct {
 func (s *ruleset) weigh(c *inquiry, pc *piece) outcome {
 	profile := c.profile
 	var strict, lenient *rule
-	asks := false // a rule wants a question, and none that denies only may
+	// A rule wants a question about the tool by its own name. Without one, a question is no
+	// more than a rule that denies and only may, or a name that an upstream chose.
+	asks := false
 	o := outcome{verdict: Allow, remember: anyRemember}
 	for _, r := range c.among(s, pc) {
 		lets := r.verdict == Allow
@@ -151,7 +153,7 @@ func (s *ruleset) weigh(c *inquiry, pc *piece) outcome {
 		if r.terms.any() {
 			o.bound = append(o.bound, r)
 		}
-		asks = asks || r.verdict == Ask
+		asks = asks || r.verdict == Ask && c.byOwnName(r)
 		if verdict == Ask {
 			o.remember = o.remember.narrow(r.remembers(s))
 		}
@@ -163,9 +165,9 @@ func (s *ruleset) weigh(c *inquiry, pc *piece) outcome {
 	switch {
 	case pc.fault != "":
 		return outcome{verdict: Deny} // enforced or not, no rule can speak about it
-	case strict != nil && o.maybe && !asks && lenient == nil && s.fallback == Deny:
-		// A rule that denies may make a question of what is allowed, and none of
-		// what is denied without it.
+	case strict != nil && o.verdict == Ask && !asks && lenient == nil && s.fallback == Deny:
+		// Such a question may take the place of what is allowed, and not of what is
+		// denied without it.
 		o.verdict, o.maybe = Deny, false
 	case strict != nil:
 		o.rule = strict

@@ -89,12 +89,17 @@ type keeping struct {
 }
 
 // add takes in a part and the rules with terms that speak about it.
-func (k *keeping) add(rules []*rule) {
+func (k *keeping) add(c *inquiry, rules []*rule) {
 	var of Kept
 	for _, r := range rules {
-		if said := r.terms.audit; said.Said {
-			of = Kept{true, max(of.Level, said.Level)}
+		said := r.terms.audit
+		if !said.Said {
+			continue
 		}
+		if !c.byOwnName(r) { // no name that an upstream chose makes the log keep less
+			said.Level = max(said.Level, k.logged)
+		}
+		of = Kept{true, max(of.Level, said.Level)}
 	}
 	switch {
 	case !k.begun:

@@ -11,7 +11,11 @@ type Facts struct {
 	Tenant  string // whose work it is
 	Session string // the conversation the call came in
 	Tool    string // name on the wire, for example "Bash"
-	Profile string // profile asked for by name; empty means the policy's default
+	// ToolNames are further names of the tool of an upstream. Rules that deny or ask see
+	// them as they see Tool, so that a rule does not lose a tool whose name has changed.
+	// Rules that allow see Tool alone: an upstream chooses the names of its tools.
+	ToolNames []string
+	Profile   string // profile asked for by name; empty means the policy's default
 
 	// Scopes are what the caller's token may be used for, if that is less than what its
 	// tenant may do; nil if it is not.

@@ -349,6 +349,7 @@ func (b *body) facts(f Facts, args map[string]any) {
 	b.list("hosts", f.Hosts)
 	b.list("urls", f.URLs)
 	b.some("upstream", f.Upstream)
+	b.list("tool_names", f.ToolNames)
 	if len(f.Annotations) > 0 {
 		b.other("annotations", f.Annotations)
 	}
@@ -410,5 +411,5 @@ func appendString(b []byte, s string) []byte {
 }
 
 func (f Facts) empty() bool {
-	return f.Profile == "" && f.Command == "" && f.Upstream == "" && len(f.Env)+len(f.Paths)+len(f.Hosts)+len(f.URLs)+len(f.Annotations) == 0
+	return f.Profile == "" && f.Command == "" && f.Upstream == "" && len(f.Env)+len(f.Paths)+len(f.Hosts)+len(f.URLs)+len(f.ToolNames)+len(f.Annotations) == 0
 }

@@ -64,6 +64,8 @@ type Facts struct {
 	Hosts    []string `json:"hosts,omitempty"`
 	URLs     []string `json:"urls,omitempty"`
 	Upstream string   `json:"upstream,omitempty"`
+	// ToolNames are the further names of an upstream's tool.
+	ToolNames []string `json:"tool_names,omitempty"`
 	// Annotations are the hints of an upstream's tool.
 	Annotations map[string]bool `json:"annotations,omitempty"`
 }

@@ -62,7 +62,7 @@ func (e Entry) Past() (Past, error) {
 		Facts: policies.Facts{
 			Tenant: e.Tenant, Session: e.Session, Tool: e.Tool, Profile: e.Facts.Profile, Command: e.Facts.Command,
 			Env: e.Facts.Env, Paths: e.Facts.Paths, Hosts: e.Facts.Hosts, URLs: e.Facts.URLs,
-			Args: l.Args, Upstream: e.Facts.Upstream, Annotations: e.Facts.Annotations, Now: e.Time,
+			Args: l.Args, Upstream: e.Facts.Upstream, ToolNames: e.Facts.ToolNames, Annotations: e.Facts.Annotations, Now: e.Time,
 		},
 		Lacks: e.lacks(l),
 	}

@@ -30,7 +30,7 @@ rules:
 		{Tool: "Bash", Command: "git push", Args: map[string]any{"command": "git push"}, Profile: "b", Env: []string{"CI"}},
 		{Tool: "Bash", Command: "git status", Paths: []string{"/etc/x"}, Args: map[string]any{"command": "git status", "cwd": "/etc/x"}},
 		{Tool: "Bash", Command: "ls"}, // as of belljar run, without arguments
-		{Tool: "ext_x", Upstream: "x", Args: map[string]any{"command": "no shell's"}, Annotations: map[string]bool{"readOnlyHint": true}},
+		{Tool: "ext_x", ToolNames: []string{"ext_old"}, Upstream: "x", Args: map[string]any{"command": "no shell's"}, Annotations: map[string]bool{"readOnlyHint": true}},
 		{Tool: "WebSearch", Hosts: []string{"a.example"}, URLs: []string{"https://a.example/x"}, Args: map[string]any{}},
 	}
 	for i := range all {
@@ -38,7 +38,7 @@ rules:
 		f, d := all[i], p.Decide(all[i])
 		r := Decision{
 			CallID: "c", Tenant: f.Tenant, Session: f.Session, Tool: f.Tool, Args: f.Args, Verdict: d.Verdict.String(), Policy: p.Hash(),
-			Facts: Facts{Profile: f.Profile, Command: f.Command, Env: f.Env, Paths: f.Paths, Hosts: f.Hosts, URLs: f.URLs, Upstream: f.Upstream, Annotations: f.Annotations},
+			Facts: Facts{Profile: f.Profile, Command: f.Command, Env: f.Env, Paths: f.Paths, Hosts: f.Hosts, URLs: f.URLs, Upstream: f.Upstream, ToolNames: f.ToolNames, Annotations: f.Annotations},
 		}
 		if err := l.Append(r); err != nil {
 			t.Fatal(err)

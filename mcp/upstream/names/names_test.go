@@ -313,6 +313,41 @@ func TestAToolNamedLikeADigest(t *testing.T) {
 	}
 }
 
+// A name that a tool lost is still known as one of its names, whichever server took it away
+// and however often: the plain one, the one with digits, and one that it had earlier.
+func TestLostNamesAreKnown(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	cut := strings.TrimPrefix(candidate(base("p", long), "a", long, 0, DefaultBudget), "mcp_p_")
+	table := built(t, Config{
+		Servers: []Server{
+			{Name: "a", Prefix: "p", Tools: []string{"send_mail", "t", "mine", long}},
+			{Name: "b", Prefix: "p", Tools: []string{"send.mail", "t", cut}},
+			{Name: "c", Prefix: "p", Tools: []string{"t_" + digest("a", "t")[:4], "old"}},
+		},
+		Former: []Former{{"mcp_p_old", "a", "mine"}, {"mcp_q_mine", "a", "mine"}, {"mcp_q_mine", "c", "old"}},
+	})
+	for native, want := range map[string][]string{
+		"send_mail": {"mcp__p__send_mail", "mcp_p_send_mail"}, // which send.mail is called as well
+		"t":         {"mcp:p.t", "mcp__p__t", "mcp_p_t", "mcp_p_t_" + digest("a", "t")[:4], "t"},
+		"mine":      {"mcp_q_mine"}, // mcp_p_old is another tool's now
+		long:        {"mcp_p_" + cut},
+	} {
+		for _, tool := range table.List() {
+			if tool.Server != "a" || tool.Native != native {
+				continue
+			}
+			if diff := cmp.Diff(want, tool.Shared); diff != "" {
+				t.Errorf("the names that a/%.20s lost (-want +got):\n%s", native, diff)
+			}
+			for _, name := range tool.Shared {
+				if got, err := table.Find(name); err == nil && got.Server == "a" {
+					t.Errorf("%s leads to a/%s", name, got.Native)
+				}
+			}
+		}
+	}
+}
+
 // Nor does a tool get digits that make it what two others are named: they had to leave that
 // name because both wanted it, and it stays nobody's.
 func TestADigestThatOthersAreNamedLike(t *testing.T) {
@@ -481,6 +516,17 @@ func TestRandomSets(t *testing.T) {
 		}
 		for _, name := range cfg.Own {
 			leads(t, table, name, "own")
+		}
+		prefixes := make(map[string]string)
+		for _, s := range cfg.Servers {
+			prefixes[s.Name] = s.prefix()
+		}
+		for _, tool := range table.List() {
+			for _, name := range aliases(prefixes[tool.Server], sanitisedPrefix(prefixes[tool.Server]), tool.Native) {
+				if _, others := listed[name]; !others && !table.isOwn(name) && !slices.Contains(tool.Aliases, name) && !slices.Contains(tool.Shared, name) {
+					t.Errorf("%s/%s does not have the name %q: %+v", tool.Server, tool.Native, name, cfg)
+				}
+			}
 		}
 		for _, s := range cfg.Servers {
 			for _, native := range s.Tools {

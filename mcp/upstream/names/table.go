@@ -60,6 +60,9 @@ type Tool struct {
 	Server  string   // the name of its server's entry
 	Native  string   // the name that its server uses, byte for byte
 	Aliases []string // further names that lead to this tool alone, sorted
+	// Shared are names that this tool lost because others claim them, sorted: they lead to
+	// none. A rule that was written for such a name still has to stop the tool.
+	Shared []string
 }
 
 // Notice is something that a table leaves out or changes, for the operator.
@@ -91,6 +94,14 @@ type entry struct {
 	primary        string
 }
 
+// left are the primary names that a tool had to leave while the table was built.
+func (e *entry) left(budget int) (all []string) {
+	for attempt := range e.attempt {
+		all = append(all, candidate(e.base, e.server, e.native, attempt, budget))
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return name == e.primary })
+}
+
 // Build returns the table of a configuration. A server or tool that cannot be offered is
 // left out, which Notices says. The error is a budget that is out of bounds.
 func Build(cfg Config) (*Table, error) {
@@ -108,12 +119,18 @@ func Build(cfg Config) (*Table, error) {
 	entries = t.choose(entries, budget)
 	claims := t.claims(entries, cfg.Former)
 	for i, e := range entries {
-		tool := Tool{Primary: e.primary, Server: e.server, Native: e.native}
+		tool := Tool{Primary: e.primary, Server: e.server, Native: e.native, Shared: e.left(budget)}
 		for _, name := range claims[i] {
-			if len(t.at[name]) == 1 && name != e.primary {
+			switch {
+			case name == e.primary:
+			case len(t.at[name]) == 1:
 				tool.Aliases = append(tool.Aliases, name)
+			default:
+				tool.Shared = append(tool.Shared, name)
 			}
 		}
+		slices.Sort(tool.Shared)
+		tool.Shared = slices.DeleteFunc(slices.Compact(tool.Shared), func(name string) bool { return slices.Contains(tool.Aliases, name) })
 		t.tools = append(t.tools, tool)
 	}
 	slices.SortFunc(t.notices, func(a, b Notice) int {
