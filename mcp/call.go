@@ -51,8 +51,8 @@ type callGate struct {
 
 // hides reports whether a tool is hidden from a caller: because of its token, its session
 // or its tenant.
-func (g *callGate) hides(ctx context.Context, session *Session, tool string) bool {
-	return missing(g.cfg.Auth, g.cfg.callerOf(ctx), tool, "") != nil || g.tools.hides(session, tool)
+func (g *callGate) hides(ctx context.Context, session *Session, t *tool) bool {
+	return missing(g.cfg.Auth, g.cfg.callerOf(ctx), t.info.Name, "") != nil || g.tools.hides(session, t)
 }
 
 // call runs one tools/call, whatever its transport: find, decode, gate, run, answer. The
@@ -71,7 +71,7 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	args, out := call.args, call.out
 	t, ok := g.find(ctx, session, call.name)
 	if !ok {
-		return nil, g.tools.unknown(session.tenant, call.name, func(tool string) bool { return g.hides(ctx, session, tool) })
+		return nil, g.tools.unknown(session.tenant, call.name, func(t *tool) bool { return g.hides(ctx, session, t) })
 	}
 	name := t.info.Name // call.name may be an alias
 	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, TraceID: call.parent.TraceID, Depth: call.depth, Progress: withoutProgress, input: call.input}
@@ -185,7 +185,7 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 	switch {
 	case err == nil:
 		f = in.Facts()
-	case !g.hides(ctx, c.Session, c.Tool): // such a tool is denied whatever it is asked
+	case !g.hides(ctx, c.Session, t): // such a tool is denied whatever it is asked
 		g.recordUnreadable(ctx, c, started, err)
 		return nil, d, err
 	}

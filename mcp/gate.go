@@ -30,7 +30,7 @@ func (t *tool) show(f *policies.Facts) {
 
 // Hider is a Gate that knows which tools a tenant need not see.
 type Hider interface {
-	// Hidden reports whether no call of the tool by the tenant can be allowed
-	// or asked about.
-	Hidden(tenant, tool string) bool
+	// Hidden reports whether no call of a tool by a tenant can be allowed or asked about.
+	// The facts are Tenant, Tool, ToolNames, Upstream and Annotations, and no others.
+	Hidden(policies.Facts) bool
 }

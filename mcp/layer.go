@@ -10,7 +10,11 @@ func (s *Session) Narrow(l *policies.Layer) {
 	if before == l {
 		return
 	}
-	s.server.tools.announceIf(s.tenant, func(tool string) bool { return before.Hidden(tool) != l.Hidden(tool) })
+	s.server.tools.announceIf(s.tenant, func(t *tool) bool {
+		var f policies.Facts
+		t.show(&f)
+		return before.Hidden(f) != l.Hidden(f)
+	})
 }
 
 // Narrowed returns the name of the layer that Narrow put below the policy; empty

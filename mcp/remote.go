@@ -259,26 +259,12 @@ func (rt *remoteTable) find(name string) (*tool, bool) {
 	return nil, false
 }
 
-// candidates returns the names of the tools that an alias means, if it means several.
-func (rt *remoteTable) candidates(alias string) (names []string) {
+// candidates returns the tools that an alias means, if it means several.
+func (rt *remoteTable) candidates(alias string) []*tool {
 	if rt == nil || len(rt.byAlias[alias]) < 2 {
 		return nil
 	}
-	for _, t := range rt.byAlias[alias] {
-		names = append(names, t.info.Name)
-	}
-	return names
-}
-
-// names are the names of the tools.
-func (rt *remoteTable) names() (names []string) {
-	if rt == nil {
-		return nil
-	}
-	for _, t := range rt.sorted {
-		names = append(names, t.info.Name)
-	}
-	return names
+	return slices.Clone(rt.byAlias[alias])
 }
 
 // notes are what the upstreams tell clients, by their names.
@@ -313,7 +299,7 @@ func (rt *remoteTable) sameList(other *remoteTable) bool {
 	}
 	same := func(a, b *upstream) bool {
 		return a.name == b.name && a.note == b.note && slices.EqualFunc(a.tools, b.tools, func(a, b *tool) bool {
-			return bytes.Equal(a.listed(false, wire.Modern), b.listed(false, wire.Modern))
+			return bytes.Equal(a.listed(false, wire.Modern), b.listed(false, wire.Modern)) && slices.Equal(a.names, b.names) // by which rules hide it
 		})
 	}
 	return slices.EqualFunc(rt.upstreams, other.upstreams, same)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,4 +95,102 @@ func TestRemotesOfManyNamesAreRefused(t *testing.T) {
 		}
 	}
 	ty.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{most}})
+}
+
+// Rules that name the upstream hide its tools as those that name the tool do, whatever the way:
+// a hidden tool is not listed, no error mentions it, and no call of it runs. Tools that some
+// call can use are listed, and run.
+func TestHiddenRemotes(t *testing.T) {
+	writes := defined("mcp_far_write", `{"inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false}}`)
+	near := farEcho("mcp_near_echo")
+	tools := []string{far, lost().Name, writes.Name, near.Name, "echo"}
+	for rules, want := range map[string][]string{
+		``: tools,
+		`{id: r, match: {upstream: far}, decision: deny}`:                                     {near.Name, "echo"},
+		`{id: r, match: {upstream: "*"}, unless: {upstream: far}, decision: deny}`:            {far, lost().Name, writes.Name, "echo"},
+		`{id: r, match: {upstream: far, annotations: {readOnlyHint: false}}, decision: deny}`: {far, lost().Name, near.Name, "echo"},
+		`{id: r, match: {tool: mcp_far_send}, decision: deny}`:                                {far, writes.Name, near.Name, "echo"},
+		`{id: r, match: {upstream: far, host: "*"}, decision: deny}`:                          tools,
+		`{id: r, match: {tool: mcp_far_send}, mode: warn, decision: deny}`:                    tools,
+	} {
+		_, with := newOffice(t, "tenants: {a: {}}\nrules: ["+rules+"]\n")
+		s := newSite(t, with, func(c *mcp.Config) { c.Tenant = "a" })
+		s.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{farEcho(far), lost(), writes}})
+		s.set(t, "near", mcp.Remotes{Tools: []mcp.Remote{near}})
+		legacy := s.connect(t)
+		legacy.greet(revLegacy)
+		auth := []string{"Authorization", "Bearer token-a"}
+		http := s.do("POST", modern("1", "tools/list", ""), append(modernHeaders("tools/list", ""), auth...)...).last().tools(t)
+		stdio := legacy.answerTo(req("1", "tools/list")).tools(t)
+		mistake := legacy.answerTo(call("2", "mcp_nobody", `{}`)).raw
+		mistake = strings.ReplaceAll(mistake, `"`, ",")
+		for _, tool := range tools {
+			listed := slices.Contains(want, tool)
+			if (http[tool] != nil) != listed || (stdio[tool] != nil) != listed || strings.Contains(mistake, " "+tool+",") != listed {
+				t.Errorf("%s: %s is listed over HTTP: %v, over stdio: %v, and known: %s", rules, tool, http[tool] != nil, stdio[tool] != nil, mistake)
+			}
+			for _, a := range []answer{
+				legacy.answerTo(call("3", tool, `{"text":"hi"}`)),
+				s.do("POST", modernTool(tool, `{"text":"hi"}`, ""), append(modernHeaders("tools/call", tool), auth...)...).last(),
+			} {
+				if ran := a.text() == "hi"; ran != listed {
+					t.Errorf("%s: a call of %s, which is listed: %v: %s", rules, tool, listed, a.raw)
+				}
+			}
+		}
+	}
+}
+
+// A session's own layer hides the tools of an upstream from it alone, and its client is
+// notified.
+func TestSessionHidesRemotes(t *testing.T) {
+	_, with := newOffice(t, "")
+	sessions := make(chan *mcp.Session, 1)
+	ty := newToy(t, with)
+	r := farEcho(far)
+	r.Run = func(_ context.Context, c mcp.Call, _ json.RawMessage) (*mcp.Result, error) {
+		sessions <- c.Session
+		return mcp.Text("ran"), nil
+	}
+	ty.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{r}})
+	one, two := ty.connect(t), ty.connect(t)
+	one.greet(revLegacy)
+	two.greet(revLegacy)
+	one.answerTo(call("1", far, `{}`))
+	session := <-sessions
+	l, err := policies.ParseLayer(policies.LayerSession, "plan", []byte("version: 1\nrules: [{id: plan-only, match: {upstream: far}, decision: deny}]\n"), policies.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, layer := range []*policies.Layer{l, nil} {
+		session.Narrow(layer)
+		if a := one.next(); a.Method != "notifications/tools/list_changed" {
+			t.Errorf("got %s", a.raw)
+		}
+		if tools := one.answerTo(req("2", "tools/list")).tools(t); (tools[far] == nil) != (layer != nil) || tools["echo"] == nil {
+			t.Errorf("hidden: %v, and the session lists %d tools", layer != nil, len(tools))
+		}
+		if tools := two.answerTo(req("2", "tools/list")).tools(t); tools[far] == nil {
+			t.Error("it is hidden from another session")
+		}
+	}
+}
+
+// A tool that gets a name may be hidden for it, so clients list the tools again.
+func TestNamesOfRemotesAreAnnounced(t *testing.T) {
+	_, with := newOffice(t, "rules: [{id: r, match: {tool: mcp_far_send}, decision: deny}]\n")
+	ty := newToy(t, with)
+	c := ty.connect(t)
+	c.greet(revLegacy)
+	before := lost()
+	before.Names = nil
+	for _, r := range []mcp.Remote{before, lost()} {
+		ty.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{r}})
+		if a := c.next(); a.Method != "notifications/tools/list_changed" {
+			t.Errorf("got %s", a.raw)
+		}
+		if tools := c.answerTo(req("1", "tools/list")).tools(t); (tools[r.Name] != nil) != (r.Names == nil) {
+			t.Errorf("with the names %q it is listed: %v", r.Names, tools[r.Name] != nil)
+		}
+	}
 }

@@ -102,7 +102,7 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 			switch {
 			case !known && a.server.cfg.Suite == nil:
-				hides := func(tool string) bool { return a.hidesFrom(a.server.cfg.callerOf(ctx), tool) }
+				hides := func(t *tool) bool { return a.hidesFrom(a.server.cfg.callerOf(ctx), t) }
 				return nil, forSDK(a.server.tools.unknown(tenant, r.Params.Name, hides), eraOf(req))
 			case known && t.upstream != nil:
 				serve = a.stubbed(next)

@@ -28,8 +28,8 @@ func (a *adapter) tenantOf(ctx context.Context) string {
 }
 
 // hidesFrom reports whether a tool is hidden from a caller without a session.
-func (a *adapter) hidesFrom(caller Identity, tool string) bool {
-	return missing(a.server.cfg.Auth, caller, tool, "") != nil || a.server.tools.hidesFrom(caller.Tenant, tool)
+func (a *adapter) hidesFrom(caller Identity, t *tool) bool {
+	return missing(a.server.cfg.Auth, caller, t.info.Name, "") != nil || a.server.tools.hidesFrom(caller.Tenant, t)
 }
 
 // sessionOf is the Session of a request.

@@ -25,7 +25,7 @@ type office struct {
 }
 
 func (o *office) Decide(f policies.Facts) policies.Decision { return o.now.Load().Decide(f) }
-func (o *office) Hidden(tenant, tool string) bool           { return o.now.Load().HiddenFrom(tenant, tool) }
+func (o *office) Hidden(f policies.Facts) bool              { return o.now.Load().HiddenFrom(f) }
 
 func (o *office) Named() bool { return len(o.now.Load().Tenants()) > 0 }
 

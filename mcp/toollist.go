@@ -32,7 +32,7 @@ type toolsResult struct {
 
 // listedTool is a tool of a list.
 type listedTool struct {
-	name string
+	tool *tool
 	raw  json.RawMessage
 }
 
@@ -40,10 +40,10 @@ type listedTool struct {
 // that are hidden from the caller.
 func (a *adapter) listTools(ctx context.Context, req *sdk.ListToolsRequest, next sdk.MethodHandler) (sdk.Result, error) {
 	caller := a.server.cfg.callerOf(ctx)
-	hides := func(tool string) bool { return a.hidesFrom(caller, tool) }
+	hides := func(t *tool) bool { return a.hidesFrom(caller, t) }
 	session, err := a.sessionOf(ctx)
 	if err == nil {
-		hides = func(tool string) bool { return a.server.gate.hides(ctx, session, tool) }
+		hides = func(t *tool) bool { return a.server.gate.hides(ctx, session, t) }
 		if a.server.cfg.Gather != nil {
 			a.server.cfg.Gather(ctx, session)
 		}
@@ -58,9 +58,10 @@ func (a *adapter) listTools(ctx context.Context, req *sdk.ListToolsRequest, next
 			return nil, err
 		}
 	}
-	all = slices.DeleteFunc(all, func(t listedTool) bool { return hides(t.name) })
-	slices.SortFunc(all, func(a, b listedTool) int { return strings.Compare(a.name, b.name) })
-	page, bad := after(all, params.Cursor, func(t listedTool) string { return t.name })
+	all = slices.DeleteFunc(all, func(t listedTool) bool { return hides(t.tool) })
+	name := func(t listedTool) string { return t.tool.info.Name }
+	slices.SortFunc(all, func(a, b listedTool) int { return strings.Compare(name(a), name(b)) })
+	page, bad := after(all, params.Cursor, name)
 	if bad != nil {
 		return nil, bad
 	}
@@ -68,7 +69,7 @@ func (a *adapter) listTools(ctx context.Context, req *sdk.ListToolsRequest, next
 	size := 0
 	for i, t := range page {
 		if size += len(t.raw); i == toolsMost || i > 0 && size > toolBytesMost {
-			out.NextCursor = cursorAt(page[i-1].name)
+			out.NextCursor = cursorAt(name(page[i-1]))
 			break
 		}
 		out.Tools = append(out.Tools, t.raw)
@@ -95,7 +96,7 @@ func (a *adapter) withSuite(ctx context.Context, req *sdk.ListToolsRequest, next
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, listedTool{t.Name, raw})
+		all = append(all, listedTool{&tool{info: Tool{Name: t.Name}}, raw})
 	}
 	return all, nil
 }
@@ -114,7 +115,7 @@ func (ts *toolset) listed(tenant string, structured bool, in wire.Era) ([]listed
 	}
 	all := make([]listedTool, 0, len(tools))
 	for _, t := range tools {
-		all = append(all, listedTool{t.info.Name, t.listed(structured, in)})
+		all = append(all, listedTool{t, t.listed(structured, in)})
 	}
 	return all, table
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
 )
 
 // toolset is the tools of a server, and which of them each tenant does not see.
@@ -86,14 +87,14 @@ const knownMost = 64
 
 // unknown is the error for a name by which a tenant can call no tool. It does not mention
 // hidden tools.
-func (ts *toolset) unknown(tenant, name string, hides func(tool string) bool) *wire.Error {
+func (ts *toolset) unknown(tenant, name string, hides func(t *tool) bool) *wire.Error {
 	ts.mu.Lock()
-	known, table := ts.names(tenant), ts.remote[tenant]
+	tools, table := ts.tools(tenant), ts.remote[tenant]
 	ts.mu.Unlock()
-	if several := slices.DeleteFunc(table.candidates(name), hides); len(several) > 0 {
+	if several := namesOf(slices.DeleteFunc(table.candidates(name), hides)); len(several) > 0 {
 		return wire.Errorf(wire.InvalidParams, "unknown tool %.80q: several tools have this short name; call one of them by its own: %s", name, strings.Join(several, ", "))
 	}
-	known = slices.DeleteFunc(known, hides)
+	known := namesOf(slices.DeleteFunc(tools, hides))
 	hint := "known tools: " + strings.Join(known[:min(len(known), knownMost)], ", ")
 	if more := len(known) - knownMost; more > 0 {
 		hint += fmt.Sprintf(", and %d more that tools/list has", more)
@@ -108,9 +109,25 @@ func (ts *toolset) unknown(tenant, name string, hides func(tool string) bool) *w
 // microseconds, and clients choose how often they are wrong.
 const nearMost = 512
 
-// names are those of all tools that a tenant has, the server's own first; mu is held.
-func (ts *toolset) names(tenant string) []string {
-	return append(sortedKeys(ts.byName), ts.remote[tenant].names()...)
+// tools are all that a tenant has, by name, the server's own first; mu is held.
+func (ts *toolset) tools(tenant string) []*tool {
+	all := make([]*tool, 0, len(ts.byName))
+	for _, name := range sortedKeys(ts.byName) {
+		all = append(all, ts.byName[name])
+	}
+	if table := ts.remote[tenant]; table != nil {
+		all = append(all, table.sorted...)
+	}
+	return all
+}
+
+// namesOf are the names of tools.
+func namesOf(tools []*tool) []string {
+	names := make([]string, 0, len(tools))
+	for _, t := range tools {
+		names = append(names, t.info.Name)
+	}
+	return names
 }
 
 // describe changes the description of a tool and offers the tool again.
@@ -130,17 +147,25 @@ func (ts *toolset) describe(name, description string) (changed bool) {
 }
 
 // hides reports whether a tool is hidden from a session.
-func (ts *toolset) hides(session *Session, tool string) bool {
-	if l := session.layer.Load(); l != nil && l.Hidden(tool) {
-		return true
+func (ts *toolset) hides(session *Session, t *tool) bool {
+	if l := session.layer.Load(); l != nil {
+		var f policies.Facts
+		if t.show(&f); l.Hidden(f) {
+			return true
+		}
 	}
-	return ts.hidesFrom(session.tenant, tool)
+	return ts.hidesFrom(session.tenant, t)
 }
 
 // hidesFrom reports whether a tool is hidden from a tenant.
-func (ts *toolset) hidesFrom(tenant, tool string) bool {
+func (ts *toolset) hidesFrom(tenant string, t *tool) bool {
 	h, ok := ts.gate.(Hider)
-	return ok && h.Hidden(tenant, tool)
+	if !ok {
+		return false
+	}
+	f := policies.Facts{Tenant: tenant}
+	t.show(&f)
+	return h.Hidden(f)
 }
 
 // relist notifies clients to list the tools again, if the set of hidden tools has
@@ -161,8 +186,8 @@ func (ts *toolset) relist() {
 
 // hiddenFrom are the tools that are hidden from a tenant; mu is held.
 func (ts *toolset) hiddenFrom(tenant string) string {
-	hidden := slices.DeleteFunc(ts.names(tenant), func(tool string) bool { return !ts.hidesFrom(tenant, tool) })
-	return strings.Join(hidden, " ")
+	hidden := slices.DeleteFunc(ts.tools(tenant), func(t *tool) bool { return !ts.hidesFrom(tenant, t) })
+	return strings.Join(namesOf(hidden), " ")
 }
 
 // announce makes the sdk send notifications/tools/list_changed to each client that
@@ -178,10 +203,10 @@ func (ts *toolset) announceChange() {
 }
 
 // announceIf announces if any tool of a tenant meets the condition.
-func (ts *toolset) announceIf(tenant string, changed func(tool string) bool) {
+func (ts *toolset) announceIf(tenant string, changed func(t *tool) bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if slices.ContainsFunc(ts.names(tenant), changed) {
+	if slices.ContainsFunc(ts.tools(tenant), changed) {
 		ts.announce()
 	}
 }

@@ -77,8 +77,8 @@ rules:
   - {id: no-shell, mode: warn, match: {tool: Bash}, decision: deny}
   - {id: plan, mode: audit, match: {tool: PlanMode}, decision: allow}
 `)
-	if p.Hidden("Bash") || !p.Hidden("PlanMode") {
-		t.Errorf("hidden: Bash %v, PlanMode %v; want false, true", p.Hidden("Bash"), p.Hidden("PlanMode"))
+	if p.HiddenFrom(policies.Facts{Tool: "Bash"}) || !p.HiddenFrom(policies.Facts{Tool: "PlanMode"}) {
+		t.Errorf("hidden: Bash %v, PlanMode %v; want false, true", p.HiddenFrom(policies.Facts{Tool: "Bash"}), p.HiddenFrom(policies.Facts{Tool: "PlanMode"}))
 	}
 	if d := p.Decide(policies.Facts{Tool: "PlanMode"}); d.Verdict != deny || len(d.Shadow) != 1 || d.Shadow[0].Verdict != allow {
 		t.Errorf("PlanMode: got %+v", d)

@@ -56,6 +56,9 @@ func TestRulesAndNamesOfTools(t *testing.T) {
 		if spoke := strings.Join(p.Speaks(f), " "); strings.Contains(tt.rules, "mode: warn") && (spoke != "r" || len(d.Shadow) != 1) {
 			t.Errorf("%s: %q speaks, and would have decided: %+v", tt.rules, spoke, d.Shadow)
 		}
+		if d.Verdict == deny != p.HiddenFrom(f) {
+			t.Errorf("%s, %s: it is hidden: %v, and gets %v", tt.fallback, tt.rules, p.HiddenFrom(f), d.Verdict)
+		}
 		p = parse(t, strings.Replace(head, "decision: ask", "decision: allow", 1))
 		l, err := policies.ParseLayer(policies.LayerSession, "layer.yaml", []byte("version: 1\nrules: ["+tt.rules+"]\n"), p)
 		if err != nil {
@@ -73,6 +76,46 @@ func TestNamesOfToolsAndTheLog(t *testing.T) {
 		p := parse(t, head+fmt.Sprintf("rules: [{id: r, match: {tool: %s}, decision: ask, audit: meta}]\n", tool))
 		if d := p.Decide(renamed()); d.Verdict != ask || !d.Audit.Said || d.Audit.Level != want {
 			t.Errorf("a rule about %s: got %+v", tool, d)
+		}
+	}
+}
+
+// A tool of an upstream is listed if some call of it can be let through: the upstream and what
+// the tool says of itself count as well as its name. What is known of own tools beforehand is
+// their name alone.
+func TestHiddenToolsOfUpstreams(t *testing.T) {
+	reads := renamed()
+	writes := renamed()
+	writes.Annotations = nil
+	other := renamed()
+	other.Upstream = "y"
+	own := policies.Facts{Tenant: policies.LocalTenant, Tool: "PlanMode"}
+	for _, tt := range []struct{ fallback, rules, hidden string }{
+		{"allow", `{id: r, match: {upstream: x}, decision: deny}`, "reads writes"},
+		{"allow", `{id: r, match: {upstream: "{x,z}", tool: "mcp_*"}, decision: deny}`, "reads writes"},
+		{"allow", `{id: r, match: {upstream: x}, mode: warn, decision: deny}`, ""},
+		{"allow", `{id: r, match: {upstream: x}, when: "args.size() == 9", decision: deny}`, ""},
+		{"allow", `{id: r, match: {upstream: x, path: "/etc/**"}, decision: deny}`, ""},
+		{"allow", `{id: r, match: {upstream: x, profile: net}, decision: deny}`, ""},
+		{"allow", `{id: r, match: {upstream: x}, unless: {host: "*"}, decision: deny}`, ""},
+		{"allow", `{id: r, match: {upstream: x, annotations: {readOnlyHint: false}}, decision: deny}`, "writes"},
+		{"allow", `{id: r, match: {annotations: {destructiveHint: true}}, unless: {upstream: x}, decision: deny}`, "other"},
+		{"allow", `{id: r, match: {tool: "mcp_*"}, unless: {upstream: y}, decision: deny}`, "reads writes"},
+		{"deny", `{id: r, match: {upstream: x}, decision: allow}`, "other"},
+		{"deny", `{id: r, match: {upstream: x, annotations: {readOnlyHint: true}}, decision: ask}`, "writes other"},
+		{"deny", `{id: r, match: {tool: "mcp_*"}, unless: {upstream: x}, decision: allow}`, "reads writes own"},
+		{"deny", `{id: r, match: {tool: "mcp_*"}, unless: {upstream: x, host: "*"}, decision: allow}`, "own"},
+		{"deny", `{id: r, match: {tool: "mcp_*", url: "https://a.example/**"}, decision: allow}`, "own"},
+	} {
+		p := parse(t, strings.Replace(head, "decision: ask", "decision: "+tt.fallback, 1)+"rules: ["+tt.rules+"]\n")
+		for name, f := range map[string]policies.Facts{"reads": reads, "writes": writes, "other": other, "own": own} {
+			want := strings.Contains(" "+tt.hidden+" ", " "+name+" ")
+			if got := p.HiddenFrom(f); got != want {
+				t.Errorf("%s, %s: %s is hidden: %v", tt.fallback, tt.rules, name, got)
+			}
+			if d := p.Decide(f); want && d.Verdict != deny {
+				t.Errorf("%s, %s: %s is hidden, and gets %v", tt.fallback, tt.rules, name, d.Verdict)
+			}
 		}
 	}
 }

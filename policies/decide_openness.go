@@ -89,32 +89,62 @@ func (s *ruleset) openness(profile, tool string) Openness {
 	return o
 }
 
-// Hidden reports whether no call of a tool can be allowed or asked about by the rules of
-// one file, whatever its arguments: a list of tools leaves it out. It looks at the tool's
-// name only, so a tool that is denied under every profile may still be listed.
-func (s *ruleset) Hidden(tool string) bool {
+// hides reports whether no call of a tool can be allowed or asked about by the rules of
+// one file, whatever its arguments: a list of tools leaves it out. It looks at no profiles,
+// so a tool that is denied under every profile may still be listed.
+func (s *ruleset) hides(f *Facts) bool {
 	open := s.fallback != Deny
-	for _, r := range s.rules {
-		if r.mode != ModeEnforce || !r.match.onTool(tool) {
+	for i := range s.rules {
+		r := &s.rules[i]
+		named := r.match.onTool(f.Tool)
+		if r.mode != ModeEnforce || !named && !r.onOtherName(f) {
 			continue
 		}
-		if r.verdict == Deny && !r.match.narrow() && r.when == nil && r.unless.isZero() {
+		switch sure := r.onCalls(f); {
+		case r.verdict == Deny && sure == must:
 			return true
+		case r.verdict != Deny && sure != no:
+			open = open || named // no other name opens what is denied by default
 		}
-		open = open || r.verdict != Deny
 	}
 	return !open
 }
 
-// HiddenFrom reports whether no call of a tool by a tenant can be allowed or
-// asked about. Unlike Hidden, it looks at the layers of that tenant too.
-func (p *Policy) HiddenFrom(tenantName, tool string) bool {
-	if !p.serves(tenantName) || p.Hidden(tool) {
+// onCalls says whether the rule speaks about the calls of a tool: about all, some or none.
+func (r *rule) onCalls(f *Facts) proof {
+	sure := r.match.onCalls(f)
+	if !r.unless.isZero() {
+		sure = min(sure, r.unless.onCalls(f).not())
+	}
+	if r.when != nil {
+		sure = min(sure, may)
+	}
+	return sure
+}
+
+// onCalls is that of a rule. Only of the tool of an upstream is it known beforehand what it
+// says of itself.
+func (m *match) onCalls(f *Facts) proof {
+	own := f.Upstream == ""
+	switch {
+	case !own && !m.from(f):
+		return no
+	case len(m.profiles) > 0, m.typed(), own && len(m.upstreams)+len(m.hints) > 0:
+		return may
+	}
+	return must
+}
+
+// HiddenFrom reports whether no call of a tool by a tenant can be allowed or asked about, by
+// the policy's own rules and those of the tenant's layers. Of the facts it looks at Tenant,
+// Tool, ToolNames and Upstream, and at the Annotations of the tool of an upstream.
+func (p *Policy) HiddenFrom(f Facts) bool {
+	if !p.serves(f.Tenant) || p.hides(&f) {
 		return true
 	}
-	return slices.ContainsFunc(p.layersOf(tenantName), func(l *Layer) bool { return l.Hidden(tool) })
+	return slices.ContainsFunc(p.layersOf(f.Tenant), func(l *Layer) bool { return l.Hidden(f) })
 }
 
 // Hidden reports whether the layer lets no call of a tool be allowed or asked
-// about. A nil layer hides none.
-func (l *Layer) Hidden(tool string) bool { return l != nil && l.rules.Hidden(tool) }
+// about. It looks at the same facts as Policy.HiddenFrom. A nil layer hides none.
+func (l *Layer) Hidden(f Facts) bool { return l != nil && l.rules.hides(&f) }

@@ -451,10 +451,10 @@ rules:
 		{"PlanMode", true, false},
 	}
 	for _, tt := range tests {
-		if got := denies.Hidden(tt.tool); got != tt.byDefault {
+		if got := denies.HiddenFrom(policies.Facts{Tool: tt.tool}); got != tt.byDefault {
 			t.Errorf("%s under default deny: got hidden %v", tt.tool, got)
 		}
-		if got := asks.Hidden(tt.tool); got != tt.otherwise {
+		if got := asks.HiddenFrom(policies.Facts{Tool: tt.tool}); got != tt.otherwise {
 			t.Errorf("%s under default ask: got hidden %v", tt.tool, got)
 		}
 	}
@@ -478,11 +478,11 @@ func TestDefaultPolicy(t *testing.T) {
 			profile = "pages"
 		}
 		d := p.Decide(f)
-		if d.Verdict != allow || d.Grant.Profile() != profile || p.Hidden(tool) {
-			t.Errorf("%s: got %v with profile %q, hidden %v", tool, d.Verdict, d.Grant.Profile(), p.Hidden(tool))
+		if d.Verdict != allow || d.Grant.Profile() != profile || p.HiddenFrom(f) {
+			t.Errorf("%s: got %v with profile %q, hidden %v", tool, d.Verdict, d.Grant.Profile(), p.HiddenFrom(f))
 		}
 	}
-	if d := p.Decide(policies.Facts{Tool: "Other"}); d.Verdict != deny || d.Source.Line == 0 || !p.Hidden("Other") {
+	if d := p.Decide(policies.Facts{Tool: "Other"}); d.Verdict != deny || d.Source.Line == 0 || !p.HiddenFrom(policies.Facts{Tool: "Other"}) {
 		t.Errorf("Other: got %v at %+v", d.Verdict, d.Source)
 	}
 	for _, r := range p.Tests() {

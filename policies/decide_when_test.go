@@ -100,7 +100,7 @@ func TestWhen(t *testing.T) {
 	}
 	// A tool that is denied under a condition can still be called.
 	cond := parse(t, "version: 1\ndefaults: {decision: allow}\nprofiles: {a: {}}\nrules:\n  - {id: x, match: {tool: WebSearch}, when: 'tenant == \"a\"', decision: deny}\n")
-	if cond.Hidden("WebSearch") {
+	if cond.HiddenFrom(policies.Facts{Tool: "WebSearch"}) {
 		t.Error("a tool with a condition is hidden")
 	}
 }

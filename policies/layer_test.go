@@ -375,11 +375,12 @@ func TestLayersOnlyNarrow(t *testing.T) {
 				t.Fatalf("seed %d: %v: Narrow says %v by %s, and the stack %v by %s", seed, f, again.Verdict, again.Rule, after.Verdict, after.Rule)
 			}
 			for _, tool := range []string{"Bash", "ReadDocs", "ext.x"} {
-				if upper.HiddenFrom(f.Tenant, tool) && !lower.HiddenFrom(f.Tenant, tool) {
+				of := policies.Facts{Tenant: f.Tenant, Tool: tool}
+				if upper.HiddenFrom(of) && !lower.HiddenFrom(of) {
 					t.Fatalf("seed %d: %s is shown again\n%s", seed, tool, text)
 				}
 			}
-			if lower.HiddenFrom(f.Tenant, f.Tool) && after.Verdict != deny {
+			if lower.HiddenFrom(f) && after.Verdict != deny {
 				t.Fatalf("seed %d: %v is hidden, and gets %v\n%s", seed, f, after.Verdict, text)
 			}
 		}

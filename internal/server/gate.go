@@ -52,4 +52,4 @@ func (g *gate) Limits(tenant string) (mcp.TenantLimits, bool) {
 
 // Hidden reports whether the policy that holds lets a tenant have no call of a
 // tool.
-func (g *gate) Hidden(tenant, tool string) bool { return g.now.Load().HiddenFrom(tenant, tool) }
+func (g *gate) Hidden(f policies.Facts) bool { return g.now.Load().HiddenFrom(f) }
