@@ -110,8 +110,8 @@ func (u *starter) Start(ctx context.Context, s upstream.Spec) (upstream.Process,
 	return p, nil
 }
 
-// leastMasked is the shortest part of a secret that is masked alone: a shorter one is in many
-// words that are none.
+// leastMasked is the shortest part of a secret that is masked alone: a shorter one is part of many
+// other words.
 const leastMasked = 8
 
 // masks replaces secrets by a word: the longest first, since one may be in another. Those of

@@ -19,7 +19,7 @@ type face struct {
 	info    peer.Info
 	listing pin.Listing
 	verdict *pin.Verdict
-	changes int // that the server had announced before
+	changes int      // that the server had announced before
 	missing []string // why items of its lists are left out
 	ttl     time.Duration
 	tools   map[string]definition // those that may be offered, by their own names

@@ -153,7 +153,9 @@ func (g *gated) open(files ...string) {
 }
 
 // decider is a policy that may be replaced.
-type decider struct{ now *atomic.Pointer[policies.Policy] }
+type decider struct {
+	now *atomic.Pointer[policies.Policy]
+}
 
 func (d decider) Decide(f policies.Facts) policies.Decision { return d.now.Load().Decide(f) }
 

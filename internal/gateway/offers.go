@@ -189,7 +189,7 @@ func (o *offers) publish(tenant string) {
 		d := f.tools[tool.Native]
 		r := remotes[tool.Server]
 		r.Tools = append(r.Tools, mcp.Remote{
-			Name: tool.Primary, Aliases: tool.Aliases, Definition: d.raw,
+			Name: tool.Primary, Aliases: tool.Aliases, Names: tool.Shared, Definition: d.raw,
 			Facts: func(args map[string]any) policies.Facts { return f.server.Settings.Facts(tool.Native, args) },
 			Run: func(ctx context.Context, call mcp.Call, args json.RawMessage) (*mcp.Result, error) {
 				return o.run(ctx, call, tool, d.sum, args)
