@@ -75,11 +75,13 @@ quality:
 	@scripts/docs-corpus bin/docs
 	@BELLJAR_QUALITY_ARTICLES="$(abspath $(ARTICLES))" BELLJAR_QUALITY_DOCS="$(CURDIR)/bin/docs" $(GO) test -count=1 -run 'Quality$$|TestProbes$$' -v ./browser/page
 
-# Ten thousand hostile calls, after which nothing may be left.
+# Ten thousand hostile calls, and a thousand lives of hostile servers, after which nothing
+# may be left.
 .PHONY: survivors
 survivors:
 	BELLJAR_TEST_CALLS=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./sandbox
 	BELLJAR_TEST_QUERIES=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./search
+	BELLJAR_TEST_LIVES=1000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./internal/gateway
 
 # A server under clients of three tenants, in both eras and over all transports, for SOAK:
 # its policy is read again, it is handed over, boxes and clients are killed. What it has at

@@ -59,8 +59,7 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// gatedPolicy lets servers see the test binary, which they are. Its verbs are the keys of
-// upstreams and further keys of the policy.
+// gatedPolicy lets servers see the test binary, which they are.
 const gatedPolicy = `version: 1
 defaults: {decision: allow, profile: work}
 profiles: {work: {fs: {system: true, workspace: rw}}}
@@ -71,14 +70,20 @@ upstreams:
   %s
 `
 
-// use has a policy hold.
+// use has a policy hold, with keys of upstreams and further keys of the policy.
 func (g *gated) use(keys, more string) {
+	g.t.Helper()
+	g.useText(gatedPolicy, keys, more)
+}
+
+// useText is use with the text around them.
+func (g *gated) useText(around, keys, more string) {
 	g.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	p, err := policies.Parse("policy.yaml", fmt.Appendf(nil, gatedPolicy, more, filepath.Dir(self), keys))
+	p, err := policies.Parse("policy.yaml", fmt.Appendf(nil, around, more, filepath.Dir(self), keys))
 	if err != nil {
 		g.t.Fatal(err)
 	}

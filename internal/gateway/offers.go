@@ -51,7 +51,7 @@ func (o *offers) of(tenant string) *offered {
 	if t == nil {
 		t = &offered{faces: make(map[string]*face), states: make(map[string]upstream.Status), sent: make(map[string]string)}
 		o.tenants[tenant] = t
-		o.name(t)
+		o.name(t, o.setup())
 	}
 	return t
 }
@@ -134,12 +134,12 @@ func (o *offers) others(tenant, server string) (all []string) {
 }
 
 // name finds the names of what a tenant is offered; tell is held.
-func (o *offers) name(t *offered) {
+func (o *offers) name(t *offered, now *setup) {
 	var tools, blanks, gates []names.Server
-	for name, s := range o.setup().servers { // also those that are away: their names stay theirs
+	for name, s := range now.servers { // also those that are away: their names stay theirs
 		of := names.Server{Name: name, Prefix: s.entry.Prefix, Filter: s.filter}
 		one, blank := of, of
-		if f := t.faces[name]; f != nil {
+		if f := t.faces[name]; f != nil && f.server == s {
 			for native := range f.tools {
 				if s.offers(native) {
 					one.Tools = append(one.Tools, native)
@@ -172,11 +172,11 @@ func table(cfg names.Config) *names.Table {
 
 // publish gives the server what a tenant is offered, as far as that has changed; tell is held.
 func (o *offers) publish(tenant string) {
-	t := o.of(tenant)
-	o.name(t)
+	t, now := o.of(tenant), o.setup()
+	o.name(t, now)
 	remotes := make(map[string]*mcp.Remotes)
 	sent := make(map[string]string)
-	for name, s := range o.setup().servers {
+	for name, s := range now.servers {
 		r := &mcp.Remotes{Tenant: tenant, Note: t.note(name), Limit: s.Settings.Limit, Unguarded: s.Settings.Unguarded}
 		if f := t.faces[name]; f != nil {
 			r.Fresh = f.ttl
