@@ -102,8 +102,18 @@ func (ts *toolset) unknown(tenant, name string, hides func(t *tool) bool) *wire.
 	if near := nearest(name, known[:min(len(known), nearMost)]); near != "" {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
+	if notes := table.notes(); len(notes) > 0 {
+		var all []string
+		for _, upstream := range sortedKeys(notes)[:min(len(notes), awayMost)] {
+			all = append(all, fmt.Sprintf("%.80s: %.300s", upstream, notes[upstream]))
+		}
+		hint += "\nupstreams, whose tools may not all be there: " + strings.Join(all, "; ")
+	}
 	return wire.Errorf(wire.InvalidParams, "unknown tool %.80q; %s", name, hint)
 }
+
+// awayMost is how many upstreams the error about an unknown tool has notes of.
+const awayMost = 3
 
 // nearMost is how many names are compared with an unknown one: each takes some
 // microseconds, and clients choose how often they are wrong.

@@ -23,8 +23,11 @@ type calls struct {
 // gather starts the servers of which the session's tenant has seen nothing yet, and waits for
 // them as long as the policy says. What comes later is announced.
 func (g *calls) gather(ctx context.Context, s *mcp.Session) {
+	g.offers.begin(s.Tenant())
 	if missing := g.offers.missing(s.Tenant()); len(missing) > 0 {
-		g.pool.Gather(ctx, callerOf(s), missing...)
+		for _, status := range g.pool.Gather(ctx, callerOf(s), missing...) {
+			g.offers.state(status) // which the instance itself may tell a little later
+		}
 	}
 }
 

@@ -341,8 +341,21 @@ func TestServersAreOffered(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{
 		"plain": {Tools: []upstreams.Tool{{Name: "a.b", Description: "Says", More: more}}},
 		"other": {Tools: []upstreams.Tool{upstreams.Echo}},
+		"bad":   {Tools: []upstreams.Tool{upstreams.Echo}},
 		"dead":  upstreams.Misbehaving("")["dies at its start"],
 	})
+	// An entry with a fault takes no other along, and clients are told.
+	text, err := os.ReadFile(filepath.Join(g.files, "mcp.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = []byte(strings.Replace(string(text), `"bad":{`, `"bad":{"env":{"A":"${NO_SUCH_VARIABLE}"},`, 1))
+	if err := os.WriteFile(filepath.Join(g.files, "mcp.json"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Reload(); err != nil {
+		t.Fatal(err)
+	}
 	tools, notes := g.list()
 	want := []string{"mcp_other_echo", "mcp_plain_a_b"}
 	if got := slices.Sorted(maps.Keys(tools)); !slices.Equal(got, want) {
@@ -359,7 +372,10 @@ func TestServersAreOffered(t *testing.T) {
 	if got := notes["dead"]; !strings.Contains(got, "exited with status 1") {
 		t.Errorf("clients are told of the dead server: %q", got)
 	}
-	g.wants("mcp_plain_nothing", `{}`, true, "unknown tool", "mcp_plain_a_b")
+	if got := notes["bad"]; !strings.Contains(got, "NO_SUCH_VARIABLE") {
+		t.Errorf("clients are told of the entry with a fault: %q", got)
+	}
+	g.wants("mcp_plain_nothing", `{}`, true, "unknown tool", "mcp_plain_a_b", "dead: it cannot be used now", "exited with status 1")
 }
 
 // A definition that changes after it was trusted is neither listed nor called before a person

@@ -56,6 +56,15 @@ func (o *offers) of(tenant string) *offered {
 	return t
 }
 
+// begin tells a tenant that comes for the first time what is wrong with servers.
+func (o *offers) begin(tenant string) {
+	o.tell.Lock()
+	defer o.tell.Unlock()
+	if o.tenants[tenant] == nil {
+		o.publish(tenant)
+	}
+}
+
 // put offers a tenant what was seen of a server.
 func (o *offers) put(tenant string, f *face) {
 	o.tell.Lock()
@@ -75,6 +84,9 @@ func (o *offers) state(s upstream.Status) {
 		return
 	}
 	t := o.of(s.Tenant)
+	if s.Since.Before(t.states[s.Server].Since) {
+		return // it comes late
+	}
 	t.states[s.Server] = s
 	if s.State == upstream.Held {
 		delete(t.faces, s.Server)
@@ -183,6 +195,10 @@ func (o *offers) publish(tenant string) {
 		}
 		remotes[name] = r
 		sent[name] = fmt.Sprintf("%p %q %v %v %v", t.faces[name], r.Note, r.Fresh, r.Limit, r.Unguarded)
+	}
+	for name, why := range now.broken {
+		remotes[name] = &mcp.Remotes{Tenant: tenant, Note: "its entry cannot be used: " + upstream.Line(why)}
+		sent[name] = remotes[name].Note
 	}
 	for _, tool := range t.tools.List() {
 		f := t.faces[tool.Server]

@@ -54,8 +54,9 @@ var pinModes = map[policies.Pin]pin.Mode{
 // setup is all servers under one policy and state of the files. It does not change.
 type setup struct {
 	servers map[string]*server
-	faults  []config.Fault // for the operator
-	off     []string       // names of entries that are switched off
+	faults  []config.Fault    // for the operator
+	off     []string          // names of entries that are switched off
+	broken  map[string]string // why an entry cannot be used, by its name
 }
 
 // readSetup reads the files, and makes servers of their entries. An entry that cannot be used
@@ -65,7 +66,7 @@ func (g *site) readSetup() (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &setup{servers: make(map[string]*server, len(entries)), faults: faults}
+	all := &setup{servers: make(map[string]*server, len(entries)), faults: faults, broken: make(map[string]string)}
 	for _, e := range entries {
 		if !e.Enabled {
 			all.off = append(all.off, e.Name)
@@ -75,6 +76,11 @@ func (g *site) readSetup() (*setup, error) {
 		all.faults = append(all.faults, bad...)
 		if s != nil {
 			all.servers[e.Name] = s
+		}
+	}
+	for _, f := range all.faults {
+		if f.Entry != "" && f.Level == config.Error && all.servers[f.Entry] == nil {
+			all.broken[f.Entry] = f.Message
 		}
 	}
 	return all, nil
