@@ -65,6 +65,8 @@ bench:
 	$(GO) test -run '^$$' -bench SearchCancel -benchtime 50x ./mcp/tools
 	$(GO) test -run '^$$' -bench IdlePlace -benchtime 3x ./internal/server
 	$(GO) test -run '^$$' -bench ToolsList -benchtime 2000x ./mcp/tools
+	$(GO) test -run '^$$' -bench 'Upstream$$' -benchtime 2000x ./cmd/belljar
+	$(GO) test -run '^$$' -bench List -benchtime 500x ./internal/gateway
 	$(GO) test -run '^$$' -bench Mix -benchtime 3000x ./cmd/belljar
 
 # How much of a page's content is kept, and how much beside it: saved articles

@@ -56,6 +56,11 @@ tenants:
 	grant := func(tenant, profile string) policies.Grant {
 		return policytest.GrantFor(t, policy, policies.Facts{Tenant: tenant, Tool: "Bash", Command: "true", Profile: profile})
 	}
+	p, err := policies.Parse("policy.yaml", []byte(policy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers := p.Upstreams()
 	for _, tt := range []struct {
 		tenant, profile string
 		open            int
@@ -75,6 +80,16 @@ tenants:
 		}
 		for i := range tt.open {
 			r.boxes["own"+strconv.Itoa(i)] = &Box{grant: grant(tt.tenant, "kept")}
+		}
+		for i := range 20 { // of its servers, which do not count but for their disk
+			g, err := servers.Grant(tt.tenant, policies.UpstreamBox{Server: strconv.Itoa(i), Trusted: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.boxes["server"+strconv.Itoa(i)] = &Box{grant: g}
+			if err := r.room(g); err != nil {
+				t.Errorf("a box of a server of %s: %v", tt.tenant, err)
+			}
 		}
 		err := r.room(grant(tt.tenant, tt.profile))
 		if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !errors.Is(err, limit.ErrTooMany)) {

@@ -24,17 +24,20 @@ type register struct {
 }
 
 // room refuses a box for which its tenant has no room: because of the boxes that are open,
-// or of what these may store on disk.
+// or of what these may store on disk. The boxes of other people's servers are not counted: an
+// agent would have none left beside a dozen servers, whose number package upstream bounds.
 func (r *register) room(g policies.Grant) error {
 	open, disk, totals := 0, int64(0), g.Totals()
 	for _, other := range r.boxes {
 		if other.grant.Tenant() == g.Tenant() {
-			open++
+			if !ofUpstream(other.grant) {
+				open++
+			}
 			disk += onDisk(other.grant)
 		}
 	}
 	switch {
-	case open >= totals.Boxes:
+	case open >= totals.Boxes && !ofUpstream(g):
 		return &limit.Refusal{
 			Message: fmt.Sprintf("%d boxes of tenant %q are open, as many as the totals of the policy allow (quota boxes: %d); end another session first, or have the operator raise boxes", open, g.Tenant(), totals.Boxes),
 			Err:     limit.ErrTooMany,
@@ -47,6 +50,9 @@ func (r *register) room(g policies.Grant) error {
 	}
 	return nil
 }
+
+// ofUpstream reports whether a box of a grant is one of somebody else's server.
+func ofUpstream(g policies.Grant) bool { return g.OfUpstream().Server != "" }
 
 // onDisk is how many bytes a box of a grant may store on disk outside of its workspace.
 func onDisk(g policies.Grant) int64 {

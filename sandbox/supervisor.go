@@ -264,7 +264,9 @@ func (s *Supervisor) Used(tenant string) (u Usage) {
 	}
 	for _, b := range s.Boxes() {
 		if b.grant.Tenant() == tenant {
-			u.Boxes++
+			if !ofUpstream(b.grant) {
+				u.Boxes++
+			}
 			u.Disk += onDisk(b.grant)
 			u.Memory += b.MemoryUsed()
 		}
