@@ -379,5 +379,18 @@ var defaultTree = &yaml.Node{Kind: 4, Style: 0, Tag: "!!map", Value: "", Line: 7
 			{Kind: 8, Style: 0, Tag: "!!str", Value: "profile", Line: 184, Column: 5},
 			{Kind: 8, Style: 0, Tag: "!!str", Value: "search", Line: 184, Column: 14},
 		}},
+		{Kind: 4, Style: 0, Tag: "!!map", Value: "", Line: 187, Column: 5, Content: []*yaml.Node{
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "id", Line: 187, Column: 5},
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "upstreams", Line: 187, Column: 9},
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "match", Line: 188, Column: 5},
+			{Kind: 4, Style: 32, Tag: "!!map", Value: "", Line: 188, Column: 12, Content: []*yaml.Node{
+				{Kind: 8, Style: 0, Tag: "!!str", Value: "upstream", Line: 188, Column: 13},
+				{Kind: 8, Style: 2, Tag: "!!str", Value: "*", Line: 188, Column: 23},
+				{Kind: 8, Style: 0, Tag: "!!str", Value: "profile", Line: 188, Column: 28},
+				{Kind: 8, Style: 0, Tag: "!!str", Value: "offline", Line: 188, Column: 37},
+			}},
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "decision", Line: 189, Column: 5},
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "allow", Line: 189, Column: 15},
+		}},
 	}},
 }}

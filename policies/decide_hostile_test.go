@@ -287,8 +287,18 @@ func TestBundledAllowNothingOutsideTheBox(t *testing.T) {
 			if why := loose(d.Grant); why != "" && (own == "" || d.Grant.Profile() != own) {
 				t.Errorf("%s: %s: %.80q is allowed by %s, and %s", name, tt.name, tt.facts.Command, d.Rule, why)
 			}
-			if publishes(tt.facts.Command) || len(tt.facts.URLs) > 0 && tt.want == deny && tt.rule != "slow-pages" || strings.HasPrefix(tt.facts.Tool, "ext.") {
+			if publishes(tt.facts.Command) || len(tt.facts.URLs) > 0 && tt.want == deny && tt.rule != "slow-pages" || strings.HasPrefix(tt.facts.Tool, "ext.") && tt.facts.Upstream == "" {
 				t.Errorf("%s: %s: %q %q is allowed by %s", name, tt.name, tt.facts.Command, tt.facts.URLs, d.Rule)
+			}
+			if tt.facts.Upstream == "" {
+				continue
+			}
+			// What its tools do, they do in the box of the server.
+			for _, install := range []bool{false, true} {
+				box, err := p.Upstreams().Grant(tt.facts.Tenant, policies.UpstreamBox{Server: tt.facts.Upstream, Trusted: true, Install: install})
+				if why := loose(box); err != nil || box.Workspace() != policies.AccessNone || why != "" && !install {
+					t.Errorf("%s: %s: the box of the server sees the workspace, or %s: %v", name, tt.name, why, err)
+				}
 			}
 		}
 		if n == 0 {

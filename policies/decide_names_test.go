@@ -81,8 +81,8 @@ func TestNamesOfToolsAndTheLog(t *testing.T) {
 }
 
 // A tool of an upstream is listed if some call of it can be let through: the upstream and what
-// the tool says of itself count as well as its name. What is known of own tools beforehand is
-// their name alone.
+// the tool says of itself count as well as its name. Of own tools it is known beforehand that
+// they have no upstream.
 func TestHiddenToolsOfUpstreams(t *testing.T) {
 	reads := renamed()
 	writes := renamed()
@@ -101,8 +101,8 @@ func TestHiddenToolsOfUpstreams(t *testing.T) {
 		{"allow", `{id: r, match: {upstream: x, annotations: {readOnlyHint: false}}, decision: deny}`, "writes"},
 		{"allow", `{id: r, match: {annotations: {destructiveHint: true}}, unless: {upstream: x}, decision: deny}`, "other"},
 		{"allow", `{id: r, match: {tool: "mcp_*"}, unless: {upstream: y}, decision: deny}`, "reads writes"},
-		{"deny", `{id: r, match: {upstream: x}, decision: allow}`, "other"},
-		{"deny", `{id: r, match: {upstream: x, annotations: {readOnlyHint: true}}, decision: ask}`, "writes other"},
+		{"deny", `{id: r, match: {upstream: x}, decision: allow}`, "other own"},
+		{"deny", `{id: r, match: {upstream: x, annotations: {readOnlyHint: true}}, decision: ask}`, "writes other own"},
 		{"deny", `{id: r, match: {tool: "mcp_*"}, unless: {upstream: x}, decision: allow}`, "reads writes own"},
 		{"deny", `{id: r, match: {tool: "mcp_*"}, unless: {upstream: x, host: "*"}, decision: allow}`, "own"},
 		{"deny", `{id: r, match: {tool: "mcp_*", url: "https://a.example/**"}, decision: allow}`, "own"},

@@ -127,9 +127,9 @@ func (r *rule) onCalls(f *Facts) proof {
 func (m *match) onCalls(f *Facts) proof {
 	own := f.Upstream == ""
 	switch {
-	case !own && !m.from(f):
+	case !own && !m.from(f), own && len(m.upstreams) > 0:
 		return no
-	case len(m.profiles) > 0, m.typed(), own && len(m.upstreams)+len(m.hints) > 0:
+	case len(m.profiles) > 0, m.typed(), own && len(m.hints) > 0:
 		return may
 	}
 	return must
