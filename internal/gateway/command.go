@@ -46,7 +46,7 @@ func (g *site) command(ctx context.Context, spec upstream.Spec) (command, error)
 	c.Run.Dir, _ = s.plan.Cwd.Plain()
 	reveal := func(name string) (string, error) {
 		value, err := g.secret(ctx, s, name)
-		if err == nil {
+		if err == nil && s.Settings.Secrets[name] == policies.SecretInEnv {
 			c.Secrets = append(c.Secrets, value)
 		}
 		return value, err

@@ -334,7 +334,7 @@ func (g *gated) wants(tool, args string, fails bool, want ...string) {
 	}
 }
 
-// The tools of servers are listed as the servers have them but for the name, and called by
+// G3, G5, G6, C15: the tools of servers are listed as the servers have them but for the name, and called by
 // each of their names.
 func TestServersAreOffered(t *testing.T) {
 	more := json.RawMessage(`{"title":"A title","annotations":{"readOnlyHint":true},"x-unknown":{"b":1,"a":[null]},"_meta":{"k":1}}`)
@@ -516,7 +516,7 @@ func TestFilesOfAgents(t *testing.T) {
 	}
 }
 
-// A reload ends the servers whose entries have gone, with the calls at them, and lets the
+// G4: a reload ends the servers whose entries have gone, with the calls at them, and lets the
 // others live on.
 func TestReload(t *testing.T) {
 	stays := upstreams.Server{Tools: []upstreams.Tool{upstreams.Echo}}
@@ -603,7 +603,7 @@ func TestServersAsk(t *testing.T) {
 	}
 }
 
-// The policy decides about what the arguments of a call show, and a denied call does not reach
+// G8, C16: the policy decides about what the arguments of a call show, and a denied call does not reach
 // the server.
 func TestPolicyDecides(t *testing.T) {
 	g := gate(t, `servers: {s: {facts: {"*": {/file: path}}, limit: {concurrent: 8}}}`, `rules:
