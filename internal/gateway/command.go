@@ -112,7 +112,7 @@ func (g *site) check(ctx context.Context, spec upstream.Spec, fetched string, in
 	}
 	v := g.cfg.Pins.Judge(ctx, who, s.rules(), pin.Offer{Runs: runs})
 	if v.Held != "" {
-		err = fmt.Errorf("%s: %w", v.Held, upstream.ErrHeld)
+		err = heldError(v.Held)
 	}
 	return runs, err
 }

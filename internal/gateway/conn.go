@@ -192,7 +192,7 @@ func (c *conn) read(ctx context.Context) error {
 	}
 	f.judge(ctx, c.site.cfg.Pins, c.key.Tenant, c.runs, c.offers.others(c.key.Tenant, c.server.Name))
 	if f.verdict.Held != "" {
-		return fmt.Errorf("%s: %w", f.verdict.Held, upstream.ErrHeld)
+		return heldError(f.verdict.Held)
 	}
 	c.mu.Lock()
 	c.face = f

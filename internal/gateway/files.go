@@ -19,6 +19,8 @@ func (g *site) files() (all []string) {
 	for _, name := range append(g.cfg.Policy().Upstreams().From(), g.cfg.Files...) {
 		if rest, ok := strings.CutPrefix(name, workspaceFolder); ok {
 			name = filepath.Join(g.cfg.Workspace, rest)
+		} else if full, err := filepath.Abs(name); err == nil { // a policy may be named by a relative path
+			name = full
 		}
 		all = append(all, name)
 	}

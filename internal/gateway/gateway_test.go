@@ -464,7 +464,7 @@ func TestFilesOfAgents(t *testing.T) {
 		}
 		return notes["s"]
 	}
-	if got := state(); !strings.Contains(got, "held until a person") {
+	if got := state(); !strings.Contains(got, "nobody has decided") {
 		t.Fatalf("a new entry: %q\n%s", got, &g.logged)
 	}
 	agree := func() {
@@ -495,7 +495,7 @@ func TestFilesOfAgents(t *testing.T) {
 	if err := g.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if !testenv.Until(20*time.Second, func() bool { return strings.Contains(state(), "held until a person") }) {
+	if !testenv.Until(20*time.Second, func() bool { return strings.Contains(state(), "it has changed since it was trusted") }) {
 		t.Errorf("a changed entry: %q", state())
 	}
 	for what, put := range map[string]func(){

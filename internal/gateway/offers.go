@@ -247,7 +247,7 @@ func (t *offered) note(server string) string {
 	var all []string
 	switch s.State {
 	case upstream.Held:
-		all = append(all, "it is held until a person has decided about it: "+upstream.Line(s.Reason))
+		all = append(all, upstream.Line(s.Reason))
 	case upstream.Failed, upstream.Waiting:
 		all = append(all, "it cannot be used now: "+upstream.Line(s.Reason))
 	case upstream.Starting:

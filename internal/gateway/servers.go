@@ -33,6 +33,15 @@ type server struct {
 // errChanged is for an instance whose server has another entry by now; the pool ends it.
 var errChanged = errors.New("the configuration of the server was changed meanwhile")
 
+// heldError is why a server must not run: an upstream.ErrHeld whose text says all there is to
+// say.
+type heldError string
+
+func (e heldError) Error() string { return string(e) }
+
+// Is makes it an upstream.ErrHeld.
+func (e heldError) Is(target error) bool { return target == upstream.ErrHeld }
+
 // offers reports whether the file and the policy let clients have something by its native
 // name.
 func (s *server) offers(native string) bool {
