@@ -424,6 +424,35 @@ func TestChangesAreHeld(t *testing.T) {
 	g.wants("mcp_s_add", `{"a":3}`, false, `{"a":3}`)
 }
 
+// A server whose instructions are not those that were trusted is held as a whole, and ended.
+func TestInstructionsAreHeld(t *testing.T) {
+	g := gate(t, "", "", map[string]upstreams.Server{"s": {Instructions: "Ask twice."}})
+	if got := g.names(); got != "mcp_s_echo" {
+		t.Fatalf("got the tools %q", got)
+	}
+	all, err := g.pins.Export(t.Context(), "local", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		if all[i].Kind == pin.KindInstructions {
+			all[i].Digest[0]++
+		}
+	}
+	if err := g.pins.Import(t.Context(), "local", "", all, pin.Person{Name: "ann", Via: pin.ViaCommand}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Restart(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	if !testenv.Until(20*time.Second, func() bool { return g.names() == "" && len(g.boxes.Boxes()) == 0 }) {
+		t.Errorf("got the tools %q, with %d boxes", g.names(), len(g.boxes.Boxes()))
+	}
+	if _, notes := g.list(); !strings.Contains(notes["s"], "instructions") {
+		t.Errorf("clients are told %q", notes["s"])
+	}
+}
+
 // A call is refused if the server has announced a change that makes its definition another one,
 // even if the lists are read by nobody else.
 func TestChangeBetweenListAndCall(t *testing.T) {
@@ -610,13 +639,16 @@ func TestPolicyDecides(t *testing.T) {
   - {id: no-evil, match: {host: evil.example}, decision: deny}
   - {id: no-etc, match: {path: "/etc/**"}, decision: deny}
   - {id: no-tool, match: {tool: mcp_s_other}, decision: deny}
-`, map[string]upstreams.Server{"s": {Tools: []upstreams.Tool{upstreams.Echo, {Name: "other"}}, Rules: []upstreams.Rule{
+  - {id: no-twin, match: {tool: twin}, decision: deny}
+`, map[string]upstreams.Server{"r": {Tools: []upstreams.Tool{{Name: "twin"}}}, "s": {Tools: []upstreams.Tool{upstreams.Echo, {Name: "other"}, {Name: "twin"}}, Rules: []upstreams.Rule{
 		{On: "tools/call", Has: "evil", Do: []upstreams.Act{upstreams.Exit(1)}}, {On: "tools/call", Has: "passwd", Do: []upstreams.Act{upstreams.Exit(1)}},
 	}}})
 	g.list()
 	g.wants("mcp_s_echo", `{"x":{"y":["https://evil.example/a"]}}`, true, "no-evil")
 	g.wants("echo", `{"file":"/etc/passwd"}`, true, "no-etc")
 	g.wants("other", `{}`, true, "no-tool")
+	g.wants("mcp_s_twin", `{}`, true, "no-twin") // also under the name that two servers share
+	g.wants("mcp_r_twin", `{}`, true, "no-twin")
 	g.wants("mcp_s_echo", `{"x":"https://good.example"}`, false, "good")
 }
 
