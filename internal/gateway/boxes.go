@@ -92,7 +92,7 @@ func (u *starter) Start(ctx context.Context, s upstream.Spec) (upstream.Process,
 		return nil, err
 	}
 	opened.Add(box.Close)
-	p := &process{box: box, runs: runs, opened: &opened, stderr: &peer.Tail{}, secrets: masks(c.Secrets), ended: make(chan struct{})}
+	p := &process{box: box, runs: runs, opened: &opened, stderr: &peer.Tail{}, secrets: newSecrets(c.Secrets), ended: make(chan struct{})}
 	p.theirIn, p.in = io.Pipe()
 	p.out, p.theirOut = io.Pipe()
 	p.job, err = box.Start(ctx, sandbox.Cmd{
@@ -114,27 +114,45 @@ func (u *starter) Start(ctx context.Context, s upstream.Spec) (upstream.Process,
 // other words.
 const leastMasked = 8
 
-// masks replaces secrets by a word: the longest first, since one may be in another. Those of
-// several lines are masked line by line, because lines are what is shown.
-func masks(secrets []string) *strings.Replacer {
-	var parts []string
-	for _, s := range secrets {
+// secrets are the values that nobody is shown.
+type secrets []string
+
+// newSecrets are secrets with the lines of those that have several, the longest first, since one
+// may be in another.
+func newSecrets(values []string) (all secrets) {
+	for _, s := range values {
 		if s != "" {
-			parts = append(parts, s)
+			all = append(all, s)
 		}
 		for line := range strings.Lines(s) {
 			if line = strings.TrimSpace(line); len(line) >= leastMasked {
-				parts = append(parts, line)
+				all = append(all, line)
 			}
 		}
 	}
-	slices.SortFunc(parts, func(a, b string) int { return len(b) - len(a) })
-	var pairs []string
-	for _, s := range parts {
-		pairs = append(pairs, s, "[secret]")
-	}
-	return strings.NewReplacer(pairs...)
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	return all
 }
+
+// mask replaces secrets in a line by a word, and the beginning of one at the end of a line that
+// may have been cut there.
+func (s secrets) mask(line string) string {
+	for _, one := range s {
+		line = strings.ReplaceAll(line, one, masked)
+	}
+	text, cut := strings.CutSuffix(line, "…")
+	for _, one := range s {
+		for n := min(len(one), len(text)); cut && n > 0; n-- {
+			if strings.HasSuffix(text, one[:n]) {
+				return text[:len(text)-n] + masked + "…"
+			}
+		}
+	}
+	return line
+}
+
+// masked stands for a secret.
+const masked = "[secret]"
 
 // process is a server in its box.
 type process struct {
@@ -147,7 +165,7 @@ type process struct {
 	out      *io.PipeReader // its output
 	theirOut *io.PipeWriter
 	stderr   *peer.Tail
-	secrets  *strings.Replacer
+	secrets  secrets
 	ended    chan struct{} // closed by watch
 	err      error         // set before ended is closed
 
@@ -168,7 +186,7 @@ func (p *process) Out() io.Reader { return p.out }
 func (p *process) Stderr(most int) []string {
 	lines := p.stderr.Lines(most)
 	for i := range lines {
-		lines[i] = p.secrets.Replace(lines[i])
+		lines[i] = p.secrets.mask(lines[i])
 	}
 	return lines
 }

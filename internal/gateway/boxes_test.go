@@ -400,11 +400,11 @@ func TestUpstreamCannotBeFetched(t *testing.T) {
 
 // A secret is not shown: neither one that is in another, nor one of several lines.
 func TestSecretsAreMasked(t *testing.T) {
-	m := masks([]string{"", "tok", "token-123", "-----BEGIN KEY-----\nabcdefghijkl\nxyz\n"})
+	m := newSecrets([]string{"", "hunter2-and-more", "tok", "token-123", "-----BEGIN KEY-----\nabcdefghijkl\nxyz\n"})
 	for line, want := range map[string]string{
-		"it is token-123": "it is [secret]", "tok": "[secret]", "abcdefghijkl": "[secret]", "xyz": "xyz", "plain": "plain",
+		"it is token-123": "it is [secret]", "tok": "[secret]", "abcdefghijkl": "[secret]", "xyz": "xyz", "plain": "plain", "a line that ends in hunter2-a…": "a line that ends in [secret]…", "a line that ends…": "a line that ends…",
 	} {
-		if got := m.Replace(line); got != want {
+		if got := m.mask(line); got != want {
 			t.Errorf("%q is shown as %q, want %q", line, got, want)
 		}
 	}
