@@ -886,3 +886,60 @@ func TestTenantsAreApart(t *testing.T) {
 		}
 	}
 }
+
+// All servers are found, of each tenant and workspace, and the tenants also if only a log is left.
+func TestAllServers(t *testing.T) {
+	b := opened(t, "")
+	for _, s := range []Server{{"t", "", "files"}, {"t", "/srv", "files"}, {"u", "", "x"}, {"v", "", "x"}} {
+		b.Judge(t.Context(), s, tofu, named("a=1"))
+	}
+	if err := b.Forget(t.Context(), Server{"v", "", "x"}, anna); err != nil {
+		t.Fatal(err)
+	}
+	all, err := b.All(t.Context())
+	if want := []Server{{"t", "", "files"}, {"t", "/srv", "files"}, {"u", "", "x"}}; err != nil || !slices.Equal(all, want) {
+		t.Errorf("got %v, %v, want %v", all, err, want)
+	}
+	tenants, err := b.Tenants(t.Context())
+	if want := []string{"t", "u", "v"}; err != nil || !slices.Equal(tenants, want) {
+		t.Errorf("got %q, %v, want %q", tenants, err, want)
+	}
+}
+
+// A definition is named in one line in which nothing hides.
+func TestRefIsOneLine(t *testing.T) {
+	for want, r := range map[string]Ref{
+		"tool read":               {Kind: KindTool, Name: "read"},
+		`tool "a\nb\u202e"`:       {Kind: KindTool, Name: "a\nb\u202e"},
+		"runs":                    {Kind: KindRuns},
+		"template file:///{path}": {Kind: KindTemplate, Name: "file:///{path}"},
+		`prompt "with a space"`:   {Kind: KindPrompt, Name: "with a space"},
+	} {
+		if got := r.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// A question says if a person has not seen all of the definition.
+func TestQuestionsThatAreCut(t *testing.T) {
+	b := opened(t, "")
+	var tools []json.RawMessage
+	for name, lines := range map[string]int{"small": 1, "lines": 1000} {
+		tools = append(tools, json.RawMessage(fmt.Sprintf(`{"name":%q,"description":%q}`, name, strings.Repeat("a\n", lines))))
+	}
+	b.Judge(t.Context(), server, Rules{Mode: Ask}, Offer{Listing: &Listing{Tools: tools}})
+	all, err := b.Questions(t.Context(), server, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cut []string
+	for i := range all {
+		if all[i].Cut {
+			cut = append(cut, all[i].Ref.String())
+		}
+	}
+	if !slices.Equal(cut, []string{"tool lines"}) {
+		t.Errorf("%q are cut", cut)
+	}
+}

@@ -52,6 +52,15 @@ type Ref struct {
 	Digest Digest // of what was shown; zero means that the definition is gone
 }
 
+// String names the definition in one line, such as "tool read_file". What hides in the name
+// shows.
+func (r Ref) String() string {
+	if r.Kind.whole() {
+		return string(r.Kind)
+	}
+	return string(r.Kind) + " " + word(r.Name)
+}
+
 // Decision is what a person says about definitions of one server.
 type Decision struct {
 	By    Person
@@ -273,6 +282,34 @@ func (b *Book) Servers(ctx context.Context, tenant, at string) (names []string, 
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the servers that have pins: %w", remedy(err))
+	}
+	return names, nil
+}
+
+// All returns the servers of all tenants and workspaces that have pins, or that wait for a
+// person.
+func (b *Book) All(ctx context.Context) (all []Server, _ error) {
+	err := b.kept.Read(ctx, func(tx *sql.Tx) (err error) {
+		all, err = store.Rows(ctx, tx, func(row *sql.Rows) (s Server, err error) {
+			err = row.Scan(&s.Tenant, &s.Place, &s.Name)
+			return s, err
+		}, "SELECT tenant, place, server FROM pins_servers ORDER BY tenant, place, server")
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the servers that have pins: %w", remedy(err))
+	}
+	return all, nil
+}
+
+// Tenants returns the tenants that have pins, or a log of decisions.
+func (b *Book) Tenants(ctx context.Context) (names []string, _ error) {
+	err := b.kept.Read(ctx, func(tx *sql.Tx) (err error) {
+		names, err = store.Rows(ctx, tx, store.Text, "SELECT tenant FROM pins_servers UNION SELECT tenant FROM pins_log ORDER BY tenant")
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the tenants that have pins: %w", remedy(err))
 	}
 	return names, nil
 }

@@ -23,6 +23,12 @@ const (
 //   - description: "Read а file"
 //     character 6: "a" (U+0061) became "а" (U+0430)
 func Diff(before, after []byte) string {
+	text, _ := diff(before, after)
+	return text
+}
+
+// diff is Diff, and reports whether that has all of the difference.
+func diff(before, after []byte) (text string, whole bool) {
 	old, now := walked(before), walked(after)
 	var d differ
 	there, left := byPath(now.leaves), byPath(old.leaves)
@@ -44,7 +50,7 @@ func Diff(before, after []byte) string {
 	if d.left > 0 {
 		fmt.Fprintf(&d.out, "  %d further lines are not shown\n", d.left)
 	}
-	return d.out.String()
+	return d.out.String(), d.left == 0 && !old.cut && !now.cut
 }
 
 // paths are the paths of leaves. Of paths that were cut and look alike now, each later one has

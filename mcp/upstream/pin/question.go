@@ -19,6 +19,9 @@ type Question struct {
 	Pair     string    // the other name, if it was renamed
 	Findings []Finding
 	Diff     string // for people; every hidden character shows
+	// Cut says that Diff does not show all of it: a person who reads it has not seen the
+	// definition.
+	Cut bool
 }
 
 // Questions returns what of a server waits for a person since it was judged last, and what is
@@ -54,7 +57,7 @@ func (b *Book) Questions(ctx context.Context, s Server, others []string) (all []
 				q.show(text, v, &look)
 				size += len(q.Diff)
 			} else {
-				q.Diff = "  it is not shown, for there is too much to show at once\n"
+				q.Diff, q.Cut = "  it is not shown, for there is too much to show at once\n", true
 			}
 			all = append(all, q)
 		}
@@ -86,7 +89,7 @@ func (r record) waiting() *Verdict {
 }
 
 // show fills in what a person sees.
-func (q *Question) show(text func(Digest) []byte, v *Verdict, look *looker) {
+func (q *Question) show(textOf func(Digest) []byte, v *Verdict, look *looker) {
 	was, is := q.Was, q.Digest
 	switch {
 	case q.State == Removed && q.Pair != "":
@@ -97,16 +100,19 @@ func (q *Question) show(text func(Digest) []byte, v *Verdict, look *looker) {
 	}
 	var old, now []byte
 	if was != (Digest{}) {
-		if old = text(was); old == nil {
+		if old = textOf(was); old == nil {
 			q.Diff += fmt.Sprintf("  the text that was trusted is not kept: %s\n", was)
 		}
 	}
 	if is != (Digest{}) {
-		if now = text(is); now == nil {
+		if now = textOf(is); now == nil {
 			q.Diff += fmt.Sprintf("  the text that is offered is not kept: %s\n", is)
+			q.Cut = true
 			return
 		}
 		q.Findings = look.at(served{key: key{q.Kind, q.Name}, digest: is, text: now})
 	}
-	q.Diff += Diff(old, now)
+	text, whole := diff(old, now)
+	q.Diff += text
+	q.Cut = !whole
 }
