@@ -42,7 +42,7 @@ var withoutEffect = map[string]string{
 const (
 	approvals = "approvals are the policy's, and a file approves nothing"
 	timeouts  = "timeouts are the policy's"
-	logins    = "logins are made with belljar upstream login"
+	logins    = "a login is a token in headers, as ${secret:NAME}"
 )
 
 // server reads one entry. It returns false where that has an error.
