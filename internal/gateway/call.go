@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/upstream"
 	"belljar.dev/mcp/upstream/names"
@@ -69,7 +70,7 @@ func (c *conn) tool(ctx context.Context, native string, offered pin.Digest) (d d
 	d, ok := f.tools[native]
 	switch {
 	case !ok && f.verdict.Why(pin.KindTool, native) != "":
-		err = fmt.Errorf("the server %s offers this tool with a definition that is not trusted: %s. Nothing was called. Tell the person you work for: belljar upstream pins diff %s shows it. Go on without the tool", upstream.Line(c.server.Name), f.verdict.Why(pin.KindTool, native), upstream.Line(c.server.Name))
+		err = fmt.Errorf("the server %s offers this tool with a definition that is not trusted: %s. Nothing was called. Tell the person you work for: belljar upstream pins diff %s shows it. Go on without the tool", upstream.Line(c.server.Name), f.verdict.Why(pin.KindTool, native), printable.Operand(c.server.Name))
 	case !ok:
 		err = fmt.Errorf("the server %s has no such tool any more. Nothing was called. List the tools again", upstream.Line(c.server.Name))
 	case d.sum != offered && f.verdict.Mode != pin.Off:

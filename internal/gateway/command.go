@@ -93,6 +93,9 @@ func (g *site) secret(ctx context.Context, s *server, name string) (string, erro
 	return g.cfg.Secret(ctx, name)
 }
 
+// InstallPins is behind the name of a server whose pins are about what its launcher fetches.
+const InstallPins = " (install)"
+
 // check holds a server that must not run, or whose package must not be fetched, until a
 // person has decided.
 func (g *site) check(ctx context.Context, spec upstream.Spec, fetched string, installing bool) (runs pin.Runs, err error) {
@@ -105,7 +108,7 @@ func (g *site) check(ctx context.Context, spec upstream.Spec, fetched string, in
 		if s.rules().Mode >= pin.TOFU {
 			return runs, nil // the operator's entry is trusted, and what it fetches is compared before it runs
 		}
-		who.Name += " (install)"
+		who.Name += InstallPins
 		runs = pin.Runs{Command: s.pinned.Argv, Env: s.pinned.Env}
 	} else if runs, err = g.runs(s, spec.Grant, fetched); err != nil {
 		return runs, err

@@ -10,6 +10,7 @@
 //
 //	gateway.go    the Gateway: New, Reload, Begin, End, Gather, Close
 //	status.go     what people see of it
+//	preview.go    what a file would start
 //	prompts.go    uses of prompts of servers
 //	resources.go  uses of their resources
 //	call.go       calls of their tools

@@ -124,7 +124,8 @@ func (g *Gateway) Restart(ctx context.Context, server string) (int, error) {
 // Decided has what a person decided about pins of a server hold at once.
 func (g *Gateway) Decided(ctx context.Context, server string) {
 	for _, s := range g.calls.pool.Status() {
-		if s.Server == server && s.State == upstream.Held {
+		// One that is starting may have been compared with the pins of before already.
+		if s.Server == server && (s.State == upstream.Held || s.State == upstream.Starting) {
 			g.calls.pool.Restart(ctx, server)
 			break
 		}

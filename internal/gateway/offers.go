@@ -276,6 +276,7 @@ func (o *offers) count(s *Status) {
 		for _, tool := range t.tools.List() {
 			if tool.Server == s.Server {
 				s.Tools++
+				s.Bytes += len(f.tools[tool.Native].raw)
 			}
 		}
 		for _, item := range f.verdict.Items {

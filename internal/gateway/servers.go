@@ -64,7 +64,7 @@ var pinModes = map[policies.Pin]pin.Mode{
 type setup struct {
 	servers map[string]*server
 	faults  []config.Fault    // for the operator
-	off     []string          // names of entries that are switched off
+	off     []config.Entry    // that are switched off
 	broken  map[string]string // why an entry cannot be used, by its name
 }
 
@@ -78,7 +78,7 @@ func (g *site) readSetup() (*setup, error) {
 	all := &setup{servers: make(map[string]*server, len(entries)), faults: faults, broken: make(map[string]string)}
 	for _, e := range entries {
 		if !e.Enabled {
-			all.off = append(all.off, e.Name)
+			all.off = append(all.off, e)
 			continue
 		}
 		s, bad := g.newServer(e)
@@ -104,23 +104,14 @@ func (g *site) newServer(e config.Entry) (*server, []config.Fault) {
 		Workspace: "/workspace",
 	}
 	if trusted {
-		look.Variable = func(name string) (string, bool) {
-			if config.Reserved(name) {
-				return "", false
-			}
-			return os.LookupEnv(name)
-		}
-		look.Home, _ = os.UserHomeDir() // without one, ~ is a fault of the entry
+		seeHost(&look)
 	}
 	full, faults := config.Expand(e, look)
 	if slices.ContainsFunc(faults, func(f config.Fault) bool { return f.Level == config.Error }) {
 		return nil, faults
 	}
 	fail := func(hint, format string, args ...any) (*server, []config.Fault) {
-		return nil, append(faults, config.Fault{
-			File: e.Source.File, Line: e.Source.Line, Col: e.Source.Col, Level: config.Error, Entry: e.Name,
-			Message: fmt.Sprintf(format, args...), Hint: hint,
-		})
+		return nil, append(faults, faultOf(e, config.Error, fmt.Sprintf(format, args...), hint))
 	}
 	s := &server{
 		Server: upstream.Server{Name: e.Name, Trusted: trusted, Remote: full.Kind != config.Stdio, Settings: settings},
@@ -139,7 +130,7 @@ func (g *site) newServer(e config.Entry) (*server, []config.Fault) {
 		}
 		s.plan, s.Installs = plan, plan.Install != nil
 		for _, n := range plan.Notes {
-			faults = append(faults, config.Fault{File: e.Source.File, Line: e.Source.Line, Col: e.Source.Col, Level: config.Warning, Message: "server " + e.Name + ": " + n.Message, Hint: n.Hint})
+			faults = append(faults, faultOf(e, config.Warning, "server "+e.Name+": "+n.Message, n.Hint))
 		}
 		if !plan.EnvFile.Empty() {
 			if bad := s.readEnvFile(trusted, g.cfg.Trusted); bad != nil {
@@ -155,6 +146,26 @@ func (g *site) newServer(e config.Entry) (*server, []config.Fault) {
 	}
 	s.ID = config.Digest(id)
 	return s, faults
+}
+
+// faultOf is a fault of an entry.
+func faultOf(e config.Entry, level config.Level, message, hint string) config.Fault {
+	f := config.Fault{File: e.Source.File, Line: e.Source.Line, Col: e.Source.Col, Level: level, Message: message, Hint: hint}
+	if level == config.Error {
+		f.Entry = e.Name
+	}
+	return f
+}
+
+// seeHost lets a trusted entry see the environment and the home directory of the operator.
+func seeHost(look *config.Lookup) {
+	look.Variable = func(name string) (string, bool) {
+		if config.Reserved(name) {
+			return "", false
+		}
+		return os.LookupEnv(name)
+	}
+	look.Home, _ = os.UserHomeDir() // without one, ~ is a fault of the entry
 }
 
 // identity is the texts of an entry of which pins have only the names, with the values of

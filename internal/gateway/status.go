@@ -1,9 +1,10 @@
 package gateway
 
 import (
-	"slices"
+	"fmt"
 
 	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/config"
 )
 
 // Status is how a server is, for people. Texts of servers and files are in it as they are.
@@ -11,10 +12,20 @@ type Status struct {
 	upstream.Status
 	File    string // of its entry, with the line
 	Line    int
+	Hides   []string // the entries of other files that it replaces, as FILE:LINE, the nearest first
 	Trusted bool
 	Pin     string // the mode of its pins
 	Held    int    // definitions that wait for a person
 	Tools   int    // that are offered
+	Bytes   int    // of their definitions
+}
+
+// from sets where the entry of the server is.
+func (s *Status) from(at config.Source) {
+	s.File, s.Line, s.Trusted = at.File, at.Line, at.Trusted
+	for _, h := range at.Hides {
+		s.Hides = append(s.Hides, fmt.Sprintf("%s:%d", h.File, h.Line))
+	}
 }
 
 // Faults are what is wrong with the files, one line each.
@@ -31,13 +42,16 @@ func (g *Gateway) Status() (all []Status) {
 	for _, s := range g.calls.pool.Status() {
 		one := Status{Status: s}
 		if of := now.servers[s.Server]; of != nil {
-			one.File, one.Line, one.Trusted, one.Pin = of.entry.Source.File, of.entry.Source.Line, of.Trusted, of.Settings.Pin.String()
+			one.from(of.entry.Source)
+			one.Pin = of.Settings.Pin.String()
 		}
 		g.calls.offers.count(&one)
 		all = append(all, one)
 	}
-	for _, name := range slices.Sorted(slices.Values(now.off)) {
-		all = append(all, Status{Status: upstream.Status{Key: upstream.Key{Server: name}, State: upstream.Off, Reason: "it is switched off in its file"}})
+	for _, e := range now.off {
+		one := Status{Status: upstream.Status{Key: upstream.Key{Server: e.Name}, State: upstream.Off, Reason: "it is switched off in its file"}}
+		one.from(e.Source)
+		all = append(all, one)
 	}
 	return all
 }

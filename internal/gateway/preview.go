@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"path/filepath"
+	"slices"
+
+	"belljar.dev/mcp/upstream/config"
+	"belljar.dev/mcp/upstream/launch"
+)
+
+// Preview is what an entry of a file would start. Texts of the file are in it as they are, with
+// secrets as references.
+type Preview struct {
+	Name    string
+	Line    int
+	Enabled bool
+	URL     string // of a remote server
+	Image   string // the root of the box; empty for the usual one
+	Install *PhasePreview
+	Run     *PhasePreview // nil for a remote server, and for one that is switched off
+	Mounts  []launch.Mount
+	Refers  []string // to what the entry refers beyond its file, such as ${TOKEN}
+}
+
+// PhasePreview is one start of a program.
+type PhasePreview struct {
+	Argv  []string
+	Hosts []string // registries that only this phase reaches
+}
+
+// PreviewFile reads a file as one of the operator's, and plans the start of its servers without a
+// policy. Nothing is started. The faults have notes of plans as warnings; an error is a file that
+// cannot be read.
+func PreviewFile(name string) (all []Preview, faults []config.Fault, err error) {
+	if name, err = filepath.Abs(name); err != nil {
+		return nil, nil, err
+	}
+	data, err := readFile(name, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	entries, faults := config.Read(name, data)
+	look := config.Lookup{Secret: func(string) bool { return true }, Workspace: "/workspace"}
+	seeHost(&look)
+	for _, e := range entries {
+		p := Preview{Name: e.Name, Line: e.Source.Line, Enabled: e.Enabled, Refers: config.References(e)}
+		if e.Enabled {
+			bad := p.plan(e, look)
+			faults = append(faults, bad...)
+			if slices.ContainsFunc(bad, func(f config.Fault) bool { return f.Level == config.Error }) {
+				continue
+			}
+		}
+		all = append(all, p)
+	}
+	return all, faults, nil
+}
+
+// plan fills in what an entry would start.
+func (p *Preview) plan(e config.Entry, look config.Lookup) []config.Fault {
+	full, faults := config.Expand(e, look)
+	if slices.ContainsFunc(faults, func(f config.Fault) bool { return f.Level == config.Error }) {
+		return faults
+	}
+	if full.Kind != config.Stdio {
+		p.URL = full.URL.String()
+		return faults
+	}
+	plan, err := launch.New(full, inBox)
+	if err != nil {
+		return append(faults, faultOf(e, config.Error, err.Error(), ""))
+	}
+	for _, n := range plan.Notes {
+		faults = append(faults, faultOf(e, config.Warning, "server "+e.Name+": "+n.Message, n.Hint))
+	}
+	p.Image, p.Mounts = plan.Image, plan.Mounts
+	p.Run = &PhasePreview{Argv: plan.Run.Shown, Hosts: plan.Run.Hosts}
+	if plan.Install != nil {
+		p.Install = &PhasePreview{Argv: plan.Install.Shown, Hosts: plan.Install.Hosts}
+	}
+	return faults
+}
