@@ -104,3 +104,7 @@ func Caller(r *http.Request) string {
 	who, _ := r.Context().Value(callerKey{}).(peer)
 	return who.String()
 }
+
+// Self returns the name of the user of this process, as Caller returns it in the servers that
+// it asks.
+func Self() string { return peer{uid: uint32(os.Geteuid())}.String() }

@@ -3,7 +3,7 @@
 // No box can see the directory.
 //
 // internal/server answers: it has the handlers, and Listen checks who connects. The
-// commands ask: Clients finds the servers, Ask asks one and Each asks all. wire.go has
-// the messages; their JSON is what `--json` prints, so keys may come, and none goes or
+// commands ask: Clients finds the servers, Ask asks one and Each asks all. wire.go,
+// tenant.go and upstream.go have the messages; their JSON is what `--json` prints, so keys may come, and none goes or
 // changes its meaning.
 package control

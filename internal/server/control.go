@@ -31,6 +31,7 @@ func (c *controller) listen(ctx context.Context) (end func()) {
 	mux.HandleFunc("GET /tenants", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, c.quotas.tenants()) })
 	(&boxHandlers{c.sandbox}).handle(mux)
 	c.operations.handle(mux)
+	(&upstreamHandlers{c.operations.places, c.audit, c.at.Log}).handle(mux)
 	c.ways.handle(mux, c.at.Workspace)
 	l, err := control.Listen(ctx, c.at.State, mux, c.at.Log)
 	if err != nil {

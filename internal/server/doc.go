@@ -11,6 +11,7 @@
 //	handover.go                    another process takes over the clients
 //	control.go, tenantquotas.go    what other commands ask a server that runs,
 //	boxes.go, operations.go
+//	upstreamcontrol.go
 //	webhook.go, approvals.go       and the answers of people, which a webhook brings as well
 //	announce.go                    what tells people that they are asked
 //	reload.go, watcher.go          the policy is read again

@@ -178,7 +178,7 @@ func known(name []byte) Kind {
 var kinds = func() map[string]Kind {
 	all := make(map[string]Kind)
 	for _, k := range []Kind{
-		KindDecision, KindOutcome, KindApproval, KindEgress, KindPolicy, KindSession, KindServer, KindLogin, KindCast,
+		KindDecision, KindOutcome, KindApproval, KindEgress, KindPolicy, KindSession, KindServer, KindLogin, KindCast, KindUpstream,
 		KindFile, KindRemoved, KindTorn, KindDropped, KindMissing, KindCheckpoint,
 	} {
 		all[string(k)] = k

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"belljar.dev/policies"
@@ -21,6 +22,7 @@ const (
 	KindServer   Kind = "server"   // a server began or ended
 	KindLogin    Kind = "login"    // a token was not accepted, was made, or holds no more
 	KindCast     Kind = "cast"     // the recording of a background job has ended
+	KindUpstream Kind = "upstream" // an operator decided about somebody else's server, or restarted it
 
 	KindFile       Kind = "file"       // a file begins, after another one
 	KindRemoved    Kind = "removed"    // old files are deleted
@@ -335,6 +337,28 @@ func (Login) Kind() Kind { return KindLogin }
 func (l Login) prepared(r *redactor) any {
 	l.Principal, l.Detail = clip(r.text(l.Principal), maxName), clip(r.text(l.Detail), maxText)
 	return l
+}
+
+// Upstream says that an operator decided about pins of somebody else's server, or restarted it.
+type Upstream struct {
+	Event     string   `json:"event"`              // trusted, refused, imported, forgotten or restarted
+	Upstream  string   `json:"upstream,omitempty"` // its name; empty for all of the tenant
+	Tenant    string   `json:"tenant,omitempty"`
+	Workspace string   `json:"workspace,omitempty"` // whose file has its entry, if agents can write that
+	Items     []string `json:"items,omitempty"`     // the definitions
+	By        string   `json:"by"`
+}
+
+// Kind is KindUpstream.
+func (Upstream) Kind() Kind { return KindUpstream }
+
+func (u Upstream) prepared(r *redactor) any {
+	u.Upstream = clip(r.text(u.Upstream), maxName)
+	u.Items = slices.Clone(u.Items)
+	for i, item := range u.Items {
+		u.Items[i] = clip(r.text(item), 2*maxName)
+	}
+	return u
 }
 
 // Server says that a server began or ended.

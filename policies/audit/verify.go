@@ -267,7 +267,7 @@ func (v *verifier) record(name string, n int, l line, sum hash) error {
 		var t tornLine
 		_ = json.Unmarshal(l.text, &t)
 		v.note("%s:%d: record %d: a crash had cut a record; its %d bytes are in %s", name, n, l.seq, t.Bytes, clip(t.File, 40))
-	case KindDecision, KindOutcome, KindCast, KindApproval, KindLogin, KindEgress, KindPolicy, KindSession, KindServer, KindFile:
+	case KindDecision, KindOutcome, KindCast, KindApproval, KindLogin, KindEgress, KindPolicy, KindSession, KindServer, KindUpstream, KindFile:
 	}
 	if since := max(v.signed, v.report.First-1); l.seq-since > signEvery+signSlack {
 		return &Fault{name, n, l.seq, fmt.Sprintf("checkpoints were removed: none stands among the %d records before it", l.seq-since)}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"belljar.dev/internal/control"
+	"belljar.dev/internal/gateway"
+	"belljar.dev/mcp/upstream"
+	"belljar.dev/policies"
+	"belljar.dev/policies/audit"
+)
+
+// Bounds of what commands get of upstreams. A client reads a mebibyte.
+const (
+	maxUpstreams = 512 << 10 // bytes of the upstreams and faults of all places
+	maxReason    = 500       // characters of a reason, a fault or a name of a file
+	maxStderr    = 300       // characters of a line
+	maxItems     = 100       // definitions that a record of the audit log names
+)
+
+// upstreamHandlers answer what `belljar upstream` asks for.
+type upstreamHandlers struct {
+	places *places
+	audit  *ledger
+	log    *slog.Logger
+}
+
+func (h *upstreamHandlers) handle(mux *http.ServeMux) {
+	mux.HandleFunc("GET /upstreams", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, h.list()) })
+	mux.HandleFunc("POST /upstreams/restart", func(w http.ResponseWriter, r *http.Request) {
+		var want control.UpstreamName
+		if !asked(w, r, &want) {
+			return
+		}
+		n, err := h.restart(r.Context(), want.Name, control.Caller(r))
+		if err != nil {
+			control.Respond(w, http.StatusNotFound, err.Error())
+			return
+		}
+		control.Respond(w, http.StatusOK, control.Restarted{Server: os.Getpid(), Instances: n})
+	})
+	mux.HandleFunc("POST /upstreams/changed", func(w http.ResponseWriter, r *http.Request) {
+		var change control.UpstreamChange
+		if !asked(w, r, &change) {
+			return
+		}
+		if !slices.Contains([]string{control.PinsTrusted, control.PinsRefused, control.PinsImported, control.PinsForgotten}, change.What) {
+			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("%q does not happen to pins", policies.Clip(change.What, 40)))
+			return
+		}
+		h.changed(r.Context(), change, control.Caller(r))
+		control.Respond(w, http.StatusOK, struct{}{})
+	})
+}
+
+// asked reads a request, and answers one that cannot be read.
+func asked(w http.ResponseWriter, r *http.Request, want any) bool {
+	err := json.NewDecoder(r.Body).Decode(want)
+	if err != nil {
+		control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read request: %v", err))
+	}
+	return err == nil
+}
+
+// gateways are those of all places, in order.
+func (h *upstreamHandlers) gateways() (all []*place) {
+	for _, p := range h.places.all() {
+		if p.gateway != nil {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(a, b *place) int { return strings.Compare(a.Workspace, b.Workspace) })
+	return all
+}
+
+// list is how the upstreams of all places are.
+func (h *upstreamHandlers) list() []control.Upstreams {
+	all := []control.Upstreams{}
+	left := maxUpstreams
+	fits := func(v any) bool {
+		text, err := json.Marshal(v)
+		left -= len(text)
+		return err == nil && left >= 0
+	}
+	for _, p := range h.gateways() {
+		at := control.Upstreams{Server: os.Getpid(), Place: p.Workspace, All: []control.Upstream{}, Faults: []string{}}
+		for _, t := range p.mcp.Tools() {
+			at.Own.Tools++
+			at.Own.Bytes += len(t.Name) + len(t.Description) + len(t.InputSchema)
+		}
+		for _, s := range p.gateway.Status() {
+			if one := upstreamOf(s); fits(one) {
+				at.All = append(at.All, one)
+			} else {
+				at.More++
+			}
+		}
+		for _, f := range p.gateway.Faults() {
+			if f = policies.Clip(strings.ReplaceAll(f, "\n  = ", "; "), maxReason); fits(f) {
+				at.Faults = append(at.Faults, f)
+			} else {
+				at.More++
+			}
+		}
+		all = append(all, at)
+	}
+	return all
+}
+
+// upstreamOf is a status as commands get it.
+func upstreamOf(s gateway.Status) control.Upstream {
+	one := control.Upstream{
+		Name: s.Server, Tenant: s.Tenant, Principal: policies.Clip(s.Principal, maxReason), Session: control.ShortID(s.Session),
+		State: string(s.State), Since: s.Since, Reason: policies.Clip(s.Reason, maxReason), Attempt: s.Attempt, Until: s.Until, Calls: s.Calls,
+		File: policies.Clip(s.File, maxReason), Line: s.Line, Trusted: s.Trusted, Pin: s.Pin, Held: s.Held,
+		Listing: control.Listing{Tools: s.Tools, Bytes: s.Bytes},
+	}
+	for _, line := range s.Stderr {
+		one.Stderr = append(one.Stderr, policies.Clip(line, maxStderr))
+	}
+	for _, at := range s.Hides {
+		one.Hides = append(one.Hides, policies.Clip(at, maxReason))
+	}
+	return one
+}
+
+// restart restarts a server in all places, and reports how many instances there were.
+func (h *upstreamHandlers) restart(ctx context.Context, name, by string) (instances int, err error) {
+	known := false
+	for _, p := range h.gateways() {
+		n, failed := p.gateway.Restart(ctx, name)
+		if failed == nil {
+			known = true
+			instances += n
+		} else {
+			err = errors.Join(err, failed)
+		}
+	}
+	switch {
+	case known:
+		h.log.Info("an operator restarted an upstream", "upstream", name, "instances", instances, "by", by)
+		h.audit.append(audit.Upstream{Event: "restarted", Upstream: name, By: by})
+		return instances, nil
+	case err == nil:
+		err = fmt.Errorf("the server %s: %w", upstream.Line(name), upstream.ErrUnknown)
+	}
+	return 0, err
+}
+
+// changed has what a person changed of pins hold at once.
+func (h *upstreamHandlers) changed(ctx context.Context, c control.UpstreamChange, by string) {
+	c.Items = c.Items[:min(len(c.Items), maxItems)]
+	h.log.Info("an operator changed the pins of an upstream", "upstream", c.Name, "tenant", c.Tenant, "what", c.What, "items", len(c.Items), "by", by)
+	h.audit.append(audit.Upstream{Event: c.What, Upstream: c.Name, Tenant: c.Tenant, Workspace: c.Workspace, Items: c.Items, By: by})
+	for _, p := range h.gateways() {
+		names := []string{c.Name}
+		if c.Name == "" {
+			names = nil
+			for _, s := range p.gateway.Status() {
+				names = append(names, s.Server)
+			}
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			p.gateway.Decided(ctx, name)
+		}
+	}
+}
