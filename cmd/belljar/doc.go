@@ -24,6 +24,10 @@
 //	  demo.go                       demo-server
 //
 //	what servers are asked
+//	  upstream.go, upstreamtest.go  upstream
+//	  upstreamdecide.go
+//	  upstreampins.go
+//	  upstreamquestions.go
 //	  ask.go, askscreen.go          ask
 //	  askform.go
 //	  approve.go, approvewatch.go   approve

@@ -108,6 +108,7 @@ var top = []command{
 	{"tenant", false, tenantCommand},
 	{"token", false, tokenCommand},
 	{"state", false, stateCommand},
+	{"upstream", false, upstreamCommand},
 	{"approve", false, approveCommand},
 	{"ask", false, askCommand},
 	{"audit", false, auditCommand},

@@ -56,3 +56,12 @@ func cell(s string) string {
 		return r
 	}, s)
 }
+
+// tamed is a text of several lines in which nothing acts on a terminal.
+func tamed(text string) string {
+	var b strings.Builder
+	w := printable.NewWriter(&b)
+	_, _ = io.WriteString(w, text) // to memory
+	_ = w.Flush()
+	return b.String()
+}

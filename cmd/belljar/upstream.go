@@ -1,0 +1,326 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
+	"belljar.dev/policies"
+)
+
+// upstreams is the flags of the upstream commands.
+type upstreams struct {
+	state, tenant  string
+	asJSON, tokens bool
+}
+
+func upstreamCommand() *cobra.Command {
+	var u upstreams
+	c := &cobra.Command{
+		Use:   "upstream",
+		Short: "look at other people's MCP servers, and decide what of them is trusted",
+		Long: `upstream shows the MCP servers of other people whose tools your running servers offer,
+and what of them waits for a person: what a server runs and lists is compared with
+what was trusted before, and what differs is held.
+
+  belljar upstream list
+  belljar upstream pins diff files     what waits, old beside new
+  belljar upstream approve files       trust it
+  belljar upstream test .mcp.json      what a file would start
+` + exitHelp,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.PersistentFlags().StringVar(&u.state, stateName, "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
+	list := &cobra.Command{
+		Use: "list", Short: "list the servers with their states, pins and files", Args: cobra.NoArgs,
+		Long: `list prints each server, or each of its instances: its state, how many of its tools are
+offered, how many of its definitions wait for a person (HELD), the mode of its pins,
+whether no box can write its file (TRUSTED), and the file and line of its entry. Below
+are the faults of the files. With --tokens it says how large the list of tools is.
+` + exitHelp,
+		RunE: func(c *cobra.Command, _ []string) error { return u.list(c) },
+	}
+	list.Flags().BoolVar(&u.tokens, "tokens", false, "measure the list of tools")
+	status := &cobra.Command{
+		Use: "status [NAME]", Short: "say how servers are, and why one is not ready",
+		Long: `status prints how each server is, with the reason and the last lines that it wrote to
+standard error. The exit status is 1 if one of them is neither ready nor off.
+` + exitHelp,
+		RunE: func(c *cobra.Command, args []string) error { return u.status(c, args) },
+	}
+	for _, one := range []*cobra.Command{list, status} {
+		one.Flags().StringVar(&u.tenant, "tenant", "", "only those of this `tenant`")
+		one.Flags().BoolVar(&u.asJSON, "json", false, "print JSON")
+	}
+	restart := &cobra.Command{
+		Use: "restart NAME", Short: "end all instances of a server, and start those anew that were there",
+		RunE: func(c *cobra.Command, args []string) error { return u.restart(c, args[0]) },
+	}
+	test := &cobra.Command{
+		Use: "test FILE", Short: "say what a file would start, and start nothing",
+		Long: `test reads a file of servers as any client has it, as if it were the operator's, and
+prints what each entry would run, without a policy: the program that fetches the
+server, the program that is the server, and to what the entry refers. The exit status
+is 1 if the file or an entry has an error; a warning keeps nothing from being used.
+` + exitHelp,
+		RunE: func(c *cobra.Command, args []string) error { return testUpstreams(c.OutOrStdout(), args[0]) },
+	}
+	c.AddCommand(list, status, restart, pinsCommand(&u), decideCommand(&u, true), decideCommand(&u, false), test)
+	return c
+}
+
+// ask asks all servers about their upstreams. The error may be that no server runs.
+func (u *upstreams) ask(ctx context.Context, command string) ([]control.From[[]control.Upstreams], error) {
+	state, err := config.KnownState(u.state)
+	if err != nil {
+		return nil, failure(err)
+	}
+	found, err := control.Each[[]control.Upstreams](ctx, state, "/upstreams")
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("%s: no server of this user runs here; `belljar serve --upstreams FILE` starts one, and --state names its state directory", command)
+	}
+	return found, failure(err)
+}
+
+// places are the places of all servers, with what is wanted of their upstreams.
+func (u *upstreams) places(ctx context.Context, command, name string) ([]control.Upstreams, error) {
+	found, err := u.ask(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	all := flat(found)
+	for i := range all {
+		all[i].All = slices.DeleteFunc(all[i].All, func(one control.Upstream) bool {
+			return u.tenant != "" && one.Tenant != "" && one.Tenant != u.tenant || name != "" && one.Name != name
+		})
+	}
+	return all, nil
+}
+
+func (u *upstreams) list(c *cobra.Command) error {
+	all, err := u.places(c.Context(), "upstream list", "")
+	if err != nil {
+		return err
+	}
+	if u.asJSON {
+		return printJSON(c.OutOrStdout(), all)
+	}
+	for i, at := range all {
+		if len(all) > 1 {
+			if i > 0 {
+				fmt.Fprintln(c.OutOrStdout())
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s of server %d\n", policies.Clip(at.Place, 200), at.Server)
+		}
+		if err := u.printPlace(c.OutOrStdout(), at); err != nil {
+			return failure(err)
+		}
+	}
+	return nil
+}
+
+// printPlace prints the upstreams of one place.
+func (u *upstreams) printPlace(out io.Writer, at control.Upstreams) error {
+	if len(at.All) == 0 {
+		fmt.Fprintln(out, "No file has an entry of a server; `belljar serve --upstreams FILE` reads one.")
+	} else {
+		w := newTable(out)
+		sizes := ""
+		if u.tokens {
+			sizes = "BYTES\t"
+		}
+		fmt.Fprintln(w, "NAME\tSTATE\tTENANT\tTOOLS\t"+sizes+"HELD\tPINS\tTRUSTED\tENTRY")
+		for _, one := range at.All {
+			if u.tokens {
+				sizes = fmt.Sprintf("%d\t", one.Bytes)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s%d\t%s\t%s\t%s\n", policies.Clip(one.Name, 100), one.State, policies.Clip(cmp.Or(one.Tenant, "-"), 100),
+				one.Tools, sizes, one.Held, cmp.Or(one.Pin, "-"), yesNo(one.Trusted), entryOf(one))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	if at.More > 0 {
+		fmt.Fprintf(out, "%d more are not shown.\n", at.More)
+	}
+	for _, fault := range at.Faults {
+		fmt.Fprintln(out, policies.Clip(fault, 1000))
+	}
+	if u.tokens {
+		printSize(out, at)
+	}
+	return nil
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// entryOf is where the entry of a server is, and which ones it replaces.
+func entryOf(u control.Upstream) string {
+	if u.File == "" {
+		return "-"
+	}
+	text := fmt.Sprintf("%s:%d", u.File, u.Line)
+	if len(u.Hides) > 0 {
+		text += ", in place of " + strings.Join(u.Hides, ", ")
+	}
+	return policies.Clip(text, 500)
+}
+
+// A list of tools that is larger than this costs every conversation much, and models choose
+// worse from it.
+const (
+	muchTools     = 128
+	muchBytes     = 64 << 10
+	bytesPerToken = 4 // of definitions in English, about
+)
+
+// printSize says how large the list of tools is that clients of each tenant get.
+func printSize(out io.Writer, at control.Upstreams) {
+	sums := make(map[string]control.Listing)
+	counted := make(map[[2]string]bool)
+	var names []string
+	for _, one := range at.All {
+		if of := [2]string{one.Tenant, one.Name}; one.Tenant != "" && !counted[of] { // all instances offer the same
+			counted[of] = true
+			sum, known := sums[one.Tenant]
+			if !known {
+				names, sum = append(names, one.Tenant), at.Own
+			}
+			sum.Tools += one.Tools
+			sum.Bytes += one.Bytes
+			sums[one.Tenant] = sum
+		}
+	}
+	if len(names) == 0 {
+		names, sums[""] = []string{""}, at.Own
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		sum, whose := sums[name], ""
+		if name != "" {
+			whose = " of tenant " + policies.Clip(name, 100)
+		}
+		fmt.Fprintf(out, "The list%s has %s with %d bytes, about %d tokens; belljar's own are %d with %d bytes.\n",
+			whose, numbered(uint64(sum.Tools), "tool"), sum.Bytes, sum.Bytes/bytesPerToken, at.Own.Tools, at.Own.Bytes)
+		if sum.Tools > muchTools || sum.Bytes > muchBytes {
+			fmt.Fprintf(out, "warning: that is more than %d tools or %d KiB, which every conversation pays for; tools: {allow: [...]} of a server in the policy keeps it short\n", muchTools, muchBytes>>10)
+		}
+	}
+}
+
+func (u *upstreams) status(c *cobra.Command, args []string) error {
+	name := ""
+	if len(args) > 0 {
+		name = args[0]
+	}
+	places, err := u.places(c.Context(), "upstream status", name)
+	if err != nil {
+		return err
+	}
+	var bad []string
+	all := []control.Upstream{}
+	for _, at := range places {
+		for _, one := range at.All {
+			all = append(all, one)
+			if shown := policies.Clip(one.Name, 100); one.State != "ready" && one.State != "off" && !slices.Contains(bad, shown) {
+				bad = append(bad, shown)
+			}
+		}
+	}
+	if name != "" && len(all) == 0 {
+		return failure(fmt.Errorf("upstream status: no file has a server %q; `belljar upstream list` shows those that there are", policies.Clip(name, 64)))
+	}
+	if u.asJSON {
+		err = printJSON(c.OutOrStdout(), all)
+	} else {
+		for _, one := range all {
+			printUpstream(c.OutOrStdout(), one)
+		}
+	}
+	if err == nil && len(bad) > 0 {
+		err = failure(fmt.Errorf("upstream status: not ready: %s", strings.Join(bad, ", ")))
+	}
+	return err
+}
+
+// printUpstream prints how one instance of a server is.
+func printUpstream(out io.Writer, u control.Upstream) {
+	fmt.Fprintf(out, "%s: %s", policies.Clip(u.Name, 100), u.State)
+	if !u.Since.IsZero() {
+		fmt.Fprintf(out, " for %s", policies.Spoken(time.Since(u.Since)))
+	}
+	for _, of := range [][2]string{{"tenant", u.Tenant}, {"principal", u.Principal}, {"session", u.Session}} {
+		if of[1] != "" {
+			fmt.Fprintf(out, ", %s %s", of[0], policies.Clip(of[1], 100))
+		}
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintf(out, "  entry:  %s\n", entryOf(u))
+	if u.Reason != "" {
+		fmt.Fprintf(out, "  why:    %s\n", policies.Clip(u.Reason, 1000))
+	}
+	if u.Attempt > 0 {
+		fmt.Fprintf(out, "  starts: %d in ten minutes", u.Attempt)
+		if left := time.Until(u.Until); left > 0 {
+			fmt.Fprintf(out, ", the next one in %s", policies.Spoken(left))
+		}
+		fmt.Fprintln(out)
+	}
+	if u.Held > 0 {
+		fmt.Fprintf(out, "  held:   %s\n", numbered(uint64(u.Held), "definition"))
+	}
+	if len(u.Stderr) > 0 {
+		fmt.Fprintln(out, "  stderr:")
+	}
+	for _, line := range u.Stderr {
+		fmt.Fprintf(out, "    %s\n", policies.Clip(line, 500))
+	}
+}
+
+func (u *upstreams) restart(c *cobra.Command, name string) error {
+	found, err := u.ask(c.Context(), "upstream restart")
+	if err != nil {
+		return err
+	}
+	instances := 0
+	var known bool
+	for _, at := range found {
+		has := func(p control.Upstreams) bool {
+			return slices.ContainsFunc(p.All, func(one control.Upstream) bool { return one.Name == name })
+		}
+		if !slices.ContainsFunc(at.Said, has) {
+			continue
+		}
+		var done control.Restarted
+		if err := at.Client.Ask(c.Context(), http.MethodPost, "/upstreams/restart", control.UpstreamName{Name: name}, &done); err != nil {
+			return failure(fmt.Errorf("upstream restart: %w", err))
+		}
+		known = true
+		instances += done.Instances
+	}
+	if !known {
+		return failure(fmt.Errorf("upstream restart: no file has a server %q; `belljar upstream list` shows those that there are", policies.Clip(name, 64)))
+	}
+	text := fmt.Sprintf("%s: %s ended, and started anew.", policies.Clip(name, 100), number(instances, "instance is", "instances are"))
+	if instances == 0 {
+		text = policies.Clip(name, 100) + ": nothing of it ran. It starts when it is needed."
+	}
+	_, err = fmt.Fprintln(c.OutOrStdout(), text)
+	return failure(err)
+}

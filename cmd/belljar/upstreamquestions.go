@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/mcp/upstream/pin"
+	"belljar.dev/policies"
+)
+
+// questionsOf are what waits for a decision about a server.
+func questionsOf(c *cobra.Command, b *pin.Book, s pin.Server) ([]pin.Question, error) {
+	var others []string // names of tools that are not the server's
+	for _, place := range slices.Compact([]string{"", s.Place}) {
+		pins, err := b.Export(c.Context(), s.Tenant, place)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range pins {
+			if one.Kind == pin.KindTool && (one.Server != s.Name || place != s.Place) {
+				others = append(others, one.Name)
+			}
+		}
+	}
+	return b.Questions(c.Context(), s, others)
+}
+
+// printQuestions shows what waits for a decision about a server.
+func printQuestions(out io.Writer, s pin.Server, questions []pin.Question) error {
+	if len(questions) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s)\n", policies.Clip(s.Name, 100), whose(s))
+	for i := range questions {
+		q := &questions[i]
+		state := string(q.State)
+		if q.State == pin.Held {
+			state = "refused"
+		}
+		fmt.Fprintf(&b, "  %s %s", state, policies.Clip(q.Ref.String(), 1500))
+		if !q.Since.IsZero() {
+			fmt.Fprintf(&b, ", trusted on %s", q.Since.Local().Format(time.DateOnly))
+		}
+		if q.Pair != "" {
+			fmt.Fprintf(&b, ", renamed (%s)", policies.Clip(q.Pair, 300))
+		}
+		fmt.Fprintln(&b)
+		for _, f := range q.Findings {
+			fmt.Fprintf(&b, "    found: %s\n", policies.Clip(f.String(), 500))
+		}
+		for line := range strings.Lines(q.Diff) {
+			fmt.Fprintf(&b, "    %s\n", strings.TrimSuffix(line, "\n"))
+		}
+	}
+	_, err := io.WriteString(out, tamed(b.String()))
+	return err
+}
+
+// whose says of a server for whom and by which files it has its pins.
+func whose(s pin.Server) string {
+	if s.Place == "" {
+		return fmt.Sprintf("tenant %s, files of the operator", policies.Clip(s.Tenant, 100))
+	}
+	return fmt.Sprintf("tenant %s, files of %s", policies.Clip(s.Tenant, 100), policies.Clip(s.Place, 300))
+}
