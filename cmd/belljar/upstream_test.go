@@ -169,6 +169,9 @@ func TestUpstreamApprove(t *testing.T) {
 	u.says(0, "list", "files", "ready", "local", "tofu", "yes", u.servers+":1", `res\u202eting`, "off")
 	u.says(0, "list --tokens", "about", "tokens")
 	u.says(0, "status", "files: ready", `started ^[]52;c;aGk=^G \u202e`)
+	u.says(0, "list --json", `"place": "`+u.ws+`"`, `"own": {`, `"name": "files"`, `"tools": 2`, `"trusted": true`, `"faults": [`)
+	u.says(0, "status files --json", `"state": "ready"`, `"stderr": [`, "!resting")
+	u.says(1, "status other", `no file has a server "other"`)
 	u.says(0, "pins", "tool read", "runs", "first")
 	u.says(0, "pins diff", "Nothing waits")
 
