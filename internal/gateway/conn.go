@@ -54,8 +54,8 @@ type running struct {
 }
 
 // begin starts what reads the lists again. Close ends it.
-func (c *conn) begin() {
-	ctx, stop := context.WithCancel(context.Background())
+func (c *conn) begin(ctx context.Context) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.mu.Lock()
 	c.stop = stop
 	c.mu.Unlock()

@@ -56,7 +56,7 @@ func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Proces
 			d.remember(s.ID, peer.Legacy)
 			return nil, fmt.Errorf("%w: %w", errAgain, err)
 		}
-		return nil, login(s, err)
+		return nil, login(err)
 	}
 	era := peer.Modern
 	if c.Info().Era == wire.Legacy {
@@ -67,7 +67,7 @@ func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Proces
 		c.Close()
 		return nil, err
 	}
-	c.begin()
+	c.begin(ctx)
 	c.offer()
 	return c, nil
 }
@@ -126,7 +126,7 @@ func (d *dialer) remote(ctx context.Context, s *server, spec *upstream.Spec, c *
 }
 
 // login says what to do about a server that wants to know who calls.
-func login(s *server, err error) error {
+func login(err error) error {
 	if status, ok := errors.AsType[*peer.StatusError](err); ok && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden) {
 		return fmt.Errorf("%w; it wants a login: put a token into the headers of its entry, as ${secret:NAME}: %w", err, upstream.ErrLasting)
 	}

@@ -90,8 +90,8 @@ func (g *gated) useText(around, keys, more string) {
 	g.policy.Store(p)
 }
 
-// write writes a file of servers.
-func (g *gated) write(dir, name string, servers map[string]upstreams.Server) string {
+// write writes the operator's file of servers.
+func (g *gated) write(servers map[string]upstreams.Server) string {
 	g.t.Helper()
 	entries := make(map[string]any)
 	for of, s := range servers {
@@ -103,7 +103,7 @@ func (g *gated) write(dir, name string, servers map[string]upstreams.Server) str
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	file := filepath.Join(dir, name)
+	file := filepath.Join(g.files, "mcp.json")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		g.t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func gate(t testing.TB, keys, more string, servers map[string]upstreams.Server) 
 	testenv.Need(t, testenv.UserNamespaces)
 	g := &gated{t: t, workspace: t.TempDir(), files: t.TempDir()}
 	g.use(keys, more)
-	g.open(g.write(g.files, "mcp.json", servers))
+	g.open(g.write(servers))
 	return g
 }
 
@@ -559,7 +559,7 @@ func TestReload(t *testing.T) {
 	if !testenv.Until(10*time.Second, func() bool { return g.running("goes") == 1 }) {
 		t.Fatal("the call did not begin")
 	}
-	g.write(g.files, "mcp.json", map[string]upstreams.Server{"stays": stays, "comes": stays})
+	g.write(map[string]upstreams.Server{"stays": stays, "comes": stays})
 	if err := g.Reload(); err != nil {
 		t.Fatal(err)
 	}

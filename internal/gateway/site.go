@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"context"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -23,25 +21,25 @@ type site struct {
 }
 
 func newSite(cfg Config) *site {
-	s := &site{cfg: cfg, noticed: make(map[names.Notice]struct{}), conns: make(map[*conn]struct{})}
-	s.current.Store(&setup{})
-	return s
+	g := &site{cfg: cfg, noticed: make(map[names.Notice]struct{}), conns: make(map[*conn]struct{})}
+	g.current.Store(&setup{})
+	return g
 }
 
 // setup is all servers as they are configured now.
-func (s *site) setup() *setup { return s.current.Load() }
+func (g *site) setup() *setup { return g.current.Load() }
 
 // server returns the server that a Spec means.
-func (s *site) server(spec *upstream.Spec) (*server, error) {
-	if one := s.setup().servers[spec.Server.Name]; one != nil && one.ID == spec.Server.ID {
+func (g *site) server(spec *upstream.Spec) (*server, error) {
+	if one := g.setup().servers[spec.Server.Name]; one != nil && one.ID == spec.Server.ID {
 		return one, nil
 	}
 	return nil, errChanged
 }
 
 // own are the names of the tools of the place itself.
-func (s *site) own() []string {
-	all := s.cfg.Server.Tools()
+func (g *site) own() []string {
+	all := g.cfg.Server.Tools()
 	own := make([]string, len(all))
 	for i, t := range all {
 		own[i] = t.Name
@@ -50,42 +48,42 @@ func (s *site) own() []string {
 }
 
 // logFault logs what is wrong with a file.
-func (s *site) logFault(f config.Fault) {
-	level := slog.LevelWarn
+func (g *site) logFault(f config.Fault) {
+	log := g.cfg.Log.Warn
 	if f.Level == config.Error {
-		level = slog.LevelError
+		log = g.cfg.Log.Error
 	}
-	s.cfg.Log.Log(context.Background(), level, "upstreams", "file", f.File, "line", f.Line, "col", f.Col, "server", f.Entry, "fault", f.Message, "hint", f.Hint)
+	log("upstreams", "file", f.File, "line", f.Line, "col", f.Col, "server", f.Entry, "fault", f.Message, "hint", f.Hint)
 }
 
 // maxNoticed bounds the notices that are remembered.
 const maxNoticed = 4096
 
 // notice logs what a table of names leaves out or changes, once.
-func (s *site) notice(all []names.Notice) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.noticed) > maxNoticed {
-		clear(s.noticed)
+func (g *site) notice(all []names.Notice) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.noticed) > maxNoticed {
+		clear(g.noticed)
 	}
 	for _, n := range all {
-		if _, known := s.noticed[n]; !known {
-			s.noticed[n] = struct{}{}
-			s.cfg.Log.Warn("a name of an upstream", "upstream", n.Server, "tool", n.Tool, "notice", n.Text)
+		if _, known := g.noticed[n]; !known {
+			g.noticed[n] = struct{}{}
+			g.cfg.Log.Warn("a name of an upstream", "upstream", n.Server, "tool", n.Tool, "notice", n.Text)
 		}
 	}
 }
 
 // opened notes a connection that is open.
-func (s *site) opened(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.conns[c] = struct{}{}
+func (g *site) opened(c *conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.conns[c] = struct{}{}
 }
 
 // closed forgets a connection.
-func (s *site) closed(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
+func (g *site) closed(c *conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.conns, c)
 }

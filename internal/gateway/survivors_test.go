@@ -49,7 +49,7 @@ func TestSurvivors(t *testing.T) {
 			servers[name] = all[name]
 			names = append(names, name)
 		}
-		g.write(g.files, "mcp.json", servers)
+		g.write(servers)
 		if err := g.Reload(); err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestSurvivors(t *testing.T) {
 		for _, a := range answers {
 			<-a // each has a text of its own
 		}
-		g.write(g.files, "mcp.json", nil)
+		g.write(nil)
 		if err := g.Reload(); err != nil {
 			t.Fatal(err)
 		}

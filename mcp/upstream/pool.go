@@ -284,8 +284,8 @@ func (p *Pool[C]) demand(ctx context.Context, who Caller, server string, may fun
 		return nil, fmt.Errorf("start the server %s: %d servers run for tenant %s already. Nothing was called. Retry when one of them is idle", line(server, maxLine), p.cfg.Most, who.Tenant)
 	}
 	i := newInstance(Spec{Key: key, Server: s, Grant: grant}, &p.cfg, m, before)
-	// The instance outlives the call that begins it, and keeps nothing of it.
-	life, end := context.WithCancelCause(context.Background())
+	// The instance outlives the call that begins it.
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	i.end = end
 	p.instances[key] = i
 	p.wg.Go(func() {
