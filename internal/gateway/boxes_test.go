@@ -446,3 +446,20 @@ func TestFetchedIsMeasured(t *testing.T) {
 		t.Errorf("a pipe: %v", err)
 	}
 }
+
+// The directories that servers get for their own files are there, and can be written.
+func TestDirectoriesAreThere(t *testing.T) {
+	w := boxedUpstreams(t, "x: {}")
+	run := w.starter.command
+	w.starter.command = func(ctx context.Context, s upstream.Spec) (command, error) {
+		c, err := run(ctx, s)
+		c.Run.Argv[2] = `for d in "$HOME" "$TMPDIR"; do [ "$(realpath -e "$d")" = "$d" ] && echo x >"$d/file" && seen="$seen $d"; done
+			while read -r line; do echo '{"jsonrpc":"2.0","id":1,"result":{"seen":"'"$seen"'"}}'; done`
+		c.Run.Env = map[string]string{"HOME": inBox.Home, "TMPDIR": inBox.Temp}
+		return c, err
+	}
+	got, err := w.ask(t, "plain")
+	if want := " " + inBox.Home + " " + inBox.Temp; err != nil || got["seen"] != want {
+		t.Errorf("it can write in%v, %v, want%s", got["seen"], err, want)
+	}
+}

@@ -17,8 +17,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// inBox are the directories of a server's box. Home and what is temporary end with the box.
-var inBox = launch.Dirs{Home: "/tmp/home", Cache: policies.UpstreamCache, Temp: "/tmp"}
+// inBox are the directories of a server's box. Home and Temp are those that each box has;
+// they end with it. Home must be there before a launcher starts: pnpm resolves its path.
+var inBox = launch.Dirs{Home: "/home/agent", Cache: policies.UpstreamCache, Temp: "/tmp"}
 
 // server is one server of the configuration. It does not change.
 type server struct {

@@ -33,8 +33,8 @@ const (
 	CacheKept           // it may write there, and that stays
 )
 
-// Dirs are directories as the box sees them. All are absolute and need not exist before
-// the first phase, which may make the directories below them.
+// Dirs are directories as the box sees them. All are absolute and exist before a phase
+// begins; what is below them need not.
 type Dirs struct {
 	Home  string // of this server alone, writable
 	Cache string // of this tenant and server; each Phase says how it may be used
