@@ -463,3 +463,29 @@ func TestDirectoriesAreThere(t *testing.T) {
 		t.Errorf("it can write in%v, %v, want%s", got["seen"], err, want)
 	}
 }
+
+// What a process that was killed has left of a server is removed when the server is started,
+// and what it fetched is used.
+func TestCopiesOfTheKilledAreRemoved(t *testing.T) {
+	w := boxedUpstreams(t, "x: {}")
+	w.fetching(fetchScript, true)
+	if _, err := w.ask(t, "fetched"); err != nil {
+		t.Fatal(err)
+	}
+	w.Restart(t.Context(), "fetched")
+	kept := w.kept(t)
+	if len(kept) == 0 {
+		t.Fatal("nothing was fetched")
+	}
+	left := filepath.Join(filepath.Dir(kept[0]), "scratch-LEFT")
+	if err := os.MkdirAll(filepath.Join(left, "dir"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.Restart(t.Context(), "fetched")
+	if _, err := w.ask(t, "fetched"); err != nil || w.fetches.Load() != 1 {
+		t.Errorf("%v, fetched %d times", err, w.fetches.Load())
+	}
+	if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the copy is left: %v", err)
+	}
+}

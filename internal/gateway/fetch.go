@@ -29,7 +29,8 @@ import (
 // that are not have different homes.
 //
 // Several processes may use one store. A directory that no process has claimed, and that
-// is not the one that is wanted now, is removed when something is fetched.
+// is not the one that is wanted now, is removed when a server is started: a process that was
+// killed leaves its copies.
 type cache struct {
 	dir string
 
@@ -95,6 +96,7 @@ func (u *starter) fetched(ctx context.Context, s upstream.Spec, phase phase, scr
 	}
 	dir := filepath.Join(home, digestOf(phase))
 	own, err := claim.Join(dir)
+	sweep(home)
 	if errors.Is(err, fs.ErrNotExist) {
 		own, err = u.fetch(ctx, s, phase, dir)
 	}
@@ -150,9 +152,8 @@ func measured(ctx context.Context, dir fs.FS, most int64) error {
 }
 
 // fetch runs an install phase in a box of its own, and makes its directory where it has
-// succeeded. Before that, it removes what nobody has claimed.
+// succeeded.
 func (u *starter) fetch(ctx context.Context, s upstream.Spec, phase phase, dir string) (own *os.File, err error) {
-	sweep(filepath.Dir(dir))
 	fresh := filepath.Join(filepath.Dir(dir), "new-"+rand.Text())
 	if own, err = claim.Make(fresh, 0o700); err != nil {
 		return nil, err
