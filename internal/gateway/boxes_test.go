@@ -22,6 +22,7 @@ import (
 	"belljar.dev/mcp/upstream/pin"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/egress"
 )
 
 // plainPeer speaks to a server without more than the test needs.
@@ -375,8 +376,8 @@ func TestUntrustedEntryFetchesForItself(t *testing.T) {
 // A server that cannot be fetched says why, and leaves nothing.
 func TestUpstreamCannotBeFetched(t *testing.T) {
 	for script, want := range map[string]upstream.State{
-		"echo half >/var/cache/upstream/tool; echo 'npm error code E404' >&2; exit 1": upstream.Failed,
-		"echo half >/var/cache/upstream/tool; echo 'network is down' >&2; exit 7":     upstream.Waiting,
+		"echo half >/var/cache/upstream/tool; printf 'npm error code E404\\n1\\n2\\n3\\n4\\n5\\n' >&2; exit 1": upstream.Failed,
+		"echo half >/var/cache/upstream/tool; echo 'network is down' >&2; exit 7":                              upstream.Waiting,
 	} {
 		w := boxedUpstreams(t, "x: {}")
 		w.fetching(script, false)
@@ -487,5 +488,42 @@ func TestCopiesOfTheKilledAreRemoved(t *testing.T) {
 	}
 	if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the copy is left: %v", err)
+	}
+}
+
+// An error of a launcher says what the launcher writes of it, wherever that stands in its
+// output, and which hosts its box was refused.
+func TestWhyNotInstalled(t *testing.T) {
+	refused := func(host string) egress.Record {
+		h, err := policies.ParseHost(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return egress.Record{Host: h}
+	}
+	for _, row := range []struct {
+		wrote   []string
+		blocked []egress.Record
+		want    string
+	}{
+		{nil, nil, ", and wrote nothing"},
+		{[]string{
+			"npm warn deprecated x",
+			"npm error code E404",
+			"npm error 404 Not Found - GET https://r/@a%2fb - Not found",
+			"npm error 404",
+			"npm error 404  The requested resource '@a/b@*' could not be found.",
+			"npm error 404",
+			"npm error 404 Note that you can also install from a",
+			"npm error 404 tarball, folder, http url, or git folder.",
+			"npm notice New version",
+			"npm error A complete log of this run can be found in: /tmp/npm-logs/x.log",
+		}, nil, ": npm error code E404; npm error 404 Not Found - GET https://r/@a%2fb - Not found; npm error 404  The requested resource '@a/b@*' could not be found."},
+		{[]string{"1", "2", "3", "4", "5", "6", "no solution found"}, nil, ": 3; 4; 5; 6; no solution found"},
+		{nil, []egress.Record{refused("a.example"), refused("b.example"), refused("a.example")}, ", after its box was refused a.example, b.example, which install of the policy does not allow, and wrote nothing"},
+	} {
+		if got := why(slices.Clone(row.wrote), row.blocked); got != row.want {
+			t.Errorf("%q:\n got %s\nwant %s", row.wrote, got, row.want)
+		}
 	}
 }

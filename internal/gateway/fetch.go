@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,6 +22,7 @@ import (
 	"belljar.dev/mcp/upstream/peer"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/egress"
 )
 
 // cache is the directory of what launchers have fetched. Below it each tenant and
@@ -209,21 +211,58 @@ func (u *starter) install(ctx context.Context, grant policies.Grant, phase phase
 	case r.Status == sandbox.Exited && r.Code == 0:
 		return nil
 	}
-	said := strings.Join(tail.Lines(installLines), "; ")
-	err = fmt.Errorf("it could not be installed: %w: %s", outcome(r, grant), said)
-	if notThere().MatchString(said) {
+	lines := tail.Lines(maxInstallLines)
+	err = fmt.Errorf("it could not be installed: %w%s", outcome(r, grant), why(lines, r.Blocked))
+	if slices.ContainsFunc(lines, notThere().MatchString) {
 		return fmt.Errorf("%w: %w", err, upstream.ErrLasting)
 	}
 	return err
 }
 
-// installLines is how many lines of a launcher's output an error has.
-const installLines = 5
+// Bounds of the error about a launcher that failed.
+const (
+	maxInstallLines = 200 // lines of its output that are searched
+	installLines    = 5   // lines that the error quotes
+	installHosts    = 5   // hosts that the error names
+)
 
 // notThere matches what launchers say of a package that does not exist.
 var notThere = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\bE404\b|404 Not Found|No matching distribution|not found in the package registry|ETARGET|No matching version`)
 })
+
+// Launchers of npm packages begin with the error and end with advice; those of Python end with
+// the error. The log that npm speaks of is gone with the box.
+var (
+	errorBegins = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^\s*(npm err|err_pnpm|error\b)`) })
+	errorAdvice = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^npm (notice|err(or|!)( \d+)?$)|A complete log of this run|Note that you can also install|tarball, folder, http url`)
+	})
+)
+
+// why returns what an error says about a launcher that failed, from the lines that it wrote and
+// the hosts that its box was refused.
+func why(lines []string, blocked []egress.Record) string {
+	lines = slices.DeleteFunc(lines, errorAdvice().MatchString)
+	if at := slices.IndexFunc(lines, errorBegins().MatchString); at >= 0 {
+		lines = lines[at:min(len(lines), at+installLines)]
+	}
+	lines = lines[max(0, len(lines)-installLines):]
+	said := ", and wrote nothing"
+	if len(lines) > 0 {
+		said = ": " + strings.Join(lines, "; ")
+	}
+	var hosts []string
+	for _, r := range blocked {
+		if host := r.Host.String(); host != "" && !slices.Contains(hosts, host) && len(hosts) < installHosts {
+			hosts = append(hosts, host)
+		}
+	}
+	if len(hosts) == 0 {
+		return said
+	}
+	return fmt.Sprintf(", after its box was refused %s, which install of the policy does not allow%s", strings.Join(hosts, ", "), said)
+}
 
 // outcome says how a program in a box of the grant ended.
 func outcome(r sandbox.Result, g policies.Grant) error {
