@@ -342,7 +342,7 @@ func TestServersAreOffered(t *testing.T) {
 		"plain": {Tools: []upstreams.Tool{{Name: "a.b", Description: "Says", More: more}}},
 		"other": {Tools: []upstreams.Tool{upstreams.Echo}},
 		"bad":   {Tools: []upstreams.Tool{upstreams.Echo}},
-		"dead":  upstreams.Misbehaving("")["dies at its start"],
+		"dead":  {Rules: upstreams.On(upstreams.Started, upstreams.Complain("no \x1b[1mkey\n"), upstreams.Exit(1))},
 	})
 	// An entry with a fault takes no other along, and clients are told.
 	text, err := os.ReadFile(filepath.Join(g.files, "mcp.json"))
@@ -369,8 +369,11 @@ func TestServersAreOffered(t *testing.T) {
 	for _, name := range []string{"mcp_plain_a_b", "mcp:plain.a.b", "mcp__plain__a.b", "a.b"} {
 		g.wants(name, `{"x":1}`, false, `{"x":1}`)
 	}
-	if got := notes["dead"]; !strings.Contains(got, "exited with status 1") {
+	if got := notes["dead"]; !strings.Contains(got, "exited with status 1") || !strings.Contains(got, "it wrote: no ^[[1mkey") {
 		t.Errorf("clients are told of the dead server: %q", got)
+	}
+	if got := g.logged.String(); !strings.Contains(got, `msg="an upstream cannot be used" upstream=dead`) || strings.ContainsRune(got, '\x1b') {
+		t.Errorf("the operator is told of the dead server: %s", got)
 	}
 	if got := notes["bad"]; !strings.Contains(got, "NO_SUCH_VARIABLE") {
 		t.Errorf("clients are told of the entry with a fault: %q", got)

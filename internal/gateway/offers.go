@@ -84,8 +84,12 @@ func (o *offers) state(s upstream.Status) {
 		return
 	}
 	t := o.of(s.Tenant)
-	if s.Since.Before(t.states[s.Server].Since) {
+	was := t.states[s.Server]
+	if s.Since.Before(was.Since) {
 		return // it comes late
+	}
+	if failed := s.State == upstream.Waiting || s.State == upstream.Failed || s.State == upstream.Held; failed && !s.Since.Equal(was.Since) {
+		o.cfg.Log.Warn("an upstream cannot be used", "upstream", s.Server, "tenant", s.Tenant, "state", s.State, "why", s.Reason, "stderr", s.Stderr)
 	}
 	t.states[s.Server] = s
 	if s.State == upstream.Held {
@@ -249,7 +253,11 @@ func (t *offered) note(server string) string {
 	case upstream.Held:
 		all = append(all, upstream.Line(s.Reason))
 	case upstream.Failed, upstream.Waiting:
-		all = append(all, "it cannot be used now: "+upstream.Line(s.Reason))
+		why := "it cannot be used now: " + upstream.Line(s.Reason)
+		if len(s.Stderr) > 0 { // no call of its tools can say so if none were ever listed
+			why += "; it wrote: " + upstream.Line(strings.Join(s.Stderr, "; "))
+		}
+		all = append(all, why)
 	case upstream.Starting:
 		if f == nil {
 			all = append(all, "it is starting; a notification tells when its tools are there")

@@ -225,13 +225,20 @@ func (i *instance[C]) shut(ctx context.Context, conn C, p Process, err error) er
 func (i *instance[C]) failed(err error) (again bool) {
 	// A server chooses what much of this text says, and how long it is.
 	reason := line(err.Error(), maxReason)
-	i.change(func(m *machine, now time.Time) {
+	i.mu.Lock()
+	s := i.turn(func(m *machine, now time.Time) {
 		if errors.Is(err, ErrHeld) {
 			m.hold(now, reason)
 			return
 		}
 		again = m.fail(now, reason, errors.Is(err, ErrLasting), i.cfg.Chance())
 	})
+	stderr := i.stderr
+	i.mu.Unlock()
+	if stderr != nil && s.State != Held {
+		s.Stderr = stderr(shownStderr) // whole: the process has ended
+	}
+	i.tell(s)
 	return again
 }
 

@@ -43,8 +43,8 @@ type Config[C Conn] struct {
 	// Grant returns the grant of a server's box for a tenant: that of the policy. It is
 	// called with a lock held, and must neither wait nor call the pool.
 	Grant func(tenant string, s Server) (policies.Grant, error)
-	// Changed gets each change of an instance's state, without Stderr, in the goroutine of
-	// the instance. It must return soon, and not call the pool. Nil drops them.
+	// Changed gets each change of an instance's state, in the goroutine of the instance. Only
+	// that of a failure has Stderr. It must return soon, and not call the pool. Nil drops them.
 	Changed func(s Status)
 	Wait    time.Duration  // of Gather, at most; 2 s
 	Most    int            // instances of one tenant; 64

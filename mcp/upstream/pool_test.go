@@ -581,7 +581,9 @@ func TestServerDiesUnderACall(t *testing.T) {
 			}
 			return act{}
 		})
-		bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		var told []upstream.Status
+		cfg := upstream.Config[*conn]{Changed: func(s upstream.Status) { told = append(told, s) }}
+		bubble(t, w, cfg, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
 			g := grant(t, "t")
 			if err := pool.Do(t.Context(), g, ann, "a", func(context.Context, *conn) error { return answer }); !errors.Is(err, answer) {
 				t.Errorf("got %v", err)
@@ -593,6 +595,11 @@ func TestServerDiesUnderACall(t *testing.T) {
 			}
 			if a.dies > 0 && !strings.Contains(err.Error(), "exit status 3") {
 				t.Errorf("got %v", err)
+			}
+			for _, s := range told {
+				if failed := s.State == upstream.Waiting; failed != (len(s.Stderr) == 2) {
+					t.Errorf("the owner of the pool is told of %s with the lines %q", s.State, s.Stderr)
+				}
 			}
 			time.Sleep(2 * time.Second)
 			if err := pool.Do(t.Context(), g, ann, "a", nothing); err != nil || w.starts() != 2 {
