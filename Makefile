@@ -154,6 +154,13 @@ clients: build
 	@scripts/need npm
 	GO="$(GO)" scripts/clients/run bin/belljar bin/clients $(CLIENTS)
 
+# Servers that people use, fetched by npm: what each lists and answers through belljar is
+# compared with a direct connection. It needs the network, and is no part of CI.
+.PHONY: test-upstreams
+test-upstreams:
+	@scripts/need bash node npm chromium-headless-shell
+	BELLJAR_TEST_UPSTREAMS=1 $(GO) test -count=1 -v -run 'TestNpmServers$$' -timeout 30m ./cmd/belljar
+
 # Which requirements a test names, and which none does.
 REQUIREMENTS ?= $(firstword $(wildcard ../shared/REQUIREMENTS.md) docs/requirements.md)
 .PHONY: requirements
