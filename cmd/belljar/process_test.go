@@ -322,3 +322,36 @@ func BenchmarkVersion(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, "median-ms")
 }
+
+// Clients that end a server close its input and send a signal soon after. That does not cut the
+// closing short, which would leave boxes and files behind.
+func TestSignalWhileClosing(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	for range 3 {
+		s := serve(t, os.Args[0], "belljar", "serve", "--workspace", t.TempDir())
+		s.send(t, hello)
+		s.receive(t)
+		s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		s.send(t, `{"jsonrpc":"2.0","id":"first","method":"tools/call","params":{"name":"Bash","arguments":{"command":"true"}}}`)
+		s.receive(t)
+		s.in.Close()
+		ended := make(chan struct{})
+		go func() {
+			_, _ = io.Copy(io.Discard, s.out)
+			close(ended)
+		}()
+		soon := time.NewTicker(time.Millisecond)
+		for open := true; open; {
+			select {
+			case <-ended:
+				open = false
+			case <-soon.C:
+				_ = s.cmd.Process.Signal(syscall.SIGTERM)
+			}
+		}
+		soon.Stop()
+		if err := s.cmd.Wait(); err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+	}
+}

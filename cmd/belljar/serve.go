@@ -128,7 +128,7 @@ func (s *serveOptions) run(c *cobra.Command) error {
 	if s.Service.HTTP != nil {
 		watching.Go(func() { handOvers(ctx, srv, env, end) })
 	}
-	defer cancel() // first, or neither would end
+	defer end() // first, or neither would end; signals stay ours until all is closed
 	if s.Service.HTTP != nil {
 		return failure(srv.ServeHTTP(ctx, func(url string) {
 			if atTerminal(c.ErrOrStderr()) {
