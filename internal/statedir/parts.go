@@ -21,11 +21,12 @@ const (
 func Parts() []Part {
 	return []Part{
 		{auditPart, "the audit log, its keys, and recordings of terminals", "rotate x keep of the policy (30 x 64 MiB), and 1 GiB of recordings", true},
-		{databasePart, "tokens, sessions, approvals, tasks, plans, jobs: the database", "256 MiB, and a log of 8 MiB", true},
+		{databasePart, "tokens, logins, sessions, approvals, tasks, plans, jobs: the database", "256 MiB, and a log of 8 MiB", true},
 		{"jobs", "output of background tasks", "64 MiB", true},
 		{"plans", "plans as files", "200 for each tenant and workspace", true},
 		{"protected", "which repositories each workspace had", "a file for each workspace", true},
 		{"token.key", "the key of the tokens", "32 bytes", true},
+		{"upstream.key", "the key of the logins at other people's servers", "32 bytes", true},
 		{"search", "what is known of search engines", "a file for each engine", false},
 		{"images", "unpacked images", "none: belljar image prune", false},
 		{"workspaces", "what boxes changed in overlay workspaces", "none: belljar workspace prune", false},
@@ -46,11 +47,11 @@ func saved(name string) bool {
 // other is the name under which everything is counted that is not a part.
 const other = "other files"
 
-// temporary matches what a process that was killed leaves: keys of tokens and copies of
+// temporary matches what a process that was killed leaves: keys and copies of
 // the database under a name of the moment.
 func temporary(dir string) ([]string, error) {
 	var all []string
-	for _, pattern := range []string{"token.key.*", filepath.Join(databasePart, copyPrefix+"*")} {
+	for _, pattern := range []string{"token.key.*", "upstream.key.*", filepath.Join(databasePart, copyPrefix+"*")} {
 		found, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return nil, err

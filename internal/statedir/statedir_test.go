@@ -74,7 +74,7 @@ func filled(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "belljar")
 	for name, text := range map[string]string{
 		"audit/audit.jsonl": "{}\n", "audit/audit.lock": "", "audit/audit.key": "key", "audit/casts/a.cast": "cast",
-		"jobs/abcdefgh": "output", "plans/p-1/a.md": "plan", "protected/x.json": "{}", "token.key": "secret",
+		"jobs/abcdefgh": "output", "plans/p-1/a.md": "plan", "protected/x.json": "{}", "token.key": "secret", "upstream.key": "secret",
 		"search/a.json": "{}", "images/i/root/etc/passwd": "image", "workspaces/w/upper/x": "layer", "servers/note": "", "mine.txt": "mine",
 	} {
 		write(t, dir, name, text)
@@ -134,8 +134,8 @@ func TestRoundTrip(t *testing.T) {
 	archive := backedUp(t, dir)
 	to := filepath.Join(t.TempDir(), "new", "belljar")
 	sum, aside, err := Restore(t.Context(), to, bytes.NewReader(archive), false)
-	if err != nil || aside != "" || sum.Files != 9 {
-		t.Fatalf("restored %+v, aside %q: %v; want 9 files", sum, aside, err)
+	if err != nil || aside != "" || sum.Files != 10 {
+		t.Fatalf("restored %+v, aside %q: %v; want 10 files", sum, aside, err)
 	}
 	want := tree(t, dir)
 	for name := range want {
@@ -336,8 +336,9 @@ func TestPrune(t *testing.T) {
 	write(t, dir, "db/backup-7", "copy")
 	write(t, dir, "db/backup-8", "copy that is being made")
 	write(t, dir, "token.key.123", "key")
+	write(t, dir, "upstream.key.123", "key")
 	long := time.Now().Add(-48 * time.Hour)
-	for _, name := range []string{"audit/casts/old.cast", "db/backup-7", "token.key.123", "audit/audit.jsonl", "token.key"} {
+	for _, name := range []string{"audit/casts/old.cast", "db/backup-7", "token.key.123", "upstream.key.123", "audit/audit.jsonl", "token.key", "upstream.key"} {
 		if err := os.Chtimes(filepath.Join(dir, name), long, long); err != nil {
 			t.Fatal(err)
 		}
@@ -347,8 +348,8 @@ func TestPrune(t *testing.T) {
 		dry  bool
 		want []string
 	}{
-		{24 * time.Hour, true, []string{"audit/casts/old.cast", "db/backup-7", "token.key.123"}},
-		{0, false, []string{"db/backup-7", "token.key.123"}},
+		{24 * time.Hour, true, []string{"audit/casts/old.cast", "db/backup-7", "token.key.123", "upstream.key.123"}},
+		{0, false, []string{"db/backup-7", "token.key.123", "upstream.key.123"}},
 		{24 * time.Hour, false, []string{"audit/casts/old.cast"}},
 		{24 * time.Hour, false, []string{}},
 	} {

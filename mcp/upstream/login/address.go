@@ -1,0 +1,155 @@
+package login
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"belljar.dev/internal/printable"
+)
+
+// maxAddress bounds a URL, in bytes.
+const maxAddress = 2 << 10
+
+// remote is a server's address, which decides where its documents may lead.
+type remote struct {
+	*url.URL
+	local bool // its host is this machine
+}
+
+// parseServer returns the address of a server. A server of plain HTTP is one of this machine:
+// anybody on the way could read its tokens.
+func parseServer(text string) (remote, error) {
+	u, err := parse(text)
+	if err != nil {
+		return remote{}, fmt.Errorf("the URL of the server %w", err)
+	}
+	r := remote{canonical(u), loopback(u)}
+	if u.Scheme != "https" && !r.local {
+		return remote{}, errors.New("the URL of the server does not begin with https://, and only a server on this machine may do without: others could read its tokens on the way")
+	}
+	return r, nil
+}
+
+// endpoint returns an address that a document of a server names. It is one of https, and not
+// on this machine. Only where the server itself is on this machine may it be here too, and of
+// plain HTTP: else a stranger's document would send requests and the person's browser to
+// services that trust this machine.
+func (r remote) endpoint(what, text string) (*url.URL, error) {
+	u, err := parse(text)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the %s %w", what, err)
+	case loopback(u) && !r.local:
+		return nil, fmt.Errorf("the %s %s is on this machine, and the server is not", what, show(text))
+	case u.Scheme != "https" && !loopback(u):
+		return nil, fmt.Errorf("the %s %s does not begin with https://", what, show(text))
+	}
+	return u, nil
+}
+
+// parse reads a URL of http or https that has a host and nothing that hides or leaks.
+func parse(text string) (*url.URL, error) {
+	if len(text) > maxAddress {
+		return nil, fmt.Errorf("is longer than %d bytes", maxAddress)
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		return nil, fmt.Errorf("%s is not a valid URL", show(text))
+	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || oddNumber(u.Hostname()):
+		return nil, fmt.Errorf("%s does not begin with https:// and a host", show(text))
+	case u.User != nil:
+		return nil, errors.New("contains a user or a password")
+	case u.Fragment != "" || strings.HasSuffix(text, "#"):
+		return nil, fmt.Errorf("%s contains a fragment", show(text))
+	}
+	return u, nil
+}
+
+// canonical is the one form of an address of a server (RFC 8707, section 2; MCP, "Canonical
+// Server URI"): lower case, no default port, no slash for an empty path.
+func canonical(u *url.URL) *url.URL {
+	c := *u
+	c.Host = strings.ToLower(u.Hostname())
+	if strings.Contains(c.Host, ":") {
+		c.Host = "[" + c.Host + "]"
+	}
+	if port := u.Port(); port != "" && (u.Scheme != "https" || port != "443") && (u.Scheme != "http" || port != "80") {
+		c.Host += ":" + port
+	}
+	if c.Path == "/" {
+		c.Path, c.RawPath = "", ""
+	}
+	c.ForceQuery = false
+	return &c
+}
+
+// loopback reports whether the host of an address is this machine, by its name alone.
+func loopback(u *url.URL) bool {
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && (addr.Unmap().IsLoopback() || addr.IsUnspecified())
+}
+
+// oddNumber reports whether a host is an address in a form that browsers and resolvers read as
+// one, such as 127.1 or 0x7f000001, and that no check here would recognize (URL Standard,
+// "ends in a number").
+func oddNumber(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return false
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if hex, ok := strings.CutPrefix(last, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return strings.Trim(last, "0123456789") == ""
+}
+
+// origin is the scheme and the host of an address.
+func origin(u *url.URL) string {
+	c := canonical(u)
+	return c.Scheme + "://" + c.Host
+}
+
+// covers reports whether the resource that metadata name is the server, or a part of its
+// host with the server in it, whole segments of the path compared (RFC 9728, section 3.3).
+// A token for less than the server, or for something beside it, is a token of another.
+func (r remote) covers(resource *url.URL) bool {
+	c := canonical(resource)
+	if origin(c) != origin(r.URL) || c.RawQuery != "" && c.RawQuery != r.RawQuery {
+		return false
+	}
+	server, part := r.EscapedPath(), strings.TrimSuffix(c.EscapedPath(), "/")
+	return strings.TrimSuffix(server, "/") == part || strings.HasPrefix(server, part+"/")
+}
+
+// port is the port of an address of a listener.
+func port(a net.Addr) string {
+	_, p, _ := net.SplitHostPort(a.String())
+	return p
+}
+
+// mostShown is how many bytes of a foreign text an error shows.
+const mostShown = 120
+
+// show is a foreign text as an error quotes it: its beginning, in one line.
+func show(text string) string {
+	cut := ""
+	if len(text) > mostShown {
+		text, cut = strings.ToValidUTF8(text[:mostShown], ""), "…"
+	}
+	return `"` + strings.Map(func(r rune) rune {
+		if printable.InLine(r) {
+			return r
+		}
+		return '?'
+	}, text) + cut + `"`
+}

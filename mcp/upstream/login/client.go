@@ -1,0 +1,97 @@
+package login
+
+import (
+	"errors"
+	"io"
+	"net/http"
+)
+
+// HTTPClient returns a client for the requests to the server: the one of the configuration,
+// which puts the token into each. A request that the server refuses with status 401 is made once
+// more with a new token. The error is a *NeededError if that token is refused too, or if a new
+// one cannot be had.
+func (s *Source) HTTPClient() *http.Client {
+	c := s.client
+	c.Transport = authorized{s, c.Transport}
+	return &c
+}
+
+// authorized is the transport of such a client.
+type authorized struct {
+	source *Source
+	base   http.RoundTripper
+}
+
+// RoundTrip makes a request. It returns an error for a response that says 401, which the
+// interface does not ask for: so callers need not know by which of many requests a login ended.
+func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	s := a.source
+	// The token is for this server, and for no host to which it leads.
+	if origin(r.URL) != origin(s.remote.URL) || r.Header.Get("Authorization") != "" {
+		return a.base.RoundTrip(r)
+	}
+	ctx := r.Context()
+	token, err := s.Token(ctx)
+	if err != nil && !errors.Is(err, ErrNone) { // without a login: it may need none
+		closeBody(r)
+		return nil, err
+	}
+	resp, err := a.send(r, token)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		return resp, err
+	}
+	challenge := finish(resp)
+	next, err := s.Refused(ctx, token)
+	if err != nil {
+		return nil, withChallenge(err, challenge)
+	}
+	again := r.Clone(ctx)
+	if r.Body != nil {
+		if r.GetBody == nil {
+			return nil, errors.New("the server refused the token, which was renewed: make the call again")
+		}
+		if again.Body, err = r.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	resp, err = a.send(again, next)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		return resp, err
+	}
+	// Forgotten: else each call would make a new token.
+	challenge = finish(resp)
+	if err := s.book.drop(ctx, s.server, next); err != nil {
+		return nil, err
+	}
+	return nil, &NeededError{s.server.Name, challenge, errRefused}
+}
+
+// send makes a request with a token; without one if it is zero.
+func (a authorized) send(r *http.Request, t Token) (*http.Response, error) {
+	if !t.IsZero() {
+		r = r.Clone(r.Context()) // a transport must not change the request
+		t.SetHeader(r.Header)
+	}
+	return a.base.RoundTrip(r)
+}
+
+// withChallenge is an error with what the server says about a login.
+func withChallenge(err error, challenge []string) error {
+	if needed, ok := errors.AsType[*NeededError](err); ok {
+		return &NeededError{needed.Name, challenge, needed.cause}
+	}
+	return err
+}
+
+// finish ends a response that says 401, and returns its challenge.
+func finish(resp *http.Response) []string {
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that its connection can be used again
+	resp.Body.Close()
+	return resp.Header.Values("Www-Authenticate")
+}
+
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+}

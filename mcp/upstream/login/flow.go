@@ -1,0 +1,153 @@
+package login
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// flowTime is how long a person has for a login.
+const flowTime = 10 * time.Minute
+
+// errLate is the error of a person who did not log in.
+var errLate = fmt.Errorf("nobody has logged in within %v", flowTime)
+
+// Config is what a login needs.
+type Config struct {
+	Client *http.Client // required: makes all requests, to the server and to the authorization server
+	Book   *Book        // required
+	Server Server
+	// Open shows a person the URL where to log in. It returns at once. StartFlow does without.
+	Open func(url string)
+	// Registered is the client that the operator has registered, Document the URL of the metadata
+	// of belljar as a client. With neither, or where the authorization server does not know
+	// documents, belljar registers itself.
+	Registered *Registered
+	Document   string
+	Scopes     []string // to ask for beside those that the server names
+}
+
+// Flow is one login: the authorization code flow with PKCE (RFC 6749, section 4.1; RFC 7636).
+// Close ends it, also after Finish. Its methods are called by one goroutine.
+type Flow struct {
+	book     *Book
+	server   Server
+	fetch    *fetcher
+	expect   *Endpoints
+	listener *listener
+	client   identity
+	scopes   []string
+	state    string
+	verifier string
+}
+
+// StartFlow finds the authorization server of a server, opens the listener for its answer, and
+// registers a client if that is needed.
+func StartFlow(ctx context.Context, cfg Config) (*Flow, error) {
+	s, err := cfg.Server.normal()
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFetcher(cfg.Client)
+	if err != nil {
+		return nil, err
+	}
+	challenge, err := f.challenge(ctx, s.URL)
+	if err != nil {
+		return nil, err
+	}
+	e, err := Discover(ctx, cfg.Client, s.URL, challenge)
+	if err != nil {
+		return nil, err
+	}
+	fl := &Flow{
+		book: cfg.Book, server: s, fetch: f, expect: e, scopes: valid(slices.Concat(e.Scopes, cfg.Scopes)),
+		state: rand.Text(), verifier: rand.Text() + rand.Text(), // 260 bits; RFC 7636 asks for at least 43 characters
+	}
+	if fl.listener, err = listen(ctx, fl.state); err != nil {
+		return nil, err
+	}
+	if fl.client, err = f.identify(ctx, e, cfg.Registered, cfg.Document, fl.listener.url()); err != nil {
+		fl.Close(ctx)
+		return nil, err
+	}
+	return fl, nil
+}
+
+// Close stops waiting for the answer. It waits at most a second for a page that is being
+// written. Twice is fine.
+func (fl *Flow) Close(ctx context.Context) { fl.listener.close(ctx) }
+
+// URL is where the person logs in.
+func (fl *Flow) URL() string {
+	challenge := sha256.Sum256([]byte(fl.verifier))
+	query := url.Values{
+		"response_type": {"code"}, "client_id": {fl.client.id}, "redirect_uri": {fl.listener.url()}, "state": {fl.state},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"},
+		"resource": {fl.expect.Resource},
+	}
+	if len(fl.scopes) > 0 {
+		query.Set("scope", strings.Join(fl.scopes, " "))
+	}
+	between := "?"
+	if strings.Contains(fl.expect.Authorize, "?") {
+		between = "&"
+	}
+	return fl.expect.Authorize + between + query.Encode()
+}
+
+// Finish waits for the answer, and keeps the login that comes of it.
+func (fl *Flow) Finish(ctx context.Context) error {
+	g, err := fl.grant(ctx)
+	if err != nil {
+		return err
+	}
+	return fl.book.keep(ctx, fl.server, g)
+}
+
+// grant waits for the answer, and exchanges its code.
+func (fl *Flow) grant(ctx context.Context) (*grant, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, flowTime, errLate)
+	defer stop()
+	query, err := fl.listener.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	code, err := fl.code(query)
+	if err != nil {
+		return nil, err
+	}
+	g := grant{issuer: fl.expect.Issuer, token: fl.expect.Token, resource: fl.expect.Resource, client: fl.client}
+	return fl.fetch.exchange(ctx, g, code, fl.verifier, fl.listener.url(), fl.book.kept.Now())
+}
+
+// code returns the code of an answer that has the right state.
+func (fl *Flow) code(query url.Values) (string, error) {
+	for _, name := range []string{"iss", "code", "error"} {
+		if len(query[name]) > 1 {
+			return "", fmt.Errorf("the answer of the authorization server has more than one %s", name)
+		}
+	}
+	// First of all, and for errors too: the answer may be that of another authorization server,
+	// which must not get this code, nor we its text (RFC 9207, section 2.4).
+	issuer, named := query.Get("iss"), query.Has("iss")
+	switch {
+	case named && issuer != fl.expect.Issuer:
+		return "", fmt.Errorf("the answer is that of another authorization server, %s: nothing of it was used", show(issuer))
+	case !named && fl.expect.NamesSelf:
+		return "", errors.New("the answer does not name the authorization server, although that always does: nothing of it was used")
+	case query.Has("error"):
+		return "", newRefusal(query.Get("error"))
+	case query.Get("code") == "":
+		return "", errors.New("the answer of the authorization server has no code")
+	}
+	return query.Get("code"), nil
+}

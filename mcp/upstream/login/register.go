@@ -1,0 +1,86 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+)
+
+// Registered is a client that an operator has registered at an authorization server.
+type Registered struct {
+	Issuer string // the authorization server; no other one gets the secret
+	ID     string
+	Secret Token // zero for a public client
+}
+
+// identify returns how belljar is known to an authorization server (MCP 2026-07-28, "Client
+// Registration"): as what the operator has registered, else by the URL of its metadata, else as
+// a client that registers itself now.
+func (f *fetcher) identify(ctx context.Context, e *Endpoints, registered *Registered, document, redirect string) (identity, error) {
+	switch {
+	case registered != nil && registered.Issuer != e.Issuer:
+		return identity{}, fmt.Errorf("the client was registered at the authorization server %s, and the server names %s: its secret goes to no other", show(registered.Issuer), show(e.Issuer))
+	case registered != nil && registered.ID == "":
+		return identity{}, errors.New("the registered client has no id")
+	case registered != nil:
+		return identity{id: registered.ID, secret: registered.Secret, basic: basic(registered.Secret, e.Methods)}, nil
+	case document != "" && e.Documents:
+		if u, err := url.Parse(document); err != nil || u.Scheme != "https" || u.Host == "" || u.Path == "" || u.Path == "/" {
+			return identity{}, fmt.Errorf("the URL of the client's metadata %s is not one of https with a path", show(document))
+		}
+		return identity{id: document}, nil
+	case e.Register != "":
+		return f.register(ctx, e, redirect)
+	}
+	return identity{}, fmt.Errorf("the authorization server %s registers no clients by itself: register one there, for the redirect http://127.0.0.1%s, and name it in the configuration", show(e.Issuer), redirectPath)
+}
+
+// basic reports whether a secret goes into a header. That is what servers support that do not
+// say otherwise (RFC 8414, section 2).
+func basic(secret Token, methods []string) bool {
+	return !secret.IsZero() && (len(methods) == 0 || slices.Contains(methods, "client_secret_basic"))
+}
+
+// register makes a client at the authorization server (RFC 7591). A registration lasts as long
+// as a login: the next login has another redirect.
+func (f *fetcher) register(ctx context.Context, e *Endpoints, redirect string) (identity, error) {
+	ctx, stop := context.WithTimeout(ctx, fetchTime)
+	defer stop()
+	client := f.sends
+	made, err := oauthex.RegisterClient(ctx, e.Register, &oauthex.ClientRegistrationMetadata{
+		RedirectURIs:            []string{redirect},
+		TokenEndpointAuthMethod: "none",
+		GrantTypes:              []string{"authorization_code", "refresh_token"},
+		ResponseTypes:           []string{"code"},
+		ClientName:              "belljar",
+		ApplicationType:         "native", // else some refuse a redirect to this machine
+	}, &client)
+	if refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
+		return identity{}, fmt.Errorf("register at the authorization server: it refuses: %s", show(refused.ErrorCode))
+	}
+	if err != nil {
+		return identity{}, fmt.Errorf("register at the authorization server: %w", cut(err))
+	}
+	id := identity{id: made.ClientID}
+	if made.TokenEndpointAuthMethod != "none" {
+		id.secret = NewToken(made.ClientSecret)
+		id.basic = !id.secret.IsZero() && made.TokenEndpointAuthMethod != "client_secret_post"
+	}
+	return id, id.secret.check()
+}
+
+// cut is an error of a registration without the answer of the server, which may contain a
+// secret.
+func cut(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	if errors.Is(err, errLarge) {
+		return errLarge
+	}
+	return errors.New("the answer is not a registration")
+}

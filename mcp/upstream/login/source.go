@@ -1,0 +1,146 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"belljar.dev/internal/printable"
+)
+
+// NeededError is the error of a request for which a person has to log in.
+type NeededError struct {
+	Name string // of the server
+	// Challenge is the headers WWW-Authenticate of the server's refusal; nil if it was not asked.
+	Challenge []string
+	cause     error
+}
+
+// Error says what to do.
+func (e *NeededError) Error() string {
+	return fmt.Sprintf("the server %s wants a login (%v): run `belljar upstream login %s`", show(e.Name), e.cause, printable.Operand(e.Name))
+}
+
+// Unwrap returns why.
+func (e *NeededError) Unwrap() error { return e.cause }
+
+// Reasons for a login.
+var (
+	errRefused = errors.New("it does not accept the token of the last login")
+	errEnded   = errors.New("the last login has ended")
+)
+
+// SourceConfig is what a Source needs.
+type SourceConfig struct {
+	Client *http.Client // required: makes the requests to the server and to the authorization server
+	Book   *Book        // required
+	Server Server
+}
+
+// Source gives the access tokens of one login, and renews them. Its methods are safe for
+// concurrent use; it has nothing to close, and several may be for the same login.
+type Source struct {
+	book   *Book
+	fetch  *fetcher
+	client http.Client
+	server Server
+	remote remote
+}
+
+// NewSource returns the source of a server. Nothing is read.
+func NewSource(cfg SourceConfig) (*Source, error) {
+	f, err := newFetcher(cfg.Client)
+	if err != nil {
+		return nil, err
+	}
+	s, err := cfg.Server.normal()
+	if err != nil {
+		return nil, err
+	}
+	at, err := parseServer(s.URL)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{book: cfg.Book, fetch: f, client: *cfg.Client, server: s, remote: at}, nil
+}
+
+// Token returns the access token for a request that is made now. The error is a *NeededError
+// if a person has to log in. A renewal is completed and written although ctx ends meanwhile,
+// for which Token takes at most 15 seconds longer: what was renewed and not written could
+// never be renewed again.
+func (s *Source) Token(ctx context.Context) (Token, error) { return s.other(ctx, Token{}) }
+
+// Refused returns a token in the place of one that the server does not accept. It forgets the
+// login if that cannot be renewed.
+func (s *Source) Refused(ctx context.Context, t Token) (Token, error) { return s.other(ctx, t) }
+
+// other returns an access token that is not the refused one.
+func (s *Source) other(ctx context.Context, refused Token) (t Token, err error) {
+	good := func(r row) bool {
+		return !r.access.is(refused) && (r.renew.IsZero() || s.book.kept.Now().Before(r.renew))
+	}
+	// A token that is about to end is good while another caller renews it.
+	usable := func(r row) bool {
+		return !r.access.is(refused) && (r.expires.IsZero() || s.book.kept.Now().Before(r.expires))
+	}
+	err = s.book.watch.Until(ctx, s.server.row(), claimFor, func() (done bool, err error) {
+		r, err := s.book.find(ctx, s.server)
+		switch {
+		case err != nil:
+			return false, err
+		case good(r) || r.refresh.IsZero() && usable(r) || r.claimed > s.book.kept.Now().UnixMilli() && usable(r):
+			t = r.access
+			return true, nil
+		case r.refresh.IsZero() && r.access.is(refused):
+			if err := s.book.drop(ctx, s.server, refused); err != nil {
+				return false, err
+			}
+			return false, errRefused
+		case r.refresh.IsZero():
+			return false, errEnded
+		}
+		r, ours, err := s.book.claim(ctx, s.server, good)
+		switch {
+		case err != nil:
+			return false, err
+		case good(r):
+			t = r.access
+			return true, nil
+		case !ours:
+			return false, nil
+		}
+		t, err = s.renewed(context.WithoutCancel(ctx), r, usable(r))
+		return err == nil, err
+	})
+	switch {
+	case errors.Is(err, ErrNone) || errors.Is(err, errSealed) || errors.Is(err, errEnded) || errors.Is(err, errRefused):
+		return Token{}, &NeededError{Name: s.server.Name, cause: err}
+	case err != nil:
+		return Token{}, fmt.Errorf("the login at the server %s: %w", show(s.server.Name), err)
+	case t.IsZero():
+		return Token{}, fmt.Errorf("the login at the server %s: another process has not renewed it within %v", show(s.server.Name), claimFor)
+	}
+	return t, nil
+}
+
+// renewed renews a login that is ours to renew. usable says that its token can be used still.
+func (s *Source) renewed(ctx context.Context, r row, usable bool) (Token, error) {
+	next, err := s.fetch.refreshed(ctx, *r.grant, s.book.kept.Now())
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.lasting() {
+		if err := s.book.settle(ctx, s.server, r, nil); err != nil {
+			return Token{}, err
+		}
+		return Token{}, fmt.Errorf("%w: %w", errEnded, err)
+	}
+	if err != nil {
+		if err := s.book.settle(ctx, s.server, r, r.grant); err != nil {
+			return Token{}, err
+		}
+		if usable {
+			return r.access, nil
+		}
+		return Token{}, err
+	}
+	return next.access, s.book.settle(ctx, s.server, r, next)
+}
