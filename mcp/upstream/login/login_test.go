@@ -226,7 +226,7 @@ func TestListener(t *testing.T) {
 	}
 }
 
-// Who guesses states ends the login.
+// Too many requests with a wrong state end the login.
 func TestGuesses(t *testing.T) {
 	w := newWorld()
 	cfg := w.config(t, openBook(t, "", newClock()))
