@@ -25,6 +25,7 @@
 //
 //	what servers are asked
 //	  upstream.go, upstreamtest.go  upstream
+//	  upstreamlogin.go
 //	  upstreamdecide.go
 //	  upstreampins.go
 //	  upstreamquestions.go

@@ -75,7 +75,7 @@ is 1 if the file or an entry has an error; a warning keeps nothing from being us
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error { return testUpstreams(c.OutOrStdout(), args[0]) },
 	}
-	c.AddCommand(list, status, restart, pinsCommand(&u), decideCommand(&u, true), decideCommand(&u, false), test)
+	c.AddCommand(list, status, restart, loginCommand(&u), pinsCommand(&u), decideCommand(&u, true), decideCommand(&u, false), test)
 	return c
 }
 

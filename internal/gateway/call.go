@@ -120,5 +120,5 @@ func (c *conn) failure(err error) error {
 	if errors.Is(err, peer.ErrTimeout) {
 		return fmt.Errorf("the server %s did not answer within %v, and was told to stop. What it had done until then stays done. Retry with less work, or go on without the tool", upstream.Line(c.server.Name), c.server.Settings.Timeouts.Call)
 	}
-	return fmt.Errorf("the server %s: %w", upstream.Line(c.server.Name), login(err))
+	return fmt.Errorf("the server %s: %w", upstream.Line(c.server.Name), loginHint(err))
 }

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"sync"
 
 	"belljar.dev/mcp/upstream"
 	"belljar.dev/mcp/upstream/config"
+	"belljar.dev/mcp/upstream/login"
 	"belljar.dev/mcp/upstream/peer"
 	"belljar.dev/mcp/wire"
-	"belljar.dev/policies"
 	"belljar.dev/sandbox/egress"
 )
 
@@ -56,7 +55,7 @@ func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Proces
 			d.remember(s.ID, peer.Legacy)
 			return nil, fmt.Errorf("%w: %w", errAgain, err)
 		}
-		return nil, login(err)
+		return nil, loginHint(err)
 	}
 	era := peer.Modern
 	if c.Info().Era == wire.Legacy {
@@ -97,16 +96,9 @@ func (d *dialer) remote(ctx context.Context, s *server, spec *upstream.Spec, c *
 	if c.runs, err = d.check(ctx, *spec, "", false); err != nil {
 		return err
 	}
-	address, ok := s.entry.URL.Plain()
-	if !ok {
-		return fmt.Errorf("its url needs a secret, which others could read on the way: write the secret into headers: %w", upstream.ErrLasting)
-	}
-	if spec.Grant.Network() == policies.NetworkNone {
-		host := address
-		if u, err := url.Parse(address); err == nil {
-			host = u.Host
-		}
-		return fmt.Errorf("the policy gives it no network: write upstreams.servers.%s.profile.net: {mode: proxy, allow: [%q]}: %w", s.Name, host, upstream.ErrLasting)
+	address, err := s.address(spec.Grant)
+	if err != nil {
+		return err
 	}
 	header := make(http.Header, len(s.entry.Headers))
 	for _, h := range s.entry.Headers {
@@ -121,14 +113,21 @@ func (d *dialer) remote(ctx context.Context, s *server, spec *upstream.Spec, c *
 		return err
 	}
 	c.door = door
-	c.transport = peer.HTTP{URL: address, Client: door.Client(), Header: header, SSE: s.entry.Kind == config.SSE}
+	client, err := d.site.client(s, spec.Key.Tenant, address, header, door)
+	if err != nil {
+		return err
+	}
+	c.transport = peer.HTTP{URL: address, Client: client, Header: header, SSE: s.entry.Kind == config.SSE}
 	return nil
 }
 
-// login says what to do about a server that wants to know who calls.
-func login(err error) error {
+// loginHint says what to do about a server that wants to know who calls.
+func loginHint(err error) error {
+	if _, ok := errors.AsType[*login.NeededError](err); ok {
+		return fmt.Errorf("%w: %w", err, upstream.ErrLasting)
+	}
 	if status, ok := errors.AsType[*peer.StatusError](err); ok && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden) {
-		return fmt.Errorf("%w; it wants a login: put a token into the headers of its entry, as ${secret:NAME}: %w", err, upstream.ErrLasting)
+		return fmt.Errorf("%w; what its entry has in headers is not accepted: %w", err, upstream.ErrLasting)
 	}
 	return err
 }

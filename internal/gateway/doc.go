@@ -15,6 +15,7 @@
 //	resources.go  uses of their resources
 //	call.go       calls of their tools
 //	dial.go       makes connections
+//	login.go      logins at remote servers
 //	conn.go       a connection, and when its lists are read again
 //	asked.go      what a server asks the person whose call runs
 //	beside.go     which prompts and resources a tenant is offered

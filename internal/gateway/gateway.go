@@ -11,6 +11,7 @@ import (
 
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/login"
 	"belljar.dev/mcp/upstream/pin"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
@@ -27,6 +28,7 @@ type Config struct {
 	Trusted   func(file string) bool  // no box can write the file; it is false if that is not known
 	Cache     string                  // a directory for what launchers fetch, which no box sees
 	Pins      *pin.Book
+	Logins    *login.Book                                            // at remote servers; nil for none
 	Secret    func(ctx context.Context, name string) (string, error) // the value of a secret of the policy
 	Record    func(tenant string, r egress.Record)                   // of what remote servers are asked
 	Allowed   func(policies.Grant) *egress.Allowance

@@ -22,6 +22,7 @@ import (
 	"belljar.dev/internal/store"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp"
+	"belljar.dev/mcp/upstream/login"
 	"belljar.dev/mcp/upstream/pin"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
@@ -143,9 +144,10 @@ func (g *gated) open(files ...string) {
 	}
 	kept := store.New("")
 	g.t.Cleanup(func() { kept.Close() })
-	g.pins = pin.NewBook(store.Config{Store: kept, Place: g.workspace})
+	books := store.Config{Store: kept, Place: g.workspace}
+	g.pins = pin.NewBook(books)
 	g.Gateway, err = New(Config{
-		Server: server, Boxes: w, Workspace: g.workspace, Policy: g.policy.Load, Files: files, Cache: filepath.Join(g.t.TempDir(), "cache"), Pins: g.pins,
+		Server: server, Boxes: w, Workspace: g.workspace, Policy: g.policy.Load, Files: files, Cache: filepath.Join(g.t.TempDir(), "cache"), Pins: g.pins, Logins: login.NewBook("", books),
 		Trusted: func(file string) bool { return strings.HasPrefix(file, g.files) },
 		Secret:  func(_ context.Context, name string) (string, error) { return "the-value-of-" + name, nil },
 		Version: "1", Log: log,

@@ -117,7 +117,7 @@ func TestRemoteServer(t *testing.T) {
 		}
 	}
 	e.refuse.Store(true)
-	g.wants("mcp_far_add", `{"A":1,"B":2}`, true, "401", "headers of its entry")
+	g.wants("mcp_far_add", `{"A":1,"B":2}`, true, "is not accepted")
 	e.refuse.Store(false) // or its session would stay open
 }
 
@@ -171,5 +171,24 @@ func TestSecretsOfServers(t *testing.T) {
 	}
 	if text := g.logged.String(); strings.Contains(text, "the-value-of") {
 		t.Errorf("the log has a secret: %s", text)
+	}
+}
+
+// A login is refused, before anything leaves this machine, where there is nothing to log in at or
+// the policy does not let the server be reached.
+func TestLoginIsRefused(t *testing.T) {
+	e := newElsewhere(t)
+	g := gateTo(t, e, "servers: {far: {secrets: {key: env}}}", `{"mcpServers": {
+  "far": {"url": "http://host.belljar.internal:PORT/mcp"}, "here": {"command": "true"}, "bad": {"url": "${NO_SUCH_VARIABLE}"}}}`)
+	for name, want := range map[string]string{"far": "gives it no network", "here": "runs on this machine", "bad": "NO_SUCH_VARIABLE", "none": "no file has a server none"} {
+		err := Login(t.Context(), g.cfg, "local", name, func(string) { t.Errorf("%s: a person was asked", name) })
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q in it", name, err, want)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.headers != nil {
+		t.Errorf("the server was asked with %v", e.headers)
 	}
 }

@@ -33,21 +33,35 @@ func (p *place) openUpstreams(context.Context) error {
 			}
 		})
 	}
-	cfg := gateway.Config{
-		Server: p.mcp, Boxes: p.boxes, Workspace: p.Workspace, Policy: p.gate.now.Load, Files: s.cfg.Upstreams,
-		Trusted: func(file string) bool { return s.host.boxes().Check(file) == nil },
-		Cache:   cache, Pins: pin.NewBook(p.books.kept), Secret: s.host.secret, Allowed: s.sandbox.Allowance,
-		Version: buildinfo.Version(), Log: p.Log,
-	}
-	if s.audit != nil {
-		cfg.Record = func(_ string, r egress.Record) { s.audit.egress("upstream", r) }
-	}
+	cfg := p.gatewayConfig()
+	cfg.Server, cfg.Boxes, cfg.Cache, cfg.Version = p.mcp, p.boxes, cache, buildinfo.Version()
 	var err error
 	if p.gateway, err = gateway.New(cfg); err != nil {
 		return err
 	}
 	p.opened.Do(p.gateway.Close)
 	return nil
+}
+
+// gatewayConfig is what other people's servers need that are reached over the network.
+func (p *place) gatewayConfig() gateway.Config {
+	s := p.server
+	cfg := gateway.Config{
+		Workspace: p.Workspace, Policy: p.gate.now.Load, Files: s.cfg.Upstreams,
+		Trusted: func(file string) bool { return s.host.boxes().Check(file) == nil },
+		Pins:    pin.NewBook(p.books.kept), Logins: gateway.NewLogins(p.State, p.books.kept),
+		Secret: s.host.secret, Allowed: s.sandbox.Allowance, Log: p.Log,
+	}
+	if s.audit != nil {
+		cfg.Record = func(_ string, r egress.Record) { s.audit.egress("upstream", r) }
+	}
+	return cfg
+}
+
+// LoginUpstream has a person log in at a remote server of others, for the tenant of the command.
+// Open gets the URL for the person.
+func (s *Server) LoginUpstream(ctx context.Context, name string, open func(url string)) error {
+	return gateway.Login(ctx, s.home.gatewayConfig(), s.Tenant, name, open)
 }
 
 // reloadUpstreams reads the files of other people's servers again.

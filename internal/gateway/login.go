@@ -1,0 +1,85 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"belljar.dev/internal/store"
+	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/login"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/egress"
+)
+
+// NewLogins returns the logins that a state directory keeps, for Config.
+func NewLogins(state string, kept store.Config) *login.Book { return login.NewBook(state, kept) }
+
+// Login has a person log in at a remote server for a tenant, and keeps what comes of it in
+// cfg.Logins. Open gets the URL for the person. Of cfg it needs Workspace, Policy, Files,
+// Trusted, Logins and Log.
+func Login(ctx context.Context, cfg Config, tenant, name string, open func(url string)) error {
+	here := newSite(cfg)
+	all, err := here.readSetup()
+	if err != nil {
+		return err
+	}
+	s := all.servers[name]
+	switch {
+	case s == nil && all.broken[name] != "":
+		return fmt.Errorf("the entry of the server %s cannot be used: %s", upstream.Line(name), upstream.Line(all.broken[name]))
+	case s == nil:
+		return fmt.Errorf("no file has a server %s; name the file with --upstreams, or a policy that does with --policy", upstream.Line(name))
+	case !s.Remote:
+		return fmt.Errorf("the server %s runs on this machine, and has no login; give it a secret in its env", upstream.Line(name))
+	}
+	grant, err := cfg.Policy().Upstreams().Grant(tenant, policies.UpstreamBox{Server: s.Name, Trusted: s.Trusted})
+	if err != nil {
+		return err
+	}
+	address, err := s.address(grant)
+	if err != nil {
+		return err
+	}
+	door, err := egress.NewFor(grant, cfg.Record, cfg.Allowed)
+	if err != nil {
+		return err
+	}
+	defer door.Close()
+	return login.Login(ctx, login.Config{Client: door.Client(), Book: cfg.Logins, Server: login.Server{Tenant: tenant, Name: s.Name, URL: address}, Open: open})
+}
+
+// address is the URL of a remote server, if the policy lets it be reached at all.
+func (s *server) address(grant policies.Grant) (string, error) {
+	address, ok := s.entry.URL.Plain()
+	if !ok {
+		return "", fmt.Errorf("its url needs a secret, which others could read on the way: write the secret into headers: %w", upstream.ErrLasting)
+	}
+	if grant.Network() == policies.NetworkNone {
+		host := address
+		if u, err := url.Parse(address); err == nil {
+			host = cmp.Or(u.Host, address)
+		}
+		return "", fmt.Errorf("the policy gives it no network: write upstreams.servers.%s.profile.net: {mode: proxy, allow: [%q]}: %w", s.Name, host, upstream.ErrLasting)
+	}
+	return address, nil
+}
+
+// client is the client for the requests to a remote server: the door's, with the tokens of the
+// tenant's login at the server. An entry with a header Authorization has no login, and neither
+// has a server without TLS, on the way to which others could read tokens.
+func (g *site) client(s *server, tenant, address string, header http.Header, door *egress.Door) (*http.Client, error) {
+	if header.Get("Authorization") != "" || g.cfg.Logins == nil || !strings.HasPrefix(strings.ToLower(address), "https://") {
+		return door.Client(), nil
+	}
+	source, err := login.NewSource(login.SourceConfig{
+		Client: door.Client(), Book: g.cfg.Logins, Server: login.Server{Tenant: tenant, Name: s.Name, URL: address},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, upstream.ErrLasting)
+	}
+	return source.HTTPClient(), nil
+}
