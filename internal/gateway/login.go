@@ -21,7 +21,7 @@ func NewLogins(state string, kept store.Config) *login.Book { return login.NewBo
 // Login has a person log in at a remote server for a tenant, and keeps what comes of it in
 // cfg.Logins. Open gets the URL for the person. Of cfg it needs Workspace, Policy, Files,
 // Trusted, Logins and Log.
-func Login(ctx context.Context, cfg Config, tenant, name string, open func(url string)) error {
+func Login(ctx context.Context, cfg Config, tenant, name string, open func(address string)) error {
 	here := newSite(cfg)
 	all, err := here.readSetup()
 	if err != nil {
