@@ -23,6 +23,7 @@ import (
 // Client asks one server.
 type Client struct {
 	PID  int // of the server
+	dial func(ctx context.Context, _, _ string) (net.Conn, error)
 	http http.Client
 }
 
@@ -48,7 +49,7 @@ func Clients(state string) ([]*Client, error) {
 			continue
 		}
 		c := &Client{PID: pid, http: http.Client{Timeout: 2 * patience}}
-		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		c.dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			dir, err := os.Open(Dir(state))
 			if err != nil {
 				return nil, err
@@ -56,7 +57,7 @@ func Clients(state string) ([]*Client, error) {
 			defer dir.Close()
 			return (&net.Dialer{}).DialContext(ctx, "unix", socketPath(dir, e.Name()))
 		}
-		c.http.Transport = &http.Transport{DialContext: dial, DisableKeepAlives: true}
+		c.http.Transport = &http.Transport{DialContext: c.dial, DisableKeepAlives: true}
 		found = append(found, c)
 	}
 	slices.SortFunc(found, func(a, b *Client) int { return cmp.Compare(a.PID, b.PID) })
@@ -95,6 +96,30 @@ func (c *Client) Ask(ctx context.Context, method, path string, in, out any) erro
 // gone reports whether an error says that no server has the socket any more.
 func gone(err error) bool {
 	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
+}
+
+// sweepAll removes the sockets of servers that have gone, except one for this process.
+func sweepAll(ctx context.Context, state string) {
+	for {
+		clients, err := Clients(state)
+		if err != nil {
+			return // whoever asks servers learns why
+		}
+		swept := false
+		for _, c := range clients {
+			if c.PID == os.Getpid() {
+				continue
+			}
+			conn, err := c.dial(ctx, "", "")
+			if err == nil {
+				conn.Close()
+			}
+			swept = gone(err) && sweep(ctx, state, c.PID) || swept
+		}
+		if !swept || len(clients) < maxServers {
+			return
+		}
+	}
 }
 
 // sweep removes the socket of a server that has gone, and reports whether it did. The

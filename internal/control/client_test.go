@@ -82,6 +82,12 @@ func TestKilledServersAreForgotten(t *testing.T) {
 		killed(t, state, 1<<30+pid)
 	}
 	defer serve(t, state).Close(t.Context())
+	if all, err := Clients(state); err != nil || len(all) != 1 {
+		t.Errorf("%d servers can be asked once one has begun, %v, want 1", len(all), err)
+	}
+	for pid := range 3 * maxServers {
+		killed(t, state, 1<<30+pid)
+	}
 	found, err := Each[[]Box](t.Context(), state, "/boxes")
 	if err != nil || len(found) != 1 {
 		t.Errorf("found %d servers, %v, want 1", len(found), err)

@@ -43,6 +43,8 @@ func Listen(ctx context.Context, state string, handler http.Handler, log *slog.L
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
+	// Of too many that were killed, nobody would find those that live.
+	sweepAll(ctx, state)
 	l := &Listener{dir: dir, path: filepath.Join(name, socketName(os.Getpid()))}
 	socket, err := l.listen()
 	if err != nil {
