@@ -55,10 +55,20 @@ func (s *server) pins(tenant string) pin.Server {
 }
 
 // rules say how definitions of a server become trusted.
-func (s *server) rules() pin.Rules { return pin.Rules{Mode: pinModes[s.Settings.Pin]} }
+func (s *server) rules() pin.Rules { return pin.Rules{Mode: modeOf(s.Settings.Pin)} }
 
-var pinModes = map[policies.Pin]pin.Mode{
-	policies.PinStrict: pin.Strict, policies.PinAsk: pin.Ask, policies.PinTofu: pin.TOFU, policies.PinOff: pin.Off,
+// modeOf is a mode of the policy as pins have it.
+func modeOf(p policies.Pin) pin.Mode {
+	switch p {
+	case policies.PinAsk:
+		return pin.Ask
+	case policies.PinTofu:
+		return pin.TOFU
+	case policies.PinOff:
+		return pin.Off
+	case policies.PinStrict:
+	}
+	return pin.Strict
 }
 
 // setup is all servers under one policy and state of the files. It does not change.

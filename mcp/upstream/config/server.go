@@ -6,38 +6,41 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Keys that some client knows and that have no effect here, with the reason. Those with
 // an empty one describe, and are not worth a warning.
-var withoutEffect = map[string]string{
-	"alwaysAllow":                 approvals,
-	"autoApprove":                 approvals,
-	"autoAllow":                   approvals,
-	"default_tools_approval_mode": approvals,
-	"trust":                       approvals,
+var withoutEffect = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"alwaysAllow":                 approvals,
+		"autoApprove":                 approvals,
+		"autoAllow":                   approvals,
+		"default_tools_approval_mode": approvals,
+		"trust":                       approvals,
 
-	"timeout":             timeouts,
-	"initTimeout":         timeouts,
-	"startup_timeout_sec": timeouts,
-	"startup_timeout_ms":  timeouts,
-	"tool_timeout_sec":    timeouts,
+		"timeout":             timeouts,
+		"initTimeout":         timeouts,
+		"startup_timeout_sec": timeouts,
+		"startup_timeout_ms":  timeouts,
+		"tool_timeout_sec":    timeouts,
 
-	"auth":             logins,
-	"authProviderType": logins,
-	"headersHelper":    logins,
-	"oauth":            logins,
-	"oauth_resource":   logins,
-	"scopes":           logins,
+		"auth":             logins,
+		"authProviderType": logins,
+		"headersHelper":    logins,
+		"oauth":            logins,
+		"oauth_resource":   logins,
+		"scopes":           logins,
 
-	"dev":                          "belljar neither watches the server's files nor debugs it",
-	"experimental_environment":     "the server always runs in a box",
-	"required":                     "a server that fails does not keep the others from working",
-	"supports_parallel_tool_calls": "calls run side by side",
+		"dev":                          "belljar neither watches the server's files nor debugs it",
+		"experimental_environment":     "the server always runs in a box",
+		"required":                     "a server that fails does not keep the others from working",
+		"supports_parallel_tool_calls": "calls run side by side",
 
-	"description": "", "display_name": "", "displayName": "", "extensionName": "", "gallery": "", "icon": "", "id": "",
-	"registryUrl": "", "source": "", "title": "", "version": "",
-}
+		"description": "", "display_name": "", "displayName": "", "extensionName": "", "gallery": "", "icon": "", "id": "",
+		"registryUrl": "", "source": "", "title": "", "version": "",
+	}
+})
 
 const (
 	approvals = "approvals are the policy's, and a file approves nothing"
@@ -142,7 +145,7 @@ func (s *server) key(f field) {
 		s.sandboxRules(v)
 	case "name": // of an array; elsewhere for people
 	default:
-		reason, known := withoutEffect[f.key]
+		reason, known := withoutEffect()[f.key]
 		s.extra(f, reason, known)
 	}
 }

@@ -10,11 +10,13 @@ import (
 )
 
 // shells take a script as an argument; the options are those behind which it stands.
-var shells = map[string][]string{
-	"sh": {"c"}, "bash": {"c"}, "dash": {"c"}, "ash": {"c"}, "zsh": {"c"}, "ksh": {"c"}, "fish": {"c"},
-	"busybox": {"c"}, "cmd": {"/c", "/k"}, "powershell": {"-command", "-c", "-encodedcommand"}, "pwsh": {"-command", "-c", "-encodedcommand"}, "php": {"-r"},
-	"node": {"-e", "--eval", "-p", "--print"}, "python": {"-c"}, "python3": {"-c"}, "perl": {"-e"}, "ruby": {"-e"},
-}
+var shells = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"sh": {"c"}, "bash": {"c"}, "dash": {"c"}, "ash": {"c"}, "zsh": {"c"}, "ksh": {"c"}, "fish": {"c"},
+		"busybox": {"c"}, "cmd": {"/c", "/k"}, "powershell": {"-command", "-c", "-encodedcommand"}, "pwsh": {"-command", "-c", "-encodedcommand"}, "php": {"-r"},
+		"node": {"-e", "--eval", "-p", "--print"}, "python": {"-c"}, "python3": {"-c"}, "perl": {"-e"}, "ruby": {"-e"},
+	}
+})
 
 var downloads = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(?:curl|wget|fetch|iwr|Invoke-WebRequest)\b`) })
 
@@ -41,7 +43,7 @@ func (p *Plan) lint() {
 // inlineCode reports whether an option of a shell or interpreter has code for its value.
 // Shells take their letters together (bash -lc).
 func inlineCode(program, option string) bool {
-	options, option := shells[program], strings.ToLower(option)
+	options, option := shells()[program], strings.ToLower(option)
 	if len(options) == 1 && len(options[0]) == 1 {
 		return len(option) > 1 && option[0] == '-' && option[1] != '-' && strings.Contains(option, options[0])
 	}

@@ -39,7 +39,7 @@ func Pin(e config.Entry, p *Plan) Pinned {
 		slices.Sort(is.Env)
 		return is
 	}
-	is := Pinned{Argv: []string{e.Command.Pinned()}, Packages: p.Packages, Image: p.Image, Locks: locks[p.Launcher]}
+	is := Pinned{Argv: []string{e.Command.Pinned()}, Packages: p.Packages, Image: p.Image, Locks: locksOf(p.Launcher)}
 	for _, t := range e.Args {
 		is.Argv = append(is.Argv, t.Pinned())
 	}
@@ -72,12 +72,22 @@ func Pin(e config.Entry, p *Plan) Pinned {
 	return is
 }
 
-var locks = map[Launcher][]string{
-	Npx:  {"npm/_npx/*/package-lock.json"},
-	Bunx: {"bun/cache/.bunx-*/*/bun.lock", "bun/cache/.bunx-*/*/*/bun.lock"},
-	Pnpm: {"pnpm-cache/pnpm/dlx/*/*/pnpm-lock.yaml"},
-	Uvx:  {"uv/archive-v*/*/*.dist-info/RECORD"},
-	Pipx: {"pipx/venvs/*/lib/python*/site-packages/*.dist-info/RECORD"},
+// locksOf are the patterns of the files in which a launcher keeps what it resolved.
+func locksOf(l Launcher) []string {
+	switch l {
+	case Npx:
+		return []string{"npm/_npx/*/package-lock.json"}
+	case Bunx:
+		return []string{"bun/cache/.bunx-*/*/bun.lock", "bun/cache/.bunx-*/*/*/bun.lock"}
+	case Pnpm:
+		return []string{"pnpm-cache/pnpm/dlx/*/*/pnpm-lock.yaml"}
+	case Uvx:
+		return []string{"uv/archive-v*/*/*.dist-info/RECORD"}
+	case Pipx:
+		return []string{"pipx/venvs/*/lib/python*/site-packages/*.dist-info/RECORD"}
+	case Direct, Docker:
+	}
+	return nil
 }
 
 // choosesCode reports whether a variable decides which code runs: the loader's, those of
