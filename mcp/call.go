@@ -112,12 +112,13 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 			"rule", d.Rule, "failed", err != nil || res.IsError, "took", time.Since(started), "error", err)
 	}
 	var bad *wire.Error
+	forms := c.input.asks()
 	switch {
 	case errors.As(err, &bad):
 		return nil, g.redactError(bad, d)
-	case c.input != nil && len(c.input.wants) > 0 && err == nil:
+	case len(forms) > 0 && err == nil:
 		res.lost(ctx)
-		return &Result{needs: g.sealer.needsOf(c, args)}, nil
+		return &Result{needs: g.sealer.needsOf(c, args, forms)}, nil
 	case err != nil:
 		res = failure(ctx, name, c.ID, err)
 	case res == nil:

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -31,21 +32,35 @@ const (
 )
 
 // input is a modern call's exchange with its client: the answers that the call
-// brought, and the questions to ask. It belongs to the one goroutine that serves the
-// call.
+// brought, and the questions to ask. Those may come from many goroutines, since an upstream
+// may ask several at once.
 type input struct {
 	shows   bool   // the client shows forms
 	client  string // name and version
 	brought map[string]FormAnswer
-	wants   map[string]Form
+
+	mu    sync.Mutex
+	wants map[string]Form // guarded by mu
 }
 
 // want adds a question to the client.
 func (in *input) want(o Offer) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
 	if in.wants == nil {
 		in.wants = make(map[string]Form)
 	}
 	in.wants[o.ID] = o.Form
+}
+
+// asks are the questions to the client until now. A nil input has none.
+func (in *input) asks() map[string]Form {
+	if in == nil {
+		return nil
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return maps.Clone(in.wants)
 }
 
 // needs is a result that asks the client.
@@ -91,14 +106,14 @@ type roundTrip struct {
 }
 
 // needsOf returns the result with the questions of a call.
-func (k *sealer) needsOf(c Call, args json.RawMessage) *needs {
-	ids := slices.Sorted(maps.Keys(c.input.wants))
+func (k *sealer) needsOf(c Call, args json.RawMessage, forms map[string]Form) *needs {
+	ids := slices.Sorted(maps.Keys(forms))
 	text, err := json.Marshal(roundTrip{ids, time.Now().Add(stateLife).UnixMilli()})
 	if err != nil {
 		text = nil // of texts and a number, which marshal
 	}
 	state := base64.RawURLEncoding.EncodeToString(text) + "." + base64.RawURLEncoding.EncodeToString(k.seal(c, args, text))
-	return &needs{forms: c.input.wants, state: state}
+	return &needs{forms: forms, state: state}
 }
 
 // seal binds a state to the caller and to the content of the call.

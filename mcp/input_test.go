@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -323,4 +324,33 @@ func TestAnApprovalThatTheClientAnswersItself(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a call asks may come from many goroutines, since a server of others may ask several
+// questions at once, and after the call has returned.
+func TestManyQuestionsOfOneCall(t *testing.T) {
+	ty := newToy(t)
+	const many = 500
+	var asking sync.WaitGroup
+	mcp.AddTool(ty.Server, mcp.Tool{Name: "asks", Description: "asks"}, func(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Result, error) {
+		ask := func(id string) {
+			call.Ask(ctx, mcp.Offer{ID: id, Left: time.Minute, Form: mcp.Form{Message: "Yes?"}, Over: func(context.Context) {}, Take: func(context.Context, mcp.FormAnswer) error { return nil }})
+		}
+		var first sync.WaitGroup
+		for i := range many {
+			first.Go(func() { ask(fmt.Sprint("q-", i)) })
+			asking.Go(func() { ask(fmt.Sprint("q-", i)) })
+		}
+		first.Wait()
+		return mcp.Text("done"), nil
+	})
+	c := ty.connect(t)
+	c.send(strings.ReplaceAll(modernCall(1, "{}", ""), `"echo"`, `"asks"`))
+	var asks struct {
+		Requests map[string]any `json:"inputRequests"`
+	}
+	if got := c.next(); json.Unmarshal(got.Result, &asks) != nil || len(asks.Requests) != many {
+		t.Errorf("got %d questions: %.200s", len(asks.Requests), got.raw)
+	}
+	asking.Wait()
 }
