@@ -46,7 +46,11 @@ func (g *site) readFiles() (entries []config.Entry, faults []config.Fault, err e
 	var layers []config.Layer
 	for _, name := range g.files() {
 		trusted := g.cfg.Trusted(name)
-		data, err := readFile(name, trusted)
+		read := readFile
+		if !trusted {
+			read = g.readForeign
+		}
+		data, err := read(name)
 		if err != nil {
 			if trusted {
 				return nil, nil, fmt.Errorf("upstreams: %w", err)
@@ -69,19 +73,37 @@ func (g *site) readFiles() (entries []config.Entry, faults []config.Fault, err e
 	return config.Merge(layers...), faults, nil
 }
 
-// readFile reads one file. The operator's own may be a link.
-func readFile(name string, trusted bool) ([]byte, error) {
-	if trusted {
-		real, err := filepath.EvalSymlinks(name)
-		if err != nil {
-			return nil, err
-		}
-		name = real
-	}
-	dir, err := os.OpenRoot(filepath.Dir(name))
+// readFile reads a file of the operator, which may be a link.
+func readFile(name string) ([]byte, error) {
+	name, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	return config.ReadFile(dir, filepath.Base(name))
+	return readIn(filepath.Dir(name), filepath.Base(name))
+}
+
+// readForeign reads a file that agents can write. They can write the directories on its way as
+// well, and may have put a pipe there, which would wait, or a link to files of the operator. So
+// it is read below the first directory that they can write, and what leads out of that is
+// refused.
+func (g *site) readForeign(name string) ([]byte, error) {
+	dir := filepath.Dir(name)
+	for up := filepath.Dir(dir); up != dir && !g.cfg.Trusted(dir) && !g.cfg.Trusted(up); up = filepath.Dir(dir) {
+		dir = up
+	}
+	rel, err := filepath.Rel(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	return readIn(dir, rel)
+}
+
+// readIn reads a file below a directory.
+func readIn(dir, name string) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return config.ReadFile(root, name)
 }

@@ -35,7 +35,7 @@ func PreviewFile(name string) (all []Preview, faults []config.Fault, err error) 
 	if name, err = filepath.Abs(name); err != nil {
 		return nil, nil, err
 	}
-	data, err := readFile(name, true)
+	data, err := readFile(name)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -197,7 +197,7 @@ func (s *server) readEnvFile(trusted bool, trust func(file string) bool) *config
 	if !trusted || !trust(name) {
 		return &config.Fault{Message: "its envFile is not read, since agents can write it or the entry", Hint: "write the variables into env"}
 	}
-	data, err := readFile(name, true)
+	data, err := readFile(name)
 	if err != nil {
 		return &config.Fault{Message: err.Error(), Hint: "write the variables into env"}
 	}
