@@ -166,13 +166,15 @@ func (g *site) onHost(name string, s *server, grant policies.Grant) string {
 		}
 		name = path.Join(dir, name)
 	}
-	places := []policies.Mount{{Source: g.cfg.Workspace, Target: "/workspace"}}
-	for _, m := range append(places, grant.Mounts()...) {
-		if rest, ok := strings.CutPrefix(path.Clean(name), m.Target); ok && (rest == "" || rest[0] == '/') {
-			return m.Source + rest
+	name = path.Clean(name)
+	at := policies.Mount{Source: "/", Target: "/"}
+	for _, m := range append([]policies.Mount{{Source: g.cfg.Workspace, Target: "/workspace"}}, grant.Mounts()...) {
+		// A mount may lie in another one, and the box sees the inner one.
+		if len(m.Target) > len(at.Target) && (name == m.Target || strings.HasPrefix(name, m.Target+"/")) {
+			at = m
 		}
 	}
-	return name
+	return filepath.Join(at.Source, strings.TrimPrefix(name, at.Target))
 }
 
 // digestFile is the SHA-256 of a regular file; empty for one that is not there.

@@ -149,9 +149,9 @@ func (g *site) newServer(e config.Entry) (*server, []config.Fault) {
 			}
 		}
 	}
-	s.pinned = launch.Pin(full, s.plan)
+	s.pinned = launch.Pin(s.entry, s.plan)    // with the variables of its file
 	settings.Limit.Source = policies.Source{} // a line of the policy
-	id, err := json.Marshal([]any{s.pinned, identity(full), trusted, settings, g.cfg.Policy().Upstreams().Fingerprint(e.Name, trusted)})
+	id, err := json.Marshal([]any{s.pinned, identity(s.entry), trusted, settings, g.cfg.Policy().Upstreams().Fingerprint(e.Name, trusted)})
 	if err != nil {
 		return fail("", "%v", err)
 	}
