@@ -60,6 +60,16 @@ func (f *face) trusted(kind pin.Kind, all []json.RawMessage, name string) (some 
 	return some
 }
 
+// of is the face with the server as the configuration has it now.
+func (f *face) of(s *server) *face {
+	if f.server == s {
+		return f
+	}
+	same := *f
+	same.server = s
+	return &same
+}
+
 // waits says for clients what of the server is held.
 func (f *face) waits() string {
 	n := 0

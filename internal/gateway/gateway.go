@@ -97,7 +97,7 @@ func (g *Gateway) Reload() error {
 		servers = append(servers, next.servers[name].Server)
 	}
 	g.calls.pool.Set(servers)
-	g.calls.offers.reset()
+	g.calls.offers.reset(before.servers)
 	return nil
 }
 

@@ -69,10 +69,11 @@ func (o *offers) begin(tenant string) {
 func (o *offers) put(tenant string, f *face) {
 	o.tell.Lock()
 	defer o.tell.Unlock()
-	if o.setup().servers[f.server.Name] != f.server {
+	s := o.setup().servers[f.server.Name]
+	if s == nil || s.ID != f.server.ID {
 		return // the configuration has changed meanwhile
 	}
-	o.of(tenant).faces[f.server.Name] = f
+	o.of(tenant).faces[f.server.Name] = f.of(s)
 	o.publish(tenant)
 }
 
@@ -99,23 +100,24 @@ func (o *offers) state(s upstream.Status) {
 }
 
 // reset takes away what is of servers that are not in the configuration any more, or not as
-// they were.
-func (o *offers) reset() {
+// they were in the one before.
+func (o *offers) reset(before map[string]*server) {
 	o.tell.Lock()
 	defer o.tell.Unlock()
 	now := o.setup().servers
 	for tenant, t := range o.tenants {
 		for name, f := range t.faces {
-			switch s := now[name]; {
-			case s == nil || s.ID != f.server.ID:
+			if s := now[name]; s == nil || s.ID != f.server.ID {
 				delete(t.faces, name)
-				delete(t.states, name)
-			case s != f.server: // what the policy says of its calls may be new
-				same := *f
-				same.server = s
-				t.faces[name] = &same
+			} else {
+				t.faces[name] = f.of(s) // what the policy says of its calls may be new
 			}
 		}
+		// Agents choose the names in their files, also of servers that were never seen.
+		maps.DeleteFunc(t.states, func(name string, _ upstream.Status) bool {
+			s, was := now[name], before[name]
+			return s == nil || was == nil || s.ID != was.ID
+		})
 		o.publish(tenant)
 	}
 }
