@@ -41,10 +41,11 @@ type conn struct {
 	stop    context.CancelFunc
 	wg      sync.WaitGroup
 
-	reading sync.Mutex // held while the lists are read
-	mu      sync.Mutex
-	face    *face               // guarded by mu
-	calls   map[string]*running // guarded by mu: by Call.ID
+	reading chan struct{} // holds one while the lists are read
+
+	mu    sync.Mutex
+	face  *face               // guarded by mu
+	calls map[string]*running // guarded by mu: by Call.ID
 }
 
 // running is a call of a client that a server is at.
@@ -163,8 +164,12 @@ func (c *conn) offer() {
 
 // read reads the lists and has them compared. It fails if the server as a whole is held.
 func (c *conn) read(ctx context.Context) error {
-	c.reading.Lock()
-	defer c.reading.Unlock()
+	select { // a server may take its time with the list that another call has asked for
+	case c.reading <- struct{}{}:
+		defer func() { <-c.reading }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	f := &face{server: c.server, info: c.Info(), changes: c.Changes()} // what is announced from now on is another change
 	f.listing.Server, f.listing.Instructions = nameOf(f.info), f.info.Instructions
 	for _, l := range []struct {

@@ -38,7 +38,7 @@ func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Proces
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{site: d.site, offers: d.offers, server: s, key: spec.Key, calls: make(map[string]*running), changed: make(chan struct{}, 1)}
+	c := &conn{site: d.site, offers: d.offers, server: s, key: spec.Key, calls: make(map[string]*running), changed: make(chan struct{}, 1), reading: make(chan struct{}, 1)}
 	if started, ok := p.(*process); ok {
 		c.runs = started.runs
 		c.transport = peer.Pipes{In: p.In(), Out: p.Out(), Stop: p.Close}
