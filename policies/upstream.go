@@ -166,6 +166,14 @@ func (u *upstreams) of(name string, trusted bool) upstream {
 	one.Name = name
 	if !trusted {
 		one.run, one.Secrets = upstreamProfile(), nil
+		if one.install.network != NetworkNone {
+			one.install = u.base.install
+		}
+		if e := one.install.egress; e != nil {
+			bare := *e
+			bare.Secrets = nil
+			one.install.egress = &bare
+		}
 		one.Pin, one.Eager, one.Keep, one.Unguarded = min(one.Pin, PinAsk), false, false, false
 	}
 	return one

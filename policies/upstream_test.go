@@ -149,9 +149,23 @@ func TestUntrustedEntriesGetLess(t *testing.T) {
 		if g.Workspace() != policies.AccessNone || g.Network() != policies.NetworkNone || len(g.Mounts()) > 0 || g.Limits().Memory != 512<<20 {
 			t.Errorf("%s: got %+v", name, g)
 		}
+		in := upstreamGrant(t, p, "t", policies.UpstreamBox{Server: name, Install: true}).Egress()
+		if len(in.Secrets) > 0 || len(in.Allow) != 3 || in.Allow[0].Host != "registry.npmjs.org" {
+			t.Errorf("%s: is installed from %+v", name, in)
+		}
 		u := p.Upstreams().Of(name, false)
 		if len(u.Secrets) > 0 || u.Unguarded || u.Eager || u.Keep || u.Pin != policies.PinAsk {
 			t.Errorf("%s: got %+v", name, u)
+		}
+	}
+	if g, err := p.Upstreams().Grant("t", policies.UpstreamBox{Server: "never", Install: true}); err == nil {
+		t.Errorf("what cannot be installed by the operator's entry is installed from %+v", g.Egress())
+	}
+	secret := parse(t, strings.ReplaceAll(upstreamPolicy, "defaults: {share", "defaults: {install: {mode: proxy, tls: intercept, allow: [r.example], secrets: [{secret: github, host: r.example, header: Authorization, value: \"Bearer ${secret:github}\"}]}, share"))
+	for trusted, want := range map[bool]int{false: 0, true: 1} {
+		g := upstreamGrant(t, secret, "t", policies.UpstreamBox{Server: "same", Trusted: trusted, Install: true})
+		if got := len(g.Egress().Secrets); got != want {
+			t.Errorf("trusted %v: the box of its launcher has %d secrets, want %d", trusted, got, want)
 		}
 	}
 	u := p.Upstreams().Of("github", false)
