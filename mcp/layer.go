@@ -25,3 +25,15 @@ func (s *Session) Narrowed() string {
 	}
 	return ""
 }
+
+// Narrows returns a grant without what the session's own layer takes from it, and false if no
+// call with such facts can be allowed to the session. Of the facts, it fills in Tenant.
+func (s *Session) Narrows(g policies.Grant, f policies.Facts) (policies.Grant, bool) {
+	f.Tenant = s.tenant
+	l := s.layer.Load()
+	h, ok := s.server.cfg.Gate.(Hider)
+	if l.Hidden(f) || ok && h.Hidden(f) {
+		return policies.Grant{}, false
+	}
+	return l.Clipped(g), true
+}

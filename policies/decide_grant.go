@@ -51,6 +51,14 @@ func (u Upstreams) Grant(tenantName string, b UpstreamBox) (Grant, error) {
 	return g, nil
 }
 
+// Clipped returns a grant without what the layer takes away. A nil layer takes nothing.
+func (l *Layer) Clipped(g Grant) Grant {
+	if l == nil {
+		return g
+	}
+	return g.clipped(l.clip)
+}
+
 // clipped returns the grant without what a layer takes away. The grant remembers
 // the clip, so that a policy that is read later cannot give it back to a box that
 // is open (Policy.Regrant).

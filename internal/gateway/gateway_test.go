@@ -39,6 +39,7 @@ type gated struct {
 	files     string // the directory of the operator's files
 	pins      *pin.Book
 	policy    atomic.Pointer[policies.Policy]
+	session   atomic.Pointer[mcp.Session] // of the client
 	logged    logs
 }
 
@@ -135,7 +136,7 @@ func (g *gated) open(files ...string) {
 	}
 	log := slog.New(slog.NewTextHandler(&g.logged, nil))
 	server, err := mcp.New(mcp.Config{Gate: decider{&g.policy}, Log: log, Moments: mcp.Moments{
-		OnSession:    func(ctx context.Context, s *mcp.Session) { g.Begin(ctx, s) },
+		OnSession:    func(ctx context.Context, s *mcp.Session) { g.session.Store(s); g.Begin(ctx, s) },
 		OnSessionEnd: func(s *mcp.Session) { g.End(s) },
 		Gather:       func(ctx context.Context, s *mcp.Session) { g.Gather(ctx, s) },
 	}})
@@ -165,6 +166,8 @@ type decider struct {
 }
 
 func (d decider) Decide(f policies.Facts) policies.Decision { return d.now.Load().Decide(f) }
+
+func (d decider) Hidden(f policies.Facts) bool { return d.now.Load().HiddenFrom(f) }
 
 // client is a client over stdio.
 type client struct {

@@ -39,7 +39,8 @@ func outward(s *server, uri string) string {
 	return schemeOf(s) + "://" + scheme + "/" + rest
 }
 
-// listResources lists the resources of all servers. One that does not answer is left out.
+// listResources lists the resources of all servers that the session may use. One that does not
+// answer is left out.
 func (g *calls) listResources(ctx context.Context, s *mcp.Session) (all []mcp.Entry, err error) {
 	g.gather(ctx, s)
 	for _, f := range g.offers.withResources(s.Tenant()) {
@@ -47,6 +48,10 @@ func (g *calls) listResources(ctx context.Context, s *mcp.Session) (all []mcp.En
 		grant, err := g.cfg.Policy().Upstreams().Grant(s.Tenant(), policies.UpstreamBox{Server: f.server.Name, Trusted: f.server.Trusted})
 		if err != nil {
 			return nil, err
+		}
+		grant, may := s.Narrows(grant, g.offers.use(s.Tenant(), f.server.Name, useResources))
+		if !may {
+			continue
 		}
 		err = g.pool.Do(ctx, grant, callerOf(s), f.server.Name, func(ctx context.Context, c *conn) error {
 			list, err := c.List(ctx, "resources/list", "resources", peer.CallOptions{})

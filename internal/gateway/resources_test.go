@@ -1,0 +1,50 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/mcptest/upstreams"
+	"belljar.dev/policies"
+)
+
+// A list of resources reaches no server that the session must not use.
+func TestListedResources(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := fmt.Sprintf(`servers: {s: {profile: {fs: {read: ["%s:/opt/test"], workspace: rw}}}}`, filepath.Dir(self))
+	g := gate(t, keys, "", map[string]upstreams.Server{"s": {Results: map[string]json.RawMessage{
+		"initialize":               json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"s","version":"1"}}`),
+		"resources/list":           json.RawMessage(`{"resources":[{"uri":"note://one","name":"one"}]}`),
+		"resources/templates/list": json.RawMessage(`{"resourceTemplates":[]}`),
+	}}})
+	listed := func() bool {
+		t.Helper()
+		m := g.ask("resources/list", "{}")
+		if m.Error != nil {
+			t.Fatalf("resources/list: %+v", m.Error)
+		}
+		return strings.Contains(string(m.Result), "mcp+s://")
+	}
+	if !listed() {
+		t.Fatalf("the resource is not listed\n%s", &g.logged)
+	}
+	g.session.Load().Narrow(policies.ReadOnly("plan"))
+	if listed() {
+		t.Error("a session that must not write uses a server that can")
+	}
+	g.session.Load().Narrow(nil)
+	if !listed() {
+		t.Error("the resource is not listed any more")
+	}
+	g.use(keys, "rules: [{id: no, match: {tool: mcp_s_resources}, decision: deny}]")
+	if listed() {
+		t.Error("resources are listed that the policy denies")
+	}
+}
