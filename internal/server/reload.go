@@ -25,6 +25,7 @@ type reloader struct {
 	asked   chan struct{} // holds one while the policy is to be read again
 	front   *front.Config // nil over stdio, where no tokens come
 	watch   watcher
+	others  watchers      // of the files of upstreams
 	tried   []string      // files that a policy with faults names
 	status  *policyStatus // for the commands that ask
 	audit   *ledger
@@ -63,31 +64,49 @@ func (r *reloader) run(ctx context.Context, watch bool) {
 	}
 	r.watch.begin(nil)
 	r.watch.also(r.files(), r.places.layout.Load().began)
+	r.others.begin(nil)
+	r.others.also(r.places.upstreamFiles(), r.places.layout.Load().began)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-looks:
-			if r.watch.look(r.files()) {
-				r.reload(ctx)
-			}
+			r.look(ctx)
 		case <-r.asked:
 			r.reload(ctx)
 		}
 	}
 }
 
+// look reads what has changed and has been left alone since. Agents can write some files of
+// upstreams without a pause, so nothing else waits for those to be left alone.
+func (r *reloader) look(ctx context.Context) {
+	if r.watch.look(r.files()) {
+		r.reload(ctx)
+	}
+	if files := r.places.upstreamFiles(); r.others.look(files) {
+		r.others.begin(files)
+		r.reloadUpstreams()
+	}
+}
+
+// reloadUpstreams reads the files of upstreams again, under the policy that holds.
+func (r *reloader) reloadUpstreams() {
+	for _, p := range r.places.all() {
+		p.reloadUpstreams()
+	}
+}
+
 // files are those that the policy is made of, or would be, and those of its
 // tenants' tokens.
 func (r *reloader) files() []string {
-	names := r.places.upstreamFiles()
 	switch {
 	case r.file == "":
-		return append(names, config.UserPolicy())
+		return []string{config.UserPolicy()}
 	case config.IsBundled(r.file):
-		return names
+		return nil
 	}
-	names = append(names, r.file)
+	names := []string{r.file}
 	holds, l := r.gate.now.Load(), r.places.layout.Load()
 	for _, workspace := range l.all { // each may have rules of a project
 		for _, f := range l.set.Of(workspace).Files() {
@@ -112,7 +131,11 @@ func (r *reloader) files() []string {
 func (r *reloader) reload(ctx context.Context) {
 	began := time.Now()
 	r.watch.begin(r.files())
-	defer func() { r.watch.also(r.files(), began) }()
+	r.others.begin(r.places.upstreamFiles())
+	defer func() {
+		r.watch.also(r.files(), began)
+		r.others.also(r.places.upstreamFiles(), began)
+	}()
 	l, err := r.places.layout.Load().read(r.file)
 	var name string
 	var p *policies.Policy
@@ -151,9 +174,7 @@ func (r *reloader) reload(ctx context.Context) {
 	if same {
 		r.status.hold(name, p)
 		r.log.Info("the policy was read again and is as it was", "policy", name)
-		for _, p := range r.places.all() {
-			p.reloadUpstreams() // whose files may be others
-		}
+		r.reloadUpstreams() // whose files may be others
 		r.rotate(ctx)
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"belljar.dev/internal/auth"
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/front"
+	"belljar.dev/internal/gateway"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp"
@@ -320,6 +321,51 @@ func TestWatcher(t *testing.T) {
 		t.Fatal(err)
 	}
 	looks("a file that goes", false, false, true)
+}
+
+// An agent that writes its file of upstreams without a pause keeps neither the policy nor another
+// file of upstreams from being read.
+func TestReloadDoesNotWaitForAgents(t *testing.T) {
+	dir := t.TempDir()
+	policy, own := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "mcp.json")
+	put(t, policy, swapA)
+	put(t, own, `{"mcpServers": {}}`)
+	var log strings.Builder
+	r := reloaderOf(t, policy, &log)
+	home := r.places.all()[0]
+	home.Place = Place{Workspace: t.TempDir(), Log: r.log}
+	agents := filepath.Join(home.Workspace, "mcp.json")
+	var err error
+	if home.mcp, err = mcp.New(mcp.Config{Gate: r.gate}); err != nil {
+		t.Fatal(err)
+	}
+	if home.gateway, err = gateway.New(gateway.Config{
+		Server: home.mcp, Workspace: home.Workspace, Policy: r.gate.now.Load, Files: []string{own, agents}, Log: r.log,
+		Trusted: func(file string) bool { return file != agents },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer home.gateway.Close()
+	r.changed = func(*layout) { home.reloadUpstreams() }
+	r.watch.begin(r.files())
+	r.others.begin(r.places.upstreamFiles())
+	look := func() {
+		for i := range watchStill + 2 {
+			put(t, agents, strings.Repeat(" ", i))
+			r.look(t.Context())
+		}
+	}
+	look()
+	put(t, policy, strings.ReplaceAll(swapA, "decision: allow", "decision: deny"))
+	look()
+	if d := r.gate.Decide(policies.Facts{Tenant: policies.LocalTenant, Tool: "Bash"}); d.Verdict != policies.Deny {
+		t.Errorf("the policy was not read again: %v\n%s", d.Verdict, &log)
+	}
+	put(t, own, `{"mcpServers": {"s": {"command": "x"}}}`)
+	look()
+	if n := len(home.gateway.Status()); n != 1 {
+		t.Errorf("the file of upstreams was not read again: %d servers\n%s", n, &log)
+	}
 }
 
 func TestTenantTokens(t *testing.T) {

@@ -86,3 +86,46 @@ func (w *watcher) also(names []string, began time.Time) {
 		}
 	}
 }
+
+// watchers see when files change, each for itself: one that is written without a pause does not
+// keep the others from being read. They are used by one goroutine.
+type watchers struct {
+	of map[string]*watcher // by file
+}
+
+// look reports whether a file has changed since it was read, and has been left alone since.
+func (ws *watchers) look(names []string) bool {
+	changed := false
+	for _, name := range names {
+		changed = ws.at(name).look([]string{name}) || changed
+	}
+	return changed
+}
+
+// begin is watcher.begin for each file. Other files are forgotten.
+func (ws *watchers) begin(names []string) {
+	ws.of = nil
+	for _, name := range names {
+		ws.at(name).begin([]string{name})
+	}
+}
+
+// also is watcher.also for each file.
+func (ws *watchers) also(names []string, began time.Time) {
+	for _, name := range names {
+		ws.at(name).also([]string{name}, began)
+	}
+}
+
+// at is the watcher of a file.
+func (ws *watchers) at(name string) *watcher {
+	w := ws.of[name]
+	if w == nil {
+		if ws.of == nil {
+			ws.of = make(map[string]*watcher)
+		}
+		w = &watcher{read: make(map[string]string)}
+		ws.of[name] = w
+	}
+	return w
+}
