@@ -149,15 +149,16 @@ func (g *site) runs(s *server, grant policies.Grant, fetched string) (r pin.Runs
 // searchPath is where a box without an image looks for programs.
 var searchPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
-// onHost returns where the host has a file of a server's box; empty if it has it nowhere.
-func (g *site) onHost(name string, s *server, grant policies.Grant) string {
+// onHost returns where the host has a file of a server's box; empty if it has it nowhere. Below
+// is the directory of the host around it that boxes can write; empty if they cannot.
+func (g *site) onHost(name string, s *server, grant policies.Grant) (file, below string) {
 	if !strings.Contains(name, "/") {
 		for _, dir := range searchPath {
 			if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
-				return filepath.Join(dir, name)
+				return filepath.Join(dir, name), ""
 			}
 		}
-		return ""
+		return "", ""
 	}
 	if !path.IsAbs(name) {
 		dir, _ := s.plan.Cwd.Plain()
@@ -168,21 +169,44 @@ func (g *site) onHost(name string, s *server, grant policies.Grant) string {
 	}
 	name = path.Clean(name)
 	at := policies.Mount{Source: "/", Target: "/"}
-	for _, m := range append([]policies.Mount{{Source: g.cfg.Workspace, Target: "/workspace"}}, grant.Mounts()...) {
+	for _, m := range append([]policies.Mount{{Source: g.cfg.Workspace, Target: "/workspace", Writable: true}}, grant.Mounts()...) {
 		// A mount may lie in another one, and the box sees the inner one.
 		if len(m.Target) > len(at.Target) && (name == m.Target || strings.HasPrefix(name, m.Target+"/")) {
 			at = m
 		}
 	}
-	return filepath.Join(at.Source, strings.TrimPrefix(name, at.Target))
+	if at.Writable {
+		below = at.Source
+	}
+	return filepath.Join(at.Source, strings.TrimPrefix(name, at.Target)), below
 }
 
-// digestFile is the SHA-256 of a regular file; empty for one that is not there.
-func digestFile(name string) (string, error) {
+// openDigested opens a file to read it, and never waits for it. A link does not lead out of
+// below, if that is not empty: to a file of the host that the box does not see there.
+func openDigested(name, below string) (*os.File, error) {
+	const how = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY // a pipe would wait
+	if below == "" {
+		return os.OpenFile(name, how, 0)
+	}
+	rel, err := filepath.Rel(below, name)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(below)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.OpenFile(rel, how, 0)
+}
+
+// digestFile is the SHA-256 of a regular file; empty for one that is not there. Boxes can write
+// what is below a directory; empty for none.
+func digestFile(name, below string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0) // a pipe would wait
+	f, err := openDigested(name, below)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}
@@ -219,7 +243,7 @@ func locked(dir string, patterns []string) (string, error) {
 	slices.Sort(all)
 	var sums []string
 	for _, name := range all {
-		sum, err := digestFile(name)
+		sum, err := digestFile(name, dir)
 		if err != nil {
 			return "", err
 		}

@@ -61,8 +61,39 @@ func TestDigestOfInnerMounts(t *testing.T) {
 		"/opt/x/run": "/outer/run", "/opt/x/y/run": "/inner/run", "/opt/x/yz": "/outer/yz", "/opt/x/y/../run": "/outer/run",
 		"/workspace/run": "/place/run", "/usr/lib/run": "/usr/lib/run", "/opt/xy": "/opt/xy",
 	} {
-		if got := g.onHost(name, &server{}, grant); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
+		got, below := g.onHost(name, &server{}, grant)
+		if got != want || (below == "/place") != strings.HasPrefix(want, "/place/") {
+			t.Errorf("%s: got %s below %q, want %s", name, got, below, want)
+		}
+	}
+}
+
+// A link where boxes can write leads to no file of the host that the box does not see: its digest
+// would be compared, and another file would run.
+func TestDigestsStayInTheirDirectory(t *testing.T) {
+	dir := t.TempDir()
+	below := filepath.Join(dir, "below")
+	if err := os.MkdirAll(filepath.Join(below, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{filepath.Join(dir, "outside"), filepath.Join(below, "sub", "inside")} {
+		if err := os.WriteFile(name, []byte("one"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"near": "sub/inside", "far": "../outside", "absolute": filepath.Join(dir, "outside"), "gone": "nowhere"} {
+		if err := os.Symlink(to, filepath.Join(below, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mkfifo(t, filepath.Join(below, "pipe"))
+	for name, fails := range map[string]bool{"sub/inside": false, "near": false, "gone": false, "nothing": false, "far": true, "absolute": true, "pipe": true, "pipe/x": true} {
+		sum, err := digestFile(filepath.Join(below, name), below)
+		if (err != nil) != fails || (sum != "") != strings.HasSuffix(name, "inside") && name != "near" {
+			t.Errorf("%s: got %q, %v", name, sum, err)
+		}
+		if _, err := locked(below, []string{name}); fails && err == nil {
+			t.Errorf("%s: it is taken as the list of what a launcher fetched", name)
 		}
 	}
 }
