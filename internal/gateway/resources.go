@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/upstream"
@@ -39,32 +41,46 @@ func outward(s *server, uri string) string {
 	return schemeOf(s) + "://" + scheme + "/" + rest
 }
 
-// listResources lists the resources of all servers that the session may use. One that does not
-// answer is left out.
-func (g *calls) listResources(ctx context.Context, s *mcp.Session) (all []mcp.Entry, err error) {
+// listResources lists the resources of all servers that the session may use, all at once: one
+// that does not answer keeps no other waiting, and is left out.
+func (g *calls) listResources(ctx context.Context, s *mcp.Session) ([]mcp.Entry, error) {
 	g.gather(ctx, s)
-	for _, f := range g.offers.withResources(s.Tenant()) {
-		// What a list may do is what a call without a name may do.
-		grant, err := g.cfg.Policy().Upstreams().Grant(s.Tenant(), policies.UpstreamBox{Server: f.server.Name, Trusted: f.server.Trusted})
-		if err != nil {
-			return nil, err
-		}
-		grant, may := s.Narrows(grant, g.offers.use(s.Tenant(), f.server.Name, useResources))
-		if !may {
-			continue
-		}
-		err = g.pool.Do(ctx, grant, callerOf(s), f.server.Name, func(ctx context.Context, c *conn) error {
-			list, err := c.List(ctx, "resources/list", "resources", peer.CallOptions{})
-			for _, raw := range list.Items {
-				all = append(all, entryOf(f.server, raw))
+	faces := g.offers.withResources(s.Tenant())
+	lists := make([][]mcp.Entry, len(faces))
+	var listing sync.WaitGroup
+	for i, f := range faces {
+		listing.Go(func() {
+			var err error
+			if lists[i], err = g.resourcesOf(ctx, s, f); err != nil {
+				g.cfg.Log.Warn("the resources of an upstream are not listed", "upstream", f.server.Name, "err", err)
 			}
-			return err
 		})
-		if err != nil {
-			g.cfg.Log.Warn("the resources of an upstream are not listed", "upstream", f.server.Name, "err", err)
-		}
 	}
-	return all, ctx.Err()
+	listing.Wait()
+	return slices.Concat(lists...), ctx.Err()
+}
+
+// resourcesOf lists the resources of a server, as far as it answers in time.
+func (g *calls) resourcesOf(ctx context.Context, s *mcp.Session, f *face) (all []mcp.Entry, err error) {
+	// What a list may do is what a call without a name may do.
+	grant, err := g.cfg.Policy().Upstreams().Grant(s.Tenant(), policies.UpstreamBox{Server: f.server.Name, Trusted: f.server.Trusted})
+	if err != nil {
+		return nil, err
+	}
+	grant, may := s.Narrows(grant, g.offers.use(s.Tenant(), f.server.Name, useResources))
+	if !may {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, listsTimeout)
+	defer cancel()
+	err = g.pool.Do(ctx, grant, callerOf(s), f.server.Name, func(ctx context.Context, c *conn) error {
+		list, err := c.List(ctx, "resources/list", "resources", peer.CallOptions{Timeout: f.server.Settings.Timeouts.Call})
+		for _, raw := range list.Items {
+			all = append(all, entryOf(f.server, raw))
+		}
+		return err
+	})
+	return all, err
 }
 
 // entryOf is a resource of a server as clients see it.

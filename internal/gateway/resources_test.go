@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"belljar.dev/internal/mcptest/upstreams"
 	"belljar.dev/policies"
@@ -46,5 +47,25 @@ func TestListedResources(t *testing.T) {
 	g.use(keys, "rules: [{id: no, match: {tool: mcp_s_resources}, decision: deny}]")
 	if listed() {
 		t.Error("resources are listed that the policy denies")
+	}
+}
+
+// A server that does not answer with its resources keeps those of others back no longer than one
+// call may take.
+func TestResourcesThatDoNotCome(t *testing.T) {
+	results := map[string]json.RawMessage{
+		"initialize":     json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{"resources":{}},"serverInfo":{"name":"s","version":"1"}}`),
+		"resources/list": json.RawMessage(`{"resources":[{"uri":"note://one","name":"one"}]}`),
+	}
+	g := gate(t, "servers: {hangs: {timeout: {call: 200ms}}}", "", map[string]upstreams.Server{
+		"hangs": {Results: results, Rules: upstreams.On("resources/list")}, "ok": {Results: results},
+	})
+	began := time.Now()
+	m := g.ask("resources/list", "{}")
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the list took %v", took)
+	}
+	if text := string(m.Result); !strings.Contains(text, "mcp+ok://") || strings.Contains(text, "mcp+hangs://") {
+		t.Errorf("got %s\n%s", text, &g.logged)
 	}
 }
