@@ -12,7 +12,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// prompts returns what a tenant is offered.
+// prompts returns the prompts that a tenant is offered.
 func (o *offers) prompts(tenant string) (all []mcp.Prompt) {
 	o.tell.Lock()
 	defer o.tell.Unlock()
@@ -20,23 +20,23 @@ func (o *offers) prompts(tenant string) (all []mcp.Prompt) {
 	if t == nil {
 		return nil
 	}
-	for _, tool := range t.blanks.List() {
+	for _, tool := range t.prompts.List() {
 		for _, raw := range t.faces[tool.Server].prompts {
 			if wire.Text(wire.Member(raw, "name")) == tool.Native {
-				all = append(all, mcp.Prompt{Name: tool.Primary, Definition: raw, Arguments: blanksOf(raw)})
+				all = append(all, mcp.Prompt{Name: tool.Primary, Definition: raw, Arguments: argumentsOf(raw)})
 			}
 		}
 	}
 	return all
 }
 
-// blanksOf are the arguments of a prompt.
-func blanksOf(prompt json.RawMessage) (all []mcp.Argument) {
+// argumentsOf returns the arguments of a prompt.
+func argumentsOf(prompt json.RawMessage) (all []mcp.Argument) {
 	var of []struct {
 		Name     string `json:"name"`
 		Required bool   `json:"required"`
 	}
-	_ = json.Unmarshal(wire.Member(prompt, "arguments"), &of) // without what cannot be read
+	_ = json.Unmarshal(wire.Member(prompt, "arguments"), &of) // what cannot be read is left out
 	for _, a := range of {
 		all = append(all, mcp.Argument{Name: a.Name, Required: a.Required})
 	}
@@ -51,15 +51,16 @@ func (o *offers) prompt(tenant, name string) (names.Tool, bool) {
 	if t == nil {
 		return names.Tool{}, false
 	}
-	tool, err := t.blanks.Find(name)
+	tool, err := t.prompts.Find(name)
 	return tool, err == nil
 }
 
-// use is what the policy decides about where a client uses prompts or resources of a server.
+// use returns what the policy decides about when a client uses prompts or resources of a server.
+// what is usePrompts or useResources.
 func (o *offers) use(tenant, server, what string) policies.Facts {
 	o.tell.Lock()
 	defer o.tell.Unlock()
-	for _, tool := range o.of(tenant).gates.List() {
+	for _, tool := range o.of(tenant).uses.List() {
 		if tool.Server == server && tool.Native == what {
 			return policies.Facts{Tool: tool.Primary, Upstream: server}
 		}
@@ -91,7 +92,8 @@ func schemeOf(s *server) string {
 	return schemes + clean
 }
 
-// resource finds whose a URI is, and what the server calls it.
+// resource is the reverse of outward: it finds the server of a URI, and the URI that the server
+// has for it.
 func (o *offers) resource(tenant, uri string) (server, native string, ok bool) {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	o.tell.Lock()
@@ -113,7 +115,7 @@ func (o *offers) resource(tenant, uri string) (server, native string, ok bool) {
 	return server, native, ok
 }
 
-// withResources are the servers that have resources for a tenant.
+// withResources returns the servers that have resources for a tenant.
 func (o *offers) withResources(tenant string) (all []*face) {
 	o.tell.Lock()
 	defer o.tell.Unlock()

@@ -19,12 +19,14 @@ type face struct {
 	info    peer.Info
 	listing pin.Listing
 	verdict *pin.Verdict
-	changes int      // that the server had announced before
-	missing []string // why items of its lists are left out
+	changes int      // that the server had announced before the lists were read
+	missing []string // why items of its lists are left out, each
 	ttl     time.Duration
-	tools   map[string]definition // those that may be offered, by their own names
-	prompts []json.RawMessage     // likewise
-	templs  []json.RawMessage
+
+	// What may be offered; the tools by their own names.
+	tools     map[string]definition
+	prompts   []json.RawMessage
+	templates []json.RawMessage
 }
 
 // definition is a tool as its server lists it.
@@ -47,10 +49,11 @@ func (f *face) judge(ctx context.Context, book *pin.Book, tenant string, runs pi
 		}
 	}
 	f.prompts = f.trusted(pin.KindPrompt, f.listing.Prompts, "name")
-	f.templs = f.trusted(pin.KindTemplate, f.listing.Templates, "uriTemplate")
+	f.templates = f.trusted(pin.KindTemplate, f.listing.Templates, "uriTemplate")
 }
 
-// trusted are the definitions of a list that may be offered.
+// trusted returns the definitions of a list that may be offered. name is the member with the name
+// of each.
 func (f *face) trusted(kind pin.Kind, all []json.RawMessage, name string) (some []json.RawMessage) {
 	for i, raw := range all {
 		if item, ok := f.verdict.Offered(kind, wire.Text(wire.Member(raw, name))); ok && item.At == i {

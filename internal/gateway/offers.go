@@ -24,7 +24,7 @@ type offers struct {
 	// run makes a call of a tool that was offered with a definition.
 	run func(ctx context.Context, call mcp.Call, tool names.Tool, offered pin.Digest, args json.RawMessage) (*mcp.Result, error)
 
-	tell    sync.Mutex
+	tell    sync.Mutex          // held while what a tenant is offered changes
 	tenants map[string]*offered // guarded by tell
 }
 
@@ -34,12 +34,14 @@ type offered struct {
 	states map[string]upstream.Status // by server: of the instance whose state changed last
 	former []names.Former             // names that clients know
 	sent   map[string]string          // by server: what the list of tools has of it
-	tools  *names.Table
-	blanks *names.Table // of prompts
-	gates  *names.Table // by which names the policy knows uses of prompts and resources
+
+	tools   *names.Table
+	prompts *names.Table
+	uses    *names.Table // of the tools usePrompts and useResources of each server
 }
 
-// The tools that the policy decides about where a client uses prompts and resources.
+// The tools that stand for uses of prompts and resources: the policy decides about such a use as
+// about a call of one of them.
 const (
 	usePrompts   = "prompts"
 	useResources = "resources"
@@ -56,7 +58,7 @@ func (o *offers) of(tenant string) *offered {
 	return t
 }
 
-// begin tells a tenant that comes for the first time what is wrong with servers.
+// begin publishes what is wrong with servers to a tenant that comes for the first time.
 func (o *offers) begin(tenant string) {
 	o.tell.Lock()
 	defer o.tell.Unlock()
@@ -65,7 +67,7 @@ func (o *offers) begin(tenant string) {
 	}
 }
 
-// put offers a tenant what was seen of a server.
+// put offers to a tenant what was seen of a server.
 func (o *offers) put(tenant string, f *face) {
 	o.tell.Lock()
 	defer o.tell.Unlock()
@@ -122,7 +124,7 @@ func (o *offers) reset(before map[string]*server) {
 	}
 }
 
-// missing are the servers of which a tenant has seen nothing yet.
+// missing are the servers that a tenant has not seen yet.
 func (o *offers) missing(tenant string) (all []string) {
 	o.tell.Lock()
 	defer o.tell.Unlock()
@@ -136,7 +138,7 @@ func (o *offers) missing(tenant string) (all []string) {
 	return all
 }
 
-// others are the names of all tools but those of one server, for the scan of definitions.
+// others returns the names of all tools but those of one server, for the scan of its definitions.
 func (o *offers) others(tenant, server string) (all []string) {
 	all = o.own()
 	o.tell.Lock()
@@ -153,29 +155,29 @@ func (o *offers) others(tenant, server string) (all []string) {
 
 // name finds the names of what a tenant is offered; tell is held.
 func (o *offers) name(t *offered, now *setup) {
-	var tools, blanks, gates []names.Server
+	var tools, prompts, uses []names.Server
 	for name, s := range now.servers { // also those that are away: their names stay theirs
 		of := names.Server{Name: name, Prefix: s.entry.Prefix, Filter: s.filter}
-		one, blank := of, of
+		ofTools, ofPrompts := of, of
 		if f := t.faces[name]; f != nil && f.server == s {
 			for native := range f.tools {
 				if s.offers(native) {
-					one.Tools = append(one.Tools, native)
+					ofTools.Tools = append(ofTools.Tools, native)
 				}
 			}
 			for _, raw := range f.prompts {
 				if native := wire.Text(wire.Member(raw, "name")); s.offers(native) {
-					blank.Tools = append(blank.Tools, native)
+					ofPrompts.Tools = append(ofPrompts.Tools, native)
 				}
 			}
 		}
-		tools, blanks = append(tools, one), append(blanks, blank)
+		tools, prompts = append(tools, ofTools), append(prompts, ofPrompts)
 		of.Filter = names.Filter{}
 		of.Tools = []string{usePrompts, useResources}
-		gates = append(gates, of)
+		uses = append(uses, of)
 	}
 	t.tools = table(names.Config{Own: o.own(), Servers: tools, Former: t.former})
-	t.blanks, t.gates = table(names.Config{Servers: blanks}), table(names.Config{Servers: gates})
+	t.prompts, t.uses = table(names.Config{Servers: prompts}), table(names.Config{Servers: uses})
 	t.former = t.tools.Former()
 }
 
@@ -188,7 +190,7 @@ func table(cfg names.Config) *names.Table {
 	return t
 }
 
-// publish gives the server what a tenant is offered, as far as that has changed; tell is held.
+// publish passes to cfg.Server what a tenant is offered, as far as that has changed; tell is held.
 func (o *offers) publish(tenant string) {
 	t, now := o.of(tenant), o.setup()
 	o.name(t, now)
@@ -224,7 +226,7 @@ func (o *offers) publish(tenant string) {
 			o.cfg.Server.SetRemotes(name, mcp.Remotes{Tenant: tenant}) // it is not there any more
 		}
 	}
-	// A name may go from one server to another, so what is refused is tried again.
+	// A name may move from one server to another, so what was refused is tried again.
 	var refused []error
 	for range 2 {
 		refused = nil
@@ -247,7 +249,7 @@ func (o *offers) publish(tenant string) {
 	}
 }
 
-// note is what clients are told of a server beside its tools.
+// note returns the text about a server that its clients get beside its tools.
 func (t *offered) note(server string) string {
 	f, s := t.faces[server], t.states[server]
 	var all []string
@@ -274,7 +276,7 @@ func (t *offered) note(server string) string {
 	return strings.Join(all, "; ")
 }
 
-// count adds what is offered of a server.
+// count adds up in s what is offered of its server.
 func (o *offers) count(s *Status) {
 	o.tell.Lock()
 	defer o.tell.Unlock()

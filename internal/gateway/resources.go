@@ -16,8 +16,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// resources are the resources of servers, as those of the place. A use of one is a call of the
-// tool mcp_PREFIX_resources to the policy.
+// resources offers the resources of servers as resources of the place. To the policy, the use of
+// one is a call of the tool mcp_PREFIX_resources.
 func (g *calls) resources() mcp.RemoteResources {
 	return mcp.RemoteResources{
 		Scheme: schemes, List: g.listResources, Templates: g.listTemplates, Read: g.readResource,
@@ -83,7 +83,7 @@ func (g *calls) resourcesOf(ctx context.Context, s *mcp.Session, f *face) (all [
 	return all, err
 }
 
-// entryOf is a resource of a server as clients see it.
+// entryOf returns a resource of a server as clients see it.
 func entryOf(s *server, raw json.RawMessage) mcp.Entry {
 	text := func(member string) string { return wire.Text(wire.Member(raw, member)) }
 	return mcp.Entry{URI: outward(s, text("uri")), Name: text("name"), Title: text("title"), Description: text("description"), Definition: raw}
@@ -93,7 +93,7 @@ func entryOf(s *server, raw json.RawMessage) mcp.Entry {
 func (g *calls) listTemplates(ctx context.Context, s *mcp.Session) (all []json.RawMessage, _ error) {
 	g.gather(ctx, s)
 	for _, f := range g.offers.withResources(s.Tenant()) {
-		for _, raw := range f.templs {
+		for _, raw := range f.templates {
 			ours, err := withText(raw, "uriTemplate", outward(f.server, wire.Text(wire.Member(raw, "uriTemplate"))))
 			if err != nil {
 				return nil, err
@@ -125,7 +125,7 @@ func (g *calls) readResource(ctx context.Context, call mcp.Call, uri string) (re
 	return res, err
 }
 
-// outwardContents is the result of resources/read with the URIs that clients have.
+// outwardContents returns the result of resources/read with the URIs that clients see.
 func outwardContents(s *server, raw json.RawMessage) (json.RawMessage, error) {
 	contents := wire.Member(raw, "contents")
 	if len(contents) == 0 || contents[0] != '[' {
@@ -156,7 +156,7 @@ func outwardContents(s *server, raw json.RawMessage) (json.RawMessage, error) {
 	return text, nil
 }
 
-// withText is an object with another text in one of its members.
+// withText returns an object with another text as one of its members.
 func withText(object json.RawMessage, member, text string) (json.RawMessage, error) {
 	value, err := json.Marshal(text)
 	if err != nil {
