@@ -29,13 +29,12 @@ const (
 // use.
 type conn struct {
 	*peer.Conn
-	site      *site
-	offers    *offers
-	server    *server
-	key       upstream.Key
-	transport peer.Transport
-	door      *egress.Door // of a remote server; nil for others
-	runs      pin.Runs
+	site   *site
+	offers *offers
+	server *server
+	key    upstream.Key
+	door   *egress.Door // of a remote server; nil for others
+	runs   pin.Runs
 
 	changed chan struct{} // holds one while the lists are to be read again
 	stop    context.CancelFunc
@@ -54,7 +53,7 @@ type running struct {
 	asked int // questions to the person at the client
 }
 
-// begin starts what reads the lists again. Close ends it.
+// begin starts the goroutine that reads the lists again. Close ends it.
 func (c *conn) begin(ctx context.Context) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.mu.Lock()
@@ -84,7 +83,7 @@ func (c *conn) closeDoor() {
 	}
 }
 
-// notified gets what the server tells. It must return soon.
+// notified handles a notification of the server. It must not block.
 func (c *conn) notified(n peer.Notification) {
 	switch n.Method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
@@ -92,11 +91,11 @@ func (c *conn) notified(n peer.Notification) {
 	}
 }
 
-// again has the lists read again soon.
+// again asks follow to read the lists again.
 func (c *conn) again() {
 	select {
 	case c.changed <- struct{}{}:
-	default: // one that waits stands for all
+	default: // one that waits is enough
 	}
 }
 
@@ -162,7 +161,7 @@ func (c *conn) offer() {
 	c.offers.put(c.key.Tenant, f)
 }
 
-// read reads the lists and has them compared. It fails if the server as a whole is held.
+// read reads the lists and compares them with the pins. It fails if the server as a whole is held.
 func (c *conn) read(ctx context.Context) error {
 	select { // a server may take its time with the list that another call has asked for
 	case c.reading <- struct{}{}:

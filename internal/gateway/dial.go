@@ -20,7 +20,7 @@ import (
 type dialer struct {
 	*site
 	offers *offers
-	client json.RawMessage // what servers are told of this program
+	client json.RawMessage // clientInfo: the name and version of this program
 
 	known sync.Mutex
 	eras  map[string]peer.Era // guarded by known: of servers that were spoken to, by ID
@@ -29,11 +29,13 @@ type dialer struct {
 // maxEras bounds what a dialer remembers.
 const maxEras = 1024
 
-// errAgain is for a server that has to be started again in another era.
+// errAgain is the error of a connection whose server is started again, to be spoken to in another
+// era.
 var errAgain = errors.New("the server is started again, without asking it for server/discover")
 
 // Dial shakes hands, reads the lists and has them compared with the pins.
 func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Process) (_ *conn, err error) {
+	var transport peer.Transport
 	s, err := d.server(&spec)
 	if err != nil {
 		return nil, err
@@ -41,12 +43,12 @@ func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Proces
 	c := &conn{site: d.site, offers: d.offers, server: s, key: spec.Key, calls: make(map[string]*running), changed: make(chan struct{}, 1), reading: make(chan struct{}, 1)}
 	if started, ok := p.(*process); ok {
 		c.runs = started.runs
-		c.transport = peer.Pipes{In: p.In(), Out: p.Out(), Stop: p.Close}
-	} else if err = d.remote(ctx, s, &spec, c); err != nil {
+		transport = peer.Pipes{In: p.In(), Out: p.Out(), Stop: p.Close}
+	} else if transport, err = d.remote(ctx, s, &spec, c); err != nil {
 		c.closeDoor()
 		return nil, err
 	}
-	if c.Conn, err = peer.Open(ctx, c.transport, peer.Config{
+	if c.Conn, err = peer.Open(ctx, transport, peer.Config{
 		Client: d.client, Capabilities: capabilities, Era: d.era(s.ID),
 		OnRequest: c.asked, OnNotification: c.notified, Log: d.cfg.Log.With("upstream", s.Name),
 	}); err != nil {
@@ -81,7 +83,7 @@ func (d *dialer) era(id string) peer.Era {
 	return d.eras[id] // peer.Auto unless remembered
 }
 
-// remember notes the era of a server, which it keeps.
+// remember notes the era of a server. A server does not change it.
 func (d *dialer) remember(id string, era peer.Era) {
 	d.known.Lock()
 	defer d.known.Unlock()
@@ -91,34 +93,32 @@ func (d *dialer) remember(id string, era peer.Era) {
 	d.eras[id] = era
 }
 
-// remote sets the way to a remote server, through a door of its own.
-func (d *dialer) remote(ctx context.Context, s *server, spec *upstream.Spec, c *conn) (err error) {
+// remote returns the transport to a remote server, through a door of its own. It sets the door
+// and what runs in c.
+func (d *dialer) remote(ctx context.Context, s *server, spec *upstream.Spec, c *conn) (_ peer.Transport, err error) {
 	if c.runs, err = d.check(ctx, *spec, "", false); err != nil {
-		return err
+		return nil, err
 	}
 	address, err := s.address(spec.Grant)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	header := make(http.Header, len(s.entry.Headers))
 	for _, h := range s.entry.Headers {
 		value, err := h.Value.Reveal(func(name string) (string, error) { return d.secret(ctx, s, name) })
 		if err != nil {
-			return fmt.Errorf("the header %s: %w", h.Name, err)
+			return nil, fmt.Errorf("the header %s: %w", h.Name, err)
 		}
 		header.Set(h.Name, value)
 	}
-	door, err := egress.NewFor(spec.Grant, d.cfg.Record, d.cfg.Allowed)
-	if err != nil {
-		return err
+	if c.door, err = egress.NewFor(spec.Grant, d.cfg.Record, d.cfg.Allowed); err != nil {
+		return nil, err
 	}
-	c.door = door
-	client, err := d.site.client(s, spec.Key.Tenant, address, header, door)
+	client, err := d.site.client(s, spec.Key.Tenant, address, header, c.door)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.transport = peer.HTTP{URL: address, Client: client, Header: header, SSE: s.entry.Kind == config.SSE}
-	return nil
+	return peer.HTTP{URL: address, Client: client, Header: header, SSE: s.entry.Kind == config.SSE}, nil
 }
 
 // loginHint says what to do about a server that wants to know who calls.
