@@ -20,6 +20,7 @@ import (
 	"belljar.dev/mcp/upstream/launch"
 	"belljar.dev/mcp/upstream/pin"
 	"belljar.dev/policies"
+	"belljar.dev/sandbox"
 )
 
 // maxDigested bounds a file whose digest is pinned, in bytes.
@@ -59,7 +60,7 @@ func (g *site) command(ctx context.Context, spec upstream.Spec) (command, error)
 	return c, nil
 }
 
-// fits returns an error if the box of a grant is not what the entry of a server needs.
+// fits returns an error if a box with the grant is not what the entry of the server needs.
 func fits(s *server, grant policies.Grant) error {
 	p := s.plan
 	if p.Image != grant.Image() {
@@ -93,11 +94,11 @@ func (g *site) secret(ctx context.Context, s *server, name string) (string, erro
 	return g.cfg.Secret(ctx, name)
 }
 
-// InstallPins is behind the name of a server whose pins are about what its launcher fetches.
+// InstallPins ends the name under which the pins of a server's install phase are kept.
 const InstallPins = " (install)"
 
-// check holds a server that must not run, or whose package must not be fetched, until a
-// person has decided.
+// check returns an upstream.ErrHeld for a server that must not run, or whose package must not be
+// fetched, until a person has decided. It also returns what it compared with the pins.
 func (g *site) check(ctx context.Context, spec upstream.Spec, fetched string, installing bool) (runs pin.Runs, err error) {
 	s, err := g.server(&spec)
 	if err != nil {
@@ -120,7 +121,7 @@ func (g *site) check(ctx context.Context, spec upstream.Spec, fetched string, in
 	return runs, err
 }
 
-// runs is what of a server is compared before it is started.
+// runs returns what is compared with the pins before a server is started.
 func (g *site) runs(s *server, grant policies.Grant, fetched string) (r pin.Runs, err error) {
 	if s.Remote {
 		return pin.Runs{URL: s.pinned.Argv[0], Env: s.pinned.Env}, nil
@@ -163,7 +164,7 @@ func (g *site) onHost(name string, s *server, grant policies.Grant) (file, below
 	if !path.IsAbs(name) {
 		dir, _ := s.plan.Cwd.Plain()
 		if dir == "" {
-			dir = "/workspace"
+			dir = sandbox.WorkspaceDir
 		}
 		name = path.Join(dir, name)
 	}
@@ -230,7 +231,7 @@ func digestFile(name, below string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// locked is the digest of the files in which a launcher keeps what it has resolved.
+// locked returns the digest of the files in which a launcher has written what it resolved.
 func locked(dir string, patterns []string) (string, error) {
 	var all []string
 	for _, p := range patterns {

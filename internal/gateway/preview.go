@@ -2,13 +2,13 @@ package gateway
 
 import (
 	"path/filepath"
-	"slices"
 
 	"belljar.dev/mcp/upstream/config"
 	"belljar.dev/mcp/upstream/launch"
+	"belljar.dev/sandbox"
 )
 
-// Preview is what an entry of a file would start. Texts of the file are in it as they are, with
+// Preview is what an entry of a file would start. It has the texts of the file unchanged, with
 // secrets as references.
 type Preview struct {
 	Name    string
@@ -19,7 +19,7 @@ type Preview struct {
 	Install *PhasePreview
 	Run     *PhasePreview // nil for a remote server, and for one that is switched off
 	Mounts  []launch.Mount
-	Refers  []string // to what the entry refers beyond its file, such as ${TOKEN}
+	Refers  []string // references to something outside the file, such as ${TOKEN}
 }
 
 // PhasePreview is one start of a program.
@@ -28,9 +28,9 @@ type PhasePreview struct {
 	Hosts []string // registries that only this phase reaches
 }
 
-// PreviewFile reads a file as one of the operator's, and plans the start of its servers without a
-// policy. Nothing is started. The faults have notes of plans as warnings; an error is a file that
-// cannot be read.
+// PreviewFile reads a file as if it were the operator's, and plans the start of its servers
+// without a policy. It starts nothing. Notes of the plans are among the faults, as warnings. The
+// error is about a file that cannot be read.
 func PreviewFile(name string) (all []Preview, faults []config.Fault, err error) {
 	if name, err = filepath.Abs(name); err != nil {
 		return nil, nil, err
@@ -40,14 +40,14 @@ func PreviewFile(name string) (all []Preview, faults []config.Fault, err error) 
 		return nil, nil, err
 	}
 	entries, faults := config.Read(name, data)
-	look := config.Lookup{Secret: func(string) bool { return true }, Workspace: "/workspace"}
+	look := config.Lookup{Secret: func(string) bool { return true }, Workspace: sandbox.WorkspaceDir}
 	seeHost(&look)
 	for _, e := range entries {
 		p := Preview{Name: e.Name, Line: e.Source.Line, Enabled: e.Enabled, Refers: config.References(e)}
 		if e.Enabled {
 			bad := p.plan(e, look)
 			faults = append(faults, bad...)
-			if slices.ContainsFunc(bad, func(f config.Fault) bool { return f.Level == config.Error }) {
+			if unusable(bad) {
 				continue
 			}
 		}
@@ -59,7 +59,7 @@ func PreviewFile(name string) (all []Preview, faults []config.Fault, err error) 
 // plan fills in what an entry would start.
 func (p *Preview) plan(e config.Entry, look config.Lookup) []config.Fault {
 	full, faults := config.Expand(e, look)
-	if slices.ContainsFunc(faults, func(f config.Fault) bool { return f.Level == config.Error }) {
+	if unusable(faults) {
 		return faults
 	}
 	if full.Kind != config.Stdio {
@@ -70,9 +70,7 @@ func (p *Preview) plan(e config.Entry, look config.Lookup) []config.Fault {
 	if err != nil {
 		return append(faults, faultOf(e, config.Error, err.Error(), ""))
 	}
-	for _, n := range plan.Notes {
-		faults = append(faults, faultOf(e, config.Warning, "server "+e.Name+": "+n.Message, n.Hint))
-	}
+	faults = append(faults, notesOf(e, plan)...)
 	p.Image, p.Mounts = plan.Image, plan.Mounts
 	p.Run = &PhasePreview{Argv: plan.Run.Shown, Hosts: plan.Run.Hosts}
 	if plan.Install != nil {

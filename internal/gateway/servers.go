@@ -15,6 +15,7 @@ import (
 	"belljar.dev/mcp/upstream/names"
 	"belljar.dev/mcp/upstream/pin"
 	"belljar.dev/policies"
+	"belljar.dev/sandbox"
 )
 
 // inBox are the directories of a server's box. Home and Temp are those that each box has;
@@ -27,15 +28,15 @@ type server struct {
 	entry  config.Entry // expanded, with its secrets as references
 	plan   *launch.Plan // nil for a remote server
 	pinned launch.Pinned
-	place  string       // of its pins: the workspace if agents can write its file
+	place  string       // of its pins: the workspace if agents can write its file, else empty
 	filter names.Filter // of the policy
 }
 
-// errChanged is for an instance whose server has another entry by now; the pool ends it.
+// errChanged is the error of an instance whose server has another entry by now. The pool ends
+// the instance.
 var errChanged = errors.New("the configuration of the server was changed meanwhile")
 
-// heldError is why a server must not run: an upstream.ErrHeld whose text says all there is to
-// say.
+// heldError is why a server must not run: an upstream.ErrHeld with the reason as its whole text.
 type heldError string
 
 func (e heldError) Error() string { return string(e) }
@@ -49,7 +50,7 @@ func (s *server) offers(native string) bool {
 	return s.entry.Tools.Has(native) && s.filter.Passes(native)
 }
 
-// pins is whose pins those of the server are, for a tenant.
+// pins returns the key of the server's pins, for a tenant.
 func (s *server) pins(tenant string) pin.Server {
 	return pin.Server{Tenant: tenant, Place: s.place, Name: s.Name}
 }
@@ -112,13 +113,13 @@ func (g *site) newServer(e config.Entry) (*server, []config.Fault) {
 	settings := g.cfg.Policy().Upstreams().Of(e.Name, trusted)
 	look := config.Lookup{
 		Secret:    func(name string) bool { _, ok := settings.Secrets[name]; return ok },
-		Workspace: "/workspace",
+		Workspace: sandbox.WorkspaceDir,
 	}
 	if trusted {
 		seeHost(&look)
 	}
 	full, faults := config.Expand(e, look)
-	if slices.ContainsFunc(faults, func(f config.Fault) bool { return f.Level == config.Error }) {
+	if unusable(faults) {
 		return nil, faults
 	}
 	fail := func(hint, format string, args ...any) (*server, []config.Fault) {
@@ -140,11 +141,9 @@ func (g *site) newServer(e config.Entry) (*server, []config.Fault) {
 			return fail("", "%v", err)
 		}
 		s.plan, s.Installs = plan, plan.Install != nil
-		for _, n := range plan.Notes {
-			faults = append(faults, faultOf(e, config.Warning, "server "+e.Name+": "+n.Message, n.Hint))
-		}
+		faults = append(faults, notesOf(e, plan)...)
 		if !plan.EnvFile.Empty() {
-			if bad := s.readEnvFile(trusted, g.cfg.Trusted); bad != nil {
+			if bad := s.readEnvFile(g.cfg.Trusted); bad != nil {
 				return fail(bad.Hint, "%s", bad.Message)
 			}
 		}
@@ -157,6 +156,19 @@ func (g *site) newServer(e config.Entry) (*server, []config.Fault) {
 	}
 	s.ID = config.Digest(id)
 	return s, faults
+}
+
+// unusable reports whether one of the faults of an entry is an error.
+func unusable(faults []config.Fault) bool {
+	return slices.ContainsFunc(faults, func(f config.Fault) bool { return f.Level == config.Error })
+}
+
+// notesOf returns the notes of the plan for an entry, as warnings.
+func notesOf(e config.Entry, plan *launch.Plan) (all []config.Fault) {
+	for _, n := range plan.Notes {
+		all = append(all, faultOf(e, config.Warning, "server "+e.Name+": "+n.Message, n.Hint))
+	}
+	return all
 }
 
 // faultOf is a fault of an entry.
@@ -179,8 +191,8 @@ func seeHost(look *config.Lookup) {
 	look.Home, _ = os.UserHomeDir() // without one, ~ is a fault of the entry
 }
 
-// identity is the texts of an entry of which pins have only the names, with the values of
-// variables as digests: an instance does not live on if one of them is another.
+// identity returns the parts of an entry that its pins do not have, or have only by name. Values
+// of variables stand as digests. An instance does not live on if one of these parts has changed.
 func identity(e config.Entry) (all []string) {
 	for _, v := range slices.Concat(e.Env, e.Headers) {
 		all = append(all, v.Name+"="+v.Value.Pinned())
@@ -188,13 +200,13 @@ func identity(e config.Entry) (all []string) {
 	return append(all, string(e.Kind), e.Prefix, e.Cwd.Pinned(), fmt.Sprint(e.Tools))
 }
 
-// readEnvFile adds the variables of an entry's file of variables to its own, below them.
-func (s *server) readEnvFile(trusted bool, trust func(file string) bool) *config.Fault {
+// readEnvFile adds the variables of the entry's envFile to its own, which win.
+func (s *server) readEnvFile(trust func(file string) bool) *config.Fault {
 	name, _ := s.plan.EnvFile.Plain()
 	if name = filepath.Clean(name); !filepath.IsAbs(name) {
 		name = filepath.Join(filepath.Dir(s.entry.Source.File), name)
 	}
-	if !trusted || !trust(name) {
+	if !s.Trusted || !trust(name) {
 		return &config.Fault{Message: "its envFile is not read, since agents can write it or the entry", Hint: "write the variables into env"}
 	}
 	data, err := readFile(name)
