@@ -40,18 +40,17 @@ type phase struct {
 	Env  map[string]string // added to the environment of the box
 }
 
-// starter starts other people's servers, each in a box of its own. The end of a
-// server is the end of its box: whatever it has started, and however that hides, ends with
-// the box.
+// starter starts other people's servers, each in a box of its own. A server ends together with
+// its box, and so does whatever the server has started, however that hides.
 type starter struct {
 	boxes *sandbox.Workspace
 	// command returns how a server is started.
 	command func(ctx context.Context, s upstream.Spec) (command, error)
 	// grant returns the grant of one of a server's boxes: Upstreams.Grant of the policy.
 	grant func(tenant string, b policies.UpstreamBox) (policies.Grant, error)
-	// check returns an error for what must not run: before something is fetched, with an empty
-	// directory, and before the server is started, with what was fetched, if anything was.
-	// The result is what was compared.
+	// check returns an error for what must not run. It is called before something is fetched,
+	// with an empty directory, and before the server is started, with the directory of what was
+	// fetched, if anything was. The result is what was compared.
 	check func(ctx context.Context, s upstream.Spec, fetched string, installing bool) (pin.Runs, error)
 	store cache
 }
@@ -117,8 +116,8 @@ const leastMasked = 8
 // secrets are the values that nobody is shown.
 type secrets []string
 
-// newSecrets are secrets with the lines of those that have several, the longest first, since one
-// may be in another.
+// newSecrets returns the values, and the lines of those that have several. The longest come first,
+// since one secret may contain another.
 func newSecrets(values []string) (all secrets) {
 	for _, s := range values {
 		if s != "" {
@@ -134,8 +133,8 @@ func newSecrets(values []string) (all secrets) {
 	return all
 }
 
-// mask replaces secrets in a line by a word, and the beginning of one at the end of a line that
-// may have been cut there.
+// mask replaces the secrets in a line. A line that ends in … may have been cut within a secret,
+// so the beginning of a secret is replaced there too.
 func (s secrets) mask(line string) string {
 	for _, one := range s {
 		line = strings.ReplaceAll(line, one, masked)
@@ -151,7 +150,7 @@ func (s secrets) mask(line string) string {
 	return line
 }
 
-// masked stands for a secret.
+// masked replaces a secret.
 const masked = "[secret]"
 
 // process is a server in its box.
@@ -213,11 +212,11 @@ func (p *process) Close() {
 	p.in.Close()
 	// Nobody may read the rest, on which the end of the job would wait.
 	p.out.Close()
-	grace := time.NewTimer(grace)
-	defer grace.Stop()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
 	select {
 	case <-p.ended:
-	case <-grace.C:
+	case <-timer.C:
 	}
 	p.closing.Do(func() { _ = p.opened.Close() })
 	p.watching.Wait()

@@ -25,14 +25,13 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// cache is the directory of what launchers have fetched. Below it each tenant and
-// server has a home, and in a home each way to fetch that server has a directory. Whoever
-// can write an entry chooses the name of its server, so entries that are trusted and those
-// that are not have different homes.
+// cache is the directory of what launchers have fetched. Below it each server of each tenant has
+// a home, and in a home each way to fetch that server has a directory. An agent that can write
+// an entry chooses the name of its server, so trusted and other entries have different homes.
 //
-// Several processes may use one store. A directory that no process has claimed, and that
-// is not the one that is wanted now, is removed when a server is started: a process that was
-// killed leaves its copies.
+// Several processes may use one cache. The start of a server removes the directories of its home
+// that no process has claimed and that the start does not need: a process that was killed
+// leaves its copies.
 type cache struct {
 	dir string
 
@@ -45,7 +44,7 @@ func (u *cache) home(s upstream.Spec) string {
 	return filepath.Join(u.dir, digestOf(s.Key.Tenant, s.Server.Name, s.Server.Trusted))
 }
 
-// digestOf is a name for some values that no other values have.
+// digestOf returns a name that only these values have.
 func digestOf(values ...any) string {
 	text, err := json.Marshal(values)
 	if err != nil { // texts and truth values can always be written
@@ -83,9 +82,9 @@ func (u *cache) enter(ctx context.Context, home string) (leave func(), err error
 	}
 }
 
-// fetched returns the directory with what an install phase fetches for a server, or with a
-// copy of that. It runs the phase if that was not done before. The directory stays until
-// opened is closed.
+// fetched returns the directory with what an install phase fetches for a server; for scratch it
+// is a copy. It runs the phase if that was not done before. The directory stays until opened is
+// closed.
 func (u *starter) fetched(ctx context.Context, s upstream.Spec, phase phase, scratch bool, opened *closers.Stack) (string, error) {
 	home := u.store.home(s)
 	leave, err := u.store.enter(ctx, home)
@@ -127,10 +126,10 @@ func (u *starter) fetched(ctx context.Context, s upstream.Spec, phase phase, scr
 // fetchedMost bounds what is fetched for one server, in bytes.
 const fetchedMost = 4 << 30
 
-// measured refuses what was fetched if that is too large, or something that has no copy. Holes
-// count, since a copy has none.
+// measured returns an error if dir has more than most bytes, or a file that cannot be copied.
+// The holes of a file count, since they are bytes in a copy.
 func measured(ctx context.Context, dir fs.FS, most int64) error {
-	const entry = 4096 // bytes that the name of a file takes at least
+	const entry = 4096 // bytes that a file takes at least, with its name
 	var size int64
 	return fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -153,8 +152,7 @@ func measured(ctx context.Context, dir fs.FS, most int64) error {
 	})
 }
 
-// fetch runs an install phase in a box of its own, and makes its directory where it has
-// succeeded.
+// fetch runs an install phase in a box of its own. dir exists only if the phase succeeded.
 func (u *starter) fetch(ctx context.Context, s upstream.Spec, phase phase, dir string) (own *os.File, err error) {
 	fresh := filepath.Join(filepath.Dir(dir), "new-"+rand.Text())
 	if own, err = claim.Make(fresh, 0o700); err != nil {
@@ -240,8 +238,8 @@ var (
 	})
 )
 
-// why returns what an error says about a launcher that failed, from the lines that it wrote and
-// the hosts that its box was refused.
+// why returns the part of an error that says why a launcher failed: from the lines that it wrote,
+// and the requests of its box that the door refused.
 func why(lines []string, blocked []egress.Record) string {
 	lines = slices.DeleteFunc(lines, errorAdvice().MatchString)
 	if at := slices.IndexFunc(lines, errorBegins().MatchString); at >= 0 {
@@ -281,7 +279,7 @@ func outcome(r sandbox.Result, g policies.Grant) error {
 func sweep(home string) {
 	entries, err := os.ReadDir(home)
 	if err != nil {
-		return // which the caller finds out as well
+		return // the caller meets the same error
 	}
 	for _, e := range entries {
 		name := filepath.Join(home, e.Name())
