@@ -21,7 +21,7 @@ const (
 	askedMost  = 8
 	fieldsMost = 32
 	askedWait  = 10 * time.Minute
-	askedText  = 4000 // bytes of a message
+	askedText  = 4000 // bytes of the message of a question
 )
 
 // asked answers a request of the server: it puts a form of the server before the person at the
@@ -175,8 +175,7 @@ func choices(plain []string, titled []choice) []string {
 	return plain
 }
 
-// form is what the person sees. It says who asks: the text is the server's, and the answer
-// goes there.
+// form returns what the person sees. It names the server, which wrote the text and gets the answer.
 func (q question) form(server string) mcp.Form {
 	f := mcp.Form{Message: fmt.Sprintf("The server %s asks, and gets what you answer. Give it no password or token.\n\n%s", upstream.Line(server), q.message)}
 	for _, one := range q.fields {

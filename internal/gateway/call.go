@@ -21,18 +21,17 @@ type calls struct {
 	offers *offers
 }
 
-// gather starts the servers of which the session's tenant has seen nothing yet, and waits for
-// them as long as the policy says. What comes later is announced.
+// gather is Gateway.Gather.
 func (g *calls) gather(ctx context.Context, s *mcp.Session) {
 	g.offers.begin(s.Tenant())
 	if missing := g.offers.missing(s.Tenant()); len(missing) > 0 {
 		for _, status := range g.pool.Gather(ctx, callerOf(s), missing...) {
-			g.offers.state(status) // which the instance itself may tell a little later
+			g.offers.state(status) // the instance itself may report it a little later
 		}
 	}
 }
 
-// callerOf is whose call it is to the pool.
+// callerOf returns what the pool calls the caller of a session's calls.
 func callerOf(s *mcp.Session) upstream.Caller {
 	return upstream.Caller{Tenant: s.Tenant(), Principal: s.Principal(), Session: s.ID()}
 }
@@ -79,8 +78,8 @@ func (c *conn) tool(ctx context.Context, native string, offered pin.Digest) (d d
 	return d, err
 }
 
-// ask makes a request for a call of a client, and has what the server asks meanwhile answered
-// by that client. tool is the definition of the tool that is called; nil for none.
+// ask makes a request for a call of a client. What the server asks meanwhile goes to that
+// client. tool is the definition of the tool that is called; nil for none.
 func (c *conn) ask(ctx context.Context, call mcp.Call, method string, params, tool json.RawMessage) (json.RawMessage, error) {
 	c.mu.Lock()
 	c.calls[call.ID] = &running{call: call}

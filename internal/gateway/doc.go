@@ -4,7 +4,7 @@
 // A [Gateway] joins rooms that know nothing of each other: package config reads the files
 // that say which servers there are, launch decides how each is started, upstream keeps their
 // instances, peer speaks to them, pin says what of them is trusted, names by which names their
-// tools go, and mcp puts each call through the gate. Here is only what lies between them.
+// tools are called, and mcp puts each call through the gate. Only what lies between them is here.
 //
 // The files, each calling those below it:
 //
@@ -18,10 +18,10 @@
 //	login.go      logins at remote servers
 //	conn.go       a connection, and when its lists are read again
 //	asked.go      what a server asks the person whose call runs
-//	beside.go     which prompts and resources a tenant is offered
+//	beside.go     which prompts and resources a tenant is offered, and by which names and URIs
 //	offers.go     which tools, and by which names
-//	face.go       what a server says of itself, and what of that is trusted
-//	command.go    how a server is started, and what of it is pinned
+//	face.go       what a server says of itself, and which part of that is trusted
+//	command.go    how a server is started, and which parts of that are pinned
 //	boxes.go      starts servers in boxes
 //	fetch.go      fetches what launchers start
 //	servers.go    from the entries of files to servers

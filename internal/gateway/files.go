@@ -14,7 +14,8 @@ import (
 // workspaceFolder begins the name of a file that lies in the workspace of each place.
 const workspaceFolder = "${workspaceFolder}/"
 
-// files returns the files that say which servers there are, those that win last.
+// files returns the names of the files that say which servers there are. Of two entries with one
+// name, that of the later file wins.
 func (g *site) files() (all []string) {
 	for _, name := range append(g.cfg.Policy().Upstreams().From(), g.cfg.Files...) {
 		if rest, ok := strings.CutPrefix(name, workspaceFolder); ok {
@@ -27,7 +28,7 @@ func (g *site) files() (all []string) {
 	return all
 }
 
-// faultsError is what is wrong with files, if none of them can be used for it.
+// faultsError has the faults of a file that cannot be used at all.
 type faultsError struct{ faults []config.Fault }
 
 // Error has one line for each fault.

@@ -18,12 +18,12 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// Config is what a gateway needs. All of it is required but Files, Record and Allowed.
+// Config is what a gateway needs. All of it is required but Files, Logins, Record and Allowed.
 type Config struct {
 	Server    *mcp.Server             // of the place
 	Boxes     *sandbox.Workspace      // in which servers run
 	Workspace string                  // its directory
-	Policy    func() *policies.Policy // the one that holds
+	Policy    func() *policies.Policy // the one that applies now
 	Files     []string                // further files that say which servers there are, absolute
 	Trusted   func(file string) bool  // no box can write the file; it is false if that is not known
 	Cache     string                  // a directory for what launchers fetch, which no box sees
@@ -104,18 +104,17 @@ func (g *Gateway) Reload() error {
 // Files are the files that say which servers there are.
 func (g *Gateway) Files() []string { return g.files() }
 
-// Gather starts the servers of which the session's tenant has seen nothing yet, and waits for
-// them as long as the policy says. What comes later is announced.
+// Gather starts the servers that the session's tenant has not seen yet, and waits for them as
+// long as the policy says. The client is notified of what comes later.
 func (g *Gateway) Gather(ctx context.Context, s *mcp.Session) { g.calls.gather(ctx, s) }
 
-// Begin starts what is to be there from the beginning of a session.
+// Begin starts the servers that the policy starts with a session.
 func (g *Gateway) Begin(ctx context.Context, s *mcp.Session) { g.calls.pool.Begin(ctx, callerOf(s)) }
 
-// End ends what runs for a session only.
+// End ends the instances that run for this session only.
 func (g *Gateway) End(s *mcp.Session) { g.calls.pool.End(s.Tenant(), s.ID()) }
 
-// Restart ends all instances of a server, and starts those anew that were there. It reports
-// how many there were.
+// Restart ends all instances of a server and starts them again. It returns how many there were.
 func (g *Gateway) Restart(ctx context.Context, server string) (int, error) {
 	if g.setup().servers[server] == nil {
 		return 0, fmt.Errorf("the server %s: %w", upstream.Line(server), upstream.ErrUnknown)
@@ -123,10 +122,10 @@ func (g *Gateway) Restart(ctx context.Context, server string) (int, error) {
 	return g.calls.pool.Restart(ctx, server), nil
 }
 
-// Decided has what a person decided about pins of a server hold at once.
+// Decided applies at once what a person has decided about the pins of a server.
 func (g *Gateway) Decided(ctx context.Context, server string) {
 	for _, s := range g.calls.pool.Status() {
-		// One that is starting may have been compared with the pins of before already.
+		// An instance that is starting may already have been compared with the old pins.
 		if s.Server == server && (s.State == upstream.Held || s.State == upstream.Starting) {
 			g.calls.pool.Restart(ctx, server)
 			break

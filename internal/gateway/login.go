@@ -19,7 +19,7 @@ import (
 func NewLogins(state string, kept store.Config) *login.Book { return login.NewBook(state, kept) }
 
 // Login has a person log in at a remote server for a tenant, and keeps what comes of it in
-// cfg.Logins. Open gets the URL for the person. Of cfg it needs Workspace, Policy, Files,
+// cfg.Logins. open gets the URL for the person. Of cfg it needs Workspace, Policy, Files,
 // Trusted, Logins and Log.
 func Login(ctx context.Context, cfg Config, tenant, name string, open func(address string)) error {
 	here := newSite(cfg)
@@ -52,7 +52,7 @@ func Login(ctx context.Context, cfg Config, tenant, name string, open func(addre
 	return login.Login(ctx, login.Config{Client: door.Client(), Book: cfg.Logins, Server: login.Server{Tenant: tenant, Name: s.Name, URL: address}, Open: open})
 }
 
-// address is the URL of a remote server, if the policy lets it be reached at all.
+// address returns the URL of a remote server, or an error if the policy lets nothing be reached.
 func (s *server) address(grant policies.Grant) (string, error) {
 	address, ok := s.entry.URL.Plain()
 	if !ok {
@@ -68,9 +68,9 @@ func (s *server) address(grant policies.Grant) (string, error) {
 	return address, nil
 }
 
-// client is the client for the requests to a remote server: the door's, with the tokens of the
-// tenant's login at the server. An entry with a header Authorization has no login, and neither
-// has a server without TLS, on the way to which others could read tokens.
+// client returns the client for the requests to a remote server: the door's, with the tokens of
+// the tenant's login at the server. An entry with a header Authorization has no login. A server
+// without TLS has none either, since others could read the tokens on the way.
 func (g *site) client(s *server, tenant, address string, header http.Header, door *egress.Door) (*http.Client, error) {
 	if header.Get("Authorization") != "" || g.cfg.Logins == nil || !strings.HasPrefix(strings.ToLower(address), "https://") {
 		return door.Client(), nil

@@ -12,12 +12,12 @@ type Status struct {
 	upstream.Status
 	File    string // of its entry, with the line
 	Line    int
-	Hides   []string // the entries of other files that it replaces, as FILE:LINE, the nearest first
+	Hides   []string // the entries of other files that it replaces, each FILE:LINE, the latest file first
 	Trusted bool
 	Pin     string // the mode of its pins
 	Held    int    // definitions that wait for a person
 	Tools   int    // that are offered
-	Bytes   int    // of their definitions
+	Bytes   int    // of the definitions of these tools
 }
 
 // from sets where the entry of the server is.
@@ -28,7 +28,7 @@ func (s *Status) from(at config.Source) {
 	}
 }
 
-// Faults are what is wrong with the files, one line each.
+// Faults returns what is wrong with the files, a text for each fault.
 func (g *Gateway) Faults() (all []string) {
 	for _, f := range g.setup().faults {
 		all = append(all, f.String())
@@ -36,7 +36,7 @@ func (g *Gateway) Faults() (all []string) {
 	return all
 }
 
-// Status is how all servers are, each of their instances once.
+// Status returns the state of all servers, of each instance once.
 func (g *Gateway) Status() (all []Status) {
 	now := g.setup()
 	for _, s := range g.calls.pool.Status() {
