@@ -61,7 +61,7 @@ func (h *upstreamHandlers) handle(mux *http.ServeMux) {
 	})
 }
 
-// asked reads a request, and answers one that cannot be read.
+// asked reads a request into want. It answers a request that cannot be read, and returns false.
 func asked(w http.ResponseWriter, r *http.Request, want any) bool {
 	err := json.NewDecoder(r.Body).Decode(want)
 	if err != nil {
@@ -70,7 +70,7 @@ func asked(w http.ResponseWriter, r *http.Request, want any) bool {
 	return err == nil
 }
 
-// gateways are those of all places, in order.
+// gateways returns the places that have a gateway, in the order of their workspaces.
 func (h *upstreamHandlers) gateways() (all []*place) {
 	for _, p := range h.places.all() {
 		if p.gateway != nil {
@@ -81,7 +81,7 @@ func (h *upstreamHandlers) gateways() (all []*place) {
 	return all
 }
 
-// list is how the upstreams of all places are.
+// list returns the state of the upstreams of all places.
 func (h *upstreamHandlers) list() []control.Upstreams {
 	all := []control.Upstreams{}
 	left := maxUpstreams
@@ -115,7 +115,7 @@ func (h *upstreamHandlers) list() []control.Upstreams {
 	return all
 }
 
-// upstreamOf is a status as commands get it.
+// upstreamOf returns a status in the form that commands get.
 func upstreamOf(s gateway.Status) control.Upstream {
 	one := control.Upstream{
 		Name: s.Server, Tenant: s.Tenant, Principal: policies.Clip(s.Principal, maxReason), Session: control.ShortID(s.Session),
@@ -132,7 +132,7 @@ func upstreamOf(s gateway.Status) control.Upstream {
 	return one
 }
 
-// restart restarts a server in all places, and reports how many instances there were.
+// restart restarts a server in all places. It returns how many instances there were.
 func (h *upstreamHandlers) restart(ctx context.Context, name, by string) (instances int, err error) {
 	known := false
 	for _, p := range h.gateways() {
@@ -155,7 +155,7 @@ func (h *upstreamHandlers) restart(ctx context.Context, name, by string) (instan
 	return 0, err
 }
 
-// changed has what a person changed of pins hold at once.
+// changed applies at once what a person has changed of the pins.
 func (h *upstreamHandlers) changed(ctx context.Context, c control.UpstreamChange, by string) {
 	c.Items = c.Items[:min(len(c.Items), maxItems)]
 	h.log.Info("an operator changed the pins of an upstream", "upstream", c.Name, "tenant", c.Tenant, "what", c.What, "items", len(c.Items), "by", by)

@@ -11,8 +11,8 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// openUpstreams opens other people's servers, once there is a server that lists their tools.
-// Nothing is started.
+// openUpstreams makes the gateway to other people's servers, if the place has a server that lists
+// their tools. It starts none of them.
 func (p *place) openUpstreams(context.Context) error {
 	if p.mcp == nil {
 		return nil
@@ -43,7 +43,7 @@ func (p *place) openUpstreams(context.Context) error {
 	return nil
 }
 
-// gatewayConfig is what other people's servers need that are reached over the network.
+// gatewayConfig returns the part of a gateway's configuration that a login needs too.
 func (p *place) gatewayConfig() gateway.Config {
 	s := p.server
 	cfg := gateway.Config{
@@ -59,7 +59,7 @@ func (p *place) gatewayConfig() gateway.Config {
 }
 
 // LoginUpstream has a person log in at a remote server of others, for the tenant of the command.
-// Open gets the URL for the person.
+// open gets the URL for the person.
 func (s *Server) LoginUpstream(ctx context.Context, name string, open func(url string)) error {
 	return gateway.Login(ctx, s.home.gatewayConfig(), s.Tenant, name, open)
 }
