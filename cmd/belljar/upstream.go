@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,7 +16,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// upstreams is the flags of the upstream commands.
+// upstreams has the flags of the upstream commands.
 type upstreams struct {
 	state, tenant  string
 	asJSON, tokens bool
@@ -52,9 +51,9 @@ are the faults of the files. With --tokens it says how large the list of tools i
 	}
 	list.Flags().BoolVar(&u.tokens, "tokens", false, "measure the list of tools")
 	status := &cobra.Command{
-		Use: "status [NAME]", Short: "say how servers are, and why one is not ready",
-		Long: `status prints how each server is, with the reason and the last lines that it wrote to
-standard error. The exit status is 1 if one of them is neither ready nor off.
+		Use: "status [NAME]", Short: "show the state of servers, and why one is not ready",
+		Long: `status prints the state of each server, with the reason and the last lines that it
+wrote to standard error. The exit status is 1 if one of them is neither ready nor off.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error { return u.status(c, args) },
 	}
@@ -63,7 +62,7 @@ standard error. The exit status is 1 if one of them is neither ready nor off.
 		one.Flags().BoolVar(&u.asJSON, "json", false, "print JSON")
 	}
 	restart := &cobra.Command{
-		Use: "restart NAME", Short: "end all instances of a server, and start those anew that were there",
+		Use: "restart NAME", Short: "end all instances of a server, and start them again",
 		RunE: func(c *cobra.Command, args []string) error { return u.restart(c, args[0]) },
 	}
 	test := &cobra.Command{
@@ -80,21 +79,22 @@ is 1 if the file or an entry has an error; a warning keeps nothing from being us
 }
 
 // ask asks all servers about their upstreams. The error may be that no server runs.
-func (u *upstreams) ask(ctx context.Context, command string) ([]control.From[[]control.Upstreams], error) {
+func (u *upstreams) ask(c *cobra.Command) ([]control.From[[]control.Upstreams], error) {
 	state, err := config.KnownState(u.state)
 	if err != nil {
 		return nil, failure(err)
 	}
-	found, err := control.Each[[]control.Upstreams](ctx, state, "/upstreams")
+	found, err := control.Each[[]control.Upstreams](c.Context(), state, "/upstreams")
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("%s: no server of this user runs here; `belljar serve --upstreams FILE` starts one, and --state names its state directory", command)
+		err = fmt.Errorf("%s: no server of this user runs here; `belljar serve --upstreams FILE` starts one, and --state names its state directory", title(c))
 	}
 	return found, failure(err)
 }
 
-// places are the places of all servers, with what is wanted of their upstreams.
-func (u *upstreams) places(ctx context.Context, command, name string) ([]control.Upstreams, error) {
-	found, err := u.ask(ctx, command)
+// places returns the places of all servers, with those of their upstreams that the flags and the
+// name choose; an empty name is for all.
+func (u *upstreams) places(c *cobra.Command, name string) ([]control.Upstreams, error) {
+	found, err := u.ask(c)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (u *upstreams) places(ctx context.Context, command, name string) ([]control
 }
 
 func (u *upstreams) list(c *cobra.Command) error {
-	all, err := u.places(c.Context(), "upstream list", "")
+	all, err := u.places(c, "")
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// entryOf is where the entry of a server is, and which ones it replaces.
+// entryOf returns where the entry of a server is, and which entries it replaces.
 func entryOf(u control.Upstream) string {
 	if u.File == "" {
 		return "-"
@@ -182,8 +182,8 @@ func entryOf(u control.Upstream) string {
 	return policies.Clip(text, 500)
 }
 
-// A list of tools that is larger than this costs every conversation much, and models choose
-// worse from it.
+// Every conversation pays for the list of tools, and models choose worse from a long one. A list
+// with more than these gets a warning.
 const (
 	muchTools     = 128
 	muchBytes     = 64 << 10
@@ -225,11 +225,8 @@ func printSize(out io.Writer, at control.Upstreams) {
 }
 
 func (u *upstreams) status(c *cobra.Command, args []string) error {
-	name := ""
-	if len(args) > 0 {
-		name = args[0]
-	}
-	places, err := u.places(c.Context(), "upstream status", name)
+	name := nameOf(args)
+	places, err := u.places(c, name)
 	if err != nil {
 		return err
 	}
@@ -244,7 +241,7 @@ func (u *upstreams) status(c *cobra.Command, args []string) error {
 		}
 	}
 	if name != "" && len(all) == 0 {
-		return failure(fmt.Errorf("upstream status: no file has a server %q; `belljar upstream list` shows those that there are", policies.Clip(name, 64)))
+		return unknownServer(c, name)
 	}
 	if u.asJSON {
 		err = printJSON(c.OutOrStdout(), all)
@@ -257,6 +254,11 @@ func (u *upstreams) status(c *cobra.Command, args []string) error {
 		err = failure(fmt.Errorf("upstream status: not ready: %s", strings.Join(bad, ", ")))
 	}
 	return err
+}
+
+// unknownServer is the error for a name that no file has.
+func unknownServer(c *cobra.Command, name string) error {
+	return failure(fmt.Errorf("%s: no file has a server %q; `belljar upstream list` shows those that there are", title(c), policies.Clip(name, 64)))
 }
 
 // printUpstream prints how one instance of a server is.
@@ -294,7 +296,7 @@ func printUpstream(out io.Writer, u control.Upstream) {
 }
 
 func (u *upstreams) restart(c *cobra.Command, name string) error {
-	found, err := u.ask(c.Context(), "upstream restart")
+	found, err := u.ask(c)
 	if err != nil {
 		return err
 	}
@@ -315,7 +317,7 @@ func (u *upstreams) restart(c *cobra.Command, name string) error {
 		instances += done.Instances
 	}
 	if !known {
-		return failure(fmt.Errorf("upstream restart: no file has a server %q; `belljar upstream list` shows those that there are", policies.Clip(name, 64)))
+		return unknownServer(c, name)
 	}
 	text := fmt.Sprintf("%s: %s ended, and started anew.", policies.Clip(name, 100), number(instances, "instance is", "instances are"))
 	if instances == 0 {

@@ -29,10 +29,9 @@ func decideCommand(u *upstreams, trust bool) *cobra.Command {
 		Use: "approve NAME [ITEM...]", Short: "trust what a server runs and lists now",
 		Long: `approve shows what of a server waits for a decision, as "belljar upstream pins diff"
 does, and asks whether it is trusted. An ITEM is the name of a tool, prompt or template,
-or a definition as diff names it; without one, all is meant that waits and can be shown
-whole. The answer is
-for what was shown: if the server offers something else meanwhile, nothing is recorded.
-A server that runs follows at once. Without a terminal, --yes is the answer.
+or a definition as diff names it. Without one, the decision is about all that waits and
+can be shown whole. The answer is for what was shown: if the server offers something
+else meanwhile, nothing is recorded. A server that runs follows at once. Without a terminal, --yes is the answer.
 
   belljar upstream approve files
   belljar upstream approve files read_file
@@ -54,7 +53,7 @@ An ITEM may also be something that is trusted: then the trust is taken back.
 	return c
 }
 
-// about is a decision about one server: what was shown of it.
+// about is what was shown of one server, for a decision.
 type about struct {
 	pin.Server
 
@@ -95,9 +94,6 @@ func (d *deciding) chooses(c *cobra.Command, b *pin.Book, name string, items []s
 	servers, err := d.servers(c, b, name)
 	if err != nil {
 		return nil, err
-	}
-	if len(servers) == 0 {
-		return nil, unknownPins("upstream "+c.Name(), name)
 	}
 	left := slices.Clone(items)
 	for _, s := range servers {

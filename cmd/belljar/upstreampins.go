@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,8 @@ type pinning struct {
 	place     string // then: the workspace as pins have it; empty for the operator's files
 }
 
-// flags adds what chooses pins. only says that all are meant without a flag.
+// flags adds the flags that choose pins. With only, all pins are meant without a flag; otherwise
+// those of the local tenant and of the operator's files.
 func (p *pinning) flags(c *cobra.Command, only bool) {
 	tenant, workspace := "only those of this `tenant`", "only those of entries in files of this `directory`; '' means the files of the operator"
 	if !only {
@@ -43,7 +45,7 @@ func (p *pinning) flags(c *cobra.Command, only bool) {
 	c.Flags().StringVar(&p.workspace, "workspace", "", workspace)
 }
 
-// find reads the flags.
+// find reads --workspace.
 func (p *pinning) find(c *cobra.Command) (err error) {
 	if p.chosen = c.Flags().Changed("workspace"); p.workspace == "" {
 		return nil
@@ -80,14 +82,19 @@ func (p *pinning) with(writes bool, f func(b *pin.Book) error) error {
 	return failure(err)
 }
 
-// servers are those with pins that the flags choose; name is empty for all. What a launcher
-// fetches for a server has pins of its own, which are behind its others.
+// servers returns the servers with pins that the flags and the name choose; an empty name is for
+// all, and a name that no server has is an error. What a launcher fetches for a server has pins
+// of its own, and comes after that server.
 func (p *pinning) servers(c *cobra.Command, b *pin.Book, name string) ([]pin.Server, error) {
 	all, err := b.All(c.Context())
-	return slices.DeleteFunc(all, func(s pin.Server) bool {
+	all = slices.DeleteFunc(all, func(s pin.Server) bool {
 		return p.tenant != "" && s.Tenant != p.tenant || p.chosen && s.Place != p.place ||
 			name != "" && s.Name != name && s.Name != name+gateway.InstallPins
-	}), err
+	})
+	if err == nil && len(all) == 0 && name != "" {
+		err = fmt.Errorf("%s: nothing was seen of a server %q; `belljar upstream pins` shows what has pins", title(c), policies.Clip(name, 64))
+	}
+	return all, err
 }
 
 func pinsCommand(u *upstreams) *cobra.Command {
@@ -143,17 +150,12 @@ about as one that nobody has seen.
 	return c
 }
 
-// nameOf is the name that a command was given; empty for none.
+// nameOf returns the NAME of a command's arguments; empty for none.
 func nameOf(args []string) string {
 	if len(args) == 0 {
 		return ""
 	}
 	return args[0]
-}
-
-// unknownPins is the error for a name without pins.
-func unknownPins(command, name string) error {
-	return fmt.Errorf("%s: nothing was seen of a server %q; `belljar upstream pins` shows what has pins", command, policies.Clip(name, 64))
 }
 
 func (p *pinning) list(c *cobra.Command, args []string) error {
@@ -164,9 +166,6 @@ func (p *pinning) list(c *cobra.Command, args []string) error {
 		all, err := p.servers(c, b, nameOf(args))
 		if err != nil {
 			return err
-		}
-		if len(all) == 0 && len(args) > 0 {
-			return unknownPins("upstream pins", args[0])
 		}
 		w := newTable(c.OutOrStdout())
 		fmt.Fprintln(w, "SERVER\tWHAT\tDIGEST\tSINCE\tBY\tWHOSE")
@@ -203,9 +202,6 @@ func (p *pinning) diff(c *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		if len(all) == 0 && len(args) > 0 {
-			return unknownPins("upstream pins diff", args[0])
-		}
 		waits := 0
 		for _, s := range all {
 			questions, err := questionsOf(c, b, s)
@@ -239,7 +235,7 @@ func (p *pinning) export(c *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		if name := nameOf(args); name != "" && name != "-" {
+		if name := nameOf(args); name != "" && name != "-" { // here NAME is a file
 			f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
 				return fmt.Errorf("upstream pins export: %w", err)
@@ -252,12 +248,9 @@ func (p *pinning) export(c *cobra.Command, args []string) error {
 	})
 }
 
-// tenantOr is the tenant that is meant.
+// tenantOr returns the tenant of --tenant, or the local one.
 func (p *pinning) tenantOr() string {
-	if p.tenant == "" {
-		return policies.LocalTenant
-	}
-	return p.tenant
+	return cmp.Or(p.tenant, policies.LocalTenant)
 }
 
 // maxPinsFile bounds a file of pins; one byte more is read, so that the parser refuses it.
@@ -326,9 +319,6 @@ func (p *pinning) forget(c *cobra.Command, args []string, all bool) error {
 		servers, err := p.servers(c, b, args[0])
 		if err != nil {
 			return err
-		}
-		if len(servers) == 0 {
-			return unknownPins("upstream pins forget", args[0])
 		}
 		for _, s := range servers {
 			if err := b.Forget(c.Context(), s, person()); err != nil {
@@ -408,8 +398,8 @@ func printEntry(out io.Writer, tenant string, e pin.Entry) {
 	}
 }
 
-// tell has all servers that run follow a change of pins. It returns what they have of upstreams;
-// nothing if none runs.
+// tell makes all servers that run follow a change of pins. It returns the state of their upstreams,
+// and nothing if no server runs.
 func (u *upstreams) tell(ctx context.Context, change control.UpstreamChange) (said []control.Upstreams, err error) {
 	state, err := config.KnownState(u.state)
 	if err != nil {
@@ -420,7 +410,7 @@ func (u *upstreams) tell(ctx context.Context, change control.UpstreamChange) (sa
 		err = errors.Join(err, at.Client.Ask(ctx, http.MethodPost, "/upstreams/changed", change, &struct{}{}))
 	}
 	if err != nil {
-		err = fmt.Errorf("it is recorded, and a server that runs could not be told, which notices it at its next start: %w", err)
+		err = fmt.Errorf("it is recorded, and a server that runs could not be told: it notices at its next start: %w", err)
 	}
 	return flat(found), err
 }
