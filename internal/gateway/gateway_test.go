@@ -339,6 +339,25 @@ func (g *gated) wants(tool, args string, fails bool, want ...string) {
 	}
 }
 
+// agree has a person agree to all that waits of a server, and returns how many definitions that
+// were.
+func (g *gated) agree(who pin.Server) int {
+	g.t.Helper()
+	questions, err := g.pins.Questions(g.t.Context(), who, nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	said := pin.Decision{By: pin.Person{Name: "ann", Via: pin.ViaCommand}, Trust: true}
+	for _, q := range questions {
+		said.Items = append(said.Items, q.Ref)
+	}
+	if err := g.pins.Decide(g.t.Context(), who, said); err != nil {
+		g.t.Fatal(err)
+	}
+	g.Decided(g.t.Context(), who.Name)
+	return len(questions)
+}
+
 // G3, G5, G6, C15: the tools of servers are listed as the servers have them but for the name, and called by
 // each of their names.
 func TestServersAreOffered(t *testing.T) {
@@ -413,19 +432,9 @@ func TestChangesAreHeld(t *testing.T) {
 		t.Errorf("clients are told %q", notes["s"])
 	}
 	g.wants("mcp_s_echo", `{"x":1}`, false, `{"x":1}`)
-	who := pin.Server{Tenant: "local", Name: "s"}
-	questions, err := g.pins.Questions(t.Context(), who, nil)
-	if err != nil || len(questions) != 2 {
-		t.Fatalf("%d questions, %v", len(questions), err)
+	if n := g.agree(pin.Server{Tenant: "local", Name: "s"}); n != 2 {
+		t.Fatalf("a person agreed to %d definitions, want 2", n)
 	}
-	var refs []pin.Ref
-	for _, q := range questions {
-		refs = append(refs, q.Ref)
-	}
-	if err := g.pins.Decide(t.Context(), who, pin.Decision{By: pin.Person{Name: "ann", Via: pin.ViaCommand}, Trust: true, Items: refs}); err != nil {
-		t.Fatal(err)
-	}
-	g.Decided(t.Context(), "s")
 	if !testenv.Until(20*time.Second, func() bool { return g.names() == "mcp_s_add mcp_s_echo mcp_s_new" }) {
 		t.Errorf("got the tools %q after the decision", g.names())
 	}
@@ -504,26 +513,13 @@ func TestFilesOfAgents(t *testing.T) {
 	if got := state(); !strings.Contains(got, "nobody has decided") {
 		t.Fatalf("a new entry: %q\n%s", got, &g.logged)
 	}
-	agree := func() {
-		t.Helper()
-		who := pin.Server{Tenant: "local", Place: g.workspace, Name: "s"}
-		questions, err := g.pins.Questions(t.Context(), who, nil)
-		if err != nil || len(questions) == 0 {
-			t.Fatalf("%d questions, %v", len(questions), err)
-		}
-		var refs []pin.Ref
-		for _, q := range questions {
-			refs = append(refs, q.Ref)
-		}
-		if err := g.pins.Decide(t.Context(), who, pin.Decision{By: pin.Person{Name: "ann", Via: pin.ViaCommand}, Trust: true, Items: refs}); err != nil {
-			t.Fatal(err)
-		}
-		g.Decided(t.Context(), "s")
+	who := pin.Server{Tenant: "local", Place: g.workspace, Name: "s"}
+	if g.agree(who) == 0 {
+		t.Fatal("nothing waits for a person")
 	}
-	agree()
 	// What it says of itself waits for a person too, so it ran to say it.
 	if !testenv.Until(20*time.Second, func() bool {
-		questions, err := g.pins.Questions(t.Context(), pin.Server{Tenant: "local", Place: g.workspace, Name: "s"}, nil)
+		questions, err := g.pins.Questions(t.Context(), who, nil)
 		return err == nil && len(questions) > 0 && questions[0].Kind != pin.KindRuns
 	}) {
 		t.Fatalf("the server was not started after the decision\n%s", &g.logged)
