@@ -328,6 +328,11 @@ func TestUpstreamApproveIsForOneServer(t *testing.T) {
 	of("local", "", "files (install)")
 	of("local", "", "files2")
 	u := &upstreaming{t: t, state: state}
+	for _, command := range [][]string{{"approve", "", "--yes"}, {"deny", "", "--yes"}, {"pins", "forget", ""}} {
+		if out, status := u.run(command...); status != exitUsage {
+			t.Errorf("upstream %q: exit %d, want %d:\n%s", command, status, exitUsage, out)
+		}
+	}
 	u.says(1, "pins diff", "3 definitions wait")
 	u.says(0, "approve files --yes", "files (tenant local", "files (install) (tenant local", "2 definitions are trusted")
 	u.says(1, "pins diff", "1 definition waits", "files2")

@@ -61,6 +61,9 @@ type about struct {
 }
 
 func (d *deciding) decide(c *cobra.Command, name string, items []string) error {
+	if name == "" { // which would be all servers
+		return usage("upstream %s: NAME is empty. Nothing was decided", c.Name())
+	}
 	if err := d.find(c); err != nil {
 		return err
 	}

@@ -308,7 +308,7 @@ func (p *pinning) forget(c *cobra.Command, args []string, all bool) error {
 		return err
 	}
 	switch {
-	case all == (len(args) > 0):
+	case all == (nameOf(args) != ""): // an empty NAME would be all servers
 		return usage("upstream pins forget: name a server, or give --all")
 	case all && p.chosen:
 		return usage("upstream pins forget: --all is about all workspaces, so --workspace does not go with it")
