@@ -252,14 +252,21 @@ func why(lines []string, blocked []egress.Record) string {
 	}
 	var hosts []string
 	for _, r := range blocked {
-		if host := r.Host.String(); host != "" && !slices.Contains(hosts, host) && len(hosts) < installHosts {
+		host := r.Host.String()
+		if host == "" {
+			continue
+		}
+		if r.Reason != "" {
+			host += " (" + r.Reason + ")"
+		}
+		if !slices.Contains(hosts, host) && len(hosts) < installHosts {
 			hosts = append(hosts, host)
 		}
 	}
 	if len(hosts) == 0 {
 		return said
 	}
-	return fmt.Sprintf(", after its box was refused %s, which install of the policy does not allow%s", strings.Join(hosts, ", "), said)
+	return fmt.Sprintf(", after install of the policy kept its box from %s%s", strings.Join(hosts, ", "), said)
 }
 
 // outcome says how a program in a box of the grant ended.
