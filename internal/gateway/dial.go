@@ -114,7 +114,7 @@ func (d *dialer) remote(ctx context.Context, s *server, spec *upstream.Spec, c *
 	if c.door, err = egress.NewFor(spec.Grant, d.cfg.Record, d.cfg.Allowed); err != nil {
 		return nil, err
 	}
-	client, err := d.site.client(s, spec.Key.Tenant, address, header, c.door)
+	client, err := d.site.client(s, spec.Key.Tenant, address, c.door)
 	if err != nil {
 		return nil, err
 	}

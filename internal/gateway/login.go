@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"belljar.dev/internal/store"
 	"belljar.dev/mcp/upstream"
+	"belljar.dev/mcp/upstream/config"
 	"belljar.dev/mcp/upstream/login"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/egress"
@@ -44,12 +46,30 @@ func Login(ctx context.Context, cfg Config, tenant, name string, open func(addre
 	if err != nil {
 		return err
 	}
+	if why := s.withoutLogin(address); why != "" {
+		return fmt.Errorf("the server %s has no login: %s", upstream.Line(name), why)
+	}
 	door, err := egress.NewFor(grant, cfg.Record, cfg.Allowed)
 	if err != nil {
 		return err
 	}
 	defer door.Close()
 	return login.Login(ctx, login.Config{Client: door.Client(), Book: cfg.Logins, Server: login.Server{Tenant: tenant, Name: s.Name, URL: address}, Open: open})
+}
+
+// withoutLogin returns why requests to a remote server never have the token of a login; empty if
+// they may.
+func (s *server) withoutLogin(address string) string {
+	if !strings.HasPrefix(strings.ToLower(address), "https://") {
+		return "its url does not begin with https://, so others could read the tokens on the way"
+	}
+	if slices.ContainsFunc(s.entry.Headers, func(h config.Variable) bool {
+		text, known := h.Value.Plain()
+		return strings.EqualFold(h.Name, "Authorization") && (!known || text != "")
+	}) {
+		return "its entry has a header Authorization, which is sent in place of a login"
+	}
+	return ""
 }
 
 // address returns the URL of a remote server, or an error if the policy lets nothing be reached.
@@ -69,10 +89,9 @@ func (s *server) address(grant policies.Grant) (string, error) {
 }
 
 // client returns the client for the requests to a remote server: the door's, with the tokens of
-// the tenant's login at the server. An entry with a header Authorization has no login. A server
-// without TLS has none either, since others could read the tokens on the way.
-func (g *site) client(s *server, tenant, address string, header http.Header, door *egress.Door) (*http.Client, error) {
-	if header.Get("Authorization") != "" || g.cfg.Logins == nil || !strings.HasPrefix(strings.ToLower(address), "https://") {
+// the tenant's login at the server, if it can have one.
+func (g *site) client(s *server, tenant, address string, door *egress.Door) (*http.Client, error) {
+	if g.cfg.Logins == nil || s.withoutLogin(address) != "" {
 		return door.Client(), nil
 	}
 	source, err := login.NewSource(login.SourceConfig{

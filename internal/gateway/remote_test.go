@@ -178,9 +178,15 @@ func TestSecretsOfServers(t *testing.T) {
 // the policy does not let the server be reached.
 func TestLoginIsRefused(t *testing.T) {
 	e := newElsewhere(t)
-	g := gateTo(t, e, "servers: {far: {secrets: {key: env}}}", `{"mcpServers": {
-  "far": {"url": "http://host.belljar.internal:PORT/mcp"}, "here": {"command": "true"}, "bad": {"url": "${NO_SUCH_VARIABLE}"}}}`)
-	for name, want := range map[string]string{"far": "gives it no network", "here": "runs on this machine", "bad": "NO_SUCH_VARIABLE", "none": "no file has a server none"} {
+	reaches := `{profile: {net: {mode: proxy, allow_private: ["host.belljar.internal:PORT"]}}}`
+	g := gateTo(t, e, "servers: {far: {secrets: {key: env}}, plain: "+reaches+", own: "+reaches+"}", `{"mcpServers": {
+  "far": {"url": "http://host.belljar.internal:PORT/mcp"}, "here": {"command": "true"}, "bad": {"url": "${NO_SUCH_VARIABLE}"},
+  "plain": {"url": "http://host.belljar.internal:PORT/mcp"},
+  "own": {"url": "https://host.belljar.internal:PORT/mcp", "headers": {"authorization": "Bearer x"}}}}`)
+	for name, want := range map[string]string{
+		"far": "gives it no network", "here": "runs on this machine", "bad": "NO_SUCH_VARIABLE", "none": "no file has a server none",
+		"plain": "does not begin with https://", "own": "has a header Authorization",
+	} {
 		err := Login(t.Context(), g.cfg, "local", name, func(string) { t.Errorf("%s: a person was asked", name) })
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q in it", name, err, want)
