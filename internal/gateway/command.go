@@ -60,6 +60,9 @@ func (g *site) command(ctx context.Context, spec upstream.Spec) (command, error)
 	return c, nil
 }
 
+// errEntrypoint is the error of an entry that leaves its program to its image.
+var errEntrypoint = errors.New("the program of an image is not looked up: write it behind the image, or as --entrypoint")
+
 // fits returns an error if a box with the grant is not what the entry of the server needs.
 func fits(s *server, grant policies.Grant) error {
 	p := s.plan
@@ -70,7 +73,7 @@ func fits(s *server, grant policies.Grant) error {
 		return fmt.Errorf("it needs the image %s: import it with belljar image import %s, and write it into the policy as upstreams.servers.%s.profile.fs.image", p.Image, p.Image, s.Name)
 	}
 	if p.Run.Entrypoint {
-		return errors.New("the program of an image is not looked up: write it behind the image, or as --entrypoint")
+		return errEntrypoint
 	}
 	for _, want := range p.Mounts {
 		if !slices.ContainsFunc(grant.Mounts(), func(m policies.Mount) bool {

@@ -72,6 +72,9 @@ func (p *Preview) plan(e config.Entry, look config.Lookup) []config.Fault {
 	}
 	faults = append(faults, notesOf(e, plan)...)
 	p.Image, p.Mounts = plan.Image, plan.Mounts
+	if plan.Run.Entrypoint {
+		return append(faults, faultOf(e, config.Error, "server "+e.Name+": "+errEntrypoint.Error(), ""))
+	}
 	p.Run = &PhasePreview{Argv: plan.Run.Shown, Hosts: plan.Run.Hosts}
 	if plan.Install != nil {
 		p.Install = &PhasePreview{Argv: plan.Install.Shown, Hosts: plan.Install.Hosts}
