@@ -83,7 +83,7 @@ func (f *face) waits() string {
 	}
 	var all []string
 	if n > 0 {
-		all = append(all, fmt.Sprintf("%d of its definitions wait for a person, who decides with belljar upstream pins", n))
+		all = append(all, fmt.Sprintf("%d of its definitions are held; a person decides about them with belljar upstream pins", n))
 	}
 	if len(f.missing) > 0 {
 		all = append(all, fmt.Sprintf("%d are left out: %s", len(f.missing), f.missing[0]))

@@ -428,7 +428,7 @@ func TestChangesAreHeld(t *testing.T) {
 	if !testenv.Until(20*time.Second, func() bool { return g.names() == "mcp_s_echo" }) {
 		t.Errorf("got the tools %q", g.names())
 	}
-	if _, notes := g.list(); !strings.Contains(notes["s"], "2 of its definitions wait for a person") {
+	if _, notes := g.list(); !strings.Contains(notes["s"], "2 of its definitions are held") {
 		t.Errorf("clients are told %q", notes["s"])
 	}
 	g.wants("mcp_s_echo", `{"x":1}`, false, `{"x":1}`)

@@ -15,7 +15,7 @@ type Status struct {
 	Hides   []string // the entries of other files that it replaces, each FILE:LINE, the latest file first
 	Trusted bool
 	Pin     string // the mode of its pins
-	Held    int    // definitions that wait for a person
+	Held    int    // definitions that are held: they wait for a person, or were refused
 	Tools   int    // that are offered
 	Bytes   int    // of the definitions of these tools
 }
