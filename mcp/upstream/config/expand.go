@@ -167,7 +167,7 @@ func (x *expander) input(p *piece, at place, what string) {
 
 func (x *expander) secret(name string, at place, what string) {
 	if x.lookup.Secret == nil || !x.lookup.Secret(name) {
-		x.wrong(at, "add it to the secrets of the policy", "%s needs the secret %s, which does not exist", what, quoted(name))
+		x.wrong(at, "name it in secrets of this server in the policy: upstreams.servers.NAME.secrets", "%s needs the secret %s, which the policy does not give to this server", what, quoted(name))
 	}
 }
 
