@@ -29,16 +29,20 @@ func TestDocumentedExample(t *testing.T) {
 	}
 }
 
-// Every example that is a whole policy parses.
+// Every example parses, as a whole policy or as a part of one.
 func TestDocumentedPolicies(t *testing.T) {
-	doc, err := os.ReadFile("../docs/policy.md")
-	if err != nil {
-		t.Fatal(err)
+	var all []string
+	for _, name := range []string{"policy.md", "gateway.md"} {
+		doc, err := os.ReadFile("../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, strings.Split(string(doc), "```yaml\n")[1:]...)
 	}
 	whole := 0
-	for _, text := range strings.Split(string(doc), "```yaml\n")[1:] {
+	for _, text := range all {
 		text, _, _ = strings.Cut(text, "```")
-		if !strings.HasPrefix(text, "version:") {
+		if !strings.HasPrefix(strings.TrimSpace(text), "version:") {
 			text = head + text
 		}
 		_, err := policies.Parse("policy.yaml", []byte(text))
@@ -51,7 +55,7 @@ func TestDocumentedPolicies(t *testing.T) {
 		whole++
 	}
 	if whole < 4 {
-		t.Errorf("docs/policy.md has %d examples", whole)
+		t.Errorf("the pages have %d examples", whole)
 	}
 }
 
