@@ -9,11 +9,14 @@ import (
 	"belljar.dev/sandbox/images"
 )
 
+// SearchPath is the PATH of a box whose image and grant have none of their own.
+const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // boxEnv is the environment of a box's commands: built, never inherited. What
 // the image says is below what the profile says.
 func boxEnv(grant policies.Grant, image *images.Tree, intercepted bool) []string {
 	env := map[string]string{
-		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"PATH": SearchPath,
 		"HOME": boxHome, "USER": boxUser, "LOGNAME": boxUser, "SHELL": shellOf(image),
 		"LANG": "C.UTF-8", "TERM": "dumb", "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": boxRun,
 		// The door refuses a request again if it is repeated, and npm repeats it

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -150,16 +151,25 @@ func (g *site) runs(s *server, grant policies.Grant, fetched string) (r pin.Runs
 	return r, nil
 }
 
-// searchPath is where a box without an image looks for programs.
-var searchPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+// searchPath returns where the box of a server without an image looks for programs.
+func (s *server) searchPath(grant policies.Grant) []string {
+	list := cmp.Or(grant.Env()["PATH"], sandbox.SearchPath)
+	for _, v := range s.plan.Run.Env {
+		if text, known := v.Value.Plain(); known && v.Name == "PATH" {
+			list = text
+		}
+	}
+	return filepath.SplitList(list)
+}
 
 // onHost returns where the host has a file of a server's box; empty if it has it nowhere. Below
 // is the directory of the host around it that boxes can write; empty if they cannot.
 func (g *site) onHost(name string, s *server, grant policies.Grant) (file, below string) {
 	if !strings.Contains(name, "/") {
-		for _, dir := range searchPath {
-			if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
-				return filepath.Join(dir, name), ""
+		for _, dir := range s.searchPath(grant) {
+			at, below := g.onHost(path.Join("/", dir, name), s, grant)
+			if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() {
+				return at, below
 			}
 		}
 		return "", ""
