@@ -118,7 +118,7 @@ func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 		switch {
 		case len(args) < len(needed):
 			return misused(c, "the argument %s is missing%s", needed[len(args)].name, more)
-		case surplus && c.HasSubCommands():
+		case surplus && c.HasSubCommands() && len(all) == 0:
 			return unknownCommand(c, args[0])
 		case surplus:
 			return misused(c, "the argument %q is one too many", args[len(all)])
