@@ -87,7 +87,8 @@ server starts, can be connected to, reads the policy again and stops.
 func (s *serveOptions) run(c *cobra.Command) error {
 	ctx, cancel := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
-	ctx, end := context.WithCancel(ctx) // unlike cancel, it leaves the signals to us
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM) // until the process has gone: none cuts the closing short
+	ctx, end := context.WithCancel(ctx)                                     // unlike cancel, it leaves the signals to us
 	defer end()
 	hup := make(chan os.Signal, 1) // one that waits stands for all that came
 	signal.Notify(hup, syscall.SIGHUP)
