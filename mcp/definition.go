@@ -90,9 +90,9 @@ var entryKinds = map[string]byte{
 	"name": '"', "title": '"', "description": '"', "mimeType": '"', "size": 0, "annotations": '{', "_meta": '{', "icons": '[', "arguments": '[',
 }
 
-// readEntry returns what an upstream lists of a resource, a template or a prompt, as clients
-// can read it; nil if they cannot. id is the member that names it, and as the name that this
-// server gives it; empty for its own.
+// readEntry returns the definition of a resource, a template or a prompt of an upstream in the
+// form that clients read; nil if they cannot read it. id is the member that has its name, and
+// as is the name that this server gives it. Without as it keeps its own name.
 func readEntry(raw json.RawMessage, id, as string) json.RawMessage {
 	if len(raw) > definitionMost || wire.CheckJSON(raw, definitionDeep) != nil {
 		return nil

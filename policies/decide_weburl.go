@@ -33,7 +33,7 @@ func WebURLs(text string) []string {
 	return all
 }
 
-// dropped are the characters that browsers drop wherever they stand in a URL.
+// dropped are the characters that browsers remove from a URL, at any place in it.
 const dropped = "\t\n\r"
 
 var dropper = strings.NewReplacer("\t", "", "\n", "", "\r", "")

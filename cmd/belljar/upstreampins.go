@@ -60,8 +60,8 @@ func (p *pinning) find(c *cobra.Command) (err error) {
 	return failure(err)
 }
 
-// with opens the book of the state directory for f. A directory that has no database gets one
-// only if writes is set.
+// with calls f with the book of the state directory. If the directory has no database, one is
+// made only if writes is set.
 func (p *pinning) with(writes bool, f func(b *pin.Book) error) error {
 	known := config.KnownState
 	if writes {

@@ -12,14 +12,14 @@ import (
 // database: a copy of that alone is of no use for checking guesses.
 const keyFile = "token.key"
 
-// readKey returns the key of a state directory; an error that is fs.ErrNotExist where
-// there is none.
+// readKey returns the key of a state directory. If the directory has no key, the error is
+// fs.ErrNotExist.
 func readKey(state string) ([]byte, error) {
 	key, err := keyfile.Read(filepath.Join(state, keyFile))
 	return key, ofTokens(err)
 }
 
-// makeKey returns the key of a state directory, and makes it where there is none.
+// makeKey returns the key of a state directory, and makes one if the directory has no key yet.
 func makeKey(state string) ([]byte, error) {
 	key, err := keyfile.Make(filepath.Join(state, keyFile))
 	return key, ofTokens(err)

@@ -105,6 +105,6 @@ func Caller(r *http.Request) string {
 	return who.String()
 }
 
-// Self returns the name of the user of this process, as Caller returns it in the servers that
-// it asks.
+// Self returns the name of the user of this process. Caller returns the same name in the servers
+// that this process asks.
 func Self() string { return peer{uid: uint32(os.Geteuid())}.String() }

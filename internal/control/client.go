@@ -103,7 +103,7 @@ func sweepAll(ctx context.Context, state string) {
 	for {
 		clients, err := Clients(state)
 		if err != nil {
-			return // whoever asks servers learns why
+			return // a command that asks servers says why
 		}
 		swept := false
 		for _, c := range clients {

@@ -29,7 +29,7 @@ type PhasePreview struct {
 }
 
 // PreviewFile reads a file as if it were the operator's, and plans the start of its servers
-// without a policy. It starts nothing. Notes of the plans are among the faults, as warnings. The
+// without a policy. It starts nothing. The faults contain a warning for each note of a plan. The
 // error is about a file that cannot be read.
 func PreviewFile(name string) (all []Preview, faults []config.Fault, err error) {
 	if name, err = filepath.Abs(name); err != nil {

@@ -163,7 +163,7 @@ func unusable(faults []config.Fault) bool {
 	return slices.ContainsFunc(faults, func(f config.Fault) bool { return f.Level == config.Error })
 }
 
-// notesOf returns the notes of the plan for an entry, as warnings.
+// notesOf returns a warning for each note of the plan of an entry.
 func notesOf(e config.Entry, plan *launch.Plan) (all []config.Fault) {
 	for _, n := range plan.Notes {
 		all = append(all, faultOf(e, config.Warning, "server "+e.Name+": "+n.Message, n.Hint))
