@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"belljar.dev/internal/testenv"
@@ -152,7 +151,7 @@ func TestSecretStaysOut(t *testing.T) {
 	testenv.Need(t, testenv.Curl)
 	n := newInternet(t)
 	value := "s3cr3t+" + rand.Text() + "/=" + rand.Text()
-	var logged lockedBuffer
+	var logged testenv.Log
 	var kept records
 	state := t.TempDir()
 	s, dir := worldOf(t, sandbox.Config{
@@ -243,7 +242,7 @@ func TestSecretThatCannotBeHad(t *testing.T) {
 	}
 	testenv.Need(t, testenv.Curl)
 	n := newInternet(t)
-	var logged lockedBuffer
+	var logged testenv.Log
 	var kept records
 	s, _ := worldOf(t, sandbox.Config{
 		Resolver: n.names, Egress: kept.add, Log: slog.New(slog.NewTextHandler(&logged, nil)),
@@ -294,22 +293,4 @@ func holds(t *testing.T, root string, text []byte) (found string) {
 		t.Error(err)
 	}
 	return found
-}
-
-// lockedBuffer is written to by many.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

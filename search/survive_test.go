@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/sandbox/egress"
 	"belljar.dev/search"
 	"belljar.dev/search/searchtest"
@@ -160,7 +161,7 @@ func resident(t testing.TB) int64 {
 func TestNoQueryIsLeftBehind(t *testing.T) {
 	n := queries(t, 200)
 	dir := t.TempDir()
-	var said syncBuffer
+	var said testenv.Log
 	r := newRig(t, func(cfg *search.Config) {
 		cfg.State = filepath.Join(dir, "search")
 		cfg.Log = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -215,8 +216,8 @@ func TestNoQueryIsLeftBehind(t *testing.T) {
 		i := strings.Index(s, "zebrafish")
 		t.Errorf("a query was told: ...%s", s[max(0, i-200):min(len(s), i+50)])
 	}
-	if said.Len() < 1000*n {
-		t.Errorf("only %d bytes were told: something is not tried", said.Len())
+	if len(said.String()) < 1000*n {
+		t.Errorf("only %d bytes were told: something is not tried", len(said.String()))
 	}
 	files := 0
 	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
@@ -236,18 +237,6 @@ func TestNoQueryIsLeftBehind(t *testing.T) {
 	for _, h := range r.server.Strange() {
 		t.Errorf("a host was looked up that is no engine's: %s", h)
 	}
-}
-
-// syncBuffer is a buffer for many writers.
-type syncBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
 }
 
 // With all pages for people blocked, the services for programs go on.

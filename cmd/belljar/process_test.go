@@ -90,6 +90,18 @@ func (s *process) receive(t testing.TB) reply {
 
 const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"experimental":{"belljar.dev/structured":{}}},"clientInfo":{"name":"test","version":"1"}}}`
 
+// serveAtWork is serve with a client that has greeted the server and has run a command.
+func serveAtWork(t *testing.T) *process {
+	t.Helper()
+	s := serve(t, os.Args[0], "belljar", "serve", "--workspace", t.TempDir())
+	s.send(t, hello)
+	s.receive(t)
+	s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	s.send(t, `{"jsonrpc":"2.0","id":"first","method":"tools/call","params":{"name":"Bash","arguments":{"command":"true"}}}`)
+	s.receive(t)
+	return s
+}
+
 func (s *process) resident(t testing.TB) int64 {
 	t.Helper()
 	return testenv.Resident(t, s.cmd.Process.Pid)
@@ -100,12 +112,7 @@ func (s *process) resident(t testing.TB) int64 {
 func TestFlood(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	const flood = 20_000
-	s := serve(t, os.Args[0], "belljar", "serve", "--workspace", t.TempDir())
-	s.send(t, hello)
-	s.receive(t)
-	s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	s.send(t, `{"jsonrpc":"2.0","id":"first","method":"tools/call","params":{"name":"Bash","arguments":{"command":"true"}}}`)
-	s.receive(t)
+	s := serveAtWork(t)
 	idle := s.resident(t)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -328,12 +335,7 @@ func BenchmarkVersion(b *testing.B) {
 func TestSignalWhileClosing(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	for range 3 {
-		s := serve(t, os.Args[0], "belljar", "serve", "--workspace", t.TempDir())
-		s.send(t, hello)
-		s.receive(t)
-		s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		s.send(t, `{"jsonrpc":"2.0","id":"first","method":"tools/call","params":{"name":"Bash","arguments":{"command":"true"}}}`)
-		s.receive(t)
+		s := serveAtWork(t)
 		s.in.Close()
 		ended := make(chan struct{})
 		go func() {

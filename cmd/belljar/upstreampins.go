@@ -158,15 +158,22 @@ func nameOf(args []string) string {
 	return args[0]
 }
 
-func (p *pinning) list(c *cobra.Command, args []string) error {
+// read calls f with the book, and the servers of a name; no name means all servers.
+func (p *pinning) read(c *cobra.Command, name string, f func(b *pin.Book, all []pin.Server) error) error {
 	if err := p.find(c); err != nil {
 		return err
 	}
 	return p.with(false, func(b *pin.Book) error {
-		all, err := p.servers(c, b, nameOf(args))
+		all, err := p.servers(c, b, name)
 		if err != nil {
 			return err
 		}
+		return f(b, all)
+	})
+}
+
+func (p *pinning) list(c *cobra.Command, args []string) error {
+	return p.read(c, nameOf(args), func(b *pin.Book, all []pin.Server) error {
 		w := newTable(c.OutOrStdout())
 		fmt.Fprintln(w, "SERVER\tWHAT\tDIGEST\tSINCE\tBY\tWHOSE")
 		n := 0
@@ -194,14 +201,7 @@ func (p *pinning) list(c *cobra.Command, args []string) error {
 }
 
 func (p *pinning) diff(c *cobra.Command, args []string) error {
-	if err := p.find(c); err != nil {
-		return err
-	}
-	return p.with(false, func(b *pin.Book) error {
-		all, err := p.servers(c, b, nameOf(args))
-		if err != nil {
-			return err
-		}
+	return p.read(c, nameOf(args), func(b *pin.Book, all []pin.Server) error {
 		waits := 0
 		for _, s := range all {
 			questions, err := questionsOf(c, b, s)
@@ -221,7 +221,7 @@ func (p *pinning) diff(c *cobra.Command, args []string) error {
 			return fmt.Errorf("upstream pins diff: %s; `belljar upstream approve %s` trusts, and deny refuses",
 				number(waits, "definition waits for a decision", "definitions wait for a decision"), printable.Operand(nameOf(args)))
 		}
-		_, err = fmt.Fprintln(c.OutOrStdout(), "Nothing waits for a decision.")
+		_, err := fmt.Fprintln(c.OutOrStdout(), "Nothing waits for a decision.")
 		return err
 	})
 }

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+
+	"belljar.dev/internal/testenv"
 )
 
 func TestSender(t *testing.T) {
@@ -164,7 +166,7 @@ func TestAccessLogIsSlow(t *testing.T) {
 // reader is not opened.
 func TestAccessLogThatTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		said := &logs{}
+		said := &testenv.Log{}
 		out := &stuck{begun: make(chan struct{}, 1), release: make(chan struct{})}
 		defer close(out.release)
 		l, err := openAccessLog("-", out, slog.New(slog.NewTextHandler(said, nil)))
@@ -205,7 +207,7 @@ func (b *broken) Write([]byte) (int, error) {
 
 // A log that cannot be written is reported once.
 func TestAccessLogIsBroken(t *testing.T) {
-	said := &logs{}
+	said := &testenv.Log{}
 	out := &broken{}
 	l, err := openAccessLog("-", out, slog.New(slog.NewTextHandler(said, nil)))
 	if err != nil {

@@ -16,39 +16,23 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"belljar.dev/internal/testenv"
 )
 
 // running is a front that is served on loopback.
 type running struct {
 	*Front
 	addr string
-	logs *logs
+	logs *testenv.Log
 	end  func() // ends it and waits, once
-}
-
-// logs is what a front has logged.
-type logs struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // start serves a front with the routes of a server. /mcp answers with the body that it
 // got.
 func start(t testing.TB, cfg Config) *running {
 	t.Helper()
-	r := &running{logs: &logs{}}
+	r := &running{logs: &testenv.Log{}}
 	cfg.Addr, cfg.Log = "127.0.0.1:0", slog.New(slog.NewTextHandler(r.logs, nil))
 	var err error
 	if r.Front, err = Open(t.Context(), cfg, true); err != nil {

@@ -312,7 +312,7 @@ func TestCertificateIsReplaced(t *testing.T) {
 // the operator may have no other. Both are said.
 func TestBadCertificate(t *testing.T) {
 	dir, ca := t.TempDir(), newAuthority(t)
-	text := &logs{}
+	text := &testenv.Log{}
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	cert, key := ca.issue(t, 1, time.Now().Add(time.Hour))
 	store(t, certFile, cert)

@@ -40,25 +40,7 @@ type gated struct {
 	pins      *pin.Book
 	policy    atomic.Pointer[policies.Policy]
 	session   atomic.Pointer[mcp.Session] // of the client
-	logged    logs
-}
-
-// logs are what is logged.
-type logs struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	logged    testenv.Log
 }
 
 // gatedPolicy lets servers see the test binary, which they are.
