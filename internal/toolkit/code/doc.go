@@ -1,0 +1,13 @@
+// Package code describes source files: what was read of each, without a word of what
+// one thinks of it.
+//
+// The rooms below fill and read these types, and start no program and open no
+// connection. [belljar.dev/internal/toolkit/code/lex] makes a [File] of a text; clone,
+// graph, history, names and debt measure files. What could not be measured is absent,
+// and a [Gap] says why: there is no default and no estimate.
+//
+// The files, each calling those below it:
+//
+//	file.go      one source file
+//	language.go  which language a file is written in
+package code
