@@ -182,6 +182,62 @@ func TestALivingServerFollowsAKilledOne(t *testing.T) {
 	}
 }
 
+// Servers that begin while another one still runs commands, and are killed, leave a
+// file each. The last that lives takes them all away, also where nothing changed
+// since its last look; what they made in the depth it has judged by then.
+func TestTheLastServerClearsUpAfterKilledOnes(t *testing.T) {
+	dir, record := t.TempDir(), t.TempDir()+"/record"
+	put(t, dir+"/a/b/x", "")
+	older(t, dir)
+	living, err := recorded(t, dir, record)
+	must(t, err)
+	defer living.Close()
+	must(t, living.start())
+	for i := range 3 {
+		p, err := recorded(t, dir, record)
+		must(t, err)
+		must(t, p.start())
+		if i == 2 {
+			repository(dir+"/a/b/r", evilConfig)
+		}
+		must(t, p.Close()) // its locks end, as with the process
+	}
+	_, err = living.stop()
+	must(t, err)
+	if left := runningMarks(t, record); len(left) != 4 {
+		t.Fatalf("before the walk: %q", left)
+	}
+	living.walkAll(t)
+	if left := runningMarks(t, record); len(left) > 0 {
+		t.Errorf("after the walk: %q", left)
+	}
+	if evilIn(dir + "/a/b/r/.git/config") {
+		t.Error("what a killed server's command made is still there")
+	}
+}
+
+// A walk does not take for a person's what a server made after the last look that was
+// killed before the walk ended.
+func TestAWalkDoubtsWhatAKilledServerMade(t *testing.T) {
+	dir, record := t.TempDir(), t.TempDir()+"/record"
+	living, err := recorded(t, dir, record)
+	must(t, err)
+	defer living.Close()
+	older(t, dir)
+	during(t, living, func() {})
+	killed, err := recorded(t, dir, record)
+	must(t, err)
+	must(t, killed.start())
+	put(t, dir+"/.envrc", "evil")
+	must(t, killed.Close())
+	if _, err := living.walkFor(time.Minute); err == nil || !strings.Contains(err.Error(), ".envrc") {
+		t.Errorf("got %v, want an error that names .envrc", err)
+	}
+	if left := runningMarks(t, record); len(left) == 0 {
+		t.Error("nothing says any more that a server was killed")
+	}
+}
+
 // All profiles share a protector. A further one takes nothing for a person's
 // that a command has made, and its paths are protected from then on.
 func TestAFurtherProfileIsProtectedToo(t *testing.T) {

@@ -324,7 +324,7 @@ func (p *Protector) walkFor(some time.Duration) (whole bool, err error) {
 			finds, err = p.found(finds, shared)
 			whole = done && len(finds) == 0 && err == nil && p.running == 0 && w.begun == p.begun
 			if whole {
-				err = p.walked()
+				whole, err = p.walked()
 			}
 			p.mu.Unlock()
 		}
@@ -337,25 +337,28 @@ func (p *Protector) walkFor(some time.Duration) (whole bool, err error) {
 	}
 }
 
-// walked says that nothing of a command is left that was not looked at. p.mu is
-// held.
-func (p *Protector) walked() error {
+// walked says that nothing of this server's commands is left that was not looked at,
+// and reports whether that is so of killed servers' too: else another way is due.
+// p.mu is held.
+func (p *Protector) walked() (bool, error) {
 	if !p.settled {
-		return nil // the protector is being made
+		return true, nil // the protector is being made
 	}
 	p.partial = false
 	if p.failing {
-		return nil // the workspace is not what it should be: the mark stays
+		return true, nil // the workspace is not what it should be: the mark stays
 	}
 	p.unseen = time.Time{}
+	defer p.release()
 	if p.alone() {
 		if err := p.save(); err != nil {
-			return err
+			return true, err
+		}
+		if more, err := p.follow(); more || err != nil {
+			return false, err
 		}
 	}
-	err := p.servers.end()
-	p.release()
-	return err
+	return true, p.servers.end()
 }
 
 // found takes over what a walk has found: as a person's where no command ran
