@@ -1,0 +1,26 @@
+// Package lex makes a [code.File] of a text: its tokens, lines, functions, types and
+// imports, and the metrics of its functions.
+//
+// Go is read by the standard library's parser, and a shell script by a parser, too.
+// Each of the other languages has a lexer of its own that knows tokens, brackets or
+// indentation, and what begins a function, but no grammar: it takes time in proportion
+// to the text, whatever the text is, and measures the part of a broken file that it
+// understands. The generic lexer reads all other texts: comments, strings, names and
+// numbers, and no functions.
+//
+// The files, each calling those below it:
+//
+//	lex.go       a text to a file: bounds, and which language is read by what
+//	golang.go    Go
+//	gofunc.go    the metrics and the calls of a function in Go
+//	python.go    Python: functions, classes, imports
+//	shell.go     shell scripts
+//	rust.go      Rust
+//	script.go    TypeScript and JavaScript
+//	clang.go     C and C++
+//	java.go      Java
+//	generic.go   texts of other languages
+//	halstead.go  the operators and operands of functions
+//	lines.go     the lines of a file
+//	scan.go      what all lexers use: names, numbers, line numbers, gaps
+package lex

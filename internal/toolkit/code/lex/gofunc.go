@@ -1,0 +1,240 @@
+package lex
+
+import (
+	"go/ast"
+	"go/token"
+	"sort"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// goFunc measures one function. Cyclomatic is what gocyclo 0.6.0 counts and Cognitive
+// what gocognit 1.2.1 counts, with their peculiarities: a function literal belongs to
+// the function around it, and what stands in the block of an else is nested no deeper
+// than its if. internal/toolkit/quality compares them over the standard library.
+type goFunc struct {
+	goPlaces
+
+	fn      *code.Func
+	name    *ast.Ident
+	nesting int // as Cognitive counts it
+	depth   int // of blocks around
+}
+
+// measure fills the metrics and the calls of the function.
+func (m *goFunc) measure(d *ast.FuncDecl) {
+	m.fn.Cyclomatic = 1
+	ast.Walk(m, d)
+}
+
+// Visit counts a node, and walks over what needs an order or a depth of its own.
+func (m *goFunc) Visit(n ast.Node) ast.Visitor {
+	switch n := n.(type) {
+	case *ast.IfStmt:
+		m.ifStatement(n, false)
+		return nil
+	case *ast.ForStmt:
+		m.branch(true)
+		if n.Init != nil {
+			ast.Walk(m, n.Init)
+		}
+		if n.Cond != nil {
+			ast.Walk(m, n.Cond)
+		}
+		if n.Post != nil {
+			ast.Walk(m, n.Post)
+		}
+		m.body(n.Body)
+		return nil
+	case *ast.RangeStmt:
+		m.branch(true)
+		if n.Key != nil {
+			ast.Walk(m, n.Key)
+		}
+		if n.Value != nil {
+			ast.Walk(m, n.Value)
+		}
+		if n.X != nil {
+			ast.Walk(m, n.X)
+		}
+		m.body(n.Body)
+		return nil
+	case *ast.SwitchStmt:
+		m.branch(false)
+		if n.Init != nil {
+			ast.Walk(m, n.Init)
+		}
+		if n.Tag != nil {
+			ast.Walk(m, n.Tag)
+		}
+		m.body(n.Body)
+		return nil
+	case *ast.TypeSwitchStmt:
+		m.branch(false)
+		if n.Init != nil {
+			ast.Walk(m, n.Init)
+		}
+		if n.Assign != nil {
+			ast.Walk(m, n.Assign)
+		}
+		m.body(n.Body)
+		return nil
+	case *ast.SelectStmt:
+		m.branch(false)
+		m.body(n.Body)
+		return nil
+	case *ast.FuncLit:
+		ast.Walk(m, n.Type)
+		m.body(n.Body)
+		return nil
+	case *ast.CaseClause:
+		if n.List != nil {
+			m.fn.Cyclomatic++
+		}
+	case *ast.CommClause:
+		if n.Comm != nil {
+			m.fn.Cyclomatic++
+		}
+	case *ast.BranchStmt:
+		if n.Label != nil {
+			m.fn.Cognitive++
+		}
+	case *ast.BinaryExpr:
+		if logical(n.Op) {
+			last := token.ILLEGAL
+			m.chain(n, &last)
+			return nil
+		}
+	case *ast.CallExpr:
+		m.call(n)
+	}
+	return m
+}
+
+// branch counts a statement that branches, whose cases are branches of their own
+// unless it is one itself.
+func (m *goFunc) branch(itself bool) {
+	m.fn.Cognitive += m.nesting + 1
+	if itself {
+		m.fn.Cyclomatic++
+	}
+}
+
+// body walks over a block that is nested deeper.
+func (m *goFunc) body(b *ast.BlockStmt) {
+	m.nesting++
+	m.block(b)
+	m.nesting--
+}
+
+// block walks over a block, of whose depth Nesting is the maximum.
+func (m *goFunc) block(b *ast.BlockStmt) {
+	m.depth++
+	m.fn.Nesting = max(m.fn.Nesting, m.depth)
+	ast.Walk(m, b)
+	m.depth--
+}
+
+// ifStatement walks over an if; chained is whether it stands behind an else.
+func (m *goFunc) ifStatement(n *ast.IfStmt, chained bool) {
+	for {
+		m.fn.Cyclomatic++
+		m.fn.Cognitive++
+		if !chained {
+			m.fn.Cognitive += m.nesting
+		}
+		if n.Init != nil {
+			ast.Walk(m, n.Init)
+		}
+		ast.Walk(m, n.Cond)
+		m.body(n.Body)
+		switch other := n.Else.(type) {
+		case *ast.IfStmt:
+			n, chained = other, true
+			continue
+		case *ast.BlockStmt:
+			m.fn.Cognitive++
+			m.block(other)
+		}
+		return
+	}
+}
+
+// chain walks over operators without brackets between them. Each change from && to ||
+// or back is one for Cognitive.
+func (m *goFunc) chain(n *ast.BinaryExpr, last *token.Token) {
+	m.link(n.X, last)
+	if logical(n.Op) {
+		m.fn.Cyclomatic++
+		if n.Op != *last {
+			m.fn.Cognitive++
+			*last = n.Op
+		}
+	}
+	m.link(n.Y, last)
+}
+
+func (m *goFunc) link(e ast.Expr, last *token.Token) {
+	if b, ok := e.(*ast.BinaryExpr); ok {
+		m.chain(b, last)
+		return
+	}
+	ast.Walk(m, e)
+}
+
+func logical(op token.Token) bool { return op == token.LAND || op == token.LOR }
+
+// call adds a call of something that has a name. One of the function's own name
+// counts for Cognitive where both mean the same thing of this file, or neither does.
+func (m *goFunc) call(n *ast.CallExpr) {
+	if id, ok := n.Fun.(*ast.Ident); ok && id.Name == m.name.Name && id.Obj == m.name.Obj {
+		m.fn.Cognitive++
+	}
+	called := n.Fun
+	for {
+		switch e := called.(type) {
+		case *ast.ParenExpr:
+			called = e.X
+		case *ast.IndexExpr:
+			called = e.X
+		case *ast.IndexListExpr:
+			called = e.X
+		case *ast.Ident:
+			m.add(e, "")
+			return
+		case *ast.SelectorExpr:
+			m.add(e.Sel, m.text(e.X))
+			return
+		default:
+			return
+		}
+	}
+}
+
+func (m *goFunc) add(name *ast.Ident, of string) {
+	m.fn.Calls = append(m.fn.Calls, code.Call{
+		Name:  name.Name,
+		Of:    of,
+		Line:  m.line(name.Pos()),
+		Token: m.token(name.Pos()),
+	})
+}
+
+// goPlaces turns the parser's positions into lines and tokens.
+type goPlaces struct {
+	f    *code.File
+	file *token.File
+}
+
+func (g goPlaces) line(p token.Pos) int { return g.file.PositionFor(p, false).Line }
+
+// token returns the index of the first token at or behind a position.
+func (g goPlaces) token(p token.Pos) int {
+	at := int32(g.file.Offset(p)) //nolint:gosec // MaxText bounds it
+	return sort.Search(len(g.f.Tokens), func(i int) bool { return g.f.Tokens[i].Start >= at })
+}
+
+// text returns an expression as it is written; of a long one, its end.
+func (g goPlaces) text(e ast.Expr) string {
+	return tail(g.f.Text[g.file.Offset(e.Pos()):g.file.Offset(e.End())])
+}

@@ -1,0 +1,232 @@
+package lex
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"strconv"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// parseGo reads Go with the standard library's scanner and parser. A text that the
+// parser refuses has tokens and lines, but no functions.
+func parseGo(f *code.File) {
+	src := []byte(f.Text)
+	files := token.NewFileSet()
+	f.Tokens = goTokens(files, src, f.Text)
+	tree, err := parser.ParseFile(files, f.Path, src, 0)
+	if err != nil {
+		gap(f, "functions", "not valid Go: "+firstFault(err))
+		return
+	}
+	g := &goFile{goPlaces{f, files.File(tree.Package)}, tree}
+	g.imports()
+	for _, d := range tree.Decls {
+		switch d := d.(type) {
+		case *ast.GenDecl:
+			g.declared(d)
+		case *ast.FuncDecl:
+			if d.Body != nil {
+				g.function(d)
+			}
+		}
+	}
+}
+
+// firstFault returns the first fault of a text with its place in it.
+func firstFault(err error) string {
+	if all, ok := err.(scanner.ErrorList); ok && len(all) > 0 { //nolint:errorlint // what parser.ParseFile documents
+		return "line " + strconv.Itoa(all[0].Pos.Line) + ": " + all[0].Msg
+	}
+	return err.Error()
+}
+
+// goTokens returns the tokens of a text, without the semicolons that the scanner adds.
+func goTokens(files *token.FileSet, src []byte, text string) []code.Token {
+	file := files.AddFile("", -1, len(src))
+	out := newTokenizer(text)
+	out.at = 0
+	var in scanner.Scanner
+	in.Init(file, src, nil, scanner.ScanComments)
+	for {
+		pos, tok, lit := in.Scan()
+		if tok == token.EOF {
+			return out.tokens
+		}
+		at := int(pos) - file.Base()
+		if tok == token.SEMICOLON && lit == "\n" || at < out.at || at >= len(text) {
+			continue // such a semicolon is no text of the file
+		}
+		out.to(at)
+		kind, end := goToken(out, tok, lit)
+		out.take(kind, min(end, len(text)))
+	}
+}
+
+// goToken returns the kind and the end of the token at which out is. The scanner
+// leaves the carriage returns out of what it says of comments and strings.
+func goToken(out *tokenizer, tok token.Token, lit string) (code.Kind, int) {
+	switch {
+	case tok == token.COMMENT && strings.HasPrefix(lit, "//"):
+		return code.Comment, out.lineEnd(out.at)
+	case tok == token.COMMENT:
+		return code.Comment, out.past(out.at+2, "*/")
+	case tok == token.STRING && lit[0] == '`':
+		return code.String, out.past(out.at+1, "`")
+	case tok == token.STRING || tok == token.CHAR:
+		return code.String, out.at + len(lit)
+	case tok == token.IDENT:
+		return code.Name, out.at + len(lit)
+	case tok.IsLiteral():
+		return code.Number, out.at + len(lit)
+	case tok.IsKeyword():
+		return code.Keyword, out.at + len(lit)
+	case tok == token.ILLEGAL:
+		return code.Operator, out.at + max(1, len(lit))
+	}
+	return code.Operator, out.at + len(tok.String())
+}
+
+// goFile reads the declarations of a file.
+type goFile struct {
+	goPlaces
+
+	tree *ast.File
+}
+
+func (g *goFile) imports() {
+	for _, d := range g.tree.Imports {
+		path, err := strconv.Unquote(d.Path.Value)
+		if err != nil {
+			continue // the parser has refused it before
+		}
+		i := code.Import{Path: path, Line: g.line(d.Path.Pos())}
+		if d.Name != nil {
+			i.Name = d.Name.Name
+		}
+		g.f.Imports = append(g.f.Imports, i)
+	}
+}
+
+// declared adds the types, the constants and the variables of a declaration.
+func (g *goFile) declared(d *ast.GenDecl) {
+	for _, s := range d.Specs {
+		first := s.Pos()
+		if !d.Lparen.IsValid() {
+			first = d.Pos()
+		}
+		switch s := s.(type) {
+		case *ast.TypeSpec:
+			kind, bases := g.typeKind(s)
+			g.f.Types = append(g.f.Types, g.symbol(s.Name, kind, first, s.End(), bases))
+		case *ast.ValueSpec:
+			for _, name := range s.Names {
+				if name.Name != "_" {
+					g.f.Vars = append(g.f.Vars, g.symbol(name, d.Tok.String(), first, s.End(), nil))
+				}
+			}
+		}
+	}
+}
+
+func (g *goFile) symbol(name *ast.Ident, kind string, first, end token.Pos, bases []string) code.Symbol {
+	return code.Symbol{
+		Name:     name.Name,
+		Kind:     kind,
+		Line:     g.line(name.Pos()),
+		First:    g.line(first),
+		Last:     g.line(end - 1),
+		Exported: name.IsExported(),
+		Bases:    bases,
+	}
+}
+
+// typeKind returns what a type is, and which types it embeds.
+func (g *goFile) typeKind(s *ast.TypeSpec) (kind string, bases []string) {
+	switch t := s.Type.(type) {
+	case *ast.StructType:
+		return "struct", g.embedded(t.Fields)
+	case *ast.InterfaceType:
+		return "interface", g.embedded(t.Methods)
+	}
+	if s.Assign.IsValid() {
+		return "alias", nil
+	}
+	return "type", nil
+}
+
+// embedded returns the types of fields without a name. Unions and constraints such as
+// ~int are not types that are embedded.
+func (g *goFile) embedded(fields *ast.FieldList) (all []string) {
+	for _, field := range fields.List {
+		if len(field.Names) == 0 {
+			if name := typeName(field.Type); name != "" {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// typeName returns the name of a type with its package, without a star and its type
+// arguments; empty for a type without a name.
+func typeName(e ast.Expr) string {
+	for {
+		switch t := e.(type) {
+		case *ast.StarExpr:
+			e = t.X
+		case *ast.ParenExpr:
+			e = t.X
+		case *ast.IndexExpr:
+			e = t.X
+		case *ast.IndexListExpr:
+			e = t.X
+		case *ast.Ident:
+			return t.Name
+		case *ast.SelectorExpr:
+			if x, ok := t.X.(*ast.Ident); ok {
+				return x.Name + "." + t.Sel.Name
+			}
+			return ""
+		default:
+			return ""
+		}
+	}
+}
+
+func (g *goFile) function(d *ast.FuncDecl) {
+	fn := code.Func{
+		Symbol: g.symbol(d.Name, "func", d.Type.Func, d.End(), nil),
+		Label:  d.Name.Name,
+		Start:  g.token(d.Type.Func),
+		End:    g.token(d.End()),
+		Params: d.Type.Params.NumFields(),
+		Test:   strings.HasSuffix(g.f.Path, "_test.go"),
+	}
+	if d.Recv != nil && d.Recv.NumFields() > 0 {
+		fn.Kind = "method"
+		fn.Owner = typeName(d.Recv.List[0].Type)
+		fn.Label = "(" + receiver(d.Recv.List[0].Type) + ")." + d.Name.Name
+	}
+	m := &goFunc{goPlaces: g.goPlaces, fn: &fn, name: d.Name}
+	m.measure(d)
+	g.f.Funcs = append(g.f.Funcs, fn)
+}
+
+// receiver returns a receiver's type as gocyclo and gocognit print it.
+func receiver(e ast.Expr) string {
+	switch t := e.(type) {
+	case *ast.Ident:
+		return t.Name
+	case *ast.StarExpr:
+		return "*" + receiver(t.X)
+	case *ast.IndexExpr:
+		return receiver(t.X)
+	case *ast.IndexListExpr:
+		return receiver(t.X)
+	}
+	return "BADRECV"
+}

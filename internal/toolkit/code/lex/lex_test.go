@@ -1,0 +1,117 @@
+package lex
+
+import (
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// samples are texts of many kinds, hostile ones among them.
+func samples() map[string]string {
+	return map[string]string{
+		"empty":           "",
+		"blank":           " \n\t\r\n",
+		"CRLF":            "a = 1\r\n# b\r\nc\r\n",
+		"lone CR":         "a = 1\rb = 2\r",
+		"BOM":             "\ufeffpackage a\n",
+		"not UTF-8":       "a\xffb = '\xfe'\n",
+		"NUL":             "a = 1\n" + strings.Repeat(" ", 8000) + "\x00b\n",
+		"open string":     "a = \"b\nc = 'd",
+		"open comment":    "/* a\n b",
+		"open triple":     "a = \"\"\"b\n\nc",
+		"open raw string": "a = `b\n",
+		"backslash":       "a = '\\",
+		"no last newline": "def f(): pass",
+		"brackets":        strings.Repeat("(", 20000),
+		"nested brackets": strings.Repeat("[{(", 1000) + strings.Repeat(")}]", 1000),
+		"one line":        strings.Repeat("a+b;", 50000),
+		"one name":        strings.Repeat("a", 200000),
+		"quotes":          strings.Repeat("'\"`", 20000),
+		"slashes":         strings.Repeat("/*/", 20000),
+		"else":            strings.Repeat("if a {} else ", 10000),
+		"indents":         indents(200),
+	}
+}
+
+func indents(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(strings.Repeat(" ", i) + "if a:\n")
+	}
+	return b.String()
+}
+
+// languages are all that have a case of their own.
+func languages() map[code.Language]string {
+	return map[code.Language]string{
+		code.Go: "a.go", code.Rust: "a.rs", code.Python: "a.py", code.TypeScript: "a.ts", code.TSX: "a.tsx", code.JavaScript: "a.js",
+		code.C: "a.c", code.CPP: "a.cc", code.Java: "a.java", code.Shell: "a.sh", code.Other: "a.lua", "unheard": "a.unheard",
+	}
+}
+
+// Whatever the text, its tokens follow each other and leave out only what is blank,
+// each line is counted once, and functions and calls are within the file.
+func TestTokensCoverTheText(t *testing.T) {
+	for what, text := range samples() {
+		for language, path := range languages() {
+			t.Run(what+"/"+string(language), func(t *testing.T) { check(t, Parse(path, language, text)) })
+		}
+	}
+}
+
+// check finds faults in what Parse says of any text.
+func check(t *testing.T, f *code.File) {
+	t.Helper()
+	at, line := 0, int32(1)
+	for i, k := range f.Tokens {
+		if int(k.Start) < at || k.End < k.Start || int(k.End) > len(f.Text) {
+			t.Fatalf("token %d is from %d to %d; the one before ends at %d, the text at %d", i, k.Start, k.End, at, len(f.Text))
+		}
+		if between := f.Text[at:k.Start]; strings.Trim(strings.TrimPrefix(between, "\ufeff"), " \t\r\n\f\v\\\x00") != "" {
+			t.Fatalf("token %d: %q before it belongs to no token", i, between)
+		}
+		if line += int32(strings.Count(f.Text[at:k.Start], "\n")); f.Language != code.Python && k.Line != line {
+			t.Fatalf("token %d, %q, is of line %d, want %d", i, f.Of(k), k.Line, line)
+		}
+		line += int32(strings.Count(f.Of(k), "\n"))
+		at = int(k.End)
+	}
+	lines := strings.Count(f.Text, "\n")
+	if f.Text != "" && !strings.HasSuffix(f.Text, "\n") {
+		lines++
+	}
+	if got := f.Lines.Code + f.Lines.Comment + f.Lines.Blank; got != lines {
+		t.Errorf("got %+v, %d lines, want %d", f.Lines, got, lines)
+	}
+	for i, fn := range f.Funcs {
+		if fn.Start < 0 || fn.Start >= fn.End || fn.End > len(f.Tokens) {
+			t.Fatalf("function %s has the tokens from %d to %d of %d", fn.Label, fn.Start, fn.End, len(f.Tokens))
+		}
+		if fn.First < 1 || fn.Line < fn.First || fn.Last < fn.Line || fn.Last > lines {
+			t.Errorf("function %s is from line %d over %d to %d of %d", fn.Label, fn.First, fn.Line, fn.Last, lines)
+		}
+		if i > 0 && fn.Start < f.Funcs[i-1].Start {
+			t.Errorf("function %s comes after %s, which begins later", fn.Label, f.Funcs[i-1].Label)
+		}
+		for _, c := range fn.Calls {
+			if c.Token < fn.Start || c.Token >= fn.End || f.Of(f.Tokens[c.Token]) != c.Name {
+				t.Errorf("function %s: the call of %s is token %d", fn.Label, c.Name, c.Token)
+			}
+		}
+	}
+}
+
+// Nothing is said of what is no text of a program, but why.
+func TestParseRefuses(t *testing.T) {
+	for want, text := range map[string]string{
+		"larger than 5 MiB":                              strings.Repeat(" ", MaxText+1),
+		"text in UTF-16; only UTF-8 is read":             "\xff\xfea\x00",
+		"binary: a NUL byte among its first 8,000 bytes": "\x7fELF\x00",
+	} {
+		f := Parse("a.go", code.Go, text)
+		if len(f.Gaps) != 1 || f.Gaps[0] != (code.Gap{Path: "a.go", Field: "file", Reason: want}) || f.Tokens != nil || f.Lines != (code.Lines{}) {
+			t.Errorf("got %+v, %d tokens, want only a gap that says %q", f.Gaps, len(f.Tokens), want)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package lex
+
+import "belljar.dev/internal/toolkit/code"
+
+// tokenizer walks over a text once and collects its tokens.
+type tokenizer struct {
+	text   string
+	at     int   // offset of the next byte
+	line   int32 // of that byte, from 1
+	tokens []code.Token
+}
+
+// newTokenizer returns a tokenizer at the start of a text, behind a byte order mark.
+func newTokenizer(text string) *tokenizer {
+	s := &tokenizer{text: text, line: 1, tokens: make([]code.Token, 0, len(text)/4+8)}
+	if len(text) >= 3 && text[:3] == "\ufeff" {
+		s.at = 3
+	}
+	return s
+}
+
+// peek returns the byte that is ahead of the next one by n, or 0 behind the end.
+func (s *tokenizer) peek(n int) byte {
+	if s.at+n < len(s.text) {
+		return s.text[s.at+n]
+	}
+	return 0
+}
+
+// has reports whether the rest of the text begins with what.
+func (s *tokenizer) has(what string) bool {
+	return len(s.text)-s.at >= len(what) && s.text[s.at:s.at+len(what)] == what
+}
+
+// take makes a token of the bytes up to end, and goes there.
+func (s *tokenizer) take(kind code.Kind, end int) {
+	s.emit(kind, s.at, end, s.line)
+	s.to(end)
+}
+
+// emit adds a token that begins at a line.
+func (s *tokenizer) emit(kind code.Kind, start, end int, line int32) {
+	s.tokens = append(s.tokens, code.Token{Start: int32(start), End: int32(end), Line: line, Kind: kind}) //nolint:gosec // MaxText bounds both
+}
+
+// to goes to an offset behind the current one, and counts the lines between.
+func (s *tokenizer) to(end int) {
+	for i := s.at; i < end; i++ {
+		if s.text[i] == '\n' {
+			s.line++
+		}
+	}
+	s.at = end
+}
+
+// lineEnd returns the offset of the end of the line that contains an offset,
+// without the line's end itself.
+func (s *tokenizer) lineEnd(from int) int {
+	for i := from; i < len(s.text); i++ {
+		if s.text[i] == '\n' {
+			if i > from && s.text[i-1] == '\r' {
+				return i - 1
+			}
+			return i
+		}
+	}
+	return len(s.text)
+}
+
+// past returns the offset behind the first occurrence of a mark at or behind an
+// offset, or the end of the text where it does not occur.
+func (s *tokenizer) past(from int, mark string) int {
+	for i := from; i+len(mark) <= len(s.text); i++ {
+		if s.text[i] == mark[0] && s.text[i:i+len(mark)] == mark {
+			return i + len(mark)
+		}
+	}
+	return len(s.text)
+}
+
+// quoted returns the offset behind a string that begins at an offset, with one
+// quote at its start and end, and the backslash as its escape. One that may not span
+// lines ends at the line's end.
+func (s *tokenizer) quoted(from int, lines bool) int {
+	quote := s.text[from]
+	for i := from + 1; i < len(s.text); i++ {
+		switch s.text[i] {
+		case quote:
+			return i + 1
+		case '\\':
+			i++
+			if !lines && i+1 < len(s.text) && s.text[i] == '\r' && s.text[i+1] == '\n' {
+				i++
+			}
+		case '\n':
+			if !lines {
+				return i
+			}
+		}
+	}
+	return len(s.text)
+}
+
+// name returns the offset behind a name that begins at an offset.
+func (s *tokenizer) name(from int) int {
+	i := from
+	for i < len(s.text) && inName(s.text[i]) {
+		i++
+	}
+	return i
+}
+
+// number returns the offset behind a number that begins at an offset: digits,
+// letters, underscores, a point that a digit or no name follows, and the sign of an
+// exponent.
+func (s *tokenizer) number(from int) int {
+	hex := from+1 < len(s.text) && s.text[from] == '0' && (s.text[from+1]|0x20) == 'x'
+	i := from
+	for i < len(s.text) {
+		c := s.text[i]
+		switch {
+		case c < 0x80 && inName(c):
+			i++
+			exponent := c|0x20 == 'e' && !hex || c|0x20 == 'p' && hex
+			if exponent && i+1 < len(s.text) && (s.text[i] == '+' || s.text[i] == '-') && isDigit(s.text[i+1]) {
+				i++
+			}
+		case c == '.' && (i+1 >= len(s.text) || s.text[i+1] != '.' && !startsName(s.text[i+1])):
+			i++
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+// startsName reports whether a name can begin with c. All bytes of characters
+// beyond ASCII count as parts of names.
+func startsName(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c >= 0x80
+}
+
+func inName(c byte) bool { return startsName(c) || isDigit(c) }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func isBlank(c byte) bool {
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v'
+}
+
+// tail returns what stands before the dot of a call; of a long expression, the end of
+// it.
+func tail(of string) string {
+	const most = 64
+	return of[max(0, len(of)-most):]
+}
+
+// gap notes what of f was not measured, and why.
+func gap(f *code.File, field, reason string) {
+	f.Gaps = append(f.Gaps, code.Gap{Path: f.Path, Field: field, Reason: reason})
+}
