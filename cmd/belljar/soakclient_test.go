@@ -302,8 +302,8 @@ func (c *soakClient) call(n int) {
 	text := strings.Join(textsOf(res), "\n")
 	switch {
 	case res.IsError == denied && strings.Contains(text, want):
-	case res.IsError && !denied && c.s.kills.Load() > 0 && strings.Contains(text, "box"):
-		c.s.lostBox.Add(1) // which was killed under the call
+	case !denied && c.s.kills.Load() > 0 && (res.IsError && strings.Contains(text, "box") || strings.Contains(text, " status=killed ")):
+		c.s.lostBox.Add(1) // which was killed under the call, before the command began or after
 	default:
 		c.s.t.Errorf("%v: %s %v: %s", c, params.Name, params.Arguments, text)
 	}
