@@ -1,0 +1,100 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// open finds the repository of dir. The reason says in a clause why there is no history
+// to measure; it is empty if there is one. A .git file or a setting can lead to a
+// repository elsewhere: what does not lie below root is not read.
+func open(ctx context.Context, run Run, dir, root string) (r repo, reason string, err error) {
+	r = repo{run: run, dir: dir, root: root}
+	out, err := r.ask(ctx, "rev-parse", "--is-bare-repository", "--is-shallow-repository", "--absolute-git-dir")
+	switch {
+	case ctx.Err() != nil:
+		return r, "", ctx.Err()
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return r, "the program git is not installed", nil
+	case err != nil:
+		return r, "there is no git repository that can be read: " + clause(err), nil
+	}
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if len(lines) != 3 {
+		return r, "git answered in an unknown form", nil
+	}
+	if lines[0] != "false" {
+		return r, "the repository is bare: it has no files", nil
+	}
+	common, err := r.ask(ctx, "rev-parse", "--git-common-dir")
+	if err != nil {
+		return r, clause(err), ctx.Err()
+	}
+	if common = strings.TrimSuffix(common, "\n"); !path.IsAbs(common) {
+		common = path.Join(dir, common)
+	}
+	top, err := r.ask(ctx, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return r, clause(err), ctx.Err()
+	}
+	r.top = strings.TrimSuffix(top, "\n")
+	for _, place := range []string{lines[2], common, r.top} {
+		if !below(place, root) {
+			return r, "the repository lies outside of the project", nil
+		}
+	}
+	if lines[1] != "false" {
+		return r, "the clone is shallow: its history is cut off", nil
+	}
+	if _, err = r.ask(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
+		return r, "the repository has no commit", ctx.Err()
+	}
+	return r, "", nil
+}
+
+// below reports whether an absolute path is root or lies in it.
+func below(place, root string) bool {
+	root = strings.TrimRight(root, "/")
+	rest, ok := strings.CutPrefix(path.Clean(place), root)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+// maxModules bounds how many submodules are named.
+const maxModules = 100
+
+// modules names the submodules of the last commit: their files have histories of their
+// own, which are not measured.
+func (r repo) modules(ctx context.Context, field string) (gaps []code.Gap, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out, err := r.stream(ctx, Env(r.root), nil, "ls-tree", "-r", "-z", "HEAD")
+	if err != nil {
+		return nil, err
+	}
+	in := newRecords(out, maxBytes)
+	for {
+		text, err := in.next()
+		if errors.Is(err, io.EOF) {
+			return gaps, nil
+		}
+		if err != nil {
+			return gaps, err
+		}
+		if !strings.HasPrefix(text, "160000 ") {
+			continue
+		}
+		if len(gaps) == maxModules {
+			return append(gaps, code.Gap{Field: field, Reason: fmt.Sprintf("more than %d submodules", maxModules)}), nil
+		}
+		_, module, _ := strings.Cut(text, "\t")
+		gaps = append(gaps, code.Gap{Path: module, Field: field, Reason: "a submodule: its history is in a repository of its own"})
+	}
+}
