@@ -77,6 +77,13 @@ quality:
 	@scripts/docs-corpus bin/docs
 	@BELLJAR_QUALITY_ARTICLES="$(abspath $(ARTICLES))" BELLJAR_QUALITY_DOCS="$(CURDIR)/bin/docs" $(GO) test -count=1 -run 'Quality$$|TestProbes$$' -v ./browser/page
 
+# What the toolkit measures beside what other programs measure of the same files:
+# whole standard libraries. It needs python3-mccabe and cloc of Debian; the programs
+# for Go come from the module proxy.
+.PHONY: toolkit-quality
+toolkit-quality:
+	$(GO) test -count=1 -tags quality -timeout 30m -v ./internal/toolkit/quality
+
 # Ten thousand hostile calls, and a thousand lives of hostile servers, after which nothing
 # may be left.
 .PHONY: survivors

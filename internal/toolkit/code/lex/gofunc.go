@@ -22,9 +22,10 @@ type goFunc struct {
 }
 
 // measure fills the metrics and the calls of the function.
-func (m *goFunc) measure(d *ast.FuncDecl) {
+func (m *goFunc) measure(typ *ast.FuncType, body *ast.BlockStmt) {
 	m.fn.Cyclomatic = 1
-	ast.Walk(m, d)
+	ast.Walk(m, typ)
+	ast.Walk(m, body)
 }
 
 // Visit counts a node, and walks over what needs an order or a depth of its own.

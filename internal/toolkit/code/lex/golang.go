@@ -30,7 +30,7 @@ func parseGo(f *code.File) {
 			g.declared(d)
 		case *ast.FuncDecl:
 			if d.Body != nil {
-				g.function(d)
+				g.function(d.Name, d.Type.Func, d.Type, d.Body, d.Recv)
 			}
 		}
 	}
@@ -128,6 +128,11 @@ func (g *goFile) declared(d *ast.GenDecl) {
 					g.f.Vars = append(g.f.Vars, g.symbol(name, d.Tok.String(), first, s.End(), nil))
 				}
 			}
+			for i, value := range s.Values {
+				if lit, ok := value.(*ast.FuncLit); ok && i < len(s.Names) {
+					g.function(s.Names[i], s.Names[i].Pos(), lit.Type, lit.Body, nil)
+				}
+			}
 		}
 	}
 }
@@ -197,22 +202,23 @@ func typeName(e ast.Expr) string {
 	}
 }
 
-func (g *goFile) function(d *ast.FuncDecl) {
+// function adds a function, or a variable that is one from the start, as gocyclo does.
+func (g *goFile) function(name *ast.Ident, first token.Pos, typ *ast.FuncType, body *ast.BlockStmt, recv *ast.FieldList) {
 	fn := code.Func{
-		Symbol: g.symbol(d.Name, "func", d.Type.Func, d.End(), nil),
-		Label:  d.Name.Name,
-		Start:  g.token(d.Type.Func),
-		End:    g.token(d.End()),
-		Params: d.Type.Params.NumFields(),
+		Symbol: g.symbol(name, "func", first, body.End(), nil),
+		Label:  name.Name,
+		Start:  g.token(typ.Pos()),
+		End:    g.token(body.End()),
+		Params: typ.Params.NumFields(),
 		Test:   strings.HasSuffix(g.f.Path, "_test.go"),
 	}
-	if d.Recv != nil && d.Recv.NumFields() > 0 {
+	if recv != nil && recv.NumFields() > 0 {
 		fn.Kind = "method"
-		fn.Owner = typeName(d.Recv.List[0].Type)
-		fn.Label = "(" + receiver(d.Recv.List[0].Type) + ")." + d.Name.Name
+		fn.Owner = typeName(recv.List[0].Type)
+		fn.Label = "(" + receiver(recv.List[0].Type) + ")." + name.Name
 	}
-	m := &goFunc{goPlaces: g.goPlaces, fn: &fn, name: d.Name}
-	m.measure(d)
+	m := &goFunc{goPlaces: g.goPlaces, fn: &fn, name: name}
+	m.measure(typ, body)
 	g.f.Funcs = append(g.f.Funcs, fn)
 }
 

@@ -1,0 +1,148 @@
+//go:build quality
+
+package quality
+
+import (
+	"bufio"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/lex"
+)
+
+// The programs that count for Go.
+const (
+	gocyclo  = "github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0"
+	gocognit = "github.com/uudashr/gocognit/cmd/gocognit@v1.2.1"
+)
+
+// Each function of the standard library has the numbers that gocyclo and gocognit
+// count. Both give 1 and 0 to functions without a body, which are left out here, and
+// gocognit leaves out variables that are functions.
+func TestGoEqualsGocycloAndGocognit(t *testing.T) {
+	root := filepath.Join(output(t, "", "go", "env", "GOROOT"), "src")
+	files := filesBelow(t, root, ".go", "testdata", "vendor")
+	cyclomatic := counted(t, root, append([]string{gocyclo}, files...)...)
+	cognitive := counted(t, root, append([]string{gocognit, "-over", "-1"}, files...)...)
+	total, gaps, unequal := 0, 0, 0
+	for _, name := range files {
+		f := lex.Parse(name, code.Go, readFile(t, root, name))
+		gaps += len(f.Gaps)
+		for _, fn := range f.Funcs {
+			key := fmt.Sprintf("%s:%d %s", name, fn.First, fn.Label)
+			total++
+			if a, b := take(cyclomatic, key), take(cognitive, key); a != fn.Cyclomatic || b != fn.Cognitive && b >= 0 {
+				unequal++
+				t.Errorf("%s: got %d and %d, want %d and %d", key, fn.Cyclomatic, fn.Cognitive, a, b)
+			}
+		}
+	}
+	for key, n := range cognitive {
+		if n[0] != 0 {
+			t.Errorf("%s: not found; gocognit counts %d", key, n)
+		}
+	}
+	for key, n := range cyclomatic {
+		for _, n := range n {
+			if n != 1 {
+				t.Errorf("%s: not found; gocyclo counts %d", key, n)
+			}
+		}
+	}
+	if total < 40000 || gaps > 0 {
+		t.Errorf("%d functions and %d gaps, want more than 40,000 and none", total, gaps)
+	}
+	t.Logf("%d functions, of which %d are unequal", total, unequal)
+}
+
+// counted runs a program that prints a number, the package, the function and the
+// place of each function.
+func counted(t *testing.T, dir string, program ...string) map[string][]int {
+	all := make(map[string][]int)
+	lines := bufio.NewScanner(strings.NewReader(output(t, dir, "go", append([]string{"run"}, program...)...)))
+	for lines.Scan() {
+		words := strings.Fields(lines.Text())
+		if len(words) != 4 {
+			t.Fatalf("%s: %q", program[0], lines.Text())
+		}
+		n, err := strconv.Atoi(words[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		place := words[3][:strings.LastIndexByte(words[3], ':')]
+		key := strings.TrimPrefix(place, "./") + " " + words[2]
+		all[key] = append(all[key], n)
+	}
+	return all
+}
+
+// take returns the first number of a key and takes it out; -1 for none.
+func take(all map[string][]int, key string) int {
+	n := all[key]
+	if len(n) == 0 {
+		return -1
+	}
+	if all[key] = n[1:]; len(n) == 1 {
+		delete(all, key)
+	}
+	return n[0]
+}
+
+// output returns what a program prints, without the line's end.
+func output(t *testing.T, dir, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = dir
+	var faults strings.Builder
+	cmd.Stderr = &faults
+	out, err := cmd.Output()
+	if _, ended := err.(*exec.ExitError); err != nil && (!ended || len(out) == 0) {
+		t.Fatalf("%s %.200s: %v\n%s", program, strings.Join(args, " "), err, faults.String())
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}
+
+// filesBelow returns the files of a directory whose names end so, but for those of
+// some directories, and of those that begin with a dot or an underscore.
+func filesBelow(t *testing.T, root, end string, but ...string) (all []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != "." {
+			for _, b := range but {
+				if d.Name() == b {
+					return fs.SkipDir
+				}
+			}
+			if d.Name()[0] == '.' || d.Name()[0] == '_' {
+				return fs.SkipDir
+			}
+		}
+		if d.Type().IsRegular() && strings.HasSuffix(name, end) {
+			all = append(all, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func readFile(t testing.TB, root, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
