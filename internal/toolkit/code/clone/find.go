@@ -1,0 +1,266 @@
+package clone
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// maxClones is how many clones a result lists.
+const maxClones = 10_000
+
+// Kind is how alike the places of a clone are.
+type Kind string
+
+// The kinds, the strictest first. What is of one kind is also of those below it; a
+// clone is listed once, with the strictest kind of those that were asked for.
+const (
+	Exact    Kind = "exact"
+	Renamed  Kind = "renamed"
+	Gapped   Kind = "gapped"
+	Semantic Kind = "semantic"
+)
+
+// Options say what is a clone. The zero value means the defaults.
+type Options struct {
+	Kinds     []Kind  // all where it is empty
+	Threshold float64 // share of tokens that are equal, over 0 and at most 1; 0.85
+	MinLines  int     // of each place of each kind; 5
+	MinTokens int     // of each place of each kind; 50
+	Workers   int     // goroutines, at most; as many as there are processors
+}
+
+// Result is the clones of a set of files.
+type Result struct {
+	Clones     []Clone      `json:"clones"`     // the largest first
+	Files      []Duplicated `json:"files"`      // with lines in a clone, the most first
+	Lines      int          `json:"lines"`      // with code that are in a clone; each counts once
+	Code       int          `json:"code"`       // lines with code of all files
+	Percentage float64      `json:"percentage"` // of Lines in Code
+	Tokens     int          `json:"tokens"`     // that were compared
+	Functions  int          `json:"functions"`  // that were compared with each other
+	Gaps       []code.Gap   `json:"gaps,omitempty"`
+}
+
+// with checks the options and puts in the defaults.
+func (o Options) with() (Options, error) {
+	if o.Threshold == 0 {
+		o.Threshold = 0.85
+	}
+	if !(o.Threshold > 0 && o.Threshold <= 1) { // which NaN is not
+		return o, fmt.Errorf("threshold %v: must be over 0 and at most 1", o.Threshold)
+	}
+	if o.MinLines < 0 || o.MinTokens < 0 || o.Workers < 0 {
+		return o, fmt.Errorf("min_lines %d, min_tokens %d, workers %d: must not be negative", o.MinLines, o.MinTokens, o.Workers)
+	}
+	for _, k := range o.Kinds {
+		switch k {
+		case Exact, Renamed, Gapped, Semantic:
+		default:
+			return o, fmt.Errorf("kind %q: must be exact, renamed, gapped or semantic", k)
+		}
+	}
+	if len(o.Kinds) == 0 {
+		o.Kinds = []Kind{Exact, Renamed, Gapped, Semantic}
+	}
+	if o.MinLines == 0 {
+		o.MinLines = 5
+	}
+	if o.MinTokens == 0 {
+		o.MinTokens = 50
+	}
+	o.MinTokens = max(o.MinTokens, 2*anchor)
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	return o, nil
+}
+
+// floor is the lowest similarity of gapped and semantic clones. A run of three tokens is
+// whole where its tokens are, so that of two functions that share 85 % of their tokens
+// some 61 % of the runs are left.
+func (o Options) floor() float64 { return o.Threshold * o.Threshold * o.Threshold }
+
+// asked reports whether clones of a kind are looked for.
+func (o Options) asked(k Kind) bool { return slices.Contains(o.Kinds, k) }
+
+// Find returns the clones in files. When ctx ends first it returns what it has, with a
+// gap for each kind that it did not finish, and the cause.
+func Find(ctx context.Context, files []*code.File, o Options) (Result, error) {
+	o, err := o.with()
+	if err != nil {
+		return Result{}, err
+	}
+	r, gaps := newRow(ctx, files, o.Workers)
+	w := work{Options: o, row: r}
+	err = w.run(ctx)
+	b := newBuilder(r, o.MinLines)
+	b.functions = w.functions
+	if err == nil {
+		w.build(b)
+	} else {
+		for _, k := range o.Kinds {
+			gaps = append(gaps, code.Gap{Field: string(k) + " clones", Reason: "the time was up before they were found"})
+		}
+	}
+	res := Result{Tokens: len(r.canon), Functions: len(w.functions)}
+	res.Files, res.Lines, res.Code = b.duplicated()
+	if res.Code > 0 {
+		res.Percentage = 100 * float64(res.Lines) / float64(res.Code)
+	}
+	var cut []code.Gap
+	res.Clones, cut = cutList(b.clones())
+	res.Gaps = slices.Concat(gaps, w.gaps, cut)
+	return res, err
+}
+
+// work is what the kinds need of each other.
+type work struct {
+	Options
+	*row
+
+	exact, renamed []pair
+	gapped         []aligned
+	functions      []function
+	alike          []alike
+	gaps           []code.Gap
+}
+
+// run looks for repeats and for similar functions, up to Workers things at a time.
+func (w *work) run(ctx context.Context) error {
+	const jobs = 4
+	var errs [jobs]error
+	var gapsOfFuncs, gapsOfJoin []code.Gap
+	places := make(chan struct{}, w.Workers)
+	var wg sync.WaitGroup
+	start := func(job int, f func() error) {
+		wg.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			errs[job] = f()
+		})
+	}
+	if w.asked(Exact) {
+		start(0, func() (err error) { w.exact, err = w.repeats(ctx, w.plain, w.MinTokens); return err })
+	}
+	if w.asked(Renamed) {
+		start(1, func() (err error) { w.renamed, err = w.repeats(ctx, w.canon, w.MinTokens); return err })
+	}
+	if w.asked(Gapped) {
+		start(2, func() error {
+			seeds, err := w.repeats(ctx, w.canon, max(anchor, w.MinTokens/2))
+			if err != nil {
+				return err
+			}
+			g := w.newAligner(w.floor())
+			w.gapped, err = g.join(ctx, seeds)
+			if g.steps <= 0 {
+				gapsOfJoin = append(gapsOfJoin, code.Gap{Field: "gapped clones", Reason: "so much repeats that not every gap was searched"})
+			}
+			return err
+		})
+	}
+	if w.asked(Semantic) || w.asked(Gapped) {
+		start(3, func() (err error) {
+			w.functions, gapsOfFuncs = w.row.functions(ctx, w.MinTokens, w.MinLines, w.Workers)
+			var cut bool
+			w.alike, cut, err = similar(ctx, w.functions, w.floor())
+			if cut {
+				gapsOfFuncs = append(gapsOfFuncs, code.Gap{Field: "semantic clones", Reason: "so many functions are alike that not every pair was compared"})
+			}
+			return err
+		})
+	}
+	wg.Wait()
+	w.gaps = slices.Concat(gapsOfJoin, gapsOfFuncs)
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// build makes matches of what run found: each of the strictest kind.
+func (w *work) build(b *builder) {
+	for _, p := range w.exact {
+		if p.n = w.equalTexts(p); p.n >= w.MinTokens {
+			w.keep(b, Exact, span{p.a, p.a + p.n}, span{p.b, p.b + p.n}, 1)
+		}
+	}
+	for _, p := range w.renamed {
+		if w.asked(Exact) && w.equalTexts(p) == p.n {
+			continue
+		}
+		w.keep(b, Renamed, span{p.a, p.a + p.n}, span{p.b, p.b + p.n}, 1)
+	}
+	joined := make(map[[2]int][]aligned) // by files
+	for _, x := range w.gapped {
+		if x.equal < w.MinTokens || w.stricter(x) || !b.long(x.a, x.b) {
+			continue
+		}
+		files := [2]int{w.fileOf(x.a.begin), w.fileOf(x.b.begin)}
+		joined[files] = append(joined[files], x)
+		w.keep(b, Gapped, x.a, x.b, x.similarity())
+	}
+	g := w.newAligner(w.floor())
+	for _, s := range w.alike {
+		x, y := w.functions[s.a], w.functions[s.b]
+		if x.file == y.file && x.end > y.begin { // one holds the other
+			continue
+		}
+		if w.asked(Gapped) {
+			if w.among(joined[[2]int{x.file, y.file}], x.span, y.span) {
+				continue
+			}
+			z := g.extend(pair{a: x.begin, b: y.begin}, x.span, y.span)
+			if whole := max(x.end-x.begin, y.end-y.begin); 2*max(z.a.end-z.a.begin, z.b.end-z.b.begin) > whole && z.equal >= w.MinTokens && b.long(z.a, z.b) {
+				if !w.stricter(z) {
+					w.keep(b, Gapped, z.a, z.b, z.similarity())
+				}
+				continue
+			}
+		} else if w.asked(Renamed) && slices.Equal(w.canon[x.begin:x.end], w.canon[y.begin:y.end]) {
+			continue
+		} else if w.asked(Exact) && slices.Equal(w.plain[x.begin:x.end], w.plain[y.begin:y.end]) {
+			continue
+		}
+		if w.asked(Semantic) {
+			w.keep(b, Semantic, x.span, y.span, s.jaccard)
+		}
+	}
+	if w.asked(Gapped) && g.steps <= 0 {
+		w.gaps = append(w.gaps, code.Gap{Field: "gapped clones", Reason: "so many functions are alike that not every pair was aligned"})
+	}
+}
+
+// keep adds a match with enough lines.
+func (w *work) keep(b *builder, kind Kind, x, y span, similarity float64) {
+	if b.long(x, y) {
+		b.add(match{kind, x, y, similarity})
+	}
+}
+
+// stricter reports whether places without a gap are clones of a stricter kind that was
+// asked for.
+func (w *work) stricter(x aligned) bool {
+	if x.gaps > 0 {
+		return false
+	}
+	n := x.a.end - x.a.begin
+	return w.asked(Renamed) || w.asked(Exact) && w.equalTexts(pair{x.a.begin, x.b.begin, n}) == n
+}
+
+// among reports whether one of the gapped clones has most of two functions.
+func (w *work) among(all []aligned, x, y span) bool {
+	return slices.ContainsFunc(all, func(z aligned) bool { return overlaps(z.a, x) && overlaps(z.b, y) })
+}
+
+// overlaps reports whether s has four fifths of t.
+func overlaps(s, t span) bool {
+	return 5*(min(s.end, t.end)-max(s.begin, t.begin)) >= 4*(t.end-t.begin)
+}

@@ -1,0 +1,161 @@
+package clone
+
+import "context"
+
+const (
+	maxGap = 5  // lines between two equal pieces of a gapped clone
+	window = 40 // tokens between them, at most
+	anchor = 8  // tokens that must be equal behind a gap
+)
+
+// aligned is two places that are equal but for gaps.
+type aligned struct {
+	a, b  span
+	equal int // tokens
+	gaps  int
+}
+
+// similarity is the share of equal tokens in the longer place.
+func (x aligned) similarity() float64 {
+	longer := max(x.a.end-x.a.begin, x.b.end-x.b.begin)
+	if longer == 0 {
+		return 0
+	}
+	return float64(x.equal) / float64(longer)
+}
+
+// aligner extends equal pieces over gaps.
+type aligner struct {
+	*row
+
+	floor float64 // lowest similarity
+	steps int     // comparisons of tokens that are left
+}
+
+// newAligner gives an aligner a budget that grows with the row.
+func (r *row) newAligner(floor float64) *aligner {
+	return &aligner{row: r, floor: floor, steps: 1<<22 + 128*len(r.canon)}
+}
+
+// extend joins pieces behind and before a pair within the spans.
+func (g *aligner) extend(p pair, inA, inB span) aligned {
+	x := aligned{a: span{p.a, p.a + p.n}, b: span{p.b, p.b + p.n}, equal: p.n}
+	for {
+		i, j, ok := g.resume(x.a.end, x.b.end, inA.end, inB.end)
+		if !ok {
+			break
+		}
+		n := anchor
+		for i+n < inA.end && j+n < inB.end && g.canon[i+n] == g.canon[j+n] {
+			n++
+		}
+		g.steps -= n
+		y := aligned{span{x.a.begin, i + n}, span{x.b.begin, j + n}, x.equal + n, x.gaps}
+		if i > x.a.end || j > x.b.end {
+			y.gaps++
+		}
+		if y.similarity() < g.floor {
+			break
+		}
+		x = y
+	}
+	for {
+		i, j, ok := g.resumeBefore(x.a.begin, x.b.begin, inA.begin, inB.begin)
+		if !ok {
+			break
+		}
+		n := anchor
+		for i-n > inA.begin && j-n > inB.begin && g.canon[i-n-1] == g.canon[j-n-1] {
+			n++
+		}
+		g.steps -= n
+		y := aligned{span{i - n, x.a.end}, span{j - n, x.b.end}, x.equal + n, x.gaps + 1}
+		if y.similarity() < g.floor {
+			break
+		}
+		x = y
+	}
+	return x
+}
+
+// resume returns the nearest tokens behind i and j from which on both places are equal
+// again.
+func (g *aligner) resume(i, j, endA, endB int) (int, int, bool) {
+	limitA, limitB := endA, endB
+	if i > 0 && j > 0 {
+		limitA, limitB = g.reach(i, endA), g.reach(j, endB)
+	}
+	for d := 0; d <= 2*window && g.steps > 0; d++ {
+		for skip := max(0, d-window); skip <= min(d, window); skip++ {
+			a, b := i+skip, j+d-skip
+			if a+anchor > endA || b+anchor > endB || a > limitA || b > limitB {
+				continue
+			}
+			g.steps--
+			if g.same(a, b) {
+				return a, b, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// resumeBefore is resume towards the beginning: it returns the ends of what is equal.
+func (g *aligner) resumeBefore(i, j, beginA, beginB int) (int, int, bool) {
+	for d := 0; d <= 2*window && g.steps > 0; d++ {
+		for skip := max(0, d-window); skip <= min(d, window); skip++ {
+			a, b := i-skip, j-d+skip
+			if a-anchor < beginA || b-anchor < beginB || g.line[i]-g.line[a-1] > maxGap+1 || g.line[j]-g.line[b-1] > maxGap+1 {
+				continue
+			}
+			g.steps--
+			if g.same(a-anchor, b-anchor) {
+				return a, b, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// reach returns the last token that is at most maxGap lines behind token i.
+func (g *aligner) reach(i, end int) int {
+	last := i
+	for last+1 < end && last < i+window && g.line[last+1]-g.line[i-1] <= maxGap+1 {
+		last++
+	}
+	return last
+}
+
+// same reports whether as many tokens as an anchor has are equal.
+func (g *aligner) same(a, b int) bool {
+	for k := range anchor {
+		if g.canon[a+k] != g.canon[b+k] {
+			return false
+		}
+	}
+	return true
+}
+
+// join extends the repeats of a row over gaps, each later place once per earlier file.
+func (g *aligner) join(ctx context.Context, seeds []pair) ([]aligned, error) {
+	var all []aligned
+	for i, p := range seeds {
+		if i%256 == 0 && ctx.Err() != nil {
+			return all, context.Cause(ctx)
+		}
+		if n := len(all); n > 0 && inside(span{p.a, p.a + p.n}, all[n-1].a) && inside(span{p.b, p.b + p.n}, all[n-1].b) {
+			continue
+		}
+		fa, fb := g.fileOf(p.a), g.fileOf(p.b)
+		inA, inB := span{g.begin[fa], g.begin[fa+1]}, span{g.begin[fb], g.begin[fb+1]}
+		if fa == fb { // places of one file do not overlap
+			middle := (p.a + p.n + p.b) / 2
+			inA.end, inB.begin = middle, middle
+		}
+		all = append(all, g.extend(p, inA, inB))
+	}
+	return all, nil
+}
+
+// inside reports whether all of s is in t.
+func inside(s, t span) bool { return t.begin <= s.begin && s.end <= t.end }

@@ -1,0 +1,175 @@
+package clone
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// maxHits is how many places Match returns.
+const maxHits = 100
+
+// Hit is a place that resembles a snippet or a part of it.
+type Hit struct {
+	Place
+
+	Kind       Kind    `json:"kind"`
+	Similarity float64 `json:"similarity"` // of the place and the part of the snippet, as in Clone
+	Share      float64 `json:"share"`      // of the snippet's tokens that the part has
+	From       int     `json:"from"`       // the first line of the part in the snippet
+	To         int     `json:"to"`
+}
+
+// Matches is where a snippet exists.
+type Matches struct {
+	Hits   []Hit      `json:"hits"`   // the ones with the largest similarity times share first
+	Tokens int        `json:"tokens"` // of the snippet
+	Gaps   []code.Gap `json:"gaps,omitempty"`
+}
+
+// Match returns the places in files that resemble snippet, which may be shorter than the
+// lines and tokens of the options. What of it was found in an exact, a renamed or a
+// gapped place is not looked for once more among similar functions of the same file.
+func Match(ctx context.Context, files []*code.File, snippet *code.File, o Options) (Matches, error) {
+	o, err := o.with()
+	if err != nil {
+		return Matches{}, err
+	}
+	r, gaps := newRow(ctx, append(slices.Clone(files), snippet), o.Workers)
+	if n := len(r.files); n == 0 || r.files[n-1] != snippet {
+		return Matches{}, fmt.Errorf("the snippet and the files: more than %d tokens", maxTokens)
+	}
+	last := len(r.files) - 1
+	s := span{r.begin[last], r.begin[last+1]}
+	n := s.end - s.begin
+	res := Matches{Tokens: n, Gaps: gaps}
+	if n < anchor {
+		res.Gaps = append(res.Gaps, code.Gap{Field: "hits", Reason: fmt.Sprintf("the snippet has %d tokens, and fewer than %d are everywhere", n, anchor)})
+		return res, nil
+	}
+	if first, end := r.lines(s.begin, s.end); end-first+1 < o.MinLines {
+		o.MinLines = max(1, end-first+1)
+	}
+	o.MinTokens = min(o.MinTokens, max(anchor, n/2))
+	m := matcher{Options: o, row: r, snippet: s, width: min(25, max(anchor, n/3))}
+	if err := m.scan(ctx); err != nil {
+		return res, err
+	}
+	if o.asked(Semantic) {
+		m.functions(ctx, last)
+	}
+	res.Hits = m.hits
+	slices.SortStableFunc(res.Hits, func(x, y Hit) int {
+		return cmp.Or(cmp.Compare(y.Similarity*y.Share, x.Similarity*x.Share), strings.Compare(x.Path, y.Path), cmp.Compare(x.First, y.First), cmp.Compare(x.Last, y.Last))
+	})
+	if len(res.Hits) > maxHits {
+		res.Hits = res.Hits[:maxHits:maxHits]
+		res.Gaps = append(res.Gaps, code.Gap{Field: "hits", Reason: "there are more than are listed: the best ones are"})
+	}
+	if m.cut {
+		res.Gaps = append(res.Gaps, code.Gap{Field: "hits", Reason: "so much repeats that not every place was searched"})
+	}
+	return res, context.Cause(ctx)
+}
+
+// matcher looks for a snippet at the end of a row.
+type matcher struct {
+	Options
+	*row
+
+	snippet span
+	width   int
+	hits    []Hit
+	places  []span // of hits
+	cut     bool
+}
+
+// scan goes through the files for windows of the snippet.
+func (m *matcher) scan(ctx context.Context) error {
+	w := newWindows(m.canon, m.snippet.end-m.snippet.begin, m.width)
+	roll(m.canon, m.snippet, m.width, func(h uint64, at int) int {
+		w.first(h, m.canon, at, true)
+		return at + 1
+	})
+	g := m.newAligner(m.floor())
+	for file := range len(m.files) - 1 {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		in := span{m.begin[file], m.begin[file+1]}
+		roll(m.canon, in, m.width, func(h uint64, at int) int {
+			from, ok := w.first(h, m.canon, at, false)
+			if !ok {
+				return at + 1
+			}
+			x := g.extend(pair{at, from, m.width}, in, m.snippet)
+			if !m.take(x) {
+				return at + 1
+			}
+			in.begin = x.a.end
+			return x.a.end
+		})
+	}
+	m.cut = m.cut || g.steps <= 0
+	return nil
+}
+
+// take keeps a place that is like the snippet, and reports whether it is one.
+func (m *matcher) take(x aligned) bool {
+	kind := Gapped
+	if x.gaps == 0 {
+		kind = Renamed
+		if m.equalTexts(pair{x.a.begin, x.b.begin, x.equal}) == x.equal {
+			kind = Exact
+		}
+	}
+	first, last := m.lines(x.a.begin, x.a.end)
+	if x.equal < m.MinTokens || last-first+1 < m.MinLines || !m.asked(kind) {
+		return false
+	}
+	m.hit(kind, x.similarity(), x.a, x.b, "")
+	return true
+}
+
+// hit keeps a place of the row for a part of the snippet.
+func (m *matcher) hit(kind Kind, similarity float64, at, part span, label string) {
+	h := Hit{Kind: kind, Similarity: similarity, Place: Place{Path: m.files[m.fileOf(at.begin)].Path, Func: label}}
+	h.First, h.Last = m.lines(at.begin, at.end)
+	h.From, h.To = m.lines(part.begin, part.end)
+	h.Share = float64(part.end-part.begin) / float64(m.snippet.end-m.snippet.begin)
+	m.hits = append(m.hits, h)
+	m.places = append(m.places, at)
+}
+
+// functions compares the functions of the snippet with all others; a snippet without one
+// is compared as a whole.
+func (m *matcher) functions(ctx context.Context, snippet int) {
+	all, gaps := m.row.functions(ctx, m.MinTokens, m.MinLines, m.Workers)
+	m.cut = m.cut || len(gaps) > 0
+	parts := slices.DeleteFunc(slices.Clone(all), func(f function) bool { return f.file != snippet })
+	if len(parts) == 0 {
+		whole := function{span: m.snippet, file: snippet}
+		var w idioms
+		whole.order, _ = w.set(m.row, snippet, m.snippet)
+		parts = []function{whole}
+	}
+	const maxParts = 64
+	if len(parts) > maxParts {
+		parts, m.cut = parts[:maxParts], true
+	}
+	found := slices.Clone(m.places)
+	for _, part := range parts {
+		for _, f := range all {
+			if f.file == snippet || ctx.Err() != nil || slices.ContainsFunc(found, func(s span) bool { return overlaps(s, f.span) }) {
+				continue
+			}
+			if j := jaccard(f.order, part.order); j >= m.floor() {
+				m.hit(Semantic, j, f.span, part.span, f.label)
+			}
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package clone
+
+import "context"
+
+// multiplier is of the rolling hash: odd, and no small power of anything.
+const multiplier = 0x9E3779B97F4A7C15
+
+// windows is the first place of each window of a row.
+type windows struct {
+	ids   []uint32
+	width int
+	mask  uint64
+	slots []slot
+}
+
+// slot is a place of the table.
+type slot struct {
+	tag uint32
+	at  int32 // of the window's first token, from 1; 0 for a free slot
+}
+
+// newWindows makes room for n windows.
+func newWindows(ids []uint32, n, width int) *windows {
+	size := 1024
+	for size < 2*n {
+		size *= 2
+	}
+	return &windows{ids: ids, width: width, mask: uint64(size - 1), slots: make([]slot, size)}
+}
+
+// first returns where a window with this hash and content was first, or else keeps that
+// it is at. Where keep is false it is not kept.
+func (w *windows) first(h uint64, ids []uint32, at int, keep bool) (int, bool) {
+	h ^= h >> 29
+	h *= 0xBF58476D1CE4E5B9
+	h ^= h >> 32
+	tag := uint32(h >> 32) //nolint:gosec // a part of the hash
+	for i := h & w.mask; ; i = (i + 1) & w.mask {
+		s := w.slots[i]
+		if s.at == 0 {
+			if keep {
+				w.slots[i] = slot{tag: tag, at: int32(at) + 1} //nolint:gosec // maxTokens
+			}
+			return 0, false
+		}
+		if s.tag == tag {
+			// One comparison decides for good: that another window has the same 32 bits
+			// and the same place in the table is so rare that it is given up.
+			from := int(s.at) - 1
+			for k := range w.width {
+				if w.ids[from+k] != ids[at+k] {
+					return 0, false
+				}
+			}
+			return from, true
+		}
+	}
+}
+
+// repeats returns the runs of at least width tokens that occurred before, each with its
+// first place, in the order of the later place.
+func (r *row) repeats(ctx context.Context, ids []uint32, width int) ([]pair, error) {
+	var found []pair
+	w := newWindows(ids, len(ids), width)
+	for file := range r.files {
+		if ctx.Err() != nil {
+			return found, context.Cause(ctx)
+		}
+		floor := r.begin[file] // tokens before belong to the last match
+		roll(ids, span{r.begin[file], r.begin[file+1]}, width, func(h uint64, at int) int {
+			from, ok := w.first(h, ids, at, true)
+			if !ok {
+				return at + 1
+			}
+			p, ok := r.extend(ids, from, at, width, file, floor)
+			if !ok {
+				return at + 1
+			}
+			found = append(found, p)
+			floor = p.b + p.n - width + 1
+			return floor // windows inside the match are known to repeat
+		})
+	}
+	return found, nil
+}
+
+// roll calls use with the hash of each window of a span, and goes on at the window that
+// use returns.
+func roll(ids []uint32, in span, width int, use func(h uint64, at int) int) {
+	power := uint64(1) // multiplier^width
+	for range width {
+		power *= multiplier
+	}
+	h, next, at := uint64(0), in.begin, in.begin
+	for ; next < in.end; next++ {
+		h = h*multiplier + uint64(ids[next])
+		if next-width >= in.begin {
+			h -= power * uint64(ids[next-width])
+		}
+		if next+1-width == at {
+			at = use(h, at)
+		}
+	}
+}
+
+// extend makes a match of two equal windows as long as it can be. Its places do not
+// overlap: of one line that stands there a hundred times, the later half repeats the
+// first. Backwards it goes as far as width, and not before floor.
+func (r *row) extend(ids []uint32, a, b, width, file, floor int) (pair, bool) {
+	fa := file
+	if a < r.begin[file] {
+		fa = r.fileOf(a)
+	}
+	beginA, endA, endB := r.begin[fa], r.begin[fa+1], r.begin[file+1]
+	if fa == file {
+		if b-a < width {
+			return pair{}, false
+		}
+		endA = min(endA, b)
+	}
+	n := width
+	for a+n < endA && b+n < endB && ids[a+n] == ids[b+n] {
+		n++
+	}
+	for k := 0; k < width && a > beginA && b > floor && ids[a-1] == ids[b-1] && b-a >= n+1; k++ {
+		a, b, n = a-1, b-1, n+1
+	}
+	return pair{a, b, n}, true
+}

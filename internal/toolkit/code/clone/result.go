@@ -1,0 +1,179 @@
+package clone
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// Place is where a piece of code stands.
+type Place struct {
+	Path  string `json:"path"`
+	First int    `json:"first"` // its first line
+	Last  int    `json:"last"`
+	Func  string `json:"func,omitempty"` // of a semantic clone: the function's label
+}
+
+// Clone is code that exists at two places or more.
+type Clone struct {
+	Kind Kind `json:"kind"`
+	// Similarity is the lowest that was measured between the first place and another
+	// one, from 0 to 1. Of an exact or a renamed clone it is 1. Of a gapped one it is
+	// the share of equal tokens in the longer place, of a semantic one the Jaccard
+	// index of the functions' runs of three tokens.
+	Similarity float64 `json:"similarity"`
+	Tokens     int     `json:"tokens"` // of the first place
+	Places     []Place `json:"places"` // in the order of the files, the first one found at the front
+}
+
+// Duplicated counts the lines with code of a file, and those of them that are part of a
+// clone.
+type Duplicated struct {
+	Path  string `json:"path"`
+	Lines int    `json:"lines"`
+	Code  int    `json:"code"`
+}
+
+// match is a clone of two places before places are put together.
+type match struct {
+	kind       Kind
+	a, b       span
+	similarity float64
+}
+
+// builder makes a result of matches.
+type builder struct {
+	*row
+
+	minLines  int
+	functions []function
+	matches   []match
+	covered   [][]bool // of each file and line, from 1: part of a clone
+}
+
+// newBuilder makes a builder without matches.
+func newBuilder(r *row, minLines int) *builder {
+	b := &builder{row: r, minLines: minLines, covered: make([][]bool, len(r.files))}
+	return b
+}
+
+// long reports whether both places have enough lines.
+func (b *builder) long(x, y span) bool {
+	for _, s := range []span{x, y} {
+		if first, last := b.lines(s.begin, s.end); first == 0 || last-first+1 < b.minLines {
+			return false
+		}
+	}
+	return true
+}
+
+// add keeps a match.
+func (b *builder) add(m match) {
+	b.matches = append(b.matches, m)
+	b.cover(m.a)
+	b.cover(m.b)
+}
+
+// cover notes the lines of a place.
+func (b *builder) cover(s span) {
+	file := b.fileOf(s.begin)
+	if b.covered[file] == nil {
+		end := b.begin[file+1]
+		b.covered[file] = make([]bool, b.last[end-1]+2)
+	}
+	first, last := b.lines(s.begin, s.end)
+	for line := first; line <= last; line++ {
+		b.covered[file][line] = true
+	}
+}
+
+// clones puts matches with the same first place together, and sorts the clones: the ones
+// with the most tokens in all their later places first.
+func (b *builder) clones() []Clone {
+	slices.SortStableFunc(b.matches, func(x, y match) int {
+		return cmp.Or(strings.Compare(string(x.kind), string(y.kind)), cmp.Compare(x.a.begin, y.a.begin), cmp.Compare(x.a.end, y.a.end), cmp.Compare(x.b.begin, y.b.begin), cmp.Compare(x.b.end, y.b.end))
+	})
+	var all []Clone
+	for i, m := range b.matches {
+		if i == 0 || b.matches[i-1].kind != m.kind || b.matches[i-1].a != m.a {
+			all = append(all, Clone{Kind: m.kind, Similarity: m.similarity, Tokens: m.a.end - m.a.begin, Places: []Place{b.place(m.kind, m.a)}})
+		}
+		c := &all[len(all)-1]
+		c.Similarity = min(c.Similarity, m.similarity)
+		c.Places = append(c.Places, b.place(m.kind, m.b))
+	}
+	slices.SortStableFunc(all, func(x, y Clone) int {
+		p, q := x.Places[0], y.Places[0]
+		return cmp.Or(
+			cmp.Compare(y.Tokens*(len(y.Places)-1), x.Tokens*(len(x.Places)-1)),
+			strings.Compare(p.Path, q.Path), cmp.Compare(p.First, q.First), cmp.Compare(p.Last, q.Last),
+			strings.Compare(string(x.Kind), string(y.Kind)),
+		)
+	})
+	return all
+}
+
+// place describes tokens of the row.
+func (b *builder) place(kind Kind, s span) Place {
+	first, last := b.lines(s.begin, s.end)
+	p := Place{Path: b.files[b.fileOf(s.begin)].Path, First: first, Last: last}
+	if kind == Semantic {
+		if i, ok := slices.BinarySearchFunc(b.functions, s, func(f function, s span) int {
+			return cmp.Or(cmp.Compare(f.begin, s.begin), cmp.Compare(s.end, f.end))
+		}); ok {
+			p.Func = b.functions[i].label
+		}
+	}
+	return p
+}
+
+// duplicated returns the files that have a part in a clone, and counts the lines with
+// code of all files.
+func (b *builder) duplicated() (files []Duplicated, lines, total int) {
+	var has []bool
+	for i, f := range b.files {
+		begin, end := b.begin[i], b.begin[i+1]
+		if begin == end {
+			continue
+		}
+		has = slices.Grow(has[:0], int(b.last[end-1])+2)[:int(b.last[end-1])+2]
+		clear(has)
+		for at := begin; at < end; at++ {
+			if b.canon[at] == indent || b.canon[at] == dedent {
+				continue
+			}
+			for line := b.line[at]; line <= b.last[at]; line++ {
+				has[line] = true
+			}
+		}
+		d := Duplicated{Path: f.Path}
+		for line, code := range has {
+			if !code {
+				continue
+			}
+			d.Code++
+			if b.covered[i] != nil && b.covered[i][line] {
+				d.Lines++
+			}
+		}
+		lines += d.Lines
+		total += d.Code
+		if d.Lines > 0 {
+			files = append(files, d)
+		}
+	}
+	slices.SortStableFunc(files, func(x, y Duplicated) int {
+		return cmp.Or(cmp.Compare(y.Lines, x.Lines), strings.Compare(x.Path, y.Path))
+	})
+	return files, lines, total
+}
+
+// cutList keeps the first clones of a list that is too long.
+func cutList(all []Clone) ([]Clone, []code.Gap) {
+	if len(all) <= maxClones {
+		return all, nil
+	}
+	return all[:maxClones:maxClones], []code.Gap{{Field: "clones", Reason: "there are more than are listed: the largest ones are, and all are counted in the lines"}}
+}

@@ -1,0 +1,193 @@
+package clone
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// maxTokens is how many tokens are compared. Files beyond are left out, with a gap.
+const maxTokens = 1 << 24
+
+// maxPlain is the length of the longest token that is hashed as a whole. Of a longer one,
+// such as a table in a string, its beginning, its end and its length count for kinds other
+// than exact; an exact match compares the texts.
+const maxPlain = 1 << 12
+
+// Canonical tokens. The others are hashes with the highest bit set.
+const (
+	anyName    uint32 = 1
+	anyLiteral uint32 = 2
+	indent     uint32 = 3
+	dedent     uint32 = 4
+)
+
+// span is the tokens [begin, end) of a row.
+type span struct{ begin, end int }
+
+// pair is a run of n tokens of a row that occurs twice, at a before it does at b.
+type pair struct{ a, b, n int }
+
+// row is the tokens of all files behind each other, without comments and line ends.
+// Slices of it run in parallel.
+type row struct {
+	files []*code.File
+	begin []int    // of each file, its first token in the row; one more for the end
+	plain []uint32 // hashes of texts
+	canon []uint32 // names and literals are one token each
+	token []int32  // index in the file's tokens
+	line  []int32  // on which the token begins
+	last  []int32  // on which the token ends
+}
+
+// newRow reads the tokens of files, by up to workers goroutines.
+func newRow(ctx context.Context, files []*code.File, workers int) (*row, []code.Gap) {
+	r := &row{begin: []int{0}}
+	var gaps []code.Gap
+	total := 0
+	for _, f := range files {
+		n := 0
+		for i := range f.Tokens {
+			if counts(f.Tokens[i].Kind) {
+				n++
+			}
+		}
+		if total+n > maxTokens {
+			gaps = append(gaps, code.Gap{Path: f.Path, Field: "clones", Reason: "there are more tokens than can be compared at once; name fewer files"})
+			continue
+		}
+		total += n
+		r.files = append(r.files, f)
+		r.begin = append(r.begin, total)
+	}
+	r.plain = make([]uint32, total)
+	r.canon = make([]uint32, total)
+	r.token = make([]int32, total)
+	r.line = make([]int32, total)
+	r.last = make([]int32, total)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range max(1, min(workers, len(r.files))) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(r.files) || ctx.Err() != nil {
+					return
+				}
+				r.read(i)
+			}
+		})
+	}
+	wg.Wait()
+	return r, gaps
+}
+
+// counts reports whether a token is part of the row. Indents are: without them a Python
+// program is another one.
+func counts(k code.Kind) bool { return k != code.Comment && k != code.Newline }
+
+// read fills the part of the row that belongs to a file.
+func (r *row) read(file int) {
+	f, at := r.files[file], r.begin[file]
+	salt := family(f.Language)
+	for i, t := range f.Tokens {
+		if !counts(t.Kind) {
+			continue
+		}
+		r.token[at], r.line[at], r.last[at] = int32(i), t.Line, t.Line //nolint:gosec // a file has less than 2^31 tokens
+		text := f.Of(t)
+		switch t.Kind {
+		case code.Indent:
+			r.plain[at], r.canon[at] = indent, indent
+		case code.Dedent:
+			r.plain[at], r.canon[at] = dedent, dedent
+		case code.Name:
+			r.plain[at], r.canon[at] = hash(text, salt), anyName
+		case code.Number, code.String:
+			r.plain[at], r.canon[at] = hash(text, salt), anyLiteral
+			if t.Kind == code.String && len(text) > 1 {
+				r.last[at] += int32(strings.Count(text, "\n")) //nolint:gosec // as above
+			}
+		default:
+			h := hash(text, salt)
+			r.plain[at], r.canon[at] = h, h
+		}
+		at++
+	}
+}
+
+// family keeps tokens of different languages apart. Languages that share their syntax
+// share a family.
+func family(l code.Language) uint32 {
+	switch l {
+	case code.JavaScript, code.TypeScript, code.TSX:
+		l = code.JavaScript
+	case code.C, code.CPP:
+		l = code.C
+	case code.Go, code.Rust, code.Python, code.Java, code.Shell, code.Other:
+	}
+	return hash(string(l), 0)
+}
+
+// hash is FNV-1a of a text, with the highest bit set.
+func hash(text string, salt uint32) uint32 {
+	h := 2166136261 ^ salt
+	if len(text) > maxPlain {
+		h ^= uint32(len(text)) //nolint:gosec // only mixed in
+		h = hash(text[:maxPlain/2], h)
+		text = text[len(text)-maxPlain/2:]
+	}
+	for i := range len(text) {
+		h = (h ^ uint32(text[i])) * 16777619
+	}
+	return h ^ h>>15 | 1<<31
+}
+
+// text returns the text of a token of a file of the row.
+func (r *row) text(file, at int) string {
+	f := r.files[file]
+	return f.Of(f.Tokens[r.token[at]])
+}
+
+// fileOf returns the file that a token of the row belongs to.
+func (r *row) fileOf(at int) int {
+	low, high := 0, len(r.files)
+	for high-low > 1 {
+		if middle := (low + high) / 2; r.begin[middle] <= at {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+// lines returns the first and the last line of tokens of the row. Indents at either end
+// stand on lines that belong to others.
+func (r *row) lines(begin, end int) (first, last int) {
+	for begin < end && (r.canon[begin] == indent || r.canon[begin] == dedent) {
+		begin++
+	}
+	for begin < end && (r.canon[end-1] == indent || r.canon[end-1] == dedent) {
+		end--
+	}
+	if begin >= end {
+		return 0, 0
+	}
+	return int(r.line[begin]), int(r.last[end-1])
+}
+
+// equalTexts returns how many tokens from the beginning of a pair have the same text,
+// not only the same hash.
+func (r *row) equalTexts(p pair) int {
+	fa, fb := r.fileOf(p.a), r.fileOf(p.b)
+	for i := range p.n {
+		if r.plain[p.a+i] != r.plain[p.b+i] || r.text(fa, p.a+i) != r.text(fb, p.b+i) {
+			return i
+		}
+	}
+	return p.n
+}
