@@ -18,11 +18,12 @@
 //
 // The files, each calling those below it:
 //
-//	find.go    clones of a set of files: options, kinds, result
+//	find.go    the clones of a set of files
 //	match.go   places that resemble a snippet
 //	result.go  places, groups of them, and the lines that they cover
 //	gapped.go  equal pieces joined over gaps
 //	func.go    functions with similar sets of runs
 //	repeat.go  equal runs of tokens
+//	options.go  what is a clone: kinds, thresholds, lengths
 //	row.go     the tokens of all files in one row
 package clone

@@ -2,8 +2,6 @@ package clone
 
 import (
 	"context"
-	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -12,27 +10,6 @@ import (
 
 // maxClones is how many clones a result lists.
 const maxClones = 10_000
-
-// Kind is how alike the places of a clone are.
-type Kind string
-
-// The kinds, the strictest first. What is of one kind is also of those below it; a
-// clone is listed once, with the strictest kind of those that were asked for.
-const (
-	Exact    Kind = "exact"
-	Renamed  Kind = "renamed"
-	Gapped   Kind = "gapped"
-	Semantic Kind = "semantic"
-)
-
-// Options say what is a clone. The zero value means the defaults.
-type Options struct {
-	Kinds     []Kind  // all where it is empty
-	Threshold float64 // share of tokens that are equal, over 0 and at most 1; 0.85
-	MinLines  int     // of each place of each kind; 5
-	MinTokens int     // of each place of each kind; 50
-	Workers   int     // goroutines, at most; as many as there are processors
-}
 
 // Result is the clones of a set of files.
 type Result struct {
@@ -45,48 +22,6 @@ type Result struct {
 	Functions  int          `json:"functions"`  // that were compared with each other
 	Gaps       []code.Gap   `json:"gaps,omitempty"`
 }
-
-// with checks the options and puts in the defaults.
-func (o Options) with() (Options, error) {
-	if o.Threshold == 0 {
-		o.Threshold = 0.85
-	}
-	if !(o.Threshold > 0 && o.Threshold <= 1) { // which NaN is not
-		return o, fmt.Errorf("threshold %v: must be over 0 and at most 1", o.Threshold)
-	}
-	if o.MinLines < 0 || o.MinTokens < 0 || o.Workers < 0 {
-		return o, fmt.Errorf("min_lines %d, min_tokens %d, workers %d: must not be negative", o.MinLines, o.MinTokens, o.Workers)
-	}
-	for _, k := range o.Kinds {
-		switch k {
-		case Exact, Renamed, Gapped, Semantic:
-		default:
-			return o, fmt.Errorf("kind %q: must be exact, renamed, gapped or semantic", k)
-		}
-	}
-	if len(o.Kinds) == 0 {
-		o.Kinds = []Kind{Exact, Renamed, Gapped, Semantic}
-	}
-	if o.MinLines == 0 {
-		o.MinLines = 5
-	}
-	if o.MinTokens == 0 {
-		o.MinTokens = 50
-	}
-	o.MinTokens = max(o.MinTokens, 2*anchor)
-	if o.Workers == 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
-	return o, nil
-}
-
-// floor is the lowest similarity of gapped and semantic clones. A run of three tokens is
-// whole where its tokens are, so that of two functions that share 85 % of their tokens
-// some 61 % of the runs are left.
-func (o Options) floor() float64 { return o.Threshold * o.Threshold * o.Threshold }
-
-// asked reports whether clones of a kind are looked for.
-func (o Options) asked(k Kind) bool { return slices.Contains(o.Kinds, k) }
 
 // Find returns the clones in files. When ctx ends first it returns what it has, with a
 // gap for each kind that it did not finish, and the cause.
@@ -258,9 +193,4 @@ func (w *work) stricter(x aligned) bool {
 // among reports whether one of the gapped clones has most of two functions.
 func (w *work) among(all []aligned, x, y span) bool {
 	return slices.ContainsFunc(all, func(z aligned) bool { return overlaps(z.a, x) && overlaps(z.b, y) })
-}
-
-// overlaps reports whether s has four fifths of t.
-func overlaps(s, t span) bool {
-	return 5*(min(s.end, t.end)-max(s.begin, t.begin)) >= 4*(t.end-t.begin)
 }

@@ -348,7 +348,7 @@ func similar(ctx context.Context, all []function, threshold float64) (pairs []al
 		}
 		for _, y := range seen {
 			if counts[y] > 0 {
-				if j := jaccard(all[x].order, all[y].order); j >= threshold {
+				if j := jaccard(all[x].order, all[y].order, threshold); j >= threshold {
 					pairs = append(pairs, alike{int(min(x, y)), int(max(x, y)), j})
 				}
 			}
@@ -380,8 +380,9 @@ func atLeast(x float64) int {
 }
 
 // jaccard returns the size of the intersection of two sorted sets over that of their
-// union.
-func jaccard(a, b []uint32) float64 {
+// union, or 0 once it is certain to be below threshold.
+func jaccard(a, b []uint32, threshold float64) float64 {
+	spare := len(a) + len(b) - 2*atLeast(threshold/(1+threshold)*float64(len(a)+len(b))) // runs that may have no partner
 	shared, i, j := 0, 0, 0
 	for i < len(a) && j < len(b) {
 		switch {
@@ -391,6 +392,10 @@ func jaccard(a, b []uint32) float64 {
 			j++
 		default:
 			shared, i, j = shared+1, i+1, j+1
+			continue
+		}
+		if i+j-2*shared > spare {
+			return 0
 		}
 	}
 	if union := len(a) + len(b) - shared; union > 0 {

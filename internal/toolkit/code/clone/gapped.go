@@ -28,13 +28,19 @@ func (x aligned) similarity() float64 {
 type aligner struct {
 	*row
 
-	floor float64 // lowest similarity
-	steps int     // comparisons of tokens that are left
+	floor   float64  // lowest similarity
+	steps   int      // comparisons that are left
+	anchors []uint32 // of each token: a hash of it and of those behind it, an anchor together
 }
 
 // newAligner gives an aligner a budget that grows with the row.
 func (r *row) newAligner(floor float64) *aligner {
-	return &aligner{row: r, floor: floor, steps: 1<<22 + 128*len(r.canon)}
+	g := &aligner{row: r, floor: floor, steps: 1<<22 + 128*len(r.canon), anchors: make([]uint32, len(r.canon))}
+	roll(r.canon, span{0, len(r.canon)}, anchor, func(h uint64, at int) int {
+		g.anchors[at] = uint32((h ^ h>>29) * multiplier >> 32) //nolint:gosec // a part of the hash
+		return at + 1
+	})
+	return g
 }
 
 // extend joins pieces behind and before a pair within the spans.
@@ -81,18 +87,11 @@ func (g *aligner) extend(p pair, inA, inB span) aligned {
 // resume returns the nearest tokens behind i and j from which on both places are equal
 // again.
 func (g *aligner) resume(i, j, endA, endB int) (int, int, bool) {
-	limitA, limitB := endA, endB
-	if i > 0 && j > 0 {
-		limitA, limitB = g.reach(i, endA), g.reach(j, endB)
-	}
-	for d := 0; d <= 2*window && g.steps > 0; d++ {
-		for skip := max(0, d-window); skip <= min(d, window); skip++ {
-			a, b := i+skip, j+d-skip
-			if a+anchor > endA || b+anchor > endB || a > limitA || b > limitB {
-				continue
-			}
+	mostA, mostB := g.ahead(i, endA-anchor), g.ahead(j, endB-anchor)
+	for d := 0; d <= mostA+mostB && g.steps > 0; d++ {
+		for skip := max(0, d-mostB); skip <= min(d, mostA); skip++ {
 			g.steps--
-			if g.same(a, b) {
+			if a, b := i+skip, j+d-skip; g.anchors[a] == g.anchors[b] && g.same(a, b) {
 				return a, b, true
 			}
 		}
@@ -102,14 +101,11 @@ func (g *aligner) resume(i, j, endA, endB int) (int, int, bool) {
 
 // resumeBefore is resume towards the beginning: it returns the ends of what is equal.
 func (g *aligner) resumeBefore(i, j, beginA, beginB int) (int, int, bool) {
-	for d := 0; d <= 2*window && g.steps > 0; d++ {
-		for skip := max(0, d-window); skip <= min(d, window); skip++ {
-			a, b := i-skip, j-d+skip
-			if a-anchor < beginA || b-anchor < beginB || g.line[i]-g.line[a-1] > maxGap+1 || g.line[j]-g.line[b-1] > maxGap+1 {
-				continue
-			}
+	mostA, mostB := g.back(i, beginA+anchor), g.back(j, beginB+anchor)
+	for d := 0; d <= mostA+mostB && g.steps > 0; d++ {
+		for skip := max(0, d-mostB); skip <= min(d, mostA); skip++ {
 			g.steps--
-			if g.same(a-anchor, b-anchor) {
+			if a, b := i-skip, j-d+skip; g.anchors[a-anchor] == g.anchors[b-anchor] && g.same(a-anchor, b-anchor) {
 				return a, b, true
 			}
 		}
@@ -117,13 +113,29 @@ func (g *aligner) resumeBefore(i, j, beginA, beginB int) (int, int, bool) {
 	return 0, 0, false
 }
 
-// reach returns the last token that is at most maxGap lines behind token i.
-func (g *aligner) reach(i, end int) int {
-	last := i
-	for last+1 < end && last < i+window && g.line[last+1]-g.line[i-1] <= maxGap+1 {
-		last++
+// ahead returns how many tokens behind token i a gap may have, which is -1 where there
+// is none before last.
+func (g *aligner) ahead(i, last int) int {
+	if i > last {
+		return -1
 	}
-	return last
+	n, line := 0, g.line[max(i-1, 0)]
+	for n < window && i+n+1 <= last && g.line[i+n+1]-line <= maxGap+1 {
+		n++
+	}
+	return n
+}
+
+// back is ahead towards the beginning.
+func (g *aligner) back(i, first int) int {
+	if i < first {
+		return -1
+	}
+	n, line := 0, g.line[i]
+	for n < window && i-n-1 >= first && line-g.line[i-n-2] <= maxGap+1 {
+		n++
+	}
+	return n
 }
 
 // same reports whether as many tokens as an anchor has are equal.

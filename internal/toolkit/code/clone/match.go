@@ -167,7 +167,7 @@ func (m *matcher) functions(ctx context.Context, snippet int) {
 			if f.file == snippet || ctx.Err() != nil || slices.ContainsFunc(found, func(s span) bool { return overlaps(s, f.span) }) {
 				continue
 			}
-			if j := jaccard(f.order, part.order); j >= m.floor() {
+			if j := jaccard(f.order, part.order, m.floor()); j >= m.floor() {
 				m.hit(Semantic, j, f.span, part.span, f.label)
 			}
 		}

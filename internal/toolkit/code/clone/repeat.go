@@ -19,6 +19,10 @@ type slot struct {
 	at  int32 // of the window's first token, from 1; 0 for a free slot
 }
 
+// stride is how far from each other the windows are that are kept. A run that is so much
+// longer than a window contains one of them.
+const stride = 4
+
 // newWindows makes room for n windows.
 func newWindows(ids []uint32, n, width int) *windows {
 	size := 1024
@@ -57,28 +61,29 @@ func (w *windows) first(h uint64, ids []uint32, at int, keep bool) (int, bool) {
 	}
 }
 
-// repeats returns the runs of at least width tokens that occurred before, each with its
+// repeats returns the runs of at least shortest tokens that occurred before, each with its
 // first place, in the order of the later place.
-func (r *row) repeats(ctx context.Context, ids []uint32, width int) ([]pair, error) {
+func (r *row) repeats(ctx context.Context, ids []uint32, shortest int) ([]pair, error) {
 	var found []pair
-	w := newWindows(ids, len(ids), width)
+	width := max(shortest-stride+1, stride)
+	w := newWindows(ids, len(ids)/stride, width)
 	for file := range r.files {
 		if ctx.Err() != nil {
 			return found, context.Cause(ctx)
 		}
 		floor := r.begin[file] // tokens before belong to the last match
 		roll(ids, span{r.begin[file], r.begin[file+1]}, width, func(h uint64, at int) int {
-			from, ok := w.first(h, ids, at, true)
+			from, ok := w.first(h, ids, at, at%stride == 0)
 			if !ok {
 				return at + 1
 			}
 			p, ok := r.extend(ids, from, at, width, file, floor)
-			if !ok {
+			if !ok || p.n < shortest {
 				return at + 1
 			}
 			found = append(found, p)
-			floor = p.b + p.n - width + 1
-			return floor // windows inside the match are known to repeat
+			floor = max(floor, p.b+p.n-shortest+1)
+			return p.b + p.n - width + 1 // windows inside the match are known to repeat
 		})
 	}
 	return found, nil

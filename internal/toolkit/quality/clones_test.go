@@ -1,0 +1,165 @@
+//go:build quality
+
+package quality
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/clone"
+	"belljar.dev/internal/toolkit/code/lex"
+)
+
+// goroot200 copies 200 files of the Go standard library below a new directory: of those
+// without tests in ten trees, in their order, every so-manieth.
+func goroot200(tb testing.TB) (dir string, names []string) {
+	tb.Helper()
+	src := filepath.Join(runtime.GOROOT(), "src")
+	var all []string
+	for _, tree := range []string{"net", "go", "encoding", "crypto", "database", "text", "html", "image", "archive", "compress"} {
+		err := filepath.WalkDir(filepath.Join(src, tree), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				all = append(all, strings.TrimPrefix(path, src+string(filepath.Separator)))
+			}
+			return err
+		})
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	slices.Sort(all)
+	dir = tb.TempDir()
+	const n = 200
+	for i := range n {
+		name := all[i*len(all)/n]
+		text, err := os.ReadFile(filepath.Join(src, name))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			tb.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			tb.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	return dir, names
+}
+
+// parse reads files of a directory.
+func parse(tb testing.TB, dir string, names []string) []*code.File {
+	tb.Helper()
+	var files []*code.File
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		files = append(files, lex.Parse(filepath.ToSlash(name), code.Go, string(text)))
+	}
+	return files
+}
+
+// jscpd returns the path of the program, without which the test is skipped.
+func jscpd(tb testing.TB) string {
+	tb.Helper()
+	path, err := exec.LookPath("jscpd")
+	if err != nil {
+		tb.Skip("jscpd is missing: make toolkit-quality installs it by npm")
+	}
+	return path
+}
+
+// lines is a set of lines of files.
+type lines map[string]map[int]bool
+
+// add puts the lines of a place into the set.
+func (l lines) add(path string, first, last int) {
+	if l[path] == nil {
+		l[path] = make(map[int]bool)
+	}
+	for line := first; line <= last; line++ {
+		l[path][line] = true
+	}
+}
+
+// count returns how many lines the set has, and how many of them another one has, too.
+func (l lines) count(other lines) (n, shared int) {
+	for path, all := range l {
+		for line := range all {
+			n++
+			if other[path][line] {
+				shared++
+			}
+		}
+	}
+	return n, shared
+}
+
+// The lines that are part of a clone are those that jscpd finds, but for one in ten.
+func TestClonesAgreeWithJscpd(t *testing.T) {
+	program := jscpd(t)
+	dir, names := goroot200(t)
+	files := parse(t, dir, names)
+	for _, tt := range []struct {
+		kinds []clone.Kind
+		args  []string
+	}{
+		{[]clone.Kind{clone.Exact}, nil},
+		{[]clone.Kind{clone.Exact, clone.Renamed}, []string{"--ignore-identifiers", "--ignore-literals"}},
+	} {
+		out := t.TempDir()
+		args := append([]string{"-m", "weak", "-r", "json", "-o", out, "--max-lines", "100000", "--max-size", "10mb", "--no-gitignore", "."}, tt.args...)
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Dir = dir
+		if said, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("jscpd: %v\n%s", err, said)
+		}
+		text, err := os.ReadFile(filepath.Join(out, "jscpd-report.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		type place struct {
+			Name       string
+			Start, End int
+		}
+		var report struct {
+			Duplicates []struct{ FirstFile, SecondFile place }
+		}
+		if err := json.Unmarshal(text, &report); err != nil {
+			t.Fatal(err)
+		}
+		theirs := make(lines)
+		for _, d := range report.Duplicates {
+			theirs.add(d.FirstFile.Name, d.FirstFile.Start, d.FirstFile.End)
+			theirs.add(d.SecondFile.Name, d.SecondFile.Start, d.SecondFile.End)
+		}
+		res, err := clone.Find(context.Background(), files, clone.Options{Kinds: tt.kinds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours := make(lines)
+		for _, c := range res.Clones {
+			for _, p := range c.Places {
+				ours.add(p.Path, p.First, p.Last)
+			}
+		}
+		n, shared := ours.count(theirs)
+		m, _ := theirs.count(ours)
+		t.Logf("%v: %d clones, %d lines; jscpd %d pairs, %d lines; %d lines in both", tt.kinds, len(res.Clones), n, len(report.Duplicates), m, shared)
+		if math.Abs(float64(n-m)) > 0.1*float64(m) {
+			t.Errorf("%v: got %d lines in clones, want the %d of jscpd but for a tenth", tt.kinds, n, m)
+		}
+	}
+}
