@@ -8,6 +8,10 @@
 //
 // The files, each calling those below it:
 //
+//	tree.go      the inventory of a project
+//	read.go      opens directories and regular files, and nothing else
+//	ignore.go    git's ignore files
+//	glob.go      patterns for paths
 //	file.go      one source file
 //	language.go  which language a file is written in
 package code

@@ -1,0 +1,146 @@
+package code
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Reader reads the texts of a tree's files. It keeps the directory of the last one open,
+// for the next one is mostly beside it. One goroutine at a time may use it.
+type Reader struct {
+	root *os.Root
+	dir  *os.File
+	path string // of dir
+}
+
+// NewReader returns a Reader of the files of a directory, which must be closed.
+func NewReader(root *os.Root) *Reader { return &Reader{root: root} }
+
+// Close releases the directory that the Reader keeps. The root stays open.
+func (r *Reader) Close() error {
+	if r.dir == nil {
+		return nil
+	}
+	err := r.dir.Close()
+	r.dir = nil
+	return err
+}
+
+// Read returns the text of a file, or why there is none. It follows no link, and reads
+// regular files only.
+func (r *Reader) Read(file string) (string, *Gap) {
+	dir, name := path.Split(file)
+	if err := r.enter(dir); err != nil {
+		return "", &Gap{Path: file, Field: "file", Reason: unreadable}
+	}
+	text, size, err := readFile(r.dir, name, MaxFile+1)
+	switch {
+	case err != nil:
+		return "", &Gap{Path: file, Field: "file", Reason: unreadable}
+	case size > MaxFile || len(text) > MaxFile:
+		return "", &Gap{Path: file, Field: "file", Reason: "larger than 5 MiB"}
+	}
+	return text, nil
+}
+
+const unreadable = "left out by the policy or not readable"
+
+// enter opens the directory of a path, name by name, so that none of them is a link.
+func (r *Reader) enter(dir string) error {
+	if r.dir != nil && r.path == dir {
+		return nil
+	}
+	if err := r.Close(); err != nil {
+		return err
+	}
+	at, err := r.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	if r.dir, err = openPath(at, dir); err != nil {
+		return err
+	}
+	r.path = dir
+	return nil
+}
+
+// openPath opens a directory below another one, name by name, so that none is a link.
+// The path ends with a slash, or is empty.
+func openPath(in *os.File, dir string) (*os.File, error) {
+	at, err := openDir(in, ".")
+	for err == nil && dir != "" {
+		name, rest, _ := strings.Cut(dir, "/")
+		if name == ".." || name == "" {
+			at.Close()
+			return nil, fmt.Errorf("%q: not a path below a directory", dir)
+		}
+		above := at
+		at, err = openDir(above, name)
+		above.Close()
+		dir = rest
+	}
+	return at, err
+}
+
+// openDir opens a directory in another one, unless it is a link.
+func openDir(in *os.File, name string) (*os.File, error) {
+	fd, err := openIn(in, name, unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil //nolint:gosec // a descriptor
+}
+
+// readFile returns the first bytes of a regular file in a directory, and its size. One
+// that has become a pipe, a socket or a device since it was listed neither blocks nor is
+// read.
+func readFile(in *os.File, name string, most int) (text string, size int64, err error) {
+	fd, err := openIn(in, name, unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil {
+		return "", 0, err
+	}
+	defer unix.Close(fd) //nolint:errcheck // it was only read
+	var info unix.Stat_t
+	if err := unix.Fstat(fd, &info); err != nil {
+		return "", 0, &os.PathError{Op: "stat", Path: name, Err: err}
+	}
+	if info.Mode&unix.S_IFMT != unix.S_IFREG {
+		return "", 0, &os.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
+	}
+	buf := make([]byte, min(int64(most), info.Size+1)) // one more, to see the end
+	n := 0
+	for n < len(buf) {
+		got, err := unix.Read(fd, buf[n:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return "", 0, &os.PathError{Op: "read", Path: name, Err: err}
+		}
+		if got == 0 {
+			break
+		}
+		n += got
+	}
+	return string(buf[:n]), info.Size, nil
+}
+
+// openIn opens what a directory contains, unless it is a link.
+func openIn(in *os.File, name string, flags int) (int, error) {
+	for {
+		fd, err := unix.Openat(int(in.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|flags, 0) //nolint:gosec // a descriptor
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return -1, &os.PathError{Op: "open", Path: name, Err: err}
+		}
+		return fd, nil
+	}
+}

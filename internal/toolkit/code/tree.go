@@ -1,0 +1,267 @@
+package code
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// The bounds of a Tree and its files.
+const (
+	MaxFiles = 200_000 // files and directories that are looked at
+	MaxDepth = 64      // directories in each other
+	MaxFile  = 5 << 20 // bytes of a file whose text is read
+	maxGaps  = 100     // gaps that are named one by one
+	maxHead  = 4 << 10 // bytes by which a file's language is detected
+)
+
+// Options say which files of a project belong to its inventory. The patterns are those
+// of [newGlob].
+type Options struct {
+	Include []string // where there are any, only these, and what is in such directories
+	Exclude []string // not these, and nothing in such directories
+	Foreign bool     // also vendor and other directories with what others wrote
+}
+
+// Entry is a file of a project. Its path may have any bytes but NUL.
+type Entry struct {
+	Path      string
+	Size      int64
+	Language  Language
+	Generated bool // a program wrote it
+	Foreign   bool // of a directory with what others wrote
+}
+
+// Tree is the inventory of a project.
+type Tree struct {
+	Entries  []Entry // by directory, and sorted within it
+	Ignored  int     // files and directories that ignore files leave out
+	Excluded int     // files and directories that Exclude leaves out
+	Foreign  int     // directories left out for they hold what others wrote, or are made by tools
+	Links    int     // symbolic links, which are never followed
+	Special  int     // pipes, sockets and devices, which are never opened
+	Gaps     []Gap
+}
+
+// Walk makes the inventory of a directory. It follows no link, and opens nothing but
+// directories and regular files. What it could not read is a gap, and so is the rest of
+// the project where ctx ends or a bound is reached; then the tree has what came before.
+// An error says that an option is wrong or that the directory itself cannot be read.
+func Walk(ctx context.Context, root *os.Root, o Options) (*Tree, error) {
+	include, err := newGlobs("include", o.Include)
+	if err != nil {
+		return nil, err
+	}
+	exclude, err := newGlobs("exclude", o.Exclude)
+	if err != nil {
+		return nil, err
+	}
+	top, err := root.Open(".")
+	if err != nil {
+		return nil, fmt.Errorf("open the project: %w", err)
+	}
+	defer top.Close()
+	w := &walker{ctx: ctx, options: o, include: include, exclude: exclude, tree: &Tree{}}
+	names, err := w.list(top)
+	if err != nil {
+		return nil, fmt.Errorf("read the project: %w", err)
+	}
+	var ig *ignores
+	if info, err := openPath(top, ".git/info/"); err == nil {
+		ig, _ = ig.with("", ignoreFile(info, "exclude"))
+		info.Close()
+	}
+	w.directory(place{dir: top, ignores: ig, included: len(include) == 0}, names)
+	if w.unnamed > 0 {
+		w.tree.Gaps = append(w.tree.Gaps, Gap{Field: "files", Reason: fmt.Sprintf("%d more files and directories were left out by the policy or are not readable", w.unnamed)})
+	}
+	return w.tree, nil
+}
+
+type walker struct {
+	ctx              context.Context //nolint:containedctx // of one call of Walk
+	options          Options
+	include, exclude globs
+	tree             *Tree
+	seen             int  // names so far
+	unnamed          int  // gaps that are only counted
+	ended            bool // by a bound or by ctx
+}
+
+// place is a directory on the way.
+type place struct {
+	dir      *os.File
+	path     string // with a slash at its end; empty for the top
+	depth    int
+	ignores  *ignores
+	included bool // by a pattern that a directory above matches
+	foreign  bool
+}
+
+// list returns what is in a directory, sorted, at most as much as may still be seen.
+func (w *walker) list(dir *os.File) (all []fs.DirEntry, err error) {
+	for !w.ended {
+		some, err := dir.ReadDir(1000)
+		w.seen += len(some)
+		if w.seen > MaxFiles {
+			w.end(fmt.Sprintf("more than %d files and directories: the rest was left out", MaxFiles))
+			some = some[:max(0, len(some)-(w.seen-MaxFiles))]
+		}
+		all = append(all, some...)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		w.checkTime()
+	}
+	slices.SortFunc(all, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return all, nil
+}
+
+// end notes why the walk ends early.
+func (w *walker) end(reason string) {
+	if !w.ended {
+		w.ended = true
+		w.tree.Gaps = append(w.tree.Gaps, Gap{Field: "files", Reason: reason})
+	}
+}
+
+func (w *walker) checkTime() {
+	if err := context.Cause(w.ctx); err != nil {
+		w.end("time was up: the rest was left out")
+	}
+}
+
+// unread notes what could not be opened, which a policy can be the reason of.
+func (w *walker) unread(file string) {
+	if len(w.tree.Gaps) >= maxGaps {
+		w.unnamed++
+		return
+	}
+	w.tree.Gaps = append(w.tree.Gaps, Gap{Path: file, Field: "files", Reason: "left out by the policy or not readable"})
+}
+
+// directory adds what is in a directory.
+func (w *walker) directory(at place, entries []fs.DirEntry) {
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" && e.Type().IsRegular() }) {
+		var full bool
+		at.ignores, full = at.ignores.with(at.path, ignoreFile(at.dir, ".gitignore"))
+		if full {
+			w.tree.Gaps = append(w.tree.Gaps, Gap{Path: at.path + ".gitignore", Field: "files", Reason: fmt.Sprintf("more than %d patterns: the rest was not applied", maxIgnorePatterns)})
+		}
+	}
+	built := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "Cargo.toml" || e.Name() == "pom.xml" })
+	for i, e := range entries {
+		if i%64 == 0 {
+			w.checkTime()
+		}
+		if w.ended && w.ctx.Err() != nil {
+			return
+		}
+		file := at.path + e.Name()
+		switch {
+		case e.Type()&fs.ModeSymlink != 0:
+			w.tree.Links++
+		case !e.IsDir() && !e.Type().IsRegular():
+			w.tree.Special++
+		case e.Name() == ".git":
+		case w.exclude.match(file, e.IsDir()):
+			w.tree.Excluded++
+		case at.ignores.match(file, e.IsDir()):
+			w.tree.Ignored++
+		case e.IsDir() && (made(e.Name(), built) || Foreign(e.Name()) && !w.options.Foreign):
+			w.tree.Foreign++
+		case e.IsDir():
+			w.enter(at, e.Name())
+		case at.included || w.include.match(file, false):
+			w.file(at, e)
+		}
+	}
+}
+
+// enter goes into a directory.
+func (w *walker) enter(at place, name string) {
+	file := at.path + name
+	if at.depth+1 > MaxDepth {
+		w.tree.Gaps = append(w.tree.Gaps, Gap{Path: file, Field: "files", Reason: fmt.Sprintf("deeper than %d directories", MaxDepth)})
+		return
+	}
+	dir, err := openDir(at.dir, name)
+	if err != nil {
+		w.unread(file)
+		return
+	}
+	defer dir.Close()
+	entries, err := w.list(dir)
+	if err != nil {
+		w.unread(file)
+		return
+	}
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "CACHEDIR.TAG" || e.Name() == "pyvenv.cfg" }) {
+		w.tree.Foreign++ // a cache, such as cargo's target, or a Python environment
+		return
+	}
+	w.directory(place{
+		dir:      dir,
+		path:     file + "/",
+		depth:    at.depth + 1,
+		ignores:  at.ignores,
+		included: at.included || w.include.match(file, true),
+		foreign:  at.foreign || Foreign(name),
+	}, entries)
+}
+
+// file adds a regular file.
+func (w *walker) file(at place, e fs.DirEntry) {
+	name := at.path + e.Name()
+	most := 0
+	if path.Ext(name) == "" || Detect(name, "") != Other {
+		most = maxHead
+	}
+	head, size, err := readFile(at.dir, e.Name(), most)
+	if err != nil {
+		w.unread(name)
+		return
+	}
+	w.tree.Entries = append(w.tree.Entries, Entry{
+		Path:      name,
+		Size:      size,
+		Language:  Detect(name, head),
+		Generated: Generated(name, head),
+		Foreign:   at.foreign,
+	})
+}
+
+// made reports whether tools fill a directory of this name, which no person edits.
+// built is whether a build file of Rust or Java stands beside it.
+func made(name string, built bool) bool {
+	switch name {
+	case ".hg", ".svn", ".jj", ".bzr",
+		"node_modules", "bower_components", "jspm_packages", ".yarn", ".pnpm-store",
+		".venv", "site-packages", "__pycache__", "__pypackages__",
+		".tox", ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".eggs",
+		".gradle", ".terraform", ".next", ".nuxt", ".svelte-kit", ".parcel-cache", ".turbo", ".cache",
+		"Pods", "Carthage", "DerivedData":
+		return true
+	case "target":
+		return built
+	}
+	return false
+}
+
+// ignoreFile returns the text of an ignore file; empty for one that cannot be read.
+func ignoreFile(dir *os.File, name string) string {
+	text, _, err := readFile(dir, name, maxIgnoreFile)
+	if err != nil {
+		return ""
+	}
+	return text
+}
