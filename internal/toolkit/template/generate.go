@@ -1,0 +1,75 @@
+package template
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+	"text/template"
+)
+
+//go:embed texts
+var texts embed.FS
+
+// Generated is a file that a template has made.
+type Generated struct {
+	Template   Template
+	Content    string
+	Parameters map[string]any // as used: those of the call, and the defaults
+}
+
+// Validate returns what is wrong with the parameters for a template; nothing for parameters
+// that Generate takes. The error is ErrURI or ErrNotFound.
+func Validate(uri string, parameters map[string]any) ([]Fault, error) {
+	t, err := Find(uri)
+	if err != nil {
+		return nil, err
+	}
+	_, faults := t.check(parameters)
+	return append(faults, strange(parameters, t)...), nil
+}
+
+// Generate makes the file of a template. The error is ErrURI, ErrNotFound or an [*Invalid].
+func Generate(uri string, parameters map[string]any) (*Generated, error) {
+	t, err := Find(uri)
+	if err != nil {
+		return nil, err
+	}
+	used, faults := t.check(parameters)
+	if faults = append(faults, strange(parameters, t)...); len(faults) > 0 {
+		return nil, &Invalid{t.URI.String(), faults}
+	}
+	return t.generate(used)
+}
+
+// Preview makes the file of a template with its defaults, and the examples of the parameters
+// that are required. The error is ErrURI or ErrNotFound.
+func Preview(uri string) (*Generated, error) {
+	t, err := Find(uri)
+	if err != nil {
+		return nil, err
+	}
+	used := make(map[string]any, len(t.Parameters))
+	for _, p := range t.Parameters {
+		if used[p.Name] = p.Default; p.Required {
+			used[p.Name] = p.Example
+		}
+	}
+	return t.generate(used)
+}
+
+// generate makes the file of a template with parameters that have been checked.
+func (t Template) generate(used map[string]any) (*Generated, error) {
+	text, err := texts.ReadFile("texts/" + t.URI.Category + "/" + t.URI.Toolchain + "/" + t.URI.Variant + ".tmpl")
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", t.URI, err)
+	}
+	made, err := template.New(t.URI.String()).Option("missingkey=error").Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("parse %s: %w", t.URI, err)
+	}
+	var b strings.Builder
+	if err := made.Execute(&b, used); err != nil {
+		return nil, fmt.Errorf("generate %s: %w", t.URI, err)
+	}
+	return &Generated{t, b.String(), used}, nil
+}

@@ -1,0 +1,88 @@
+package template
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Scores of a template that is found: for the name or URI as a whole, and for each word of
+// the query in the name, in the description and in a parameter.
+const (
+	scoreExact       = 10
+	scoreName        = 5
+	scoreDescription = 3
+	scoreParameter   = 1
+)
+
+// Bounds of a query.
+const (
+	maxQuery = 256 // bytes
+	maxWords = 16
+)
+
+// ErrQuery says that a query is empty or too long.
+var ErrQuery = errors.New("not a query")
+
+// Found is a template that a search has found, with its score.
+type Found struct {
+	Template
+	Score int
+}
+
+// Search returns the templates of a toolchain in which every word of the query stands, the
+// highest score first, whatever the case. The score is 10 where the query is the name, the
+// category or the URI. Otherwise each word adds 5 if it stands in the name or the URI, 3 if it
+// stands in the description, and 1 if it stands in a parameter. An empty toolchain stands for
+// all.
+func Search(query, toolchain string) ([]Found, error) {
+	query = strings.ToLower(strings.TrimSpace(query))
+	words := strings.Fields(query)
+	switch {
+	case query == "":
+		return nil, fmt.Errorf("%w: it is empty", ErrQuery)
+	case len(query) > maxQuery || len(words) > maxWords:
+		return nil, fmt.Errorf("%w: it has %d bytes and %d words, and at most %d and %d are allowed", ErrQuery, len(query), len(words), maxQuery, maxWords)
+	}
+	var found []Found
+	for _, t := range List(toolchain, "") {
+		if s := t.score(query, words); s > 0 {
+			found = append(found, Found{t, s})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Found) int { return cmp.Compare(b.Score, a.Score) })
+	return found, nil
+}
+
+// score returns the score of a template; zero if a word stands nowhere in it.
+func (t Template) score(query string, words []string) int {
+	name, uri, description := strings.ToLower(t.Name), t.URI.String(), strings.ToLower(t.Description)
+	if query == name || query == uri || query == t.URI.Category {
+		return scoreExact
+	}
+	sum := 0
+	for _, word := range words {
+		score := 0
+		if strings.Contains(name, word) || strings.Contains(uri, word) {
+			score += scoreName
+		}
+		if strings.Contains(description, word) {
+			score += scoreDescription
+		}
+		if slices.ContainsFunc(t.Parameters, func(p Parameter) bool { return p.about(word) }) {
+			score += scoreParameter
+		}
+		if score == 0 {
+			return 0
+		}
+		sum += score
+	}
+	return sum
+}
+
+// about reports whether a word stands in the name or the description of a parameter.
+func (p Parameter) about(word string) bool {
+	return strings.Contains(p.Name, word) || strings.Contains(strings.ToLower(p.Description), word)
+}

@@ -1,0 +1,120 @@
+package template
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of the parameters of a call.
+const (
+	maxText   = 1024 // bytes of a text; the patterns allow less
+	maxFaults = 16   // faults that are reported
+	maxShown  = 40   // characters of a name or value that a message repeats
+)
+
+// check returns the parameters of a template with its defaults, and what is wrong with
+// those of the call.
+func (t Template) check(given map[string]any) (used map[string]any, faults []Fault) {
+	used = make(map[string]any, len(t.Parameters))
+	for _, p := range t.Parameters {
+		v, ok := given[p.Name]
+		switch {
+		case ok && v != nil:
+			if message := p.fault(v); message != "" {
+				faults = append(faults, Fault{p.Name, message})
+			}
+			used[p.Name] = v
+		case p.Required:
+			faults = append(faults, Fault{p.Name, "is missing: " + p.Description})
+		default:
+			used[p.Name] = p.Default
+		}
+	}
+	return used, faults
+}
+
+// strange returns faults about parameters that none of the templates has, in their order.
+func strange(given map[string]any, of ...Template) (faults []Fault) {
+	known := make(map[string]bool)
+	for _, t := range of {
+		for _, p := range t.Parameters {
+			known[p.Name] = true
+		}
+	}
+	var others []string
+	for name := range given {
+		if !known[name] {
+			others = append(others, name)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	slices.Sort(others)
+	hint := "is not a parameter here; known: " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")
+	for _, name := range others[:min(len(others), maxFaults)] {
+		faults = append(faults, Fault{shown(name), hint})
+	}
+	return faults
+}
+
+// fault returns what is wrong with a value; empty for nothing.
+func (p Parameter) fault(v any) string {
+	switch p.Type {
+	case Boolean:
+		if _, ok := v.(bool); !ok {
+			return "must be true or false, not " + kindOf(v)
+		}
+	case String:
+		s, ok := v.(string)
+		switch {
+		case !ok:
+			return "must be a string, not " + kindOf(v)
+		case s == "" && !p.Required:
+			return "" // an optional text may be left empty
+		case len(s) > maxText:
+			return fmt.Sprintf("has %d bytes, and at most %d are allowed", len(s), maxText)
+		case !utf8.ValidString(s):
+			return "is not UTF-8"
+		case !matches(p.Pattern, s):
+			return fmt.Sprintf("is %s, which does not match the pattern %s", shown(s), p.Pattern)
+		}
+	}
+	return ""
+}
+
+// matches reports whether a text matches a pattern of the catalog. $ matches at the end
+// of the text alone, not before a last line break.
+func matches(pattern, s string) bool {
+	ok, err := regexp.MatchString(pattern, s)
+	return err == nil && ok
+}
+
+// kindOf names the JSON type of a value.
+func kindOf(v any) string {
+	switch v.(type) {
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "an array"
+	}
+	return "a number"
+}
+
+// shown returns a text of the caller for a message: quoted, without characters that a
+// terminal would obey, and not long.
+func shown(s string) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
+	if r := []rune(s[:min(len(s), 4*maxShown)]); len(r) > maxShown {
+		return fmt.Sprintf("%+q...", string(r[:maxShown]))
+	}
+	return fmt.Sprintf("%+q", s)
+}
