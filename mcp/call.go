@@ -34,6 +34,7 @@ type toolCall struct {
 	input      *input          // nil in the legacy era
 	depth      int             // how many servers such as this one it has passed, see wire.Depth
 	structured bool            // the client gets the structured part of the result
+	bare       bool            // the client gets nothing else, see method.go
 	out        *outgoing       // the answer, for the receipts of its result; nil for none
 	// cancel ends the context of the call, if its transport has made one for the call alone.
 	cancel context.CancelCauseFunc
@@ -110,6 +111,9 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	if g.cfg.Log.Enabled(ctx, slog.LevelDebug) { // its arguments are most of a small call's allocations
 		g.cfg.Log.Debug("call", "call", c.ID, "trace", c.TraceID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
 			"rule", d.Rule, "failed", err != nil || res.IsError, "took", time.Since(started), "error", err)
+	}
+	if args, ok := errors.AsType[*argumentError](err); ok && call.bare {
+		err = wire.Errorf(wire.InvalidParams, "invalid params: %s", strings.Join(args.faults, "; "))
 	}
 	var bad *wire.Error
 	forms := c.input.asks()

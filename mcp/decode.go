@@ -216,6 +216,9 @@ func (d *argumentDecoder) value(path string, raw []byte, v reflect.Value) any {
 	case reflect.Slice:
 		return d.slice(path, raw, v)
 	case reflect.Map:
+		if t == reflect.TypeFor[map[string]any]() {
+			return d.anything(path, raw, v)
+		}
 		return d.mapping(path, raw, v)
 	case reflect.Struct:
 		s, err := shapeOf(t)
@@ -275,6 +278,19 @@ func (d *argumentDecoder) slice(path string, raw []byte, v reflect.Value) []any 
 		return len(d.faults) < mostFaults
 	})
 	v.Set(out)
+	return all
+}
+
+// anything reads an object with values of any type.
+func (d *argumentDecoder) anything(path string, raw []byte, v reflect.Value) any {
+	if raw[0] != '{' {
+		d.wrong(path, raw, "an object")
+		return nil
+	}
+	all := d.plain(path, raw)
+	if all != nil {
+		v.Set(reflect.ValueOf(all))
+	}
 	return all
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -37,9 +38,13 @@ type directCall struct {
 	answers sdk.InputResponseMap // inputResponses
 }
 
-// readCall reads a tools/call, or reports that the go-sdk must read it.
+// readCall reads a tools/call or a tool called as a method, or reports that the go-sdk must
+// read the request.
 func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok bool) {
-	if m.Method != "tools/call" || m.Params == nil {
+	if m.Method != "tools/call" {
+		return s.tools.readMethod(m, s.cfg.Patience)
+	}
+	if m.Params == nil {
 		return nil, false
 	}
 	c, ok = new(directCall), true
@@ -74,6 +79,23 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok 
 		return nil, false // it may be a tool of the suite
 	}
 	return c, c.readMeta(meta, m, session.structures() || s.cfg.Structured)
+}
+
+// readMethod reads the call of a tool as a method. It returns false for another request.
+func (ts *toolset) readMethod(m *wire.Message, patience time.Duration) (*directCall, bool) {
+	t, ok := ts.method(m.Method)
+	if !ok {
+		return nil, false
+	}
+	c := &directCall{toolCall: toolCall{name: t.info.Name, args: arguments(m.Params), patience: patience, bare: true}, tool: t.info.Name}
+	if !c.readMeta(m.Meta, m, true) {
+		return nil, false
+	}
+	c.structured = true
+	if c.input != nil {
+		c.input.shows = false // the answers would come in params, which are arguments here
+	}
+	return c, true
 }
 
 // readMeta reads the _meta of a call. structured is the form of results that the session
@@ -130,7 +152,7 @@ func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok
 		}
 		c.input.client = strings.TrimSpace(name + " " + version)
 	}
-	if bytes.Contains(capabilities, []byte(tasksExtension)) {
+	if !c.bare && bytes.Contains(capabilities, []byte(tasksExtension)) {
 		return false // its answer may be deferred
 	}
 	return m.Revision == wire.ModernRevision && wire.IsObject(capabilities)
@@ -198,7 +220,11 @@ func (s *Server) callFrame(ctx context.Context, session *Session, m *wire.Messag
 	if err == nil {
 		res, err = s.gate.call(ctx, session, c.toolCall)
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case c.bare:
+		frame, err = bareFrame(m.ID, res, in)
+	default:
 		frame, err = s.resultFrame(m.ID, res, in)
 	}
 	if err != nil {

@@ -67,6 +67,7 @@
 //
 //	an answer
 //	  deferwire.go, result.go         in the form of the wire
+//	  method.go                       or of a method of its own
 //	  input.go, form.go               a result that asks the client
 //	  page.go, errors.go              pages of a list; an error of ours as one of the sdk
 //	  answer.go                       goes out under the client's own id

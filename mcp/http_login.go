@@ -136,12 +136,13 @@ func (w *web) scoped(rw http.ResponseWriter, r *http.Request, p posted) (ok bool
 	}
 	var lacks []string
 	each := func(raw []byte) bool {
-		if wire.Text(wire.Member(raw, "method")) != "tools/call" {
+		method, params := wire.Text(wire.Member(raw, "method")), wire.Member(raw, "params")
+		name := w.server.tools.calledBy(method, params)
+		if method != "tools/call" && name == "" {
 			return true
 		}
-		params := wire.Member(raw, "params")
 		profile := wire.Text(wire.Member(wire.Member(params, "arguments"), "profile"))
-		lacks = missing(w.server.cfg.Auth, caller, wire.Text(wire.Member(params, "name")), profile)
+		lacks = missing(w.server.cfg.Auth, caller, name, profile)
 		return lacks == nil
 	}
 	if len(p.body) > 0 && p.body[0] == '[' {

@@ -86,10 +86,10 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 	w.modern.ServeHTTP(answer, r)
 }
 
-// readModern reads a plain tools/call whose headers are as the protocol says. It returns
+// readModern reads a plain tools/call, or a tool called as a method, whose headers are as the protocol says. It returns
 // nil for everything else, which the go-sdk must read: it knows what is wrong.
 func (w *web) readModern(h http.Header, session *Session, p posted) *directCall {
-	if p.message == nil || p.method != "tools/call" || h.Get(wire.MethodHeader) != p.method ||
+	if p.message == nil || h.Get(wire.MethodHeader) != p.method ||
 		h.Get(wire.RevisionHeader) != wire.ModernRevision || h.Get(wire.LastHeader) != "" {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (w *web) readModern(h http.Header, session *Session, p posted) *directCall 
 		return nil
 	}
 	c, ok := w.server.readCall(session, p.message)
-	if !ok || h.Get(wire.NameHeader) != c.name {
+	if !ok || !c.bare && h.Get(wire.NameHeader) != c.name {
 		return nil
 	}
 	return c
@@ -116,7 +116,7 @@ func (w *web) callModern(ctx context.Context, rw http.ResponseWriter, session *S
 			frame = bad.Frame(p.message.ID, wire.Modern)
 			out.Done(false)
 		}
-		if bad != nil && bad.Kind == wire.InvalidParams {
+		if bad != nil && bad.Code(wire.Modern) == wire.InvalidParams.Code(wire.Modern) {
 			status = http.StatusBadRequest
 		}
 		if err := x.Answer(frame, nil, out); err != nil {

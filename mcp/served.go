@@ -139,11 +139,14 @@ func (w *web) serves(ctx context.Context, p posted) *Served {
 	if len(p.method) > maxServedMethod || strings.ContainsFunc(p.method, notInMethod) {
 		s.Method = OtherMethod
 	}
-	if s.Method != "tools/call" || p.message == nil {
+	if p.message == nil {
+		return s
+	}
+	name := w.server.tools.calledBy(s.Method, p.message.Params)
+	if s.Method != "tools/call" && name == "" {
 		return s
 	}
 	s.Tool = OtherTool
-	name := wire.Text(wire.Member(p.message.Params, "name"))
 	if t, known := w.server.tools.find(w.server.cfg.callerOf(ctx).Tenant, name); known {
 		s.Tool = t.info.Name // which is one, whatever the client may call it
 	}

@@ -26,6 +26,9 @@ type Tool struct {
 	Idempotent  bool // twice is as once
 	OpenWorld   bool // reaches beyond this machine
 
+	// Method makes the name of the tool a method of the protocol as well, whose params are the
+	// arguments and whose result is Result.Structured; see method.go.
+	Method bool
 	// Output is the zero value of the type that Result.Structured holds, from
 	// which the output schema is made; nil for a tool without one.
 	Output any
@@ -210,6 +213,7 @@ func describe(t Tool, in reflect.Type) (all schemas, err error) {
 	if err := pairs(schema); err != nil {
 		return all, fmt.Errorf("input type: %w", err)
 	}
+	withoutNull(schema, true)
 	if schema.Properties == nil {
 		schema.Properties = map[string]*jsonschema.Schema{} // some clients want it even if empty
 	}
@@ -237,18 +241,24 @@ func schemaOf(t reflect.Type) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	withoutNull(schema)
+	withoutNull(schema, false)
 	return schema, nil
 }
 
-// pairs makes the maps of an input schema arrays of names and values: strict modes
+// pairs makes the maps of texts in an input schema arrays of names and values: strict modes
 // take no object whose members are not known. The object is taken as well, and is what
-// policies, people and logs see.
+// policies, people and logs see. A map of any values stays an object.
 func pairs(s *jsonschema.Schema) error {
 	for name, p := range s.Properties {
 		if p.Type == "object" && p.Properties == nil {
-			if p.AdditionalProperties == nil || p.AdditionalProperties.Type != "string" {
-				return fmt.Errorf("member %s: a map must have texts", name)
+			switch of := p.AdditionalProperties; {
+			case of == nil:
+				return fmt.Errorf("member %s: a map must have texts or any values", name)
+			case of.Type == "" && of.Types == nil:
+				p.AdditionalProperties = nil // which says the same
+				continue
+			case of.Type != "string":
+				return fmt.Errorf("member %s: a map must have texts or any values", name)
 			}
 			items, err := schemaOf(reflect.TypeFor[pair]())
 			if err != nil {
@@ -284,17 +294,18 @@ func outline(schema *jsonschema.Schema) *jsonschema.Schema {
 }
 
 // withoutNull takes null from the types of optional members: a value is either
-// there or left out, and lists of types are not understood by all clients.
-func withoutNull(s *jsonschema.Schema) {
+// there or left out, and lists of types are not understood by all clients. With all, which
+// is for arguments, null is taken from required members too.
+func withoutNull(s *jsonschema.Schema, all bool) {
 	for name, p := range s.Properties {
-		if i := slices.Index(p.Types, "null"); i >= 0 && len(p.Types) == 2 && !slices.Contains(s.Required, name) {
+		if i := slices.Index(p.Types, "null"); i >= 0 && len(p.Types) == 2 && (all || !slices.Contains(s.Required, name)) {
 			p.Type, p.Types = p.Types[1-i], nil
 		}
-		withoutNull(p)
+		withoutNull(p, all)
 	}
 	for _, sub := range []*jsonschema.Schema{s.Items, s.AdditionalProperties} {
 		if sub != nil {
-			withoutNull(sub)
+			withoutNull(sub, all)
 		}
 	}
 }

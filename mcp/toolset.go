@@ -82,6 +82,25 @@ func (ts *toolset) find(tenant, name string) (*tool, bool) {
 	return ts.remote[tenant].find(name)
 }
 
+// method returns the tool of this server that is also a method of the protocol by a name.
+func (ts *toolset) method(name string) (*tool, bool) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.byName[name]
+	return t, t != nil && t.info.Method
+}
+
+// calledBy returns the name by which a message calls a tool; empty for any other message.
+func (ts *toolset) calledBy(method string, params []byte) string {
+	if method == "tools/call" {
+		return wire.Text(wire.Member(params, "name"))
+	}
+	if _, ok := ts.method(method); ok {
+		return method
+	}
+	return ""
+}
+
 // knownMost is how many names the error about an unknown tool lists.
 const knownMost = 64
 

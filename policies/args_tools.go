@@ -110,4 +110,25 @@ var toolTable = []tool{
 		"time_range":      cond.Text,
 		"timeout_ms":      cond.Int,
 	}},
+	{"generate_template", cond.Args{
+		"parameters":   cond.Any,
+		"resource_uri": cond.Text,
+	}},
+	{"list_templates", cond.Args{
+		"category":  cond.Text,
+		"toolchain": cond.Text,
+	}},
+	{"scaffold_project", cond.Args{
+		"parameters": cond.Any,
+		"templates":  cond.Texts,
+		"toolchain":  cond.Text,
+	}},
+	{"search_templates", cond.Args{
+		"query":     cond.Text,
+		"toolchain": cond.Text,
+	}},
+	{"validate_template", cond.Args{
+		"parameters":   cond.Any,
+		"resource_uri": cond.Text,
+	}},
 }

@@ -61,6 +61,10 @@ func (p *Policy) Projects() []string { return slices.Clone(p.dirs) }
 // Asking says how a person is asked, for questions that no decision has caused.
 func (p *Policy) Asking() Asking { return p.asking.Asking }
 
+// Names reports whether one of the policy's own rules names one of the tools in full. A
+// pattern, for example "{list,search}_templates", names none.
+func Names(p *Policy, tools ...string) bool { return p.namesTool(tools) }
+
 // Files are the files of the stack: the system's first, and then those of
 // tenants and projects.
 func (p *Policy) Files() []File {

@@ -3,6 +3,7 @@ package policies
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -53,6 +54,12 @@ func (s *ruleset) ids() []string {
 		all[i] = s.rules[i].id
 	}
 	return all
+}
+
+// namesTool reports whether a rule names one of the tools in full, and not by a pattern.
+func (s *ruleset) namesTool(tools []string) bool {
+	named := func(e element) bool { return !e.any && len(e.choice) == 1 && slices.Contains(tools, e.choice[0]) }
+	return slices.ContainsFunc(s.rules, func(r rule) bool { return slices.ContainsFunc(r.match.tools, named) })
 }
 
 // rule is one entry of rules.

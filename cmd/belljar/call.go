@@ -20,7 +20,7 @@ import (
 func callCommand() *cobra.Command {
 	var (
 		s = setup{Config: server.Config{
-			Command: "call", Tools: &server.Tools{}, Hooks: &server.Hooks{}, Callbacks: &server.Callbacks{}, Trace: true,
+			Command: "call", Tools: &server.Tools{Toolkit: true}, Hooks: &server.Hooks{}, Callbacks: &server.Callbacks{}, Trace: true,
 		}}
 		asJSON bool
 	)

@@ -77,6 +77,7 @@ server starts, can be connected to, reads the policy again and stops.
 	c.Flags().BoolVar(&s.Service.Watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
 	c.Flags().BoolVar(&s.Tools.TrustClients, "trust-client", false, "take what a client answers to a question sooner than a person can read it")
 	c.Flags().BoolVar(&s.Tools.Structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
+	c.Flags().BoolVar(&s.Tools.Toolkit, "toolkit", false, "add the tools that analyze code and those for templates of project files")
 	c.Flags().StringArrayVar(&s.Upstreams, "upstreams", nil, "`file` that says which MCP servers of other people clients get the tools of, in the form of any client")
 	httpFlags(c, &s.http, &s.places, &s.Service.Transports)
 	adminFlag(c, &s.Service.Admin)

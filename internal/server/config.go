@@ -34,6 +34,7 @@ type Config struct {
 type Tools struct {
 	Structured   bool      // results for every client, beside the texts
 	TrustClients bool      // clients answer questions without a person
+	Toolkit      bool      // the toolkit is there, whether or not the policy names a tool of it
 	Suite        mcp.Suite // what the protocol's conformance suite calls; nil for none
 }
 

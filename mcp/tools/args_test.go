@@ -22,7 +22,7 @@ func TestPoliciesKnowTheTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Add(s, Backends{})
+	Add(s, Backends{Toolkit: true})
 	var b strings.Builder
 	b.WriteString("// Code generated from the tools by go test ./mcp/tools -run TestPoliciesKnowTheTools -update; DO NOT EDIT.\n\n" +
 		"package policies\n\nimport \"belljar.dev/policies/cond\"\n\n" +
@@ -56,7 +56,7 @@ func arguments(t *testing.T, info mcp.ToolInfo) (all [][2]string) {
 	if err := json.Unmarshal(info.InputSchema, &schema); err != nil {
 		t.Fatal(err)
 	}
-	types := map[string]string{"string": "Text", "integer": "Int", "boolean": "Bool", "array": "Texts"}
+	types := map[string]string{"string": "Text", "integer": "Int", "boolean": "Bool", "array": "Texts", "number": "Any", "object": "Any"}
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		p := schema.Properties[name]
 		kind, ok := types[p.Type]

@@ -44,7 +44,9 @@ type Backends struct {
 	// Aside notes which skills were loaded, and knows the sessions that are open; nil
 	// for a server that adds nothing to results.
 	Aside *Aside
-	Jobs  *job.Book // of what goes on in the background; without it nothing can
+	// Toolkit adds the tools of the toolkit, see ToolkitNames.
+	Toolkit bool
+	Jobs    *job.Book // of what goes on in the background; without it nothing can
 }
 
 // Kept reports whether anything was kept yet: to list what there is opens no

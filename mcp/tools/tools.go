@@ -29,6 +29,9 @@ func Add(s *mcp.Server, b Backends) *Operator {
 	addAsk(s, &asks{backends: b, wait: askWait})
 	addSkills(s, &skillTools{s, b})
 	addCallbacks(s, &callbacks{s, b})
+	if b.Toolkit {
+		addTemplates(s)
+	}
 	return &Operator{sh}
 }
 

@@ -29,6 +29,10 @@ const (
 	RateLimited
 	NotFound
 	HeaderMismatch // a header and the body say different things
+	// Of calls about templates.
+	TemplateNotFound  // no template has the URI or the name
+	TemplateURI       // a text is not the URI of a template
+	TemplateParameter // the parameters do not fit the schema of the template
 )
 
 // The codes of JSON-RPC 2.0, section 5.1, and one of MCP.
@@ -66,9 +70,24 @@ func (k Kind) Code(e Era) int64 {
 		return -32002
 	case HeaderMismatch:
 		return codeHeaderMismatch
+	case TemplateNotFound:
+		return templateCode(e, -32000)
+	case TemplateURI:
+		return templateCode(e, -32001)
+	case TemplateParameter:
+		return templateCode(e, -32002)
 	case InternalError:
 	}
 	return codeInternalError
+}
+
+// templateCode returns the number of an error of a call about templates. In the modern era
+// all of them are wrong parameters, and the data of the error has the reason.
+func templateCode(e Era, legacy int64) int64 {
+	if e == Modern {
+		return codeInvalidParams
+	}
+	return legacy
 }
 
 // Error is an error that a client gets as a JSON-RPC error.

@@ -2,7 +2,6 @@ package template
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,9 +22,6 @@ const (
 	maxWords = 16
 )
 
-// ErrQuery says that a query is empty or too long.
-var ErrQuery = errors.New("not a query")
-
 // Found is a template that a search has found, with its score.
 type Found struct {
 	Template
@@ -36,15 +32,15 @@ type Found struct {
 // highest score first, whatever the case. The score is 10 where the query is the name, the
 // category or the URI. Otherwise each word adds 5 if it stands in the name or the URI, 3 if it
 // stands in the description, and 1 if it stands in a parameter. An empty toolchain stands for
-// all.
+// all. The error is an [*Invalid].
 func Search(query, toolchain string) ([]Found, error) {
 	query = strings.ToLower(strings.TrimSpace(query))
 	words := strings.Fields(query)
 	switch {
 	case query == "":
-		return nil, fmt.Errorf("%w: it is empty", ErrQuery)
+		return nil, &Invalid{Faults: []Fault{{"query", "must not be empty"}}}
 	case len(query) > maxQuery || len(words) > maxWords:
-		return nil, fmt.Errorf("%w: it has %d bytes and %d words, and at most %d and %d are allowed", ErrQuery, len(query), len(words), maxQuery, maxWords)
+		return nil, &Invalid{Faults: []Fault{{"query", fmt.Sprintf("has %d bytes and %d words, and at most %d and %d are allowed", len(query), len(words), maxQuery, maxWords)}}}
 	}
 	var found []Found
 	for _, t := range List(toolchain, "") {
