@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"belljar.dev/policies"
 )
@@ -53,4 +54,17 @@ func (c Call) Confirm(ctx context.Context, w Wish) (Confirmed, error) {
 		err = errors.New("another call used the approval; make this call again")
 	}
 	return Confirmed{Asked: true, Yes: used, Approval: *a}, err
+}
+
+// Judge returns what the policy would decide about another call of the same session, of
+// the tool that the facts name, made now. Nothing is recorded, and nobody is asked: a
+// handler that does many things with one call learns so which of them it must leave out.
+func (c Call) Judge(ctx context.Context, f policies.Facts) policies.Decision {
+	g := c.Session.server.gate
+	if t, ok := g.tools.find(c.Session.tenant, f.Tool); ok {
+		t.show(&f)
+	}
+	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, time.Now()
+	f.Scopes = g.cfg.callerOf(ctx).Scopes
+	return g.judge(c.Session, f)
 }

@@ -15,6 +15,7 @@ import (
 
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/printable"
+	"belljar.dev/internal/toolkit"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/escape"
 )
@@ -37,6 +38,9 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	// Not signal.Ignore, which the commands in the boxes would inherit.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
+	if len(args) == 1 && args[0] == toolkit.HelperCommand {
+		return helperOf(context.Background(), in, out, errs)
+	}
 	root := commands(args...)
 	root.SetArgs(args)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {

@@ -18,7 +18,8 @@
 //	readdocstext.go
 //	planmode.go, todo.go, ask.go    plans, todos, questions,
 //	callback.go, skills.go          callbacks and skills
-//	toolkit_template.go             the toolkit: templates of project files
+//	toolkit_template.go             the toolkit: templates of project files,
+//	analyze.go                      measures of source code,
 //	toolkit.go                      and the names of its tools
 //	aside.go                        what is added to the results of all tools
 //	prompts.go, files.go            prompts; the files of the workspace

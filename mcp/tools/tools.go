@@ -30,6 +30,7 @@ func Add(s *mcp.Server, b Backends) *Operator {
 	addSkills(s, &skillTools{s, b})
 	addCallbacks(s, &callbacks{s, b})
 	if b.Toolkit {
+		addAnalyses(s, sh)
 		addTemplates(s)
 	}
 	return &Operator{sh}

@@ -1,0 +1,144 @@
+package toolkit
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"belljar.dev/policies"
+)
+
+// Workspace is where boxes have the workspace.
+const Workspace = "/workspace"
+
+// Bounds of arguments.
+const (
+	maxPath     = 4096 // bytes (PATH_MAX, limits.h)
+	maxPatterns = 100
+	maxPattern  = 1000 // bytes
+	maxQuery    = 1000 // bytes
+	maxSnippet  = 64 << 10
+)
+
+// Args are the arguments of one of the analyses, as its tool takes them.
+type Args interface {
+	// Facts are what the policy sees: the directory that is read.
+	Facts() policies.Facts
+	// Check says what is wrong with the arguments, before anything is read. The error
+	// names the argument, and says what it wants instead.
+	Check() error
+	// Analysis is the name of the tool.
+	Analysis() string
+	project() string
+	format() string
+}
+
+// Project is the part of the arguments that all analyses have.
+type Project struct {
+	ProjectPath string `json:"project_path,omitempty" jsonschema:"directory, in /workspace (default)"`
+}
+
+// Facts are the directory.
+func (p Project) Facts() policies.Facts { return policies.Facts{Paths: []string{p.dir()}} }
+
+// dir is the directory as a path of the box. It is not cleaned: the policy sees a ".."
+// and doubts it.
+func (p Project) dir() string {
+	switch {
+	case p.ProjectPath == "" || p.ProjectPath == ".":
+		return Workspace
+	case path.IsAbs(p.ProjectPath):
+		return p.ProjectPath
+	}
+	return Workspace + "/" + p.ProjectPath
+}
+
+func (p Project) project() string { return p.dir() }
+
+func (p Project) check() error {
+	got := policies.Clip(p.ProjectPath, 200)
+	dir := p.dir()
+	switch {
+	case len(dir) > maxPath:
+		return fmt.Errorf("project_path: got %d bytes, want at most %d", len(dir), maxPath)
+	case !utf8.ValidString(dir) || strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return fmt.Errorf("project_path: got %q, want a path without control characters", got)
+	case slices.Contains(strings.Split(dir, "/"), ".."):
+		return fmt.Errorf("project_path: got %q, want a path without ..", got)
+	case dir != Workspace && !strings.HasPrefix(dir, Workspace+"/"):
+		return fmt.Errorf("project_path: got %q, want a directory in %s", got, Workspace)
+	}
+	return nil
+}
+
+// formats are the forms that the text of a result can have; the first is the usual one.
+type formats []string
+
+// check says what is wrong with a format.
+func (f formats) check(got string) error { return oneOf("format", got, f) }
+
+// oneOf says what is wrong with a value that must be one of some words, or empty.
+func oneOf(name, got string, want []string) error {
+	if got == "" || slices.Contains(want, got) {
+		return nil
+	}
+	return fmt.Errorf("%s: got %q, want one of %s", name, policies.Clip(got, 60), strings.Join(want, ", "))
+}
+
+// allOf is oneOf for each of a list.
+func allOf(name string, got, want []string) error {
+	if len(got) > 2*len(want) {
+		return fmt.Errorf("%s: got %d values, want at most %d", name, len(got), len(want))
+	}
+	for i, one := range got {
+		if one == "" || !slices.Contains(want, one) {
+			return fmt.Errorf("%s[%d]: got %q, want one of %s", name, i, policies.Clip(one, 60), strings.Join(want, ", "))
+		}
+	}
+	return nil
+}
+
+// number is a checked number: the default where the call names none.
+func number(name string, got *float64, usual, least, most float64) (float64, error) {
+	switch {
+	case got == nil:
+		return usual, nil
+	case math.IsNaN(*got) || *got < least || *got > most:
+		return 0, fmt.Errorf("%s: got %g, want %g to %g", name, *got, least, most)
+	}
+	return *got, nil
+}
+
+// whole is number for one without a fraction.
+func whole(name string, got *float64, usual, least, most int) (int, error) {
+	n, err := number(name, got, float64(usual), float64(least), float64(most))
+	switch {
+	case err != nil:
+		return 0, err
+	case n != math.Trunc(n):
+		return 0, fmt.Errorf("%s: got %g, want a whole number", name, n)
+	}
+	return int(n), nil
+}
+
+// patterns says what is wrong with a list of globs, but for their syntax.
+func patterns(name string, got []string) error {
+	if len(got) > maxPatterns {
+		return fmt.Errorf("%s: got %d patterns, want at most %d", name, len(got), maxPatterns)
+	}
+	for i, one := range got {
+		switch {
+		case one == "" || len(one) > maxPattern:
+			return fmt.Errorf("%s[%d]: got %d bytes, want 1 to %d", name, i, len(one), maxPattern)
+		case strings.HasPrefix(one, "/") || slices.Contains(strings.Split(one, "/"), ".."):
+			return fmt.Errorf("%s[%d]: got %q, want a path below project_path, such as src/**/*.go", name, i, policies.Clip(one, 100))
+		}
+		if _, err := path.Match(strings.ReplaceAll(one, "**", "*"), ""); err != nil {
+			return fmt.Errorf("%s[%d]: %q is not a pattern: a [ needs its ]", name, i, policies.Clip(one, 100))
+		}
+	}
+	return nil
+}

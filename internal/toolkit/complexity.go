@@ -1,0 +1,215 @@
+package toolkit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// ComplexityResult is the result of analyze_complexity.
+type ComplexityResult struct {
+	Base
+	Summary        ComplexitySummary `json:"summary"`
+	Thresholds     thresholds        `json:"thresholds"`
+	Violations     []Violation       `json:"violations"`
+	ViolationsMore int               `json:"violations_more,omitempty"`
+	TopFiles       TopFiles          `json:"top_files"`
+}
+
+// ComplexitySummary is what all functions have in common.
+type ComplexitySummary struct {
+	Functions        int     `json:"functions"`
+	CodeLines        int     `json:"code_lines"`
+	MaxCyclomatic    int     `json:"max_cyclomatic"`
+	MaxCognitive     int     `json:"max_cognitive"`
+	MedianCyclomatic int     `json:"median_cyclomatic"`
+	AvgCyclomatic    float64 `json:"avg_cyclomatic"`
+	AvgCognitive     float64 `json:"avg_cognitive"`
+	Violations       int     `json:"violations"`
+}
+
+// Violation is a function with a number above its threshold.
+type Violation struct {
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	EndLine  int    `json:"end_line"`
+	Function string `json:"function"`
+	Rule     string `json:"rule"` // cyclomatic or cognitive
+	Value    int    `json:"value"`
+	Limit    int    `json:"limit"`
+}
+
+// TopFiles are the files with the highest scores.
+type TopFiles struct {
+	Requested int          `json:"requested"`
+	Returned  int          `json:"returned"`
+	Rankings  []RankedFile `json:"rankings"`
+}
+
+// RankedFile is what the functions of a file have in common.
+type RankedFile struct {
+	Rank          int     `json:"rank"`
+	File          string  `json:"file"`
+	Functions     int     `json:"function_count"`
+	MaxCyclomatic int     `json:"max_cyclomatic"`
+	AvgCognitive  float64 `json:"avg_cognitive"`
+	Effort        float64 `json:"halstead_effort"`
+	// Score is the sum of the cyclomatic and the cognitive numbers of the functions.
+	Score int `json:"total_score"`
+}
+
+// effort is Halstead's, of one function (Elements of Software Science, 1977).
+func effort(h code.Halstead) float64 {
+	words, all := h.DistinctOperators+h.DistinctOperands, h.Operators+h.Operands
+	if words == 0 || h.DistinctOperands == 0 {
+		return 0
+	}
+	volume := float64(all) * math.Log2(float64(words))
+	difficulty := float64(h.DistinctOperators) / 2 * float64(h.Operands) / float64(h.DistinctOperands)
+	return volume * difficulty
+}
+
+// measured reports whether a language's functions have numbers.
+func measured(l code.Language) bool { return l != code.Other && l != code.Shell }
+
+// complexityOf is the complexity of some files.
+func complexityOf(files []*code.File, limits thresholds) (r ComplexityResult) {
+	r.Thresholds, r.Violations = limits, []Violation{}
+	var cyclomatic []int
+	cognitive, ranked := 0, []RankedFile{}
+	for _, f := range files {
+		if !measured(f.Language) {
+			continue
+		}
+		r.Summary.CodeLines += f.Lines.Code
+		one := RankedFile{File: f.Path, Functions: len(f.Funcs)}
+		inFile := 0
+		for i := range f.Funcs {
+			fn := &f.Funcs[i]
+			cyclomatic = append(cyclomatic, fn.Cyclomatic)
+			inFile += fn.Cognitive
+			r.Summary.MaxCognitive = max(r.Summary.MaxCognitive, fn.Cognitive)
+			one.MaxCyclomatic = max(one.MaxCyclomatic, fn.Cyclomatic)
+			one.Score += fn.Cyclomatic + fn.Cognitive
+			one.Effort += effort(fn.Halstead)
+			v := Violation{File: f.Path, Line: fn.First, EndLine: fn.Last, Function: fn.Label}
+			if fn.Cyclomatic > limits.Cyclomatic {
+				v.Rule, v.Value, v.Limit = "cyclomatic", fn.Cyclomatic, limits.Cyclomatic
+				r.Violations = append(r.Violations, v)
+			}
+			if fn.Cognitive > limits.Cognitive {
+				v.Rule, v.Value, v.Limit = "cognitive", fn.Cognitive, limits.Cognitive
+				r.Violations = append(r.Violations, v)
+			}
+		}
+		cognitive += inFile
+		if one.Functions > 0 {
+			one.AvgCognitive = round(float64(inFile)/float64(one.Functions), 2)
+			one.Effort = round(one.Effort, 0)
+			ranked = append(ranked, one)
+		}
+	}
+	r.Summary.Functions = len(cyclomatic)
+	if n := len(cyclomatic); n > 0 {
+		slices.Sort(cyclomatic)
+		sum := 0
+		for _, c := range cyclomatic {
+			sum += c
+		}
+		r.Summary.MaxCyclomatic, r.Summary.MedianCyclomatic = cyclomatic[n-1], cyclomatic[n/2]
+		r.Summary.AvgCyclomatic = round(float64(sum)/float64(n), 2)
+		r.Summary.AvgCognitive = round(float64(cognitive)/float64(n), 2)
+	}
+	r.Summary.Violations = len(r.Violations)
+	slices.SortStableFunc(r.Violations, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(b.over(), a.over()), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	r.rank(ranked)
+	return r
+}
+
+// over is how often a violation exceeds its threshold.
+func (v Violation) over() float64 { return float64(v.Value) / float64(max(v.Limit, 1)) }
+
+// rank keeps the files with the highest scores.
+func (r *ComplexityResult) rank(all []RankedFile) {
+	slices.SortStableFunc(all, func(a, b RankedFile) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.File, b.File))
+	})
+	all = all[:min(len(all), r.Thresholds.top)]
+	for i := range all {
+		all[i].Rank = i + 1
+	}
+	r.TopFiles = TopFiles{Requested: r.Thresholds.top, Returned: len(all), Rankings: all}
+}
+
+// shorten keeps so many of a list, and says how many there are beyond.
+func shorten[T any](list []T, most int) (kept []T, more int) {
+	kept = list[:min(len(list), most)]
+	return kept, len(list) - len(kept)
+}
+
+// round is a number with some decimal places.
+func round(v float64, places int) float64 {
+	scale := math.Pow10(places)
+	return math.Round(v*scale) / scale
+}
+
+func (c *Complexity) run(r *reading) (result, error) {
+	limits, err := c.limits()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.read(selection{speaks: func(l code.Language) bool { return measured(l) && speaks(c.Toolchain, l) }}); err != nil {
+		return nil, err
+	}
+	done := r.stage("complexity")
+	res := complexityOf(r.files, limits)
+	done()
+	res.Violations, res.ViolationsMore = shorten(res.Violations, maxListed)
+	res.Base = r.base()
+	return &res, nil
+}
+
+func (r *ComplexityResult) findings() []finding {
+	all := make([]finding, 0, len(r.Violations))
+	for _, v := range r.Violations {
+		all = append(all, v.finding())
+	}
+	return all
+}
+
+func (v Violation) finding() finding {
+	return finding{
+		rule: v.Rule, path: v.File, line: v.Line, end: v.EndLine, warning: v.over() < 2,
+		message: "%s has %s complexity %d, more than %d", args: []any{v.Function, v.Rule, v.Value, v.Limit},
+	}
+}
+
+func (r *ComplexityResult) tell(t *text, detailed bool) {
+	s := r.Summary
+	t.line("%s in %s, %d lines of code: cyclomatic median %d, mean %g, highest %d; cognitive mean %g, highest %d",
+		count(s.Functions, "function"), count(r.Files, "file"), s.CodeLines, s.MedianCyclomatic, s.AvgCyclomatic, s.MaxCyclomatic, s.AvgCognitive, s.MaxCognitive)
+	t.line("%s (cyclomatic over %d or cognitive over %d)", count(s.Violations, "violation"), r.Thresholds.Cyclomatic, r.Thresholds.Cognitive)
+	var fold folded
+	shows := 15
+	if detailed || r.Thresholds.top == 0 {
+		shows = maxListed
+	}
+	for _, v := range r.Violations[:min(len(r.Violations), shows)] {
+		t.line("%s:%d %s %s %d", fold.path(v.File), v.Line, shown(v.Function), v.Rule, v.Value)
+	}
+	if more := s.Violations - min(len(r.Violations), shows); more > 0 {
+		t.line("and %d more", more)
+	}
+	if r.TopFiles.Returned == 0 {
+		return
+	}
+	t.line("Files by the sum of both numbers:")
+	fold = folded{}
+	for _, f := range r.TopFiles.Rankings {
+		t.line("%d. %s %d (%s, highest cyclomatic %d)", f.Rank, fold.path(f.File), f.Score, count(f.Functions, "function"), f.MaxCyclomatic)
+	}
+}

@@ -1,0 +1,32 @@
+// Package toolkit is the analyses of source code that agents can ask for: what of a
+// project is complex, copied, dead, often changed, and what its map looks like.
+//
+// An analysis reads text that somebody else wrote, so it never runs in the server. The
+// server starts this binary in the session's box, as `belljar toolkit-run`, which is
+// [Serve]. The server's end of the conversation is [Converse]. In it the server names
+// what the policy keeps from the agent: the helper tells all paths before it opens a
+// file, and opens none of those that the server then names.
+//
+// A number that was not measured is absent, and not_measured says why.
+//
+// The files, each calling those below it:
+//
+//	serve.go          the helper in the box
+//	converse.go       the server's end
+//	gate.go           quality_gate
+//	comprehensive.go  analyze_comprehensive
+//	context.go        analyze_deep_context
+//	defects.go        analyze_defect_probability
+//	duplicates.go     analyze_duplicates
+//	graph.go          analyze_graph_metrics
+//	names.go          analyze_name_similarity
+//	churn.go          analyze_code_churn
+//	complexity.go     analyze_complexity
+//	project.go        the files of a project: listed, left out, read
+//	git.go            git, started in the box
+//	findings.go       what an analysis has to say of a line, as SARIF
+//	text.go           the text of a result
+//	protocol.go       the messages between server and helper
+//	inputs.go         the arguments of each analysis
+//	args.go           what arguments have in common
+package toolkit

@@ -1,0 +1,187 @@
+package toolkit
+
+import (
+	"fmt"
+
+	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/clone"
+	"belljar.dev/internal/toolkit/code/lex"
+)
+
+// DuplicatesResult is the result of analyze_duplicates.
+type DuplicatesResult struct {
+	Base
+	DetectionType string             `json:"detection_type"`
+	Threshold     float64            `json:"threshold"`
+	MinLines      int                `json:"min_lines"`
+	Summary       *DuplicatesSummary `json:"summary,omitempty"` // absent for a snippet
+	Clones        []clone.Clone      `json:"clones"`
+	ClonesMore    int                `json:"clones_more,omitempty"`
+	ByFile        []clone.Duplicated `json:"files_with_clones,omitempty"`
+	ByFileMore    int                `json:"files_with_clones_more,omitempty"`
+	Hits          []clone.Hit        `json:"hits,omitempty"` // where the snippet exists
+	GPU           GPU                `json:"gpu"`
+
+	snippet bool
+}
+
+// DuplicatesSummary is what all clones have in common.
+type DuplicatesSummary struct {
+	Clones          int     `json:"clones"`
+	DuplicatedLines int     `json:"duplicated_lines"`
+	CodeLines       int     `json:"code_lines"`
+	Percentage      float64 `json:"percentage"`
+	Functions       int     `json:"functions"`
+	Tokens          int     `json:"tokens"`
+}
+
+// GPU says that none was used.
+type GPU struct {
+	Used   bool   `json:"used"`
+	Reason string `json:"reason"`
+}
+
+// clonesOf finds the clones of files.
+func (r *reading) clonesOf(o clone.Options) clone.Result {
+	done := r.stage("clones")
+	defer done()
+	found, err := clone.Find(r.ctx, r.files, o)
+	if err != nil && len(found.Gaps) == 0 {
+		found.Gaps = append(found.Gaps, code.Gap{Field: "clones", Reason: err.Error()})
+	}
+	r.lacks(found.Gaps...)
+	return found
+}
+
+func (d *Duplicates) options() (o clone.Options, err error) {
+	if o.Threshold, err = number("threshold", d.Threshold, 0.85, 0, 1); err != nil {
+		return o, err
+	}
+	o.Threshold = max(o.Threshold, 0.01)
+	if o.MinLines, err = whole("min_lines", d.MinLines, 5, 1, 100_000); err != nil {
+		return o, err
+	}
+	if d.DetectionType != "" && d.DetectionType != "all" {
+		o.Kinds = []clone.Kind{clone.Kind(d.DetectionType)}
+	}
+	return o, nil
+}
+
+func (d *Duplicates) run(r *reading) (result, error) {
+	o, err := d.options()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.read(sources); err != nil {
+		return nil, err
+	}
+	res := &DuplicatesResult{
+		DetectionType: d.DetectionType, Threshold: o.Threshold, MinLines: o.MinLines, Clones: []clone.Clone{},
+		GPU: GPU{Reason: "no analysis of belljar runs on a GPU"}, snippet: d.Snippet != "",
+	}
+	if res.DetectionType == "" {
+		res.DetectionType = "all"
+	}
+	if res.snippet {
+		if err := d.match(r, res, o); err != nil {
+			return nil, err
+		}
+	} else {
+		found := r.clonesOf(o)
+		res.Summary = &DuplicatesSummary{len(found.Clones), found.Lines, found.Code, round(found.Percentage, 2), found.Functions, found.Tokens}
+		res.Clones, res.ClonesMore = shorten(found.Clones, maxListed)
+		res.ByFile, res.ByFileMore = shorten(found.Files, maxListed)
+	}
+	res.Base = r.base()
+	if d.Perf {
+		res.Perf = r.stages
+	}
+	return res, nil
+}
+
+// match looks for the snippet. Its language is that of most files.
+func (d *Duplicates) match(r *reading, res *DuplicatesResult, o clone.Options) error {
+	done := r.stage("snippet")
+	defer done()
+	found, err := clone.Match(r.ctx, r.files, lex.Parse("snippet", commonest(r.files), d.Snippet), o)
+	if err != nil {
+		return fmt.Errorf("snippet: %w", err)
+	}
+	res.Hits = found.Hits
+	r.lacks(found.Gaps...)
+	return nil
+}
+
+// commonest is the language with the most lines of code.
+func commonest(files []*code.File) (most code.Language) {
+	lines := map[code.Language]int{}
+	for _, f := range files {
+		lines[f.Language] += f.Lines.Code
+		if n := lines[f.Language]; n > lines[most] || n == lines[most] && f.Language < most {
+			most = f.Language
+		}
+	}
+	return most
+}
+
+func (r *DuplicatesResult) findings() (all []finding) {
+	for _, c := range r.Clones {
+		first := c.Places[0]
+		for _, p := range c.Places[1:] {
+			all = append(all, finding{
+				rule: "clone-" + string(c.Kind), path: p.Path, line: p.First, end: p.Last, warning: true,
+				message: "%s as %s:%d", args: []any{likeness(c), first.Path, first.First},
+			})
+		}
+	}
+	return all
+}
+
+// likeness says how alike the places of a clone are.
+func likeness(c clone.Clone) string {
+	switch c.Kind {
+	case clone.Exact:
+		return "the same code"
+	case clone.Renamed:
+		return "the same code with other names"
+	case clone.Gapped, clone.Semantic:
+	}
+	return fmt.Sprintf("%.0f %% the same code (%s)", 100*c.Similarity, c.Kind)
+}
+
+func (r *DuplicatesResult) tell(t *text, detailed bool) {
+	shows := 15
+	if detailed {
+		shows = maxListed
+	}
+	var fold folded
+	if r.snippet {
+		if len(r.Hits) == 0 {
+			t.line("Nothing like it in %s", count(r.Files, "file"))
+		}
+		for _, h := range r.Hits[:min(len(r.Hits), shows)] {
+			t.line("%s:%d-%d %s %s, %.0f %% of the snippet (%s)", fold.path(h.Path), h.First, h.Last, shown(h.Func), h.Kind, 100*h.Share, fmt.Sprintf("likeness %.2f", h.Similarity))
+		}
+		return
+	}
+	s := r.Summary
+	t.line("%s: %d of %d lines of code in %s (%g %%)", count(s.Clones, "clone"), s.DuplicatedLines, s.CodeLines, count(r.Files, "file"), s.Percentage)
+	for _, c := range r.Clones[:min(len(r.Clones), shows)] {
+		fold = folded{}
+		line := fmt.Sprintf("%s, %d tokens:", c.Kind, c.Tokens)
+		if c.Kind == clone.Gapped || c.Kind == clone.Semantic {
+			line = fmt.Sprintf("%s %.2f, %d tokens:", c.Kind, c.Similarity, c.Tokens)
+		}
+		for i, p := range c.Places {
+			if i == 6 {
+				line += fmt.Sprintf(" and %d more", len(c.Places)-i)
+				break
+			}
+			line += fmt.Sprintf(" %s:%d-%d", fold.path(p.Path), p.First, p.Last)
+		}
+		t.line("%s", line)
+	}
+	if more := s.Clones - min(len(r.Clones), shows); more > 0 {
+		t.line("and %d more", more)
+	}
+}

@@ -1,0 +1,331 @@
+package toolkit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/history"
+	"belljar.dev/policies"
+)
+
+// The forms of results.
+const (
+	summary  = "summary"
+	detailed = "detailed"
+	asJSON   = "json"
+	asSARIF  = "sarif"
+	markdown = "markdown"
+	asJUnit  = "junit"
+)
+
+// Complexity is the arguments of analyze_complexity.
+type Complexity struct {
+	Project
+	Toolchain     string   `json:"toolchain,omitempty" jsonschema:"rust, deno, python-uv, go or a language (default all)"`
+	Format        string   `json:"format,omitempty" jsonschema:"summary (default), detailed, json or sarif"`
+	MaxCyclomatic *float64 `json:"max_cyclomatic,omitempty" jsonschema:"more is a violation (default 10)"`
+	MaxCognitive  *float64 `json:"max_cognitive,omitempty" jsonschema:"more is a violation (default 15)"`
+	TopFiles      *float64 `json:"top_files,omitempty" jsonschema:"files to rank (default 10; 0: every violation)"`
+}
+
+// Analysis is the name of the tool.
+func (*Complexity) Analysis() string { return "analyze_complexity" }
+func (c *Complexity) format() string { return c.Format }
+
+// Check says what is wrong with the arguments.
+func (c *Complexity) Check() error {
+	_, err := c.limits()
+	return errors.Join(c.check(), checkToolchain(c.Toolchain), formats{summary, detailed, asJSON, asSARIF}.check(c.Format), err)
+}
+
+// thresholds are from which values on a function is a violation.
+type thresholds struct {
+	Cyclomatic int `json:"max_cyclomatic"`
+	Cognitive  int `json:"max_cognitive"`
+	top        int
+}
+
+func (c *Complexity) limits() (t thresholds, err error) {
+	var errs [3]error
+	t.Cyclomatic, errs[0] = whole("max_cyclomatic", c.MaxCyclomatic, 10, 0, 1_000_000)
+	t.Cognitive, errs[1] = whole("max_cognitive", c.MaxCognitive, 15, 0, 1_000_000)
+	t.top, errs[2] = whole("top_files", c.TopFiles, 10, 0, maxListed)
+	return t, errors.Join(errs[:]...)
+}
+
+// toolchains are the names by which the languages of files are chosen.
+var toolchains = []string{"rust", "deno", "python-uv", "go", "python", "typescript", "javascript", "c", "cpp", "java", "shell"}
+
+func checkToolchain(name string) error { return oneOf("toolchain", name, toolchains) }
+
+// speaks reports whether a toolchain has files of a language.
+func speaks(toolchain string, l code.Language) bool {
+	switch toolchain {
+	case "":
+		return true
+	case "deno", "typescript", "javascript":
+		return l == code.TypeScript || l == code.TSX || l == code.JavaScript
+	case "python-uv":
+		return l == code.Python
+	}
+	return string(l) == toolchain
+}
+
+// Churn is the arguments of analyze_code_churn.
+type Churn struct {
+	Project
+	PeriodDays *float64 `json:"period_days,omitempty" jsonschema:"days to look back (default 30)"`
+	Format     string   `json:"format,omitempty" jsonschema:"summary (default), detailed or json"`
+}
+
+// Analysis is the name of the tool.
+func (*Churn) Analysis() string { return "analyze_code_churn" }
+func (c *Churn) format() string { return c.Format }
+
+// Check says what is wrong with the arguments.
+func (c *Churn) Check() error {
+	_, err := days(c.PeriodDays)
+	return errors.Join(c.check(), formats{summary, detailed, asJSON}.check(c.Format), err)
+}
+
+func days(got *float64) (int, error) { return whole("period_days", got, 30, 1, 36_500) }
+
+// Duplicates is the arguments of analyze_duplicates.
+type Duplicates struct {
+	Project
+	DetectionType string   `json:"detection_type,omitempty" jsonschema:"exact, renamed, gapped, semantic or all (default)"`
+	Threshold     *float64 `json:"threshold,omitempty" jsonschema:"likeness from which code counts as one, 0 to 1 (default 0.85)"`
+	GPU           bool     `json:"gpu,omitempty" jsonschema:"no effect"`
+	Perf          bool     `json:"perf,omitempty" jsonschema:"with the time of each stage"`
+	Format        string   `json:"format,omitempty" jsonschema:"summary (default), detailed, json or sarif"`
+	MinLines      *float64 `json:"min_lines,omitempty" jsonschema:"shortest clone (default 5)"`
+	Snippet       string   `json:"snippet,omitempty" jsonschema:"code: does it exist already?"`
+}
+
+// Analysis is the name of the tool.
+func (*Duplicates) Analysis() string { return "analyze_duplicates" }
+func (d *Duplicates) format() string { return d.Format }
+
+// Check says what is wrong with the arguments.
+func (d *Duplicates) Check() error {
+	_, err := number("threshold", d.Threshold, 0.85, 0, 1)
+	_, lines := whole("min_lines", d.MinLines, 5, 1, 100_000)
+	var long error
+	if len(d.Snippet) > maxSnippet {
+		long = fmt.Errorf("snippet: got %d bytes, want at most %d", len(d.Snippet), maxSnippet)
+	}
+	return errors.Join(d.check(), oneOf("detection_type", d.DetectionType, []string{"exact", "renamed", "gapped", "semantic", "all"}),
+		formats{summary, detailed, asJSON, asSARIF}.check(d.Format), err, lines, long)
+}
+
+// Graph is the arguments of analyze_graph_metrics.
+type Graph struct {
+	Project
+	Metrics       []string `json:"metrics,omitempty" jsonschema:"of centrality, pagerank, clustering, components, all (default)"`
+	PagerankSeeds []string `json:"pagerank_seeds,omitempty" jsonschema:"nodes to rank from"`
+	GraphML       bool     `json:"graphml,omitempty" jsonschema:"with the graph as GraphML"`
+	Format        string   `json:"format,omitempty" jsonschema:"summary (default), detailed or json"`
+}
+
+// Analysis is the name of the tool.
+func (*Graph) Analysis() string { return "analyze_graph_metrics" }
+func (g *Graph) format() string { return g.Format }
+
+// Check says what is wrong with the arguments.
+func (g *Graph) Check() error {
+	var seeds error
+	if len(g.PagerankSeeds) > maxPatterns {
+		seeds = fmt.Errorf("pagerank_seeds: got %d nodes, want at most %d", len(g.PagerankSeeds), maxPatterns)
+	}
+	return errors.Join(g.check(), allOf("metrics", g.Metrics, []string{"centrality", "pagerank", "clustering", "components", "all"}),
+		formats{summary, detailed, asJSON}.check(g.Format), seeds)
+}
+
+// wants reports whether a metric is asked for.
+func (g *Graph) wants(metric string) bool {
+	return len(g.Metrics) == 0 || slices.Contains(g.Metrics, metric) || slices.Contains(g.Metrics, "all")
+}
+
+// Names is the arguments of analyze_name_similarity.
+type Names struct {
+	Project
+	Query    string   `json:"query" jsonschema:"name to look for"`
+	TopK     *float64 `json:"top_k,omitempty" jsonschema:"names to show (default 10)"`
+	Phonetic bool     `json:"phonetic,omitempty" jsonschema:"also names that sound alike"`
+	Scope    string   `json:"scope,omitempty" jsonschema:"functions, types, variables or all (default)"`
+	Format   string   `json:"format,omitempty" jsonschema:"summary (default), detailed or json"`
+}
+
+// Analysis is the name of the tool.
+func (*Names) Analysis() string { return "analyze_name_similarity" }
+func (n *Names) format() string { return n.Format }
+
+// Check says what is wrong with the arguments.
+func (n *Names) Check() error {
+	var query error
+	switch {
+	case strings.TrimSpace(n.Query) == "":
+		query = errors.New("query: got nothing, want a name such as parseConfig")
+	case len(n.Query) > maxQuery || !utf8.ValidString(n.Query):
+		query = fmt.Errorf("query: got %d bytes, want at most %d of UTF-8", len(n.Query), maxQuery)
+	}
+	_, top := whole("top_k", n.TopK, 10, 1, maxListed)
+	return errors.Join(n.check(), query, top, oneOf("scope", n.Scope, []string{"functions", "types", "variables", "all"}),
+		formats{summary, detailed, asJSON}.check(n.Format))
+}
+
+// Defects is the arguments of analyze_defect_probability.
+type Defects struct {
+	Project
+	MinConfidence *float64 `json:"min_confidence,omitempty" jsonschema:"share of the six vectors that must be measured (default 0.7)"`
+	Explain       bool     `json:"explain,omitempty" jsonschema:"with what each vector adds"`
+	SARIF         bool     `json:"sarif,omitempty" jsonschema:"as format sarif"`
+	Format        string   `json:"format,omitempty" jsonschema:"summary (default), detailed, json or sarif"`
+}
+
+// Analysis is the name of the tool.
+func (*Defects) Analysis() string { return "analyze_defect_probability" }
+func (d *Defects) format() string {
+	if d.SARIF {
+		return asSARIF
+	}
+	return d.Format
+}
+
+// Check says what is wrong with the arguments.
+func (d *Defects) Check() error {
+	_, err := number("min_confidence", d.MinConfidence, 0.7, 0, 1)
+	return errors.Join(d.check(), formats{summary, detailed, asJSON, asSARIF}.check(d.Format), err)
+}
+
+// Comprehensive is the arguments of analyze_comprehensive.
+type Comprehensive struct {
+	Project
+	Format              string   `json:"format,omitempty" jsonschema:"summary (default), detailed, json, markdown or sarif"`
+	IncludeDuplicates   *bool    `json:"include_duplicates,omitempty" jsonschema:"default true"`
+	IncludeDeadCode     *bool    `json:"include_dead_code,omitempty" jsonschema:"default true"`
+	IncludeDefects      *bool    `json:"include_defects,omitempty" jsonschema:"default true"`
+	IncludeComplexity   *bool    `json:"include_complexity,omitempty" jsonschema:"default true"`
+	IncludeTDG          *bool    `json:"include_tdg,omitempty" jsonschema:"debt that comments admit (default true)"`
+	ConfidenceThreshold *float64 `json:"confidence_threshold,omitempty" jsonschema:"of findings, 0 to 1 (default 0.5)"`
+	MinLines            *float64 `json:"min_lines,omitempty" jsonschema:"shortest clone (default 10)"`
+	IncludePatterns     []string `json:"include_patterns,omitempty" jsonschema:"only these files, such as src/**"`
+	ExcludePatterns     []string `json:"exclude_patterns,omitempty" jsonschema:"not these files"`
+	Perf                bool     `json:"perf,omitempty" jsonschema:"with the time of each stage"`
+	ExecutiveSummary    bool     `json:"executive_summary,omitempty" jsonschema:"numbers only, no lists"`
+}
+
+// Analysis is the name of the tool.
+func (*Comprehensive) Analysis() string { return "analyze_comprehensive" }
+func (c *Comprehensive) format() string { return c.Format }
+
+// Check says what is wrong with the arguments.
+func (c *Comprehensive) Check() error {
+	_, err := number("confidence_threshold", c.ConfidenceThreshold, 0.5, 0, 1)
+	_, lines := whole("min_lines", c.MinLines, 10, 1, 100_000)
+	return errors.Join(c.check(), formats{summary, detailed, asJSON, markdown, asSARIF}.check(c.Format), err, lines,
+		patterns("include_patterns", c.IncludePatterns), patterns("exclude_patterns", c.ExcludePatterns))
+}
+
+// Context is the arguments of analyze_deep_context.
+type Context struct {
+	Project
+	IncludeAnalyses []string `json:"include_analyses,omitempty" jsonschema:"of ast, complexity, churn, dag, dead-code, satd, defect-probability (default all)"`
+	ExcludeAnalyses []string `json:"exclude_analyses,omitempty" jsonschema:"of the same"`
+	PeriodDays      *float64 `json:"period_days,omitempty" jsonschema:"days of churn (default 30)"`
+	DAGType         string   `json:"dag_type,omitempty" jsonschema:"call-graph, import-graph (default), inheritance or full-dependency"`
+	MaxDepth        *float64 `json:"max_depth,omitempty" jsonschema:"directories to go down (default 64)"`
+	IncludePatterns []string `json:"include_patterns,omitempty" jsonschema:"only these files, such as src/**"`
+	ExcludePatterns []string `json:"exclude_patterns,omitempty" jsonschema:"not these files"`
+	CacheStrategy   string   `json:"cache_strategy,omitempty" jsonschema:"normal (default), force-refresh or offline"`
+	Parallel        *float64 `json:"parallel,omitempty" jsonschema:"files to read at once"`
+	Format          string   `json:"format,omitempty" jsonschema:"markdown (default), json or sarif"`
+	MaxTokens       *float64 `json:"max_tokens,omitempty" jsonschema:"size of the map (default 8000)"`
+}
+
+// analyses are the parts of analyze_deep_context.
+var analyses = []string{"ast", "complexity", "churn", "dag", "dead-code", "satd", "defect-probability"}
+
+// Analysis is the name of the tool.
+func (*Context) Analysis() string { return "analyze_deep_context" }
+func (c *Context) format() string { return c.Format }
+
+// Check says what is wrong with the arguments.
+func (c *Context) Check() error {
+	_, period := days(c.PeriodDays)
+	_, depth := whole("max_depth", c.MaxDepth, 64, 1, 1000)
+	_, parallel := whole("parallel", c.Parallel, 1, 1, 1024)
+	_, tokens := whole("max_tokens", c.MaxTokens, 8000, 100, 200_000)
+	return errors.Join(c.check(), allOf("include_analyses", c.IncludeAnalyses, analyses), allOf("exclude_analyses", c.ExcludeAnalyses, analyses),
+		period, oneOf("dag_type", c.DAGType, []string{"call-graph", "import-graph", "inheritance", "full-dependency"}), depth,
+		patterns("include_patterns", c.IncludePatterns), patterns("exclude_patterns", c.ExcludePatterns),
+		oneOf("cache_strategy", c.CacheStrategy, []string{"normal", "force-refresh", "offline"}), parallel,
+		formats{markdown, asJSON, asSARIF}.check(c.Format), tokens)
+}
+
+// does reports whether a part is asked for.
+func (c *Context) does(part string) bool {
+	return (len(c.IncludeAnalyses) == 0 || slices.Contains(c.IncludeAnalyses, part)) && !slices.Contains(c.ExcludeAnalyses, part)
+}
+
+// Gate is the arguments of quality_gate.
+type Gate struct {
+	Project
+	ComplexityThreshold  *float64 `json:"complexity_threshold,omitempty" jsonschema:"cyclomatic number of a function, at most (default 10)"`
+	DuplicationThreshold *float64 `json:"duplication_threshold,omitempty" jsonschema:"percent of lines, at most (default 5)"`
+	CoverageThreshold    *float64 `json:"coverage_threshold,omitempty" jsonschema:"percent of lines, at least (default 80)"`
+	DefectThreshold      *float64 `json:"defect_threshold,omitempty" jsonschema:"0 to 1, at most (default 0.3)"`
+	Format               string   `json:"format,omitempty" jsonschema:"summary (default), detailed, json, sarif or junit"`
+	FailOnViolation      bool     `json:"fail_on_violation,omitempty" jsonschema:"a failed gate is an error"`
+	Base                 string   `json:"base,omitempty" jsonschema:"git ref: judge only what changed since"`
+	CoverageFile         string   `json:"coverage_file,omitempty" jsonschema:"Go coverprofile, lcov or Cobertura, in project_path"`
+}
+
+// Analysis is the name of the tool.
+func (*Gate) Analysis() string { return "quality_gate" }
+func (g *Gate) format() string { return g.Format }
+
+// Check says what is wrong with the arguments.
+func (g *Gate) Check() error {
+	_, complexity := whole("complexity_threshold", g.ComplexityThreshold, 10, 1, 1_000_000)
+	_, duplication := number("duplication_threshold", g.DuplicationThreshold, 5, 0, 100)
+	_, coverage := number("coverage_threshold", g.CoverageThreshold, 80, 0, 100)
+	_, defect := number("defect_threshold", g.DefectThreshold, 0.3, 0, 1)
+	var file error
+	if g.CoverageFile != "" && (len(g.CoverageFile) > maxPath || strings.HasPrefix(g.CoverageFile, "/") || slices.Contains(strings.Split(g.CoverageFile, "/"), "..")) {
+		file = fmt.Errorf("coverage_file: got %q, want a path below project_path", policies.Clip(g.CoverageFile, 200))
+	}
+	var base error
+	if g.Base != "" {
+		base = history.CheckBase(g.Base)
+	}
+	return errors.Join(g.check(), complexity, duplication, coverage, defect, base, file,
+		formats{summary, detailed, asJSON, asSARIF, asJUnit}.check(g.Format))
+}
+
+// argsOf is the empty arguments of an analysis, or nil.
+func argsOf(tool string) Args {
+	for _, one := range []Args{&Complexity{}, &Churn{}, &Duplicates{}, &Graph{}, &Names{}, &Defects{}, &Comprehensive{}, &Context{}, &Gate{}} {
+		if one.Analysis() == tool {
+			return one
+		}
+	}
+	return nil
+}
+
+// decode reads the arguments of an analysis.
+func decode(tool string, text []byte) (Args, error) {
+	args := argsOf(tool)
+	if args == nil {
+		return nil, fmt.Errorf("%q is not an analysis", policies.Clip(tool, 60))
+	}
+	if err := json.Unmarshal(text, args); err != nil {
+		return nil, err
+	}
+	return args, args.Check()
+}

@@ -1,0 +1,253 @@
+package toolkit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/history"
+	"belljar.dev/internal/toolkit/code/lex"
+)
+
+const (
+	// readShare is which part of the time may pass until all files are read.
+	readShare = 0.6
+	// maxRead is how many bytes of source are read in all.
+	maxRead = 256 << 20
+	maxGaps = 50 // in a result
+	// tellEvery is how many files are read between two reports.
+	tellEvery = 100
+)
+
+// selection says which files of a project an analysis reads.
+type selection struct {
+	speaks           func(code.Language) bool
+	include, exclude []string
+	depth            int // directories in each other; zero for any
+	workers          int // files that are read at once; zero for one on each processor
+}
+
+// sources takes the files of all languages that have functions.
+var sources = selection{speaks: measured}
+
+// reading is one run of the helper.
+type reading struct {
+	ctx       context.Context //nolint:containedctx // of one run
+	workspace string          // the workspace's path, without links
+	within    string          // the project's path in it
+	root      *os.Root        // of the project
+	git       history.Run     // nil where there is no git
+	ask       func(paths []string) (leftOut []int, err error)
+	tell      func(stage string, done, total int)
+	deadline  time.Time
+
+	tree    *code.Tree
+	files   []*code.File
+	allowed map[string]bool // the paths of the tree that the policy does not keep from the agent
+	left    []LeftOut
+	gaps    []code.Gap
+	stages  []Stage
+}
+
+// open opens the project of a request.
+func (r *reading) open(dir string) (err error) {
+	var real string
+	if real, err = resolve(r.workspace); err != nil {
+		return err
+	}
+	r.workspace = real
+	workspace, err := os.OpenRoot(real)
+	if err != nil {
+		return err
+	}
+	defer workspace.Close()
+	r.within = strings.Trim(strings.TrimPrefix(path.Clean(dir), Workspace), "/")
+	r.root, err = workspace.OpenRoot(cmp.Or(r.within, "."))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("project_path: there is no %s", shown(dir))
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("project_path: %s may not be read", shown(dir))
+	case err != nil:
+		return fmt.Errorf("project_path: %s is not a directory in the workspace", shown(dir))
+	}
+	return nil
+}
+
+// stage begins a part of the analysis.
+func (r *reading) stage(name string) (done func()) {
+	r.tell(name, 0, 0)
+	began := time.Now()
+	return func() {
+		r.stages = append(r.stages, Stage{name, round(float64(time.Since(began).Microseconds())/1000, 3)})
+	}
+}
+
+// base is what the result begins with.
+func (r *reading) base() Base {
+	b := Base{Files: len(r.files), LeftOut: r.left}
+	b.NotMeasured, b.NotMeasuredMore = shorten(r.gaps, maxGaps)
+	return b
+}
+
+// lacks notes something that was not measured.
+func (r *reading) lacks(gaps ...code.Gap) { r.gaps = append(r.gaps, gaps...) }
+
+// leave counts files that are not read.
+func (r *reading) leave(n int, reason string) {
+	if n == 0 {
+		return
+	}
+	if i := slices.IndexFunc(r.left, func(l LeftOut) bool { return l.Reason == reason }); i >= 0 {
+		r.left[i].Files += n
+		return
+	}
+	r.left = append(r.left, LeftOut{reason, n})
+}
+
+// read lists the project, has the server say what of it must not be opened, and reads
+// the rest.
+func (r *reading) read(s selection) error {
+	chosen, err := r.list(s)
+	if err != nil {
+		return err
+	}
+	done := r.stage("read files")
+	r.parse(chosen, s.workers)
+	done()
+	return nil
+}
+
+// list finds the files of the project that an analysis may read.
+func (r *reading) list(s selection) ([]code.Entry, error) {
+	done := r.stage("list files")
+	tree, err := code.Walk(r.ctx, r.root, code.Options{Include: s.include, Exclude: s.exclude})
+	if err != nil {
+		return nil, err
+	}
+	done()
+	r.tree = tree
+	r.lacks(tree.Gaps...)
+	r.leave(tree.Links, "a link")
+	r.leave(tree.Special, "no regular file")
+	r.leave(tree.Ignored, "in .gitignore")
+	r.leave(tree.Foreign, "a directory of other people's code or of a tool")
+	r.leave(tree.Excluded, "in exclude_patterns")
+	return r.judge(r.choose(s))
+}
+
+// choose is the entries of the tree that the analysis reads.
+func (r *reading) choose(s selection) (all []code.Entry) {
+	size := int64(0)
+	for _, e := range r.tree.Entries {
+		switch {
+		case s.speaks != nil && !s.speaks(e.Language):
+			continue
+		case e.Generated:
+			r.leave(1, "generated")
+			continue
+		case s.depth > 0 && strings.Count(e.Path, "/") >= s.depth:
+			r.leave(1, "below max_depth")
+			continue
+		case !utf8.ValidString(e.Path):
+			r.leave(1, "its name is not UTF-8")
+			continue
+		case len(all) == maxFiles:
+			r.leave(1, fmt.Sprintf("beyond %d files", maxFiles))
+			continue
+		}
+		if size += min(e.Size, code.MaxFile); size > maxRead {
+			r.leave(1, fmt.Sprintf("beyond %d MiB of source", maxRead>>20))
+			continue
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// judge asks the server about entries, and returns those that may be read.
+func (r *reading) judge(all []code.Entry) (kept []code.Entry, err error) {
+	paths := make([]string, len(all))
+	for i, e := range all {
+		paths[i] = path.Join(r.within, e.Path)
+	}
+	denied, err := r.ask(paths)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int]bool, len(denied))
+	for _, i := range denied {
+		out[i] = true
+	}
+	r.allowed = make(map[string]bool, len(all))
+	for i, e := range all {
+		if out[i] {
+			continue
+		}
+		kept = append(kept, e)
+		r.allowed[e.Path] = true
+	}
+	r.leave(len(all)-len(kept), "denied by the policy")
+	return kept, nil
+}
+
+// parse reads and parses files, several at once, until the time for that is up.
+func (r *reading) parse(all []code.Entry, workers int) {
+	until := time.Now().Add(time.Duration(readShare * float64(time.Until(r.deadline))))
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	files, gaps := make([]*code.File, len(all)), make([]*code.Gap, len(all))
+	var next, read atomic.Int64
+	var wg sync.WaitGroup
+	for range min(workers, runtime.GOMAXPROCS(0), max(1, len(all))) {
+		wg.Go(func() {
+			in := code.NewReader(r.root)
+			defer in.Close()
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(all) || r.ctx.Err() != nil || time.Now().After(until) {
+					return
+				}
+				var text string
+				if text, gaps[i] = in.Read(all[i].Path); gaps[i] == nil {
+					files[i] = lex.Parse(all[i].Path, all[i].Language, text)
+				}
+				if n := int(read.Add(1)); n%tellEvery == 0 {
+					r.tell("read files", n, len(all))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	late := 0
+	for i, f := range files {
+		switch {
+		case f != nil:
+			r.files = append(r.files, f)
+			r.lacks(f.Gaps...)
+		case gaps[i] != nil:
+			r.lacks(*gaps[i])
+		default:
+			if late++; late <= maxGaps/2 {
+				r.lacks(code.Gap{Path: all[i].Path, Field: "file", Reason: "the time was up before it was read"})
+			}
+		}
+	}
+	r.leave(late, "the time was up")
+}
+
+// over is the gap of a part for which the time was up.
+func over(field string) code.Gap { return code.Gap{Field: field, Reason: "the time was up"} }

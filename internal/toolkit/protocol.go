@@ -1,0 +1,112 @@
+package toolkit
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// Bounds of the conversation.
+const (
+	maxFiles    = 50_000  // of a project that are listed; of more the rest is left out
+	maxMessage  = 1 << 20 // bytes of one line
+	pathsAtOnce = 500     // in one line
+	maxWhole    = 6 << 20 // bytes of a result as a whole
+	maxText     = 4000    // characters of a text, unless the call asks for details
+	maxDetailed = 60_000  // characters then
+	maxListed   = 1000    // of one list in a result
+)
+
+// Request is the first line from the server.
+type Request struct {
+	Tool string          `json:"tool"`
+	Args json.RawMessage `json:"args"`
+	// TimeMS is after how many milliseconds the helper answers with what it has.
+	TimeMS int64 `json:"time_ms"`
+}
+
+// Event is a line from the helper. The last has an Answer or a Fault.
+type Event struct {
+	Paths []string `json:"paths,omitempty"` // from the workspace, of files that it would open
+	// Asked ends the paths. The server says which of them it must not open, and then the
+	// helper opens the others.
+	Asked  bool    `json:"asked,omitempty"`
+	Stage  string  `json:"stage,omitempty"` // what it does now
+	Done   int     `json:"done,omitempty"`  // of Total
+	Total  int     `json:"total,omitempty"`
+	Answer *Answer `json:"answer,omitempty"`
+	Fault  string  `json:"fault,omitempty"` // why there is none, for the agent
+}
+
+// Verdict is the second line from the server: the numbers of the paths that the helper
+// must not open, counted from 0.
+type Verdict struct {
+	LeftOut []int `json:"left_out,omitempty"`
+}
+
+// Answer is a result. The whole of it went to the helper's output.
+type Answer struct {
+	Text   string          `json:"text"`
+	Failed bool            `json:"failed,omitempty"` // a gate that was to fail
+	Result json.RawMessage `json:"result"`
+	// Whole says that the output of the helper has more than Text says.
+	Whole bool `json:"whole,omitempty"`
+}
+
+// Base is what the results of all analyses begin with.
+type Base struct {
+	Files       int        `json:"files"` // that were read
+	LeftOut     []LeftOut  `json:"left_out,omitempty"`
+	NotMeasured []code.Gap `json:"not_measured,omitempty"`
+	// NotMeasuredMore is how many gaps there are beyond those.
+	NotMeasuredMore int     `json:"not_measured_more,omitempty"`
+	Perf            []Stage `json:"perf,omitempty"`
+}
+
+// LeftOut is how many files were not read for one reason.
+type LeftOut struct {
+	Reason string `json:"reason"`
+	Files  int    `json:"files"`
+}
+
+// Stage is how long one part of an analysis took.
+type Stage struct {
+	Name string  `json:"stage"`
+	MS   float64 `json:"ms"`
+}
+
+// lines reads messages, one a line.
+type lines struct{ r *bufio.Reader }
+
+func newLines(r io.Reader) lines { return lines{bufio.NewReaderSize(r, maxMessage)} }
+
+// next reads the next message.
+func (l lines) next(into any) error {
+	line, err := l.r.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return fmt.Errorf("a message has more than %d bytes", maxMessage)
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	case err != nil:
+		return err
+	}
+	return json.Unmarshal(line, into)
+}
+
+// send writes a message.
+func send(w io.Writer, message any) error {
+	line, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	if len(line) >= maxMessage {
+		return fmt.Errorf("a message has %d bytes, more than %d", len(line), maxMessage)
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}

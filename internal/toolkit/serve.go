@@ -1,0 +1,168 @@
+package toolkit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"belljar.dev/internal/toolkit/code/history"
+)
+
+// Host is what the helper has of its box.
+type Host struct {
+	In        io.Reader   // the server's messages
+	Events    io.Writer   // messages to the server
+	Out       io.Writer   // the result as a whole
+	Workspace string      // the directory that the server calls [Workspace]
+	Git       history.Run // starts git; nil where there is none
+}
+
+// grace is how long before the end of the time the helper stops to measure, so that it
+// can still answer.
+const grace = 500 * time.Millisecond
+
+// result is what an analysis returns, and is marshalled as it is.
+type result interface {
+	tell(t *text, detailed bool)
+	findings() []finding
+}
+
+// gated is a result that can fail.
+type gated interface{ failed() bool }
+
+// documented is a result with forms of its own.
+type documented interface {
+	document(format string) (whole []byte, ok bool, err error)
+}
+
+// analysis is the part of its arguments that measures.
+type analysis interface{ run(r *reading) (result, error) }
+
+// Serve measures once for a server, and returns when it has answered. What is wrong
+// with the request goes to the server; an error says that the server cannot be heard.
+func Serve(ctx context.Context, h Host) error {
+	in := newLines(h.In)
+	var ask Request
+	if err := in.next(&ask); err != nil {
+		return fmt.Errorf("read what to measure: %w", err)
+	}
+	var mu sync.Mutex
+	say := func(e Event) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return send(h.Events, e)
+	}
+	answer, err := measure(ctx, h, ask, in, say)
+	if err != nil {
+		return say(Event{Fault: err.Error()})
+	}
+	return say(Event{Answer: answer})
+}
+
+// measure runs what is asked for.
+func measure(ctx context.Context, h Host, ask Request, in lines, say func(Event) error) (*Answer, error) {
+	args, err := decode(ask.Tool, ask.Args)
+	if err != nil {
+		return nil, err
+	}
+	does, ok := args.(analysis)
+	if !ok {
+		return nil, fmt.Errorf("%s cannot be run", ask.Tool)
+	}
+	limit := time.Duration(ask.TimeMS) * time.Millisecond
+	if limit <= 0 {
+		return nil, errors.New("there is no time for it")
+	}
+	limit -= min(grace, limit/4)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	r := &reading{ctx: ctx, workspace: h.Workspace, git: h.Git, deadline: time.Now().Add(limit)}
+	r.tell = func(stage string, done, total int) { _ = say(Event{Stage: stage, Done: done, Total: total}) } // the answer tells of a server that is gone
+	r.ask = func(paths []string) ([]int, error) { return judged(paths, in, say) }
+	if err := r.open(args.project()); err != nil {
+		return nil, err
+	}
+	defer r.root.Close()
+	res, err := does.run(r)
+	if err != nil {
+		return nil, err
+	}
+	return answer(h.Out, args.format(), res)
+}
+
+// judged asks the server about paths.
+func judged(paths []string, in lines, say func(Event) error) ([]int, error) {
+	for from := 0; from < len(paths); from += pathsAtOnce {
+		if err := say(Event{Paths: paths[from:min(len(paths), from+pathsAtOnce)]}); err != nil {
+			return nil, err
+		}
+	}
+	if err := say(Event{Asked: true}); err != nil {
+		return nil, err
+	}
+	var v Verdict
+	if err := in.next(&v); err != nil {
+		return nil, fmt.Errorf("read what the policy denies: %w", err)
+	}
+	return v.LeftOut, nil
+}
+
+// answer writes a result as a whole, and makes its text.
+func answer(out io.Writer, format string, res result) (*Answer, error) {
+	structured, err := json.Marshal(res)
+	if err != nil {
+		return nil, err
+	}
+	whole, own := structured, false
+	if d, ok := res.(documented); ok {
+		if whole, own, err = d.document(format); err != nil {
+			return nil, err
+		} else if !own {
+			whole = structured
+		}
+	}
+	if !own && format == asSARIF {
+		if whole, err = sarif(res.findings()); err != nil {
+			return nil, err
+		}
+		own = true
+	}
+	if len(whole) > maxWhole || len(structured) > maxMessage/2 {
+		return nil, fmt.Errorf("the result has %d bytes, more than %d; name a smaller project_path, or patterns", max(len(whole), len(structured)), maxMessage/2)
+	}
+	if _, err := out.Write(whole); err != nil {
+		return nil, err
+	}
+	a := &Answer{Result: structured}
+	if g, ok := res.(gated); ok {
+		a.Failed = g.failed()
+	}
+	t := text{most: maxText}
+	switch {
+	case own, format == asJSON:
+		a.Text, a.Whole = string(whole), false
+		if len(a.Text) > maxDetailed {
+			a.Text, a.Whole = clip(a.Text, maxDetailed), true
+		}
+		return a, nil
+	case format == detailed:
+		t.most = maxDetailed
+	}
+	res.tell(&t, format == detailed)
+	a.Text, a.Whole = t.String(), true
+	return a, nil
+}
+
+// resolve is a directory without links on its way.
+func resolve(dir string) (string, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return "", fmt.Errorf("there is no workspace: %w", err)
+	}
+	return filepath.EvalSymlinks(dir)
+}

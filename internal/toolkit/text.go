@@ -1,0 +1,86 @@
+package toolkit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// text is the text of a result, line by line, up to a number of characters. Lines
+// beyond it are counted.
+type text struct {
+	b    strings.Builder
+	most int
+	used int
+	lost int // lines
+}
+
+// line adds a line.
+func (t *text) line(format string, args ...any) {
+	s := format
+	if len(args) > 0 {
+		s = fmt.Sprintf(format, args...)
+	}
+	n := utf8.RuneCountInString(s) + 1
+	if t.lost > 0 || t.used+n > t.most {
+		t.lost++
+		return
+	}
+	t.used += n
+	t.b.WriteString(s)
+	t.b.WriteByte('\n')
+}
+
+// String returns the text. What was left out is counted in the last line.
+func (t *text) String() string {
+	s := t.b.String()
+	if t.lost > 0 {
+		s += fmt.Sprintf("... %s more, in the whole result\n", count(t.lost, "line"))
+	}
+	return s
+}
+
+// count is a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// clip is at most n bytes of a text, whole characters.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "..."
+}
+
+// shown is a path or a name as a line can have it: a name of a file may hold line
+// breaks and bytes that are no text.
+func shown(name string) string {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// folded writes paths with what each shares with the one before it left out, where
+// that is shorter: a/b/c.go, then .../d.go.
+type folded struct{ dir string }
+
+func (f *folded) path(p string) string {
+	dir, base := "", p
+	if i := strings.LastIndexByte(p, '/'); i >= 0 {
+		dir, base = p[:i+1], p[i+1:]
+	}
+	if dir == f.dir && len(dir) > len(".../") {
+		return ".../" + shown(base)
+	}
+	f.dir = dir
+	return shown(p)
+}

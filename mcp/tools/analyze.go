@@ -1,0 +1,261 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"belljar.dev/internal/toolkit"
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+const (
+	// analysisMost is how long an analysis may take where the grant lets a command
+	// run longer.
+	analysisMost = 2 * time.Minute
+	// replyTime is how long before the client gives up an analysis answers with what
+	// it has.
+	replyTime = time.Second
+	// leaveTime is how long the helper may take to end after its answer.
+	leaveTime = 2 * time.Second
+)
+
+// analyses are the tools that measure source code. A helper in the session's box does
+// it, which is this program: the server opens no file of the workspace.
+type analyses struct{ shells *shells }
+
+// addAnalyses registers them.
+func addAnalyses(s *mcp.Server, sh *shells) {
+	a := &analyses{sh}
+	addToolkitTool(s, mcp.Tool{
+		Name: analyzeComplexity, Title: "Measure complexity", Output: toolkit.ComplexityResult{},
+		Description: "Finds functions that are too complex: cyclomatic and cognitive numbers of each, files ranked.",
+	}, analyze[toolkit.Complexity, *toolkit.Complexity, toolkit.ComplexityResult](a))
+	addToolkitTool(s, mcp.Tool{
+		Name: analyzeCodeChurn, Title: "Measure churn", Output: toolkit.ChurnResult{},
+		Description: "Lists the files that changed most, by the repository's history.",
+	}, analyze[toolkit.Churn, *toolkit.Churn, toolkit.ChurnResult](a))
+	addToolkitTool(s, mcp.Tool{
+		Name: analyzeDuplicates, Title: "Find duplicates", Output: toolkit.DuplicatesResult{},
+		Description: "Finds copied code. With snippet: where such code exists already. Ask before you write a helper.",
+	}, analyze[toolkit.Duplicates, *toolkit.Duplicates, toolkit.DuplicatesResult](a))
+}
+
+// analyze makes a handler of one analysis.
+func analyze[In mcp.Gated, Args interface {
+	*In
+	toolkit.Args
+}, Out any](a *analyses) mcp.Handler[In] {
+	return func(ctx context.Context, call mcp.Call, in In) (*mcp.Result, error) {
+		return a.run(ctx, call, Args(&in), new(Out))
+	}
+}
+
+// analysed is the structured result of an analysis.
+type analysed struct {
+	value any
+	usage mcp.Usage
+}
+
+// MarshalJSON returns the result as it is.
+func (a analysed) MarshalJSON() ([]byte, error) { return json.Marshal(a.value) }
+
+// Usage tells the audit log what the helper used.
+func (a analysed) Usage() mcp.Usage { return a.usage }
+
+// run has the helper measure. Its answer is read into out.
+func (a *analyses) run(ctx context.Context, call mcp.Call, args toolkit.Args, out any) (*mcp.Result, error) {
+	if err := args.Check(); err != nil {
+		return mcp.Failed("%s. %s", err, nothingMeasured), nil
+	}
+	text, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	if call.Grant.Workspace() == policies.AccessNone {
+		return mcp.Refused(policies.Block{
+			Reason: fmt.Sprintf("profile %q has no workspace to measure", call.Grant.Profile()), Ran: nothingMeasured,
+			Instead: "Instead: ask the person you work for to let the policy grant this tool a profile with a workspace.",
+		}.Refusal()), nil
+	}
+	starting := call.Phase(mcp.PhaseStart)
+	_, box, notice, err := a.shells.enter(ctx, call.Session, call.Grant)
+	starting()
+	if err != nil {
+		return a.shells.blocked(ctx, call.Session.ID(), err)
+	}
+	running := call.Phase(mcp.PhaseRun)
+	defer running()
+	h, err := startHelper(ctx, box, call)
+	if err != nil {
+		return a.shells.blocked(ctx, call.Session.ID(), err)
+	}
+	answer, err := toolkit.Converse(h.in, h.out, toolkit.Request{Tool: args.Analysis(), Args: text, TimeMS: h.time.Milliseconds()}, toolkit.Asks{
+		LeaveOut: newFileJudge(ctx, call).leaveOut, Progress: stagesOf(call),
+	})
+	ended := h.end(ctx, err == nil)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return a.unanswered(call, ended, err), nil
+	}
+	if err := json.Unmarshal(answer.Result, out); err != nil {
+		return a.unanswered(call, ended, err), nil
+	}
+	return shownAnswer(h.job, answer, ended, notice, out), nil
+}
+
+const nothingMeasured = "Nothing was measured."
+
+// unanswered says why there is no result.
+func (a *analyses) unanswered(call mcp.Call, ended sandbox.Result, err error) *mcp.Result {
+	if fault, ok := errors.AsType[*toolkit.Fault](err); ok {
+		return mcp.Failed("%s. %s", valid([]byte(fault.Text)), nothingMeasured)
+	}
+	a.shells.backends.Log.Warn("an analysis gave no answer", "call", call.ID, "status", ended.Status, "exit", ended.Code, "err", err)
+	why, instead := fmt.Sprintf("it ended without an answer (exit status %d)", ended.Code), "call again"
+	switch ended.Status {
+	case sandbox.OOM:
+		why = fmt.Sprintf("it was stopped: memory is limited to %d MiB", call.Grant.Limits().Memory>>20)
+		instead = "measure less at once: name a directory as project_path"
+	case sandbox.TimedOut:
+		why, instead = "it was stopped: its time was up", "measure less at once: name a directory as project_path"
+	case sandbox.Killed:
+		why = "it was stopped from outside"
+	case sandbox.Running, sandbox.Exited:
+	}
+	return mcp.Failed("The analysis failed in the sandbox: %s. %s Instead: %s.", why, nothingMeasured, instead)
+}
+
+// shownAnswer is the result of a call with an answer.
+func shownAnswer(job *sandbox.Job, answer *toolkit.Answer, ended sandbox.Result, notice string, out any) *mcp.Result {
+	o := job.Output()
+	var t text
+	t.line("%s", bracket(notice))
+	t.body(valid([]byte(answer.Text)))
+	pairs := []string{"duration_ms", fmt.Sprint(milliseconds(ended.Wall))}
+	if answer.Whole {
+		pairs = append(pairs, "output_bytes", fmt.Sprint(o.Size()), "output", uri(o))
+	}
+	code := ended.Code
+	return &mcp.Result{
+		Content: []mcp.Content{{Text: t.status(pairs...)}},
+		Structured: analysed{out, startsOf(job).add(mcp.Usage{
+			Exit: &code, Output: o.Size(), CPU: ended.Usage.CPU, PeakMemory: ended.Usage.PeakMemory,
+		})},
+		IsError: answer.Failed,
+	}
+}
+
+// stagesOf tells the client what the helper does. Its numbers must grow.
+func stagesOf(call mcp.Call) func(done, total int, stage string) {
+	n := 0.0
+	return func(done, total int, stage string) {
+		n++
+		if total > 0 {
+			stage = fmt.Sprintf("%s: %d of %d", stage, done, total)
+		}
+		call.Progress(n, 0, valid([]byte(stage)))
+	}
+}
+
+// helper is a run of `belljar toolkit-run` in a box.
+type helper struct {
+	job      *sandbox.Job
+	in       *io.PipeWriter // what it reads
+	out      *io.PipeReader // what it says
+	time     time.Duration  // it may take
+	theirIn  *io.PipeReader
+	theirOut *io.PipeWriter
+	ended    chan struct{}
+	forget   func() bool
+}
+
+// startHelper starts it.
+func startHelper(ctx context.Context, box *sandbox.Box, call mcp.Call) (*helper, error) {
+	h := &helper{time: min(analysisMost, call.Grant.Limits().Wall), ended: make(chan struct{})}
+	limit := h.time
+	if call.Patience > 0 {
+		h.time = min(h.time, max(call.Patience-replyTime, call.Patience/2))
+	}
+	h.theirIn, h.in = io.Pipe()
+	h.out, h.theirOut = io.Pipe()
+	var err error
+	h.job, err = box.Start(ctx, sandbox.Cmd{
+		Grant: call.Grant, Argv: []string{toolkit.Program, toolkit.HelperCommand}, Timeout: limit, In: h.theirIn, Err: h.theirOut,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.forget = context.AfterFunc(ctx, func() { h.job.Kill(0) })
+	go func() {
+		defer close(h.ended)
+		<-h.job.Done()
+		h.theirOut.Close()
+		h.theirIn.Close()
+	}()
+	return h, nil
+}
+
+// end waits for the helper, which has nothing more to do, and returns how it ended.
+func (h *helper) end(ctx context.Context, answered bool) sandbox.Result {
+	h.in.Close()
+	h.out.Close()
+	if answered {
+		patience := time.NewTimer(leaveTime)
+		defer patience.Stop()
+		select {
+		case <-h.ended:
+		case <-ctx.Done():
+		case <-patience.C:
+		}
+	}
+	result := h.job.Kill(0)
+	<-h.ended
+	h.forget()
+	return result
+}
+
+// fileJudge says which files the policy keeps from an analysis: those of which it says
+// something stricter than of a file that no rule knows, be it about the tool or about
+// `cat FILE`.
+type fileJudge struct {
+	call func(path string) policies.Decision
+	cat  func(path string) policies.Decision
+	// of a file that no rule knows
+	usualCall, usualCat policies.Decision
+}
+
+// unknownFile is the name of a file that no rule knows.
+const unknownFile = toolkit.Workspace + "/belljar-a-file-that-no-rule-names"
+
+func newFileJudge(ctx context.Context, call mcp.Call) *fileJudge {
+	j := &fileJudge{
+		call: func(path string) policies.Decision {
+			return call.Judge(ctx, policies.Facts{Tool: call.Tool, Paths: []string{path}, Args: map[string]any{"project_path": path}})
+		},
+		cat: func(path string) policies.Decision {
+			f := commandFacts("cat "+quoteWord(path), "", nil, "")
+			f.Tool, f.Args = "Bash", map[string]any{"command": f.Command}
+			return call.Judge(ctx, f)
+		},
+	}
+	j.usualCall, j.usualCat = j.call(unknownFile), j.cat(unknownFile)
+	return j
+}
+
+func (j *fileJudge) leaveOut(path string) bool {
+	return stricter(j.call(path), j.usualCall) || stricter(j.cat(path), j.usualCat)
+}
+
+// stricter reports whether one decision allows less than the usual one, or refuses for a
+// reason of its own.
+func stricter(d, usual policies.Decision) bool {
+	return d.Verdict != policies.Allow && (d.Verdict < usual.Verdict || d.Rule != usual.Rule)
+}
