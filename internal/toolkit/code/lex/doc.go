@@ -19,6 +19,7 @@
 //	script.go    TypeScript and JavaScript
 //	clang.go     C and C++
 //	java.go      Java
+//	braces.go    what the readers of languages with braces share: items, brackets
 //	generic.go   texts of other languages
 //	halstead.go  the operators and operands of functions
 //	lines.go     the lines of a file

@@ -1,6 +1,1103 @@
 package lex
 
-import "belljar.dev/internal/toolkit/code"
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"belljar.dev/internal/toolkit/code"
+)
 
 // parseRust reads Rust.
-func parseRust(f *code.File) { parseOther(f) }
+//
+// Cyclomatic starts at 1 and counts if, while, for, loop, the else of a let, each
+// arm of a match but a bare _, the guard of an arm, &&, || and ?. That is how
+// rust-code-analysis counts (src/metrics/cyclomatic.rs), except for the arm _, which
+// is no decision, just as default is none in a switch. Cognitive follows SonarSource's
+// paper "Cognitive Complexity", version 1.7: if, match and the loops by their nesting,
+// else and a jump to a label by one, and one for each run of the same logical
+// operator; a closure is one level deeper. As in SonarSource's own analyzers,
+// recursion does not count, and neither does ?.
+//
+// A closure belongs to the function around it. What stands in the arguments of a
+// macro counts as code; the rules of a macro do not.
+func parseRust(f *code.File) { readRust(f) }
+
+// readRust does the work of parseRust, and returns the reader for tests.
+func readRust(f *code.File) *braces {
+	b := newBraces(f)
+	splitRust(b)
+	b.finish()
+	r := &rust{braces: b}
+	r.read()
+	r.join()
+	return b
+}
+
+// splitRust splits a text into tokens.
+func splitRust(b *braces) {
+	if b.has("#!") && !b.has("#![") {
+		b.take(code.Comment, b.lineEnd(b.at))
+	}
+	for b.blanks() {
+		c := b.text[b.at]
+		switch {
+		case startsName(c):
+			rustWord(b)
+		case isDigit(c):
+			b.short(code.Number, opNumber, b.rustNumber())
+		case c == '/' && b.peek(1) == '*':
+			b.take(code.Comment, b.nested())
+		case c == '/' && b.comment():
+		case c == '"':
+			b.long(code.String, opString, b.quoted(b.at, true))
+		case c == '\'':
+			b.quote()
+		default:
+			b.operator(rustOperator(b.text[b.at:]))
+		}
+	}
+}
+
+// rustWord takes a name, a keyword, or a string with a prefix.
+func rustWord(b *braces) {
+	end := b.name(b.at)
+	word := b.text[b.at:end]
+	if end < len(b.text) && len(word) <= 2 {
+		switch next := b.text[end]; {
+		case next == '"' && (word == "b" || word == "c"):
+			b.long(code.String, opString, b.quoted(end, true))
+			return
+		case next == '\'' && word == "b":
+			b.short(code.String, opString, charEnd(b.text, end))
+			return
+		case (next == '"' || next == '#') && (word == "r" || word == "br" || word == "cr"):
+			if stop := b.raw(end); stop > 0 {
+				b.long(code.String, opString, stop)
+				return
+			}
+			if next == '#' && word == "r" && end+1 < len(b.text) && startsName(b.text[end+1]) {
+				b.short(code.Name, opName, b.name(end+1))
+				return
+			}
+		}
+	}
+	if o := rustKeyword(word); o != opNone {
+		b.short(code.Keyword, o, end)
+		return
+	}
+	b.short(code.Name, opName, end)
+}
+
+// raw returns the end of the raw string whose hashes begin at an offset; 0 for none.
+func (b *braces) raw(at int) int {
+	hashes := at
+	for hashes < len(b.text) && b.text[hashes] == '#' && hashes-at < 255 {
+		hashes++
+	}
+	if hashes >= len(b.text) || b.text[hashes] != '"' {
+		return 0
+	}
+	mark := `"` + b.text[at:hashes]
+	n := strings.Index(b.text[hashes+1:], mark)
+	if n < 0 {
+		return len(b.text)
+	}
+	return hashes + 1 + n + len(mark)
+}
+
+// nested returns the end of a comment that may contain others.
+func (b *braces) nested() int {
+	depth := 1
+	for i := b.at + 2; i+1 < len(b.text); i++ {
+		switch {
+		case b.text[i] == '*' && b.text[i+1] == '/':
+			i++
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case b.text[i] == '/' && b.text[i+1] == '*':
+			i++
+			depth++
+		}
+	}
+	return len(b.text)
+}
+
+// quote takes what begins with an apostrophe: a character or a lifetime.
+func (b *braces) quote() {
+	next := b.peek(1)
+	if next == '\\' {
+		b.short(code.String, opString, charEnd(b.text, b.at))
+		return
+	}
+	_, n := utf8.DecodeRuneInString(b.text[b.at+1:])
+	if n > 0 && b.peek(1+n) == '\'' && next != '\n' {
+		b.short(code.String, opString, b.at+1+n+1)
+		return
+	}
+	if startsName(next) {
+		b.short(code.Name, opLabel, b.name(b.at+1))
+		return
+	}
+	b.operator(1)
+}
+
+// charEnd returns the end of the character whose apostrophe is at an offset. One
+// without an end is as long as the longest character, '\u{10ffff}', may be.
+func charEnd(text string, at int) int {
+	i := at + 1
+	for ; i < len(text) && i < at+13 && text[i] != '\n'; i++ {
+		if text[i] == '\\' {
+			i++
+			continue
+		}
+		if text[i] == '\'' {
+			return i + 1
+		}
+	}
+	return min(i, len(text))
+}
+
+// rustNumber returns the end of a number. A dot belongs to it before a digit, and at
+// its end unless a range or a method follows; that of t.0.1 does not.
+func (b *braces) rustNumber() int {
+	i := b.at
+	if n := len(b.items); n > 0 && b.items[n-1].op == '.' {
+		for i < len(b.text) && isDigit(b.text[i]) {
+			i++
+		}
+		return i
+	}
+	return b.number(b.at)
+}
+
+func rustOperator(t string) int {
+	if len(t) >= 3 {
+		switch t[:3] {
+		case "..=", "...", "<<=", ">>=":
+			return 3
+		}
+	}
+	if len(t) >= 2 {
+		switch t[:2] {
+		case "::", "->", "=>", "&&", "||", "==", "!=", "<=", ">=", "+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=", "<<", ">>", "..":
+			return 2
+		}
+	}
+	return 1
+}
+
+func rustKeyword(word string) op {
+	switch word {
+	case "as", "dyn", "ref":
+		return kwOther
+	case "false", "true":
+		return kwValue
+	case "Self", "self", "super", "crate":
+		return kwSelf
+	case "async":
+		return kwAsync
+	case "await":
+		return kwAwait
+	case "break":
+		return kwBreak
+	case "const":
+		return kwConst
+	case "continue":
+		return kwContinue
+	case "else":
+		return kwElse
+	case "enum":
+		return kwEnum
+	case "extern":
+		return kwExtern
+	case "fn":
+		return kwFn
+	case "for":
+		return kwFor
+	case "if":
+		return kwIf
+	case "impl":
+		return kwImpl
+	case "in":
+		return kwIn
+	case "let":
+		return kwLet
+	case "loop":
+		return kwLoop
+	case "match":
+		return kwMatch
+	case "mod":
+		return kwMod
+	case "move", "mut":
+		return kwMove
+	case "pub":
+		return kwPub
+	case "return":
+		return kwReturn
+	case "static":
+		return kwStatic
+	case "struct":
+		return kwStruct
+	case "trait":
+		return kwTrait
+	case "type":
+		return kwType
+	case "unsafe":
+		return kwUnsafe
+	case "use":
+		return kwUse
+	case "where":
+		return kwWhere
+	case "while":
+		return kwWhile
+	}
+	return opNone
+}
+
+// rust reads the items of a file in one pass.
+type rust struct {
+	*braces
+	scopes  []rustScope
+	pending []rustPending
+	test    bool // an attribute before the next item says that it is for tests
+	depth   int  // functions around
+}
+
+// rustScope is a pair of brackets, or the body of a closure without braces.
+type rustScope struct {
+	kind    rustKind
+	end     int    // the item that closes it
+	fn      int    // the function around, by its index; -1 for none
+	owner   string // the type or the module around
+	nest    int    // for Cognitive
+	last    op     // the logical operator of the run in which the reader is
+	back    bool   // a group: the run goes on behind it
+	pattern bool   // a match: the reader is in front of an arm's =>
+	arm     bool   // the body of an arm
+	test    bool
+}
+
+type rustKind uint8
+
+const (
+	rustGroup rustKind = iota // ( or [
+	rustItems                 // a file, a module, or extern
+	rustImpl                  // an implementation or a trait
+	rustBody                  // of a function
+	rustBlock
+	rustMatch
+	rustClosure // without braces
+)
+
+// rustPending is a keyword whose braces have not come yet.
+type rustPending struct {
+	scopes int // how many there were
+	kind   rustKind
+	nest   int // what the block adds
+}
+
+// top returns the innermost scope.
+func (r *rust) top() *rustScope { return &r.scopes[len(r.scopes)-1] }
+
+// push opens a scope like the one around it, which ends with an item.
+func (r *rust) push(kind rustKind, end int) *rustScope {
+	s := *r.top()
+	s.kind, s.end, s.last, s.back, s.pattern, s.arm = kind, end, opNone, false, false, false
+	r.scopes = append(r.scopes, s)
+	return r.top()
+}
+
+// fn returns the function in which the reader is, or nil.
+func (r *rust) fn() *code.Func {
+	if n := r.top().fn; n >= 0 {
+		return &r.f.Funcs[n]
+	}
+	return nil
+}
+
+// count adds to the metrics of the function around.
+func (r *rust) count(cyclomatic, cognitive int) {
+	if f := r.fn(); f != nil {
+		f.Cyclomatic += cyclomatic
+		f.Cognitive += cognitive
+	}
+}
+
+func (r *rust) read() {
+	r.scopes = append(r.scopes, rustScope{kind: rustItems, end: len(r.items), fn: -1})
+	for i := 0; i < len(r.items); {
+		r.steps++
+		r.leave(i)
+		i = r.next(i)
+	}
+}
+
+// leave closes the scopes that end with an item.
+func (r *rust) leave(i int) {
+	o := r.op(i)
+	for len(r.scopes) > 1 {
+		s := *r.top()
+		if s.end > i && (s.kind != rustClosure || o != ',' && o != ';') {
+			return
+		}
+		r.scopes = r.scopes[:len(r.scopes)-1]
+		if s.kind == rustBody {
+			r.depth--
+		}
+		if s.back {
+			r.top().last = s.last
+		}
+		if s.arm {
+			r.top().pattern = true
+		}
+		for n := len(r.pending); n > 0 && r.pending[n-1].scopes > len(r.scopes); n-- {
+			r.pending = r.pending[:n-1]
+		}
+		if s.kind != rustClosure {
+			return // the bracket around a closure ends where the closure does
+		}
+	}
+}
+
+// next reads the item i, and returns the one to read then.
+func (r *rust) next(i int) int {
+	top := r.top()
+	switch o := r.op(i); o {
+	case '#':
+		return r.attribute(i)
+	case '(', '[':
+		last, pattern := top.last, top.pattern
+		group := r.push(rustGroup, r.match(i))
+		group.pattern = pattern
+		if !r.operand(i-1) && r.op(i-1) != '!' {
+			group.last, group.back = last, true
+		}
+	case '{':
+		r.brace(i)
+	case ';':
+		top.last = opNone
+		for n := len(r.pending); n > 0 && r.pending[n-1].scopes >= len(r.scopes); n-- {
+			r.pending = r.pending[:n-1]
+		}
+	case ',':
+		top.last = opNone
+		if top.kind == rustMatch {
+			top.pattern = true
+		}
+	case '=':
+		top.last = opNone
+	case opFatArrow:
+		r.arm(i)
+	case opAnd, opOr:
+		if r.operand(i-1) && !top.pattern {
+			r.count(1, 0)
+			if top.last != o {
+				r.count(0, 1)
+				top.last = o
+			}
+		} else if o == opOr && !top.pattern {
+			return r.closure(i, i+1)
+		}
+	case '|':
+		if !r.operand(i-1) && !top.pattern {
+			return r.closure(i, r.parametersEnd(i+1))
+		}
+	case '?':
+		if r.operand(i - 1) {
+			r.count(1, 0)
+		}
+	case opName:
+		return r.name(i)
+	case kwSelf:
+		if r.op(i+1) == '(' {
+			r.call(i)
+		}
+	default:
+		if keyword(o) {
+			return r.keyword(i, o)
+		}
+	}
+	return i + 1
+}
+
+// operand reports whether item i ends an operand, so that an operator behind it has
+// two.
+func (r *rust) operand(i int) bool {
+	switch r.op(i) {
+	case opName, opNumber, opString, ')', ']', '}', '?', kwValue, kwSelf, kwAwait:
+		return true
+	}
+	return false
+}
+
+// attribute skips an attribute, and notes whether the item behind it is for tests.
+func (r *rust) attribute(i int) int {
+	open := i + 1
+	if r.op(open) == '!' {
+		open++
+	}
+	if r.op(open) != '[' {
+		return i + 1
+	}
+	end := r.match(open)
+	marked := false
+	for j := open + 1; j < end && j < open+32; j++ {
+		switch r.word(j) {
+		case "test", "rstest", "bench", "test_case":
+			marked = true
+		case "not", "cfg_attr":
+			end = min(end, j) // what stands behind it says nothing
+		}
+	}
+	r.test = r.test || marked && open == i+1
+	return r.match(open) + 1
+}
+
+// brace opens the scope of a brace.
+func (r *rust) brace(i int) {
+	s := r.push(rustBlock, r.match(i))
+	around := &r.scopes[len(r.scopes)-2]
+	if n := len(r.pending); n > 0 && r.pending[n-1].scopes == len(r.scopes)-1 {
+		p := r.pending[n-1]
+		around.last = opNone
+		r.pending = r.pending[:n-1]
+		s.kind = p.kind
+		s.pattern = p.kind == rustMatch
+		s.nest += p.nest
+		if f := r.fn(); f != nil {
+			f.Nesting = max(f.Nesting, s.nest)
+		}
+		return
+	}
+	s.pattern = around.pattern
+	s.arm = r.op(i-1) == opFatArrow && around.kind == rustMatch
+}
+
+// arm reads the => of a match.
+func (r *rust) arm(i int) {
+	top := r.top()
+	top.last = opNone
+	if top.kind != rustMatch {
+		return
+	}
+	top.pattern = false
+	if r.word(i-1) == "_" {
+		switch r.op(i - 2) {
+		case '{', '}', ',', ']', opNone:
+			return // every other value
+		}
+	}
+	r.count(1, 0)
+}
+
+// parametersEnd returns the item of the bar that ends the parameters of a closure,
+// which begin at i; -1 for none.
+func (r *rust) parametersEnd(i int) int {
+	for n := 0; n < 4096; n++ {
+		r.steps++
+		switch o := r.op(i); {
+		case o == '|':
+			return i
+		case o == opNone || closes(o) || o == ';':
+			return -1
+		case opens(o):
+			i = r.match(i)
+		}
+		i++
+	}
+	return -1
+}
+
+// closure opens the body of a closure whose first bar is item i and whose parameters
+// end before last+1.
+func (r *rust) closure(i, last int) int {
+	if last < 0 {
+		return i + 1
+	}
+	if r.op(i) == '|' {
+		last++
+	}
+	nest := r.top().nest + 1
+	if r.op(last) == opArrow {
+		for last++; r.op(last) != '{' && r.op(last) != opNone && !closes(r.op(last)) && r.op(last) != ';'; last++ {
+			r.steps++
+			if opens(r.op(last)) {
+				last = r.match(last)
+			}
+		}
+	}
+	if r.op(last) == '{' {
+		s := r.push(rustBlock, r.match(last))
+		s.nest = nest
+		return last + 1
+	}
+	end := r.top().end
+	s := r.push(rustClosure, end)
+	s.nest = nest
+	return last
+}
+
+// name reads a name: a call, a macro, or a word that is a keyword only here.
+func (r *rust) name(i int) int {
+	switch r.op(i + 1) {
+	case '(':
+		r.call(i)
+	case '!':
+		if o := r.op(i + 2); opens(o) {
+			return i + 2 // a macro: not a function
+		} else if o == opName && r.word(i) == "macro_rules" && opens(r.op(i+3)) {
+			return r.match(i+3) + 1
+		}
+	case opColons:
+		if r.op(i+2) == '<' {
+			if end := r.angles(i+2, 64); r.op(end) == '(' {
+				r.call(i)
+			}
+		}
+	case opName:
+		switch {
+		case r.word(i) == "union" && r.start(i-1):
+			return r.typed(i, "union")
+		case r.word(i) == "macro" && r.start(i-1):
+			return r.header(i+2) + 1
+		}
+	}
+	return i + 1
+}
+
+// angles returns the item behind the angle brackets that open at i, or behind n items.
+func (r *rust) angles(i, n int) int {
+	depth := 0
+	for ; n > 0; n-- {
+		r.steps++
+		switch o := r.op(i); {
+		case o == '<':
+			depth++
+		case o == '>':
+			depth--
+		case o == opShr:
+			depth -= 2
+		case opens(o):
+			i = r.match(i)
+		case o == opNone || o == ';' || closes(o):
+			return i
+		}
+		i++
+		if depth <= 0 {
+			return i
+		}
+	}
+	return i
+}
+
+// call adds a call of item i.
+func (r *rust) call(i int) {
+	f := r.fn()
+	if f == nil || r.top().pattern {
+		return
+	}
+	name := r.word(i)
+	switch name {
+	case "Some", "Ok", "Err":
+		return // values, not calls of the project
+	}
+	f.Calls = append(f.Calls, code.Call{Name: name, Of: r.of(i), Line: r.lineOf(i), Token: r.tokenOf(i)})
+}
+
+// keyword reads a keyword.
+func (r *rust) keyword(i int, o op) int {
+	top := r.top()
+	nest := top.nest
+	switch o {
+	case kwIf:
+		switch {
+		case top.kind == rustMatch && top.pattern:
+			r.count(1, 0)
+			top.pattern = false // operators behind it are logical ones
+			return i + 1
+		case r.op(i-1) == kwElse:
+			r.count(1, 0)
+		default:
+			r.count(1, nest+1)
+		}
+		r.wait(rustBlock, 1)
+	case kwElse:
+		r.count(0, 1)
+		if r.op(i-1) != '}' {
+			r.count(1, 0) // of a let
+		}
+		if r.op(i+1) == '{' {
+			r.wait(rustBlock, 1)
+		}
+	case kwWhile, kwLoop:
+		r.count(1, nest+1)
+		r.wait(rustBlock, 1)
+	case kwFor:
+		if r.op(i+1) != '<' {
+			r.count(1, nest+1)
+			r.wait(rustBlock, 1)
+		}
+	case kwMatch:
+		r.count(0, nest+1)
+		r.wait(rustMatch, 1)
+	case kwBreak, kwContinue:
+		if r.op(i+1) == opLabel {
+			r.count(0, 1)
+		}
+	case kwUnsafe, kwAsync:
+		if next := r.op(i + 1); next == '{' || next == kwMove && r.op(i+2) == '{' {
+			r.wait(rustBlock, 0)
+		}
+	default:
+		return r.item(i, o)
+	}
+	top.last = opNone
+	return i + 1
+}
+
+// wait notes that the next brace of this scope is of a kind.
+func (r *rust) wait(kind rustKind, nest int) {
+	r.pending = append(r.pending, rustPending{scopes: len(r.scopes), kind: kind, nest: nest})
+}
+
+// item reads a keyword that can begin an item.
+func (r *rust) item(i int, o op) int {
+	switch o {
+	case kwFn:
+		if r.op(i+1) == opName {
+			return r.function(i)
+		}
+	case kwUse:
+		if r.start(i - 1) {
+			return r.use(i)
+		}
+	case kwMod:
+		return r.module(i)
+	case kwImpl:
+		if r.start(i - 1) {
+			return r.implementation(i)
+		}
+	case kwTrait:
+		if r.op(i+1) == opName {
+			return r.trait(i)
+		}
+	case kwStruct, kwEnum:
+		if r.op(i+1) == opName {
+			return r.typed(i, r.word(i))
+		}
+	case kwType:
+		if r.op(i+1) == opName && r.top().kind == rustItems {
+			return r.typed(i, "type")
+		}
+	case kwConst, kwStatic:
+		r.variable(i)
+	case kwExtern:
+		r.external(i)
+	}
+	return i + 1
+}
+
+// start reports whether an item can begin behind item i.
+func (r *rust) start(i int) bool {
+	switch r.op(i) {
+	case opNone, ';', '{', '}', ']', ')', kwPub, kwUnsafe, opString, kwExtern:
+		return true
+	}
+	return r.word(i) == "default" || r.word(i) == "auto"
+}
+
+// first returns the first item of a declaration whose keyword is item i: the
+// modifiers before it belong to it, its attributes do not.
+func (r *rust) first(i int) int {
+	for n := 0; n < 10; n++ {
+		switch r.op(i - 1) {
+		case kwPub, kwConst, kwAsync, kwUnsafe, kwExtern:
+			i--
+			continue
+		case opString:
+			if r.op(i-2) == kwExtern {
+				i -= 2
+				continue
+			}
+		case ')':
+			if open := r.match(i - 1); open > 0 && r.op(open-1) == kwPub {
+				i = open - 1
+				continue
+			}
+		case opName:
+			if word := r.word(i - 1); (word == "default" || word == "auto") && r.start(i-2) {
+				i--
+				continue
+			}
+		}
+		break
+	}
+	return i
+}
+
+// header returns the item that ends the header of a declaration: the brace of its
+// body, its semicolon, or what cannot belong to it.
+func (r *rust) header(i int) int {
+	angle := 0
+	for ; i < len(r.items); i++ {
+		r.steps++
+		switch o := r.op(i); o {
+		case '<':
+			angle++
+		case '>':
+			angle--
+		case opShr:
+			angle -= 2
+		case '(', '[':
+			i = r.match(i)
+		case '{':
+			if before := r.op(i - 1); angle <= 0 || before != '<' && before != ',' && before != '=' {
+				return i
+			}
+			i = r.match(i)
+		case ';', '}', ')', ']', kwStruct, kwTrait, kwUse, kwMod, kwLet:
+			return i
+		case kwFn:
+			if r.op(i+1) == opName {
+				return i
+			}
+		}
+	}
+	return len(r.items)
+}
+
+// symbol describes a declaration whose keyword is item i, whose name is item name and
+// which ends with item last.
+func (r *rust) symbol(i, name, last int, kind string) code.Symbol {
+	first := r.first(i)
+	return code.Symbol{
+		Name:     strings.TrimPrefix(r.word(name), "r#"),
+		Owner:    r.top().owner,
+		Kind:     kind,
+		Line:     r.lineOf(name),
+		First:    r.lineOf(first),
+		Last:     r.lastLine(last),
+		Exported: r.op(first) == kwPub,
+	}
+}
+
+// function reads a function with a body, and enters it.
+func (r *rust) function(i int) int {
+	body := r.header(i + 2)
+	test := r.test
+	r.test = false
+	if r.op(body) == ';' {
+		return body + 1
+	}
+	if r.op(body) != '{' || r.match(body) >= len(r.items) {
+		return body
+	}
+	end := r.match(body)
+	if r.depth >= MaxFuncDepth {
+		r.push(rustBlock, end)
+		return body + 1
+	}
+	fn := code.Func{
+		Symbol:     r.symbol(i, i+1, end, "fn"),
+		Start:      r.tokenOf(r.first(i)),
+		End:        r.tokenOf(end) + 1,
+		Params:     r.params(i + 2),
+		Cyclomatic: 1,
+		Test:       test || r.top().test,
+	}
+	if r.top().kind == rustImpl {
+		fn.Kind = "method"
+	}
+	fn.Label = fn.Name
+	if fn.Owner != "" {
+		fn.Label = fn.Owner + "::" + fn.Name
+	}
+	r.f.Funcs = append(r.f.Funcs, fn)
+	s := r.push(rustBody, end)
+	s.fn, s.nest, s.owner, s.test = len(r.f.Funcs)-1, 0, "", fn.Test
+	r.depth++
+	return body + 1
+}
+
+// params counts the parameters behind a function's name, without self.
+func (r *rust) params(i int) (n int) {
+	if r.op(i) == '<' {
+		i = r.angles(i, 1<<20)
+	}
+	if r.op(i) != '(' {
+		return 0
+	}
+	angle, some := 0, false
+	end := r.match(i)
+	for j := i + 1; j < end; j++ {
+		r.steps++
+		switch o := r.op(j); {
+		case o == '<':
+			angle++
+		case o == '>':
+			angle--
+		case o == opShr:
+			angle -= 2
+		case o == ',' && angle <= 0:
+			some = false
+			continue
+		case opens(o):
+			j = r.match(j)
+		case o == kwSelf && n == 1 && j < i+6 && r.word(j) == "self" && r.op(j-1) != ':' && r.op(j+1) != opColons:
+			n = 0
+		}
+		if !some {
+			some = true
+			if r.op(j) != kwSelf || r.word(j) != "self" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// typed reads a structure, an enumeration, a union or an alias.
+func (r *rust) typed(i int, kind string) int {
+	end := r.header(i + 2)
+	next := end
+	if o := r.op(end); o == '{' {
+		end = r.match(end)
+		next = end + 1
+	}
+	if end < len(r.items) {
+		r.f.Types = append(r.f.Types, r.symbol(i, i+1, end, kind))
+	}
+	r.test = false
+	return next
+}
+
+// trait reads a trait, and enters it.
+func (r *rust) trait(i int) int {
+	body := r.header(i + 2)
+	if r.op(body) != '{' || r.match(body) >= len(r.items) {
+		return body
+	}
+	s := r.symbol(i, i+1, r.match(body), "trait")
+	from := i + 2
+	if r.op(from) == '<' {
+		from = r.angles(from, body-from)
+	}
+	if r.op(from) == ':' {
+		s.Bases = r.bounds(from+1, body)
+	}
+	r.f.Types = append(r.f.Types, s)
+	r.enter(rustImpl, body, s.Name)
+	return body + 1
+}
+
+// bounds returns the names of the traits between two items.
+func (r *rust) bounds(i, end int) (all []string) {
+	for i < end && r.op(i) != kwWhere {
+		name, after := r.path(i, end)
+		if name != "" {
+			all = append(all, name)
+		}
+		for i = max(after, i+1); i < end && r.op(i-1) != '+' && r.op(i) != kwWhere; i++ {
+			r.steps++
+			if opens(r.op(i)) {
+				i = r.match(i)
+			}
+		}
+	}
+	return all
+}
+
+// path returns the last name of a path that begins at item i, and the item behind it
+// and its type arguments.
+func (r *rust) path(i, end int) (name string, after int) {
+	for ; i < end; i++ {
+		r.steps++
+		switch o := r.op(i); o {
+		case opName, kwSelf:
+			name = r.word(i)
+		case '<':
+			if name == "" { // a path from a type: <T as U>::V
+				continue
+			}
+			i = r.angles(i, end-i) - 1
+		case opColons, '&', '*', '?', '!', opLabel, kwOther, kwMove, kwConst:
+		default:
+			if opens(o) && name == "" { // a tuple or a slice
+				return r.word(i), r.match(i) + 1
+			}
+			return name, i
+		}
+		if next := r.op(i + 1); name != "" && r.op(i) != opColons && next != opColons && next != '<' {
+			return name, i + 1
+		}
+	}
+	return name, i
+}
+
+// implementation reads an impl, and enters it.
+func (r *rust) implementation(i int) int {
+	body := r.header(i + 1)
+	if r.op(body) != '{' || r.match(body) >= len(r.items) {
+		return body
+	}
+	from := i + 1
+	if r.op(from) == '<' {
+		from = r.angles(from, body-from)
+	}
+	owner, after := r.path(from, body)
+	if r.op(after) == '(' && owner != "" && r.match(after) < body { // Fn(A)
+		after = r.match(after) + 1
+	}
+	for ; after < body && r.op(after) != kwFor && r.op(after) != kwWhere; after++ {
+		r.steps++
+	}
+	if r.op(after) == kwFor {
+		base := owner
+		owner, _ = r.path(after+1, body)
+		s := r.symbol(i, i, r.match(body), "impl")
+		s.Name, s.Bases = owner, []string{base}
+		r.f.Types = append(r.f.Types, s)
+	}
+	r.enter(rustImpl, body, owner)
+	return body + 1
+}
+
+// enter opens the scope of items whose brace is item i.
+func (r *rust) enter(kind rustKind, i int, owner string) {
+	s := r.push(kind, r.match(i))
+	s.owner = owner
+	s.test = s.test || r.test
+	r.test = false
+}
+
+// module reads a module: one in this file is entered, another is an import.
+func (r *rust) module(i int) int {
+	if r.op(i+1) != opName {
+		return i + 1
+	}
+	name := r.word(i + 1)
+	switch r.op(i + 2) {
+	case ';':
+		r.f.Imports = append(r.f.Imports, code.Import{Path: "self::" + name, Line: r.lineOf(i)})
+		r.test = false
+		return i + 3
+	case '{':
+		if owner := r.top().owner; owner != "" && len(owner) < maxName {
+			name = owner + "::" + name
+		}
+		r.enter(rustItems, i+2, name)
+		return i + 3
+	}
+	return i + 2
+}
+
+// external reads extern: a crate is an import, a block is like a module.
+func (r *rust) external(i int) {
+	if r.word(i+1) == "crate" && r.op(i+2) == opName {
+		name := ""
+		if r.word(i+3) == "as" {
+			name = r.word(i + 4)
+		}
+		r.f.Imports = append(r.f.Imports, code.Import{Path: r.word(i + 2), Name: name, Line: r.lineOf(i)})
+	}
+}
+
+// variable notes a constant or a static variable outside functions.
+func (r *rust) variable(i int) {
+	name := i + 1
+	if r.op(name) == kwMove {
+		name++
+	}
+	top := r.top()
+	if r.op(name) != opName || r.op(name+1) != ':' || top.fn >= 0 || top.kind != rustItems && top.kind != rustImpl || r.op(r.first(i)-1) == '*' {
+		return
+	}
+	if r.word(name) == "_" {
+		return
+	}
+	end := name
+	for n := 0; n < 4096 && end < len(r.items) && r.op(end) != ';' && !closes(r.op(end)); n++ {
+		r.steps++
+		if opens(r.op(end)) {
+			end = r.match(end)
+		}
+		end++
+	}
+	r.f.Vars = append(r.f.Vars, r.symbol(i, name, end, r.word(i)))
+	r.test = false
+}
+
+// use reads the tree of a use: each of its leaves is an import of a whole path.
+func (r *rust) use(i int) int {
+	line := r.lineOf(i)
+	var prefixes []string
+	prefix, path, name := "", "", ""
+	leaf := func() {
+		if path != "" && len(r.f.Imports) < maxImports {
+			whole := strings.TrimSuffix(prefix+path, "::")
+			whole = strings.TrimSuffix(whole, "::self")
+			r.f.Imports = append(r.f.Imports, code.Import{Path: whole, Name: name, Line: line})
+		}
+		path, name = "", ""
+	}
+	for i++; i < len(r.items); i++ {
+		r.steps++
+		switch o := r.op(i); o {
+		case opName, kwSelf, '*':
+			if r.word(i-1) == "as" {
+				name = r.word(i)
+			} else if len(prefix)+len(path) < maxName {
+				path += r.word(i)
+			}
+		case opColons:
+			if path != "" {
+				path += "::"
+			}
+		case '{':
+			if len(prefixes) >= 32 {
+				return r.match(i)
+			}
+			prefixes = append(prefixes, prefix)
+			prefix += path
+			path = ""
+		case ',':
+			leaf()
+		case '}':
+			leaf()
+			if len(prefixes) == 0 {
+				return i
+			}
+			prefix = prefixes[len(prefixes)-1]
+			prefixes = prefixes[:len(prefixes)-1]
+		case ';':
+			leaf()
+			return i + 1
+		case kwOther: // as
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+// maxImports is how many imports of a file are read.
+const maxImports = 10_000
+
+// join moves the traits that a type of this file implements to the type.
+func (r *rust) join() {
+	at := make(map[string]int)
+	for i, t := range r.f.Types {
+		if _, ok := at[t.Name]; !ok && (t.Kind == "struct" || t.Kind == "enum" || t.Kind == "union") {
+			at[t.Name] = i
+		}
+	}
+	for i, t := range r.f.Types {
+		if n, ok := at[t.Name]; ok && t.Kind == "impl" {
+			r.f.Types[n].Bases = append(r.f.Types[n].Bases, t.Bases...)
+			r.f.Types[i].Kind = ""
+		}
+	}
+	r.f.Types = slices.DeleteFunc(r.f.Types, func(t code.Symbol) bool { return t.Kind == "" })
+}

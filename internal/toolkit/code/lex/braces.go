@@ -1,0 +1,343 @@
+package lex
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// braces is a text of a language with braces: its tokens, and an item for each token
+// that is code. It is what the readers of Rust, scripts, C, C++ and Java share.
+type braces struct {
+	*tokenizer
+	f     *code.File
+	items []item
+	open  []int32 // items that are open brackets, while the text is split
+	deep  int     // braces among them
+	steps int     // items that a reader looked at: a test holds it to the text's length
+}
+
+// item is a token of code.
+type item struct {
+	op    op
+	token int32 // its index among the tokens
+	match int32 // the item of the bracket's partner; the number of items for none
+}
+
+// op is what an item is: the bytes of an operator, one of the words below, or a
+// keyword.
+type op uint32
+
+const (
+	opNone op = iota // behind the end
+	opName
+	opNumber
+	opString
+	opLabel // a lifetime of Rust
+	opRegex
+	opText // a piece of a template or of JSX
+)
+
+// What operators of more than one byte are called here.
+const (
+	opArrow    op = '-'<<8 | '>'
+	opFatArrow op = '='<<8 | '>'
+	opAnd      op = '&'<<8 | '&'
+	opOr       op = '|'<<8 | '|'
+	opNullish  op = '?'<<8 | '?'
+	opOptional op = '?'<<8 | '.'
+	opAndSet   op = '&'<<16 | '&'<<8 | '='
+	opOrSet    op = '|'<<16 | '|'<<8 | '='
+	opNullSet  op = '?'<<16 | '?'<<8 | '='
+	opColons   op = ':'<<8 | ':'
+	opDots     op = '.'<<16 | '.'<<8 | '.'
+	opEqual    op = '='<<8 | '='
+	opInc      op = '+'<<8 | '+'
+	opDec      op = '-'<<8 | '-'
+	opShr      op = '>'<<8 | '>'
+	opShr3     op = '>'<<16 | '>'<<8 | '>'
+	opShl      op = '<'<<8 | '<'
+	opGE       op = '>'<<8 | '='
+)
+
+// Keywords on which a reader acts. A keyword without a number here is kwOther.
+const (
+	kwOther op = 1<<31 + iota
+	kwAsync
+	kwAwait
+	kwBreak
+	kwCase
+	kwCatch
+	kwClass
+	kwConst
+	kwContinue
+	kwDefault
+	kwDelete
+	kwDo
+	kwElse
+	kwEnum
+	kwExport
+	kwExtends
+	kwExtern
+	kwFinally
+	kwFn
+	kwFor
+	kwFunction
+	kwGoto
+	kwIf
+	kwImpl
+	kwImplements
+	kwImport
+	kwIn
+	kwInterface
+	kwLet
+	kwLoop
+	kwMatch
+	kwMod
+	kwModifier
+	kwMove
+	kwNamespace
+	kwNew
+	kwOperator
+	kwPackage
+	kwPub
+	kwReturn
+	kwSelf
+	kwStatic
+	kwStruct
+	kwSwitch
+	kwTemplate
+	kwThrow
+	kwThrows
+	kwTrait
+	kwTry
+	kwType
+	kwTypedef
+	kwUnion
+	kwUnsafe
+	kwUse
+	kwUsing
+	kwValue
+	kwVar
+	kwWhere
+	kwWhile
+)
+
+func newBraces(f *code.File) *braces {
+	b := &braces{tokenizer: newTokenizer(f.Text), f: f}
+	b.items = make([]item, 0, len(f.Text)/5+8)
+	return b
+}
+
+// blanks goes to the next byte that is no white space, and reports whether there is
+// one.
+func (b *braces) blanks() bool {
+	for b.at < len(b.text) {
+		switch c := b.text[b.at]; {
+		case c == '\n':
+			b.line++
+			b.at++
+		case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' || c == 0:
+			b.at++
+		case c >= 0x80:
+			r, n := utf8.DecodeRuneInString(b.text[b.at:])
+			if !unicode.IsSpace(r) && r != '\ufeff' {
+				return true
+			}
+			b.take(code.Operator, b.at+n) // blank, but only for some readers: no item
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// comment takes a comment of the form of C, and reports whether there was one.
+func (b *braces) comment() bool {
+	switch {
+	case b.text[b.at] != '/':
+		return false
+	case b.peek(1) == '/':
+		b.take(code.Comment, b.lineEnd(b.at))
+	case b.peek(1) == '*':
+		end := len(b.text)
+		if n := strings.Index(b.text[min(b.at+2, end):], "*/"); n >= 0 {
+			end = b.at + 2 + n + 2
+		}
+		b.take(code.Comment, end)
+	default:
+		return false
+	}
+	return true
+}
+
+// short adds an item that does not span lines, and goes behind it.
+func (b *braces) short(kind code.Kind, o op, end int) {
+	b.items = append(b.items, item{op: o, token: int32(len(b.tokens)), match: -1}) //nolint:gosec // MaxText bounds it
+	b.emit(kind, b.at, end, b.line)
+	b.at = end
+}
+
+// long adds an item that can span lines, and goes behind it.
+func (b *braces) long(kind code.Kind, o op, end int) {
+	b.items = append(b.items, item{op: o, token: int32(len(b.tokens)), match: -1}) //nolint:gosec // MaxText bounds it
+	b.take(kind, end)
+}
+
+// operator adds the operator of n bytes. A bracket is matched with its partner. A
+// closing one without partner closes nothing, and braces close what is open in them.
+func (b *braces) operator(n int) {
+	o := op(0)
+	for _, c := range []byte(b.text[b.at : b.at+n]) {
+		o = o<<8 | op(c)
+	}
+	at := int32(len(b.items)) //nolint:gosec // MaxText bounds it
+	b.short(code.Operator, o, b.at+n)
+	switch o {
+	case '{':
+		b.deep++
+		b.open = append(b.open, at)
+	case '(', '[':
+		b.open = append(b.open, at)
+	case ')':
+		b.close(at, '(')
+	case ']':
+		b.close(at, '[')
+	case '}':
+		if b.deep > 0 {
+			b.close(at, '{')
+			b.deep--
+		}
+	}
+}
+
+func (b *braces) close(at int32, want op) {
+	for n := len(b.open); n > 0; n = len(b.open) {
+		top := b.open[n-1]
+		if b.items[top].op == want {
+			b.open = b.open[:n-1]
+			b.items[top].match, b.items[at].match = at, top
+			return
+		}
+		if b.items[top].op == '{' {
+			return
+		}
+		b.open = b.open[:n-1]
+	}
+}
+
+// finish hands the tokens to the file, and lets brackets without partner reach to the
+// end of the text.
+func (b *braces) finish() {
+	b.f.Tokens = b.tokens
+	n := int32(len(b.items)) //nolint:gosec // MaxText bounds it
+	lost := 0
+	for i := range b.items {
+		if b.items[i].match < 0 {
+			b.items[i].match = n
+			switch b.items[i].op {
+			case '(', '[', '{', ')', ']', '}':
+				lost++
+			}
+		}
+	}
+	if lost > 0 {
+		gap(b.f, "functions", "brackets without a partner: what stands behind them may be attributed wrongly")
+	}
+}
+
+// op returns what item i is; opNone outside the text.
+func (b *braces) op(i int) op {
+	if uint(i) < uint(len(b.items)) {
+		return b.items[i].op
+	}
+	return opNone
+}
+
+// match returns the item of the partner of bracket i.
+func (b *braces) match(i int) int { return int(b.items[i].match) }
+
+// word returns the text of item i.
+func (b *braces) word(i int) string {
+	if uint(i) >= uint(len(b.items)) {
+		return ""
+	}
+	t := &b.tokens[b.items[i].token]
+	return b.text[t.Start:t.End]
+}
+
+// lineOf returns the line on which item i begins.
+func (b *braces) lineOf(i int) int {
+	if i < 0 || len(b.items) == 0 {
+		return 1
+	}
+	return int(b.tokens[b.items[min(i, len(b.items)-1)].token].Line)
+}
+
+// lastLine returns the line on which item i ends.
+func (b *braces) lastLine(i int) int {
+	if i < 0 || len(b.items) == 0 {
+		return 1
+	}
+	t := b.tokens[b.items[min(i, len(b.items)-1)].token]
+	return int(t.Line) + strings.Count(b.text[t.Start:t.End], "\n")
+}
+
+// tokenOf returns the index of the token of item i.
+func (b *braces) tokenOf(i int) int {
+	if uint(i) >= uint(len(b.items)) {
+		return len(b.tokens)
+	}
+	return int(b.items[i].token)
+}
+
+// span returns the text from item i to item last, without what stands between items.
+func (b *braces) span(i, last int) string {
+	if i == last {
+		return b.word(i)
+	}
+	var s strings.Builder
+	for ; i <= last && s.Len() < maxName; i++ {
+		s.WriteString(b.word(i))
+	}
+	return s.String()
+}
+
+// maxName is how long a name may get that is put together of several tokens.
+const maxName = 512
+
+// opens reports whether o is an open bracket.
+func opens(o op) bool { return o == '(' || o == '[' || o == '{' }
+
+// closes reports whether o is a closing bracket.
+func closes(o op) bool { return o == ')' || o == ']' || o == '}' }
+
+// keyword reports whether o is a keyword.
+func keyword(o op) bool { return o >= kwOther }
+
+// of returns what stands before the dot or the colons before item i: names with
+// dots, or "()" for the result of an expression.
+func (b *braces) of(i int) string {
+	dot := b.op(i - 1)
+	if dot != '.' && dot != opColons && dot != opOptional && dot != opArrow {
+		return ""
+	}
+	first := i - 1
+	for n := 0; n < 8; n++ {
+		b.steps++
+		if o := b.op(first - 1); o != opName && !keyword(o) {
+			break
+		}
+		first--
+		if o := b.op(first - 1); o != '.' && o != opColons && o != opOptional && o != opArrow {
+			return b.span(first, i-2)
+		}
+		first--
+	}
+	if first < i-1 {
+		return b.span(first+1, i-2)
+	}
+	return "()"
+}
