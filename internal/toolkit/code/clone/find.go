@@ -133,13 +133,14 @@ func (w *work) build(b *builder) {
 		}
 		w.keep(b, Renamed, span{p.a, p.a + p.n}, span{p.b, p.b + p.n}, 1)
 	}
-	joined := make(map[[2]int][]aligned) // by files
-	for _, x := range w.gapped {
+	joined := make([]int32, len(w.canon)) // of each token of a later place: the last gapped clone, from 1
+	for i, x := range w.gapped {
 		if x.equal < w.MinTokens || w.stricter(x) || !b.long(x.a, x.b) {
 			continue
 		}
-		files := [2]int{w.fileOf(x.a.begin), w.fileOf(x.b.begin)}
-		joined[files] = append(joined[files], x)
+		for at := x.b.begin; at < x.b.end; at++ {
+			joined[at] = int32(i) + 1
+		}
 		w.keep(b, Gapped, x.a, x.b, x.similarity())
 	}
 	g := w.newAligner(w.floor())
@@ -149,7 +150,8 @@ func (w *work) build(b *builder) {
 			continue
 		}
 		if w.asked(Gapped) {
-			if w.among(joined[[2]int{x.file, y.file}], x.span, y.span) {
+			// A clone with most of a function has the token in its middle.
+			if i := joined[(y.begin+y.end)/2]; i > 0 && overlaps(w.gapped[i-1].a, x.span) && overlaps(w.gapped[i-1].b, y.span) {
 				continue
 			}
 			z := g.extend(pair{a: x.begin, b: y.begin}, x.span, y.span)
@@ -188,9 +190,4 @@ func (w *work) stricter(x aligned) bool {
 	}
 	n := x.a.end - x.a.begin
 	return w.asked(Renamed) || w.asked(Exact) && w.equalTexts(pair{x.a.begin, x.b.begin, n}) == n
-}
-
-// among reports whether one of the gapped clones has most of two functions.
-func (w *work) among(all []aligned, x, y span) bool {
-	return slices.ContainsFunc(all, func(z aligned) bool { return overlaps(z.a, x) && overlaps(z.b, y) })
 }

@@ -14,6 +14,7 @@ import (
 const (
 	maxPostings   = 1 << 10 // functions in which one run is looked up
 	maxCandidates = 1 << 10 // functions that one function is compared with
+	maxAlike      = 1 << 5  // pairs of one function with smaller ones
 	maxFuncs      = 1 << 18
 )
 
@@ -60,8 +61,8 @@ func (r *row) functions(ctx context.Context, minTokens, minLines, workers int) (
 			if fn.Last-fn.First+1 < minLines {
 				continue
 			}
-			begin, _ := slices.BinarySearch(tokens, int32(fn.Start)) //nolint:gosec // an index of a slice with int32 offsets
-			end, _ := slices.BinarySearch(tokens, int32(fn.End))     //nolint:gosec // as above
+			begin, _ := slices.BinarySearch(tokens, int32(fn.Start))
+			end, _ := slices.BinarySearch(tokens, int32(fn.End))
 			if end-begin < minTokens {
 				continue
 			}
@@ -100,7 +101,7 @@ func (r *row) measure(ctx context.Context, all []function, workers int) {
 	counters := make([]uint32, 1<<18)
 	for i := range all {
 		for _, g := range all[i].order {
-			counters[g%uint32(len(counters))]++ //nolint:gosec // 1<<18
+			counters[g%uint32(len(counters))]++
 		}
 	}
 	total := 0
@@ -111,12 +112,12 @@ func (r *row) measure(ctx context.Context, all []function, workers int) {
 	for i := range all {
 		keys = keys[:0]
 		for _, g := range all[i].order {
-			keys = append(keys, uint64(counters[g%uint32(len(counters))])<<32|uint64(g)) //nolint:gosec // 1<<18
+			keys = append(keys, uint64(counters[g%uint32(len(counters))])<<32|uint64(g))
 		}
 		slices.Sort(keys)
 		from := len(sets)
 		for _, k := range keys {
-			sets = append(sets, uint32(k)) //nolint:gosec // its lower half
+			sets = append(sets, uint32(k))
 		}
 		all[i].set = sets[from:len(sets):len(sets)]
 	}
@@ -138,7 +139,7 @@ func (w *idioms) set(r *row, file int, s span) ([]uint32, uint64) {
 		h = h*multiplier + uint64(w.tokens[i+1])
 		h = h*multiplier + uint64(w.tokens[i+2])
 		h ^= h >> 31
-		w.runs = append(w.runs, uint32(h*0xBF58476D1CE4E5B9>>32)) //nolint:gosec // a part of the hash
+		w.runs = append(w.runs, uint32(h*0xBF58476D1CE4E5B9>>32))
 	}
 	slices.Sort(w.runs)
 	set := slices.Clone(slices.Compact(w.runs))
@@ -302,7 +303,7 @@ func similar(ctx context.Context, all []function, threshold float64) (pairs []al
 			pairs = append(pairs, alike{int(j), i, 1})
 			continue
 		}
-		first[all[i].sum] = int32(i) //nolint:gosec // maxFuncs
+		first[all[i].sum] = int32(i)
 		order = append(order, int32(i))
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(len(all[a].set), len(all[b].set)) })
@@ -320,7 +321,7 @@ func similar(ctx context.Context, all []function, threshold float64) (pairs []al
 			continue
 		}
 		for i, run := range set[:prefix] {
-			bucket := run % uint32(len(heads)) //nolint:gosec // 1<<17
+			bucket := run % uint32(len(heads))
 			for p := heads[bucket]; p != 0; p = postings[p-1].next {
 				entry := &postings[p-1]
 				y := entry.fn
@@ -346,24 +347,28 @@ func similar(ctx context.Context, all []function, threshold float64) (pairs []al
 				}
 			}
 		}
+		kept := 0
 		for _, y := range seen {
-			if counts[y] > 0 {
+			if counts[y] > 0 && kept == maxAlike {
+				cut = true
+			} else if counts[y] > 0 {
 				if j := jaccard(all[x].order, all[y].order, threshold); j >= threshold {
 					pairs = append(pairs, alike{int(min(x, y)), int(max(x, y)), j})
+					kept++
 				}
 			}
 			counts[y] = 0
 		}
 		seen = seen[:0]
 		for i, run := range set[:prefix] {
-			bucket := run % uint32(len(heads)) //nolint:gosec // 1<<17
+			bucket := run % uint32(len(heads))
 			if lengths[bucket] == maxPostings {
 				cut = true
 				continue
 			}
 			lengths[bucket]++
-			postings = append(postings, posting{run, x, int32(i), heads[bucket]}) //nolint:gosec // a set is no longer than a file
-			heads[bucket] = int32(len(postings))                                  //nolint:gosec // maxPostings << 17 at most
+			postings = append(postings, posting{run, x, int32(i), heads[bucket]})
+			heads[bucket] = int32(len(postings))
 		}
 	}
 	slices.SortFunc(pairs, func(p, q alike) int { return cmp.Or(cmp.Compare(p.a, q.a), cmp.Compare(p.b, q.b)) })

@@ -37,7 +37,7 @@ type aligner struct {
 func (r *row) newAligner(floor float64) *aligner {
 	g := &aligner{row: r, floor: floor, steps: 1<<22 + 128*len(r.canon), anchors: make([]uint32, len(r.canon))}
 	roll(r.canon, span{0, len(r.canon)}, anchor, func(h uint64, at int) int {
-		g.anchors[at] = uint32((h ^ h>>29) * multiplier >> 32) //nolint:gosec // a part of the hash
+		g.anchors[at] = uint32((h ^ h>>29) * multiplier >> 32)
 		return at + 1
 	})
 	return g
@@ -45,6 +45,13 @@ func (r *row) newAligner(floor float64) *aligner {
 
 // extend joins pieces behind and before a pair within the spans.
 func (g *aligner) extend(p pair, inA, inB span) aligned {
+	for p.n > 0 && p.a+p.n < inA.end && p.b+p.n < inB.end && g.canon[p.a+p.n] == g.canon[p.b+p.n] {
+		p.n++
+	}
+	for p.n > 0 && p.a > inA.begin && p.b > inB.begin && g.canon[p.a-1] == g.canon[p.b-1] {
+		p = pair{p.a - 1, p.b - 1, p.n + 1}
+	}
+	g.steps -= p.n
 	x := aligned{a: span{p.a, p.a + p.n}, b: span{p.b, p.b + p.n}, equal: p.n}
 	for {
 		i, j, ok := g.resume(x.a.end, x.b.end, inA.end, inB.end)
@@ -113,8 +120,8 @@ func (g *aligner) resumeBefore(i, j, beginA, beginB int) (int, int, bool) {
 	return 0, 0, false
 }
 
-// ahead returns how many tokens behind token i a gap may have, which is -1 where there
-// is none before last.
+// ahead returns how many tokens behind token i a gap may have, or -1 where i is behind
+// last.
 func (g *aligner) ahead(i, last int) int {
 	if i > last {
 		return -1

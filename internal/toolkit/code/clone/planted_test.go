@@ -3,11 +3,11 @@ package clone
 import (
 	"context"
 	"fmt"
+	"go/build"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +41,7 @@ func planting(tb testing.TB) []planted {
 // stdlibFunctions returns functions of 14 to 60 lines out of Go's standard library.
 func stdlibFunctions(tb testing.TB, random *rand.Rand, n int) []planted {
 	tb.Helper()
-	src := filepath.Join(runtime.GOROOT(), "src")
+	src := filepath.Join(build.Default.GOROOT, "src")
 	var found []planted
 	for _, tree := range []string{"net/http", "go", "encoding", "text", "image", "archive", "compress", "database", "html"} {
 		err := filepath.WalkDir(filepath.Join(src, tree), func(path string, d fs.DirEntry, err error) error {
@@ -101,12 +101,11 @@ func (w *writer) function() string {
 	for range w.random.IntN(4) + 1 {
 		arguments = append(arguments, w.name())
 	}
-	switch w.language {
-	case code.Rust:
+	if w.language == code.Rust {
 		w.line(0, "fn "+name+"("+strings.Join(arguments, ": &str, ")+": usize) -> Option<usize> {")
-	case code.Python:
+	} else if w.language == code.Python {
 		w.line(0, "def "+name+"("+strings.Join(arguments, ", ")+"):")
-	default:
+	} else {
 		w.line(0, "function "+name+"("+strings.Join(arguments, ": string, ")+": number): number {")
 	}
 	for want := 14 + w.random.IntN(40); w.lines < want; {
@@ -199,10 +198,9 @@ func (w *writer) statement(depth int) {
 			w.block(depth, "if "+w.condition())
 		}
 	case 8:
-		switch w.language {
-		case code.TypeScript:
+		if w.language == code.TypeScript {
 			w.block(depth, "for (const "+w.name()+" of "+w.expression(1)+")")
-		default:
+		} else {
 			w.block(depth, "for "+w.name()+" in "+w.expression(1))
 		}
 	case 9:
@@ -285,8 +283,8 @@ func (p planted) renamed(random *rand.Rand) string {
 	names := make(map[string]string)
 	return p.edit(func(f *code.File, i int) string {
 		text := f.Of(f.Tokens[i])
-		switch f.Tokens[i].Kind {
-		case code.Name:
+		kind := f.Tokens[i].Kind
+		if kind == code.Name {
 			if slices.Contains([]string{"nil", "true", "false", "None", "True", "False", "null", "self"}, text) {
 				return text
 			}
@@ -294,13 +292,12 @@ func (p planted) renamed(random *rand.Rand) string {
 				names[text] = "n" + strconv.Itoa(len(names)) + string(rune('a'+random.IntN(26)))
 			}
 			return names[text]
-		case code.Number:
+		}
+		if kind == code.Number {
 			return strconv.Itoa(random.IntN(1000))
-		case code.String:
-			if strings.HasPrefix(text, `"`) && strings.HasSuffix(text, `"`) && len(text) > 2 && !strings.HasPrefix(text, `"""`) {
-				return `"other"`
-			}
-		default:
+		}
+		if kind == code.String && strings.HasPrefix(text, `"`) && strings.HasSuffix(text, `"`) && len(text) > 2 && !strings.HasPrefix(text, `"""`) {
+			return `"other"`
 		}
 		return text
 	})

@@ -38,12 +38,12 @@ func (w *windows) first(h uint64, ids []uint32, at int, keep bool) (int, bool) {
 	h ^= h >> 29
 	h *= 0xBF58476D1CE4E5B9
 	h ^= h >> 32
-	tag := uint32(h >> 32) //nolint:gosec // a part of the hash
+	tag := uint32(h >> 32)
 	for i := h & w.mask; ; i = (i + 1) & w.mask {
 		s := w.slots[i]
 		if s.at == 0 {
 			if keep {
-				w.slots[i] = slot{tag: tag, at: int32(at) + 1} //nolint:gosec // maxTokens
+				w.slots[i] = slot{tag: tag, at: int32(at) + 1}
 			}
 			return 0, false
 		}
@@ -109,8 +109,8 @@ func roll(ids []uint32, in span, width int, use func(h uint64, at int) int) {
 }
 
 // extend makes a match of two equal windows as long as it can be. Its places do not
-// overlap: of one line that stands there a hundred times, the later half repeats the
-// first. Backwards it goes as far as width, and not before floor.
+// overlap: where one line is written a hundred times, the later fifty repeat the first
+// fifty. Backwards it goes as far as width, and not before floor.
 func (r *row) extend(ids []uint32, a, b, width, file, floor int) (pair, bool) {
 	fa := file
 	if a < r.begin[file] {

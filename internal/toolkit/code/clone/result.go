@@ -149,8 +149,8 @@ func (b *builder) duplicated() (files []Duplicated, lines, total int) {
 			}
 		}
 		d := Duplicated{Path: f.Path}
-		for line, code := range has {
-			if !code {
+		for line, counted := range has {
+			if !counted {
 				continue
 			}
 			d.Code++
