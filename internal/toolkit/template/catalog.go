@@ -21,7 +21,7 @@ const (
 // character with which Make, a shell, HTML or Markdown begins something other than text.
 const (
 	namePattern     = `^[A-Za-z][A-Za-z0-9_-]{0,63}$`
-	sentencePattern = `^[\p{L}\p{N}][\p{L}\p{M}\p{N} .,:;()'&+!?/-]{0,199}$`
+	sentencePattern = `^[\p{L}\p{N}][\p{L}\p{M}\p{N} .,:()'&+!?/-]{0,199}$`
 	licensePattern  = `^[A-Za-z0-9][A-Za-z0-9.+-]{0,63}( (AND|OR|WITH) [A-Za-z0-9][A-Za-z0-9.+-]{0,63}){0,3}$`
 	commandPattern  = `^[A-Za-z0-9][A-Za-z0-9 .,:=@+_/-]{0,99}$`
 	entryPattern    = `^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}(/[A-Za-z0-9_][A-Za-z0-9_-]{0,63}){0,7}\.(ts|tsx|js|jsx|mts|mjs)$`

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -87,11 +88,22 @@ func (p Parameter) fault(v any) string {
 	return ""
 }
 
+// compiled are the patterns of the catalog that were needed, by their text. To compile one
+// takes a hundred times as long as to match a name.
+var compiled sync.Map
+
 // matches reports whether a text matches a pattern of the catalog. $ matches at the end
 // of the text alone, not before a last line break.
 func matches(pattern, s string) bool {
-	ok, err := regexp.MatchString(pattern, s)
-	return err == nil && ok
+	if re, ok := compiled.Load(pattern); ok {
+		return re.(*regexp.Regexp).MatchString(s) //nolint:forcetypeassert // nothing else is stored
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return false
+	}
+	compiled.Store(pattern, re)
+	return re.MatchString(s)
 }
 
 // kindOf names the JSON type of a value.
