@@ -53,26 +53,12 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 			if err := pointless(args[0], arguments); err != nil {
 				return err
 			}
-			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
-			defer cancel()
-			srv, err := s.open(ctx, c.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			defer srv.Close()
-			session, err := srv.MCP().Open(ctx)
-			if err != nil {
-				return failure(fmt.Errorf("call %s: %w", args[0], err))
-			}
-			defer session.Close()
-			result, err := srv.MCP().Call(ctx, session, args[0], arguments)
-			if err != nil {
-				return failure(fmt.Errorf("call %s: %w", args[0], err))
-			}
-			if err := show(c, result, asJSON); err != nil {
-				return err
-			}
-			return outlast(ctx, srv, session, result, func(r *mcp.Result) error { return show(c, r, asJSON) })
+			return s.callOnce(c, args[0], arguments, func(ctx context.Context, srv *server.Server, session *mcp.Session, r *mcp.Result) error {
+				if err := show(c, r, asJSON); err != nil {
+					return err
+				}
+				return outlast(ctx, srv, session, r, func(r *mcp.Result) error { return show(c, r, asJSON) })
+			})
 		},
 	}
 	s.flags(c)
@@ -83,6 +69,28 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 	c.Flags().BoolVar(&asJSON, "json", false, "print the structured result as JSON")
 	c.Flags().SetInterspersed(true)
 	return c
+}
+
+// callOnce makes one call in a session of its own, and hands on the result while the
+// session lasts.
+func (s *setup) callOnce(c *cobra.Command, tool string, arguments json.RawMessage, use func(context.Context, *server.Server, *mcp.Session, *mcp.Result) error) error {
+	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+	defer cancel()
+	srv, err := s.open(ctx, c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer srv.Close()
+	session, err := srv.MCP().Open(ctx)
+	if err != nil {
+		return failure(fmt.Errorf("call %s: %w", tool, err))
+	}
+	defer session.Close()
+	result, err := srv.MCP().Call(ctx, session, tool, arguments)
+	if err != nil {
+		return failure(fmt.Errorf("call %s: %w", tool, err))
+	}
+	return use(ctx, srv, session, result)
 }
 
 // pointless refuses a call whose only effect is on a session that ends with it.

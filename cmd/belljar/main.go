@@ -118,6 +118,7 @@ var top = []command{
 	{"audit", false, auditCommand},
 	{"search", false, searchCommand},
 	{"read", false, readCommand},
+	{"toolkit", false, toolkitCommand},
 	{"browser", false, browserCommand},
 	{"hook", false, hookCommand},
 	{"demo-server", false, demoCommand},

@@ -1,10 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os/signal"
+
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,14 +43,16 @@ func searchQuery(c *cobra.Command) {
 				options[argument] = v
 			}
 		}
-		result, err := s.callOnce(c, "WebSearch", options)
+		arguments, err := json.Marshal(options)
 		if err != nil {
-			return err
+			return failure(err)
 		}
-		if asJSON || result.IsError {
-			return show(c, result, asJSON)
-		}
-		return showFound(c.OutOrStdout(), result)
+		return s.callOnce(c, "WebSearch", arguments, func(_ context.Context, _ *server.Server, _ *mcp.Session, result *mcp.Result) error {
+			if asJSON || result.IsError {
+				return show(c, result, asJSON)
+			}
+			return showFound(c.OutOrStdout(), result)
+		})
 	}
 	s.flags(c)
 	f := c.Flags()
@@ -62,31 +65,6 @@ func searchQuery(c *cobra.Command) {
 	f.String("region", "", "`code` of the country to search from, such as US")
 	f.String("safesearch", "", "`level`: off, moderate or strict")
 	f.String("since", "", "no older than an `age`: a day, week, month or year")
-}
-
-// callOnce makes one call as `belljar call` does.
-func (s *setup) callOnce(c *cobra.Command, tool string, options map[string]any) (*mcp.Result, error) {
-	arguments, err := json.Marshal(options)
-	if err != nil {
-		return nil, failure(err)
-	}
-	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
-	defer cancel()
-	srv, err := s.open(ctx, c.ErrOrStderr())
-	if err != nil {
-		return nil, err
-	}
-	defer srv.Close()
-	session, err := srv.MCP().Open(ctx)
-	if err != nil {
-		return nil, failure(err)
-	}
-	defer session.Close()
-	result, err := srv.MCP().Call(ctx, session, tool, arguments)
-	if err != nil {
-		return nil, failure(err)
-	}
-	return result, nil
 }
 
 // found is what people want of a WebSearch.

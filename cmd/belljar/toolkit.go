@@ -2,12 +2,123 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
+	"strings"
 
+	"github.com/spf13/cobra"
+
+	"belljar.dev/internal/server"
 	"belljar.dev/internal/toolkit"
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/tools"
 )
+
+// toolkitCommand makes calls of the toolkit's tools for people and for CI.
+func toolkitCommand() *cobra.Command {
+	s := setup{Config: server.Config{Command: "toolkit", Tools: &server.Tools{Toolkit: true}, Trace: true}}
+	var format string
+	c := &cobra.Command{
+		Use:   "toolkit TOOL [JSON | KEY=VALUE...]",
+		Short: "measure source code, or make project files from templates",
+		Long: `toolkit makes one call of a tool that measures source code or fills templates,
+through the same policy and in the same kind of box as an agent's call, and prints
+the result without what is meant for agents. Arguments are as for ` + "`belljar call`" + `.
+Paths are those of the box: project_path=cmd is cmd in --workspace.
+
+The tools:
+` + toolList() + `
+With --format json, sarif, junit or markdown the output is that document as a whole,
+for a file. docs/toolkit.md says which tool has which format.
+
+Exit status: 0 the tool did its work; 1 it did not, or quality_gate failed with
+fail_on_violation=true; 2 the command line makes no sense.`,
+		Example: `  belljar toolkit analyze_complexity project_path=cmd
+  belljar toolkit quality_gate base=main fail_on_violation=true --format sarif >gate.sarif
+  belljar toolkit analyze_duplicates snippet="$(cat new.go)"`,
+		ValidArgs: tools.ToolkitNames(),
+		RunE: func(c *cobra.Command, args []string) error {
+			if !slices.Contains(tools.ToolkitNames(), args[0]) {
+				return misused(c, "%s is not a tool of the toolkit", args[0])
+			}
+			arguments, err := parseArguments(args[0], args[1:])
+			if err == nil && format != "" {
+				arguments, err = withFormat(arguments, format)
+			}
+			if err != nil {
+				return usage("toolkit %s: %w", args[0], err)
+			}
+			return s.callOnce(c, args[0], arguments, func(_ context.Context, _ *server.Server, _ *mcp.Session, r *mcp.Result) error {
+				return showReport(c, r, format)
+			})
+		},
+	}
+	s.flags(c)
+	s.mode.flag(c)
+	s.callsFlag(c)
+	s.tenantFlag(c)
+	c.Flags().StringVar(&format, "format", "", "`form` of the result: summary, detailed, json, sarif, junit or markdown")
+	c.Flags().SetInterspersed(true)
+	return c
+}
+
+// toolList is the names of the tools, a few on a line.
+func toolList() string {
+	var b strings.Builder
+	for row := range slices.Chunk(tools.ToolkitNames(), 3) {
+		fmt.Fprintf(&b, "  %s\n", strings.Join(row, ", "))
+	}
+	return b.String()
+}
+
+// withFormat adds the argument format.
+func withFormat(arguments json.RawMessage, format string) (json.RawMessage, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(arguments, &all); err != nil {
+		return nil, fmt.Errorf("arguments: %w", err)
+	}
+	if _, twice := all["format"]; twice {
+		return nil, errors.New("format is given twice")
+	}
+	text, err := json.Marshal(format)
+	if err != nil {
+		return nil, err
+	}
+	if all == nil {
+		all = make(map[string]json.RawMessage)
+	}
+	all["format"] = text
+	return json.Marshal(all)
+}
+
+// showReport prints the result of one of the tools.
+func showReport(c *cobra.Command, r *mcp.Result, format string) error {
+	report, ok := r.Structured.(tools.Report)
+	if !ok {
+		return show(c, r, false)
+	}
+	text := []byte(report.Text())
+	if !slices.Contains([]string{"", "summary", "detailed"}, format) {
+		var err error
+		if text, err = report.Whole(); err != nil {
+			return failure(fmt.Errorf("read the result: %w", err))
+		}
+	}
+	if n := len(text); n > 0 && text[n-1] != '\n' {
+		text = append(text, '\n')
+	}
+	if _, err := c.OutOrStdout().Write(text); err != nil {
+		return failure(fmt.Errorf("print the result: %w", err))
+	}
+	if r.IsError {
+		return &statusError{code: exitFailed}
+	}
+	return nil
+}
 
 // helperMemory is how much memory the helper may hold before it collects garbage more
 // often than a program that starts.

@@ -67,7 +67,7 @@ func (p Project) check() error {
 	case !utf8.ValidString(dir) || strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("project_path: got %q, want a path without control characters", got)
 	case slices.Contains(strings.Split(dir, "/"), ".."):
-		return fmt.Errorf("project_path: got %q, want a path without ..", got)
+		return fmt.Errorf("project_path: got %q, want a path without the part \"..\"", got)
 	case dir != Workspace && !strings.HasPrefix(dir, Workspace+"/"):
 		return fmt.Errorf("project_path: got %q, want a directory in %s", got, Workspace)
 	}

@@ -60,6 +60,34 @@ func analyze[In mcp.Gated, Args interface {
 type analysed struct {
 	value any
 	usage mcp.Usage
+	text  string // without what belljar adds
+	from  *sandbox.Output
+}
+
+// Report is an analysis for people and programs that read no result of a tool.
+type Report interface {
+	// Text is what the analysis says.
+	Text() string
+	// Whole is its result in the format that was asked for, JSON where that is a text.
+	Whole() ([]byte, error)
+}
+
+// Text returns what the analysis says.
+func (a analysed) Text() string { return a.text }
+
+// Whole returns the output of the helper.
+func (a analysed) Whole() (all []byte, err error) {
+	for at := int64(0); at < a.from.Size(); {
+		part, next, lost, err := a.from.Read(at, maxRange)
+		switch {
+		case err != nil:
+			return nil, err
+		case lost > 0 || next == at:
+			return nil, fmt.Errorf("the result has %d bytes, more than the policy lets a command print", a.from.Size())
+		}
+		all, at = append(all, part...), next
+	}
+	return all, nil
 }
 
 // MarshalJSON returns the result as it is.
@@ -146,9 +174,10 @@ func shownAnswer(job *sandbox.Job, answer *toolkit.Answer, ended sandbox.Result,
 	code := ended.Code
 	return &mcp.Result{
 		Content: []mcp.Content{{Text: t.status(pairs...)}},
-		Structured: analysed{out, startsOf(job).add(mcp.Usage{
-			Exit: &code, Output: o.Size(), CPU: ended.Usage.CPU, PeakMemory: ended.Usage.PeakMemory,
-		})},
+		Structured: analysed{
+			value: out, text: answer.Text, from: o,
+			usage: startsOf(job).add(mcp.Usage{Exit: &code, Output: o.Size(), CPU: ended.Usage.CPU, PeakMemory: ended.Usage.PeakMemory}),
+		},
 		IsError: answer.Failed,
 	}
 }
