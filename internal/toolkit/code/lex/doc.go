@@ -13,7 +13,9 @@
 //	lex.go       a text to a file: bounds, and which language is read by what
 //	golang.go    Go
 //	gofunc.go    the metrics and the calls of a function in Go
-//	python.go    Python: functions, classes, imports
+//	python.go    Python: blocks, functions and classes
+//	pyexpr.go    Python: expressions, calls, imports
+//	pylex.go     Python: tokens
 //	shell.go     shell scripts
 //	rust.go      Rust
 //	script.go    TypeScript and JavaScript

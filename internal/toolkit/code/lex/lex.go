@@ -44,7 +44,9 @@ func Parse(path string, language code.Language, text string) *code.File {
 	default:
 		parseOther(f)
 	}
-	f.Lines = countLines(f)
+	if f.Lines == (code.Lines{}) {
+		f.Lines = countLines(f.Text, f.Tokens)
+	}
 	countHalstead(f)
 	return f
 }

@@ -2,22 +2,22 @@ package lex
 
 import "belljar.dev/internal/toolkit/code"
 
-// countLines counts the lines of a file by its tokens. A line with nothing but white
+// countLines counts the lines of a text by its tokens. A line with nothing but white
 // space is a blank one, also within a comment or a string.
-func countLines(f *code.File) (n code.Lines) {
+func countLines(text string, tokens []code.Token) (n code.Lines) {
 	next := 0 // the first token that does not end before the line
-	for at := 0; at < len(f.Text); {
+	for at := 0; at < len(text); {
 		end, blank := at, true
-		for ; end < len(f.Text) && f.Text[end] != '\n'; end++ {
-			blank = blank && isBlank(f.Text[end])
+		for ; end < len(text) && text[end] != '\n'; end++ {
+			blank = blank && isBlank(text[end])
 		}
-		for next < len(f.Tokens) && int(f.Tokens[next].End) <= at {
+		for next < len(tokens) && int(tokens[next].End) <= at {
 			next++
 		}
 		switch {
 		case blank:
 			n.Blank++
-		case hasCode(f, next, end):
+		case hasCode(tokens[next:], end):
 			n.Code++
 		default:
 			n.Comment++
@@ -27,10 +27,9 @@ func countLines(f *code.File) (n code.Lines) {
 	return n
 }
 
-// hasCode reports whether a token of code is among those that begin before an
-// offset, from a token on.
-func hasCode(f *code.File, from, end int) bool {
-	for _, t := range f.Tokens[from:] {
+// hasCode reports whether a token of code is among those that begin before an offset.
+func hasCode(tokens []code.Token, end int) bool {
+	for _, t := range tokens {
 		if int(t.Start) >= end {
 			return false
 		}

@@ -1,0 +1,475 @@
+package lex
+
+import "belljar.dev/internal/toolkit/code"
+
+// maxPieces is how many strings with expressions in them may be nested in each other.
+// A deeper one is read as a plain string.
+const maxPieces = 100
+
+// pyLexer makes tokens of Python, with the line's ends and the indentation that have a
+// meaning. It knows no grammar but brackets, and reads any text to its end.
+type pyLexer struct {
+	*tokenizer
+
+	open    []int32 // the tokens of the brackets that are open
+	strings []piece // the strings with expressions in which it is
+	indents []int   // the columns of the blocks that are open, but for the first
+	triple  []span  // what strings with three quotes contain
+	fault   string  // the first fault
+	broken  int     // index of the token where it is
+}
+
+// span is a part of the text.
+type span struct{ start, end int }
+
+// piece is a string with expressions in it.
+type piece struct {
+	quote  byte
+	triple bool
+	raw    bool
+	state  pieceState
+	base   int  // how many brackets are open in its expression, with the one of its own
+	start  int  // of its content
+	inner  bool // only the field of a format in a string that contains it
+}
+
+type pieceState uint8
+
+const (
+	pieceText   pieceState = iota // between the expressions
+	pieceExpr                     // in an expression
+	pieceFormat                   // behind the colon of an expression
+)
+
+// newPyLexer returns a lexer that has read a text.
+func newPyLexer(text string) *pyLexer {
+	p := &pyLexer{tokenizer: newTokenizer(text)}
+	fresh := true // at the start of a line that no bracket or string continues
+	for p.at < len(text) {
+		if n := len(p.strings); n > 0 && p.strings[n-1].state != pieceExpr {
+			p.piece(&p.strings[n-1])
+			continue
+		}
+		if fresh && len(p.open) == 0 {
+			if !p.indentation() {
+				continue // an empty line
+			}
+		}
+		fresh = p.next()
+	}
+	if len(p.open) > 0 {
+		p.failed("a bracket is not closed", int(p.open[0]))
+	} else if !fresh {
+		p.take(code.Newline, p.at)
+	}
+	for range p.indents {
+		p.take(code.Dedent, p.at)
+	}
+	return p
+}
+
+// failed notes a fault at a token, of which the first one counts.
+func (p *pyLexer) failed(why string, token int) {
+	if p.fault == "" || token < p.broken {
+		p.fault, p.broken = why, token
+	}
+}
+
+// indentation reads the blanks at the start of a line, and opens and closes blocks. It
+// reports whether the line has code.
+func (p *pyLexer) indentation() bool {
+	column := 0
+	i := p.at
+count:
+	for ; i < len(p.text); i++ {
+		switch p.text[i] {
+		case ' ':
+			column++
+		case '\t':
+			column = column/8*8 + 8
+		case '\f':
+			column = 0
+		default:
+			break count
+		}
+	}
+	p.at = i
+	if i == len(p.text) || p.text[i] == '#' || p.text[i] == '\n' || p.text[i] == '\r' {
+		p.emptyLine()
+		return false
+	}
+	for len(p.indents) > 0 && column < p.indents[len(p.indents)-1] {
+		p.indents = p.indents[:len(p.indents)-1]
+		p.take(code.Dedent, p.at)
+		if before := p.column(); column > before {
+			p.failed("the indentation of a line is that of no block", len(p.tokens))
+		}
+	}
+	if column > p.column() {
+		p.indents = append(p.indents, column)
+		p.take(code.Indent, p.at)
+	}
+	return true
+}
+
+// column returns that of the current block.
+func (p *pyLexer) column() int {
+	if len(p.indents) == 0 {
+		return 0
+	}
+	return p.indents[len(p.indents)-1]
+}
+
+// emptyLine reads a line without code, with its end.
+func (p *pyLexer) emptyLine() {
+	if p.at < len(p.text) && p.text[p.at] == '#' {
+		p.take(code.Comment, p.commentEnd())
+	}
+	if p.at < len(p.text) {
+		p.to(p.at + 1)
+	}
+}
+
+func (p *pyLexer) commentEnd() int {
+	for i := p.at; i < len(p.text); i++ {
+		if c := p.text[i]; c == '\n' || c == '\r' {
+			return i
+		}
+	}
+	return len(p.text)
+}
+
+// next reads a token or a blank, and reports whether a line of code ended.
+func (p *pyLexer) next() (fresh bool) {
+	c := p.text[p.at]
+	switch {
+	case c == '\n' || c == '\r':
+		end := p.at + 1
+		if c == '\r' && p.peek(1) == '\n' {
+			end++
+		}
+		if len(p.open) > 0 {
+			p.to(end)
+			return false
+		}
+		p.take(code.Newline, end)
+		return true
+	case isBlank(c):
+		p.at++
+	case c == '\\':
+		p.to(p.at + 1)
+		if p.at < len(p.text) && p.text[p.at] == '\r' && p.peek(1) == '\n' {
+			p.at++
+		}
+		if p.at < len(p.text) && (p.text[p.at] == '\n' || p.text[p.at] == '\r') {
+			p.to(p.at + 1) // the line goes on
+		}
+	case c == '#':
+		p.take(code.Comment, p.commentEnd())
+	case c == '"' || c == '\'':
+		p.literal(p.at)
+	case startsName(c):
+		p.word()
+	case isDigit(c) || c == '.' && isDigit(p.peek(1)):
+		p.take(code.Number, p.pyNumber())
+	default:
+		p.operator(c)
+	}
+	return false
+}
+
+// word reads a name, a keyword, or the letters before a string.
+func (p *pyLexer) word() {
+	end := p.name(p.at)
+	if end < len(p.text) && end-p.at <= 2 && (p.text[end] == '"' || p.text[end] == '\'') && isPrefix(p.text[p.at:end]) {
+		p.literal(end)
+		return
+	}
+	kind := code.Name
+	if isPyKeyword(p.text[p.at:end]) {
+		kind = code.Keyword
+	}
+	p.take(kind, end)
+}
+
+// isPrefix reports whether letters may stand before a string.
+func isPrefix(letters string) bool {
+	switch letters {
+	case "r", "R", "u", "U", "b", "B", "f", "F", "t", "T",
+		"br", "bR", "Br", "BR", "rb", "rB", "Rb", "RB",
+		"fr", "fR", "Fr", "FR", "rf", "rF", "Rf", "RF",
+		"tr", "tR", "Tr", "TR", "rt", "rT", "Rt", "RT":
+		return true
+	}
+	return false
+}
+
+func isPyKeyword(word string) bool {
+	switch word {
+	case "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
+		"elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
+		"not", "or", "pass", "raise", "return", "try", "while", "with", "yield":
+		return true
+	}
+	return false
+}
+
+// literal reads a string whose quote stands at an offset, behind its letters. Of one
+// with expressions in it, it reads only up to the first of them.
+func (p *pyLexer) literal(quote int) {
+	s := piece{quote: p.text[quote]}
+	formatted := false
+	for _, letter := range []byte(p.text[p.at:quote]) {
+		switch letter | 0x20 {
+		case 'r':
+			s.raw = true
+		case 'f', 't':
+			formatted = true
+		}
+	}
+	content := quote + 1
+	if quote+2 < len(p.text) && p.text[quote+1] == s.quote && p.text[quote+2] == s.quote {
+		s.triple, content = true, quote+3
+	}
+	s.start = content
+	if formatted && len(p.strings) < maxPieces {
+		p.strings = append(p.strings, s)
+		p.piece(&p.strings[len(p.strings)-1])
+		return
+	}
+	end, _ := p.textEnd(&s, content, false)
+	if s.triple {
+		p.triple = append(p.triple, span{p.docStart(quote), end})
+	}
+	p.take(code.String, end)
+}
+
+// docStart returns the offset from which a string with three quotes is no code: cloc
+// takes no letter but u for a part of it.
+func (p *pyLexer) docStart(quote int) int {
+	if quote-p.at == 1 && p.text[p.at]|0x20 == 'u' {
+		return p.at
+	}
+	return quote
+}
+
+// textEnd returns the offset behind the text of a string from an offset on: behind its
+// closing quote, or before an expression or the end of one where it is formatted; and
+// whether the string ends there.
+func (p *pyLexer) textEnd(s *piece, from int, formatted bool) (end int, ends bool) {
+	for i := from; i < len(p.text); i++ {
+		switch c := p.text[i]; {
+		case c == '\\':
+			if i++; i+1 < len(p.text) && p.text[i] == '\r' && p.text[i+1] == '\n' {
+				i++
+			}
+			switch {
+			case !formatted || i >= len(p.text):
+			case p.text[i] == '{' || p.text[i] == '}':
+				i-- // a brace cannot be escaped so
+			case p.text[i] == 'N' && !s.raw && i+1 < len(p.text) && p.text[i+1] == '{':
+				i = p.lineOr(i, '}')
+			}
+		case c == s.quote && !s.triple:
+			return i + 1, true
+		case c == s.quote && i+2 < len(p.text) && p.text[i+1] == c && p.text[i+2] == c:
+			return i + 3, true
+		case (c == '\n' || c == '\r') && !s.triple:
+			return i, true
+		case formatted && c == '{':
+			if s.state == pieceText && i+1 < len(p.text) && p.text[i+1] == '{' {
+				i++
+				continue
+			}
+			return i, false
+		case formatted && c == '}' && s.state == pieceFormat:
+			return i, false
+		}
+	}
+	return len(p.text), true
+}
+
+// lineOr returns the offset of the first such byte behind an offset, but at most that of
+// the last byte of the line.
+func (p *pyLexer) lineOr(from int, mark byte) int {
+	for i := from; i < len(p.text); i++ {
+		if c := p.text[i]; c == mark || c == '\n' || c == '\r' {
+			if c != mark {
+				i--
+			}
+			return i
+		}
+	}
+	return len(p.text) - 1
+}
+
+// piece reads the text of a string up to its end or to what follows the text: an
+// expression, or the end of one.
+func (p *pyLexer) piece(s *piece) {
+	from := p.at
+	if s.state == pieceText {
+		from = max(from, s.start)
+	}
+	end, ends := p.textEnd(s, from, true)
+	if end > p.at {
+		p.take(code.String, end)
+	}
+	switch {
+	case ends:
+		p.leave(s)
+	case p.text[p.at] == '{':
+		p.bracket()
+		if s.state == pieceFormat {
+			inner := *s
+			inner.inner, inner.state, inner.base = true, pieceExpr, len(p.open)
+			if len(p.strings) == 2*maxPieces {
+				p.leave(s)
+				return
+			}
+			p.strings = append(p.strings, inner)
+			return
+		}
+		s.state, s.base = pieceExpr, len(p.open)
+	default:
+		p.closeField()
+	}
+}
+
+// leave ends a string, with the fields that are open in it.
+func (p *pyLexer) leave(s *piece) {
+	n := len(p.strings) - 1
+	for n > 0 && p.strings[n].inner {
+		n--
+	}
+	first := p.strings[n]
+	if s.state != pieceText || n < len(p.strings)-1 {
+		p.failed("a field of a string is not closed", len(p.tokens)-1)
+		if first.base > 0 && first.base <= len(p.open) {
+			p.open = p.open[:first.base-1]
+		}
+	}
+	if first.triple {
+		p.triple = append(p.triple, span{first.start - 3, p.at})
+	}
+	p.strings = p.strings[:n]
+}
+
+// closeField reads the brace at the end of an expression in a string.
+func (p *pyLexer) closeField() {
+	n := len(p.strings) - 1
+	p.open = p.open[:p.strings[n].base-1]
+	p.take(code.Operator, p.at+1)
+	if p.strings[n].inner {
+		p.strings = p.strings[:n]
+		return
+	}
+	p.strings[n].state = pieceText
+	p.strings[n].start = 0
+}
+
+func (p *pyLexer) bracket() {
+	p.open = append(p.open, int32(len(p.tokens))) //nolint:gosec // MaxText bounds it
+	p.take(code.Operator, p.at+1)
+}
+
+// operator reads an operator or a bracket.
+func (p *pyLexer) operator(c byte) {
+	switch c {
+	case '(', '[', '{':
+		p.bracket()
+		return
+	case ')', ']', '}':
+		n := len(p.strings)
+		switch {
+		case n > 0 && len(p.open) == p.strings[n-1].base && c == '}':
+			p.closeField()
+			return
+		case n > 0 && len(p.open) <= p.strings[n-1].base || len(p.open) == 0:
+			p.failed("a bracket was never opened", len(p.tokens))
+		default:
+			p.open = p.open[:len(p.open)-1]
+		}
+		p.take(code.Operator, p.at+1)
+		return
+	}
+	if n := len(p.strings); n > 0 && len(p.open) == p.strings[n-1].base && c == ':' {
+		p.take(code.Operator, p.at+1)
+		p.strings[n-1].state = pieceFormat
+		return
+	}
+	p.take(code.Operator, p.at+pyOperator(p.text[p.at:]))
+}
+
+// pyOperator returns the length of the operator with which a text begins.
+func pyOperator(text string) int {
+	var next, third byte
+	if len(text) > 1 {
+		next = text[1]
+	}
+	if len(text) > 2 {
+		third = text[2]
+	}
+	switch c := text[0]; c {
+	case '*', '/', '<', '>':
+		if next == c {
+			if third == '=' {
+				return 3
+			}
+			return 2
+		}
+		if next == '=' || c == '<' && next == '>' {
+			return 2
+		}
+	case '+', '%', '&', '|', '^', '@', '=', '!', ':':
+		if next == '=' {
+			return 2
+		}
+	case '-':
+		if next == '=' || next == '>' {
+			return 2
+		}
+	case '.':
+		if next == '.' && third == '.' {
+			return 3
+		}
+	}
+	return 1
+}
+
+// pyNumber returns the offset behind the number that begins here. Letters that no
+// number has begin a word: 1if x.
+func (p *pyLexer) pyNumber() int {
+	i := p.at
+	if p.text[i] == '0' {
+		switch p.peek(1) | 0x20 {
+		case 'x', 'o', 'b':
+			for i += 2; i < len(p.text) && (isDigit(p.text[i]) || p.text[i] == '_' || 'a' <= p.text[i]|0x20 && p.text[i]|0x20 <= 'f'); i++ {
+			}
+			return i
+		}
+	}
+	digits := func() {
+		for i < len(p.text) && (isDigit(p.text[i]) || p.text[i] == '_') {
+			i++
+		}
+	}
+	at := func(n int) byte {
+		if i+n < len(p.text) {
+			return p.text[i+n]
+		}
+		return 0
+	}
+	digits()
+	if at(0) == '.' {
+		i++
+		digits()
+	}
+	if at(0)|0x20 == 'e' && (isDigit(at(1)) || (at(1) == '+' || at(1) == '-') && isDigit(at(2))) {
+		i += 2
+		digits()
+	}
+	if c := at(0) | 0x20; c == 'j' || c == 'l' {
+		i++
+	}
+	return i
+}
