@@ -47,7 +47,9 @@ func Parse(path string, language code.Language, text string) *code.File {
 	if f.Lines == (code.Lines{}) {
 		f.Lines = countLines(f.Text, f.Tokens)
 	}
-	countHalstead(f)
+	if language != code.Shell {
+		countHalstead(f)
+	}
 	return f
 }
 
