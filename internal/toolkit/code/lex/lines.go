@@ -1,6 +1,10 @@
 package lex
 
-import "belljar.dev/internal/toolkit/code"
+import (
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+)
 
 // countLines counts the lines of a text by its tokens. A line with nothing but white
 // space is a blank one, also within a comment or a string.
@@ -17,7 +21,7 @@ func countLines(text string, tokens []code.Token) (n code.Lines) {
 		switch {
 		case blank:
 			n.Blank++
-		case hasCode(tokens[next:], end):
+		case hasCode(tokens[next:], end) || at == 0 && strings.HasPrefix(text, "#!"): // a program's name
 			n.Code++
 		default:
 			n.Comment++

@@ -337,8 +337,11 @@ func (p *pyFile) simple() {
 		p.expression(false)
 		return
 	case p.kind() == code.String && p.ahead(1) == code.Newline:
+		if strings.HasSuffix(word, `"""`) || strings.HasSuffix(word, "'''") {
+			p.docs = append(p.docs, p.at)
+		}
 		p.expression(false)
-		return // a docstring
+		return
 	case p.kind() == code.Name && word == "type" && p.ahead(1) == code.Name && (p.is(2, "=") || p.is(2, "[")):
 		p.f.Tokens[p.at].Kind = code.Keyword
 		if p.outside() {

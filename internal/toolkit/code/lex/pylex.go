@@ -14,13 +14,9 @@ type pyLexer struct {
 	open    []int32 // the tokens of the brackets that are open
 	strings []piece // the strings with expressions in which it is
 	indents []int   // the columns of the blocks that are open, but for the first
-	triple  []span  // what strings with three quotes contain
 	fault   string  // the first fault
 	broken  int     // index of the token where it is
 }
-
-// span is a part of the text.
-type span struct{ start, end int }
 
 // piece is a string with expressions in it.
 type piece struct {
@@ -238,19 +234,7 @@ func (p *pyLexer) literal(quote int) {
 		return
 	}
 	end, _ := p.textEnd(&s, content, false)
-	if s.triple {
-		p.triple = append(p.triple, span{p.docStart(quote), end})
-	}
 	p.take(code.String, end)
-}
-
-// docStart returns the offset from which a string with three quotes is no code: cloc
-// takes no letter but u for a part of it.
-func (p *pyLexer) docStart(quote int) int {
-	if quote-p.at == 1 && p.text[p.at]|0x20 == 'u' {
-		return p.at
-	}
-	return quote
 }
 
 // textEnd returns the offset behind the text of a string from an offset on: behind its
@@ -347,9 +331,6 @@ func (p *pyLexer) leave(s *piece) {
 		if first.base > 0 && first.base <= len(p.open) {
 			p.open = p.open[:first.base-1]
 		}
-	}
-	if first.triple {
-		p.triple = append(p.triple, span{first.start - 3, p.at})
 	}
 	p.strings = p.strings[:n]
 }

@@ -2,6 +2,7 @@ package lex
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,9 +14,9 @@ import (
 func parsePython(f *code.File) {
 	lexed := newPyLexer(f.Text)
 	f.Tokens = lexed.tokens
-	f.Lines = countLines(f.Text, withoutDocs(lexed))
 	p := &pyFile{f: f, test: isPyTest(f.Path)}
 	p.read()
+	f.Lines = countLines(f.Text, p.withoutDocs())
 	if lexed.fault == "" {
 		return
 	}
@@ -33,26 +34,14 @@ func parsePython(f *code.File) {
 	f.Funcs = kept
 }
 
-// withoutDocs returns the tokens by which lines are counted. What a string with three
-// quotes contains counts as a comment, as cloc counts it.
-func withoutDocs(p *pyLexer) []code.Token {
-	all := make([]code.Token, 0, len(p.tokens)+len(p.triple))
-	docs := p.triple
-	for _, t := range p.tokens {
-		for len(docs) > 0 && int(t.Start) >= docs[0].end {
-			docs = docs[1:]
-		}
-		switch {
-		case len(docs) == 0 || int(t.End) <= docs[0].start:
-		case int(t.Start) >= docs[0].start:
-			t.Kind = code.Comment
-		default: // the letters before the quotes
-			before := t
-			before.End = int32(docs[0].start) //nolint:gosec // MaxText bounds it
-			all = append(all, before)
-			t.Start, t.Kind = before.End, code.Comment
-		}
-		all = append(all, t)
+// withoutDocs returns the tokens by which lines are counted, with docstrings as comments.
+func (p *pyFile) withoutDocs() []code.Token {
+	if len(p.docs) == 0 {
+		return p.f.Tokens
+	}
+	all := slices.Clone(p.f.Tokens)
+	for _, i := range p.docs {
+		all[i].Kind = code.Comment
 	}
 	return all
 }
@@ -130,6 +119,7 @@ type pyFile struct {
 	scopes  []pyScope
 	nesting int // of all blocks that are open, as Cognitive counts
 	vars    map[pyVar]bool
+	docs    []int // the tokens of strings with three quotes that are statements of their own
 	expr    pyExpr
 }
 

@@ -10,6 +10,9 @@ type tokenizer struct {
 	tokens []code.Token
 }
 
+// span is a part of a text.
+type span struct{ start, end int }
+
 // newTokenizer returns a tokenizer at the start of a text, behind a byte order mark.
 func newTokenizer(text string) *tokenizer {
 	s := &tokenizer{text: text, line: 1, tokens: make([]code.Token, 0, len(text)/4+8)}

@@ -45,7 +45,7 @@ func TestShell(t *testing.T) {
 	if f.Funcs[0].First != 4 || f.Funcs[0].Last != 12 || f.Funcs[2].First != 14 {
 		t.Errorf("got lines %d to %d and %d, want 4 to 12 and 14", f.Funcs[0].First, f.Funcs[0].Last, f.Funcs[2].First)
 	}
-	if want := (code.Lines{Code: 12, Comment: 2, Blank: 1}); f.Lines != want {
+	if want := (code.Lines{Code: 13, Comment: 1, Blank: 1}); f.Lines != want {
 		t.Errorf("got %+v, want %+v", f.Lines, want)
 	}
 	if len(f.Imports) != 1 || f.Imports[0].Path != "./lib.sh" {
