@@ -101,9 +101,10 @@ func (w *writer) function() string {
 	for range w.random.IntN(4) + 1 {
 		arguments = append(arguments, w.name())
 	}
-	if w.language == code.Rust {
+	rust, python := w.language == code.Rust, w.language == code.Python
+	if rust {
 		w.line(0, "fn "+name+"("+strings.Join(arguments, ": &str, ")+": usize) -> Option<usize> {")
-	} else if w.language == code.Python {
+	} else if python {
 		w.line(0, "def "+name+"("+strings.Join(arguments, ", ")+"):")
 	} else {
 		w.line(0, "function "+name+"("+strings.Join(arguments, ": string, ")+": number): number {")
