@@ -1,0 +1,72 @@
+package graph
+
+import (
+	"path"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// include finds the file of an #include: beside the file that includes it, else the one
+// file of the project whose path ends so. Which directories a compiler searches is not
+// known here.
+func (x *index) include(file, imported string) target {
+	system := strings.HasPrefix(imported, "<")
+	name := plainPath(imported)
+	if !system {
+		if i, ok := x.byPath[in(dirOf(file), name)]; ok {
+			return target{files: []int{i}, sure: Certain}
+		}
+	}
+	name = path.Clean(name)
+	if name == "." || strings.HasPrefix(name, "../") {
+		return target{}
+	}
+	var found []int
+	for _, i := range x.base[path.Base(name)] {
+		if p := x.files[i].Path; p == name || strings.HasSuffix(p, "/"+name) {
+			found = append(found, i)
+		}
+	}
+	if len(found) != 1 || system && !strings.Contains(name, "/") {
+		return target{}
+	}
+	return target{files: found, sure: Likely}
+}
+
+// javaPackage is the package of a file in Java.
+func javaPackage(f *code.File) string {
+	w := words(f, 200)
+	for i, word := range w {
+		if word != "package" {
+			continue
+		}
+		name := ""
+		for _, part := range w[i+1:] {
+			if part == ";" {
+				return name
+			}
+			name += part
+		}
+		return ""
+	}
+	return ""
+}
+
+// javaImport finds the files of an import: a class, all classes of a package, or the
+// class around what a static import names.
+func (x *index) javaImport(im code.Import) target {
+	name := strings.TrimPrefix(im.Path, "static ")
+	sure := Certain
+	for range 3 {
+		if files := x.java[name]; len(files) > 0 {
+			return target{files: files, sure: sure}
+		}
+		dot := strings.LastIndexByte(name, '.')
+		if dot < 0 {
+			break
+		}
+		name = name[:dot] // of a class within it, or of a method
+	}
+	return target{}
+}

@@ -1,0 +1,95 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+)
+
+// components are the nodes that links connect.
+func components(all lists) (found [][]int) {
+	seen := make([]bool, all.nodes())
+	for start := range seen {
+		if seen[start] {
+			continue
+		}
+		seen[start] = true
+		part := []int{start}
+		for at := 0; at < len(part); at++ {
+			for _, w := range all.of(part[at]) {
+				if !seen[w] {
+					seen[w] = true
+					part = append(part, int(w))
+				}
+			}
+		}
+		found = append(found, part)
+	}
+	return sortParts(found)
+}
+
+// cycles are the nodes that depend on each other, by R. Tarjan's "Depth-First Search and
+// Linear Graph Algorithms", 1972. It keeps its own stack, for a chain of calls may be
+// as long as there are nodes.
+func cycles(out lists) (found [][]int) {
+	n := out.nodes()
+	number, low := make([]int32, n), make([]int32, n) // from 1; 0 is not visited
+	waits := make([]bool, n)
+	var waiting []int // nodes whose part is not known
+	type step struct {
+		v    int
+		next int // of its links
+	}
+	var stack []step
+	count := int32(0)
+	for start := range n {
+		if number[start] != 0 {
+			continue
+		}
+		stack = append(stack, step{v: start})
+		for len(stack) > 0 {
+			top := &stack[len(stack)-1]
+			v := top.v
+			if top.next == 0 {
+				count++
+				number[v], low[v], waits[v] = count, count, true
+				waiting = append(waiting, v)
+			}
+			if links := out.of(v); top.next < len(links) {
+				w := int(links[top.next])
+				top.next++
+				if number[w] == 0 {
+					stack = append(stack, step{v: w})
+				} else if waits[w] {
+					low[v] = min(low[v], number[w])
+				}
+				continue
+			}
+			stack = stack[:len(stack)-1]
+			if len(stack) > 0 {
+				up := stack[len(stack)-1].v
+				low[up] = min(low[up], low[v])
+			}
+			if low[v] == number[v] {
+				at := len(waiting) - 1
+				for ; waiting[at] != v; at-- {
+					waits[waiting[at]] = false
+				}
+				waits[v] = false
+				if len(waiting)-at > 1 {
+					found = append(found, slices.Clone(waiting[at:]))
+				}
+				waiting = waiting[:at]
+			}
+		}
+	}
+	return sortParts(found)
+}
+
+// sortParts sorts the nodes of each part, and the parts: the largest first.
+func sortParts(parts [][]int) [][]int {
+	for _, p := range parts {
+		slices.Sort(p)
+	}
+	slices.SortFunc(parts, func(a, b []int) int { return cmp.Or(len(b)-len(a), a[0]-b[0]) })
+	return parts
+}

@@ -1,0 +1,311 @@
+package graph
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// Confidence is how sure it is that nothing reaches a function.
+type Confidence string
+
+// The confidences.
+const (
+	High   Confidence = "high"   // no way to it is known
+	Medium Confidence = "medium" // something could reach it that the text does not show
+	Low    Confidence = "low"    // other projects can call it
+)
+
+// Unreached is a function that nothing in the project reaches.
+type Unreached struct {
+	Path       string
+	Name       string // its label
+	Line       int    // of its name
+	First      int
+	Last       int
+	Confidence Confidence
+	Reason     string // why nothing reaches it, and what could after all
+}
+
+// Dead finds the functions that nothing reaches, those of high confidence first. All
+// files of the project have to be given: each may name a function.
+//
+// It goes by names, from the roots on: the entry points, the tests, what stands outside
+// of functions, and what other projects can call. A function is reached if a reached
+// one contains its name, wherever that stands: so a function that is handed on as a
+// value is reached as well, and one that shares its name with another may seem to be.
+func Dead(ctx context.Context, files []*code.File) ([]Unreached, error) {
+	d := &dead{index: newIndex(files), byName: make(map[nameKey][]int32)}
+	d.declare()
+	for i := range files {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		d.read(i)
+	}
+	d.walk()
+	return d.list(), ctx.Err()
+}
+
+// nameKey is a name where it is declared: of Go in a package, else in all files of
+// languages that can name each other's functions.
+type nameKey struct {
+	where string
+	name  string
+}
+
+// methods is the place of all methods of Go: which one a name means depends on types.
+const methods = "go methods"
+
+// dead is one search.
+type dead struct {
+	*index
+
+	funcs   []candidate
+	first   []int // the index in funcs of each file's first function
+	byName  map[nameKey][]int32
+	names   map[string]bool // of all functions
+	outward []string        // names that reach functions from outside: assembly, linker directives
+}
+
+// candidate is a function with what it names.
+type candidate struct {
+	file, at int
+	names    []int32 // functions, by their index
+	named    []int32 // functions that name it
+	reached  bool
+	cap      Confidence // the highest that it can have
+	why      string     // of the cap
+}
+
+// declare collects the functions.
+func (d *dead) declare() {
+	d.names = make(map[string]bool)
+	for i, f := range d.files {
+		d.first = append(d.first, len(d.funcs))
+		for j := range f.Funcs {
+			fn := &f.Funcs[j]
+			id := int32(len(d.funcs)) //nolint:gosec // fewer functions than bytes of text
+			key := nameKey{d.where(i), fn.Name}
+			if f.Language == code.Go && fn.Owner != "" {
+				key.where = methods
+			}
+			d.byName[key] = append(d.byName[key], id)
+			d.names[fn.Name] = true
+			d.funcs = append(d.funcs, candidate{file: i, at: j})
+		}
+	}
+}
+
+// where is the place of the functions of a file.
+func (d *dead) where(file int) string {
+	f := d.files[file]
+	if f.Language != code.Go {
+		return string(family(f.Language))
+	}
+	u := unitOf(f)
+	if u.external {
+		return "go tests " + u.dir
+	}
+	return "go " + u.dir
+}
+
+// read collects the names that the functions of a file contain, and the roots.
+func (d *dead) read(file int) {
+	f := d.files[file]
+	d.outward = append(d.outward, outward(f)...)
+	if f.Language == code.Other || f.Language == code.Shell && len(f.Funcs) == 0 {
+		return
+	}
+	r := reader{dead: d, file: f, where: d.where(file), id: d.first[file]}
+	if f.Language == code.Go {
+		r.imports = make(map[string]string)
+		for _, im := range f.Imports {
+			found := d.goImport(f.Path, im.Path).files
+			if len(found) == 0 {
+				continue
+			}
+			where := "go " + dirOf(d.files[found[0]].Path)
+			switch im.Name {
+			case "":
+				for _, name := range d.packageNames(found) {
+					r.imports[name] = where
+				}
+			case ".":
+				r.dots = append(r.dots, where)
+			default:
+				r.imports[im.Name] = where
+			}
+		}
+	}
+	r.tokens()
+	for j := range f.Funcs {
+		c := &d.funcs[d.first[file]+j]
+		c.cap, c.why, c.reached = standing(f, &f.Funcs[j])
+	}
+}
+
+// reader reads the tokens of one file.
+type reader struct {
+	*dead
+
+	file    *code.File
+	where   string
+	id      int               // of the file's first function
+	imports map[string]string // of Go: places by the name of an import
+	dots    []string          // of Go: places whose names need no package
+	open    []int             // the functions around a token, the innermost last
+	loose   []bool            // of each open function: it contains an interface
+}
+
+// tokens goes through the file.
+func (r *reader) tokens() {
+	f := r.file
+	next := 0
+	before, beforeThat := "", ""
+	own := false // the name of the innermost function was met
+	for at, t := range f.Tokens {
+		for len(r.open) > 0 && at >= f.Funcs[r.open[len(r.open)-1]].End {
+			r.open, r.loose = r.open[:len(r.open)-1], r.loose[:len(r.loose)-1]
+		}
+		for next < len(f.Funcs) && f.Funcs[next].Start <= at {
+			if f.Funcs[next].End > at {
+				r.open, r.loose = append(r.open, next), append(r.loose, false)
+				own = false
+			}
+			next++
+		}
+		if t.Kind == code.Comment || t.Start >= t.End {
+			continue
+		}
+		word := f.Of(t)
+		switch {
+		case t.Kind == code.Name || t.Kind == code.Keyword:
+			if word == "interface" && len(r.loose) > 0 {
+				r.loose[len(r.loose)-1] = true
+			}
+			if !r.names[word] {
+				break
+			}
+			if n := len(r.open); n > 0 && !own && before != "." && f.Funcs[r.open[n-1]].Name == word {
+				own = true // its own name, where it is declared
+				break
+			}
+			r.named(word, before, beforeThat)
+		case f.Language != code.Go && t.Kind == code.String && t.End-t.Start < 4096:
+			for name := range strings.FieldsFuncSeq(word, notInName) {
+				if r.names[name] {
+					r.named(name, "", "")
+				}
+			}
+		}
+		before, beforeThat = word, before
+	}
+}
+
+// notInName reports whether a character ends a name.
+func notInName(c rune) bool {
+	return c != '_' && c != '$' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c < 0x80
+}
+
+// named counts a name as reaching the functions that it can mean.
+func (r *reader) named(word, before, beforeThat string) {
+	if r.file.Language != code.Go {
+		r.reach(nameKey{r.where, word})
+		return
+	}
+	if before == "." {
+		r.reach(nameKey{methods, word})
+		if where, ok := r.imports[beforeThat]; ok {
+			r.reach(nameKey{where, word})
+		}
+		return
+	}
+	r.reach(nameKey{r.where, word})
+	for _, where := range r.dots {
+		r.reach(nameKey{where, word})
+	}
+	if len(r.open) == 0 || r.loose[len(r.loose)-1] { // perhaps a method of an interface
+		r.reach(nameKey{methods, word})
+	}
+}
+
+// reach notes that the present place names the functions of a key.
+func (r *reader) reach(key nameKey) {
+	for _, id := range r.byName[key] {
+		if len(r.open) == 0 {
+			r.funcs[id].named = append(r.funcs[id].named, -1)
+			continue
+		}
+		from := r.id + r.open[len(r.open)-1]
+		if c := &r.funcs[from]; int(id) != from && (len(c.names) == 0 || c.names[len(c.names)-1] != id) {
+			c.names = append(c.names, id)
+			r.funcs[id].named = append(r.funcs[id].named, int32(from)) //nolint:gosec // as declare
+		}
+	}
+}
+
+// walk follows the names from the roots.
+func (d *dead) walk() {
+	out := make(map[string]bool)
+	for _, name := range d.outward {
+		out[name] = true
+	}
+	var queue []int32
+	for id := range d.funcs {
+		c := &d.funcs[id]
+		fn := &d.files[c.file].Funcs[c.at]
+		c.reached = c.reached || out[fn.Name] || slices.Contains(c.named, -1)
+		if c.reached || c.cap == Low { // what others can call reaches what it calls
+			queue = append(queue, int32(id)) //nolint:gosec // as declare
+		}
+	}
+	seen := make([]bool, len(d.funcs))
+	for _, id := range queue {
+		seen[id] = true
+	}
+	for len(queue) > 0 {
+		id := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		for _, to := range d.funcs[id].names {
+			d.funcs[to].reached = true
+			if !seen[to] {
+				seen[to] = true
+				queue = append(queue, to)
+			}
+		}
+	}
+}
+
+// list are the functions that were not reached.
+func (d *dead) list() (all []Unreached) {
+	for id := range d.funcs {
+		c := &d.funcs[id]
+		if c.reached {
+			continue
+		}
+		fn := &d.files[c.file].Funcs[c.at]
+		u := Unreached{Path: d.files[c.file].Path, Name: cmp.Or(fn.Label, fn.Name), Line: fn.Line, First: fn.First, Last: fn.Last, Confidence: c.cap, Reason: "nothing in the project names it"}
+		if len(c.named) > 0 {
+			u.Reason = "only functions that nothing reaches name it"
+			for _, from := range c.named {
+				if by := d.funcs[from].cap; u.Confidence == High && by != High {
+					u.Confidence = Medium
+					u.Reason += ", and one of them could be reached after all"
+				}
+			}
+		}
+		if c.why != "" {
+			u.Reason += "; " + c.why
+		}
+		all = append(all, u)
+	}
+	rank := func(c Confidence) int { return slices.Index([]Confidence{High, Medium, Low}, c) }
+	slices.SortFunc(all, func(a, b Unreached) int {
+		return cmp.Or(rank(a.Confidence)-rank(b.Confidence), cmp.Compare(a.Path, b.Path), a.Line-b.Line)
+	})
+	return all
+}

@@ -1,0 +1,30 @@
+// Package graph reads which files, functions and types of a project depend on which
+// ([Build]), measures such a graph ([Graph.Measure]), and finds functions that nothing
+// reaches ([Dead]) and places where one language calls another ([Foreign]).
+//
+// Each link says how sure it is. What a file imports is known by the rules of its
+// language. What a call means is known only where these rules lead to one declaration:
+// the room does not know the types of values.
+//
+// The files, each calling those below it:
+//
+//	graph.go       the graph: its nodes, its links, and how it is built
+//	calls.go       links between functions
+//	types.go       links between types, and from functions to types
+//	imports.go     links between files
+//	dead.go        functions that nothing reaches
+//	roots.go       what reaches a function from outside
+//	foreign.go     places where one language calls another
+//	index.go       finds files and declarations by their names
+//	golang.go      imports in Go
+//	rust.go        imports in Rust
+//	python.go      imports in Python
+//	script.go      imports in TypeScript and JavaScript
+//	clang.go       imports in C, C++ and Java
+//	measure.go     the metrics of a graph
+//	rank.go        PageRank
+//	between.go     betweenness and closeness
+//	cluster.go     clustering coefficients and modularity
+//	components.go  what is connected, and cycles
+//	links.go       the links of a graph as lists of neighbours
+package graph

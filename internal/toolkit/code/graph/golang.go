@@ -1,0 +1,202 @@
+package graph
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// module is a go.mod: a module's path, and the directories that stand for others.
+type module struct {
+	dir, path string
+	replaced  map[string]string // directories by module path
+}
+
+// readModule reads what imports need of a go.mod.
+func readModule(dir, text string) module {
+	m := module{dir: dir, replaced: make(map[string]string)}
+	block := ""
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "//")
+		w := strings.Fields(line)
+		switch {
+		case len(w) == 0:
+			continue
+		case w[0] == ")":
+			block = ""
+			continue
+		case len(w) == 2 && w[1] == "(":
+			block = w[0]
+			continue
+		case block != "":
+			w = append([]string{block}, w...)
+		}
+		switch {
+		case w[0] == "module" && len(w) == 2:
+			m.path = strings.Trim(w[1], "\"`")
+		case w[0] == "replace" && len(w) >= 4:
+			old, with := w[1], w[len(w)-1]
+			if w[len(w)-2] == "=>" && (strings.HasPrefix(with, "./") || strings.HasPrefix(with, "../")) {
+				m.replaced[old] = path.Join(dir, with)
+			}
+		}
+	}
+	return m
+}
+
+// unitOf is the package of a file.
+func unitOf(f *code.File) unit {
+	if ignored(f) {
+		return unit{dir: f.Path}
+	}
+	return unit{dirOf(f.Path), externalTest(f)}
+}
+
+// ignored reports whether a file is a program by itself that no package contains, as
+// the condition "ignore" says by convention.
+func ignored(f *code.File) bool {
+	return slices.Contains(strings.Fields(condition(f)), "ignore")
+}
+
+// condition is the text of the line that says when a file is compiled.
+func condition(f *code.File) string {
+	for _, t := range f.Tokens {
+		if t.Kind != code.Comment {
+			break
+		}
+		for _, begins := range []string{"//go:build ", "// +build "} {
+			if rest, ok := strings.CutPrefix(f.Of(t), begins); ok {
+				return rest
+			}
+		}
+	}
+	return ""
+}
+
+// packageNames are the names of the packages of files.
+func (x *index) packageNames(files []int) (names []string) {
+	for _, i := range files {
+		if name := packageName(x.files[i]); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// externalTest reports whether a file belongs to the package x_test of its directory.
+func externalTest(f *code.File) bool {
+	if !strings.HasSuffix(f.Path, "_test.go") {
+		return false
+	}
+	return strings.HasSuffix(packageName(f), "_test")
+}
+
+// packageName is the name behind the keyword package.
+func packageName(f *code.File) string {
+	w := words(f, 2)
+	if len(w) == 2 && w[0] == "package" {
+		return w[1]
+	}
+	return ""
+}
+
+// moduleOf is the module that contains a directory, the innermost one.
+func (x *index) moduleOf(dir string) *module {
+	for i := range x.mods {
+		if below(dir, x.mods[i].dir) {
+			return &x.mods[i]
+		}
+	}
+	return nil
+}
+
+// below reports whether a directory is another one or lies in it.
+func below(dir, parent string) bool {
+	return parent == "" || dir == parent || strings.HasPrefix(dir, parent+"/")
+}
+
+// importPath is the path by which the package of a directory is imported.
+func (x *index) importPath(dir string) string {
+	m := x.moduleOf(dir)
+	if m == nil {
+		return dir
+	}
+	rest := strings.TrimPrefix(strings.TrimPrefix(dir, m.dir), "/")
+	if m.path == "std" { // of the Go distribution
+		return rest
+	}
+	return path.Join(m.path, rest)
+}
+
+// goImport finds the package of an import.
+func (x *index) goImport(file, imported string) target {
+	dir := dirOf(file)
+	own := x.moduleOf(dir)
+	if rel := strings.HasPrefix(imported, "./") || strings.HasPrefix(imported, "../"); rel {
+		return x.goPackage(in(dir, imported), Certain)
+	}
+	// A directory named vendor goes first, from the nearest up.
+	for up := dir; ; up = dirOf(up) {
+		if t := x.goPackage(path.Join(up, "vendor", imported), Certain); len(t.files) > 0 {
+			return t
+		}
+		if up == "" {
+			break
+		}
+	}
+	if own != nil {
+		if rest, ok := inModule(imported, own.path); ok {
+			return x.goPackage(path.Join(own.dir, rest), Certain)
+		}
+		for old, with := range own.replaced {
+			if rest, ok := inModule(imported, old); ok {
+				return x.goPackage(path.Join(with, rest), Certain)
+			}
+		}
+	}
+	for i := range x.mods { // of one workspace, perhaps
+		if m := &x.mods[i]; m != own && m.path != "std" && m.path != "" {
+			if rest, ok := inModule(imported, m.path); ok {
+				if t := x.goPackage(path.Join(m.dir, rest), Likely); len(t.files) > 0 {
+					return t
+				}
+			}
+		}
+	}
+	if len(x.mods) > 0 {
+		return target{}
+	}
+	// Without a go.mod, the directories have their names from the import path.
+	for tail := imported; strings.Contains(tail, "/"); {
+		_, tail, _ = strings.Cut(tail, "/")
+		if t := x.goPackage(tail, Likely); len(t.files) > 0 {
+			return t
+		}
+	}
+	return target{}
+}
+
+// inModule is the rest of an import path behind that of a module. The module std has
+// the packages of the Go distribution.
+func inModule(imported, module string) (rest string, ok bool) {
+	if module == "std" {
+		return imported, true
+	}
+	if imported == module {
+		return "", true
+	}
+	return strings.CutPrefix(imported, module+"/")
+}
+
+// goPackage is the files of the package in a directory, without those of its tests.
+func (x *index) goPackage(dir string, sure Sure) target {
+	t := target{sure: sure}
+	for _, i := range x.goes[unit{dir, false}] {
+		if !strings.HasSuffix(x.files[i].Path, "_test.go") {
+			t.files = append(t.files, i)
+		}
+	}
+	return t
+}

@@ -1,0 +1,59 @@
+package graph
+
+import "slices"
+
+// lists are the neighbours of each node, each once and in order, without the node
+// itself: the neighbours of v are to[off[v]:off[v+1]].
+type lists struct {
+	off, to []int32
+}
+
+// of returns the neighbours of a node.
+func (l lists) of(v int) []int32 { return l.to[l.off[v]:l.off[v+1]] }
+
+// nodes is the number of nodes.
+func (l lists) nodes() int { return len(l.off) - 1 }
+
+// newLists sorts pairs of nodes.
+func newLists(n int, pairs [][2]int32) lists {
+	slices.SortFunc(pairs, func(a, b [2]int32) int {
+		if a[0] != b[0] {
+			return int(a[0]) - int(b[0])
+		}
+		return int(a[1]) - int(b[1])
+	})
+	pairs = slices.Compact(pairs)
+	l := lists{off: make([]int32, n+1), to: make([]int32, 0, len(pairs))}
+	for _, p := range pairs {
+		if p[0] == p[1] {
+			continue
+		}
+		l.off[p[0]+1]++
+		l.to = append(l.to, p[1])
+	}
+	for v := range n {
+		l.off[v+1] += l.off[v]
+	}
+	return l
+}
+
+// directed returns whom each node depends on, and who depends on it.
+func (g *Graph) directed() (out, in lists) {
+	there, back := make([][2]int32, 0, len(g.Links)), make([][2]int32, 0, len(g.Links))
+	for _, l := range g.Links {
+		there = append(there, [2]int32{int32(l.From), int32(l.To)}) //nolint:gosec // below maxNodes
+		back = append(back, [2]int32{int32(l.To), int32(l.From)})   //nolint:gosec // below maxNodes
+	}
+	return newLists(len(g.Nodes), there), newLists(len(g.Nodes), back)
+}
+
+// either returns the neighbours of each node in one direction or the other.
+func either(out lists) lists {
+	pairs := make([][2]int32, 0, 2*len(out.to))
+	for v := range out.nodes() {
+		for _, to := range out.of(v) {
+			pairs = append(pairs, [2]int32{int32(v), to}, [2]int32{to, int32(v)}) //nolint:gosec // below maxNodes
+		}
+	}
+	return newLists(out.nodes(), pairs)
+}

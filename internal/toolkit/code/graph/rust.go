@@ -1,0 +1,240 @@
+package graph
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// crateName reads the name of a crate from a Cargo.toml, as paths contain it.
+func crateName(text string) string {
+	section := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			section = line
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if ok && section == "[package]" && strings.TrimSpace(key) == "name" {
+			return strings.ReplaceAll(strings.Trim(strings.TrimSpace(value), `"'`), "-", "_")
+		}
+	}
+	return ""
+}
+
+// inline is a module that a file of Rust contains: mod name { ... }
+type inline struct {
+	name        string
+	first, last int // its lines
+}
+
+// modDecl is a module with a file of its own that only an attribute or the modules
+// around it lead to.
+type modDecl struct {
+	name, path string // path: of an attribute path
+	inside     string // the names of the modules around, joined by a slash
+	line       int
+}
+
+// maxInline bounds how deep modules stand in each other.
+const maxInline = 64
+
+// modulesIn finds the modules that a file of Rust contains, the outer ones first, and
+// those that it declares.
+func modulesIn(f *code.File) (contained []inline, declared []modDecl) {
+	var toks []code.Token
+	for _, t := range f.Tokens {
+		if t.Kind != code.Comment {
+			toks = append(toks, t)
+		}
+	}
+	type block struct{ at, depth int } // at: in contained
+	var around []block
+	depth := 0
+	for i, t := range toks {
+		switch f.Of(t) {
+		case "{":
+			depth++
+		case "}":
+			depth--
+			if n := len(around); n > 0 && around[n-1].depth > depth {
+				contained[around[n-1].at].last = int(t.Line)
+				around = around[:n-1]
+			}
+		case "mod":
+			if i+2 >= len(toks) || toks[i+1].Kind != code.Name || t.Kind == code.String {
+				continue
+			}
+			name := strings.TrimPrefix(f.Of(toks[i+1]), "r#")
+			switch f.Of(toks[i+2]) {
+			case "{":
+				if len(around) < maxInline {
+					around = append(around, block{len(contained), depth + 1})
+					contained = append(contained, inline{name, int(t.Line), 1 << 30})
+				}
+			case ";":
+				m := modDecl{name: name, line: int(t.Line), path: pathAttribute(f, toks[:i])}
+				for _, b := range around {
+					m.inside = path.Join(m.inside, contained[b.at].name)
+				}
+				if m.path != "" || m.inside != "" { // else it is an import
+					declared = append(declared, m)
+				}
+			}
+		}
+	}
+	return contained, declared
+}
+
+// pathAttribute is the path of #[path = "..."] before a declaration.
+func pathAttribute(f *code.File, before []code.Token) string {
+	n := len(before)
+	for n > 0 && slices.Contains([]string{"pub", ")", "crate", "(", "super", "in"}, f.Of(before[n-1])) {
+		n--
+	}
+	if n < 6 || f.Of(before[n-1]) != "]" || f.Of(before[n-4]) != "path" || f.Of(before[n-3]) != "=" {
+		return ""
+	}
+	return strings.Trim(f.Of(before[n-2]), `"`)
+}
+
+// rustRoot reports whether a file is the root of a crate: the library, a program, a
+// test, an example or a benchmark.
+func rustRoot(file string) bool {
+	dir, name := path.Split(file)
+	dir = path.Base(path.Clean("/" + dir))
+	switch name {
+	case "lib.rs", "main.rs", "build.rs":
+		return true
+	}
+	return dir == "bin" || dir == "tests" || dir == "examples" || dir == "benches"
+}
+
+// rustHome is the directory in which the modules of a file stand.
+func rustHome(file string) string {
+	if rustRoot(file) || path.Base(file) == "mod.rs" {
+		return dirOf(file)
+	}
+	return strings.TrimSuffix(file, ".rs")
+}
+
+// rustChild finds the file of a module that a file declares.
+func (x *index) rustChild(file string, m modDecl) []int {
+	if m.path != "" {
+		if i, ok := x.byPath[in(dirOf(file), m.path)]; ok {
+			return []int{i}
+		}
+		return nil
+	}
+	return x.rustModule(path.Join(rustHome(file), m.inside, m.name))
+}
+
+// rustModule finds the file of a module by where it stands.
+func (x *index) rustModule(at string) []int {
+	for _, name := range []string{at + ".rs", at + "/mod.rs"} {
+		if i, ok := x.byPath[name]; ok {
+			return []int{i}
+		}
+	}
+	return nil
+}
+
+// rustImport finds the modules that a use leads to: the longest part of each path that
+// is one.
+func (x *index) rustImport(at int, im code.Import) (all []target) {
+	file, home := x.files[at].Path, rustHome(x.files[at].Path)
+	for _, m := range x.inlines[at] {
+		if m.first <= im.Line && im.Line <= m.last {
+			home = path.Join(home, m.name)
+		}
+	}
+	paths := []string{im.Path}
+	if len(im.Used) > 0 {
+		paths = paths[:0]
+		for _, used := range im.Used {
+			paths = append(paths, im.Path+"::"+used)
+		}
+	}
+	seen := make(map[int]bool)
+	for _, p := range paths {
+		for _, i := range x.rustPath(file, home, p) {
+			if x.files[i].Path != file && !seen[i] {
+				seen[i] = true
+				all = append(all, target{files: []int{i}, sure: Certain})
+			}
+		}
+	}
+	return all
+}
+
+// rustPath finds the file of the module that a path begins with, where home is the
+// directory of the module that names it.
+func (x *index) rustPath(file, home, p string) []int {
+	segments := strings.FieldsFunc(p, func(r rune) bool { return r == ':' || r == ' ' || r == '{' || r == '}' })
+	if len(segments) == 0 || len(segments) > 64 {
+		return nil
+	}
+	var root []int
+	switch first := segments[0]; first {
+	case "crate":
+		home, root = x.crateOf(file)
+		segments = segments[1:]
+	case "self":
+		segments = segments[1:]
+	case "super":
+		for len(segments) > 0 && segments[0] == "super" {
+			home, segments = dirOf(home), segments[1:]
+		}
+		if root = x.rustModule(home); root == nil {
+			_, root = x.rustRootIn(home)
+		}
+	default:
+		if x.rustModule(path.Join(home, first)) == nil {
+			dir, known := x.crates[first]
+			if !known {
+				return nil
+			}
+			home = path.Join(dir, "src")
+			_, root = x.rustRootIn(home)
+			segments = segments[1:]
+		}
+	}
+	found := root
+	for _, s := range segments {
+		home = path.Join(home, s)
+		if i := x.rustModule(home); i != nil {
+			found = i
+		} else if len(x.dirs[home]) == 0 {
+			break
+		}
+	}
+	return found
+}
+
+// crateOf is the directory of the root of a file's crate, and the root.
+func (x *index) crateOf(file string) (home string, root []int) {
+	if rustRoot(file) {
+		return dirOf(file), []int{x.byPath[file]}
+	}
+	for dir := dirOf(file); ; dir = dirOf(dir) {
+		if at, i := x.rustRootIn(dir); i != nil {
+			return at, i
+		}
+		if dir == "" {
+			return "", nil
+		}
+	}
+}
+
+// rustRootIn finds the root of a crate in a directory.
+func (x *index) rustRootIn(dir string) (home string, root []int) {
+	for _, name := range []string{"lib.rs", "main.rs"} {
+		if i, ok := x.byPath[path.Join(dir, name)]; ok {
+			return dir, []int{i}
+		}
+	}
+	return dir, nil
+}

@@ -1,0 +1,148 @@
+package graph
+
+import (
+	"context"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// baseName is the name of a base without what stands around it: std::vector<int> is
+// vector, pkg.Type[K] is Type.
+func baseName(base string) string {
+	if i := strings.IndexAny(base, "<[("); i >= 0 {
+		base = base[:i]
+	}
+	return strings.TrimLeft(base[strings.LastIndexAny(base, ".:")+1:], "*&' ")
+}
+
+// inheritance links types to those that they extend, implement or embed.
+func (b *builder) inheritance(ctx context.Context) error {
+	for i, f := range b.files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var s *scope
+		for j, t := range f.Types {
+			for _, base := range t.Bases {
+				if s == nil {
+					s = b.scopeOf(i)
+				}
+				found, sure := b.typeNamed(i, s, base)
+				if len(found) == 0 {
+					b.leave(base, i)
+				}
+				from := b.typeNodes[i][j]
+				if t.Kind == implementation {
+					if of := b.typesNamed(s, f, baseName(t.Name)); len(of) > 0 {
+						from = b.typeNodes[of[0].file][of[0].at]
+					}
+				}
+				for _, to := range found {
+					b.link(from, b.typeNodes[to.file][to.at], "inherits", sure, t.Line)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// typeNamed finds the types that a name with its package can mean.
+func (x *index) typeNamed(file int, s *scope, full string) ([]ref, Sure) {
+	f, name := x.files[file], baseName(full)
+	before := strings.TrimRight(full[:max(0, strings.LastIndex(full, name))], ".:")
+	before = before[strings.LastIndexAny(before, ".:*&( ")+1:]
+	if before != "" {
+		var found []ref
+		for _, r := range x.types[name] {
+			for _, imported := range s.names[before] {
+				if r.file == imported {
+					found = append(found, r)
+				}
+			}
+		}
+		switch {
+		case len(found) > 0:
+			return found, Certain
+		case f.Language == code.Go || s.others[before]:
+			return nil, Possible // of a package outside
+		}
+	}
+	if s.others[name] {
+		return nil, Possible
+	}
+	found := x.typesNamed(s, f, name)
+	for _, r := range found {
+		if !x.reaches(s, name, r.file) {
+			return found, Possible
+		}
+	}
+	if f.Language == code.C || f.Language == code.CPP {
+		return found, Likely
+	}
+	return found, Certain
+}
+
+// reaches reports whether a scope contains a name of a file.
+func (x *index) reaches(s *scope, name string, file int) bool {
+	for _, files := range [][]int{s.own, s.used[name], s.names[name], s.all} {
+		for _, i := range files {
+			if i == file {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// uses links functions to the types that they name.
+func (b *builder) uses(ctx context.Context) error {
+	for i, f := range b.files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if len(f.Funcs) == 0 || len(b.types) == 0 {
+			continue
+		}
+		s := b.scopeOf(i)
+		seen := make(map[string][]ref) // of the names of this file
+		for j := range f.Funcs {
+			fn := &f.Funcs[j]
+			for at := max(fn.Start, 0); at < min(fn.End, len(f.Tokens)); at++ {
+				t := f.Tokens[at]
+				if t.Kind != code.Name {
+					continue
+				}
+				name := f.Of(t)
+				found, known := seen[name]
+				if !known {
+					for _, r := range b.types[name] {
+						if family(b.files[r.file].Language) == family(f.Language) && b.reaches(s, name, r.file) || b.imported(s, r.file) {
+							found = append(found, r)
+						}
+					}
+					if len(found) > maxByName {
+						found = nil
+					}
+					seen[name] = found
+				}
+				for _, r := range found {
+					b.link(b.funcNodes[i][j], b.typeNodes[r.file][r.at], "uses", Likely, int(t.Line))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// imported reports whether a file was imported by any name.
+func (x *index) imported(s *scope, file int) bool {
+	for _, files := range s.names {
+		for _, i := range files {
+			if i == file {
+				return true
+			}
+		}
+	}
+	return false
+}

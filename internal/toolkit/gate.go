@@ -1,0 +1,336 @@
+package toolkit
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/clone"
+	"belljar.dev/internal/toolkit/code/history"
+)
+
+// GateResult is the result of quality_gate.
+type GateResult struct {
+	Base
+	// Passed is false where a check failed. A check that was not measured neither passes
+	// nor fails.
+	Passed     bool        `json:"passed"`
+	Against    string      `json:"base,omitempty"`
+	Changed    *int        `json:"changed_files,omitempty"` // since the base
+	Checks     []Check     `json:"checks"`
+	Violations []GateFault `json:"violations"`
+	More       int         `json:"violations_more,omitempty"`
+
+	fails bool
+}
+
+// Check is one condition of the gate.
+type Check struct {
+	Name      string   `json:"name"`
+	Status    string   `json:"status"` // pass, fail or not_measured
+	Value     *float64 `json:"value,omitempty"`
+	Threshold float64  `json:"threshold"`
+	Reason    string   `json:"reason,omitempty"` // why it was not measured
+}
+
+// GateFault is a place that lets a check fail.
+type GateFault struct {
+	Check   string `json:"check"`
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	EndLine int    `json:"end_line"`
+	Message string `json:"message"`
+}
+
+// States of a check.
+const (
+	pass        = "pass"
+	fail        = "fail"
+	notMeasured = "not_measured"
+)
+
+// judging is a gate that is being judged.
+type judging struct {
+	*reading
+	*GateResult
+
+	changes map[string]history.Change // since the base; nil without one
+}
+
+func (g *Gate) run(r *reading) (result, error) {
+	if err := r.read(sources); err != nil {
+		return nil, err
+	}
+	j := judging{reading: r, GateResult: &GateResult{Against: g.Base, Checks: []Check{}, Violations: []GateFault{}, fails: g.FailOnViolation}}
+	if g.Base != "" {
+		if err := j.since(g.Base); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.judge(&j); err != nil {
+		return nil, err
+	}
+	j.Passed = !slices.ContainsFunc(j.Checks, func(c Check) bool { return c.Status == fail })
+	j.Violations, j.More = shorten(j.Violations, maxListed)
+	j.GateResult.Base = r.base()
+	return j.GateResult, nil
+}
+
+// judge makes all checks.
+func (g *Gate) judge(j *judging) error {
+	most, err := whole("complexity_threshold", g.ComplexityThreshold, 10, 1, 1_000_000)
+	if err != nil {
+		return err
+	}
+	j.complexity(most)
+	share, err := number("duplication_threshold", g.DuplicationThreshold, 5, 0, 100)
+	if err != nil {
+		return err
+	}
+	j.duplication(share)
+	least, err := number("coverage_threshold", g.CoverageThreshold, 80, 0, 100)
+	if err != nil {
+		return err
+	}
+	if err := j.coverage(least, g.CoverageFile); err != nil {
+		return err
+	}
+	risk, err := number("defect_threshold", g.DefectThreshold, 0.3, 0, 1)
+	if err != nil {
+		return err
+	}
+	j.unmeasured("defect_probability", risk, "no model of defects was shown to hold for other projects, so there is no probability")
+	return nil
+}
+
+// since finds what was changed since a commit.
+func (j *judging) since(base string) error {
+	if j.git == nil {
+		return fmt.Errorf("base: %s", noGit)
+	}
+	done := j.stage("changes")
+	defer done()
+	all, gaps, err := history.Changed(j.ctx, j.git, path.Join(j.workspace, j.within), j.workspace, base)
+	if err != nil {
+		return fmt.Errorf("base: %w", err)
+	}
+	if len(all) == 0 && len(gaps) > 0 {
+		return fmt.Errorf("base: what changed is not known: %s", gaps[0].Reason)
+	}
+	j.lacks(gaps...)
+	j.changes = make(map[string]history.Change, len(all))
+	n := 0
+	for _, c := range all {
+		if j.allowed[c.Path] {
+			j.changes[c.Path] = c
+			n++
+		}
+	}
+	j.Changed = &n
+	return nil
+}
+
+// touches reports whether some lines are judged: all, or those that were changed.
+func (j *judging) touches(file string, first, last int) bool {
+	if j.changes == nil {
+		return true
+	}
+	c, changed := j.changes[file]
+	return changed && c.Touches(first, last)
+}
+
+// check adds a check.
+func (j *judging) check(name string, value, threshold float64, passes bool) {
+	status := fail
+	if passes {
+		status = pass
+	}
+	j.Checks = append(j.Checks, Check{Name: name, Status: status, Value: &value, Threshold: threshold})
+}
+
+func (j *judging) unmeasured(name string, threshold float64, reason string) {
+	j.Checks = append(j.Checks, Check{Name: name, Status: notMeasured, Threshold: threshold, Reason: reason})
+	j.lacks(code.Gap{Field: name, Reason: reason})
+}
+
+// complexity checks the cyclomatic number of each function.
+func (j *judging) complexity(most int) {
+	highest, functions := 0, 0
+	for _, f := range j.files {
+		for i := range f.Funcs {
+			fn := &f.Funcs[i]
+			if !measured(f.Language) || !j.touches(f.Path, fn.First, fn.Last) {
+				continue
+			}
+			functions++
+			highest = max(highest, fn.Cyclomatic)
+			if fn.Cyclomatic > most {
+				j.Violations = append(j.Violations, GateFault{"complexity", f.Path, fn.First, fn.Last, fmt.Sprintf("%s has cyclomatic complexity %d, more than %d", shown(fn.Label), fn.Cyclomatic, most)})
+			}
+		}
+	}
+	if functions == 0 {
+		j.unmeasured("complexity", float64(most), "there is no function to judge")
+		return
+	}
+	j.check("complexity", float64(highest), float64(most), highest <= most)
+}
+
+// duplication checks the share of lines that are part of an exact or a renamed clone.
+func (j *judging) duplication(most float64) {
+	found := j.clonesOf(clone.Options{Kinds: []clone.Kind{clone.Exact, clone.Renamed}})
+	if j.ctx.Err() != nil {
+		j.unmeasured("duplication", most, "the time was up")
+		return
+	}
+	copied, all := map[string]map[int]bool{}, 0
+	var faults []GateFault
+	for _, c := range found.Clones {
+		for i, p := range c.Places {
+			if !j.touches(p.Path, p.First, p.Last) {
+				continue
+			}
+			other := c.Places[0]
+			if i == 0 {
+				other = c.Places[1]
+			}
+			faults = append(faults, GateFault{"duplication", p.Path, p.First, p.Last, fmt.Sprintf("%s as %s:%d", likeness(c), shown(other.Path), other.First)})
+			if copied[p.Path] == nil {
+				copied[p.Path] = map[int]bool{}
+			}
+			for line := p.First; line <= p.Last; line++ {
+				copied[p.Path][line] = true
+			}
+		}
+	}
+	lines := 0
+	for _, f := range j.files {
+		for line := range codeLines(f) {
+			if j.touches(f.Path, line, line) {
+				if all++; copied[f.Path][line] {
+					lines++
+				}
+			}
+		}
+	}
+	if all == 0 {
+		j.unmeasured("duplication", most, "there is no line of code to judge")
+		return
+	}
+	share := round(100*float64(lines)/float64(all), 2)
+	if share > most {
+		j.Violations = append(j.Violations, faults...)
+	}
+	j.check("duplication", share, most, share <= most)
+}
+
+// codeLines are the lines of a file on which a token other than a comment begins.
+func codeLines(f *code.File) map[int]bool {
+	all := make(map[int]bool, f.Lines.Code)
+	for _, t := range f.Tokens {
+		switch t.Kind {
+		case code.Comment, code.Newline, code.Indent, code.Dedent:
+			continue
+		default:
+			all[int(t.Line)] = true
+		}
+	}
+	return all
+}
+
+// maxCoverage is how long a coverage file may be, in bytes.
+const maxCoverage = code.MaxFile
+
+// coverage checks the share of lines that tests have run.
+func (j *judging) coverage(least float64, file string) error {
+	if file == "" {
+		j.unmeasured("coverage", least, "no coverage_file was named")
+		return nil
+	}
+	text, err := j.beside(file)
+	if err != nil {
+		return err
+	}
+	known := make(map[string]bool, len(j.files))
+	for _, f := range j.files {
+		known[f.Path] = true
+	}
+	ran, err := readCoverage(text, known)
+	if err != nil {
+		return fmt.Errorf("coverage_file: %s: %w", shown(file), err)
+	}
+	share, lines, any := ran.share(func(file string, line int) bool { return j.touches(file, line, line) })
+	if !any {
+		j.unmeasured("coverage", least, "no line to judge is in the coverage file")
+		return nil
+	}
+	if share < least {
+		j.Violations = append(j.Violations, GateFault{Check: "coverage", File: file, Line: 1, EndLine: 1, Message: fmt.Sprintf("tests run %g %% of %s, less than %g %%", share, count(lines, "line"), least)})
+	}
+	j.check("coverage", share, least, share >= least)
+	return nil
+}
+
+// beside reads a file of the project that the arguments name. The server is asked about
+// it like about any other.
+func (j *judging) beside(file string) (string, error) {
+	denied, err := j.ask([]string{path.Join(j.within, file)})
+	if err != nil {
+		return "", err
+	}
+	if len(denied) > 0 {
+		return "", fmt.Errorf("coverage_file: %s is denied by the policy", shown(file))
+	}
+	in := code.NewReader(j.root)
+	defer in.Close()
+	text, gap := in.Read(path.Clean(file))
+	if gap != nil {
+		if _, err := j.root.Stat(path.Clean(file)); os.IsNotExist(err) {
+			return "", fmt.Errorf("coverage_file: there is no %s", shown(file))
+		}
+		return "", fmt.Errorf("coverage_file: %s: %s", shown(file), gap.Reason)
+	}
+	return text, nil
+}
+
+func (r *GateResult) failed() bool { return r.fails && !r.Passed }
+
+func (r *GateResult) findings() []finding {
+	all := make([]finding, 0, len(r.Violations))
+	for _, v := range r.Violations {
+		all = append(all, finding{rule: v.Check, path: v.File, line: v.Line, end: v.EndLine, message: "%s", args: []any{v.Message}})
+	}
+	return all
+}
+
+func (r *GateResult) tell(t *text, detailed bool) {
+	verdict := "The gate is passed"
+	if !r.Passed {
+		verdict = "The gate is NOT passed"
+	}
+	if r.Changed != nil {
+		verdict += fmt.Sprintf(", judging %s changed since %s", count(*r.Changed, "file"), r.Against)
+	}
+	t.line("%s", verdict)
+	for _, c := range r.Checks {
+		if c.Value == nil {
+			t.line("%s: not measured: %s", c.Name, c.Reason)
+			continue
+		}
+		t.line("%s: %s: %g (threshold %g)", c.Name, c.Status, *c.Value, c.Threshold)
+	}
+	shows := 20
+	if detailed {
+		shows = maxListed
+	}
+	var fold folded
+	for _, v := range r.Violations[:min(len(r.Violations), shows)] {
+		t.line("%s:%d %s", fold.path(v.File), v.Line, strings.TrimPrefix(v.Message, "- "))
+	}
+	if more := len(r.Violations) + r.More - min(len(r.Violations), shows); more > 0 {
+		t.line("and %d more", more)
+	}
+}

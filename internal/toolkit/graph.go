@@ -1,0 +1,205 @@
+package toolkit
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code/graph"
+)
+
+// GraphResult is the result of analyze_graph_metrics: of the graph of what the files and
+// packages of the project import.
+type GraphResult struct {
+	Base
+	Nodes             int         `json:"nodes"`
+	Edges             int         `json:"edges"`
+	EdgeKind          string      `json:"edge_kind"`
+	Ranked            []GraphNode `json:"metrics"` // by PageRank, else by degree
+	RankedMore        int         `json:"metrics_more,omitempty"`
+	AverageClustering *float64    `json:"average_clustering,omitempty"`
+	Modularity        *float64    `json:"modularity,omitempty"` // of the directories as communities
+	Components        *int        `json:"components,omitempty"` // parts without a link between them
+	LargestComponent  *int        `json:"largest_component,omitempty"`
+	Cycles            [][]string  `json:"cycles,omitempty"` // nodes that depend on each other
+	CyclesMore        int         `json:"cycles_more,omitempty"`
+	GraphML           string      `json:"graphml,omitempty"`
+}
+
+// GraphNode is a node with what was measured of it.
+type GraphNode struct {
+	Name        string   `json:"name"`
+	Path        string   `json:"path"`
+	Kind        string   `json:"kind"`
+	In          *int     `json:"in,omitempty"`  // nodes that depend on it
+	Out         *int     `json:"out,omitempty"` // nodes on which it depends
+	PageRank    *float64 `json:"pagerank,omitempty"`
+	Betweenness *float64 `json:"betweenness,omitempty"`
+	Closeness   *float64 `json:"closeness,omitempty"`
+	Clustering  *float64 `json:"clustering,omitempty"`
+}
+
+// manifests are the files that say what imports mean.
+func manifests(path string) bool {
+	switch base := path[strings.LastIndexByte(path, '/')+1:]; base {
+	case "go.mod", "Cargo.toml", "tsconfig.json", "jsconfig.json", "package.json", "deno.json":
+		return true
+	}
+	return strings.HasSuffix(path, ".s") || strings.HasSuffix(path, ".S")
+}
+
+// graphOf reads a graph of the files.
+func (r *reading) graphOf(kind graph.Kind) *graph.Graph {
+	done := r.stage("graph")
+	defer done()
+	g, err := graph.Build(r.ctx, r.files, kind)
+	if err != nil {
+		r.lacks(over("graph"))
+		return nil
+	}
+	r.lacks(g.Gaps...)
+	return g
+}
+
+func (g *Graph) run(r *reading) (result, error) {
+	if err := r.read(linked); err != nil {
+		return nil, err
+	}
+	res := &GraphResult{EdgeKind: "imports", Ranked: []GraphNode{}}
+	built := r.graphOf(graph.Imports)
+	if built != nil {
+		done := r.stage("metrics")
+		m, err := built.Measure(r.ctx, graph.Want{
+			Centrality: g.wants("centrality"), PageRank: g.wants("pagerank"), Clustering: g.wants("clustering"),
+			Components: g.wants("components"), Seeds: g.PagerankSeeds,
+		})
+		done()
+		if err != nil {
+			r.lacks(over("metrics"))
+			m = &graph.Metrics{}
+		}
+		r.lacks(m.Gaps...)
+		res.fill(built, m)
+		if g.GraphML {
+			text, err := graphML(built)
+			if err != nil {
+				return nil, err
+			}
+			res.GraphML = string(text)
+		}
+	}
+	res.Base = r.base()
+	return res, nil
+}
+
+// linked takes what a graph is read of.
+var linked = selection{speaks: measured, also: manifests}
+
+// fill takes over what was measured.
+func (r *GraphResult) fill(g *graph.Graph, m *graph.Metrics) {
+	r.Nodes, r.Edges = len(g.Nodes), len(g.Links)
+	for i, n := range g.Nodes {
+		r.Ranked = append(r.Ranked, GraphNode{
+			Name: n.Name, Path: n.Path, Kind: n.Kind, In: at(m.In, i), Out: at(m.Out, i), PageRank: exact(m.PageRank, i),
+			Betweenness: exact(m.Betweenness, i), Closeness: exact(m.Closeness, i), Clustering: exact(m.Clustering, i),
+		})
+	}
+	slices.SortStableFunc(r.Ranked, func(a, b GraphNode) int {
+		return cmp.Or(less(b.PageRank, a.PageRank), less(b.In, a.In), cmp.Compare(a.Name, b.Name))
+	})
+	r.Ranked, r.RankedMore = shorten(r.Ranked, maxListed)
+	r.AverageClustering, r.Modularity = m.Average, m.Modularity
+	if m.Components != nil {
+		n, largest := len(m.Components), 0
+		for _, c := range m.Components {
+			largest = max(largest, len(c))
+		}
+		r.Components, r.LargestComponent = &n, &largest
+	}
+	for _, cycle := range m.Cycles {
+		var names []string
+		for _, i := range cycle {
+			names = append(names, g.Nodes[i].Name)
+		}
+		r.Cycles = append(r.Cycles, names[:min(len(names), maxPatterns)])
+	}
+	r.Cycles, r.CyclesMore = shorten(r.Cycles, maxPatterns)
+}
+
+// at is a value of a metric that may not have been measured.
+func at[T any](all []T, i int) *T {
+	if i >= len(all) {
+		return nil
+	}
+	return &all[i]
+}
+
+// exact is at, of a number with as many places as mean something.
+func exact(all []float64, i int) *float64 {
+	v := at(all, i)
+	if v == nil {
+		return nil
+	}
+	short := round(*v, 9)
+	return &short
+}
+
+// less compares values that may not have been measured.
+func less[T cmp.Ordered](a, b *T) int {
+	if a == nil || b == nil {
+		return 0
+	}
+	return cmp.Compare(*a, *b)
+}
+
+func (*GraphResult) findings() []finding { return nil }
+
+func (r *GraphResult) tell(t *text, detailed bool) {
+	t.line("%s, %s (%s)", count(r.Nodes, "node"), count(r.Edges, "edge"), r.EdgeKind)
+	if r.Components != nil {
+		t.line("%s, the largest of %s; %s", count(*r.Components, "component"), count(*r.LargestComponent, "node"), count(len(r.Cycles)+r.CyclesMore, "cycle"))
+		for _, c := range r.Cycles[:min(len(r.Cycles), 5)] {
+			t.line("cycle: %s", clip(shown(strings.Join(c, " ")), 300))
+		}
+	}
+	if r.AverageClustering != nil && r.Modularity != nil {
+		t.line("average clustering %.3f, modularity of the directories %.3f", *r.AverageClustering, *r.Modularity)
+	}
+	shows := 20
+	if detailed {
+		shows = maxListed
+	}
+	for _, n := range r.Ranked[:min(len(r.Ranked), shows)] {
+		line := shown(n.Name)
+		for _, v := range []struct {
+			name  string
+			value *float64
+		}{{"pagerank", n.PageRank}, {"betweenness", n.Betweenness}, {"closeness", n.Closeness}, {"clustering", n.Clustering}} {
+			if v.value != nil && *v.value != 0 {
+				line += " " + v.name + "=" + short(*v.value)
+			}
+		}
+		if n.In != nil {
+			line += " in=" + short(float64(*n.In)) + " out=" + short(float64(*n.Out))
+		}
+		t.line("%s", line)
+	}
+	if more := len(r.Ranked) + r.RankedMore - min(len(r.Ranked), shows); more > 0 {
+		t.line("and %d more", more)
+	}
+	for _, gap := range r.NotMeasured[:min(len(r.NotMeasured), 3)] {
+		t.line("not measured: %s: %s", gap.Field, gap.Reason)
+	}
+}
+
+// deadOf finds the functions that nothing reaches.
+func (r *reading) deadOf() []graph.Unreached {
+	done := r.stage("dead code")
+	defer done()
+	dead, err := graph.Dead(r.ctx, r.files)
+	if err != nil {
+		r.lacks(over("dead code"))
+		return nil
+	}
+	return dead
+}
