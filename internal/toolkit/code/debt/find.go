@@ -1,0 +1,94 @@
+package debt
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// Bounds of a result.
+const (
+	maxRemarks = 10_000
+	maxText    = 240 // bytes of a remark
+)
+
+// Remark is a place where an author admits debt.
+type Remark struct {
+	Path     string   `json:"path"`
+	Line     int      `json:"line"`
+	Kind     Kind     `json:"kind"`
+	Severity Severity `json:"severity"`
+	Marker   string   `json:"marker,omitempty"` // TODO, XXX, ...; empty where a phrase was found
+	Author   string   `json:"author,omitempty"` // what stands in brackets behind the marker
+	Text     string   `json:"text"`             // what is to be done, at most 240 bytes
+}
+
+// Result is the remarks of files.
+type Result struct {
+	Remarks  []Remark   `json:"remarks"`  // in the order of the files and lines
+	Comments int        `json:"comments"` // blocks of comments that were read
+	Gaps     []code.Gap `json:"gaps,omitempty"`
+}
+
+// Find returns the remarks in files. When ctx ends first it returns what it has, and the
+// cause.
+func Find(ctx context.Context, files []*code.File) (Result, error) {
+	var res Result
+	cut := false
+	for _, f := range files {
+		if ctx.Err() != nil {
+			res.Gaps = append(res.Gaps, code.Gap{Path: f.Path, Field: "remarks", Reason: "the time was up before this file and those behind it were read"})
+			return res, context.Cause(ctx)
+		}
+		for _, b := range blocks(f) {
+			res.Comments++
+			cues := b.cues()
+			for i, c := range cues {
+				if len(res.Remarks) == maxRemarks {
+					cut = true
+					break
+				}
+				end, last := len(b.text), len(b.words)
+				if i+1 < len(cues) {
+					last = cues[i+1].word
+					end = b.words[last].begin
+				}
+				text := b.paragraph(c.from, end)
+				words := b.words[c.word:last]
+				if c.marker != "" {
+					words = words[1:]
+				}
+				kind, severity := classify(c.marker, words)
+				res.Remarks = append(res.Remarks, Remark{
+					Path:     f.Path,
+					Line:     b.words[c.word].line,
+					Kind:     kind,
+					Severity: severity,
+					Marker:   c.marker,
+					Author:   c.author,
+					Text:     clip(text),
+				})
+			}
+		}
+	}
+	if cut {
+		res.Gaps = append(res.Gaps, code.Gap{Field: "remarks", Reason: "there are more than are listed"})
+	}
+	return res, nil
+}
+
+// clip removes what stands between a marker and its text, and cuts a long text.
+func clip(text string) string {
+	for text != "" && (text[0] == ':' || text[0] == ' ' || text[0] == '-' || text[0] == ',' || text[0] == '.') {
+		text = text[1:]
+	}
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText - len("...")
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "..."
+}

@@ -1,0 +1,125 @@
+package debt
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// maxBlock is how much of comments that belong together is read, in bytes.
+const maxBlock = 64 << 10
+
+// block is comments on lines that follow each other, without what makes them comments.
+type block struct {
+	text  string // lines, each with a line feed
+	line  int    // of the first one
+	words []word
+}
+
+// word is one of a block.
+type word struct {
+	begin, end int
+	line       int
+	starts     bool   // at the beginning of a line or of a sentence
+	lower      string // in lower case
+}
+
+// blocks returns the comments of a file that may admit debt.
+func blocks(f *code.File) []block {
+	var all []block
+	var text strings.Builder
+	first, next := 0, 0 // lines: of the block, and on which it would go on
+	end := func() {
+		if text.Len() > 0 {
+			all = append(all, block{text: text.String(), line: first})
+			text.Reset()
+		}
+	}
+	for _, t := range f.Tokens {
+		if t.Kind != code.Comment {
+			continue
+		}
+		comment := f.Of(t)
+		alone := strings.TrimSpace(f.Text[strings.LastIndexByte(f.Text[:t.Start], '\n')+1:t.Start]) == ""
+		if !alone || int(t.Line) != next || text.Len()+len(comment) > maxBlock {
+			end()
+			first = int(t.Line)
+		}
+		comment = comment[:min(len(comment), maxBlock)]
+		for line := range strings.Lines(comment) {
+			text.WriteString(bare(line))
+			text.WriteByte('\n')
+		}
+		next = int(t.Line) + strings.Count(comment, "\n") + 1
+		if !alone { // what stands below belongs to the next line of code
+			end()
+			next = 0
+		}
+	}
+	end()
+	for i := range all {
+		all[i].read()
+	}
+	return all
+}
+
+// bare returns a line of a comment without the signs around it.
+func bare(line string) string {
+	line = strings.TrimSpace(strings.ToValidUTF8(line, "?"))
+	for _, sign := range []string{"///", "//!", "//", "/**", "/*!", "/*", "*/", "*", "#!", "#"} {
+		if rest, ok := strings.CutPrefix(line, sign); ok {
+			line = rest
+			break
+		}
+	}
+	line = strings.TrimSuffix(strings.TrimSpace(line), "*/")
+	return strings.TrimSpace(line)
+}
+
+// read finds the words of a block.
+func (b *block) read() {
+	line, starts := b.line, true
+	for at := 0; at < len(b.text); {
+		r, size := utf8.DecodeRuneInString(b.text[at:])
+		if !letter(r) {
+			switch r {
+			case '\n':
+				line++
+				starts = true
+			case '.', ';', '!', '?', '(', '{', '[', ',':
+				// The dot of a.TODO and the bracket of f(XXX) are no ends of sentences.
+				rest := b.text[at+size:]
+				starts = starts || r == '{' || strings.HasPrefix(rest, " ")
+			case ' ', '\t', '-', '*', '@', '/', '>':
+			default:
+				starts = false
+			}
+			at += size
+			continue
+		}
+		begin := at
+		for at < len(b.text) {
+			r, size := utf8.DecodeRuneInString(b.text[at:])
+			if !letter(r) && (r != '\'' || at+1 == len(b.text)) {
+				break
+			}
+			at += size
+		}
+		b.words = append(b.words, word{begin, at, line, starts, strings.ToLower(b.text[begin:at])})
+		starts = false
+	}
+}
+
+// letter reports whether a rune is part of a word.
+func letter(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// paragraph returns the text from an offset on up to an empty line, on one line.
+func (b *block) paragraph(begin, end int) string {
+	text := b.text[begin:end]
+	if i := strings.Index(text, "\n\n"); i >= 0 {
+		text = text[:i]
+	}
+	return strings.Join(strings.Fields(text), " ")
+}

@@ -1,0 +1,113 @@
+package report
+
+import (
+	"strconv"
+	"time"
+)
+
+// Outcome is how a check has ended.
+type Outcome int
+
+// The outcomes.
+const (
+	Passed  Outcome = iota
+	Failed          // the check was made, and says no
+	Broken          // the check could not be made
+	Skipped         // the check was not made, for example because nothing was there to measure
+)
+
+// Suite is a group of checks.
+type Suite struct {
+	Name  string
+	Begun time.Time // zero where it is not known
+	Cases []Case
+}
+
+// Case is one check.
+type Case struct {
+	Class   string // what was checked, for example "complexity"
+	Name    string // for example a path
+	Took    time.Duration
+	Outcome Outcome
+	Message string // why it did not pass, in one line
+	Text    string // all of that; empty for nothing more
+}
+
+// JUnit returns suites as JUnit XML, in the form that Jenkins and others read (junit-10.xsd).
+// A time that was not measured is left out.
+func JUnit(name string, suites []Suite) []byte {
+	var sum tally
+	var all []element
+	for _, s := range suites {
+		e, t := s.element()
+		all = append(all, e)
+		sum.add(t)
+	}
+	return document(element{name: "testsuites", attributes: append([]attribute{{"name", name}}, sum.attributes(false)...), children: all})
+}
+
+// tally counts checks.
+type tally struct {
+	tests, failures, errors, skipped int
+	took                             time.Duration
+}
+
+func (t *tally) add(o tally) {
+	t.tests += o.tests
+	t.failures += o.failures
+	t.errors += o.errors
+	t.skipped += o.skipped
+	t.took += o.took
+}
+
+// attributes are the counts. Those of all suites together have none for what was skipped.
+func (t tally) attributes(skipped bool) []attribute {
+	all := []attribute{{"tests", strconv.Itoa(t.tests)}, {"failures", strconv.Itoa(t.failures)}, {"errors", strconv.Itoa(t.errors)}}
+	if skipped {
+		all = append(all, attribute{"skipped", strconv.Itoa(t.skipped)})
+	}
+	return append(all, seconds(t.took)...)
+}
+
+// seconds is the attribute time; nothing for zero.
+func seconds(d time.Duration) []attribute {
+	if d <= 0 {
+		return nil
+	}
+	return []attribute{{"time", strconv.FormatFloat(d.Seconds(), 'f', 3, 64)}}
+}
+
+func (s Suite) element() (element, tally) {
+	e := element{name: "testsuite"}
+	var t tally
+	for _, c := range s.Cases {
+		child, one := c.element()
+		e.children = append(e.children, child)
+		t.add(one)
+	}
+	e.attributes = append([]attribute{{"name", s.Name}}, t.attributes(true)...)
+	if !s.Begun.IsZero() {
+		e.attributes = append(e.attributes, attribute{"timestamp", s.Begun.UTC().Format("2006-01-02T15:04:05")})
+	}
+	return e, t
+}
+
+func (c Case) element() (element, tally) {
+	e := element{name: "testcase", attributes: append([]attribute{{"classname", c.Class}, {"name", c.Name}}, seconds(c.Took)...)}
+	t := tally{tests: 1, took: max(c.Took, 0)}
+	why := element{attributes: []attribute{{"message", c.Message}}, text: c.Text}
+	switch c.Outcome {
+	case Passed:
+		return e, t
+	case Failed:
+		why.name, t.failures = "failure", 1
+		why.attributes = append(why.attributes, attribute{"type", c.Class})
+	case Broken:
+		why.name, t.errors = "error", 1
+		why.attributes = append(why.attributes, attribute{"type", c.Class})
+	case Skipped:
+		why.name, t.skipped = "skipped", 1
+	}
+	e.children = []element{why}
+	return e, t
+}

@@ -1,0 +1,68 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxText bounds a text, in bytes; what is longer loses its end.
+const maxText = 8 << 10
+
+// visible returns a text in which every character can be seen: control characters, those
+// that change the direction of writing and bytes that are not UTF-8 become escapes such as
+// \x1b. Line feeds and tabs stay.
+func visible(s string) string {
+	s = clipped(s)
+	if !strings.ContainsFunc(s, hidden) {
+		return s // where an invalid byte is, there is utf8.RuneError
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case !hidden(r) || r == utf8.RuneError:
+			b.WriteRune(r)
+		case r < 0x100:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// hidden reports whether a rune is not seen where it is shown, or may stand for a byte that
+// is not UTF-8. It covers all that XML 1.0 does not allow (section 2.2).
+func hidden(r rune) bool {
+	switch r {
+	case '\n', '\t':
+		return false
+	case utf8.RuneError, 0x2028, 0x2029, 0xfffe, 0xffff:
+		return true
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Cs)
+}
+
+// clipped returns at most maxText bytes of a text, and an ellipsis where it was longer.
+func clipped(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	end := maxText
+	for end > maxText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// line returns a visible text in one line.
+func line(s string) string {
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(visible(s))
+}
