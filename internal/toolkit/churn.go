@@ -70,12 +70,16 @@ func (c *Churn) run(r *reading) (result, error) {
 		res.Commits = &h.Commits
 	}
 	for _, f := range h.Files {
-		res.Changed = append(res.Changed, ChurnedFile{f.Path, f.Commits, f.Added, f.Deleted, f.Authors, f.Last.UTC(), round(f.Score, 4)})
+		res.Changed = append(res.Changed, churned(f))
 	}
 	res.Changed, res.More = shorten(res.Changed, maxListed)
 	res.Base = r.base()
 	res.Files = len(r.allowed)
 	return res, nil
+}
+
+func churned(f history.File) ChurnedFile {
+	return ChurnedFile{f.Path, f.Commits, f.Added, f.Deleted, f.Authors, f.Last.UTC(), round(f.Score, 4)}
 }
 
 func (*ChurnResult) findings() []finding { return nil }

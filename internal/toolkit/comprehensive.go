@@ -47,9 +47,10 @@ type DeadFunction struct {
 
 // DebtPart is what comments admit.
 type DebtPart struct {
-	Comments int         `json:"comments"`
-	Listed   []debt.Item `json:"list"`
-	More     int         `json:"list_more,omitempty"`
+	Remarks  int           `json:"remarks"`
+	Comments int           `json:"comments"` // that were read
+	Listed   []debt.Remark `json:"list"`
+	More     int           `json:"list_more,omitempty"`
 }
 
 // listedInAll is how many of each list a result with all analyses has.
@@ -129,9 +130,13 @@ func (r *reading) debtOf(most int) *DebtPart {
 	done := r.stage("debt")
 	defer done()
 	p := &DebtPart{}
-	all := debt.Find(r.files)
-	p.Comments = len(all)
-	p.Listed, p.More = shorten(all, most)
+	found, err := debt.Find(r.ctx, r.files)
+	r.lacks(found.Gaps...)
+	if err != nil {
+		r.lacks(over("debt"))
+	}
+	p.Comments, p.Remarks = found.Comments, len(found.Remarks)
+	p.Listed, p.More = shorten(found.Remarks, most)
 	return p
 }
 
@@ -162,8 +167,8 @@ func (d DeadFunction) finding() finding {
 	return finding{rule: "dead-code", path: d.File, line: d.Line, end: d.EndLine, warning: true, message: "nothing reaches %s (confidence %s: %s)", args: []any{d.Function, d.Confidence, d.Reason}}
 }
 
-func debtFinding(d debt.Item) finding {
-	return finding{rule: "debt", path: d.Path, line: d.Line, end: d.Line, warning: true, message: "%s debt: %s", args: []any{d.Kind, d.Text}}
+func debtFinding(d debt.Remark) finding {
+	return finding{rule: "debt", path: d.Path, line: d.Line, end: d.Line, warning: true, message: "%s debt: %s", args: []any{string(d.Kind), d.Text}}
 }
 
 func (r *ComprehensiveResult) tell(t *text, detailed bool) {
@@ -193,7 +198,7 @@ func (r *ComprehensiveResult) tell(t *text, detailed bool) {
 		}
 	}
 	if p := r.Debt; p != nil {
-		t.line("Debt in comments: %s", count(p.Comments, "comment"))
+		t.line("Debt in comments: %s", count(p.Remarks, "remark"))
 		fold = folded{}
 		for _, d := range p.Listed[:min(len(p.Listed), shows)] {
 			t.line("  %s:%d %s %s: %s", fold.path(d.Path), d.Line, d.Severity, d.Kind, clip(shown(d.Text), 100))

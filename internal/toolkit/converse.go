@@ -1,7 +1,6 @@
 package toolkit
 
 import (
-	"errors"
 	"fmt"
 	"io"
 )
@@ -30,7 +29,8 @@ func Converse(to io.Writer, from io.Reader, ask Request, with Asks) (*Answer, er
 	}
 	in := newLines(from)
 	var v Verdict
-	for n, asked := 0, false; ; {
+	asked := 0 // paths whose verdict was sent
+	for n := 0; ; {
 		var e Event
 		if err := in.next(&e); err != nil {
 			return nil, err
@@ -40,21 +40,20 @@ func Converse(to io.Writer, from io.Reader, ask Request, with Asks) (*Answer, er
 			return nil, &Fault{clip(e.Fault, maxText)}
 		case e.Answer != nil:
 			return e.Answer, nil
-		case asked && (len(e.Paths) > 0 || e.Asked):
-			return nil, errors.New("it asks twice")
-		case n+len(e.Paths) > maxFiles:
-			return nil, fmt.Errorf("it names more than %d files", maxFiles)
+		case n+len(e.Paths) > maxAsked:
+			return nil, fmt.Errorf("it names more than %d files", maxAsked)
 		}
 		for _, path := range e.Paths {
 			if with.LeaveOut(Workspace + "/" + path) {
-				v.LeftOut = append(v.LeftOut, n)
+				v.LeftOut = append(v.LeftOut, n-asked)
 			}
 			n++
 		}
 		if e.Asked {
-			if asked = true; send(to, v) != nil {
-				return nil, errors.New("it does not listen")
+			if err := send(to, v); err != nil {
+				return nil, err
 			}
+			v, asked = Verdict{}, n
 		}
 		if e.Stage != "" && with.Progress != nil {
 			with.Progress(e.Done, e.Total, clip(e.Stage, 100))

@@ -88,7 +88,8 @@ func (d *Duplicates) run(r *reading) (result, error) {
 		}
 	} else {
 		found := r.clonesOf(o)
-		res.Summary = &DuplicatesSummary{len(found.Clones), found.Lines, found.Code, round(found.Percentage, 2), found.Functions, found.Tokens}
+		s := summaryOf(found)
+		res.Summary = &s
 		res.Clones, res.ClonesMore = shorten(found.Clones, maxListed)
 		res.ByFile, res.ByFileMore = shorten(found.Files, maxListed)
 	}
@@ -97,6 +98,10 @@ func (d *Duplicates) run(r *reading) (result, error) {
 		res.Perf = r.stages
 	}
 	return res, nil
+}
+
+func summaryOf(found clone.Result) DuplicatesSummary {
+	return DuplicatesSummary{len(found.Clones), found.Lines, found.Code, round(found.Percentage, 2), found.Functions, found.Tokens}
 }
 
 // match looks for the snippet. Its language is that of most files.
@@ -167,21 +172,25 @@ func (r *DuplicatesResult) tell(t *text, detailed bool) {
 	s := r.Summary
 	t.line("%s: %d of %d lines of code in %s (%g %%)", count(s.Clones, "clone"), s.DuplicatedLines, s.CodeLines, count(r.Files, "file"), s.Percentage)
 	for _, c := range r.Clones[:min(len(r.Clones), shows)] {
-		fold = folded{}
-		line := fmt.Sprintf("%s, %d tokens:", c.Kind, c.Tokens)
-		if c.Kind == clone.Gapped || c.Kind == clone.Semantic {
-			line = fmt.Sprintf("%s %.2f, %d tokens:", c.Kind, c.Similarity, c.Tokens)
-		}
-		for i, p := range c.Places {
-			if i == 6 {
-				line += fmt.Sprintf(" and %d more", len(c.Places)-i)
-				break
-			}
-			line += fmt.Sprintf(" %s:%d-%d", fold.path(p.Path), p.First, p.Last)
-		}
-		t.line("%s", line)
+		t.line("%s", cloneLine(c))
 	}
 	if more := s.Clones - min(len(r.Clones), shows); more > 0 {
 		t.line("and %d more", more)
 	}
+}
+
+// cloneLine is a clone on one line.
+func cloneLine(c clone.Clone) string {
+	var fold folded
+	line := fmt.Sprintf("%s, %d tokens:", c.Kind, c.Tokens)
+	if c.Kind == clone.Gapped || c.Kind == clone.Semantic {
+		line = fmt.Sprintf("%s %.2f, %d tokens:", c.Kind, c.Similarity, c.Tokens)
+	}
+	for i, p := range c.Places {
+		if i == 6 {
+			return line + fmt.Sprintf(" and %d more", len(c.Places)-i)
+		}
+		line += fmt.Sprintf(" %s:%d-%d", fold.path(p.Path), p.First, p.Last)
+	}
+	return line
 }

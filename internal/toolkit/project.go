@@ -34,6 +34,7 @@ const (
 // selection says which files of a project an analysis reads.
 type selection struct {
 	speaks           func(code.Language) bool
+	also             func(path string) bool // further files, whatever their language; nil for none
 	include, exclude []string
 	depth            int // directories in each other; zero for any
 	workers          int // files that are read at once; zero for one on each processor
@@ -97,7 +98,7 @@ func (r *reading) stage(name string) (done func()) {
 
 // base is what the result begins with.
 func (r *reading) base() Base {
-	b := Base{Files: len(r.files), LeftOut: r.left}
+	b := Base{Files: len(r.files), LeftOut: r.left, within: r.within}
 	b.NotMeasured, b.NotMeasuredMore = shorten(r.gaps, maxGaps)
 	return b
 }
@@ -153,7 +154,7 @@ func (r *reading) choose(s selection) (all []code.Entry) {
 	size := int64(0)
 	for _, e := range r.tree.Entries {
 		switch {
-		case s.speaks != nil && !s.speaks(e.Language):
+		case s.speaks != nil && !s.speaks(e.Language) && (s.also == nil || !s.also(e.Path)):
 			continue
 		case e.Generated:
 			r.leave(1, "generated")

@@ -12,7 +12,8 @@ import (
 
 // Bounds of the conversation.
 const (
-	maxFiles    = 50_000  // of a project that are listed; of more the rest is left out
+	maxFiles    = 50_000 // of a project that are listed; of more the rest is left out
+	maxAsked    = maxFiles + 1
 	maxMessage  = 1 << 20 // bytes of one line
 	pathsAtOnce = 500     // in one line
 	maxWhole    = 6 << 20 // bytes of a result as a whole
@@ -33,7 +34,7 @@ type Request struct {
 type Event struct {
 	Paths []string `json:"paths,omitempty"` // from the workspace, of files that it would open
 	// Asked ends the paths. The server says which of them it must not open, and then the
-	// helper opens the others.
+	// helper opens the others. It may ask again.
 	Asked  bool    `json:"asked,omitempty"`
 	Stage  string  `json:"stage,omitempty"` // what it does now
 	Done   int     `json:"done,omitempty"`  // of Total
@@ -42,8 +43,8 @@ type Event struct {
 	Fault  string  `json:"fault,omitempty"` // why there is none, for the agent
 }
 
-// Verdict is the second line from the server: the numbers of the paths that the helper
-// must not open, counted from 0.
+// Verdict is what the server says to [Event.Asked]: the numbers of the paths that the
+// helper must not open, counted from 0 since it asked last.
 type Verdict struct {
 	LeftOut []int `json:"left_out,omitempty"`
 }
@@ -65,6 +66,22 @@ type Base struct {
 	// NotMeasuredMore is how many gaps there are beyond those.
 	NotMeasuredMore int     `json:"not_measured_more,omitempty"`
 	Perf            []Stage `json:"perf,omitempty"`
+
+	within string // the project's path in the workspace
+}
+
+// place is where the project is in the workspace.
+func (b *Base) place() string { return b.within }
+
+// missing says what the result does not have.
+func (b *Base) missing() (all []string) {
+	for _, gap := range b.NotMeasured {
+		all = append(all, "not measured: "+gapLine(gap.Path, gap.Field, gap.Reason))
+	}
+	for _, l := range b.LeftOut {
+		all = append(all, fmt.Sprintf("%s left out: %s", count(l.Files, "file"), l.Reason))
+	}
+	return all
 }
 
 // LeftOut is how many files were not read for one reason.

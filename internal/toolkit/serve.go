@@ -31,6 +31,8 @@ const grace = 500 * time.Millisecond
 type result interface {
 	tell(t *text, detailed bool)
 	findings() []finding
+	missing() []string
+	place() string
 }
 
 // gated is a result that can fail.
@@ -42,7 +44,9 @@ type documented interface {
 }
 
 // analysis is the part of its arguments that measures.
-type analysis interface{ run(r *reading) (result, error) }
+type analysis interface {
+	run(r *reading) (result, error)
+}
 
 // Serve measures once for a server, and returns when it has answered. What is wrong
 // with the request goes to the server; an error says that the server cannot be heard.
@@ -128,7 +132,7 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 		}
 	}
 	if !own && format == asSARIF {
-		if whole, err = sarif(res.findings()); err != nil {
+		if whole, err = sarif(res); err != nil {
 			return nil, err
 		}
 		own = true

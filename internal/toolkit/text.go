@@ -49,6 +49,9 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
+// short is a number with at most four places that mean something.
+func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
 // clip is at most n bytes of a text, whole characters.
 func clip(s string, n int) string {
 	if len(s) <= n {

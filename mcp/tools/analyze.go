@@ -34,16 +34,40 @@ func addAnalyses(s *mcp.Server, sh *shells) {
 	a := &analyses{sh}
 	addToolkitTool(s, mcp.Tool{
 		Name: analyzeComplexity, Title: "Measure complexity", Output: toolkit.ComplexityResult{},
-		Description: "Finds functions that are too complex: cyclomatic and cognitive numbers of each, files ranked.",
+		Description: "Finds functions that are too complex, and ranks files.",
 	}, analyze[toolkit.Complexity, *toolkit.Complexity, toolkit.ComplexityResult](a))
 	addToolkitTool(s, mcp.Tool{
 		Name: analyzeCodeChurn, Title: "Measure churn", Output: toolkit.ChurnResult{},
-		Description: "Lists the files that changed most, by the repository's history.",
+		Description: "Lists the files that changed most, by the git history.",
 	}, analyze[toolkit.Churn, *toolkit.Churn, toolkit.ChurnResult](a))
 	addToolkitTool(s, mcp.Tool{
-		Name: analyzeDuplicates, Title: "Find duplicates", Output: toolkit.DuplicatesResult{},
-		Description: "Finds copied code. With snippet: where such code exists already. Ask before you write a helper.",
+		Name: analyzeDeepContext, Title: "Map a code base", Output: toolkit.ContextResult{},
+		Description: "Draws a map of a code base that fits max_tokens: what it declares, the most used first; with hotspots. Start here in a new project.",
+	}, analyze[toolkit.Context, *toolkit.Context, toolkit.ContextResult](a))
+	addToolkitTool(s, mcp.Tool{
+		Name: analyzeDuplicates, Title: "Find copied code", Output: toolkit.DuplicatesResult{},
+		Description: "Finds copied code. With snippet: where such code exists already; ask before you write a helper.",
 	}, analyze[toolkit.Duplicates, *toolkit.Duplicates, toolkit.DuplicatesResult](a))
+	addToolkitTool(s, mcp.Tool{
+		Name: analyzeDefectProbability, Title: "Rank files by risk", Output: toolkit.DefectsResult{},
+		Description: "Ranks files by what goes along with defects. It gives no probability: no model was shown to hold.",
+	}, analyze[toolkit.Defects, *toolkit.Defects, toolkit.DefectsResult](a))
+	addToolkitTool(s, mcp.Tool{
+		Name: analyzeComprehensive, Title: "Measure everything", Output: toolkit.ComprehensiveResult{},
+		Description: "Complexity, copied and dead code, admitted debt and risk in one result.",
+	}, analyze[toolkit.Comprehensive, *toolkit.Comprehensive, toolkit.ComprehensiveResult](a))
+	addToolkitTool(s, mcp.Tool{
+		Name: analyzeGraphMetrics, Title: "Measure dependencies", Output: toolkit.GraphResult{},
+		Description: "Which packages and files matter most by what imports them, and cycles.",
+	}, analyze[toolkit.Graph, *toolkit.Graph, toolkit.GraphResult](a))
+	addToolkitTool(s, mcp.Tool{
+		Name: analyzeNameSimilarity, Title: "Find similar names", Output: toolkit.NamesResult{},
+		Description: "Finds functions, types and variables with a similar name.",
+	}, analyze[toolkit.Names, *toolkit.Names, toolkit.NamesResult](a))
+	addToolkitTool(s, mcp.Tool{
+		Name: qualityGate, Title: "Judge a change", Output: toolkit.GateResult{},
+		Description: "Passes or fails complexity, copies and coverage. With base it judges only what changed since.",
+	}, analyze[toolkit.Gate, *toolkit.Gate, toolkit.GateResult](a))
 }
 
 // analyze makes a handler of one analysis.

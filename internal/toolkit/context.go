@@ -1,0 +1,457 @@
+package toolkit
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/graph"
+)
+
+// ContextResult is the result of analyze_deep_context.
+type ContextResult struct {
+	Base
+	Metadata        Metadata         `json:"metadata"`
+	Scorecard       Scorecard        `json:"quality_scorecard"`
+	Tree            FileTree         `json:"file_tree"`
+	Map             string           `json:"map,omitempty"` // what the project declares, the most used first
+	MapLeftOut      int              `json:"map_left_out,omitempty"`
+	Analyses        Analyses         `json:"analyses"`
+	Hotspots        []Hotspot        `json:"hotspots"`
+	Recommendations []Recommendation `json:"recommendations"`
+}
+
+// Metadata says when and by what the result was made.
+type Metadata struct {
+	GeneratedAt time.Time `json:"generated_at"`
+	ToolVersion string    `json:"tool_version"`
+	Duration    Duration  `json:"analysis_duration"`
+}
+
+// Duration is a time in two parts.
+type Duration struct {
+	Secs  int64 `json:"secs"`
+	Nanos int64 `json:"nanos"`
+}
+
+// Scorecard is numbers about the whole project. docs/toolkit.md has their formulas. One
+// that was not measured is absent.
+type Scorecard struct {
+	OverallHealth   *float64 `json:"overall_health,omitempty"`        // the mean of the next two
+	ComplexityScore *float64 `json:"complexity_score,omitempty"`      // percent of functions without a violation
+	Maintainability *float64 `json:"maintainability_index,omitempty"` // mean of the functions, 0 to 100
+	DebtHours       *float64 `json:"technical_debt_hours,omitempty"`  // for all violations of complexity
+}
+
+// FileTree is the files of the project.
+type FileTree struct {
+	Root       TreeNode `json:"root"`
+	TotalFiles int      `json:"total_files"`
+	TotalSize  int64    `json:"total_size_bytes"`
+	More       int      `json:"more,omitempty"` // files that the tree leaves out
+}
+
+// TreeNode is a file or a directory.
+type TreeNode struct {
+	Name     string      `json:"name"`
+	Files    int         `json:"files,omitempty"`    // of a directory, all below it
+	Language string      `json:"language,omitempty"` // of a file
+	Children []*TreeNode `json:"children,omitempty"`
+}
+
+// Analyses are the parts that were asked for.
+type Analyses struct {
+	AST         []FileContext     `json:"ast_contexts,omitempty"`
+	ASTMore     int               `json:"ast_contexts_more,omitempty"`
+	Complexity  *ComplexityResult `json:"complexity_report,omitempty"`
+	Churn       []ChurnedFile     `json:"churn_analysis,omitempty"`
+	ChurnMore   int               `json:"churn_analysis_more,omitempty"`
+	Debt        *DebtPart         `json:"satd_results,omitempty"`
+	DeadCode    *DeadPart         `json:"dead_code,omitempty"`
+	Defects     *DefectsResult    `json:"defects,omitempty"`
+	DAG         *DAG              `json:"dag,omitempty"`
+	Foreign     []Crossing        `json:"cross_language_references,omitempty"`
+	ForeignMore int               `json:"cross_language_references_more,omitempty"`
+}
+
+// Crossing is a place where one language calls another, or can be called by it.
+type Crossing struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	By   string `json:"by"`             // cgo, ctypes, wasm, jni, ...
+	Name string `json:"name,omitempty"` // of the function or the library
+	Out  bool   `json:"calls"`          // the file calls; else others can call it
+	To   string `json:"to,omitempty"`   // the function in the project, as path:line
+}
+
+// DAG is a graph of the project.
+type DAG struct {
+	Kind    string `json:"kind"`
+	Nodes   int    `json:"nodes"`
+	Edges   int    `json:"edges"`
+	Mermaid string `json:"mermaid"` // of the nodes with the most links
+}
+
+// FileContext is what a file declares.
+type FileContext struct {
+	File      string          `json:"file"`
+	Language  string          `json:"language"`
+	Lines     int             `json:"code_lines"`
+	Functions []FunctionBrief `json:"functions,omitempty"`
+	Types     []string        `json:"types,omitempty"`
+	More      int             `json:"more,omitempty"` // functions and types beyond those
+}
+
+// FunctionBrief is a function in one line.
+type FunctionBrief struct {
+	Name       string `json:"name"`
+	Line       int    `json:"line"`
+	Cyclomatic int    `json:"cyclomatic,omitempty"`
+	Cognitive  int    `json:"cognitive,omitempty"`
+}
+
+// Hotspot is a file that is complex and changes often.
+type Hotspot struct {
+	Location Location `json:"location"`
+	// Score is the churn score times the file's part of the highest complexity score,
+	// from 0 to 1.
+	Score  float64 `json:"composite_score"`
+	Effort Effort  `json:"refactoring_effort"`
+}
+
+// Location is a place.
+type Location struct {
+	File string `json:"file"`
+	Line int    `json:"line"` // of its most complex function
+}
+
+// Effort is what it takes to bring the functions of a file below the thresholds: five
+// minutes for each violation and one for each point above, as SonarSource's rule S3776
+// has it.
+type Effort struct {
+	Hours    float64 `json:"estimated_hours"`
+	Priority string  `json:"priority"` // high from a score of 0.5, medium from 0.2
+}
+
+// Recommendation is something to do.
+type Recommendation struct {
+	Title       string      `json:"title"`
+	Description string      `json:"description"`
+	Priority    string      `json:"priority"`
+	Effort      *EffortSecs `json:"estimated_effort,omitempty"` // absent where nothing says
+	Impact      string      `json:"impact"`
+}
+
+// EffortSecs is a time.
+type EffortSecs struct {
+	Secs int64 `json:"secs"`
+}
+
+// Bounds of a context.
+const (
+	maxTreeFiles  = 2000
+	maxContexts   = 300
+	maxSymbols    = 40 // of one file
+	maxHotspots   = 20
+	maxDAG        = 60 // nodes that are drawn
+	maxForeign    = 100
+	contextListed = 100
+)
+
+func (c *Context) run(r *reading) (result, error) {
+	began := time.Now()
+	depth, err := whole("max_depth", c.MaxDepth, 64, 1, 1000)
+	if err != nil {
+		return nil, err
+	}
+	workers, err := whole("parallel", c.Parallel, 0, 1, 1024)
+	if err != nil {
+		return nil, err
+	}
+	s := linked
+	s.include, s.exclude, s.depth, s.workers = c.IncludePatterns, c.ExcludePatterns, depth, workers
+	if err := r.read(s); err != nil {
+		return nil, err
+	}
+	if c.CacheStrategy == "offline" {
+		r.lacks(code.Gap{Field: "cache", Reason: "nothing is kept between calls, so all was read anew"})
+	}
+	res := &ContextResult{Tree: treeOf(r), Hotspots: []Hotspot{}, Recommendations: []Recommendation{}}
+	if err := c.measure(r, res); err != nil {
+		return nil, err
+	}
+	took := time.Since(began)
+	res.Metadata = Metadata{time.Now().UTC(), buildinfo.Read().Version, Duration{int64(took / time.Second), int64(took % time.Second)}}
+	r.lacks(code.Gap{Field: "template_provenance", Reason: "no file says of which template it was made"})
+	res.Base = r.base()
+	return res, nil
+}
+
+// measure makes the parts that are asked for.
+func (c *Context) measure(r *reading, res *ContextResult) error {
+	all := complexityOf(r.files, thresholds{Cyclomatic: 10, Cognitive: 15, top: maxListed})
+	if c.does("complexity") {
+		part := all
+		part.Violations, part.ViolationsMore = shorten(part.Violations, contextListed)
+		part.rank(slices.Clone(part.TopFiles.Rankings[:min(10, len(part.TopFiles.Rankings))]))
+		res.Analyses.Complexity = &part
+		res.Scorecard = scorecard(r.files, &all)
+	}
+	if c.does("ast") {
+		res.Analyses.AST, res.Analyses.ASTMore = contexts(r.files)
+	}
+	if c.does("satd") {
+		res.Analyses.Debt = r.debtOf(contextListed)
+	}
+	if c.does("dead-code") {
+		res.Analyses.DeadCode = deadPart(r.deadOf(), 0.5, contextListed)
+	}
+	if c.does("dag") {
+		res.Analyses.DAG = r.dag(graph.Kind(cmp.Or(c.DAGType, string(graph.Imports))))
+		res.Analyses.Foreign, res.Analyses.ForeignMore = r.foreign()
+	}
+	period, err := days(c.PeriodDays)
+	if err != nil {
+		return err
+	}
+	if c.does("churn") {
+		h, err := r.churn(period)
+		if err != nil {
+			return err
+		}
+		r.lacks(h.Gaps...)
+		for _, f := range h.Files {
+			res.Analyses.Churn = append(res.Analyses.Churn, churned(f))
+		}
+		res.Hotspots = hotspots(res.Analyses.Churn, &all)
+		res.Analyses.Churn, res.Analyses.ChurnMore = shorten(res.Analyses.Churn, contextListed)
+	}
+	if c.does("defect-probability") {
+		if res.Analyses.Defects, err = r.defectsOf(defectOptions{period: period, most: contextListed}); err != nil {
+			return err
+		}
+	}
+	res.recommend(&all)
+	return nil
+}
+
+// dag draws a graph of the project.
+func (r *reading) dag(kind graph.Kind) *DAG {
+	g := r.graphOf(kind)
+	if g == nil {
+		return nil
+	}
+	return &DAG{Kind: string(kind), Nodes: len(g.Nodes), Edges: len(g.Links), Mermaid: ""}
+}
+
+// foreign finds the places where one language calls another.
+func (r *reading) foreign() (all []Crossing, more int) {
+	found, gaps, err := graph.Foreign(r.ctx, r.files)
+	r.lacks(gaps...)
+	if err != nil {
+		r.lacks(over("cross_language_references"))
+	}
+	for _, c := range found {
+		all = append(all, Crossing{c.Path, c.Line, c.By, c.Name, c.Out, c.To})
+	}
+	return shorten(all, maxForeign)
+}
+
+// treeOf is the tree of the files that the policy does not keep from the agent.
+func treeOf(r *reading) FileTree {
+	t := FileTree{Root: TreeNode{Name: "."}}
+	dirs := map[string]*TreeNode{"": &t.Root}
+	var dir func(name string) *TreeNode
+	dir = func(name string) *TreeNode {
+		if n := dirs[name]; n != nil {
+			return n
+		}
+		above, base := "", name
+		if i := strings.LastIndexByte(name, '/'); i >= 0 {
+			above, base = name[:i], name[i+1:]
+		}
+		in, n := dir(above), &TreeNode{Name: base}
+		in.Children = append(in.Children, n)
+		dirs[name] = n
+		return n
+	}
+	for _, e := range r.tree.Entries {
+		if !r.allowed[e.Path] {
+			continue
+		}
+		t.TotalFiles++
+		t.TotalSize += e.Size
+		if t.TotalFiles > maxTreeFiles {
+			t.More++
+			continue
+		}
+		in := path.Dir(e.Path)
+		if in == "." {
+			in = ""
+		}
+		parent := dir(in)
+		parent.Children = append(parent.Children, &TreeNode{Name: path.Base(e.Path), Language: string(e.Language)})
+		for at := in; ; at = strings.TrimSuffix(at[:max(0, strings.LastIndexByte(at, '/'))], "/") {
+			dirs[at].Files++
+			if at == "" {
+				break
+			}
+		}
+	}
+	return t
+}
+
+// contexts are what files declare.
+func contexts(files []*code.File) (all []FileContext, more int) {
+	for _, f := range files {
+		if f.Language == code.Other || len(f.Funcs)+len(f.Types) == 0 {
+			continue
+		}
+		if len(all) == maxContexts {
+			more++
+			continue
+		}
+		c := FileContext{File: f.Path, Language: string(f.Language), Lines: f.Lines.Code}
+		for i := range f.Funcs[:min(len(f.Funcs), maxSymbols)] {
+			fn := &f.Funcs[i]
+			c.Functions = append(c.Functions, FunctionBrief{fn.Label, fn.First, fn.Cyclomatic, fn.Cognitive})
+		}
+		for _, t := range f.Types[:min(len(f.Types), maxSymbols)] {
+			c.Types = append(c.Types, t.Name)
+		}
+		c.More = len(f.Funcs) + len(f.Types) - len(c.Functions) - len(c.Types)
+		all = append(all, c)
+	}
+	return all, more
+}
+
+// scorecard is the numbers about the whole project.
+func scorecard(files []*code.File, all *ComplexityResult) (s Scorecard) {
+	if all.Summary.Functions == 0 {
+		return s
+	}
+	bad := map[string]bool{}
+	minutes := 0
+	for _, v := range all.Violations {
+		bad[fmt.Sprint(v.File, ":", v.Line)] = true
+		minutes += 5 + v.Value - v.Limit
+	}
+	sum, n := 0.0, 0
+	for _, f := range files {
+		if !measured(f.Language) {
+			continue
+		}
+		for i := range f.Funcs {
+			sum += maintainability(&f.Funcs[i])
+			n++
+		}
+	}
+	score := round(100*(1-float64(len(bad))/float64(n)), 2)
+	index := round(sum/float64(n), 2)
+	health, hours := round((score+index)/2, 2), round(float64(minutes)/60, 2)
+	return Scorecard{&health, &score, &index, &hours}
+}
+
+// maintainability is the index of Oman and Hagemeister (1992) of a function, from 0 to
+// 100: 171 - 5.2 ln(Halstead volume) - 0.23 cyclomatic - 16.2 ln(lines), as a part of 171.
+func maintainability(fn *code.Func) float64 {
+	h := fn.Halstead
+	words := float64(max(h.DistinctOperators+h.DistinctOperands, 2))
+	volume := max(float64(h.Operators+h.Operands)*math.Log2(words), 1)
+	lines := float64(max(fn.Last-fn.First+1, 1))
+	return max(0, (171-5.2*math.Log(volume)-0.23*float64(fn.Cyclomatic)-16.2*math.Log(lines))*100/171)
+}
+
+// hotspots are the files that are complex and change often.
+func hotspots(churn []ChurnedFile, all *ComplexityResult) []Hotspot {
+	if len(all.TopFiles.Rankings) == 0 {
+		return []Hotspot{}
+	}
+	highest := float64(max(all.TopFiles.Rankings[0].Score, 1))
+	scores, minutes, lines := map[string]float64{}, map[string]int{}, map[string]int{}
+	for _, f := range all.TopFiles.Rankings {
+		scores[f.File] = float64(f.Score) / highest
+	}
+	for _, v := range all.Violations {
+		minutes[v.File] += 5 + v.Value - v.Limit
+		if lines[v.File] == 0 {
+			lines[v.File] = v.Line // violations come with the worst first
+		}
+	}
+	spots := []Hotspot{}
+	for _, f := range churn {
+		score := round(f.Score*scores[f.File], 4)
+		if score == 0 {
+			continue
+		}
+		priority := "low"
+		switch {
+		case score >= 0.5:
+			priority = "high"
+		case score >= 0.2:
+			priority = "medium"
+		}
+		spots = append(spots, Hotspot{Location{f.File, max(1, lines[f.File])}, score, Effort{round(float64(minutes[f.File])/60, 2), priority}})
+	}
+	slices.SortStableFunc(spots, func(a, b Hotspot) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Location.File, b.Location.File))
+	})
+	return spots[:min(len(spots), maxHotspots)]
+}
+
+// recommend says what to do first.
+func (r *ContextResult) recommend(all *ComplexityResult) {
+	add := func(title, description, priority string, minutes int, impact string) {
+		one := Recommendation{Title: title, Description: description, Priority: priority, Impact: impact}
+		if minutes > 0 {
+			one.Effort = &EffortSecs{int64(minutes) * 60}
+		}
+		r.Recommendations = append(r.Recommendations, one)
+	}
+	for _, h := range r.Hotspots[:min(len(r.Hotspots), 3)] {
+		if h.Effort.Hours > 0 {
+			add("Simplify "+shown(h.Location.File), fmt.Sprintf("It is complex and changes often (score %.2f).", h.Score), h.Effort.Priority, int(h.Effort.Hours*60), "fewer faults in what changes next")
+		}
+	}
+	if r.Analyses.Complexity != nil {
+		for _, v := range all.Violations[:min(len(all.Violations), 3)] {
+			add(fmt.Sprintf("Split %s in %s", shown(v.Function), shown(v.File)), fmt.Sprintf("Its %s complexity is %d, more than %d.", v.Rule, v.Value, v.Limit), "medium", 5+v.Value-v.Limit, "easier to read and to test")
+		}
+	}
+	if d := r.Analyses.DeadCode; d != nil {
+		n := 0
+		for _, f := range d.Listed {
+			if f.Confidence == string(graph.High) {
+				n++
+			}
+		}
+		if n > 0 {
+			add("Remove dead code", fmt.Sprintf("Nothing reaches %s.", count(n, "function")), "low", 0, "less to read")
+		}
+	}
+}
+
+func (r *ContextResult) findings() (all []finding) {
+	if r.Analyses.Complexity != nil {
+		all = append(all, r.Analyses.Complexity.findings()...)
+	}
+	if r.Analyses.DeadCode != nil {
+		for _, d := range r.Analyses.DeadCode.Listed {
+			all = append(all, d.finding())
+		}
+	}
+	if r.Analyses.Debt != nil {
+		for _, d := range r.Analyses.Debt.Listed {
+			all = append(all, debtFinding(d))
+		}
+	}
+	return all
+}
+
+func (r *ContextResult) tell(t *text, detailed bool) {}
