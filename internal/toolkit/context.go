@@ -3,6 +3,7 @@ package toolkit
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -25,6 +26,9 @@ type ContextResult struct {
 	Analyses        Analyses         `json:"analyses"`
 	Hotspots        []Hotspot        `json:"hotspots"`
 	Recommendations []Recommendation `json:"recommendations"`
+
+	characters int                   // of the text
+	lines      map[code.Language]int // of code
 }
 
 // Metadata says when and by what the result was made.
@@ -182,7 +186,22 @@ func (c *Context) run(r *reading) (result, error) {
 	if c.CacheStrategy == "offline" {
 		r.lacks(code.Gap{Field: "cache", Reason: "nothing is kept between calls, so all was read anew"})
 	}
-	res := &ContextResult{Tree: treeOf(r), Hotspots: []Hotspot{}, Recommendations: []Recommendation{}}
+	res := &ContextResult{Tree: treeOf(r), Hotspots: []Hotspot{}, Recommendations: []Recommendation{}, lines: map[code.Language]int{}}
+	for _, f := range r.files {
+		if f.Language != code.Other {
+			res.lines[f.Language] += f.Lines.Code
+		}
+	}
+	tokens, err := whole("max_tokens", c.MaxTokens, 8000, 100, 200_000)
+	if err != nil {
+		return nil, err
+	}
+	if res.characters = maxText; c.MaxTokens != nil {
+		res.characters = perToken * tokens
+	}
+	if c.does("ast") {
+		res.Map, res.MapLeftOut = r.outline(perToken * tokens)
+	}
 	if err := c.measure(r, res); err != nil {
 		return nil, err
 	}
@@ -415,12 +434,19 @@ func (r *ContextResult) recommend(all *ComplexityResult) {
 		r.Recommendations = append(r.Recommendations, one)
 	}
 	for _, h := range r.Hotspots[:min(len(r.Hotspots), 3)] {
-		if h.Effort.Hours > 0 {
+		if h.Effort.Hours > 0 && !isTest(h.Location.File) {
 			add("Simplify "+shown(h.Location.File), fmt.Sprintf("It is complex and changes often (score %.2f).", h.Score), h.Effort.Priority, int(h.Effort.Hours*60), "fewer faults in what changes next")
 		}
 	}
 	if r.Analyses.Complexity != nil {
-		for _, v := range all.Violations[:min(len(all.Violations), 3)] {
+		n := 0
+		for _, v := range all.Violations {
+			if isTest(v.File) {
+				continue
+			}
+			if n++; n > 3 {
+				break
+			}
 			add(fmt.Sprintf("Split %s in %s", shown(v.Function), shown(v.File)), fmt.Sprintf("Its %s complexity is %d, more than %d.", v.Rule, v.Value, v.Limit), "medium", 5+v.Value-v.Limit, "easier to read and to test")
 		}
 	}
@@ -454,4 +480,52 @@ func (r *ContextResult) findings() (all []finding) {
 	return all
 }
 
-func (r *ContextResult) tell(t *text, detailed bool) {}
+// room is how many characters the text may have: those that the call asked for.
+func (r *ContextResult) room() int { return r.characters }
+
+func (r *ContextResult) tell(t *text, _ bool) {
+	t.line("# %s in %s", count(r.Tree.TotalFiles, "file"), cmp.Or(shown(r.within), "the workspace"))
+	t.line("%s", languages(r.lines))
+	if s := r.Scorecard; s.ComplexityScore != nil {
+		t.line("%g %% of the functions are within the thresholds of complexity", *s.ComplexityScore)
+	}
+	if len(r.Hotspots) > 0 {
+		t.line("\n## Complex and often changed")
+		var fold folded
+		for _, h := range r.Hotspots[:min(len(r.Hotspots), 8)] {
+			t.line("- %s:%d %.2f (%s)", fold.path(h.Location.File), h.Location.Line, h.Score, h.Effort.Priority)
+		}
+	}
+	if len(r.Recommendations) > 0 {
+		t.line("\n## First")
+		for _, one := range r.Recommendations {
+			t.line("- %s. %s", one.Title, one.Description)
+		}
+	}
+	if d := r.Analyses.Debt; d != nil && d.Remarks > 0 {
+		t.line("\n## Admitted in comments: %s", count(d.Remarks, "remark"))
+		for _, one := range d.Listed[:min(len(d.Listed), 5)] {
+			t.line("- %s:%d %s", shown(one.Path), one.Line, clip(shown(one.Text), 100))
+		}
+	}
+	if r.Map != "" {
+		t.line("\n## Map: the most used first, by file and line")
+		for line := range strings.Lines(r.Map) {
+			t.line("%s", strings.TrimSuffix(line, "\n"))
+		}
+		if r.MapLeftOut > 0 {
+			t.line("and %d more; max_tokens or a project_path below shows them", r.MapLeftOut)
+		}
+	}
+}
+
+// languages says how much of a project is in which language.
+func languages(lines map[code.Language]int) string {
+	var all []string
+	for _, l := range slices.SortedFunc(maps.Keys(lines), func(a, b code.Language) int {
+		return cmp.Or(cmp.Compare(lines[b], lines[a]), cmp.Compare(a, b))
+	}) {
+		all = append(all, fmt.Sprintf("%s %d", l, lines[l]))
+	}
+	return "Lines of code: " + strings.Join(all, ", ")
+}

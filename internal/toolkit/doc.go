@@ -18,6 +18,7 @@
 //	context.go        analyze_deep_context
 //	defects.go        analyze_defect_probability
 //	duplicates.go     analyze_duplicates
+//	outline.go        the map of a project
 //	graph.go          analyze_graph_metrics
 //	names.go          analyze_name_similarity
 //	churn.go          analyze_code_churn

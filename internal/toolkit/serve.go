@@ -158,6 +158,9 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 	case format == detailed:
 		t.most = maxDetailed
 	}
+	if big, ok := res.(interface{ room() int }); ok {
+		t.most = big.room()
+	}
 	res.tell(&t, format == detailed)
 	a.Text, a.Whole = t.String(), true
 	return a, nil
