@@ -1,6 +1,10 @@
 package lex
 
-import "belljar.dev/internal/toolkit/code"
+import (
+	"strconv"
+
+	"belljar.dev/internal/toolkit/code"
+)
 
 // maxPieces is how many strings with expressions in them may be nested in each other.
 // A deeper one is read as a plain string.
@@ -14,7 +18,8 @@ type pyLexer struct {
 	open    []int32 // the tokens of the brackets that are open
 	strings []piece // the strings with expressions in which it is
 	indents []int   // the columns of the blocks that are open, but for the first
-	fault   string  // the first fault
+	ended   int     // the token of the last line's end
+	fault   string  // the first fault, and its line
 	broken  int     // index of the token where it is
 }
 
@@ -54,7 +59,7 @@ func newPyLexer(text string) *pyLexer {
 		fresh = p.next()
 	}
 	if len(p.open) > 0 {
-		p.failed("a bracket is not closed", int(p.open[0]))
+		p.failed("a bracket is not closed", int(p.open[0]), p.tokens[p.open[0]].Line)
 	} else if !fresh {
 		p.take(code.Newline, p.at)
 	}
@@ -65,9 +70,9 @@ func newPyLexer(text string) *pyLexer {
 }
 
 // failed notes a fault at a token, of which the first one counts.
-func (p *pyLexer) failed(why string, token int) {
+func (p *pyLexer) failed(why string, token int, line int32) {
 	if p.fault == "" || token < p.broken {
-		p.fault, p.broken = why, token
+		p.fault, p.broken = "line "+strconv.Itoa(int(line))+": "+why, token
 	}
 }
 
@@ -97,8 +102,8 @@ count:
 	for len(p.indents) > 0 && column < p.indents[len(p.indents)-1] {
 		p.indents = p.indents[:len(p.indents)-1]
 		p.take(code.Dedent, p.at)
-		if before := p.column(); column > before {
-			p.failed("the indentation of a line is that of no block", len(p.tokens))
+		if column > p.column() {
+			p.failed("the indentation of a line is that of no block", p.ended, p.line)
 		}
 	}
 	if column > p.column() {
@@ -148,6 +153,7 @@ func (p *pyLexer) next() (fresh bool) {
 			p.to(end)
 			return false
 		}
+		p.ended = len(p.tokens)
 		p.take(code.Newline, end)
 		return true
 	case isBlank(c):
@@ -327,7 +333,7 @@ func (p *pyLexer) leave(s *piece) {
 	}
 	first := p.strings[n]
 	if s.state != pieceText || n < len(p.strings)-1 {
-		p.failed("a field of a string is not closed", len(p.tokens)-1)
+		p.failed("a field of a string is not closed", len(p.tokens)-1, p.line)
 		if first.base > 0 && first.base <= len(p.open) {
 			p.open = p.open[:first.base-1]
 		}
@@ -366,7 +372,7 @@ func (p *pyLexer) operator(c byte) {
 			p.closeField()
 			return
 		case n > 0 && len(p.open) <= p.strings[n-1].base || len(p.open) == 0:
-			p.failed("a bracket was never opened", len(p.tokens))
+			p.failed("a bracket was never opened", len(p.tokens), p.line)
 		default:
 			p.open = p.open[:len(p.open)-1]
 		}

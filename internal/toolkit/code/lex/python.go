@@ -3,7 +3,6 @@ package lex
 import (
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"belljar.dev/internal/toolkit/code"
@@ -20,14 +19,10 @@ func parsePython(f *code.File) {
 	if lexed.fault == "" {
 		return
 	}
-	line := lexed.line
-	if lexed.broken < len(f.Tokens) {
-		line = f.Tokens[lexed.broken].Line
-	}
-	gap(f, "functions", "not valid Python: line "+strconv.Itoa(int(line))+": "+lexed.fault)
+	gap(f, "functions", "not valid Python: "+lexed.fault)
 	kept := f.Funcs[:0]
 	for _, fn := range f.Funcs {
-		if fn.End <= lexed.broken {
+		if fn.End < lexed.broken {
 			kept = append(kept, fn)
 		}
 	}

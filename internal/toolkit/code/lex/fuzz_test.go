@@ -1,0 +1,87 @@
+package lex
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// fuzz gives texts to the lexer of a language, whose tokens must cover each.
+func fuzz(f *testing.F, language code.Language, seeds ...string) {
+	for _, text := range samples() {
+		f.Add(text[:min(len(text), 5000)])
+	}
+	for _, seed := range seeds {
+		f.Add(seed)
+	}
+	path := languages()[language]
+	f.Fuzz(func(t *testing.T, text string) { check(t, Parse(path, language, text)) })
+}
+
+func FuzzGo(f *testing.F) {
+	f.Add("package a\n\nimport b \"c\"\n\ntype T[P any] struct{ U }\n\nfunc (t *T[P]) f(a, b int) { if a && b || f() { t.u.v() } else { for range 3 {} } }\n")
+	f.Add("package a\n/*\r\n*/ var s = `a\r\nb` + \"//\"\nvar f = func() { goto x; x: }\n")
+	fuzz(f, code.Go)
+}
+
+func FuzzPython(f *testing.F) {
+	for _, c := range pythonCases() {
+		f.Add(c)
+	}
+	fuzz(f, code.Python)
+}
+
+func FuzzShell(f *testing.F) {
+	fuzz(f, code.Shell, script, "f() { a <<-'E'\nE\n}\n", "x=\"$(a \"`b`\")\" # c\n")
+}
+
+func FuzzOther(f *testing.F) { fuzz(f, code.Other, "--[[ a\n]] b -- c\n'd' 1.5e3") }
+
+// Tokens grow as texts do: no lexer reads a text again and again, or makes tokens of
+// nothing. The bound on each text is on tokens and on the calls and gaps that are kept.
+func TestTokensAreBoundedByTheText(t *testing.T) {
+	for what, text := range samples() {
+		for language, path := range languages() {
+			f := Parse(path, language, text)
+			if most := 2*len(text) + 300; len(f.Tokens) > most {
+				t.Errorf("%s, %s: %d tokens of %d bytes", what, language, len(f.Tokens), len(text))
+			}
+			if len(f.Gaps) > 4 {
+				t.Errorf("%s, %s: %d gaps", what, language, len(f.Gaps))
+			}
+		}
+	}
+}
+
+// Texts that are hard to read, at two lengths, are read with work that grows as they
+// do. The work is measured in what is allocated: it does not depend on the machine.
+func TestWorkGrowsAsTheTextDoes(t *testing.T) {
+	for _, unit := range []string{
+		"(", ")", "[{(", "f'{", "f'{a:{b:", "f\"\"\"{", "'", "\"\"\"", "`", "/*", "//", "{", "}", "a.", "a(", "a,", "if a: ", "else ", "\\", "\\\n", "\r", "\t", "#", "lambda: ",
+		"a and b or ", "def f(a):", "class A(", "match a:\n", "case _:", "import a,", "from . import (", "@", "x = ", "a = b,", "f{", "1.", "0x", "e", "é", "\x00a", "if a {} else ", "func f() {", "package a\n", "!", "&& ",
+	} {
+		for _, language := range []code.Language{code.Go, code.Python, code.Other} {
+			path := languages()[language]
+			t.Run(fmt.Sprintf("%s/%q", language, unit), func(t *testing.T) {
+				size := 40_000
+				small := work(path, language, strings.Repeat(unit, size/len(unit)))
+				large := work(path, language, strings.Repeat(unit, 4*size/len(unit)))
+				if large > 5*small+1<<20 {
+					t.Errorf("%d bytes are allocated for %d, and %d for four times as many", small, size, large)
+				}
+			})
+		}
+	}
+}
+
+// work returns how many bytes are allocated while a text is read.
+func work(path string, language code.Language, text string) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	Parse(path, language, text)
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
