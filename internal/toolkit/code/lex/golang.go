@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"belljar.dev/internal/toolkit/code"
 )
@@ -85,7 +86,8 @@ func goToken(out *tokenizer, tok token.Token, lit string) (code.Kind, int) {
 	case tok.IsKeyword():
 		return code.Keyword, out.at + len(lit)
 	case tok == token.ILLEGAL:
-		return code.Operator, out.at + max(1, len(lit))
+		_, width := utf8.DecodeRuneInString(out.text[out.at:])
+		return code.Operator, out.at + width
 	}
 	return code.Operator, out.at + len(tok.String())
 }

@@ -239,14 +239,30 @@ func (p *pyLexer) literal(quote int) {
 		p.piece(&p.strings[len(p.strings)-1])
 		return
 	}
-	end, _ := p.textEnd(&s, content, false)
+	end, how := p.textEnd(&s, content, false)
+	if how == textBroken {
+		p.unclosed()
+	}
 	p.take(code.String, end)
 }
 
+func (p *pyLexer) unclosed() {
+	p.failed("a string is not closed", len(p.tokens), p.line)
+}
+
+// textStop is how a text in a string ends.
+type textStop uint8
+
+const (
+	textClosed textStop = iota // with the quote of the string
+	textBroken                 // with the line or the file
+	textField                  // before a brace
+)
+
+
 // textEnd returns the offset behind the text of a string from an offset on: behind its
-// closing quote, or before an expression or the end of one where it is formatted; and
-// whether the string ends there.
-func (p *pyLexer) textEnd(s *piece, from int, formatted bool) (end int, ends bool) {
+// closing quote, or before an expression or the end of one where it is formatted.
+func (p *pyLexer) textEnd(s *piece, from int, formatted bool) (end int, how textStop) {
 	for i := from; i < len(p.text); i++ {
 		switch c := p.text[i]; {
 		case c == '\\':
@@ -261,22 +277,22 @@ func (p *pyLexer) textEnd(s *piece, from int, formatted bool) (end int, ends boo
 				i = p.lineOr(i, '}')
 			}
 		case c == s.quote && !s.triple:
-			return i + 1, true
+			return i + 1, textClosed
 		case c == s.quote && i+2 < len(p.text) && p.text[i+1] == c && p.text[i+2] == c:
-			return i + 3, true
+			return i + 3, textClosed
 		case (c == '\n' || c == '\r') && !s.triple:
-			return i, true
+			return i, textBroken
 		case formatted && c == '{':
 			if s.state == pieceText && i+1 < len(p.text) && p.text[i+1] == '{' {
 				i++
 				continue
 			}
-			return i, false
+			return i, textField
 		case formatted && c == '}' && s.state == pieceFormat:
-			return i, false
+			return i, textField
 		}
 	}
-	return len(p.text), true
+	return len(p.text), textBroken
 }
 
 // lineOr returns the offset of the first such byte behind an offset, but at most that of
@@ -300,12 +316,15 @@ func (p *pyLexer) piece(s *piece) {
 	if s.state == pieceText {
 		from = max(from, s.start)
 	}
-	end, ends := p.textEnd(s, from, true)
+	end, how := p.textEnd(s, from, true)
+	if how == textBroken {
+		p.unclosed()
+	}
 	if end > p.at {
 		p.take(code.String, end)
 	}
 	switch {
-	case ends:
+	case how != textField:
 		p.leave(s)
 	case p.text[p.at] == '{':
 		p.bracket()

@@ -46,7 +46,7 @@ var pythonFunctions = []struct {
 	// Strings, lines that go on, and what only looks like a block.
 	{"def f():\n  return f\"{a!r:>{w}} {{if x:}} {'b' if c else f'{d}'} \\N{DASH} {x:{y}{z}}\" \\\n    'else' \"\"\"\nif a:\n\"\"\"\ny = 2\n", []string{"f 1-5 p0 n0 1 1"}},
 	{"def f():\n  return f\"{x[\"a\"]} {f\"{f\"{1}\"}\"}\"\ndef g(): pass\n", []string{"f 1-2 p0 n0 1 0", "g 3-3 p0 n0 1 0"}},
-	{"def f():\n  return rf'''{a}\n{b:\n}''' + Rb'\\' + u\"\" + f'{x = }' + f'{(y := 1)}' + f'{z!r}'\nx = f'{lambda: 1}'\n", []string{"f 1-4 p0 n0 1 0"}},
+	{"def f():\n  return rf'''{a}\n{b:\n}''' + Rb'\\\\' + u\"\" + f'{x = }' + f'{(y := 1)}' + f'{z!r}'\nx = f'{lambda: 1}'\n", []string{"f 1-4 p0 n0 1 0"}},
 	{"def f(\n  a, # (\n  b\n):\n  return [\n    1,\n  ]\n", []string{"f 1-7 p2 n0 1 0"}},
 	{"\ufeffdef f():\r\n\tif a:\r\n        \tpass\r\n\r\n\treturn 1if b else 0x1for c\r\n", []string{"f 1-5 p0 n1 2 3"}},
 	{"def f():\r  if a:\r    b\rdef g(): pass\r", []string{"f 1-1 p0 n1 2 1", "g 1-1 p0 n0 1 0"}},
@@ -137,11 +137,14 @@ func same(t *testing.T, what string, got []string, want ...string) {
 // says where.
 func TestPythonGaps(t *testing.T) {
 	for text, want := range map[string]string{
+		"def f(): pass\ndef g():\"\"\"\n":            "f: not valid Python: line 2: a string is not closed",
+		"def f(): pass\ndef g(): 'a\\'\n":            "f: not valid Python: line 2: a string is not closed",
+		"def f(): pass\nx = f'a\n":                   "f: not valid Python: line 2: a string is not closed",
 		"def f(): pass\ndef g(:\n  pass\n":           "f: not valid Python: line 2: a bracket is not closed",
 		"def f(): pass\ndef g():\n    a\n  b\n":      "f: not valid Python: line 4: the indentation of a line is that of no block",
 		"def f(): pass\nx = f'{a\n'\n":               "f: not valid Python: line 2: a bracket is not closed",
 		"def f(): pass\ndef g():\n  return 1)\n":     "f: not valid Python: line 3: a bracket was never opened",
-		"def f(): pass\nx = f'{a:b\ndef g(): pass\n": "f: not valid Python: line 2: a field of a string is not closed",
+		"def f(): pass\nx = f'{a:b\ndef g(): pass\n": "f: not valid Python: line 2: a string is not closed",
 	} {
 		f := Parse("a.py", code.Python, text)
 		check(t, f)
