@@ -3,7 +3,9 @@
 package quality
 
 import (
+	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -219,4 +221,134 @@ func TestRustCyclomatic(t *testing.T) {
 		"macro": {"macro_invocation", "macro_definition"},
 		"error": {"ERROR"},
 	}).check("cyclomatic of Rust", 98)
+}
+
+// scriptFiles returns files of TypeScript, TSX or JavaScript of packages.
+func scriptFiles(t *testing.T, endings ...string) []string {
+	t.Helper()
+	modules := npm(t, "zod@4.6.7", "rxjs@7.8.2", "effect", "react-native-paper", "react-native-gesture-handler", "@react-spectrum/s2", "@react-navigation/elements", "eslint@9.39.5")
+	var files []string
+	for _, dir := range []string{"zod/src", "rxjs/src", "effect/src", "react-native-paper/src", "react-native-gesture-handler/src", "@react-spectrum/s2", "@react-navigation/elements/src", "eslint/lib"} {
+		if _, err := os.Stat(filepath.Join(modules, dir)); err != nil {
+			continue
+		}
+		files = append(files, sources(t, filepath.Join(modules, dir), 1, 1<<20, endings...)...)
+	}
+	var kept []string
+	for _, file := range files {
+		if !strings.HasSuffix(file, ".d.ts") && !strings.Contains(file, "/dist/") {
+			kept = append(kept, file)
+		}
+	}
+	return kept
+}
+
+func scriptLanguage(path string) code.Language {
+	switch filepath.Ext(path) {
+	case ".ts":
+		return code.TypeScript
+	case ".tsx":
+		return code.TSX
+	}
+	return code.JavaScript
+}
+
+var scriptKinds = map[string][]string{
+	"fn":    {"function_declaration", "generator_function_declaration", "function_expression", "generator_function", "arrow_function", "method_definition"},
+	"error": {"ERROR"},
+}
+
+func TestScriptBoundaries(t *testing.T) {
+	for _, l := range []struct{ ending, tool string }{{".ts", "ts"}, {".tsx", "tsx"}, {".js", "js"}} {
+		t.Run(l.ending, func(t *testing.T) {
+			kinds := map[string][]string{"fn": scriptKinds["fn"], "error": scriptKinds["error"]}
+			boundaries(t, scriptLanguage(l.ending), l.tool, scriptFiles(t, l.ending), kinds, func(n node) int {
+				if strings.HasPrefix(n.text, "@") {
+					return 0 // with decorators, which are no part of a function here
+				}
+				return n.first
+			}).check("functions of "+l.ending, 99)
+		})
+	}
+}
+
+// TestScriptMetrics compares each function with eslint's complexity and with
+// sonarjs's cognitive-complexity.
+func TestScriptMetrics(t *testing.T) {
+	modules := npm(t, "eslint@9.39.5", "eslint-plugin-sonarjs@4.2.2", "@typescript-eslint/parser@8.73.0", "typescript@5.9.3")
+	cmd := exec.CommandContext(t.Context(), "node", "testdata/eslint.cjs", modules)
+	files := scriptFiles(t, ".ts", ".tsx", ".js")
+	cmd.Stdin = strings.NewReader(strings.Join(files, "\n"))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	boundary, cyclomatic, cognitive := &agreement{t: t}, &agreement{t: t}, &agreement{t: t}
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		var r struct {
+			File, Fatal string
+			Functions   []struct{ Start, End, Line, Cyclomatic, Cognitive int }
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%v in %.200s", err, line)
+		}
+		text, err := os.ReadFile(r.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Fatal != "" || !ascii(string(text)) { // places are counted in UTF-16
+			cyclomatic.broken++
+			continue
+		}
+		f := lex.Parse(r.File, scriptLanguage(r.File), string(text))
+		// Functions that end at the same byte come in the order of their starts.
+		own := make(map[int][]*code.Func)
+		for i := range f.Funcs {
+			fn := &f.Funcs[i]
+			end := int(f.Tokens[fn.End-1].End)
+			own[end] = append(own[end], fn)
+		}
+		sort.SliceStable(r.Functions, func(i, j int) bool { return r.Functions[i].Start < r.Functions[j].Start })
+		for _, want := range r.Functions {
+			if len(own[want.End]) == 0 {
+				boundary.missing++
+				boundary.note("%s:%d: not found", r.File, want.Line)
+				continue
+			}
+			got := own[want.End][0]
+			own[want.End] = own[want.End][1:]
+			boundary.both++
+			if got.Cyclomatic == want.Cyclomatic {
+				cyclomatic.both++
+			} else {
+				cyclomatic.extra++
+				cyclomatic.note("%s:%d: %s: cyclomatic %d, eslint counts %d", r.File, got.Line, got.Label, got.Cyclomatic, want.Cyclomatic)
+			}
+			if got.Cognitive == want.Cognitive {
+				cognitive.both++
+			} else {
+				cognitive.extra++
+				cognitive.note("%s:%d: %s: cognitive %d, sonarjs counts %d", r.File, got.Line, got.Label, got.Cognitive, want.Cognitive)
+			}
+		}
+		for _, left := range own {
+			for _, fn := range left {
+				boundary.extra++
+				boundary.note("%s:%d-%d: %s: only here", r.File, fn.First, fn.Last, fn.Label)
+			}
+		}
+	}
+	boundary.check("functions of scripts beside eslint", 99)
+	cyclomatic.check("cyclomatic of scripts", 98)
+	cognitive.check("cognitive of scripts", 97)
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
 }

@@ -29,10 +29,11 @@ func references(t *testing.T) string {
 	return dir
 }
 
-// npm returns the node_modules of a directory with packages of the npm registry.
+// npm returns the node_modules of a directory with packages of the npm registry. The
+// first names the directory.
 func npm(t *testing.T, packages ...string) string {
 	t.Helper()
-	dir := filepath.Join(references(t), "npm-"+strings.NewReplacer("/", "_", "@", "").Replace(strings.Join(packages, "-")))
+	dir := filepath.Join(references(t), "npm-"+strings.NewReplacer("/", "_", "@", "").Replace(packages[0]))
 	done := filepath.Join(dir, "done")
 	if _, err := os.Stat(done); err == nil {
 		return filepath.Join(dir, "node_modules")
@@ -110,9 +111,6 @@ func sources(t *testing.T, dir string, k int, limit int64, endings ...string) []
 	var some []string
 	for i := 0; i < len(all); i += k {
 		some = append(some, all[i])
-	}
-	if len(some) == 0 {
-		t.Fatalf("no files below %s", dir)
 	}
 	return some
 }

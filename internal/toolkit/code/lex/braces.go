@@ -56,6 +56,7 @@ const (
 	opEqual    op = '='<<8 | '='
 	opInc      op = '+'<<8 | '+'
 	opDec      op = '-'<<8 | '-'
+	opHole     op = '$'<<8 | '{' // opens an expression in a template or in JSX
 	opShr      op = '>'<<8 | '>'
 	opShr3     op = '>'<<16 | '>'<<8 | '>'
 	opShl      op = '<'<<8 | '<'
@@ -193,10 +194,15 @@ func (b *braces) operator(n int) {
 	for _, c := range []byte(b.text[b.at : b.at+n]) {
 		o = o<<8 | op(c)
 	}
+	b.bracket(n, o)
+}
+
+// bracket adds the operator o, which has n bytes in the text.
+func (b *braces) bracket(n int, o op) {
 	at := int32(len(b.items)) //nolint:gosec // MaxText bounds it
 	b.short(code.Operator, o, b.at+n)
 	switch o {
-	case '{':
+	case '{', opHole:
 		b.deep++
 		b.open = append(b.open, at)
 	case '(', '[':
@@ -216,12 +222,13 @@ func (b *braces) operator(n int) {
 func (b *braces) close(at int32, want op) {
 	for n := len(b.open); n > 0; n = len(b.open) {
 		top := b.open[n-1]
-		if b.items[top].op == want {
+		got := b.items[top].op
+		if got == want || got == opHole && want == '{' {
 			b.open = b.open[:n-1]
 			b.items[top].match, b.items[at].match = at, top
 			return
 		}
-		if b.items[top].op == '{' {
+		if got == '{' || got == opHole {
 			return
 		}
 		b.open = b.open[:n-1]
@@ -238,7 +245,7 @@ func (b *braces) finish() {
 		if b.items[i].match < 0 {
 			b.items[i].match = n
 			switch b.items[i].op {
-			case '(', '[', '{', ')', ']', '}':
+			case '(', '[', '{', opHole, ')', ']', '}':
 				lost++
 			}
 		}
@@ -309,7 +316,7 @@ func (b *braces) span(i, last int) string {
 const maxName = 512
 
 // opens reports whether o is an open bracket.
-func opens(o op) bool { return o == '(' || o == '[' || o == '{' }
+func opens(o op) bool { return o == '(' || o == '[' || o == '{' || o == opHole }
 
 // closes reports whether o is a closing bracket.
 func closes(o op) bool { return o == ')' || o == ']' || o == '}' }

@@ -18,6 +18,9 @@ type reader struct {
 func braceReaders() []reader {
 	return []reader{
 		{code.Rust, "a.rs", readRust},
+		{code.TypeScript, "a.ts", readScript},
+		{code.TSX, "a.tsx", readScript},
+		{code.JavaScript, "a.js", readScript},
 	}
 }
 
@@ -107,7 +110,7 @@ func TestReadersAreLinear(t *testing.T) {
 				if limit := 5*a.steps + 200; b.steps > limit {
 					t.Errorf("%d steps for %d bytes, %d for %d; want at most %d", a.steps, len(text), b.steps, len(large[what]), limit)
 				}
-				if limit := 12*len(text) + 2000; a.steps > limit {
+				if limit := 64*len(text) + 2000; a.steps > limit {
 					t.Errorf("%d steps for %d bytes, want at most %d", a.steps, len(text), limit)
 				}
 				check(t, Parse(r.path, r.language, text))
@@ -137,13 +140,13 @@ func FuzzReaders(f *testing.F) {
 	for _, text := range hostile(1) {
 		f.Add(text[:min(len(text), 400)])
 	}
-	for _, text := range []string{rustSample} {
+	for _, text := range []string{rustSample, scriptSample, jsxSample} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, r := range braceReaders() {
 			b := r.read(&code.File{Path: r.path, Language: r.language, Text: text})
-			if limit := 40*len(text) + 20_000; b.steps > limit {
+			if limit := 100*len(text) + 20_000; b.steps > limit {
 				t.Errorf("%s: %d steps for %d bytes, want at most %d", r.language, b.steps, len(text), limit)
 			}
 			check(t, Parse(r.path, r.language, text))

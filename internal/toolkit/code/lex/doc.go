@@ -18,7 +18,11 @@
 //	pylex.go     Python: tokens
 //	shell.go     shell scripts
 //	rust.go      Rust
-//	script.go    TypeScript and JavaScript
+//	script.go      TypeScript and JavaScript: statements and expressions
+//	scriptdecl.go  their functions, classes, types and imports
+//	scriptstack.go what of a script has begun and not ended
+//	scripttype.go  how far the types of TypeScript reach
+//	scriptsplit.go the tokens of scripts, of templates and of JSX
 //	clang.go     C and C++
 //	java.go      Java
 //	braces.go    what the readers of languages with braces share: items, brackets

@@ -2,5 +2,620 @@ package lex
 
 import "belljar.dev/internal/toolkit/code"
 
-// parseScript reads TypeScript and JavaScript.
-func parseScript(f *code.File) { parseOther(f) }
+// parseScript reads TypeScript and JavaScript, with JSX but in plain TypeScript.
+//
+// Cyclomatic is what eslint's rule complexity counts (lib/rules/complexity.js of
+// eslint 9): 1, and if, the loops, case, catch, a ternary, &&, || and ??, the
+// assignments &&=, ||= and ??=, each ?. and each default of a parameter or a pattern.
+// Cognitive is what the rule cognitive-complexity of eslint-plugin-sonarjs 4.2.2
+// compares with its threshold: if, the loops, switch, catch and a ternary by their
+// nesting; else, a jump to a label and each run of && by one, but neither || nor ??,
+// for they often are defaults, nor the && of one child of JSX.
+//
+// Each function counts by itself, also one within another: arrow functions, function
+// expressions and the methods of objects, too. What initialises a field of a class
+// belongs to no function.
+func parseScript(f *code.File) { readScript(f) }
+
+// readScript does the work of parseScript, and returns the reader for tests.
+func readScript(f *code.File) *braces {
+	b := newBraces(f)
+	splitScript(b)
+	b.finish()
+	s := &script{first: -1, start: true}
+	s.braces, s.typed = b, f.Language != code.JavaScript
+	s.frames = append(s.frames, scriptFrame{kind: frameBlock, base: frameBlock, end: len(s.items), fn: -1, target: -1, fresh: true})
+	for i := 0; i < len(s.items); {
+		s.steps++
+		i = max(s.next(i), i+1)
+	}
+	s.statement(len(s.items) - 1)
+	for len(s.frames) > 1 {
+		s.pop(len(s.items) - 1)
+	}
+	s.shared()
+	return b
+}
+
+// next reads the item i, and returns the one to read then.
+func (s *script) next(i int) int {
+	o := s.op(i)
+	if closes(o) {
+		return s.closed(i)
+	}
+	top := s.top()
+	if !s.start && (top.base == frameBlock || top.base == frameTry || top.base == frameClass) && top.kind != frameClass && s.breaks(i) {
+		s.statement(i - 1)
+		top = s.top()
+	}
+	if o == '@' {
+		return s.decorator(i)
+	}
+	if o == '{' && top.kind == frameGroup && top.then == frameClass && top.end == i {
+		s.pop(i)
+		s.operand = false
+		return i + 1
+	}
+	switch {
+	case top.kind == frameClass:
+		if o == ';' {
+			return i + 1
+		}
+		return s.member(i)
+	case top.kind == frameObject && top.fresh:
+		if next := s.property(i); next > i {
+			return next
+		}
+	case top.kind == frameParams && top.fresh:
+		top.fresh = false
+		if s.word(i) != "this" || s.op(i+1) != ':' {
+			s.fn().Params++
+		}
+	}
+	switch {
+	case o == opName:
+		return s.name(i)
+	case keyword(o):
+		return s.keyword(i, o)
+	case opens(o):
+		return s.opened(i, o)
+	}
+	return s.operator(i, o)
+}
+
+// decorator skips the @ and the name of a decorator, whose arguments are read.
+func (s *script) decorator(i int) int {
+	j := i + 1
+	for s.op(j) == opName || s.op(j) == '.' {
+		s.steps++
+		j++
+	}
+	if s.op(j) == '(' {
+		start := s.start
+		g := s.push(frameGroup, s.match(j))
+		g.then, g.fresh = frameDecorator, start
+		s.start, s.operand = false, false
+		return j + 1
+	}
+	return j
+}
+
+// operator reads what is neither a word nor a bracket.
+func (s *script) operator(i int, o op) int {
+	top := s.top()
+	start := s.start
+	s.start = false
+	switch o {
+	case opNumber, opString, opText, opRegex, opJSX:
+		s.operand = true
+	case ';':
+		if top.base == frameGroup {
+			s.expression(i - 1)
+			s.top().decl, s.top().list = false, false
+			s.operand = false
+			return i + 1
+		}
+		s.expression(i - 1)
+		s.statement(i)
+	case ',':
+		s.expression(i - 1)
+		top = s.top()
+		top.decl = top.list || top.kind == frameParams
+		top.fresh = true
+		s.operand = false
+	case '=':
+		s.assignment(i)
+	case opAnd, opOr, opNullish:
+		s.logical(o)
+	case opAndSet, opOrSet, opNullSet:
+		s.count(1, 0)
+		s.operand = false
+	case opOptional:
+		s.count(1, 0)
+	case '?':
+		return s.question(i)
+	case ':':
+		return s.colon(i)
+	case '<':
+		return s.less(i)
+	case opInc, opDec:
+	case '!':
+		s.operand = s.operand && s.typed && !start
+	case '#':
+	default:
+		s.operand = false
+	}
+	return i + 1
+}
+
+// assignment reads an =, which in a pattern or behind a parameter gives a default.
+func (s *script) assignment(i int) {
+	top := s.top()
+	target := i - 1
+	if o := s.op(target); o == '}' || o == ']' {
+		target = s.match(target)
+	}
+	before := s.op(target - 1)
+	switch {
+	case top.kind == frameParams:
+		if top.decl {
+			s.count(1, 0)
+		}
+	case top.kind == frameObject && before == ':':
+		s.count(1, 0)
+	case top.kind == frameGroup && top.end < len(s.items) && s.op(top.end) == ']' && (before == '[' || before == ','):
+		s.count(1, 0)
+	}
+	if s.op(i-1) == opName && !top.decl {
+		top.target = i - 1
+	}
+	top.decl = false
+	top.last, top.ands, top.mixed, top.back = opNone, 0, false, false
+	s.operand = false
+}
+
+func (s *script) logical(o op) {
+	top := s.top()
+	cognitive := 0
+	if o == opAnd {
+		if top.last != opAnd {
+			cognitive = 1
+			top.ands++
+		}
+	} else {
+		top.mixed = true
+	}
+	top.last = o
+	s.count(1, cognitive)
+	s.operand = false
+}
+
+// question reads a ?, which begins a ternary or marks a parameter.
+func (s *script) question(i int) int {
+	top := s.top()
+	if top.kind == frameParams && top.decl || s.typed && top.decl {
+		switch s.op(i + 1) {
+		case ':', ',', ')', '=':
+			return i + 1
+		}
+	}
+	top.mixed, top.last = true, opNone
+	s.count(1, top.nest+1)
+	s.push(frameYes, -1)
+	s.deeper(1)
+	s.operand = false
+	return i + 1
+}
+
+// colon reads a : that belongs to a ternary, a case, a property or a type.
+func (s *script) colon(i int) int {
+	if s.top().yes > 0 {
+		for s.top().kind != frameYes {
+			s.pop(i - 1)
+		}
+		s.pop(i - 1)
+		s.push(frameNo, -1)
+		s.deeper(1)
+		s.operand = false
+		return i + 1
+	}
+	top := s.top()
+	if s.typed && (top.decl && top.kind != frameObject || top.then == frameCatch) {
+		s.operand = true
+		return s.typeEnd(i+1, len(s.items))
+	}
+	s.expression(i - 1)
+	top = s.top()
+	s.operand = false
+	if top.label {
+		top.label = false
+		s.start = true
+	}
+	return i + 1
+}
+
+// less reads a <, which compares or opens type arguments.
+func (s *script) less(i int) int {
+	if s.operand {
+		end := s.callArguments(i)
+		if s.top().then == frameClass { // what a class extends
+			end = s.argumentsEnd(i, ahead)
+		}
+		s.operand = end > i
+		return max(end, i+1)
+	}
+	if !s.typed {
+		return i + 1
+	}
+	end := s.argumentsEnd(i, ahead)
+	if s.op(end) == '(' && end > i {
+		if body := s.arrow(end, false); body > 0 {
+			return s.arrowFunction(i, end, body)
+		}
+	}
+	s.operand = false
+	return max(end, i+1) // a type assertion
+}
+
+// opened reads an open bracket.
+func (s *script) opened(i int, o op) int {
+	around := s.top()
+	start, operand := s.start, s.operand
+	s.start, s.operand = false, false
+	switch o {
+	case '{':
+		if start {
+			kind := frameBlock
+			if s.role == frameTry {
+				kind = frameTry
+			}
+			b := s.push(kind, s.match(i))
+			b.fresh = true
+			if around = &s.frames[len(s.frames)-2]; around.fn < 0 {
+				b.owner = around.owner
+			}
+			s.deeper(s.nest)
+			s.nest, s.role, s.start = 0, frameNone, true
+			return i + 1
+		}
+		decl := around.decl
+		s.push(frameObject, s.match(i)).decl = decl
+	case '(':
+		if !operand {
+			if body := s.arrow(i, around.yes > 0); body > 0 {
+				return s.arrowFunction(i, i, body)
+			}
+		}
+		last := around.last
+		g := s.push(frameGroup, s.match(i))
+		if !operand && s.op(i-1) != '!' {
+			g.back, g.last = true, last
+		}
+	default:
+		s.push(frameGroup, s.match(i))
+	}
+	return i + 1
+}
+
+// closed reads a closing bracket.
+func (s *script) closed(i int) int {
+	n := len(s.frames) - 1
+	for n > 0 && s.frames[n].virtual() {
+		s.steps++
+		n--
+	}
+	if n == 0 || s.frames[n].end != i {
+		return i + 1 // it closes nothing
+	}
+	if s.top().virtual() && (s.top().base == frameBlock || s.top().base == frameTry || s.top().base == frameClass) {
+		s.statement(i - 1)
+	}
+	for s.top().virtual() {
+		s.pop(i - 1)
+	}
+	f := s.pop(i)
+	s.start, s.operand = false, true
+	switch f.kind {
+	case frameParams:
+		return s.inside(f)
+	case frameGroup:
+		s.group(i, f)
+	case frameClass:
+		if f.then == frameBlock {
+			s.statement(i)
+		}
+	case frameBlock, frameTry:
+		s.block(i, f)
+	}
+	return i + 1
+}
+
+// group reads the end of brackets.
+func (s *script) group(i int, f scriptFrame) {
+	switch f.then {
+	case frameThen, frameLoop:
+		s.push(f.then, -1)
+		s.deeper(1)
+		s.start, s.operand = true, false
+	case frameSwitch:
+		s.nest = 1
+		s.start, s.operand = true, false
+	case frameCatch:
+		s.nest, s.role = 1, frameTry
+		s.start, s.operand = true, false
+	case frameWhile:
+		if s.op(i+1) != ';' {
+			s.statement(i)
+		}
+	case frameDecorator:
+		s.start, s.operand = f.fresh, false
+	default:
+		open := s.match(i)
+		if s.op(open) == opHole && s.word(open) == "{" && s.op(open+1) != opDots && f.ands == 1 && !f.mixed {
+			s.count(0, -1)
+		}
+		top := s.top()
+		switch s.op(i + 1) {
+		case '.', '(', '[', opOptional:
+		default:
+			if f.back {
+				top.last = f.last
+				top.ands += f.ands
+				top.mixed = top.mixed || f.mixed
+			}
+		}
+	}
+}
+
+// block reads the end of a block.
+func (s *script) block(i int, f scriptFrame) {
+	if f.body > 0 {
+		s.depth--
+	}
+	switch {
+	case f.body > 0 && f.then == frameNone, f.then == frameObject, f.then == frameGroup:
+	case f.then == frameClass:
+		s.operand = false
+		s.top().fresh = true
+	case f.kind == frameTry && (s.op(i+1) == kwCatch || s.op(i+1) == kwFinally):
+		s.start, s.operand = true, false
+	default:
+		s.statement(i)
+	}
+}
+
+// name reads a name, which can be a word of the language where it stands.
+func (s *script) name(i int) int {
+	start, next := s.start, s.op(i+1)
+	s.start = false
+	word := s.word(i)
+	if start {
+		if next == ':' && s.top().base != frameObject {
+			s.start = true
+			return i + 2
+		}
+		if word == "let" && (next == opName || next == '{' || next == '[') {
+			s.variables(word)
+			return i + 1
+		}
+		if s.typed {
+			s.start = true
+			if j := s.declaration(i); j > i {
+				return j
+			}
+			s.start = false
+		}
+	}
+	switch {
+	case next == opFatArrow:
+		return s.arrowFunction(i, i, i+2)
+	case s.operand && s.typed && (word == "as" || word == "satisfies") && next != '=':
+		if end := s.typeEnd(i+1, len(s.items)); end > i+1 {
+			s.operand = true
+			return end
+		}
+	case s.operand && word == "of":
+		s.operand = false
+		s.top().decl = false
+		return i + 1
+	case word == "async" && s.lineOf(i) == s.lineOf(i+1):
+		if next == kwFunction {
+			s.start = start
+			return s.function(i + 1)
+		}
+		if j := s.async(i); j > 0 {
+			return j
+		}
+	case word == "let" && (next == opName || next == '{' || next == '[') && s.op(i-1) == '(':
+		s.variables(word)
+		return i + 1
+	case word == "await" && (next == opName || next == '(' || next == kwNew || next == kwValue || next == kwImport || next == '[' || next == opText):
+		s.operand = false
+		return i + 1
+	}
+	top := s.top()
+	if top.decl && !s.operand && (top.kind == frameBlock || top.kind == frameTry || top.kind == frameGroup) {
+		s.variable(i)
+	}
+	s.operand = true
+	switch next {
+	case '(':
+		s.call(i)
+	case opOptional:
+		if s.op(i+2) == '(' {
+			s.call(i)
+		}
+	case '<':
+		if end := s.callArguments(i + 1); end > i+1 {
+			if s.op(end) == '(' {
+				s.call(i)
+			}
+			return end
+		} else if s.top().then != frameClass {
+			s.operand = false // it compares
+			return i + 2
+		}
+	}
+	return i + 1
+}
+
+// async opens the asynchronous arrow function at item i, or returns 0.
+func (s *script) async(i int) int {
+	params := i + 1
+	if s.op(params) == '<' {
+		params = s.argumentsEnd(params, ahead)
+	}
+	switch s.op(params) {
+	case '(':
+		if body := s.arrow(params, s.top().yes > 0); body > 0 {
+			return s.arrowFunction(i, params, body)
+		}
+	case opName:
+		if s.op(params+1) == opFatArrow {
+			return s.arrowFunction(i, params, params+2)
+		}
+	}
+	return 0
+}
+
+// variables begins a declaration of variables of a kind: const, let or var.
+func (s *script) variables(kind string) {
+	top := s.top()
+	s.kind = kind
+	top.decl, top.list = true, true
+	s.start, s.operand = false, false
+}
+
+// variable notes a variable that is declared at item i.
+func (s *script) variable(i int) {
+	top := s.top()
+	top.target = i
+	if top.fn >= 0 || top.kind != frameBlock || len(s.frames) > 1 && top.owner == "" {
+		return
+	}
+	s.f.Vars = append(s.f.Vars, code.Symbol{
+		Name: s.word(i), Kind: s.kind, Owner: top.owner, Exported: s.export, Line: s.lineOf(i), First: s.lineOf(i),
+	})
+}
+
+// call notes a call of item i.
+func (s *script) call(i int) {
+	f := s.fn()
+	if f == nil {
+		return
+	}
+	f.Calls = append(f.Calls, code.Call{Name: s.word(i), Of: s.of(i), Line: s.lineOf(i), Token: s.tokenOf(i)})
+}
+
+// header opens the brackets behind a keyword that ends before item i, and returns the
+// item to read then.
+func (s *script) header(i int, then frameKind) int {
+	s.start, s.operand = false, false
+	if s.op(i) != '(' {
+		return i
+	}
+	g := s.push(frameGroup, s.match(i))
+	g.then = then
+	return i + 1
+}
+
+// keyword reads a keyword.
+func (s *script) keyword(i int, o op) int {
+	top := s.top()
+	start := s.start
+	s.start = false
+	switch o {
+	case kwIf:
+		if s.op(i-1) == kwElse {
+			s.count(1, 1)
+		} else {
+			s.count(1, top.nest+1)
+		}
+		return s.header(i+1, frameThen)
+	case kwElse:
+		s.push(frameElse, -1)
+		if s.op(i+1) != kwIf {
+			s.deeper(1)
+			s.count(0, 1)
+		}
+		s.start, s.operand = true, false
+	case kwFor:
+		s.count(1, top.nest+1)
+		if s.op(i+1) == opName {
+			i++ // await
+		}
+		return s.header(i+1, frameLoop)
+	case kwWhile:
+		if s.tail {
+			s.tail = false
+			return s.header(i+1, frameWhile)
+		}
+		s.count(1, top.nest+1)
+		return s.header(i+1, frameLoop)
+	case kwDo:
+		s.count(1, top.nest+1)
+		s.push(frameDo, -1)
+		s.deeper(1)
+		s.start, s.operand = true, false
+	case kwSwitch:
+		s.count(0, top.nest+1)
+		return s.header(i+1, frameSwitch)
+	case kwCase:
+		s.count(1, 0)
+		top.label = true
+		s.operand = false
+	case kwTry:
+		s.role, s.start, s.operand = frameTry, true, false
+	case kwCatch:
+		s.count(1, top.nest+1)
+		if s.op(i+1) == '(' {
+			return s.header(i+1, frameCatch)
+		}
+		s.nest, s.role, s.start, s.operand = 1, frameTry, true, false
+	case kwFinally:
+		s.start, s.operand = true, false
+	case kwBreak, kwContinue:
+		if s.op(i+1) == opName && s.lineOf(i) == s.lineOf(i+1) {
+			s.count(0, 1)
+		}
+		s.operand = false
+	case kwConst, kwVar:
+		if s.op(i+1) == kwEnum {
+			return s.enum(i + 1)
+		}
+		s.variables(s.word(i))
+	case kwFunction:
+		s.start = start
+		return s.function(i)
+	case kwClass:
+		s.start = start
+		return s.class(i)
+	case kwEnum:
+		return s.enum(i)
+	case kwValue:
+		s.operand = true
+		if s.word(i) == "super" && s.op(i+1) == '(' {
+			s.call(i)
+		}
+	case kwImport:
+		if next := s.op(i + 1); start && next != '(' && next != '.' {
+			return s.imports(i)
+		}
+		s.operand = true
+		if s.op(i+1) == '(' && s.op(i+2) == opString {
+			s.f.Imports = append(s.f.Imports, code.Import{Path: s.nameOf(i + 2), Line: s.lineOf(i)})
+		}
+	case kwExport:
+		s.start = start
+		return s.exported(i)
+	case kwDefault:
+		s.operand = false
+		if s.op(i+1) == ':' {
+			s.start = true
+			return i + 2
+		}
+	default:
+		s.operand = false
+	}
+	return i + 1
+}
