@@ -5,7 +5,6 @@ import "strings"
 // cue is where a block admits debt.
 type cue struct {
 	word   int    // index of its first word
-	end    int    // index of the first word behind it
 	marker string // in capitals; empty for a phrase
 	author string // in the brackets behind a marker
 	from   int    // offset of the text behind marker and author
@@ -16,7 +15,7 @@ func (b *block) cues() []cue {
 	var all []cue
 	for i, w := range b.words {
 		if c, ok := b.marker(i, w); ok {
-			// XXX at the beginning of each line of a paragraph is one remark.
+			// A paragraph with XXX at the beginning of each line is one remark.
 			if n := len(all); n > 0 && all[n-1].marker == c.marker && c.author == "" && b.words[all[n-1].word].line+1 == w.line && c.marker == "XXX" && !strings.HasPrefix(b.text[w.end:], ":") {
 				continue
 			}
@@ -26,12 +25,11 @@ func (b *block) cues() []cue {
 	if len(all) > 0 {
 		return all
 	}
-	for i, w := range b.words {
-		if n := b.phrase(i); n > 0 {
+	for i := range b.words {
+		if b.phrase(i) {
 			begin := b.sentence(i)
-			return []cue{{word: begin, end: i + n, from: b.words[begin].begin}}
+			return []cue{{word: begin, from: b.words[begin].begin}}
 		}
-		_ = w
 	}
 	return nil
 }
@@ -39,7 +37,7 @@ func (b *block) cues() []cue {
 // marker reports whether a word is one that stands where markers stand.
 func (b *block) marker(i int, w word) (cue, bool) {
 	text := b.text[w.begin:w.end]
-	c := cue{word: i, end: i + 1, from: w.end}
+	c := cue{word: i, from: w.end}
 	rest := b.text[w.end:]
 	spoken := strings.HasPrefix(rest, ":") && !strings.HasPrefix(rest, "://") || strings.HasPrefix(rest, "(")
 	switch text {
@@ -73,7 +71,7 @@ func (b *block) marker(i int, w word) (cue, bool) {
 	}
 	switch {
 	case rest == "" || rest[0] == '\n' || rest[0] == ' ' || rest[0] == ':' || rest[0] == '!' || rest[0] == '?' || rest[0] == ',' || rest[0] == '.' && !strings.HasPrefix(rest, "..") && len(rest) > 1 && rest[1] <= ' ':
-	case rest[0] == '-' || rest[0] == '/': // XXX-1234 is a form, and TODO/FIXME are words
+	case rest[0] == '-' || rest[0] == '/': // in a form such as XXX-1234, and in TODO/FIXME
 		if len(rest) < 2 || rest[1] != ' ' && rest[1] != '-' && rest[1] != '\n' {
 			return cue{}, false
 		}
@@ -86,7 +84,7 @@ func (b *block) marker(i int, w word) (cue, bool) {
 		return cue{}, false
 	}
 	if !spoken && i+1 < len(b.words) {
-		switch b.words[i+1].lower { // of which markers are the subject
+		switch b.words[i+1].lower { // a sentence about markers
 		case "list", "lists", "comment", "comments", "item", "items", "marker", "markers", "is", "are", "and", "or":
 			return cue{}, c.marker == "XXX" && b.words[i+1].lower == "is"
 		}
@@ -110,29 +108,29 @@ func (b *block) sentence(i int) int {
 	return i
 }
 
-// phrase returns the length of the phrase that begins at a word, or 0.
-func (b *block) phrase(i int) int {
-	for rest := range strings.SplitSeq(phrases(b.words[i].lower), "|") {
-		if rest == "" {
-			continue
-		}
-		n := 1
-		matches := rest == "."
-		if !matches {
-			matches = true
-			for want := range strings.FieldsSeq(rest) {
-				if i+n >= len(b.words) || want != "*" && b.words[i+n].lower != want {
-					matches = false
-					break
-				}
-				n++
-			}
-		}
-		if matches && !b.denied(i) {
-			return n
+// phrase reports whether a phrase begins at a word.
+func (b *block) phrase(i int) bool {
+	list := phrases(b.words[i].lower)
+	if list == "" || b.denied(i) {
+		return false
+	}
+	for rest := range strings.SplitSeq(list, "|") {
+		if rest == "." || b.follows(i+1, rest) {
+			return true
 		}
 	}
-	return 0
+	return false
+}
+
+// follows reports whether words stand at an index; * is any word.
+func (b *block) follows(i int, words string) bool {
+	for want := range strings.FieldsSeq(words) {
+		if i == len(b.words) || want != "*" && b.words[i].lower != want {
+			return false
+		}
+		i++
+	}
+	return true
 }
 
 // denied reports whether a word before a phrase says that it is not so.
@@ -156,11 +154,9 @@ func phrases(first string) string {
 	case "hmm", "kludge", "kluge", "hacky", "kludgy", "ugly", "cruddy", "workaround", "workarounds", "yuck", "ugh", "unimplemented":
 		return "."
 	case "work":
-		return "around a bug|around bug|around bugs|around this bug|around the bug|around an issue|around a limitation"
-	case "works":
-		return "around a bug|around bug"
-	case "working":
-		return "around a bug|around bug"
+		return "around * bug|around * issue|around * limitation|around bugs"
+	case "works", "working":
+		return "around * bug|around bugs"
 	case "a":
 		return "hack|bit of a hack|temporary fix|temporary hack|temporary solution|temporary measure|known bug|known issue|terrible hack|horrible hack|dirty hack|quick hack|gross hack"
 	case "known":
@@ -190,7 +186,7 @@ func phrases(first string) string {
 	case "doesn't":
 		return "yet support|yet handle|yet work|work right|work correctly|work properly|work yet|support * yet|handle * yet|quite work"
 	case "haven't":
-		return "implemented|got the * to * * * yet|figured out|gotten around|got around|got the"
+		return "implemented|figured out|gotten around|got the"
 	case "hasn't":
 		return "been implemented|been added yet"
 	case "can't":

@@ -2,6 +2,7 @@ package debt
 
 import (
 	"context"
+	"strings"
 	"unicode/utf8"
 
 	"belljar.dev/internal/toolkit/code"
@@ -19,7 +20,7 @@ type Remark struct {
 	Line     int      `json:"line"`
 	Kind     Kind     `json:"kind"`
 	Severity Severity `json:"severity"`
-	Marker   string   `json:"marker,omitempty"` // TODO, XXX, ...; empty where a phrase was found
+	Marker   string   `json:"marker,omitempty"` // such as TODO; empty where a phrase was found
 	Author   string   `json:"author,omitempty"` // what stands in brackets behind the marker
 	Text     string   `json:"text"`             // what is to be done, at most 240 bytes
 }
@@ -54,12 +55,15 @@ func Find(ctx context.Context, files []*code.File) (Result, error) {
 					last = cues[i+1].word
 					end = b.words[last].begin
 				}
-				text := b.paragraph(c.from, end)
+				end = c.from + b.paragraph(c.from, end)
 				words := b.words[c.word:last]
 				if c.marker != "" {
 					words = words[1:]
 				}
-				kind, severity := classify(c.marker, words)
+				for len(words) > 0 && words[len(words)-1].begin >= end {
+					words = words[:len(words)-1]
+				}
+				kind, severity := classify(c.marker, words, strings.Contains(b.text[c.from:end], "?"))
 				res.Remarks = append(res.Remarks, Remark{
 					Path:     f.Path,
 					Line:     b.words[c.word].line,
@@ -67,7 +71,7 @@ func Find(ctx context.Context, files []*code.File) (Result, error) {
 					Severity: severity,
 					Marker:   c.marker,
 					Author:   c.author,
-					Text:     clip(text),
+					Text:     clip(strings.Join(strings.Fields(b.text[c.from:end]), " ")),
 				})
 			}
 		}

@@ -20,13 +20,14 @@ type Severity string
 const (
 	Low      Severity = "low"      // a wish or a question
 	Medium   Severity = "medium"   // what a marker says without more
-	High     Severity = "high"     // FIXME, BUG, or a word of something wrong
+	High     Severity = "high"     // a word of something wrong, or the marker FIXME or BUG
 	Critical Severity = "critical" // security, lost data, crashes
 )
 
 // classify returns kind and severity of a remark by its marker, which is empty for a
-// phrase, and its words.
-func classify(marker string, words []word) (Kind, Severity) {
+// phrase, its words, and whether it is a question. Most questions are about a missing
+// feature.
+func classify(marker string, words []word, question bool) (Kind, Severity) {
 	var counts [6]int // in the order of the list below
 	wish, wrong, critical := false, false, false
 	for i, w := range words {
@@ -67,7 +68,7 @@ func classify(marker string, words []word) (Kind, Severity) {
 		kind = Performance
 	case counts[3] > 0:
 		kind = Defect
-	case counts[4] > counts[5]:
+	case question && counts[4] >= counts[5], counts[4] > counts[5], counts[5] == 0 && marker == "TODO":
 		kind = Requirement
 	}
 	switch {

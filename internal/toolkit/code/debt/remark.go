@@ -81,6 +81,7 @@ func bare(line string) string {
 // read finds the words of a block.
 func (b *block) read() {
 	line, starts := b.line, true
+	b.words = make([]word, 0, len(b.text)/5+1)
 	for at := 0; at < len(b.text); {
 		r, size := utf8.DecodeRuneInString(b.text[at:])
 		if !letter(r) {
@@ -115,11 +116,10 @@ func (b *block) read() {
 // letter reports whether a rune is part of a word.
 func letter(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// paragraph returns the text from an offset on up to an empty line, on one line.
-func (b *block) paragraph(begin, end int) string {
-	text := b.text[begin:end]
-	if i := strings.Index(text, "\n\n"); i >= 0 {
-		text = text[:i]
+// paragraph returns how long the text between two offsets is up to an empty line.
+func (b *block) paragraph(begin, end int) int {
+	if i := strings.Index(b.text[begin:end], "\n\n"); i >= 0 {
+		return i
 	}
-	return strings.Join(strings.Fields(text), " ")
+	return end - begin
 }
