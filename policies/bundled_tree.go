@@ -336,7 +336,7 @@ var defaultTree = &yaml.Node{Kind: 4, Style: 0, Tag: "!!map", Value: "", Line: 7
 			{Kind: 8, Style: 0, Tag: "!!str", Value: "match", Line: 173, Column: 5},
 			{Kind: 4, Style: 32, Tag: "!!map", Value: "", Line: 173, Column: 12, Content: []*yaml.Node{
 				{Kind: 8, Style: 0, Tag: "!!str", Value: "tool", Line: 173, Column: 13},
-				{Kind: 8, Style: 2, Tag: "!!str", Value: "{analyze_*,quality_gate}", Line: 173, Column: 19},
+				{Kind: 8, Style: 2, Tag: "!!str", Value: "{analyze_complexity,analyze_code_churn,analyze_deep_context,analyze_duplicates,analyze_defect_probability,analyze_comprehensive,analyze_graph_metrics,analyze_name_similarity,quality_gate}", Line: 173, Column: 19},
 			}},
 			{Kind: 8, Style: 0, Tag: "!!str", Value: "decision", Line: 174, Column: 5},
 			{Kind: 8, Style: 0, Tag: "!!str", Value: "allow", Line: 174, Column: 15},

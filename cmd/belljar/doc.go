@@ -19,6 +19,7 @@
 //	  searchdoctor.go
 //	  searchengines.go
 //	  read.go, readurl.go           read
+//	  toolkit.go                    toolkit, and the helper in a box
 //	  call.go                       call
 //	  hook.go, workflow.go          hook; the flags of hooks
 //	  demo.go                       demo-server

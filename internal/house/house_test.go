@@ -230,6 +230,12 @@ var anybody = []string{"/home/u/", "/home/me/", "/home/user/", "/Users/me/"}
 // undated is a comment that starts with a task for later.
 var undated = regexp.MustCompile(`(?://|#|<!--)\s*(?:TODO|FIXME|XXX)\b`)
 
+// aboutTasks reports whether a file has such comments as its subject: the toolkit finds
+// them in other people's code.
+func aboutTasks(name string) bool {
+	return strings.HasPrefix(name, "internal/toolkit/code/debt/") || strings.HasPrefix(name, "internal/toolkit/") && strings.HasSuffix(name, "_test.go")
+}
+
 func TestNothingStrayStandsInTheTree(t *testing.T) {
 	dated := regexp.MustCompile(`\d{4}-\d{2}-\d{2}`)
 	for _, name := range files(t) {
@@ -250,7 +256,7 @@ func TestNothingStrayStandsInTheTree(t *testing.T) {
 				}
 				rest = rest[at[1]-1:] // the slash that ends one may begin the next
 			}
-			if undated.MatchString(line) && !dated.MatchString(line) {
+			if undated.MatchString(line) && !dated.MatchString(line) && !aboutTasks(name) {
 				t.Errorf("%s:%d: a task without a date or decision file: %s", name, n, strings.TrimSpace(line))
 			}
 		}

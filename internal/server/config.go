@@ -6,6 +6,8 @@ import (
 
 	"belljar.dev/internal/front"
 	"belljar.dev/mcp"
+	"belljar.dev/mcp/tools"
+	"belljar.dev/policies"
 )
 
 // Config says what a command needs. Zero values ask for less: a command that runs
@@ -68,3 +70,9 @@ type Transports struct {
 }
 
 func (c *Config) http() bool { return c.Service != nil && c.Service.HTTP != nil }
+
+// toolkitIn reports whether clients get the tools of the toolkit: where the server was
+// asked for them, or the policy of a gate names one.
+func (c *Config) toolkitIn(g *gate) bool {
+	return c.Tools != nil && c.Tools.Toolkit || policies.Names(g.now.Load(), tools.ToolkitNames()...)
+}

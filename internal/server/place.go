@@ -149,7 +149,7 @@ func (p *place) openTools(context.Context) error {
 		Sandbox: p.boxes, Search: s.search, Reader: s.reading.reader, Browser: s.reading.chrome, Checkpoints: s.cfg.Checkpoints, Log: p.Log,
 		Todos: p.books.todos, Made: s.kept.Made, CheckCommands: approval.CheckCommands,
 		Plans: p.books.plans, Jobs: p.books.jobs, Skills: p.flow.skills, Callbacks: p.flow.callbacks, Aside: p.flow.aside,
-		Toolkit: s.hasToolkit(p.gate),
+		Toolkit: s.cfg.toolkitIn(p.gate),
 	}
 	if s.audit != nil {
 		backends.Record = s.audit.record

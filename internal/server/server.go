@@ -15,7 +15,6 @@ import (
 	"belljar.dev/internal/store"
 	"belljar.dev/internal/toolkit"
 	"belljar.dev/mcp"
-	"belljar.dev/mcp/tools"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
@@ -172,7 +171,7 @@ func (s *Server) openSandbox(context.Context) error {
 		return err
 	}
 	cfg := sandbox.Config{Workspace: s.Workspace, State: s.State, Spool: spool, Shared: s.skills.shared, Checkpoints: s.cfg.Checkpoints, Secret: s.host.secret, Log: s.Log}
-	if s.hasToolkit(s.gate) {
+	if s.cfg.toolkitIn(s.gate) {
 		self, err := os.Executable()
 		if err != nil {
 			return fmt.Errorf("find this program for the boxes: %w", err)
@@ -197,12 +196,6 @@ func (s *Server) openSandbox(context.Context) error {
 		return prepare(s)
 	}
 	return nil
-}
-
-// hasToolkit reports whether clients get the tools of the toolkit: where the server was
-// asked for them, or the policy of a gate names one.
-func (s *Server) hasToolkit(g *gate) bool {
-	return s.cfg.Tools != nil && s.cfg.Tools.Toolkit || policies.Names(g.now.Load(), tools.ToolkitNames()...)
 }
 
 // openPlaces opens the place of --workspace, and what tells people of questions. The other

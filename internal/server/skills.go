@@ -43,6 +43,9 @@ func (s *Server) openSkills(context.Context) error {
 		builtin.Required = filepath.Join(dir, "required_skills.txt")
 	}
 	s.skills.sources = append(s.skills.sources, builtin)
+	if s.cfg.toolkitIn(s.gate) {
+		s.skills.sources = append(s.skills.sources, skills.Toolkit())
+	}
 	return nil
 }
 

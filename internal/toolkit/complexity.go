@@ -71,12 +71,9 @@ func effort(h code.Halstead) float64 {
 	return volume * difficulty
 }
 
-// measured reports whether a language's functions have numbers.
-func measured(l code.Language) bool { return l != code.Other && l != code.Shell }
-
 // complexityOf is the complexity of some files.
 func complexityOf(files []*code.File, limits thresholds) (r ComplexityResult) {
-	r.Thresholds, r.Violations = limits, []Violation{}
+	r.Files, r.Thresholds, r.Violations = len(files), limits, []Violation{}
 	var cyclomatic []int
 	cognitive, ranked := 0, []RankedFile{}
 	for _, f := range files {
@@ -143,18 +140,6 @@ func (r *ComplexityResult) rank(all []RankedFile) {
 		all[i].Rank = i + 1
 	}
 	r.TopFiles = TopFiles{Requested: r.Thresholds.top, Returned: len(all), Rankings: all}
-}
-
-// shorten keeps so many of a list, and says how many there are beyond.
-func shorten[T any](list []T, most int) (kept []T, more int) {
-	kept = list[:min(len(list), most)]
-	return kept, len(list) - len(kept)
-}
-
-// round is a number with some decimal places.
-func round(v float64, places int) float64 {
-	scale := math.Pow10(places)
-	return math.Round(v*scale) / scale
 }
 
 func (c *Complexity) run(r *reading) (result, error) {

@@ -1,11 +1,7 @@
 package toolkit
 
 import (
-	"fmt"
-
 	"belljar.dev/internal/toolkit/code/clone"
-	"belljar.dev/internal/toolkit/code/debt"
-	"belljar.dev/internal/toolkit/code/graph"
 )
 
 // ComprehensiveResult is the result of analyze_comprehensive. A part that was not asked
@@ -26,31 +22,6 @@ type DuplicatesPart struct {
 	Summary    DuplicatesSummary `json:"summary"`
 	Clones     []clone.Clone     `json:"clones"`
 	ClonesMore int               `json:"clones_more,omitempty"`
-}
-
-// DeadPart is the functions that nothing reaches.
-type DeadPart struct {
-	Functions int            `json:"functions"`
-	Listed    []DeadFunction `json:"list"`
-	More      int            `json:"list_more,omitempty"`
-}
-
-// DeadFunction is a function that nothing reaches.
-type DeadFunction struct {
-	File       string `json:"file"`
-	Line       int    `json:"line"`
-	EndLine    int    `json:"end_line"`
-	Function   string `json:"function"`
-	Confidence string `json:"confidence"` // high, medium or low
-	Reason     string `json:"reason"`
-}
-
-// DebtPart is what comments admit.
-type DebtPart struct {
-	Remarks  int           `json:"remarks"`
-	Comments int           `json:"comments"` // that were read
-	Listed   []debt.Remark `json:"list"`
-	More     int           `json:"list_more,omitempty"`
 }
 
 // listedInAll is how many of each list a result with all analyses has.
@@ -110,36 +81,6 @@ func (c *Comprehensive) run(r *reading) (result, error) {
 	return res, nil
 }
 
-// deadPart keeps the functions of which it is sure enough: the confidences are a
-// person's words, and high counts as 1, medium as 0.5, low as 0.
-func deadPart(all []graph.Unreached, least float64, most int) *DeadPart {
-	p := &DeadPart{Listed: []DeadFunction{}}
-	for _, d := range all {
-		sure := map[graph.Confidence]float64{graph.High: 1, graph.Medium: 0.5, graph.Low: 0}[d.Confidence]
-		if sure >= least {
-			p.Listed = append(p.Listed, DeadFunction{d.Path, d.First, d.Last, d.Name, string(d.Confidence), d.Reason})
-		}
-	}
-	p.Functions = len(p.Listed)
-	p.Listed, p.More = shorten(p.Listed, most)
-	return p
-}
-
-// debtOf finds what comments admit.
-func (r *reading) debtOf(most int) *DebtPart {
-	done := r.stage("debt")
-	defer done()
-	p := &DebtPart{}
-	found, err := debt.Find(r.ctx, r.files)
-	r.lacks(found.Gaps...)
-	if err != nil {
-		r.lacks(over("debt"))
-	}
-	p.Comments, p.Remarks = found.Comments, len(found.Remarks)
-	p.Listed, p.More = shorten(found.Remarks, most)
-	return p
-}
-
 func (r *ComprehensiveResult) findings() (all []finding) {
 	if r.Complexity != nil {
 		all = append(all, r.Complexity.findings()...)
@@ -161,14 +102,6 @@ func (r *ComprehensiveResult) findings() (all []finding) {
 		all = append(all, r.Defects.findings()...)
 	}
 	return all
-}
-
-func (d DeadFunction) finding() finding {
-	return finding{rule: "dead-code", path: d.File, line: d.Line, end: d.EndLine, warning: true, message: "nothing reaches %s (confidence %s: %s)", args: []any{d.Function, d.Confidence, d.Reason}}
-}
-
-func debtFinding(d debt.Remark) finding {
-	return finding{rule: "debt", path: d.Path, line: d.Line, end: d.Line, warning: true, message: "%s debt: %s", args: []any{string(d.Kind), d.Text}}
 }
 
 func (r *ComprehensiveResult) tell(t *text, detailed bool) {
@@ -210,11 +143,4 @@ func (r *ComprehensiveResult) tell(t *text, detailed bool) {
 	for _, gap := range r.NotMeasured[:min(len(r.NotMeasured), 3)] {
 		t.line("not measured: %s", gapLine(gap.Path, gap.Field, gap.Reason))
 	}
-}
-
-func gapLine(path, field, reason string) string {
-	if path == "" {
-		return field + ": " + reason
-	}
-	return fmt.Sprintf("%s of %s: %s", field, shown(path), reason)
 }

@@ -13,6 +13,7 @@ import (
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/graph"
+	"belljar.dev/internal/toolkit/code/outline"
 )
 
 // ContextResult is the result of analyze_deep_context.
@@ -63,10 +64,10 @@ type FileTree struct {
 
 // TreeNode is a file or a directory.
 type TreeNode struct {
-	Name     string      `json:"name"`
-	Files    int         `json:"files,omitempty"`    // of a directory, all below it
-	Language string      `json:"language,omitempty"` // of a file
-	Children []*TreeNode `json:"children,omitempty"`
+	Name     string `json:"name"`
+	Files    int    `json:"files,omitempty"`    // of a directory, all below it
+	Language string `json:"language,omitempty"` // of a file
+	Children []any  `json:"children,omitempty"` // of a directory, *TreeNode
 }
 
 // Analyses are the parts that were asked for.
@@ -197,10 +198,10 @@ func (c *Context) run(r *reading) (result, error) {
 		return nil, err
 	}
 	if res.characters = maxText; c.MaxTokens != nil {
-		res.characters = perToken * tokens
+		res.characters = outline.CharsPerToken * tokens
 	}
 	if c.does("ast") {
-		res.Map, res.MapLeftOut = r.outline(perToken * tokens)
+		res.Map, res.MapLeftOut = r.mapOf(tokens)
 	}
 	if err := c.measure(r, res); err != nil {
 		return nil, err
@@ -266,7 +267,13 @@ func (r *reading) dag(kind graph.Kind) *DAG {
 	if g == nil {
 		return nil
 	}
-	return &DAG{Kind: string(kind), Nodes: len(g.Nodes), Edges: len(g.Links), Mermaid: ""}
+	done := r.stage("diagram")
+	defer done()
+	drawn, err := outline.Mermaid(r.ctx, g, maxDAG)
+	if err != nil {
+		r.lacks(over("dag"))
+	}
+	return &DAG{Kind: string(kind), Nodes: len(g.Nodes), Edges: len(g.Links), Mermaid: drawn.Text}
 }
 
 // foreign finds the places where one language calls another.
@@ -280,6 +287,27 @@ func (r *reading) foreign() (all []Crossing, more int) {
 		all = append(all, Crossing{c.Path, c.Line, c.By, c.Name, c.Out, c.To})
 	}
 	return shorten(all, maxForeign)
+}
+
+// mapOf is what the project declares, the most used first.
+func (r *reading) mapOf(tokens int) (text string, leftOut int) {
+	g := r.graphOf(graph.Full)
+	if g == nil {
+		return "", 0
+	}
+	done := r.stage("map")
+	defer done()
+	drawn, err := outline.Map(r.ctx, r.files, g, tokens)
+	if err != nil {
+		r.lacks(over("map"))
+	}
+	return drawn.Text, drawn.Left
+}
+
+// isTest reports whether a file runs only in tests, by its name.
+func isTest(path string) bool {
+	base := path[strings.LastIndexByte(path, '/')+1:]
+	return strings.HasSuffix(base, "_test.go") || strings.HasPrefix(base, "test_") || strings.Contains(base, ".test.") || strings.Contains(base, ".spec.")
 }
 
 // treeOf is the tree of the files that the policy does not keep from the agent.

@@ -29,7 +29,7 @@ func readCoverage(text string, known map[string]bool) (covered, error) {
 	case strings.HasPrefix(head, "TN:"), strings.HasPrefix(head, "SF:"):
 		err = c.lcov(text)
 	default:
-		err = errors.New("it is no profile of go test, no lcov file and no Cobertura report")
+		err = errors.New("it has none of the three forms: a profile of go test, an lcov file, a Cobertura report")
 	}
 	if err != nil {
 		return nil, err

@@ -1,15 +1,141 @@
 package toolkit
 
-import "belljar.dev/internal/toolkit/code/clone"
+import (
+	"fmt"
 
-type DefectsResult struct{ Base }
-type defectOptions struct {
-	period     int
-	confidence float64
-	found      *clone.Result
-	most       int
+	"belljar.dev/internal/toolkit/code/clone"
+	"belljar.dev/internal/toolkit/code/defect"
+	"belljar.dev/internal/toolkit/code/graph"
+)
+
+// DefectsResult is the result of analyze_defect_probability. There is no probability in
+// it, and the model says why.
+type DefectsResult struct {
+	Base
+	Model       Model       `json:"model"`
+	Predictions []RiskyFile `json:"predictions"` // the highest score first
+	More        int         `json:"predictions_more,omitempty"`
+	// Unsure is how many files have less confidence than was asked for.
+	Unsure int `json:"below_min_confidence"`
 }
 
-func (r *reading) defectsOf(o defectOptions) (*DefectsResult, error) { return &DefectsResult{}, nil }
-func (r *DefectsResult) findings() []finding                         { return nil }
-func (r *DefectsResult) tell(t *text, detailed bool)                 {}
+// Model is how files are ranked.
+type Model struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"` // why it gives no probability
+}
+
+// RiskyFile is a file with its rank.
+type RiskyFile struct {
+	File       string   `json:"file"`
+	Score      float64  `json:"score"`      // from 0 to 1; it orders the files of this project
+	Confidence float64  `json:"confidence"` // the part of the six vectors that were measured
+	Vectors    []Vector `json:"vectors,omitempty"`
+	Missing    []string `json:"not_measured,omitempty"` // vectors
+}
+
+// Vector is one thing that goes along with defects.
+type Vector struct {
+	Name         string  `json:"name"`
+	Meaning      string  `json:"meaning"`
+	Value        float64 `json:"value"`
+	Above        float64 `json:"above"` // the part of the other files that have less
+	Weight       float64 `json:"weight"`
+	Contribution float64 `json:"contribution"`
+}
+
+// defectOptions say how files are ranked.
+type defectOptions struct {
+	period     int           // days of history
+	confidence float64       // least
+	found      *clone.Result // nil to look for clones
+	explain    bool
+	most       int // files
+}
+
+// defectDays is how much history counts where the call does not say.
+const defectDays = 365
+
+func (d *Defects) run(r *reading) (result, error) {
+	least, err := number("min_confidence", d.MinConfidence, 0.7, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.read(linked); err != nil {
+		return nil, err
+	}
+	res, err := r.defectsOf(defectOptions{period: defectDays, confidence: least, explain: d.Explain, most: maxListed})
+	if err != nil {
+		return nil, err
+	}
+	res.Base = r.base()
+	return res, nil
+}
+
+// defectsOf ranks the files.
+func (r *reading) defectsOf(o defectOptions) (*DefectsResult, error) {
+	h, err := r.churn(o.period)
+	if err != nil {
+		return nil, err
+	}
+	in := defect.Input{Files: r.files, Graph: r.graphOf(graph.Full)}
+	if len(h.Gaps) == 0 || h.Commits > 0 {
+		in.History = &h
+	}
+	found := o.found
+	if found == nil {
+		all := r.clonesOf(clone.Options{Kinds: []clone.Kind{clone.Exact, clone.Renamed}})
+		found = &all
+	}
+	in.Duplicated = make(map[string]int, len(found.Files))
+	for _, f := range found.Files {
+		in.Duplicated[f.Path] = f.Lines
+	}
+	done := r.stage("defects")
+	defer done()
+	ranked, err := defect.Rank(r.ctx, in, o.confidence)
+	if err != nil {
+		r.lacks(over("defects"))
+		return &DefectsResult{Predictions: []RiskyFile{}}, nil
+	}
+	r.lacks(ranked.Gaps...)
+	res := &DefectsResult{Base: Base{Files: len(r.files)}, Model: Model{ranked.Model.Name, ranked.Model.Reason}, Predictions: []RiskyFile{}, Unsure: ranked.Left}
+	for _, f := range ranked.Files {
+		one := RiskyFile{File: f.Path, Score: round(f.Score, 4), Confidence: round(f.Confidence, 4), Missing: f.Missing}
+		for _, v := range f.Vectors {
+			if o.explain {
+				one.Vectors = append(one.Vectors, Vector{v.Name, v.Meaning, round(v.Value, 4), round(v.Above, 4), v.Weight, round(v.Contribution, 6)})
+			}
+		}
+		res.Predictions = append(res.Predictions, one)
+	}
+	res.Predictions, res.More = shorten(res.Predictions, o.most)
+	return res, nil
+}
+
+func (r *DefectsResult) findings() []finding {
+	all := make([]finding, 0, len(r.Predictions))
+	for i, f := range r.Predictions {
+		all = append(all, finding{rule: "defects", path: f.File, line: 1, end: 1, warning: true, message: "rank %d of %d by what goes along with defects", args: []any{i + 1, len(r.Predictions) + r.More}})
+	}
+	return all
+}
+
+func (r *DefectsResult) tell(t *text, detailed bool) {
+	shows := 10
+	if detailed {
+		shows = maxListed
+	}
+	t.line("%s ranked by what goes along with defects (no probability: %s)", count(len(r.Predictions)+r.More, "file"), r.Model.Reason)
+	var fold folded
+	for i, f := range r.Predictions[:min(len(r.Predictions), shows)] {
+		line := fmt.Sprintf("%d. %s %.2f", i+1, fold.path(f.File), f.Score)
+		for _, v := range f.Vectors {
+			line += fmt.Sprintf(" %s=%s", v.Name, short(v.Value))
+		}
+		t.line("%s", line)
+	}
+	if r.Unsure > 0 {
+		t.line("%s below min_confidence", count(r.Unsure, "file"))
+	}
+}

@@ -14,20 +14,22 @@
 //	serve.go          the helper in the box
 //	converse.go       the server's end
 //	gate.go           quality_gate
-//	comprehensive.go  analyze_comprehensive
+//	coverage.go       which lines tests have run
 //	context.go        analyze_deep_context
+//	comprehensive.go  analyze_comprehensive
 //	defects.go        analyze_defect_probability
 //	duplicates.go     analyze_duplicates
-//	outline.go        the map of a project
 //	graph.go          analyze_graph_metrics
 //	names.go          analyze_name_similarity
 //	churn.go          analyze_code_churn
+//	parts.go          dead code, and debt that comments admit
 //	complexity.go     analyze_complexity
+//	findings.go       what an analysis has to say of a line, in reports
+//	results.go        what results have in common
 //	project.go        the files of a project: listed, left out, read
 //	git.go            git, started in the box
-//	findings.go       what an analysis has to say of a line, as SARIF
-//	text.go           the text of a result
 //	protocol.go       the messages between server and helper
 //	inputs.go         the arguments of each analysis
 //	args.go           what arguments have in common
+//	text.go           the text of a result
 package toolkit

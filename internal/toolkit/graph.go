@@ -191,15 +191,3 @@ func (r *GraphResult) tell(t *text, detailed bool) {
 		t.line("not measured: %s: %s", gap.Field, gap.Reason)
 	}
 }
-
-// deadOf finds the functions that nothing reaches.
-func (r *reading) deadOf() []graph.Unreached {
-	done := r.stage("dead code")
-	defer done()
-	dead, err := graph.Dead(r.ctx, r.files)
-	if err != nil {
-		r.lacks(over("dead code"))
-		return nil
-	}
-	return dead
-}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -252,3 +253,14 @@ func (r *reading) parse(all []code.Entry, workers int) {
 
 // over is the gap of a part for which the time was up.
 func over(field string) code.Gap { return code.Gap{Field: field, Reason: "the time was up"} }
+
+// measured reports whether a language's functions have numbers.
+func measured(l code.Language) bool { return l != code.Other && l != code.Shell }
+
+// resolve is a directory without links on its way.
+func resolve(dir string) (string, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return "", fmt.Errorf("there is no workspace: %w", err)
+	}
+	return filepath.EvalSymlinks(dir)
+}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -26,27 +24,6 @@ type Host struct {
 // grace is how long before the end of the time the helper stops to measure, so that it
 // can still answer.
 const grace = 500 * time.Millisecond
-
-// result is what an analysis returns, and is marshalled as it is.
-type result interface {
-	tell(t *text, detailed bool)
-	findings() []finding
-	missing() []string
-	place() string
-}
-
-// gated is a result that can fail.
-type gated interface{ failed() bool }
-
-// documented is a result with forms of its own.
-type documented interface {
-	document(format string) (whole []byte, ok bool, err error)
-}
-
-// analysis is the part of its arguments that measures.
-type analysis interface {
-	run(r *reading) (result, error)
-}
 
 // Serve measures once for a server, and returns when it has answered. What is wrong
 // with the request goes to the server; an error says that the server cannot be heard.
@@ -87,7 +64,7 @@ func measure(ctx context.Context, h Host, ask Request, in lines, say func(Event)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	r := &reading{ctx: ctx, workspace: h.Workspace, git: h.Git, deadline: time.Now().Add(limit)}
-	r.tell = func(stage string, done, total int) { _ = say(Event{Stage: stage, Done: done, Total: total}) } // the answer tells of a server that is gone
+	r.tell = func(stage string, done, total int) { _ = say(Event{Stage: stage, Done: done, Total: total}) } // the answer fails too where the server does not read
 	r.ask = func(paths []string) ([]int, error) { return judged(paths, in, say) }
 	if err := r.open(args.project()); err != nil {
 		return nil, err
@@ -164,12 +141,4 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 	res.tell(&t, format == detailed)
 	a.Text, a.Whole = t.String(), true
 	return a, nil
-}
-
-// resolve is a directory without links on its way.
-func resolve(dir string) (string, error) {
-	if _, err := os.Stat(dir); err != nil {
-		return "", fmt.Errorf("there is no workspace: %w", err)
-	}
-	return filepath.EvalSymlinks(dir)
 }

@@ -2,6 +2,7 @@ package toolkit
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -86,4 +87,24 @@ func (f *folded) path(p string) string {
 	}
 	f.dir = dir
 	return shown(p)
+}
+
+// shorten keeps so many of a list, and says how many there are beyond.
+func shorten[T any](list []T, most int) (kept []T, more int) {
+	kept = list[:min(len(list), most)]
+	return kept, len(list) - len(kept)
+}
+
+// round is a number with some decimal places.
+func round(v float64, places int) float64 {
+	scale := math.Pow10(places)
+	return math.Round(v*scale) / scale
+}
+
+// gapLine is a gap on one line.
+func gapLine(path, field, reason string) string {
+	if path == "" {
+		return field + ": " + reason
+	}
+	return fmt.Sprintf("%s of %s: %s", field, shown(path), reason)
 }

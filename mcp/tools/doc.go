@@ -10,6 +10,7 @@
 // The files, each calling those below it:
 //
 //	tools.go                        registers the tools
+//	analyze.go                      measures of source code
 //	background.go, bash.go          commands, left running or waited for
 //	changes.go, hint.go             what one changed, and why it may have failed
 //	later.go                        how a command or a call becomes a task
@@ -19,7 +20,6 @@
 //	planmode.go, todo.go, ask.go    plans, todos, questions,
 //	callback.go, skills.go          callbacks and skills
 //	toolkit_template.go             the toolkit: templates of project files,
-//	analyze.go                      measures of source code,
 //	toolkit.go                      and the names of its tools
 //	aside.go                        what is added to the results of all tools
 //	prompts.go, files.go            prompts; the files of the workspace

@@ -70,39 +70,14 @@ func (p *Protector) take(alone, first bool) (err error) {
 	case len(l.errs) > 0:
 		return fmt.Errorf("%w: %w", errUnprotected, errors.Join(l.errs...))
 	}
-	if alone {
-		p.inherit(others)
+	if alone && p.servers.inherit(others) {
+		p.begun++
+		p.unseen = earlier(p.unseen, others.first)
 	}
 	if err := p.save(); err != nil {
 		return fmt.Errorf("%w: keep what is known of it: %w", errUnprotected, err)
 	}
 	return nil
-}
-
-// follow takes over what servers left to judge that were killed while this one
-// ran commands, and reports whether there was any. The caller holds p.mu and the
-// lock of the workspace alone, and no command runs.
-func (p *Protector) follow() (bool, error) {
-	others, err := p.servers.others()
-	if err != nil || others.alive || len(others.marks) == 0 {
-		return false, err
-	}
-	if !p.unchanged() {
-		return true, p.take(true, false)
-	}
-	p.inherit(others) // what a look goes to was judged by the last one
-	return true, nil
-}
-
-// inherit has the next walk judge what commands of killed servers made in the
-// depth. p.mu is held.
-func (p *Protector) inherit(killed doubt) {
-	if len(killed.marks) == 0 {
-		return
-	}
-	p.servers.dead = append(p.servers.dead, killed.marks...)
-	p.begun++
-	p.unseen = earlier(p.unseen, killed.first)
 }
 
 // unchanged reports whether everything that the last look looked at is as it

@@ -151,6 +151,13 @@ func (s *servers) others() (d doubt, err error) {
 	return d, nil
 }
 
+// inherit takes over the files of servers that were killed, and reports whether there are
+// any. What their commands made in the depth is then for the walk to judge.
+func (s *servers) inherit(killed doubt) bool {
+	s.dead = append(s.dead, killed.marks...)
+	return len(killed.marks) > 0
+}
+
 // readMark reads the file of a server, and reports whether that lives.
 func readMark(name string) (text string, locked bool, err error) {
 	f, err := os.Open(name)

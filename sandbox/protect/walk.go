@@ -354,8 +354,18 @@ func (p *Protector) walked() (bool, error) {
 		if err := p.save(); err != nil {
 			return true, err
 		}
-		if more, err := p.follow(); more || err != nil {
+		others, err := p.servers.others()
+		switch {
+		case err != nil:
 			return false, err
+		case others.alive || len(others.marks) == 0:
+		case !p.unchanged():
+			return false, p.take(true, false)
+		default: // what a look goes to was judged by the last one
+			p.servers.inherit(others)
+			p.begun++
+			p.unseen = others.first
+			return false, nil
 		}
 	}
 	return true, p.servers.end()

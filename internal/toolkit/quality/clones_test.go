@@ -3,14 +3,12 @@
 package quality
 
 import (
-	"context"
 	"encoding/json"
 	"io/fs"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -20,11 +18,11 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// goroot200 copies 200 files of the Go standard library below a new directory: of those
-// without tests in ten trees, in their order, every so-manieth.
+// goroot200 copies 200 files of the Go standard library below a new directory, of those
+// without tests in ten trees.
 func goroot200(tb testing.TB) (dir string, names []string) {
 	tb.Helper()
-	src := filepath.Join(runtime.GOROOT(), "src")
+	src := filepath.Join(output(tb, "", "go", "env", "GOROOT"), "src")
 	var all []string
 	for _, tree := range []string{"net", "go", "encoding", "crypto", "database", "text", "html", "image", "archive", "compress"} {
 		err := filepath.WalkDir(filepath.Join(src, tree), func(path string, d fs.DirEntry, err error) error {
@@ -38,11 +36,16 @@ func goroot200(tb testing.TB) (dir string, names []string) {
 		}
 	}
 	slices.Sort(all)
+	return copied(tb, src, all, 200)
+}
+
+// copied copies n of some files below a new directory, as evenly as it can.
+func copied(tb testing.TB, root string, all []string, n int) (dir string, names []string) {
+	tb.Helper()
 	dir = tb.TempDir()
-	const n = 200
 	for i := range n {
 		name := all[i*len(all)/n]
-		text, err := os.ReadFile(filepath.Join(src, name))
+		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -66,19 +69,20 @@ func parse(tb testing.TB, dir string, names []string) []*code.File {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		files = append(files, lex.Parse(filepath.ToSlash(name), code.Go, string(text)))
+		files = append(files, lex.Parse(filepath.ToSlash(name), code.Detect(name, string(text)), string(text)))
 	}
 	return files
 }
 
-// jscpd returns the path of the program, without which the test is skipped.
+// jscpd returns the path of the program itself: what npm starts is a script for node.
 func jscpd(tb testing.TB) string {
 	tb.Helper()
-	path, err := exec.LookPath("jscpd")
-	if err != nil {
-		tb.Skip("jscpd is missing: make toolkit-quality installs it by npm")
+	modules := npm(tb, "jscpd@5.3.3")
+	found, err := filepath.Glob(filepath.Join(modules, "jscpd-*", "bin", "jscpd*"))
+	if err != nil || len(found) != 1 {
+		tb.Skip("jscpd has no program for this machine:", found, err)
 	}
-	return path
+	return found[0]
 }
 
 // lines is a set of lines of files.
@@ -145,7 +149,7 @@ func TestClonesAgreeWithJscpd(t *testing.T) {
 			theirs.add(d.FirstFile.Name, d.FirstFile.Start, d.FirstFile.End)
 			theirs.add(d.SecondFile.Name, d.SecondFile.Start, d.SecondFile.End)
 		}
-		res, err := clone.Find(context.Background(), files, clone.Options{Kinds: tt.kinds})
+		res, err := clone.Find(t.Context(), files, clone.Options{Kinds: tt.kinds})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@
 package quality
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,7 +34,7 @@ func TestClonesProcess(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	res, err := clone.Find(context.Background(), parse(t, dir, names), clone.Options{})
+	res, err := clone.Find(t.Context(), parse(t, dir, names), clone.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,33 +42,30 @@ func TestClonesProcess(t *testing.T) {
 }
 
 // All four kinds of clones and the complexity of each function, against the exact clones
-// of jscpd alone: whole processes, in turns, medians of CPU time. At most 0.7 times the
-// CPU time and 0.6 times the memory are wanted.
+// of jscpd alone: whole processes, in turns, medians. At most 0.7 times the CPU time and
+// 0.6 times the memory are wanted.
 func BenchmarkClones(b *testing.B) {
 	program := jscpd(b)
-	dir, _ := goroot200(b)
-	measure := func(cmd *exec.Cmd) (cpu, wall, memory float64) {
-		begin := time.Now()
-		if said, err := cmd.CombinedOutput(); err != nil {
-			b.Fatalf("%s: %v\n%s", cmd.Path, err, said)
-		}
-		usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-		if !ok {
-			b.Fatal("no usage of a process")
-		}
-		wall = time.Since(begin).Seconds() * 1000
-		return float64((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Microseconds()) / 1000, wall, float64(usage.Maxrss) / 1024
-	}
+	b.Run("go", func(b *testing.B) {
+		dir, _ := goroot200(b)
+		against(b, program, dir)
+	})
+	b.Run("rust", func(b *testing.B) {
+		dir, _ := copied(b, "/", rustFiles(b), 204)
+		against(b, program, dir)
+	})
+}
+
+// against measures the files of a directory in turns.
+func against(b *testing.B, program, dir string) {
 	var ours, theirs [3][]float64
 	for b.Loop() {
 		cmd := exec.CommandContext(b.Context(), os.Args[0], "-test.run=TestClonesProcess$")
 		cmd.Env = append(os.Environ(), clonesOf+"="+dir)
-		c, w, m := measure(cmd)
-		for i, x := range []float64{c, w, m} {
+		for i, x := range spent(b, cmd) {
 			ours[i] = append(ours[i], x)
 		}
-		c, w, m = measure(exec.CommandContext(b.Context(), program, "-m", "weak", "-r", "silent", dir))
-		for i, x := range []float64{c, w, m} {
+		for i, x := range spent(b, exec.CommandContext(b.Context(), program, "-m", "weak", "-r", "silent", dir)) {
 			theirs[i] = append(theirs[i], x)
 		}
 	}
@@ -81,4 +77,20 @@ func BenchmarkClones(b *testing.B) {
 		b.ReportMetric(y, "jscpd-"+name)
 		b.ReportMetric(x/y, name+"-ratio")
 	}
+}
+
+// spent runs a program, and returns its CPU time and its wall time in milliseconds, and
+// the most memory that it had in megabytes.
+func spent(b *testing.B, cmd *exec.Cmd) [3]float64 {
+	begin := time.Now()
+	if said, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("%s: %v\n%s", cmd.Path, err, said)
+	}
+	wall := time.Since(begin)
+	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		b.Fatal("no usage of a process")
+	}
+	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return [3]float64{float64(cpu.Microseconds()) / 1000, float64(wall.Microseconds()) / 1000, float64(usage.Maxrss) / 1024}
 }

@@ -386,3 +386,91 @@ func FuzzFind(f *testing.F) {
 		}
 	})
 }
+
+// Two texts with the same hash are no exact clone.
+func TestHashesAreNotTrusted(t *testing.T) {
+	seen := make(map[uint32]string)
+	salt := family(code.Go)
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("name%d", i)
+		h := hash(name, salt)
+		if other := seen[h]; other != "" {
+			a := golang("a.go", spell("total", name))
+			same := find(t, Options{Kinds: []Kind{Exact}}, a, golang("b.go", spell("total", name)))
+			res := find(t, Options{Kinds: []Kind{Exact}}, a, golang("b.go", spell("total", other)))
+			if len(same.Clones) != 1 || len(res.Clones) != 0 {
+				t.Errorf("%s and %s: got %+v, want no clone; with one name %+v, want one", name, other, res.Clones, same.Clones)
+			}
+			return
+		}
+		seen[h] = name
+	}
+}
+
+// The same text in two languages is no clone, unless they share their syntax.
+func TestLanguagesAreApart(t *testing.T) {
+	text := "a = b(c, d)\n"
+	for range 30 {
+		text += "e = f + g * 2\n"
+	}
+	for _, tt := range []struct {
+		a, b code.Language
+		want bool
+	}{{code.Rust, code.Java, false}, {code.Other, code.Java, false}, {code.C, code.CPP, true}, {code.TypeScript, code.JavaScript, true}, {code.Shell, code.Shell, true}} {
+		res := find(t, Options{MinTokens: 150}, lex.Parse("a", tt.a, text), lex.Parse("b", tt.b, text))
+		got := slices.ContainsFunc(res.Clones, func(c Clone) bool { return c.Places[0].Path != c.Places[1].Path })
+		if got != tt.want {
+			t.Errorf("%q and %q: a clone of both %v, want %v", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
+
+// Of more clones than a result lists all are counted in the lines.
+func TestListIsCut(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 9))
+	var a, b strings.Builder
+	for i := range maxClones + 1 {
+		var block strings.Builder
+		for k := range 50 {
+			block.WriteByte(byte('a' + random.IntN(26)))
+			block.WriteByte(" \n"[k%10/9])
+		}
+		fmt.Fprintf(&a, "%s+\n", block.String())
+		fmt.Fprintf(&b, "%s%s\n", block.String(), strings.Repeat("-", 1+i%2))
+	}
+	res := find(t, Options{Kinds: []Kind{Exact}}, lex.Parse("a", code.Other, a.String()), lex.Parse("b", code.Other, b.String()))
+	if len(res.Clones) != maxClones || res.Lines != 2*5*(maxClones+1) {
+		t.Errorf("got %d clones and %d lines, want %d and %d", len(res.Clones), res.Lines, maxClones, 2*5*(maxClones+1))
+	}
+	if want := []code.Gap{{Field: "clones", Reason: "there are more than are listed: the largest ones are, and all are counted in the lines"}}; !slices.Equal(res.Gaps, want) {
+		t.Errorf("gaps: got %+v, want %+v", res.Gaps, want)
+	}
+}
+
+// The budget for gaps ends, and that is named.
+func TestBudgetEnds(t *testing.T) {
+	f := golang("a.go", sum)
+	r, _ := newRow(context.Background(), []*code.File{f, golang("b.go", spell("	log.Printf", "	wait(1)\n	log.Printf"))}, 1)
+	half := span{r.begin[1], r.begin[2]}
+	p := pair{0, half.begin, 40}
+	g := r.newAligner(0.5)
+	if x := g.extend(p, span{0, half.begin}, half); x.gaps != 1 || x.a.end != half.begin {
+		t.Errorf("with a budget: got %+v, want one gap and all of the file", x)
+	}
+	g.steps = 10
+	if x := g.extend(p, span{0, half.begin}, half); x.gaps != 0 || g.steps > 0 {
+		t.Errorf("without a budget: got %+v and %d steps, want no gap and none", x, g.steps)
+	}
+}
+
+// A gap is at most maxGap lines long.
+func TestLongGapsEndAClone(t *testing.T) {
+	for lines, want := range map[int]bool{1: true, maxGap: true, maxGap + 2: false} {
+		more := strings.Repeat("	wait()\n", lines)
+		res := find(t, Options{Kinds: []Kind{Gapped}, Threshold: 0.5}, golang("a.go", sum), golang("b.go", spell("	log.Printf", more+"	log.Printf")))
+		got := len(res.Clones) == 1 && res.Clones[0].Places[1].Last == 15+lines
+		if got != want {
+			t.Errorf("%d more lines: got %+v, want a clone of all: %v", lines, res.Clones, want)
+		}
+	}
+}

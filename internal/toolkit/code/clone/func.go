@@ -3,6 +3,7 @@ package clone
 import (
 	"cmp"
 	"context"
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -49,6 +50,7 @@ type function struct {
 	set   []uint32 // of its runs of three tokens, the rarest first
 	order []uint32 // the same in the order of their values
 	sum   uint64   // of all of set, for functions with the same set
+	bits  sketch
 }
 
 // functions returns the functions of the row that are long enough.
@@ -91,6 +93,7 @@ func (r *row) measure(ctx context.Context, all []function, workers int) {
 				}
 				for i := from; i < min(from+step, len(all)); i++ {
 					all[i].order, all[i].sum = w.set(r, all[i].file, all[i].span)
+					all[i].bits = newSketch(all[i].order)
 				}
 			}
 		})
@@ -278,6 +281,25 @@ func plainOperator(text string) uint32 {
 	return 0
 }
 
+// sketch has a bit for each run of a set; runs may share one.
+type sketch [4]uint64
+
+func newSketch(set []uint32) (s sketch) {
+	for _, run := range set {
+		s[run>>6&3] |= 1 << (run & 63)
+	}
+	return s
+}
+
+// without returns a number of runs that are in the set of s and not in that of t: for
+// each bit that only s has, there is one at least.
+func (s sketch) without(t sketch) (n int) {
+	for i := range s {
+		n += bits.OnesCount64(s[i] &^ t[i])
+	}
+	return n
+}
+
 // alike is two functions with the Jaccard index of their sets.
 type alike struct {
 	a, b    int // indices, a before b in the row
@@ -289,6 +311,7 @@ type posting struct {
 	run  uint32
 	fn   int32
 	at   int32 // of run in the function's set
+	size int32 // of that set
 	next int32 // index of the next posting, from 1
 }
 
@@ -324,12 +347,11 @@ func similar(ctx context.Context, all []function, threshold float64) (pairs []al
 			bucket := run % uint32(len(heads))
 			for p := heads[bucket]; p != 0; p = postings[p-1].next {
 				entry := &postings[p-1]
-				y := entry.fn
-				if entry.run != run || counts[y] < 0 {
-					continue
-				}
-				other := len(all[y].set)
+				y, other := entry.fn, int(entry.size)
 				if float64(other) < threshold*float64(len(set)) {
+					break // those behind it are no larger
+				}
+				if entry.run != run || counts[y] < 0 {
 					continue
 				}
 				if counts[y] == 0 {
@@ -349,9 +371,12 @@ func similar(ctx context.Context, all []function, threshold float64) (pairs []al
 		}
 		kept := 0
 		for _, y := range seen {
-			if counts[y] > 0 && kept == maxAlike {
+			need := atLeast(threshold / (1 + threshold) * float64(len(set)+len(all[y].set)))
+			switch {
+			case counts[y] < 0 || len(set)-all[x].bits.without(all[y].bits) < need || len(all[y].set)-all[y].bits.without(all[x].bits) < need:
+			case kept == maxAlike:
 				cut = true
-			} else if counts[y] > 0 {
+			default:
 				if j := jaccard(all[x].order, all[y].order, threshold); j >= threshold {
 					pairs = append(pairs, alike{int(min(x, y)), int(max(x, y)), j})
 					kept++
@@ -360,6 +385,9 @@ func similar(ctx context.Context, all []function, threshold float64) (pairs []al
 			counts[y] = 0
 		}
 		seen = seen[:0]
+		// Functions that are still to come have sets at least as large, with which it
+		// must share more.
+		prefix = len(set) - atLeast(2*threshold/(1+threshold)*float64(len(set))) + 1
 		for i, run := range set[:prefix] {
 			bucket := run % uint32(len(heads))
 			if lengths[bucket] == maxPostings {
@@ -367,7 +395,7 @@ func similar(ctx context.Context, all []function, threshold float64) (pairs []al
 				continue
 			}
 			lengths[bucket]++
-			postings = append(postings, posting{run, x, int32(i), heads[bucket]})
+			postings = append(postings, posting{run, x, int32(i), int32(len(set)), heads[bucket]})
 			heads[bucket] = int32(len(postings))
 		}
 	}

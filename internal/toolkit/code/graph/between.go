@@ -1,11 +1,14 @@
 package graph
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // shortest measures betweenness and closeness by the shortest paths from each node to
-// all others, as U. Brandes describes in "A Faster Algorithm for Betweenness
-// Centrality", 2001. It walks along in, from a node to those that depend on it: the
-// paths between two nodes are the same in both directions.
+// all others (U. Brandes, "A Faster Algorithm for Betweenness Centrality", 2001). It
+// walks along in, from a node to those that depend on it: the paths between two nodes
+// are the same in both directions.
 //
 // Closeness of a node is the number of nodes that reach it, divided by the sum of their
 // distances, times the part of all others that they are (Wasserman and Faust, 1994).
@@ -22,7 +25,7 @@ func (m *Metrics) shortest(ctx context.Context, in lists) error {
 			return ctx.Err()
 		}
 		distance[s], paths[s] = 0, 1
-		order = append(order[:0], int32(s)) //nolint:gosec // below maxNodes
+		order = append(order[:0], int32(s))
 		sum := 0
 		for at := 0; at < len(order); at++ {
 			v := order[at]
@@ -41,8 +44,7 @@ func (m *Metrics) shortest(ctx context.Context, in lists) error {
 			reached := float64(len(order) - 1)
 			m.Closeness[s] = reached / float64(n-1) * reached / float64(sum)
 		}
-		for at := len(order) - 1; at >= 0; at-- {
-			v := order[at]
+		for _, v := range slices.Backward(order) {
 			for _, w := range in.of(int(v)) {
 				if distance[w] == distance[v]+1 {
 					share[v] += paths[v] / paths[w] * (1 + share[w])

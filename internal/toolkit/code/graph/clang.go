@@ -10,7 +10,7 @@ import (
 // include finds the file of an #include: beside the file that includes it, else the one
 // file of the project whose path ends so. Which directories a compiler searches is not
 // known here.
-func (x *index) include(file, imported string) target {
+func (x *resolver) include(file, imported string) target {
 	system := strings.HasPrefix(imported, "<")
 	name := plainPath(imported)
 	if !system {
@@ -55,7 +55,7 @@ func javaPackage(f *code.File) string {
 
 // javaImport finds the files of an import: a class, all classes of a package, or the
 // class around what a static import names.
-func (x *index) javaImport(im code.Import) target {
+func (x *resolver) javaImport(im code.Import) target {
 	name := strings.TrimPrefix(im.Path, "static ")
 	sure := Certain
 	for range 3 {

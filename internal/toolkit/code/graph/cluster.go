@@ -20,8 +20,8 @@ func (m *Metrics) cluster(ctx context.Context, all lists) error {
 	var pairs [][2]int32
 	for v := range n {
 		for _, w := range all.of(v) {
-			if before(int32(v), w) { //nolint:gosec // below maxNodes
-				pairs = append(pairs, [2]int32{int32(v), w}) //nolint:gosec // below maxNodes
+			if before(int32(v), w) {
+				pairs = append(pairs, [2]int32{int32(v), w})
 			}
 		}
 	}
@@ -32,7 +32,7 @@ func (m *Metrics) cluster(ctx context.Context, all lists) error {
 		}
 	}
 	if work > maxTriangles {
-		m.lack("clustering", "average_clustering", fmt.Sprintf("the neighbours have more than %d pairs", maxTriangles))
+		m.lack(fmt.Sprintf("the neighbours have more than %d pairs", maxTriangles), "clustering", "average_clustering")
 		return nil
 	}
 	triangles := make([]int, n)
@@ -73,7 +73,7 @@ func (m *Metrics) cluster(ctx context.Context, all lists) error {
 // modularity is how many links stay within a directory, less how many would by chance
 // (Leicht and Newman, 2008, for links with a direction). The communities are the
 // directories that contain the files and the packages: the division that the project has
-// made itself. Without links there is none.
+// made itself. It is nil for a graph without links.
 func (g *Graph) modularity(out, in lists) *float64 {
 	if len(out.to) == 0 {
 		return nil

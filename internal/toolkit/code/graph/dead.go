@@ -33,10 +33,10 @@ type Unreached struct {
 // Dead finds the functions that nothing reaches, those of high confidence first. All
 // files of the project have to be given: each may name a function.
 //
-// It goes by names, from the roots on: the entry points, the tests, what stands outside
-// of functions, and what other projects can call. A function is reached if a reached
-// one contains its name, wherever that stands: so a function that is handed on as a
-// value is reached as well, and one that shares its name with another may seem to be.
+// It follows names from the roots: the entry points, the tests, the text outside of
+// functions, and what other projects can call. A function is reached if a reached one
+// contains its name in whatever place. So a function that is used as a value is reached
+// as well, and one that shares its name with another may seem to be.
 func Dead(ctx context.Context, files []*code.File) ([]Unreached, error) {
 	d := &dead{index: newIndex(files), byName: make(map[nameKey][]int32)}
 	d.declare()
@@ -88,7 +88,7 @@ func (d *dead) declare() {
 		d.first = append(d.first, len(d.funcs))
 		for j := range f.Funcs {
 			fn := &f.Funcs[j]
-			id := int32(len(d.funcs)) //nolint:gosec // fewer functions than bytes of text
+			id := int32(len(d.funcs))
 			key := nameKey{d.where(i), fn.Name}
 			if f.Language == code.Go && fn.Owner != "" {
 				key.where = methods
@@ -206,11 +206,6 @@ func (r *reader) tokens() {
 	}
 }
 
-// notInName reports whether a character ends a name.
-func notInName(c rune) bool {
-	return c != '_' && c != '$' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c < 0x80
-}
-
 // named counts a name as reaching the functions that it can mean.
 func (r *reader) named(word, before, beforeThat string) {
 	if r.file.Language != code.Go {
@@ -243,7 +238,7 @@ func (r *reader) reach(key nameKey) {
 		from := r.id + r.open[len(r.open)-1]
 		if c := &r.funcs[from]; int(id) != from && (len(c.names) == 0 || c.names[len(c.names)-1] != id) {
 			c.names = append(c.names, id)
-			r.funcs[id].named = append(r.funcs[id].named, int32(from)) //nolint:gosec // as declare
+			r.funcs[id].named = append(r.funcs[id].named, int32(from))
 		}
 	}
 }
@@ -260,7 +255,7 @@ func (d *dead) walk() {
 		fn := &d.files[c.file].Funcs[c.at]
 		c.reached = c.reached || out[fn.Name] || slices.Contains(c.named, -1)
 		if c.reached || c.cap == Low { // what others can call reaches what it calls
-			queue = append(queue, int32(id)) //nolint:gosec // as declare
+			queue = append(queue, int32(id))
 		}
 	}
 	seen := make([]bool, len(d.funcs))

@@ -9,22 +9,26 @@
 // The files, each calling those below it:
 //
 //	graph.go       the graph: its nodes, its links, and how it is built
+//	imports.go     links between files
 //	calls.go       links between functions
 //	types.go       links between types, and from functions to types
-//	imports.go     links between files
+//	builder.go     how nodes and links are collected
+//	scope.go       what the names in a file can mean
 //	dead.go        functions that nothing reaches
 //	roots.go       what reaches a function from outside
 //	foreign.go     places where one language calls another
-//	index.go       finds files and declarations by their names
+//	index.go       finds declarations by their names
+//	resolve.go     finds the files that imports lead to
 //	golang.go      imports in Go
 //	rust.go        imports in Rust
 //	python.go      imports in Python
 //	script.go      imports in TypeScript and JavaScript
 //	clang.go       imports in C, C++ and Java
+//	paths.go       paths, languages and names
 //	measure.go     the metrics of a graph
 //	rank.go        PageRank
 //	between.go     betweenness and closeness
 //	cluster.go     clustering coefficients and modularity
 //	components.go  what is connected, and cycles
-//	links.go       the links of a graph as lists of neighbours
+//	links.go       nodes by name, links as lists of neighbours, gaps
 package graph

@@ -76,7 +76,7 @@ func condition(f *code.File) string {
 }
 
 // packageNames are the names of the packages of files.
-func (x *index) packageNames(files []int) (names []string) {
+func (x *resolver) packageNames(files []int) (names []string) {
 	for _, i := range files {
 		if name := packageName(x.files[i]); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
@@ -103,7 +103,7 @@ func packageName(f *code.File) string {
 }
 
 // moduleOf is the module that contains a directory, the innermost one.
-func (x *index) moduleOf(dir string) *module {
+func (x *resolver) moduleOf(dir string) *module {
 	for i := range x.mods {
 		if below(dir, x.mods[i].dir) {
 			return &x.mods[i]
@@ -112,13 +112,8 @@ func (x *index) moduleOf(dir string) *module {
 	return nil
 }
 
-// below reports whether a directory is another one or lies in it.
-func below(dir, parent string) bool {
-	return parent == "" || dir == parent || strings.HasPrefix(dir, parent+"/")
-}
-
 // importPath is the path by which the package of a directory is imported.
-func (x *index) importPath(dir string) string {
+func (x *resolver) importPath(dir string) string {
 	m := x.moduleOf(dir)
 	if m == nil {
 		return dir
@@ -131,7 +126,7 @@ func (x *index) importPath(dir string) string {
 }
 
 // goImport finds the package of an import.
-func (x *index) goImport(file, imported string) target {
+func (x *resolver) goImport(file, imported string) target {
 	dir := dirOf(file)
 	own := x.moduleOf(dir)
 	if rel := strings.HasPrefix(imported, "./") || strings.HasPrefix(imported, "../"); rel {
@@ -191,7 +186,7 @@ func inModule(imported, module string) (rest string, ok bool) {
 }
 
 // goPackage is the files of the package in a directory, without those of its tests.
-func (x *index) goPackage(dir string, sure Sure) target {
+func (x *resolver) goPackage(dir string, sure Sure) target {
 	t := target{sure: sure}
 	for _, i := range x.goes[unit{dir, false}] {
 		if !strings.HasSuffix(x.files[i].Path, "_test.go") {

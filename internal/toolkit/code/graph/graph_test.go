@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -369,10 +370,7 @@ func TestOneLineChangesEachPart(t *testing.T) {
 		return g
 	}
 	with := func(name, old, now string) *Graph {
-		texts := map[string]string{}
-		for n, text := range base {
-			texts[n] = text
-		}
+		texts := maps.Clone(base)
 		texts[name] = strings.Replace(texts[name], old, now, 1)
 		if texts[name] == base[name] {
 			t.Fatalf("%s has no %q", name, old)

@@ -1,6 +1,11 @@
 package graph
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+)
 
 // lists are the neighbours of each node, each once and in order, without the node
 // itself: the neighbours of v are to[off[v]:off[v+1]].
@@ -41,8 +46,8 @@ func newLists(n int, pairs [][2]int32) lists {
 func (g *Graph) directed() (out, in lists) {
 	there, back := make([][2]int32, 0, len(g.Links)), make([][2]int32, 0, len(g.Links))
 	for _, l := range g.Links {
-		there = append(there, [2]int32{int32(l.From), int32(l.To)}) //nolint:gosec // below maxNodes
-		back = append(back, [2]int32{int32(l.To), int32(l.From)})   //nolint:gosec // below maxNodes
+		there = append(there, [2]int32{int32(l.From), int32(l.To)})
+		back = append(back, [2]int32{int32(l.To), int32(l.From)})
 	}
 	return newLists(len(g.Nodes), there), newLists(len(g.Nodes), back)
 }
@@ -52,8 +57,27 @@ func either(out lists) lists {
 	pairs := make([][2]int32, 0, 2*len(out.to))
 	for v := range out.nodes() {
 		for _, to := range out.of(v) {
-			pairs = append(pairs, [2]int32{int32(v), to}, [2]int32{to, int32(v)}) //nolint:gosec // below maxNodes
+			pairs = append(pairs, [2]int32{int32(v), to}, [2]int32{to, int32(v)})
 		}
 	}
 	return newLists(out.nodes(), pairs)
+}
+
+// Find returns the nodes that a person means by a text: those with this path or name,
+// or with the name behind the last dot or colon of theirs.
+func (g *Graph) Find(text string) (all []int) {
+	for i, n := range g.Nodes {
+		short := n.Name[strings.LastIndexAny(n.Name, ".:")+1:]
+		if n.Path == text || n.Name == text || (n.Kind == "function" || n.Kind == "type") && short == text {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// lack adds a gap for each of some metrics.
+func (m *Metrics) lack(reason string, metrics ...string) {
+	for _, name := range metrics {
+		m.Gaps = append(m.Gaps, code.Gap{Field: name, Reason: reason})
+	}
 }

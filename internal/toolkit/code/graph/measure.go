@@ -55,7 +55,7 @@ func (g *Graph) Measure(ctx context.Context, want Want) (*Metrics, error) {
 			m.In, m.Out = append(m.In, len(in.of(v))), append(m.Out, len(out.of(v)))
 		}
 		if visits := len(g.Nodes) * (len(g.Nodes) + len(out.to)); visits > maxVisits {
-			m.lack("betweenness", "closeness", fmt.Sprintf("%d nodes and %d links take more than %d visits, and a sample would not be exact", len(g.Nodes), len(out.to), maxVisits))
+			m.lack(fmt.Sprintf("%d nodes and %d links take more than %d visits, and a sample would not be exact", len(g.Nodes), len(out.to), maxVisits), "betweenness", "closeness")
 		} else if err := m.shortest(ctx, in); err != nil {
 			return nil, err
 		}
@@ -88,9 +88,4 @@ func (g *Graph) Measure(ctx context.Context, want Want) (*Metrics, error) {
 		m.Cycles = cycles(out)
 	}
 	return m, ctx.Err()
-}
-
-// lack adds a gap for each of two metrics.
-func (m *Metrics) lack(one, two, reason string) {
-	m.Gaps = append(m.Gaps, code.Gap{Field: one, Reason: reason}, code.Gap{Field: two, Reason: reason})
 }

@@ -9,7 +9,7 @@ import (
 
 // pythonImport finds the modules of an import: each name that it takes can be a module
 // of the package, too.
-func (x *index) pythonImport(file string, im code.Import) (all []target) {
+func (x *resolver) pythonImport(file string, im code.Import) (all []target) {
 	dots := len(im.Path) - len(strings.TrimLeft(im.Path, "."))
 	rest := strings.ReplaceAll(im.Path[dots:], ".", "/")
 	for _, root := range x.pythonRoots(file, dots) {
@@ -35,7 +35,7 @@ func (x *index) pythonImport(file string, im code.Import) (all []target) {
 
 // pythonRoots are the directories from which a file's imports are looked for, the
 // nearest first. A package is not one of them: it is imported by its name.
-func (x *index) pythonRoots(file string, dots int) (roots []string) {
+func (x *resolver) pythonRoots(file string, dots int) (roots []string) {
 	dir := dirOf(file)
 	if dots > 0 {
 		for ; dots > 1; dots-- {
@@ -57,7 +57,7 @@ func (x *index) pythonRoots(file string, dots int) (roots []string) {
 }
 
 // pythonModule finds the file of a module or a package.
-func (x *index) pythonModule(at string) (int, bool) {
+func (x *resolver) pythonModule(at string) (int, bool) {
 	if at == "" {
 		return 0, false
 	}

@@ -16,7 +16,7 @@ const (
 )
 
 // pageRank is how often a walk along the links is at each node. A walk that cannot go
-// on begins anew. It begins at one of the seeds, or anywhere if there are none.
+// on begins anew. It begins at one of the seeds, or anywhere without seeds.
 func pageRank(ctx context.Context, out lists, seeds []int) ([]float64, error) {
 	n := out.nodes()
 	start := make([]float64, n)

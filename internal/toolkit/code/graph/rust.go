@@ -8,7 +8,7 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// crateName reads the name of a crate from a Cargo.toml, as paths contain it.
+// crateName reads the name of a crate from a Cargo.toml, in the form that paths contain.
 func crateName(text string) string {
 	section := ""
 	for line := range strings.Lines(text) {
@@ -39,7 +39,7 @@ type modDecl struct {
 	line       int
 }
 
-// maxInline bounds how deep modules stand in each other.
+// maxInline bounds the nesting of modules.
 const maxInline = 64
 
 // modulesIn finds the modules that a file of Rust contains, the outer ones first, and
@@ -113,7 +113,7 @@ func rustRoot(file string) bool {
 	return dir == "bin" || dir == "tests" || dir == "examples" || dir == "benches"
 }
 
-// rustHome is the directory in which the modules of a file stand.
+// rustHome is the directory that contains the modules of a file.
 func rustHome(file string) string {
 	if rustRoot(file) || path.Base(file) == "mod.rs" {
 		return dirOf(file)
@@ -122,7 +122,7 @@ func rustHome(file string) string {
 }
 
 // rustChild finds the file of a module that a file declares.
-func (x *index) rustChild(file string, m modDecl) []int {
+func (x *resolver) rustChild(file string, m modDecl) []int {
 	if m.path != "" {
 		if i, ok := x.byPath[in(dirOf(file), m.path)]; ok {
 			return []int{i}
@@ -133,7 +133,7 @@ func (x *index) rustChild(file string, m modDecl) []int {
 }
 
 // rustModule finds the file of a module by where it stands.
-func (x *index) rustModule(at string) []int {
+func (x *resolver) rustModule(at string) []int {
 	for _, name := range []string{at + ".rs", at + "/mod.rs"} {
 		if i, ok := x.byPath[name]; ok {
 			return []int{i}
@@ -144,7 +144,7 @@ func (x *index) rustModule(at string) []int {
 
 // rustImport finds the modules that a use leads to: the longest part of each path that
 // is one.
-func (x *index) rustImport(at int, im code.Import) (all []target) {
+func (x *resolver) rustImport(at int, im code.Import) (all []target) {
 	file, home := x.files[at].Path, rustHome(x.files[at].Path)
 	for _, m := range x.inlines[at] {
 		if m.first <= im.Line && im.Line <= m.last {
@@ -172,7 +172,7 @@ func (x *index) rustImport(at int, im code.Import) (all []target) {
 
 // rustPath finds the file of the module that a path begins with, where home is the
 // directory of the module that names it.
-func (x *index) rustPath(file, home, p string) []int {
+func (x *resolver) rustPath(file, home, p string) []int {
 	segments := strings.FieldsFunc(p, func(r rune) bool { return r == ':' || r == ' ' || r == '{' || r == '}' })
 	if len(segments) == 0 || len(segments) > 64 {
 		return nil
@@ -215,7 +215,7 @@ func (x *index) rustPath(file, home, p string) []int {
 }
 
 // crateOf is the directory of the root of a file's crate, and the root.
-func (x *index) crateOf(file string) (home string, root []int) {
+func (x *resolver) crateOf(file string) (home string, root []int) {
 	if rustRoot(file) {
 		return dirOf(file), []int{x.byPath[file]}
 	}
@@ -230,7 +230,7 @@ func (x *index) crateOf(file string) (home string, root []int) {
 }
 
 // rustRootIn finds the root of a crate in a directory.
-func (x *index) rustRootIn(dir string) (home string, root []int) {
+func (x *resolver) rustRootIn(dir string) (home string, root []int) {
 	for _, name := range []string{"lib.rs", "main.rs"} {
 		if i, ok := x.byPath[path.Join(dir, name)]; ok {
 			return dir, []int{i}

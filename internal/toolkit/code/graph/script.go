@@ -89,7 +89,7 @@ func plainJSON(text string) string {
 }
 
 // scriptImport finds the file of an import in TypeScript or JavaScript.
-func (x *index) scriptImport(file, imported string) target {
+func (x *resolver) scriptImport(file, imported string) target {
 	dir := dirOf(file)
 	if imported == "." || imported == ".." || strings.HasPrefix(imported, "./") || strings.HasPrefix(imported, "../") {
 		return x.script(path.Join(dir, imported), Certain)
@@ -105,7 +105,7 @@ func (x *index) scriptImport(file, imported string) target {
 }
 
 // aliased resolves an import by the nearest settings.
-func (x *index) aliased(dir string, p *project, imported string) target {
+func (x *resolver) aliased(dir string, p *project, imported string) target {
 	var best []string
 	star, long := "", -1
 	for pattern, to := range p.paths {
@@ -130,7 +130,7 @@ func (x *index) aliased(dir string, p *project, imported string) target {
 
 // script finds the file of a module: as it is written, with an extension, in a
 // directory, or the source in TypeScript of what is written as JavaScript.
-func (x *index) script(at string, sure Sure) target {
+func (x *resolver) script(at string, sure Sure) target {
 	if at == ".." || strings.HasPrefix(at, "../") {
 		return target{}
 	}

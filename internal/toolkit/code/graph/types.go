@@ -7,15 +7,6 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// baseName is the name of a base without what stands around it: std::vector<int> is
-// vector, pkg.Type[K] is Type.
-func baseName(base string) string {
-	if i := strings.IndexAny(base, "<[("); i >= 0 {
-		base = base[:i]
-	}
-	return strings.TrimLeft(base[strings.LastIndexAny(base, ".:")+1:], "*&' ")
-}
-
 // inheritance links types to those that they extend, implement or embed.
 func (b *builder) inheritance(ctx context.Context) error {
 	for i, f := range b.files {
@@ -83,18 +74,6 @@ func (x *index) typeNamed(file int, s *scope, full string) ([]ref, Sure) {
 	return found, Certain
 }
 
-// reaches reports whether a scope contains a name of a file.
-func (x *index) reaches(s *scope, name string, file int) bool {
-	for _, files := range [][]int{s.own, s.used[name], s.names[name], s.all} {
-		for _, i := range files {
-			if i == file {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // uses links functions to the types that they name.
 func (b *builder) uses(ctx context.Context) error {
 	for i, f := range b.files {
@@ -133,16 +112,4 @@ func (b *builder) uses(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// imported reports whether a file was imported by any name.
-func (x *index) imported(s *scope, file int) bool {
-	for _, files := range s.names {
-		for _, i := range files {
-			if i == file {
-				return true
-			}
-		}
-	}
-	return false
 }

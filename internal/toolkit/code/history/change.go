@@ -131,7 +131,7 @@ func (r repo) changes(ctx context.Context, from string) ([]Change, error) {
 		return nil, err
 	}
 	env := settings(r.root, keys)
-	out, err := r.stream(ctx, env, nil, append(diffs("diff", "--raw", "--numstat", "-z", from), "--", ".")...)
+	out, err := r.stream(ctx, env, append(diffs("diff", "--raw", "--numstat", "-z", from), "--", ".")...)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (r repo) changes(ctx context.Context, from string) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err = r.stream(ctx, env, nil, append(diffs("diff", "--patch", "--unified=0", from), "--", ".")...)
+	out, err = r.stream(ctx, env, append(diffs("diff", "--patch", "--unified=0", from), "--", ".")...)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (r repo) changes(ctx context.Context, from string) ([]Change, error) {
 	for i := range all {
 		all[i].Ranges = ranges[all[i].Path]
 	}
-	out, err = r.stream(ctx, env, nil, "ls-files", "--others", "--exclude-standard", "-z", "--", ".")
+	out, err = r.stream(ctx, env, "ls-files", "--others", "--exclude-standard", "-z", "--", ".")
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func TestChanged(t *testing.T) {
 	w.write("noend", "a")
 	w.write(".gitignore", "ignored\n")
 	w.commit("Ada", "ada@example.org", 1000)
-	w.write("mod.txt", "1\nTWO\nTWO AND A HALF\n3\n4\n6\n7\n8\nnine\n")
+	w.write("mod.txt", "1\nTWO\nAND A HALF\n3\n4\n6\n7\n8\nnine\n")
 	w.git("mv", "old name.txt", "new name.txt")
 	w.git("rm", "-q", "gone.txt")
 	w.write("committed.txt", "a\nb\n")
@@ -104,8 +104,7 @@ func TestBadBases(t *testing.T) {
 		"main..HEAD", "main...HEAD", "main HEAD", "^main", "HEAD:a", "--", "main",
 	} {
 		_, _, err := Changed(t.Context(), runGit, w.dir, w.dir, base)
-		var bad *BadBase
-		if !errors.As(err, &bad) {
+		if _, bad := errors.AsType[*BadBase](err); !bad {
 			t.Errorf("base %q: got %v, want a BadBase", base, err)
 		}
 	}

@@ -124,8 +124,8 @@ type repo struct {
 }
 
 // stream starts a git command.
-func (r repo) stream(ctx context.Context, env []string, stdin io.Reader, command ...string) (io.Reader, error) {
-	return r.run(ctx, Args(r.dir, command...), env, stdin)
+func (r repo) stream(ctx context.Context, env []string, command ...string) (io.Reader, error) {
+	return r.run(ctx, Args(r.dir, command...), env, nil)
 }
 
 // maxAnswer bounds the output of a git command that answers in a few lines.
@@ -135,7 +135,7 @@ const maxAnswer = 1 << 20
 func (r repo) ask(ctx context.Context, command ...string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	out, err := r.stream(ctx, Env(r.root), nil, command...)
+	out, err := r.stream(ctx, Env(r.root), command...)
 	if err != nil {
 		return "", err
 	}

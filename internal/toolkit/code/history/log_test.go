@@ -29,8 +29,11 @@ func TestParse(t *testing.T) {
 		{"a file", head + "\n1\t2\tx\x00", []Commit{with(Stat{Path: "x", Added: 1, Deleted: 2})}, false},
 		{"binary", head + "\n-\t-\tx\x00", []Commit{with(Stat{Path: "x", Binary: true})}, false},
 		{"renamed", head + "\n1\t2\t\x00old\x00new\x003\t4\ty\x00", []Commit{with(Stat{Path: "new", Was: "old", Added: 1, Deleted: 2}, Stat{Path: "y", Added: 3, Deleted: 4})}, false},
-		{"paths like entries", head + "\n1\t2\t\x00commit " + hash + "\x005\t6\tz\x00" + head,
-			[]Commit{with(Stat{Path: "5\t6\tz", Was: "commit " + hash, Added: 1, Deleted: 2}), c}, false},
+		{
+			"paths like entries", head + "\n1\t2\t\x00commit " + hash + "\x005\t6\tz\x00" + head,
+			[]Commit{with(Stat{Path: "5\t6\tz", Was: "commit " + hash, Added: 1, Deleted: 2}), c},
+			false,
+		},
 		{"path with tab and newline", head + "\n1\t2\ta\t\nb\x00", []Commit{with(Stat{Path: "a\t\nb", Added: 1, Deleted: 2})}, false},
 		{"not a header", "hello\x00", nil, true},
 		{"short hash", "commit 0123\x001\x00a\x00b\x00", nil, true},

@@ -86,7 +86,7 @@ func Measure(ctx context.Context, run Run, dir, root string, since time.Time) (h
 func (r repo) commits(ctx context.Context, since time.Time) (names string, more bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	out, err := r.stream(ctx, Env(r.root), nil, "rev-list", "--timestamp", "--max-count="+strconv.Itoa(maxCommits+1), "HEAD", "--")
+	out, err := r.stream(ctx, Env(r.root), "rev-list", "--timestamp", "--max-count="+strconv.Itoa(maxCommits+1), "HEAD", "--")
 	if err != nil {
 		return "", false, err
 	}

@@ -13,8 +13,8 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// open finds the repository of dir. The reason says in a clause why there is no history
-// to measure; it is empty if there is one. A .git file or a setting can lead to a
+// open finds the repository of dir. The reason says in a clause why no history can be
+// measured; else it is empty. A .git file or a setting can lead to a
 // repository elsewhere: what does not lie below root is not read.
 func open(ctx context.Context, run Run, dir, root string) (r repo, reason string, err error) {
 	r = repo{run: run, dir: dir, root: root}
@@ -25,7 +25,7 @@ func open(ctx context.Context, run Run, dir, root string) (r repo, reason string
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return r, "the program git is not installed", nil
 	case err != nil:
-		return r, "there is no git repository that can be read: " + clause(err), nil
+		return r, "git cannot read a repository here: " + clause(err), nil
 	}
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 	if len(lines) != 3 {
@@ -75,7 +75,7 @@ const maxModules = 100
 func (r repo) modules(ctx context.Context, field string) (gaps []code.Gap, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	out, err := r.stream(ctx, Env(r.root), nil, "ls-tree", "-r", "-z", "HEAD")
+	out, err := r.stream(ctx, Env(r.root), "ls-tree", "-r", "-z", "HEAD")
 	if err != nil {
 		return nil, err
 	}

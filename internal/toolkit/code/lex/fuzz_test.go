@@ -35,7 +35,7 @@ func FuzzPython(f *testing.F) {
 }
 
 func FuzzShell(f *testing.F) {
-	fuzz(f, code.Shell, script, "f() { a <<-'E'\nE\n}\n", "x=\"$(a \"`b`\")\" # c\n")
+	fuzz(f, code.Shell, shellText, "f() { a <<-'E'\nE\n}\n", "x=\"$(a \"`b`\")\" # c\n")
 }
 
 func FuzzOther(f *testing.F) { fuzz(f, code.Other, "--[[ a\n]] b -- c\n'd' 1.5e3") }

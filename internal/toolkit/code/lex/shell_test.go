@@ -8,7 +8,7 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-const script = `#!/bin/bash
+const shellText = `#!/bin/bash
 . ./lib.sh
 # a comment
 greet() {
@@ -26,7 +26,7 @@ greet
 `
 
 func TestShell(t *testing.T) {
-	f := Parse("a.sh", code.Shell, script)
+	f := Parse("a.sh", code.Shell, shellText)
 	check(t, f)
 	var got []string
 	for _, fn := range f.Funcs {

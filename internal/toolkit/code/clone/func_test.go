@@ -1,0 +1,92 @@
+package clone
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/lex"
+)
+
+// The filters lose no pair: all that are found by comparing each with each are found.
+func TestSimilarIsComplete(t *testing.T) {
+	functions := planting(t)
+	random := rand.New(rand.NewPCG(7, 7))
+	var files []*code.File
+	for i, p := range functions[:300] {
+		files = append(files, p.file(fmt.Sprint("a", i), p.text), p.file(fmt.Sprint("b", i), p.changed(random, 1+i%12)))
+	}
+	r, _ := newRow(context.Background(), files, 2)
+	all, _ := r.functions(context.Background(), 20, 3, 2)
+	for _, threshold := range []float64{0.4, 0.5, 0.614, 0.85, 1} {
+		got, cut, err := similar(context.Background(), all, threshold)
+		if err != nil || cut {
+			t.Fatalf("threshold %v: cut %v, error %v", threshold, cut, err)
+		}
+		var want []alike
+		for i := range all {
+			for j := range i {
+				if s := jaccard(all[j].order, all[i].order, 0); s >= threshold {
+					want = append(want, alike{j, i, s})
+				}
+			}
+		}
+		// Of functions with one set, only the first is compared with others.
+		first := make(map[uint64]int)
+		want = slices.DeleteFunc(want, func(p alike) bool {
+			a, b := p.a, p.b
+			for _, i := range []int{a, b} {
+				if _, ok := first[all[i].sum]; !ok {
+					first[all[i].sum] = slices.IndexFunc(all, func(f function) bool { return f.sum == all[i].sum })
+				}
+			}
+			same := all[a].sum == all[b].sum
+			return first[all[a].sum] != a || !same && first[all[b].sum] != b
+		})
+		slices.SortFunc(want, func(p, q alike) int { return (p.a-q.a)*len(all) + p.b - q.b })
+		if !slices.Equal(got, want) {
+			t.Errorf("threshold %v: got %d pairs, want %d", threshold, len(got), len(want))
+		}
+		if len(want) < 3 {
+			t.Errorf("threshold %v: %d pairs, want more to compare", threshold, len(want))
+		}
+	}
+}
+
+// What is written in another way has the same runs.
+func TestIdioms(t *testing.T) {
+	for _, tt := range []struct {
+		language code.Language
+		a, b     string
+		same     bool
+	}{
+		{code.Go, "i++; f(i)", "i += 1; f(i)", true},
+		{code.Go, "i++; f(i)", "i = i + 1; f(i)", true},
+		{code.Go, "x -= y * 2", "x = x - y*2", true},
+		{code.Go, "if a < b { return }", "if b > a { return }", true},
+		{code.Go, "if (a <= b) { return (c) }", "if b >= a { return c }", true},
+		{code.Go, "x := f(y)", "var x = f(y)", true},
+		{code.Go, "f(a, b, c,)", "f(a, b, c)", true},
+		{code.JavaScript, "const x = null; if (x == y) {}", "let x = true\nif (x == y) {}", true},
+		{code.JavaScript, "while (a) { b(); }", "for (;a;) { b() }", true},
+		{code.Go, "x = f(y)", "x = (y)", false},
+		{code.Go, "if a < b { return }", "if a == b { return }", false},
+		{code.Go, "i++", "i--", false},
+		{code.Go, "x = a + b", "x = a * b", false},
+	} {
+		var rows [2][]uint32
+		for i, text := range []string{tt.a, tt.b} {
+			f := lex.Parse("x", tt.language, text)
+			r, _ := newRow(context.Background(), []*code.File{f}, 1)
+			var w idioms
+			w.rewrite(r, 0, span{0, len(r.canon)})
+			rows[i] = slices.Clone(w.tokens)
+		}
+		if same := slices.Equal(rows[0], rows[1]); same != tt.same {
+			t.Errorf("%s and %s: same tokens %v, want %v", tt.a, tt.b, same, tt.same)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package defect
+
+import (
+	"path"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/graph"
+	"belljar.dev/internal/toolkit/code/history"
+)
+
+// Input is what is known of a project. What is nil was not measured.
+type Input struct {
+	Files      []*code.File
+	History    *history.History   // of the same paths
+	Graph      *graph.Graph       // of the kind full-dependency
+	Duplicated map[string]int     // lines that exist elsewhere too, by path; a file without an entry has none
+	Coverage   map[string]float64 // by path, the part of a file's statements that tests run, from 0 to 1
+}
+
+// vectors is how many features a file has.
+const vectors = 6
+
+// The features, in the order in which they are added up.
+const (
+	churn = iota
+	complexity
+	coupling
+	coverage
+	duplication
+	naming
+)
+
+// feature is one vector: its name, its part of the score, and what its value is.
+type feature struct {
+	name, value string
+	weight      float64
+}
+
+// features are the vectors in their order. The weights add up to 1. They are a rule: the
+// papers on defect prediction find changes and complexity ahead of all others (such as
+// Nagappan and Ball, 2005), and no history was at hand to fit them to.
+func features() [vectors]feature {
+	return [vectors]feature{
+		churn:       {"churn", "commits and lines in the period, from 0 to 1", 0.30},
+		complexity:  {"complexity", "the highest cognitive complexity of a function", 0.25},
+		coupling:    {"coupling", "the files that it depends on or that depend on it", 0.15},
+		coverage:    {"test_coverage", "the part of its statements that no test runs", 0.15},
+		duplication: {"duplication", "the part of its lines of code that exist elsewhere too", 0.10},
+		naming:      {"name_quality", "the part of its names that say little", 0.05},
+	}
+}
+
+// values are the features of one file; nil is not measured.
+type values [vectors]*float64
+
+// measure measures the features of the files.
+func (in *Input) measure(files []*code.File) []values {
+	all := make([]values, len(files))
+	scores := make(map[string]float64)
+	if in.History != nil {
+		for _, f := range in.History.Files {
+			scores[f.Path] = f.Score
+		}
+	}
+	coupled := in.coupled()
+	for i, f := range files {
+		v := &all[i]
+		if in.History != nil {
+			v[churn] = new(scores[f.Path])
+		}
+		if len(f.Funcs) > 0 && f.Language != code.Shell {
+			most := 0
+			for j := range f.Funcs {
+				most = max(most, f.Funcs[j].Cognitive)
+			}
+			v[complexity] = new(float64(most))
+		}
+		if in.Graph != nil {
+			v[coupling] = new(float64(len(coupled[f.Path])))
+		}
+		if part, measured := in.Coverage[f.Path]; measured && part >= 0 && part <= 1 {
+			v[coverage] = new(1 - part)
+		}
+		if in.Duplicated != nil && f.Lines.Code > 0 {
+			v[duplication] = new(min(1, float64(in.Duplicated[f.Path])/float64(f.Lines.Code)))
+		}
+		v[naming] = names(f)
+	}
+	return all
+}
+
+// coupled are the other files to which the links of a file lead in either direction.
+func (in *Input) coupled() map[string]map[string]bool {
+	all := make(map[string]map[string]bool)
+	if in.Graph == nil {
+		return all
+	}
+	add := func(a, b string) {
+		if all[a] == nil {
+			all[a] = make(map[string]bool)
+		}
+		all[a][b] = true
+	}
+	for _, l := range in.Graph.Links {
+		from, to := in.Graph.Nodes[l.From], in.Graph.Nodes[l.To]
+		if l.Sure == graph.Possible || from.Path == to.Path || directory(from) || directory(to) {
+			continue
+		}
+		add(from.Path, to.Path)
+		add(to.Path, from.Path)
+	}
+	return all
+}
+
+// directory reports whether the path of a node is not that of a file.
+func directory(n graph.Node) bool { return n.Kind == "package" || n.Kind == "tests" }
+
+// names is the part of the names that a file declares which say little: those shorter
+// than three letters, with a number at the end, or made of an empty word alone. It is
+// nil for a file that declares none.
+func names(f *code.File) *float64 {
+	all, poor := 0, 0
+	count := func(name string) {
+		all++
+		if poorly(name) {
+			poor++
+		}
+	}
+	for i := range f.Funcs {
+		count(f.Funcs[i].Name)
+	}
+	for i := range f.Types {
+		count(f.Types[i].Name)
+	}
+	for i := range f.Vars {
+		count(f.Vars[i].Name)
+	}
+	if all == 0 {
+		return nil
+	}
+	return new(float64(poor) / float64(all))
+}
+
+// poorly reports whether a name says little.
+func poorly(name string) bool {
+	plain := strings.ToLower(strings.Trim(name, "_$#"))
+	if len(plain) < 3 || strings.TrimRight(plain, "0123456789") != plain {
+		return true
+	}
+	switch plain {
+	case "foo", "bar", "baz", "tmp", "temp", "data", "info", "stuff", "thing", "things", "misc", "util", "utils",
+		"helper", "helpers", "handle", "process", "dostuff", "dothing", "obj", "val", "var", "asdf", "todo", "manager":
+		return true
+	}
+	return false
+}
+
+// tested reports whether a file contains tests alone.
+func tested(f *code.File) bool {
+	if strings.HasSuffix(path.Base(f.Path), "_test.go") {
+		return true
+	}
+	for i := range f.Funcs {
+		if !f.Funcs[i].Test {
+			return false
+		}
+	}
+	return len(f.Funcs) > 0
+}

@@ -1,0 +1,114 @@
+package graph
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// resolver finds the files that imports lead to.
+type resolver struct {
+	files  []*code.File
+	byPath map[string]int
+	dirs   map[string][]int    // the files of each directory
+	base   map[string][]int    // files of C and C++ by the last part of the path
+	java   map[string][]int    // files by package, and by package and class
+	mods   []module            // of Go, the longest directory first
+	crates map[string]string   // the directory of each crate of Rust, by the name in paths
+	paths  map[string]*project // tsconfig.json and deno.json, by directory
+	goes   map[unit][]int      // the files of each package of Go
+
+	inlines  map[int][]inline  // the modules that a file of Rust contains
+	declared map[int][]modDecl // and those that it declares
+}
+
+func newResolver(files []*code.File) *resolver {
+	x := &resolver{
+		files: files, byPath: make(map[string]int), dirs: make(map[string][]int), base: make(map[string][]int),
+		java: make(map[string][]int), crates: make(map[string]string), paths: make(map[string]*project),
+		goes: make(map[unit][]int), inlines: make(map[int][]inline), declared: make(map[int][]modDecl),
+	}
+	for i, f := range files {
+		x.byPath[f.Path] = i
+		dir := dirOf(f.Path)
+		x.dirs[dir] = append(x.dirs[dir], i)
+		x.settings(f)
+		switch f.Language {
+		case code.Go:
+			x.goes[unitOf(f)] = append(x.goes[unitOf(f)], i)
+		case code.C, code.CPP:
+			name := path.Base(f.Path)
+			x.base[name] = append(x.base[name], i)
+		case code.Java:
+			pkg := javaPackage(f)
+			x.java[pkg+".*"] = append(x.java[pkg+".*"], i)
+			class := strings.TrimSuffix(path.Base(f.Path), ".java")
+			x.java[pkg+"."+class] = append(x.java[pkg+"."+class], i)
+		case code.Rust:
+			x.inlines[i], x.declared[i] = modulesIn(f)
+		case code.Python, code.TypeScript, code.TSX, code.JavaScript, code.Shell, code.Other:
+		}
+	}
+	slices.SortFunc(x.mods, func(a, b module) int { return len(b.dir) - len(a.dir) })
+	return x
+}
+
+// unit is a package of Go: a directory can contain one, and its external tests. A
+// program of one file that go build ignores is one by itself.
+type unit struct {
+	dir      string // of such a program its path
+	external bool   // package x_test
+}
+
+// target is what an import leads to.
+type target struct {
+	files []int // of a package of Go or Java several; empty outside of the project
+	sure  Sure
+}
+
+// settings reads a file that says how imports are resolved.
+func (x *resolver) settings(f *code.File) {
+	dir := dirOf(f.Path)
+	switch path.Base(f.Path) {
+	case "go.mod":
+		x.mods = append(x.mods, readModule(dir, f.Text))
+	case "Cargo.toml":
+		if name := crateName(f.Text); name != "" {
+			x.crates[name] = dir
+		}
+	case "tsconfig.json", "jsconfig.json", "deno.json", "deno.jsonc":
+		if p := readProject(f.Text); p != nil {
+			x.paths[dir] = p
+		}
+	}
+}
+
+// resolve finds the files that an import of a file leads to.
+func (x *resolver) resolve(file int, im code.Import) []target {
+	f := x.files[file]
+	switch f.Language {
+	case code.Go:
+		return one(x.goImport(f.Path, im.Path))
+	case code.Rust:
+		return x.rustImport(file, im)
+	case code.Python:
+		return x.pythonImport(f.Path, im)
+	case code.TypeScript, code.TSX, code.JavaScript:
+		return one(x.scriptImport(f.Path, plainPath(im.Path)))
+	case code.C, code.CPP:
+		return one(x.include(f.Path, im.Path))
+	case code.Java:
+		return one(x.javaImport(im))
+	case code.Shell, code.Other:
+	}
+	return nil
+}
+
+func one(t target) []target {
+	if len(t.files) == 0 {
+		return nil
+	}
+	return []target{t}
+}

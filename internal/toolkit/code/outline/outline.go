@@ -1,0 +1,170 @@
+package outline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/graph"
+)
+
+// CharsPerToken is how many bytes of text count as one token of a language model. For
+// source in English it is about that many; the models' own counts differ.
+const CharsPerToken = 4
+
+// maxLine bounds the line of a symbol.
+const maxLine = 140
+
+// patience is how many symbols in turn may not fit until no more are tried.
+const patience = 50
+
+// Outline is a text with the symbols of a project that matter most.
+type Outline struct {
+	Text      string
+	Tokens    int // of the text, at CharsPerToken bytes each
+	Symbols   int // that the text has
+	Left      int // symbols that it leaves out
+	FilesLeft int // files whose symbols it leaves out
+}
+
+// Map writes the functions and types of a graph of the kind [graph.Full], those that the
+// most depend on first, until the text has as many tokens as are allowed. How much
+// depends on a symbol is its PageRank over the links between symbols, from the seeds if
+// there are any. Tests are left out. The text has each directory once, the files in it,
+// and of each symbol its line and how it is declared. An error is one of ctx.
+func Map(ctx context.Context, files []*code.File, g *graph.Graph, tokens int, seeds ...string) (Outline, error) {
+	m, err := g.Measure(ctx, graph.Want{PageRank: true, Seeds: seeds})
+	if err != nil {
+		return Outline{}, err
+	}
+	if m.PageRank == nil { // no seed is a node
+		if m, err = g.Measure(ctx, graph.Want{PageRank: true}); err != nil {
+			return Outline{}, err
+		}
+	}
+	var ranked []int
+	for i, n := range g.Nodes {
+		if (n.Kind == "function" || n.Kind == "type") && !n.Test {
+			ranked = append(ranked, i)
+		}
+	}
+	slices.SortFunc(ranked, func(a, b int) int {
+		return cmp.Or(cmp.Compare(m.PageRank[b], m.PageRank[a]), cmp.Compare(a, b))
+	})
+	p := picker{g: g, lines: make(map[string][]string), has: make(map[string]bool), left: tokens*CharsPerToken - len(footer(len(ranked), len(files)))}
+	for _, f := range files {
+		p.lines[f.Path] = strings.Split(f.Text, "\n")
+	}
+	all := make(map[string]bool) // files with symbols
+	failed := 0
+	for _, i := range ranked {
+		all[g.Nodes[i].Path] = true
+		if failed > patience {
+			continue
+		}
+		if p.take(i) {
+			failed = 0
+		} else {
+			failed++
+		}
+	}
+	shown := make(map[string]bool)
+	for _, t := range p.taken {
+		shown[g.Nodes[t.node].Path] = true
+	}
+	o := Outline{Symbols: len(p.taken), Left: len(ranked) - len(p.taken), FilesLeft: len(all) - len(shown)}
+	o.Text = p.text()
+	if last := footer(o.Left, o.FilesLeft); o.Left > 0 && len(o.Text)+len(last) <= tokens*CharsPerToken {
+		o.Text += last
+	}
+	o.Tokens = (len(o.Text) + CharsPerToken - 1) / CharsPerToken
+	return o, nil
+}
+
+// footer is the last line of an outline that is not complete.
+func footer(symbols, files int) string {
+	return fmt.Sprintf("(%d more symbols; %d more files)\n", symbols, files)
+}
+
+// picker picks symbols as long as there is room.
+type picker struct {
+	g     *graph.Graph
+	lines map[string][]string // of each file
+	has   map[string]bool     // directories and files whose line is written
+	left  int                 // bytes
+	taken []taken
+}
+
+// taken is a symbol with its line of text.
+type taken struct {
+	node int
+	line string
+}
+
+// take picks a symbol if there is room for it, its file and its directory.
+func (p *picker) take(i int) bool {
+	n := p.g.Nodes[i]
+	line := "    " + fmt.Sprint(n.Line, " ", p.declaration(n)) + "\n"
+	dir, file := heads(n.Path)
+	size := len(line)
+	if !p.has[n.Path] {
+		size += len(file)
+	}
+	if d := path.Dir(n.Path) + "/"; !p.has[d] {
+		size += len(dir)
+	}
+	if size > p.left {
+		return false
+	}
+	p.left -= size
+	p.has[n.Path], p.has[path.Dir(n.Path)+"/"] = true, true
+	p.taken = append(p.taken, taken{i, line})
+	return true
+}
+
+// heads are the lines of a directory and of a file in it.
+func heads(name string) (dir, file string) {
+	return plain(path.Dir(name), maxLine) + "/\n", "  " + plain(path.Base(name), maxLine) + "\n"
+}
+
+// declaration is the line of source that declares a symbol, or its kind and name.
+func (p *picker) declaration(n graph.Node) string {
+	if lines := p.lines[n.Path]; n.Line >= 1 && n.Line <= len(lines) {
+		text := strings.TrimSpace(lines[n.Line-1])
+		if i := strings.LastIndex(text, "{"); i > 0 && strings.TrimSpace(text[i:]) == "{" {
+			text = strings.TrimSpace(text[:i])
+		}
+		if text != "" {
+			return plain(text, maxLine)
+		}
+	}
+	return plain(n.Kind+" "+n.Name, maxLine)
+}
+
+// text writes what was picked, by path and line.
+func (p *picker) text() string {
+	slices.SortFunc(p.taken, func(a, b taken) int {
+		x, y := p.g.Nodes[a.node], p.g.Nodes[b.node]
+		return cmp.Or(cmp.Compare(path.Dir(x.Path), path.Dir(y.Path)), cmp.Compare(x.Path, y.Path), cmp.Compare(x.Line, y.Line), cmp.Compare(a.node, b.node))
+	})
+	var out strings.Builder
+	dir, file := "", ""
+	for _, t := range p.taken {
+		n := p.g.Nodes[t.node]
+		inDir, inFile := heads(n.Path)
+		if d := path.Dir(n.Path) + "/"; d != dir {
+			out.WriteString(inDir)
+			dir = d
+		}
+		if n.Path != file {
+			out.WriteString(inFile)
+			file = n.Path
+		}
+		out.WriteString(t.line)
+	}
+	return out.String()
+}

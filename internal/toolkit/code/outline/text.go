@@ -1,0 +1,31 @@
+package outline
+
+import (
+	"strings"
+	"unicode"
+)
+
+// plain is a text of at most a number of bytes on one line, without characters that a
+// reader does not see or that turn others around.
+func plain(text string, most int) string {
+	var out strings.Builder
+	blank := false
+	for _, r := range text {
+		if unicode.IsSpace(r) {
+			blank = out.Len() > 0
+			continue
+		}
+		if !unicode.IsGraphic(r) || r == unicode.ReplacementChar || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+			r = '?'
+		}
+		if out.Len()+8 > most {
+			return out.String() + "..."
+		}
+		if blank {
+			out.WriteByte(' ')
+			blank = false
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}

@@ -1,0 +1,81 @@
+package toolkit
+
+import (
+	"belljar.dev/internal/toolkit/code/debt"
+	"belljar.dev/internal/toolkit/code/graph"
+)
+
+// DeadPart is the functions that nothing reaches.
+type DeadPart struct {
+	Functions int            `json:"functions"`
+	Listed    []DeadFunction `json:"list"`
+	More      int            `json:"list_more,omitempty"`
+}
+
+// DeadFunction is a function that nothing reaches.
+type DeadFunction struct {
+	File       string `json:"file"`
+	Line       int    `json:"line"`
+	EndLine    int    `json:"end_line"`
+	Function   string `json:"function"`
+	Confidence string `json:"confidence"` // high, medium or low
+	Reason     string `json:"reason"`
+}
+
+// DebtPart is what comments admit.
+type DebtPart struct {
+	Remarks  int           `json:"remarks"`
+	Comments int           `json:"comments"` // that were read
+	Listed   []debt.Remark `json:"list"`
+	More     int           `json:"list_more,omitempty"`
+}
+
+// deadPart keeps the functions of which it is sure enough: the confidences are a
+// person's words, and high counts as 1, medium as 0.5, low as 0.
+func deadPart(all []graph.Unreached, least float64, most int) *DeadPart {
+	p := &DeadPart{Listed: []DeadFunction{}}
+	for _, d := range all {
+		sure := map[graph.Confidence]float64{graph.High: 1, graph.Medium: 0.5, graph.Low: 0}[d.Confidence]
+		if sure >= least {
+			p.Listed = append(p.Listed, DeadFunction{d.Path, d.First, d.Last, d.Name, string(d.Confidence), d.Reason})
+		}
+	}
+	p.Functions = len(p.Listed)
+	p.Listed, p.More = shorten(p.Listed, most)
+	return p
+}
+
+// deadOf finds the functions that nothing reaches.
+func (r *reading) deadOf() []graph.Unreached {
+	done := r.stage("dead code")
+	defer done()
+	dead, err := graph.Dead(r.ctx, r.files)
+	if err != nil {
+		r.lacks(over("dead code"))
+		return nil
+	}
+	return dead
+}
+
+// debtOf finds what comments admit.
+func (r *reading) debtOf(most int) *DebtPart {
+	done := r.stage("debt")
+	defer done()
+	p := &DebtPart{}
+	found, err := debt.Find(r.ctx, r.files)
+	r.lacks(found.Gaps...)
+	if err != nil {
+		r.lacks(over("debt"))
+	}
+	p.Comments, p.Remarks = found.Comments, len(found.Remarks)
+	p.Listed, p.More = shorten(found.Remarks, most)
+	return p
+}
+
+func (d DeadFunction) finding() finding {
+	return finding{rule: "dead-code", path: d.File, line: d.Line, end: d.EndLine, warning: true, message: "nothing reaches %s (confidence %s: %s)", args: []any{d.Function, d.Confidence, d.Reason}}
+}
+
+func debtFinding(d debt.Remark) finding {
+	return finding{rule: "debt", path: d.Path, line: d.Line, end: d.Line, warning: true, message: "%s debt: %s", args: []any{string(d.Kind), d.Text}}
+}

@@ -1,0 +1,297 @@
+package toolkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/testenv"
+)
+
+// project is the files of a workspace.
+type project map[string]string
+
+// in writes the files to a directory of their own.
+func (p project) in(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range p {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// with is the project with one file changed.
+func (p project) with(name, text string) project {
+	other := maps.Clone(p)
+	other[name] = text
+	return other
+}
+
+// measured is what an analysis said of a directory.
+type outcome struct {
+	answer *Answer
+	whole  []byte
+	asked  []string
+	err    error
+}
+
+// analyse runs server and helper in this process. deny says which files the policy
+// keeps from the agent.
+func analyse(t testing.TB, dir, tool string, args map[string]any, deny func(path string) bool) (o outcome) {
+	t.Helper()
+	text, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromServer, toHelper := io.Pipe()
+	fromHelper, toServer := io.Pipe()
+	var out bytes.Buffer
+	served := make(chan error, 1)
+	go func() {
+		err := Serve(t.Context(), Host{In: fromServer, Events: toServer, Out: &out, Workspace: dir, Git: testGit})
+		toServer.CloseWithError(err)
+		served <- err
+	}()
+	o.answer, o.err = Converse(toHelper, fromHelper, Request{Tool: tool, Args: text, TimeMS: 60_000}, Asks{LeaveOut: func(path string) bool {
+		o.asked = append(o.asked, path)
+		return deny != nil && deny(path)
+	}})
+	fromHelper.Close()
+	toHelper.Close()
+	if err := <-served; err != nil && o.err == nil {
+		t.Errorf("%s: %v", tool, err)
+	}
+	o.whole = out.Bytes()
+	return o
+}
+
+// testGit is Git, which does not look at the PATH.
+func testGit(ctx context.Context, args, env []string, in io.Reader) (io.Reader, error) {
+	return Git(ctx, args, env, in)
+}
+
+// result is the structured result of an analysis that has one.
+func result1(t testing.TB, dir, tool string, args map[string]any) map[string]any {
+	t.Helper()
+	o := analyse(t, dir, tool, args, nil)
+	if o.err != nil {
+		t.Fatalf("%s %v: %v", tool, args, o.err)
+	}
+	var all map[string]any
+	if err := json.Unmarshal(o.answer.Result, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// commit makes the files of a directory a commit of a repository.
+func commit(t testing.TB, dir, author, message string) {
+	t.Helper()
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "--allow-empty", "-m", message}} {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir = dir
+		cmd.Env = []string{
+			"PATH=" + os.Getenv("PATH"), "HOME=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=" + author, "GIT_AUTHOR_EMAIL=" + author + "@example.org",
+			"GIT_COMMITTER_NAME=" + author, "GIT_COMMITTER_EMAIL=" + author + "@example.org",
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// Fixtures.
+const (
+	branchy = "func Branchy(a, b int) int {\n\tif a > 0 {\n\t\tfor b > 0 {\n\t\t\tif a == b {\n\t\t\t\treturn 1\n\t\t\t}\n\t\t\tb--\n\t\t}\n\t}\n\treturn a\n}\n"
+	plainGo = "package p\n\nimport \"fmt\"\n\n// Plain does little.\nfunc Plain(s string) {\n\tfmt.Println(s)\n}\n"
+)
+
+func sample() project {
+	return project{
+		"go.mod":        "module example.org/p\n\ngo 1.26\n",
+		"a/a.go":        "package a\n\nimport \"example.org/p/b\"\n\n" + branchy + "\nfunc Use() { b.Plain(\"x\") }\n",
+		"b/b.go":        strings.Replace(plainGo, "package p", "package b", 1),
+		"b/c.py":        "import os\n\n# TODO: handle the empty list\ndef total(xs):\n    s = 0\n    for x in xs:\n        if x > 1:\n            s += x\n    return s\n",
+		"lib/l.rs":      "pub fn area(w: u32, h: u32) -> u32 {\n    if w == 0 { return 0; }\n    w * h\n}\n",
+		"secret/key.go": "package secret\n\n// TODO: rotate CANARY\nfunc CanarySecret(a int) int {\n\tif a > 1 {\n\t\treturn 2\n\t}\n\treturn a\n}\n",
+	}
+}
+
+// allTools are the analyses, with arguments that have them do all they can.
+func allTools() map[string]map[string]any {
+	return map[string]map[string]any{
+		"analyze_complexity":         {"max_cyclomatic": 1, "max_cognitive": 0},
+		"analyze_code_churn":         {},
+		"analyze_deep_context":       {"max_tokens": 4000},
+		"analyze_duplicates":         {"min_lines": 2},
+		"analyze_defect_probability": {"min_confidence": 0, "explain": true},
+		"analyze_comprehensive":      {"confidence_threshold": 0, "min_lines": 2, "perf": true},
+		"analyze_graph_metrics":      {"graphml": true},
+		"analyze_name_similarity":    {"query": "CanarySecret"},
+		"quality_gate":               {"complexity_threshold": 1},
+	}
+}
+
+// What the policy keeps from the agent is in no result, whatever its format, and each
+// says how many files were left out.
+func TestDeniedFilesAreInNoResult(t *testing.T) {
+	testenv.Need(t, testenv.Git)
+	dir := sample().in(t)
+	commit(t, dir, "Ada", "first")
+	deny := func(path string) bool { return strings.HasPrefix(path, Workspace+"/secret/") }
+	for tool, args := range allTools() {
+		for _, format := range []string{"", "detailed", "json", "sarif", "junit", "markdown"} {
+			with := maps.Clone(args)
+			if format != "" {
+				with["format"] = format
+			}
+			o := analyse(t, dir, tool, with, deny)
+			if _, bad := errors.AsType[*Fault](o.err); bad && strings.Contains(o.err.Error(), "format: got") {
+				continue // the tool has no such format
+			}
+			if o.err != nil {
+				t.Errorf("%s as %q: %v", tool, format, o.err)
+				continue
+			}
+			// The name that is asked for comes back as such.
+			said := strings.ReplaceAll(o.answer.Text+string(o.whole)+string(o.answer.Result), `"query":"CanarySecret"`, "")
+			if found := regexp.MustCompile(`(?i)canary|secret/`).FindString(said); found != "" {
+				t.Errorf("%s as %q: %q of a denied file is in the result", tool, format, found)
+			}
+			if !strings.Contains(string(o.answer.Result), `{"reason":"denied by the policy","files":1}`) {
+				t.Errorf("%s as %q: the result does not say that one file was left out: %.300s", tool, format, o.answer.Result)
+			}
+			if !slices.Contains(o.asked, Workspace+"/secret/key.go") {
+				t.Errorf("%s as %q: the server was not asked", tool, format)
+			}
+		}
+	}
+	// Without the policy's word the canary is there: the test can fail.
+	if o := analyse(t, dir, "analyze_complexity", allTools()["analyze_complexity"], nil); !strings.Contains(string(o.answer.Result), "CanarySecret") {
+		t.Error("the fixture has no canary")
+	}
+}
+
+// Wrong arguments get an answer that names the argument, and nothing is read.
+func TestWrongArguments(t *testing.T) {
+	dir := sample().in(t)
+	if err := os.Symlink("/etc", filepath.Join(dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("loop", filepath.Join(dir, "loop")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		tool string
+		args map[string]any
+		want string
+	}{
+		{"analyze_complexity", map[string]any{"project_path": ".."}, `project_path: got ".."`},
+		{"analyze_complexity", map[string]any{"project_path": "a/../../x"}, "project_path"},
+		{"analyze_complexity", map[string]any{"project_path": "/etc"}, "want a directory in /workspace"},
+		{"analyze_complexity", map[string]any{"project_path": "/workspacex"}, "want a directory in /workspace"},
+		{"analyze_complexity", map[string]any{"project_path": "a\nb"}, "without control characters"},
+		{"analyze_complexity", map[string]any{"project_path": strings.Repeat("a", 5000)}, "want at most"},
+		{"analyze_complexity", map[string]any{"project_path": "nowhere"}, "there is no /workspace/nowhere"},
+		{"analyze_complexity", map[string]any{"project_path": "a/a.go"}, "project_path"},
+		{"analyze_complexity", map[string]any{"project_path": "out"}, "project_path"},
+		{"analyze_complexity", map[string]any{"project_path": "loop"}, "project_path"},
+		{"analyze_complexity", map[string]any{"toolchain": "cobol"}, `toolchain: got "cobol", want one of`},
+		{"analyze_complexity", map[string]any{"format": "xml"}, "format"},
+		{"analyze_complexity", map[string]any{"max_cyclomatic": 1.5}, "max_cyclomatic: got 1.5, want a whole number"},
+		{"analyze_complexity", map[string]any{"top_files": -1}, "top_files"},
+		{"analyze_code_churn", map[string]any{"period_days": 0}, "period_days: got 0"},
+		{"analyze_code_churn", map[string]any{"period_days": -1}, "period_days"},
+		{"analyze_code_churn", map[string]any{"period_days": 1e9}, "period_days"},
+		{"analyze_code_churn", map[string]any{"period_days": 30.5}, "want a whole number"},
+		{"analyze_duplicates", map[string]any{"threshold": 1.01}, "threshold: got 1.01, want 0 to 1"},
+		{"analyze_duplicates", map[string]any{"detection_type": "fuzzy"}, "detection_type"},
+		{"analyze_duplicates", map[string]any{"snippet": strings.Repeat("x", maxSnippet+1)}, "snippet"},
+		{"analyze_deep_context", map[string]any{"include_patterns": []string{"["}}, "include_patterns[0]"},
+		{"analyze_deep_context", map[string]any{"include_patterns": slices.Repeat([]string{"a"}, 10_000)}, "want at most 100"},
+		{"analyze_deep_context", map[string]any{"exclude_patterns": []string{"../x"}}, "exclude_patterns[0]"},
+		{"analyze_deep_context", map[string]any{"include_analyses": []string{"magic"}}, "include_analyses[0]"},
+		{"analyze_deep_context", map[string]any{"dag_type": "x"}, "dag_type"},
+		{"analyze_graph_metrics", map[string]any{"metrics": []string{"fame"}}, "metrics[0]"},
+		{"analyze_name_similarity", map[string]any{"query": " "}, "query"},
+		{"analyze_name_similarity", map[string]any{"query": "x", "top_k": 0}, "top_k"},
+		{"quality_gate", map[string]any{"base": "--output=/tmp/x"}, "hyphen"},
+		{"quality_gate", map[string]any{"base": "nothing"}, "base"},
+		{"quality_gate", map[string]any{"coverage_file": "/etc/passwd"}, "coverage_file"},
+		{"quality_gate", map[string]any{"coverage_file": "none.out"}, "coverage_file: there is no none.out"},
+		{"quality_gate", map[string]any{"coverage_file": "a/a.go"}, "coverage_file: a/a.go: it has none of the three forms"},
+		{"no_such", nil, "is not an analysis"},
+	} {
+		o := analyse(t, dir, tt.tool, tt.args, nil)
+		if fault, ok := errors.AsType[*Fault](o.err); !ok || !strings.Contains(fault.Text, tt.want) {
+			t.Errorf("%s %.80v: got %v, want a fault with %q", tt.tool, fmt.Sprint(tt.args), o.err, tt.want)
+		}
+		if len(o.whole) > 0 {
+			t.Errorf("%s %.80v: it printed %.80q", tt.tool, fmt.Sprint(tt.args), o.whole)
+		}
+	}
+}
+
+// numbersOf are the paths of the numbers and lists of a type's JSON, such as
+// violations[].line.
+func numbersOf(t reflect.Type, at string, all map[string]bool) {
+	switch t.Kind() {
+	case reflect.Pointer:
+		numbersOf(t.Elem(), at, all)
+	case reflect.Int, reflect.Int64, reflect.Float64:
+		all[at] = true
+	case reflect.Slice:
+		all[at] = true
+		numbersOf(t.Elem(), at+"[]", all)
+	case reflect.Struct:
+		for _, f := range reflect.VisibleFields(t) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Anonymous || !f.IsExported() || name == "" || len(f.Index) > 2 {
+				continue
+			}
+			if strings.Count(at, ".children") > 0 && name == "children" {
+				continue // it goes on without end
+			}
+			numbersOf(f.Type, strings.TrimPrefix(at+"."+name, "."), all)
+		}
+	}
+}
+
+// flatten notes each value of a result by its path, indexes left out.
+func flatten(v any, at string, all map[string][]string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, one := range v {
+			flatten(one, strings.TrimPrefix(at+"."+name, "."), all)
+		}
+	case []any:
+		all[at] = append(all[at], fmt.Sprint(len(v), v))
+		for _, one := range v {
+			flatten(one, at+"[]", all)
+		}
+	default:
+		all[at] = append(all[at], fmt.Sprint(v))
+	}
+}
