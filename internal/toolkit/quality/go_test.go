@@ -96,7 +96,7 @@ func take(all map[string][]int, key string) int {
 }
 
 // output returns what a program prints, without the line's end.
-func output(t *testing.T, dir, program string, args ...string) string {
+func output(t testing.TB, dir, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
@@ -111,7 +111,7 @@ func output(t *testing.T, dir, program string, args ...string) string {
 
 // filesBelow returns the files of a directory whose names end so, but for those of
 // some directories, and of those that begin with a dot or an underscore.
-func filesBelow(t *testing.T, root, end string, but ...string) (all []string) {
+func filesBelow(t testing.TB, root, end string, but ...string) (all []string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -259,7 +259,6 @@ const (
 	textField                  // before a brace
 )
 
-
 // textEnd returns the offset behind the text of a string from an offset on: behind its
 // closing quote, or before an expression or the end of one where it is formatted.
 func (p *pyLexer) textEnd(s *piece, from int, formatted bool) (end int, how textStop) {
