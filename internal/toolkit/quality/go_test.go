@@ -5,6 +5,8 @@ package quality
 import (
 	"bufio"
 	"fmt"
+	"go/scanner"
+	"go/token"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -60,6 +62,56 @@ func TestGoEqualsGocycloAndGocognit(t *testing.T) {
 		t.Errorf("%d functions and %d gaps, want more than 40,000 and none", total, gaps)
 	}
 	t.Logf("%d functions, of which %d are unequal", total, unequal)
+}
+
+// The tokens of each file of the standard library are those of its own scanner.
+func TestGoTokens(t *testing.T) {
+	root := filepath.Join(output(t, "", "go", "env", "GOROOT"), "src")
+	total := 0
+	for _, name := range filesBelow(t, root, ".go", "vendor") {
+		text := readFile(t, root, name)
+		f := lex.Parse(name, code.Go, text)
+		files := token.NewFileSet()
+		file := files.AddFile(name, -1, len(text))
+		var in scanner.Scanner
+		in.Init(file, []byte(text), nil, scanner.ScanComments)
+		for _, got := range f.Tokens {
+			pos, tok, lit := in.Scan()
+			for tok == token.SEMICOLON && lit == "\n" {
+				pos, tok, lit = in.Scan()
+			}
+			if in.ErrorCount > 0 {
+				break // a file of testdata that is not Go
+			}
+			want := code.Operator
+			switch {
+			case tok == token.COMMENT:
+				want = code.Comment
+			case tok == token.STRING || tok == token.CHAR:
+				want = code.String
+			case tok == token.IDENT:
+				want = code.Name
+			case tok.IsLiteral():
+				want = code.Number
+			case tok.IsKeyword():
+				want = code.Keyword
+			}
+			if lit == "" {
+				lit = tok.String()
+			}
+			total++
+			text := strings.ReplaceAll(f.Of(got), "\r", "")
+			if int(got.Start) != file.Offset(pos) || got.Kind != want || text != strings.ReplaceAll(lit, "\r", "") {
+				t.Errorf("%s:%d: got %q at %d, want %s %q at %d", name, got.Line, text, got.Start, tok, lit, file.Offset(pos))
+				break
+			}
+			if line := file.PositionFor(pos, false).Line; line != int(got.Line) {
+				t.Errorf("%s: got line %d of %q, want %d", name, got.Line, text, line)
+				break
+			}
+		}
+	}
+	t.Logf("%d tokens", total)
 }
 
 // counted runs a program that prints a number, the package, the function and the

@@ -12,6 +12,7 @@
 //
 //	lex.go       a text to a file: bounds, and which language is read by what
 //	golang.go    Go
+//	golex.go     Go: tokens
 //	gofunc.go    the metrics and the calls of a function in Go
 //	python.go    Python: blocks, functions and classes
 //	pyexpr.go    Python: expressions, calls, imports

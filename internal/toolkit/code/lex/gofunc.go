@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"sort"
+	"strings"
 
 	"belljar.dev/internal/toolkit/code"
 )
@@ -213,12 +214,8 @@ func (m *goFunc) call(n *ast.CallExpr) {
 }
 
 func (m *goFunc) add(name *ast.Ident, of string) {
-	m.fn.Calls = append(m.fn.Calls, code.Call{
-		Name:  name.Name,
-		Of:    of,
-		Line:  m.line(name.Pos()),
-		Token: m.token(name.Pos()),
-	})
+	at := m.token(name.Pos())
+	m.fn.Calls = append(m.fn.Calls, code.Call{Name: name.Name, Of: of, Line: int(m.f.Tokens[at].Line), Token: at})
 }
 
 // goPlaces turns the parser's positions into lines and tokens.
@@ -228,6 +225,12 @@ type goPlaces struct {
 }
 
 func (g goPlaces) line(p token.Pos) int { return g.file.PositionFor(p, false).Line }
+
+// lines returns how many lines end between two positions, which is faster than to look
+// up the line of each.
+func (g goPlaces) lines(from, to token.Pos) int {
+	return strings.Count(g.f.Text[g.file.Offset(from):g.file.Offset(to)], "\n")
+}
 
 // token returns the index of the first token at or behind a position.
 func (g goPlaces) token(p token.Pos) int {

@@ -7,18 +7,16 @@ import (
 	"go/token"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"belljar.dev/internal/toolkit/code"
 )
 
-// parseGo reads Go with the standard library's scanner and parser. A text that the
+// parseGo reads Go with the standard library's parser. A text that the
 // parser refuses has tokens and lines, but no functions.
 func parseGo(f *code.File) {
-	src := []byte(f.Text)
 	files := token.NewFileSet()
-	f.Tokens = goTokens(files, src, f.Text)
-	tree, err := parser.ParseFile(files, f.Path, src, 0)
+	f.Tokens = goTokens(f.Text)
+	tree, err := parser.ParseFile(files, f.Path, f.Text, 0)
 	if err != nil {
 		gap(f, "functions", "not valid Go: "+firstFault(err))
 		return
@@ -43,53 +41,6 @@ func firstFault(err error) string {
 		return "line " + strconv.Itoa(all[0].Pos.Line) + ": " + all[0].Msg
 	}
 	return err.Error()
-}
-
-// goTokens returns the tokens of a text, without the semicolons that the scanner adds.
-func goTokens(files *token.FileSet, src []byte, text string) []code.Token {
-	file := files.AddFile("", -1, len(src))
-	out := newTokenizer(text)
-	out.at = 0
-	var in scanner.Scanner
-	in.Init(file, src, nil, scanner.ScanComments)
-	for {
-		pos, tok, lit := in.Scan()
-		if tok == token.EOF {
-			return out.tokens
-		}
-		at := int(pos) - file.Base()
-		if tok == token.SEMICOLON && lit == "\n" || at < out.at || at >= len(text) {
-			continue // such a semicolon is no text of the file
-		}
-		out.to(at)
-		kind, end := goToken(out, tok, lit)
-		out.take(kind, min(end, len(text)))
-	}
-}
-
-// goToken returns the kind and the end of the token at which out is. The scanner
-// leaves the carriage returns out of what it says of comments and strings.
-func goToken(out *tokenizer, tok token.Token, lit string) (code.Kind, int) {
-	switch {
-	case tok == token.COMMENT && strings.HasPrefix(lit, "//"):
-		return code.Comment, out.lineEnd(out.at)
-	case tok == token.COMMENT:
-		return code.Comment, out.past(out.at+2, "*/")
-	case tok == token.STRING && lit[0] == '`':
-		return code.String, out.past(out.at+1, "`")
-	case tok == token.STRING || tok == token.CHAR:
-		return code.String, out.at + len(lit)
-	case tok == token.IDENT:
-		return code.Name, out.at + len(lit)
-	case tok.IsLiteral():
-		return code.Number, out.at + len(lit)
-	case tok.IsKeyword():
-		return code.Keyword, out.at + len(lit)
-	case tok == token.ILLEGAL:
-		_, width := utf8.DecodeRuneInString(out.text[out.at:])
-		return code.Operator, out.at + width
-	}
-	return code.Operator, out.at + len(tok.String())
 }
 
 // goFile reads the declarations of a file.
@@ -140,12 +91,13 @@ func (g *goFile) declared(d *ast.GenDecl) {
 }
 
 func (g *goFile) symbol(name *ast.Ident, kind string, first, end token.Pos, bases []string) code.Symbol {
+	line := g.line(name.Pos())
 	return code.Symbol{
 		Name:     name.Name,
 		Kind:     kind,
-		Line:     g.line(name.Pos()),
-		First:    g.line(first),
-		Last:     g.line(end - 1),
+		Line:     line,
+		First:    line - g.lines(first, name.Pos()),
+		Last:     line + g.lines(name.Pos(), end-1),
 		Exported: name.IsExported(),
 		Bases:    bases,
 	}

@@ -35,10 +35,16 @@ func (s *tokenizer) has(what string) bool {
 	return len(s.text)-s.at >= len(what) && s.text[s.at:s.at+len(what)] == what
 }
 
-// take makes a token of the bytes up to end, and goes there.
+// take makes a token of the bytes up to end, and goes there. Names, keywords, numbers
+// and operators do not span lines.
 func (s *tokenizer) take(kind code.Kind, end int) {
 	s.emit(kind, s.at, end, s.line)
-	s.to(end)
+	switch kind {
+	case code.Name, code.Keyword, code.Number, code.Operator:
+		s.at = end
+	case code.String, code.Comment, code.Newline, code.Indent, code.Dedent:
+		s.to(end)
+	}
 }
 
 // emit adds a token that begins at a line.

@@ -1,0 +1,97 @@
+package lex
+
+import (
+	"go/token"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// goTokens returns the tokens of a text in Go. It is several times as fast as the
+// standard library's scanner, with whose tokens internal/toolkit/quality compares them.
+func goTokens(text string) []code.Token {
+	t := newTokenizer(text)
+	for t.at < len(text) {
+		switch c := text[t.at]; {
+		case c == '\n':
+			t.line++
+			t.at++
+		case isBlank(c):
+			t.at++
+		case startsName(c):
+			end := t.name(t.at)
+			kind := code.Name
+			if end-t.at > 1 && c >= 'a' && token.IsKeyword(text[t.at:end]) {
+				kind = code.Keyword
+			}
+			t.take(kind, end)
+		case isDigit(c) || c == '.' && isDigit(t.peek(1)):
+			t.take(code.Number, t.goNumber())
+		case c == '"' || c == '\'':
+			t.take(code.String, t.quoted(t.at, false))
+		case c == '`':
+			t.take(code.String, t.past(t.at+1, "`"))
+		case c == '/' && t.peek(1) == '/':
+			t.take(code.Comment, t.lineEnd(t.at))
+		case c == '/' && t.peek(1) == '*':
+			t.take(code.Comment, t.past(t.at+2, "*/"))
+		default:
+			t.take(code.Operator, t.at+goOperator(text[t.at:]))
+		}
+	}
+	return t.tokens
+}
+
+// goNumber returns the offset behind the number that begins here.
+func (t *tokenizer) goNumber() int {
+	hex := t.text[t.at] == '0' && t.peek(1)|0x20 == 'x'
+	for i := t.at + 1; ; i++ {
+		if i == len(t.text) {
+			return i
+		}
+		c, last := t.text[i], t.text[i-1]|0x20
+		sign := (c == '+' || c == '-') && (last == 'e' && !hex || last == 'p' && hex)
+		if !sign && c != '.' && (c >= 0x80 || !inName(c)) {
+			return i
+		}
+	}
+}
+
+// goOperator returns the length of the operator with which a text begins.
+func goOperator(text string) int {
+	var next, third byte
+	if len(text) > 1 {
+		next = text[1]
+	}
+	if len(text) > 2 {
+		third = text[2]
+	}
+	switch c := text[0]; c {
+	case '<', '>':
+		switch {
+		case next == c && third == '=':
+			return 3
+		case next == c, next == '=', c == '<' && next == '-':
+			return 2
+		}
+	case '&':
+		switch {
+		case next == '^' && third == '=':
+			return 3
+		case next == '^', next == '&', next == '=':
+			return 2
+		}
+	case '+', '-', '|':
+		if next == c || next == '=' {
+			return 2
+		}
+	case '*', '/', '%', '^', '=', '!', ':':
+		if next == '=' {
+			return 2
+		}
+	case '.':
+		if next == '.' && third == '.' {
+			return 3
+		}
+	}
+	return 1
+}
