@@ -110,5 +110,9 @@ func BenchmarkGo(b *testing.B) {
 	n := float64(b.N) * float64(time.Millisecond)
 	b.ReportMetric(float64(own)/n, "cpu-ms/op")
 	b.ReportMetric(float64(others)/n, "others-cpu-ms/op")
-	b.ReportMetric(float64(own)/float64(others), "ratio")
+	ratio := float64(own) / float64(others)
+	b.ReportMetric(ratio, "ratio")
+	if ratio > 0.65 {
+		b.Errorf("%.2f of the time of gocyclo and gocognit, want at most 0.65", ratio)
+	}
 }

@@ -12,6 +12,7 @@
 //
 //	lex.go       a text to a file: bounds, and which language is read by what
 //	golang.go    Go
+//	goself.go    Go: which calls are of the function itself
 //	golex.go     Go: tokens
 //	gofunc.go    the metrics and the calls of a function in Go
 //	python.go    Python: blocks, functions and classes

@@ -17,7 +17,9 @@ type goFunc struct {
 	goPlaces
 
 	fn      *code.Func
-	name    *ast.Ident
+	name    string
+	self    int // calls of something of its own name
+	named   int // names that are the same, without those behind a dot
 	nesting int // as Cognitive counts it
 	depth   int // of blocks around
 }
@@ -109,6 +111,13 @@ func (m *goFunc) Visit(n ast.Node) ast.Visitor {
 		}
 	case *ast.CallExpr:
 		m.call(n)
+	case *ast.SelectorExpr:
+		ast.Walk(m, n.X)
+		return nil
+	case *ast.Ident:
+		if n.Name == m.name {
+			m.named++
+		}
 	}
 	return m
 }
@@ -186,11 +195,10 @@ func (m *goFunc) link(e ast.Expr, last *token.Token) {
 
 func logical(op token.Token) bool { return op == token.LAND || op == token.LOR }
 
-// call adds a call of something that has a name. One of the function's own name
-// counts for Cognitive where both mean the same thing of this file, or neither does.
+// call adds a call of something that has a name.
 func (m *goFunc) call(n *ast.CallExpr) {
-	if id, ok := n.Fun.(*ast.Ident); ok && id.Name == m.name.Name && id.Obj == m.name.Obj {
-		m.fn.Cognitive++
+	if id, ok := n.Fun.(*ast.Ident); ok && id.Name == m.name {
+		m.self++
 	}
 	called := n.Fun
 	for {

@@ -14,14 +14,14 @@ import (
 // parseGo reads Go with the standard library's parser. A text that the
 // parser refuses has tokens and lines, but no functions.
 func parseGo(f *code.File) {
-	files := token.NewFileSet()
 	f.Tokens = goTokens(f.Text)
-	tree, err := parser.ParseFile(files, f.Path, f.Text, 0)
+	files := token.NewFileSet()
+	tree, err := parser.ParseFile(files, f.Path, f.Text, parser.SkipObjectResolution)
 	if err != nil {
 		gap(f, "functions", "not valid Go: "+firstFault(err))
 		return
 	}
-	g := &goFile{goPlaces{f, files.File(tree.Package)}, tree}
+	g := &goFile{goPlaces: goPlaces{f, files.File(tree.Package)}, tree: tree}
 	g.imports()
 	for _, d := range tree.Decls {
 		switch d := d.(type) {
@@ -47,7 +47,8 @@ func firstFault(err error) string {
 type goFile struct {
 	goPlaces
 
-	tree *ast.File
+	tree  *ast.File
+	known *goNames // of the file, once they are needed
 }
 
 func (g *goFile) imports() {
@@ -171,8 +172,11 @@ func (g *goFile) function(name *ast.Ident, first token.Pos, typ *ast.FuncType, b
 		fn.Owner = typeName(recv.List[0].Type)
 		fn.Label = "(" + receiver(recv.List[0].Type) + ")." + name.Name
 	}
-	m := &goFunc{goPlaces: g.goPlaces, fn: &fn, name: name}
+	m := &goFunc{goPlaces: g.goPlaces, fn: &fn, name: name.Name}
 	m.measure(typ, body)
+	if m.self > 0 {
+		fn.Cognitive += g.recursion(m, name, recv)
+	}
 	g.f.Funcs = append(g.f.Funcs, fn)
 }
 
