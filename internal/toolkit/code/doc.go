@@ -4,7 +4,7 @@
 // The rooms below fill and read these types, and start no program and open no
 // connection. [belljar.dev/internal/toolkit/code/lex] makes a [File] of a text; clone,
 // graph, history, names and debt measure files. What could not be measured is absent,
-// and a [Gap] says why: there is no default and no estimate.
+// and a [Gap] says why. No value is a default or an estimate.
 //
 // The files, each calling those below it:
 //

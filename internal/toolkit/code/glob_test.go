@@ -114,7 +114,7 @@ func TestIgnoreAsGitDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	ignored := make(map[string]bool)
-	for _, p := range strings.Split(strings.TrimRight(string(out), "\x00"), "\x00") {
+	for p := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
 		ignored[p] = true
 	}
 	for _, p := range paths {

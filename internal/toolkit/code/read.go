@@ -31,7 +31,7 @@ func (r *Reader) Close() error {
 	return err
 }
 
-// Read returns the text of a file, or why there is none. It follows no link, and reads
+// Read returns the text of a file, or why it cannot be read. It follows no link, and reads
 // regular files only.
 func (r *Reader) Read(file string) (string, *Gap) {
 	dir, name := path.Split(file)
@@ -94,7 +94,7 @@ func openDir(in *os.File, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), name), nil //nolint:gosec // a descriptor
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // readFile returns the first bytes of a regular file in a directory, and its size. One
@@ -105,7 +105,7 @@ func readFile(in *os.File, name string, most int) (text string, size int64, err 
 	if err != nil {
 		return "", 0, err
 	}
-	defer unix.Close(fd) //nolint:errcheck // it was only read
+	defer unix.Close(fd)
 	var info unix.Stat_t
 	if err := unix.Fstat(fd, &info); err != nil {
 		return "", 0, &os.PathError{Op: "stat", Path: name, Err: err}
@@ -134,7 +134,7 @@ func readFile(in *os.File, name string, most int) (text string, size int64, err 
 // openIn opens what a directory contains, unless it is a link.
 func openIn(in *os.File, name string, flags int) (int, error) {
 	for {
-		fd, err := unix.Openat(int(in.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|flags, 0) //nolint:gosec // a descriptor
+		fd, err := unix.Openat(int(in.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|flags, 0)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}

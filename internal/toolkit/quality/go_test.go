@@ -8,6 +8,7 @@ import (
 	"go/scanner"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,6 +63,30 @@ func TestGoEqualsGocycloAndGocognit(t *testing.T) {
 		t.Errorf("%d functions and %d gaps, want more than 40,000 and none", total, gaps)
 	}
 	t.Logf("%d functions, of which %d are unequal", total, unequal)
+}
+
+// The golden file of the ordinary tests is what both programs count today.
+func TestGoGolden(t *testing.T) {
+	const dir = "../code/lex/testdata"
+	got := make(map[string]int)
+	for _, line := range strings.Split(strings.TrimSpace(readFile(t, dir, "metrics.golden")), "\n") {
+		words := strings.Fields(line)
+		n, err := strconv.Atoi(words[3])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got["metrics.go:"+words[0]+" "+words[1]+" "+words[2]] = n
+	}
+	want := make(map[string]int)
+	for key, n := range counted(t, dir, gocyclo, "metrics.go") {
+		want[key+" cyclomatic"] = n[0]
+	}
+	for key, n := range counted(t, dir, gocognit, "-over", "-1", "metrics.go") {
+		want[key+" cognitive"] = n[0]
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("metrics.golden has\n%v\nwant\n%v", got, want)
+	}
 }
 
 // The tokens of each file of the standard library are those of its own scanner.

@@ -15,8 +15,10 @@
 //	goself.go    Go: which calls are of the function itself
 //	golex.go     Go: tokens
 //	gofunc.go    the metrics and the calls of a function in Go
-//	python.go    Python: blocks, functions and classes
-//	pyexpr.go    Python: expressions, calls, imports
+//	python.go    Python: lines, and the headers of blocks
+//	pydef.go     Python: functions, classes, variables, imports
+//	pyexpr.go    Python: expressions and calls
+//	pyblock.go   Python: the blocks that are open, and what is counted for their functions
 //	pylex.go     Python: tokens
 //	shell.go     shell scripts
 //	rust.go      Rust

@@ -11,8 +11,8 @@ import (
 
 // goFunc measures one function. Cyclomatic is what gocyclo 0.6.0 counts and Cognitive
 // what gocognit 1.2.1 counts, with their peculiarities: a function literal belongs to
-// the function around it, and what stands in the block of an else is nested no deeper
-// than its if. internal/toolkit/quality compares them over the standard library.
+// the function around it, and the block of an else is nested no deeper than its if.
+// internal/toolkit/quality compares them over the standard library.
 type goFunc struct {
 	goPlaces
 
@@ -242,7 +242,7 @@ func (g goPlaces) lines(from, to token.Pos) int {
 
 // token returns the index of the first token at or behind a position.
 func (g goPlaces) token(p token.Pos) int {
-	at := int32(g.file.Offset(p)) //nolint:gosec // MaxText bounds it
+	at := int32(g.file.Offset(p))
 	return sort.Search(len(g.f.Tokens), func(i int) bool { return g.f.Tokens[i].Start >= at })
 }
 

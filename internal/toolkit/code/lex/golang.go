@@ -157,7 +157,7 @@ func typeName(e ast.Expr) string {
 	}
 }
 
-// function adds a function, or a variable that is one from the start, as gocyclo does.
+// function adds a function, or a variable that is declared with one. gocyclo does the same.
 func (g *goFile) function(name *ast.Ident, first token.Pos, typ *ast.FuncType, body *ast.BlockStmt, recv *ast.FieldList) {
 	fn := code.Func{
 		Symbol: g.symbol(name, "func", first, body.End(), nil),

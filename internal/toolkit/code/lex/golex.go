@@ -42,13 +42,13 @@ func goTokens(text string) []code.Token {
 }
 
 // goNumber returns the offset behind the number that begins here.
-func (t *tokenizer) goNumber() int {
-	hex := t.text[t.at] == '0' && t.peek(1)|0x20 == 'x'
-	for i := t.at + 1; ; i++ {
-		if i == len(t.text) {
+func (s *tokenizer) goNumber() int {
+	hex := s.text[s.at] == '0' && s.peek(1)|0x20 == 'x'
+	for i := s.at + 1; ; i++ {
+		if i == len(s.text) {
 			return i
 		}
-		c, last := t.text[i], t.text[i-1]|0x20
+		c, last := s.text[i], s.text[i-1]|0x20
 		sign := (c == '+' || c == '-') && (last == 'e' && !hex || last == 'p' && hex)
 		if !sign && c != '.' && (c >= 0x80 || !inName(c)) {
 			return i

@@ -8,7 +8,7 @@ const overlap = MaxFuncDepth
 
 // countHalstead counts the operators and operands of each function of a file by its
 // tokens: names, numbers and strings are operands; keywords, operators and brackets
-// are operators, of which a pair of brackets is one. Two are the same where their
+// are operators. A pair of brackets is one operator. Two are the same where their
 // texts are.
 func countHalstead(f *code.File) {
 	if len(f.Funcs) == 0 {
@@ -23,7 +23,7 @@ func countHalstead(f *code.File) {
 			gap(f, "halstead", "too many functions are nested in each other")
 			return
 		}
-		fn.Halstead = w.count(int32(i)+1, fn.Start, fn.End) //nolint:gosec // fewer than tokens
+		fn.Halstead = w.count(int32(i)+1, fn.Start, fn.End)
 	}
 }
 
@@ -45,7 +45,7 @@ func (w *words) number(f *code.File) {
 			word := f.Of(t)
 			n, ok := operands[word]
 			if !ok {
-				n = int32(len(operands)) + 1 //nolint:gosec // at most one for each token
+				n = int32(len(operands)) + 1
 				operands[word] = n
 			}
 			w.of[i] = n
@@ -63,7 +63,7 @@ func (w *words) number(f *code.File) {
 			word := f.Of(t)
 			n, ok := operators[word]
 			if !ok {
-				n = int32(len(operators)) + 1 //nolint:gosec // at most one for each token
+				n = int32(len(operators)) + 1
 				operators[word] = n
 			}
 			if t.End-t.Start == 1 {

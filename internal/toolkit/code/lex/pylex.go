@@ -69,7 +69,7 @@ func newPyLexer(text string) *pyLexer {
 	return p
 }
 
-// failed notes a fault at a token, of which the first one counts.
+// failed notes a fault at a token. The first fault of a file is kept.
 func (p *pyLexer) failed(why string, token int, line int32) {
 	if p.fault == "" || token < p.broken {
 		p.fault, p.broken = "line "+strconv.Itoa(int(line))+": "+why, token
@@ -373,7 +373,7 @@ func (p *pyLexer) closeField() {
 }
 
 func (p *pyLexer) bracket() {
-	p.open = append(p.open, int32(len(p.tokens))) //nolint:gosec // MaxText bounds it
+	p.open = append(p.open, int32(len(p.tokens)))
 	p.take(code.Operator, p.at+1)
 }
 

@@ -170,7 +170,8 @@ func TestPythonGaps(t *testing.T) {
 
 func TestHalstead(t *testing.T) {
 	f := Parse("a.py", code.Python, "def f(a):\n  # c\n  return a + a + 1\n")
-	// def ( : return + +, and f a a a 1; a pair of brackets is one.
+	// The operators are def, a pair of brackets, :, return and + twice; the operands f, a
+	// three times and 1.
 	if want := (code.Halstead{Operators: 6, Operands: 5, DistinctOperators: 5, DistinctOperands: 3}); f.Funcs[0].Halstead != want {
 		t.Errorf("got %+v, want %+v", f.Funcs[0].Halstead, want)
 	}

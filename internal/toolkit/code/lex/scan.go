@@ -49,7 +49,7 @@ func (s *tokenizer) take(kind code.Kind, end int) {
 
 // emit adds a token that begins at a line.
 func (s *tokenizer) emit(kind code.Kind, start, end int, line int32) {
-	s.tokens = append(s.tokens, code.Token{Start: int32(start), End: int32(end), Line: line, Kind: kind}) //nolint:gosec // MaxText bounds both
+	s.tokens = append(s.tokens, code.Token{Start: int32(start), End: int32(end), Line: line, Kind: kind})
 }
 
 // to goes to an offset behind the current one, and counts the lines between.

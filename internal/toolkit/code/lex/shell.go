@@ -74,9 +74,9 @@ func parsedShell(f *code.File) (*syntax.File, string) {
 	var lang syntax.LangError
 	switch {
 	case errors.As(err, &parse):
-		return nil, "not valid bash: line " + strconv.Itoa(int(parse.Pos.Line())) + ": " + parse.Text //nolint:gosec // MaxText bounds it
+		return nil, "not valid bash: line " + strconv.Itoa(int(parse.Pos.Line())) + ": " + parse.Text
 	case errors.As(err, &lang):
-		return nil, "not valid bash: line " + strconv.Itoa(int(lang.Pos.Line())) + ": " + lang.Feature //nolint:gosec // MaxText bounds it
+		return nil, "not valid bash: line " + strconv.Itoa(int(lang.Pos.Line())) + ": " + lang.Feature
 	case err != nil:
 		return nil, "not valid bash: " + err.Error()
 	}
@@ -163,7 +163,7 @@ func isShellKeyword(word string) bool {
 
 // offset returns that of a position in the text.
 func (s *shFile) offset(p syntax.Pos) int {
-	return min(int(p.Offset()), len(s.f.Text)) //nolint:gosec // maxScript bounds it
+	return min(int(p.Offset()), len(s.f.Text))
 }
 
 // token returns the index of the first token at or behind an offset.
@@ -202,7 +202,7 @@ func (s *shFile) functions(tree *syntax.File) {
 }
 
 func (s *shFile) function(n *syntax.FuncDecl) code.Func {
-	line := func(p syntax.Pos) int { return int(p.Line()) } //nolint:gosec // maxScript bounds it
+	line := func(p syntax.Pos) int { return int(p.Line()) }
 	return code.Func{
 		Symbol: code.Symbol{
 			Name:     n.Name.Value,
@@ -227,7 +227,7 @@ func (s *shFile) call(n *syntax.CallExpr, open []int) {
 	name := n.Args[0].Lit()
 	if (name == "source" || name == ".") && len(n.Args) > 1 {
 		if from := n.Args[1].Lit(); from != "" {
-			s.f.Imports = append(s.f.Imports, code.Import{Path: from, Line: int(n.Args[1].Pos().Line())}) //nolint:gosec // maxScript bounds it
+			s.f.Imports = append(s.f.Imports, code.Import{Path: from, Line: int(n.Args[1].Pos().Line())})
 		}
 	}
 	at := s.token(s.offset(n.Pos()))
