@@ -176,3 +176,51 @@ func TestHalstead(t *testing.T) {
 		t.Errorf("got %+v, want %+v", f.Funcs[0].Halstead, want)
 	}
 }
+
+// Functions that overlap more than nesting can explain are not counted without end.
+func TestHalsteadIsBounded(t *testing.T) {
+	f := Parse("a.py", code.Python, "def f(a):\n  return a\n")
+	fn := f.Funcs[0]
+	fn.Halstead, fn.Start, fn.End = code.Halstead{}, 0, len(f.Tokens)
+	f.Funcs = slices.Repeat([]code.Func{fn}, overlap+1)
+	countHalstead(f)
+	if f.Funcs[overlap-1].Halstead == (code.Halstead{}) || f.Funcs[overlap].Halstead != (code.Halstead{}) || len(f.Gaps) != 1 || f.Gaps[0].Field != "halstead" {
+		t.Errorf("got %+v and %+v, gaps %v; want the last one not counted, and a gap", f.Funcs[overlap-1].Halstead, f.Funcs[overlap].Halstead, f.Gaps)
+	}
+}
+
+// Strings in strings, and formats in formats, are read up to a depth.
+func TestPythonStringsAreBounded(t *testing.T) {
+	for text, want := range map[string]int{
+		strings.Repeat("f'{", 50): 50,
+		// Of those beyond the bound, each is a plain string up to the next quote.
+		strings.Repeat("f'{", 300):       200,
+		"f'" + strings.Repeat("{a:", 50): 50,
+		// The string ends at the bound, and what follows is code.
+		"f'''" + strings.Repeat("{a:", 3*maxPieces): 3 * maxPieces,
+	} {
+		lexed := newPyLexer(text)
+		braces := 0
+		for _, k := range lexed.tokens {
+			if k.Kind == code.Operator && text[k.Start] == '{' {
+				braces++
+			}
+		}
+		if braces != want || lexed.fault == "" || cap(lexed.strings) > 4*maxPieces {
+			t.Errorf("%.10q: got %d braces of expressions, %q, %d strings; want %d", text, braces, lexed.fault, cap(lexed.strings), want)
+		}
+	}
+}
+
+// What stands before the dot of a call is a piece of the text, and short.
+func TestCallsOfLongExpressions(t *testing.T) {
+	long := strings.Repeat("a", 100)
+	f := Parse("a.py", code.Python, "def f():\n  "+long+".b.call()\n")
+	g := Parse("a.go", code.Go, "package a\n\nfunc f() { "+long+".b(1)[2].call() }\n")
+	if got, want := f.Funcs[0].Calls[0].Of, strings.Repeat("a", 62)+".b"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := g.Funcs[0].Calls[0].Of, strings.Repeat("a", 56)+".b(1)[2]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
