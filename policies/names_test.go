@@ -27,3 +27,39 @@ func TestNamesAreThoseOfTheSchema(t *testing.T) {
 		}
 	}
 }
+
+// A rule names a tool where it has the name in full, whatever it decides; no pattern, no
+// bundled policy and no rule without tools does.
+func TestNames(t *testing.T) {
+	for rules, want := range map[string]bool{
+		`[]`: false,
+		`[{id: a, match: {tool: list_templates}, decision: allow}]`:                                                true,
+		`[{id: a, match: {tool: [Bash, quality_gate]}, decision: deny}]`:                                           true,
+		`[{id: a, match: {tool: Bash}, decision: allow}]`:                                                          false,
+		`[{id: a, match: {tool: "*"}, decision: allow}]`:                                                           false,
+		`[{id: a, match: {tool: "*_templates"}, decision: allow}]`:                                                 false,
+		`[{id: a, match: {tool: "{list_templates,quality_gate}"}, decision: allow}]`:                               false,
+		`[{id: a, match: {upstream: x}, decision: allow}]`:                                                         false,
+		`[{id: a, match: {tool: "*"}, decision: deny}, {id: b, match: {tool: [list_templates]}, decision: allow}]`: true,
+		`[{id: a, match: {tool: mcp_x_list_templates, upstream: x}, decision: allow}]`:                             false,
+		`[{id: a, match: {tool: list_templates}, when: "size(args.category) > 0", decision: deny}]`:                true,
+	} {
+		p, err := policies.Parse("test.yaml", []byte("version: 1\ndefaults: {decision: deny, profile: p}\nprofiles: {p: {}}\nrules: "+rules+"\n"))
+		if err != nil {
+			t.Errorf("%s: %v", rules, err)
+			continue
+		}
+		if got := policies.Names(p, "list_templates", "quality_gate"); got != want {
+			t.Errorf("%s: got %t, want %t", rules, got, want)
+		}
+	}
+	for _, name := range policies.Bundled() {
+		p, err := policies.OpenBundled(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if policies.Names(p, "generate_template", "list_templates", "validate_template", "scaffold_project", "search_templates") {
+			t.Errorf("the bundled policy %s asks for the toolkit", name)
+		}
+	}
+}

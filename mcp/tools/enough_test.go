@@ -52,6 +52,8 @@ var derived = []struct{ tool, member, why string }{
 	{"ReadImage", "path", "the model named it"},
 	{"ReadImage", "shown_bytes", "what the model gets is an image"},
 	{"ReadImage", "orientation", "it was undone"},
+	{"list_templates", "templates[].*", "a list of four or fewer describes them, and a longer one says how to get that"},
+	{"validate_template", "errors[].parameter", "shown once, as the text has it"},
 	{"WebSearch", "engines[].*", "the last line names those that did not answer, and why"},
 	{"WebSearch", "took_ms", "a model does nothing with it"},
 	{"WebSearch", "*retry_after_ms", "said in minutes"},

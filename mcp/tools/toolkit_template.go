@@ -168,21 +168,44 @@ func generateFile(_ context.Context, _ mcp.Call, in templateInput) (*mcp.Result,
 	}, nil
 }
 
+// describedTemplates is how many templates a list describes with their parameters. The text of
+// all would be ten times as long.
+const describedTemplates = 4
+
 func listAllTemplates(_ context.Context, _ mcp.Call, in listTemplatesInput) (*mcp.Result, error) {
 	out := templatesOutput{[]templateEntry{}}
 	var t text
-	for _, one := range template.List(in.Toolchain, in.Category) {
+	found := template.List(in.Toolchain, in.Category)
+	for _, one := range found {
 		out.Templates = append(out.Templates, templateEntry{one.URI.String(), one.Name, one.Description, one.MIME, one.Path, one.Parameters})
+		if len(found) > describedTemplates {
+			t.line("%s makes %s: %s", one.URI, one.Path, parameterNames(one.Parameters))
+			continue
+		}
 		t.line("%s %s: %s. Makes %s (%s).", one.URI, one.Name, one.Description, one.Path, one.MIME)
 		for _, p := range one.Parameters {
 			t.line("  %s", parameterLine(p))
 		}
 	}
-	if len(out.Templates) == 0 {
+	switch n := len(found); {
+	case n > describedTemplates:
+		t.line("(* is required; with toolchain or category this describes the parameters)")
+	case n == 0:
 		t.line("No template is of this toolchain and category. Toolchains: %s. Categories: %s.",
 			strings.Join(template.Toolchains(), ", "), strings.Join(template.Categories(), ", "))
 	}
 	return &mcp.Result{Content: []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}}, Structured: out}, nil
+}
+
+// parameterNames are the names of parameters, with a star behind those that are required.
+func parameterNames(all []template.Parameter) string {
+	names := make([]string, len(all))
+	for i, p := range all {
+		if names[i] = p.Name; p.Required {
+			names[i] += "*"
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // parameterLine is a parameter in one line.
