@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -165,7 +166,7 @@ func SARIF(t Tool, rules []Rule, findings []Finding, gaps []string) ([]byte, err
 		run.Results = append(run.Results, r)
 	}
 	if more := len(findings) - maxFindings; more > 0 {
-		gaps = append(gaps[:len(gaps):len(gaps)], fmt.Sprintf("%d more findings are left out: a run has at most %d", more, maxFindings))
+		gaps = append(slices.Clip(gaps), fmt.Sprintf("%d more findings are left out: a run has at most %d", more, maxFindings))
 	}
 	for _, g := range gaps {
 		run.Invocations[0].Notes = append(run.Invocations[0].Notes, sarifNotice{Note, sarifText{message(g)}})

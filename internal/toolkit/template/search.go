@@ -28,10 +28,10 @@ type Found struct {
 	Score int
 }
 
-// Search returns the templates of a toolchain in which every word of the query stands, the
+// Search returns the templates of a toolchain that contain every word of the query, the
 // highest score first, whatever the case. The score is 10 where the query is the name, the
-// category or the URI. Otherwise each word adds 5 if it stands in the name or the URI, 3 if it
-// stands in the description, and 1 if it stands in a parameter. An empty toolchain stands for
+// category or the URI. Otherwise each word adds 5 if it is in the name or the URI, 3 if it
+// is in the description, and 1 if it is in a parameter. An empty toolchain means
 // all. The error is an [*Invalid].
 func Search(query, toolchain string) ([]Found, error) {
 	query = strings.ToLower(strings.TrimSpace(query))
@@ -52,7 +52,7 @@ func Search(query, toolchain string) ([]Found, error) {
 	return found, nil
 }
 
-// score returns the score of a template; zero if a word stands nowhere in it.
+// score returns the score of a template; zero if it lacks a word.
 func (t Template) score(query string, words []string) int {
 	name, uri, description := strings.ToLower(t.Name), t.URI.String(), strings.ToLower(t.Description)
 	if query == name || query == uri || query == t.URI.Category {
@@ -78,7 +78,7 @@ func (t Template) score(query string, words []string) int {
 	return sum
 }
 
-// about reports whether a word stands in the name or the description of a parameter.
+// about reports whether the name or the description of a parameter contains a word.
 func (p Parameter) about(word string) bool {
 	return strings.Contains(p.Name, word) || strings.Contains(strings.ToLower(p.Description), word)
 }

@@ -262,8 +262,7 @@ func inert(t testing.TB, one Template, p Parameter, value string) {
 		t.Fatal(err)
 	}
 	made, err := Generate(one.URI.String(), params)
-	var invalid *Invalid
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*Invalid](err); ok {
 		if len(faults) == 0 || !cmp.Equal(faults, invalid.Faults) || len(err.Error()) > 1000 || strings.ContainsFunc(err.Error(), unprintable) {
 			t.Errorf("%s: %s %.80q: got %q and %v", one.URI, p.Name, value, err, faults)
 		}
