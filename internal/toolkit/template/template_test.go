@@ -301,6 +301,22 @@ func TestHostileParameters(t *testing.T) {
 			}
 		}
 	}
+	// No place in a text takes one of the dangerous characters.
+	for _, one := range all() {
+		for _, p := range one.Parameters {
+			if p.Type != String {
+				continue
+			}
+			ordinary := []rune(valid(p))
+			for _, c := range dangerous {
+				for _, at := range []int{0, len(ordinary) / 2, len(ordinary)} {
+					if value := string(ordinary[:at]) + string(c) + string(ordinary[at:]); p.fault(value) == "" {
+						t.Errorf("%s: %s took %q", one.URI, p.Name, value)
+					}
+				}
+			}
+		}
+	}
 	// Nothing of all this is a name.
 	for _, value := range hostile {
 		if faults, err := Validate("template://makefile/rust/cli", map[string]any{"project_name": value}); err != nil || len(faults) != 1 || faults[0].Parameter != "project_name" {
