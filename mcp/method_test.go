@@ -46,7 +46,7 @@ func addMethods(s *mcp.Server) {
 	})
 }
 
-// A tool may be a method as well (W21): over each transport and in each era, its structured
+// A tool may be a method as well (W21, C10): over each transport and in each era, its structured
 // result is the result, and the gate sees the call.
 func TestToolsAsMethods(t *testing.T) {
 	site := newSite(t)

@@ -103,7 +103,7 @@ func TestBadTemplates(t *testing.T) {
 }
 
 // The codes are those that are published for the legacy era, and one with a reason in the
-// modern one (C8).
+// modern one (C8, C9).
 func TestTemplateCodes(t *testing.T) {
 	for kind, want := range map[wire.Kind]int64{wire.TemplateNotFound: -32000, wire.TemplateURI: -32001, wire.TemplateParameter: -32002, wire.RateLimited: -32003} {
 		if got := kind.Code(wire.Legacy); got != want {

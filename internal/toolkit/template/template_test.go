@@ -126,13 +126,17 @@ func TestEveryParameterMatters(t *testing.T) {
 	}
 }
 
-// The catalog has what its schema promises, and every text of the program is in it.
+// The catalog has what its schema promises, and every text of the program is in it. MIME types are
+// those of the files that come out (C18).
 func TestCatalog(t *testing.T) {
 	var uris []string
 	for _, one := range all() {
 		uris = append(uris, one.URI.String())
 		if u, err := ParseURI(one.URI.String()); err != nil || u != one.URI {
 			t.Errorf("%s reads as %v, %v", one.URI, u, err)
+		}
+		if mime := map[string]string{"Makefile": "text/x-makefile", "README.md": "text/markdown", "AGENTS.md": "text/markdown", ".gitignore": "text/plain"}[one.Path]; mime == "" || one.MIME != mime {
+			t.Errorf("%s makes %s of the type %s", one.URI, one.Path, one.MIME)
 		}
 		for _, p := range one.Parameters {
 			if p.Name == "" || p.Description == "" || p.Type != String && p.Type != Boolean {
@@ -398,6 +402,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// A template has a name and a URI, and is meant by either (C17).
 func TestScaffold(t *testing.T) {
 	paths := func(files []*Generated) (all []string) {
 		for _, f := range files {
