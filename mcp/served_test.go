@@ -25,3 +25,24 @@ func TestServedMethods(t *testing.T) {
 		}
 	}
 }
+
+// What is logged of a call names the tool, also where the tool is called as a method.
+func TestServedTools(t *testing.T) {
+	h := newHandled(t)
+	addMethods(h.Server)
+	for body, want := range map[string]string{
+		`"method":"say","params":{"text":"hi"}`:         "say",
+		`"method":"say"`:                                "say",
+		`"method":"tools/call","params":{"name":"say"}`: "say",
+		`"method":"tools/call","params":{"name":"x"}`:   mcp.OtherTool,
+		`"method":"tools/call","params":{}`:             mcp.OtherTool,
+		`"method":"echo","params":{"text":"hi"}`:        "",
+		`"method":"tools/list"`:                         "",
+	} {
+		ctx, served := mcp.WithServed(t.Context())
+		h.handler.ServeHTTP(httptest.NewRecorder(), request(ctx, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,`+body+`}`))
+		if served.Tool != want {
+			t.Errorf("%s is logged as a call of %q, want %q", body, served.Tool, want)
+		}
+	}
+}
