@@ -167,8 +167,12 @@ func TestLengthsAreForAllKinds(t *testing.T) {
 			{Options{MinTokens: 90}, 0},
 		} {
 			tt.o.Kinds = []Kind{kind}
-			if got := len(find(t, tt.o, a, b).Clones); got != tt.want {
+			res := find(t, tt.o, a, b)
+			if got := len(res.Clones); got != tt.want {
 				t.Errorf("%+v: got %d clones, want %d", tt.o, got, tt.want)
+			}
+			if kind == Semantic && res.Functions != 2*tt.want {
+				t.Errorf("%+v: %d functions compared, want %d", tt.o, res.Functions, 2*tt.want)
 			}
 		}
 	}
@@ -260,6 +264,13 @@ func TestHostileRepetition(t *testing.T) {
 		t.Logf("%s: %d tokens, %d functions, %v, %v", name, res.Tokens, res.Functions, time.Since(begin), res.Gaps)
 		if name != "one bracket" && len(res.Clones) == 0 || len(res.Clones) > 200 {
 			t.Errorf("%s: %d clones, want some, and not many", name, len(res.Clones))
+		}
+		for _, c := range res.Clones {
+			for i, p := range c.Places[1:] {
+				if q := c.Places[i]; p.Path == q.Path && p.First < q.Last {
+					t.Errorf("%s: places %+v and %+v overlap", name, q, p)
+				}
+			}
 		}
 		if name != "one bracket" && res.Percentage < 80 { // which are too few lines
 			t.Errorf("%s: %.0f %% of the lines are in a clone, want at least 80 %%", name, res.Percentage)
@@ -472,5 +483,73 @@ func TestLongGapsEndAClone(t *testing.T) {
 		if got != want {
 			t.Errorf("%d more lines: got %+v, want a clone of all: %v", lines, res.Clones, want)
 		}
+	}
+}
+
+// The shortest run that is found has MinTokens tokens, wherever it begins.
+func TestShortestRun(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 5))
+	for length, want := range map[int]int{49: 0, 50: 1, 51: 1} {
+		for before := range 9 {
+			var run strings.Builder
+			for i := range length {
+				run.WriteByte(byte('a' + random.IntN(26)))
+				run.WriteByte(" \n"[i%8/7])
+			}
+			a, b := strings.Repeat("+ ", 3)+run.String()+"\n+", strings.Repeat("- ", before)+run.String()+"\n-"
+			res := find(t, Options{Kinds: []Kind{Exact}}, lex.Parse("a", code.Other, a), lex.Parse("b", code.Other, b))
+			if len(res.Clones) != want || want > 0 && res.Clones[0].Tokens != length {
+				t.Errorf("%d tokens behind %d others: got %+v, want %d clones", length, before, res.Clones, want)
+			}
+		}
+	}
+}
+
+// A place ends with its file, even if the next file goes on like the copy.
+func TestPlacesStayInTheirFiles(t *testing.T) {
+	other := spell("package a", "package b", "Sum", "Add", "total", "n")
+	for _, kind := range []Kind{Exact, Renamed, Gapped} {
+		res := find(t, Options{Kinds: []Kind{kind}}, golang("a.go", sum), golang("b.go", other), golang("c.go", sum+other))
+		for _, c := range res.Clones {
+			for _, p := range c.Places {
+				if p.Path != "c.go" && p.Last > 15 {
+					t.Errorf("%s: place %+v behind the end of the file", kind, p)
+				}
+			}
+		}
+		if res.Lines != 4*13 {
+			t.Errorf("%s: %d lines in clones, want all %d", kind, res.Lines, 4*13)
+		}
+	}
+}
+
+// What makes places less alike than the threshold is not added to a clone.
+func TestGapsKeepTheThreshold(t *testing.T) {
+	f := golang("a.go", sum)
+	r, _ := newRow(context.Background(), []*code.File{f, golang("b.go", spell("	log.Printf", "	wait(1)\n	log.Printf", "package a", "package a; import b"))}, 1)
+	half := span{r.begin[1], r.begin[2]}
+	for floor, gaps := range map[float64]int{0.5: 2, 0.999: 0} {
+		if x := r.newAligner(floor).extend(pair{20, half.begin + 23, 20}, span{0, half.begin}, half); x.gaps != gaps {
+			t.Errorf("floor %v: got %+v, want %d gaps", floor, x, gaps)
+		}
+	}
+}
+
+// A function is no clone of what it holds.
+func TestNestedFunctions(t *testing.T) {
+	body := sum[strings.Index(sum, "	total := 0"):strings.LastIndex(sum, "}")]
+	text := "package a\n\nfunc f() {\n	g(func(list []int, limit int) (int, error) {\n" + body + "	})\n}\n"
+	res := find(t, Options{Kinds: []Kind{Semantic, Gapped}}, golang("a.go", text))
+	if len(res.Clones) != 0 || res.Functions == 0 {
+		t.Errorf("%d functions: got %+v, want no clone", res.Functions, res.Clones)
+	}
+}
+
+// The last line of a long string is that of its end.
+func TestLinesOfStrings(t *testing.T) {
+	text := strings.TrimSuffix(sum, "\n") + "\nvar s = `\n\nx\n`\n"
+	res := find(t, Options{Kinds: []Kind{Exact}}, golang("a.go", text), golang("b.go", text))
+	if len(res.Clones) != 1 || res.Clones[0].Places[0].Last != 19 || res.Code != 2*17 {
+		t.Errorf("got %+v, want lines 1 to 19, 17 of them with code", res)
 	}
 }

@@ -90,3 +90,64 @@ func TestIdioms(t *testing.T) {
 		}
 	}
 }
+
+// Each bound of the comparison is named when it cuts.
+func TestBoundsOfSimilar(t *testing.T) {
+	// made returns functions whose sets begin with a rare run and go on as rest says.
+	made := func(n int, rest func(i, k int) uint32) (all []function) {
+		for i := range n {
+			f := function{sum: uint64(i) + 1}
+			for k := range 20 {
+				f.set = append(f.set, rest(i, k))
+			}
+			f.order = slices.Sorted(slices.Values(f.set))
+			f.bits = newSketch(f.order)
+			all = append(all, f)
+		}
+		return all
+	}
+	own := func(i, k int) uint32 { return uint32(i*100 + k + 10_000) }
+	for _, tt := range []struct {
+		name string
+		all  []function
+		cut  bool
+	}{
+		{"as many alike as are kept", made(maxAlike+1, func(i, k int) uint32 {
+			if k == 19 {
+				return own(i, k)
+			}
+			return uint32(k)
+		}), false},
+		{"more alike", made(maxAlike+2, func(i, k int) uint32 {
+			if k == 19 {
+				return own(i, k)
+			}
+			return uint32(k)
+		}), true},
+		{"as many with one run as are kept", made(maxPostings, func(i, k int) uint32 {
+			if k == 0 {
+				return 1
+			}
+			return own(i, k)
+		}), false},
+		{"more with one run", made(maxPostings+1, func(i, k int) uint32 {
+			if k == 0 {
+				return 1
+			}
+			return own(i, k)
+		}), true},
+		{"more candidates by two runs", made(maxCandidates+2, func(i, k int) uint32 {
+			if k == 0 && i <= maxCandidates {
+				return uint32(1 + i%2)
+			}
+			if k < 2 && i > maxCandidates { // shares a run with all of them
+				return uint32(1 + k)
+			}
+			return own(i, k)
+		}), true},
+	} {
+		if _, cut, err := similar(context.Background(), tt.all, 0.6); err != nil || cut != tt.cut {
+			t.Errorf("%s: cut %v, error %v, want cut %v", tt.name, cut, err, tt.cut)
+		}
+	}
+}

@@ -166,6 +166,7 @@ func TestRemarks(t *testing.T) {
 		{"// TODO: one\n// TODO: add tests\nvar x int", []Remark{{"a.go", 3, Requirement, Medium, "TODO", "", "one"}, {"a.go", 4, Test, Medium, "TODO", "", "add tests"}}},
 		{"// XXX maybe this should move\nvar x int", []Remark{{"a.go", 3, Design, Low, "XXX", "", "maybe this should move"}}},
 		{"// TODO: an attacker can spoof this\nvar x int", []Remark{{"a.go", 3, Security, Critical, "TODO", "", "an attacker can spoof this"}}},
+		{"// TODO: sanitize the input\nvar x int", []Remark{{"a.go", 3, Security, Critical, "TODO", "", "sanitize the input"}}},
 		{"// BUG(rsc): The mapping is incomplete.\nvar x int", []Remark{{"a.go", 3, Defect, High, "BUG", "rsc", "The mapping is incomplete."}}},
 		{"// Read reads. Links are not supported yet.\nvar x int", []Remark{{"a.go", 3, Requirement, Medium, "", "", "Links are not supported yet."}}},
 		{"// An ugly\n// workaround.\nvar x int", []Remark{{"a.go", 3, Design, Medium, "", "", "An ugly workaround."}}},

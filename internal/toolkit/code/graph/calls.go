@@ -43,7 +43,17 @@ func (x *index) callee(file int, fn *code.Func, s *scope, known map[string]strin
 	f := x.files[file]
 	of := c.Of[strings.LastIndexAny(c.Of, ".:")+1:]
 	if of == "" {
-		return x.plain(f, fn, s, c.Name)
+		name := c.Name
+		if real := s.real[name]; real != "" {
+			name = real
+		}
+		return x.plain(f, fn, s, name)
+	}
+	if real := s.real[of]; real != "" && s.names[of] == nil {
+		of = real
+	}
+	if of == "super" && isSelf(f.Language, of) {
+		return x.inherited(s, file, fn.Owner, c.Name)
 	}
 	if owner := known[of]; owner != "" || isSelf(f.Language, of) {
 		if owner == "" {
@@ -79,16 +89,36 @@ func (x *index) callee(file int, fn *code.Func, s *scope, known map[string]strin
 	return found, Possible
 }
 
+// inherited finds the method that a type has from its bases.
+func (x *index) inherited(s *scope, file int, owner, name string) ([]ref, Sure) {
+	for _, t := range x.typesNamed(s, x.files[file], owner) {
+		for _, base := range x.files[t.file].Types[t.at].Bases {
+			base = baseName(base)
+			if real := s.real[base]; real != "" {
+				base = real
+			}
+			if found, _ := x.method(s, file, base, name, 8); len(found) > 0 {
+				return found, Likely
+			}
+		}
+	}
+	return nil, Possible
+}
+
 // plain finds the functions that a name without a dot can mean.
 func (x *index) plain(f *code.File, fn *code.Func, s *scope, name string) ([]ref, Sure) {
 	top := func(owner string) bool { return owner == "" }
 	if found := x.inFiles(s.own, name, top); len(found) > 0 {
 		return found, Certain
 	}
-	if f.Language == code.Java || f.Language == code.CPP {
-		if found := x.inFiles(s.own, name, func(owner string) bool { return owner == fn.Owner }); len(found) > 0 {
-			return found, Certain
-		}
+	// A method of the same type, a function of the same inline module, or one that is
+	// declared in this function.
+	same := f.Language == code.Java || f.Language == code.CPP || f.Language == code.Rust
+	inner := func(owner string) bool {
+		return same && owner == fn.Owner || f.Language != code.Go && (owner == fn.Name || owner == fn.Label)
+	}
+	if found := x.inFiles(s.own, name, inner); len(found) > 0 {
+		return found, Certain
 	}
 	if found := x.inFiles(s.used[name], name, top); len(found) > 0 {
 		return found, Certain

@@ -308,6 +308,43 @@ func TestCallsOfPython(t *testing.T) {
 	}
 }
 
+// Names that imports change, nested functions, and methods of bases alone.
+func TestCallsOfChangedNames(t *testing.T) {
+	files := parsed(map[string]string{
+		"a.py": "from b import (\n  first as one,\n  Base as B)\ndef f():\n  def g(): pass\n  g()\n  one()\n  B.make()\nclass K(B):\n  def g(self): one()\n",
+		"b.py": "def first(): pass\ndef one(): pass\nclass Base:\n  def make(): pass\n",
+	})
+	want := []string{"a.py:K.g -> b.py:first certain", "a.py:f -> a.py:f.g certain", "a.py:f -> b.py:Base.make certain", "a.py:f -> b.py:first certain"}
+	got := links(t, files, Calls)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := links(t, files, Inheritance); !slices.Equal(got, []string{"a.py:K -> b.py:Base certain"}) {
+		t.Errorf("got %q", got)
+	}
+	// super is the method of a base, and never that of the type itself.
+	script := []*code.File{{
+		Path: "a.ts", Language: code.TypeScript,
+		Types: []code.Symbol{{Name: "K", Bases: []string{"L"}}, {Name: "L"}},
+		Funcs: []code.Func{
+			{Symbol: code.Symbol{Name: "go", Owner: "K", Line: 1}, Label: "K.go", Calls: []code.Call{{Name: "go", Of: "super"}}},
+			{Symbol: code.Symbol{Name: "go", Owner: "L", Line: 2}, Label: "L.go"},
+		},
+	}}
+	if got := links(t, script, Calls); !slices.Equal(got, []string{"a.ts:K.go -> a.ts:L.go likely"}) {
+		t.Errorf("got %q", got)
+	}
+	// The functions of an inline module of Rust name each other.
+	module := []*code.File{{Path: "a.rs", Language: code.Rust, Funcs: []code.Func{
+		{Symbol: code.Symbol{Name: "a", Owner: "tests", Line: 1}, Label: "tests::a", Calls: []code.Call{{Name: "b"}}},
+		{Symbol: code.Symbol{Name: "b", Owner: "tests", Line: 2}, Label: "tests::b"},
+	}}}
+	if got := links(t, module, Calls); !slices.Equal(got, []string{"a.rs:tests::a -> a.rs:tests::b certain"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestInheritance(t *testing.T) {
 	files := parsed(map[string]string{
 		"go.mod": "module m\n",

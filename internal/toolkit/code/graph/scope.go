@@ -10,17 +10,18 @@ import (
 
 // scope is what the names of a file can mean.
 type scope struct {
-	own    []int            // the files whose names need no import, the file itself first
-	names  map[string][]int // files by the name under which they were imported
-	used   map[string][]int // files by a name that was imported from them
-	all    []int            // files whose names were all imported
-	others map[string]bool  // names of imports that lead out of the project
+	own    []int             // the files whose names need no import, the file itself first
+	names  map[string][]int  // files by the name under which they were imported
+	used   map[string][]int  // files by a name that was imported from them
+	all    []int             // files whose names were all imported
+	others map[string]bool   // names of imports that lead out of the project
+	real   map[string]string // declared names, by those that an import gives them
 }
 
 // scopeOf reads the imports of a file.
 func (x *index) scopeOf(file int) *scope {
 	f := x.files[file]
-	s := &scope{own: []int{file}, names: make(map[string][]int), used: make(map[string][]int), others: make(map[string]bool)}
+	s := &scope{own: []int{file}, names: make(map[string][]int), used: make(map[string][]int), others: make(map[string]bool), real: renamed(f)}
 	switch f.Language {
 	case code.Go:
 		s.own = x.goes[unitOf(f)]
@@ -71,6 +72,41 @@ func (x *index) scopeOf(file int) *scope {
 	}
 	return s
 }
+
+// renamed are the names that the imports of a file change: name as other.
+func renamed(f *code.File) map[string]string {
+	used := make(map[string]bool)
+	real := make(map[string]string)
+	last := 0
+	for _, im := range f.Imports {
+		last = max(last, im.Line)
+		for _, name := range im.Used {
+			used[name] = true
+		}
+		if f.Language == code.Rust && im.Name != "" {
+			real[im.Name] = im.Path[strings.LastIndexByte(im.Path, ':')+1:]
+		}
+	}
+	if len(used) == 0 {
+		return real
+	}
+	// The words before "as", among the lines of the imports.
+	before, beforeThat := "", ""
+	for _, t := range f.Tokens {
+		if int(t.Line) > last+maxImportLines {
+			break
+		}
+		word := f.Of(t)
+		if before == "as" && t.Kind == code.Name && used[beforeThat] {
+			real[word] = beforeThat
+		}
+		before, beforeThat = word, before
+	}
+	return real
+}
+
+// maxImportLines is how many lines an import may have whose names are changed.
+const maxImportLines = 50
 
 // moduleName is the name of a file's module in Python.
 func moduleName(p string) string {

@@ -41,6 +41,9 @@ func (b *builder) inheritance(ctx context.Context) error {
 // typeNamed finds the types that a name with its package can mean.
 func (x *index) typeNamed(file int, s *scope, full string) ([]ref, Sure) {
 	f, name := x.files[file], baseName(full)
+	if real := s.real[name]; real != "" && name == full {
+		name, full = real, real
+	}
 	before := strings.TrimRight(full[:max(0, strings.LastIndex(full, name))], ".:")
 	before = before[strings.LastIndexAny(before, ".:*&( ")+1:]
 	if before != "" {

@@ -165,6 +165,14 @@ func TestExactIsFirst(t *testing.T) {
 	}
 }
 
+// Abbreviations are the words that they stand for.
+func TestAbbreviations(t *testing.T) {
+	res := rank(t, "request_configuration", named("reqCfg", "questConflict"), Options{})
+	if h := res.Hits[0]; h.Name != "reqCfg" || h.Parts.Words != 1 {
+		t.Errorf("got %+v, want reqCfg first with all words", res.Hits)
+	}
+}
+
 // Each part of a result changes with what it is measured of.
 func TestEachFieldIsMeasured(t *testing.T) {
 	base := named("readFile", "readFile", "writeFile")
