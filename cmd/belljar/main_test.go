@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"belljar.dev/internal/golden"
 	"belljar.dev/internal/testenv"
+	"belljar.dev/internal/toolkit"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/escape"
 	"belljar.dev/sandbox/images/imagetest"
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 	// The helpers of a command under test start as this test binary.
 	sandbox.Init()
 	escape.Main()
-	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, "filtered": filtered, "listener": listener, "unnested": unnested, "echoes": echoes})
+	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, path.Base(toolkit.Program): main, "filtered": filtered, "listener": listener, "unnested": unnested, "echoes": echoes})
 }
 
 func TestScripts(t *testing.T) { runScripts(t, "testdata") }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"belljar.dev/internal/toolkit"
@@ -304,7 +305,9 @@ func newFileJudge(ctx context.Context, call mcp.Call) *fileJudge {
 }
 
 func (j *fileJudge) leaveOut(path string) bool {
-	return stricter(j.call(path), j.usualCall) || stricter(j.cat(path), j.usualCat)
+	// A rule may name the file from the workspace, where commands begin.
+	relative := strings.TrimPrefix(path, toolkit.Workspace+"/")
+	return stricter(j.call(path), j.usualCall) || stricter(j.cat(path), j.usualCat) || stricter(j.cat(relative), j.usualCat)
 }
 
 // stricter reports whether one decision allows less than the usual one, or refuses for a
