@@ -11,6 +11,11 @@ import (
 // ComplexityResult is the result of analyze_complexity.
 type ComplexityResult struct {
 	Base
+	ComplexityPart
+}
+
+// ComplexityPart is the complexity of some files.
+type ComplexityPart struct {
 	Summary        ComplexitySummary `json:"summary"`
 	Thresholds     thresholds        `json:"thresholds"`
 	Violations     []Violation       `json:"violations"`
@@ -72,8 +77,8 @@ func effort(h code.Halstead) float64 {
 }
 
 // complexityOf is the complexity of some files.
-func complexityOf(files []*code.File, limits thresholds) (r ComplexityResult) {
-	r.Files, r.Thresholds, r.Violations = len(files), limits, []Violation{}
+func complexityOf(files []*code.File, limits thresholds) (r ComplexityPart) {
+	r.Thresholds, r.Violations = limits, []Violation{}
 	var cyclomatic []int
 	cognitive, ranked := 0, []RankedFile{}
 	for _, f := range files {
@@ -131,7 +136,7 @@ func complexityOf(files []*code.File, limits thresholds) (r ComplexityResult) {
 func (v Violation) over() float64 { return float64(v.Value) / float64(max(v.Limit, 1)) }
 
 // rank keeps the files with the highest scores.
-func (r *ComplexityResult) rank(all []RankedFile) {
+func (r *ComplexityPart) rank(all []RankedFile) {
 	slices.SortStableFunc(all, func(a, b RankedFile) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.File, b.File))
 	})
@@ -151,14 +156,14 @@ func (c *Complexity) run(r *reading) (result, error) {
 		return nil, err
 	}
 	done := r.stage("complexity")
-	res := complexityOf(r.files, limits)
+	res := ComplexityResult{ComplexityPart: complexityOf(r.files, limits)}
 	done()
 	res.Violations, res.ViolationsMore = shorten(res.Violations, maxListed)
 	res.Base = r.base()
 	return &res, nil
 }
 
-func (r *ComplexityResult) findings() []finding {
+func (r *ComplexityPart) findings() []finding {
 	all := make([]finding, 0, len(r.Violations))
 	for _, v := range r.Violations {
 		all = append(all, v.finding())

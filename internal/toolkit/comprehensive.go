@@ -8,11 +8,12 @@ import (
 // for is absent.
 type ComprehensiveResult struct {
 	Base
-	Complexity *ComplexityResult `json:"complexity,omitempty"`
-	Duplicates *DuplicatesPart   `json:"duplicates,omitempty"`
-	DeadCode   *DeadPart         `json:"dead_code,omitempty"`
-	Defects    *DefectsResult    `json:"defects,omitempty"`
-	Debt       *DebtPart         `json:"debt,omitempty"`
+	Complexity *ComplexityPart `json:"complexity,omitempty"`
+	Duplicates *DuplicatesPart `json:"duplicates,omitempty"`
+	DeadCode   *DeadPart       `json:"dead_code,omitempty"`
+	Defects    *DefectsPart    `json:"defects,omitempty"`
+	Debt       *DebtPart       `json:"debt,omitempty"`
+	Perf       []Stage         `json:"perf,omitempty"`
 
 	executive bool
 }
@@ -70,7 +71,7 @@ func (c *Comprehensive) run(r *reading) (result, error) {
 		res.Debt = r.debtOf(most)
 	}
 	if on(c.IncludeDefects) {
-		if res.Defects, err = r.defectsOf(defectOptions{period: 90, confidence: least, found: found, most: most}); err != nil {
+		if res.Defects, err = r.defectsOf(defectOptions{period: defectDays, confidence: least, explain: true, found: found, most: min(most, maxHotspots)}); err != nil {
 			return nil, err
 		}
 	}

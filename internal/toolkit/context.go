@@ -72,17 +72,17 @@ type TreeNode struct {
 
 // Analyses are the parts that were asked for.
 type Analyses struct {
-	AST         []FileContext     `json:"ast_contexts,omitempty"`
-	ASTMore     int               `json:"ast_contexts_more,omitempty"`
-	Complexity  *ComplexityResult `json:"complexity_report,omitempty"`
-	Churn       []ChurnedFile     `json:"churn_analysis,omitempty"`
-	ChurnMore   int               `json:"churn_analysis_more,omitempty"`
-	Debt        *DebtPart         `json:"satd_results,omitempty"`
-	DeadCode    *DeadPart         `json:"dead_code,omitempty"`
-	Defects     *DefectsResult    `json:"defects,omitempty"`
-	DAG         *DAG              `json:"dag,omitempty"`
-	Foreign     []Crossing        `json:"cross_language_references,omitempty"`
-	ForeignMore int               `json:"cross_language_references_more,omitempty"`
+	AST         []FileContext   `json:"ast_contexts,omitempty"`
+	ASTMore     int             `json:"ast_contexts_more,omitempty"`
+	Complexity  *ComplexityPart `json:"complexity_report,omitempty"`
+	Churn       []ChurnedFile   `json:"churn_analysis,omitempty"`
+	ChurnMore   int             `json:"churn_analysis_more,omitempty"`
+	Debt        *DebtPart       `json:"satd_results,omitempty"`
+	DeadCode    *DeadPart       `json:"dead_code,omitempty"`
+	Defects     *DefectsPart    `json:"defects,omitempty"`
+	DAG         *DAG            `json:"dag,omitempty"`
+	Foreign     []Crossing      `json:"cross_language_references,omitempty"`
+	ForeignMore int             `json:"cross_language_references_more,omitempty"`
 }
 
 // Crossing is a place where one language calls another, or can be called by it.
@@ -253,7 +253,7 @@ func (c *Context) measure(r *reading, res *ContextResult) error {
 		res.Analyses.Churn, res.Analyses.ChurnMore = shorten(res.Analyses.Churn, contextListed)
 	}
 	if c.does("defect-probability") {
-		if res.Analyses.Defects, err = r.defectsOf(defectOptions{period: period, most: contextListed}); err != nil {
+		if res.Analyses.Defects, err = r.defectsOf(defectOptions{period: period, explain: true, most: maxHotspots}); err != nil {
 			return err
 		}
 	}
@@ -379,7 +379,7 @@ func contexts(files []*code.File) (all []FileContext, more int) {
 }
 
 // scorecard is the numbers about the whole project.
-func scorecard(files []*code.File, all *ComplexityResult) (s Scorecard) {
+func scorecard(files []*code.File, all *ComplexityPart) (s Scorecard) {
 	if all.Summary.Functions == 0 {
 		return s
 	}
@@ -416,7 +416,7 @@ func maintainability(fn *code.Func) float64 {
 }
 
 // hotspots are the files that are complex and change often.
-func hotspots(churn []ChurnedFile, all *ComplexityResult) []Hotspot {
+func hotspots(churn []ChurnedFile, all *ComplexityPart) []Hotspot {
 	if len(all.TopFiles.Rankings) == 0 {
 		return []Hotspot{}
 	}
@@ -453,7 +453,7 @@ func hotspots(churn []ChurnedFile, all *ComplexityResult) []Hotspot {
 }
 
 // recommend says what to do first.
-func (r *ContextResult) recommend(all *ComplexityResult) {
+func (r *ContextResult) recommend(all *ComplexityPart) {
 	add := func(title, description, priority string, minutes int, impact string) {
 		one := Recommendation{Title: title, Description: description, Priority: priority, Impact: impact}
 		if minutes > 0 {

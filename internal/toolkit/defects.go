@@ -12,11 +12,16 @@ import (
 // it, and the model says why.
 type DefectsResult struct {
 	Base
+	DefectsPart
+}
+
+// DefectsPart is the files of a project by their risk.
+type DefectsPart struct {
 	Model       Model       `json:"model"`
 	Predictions []RiskyFile `json:"predictions"` // the highest score first
 	More        int         `json:"predictions_more,omitempty"`
 	// Unsure is how many files have less confidence than was asked for.
-	Unsure int `json:"below_min_confidence"`
+	Unsure int `json:"below_min_confidence,omitempty"`
 }
 
 // Model is how files are ranked.
@@ -64,16 +69,15 @@ func (d *Defects) run(r *reading) (result, error) {
 	if err := r.read(linked); err != nil {
 		return nil, err
 	}
-	res, err := r.defectsOf(defectOptions{period: defectDays, confidence: least, explain: d.Explain, most: maxListed})
+	part, err := r.defectsOf(defectOptions{period: defectDays, confidence: least, explain: d.Explain, most: maxListed})
 	if err != nil {
 		return nil, err
 	}
-	res.Base = r.base()
-	return res, nil
+	return &DefectsResult{r.base(), *part}, nil
 }
 
 // defectsOf ranks the files.
-func (r *reading) defectsOf(o defectOptions) (*DefectsResult, error) {
+func (r *reading) defectsOf(o defectOptions) (*DefectsPart, error) {
 	h, err := r.churn(o.period)
 	if err != nil {
 		return nil, err
@@ -96,10 +100,10 @@ func (r *reading) defectsOf(o defectOptions) (*DefectsResult, error) {
 	ranked, err := defect.Rank(r.ctx, in, o.confidence)
 	if err != nil {
 		r.lacks(over("defects"))
-		return &DefectsResult{Predictions: []RiskyFile{}}, nil
+		return &DefectsPart{Predictions: []RiskyFile{}}, nil
 	}
 	r.lacks(ranked.Gaps...)
-	res := &DefectsResult{Base: Base{Files: len(r.files)}, Model: Model{ranked.Model.Name, ranked.Model.Reason}, Predictions: []RiskyFile{}, Unsure: ranked.Left}
+	res := &DefectsPart{Model: Model{ranked.Model.Name, ranked.Model.Reason}, Predictions: []RiskyFile{}, Unsure: ranked.Left}
 	for _, f := range ranked.Files {
 		one := RiskyFile{File: f.Path, Score: round(f.Score, 4), Confidence: round(f.Confidence, 4), Missing: f.Missing}
 		for _, v := range f.Vectors {
@@ -113,7 +117,7 @@ func (r *reading) defectsOf(o defectOptions) (*DefectsResult, error) {
 	return res, nil
 }
 
-func (r *DefectsResult) findings() []finding {
+func (r *DefectsPart) findings() []finding {
 	all := make([]finding, 0, len(r.Predictions))
 	for i, f := range r.Predictions {
 		all = append(all, finding{rule: "defects", path: f.File, line: 1, end: 1, warning: true, message: "rank %d of %d by what goes along with defects", args: []any{i + 1, len(r.Predictions) + r.More}})
@@ -121,7 +125,7 @@ func (r *DefectsResult) findings() []finding {
 	return all
 }
 
-func (r *DefectsResult) tell(t *text, detailed bool) {
+func (r *DefectsPart) tell(t *text, detailed bool) {
 	shows := 10
 	if detailed {
 		shows = maxListed

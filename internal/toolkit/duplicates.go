@@ -21,6 +21,7 @@ type DuplicatesResult struct {
 	ByFileMore    int                `json:"files_with_clones_more,omitempty"`
 	Hits          []clone.Hit        `json:"hits,omitempty"` // where the snippet exists
 	GPU           GPU                `json:"gpu"`
+	Perf          []Stage            `json:"perf,omitempty"`
 
 	snippet bool
 }

@@ -64,8 +64,7 @@ type Base struct {
 	LeftOut     []LeftOut  `json:"left_out,omitempty"`
 	NotMeasured []code.Gap `json:"not_measured,omitempty"`
 	// NotMeasuredMore is how many gaps there are beyond those.
-	NotMeasuredMore int     `json:"not_measured_more,omitempty"`
-	Perf            []Stage `json:"perf,omitempty"`
+	NotMeasuredMore int `json:"not_measured_more,omitempty"`
 
 	within string // the project's path in the workspace
 }

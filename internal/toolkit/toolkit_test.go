@@ -92,20 +92,6 @@ func testGit(ctx context.Context, args, env []string, in io.Reader) (io.Reader, 
 	return Git(ctx, args, env, in)
 }
 
-// result is the structured result of an analysis that has one.
-func result1(t testing.TB, dir, tool string, args map[string]any) map[string]any {
-	t.Helper()
-	o := analyse(t, dir, tool, args, nil)
-	if o.err != nil {
-		t.Fatalf("%s %v: %v", tool, args, o.err)
-	}
-	var all map[string]any
-	if err := json.Unmarshal(o.answer.Result, &all); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
 // commit makes the files of a directory a commit of a repository.
 func commit(t testing.TB, dir, author, message string) {
 	t.Helper()
