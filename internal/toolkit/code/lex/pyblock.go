@@ -78,7 +78,7 @@ func (p *pyCursor) kind() code.Kind { return p.f.Tokens[p.at].Kind }
 
 // is reports whether the token that is ahead by n has a text.
 func (p *pyCursor) is(n int, text string) bool {
-	return p.at+n < len(p.f.Tokens) && p.f.Of(p.f.Tokens[p.at+n]) == text
+	return p.at+n >= 0 && p.at+n < len(p.f.Tokens) && p.f.Of(p.f.Tokens[p.at+n]) == text
 }
 
 func (p *pyCursor) ahead(n int) code.Kind {
@@ -206,19 +206,43 @@ func (p *pyCursor) colon() bool {
 type pyExpr struct {
 	nesting int // of conditional expressions and lambdas
 	levels  []pyLevel
+	deeper  int // levels beyond maxLevels, which share the last one
 }
+
+// maxLevels is how many brackets in each other are told apart. Python itself reads 200.
+const maxLevels = 1000
 
 // pyLevel is what stands between two brackets.
 type pyLevel struct {
 	last    byte // the operator of the sequence of and or or, by its first letter
-	nested  int
-	lambdas int // whose colons are yet to come
+	nested  int32
+	lambdas int32 // whose colons are yet to come
+}
+
+// down goes into a bracket.
+func (e *pyExpr) down() {
+	if len(e.levels) == maxLevels {
+		e.deeper++
+		return
+	}
+	e.levels = append(e.levels, pyLevel{})
+}
+
+// up leaves a bracket.
+func (e *pyExpr) up() {
+	e.reset()
+	switch {
+	case e.deeper > 0:
+		e.deeper--
+	case len(e.levels) > 1:
+		e.levels = e.levels[:len(e.levels)-1]
+	}
 }
 
 // reset begins another expression at the same level.
 func (e *pyExpr) reset() {
 	l := &e.levels[len(e.levels)-1]
-	e.nesting -= l.nested
+	e.nesting -= int(l.nested)
 	*l = pyLevel{}
 }
 

@@ -8,7 +8,7 @@ import (
 // colon of a header.
 func (p *pyFile) expression(header bool) {
 	e := &p.expr
-	e.nesting, e.levels = 0, append(e.levels[:0], pyLevel{})
+	e.nesting, e.levels, e.deeper = 0, append(e.levels[:0], pyLevel{}), 0
 	defer func() { e.nesting = 0 }()
 	for ; p.at < len(p.f.Tokens); p.at++ {
 		t := p.f.Tokens[p.at]
@@ -21,11 +21,9 @@ func (p *pyFile) expression(header bool) {
 		case code.Operator:
 			switch p.f.Text[t.Start] {
 			case '(', '[', '{':
-				e.levels = append(e.levels, pyLevel{})
+				e.down()
 			case ')', ']', '}':
-				if e.reset(); len(e.levels) > 1 {
-					e.levels = e.levels[:len(e.levels)-1]
-				}
+				e.up()
 			case ',':
 				e.reset()
 			case ';':
@@ -46,7 +44,7 @@ func (p *pyFile) expression(header bool) {
 		case code.Keyword:
 			p.operatorWord(p.f.Of(t), top)
 		case code.Name:
-			if p.is(1, "(") {
+			if p.is(1, "(") && !p.is(-1, "def") && !p.is(-1, "class") {
 				p.call()
 			}
 		case code.Number, code.String:

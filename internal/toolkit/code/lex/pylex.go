@@ -15,7 +15,8 @@ const maxPieces = 100
 type pyLexer struct {
 	*tokenizer
 
-	open    []int32 // the tokens of the brackets that are open
+	depth   int     // of the brackets that are open
+	first   int     // the token of the first of them
 	strings []piece // the strings with expressions in which it is
 	indents []int   // the columns of the blocks that are open, but for the first
 	ended   int     // the token of the last line's end
@@ -51,15 +52,15 @@ func newPyLexer(text string) *pyLexer {
 			p.piece(&p.strings[n-1])
 			continue
 		}
-		if fresh && len(p.open) == 0 {
+		if fresh && p.depth == 0 {
 			if !p.indentation() {
 				continue // an empty line
 			}
 		}
 		fresh = p.next()
 	}
-	if len(p.open) > 0 {
-		p.failed("a bracket is not closed", int(p.open[0]), p.tokens[p.open[0]].Line)
+	if p.depth > 0 {
+		p.failed("a bracket is not closed", p.first, p.tokens[p.first].Line)
 	} else if !fresh {
 		p.take(code.Newline, p.at)
 	}
@@ -149,7 +150,7 @@ func (p *pyLexer) next() (fresh bool) {
 		if c == '\r' && p.peek(1) == '\n' {
 			end++
 		}
-		if len(p.open) > 0 {
+		if p.depth > 0 {
 			p.to(end)
 			return false
 		}
@@ -329,7 +330,7 @@ func (p *pyLexer) piece(s *piece) {
 		p.bracket()
 		if s.state == pieceFormat {
 			inner := *s
-			inner.inner, inner.state, inner.base = true, pieceExpr, len(p.open)
+			inner.inner, inner.state, inner.base = true, pieceExpr, p.depth
 			if len(p.strings) == 2*maxPieces {
 				p.leave(s)
 				return
@@ -337,7 +338,7 @@ func (p *pyLexer) piece(s *piece) {
 			p.strings = append(p.strings, inner)
 			return
 		}
-		s.state, s.base = pieceExpr, len(p.open)
+		s.state, s.base = pieceExpr, p.depth
 	default:
 		p.closeField()
 	}
@@ -352,8 +353,8 @@ func (p *pyLexer) leave(s *piece) {
 	first := p.strings[n]
 	if s.state != pieceText || n < len(p.strings)-1 {
 		p.failed("a field of a string is not closed", len(p.tokens)-1, p.line)
-		if first.base > 0 && first.base <= len(p.open) {
-			p.open = p.open[:first.base-1]
+		if first.base > 0 && first.base <= p.depth {
+			p.depth = first.base - 1
 		}
 	}
 	p.strings = p.strings[:n]
@@ -362,7 +363,7 @@ func (p *pyLexer) leave(s *piece) {
 // closeField reads the brace at the end of an expression in a string.
 func (p *pyLexer) closeField() {
 	n := len(p.strings) - 1
-	p.open = p.open[:p.strings[n].base-1]
+	p.depth = p.strings[n].base - 1
 	p.take(code.Operator, p.at+1)
 	if p.strings[n].inner {
 		p.strings = p.strings[:n]
@@ -373,7 +374,10 @@ func (p *pyLexer) closeField() {
 }
 
 func (p *pyLexer) bracket() {
-	p.open = append(p.open, int32(len(p.tokens)))
+	if p.depth == 0 {
+		p.first = len(p.tokens)
+	}
+	p.depth++
 	p.take(code.Operator, p.at+1)
 }
 
@@ -386,18 +390,18 @@ func (p *pyLexer) operator(c byte) {
 	case ')', ']', '}':
 		n := len(p.strings)
 		switch {
-		case n > 0 && len(p.open) == p.strings[n-1].base && c == '}':
+		case n > 0 && p.depth == p.strings[n-1].base && c == '}':
 			p.closeField()
 			return
-		case n > 0 && len(p.open) <= p.strings[n-1].base || len(p.open) == 0:
+		case n > 0 && p.depth <= p.strings[n-1].base || p.depth == 0:
 			p.failed("a bracket was never opened", len(p.tokens), p.line)
 		default:
-			p.open = p.open[:len(p.open)-1]
+			p.depth--
 		}
 		p.take(code.Operator, p.at+1)
 		return
 	}
-	if n := len(p.strings); n > 0 && len(p.open) == p.strings[n-1].base && c == ':' {
+	if n := len(p.strings); n > 0 && p.depth == p.strings[n-1].base && c == ':' {
 		p.take(code.Operator, p.at+1)
 		p.strings[n-1].state = pieceFormat
 		return

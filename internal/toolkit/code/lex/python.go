@@ -97,20 +97,15 @@ func (p *pyFile) drop() {
 }
 
 // line reads the statements of a line: the header of a block with what follows on the
-// same line, or simple statements.
+// same line, which is not another header, or simple statements.
 func (p *pyFile) line() {
-	for p.at < len(p.f.Tokens) {
-		block, ok := p.header()
-		if !ok {
-			break
-		}
+	if block, ok := p.header(); ok {
 		for p.at < len(p.f.Tokens) && p.kind() == code.Comment {
 			p.at++
 		}
 		if p.at >= len(p.f.Tokens) || p.kind() == code.Newline {
 			p.pending = &block
 			p.at++
-			p.inline()
 			return
 		}
 		block.level = -1

@@ -1,6 +1,10 @@
 package lex
 
-import "belljar.dev/internal/toolkit/code"
+import (
+	"slices"
+
+	"belljar.dev/internal/toolkit/code"
+)
 
 // tokenizer walks over a text once and collects its tokens.
 type tokenizer struct {
@@ -47,8 +51,13 @@ func (s *tokenizer) take(kind code.Kind, end int) {
 	}
 }
 
-// emit adds a token that begins at a line.
+// emit adds a token that begins at a line. A text has rarely more tokens than a quarter
+// of its bytes; one that has more gets room for as many as it can have, once: to grow
+// step by step would take several times the memory.
 func (s *tokenizer) emit(kind code.Kind, start, end int, line int32) {
+	if len(s.tokens) == cap(s.tokens) {
+		s.tokens = slices.Grow(s.tokens, len(s.text)-start+8)
+	}
 	s.tokens = append(s.tokens, code.Token{Start: int32(start), End: int32(end), Line: line, Kind: kind})
 }
 
