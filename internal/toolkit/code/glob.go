@@ -12,7 +12,7 @@ const (
 	maxPatterns = 256
 )
 
-// glob is a pattern for paths, as git's ignore files write them: * and ? stand for
+// glob is a pattern for paths in the form of git's ignore files: * and ? stand for
 // anything but a slash, [a-z] for one character, ** for any number of directories. A
 // pattern with a slash before its end applies to the whole path, another one to the
 // name of a file or a directory anywhere. A slash at the end means a directory.

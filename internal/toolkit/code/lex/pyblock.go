@@ -209,7 +209,7 @@ type pyExpr struct {
 	deeper  int // levels beyond maxLevels, which share the last one
 }
 
-// maxLevels is how many brackets in each other are told apart. Python itself reads 200.
+// maxLevels is how many brackets in each other are kept apart. Python itself reads 200.
 const maxLevels = 1000
 
 // pyLevel is what stands between two brackets.
