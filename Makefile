@@ -79,7 +79,7 @@ quality:
 
 # What the toolkit measures beside what other programs measure of the same files:
 # whole standard libraries. It needs python3-mccabe and cloc of Debian; the programs
-# for Go come from the module proxy.
+# for Go come from the module proxy, and jscpd and ast-grep by npm.
 .PHONY: toolkit-quality
 toolkit-quality:
 	$(GO) test -count=1 -tags quality -timeout 30m -bench . -benchtime 10x -v ./internal/toolkit/quality

@@ -113,7 +113,7 @@ func boundaries(t *testing.T, language code.Language, tool string, files []strin
 // firstLine returns the first line of a node.
 func firstLine(n node) int { return n.first }
 
-func rustFiles(t *testing.T) []string {
+func rustFiles(t testing.TB) []string {
 	t.Helper()
 	root := filepath.Join(debian(t, "rust-src"), "usr", "src")
 	var files []string

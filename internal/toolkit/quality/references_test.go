@@ -16,7 +16,7 @@ import (
 
 // references returns the directory in which the reference programs and the texts are
 // kept between runs.
-func references(t *testing.T) string {
+func references(t testing.TB) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -31,7 +31,7 @@ func references(t *testing.T) string {
 
 // npm returns the node_modules of a directory with packages of the npm registry. The
 // first names the directory.
-func npm(t *testing.T, packages ...string) string {
+func npm(t testing.TB, packages ...string) string {
 	t.Helper()
 	dir := filepath.Join(references(t), "npm-"+strings.NewReplacer("/", "_", "@", "").Replace(packages[0]))
 	done := filepath.Join(dir, "done")
@@ -55,7 +55,7 @@ func npm(t *testing.T, packages ...string) string {
 }
 
 // debian returns a directory into which a package of Debian is unpacked.
-func debian(t *testing.T, name string) string {
+func debian(t testing.TB, name string) string {
 	t.Helper()
 	dir := filepath.Join(references(t), "debian-"+name)
 	if _, err := os.Stat(filepath.Join(dir, "done")); err == nil {
@@ -89,7 +89,7 @@ func debian(t *testing.T, name string) string {
 
 // sources returns every k-th file below dir with one of the endings, and with at
 // most limit bytes, in the order of their paths.
-func sources(t *testing.T, dir string, k int, limit int64, endings ...string) []string {
+func sources(t testing.TB, dir string, k int, limit int64, endings ...string) []string {
 	t.Helper()
 	var all []string
 	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {

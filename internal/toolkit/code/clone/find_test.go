@@ -489,17 +489,19 @@ func TestLongGapsEndAClone(t *testing.T) {
 // The shortest run that is found has MinTokens tokens, wherever it begins.
 func TestShortestRun(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
+	const operators = "+-*%&|^!<>=?:;,."
 	for length, want := range map[int]int{49: 0, 50: 1, 51: 1} {
-		for before := range 9 {
+		for before := range 18 {
+			kind := []Kind{Exact, Renamed}[before%2]
 			var run strings.Builder
 			for i := range length {
-				run.WriteByte(byte('a' + random.IntN(26)))
+				run.WriteByte(operators[random.IntN(len(operators))])
 				run.WriteByte(" \n"[i%8/7])
 			}
-			a, b := strings.Repeat("+ ", 3)+run.String()+"\n+", strings.Repeat("- ", before)+run.String()+"\n-"
-			res := find(t, Options{Kinds: []Kind{Exact}}, lex.Parse("a", code.Other, a), lex.Parse("b", code.Other, b))
+			a, b := strings.Repeat("( ", 3)+run.String()+"\n(", strings.Repeat(") ", before/2)+run.String()+"\n)"
+			res := find(t, Options{Kinds: []Kind{kind}}, lex.Parse("a", code.Other, a), lex.Parse("b", code.Other, b))
 			if len(res.Clones) != want || want > 0 && res.Clones[0].Tokens != length {
-				t.Errorf("%d tokens behind %d others: got %+v, want %d clones", length, before, res.Clones, want)
+				t.Errorf("%s, %d tokens behind %d others: got %+v, want %d clones", kind, length, before/2, res.Clones, want)
 			}
 		}
 	}
@@ -528,7 +530,7 @@ func TestGapsKeepTheThreshold(t *testing.T) {
 	f := golang("a.go", sum)
 	r, _ := newRow(context.Background(), []*code.File{f, golang("b.go", spell("	log.Printf", "	wait(1)\n	log.Printf", "package a", "package a; import b"))}, 1)
 	half := span{r.begin[1], r.begin[2]}
-	for floor, gaps := range map[float64]int{0.5: 2, 0.999: 0} {
+	for floor, gaps := range map[float64]int{0.5: 1, 0.999: 0} {
 		if x := r.newAligner(floor).extend(pair{20, half.begin + 23, 20}, span{0, half.begin}, half); x.gaps != gaps {
 			t.Errorf("floor %v: got %+v, want %d gaps", floor, x, gaps)
 		}
@@ -539,9 +541,13 @@ func TestGapsKeepTheThreshold(t *testing.T) {
 func TestNestedFunctions(t *testing.T) {
 	body := sum[strings.Index(sum, "	total := 0"):strings.LastIndex(sum, "}")]
 	text := "package a\n\nfunc f() {\n	g(func(list []int, limit int) (int, error) {\n" + body + "	})\n}\n"
-	res := find(t, Options{Kinds: []Kind{Semantic, Gapped}}, golang("a.go", text))
-	if len(res.Clones) != 0 || res.Functions == 0 {
-		t.Errorf("%d functions: got %+v, want no clone", res.Functions, res.Clones)
+	f := golang("a.go", text)
+	inner := slices.IndexFunc(f.Tokens[f.Funcs[0].Start+1:], func(t code.Token) bool { return f.Of(t) == "func" }) + f.Funcs[0].Start + 1
+	f.Funcs = append(f.Funcs[:1:1], code.Func{Symbol: code.Symbol{First: 4, Last: 14}, Label: "f.func1", Start: inner, End: len(f.Tokens) - 3})
+	for _, kind := range []Kind{Semantic, Gapped} {
+		if res := find(t, Options{Kinds: []Kind{kind}}, f); len(res.Clones) != 0 || res.Functions != 2 {
+			t.Errorf("%s, %d functions: got %+v, want no clone of two", kind, res.Functions, res.Clones)
+		}
 	}
 }
 

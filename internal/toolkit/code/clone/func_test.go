@@ -71,6 +71,7 @@ func TestIdioms(t *testing.T) {
 		{code.Go, "x := f(y)", "var x = f(y)", true},
 		{code.Go, "f(a, b, c,)", "f(a, b, c)", true},
 		{code.JavaScript, "const x = null; if (x == y) {}", "let x = true\nif (x == y) {}", true},
+		{code.JavaScript, "if (x === y) {}; f(x !== y)", "if (x == y) {}; f(x != y)", true},
 		{code.JavaScript, "while (a) { b(); }", "for (;a;) { b() }", true},
 		{code.Go, "x = f(y)", "x = (y)", false},
 		{code.Go, "if a < b { return }", "if a == b { return }", false},

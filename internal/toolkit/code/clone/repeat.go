@@ -77,8 +77,8 @@ func (r *row) repeats(ctx context.Context, ids []uint32, shortest int) ([]pair, 
 			if !ok {
 				return at + 1
 			}
-			p, ok := r.extend(ids, from, at, width, file, floor)
-			if !ok || p.n < shortest {
+			p := r.extend(ids, from, at, width, file, floor)
+			if p.n < shortest {
 				return at + 1
 			}
 			found = append(found, p)
@@ -111,17 +111,14 @@ func roll(ids []uint32, in span, width int, use func(h uint64, at int) int) {
 // extend makes a match of two equal windows as long as it can be. Its places do not
 // overlap: where one line is written a hundred times, the later fifty repeat the first
 // fifty. Backwards it goes as far as width, and not before floor.
-func (r *row) extend(ids []uint32, a, b, width, file, floor int) (pair, bool) {
+func (r *row) extend(ids []uint32, a, b, width, file, floor int) pair {
 	fa := file
 	if a < r.begin[file] {
 		fa = r.fileOf(a)
 	}
 	beginA, endA, endB := r.begin[fa], r.begin[fa+1], r.begin[file+1]
 	if fa == file {
-		if b-a < width {
-			return pair{}, false
-		}
-		endA = min(endA, b)
+		endA = min(endA, b) // windows that overlap stay too short to count
 	}
 	n := width
 	for a+n < endA && b+n < endB && ids[a+n] == ids[b+n] {
@@ -130,5 +127,5 @@ func (r *row) extend(ids []uint32, a, b, width, file, floor int) (pair, bool) {
 	for k := 0; k < width && a > beginA && b > floor && ids[a-1] == ids[b-1] && b-a >= n+1; k++ {
 		a, b, n = a-1, b-1, n+1
 	}
-	return pair{a, b, n}, true
+	return pair{a, b, n}
 }
