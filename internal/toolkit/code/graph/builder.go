@@ -21,6 +21,7 @@ type builder struct {
 	funcNodes [][]int
 	typeNodes [][]int
 	full      bool // a limit was met
+	tired     bool // too many declarations were looked at
 }
 
 type linkKey struct {
@@ -156,6 +157,9 @@ func (b *builder) finish() *Graph {
 	slices.SortFunc(g.Outside, func(a, b Outside) int {
 		return cmp.Or(cmp.Compare(b.Files, a.Files), cmp.Compare(a.Name, b.Name))
 	})
+	if b.tired {
+		g.Gaps = append(g.Gaps, code.Gap{Field: "graph", Reason: "too many declarations have the same names: the calls of some files are not read"})
+	}
 	if b.full {
 		g.Gaps = append(g.Gaps, code.Gap{Field: "graph", Reason: fmt.Sprintf("only the first %d nodes and %d links are read", maxNodes, maxEdges)})
 	}

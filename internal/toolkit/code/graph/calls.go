@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"belljar.dev/internal/toolkit/code"
@@ -19,6 +20,10 @@ func (b *builder) calls(ctx context.Context) error {
 		}
 		if len(f.Funcs) == 0 {
 			continue
+		}
+		if b.work > maxWork {
+			b.tired = true
+			break
 		}
 		s := b.scopeOf(i)
 		for j := range f.Funcs {
@@ -64,7 +69,7 @@ func (x *index) callee(file int, fn *code.Func, s *scope, known map[string]strin
 		}
 	}
 	if files, imported := s.names[of]; imported {
-		if found := x.inFiles(files, c.Name, func(owner string) bool { return owner == "" || owner == of }); len(found) > 0 {
+		if found := x.inFiles(files, c.Name, "", of); len(found) > 0 {
 			return found, Certain
 		}
 		if f.Language == code.Go {
@@ -79,7 +84,7 @@ func (x *index) callee(file int, fn *code.Func, s *scope, known map[string]strin
 	}
 	// A value, whose type is not known here.
 	var found []ref
-	for _, r := range x.funcs[c.Name] {
+	for _, r := range x.everywhere(c.Name) {
 		if other := x.files[r.file]; family(other.Language) == family(f.Language) && other.Funcs[r.at].Owner != "" {
 			if found = append(found, r); len(found) > maxByName {
 				return nil, Possible
@@ -107,23 +112,27 @@ func (x *index) inherited(s *scope, file int, owner, name string) ([]ref, Sure) 
 
 // plain finds the functions that a name without a dot can mean.
 func (x *index) plain(f *code.File, fn *code.Func, s *scope, name string) ([]ref, Sure) {
-	top := func(owner string) bool { return owner == "" }
-	if found := x.inFiles(s.own, name, top); len(found) > 0 {
+	if found := x.inFiles(s.own, name, ""); len(found) > 0 {
 		return found, Certain
 	}
 	// A method of the same type, a function of the same inline module, or one that is
 	// declared in this function.
-	same := f.Language == code.Java || f.Language == code.CPP || f.Language == code.Rust
-	inner := func(owner string) bool {
-		return same && owner == fn.Owner || f.Language != code.Go && (owner == fn.Name || owner == fn.Label)
+	var owners []string
+	if f.Language == code.Java || f.Language == code.CPP || f.Language == code.Rust {
+		owners = append(owners, fn.Owner)
 	}
-	if found := x.inFiles(s.own, name, inner); len(found) > 0 {
+	for _, outer := range []string{fn.Name, fn.Label} {
+		if f.Language != code.Go && outer != "" && !slices.Contains(owners, outer) {
+			owners = append(owners, outer)
+		}
+	}
+	if found := x.inFiles(s.own, name, owners...); len(found) > 0 {
 		return found, Certain
 	}
-	if found := x.inFiles(s.used[name], name, top); len(found) > 0 {
+	if found := x.inFiles(s.used[name], name, ""); len(found) > 0 {
 		return found, Certain
 	}
-	if found := x.inFiles(s.all, name, top); len(found) > 0 {
+	if found := x.inFiles(s.all, name, ""); len(found) > 0 {
 		return found, Certain
 	}
 	if s.others[name] {
@@ -133,7 +142,7 @@ func (x *index) plain(f *code.File, fn *code.Func, s *scope, name string) ([]ref
 	for _, r := range x.typesNamed(s, f, name) {
 		var found []ref
 		for _, made := range []string{"__init__", "constructor", name} {
-			found = append(found, x.inFiles([]int{r.file}, made, func(owner string) bool { return owner == name })...)
+			found = append(found, x.inFiles([]int{r.file}, made, name)...)
 		}
 		if len(found) > 0 {
 			return found, Likely
@@ -141,7 +150,7 @@ func (x *index) plain(f *code.File, fn *code.Func, s *scope, name string) ([]ref
 	}
 	if f.Language == code.C || f.Language == code.CPP { // linked from another file
 		var found []ref
-		for _, r := range x.funcs[name] {
+		for _, r := range x.everywhere(name) {
 			if other := x.files[r.file]; family(other.Language) == code.C && other.Funcs[r.at].Owner == "" && other.Funcs[r.at].Exported {
 				found = append(found, r)
 			}

@@ -38,7 +38,7 @@ type Unreached struct {
 // contains its name in whatever place. So a function that is used as a value is reached
 // as well, and one that shares its name with another may seem to be.
 func Dead(ctx context.Context, files []*code.File) ([]Unreached, error) {
-	d := &dead{index: newIndex(files), byName: make(map[nameKey][]int32)}
+	d := &dead{index: newIndex(files), byName: make(map[nameKey]int32)}
 	d.declare()
 	for i := range files {
 		if err := ctx.Err(); err != nil {
@@ -65,8 +65,9 @@ type dead struct {
 	*index
 
 	funcs   []candidate
-	first   []int // the index in funcs of each file's first function
-	byName  map[nameKey][]int32
+	first   []int             // the index in funcs of each file's first function
+	byName  map[nameKey]int32 // index in keys
+	keys    []named
 	names   map[string]bool // of all functions
 	outward []string        // names that reach functions from outside: assembly, linker directives
 }
@@ -74,11 +75,18 @@ type dead struct {
 // candidate is a function with what it names.
 type candidate struct {
 	file, at int
-	names    []int32 // functions, by their index
-	named    []int32 // functions that name it
+	key      int32   // its own name
+	names    []int32 // the keys that it names
 	reached  bool
 	cap      Confidence // the highest that it can have
 	why      string     // of the cap
+}
+
+// named is a name in its place.
+type named struct {
+	funcs   []int32 // that have it
+	by      []int32 // functions that contain it
+	outside bool    // text outside of functions contains it
 }
 
 // declare collects the functions.
@@ -93,9 +101,15 @@ func (d *dead) declare() {
 			if f.Language == code.Go && fn.Owner != "" {
 				key.where = methods
 			}
-			d.byName[key] = append(d.byName[key], id)
+			at, known := d.byName[key]
+			if !known {
+				at = int32(len(d.keys))
+				d.byName[key] = at
+				d.keys = append(d.keys, named{})
+			}
+			d.keys[at].funcs = append(d.keys[at].funcs, id)
 			d.names[fn.Name] = true
-			d.funcs = append(d.funcs, candidate{file: i, at: j})
+			d.funcs = append(d.funcs, candidate{file: i, at: j, key: at})
 		}
 	}
 }
@@ -228,18 +242,20 @@ func (r *reader) named(word, before, beforeThat string) {
 	}
 }
 
-// reach notes that the present place names the functions of a key.
+// reach notes that the present place contains a name.
 func (r *reader) reach(key nameKey) {
-	for _, id := range r.byName[key] {
-		if len(r.open) == 0 {
-			r.funcs[id].named = append(r.funcs[id].named, -1)
-			continue
-		}
-		from := r.id + r.open[len(r.open)-1]
-		if c := &r.funcs[from]; int(id) != from && (len(c.names) == 0 || c.names[len(c.names)-1] != id) {
-			c.names = append(c.names, id)
-			r.funcs[id].named = append(r.funcs[id].named, int32(from))
-		}
+	at, known := r.byName[key]
+	if !known {
+		return
+	}
+	if len(r.open) == 0 {
+		r.keys[at].outside = true
+		return
+	}
+	from := int32(r.id + r.open[len(r.open)-1])
+	if c := &r.funcs[from]; len(c.names) == 0 || c.names[len(c.names)-1] != at {
+		c.names = append(c.names, at)
+		r.keys[at].by = append(r.keys[at].by, from)
 	}
 }
 
@@ -253,23 +269,27 @@ func (d *dead) walk() {
 	for id := range d.funcs {
 		c := &d.funcs[id]
 		fn := &d.files[c.file].Funcs[c.at]
-		c.reached = c.reached || out[fn.Name] || slices.Contains(c.named, -1)
+		c.reached = c.reached || out[fn.Name] || d.keys[c.key].outside
 		if c.reached || c.cap == Low { // what others can call reaches what it calls
 			queue = append(queue, int32(id))
 		}
 	}
-	seen := make([]bool, len(d.funcs))
-	for _, id := range queue {
-		seen[id] = true
-	}
+	seen := make([]bool, len(d.keys))
 	for len(queue) > 0 {
 		id := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
-		for _, to := range d.funcs[id].names {
-			d.funcs[to].reached = true
-			if !seen[to] {
-				seen[to] = true
-				queue = append(queue, to)
+		for _, key := range d.funcs[id].names {
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+			for _, to := range d.keys[key].funcs {
+				if c := &d.funcs[to]; !c.reached {
+					c.reached = true
+					if c.cap != Low { // which is in the queue already
+						queue = append(queue, to)
+					}
+				}
 			}
 		}
 	}
@@ -284,13 +304,17 @@ func (d *dead) list() (all []Unreached) {
 		}
 		fn := &d.files[c.file].Funcs[c.at]
 		u := Unreached{Path: d.files[c.file].Path, Name: cmp.Or(fn.Label, fn.Name), Line: fn.Line, First: fn.First, Last: fn.Last, Confidence: c.cap, Reason: "nothing in the project names it"}
-		if len(c.named) > 0 {
+		for n, from := range d.keys[c.key].by {
+			if int(from) == id {
+				continue
+			}
 			u.Reason = "only functions that nothing reaches name it"
-			for _, from := range c.named {
-				if by := d.funcs[from].cap; u.Confidence == High && by != High {
-					u.Confidence = Medium
-					u.Reason += ", and one of them could be reached after all"
-				}
+			if u.Confidence == High && (d.funcs[from].cap != High || n == maxSame) { // of more, not each is looked at
+				u.Confidence = Medium
+				u.Reason += ", and one of them could be reached after all"
+			}
+			if n == maxSame || u.Confidence != High {
+				break
 			}
 		}
 		if c.why != "" {

@@ -450,6 +450,32 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
+// A project in which all functions have one name takes time in proportion to its size.
+func TestOneNameForAll(t *testing.T) {
+	work := func(n int) int {
+		var files []*code.File
+		for i := range n {
+			files = append(files,
+				lex.Parse(fmt.Sprintf("d/a%d.go", i), code.Go, "package d\ntype f struct{ f }\nfunc (x T) f() { f(); y.f(); f.f() }\nfunc f() { f(); y.f() }\n"),
+				lex.Parse(fmt.Sprintf("a%d.py", i), code.Python, "def f():\n  f()\n  x.f()\nclass f(f):\n  def f(self): self.f()\n"))
+		}
+		b := &builder{index: newIndex(files), links: make(map[linkKey]int), outside: make(map[string]map[int]bool)}
+		b.nodes(Full)
+		for _, step := range []func(context.Context) error{b.imports, b.calls, b.inheritance, b.uses} {
+			if err := step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := Dead(t.Context(), files); err != nil {
+			t.Fatal(err)
+		}
+		return b.work
+	}
+	if one, two := work(1500), work(3000); float64(two) > 2.5*float64(one) {
+		t.Errorf("%d declarations looked at in 1,500 files, and %d in twice as many", one, two)
+	}
+}
+
 func TestFind(t *testing.T) {
 	g := &Graph{Nodes: []Node{{Kind: "file", Name: "a/b.py", Path: "a/b.py"}, {Kind: "function", Name: "(*T).Run", Path: "c.go"}, {Kind: "function", Name: "S::run", Path: "d.rs"}}}
 	for text, want := range map[string][]int{"a/b.py": {0}, "Run": {1}, "run": {2}, "c.go": {1}, "(*T).Run": {1}, "py": nil, "": nil} {

@@ -24,7 +24,7 @@ func (x *index) scopeOf(file int) *scope {
 	s := &scope{own: []int{file}, names: make(map[string][]int), used: make(map[string][]int), others: make(map[string]bool), real: renamed(f)}
 	switch f.Language {
 	case code.Go:
-		s.own = x.goes[unitOf(f)]
+		s.own = x.goes[unitOf(f)][:1] // the group of which is the package
 	case code.Java:
 		s.own = append(s.own, x.java[javaPackage(f)+".*"]...)
 	case code.Rust, code.Python, code.TypeScript, code.TSX, code.JavaScript, code.C, code.CPP, code.Shell, code.Other:
@@ -45,6 +45,9 @@ func (x *index) scopeOf(file int) *scope {
 			}
 		}
 		for _, t := range targets {
+			if f.Language == code.Go {
+				t.files = t.files[:1]
+			}
 			switch {
 			case name == "." || name == "*" || f.Language == code.C || f.Language == code.CPP:
 				s.all = append(s.all, t.files...)
@@ -140,19 +143,6 @@ func importName(l code.Language, im code.Import) string {
 	return path.Base(p)
 }
 
-// inFiles finds the functions of a name in files, with an owner that fits.
-func (x *index) inFiles(files []int, name string, fits func(owner string) bool) (found []ref) {
-	if len(files) == 0 {
-		return nil
-	}
-	for _, r := range x.funcs[name] {
-		if slices.Contains(files, r.file) && fits(x.files[r.file].Funcs[r.at].Owner) {
-			found = append(found, r)
-		}
-	}
-	return found
-}
-
 // method finds the method of a type, or of those that it is based on, up to a depth.
 func (x *index) method(s *scope, file int, owner, name string, depth int) ([]ref, Sure) {
 	owner = owner[strings.LastIndexAny(owner, ".:")+1:]
@@ -161,13 +151,12 @@ func (x *index) method(s *scope, file int, owner, name string, depth int) ([]ref
 	}
 	types := x.typesNamed(s, x.files[file], owner)
 	for _, t := range types {
-		places := x.placesOf(t.file)
-		if found := x.inFiles(places, name, func(of string) bool { return of == owner }); len(found) > 0 {
+		if found := x.inFiles([]int{t.file}, name, owner); len(found) > 0 {
 			return found, Certain
 		}
 	}
 	// Methods can stand where the type does not: an impl of Rust, a file of C++.
-	if found := x.inFiles(s.own, name, func(of string) bool { return of == owner }); len(found) > 0 {
+	if found := x.inFiles(s.own, name, owner); len(found) > 0 {
 		return found, Certain
 	}
 	for _, t := range types {
@@ -180,29 +169,19 @@ func (x *index) method(s *scope, file int, owner, name string, depth int) ([]ref
 	return nil, Possible
 }
 
-// placesOf is the files that contain the methods of a type of a file.
-func (x *index) placesOf(file int) []int {
-	f := x.files[file]
-	if f.Language == code.Go {
-		return x.goes[unitOf(f)]
-	}
-	return []int{file}
-}
-
 // typesNamed finds the types that a name can mean: those of the scope, else the one of
 // the project.
 func (x *index) typesNamed(s *scope, f *code.File, name string) (found []ref) {
-	all := x.types[name]
 	for _, files := range [][]int{s.own, s.used[name], s.names[name], s.all} {
-		for _, r := range all {
-			if slices.Contains(files, r.file) {
-				found = append(found, r)
-			}
-		}
-		if len(found) > 0 {
+		if found = x.typesInFiles(files, name); len(found) > 0 {
 			return found
 		}
 	}
+	all := x.types[name]
+	if len(all) > maxAll {
+		return nil
+	}
+	x.work += len(all)
 	for _, r := range all {
 		if family(x.files[r.file].Language) == family(f.Language) {
 			found = append(found, r)
@@ -216,18 +195,19 @@ func (x *index) typesNamed(s *scope, f *code.File, name string) (found []ref) {
 
 // reaches reports whether a scope contains a name of a file.
 func (x *index) reaches(s *scope, name string, file int) bool {
-	for _, files := range [][]int{s.own, s.used[name], s.names[name], s.all} {
-		if slices.Contains(files, file) {
-			return true
-		}
-	}
-	return false
+	return x.grouped(s.own, file) || x.grouped(s.used[name], file) || x.grouped(s.names[name], file) || x.grouped(s.all, file)
+}
+
+// grouped reports whether a file is in a group with one of others.
+func (x *index) grouped(files []int, file int) bool {
+	x.work += len(files)
+	return slices.ContainsFunc(files, func(i int) bool { return x.group[i] == x.group[file] })
 }
 
 // imported reports whether a file was imported by any name.
 func (x *index) imported(s *scope, file int) bool {
 	for _, files := range s.names {
-		if slices.Contains(files, file) {
+		if x.grouped(files, file) {
 			return true
 		}
 	}

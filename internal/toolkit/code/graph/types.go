@@ -47,14 +47,7 @@ func (x *index) typeNamed(file int, s *scope, full string) ([]ref, Sure) {
 	before := strings.TrimRight(full[:max(0, strings.LastIndex(full, name))], ".:")
 	before = before[strings.LastIndexAny(before, ".:*&( ")+1:]
 	if before != "" {
-		var found []ref
-		for _, r := range x.types[name] {
-			for _, imported := range s.names[before] {
-				if r.file == imported {
-					found = append(found, r)
-				}
-			}
-		}
+		found := x.typesInFiles(s.names[before], name)
 		switch {
 		case len(found) > 0:
 			return found, Certain
@@ -86,6 +79,10 @@ func (b *builder) uses(ctx context.Context) error {
 		if len(f.Funcs) == 0 || len(b.types) == 0 {
 			continue
 		}
+		if b.work > maxWork {
+			b.tired = true
+			break
+		}
 		s := b.scopeOf(i)
 		seen := make(map[string][]ref) // of the names of this file
 		for j := range f.Funcs {
@@ -98,7 +95,11 @@ func (b *builder) uses(ctx context.Context) error {
 				name := f.Of(t)
 				found, known := seen[name]
 				if !known {
-					for _, r := range b.types[name] {
+					all := b.types[name]
+					if len(all) > maxAll {
+						all = nil
+					}
+					for _, r := range all {
 						if family(b.files[r.file].Language) == family(f.Language) && b.reaches(s, name, r.file) || b.imported(s, r.file) {
 							found = append(found, r)
 						}
