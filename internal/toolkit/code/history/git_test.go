@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -230,6 +231,47 @@ func TestNoProgramOfTheRepositoryStarts(t *testing.T) {
 				t.Error("a plain git command does not start the program: the test proves nothing")
 			}
 		})
+	}
+}
+
+// Most ways are closed twice, in the configuration and by an option or a variable, so
+// that the test above stays green when one of the two is taken out. None may be.
+func TestEachWayIsClosed(t *testing.T) {
+	args := strings.Join(Args("/p", "log"), "\x00") + "\x00"
+	for _, c := range []string{
+		"safe.directory=*", "core.fsmonitor=", "core.hooksPath=/dev/null", "core.pager=cat", "core.sshCommand=false", "core.gitProxy=false",
+		"core.askPass=false", "core.attributesFile=/dev/null", "core.excludesFile=/dev/null", "core.quotePath=true", "credential.helper=",
+		"protocol.allow=never", "submodule.recurse=false", "diff.external=", "diff.orderFile=/dev/null", "diff.ignoreSubmodules=all",
+		"diff.submodule=short", "log.showSignature=false", "log.showRoot=true", "log.follow=false", "gpg.program=false",
+		"gpg.ssh.program=false", "gpg.x509.program=false", "gpg.ssh.defaultKeyCommand=false",
+	} {
+		if !strings.Contains(args, "\x00-c\x00"+c+"\x00") {
+			t.Errorf("the setting %s is missing", c)
+		}
+	}
+	if !strings.Contains(args, "\x00--no-pager\x00") || !strings.HasSuffix(args, "\x00log\x00") {
+		t.Errorf("got %q", args)
+	}
+	for _, options := range [][]string{LogArgs("/p"), diffs("diff")} {
+		for _, o := range []string{"--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "--no-color", "--relative"} {
+			if !slices.Contains(options, o) {
+				t.Errorf("%q lacks %s", options, o)
+			}
+		}
+	}
+	if !slices.Contains(LogArgs("/p"), "--no-show-signature") {
+		t.Error("log shows signatures")
+	}
+	env := Env("/p")
+	for _, v := range []string{
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_ATTR_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=", "GIT_PROTOCOL_FROM_USER=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_CEILING_DIRECTORIES=/", "GIT_PAGER=cat", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_SSH_COMMAND=false", "GIT_EDITOR=false",
+		"HOME=/dev/null", "XDG_CONFIG_HOME=/dev/null", "LC_ALL=C", "TZ=UTC",
+	} {
+		if !slices.Contains(env, v) {
+			t.Errorf("the variable %s is missing", v)
+		}
 	}
 }
 

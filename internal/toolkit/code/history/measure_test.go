@@ -74,7 +74,11 @@ func hard(t testing.TB) *work {
 // The numbers are those of git log --numstat, added up.
 func TestMeasureIsTheSumOfGitLog(t *testing.T) {
 	w := hard(t)
+	w.git("config", "log.showRoot", "false")
+	w.git("config", "diff.renames", "false")
+	w.git("config", "log.date", "relative")
 	h := w.measure(0)
+	w.git("config", "--unset", "log.showRoot")
 	// The same by other means: without -z, with the paths as git quotes them.
 	type sum struct{ commits, added, deleted int }
 	want := map[string]sum{}
@@ -192,6 +196,12 @@ func TestSubdirectory(t *testing.T) {
 	h, err := Measure(t.Context(), runGit, filepath.Join(w.dir, "sub"), w.dir, unixTime(0))
 	if err != nil || len(h.Files) != 1 || h.Files[0].Path != "in.txt" || len(h.Gaps) != 0 {
 		t.Errorf("got %+v, %v, want in.txt alone", h, err)
+	}
+	w.write("sub/in.txt", "y\n")
+	w.write("top.txt", "y\n")
+	changes, _, err := Changed(t.Context(), runGit, filepath.Join(w.dir, "sub"), w.dir, "HEAD")
+	if err != nil || len(changes) != 1 || changes[0].Path != "in.txt" || len(changes[0].Ranges) != 1 {
+		t.Errorf("got %+v, %v, want in.txt alone", changes, err)
 	}
 	// Where the repository is outside of what may be read, there is none.
 	h, err = Measure(t.Context(), runGit, filepath.Join(w.dir, "sub"), filepath.Join(w.dir, "sub"), unixTime(0))
