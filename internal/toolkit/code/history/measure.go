@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -121,9 +120,6 @@ func (r repo) count(ctx context.Context, commits string) (h History, err error) 
 	}
 	var t tally
 	if err := Parse(out, t.add); err != nil {
-		return h, err
-	}
-	if _, err := io.Copy(io.Discard, io.LimitReader(out, 1)); err != nil && !errors.Is(err, io.EOF) { // the exit status
 		return h, err
 	}
 	return t.history(), nil
