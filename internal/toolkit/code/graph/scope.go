@@ -24,7 +24,7 @@ func (x *index) scopeOf(file int) *scope {
 	s := &scope{own: []int{file}, names: make(map[string][]int), used: make(map[string][]int), others: make(map[string]bool), real: renamed(f)}
 	switch f.Language {
 	case code.Go:
-		s.own = x.goes[unitOf(f)][:1] // the group of which is the package
+		s.own = x.goes[unitOf(f)][:1] // of the whole package, by its group
 	case code.Java:
 		s.own = append(s.own, x.java[javaPackage(f)+".*"]...)
 	case code.Rust, code.Python, code.TypeScript, code.TSX, code.JavaScript, code.C, code.CPP, code.Shell, code.Other:
