@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/mcp/tools"
+)
+
+// The server opens no file of the workspace for an analysis: the helper in the box does.
+// The kernel says which process opens a file (fanotify(7)).
+func TestTheServerReadsNoSource(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash, testenv.Root)
+	p := newPlace(t)
+	var files []string
+	for _, name := range []string{"ws/main.go", "ws/a/b.py", "ws/c.rs"} {
+		files = append(files, p.file(t, name, "package main\n\nfunc main() {}\n"))
+	}
+	watch, err := unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_CLOEXEC|unix.FAN_NONBLOCK, unix.O_RDONLY|unix.O_LARGEFILE)
+	if err != nil {
+		t.Fatalf("fanotify_init: %v", err)
+	}
+	defer unix.Close(watch)
+	for _, file := range files {
+		if err := unix.FanotifyMark(watch, unix.FAN_MARK_ADD, unix.FAN_OPEN, unix.AT_FDCWD, file); err != nil {
+			t.Fatalf("watch %s: %v", file, err)
+		}
+	}
+	server := 0
+	for _, tool := range tools.ToolkitNames() {
+		if !strings.HasPrefix(tool, "analyze_") && tool != "quality_gate" {
+			continue
+		}
+		cmd := p.command(t.Context(), "toolkit", "--workspace", p.ws, "--state", p.state, tool, `{"query":"main"}`)
+		if tool != "analyze_name_similarity" {
+			cmd.Args[len(cmd.Args)-1] = `{}`
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", tool, err, out)
+		}
+		server = cmd.Process.Pid
+		openers := opened(t, watch)
+		if len(openers) < len(files) && tool != "analyze_code_churn" {
+			t.Errorf("%s: only %d opens were seen: nobody read the files", tool, len(openers))
+		}
+		if slices.Contains(openers, server) || slices.Contains(openers, os.Getpid()) {
+			t.Errorf("%s: the server has opened a file of the workspace", tool)
+		}
+	}
+	// An open by a process of the host is seen: the test can fail.
+	if _, err := os.ReadFile(filepath.Join(p.ws, "main.go")); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(opened(t, watch), os.Getpid()) {
+		t.Error("an open of this process was not seen: the test proves nothing")
+	}
+}
+
+// opened are the processes that opened a watched file since it was asked last.
+func opened(t *testing.T, watch int) (pids []int) {
+	t.Helper()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := unix.Read(watch, buf)
+		if err != nil {
+			return pids // there is no more
+		}
+		// struct fanotify_event_metadata: len u32, vers u8, reserved u8, metadata_len u16, mask u64, fd s32, pid s32
+		for b := buf[:n]; len(b) >= 24; b = b[binary.NativeEndian.Uint32(b):] {
+			if fd := int32(binary.NativeEndian.Uint32(b[16:])); fd >= 0 { //nolint:gosec // as the kernel writes it
+				unix.Close(int(fd))
+			}
+			pids = append(pids, int(int32(binary.NativeEndian.Uint32(b[20:])))) //nolint:gosec // as the kernel writes it
+		}
+	}
+}
+
+// The input schemas of the 14 tools together are small: each agent reads them.
+func TestTheToolkitIsSmall(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	p := newPlace(t)
+	p.flags = append(p.flags, "--toolkit")
+	w := wire{era: "2026-07-28"}
+	all, err := p.start(t, w).connect(t, w, nil).ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, seen := 0, 0
+	for _, tool := range all.Tools {
+		if !slices.Contains(tools.ToolkitNames(), tool.Name) {
+			continue
+		}
+		seen++
+		text, err := json.Marshal(tool.InputSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(text)
+	}
+	if seen != 14 || size > 9000 {
+		t.Errorf("got %d tools with input schemas of %d characters, want 14 of at most 9000", seen, size)
+	}
+}
