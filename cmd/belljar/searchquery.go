@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-
 	"strings"
 
 	"github.com/spf13/cobra"

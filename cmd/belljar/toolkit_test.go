@@ -75,10 +75,10 @@ func opened(t *testing.T, watch int) (pids []int) {
 		}
 		// struct fanotify_event_metadata: len u32, vers u8, reserved u8, metadata_len u16, mask u64, fd s32, pid s32
 		for b := buf[:n]; len(b) >= 24; b = b[binary.NativeEndian.Uint32(b):] {
-			if fd := int32(binary.NativeEndian.Uint32(b[16:])); fd >= 0 { //nolint:gosec // as the kernel writes it
+			if fd := int32(binary.NativeEndian.Uint32(b[16:])); fd >= 0 {
 				unix.Close(int(fd))
 			}
-			pids = append(pids, int(int32(binary.NativeEndian.Uint32(b[20:])))) //nolint:gosec // as the kernel writes it
+			pids = append(pids, int(int32(binary.NativeEndian.Uint32(b[20:]))))
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (r *reading) churn(days int) (h history.History, err error) {
 	defer done()
 	h, err = history.Measure(r.ctx, r.git, path.Join(r.workspace, r.within), r.workspace, time.Now().AddDate(0, 0, -days))
 	if err != nil {
-		return history.History{Gaps: []code.Gap{over("churn")}}, nil //nolint:nilerr // the error is that of the time
+		return history.History{Gaps: []code.Gap{over("churn")}}, nil
 	}
 	kept := h.Files[:0]
 	for _, f := range h.Files {

@@ -305,8 +305,8 @@ func (r *reading) mapOf(tokens int) (text string, leftOut int) {
 }
 
 // isTest reports whether a file runs only in tests, by its name.
-func isTest(path string) bool {
-	base := path[strings.LastIndexByte(path, '/')+1:]
+func isTest(file string) bool {
+	base := file[strings.LastIndexByte(file, '/')+1:]
 	return strings.HasSuffix(base, "_test.go") || strings.HasPrefix(base, "test_") || strings.Contains(base, ".test.") || strings.Contains(base, ".spec.")
 }
 

@@ -2,6 +2,7 @@ package toolkit
 
 import (
 	"fmt"
+	"strings"
 
 	"belljar.dev/internal/toolkit/code/clone"
 	"belljar.dev/internal/toolkit/code/defect"
@@ -133,11 +134,11 @@ func (r *DefectsPart) tell(t *text, detailed bool) {
 	t.line("%s ranked by what goes along with defects (no probability: %s)", count(len(r.Predictions)+r.More, "file"), r.Model.Reason)
 	var fold folded
 	for i, f := range r.Predictions[:min(len(r.Predictions), shows)] {
-		line := fmt.Sprintf("%d. %s %.2f", i+1, fold.path(f.File), f.Score)
+		words := []string{fmt.Sprintf("%d. %s %.2f", i+1, fold.path(f.File), f.Score)}
 		for _, v := range f.Vectors {
-			line += fmt.Sprintf(" %s=%s", v.Name, short(v.Value))
+			words = append(words, v.Name+"="+short(v.Value))
 		}
-		t.line("%s", line)
+		t.line("%s", strings.Join(words, " "))
 	}
 	if r.Unsure > 0 {
 		t.line("%s below min_confidence", count(r.Unsure, "file"))

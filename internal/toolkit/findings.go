@@ -70,9 +70,9 @@ func (f finding) text() string {
 }
 
 // document is a result of the gate as JUnit: a case for each check.
-func (r *GateResult) document(format string) ([]byte, bool, error) {
+func (r *GateResult) document(format string) ([]byte, bool) {
 	if format != asJUnit {
-		return nil, false, nil
+		return nil, false
 	}
 	suite := report.Suite{Name: "quality_gate"}
 	for _, c := range r.Checks {
@@ -92,15 +92,15 @@ func (r *GateResult) document(format string) ([]byte, bool, error) {
 		}
 		suite.Cases = append(suite.Cases, one)
 	}
-	return report.JUnit("belljar", []report.Suite{suite}), true, nil
+	return report.JUnit("belljar", []report.Suite{suite}), true
 }
 
 // document is a result with all analyses as Markdown.
-func (r *ComprehensiveResult) document(format string) ([]byte, bool, error) {
+func (r *ComprehensiveResult) document(format string) ([]byte, bool) {
 	if format != markdown {
-		return nil, false, nil
+		return nil, false
 	}
-	return headed("Analyses", r), true, nil
+	return headed("Analyses", r), true
 }
 
 // headed is the text of a result with a heading, as Markdown.

@@ -1,8 +1,9 @@
 package toolkit
 
 import (
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -231,18 +232,12 @@ func (j *judging) duplication(most float64) {
 func codeLines(f *code.File) map[int]bool {
 	all := make(map[int]bool, f.Lines.Code)
 	for _, t := range f.Tokens {
-		switch t.Kind {
-		case code.Comment, code.Newline, code.Indent, code.Dedent:
-			continue
-		default:
+		if t.Kind != code.Comment && t.Start < t.End {
 			all[int(t.Line)] = true
 		}
 	}
 	return all
 }
-
-// maxCoverage is how long a coverage file may be, in bytes.
-const maxCoverage = code.MaxFile
 
 // coverage checks the share of lines that tests have run.
 func (j *judging) coverage(least float64, file string) error {
@@ -288,7 +283,7 @@ func (j *judging) beside(file string) (string, error) {
 	defer in.Close()
 	text, gap := in.Read(path.Clean(file))
 	if gap != nil {
-		if _, err := j.root.Stat(path.Clean(file)); os.IsNotExist(err) {
+		if _, err := j.root.Stat(path.Clean(file)); errors.Is(err, fs.ErrNotExist) {
 			return "", fmt.Errorf("coverage_file: there is no %s", shown(file))
 		}
 		return "", fmt.Errorf("coverage_file: %s: %s", shown(file), gap.Reason)

@@ -2,6 +2,7 @@ package toolkit
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -170,19 +171,19 @@ func (r *GraphResult) tell(t *text, detailed bool) {
 		shows = maxListed
 	}
 	for _, n := range r.Ranked[:min(len(r.Ranked), shows)] {
-		line := shown(n.Name)
+		words := []string{shown(n.Name)}
 		for _, v := range []struct {
 			name  string
 			value *float64
 		}{{"pagerank", n.PageRank}, {"betweenness", n.Betweenness}, {"closeness", n.Closeness}, {"clustering", n.Clustering}} {
 			if v.value != nil && *v.value != 0 {
-				line += " " + v.name + "=" + short(*v.value)
+				words = append(words, v.name+"="+short(*v.value))
 			}
 		}
 		if n.In != nil {
-			line += " in=" + short(float64(*n.In)) + " out=" + short(float64(*n.Out))
+			words = append(words, fmt.Sprintf("in=%d out=%d", *n.In, *n.Out))
 		}
-		t.line("%s", line)
+		t.line("%s", strings.Join(words, " "))
 	}
 	if more := len(r.Ranked) + r.RankedMore - min(len(r.Ranked), shows); more > 0 {
 		t.line("and %d more", more)

@@ -190,6 +190,7 @@ type Defects struct {
 
 // Analysis is the name of the tool.
 func (*Defects) Analysis() string { return "analyze_defect_probability" }
+
 func (d *Defects) format() string {
 	if d.SARIF {
 		return asSARIF

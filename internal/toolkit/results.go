@@ -13,7 +13,7 @@ type gated interface{ failed() bool }
 
 // documented is a result with forms of its own.
 type documented interface {
-	document(format string) (whole []byte, ok bool, err error)
+	document(format string) (whole []byte, ok bool)
 }
 
 // analysis is the part of its arguments that measures.

@@ -102,10 +102,8 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 	}
 	whole, own := structured, false
 	if d, ok := res.(documented); ok {
-		if whole, own, err = d.document(format); err != nil {
-			return nil, err
-		} else if !own {
-			whole = structured
+		if text, made := d.document(format); made {
+			whole, own = text, true
 		}
 	}
 	if !own && format == asSARIF {
