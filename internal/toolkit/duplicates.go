@@ -2,6 +2,7 @@ package toolkit
 
 import (
 	"fmt"
+	"slices"
 
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/clone"
@@ -156,7 +157,7 @@ func likeness(c clone.Clone) string {
 }
 
 func (r *DuplicatesResult) tell(t *text, detailed bool) {
-	shows := 15
+	shows := 20
 	if detailed {
 		shows = maxListed
 	}
@@ -172,11 +173,15 @@ func (r *DuplicatesResult) tell(t *text, detailed bool) {
 	}
 	s := r.Summary
 	t.line("%s: %d of %d lines of code in %s (%g %%)", count(s.Clones, "clone"), s.DuplicatedLines, s.CodeLines, count(r.Files, "file"), s.Percentage)
-	for _, c := range r.Clones[:min(len(r.Clones), shows)] {
-		t.line("%s", cloneLine(c))
-	}
-	if more := s.Clones - min(len(r.Clones), shows); more > 0 {
-		t.line("and %d more", more)
+	each := max(1, shows/4)
+	for _, kind := range []clone.Kind{clone.Exact, clone.Renamed, clone.Gapped, clone.Semantic} {
+		of := slices.DeleteFunc(slices.Clone(r.Clones), func(c clone.Clone) bool { return c.Kind != kind })
+		for _, c := range of[:min(len(of), each)] {
+			t.line("%s", cloneLine(c))
+		}
+		if more := len(of) - each; more > 0 {
+			t.line("and %d more %s", more, kind)
+		}
 	}
 }
 

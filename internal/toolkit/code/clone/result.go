@@ -102,8 +102,11 @@ func (b *builder) clones() []Clone {
 		}
 		c := &all[len(all)-1]
 		c.Similarity = min(c.Similarity, m.similarity)
-		c.Places = append(c.Places, b.place(m.kind, m.b))
+		if p := b.place(m.kind, m.b); !c.overlaps(p) {
+			c.Places = append(c.Places, p)
+		}
 	}
+	all = slices.DeleteFunc(all, func(c Clone) bool { return len(c.Places) < 2 })
 	slices.SortStableFunc(all, func(x, y Clone) int {
 		p, q := x.Places[0], y.Places[0]
 		return cmp.Or(
@@ -113,6 +116,18 @@ func (b *builder) clones() []Clone {
 		)
 	})
 	return all
+}
+
+// overlaps reports whether lines of a place are part of another place of the clone: code
+// that repeats itself is a clone of itself at each step, and each of these places would
+// say the same.
+func (c *Clone) overlaps(p Place) bool {
+	for _, have := range []Place{c.Places[0], c.Places[len(c.Places)-1]} {
+		if have.Path == p.Path && have.First <= p.Last && p.First <= have.Last {
+			return true
+		}
+	}
+	return false
 }
 
 // place describes tokens of the row.
