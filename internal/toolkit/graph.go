@@ -49,8 +49,11 @@ func manifests(path string) bool {
 	return strings.HasSuffix(path, ".s") || strings.HasSuffix(path, ".S")
 }
 
-// graphOf reads a graph of the files.
+// graphOf reads a graph of the files, once for each kind; nil where the time was up.
 func (r *reading) graphOf(kind graph.Kind) *graph.Graph {
+	if g := r.graphs[kind]; g != nil {
+		return g
+	}
 	done := r.stage("graph")
 	defer done()
 	g, err := graph.Build(r.ctx, r.files, kind)
@@ -59,6 +62,7 @@ func (r *reading) graphOf(kind graph.Kind) *graph.Graph {
 		return nil
 	}
 	r.lacks(g.Gaps...)
+	r.graphs[kind] = g
 	return g
 }
 

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/graph"
 	"belljar.dev/internal/toolkit/code/history"
 	"belljar.dev/internal/toolkit/code/lex"
 )
@@ -60,6 +61,8 @@ type reading struct {
 	allowed map[string]bool // the paths of the tree that the policy does not keep from the agent
 	left    []LeftOut
 	gaps    []code.Gap
+	lacked  map[code.Gap]bool // those in gaps
+	graphs  map[graph.Kind]*graph.Graph
 	stages  []Stage
 }
 
@@ -105,7 +108,14 @@ func (r *reading) base() Base {
 }
 
 // lacks notes something that was not measured.
-func (r *reading) lacks(gaps ...code.Gap) { r.gaps = append(r.gaps, gaps...) }
+func (r *reading) lacks(gaps ...code.Gap) {
+	for _, g := range gaps {
+		if !r.lacked[g] {
+			r.lacked[g] = true
+			r.gaps = append(r.gaps, g)
+		}
+	}
+}
 
 // leave counts files that are not read.
 func (r *reading) leave(n int, reason string) {
