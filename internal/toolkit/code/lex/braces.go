@@ -235,19 +235,23 @@ func (b *braces) close(at int32, want op) {
 	}
 }
 
-// finish hands the tokens to the file, and lets brackets without partner reach to the
-// end of the text.
+// finish hands the tokens to the file. A brace without partner reaches to the end of
+// the text, another open bracket nowhere.
 func (b *braces) finish() {
 	b.f.Tokens = b.tokens
 	n := int32(len(b.items)) //nolint:gosec // MaxText bounds it
 	lost := 0
 	for i := range b.items {
-		if b.items[i].match < 0 {
-			b.items[i].match = n
-			switch b.items[i].op {
-			case '(', '[', '{', opHole, ')', ']', '}':
-				lost++
-			}
+		if b.items[i].match >= 0 {
+			continue
+		}
+		b.items[i].match = n
+		switch b.items[i].op {
+		case '(', '[':
+			b.items[i].match = int32(i) //nolint:gosec // MaxText bounds it
+			lost++
+		case '{', opHole, ')', ']', '}':
+			lost++
 		}
 	}
 	if lost > 0 {
@@ -311,6 +315,9 @@ func (b *braces) span(i, last int) string {
 	}
 	return s.String()
 }
+
+// recovery is how many brackets without partner a closing one may close, too.
+const recovery = 64
 
 // maxName is how long a name may get that is put together of several tokens.
 const maxName = 512

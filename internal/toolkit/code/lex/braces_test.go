@@ -21,6 +21,9 @@ func braceReaders() []reader {
 		{code.TypeScript, "a.ts", readScript},
 		{code.TSX, "a.tsx", readScript},
 		{code.JavaScript, "a.js", readScript},
+		{code.C, "a.c", readC},
+		{code.CPP, "a.cc", readC},
+		{code.Java, "a.java", readJava},
 	}
 }
 

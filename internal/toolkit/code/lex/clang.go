@@ -3,4 +3,750 @@ package lex
 import "belljar.dev/internal/toolkit/code"
 
 // parseC reads C and C++.
-func parseC(f *code.File) { parseOther(f) }
+//
+// Cyclomatic is what pmccabe 2.8 prints as the traditional McCabe number: 1, and if,
+// the loops, each case, a ternary, && and ||; the while of a do counts once. A catch
+// counts, too. Cognitive follows SonarSource's paper "Cognitive Complexity", version
+// 1.7: if, the loops, switch, catch and a ternary by their nesting; else, goto and
+// each run of the same logical operator by one. A lambda belongs to the function
+// around it and is one level deeper. As in SonarSource's own analyzers, recursion does
+// not count.
+//
+// There is no preprocessor: a macro is read as what it looks like. Of the
+// branches of an #if in a function of C, and of those whose brackets are not balanced,
+// the first counts.
+func parseC(f *code.File) { readC(f) }
+
+// readC does the work of parseC, and returns the reader for tests.
+func readC(f *code.File) *braces {
+	b := newBraces(f)
+	cpp := f.Language == code.CPP
+	splitC(b, cpp)
+	b.finish()
+	c := &clang{cpp: cpp}
+	c.braces = b
+	c.frames = append(c.frames, flowFrame{kind: flowScope, end: len(c.items), fn: -1})
+	for i := 0; i < len(c.items); {
+		c.steps++
+		i = max(c.read(i), i+1)
+	}
+	return b
+}
+
+// clang reads the declarations of a file.
+type clang struct {
+	flow
+	cpp bool
+}
+
+// read reads the item i, and returns the one to read then.
+func (c *clang) read(i int) int {
+	o := c.op(i)
+	switch {
+	case closes(o):
+		return c.closed(i)
+	case c.top().kind == flowScope:
+		return c.declaration(i)
+	case c.cpp && o == '[' && !c.operand(i-1):
+		c.lambda(i)
+	case c.cpp && c.start && (o == kwStruct || o == kwClass || o == kwUnion):
+		d := cDeclaration{start: i, tag: i}
+		if body := c.typeBody(i); body > 0 {
+			c.typed(d, body)
+			c.top().then = flowBlock
+			return body + 1
+		}
+	}
+	return c.next(i)
+}
+
+// lambda notes the body of the lambda whose captures the bracket i opens.
+func (c *clang) lambda(i int) {
+	j := c.match(i) + 1
+	if c.op(j) == '<' {
+		j = c.angles(j)
+	}
+	if c.op(j) == '(' {
+		j = c.match(j) + 1
+	}
+	for n := 0; n < 64; n++ {
+		c.steps++
+		switch o := c.op(j); o {
+		case '{':
+			c.lambdas = append(c.lambdas, j)
+			return
+		case opName, kwModifier, opArrow, opColons, '*', '&', kwOther, kwThrow, opAnd:
+		case '(':
+			j = c.match(j)
+		case '<':
+			if end := c.angles(j); end > j {
+				j = end - 1
+			}
+		default:
+			return
+		}
+		j++
+	}
+}
+
+// typeBody returns the brace of the type within a function whose keyword is item i; 0
+// for none.
+func (c *clang) typeBody(i int) int {
+	for j := i + 1; j < i+32; j++ {
+		c.steps++
+		switch o := c.op(j); o {
+		case '{':
+			return j
+		case opName, ':', ',', opColons, kwImplements, kwModifier:
+		case '<':
+			end := c.angles(j)
+			if end == j {
+				return 0
+			}
+			j = end - 1
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+// angles returns the item behind the template arguments that < opens at i, or i
+// where < compares.
+func (c *clang) angles(i int) int {
+	depth := 0
+	for j, n := i, 0; n < 96; n++ {
+		c.steps++
+		switch o := c.op(j); {
+		case o == '<':
+			depth++
+		case o == '>':
+			depth--
+		case o == opShr:
+			depth -= 2
+		case o == ';' || o == '{' && depth < 2 && c.op(j-1) != opName || o == opNone || closes(o):
+			return i
+		case opens(o):
+			j = c.match(j)
+		}
+		j++
+		if depth <= 0 {
+			return j
+		}
+	}
+	return i
+}
+
+// cDeclaration is what is known of a declaration. Its fields are items; 0 for what
+// has not come, and -1 for the tag.
+type cDeclaration struct {
+	start  int
+	tag    int // struct, class, union or enum
+	name   int // the last of its name
+	named  int // the first of its name
+	params int
+	value  bool // an = has come
+	alias  bool // typedef or using
+	outer  bool // namespace
+	types  int  // words of the type before the name
+}
+
+// declaration reads a declaration that begins at item i.
+func (c *clang) declaration(i int) int {
+	d := cDeclaration{start: i, tag: -1}
+	for j := i; j < len(c.items); j++ {
+		c.steps++
+		switch o := c.op(j); o {
+		case '(':
+			c.bracket(j, &d)
+			j = c.match(j)
+		case '[':
+			j = c.match(j)
+		case '<':
+			if end := c.angles(j); c.cpp && end > j && c.op(j-1) != kwOperator {
+				j = end - 1
+			}
+		case '=':
+			d.value = d.value || c.op(j-1) != kwOperator
+		case ',':
+		case ';':
+			if d.params > 0 && !d.value && !c.cpp {
+				if body := c.oldStyle(d.params, j); body > 0 {
+					return c.function(d, body)
+				}
+			}
+			c.variable(d, j)
+			return j + 1
+		case ')', ']':
+			return j + 1
+		case '}':
+			return j
+		case ':':
+			switch {
+			case d.params > 0 && d.params > d.tag:
+				if body := c.initialisers(j + 1); c.op(body) == '{' {
+					return c.function(d, body)
+				} else if body > j {
+					j = body - 1
+				}
+			case c.op(j-1) == kwImplements || c.op(j-2) == kwImplements:
+				return j + 1
+			}
+		case '{':
+			return c.body(d, j)
+		case kwTemplate:
+			if c.op(j-1) == opColons || c.op(j-1) == '.' || c.op(j-1) == opArrow {
+				continue // a::template b<c>
+			}
+			j = c.template(j)
+			if d.params == 0 || d.types == 0 {
+				d = cDeclaration{start: j + 1, tag: -1}
+			}
+		case kwExtern:
+			if c.op(j+1) == opString {
+				if c.op(j+2) == '{' {
+					c.inside(j+2, c.top().owner)
+					return j + 3
+				}
+				j++
+				if d.start == j-1 {
+					d.start = j + 1
+				}
+			}
+		case kwPub: // friend
+			if d.start == j {
+				d.start = j + 1
+			}
+		case kwNamespace:
+			if !d.alias {
+				d = cDeclaration{start: j, tag: -1, outer: true} // behind a macro, perhaps
+			}
+		case kwUsing, kwTypedef:
+			d.alias = true
+		case kwStruct, kwUnion, kwClass, kwEnum:
+			if c.cpp && d.params > 0 && d.types == 0 && c.op(d.name) == opName && c.lineOf(j) > c.lastLine(c.match(d.params)) {
+				d = cDeclaration{start: j, tag: -1} // behind a macro
+			}
+			if d.tag < 0 && d.params == 0 {
+				d.tag = j
+				if c.op(j+1) == kwClass || c.op(j+1) == kwStruct {
+					j++
+				}
+			}
+		case kwOperator:
+			if d.params == 0 {
+				j = c.operatorName(j, &d)
+			}
+		}
+	}
+	return len(c.items)
+}
+
+// inside opens the declarations of a namespace whose brace is item i.
+func (c *clang) inside(i int, owner string) {
+	c.scope(i, owner, kwNamespace)
+}
+
+// template returns the item before the declaration of the template whose keyword is
+// item i.
+func (c *clang) template(i int) int {
+	if c.op(i+1) != '<' {
+		return i
+	}
+	depth, j := 0, i+1
+	for ; j < len(c.items); j++ {
+		c.steps++
+		switch o := c.op(j); {
+		case o == '<':
+			depth++
+		case o == '>':
+			depth--
+		case o == opShr:
+			depth -= 2
+		case opens(o):
+			j = c.match(j)
+		case o == ';' || closes(o):
+			return j - 1
+		}
+		if depth <= 0 {
+			break
+		}
+	}
+	if c.word(j+1) == "requires" {
+		return c.requires(j + 1)
+	}
+	return j
+}
+
+// requires returns the last item of the requirements that begin at item i.
+func (c *clang) requires(i int) int {
+	for {
+		c.steps++
+		i++
+		switch {
+		case c.op(i) == '(':
+			i = c.match(i)
+		case c.word(i) == "requires":
+			for c.op(i) != '{' && c.op(i) != opNone && c.op(i) != ';' {
+				c.steps++
+				if c.op(i) == '(' {
+					i = c.match(i)
+				}
+				i++
+			}
+			i = c.match(min(i, len(c.items)-1))
+		default:
+			if c.op(i) == '!' {
+				i++
+			}
+			for c.op(i) == opName && c.op(i+1) == opColons {
+				c.steps++
+				i += 2
+			}
+			if c.op(i+1) == '<' {
+				i = c.angles(i+1) - 1
+			}
+		}
+		if o := c.op(i + 1); o != opAnd && o != opOr {
+			return i
+		}
+		i++
+	}
+}
+
+// operatorName reads the name of an operator, whose keyword is item i.
+func (c *clang) operatorName(i int, d *cDeclaration) int {
+	j := i + 1
+	if c.op(j) == '(' && c.op(j+1) == ')' {
+		j++
+	} else {
+		for n := 0; n < 32 && c.op(j) != '(' && c.op(j) != ';' && c.op(j) != '{' && c.op(j) != opNone; n++ {
+			c.steps++
+			if c.op(j) == '[' {
+				j = c.match(j)
+			}
+			j++
+		}
+		j--
+	}
+	if c.op(j+1) == '(' {
+		d.name, d.named, d.params = j, c.qualified(i), j+1
+		return c.match(j + 1)
+	}
+	return j
+}
+
+// qualified returns the first item of the name that ends with item i.
+func (c *clang) qualified(i int) int {
+	for n := 0; n < 16; n++ {
+		c.steps++
+		if c.op(i-1) == '~' {
+			i--
+		}
+		if c.op(i-1) != opColons {
+			break
+		}
+		j := i - 2
+		if c.op(j) == '>' || c.op(j) == opShr {
+			for depth := 0; j > 0 && j > i-64; j-- {
+				c.steps++
+				switch c.op(j) {
+				case '>':
+					depth++
+				case opShr:
+					depth += 2
+				case '<':
+					depth--
+				}
+				if depth <= 0 {
+					break
+				}
+			}
+			j--
+		}
+		if c.op(j) != opName {
+			break
+		}
+		i = j
+	}
+	return i
+}
+
+// bracket decides whether the bracket at item j opens the parameters.
+func (c *clang) bracket(j int, d *cDeclaration) {
+	if d.value || d.params > 0 && !c.macro(d, j) {
+		return
+	}
+	name := j - 1
+	switch c.op(name) {
+	case opName:
+	case '>': // of a specialisation
+		for depth := 0; name > d.start; name-- {
+			c.steps++
+			if o := c.op(name); o == '>' {
+				depth++
+			} else if o == opShr {
+				depth += 2
+			} else if o == '<' {
+				depth--
+			}
+			if depth <= 0 {
+				break
+			}
+		}
+		name--
+		if c.op(name) != opName {
+			return
+		}
+	default:
+		// Brackets around the name: (f)(a), and (*f(a))(b), which returns a function.
+		k := j + 1
+		for c.op(k) == '*' || c.op(k) == '&' || c.op(k) == kwModifier {
+			c.steps++
+			k++
+		}
+		if c.op(k) != opName || k > j+1 && c.op(k+1) != '(' {
+			return
+		}
+		if open := c.match(j) + 1; c.op(k+1) == ')' && c.op(open) == '(' {
+			d.name, d.named, d.params = k, k, open
+		} else if c.op(k+1) == '(' && c.op(open) == '(' {
+			d.name, d.named, d.params = k, k, k+1
+		}
+		return
+	}
+	switch c.word(name) {
+	case "__attribute__", "__attribute", "__declspec", "alignas", "decltype", "noexcept", "requires", "__asm__", "asm", "_Alignas", "__typeof__", "typeof", "_Static_assert", "explicit", "__extension__", "__nonnull":
+		return
+	}
+	d.name, d.named, d.params = name, c.qualified(name), j
+	d.types = d.named - d.start
+}
+
+// macro reports whether what was taken for the parameters of a function is a macro in
+// front of the one whose parameters the bracket j opens, and forgets it then.
+func (c *clang) macro(d *cDeclaration, j int) bool {
+	end := c.match(d.params)
+	if d.types > 0 || c.op(j-1) != opName || end >= j-1 || c.op(d.name) != opName {
+		return false
+	}
+	switch c.word(j - 1) {
+	case "noexcept", "__attribute__", "throw", "requires", "__asm__", "asm", "decltype":
+		return false
+	}
+	switch c.op(end + 1) {
+	case opName, kwModifier, kwOther, kwStruct, kwUnion, kwEnum:
+	default:
+		return false
+	}
+	if end+1 == j-1 && c.lineOf(end+1) == c.lineOf(end) {
+		return false // f(a) noexcept_if(b)
+	}
+	if c.lineOf(end+1) > c.lineOf(end) {
+		d.start = end + 1
+	}
+	return true
+}
+
+// initialisers returns the brace of the body behind the initialisers of a constructor
+// that begin at item i, or what cannot belong to them.
+func (c *clang) initialisers(i int) int {
+	for i < len(c.items) {
+		c.steps++
+		switch o := c.op(i); o {
+		case opName, opColons, opDots, kwTemplate, kwOther:
+			i++
+			continue
+		case '<':
+			end := c.angles(i)
+			if end == i {
+				return i
+			}
+			i = end
+			continue
+		case '(', '{':
+			i = c.match(i) + 1
+		default:
+			return i
+		}
+		if c.op(i) == opDots {
+			i++
+		}
+		if c.op(i) != ',' {
+			return i
+		}
+		i++
+	}
+	return i
+}
+
+// oldStyle returns the brace of the body of a function of K&R's C, whose parameters
+// the bracket i opens and whose first declaration of one ends at the semicolon j; 0
+// for another declaration.
+func (c *clang) oldStyle(i, j int) int {
+	end := c.match(i)
+	if end+2 >= j {
+		return 0
+	}
+	for k := i + 1; k < end; k++ {
+		c.steps++
+		if o := c.op(k); o != opName && o != ',' || o == opName && c.op(k-1) == opName {
+			return 0
+		}
+	}
+	for n := 0; n < 256; n++ {
+		c.steps++
+		switch o := c.op(j); {
+		case o == '{':
+			if c.op(j-1) == ';' {
+				return j
+			}
+			return 0
+		case o == '(' || o == '[':
+			j = c.match(j)
+		case o == opName || keyword(o) && o != kwTypedef && o != kwExtern || o == '*' || o == ',' || o == ';':
+		default:
+			return 0
+		}
+		j++
+	}
+	return 0
+}
+
+// body decides what the brace at item j belongs to.
+func (c *clang) body(d cDeclaration, j int) int {
+	end := c.match(j)
+	if d.params > 0 && d.tag >= 0 && d.tag < d.params {
+		// A macro between the keyword and the name: struct EXPORT(x) name {
+		after := c.match(d.params) + 1
+		if c.op(after) == opName && (after+1 == j || c.op(after+1) == ':') {
+			d.params = 0
+		}
+	}
+	switch {
+	case d.value:
+		return c.declarationEnd(end + 1)
+	case d.params > 0:
+		return c.function(d, j)
+	case d.outer:
+		owner := c.top().owner
+		for k := d.start; k < j; k++ {
+			if c.op(k) == opName && len(owner) < maxName && c.op(k+1) != '(' {
+				owner = joined(owner, c.word(k))
+			}
+		}
+		c.inside(j, owner)
+		return j + 1
+	case d.tag >= 0:
+		if c.op(d.tag) == kwEnum {
+			c.typed(d, j)
+			c.pop()
+			return min(end+1, len(c.items))
+		}
+		c.typed(d, j)
+		return j + 1
+	}
+	return min(end+1, len(c.items))
+}
+
+// declarationEnd returns the item behind the semicolon of a declaration.
+func (c *clang) declarationEnd(i int) int {
+	for ; i < len(c.items); i++ {
+		c.steps++
+		switch o := c.op(i); {
+		case o == ';':
+			return i + 1
+		case closes(o):
+			return i
+		case opens(o):
+			i = c.match(i)
+		}
+	}
+	return i
+}
+
+// joined returns a name within another.
+func joined(owner, name string) string {
+	if owner == "" {
+		return name
+	}
+	return owner + "::" + name
+}
+
+// typed notes the type whose brace is item j, and opens it.
+func (c *clang) typed(d cDeclaration, j int) {
+	name, base := d.tag, false
+	t := code.Symbol{Kind: c.word(d.tag), Owner: c.top().owner, Exported: true}
+	for k := d.tag + 1; k < j; k++ {
+		c.steps++
+		switch o := c.op(k); {
+		case o == opName && !base && c.word(k) != "final" && c.op(k+1) != '(':
+			t.Name, name = c.word(k), k
+		case o == opName && base && c.op(k+1) != opColons:
+			t.Bases = append(t.Bases, c.word(k))
+		case o == ':' && c.op(d.tag) != kwEnum:
+			base = true
+		case o == ':':
+			k = j
+		case o == '<':
+			if end := c.angles(k); end > k {
+				k = end - 1
+			}
+		case opens(o):
+			k = c.match(k)
+		}
+	}
+	end := min(c.match(j), len(c.items)-1)
+	if t.Name == "" && d.alias && c.op(end+1) == opName {
+		t.Name, name = c.word(end+1), end+1
+	}
+	t.Line, t.First, t.Last = c.lineOf(name), c.lineOf(d.start), c.lastLine(end)
+	if t.Name != "" {
+		if name > end {
+			t.Last = t.Line
+		}
+		c.f.Types = append(c.f.Types, t)
+	}
+	owner := c.top().owner
+	if t.Name != "" && len(owner) < maxName {
+		owner = joined(owner, t.Name)
+	}
+	c.scope(j, owner, c.op(d.tag))
+}
+
+// function notes the function whose brace is item j, and opens its body.
+func (c *clang) function(d cDeclaration, j int) int {
+	end := c.match(j)
+	if end >= len(c.items) {
+		return j + 1
+	}
+	if c.depth >= MaxFuncDepth {
+		c.push(flowBlock, end).then = flowLambda
+		c.start = true
+		return j + 1
+	}
+	c.behindMacros(&d)
+	owner := c.top().owner
+	first := d.named
+	name := ""
+	for k := d.name; k >= d.named; k-- { // what follows the last ::
+		if c.op(k) == opColons {
+			break
+		}
+		first = k
+	}
+	for k := d.named; k < first-1 && len(owner) < maxName; k++ {
+		if c.op(k) == opName && (k == d.named || c.op(k-1) == opColons) {
+			owner = joined(owner, c.word(k))
+		}
+	}
+	name = c.span(first, d.name)
+	if c.op(first) == kwOperator && (c.op(first+1) == opName || keyword(c.op(first+1))) {
+		name = "operator " + c.span(first+1, d.name)
+	}
+	f := code.Func{
+		Symbol: code.Symbol{
+			Name: name, Owner: owner, Kind: "function",
+			Line: c.lineOf(d.name), First: c.lineOf(d.start), Last: c.lastLine(end), Exported: true,
+		},
+		Label:  joined(owner, name),
+		Start:  c.tokenOf(d.start),
+		End:    c.tokenOf(end) + 1,
+		Params: c.params(d.params),
+	}
+	for k := d.start; k < d.named; k++ {
+		if c.word(k) == "static" && c.top().tag != kwClass && c.top().tag != kwStruct {
+			f.Exported = false
+		}
+	}
+	if first > d.named || c.top().tag != kwNamespace && c.top().tag != opNone {
+		f.Kind = "method"
+	}
+	c.enter(f, j)
+	return j + 1
+}
+
+// behindMacros leaves out what stands on lines of its own before a function: names in
+// capitals, which are macros for attributes.
+func (c *clang) behindMacros(d *cDeclaration) {
+	i := d.start
+	for i < d.named && c.op(i) == opName && capitals(c.word(i)) {
+		c.steps++
+		i++
+	}
+	if i > d.start && i < d.named && c.lineOf(i) > c.lineOf(i-1) {
+		d.start = i
+	}
+}
+
+// capitals reports whether a name has no small letters.
+func capitals(name string) bool {
+	for i := range len(name) {
+		if 'a' <= name[i] && name[i] <= 'z' {
+			return false
+		}
+	}
+	return true
+}
+
+// params counts the parameters that the bracket i opens.
+func (c *clang) params(i int) (n int) {
+	end := c.match(i)
+	if end == i+1 || end == i+2 && c.word(i+1) == "void" {
+		return 0
+	}
+	n = 1
+	for j := i + 1; j < end; j++ {
+		c.steps++
+		switch o := c.op(j); {
+		case o == ',':
+			n++
+		case o == '<' && c.cpp:
+			if at := c.angles(j); at > j {
+				j = at - 1
+			}
+		case opens(o):
+			j = c.match(j)
+		}
+	}
+	return n
+}
+
+// variable notes a variable outside functions, whose declaration ends at item j, or a
+// name for a type.
+func (c *clang) variable(d cDeclaration, j int) {
+	if d.params > 0 || c.top().tag == kwClass || c.top().tag == kwStruct || c.top().tag == kwUnion {
+		return
+	}
+	name := 0
+	for k := d.start; k < j; k++ {
+		c.steps++
+		o := c.op(k)
+		if o == '=' || o == ':' {
+			break
+		}
+		if o == opName && c.op(k+1) != '(' {
+			name = k
+		}
+		if o == '(' || o == '[' || o == '{' {
+			k = c.match(k)
+		}
+	}
+	if name <= d.start && !(name == d.start && j > name+1) || c.op(d.start) == kwExtern || d.tag >= 0 && c.op(d.tag) == kwEnum && name == d.tag+1 {
+		return
+	}
+	s := code.Symbol{Name: c.word(name), Owner: c.top().owner, Kind: "variable", Line: c.lineOf(name), First: c.lineOf(d.start), Last: c.lastLine(j), Exported: c.word(d.start) != "static"}
+	switch {
+	case d.alias && c.word(d.start+1) == "namespace":
+	case d.alias:
+		if c.op(d.start) == kwUsing && c.op(d.start+2) != '=' {
+			return
+		}
+		s.Kind = "type"
+		c.f.Types = append(c.f.Types, s)
+	case d.tag >= 0 && name <= d.tag+1:
+		// a declaration of a type without its body
+	default:
+		c.f.Vars = append(c.f.Vars, s)
+	}
+}

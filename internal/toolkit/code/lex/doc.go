@@ -21,15 +21,17 @@
 //	pyblock.go   Python: the blocks that are open, and what is counted for their functions
 //	pylex.go     Python: tokens
 //	shell.go     shell scripts
-//	rust.go      Rust
+//	rust.go        Rust
 //	script.go      TypeScript and JavaScript: statements and expressions
 //	scriptdecl.go  their functions, classes, types and imports
 //	scriptstack.go what of a script has begun and not ended
 //	scripttype.go  how far the types of TypeScript reach
 //	scriptsplit.go the tokens of scripts, of templates and of JSX
-//	clang.go     C and C++
-//	java.go      Java
-//	braces.go    what the readers of languages with braces share: items, brackets
+//	clang.go       C and C++: declarations
+//	csplit.go      the tokens of C and C++, and the branches of #if
+//	java.go        Java
+//	flow.go        the statements of C, C++ and Java
+//	braces.go      what the readers of languages with braces share: items, brackets
 //	generic.go   texts of other languages
 //	halstead.go  the operators and operands of functions
 //	lines.go     the lines of a file

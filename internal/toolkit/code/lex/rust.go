@@ -337,27 +337,45 @@ func (r *rust) read() {
 // leave closes the scopes that end with an item.
 func (r *rust) leave(i int) {
 	o := r.op(i)
+	if closes(o) {
+		// Brackets without partner end with the brackets around them.
+		for n, low := len(r.scopes)-1, max(0, len(r.scopes)-recovery); n > low; n-- {
+			r.steps++
+			if r.scopes[n].end == i {
+				for len(r.scopes) > n+1 && r.top().kind != rustClosure {
+					r.pop()
+				}
+				break
+			}
+		}
+	}
 	for len(r.scopes) > 1 {
 		s := *r.top()
 		if s.end > i && (s.kind != rustClosure || o != ',' && o != ';') {
 			return
 		}
-		r.scopes = r.scopes[:len(r.scopes)-1]
-		if s.kind == rustBody {
-			r.depth--
-		}
-		if s.back {
-			r.top().last = s.last
-		}
-		if s.arm {
-			r.top().pattern = true
-		}
-		for n := len(r.pending); n > 0 && r.pending[n-1].scopes > len(r.scopes); n-- {
-			r.pending = r.pending[:n-1]
-		}
+		r.pop()
 		if s.kind != rustClosure {
 			return // the bracket around a closure ends where the closure does
 		}
+	}
+}
+
+// pop closes the innermost scope.
+func (r *rust) pop() {
+	s := *r.top()
+	r.scopes = r.scopes[:len(r.scopes)-1]
+	if s.kind == rustBody {
+		r.depth--
+	}
+	if s.back {
+		r.top().last = s.last
+	}
+	if s.arm {
+		r.top().pattern = true
+	}
+	for n := len(r.pending); n > 0 && r.pending[n-1].scopes > len(r.scopes); n-- {
+		r.pending = r.pending[:n-1]
 	}
 }
 

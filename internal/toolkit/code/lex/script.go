@@ -304,6 +304,16 @@ func (s *script) closed(i int) int {
 		s.steps++
 		n--
 	}
+	for m, low := n, max(0, n-recovery); m > low; m-- {
+		s.steps++
+		if s.frames[m].end == i {
+			for len(s.frames) > m+1 {
+				s.pop(i - 1)
+			}
+			n = m
+			break
+		}
+	}
 	if n == 0 || s.frames[n].end != i {
 		return i + 1 // it closes nothing
 	}
