@@ -526,9 +526,7 @@ func (c *clang) body(d cDeclaration, j int) int {
 	switch {
 	case d.value:
 		return c.declarationEnd(end + 1)
-	case d.params > 0:
-		return c.function(d, j)
-	case d.outer:
+	case d.outer: // its brackets are a macro's: namespace std EXPORTED(default) {
 		owner := c.top().owner
 		for k := d.start; k < j; k++ {
 			if c.op(k) == opName && len(owner) < maxName && c.op(k+1) != '(' {
@@ -537,6 +535,8 @@ func (c *clang) body(d cDeclaration, j int) int {
 		}
 		c.inside(j, owner)
 		return j + 1
+	case d.params > 0:
+		return c.function(d, j)
 	case d.tag >= 0:
 		if c.op(d.tag) == kwEnum {
 			c.typed(d, j)

@@ -99,7 +99,8 @@ func (s *cSplitter) directive() {
 	end := s.directiveEnd(rest)
 	argument := strings.TrimSpace(s.text[rest:end])
 	line := s.line
-	s.take(code.Keyword, end)
+	s.emit(code.Keyword, s.at, end, line)
+	s.to(end)
 	switch word {
 	case "if", "ifdef", "ifndef":
 		s.begin(word == "if" && (argument == "0" || strings.HasPrefix(argument, "0 ")))
