@@ -132,8 +132,7 @@ func newBraces(f *code.File) *braces {
 	return b
 }
 
-// blanks goes to the next byte that is no white space, and reports whether there is
-// one.
+// blanks goes behind white space, and reports whether more of the text follows.
 func (b *braces) blanks() bool {
 	for b.at < len(b.text) {
 		switch c := b.text[b.at]; {

@@ -10,30 +10,32 @@
 //
 // The files, each calling those below it:
 //
-//	lex.go       a text to a file: bounds, and which language is read by what
-//	golang.go    Go
-//	goself.go    Go: which calls are of the function itself
-//	golex.go     Go: tokens
-//	gofunc.go    the metrics and the calls of a function in Go
-//	python.go    Python: lines, and the headers of blocks
-//	pydef.go     Python: functions, classes, variables, imports
-//	pyexpr.go    Python: expressions and calls
-//	pyblock.go   Python: the blocks that are open, and what is counted for their functions
-//	pylex.go     Python: tokens
-//	shell.go     shell scripts
-//	rust.go        Rust
-//	script.go      TypeScript and JavaScript: statements and expressions
-//	scriptdecl.go  their functions, classes, types and imports
-//	scriptstack.go what of a script has begun and not ended
-//	scripttype.go  how far the types of TypeScript reach
-//	scriptsplit.go the tokens of scripts, of templates and of JSX
-//	clang.go       C and C++: declarations
-//	csplit.go      the tokens of C and C++, and the branches of #if
-//	java.go        Java
-//	flow.go        the statements of C, C++ and Java
-//	braces.go      what the readers of languages with braces share: items, brackets
-//	generic.go   texts of other languages
-//	halstead.go  the operators and operands of functions
-//	lines.go     the lines of a file
-//	scan.go      what all lexers use: names, numbers, line numbers, gaps
+//	lex.go          a text to a file: bounds, and which language is read by what
+//	golang.go       Go
+//	goself.go       Go: which calls are of the function itself
+//	golex.go        Go: tokens
+//	gofunc.go       the metrics and the calls of a function in Go
+//	python.go       Python: lines, and the headers of blocks
+//	pydef.go        Python: functions, classes, variables, imports
+//	pyexpr.go       Python: expressions and calls
+//	pyblock.go      Python: the blocks that are open, and what is counted for their functions
+//	pylex.go        Python: tokens
+//	shell.go        shell scripts
+//	rust.go         Rust
+//	rustdecl.go     Rust: functions, types, modules and imports
+//	ruststack.go    Rust: what has begun and not ended
+//	script.go       TypeScript and JavaScript: statements and expressions
+//	scriptdecl.go   their functions, classes, types and imports
+//	scriptstack.go  what of a script has begun and not ended
+//	scripttype.go   how far the types of TypeScript reach
+//	scriptsplit.go  the tokens of scripts, of templates and of JSX
+//	clang.go        C and C++: declarations
+//	csplit.go       the tokens of C and C++, and the branches of #if
+//	java.go         Java
+//	flow.go         the statements of C, C++ and Java
+//	braces.go       what the readers of languages with braces share: items, brackets
+//	generic.go      texts of other languages
+//	halstead.go     the operators and operands of functions
+//	lines.go        the lines of a file
+//	scan.go         what all lexers use: names, numbers, line numbers, gaps
 package lex

@@ -1,7 +1,6 @@
 package lex
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -12,8 +11,8 @@ import (
 //
 // Cyclomatic starts at 1 and counts if, while, for, loop, the else of a let, each
 // arm of a match but a bare _, the guard of an arm, &&, || and ?. That is how
-// rust-code-analysis counts (src/metrics/cyclomatic.rs), except for the arm _, which
-// is no decision, just as default is none in a switch. Cognitive follows SonarSource's
+// rust-code-analysis counts (src/metrics/cyclomatic.rs), but without the arm _,
+// which decides nothing, just as default decides nothing in a switch. Cognitive follows SonarSource's
 // paper "Cognitive Complexity", version 1.7: if, match and the loops by their nesting,
 // else and a jump to a label by one, and one for each run of the same logical
 // operator; a closure is one level deeper. As in SonarSource's own analyzers,
@@ -30,7 +29,7 @@ func readRust(f *code.File) *braces {
 	b.finish()
 	r := &rust{braces: b}
 	r.read()
-	r.join()
+	r.decl().join()
 	return b
 }
 
@@ -298,33 +297,6 @@ type rustPending struct {
 	nest   int // what the block adds
 }
 
-// top returns the innermost scope.
-func (r *rust) top() *rustScope { return &r.scopes[len(r.scopes)-1] }
-
-// push opens a scope like the one around it, which ends with an item.
-func (r *rust) push(kind rustKind, end int) *rustScope {
-	s := *r.top()
-	s.kind, s.end, s.last, s.back, s.pattern, s.arm = kind, end, opNone, false, false, false
-	r.scopes = append(r.scopes, s)
-	return r.top()
-}
-
-// fn returns the function in which the reader is, or nil.
-func (r *rust) fn() *code.Func {
-	if n := r.top().fn; n >= 0 {
-		return &r.f.Funcs[n]
-	}
-	return nil
-}
-
-// count adds to the metrics of the function around.
-func (r *rust) count(cyclomatic, cognitive int) {
-	if f := r.fn(); f != nil {
-		f.Cyclomatic += cyclomatic
-		f.Cognitive += cognitive
-	}
-}
-
 func (r *rust) read() {
 	r.scopes = append(r.scopes, rustScope{kind: rustItems, end: len(r.items), fn: -1})
 	for i := 0; i < len(r.items); {
@@ -577,37 +549,12 @@ func (r *rust) name(i int) int {
 	case opName:
 		switch {
 		case r.word(i) == "union" && r.start(i-1):
-			return r.typed(i, "union")
+			return r.decl().typed(i, "union")
 		case r.word(i) == "macro" && r.start(i-1):
-			return r.header(i+2) + 1
+			return r.decl().header(i+2) + 1
 		}
 	}
 	return i + 1
-}
-
-// angles returns the item behind the angle brackets that open at i, or behind n items.
-func (r *rust) angles(i, n int) int {
-	depth := 0
-	for ; n > 0; n-- {
-		r.steps++
-		switch o := r.op(i); {
-		case o == '<':
-			depth++
-		case o == '>':
-			depth--
-		case o == opShr:
-			depth -= 2
-		case opens(o):
-			i = r.match(i)
-		case o == opNone || o == ';' || closes(o):
-			return i
-		}
-		i++
-		if depth <= 0 {
-			return i
-		}
-	}
-	return i
 }
 
 // call adds a call of item i.
@@ -669,7 +616,7 @@ func (r *rust) keyword(i int, o op) int {
 			r.wait(rustBlock, 0)
 		}
 	default:
-		return r.item(i, o)
+		return r.decl().item(i, o)
 	}
 	top.last = opNone
 	return i + 1
@@ -680,442 +627,5 @@ func (r *rust) wait(kind rustKind, nest int) {
 	r.pending = append(r.pending, rustPending{scopes: len(r.scopes), kind: kind, nest: nest})
 }
 
-// item reads a keyword that can begin an item.
-func (r *rust) item(i int, o op) int {
-	switch o {
-	case kwFn:
-		if r.op(i+1) == opName {
-			return r.function(i)
-		}
-	case kwUse:
-		if r.start(i - 1) {
-			return r.use(i)
-		}
-	case kwMod:
-		return r.module(i)
-	case kwImpl:
-		if r.start(i - 1) {
-			return r.implementation(i)
-		}
-	case kwTrait:
-		if r.op(i+1) == opName {
-			return r.trait(i)
-		}
-	case kwStruct, kwEnum:
-		if r.op(i+1) == opName {
-			return r.typed(i, r.word(i))
-		}
-	case kwType:
-		if r.op(i+1) == opName && r.top().kind == rustItems {
-			return r.typed(i, "type")
-		}
-	case kwConst, kwStatic:
-		r.variable(i)
-	case kwExtern:
-		r.external(i)
-	}
-	return i + 1
-}
-
-// start reports whether an item can begin behind item i.
-func (r *rust) start(i int) bool {
-	switch r.op(i) {
-	case opNone, ';', '{', '}', ']', ')', kwPub, kwUnsafe, opString, kwExtern:
-		return true
-	}
-	return r.word(i) == "default" || r.word(i) == "auto"
-}
-
-// first returns the first item of a declaration whose keyword is item i: the
-// modifiers before it belong to it, its attributes do not.
-func (r *rust) first(i int) int {
-	for n := 0; n < 10; n++ {
-		switch r.op(i - 1) {
-		case kwPub, kwConst, kwAsync, kwUnsafe, kwExtern:
-			i--
-			continue
-		case opString:
-			if r.op(i-2) == kwExtern {
-				i -= 2
-				continue
-			}
-		case ')':
-			if open := r.match(i - 1); open > 0 && r.op(open-1) == kwPub {
-				i = open - 1
-				continue
-			}
-		case opName:
-			if word := r.word(i - 1); (word == "default" || word == "auto") && r.start(i-2) {
-				i--
-				continue
-			}
-		}
-		break
-	}
-	return i
-}
-
-// header returns the item that ends the header of a declaration: the brace of its
-// body, its semicolon, or what cannot belong to it.
-func (r *rust) header(i int) int {
-	angle := 0
-	for ; i < len(r.items); i++ {
-		r.steps++
-		switch o := r.op(i); o {
-		case '<':
-			angle++
-		case '>':
-			angle--
-		case opShr:
-			angle -= 2
-		case '(', '[':
-			i = r.match(i)
-		case '{':
-			if before := r.op(i - 1); angle <= 0 || before != '<' && before != ',' && before != '=' {
-				return i
-			}
-			i = r.match(i)
-		case ';', '}', ')', ']', kwStruct, kwTrait, kwUse, kwMod, kwLet:
-			return i
-		case kwFn:
-			if r.op(i+1) == opName {
-				return i
-			}
-		}
-	}
-	return len(r.items)
-}
-
-// symbol describes a declaration whose keyword is item i, whose name is item name and
-// which ends with item last.
-func (r *rust) symbol(i, name, last int, kind string) code.Symbol {
-	first := r.first(i)
-	return code.Symbol{
-		Name:     strings.TrimPrefix(r.word(name), "r#"),
-		Owner:    r.top().owner,
-		Kind:     kind,
-		Line:     r.lineOf(name),
-		First:    r.lineOf(first),
-		Last:     r.lastLine(last),
-		Exported: r.op(first) == kwPub,
-	}
-}
-
-// function reads a function with a body, and enters it.
-func (r *rust) function(i int) int {
-	body := r.header(i + 2)
-	test := r.test
-	r.test = false
-	if r.op(body) == ';' {
-		return body + 1
-	}
-	if r.op(body) != '{' || r.match(body) >= len(r.items) {
-		return body
-	}
-	end := r.match(body)
-	if r.depth >= MaxFuncDepth {
-		r.push(rustBlock, end)
-		return body + 1
-	}
-	fn := code.Func{
-		Symbol:     r.symbol(i, i+1, end, "fn"),
-		Start:      r.tokenOf(r.first(i)),
-		End:        r.tokenOf(end) + 1,
-		Params:     r.params(i + 2),
-		Cyclomatic: 1,
-		Test:       test || r.top().test,
-	}
-	if r.top().kind == rustImpl {
-		fn.Kind = "method"
-	}
-	fn.Label = fn.Name
-	if fn.Owner != "" {
-		fn.Label = fn.Owner + "::" + fn.Name
-	}
-	r.f.Funcs = append(r.f.Funcs, fn)
-	s := r.push(rustBody, end)
-	s.fn, s.nest, s.owner, s.test = len(r.f.Funcs)-1, 0, "", fn.Test
-	r.depth++
-	return body + 1
-}
-
-// params counts the parameters behind a function's name, without self.
-func (r *rust) params(i int) (n int) {
-	if r.op(i) == '<' {
-		i = r.angles(i, 1<<20)
-	}
-	if r.op(i) != '(' {
-		return 0
-	}
-	angle, some := 0, false
-	end := r.match(i)
-	for j := i + 1; j < end; j++ {
-		r.steps++
-		switch o := r.op(j); {
-		case o == '<':
-			angle++
-		case o == '>':
-			angle--
-		case o == opShr:
-			angle -= 2
-		case o == ',' && angle <= 0:
-			some = false
-			continue
-		case opens(o):
-			j = r.match(j)
-		case o == kwSelf && n == 1 && j < i+6 && r.word(j) == "self" && r.op(j-1) != ':' && r.op(j+1) != opColons:
-			n = 0
-		}
-		if !some {
-			some = true
-			if r.op(j) != kwSelf || r.word(j) != "self" {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// typed reads a structure, an enumeration, a union or an alias.
-func (r *rust) typed(i int, kind string) int {
-	end := r.header(i + 2)
-	next := end
-	if o := r.op(end); o == '{' {
-		end = r.match(end)
-		next = end + 1
-	}
-	if end < len(r.items) {
-		r.f.Types = append(r.f.Types, r.symbol(i, i+1, end, kind))
-	}
-	r.test = false
-	return next
-}
-
-// trait reads a trait, and enters it.
-func (r *rust) trait(i int) int {
-	body := r.header(i + 2)
-	if r.op(body) != '{' || r.match(body) >= len(r.items) {
-		return body
-	}
-	s := r.symbol(i, i+1, r.match(body), "trait")
-	from := i + 2
-	if r.op(from) == '<' {
-		from = r.angles(from, body-from)
-	}
-	if r.op(from) == ':' {
-		s.Bases = r.bounds(from+1, body)
-	}
-	r.f.Types = append(r.f.Types, s)
-	r.enter(rustImpl, body, s.Name)
-	return body + 1
-}
-
-// bounds returns the names of the traits between two items.
-func (r *rust) bounds(i, end int) (all []string) {
-	for i < end && r.op(i) != kwWhere {
-		name, after := r.path(i, end)
-		if name != "" {
-			all = append(all, name)
-		}
-		for i = max(after, i+1); i < end && r.op(i-1) != '+' && r.op(i) != kwWhere; i++ {
-			r.steps++
-			if opens(r.op(i)) {
-				i = r.match(i)
-			}
-		}
-	}
-	return all
-}
-
-// path returns the last name of a path that begins at item i, and the item behind it
-// and its type arguments.
-func (r *rust) path(i, end int) (name string, after int) {
-	for ; i < end; i++ {
-		r.steps++
-		switch o := r.op(i); o {
-		case opName, kwSelf:
-			name = r.word(i)
-		case '<':
-			if name == "" { // a path from a type: <T as U>::V
-				continue
-			}
-			i = r.angles(i, end-i) - 1
-		case opColons, '&', '*', '?', '!', opLabel, kwOther, kwMove, kwConst:
-		default:
-			if opens(o) && name == "" { // a tuple or a slice
-				return r.word(i), r.match(i) + 1
-			}
-			return name, i
-		}
-		if next := r.op(i + 1); name != "" && r.op(i) != opColons && next != opColons && next != '<' {
-			return name, i + 1
-		}
-	}
-	return name, i
-}
-
-// implementation reads an impl, and enters it.
-func (r *rust) implementation(i int) int {
-	body := r.header(i + 1)
-	if r.op(body) != '{' || r.match(body) >= len(r.items) {
-		return body
-	}
-	from := i + 1
-	if r.op(from) == '<' {
-		from = r.angles(from, body-from)
-	}
-	owner, after := r.path(from, body)
-	if r.op(after) == '(' && owner != "" && r.match(after) < body { // Fn(A)
-		after = r.match(after) + 1
-	}
-	for ; after < body && r.op(after) != kwFor && r.op(after) != kwWhere; after++ {
-		r.steps++
-	}
-	if r.op(after) == kwFor {
-		base := owner
-		owner, _ = r.path(after+1, body)
-		s := r.symbol(i, i, r.match(body), "impl")
-		s.Name, s.Bases = owner, []string{base}
-		r.f.Types = append(r.f.Types, s)
-	}
-	r.enter(rustImpl, body, owner)
-	return body + 1
-}
-
-// enter opens the scope of items whose brace is item i.
-func (r *rust) enter(kind rustKind, i int, owner string) {
-	s := r.push(kind, r.match(i))
-	s.owner = owner
-	s.test = s.test || r.test
-	r.test = false
-}
-
-// module reads a module: one in this file is entered, another is an import.
-func (r *rust) module(i int) int {
-	if r.op(i+1) != opName {
-		return i + 1
-	}
-	name := r.word(i + 1)
-	switch r.op(i + 2) {
-	case ';':
-		r.f.Imports = append(r.f.Imports, code.Import{Path: "self::" + name, Line: r.lineOf(i)})
-		r.test = false
-		return i + 3
-	case '{':
-		if owner := r.top().owner; owner != "" && len(owner) < maxName {
-			name = owner + "::" + name
-		}
-		r.enter(rustItems, i+2, name)
-		return i + 3
-	}
-	return i + 2
-}
-
-// external reads extern: a crate is an import, a block is like a module.
-func (r *rust) external(i int) {
-	if r.word(i+1) == "crate" && r.op(i+2) == opName {
-		name := ""
-		if r.word(i+3) == "as" {
-			name = r.word(i + 4)
-		}
-		r.f.Imports = append(r.f.Imports, code.Import{Path: r.word(i + 2), Name: name, Line: r.lineOf(i)})
-	}
-}
-
-// variable notes a constant or a static variable outside functions.
-func (r *rust) variable(i int) {
-	name := i + 1
-	if r.op(name) == kwMove {
-		name++
-	}
-	top := r.top()
-	if r.op(name) != opName || r.op(name+1) != ':' || top.fn >= 0 || top.kind != rustItems && top.kind != rustImpl || r.op(r.first(i)-1) == '*' {
-		return
-	}
-	if r.word(name) == "_" {
-		return
-	}
-	end := name
-	for n := 0; n < 4096 && end < len(r.items) && r.op(end) != ';' && !closes(r.op(end)); n++ {
-		r.steps++
-		if opens(r.op(end)) {
-			end = r.match(end)
-		}
-		end++
-	}
-	r.f.Vars = append(r.f.Vars, r.symbol(i, name, end, r.word(i)))
-	r.test = false
-}
-
-// use reads the tree of a use: each of its leaves is an import of a whole path.
-func (r *rust) use(i int) int {
-	line := r.lineOf(i)
-	var prefixes []string
-	prefix, path, name := "", "", ""
-	leaf := func() {
-		if path != "" && len(r.f.Imports) < maxImports {
-			whole := strings.TrimSuffix(prefix+path, "::")
-			whole = strings.TrimSuffix(whole, "::self")
-			r.f.Imports = append(r.f.Imports, code.Import{Path: whole, Name: name, Line: line})
-		}
-		path, name = "", ""
-	}
-	for i++; i < len(r.items); i++ {
-		r.steps++
-		switch o := r.op(i); o {
-		case opName, kwSelf, '*':
-			if r.word(i-1) == "as" {
-				name = r.word(i)
-			} else if len(prefix)+len(path) < maxName {
-				path += r.word(i)
-			}
-		case opColons:
-			if path != "" {
-				path += "::"
-			}
-		case '{':
-			if len(prefixes) >= 32 {
-				return r.match(i)
-			}
-			prefixes = append(prefixes, prefix)
-			prefix += path
-			path = ""
-		case ',':
-			leaf()
-		case '}':
-			leaf()
-			if len(prefixes) == 0 {
-				return i
-			}
-			prefix = prefixes[len(prefixes)-1]
-			prefixes = prefixes[:len(prefixes)-1]
-		case ';':
-			leaf()
-			return i + 1
-		case kwOther: // as
-		default:
-			return i
-		}
-	}
-	return i
-}
-
 // maxImports is how many imports of a file are read.
 const maxImports = 10_000
-
-// join moves the traits that a type of this file implements to the type.
-func (r *rust) join() {
-	at := make(map[string]int)
-	for i, t := range r.f.Types {
-		if _, ok := at[t.Name]; !ok && (t.Kind == "struct" || t.Kind == "enum" || t.Kind == "union") {
-			at[t.Name] = i
-		}
-	}
-	for i, t := range r.f.Types {
-		if n, ok := at[t.Name]; ok && t.Kind == "impl" {
-			r.f.Types[n].Bases = append(r.f.Types[n].Bases, t.Bases...)
-			r.f.Types[i].Kind = ""
-		}
-	}
-	r.f.Types = slices.DeleteFunc(r.f.Types, func(t code.Symbol) bool { return t.Kind == "" })
-}

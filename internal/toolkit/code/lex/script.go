@@ -33,7 +33,7 @@ func readScript(f *code.File) *braces {
 	for len(s.frames) > 1 {
 		s.pop(len(s.items) - 1)
 	}
-	s.shared()
+	s.decl().shared()
 	return b
 }
 
@@ -61,9 +61,9 @@ func (s *script) next(i int) int {
 		if o == ';' {
 			return i + 1
 		}
-		return s.member(i)
+		return s.decl().member(i)
 	case top.kind == frameObject && top.fresh:
-		if next := s.property(i); next > i {
+		if next := s.decl().property(i); next > i {
 			return next
 		}
 	case top.kind == frameParams && top.fresh:
@@ -250,7 +250,7 @@ func (s *script) less(i int) int {
 	end := s.argumentsEnd(i, ahead)
 	if s.op(end) == '(' && end > i {
 		if body := s.arrow(end, false); body > 0 {
-			return s.arrowFunction(i, end, body)
+			return s.decl().arrowFunction(i, end, body)
 		}
 	}
 	s.operand = false
@@ -283,7 +283,7 @@ func (s *script) opened(i int, o op) int {
 	case '(':
 		if !operand {
 			if body := s.arrow(i, around.yes > 0); body > 0 {
-				return s.arrowFunction(i, i, body)
+				return s.decl().arrowFunction(i, i, body)
 			}
 		}
 		last := around.last
@@ -405,12 +405,12 @@ func (s *script) name(i int) int {
 			return i + 2
 		}
 		if word == "let" && (next == opName || next == '{' || next == '[') {
-			s.variables(word)
+			s.decl().variables(word)
 			return i + 1
 		}
 		if s.typed {
 			s.start = true
-			if j := s.declaration(i); j > i {
+			if j := s.decl().declaration(i); j > i {
 				return j
 			}
 			s.start = false
@@ -418,7 +418,7 @@ func (s *script) name(i int) int {
 	}
 	switch {
 	case next == opFatArrow:
-		return s.arrowFunction(i, i, i+2)
+		return s.decl().arrowFunction(i, i, i+2)
 	case s.operand && s.typed && (word == "as" || word == "satisfies") && next != '=':
 		if end := s.typeEnd(i+1, len(s.items)); end > i+1 {
 			s.operand = true
@@ -431,13 +431,13 @@ func (s *script) name(i int) int {
 	case word == "async" && s.lineOf(i) == s.lineOf(i+1):
 		if next == kwFunction {
 			s.start = start
-			return s.function(i + 1)
+			return s.decl().function(i + 1)
 		}
 		if j := s.async(i); j > 0 {
 			return j
 		}
 	case word == "let" && (next == opName || next == '{' || next == '[') && s.op(i-1) == '(':
-		s.variables(word)
+		s.decl().variables(word)
 		return i + 1
 	case word == "await" && (next == opName || next == '(' || next == kwNew || next == kwValue || next == kwImport || next == '[' || next == opText):
 		s.operand = false
@@ -445,7 +445,7 @@ func (s *script) name(i int) int {
 	}
 	top := s.top()
 	if top.decl && !s.operand && (top.kind == frameBlock || top.kind == frameTry || top.kind == frameGroup) {
-		s.variable(i)
+		s.decl().variable(i)
 	}
 	s.operand = true
 	switch next {
@@ -478,34 +478,14 @@ func (s *script) async(i int) int {
 	switch s.op(params) {
 	case '(':
 		if body := s.arrow(params, s.top().yes > 0); body > 0 {
-			return s.arrowFunction(i, params, body)
+			return s.decl().arrowFunction(i, params, body)
 		}
 	case opName:
 		if s.op(params+1) == opFatArrow {
-			return s.arrowFunction(i, params, params+2)
+			return s.decl().arrowFunction(i, params, params+2)
 		}
 	}
 	return 0
-}
-
-// variables begins a declaration of variables of a kind: const, let or var.
-func (s *script) variables(kind string) {
-	top := s.top()
-	s.kind = kind
-	top.decl, top.list = true, true
-	s.start, s.operand = false, false
-}
-
-// variable notes a variable that is declared at item i.
-func (s *script) variable(i int) {
-	top := s.top()
-	top.target = i
-	if top.fn >= 0 || top.kind != frameBlock || len(s.frames) > 1 && top.owner == "" {
-		return
-	}
-	s.f.Vars = append(s.f.Vars, code.Symbol{
-		Name: s.word(i), Kind: s.kind, Owner: top.owner, Exported: s.export, Line: s.lineOf(i), First: s.lineOf(i),
-	})
 }
 
 // call notes a call of item i.
@@ -591,17 +571,17 @@ func (s *script) keyword(i int, o op) int {
 		s.operand = false
 	case kwConst, kwVar:
 		if s.op(i+1) == kwEnum {
-			return s.enum(i + 1)
+			return s.decl().enum(i + 1)
 		}
-		s.variables(s.word(i))
+		s.decl().variables(s.word(i))
 	case kwFunction:
 		s.start = start
-		return s.function(i)
+		return s.decl().function(i)
 	case kwClass:
 		s.start = start
-		return s.class(i)
+		return s.decl().class(i)
 	case kwEnum:
-		return s.enum(i)
+		return s.decl().enum(i)
 	case kwValue:
 		s.operand = true
 		if s.word(i) == "super" && s.op(i+1) == '(' {
@@ -609,7 +589,7 @@ func (s *script) keyword(i int, o op) int {
 		}
 	case kwImport:
 		if next := s.op(i + 1); start && next != '(' && next != '.' {
-			return s.imports(i)
+			return s.decl().imports(i)
 		}
 		s.operand = true
 		if s.op(i+1) == '(' && s.op(i+2) == opString {
@@ -617,7 +597,7 @@ func (s *script) keyword(i int, o op) int {
 		}
 	case kwExport:
 		s.start = start
-		return s.exported(i)
+		return s.decl().exported(i)
 	case kwDefault:
 		s.operand = false
 		if s.op(i+1) == ':' {

@@ -2,8 +2,13 @@ package lex
 
 import "belljar.dev/internal/toolkit/code"
 
+// scriptDecl reads declarations.
+type scriptDecl struct{ *script }
+
+func (s *script) decl() scriptDecl { return scriptDecl{s} }
+
 // function reads the keyword function at item i.
-func (s *script) function(i int) int {
+func (s scriptDecl) function(i int) int {
 	first, then := i, frameNone
 	if s.op(i-1) == opName && s.word(i-1) == "async" {
 		first = i - 1
@@ -40,7 +45,7 @@ func (s *script) function(i int) int {
 }
 
 // signature skips the parameters and the type of a function without a body.
-func (s *script) signature(params int) int {
+func (s scriptDecl) signature(params int) int {
 	after := s.match(params) + 1
 	if s.op(after) == ':' {
 		after = s.typeEnd(after+1, len(s.items))
@@ -50,7 +55,7 @@ func (s *script) signature(params int) int {
 }
 
 // tooDeep makes the body of a function a block of the function around it.
-func (s *script) tooDeep(body int, then frameKind) int {
+func (s scriptDecl) tooDeep(body int, then frameKind) int {
 	b := s.push(frameBlock, s.match(body))
 	b.then, b.fresh = then, true
 	if then == frameNone {
@@ -62,7 +67,7 @@ func (s *script) tooDeep(body int, then frameKind) int {
 
 // arrowFunction opens the arrow function whose first item is i, whose parameters the
 // bracket params opens, or are the name there, and whose body is item body.
-func (s *script) arrowFunction(i, params, body int) int {
+func (s scriptDecl) arrowFunction(i, params, body int) int {
 	if s.depth >= MaxFuncDepth {
 		if s.op(body) == '{' {
 			return s.tooDeep(body, frameNone)
@@ -84,7 +89,7 @@ func (s *script) arrowFunction(i, params, body int) int {
 }
 
 // class reads the keyword class at item i.
-func (s *script) class(i int) int {
+func (s scriptDecl) class(i int) int {
 	first, then := i, frameNone
 	if s.start {
 		then = frameBlock
@@ -125,7 +130,7 @@ func (s *script) class(i int) int {
 // heritage reads what stands between the name of a class or an interface and its
 // body, and notes its bases. It returns the item of the brace, and that of the first
 // bracket before it, or 0.
-func (s *script) heritage(i int, t *code.Symbol) (body, call int) {
+func (s scriptDecl) heritage(i int, t *code.Symbol) (body, call int) {
 	base := false
 	for ; i < len(s.items); i++ {
 		s.steps++
@@ -164,7 +169,7 @@ func (s *script) heritage(i int, t *code.Symbol) (body, call int) {
 }
 
 // member reads an item between the members of a class.
-func (s *script) member(i int) int {
+func (s scriptDecl) member(i int) int {
 	s.operand, s.start = false, false
 	m := i
 	for s.modifier(m) {
@@ -217,7 +222,7 @@ func (s *script) member(i int) int {
 }
 
 // modifier reports whether item i is a modifier of a member, and not its name.
-func (s *script) modifier(i int) bool {
+func (s scriptDecl) modifier(i int) bool {
 	switch s.op(i + 1) {
 	case '(', '=', ';', ':', ',', '}', '?', '!', '<', opNone:
 		return false
@@ -231,7 +236,7 @@ func (s *script) modifier(i int) bool {
 
 // key returns the item that names the member or property that begins at i, and the
 // item behind it; i where none does.
-func (s *script) key(i int) (name, after int) {
+func (s scriptDecl) key(i int) (name, after int) {
 	switch o := s.op(i); {
 	case o == '[':
 		return s.match(i), min(s.match(i)+1, len(s.items))
@@ -243,7 +248,7 @@ func (s *script) key(i int) (name, after int) {
 
 // property reads what begins a property of an object. It returns i where that is an
 // expression.
-func (s *script) property(i int) int {
+func (s scriptDecl) property(i int) int {
 	top := s.top()
 	top.fresh = false
 	m := i
@@ -294,7 +299,7 @@ func (s *script) property(i int) int {
 
 // declaration reads the word of TypeScript at item i that begins a declaration, and
 // returns i where it is a plain name.
-func (s *script) declaration(i int) int {
+func (s scriptDecl) declaration(i int) int {
 	next := s.op(i + 1)
 	sameLine := s.lineOf(i) == s.lineOf(i+1)
 	switch s.word(i) {
@@ -346,7 +351,7 @@ func (s *script) declaration(i int) int {
 }
 
 // alias reads type A = B.
-func (s *script) alias(i int) int {
+func (s scriptDecl) alias(i int) int {
 	t := code.Symbol{Name: s.word(i + 1), Kind: "type", Owner: s.top().owner, Exported: s.export, Line: s.lineOf(i + 1), First: s.lineOf(i)}
 	j := i + 2
 	if s.op(j) == '<' {
@@ -364,7 +369,7 @@ func (s *script) alias(i int) int {
 }
 
 // enum reads the keyword enum at item i.
-func (s *script) enum(i int) int {
+func (s scriptDecl) enum(i int) int {
 	s.start, s.operand = false, false
 	if s.op(i+1) != opName || s.op(i+2) != '{' {
 		return i + 1
@@ -379,7 +384,7 @@ func (s *script) enum(i int) int {
 }
 
 // imports reads an import at item i: the names, and the path behind from.
-func (s *script) imports(i int) int {
+func (s scriptDecl) imports(i int) int {
 	j := i + 1
 	m := code.Import{Line: s.lineOf(i)}
 	if s.op(j) == opName && s.word(j) == "type" && (s.op(j+1) == opName && s.word(j+1) != "from" || s.op(j+1) == '{' || s.op(j+1) == '*') {
@@ -419,7 +424,7 @@ func (s *script) imports(i int) int {
 
 // listed returns the names of a list of imports or exports between two items, as the
 // other file calls them.
-func (s *script) listed(i, end int) (all []string) {
+func (s scriptDecl) listed(i, end int) (all []string) {
 	fresh := true
 	for ; i < end; i++ {
 		s.steps++
@@ -441,7 +446,7 @@ func (s *script) listed(i, end int) (all []string) {
 }
 
 // exported reads an export at item i.
-func (s *script) exported(i int) int {
+func (s scriptDecl) exported(i int) int {
 	j := i + 1
 	if s.op(j) == opName && s.word(j) == "type" && (s.op(j+1) == '{' || s.op(j+1) == '*') {
 		j++
@@ -481,7 +486,7 @@ func (s *script) exported(i int) int {
 }
 
 // shared marks what export lists name.
-func (s *script) shared() {
+func (s scriptDecl) shared() {
 	if len(s.names) == 0 {
 		return
 	}
@@ -499,4 +504,24 @@ func (s *script) shared() {
 			list[i].Exported = list[i].Exported || names[list[i].Name]
 		}
 	}
+}
+
+// variables begins a declaration of variables of a kind: const, let or var.
+func (s scriptDecl) variables(kind string) {
+	top := s.top()
+	s.kind = kind
+	top.decl, top.list = true, true
+	s.start, s.operand = false, false
+}
+
+// variable notes a variable that is declared at item i.
+func (s scriptDecl) variable(i int) {
+	top := s.top()
+	top.target = i
+	if top.fn >= 0 || top.kind != frameBlock || len(s.frames) > 1 && top.owner == "" {
+		return
+	}
+	s.f.Vars = append(s.f.Vars, code.Symbol{
+		Name: s.word(i), Kind: s.kind, Owner: top.owner, Exported: s.export, Line: s.lineOf(i), First: s.lineOf(i),
+	})
 }
