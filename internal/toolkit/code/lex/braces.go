@@ -175,15 +175,15 @@ func (b *braces) comment() bool {
 
 // short adds an item that does not span lines, and goes behind it.
 func (b *braces) short(kind code.Kind, o op, end int) {
-	b.items = append(b.items, item{op: o, token: int32(len(b.tokens)), match: -1}) //nolint:gosec // MaxText bounds it
+	b.items = append(b.items, item{op: o, token: int32(len(b.tokens)), match: -1})
 	b.emit(kind, b.at, end, b.line)
 	b.at = end
 }
 
-// long adds an item that can span lines, and goes behind it.
-func (b *braces) long(kind code.Kind, o op, end int) {
-	b.items = append(b.items, item{op: o, token: int32(len(b.tokens)), match: -1}) //nolint:gosec // MaxText bounds it
-	b.take(kind, end)
+// long adds an item for a text, which can span lines, and goes behind it.
+func (b *braces) long(o op, end int) {
+	b.items = append(b.items, item{op: o, token: int32(len(b.tokens)), match: -1})
+	b.take(code.String, end)
 }
 
 // operator adds the operator of n bytes. A bracket is matched with its partner. A
@@ -198,7 +198,7 @@ func (b *braces) operator(n int) {
 
 // bracket adds the operator o, which has n bytes in the text.
 func (b *braces) bracket(n int, o op) {
-	at := int32(len(b.items)) //nolint:gosec // MaxText bounds it
+	at := int32(len(b.items))
 	b.short(code.Operator, o, b.at+n)
 	switch o {
 	case '{', opHole:
@@ -238,7 +238,7 @@ func (b *braces) close(at int32, want op) {
 // the text, another open bracket nowhere.
 func (b *braces) finish() {
 	b.f.Tokens = b.tokens
-	n := int32(len(b.items)) //nolint:gosec // MaxText bounds it
+	n := int32(len(b.items))
 	lost := 0
 	for i := range b.items {
 		if b.items[i].match >= 0 {
@@ -247,7 +247,7 @@ func (b *braces) finish() {
 		b.items[i].match = n
 		switch b.items[i].op {
 		case '(', '[':
-			b.items[i].match = int32(i) //nolint:gosec // MaxText bounds it
+			b.items[i].match = int32(i)
 			lost++
 		case '{', opHole, ')', ']', '}':
 			lost++
@@ -338,7 +338,7 @@ func (b *braces) of(i int) string {
 		return ""
 	}
 	first := i - 1
-	for n := 0; n < 8; n++ {
+	for range 8 {
 		b.steps++
 		if o := b.op(first - 1); o != opName && !keyword(o) {
 			break

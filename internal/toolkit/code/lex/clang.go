@@ -69,7 +69,7 @@ func (c *clang) lambda(i int) {
 	if c.op(j) == '(' {
 		j = c.match(j) + 1
 	}
-	for n := 0; n < 64; n++ {
+	for range 64 {
 		c.steps++
 		switch o := c.op(j); o {
 		case '{':
@@ -338,7 +338,7 @@ func (c *clang) operatorName(i int, d *cDeclaration) int {
 
 // qualified returns the first item of the name that ends with item i.
 func (c *clang) qualified(i int) int {
-	for n := 0; n < 16; n++ {
+	for range 16 {
 		c.steps++
 		if c.op(i-1) == '~' {
 			i--
@@ -494,7 +494,7 @@ func (c *clang) oldStyle(i, j int) int {
 			return 0
 		}
 	}
-	for n := 0; n < 256; n++ {
+	for range 256 {
 		c.steps++
 		switch o := c.op(j); {
 		case o == '{':
@@ -732,7 +732,7 @@ func (c *clang) variable(d cDeclaration, j int) {
 			k = c.match(k)
 		}
 	}
-	if name <= d.start && !(name == d.start && j > name+1) || c.op(d.start) == kwExtern || d.tag >= 0 && c.op(d.tag) == kwEnum && name == d.tag+1 {
+	if name <= d.start && (name != d.start || j <= name+1) || c.op(d.start) == kwExtern || d.tag >= 0 && c.op(d.tag) == kwEnum && name == d.tag+1 {
 		return
 	}
 	s := code.Symbol{Name: c.word(name), Owner: c.top().owner, Kind: "variable", Line: c.lineOf(name), First: c.lineOf(d.start), Last: c.lastLine(j), Exported: c.word(d.start) != "static"}

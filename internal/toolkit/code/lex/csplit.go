@@ -62,11 +62,10 @@ func (s *cSplitter) token(c byte) {
 	case isDigit(c) || c == '.' && isDigit(s.peek(1)):
 		s.short(code.Number, opNumber, s.numberEnd())
 	case c == '"' || c == '\'':
-		s.long(code.String, opString, s.quoted(s.at, false))
+		s.long(opString, s.quoted(s.at, false))
 	default:
 		if n := len(s.branches); n > 0 && !s.skipping && closes(op(c)) && len(s.open) <= s.branches[n-1].open && !s.branches[n-1].first {
 			s.drop() // it closes what is open around the branch
-			items, open, deep = len(s.items), len(s.open), s.deep
 		}
 		if s.skipping {
 			s.emit(code.Operator, s.at, s.at+s.length(), s.line)
@@ -202,11 +201,11 @@ func (s *cSplitter) word() {
 	if end < len(s.text) && (s.text[end] == '"' || s.text[end] == '\'') {
 		switch word {
 		case "L", "u", "U", "u8":
-			s.long(code.String, opString, s.quoted(end, false))
+			s.long(opString, s.quoted(end, false))
 			return
 		case "R", "LR", "uR", "UR", "u8R":
 			if stop := s.raw(end); s.cpp && stop > 0 {
-				s.long(code.String, opString, stop)
+				s.long(opString, stop)
 				return
 			}
 		}

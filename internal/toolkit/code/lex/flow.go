@@ -136,15 +136,14 @@ func (s *flow) statement(i int) {
 	s.top().label = false
 }
 
-// body opens the body of a function whose brace is item i.
-func (s *flow) enter(fn code.Func, i int) *flowFrame {
+// enter opens the body of a function whose brace is item i.
+func (s *flow) enter(fn code.Func, i int) {
 	fn.Cyclomatic = 1
 	s.f.Funcs = append(s.f.Funcs, fn)
 	b := s.push(flowBlock, s.match(i))
 	b.fn, b.nest, b.owner, b.body = len(s.f.Funcs)-1, 0, "", true
 	s.depth++
 	s.start, s.tail, s.nest = true, false, 0
-	return b
 }
 
 // scope opens the declarations of a type or a namespace whose brace is item i.

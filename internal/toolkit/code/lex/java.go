@@ -51,9 +51,9 @@ func splitJava(b *braces) {
 		case isDigit(c) || c == '.' && isDigit(b.peek(1)):
 			b.short(code.Number, opNumber, b.number(b.at))
 		case c == '"' && b.has(`"""`):
-			b.long(code.String, opString, b.textBlock())
+			b.long(opString, b.textBlock())
 		case c == '"' || c == '\'':
-			b.long(code.String, opString, b.quoted(b.at, false))
+			b.long(opString, b.quoted(b.at, false))
 		default:
 			b.operator(javaOperator(b.text[b.at:]))
 		}
@@ -244,23 +244,23 @@ func (j *java) created(i int) int {
 	j.start = false
 	k := i + 1
 	name := k
-	for n := 0; n < 64; n++ {
+	for range 64 {
 		j.steps++
-		switch o := j.op(k); {
-		case o == '@':
+		switch o := j.op(k); o {
+		case '@':
 			k = j.annotation(k)
-		case o == opName:
+		case opName:
 			name = k
 			k++
-		case o == '.' || o == kwOther:
+		case '.', kwOther:
 			k++
-		case o == '<':
+		case '<':
 			end := j.angles(k)
 			if end == k {
 				return i + 1
 			}
 			k = end
-		case o == '(':
+		case '(':
 			if f := j.fn(); f != nil && j.op(name) == opName {
 				f.Calls = append(f.Calls, code.Call{Name: j.word(name), Of: j.of(name), Line: j.lineOf(name), Token: j.tokenOf(name)})
 			}
@@ -383,7 +383,7 @@ func (j *java) variable(first, i int) {
 // methodOrNot reads what has parameters, which the bracket i opens.
 func (j *java) methodOrNot(first, i int) int {
 	after := j.match(i) + 1
-	for n := 0; n < 256; n++ {
+	for range 256 {
 		j.steps++
 		switch o := j.op(after); o {
 		case '{':

@@ -49,7 +49,7 @@ func splitRust(b *braces) {
 			b.take(code.Comment, b.nested())
 		case c == '/' && b.comment():
 		case c == '"':
-			b.long(code.String, opString, b.quoted(b.at, true))
+			b.long(opString, b.quoted(b.at, true))
 		case c == '\'':
 			b.quote()
 		default:
@@ -65,14 +65,14 @@ func rustWord(b *braces) {
 	if end < len(b.text) && len(word) <= 2 {
 		switch next := b.text[end]; {
 		case next == '"' && (word == "b" || word == "c"):
-			b.long(code.String, opString, b.quoted(end, true))
+			b.long(opString, b.quoted(end, true))
 			return
 		case next == '\'' && word == "b":
 			b.short(code.String, opString, charEnd(b.text, end))
 			return
 		case (next == '"' || next == '#') && (word == "r" || word == "br" || word == "cr"):
 			if stop := b.raw(end); stop > 0 {
-				b.long(code.String, opString, stop)
+				b.long(opString, stop)
 				return
 			}
 			if next == '#' && word == "r" && end+1 < len(b.text) && startsName(b.text[end+1]) {
@@ -485,7 +485,7 @@ func (r *rust) arm(i int) {
 // parametersEnd returns the item of the bar that ends the parameters of a closure,
 // which begin at i; -1 for none.
 func (r *rust) parametersEnd(i int) int {
-	for n := 0; n < 4096; n++ {
+	for range 4096 {
 		r.steps++
 		switch o := r.op(i); {
 		case o == '|':

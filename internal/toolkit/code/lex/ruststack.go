@@ -34,7 +34,7 @@ func (r *rust) count(cyclomatic, cognitive int) {
 // first returns the first item of a declaration whose keyword is item i: the
 // modifiers before it belong to it, its attributes do not.
 func (r *rust) first(i int) int {
-	for n := 0; n < 10; n++ {
+	for range 10 {
 		switch r.op(i - 1) {
 		case kwPub, kwConst, kwAsync, kwUnsafe, kwExtern:
 			i--

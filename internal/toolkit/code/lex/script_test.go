@@ -57,6 +57,7 @@ function isText(x: unknown, ...rest: string[]): x is string {
 export { hidden };
 `
 
+//nolint:dupword // a table of words
 func TestScript(t *testing.T) {
 	compare(t, Parse("a.ts", code.TypeScript, scriptSample), `
 import react React useState,FC

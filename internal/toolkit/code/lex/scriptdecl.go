@@ -252,7 +252,7 @@ func (s scriptDecl) property(i int) int {
 	top := s.top()
 	top.fresh = false
 	m := i
-	for n := 0; n < 2; n++ {
+	for range 2 {
 		switch w := s.word(m); {
 		case s.op(m) == opName && (w == "async" || w == "get" || w == "set"):
 			switch s.op(m + 1) {

@@ -85,20 +85,20 @@ func (s *splitter) template(from int) {
 		case '\\':
 			i++
 		case '`':
-			s.long(code.String, opText, i+1)
+			s.long(opText, i+1)
 			s.leave()
 			return
 		case '$':
 			if i+1 < len(s.text) && s.text[i+1] == '{' {
 				if i > s.at {
-					s.long(code.String, opText, i)
+					s.long(opText, i)
 				}
 				s.hole(2)
 				return
 			}
 		}
 	}
-	s.long(code.String, opText, len(s.text))
+	s.long(opText, len(s.text))
 }
 
 // tag takes one token of a tag of JSX.
@@ -120,7 +120,7 @@ func (s *splitter) tag(mode modeKind) {
 		if n := strings.IndexByte(s.text[s.at+1:], c); n >= 0 {
 			end = s.at + n + 2
 		}
-		s.long(code.String, opText, end)
+		s.long(opText, end)
 	case c == '{':
 		s.hole(1)
 	case c == '<' && s.typed && mode == modeTag && len(s.items) > 0 && s.tokens[len(s.tokens)-1].Kind == code.Name:
@@ -174,7 +174,7 @@ func (s *splitter) children() {
 			s.to(s.at + 1)
 			n--
 		}
-		s.long(code.String, opText, s.at+n)
+		s.long(opText, s.at+n)
 		return
 	}
 	switch {
@@ -199,7 +199,7 @@ func (s *splitter) code() {
 	case isDigit(c) || c == '.' && isDigit(s.peek(1)):
 		s.short(code.Number, opNumber, s.number(s.at))
 	case c == '"' || c == '\'':
-		s.long(code.String, opString, s.quoted(s.at, false))
+		s.long(opString, s.quoted(s.at, false))
 	case c == '`':
 		s.enter(modeTemplate)
 		s.template(s.at + 1)

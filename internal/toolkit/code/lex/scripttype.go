@@ -190,7 +190,7 @@ func (s *scriptItems) arrow(i int, ternary bool) int {
 // colonBehind reports whether the expression that begins at i has a colon behind it.
 func (s *scriptItems) colonBehind(i int) bool {
 	questions := 0
-	for n := 0; n < ahead; n++ {
+	for range ahead {
 		s.steps++
 		switch o := s.op(i); {
 		case o == opNone || o == ',' || o == ';' || closes(o):
