@@ -66,6 +66,7 @@ bench:
 	$(GO) test -run '^$$' -bench IdlePlace -benchtime 3x ./internal/server
 	$(GO) test -run '^$$' -bench ToolsList -benchtime 2000x ./mcp/tools
 	$(GO) test -run '^$$' -bench 'Upstream$$' -benchtime 2000x ./cmd/belljar
+	$(GO) test -run '^$$' -bench Toolkit -benchtime 20x ./cmd/belljar
 	$(GO) test -run '^$$' -bench List -benchtime 500x ./internal/gateway
 	$(GO) test -run '^$$' -bench Mix -benchtime 3000x ./cmd/belljar
 
