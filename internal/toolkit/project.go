@@ -1,7 +1,6 @@
 package toolkit
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,8 +78,10 @@ func (r *reading) open(dir string) (err error) {
 	}
 	defer workspace.Close()
 	r.within = strings.Trim(strings.TrimPrefix(path.Clean(dir), Workspace), "/")
-	r.root, err = workspace.OpenRoot(cmp.Or(r.within, "."))
+	r.root, err = openProject(workspace, r.within)
 	switch {
+	case errors.Is(err, errLink):
+		return fmt.Errorf("project_path: %s is a link, or lies behind one; name the directory to which it leads", shown(dir))
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("project_path: there is no %s", shown(dir))
 	case errors.Is(err, fs.ErrPermission):
@@ -89,6 +90,46 @@ func (r *reading) open(dir string) (err error) {
 		return fmt.Errorf("project_path: %s is not a directory in the workspace", shown(dir))
 	}
 	return nil
+}
+
+// errLink is met where the path of a project has a link.
+var errLink = errors.New("a link")
+
+// openProject opens a directory of the workspace name by name, so that none of them is a
+// link. The server is asked about the paths of the files as the project's path begins them,
+// and a path through a link is one that no rule of the policy knows.
+func openProject(workspace *os.Root, within string) (*os.Root, error) {
+	at, err := workspace.OpenRoot(".")
+	for name := range strings.SplitSeq(within, "/") {
+		if err != nil || name == "" {
+			break
+		}
+		above := at
+		at, err = openStep(above, name)
+		above.Close()
+	}
+	return at, err
+}
+
+// openStep opens a directory in another one, unless it is a link.
+func openStep(in *os.Root, name string) (*os.Root, error) {
+	was, err := in.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if was.Mode()&fs.ModeSymlink != 0 {
+		return nil, errLink
+	}
+	dir, err := in.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	// OpenRoot follows a link that has taken the directory's place since.
+	if is, err := dir.Stat("."); err != nil || !os.SameFile(was, is) {
+		dir.Close()
+		return nil, errLink
+	}
+	return dir, nil
 }
 
 // stage begins a part of the analysis.

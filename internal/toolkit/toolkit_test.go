@@ -281,3 +281,25 @@ func flatten(v any, at string, all map[string][]string) {
 		all[at] = append(all[at], fmt.Sprint(v))
 	}
 }
+
+// The policy knows files by their paths. A link within the workspace gives them others, by
+// which no rule names them.
+func TestProjectBehindLink(t *testing.T) {
+	dir := project{"secret/key.go": "package secret\n\nfunc Unlock() {}\n", "open/a.go": plainGo}.in(t)
+	for link, to := range map[string]string{"alias": "secret", "open/up": "../secret", "here": "."} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deny := func(path string) bool { return strings.HasPrefix(path, Workspace+"/secret/") }
+	for _, path := range []string{"alias", "open/up", "here/secret", "here/alias"} {
+		o := analyse(t, dir, "analyze_name_similarity", map[string]any{"query": "Unlock", "project_path": path}, deny)
+		if o.err == nil || !strings.Contains(o.err.Error(), "project_path: /workspace/"+path+" is a link, or lies behind one") {
+			t.Errorf("%s: got %v, %s; want an error that says link", path, o.err, o.whole)
+		}
+	}
+	o := analyse(t, dir, "analyze_name_similarity", map[string]any{"query": "Unlock", "project_path": "./secret//"}, deny)
+	if o.err != nil || !strings.Contains(string(o.whole), `"files":0,"left_out":[{"reason":"denied by the policy","files":1}]`) {
+		t.Errorf("secret: got %v, %s; want a file left out", o.err, o.whole)
+	}
+}
