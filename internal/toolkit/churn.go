@@ -42,6 +42,9 @@ func (r *reading) churn(days int) (h history.History, err error) {
 	if err != nil {
 		return history.History{Gaps: []code.Gap{over("churn")}}, nil
 	}
+	if h.Gaps, err = r.named(h.Gaps); err != nil {
+		return h, err
+	}
 	kept := h.Files[:0]
 	for _, f := range h.Files {
 		if r.allowed[f.Path] {

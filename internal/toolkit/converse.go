@@ -30,8 +30,11 @@ func Converse(to io.Writer, from io.Reader, ask Request, with Asks) (*Answer, er
 	in := newLines(from)
 	var v Verdict
 	asked := 0 // paths whose verdict was sent
-	for n := 0; ; {
+	for n, events := 0, 0; ; events++ {
 		var e Event
+		if events == maxEvents {
+			return nil, fmt.Errorf("it says more than %d things", maxEvents)
+		}
 		if err := in.next(&e); err != nil {
 			return nil, err
 		}
@@ -42,6 +45,8 @@ func Converse(to io.Writer, from io.Reader, ask Request, with Asks) (*Answer, er
 			return e.Answer, nil
 		case n+len(e.Paths) > maxAsked:
 			return nil, fmt.Errorf("it names more than %d files", maxAsked)
+		case len(e.Paths) > pathsAtOnce:
+			return nil, fmt.Errorf("it names %d files at once, more than %d", len(e.Paths), pathsAtOnce)
 		}
 		for _, path := range e.Paths {
 			if with.LeaveOut(Workspace + "/" + path) {

@@ -118,8 +118,12 @@ func (j *judging) since(base string) error {
 	if err != nil {
 		return fmt.Errorf("base: %w", err)
 	}
-	if len(all) == 0 && len(gaps) > 0 {
+	// A gap with a path is a submodule: the rest is known.
+	if len(all) == 0 && len(gaps) > 0 && gaps[0].Path == "" {
 		return fmt.Errorf("base: what changed is not known: %s", gaps[0].Reason)
+	}
+	if gaps, err = j.named(gaps); err != nil {
+		return err
 	}
 	j.lacks(gaps...)
 	j.changes = make(map[string]history.Change, len(all))

@@ -192,7 +192,11 @@ func (r *reading) list(s selection) ([]code.Entry, error) {
 	}
 	done()
 	r.tree = tree
-	r.lacks(tree.Gaps...)
+	gaps, err := r.named(tree.Gaps)
+	if err != nil {
+		return nil, err
+	}
+	r.lacks(gaps...)
 	r.leave(tree.Links, "a link")
 	r.leave(tree.Special, "no regular file")
 	r.leave(tree.Ignored, "in .gitignore")
@@ -254,6 +258,37 @@ func (r *reading) judge(all []code.Entry) (kept []code.Entry, err error) {
 	}
 	r.leave(len(all)-len(kept), "denied by the policy")
 	return kept, nil
+}
+
+// named is gaps in which the server was asked about each path: one that the policy keeps
+// from the agent is not named.
+func (r *reading) named(gaps []code.Gap) ([]code.Gap, error) {
+	gaps = slices.Clone(gaps)
+	var paths []string
+	var of []int // their gaps
+	for i, g := range gaps {
+		switch {
+		case g.Path == "":
+		case !utf8.ValidString(g.Path): // the server would be asked about another path
+			gaps[i].Path = ""
+		default:
+			paths, of = append(paths, path.Join(r.within, g.Path)), append(of, i)
+		}
+	}
+	if len(paths) == 0 {
+		return gaps, nil
+	}
+	denied, err := r.ask(paths)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range denied {
+		if i < 0 || i >= len(of) {
+			return nil, errors.New("the server denies what it was not asked about")
+		}
+		gaps[of[i]].Path = ""
+	}
+	return gaps, nil
 }
 
 // parse reads and parses files, several at once, until the time for that is up.

@@ -12,14 +12,15 @@ import (
 
 // Bounds of the conversation.
 const (
-	maxFiles    = 50_000 // of a project that are listed; of more the rest is left out
-	maxAsked    = maxFiles + 1
-	maxMessage  = 1 << 20 // bytes of one line
-	pathsAtOnce = 500     // in one line
-	maxWhole    = 6 << 20 // bytes of a result as a whole
-	maxText     = 4000    // characters of a text, unless the call asks for details
-	maxDetailed = 60_000  // characters then
-	maxListed   = 1000    // of one list in a result
+	maxFiles    = 50_000          // of a project that are listed; of more the rest is left out
+	maxAsked    = maxFiles + 1000 // with a coverage file, and with what could not be read
+	maxMessage  = 1 << 20         // bytes of one line
+	maxEvents   = 10_000          // of one conversation
+	pathsAtOnce = 500             // in one line
+	maxWhole    = 6 << 20         // bytes of a result as a whole
+	maxText     = 4000            // characters of a text, unless the call asks for details
+	maxDetailed = 60_000          // characters then
+	maxListed   = 1000            // of one list in a result
 )
 
 // Request is the first line from the server.

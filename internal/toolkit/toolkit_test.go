@@ -108,6 +108,17 @@ func commit(t testing.TB, dir, author, message string) {
 	}
 }
 
+// submodule commits a submodule, whose commit is not there.
+func submodule(t testing.TB, dir, path string) {
+	t.Helper()
+	for _, args := range [][]string{{"update-index", "--add", "--cacheinfo", "160000," + strings.Repeat("1", 40) + "," + path}, {"commit", "-q", "-m", "second"}} {
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=ann", "-c", "user.email=ann@example.org"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
 // Fixtures.
 const (
 	branchy = "func Branchy(a, b int) int {\n\tif a > 0 {\n\t\tfor b > 0 {\n\t\t\tif a == b {\n\t\t\t\treturn 1\n\t\t\t}\n\t\t\tb--\n\t\t}\n\t}\n\treturn a\n}\n"
@@ -301,5 +312,62 @@ func TestProjectBehindLink(t *testing.T) {
 	o := analyse(t, dir, "analyze_name_similarity", map[string]any{"query": "Unlock", "project_path": "./secret//"}, deny)
 	if o.err != nil || !strings.Contains(string(o.whole), `"files":0,"left_out":[{"reason":"denied by the policy","files":1}]`) {
 		t.Errorf("secret: got %v, %s; want a file left out", o.err, o.whole)
+	}
+}
+
+// What could not be measured is named, unless the policy keeps the name from the agent.
+func TestGapsBehindPolicy(t *testing.T) {
+	dir := project{"open/a.go": plainGo, "secret/" + strings.Repeat("hidden/", 66) + "x.go": plainGo}.in(t)
+	commit(t, dir, "ann", "first")
+	submodule(t, dir, "secret/inner")
+	deny := func(path string) bool { return strings.HasPrefix(path, Workspace+"/secret/") }
+	for tool, args := range map[string]map[string]any{
+		"analyze_code_churn": {}, "analyze_deep_context": {}, "analyze_complexity": {}, "quality_gate": {"base": "HEAD~1"},
+	} {
+		o := analyse(t, dir, tool, args, deny)
+		if o.err != nil {
+			t.Errorf("%s: %v", tool, o.err)
+			continue
+		}
+		for _, text := range []string{string(o.whole), o.answer.Text, string(o.answer.Result)} {
+			if strings.Contains(text, "hidden") || strings.Contains(text, "inner") {
+				t.Errorf("%s: got %s, want no name of what the policy denies", tool, text)
+			}
+		}
+		if !strings.Contains(string(o.whole), "deeper than 64 directories") {
+			t.Errorf("%s: got %s, want the gap without its path", tool, o.whole)
+		}
+		if o = analyse(t, dir, tool, args, nil); !strings.Contains(string(o.whole), "hidden/hidden") {
+			t.Errorf("%s: got %s, want the path where nothing is denied", tool, o.whole)
+		}
+	}
+}
+
+// A process of the box can write to the helper's output. What it says has an end.
+func TestConverseEnds(t *testing.T) {
+	for name, line := range map[string]string{
+		"stages": `{"stage":"x"}`,
+		"asks":   `{"asked":true}`,
+		"paths":  `{"paths":["a` + strings.Repeat(`","a`, pathsAtOnce) + `"]}`,
+		"blank":  `{}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			judged := 0
+			_, err := Converse(io.Discard, strings.NewReader(strings.Repeat(line+"\n", maxEvents+1)), Request{Tool: "analyze_complexity"}, Asks{LeaveOut: func(string) bool { judged++; return false }})
+			if err == nil || !strings.Contains(err.Error(), "more than") || judged > maxAsked {
+				t.Errorf("got %v after %d paths, want an error that says more than", err, judged)
+			}
+		})
+	}
+}
+
+// A submodule is a gap of the history. It does not hide that nothing was changed.
+func TestGateWithSubmodule(t *testing.T) {
+	dir := sample().in(t)
+	commit(t, dir, "ann", "first")
+	submodule(t, dir, "inner")
+	o := analyse(t, dir, "quality_gate", map[string]any{"base": "HEAD"}, nil)
+	if o.err != nil || !strings.Contains(string(o.whole), `"changed_files":0`) || !strings.Contains(string(o.whole), "a submodule") {
+		t.Errorf("got %v, %s; want no changed file, and the submodule", o.err, o.whole)
 	}
 }
