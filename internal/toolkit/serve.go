@@ -105,7 +105,8 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 	whole, own := structured, false
 	if d, ok := res.(documented); ok {
 		if text, made := d.document(format); made {
-			whole, own = text, true
+			// The text of a map has the room that the call asked for, and the document more.
+			whole, own = text, roomOf(res, 0) == 0
 		}
 	}
 	if !own && format == asSARIF {
@@ -135,10 +136,17 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 	case format == detailed:
 		t.most = maxDetailed
 	}
-	if big, ok := res.(interface{ room() int }); ok {
-		t.most = big.room()
-	}
+	t.most = roomOf(res, t.most)
 	res.tell(&t, format == detailed)
 	a.Text, a.Whole = t.String(), true
 	return a, nil
+}
+
+// roomOf is how many characters the text of a result may have: what the call asked for,
+// else the usual number.
+func roomOf(res result, usual int) int {
+	if big, ok := res.(interface{ room() int }); ok {
+		return big.room()
+	}
+	return usual
 }
