@@ -181,6 +181,9 @@ func (a *analyses) unanswered(call mcp.Call, ended sandbox.Result, err error) *m
 		why, instead = "it was stopped: its time was up", "measure less at once: name a directory as project_path"
 	case sandbox.Killed:
 		why = "it was stopped from outside"
+		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.ErrClosedPipe) { // it was stopped for what it said
+			why, instead = "its answer makes no sense", "call again, or ask the person you work for to restart belljar, which may have been replaced"
+		}
 	case sandbox.Running, sandbox.Exited:
 	}
 	return mcp.Failed("The analysis failed in the sandbox: %s. %s Instead: %s.", why, nothingMeasured, instead)
