@@ -11,21 +11,21 @@ import (
 // ChurnResult is the result of analyze_code_churn.
 type ChurnResult struct {
 	Base
-	PeriodDays int           `json:"period_days"`
-	Commits    *int          `json:"commits,omitempty"` // that changed a file of the project
-	Changed    []ChurnedFile `json:"churn"`
-	More       int           `json:"churn_more,omitempty"`
+	PeriodDays int           `json:"period_days" jsonschema:"days that were looked back"`
+	Commits    *int          `json:"commits,omitempty" jsonschema:"commits that changed a file of the project"`
+	Changed    []ChurnedFile `json:"churn" jsonschema:"files that still exist, the highest score first"`
+	More       int           `json:"churn_more,omitempty" jsonschema:"files beyond those"`
 }
 
 // ChurnedFile is what a file went through.
 type ChurnedFile struct {
-	File    string    `json:"path"`
-	Commits int       `json:"commits"`
-	Added   int       `json:"added"`
-	Deleted int       `json:"deleted"`
-	Authors []string  `json:"authors"`
-	Last    time.Time `json:"last"`
-	Score   float64   `json:"score"` // from 0 to 1: 0.6 of its commits and 0.4 of its lines, each as a part of the highest
+	File    string    `json:"path" jsonschema:"path from project_path"`
+	Commits int       `json:"commits" jsonschema:"commits that changed it"`
+	Added   int       `json:"added" jsonschema:"lines"`
+	Deleted int       `json:"deleted" jsonschema:"lines"`
+	Authors []string  `json:"authors" jsonschema:"of these commits"`
+	Last    time.Time `json:"last" jsonschema:"time of the last one"`
+	Score   float64   `json:"score" jsonschema:"0 to 1: 0.6 of its commits and 0.4 of its lines, each as a part of the highest"`
 }
 
 // noGit is why there is no history.

@@ -16,53 +16,53 @@ type ComplexityResult struct {
 
 // ComplexityPart is the complexity of some files.
 type ComplexityPart struct {
-	Summary        ComplexitySummary `json:"summary"`
-	Thresholds     thresholds        `json:"thresholds"`
-	Violations     []Violation       `json:"violations"`
-	ViolationsMore int               `json:"violations_more,omitempty"`
-	TopFiles       TopFiles          `json:"top_files"`
+	Summary        ComplexitySummary `json:"summary" jsonschema:"of all functions"`
+	Thresholds     thresholds        `json:"thresholds" jsonschema:"above which a function is a violation"`
+	Violations     []Violation       `json:"violations" jsonschema:"the furthest above its threshold first"`
+	ViolationsMore int               `json:"violations_more,omitempty" jsonschema:"violations beyond those"`
+	TopFiles       TopFiles          `json:"top_files" jsonschema:"files by total_score"`
 }
 
 // ComplexitySummary is what all functions have in common.
 type ComplexitySummary struct {
-	Functions        int     `json:"functions"`
-	CodeLines        int     `json:"code_lines"`
-	MaxCyclomatic    int     `json:"max_cyclomatic"`
-	MaxCognitive     int     `json:"max_cognitive"`
-	MedianCyclomatic int     `json:"median_cyclomatic"`
-	AvgCyclomatic    float64 `json:"avg_cyclomatic"`
-	AvgCognitive     float64 `json:"avg_cognitive"`
-	Violations       int     `json:"violations"`
+	Functions        int     `json:"functions" jsonschema:"functions that were measured"`
+	CodeLines        int     `json:"code_lines" jsonschema:"lines with code in their files"`
+	MaxCyclomatic    int     `json:"max_cyclomatic" jsonschema:"highest of a function"`
+	MaxCognitive     int     `json:"max_cognitive" jsonschema:"highest of a function"`
+	MedianCyclomatic int     `json:"median_cyclomatic" jsonschema:"the upper one of two"`
+	AvgCyclomatic    float64 `json:"avg_cyclomatic" jsonschema:"mean of the functions"`
+	AvgCognitive     float64 `json:"avg_cognitive" jsonschema:"mean of the functions"`
+	Violations       int     `json:"violations" jsonschema:"how many, listed or not"`
 }
 
 // Violation is a function with a number above its threshold.
 type Violation struct {
-	File     string `json:"file"`
-	Line     int    `json:"line"`
-	EndLine  int    `json:"end_line"`
-	Function string `json:"function"`
-	Rule     string `json:"rule"` // cyclomatic or cognitive
-	Value    int    `json:"value"`
-	Limit    int    `json:"limit"`
+	File     string `json:"file" jsonschema:"path from project_path"`
+	Line     int    `json:"line" jsonschema:"first line of the function"`
+	EndLine  int    `json:"end_line" jsonschema:"its last line"`
+	Function string `json:"function" jsonschema:"its name, with the type that it belongs to"`
+	Rule     string `json:"rule" jsonschema:"cyclomatic or cognitive"`
+	Value    int    `json:"value" jsonschema:"its number"`
+	Limit    int    `json:"limit" jsonschema:"the threshold"`
 }
 
 // TopFiles are the files with the highest scores.
 type TopFiles struct {
-	Requested int          `json:"requested"`
-	Returned  int          `json:"returned"`
-	Rankings  []RankedFile `json:"rankings"`
+	Requested int          `json:"requested" jsonschema:"top_files of the call"`
+	Returned  int          `json:"returned" jsonschema:"files that are ranked here"`
+	Rankings  []RankedFile `json:"rankings" jsonschema:"the highest total_score first"`
 }
 
 // RankedFile is what the functions of a file have in common.
 type RankedFile struct {
-	Rank          int     `json:"rank"`
-	File          string  `json:"file"`
-	Functions     int     `json:"function_count"`
-	MaxCyclomatic int     `json:"max_cyclomatic"`
-	AvgCognitive  float64 `json:"avg_cognitive"`
-	Effort        float64 `json:"halstead_effort"`
+	Rank          int     `json:"rank" jsonschema:"from 1"`
+	File          string  `json:"file" jsonschema:"path from project_path"`
+	Functions     int     `json:"function_count" jsonschema:"functions in the file"`
+	MaxCyclomatic int     `json:"max_cyclomatic" jsonschema:"highest of a function"`
+	AvgCognitive  float64 `json:"avg_cognitive" jsonschema:"mean of the functions"`
+	Effort        float64 `json:"halstead_effort" jsonschema:"sum over the functions"`
 	// Score is the sum of the cyclomatic and the cognitive numbers of the functions.
-	Score int `json:"total_score"`
+	Score int `json:"total_score" jsonschema:"sum of the cyclomatic and cognitive numbers of the functions"`
 }
 
 // effort is Halstead's, of one function (Elements of Software Science, 1977).

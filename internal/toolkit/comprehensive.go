@@ -8,21 +8,21 @@ import (
 // for is absent.
 type ComprehensiveResult struct {
 	Base
-	Complexity *ComplexityPart `json:"complexity,omitempty"`
-	Duplicates *DuplicatesPart `json:"duplicates,omitempty"`
-	DeadCode   *DeadPart       `json:"dead_code,omitempty"`
-	Defects    *DefectsPart    `json:"defects,omitempty"`
-	Debt       *DebtPart       `json:"debt,omitempty"`
-	Perf       []Stage         `json:"perf,omitempty"`
+	Complexity *ComplexityPart `json:"complexity,omitempty" jsonschema:"as of analyze_complexity"`
+	Duplicates *DuplicatesPart `json:"duplicates,omitempty" jsonschema:"as of analyze_duplicates"`
+	DeadCode   *DeadPart       `json:"dead_code,omitempty" jsonschema:"functions that nothing reaches"`
+	Defects    *DefectsPart    `json:"defects,omitempty" jsonschema:"as of analyze_defect_probability"`
+	Debt       *DebtPart       `json:"debt,omitempty" jsonschema:"what comments admit"`
+	Perf       []Stage         `json:"perf,omitempty" jsonschema:"asked for by perf: how long each stage took"`
 
 	executive bool
 }
 
 // DuplicatesPart is the clones of a project.
 type DuplicatesPart struct {
-	Summary    DuplicatesSummary `json:"summary"`
-	Clones     []clone.Clone     `json:"clones"`
-	ClonesMore int               `json:"clones_more,omitempty"`
+	Summary    DuplicatesSummary `json:"summary" jsonschema:"of all clones"`
+	Clones     []clone.Clone     `json:"clones" jsonschema:"code that exists at two places or more"`
+	ClonesMore int               `json:"clones_more,omitempty" jsonschema:"clones beyond those"`
 }
 
 // listedInAll is how many of each list a result with all analyses has.

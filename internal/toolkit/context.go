@@ -19,14 +19,14 @@ import (
 // ContextResult is the result of analyze_deep_context.
 type ContextResult struct {
 	Base
-	Metadata        Metadata         `json:"metadata"`
-	Scorecard       Scorecard        `json:"quality_scorecard"`
-	Tree            FileTree         `json:"file_tree"`
-	Map             string           `json:"map,omitempty"` // what the project declares, the most used first
-	MapLeftOut      int              `json:"map_left_out,omitempty"`
-	Analyses        Analyses         `json:"analyses"`
-	Hotspots        []Hotspot        `json:"hotspots"`
-	Recommendations []Recommendation `json:"recommendations"`
+	Metadata        Metadata         `json:"metadata" jsonschema:"when and by what the result was made"`
+	Scorecard       Scorecard        `json:"quality_scorecard" jsonschema:"of the whole project; toolkit.md has the formulas"`
+	Tree            FileTree         `json:"file_tree" jsonschema:"files of source, and those that say what imports mean"`
+	Map             string           `json:"map,omitempty" jsonschema:"what the project declares, the most used first"`
+	MapLeftOut      int              `json:"map_left_out,omitempty" jsonschema:"declarations beyond max_tokens"`
+	Analyses        Analyses         `json:"analyses" jsonschema:"the parts that were asked for"`
+	Hotspots        []Hotspot        `json:"hotspots" jsonschema:"complex files that change often, the highest score first"`
+	Recommendations []Recommendation `json:"recommendations" jsonschema:"what to do first"`
 
 	characters int                   // of the text
 	lines      map[code.Language]int // of code
@@ -34,128 +34,128 @@ type ContextResult struct {
 
 // Metadata says when and by what the result was made.
 type Metadata struct {
-	GeneratedAt time.Time `json:"generated_at"`
-	ToolVersion string    `json:"tool_version"`
-	Duration    Duration  `json:"analysis_duration"`
+	GeneratedAt time.Time `json:"generated_at" jsonschema:"time of the result"`
+	ToolVersion string    `json:"tool_version" jsonschema:"version of belljar"`
+	Duration    Duration  `json:"analysis_duration" jsonschema:"how long it took"`
 }
 
 // Duration is a time in two parts.
 type Duration struct {
-	Secs  int64 `json:"secs"`
-	Nanos int64 `json:"nanos"`
+	Secs  int64 `json:"secs" jsonschema:"whole seconds"`
+	Nanos int64 `json:"nanos" jsonschema:"nanoseconds beyond those"`
 }
 
 // Scorecard is numbers about the whole project. docs/toolkit.md has their formulas. One
 // that was not measured is absent.
 type Scorecard struct {
-	OverallHealth   *float64 `json:"overall_health,omitempty"`        // the mean of the next two
-	ComplexityScore *float64 `json:"complexity_score,omitempty"`      // percent of functions without a violation
-	Maintainability *float64 `json:"maintainability_index,omitempty"` // mean of the functions, 0 to 100
-	DebtHours       *float64 `json:"technical_debt_hours,omitempty"`  // for all violations of complexity
+	OverallHealth   *float64 `json:"overall_health,omitempty" jsonschema:"mean of complexity_score and maintainability_index"`
+	ComplexityScore *float64 `json:"complexity_score,omitempty" jsonschema:"percent of functions without a violation"`
+	Maintainability *float64 `json:"maintainability_index,omitempty" jsonschema:"mean of the functions, 0 to 100"`
+	DebtHours       *float64 `json:"technical_debt_hours,omitempty" jsonschema:"to bring all functions below the thresholds"`
 }
 
 // FileTree is the files of the project.
 type FileTree struct {
-	Root       TreeNode `json:"root"`
-	TotalFiles int      `json:"total_files"`
-	TotalSize  int64    `json:"total_size_bytes"`
-	More       int      `json:"more,omitempty"` // files that the tree leaves out
+	Root       TreeNode `json:"root" jsonschema:"directory of project_path"`
+	TotalFiles int      `json:"total_files" jsonschema:"files in the tree, and those that it leaves out"`
+	TotalSize  int64    `json:"total_size_bytes" jsonschema:"of these files"`
+	More       int      `json:"more,omitempty" jsonschema:"files that the tree leaves out"`
 }
 
 // TreeNode is a file or a directory.
 type TreeNode struct {
-	Name     string `json:"name"`
-	Files    int    `json:"files,omitempty"`    // of a directory, all below it
-	Language string `json:"language,omitempty"` // of a file
-	Children []any  `json:"children,omitempty"` // of a directory, *TreeNode
+	Name     string `json:"name" jsonschema:"without its directory"`
+	Files    int    `json:"files,omitempty" jsonschema:"of a directory: files below it"`
+	Language string `json:"language,omitempty" jsonschema:"of a file"`
+	Children []any  `json:"children,omitempty" jsonschema:"of a directory: nodes such as this one"`
 }
 
 // Analyses are the parts that were asked for.
 type Analyses struct {
-	AST         []FileContext   `json:"ast_contexts,omitempty"`
-	ASTMore     int             `json:"ast_contexts_more,omitempty"`
-	Complexity  *ComplexityPart `json:"complexity_report,omitempty"`
-	Churn       []ChurnedFile   `json:"churn_analysis,omitempty"`
-	ChurnMore   int             `json:"churn_analysis_more,omitempty"`
-	Debt        *DebtPart       `json:"satd_results,omitempty"`
-	DeadCode    *DeadPart       `json:"dead_code,omitempty"`
-	Defects     *DefectsPart    `json:"defects,omitempty"`
-	DAG         *DAG            `json:"dag,omitempty"`
-	Foreign     []Crossing      `json:"cross_language_references,omitempty"`
-	ForeignMore int             `json:"cross_language_references_more,omitempty"`
+	AST         []FileContext   `json:"ast_contexts,omitempty" jsonschema:"what each file declares"`
+	ASTMore     int             `json:"ast_contexts_more,omitempty" jsonschema:"files beyond those"`
+	Complexity  *ComplexityPart `json:"complexity_report,omitempty" jsonschema:"as of analyze_complexity"`
+	Churn       []ChurnedFile   `json:"churn_analysis,omitempty" jsonschema:"as of analyze_code_churn"`
+	ChurnMore   int             `json:"churn_analysis_more,omitempty" jsonschema:"files beyond those"`
+	Debt        *DebtPart       `json:"satd_results,omitempty" jsonschema:"what comments admit"`
+	DeadCode    *DeadPart       `json:"dead_code,omitempty" jsonschema:"functions that nothing reaches"`
+	Defects     *DefectsPart    `json:"defects,omitempty" jsonschema:"as of analyze_defect_probability"`
+	DAG         *DAG            `json:"dag,omitempty" jsonschema:"graph that dag_type asks for"`
+	Foreign     []Crossing      `json:"cross_language_references,omitempty" jsonschema:"where one language calls another"`
+	ForeignMore int             `json:"cross_language_references_more,omitempty" jsonschema:"places beyond those"`
 }
 
 // Crossing is a place where one language calls another, or can be called by it.
 type Crossing struct {
-	File string `json:"file"`
-	Line int    `json:"line"`
-	By   string `json:"by"`             // cgo, ctypes, wasm, jni, ...
-	Name string `json:"name,omitempty"` // of the function or the library
-	Out  bool   `json:"calls"`          // the file calls; else others can call it
-	To   string `json:"to,omitempty"`   // the function in the project, as path:line
+	File string `json:"file" jsonschema:"path from project_path"`
+	Line int    `json:"line" jsonschema:"where it is"`
+	By   string `json:"by" jsonschema:"cgo, ctypes, wasm, jni, ..."`
+	Name string `json:"name,omitempty" jsonschema:"of the function or the library"`
+	Out  bool   `json:"calls" jsonschema:"true: the file calls; false: others can call it"`
+	To   string `json:"to,omitempty" jsonschema:"the function in the project, as path:line"`
 }
 
 // DAG is a graph of the project.
 type DAG struct {
-	Kind    string `json:"kind"`
-	Nodes   int    `json:"nodes"`
-	Edges   int    `json:"edges"`
-	Mermaid string `json:"mermaid"` // of the nodes with the most links
+	Kind    string `json:"kind" jsonschema:"dag_type of the call"`
+	Nodes   int    `json:"nodes" jsonschema:"in the graph"`
+	Edges   int    `json:"edges" jsonschema:"in the graph"`
+	Mermaid string `json:"mermaid" jsonschema:"diagram of the nodes with the most links"`
 }
 
 // FileContext is what a file declares.
 type FileContext struct {
-	File      string          `json:"file"`
-	Language  string          `json:"language"`
-	Lines     int             `json:"code_lines"`
-	Functions []FunctionBrief `json:"functions,omitempty"`
-	Types     []string        `json:"types,omitempty"`
-	More      int             `json:"more,omitempty"` // functions and types beyond those
+	File      string          `json:"file" jsonschema:"path from project_path"`
+	Language  string          `json:"language" jsonschema:"of the file"`
+	Lines     int             `json:"code_lines" jsonschema:"lines with code"`
+	Functions []FunctionBrief `json:"functions,omitempty" jsonschema:"that it declares"`
+	Types     []string        `json:"types,omitempty" jsonschema:"that it declares"`
+	More      int             `json:"more,omitempty" jsonschema:"functions and types beyond those"`
 }
 
 // FunctionBrief is a function in one line.
 type FunctionBrief struct {
-	Name       string `json:"name"`
-	Line       int    `json:"line"`
-	Cyclomatic int    `json:"cyclomatic,omitempty"`
-	Cognitive  int    `json:"cognitive,omitempty"`
+	Name       string `json:"name" jsonschema:"with the type that it belongs to"`
+	Line       int    `json:"line" jsonschema:"first line"`
+	Cyclomatic int    `json:"cyclomatic,omitempty" jsonschema:"its number"`
+	Cognitive  int    `json:"cognitive,omitempty" jsonschema:"its number"`
 }
 
 // Hotspot is a file that is complex and changes often.
 type Hotspot struct {
-	Location Location `json:"location"`
+	Location Location `json:"location" jsonschema:"where to begin"`
 	// Score is the churn score times the file's part of the highest complexity score,
 	// from 0 to 1.
-	Score  float64 `json:"composite_score"`
-	Effort Effort  `json:"refactoring_effort"`
+	Score  float64 `json:"composite_score" jsonschema:"0 to 1: churn score times the part of the highest total_score"`
+	Effort Effort  `json:"refactoring_effort" jsonschema:"to bring its functions below the thresholds"`
 }
 
 // Location is a place.
 type Location struct {
-	File string `json:"file"`
-	Line int    `json:"line"` // of its most complex function
+	File string `json:"file" jsonschema:"path from project_path"`
+	Line int    `json:"line" jsonschema:"of the function furthest above a threshold, else 1"`
 }
 
 // Effort is what it takes to bring the functions of a file below the thresholds: five
 // minutes for each violation and one for each point above, as SonarSource's rule S3776
 // has it.
 type Effort struct {
-	Hours    float64 `json:"estimated_hours"`
-	Priority string  `json:"priority"` // high from a score of 0.5, medium from 0.2
+	Hours    float64 `json:"estimated_hours" jsonschema:"five minutes for each violation and one for each point above"`
+	Priority string  `json:"priority" jsonschema:"high from a score of 0.5, medium from 0.2, else low"`
 }
 
 // Recommendation is something to do.
 type Recommendation struct {
-	Title       string      `json:"title"`
-	Description string      `json:"description"`
-	Priority    string      `json:"priority"`
-	Effort      *EffortSecs `json:"estimated_effort,omitempty"` // absent where nothing says
-	Impact      string      `json:"impact"`
+	Title       string      `json:"title" jsonschema:"what to do"`
+	Description string      `json:"description" jsonschema:"why"`
+	Priority    string      `json:"priority" jsonschema:"high, medium or low"`
+	Effort      *EffortSecs `json:"estimated_effort,omitempty" jsonschema:"absent where nothing says"`
+	Impact      string      `json:"impact" jsonschema:"what it is good for"`
 }
 
 // EffortSecs is a time.
 type EffortSecs struct {
-	Secs int64 `json:"secs"`
+	Secs int64 `json:"secs" jsonschema:"seconds"`
 }
 
 // Bounds of a context.

@@ -18,36 +18,36 @@ type DefectsResult struct {
 
 // DefectsPart is the files of a project by their risk.
 type DefectsPart struct {
-	Model       Model       `json:"model"`
-	Predictions []RiskyFile `json:"predictions"` // the highest score first
-	More        int         `json:"predictions_more,omitempty"`
+	Model       Model       `json:"model" jsonschema:"how files are ranked"`
+	Predictions []RiskyFile `json:"predictions" jsonschema:"the highest score first"`
+	More        int         `json:"predictions_more,omitempty" jsonschema:"files beyond those"`
 	// Unsure is how many files have less confidence than was asked for.
-	Unsure int `json:"below_min_confidence,omitempty"`
+	Unsure int `json:"below_min_confidence,omitempty" jsonschema:"files with less confidence than was asked for"`
 }
 
 // Model is how files are ranked.
 type Model struct {
-	Name   string `json:"name"`
-	Reason string `json:"reason"` // why it gives no probability
+	Name   string `json:"name" jsonschema:"of the way to rank"`
+	Reason string `json:"reason" jsonschema:"why it gives no probability"`
 }
 
 // RiskyFile is a file with its rank.
 type RiskyFile struct {
-	File       string   `json:"file"`
-	Score      float64  `json:"score"`      // from 0 to 1; it orders the files of this project
-	Confidence float64  `json:"confidence"` // the part of the six vectors that were measured
-	Vectors    []Vector `json:"vectors,omitempty"`
-	Missing    []string `json:"not_measured,omitempty"` // vectors
+	File       string   `json:"file" jsonschema:"path from project_path"`
+	Score      float64  `json:"score" jsonschema:"0 to 1; it orders the files of this project"`
+	Confidence float64  `json:"confidence" jsonschema:"part of the six vectors that were measured"`
+	Vectors    []Vector `json:"vectors,omitempty" jsonschema:"asked for by explain"`
+	Missing    []string `json:"not_measured,omitempty" jsonschema:"vectors that are missing"`
 }
 
 // Vector is one thing that goes along with defects.
 type Vector struct {
-	Name         string  `json:"name"`
-	Meaning      string  `json:"meaning"`
-	Value        float64 `json:"value"`
-	Above        float64 `json:"above"` // the part of the other files that have less
-	Weight       float64 `json:"weight"`
-	Contribution float64 `json:"contribution"`
+	Name         string  `json:"name" jsonschema:"what goes along with defects"`
+	Meaning      string  `json:"meaning" jsonschema:"how it is measured"`
+	Value        float64 `json:"value" jsonschema:"of this file"`
+	Above        float64 `json:"above" jsonschema:"part of the other files that have less"`
+	Weight       float64 `json:"weight" jsonschema:"its share in the score"`
+	Contribution float64 `json:"contribution" jsonschema:"what it adds to the score"`
 }
 
 // defectOptions say how files are ranked.

@@ -12,35 +12,35 @@ import (
 // DuplicatesResult is the result of analyze_duplicates.
 type DuplicatesResult struct {
 	Base
-	DetectionType string             `json:"detection_type"`
-	Threshold     float64            `json:"threshold"`
-	MinLines      int                `json:"min_lines"`
-	Summary       *DuplicatesSummary `json:"summary,omitempty"` // absent for a snippet
-	Clones        []clone.Clone      `json:"clones"`
-	ClonesMore    int                `json:"clones_more,omitempty"`
-	ByFile        []clone.Duplicated `json:"files_with_clones,omitempty"`
-	ByFileMore    int                `json:"files_with_clones_more,omitempty"`
-	Hits          []clone.Hit        `json:"hits,omitempty"` // where the snippet exists
-	GPU           GPU                `json:"gpu"`
-	Perf          []Stage            `json:"perf,omitempty"`
+	DetectionType string             `json:"detection_type" jsonschema:"kind of clones that was looked for"`
+	Threshold     float64            `json:"threshold" jsonschema:"least similarity"`
+	MinLines      int                `json:"min_lines" jsonschema:"shortest clone"`
+	Summary       *DuplicatesSummary `json:"summary,omitempty" jsonschema:"of all clones; absent for a snippet"`
+	Clones        []clone.Clone      `json:"clones" jsonschema:"code that exists at two places or more"`
+	ClonesMore    int                `json:"clones_more,omitempty" jsonschema:"clones beyond those"`
+	ByFile        []clone.Duplicated `json:"files_with_clones,omitempty" jsonschema:"files with lines of a clone"`
+	ByFileMore    int                `json:"files_with_clones_more,omitempty" jsonschema:"files beyond those"`
+	Hits          []clone.Hit        `json:"hits,omitempty" jsonschema:"where the snippet exists, the best first"`
+	GPU           GPU                `json:"gpu" jsonschema:"there because the source has it"`
+	Perf          []Stage            `json:"perf,omitempty" jsonschema:"asked for by perf: how long each stage took"`
 
 	snippet bool
 }
 
 // DuplicatesSummary is what all clones have in common.
 type DuplicatesSummary struct {
-	Clones          int     `json:"clones"`
-	DuplicatedLines int     `json:"duplicated_lines"`
-	CodeLines       int     `json:"code_lines"`
-	Percentage      float64 `json:"percentage"`
-	Functions       int     `json:"functions"`
-	Tokens          int     `json:"tokens"`
+	Clones          int     `json:"clones" jsonschema:"how many, listed or not"`
+	DuplicatedLines int     `json:"duplicated_lines" jsonschema:"lines with code that are part of a clone"`
+	CodeLines       int     `json:"code_lines" jsonschema:"lines with code in all files"`
+	Percentage      float64 `json:"percentage" jsonschema:"duplicated_lines of code_lines"`
+	Functions       int     `json:"functions" jsonschema:"functions that were compared"`
+	Tokens          int     `json:"tokens" jsonschema:"tokens that were compared"`
 }
 
 // GPU says that none was used.
 type GPU struct {
-	Used   bool   `json:"used"`
-	Reason string `json:"reason"`
+	Used   bool   `json:"used" jsonschema:"always false"`
+	Reason string `json:"reason" jsonschema:"why"`
 }
 
 // clonesOf finds the clones of files.

@@ -18,32 +18,32 @@ type GateResult struct {
 	Base
 	// Passed is false where a check failed. A check that was not measured neither passes
 	// nor fails.
-	Passed     bool        `json:"passed"`
-	Against    string      `json:"base,omitempty"`
-	Changed    *int        `json:"changed_files,omitempty"` // since the base
-	Checks     []Check     `json:"checks"`
-	Violations []GateFault `json:"violations"`
-	More       int         `json:"violations_more,omitempty"`
+	Passed     bool        `json:"passed" jsonschema:"false where a check failed; one that was not measured neither passes nor fails"`
+	Against    string      `json:"base,omitempty" jsonschema:"base of the call"`
+	Changed    *int        `json:"changed_files,omitempty" jsonschema:"files that were changed since base"`
+	Checks     []Check     `json:"checks" jsonschema:"complexity, duplication, coverage, defect_probability"`
+	Violations []GateFault `json:"violations" jsonschema:"places that let a check fail"`
+	More       int         `json:"violations_more,omitempty" jsonschema:"places beyond those"`
 
 	fails bool
 }
 
 // Check is one condition of the gate.
 type Check struct {
-	Name      string   `json:"name"`
-	Status    string   `json:"status"` // pass, fail or not_measured
-	Value     *float64 `json:"value,omitempty"`
-	Threshold float64  `json:"threshold"`
-	Reason    string   `json:"reason,omitempty"` // why it was not measured
+	Name      string   `json:"name" jsonschema:"what is checked"`
+	Status    string   `json:"status" jsonschema:"pass, fail or not_measured"`
+	Value     *float64 `json:"value,omitempty" jsonschema:"what was measured"`
+	Threshold float64  `json:"threshold" jsonschema:"what it may be"`
+	Reason    string   `json:"reason,omitempty" jsonschema:"why it was not measured"`
 }
 
 // GateFault is a place that lets a check fail.
 type GateFault struct {
-	Check   string `json:"check"`
-	File    string `json:"file"`
-	Line    int    `json:"line"`
-	EndLine int    `json:"end_line"`
-	Message string `json:"message"`
+	Check   string `json:"check" jsonschema:"the check that fails"`
+	File    string `json:"file" jsonschema:"path from project_path"`
+	Line    int    `json:"line" jsonschema:"first line"`
+	EndLine int    `json:"end_line" jsonschema:"last line"`
+	Message string `json:"message" jsonschema:"what is wrong there"`
 }
 
 // States of a check.

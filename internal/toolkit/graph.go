@@ -13,31 +13,31 @@ import (
 // packages of the project import.
 type GraphResult struct {
 	Base
-	Nodes             int         `json:"nodes"`
-	Edges             int         `json:"edges"`
-	EdgeKind          string      `json:"edge_kind"`
-	Ranked            []GraphNode `json:"metrics"` // by PageRank, else by degree
-	RankedMore        int         `json:"metrics_more,omitempty"`
-	AverageClustering *float64    `json:"average_clustering,omitempty"`
-	Modularity        *float64    `json:"modularity,omitempty"` // of the directories as communities
-	Components        *int        `json:"components,omitempty"` // parts without a link between them
-	LargestComponent  *int        `json:"largest_component,omitempty"`
-	Cycles            [][]string  `json:"cycles,omitempty"` // nodes that depend on each other
-	CyclesMore        int         `json:"cycles_more,omitempty"`
-	GraphML           string      `json:"graphml,omitempty"`
+	Nodes             int         `json:"nodes" jsonschema:"packages and files"`
+	Edges             int         `json:"edges" jsonschema:"links between them"`
+	EdgeKind          string      `json:"edge_kind" jsonschema:"what a link is"`
+	Ranked            []GraphNode `json:"metrics" jsonschema:"nodes by PageRank, else by degree"`
+	RankedMore        int         `json:"metrics_more,omitempty" jsonschema:"nodes beyond those"`
+	AverageClustering *float64    `json:"average_clustering,omitempty" jsonschema:"mean of the nodes"`
+	Modularity        *float64    `json:"modularity,omitempty" jsonschema:"with the directories as communities"`
+	Components        *int        `json:"components,omitempty" jsonschema:"parts without a link between them"`
+	LargestComponent  *int        `json:"largest_component,omitempty" jsonschema:"nodes in the largest one"`
+	Cycles            [][]string  `json:"cycles,omitempty" jsonschema:"nodes that depend on each other"`
+	CyclesMore        int         `json:"cycles_more,omitempty" jsonschema:"cycles beyond those"`
+	GraphML           string      `json:"graphml,omitempty" jsonschema:"asked for by graphml: the graph as a document"`
 }
 
 // GraphNode is a node with what was measured of it.
 type GraphNode struct {
-	Name        string   `json:"name"`
-	Path        string   `json:"path"`
-	Kind        string   `json:"kind"`
-	In          *int     `json:"in,omitempty"`  // nodes that depend on it
-	Out         *int     `json:"out,omitempty"` // nodes on which it depends
-	PageRank    *float64 `json:"pagerank,omitempty"`
-	Betweenness *float64 `json:"betweenness,omitempty"`
-	Closeness   *float64 `json:"closeness,omitempty"`
-	Clustering  *float64 `json:"clustering,omitempty"`
+	Name        string   `json:"name" jsonschema:"as pagerank_seeds takes it"`
+	Path        string   `json:"path" jsonschema:"file or directory, from project_path"`
+	Kind        string   `json:"kind" jsonschema:"package, file, ..."`
+	In          *int     `json:"in,omitempty" jsonschema:"nodes that depend on it"`
+	Out         *int     `json:"out,omitempty" jsonschema:"nodes on which it depends"`
+	PageRank    *float64 `json:"pagerank,omitempty" jsonschema:"sums to 1 over the nodes"`
+	Betweenness *float64 `json:"betweenness,omitempty" jsonschema:"part of the shortest paths that pass it"`
+	Closeness   *float64 `json:"closeness,omitempty" jsonschema:"how near the nodes are that reach it"`
+	Clustering  *float64 `json:"clustering,omitempty" jsonschema:"part of its neighbours that are linked"`
 }
 
 // manifests are the files that say what imports mean.

@@ -45,8 +45,8 @@ func (c *Complexity) Check() error {
 
 // thresholds are from which values on a function is a violation.
 type thresholds struct {
-	Cyclomatic int `json:"max_cyclomatic"`
-	Cognitive  int `json:"max_cognitive"`
+	Cyclomatic int `json:"max_cyclomatic" jsonschema:"highest cyclomatic number without a violation"`
+	Cognitive  int `json:"max_cognitive" jsonschema:"highest cognitive number without a violation"`
 	top        int
 }
 

@@ -10,10 +10,10 @@ import (
 // NamesResult is the result of analyze_name_similarity.
 type NamesResult struct {
 	Base
-	Query    string      `json:"query"`
-	Scope    string      `json:"scope"`
-	Compared int         `json:"compared"` // different names
-	Names    []names.Hit `json:"names"`
+	Query    string      `json:"query" jsonschema:"name that was looked for"`
+	Scope    string      `json:"scope" jsonschema:"functions, types, variables or all"`
+	Compared int         `json:"compared" jsonschema:"different names"`
+	Names    []names.Hit `json:"names" jsonschema:"the most similar first"`
 }
 
 func (n *Names) run(r *reading) (result, error) {

@@ -7,27 +7,27 @@ import (
 
 // DeadPart is the functions that nothing reaches.
 type DeadPart struct {
-	Functions int            `json:"functions"`
-	Listed    []DeadFunction `json:"list"`
-	More      int            `json:"list_more,omitempty"`
+	Functions int            `json:"functions" jsonschema:"functions that nothing reaches"`
+	Listed    []DeadFunction `json:"list" jsonschema:"of these functions"`
+	More      int            `json:"list_more,omitempty" jsonschema:"functions beyond those"`
 }
 
 // DeadFunction is a function that nothing reaches.
 type DeadFunction struct {
-	File       string `json:"file"`
-	Line       int    `json:"line"`
-	EndLine    int    `json:"end_line"`
-	Function   string `json:"function"`
-	Confidence string `json:"confidence"` // high, medium or low
-	Reason     string `json:"reason"`
+	File       string `json:"file" jsonschema:"path from project_path"`
+	Line       int    `json:"line" jsonschema:"first line of the function"`
+	EndLine    int    `json:"end_line" jsonschema:"its last line"`
+	Function   string `json:"function" jsonschema:"its name, with the type that it belongs to"`
+	Confidence string `json:"confidence" jsonschema:"high, medium or low"`
+	Reason     string `json:"reason" jsonschema:"why nothing reaches it"`
 }
 
 // DebtPart is what comments admit.
 type DebtPart struct {
-	Remarks  int           `json:"remarks"`
-	Comments int           `json:"comments"` // that were read
-	Listed   []debt.Remark `json:"list"`
-	More     int           `json:"list_more,omitempty"`
+	Remarks  int           `json:"remarks" jsonschema:"comments that admit debt"`
+	Comments int           `json:"comments" jsonschema:"comments that were read"`
+	Listed   []debt.Remark `json:"list" jsonschema:"of these remarks"`
+	More     int           `json:"list_more,omitempty" jsonschema:"remarks beyond those"`
 }
 
 // deadPart keeps the functions of which it is sure enough: the confidences are a

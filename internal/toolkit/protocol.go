@@ -61,11 +61,11 @@ type Answer struct {
 
 // Base is what the results of all analyses begin with.
 type Base struct {
-	Files       int        `json:"files"` // that were read
-	LeftOut     []LeftOut  `json:"left_out,omitempty"`
-	NotMeasured []code.Gap `json:"not_measured,omitempty"`
+	Files       int        `json:"files" jsonschema:"files that were read"`
+	LeftOut     []LeftOut  `json:"left_out,omitempty" jsonschema:"files that were not read, by reason"`
+	NotMeasured []code.Gap `json:"not_measured,omitempty" jsonschema:"what is missing in this result, and why"`
 	// NotMeasuredMore is how many gaps there are beyond those.
-	NotMeasuredMore int `json:"not_measured_more,omitempty"`
+	NotMeasuredMore int `json:"not_measured_more,omitempty" jsonschema:"gaps beyond those"`
 
 	within string // the project's path in the workspace
 }
@@ -86,14 +86,14 @@ func (b *Base) missing() (all []string) {
 
 // LeftOut is how many files were not read for one reason.
 type LeftOut struct {
-	Reason string `json:"reason"`
-	Files  int    `json:"files"`
+	Reason string `json:"reason" jsonschema:"why they were not read"`
+	Files  int    `json:"files" jsonschema:"how many"`
 }
 
 // Stage is how long one part of an analysis took.
 type Stage struct {
-	Name string  `json:"stage"`
-	MS   float64 `json:"ms"`
+	Name string  `json:"stage" jsonschema:"part of the analysis"`
+	MS   float64 `json:"ms" jsonschema:"milliseconds that it took"`
 }
 
 // lines reads messages, one a line.

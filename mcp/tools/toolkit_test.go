@@ -1,7 +1,10 @@
 package tools
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"belljar.dev/mcp"
@@ -23,4 +26,46 @@ func toolkitTools(t testing.TB) []string {
 	}
 	without := names(Backends{})
 	return slices.DeleteFunc(names(Backends{Toolkit: true}), func(name string) bool { return slices.Contains(without, name) })
+}
+
+// A reader of docs/results.md learns of each member of each analysis what it is: the tag
+// jsonschema of its field says so.
+func TestEachMemberOfAnAnalysisIsExplained(t *testing.T) {
+	s, err := mcp.New(mcp.Config{Gate: allowAll{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	Add(s, Backends{Toolkit: true})
+	seen := 0
+	for _, tool := range s.Tools() {
+		if !strings.HasPrefix(tool.Name, "analyze_") && tool.Name != qualityGate {
+			continue
+		}
+		seen++
+		var schema resultSchema
+		if err := json.Unmarshal(tool.ResultSchema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		for _, member := range schema.unexplained("") {
+			t.Errorf("%s: the member %s has no description", tool.Name, member)
+		}
+	}
+	if seen != 9 {
+		t.Errorf("got %d analyses, want 9", seen)
+	}
+}
+
+// unexplained returns the members without a description, those below others too.
+func (s resultSchema) unexplained(below string) (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		p := s.Properties[name]
+		if p.Description == "" {
+			all = append(all, below+name)
+		}
+		all = append(all, p.unexplained(below+name+".")...)
+		if p.Items != nil {
+			all = append(all, p.Items.unexplained(below+name+"[].")...)
+		}
+	}
+	return all
 }

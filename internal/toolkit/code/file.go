@@ -88,9 +88,9 @@ type Import struct {
 
 // Gap is something that was not measured.
 type Gap struct {
-	Path   string `json:"path,omitempty"` // empty for the whole project
-	Field  string `json:"field"`          // which part of the result lacks it
-	Reason string `json:"reason"`         // a clause for an agent: "not valid Go: ..."
+	Path   string `json:"path,omitempty" jsonschema:"file; absent for the whole project"`
+	Field  string `json:"field" jsonschema:"part of the result that lacks it"`
+	Reason string `json:"reason" jsonschema:"why it was not measured"`
 }
 
 // Of returns the text of a token.

@@ -17,11 +17,11 @@ const maxHits = 100
 type Hit struct {
 	Place
 
-	Kind       Kind    `json:"kind"`
-	Similarity float64 `json:"similarity"` // of the place and the part of the snippet, as in Clone
-	Share      float64 `json:"share"`      // of the snippet's tokens that the part has
-	From       int     `json:"from"`       // the first line of the part in the snippet
-	To         int     `json:"to"`
+	Kind       Kind    `json:"kind" jsonschema:"exact, renamed, gapped or semantic"`
+	Similarity float64 `json:"similarity" jsonschema:"0 to 1, of the place and the part of the snippet"`
+	Share      float64 `json:"share" jsonschema:"of the tokens of the snippet that the part has"`
+	From       int     `json:"from" jsonschema:"first line of the part in the snippet"`
+	To         int     `json:"to" jsonschema:"its last line"`
 }
 
 // Matches is where a snippet exists.

@@ -10,30 +10,30 @@ import (
 
 // Place is where a piece of code stands.
 type Place struct {
-	Path  string `json:"path"`
-	First int    `json:"first"` // its first line
-	Last  int    `json:"last"`
-	Func  string `json:"func,omitempty"` // of a semantic clone: the function's label
+	Path  string `json:"path" jsonschema:"path from project_path"`
+	First int    `json:"first" jsonschema:"first line"`
+	Last  int    `json:"last" jsonschema:"last line"`
+	Func  string `json:"func,omitempty" jsonschema:"of a semantic clone: its function"`
 }
 
 // Clone is code that exists at two places or more.
 type Clone struct {
-	Kind Kind `json:"kind"`
+	Kind Kind `json:"kind" jsonschema:"exact, renamed, gapped or semantic"`
 	// Similarity is the lowest that was measured between the first place and another
 	// one, from 0 to 1. Of an exact or a renamed clone it is 1. Of a gapped one it is
 	// the share of equal tokens in the longer place, of a semantic one the Jaccard
 	// index of the functions' runs of three tokens.
-	Similarity float64 `json:"similarity"`
-	Tokens     int     `json:"tokens"` // of the first place
-	Places     []Place `json:"places"` // in the order of the files, the first one found at the front
+	Similarity float64 `json:"similarity" jsonschema:"0 to 1, the lowest between the first place and another"`
+	Tokens     int     `json:"tokens" jsonschema:"of the first place"`
+	Places     []Place `json:"places" jsonschema:"two or more"`
 }
 
 // Duplicated counts the lines with code of a file, and those of them that are part of a
 // clone.
 type Duplicated struct {
-	Path  string `json:"path"`
-	Lines int    `json:"lines"`
-	Code  int    `json:"code"`
+	Path  string `json:"path" jsonschema:"path from project_path"`
+	Lines int    `json:"lines" jsonschema:"lines with code that are part of a clone"`
+	Code  int    `json:"code" jsonschema:"lines with code"`
 }
 
 // match is a clone of two places before places are put together.

@@ -16,13 +16,13 @@ const (
 
 // Remark is a place where an author admits debt.
 type Remark struct {
-	Path     string   `json:"path"`
-	Line     int      `json:"line"`
-	Kind     Kind     `json:"kind"`
-	Severity Severity `json:"severity"`
-	Marker   string   `json:"marker,omitempty"` // such as TODO; empty where a phrase was found
-	Author   string   `json:"author,omitempty"` // what stands in brackets behind the marker
-	Text     string   `json:"text"`             // what is to be done, at most 240 bytes
+	Path     string   `json:"path" jsonschema:"path from project_path"`
+	Line     int      `json:"line" jsonschema:"line of the comment"`
+	Kind     Kind     `json:"kind" jsonschema:"kind of debt"`
+	Severity Severity `json:"severity" jsonschema:"how much it matters"`
+	Marker   string   `json:"marker,omitempty" jsonschema:"such as TODO; absent where a phrase was found"`
+	Author   string   `json:"author,omitempty" jsonschema:"name in brackets behind the marker"`
+	Text     string   `json:"text" jsonschema:"what is to be done, at most 240 bytes"`
 }
 
 // Result is the remarks of files.

@@ -9,11 +9,11 @@ import (
 // Parts are what a score is made of: 0.4 Words + 0.3 Runs + 0.3 Letters, or with sounds
 // 0.35 Words + 0.25 Runs + 0.25 Letters + 0.15 Sound.
 type Parts struct {
-	Exact   bool     `json:"exact"`           // the name is the query, letter by letter
-	Words   float64  `json:"words"`           // how well the words of each have a partner in the other one
-	Runs    float64  `json:"runs"`            // cosine of the counts of runs of three letters, in lower case
-	Letters float64  `json:"letters"`         // Jaro-Winkler similarity, in lower case and without separators
-	Sound   *float64 `json:"sound,omitempty"` // share of the words that sound like one of the other name
+	Exact   bool     `json:"exact" jsonschema:"the name is the query, letter by letter"`
+	Words   float64  `json:"words" jsonschema:"how well the words of each have a partner in the other one"`
+	Runs    float64  `json:"runs" jsonschema:"cosine of the counts of runs of three letters, in lower case"`
+	Letters float64  `json:"letters" jsonschema:"Jaro-Winkler similarity, in lower case and without separators"`
+	Sound   *float64 `json:"sound,omitempty" jsonschema:"asked for by phonetic: share of the words that sound like one of the other name"`
 }
 
 // score returns the weighted sum of the parts.

@@ -40,20 +40,20 @@ type Options struct {
 
 // Symbol is a name with its place.
 type Symbol struct {
-	Name  string `json:"name"`
-	Path  string `json:"path"`
-	Line  int    `json:"line"`
-	Scope Scope  `json:"scope"`
-	Owner string `json:"owner,omitempty"` // the type that it belongs to
+	Name  string `json:"name" jsonschema:"its name"`
+	Path  string `json:"path" jsonschema:"path from project_path"`
+	Line  int    `json:"line" jsonschema:"where it is declared"`
+	Scope Scope  `json:"scope" jsonschema:"functions, types or variables"`
+	Owner string `json:"owner,omitempty" jsonschema:"type that it belongs to"`
 }
 
 // Hit is a name that resembles the query.
 type Hit struct {
-	Name    string   `json:"name"`
-	Score   float64  `json:"score"` // 1 for the query itself
-	Parts   Parts    `json:"parts"`
-	Count   int      `json:"count"`   // symbols with this name
-	Symbols []Symbol `json:"symbols"` // the first 20 of them, by path and line
+	Name    string   `json:"name" jsonschema:"a name of the project"`
+	Score   float64  `json:"score" jsonschema:"1 for the query itself"`
+	Parts   Parts    `json:"parts" jsonschema:"what the score is made of"`
+	Count   int      `json:"count" jsonschema:"symbols with this name"`
+	Symbols []Symbol `json:"symbols" jsonschema:"the first 20 of them, by path and line"`
 }
 
 // Result is the names that resemble a query most.
