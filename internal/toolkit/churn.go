@@ -31,16 +31,17 @@ type ChurnedFile struct {
 // noGit is why there is no history.
 const noGit = "git is not installed in the sandbox"
 
-// churn is what the files of the tree that may be read went through.
-func (r *reading) churn(days int) (h history.History, err error) {
+// churn is what the files of the tree that may be read went through. Where there is no
+// history, its gaps say why.
+func (r *reading) churn(days int) history.History {
 	if r.git == nil {
-		return history.History{Gaps: []code.Gap{{Field: "churn", Reason: noGit}}}, nil
+		return history.History{Gaps: []code.Gap{{Field: "churn", Reason: noGit}}}
 	}
 	done := r.stage("churn")
 	defer done()
-	h, err = history.Measure(r.ctx, r.git, path.Join(r.workspace, r.within), r.workspace, time.Now().AddDate(0, 0, -days))
+	h, err := history.Measure(r.ctx, r.git, path.Join(r.workspace, r.within), r.workspace, time.Now().AddDate(0, 0, -days))
 	if err != nil {
-		return history.History{Gaps: []code.Gap{over("churn")}}, nil
+		return history.History{Gaps: []code.Gap{over("churn")}}
 	}
 	if h.Gaps, err = r.named(h.Gaps); err != nil {
 		return h, err
@@ -52,7 +53,7 @@ func (r *reading) churn(days int) (h history.History, err error) {
 		}
 	}
 	h.Files = kept
-	return h, nil
+	return h
 }
 
 func (c *Churn) run(r *reading) (result, error) {
@@ -63,10 +64,7 @@ func (c *Churn) run(r *reading) (result, error) {
 	if _, err := r.list(selection{}); err != nil {
 		return nil, err
 	}
-	h, err := r.churn(period)
-	if err != nil {
-		return nil, err
-	}
+	h := r.churn(period)
 	r.lacks(h.Gaps...)
 	res := &ChurnResult{PeriodDays: period, Changed: []ChurnedFile{}}
 	if len(h.Gaps) == 0 || h.Commits > 0 {

@@ -71,9 +71,7 @@ func (c *Comprehensive) run(r *reading) (result, error) {
 		res.Debt = r.debtOf(most)
 	}
 	if on(c.IncludeDefects) {
-		if res.Defects, err = r.defectsOf(defectOptions{period: defectDays, confidence: least, explain: true, found: found, most: min(most, maxHotspots)}); err != nil {
-			return nil, err
-		}
+		res.Defects = r.defectsOf(defectOptions{period: defectDays, confidence: least, explain: true, found: found, most: min(most, maxHotspots)})
 	}
 	res.Base = r.base()
 	if c.Perf {

@@ -241,10 +241,7 @@ func (c *Context) measure(r *reading, res *ContextResult) error {
 		return err
 	}
 	if c.does("churn") {
-		h, err := r.churn(period)
-		if err != nil {
-			return err
-		}
+		h := r.churn(period)
 		r.lacks(h.Gaps...)
 		for _, f := range h.Files {
 			res.Analyses.Churn = append(res.Analyses.Churn, churned(f))
@@ -253,9 +250,7 @@ func (c *Context) measure(r *reading, res *ContextResult) error {
 		res.Analyses.Churn, res.Analyses.ChurnMore = shorten(res.Analyses.Churn, contextListed)
 	}
 	if c.does("defect-probability") {
-		if res.Analyses.Defects, err = r.defectsOf(defectOptions{period: period, explain: true, most: maxHotspots}); err != nil {
-			return err
-		}
+		res.Analyses.Defects = r.defectsOf(defectOptions{period: period, explain: true, most: maxHotspots})
 	}
 	res.recommend(&all)
 	return nil

@@ -70,19 +70,13 @@ func (d *Defects) run(r *reading) (result, error) {
 	if err := r.read(linked); err != nil {
 		return nil, err
 	}
-	part, err := r.defectsOf(defectOptions{period: defectDays, confidence: least, explain: d.Explain, most: maxListed})
-	if err != nil {
-		return nil, err
-	}
+	part := r.defectsOf(defectOptions{period: defectDays, confidence: least, explain: d.Explain, most: maxListed})
 	return &DefectsResult{r.base(), *part}, nil
 }
 
 // defectsOf ranks the files.
-func (r *reading) defectsOf(o defectOptions) (*DefectsPart, error) {
-	h, err := r.churn(o.period)
-	if err != nil {
-		return nil, err
-	}
+func (r *reading) defectsOf(o defectOptions) *DefectsPart {
+	h := r.churn(o.period)
 	in := defect.Input{Files: r.files, Graph: r.graphOf(graph.Full)}
 	if len(h.Gaps) == 0 || h.Commits > 0 {
 		in.History = &h
@@ -101,7 +95,7 @@ func (r *reading) defectsOf(o defectOptions) (*DefectsPart, error) {
 	ranked, err := defect.Rank(r.ctx, in, o.confidence)
 	if err != nil {
 		r.lacks(over("defects"))
-		return &DefectsPart{Predictions: []RiskyFile{}}, nil
+		return &DefectsPart{Predictions: []RiskyFile{}}
 	}
 	r.lacks(ranked.Gaps...)
 	res := &DefectsPart{Model: Model{ranked.Model.Name, ranked.Model.Reason}, Predictions: []RiskyFile{}, Unsure: ranked.Left}
@@ -115,7 +109,7 @@ func (r *reading) defectsOf(o defectOptions) (*DefectsPart, error) {
 		res.Predictions = append(res.Predictions, one)
 	}
 	res.Predictions, res.More = shorten(res.Predictions, o.most)
-	return res, nil
+	return res
 }
 
 func (r *DefectsPart) findings() []finding {

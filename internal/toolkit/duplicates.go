@@ -167,7 +167,7 @@ func (r *DuplicatesResult) tell(t *text, detailed bool) {
 			t.line("Nothing like it in %s", count(r.Files, "file"))
 		}
 		for _, h := range r.Hits[:min(len(r.Hits), shows)] {
-			t.line("%s:%d-%d %s %s, %.0f %% of the snippet (%s)", fold.path(h.Path), h.First, h.Last, shown(h.Func), h.Kind, 100*h.Share, fmt.Sprintf("likeness %.2f", h.Similarity))
+			t.line("%s:%d-%d %s %s, %.0f %% of the snippet (likeness %.2f)", fold.path(h.Path), h.First, h.Last, shown(h.Func), h.Kind, 100*h.Share, h.Similarity)
 		}
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/clone"
@@ -327,7 +326,7 @@ func (r *GateResult) tell(t *text, detailed bool) {
 	}
 	var fold folded
 	for _, v := range r.Violations[:min(len(r.Violations), shows)] {
-		t.line("%s:%d %s", fold.path(v.File), v.Line, strings.TrimPrefix(v.Message, "- "))
+		t.line("%s:%d %s", fold.path(v.File), v.Line, v.Message)
 	}
 	if more := len(r.Violations) + r.More - min(len(r.Violations), shows); more > 0 {
 		t.line("and %d more", more)

@@ -49,7 +49,7 @@ func (p project) with(name, text string) project {
 	return other
 }
 
-// measured is what an analysis said of a directory.
+// outcome is what an analysis said of a directory.
 type outcome struct {
 	answer *Answer
 	whole  []byte
