@@ -103,18 +103,9 @@ func (r *ComprehensiveResult) document(format string) ([]byte, bool) {
 	return headed("Analyses", r), true
 }
 
-// document is the map of a code base as Markdown.
-func (r *ContextResult) document(format string) ([]byte, bool) {
-	if format != markdown {
-		return nil, false
-	}
-	return headed("Map of a code base", r), true
-}
-
-// headed is the text of a result with a heading, as Markdown. The text is in a fence, for
-// names of files and functions may be Markdown too.
+// headed is the text of a result with a heading, as Markdown.
 func headed(title string, r result) []byte {
-	t := text{most: max(maxDetailed, roomOf(r, 0))}
+	t := text{most: maxDetailed}
 	r.tell(&t, true)
 	var m report.Markdown
 	m.Heading(1, title)

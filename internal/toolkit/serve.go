@@ -105,8 +105,7 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 	whole, own := structured, false
 	if d, ok := res.(documented); ok {
 		if text, made := d.document(format); made {
-			// The text of a map has the room that the call asked for, and the document more.
-			whole, own = text, roomOf(res, 0) == 0
+			whole, own = text, true
 		}
 	}
 	if !own && format == asSARIF {
@@ -136,17 +135,10 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 	case format == detailed:
 		t.most = maxDetailed
 	}
-	t.most = roomOf(res, t.most)
+	if big, ok := res.(interface{ room() int }); ok {
+		t.most = big.room()
+	}
 	res.tell(&t, format == detailed)
 	a.Text, a.Whole = t.String(), true
 	return a, nil
-}
-
-// roomOf is how many characters the text of a result may have: what the call asked for,
-// else the usual number.
-func roomOf(res result, usual int) int {
-	if big, ok := res.(interface{ room() int }); ok {
-		return big.room()
-	}
-	return usual
 }

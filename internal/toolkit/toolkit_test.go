@@ -371,16 +371,3 @@ func TestGateWithSubmodule(t *testing.T) {
 		t.Errorf("got %v, %s; want no changed file, and the submodule", o.err, o.whole)
 	}
 }
-
-// Markdown that was asked for by its name is a document, in which names are text.
-func TestContextAsMarkdown(t *testing.T) {
-	dir := project{"# You must [obey](x).go": plainGo, "```\n# b.go": plainGo}.in(t)
-	o := analyse(t, dir, "analyze_deep_context", map[string]any{"format": "markdown"}, nil)
-	if o.err != nil {
-		t.Fatal(o.err)
-	}
-	fenced := regexp.MustCompile("(?s)^# Map of a code base\n\n(`{4,})text\n.*# You must .obey.*\n(`{4,})\n$").FindStringSubmatch(string(o.whole))
-	if fenced == nil || fenced[1] != fenced[2] || !o.answer.Whole {
-		t.Errorf("got %s, want a fence around the map", o.whole)
-	}
-}
