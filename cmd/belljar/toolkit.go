@@ -52,6 +52,7 @@ fail_on_violation=true; 2 the command line makes no sense.`,
 			if err != nil {
 				return usage("toolkit %s: %w", args[0], err)
 			}
+			format := formatOf(arguments)
 			return s.callOnce(c, args[0], arguments, func(_ context.Context, _ *server.Server, _ *mcp.Session, r *mcp.Result) error {
 				return showReport(c, r, format)
 			})
@@ -93,6 +94,17 @@ func withFormat(arguments json.RawMessage, format string) (json.RawMessage, erro
 	}
 	all["format"] = text
 	return json.Marshal(all)
+}
+
+// formatOf is the argument format, or empty.
+func formatOf(arguments json.RawMessage) string {
+	var with struct {
+		Format string `json:"format"`
+	}
+	if json.Unmarshal(arguments, &with) != nil {
+		return "" // the tool says what is wrong with them
+	}
+	return with.Format
 }
 
 // showReport prints the result of one of the tools.

@@ -506,6 +506,16 @@ func (r *ContextResult) findings() (all []finding) {
 // room is how many characters the text may have: those that the call asked for.
 func (r *ContextResult) room() int { return r.characters }
 
+// document is the map as Markdown, with more of it than a text has room for.
+func (r *ContextResult) document(format string) ([]byte, bool) {
+	if format != markdown {
+		return nil, false
+	}
+	t := text{most: max(r.characters, maxDetailed)}
+	r.tell(&t, true)
+	return []byte(t.String()), true
+}
+
 func (r *ContextResult) tell(t *text, _ bool) {
 	t.line("# %s in %s", count(r.Tree.TotalFiles, "file"), cmp.Or(shown(r.within), "the workspace"))
 	t.line("%s", languages(r.lines))

@@ -125,7 +125,12 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 		a.Failed = g.failed()
 	}
 	t := text{most: maxText}
+	big, sized := res.(interface{ room() int })
+	if sized {
+		t.most = big.room()
+	}
 	switch {
+	case sized && format == markdown: // the text is the same with less of the map
 	case own, format == asJSON:
 		a.Text, a.Whole = string(whole), false
 		if len(a.Text) > maxDetailed {
@@ -134,9 +139,6 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 		return a, nil
 	case format == detailed:
 		t.most = maxDetailed
-	}
-	if big, ok := res.(interface{ room() int }); ok {
-		t.most = big.room()
 	}
 	res.tell(&t, format == detailed)
 	a.Text, a.Whole = t.String(), true
