@@ -180,6 +180,7 @@ func (c *Context) run(r *reading) (result, error) {
 		return nil, err
 	}
 	s := linked
+	s.speaks = declares
 	s.include, s.exclude, s.depth, s.workers = c.IncludePatterns, c.ExcludePatterns, depth, workers
 	if err := r.read(s); err != nil {
 		return nil, err
@@ -517,7 +518,7 @@ func (r *ContextResult) document(format string) ([]byte, bool) {
 }
 
 func (r *ContextResult) tell(t *text, _ bool) {
-	t.line("# %s in %s", count(r.Tree.TotalFiles, "file"), cmp.Or(shown(r.within), "the workspace"))
+	t.line("# %s in %s", count(r.Tree.TotalFiles, "source file"), cmp.Or(shown(r.within), "the workspace"))
 	t.line("%s", languages(r.lines))
 	if s := r.Scorecard; s.ComplexityScore != nil {
 		t.line("%g %% of the functions are within the thresholds of complexity", *s.ComplexityScore)

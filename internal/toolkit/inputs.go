@@ -59,7 +59,7 @@ func (c *Complexity) limits() (t thresholds, err error) {
 }
 
 // toolchains are the names by which the languages of files are chosen.
-var toolchains = []string{"rust", "deno", "python-uv", "go", "python", "typescript", "javascript", "c", "cpp", "java", "shell"}
+var toolchains = []string{"rust", "deno", "python-uv", "go", "python", "typescript", "javascript", "c", "cpp", "java"}
 
 func checkToolchain(name string) error { return oneOf("toolchain", name, toolchains) }
 

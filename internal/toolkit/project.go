@@ -41,7 +41,7 @@ type selection struct {
 	workers          int // files that are read at once; zero for one on each processor
 }
 
-// sources takes the files of all languages that have functions.
+// sources takes the files of all languages whose functions have numbers.
 var sources = selection{speaks: measured}
 
 // reading is one run of the helper.
@@ -342,6 +342,9 @@ func over(field string) code.Gap { return code.Gap{Field: field, Reason: "the ti
 
 // measured reports whether a language's functions have numbers.
 func measured(l code.Language) bool { return l != code.Other && l != code.Shell }
+
+// declares reports whether the functions of a language are known, with numbers or without.
+func declares(l code.Language) bool { return l != code.Other }
 
 // resolve is a directory without links on its way.
 func resolve(dir string) (string, error) {

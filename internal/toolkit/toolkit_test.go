@@ -191,6 +191,26 @@ func TestDeniedFilesAreInNoResult(t *testing.T) {
 	}
 }
 
+// Scripts of a shell have functions without numbers: they are in the map and among the
+// names, and in no number.
+func TestShellIsDeclaredAndNotMeasured(t *testing.T) {
+	p := sample()
+	plain := p.in(t)
+	with := p.with("deploy.sh", "#!/bin/bash\nroll_back() {\n\tif true; then echo; fi\n}\nroll_back\n").in(t)
+	for _, tool := range []string{"analyze_name_similarity", "analyze_deep_context"} {
+		o := analyse(t, with, tool, map[string]any{"query": "roll_back", "format": asJSON}, nil)
+		if o.err != nil || !bytes.Contains(o.whole, []byte("deploy.sh")) {
+			t.Errorf("%s: got %v %.300s, want the function of deploy.sh", tool, o.err, o.whole)
+		}
+	}
+	for _, tool := range []string{"analyze_complexity", "quality_gate"} {
+		one, two := analyse(t, plain, tool, nil, nil), analyse(t, with, tool, nil, nil)
+		if !bytes.Equal(one.answer.Result, two.answer.Result) {
+			t.Errorf("%s: a script changes the result:\n%s\n%s", tool, one.answer.Result, two.answer.Result)
+		}
+	}
+}
+
 // Wrong arguments get an answer that names the argument, and nothing is read.
 func TestWrongArguments(t *testing.T) {
 	dir := sample().in(t)
@@ -216,6 +236,7 @@ func TestWrongArguments(t *testing.T) {
 		{"analyze_complexity", map[string]any{"project_path": "out"}, "project_path"},
 		{"analyze_complexity", map[string]any{"project_path": "loop"}, "project_path"},
 		{"analyze_complexity", map[string]any{"toolchain": "cobol"}, `toolchain: got "cobol", want one of`},
+		{"analyze_complexity", map[string]any{"toolchain": "shell"}, `toolchain: got "shell", want one of`},
 		{"analyze_complexity", map[string]any{"format": "xml"}, "format"},
 		{"analyze_complexity", map[string]any{"max_cyclomatic": 1.5}, "max_cyclomatic: got 1.5, want a whole number"},
 		{"analyze_complexity", map[string]any{"top_files": -1}, "top_files"},
