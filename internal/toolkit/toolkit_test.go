@@ -92,16 +92,17 @@ func testGit(ctx context.Context, args, env []string, in io.Reader) (io.Reader, 
 	return Git(ctx, args, env, in)
 }
 
-// commit makes the files of a directory a commit of a repository.
-func commit(t testing.TB, dir, author, message string) {
+// commit makes the files of a directory a commit of a repository. env is more of the
+// environment of git.
+func commit(t testing.TB, dir, author, message string, env ...string) {
 	t.Helper()
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "--allow-empty", "-m", message}} {
 		cmd := exec.CommandContext(t.Context(), "git", args...)
 		cmd.Dir = dir
-		cmd.Env = []string{
+		cmd.Env = append([]string{
 			"PATH=" + os.Getenv("PATH"), "HOME=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=" + author, "GIT_AUTHOR_EMAIL=" + author + "@example.org",
 			"GIT_COMMITTER_NAME=" + author, "GIT_COMMITTER_EMAIL=" + author + "@example.org",
-		}
+		}, env...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
