@@ -133,13 +133,11 @@ func (r *ComprehensiveResult) tell(t *text, detailed bool) {
 		t.line("Debt in comments: %s", count(p.Remarks, "remark"))
 		fold = folded{}
 		for _, d := range p.Listed[:min(len(p.Listed), shows)] {
-			t.line("  %s:%d %s %s: %s", fold.path(d.Path), d.Line, d.Severity, d.Kind, clip(shown(d.Text), 100))
+			t.line("  %s:%d %s %s: %s", fold.path(d.Path), d.Line, d.Severity, d.Kind, clip(shown(admitted(d)), 100))
 		}
 	}
 	if r.Defects != nil {
 		r.Defects.tell(t, detailed)
 	}
-	for _, gap := range r.NotMeasured[:min(len(r.NotMeasured), 3)] {
-		t.line("not measured: %s", gapLine(gap.Path, gap.Field, gap.Reason))
-	}
+	r.tellGaps(t)
 }

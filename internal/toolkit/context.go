@@ -209,7 +209,7 @@ func (c *Context) run(r *reading) (result, error) {
 	}
 	took := time.Since(began)
 	res.Metadata = Metadata{time.Now().UTC(), buildinfo.Read().Version, Duration{int64(took / time.Second), int64(took % time.Second)}}
-	r.lacks(code.Gap{Field: "template_provenance", Reason: "no file says of which template it was made"})
+	r.lacks(code.Gap{Field: "template_provenance", Reason: "no file names the template it was made from"})
 	res.Base = r.base()
 	return res, nil
 }
@@ -539,7 +539,7 @@ func (r *ContextResult) tell(t *text, _ bool) {
 	if d := r.Analyses.Debt; d != nil && d.Remarks > 0 {
 		t.line("\n## Admitted in comments: %s", count(d.Remarks, "remark"))
 		for _, one := range d.Listed[:min(len(d.Listed), 5)] {
-			t.line("- %s:%d %s", shown(one.Path), one.Line, clip(shown(one.Text), 100))
+			t.line("- %s:%d %s", shown(one.Path), one.Line, clip(shown(admitted(one)), 100))
 		}
 	}
 	if r.Map != "" {

@@ -77,6 +77,7 @@ func (d *Defects) run(r *reading) (result, error) {
 // defectsOf ranks the files.
 func (r *reading) defectsOf(o defectOptions) *DefectsPart {
 	h := r.churn(o.period)
+	r.lacks(h.Gaps...)
 	in := defect.Input{Files: r.files, Graph: r.graphOf(graph.Full)}
 	if len(h.Gaps) == 0 || h.Commits > 0 {
 		in.History = &h
@@ -112,6 +113,11 @@ func (r *reading) defectsOf(o defectOptions) *DefectsPart {
 	return res
 }
 
+func (r *DefectsResult) tell(t *text, detailed bool) {
+	r.DefectsPart.tell(t, detailed)
+	r.tellGaps(t)
+}
+
 func (r *DefectsPart) findings() []finding {
 	all := make([]finding, 0, len(r.Predictions))
 	for i, f := range r.Predictions {
@@ -125,7 +131,7 @@ func (r *DefectsPart) tell(t *text, detailed bool) {
 	if detailed {
 		shows = maxListed
 	}
-	t.line("%s ranked by what goes along with defects (no probability: %s)", count(len(r.Predictions)+r.More, "file"), r.Model.Reason)
+	t.line("%s ranked by what goes along with defects; the score is not a probability", count(len(r.Predictions)+r.More, "file"))
 	var fold folded
 	for i, f := range r.Predictions[:min(len(r.Predictions), shows)] {
 		words := []string{fmt.Sprintf("%d. %s %.2f", i+1, fold.path(f.File), f.Score)}

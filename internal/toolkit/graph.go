@@ -192,7 +192,5 @@ func (r *GraphResult) tell(t *text, detailed bool) {
 	if more := len(r.Ranked) + r.RankedMore - min(len(r.Ranked), shows); more > 0 {
 		t.line("and %d more", more)
 	}
-	for _, gap := range r.NotMeasured[:min(len(r.NotMeasured), 3)] {
-		t.line("not measured: %s: %s", gap.Field, gap.Reason)
-	}
+	r.tellGaps(t)
 }

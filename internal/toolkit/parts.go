@@ -1,6 +1,8 @@
 package toolkit
 
 import (
+	"cmp"
+
 	"belljar.dev/internal/toolkit/code/debt"
 	"belljar.dev/internal/toolkit/code/graph"
 )
@@ -77,5 +79,8 @@ func (d DeadFunction) finding() finding {
 }
 
 func debtFinding(d debt.Remark) finding {
-	return finding{rule: "debt", path: d.Path, line: d.Line, end: d.Line, warning: true, message: "%s debt: %s", args: []any{string(d.Kind), d.Text}}
+	return finding{rule: "debt", path: d.Path, line: d.Line, end: d.Line, warning: true, message: "%s debt: %s", args: []any{string(d.Kind), admitted(d)}}
 }
+
+// admitted is what a remark says: its marker where nothing stands behind that.
+func admitted(d debt.Remark) string { return cmp.Or(d.Text, d.Marker) }

@@ -73,6 +73,13 @@ type Base struct {
 // place is where the project is in the workspace.
 func (b *Base) place() string { return b.within }
 
+// tellGaps says what was not measured first.
+func (b *Base) tellGaps(t *text) {
+	for _, gap := range b.NotMeasured[:min(len(b.NotMeasured), 3)] {
+		t.line("not measured: %s", gapLine(gap.Path, gap.Field, gap.Reason))
+	}
+}
+
 // missing says what the result does not have.
 func (b *Base) missing() (all []string) {
 	for _, gap := range b.NotMeasured {

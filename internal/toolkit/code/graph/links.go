@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -64,12 +65,24 @@ func either(out lists) lists {
 }
 
 // Find returns the nodes that a person means by a text: those with this path or name,
-// or with the name behind the last dot or colon of theirs.
+// or with the name behind the last dot or colon of theirs. In a graph of imports a file of
+// Go means its package.
 func (g *Graph) Find(text string) (all []int) {
 	for i, n := range g.Nodes {
 		short := n.Name[strings.LastIndexAny(n.Name, ".:")+1:]
 		if n.Path == text || n.Name == text || (n.Kind == "function" || n.Kind == "type") && short == text {
 			all = append(all, i)
+		}
+	}
+	if len(all) == 0 && strings.HasSuffix(text, ".go") {
+		kind := "package"
+		if strings.HasSuffix(text, "_test.go") {
+			kind = "tests"
+		}
+		for i, n := range g.Nodes {
+			if n.Kind == kind && n.Path == path.Dir(text) {
+				all = append(all, i)
+			}
 		}
 	}
 	return all

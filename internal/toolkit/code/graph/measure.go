@@ -65,7 +65,7 @@ func (g *Graph) Measure(ctx context.Context, want Want) (*Metrics, error) {
 		for _, s := range want.Seeds {
 			found := g.Find(s)
 			if len(found) == 0 {
-				m.Gaps = append(m.Gaps, code.Gap{Field: "pagerank", Reason: fmt.Sprintf("the seed %.80q is not a node of the graph", s)})
+				m.Gaps = append(m.Gaps, code.Gap{Field: "pagerank", Reason: fmt.Sprintf("the seed %.80q is not a node: a node is a file, or a package of Go", s)})
 			}
 			seeds = append(seeds, found...)
 		}
