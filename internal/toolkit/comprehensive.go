@@ -32,11 +32,7 @@ const listedInAll = 200
 func on(flag *bool) bool { return flag == nil || *flag }
 
 func (c *Comprehensive) run(r *reading) (result, error) {
-	least, err := number("confidence_threshold", c.ConfidenceThreshold, 0.5, 0, 1)
-	if err != nil {
-		return nil, err
-	}
-	lines, err := whole("min_lines", c.MinLines, 10, 1, 100_000)
+	least, lines, err := c.bounds()
 	if err != nil {
 		return nil, err
 	}

@@ -171,17 +171,13 @@ const (
 
 func (c *Context) run(r *reading) (result, error) {
 	began := time.Now()
-	depth, err := whole("max_depth", c.MaxDepth, 64, 1, 1000)
-	if err != nil {
-		return nil, err
-	}
-	workers, err := whole("parallel", c.Parallel, 0, 1, 1024)
+	n, err := c.numbers()
 	if err != nil {
 		return nil, err
 	}
 	s := linked
 	s.speaks = declares
-	s.include, s.exclude, s.depth, s.workers = c.IncludePatterns, c.ExcludePatterns, depth, workers
+	s.include, s.exclude, s.depth, s.workers = c.IncludePatterns, c.ExcludePatterns, n.depth, n.workers
 	if err := r.read(s); err != nil {
 		return nil, err
 	}
@@ -194,19 +190,13 @@ func (c *Context) run(r *reading) (result, error) {
 			res.lines[f.Language] += f.Lines.Code
 		}
 	}
-	tokens, err := whole("max_tokens", c.MaxTokens, 8000, 100, 200_000)
-	if err != nil {
-		return nil, err
-	}
 	if res.characters = maxText; c.MaxTokens != nil {
-		res.characters = outline.CharsPerToken * tokens
+		res.characters = outline.CharsPerToken * n.tokens
 	}
 	if c.does("ast") {
-		res.Map, res.MapLeftOut = r.mapOf(tokens)
+		res.Map, res.MapLeftOut = r.mapOf(n.tokens)
 	}
-	if err := c.measure(r, res); err != nil {
-		return nil, err
-	}
+	c.measure(r, res, n.period)
 	took := time.Since(began)
 	res.Metadata = Metadata{time.Now().UTC(), buildinfo.Read().Version, Duration{int64(took / time.Second), int64(took % time.Second)}}
 	r.lacks(code.Gap{Field: "template_provenance", Reason: "no file names the template it was made from"})
@@ -215,7 +205,7 @@ func (c *Context) run(r *reading) (result, error) {
 }
 
 // measure makes the parts that are asked for.
-func (c *Context) measure(r *reading, res *ContextResult) error {
+func (c *Context) measure(r *reading, res *ContextResult, period int) {
 	all := complexityOf(r.files, thresholds{Cyclomatic: 10, Cognitive: 15, top: maxListed})
 	if c.does("complexity") {
 		part := all
@@ -237,10 +227,6 @@ func (c *Context) measure(r *reading, res *ContextResult) error {
 		res.Analyses.DAG = r.dag(graph.Kind(cmp.Or(c.DAGType, string(graph.Imports))))
 		res.Analyses.Foreign, res.Analyses.ForeignMore = r.foreign()
 	}
-	period, err := days(c.PeriodDays)
-	if err != nil {
-		return err
-	}
 	if c.does("churn") {
 		h := r.churn(period)
 		r.lacks(h.Gaps...)
@@ -254,7 +240,6 @@ func (c *Context) measure(r *reading, res *ContextResult) error {
 		res.Analyses.Defects = r.defectsOf(defectOptions{period: period, explain: true, most: maxHotspots})
 	}
 	res.recommend(&all)
-	return nil
 }
 
 // dag draws a graph of the project.

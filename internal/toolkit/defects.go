@@ -63,7 +63,7 @@ type defectOptions struct {
 const defectDays = 365
 
 func (d *Defects) run(r *reading) (result, error) {
-	least, err := number("min_confidence", d.MinConfidence, 0.7, 0, 1)
+	least, err := d.least()
 	if err != nil {
 		return nil, err
 	}

@@ -55,20 +55,6 @@ func (r *reading) clonesOf(o clone.Options) clone.Result {
 	return found
 }
 
-func (d *Duplicates) options() (o clone.Options, err error) {
-	if o.Threshold, err = number("threshold", d.Threshold, 0.85, 0, 1); err != nil {
-		return o, err
-	}
-	o.Threshold = max(o.Threshold, 0.01)
-	if o.MinLines, err = whole("min_lines", d.MinLines, 5, 1, 100_000); err != nil {
-		return o, err
-	}
-	if d.DetectionType != "" && d.DetectionType != "all" {
-		o.Kinds = []clone.Kind{clone.Kind(d.DetectionType)}
-	}
-	return o, nil
-}
-
 func (d *Duplicates) run(r *reading) (result, error) {
 	o, err := d.options()
 	if err != nil {

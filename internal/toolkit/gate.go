@@ -81,28 +81,16 @@ func (g *Gate) run(r *reading) (result, error) {
 
 // judge makes all checks.
 func (g *Gate) judge(j *judging) error {
-	most, err := whole("complexity_threshold", g.ComplexityThreshold, 10, 1, 1_000_000)
+	limits, err := g.limits()
 	if err != nil {
 		return err
 	}
-	j.complexity(most)
-	share, err := number("duplication_threshold", g.DuplicationThreshold, 5, 0, 100)
-	if err != nil {
+	j.complexity(limits.complexity)
+	j.duplication(limits.duplication)
+	if err := j.coverage(limits.coverage, g.CoverageFile); err != nil {
 		return err
 	}
-	j.duplication(share)
-	least, err := number("coverage_threshold", g.CoverageThreshold, 80, 0, 100)
-	if err != nil {
-		return err
-	}
-	if err := j.coverage(least, g.CoverageFile); err != nil {
-		return err
-	}
-	risk, err := number("defect_threshold", g.DefectThreshold, 0.3, 0, 1)
-	if err != nil {
-		return err
-	}
-	j.unmeasured("defect_probability", risk, "no model of defects was shown to hold for other projects, so there is no probability")
+	j.unmeasured("defect_probability", limits.defect, "no model of defects was shown to hold for other projects, so there is no probability")
 	return nil
 }
 

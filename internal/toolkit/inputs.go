@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/clone"
 	"belljar.dev/internal/toolkit/code/history"
 	"belljar.dev/policies"
 )
@@ -113,14 +114,25 @@ func (d *Duplicates) format() string { return d.Format }
 
 // Check says what is wrong with the arguments.
 func (d *Duplicates) Check() error {
-	_, err := number("threshold", d.Threshold, 0.85, 0, 1)
-	_, lines := whole("min_lines", d.MinLines, 5, 1, 100_000)
+	_, err := d.options()
 	var long error
 	if len(d.Snippet) > maxSnippet {
 		long = fmt.Errorf("snippet: got %d bytes, want at most %d", len(d.Snippet), maxSnippet)
 	}
 	return errors.Join(d.check(), oneOf("detection_type", d.DetectionType, []string{"exact", "renamed", "gapped", "semantic", "all"}),
-		formats{summary, detailed, asJSON, asSARIF}.check(d.Format), err, lines, long)
+		formats{summary, detailed, asJSON, asSARIF}.check(d.Format), err, long)
+}
+
+// options are the arguments for the room of clones.
+func (d *Duplicates) options() (o clone.Options, err error) {
+	var errs [2]error
+	o.Threshold, errs[0] = number("threshold", d.Threshold, 0.85, 0, 1)
+	o.Threshold = max(o.Threshold, 0.01)
+	o.MinLines, errs[1] = whole("min_lines", d.MinLines, 5, 1, 100_000)
+	if d.DetectionType != "" && d.DetectionType != "all" {
+		o.Kinds = []clone.Kind{clone.Kind(d.DetectionType)}
+	}
+	return o, errors.Join(errs[:]...)
 }
 
 // Graph is the arguments of analyze_graph_metrics.
@@ -174,10 +186,12 @@ func (n *Names) Check() error {
 	case len(n.Query) > maxQuery || !utf8.ValidString(n.Query):
 		query = fmt.Errorf("query: got %d bytes, want at most %d of UTF-8", len(n.Query), maxQuery)
 	}
-	_, top := whole("top_k", n.TopK, 10, 1, maxListed)
+	_, top := n.top()
 	return errors.Join(n.check(), query, top, oneOf("scope", n.Scope, []string{"functions", "types", "variables", "all"}),
 		formats{summary, detailed, asJSON}.check(n.Format))
 }
+
+func (n *Names) top() (int, error) { return whole("top_k", n.TopK, 10, 1, maxListed) }
 
 // Defects is the arguments of analyze_defect_probability.
 type Defects struct {
@@ -200,8 +214,12 @@ func (d *Defects) format() string {
 
 // Check says what is wrong with the arguments.
 func (d *Defects) Check() error {
-	_, err := number("min_confidence", d.MinConfidence, 0.7, 0, 1)
+	_, err := d.least()
 	return errors.Join(d.check(), formats{summary, detailed, asJSON, asSARIF}.check(d.Format), err)
+}
+
+func (d *Defects) least() (float64, error) {
+	return number("min_confidence", d.MinConfidence, 0.7, 0, 1)
 }
 
 // Comprehensive is the arguments of analyze_comprehensive.
@@ -227,10 +245,17 @@ func (c *Comprehensive) format() string { return c.Format }
 
 // Check says what is wrong with the arguments.
 func (c *Comprehensive) Check() error {
-	_, err := number("confidence_threshold", c.ConfidenceThreshold, 0.5, 0, 1)
-	_, lines := whole("min_lines", c.MinLines, 10, 1, 100_000)
-	return errors.Join(c.check(), formats{summary, detailed, asJSON, markdown, asSARIF}.check(c.Format), err, lines,
+	_, _, err := c.bounds()
+	return errors.Join(c.check(), formats{summary, detailed, asJSON, markdown, asSARIF}.check(c.Format), err,
 		patterns("include_patterns", c.IncludePatterns), patterns("exclude_patterns", c.ExcludePatterns))
+}
+
+// bounds are the least confidence of a finding, and the lines of the shortest clone.
+func (c *Comprehensive) bounds() (confidence float64, lines int, err error) {
+	var errs [2]error
+	confidence, errs[0] = number("confidence_threshold", c.ConfidenceThreshold, 0.5, 0, 1)
+	lines, errs[1] = whole("min_lines", c.MinLines, 10, 1, 100_000)
+	return confidence, lines, errors.Join(errs[:]...)
 }
 
 // Context is the arguments of analyze_deep_context.
@@ -258,15 +283,24 @@ func (c *Context) format() string { return c.Format }
 
 // Check says what is wrong with the arguments.
 func (c *Context) Check() error {
-	_, period := days(c.PeriodDays)
-	_, depth := whole("max_depth", c.MaxDepth, 64, 1, 1000)
-	_, parallel := whole("parallel", c.Parallel, 1, 1, 1024)
-	_, tokens := whole("max_tokens", c.MaxTokens, 8000, 100, 200_000)
+	_, numbers := c.numbers()
 	return errors.Join(c.check(), allOf("include_analyses", c.IncludeAnalyses, analyses), allOf("exclude_analyses", c.ExcludeAnalyses, analyses),
-		period, oneOf("dag_type", c.DAGType, []string{"call-graph", "import-graph", "inheritance", "full-dependency"}), depth,
+		numbers, oneOf("dag_type", c.DAGType, []string{"call-graph", "import-graph", "inheritance", "full-dependency"}),
 		patterns("include_patterns", c.IncludePatterns), patterns("exclude_patterns", c.ExcludePatterns),
-		oneOf("cache_strategy", c.CacheStrategy, []string{"normal", "force-refresh", "offline"}), parallel,
-		formats{markdown, asJSON, asSARIF}.check(c.Format), tokens)
+		oneOf("cache_strategy", c.CacheStrategy, []string{"normal", "force-refresh", "offline"}),
+		formats{markdown, asJSON, asSARIF}.check(c.Format))
+}
+
+// contextNumbers are the numbers among the arguments.
+type contextNumbers struct{ period, depth, workers, tokens int }
+
+func (c *Context) numbers() (n contextNumbers, err error) {
+	var errs [4]error
+	n.period, errs[0] = days(c.PeriodDays)
+	n.depth, errs[1] = whole("max_depth", c.MaxDepth, 64, 1, 1000)
+	n.workers, errs[2] = whole("parallel", c.Parallel, 0, 1, 1024)
+	n.tokens, errs[3] = whole("max_tokens", c.MaxTokens, 8000, 100, 200_000)
+	return n, errors.Join(errs[:]...)
 }
 
 // does reports whether a part is asked for.
@@ -293,10 +327,7 @@ func (g *Gate) format() string { return g.Format }
 
 // Check says what is wrong with the arguments.
 func (g *Gate) Check() error {
-	_, complexity := whole("complexity_threshold", g.ComplexityThreshold, 10, 1, 1_000_000)
-	_, duplication := number("duplication_threshold", g.DuplicationThreshold, 5, 0, 100)
-	_, coverage := number("coverage_threshold", g.CoverageThreshold, 80, 0, 100)
-	_, defect := number("defect_threshold", g.DefectThreshold, 0.3, 0, 1)
+	_, limits := g.limits()
 	var file error
 	if g.CoverageFile != "" && (len(g.CoverageFile) > maxPath || strings.HasPrefix(g.CoverageFile, "/") || slices.Contains(strings.Split(g.CoverageFile, "/"), "..")) {
 		file = fmt.Errorf("coverage_file: got %q, want a path below project_path", policies.Clip(g.CoverageFile, 200))
@@ -305,8 +336,23 @@ func (g *Gate) Check() error {
 	if g.Base != "" {
 		base = history.CheckBase(g.Base)
 	}
-	return errors.Join(g.check(), complexity, duplication, coverage, defect, base, file,
+	return errors.Join(g.check(), limits, base, file,
 		formats{summary, detailed, asJSON, asSARIF, asJUnit}.check(g.Format))
+}
+
+// gateLimits are the thresholds of the checks.
+type gateLimits struct {
+	complexity                    int
+	duplication, coverage, defect float64
+}
+
+func (g *Gate) limits() (l gateLimits, err error) {
+	var errs [4]error
+	l.complexity, errs[0] = whole("complexity_threshold", g.ComplexityThreshold, 10, 1, 1_000_000)
+	l.duplication, errs[1] = number("duplication_threshold", g.DuplicationThreshold, 5, 0, 100)
+	l.coverage, errs[2] = number("coverage_threshold", g.CoverageThreshold, 80, 0, 100)
+	l.defect, errs[3] = number("defect_threshold", g.DefectThreshold, 0.3, 0, 1)
+	return l, errors.Join(errs[:]...)
 }
 
 // argsOf is the empty arguments of an analysis, or nil.

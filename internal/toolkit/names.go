@@ -17,7 +17,7 @@ type NamesResult struct {
 }
 
 func (n *Names) run(r *reading) (result, error) {
-	top, err := whole("top_k", n.TopK, 10, 1, maxListed)
+	top, err := n.top()
 	if err != nil {
 		return nil, err
 	}
