@@ -43,7 +43,7 @@ fail_on_violation=true; 2 the command line makes no sense.`,
 		ValidArgs: tools.ToolkitNames(),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(tools.ToolkitNames(), args[0]) {
-				return misused(c, "%s is not a tool of the toolkit", args[0])
+				return misused(c, "%s is not a tool of the toolkit, which belljar toolkit -h lists", args[0])
 			}
 			arguments, err := parseArguments(args[0], args[1:])
 			if err == nil && format != "" {

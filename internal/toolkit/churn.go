@@ -28,7 +28,7 @@ type ChurnedFile struct {
 	Score   float64   `json:"score" jsonschema:"0 to 1: 0.6 of its commits and 0.4 of its lines, each as a part of the highest"`
 }
 
-// noGit is why there is no history.
+// noGit is the reason where the box has no git.
 const noGit = "git is not installed in the sandbox"
 
 // churn is what the files of the tree that may be read went through. Where there is no

@@ -9,11 +9,11 @@ import (
 type Asks struct {
 	// LeaveOut reports whether the helper must not open a file, named as the box sees it.
 	LeaveOut func(path string) bool
-	// Progress is told what the helper does. It may be nil.
+	// Progress receives what the helper does. It may be nil.
 	Progress func(done, total int, stage string)
 }
 
-// Fault is why there is no result, in words for the agent.
+// Fault is the reason why an analysis failed, in words for the agent.
 type Fault struct{ Text string }
 
 // Error returns the words.

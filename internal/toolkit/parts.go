@@ -32,7 +32,7 @@ type DebtPart struct {
 	More     int           `json:"list_more,omitempty" jsonschema:"remarks beyond those"`
 }
 
-// deadPart keeps the functions of which it is sure enough: the confidences are a
+// deadPart keeps the functions with enough confidence: the confidences are a
 // person's words, and high counts as 1, medium as 0.5, low as 0.
 func deadPart(all []graph.Unreached, least float64, most int) *DeadPart {
 	p := &DeadPart{Listed: []DeadFunction{}}

@@ -166,7 +166,7 @@ func (a *analyses) run(ctx context.Context, call mcp.Call, args toolkit.Args, ou
 
 const nothingMeasured = "Nothing was measured."
 
-// unanswered says why there is no result.
+// unanswered is the result of a call that got no answer: it says why.
 func (a *analyses) unanswered(call mcp.Call, ended sandbox.Result, err error) *mcp.Result {
 	if fault, ok := errors.AsType[*toolkit.Fault](err); ok {
 		return mcp.Failed("%s. %s", valid([]byte(fault.Text)), nothingMeasured)
@@ -279,7 +279,7 @@ func (h *helper) end(ctx context.Context, answered bool) sandbox.Result {
 	return result
 }
 
-// fileJudge says which files the policy keeps from an analysis: those of which it says
+// fileJudge decides which files the policy keeps from an analysis: a file about which it says
 // something stricter than of a file that no rule knows, be it about the tool or about
 // `cat FILE`.
 type fileJudge struct {

@@ -12,7 +12,7 @@ import "belljar.dev/internal/toolkit/code"
 // around it and is one level deeper. As in SonarSource's own analyzers, recursion does
 // not count.
 //
-// There is no preprocessor: a macro is read as what it looks like. Of the
+// No preprocessor runs: a macro is read as what it looks like. Of the
 // branches of an #if in a function of C, and of those whose brackets are not balanced,
 // the first counts.
 func parseC(f *code.File) { readC(f) }
