@@ -44,7 +44,7 @@ func (r *reading) churn(days int) history.History {
 		return history.History{Gaps: []code.Gap{over("churn")}}
 	}
 	if h.Gaps, err = r.named(h.Gaps); err != nil {
-		return h, err
+		return history.History{Gaps: []code.Gap{{Field: "churn", Reason: "the server did not say which files may be named"}}}
 	}
 	kept := h.Files[:0]
 	for _, f := range h.Files {
