@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
@@ -56,9 +57,7 @@ func TestEachFormatIsMade(t *testing.T) {
 		}
 		for form, made := range forms {
 			call := map[string]any{"format": form}
-			for name, value := range with {
-				call[name] = value
-			}
+			maps.Copy(call, with)
 			text, err := json.Marshal(call)
 			if err != nil {
 				t.Fatal(err)
