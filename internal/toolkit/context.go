@@ -28,7 +28,8 @@ type ContextResult struct {
 	Hotspots        []Hotspot        `json:"hotspots" jsonschema:"complex files that change often, the highest score first"`
 	Recommendations []Recommendation `json:"recommendations" jsonschema:"what to do first"`
 
-	characters int                   // of the text
+	characters int // of the text
+	draw       func(tokens int) (text string, leftOut int)
 	lines      map[code.Language]int // of code
 }
 
@@ -164,7 +165,8 @@ const (
 	maxContexts   = 300
 	maxSymbols    = 40 // of one file
 	maxHotspots   = 20
-	maxDAG        = 60 // nodes that are drawn
+	maxDAG        = 60  // nodes that are drawn
+	mapFrame      = 150 // characters of what stands around a map
 	maxForeign    = 100
 	contextListed = 100
 )
@@ -194,6 +196,7 @@ func (c *Context) run(r *reading) (result, error) {
 		res.characters = outline.CharsPerToken * n.tokens
 	}
 	if c.does("ast") {
+		res.draw = r.mapOf
 		res.Map, res.MapLeftOut = r.mapOf(n.tokens)
 	}
 	c.measure(r, res, n.period)
@@ -270,7 +273,8 @@ func (r *reading) foreign() (all []Crossing, more int) {
 	return shorten(all, maxForeign)
 }
 
-// mapOf is what the project declares, the most used first.
+// mapOf is what the project declares, the most used first. Calls of which the name alone
+// is known do not count: they would put all methods named like those of lists first.
 func (r *reading) mapOf(tokens int) (text string, leftOut int) {
 	g := r.graphOf(graph.Full)
 	if g == nil {
@@ -278,7 +282,9 @@ func (r *reading) mapOf(tokens int) (text string, leftOut int) {
 	}
 	done := r.stage("map")
 	defer done()
-	drawn, err := outline.Map(r.ctx, r.files, g, tokens)
+	sure := *g
+	sure.Links = slices.DeleteFunc(slices.Clone(g.Links), func(l graph.Link) bool { return l.Sure == graph.Possible })
+	drawn, err := outline.Map(r.ctx, r.files, &sure, tokens)
 	if err != nil {
 		r.lacks(over("map"))
 	}
@@ -528,12 +534,16 @@ func (r *ContextResult) tell(t *text, _ bool) {
 		}
 	}
 	if r.Map != "" {
+		drawn, left := r.Map, r.MapLeftOut
+		if room := t.most - t.used - mapFrame; len(drawn) > room { // a map of less, and not the beginning of this one
+			drawn, left = r.draw(max(room, 0) / outline.CharsPerToken)
+		}
 		t.line("\n## Map: the most used first, by file and line")
-		for line := range strings.Lines(r.Map) {
+		for line := range strings.Lines(drawn) {
 			t.line("%s", strings.TrimSuffix(line, "\n"))
 		}
-		if r.MapLeftOut > 0 {
-			t.line("and %d more; max_tokens or a project_path below shows them", r.MapLeftOut)
+		if left > 0 {
+			t.line("max_tokens, or a project_path below, shows more")
 		}
 	}
 }
