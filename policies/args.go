@@ -2,6 +2,7 @@ package policies
 
 import (
 	"slices"
+	"sync"
 
 	"belljar.dev/policies/cond"
 )
@@ -10,7 +11,14 @@ import (
 // conditions.
 type tool struct {
 	name string
-	args cond.Args
+	args []argument
+}
+
+// argument is one of them. A table of these is part of the program; maps would be made
+// whenever it starts.
+type argument struct {
+	name string
+	is   cond.Type
 }
 
 // knownTools are the tools whose names a rule may misspell: those of this
@@ -23,16 +31,20 @@ var knownTools = func() (all []string) {
 }()
 
 // toolArgs are the arguments of each.
-var toolArgs = func() map[string]cond.Args {
+var toolArgs = sync.OnceValue(func() map[string]cond.Args {
 	all := make(map[string]cond.Args)
 	for _, t := range toolTable {
-		all[t.name] = t.args
+		args := make(cond.Args)
+		for _, a := range t.args {
+			args[a.name] = a.is
+		}
+		all[t.name] = args
 	}
 	return all
-}()
+})
 
 // KnownTools are the names of this server's tools, sorted.
 func KnownTools() []string { return slices.Clone(knownTools) }
 
 // TakesText reports whether an argument of a tool of this server is a text.
-func TakesText(tool, argument string) bool { return toolArgs[tool][argument] == cond.Text }
+func TakesText(tool, argument string) bool { return toolArgs()[tool][argument] == cond.Text }

@@ -193,7 +193,7 @@ func (f *Facts) agree() {
 	for key, to := range map[string]*[]string{"url": &f.URLs, "file_path": &f.Paths} {
 		if s, ok := f.Args[key].(string); ok && len(*to) == 0 {
 			*to = []string{s}
-		} else if len(*to) == 1 && slices.Contains(names(toolArgs[f.Tool]), key) {
+		} else if len(*to) == 1 && slices.Contains(names(toolArgs()[f.Tool]), key) {
 			f.Args[key] = (*to)[0]
 		}
 	}

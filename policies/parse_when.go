@@ -49,7 +49,7 @@ func (m *match) argsOf() cond.Args {
 		found := false
 		for _, name := range knownTools {
 			if e.match(name) && !e.any && !slices.Contains(e.choice, "*") {
-				all, found = union(all, toolArgs[name]), true
+				all, found = union(all, toolArgs()[name]), true
 			}
 		}
 		if !found {
@@ -57,7 +57,7 @@ func (m *match) argsOf() cond.Args {
 		}
 		// Of several texts each must be one that is known.
 		for _, c := range e.choice {
-			if !strings.Contains(c, "*") && toolArgs[c] == nil {
+			if !strings.Contains(c, "*") && toolArgs()[c] == nil {
 				return nil
 			}
 		}

@@ -29,9 +29,9 @@ func TestPoliciesKnowTheTools(t *testing.T) {
 		"// toolTable is this server's tools by name, with their arguments for\n// conditions. All that this package knows of tools follows from it.\n" +
 		"var toolTable = []tool{\n")
 	for _, info := range s.Tools() {
-		fmt.Fprintf(&b, "{%q, cond.Args{\n", info.Name)
+		fmt.Fprintf(&b, "{%q, []argument{\n", info.Name)
 		for _, a := range arguments(t, info) {
-			fmt.Fprintf(&b, "%q: cond.%s,\n", a[0], a[1])
+			fmt.Fprintf(&b, "{%q, cond.%s},\n", a[0], a[1])
 		}
 		b.WriteString("}},\n")
 	}
