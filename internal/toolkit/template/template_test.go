@@ -560,7 +560,8 @@ func TestMakefiles(t *testing.T) {
 	works := map[string][]string{
 		"go": {"all", "run", "cover", "clean"}, "rust": {"build", "test", "run", "clean"}, "deno": {"all", "run"}, "python-uv": nil,
 	}
-	program := map[string]string{"go": "go", "rust": "cargo", "deno": "deno", "python-uv": "uv"}
+	// A toolchain may be there in name alone: cargo is rustup where none was chosen.
+	version := map[string][]string{"go": {"go", "version"}, "rust": {"cargo", "--version"}, "deno": {"deno", "--version"}, "python-uv": {"uv", "--version"}}
 	for toolchain, targets := range works {
 		for _, tests := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s tests=%t", toolchain, tests), func(t *testing.T) {
@@ -592,8 +593,8 @@ func TestMakefiles(t *testing.T) {
 						t.Errorf("help does not have %s:\n%s", name, help)
 					}
 				}
-				if _, err := exec.LookPath(program[toolchain]); err != nil {
-					t.Skipf("%s is not installed; its targets are not run", program[toolchain])
+				if out, err := exec.CommandContext(t.Context(), version[toolchain][0], version[toolchain][1]).CombinedOutput(); err != nil {
+					t.Skipf("%q: %v: %s: its targets are not run", version[toolchain], err, out)
 				}
 				for _, target := range targets {
 					if !slices.Contains(names, target) {
