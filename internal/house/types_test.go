@@ -29,7 +29,6 @@ var large = map[string]size{
 	"sandbox/protect.look":       {31, 71},
 	"sandbox/boxinit.bareMemory": {23, 0},
 	"sandbox/egress.Door":        {17, 37},
-	"sandbox/workspace.Store":    {5, 51},
 }
 
 func TestTypesAreSmall(t *testing.T) {

@@ -95,7 +95,7 @@ func (l *Lease) checkpointCall(ctx context.Context, most int64, note string) (st
 	s := l.store
 	// What is known of the set may have changed since it was leased. Its
 	// directory is the lease's.
-	h := &held{store: s, id: l.ID, dir: l.held.dir}
+	h := &held{store: &s.directory, id: l.ID, dir: l.held.dir}
 	defer h.unlock()
 	if err := h.busyWithin(ctx); err != nil {
 		return "", err
@@ -163,10 +163,10 @@ func pacer(ctx context.Context, most int64) func(n int64) error {
 
 // priorCall opens the layer of the newest checkpoint of a call; nil if there is
 // none.
-func (s *Store) priorCall(m *meta) *os.File {
+func (d *directory) priorCall(m *meta) *os.File {
 	for _, c := range slices.Backward(m.Checkpoints) {
 		if c.Call && len(c.Layers) > 0 {
-			dir, err := s.upper(c.Layers[0])
+			dir, err := d.upper(c.Layers[0])
 			if err != nil {
 				return nil
 			}
@@ -297,7 +297,7 @@ func bootID() string {
 // keepCalls makes the checkpoints of calls durable, which none of them waited
 // for: until then they hold only as long as the machine runs.
 func (l *Lease) keepCalls() error {
-	h := &held{store: l.store, id: l.ID, dir: l.held.dir}
+	h := &held{store: &l.store.directory, id: l.ID, dir: l.held.dir}
 	defer h.unlock()
 	if err := h.busy(unix.LOCK_EX); err != nil {
 		return err

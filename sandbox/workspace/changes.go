@@ -142,8 +142,8 @@ type open struct {
 	seen   map[string]bool  // what was changed while the base had it
 }
 
-func (s *Store) look(id string, how int) (*open, error) {
-	h, err := s.hold(id)
+func (d *directory) look(id string, how int) (*open, error) {
+	h, err := d.hold(id)
 	if err != nil {
 		return nil, err
 	}

@@ -6,10 +6,10 @@ import (
 )
 
 // users counts how many sets have each layer. A top counts as a large number.
-func (s *Store) users(ids []string) map[string]int {
+func (d *directory) users(ids []string) map[string]int {
 	users := map[string]int{}
 	for _, id := range ids {
-		h, err := s.hold(id)
+		h, err := d.hold(id)
 		if err != nil {
 			continue
 		}
@@ -26,7 +26,7 @@ func (s *Store) users(ids []string) map[string]int {
 }
 
 // whole returns what is wrong with the layers of a set.
-func (s *Store) whole(m *meta, users map[string]int) error {
+func (d *directory) whole(m *meta, users map[string]int) error {
 	if users[m.Top] > 1 {
 		return fmt.Errorf("%w: its top is a layer of another set too; discard one of the two", ErrTorn)
 	}
@@ -34,7 +34,7 @@ func (s *Store) whole(m *meta, users map[string]int) error {
 		if i > 0 && l == m.Top {
 			return fmt.Errorf("%w: its top is among its frozen layers; discard it", ErrTorn)
 		}
-		dir, err := s.upper(l)
+		dir, err := d.upper(l)
 		if err != nil {
 			return fmt.Errorf("%w: layer %s: %w; discard the set", ErrTorn, l, err)
 		}
@@ -45,14 +45,14 @@ func (s *Store) whole(m *meta, users map[string]int) error {
 
 // collect moves layers that no set has, and unfinished sets, to the trash. The
 // caller holds the store's lock.
-func (s *Store) collect() {
-	ids, err := s.ids()
+func (d *directory) collect() {
+	ids, err := d.ids()
 	if err != nil {
 		return
 	}
 	used := map[string]bool{}
 	for _, id := range ids {
-		h, err := s.hold(id)
+		h, err := d.hold(id)
 		switch {
 		case errors.Is(err, ErrNotFound):
 			continue
@@ -65,7 +65,7 @@ func (s *Store) collect() {
 		h.close()
 	}
 	for _, name := range []string{layersDir, newDir} {
-		dir, err := openDir(s.root, name)
+		dir, err := openDir(d.root, name)
 		if err != nil {
 			return
 		}
@@ -73,7 +73,7 @@ func (s *Store) collect() {
 		dir.Close()
 		for _, n := range names {
 			if !used[n] {
-				_ = s.trash(name, n) // is tried again at the next Open
+				_ = d.trash(name, n) // is tried again at the next Open
 			}
 		}
 	}

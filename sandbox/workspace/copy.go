@@ -14,31 +14,31 @@ import (
 // file system can. What a box changes meanwhile may be in it or not, file by
 // file; a file that changes while it is copied is tried again, and then an
 // error. The store's lock is held.
-func (s *Store) copyLayers(m *meta, layers []string) (string, error) {
-	from, err := s.uppers(layers)
+func (d *directory) copyLayers(m *meta, layers []string) (string, error) {
+	from, err := d.uppers(layers)
 	if err != nil {
 		return "", err
 	}
 	defer from.close()
-	id, err := s.newLayer(m)
+	id, err := d.newLayer(m)
 	if err != nil {
 		return "", err
 	}
-	err = s.copyInto(layersDir+"/"+id, from, &copying{m: m, left: maxEntries})
+	err = d.copyInto(layersDir+"/"+id, from, &copying{m: m, left: maxEntries})
 	if err == nil {
 		// The caller may remove the original next, so the copy must be durable.
-		err = unix.Syncfs(int(s.root.Fd()))
+		err = unix.Syncfs(int(d.root.Fd()))
 	}
 	if err != nil {
-		_ = s.trash(layersDir, id)
+		_ = d.trash(layersDir, id)
 		return "", fmt.Errorf("copy layer: %w", err)
 	}
 	return id, nil
 }
 
 // copyInto fills the new layer at a path with what others say.
-func (s *Store) copyInto(at string, from merged, c *copying) error {
-	to, err := openDir(s.root, at+"/"+upperDir)
+func (d *directory) copyInto(at string, from merged, c *copying) error {
+	to, err := openDir(d.root, at+"/"+upperDir)
 	if err != nil {
 		return err
 	}

@@ -6,20 +6,31 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// directory is what a store is on the disk: its sets, its layers, and what is thrown away.
+type directory struct {
+	path string
+	root *os.File // it, open
+
+	mu     sync.Mutex
+	closed bool
+	wg     sync.WaitGroup // removes what is in the trash
+}
+
 // sweep removes what is in the trash, in the background.
-func (s *Store) sweep() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+func (d *directory) sweep() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
 		return
 	}
-	s.wg.Go(func() {
-		dir, err := openDir(s.root, trashDir)
+	d.wg.Go(func() {
+		dir, err := openDir(d.root, trashDir)
 		if err != nil {
 			return
 		}
@@ -35,9 +46,9 @@ func (s *Store) sweep() {
 }
 
 // trash takes a directory out of sight at once.
-func (s *Store) trash(dir, name string) error {
+func (d *directory) trash(dir, name string) error {
 	to := trashDir + "/" + name + "-" + newID()
-	if err := unix.Renameat(int(s.root.Fd()), dir+"/"+name, int(s.root.Fd()), to); err != nil {
+	if err := unix.Renameat(int(d.root.Fd()), dir+"/"+name, int(d.root.Fd()), to); err != nil {
 		return fmt.Errorf("remove %s %s: %w", dir, name, err)
 	}
 	return nil
@@ -107,11 +118,11 @@ func waitLock(dir *os.File, name string, how int) (*lock, error) {
 
 // lock is held while the sets and layers of the store are added, exchanged or
 // removed, which never takes long.
-func (s *Store) lock() (*lock, error) { return waitLock(s.root, lockName, unix.LOCK_EX) }
+func (d *directory) lock() (*lock, error) { return waitLock(d.root, lockName, unix.LOCK_EX) }
 
 // ids are the names of all sets, in order.
-func (s *Store) ids() ([]string, error) {
-	dir, err := openDir(s.root, setsDir)
+func (d *directory) ids() ([]string, error) {
+	dir, err := openDir(d.root, setsDir)
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 
 // change opens a set to change its layers. Meanwhile nobody else can open it, and
 // no set is added or removed. live says that a box works in it.
-func (s *Store) change(id string) (h *held, live bool, err error) {
-	h, err = s.hold(id)
+func (d *directory) change(id string) (h *held, live bool, err error) {
+	h, err = d.hold(id)
 	if err != nil {
 		return nil, false, err
 	}
@@ -28,8 +28,8 @@ func (s *Store) change(id string) (h *held, live bool, err error) {
 	}
 	if err == nil {
 		var ids []string
-		if ids, err = s.ids(); err == nil {
-			err = s.whole(&h.meta, s.users(ids))
+		if ids, err = d.ids(); err == nil {
+			err = d.whole(&h.meta, d.users(ids))
 		}
 	}
 	if err != nil {
@@ -258,7 +258,7 @@ func (s *Store) discard(id string, mine *lock) error {
 	if err != nil {
 		return err
 	}
-	h := &held{store: s, id: id, dir: dir} // unread: it may be damaged
+	h := &held{store: &s.directory, id: id, dir: dir} // unread: it may be damaged
 	defer h.close()
 	if mine == nil {
 		live, err := h.quiet()

@@ -21,21 +21,21 @@ func isLayerName(name string) bool {
 
 // newLayer makes an empty layer for a set, which belongs to whom the base
 // belongs to. The store's lock is held.
-func (s *Store) newLayer(m *meta) (string, error) {
+func (d *directory) newLayer(m *meta) (string, error) {
 	id := newID()
-	if err := s.layerAt(layersDir, id, m); err != nil {
+	if err := d.layerAt(layersDir, id, m); err != nil {
 		return "", err
 	}
 	return id, nil
 }
 
 // layerAt makes an empty layer in a directory.
-func (s *Store) layerAt(dir, name string, m *meta) error {
+func (d *directory) layerAt(dir, name string, m *meta) error {
 	at := dir + "/" + name
-	err := unix.Mkdirat(int(s.root.Fd()), at, 0o700)
+	err := unix.Mkdirat(int(d.root.Fd()), at, 0o700)
 	if err == nil {
-		if err = s.furnish(at, m); err != nil {
-			_ = s.trash(dir, name)
+		if err = d.furnish(at, m); err != nil {
+			_ = d.trash(dir, name)
 		}
 	}
 	if err != nil {
@@ -44,22 +44,22 @@ func (s *Store) layerAt(dir, name string, m *meta) error {
 	return nil
 }
 
-func (s *Store) furnish(at string, m *meta) error {
+func (d *directory) furnish(at string, m *meta) error {
 	for _, name := range []string{upperDir, workDir} {
-		if err := unix.Mkdirat(int(s.root.Fd()), at+"/"+name, 0o700); err != nil {
+		if err := unix.Mkdirat(int(d.root.Fd()), at+"/"+name, 0o700); err != nil {
 			return err
 		}
-		dir, err := openDir(s.root, at+"/"+name)
+		dir, err := openDir(d.root, at+"/"+name)
 		if err != nil {
 			return err
 		}
-		err = s.fit(dir, m)
+		err = d.fit(dir, m)
 		dir.Close()
 		if err != nil {
 			return err
 		}
 	}
-	dir, err := openDir(s.root, at)
+	dir, err := openDir(d.root, at)
 	if err != nil {
 		return err
 	}
@@ -69,10 +69,10 @@ func (s *Store) furnish(at string, m *meta) error {
 
 // fit gives a directory of a layer its owner and permissions, and tries whether
 // it takes the attributes without which no directory can be replaced.
-func (s *Store) fit(dir *os.File, m *meta) error {
+func (d *directory) fit(dir *os.File, m *meta) error {
 	const probe = overlayPrefix + "belljar"
 	if err := unix.Fsetxattr(int(dir.Fd()), probe, []byte("y"), 0); err != nil {
-		return fmt.Errorf("the file system of %s takes no user attributes: %w; name a directory on ext4, xfs, btrfs or (since Linux 6.6) tmpfs with --state", s.path, err)
+		return fmt.Errorf("the file system of %s takes no user attributes: %w; name a directory on ext4, xfs, btrfs or (since Linux 6.6) tmpfs with --state", d.path, err)
 	}
 	if err := unix.Fremovexattr(int(dir.Fd()), probe); err != nil {
 		return err
@@ -95,13 +95,13 @@ func own(f *os.File, m *meta) error {
 }
 
 // upper opens what is in a layer.
-func (s *Store) upper(layer string) (*os.File, error) {
-	return openDir(s.root, filepath.Join(layersDir, layer, upperDir))
+func (d *directory) upper(layer string) (*os.File, error) {
+	return openDir(d.root, filepath.Join(layersDir, layer, upperDir))
 }
 
 // empty reports whether nothing was ever changed in a layer.
-func (s *Store) empty(layer string) (bool, error) {
-	dir, err := s.upper(layer)
+func (d *directory) empty(layer string) (bool, error) {
+	dir, err := d.upper(layer)
 	if err != nil {
 		return false, err
 	}

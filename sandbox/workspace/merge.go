@@ -27,10 +27,10 @@ func (m merged) close() {
 }
 
 // uppers opens the layers of a set, by name.
-func (s *Store) uppers(layers []string) (merged, error) {
+func (d *directory) uppers(layers []string) (merged, error) {
 	var all merged
 	for i, l := range layers {
-		dir, err := s.upper(l)
+		dir, err := d.upper(l)
 		if err != nil {
 			all.close()
 			return nil, fmt.Errorf("%w: layer %s: %w", ErrTorn, l, err)

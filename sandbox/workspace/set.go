@@ -73,7 +73,7 @@ func (m *meta) all() []string {
 
 // held is the directory of a set, held open, and what it said when it was read.
 type held struct {
-	store *Store
+	store *directory
 	id    string
 	dir   *os.File
 	meta  meta
@@ -81,18 +81,18 @@ type held struct {
 }
 
 // hold opens a set.
-func (s *Store) hold(id string) (*held, error) {
+func (d *directory) hold(id string) (*held, error) {
 	if err := CheckName(id); err != nil {
 		return nil, err
 	}
-	dir, err := openDir(s.root, setsDir+"/"+id)
+	dir, err := openDir(d.root, setsDir+"/"+id)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, fmt.Errorf("%q: %w; `belljar workspace list` lists the sets", id, ErrNotFound)
 	}
 	if err != nil {
 		return nil, err
 	}
-	h := &held{store: s, id: id, dir: dir}
+	h := &held{store: d, id: id, dir: dir}
 	if err := h.read(); err != nil {
 		dir.Close()
 		return nil, err
@@ -343,11 +343,11 @@ func (s *Store) begin(id, tenant, base string, protect Protect) (pass func(), er
 
 // room says whether there may be one more set, of that name. The store's lock
 // is held.
-func (s *Store) room(id string) error {
+func (d *directory) room(id string) error {
 	if err := CheckName(id); err != nil {
 		return err
 	}
-	ids, err := s.ids()
+	ids, err := d.ids()
 	switch {
 	case err != nil:
 		return err
@@ -361,28 +361,28 @@ func (s *Store) room(id string) error {
 
 // enter puts a new set into the store, with the records of the one that it
 // comes from. The store's lock is held.
-func (s *Store) enter(id string, m *meta, records map[string][]byte) error {
-	d, err := s.draft(m, records)
+func (d *directory) enter(id string, m *meta, records map[string][]byte) error {
+	one, err := d.draft(m, records)
 	if err != nil {
 		return err
 	}
-	return d.place(id)
+	return one.place(id)
 }
 
 // setDraft is the directory of a set that is not in its place yet: a set is
 // there whole, or not at all.
 type setDraft struct {
-	store   *Store
+	store   *directory
 	scratch string
 }
 
 // draft writes a set elsewhere, where it is collected if nothing comes of it.
-func (s *Store) draft(m *meta, records map[string][]byte) (*setDraft, error) {
+func (d *directory) draft(m *meta, records map[string][]byte) (*setDraft, error) {
 	scratch := newDir + "/" + newID()
-	if err := unix.Mkdirat(int(s.root.Fd()), scratch, 0o700); err != nil {
+	if err := unix.Mkdirat(int(d.root.Fd()), scratch, 0o700); err != nil {
 		return nil, err
 	}
-	dir, err := openDir(s.root, scratch)
+	dir, err := openDir(d.root, scratch)
 	if err != nil {
 		return nil, err
 	}
@@ -395,7 +395,7 @@ func (s *Store) draft(m *meta, records map[string][]byte) (*setDraft, error) {
 	if err := newJSON(dir, metaName, m); err != nil {
 		return nil, fmt.Errorf("write %s: %w", metaName, err)
 	}
-	return &setDraft{s, scratch}, nil
+	return &setDraft{d, scratch}, nil
 }
 
 // place makes it the set of a name.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,14 +33,7 @@ const (
 
 // Store is a directory of sets. Its methods are safe for concurrent use, by
 // several programs as well.
-type Store struct {
-	path string   // of the directory
-	root *os.File // the directory
-
-	mu     sync.Mutex
-	closed bool
-	wg     sync.WaitGroup // removes what is in the trash
-}
+type Store struct{ directory }
 
 // The directories of a store.
 const (
@@ -68,7 +60,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workspaces %s: %w", abs, err)
 	}
-	s := &Store{path: abs, root: os.NewFile(uintptr(fd), abs)}
+	s := &Store{directory{path: abs, root: os.NewFile(uintptr(fd), abs)}}
 	if err := s.prepare(); err != nil {
 		s.root.Close()
 		return nil, fmt.Errorf("open workspaces %s: %w", abs, err)
@@ -76,29 +68,29 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) prepare() error {
+func (d *directory) prepare() error {
 	var st unix.Stat_t
-	if err := unix.Fstat(int(s.root.Fd()), &st); err != nil {
+	if err := unix.Fstat(int(d.root.Fd()), &st); err != nil {
 		return err
 	}
 	if int(st.Uid) != os.Geteuid() || st.Mode&0o077 != 0 {
 		return fmt.Errorf("it must belong to uid %d and be closed to others, but belongs to uid %d with mode %o; correct that, or name another directory with --state", os.Geteuid(), st.Uid, st.Mode&0o7777)
 	}
 	for _, name := range []string{setsDir, layersDir, newDir, trashDir} {
-		if err := unix.Mkdirat(int(s.root.Fd()), name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+		if err := unix.Mkdirat(int(d.root.Fd()), name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("make %s: %w", name, err)
 		}
 	}
 	// What a crash has left. Where another program is at work, it waits.
-	l, err := tryLock(s.root, lockName, unix.LOCK_EX)
+	l, err := tryLock(d.root, lockName, unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
 	defer l.free()
 	if l != nil {
-		s.collect()
+		d.collect()
 	}
-	s.sweep()
+	d.sweep()
 	return nil
 }
 
@@ -173,8 +165,8 @@ func (s *Store) Info(id string) (Info, error) {
 	return info, nil
 }
 
-func (s *Store) info(id string, users map[string]int) (Info, error) {
-	h, err := s.hold(id)
+func (d *directory) info(id string, users map[string]int) (Info, error) {
+	h, err := d.hold(id)
 	if err != nil {
 		return Info{}, err
 	}
@@ -187,7 +179,7 @@ func (s *Store) info(id string, users map[string]int) (Info, error) {
 	for _, c := range m.Checkpoints {
 		info.Checkpoints = append(info.Checkpoints, Checkpoint{c.Name, c.Time, c.Call, c.Note})
 	}
-	if err := s.whole(&m, users); err != nil {
+	if err := d.whole(&m, users); err != nil {
 		info.Torn = err.Error()
 	}
 	info.Interrupted = h.has(journalName)
