@@ -26,8 +26,12 @@ type shop struct {
 
 func newShop(t *testing.T, profile string) *shop {
 	t.Helper()
+	return newShopIn(t, t.TempDir(), profile)
+}
+
+func newShopIn(t *testing.T, top, profile string) *shop {
+	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Git, testenv.Bash)
-	top := t.TempDir()
 	s := &shop{dir: top + "/workspace", state: top + "/state", witness: top + "/witness", profile: profile}
 	for _, dir := range []string{s.dir, s.state} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -126,7 +130,11 @@ func TestARepositoryKeepsItsProtection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := func(profile string) bool {
-				s := newShop(t, profile)
+				top := t.TempDir()
+				if name == "a crowd of files" {
+					top = testenv.MemoryDir(t)
+				}
+				s := newShopIn(t, top, profile)
 				s.git(t, "", "init", "-q", "proj")
 				s.open(t)
 				for _, step := range steps {
@@ -172,7 +180,11 @@ func TestNothingMakesTheWorkspaceUnusable(t *testing.T) {
 		"many hooks":         `git init -q r; cd r/.git/hooks; seq -f %g.sample 66000 | xargs touch; true`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newShop(t, protecting)
+			top := t.TempDir()
+			if strings.Contains(script, "xargs touch") {
+				top = testenv.MemoryDir(t)
+			}
+			s := newShopIn(t, top, protecting)
 			t.Cleanup(func() { // an ordinary user cannot remove what is closed
 				for _, closed := range []string{"r", "r/.git", ".git/hooks"} {
 					_ = os.Chmod(filepath.Join(s.dir, closed), 0o700)
@@ -242,7 +254,7 @@ m.flush()
 P`
 	crowd := "mkdir -p crowd; cd crowd; seq 60000 | xargs touch"
 	for profile, want := range map[string]string{protecting: "text of a program", unprotecting: "evil of a program"} {
-		s := newShop(t, profile)
+		s := newShopIn(t, testenv.MemoryDir(t), profile)
 		tool := s.dir + "/bin/deep/tool"
 		if err := os.MkdirAll(filepath.Dir(tool), 0o755); err != nil {
 			t.Fatal(err)
