@@ -294,6 +294,7 @@ func TestAdminIsApart(t *testing.T) {
 
 // A server says by name what is wrong with it.
 func TestReadiness(t *testing.T) {
+	t.Parallel()
 	w, a, dir := servedWithAdmin(t)
 	policy := filepath.Join(dir, "policy.yaml")
 	good, err := os.ReadFile(policy)

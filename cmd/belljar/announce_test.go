@@ -17,6 +17,7 @@ import (
 // --announce=false nothing of it.
 func TestServeSaysThatSomebodyWaits(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Parallel()
 	const publish = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"echo publish 1"}}}`
 	for _, transport := range []string{"stdio", "HTTP"} {
 		for _, announce := range []string{"true", "false"} {

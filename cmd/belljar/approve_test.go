@@ -135,6 +135,7 @@ func (a *asking) notApproved(t *testing.T, want string, args ...string) {
 }
 
 func TestApproveByCommand(t *testing.T) {
+	t.Parallel()
 	a := startAsking(t, "1m")
 	id := a.waits(t, "echo publish one")
 	a.approved(t, "runs:    echo publish one\n", "show", id)
@@ -172,6 +173,7 @@ func TestApproveByCommand(t *testing.T) {
 }
 
 func TestApproveExpires(t *testing.T) {
+	t.Parallel()
 	a := startAsking(t, "1s")
 	r := a.bash(t, "echo publish one")
 	id := r.StructuredContent.Refusal.ApprovalID
@@ -184,6 +186,7 @@ func TestApproveExpires(t *testing.T) {
 
 // A server that is killed while calls wait forgets none of them.
 func TestApproveAcrossARestart(t *testing.T) {
+	t.Parallel()
 	a := startAsking(t, "1m")
 	one, two := a.waits(t, "echo publish one"), a.waits(t, "echo publish two")
 	a.approved(t, "yes", "yes", two)
@@ -242,6 +245,7 @@ print('tried')
 // An agent must not answer its own question, whatever of the server it reaches.
 // The socket is even put into its workspace, as a person might by mistake.
 func TestAnAgentCannotApproveItself(t *testing.T) {
+	t.Parallel()
 	a := startAsking(t, "5m")
 	testenv.Need(t, testenv.Python)
 	id := a.waits(t, "echo publish it")

@@ -57,6 +57,7 @@ func (a *asking) shows(t *testing.T, id string, want ...string) {
 // A call's env cannot pass a rule that denies or asks: functions, files that bash
 // reads first and texts that it expands run before the command's first word.
 func TestCallEnvPassesNoRule(t *testing.T) {
+	t.Parallel()
 	a := startHidden(t)
 	if err := os.WriteFile(filepath.Join(a.ws, "x.sh"), []byte("rm /workspace/victim\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -95,6 +96,7 @@ func TestCallEnvPassesNoRule(t *testing.T) {
 // The person reads the input, the variables, the directory and what the script
 // holds that is named; a yes holds for these.
 func TestApprovalHoldsForWhatIsShown(t *testing.T) {
+	t.Parallel()
 	a := startHidden(t)
 	write := func(name, text string) {
 		t.Helper()

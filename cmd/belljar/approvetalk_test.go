@@ -62,6 +62,7 @@ func (k *talk) plain() string {
 
 // All that a person at `belljar approve` is told, as they read it.
 func TestApproveTalk(t *testing.T) {
+	t.Parallel()
 	k := &talk{asking: startAsking(t, "5m")}
 	k.say(t, "list")
 	one := k.agent(t, `X=1 timeout 5 echo publish "grün" >> notes < in; echo "$(date)" publish`)

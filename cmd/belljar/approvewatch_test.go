@@ -41,6 +41,7 @@ func (a *asking) stateOf(t *testing.T, id string) string {
 
 // What was typed before a question was shown is no answer to it.
 func TestApproveWatchTakesNoAnswerInAdvance(t *testing.T) {
+	t.Parallel()
 	a := startAsking(t, "1m")
 	one, two := a.waits(t, "echo publish one"), a.waits(t, "echo publish two")
 	p := a.watch(t, strings.Repeat("yes\n", 3))
@@ -60,6 +61,7 @@ func TestApproveWatchTakesNoAnswerInAdvance(t *testing.T) {
 // Only what holds for a question is offered for it and taken, and what is no
 // answer is asked again.
 func TestApproveWatchAsksAgain(t *testing.T) {
+	t.Parallel()
 	a := startAsking(t, "5m")
 	one := a.waits(t, "echo release one")
 	p := a.watch(t, "")
@@ -92,6 +94,7 @@ func TestApproveWatchAsksAgain(t *testing.T) {
 // A question that comes while another one is asked shows at once, one that is
 // over is asked no more, and an answer belongs to the one that the prompt names.
 func TestApproveWatchShowsWhatComes(t *testing.T) {
+	t.Parallel()
 	a := startAsking(t, "5m")
 	one := a.waits(t, "echo publish one")
 	p := a.watch(t, "")
@@ -122,6 +125,7 @@ func TestApproveWatchShowsWhatComes(t *testing.T) {
 
 // Ctrl-C ends it at once, with a question shown, half an answer typed or none.
 func TestApproveWatchEnds(t *testing.T) {
+	t.Parallel()
 	a := startAsking(t, "5m")
 	p := a.watch(t, "")
 	a.watch(t, "").ends("\x04")

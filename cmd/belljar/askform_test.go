@@ -153,6 +153,7 @@ func (p *typist) types(keys ...string) {
 // one's own, another size of the window, leaving, and a terminal that can show none.
 func TestAskOnATerminal(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Parallel()
 	k := &chat{place: newPlace(t)}
 	c := k.start(t, wires[0]).connect(t, wires[0], nil)
 	id, heard := k.asks(t, c, 0, fourQuestions)

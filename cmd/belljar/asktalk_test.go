@@ -127,6 +127,7 @@ const fourQuestions = `[{"text":"Which database?","options":[{"label":"SQLite (R
 // All that a person at belljar ask is told, as they read it.
 func TestAskTalk(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Parallel()
 	k := &chat{place: newPlace(t)}
 	k.say(t, "", "list")
 	s := k.start(t, wires[0])

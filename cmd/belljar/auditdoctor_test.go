@@ -2,13 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/control"
@@ -44,23 +45,26 @@ func TestDoctorTellsOfLostRecords(t *testing.T) {
 	if c := auditCheck(t.Context(), p, state); !c.OK || strings.Contains(c.Degraded, "lost") {
 		t.Errorf("a server that writes: %+v", c)
 	}
-	// The current file goes where none can be made in its place.
+	// A directory takes the place of the current file, and gives it back. Each is one step:
+	// between two, the log would make a file anew, and state there what it lost.
 	current := filepath.Join(dir, "audit.jsonl")
-	if err := os.Rename(current, current+".away"); err != nil {
+	exchange := func() {
+		t.Helper()
+		if err := unix.Renameat2(unix.AT_FDCWD, current, unix.AT_FDCWD, current+".away", unix.RENAME_EXCHANGE); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(current+".away", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(current, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	exchange()
 	if err := l.Write(t.Context(), audit.Session{Event: "start"}); err == nil {
 		t.Error("a directory was written to")
 	}
 	if c := auditCheck(t.Context(), p, state); !strings.Contains(c.Degraded, "cannot write it and has lost 1 records") {
 		t.Errorf("while it cannot be written: %+v", c)
 	}
-	if err := errors.Join(os.Remove(current), os.Rename(current+".away", current)); err != nil {
-		t.Fatal(err)
-	}
+	exchange()
 	if err := l.Write(t.Context(), audit.Session{Event: "start"}); err != nil {
 		t.Fatal(err)
 	}

@@ -235,6 +235,7 @@ func TestCallbacksOutliveTheServer(t *testing.T) {
 // its callbacks to the other.
 func TestTwoServersShareCallbacks(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Parallel()
 	p := newPlace(t)
 	log, inbox := tellers(t, p, "mine"), filepath.Join(p.dir, "inbox")
 	p.flags = append(p.outside(t), "--inbox", inbox)

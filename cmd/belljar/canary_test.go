@@ -136,6 +136,7 @@ const look = `echo MARKER-argument; env; for f in /proc/[0-9]*/environ /proc/[0-
 // accepted or not, and wherever the client sends it.
 func TestBearerTokensGoNowhere(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash, testenv.Curl)
+	t.Parallel()
 	p, issuer, found := newPlace(t), newProvider(t), &sinks{}
 	spans, upstream := found.recorder(t, "spans"), found.recorder(t, "upstream")
 	const fixed = "CANARYfixed-0123456789abcdefghijklmnopqrstuv"

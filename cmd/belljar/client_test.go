@@ -40,11 +40,16 @@ var wires = []wire{
 	{"http modern", true, "2026-07-28"},
 }
 
-// onEachWire runs a test for each of them.
+// onEachWire runs a test for each of them, in parallel with other tests: each has
+// servers of its own, and waits for them most of the time.
 func onEachWire(t *testing.T, f func(t *testing.T, w wire)) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Parallel()
 	for _, w := range wires {
-		t.Run(w.name, func(t *testing.T) { f(t, w) })
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			f(t, w)
+		})
 	}
 }
 

@@ -45,6 +45,7 @@ func doctorOf(t *testing.T, at string, flags ...string) (found map[string]webche
 // A server by itself is as it should be, for a client and for a stranger. Behind a proxy
 // that breaks something, the check of that says so, and those of other things do not.
 func TestDoctorOfServers(t *testing.T) {
+	t.Parallel()
 	log := filepath.Join(t.TempDir(), "access.log")
 	w, _, dir := servedWithAdmin(t, "--access-log", log, "--host", "proxy.example")
 	token := filepath.Join(dir, "plain")

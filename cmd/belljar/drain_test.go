@@ -10,6 +10,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
 )
 
 // A server that gets SIGTERM with 200 calls in flight says first that it is not ready. It
@@ -58,7 +61,12 @@ func TestDrain(t *testing.T) {
 			return w.post(all[0], `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 		},
 	} {
-		res, text := ask()
+		var res *http.Response
+		var text string
+		testenv.Until(10*time.Second, func() bool { // /readyz says it a moment before the places do
+			res, text = ask()
+			return res == nil || res.StatusCode != http.StatusOK
+		})
 		if res == nil || res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" || !res.Close {
 			t.Errorf("%s while it drains: %+v %s", what, res, text)
 		}

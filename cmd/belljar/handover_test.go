@@ -172,6 +172,7 @@ func taskList(client *http.Client, url string, session map[string]string, id int
 // The box of an overlay workspace has layers of its own, which only one process may use. A
 // call in the successor waits until the process before has released them.
 func TestHandOverOfOverlays(t *testing.T) {
+	t.Parallel()
 	w, _, _ := servedWithAdmin(t, "--workspace-mode", "overlay")
 	g := &generations{w, w.cmd.Process.Pid}
 	session := w.session("one")

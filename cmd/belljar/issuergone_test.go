@@ -15,6 +15,7 @@ import (
 // not name the issuer any more.
 func TestIssuerThatIsTakenOut(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Parallel()
 	issuer, policy := newProvider(t), filepath.Join(t.TempDir(), "policy.yaml")
 	write := func(auth string) {
 		put(t, policy, "version: 1\nprofiles: {p: {fs: {system: true, workspace: ro}}}\ndefaults: {decision: allow, profile: p}\ntenants: {a: {}}\n"+auth)

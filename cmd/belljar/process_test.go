@@ -166,6 +166,7 @@ func TestFlood(t *testing.T) {
 // its call.
 func TestServerEnds(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		end     func(*process) error

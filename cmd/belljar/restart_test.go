@@ -117,10 +117,9 @@ rules:
 // those that ran are lost, with what they had written.
 func TestRestart(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
-		t.Parallel() // the call that waits for an answer keeps a server from ending for half a minute
 		for name, end := range map[string]func(*serving){"term": (*serving).stop, "kill": (*serving).kill} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+				t.Parallel() // the call that waits for an answer keeps a server from ending for half a minute
 				restart(t, w, end)
 			})
 		}

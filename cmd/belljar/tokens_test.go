@@ -21,6 +21,7 @@ import (
 // other tenants come in meanwhile.
 func TestTokensRotate(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Parallel()
 	dir, state := t.TempDir(), t.TempDir()
 	policy, file, other := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "token-a"), filepath.Join(dir, "token-b")
 	put(t, policy, `version: 1
@@ -134,6 +135,7 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 // opened end within a second.
 func TestTokensRevoked(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Parallel()
 	dir, state := t.TempDir(), t.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")
 	put(t, policy, "version: 1\nprofiles: {p: {fs: {system: true, workspace: ro}}}\ndefaults: {decision: allow, profile: p}\ntenants: {a: {}, b: {}}\n")

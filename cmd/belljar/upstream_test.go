@@ -164,6 +164,7 @@ func (u *upstreaming) says(status int, command string, parts ...string) {
 
 // A change of a tool is held until a person has said yes, and then offered at once.
 func TestUpstreamApprove(t *testing.T) {
+	t.Parallel()
 	u := startUpstreaming(t, "")
 	u.offers(2)
 	u.says(0, "list", "files", "ready", "local", "tofu", "yes", u.servers+":1", `res\u202eting`, "off")

@@ -29,7 +29,7 @@ func (l *Log) Health() Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := l.health
-	h.Stated, h.Waiting = l.lost.count == 0, len(l.queue)
+	h.Stated, h.Waiting = l.lost.count == 0 && !l.stating, len(l.queue)
 	return h
 }
 

@@ -70,12 +70,13 @@ type Log struct {
 	casts atomic.Uint64 // recordings that were begun
 	w     *writer       // the goroutine's, while it runs
 
-	mu     sync.Mutex
-	queue  []entry // guarded by mu
-	bytes  int     // guarded by mu: of the queue
-	lost   loss    // guarded by mu: not stated yet
-	health Health  // guarded by mu
-	closed bool    // guarded by mu
+	mu      sync.Mutex
+	queue   []entry // guarded by mu
+	bytes   int     // guarded by mu: of the queue
+	lost    loss    // guarded by mu: not stated yet
+	stating bool    // guarded by mu: losses that were taken are being written
+	health  Health  // guarded by mu
+	closed  bool    // guarded by mu
 }
 
 // entry is a record that waits, without its place in the chain. One without a
@@ -273,7 +274,7 @@ func (l *Log) take(free []entry) ([]entry, loss) {
 	defer l.mu.Unlock()
 	batch, lost := l.queue, l.lost
 	clear(free) // of the lines
-	l.queue, l.bytes, l.lost = free[:0], 0, loss{}
+	l.queue, l.bytes, l.lost, l.stating = free[:0], 0, loss{}, lost.count > 0
 	return batch, lost
 }
 
@@ -335,10 +336,8 @@ func (l *Log) flush(batch []entry, lost loss) {
 	}
 	l.mu.Lock()
 	l.health.tally(whole, left, err)
-	l.mu.Unlock()
+	l.stating = false
 	if err != nil {
-		l.complain(err)
-		l.mu.Lock()
 		if lost.count > 0 && !l.w.stated {
 			lost.add(left, err)
 			lost.count += l.lost.count
@@ -346,7 +345,10 @@ func (l *Log) flush(batch []entry, lost loss) {
 		} else {
 			l.lost.add(left, err)
 		}
-		l.mu.Unlock()
+	}
+	l.mu.Unlock()
+	if err != nil {
+		l.complain(err)
 	}
 	for i, e := range batch {
 		if e.done == nil {
