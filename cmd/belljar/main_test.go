@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 	// The helpers of a command under test start as this test binary.
 	sandbox.Init()
 	escape.Main()
+	testenv.Parallel(8)
 	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, path.Base(toolkit.Program): main, "filtered": filtered, "listener": listener, "unnested": unnested, "echoes": echoes})
 }
 
