@@ -16,4 +16,5 @@ const (
 	ClientKey       = "io.modelcontextprotocol/clientInfo"
 	CapabilitiesKey = "io.modelcontextprotocol/clientCapabilities"
 	ServerKey       = "io.modelcontextprotocol/serverInfo"
+	LevelKey        = "io.modelcontextprotocol/logLevel" // of the log messages that are wanted during a request
 )

@@ -26,6 +26,14 @@ type CallOptions struct {
 	// Progress gets the params of the server's progress notifications, without their token,
 	// at most four in any second. It runs in the goroutine of Call. Nil asks for none.
 	Progress func(params json.RawMessage)
+	// Log gets the params of the log messages that the server sends while no other call is
+	// open, or on the stream of the answer, at most four in any second. lost is how many were
+	// left out before it: too fast or too large. The last report may have no params, and lost
+	// alone. It runs in the goroutine of Call. With nil, OnNotification gets them.
+	Log func(params json.RawMessage, lost int)
+	// Level is the least level of the log messages that are wanted. A modern server gets it
+	// with the request; empty wants none.
+	Level string
 	// Capabilities is what the client offers for this call, where the era has requests for
 	// that; Config.Capabilities where it is nil.
 	Capabilities json.RawMessage
@@ -43,6 +51,7 @@ type call struct {
 	method   string
 	owner    string
 	progress func(json.RawMessage)
+	log      func(json.RawMessage, int)
 	timeout  time.Duration // not above zero for none
 	tool     json.RawMessage
 	proof    string        // a member that only the result of this method has; empty for unknown
@@ -60,7 +69,7 @@ type call struct {
 	steps  []json.RawMessage // guarded by Conn.mu: progress that was not shown
 	since  time.Time         // guarded by Conn.mu: when the time began anew, since a request of the server was answered
 	rounds int               // guarded by Conn.mu: how often that happened
-	logs   pace              // guarded by Conn.mu: of log messages
+	logs   logs              // guarded by Conn.mu
 }
 
 // end wakes the caller. It is called once, by whoever has taken the call out of Conn.open.
@@ -99,6 +108,7 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage, 
 // exchange makes one request, and returns its result.
 func (c *Conn) exchange(ctx context.Context, r *request, o CallOptions) (json.RawMessage, error) {
 	cl := newCall(r, o, c.cfg.Limits.Timeout)
+	r.level = o.Level
 	if err := c.send(ctx, cl, r, o.Capabilities); err != nil {
 		return nil, err
 	}
@@ -110,10 +120,10 @@ func newCall(r *request, o CallOptions, timeout time.Duration) *call {
 		timeout = o.Timeout
 	}
 	cl := &call{
-		method: r.method, owner: o.Owner, progress: o.Progress, timeout: timeout,
+		method: r.method, owner: o.Owner, progress: o.Progress, log: o.Log, timeout: timeout,
 		tool: o.Tool, list: r.list, ended: make(chan struct{}, 1),
 	}
-	if o.Progress != nil {
+	if o.Progress != nil || o.Log != nil {
 		cl.wake = make(chan struct{}, 1)
 	}
 	return cl
@@ -162,7 +172,11 @@ func (c *Conn) modern(r *request, capabilities json.RawMessage) []byte {
 	case capabilities == nil:
 		capabilities = c.cfg.Capabilities
 	}
-	return modernMeta(info.Revision, c.cfg.Client, capabilities)
+	meta := modernMeta(info.Revision, c.cfg.Client, capabilities)
+	if r.level != "" {
+		meta = appendMember(meta, []byte(wire.LevelKey), wire.AppendQuoted(nil, r.level))
+	}
+	return meta
 }
 
 // wait waits until a call is answered, or gives it up.
@@ -177,11 +191,17 @@ func (c *Conn) wait(ctx context.Context, cl *call) (json.RawMessage, error) {
 	for {
 		select {
 		case <-cl.ended:
+			if cl.log != nil {
+				c.tell(cl, true)
+			}
 			if cl.progress != nil {
 				c.show(cl)
 			}
 			return cl.result, cl.err
 		case <-cl.wake:
+			if cl.log != nil {
+				c.tell(cl, false)
+			}
 			next = c.showNext(cl, next)
 		case <-next:
 			next = c.showNext(cl, nil)

@@ -194,17 +194,25 @@ func (g guard) notified(m *wire.Message, from *call) {
 		g.cancelled(m.Params)
 		return
 	}
+	if m.Method == logMethod {
+		g.logged(m.Params, from)
+		return
+	}
 	g.mu.Lock()
 	owner, _ := g.ownerOf(from)
-	lost := g.cfg.OnNotification == nil || m.Method == "notifications/message" && !g.logs(from)
+	lost := g.cfg.OnNotification == nil
 	if lost {
 		g.stats.Dropped++
 	}
 	g.mu.Unlock()
-	if lost {
-		return
+	if !lost {
+		g.queue(Notification{Method: m.Method, Params: m.Params, Owner: owner})
 	}
-	dropped, merged := g.inbox.add(Notification{Method: m.Method, Params: m.Params, Owner: owner})
+}
+
+// queue has a notification handled after those that came before it.
+func (g guard) queue(n Notification) {
+	dropped, merged := g.inbox.add(n)
 	if !dropped && !merged {
 		return
 	}
@@ -212,6 +220,9 @@ func (g guard) notified(m *wire.Message, from *call) {
 	defer g.mu.Unlock()
 	if dropped {
 		g.stats.Dropped++
+		if n.Method == logMethod {
+			g.table.logs.lost += n.Lost + 1
+		}
 	} else {
 		g.stats.Merged++
 	}

@@ -23,6 +23,7 @@ type request struct {
 	input  []byte // the members inputResponses and requestState of params, without braces
 	meta   []byte // the members of params._meta that servers get as they are, without braces
 	bare   bool   // it gets no _meta: initialize is older than that
+	level  string // the least level of log messages for a modern server; empty for none
 	list   bool   // items of its result are checked one by one
 	depth  int
 }
@@ -58,7 +59,7 @@ func newRequest(method string, params json.RawMessage, depth int) (*request, err
 	}
 	wire.Members(meta, func(name, value []byte) bool {
 		switch string(name) {
-		case wire.DepthKey, progressKey, wire.RevisionKey, wire.ClientKey, wire.CapabilitiesKey:
+		case wire.DepthKey, progressKey, wire.RevisionKey, wire.ClientKey, wire.CapabilitiesKey, wire.LevelKey:
 		default:
 			r.meta = appendMember(r.meta, name, value)
 		}

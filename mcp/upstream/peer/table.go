@@ -47,7 +47,7 @@ type table struct {
 	blind   bool               // guarded by mu: those became too many to remember
 	asked   map[string]*asked  // guarded by mu: requests of the server, by their ids
 	heard   heard              // guarded by mu
-	pace    pace               // guarded by mu: of log messages that belong to no call
+	logs    logs               // guarded by mu: those that belong to no single call
 	stats   Stats              // guarded by mu
 }
 
@@ -230,23 +230,3 @@ func (t *table) withdraw(owner string) {
 }
 
 // logs reports whether one more log message may pass now. Those of the only open call have
-// the pace of that call; mu is held.
-func (t *table) logs(from *call) bool {
-	p := &t.pace
-	if from == nil && len(t.open)-t.streams == 1 {
-		for _, cl := range t.open {
-			if !cl.stream {
-				from = cl
-			}
-		}
-	}
-	if from != nil {
-		p = &from.logs
-	}
-	now := time.Now()
-	if p.wait(now) > 0 {
-		return false
-	}
-	p.pass(now)
-	return true
-}
