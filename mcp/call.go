@@ -30,6 +30,7 @@ type toolCall struct {
 	args       json.RawMessage // the object of the arguments; empty stands for none
 	patience   time.Duration   // how long the client waits for the answer; zero means no limit
 	progress   progressFunc    // nil where the client wants none
+	logs       *callLogs       // nil where the client wants none
 	parent     TraceParent     // the span that the call belongs to
 	input      *input          // nil in the legacy era
 	depth      int             // how many servers such as this one it has passed, see wire.Depth
@@ -75,7 +76,7 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 		return nil, g.tools.unknown(session.tenant, call.name, func(t *tool) bool { return g.hides(ctx, session, t) })
 	}
 	name := t.info.Name // call.name may be an alias
-	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, TraceID: call.parent.TraceID, Depth: call.depth, Progress: withoutProgress, input: call.input}
+	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, TraceID: call.parent.TraceID, Depth: call.depth, Progress: withoutProgress, input: call.input, logs: call.logs}
 	if t.upstream != nil {
 		c.Upstream, c.from = t.upstream.name, t.upstream
 	}
@@ -201,7 +202,7 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 	defer leave()
 	if len(d.Redact) > 0 {
 		d = g.refuseUnredactable(d)
-		c.Progress = withoutMessages(c.Progress)
+		c.Progress, c.redacts = withoutMessages(c.Progress), true
 	}
 	if g.cfg.Audit != nil {
 		d = g.recordDecision(ctx, c, started, f, d, asked)

@@ -87,7 +87,7 @@ func (s *Server) begin(ctx context.Context, l *link) (_ *conversation, err error
 		c.out.Close()
 		return nil, err
 	}
-	session.reach(c.ss)
+	session.reach(c.ss, g.out)
 	session.by(l.transport, nil)
 	context.AfterFunc(until, func() { c.end(context.Cause(until)) })
 	c.follow(session)

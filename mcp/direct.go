@@ -34,6 +34,7 @@ type directCall struct {
 	toolCall
 	tool    string               // its own name, where toolCall has an alias
 	token   []byte               // progressToken as the client wrote it; nil for none
+	level   string               // the least of log messages that a modern client wants; empty for none
 	state   string               // requestState, which came with answers to questions of an earlier call
 	answers sdk.InputResponseMap // inputResponses
 }
@@ -120,6 +121,8 @@ func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok
 			capabilities = value
 		case structuredKey:
 			asked = value
+		case wire.LevelKey:
+			c.level = wire.Text(value)
 		}
 		return true
 	})
@@ -205,7 +208,9 @@ func (s *Server) callFrame(ctx context.Context, session *Session, m *wire.Messag
 		}
 	}()
 	c.out = out
-	if to, ok := ctx.Value(outletKey{}).(outlet); ok && c.token != nil {
+	to, _ := ctx.Value(outletKey{}).(outlet)
+	c.logs = logsOf(session, to, in == wire.Modern, c.level)
+	if to != nil && c.token != nil {
 		c.progress = func(done, total float64, message string) {
 			if err := to.Send(progressFrame(c.token, done, total, message), aProgress); err != nil {
 				s.cfg.Log.Debug("progress was not sent", "session", session.id, "error", err)

@@ -80,7 +80,7 @@
 //	  sdk_request.go, structured.go   what a request says of its session and client
 //	  served.go, trace.go             what others learn of a request
 //	  layer.go, tool.go, toolset.go   the tools, and who sees them
-//	  announcer.go                    and learns of changes
+//	  announcer.go, logs.go           and learns of changes, and what is logged
 //	  remote.go, definition.go        those of upstreams, and what an upstream says of one,
 //	  remoteargs.go, rawresult.go     what a call of it has, and what comes back
 //	  listed.go, decode.go, gate.go

@@ -39,11 +39,12 @@ type peer struct {
 	ignored int      // guarded by mu
 }
 
-// reach notes how the client of a session is asked.
-func (s *Session) reach(ss *sdk.ServerSession) {
+// reach notes how the client of a session is asked, and where it gets what belongs to no
+// request.
+func (s *Session) reach(ss *sdk.ServerSession, out outlet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.conn.peer = &peer{sdk: ss}
+	s.conn.peer, s.conn.out = &peer{sdk: ss}, out
 }
 
 // elicitorOf returns the client of a call if it can be asked, or nil.

@@ -67,7 +67,7 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 		ws.server.sessions.wg.Done()
 		return nil, err
 	}
-	session.reach(ss)
+	session.reach(ss, s.guard.out)
 	session.by(transport, func() {
 		patiently(session.written()) // the answers of its calls
 		s.guard.Close()

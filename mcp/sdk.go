@@ -32,9 +32,7 @@ func newAdapter(s *Server) *adapter {
 		Resources:    &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
 		Experimental: map[string]any{methodSearch: map[string]any{}, structuredKey: map[string]any{}},
 		Extensions:   map[string]any{tasksExtension: map[string]any{}},
-	}
-	if s.cfg.Suite != nil {
-		capabilities.Logging = &sdk.LoggingCapabilities{} //nolint:staticcheck // the suite tries what is deprecated
+		Logging:      &sdk.LoggingCapabilities{}, //nolint:staticcheck // legacy clients set a level
 	}
 	server := sdk.NewServer(
 		&sdk.Implementation{Name: s.cfg.Name, Version: s.cfg.Version},
@@ -283,6 +281,9 @@ func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.Ca
 			c.out.Done(false)
 		}
 	}()
+	to, _ := ctx.Value(outletKey{}).(outlet)
+	level, _ := meta[wire.LevelKey].(string)
+	c.logs = logsOf(session, to, eraOf(req) == wire.Modern, level)
 	stop := func() {}
 	if token := meta["progressToken"]; token != nil {
 		c.progress = a.progress(ctx, req.Session, session, token, later)

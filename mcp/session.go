@@ -53,6 +53,7 @@ type connection struct {
 	client    string // its own name, which proves nothing
 	version   string
 	level     string                  // that it set for log messages; empty for none
+	out       outlet                  // for what belongs to no request; nil where the client has no connection
 	peer      *peer                   // the client that can be asked; nil where it cannot
 	hangUp    func()                  // ends the connection; nil where the session's end does
 	leave     context.CancelCauseFunc // begins the end of a conversation; nil where there is none

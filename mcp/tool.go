@@ -78,6 +78,8 @@ type Call struct {
 	input   *input   // of a modern client; nil in the legacy era
 	allowed *allowed // nil before the call is allowed, and where nobody can be asked
 	from    *upstream
+	logs    *callLogs // nil for nowhere
+	redacts bool      // the policy wants something taken out of what it answers
 }
 
 // allowed is why a call runs, for what its handler asks people. It is large, and most

@@ -89,8 +89,9 @@ func (c *conn) ask(ctx context.Context, call mcp.Call, method string, params, to
 		delete(c.calls, call.ID)
 		c.mu.Unlock()
 	}()
+	level, logs := c.listen(ctx, call)
 	raw, err := c.Call(ctx, method, params, peer.CallOptions{
-		Timeout: c.server.Settings.Timeouts.Call, Owner: call.ID, Depth: call.Depth, Tool: tool,
+		Timeout: c.server.Settings.Timeouts.Call, Owner: call.ID, Session: call.Session.ID(), Depth: call.Depth, Tool: tool, Level: level, Log: logs,
 		Progress: func(params json.RawMessage) { report(call, params) },
 	})
 	return raw, c.failure(err)

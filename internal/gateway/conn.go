@@ -42,6 +42,8 @@ type conn struct {
 
 	reading chan struct{} // holds one while the lists are read
 
+	listeners listeners // of log messages
+
 	mu    sync.Mutex
 	face  *face               // guarded by mu
 	calls map[string]*running // guarded by mu: by Call.ID
@@ -88,6 +90,8 @@ func (c *conn) notified(n peer.Notification) {
 	switch n.Method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
 		c.again()
+	case "notifications/message":
+		c.logged(n)
 	}
 }
 

@@ -17,6 +17,7 @@
 //	dial.go       makes connections
 //	login.go      logins at remote servers
 //	conn.go       a connection, and when its lists are read again
+//	logs.go       what a server logs, for clients
 //	asked.go      what a server asks the person whose call runs
 //	beside.go     which prompts and resources a tenant is offered, and by which names and URIs
 //	offers.go     which tools, and by which names

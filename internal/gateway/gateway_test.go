@@ -117,7 +117,7 @@ func (g *gated) open(files ...string) {
 		g.t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(&g.logged, nil))
-	server, err := mcp.New(mcp.Config{Gate: decider{&g.policy}, Log: log, Moments: mcp.Moments{
+	server, err := mcp.New(mcp.Config{Gate: decider{&g.policy}, Log: log, Redact: func(text string, _ []policies.Redaction) string { return text }, Moments: mcp.Moments{
 		OnSession:    func(ctx context.Context, s *mcp.Session) { g.session.Store(s); g.Begin(ctx, s) },
 		OnSessionEnd: func(s *mcp.Session) { g.End(s) },
 		Gather:       func(ctx context.Context, s *mcp.Session) { g.Gather(ctx, s) },
@@ -161,6 +161,7 @@ type client struct {
 	n        int
 	answers  map[int]chan message
 	notified map[string]int
+	logs     []string            // the params of log messages
 	asks     func(m message) any // answers a request of the server; nil refuses
 }
 
@@ -212,6 +213,9 @@ func (c *client) read() {
 		switch {
 		case m.Method != "" && m.ID == nil:
 			c.notified[m.Method]++
+			if m.Method == "notifications/message" {
+				c.logs = append(c.logs, string(m.Params))
+			}
 		case m.Method != "":
 			if c.asks != nil {
 				answer, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": c.asks(m)})

@@ -23,6 +23,8 @@ type CallOptions struct {
 	// Owner is whose call it is, such as the session of a client. Requests of the server
 	// reach OnRequest with it.
 	Owner string
+	// Session is the session of a client that the call is for. See Notification.Session.
+	Session string
 	// Progress gets the params of the server's progress notifications, without their token,
 	// at most four in any second. It runs in the goroutine of Call. Nil asks for none.
 	Progress func(params json.RawMessage)
@@ -50,6 +52,7 @@ type call struct {
 	id       int64
 	method   string
 	owner    string
+	session  string
 	progress func(json.RawMessage)
 	log      func(json.RawMessage, int)
 	timeout  time.Duration // not above zero for none
@@ -120,7 +123,7 @@ func newCall(r *request, o CallOptions, timeout time.Duration) *call {
 		timeout = o.Timeout
 	}
 	cl := &call{
-		method: r.method, owner: o.Owner, progress: o.Progress, log: o.Log, timeout: timeout,
+		method: r.method, owner: o.Owner, session: o.Session, progress: o.Progress, log: o.Log, timeout: timeout,
 		tool: o.Tool, list: r.list, ended: make(chan struct{}, 1),
 	}
 	if o.Progress != nil || o.Log != nil {

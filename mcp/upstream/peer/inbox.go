@@ -18,7 +18,10 @@ type Notification struct {
 	// Owner is whose calls are open, if all that are open have the same owner, or whose call
 	// the notification came with; empty where that is not certain.
 	Owner string
-	Lost  int // log messages that were left out before this one: too fast or too large
+	// Session is whose calls were open when a log message came, if all were of the same session.
+	Session string
+	Shared  bool // calls of several sessions were open when a log message came
+	Lost    int  // log messages that were left out before this one: too fast or too large
 }
 
 // inbox holds the notifications that wait for their handler.

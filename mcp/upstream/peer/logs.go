@@ -47,14 +47,32 @@ func (t *table) loggerOf(from *call) *call {
 	return nil
 }
 
+// sessionOf returns the session of all open calls; shared says that they are of several; mu is
+// held.
+func (t *table) sessionOf() (session string, shared bool) {
+	any := false
+	for _, cl := range t.open {
+		switch {
+		case cl.stream:
+		case any && cl.session != session:
+			return "", true
+		default:
+			session, any = cl.session, true
+		}
+	}
+	return session, false
+}
+
 // logged handles a log message. The goroutine of its call passes it on, so that none comes
 // after the call.
 func (g guard) logged(params []byte, from *call) {
 	g.mu.Lock()
 	of, cl := &g.table.logs, g.loggerOf(from)
-	owner := ""
+	n := Notification{Method: logMethod, Params: params}
 	if cl != nil {
-		of, owner = &cl.logs, cl.owner
+		of, n.Owner, n.Session = &cl.logs, cl.owner, cl.session
+	} else {
+		n.Session, n.Shared = g.sessionOf()
 	}
 	handled := g.cfg.OnNotification != nil || cl != nil && cl.log != nil
 	if !handled || !of.passes(params) {
@@ -71,8 +89,7 @@ func (g guard) logged(params []byte, from *call) {
 		}
 		return
 	}
-	n := Notification{Method: logMethod, Params: params, Owner: owner, Lost: of.lost}
-	of.lost = 0
+	n.Lost, of.lost = of.lost, 0
 	g.mu.Unlock()
 	g.queue(n)
 }

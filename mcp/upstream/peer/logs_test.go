@@ -19,7 +19,7 @@ func TestLogsOfACall(t *testing.T) {
 		c, s := connect(t, wire.Legacy, Config{OnNotification: func(n Notification) { ofNone = append(ofNone, n) }})
 		var first, second []string
 		into := func(to *[]string) CallOptions {
-			return CallOptions{Owner: fmt.Sprintf("%p", to), Log: func(p json.RawMessage, lost int) { *to = append(*to, fmt.Sprintf("%s %d", p, lost)) }}
+			return CallOptions{Session: fmt.Sprintf("%p", to), Log: func(p json.RawMessage, lost int) { *to = append(*to, fmt.Sprintf("%s %d", p, lost)) }}
 		}
 		log := func(text string) {
 			s.say(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%q}}`, text)
@@ -42,7 +42,7 @@ func TestLogsOfACall(t *testing.T) {
 		if fmt.Sprint(first) != `[{"level":"info","data":"alone"} 0 {"level":"info","data":"at the end"} 0]` || len(second) != 0 {
 			t.Errorf("the calls got %v and %v", first, second)
 		}
-		if len(ofNone) != 2 || ofNone[0].Owner != "" || ofNone[1].Owner != "" || !strings.Contains(string(ofNone[1].Params), "of either") {
+		if len(ofNone) != 2 || ofNone[0].Owner != "" || ofNone[1].Owner != "" || ofNone[0].Shared || !ofNone[1].Shared || !strings.Contains(string(ofNone[1].Params), "of either") {
 			t.Errorf("the handler got %v", ofNone)
 		}
 	})
@@ -68,6 +68,7 @@ func TestLogsTooMany(t *testing.T) {
 		}})
 		m := s.want("tools/call")
 		flood(1000)
+		time.Sleep(2 * time.Second) // the pace is free again
 		s.say(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%q}}`, strings.Repeat("x", mostLog))
 		s.result(m, `{}`)
 		good(t, done)
