@@ -53,6 +53,7 @@
 //	  subscribe.go, listen.go         subscriptions
 //	  suite.go, defer.go              calls whose answers their clients ask for later
 //	  toollist.go                     the list of tools
+//	  completion.go                   values that complete what a person types
 //	  listing.go, prompt.go           other lists, prompts,
 //	  resource.go, remoteresource.go  and resources, as the policy allows
 //	  granted.go
@@ -73,6 +74,7 @@
 //	  answer.go                       goes out under the client's own id
 //
 //	what all of these rest on
+//	  logs.go                         log messages for clients
 //	  guard.go, outlet.go, inbox.go   the requests in flight of one client
 //	  state.go, workers.go
 //	  sessions.go, session.go         the sessions
@@ -80,7 +82,7 @@
 //	  sdk_request.go, structured.go   what a request says of its session and client
 //	  served.go, trace.go             what others learn of a request
 //	  layer.go, tool.go, toolset.go   the tools, and who sees them
-//	  announcer.go, logs.go           and learns of changes, and what is logged
+//	  announcer.go                    and learns of changes
 //	  remote.go, definition.go        those of upstreams, and what an upstream says of one,
 //	  remoteargs.go, rawresult.go     what a call of it has, and what comes back
 //	  listed.go, decode.go, gate.go

@@ -13,11 +13,10 @@ import (
 
 // Bounds of lists.
 const (
-	pageMost   = 200    // entries of one answer
-	entryMost  = 10_000 // resources of one session; more are left out
-	foundMost  = 200    // resources that a search gives
-	queryMost  = 1000   // bytes of a query
-	completeOf = 100    // values of one completion (2025-11-25, "Completion")
+	pageMost  = 200    // entries of one answer
+	entryMost = 10_000 // resources of one session; more are left out
+	foundMost = 200    // resources that a search gives
+	queryMost = 1000   // bytes of a query
 )
 
 // private is the cache scope of all our lists: their content belongs to a tenant.
@@ -178,54 +177,6 @@ func (e Entry) about(query string) bool {
 	return slices.ContainsFunc([]string{e.URI, e.Name, e.Title, e.Description}, func(text string) bool {
 		return strings.Contains(strings.ToLower(text), query)
 	})
-}
-
-// complete answers completion/complete.
-func (a *adapter) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
-	session, err := a.sessionOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	values, err := a.completions(ctx, session, req.Params)
-	if err != nil {
-		return nil, err
-	}
-	shown := values[:min(len(values), completeOf)]
-	return &sdk.CompleteResult{Completion: sdk.CompletionResultDetails{
-		Values: append([]string{}, shown...), Total: len(values), HasMore: len(shown) < len(values),
-	}}, nil
-}
-
-func (a *adapter) completions(ctx context.Context, session *Session, p *sdk.CompleteParams) ([]string, error) {
-	typed := p.Argument.Value
-	if len(typed) > queryMost {
-		return nil, wire.Errorf(wire.InvalidParams, "argument.value: got %d bytes, want at most %d", len(typed), queryMost)
-	}
-	switch p.Ref.Type {
-	case "ref/prompt":
-		prompt, known, err := a.server.prompts.find(ctx, session, p.Ref.Name)
-		switch {
-		case err != nil:
-			return nil, err
-		case !known && a.server.cfg.Suite == nil:
-			return nil, a.server.prompts.unknown(ctx, session, p.Ref.Name)
-		case prompt.from.Complete == nil:
-			return nil, nil
-		}
-		return prompt.from.Complete(ctx, session, p.Ref.Name, p.Argument.Name, typed)
-	case "ref/resource":
-		r := a.server.resources.of(p.Ref.URI)
-		switch {
-		case r == nil:
-			return nil, wire.Errorf(wire.InvalidParams, "unknown resource template %.200q; resources/templates/list has those there are", p.Ref.URI)
-		case r.CompleteFacts != nil:
-			return a.server.resources.completeGated(ctx, r, session, p.Argument.Name, typed)
-		case r.Complete == nil:
-			return nil, nil
-		}
-		return r.Complete(ctx, session, p.Argument.Name, typed)
-	}
-	return nil, wire.Errorf(wire.InvalidParams, `ref.type: got %.40q, want "ref/prompt" or "ref/resource"`, p.Ref.Type)
 }
 
 // Completed returns the values that begin with what was typed, whatever the case, in

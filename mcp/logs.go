@@ -46,19 +46,19 @@ func (m LogMessage) frame() []byte {
 	return append(append([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":`), params...), '}')
 }
 
-// Log sends a message to the client of the session, if that has set a level that the message
+// SendTo sends the message to the client of a session, if that has set a level that the message
 // reaches.
-func (s *Session) Log(m LogMessage) {
+func (m LogMessage) SendTo(s *Session) {
 	s.mu.Lock()
 	to, want, ended := s.conn.out, s.conn.level, s.life.ended
 	s.mu.Unlock()
 	if to == nil || ended || !m.reaches(want) {
 		return
 	}
-	s.sendLog(to, m)
+	m.send(s, to)
 }
 
-func (s *Session) sendLog(to outlet, m LogMessage) {
+func (m LogMessage) send(s *Session, to outlet) {
 	frame := m.frame()
 	if frame == nil {
 		return
@@ -100,6 +100,6 @@ func (c Call) LogLevel() (level string, ok bool) {
 // handler returns.
 func (c Call) Log(m LogMessage) {
 	if level, ok := c.LogLevel(); ok && m.reaches(level) {
-		c.Session.sendLog(c.logs.to, m)
+		m.send(c.Session, c.logs.to)
 	}
 }

@@ -19,7 +19,7 @@ func TestLogOfACall(t *testing.T) {
 		for _, level := range []string{"debug", "notice", "emergency", "odd"} {
 			call.Log(mcp.LogMessage{Level: level, Logger: "l", Data: json.RawMessage(`{"is":"` + level + `"}`)})
 		}
-		call.Session.Log(mcp.LogMessage{Level: "alert", Data: json.RawMessage(`1`)})
+		mcp.LogMessage{Level: "alert", Data: json.RawMessage(`1`)}.SendTo(call.Session)
 		call.Log(mcp.LogMessage{Level: "alert", Data: json.RawMessage(`{`)})
 		return mcp.Text("done"), nil
 	})

@@ -57,6 +57,9 @@ type PromptSource struct {
 	// Complete returns the values of an argument that begin with what was typed, best
 	// first; nil knows none.
 	Complete func(ctx context.Context, s *Session, name, argument, typed string) ([]string, error)
+	// CompleteGranted is used in place of Complete where there are Facts: without it, nothing
+	// is completed.
+	CompleteGranted func(ctx context.Context, call Call, want Completing) (Completion, error)
 }
 
 // prompts are the sources of a server's prompts.

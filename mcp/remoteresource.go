@@ -33,6 +33,9 @@ type RemoteResources struct {
 	Facts func(s *Session, uri string) (policies.Facts, error)
 	// Read returns the result of resources/read, in JSON, with the URIs of this server.
 	Read func(ctx context.Context, call Call, uri string) (json.RawMessage, error)
+	// Complete completes a variable of a template, which has a URI of this server; nil
+	// completes nothing. It must end soon: a person is typing.
+	Complete func(ctx context.Context, call Call, want Completing) (Completion, error)
 }
 
 // templateMost is how many templates of an upstream a client gets, and listingMost how many

@@ -13,6 +13,7 @@
 //	preview.go    what a file would start
 //	prompts.go    uses of prompts of servers
 //	resources.go  uses of their resources
+//	complete.go   values that complete what a person types
 //	call.go       calls of their tools
 //	dial.go       makes connections
 //	login.go      logins at remote servers

@@ -63,6 +63,26 @@ func (f *face) trusted(kind pin.Kind, all []json.RawMessage, name string) (some 
 	return some
 }
 
+// hasPrompt reports whether a prompt of the server may be offered.
+func (f *face) hasPrompt(native string) bool {
+	for _, raw := range f.prompts {
+		if wire.Text(wire.Member(raw, "name")) == native {
+			return true
+		}
+	}
+	return false
+}
+
+// hasTemplate reports whether a template of the server may be offered.
+func (f *face) hasTemplate(native string) bool {
+	for _, raw := range f.templates {
+		if wire.Text(wire.Member(raw, "uriTemplate")) == native {
+			return true
+		}
+	}
+	return false
+}
+
 // of is the face with the server as the configuration has it now.
 func (f *face) of(s *server) *face {
 	if f.server == s {

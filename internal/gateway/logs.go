@@ -167,7 +167,7 @@ func (c *conn) logged(n peer.Notification) {
 	}
 	lost := n.Lost + c.listeners.found()
 	for _, s := range to {
-		c.pass(n.Params, lost, s.Log)
+		c.pass(n.Params, lost, func(m mcp.LogMessage) { m.SendTo(s) })
 	}
 }
 

@@ -26,7 +26,7 @@ func (g *calls) prompts() mcp.PromptSource {
 			}
 			return g.offers.use(s.Tenant(), tool.Server, usePrompts)
 		},
-		GetGranted: g.getPrompt,
+		GetGranted: g.getPrompt, CompleteGranted: g.completePrompt,
 	}
 }
 
@@ -57,15 +57,6 @@ func (g *calls) getPrompt(ctx context.Context, call mcp.Call, name string, args 
 		return nil, fmt.Errorf("the server %s answers: %s", tool.Server, bad.Message)
 	}
 	return all, err
-}
-
-func (f *face) hasPrompt(native string) bool {
-	for _, raw := range f.prompts {
-		if wire.Text(wire.Member(raw, "name")) == native {
-			return true
-		}
-	}
-	return false
 }
 
 // messages reads the result of prompts/get.

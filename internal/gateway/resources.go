@@ -20,7 +20,7 @@ import (
 // one is a call of the tool mcp_PREFIX_resources.
 func (g *calls) resources() mcp.RemoteResources {
 	return mcp.RemoteResources{
-		Scheme: schemes, List: g.listResources, Templates: g.listTemplates, Read: g.readResource,
+		Scheme: schemes, List: g.listResources, Templates: g.listTemplates, Read: g.readResource, Complete: g.completeResource,
 		Facts: func(s *mcp.Session, uri string) (policies.Facts, error) {
 			server, native, ok := g.offers.resource(s.Tenant(), uri)
 			if !ok {

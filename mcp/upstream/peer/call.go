@@ -52,9 +52,7 @@ type call struct {
 	id       int64
 	method   string
 	owner    string
-	session  string
 	progress func(json.RawMessage)
-	log      func(json.RawMessage, int)
 	timeout  time.Duration // not above zero for none
 	tool     json.RawMessage
 	proof    string        // a member that only the result of this method has; empty for unknown
@@ -72,7 +70,7 @@ type call struct {
 	steps  []json.RawMessage // guarded by Conn.mu: progress that was not shown
 	since  time.Time         // guarded by Conn.mu: when the time began anew, since a request of the server was answered
 	rounds int               // guarded by Conn.mu: how often that happened
-	logs   logs              // guarded by Conn.mu
+	logs   logs              // guarded by Conn.mu but for to and session, which do not change
 }
 
 // end wakes the caller. It is called once, by whoever has taken the call out of Conn.open.
@@ -123,7 +121,7 @@ func newCall(r *request, o CallOptions, timeout time.Duration) *call {
 		timeout = o.Timeout
 	}
 	cl := &call{
-		method: r.method, owner: o.Owner, session: o.Session, progress: o.Progress, log: o.Log, timeout: timeout,
+		method: r.method, owner: o.Owner, progress: o.Progress, logs: logs{to: o.Log, session: o.Session}, timeout: timeout,
 		tool: o.Tool, list: r.list, ended: make(chan struct{}, 1),
 	}
 	if o.Progress != nil || o.Log != nil {
@@ -194,7 +192,7 @@ func (c *Conn) wait(ctx context.Context, cl *call) (json.RawMessage, error) {
 	for {
 		select {
 		case <-cl.ended:
-			if cl.log != nil {
+			if cl.logs.to != nil {
 				c.tell(cl, true)
 			}
 			if cl.progress != nil {
@@ -202,7 +200,7 @@ func (c *Conn) wait(ctx context.Context, cl *call) (json.RawMessage, error) {
 			}
 			return cl.result, cl.err
 		case <-cl.wake:
-			if cl.log != nil {
+			if cl.logs.to != nil {
 				c.tell(cl, false)
 			}
 			next = c.showNext(cl, next)

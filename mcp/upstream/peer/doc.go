@@ -10,8 +10,8 @@
 //   - request.go writes the requests, with the _meta of this hop.
 //   - input.go answers a result that asks for input, and makes the call again.
 //   - list.go reads a list page by page.
-//   - progress.go passes on what a server says of a running call, at a bounded rate.
-//   - logs.go passes on log messages, at a bounded rate.
+//   - progress.go passes on what a server says of a running call and what it logs, at a
+//     bounded rate.
 //   - subscribe.go keeps a modern server's subscription to changes of its lists.
 //   - guard.go reads what the server sends, and decides what of that is good.
 //   - asked.go has the requests of the server: each goes to a handler, or is refused.

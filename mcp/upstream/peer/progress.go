@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -73,4 +74,115 @@ func number(raw []byte) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	return n, err == nil
+}
+
+const (
+	logMethod = "notifications/message"
+	mostLog   = 16 << 10 // bytes of one log message
+	mostLogs  = 16       // log messages that wait for the goroutine of their call
+)
+
+// logs is what is kept of log messages: those of one call, or those of no single call.
+type logs struct {
+	to      func(json.RawMessage, int) // what gets those of the call; nil for nothing
+	session string                     // that the call is for
+	pace    pace
+	lines   []json.RawMessage // that wait for the goroutine of the call
+	lost    int               // that were left out since the last one that passed
+}
+
+// passes reports whether a log message may pass now; Conn.mu is held.
+func (l *logs) passes(params []byte) bool {
+	now := time.Now()
+	if len(params) > mostLog || len(l.lines) >= mostLogs || l.pace.wait(now) > 0 {
+		l.lost++
+		return false
+	}
+	l.pace.pass(now)
+	return true
+}
+
+// loggerOf returns the call that a log message belongs to: the one with whose answer it came,
+// or the only one that is open. It is nil where that is not certain; mu is held.
+func (t *table) loggerOf(from *call) *call {
+	if from != nil && !from.stream {
+		return from
+	}
+	if len(t.open)-t.streams != 1 {
+		return nil
+	}
+	for _, cl := range t.open {
+		if !cl.stream {
+			return cl
+		}
+	}
+	return nil
+}
+
+// sessionOf returns the session of all open calls; shared says that they are of several; mu is
+// held.
+func (t *table) sessionOf() (session string, shared bool) {
+	any := false
+	for _, cl := range t.open {
+		switch {
+		case cl.stream:
+		case any && cl.logs.session != session:
+			return "", true
+		default:
+			session, any = cl.logs.session, true
+		}
+	}
+	return session, false
+}
+
+// logged handles a log message. The goroutine of its call passes it on, so that none comes
+// after the call.
+func (g guard) logged(params []byte, from *call) {
+	g.mu.Lock()
+	of, cl := &g.table.logs, g.loggerOf(from)
+	n := Notification{Method: logMethod, Params: params}
+	if cl != nil {
+		of, n.Owner, n.Session = &cl.logs, cl.owner, cl.logs.session
+	} else {
+		n.Session, n.Shared = g.sessionOf()
+	}
+	handled := g.cfg.OnNotification != nil || cl != nil && cl.logs.to != nil
+	if !handled || !of.passes(params) {
+		g.stats.Dropped++
+		g.mu.Unlock()
+		return
+	}
+	if cl != nil && cl.logs.to != nil {
+		of.lines = append(of.lines, bytes.Clone(params)) // they must not keep their message
+		g.mu.Unlock()
+		select {
+		case cl.wake <- struct{}{}:
+		default:
+		}
+		return
+	}
+	n.Lost, of.lost = of.lost, 0
+	g.mu.Unlock()
+	g.queue(n)
+}
+
+// tell passes on the log messages of a call that wait. last says that none will follow. Only
+// the goroutine of the call may use it.
+func (c *Conn) tell(cl *call, last bool) {
+	for {
+		c.mu.Lock()
+		lost := cl.logs.lost
+		if len(cl.logs.lines) == 0 {
+			c.mu.Unlock()
+			if last && lost > 0 {
+				cl.logs.to(nil, lost)
+			}
+			return
+		}
+		line := cl.logs.lines[0]
+		cl.logs.lines = append(cl.logs.lines[:0], cl.logs.lines[1:]...)
+		cl.logs.lost = 0
+		c.mu.Unlock()
+		cl.logs.to(line, lost)
+	}
 }
