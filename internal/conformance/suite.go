@@ -147,17 +147,15 @@ func addPrompts(s *mcp.Server, server *sdk.Server) {
 		func(context.Context, *mcp.Session, map[string]string) ([]mcp.Message, error) {
 			return says(mcp.Content{Data: bits(dotPNG), MIME: "image/png"}, mcp.Content{Text: "Look at the picture above."}), nil
 		})
-	server.AddPrompt(
-		&sdk.Prompt{Name: "test_prompt_with_embedded_resource", Description: "holds a resource", Arguments: []*sdk.PromptArgument{
+	s.AddPrompt(
+		mcp.Prompt{Name: "test_prompt_with_embedded_resource", Description: "holds a resource", Arguments: []mcp.Argument{
 			{Name: "resourceUri", Description: "which", Required: true},
 		}},
-		func(_ context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
-			return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{
-				{Role: "user", Content: &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{
-					URI: req.Params.Arguments["resourceUri"], MIMEType: "text/plain", Text: "Embedded resource content for testing.",
-				}}},
-				{Role: "user", Content: &sdk.TextContent{Text: "Read the resource above."}},
-			}}, nil
+		func(_ context.Context, _ *mcp.Session, args map[string]string) ([]mcp.Message, error) {
+			block, err := json.Marshal(map[string]any{"type": "resource", "resource": map[string]string{
+				"uri": args["resourceUri"], "mimeType": "text/plain", "text": "Embedded resource content for testing.",
+			}})
+			return says(mcp.Content{Raw: block}, mcp.Content{Text: "Read the resource above."}), err
 		})
 	server.AddPrompt(&sdk.Prompt{Name: "test_input_required_result_prompt", Description: "asks something first"},
 		func(_ context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {

@@ -70,6 +70,11 @@ func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, erro
 			return nil
 		},
 	})
+	if how == mcp.AskedByResult {
+		c.mu.Lock()
+		run.comes = true
+		c.mu.Unlock()
+	}
 	if how != mcp.AskedNow {
 		return nil, wire.Errorf(wire.InvalidRequest, "the person cannot be asked while the call runs")
 	}

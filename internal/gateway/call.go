@@ -51,6 +51,10 @@ func (g *calls) run(ctx context.Context, call mcp.Call, tool names.Tool, offered
 			return err
 		}
 		raw, err := c.ask(ctx, call, "tools/call", params, d.raw)
+		if errors.Is(err, errComesAgain) {
+			res = &mcp.Result{}
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -81,8 +85,9 @@ func (c *conn) tool(ctx context.Context, native string, offered pin.Digest) (d d
 // ask makes a request for a call of a client. What the server asks meanwhile goes to that
 // client. tool is the definition of the tool that is called; nil for none.
 func (c *conn) ask(ctx context.Context, call mcp.Call, method string, params, tool json.RawMessage) (json.RawMessage, error) {
+	run := &running{call: call}
 	c.mu.Lock()
-	c.calls[call.ID] = &running{call: call}
+	c.calls[call.ID] = run
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
@@ -94,8 +99,18 @@ func (c *conn) ask(ctx context.Context, call mcp.Call, method string, params, to
 		Timeout: c.server.Settings.Timeouts.Call, Owner: call.ID, Session: call.Session.ID(), Depth: call.Depth, Tool: tool, Level: level, Log: logs,
 		Progress: func(params json.RawMessage) { report(call, params) },
 	})
+	c.mu.Lock()
+	comes := run.comes
+	c.mu.Unlock()
+	if comes {
+		return nil, errComesAgain
+	}
 	return raw, c.failure(err)
 }
+
+// errComesAgain is the error of a call whose result asks the client: what the server has answered
+// without the client's answer does not count.
+var errComesAgain = errors.New("the client is asked, and makes the call again")
 
 // report passes the progress of a call on.
 func report(call mcp.Call, params json.RawMessage) {

@@ -52,7 +52,8 @@ type conn struct {
 // running is a call of a client that a server is at.
 type running struct {
 	call  mcp.Call
-	asked int // questions to the person at the client
+	asked int  // questions to the person at the client
+	comes bool // the result of the call asks the client, which makes the call again
 }
 
 // begin starts the goroutine that reads the lists again. Close ends it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -116,6 +117,9 @@ func (g *calls) readResource(ctx context.Context, call mcp.Call, uri string) (re
 	}
 	err = g.pool.Do(ctx, call.Grant, callerOf(call.Session), server, func(ctx context.Context, c *conn) error {
 		raw, err := c.ask(ctx, call, "resources/read", params, nil)
+		if bad, ok := errors.AsType[*mcp.RemoteError](err); ok && notFound(c.Info().Era, bad) {
+			return mcp.ErrNotFound
+		}
 		if err != nil {
 			return err
 		}
@@ -123,6 +127,13 @@ func (g *calls) readResource(ctx context.Context, call mcp.Call, uri string) (re
 		return err
 	})
 	return res, err
+}
+
+// notFound reports whether a server says that a resource does not exist (2025-11-25 and
+// 2026-07-28, "Resources", "Error Handling"). The modern code is that of all bad params; such an
+// error names the URI.
+func notFound(in wire.Era, e *mcp.RemoteError) bool {
+	return e.Code == wire.NotFound.Code(in) && (in == wire.Legacy || wire.Member(e.Data, "uri") != nil)
 }
 
 // outwardContents returns the result of resources/read with the URIs that clients see.

@@ -1,0 +1,69 @@
+package gateway
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/mcptest/upstreams"
+)
+
+// GW24: a question of a server reaches a client of 2026-07-28 as the result of its call, also if
+// the server fails without the answer. The client makes the call again with the answer.
+func TestQuestionsInAResult(t *testing.T) {
+	ask := upstreams.Ask("elicitation/create", `{"message":"Your colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"}}}}`)
+	g := gate(t, "", "", map[string]upstreams.Server{"s": {Rules: []upstreams.Rule{
+		{On: "tools/call", Nth: 1, Do: []upstreams.Act{ask, upstreams.Fail(-32603, "nobody answers")}},
+		{On: "tools/call", Do: []upstreams.Act{ask, upstreams.Answer()}},
+	}}})
+	g.names()
+	call := func(more string) (r struct {
+		Type     string                     `json:"resultType"`
+		Requests map[string]json.RawMessage `json:"inputRequests"`
+		State    string                     `json:"requestState"`
+	}, raw string) {
+		t.Helper()
+		m := g.ask("tools/call", `{"name":"mcp_s_echo","arguments":{"x":1},`+more+`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}`)
+		if m.Error != nil {
+			t.Fatalf("%+v", m.Error)
+		}
+		if err := json.Unmarshal(m.Result, &r); err != nil {
+			t.Fatal(err)
+		}
+		return r, string(m.Result)
+	}
+	r, raw := call("")
+	if len(r.Requests) != 1 || r.Type != "input_required" || !strings.Contains(raw, "Your colour?") {
+		t.Fatalf("got %s", raw)
+	}
+	answers := make(map[string]any)
+	for id := range r.Requests {
+		answers[id] = map[string]any{"action": "accept", "content": map[string]string{"colour": "red"}}
+	}
+	text, err := json.Marshal(answers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, raw := call(`"inputResponses":` + string(text) + `,"requestState":"` + r.State + `",`); !strings.Contains(raw, `{\"x\":1}`) {
+		t.Errorf("got %s", raw)
+	}
+}
+
+// A resource that the server does not have is one that belljar does not have, by the code of the
+// client's era.
+func TestResourceThatIsNotThere(t *testing.T) {
+	g := gate(t, "", "", map[string]upstreams.Server{"s": {
+		Results: map[string]json.RawMessage{"initialize": json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{"resources":{}},"serverInfo":{"name":"s","version":"1"}}`), "resources/list": json.RawMessage(`{"resources":[]}`)},
+		Rules: []upstreams.Rule{
+			{On: "resources/read", Has: "gone", Do: []upstreams.Act{upstreams.Fail(-32002, "no such note")}},
+			{On: "resources/read", Do: []upstreams.Act{upstreams.Fail(-32602, "odd params")}},
+		},
+	}})
+	g.ask("resources/list", "{}")
+	if m := g.ask("resources/read", `{"uri":"mcp+s://note///gone"}`); m.Error == nil || m.Error.Code != -32002 {
+		t.Errorf("got %+v %s", m.Error, m.Result)
+	}
+	if m := g.ask("resources/read", `{"uri":"mcp+s://note///odd"}`); m.Error == nil || m.Error.Code == -32002 {
+		t.Errorf("another error: got %+v %s", m.Error, m.Result)
+	}
+}
