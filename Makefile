@@ -143,6 +143,13 @@ conformance: build
 	GO="$(GO)" scripts/conformance bin/belljar
 	@if command -v nginx >/dev/null; then GO="$(GO)" scripts/conformance-proxy; else echo "skipped: conformance behind nginx, which is missing"; fi
 
+# The same suite against a server behind the gateway: the outcome must be that of a direct
+# connection, but for the differences that scripts/conformance-gateway.txt has with their reasons.
+.PHONY: conformance-gateway
+conformance-gateway: build
+	@scripts/need npm
+	GO="$(GO)" scripts/conformance-gateway bin/belljar
+
 # Agents that people use, run as a whole against a scripted model, with belljar as
 # their only tools: what the model is given is compared with golden files below
 # scripts/agents/testdata, which UPDATE=1 writes. AGENTS names agents, scenarios or

@@ -130,6 +130,9 @@ func (k *asker) ask(ctx context.Context, o Offer) Asked {
 		return AskedNow
 	}
 	if !k.begin(o.ID) {
+		if o.Lost != nil {
+			o.Lost()
+		}
 		return AskedNow
 	}
 	k.session.mu.Lock()
@@ -155,7 +158,11 @@ func (k *asker) ask(ctx context.Context, o Offer) Asked {
 			defer cancel() // there is nothing to ask any more
 			o.Over(ctx)
 		})
-		k.end(o.ID, k.elicit(ctx, o))
+		how := k.elicit(ctx, o)
+		k.end(o.ID, how)
+		if how == ignored && o.Lost != nil {
+			o.Lost()
+		}
 	})
 	return AskedNow
 }

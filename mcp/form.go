@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -15,8 +16,7 @@ type Form struct {
 	Fields  []Field
 }
 
-// Field is one field of a form. Forms of the protocol have texts and choices only
-// (2025-11-25, "Elicitation").
+// Field is one field of a form. Those of this server have texts and choices only.
 type Field struct {
 	Name        string
 	Title       string
@@ -25,6 +25,9 @@ type Field struct {
 	Many        bool     // several options may be chosen
 	Default     string
 	Required    bool
+	// Schema is the schema of the field in place of what the others say, but for Name and
+	// Required: a form of an upstream has numbers and other types as well.
+	Schema map[string]json.RawMessage
 }
 
 // FormAnswer is what the person did with a form.
@@ -76,6 +79,9 @@ type Offer struct {
 	// Take gets the answer. It may be called after the call has returned. If it
 	// returns ErrItself, the question stays open.
 	Take func(ctx context.Context, a FormAnswer) error
+	// Lost is called if the client was asked and gives no answer, or cannot be asked now. It is
+	// nil for a question that has other ways to an answer.
+	Lost func()
 }
 
 // ErrItself is what Offer.Take returns for an answer that the client gave by itself,
@@ -117,6 +123,12 @@ func (f Form) params() *sdk.ElicitParams {
 		}
 		if field.Default != "" && !field.Many {
 			p["default"] = field.Default
+		}
+		if field.Schema != nil {
+			clear(p)
+			for key, value := range field.Schema {
+				p[key] = value
+			}
 		}
 		if field.Required {
 			required = append(required, field.Name)

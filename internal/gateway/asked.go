@@ -69,6 +69,12 @@ func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, erro
 			}
 			return nil
 		},
+		Lost: func() {
+			select {
+			case answer <- mcp.FormAnswer{Action: mcp.FormDismissed}:
+			default:
+			}
+		},
 	})
 	if how == mcp.AskedByResult {
 		c.mu.Lock()
@@ -135,49 +141,32 @@ func readQuestion(params json.RawMessage) (q question, err error) {
 	return q, bad
 }
 
-// readField reads one property of the schema of a form.
+// readField reads one property of the schema of a form. A client gets the members of it that the
+// protocol knows.
 func readField(name string, schema []byte) (f field, err error) {
-	var p struct {
-		Type        string          `json:"type"`
-		Title       string          `json:"title"`
-		Description string          `json:"description"`
-		Enum        []string        `json:"enum"`
-		OneOf       []choice        `json:"oneOf"`
-		Default     json.RawMessage `json:"default"`
-		Items       struct {
-			Enum  []string `json:"enum"`
-			AnyOf []choice `json:"anyOf"`
-		} `json:"items"`
+	f = field{Field: mcp.Field{Name: name, Schema: make(map[string]json.RawMessage)}, kind: wire.Text(wire.Member(schema, "type"))}
+	if !wire.IsObject(schema) {
+		return f, fmt.Errorf("the field %.80q is not an object", name)
 	}
-	if err := json.Unmarshal(schema, &p); err != nil {
-		return f, fmt.Errorf("the field %.80q cannot be read: %w", name, err)
+	if !slices.Contains([]string{"string", "number", "integer", "boolean", "array"}, f.kind) {
+		return f, fmt.Errorf("the field %.80q has the type %.40q, which forms do not have", name, f.kind)
 	}
-	f = field{mcp.Field{Name: name, Title: p.Title, Description: p.Description, Options: choices(p.Enum, p.OneOf)}, p.Type}
-	switch p.Type {
-	case "string":
-		f.Default = wire.Text(p.Default)
-	case "number", "integer":
-		f.Default = string(p.Default)
-	case "boolean":
-		f.Options, f.Default = []string{"true", "false"}, string(p.Default)
-	case "array":
-		f.Many, f.Options = true, choices(p.Items.Enum, p.Items.AnyOf)
-	default:
-		return f, fmt.Errorf("the field %.80q has the type %.40q, which forms do not have", name, p.Type)
-	}
+	wire.Members(schema, func(member, value []byte) bool {
+		if slices.Contains(fieldMembers(), string(member)) {
+			f.Schema[string(member)] = value
+		}
+		return true
+	})
 	return f, nil
 }
 
-// choice is a value of an enumeration with titles.
-type choice struct {
-	Const string `json:"const"`
-}
-
-func choices(plain []string, titled []choice) []string {
-	for _, c := range titled {
-		plain = append(plain, c.Const)
+// fieldMembers are the members of the schema of a field (2025-11-25, "Elicitation", "Requested
+// Schema").
+func fieldMembers() []string {
+	return []string{
+		"type", "title", "description", "default", "enum", "enumNames", "oneOf", "items", "minItems", "maxItems",
+		"minLength", "maxLength", "pattern", "format", "minimum", "maximum",
 	}
-	return plain
 }
 
 // form returns what the person sees. It names the server, which wrote the text and gets the answer.

@@ -601,24 +601,33 @@ func (g *gated) running(server string) int {
 // What a server asks is put before the person at the client whose call runs, and says who asks.
 func TestServersAsk(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {Rules: []upstreams.Rule{
-		{On: "tools/call", Do: []upstreams.Act{upstreams.Ask("elicitation/create", `{"message":"Your colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"},"n":{"type":"integer"},"ok":{"type":"boolean"}},"required":["colour"]}}`), upstreams.Answer()}},
+		{On: "tools/call", Do: []upstreams.Act{upstreams.Ask("elicitation/create", `{"message":"Your colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"},"n":{"type":"integer","default":30,"x-odd":1},"ok":{"type":"boolean"},"way":{"type":"string","oneOf":[{"const":"a","title":"The way A"}]}},"required":["colour"]}}`), upstreams.Answer()}},
 	}}})
 	g.list()
 	shown := make(chan string, 1)
+	content := map[string]any{"colour": "red", "n": 7, "ok": true, "way": "a"}
 	g.mu.Lock()
 	g.asks = func(m message) any {
 		shown <- string(m.Params)
-		return map[string]any{"action": "accept", "content": map[string]any{"colour": "red", "n": "7", "ok": "true"}}
+		return map[string]any{"action": "accept", "content": content}
 	}
 	g.mu.Unlock()
 	g.wants("mcp_s_echo", `{"x":1}`, false, `{"x":1}`)
 	select {
 	case got := <-shown:
-		if !strings.Contains(got, "The server s asks") || !strings.Contains(got, "Your colour?") {
-			t.Errorf("the person sees %s", got)
+		for _, want := range []string{"The server s asks", "Your colour?", `"n":{"default":30,"type":"integer"}`, `"oneOf":[{"const":"a","title":"The way A"}]`} {
+			if !strings.Contains(got, want) {
+				t.Errorf("the person sees %s, want %s in it", got, want)
+			}
 		}
 	default:
 		t.Error("nobody was asked")
+	}
+	content = map[string]any{"colour": "red", "n": "seven"} // not an answer to the form
+	began := time.Now()
+	g.wants("mcp_s_echo", `{"x":2}`, false, `{"x":2}`)
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("an answer that cannot be used held the call for %v", took)
 	}
 }
 
