@@ -144,7 +144,7 @@ conformance: build
 	@if command -v nginx >/dev/null; then GO="$(GO)" scripts/conformance-proxy; else echo "skipped: conformance behind nginx, which is missing"; fi
 
 # The same suite against a server behind the gateway: the outcome must be that of a direct
-# connection, but for the differences that scripts/conformance-gateway.txt has with their reasons.
+# connection, but for the differences that scripts/testdata/conformance-gateway.txt has with their reasons.
 .PHONY: conformance-gateway
 conformance-gateway: build
 	@scripts/need npm

@@ -13,7 +13,7 @@ import (
 // LogMessage is a log message for a client.
 type LogMessage struct {
 	Level  string          // one of those of RFC 5424, section 6.2.1, as the protocol writes them
-	Logger string          // who says it
+	Logger string          // the name of the program or part that logs
 	Data   json.RawMessage // what is said, any JSON value
 }
 
@@ -22,8 +22,8 @@ var logLevels = sync.OnceValue(func() []string {
 	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 })
 
-// LogLevel returns the rank of a level, the least of which is 0; it is negative for a text that
-// is not one.
+// LogLevel returns the rank of a level: 0 for debug, and a negative number for a text that is not
+// a level.
 func LogLevel(level string) int { return slices.Index(logLevels(), level) }
 
 // reaches reports whether a message of one level goes to a client that wants another and those

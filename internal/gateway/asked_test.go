@@ -67,3 +67,30 @@ func TestResourceThatIsNotThere(t *testing.T) {
 		t.Errorf("another error: got %+v %s", m.Error, m.Result)
 	}
 }
+
+// What a server asks that is not a form is refused, and its call goes on: addresses to open, and
+// requests that belljar passes on for nobody.
+func TestQuestionsThatAreRefused(t *testing.T) {
+	g := gate(t, "", "", map[string]upstreams.Server{"s": {Rules: []upstreams.Rule{
+		{On: "tools/call", Has: "sampling", Do: []upstreams.Act{upstreams.Ask("sampling/createMessage", `{"messages":[],"maxTokens":1}`), upstreams.Answer()}},
+		{On: "tools/call", Has: "roots", Do: []upstreams.Act{upstreams.Ask("roots/list", ""), upstreams.Answer()}},
+		{On: "tools/call", Has: "address", Do: []upstreams.Act{upstreams.Ask("elicitation/create", `{"mode":"url","message":"Log in","url":"javascript:alert(1)","elicitationId":"1"}`), upstreams.Answer()}},
+		{On: "tools/call", Has: "fields", Do: []upstreams.Act{upstreams.Ask("elicitation/create", `{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"object"}}}}`), upstreams.Answer()}},
+	}}})
+	g.names()
+	asked := make(chan string, 10)
+	g.mu.Lock()
+	g.asks = func(m message) any {
+		asked <- m.Method + string(m.Params)
+		return map[string]any{"action": "accept"}
+	}
+	g.mu.Unlock()
+	for _, kind := range []string{"sampling", "roots", "address", "fields"} {
+		g.wants("mcp_s_echo", `{"x":"`+kind+`"}`, false, kind)
+	}
+	select {
+	case what := <-asked:
+		t.Errorf("the client was asked %s", what)
+	default:
+	}
+}

@@ -135,8 +135,8 @@ func over(s *mcp.Session) bool {
 	}
 }
 
-// listen returns the log messages that a call wants: the level, and what gets them. It tells the
-// server the level, if that has none of its own for each request.
+// listen returns which log messages a call wants: the level, and what gets them. A legacy server
+// is told the level; a modern one gets it with each request.
 func (c *conn) listen(ctx context.Context, call mcp.Call) (level string, to func(params json.RawMessage, lost int)) {
 	level, tell := c.listeners.join(call)
 	info := c.Info()

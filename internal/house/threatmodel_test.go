@@ -1,6 +1,7 @@
 package house
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -33,10 +34,12 @@ func testNames(t *testing.T) map[string]bool {
 	return names
 }
 
-func TestEveryClaimOfTheThreatModelNamesItsTest(t *testing.T) {
-	names := testNames(t)
-	claims, within := 0, false
-	for line := range strings.Lines(read(t, "docs/threat-model.md")) {
+// claims are the rows of a page whose last cell names the tests that show them. A test that does
+// not exist fails t.
+func claims(t *testing.T, page string) (rows [][]string) {
+	t.Helper()
+	names, within := testNames(t), false
+	for line := range strings.Lines(read(t, page)) {
 		line = strings.TrimSpace(line)
 		switch {
 		case strings.HasSuffix(line, shownBy):
@@ -48,19 +51,53 @@ func TestEveryClaimOfTheThreatModelNamesItsTest(t *testing.T) {
 		if !within || strings.HasPrefix(line, "|---") {
 			continue
 		}
-		claims++
-		cells := strings.Split(strings.Trim(line, "|"), "|")
+		cells := cellsOf(line)
+		rows = append(rows, cells)
 		shown := coded.FindAllStringSubmatch(cells[len(cells)-1], -1)
 		if len(shown) == 0 {
-			t.Errorf("docs/threat-model.md: this claim names no test: %s", line)
+			t.Errorf("%s: this claim names no test: %s", page, line)
 		}
 		for _, m := range shown {
 			if !names[m[1]] {
-				t.Errorf("docs/threat-model.md: there is no test %s: %s", m[1], line)
+				t.Errorf("%s: there is no test %s: %s", page, m[1], line)
 			}
 		}
 	}
-	if claims < 20 {
-		t.Errorf("docs/threat-model.md: got %d claims, want 20 at least", claims)
+	return rows
+}
+
+// cellsOf are the cells of a row of a table.
+func cellsOf(line string) (cells []string) {
+	for cell := range strings.SplitSeq(strings.Trim(line, "|"), "|") {
+		cells = append(cells, strings.TrimSpace(cell))
+	}
+	return cells
+}
+
+func TestEveryClaimOfTheThreatModelNamesItsTest(t *testing.T) {
+	if n := len(claims(t, "docs/threat-model.md")); n < 20 {
+		t.Errorf("docs/threat-model.md: got %d claims, want 20 at least", n)
+	}
+}
+
+// Each row of the gateway is shown by tests, or stands once below with the reason why none does.
+func TestEveryRowOfTheGatewayNamesItsTest(t *testing.T) {
+	const page = "docs/gateway-rows.md"
+	got := make(map[string]int)
+	for _, row := range claims(t, page) {
+		got[row[0]]++
+	}
+	_, missing, _ := strings.Cut(read(t, page), "| id | what | why |")
+	for line := range strings.Lines(missing) {
+		if cells := cellsOf(strings.TrimSpace(line)); len(cells) == 3 && cells[2] != "" {
+			got[cells[0]]++
+		}
+	}
+	for kind, most := range map[string]int{"GW": 52, "GW-A": 55} {
+		for i := range most {
+			if id := fmt.Sprintf("%s%d", kind, i+1); got[id] != 1 {
+				t.Errorf("%s: the row %s is there %d times, want once", page, id, got[id])
+			}
+		}
 	}
 }
