@@ -152,7 +152,11 @@ func (c *Complexity) run(r *reading) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.read(selection{speaks: func(l code.Language) bool { return measured(l) && speaks(c.Toolchain, l) }}); err != nil {
+	s := selection{speaks: func(l code.Language) bool { return measured(l) && speaks(c.Toolchain, l) }}
+	if c.Toolchain == "" {
+		s.lacks = "complexity"
+	}
+	if err := r.read(s); err != nil {
 		return nil, err
 	}
 	done := r.stage("complexity")

@@ -8,6 +8,7 @@ import (
 // for is absent.
 type ComprehensiveResult struct {
 	Base
+	Languages  []LanguagePart  `json:"languages" jsonschema:"the one with the most code first"`
 	Complexity *ComplexityPart `json:"complexity,omitempty" jsonschema:"as of analyze_complexity"`
 	Duplicates *DuplicatesPart `json:"duplicates,omitempty" jsonschema:"as of analyze_duplicates"`
 	DeadCode   *DeadPart       `json:"dead_code,omitempty" jsonschema:"functions that nothing reaches"`
@@ -37,11 +38,12 @@ func (c *Comprehensive) run(r *reading) (result, error) {
 		return nil, err
 	}
 	s := linked
+	s.speaks, s.lacks = known, "functions"
 	s.include, s.exclude = c.IncludePatterns, c.ExcludePatterns
 	if err := r.read(s); err != nil {
 		return nil, err
 	}
-	res := &ComprehensiveResult{executive: c.ExecutiveSummary}
+	res := &ComprehensiveResult{Languages: languagesOf(r.files), executive: c.ExecutiveSummary}
 	most := listedInAll
 	if c.ExecutiveSummary {
 		most = 0
@@ -105,6 +107,7 @@ func (r *ComprehensiveResult) tell(t *text, detailed bool) {
 		shows = listedInAll
 	}
 	var fold folded
+	t.line("%s", linesOf(r.Languages))
 	if p := r.Complexity; p != nil {
 		s := p.Summary
 		t.line("Complexity: %s in %s; cyclomatic median %d, highest %d; %s", count(s.Functions, "function"), count(r.Files, "file"), s.MedianCyclomatic, s.MaxCyclomatic, count(s.Violations, "violation"))

@@ -3,7 +3,6 @@ package toolkit
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"path"
 	"slices"
@@ -22,6 +21,7 @@ type ContextResult struct {
 	Metadata        Metadata         `json:"metadata" jsonschema:"when and by what the result was made"`
 	Scorecard       Scorecard        `json:"quality_scorecard" jsonschema:"of the whole project; toolkit.md has the formulas"`
 	Tree            FileTree         `json:"file_tree" jsonschema:"files of source, and those that say what imports mean"`
+	Languages       []LanguagePart   `json:"languages" jsonschema:"the one with the most code first"`
 	Map             string           `json:"map,omitempty" jsonschema:"what the project declares, the most used first"`
 	MapLeftOut      int              `json:"map_left_out,omitempty" jsonschema:"declarations beyond max_tokens"`
 	Analyses        Analyses         `json:"analyses" jsonschema:"the parts that were asked for"`
@@ -30,7 +30,6 @@ type ContextResult struct {
 
 	characters int // of the text
 	draw       func(tokens int) (text string, leftOut int)
-	lines      map[code.Language]int // of code
 }
 
 // Metadata says when and by what the result was made.
@@ -178,7 +177,7 @@ func (c *Context) run(r *reading) (result, error) {
 		return nil, err
 	}
 	s := linked
-	s.speaks = declares
+	s.speaks, s.lacks = known, "functions"
 	s.include, s.exclude, s.depth, s.workers = c.IncludePatterns, c.ExcludePatterns, n.depth, n.workers
 	if err := r.read(s); err != nil {
 		return nil, err
@@ -186,12 +185,7 @@ func (c *Context) run(r *reading) (result, error) {
 	if c.CacheStrategy == "offline" {
 		r.lacks(code.Gap{Field: "cache", Reason: "nothing is kept between calls, so all was read anew"})
 	}
-	res := &ContextResult{Tree: treeOf(r), Hotspots: []Hotspot{}, Recommendations: []Recommendation{}, lines: map[code.Language]int{}}
-	for _, f := range r.files {
-		if f.Language != code.Other {
-			res.lines[f.Language] += f.Lines.Code
-		}
-	}
+	res := &ContextResult{Tree: treeOf(r), Hotspots: []Hotspot{}, Recommendations: []Recommendation{}, Languages: languagesOf(r.files)}
 	if res.characters = maxText; c.MaxTokens != nil {
 		res.characters = outline.CharsPerToken * n.tokens
 	}
@@ -344,7 +338,7 @@ func treeOf(r *reading) FileTree {
 // contexts are what files declare.
 func contexts(files []*code.File) (all []FileContext, more int) {
 	for _, f := range files {
-		if f.Language == code.Other || len(f.Funcs)+len(f.Types) == 0 {
+		if len(f.Funcs)+len(f.Types) == 0 {
 			continue
 		}
 		if len(all) == maxContexts {
@@ -510,7 +504,7 @@ func (r *ContextResult) document(format string) ([]byte, bool) {
 
 func (r *ContextResult) tell(t *text, _ bool) {
 	t.line("# %s in %s", count(r.Tree.TotalFiles, "source file"), cmp.Or(shown(r.within), "the workspace"))
-	t.line("%s", languages(r.lines))
+	t.line("%s", linesOf(r.Languages))
 	if s := r.Scorecard; s.ComplexityScore != nil {
 		t.line("%g %% of the functions are within the thresholds of complexity", *s.ComplexityScore)
 	}
@@ -546,15 +540,4 @@ func (r *ContextResult) tell(t *text, _ bool) {
 			t.line("max_tokens, or a project_path below, shows more")
 		}
 	}
-}
-
-// languages says how much of a project is in which language.
-func languages(lines map[code.Language]int) string {
-	var all []string
-	for _, l := range slices.SortedFunc(maps.Keys(lines), func(a, b code.Language) int {
-		return cmp.Or(cmp.Compare(lines[b], lines[a]), cmp.Compare(a, b))
-	}) {
-		all = append(all, fmt.Sprintf("%s %d", l, lines[l]))
-	}
-	return "Lines of code: " + strings.Join(all, ", ")
 }

@@ -67,7 +67,9 @@ func (d *Defects) run(r *reading) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.read(linked); err != nil {
+	s := linked
+	s.lacks = "defects"
+	if err := r.read(s); err != nil {
 		return nil, err
 	}
 	part := r.defectsOf(defectOptions{period: defectDays, confidence: least, explain: d.Explain, most: maxListed})

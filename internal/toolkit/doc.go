@@ -27,6 +27,7 @@
 //	findings.go       what an analysis has to say of a line, in reports
 //	results.go        what results have in common
 //	project.go        the files of a project: listed, left out, read
+//	languages.go      how much is in which language, and what is not measured of it
 //	git.go            git, started in the box
 //	protocol.go       the messages between server and helper
 //	inputs.go         the arguments of each analysis

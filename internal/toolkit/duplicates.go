@@ -60,7 +60,7 @@ func (d *Duplicates) run(r *reading) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.read(sources); err != nil {
+	if err := r.read(selection{speaks: known, lacks: "semantic clones"}); err != nil {
 		return nil, err
 	}
 	res := &DuplicatesResult{

@@ -98,7 +98,7 @@ func (g *Graph) run(r *reading) (result, error) {
 }
 
 // linked takes what a graph is read of.
-var linked = selection{speaks: measured, also: manifests}
+var linked = selection{speaks: measured, also: manifests, lacks: "imports"}
 
 // fill takes over what was measured.
 func (r *GraphResult) fill(g *graph.Graph, m *graph.Metrics) {

@@ -21,7 +21,7 @@ func (n *Names) run(r *reading) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.read(selection{speaks: declares}); err != nil {
+	if err := r.read(selection{speaks: declares, lacks: "names"}); err != nil {
 		return nil, err
 	}
 	done := r.stage("names")

@@ -37,12 +37,15 @@ type selection struct {
 	speaks           func(code.Language) bool
 	also             func(path string) bool // further files, whatever their language; nil for none
 	include, exclude []string
-	depth            int // directories in each other; zero for any
-	workers          int // files that are read at once; zero for one on each processor
+	depth            int    // directories in each other; zero for any
+	workers          int    // files that are read at once; zero for one on each processor
+	lacks            string // what is not measured of languages without a lexer; empty for nothing
 }
 
-// sources takes the files of all languages whose functions have numbers.
-var sources = selection{speaks: measured}
+// reads reports whether the analysis reads a file.
+func (s *selection) reads(e code.Entry) bool {
+	return s.speaks == nil || s.speaks(e.Language) || s.also != nil && s.also(e.Path)
+}
 
 // reading is one run of the helper.
 type reading struct {
@@ -202,15 +205,21 @@ func (r *reading) list(s selection) ([]code.Entry, error) {
 	r.leave(tree.Ignored, "in .gitignore")
 	r.leave(tree.Foreign, "a directory of other people's code or of a tool")
 	r.leave(tree.Excluded, "in exclude_patterns")
-	return r.judge(r.choose(s))
+	kept, err := r.judge(r.choose(s))
+	if err != nil {
+		return nil, err
+	}
+	r.lacks(unlexed(s.lacks, kept)...)
+	return slices.DeleteFunc(kept, func(e code.Entry) bool { return !s.reads(e) }), nil
 }
 
-// choose is the entries of the tree that the analysis reads.
+// choose is the entries of the tree that the analysis reads, and those that it only
+// counts.
 func (r *reading) choose(s selection) (all []code.Entry) {
 	size := int64(0)
 	for _, e := range r.tree.Entries {
 		switch {
-		case s.speaks != nil && !s.speaks(e.Language) && (s.also == nil || !s.also(e.Path)):
+		case !s.reads(e) && (s.lacks == "" || e.Language.Plain() == nil):
 			continue
 		case e.Generated:
 			r.leave(1, "generated")
@@ -339,12 +348,6 @@ func (r *reading) parse(all []code.Entry, workers int) {
 
 // over is the gap of a part for which the time was up.
 func over(field string) code.Gap { return code.Gap{Field: field, Reason: "the time was up"} }
-
-// measured reports whether a language's functions have numbers.
-func measured(l code.Language) bool { return l != code.Other && l != code.Shell }
-
-// declares reports whether the functions of a language are known, with numbers or without.
-func declares(l code.Language) bool { return l != code.Other }
 
 // resolve is a directory without links on its way.
 func resolve(dir string) (string, error) {

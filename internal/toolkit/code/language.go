@@ -8,7 +8,7 @@ import (
 // Language is one that a file is written in.
 type Language string
 
-// The languages with functions. Others have lines, comments and tokens only.
+// The languages with functions. Those of [Plain] have lines, comments and tokens only.
 const (
 	Go         Language = "go"
 	Rust       Language = "rust"
@@ -59,6 +59,20 @@ func Detect(name, head string) Language {
 		return Java
 	case ".sh", ".bash", ".bats", ".ksh":
 		return Shell
+	case ".m":
+		if head != "" && !strings.Contains(head, "#import") && !strings.Contains(head, "#include") && !strings.Contains(head, "\n@") {
+			return Other // MATLAB
+		}
+		return plainName("", ext)
+	case ".pl":
+		if strings.Contains(head, ":-") {
+			return Other // Prolog
+		}
+		return plainName("", ext)
+	default:
+		if l := plainName(strings.ToLower(base), ext); l != Other {
+			return l
+		}
 	}
 	switch base {
 	case ".bashrc", ".bash_profile", ".bash_aliases", ".bash_logout", ".profile", "PKGBUILD", "APKBUILD":
@@ -105,7 +119,8 @@ func interpreter(head string) Language {
 		case i == 0 && program == "env":
 			continue
 		}
-		switch strings.TrimRight(program, "0123456789.") {
+		program = strings.TrimRight(program, "0123456789.")
+		switch program {
 		case "sh", "bash", "dash", "ash", "ksh", "mksh", "bats":
 			return Shell
 		case "python", "pypy":
@@ -115,7 +130,7 @@ func interpreter(head string) Language {
 		case "deno", "bun", "ts-node", "tsx":
 			return TypeScript
 		}
-		break
+		return plainProgram(strings.ToLower(program))
 	}
 	return Other
 }

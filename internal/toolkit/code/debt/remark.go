@@ -37,6 +37,7 @@ func blocks(f *code.File) []block {
 			text.Reset()
 		}
 	}
+	look := f.Language.Plain()
 	for _, t := range f.Tokens {
 		if t.Kind != code.Comment {
 			continue
@@ -49,7 +50,7 @@ func blocks(f *code.File) []block {
 		}
 		comment = comment[:min(len(comment), maxBlock)]
 		for line := range strings.Lines(comment) {
-			text.WriteString(bare(line))
+			text.WriteString(bare(line, look))
 			text.WriteByte('\n')
 		}
 		next = int(t.Line) + strings.Count(comment, "\n") + 1
@@ -65,9 +66,13 @@ func blocks(f *code.File) []block {
 	return all
 }
 
-// bare returns a line of a comment without the signs around it.
-func bare(line string) string {
+// bare returns a line of a comment without the signs around it. look is nil for a language
+// with a lexer of its own.
+func bare(line string, look *code.Plain) string {
 	line = strings.TrimSpace(strings.ToValidUTF8(line, "?"))
+	if look != nil {
+		line = unmarked(line, look)
+	}
 	for _, sign := range []string{"///", "//!", "//", "/**", "/*!", "/*", "*/", "*", "#!", "#"} {
 		if rest, ok := strings.CutPrefix(line, sign); ok {
 			line = rest
@@ -75,6 +80,26 @@ func bare(line string) string {
 		}
 	}
 	line = strings.TrimSuffix(strings.TrimSpace(line), "*/")
+	return strings.TrimSpace(line)
+}
+
+// unmarked returns a line of a comment without the marks of its language.
+func unmarked(line string, look *code.Plain) string {
+	for _, b := range look.Block {
+		if rest, ok := strings.CutPrefix(line, b[0]); ok {
+			line = rest
+			break
+		}
+	}
+	for _, b := range look.Block {
+		line = strings.TrimSuffix(line, strings.TrimSpace(b[1]))
+	}
+	for _, mark := range look.Line {
+		if strings.HasPrefix(line, mark) {
+			line = strings.TrimLeft(line, mark) // one or more of the mark, such as ;;;
+			break
+		}
+	}
 	return strings.TrimSpace(line)
 }
 

@@ -37,7 +37,7 @@ func (b *builder) nodes(kind Kind) {
 	packages := make(map[string]int) // of Go
 	for i, f := range b.files {
 		b.fileNode[i] = -1
-		if (kind == Imports || kind == Full) && f.Language != code.Other {
+		if (kind == Imports || kind == Full) && f.Language.Lexed() {
 			if f.Language != code.Go || ignored(f) {
 				b.fileNode[i] = b.node(Node{Kind: "file", Name: f.Path, Path: f.Path, Test: len(f.Funcs) > 0 && allTests(f)})
 			} else {

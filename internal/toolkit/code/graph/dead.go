@@ -131,7 +131,7 @@ func (d *dead) where(file int) string {
 func (d *dead) read(file int) {
 	f := d.files[file]
 	d.outward = append(d.outward, outward(f)...)
-	if f.Language == code.Other || f.Language == code.Shell && len(f.Funcs) == 0 {
+	if !f.Language.Lexed() || f.Language == code.Shell && len(f.Funcs) == 0 {
 		return
 	}
 	r := reader{dead: d, file: f, where: d.where(file), id: d.first[file]}

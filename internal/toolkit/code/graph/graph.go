@@ -87,7 +87,7 @@ type Graph struct {
 
 // Build reads the dependencies of files. What a file imports is resolved among the
 // files alone: a go.mod, a Cargo.toml, a tsconfig.json and assembly belong to them, as
-// files of [code.Other]. An error is one of ctx, or of an unknown kind.
+// files of languages without a lexer. An error is one of ctx, or of an unknown kind.
 func Build(ctx context.Context, files []*code.File, kind Kind) (*Graph, error) {
 	b := &builder{index: newIndex(files), links: make(map[linkKey]int), outside: make(map[string]map[int]bool)}
 	b.g.Kind = kind

@@ -38,7 +38,9 @@ func FuzzShell(f *testing.F) {
 	fuzz(f, code.Shell, shellText, "f() { a <<-'E'\nE\n}\n", "x=\"$(a \"`b`\")\" # c\n")
 }
 
-func FuzzOther(f *testing.F) { fuzz(f, code.Other, "--[[ a\n]] b -- c\n'd' 1.5e3") }
+func FuzzPlain(f *testing.F) { fuzz(f, "lua", "--[[ a\n]] b -- c\n'd' 1.5e3") }
+
+func FuzzPlainNested(f *testing.F) { fuzz(f, "ocaml", "(* a (* b *) c *) let x' = '\\'' (*) {|\n|}") }
 
 // Tokens grow as texts do: no lexer reads a text again and again, or makes tokens of
 // nothing. The bound on each text is on tokens and on the calls and gaps that are kept.
@@ -63,7 +65,7 @@ func TestWorkGrowsAsTheTextDoes(t *testing.T) {
 		"(", ")", "[{(", "f'{", "f'{a:{b:", "f\"\"\"{", "'", "\"\"\"", "`", "/*", "//", "{", "}", "a.", "a(", "a,", "if a: ", "else ", "\\", "\\\n", "\r", "\t", "#", "lambda: ",
 		"a and b or ", "def f(a):", "class A(", "match a:\n", "case _:", "import a,", "from . import (", "@", "x = ", "a = b,", "f{", "1.", "0x", "e", "é", "\x00a", "if a {} else ", "func f() {", "package a\n", "!", "&& ",
 	} {
-		for _, language := range []code.Language{code.Go, code.Python, code.Other} {
+		for _, language := range []code.Language{code.Go, code.Python, code.Other, "ruby", "ocaml", "powershell"} {
 			path := languages()[language]
 			t.Run(fmt.Sprintf("%s/%q", language, unit), func(t *testing.T) {
 				size := 40_000

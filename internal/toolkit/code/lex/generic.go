@@ -1,57 +1,48 @@
 package lex
 
 import (
-	"path"
 	"strings"
+	"unicode/utf8"
 
 	"belljar.dev/internal/toolkit/code"
 )
 
-// style is how a family of languages writes comments and strings.
-type style struct {
-	line   []string    // what begins a comment that ends with its line
-	block  [][2]string // what begins and ends a comment over lines
-	quotes string      // quotes of strings that end with their line at the latest
-	long   string      // quotes of strings over lines, without escapes
-	triple bool        // three quotes begin a string over lines
-	word   bool        // a line comment begins only behind white space, as # does in a shell
-}
-
-// parseOther makes tokens of any text, and finds no functions in it.
-func parseOther(f *code.File) {
-	f.Tokens = generic(f.Text, styleOf(f.Path, f.Language))
-	if f.Language != code.Other {
-		gap(f, "functions", "no lexer of its own for "+string(f.Language))
+// parsePlain makes tokens of a text in a language without a lexer of its own, and finds
+// no functions in it. What is not known as a language has no comments and no strings: in
+// prose, an apostrophe begins none.
+func parsePlain(f *code.File) {
+	look := f.Language.Plain()
+	if look == nil {
+		look = &code.Plain{}
+		if f.Language != code.Other {
+			gap(f, "functions", "no lexer of its own for "+string(f.Language))
+		}
 	}
+	f.Tokens = generic(f.Text, look)
 }
 
-// generic splits a text into tokens as a family of languages writes them.
-func generic(text string, look style) []code.Token {
+// generic splits a text into tokens as a language writes them. Keywords are the words
+// that many languages keep for themselves, and all words of data.
+func generic(text string, look *code.Plain) []code.Token {
 	s := newTokenizer(text)
 	for s.at < len(text) {
 		c := text[s.at]
-		if isBlank(c) {
+		switch {
+		case isBlank(c):
 			if c == '\n' {
 				s.line++
 			}
 			s.at++
-			continue
-		}
-		if end := look.comment(s); end > s.at {
-			s.take(code.Comment, end)
-			continue
-		}
-		switch {
-		case strings.IndexByte(look.quotes, c) >= 0:
-			if look.triple && s.peek(1) == c && s.peek(2) == c {
-				s.take(code.String, s.past(s.at+3, text[s.at:s.at+3]))
-				continue
-			}
+		case s.plainMark(look):
+		case strings.IndexByte(look.Quotes, c) >= 0:
 			s.take(code.String, s.quoted(s.at, false))
-		case strings.IndexByte(look.long, c) >= 0:
-			s.take(code.String, s.past(s.at+1, text[s.at:s.at+1]))
 		case startsName(c):
-			s.take(code.Name, s.name(s.at))
+			end := s.name(s.at)
+			kind := code.Name
+			if look.Data || plainKeyword(look, text[s.at:end]) {
+				kind = code.Keyword
+			}
+			s.take(kind, end)
 		case isDigit(c):
 			s.take(code.Number, s.number(s.at))
 		default:
@@ -61,107 +52,131 @@ func generic(text string, look style) []code.Token {
 	return s.tokens
 }
 
-// comment returns the end of the comment that begins where s is; s.at for none.
-func (look style) comment(s *tokenizer) int {
-	for _, b := range look.block {
-		if s.has(b[0]) {
+// plainMark takes a comment, a string over lines, a quoted character, or an operator that
+// begins like one of them. It reports whether there was one.
+func (s *tokenizer) plainMark(look *code.Plain) bool {
+	for _, mark := range look.Except {
+		if s.has(mark) {
+			s.take(code.Operator, s.at+len(mark))
+			return true
+		}
+	}
+	if end := s.plainComment(look); end > s.at {
+		s.take(code.Comment, end)
+		return true
+	}
+	for _, raw := range look.Raw {
+		if s.has(raw[0]) {
+			s.take(code.String, s.past(s.at+len(raw[0]), raw[1]))
+			return true
+		}
+	}
+	if look.Char && s.text[s.at] == '\'' {
+		if end := s.character(); end > s.at {
+			s.take(code.String, end)
+		} else {
+			s.take(code.Operator, s.at+1)
+		}
+		return true
+	}
+	return false
+}
+
+// plainComment returns the end of the comment that begins at the next byte; the offset of
+// that byte for none.
+func (s *tokenizer) plainComment(look *code.Plain) int {
+	starts := s.at == 0 || s.text[s.at-1] == '\n'
+	for _, b := range look.Block {
+		switch {
+		case !s.has(b[0]) || look.AtStart && !starts:
+		case look.Nested:
+			return s.nested(b[0], b[1])
+		case look.AtStart: // the last line is part of it
+			return s.lineEnd(s.past(s.at+len(b[0]), b[1]))
+		default:
 			return s.past(s.at+len(b[0]), b[1])
 		}
 	}
-	for _, mark := range look.line {
-		if s.has(mark) && (!look.word || s.at == 0 || isBlank(s.text[s.at-1]) || s.text[s.at-1] == ';') {
+	for _, mark := range look.Line {
+		if s.has(mark) && (!look.Spaced || starts || isBlank(s.text[s.at-1])) {
 			return s.lineEnd(s.at)
 		}
 	}
 	return s.at
 }
 
-// styleOf returns how a file writes comments and strings, by its language and its
-// name. One that is not known has no comments, and no strings: in prose, an
-// apostrophe begins none.
-func styleOf(name string, language code.Language) style {
-	base := strings.ToLower(path.Base(name))
-	slash := style{line: []string{"//"}, block: [][2]string{{"/*", "*/"}}, quotes: `"'`}
-	hash := style{line: []string{"#"}, quotes: `"'`}
-	switch language {
-	case code.Go:
-		slash.long = "`"
-		return slash
-	case code.TypeScript, code.TSX, code.JavaScript:
-		slash.long = "`"
-		return slash
-	case code.Python:
-		hash.triple = true
-		return hash
-	case code.Shell:
-		hash.word = true
-		return hash
-	case code.Rust:
-		slash.quotes = `"` // ' begins a lifetime, too
-		return slash
-	case code.Java:
-		slash.triple = true
-		return slash
-	case code.C, code.CPP:
-		return slash
-	case code.Other:
+// nested returns the offset behind a comment that begins at the next byte and may contain
+// others, or the end of the text where it has none.
+func (s *tokenizer) nested(begins, ends string) int {
+	depth := 0
+	for i := s.at; i < len(s.text); {
+		switch rest := s.text[i:]; {
+		case strings.HasPrefix(rest, begins):
+			depth++
+			i += len(begins)
+		case strings.HasPrefix(rest, ends):
+			i += len(ends)
+			if depth--; depth == 0 {
+				return i
+			}
+		default:
+			i++
+		}
 	}
-	switch base {
-	case "makefile", "gnumakefile", "dockerfile", "containerfile", "justfile", "cmakelists.txt", ".gitignore", ".gitattributes", ".dockerignore", ".editorconfig", ".env":
-		hash.word = true
-		hash.quotes = ""
-		return hash
-	case "jenkinsfile", "go.mod", "go.work":
-		return slash
-	case "gemfile", "rakefile", "build", "build.bazel", "workspace":
-		return hash
+	return len(s.text)
+}
+
+// character returns the offset behind a quoted character that begins at the next byte;
+// the offset of that byte where the apostrophe has another meaning.
+func (s *tokenizer) character() int {
+	if s.at > 0 && inName(s.text[s.at-1]) {
+		return s.at // foldl', or an attribute of Ada
 	}
-	switch strings.TrimPrefix(path.Ext(base), ".") {
-	case "cs", "kt", "kts", "swift", "scala", "sc", "groovy", "gradle", "dart", "zig", "php", "proto", "m", "mm", "d", "v", "sv", "svh", "glsl", "hlsl", "wgsl", "cu", "sol", "jsonc", "json5", "hjson", "odin", "vala", "hx", "as", "pony", "thrift", "avdl", "rego", "bicep", "cue", "jsonnet", "libsonnet":
-		return slash
-	case "css":
-		slash.line = nil
-		return slash
-	case "scss", "less", "sass":
-		return slash
-	case "toml":
-		hash.triple = true
-		return hash
-	case "rb", "pl", "pm", "t", "r", "jl", "ex", "exs", "nix", "cr", "nim", "tcl", "awk", "sed", "gd", "coffee", "bzl", "star", "raku", "robot", "feature", "graphql", "gql", "ps1", "psm1":
-		return hash
-	case "yml", "yaml", "mk", "cmake", "conf", "cfg", "properties", "service", "socket", "timer", "desktop", "dockerfile":
-		hash.word = true
-		hash.quotes = "" // an apostrophe is plain text there
-		return hash
-	case "tf", "hcl":
-		slash.line = []string{"//", "#"}
-		return slash
-	case "ini":
-		return style{line: []string{";", "#"}, word: true}
-	case "sql":
-		return style{line: []string{"--"}, block: [][2]string{{"/*", "*/"}}, quotes: `"'`}
-	case "lua":
-		return style{block: [][2]string{{"--[[", "]]"}}, line: []string{"--"}, quotes: `"'`}
-	case "hs", "elm", "purs", "idr", "agda", "dhall":
-		return style{line: []string{"--"}, block: [][2]string{{"{-", "-}"}}, quotes: `"`}
-	case "adb", "ads", "vhd", "vhdl":
-		return style{line: []string{"--"}, quotes: `"`}
-	case "ml", "mli", "fs", "fsi", "fsx", "pas", "pp", "dpr":
-		return style{line: []string{"//"}, block: [][2]string{{"(*", "*)"}}, quotes: `"`}
-	case "lisp", "lsp", "el", "clj", "cljs", "cljc", "edn", "scm", "ss", "rkt", "asm", "s", "wat", "ll":
-		return style{line: []string{";"}, quotes: `"`}
-	case "tex", "sty", "bib", "erl", "hrl", "pro", "mat":
-		return style{line: []string{"%"}}
-	case "html", "htm", "xml", "xhtml", "svg", "xsd", "xsl", "vue", "svelte", "astro", "md", "markdown", "plist", "csproj", "pom":
-		return style{block: [][2]string{{"<!--", "-->"}}}
-	case "f90", "f95", "f03", "f08":
-		return style{line: []string{"!"}, quotes: `"'`}
-	case "vim":
-		return style{line: []string{`"`}, word: true}
-	case "bat", "cmd":
-		return style{line: []string{"::", "REM ", "rem ", "@REM ", "@rem "}, word: true}
-	case "json", "ndjson":
-		return style{quotes: `"`}
+	if s.peek(1) == '\\' {
+		return s.quoted(s.at, false)
 	}
-	return style{}
+	_, size := utf8.DecodeRuneInString(s.text[min(len(s.text), s.at+1):])
+	if s.peek(1) != '\n' && s.peek(1+size) == '\'' {
+		return s.at + 1 + size + 1
+	}
+	return s.at
+}
+
+// plainKeyword reports whether a word is a keyword of a language. Clones with other names have the same
+// ones at the same places.
+func plainKeyword(look *code.Plain, word string) bool {
+	const longest = 12
+	if len(word) < 2 || len(word) > longest {
+		return false
+	}
+	if look.Fold {
+		word = strings.ToLower(word)
+	}
+	return common(word) || look.Language == "sql" && ofSQL(word)
+}
+
+// common reports whether a word is a keyword of several languages, and rarely a name in
+// the others.
+func common(word string) bool {
+	switch word {
+	case "if", "then", "else", "elsif", "elseif", "elif", "unless", "case", "when", "match", "switch", "default", "cond",
+		"for", "foreach", "while", "until", "loop", "repeat", "do", "done", "break", "continue", "goto", "in", "of", "to",
+		"return", "yield", "try", "catch", "except", "rescue", "ensure", "finally", "raise", "throw", "throws", "defer", "guard",
+		"begin", "end", "def", "defp", "defmodule", "defn", "defun", "lambda", "fn", "fun", "func", "function", "proc", "procedure", "sub", "my", "our", "local",
+		"class", "struct", "interface", "trait", "module", "namespace", "package", "enum", "union", "type", "impl", "extends", "implements", "where", "deriving",
+		"let", "var", "val", "const", "static", "final", "public", "private", "protected", "internal", "abstract", "override", "virtual", "async", "await", "new", "delete", "void",
+		"import", "using", "use", "require", "include", "open", "export", "from", "as", "with", "self", "this", "super", "nil", "null", "none", "true", "false", "and", "or", "not", "is", "int", "string", "bool", "boolean", "float", "double", "char":
+		return true
+	}
+	return false
+}
+
+// ofSQL reports whether a word is a keyword of SQL, which elsewhere can be a name.
+func ofSQL(word string) bool {
+	switch word {
+	case "select", "insert", "into", "values", "update", "set", "join", "left", "right", "inner", "outer", "cross", "on", "group", "order", "by", "having", "limit", "offset",
+		"create", "table", "index", "view", "trigger", "drop", "alter", "add", "column", "constraint", "primary", "foreign", "key", "references", "distinct", "exists", "between", "like", "all", "asc", "desc", "replace":
+		return true
+	}
+	return false
 }

@@ -40,9 +40,9 @@ func Parse(path string, language code.Language, text string) *code.File {
 	case code.Java:
 		parseJava(f)
 	case code.Other:
-		parseOther(f)
+		parsePlain(f)
 	default:
-		parseOther(f)
+		parsePlain(f)
 	}
 	if f.Lines == (code.Lines{}) {
 		f.Lines = countLines(f.Text, f.Tokens)

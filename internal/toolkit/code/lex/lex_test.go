@@ -46,7 +46,8 @@ func indents(n int) string {
 func languages() map[code.Language]string {
 	return map[code.Language]string{
 		code.Go: "a.go", code.Rust: "a.rs", code.Python: "a.py", code.TypeScript: "a.ts", code.TSX: "a.tsx", code.JavaScript: "a.js",
-		code.C: "a.c", code.CPP: "a.cc", code.Java: "a.java", code.Shell: "a.sh", code.Other: "a.lua", "unheard": "a.unheard",
+		code.C: "a.c", code.CPP: "a.cc", code.Java: "a.java", code.Shell: "a.sh", code.Other: "a.txt", "unheard": "a.unheard",
+		"lua": "a.lua", "ruby": "a.rb", "ocaml": "a.ml", "powershell": "a.ps1", "kotlin": "a.kt", "yaml": "a.yaml",
 	}
 }
 

@@ -29,7 +29,7 @@ func parseShell(f *code.File) {
 		tree, why = parsedShell(f)
 	}
 	if why != "" {
-		f.Tokens = generic(f.Text, styleOf(f.Path, code.Shell))
+		f.Tokens = generic(f.Text, &code.Plain{Line: []string{"#"}, Spaced: true, Quotes: `"'`})
 		gap(f, "functions", why)
 		return
 	}

@@ -1,0 +1,86 @@
+package toolkit
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// LanguagePart is how much of a project is in one language.
+type LanguagePart struct {
+	Language string `json:"language" jsonschema:"name of the language"`
+	Files    int    `json:"files" jsonschema:"files in it"`
+	Code     int    `json:"code_lines" jsonschema:"lines with code"`
+	Comment  int    `json:"comment_lines" jsonschema:"lines with a comment and no code"`
+	Blank    int    `json:"blank_lines" jsonschema:"lines with nothing but white space"`
+	Measured string `json:"measured" jsonschema:"functions: all analyses; declarations: functions without numbers; lines: lines, debt and clones only"`
+}
+
+// languagesOf says how much is in which language, the one with the most code first.
+func languagesOf(files []*code.File) []LanguagePart {
+	parts := map[code.Language]LanguagePart{}
+	for _, f := range files {
+		if !known(f.Language) {
+			continue
+		}
+		p := parts[f.Language]
+		p.Language, p.Measured = string(f.Language), "lines"
+		switch {
+		case measured(f.Language):
+			p.Measured = "functions"
+		case declares(f.Language):
+			p.Measured = "declarations"
+		}
+		p.Files++
+		p.Code += f.Lines.Code
+		p.Comment += f.Lines.Comment
+		p.Blank += f.Lines.Blank
+		parts[f.Language] = p
+	}
+	return slices.SortedFunc(maps.Values(parts), func(a, b LanguagePart) int {
+		return cmp.Or(cmp.Compare(b.Code, a.Code), cmp.Compare(a.Language, b.Language))
+	})
+}
+
+// linesOf is the parts in one line.
+func linesOf(parts []LanguagePart) string {
+	all := make([]string, 0, len(parts))
+	for _, p := range parts {
+		all = append(all, fmt.Sprintf("%s %d", p.Language, p.Code))
+	}
+	return "Lines of code: " + strings.Join(all, ", ")
+}
+
+// unlexed is the gap of files in languages without a lexer: a part of the result is not
+// measured of them. Data has no such part, and is not counted.
+func unlexed(field string, kept []code.Entry) []code.Gap {
+	files := map[code.Language]int{}
+	for _, e := range kept {
+		if look := e.Language.Plain(); look != nil && !look.Data {
+			files[e.Language]++
+		}
+	}
+	if len(files) == 0 || field == "" {
+		return nil
+	}
+	var all []string
+	for _, l := range slices.SortedFunc(maps.Keys(files), func(a, b code.Language) int {
+		return cmp.Or(cmp.Compare(files[b], files[a]), cmp.Compare(a, b))
+	}) {
+		all = append(all, fmt.Sprintf("%s (%s)", l, count(files[l], "file")))
+	}
+	return []code.Gap{{Field: field, Reason: "not measured of " + strings.Join(all, ", ") + ": of such languages lines, debt and clones are"}}
+}
+
+// known reports whether the lines and tokens of a language are known.
+func known(l code.Language) bool { return l != code.Other }
+
+// declares reports whether the functions of a language are known, with numbers or without.
+func declares(l code.Language) bool { return l.Lexed() }
+
+// measured reports whether a language's functions have numbers.
+func measured(l code.Language) bool { return l.Lexed() && l != code.Shell }

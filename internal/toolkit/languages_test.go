@@ -1,0 +1,102 @@
+package toolkit
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// rubyBody is a method long enough for a clone.
+const rubyBody = `  def total(list, factor)
+    sum = 0
+    list.each do |item|
+      if item > 10 && factor != 0
+        sum += item * factor
+      elsif item < -10
+        sum -= item / 2
+      else
+        sum = sum * 3 + 1
+      end
+    end
+    sum.clamp(0, 1000)
+  end
+`
+
+// A language without a lexer has lines, debt and clones, and each result says what of it
+// was not measured.
+func TestLanguagesWithoutALexer(t *testing.T) {
+	dir := sample().
+		with("ruby/one.rb", "# FIXME: it leaks\nclass One\n"+rubyBody+"end\n").
+		with("ruby/two.rb", "class Two\n"+rubyBody+"end\n").
+		with("ruby/three.rb", "class Three\n"+strings.NewReplacer("item", "thing", "sum", "acc", "total", "whole").Replace(rubyBody)+"end\n").
+		with("db/schema.sql", "-- TODO: index it\ncreate table a (id int);\n").
+		with("ci.yaml", "# TODO: pin it\nname: x\n").in(t)
+	commit(t, dir, "Ada", "first")
+	deny := func(path string) bool { return path == Workspace+"/db/schema.sql" }
+	for tool, field := range map[string]string{
+		"analyze_complexity": "complexity", "analyze_deep_context": "functions", "analyze_duplicates": "semantic clones", "analyze_defect_probability": "defects",
+		"analyze_comprehensive": "functions", "analyze_graph_metrics": "imports", "analyze_name_similarity": "names", "quality_gate": "complexity",
+	} {
+		args := allTools()[tool]
+		o := analyse(t, dir, tool, args, deny)
+		want := fmt.Sprintf(`{"field":%q,"reason":"not measured of ruby (3 files): of such languages lines, debt and clones are"}`, field)
+		if o.err != nil || !strings.Contains(string(o.answer.Result), want) {
+			t.Errorf("%s: got %v, %.600s; want %s", tool, o.err, o.answer.Result, want)
+		}
+	}
+	if o := analyse(t, dir, "analyze_complexity", map[string]any{"toolchain": "go"}, nil); o.err != nil || strings.Contains(string(o.answer.Result), "ruby") {
+		t.Errorf("analyze_complexity of Go: got %v, %s; want no word of Ruby", o.err, o.answer.Result)
+	}
+
+	var all ComprehensiveResult
+	o := analyse(t, dir, "analyze_comprehensive", map[string]any{"min_lines": 5}, nil)
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	if err := json.Unmarshal(o.answer.Result, &all); err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]bool{}
+	for _, c := range all.Duplicates.Clones {
+		for _, p := range c.Places {
+			kinds[string(c.Kind)+" "+p.Path] = true
+		}
+	}
+	for _, want := range []string{"exact ruby/one.rb", "exact ruby/two.rb", "renamed ruby/three.rb"} {
+		if !kinds[want] {
+			t.Errorf("clones: got %v, want %s", kinds, want)
+		}
+	}
+	said := map[string]int{}
+	for _, d := range all.Debt.Listed {
+		said[d.Path+" "+d.Text] = d.Line
+	}
+	for _, want := range []string{"ruby/one.rb it leaks", "db/schema.sql index it", "ci.yaml pin it"} {
+		if said[want] != 1 {
+			t.Errorf("debt: got %v, want %s", said, want)
+		}
+	}
+	for _, want := range []LanguagePart{{"ruby", 3, 45, 1, 0, "lines"}, {"sql", 1, 1, 1, 0, "lines"}, {"yaml", 1, 1, 1, 0, "lines"}, {"rust", 1, 4, 0, 0, "functions"}} {
+		found := false
+		for _, got := range all.Languages {
+			found = found || got == want
+		}
+		if !found {
+			t.Errorf("languages: got %v, want %v", all.Languages, want)
+		}
+	}
+}
+
+// Each language of a file is known, declared or measured, as its lexer has it.
+func TestWhatIsMeasuredOfALanguage(t *testing.T) {
+	for l, want := range map[code.Language][3]bool{
+		code.Other: {}, "ruby": {true}, code.Shell: {true, true}, code.Go: {true, true, true}, code.TSX: {true, true, true},
+	} {
+		if got := [3]bool{known(l), declares(l), measured(l)}; got != want {
+			t.Errorf("%q: got %v, want %v", l, got, want)
+		}
+	}
+}
