@@ -154,7 +154,7 @@ func (c *Complexity) run(r *reading) (result, error) {
 	}
 	s := selection{speaks: func(l code.Language) bool { return measured(l) && speaks(c.Toolchain, l) }}
 	if c.Toolchain == "" {
-		s.lacks = "complexity"
+		s.lacks = complexityField
 	}
 	if err := r.read(s); err != nil {
 		return nil, err

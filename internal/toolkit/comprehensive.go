@@ -38,7 +38,7 @@ func (c *Comprehensive) run(r *reading) (result, error) {
 		return nil, err
 	}
 	s := linked
-	s.speaks, s.lacks = known, "functions"
+	s.speaks, s.lacks = known, functionsField
 	s.include, s.exclude = c.IncludePatterns, c.ExcludePatterns
 	if err := r.read(s); err != nil {
 		return nil, err

@@ -177,7 +177,7 @@ func (c *Context) run(r *reading) (result, error) {
 		return nil, err
 	}
 	s := linked
-	s.speaks, s.lacks = known, "functions"
+	s.speaks, s.lacks = known, functionsField
 	s.include, s.exclude, s.depth, s.workers = c.IncludePatterns, c.ExcludePatterns, n.depth, n.workers
 	if err := r.read(s); err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ type judging struct {
 }
 
 func (g *Gate) run(r *reading) (result, error) {
-	if err := r.read(selection{speaks: known, lacks: "complexity"}); err != nil {
+	if err := r.read(selection{speaks: known, lacks: complexityField}); err != nil {
 		return nil, err
 	}
 	j := judging{reading: r, GateResult: &GateResult{Against: g.Base, Checks: []Check{}, Violations: []GateFault{}, fails: g.FailOnViolation}}

@@ -20,6 +20,12 @@ type LanguagePart struct {
 	Measured string `json:"measured" jsonschema:"functions: all analyses; declarations: functions without numbers; lines: lines, debt and clones only"`
 }
 
+// Parts of a result that languages lack.
+const (
+	complexityField = "complexity"
+	functionsField  = "functions"
+)
+
 // languagesOf says how much is in which language, the one with the most code first.
 func languagesOf(files []*code.File) []LanguagePart {
 	parts := map[code.Language]LanguagePart{}
@@ -55,17 +61,25 @@ func linesOf(parts []LanguagePart) string {
 	return "Lines of code: " + strings.Join(all, ", ")
 }
 
-// unlexed is the gap of files in languages without a lexer: a part of the result is not
+// unlexed is the gaps of files in languages without a lexer: a part of the result is not
 // measured of them. Data has no such part, and is not counted.
-func unlexed(field string, kept []code.Entry) []code.Gap {
-	files := map[code.Language]int{}
+func unlexed(field string, kept []code.Entry) (gaps []code.Gap) {
+	if field == "" {
+		return nil
+	}
+	files, scripts := map[code.Language]int{}, 0
 	for _, e := range kept {
-		if look := e.Language.Plain(); look != nil && !look.Data {
+		if e.Language == code.Shell {
+			scripts++
+		} else if look := e.Language.Plain(); look != nil && !look.Data {
 			files[e.Language]++
 		}
 	}
-	if len(files) == 0 || field == "" {
-		return nil
+	if scripts > 0 && (field == complexityField || field == functionsField) {
+		gaps = append(gaps, code.Gap{Field: complexityField, Reason: fmt.Sprintf("not measured of shell (%s): functions of shell scripts have no numbers", count(scripts, "file"))})
+	}
+	if len(files) == 0 {
+		return gaps
 	}
 	var all []string
 	for _, l := range slices.SortedFunc(maps.Keys(files), func(a, b code.Language) int {
@@ -73,7 +87,7 @@ func unlexed(field string, kept []code.Entry) []code.Gap {
 	}) {
 		all = append(all, fmt.Sprintf("%s (%s)", l, count(files[l], "file")))
 	}
-	return []code.Gap{{Field: field, Reason: "not measured of " + strings.Join(all, ", ") + ": of such languages lines, debt and clones are"}}
+	return append(gaps, code.Gap{Field: field, Reason: "not measured of " + strings.Join(all, ", ") + ": of such languages lines, debt and clones are"})
 }
 
 // known reports whether the lines and tokens of a language are known.

@@ -219,7 +219,7 @@ func (r *reading) choose(s selection) (all []code.Entry) {
 	size := int64(0)
 	for _, e := range r.tree.Entries {
 		switch {
-		case !s.reads(e) && (s.lacks == "" || e.Language.Plain() == nil):
+		case !s.reads(e) && (s.lacks == "" || measured(e.Language) || !known(e.Language)):
 			continue
 		case e.Generated:
 			r.leave(1, "generated")

@@ -28,6 +28,7 @@ type Plain struct {
 const (
 	tripleQuote      = `"""`
 	tripleApostrophe = `'''`
+	never            = "\n\x00" // ends what goes on to the end of the file
 )
 
 // plains is the one table of the languages without a lexer. It is ordered by the marks
@@ -52,8 +53,8 @@ var plains = []Plain{
 	{Language: "css", Names: []string{".css"}, Block: [][2]string{{"/*", "*/"}}, Quotes: `"'`, Data: true},
 	{Language: "sass", Names: []string{".scss", ".sass", ".less"}, Line: []string{"//"}, Spaced: true, Block: [][2]string{{"/*", "*/"}}, Quotes: `"'`, Data: true},
 	// Comments as in a shell.
-	{Language: "ruby", Names: []string{".rb", ".rake", ".gemspec", ".ru", "gemfile", "rakefile", "vagrantfile"}, Programs: []string{"ruby"}, Line: []string{"#"}, Block: [][2]string{{"=begin", "\n=end"}}, AtStart: true, Except: []string{"#{", `?"`, "?'", "?#"}, Quotes: `"'`},
-	{Language: "perl", Names: []string{".pl", ".pm"}, Programs: []string{"perl"}, Line: []string{"#"}, Block: [][2]string{{"=pod", "\n=cut"}, {"=head", "\n=cut"}, {"=over", "\n=cut"}, {"=item", "\n=cut"}, {"=begin", "\n=cut"}, {"=for", "\n=cut"}, {"=encoding", "\n=cut"}}, AtStart: true, Except: []string{"$#", `$"`, "$'"}, Quotes: `"'`},
+	{Language: "ruby", Names: []string{".rb", ".rake", ".gemspec", ".ru", "gemfile", "rakefile", "vagrantfile"}, Programs: []string{"ruby"}, Line: []string{"#"}, Block: [][2]string{{"=begin", "\n=end"}, {"__END__\n", never}}, AtStart: true, Except: []string{"#{", `?"`, "?'", "?#"}, Quotes: `"'`},
+	{Language: "perl", Names: []string{".pl", ".pm"}, Programs: []string{"perl"}, Line: []string{"#"}, Block: [][2]string{{"=pod", "\n=cut"}, {"=head", "\n=cut"}, {"=over", "\n=cut"}, {"=item", "\n=cut"}, {"=begin", "\n=cut"}, {"=for", "\n=cut"}, {"=encoding", "\n=cut"}, {"__END__\n", never}}, AtStart: true, Except: []string{"$#", `$"`, "$'"}, Quotes: `"'`},
 	{Language: "r", Names: []string{".r"}, Programs: []string{"rscript"}, Line: []string{"#"}, Quotes: `"'`},
 	{Language: "julia", Names: []string{".jl"}, Programs: []string{"julia"}, Line: []string{"#"}, Block: [][2]string{{"#=", "=#"}}, Nested: true, Quotes: `"`, Char: true, Raw: [][2]string{{tripleQuote, tripleQuote}}},
 	{Language: "elixir", Names: []string{".ex", ".exs"}, Programs: []string{"elixir"}, Line: []string{"#"}, Except: []string{"#{", `?"`, "?'", "?#"}, Quotes: `"'`, Raw: [][2]string{{tripleQuote, tripleQuote}, {tripleApostrophe, tripleApostrophe}}},

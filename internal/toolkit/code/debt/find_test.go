@@ -252,3 +252,36 @@ func BenchmarkFind(b *testing.B) {
 		}
 	}
 }
+
+// Comments of languages without a lexer admit debt without their marks.
+func TestDebtInPlainLanguages(t *testing.T) {
+	for _, tt := range []struct {
+		language code.Language
+		text     string
+		line     int
+		want     string
+	}{
+		{"ruby", "x = 1 # TODO: fold it\n", 1, "fold it"},
+		{"ruby", "=begin\nFIXME: it leaks\n=end\n", 2, "it leaks"},
+		{"sql", "---- TODO index it\n", 1, "index it"},
+		{"lua", "--[[ HACK: until 5.5 ]]\n", 1, "until 5.5"},
+		{"haskell", "{- TODO: total -}\n", 1, "total"},
+		{"ocaml", "(* FIXME: slow *)\n", 1, "slow"},
+		{"lisp", ";;; TODO: name it\n", 1, "name it"},
+		{"erlang", "%% TODO: name it\n", 1, "name it"},
+		{"html", "<!-- TODO: translate -->\n", 1, "translate"},
+		{"visual-basic", "' TODO: rename\n", 1, "rename"},
+		{"perl", "=head1 BUGS\n\nTODO: say it\n\n=cut\n", 3, "say it"},
+		{"yaml", "a: todo\n", 0, ""},
+	} {
+		res, err := Find(context.Background(), []*code.File{lex.Parse("a", tt.language, tt.text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case tt.want == "" && len(res.Remarks) == 0:
+		case len(res.Remarks) != 1 || res.Remarks[0].Text != tt.want || res.Remarks[0].Line != tt.line:
+			t.Errorf("%s, %q: got %+v, want %q on line %d", tt.language, tt.text, res.Remarks, tt.want, tt.line)
+		}
+	}
+}

@@ -53,7 +53,7 @@ func Rank(ctx context.Context, in Input, least float64) (Result, error) {
 	}}
 	var files []*code.File
 	for _, f := range in.Files {
-		if f.Language.Lexed() && f.Lines.Code > 0 && !tested(f) {
+		if f.Language.Lexed() && f.Language != code.Shell && f.Lines.Code > 0 && !tested(f) {
 			files = append(files, f)
 		}
 	}

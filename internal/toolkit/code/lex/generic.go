@@ -165,7 +165,7 @@ func common(word string) bool {
 		"begin", "end", "def", "defp", "defmodule", "defn", "defun", "lambda", "fn", "fun", "func", "function", "proc", "procedure", "sub", "my", "our", "local",
 		"class", "struct", "interface", "trait", "module", "namespace", "package", "enum", "union", "type", "impl", "extends", "implements", "where", "deriving",
 		"let", "var", "val", "const", "static", "final", "public", "private", "protected", "internal", "abstract", "override", "virtual", "async", "await", "new", "delete", "void",
-		"import", "using", "use", "require", "include", "open", "export", "from", "as", "with", "self", "this", "super", "nil", "null", "none", "true", "false", "and", "or", "not", "is", "int", "string", "bool", "boolean", "float", "double", "char":
+		"import", "using", "use", "require", "include", "open", "export", "from", "as", "with", "self", "this", "super", "nil", "null", "none", "true", "false", "and", "or", "not", "is":
 		return true
 	}
 	return false
