@@ -14,4 +14,5 @@
 //	glob.go      patterns for paths
 //	file.go      one source file
 //	language.go  which language a file is written in
+//	plain.go     the table of the languages without a lexer of their own
 package code
