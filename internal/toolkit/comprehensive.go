@@ -101,6 +101,16 @@ func (r *ComprehensiveResult) findings() (all []finding) {
 	return all
 }
 
+// measuredFiles is how many files are in languages whose functions have numbers.
+func (r *ComprehensiveResult) measuredFiles() (n int) {
+	for _, l := range r.Languages {
+		if l.Measured == "functions" {
+			n += l.Files
+		}
+	}
+	return n
+}
+
 func (r *ComprehensiveResult) tell(t *text, detailed bool) {
 	shows := 5
 	if detailed {
@@ -110,7 +120,7 @@ func (r *ComprehensiveResult) tell(t *text, detailed bool) {
 	t.line("%s", linesOf(r.Languages))
 	if p := r.Complexity; p != nil {
 		s := p.Summary
-		t.line("Complexity: %s in %s; cyclomatic median %d, highest %d; %s", count(s.Functions, "function"), count(r.Files, "file"), s.MedianCyclomatic, s.MaxCyclomatic, count(s.Violations, "violation"))
+		t.line("Complexity: %s in %s; cyclomatic median %d, highest %d; %s", count(s.Functions, "function"), count(r.measuredFiles(), "file"), s.MedianCyclomatic, s.MaxCyclomatic, count(s.Violations, "violation"))
 		for _, v := range p.Violations[:min(len(p.Violations), shows)] {
 			t.line("  %s:%d %s %s %d (limit %d)", fold.path(v.File), v.Line, shown(v.Function), v.Rule, v.Value, v.Limit)
 		}

@@ -55,6 +55,8 @@ type Answer struct {
 	Text   string          `json:"text"`
 	Failed bool            `json:"failed,omitempty"` // a gate that was to fail
 	Result json.RawMessage `json:"result"`
+	// Document says that Text is a whole document, such as JSON: nothing may stand beside it.
+	Document bool `json:"document,omitempty"`
 	// Whole says that the output of the helper has more than Text says.
 	Whole bool `json:"whole,omitempty"`
 }

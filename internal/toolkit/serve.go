@@ -132,9 +132,9 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 	switch {
 	case sized && format == markdown: // the text is the same with less of the map
 	case own, format == asJSON:
-		a.Text, a.Whole = string(whole), false
+		a.Text, a.Document = string(whole), true
 		if len(a.Text) > maxDetailed {
-			a.Text, a.Whole = clip(a.Text, maxDetailed), true
+			a.Text, a.Whole, a.Document = clip(a.Text, maxDetailed), true, false
 		}
 		return a, nil
 	case format == detailed:

@@ -194,14 +194,19 @@ func shownAnswer(job *sandbox.Job, answer *toolkit.Answer, ended sandbox.Result,
 	o := job.Output()
 	var t text
 	t.line("%s", bracket(notice))
-	t.body(valid([]byte(answer.Text)))
+	var content []mcp.Content
+	if answer.Document { // a program reads it
+		content = append(content, mcp.Content{Text: valid([]byte(answer.Text))})
+	} else {
+		t.body(valid([]byte(answer.Text)))
+	}
 	pairs := []string{"duration_ms", fmt.Sprint(milliseconds(ended.Wall))}
 	if answer.Whole {
 		pairs = append(pairs, "output_bytes", fmt.Sprint(o.Size()), "output", uri(o))
 	}
 	code := ended.Code
 	return &mcp.Result{
-		Content: []mcp.Content{{Text: t.status(pairs...)}},
+		Content: append(content, mcp.Content{Text: t.status(pairs...)}),
 		Structured: analysed{
 			value: out, text: answer.Text, from: o,
 			usage: startsOf(job).add(mcp.Usage{Exit: &code, Output: o.Size(), CPU: ended.Usage.CPU, PeakMemory: ended.Usage.PeakMemory}),

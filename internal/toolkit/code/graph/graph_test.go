@@ -478,7 +478,7 @@ func TestOneNameForAll(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	g := &Graph{Nodes: []Node{{Kind: "file", Name: "a/b.py", Path: "a/b.py"}, {Kind: "function", Name: "(*T).Run", Path: "c.go"}, {Kind: "function", Name: "S::run", Path: "d.rs"}, {Kind: "package", Name: "m/p", Path: "p"}, {Kind: "tests", Name: "m/p (tests)", Path: "p"}}}
-	for text, want := range map[string][]int{"a/b.py": {0}, "Run": {1}, "run": {2}, "c.go": {1}, "(*T).Run": {1}, "py": nil, "": nil, "p": {3, 4}, "p/x.go": {3}, "p/x_test.go": {4}, "q/x.go": nil} {
+	for text, want := range map[string][]int{"a/b.py": {0}, "b.py": {0}, ".py": nil, "Run": {1}, "run": {2}, "c.go": {1}, "(*T).Run": {1}, "py": nil, "": nil, "p": {3, 4}, "p/x.go": {3}, "p/x_test.go": {4}, "q/x.go": nil} {
 		if got := g.Find(text); !slices.Equal(got, want) {
 			t.Errorf("Find(%q) = %v, want %v", text, got, want)
 		}

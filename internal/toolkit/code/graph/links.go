@@ -66,7 +66,8 @@ func either(out lists) lists {
 
 // Find returns the nodes that a person means by a text: those with this path or name,
 // or with the name behind the last dot or colon of theirs. In a graph of imports a file of
-// Go means its package.
+// Go means its package. Where there is no such node, the files count whose path ends with
+// the text, such as src/main.rs for main.rs.
 func (g *Graph) Find(text string) (all []int) {
 	for i, n := range g.Nodes {
 		short := n.Name[strings.LastIndexAny(n.Name, ".:")+1:]
@@ -81,6 +82,13 @@ func (g *Graph) Find(text string) (all []int) {
 		}
 		for i, n := range g.Nodes {
 			if n.Kind == kind && n.Path == path.Dir(text) {
+				all = append(all, i)
+			}
+		}
+	}
+	if len(all) == 0 && text != "" {
+		for i, n := range g.Nodes {
+			if n.Kind == "file" && strings.HasSuffix(n.Path, "/"+text) {
 				all = append(all, i)
 			}
 		}
