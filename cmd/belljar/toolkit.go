@@ -144,8 +144,11 @@ func helperOf(ctx context.Context, in io.Reader, out, events io.Writer) int {
 		return exitUsage
 	}
 	debug.SetMemoryLimit(helperMemory)
-	err := toolkit.Serve(ctx, toolkit.Host{In: in, Out: out, Events: events, Workspace: toolkit.Workspace, Git: toolkit.Git})
+	program, err := toolkit.Identity()
 	if err != nil {
+		return exitFailed
+	}
+	if err := toolkit.Serve(ctx, toolkit.Host{In: in, Out: out, Events: events, Workspace: toolkit.Workspace, Git: toolkit.Git, Program: program}); err != nil {
 		return exitFailed
 	}
 	return exitOK

@@ -109,3 +109,36 @@ func TestTheToolkitIsSmall(t *testing.T) {
 		t.Errorf("got %d tools with input schemas of %d characters, want 14 of at most 9000", seen, size)
 	}
 }
+
+// A server whose program was replaced on disk has the new one where it opens a box. That
+// one refuses to measure: what it says is of another version.
+func TestAReplacedProgramDoesNotMeasure(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	p := newPlace(t)
+	p.file(t, "ws/main.go", "package main\n\nfunc main() {}\n")
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.program = filepath.Join(p.dir, "belljar")
+	for _, name := range []string{p.program, p.program + ".new"} {
+		if err := os.WriteFile(name, self, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.flags = []string{"--toolkit"}
+	s := p.start(t, wire{http: true})
+	over := wire{http: true, era: "2025-06-18"}
+	measure := func() string {
+		return s.connect(t, over, nil).all(t, "analyze_complexity", map[string]any{})
+	}
+	if got := measure(); !strings.Contains(got, "1 function in 1 file") {
+		t.Fatalf("got %q, want a function", got)
+	}
+	if err := os.Rename(p.program+".new", p.program); err != nil {
+		t.Fatal(err)
+	}
+	if got := measure(); !strings.Contains(got, "belljar was replaced on disk since this server started") {
+		t.Errorf("got %q, want a refusal of the new program", got)
+	}
+}

@@ -33,4 +33,5 @@
 //	inputs.go         the arguments of each analysis
 //	args.go           what arguments have in common
 //	text.go           the text of a result
+//	program.go        which program this is
 package toolkit

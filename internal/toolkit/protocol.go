@@ -29,6 +29,8 @@ type Request struct {
 	Args json.RawMessage `json:"args"`
 	// TimeMS is after how many milliseconds the helper answers with what it has.
 	TimeMS int64 `json:"time_ms"`
+	// Program is the [Identity] of the server. The helper refuses to work for another one.
+	Program string `json:"program"`
 }
 
 // Event is a line from the helper. The last has an Answer or a Fault.

@@ -21,6 +21,7 @@ type Host struct {
 	Out       io.Writer   // the result as a whole
 	Workspace string      // the directory that the server calls [Workspace]
 	Git       history.Run // starts git; nil where there is none
+	Program   string      // the [Identity] of the helper
 }
 
 // grace is how long before the end of the time the helper stops to measure, so that it
@@ -50,6 +51,9 @@ func Serve(ctx context.Context, h Host) error {
 
 // measure runs what is asked for.
 func measure(ctx context.Context, h Host, ask Request, in lines, say func(Event) error) (*Answer, error) {
+	if ask.Program != h.Program {
+		return nil, errors.New(replaced)
+	}
 	args, err := decode(ask.Tool, ask.Args)
 	if err != nil {
 		return nil, err

@@ -142,13 +142,17 @@ func (a *analyses) run(ctx context.Context, call mcp.Call, args toolkit.Args, ou
 	if err != nil {
 		return a.shells.blocked(ctx, call.Session.ID(), err)
 	}
+	program, err := toolkit.Identity()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
 	running := call.Phase(mcp.PhaseRun)
 	defer running()
 	h, err := startHelper(ctx, box, call)
 	if err != nil {
 		return a.shells.blocked(ctx, call.Session.ID(), err)
 	}
-	answer, err := toolkit.Converse(h.in, h.out, toolkit.Request{Tool: args.Analysis(), Args: text, TimeMS: h.time.Milliseconds()}, toolkit.Asks{
+	answer, err := toolkit.Converse(h.in, h.out, toolkit.Request{Tool: args.Analysis(), Args: text, TimeMS: h.time.Milliseconds(), Program: program}, toolkit.Asks{
 		LeaveOut: newFileJudge(ctx, call).leaveOut, Progress: stagesOf(call),
 	})
 	ended := h.end(ctx, err == nil)
