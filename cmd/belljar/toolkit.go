@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -148,8 +150,18 @@ func helperOf(ctx context.Context, in io.Reader, out, events io.Writer) int {
 	if err != nil {
 		return exitFailed
 	}
-	if err := toolkit.Serve(ctx, toolkit.Host{In: in, Out: out, Events: events, Workspace: toolkit.Workspace, Git: toolkit.Git, Program: program}); err != nil {
+	if err := toolkit.Serve(ctx, toolkit.Host{In: in, Out: out, Events: events, Workspace: toolkit.Workspace, Git: toolkit.Git, Program: program, Cache: cacheDir()}); err != nil {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// cacheDir is where the helper keeps what it read: in the home of the box, which ends with
+// it. Empty without a home.
+func cacheDir() string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".cache", "belljar-toolkit")
 }

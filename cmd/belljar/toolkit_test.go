@@ -142,3 +142,29 @@ func TestAReplacedProgramDoesNotMeasure(t *testing.T) {
 		t.Errorf("got %q, want a refusal of the new program", got)
 	}
 }
+
+// The helper keeps what it read in the home of the session's box: a second call finds it,
+// and another session does not.
+func TestTheCacheIsInTheHomeOfTheSession(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	p := newPlace(t)
+	p.file(t, "ws/main.go", "package main\n\nfunc main() {}\n")
+	p.flags = []string{"--toolkit"}
+	over := wire{http: true, era: "2025-06-18"}
+	s := p.start(t, over)
+	one, two := s.connect(t, over, nil), s.connect(t, over, nil)
+	offline := func(c client) string {
+		return c.all(t, "analyze_deep_context", map[string]any{"cache_strategy": "offline", "format": "json"})
+	}
+	one.all(t, "analyze_deep_context", nil)
+	if got := offline(one); !strings.Contains(got, `"files":1,`) {
+		t.Errorf("the same session: got %s, want a file of the cache", got)
+	}
+	if got := offline(two); !strings.Contains(got, `"files":0,`) {
+		t.Errorf("another session: got %s, want no file", got)
+	}
+	const list = "ls ~/.cache/belljar-toolkit | grep -c segment"
+	if got := one.all(t, "Bash", map[string]any{"command": list}); !strings.HasPrefix(got, "1\n") {
+		t.Errorf("got %q, want one segment", got)
+	}
+}

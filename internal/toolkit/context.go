@@ -179,11 +179,9 @@ func (c *Context) run(r *reading) (result, error) {
 	s := linked
 	s.speaks, s.lacks = known, functionsField
 	s.include, s.exclude, s.depth, s.workers = c.IncludePatterns, c.ExcludePatterns, n.depth, n.workers
+	r.strategy = c.CacheStrategy
 	if err := r.read(s); err != nil {
 		return nil, err
-	}
-	if c.CacheStrategy == "offline" {
-		r.lacks(code.Gap{Field: "cache", Reason: "nothing is kept between calls, so all was read anew"})
 	}
 	res := &ContextResult{Tree: treeOf(r), Hotspots: []Hotspot{}, Recommendations: []Recommendation{}, Languages: languagesOf(r.files)}
 	if res.characters = maxText; c.MaxTokens != nil {

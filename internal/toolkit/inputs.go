@@ -24,6 +24,12 @@ const (
 	asJUnit  = "junit"
 )
 
+// Values of cache_strategy.
+const (
+	refresh = "force-refresh"
+	offline = "offline"
+)
+
 // Complexity is the arguments of analyze_complexity.
 type Complexity struct {
 	Project
@@ -287,7 +293,7 @@ func (c *Context) Check() error {
 	return errors.Join(c.check(), allOf("include_analyses", c.IncludeAnalyses, analyses), allOf("exclude_analyses", c.ExcludeAnalyses, analyses),
 		numbers, oneOf("dag_type", c.DAGType, []string{"call-graph", "import-graph", "inheritance", "full-dependency"}),
 		patterns("include_patterns", c.IncludePatterns), patterns("exclude_patterns", c.ExcludePatterns),
-		oneOf("cache_strategy", c.CacheStrategy, []string{"normal", "force-refresh", "offline"}),
+		oneOf("cache_strategy", c.CacheStrategy, []string{"normal", refresh, offline}),
 		formats{markdown, asJSON, asSARIF}.check(c.Format))
 }
 

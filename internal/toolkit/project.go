@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/cache"
 	"belljar.dev/internal/toolkit/code/graph"
 	"belljar.dev/internal/toolkit/code/history"
 	"belljar.dev/internal/toolkit/code/lex"
@@ -57,6 +58,8 @@ type reading struct {
 	ask       func(paths []string) (leftOut []int, err error)
 	tell      func(stage string, done, total int)
 	deadline  time.Time
+	cache     *cache.Store // nil for none
+	strategy  string       // cache_strategy of the call
 
 	tree    *code.Tree
 	files   []*code.File
@@ -320,7 +323,7 @@ func (r *reading) parse(all []code.Entry, workers int) {
 				}
 				var text string
 				if text, gaps[i] = in.Read(all[i].Path); gaps[i] == nil {
-					files[i] = lex.Parse(all[i].Path, all[i].Language, text)
+					files[i], gaps[i] = r.parseOne(all[i], text)
 				}
 				if n := int(read.Add(1)); n%tellEvery == 0 {
 					r.tell("read files", n, len(all))
@@ -344,6 +347,22 @@ func (r *reading) parse(all []code.Entry, workers int) {
 		}
 	}
 	r.leave(late, "the time was up")
+}
+
+// parseOne returns what is read of a file: from the cache, or anew.
+func (r *reading) parseOne(e code.Entry, text string) (*code.File, *code.Gap) {
+	key := r.cache.Key(e.Path, e.Language, text)
+	if r.strategy != refresh {
+		if f := r.cache.Get(key, e.Path, e.Language, text); f != nil {
+			return f, nil
+		}
+	}
+	if r.strategy == offline {
+		return nil, &code.Gap{Path: e.Path, Field: "file", Reason: "cache_strategy is offline, and the cache does not have it"}
+	}
+	f := lex.Parse(e.Path, e.Language, text)
+	r.cache.Put(key, f)
+	return f, nil
 }
 
 // over is the gap of a part for which the time was up.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"belljar.dev/internal/toolkit/code"
+	"belljar.dev/internal/toolkit/code/cache"
 	"belljar.dev/internal/toolkit/code/graph"
 	"belljar.dev/internal/toolkit/code/history"
 )
@@ -22,6 +23,7 @@ type Host struct {
 	Workspace string      // the directory that the server calls [Workspace]
 	Git       history.Run // starts git; nil where there is none
 	Program   string      // the [Identity] of the helper
+	Cache     string      // a directory for what was read of files; empty for none
 }
 
 // grace is how long before the end of the time the helper stops to measure, so that it
@@ -76,6 +78,10 @@ func measure(ctx context.Context, h Host, ask Request, in lines, say func(Event)
 		return nil, err
 	}
 	defer r.root.Close()
+	if _, gate := args.(*Gate); !gate && h.Cache != "" { // a gate judges what is there
+		r.cache = cache.Open(h.Cache, h.Program)
+		defer r.cache.Close() //nolint:errcheck // without a cache it is read again
+	}
 	res, err := does.run(r)
 	if err != nil {
 		return nil, err

@@ -65,23 +65,30 @@ func analyse(t testing.TB, dir, tool string, args map[string]any, deny func(path
 	if err != nil {
 		t.Fatal(err)
 	}
+	return converse(t, Host{Workspace: dir, Git: testGit}, Request{Tool: tool, Args: text, TimeMS: 60_000}, deny)
+}
+
+// converse runs server and helper in this process.
+func converse(t testing.TB, h Host, ask Request, deny func(path string) bool) (o outcome) {
+	t.Helper()
 	fromServer, toHelper := io.Pipe()
 	fromHelper, toServer := io.Pipe()
 	var out bytes.Buffer
+	h.In, h.Events, h.Out = fromServer, toServer, &out
 	served := make(chan error, 1)
 	go func() {
-		err := Serve(t.Context(), Host{In: fromServer, Events: toServer, Out: &out, Workspace: dir, Git: testGit})
+		err := Serve(t.Context(), h)
 		toServer.CloseWithError(err)
 		served <- err
 	}()
-	o.answer, o.err = Converse(toHelper, fromHelper, Request{Tool: tool, Args: text, TimeMS: 60_000}, Asks{LeaveOut: func(path string) bool {
+	o.answer, o.err = Converse(toHelper, fromHelper, ask, Asks{LeaveOut: func(path string) bool {
 		o.asked = append(o.asked, path)
 		return deny != nil && deny(path)
 	}})
 	fromHelper.Close()
 	toHelper.Close()
 	if err := <-served; err != nil && o.err == nil {
-		t.Errorf("%s: %v", tool, err)
+		t.Errorf("%s: %v", ask.Tool, err)
 	}
 	o.whole = out.Bytes()
 	return o

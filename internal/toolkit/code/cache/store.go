@@ -1,0 +1,114 @@
+package cache
+
+import (
+	"crypto/sha256"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// Store is the entries of a directory. A nil one has none and keeps none. Its methods may
+// be called at the same time, but for Close.
+type Store struct {
+	dir     *os.Root
+	version string
+	files   []*os.File
+	known   map[Key]entry
+
+	mu    sync.Mutex
+	made  []made // guarded by mu
+	bytes int    // of them, guarded by mu
+}
+
+// Open opens the cache of a directory, which it makes. The version names the program: what
+// another one read is not found. A directory that cannot be used has no cache: nil. The
+// caller closes the store.
+func Open(dir, version string) *Store {
+	if os.MkdirAll(dir, 0o700) != nil {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil
+	}
+	s := &Store{dir: root, version: version, known: make(map[Key]entry)}
+	names, _ := segments(root)
+	for _, name := range names[:min(len(names), maxSegments)] {
+		f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe by now
+		if err != nil {
+			continue
+		}
+		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || readIndex(f, s.known) != nil {
+			f.Close()
+			continue
+		}
+		s.files = append(s.files, f)
+	}
+	return s
+}
+
+// Get returns what was read of a file with this key and text before, or nil.
+func (s *Store) Get(k Key, path string, language code.Language, text string) *code.File {
+	if s == nil {
+		return nil
+	}
+	e, ok := s.known[k]
+	if !ok {
+		return nil
+	}
+	f := &code.File{Path: path, Language: language, Text: text}
+	if !decode(e.read(), f) {
+		return nil
+	}
+	return f
+}
+
+// Put keeps what was read of a file, unless this run has kept too much. A text that was not
+// read is not kept.
+func (s *Store) Put(k Key, f *code.File) {
+	if s == nil || f.Text == "" {
+		return
+	}
+	m := made{k, encode(f)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bytes+len(m.bytes) <= maxSegment-maxEntries*entrySize && len(s.made) < maxEntries {
+		s.made, s.bytes = append(s.made, m), s.bytes+len(m.bytes)
+	}
+}
+
+// Close writes what this run has kept, and removes the oldest entries where all are too
+// large. Nil is fine.
+func (s *Store) Close() error {
+	if s == nil {
+		return nil
+	}
+	defer s.dir.Close()
+	for _, f := range s.files {
+		f.Close()
+	}
+	if len(s.made) == 0 {
+		return nil
+	}
+	err := write(s.dir, s.made)
+	prune(s.dir)
+	return err
+}
+
+// Key is by what the reading of a file is found: its path, its language and its text.
+func (s *Store) Key(path string, language code.Language, text string) (k Key) {
+	if s == nil {
+		return k
+	}
+	h := sha256.New()
+	for _, part := range []string{s.version, string(language), path} {
+		io.WriteString(h, part) //nolint:errcheck // it never fails
+		h.Write([]byte{0})
+	}
+	io.WriteString(h, text) //nolint:errcheck // it never fails
+	h.Sum(k[:0])
+	return k
+}
