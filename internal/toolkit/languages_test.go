@@ -19,8 +19,8 @@ const rubyBody = `  def total(list, factor)
         sum -= item / 2
       else
         sum = sum * 3 + 1
-      end
-    end
+      end # if
+    end # each
     sum.clamp(0, 1000)
   end
 `

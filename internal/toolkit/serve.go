@@ -80,7 +80,7 @@ func measure(ctx context.Context, h Host, ask Request, in lines, say func(Event)
 	defer r.root.Close()
 	if _, gate := args.(*Gate); !gate && h.Cache != "" { // a gate judges what is there
 		r.cache = cache.Open(h.Cache, h.Program)
-		defer r.cache.Close() //nolint:errcheck // without a cache it is read again
+		defer r.cache.Close() // without an error: what is not kept is read again
 	}
 	res, err := does.run(r)
 	if err != nil {

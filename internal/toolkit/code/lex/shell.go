@@ -36,8 +36,6 @@ func parseShell(f *code.File) {
 	s := &shFile{f: f}
 	f.Tokens = s.tokens(tree)
 	s.functions(tree)
-	if len(f.Funcs) > 0 {
-	}
 }
 
 // guard says why a text is kept from the parser, or "".
