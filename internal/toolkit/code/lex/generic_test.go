@@ -98,11 +98,7 @@ func TestPlainKeywords(t *testing.T) {
 	} {
 		got := ""
 		for _, k := range Parse("a", tt.language, tt.text).Tokens {
-			if k.Kind == code.Keyword {
-				got += "K"
-			} else if k.Kind == code.Name {
-				got += "."
-			}
+			got += map[code.Kind]string{code.Keyword: "K", code.Name: "."}[k.Kind]
 		}
 		if got != tt.want {
 			t.Errorf("%s, %s: got %s, want %s", tt.language, tt.text, got, tt.want)
