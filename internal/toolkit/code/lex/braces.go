@@ -237,7 +237,7 @@ func (b *braces) close(at int32, want op) {
 // finish hands the tokens to the file. A brace without partner reaches to the end of
 // the text, another open bracket nowhere.
 func (b *braces) finish() {
-	b.f.Tokens = b.tokens
+	b.f.Tokens = b.done()
 	n := int32(len(b.items))
 	lost := 0
 	for i := range b.items {

@@ -49,7 +49,7 @@ func generic(text string, look *code.Plain) []code.Token {
 			s.take(code.Operator, s.at+1)
 		}
 	}
-	return s.tokens
+	return s.done()
 }
 
 // plainMark takes a comment, a string over lines, a quoted character, or an operator that

@@ -38,7 +38,7 @@ func goTokens(text string) []code.Token {
 			t.take(code.Operator, t.at+goOperator(text[t.at:]))
 		}
 	}
-	return t.tokens
+	return t.done()
 }
 
 // goNumber returns the offset behind the number that begins here.

@@ -12,7 +12,7 @@ import (
 // their indentation. Functions that a fault follows within them are left out.
 func parsePython(f *code.File) {
 	lexed := newPyLexer(f.Text)
-	f.Tokens = lexed.tokens
+	f.Tokens = lexed.done()
 	p := &pyFile{pyCursor: pyCursor{f: f}, test: isPyTest(f.Path)}
 	p.read()
 	f.Lines = countLines(f.Text, p.withoutDocs())

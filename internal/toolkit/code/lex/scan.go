@@ -2,6 +2,7 @@ package lex
 
 import (
 	"slices"
+	"sync"
 
 	"belljar.dev/internal/toolkit/code"
 )
@@ -17,13 +18,36 @@ type tokenizer struct {
 // span is a part of a text.
 type span struct{ start, end int }
 
-// newTokenizer returns a tokenizer at the start of a text, behind a byte order mark.
+// scratch is where the tokens of one text after the other are collected. How many a text
+// has is not known before, and room for too many would cost the memory of all texts.
+var scratch sync.Pool // of *[]code.Token
+
+// maxScratch is how many tokens a scratch may have to be used again.
+const maxScratch = 1 << 18
+
+// newTokenizer returns a tokenizer at the start of a text, behind a byte order mark. Its
+// done must be called.
 func newTokenizer(text string) *tokenizer {
-	s := &tokenizer{text: text, line: 1, tokens: make([]code.Token, 0, len(text)/4+8)}
+	s := &tokenizer{text: text, line: 1}
+	if room, ok := scratch.Get().(*[]code.Token); ok && cap(*room) >= len(text)/4 {
+		s.tokens = (*room)[:0]
+	} else {
+		s.tokens = make([]code.Token, 0, max(len(text)/4+8, 1<<14))
+	}
 	if len(text) >= 3 && text[:3] == "\ufeff" {
 		s.at = 3
 	}
 	return s
+}
+
+// done returns the tokens, of which the tokenizer collects no more.
+func (s *tokenizer) done() []code.Token {
+	if cap(s.tokens) <= maxScratch {
+		room := s.tokens
+		s.tokens = slices.Clone(room)
+		scratch.Put(&room)
+	}
+	return s.tokens
 }
 
 // peek returns the byte that is ahead of the next one by n, or 0 behind the end.

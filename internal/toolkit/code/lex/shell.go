@@ -125,7 +125,7 @@ func (s *shFile) tokens(tree *syntax.File) []code.Token {
 			t.take(m.kind, m.end)
 		}
 	}
-	return t.tokens
+	return t.done()
 }
 
 // plain makes tokens of the names, numbers and operators up to an offset.
