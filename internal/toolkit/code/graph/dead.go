@@ -69,6 +69,7 @@ type dead struct {
 	byName  map[nameKey]int32 // index in keys
 	keys    []named
 	names   map[string]bool // of all functions
+	shapes  []bool          // of these names: most words have another shape
 	outward []string        // names that reach functions from outside: assembly, linker directives
 }
 
@@ -91,13 +92,14 @@ type named struct {
 
 // declare collects the functions.
 func (d *dead) declare() {
-	d.names = make(map[string]bool)
+	d.names, d.shapes = make(map[string]bool), make([]bool, 1<<16)
 	for i, f := range d.files {
 		d.first = append(d.first, len(d.funcs))
+		where := d.where(i)
 		for j := range f.Funcs {
 			fn := &f.Funcs[j]
 			id := int32(len(d.funcs))
-			key := nameKey{d.where(i), fn.Name}
+			key := nameKey{where, fn.Name}
 			if f.Language == code.Go && fn.Owner != "" {
 				key.where = methods
 			}
@@ -109,9 +111,18 @@ func (d *dead) declare() {
 			}
 			d.keys[at].funcs = append(d.keys[at].funcs, id)
 			d.names[fn.Name] = true
+			d.shapes[shape(fn.Name)] = true
 			d.funcs = append(d.funcs, candidate{file: i, at: j, key: at})
 		}
 	}
+}
+
+// shape is what of a name is compared first: its ends and its length.
+func shape(name string) uint16 {
+	if name == "" {
+		return 0
+	}
+	return uint16(name[0])<<8 ^ uint16(name[len(name)-1])<<3 ^ uint16(len(name))
 }
 
 // where is the place of the functions of a file.
@@ -201,7 +212,7 @@ func (r *reader) tokens() {
 			if word == "interface" && len(r.loose) > 0 {
 				r.loose[len(r.loose)-1] = true
 			}
-			if !r.names[word] {
+			if !r.shapes[shape(word)] || !r.names[word] {
 				break
 			}
 			if n := len(r.open); n > 0 && !own && before != "." && f.Funcs[r.open[n-1]].Name == word {

@@ -183,7 +183,11 @@ func outward(f *code.File) (names []string) {
 		if t.Kind != code.Comment {
 			continue
 		}
-		w := strings.Fields(f.Of(t))
+		said := f.Of(t)
+		if !strings.HasPrefix(said, "//go:") && !strings.HasPrefix(said, "//export") {
+			continue
+		}
+		w := strings.Fields(said)
 		if len(w) < 2 {
 			continue
 		}
