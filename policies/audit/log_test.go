@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -619,4 +620,57 @@ func TestGatheredRecordsAreWritten(t *testing.T) {
 			}
 		}
 	})
+}
+
+// watched is a file whose writes are told first, and fail while they are to.
+type watched struct {
+	file
+	write func() error
+}
+
+func (w watched) Write(b []byte) (int, error) {
+	if err := w.write(); err != nil {
+		return 0, err
+	}
+	return w.file.Write(b)
+}
+
+// A loss is stated once the log has it, and not while it is being written.
+func TestALossIsStatedOnceItIsWritten(t *testing.T) {
+	cfg := config(filepath.Join(t.TempDir(), "audit"))
+	cfg.Log = slog.New(slog.DiscardHandler)
+	w, err := openWriter(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var write atomic.Pointer[func() error]
+	to := func(f func() error) { write.Store(&f) }
+	to(func() error { return nil })
+	w.open = func(path string, create bool) (file, error) {
+		f, err := appendTo(path, create)
+		return watched{f, func() error { return (*write.Load())() }}, err
+	}
+	if err := w.resync(); err != nil {
+		t.Fatal(err)
+	}
+	l := start(cfg, w)
+	t.Cleanup(func() { l.Close() })
+	to(func() error { return syscall.ENOSPC })
+	if err := l.Write(t.Context(), decision(0)); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("got %v, want no space", err)
+	}
+	var writes, early atomic.Int64
+	to(func() error { // the first has the loss, alone or with the next record
+		if l.Health().Stated && writes.Load() == 0 {
+			early.Add(1)
+		}
+		writes.Add(1)
+		return nil
+	})
+	if err := l.Write(t.Context(), decision(1)); err != nil {
+		t.Fatal(err)
+	}
+	if h := l.Health(); writes.Load() == 0 || early.Load() > 0 || !h.Stated || h.Lost != 1 {
+		t.Errorf("%d writes, before which it was stated: %v; afterwards %+v", writes.Load(), early.Load() > 0, h)
+	}
 }
