@@ -24,7 +24,6 @@ import (
 func TestMain(m *testing.M) {
 	sandbox.Init()
 	escape.Main()
-	testenv.Parallel(4)
 	testenv.NeedForExamples(testenv.UserNamespaces, testenv.Chromium)
 	testenv.Main(m)
 }
