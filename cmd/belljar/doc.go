@@ -26,6 +26,7 @@
 //
 //	what servers are asked
 //	  upstream.go, upstreamtest.go  upstream
+//	  upstreamrun.go
 //	  upstreamlogin.go
 //	  upstreamdecide.go
 //	  upstreampins.go

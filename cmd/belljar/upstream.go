@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/internal/config"
 	"belljar.dev/internal/control"
 	"belljar.dev/policies"
 )
@@ -63,7 +61,9 @@ wrote to standard error. The exit status is 1 if one of them is neither ready no
 	}
 	restart := &cobra.Command{
 		Use: "restart NAME", Short: "end all instances of a server, and start them again",
-		RunE: func(c *cobra.Command, args []string) error { return u.restart(c, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return u.end(c, args[0], "restart", "%s: %s ended, and started anew.")
+		},
 	}
 	test := &cobra.Command{
 		Use: "test FILE", Short: "say what a file would start, and start nothing",
@@ -74,21 +74,8 @@ is 1 if the file or an entry has an error; a warning keeps nothing from being us
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error { return testUpstreams(c.OutOrStdout(), args[0]) },
 	}
-	c.AddCommand(list, status, restart, loginCommand(&u), pinsCommand(&u), decideCommand(&u, true), decideCommand(&u, false), test)
+	c.AddCommand(list, status, logsCommand(&u), restart, stopCommand(&u), loginCommand(&u), pinsCommand(&u), decideCommand(&u, true), decideCommand(&u, false), test)
 	return c
-}
-
-// ask asks all servers about their upstreams. The error may be that no server runs.
-func (u *upstreams) ask(c *cobra.Command) ([]control.From[[]control.Upstreams], error) {
-	state, err := config.KnownState(u.state)
-	if err != nil {
-		return nil, failure(err)
-	}
-	found, err := control.Each[[]control.Upstreams](c.Context(), state, "/upstreams")
-	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("%s: no server of this user runs here; `belljar serve --upstreams FILE` starts one, and --state names its state directory", title(c))
-	}
-	return found, failure(err)
 }
 
 // places returns the places of all servers, with those of their upstreams that the flags and the
@@ -256,11 +243,6 @@ func (u *upstreams) status(c *cobra.Command, args []string) error {
 	return err
 }
 
-// unknownServer is the error for a name that no file has.
-func unknownServer(c *cobra.Command, name string) error {
-	return failure(fmt.Errorf("%s: no file has a server %q; `belljar upstream list` shows those that there are", title(c), policies.Clip(name, 64)))
-}
-
 // printUpstream prints how one instance of a server is.
 func printUpstream(out io.Writer, u control.Upstream) {
 	fmt.Fprintf(out, "%s: %s", policies.Clip(u.Name, 100), u.State)
@@ -293,36 +275,4 @@ func printUpstream(out io.Writer, u control.Upstream) {
 	for _, line := range u.Stderr {
 		fmt.Fprintf(out, "    %s\n", policies.Clip(line, 500))
 	}
-}
-
-func (u *upstreams) restart(c *cobra.Command, name string) error {
-	found, err := u.ask(c)
-	if err != nil {
-		return err
-	}
-	instances := 0
-	var known bool
-	for _, at := range found {
-		has := func(p control.Upstreams) bool {
-			return slices.ContainsFunc(p.All, func(one control.Upstream) bool { return one.Name == name })
-		}
-		if !slices.ContainsFunc(at.Said, has) {
-			continue
-		}
-		var done control.Restarted
-		if err := at.Client.Ask(c.Context(), http.MethodPost, "/upstreams/restart", control.UpstreamName{Name: name}, &done); err != nil {
-			return failure(fmt.Errorf("upstream restart: %w", err))
-		}
-		known = true
-		instances += done.Instances
-	}
-	if !known {
-		return unknownServer(c, name)
-	}
-	text := fmt.Sprintf("%s: %s ended, and started anew.", policies.Clip(name, 100), number(instances, "instance is", "instances are"))
-	if instances == 0 {
-		text = policies.Clip(name, 100) + ": nothing of it ran. It starts when it is needed."
-	}
-	_, err = fmt.Fprintln(c.OutOrStdout(), text)
-	return failure(err)
 }

@@ -176,6 +176,15 @@ func TestUpstreamApprove(t *testing.T) {
 	u.says(0, "pins", "tool read", "runs", "first")
 	u.says(0, "pins diff", "Nothing waits")
 
+	out, _ := u.run("logs", "files")
+	if !strings.Contains(out, "started ^[]52;c;aGk=^G") || strings.ContainsAny(out, "\x1b\x07\u202e") {
+		t.Errorf("logs: got %q", out)
+	}
+	u.says(0, "logs files --json", `"lines": [`)
+	u.says(0, "logs files --tenant other", "Nothing of files runs")
+	u.says(1, "logs nobody", `no file has a server "nobody"`)
+	u.says(2, "logs files --lines 0", "--lines must be at least 1")
+
 	u.writes("ws/tools", newTools)
 	u.says(0, "restart files", "files: 1 instance is ended, and started anew.")
 	u.offers(1)
@@ -199,11 +208,18 @@ func TestUpstreamApprove(t *testing.T) {
 	u.says(0, "approve files read --yes", "trusted from now on")
 	u.offers(2)
 
+	u.says(0, "stop files", "files: 1 instance is ended.")
+	if !testenv.Until(time.Minute, func() bool { out, _ := u.run("list"); return !strings.Contains(out, "ready") }) {
+		t.Error("the server runs on after stop")
+	}
+	u.says(0, "stop files", "nothing of it ran")
+	u.says(1, "stop nobody", `no file has a server "nobody"`)
+
 	audit, err := filepath.Glob(filepath.Join(u.state, "audit", "*.jsonl"))
 	if err != nil || len(audit) == 0 {
 		t.Fatal(audit, err)
 	}
-	for _, want := range []string{`"event":"trusted","upstream":"files","tenant":"local","items":["tool read sha256:`, `"event":"refused"`, `"event":"restarted"`, `"by":"` + control.Self()} {
+	for _, want := range []string{`"event":"trusted","upstream":"files","tenant":"local","items":["tool read sha256:`, `"event":"refused"`, `"event":"restarted"`, `"event":"stopped"`, `"by":"` + control.Self()} {
 		if !testenv.Until(time.Minute, func() bool {
 			text, err := os.ReadFile(audit[0])
 			return err == nil && strings.Contains(string(text), want)

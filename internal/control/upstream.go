@@ -48,10 +48,26 @@ type UpstreamName struct {
 	Name string `json:"name"`
 }
 
-// Restarted says how many instances of a server were ended.
-type Restarted struct {
+// Ended says how many instances of a server were ended.
+type Ended struct {
 	Server    int `json:"server"` // process id
 	Instances int `json:"instances"`
+}
+
+// UpstreamLogs asks for the last lines that a server has written to standard error.
+type UpstreamLogs struct {
+	Name  string `json:"name"`
+	Lines int    `json:"lines"`
+}
+
+// UpstreamLog is the last lines of one instance of a server. Its texts have no line breaks and no
+// characters that hide.
+type UpstreamLog struct {
+	Tenant    string   `json:"tenant"`
+	Principal string   `json:"principal,omitempty"`
+	Session   string   `json:"session,omitempty"` // cut
+	State     string   `json:"state"`
+	Lines     []string `json:"lines"`
 }
 
 // Changes of pins, in the words of UpstreamChange and of the audit log.

@@ -122,6 +122,21 @@ func (g *Gateway) Restart(ctx context.Context, server string) (int, error) {
 	return g.calls.pool.Restart(ctx, server), nil
 }
 
+// Stop ends all instances of a server, which starts again when something needs it. It returns how
+// many there were.
+func (g *Gateway) Stop(server string) (int, error) {
+	if g.setup().servers[server] == nil {
+		return 0, fmt.Errorf("the server %s: %w", upstream.Line(server), upstream.ErrUnknown)
+	}
+	return g.calls.pool.Stop(server), nil
+}
+
+// Logs returns the last lines that the instances of a server have written to standard error,
+// without the values of secrets.
+func (g *Gateway) Logs(server string, lines int) []upstream.Log {
+	return g.calls.pool.Logs(server, lines)
+}
+
 // Decided applies at once what a person has decided about the pins of a server.
 func (g *Gateway) Decided(ctx context.Context, server string) {
 	for _, s := range g.calls.pool.Status() {

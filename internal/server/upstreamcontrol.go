@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -23,6 +22,7 @@ const (
 	maxUpstreams = 512 << 10 // bytes of the upstreams and faults of all places
 	maxReason    = 500       // characters of a reason, a fault or a name of a file
 	maxStderr    = 300       // characters of a line
+	maxLogLines  = 1000      // that a command gets of an instance
 	maxItems     = 100       // definitions that a record of the audit log names
 )
 
@@ -35,17 +35,13 @@ type upstreamHandlers struct {
 
 func (h *upstreamHandlers) handle(mux *http.ServeMux) {
 	mux.HandleFunc("GET /upstreams", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, h.list()) })
-	mux.HandleFunc("POST /upstreams/restart", func(w http.ResponseWriter, r *http.Request) {
-		var want control.UpstreamName
-		if !asked(w, r, &want) {
-			return
+	mux.HandleFunc("POST /upstreams/restart", h.ending("restarted", func(ctx context.Context, g *gateway.Gateway, name string) (int, error) { return g.Restart(ctx, name) }))
+	mux.HandleFunc("POST /upstreams/stop", h.ending("stopped", func(_ context.Context, g *gateway.Gateway, name string) (int, error) { return g.Stop(name) }))
+	mux.HandleFunc("POST /upstreams/logs", func(w http.ResponseWriter, r *http.Request) {
+		var want control.UpstreamLogs
+		if asked(w, r, &want) {
+			control.Respond(w, http.StatusOK, h.logs(want))
 		}
-		n, err := h.restart(r.Context(), want.Name, control.Caller(r))
-		if err != nil {
-			control.Respond(w, http.StatusNotFound, err.Error())
-			return
-		}
-		control.Respond(w, http.StatusOK, control.Restarted{Server: os.Getpid(), Instances: n})
 	})
 	mux.HandleFunc("POST /upstreams/changed", func(w http.ResponseWriter, r *http.Request) {
 		var change control.UpstreamChange
@@ -132,27 +128,51 @@ func upstreamOf(s gateway.Status) control.Upstream {
 	return one
 }
 
-// restart restarts a server in all places. It returns how many instances there were.
-func (h *upstreamHandlers) restart(ctx context.Context, name, by string) (instances int, err error) {
-	known := false
+// ending answers a request to end the instances of a server in all places. what is done with them
+// is in the audit log.
+func (h *upstreamHandlers) ending(what string, end func(ctx context.Context, g *gateway.Gateway, name string) (int, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var want control.UpstreamName
+		if !asked(w, r, &want) {
+			return
+		}
+		known, done := false, control.Ended{Server: os.Getpid()}
+		err := fmt.Errorf("the server %s: %w", upstream.Line(want.Name), upstream.ErrUnknown)
+		for _, p := range h.gateways() {
+			if n, failed := end(r.Context(), p.gateway, want.Name); failed == nil {
+				known = true
+				done.Instances += n
+			}
+		}
+		if !known {
+			control.Respond(w, http.StatusNotFound, err.Error())
+			return
+		}
+		by := control.Caller(r)
+		h.log.Info("an operator ended the instances of an upstream", "what", what, "upstream", want.Name, "instances", done.Instances, "by", by)
+		h.audit.append(audit.Upstream{Event: what, Upstream: want.Name, By: by})
+		control.Respond(w, http.StatusOK, done)
+	}
+}
+
+// logs returns what the instances of a server have written, the last lines of each.
+func (h *upstreamHandlers) logs(want control.UpstreamLogs) []control.UpstreamLog {
+	all := []control.UpstreamLog{}
+	left := maxUpstreams
 	for _, p := range h.gateways() {
-		n, failed := p.gateway.Restart(ctx, name)
-		if failed == nil {
-			known = true
-			instances += n
-		} else {
-			err = errors.Join(err, failed)
+		for _, l := range p.gateway.Logs(want.Name, min(max(want.Lines, 0), maxLogLines)) {
+			one := control.UpstreamLog{Tenant: l.Tenant, Principal: policies.Clip(l.Principal, maxReason), Session: control.ShortID(l.Session), State: string(l.State), Lines: []string{}}
+			for _, line := range slices.Backward(l.Lines) { // the last lines are kept
+				if left -= len(line) + 16; left < 0 {
+					return all
+				}
+				one.Lines = append(one.Lines, line)
+			}
+			slices.Reverse(one.Lines)
+			all = append(all, one)
 		}
 	}
-	switch {
-	case known:
-		h.log.Info("an operator restarted an upstream", "upstream", name, "instances", instances, "by", by)
-		h.audit.append(audit.Upstream{Event: "restarted", Upstream: name, By: by})
-		return instances, nil
-	case err == nil:
-		err = fmt.Errorf("the server %s: %w", upstream.Line(name), upstream.ErrUnknown)
-	}
-	return 0, err
+	return all
 }
 
 // changed applies at once what a person has changed of the pins.

@@ -380,6 +380,17 @@ func (i *instance[C]) status() Status {
 	return s
 }
 
+// log returns the last lines of stderr.
+func (i *instance[C]) log(most int) Log {
+	i.mu.Lock()
+	l, stderr := Log{Key: i.spec.Key, State: i.machine.state}, i.stderr
+	i.mu.Unlock()
+	if stderr != nil {
+		l.Lines = stderr(most)
+	}
+	return l
+}
+
 // record returns the state, and the record for a successor.
 func (i *instance[C]) record() (State, machine) {
 	i.mu.Lock()

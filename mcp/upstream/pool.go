@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +27,7 @@ var (
 	errRemoved  = errors.New("the server was removed from the configuration")
 	errReplaced = errors.New("the entry of the server, or what the policy says of it, was changed")
 	errRestart  = errors.New("a person restarted the server")
+	errStopped  = errors.New("a person stopped the server")
 	errSession  = errors.New("the session has ended")
 )
 
@@ -169,6 +169,27 @@ func (p *Pool[C]) Restart(ctx context.Context, server string) int {
 	return len(keys)
 }
 
+// Stop ends all instances of a server, and forgets that they have failed or were held. It reports
+// how many there were. It does not wait. What needs the server later starts it.
+func (p *Pool[C]) Stop(server string) int {
+	return len(p.each(func(i *instance[C]) bool { return i.spec.Key.Server == server }, errStopped))
+}
+
+// Logs returns what the instances of a server have written to standard error, in order, the last
+// lines of each.
+func (p *Pool[C]) Logs(server string, lines int) (all []Log) {
+	p.mu.Lock()
+	instances := slices.Collect(maps.Values(p.instances))
+	p.mu.Unlock()
+	for _, i := range instances {
+		if i.spec.Key.Server == server {
+			all = append(all, i.log(lines))
+		}
+	}
+	slices.SortFunc(all, func(a, b Log) int { return a.Key.compare(b.Key) })
+	return all
+}
+
 // Status is how all instances are, and all servers without one, in order.
 func (p *Pool[C]) Status() []Status {
 	p.mu.Lock()
@@ -183,9 +204,7 @@ func (p *Pool[C]) Status() []Status {
 	for name := range idle {
 		all = append(all, Status{Key: Key{Server: name}, State: Off, Reason: "nothing has needed it"})
 	}
-	slices.SortFunc(all, func(a, b Status) int {
-		return cmp.Or(strings.Compare(a.Server, b.Server), strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Principal, b.Principal), strings.Compare(a.Session, b.Session))
-	})
+	slices.SortFunc(all, func(a, b Status) int { return a.Key.compare(b.Key) })
 	return all
 }
 

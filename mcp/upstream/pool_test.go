@@ -214,6 +214,45 @@ func TestFailedUntilAsked(t *testing.T) {
 	})
 }
 
+// A person stops a server: calls that run fail, nothing starts until something needs the server,
+// and what it has written can be read as long as it runs or has failed.
+func TestStop(t *testing.T) {
+	w := newWorld(always(act{}))
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a"), server(t, "b")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		g := grant(t, "t")
+		begun, over := make(chan struct{}), make(chan error, 1)
+		go func() {
+			over <- pool.Do(t.Context(), g, ann, "a", func(ctx context.Context, _ *conn) error {
+				close(begun)
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+		}()
+		<-begun
+		if err := pool.Do(t.Context(), g, ann, "b", nothing); err != nil {
+			t.Fatal(err)
+		}
+		for most, want := range []int{0, 1, 2, 2} {
+			if l := pool.Logs("a", most); len(l) != 1 || len(l[0].Lines) != want || l[0].Server != "a" || l[0].State != upstream.Ready {
+				t.Errorf("%d lines: got %+v", most, l)
+			}
+		}
+		if n := pool.Stop("a"); n != 1 {
+			t.Errorf("%d instances were stopped", n)
+		}
+		if err := <-over; err == nil || !strings.Contains(err.Error(), "a person stopped the server") {
+			t.Errorf("the call that ran got %v", err)
+		}
+		time.Sleep(time.Hour)
+		if n := w.starts(); n != 2 || len(pool.Logs("a", 9)) != 0 || pool.Stop("a") != 0 {
+			t.Errorf("%d starts, logs %+v", n, pool.Logs("a", 9))
+		}
+		if err := pool.Do(t.Context(), g, ann, "a", nothing); err != nil || w.starts() != 3 {
+			t.Errorf("%v, %d starts", err, w.starts())
+		}
+	})
+}
+
 // A server that nobody uses is stopped, and started by the next call. A call that runs
 // keeps it, and so does the policy.
 func TestIdle(t *testing.T) {

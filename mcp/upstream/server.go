@@ -1,9 +1,11 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"strings"
 
 	"belljar.dev/policies"
 )
@@ -29,6 +31,11 @@ type Caller struct{ Tenant, Principal, Session string }
 type Key struct {
 	Server string
 	Caller
+}
+
+// compare orders keys by their members.
+func (k Key) compare(o Key) int {
+	return cmp.Or(strings.Compare(k.Server, o.Server), strings.Compare(k.Tenant, o.Tenant), strings.Compare(k.Principal, o.Principal), strings.Compare(k.Session, o.Session))
 }
 
 // keyOf returns the instance that serves a caller.

@@ -20,6 +20,13 @@ type Status struct {
 	Calls   int       // that are running
 }
 
+// Log is what the latest process of an instance has written to standard error.
+type Log struct {
+	Key
+	State State
+	Lines []string // the last ones, as they may be shown
+}
+
 // shownStderr is how many lines of stderr a status has.
 const shownStderr = 5
 

@@ -341,7 +341,7 @@ func (l Login) prepared(r *redactor) any {
 
 // Upstream says that an operator decided about pins of somebody else's server, or restarted it.
 type Upstream struct {
-	Event     string   `json:"event"`              // trusted, refused, imported, forgotten or restarted
+	Event     string   `json:"event"`              // trusted, refused, imported, forgotten, restarted or stopped
 	Upstream  string   `json:"upstream,omitempty"` // its name; empty for all of the tenant
 	Tenant    string   `json:"tenant,omitempty"`
 	Workspace string   `json:"workspace,omitempty"` // whose file has its entry, if agents can write that

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
+	"belljar.dev/policies"
+)
+
+func stopCommand(u *upstreams) *cobra.Command {
+	return &cobra.Command{
+		Use: "stop NAME", Short: "end all instances of a server",
+		Long: `stop ends all instances of a server with their boxes; calls that run fail. The next list or
+call that needs the server starts it again: "enabled": false in its entry keeps it off.
+` + exitHelp,
+		RunE: func(c *cobra.Command, args []string) error {
+			return u.end(c, args[0], "stop", "%s: %s ended.")
+		},
+	}
+}
+
+func logsCommand(u *upstreams) *cobra.Command {
+	lines := 50
+	c := &cobra.Command{
+		Use: "logs NAME", Short: "print what a server has written to standard error",
+		Long: `logs prints the last lines that each instance of a server has written to standard error,
+also after it has failed. belljar keeps 64 KiB of each. Control characters are shown,
+and the values of secrets are masked.
+` + exitHelp,
+		RunE: func(c *cobra.Command, args []string) error { return u.logs(c, args[0], lines) },
+	}
+	c.Flags().IntVar(&lines, "lines", lines, "print at most `N` lines of each instance")
+	c.Flags().StringVar(&u.tenant, "tenant", "", "only those of this `tenant`")
+	c.Flags().BoolVar(&u.asJSON, "json", false, "print JSON")
+	return c
+}
+
+// ask asks all servers about their upstreams. The error may be that no server runs.
+func (u *upstreams) ask(c *cobra.Command) ([]control.From[[]control.Upstreams], error) {
+	state, err := config.KnownState(u.state)
+	if err != nil {
+		return nil, failure(err)
+	}
+	found, err := control.Each[[]control.Upstreams](c.Context(), state, "/upstreams")
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("%s: no server of this user runs here; `belljar serve --upstreams FILE` starts one, and --state names its state directory", title(c))
+	}
+	return found, failure(err)
+}
+
+// unknownServer is the error for a name that no file has.
+func unknownServer(c *cobra.Command, name string) error {
+	return failure(fmt.Errorf("%s: no file has a server %q; `belljar upstream list` shows those that there are", title(c), policies.Clip(name, 64)))
+}
+
+// having returns the servers of ours that have a server of somebody else.
+func (u *upstreams) having(c *cobra.Command, name string) ([]control.From[[]control.Upstreams], error) {
+	found, err := u.ask(c)
+	if err != nil {
+		return nil, err
+	}
+	has := func(p control.Upstreams) bool {
+		return slices.ContainsFunc(p.All, func(one control.Upstream) bool { return one.Name == name })
+	}
+	found = slices.DeleteFunc(found, func(at control.From[[]control.Upstreams]) bool { return !slices.ContainsFunc(at.Said, has) })
+	if len(found) == 0 {
+		return nil, unknownServer(c, name)
+	}
+	return found, nil
+}
+
+// end ends the instances of a server. said says so, with its name and how many there were.
+func (u *upstreams) end(c *cobra.Command, name, how, said string) error {
+	found, err := u.having(c, name)
+	if err != nil {
+		return err
+	}
+	instances := 0
+	for _, at := range found {
+		var done control.Ended
+		if err := at.Client.Ask(c.Context(), http.MethodPost, "/upstreams/"+how, control.UpstreamName{Name: name}, &done); err != nil {
+			return failure(fmt.Errorf("%s: %w", title(c), err))
+		}
+		instances += done.Instances
+	}
+	text := fmt.Sprintf(said, policies.Clip(name, 100), number(instances, "instance is", "instances are"))
+	if instances == 0 {
+		text = policies.Clip(name, 100) + ": nothing of it ran. It starts when it is needed."
+	}
+	_, err = fmt.Fprintln(c.OutOrStdout(), text)
+	return failure(err)
+}
+
+// logs prints what a server has written to standard error.
+func (u *upstreams) logs(c *cobra.Command, name string, lines int) error {
+	if lines < 1 {
+		return misused(c, "--lines must be at least 1")
+	}
+	found, err := u.having(c, name)
+	if err != nil {
+		return err
+	}
+	all := []control.UpstreamLog{}
+	for _, at := range found {
+		var some []control.UpstreamLog
+		if err := at.Client.Ask(c.Context(), http.MethodPost, "/upstreams/logs", control.UpstreamLogs{Name: name, Lines: lines}, &some); err != nil {
+			return failure(fmt.Errorf("%s: %w", title(c), err))
+		}
+		all = append(all, some...)
+	}
+	all = slices.DeleteFunc(all, func(l control.UpstreamLog) bool { return u.tenant != "" && l.Tenant != u.tenant })
+	if u.asJSON {
+		return printJSON(c.OutOrStdout(), all)
+	}
+	out := c.OutOrStdout()
+	if len(all) == 0 {
+		_, err := fmt.Fprintf(out, "Nothing of %s runs or has failed.\n", policies.Clip(name, 100))
+		return failure(err)
+	}
+	for _, l := range all {
+		if len(all) > 1 {
+			fmt.Fprintf(out, "tenant %s, %s%s, %s:\n", policies.Clip(l.Tenant, 100), policies.Clip(l.Principal, 100), l.Session, l.State)
+		}
+		for _, line := range l.Lines {
+			fmt.Fprintln(out, tamed(line))
+		}
+		if len(l.Lines) == 0 {
+			fmt.Fprintln(out, "It has written nothing to standard error.")
+		}
+	}
+	return nil
+}
