@@ -92,6 +92,7 @@ survivors:
 	BELLJAR_TEST_CALLS=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./sandbox
 	BELLJAR_TEST_QUERIES=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./search
 	BELLJAR_TEST_LIVES=1000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./internal/gateway
+	$(GO) test -run '^$$' -bench 'BareClient$$' -benchtime 1000x -timeout 30m ./internal/gateway
 
 # A server under clients of three tenants, in both eras and over all transports, for SOAK:
 # its policy is read again, it is handed over, boxes and clients are killed. What it has at

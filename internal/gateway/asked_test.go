@@ -17,11 +17,12 @@ func TestQuestionsInAResult(t *testing.T) {
 		{On: "tools/call", Do: []upstreams.Act{ask, upstreams.Answer()}},
 	}}})
 	g.names()
-	call := func(more string) (r struct {
+	type result struct {
 		Type     string                     `json:"resultType"`
 		Requests map[string]json.RawMessage `json:"inputRequests"`
 		State    string                     `json:"requestState"`
-	}, raw string) {
+	}
+	call := func(more string) (r result, raw string) {
 		t.Helper()
 		m := g.ask("tools/call", `{"name":"mcp_s_echo","arguments":{"x":1},`+more+`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}`)
 		if m.Error != nil {
