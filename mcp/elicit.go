@@ -88,6 +88,9 @@ func (c Call) Ask(ctx context.Context, o Offer) Asked {
 	return client.ask(ctx, o)
 }
 
+// Asks reports whether the client of a call can be asked at all: it says that it shows forms.
+func (c Call) Asks() bool { return elicitorOf(c) != nil }
+
 // Shows reports whether the client of a call can be expected to show a form to
 // a person.
 func (c Call) Shows() bool {

@@ -95,3 +95,21 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	default:
 	}
 }
+
+// A server of 2026-07-28 is told for each call whether its client can be asked.
+func TestServersAreToldWhoCanBeAsked(t *testing.T) {
+	g := gate(t, "", "", map[string]upstreams.Server{"s": {Modern: true, Rules: []upstreams.Rule{
+		{On: "tools/call", Has: `"io.modelcontextprotocol/clientCapabilities":{}`, Do: []upstreams.Act{upstreams.Fail(-32603, "nobody can be asked")}},
+	}}})
+	g.names()
+	for capabilities, want := range map[string]string{`{}`: "nobody can be asked", `{"elicitation":{}}`: `\"x\":1`} {
+		m := g.ask("tools/call", `{"name":"mcp_s_echo","arguments":{"x":1},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":`+capabilities+`}}`)
+		text := string(m.Result)
+		if m.Error != nil {
+			text = m.Error.Message
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("a client with %s: got %s, want %s", capabilities, text, want)
+		}
+	}
+}

@@ -95,8 +95,12 @@ func (c *conn) ask(ctx context.Context, call mcp.Call, method string, params, to
 		c.mu.Unlock()
 	}()
 	level, logs := c.listen(ctx, call)
+	offers := capabilities()
+	if !call.Asks() {
+		offers = json.RawMessage(`{}`) // a modern server need not ask in vain
+	}
 	raw, err := c.Call(ctx, method, params, peer.CallOptions{
-		Timeout: c.server.Settings.Timeouts.Call, Owner: call.ID, Session: call.Session.ID(), Depth: call.Depth, Tool: tool, Level: level, Log: logs,
+		Timeout: c.server.Settings.Timeouts.Call, Owner: call.ID, Session: call.Session.ID(), Depth: call.Depth, Tool: tool, Capabilities: offers, Level: level, Log: logs,
 		Progress: func(params json.RawMessage) { report(call, params) },
 	})
 	c.mu.Lock()

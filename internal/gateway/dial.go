@@ -49,7 +49,7 @@ func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Proces
 		return nil, err
 	}
 	if c.Conn, err = peer.Open(ctx, transport, peer.Config{
-		Client: d.client, Capabilities: capabilities, Era: d.era(s.ID),
+		Client: d.client, Capabilities: capabilities(), Era: d.era(s.ID),
 		OnRequest: c.asked, OnNotification: c.notified, Log: d.cfg.Log.With("upstream", s.Name),
 	}); err != nil {
 		c.closeDoor()
@@ -74,7 +74,7 @@ func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Proces
 }
 
 // capabilities is what servers may ask of clients.
-var capabilities = []byte(`{"elicitation":{}}`)
+func capabilities() json.RawMessage { return json.RawMessage(`{"elicitation":{}}`) }
 
 // era is how a server is spoken to.
 func (d *dialer) era(id string) peer.Era {
