@@ -249,7 +249,33 @@ func TestWhatCannotBeMeasuredIsAGap(t *testing.T) {
 				t.Fatal(err)
 			}
 			return dir, dir
-		}, "outside of the project"},
+		}, "outside of the workspace"},
+		{"linked worktree", func(t *testing.T) (string, string) {
+			w := newWork(t)
+			w.write("f", "x\n")
+			w.commit("Ada", "ada@example.org", 1000)
+			dir := real(t, t.TempDir()) + "/linked"
+			w.git("worktree", "add", "-q", dir)
+			return dir, dir
+		}, "a linked worktree or a submodule"},
+		{"linked worktree in a box, which has the workspace only", func(t *testing.T) (string, string) {
+			w := newWork(t)
+			w.write("f", "x\n")
+			w.commit("Ada", "ada@example.org", 1000)
+			dir := real(t, t.TempDir()) + "/linked"
+			w.git("worktree", "add", "-q", dir)
+			if err := os.RemoveAll(w.dir + "/.git"); err != nil {
+				t.Fatal(err)
+			}
+			return dir, dir
+		}, "a linked worktree or a submodule"},
+		{"submodule in a box", func(t *testing.T) (string, string) {
+			dir := real(t, t.TempDir())
+			if err := os.WriteFile(dir+"/.git", []byte("gitdir: ../.git/modules/inner\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return dir, dir
+		}, "a linked worktree or a submodule"},
 		{"commondir that leads out", func(t *testing.T) (string, string) {
 			w := newWork(t)
 			w.write("f", "secret\n")
@@ -257,7 +283,7 @@ func TestWhatCannotBeMeasuredIsAGap(t *testing.T) {
 			other := newWork(t)
 			other.write(".git/commondir", w.dir+"/.git\n")
 			return other.dir, other.dir
-		}, "outside of the project"},
+		}, "outside of the workspace"},
 		{"linked .git", func(t *testing.T) (string, string) {
 			w := newWork(t)
 			w.write("f", "secret\n")
@@ -267,7 +293,7 @@ func TestWhatCannotBeMeasuredIsAGap(t *testing.T) {
 				t.Fatal(err)
 			}
 			return dir, dir
-		}, "outside of the project"},
+		}, "outside of the workspace"},
 		{"core.worktree that leads out", func(t *testing.T) (string, string) {
 			w := newWork(t)
 			w.write("f", "x\n")

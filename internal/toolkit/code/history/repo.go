@@ -24,6 +24,8 @@ func open(ctx context.Context, run Run, dir, root string) (r repo, reason string
 		return r, "", ctx.Err()
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return r, "the program git is not installed", nil
+	case err != nil && strings.Contains(err.Error(), "not a git repository: "): // where the .git file leads, git finds nothing
+		return r, elsewhere, nil
 	case err != nil:
 		return r, "git cannot read a repository here: " + clause(err), nil
 	}
@@ -48,7 +50,7 @@ func open(ctx context.Context, run Run, dir, root string) (r repo, reason string
 	r.top = strings.TrimSuffix(top, "\n")
 	for _, place := range []string{lines[2], common, r.top} {
 		if !below(place, root) {
-			return r, "the repository lies outside of the project", nil
+			return r, elsewhere, nil
 		}
 	}
 	if lines[1] != "false" {
@@ -59,6 +61,9 @@ func open(ctx context.Context, run Run, dir, root string) (r repo, reason string
 	}
 	return r, "", nil
 }
+
+// elsewhere is the reason where the repository cannot be seen, or must not be read.
+const elsewhere = "the repository is outside of the workspace, as that of a linked worktree or a submodule is: its .git file leads there"
 
 // below reports whether an absolute path is root or lies in it.
 func below(place, root string) bool {
