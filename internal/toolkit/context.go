@@ -25,6 +25,7 @@ type ContextResult struct {
 	Map             string           `json:"map,omitempty" jsonschema:"what the project declares, the most used first"`
 	MapLeftOut      int              `json:"map_left_out,omitempty" jsonschema:"declarations beyond max_tokens"`
 	Analyses        Analyses         `json:"analyses" jsonschema:"the parts that were asked for"`
+	Provenance      []Provenance     `json:"template_provenance,omitempty" jsonschema:"files that are like one of the toolkit's templates"`
 	Hotspots        []Hotspot        `json:"hotspots" jsonschema:"complex files that change often, the highest score first"`
 	Recommendations []Recommendation `json:"recommendations" jsonschema:"what to do first"`
 
@@ -194,7 +195,9 @@ func (c *Context) run(r *reading) (result, error) {
 	c.measure(r, res, n.period)
 	took := time.Since(began)
 	res.Metadata = Metadata{time.Now().UTC(), buildinfo.Read().Version, Duration{int64(took / time.Second), int64(took % time.Second)}}
-	r.lacks(code.Gap{Field: "template_provenance", Reason: "no file names the template it was made from"})
+	if res.Provenance, err = r.provenance(); err != nil {
+		return nil, err
+	}
 	res.Base = r.base()
 	return res, nil
 }

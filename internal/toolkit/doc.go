@@ -22,6 +22,7 @@
 //	graph.go          analyze_graph_metrics
 //	names.go          analyze_name_similarity
 //	churn.go          analyze_code_churn
+//	provenance.go     files that are like a template
 //	parts.go          dead code, and debt that comments admit
 //	complexity.go     analyze_complexity
 //	findings.go       what an analysis has to say of a line, in reports

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"belljar.dev/internal/testenv"
+	"belljar.dev/internal/toolkit/template"
 )
 
 // clock are numbers that no source decides: when and how fast it was measured.
@@ -81,6 +82,7 @@ func mutations() []mutation {
 	s := sample()
 	clone := "func Copied(xs []int) (total int) {\n\tfor i, x := range xs {\n\t\tif x > 10 && i%2 == 0 {\n\t\t\ttotal += x * i\n\t\t} else if x < -10 {\n\t\t\ttotal -= x\n\t\t}\n\t\ttotal++\n\t\ttotal = total * 3 / 2\n\t\tprintln(total, x, i)\n\t\tprintln(total, x, i, xs)\n\t}\n\treturn total\n}\n"
 	other := strings.NewReplacer("Copied", "Different", "total", "sum").Replace(clone)
+	makefile := preview("template://makefile/go/cli")
 	again := func(t testing.TB, dir string) {
 		if err := os.WriteFile(filepath.Join(dir, "a/a.go"), []byte(s["a/a.go"]+"\nfunc More() {}\n"), 0o644); err != nil {
 			t.Fatal(err)
@@ -99,6 +101,8 @@ func mutations() []mutation {
 		{s.with("c/c.go", "package c\n\nimport _ \"example.org/p/a\"\n").with("d/d.go", "package d\n\nimport _ \"example.org/p/c\"\n").with("e/e.go", "package e\n\nimport (\n\t_ \"example.org/p/d\"\n\t_ \"example.org/p/c\"\n)\n"), nil},
 		{s.with("x/one.ts", "import { two } from './two'\nexport function one() { return two() }\n").with("x/two.ts", "import { one } from './one'\nexport function two() { return one() }\n"), nil},
 		{s.with("b/f.c", "#include <stdio.h>\nint add(int a, int b) { return a + b; }\n").with("b/ffi.py", "import ctypes\nlib = ctypes.CDLL('./f.so')\nlib.add(1, 2)\n").with("b/cgo.go", "package b\n\n// int add(int, int);\nimport \"C\"\n\nfunc Add() int { return int(C.add(1, 2)) }\n"), nil},
+		{s.with("Makefile", makefile), nil},
+		{s.with("Makefile", strings.Replace(makefile, ".PHONY: help\n", "other: help\nmore:\n", 1)), nil},
 		{s.with("vendor/x.go", "package x\n").with(".gitignore", "*.tmp\n").with("a.tmp", "x").with("bad.go", "package bad\n\nfunc {"), nil},
 		{s.with("cover.out", "mode: set\nexample.org/p/a/a.go:5.1,6.2 1 1\n"), nil},
 		{s.with("a/big.go", "package a\n\n"+tangled(25)+tangled(12)), nil},
@@ -196,4 +200,13 @@ func union(a, b map[string][]string) map[string]bool {
 		all[at] = true
 	}
 	return all
+}
+
+// preview is the text of a template with its defaults.
+func preview(uri string) string {
+	made, err := template.Preview(uri)
+	if err != nil {
+		panic(err)
+	}
+	return made.Content
 }

@@ -10,6 +10,7 @@
 // The files, each calling those below it:
 //
 //	scaffold.go   several files at once
+//	drift.go      how far a file is from its template
 //	generate.go   one file
 //	search.go     finds templates by words
 //	store.go      the templates by their URIs
