@@ -40,7 +40,7 @@ func newTokenizer(text string) *tokenizer {
 	return s
 }
 
-// done returns the tokens, of which the tokenizer collects no more.
+// done returns the tokens and ends their collection.
 func (s *tokenizer) done() []code.Token {
 	if cap(s.tokens) <= maxScratch {
 		room := s.tokens
