@@ -1,8 +1,8 @@
 // Package cache keeps what was read of source files, by what they contain, so that a
 // file that did not change is not parsed again.
 //
-// A cache lies where the agent can write that the analyses are for: whoever forges an
-// entry lies to himself. What is read here is checked all the same, so that no entry
+// A cache lies in the home of the box, where the agent can write. An agent that forges an
+// entry deceives itself. What is read here is checked all the same, so that no entry
 // makes the analyses fail. A segment is the entries of one run in one file, which is
 // written whole or not at all; the oldest go where all are too large.
 //
