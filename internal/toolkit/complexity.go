@@ -184,6 +184,11 @@ func (v Violation) finding() finding {
 
 func (r *ComplexityResult) tell(t *text, detailed bool) {
 	s := r.Summary
+	if s.Functions == 0 {
+		t.line("There is no function to measure in %s", count(r.Files, "file"))
+		r.tellGaps(t)
+		return
+	}
 	t.line("%s in %s, %d lines of code: cyclomatic median %d, mean %g, highest %d; cognitive mean %g, highest %d",
 		count(s.Functions, "function"), count(r.Files, "file"), s.CodeLines, s.MedianCyclomatic, s.AvgCyclomatic, s.MaxCyclomatic, s.AvgCognitive, s.MaxCognitive)
 	t.line("%s (cyclomatic over %d or cognitive over %d)", count(s.Violations, "violation"), r.Thresholds.Cyclomatic, r.Thresholds.Cognitive)

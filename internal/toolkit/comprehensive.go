@@ -118,7 +118,9 @@ func (r *ComprehensiveResult) tell(t *text, detailed bool) {
 	}
 	var fold folded
 	t.line("%s", linesOf(r.Languages))
-	if p := r.Complexity; p != nil {
+	if p := r.Complexity; p != nil && p.Summary.Functions == 0 {
+		t.line("Complexity: there is no function to measure")
+	} else if p != nil {
 		s := p.Summary
 		t.line("Complexity: %s in %s; cyclomatic median %d, highest %d; %s", count(s.Functions, "function"), count(r.measuredFiles(), "file"), s.MedianCyclomatic, s.MaxCyclomatic, count(s.Violations, "violation"))
 		for _, v := range p.Violations[:min(len(p.Violations), shows)] {

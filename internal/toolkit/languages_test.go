@@ -90,6 +90,17 @@ func TestLanguagesWithoutALexer(t *testing.T) {
 	}
 }
 
+// A project without a measured language has no complexity, and not one of zero.
+func TestNoFunctionIsNoZero(t *testing.T) {
+	dir := project{"a.rb": "class A\n" + rubyBody + "end\n"}.in(t)
+	for tool, want := range map[string]string{"analyze_complexity": "There is no function to measure in 0 files", "analyze_comprehensive": "Complexity: there is no function to measure"} {
+		o := analyse(t, dir, tool, nil, nil)
+		if o.err != nil || !strings.Contains(o.answer.Text, want) || !strings.Contains(o.answer.Text, "not measured of ruby (1 file)") || strings.Contains(o.answer.Text, "median 0") {
+			t.Errorf("%s: got %v, %s, want %s", tool, o.err, o.answer.Text, want)
+		}
+	}
+}
+
 // Each language of a file is known, declared or measured, as its lexer has it.
 func TestWhatIsMeasuredOfALanguage(t *testing.T) {
 	for l, want := range map[code.Language][3]bool{
