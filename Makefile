@@ -2,6 +2,7 @@
 
 GO        ?= go
 PORT      ?= 8930
+CONSOLE   ?= 127.0.0.1:8931
 WORKSPACE ?= $(CURDIR)
 LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -18,6 +19,7 @@ VCS := $(shell git status --porcelain >/dev/null 2>&1 && echo true || echo false
 .PHONY: run build man test lint bench fuzz conformance clean
 
 # Build, say what this host offers, and serve until Ctrl-C.
+# It prints a link to the console, for people; CONSOLE= turns that off.
 # PORT and WORKSPACE can be set: make run WORKSPACE=~/project PORT=9000
 # As root on Debian it offers to install chromium-headless-shell (INSTALL=no: never).
 run:
@@ -26,7 +28,7 @@ run:
 	@scripts/need bash
 	@scripts/need chromium-headless-shell || true # pages are read without it, too
 	@bin/belljar doctor
-	@exec bin/belljar serve --http 127.0.0.1:$(PORT) --workspace "$(WORKSPACE)"
+	@exec bin/belljar serve --http 127.0.0.1:$(PORT) $(if $(CONSOLE),--console "$(CONSOLE)") --workspace "$(WORKSPACE)"
 
 build:
 	$(GO) build -trimpath -buildvcs=$(VCS) -o bin/belljar ./cmd/belljar

@@ -31,6 +31,7 @@
 //	  upstreamdecide.go
 //	  upstreampins.go
 //	  upstreamquestions.go
+//	  console.go                    console
 //	  ask.go, askscreen.go          ask
 //	  askform.go
 //	  approve.go, approvewatch.go   approve

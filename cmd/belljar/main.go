@@ -116,6 +116,7 @@ var top = []command{
 	{"approve", false, approveCommand},
 	{"ask", false, askCommand},
 	{"audit", false, auditCommand},
+	{"console", false, consoleCommand},
 	{"search", false, searchCommand},
 	{"read", false, readCommand},
 	{"toolkit", false, toolkitCommand},

@@ -81,6 +81,7 @@ server starts, can be connected to, reads the policy again and stops.
 	c.Flags().StringArrayVar(&s.Upstreams, "upstreams", nil, "`file` that says which MCP servers of other people clients get the tools of, in the form of any client")
 	httpFlags(c, &s.http, &s.places, &s.Service.Transports)
 	adminFlag(c, &s.Service.Admin)
+	c.Flags().StringVar(&s.Service.Console, "console", "", "show people this server in a browser, on this loopback `address`, such as 127.0.0.1:8931; \"belljar console\" prints the link")
 	return c
 }
 
@@ -135,11 +136,13 @@ func (s *serveOptions) run(c *cobra.Command) error {
 		return failure(srv.ServeHTTP(ctx, func(url string) {
 			if atTerminal(c.ErrOrStderr()) {
 				explainHTTP(c.ErrOrStderr(), srv, url)
+				explainConsole(c.ErrOrStderr(), srv)
 			}
 		}))
 	}
 	if f, ok := c.InOrStdin().(*os.File); ok && term.IsTerminal(int(f.Fd())) && atTerminal(c.ErrOrStderr()) {
 		explainStdio(c.ErrOrStderr(), srv.Place)
+		explainConsole(c.ErrOrStderr(), srv)
 	}
 	return failure(srv.ServeStdio(ctx, c.InOrStdin(), c.OutOrStdout()))
 }
@@ -231,6 +234,13 @@ Put this into the configuration of your client:
 
 %s
 `, url, srv.Workspace, srv.PolicyName, clientConfig(client))
+}
+
+// explainConsole prints the link to the console of a server, if it has one.
+func explainConsole(errs io.Writer, srv *server.Server) {
+	if link := srv.ConsoleLink(); link != "" {
+		fmt.Fprintf(errs, "\nConsole, for one login within a minute: %s\nLater `belljar console` prints another link.\n", link)
+	}
 }
 
 // clientConfig is the object most clients read, with one server in it.

@@ -28,7 +28,7 @@ func (f *Front) preflight(w http.ResponseWriter, r *http.Request) (done bool) {
 	}
 	if asks && r.Header.Get("Access-Control-Request-Private-Network") != "" {
 		// The page comes from a less private network than this server.
-		http.Error(w, "pages of a public network may not use this server", http.StatusForbidden)
+		f.manner.Refuse(w, "pages of a public network may not use this server", http.StatusForbidden)
 		return true
 	}
 	h := w.Header()

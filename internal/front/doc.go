@@ -25,4 +25,5 @@
 //	bound.go, client.go    the time that it has, and that its answer has
 //	cors.go                the answer to a preflight
 //	listen.go, proxy.go    the port, the connections of an address, and whose it is
+//	holder.go              which process has a port
 package front

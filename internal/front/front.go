@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -41,7 +42,19 @@ type Config struct {
 	Out         io.Writer  // standard output
 	Meter       Meter      // counts requests; nil counts none
 	Inherited   *Inherited // a socket of it takes the place of Addr; nil for none
+	Manner      Manner
 	Log         *slog.Logger
+}
+
+// Manner is what differs between a server of MCP, which is the zero value, and another one
+// behind the same chain.
+type Manner struct {
+	Flag    string      // that has the address, for errors; --http if empty
+	Name    string      // of its inherited socket; that of clients if empty
+	Nowhere string      // the answer for a path without a route; that of MCP if empty
+	Header  http.Header // of every answer
+	// Refuse answers a request that a check has refused; [http.Error] if nil.
+	Refuse func(w http.ResponseWriter, text string, status int)
 }
 
 // Bounds of time and size. A call may take longer than any of them: they count while
@@ -77,6 +90,7 @@ type Front struct {
 	connections atomic.Int64 // that are open
 	log         *slog.Logger
 
+	manner Manner // with nothing empty but Header
 	mux    *http.ServeMux
 	routes []string // patterns of mux
 }
@@ -84,7 +98,8 @@ type Front struct {
 // Open checks a configuration and opens its port. login says whether clients have to
 // log in; if they do not, only loopback is listened on. The caller closes the front.
 func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
-	inherited := cfg.Inherited.listener(nameClients)
+	manner := cfg.Manner.whole()
+	inherited := cfg.Inherited.listener(manner.Name)
 	if inherited != nil {
 		cfg.Addr = inherited.Addr().String() // to which the same rules apply
 		defer func() {
@@ -93,8 +108,8 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 			}
 		}()
 	}
-	f := &Front{log: cfg.Log, meter: cfg.Meter, mux: http.NewServeMux(), few: rate.NewLimiter(1, 1)}
-	f.mux.HandleFunc("/", nowhere)
+	f := &Front{log: cfg.Log, meter: cfg.Meter, manner: manner, mux: http.NewServeMux(), few: rate.NewLimiter(1, 1)}
+	f.mux.HandleFunc("/", f.nowhere)
 	if err := f.configure(&cfg, login); err != nil {
 		return nil, &ConfigError{err}
 	}
@@ -110,7 +125,7 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 	}
 	l := inherited
 	if l == nil {
-		l, err = listen(ctx, "--http", cfg.Addr)
+		l, err = listen(ctx, manner.Flag, cfg.Addr)
 	}
 	if err != nil {
 		if f.access != nil {
@@ -123,6 +138,17 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 	f.listener = &crowd{Listener: l, tally: newTally(most, f.proxies), refused: f.crowded}
 	f.streams = newTally(most, f.proxies)
 	return f, nil
+}
+
+// whole is a manner with what it leaves to the server of MCP.
+func (m Manner) whole() Manner {
+	m.Flag = cmp.Or(m.Flag, "--http")
+	m.Name = cmp.Or(m.Name, nameClients)
+	m.Nowhere = cmp.Or(m.Nowhere, "nothing is served at this path; MCP is served at /mcp")
+	if m.Refuse == nil {
+		m.Refuse = http.Error
+	}
+	return m
 }
 
 // crowded notes a connection, or a request over HTTP/2, that was closed at once.
@@ -306,6 +332,7 @@ func (f *Front) over(e entry, served *mcp.Served, began time.Time, streaming boo
 
 // serve is the chain behind the access log.
 func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
+	maps.Copy(w.Header(), f.manner.Header)
 	endsOnce(w, r)
 	bound(w, r)
 	f.checked(w, r)
@@ -315,11 +342,11 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 // checked is serve within its bounds of time.
 func (f *Front) checked(w http.ResponseWriter, r *http.Request) {
 	if !f.fromProxy(r) {
-		http.Error(w, "this server takes requests from its proxy only; connect to the proxy", http.StatusForbidden)
+		f.manner.Refuse(w, "this server takes requests from its proxy only; connect to the proxy", http.StatusForbidden)
 		return
 	}
 	if err := f.guard.Check(r); err != nil {
-		http.Error(w, err.Error(), http.StatusForbidden)
+		f.manner.Refuse(w, err.Error(), http.StatusForbidden)
 		return
 	}
 	if f.preflight(w, r) {
@@ -328,7 +355,7 @@ func (f *Front) checked(w http.ResponseWriter, r *http.Request) {
 	if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean+"/" != r.URL.Path {
 		// The mux would lead the client to the clean path, and repeat the query, in which
 		// there may be a token.
-		nowhere(w, r)
+		f.nowhere(w, r)
 		return
 	}
 	f.mux.ServeHTTP(w, r)
@@ -336,9 +363,9 @@ func (f *Front) checked(w http.ResponseWriter, r *http.Request) {
 
 // nowhere answers a request for a path without a route. It does not repeat the path, and
 // the request has no pattern afterwards.
-func nowhere(w http.ResponseWriter, r *http.Request) {
+func (f *Front) nowhere(w http.ResponseWriter, r *http.Request) {
 	r.Pattern = ""
-	http.Error(w, "nothing is served at this path; MCP is served at /mcp", http.StatusNotFound)
+	f.manner.Refuse(w, f.manner.Nowhere, http.StatusNotFound)
 }
 
 // fromProxy reports whether a request may come as it does. Where TLS ends at a proxy, no

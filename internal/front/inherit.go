@@ -35,14 +35,26 @@ const (
 const (
 	nameClients = "http"
 	nameAdmin   = "admin"
+	NameConsole = "console"
 	nameBefore  = "before" // the process that hands over
 )
+
+// kindOf returns which of the listeners a socket of a name is.
+func kindOf(name string) int {
+	switch name {
+	case nameAdmin:
+		return 1
+	case NameConsole:
+		return 2
+	}
+	return 0
+}
 
 // Inherited is what a server was started with by its service manager, or by the server
 // before it. The zero value is nothing.
 type Inherited struct {
 	Handovers int               // how often a server was handed over before this one began
-	listeners [2]net.Listener   // of clients, of the admin listener; nil for none, or taken
+	listeners [3]net.Listener   // of clients, of the admin listener, of the console; nil for none, or taken
 	before    *os.File          // a socket to the process that hands over; nil for none
 	ended     chan struct{}     // see Ended
 	socket    *net.UnixListener // of the server before, whose name this one removes at its end; nil for none
@@ -101,18 +113,15 @@ func (in *Inherited) take(f *os.File, ours bool) error {
 	if err != nil {
 		return err
 	}
-	at := 0
-	if f.Name() == nameAdmin {
-		at = 1
-	}
+	at := kindOf(f.Name())
 	if u, ok := l.(*net.UnixListener); ok {
 		u.SetUnlinkOnClose(false) // its name belongs to the service manager, or to the server before
 		if ours {
 			in.socket = u
 		}
-		if at == 0 {
+		if f.Name() != nameAdmin {
 			l.Close()
-			return errors.New("clients connect by TCP, and this is a Unix socket")
+			return errors.New("clients and browsers connect by TCP, and this is a Unix socket")
 		}
 	}
 	if in.listeners[at] != nil {
@@ -123,22 +132,21 @@ func (in *Inherited) take(f *os.File, ours bool) error {
 	return nil
 }
 
-// listener returns the inherited listener of clients or of the admin listener, once; nil
-// for none.
+// listener returns the inherited listener of a name, once; nil for none.
 func (in *Inherited) listener(name string) (l net.Listener) {
 	if in == nil {
 		return nil
 	}
-	at := 0
-	if name == nameAdmin {
-		at = 1
-	}
+	at := kindOf(name)
 	l, in.listeners[at] = in.listeners[at], nil
 	return l
 }
 
 // Admin reports whether there is a listener for the admin listener.
-func (in *Inherited) Admin() bool { return in != nil && in.listeners[1] != nil }
+func (in *Inherited) Admin() bool { return in != nil && in.listeners[kindOf(nameAdmin)] != nil }
+
+// Console reports whether there is a listener for the console.
+func (in *Inherited) Console() bool { return in != nil && in.listeners[kindOf(NameConsole)] != nil }
 
 // Ready tells the server before this one that the connections come here from now on.
 // Without such a server it does nothing.
@@ -202,10 +210,10 @@ type Handover struct {
 	to    *os.File   // the socket to it
 }
 
-// NewHandover makes what a successor of a front is started with; admin may be nil.
-// handovers counts this one and those before. The caller calls Sent once the successor is
+// NewHandover makes what a successor of a front is started with; admin and console may be
+// nil. handovers counts this one and those before. The caller calls Sent once the successor is
 // started, and Close when this server has ended, or it was not ready.
-func NewHandover(f *Front, admin *Admin, handovers int) (_ *Handover, err error) {
+func NewHandover(f *Front, admin *Admin, console *Front, handovers int) (_ *Handover, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make a socket to the successor: %w", err)
@@ -216,6 +224,10 @@ func NewHandover(f *Front, admin *Admin, handovers int) (_ *Handover, err error)
 	if err == nil && admin != nil {
 		names = append(names, nameAdmin)
 		err = h.lend(admin.listener)
+	}
+	if err == nil && console != nil {
+		names = append(names, NameConsole)
+		err = h.lend(console.port)
 	}
 	if err != nil {
 		h.Sent()

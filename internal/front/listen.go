@@ -18,6 +18,9 @@ func (e *ConfigError) Error() string { return e.err.Error() }
 
 func (e *ConfigError) Unwrap() error { return e.err }
 
+// Mistake returns a ConfigError for an error of a configuration.
+func Mistake(err error) error { return &ConfigError{err} }
+
 // checkAddr checks that a listener on an address may be opened. login says whether
 // clients have to log in.
 func (cfg *Config) checkAddr(login bool) error {
@@ -51,6 +54,10 @@ func checkShape(addr string) (loopback bool, _ error) {
 	return isLoopback(host), nil
 }
 
+// IsLoopback reports whether only this machine reaches a listener on an address, which is
+// HOST:PORT.
+func IsLoopback(addr string) (bool, error) { return checkShape(addr) }
+
 // isLoopback reports whether only this machine reaches a host.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
@@ -74,7 +81,7 @@ func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: the port is in use; end the program that listens there, or choose another port with %s", addr, flag)
+		return nil, fmt.Errorf("listen on %s: the port is in use%s; end the program that listens there, or choose another port with %s", addr, by(holder(addr)), flag)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}

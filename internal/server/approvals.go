@@ -3,10 +3,8 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/people"
@@ -14,17 +12,13 @@ import (
 	"belljar.dev/internal/people/question"
 )
 
-// maxShownLines is how many lines a list has of each approval.
-const maxShownLines = 3
-
 // handle adds what `belljar approve` and `belljar ask` ask for. place is the workspace of
 // the server's own place.
 func (w *ways) handle(mux *http.ServeMux, place string) {
 	handleDesk(mux, "/questions", func() *people.Desk[question.Asked] { return w.of(place).questions.Desk }, briefly)
 	handleDesk(mux, "/approvals", func() *people.Desk[approval.Approval] { return w.of(place).desk.Desk }, func(list []approval.Approval) any {
 		for i := range list {
-			s := &list[i].Shown
-			*s = approval.Shown{Commands: s.Commands[:min(len(s.Commands), maxShownLines)], Args: s.Args[:min(len(s.Args), maxShownLines)]}
+			list[i] = list[i].Brief()
 		}
 		return control.Approvals{Place: place, Places: w.places.workspaces(), All: list}
 	})
@@ -71,12 +65,17 @@ func (w *ways) answerQuestion(rw http.ResponseWriter, r *http.Request) {
 	if said.Decline {
 		does.State = question.Declined
 	}
-	id, desk := r.PathValue("id"), w.of("").questions
-	if one, err := desk.Get(r.Context(), id); err == nil { // else Answer says what is wrong
+	got, err := w.settle(r.Context(), r.PathValue("id"), does)
+	reply(rw, got, err)
+}
+
+// settle answers a question of an agent, at the desk of its place.
+func (w *ways) settle(ctx context.Context, id string, does question.Reply) (question.Asked, error) {
+	desk := w.of("").questions
+	if one, err := desk.Get(ctx, id); err == nil { // else Answer says what is wrong
 		desk = w.of(one.Place).questions
 	}
-	got, err := desk.Answer(r.Context(), id, does)
-	reply(rw, got, err)
+	return desk.Answer(ctx, id, does)
 }
 
 // briefly is a list that fits into an answer: the first question of each.
@@ -111,23 +110,13 @@ func handleDesk[Q any](mux *http.ServeMux, path string, desk func() *people.Desk
 	})
 }
 
-// refused are the errors of answers that a question does not take.
-var refused = []error{
-	approval.ErrAnswered, approval.ErrOver, approval.ErrOpen, approval.ErrPolicy, approval.ErrScope, question.ErrOver, question.ErrAnswer,
-}
-
 // reply sends what was asked for, or the error of the request for it.
 func reply(w http.ResponseWriter, what any, err error) {
-	switch {
-	case err == nil:
-		control.Respond(w, http.StatusOK, what)
-	case errors.Is(err, people.ErrUnknown):
-		control.Respond(w, http.StatusNotFound, err.Error())
-	case slices.ContainsFunc(refused, func(e error) bool { return errors.Is(err, e) }):
-		control.Respond(w, http.StatusConflict, err.Error())
-	default:
-		control.Respond(w, http.StatusInternalServerError, err.Error())
+	if err != nil {
+		control.Respond(w, control.StatusOf(err), err.Error())
+		return
 	}
+	control.Respond(w, http.StatusOK, what)
 }
 
 // of returns the desks of the place whose workspace is given, or those of another one: each

@@ -57,6 +57,7 @@ type Service struct {
 	HTTP *front.Config // where clients come over HTTP; nil for stdio
 	Transports
 	Admin     string           // where probes and metrics are answered; empty for nowhere
+	Console   string           // where people see the server in a browser; empty for nowhere
 	Inherited *front.Inherited // sockets, and perhaps the server that hands over; nil for none
 	Watch     bool             // the policy is read again when its files change
 	Announce  io.Writer        // gets a line for each question that waits for a person; nil for none

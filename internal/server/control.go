@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"belljar.dev/internal/console"
 	"belljar.dev/internal/control"
 	"belljar.dev/sandbox"
 )
@@ -17,6 +18,7 @@ type controller struct {
 	operations *operations
 	ways       *ways
 	quotas     *quotas
+	console    *console.Console // nil without one
 }
 
 // listen begins to answer, and opens the way by which the command line answers
@@ -29,6 +31,7 @@ func (c *controller) listen(ctx context.Context) (end func()) {
 	mux.HandleFunc("GET /policy", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, c.policy.info()) })
 	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, c.audit.health()) })
 	mux.HandleFunc("GET /tenants", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, c.quotas.tenants()) })
+	c.handleConsole(mux)
 	(&boxHandlers{c.sandbox}).handle(mux)
 	c.operations.handle(mux)
 	(&upstreamHandlers{c.operations.places, c.audit, c.at.Log}).handle(mux)

@@ -9,8 +9,9 @@
 //	serve.go                       what goes on while a server runs, and its transports;
 //	                               package front has what stands before those over HTTP
 //	handover.go                    another process takes over the clients
-//	control.go, tenantquotas.go    what other commands ask a server that runs,
-//	boxes.go, operations.go
+//	control.go, console.go         what other commands and people in a browser ask a server
+//	tenantquotas.go, boxes.go      that runs
+//	operations.go
 //	upstreamcontrol.go
 //	webhook.go, approvals.go       and the answers of people, which a webhook brings as well
 //	announce.go                    what tells people that they are asked

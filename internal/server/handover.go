@@ -41,7 +41,11 @@ func HandOver(ctx context.Context, s *Server, path string, args, env []string) (
 	if s.monitor != nil {
 		admin = s.monitor.listener
 	}
-	h, err := front.NewHandover(s.front, admin, handovers+1)
+	var people *front.Front
+	if s.console != nil {
+		people = s.console.Front()
+	}
+	h, err := front.NewHandover(s.front, admin, people, handovers+1)
 	if err != nil {
 		return err
 	}
@@ -61,6 +65,9 @@ func HandOver(ctx context.Context, s *Server, path string, args, env []string) (
 	s.front.Succeed()
 	if admin != nil {
 		admin.Succeed()
+	}
+	if people != nil {
+		people.Succeed()
 	}
 	s.Log.Info("the successor takes all connections; this server answers what is open, and ends", "successor", next.Pid)
 	_ = next.Release()

@@ -13,6 +13,7 @@ import (
 
 	"belljar.dev/internal/auth"
 	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/console"
 	"belljar.dev/internal/front"
 	"belljar.dev/mcp"
 )
@@ -87,7 +88,11 @@ func (s *Server) run(ctx context.Context) error {
 	if s.monitor != nil { // also while the server drains
 		running.Go(func() { s.monitor.run(lasting, s) })
 	}
-	c := &controller{s.Place, s.reloader.status, s.audit, s.sandbox, operations, s.ways, &quotas{s.places, s.sandbox}}
+	c := &controller{s.Place, s.reloader.status, s.audit, s.sandbox, operations, s.ways, &quotas{s.places, s.sandbox}, s.console}
+	if s.console != nil {
+		s.ways.open(console.Via)
+		running.Go(func() { runConsole(ctx, s, c) })
+	}
 	if end := c.listen(ctx); end != nil {
 		s.opened.Do(end)
 	}

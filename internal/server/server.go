@@ -10,6 +10,7 @@ import (
 
 	"belljar.dev/internal/closers"
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/console"
 	"belljar.dev/internal/front"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/store"
@@ -38,11 +39,11 @@ type Server struct {
 	cfg    Config
 	opened closers.Stack
 
-	gate     *gate // of the place of --workspace, by which goes what all places share
-	kept     *store.Store
-	login    *login       // of clients over HTTP
-	front    *front.Front // nil over stdio
-	audit    *ledger      // nil where no log is kept
+	gate  *gate // of the place of --workspace, by which goes what all places share
+	kept  *store.Store
+	login *login // of clients over HTTP
+	listeners
+	audit    *ledger // nil where no log is kept
 	host     *host
 	skills   skillFolders
 	sandbox  *sandbox.Supervisor
@@ -55,6 +56,12 @@ type Server struct {
 	home     *place // of --workspace
 	reloader *reloader
 	started  bool // it is logged that the server starts
+}
+
+// listeners are the open ports of a server.
+type listeners struct {
+	front   *front.Front     // of clients; nil over stdio
+	console *console.Console // of people; nil without one
 }
 
 // Open opens what a command asks for. The caller closes the server; where Open returns
@@ -74,7 +81,7 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 // something notes at once how it is released.
 func (s *Server) open(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		s.openPolicy, s.openState, s.openTenants, s.openMonitor, s.openFront, s.openLedger, s.openHost, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
+		s.openPolicy, s.openState, s.openTenants, s.openMonitor, s.openFront, func(ctx context.Context) error { return openConsole(ctx, s) }, s.openLedger, s.openHost, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
 		s.begin, s.openTracer, s.openWays, s.openPlaces, s.run,
 	} {
 		if err := step(ctx); err != nil {

@@ -321,12 +321,13 @@ func (s Session) prepared(r *redactor) any {
 	return s
 }
 
-// Login says that a token was not accepted, was made, or does not hold any more.
+// Login says that a token was not accepted, was made, or does not hold any more; or that a
+// person logged in at the console.
 type Login struct {
-	Event     string `json:"event"` // refused, created, revoked or expired
+	Event     string `json:"event"` // refused, created, revoked, expired or console
 	Tenant    string `json:"tenant,omitempty"`
 	Principal string `json:"principal,omitempty"` // whose token it is, where that is known
-	Reason    string `json:"reason,omitempty"`    // of refused, in one word
+	Reason    string `json:"reason,omitempty"`    // of refused, in one word; the role of console
 	Detail    string `json:"detail,omitempty"`    // the reason in full
 	Count     int    `json:"count,omitempty"`     // further ones since the record before
 }

@@ -34,12 +34,12 @@ func (d *Desk) settle(a Approval, r Reply, now time.Time) (set string, args []an
 	switch a.State {
 	case Pending:
 	case Approved, Used:
-		if r.Yes && cmp.Or(r.Scope, Once) == a.Scope {
+		if r.Yes && cmp.Or(r.Scope, Once) == a.Scope && !r.First {
 			return "", nil, nil
 		}
 		return "", nil, fmt.Errorf("%w: %s said yes for %s by %s", ErrAnswered, a.By, a.Scope, a.Via)
 	case Declined:
-		if !r.Yes {
+		if !r.Yes && !r.First {
 			return "", nil, nil
 		}
 		return "", nil, fmt.Errorf("%w: %s said no by %s", ErrAnswered, a.By, a.Via)

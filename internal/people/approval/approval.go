@@ -99,6 +99,22 @@ func (a Approval) Offers() string {
 	return strings.Join(words, ", ")
 }
 
+// Version returns what an answer is bound to: the call and the policy that asked. Two
+// questions that differ for a person have different versions.
+func (a Approval) Version() string {
+	return digestOf(a.Digest + "\n" + a.Policy)[:16]
+}
+
+// maxBrief is how many lines a list has of each approval.
+const maxBrief = 3
+
+// Brief returns an approval for a list, with the first lines of what is shown.
+func (a Approval) Brief() Approval {
+	s := a.Shown
+	a.Shown = Shown{Commands: s.Commands[:min(len(s.Commands), maxBrief)], Args: s.Args[:min(len(s.Args), maxBrief)]}
+	return a
+}
+
 // Waited is how long the answer took, or the question waits already.
 func (a Approval) Waited(now time.Time) time.Duration {
 	if a.Answered.IsZero() {
@@ -121,6 +137,7 @@ type Request struct {
 // Reply is what a person says.
 type Reply struct {
 	Yes   bool
+	First bool          // an equal answer that was given before is an error as well
 	Scope Scope         // Once if empty
 	For   time.Duration // of Hours; the longest that is allowed if zero
 	By    string        // who, as the way knows them

@@ -55,6 +55,16 @@ type Asked struct {
 	people.Said
 }
 
+// Version returns what an answer is bound to: the texts of the questions.
+func (a Asked) Version() string {
+	text, err := json.Marshal(a.Sheet)
+	if err != nil {
+		return "" // which texts and numbers do not have
+	}
+	sum := sha256.Sum256(append([]byte(a.ID+"\n"), text...))
+	return hex.EncodeToString(sum[:])[:16]
+}
+
 // Reply is what a person does with a sheet.
 type Reply struct {
 	State State               // Accepted, Declined or Dismissed

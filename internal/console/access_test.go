@@ -1,0 +1,103 @@
+package console
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A code is for one login within a minute, and ten wrong ones stop all for a minute.
+func TestCodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a access
+		try := func(text string) error {
+			_, _, err := a.login(text)
+			return err
+		}
+		text, _ := a.code("ann", Viewer)
+		if err := try(text); err != nil {
+			t.Error(err)
+		}
+		if err := try(text); !errors.Is(err, errCode) {
+			t.Errorf("used twice: %v", err)
+		}
+		text, _ = a.code("ann", Viewer)
+		time.Sleep(codeLife)
+		if err := try(text); !errors.Is(err, errCode) {
+			t.Errorf("after a minute: %v", err)
+		}
+		text, _ = a.code("ann", Viewer)
+		time.Sleep(codeLife - 1)
+		if err := try(text); err != nil {
+			t.Errorf("within a minute: %v", err)
+		}
+		for i := range maxWrong {
+			if err := try("guess"); !errors.Is(err, errCode) {
+				t.Errorf("guess %d: %v", i, err)
+			}
+		}
+		text, _ = a.code("ann", Viewer)
+		for range 10_000 {
+			if err := try("guess"); !errors.Is(err, errLocked) {
+				t.Fatal(err)
+			}
+		}
+		if err := try(text); !errors.Is(err, errLocked) {
+			t.Errorf("a right code while it is locked: %v", err)
+		}
+		time.Sleep(lockedFor)
+		text, _ = a.code("ann", Viewer)
+		if err := try(text); err != nil {
+			t.Errorf("after that: %v", err)
+		}
+		if err := try(""); !errors.Is(err, errCode) {
+			t.Errorf("no code: %v", err)
+		}
+	})
+}
+
+// A token holds for twelve hours, or until its person logs out. Codes and tokens are few.
+func TestTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a access
+		enter := func(name string, role Role) string {
+			text, _ := a.code(name, role)
+			token, who, err := a.login(text)
+			if err != nil || who.Name != name || who.Role != role {
+				t.Fatal(who, err)
+			}
+			return token
+		}
+		ann, bob := enter("ann", Viewer), enter("bob", Operator)
+		if who, ok := a.holder(ann); !ok || who.Name != "ann" || who.Role != Viewer {
+			t.Errorf("got %+v, %v", who, ok)
+		}
+		who, _ := a.holder(bob)
+		a.logout(who)
+		if _, ok := a.holder(bob); ok {
+			t.Error("a token outlives its logout")
+		}
+		time.Sleep(tokenLife)
+		if _, ok := a.holder(ann); ok {
+			t.Error("a token outlives its time")
+		}
+		oldest := enter("ann", Viewer)
+		for range maxTokens {
+			enter("bob", Viewer)
+		}
+		if _, ok := a.holder(oldest); ok || len(a.people) != maxTokens {
+			t.Errorf("%d tokens hold", len(a.people))
+		}
+		for range 2 * maxCodes {
+			a.code("ann", Viewer)
+		}
+		if len(a.codes) != maxCodes {
+			t.Errorf("%d codes wait", len(a.codes))
+		}
+		var other access // as after a restart
+		if _, ok := other.holder(enter("ann", Viewer)); ok {
+			t.Error("a token is good for another process")
+		}
+	})
+}

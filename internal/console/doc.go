@@ -1,0 +1,24 @@
+// Package console serves what a person wants to see of a server, and to decide in it, to a
+// browser on this machine. It has a listener of its own, and is not there unless it was asked
+// for.
+//
+// A request goes through the chain of package front: bounds, Host, Origin. Then the table of
+// routes.go says which role its route needs, and access.go whose token it has. A handler asks
+// the server by the interfaces of views.go, which internal/server has; it is the same code
+// that answers the control socket. A view that the server does not have has no routes.
+//
+// A person logs in by a code that `belljar console` got from the control socket. The code is
+// good for one login within a minute. The token that the page gets for it is in the memory of
+// this process only, so it ends with the process at the latest. There is no cookie: a browser
+// sends cookies to every port of a host, and a port of this host may be an agent's.
+//
+// The files, each calling those below it:
+//
+//	console.go   the listener and what is served there
+//	routes.go    the table of routes, and who may use each of them
+//	login.go     logging in and out
+//	inbox.go     approvals and questions
+//	request.go   what a request says, and the answer to it
+//	access.go    codes and tokens
+//	views.go     what a console asks of a server
+package console

@@ -1,0 +1,60 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"time"
+)
+
+// loggedIn is the answer to a login.
+type loggedIn struct {
+	Token  string    `json:"token"`
+	Person string    `json:"person"`
+	Role   string    `json:"role"`
+	Until  time.Time `json:"until"`
+}
+
+// login gives a token for a code.
+func (c *Console) login(r *request) (any, error) {
+	var said struct {
+		Code string `json:"code"`
+	}
+	if err := r.read(&said); err != nil {
+		return nil, err
+	}
+	token, who, err := c.access.login(said.Code)
+	switch {
+	case errors.Is(err, errLocked):
+		r.w.Header().Set("Retry-After", "60")
+		respond(r.w, http.StatusTooManyRequests, refusal{Error: err.Error(), After: int(lockedFor.Seconds())})
+		return nil, errAnswered
+	case err != nil:
+		c.views.Server.Noted(Login{Event: "refused", Reason: "a wrong code"})
+		return nil, &Error{http.StatusUnauthorized, err}
+	}
+	c.views.Server.Noted(Login{Event: "console", Person: who.Name, Role: who.Role})
+	// What a program left here that had this port before.
+	r.w.Header().Set("Clear-Site-Data", `"cache", "storage"`)
+	return loggedIn{token, who.Name, who.Role.String(), who.Until}, nil
+}
+
+// logout ends the token of the request.
+func (c *Console) logout(r *request) (any, error) {
+	c.access.logout(r.who)
+	r.w.WriteHeader(http.StatusNoContent)
+	return nil, errAnswered
+}
+
+// me is who asks, and what there is to see.
+type me struct {
+	Person string `json:"person"`
+	Role   string `json:"role"`
+	About
+	Until time.Time `json:"until"`
+	Now   time.Time `json:"now"`
+	Views []string  `json:"views"`
+}
+
+func (c *Console) me(r *request) (any, error) {
+	return me{r.who.Name, r.who.Role.String(), c.views.Server.About(), r.who.Until, time.Now(), c.shown}, nil
+}

@@ -1,0 +1,103 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	"belljar.dev/internal/control"
+)
+
+// Bounds of requests and answers.
+const (
+	maxBody   = 64 << 10
+	maxAnswer = 4 << 20
+)
+
+// Error is an error with the status of the answer.
+type Error struct {
+	Status int
+	Err    error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// fault makes an Error.
+func fault(status int, format string, args ...any) error {
+	return &Error{status, fmt.Errorf(format, args...)}
+}
+
+// request is a request of a person.
+type request struct {
+	*http.Request
+	w    http.ResponseWriter // for answers that are streams
+	who  Person
+	body int64 // bytes that it may have
+}
+
+// read reads the body into a value, which has all members that the body has.
+func (r *request) read(into any) error {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return fault(http.StatusUnsupportedMediaType, "want a body with Content-Type: application/json")
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, r.body)) //nolint:forbidigo // the reader has a bound
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return fault(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", r.body)
+	}
+	if err != nil {
+		return fault(http.StatusBadRequest, "read the body: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fault(http.StatusBadRequest, "read the body: %w", err)
+	}
+	if d.More() {
+		return fault(http.StatusBadRequest, "read the body: there is more than one value in it")
+	}
+	return nil
+}
+
+// refusal is the answer of a request that gets none.
+type refusal struct {
+	Error string `json:"error"`
+	After int    `json:"retry_after,omitempty"` // seconds
+}
+
+// refuse answers a request that is not served.
+func refuse(w http.ResponseWriter, text string, status int) {
+	respond(w, status, refusal{Error: text})
+}
+
+// respondError answers a request for an error.
+func respondError(w http.ResponseWriter, err error) {
+	switch known, ok := errors.AsType[*Error](err); {
+	case ok:
+		refuse(w, err.Error(), known.Status)
+	default:
+		refuse(w, err.Error(), control.StatusOf(err))
+	}
+}
+
+// respond sends a value.
+func respond(w http.ResponseWriter, status int, value any) {
+	text, err := json.Marshal(value)
+	if err == nil && len(text) > maxAnswer {
+		err = fmt.Errorf("the answer has %d bytes, and %d are sent; ask for less", len(text), maxAnswer)
+	}
+	if err != nil {
+		status, text = http.StatusInternalServerError, nil
+		text, _ = json.Marshal(refusal{Error: err.Error()}) // which has only a text
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // the client may have gone
+}

@@ -1,0 +1,89 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// api is what the paths of all data begin with.
+const api = "/api/v1/"
+
+// errAnswered says that a handler has answered already.
+var errAnswered = errors.New("it is answered")
+
+// route is a path of the data, and who may use it.
+type route struct {
+	method, path string
+	view         string // that the page shows if this route exists; empty for none
+	needs        Role   // zero for a route without a login
+	serve        func(*request) (any, error)
+	body         int64 // bytes that a body may have; maxBody if zero
+}
+
+// routes are all routes of the data that this console has. Nothing else says who may do
+// what.
+func (c *Console) routes() []route {
+	all := []route{
+		{"POST", "login", "", 0, c.login, 1 << 10},
+		{"POST", "logout", "", Viewer, c.logout, 0},
+		{"GET", "me", "", Viewer, c.me, 0},
+	}
+	if c.views.People != nil {
+		all = append(all,
+			route{"GET", "inbox", "inbox", Viewer, c.inbox, 0},
+			route{"GET", "approvals", "history", Viewer, c.approvals, 0},
+			route{"GET", "approvals/{id}", "", Viewer, c.approval, 0},
+			route{"POST", "approvals/{id}/answer", "", Approver, c.approve, 0},
+			route{"POST", "approvals/{id}/revoke", "", Approver, c.revoke, 0},
+			route{"GET", "questions", "", Viewer, c.questions, 0},
+			route{"GET", "questions/{id}", "", Viewer, c.question, 0},
+			route{"POST", "questions/{id}/answer", "", Approver, c.answer, 0},
+		)
+	}
+	return all
+}
+
+// handler serves a route to those who may use it.
+func (c *Console) handler(at route) http.HandlerFunc {
+	if at.body == 0 {
+		at.body = maxBody
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		req := &request{Request: r, w: w, body: at.body}
+		if at.needs > 0 {
+			var err error
+			if req.who, err = c.person(r, at); err != nil {
+				respondError(w, err)
+				return
+			}
+		}
+		value, err := at.serve(req)
+		switch {
+		case errors.Is(err, errAnswered):
+		case err != nil:
+			respondError(w, err)
+		default:
+			respond(w, http.StatusOK, value)
+		}
+	}
+}
+
+// person returns who sent a request, if they may use its route.
+func (c *Console) person(r *http.Request, at route) (Person, error) {
+	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(kind, "bearer") || token == "" {
+		return Person{}, fault(http.StatusUnauthorized, "log in first: `belljar console` prints the link for it")
+	}
+	who, ok := c.access.holder(token)
+	switch {
+	case ok && who.Role >= at.needs:
+		return who, nil
+	case ok:
+		return Person{}, fault(http.StatusForbidden, "a %s may not do that; it needs the role %s", who.Role, at.needs)
+	case c.views.Server.Agent(r.Context(), token):
+		c.views.Server.Noted(Login{Event: "refused", Person: "an agent", Reason: "the token of a client, at " + at.method + " " + api + at.path})
+		return Person{}, fault(http.StatusForbidden, "the token of an agent opens nothing of the console; a person logs in by the link that `belljar console` prints")
+	}
+	return Person{}, fault(http.StatusUnauthorized, "this token is not valid (any more); `belljar console` prints a link to log in again")
+}

@@ -1,0 +1,96 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/people/question"
+)
+
+// Role says what a person may do in a console. Each role may do all that the one before may.
+type Role int
+
+// The roles. The zero value may do nothing.
+const (
+	Viewer   Role = iota + 1 // sees everything and changes nothing
+	Approver                 // answers questions
+	Operator                 // ends what runs, and changes what agents left
+)
+
+// String returns the name of a role.
+func (r Role) String() string {
+	switch r {
+	case Viewer:
+		return "viewer"
+	case Approver:
+		return "approver"
+	case Operator:
+		return "operator"
+	}
+	return "nobody"
+}
+
+// ParseRole returns the role of a name; Operator if it is empty.
+func ParseRole(name string) (Role, error) {
+	switch name {
+	case "", "operator":
+		return Operator, nil
+	case "approver":
+		return Approver, nil
+	case "viewer":
+		return Viewer, nil
+	}
+	return 0, fmt.Errorf("the role %q does not exist; want viewer, approver or operator", name)
+}
+
+// Via is the name of this way of answering, in the audit log and for agents.
+const Via = "console"
+
+// Views are what a console asks of its server. Each but Server may be nil: then the console
+// has no routes of it.
+type Views struct {
+	Server Server
+	People People
+}
+
+// About is what the server is.
+type About struct {
+	Version   string    `json:"version"`
+	PID       int       `json:"pid"`
+	Workspace string    `json:"workspace"`
+	Policy    string    `json:"policy"`
+	Since     time.Time `json:"since"`
+}
+
+// Server answers about itself.
+type Server interface {
+	About() About
+	// Agent reports whether a token is that of a client of the server: an agent has such
+	// tokens, and a console lets none in.
+	Agent(ctx context.Context, token string) bool
+	// Noted writes down who logged in, or was refused.
+	Noted(Login)
+}
+
+// Login is a login, or the refusal of one.
+type Login struct {
+	Event  string // "console", or "refused"
+	Person string // or whose token it is
+	Role   Role   // zero for a refusal
+	Reason string // of a refusal
+}
+
+// People has the questions that wait for people.
+type People interface {
+	Approvals(ctx context.Context, all bool) ([]approval.Approval, error)
+	Approval(ctx context.Context, id string) (approval.Approval, error)
+	Approve(ctx context.Context, id string, said approval.Reply) (approval.Approval, error)
+	Revoke(ctx context.Context, id, by string) (approval.Approval, error)
+	Questions(ctx context.Context, all bool) ([]question.Asked, error)
+	Question(ctx context.Context, id string) (question.Asked, error)
+	Answer(ctx context.Context, id string, said question.Reply) (question.Asked, error)
+	// Command returns a command line of belljar with what it needs to find this server.
+	Command(text string) string
+}

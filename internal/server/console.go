@@ -1,0 +1,158 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"belljar.dev/internal/auth"
+	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/config"
+	"belljar.dev/internal/console"
+	"belljar.dev/internal/control"
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/people/question"
+	"belljar.dev/policies/audit"
+)
+
+// openConsole opens the port of the console, if there is to be one.
+func openConsole(ctx context.Context, s *Server) (err error) {
+	if s.cfg.Service == nil || s.cfg.Service.Console == "" && !s.cfg.Service.Inherited.Console() {
+		return nil
+	}
+	cfg := console.Config{Addr: s.cfg.Service.Console, Inherited: s.cfg.Service.Inherited, Log: s.Log}
+	if s.console, err = console.Open(ctx, cfg); err != nil {
+		return err
+	}
+	s.opened.Do(s.console.Close)
+	return nil
+}
+
+// runConsole serves the console until ctx ends.
+func runConsole(ctx context.Context, s *Server, c *controller) {
+	s.Log.Info("people can open the console by `belljar console`", "url", s.console.URL())
+	views := console.Views{Server: &consoleServer{s, c, time.Now()}, People: &consolePeople{c.ways, s.Workspace}}
+	if err := s.console.Serve(ctx, views); err != nil {
+		s.Log.Error("the console is not served any more", "err", err)
+	}
+}
+
+// ConsoleLink returns a link by which the user of this process logs in at the console once,
+// within a minute; empty without a console.
+func (l *listeners) ConsoleLink() string {
+	if l.console == nil {
+		return ""
+	}
+	url, _ := l.console.Link(control.Self(), console.Operator)
+	return url
+}
+
+// handleConsole adds what `belljar console` asks for.
+func (c *controller) handleConsole(mux *http.ServeMux) {
+	mux.HandleFunc("GET /console", func(w http.ResponseWriter, _ *http.Request) {
+		at := control.Console{Server: os.Getpid()}
+		if c.console != nil {
+			at.URL = c.console.URL()
+		}
+		control.Respond(w, http.StatusOK, at)
+	})
+	mux.HandleFunc("POST /console", func(w http.ResponseWriter, r *http.Request) {
+		var want control.ConsoleRole
+		if err := json.NewDecoder(r.Body).Decode(&want); err != nil {
+			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read request: %v", err))
+			return
+		}
+		role, err := console.ParseRole(want.Role)
+		switch {
+		case err != nil:
+			control.Respond(w, http.StatusBadRequest, err.Error())
+		case c.console == nil:
+			control.Respond(w, http.StatusNotFound, "this server has no console")
+		default:
+			url, until := c.console.Link(control.Caller(r), role)
+			control.Respond(w, http.StatusOK, control.ConsoleLink{Server: os.Getpid(), URL: url, Role: role.String(), Until: until})
+		}
+	})
+}
+
+// consoleServer is what a console asks about the server.
+type consoleServer struct {
+	server *Server
+	asked  *controller
+	began  time.Time
+}
+
+// About is what the server is.
+func (v *consoleServer) About() console.About {
+	return console.About{
+		Version: buildinfo.Version(), PID: os.Getpid(), Workspace: v.server.Workspace, Policy: v.asked.policy.info().File, Since: v.began,
+	}
+}
+
+// Agent reports whether a token is that of a client.
+func (v *consoleServer) Agent(ctx context.Context, token string) bool {
+	_, err := v.server.login.Authenticate(ctx, token)
+	return err == nil
+}
+
+// consoleRefused is the reason of refusals at the console, in the audit log.
+const consoleRefused auth.Reason = "console"
+
+// Noted writes down who logged in, or was refused.
+func (v *consoleServer) Noted(l console.Login) {
+	if l.Role == 0 {
+		v.server.login.refused(&auth.Refusal{Reason: consoleRefused, Whose: l.Person, Detail: l.Reason})
+		return
+	}
+	v.server.Log.Info("a person logged in at the console", "person", l.Person, "role", l.Role.String())
+	v.server.audit.append(audit.Login{Event: "console", Principal: l.Person, Reason: l.Role.String()})
+}
+
+// consolePeople are the questions to people.
+type consolePeople struct {
+	ways  *ways
+	place string // the workspace of the server's own place
+}
+
+// Approvals lists approvals.
+func (v *consolePeople) Approvals(ctx context.Context, all bool) ([]approval.Approval, error) {
+	return v.ways.of(v.place).desk.List(ctx, all)
+}
+
+// Approval returns one.
+func (v *consolePeople) Approval(ctx context.Context, id string) (approval.Approval, error) {
+	return v.ways.of(v.place).desk.Get(ctx, id)
+}
+
+// Approve answers one.
+func (v *consolePeople) Approve(ctx context.Context, id string, said approval.Reply) (approval.Approval, error) {
+	return v.ways.answer(ctx, id, said)
+}
+
+// Revoke takes a yes back.
+func (v *consolePeople) Revoke(ctx context.Context, id, by string) (approval.Approval, error) {
+	return v.ways.of(v.place).desk.Revoke(ctx, id, by, console.Via)
+}
+
+// Questions lists questions of agents.
+func (v *consolePeople) Questions(ctx context.Context, all bool) ([]question.Asked, error) {
+	return v.ways.of(v.place).questions.List(ctx, all)
+}
+
+// Question returns one.
+func (v *consolePeople) Question(ctx context.Context, id string) (question.Asked, error) {
+	return v.ways.of(v.place).questions.Get(ctx, id)
+}
+
+// Answer answers one.
+func (v *consolePeople) Answer(ctx context.Context, id string, said question.Reply) (question.Asked, error) {
+	return v.ways.settle(ctx, id, said)
+}
+
+// Command returns a command line with the state directory, which a person may know.
+func (v *consolePeople) Command(text string) string {
+	return text + config.StateArgument(v.ways.state)
+}
