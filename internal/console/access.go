@@ -111,7 +111,11 @@ func (a *access) expire(now time.Time) {
 
 // holder returns whose token it is.
 func (a *access) holder(token string) (who Person, ok bool) {
-	sum := sha256.Sum256([]byte(token))
+	return a.holderOf(sha256.Sum256([]byte(token)))
+}
+
+// holderOf is holder by the digest of the token.
+func (a *access) holderOf(sum sha256sum) (who Person, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.expire(time.Now())

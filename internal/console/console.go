@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"belljar.dev/internal/console/assets"
@@ -25,6 +26,8 @@ type Console struct {
 	access access
 	views  Views
 	shown  []string // the views that the page has
+	ring   *ring
+	looks  chan struct{} // see look
 }
 
 // headers are those of every answer.
@@ -53,7 +56,7 @@ func Open(ctx context.Context, cfg Config) (*Console, error) {
 			return nil, front.Mistake(fmt.Errorf("--console: %w", err))
 		}
 	}
-	c := &Console{}
+	c := &Console{ring: newRing(time.Now()), looks: make(chan struct{}, 1)}
 	var err error
 	c.front, err = front.Open(ctx, front.Config{
 		Addr: cfg.Addr, Inherited: cfg.Inherited, Log: cfg.Log,
@@ -85,7 +88,7 @@ func (c *Console) Close() { c.front.Close() }
 // Serve answers until ctx ends, and returns when all connections are closed.
 func (c *Console) Serve(ctx context.Context, views Views) error {
 	c.mount(views)
-	return c.front.Serve(ctx, c.drain)
+	return c.serve(ctx)
 }
 
 // mount adds the routes.
@@ -102,5 +105,16 @@ func (c *Console) mount(views Views) {
 	c.front.Handle("GET /assets/", pages)
 }
 
-// drain ends the answers that go on by themselves.
-func (c *Console) drain() error { return nil }
+// serve is Serve of a console with its routes.
+func (c *Console) serve(ctx context.Context) error {
+	var following sync.WaitGroup
+	defer following.Wait()
+	following.Go(func() { c.follow(ctx) })
+	return c.front.Serve(ctx, func() error {
+		c.ring.end()
+		return nil
+	})
+}
+
+// Look has events made at once of what has changed. It does not wait for that.
+func (c *Console) Look() { c.look() }

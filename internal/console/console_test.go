@@ -97,7 +97,7 @@ func start(t *testing.T, change ...func(*rig, *Views)) *rig {
 	serving.Go(func() {
 		g.mount(v)
 		close(ready)
-		if err := g.front.Serve(ctx, g.drain); err != nil {
+		if err := g.serve(ctx); err != nil {
 			t.Error(err)
 		}
 	})
@@ -461,3 +461,7 @@ var asksOnly = []string{"policy/explain", "policy/replay", "logout"}
 
 // full gives a rig every view.
 func full(*rig, *Views) {}
+
+func itoa(n int64) string { return fmt.Sprint(n) }
+
+func reply(yes bool) approval.Reply { return approval.Reply{Yes: yes, By: "ann", Via: Via} }

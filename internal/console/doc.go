@@ -17,8 +17,12 @@
 //	console.go   the listener and what is served there
 //	routes.go    the table of routes, and who may use each of them
 //	login.go     logging in and out
+//	events.go    what changes, as a stream
 //	inbox.go     approvals and questions
+//	runs.go      boxes, sessions, background tasks and their output
 //	request.go   what a request says, and the answer to it
 //	access.go    codes and tokens
+//	ring.go      the last events
+//	ansi.go      the output of programs, with its colours
 //	views.go     what a console asks of a server
 package console

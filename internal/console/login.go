@@ -32,6 +32,7 @@ func (c *Console) login(r *request) (any, error) {
 		c.views.Server.Noted(Login{Event: "refused", Reason: "a wrong code"})
 		return nil, &Error{http.StatusUnauthorized, err}
 	}
+	c.look()
 	c.views.Server.Noted(Login{Event: "console", Person: who.Name, Role: who.Role})
 	// What a program left here that had this port before.
 	r.w.Header().Set("Clear-Site-Data", `"cache", "storage"`)

@@ -28,6 +28,7 @@ func (c *Console) routes() []route {
 		{"POST", "login", "", 0, c.login, 1 << 10},
 		{"POST", "logout", "", Viewer, c.logout, 0},
 		{"GET", "me", "", Viewer, c.me, 0},
+		{"GET", "events", "", Viewer, c.stream, 0},
 	}
 	if c.views.People != nil {
 		all = append(all,
@@ -39,6 +40,17 @@ func (c *Console) routes() []route {
 			route{"GET", "questions", "", Viewer, c.questions, 0},
 			route{"GET", "questions/{id}", "", Viewer, c.question, 0},
 			route{"POST", "questions/{id}/answer", "", Approver, c.answer, 0},
+		)
+	}
+	if c.views.Runs != nil {
+		all = append(all,
+			route{"GET", "boxes", "boxes", Viewer, c.boxes, 0},
+			route{"POST", "boxes/{id}/kill", "", Operator, c.killBox, 0},
+			route{"GET", "sessions", "sessions", Viewer, c.sessions, 0},
+			route{"POST", "sessions/{id}/end", "", Operator, c.endSession, 0},
+			route{"GET", "jobs", "jobs", Viewer, c.jobs, 0},
+			route{"POST", "jobs/{session}/{id}/end", "", Operator, c.endJob, 0},
+			route{"GET", "jobs/{session}/{id}/output", "", Viewer, c.jobOutput, 0},
 		)
 	}
 	return all

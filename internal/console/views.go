@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/people/question"
+	"belljar.dev/mcp/tools"
 )
 
 // Role says what a person may do in a console. Each role may do all that the one before may.
@@ -53,6 +55,7 @@ const Via = "console"
 type Views struct {
 	Server Server
 	People People
+	Runs   Runs
 }
 
 // About is what the server is.
@@ -80,6 +83,20 @@ type Login struct {
 	Person string // or whose token it is
 	Role   Role   // zero for a refusal
 	Reason string // of a refusal
+}
+
+// Runs has what runs in the server. Ids are cut, as those that control has.
+type Runs interface {
+	Boxes() []control.Box
+	// KillBox ends a box with all that runs in it. Its session opens another one when it
+	// needs one.
+	KillBox(id, by string) error
+	Sessions() []control.Session
+	EndSession(id, by, note string) []control.Session
+	// Jobs are the background tasks that run, and those whose boxes still have their output.
+	Jobs() []control.Job
+	EndJob(session string, task int64, by string) []control.Job
+	Output(session string, task, from int64, most int) (tools.OutputPart, error)
 }
 
 // People has the questions that wait for people.

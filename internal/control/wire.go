@@ -24,7 +24,7 @@ type Box struct {
 	Listening []uint16    `json:"listening"`
 	Published []Published `json:"published"`
 	Browser   bool        `json:"browser,omitempty"` // a Chrome runs in it
-	Memory    int64       `json:"memory,omitempty"`  // bytes, of such a box
+	Memory    int64       `json:"memory,omitempty"`  // bytes; 0 where that cannot be told
 }
 
 // Published is a port of a box that the host has.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -23,11 +24,16 @@ func (c *boxHandlers) handle(mux *http.ServeMux) {
 }
 
 func (c *boxHandlers) list(w http.ResponseWriter, _ *http.Request) {
+	control.Respond(w, http.StatusOK, c.all())
+}
+
+// all are the open boxes.
+func (c *boxHandlers) all() []control.Box {
 	infos := []control.Box{}
 	for _, b := range c.sandbox.Boxes() {
 		info := control.Box{
 			Server: os.Getpid(), ID: control.ShortBox(b.ID()), Tenant: b.Grant().Tenant(), Profile: b.Grant().Profile(),
-			Listening: []uint16{}, Published: published(b),
+			Listening: []uint16{}, Published: published(b), Browser: b.Grant().OfBrowser(), Memory: b.MemoryUsed(),
 		}
 		for _, j := range b.Jobs() {
 			if j.Status() == sandbox.Running {
@@ -37,12 +43,9 @@ func (c *boxHandlers) list(w http.ResponseWriter, _ *http.Request) {
 		if ports, err := b.Listening(); err == nil { // a box that ends meanwhile has none
 			info.Listening = append(info.Listening, ports...)
 		}
-		if info.Browser = b.Grant().OfBrowser(); info.Browser {
-			info.Memory = b.MemoryUsed()
-		}
 		infos = append(infos, info)
 	}
-	control.Respond(w, http.StatusOK, infos)
+	return infos
 }
 
 func published(b *sandbox.Box) []control.Published {
@@ -100,22 +103,31 @@ func (c *boxHandlers) wanted(r *http.Request) (want control.Published, box *sand
 	if err := json.NewDecoder(r.Body).Decode(&want); err != nil {
 		return want, nil, fmt.Errorf("read request: %w", err)
 	}
+	box, err = c.find(want.Box)
+	return want, box, err
+}
+
+// errNoBox is the error for an id that no box has.
+var errNoBox = errors.New("`belljar ps` lists them")
+
+// find returns the box of an id, which may be cut.
+func (c *boxHandlers) find(id string) (*sandbox.Box, error) {
 	var found []*sandbox.Box
 	for _, b := range c.sandbox.Boxes() {
-		if b.ID() == want.Box {
-			return want, b, nil
+		if b.ID() == id {
+			return b, nil
 		}
-		if control.ShortBox(b.ID()) == control.ShortBox(want.Box) {
+		if control.ShortBox(b.ID()) == control.ShortBox(id) {
 			found = append(found, b)
 		}
 	}
 	switch len(found) {
 	case 0:
-		return want, nil, fmt.Errorf("no box %q; `belljar ps` lists them", want.Box)
+		return nil, fmt.Errorf("no box %q; %w", id, errNoBox)
 	case 1:
-		return want, found[0], nil
+		return found[0], nil
 	}
-	return want, nil, fmt.Errorf("%d boxes have ids that begin with %q, so none is meant", len(found), want.Box)
+	return nil, fmt.Errorf("%d boxes have ids that begin with %q, so none is meant", len(found), id)
 }
 
 // A server of many tenants has room for the boxes that their quotas allow: between

@@ -34,7 +34,11 @@ func openConsole(ctx context.Context, s *Server) (err error) {
 // runConsole serves the console until ctx ends.
 func runConsole(ctx context.Context, s *Server, c *controller) {
 	s.Log.Info("people can open the console by `belljar console`", "url", s.console.URL())
-	views := console.Views{Server: &consoleServer{s, c, time.Now()}, People: &consolePeople{c.ways, s.Workspace}}
+	views := console.Views{
+		Server: &consoleServer{s, c, time.Now()},
+		People: &consolePeople{c.ways, s.Workspace},
+		Runs:   &consoleRuns{&boxHandlers{c.sandbox}, c.operations, s.audit, s.Log},
+	}
 	if err := s.console.Serve(ctx, views); err != nil {
 		s.Log.Error("the console is not served any more", "err", err)
 	}

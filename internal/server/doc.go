@@ -10,8 +10,8 @@
 //	                               package front has what stands before those over HTTP
 //	handover.go                    another process takes over the clients
 //	control.go, console.go         what other commands and people in a browser ask a server
-//	tenantquotas.go, boxes.go      that runs
-//	operations.go
+//	consoleruns.go, boxes.go       that runs
+//	tenantquotas.go, operations.go
 //	upstreamcontrol.go
 //	webhook.go, approvals.go       and the answers of people, which a webhook brings as well
 //	announce.go                    what tells people that they are asked

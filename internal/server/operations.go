@@ -12,6 +12,7 @@ import (
 
 	"belljar.dev/internal/auth"
 	"belljar.dev/internal/control"
+	"belljar.dev/internal/job"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
 	"belljar.dev/policies"
@@ -86,19 +87,45 @@ func (o *operations) handle(mux *http.ServeMux) {
 		return o.endAll(chosen, by, policies.Clip(want.Note, 500))
 	}))
 	mux.HandleFunc("POST /jobs/end", wanted(func(want control.End, by string) any {
-		chosen := func(j tools.JobInfo) bool {
-			return control.ShortID(j.Session) == want.Session && slices.Contains(want.Tasks, j.ID)
-		}
-		var ended []tools.JobInfo
-		for _, p := range o.places.all() {
-			ended = append(ended, p.operator.End(chosen, endGrace)...)
-		}
-		for _, j := range ended {
-			o.log.Info("an operator ended a background task", "task", j.ID, "session", control.ShortID(j.Session), "tenant", j.Tenant, "by", by)
-			o.audit.append(audit.Session{Event: "job-ended", Tenant: j.Tenant, Session: control.ShortID(j.Session), TaskID: j.ID, By: by})
-		}
-		return o.tasks(ended)
+		return o.endTasks(want.Session, want.Tasks, by)
 	}))
+}
+
+// endTasks ends background tasks of a session, whose id is cut.
+func (o *operations) endTasks(session string, tasks []int64, by string) []control.Job {
+	chosen := func(j tools.JobInfo) bool {
+		return control.ShortID(j.Session) == session && slices.Contains(tasks, j.ID)
+	}
+	var ended []tools.JobInfo
+	for _, p := range o.places.all() {
+		ended = append(ended, p.operator.End(chosen, endGrace)...)
+	}
+	for _, j := range ended {
+		o.log.Info("an operator ended a background task", "task", j.ID, "session", control.ShortID(j.Session), "tenant", j.Tenant, "by", by)
+		o.audit.append(audit.Session{Event: "job-ended", Tenant: j.Tenant, Session: control.ShortID(j.Session), TaskID: j.ID, By: by})
+	}
+	return o.tasks(ended)
+}
+
+// recent are the background tasks of all places, and those that have ended in a box that is
+// still there.
+func (o *operations) recent() []control.Job {
+	var all []tools.JobInfo
+	for _, p := range o.places.all() {
+		all = append(all, p.operator.Recent()...)
+	}
+	return o.tasks(all)
+}
+
+// output reads the output of a background task of a session, whose id is cut.
+func (o *operations) output(session string, task, from int64, most int) (tools.OutputPart, error) {
+	chosen := func(j tools.JobInfo) bool { return control.ShortID(j.Session) == session && j.ID == task }
+	for _, p := range o.places.all() {
+		if part, found, err := p.operator.Output(chosen, from, most); found {
+			return part, err
+		}
+	}
+	return tools.OutputPart{}, fmt.Errorf("task %d of session %q: %w", task, policies.Clip(session, 20), job.ErrUnknown)
 }
 
 // endAll ends sessions of all places.

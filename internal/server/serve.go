@@ -15,6 +15,7 @@ import (
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/console"
 	"belljar.dev/internal/front"
+	"belljar.dev/internal/people/approval"
 	"belljar.dev/mcp"
 )
 
@@ -91,6 +92,7 @@ func (s *Server) run(ctx context.Context) error {
 	c := &controller{s.Place, s.reloader.status, s.audit, s.sandbox, operations, s.ways, &quotas{s.places, s.sandbox}, s.console}
 	if s.console != nil {
 		s.ways.open(console.Via)
+		s.ways.tell(func(approval.Event) { s.console.Look() })
 		running.Go(func() { runConsole(ctx, s, c) })
 	}
 	if end := c.listen(ctx); end != nil {

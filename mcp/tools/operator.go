@@ -2,6 +2,8 @@ package tools
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +24,8 @@ type JobInfo struct {
 	Command     string    `json:"command"`
 	Description string    `json:"description,omitempty"`
 	Started     time.Time `json:"started"`
+	Status      string    `json:"status,omitempty"`    // how it ended; empty while it runs
+	Code        *int      `json:"exit_code,omitempty"` // of one that has ended
 }
 
 // theOperator is the name that agents read for the person who ended a task.
@@ -34,6 +38,53 @@ func (o *Operator) Jobs() []JobInfo {
 		all = append(all, r.info())
 	}
 	return all
+}
+
+// Recent are those that run, and those that have ended in a box that is still there, the
+// oldest first.
+func (o *Operator) Recent() []JobInfo {
+	all := []JobInfo{}
+	for _, r := range o.recent() {
+		all = append(all, r.info())
+	}
+	return all
+}
+
+// OutputPart is a part of the output of a background task.
+type OutputPart struct {
+	Text    []byte
+	Next    int64 // offset behind Text
+	Total   int64 // bytes that the task has written
+	Skipped int64 // bytes before Text that were asked for and are not kept
+	Over    bool  // the task has ended
+}
+
+// Output reads the output of the first task that which chooses, from an offset on, and at
+// most so many bytes. found is false if there is no such task.
+func (o *Operator) Output(which func(JobInfo) bool, from int64, most int) (part OutputPart, found bool, err error) {
+	for _, r := range o.recent() {
+		if !which(r.info()) {
+			continue
+		}
+		out := r.cmd.Output()
+		part.Over = r.ended() // before the size is read: nothing is added behind it
+		part.Total, part.Next = out.Size(), from
+		for len(part.Text) < most {
+			text, next, skipped, err := out.Read(part.Next, most-len(part.Text))
+			if err != nil {
+				return part, true, fmt.Errorf("read the output of task %d: %w", r.kept.ID, err)
+			}
+			if part.Skipped += skipped; skipped > 0 {
+				part.Text = nil // it would not go together
+			}
+			part.Text, part.Next = append(part.Text, text...), next
+			if len(text) == 0 {
+				break
+			}
+		}
+		return part, true, nil
+	}
+	return part, false, nil
 }
 
 // End kills the tasks that which chooses, with all they have started, and returns
@@ -57,14 +108,15 @@ func (o *Operator) End(which func(JobInfo) bool, grace time.Duration) []JobInfo 
 }
 
 // running are the jobs that have not ended.
-func (o *Operator) running() (all []*running) {
+func (o *Operator) running() []*running {
+	return slices.DeleteFunc(o.recent(), (*running).ended)
+}
+
+// recent are the jobs of all boxes.
+func (o *Operator) recent() (all []*running) {
 	for _, sh := range o.shells.every() {
 		sh.mu.Lock()
-		for _, r := range sh.jobs {
-			if !r.ended() {
-				all = append(all, r)
-			}
-		}
+		all = slices.AppendSeq(all, maps.Values(sh.jobs))
 		sh.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b *running) int {
@@ -85,8 +137,12 @@ func (s *shells) every() (all []*shell) {
 
 func (r *running) info() JobInfo {
 	j := r.kept
-	return JobInfo{
+	i := JobInfo{
 		ID: j.ID, Tenant: j.Owner.Tenant, Session: j.Owner.Session, Box: r.box, Tool: j.Tool,
 		Command: j.Command, Description: j.Description, Started: j.Started,
 	}
+	if r.ended() {
+		i.Status, i.Code = string(r.last.Status), r.last.End.Code
+	}
+	return i
 }

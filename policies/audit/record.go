@@ -302,11 +302,11 @@ func (p PolicyChange) prepared(r *redactor) any {
 
 // Session says that a session began or ended.
 type Session struct {
-	Event  string `json:"event"` // start or end; ended or job-ended before what an operator ends
+	Event  string `json:"event"` // start or end; ended or job-ended or box-ended for what an operator ends
 	Tenant string `json:"tenant"`
 	// Principal is who of the tenant it belongs to; empty over stdio.
 	Principal string `json:"principal,omitempty"`
-	Session   string `json:"session"`
+	Session   string `json:"session"`             // the box of box-ended
 	Workspace string `json:"workspace,omitempty"` // of its place, if that is not the server's own
 	TaskID    int64  `json:"task_id,omitempty"`   // of job-ended
 	By        string `json:"by,omitempty"`        // the operator, or why

@@ -1,0 +1,151 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	pingEvery = 15 * time.Second
+	lookEvery = time.Second // how often the server is compared with what it was
+)
+
+// stream sends events as lines of JSON, until the client goes away, its token ends or the
+// server does.
+func (c *Console) stream(r *request) (any, error) {
+	after := c.ring.last()
+	if text := r.URL.Query().Get("after"); text != "" {
+		var err error
+		if after, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return nil, fault(http.StatusBadRequest, "after=%q: want the number of an event", text)
+		}
+	}
+	leave, ok := c.ring.enter(r.who.sum)
+	if !ok {
+		return nil, fault(http.StatusTooManyRequests, "this token has %d streams of events open, which is the most; close one", maxStreams)
+	}
+	defer leave()
+	c.look()
+	h := r.w.Header()
+	h.Set("Content-Type", "application/x-ndjson; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // a proxy would hold lines back
+	out := http.NewResponseController(r.w)
+	lines := json.NewEncoder(r.w)
+	if err := lines.Encode(event{Seq: after, Kind: "ping", At: time.Now().UTC()}); err != nil || out.Flush() != nil {
+		return nil, errAnswered
+	}
+	pings := time.NewTicker(pingEvery)
+	defer pings.Stop()
+	for {
+		some, gap, now, news, ended := c.ring.after(after)
+		if gap {
+			after = now
+			some = []event{{Seq: now, Kind: "reset", At: time.Now().UTC()}}
+		}
+		for _, e := range some {
+			if lines.Encode(e) != nil {
+				return nil, errAnswered
+			}
+			after = e.Seq
+		}
+		if len(some) > 0 {
+			if out.Flush() != nil {
+				return nil, errAnswered
+			}
+			continue
+		}
+		if _, holds := c.access.holderOf(r.who.sum); ended || !holds {
+			return nil, errAnswered
+		}
+		select {
+		case <-news:
+		case <-r.Context().Done():
+			return nil, errAnswered
+		case <-pings.C:
+			if lines.Encode(event{Seq: after, Kind: "ping", At: time.Now().UTC()}) != nil || out.Flush() != nil {
+				return nil, errAnswered
+			}
+		}
+	}
+}
+
+// look has the server compared with what it was, and does not wait for that.
+func (c *Console) look() {
+	select {
+	case c.looks <- struct{}{}:
+	default: // one that waits stands for all
+	}
+}
+
+// follow makes events of what changes, until ctx ends: while somebody sees them, and when
+// look asks for it. The first comparison is with what there was at a login, which no page
+// has seen earlier.
+func (c *Console) follow(ctx context.Context) {
+	every := time.NewTicker(lookEvery)
+	defer every.Stop()
+	var before map[thing]sha256sum
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+			if c.ring.streams() == 0 {
+				continue
+			}
+		case <-c.looks:
+		}
+		now := c.things(ctx)
+		for t, is := range now {
+			if was, known := before[t]; (!known || was != is) && before != nil {
+				c.ring.add(t.kind, t.id, nil)
+			}
+		}
+		for t := range before {
+			if _, still := now[t]; !still {
+				c.ring.add(t.kind, t.id, nil)
+			}
+		}
+		before = now
+	}
+}
+
+// thing is what an event is about.
+type thing struct{ kind, id string }
+
+// things are digests of all that changes.
+func (c *Console) things(ctx context.Context) map[thing]sha256sum {
+	all := make(map[thing]sha256sum)
+	note := func(kind, id string, what any) {
+		if text, err := json.Marshal(what); err == nil {
+			all[thing{kind, id}] = sha256.Sum256(text)
+		}
+	}
+	if people := c.views.People; people != nil {
+		approvals, _ := people.Approvals(ctx, false) // the page that asks gets the error
+		for _, a := range approvals {
+			note("approval", a.ID, []any{a.State, a.Uses})
+		}
+		questions, _ := people.Questions(ctx, false)
+		for _, q := range questions {
+			note("question", q.ID, q.State)
+		}
+	}
+	if runs := c.views.Runs; runs != nil {
+		for _, b := range runs.Boxes() {
+			b.Memory = 0 // which always changes
+			note("box", b.ID, b)
+		}
+		for _, s := range runs.Sessions() {
+			note("session", s.ID, []any{s.Calls, s.Jobs})
+		}
+		for _, j := range runs.Jobs() {
+			note("job", j.Session+"/"+strconv.FormatInt(j.ID, 10), j)
+		}
+	}
+	return all
+}

@@ -1,0 +1,119 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// stream opens a stream of events.
+func (g *rig) events(token, query string) (next func() (event, bool), status int, end func()) {
+	g.t.Helper()
+	ctx, cancel := context.WithCancel(g.t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL()+"api/v1/events"+query, nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	return func() (e event, ok bool) {
+			if !lines.Scan() {
+				return e, false
+			}
+			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+				g.t.Fatalf("%v: %s", err, lines.Text())
+			}
+			return e, true
+		}, resp.StatusCode, func() {
+			cancel()
+			resp.Body.Close()
+		}
+}
+
+// until reads events up to one of a kind and an id.
+func until(t *testing.T, next func() (event, bool), kind, id string) event {
+	t.Helper()
+	for {
+		e, ok := next()
+		if !ok {
+			t.Fatalf("the stream ended before %s %s", kind, id)
+		}
+		if e.Kind == kind && e.ID == id {
+			return e
+		}
+	}
+}
+
+// What changes is an event: for those who have a stream, and for those who come back.
+func TestEvents(t *testing.T) {
+	g := start(t)
+	token := g.login(Viewer)
+	next, _, end := g.events(token, "")
+	if e, _ := next(); e.Kind != "ping" || e.Seq == 0 {
+		t.Fatalf("a stream begins with %+v", e)
+	}
+	a := g.ask("rm x")
+	g.Look()
+	seen := until(t, next, "approval", a.ID)
+	end()
+	b := g.ask("rm y")
+	g.Look()
+	next, _, end = g.events(token, "?after="+itoa(seen.Seq))
+	back := until(t, next, "approval", b.ID)
+	if _, err := g.approvals.Answer(t.Context(), b.ID, reply(true)); err != nil {
+		t.Fatal(err)
+	}
+	g.Look()
+	if e := until(t, next, "approval", b.ID); e.Seq <= back.Seq {
+		t.Errorf("%d follows %d", e.Seq, back.Seq)
+	}
+	end()
+	for _, after := range []string{"0", "1", "9223372036854775807"} { // of an earlier run, or of none
+		next, _, end = g.events(token, "?after="+after)
+		if e := until(t, next, "reset", ""); e.Seq < back.Seq {
+			t.Errorf("the stream goes on behind %d", e.Seq)
+		}
+		end()
+	}
+	if got := g.send("GET", "api/v1/events?after=x", token, nil); got.status != http.StatusBadRequest {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+}
+
+// A token has sixteen streams, and none when it ends.
+func TestStreamsAreBounded(t *testing.T) {
+	g := start(t)
+	token, other := g.login(Viewer), g.login(Viewer)
+	var nexts []func() (event, bool)
+	for range maxStreams {
+		next, status, end := g.events(token, "")
+		defer end()
+		if status != http.StatusOK {
+			t.Fatal(status)
+		}
+		nexts = append(nexts, next)
+	}
+	if got := g.send("GET", "api/v1/events", token, nil); got.status != http.StatusTooManyRequests || !strings.Contains(string(got.body), "16 streams") {
+		t.Errorf("one more: got %d %s", got.status, got.body)
+	}
+	_, status, end := g.events(other, "")
+	if end(); status != http.StatusOK {
+		t.Errorf("another token: got %d", status)
+	}
+	if got := g.send("POST", "api/v1/logout", token, nil); got.status != http.StatusNoContent {
+		t.Fatalf("got %d %s", got.status, got.body)
+	}
+	g.ring.add("box", "x", nil) // at the next event, or ping
+	for _, next := range nexts {
+		for ok := true; ok; {
+			_, ok = next()
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package console
+
+import (
+	"encoding/json"
+	"sync"
+	"time"
+)
+
+// Bounds of events.
+const (
+	ringSize   = 4096 // events that are kept
+	maxStreams = 16   // of one token
+	maxBatch   = 64   // events that a stream takes at once
+)
+
+// event says that something is another now. A page asks for what it shows of it.
+type event struct {
+	Seq  int64           `json:"seq"`
+	Kind string          `json:"kind"`
+	ID   string          `json:"id,omitempty"`
+	At   time.Time       `json:"at"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// ring has the last events. Readers come back with the number of the last one that they
+// have, so that a reader of any speed holds up nobody and needs no memory here. It is safe
+// for concurrent use.
+type ring struct {
+	mu     sync.Mutex
+	events [ringSize]event   // guarded by mu: each at its number modulo the size
+	next   int64             // guarded by mu: the number of the next one
+	from   int64             // guarded by mu: the number of the oldest one that there was
+	news   chan struct{}     // guarded by mu: closed at the next event
+	open   map[sha256sum]int // guarded by mu: streams by token
+	ended  bool              // guarded by mu
+}
+
+// newRing is a ring without events. Numbers of an earlier process are below its own.
+func newRing(now time.Time) *ring {
+	return &ring{next: now.UnixMicro(), from: now.UnixMicro(), news: make(chan struct{}), open: make(map[sha256sum]int)}
+}
+
+// add adds an event.
+func (r *ring) add(kind, id string, data any) {
+	text, err := json.Marshal(data)
+	if err != nil || data == nil {
+		text = nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return
+	}
+	r.events[r.next%ringSize] = event{r.next, kind, id, time.Now().UTC(), text}
+	r.next++
+	r.wake()
+}
+
+// wake wakes the streams. The caller holds r.mu.
+func (r *ring) wake() {
+	close(r.news)
+	r.news = make(chan struct{})
+}
+
+// end ends all streams.
+func (r *ring) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.ended = true
+		r.wake()
+	}
+}
+
+// last is the number of the newest event.
+func (r *ring) last() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.next - 1
+}
+
+// after returns events behind a number, and what is closed when there are more. gap says
+// that some of them are gone, or never were: then the reader goes on behind now, and has to
+// ask for everything again.
+func (r *ring) after(seq int64) (some []event, gap bool, now int64, news <-chan struct{}, ended bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now = r.next - 1
+	oldest := max(r.from, r.next-ringSize)
+	if seq < oldest-1 || seq > now {
+		return nil, true, now, r.news, r.ended
+	}
+	for n := seq + 1; n <= now && len(some) < maxBatch; n++ {
+		some = append(some, r.events[n%ringSize])
+	}
+	return some, false, now, r.news, r.ended
+}
+
+// enter counts a stream of a token until leave is called, or reports that it has too many.
+func (r *ring) enter(of sha256sum) (leave func(), ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open[of] >= maxStreams {
+		return nil, false
+	}
+	r.open[of]++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.open[of]--; r.open[of] == 0 {
+			delete(r.open, of)
+		}
+	}, true
+}
+
+// streams is how many streams are open.
+func (r *ring) streams() (all int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range r.open {
+		all += n
+	}
+	return all
+}

@@ -1,0 +1,117 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// Bounds of a part of an output.
+const (
+	maxPart  = 64 << 10
+	lookBack = 4 << 10 // bytes before a part that may set its look
+)
+
+func (c *Console) boxes(*request) (any, error) { return c.views.Runs.Boxes(), nil }
+
+func (c *Console) sessions(*request) (any, error) { return c.views.Runs.Sessions(), nil }
+
+func (c *Console) jobs(*request) (any, error) { return c.views.Runs.Jobs(), nil }
+
+// killBox ends a box with all that runs in it.
+func (c *Console) killBox(r *request) (any, error) {
+	if err := r.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	return struct{}{}, c.views.Runs.KillBox(r.PathValue("id"), r.who.Name)
+}
+
+// endSession ends a session.
+func (c *Console) endSession(r *request) (any, error) {
+	var said struct {
+		Note string `json:"note"`
+	}
+	if err := r.read(&said); err != nil {
+		return nil, err
+	}
+	id := r.PathValue("id")
+	ended := c.views.Runs.EndSession(id, r.who.Name, said.Note)
+	if len(ended) == 0 {
+		return nil, fault(http.StatusNotFound, "no session %q is open", id)
+	}
+	return ended, nil
+}
+
+// endJob ends a background task.
+func (c *Console) endJob(r *request) (any, error) {
+	if err := r.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	session, task, err := taskOf(r)
+	if err != nil {
+		return nil, err
+	}
+	ended := c.views.Runs.EndJob(session, task, r.who.Name)
+	if len(ended) == 0 {
+		return nil, fault(http.StatusNotFound, "task %d of session %s does not run", task, session)
+	}
+	return ended, nil
+}
+
+// taskOf is the background task that the path of a request names.
+func taskOf(r *request) (session string, task int64, err error) {
+	session = r.PathValue("session")
+	if task, err = strconv.ParseInt(r.PathValue("id"), 10, 64); err != nil {
+		return "", 0, fault(http.StatusNotFound, "there is no such task")
+	}
+	return session, task, nil
+}
+
+// outputPart is a part of an output for a page.
+type outputPart struct {
+	From    int64   `json:"from"`
+	Next    int64   `json:"next"` // where the next part begins
+	End     bool    `json:"end"`  // nothing more will come
+	Total   int64   `json:"total"`
+	Skipped int64   `json:"skipped"` // bytes that are not kept any more
+	Pieces  []Piece `json:"pieces"`
+}
+
+// jobOutput is a part of what a background task has written: from a byte on, or that many
+// bytes before the end where the number is negative.
+func (c *Console) jobOutput(r *request) (any, error) {
+	session, task, err := taskOf(r)
+	if err != nil {
+		return nil, err
+	}
+	from := int64(0)
+	if text := r.URL.Query().Get("from"); text != "" {
+		if from, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return nil, fault(http.StatusBadRequest, "from=%q: want the number of a byte", text)
+		}
+	}
+	if from < 0 {
+		is, err := c.views.Runs.Output(session, task, 0, 0)
+		if err != nil {
+			return nil, err
+		}
+		from = max(0, is.Total+from)
+	}
+	// What stands before the part says how it looks.
+	before := min(from, lookBack)
+	part, err := c.views.Runs.Output(session, task, from-before, int(before)+maxPart)
+	if err != nil {
+		return nil, err
+	}
+	begin := part.Next - int64(len(part.Text)) // later than asked for, where the beginning is gone
+	ahead := min(max(0, from-begin), int64(len(part.Text)))
+	text := part.Text[ahead:]
+	over := part.Over && part.Next == part.Total
+	if !over {
+		text = text[:wholeUpTo(text, len(text) == maxPart)]
+	}
+	from = begin + ahead
+	return outputPart{
+		From: from, Next: from + int64(len(text)), End: over, Total: part.Total, Skipped: max(0, part.Skipped-before),
+		Pieces: render(text, lookAfter(part.Text[:ahead])),
+	}, nil
+}
