@@ -361,9 +361,6 @@ func wholeUpTo(text []byte, long bool) int {
 			break
 		}
 	}
-	if end == 0 { // it would never be shown
-		return len(text)
-	}
 	return end
 }
 

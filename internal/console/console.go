@@ -28,6 +28,7 @@ type Console struct {
 	shown  []string // the views that the page has
 	ring   *ring
 	looks  chan struct{} // see look
+	chain  chain
 }
 
 // headers are those of every answer.
@@ -56,7 +57,7 @@ func Open(ctx context.Context, cfg Config) (*Console, error) {
 			return nil, front.Mistake(fmt.Errorf("--console: %w", err))
 		}
 	}
-	c := &Console{ring: newRing(time.Now()), looks: make(chan struct{}, 1)}
+	c := &Console{ring: newRing(time.Now()), looks: make(chan struct{}, 1), chain: chain{asked: make(chan struct{}, 1)}}
 	var err error
 	c.front, err = front.Open(ctx, front.Config{
 		Addr: cfg.Addr, Inherited: cfg.Inherited, Log: cfg.Log,
@@ -110,6 +111,7 @@ func (c *Console) serve(ctx context.Context) error {
 	var following sync.WaitGroup
 	defer following.Wait()
 	following.Go(func() { c.follow(ctx) })
+	following.Go(func() { c.chain.follow(ctx, c.views.AuditDir) })
 	return c.front.Serve(ctx, func() error {
 		c.ring.end()
 		return nil

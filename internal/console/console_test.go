@@ -459,9 +459,6 @@ func TestAddresses(t *testing.T) {
 // asksOnly are the routes of POST that change nothing.
 var asksOnly = []string{"policy/explain", "policy/replay", "logout"}
 
-// full gives a rig every view.
-func full(*rig, *Views) {}
-
 func itoa(n int64) string { return fmt.Sprint(n) }
 
 func reply(yes bool) approval.Reply { return approval.Reply{Yes: yes, By: "ann", Via: Via} }

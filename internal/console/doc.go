@@ -20,6 +20,8 @@
 //	events.go    what changes, as a stream
 //	inbox.go     approvals and questions
 //	runs.go      boxes, sessions, background tasks and their output
+//	records.go   the audit log
+//	stats.go     counts
 //	request.go   what a request says, and the answer to it
 //	access.go    codes and tokens
 //	ring.go      the last events

@@ -147,5 +147,8 @@ func (c *Console) things(ctx context.Context) map[thing]sha256sum {
 			note("job", j.Session+"/"+strconv.FormatInt(j.ID, 10), j)
 		}
 	}
+	if dir := c.views.AuditDir; dir != "" {
+		note("audit", "", newest(ctx, dir))
+	}
 	return all
 }

@@ -53,6 +53,15 @@ func (c *Console) routes() []route {
 			route{"GET", "jobs/{session}/{id}/output", "", Viewer, c.jobOutput, 0},
 		)
 	}
+	if c.views.Counts != nil {
+		all = append(all, route{"GET", "stats", "overview", Viewer, c.stats, 0})
+	}
+	if c.views.AuditDir != "" {
+		all = append(all,
+			route{"GET", "audit", "audit", Viewer, c.audit, 0},
+			route{"GET", "audit/{cursor}", "", Viewer, c.auditRecord, 0},
+		)
+	}
 	return all
 }
 

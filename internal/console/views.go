@@ -56,6 +56,9 @@ type Views struct {
 	Server Server
 	People People
 	Runs   Runs
+	Counts Counts
+	// AuditDir is the directory of the audit log; empty where none is kept.
+	AuditDir string
 }
 
 // About is what the server is.

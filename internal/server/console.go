@@ -28,6 +28,7 @@ func openConsole(ctx context.Context, s *Server) (err error) {
 		return err
 	}
 	s.opened.Do(s.console.Close)
+	s.counts = newCallCounts(time.Now)
 	return nil
 }
 
@@ -38,6 +39,10 @@ func runConsole(ctx context.Context, s *Server, c *controller) {
 		Server: &consoleServer{s, c, time.Now()},
 		People: &consolePeople{c.ways, s.Workspace},
 		Runs:   &consoleRuns{&boxHandlers{c.sandbox}, c.operations, s.audit, s.Log},
+		Counts: &consoleCounts{s.counts, c.quotas},
+	}
+	if s.audit != nil {
+		views.AuditDir = s.audit.dir
 	}
 	if err := s.console.Serve(ctx, views); err != nil {
 		s.Log.Error("the console is not served any more", "err", err)
@@ -160,3 +165,12 @@ func (v *consolePeople) Answer(ctx context.Context, id string, said question.Rep
 func (v *consolePeople) Command(text string) string {
 	return text + config.StateArgument(v.ways.state)
 }
+
+// consoleCounts is what a console asks about calls.
+type consoleCounts struct {
+	*callCounts
+	quotas *quotas
+}
+
+// Tenants are the tenants of the policy and what they use.
+func (v *consoleCounts) Tenants() []control.Tenant { return v.quotas.tenants() }

@@ -28,6 +28,7 @@
 //	questions.go, approver.go      questions to people
 //	flow.go, around.go             skills, hooks and callbacks around calls
 //	hooks.go, skills.go
+//	callcounts.go                  what the console shows of calls
 //	host.go                        what the server uses of the machine outside of boxes
 //	gate.go, mode.go               the policy that holds
 //	login.go, meters.go            who may come; what is counted

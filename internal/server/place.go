@@ -138,7 +138,7 @@ func (p *place) openTools(context.Context) error {
 	if p.approver != nil {
 		cfg.Approver = p.approver
 	}
-	if t := traced(s.tracer, s.monitor); t != nil {
+	if t := traced(s.tracer, s.monitor, s.counts); t != nil {
 		cfg.Trace = t
 	}
 	var err error

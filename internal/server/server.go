@@ -62,6 +62,7 @@ type Server struct {
 type listeners struct {
 	front   *front.Front     // of clients; nil over stdio
 	console *console.Console // of people; nil without one
+	counts  *callCounts      // for people; nil as well
 }
 
 // Open opens what a command asks for. The caller closes the server; where Open returns

@@ -198,24 +198,33 @@ func newSpanID() (id [8]byte) {
 	return id
 }
 
-// both gives each call to two tracers.
-type both struct{ one, other mcp.Tracer }
+// tracers are what gets the phases of each call.
+type tracers []mcp.Tracer
 
-// Traced gives a call to both.
-func (b both) Traced(c mcp.Traced) {
-	b.one.Traced(c)
-	b.other.Traced(c)
+// Traced gives a call to all.
+func (t tracers) Traced(c mcp.Traced) {
+	for _, one := range t {
+		one.Traced(c)
+	}
 }
 
-// traced is what gets the phases of each call; nil for nothing. Either may be nil.
-func traced(t *tracer, m *monitor) mcp.Tracer {
-	switch {
-	case m == nil && t == nil:
-		return nil
-	case m == nil:
-		return t
-	case t == nil:
-		return m.meters
+// traced is what gets the phases of each call; nil for nothing. Each may be nil.
+func traced(t *tracer, m *monitor, n *callCounts) mcp.Tracer {
+	var all tracers // an interface that holds a nil pointer is not nil
+	if t != nil {
+		all = append(all, t)
 	}
-	return both{t, m.meters}
+	if m != nil {
+		all = append(all, m.meters)
+	}
+	if n != nil {
+		all = append(all, n)
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return all
 }

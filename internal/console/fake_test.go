@@ -1,0 +1,89 @@
+package console
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/control"
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/tools"
+)
+
+// get is a request without a server.
+func get(t testing.TB, path string) *request {
+	return &request{Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), w: httptest.NewRecorder(), body: maxBody}
+}
+
+// runs are a box, a session and a task with an output.
+type runs struct {
+	output []byte
+	over   bool
+	gone   int64 // bytes of the output that are not kept
+	ended  []string
+}
+
+func (f *runs) Boxes() []control.Box { return []control.Box{{ID: "s-1", Tenant: "a", Memory: 7}} }
+
+func (f *runs) KillBox(id, by string) error {
+	if id != "s-1" {
+		return fault(http.StatusNotFound, "no box %q", id)
+	}
+	f.ended = append(f.ended, id+" by "+by)
+	return nil
+}
+
+func (f *runs) Sessions() []control.Session {
+	return []control.Session{{SessionInfo: mcp.SessionInfo{ID: "s-1", Tenant: "a"}}}
+}
+
+func (f *runs) EndSession(id, by, note string) []control.Session {
+	if id != "s-1" {
+		return nil
+	}
+	f.ended = append(f.ended, id+" by "+by+": "+note)
+	return f.Sessions()
+}
+
+func (f *runs) Jobs() []control.Job {
+	return []control.Job{{JobInfo: tools.JobInfo{ID: 3, Session: "s-1", Command: "make"}}}
+}
+
+func (f *runs) EndJob(session string, task int64, by string) []control.Job {
+	if session != "s-1" || task != 3 {
+		return nil
+	}
+	f.ended = append(f.ended, "task by "+by)
+	return f.Jobs()
+}
+
+func (f *runs) Output(session string, task, from int64, most int) (p tools.OutputPart, err error) {
+	if session != "s-1" || task != 3 {
+		return p, fault(http.StatusNotFound, "no task")
+	}
+	p.Total, p.Over = int64(len(f.output)), f.over
+	if from < f.gone {
+		p.Skipped, from = f.gone-from, f.gone
+	}
+	from = min(from, p.Total)
+	p.Next = min(from+int64(most), p.Total)
+	p.Text = f.output[from:p.Next]
+	return p, nil
+}
+
+// counts are those of no calls.
+type counts struct{}
+
+func (counts) Calls() Calls {
+	return Calls{Minute: []time.Time{time.Now()}, Allow: []int{1}, Ask: []int{0}, Deny: []int{0}}
+}
+
+func (counts) Rules() []RuleUse { return []RuleUse{{ID: "shell", Calls: 1}} }
+
+func (counts) Tenants() []control.Tenant { return []control.Tenant{} }
+
+// full gives a rig every view.
+func full(g *rig, v *Views) {
+	v.Runs, v.Counts, v.AuditDir = &runs{}, counts{}, logged(g.t, 3)
+}

@@ -1,0 +1,232 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"belljar.dev/policies/audit"
+)
+
+// Bounds of a page of the audit log.
+const (
+	usualRecords = 100
+	mostRecords  = 500
+	searchMost   = 2 * time.Second // then the page has what was found, and where to go on
+	verifyEvery  = 10 * time.Minute
+)
+
+// record is a record of the log in brief.
+type record struct {
+	Cursor   string     `json:"cursor"`
+	Seq      uint64     `json:"seq"`
+	Time     time.Time  `json:"time"`
+	Kind     audit.Kind `json:"kind"`
+	Event    string     `json:"event,omitempty"`
+	CallID   string     `json:"call_id,omitempty"`
+	Tenant   string     `json:"tenant,omitempty"`
+	Session  string     `json:"session,omitempty"`
+	Box      string     `json:"box,omitempty"`
+	Tool     string     `json:"tool,omitempty"`
+	Decision string     `json:"decision,omitempty"`
+	Rule     string     `json:"rule,omitempty"`
+	Reason   string     `json:"reason,omitempty"`
+	Command  string     `json:"command,omitempty"`
+	Outcome  string     `json:"outcome,omitempty"` // ok or failed, of a call that is over
+	Exit     *int       `json:"exit,omitempty"`
+	MS       int64      `json:"ms,omitempty"`
+	Cast     string     `json:"cast,omitempty"`
+}
+
+// extra is what of a record an audit.Entry does not have.
+type extra struct {
+	Reason string `json:"reason"`
+	Rule   string `json:"rule"` // of the egress door
+	Host   string `json:"host"`
+	By     string `json:"by"`
+	File   string `json:"file"`
+}
+
+// maxBriefText is how many bytes of a text the list has.
+const maxBriefText = 300
+
+// brief is a record for a list.
+func brief(e audit.Entry, at audit.Cursor) record {
+	var more extra
+	_ = json.Unmarshal(e.Raw, &more) // members of other types stay empty
+	r := record{
+		Cursor: at.String(), Seq: e.Seq, Time: e.Time, Kind: e.Kind, Event: e.Event, CallID: e.CallID, Tenant: e.Tenant, Session: e.Session, Box: e.Box,
+		Tool: e.Tool, Decision: e.Verdict, Rule: more.Rule, Exit: e.Exit, MS: e.DurMS,
+	}
+	for _, text := range []string{more.Reason, more.Host, more.By, more.File} {
+		if r.Reason == "" {
+			r.Reason = clip(text)
+		}
+	}
+	if len(e.Rules) > 0 {
+		r.Rule = e.Rules[0].ID
+	}
+	r.Command = clip(e.Args.Command)
+	if r.Command == "" {
+		r.Command = clip(e.Facts.Command)
+	}
+	if e.Kind == audit.KindOutcome {
+		r.Outcome = "ok"
+		if e.Failed {
+			r.Outcome = "failed"
+		}
+	}
+	if e.Cast != nil {
+		r.Cast = e.CallID
+	}
+	return r
+}
+
+// clip cuts a text at the end of a character.
+func clip(text string) string {
+	for i := range text {
+		if i > maxBriefText {
+			return text[:i] + "..."
+		}
+	}
+	return text
+}
+
+// records is a page of the log, the newest record first.
+type records struct {
+	Records []record `json:"records"`
+	Next    string   `json:"next"` // where to go on; empty at the end
+	Chain   chainIs  `json:"chain"`
+}
+
+// audit lists records before a cursor that a search wants.
+func (c *Console) audit(r *request) (any, error) {
+	q := r.URL.Query()
+	want := audit.Search{
+		Filter: audit.Filter{Tenant: q.Get("tenant"), Session: q.Get("session"), Tool: q.Get("tool"), Verdict: q.Get("decision"), Kind: audit.Kind(q.Get("kind"))},
+		Rule:   q.Get("rule"), Text: q.Get("q"),
+	}
+	most := usualRecords
+	if text := q.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > mostRecords {
+			return nil, fault(http.StatusBadRequest, "limit=%q: want a number from 1 to %d", text, mostRecords)
+		}
+		most = n
+	}
+	var before audit.Cursor
+	if text := q.Get("before"); text != "" {
+		var err error
+		if before, err = audit.ParseCursor(text); err != nil {
+			return nil, &Error{http.StatusBadRequest, fmt.Errorf("before: %w", err)}
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), searchMost)
+	defer cancel()
+	page := records{Records: []record{}}
+	at, more, err := audit.ReadBack(ctx, c.views.AuditDir, before, want, func(e audit.Entry, at audit.Cursor) bool {
+		page.Records = append(page.Records, brief(e, at))
+		return len(page.Records) < most
+	})
+	if err != nil {
+		return nil, err
+	}
+	if more && at.Seq > 0 {
+		page.Next = at.String()
+	}
+	page.Chain = c.chain.state(time.Now())
+	return page, nil
+}
+
+// auditRecord is one record as the log has it.
+func (c *Console) auditRecord(r *request) (any, error) {
+	at, err := audit.ParseCursor(r.PathValue("cursor"))
+	if err != nil {
+		return nil, &Error{http.StatusNotFound, err}
+	}
+	e, err := audit.ReadRecord(c.views.AuditDir, at)
+	if errors.Is(err, audit.ErrNoRecord) {
+		return nil, &Error{http.StatusNotFound, err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Record json.RawMessage `json:"record"`
+		Cursor string          `json:"cursor"`
+		Cast   string          `json:"cast,omitempty"`
+		Chain  chainIs         `json:"chain"`
+	}{e.Raw, at.String(), brief(e, at).Cast, c.chain.state(time.Now())}, nil
+}
+
+// chainIs says whether the log is as it was written.
+type chainIs struct {
+	State   string    `json:"state"` // ok, broken or unknown
+	Why     string    `json:"why,omitempty"`
+	Seq     uint64    `json:"seq,omitempty"`    // of the record that was changed first
+	Checked time.Time `json:"checked,omitzero"` // when that was found out
+	Last    uint64    `json:"last,omitempty"`   // the last record that was looked at
+}
+
+// chain is what was found out of a log, which takes a while for a long one. It is safe for
+// concurrent use.
+type chain struct {
+	asked chan struct{} // holds one while the log is to be verified
+
+	mu sync.Mutex
+	is chainIs // guarded by mu
+}
+
+// state is what is known, and has it found out if that was long ago.
+func (h *chain) state(now time.Time) chainIs {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now.Sub(h.is.Checked) > verifyEvery {
+		select {
+		case h.asked <- struct{}{}:
+		default: // one that waits stands for all
+		}
+	}
+	if h.is.State == "" {
+		return chainIs{State: "unknown", Why: "the log is being verified"}
+	}
+	return h.is
+}
+
+// follow verifies a log each time when that is asked for, until ctx ends.
+func (h *chain) follow(ctx context.Context, dir string) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.asked:
+		}
+		is := chainIs{State: "ok"}
+		report, err := audit.Verify(ctx, dir, audit.Against{})
+		changed, isFault := errors.AsType[*audit.Fault](err)
+		switch {
+		case isFault:
+			is.State, is.Why, is.Seq = "broken", err.Error(), changed.Seq
+		case err != nil:
+			is.State, is.Why = "unknown", err.Error()
+		}
+		is.Checked, is.Last = time.Now(), report.Last
+		h.mu.Lock()
+		h.is = is
+		h.mu.Unlock()
+	}
+}
+
+// newest is the newest record of the log; zero for none.
+func newest(ctx context.Context, dir string) (seq uint64) {
+	_, _, _ = audit.ReadBack(ctx, dir, audit.Cursor{}, audit.Search{}, func(e audit.Entry, _ audit.Cursor) bool {
+		seq = e.Seq
+		return false
+	})
+	return seq
+}

@@ -1,0 +1,58 @@
+package console
+
+import (
+	"time"
+
+	"belljar.dev/internal/control"
+)
+
+// Minutes is how far back the calls of a server are counted.
+const Minutes = 60
+
+// Calls are how many calls there were in each minute since the server began, at most
+// Minutes of them, by what the policy said.
+type Calls struct {
+	Minute []time.Time `json:"minute"`
+	Allow  []int       `json:"allow"`
+	Ask    []int       `json:"ask"`
+	Deny   []int       `json:"deny"`
+}
+
+// RuleUse is how often a rule has decided since the server began.
+type RuleUse struct {
+	ID    string    `json:"id"`
+	File  string    `json:"file,omitempty"`
+	Line  int       `json:"line,omitempty"`
+	Calls int       `json:"calls"`
+	Last  time.Time `json:"last"`
+}
+
+// Counts has what is counted of calls.
+type Counts interface {
+	Calls() Calls
+	Rules() []RuleUse
+	Tenants() []control.Tenant
+}
+
+// boxStats is what a box uses now.
+type boxStats struct {
+	ID     string  `json:"id"`
+	Memory []int64 `json:"memory"` // bytes, now
+}
+
+// stats is an overview.
+func (c *Console) stats(*request) (any, error) {
+	out := struct {
+		Calls   Calls            `json:"calls"`
+		Tenants []control.Tenant `json:"tenants"`
+		Boxes   []boxStats       `json:"boxes,omitempty"`
+	}{c.views.Counts.Calls(), c.views.Counts.Tenants(), nil}
+	if c.views.Runs != nil {
+		for _, b := range c.views.Runs.Boxes() {
+			if b.Memory > 0 {
+				out.Boxes = append(out.Boxes, boxStats{b.ID, []int64{b.Memory}})
+			}
+		}
+	}
+	return out, nil
+}

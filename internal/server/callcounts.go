@@ -1,0 +1,124 @@
+package server
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"belljar.dev/internal/console"
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// maxRules is how many rules are counted. A policy that has more is no policy of a person.
+const maxRules = 1000
+
+// callCounts counts calls for the console: by the minute, and by the rule that decided. It is
+// safe for concurrent use.
+type callCounts struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	began   time.Time                    // guarded by mu: the minute of the first place
+	minutes [console.Minutes][3]int      // guarded by mu: by minute modulo their number, and by verdict
+	last    time.Time                    // guarded by mu: the newest minute
+	rules   map[ruleKey]*console.RuleUse // guarded by mu
+}
+
+// ruleKey is a rule of a policy.
+type ruleKey struct {
+	id string
+	at policies.Source
+}
+
+func newCallCounts(now func() time.Time) *callCounts {
+	minute := now().UTC().Truncate(time.Minute)
+	return &callCounts{now: now, began: minute, last: minute, rules: make(map[ruleKey]*console.RuleUse)}
+}
+
+// Traced counts a call that is over, if the policy was asked about it.
+func (n *callCounts) Traced(c mcp.Traced) {
+	d := c.Decision
+	if d.Rule == "" {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.now().UTC()
+	n.turn(now)
+	n.minutes[minuteAt(n.last)][verdictAt(d.Verdict)]++
+	key := ruleKey{d.Rule, d.Source}
+	use := n.rules[key]
+	if use == nil {
+		if len(n.rules) >= maxRules {
+			return
+		}
+		use = &console.RuleUse{ID: d.Rule, File: d.Source.File, Line: d.Source.Line}
+		n.rules[key] = use
+	}
+	use.Calls++
+	use.Last = now
+}
+
+// turn clears the minutes that have begun since the last call. The caller holds n.mu.
+func (n *callCounts) turn(now time.Time) {
+	minute := now.Truncate(time.Minute)
+	for i := 0; n.last.Before(minute) && i < console.Minutes; i++ {
+		n.last = n.last.Add(time.Minute)
+		n.minutes[minuteAt(n.last)] = [3]int{}
+	}
+	if n.last.Before(minute) { // an hour without a call, which has cleared all
+		n.last = minute
+	}
+}
+
+// minuteAt is where the calls of a minute are.
+func minuteAt(minute time.Time) int { return int(minute.Unix() / 60 % console.Minutes) }
+
+// verdictAt is where the calls of a verdict are.
+func verdictAt(v policies.Verdict) int {
+	switch v {
+	case policies.Allow:
+		return 0
+	case policies.Ask:
+		return 1
+	case policies.Deny:
+	}
+	return 2
+}
+
+// Calls are the counts of the last hour, or since the server began.
+func (n *callCounts) Calls() console.Calls {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.turn(n.now().UTC())
+	out := console.Calls{Minute: []time.Time{}, Allow: []int{}, Ask: []int{}, Deny: []int{}}
+	first := n.last.Add(-(console.Minutes - 1) * time.Minute)
+	if first.Before(n.began) {
+		first = n.began
+	}
+	for m := first; !m.After(n.last); m = m.Add(time.Minute) {
+		at := n.minutes[minuteAt(m)]
+		out.Minute, out.Allow = append(out.Minute, m), append(out.Allow, at[0])
+		out.Ask, out.Deny = append(out.Ask, at[1]), append(out.Deny, at[2])
+	}
+	return out
+}
+
+// Rules are those that have decided, those that decided most first.
+func (n *callCounts) Rules() []console.RuleUse {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := []console.RuleUse{}
+	for _, use := range n.rules {
+		all = append(all, *use)
+	}
+	slices.SortFunc(all, func(a, b console.RuleUse) int {
+		if a.Calls != b.Calls {
+			return b.Calls - a.Calls
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return all
+}
