@@ -22,6 +22,7 @@ import (
 	"belljar.dev/internal/people/question"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
+	"belljar.dev/policies/report"
 	"belljar.dev/sandbox/images"
 	"belljar.dev/sandbox/workspace"
 )
@@ -362,7 +363,7 @@ func TestJSONIsDocumented(t *testing.T) {
 var printed = map[string]any{
 	"approve list": approval.Approval{}, "ask list": question.Asked{}, "ps": control.Box{}, "doctor": diagnosis{},
 	"hook list": hookInfo{}, "hook test": cameInfo{}, "image import": images.Report{}, "image list": images.Image{},
-	"policy explain": explained{}, "policy list": bundledInfo{}, "ports": control.Box{}, "ports open": control.Published{},
+	"policy explain": report.Explained{}, "policy list": bundledInfo{}, "ports": control.Box{}, "ports open": control.Published{},
 	"search doctor": examinedInfo{}, "search engines": engineInfo{}, "session list": control.Session{}, "tenant list": control.Tenant{}, "job list": control.Job{},
 	"version": buildinfo.Info{}, "workspace list": countedSet{}, "workspace diff": workspace.Diff{}, "workspace apply": workspace.Report{},
 	"read": savedRead{}, "policy check": checkedPolicy{},

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"belljar.dev/policies"
+	"belljar.dev/policies/report"
 )
 
 func policyCommand() *cobra.Command {
@@ -106,7 +107,7 @@ makes no sense.`,
 			err := policiesFor(c, args[:1], workspace, func(_ string, p *policies.Policy) {
 				d, parts := p.Explain(f)
 				if asJSON {
-					failed = printJSON(c.OutOrStdout(), explainJSON(d, parts))
+					failed = printJSON(c.OutOrStdout(), report.Explain(d, parts))
 					return
 				}
 				showParts(c.OutOrStdout(), d, parts)

@@ -32,13 +32,20 @@ type rig struct {
 	approvals *approval.Desk
 	questions *question.Desk
 
-	mu    sync.Mutex
-	noted []Login // guarded by mu
+	mu      sync.Mutex
+	noted   []Login    // guarded by mu
+	decided []Decision // guarded by mu
 }
 
 func (g *rig) About() About { return About{Version: "v", PID: 7, Workspace: "/w", Policy: "p.yaml"} }
 
 func (g *rig) Agent(_ context.Context, token string) bool { return token == agentToken }
+
+func (g *rig) Decided(d Decision) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.decided = append(g.decided, d)
+}
 
 func (g *rig) Noted(l Login) {
 	g.mu.Lock()

@@ -21,6 +21,9 @@
 //	inbox.go     approvals and questions
 //	runs.go      boxes, sessions, background tasks and their output
 //	records.go   the audit log
+//	policy.go    the policy, and what it would decide
+//	workspaces.go
+//	             what boxes changed, and what becomes of it
 //	stats.go     counts
 //	request.go   what a request says, and the answer to it
 //	access.go    codes and tokens

@@ -147,6 +147,9 @@ func (c *Console) things(ctx context.Context) map[thing]sha256sum {
 			note("job", j.Session+"/"+strconv.FormatInt(j.ID, 10), j)
 		}
 	}
+	if policy := c.views.Policy; policy != nil {
+		note("policy", "", policy.Status())
+	}
 	if dir := c.views.AuditDir; dir != "" {
 		note("audit", "", newest(ctx, dir))
 	}

@@ -9,6 +9,7 @@ import (
 	"belljar.dev/internal/control"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
+	"belljar.dev/policies"
 )
 
 // get is a request without a server.
@@ -85,5 +86,15 @@ func (counts) Tenants() []control.Tenant { return []control.Tenant{} }
 
 // full gives a rig every view.
 func full(g *rig, v *Views) {
-	v.Runs, v.Counts, v.AuditDir = &runs{}, counts{}, logged(g.t, 3)
+	v.Runs, v.Counts, v.AuditDir, v.Policy = &runs{}, counts{}, logged(g.t, 3), held{policies.Default()}
+	v.SetsDir = g.t.TempDir()
 }
+
+// held is a policy.
+type held struct{ *policies.Policy }
+
+func (h held) Status() control.Policy { return control.Policy{File: "p.yaml", SHA256: h.Hash()} }
+
+func (h held) Now() *policies.Policy { return h.Policy }
+
+func (held) Text() (string, error) { return "version: 1\n", nil }

@@ -12,6 +12,9 @@ import (
 // maxInbox is how many of a kind the inbox has.
 const maxInbox = 50
 
+// peopleHandlers serve the questions to people.
+type peopleHandlers struct{ people People }
+
 // waiting is an approval as a page gets it.
 type waiting struct {
 	approval.Approval
@@ -26,12 +29,12 @@ type asked struct {
 	Command string `json:"command,omitempty"`
 }
 
-func (c *Console) waiting(a approval.Approval) waiting {
-	return waiting{a, a.Version(), c.views.People.Command("belljar approve yes " + a.ID)}
+func (h *peopleHandlers) waiting(a approval.Approval) waiting {
+	return waiting{a, a.Version(), h.people.Command("belljar approve yes " + a.ID)}
 }
 
-func (c *Console) asked(a question.Asked) asked {
-	return asked{a, a.Version(), c.views.People.Command("belljar ask answer " + a.ID)}
+func (h *peopleHandlers) asked(a question.Asked) asked {
+	return asked{a, a.Version(), h.people.Command("belljar ask answer " + a.ID)}
 }
 
 // inbox is what waits for people.
@@ -42,45 +45,45 @@ type inbox struct {
 }
 
 // inbox lists what waits, the newest first.
-func (c *Console) inbox(r *request) (any, error) {
-	approvals, err := c.views.People.Approvals(r.Context(), false)
+func (h *peopleHandlers) inbox(r *request) (any, error) {
+	approvals, err := h.people.Approvals(r.Context(), false)
 	if err != nil {
 		return nil, err
 	}
 	approvals = slices.DeleteFunc(approvals, func(a approval.Approval) bool { return a.State != approval.Pending })
-	questions, err := c.views.People.Questions(r.Context(), false)
+	questions, err := h.people.Questions(r.Context(), false)
 	if err != nil {
 		return nil, err
 	}
 	in := inbox{Approvals: []waiting{}, Questions: []asked{}, More: max(0, len(approvals)-maxInbox) + max(0, len(questions)-maxInbox)}
 	for _, a := range approvals[:min(len(approvals), maxInbox)] {
-		in.Approvals = append(in.Approvals, c.waiting(a))
+		in.Approvals = append(in.Approvals, h.waiting(a))
 	}
 	for _, a := range questions[:min(len(questions), maxInbox)] {
-		in.Questions = append(in.Questions, c.asked(a))
+		in.Questions = append(in.Questions, h.asked(a))
 	}
 	return in, nil
 }
 
 // approvals lists approvals in brief, those that are over as well if all is asked for.
-func (c *Console) approvals(r *request) (any, error) {
-	list, err := c.views.People.Approvals(r.Context(), r.URL.Query().Get("all") != "")
+func (h *peopleHandlers) approvals(r *request) (any, error) {
+	list, err := h.people.Approvals(r.Context(), r.URL.Query().Get("all") != "")
 	if err != nil {
 		return nil, err
 	}
 	out := []waiting{}
 	for _, a := range list {
-		out = append(out, c.waiting(a.Brief()))
+		out = append(out, h.waiting(a.Brief()))
 	}
 	return out, nil
 }
 
-func (c *Console) approval(r *request) (any, error) {
-	a, err := c.views.People.Approval(r.Context(), r.PathValue("id"))
+func (h *peopleHandlers) approval(r *request) (any, error) {
+	a, err := h.people.Approval(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	return c.waiting(a), nil
+	return h.waiting(a), nil
 }
 
 // current checks that a person answers what is asked now.
@@ -96,7 +99,7 @@ func current(said, is string) error {
 
 // approve takes the answer to an approval. Of several equal answers one counts here: the
 // page of a person who came too late must say so.
-func (c *Console) approve(r *request) (any, error) {
+func (h *peopleHandlers) approve(r *request) (any, error) {
 	var said struct {
 		control.Answer
 		Version string `json:"version"`
@@ -109,57 +112,57 @@ func (c *Console) approve(r *request) (any, error) {
 		return nil, &Error{http.StatusBadRequest, err}
 	}
 	id := r.PathValue("id")
-	is, err := c.views.People.Approval(r.Context(), id)
+	is, err := h.people.Approval(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
 	if err := current(said.Version, is.Version()); err != nil {
 		return nil, err
 	}
-	a, err := c.views.People.Approve(r.Context(), id, approval.Reply{
+	a, err := h.people.Approve(r.Context(), id, approval.Reply{
 		Yes: said.Yes, Scope: scope, For: most, First: true, By: r.who.Name, Via: Via, Note: said.Note,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return c.waiting(a), nil
+	return h.waiting(a), nil
 }
 
 // revoke takes a yes back.
-func (c *Console) revoke(r *request) (any, error) {
+func (h *peopleHandlers) revoke(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
 	}
-	a, err := c.views.People.Revoke(r.Context(), r.PathValue("id"), r.who.Name)
+	a, err := h.people.Revoke(r.Context(), r.PathValue("id"), r.who.Name)
 	if err != nil {
 		return nil, err
 	}
-	return c.waiting(a), nil
+	return h.waiting(a), nil
 }
 
 // questions lists the questions of agents.
-func (c *Console) questions(r *request) (any, error) {
-	list, err := c.views.People.Questions(r.Context(), r.URL.Query().Get("all") != "")
+func (h *peopleHandlers) questions(r *request) (any, error) {
+	list, err := h.people.Questions(r.Context(), r.URL.Query().Get("all") != "")
 	if err != nil {
 		return nil, err
 	}
 	out := []asked{}
 	for _, a := range list {
-		out = append(out, c.asked(a))
+		out = append(out, h.asked(a))
 	}
 	return out, nil
 }
 
-func (c *Console) question(r *request) (any, error) {
-	a, err := c.views.People.Question(r.Context(), r.PathValue("id"))
+func (h *peopleHandlers) question(r *request) (any, error) {
+	a, err := h.people.Question(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	return c.asked(a), nil
+	return h.asked(a), nil
 }
 
 // answer takes the answer to a question of an agent.
-func (c *Console) answer(r *request) (any, error) {
+func (h *peopleHandlers) answer(r *request) (any, error) {
 	var said struct {
 		control.QuestionAnswer
 		Version string `json:"version"`
@@ -168,7 +171,7 @@ func (c *Console) answer(r *request) (any, error) {
 		return nil, err
 	}
 	id := r.PathValue("id")
-	is, err := c.views.People.Question(r.Context(), id)
+	is, err := h.people.Question(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -179,9 +182,9 @@ func (c *Console) answer(r *request) (any, error) {
 	if said.Decline {
 		does.State = question.Declined
 	}
-	a, err := c.views.People.Answer(r.Context(), id, does)
+	a, err := h.people.Answer(r.Context(), id, does)
 	if err != nil {
 		return nil, err
 	}
-	return c.asked(a), nil
+	return h.asked(a), nil
 }

@@ -21,6 +21,12 @@ const (
 	verifyEvery  = 10 * time.Minute
 )
 
+// logHandlers serve the audit log.
+type logHandlers struct {
+	dir   string
+	chain *chain
+}
+
 // record is a record of the log in brief.
 type record struct {
 	Cursor   string     `json:"cursor"`
@@ -105,7 +111,7 @@ type records struct {
 }
 
 // audit lists records before a cursor that a search wants.
-func (c *Console) audit(r *request) (any, error) {
+func (h *logHandlers) audit(r *request) (any, error) {
 	q := r.URL.Query()
 	want := audit.Search{
 		Filter: audit.Filter{Tenant: q.Get("tenant"), Session: q.Get("session"), Tool: q.Get("tool"), Verdict: q.Get("decision"), Kind: audit.Kind(q.Get("kind"))},
@@ -129,7 +135,7 @@ func (c *Console) audit(r *request) (any, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), searchMost)
 	defer cancel()
 	page := records{Records: []record{}}
-	at, more, err := audit.ReadBack(ctx, c.views.AuditDir, before, want, func(e audit.Entry, at audit.Cursor) bool {
+	at, more, err := audit.ReadBack(ctx, h.dir, before, want, func(e audit.Entry, at audit.Cursor) bool {
 		page.Records = append(page.Records, brief(e, at))
 		return len(page.Records) < most
 	})
@@ -139,17 +145,17 @@ func (c *Console) audit(r *request) (any, error) {
 	if more && at.Seq > 0 {
 		page.Next = at.String()
 	}
-	page.Chain = c.chain.state(time.Now())
+	page.Chain = h.chain.state(time.Now())
 	return page, nil
 }
 
 // auditRecord is one record as the log has it.
-func (c *Console) auditRecord(r *request) (any, error) {
+func (h *logHandlers) auditRecord(r *request) (any, error) {
 	at, err := audit.ParseCursor(r.PathValue("cursor"))
 	if err != nil {
 		return nil, &Error{http.StatusNotFound, err}
 	}
-	e, err := audit.ReadRecord(c.views.AuditDir, at)
+	e, err := audit.ReadRecord(h.dir, at)
 	if errors.Is(err, audit.ErrNoRecord) {
 		return nil, &Error{http.StatusNotFound, err}
 	}
@@ -161,7 +167,7 @@ func (c *Console) auditRecord(r *request) (any, error) {
 		Cursor string          `json:"cursor"`
 		Cast   string          `json:"cast,omitempty"`
 		Chain  chainIs         `json:"chain"`
-	}{e.Raw, at.String(), brief(e, at).Cast, c.chain.state(time.Now())}, nil
+	}{e.Raw, at.String(), brief(e, at).Cast, h.chain.state(time.Now())}, nil
 }
 
 // chainIs says whether the log is as it was written.

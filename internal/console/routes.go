@@ -31,35 +31,59 @@ func (c *Console) routes() []route {
 		{"GET", "events", "", Viewer, c.stream, 0},
 	}
 	if c.views.People != nil {
+		h := &peopleHandlers{c.views.People}
 		all = append(all,
-			route{"GET", "inbox", "inbox", Viewer, c.inbox, 0},
-			route{"GET", "approvals", "history", Viewer, c.approvals, 0},
-			route{"GET", "approvals/{id}", "", Viewer, c.approval, 0},
-			route{"POST", "approvals/{id}/answer", "", Approver, c.approve, 0},
-			route{"POST", "approvals/{id}/revoke", "", Approver, c.revoke, 0},
-			route{"GET", "questions", "", Viewer, c.questions, 0},
-			route{"GET", "questions/{id}", "", Viewer, c.question, 0},
-			route{"POST", "questions/{id}/answer", "", Approver, c.answer, 0},
+			route{"GET", "inbox", "inbox", Viewer, h.inbox, 0},
+			route{"GET", "approvals", "history", Viewer, h.approvals, 0},
+			route{"GET", "approvals/{id}", "", Viewer, h.approval, 0},
+			route{"POST", "approvals/{id}/answer", "", Approver, h.approve, 0},
+			route{"POST", "approvals/{id}/revoke", "", Approver, h.revoke, 0},
+			route{"GET", "questions", "", Viewer, h.questions, 0},
+			route{"GET", "questions/{id}", "", Viewer, h.question, 0},
+			route{"POST", "questions/{id}/answer", "", Approver, h.answer, 0},
 		)
 	}
 	if c.views.Runs != nil {
+		h := &runHandlers{c.views.Runs}
 		all = append(all,
-			route{"GET", "boxes", "boxes", Viewer, c.boxes, 0},
-			route{"POST", "boxes/{id}/kill", "", Operator, c.killBox, 0},
-			route{"GET", "sessions", "sessions", Viewer, c.sessions, 0},
-			route{"POST", "sessions/{id}/end", "", Operator, c.endSession, 0},
-			route{"GET", "jobs", "jobs", Viewer, c.jobs, 0},
-			route{"POST", "jobs/{session}/{id}/end", "", Operator, c.endJob, 0},
-			route{"GET", "jobs/{session}/{id}/output", "", Viewer, c.jobOutput, 0},
+			route{"GET", "boxes", "boxes", Viewer, h.boxes, 0},
+			route{"POST", "boxes/{id}/kill", "", Operator, h.killBox, 0},
+			route{"GET", "sessions", "sessions", Viewer, h.sessions, 0},
+			route{"POST", "sessions/{id}/end", "", Operator, h.endSession, 0},
+			route{"GET", "jobs", "jobs", Viewer, h.jobs, 0},
+			route{"POST", "jobs/{session}/{id}/end", "", Operator, h.endJob, 0},
+			route{"GET", "jobs/{session}/{id}/output", "", Viewer, h.jobOutput, 0},
 		)
 	}
 	if c.views.Counts != nil {
-		all = append(all, route{"GET", "stats", "overview", Viewer, c.stats, 0})
+		h := &countHandlers{c.views.Counts, c.views.Runs}
+		all = append(all, route{"GET", "stats", "overview", Viewer, h.stats, 0})
 	}
 	if c.views.AuditDir != "" {
+		h := &logHandlers{c.views.AuditDir, &c.chain}
 		all = append(all,
-			route{"GET", "audit", "audit", Viewer, c.audit, 0},
-			route{"GET", "audit/{cursor}", "", Viewer, c.auditRecord, 0},
+			route{"GET", "audit", "audit", Viewer, h.audit, 0},
+			route{"GET", "audit/{cursor}", "", Viewer, h.auditRecord, 0},
+		)
+	}
+	if c.views.Policy != nil {
+		h := &policyHandlers{c.views.Policy, c.views.Counts, c.views.AuditDir, make(chan struct{}, 1)}
+		all = append(all,
+			route{"GET", "policy", "policy", Viewer, h.show, 0},
+			route{"POST", "policy/explain", "", Viewer, h.explain, 0},
+		)
+		if h.log != "" {
+			all = append(all, route{"POST", "policy/replay", "", Viewer, h.replay, maxPolicy})
+		}
+	}
+	if c.views.SetsDir != "" {
+		h := &setHandlers{c.views.SetsDir, c.views.Server}
+		all = append(all,
+			route{"GET", "workspaces", "workspaces", Viewer, h.list, 0},
+			route{"GET", "workspaces/{name}/changes", "", Viewer, h.changes, 0},
+			route{"GET", "workspaces/{name}/diff", "", Viewer, h.diff, 0},
+			route{"POST", "workspaces/{name}/apply", "", Operator, h.apply, 0},
+			route{"POST", "workspaces/{name}/discard", "", Operator, h.discard, 0},
 		)
 	}
 	return all

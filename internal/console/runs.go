@@ -11,22 +11,25 @@ const (
 	lookBack = 4 << 10 // bytes before a part that may set its look
 )
 
-func (c *Console) boxes(*request) (any, error) { return c.views.Runs.Boxes(), nil }
+// runHandlers serve what runs.
+type runHandlers struct{ runs Runs }
 
-func (c *Console) sessions(*request) (any, error) { return c.views.Runs.Sessions(), nil }
+func (h *runHandlers) boxes(*request) (any, error) { return h.runs.Boxes(), nil }
 
-func (c *Console) jobs(*request) (any, error) { return c.views.Runs.Jobs(), nil }
+func (h *runHandlers) sessions(*request) (any, error) { return h.runs.Sessions(), nil }
+
+func (h *runHandlers) jobs(*request) (any, error) { return h.runs.Jobs(), nil }
 
 // killBox ends a box with all that runs in it.
-func (c *Console) killBox(r *request) (any, error) {
+func (h *runHandlers) killBox(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
 	}
-	return struct{}{}, c.views.Runs.KillBox(r.PathValue("id"), r.who.Name)
+	return struct{}{}, h.runs.KillBox(r.PathValue("id"), r.who.Name)
 }
 
 // endSession ends a session.
-func (c *Console) endSession(r *request) (any, error) {
+func (h *runHandlers) endSession(r *request) (any, error) {
 	var said struct {
 		Note string `json:"note"`
 	}
@@ -34,7 +37,7 @@ func (c *Console) endSession(r *request) (any, error) {
 		return nil, err
 	}
 	id := r.PathValue("id")
-	ended := c.views.Runs.EndSession(id, r.who.Name, said.Note)
+	ended := h.runs.EndSession(id, r.who.Name, said.Note)
 	if len(ended) == 0 {
 		return nil, fault(http.StatusNotFound, "no session %q is open", id)
 	}
@@ -42,7 +45,7 @@ func (c *Console) endSession(r *request) (any, error) {
 }
 
 // endJob ends a background task.
-func (c *Console) endJob(r *request) (any, error) {
+func (h *runHandlers) endJob(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
 	}
@@ -50,7 +53,7 @@ func (c *Console) endJob(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ended := c.views.Runs.EndJob(session, task, r.who.Name)
+	ended := h.runs.EndJob(session, task, r.who.Name)
 	if len(ended) == 0 {
 		return nil, fault(http.StatusNotFound, "task %d of session %s does not run", task, session)
 	}
@@ -78,7 +81,7 @@ type outputPart struct {
 
 // jobOutput is a part of what a background task has written: from a byte on, or that many
 // bytes before the end where the number is negative.
-func (c *Console) jobOutput(r *request) (any, error) {
+func (h *runHandlers) jobOutput(r *request) (any, error) {
 	session, task, err := taskOf(r)
 	if err != nil {
 		return nil, err
@@ -90,7 +93,7 @@ func (c *Console) jobOutput(r *request) (any, error) {
 		}
 	}
 	if from < 0 {
-		is, err := c.views.Runs.Output(session, task, 0, 0)
+		is, err := h.runs.Output(session, task, 0, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +101,7 @@ func (c *Console) jobOutput(r *request) (any, error) {
 	}
 	// What stands before the part says how it looks.
 	before := min(from, lookBack)
-	part, err := c.views.Runs.Output(session, task, from-before, int(before)+maxPart)
+	part, err := h.runs.Output(session, task, from-before, int(before)+maxPart)
 	if err != nil {
 		return nil, err
 	}

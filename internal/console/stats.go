@@ -34,6 +34,12 @@ type Counts interface {
 	Tenants() []control.Tenant
 }
 
+// countHandlers serve what is counted.
+type countHandlers struct {
+	counts Counts
+	runs   Runs // nil where boxes are not shown
+}
+
 // boxStats is what a box uses now.
 type boxStats struct {
 	ID     string  `json:"id"`
@@ -41,14 +47,14 @@ type boxStats struct {
 }
 
 // stats is an overview.
-func (c *Console) stats(*request) (any, error) {
+func (h *countHandlers) stats(*request) (any, error) {
 	out := struct {
 		Calls   Calls            `json:"calls"`
 		Tenants []control.Tenant `json:"tenants"`
 		Boxes   []boxStats       `json:"boxes,omitempty"`
-	}{c.views.Counts.Calls(), c.views.Counts.Tenants(), nil}
-	if c.views.Runs != nil {
-		for _, b := range c.views.Runs.Boxes() {
+	}{h.counts.Calls(), h.counts.Tenants(), nil}
+	if h.runs != nil {
+		for _, b := range h.runs.Boxes() {
 			if b.Memory > 0 {
 				out.Boxes = append(out.Boxes, boxStats{b.ID, []int64{b.Memory}})
 			}

@@ -57,8 +57,12 @@ type Views struct {
 	People People
 	Runs   Runs
 	Counts Counts
+	Policy Policy
 	// AuditDir is the directory of the audit log; empty where none is kept.
 	AuditDir string
+	// SetsDir is the directory of the changes that boxes make beside their workspaces; empty
+	// where there can be none.
+	SetsDir string
 }
 
 // About is what the server is.
@@ -78,6 +82,17 @@ type Server interface {
 	Agent(ctx context.Context, token string) bool
 	// Noted writes down who logged in, or was refused.
 	Noted(Login)
+	// Decided writes down what a person did with a set of changes.
+	Decided(Decision)
+}
+
+// Decision is what a person did with the changes of a set.
+type Decision struct {
+	Event     string // "applied" or "discarded"
+	Set       string
+	Workspace string
+	By        string
+	Paths     int // that were applied
 }
 
 // Login is a login, or the refusal of one.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"belljar.dev/internal/auth"
@@ -15,7 +16,9 @@ import (
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/people/question"
+	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
+	"belljar.dev/sandbox"
 )
 
 // openConsole opens the port of the console, if there is to be one.
@@ -40,9 +43,13 @@ func runConsole(ctx context.Context, s *Server, c *controller) {
 		People: &consolePeople{c.ways, s.Workspace},
 		Runs:   &consoleRuns{&boxHandlers{c.sandbox}, c.operations, s.audit, s.Log},
 		Counts: &consoleCounts{s.counts, c.quotas},
+		Policy: &consolePolicy{c.policy, s.gate},
 	}
 	if s.audit != nil {
 		views.AuditDir = s.audit.dir
+	}
+	if s.State != "" {
+		views.SetsDir = filepath.Join(s.State, sandbox.WorkspacesDir)
 	}
 	if err := s.console.Serve(ctx, views); err != nil {
 		s.Log.Error("the console is not served any more", "err", err)
@@ -120,6 +127,12 @@ func (v *consoleServer) Noted(l console.Login) {
 	v.server.audit.append(audit.Login{Event: "console", Principal: l.Person, Reason: l.Role.String()})
 }
 
+// Decided writes down what a person did with a set of changes.
+func (v *consoleServer) Decided(d console.Decision) {
+	v.server.Log.Info("a person decided about the changes of a set", "set", d.Set, "what", d.Event, "workspace", d.Workspace, "paths", d.Paths, "by", d.By)
+	v.server.audit.append(audit.Session{Event: d.Event, Session: d.Set, Workspace: d.Workspace, By: d.By})
+}
+
 // consolePeople are the questions to people.
 type consolePeople struct {
 	ways  *ways
@@ -174,3 +187,36 @@ type consoleCounts struct {
 
 // Tenants are the tenants of the policy and what they use.
 func (v *consoleCounts) Tenants() []control.Tenant { return v.quotas.tenants() }
+
+// consolePolicy is what a console asks about the policy of the place of --workspace.
+type consolePolicy struct {
+	status *policyStatus
+	gate   *gate
+}
+
+// maxPolicyText bounds the file of a policy that is shown, in bytes.
+const maxPolicyText = 1 << 20
+
+// Status is which policy holds.
+func (v *consolePolicy) Status() control.Policy { return v.status.info() }
+
+// Now is the policy that holds.
+func (v *consolePolicy) Now() *policies.Policy { return v.gate.now.Load() }
+
+// Text is the file of the policy.
+func (v *consolePolicy) Text() (string, error) {
+	name := v.status.info().File
+	switch {
+	case name == config.BuiltinPolicy:
+		return policies.BundledText(policies.DefaultName), nil
+	case config.IsBundled(name):
+		return policies.BundledText(name), nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("read the policy: %w", err)
+	}
+	defer file.Close()
+	text, err := config.ReadBounded(file, maxPolicyText)
+	return string(text), err
+}

@@ -302,7 +302,8 @@ func (p PolicyChange) prepared(r *redactor) any {
 
 // Session says that a session began or ended.
 type Session struct {
-	Event  string `json:"event"` // start or end; ended or job-ended or box-ended for what an operator ends
+	Event string `json:"event"` // start or end; ended or job-ended or box-ended for what an operator ends;
+	// applied or discarded, a set of changes
 	Tenant string `json:"tenant"`
 	// Principal is who of the tenant it belongs to; empty over stdio.
 	Principal string `json:"principal,omitempty"`

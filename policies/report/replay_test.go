@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -10,13 +10,13 @@ import (
 
 // However many different changes a log shows, only so many are kept.
 func TestReplayIsBounded(t *testing.T) {
-	r := replay{groups: make(map[change]*changed), examples: 2, Skipped: make(map[string]int)}
+	r := NewReplay(nil, nil, 2)
 	const calls, kinds = 10_000, 2500
 	for i := range calls {
-		c := change{fmt.Sprintf("tool-%d", i%kinds), side{Verdict: policies.Deny}, side{Verdict: policies.Allow}}
-		r.note(c, exampleCall{CallID: fmt.Sprint(i), Time: time.Unix(int64(i), 0)})
+		c := Change{fmt.Sprintf("tool-%d", i%kinds), Side{Verdict: policies.Deny}, Side{Verdict: policies.Allow}}
+		r.note(c, Example{CallID: fmt.Sprint(i), Time: time.Unix(int64(i), 0)})
 	}
-	r.sort()
+	r.Sort()
 	listed := 0
 	for _, g := range r.Changes {
 		listed += g.Calls

@@ -1,0 +1,301 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"belljar.dev/internal/printable"
+	"belljar.dev/sandbox/protect"
+	"belljar.dev/sandbox/workspace"
+)
+
+// Bounds of what a page gets of a set.
+const (
+	mostSets     = 200
+	mostChanges  = 10_000
+	mostSelected = 1000
+	maxDiff      = 512 << 10 // bytes
+	maxDiffLines = 5000
+	compareMost  = 20 * time.Second
+)
+
+// setHandlers serve the changes that boxes made beside their workspaces.
+type setHandlers struct {
+	dir    string // of the sets
+	server Server
+}
+
+// with opens the store of the sets for one request.
+func (h *setHandlers) with(r *request, use func(ctx context.Context, s *workspace.Store) (any, error)) (value any, err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), compareMost)
+	defer cancel()
+	s, err := workspace.Open(h.dir)
+	if err != nil {
+		return nil, err
+	}
+	value, err = use(ctx, s)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return nil, ofSet(err)
+	}
+	return value, nil
+}
+
+// ofSet gives an error its status.
+func ofSet(err error) error {
+	if _, known := errors.AsType[*Error](err); known {
+		return err
+	}
+	for _, conflict := range []error{workspace.ErrChanged, workspace.ErrConflict, workspace.ErrLive, workspace.ErrBusy, workspace.ErrTorn} {
+		if errors.Is(err, conflict) {
+			return &Error{http.StatusConflict, err}
+		}
+	}
+	if errors.Is(err, workspace.ErrNotFound) {
+		return &Error{http.StatusNotFound, err}
+	}
+	return err
+}
+
+// set is a set in a list.
+type set struct {
+	Name string `json:"name"`
+	workspace.Info
+	Changes *int   `json:"changes"`
+	Why     string `json:"changes_unknown,omitempty"` // why they cannot be counted
+	Command string `json:"command"`
+}
+
+// list lists the sets, with how many paths each changes.
+func (h *setHandlers) list(r *request) (any, error) {
+	if _, err := os.Stat(h.dir); errors.Is(err, fs.ErrNotExist) {
+		return []set{}, nil // no box has made one
+	}
+	return h.with(r, func(ctx context.Context, s *workspace.Store) (any, error) {
+		all, err := s.List()
+		if err != nil {
+			return nil, err
+		}
+		sets := []set{}
+		for _, i := range all[:min(len(all), mostSets)] {
+			one := set{Name: i.ID, Info: i, Command: "belljar workspace diff " + i.ID}
+			if n, err := s.Count(ctx, i.ID); err == nil {
+				one.Changes = &n
+			} else {
+				one.Why = err.Error()
+			}
+			sets = append(sets, one)
+		}
+		return sets, nil
+	})
+}
+
+// change is a change and why it would not be applied.
+type change struct {
+	workspace.Change
+	Refused string `json:"refused,omitempty"`
+}
+
+// changes lists what a set changed, with the digest that a decision about it names.
+func (h *setHandlers) changes(r *request) (any, error) {
+	return h.with(r, func(ctx context.Context, s *workspace.Store) (any, error) {
+		id := r.PathValue("name")
+		d, err := s.Changes(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		// What would be refused is known best by what refuses it.
+		dry, err := s.Apply(ctx, id, workspace.Options{DryRun: true, SkipConflicts: true, Guard: protect.Changes})
+		if err != nil {
+			return nil, err
+		}
+		why := make(map[string]string)
+		for _, skip := range append(dry.Skipped, dry.Conflicts...) {
+			why[skip.Path] = skip.Reason
+		}
+		files := []change{}
+		for _, c := range d.Changes[:min(len(d.Changes), mostChanges)] {
+			files = append(files, change{c, why[c.Path]})
+		}
+		return struct {
+			Digest string   `json:"digest"`
+			Base   string   `json:"base"`
+			Live   bool     `json:"live"`
+			Files  []change `json:"files"`
+			More   int      `json:"more,omitempty"`
+		}{d.Digest, d.Base, d.Live, files, len(d.Changes) - len(files)}, nil
+	})
+}
+
+// diffLine is a line of a comparison.
+type diffLine struct {
+	Kind string `json:"k"` // "+", "-", "@" for a place, or " "
+	Text string `json:"t"`
+}
+
+// diff compares a path of a set with its workspace.
+func (h *setHandlers) diff(r *request) (any, error) {
+	path := r.URL.Query().Get("path")
+	if path == "" {
+		return nil, fault(http.StatusBadRequest, "the path is missing")
+	}
+	return h.with(r, func(ctx context.Context, s *workspace.Store) (any, error) {
+		var out bounded
+		err := s.Unified(ctx, &out, r.PathValue("name"), []string{literal(path)})
+		if err != nil && !errors.Is(err, errEnough) {
+			return nil, err
+		}
+		is := struct {
+			Lines  []diffLine `json:"lines"`
+			Cut    bool       `json:"cut"`
+			Binary bool       `json:"binary"`
+		}{Lines: []diffLine{}, Cut: errors.Is(err, errEnough)}
+		body := false
+		for line := range strings.Lines(out.text.String()) {
+			line = strings.TrimSuffix(line, "\n")
+			switch {
+			case strings.HasPrefix(line, "diff --git "):
+				body = false
+			case strings.HasPrefix(line, "@@"):
+				body = true
+				is.Lines = append(is.Lines, diffLine{"@", line})
+			case !body && strings.HasPrefix(line, "Binary files "):
+				is.Binary = true
+			case body && line != "" && strings.ContainsRune("+- ", rune(line[0])):
+				is.Lines = append(is.Lines, diffLine{line[:1], shownLine(line[1:])})
+			}
+			if len(is.Lines) >= maxDiffLines {
+				is.Cut = true
+				break
+			}
+		}
+		return is, nil
+	})
+}
+
+// shownLine is a line of a file without characters that do something, or hide.
+func shownLine(line string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\t' || printable.InLine(r) {
+			return r
+		}
+		if r < 0x20 {
+			return 0x2400 + r // the control pictures of Unicode
+		}
+		return '\ufffd'
+	}, line)
+}
+
+// errEnough ends a comparison that is longer than a page shows.
+var errEnough = errors.New("the comparison is longer than what is shown")
+
+// bounded takes so many bytes.
+type bounded struct{ text strings.Builder }
+
+// Write takes text until there is enough.
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.text.Len()+len(p) > maxDiff {
+		n, _ := b.text.Write(p[:maxDiff-b.text.Len()])
+		return n, errEnough
+	}
+	return b.text.Write(p)
+}
+
+// literal is a path as a pattern that means just this path, and what lies in it.
+func literal(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// chosen is what a person decides about.
+type chosen struct {
+	Paths  []string `json:"paths"`
+	Digest string   `json:"digest"` // of all changes of the set, as the person saw them
+}
+
+// readChosen reads a decision.
+func readChosen(r *request) (c chosen, err error) {
+	if err := r.read(&c); err != nil {
+		return c, err
+	}
+	if c.Digest == "" {
+		return c, fault(http.StatusBadRequest, "the digest is missing: a decision names the digest of the changes that it is about")
+	}
+	if len(c.Paths) > mostSelected {
+		return c, fault(http.StatusBadRequest, "%d paths, and at most %d are taken; choose a directory, or all", len(c.Paths), mostSelected)
+	}
+	for i, path := range c.Paths {
+		if path == "" {
+			return c, fault(http.StatusBadRequest, "a path is empty")
+		}
+		c.Paths[i] = literal(path)
+	}
+	return c, nil
+}
+
+// unchanged checks that the set is what the person saw.
+func unchanged(ctx context.Context, s *workspace.Store, id, digest string) error {
+	d, err := s.Changes(ctx, id)
+	if err != nil {
+		return err
+	}
+	if d.Digest != digest {
+		return &Error{http.StatusConflict, workspace.ErrChanged}
+	}
+	return nil
+}
+
+// apply takes changes of a set over into its workspace, all of them if no path is named.
+func (h *setHandlers) apply(r *request) (any, error) {
+	said, err := readChosen(r)
+	if err != nil {
+		return nil, err
+	}
+	return h.with(r, func(ctx context.Context, s *workspace.Store) (any, error) {
+		id := r.PathValue("name")
+		// The digest of the chosen paths comes first. If the set is changed before it was taken,
+		// the whole is another one afterwards; if later, Apply finds that out.
+		part, err := s.Changes(ctx, id, said.Paths...)
+		if err != nil {
+			return nil, &Error{http.StatusConflict, err}
+		}
+		if err := unchanged(ctx, s, id, said.Digest); err != nil {
+			return nil, err
+		}
+		report, err := s.Apply(ctx, id, workspace.Options{Paths: said.Paths, As: part.Digest, Guard: protect.Changes})
+		if err != nil {
+			return nil, err
+		}
+		h.server.Decided(Decision{Event: "applied", Set: id, Workspace: report.Base, By: r.who.Name, Paths: len(report.Applied)})
+		return report, nil
+	})
+}
+
+// discard removes a set with all that was changed in it.
+func (h *setHandlers) discard(r *request) (any, error) {
+	said, err := readChosen(r)
+	if err != nil {
+		return nil, err
+	}
+	if len(said.Paths) > 0 {
+		return nil, fault(http.StatusBadRequest, "a set is discarded as a whole; leave the paths out")
+	}
+	return h.with(r, func(ctx context.Context, s *workspace.Store) (any, error) {
+		id := r.PathValue("name")
+		if err := unchanged(ctx, s, id, said.Digest); err != nil {
+			return nil, err
+		}
+		info, err := s.Info(id)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.Discard(id); err != nil {
+			return nil, err
+		}
+		h.server.Decided(Decision{Event: "discarded", Set: id, Workspace: info.Base, By: r.who.Name})
+		return struct{}{}, nil
+	})
+}
