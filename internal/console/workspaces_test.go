@@ -1,0 +1,149 @@
+package console
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belljar.dev/sandbox/workspace"
+)
+
+// changedSet makes a set that changes files of a workspace.
+func changedSet(t *testing.T, dir, base string, files map[string]string) {
+	t.Helper()
+	s, err := workspace.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l, err := s.Use("s-one", "local", base, workspace.Protect{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Settle()
+	for name, text := range files {
+		write(t, fmt.Sprintf("/proc/self/fd/%d/upper/%s", l.Top.Fd(), name), text)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// changesOf is the answer for the changes of a set.
+type changesOf struct {
+	Digest string
+	Files  []struct{ Path, Kind, Refused string }
+}
+
+// A person applies what they saw, and nothing else.
+func TestWorkspaces(t *testing.T) {
+	dir, base := filepath.Join(t.TempDir(), "sets"), t.TempDir()
+	g := start(t, func(_ *rig, v *Views) { v.SetsDir = dir })
+	token := g.login(Operator)
+	if got := g.send("GET", "api/v1/workspaces", token, nil); string(got.body) != "[]\n" {
+		t.Errorf("before a box has made a set: %s", got.body)
+	}
+	write(t, base+"/old.txt", "one\ntwo\n")
+	changedSet(t, dir, base, map[string]string{
+		"old.txt": "one\nthree\n\x1b[31m\u202e\n", "new/a*b": "x\n", "new/ab": "y\n", ".git/hooks/pre-commit": "#!/bin/sh\n", "bin": "a\x00b",
+	})
+	var sets []struct {
+		Name    string
+		Changes *int
+		Command string
+	}
+	g.send("GET", "api/v1/workspaces", token, nil).into(t, &sets)
+	if len(sets) != 1 || sets[0].Name != "s-one" || sets[0].Changes == nil || sets[0].Command != "belljar workspace diff s-one" {
+		t.Fatalf("got %+v", sets)
+	}
+	path := "api/v1/workspaces/s-one/"
+	var is changesOf
+	g.send("GET", path+"changes", token, nil).into(t, &is)
+	refused := ""
+	for _, f := range is.Files {
+		if f.Refused != "" {
+			refused += f.Path + " "
+		}
+	}
+	if is.Digest == "" || !strings.Contains(refused, ".git/hooks/pre-commit") || strings.Contains(refused, "old.txt") {
+		t.Errorf("refused: %s; got %+v", refused, is)
+	}
+	var diff struct {
+		Lines  []diffLine
+		Cut    bool
+		Binary bool
+	}
+	g.send("GET", path+"diff?path=old.txt", token, nil).into(t, &diff)
+	if len(diff.Lines) != 5 || diff.Lines[0].Kind != "@" || diff.Lines[2] != (diffLine{"-", "two"}) || diff.Lines[4] != (diffLine{"+", "\u241b[31m\ufffd"}) || diff.Cut {
+		t.Errorf("got %+v", diff)
+	}
+	g.send("GET", path+"diff?path=bin", token, nil).into(t, &diff)
+	if !diff.Binary {
+		t.Errorf("a binary file: %+v", diff)
+	}
+	post := func(what string, body any, want int) string {
+		t.Helper()
+		got := g.send("POST", path+what, token, body)
+		if got.status != want {
+			t.Errorf("%s %v: got %d %s, want %d", what, body, got.status, got.body, want)
+		}
+		return string(got.body)
+	}
+	all := func(paths ...string) map[string]any { return map[string]any{"paths": paths, "digest": is.Digest} }
+	post("apply", map[string]any{"paths": []string{"old.txt"}}, 400)
+	post("apply", map[string]any{"digest": "other"}, 409)
+	post("apply", all("../../x"), 409)
+	post("apply", all("/etc/passwd"), 409)
+	post("apply", all(""), 400)
+	post("discard", all("old.txt"), 400)
+	if text := post("apply", all("new/a*b"), 200); strings.Contains(text, "new/ab") {
+		t.Errorf("a path with a star chose others: %s", text)
+	}
+	if _, err := os.Stat(base + "/new/ab"); err == nil {
+		t.Error("what was not chosen was applied")
+	}
+	g.send("GET", path+"changes", token, nil).into(t, &is)
+	if text := post("apply", all(".git/hooks/pre-commit"), 200); !strings.Contains(text, `"skipped"`) {
+		t.Errorf("a protected path: %s", text)
+	}
+	if _, err := os.Stat(base + "/.git/hooks/pre-commit"); err == nil {
+		t.Error("a protected path was applied")
+	}
+	write(t, base+"/old.txt", "somebody else\n") // under the eyes of the person
+	post("apply", all("old.txt"), 409)
+	if err := os.Remove(base + "/old.txt"); err != nil {
+		t.Fatal(err)
+	}
+	outside := filepath.Join(t.TempDir(), "outside")
+	write(t, outside, "mine\n")
+	if err := os.Symlink(outside, base+"/old.txt"); err != nil {
+		t.Fatal(err)
+	}
+	post("apply", all("old.txt"), 409)
+	if text, err := os.ReadFile(outside); err != nil || string(text) != "mine\n" {
+		t.Errorf("through a link: %s, %v", text, err)
+	}
+	g.send("GET", path+"changes", token, nil).into(t, &is)
+	post("discard", all(), 200)
+	post("discard", all(), 404)
+	if len(g.decided) != 3 || g.decided[0].Event != "applied" || g.decided[0].Paths == 0 || g.decided[2].Event != "discarded" || g.decided[2].By != "ann (uid 7)" || g.decided[2].Workspace != base {
+		t.Errorf("decided: %+v", g.decided)
+	}
+	for _, p := range []string{"workspaces/nosuch/changes", "workspaces/nosuch/diff?path=x", "workspaces/..%2f..%2fx/changes"} {
+		if got := g.send("GET", "api/v1/"+p, token, nil); got.status != 404 {
+			t.Errorf("%s: got %d %s", p, got.status, got.body)
+		}
+	}
+}
