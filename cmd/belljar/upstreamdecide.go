@@ -100,7 +100,7 @@ func (d *deciding) chooses(c *cobra.Command, b *pin.Book, name string, items []s
 	}
 	left := slices.Clone(items)
 	for _, s := range servers {
-		questions, err := questionsOf(c, b, s)
+		questions, err := b.Waiting(c.Context(), s)
 		if err == nil && !d.trust {
 			questions, err = withTrusted(c, b, s, questions, items)
 		}

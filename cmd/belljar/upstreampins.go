@@ -204,7 +204,7 @@ func (p *pinning) diff(c *cobra.Command, args []string) error {
 	return p.read(c, nameOf(args), func(b *pin.Book, all []pin.Server) error {
 		waits := 0
 		for _, s := range all {
-			questions, err := questionsOf(c, b, s)
+			questions, err := b.Waiting(c.Context(), s)
 			if err != nil {
 				return err
 			}

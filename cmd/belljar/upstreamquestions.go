@@ -3,32 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"belljar.dev/mcp/upstream/pin"
 	"belljar.dev/policies"
 )
-
-// questionsOf are what waits for a decision about a server.
-func questionsOf(c *cobra.Command, b *pin.Book, s pin.Server) ([]pin.Question, error) {
-	var others []string // names of tools that are not the server's
-	for _, place := range slices.Compact([]string{"", s.Place}) {
-		pins, err := b.Export(c.Context(), s.Tenant, place)
-		if err != nil {
-			return nil, err
-		}
-		for _, one := range pins {
-			if one.Kind == pin.KindTool && (one.Server != s.Name || place != s.Place) {
-				others = append(others, one.Name)
-			}
-		}
-	}
-	return b.Questions(c.Context(), s, others)
-}
 
 // printQuestions shows what waits for a decision about a server.
 func printQuestions(out io.Writer, s pin.Server, questions []pin.Question) error {

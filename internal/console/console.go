@@ -28,6 +28,7 @@ type Console struct {
 	shown  []string // the views that the page has
 	ring   *ring
 	looks  chan struct{} // see look
+	known  chan struct{} // closed once the server was looked at
 	chain  chain
 }
 
@@ -57,7 +58,7 @@ func Open(ctx context.Context, cfg Config) (*Console, error) {
 			return nil, front.Mistake(fmt.Errorf("--console: %w", err))
 		}
 	}
-	c := &Console{ring: newRing(time.Now()), looks: make(chan struct{}, 1), chain: chain{asked: make(chan struct{}, 1)}}
+	c := &Console{ring: newRing(time.Now()), looks: make(chan struct{}, 1), known: make(chan struct{}), chain: chain{asked: make(chan struct{}, 1)}}
 	var err error
 	c.front, err = front.Open(ctx, front.Config{
 		Addr: cfg.Addr, Inherited: cfg.Inherited, Log: cfg.Log,

@@ -24,6 +24,8 @@
 //	policy.go    the policy, and what it would decide
 //	workspaces.go
 //	             what boxes changed, and what becomes of it
+//	upstreams.go the servers of other people
+//	tools.go     search engines, browsers, todos, plans and callbacks
 //	stats.go     counts
 //	request.go   what a request says, and the answer to it
 //	access.go    codes and tokens

@@ -30,6 +30,11 @@ func (c *Console) stream(r *request) (any, error) {
 	}
 	defer leave()
 	c.look()
+	select { // what changes behind the first line is an event
+	case <-c.known:
+	case <-r.Context().Done():
+		return nil, errAnswered
+	}
 	h := r.w.Header()
 	h.Set("Content-Type", "application/x-ndjson; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
@@ -110,6 +115,9 @@ func (c *Console) follow(ctx context.Context) {
 				c.ring.add(t.kind, t.id, nil)
 			}
 		}
+		if before == nil {
+			close(c.known)
+		}
 		before = now
 	}
 }
@@ -146,6 +154,9 @@ func (c *Console) things(ctx context.Context) map[thing]sha256sum {
 		for _, j := range runs.Jobs() {
 			note("job", j.Session+"/"+strconv.FormatInt(j.ID, 10), j)
 		}
+	}
+	if upstreams := c.views.Upstreams; upstreams != nil {
+		note("upstream", "", upstreams.All())
 	}
 	if policy := c.views.Policy; policy != nil {
 		note("policy", "", policy.Status())

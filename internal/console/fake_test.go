@@ -1,6 +1,9 @@
 package console
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -87,7 +90,7 @@ func (counts) Tenants() []control.Tenant { return []control.Tenant{} }
 // full gives a rig every view.
 func full(g *rig, v *Views) {
 	v.Runs, v.Counts, v.AuditDir, v.Policy = &runs{}, counts{}, logged(g.t, 3), held{policies.Default()}
-	v.SetsDir = g.t.TempDir()
+	v.SetsDir, v.Tools, v.Upstreams = g.t.TempDir(), kit{}, &others{}
 }
 
 // held is a policy.
@@ -98,3 +101,38 @@ func (h held) Status() control.Policy { return control.Policy{File: "p.yaml", SH
 func (h held) Now() *policies.Policy { return h.Policy }
 
 func (held) Text() (string, error) { return "version: 1\n", nil }
+
+// kit is what tools work with.
+type kit struct{}
+
+func (kit) Engines() []EngineHealth { return []EngineHealth{{Engine: "wikipedia", State: "healthy"}} }
+
+func (kit) Browsers() BrowserPool { return BrowserPool{Chromes: 1} }
+
+func (kit) Work(context.Context) (Work, error) { return Work{Todos: []Todo{{ID: 1}}}, nil }
+
+// others are servers of other people.
+type others struct {
+	pins []Pin
+	said []string
+}
+
+func (o *others) All() []control.Upstreams { return []control.Upstreams{} }
+
+func (o *others) Restart(_ context.Context, name, by string) (int, error) {
+	if name != "files" {
+		return 0, errors.New("no such server")
+	}
+	o.said = append(o.said, "restart by "+by)
+	return 1, nil
+}
+
+func (o *others) Pins(context.Context) ([]Pin, error) { return o.pins, nil }
+
+func (o *others) Decide(_ context.Context, upstream, version string, approve bool, by string) error {
+	if version != "v1" {
+		return fault(http.StatusConflict, "another one")
+	}
+	o.said = append(o.said, fmt.Sprint(upstream, " ", approve, " by ", by))
+	return nil
+}

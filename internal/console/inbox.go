@@ -13,7 +13,10 @@ import (
 const maxInbox = 50
 
 // peopleHandlers serve the questions to people.
-type peopleHandlers struct{ people People }
+type peopleHandlers struct {
+	people    People
+	upstreams Upstreams // nil without any
+}
 
 // waiting is an approval as a page gets it.
 type waiting struct {
@@ -39,9 +42,10 @@ func (h *peopleHandlers) asked(a question.Asked) asked {
 
 // inbox is what waits for people.
 type inbox struct {
-	Approvals []waiting `json:"approvals"`
-	Questions []asked   `json:"questions"`
-	More      int       `json:"more,omitempty"` // of both, that there is no room for
+	Approvals []waiting  `json:"approvals"`
+	Questions []asked    `json:"questions"`
+	Pins      []shownPin `json:"pins"`           // of upstreams
+	More      int        `json:"more,omitempty"` // of all, that there is no room for
 }
 
 // inbox lists what waits, the newest first.
@@ -55,12 +59,19 @@ func (h *peopleHandlers) inbox(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := inbox{Approvals: []waiting{}, Questions: []asked{}, More: max(0, len(approvals)-maxInbox) + max(0, len(questions)-maxInbox)}
+	in := inbox{Approvals: []waiting{}, Questions: []asked{}, Pins: []shownPin{}, More: max(0, len(approvals)-maxInbox) + max(0, len(questions)-maxInbox)}
 	for _, a := range approvals[:min(len(approvals), maxInbox)] {
 		in.Approvals = append(in.Approvals, h.waiting(a))
 	}
 	for _, a := range questions[:min(len(questions), maxInbox)] {
 		in.Questions = append(in.Questions, h.asked(a))
+	}
+	if h.upstreams != nil {
+		pins, err := h.upstreams.Pins(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		in.Pins, in.More = shownPins(pins), in.More+max(0, len(pins)-maxInbox)
 	}
 	return in, nil
 }

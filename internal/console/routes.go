@@ -31,7 +31,7 @@ func (c *Console) routes() []route {
 		{"GET", "events", "", Viewer, c.stream, 0},
 	}
 	if c.views.People != nil {
-		h := &peopleHandlers{c.views.People}
+		h := &peopleHandlers{c.views.People, c.views.Upstreams}
 		all = append(all,
 			route{"GET", "inbox", "inbox", Viewer, h.inbox, 0},
 			route{"GET", "approvals", "history", Viewer, h.approvals, 0},
@@ -84,6 +84,22 @@ func (c *Console) routes() []route {
 			route{"GET", "workspaces/{name}/diff", "", Viewer, h.diff, 0},
 			route{"POST", "workspaces/{name}/apply", "", Operator, h.apply, 0},
 			route{"POST", "workspaces/{name}/discard", "", Operator, h.discard, 0},
+		)
+	}
+	if c.views.Upstreams != nil {
+		h := &upstreamHandlers{c.views.Upstreams}
+		all = append(all,
+			route{"GET", "upstreams", "upstreams", Viewer, h.list, 0},
+			route{"POST", "upstreams/{name}/restart", "", Operator, h.restart, 0},
+			route{"POST", "upstreams/{name}/pins", "", Approver, h.decide, 0},
+		)
+	}
+	if c.views.Tools != nil {
+		h := &toolHandlers{c.views.Tools, c.views.Runs}
+		all = append(all,
+			route{"GET", "search", "search", Viewer, h.search, 0},
+			route{"GET", "browser", "browser", Viewer, h.browser, 0},
+			route{"GET", "work", "work", Viewer, h.work, 0},
 		)
 	}
 	return all

@@ -58,6 +58,9 @@ type Views struct {
 	Runs   Runs
 	Counts Counts
 	Policy Policy
+	Tools  Tools
+	// Upstreams are the servers of other people.
+	Upstreams Upstreams
 	// AuditDir is the directory of the audit log; empty where none is kept.
 	AuditDir string
 	// SetsDir is the directory of the changes that boxes make beside their workspaces; empty

@@ -44,6 +44,9 @@ func runConsole(ctx context.Context, s *Server, c *controller) {
 		Runs:   &consoleRuns{&boxHandlers{c.sandbox}, c.operations, s.audit, s.Log},
 		Counts: &consoleCounts{s.counts, c.quotas},
 		Policy: &consolePolicy{c.policy, s.gate},
+		Tools:  &consoleTools{s},
+
+		Upstreams: &consoleUpstreams{&upstreamHandlers{s.places, s.audit, s.Log}, s.kept},
 	}
 	if s.audit != nil {
 		views.AuditDir = s.audit.dir

@@ -11,7 +11,8 @@
 //	handover.go                    another process takes over the clients
 //	control.go, console.go         what other commands and people in a browser ask a server
 //	consoleruns.go, boxes.go       that runs
-//	tenantquotas.go, operations.go
+//	consoletools.go, operations.go
+//	tenantquotas.go
 //	upstreamcontrol.go
 //	webhook.go, approvals.go       and the answers of people, which a webhook brings as well
 //	announce.go                    what tells people that they are asked

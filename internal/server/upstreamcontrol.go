@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -35,8 +37,10 @@ type upstreamHandlers struct {
 
 func (h *upstreamHandlers) handle(mux *http.ServeMux) {
 	mux.HandleFunc("GET /upstreams", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, h.list()) })
-	mux.HandleFunc("POST /upstreams/restart", h.ending("restarted", func(ctx context.Context, g *gateway.Gateway, name string) (int, error) { return g.Restart(ctx, name) }))
-	mux.HandleFunc("POST /upstreams/stop", h.ending("stopped", func(_ context.Context, g *gateway.Gateway, name string) (int, error) { return g.Stop(name) }))
+	mux.HandleFunc("POST /upstreams/restart", h.ending(h.restart))
+	mux.HandleFunc("POST /upstreams/stop", h.ending(func(_ context.Context, name, by string) (int, error) {
+		return h.end("stopped", name, by, func(g *gateway.Gateway) (int, error) { return g.Stop(name) })
+	}))
 	mux.HandleFunc("POST /upstreams/logs", func(w http.ResponseWriter, r *http.Request) {
 		var want control.UpstreamLogs
 		if asked(w, r, &want) {
@@ -128,30 +132,45 @@ func upstreamOf(s gateway.Status) control.Upstream {
 	return one
 }
 
-// ending answers a request to end the instances of a server in all places. what is done with them
-// is in the audit log.
-func (h *upstreamHandlers) ending(what string, end func(ctx context.Context, g *gateway.Gateway, name string) (int, error)) http.HandlerFunc {
+// restart restarts a server in all places. It returns how many instances there were.
+func (h *upstreamHandlers) restart(ctx context.Context, name, by string) (int, error) {
+	return h.end("restarted", name, by, func(g *gateway.Gateway) (int, error) { return g.Restart(ctx, name) })
+}
+
+// end ends the instances of a server in all places, and returns how many there were. what is
+// done with them is in the audit log.
+func (h *upstreamHandlers) end(what, name, by string, end func(*gateway.Gateway) (int, error)) (instances int, err error) {
+	known := false
+	for _, p := range h.gateways() {
+		n, failed := end(p.gateway)
+		if failed == nil {
+			known = true
+			instances += n
+		} else {
+			err = errors.Join(err, failed)
+		}
+	}
+	if !known {
+		return 0, cmp.Or(err, fmt.Errorf("the server %s: %w", upstream.Line(name), upstream.ErrUnknown))
+	}
+	h.log.Info("an operator ended the instances of an upstream", "what", what, "upstream", name, "instances", instances, "by", by)
+	h.audit.append(audit.Upstream{Event: what, Upstream: name, By: by})
+	return instances, nil
+}
+
+// ending answers a request to end the instances of a server.
+func (h *upstreamHandlers) ending(does func(ctx context.Context, name, by string) (int, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var want control.UpstreamName
 		if !asked(w, r, &want) {
 			return
 		}
-		known, done := false, control.Ended{Server: os.Getpid()}
-		err := fmt.Errorf("the server %s: %w", upstream.Line(want.Name), upstream.ErrUnknown)
-		for _, p := range h.gateways() {
-			if n, failed := end(r.Context(), p.gateway, want.Name); failed == nil {
-				known = true
-				done.Instances += n
-			}
-		}
-		if !known {
+		n, err := does(r.Context(), want.Name, control.Caller(r))
+		if err != nil {
 			control.Respond(w, http.StatusNotFound, err.Error())
 			return
 		}
-		by := control.Caller(r)
-		h.log.Info("an operator ended the instances of an upstream", "what", what, "upstream", want.Name, "instances", done.Instances, "by", by)
-		h.audit.append(audit.Upstream{Event: what, Upstream: want.Name, By: by})
-		control.Respond(w, http.StatusOK, done)
+		control.Respond(w, http.StatusOK, control.Ended{Server: os.Getpid(), Instances: n})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -22,6 +23,23 @@ type Question struct {
 	// Cut says that Diff does not show all of it: a person who reads it has not seen the
 	// definition.
 	Cut bool
+}
+
+// Waiting is Questions, beside the names of all tools that are not the server's.
+func (b *Book) Waiting(ctx context.Context, s Server) ([]Question, error) {
+	var others []string
+	for _, at := range slices.Compact([]string{"", s.Place}) {
+		pins, err := b.Export(ctx, s.Tenant, at)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range pins {
+			if one.Kind == KindTool && (one.Server != s.Name || at != s.Place) {
+				others = append(others, one.Name)
+			}
+		}
+	}
+	return b.Questions(ctx, s, others)
 }
 
 // Questions returns what of a server waits for a person since it was judged last, and what is

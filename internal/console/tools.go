@@ -1,0 +1,110 @@
+package console
+
+import (
+	"context"
+	"time"
+
+	"belljar.dev/internal/control"
+)
+
+// EngineHealth is how a search engine is.
+type EngineHealth struct {
+	Engine  string    `json:"engine"`
+	State   string    `json:"state"`
+	Outcome string    `json:"outcome,omitempty"` // of its last answer
+	Since   time.Time `json:"since,omitzero"`    // of that
+	Retry   int64     `json:"retry_ms,omitempty"`
+	Slow    int64     `json:"slow_ms,omitempty"` // the longest of its last answers
+}
+
+// BrowserPool is what the browsers of a server do.
+type BrowserPool struct {
+	Chromes  int `json:"chromes"`
+	Busy     int `json:"busy"` // pages that are read now
+	Warm     int `json:"warm"` // pages that wait for a call
+	Started  int `json:"started"`
+	Died     int `json:"died"`
+	Recycled int `json:"recycled"`
+	Hung     int `json:"hung"`
+	Pages    int `json:"pages"` // that were read, ever
+}
+
+// Todo is what an agent has to do.
+type Todo struct {
+	ID     int64      `json:"id"`
+	Tenant string     `json:"tenant"`
+	Place  string     `json:"place"`
+	Title  string     `json:"title"`
+	State  string     `json:"state"`
+	Steps  []TodoStep `json:"steps"`
+}
+
+// TodoStep is a step of a todo.
+type TodoStep struct {
+	Text string `json:"text"`
+	Done bool   `json:"done"`
+}
+
+// SavedPlan is a plan that an agent wrote.
+type SavedPlan struct {
+	Tenant string    `json:"tenant"`
+	Place  string    `json:"place"`
+	ID     string    `json:"id"` // the name of its file
+	Title  string    `json:"title"`
+	Saved  time.Time `json:"saved"`
+}
+
+// ArmedCallback is what an agent asked to be told.
+type ArmedCallback struct {
+	ID      int64     `json:"callback_id"`
+	Tenant  string    `json:"tenant"`
+	Place   string    `json:"place"`
+	Message string    `json:"message"`
+	Next    time.Time `json:"next"`
+	Left    int       `json:"left,omitempty"` // times; absent for no end
+}
+
+// Work is what agents keep from one session to the next.
+type Work struct {
+	Todos     []Todo          `json:"todos"`
+	Plans     []SavedPlan     `json:"plans"`
+	Callbacks []ArmedCallback `json:"callbacks"`
+	More      int             `json:"more,omitempty"` // of all, that there is no room for
+}
+
+// Tools has what the tools of a server work with.
+type Tools interface {
+	Engines() []EngineHealth
+	Browsers() BrowserPool
+	Work(ctx context.Context) (Work, error)
+}
+
+// toolHandlers serve what tools work with.
+type toolHandlers struct {
+	tools Tools
+	runs  Runs // nil where boxes are not shown
+}
+
+func (h *toolHandlers) search(*request) (any, error) {
+	return struct {
+		Engines []EngineHealth `json:"engines"`
+	}{h.tools.Engines()}, nil
+}
+
+// browser is the pool, and the boxes of its browsers.
+func (h *toolHandlers) browser(*request) (any, error) {
+	boxes := []control.Box{}
+	if h.runs != nil {
+		for _, b := range h.runs.Boxes() {
+			if b.Browser {
+				boxes = append(boxes, b)
+			}
+		}
+	}
+	return struct {
+		Pools []BrowserPool `json:"pools"`
+		Boxes []control.Box `json:"boxes"`
+	}{[]BrowserPool{h.tools.Browsers()}, boxes}, nil
+}
+
+func (h *toolHandlers) work(r *request) (any, error) { return h.tools.Work(r.Context()) }

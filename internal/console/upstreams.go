@@ -1,0 +1,112 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"belljar.dev/internal/control"
+)
+
+// Pin is a definition of somebody else's server that waits for a person.
+type Pin struct {
+	Upstream string
+	Tenant   string
+	Place    string // the workspace whose file has the entry; empty for a file of the operator
+	Name     string // the definition
+	What     string // new, changed or removed
+	Since    time.Time
+	Findings []string // what looks as if it were made to deceive
+	Diff     string   // old beside new; every hidden character shows
+	Cut      bool     // Diff does not show all of it
+	Version  string   // that a decision names
+}
+
+// Upstreams has the servers of other people.
+type Upstreams interface {
+	All() []control.Upstreams
+	// Restart ends the instances of a server, which start again, and returns how many there were.
+	Restart(ctx context.Context, name, by string) (int, error)
+	Pins(ctx context.Context) ([]Pin, error)
+	// Decide decides about the definition with a version; the error says so if none has it.
+	Decide(ctx context.Context, upstream, version string, approve bool, by string) error
+}
+
+// upstreamHandlers serve the servers of other people.
+type upstreamHandlers struct{ upstreams Upstreams }
+
+func (h *upstreamHandlers) list(*request) (any, error) { return h.upstreams.All(), nil }
+
+// restart restarts a server.
+func (h *upstreamHandlers) restart(r *request) (any, error) {
+	if err := r.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	n, err := h.upstreams.Restart(r.Context(), r.PathValue("name"), r.who.Name)
+	if err != nil {
+		return nil, &Error{http.StatusNotFound, err}
+	}
+	return struct {
+		Instances int `json:"instances"`
+	}{n}, nil
+}
+
+// shownPin is a definition that waits, as a page gets it.
+type shownPin struct {
+	Upstream string     `json:"upstream"`
+	Tenant   string     `json:"tenant"`
+	Place    string     `json:"place,omitempty"`
+	Name     string     `json:"name"`
+	What     string     `json:"what"`
+	Since    time.Time  `json:"since,omitzero"` // when what it replaces was trusted
+	Findings []string   `json:"findings,omitempty"`
+	Lines    []diffLine `json:"lines"`
+	Cut      bool       `json:"cut,omitempty"`
+	Version  string     `json:"version"`
+	Command  string     `json:"command"`
+}
+
+// MaxPinLines bounds the lines of one definition. A page does not show one with more whole.
+const MaxPinLines = 500
+
+// shownPins are the first of those that wait.
+func shownPins(pins []Pin) []shownPin {
+	all := []shownPin{}
+	for _, p := range pins[:min(len(pins), maxInbox)] {
+		one := shownPin{
+			Upstream: p.Upstream, Tenant: p.Tenant, Place: p.Place, Name: p.Name, What: p.What, Since: p.Since, Findings: p.Findings,
+			Lines: []diffLine{}, Cut: p.Cut, Version: p.Version, Command: "belljar upstream approve " + p.Upstream,
+		}
+		for line := range strings.Lines(p.Diff) {
+			if len(one.Lines) == MaxPinLines {
+				one.Cut = true
+				break
+			}
+			line = strings.TrimSuffix(line, "\n")
+			kind := " "
+			if line != "" && strings.ContainsRune("+-@", rune(line[0])) {
+				kind = line[:1]
+			}
+			one.Lines = append(one.Lines, diffLine{kind, shownLine(strings.TrimPrefix(line, kind))})
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// decide decides about a definition.
+func (h *upstreamHandlers) decide(r *request) (any, error) {
+	var said struct {
+		Approve bool   `json:"approve"`
+		Version string `json:"version"`
+		Name    string `json:"name"`
+	}
+	if err := r.read(&said); err != nil {
+		return nil, err
+	}
+	if said.Version == "" {
+		return nil, fault(http.StatusBadRequest, "the version is missing: a decision names the version of the definition that it is about")
+	}
+	return struct{}{}, h.upstreams.Decide(r.Context(), r.PathValue("name"), said.Version, said.Approve, r.who.Name)
+}

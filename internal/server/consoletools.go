@@ -1,0 +1,213 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"belljar.dev/internal/callback"
+	"belljar.dev/internal/console"
+	"belljar.dev/internal/control"
+	"belljar.dev/internal/store"
+	"belljar.dev/mcp/upstream/pin"
+	"belljar.dev/policies"
+)
+
+// mostWork bounds the todos, plans and callbacks that a page gets, of each.
+const mostWork = 500
+
+// consoleTools is what a console asks about what tools work with.
+type consoleTools struct{ server *Server }
+
+// Engines are the search engines.
+func (v *consoleTools) Engines() []console.EngineHealth {
+	all := []console.EngineHealth{}
+	for _, h := range v.server.search.Health() {
+		all = append(all, console.EngineHealth{
+			Engine: h.Engine, State: fmt.Sprint(h.State), Outcome: fmt.Sprint(h.Last), Since: h.Since, Retry: h.Retry.Milliseconds(), Slow: h.Slow.Milliseconds(),
+		})
+	}
+	return all
+}
+
+// Browsers are what the browsers do.
+func (v *consoleTools) Browsers() console.BrowserPool {
+	return console.BrowserPool(v.server.reading.chrome.Stats())
+}
+
+// Work is what agents keep, of all tenants in all open places.
+func (v *consoleTools) Work(ctx context.Context) (console.Work, error) {
+	w := console.Work{Todos: []console.Todo{}, Plans: []console.SavedPlan{}, Callbacks: []console.ArmedCallback{}}
+	if !v.server.kept.Made() {
+		return w, nil // nobody has kept anything
+	}
+	for _, p := range v.server.places.all() {
+		for _, tenant := range append([]string{policies.LocalTenant}, p.gate.now.Load().Tenants()...) {
+			if err := v.add(ctx, &w, p, tenant); err != nil {
+				return w, err
+			}
+		}
+	}
+	return w, nil
+}
+
+// add adds what a tenant keeps in a place.
+func (v *consoleTools) add(ctx context.Context, w *console.Work, p *place, tenant string) error {
+	todos, err := p.books.todos.List(ctx, store.Owner{Tenant: tenant})
+	if err != nil {
+		return err
+	}
+	for _, t := range todos {
+		one := console.Todo{ID: t.ID, Tenant: tenant, Place: p.Workspace, Title: t.Name, State: string(t.Status), Steps: []console.TodoStep{}}
+		for _, s := range t.Steps {
+			one.Steps = append(one.Steps, console.TodoStep{Text: s.Text, Done: !s.Status.Open()})
+		}
+		if len(w.Todos) < mostWork {
+			w.Todos = append(w.Todos, one)
+		} else {
+			w.More++
+		}
+	}
+	plans, err := p.books.plans.List(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	for _, one := range plans {
+		if len(w.Plans) < mostWork {
+			w.Plans = append(w.Plans, console.SavedPlan{Tenant: tenant, Place: p.Workspace, ID: one.File, Title: one.Goal, Saved: one.Saved})
+		} else {
+			w.More++
+		}
+	}
+	if p.flow.callbacks == nil {
+		return nil
+	}
+	callbacks, err := p.flow.callbacks.List(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	for _, c := range callbacks {
+		one := console.ArmedCallback{ID: c.ID, Tenant: tenant, Place: p.Workspace, Message: c.Message, Next: c.Due}
+		if c.Left != callback.Forever {
+			one.Left = c.Left
+		}
+		if len(w.Callbacks) < mostWork {
+			w.Callbacks = append(w.Callbacks, one)
+		} else {
+			w.More++
+		}
+	}
+	return nil
+}
+
+// consoleUpstreams is what a console asks about the servers of other people.
+type consoleUpstreams struct {
+	handlers *upstreamHandlers
+	kept     *store.Store
+}
+
+// All are the servers in all places.
+func (v *consoleUpstreams) All() []control.Upstreams { return v.handlers.list() }
+
+// Restart restarts a server.
+func (v *consoleUpstreams) Restart(ctx context.Context, name, by string) (int, error) {
+	return v.handlers.restart(ctx, name, by)
+}
+
+// mostPins bounds the definitions that are looked at.
+const mostPins = 1000
+
+// waiting is a definition that waits, and whose it is.
+type waiting struct {
+	of pin.Server
+	q  pin.Question
+}
+
+// version is what a decision about a definition is bound to: what was trusted, and what is
+// there now.
+func (w waiting) version() string {
+	text, err := json.Marshal([]string{w.of.Tenant, w.of.Place, w.of.Name, w.q.Ref.String(), w.q.Ref.Digest.String(), w.q.Was.String(), string(w.q.State)})
+	if err != nil {
+		return "" // which texts do not have
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])[:16]
+}
+
+// waiting are the definitions that wait for a person, and not those that one has refused.
+func (v *consoleUpstreams) waiting(ctx context.Context) (all []waiting, _ error) {
+	if !v.kept.Made() {
+		return nil, nil // no server was seen
+	}
+	book := pin.NewBook(store.Config{Store: v.kept})
+	servers, err := book.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range servers {
+		questions, err := book.Waiting(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		for _, q := range questions {
+			if q.State != pin.Held && len(all) < mostPins {
+				q.Cut = q.Cut || strings.Count(q.Diff, "\n") > console.MaxPinLines
+				all = append(all, waiting{s, q})
+			}
+		}
+	}
+	return all, nil
+}
+
+// Pins are the definitions that wait.
+func (v *consoleUpstreams) Pins(ctx context.Context) (pins []console.Pin, _ error) {
+	all, err := v.waiting(ctx)
+	for _, w := range all {
+		p := console.Pin{
+			Upstream: w.of.Name, Tenant: w.of.Tenant, Place: w.of.Place, Name: w.q.Ref.String(), What: string(w.q.State), Since: w.q.Since,
+			Diff: w.q.Diff, Cut: w.q.Cut, Version: w.version(),
+		}
+		for _, f := range w.q.Findings {
+			p.Findings = append(p.Findings, policies.Clip(f.String(), maxReason))
+		}
+		pins = append(pins, p)
+	}
+	return pins, err
+}
+
+// Decide decides about one of them.
+func (v *consoleUpstreams) Decide(ctx context.Context, upstream, version string, approve bool, by string) error {
+	all, err := v.waiting(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range all {
+		if w.of.Name != upstream || w.version() != version {
+			continue
+		}
+		if approve && w.q.Cut {
+			return &console.Error{Status: http.StatusConflict, Err: fmt.Errorf("%s cannot be shown whole; `belljar upstream approve` with its name trusts it all the same", policies.Clip(w.q.Ref.String(), maxReason))}
+		}
+		said := pin.Decision{By: pin.Person{Name: by, Via: pin.ViaConsole}, Trust: approve, Items: []pin.Ref{w.q.Ref}}
+		err := pin.NewBook(store.Config{Store: v.kept}).Decide(ctx, w.of, said)
+		if errors.Is(err, pin.ErrStale) {
+			return &console.Error{Status: http.StatusConflict, Err: err}
+		}
+		if err != nil {
+			return err
+		}
+		change := control.UpstreamChange{What: control.PinsRefused, Name: w.of.Name, Tenant: w.of.Tenant, Workspace: w.of.Place}
+		if approve {
+			change.What = control.PinsTrusted
+		}
+		change.Items = []string{policies.Clip(w.q.Ref.String(), 200) + " " + w.q.Ref.Digest.String()}
+		v.handlers.changed(ctx, change, by)
+		return nil
+	}
+	return &console.Error{Status: http.StatusConflict, Err: errors.New("this definition does not wait for a decision any more, or is another one now; read it again")}
+}
