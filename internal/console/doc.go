@@ -22,9 +22,9 @@
 //	runs.go      boxes, sessions, background tasks and their output
 //	records.go   the audit log
 //	policy.go    the policy, and what it would decide
+//	upstreams.go the servers of other people
 //	workspaces.go
 //	             what boxes changed, and what becomes of it
-//	upstreams.go the servers of other people
 //	tools.go     search engines, browsers, todos, plans and callbacks
 //	stats.go     counts
 //	request.go   what a request says, and the answer to it

@@ -1,0 +1,261 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/console"
+	"belljar.dev/internal/control"
+	"belljar.dev/internal/people/approval"
+)
+
+// page is a person at the console of an estate.
+type page struct {
+	t     *testing.T
+	url   string
+	token string
+}
+
+// withConsole is an estate whose server has a console, and a person there. more is the end
+// of its policy.
+func withConsole(t *testing.T, policy string) (*estate, *page) {
+	t.Helper()
+	e := newEstate(t)
+	put(t, e.policy, policy+e.tenants(""))
+	cfg := e.config()
+	cfg.Service.Console = "127.0.0.1:0"
+	e.serve(cfg)
+	link, code, _ := strings.Cut(e.ConsoleLink(), "#")
+	p := &page{t: t, url: link + "api/v1/"}
+	status, text := p.do("POST", "login", map[string]string{"code": code})
+	var in struct {
+		Token string `json:"token"`
+	}
+	if err := json.Unmarshal(text, &in); err != nil || status != http.StatusOK {
+		t.Fatalf("login: %d %s", status, text)
+	}
+	p.token = in.Token
+	return e, p
+}
+
+// do sends a request.
+func (p *page) do(method, path string, body any) (int, []byte) {
+	p.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, bytes.NewReader(text))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+p.token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return resp.StatusCode, got
+}
+
+// get reads what is at a path.
+func (p *page) get(path string, into any) {
+	p.t.Helper()
+	if status, text := p.do("GET", path, nil); status != http.StatusOK || json.Unmarshal(text, into) != nil {
+		p.t.Fatalf("%s: %d %s", path, status, text)
+	}
+}
+
+// A server without a console opens no port for one.
+func TestNoConsole(t *testing.T) {
+	e := servedEstate(t)
+	if e.console != nil || e.counts != nil || e.ConsoleLink() != "" {
+		t.Error("there is a console that nobody asked for")
+	}
+}
+
+// Each view of the console of a server that runs can be read.
+func TestViewsOfTheConsole(t *testing.T) {
+	e, p := withConsole(t, estatePolicy)
+	if got := e.bash("a", "/mcp", "echo seen"); !strings.Contains(got, "seen") {
+		t.Fatal(got)
+	}
+	var me struct {
+		Person, Role string
+		Views        []string
+	}
+	p.get("me", &me)
+	if me.Person != control.Self() || me.Role != "operator" || len(me.Views) < 12 {
+		t.Errorf("got %+v", me)
+	}
+	paths := map[string]string{"overview": "stats", "history": "approvals?all=1"}
+	for _, view := range me.Views {
+		path := paths[view]
+		if path == "" {
+			path = view
+		}
+		var any json.RawMessage
+		p.get(path, &any)
+	}
+	var stats struct {
+		Calls console.Calls
+	}
+	p.get("stats", &stats)
+	if n := len(stats.Calls.Allow); n == 0 || stats.Calls.Allow[n-1] == 0 && (n < 2 || stats.Calls.Allow[n-2] == 0) {
+		t.Errorf("no call is counted: %+v", stats.Calls)
+	}
+	var boxes []control.Box
+	p.get("boxes", &boxes)
+	if len(boxes) != 1 || boxes[0].Tenant != "a" {
+		t.Fatalf("boxes: %+v", boxes)
+	}
+	if status, text := p.do("POST", "boxes/"+boxes[0].ID+"/kill", struct{}{}); status != http.StatusOK {
+		t.Errorf("kill: %d %s", status, text)
+	}
+	if p.get("boxes", &boxes); len(boxes) != 0 {
+		t.Errorf("after the end of the box: %+v", boxes)
+	}
+	if status, text := p.do("POST", "boxes/s-nosuch/kill", struct{}{}); status != http.StatusNotFound {
+		t.Errorf("a box that does not exist: %d %s", status, text)
+	}
+	if got := e.bash("a", "/mcp", "echo again"); !strings.Contains(got, "again") {
+		t.Errorf("the next call: %s", got)
+	}
+}
+
+// An agent has a token of the server and a network: neither leads into the console.
+func TestAgentsStayOutOfTheConsole(t *testing.T) {
+	e, p := withConsole(t, `version: 1
+defaults: {decision: allow, profile: box}
+profiles: {box: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["*"]}}}
+`)
+	agent := &page{t, p.url, "token-a"}
+	for _, r := range [][2]string{{"GET", "me"}, {"GET", "inbox"}, {"POST", "approvals/ap-1/answer"}, {"GET", "audit"}, {"GET", "events"}} {
+		if status, text := agent.do(r[0], r[1], struct{}{}); status != http.StatusForbidden {
+			t.Errorf("%s %s by an agent: %d %s", r[0], r[1], status, text)
+		}
+	}
+	at := strings.TrimSuffix(strings.TrimPrefix(p.url, "http://"), "/api/v1/")
+	_, port, err := net.SplitHostPort(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := []string{"127.0.0.1", "localhost"}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
+			hosts = append(hosts, ip.IP.String())
+		}
+	}
+	for _, host := range hosts {
+		script := fmt.Sprintf(`exec 2>&1; (exec 3<>/dev/tcp/%s/%s && printf 'GET / HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nConnection: close\r\n\r\n' >&3 && cat <&3); echo over`, host, port, port)
+		if got := e.bash("a", "/mcp", script); !strings.Contains(got, "over") || strings.Contains(got, "Content-Security-Policy") || strings.Contains(got, "<!doctype") {
+			t.Errorf("from a box to %s: %s", host, got)
+		}
+	}
+	e.closed()
+	text, err := os.ReadFile(filepath.Join(e.dir, "state", "audit", "audit.jsonl"))
+	if err != nil || !bytes.Contains(text, []byte(`"reason":"console"`)) || !bytes.Contains(text, []byte("approvals/{id}/answer")) {
+		t.Errorf("the refusals are not in the log: %v", err)
+	}
+}
+
+// A yes of a person at the console lets the call run, and the log has the name of the person.
+func TestApprovalAtTheConsole(t *testing.T) {
+	e, p := withConsole(t, `version: 1
+defaults: {decision: ask, profile: box}
+profiles: {box: {fs: {system: true, workspace: rw}}}
+`)
+	said := make(chan string, 1)
+	go func() { said <- e.bash("a", "/mcp", "echo it-ran") }()
+	var in struct {
+		Approvals []struct {
+			approval.Approval
+			Version string
+		}
+	}
+	for len(in.Approvals) == 0 {
+		p.get("inbox", &in)
+		if t.Context().Err() != nil {
+			return
+		}
+	}
+	one := in.Approvals[0]
+	if one.Tool != "Bash" || one.Tenant != "a" || len(one.Shown.Commands) == 0 {
+		t.Errorf("got %+v", one)
+	}
+	if status, text := p.do("POST", "approvals/"+one.ID+"/answer", map[string]any{"yes": true, "version": one.Version}); status != http.StatusOK {
+		t.Fatalf("yes: %d %s", status, text)
+	}
+	got := <-said
+	if !strings.Contains(got, "it-ran") { // where the call did not wait, the agent repeats it
+		got = e.bash("a", "/mcp", "echo it-ran")
+	}
+	if !strings.Contains(got, "it-ran") {
+		t.Errorf("after the yes: %s", got)
+	}
+	if status, _ := p.do("POST", "approvals/"+one.ID+"/answer", map[string]any{"yes": true, "version": one.Version}); status != http.StatusConflict {
+		t.Errorf("a second yes: %d", status)
+	}
+	e.closed()
+	text, err := os.ReadFile(filepath.Join(e.dir, "state", "audit", "audit.jsonl"))
+	name, _ := json.Marshal(control.Self())
+	if err != nil || !bytes.Contains(text, []byte(`"by":`+string(name)+`,"via":"console"`)) {
+		t.Errorf("the log does not say who said yes: %v", err)
+	}
+}
+
+// A background task is seen with its output, and ended.
+func TestTasksAtTheConsole(t *testing.T) {
+	e, p := withConsole(t, estatePolicy)
+	session, err := e.login.Authenticate(t.Context(), "token-a")
+	if err != nil || session.Tenant != "a" {
+		t.Fatal(err)
+	}
+	if got := e.call("a", "/mcp", "BackgroundBash", map[string]any{"command": `printf '\033[31mred\033[0m\n'; exec sleep 600`, "description": "d"}); !strings.Contains(got, "ask") {
+		t.Fatal(got)
+	}
+	var jobs []control.Job
+	p.get("jobs", &jobs)
+	if len(jobs) != 1 {
+		t.Fatalf("jobs: %+v", jobs)
+	}
+	path := fmt.Sprintf("jobs/%s/%d/", jobs[0].Session, jobs[0].ID)
+	var out struct {
+		Next   int64
+		End    bool
+		Pieces []console.Piece
+	}
+	for len(out.Pieces) == 0 {
+		p.get(path+"output", &out)
+	}
+	if out.Pieces[0] != (console.Piece{Text: "red", Style: "fg1"}) || out.End {
+		t.Errorf("got %+v", out)
+	}
+	if status, text := p.do("POST", path+"end", struct{}{}); status != http.StatusOK {
+		t.Errorf("end: %d %s", status, text)
+	}
+	p.get(fmt.Sprintf("%soutput?from=%d", path, out.Next), &out)
+	if !out.End {
+		t.Errorf("after its end: %+v", out)
+	}
+	if p.get("jobs", &jobs); len(jobs) != 1 || jobs[0].Status == "" {
+		t.Errorf("after its end: %+v", jobs)
+	}
+}
