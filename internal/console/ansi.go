@@ -103,25 +103,25 @@ func lookAfter(text []byte) style {
 
 // next takes one character or sequence, and returns how long it is.
 func (s *screen) next(text []byte) int {
-	switch c := text[0]; {
-	case c == '\n':
+	switch text[0] {
+	case '\n':
 		s.flush()
 		s.put1("\n", s.now)
 		return 1
-	case c == '\r':
+	case '\r':
 		s.column = 0
 		return 1
-	case c == '\b':
+	case '\b':
 		s.column = max(0, s.column-1)
 		return 1
-	case c == '\t':
+	case '\t':
 		for stop := (s.column/8 + 1) * 8; s.column < stop; s.column++ {
 			if s.column == len(s.line) {
 				s.line = append(s.line, cell{" ", style{}})
 			}
 		}
 		return 1
-	case c == 0x1b:
+	case 0x1b:
 		if n := sequence(text); n > 0 {
 			s.now.set(text[2 : n-1])
 			return n
@@ -325,8 +325,22 @@ func colourOf(parts []string) (colour uint8, ok bool) {
 
 // palette has the 16 colours as xterm shows them.
 var palette = [16][3]int{
-	{0, 0, 0}, {205, 0, 0}, {0, 205, 0}, {205, 205, 0}, {0, 0, 238}, {205, 0, 205}, {0, 205, 205}, {229, 229, 229},
-	{127, 127, 127}, {255, 0, 0}, {0, 255, 0}, {255, 255, 0}, {92, 92, 255}, {255, 0, 255}, {0, 255, 255}, {255, 255, 255},
+	{0, 0, 0},
+	{205, 0, 0},
+	{0, 205, 0},
+	{205, 205, 0},
+	{0, 0, 238},
+	{205, 0, 205},
+	{0, 205, 205},
+	{229, 229, 229},
+	{127, 127, 127},
+	{255, 0, 0},
+	{0, 255, 0},
+	{255, 255, 0},
+	{92, 92, 255},
+	{255, 0, 255},
+	{0, 255, 255},
+	{255, 255, 255},
 }
 
 // nearest is the colour of the palette that differs least.

@@ -337,7 +337,7 @@ func TestForms(t *testing.T) {
 		{"", `{}`, 415},
 		{"application/json", `{"yes":true,`, 400},
 		{"application/json", `{"yes":true}{"yes":true}`, 400},
-		{"application/json", `{"yes":true,"verison":"x"}`, 400},
+		{"application/json", `{"yes":true,"versio":"x"}`, 400},
 		{"application/json", `{"yes":true}`, 400}, // without a version
 		{"application/json", `{"yes":true,"version":"x","scope":"for ever"}`, 400},
 		{"application/json", `{"note":"` + strings.Repeat("x", maxBody) + `"}`, 413},

@@ -107,12 +107,12 @@ func (c *Console) follow(ctx context.Context) {
 		now := c.things(ctx)
 		for t, is := range now {
 			if was, known := before[t]; (!known || was != is) && before != nil {
-				c.ring.add(t.kind, t.id, nil)
+				c.ring.add(t.kind, t.id)
 			}
 		}
 		for t := range before {
 			if _, still := now[t]; !still {
-				c.ring.add(t.kind, t.id, nil)
+				c.ring.add(t.kind, t.id)
 			}
 		}
 		if before == nil {

@@ -93,7 +93,7 @@ func respond(w http.ResponseWriter, status int, value any) {
 		err = fmt.Errorf("the answer has %d bytes, and %d are sent; ask for less", len(text), maxAnswer)
 	}
 	if err != nil {
-		status, text = http.StatusInternalServerError, nil
+		status = http.StatusInternalServerError
 		text, _ = json.Marshal(refusal{Error: err.Error()}) // which has only a text
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/json"
 	"sync"
 	"time"
 )
@@ -15,11 +14,10 @@ const (
 
 // event says that something is another now. A page asks for what it shows of it.
 type event struct {
-	Seq  int64           `json:"seq"`
-	Kind string          `json:"kind"`
-	ID   string          `json:"id,omitempty"`
-	At   time.Time       `json:"at"`
-	Data json.RawMessage `json:"data,omitempty"`
+	Seq  int64     `json:"seq"`
+	Kind string    `json:"kind"`
+	ID   string    `json:"id,omitempty"`
+	At   time.Time `json:"at"`
 }
 
 // ring has the last events. Readers come back with the number of the last one that they
@@ -41,17 +39,13 @@ func newRing(now time.Time) *ring {
 }
 
 // add adds an event.
-func (r *ring) add(kind, id string, data any) {
-	text, err := json.Marshal(data)
-	if err != nil || data == nil {
-		text = nil
-	}
+func (r *ring) add(kind, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
 		return
 	}
-	r.events[r.next%ringSize] = event{r.next, kind, id, time.Now().UTC(), text}
+	r.events[r.next%ringSize] = event{r.next, kind, id, time.Now().UTC()}
 	r.next++
 	r.wake()
 }

@@ -121,7 +121,11 @@ func (in *Inherited) take(f *os.File, ours bool) error {
 		}
 		if f.Name() != nameAdmin {
 			l.Close()
-			return errors.New("clients and browsers connect by TCP, and this is a Unix socket")
+			who := "clients"
+			if f.Name() == NameConsole {
+				who = "browsers"
+			}
+			return fmt.Errorf("%s connect by TCP, and this is a Unix socket", who)
 		}
 	}
 	if in.listeners[at] != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -60,8 +61,7 @@ func ReadBack(ctx context.Context, dir string, before Cursor, want Search, use f
 	}
 	defer s.close()
 	b := backward{want: want, hints: want.hints(), use: use, at: before}
-	for i := len(s.files) - 1; i >= 0; i-- {
-		part := s.files[i]
+	for i, part := range slices.Backward(s.files) {
 		if before.Seq > 0 && i > 0 && part.firstSeq() > before.Seq {
 			continue // all of it comes later
 		}
@@ -264,12 +264,10 @@ func ReadRecord(dir string, at Cursor) (Entry, error) {
 		return Entry{}, err
 	}
 	defer s.close()
-	for i := len(s.files) - 1; i >= 0; i-- {
-		if i > 0 && s.files[i].firstSeq() > at.Seq {
-			continue
+	for i, part := range slices.Backward(s.files) {
+		if i == 0 || part.firstSeq() <= at.Seq {
+			return part.record(at)
 		}
-		e, err := s.files[i].record(at)
-		return e, err
 	}
 	return Entry{}, ErrNoRecord
 }
