@@ -3,27 +3,19 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/internal/config"
 	"belljar.dev/internal/printable"
 	"belljar.dev/policies/audit"
 )
-
-// castMost bounds a recording that is read, in bytes: above what one has.
-const castMost = 17 << 20
 
 func auditCastCommand() *cobra.Command {
 	var a auditing
@@ -83,40 +75,13 @@ func (a *auditing) cast(ctx context.Context, callID string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var of *audit.Recorded
-	err = audit.Read(ctx, dir, audit.Filter{}, func(e audit.Entry) error {
-		if e.CallID == callID && e.Cast != nil {
-			of = e.Cast
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("find recording: %w", err)
-	case of == nil:
-		return nil, fmt.Errorf("find recording: the log has no recording of call %s; calls are recorded at the level full, and jobs until they end", callID)
-	case !filepath.IsLocal(of.File):
-		return nil, fmt.Errorf("find recording: %q is not a file of the log", of.File)
-	}
-	f, err := os.Open(filepath.Join(dir, of.File))
-	if err != nil {
-		return nil, fmt.Errorf("read recording: %w", err)
-	}
-	defer f.Close()
-	text, err := config.ReadBounded(f, castMost)
-	if err != nil {
-		return nil, fmt.Errorf("read recording: %w", err)
-	}
-	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != of.SHA256 {
-		return nil, fmt.Errorf("read recording: %s was changed: the log has another SHA-256 of it", f.Name())
-	}
-	return text, nil
+	return audit.ReadCast(ctx, dir, callID)
 }
 
 // play writes the output of a recording at the times that it says.
 func play(ctx context.Context, out io.Writer, text []byte, speed float64, idle time.Duration) error {
 	lines := bufio.NewScanner(strings.NewReader(string(text)))
-	lines.Buffer(nil, castMost)
+	lines.Buffer(nil, audit.MaxCastText)
 	lines.Scan() // the header
 	var t tame
 	last := 0.0

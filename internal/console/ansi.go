@@ -87,8 +87,10 @@ func render(text []byte, from style) []Piece {
 }
 
 // lookAfter returns the look that holds behind a text.
-func lookAfter(text []byte) style {
-	var s style
+func lookAfter(text []byte) style { return lookBehind(text, style{}) }
+
+// lookBehind is lookAfter for a text that begins with a look.
+func lookBehind(text []byte, s style) style {
 	for {
 		at := bytes.Index(text, []byte("\x1b["))
 		if at < 0 {

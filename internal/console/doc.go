@@ -21,6 +21,7 @@
 //	inbox.go     approvals and questions
 //	runs.go      boxes, sessions, background tasks and their output
 //	records.go   the audit log
+//	casts.go     recordings of calls
 //	policy.go    the policy, and what it would decide
 //	upstreams.go the servers of other people
 //	workspaces.go

@@ -64,6 +64,7 @@ func (c *Console) routes() []route {
 		all = append(all,
 			route{"GET", "audit", "audit", Viewer, h.audit, 0},
 			route{"GET", "audit/{cursor}", "", Viewer, h.auditRecord, 0},
+			route{"GET", "casts/{id}", "", Viewer, h.cast, 0},
 		)
 	}
 	if c.views.Policy != nil {

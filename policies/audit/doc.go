@@ -33,6 +33,7 @@
 //
 //	cast.go        recordings of what commands show
 //	replay.go      calls of the past, for policies to be compared by
+//	readcast.go    recordings that are looked at later
 //	back.go        the log from its end, as far as somebody looks
 //	read.go        the log, record by record
 //	verify.go      whether the log is as it was written

@@ -1,0 +1,95 @@
+package console
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+
+	"belljar.dev/policies/audit"
+)
+
+// castPiece is a text of one look, and when it was shown, in seconds since the beginning.
+type castPiece struct {
+	At float64 `json:"at"`
+	Piece
+}
+
+// castPart is a part of a recording. From and Next count its events.
+type castPart struct {
+	Width   int         `json:"width"`
+	Height  int         `json:"height"`
+	Seconds float64     `json:"seconds"`
+	From    int         `json:"from"`
+	Next    int         `json:"next"`
+	End     bool        `json:"end"`
+	Pieces  []castPiece `json:"pieces"`
+}
+
+// cast is a part of the recording of a call.
+func (h *logHandlers) cast(r *request) (any, error) {
+	from := 0
+	if text := r.URL.Query().Get("from"); text != "" {
+		var err error
+		if from, err = strconv.Atoi(text); err != nil || from < 0 {
+			return nil, fault(http.StatusBadRequest, "from=%q: want the number of an event", text)
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), searchMost)
+	defer cancel()
+	text, err := audit.ReadCast(ctx, h.dir, r.PathValue("id"))
+	if errors.Is(err, audit.ErrNoRecord) {
+		return nil, &Error{http.StatusNotFound, err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return castFrom(text, from)
+}
+
+// castFrom is a recording from an event on. Each event is rendered by itself, with the look
+// that the events before it have left.
+func castFrom(text []byte, from int) (any, error) {
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, audit.MaxCastText)
+	part := castPart{From: from, Next: from, End: true, Pieces: []castPiece{}}
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &part) != nil {
+		return nil, errors.New("read recording: it has no header")
+	}
+	part.From, part.Next, part.End, part.Pieces, part.Seconds = from, from, true, []castPiece{}, 0
+	var look style
+	shown := 0
+	for n := 0; lines.Scan(); n++ {
+		var event [3]any
+		if json.Unmarshal(lines.Bytes(), &event) != nil {
+			return nil, errors.New("read recording: a line is not an event")
+		}
+		at, isTime := event[0].(float64)
+		out, isText := event[2].(string)
+		if !isTime || !isText || math.IsNaN(at) || at < part.Seconds {
+			return nil, errors.New("read recording: a line is not an event, or its time is before that of the last one")
+		}
+		part.Seconds = at
+		switch {
+		case event[1] != "o":
+		case n < from:
+			look = lookBehind([]byte(out), look)
+		case shown >= maxPart:
+			part.End = false
+		default:
+			for _, p := range render([]byte(out), look) {
+				part.Pieces = append(part.Pieces, castPiece{at, p})
+			}
+			look = lookBehind([]byte(out), look)
+			shown += len(out)
+		}
+		if part.End && n >= from {
+			part.Next = n + 1
+		}
+	}
+	return part, nil
+}

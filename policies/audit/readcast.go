@@ -1,0 +1,60 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// MaxCastText bounds a recording that is read, in bytes: above what one has.
+const MaxCastText = maxCast + 1<<20
+
+// noCast is the error for a call without a recording. It wraps ErrNoRecord.
+type noCast struct{ callID string }
+
+func (e *noCast) Error() string {
+	return fmt.Sprintf("find recording: the log has no recording of call %s; calls are recorded at the level full, and jobs until they end", e.callID)
+}
+
+func (e *noCast) Unwrap() error { return ErrNoRecord }
+
+// ReadCast returns the recording of a call, once it is found to be the file whose SHA-256 the
+// log has. It is in the format asciicast v2.
+func ReadCast(ctx context.Context, dir, callID string) ([]byte, error) {
+	var of *Recorded
+	_, _, err := ReadBack(ctx, dir, Cursor{}, Search{Text: callID}, func(e Entry, _ Cursor) bool {
+		if e.CallID == callID && e.Cast != nil {
+			of = e.Cast
+		}
+		return of == nil
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("find recording: %w", err)
+	case of == nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("find recording: %w", ctx.Err())
+	case of == nil:
+		return nil, &noCast{callID}
+	case !filepath.IsLocal(of.File):
+		return nil, fmt.Errorf("find recording: %q is not a file of the log", of.File)
+	}
+	f, err := os.Open(filepath.Join(dir, of.File))
+	if err != nil {
+		return nil, fmt.Errorf("read recording: %w", err)
+	}
+	defer f.Close()
+	var b strings.Builder
+	if _, err := io.Copy(&b, io.LimitReader(f, MaxCastText+1)); err != nil {
+		return nil, fmt.Errorf("read recording: %w", err)
+	}
+	text := []byte(b.String())
+	if sum := sha256.Sum256(text); len(text) > MaxCastText || hex.EncodeToString(sum[:]) != of.SHA256 {
+		return nil, fmt.Errorf("read recording: %s was changed: the log has another SHA-256 of it", f.Name())
+	}
+	return text, nil
+}
