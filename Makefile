@@ -62,6 +62,7 @@ bench:
 	$(GO) test -run '^$$' -bench JWT ./internal/auth
 	$(GO) test -run '^$$' -bench Handshake -benchtime 2000x ./internal/front
 	$(GO) test -run '^$$' -bench . ./policies ./policies/audit
+	$(GO) test -run '^$$' -bench . -benchtime 3x ./internal/console
 	$(GO) test -run '^$$' -bench . -benchtime 25x -timeout 20m ./browser
 	$(GO) test -run '^$$' -bench Fan -benchtime 122x -timeout 20m ./search
 	$(GO) test -run '^$$' -bench SearchCancel -benchtime 50x ./mcp/tools

@@ -19,7 +19,7 @@ const (
 	lockedFor  = time.Minute
 	tokenLife  = 12 * time.Hour
 	tokenBytes = 32
-	maxTokens  = 64 // of which the oldest ends for a further one
+	maxTokens  = 64 // a further one ends the oldest
 )
 
 // Person is somebody who has logged in.
@@ -51,10 +51,10 @@ var (
 // use.
 type access struct {
 	mu     sync.Mutex
-	codes  []code    // guarded by mu, as all below: the oldest first
-	people []Person  // with tokens, the oldest first
-	wrong  int       // codes since the last login
-	locked time.Time // until when nobody logs in
+	codes  []code    // guarded by mu: the oldest first
+	people []Person  // guarded by mu: with tokens, the oldest first
+	wrong  int       // guarded by mu: codes since the last login
+	locked time.Time // guarded by mu: until when nobody logs in
 }
 
 // code makes a code for a person.

@@ -9,8 +9,8 @@
 //
 // A person logs in by a code that `belljar console` got from the control socket. The code is
 // good for one login within a minute. The token that the page gets for it is in the memory of
-// this process only, so it ends with the process at the latest. There is no cookie: a browser
-// sends cookies to every port of a host, and a port of this host may be an agent's.
+// this process only, so it ends with the process at the latest. The console uses no cookies: a
+// browser sends them to every port of a host, and a port of this host may be an agent's.
 //
 // The files, each calling those below it:
 //

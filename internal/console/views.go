@@ -106,7 +106,7 @@ type Login struct {
 	Reason string // of a refusal
 }
 
-// Runs has what runs in the server. Ids are cut, as those that control has.
+// Runs has what runs in the server. Its ids are shortened, like those of package control.
 type Runs interface {
 	Boxes() []control.Box
 	// KillBox ends a box with all that runs in it. Its session opens another one when it

@@ -6,12 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"belljar.dev/sandbox/workspace"
 )
 
 // changedSet makes a set that changes files of a workspace.
-func changedSet(t *testing.T, dir, base string, files map[string]string) {
+func changedSet(t testing.TB, dir, base string, files map[string]string) {
 	t.Helper()
 	s, err := workspace.Open(dir)
 	if err != nil {
@@ -31,7 +32,7 @@ func changedSet(t *testing.T, dir, base string, files map[string]string) {
 	}
 }
 
-func write(t *testing.T, name, text string) {
+func write(t testing.TB, name, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		t.Fatal(err)
@@ -146,4 +147,26 @@ func TestWorkspaces(t *testing.T) {
 			t.Errorf("%s: got %d %s", p, got.status, got.body)
 		}
 	}
+}
+
+// BenchmarkChanges is the list of 10,000 changed files. The bound is a second.
+func BenchmarkChanges(b *testing.B) {
+	dir, base := filepath.Join(b.TempDir(), "sets"), b.TempDir()
+	files := make(map[string]string)
+	for i := range 10_000 {
+		files[fmt.Sprintf("d%d/f%d.txt", i%100, i)] = "text\n"
+	}
+	changedSet(b, dir, base, files)
+	h := &setHandlers{dir: dir}
+	var most time.Duration
+	for b.Loop() {
+		r := get(b, "/")
+		r.SetPathValue("name", "s-one")
+		began := time.Now()
+		if _, err := h.changes(r); err != nil {
+			b.Fatal(err)
+		}
+		most = max(most, time.Since(began))
+	}
+	b.ReportMetric(float64(most.Milliseconds()), "ms-most")
 }

@@ -4,6 +4,6 @@
 //
 // internal/server answers: it has the handlers, and Listen checks who connects. The
 // commands ask: Clients finds the servers, Ask asks one and Each asks all. wire.go,
-// tenant.go and upstream.go have the messages; their JSON is what `--json` prints, so keys may come, and none goes or
-// changes its meaning.
+// tenant.go, upstream.go and console.go have the messages; their JSON is what `--json` prints, so
+// keys may come, and none goes or changes its meaning.
 package control
