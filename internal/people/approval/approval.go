@@ -141,7 +141,7 @@ type Reply struct {
 	Scope Scope         // Once if empty
 	For   time.Duration // of Hours; the longest that is allowed if zero
 	By    string        // who, as the way knows them
-	Via   string        // "command line", "client" or "webhook"
+	Via   string        // "command line", "console", "client" or "webhook"
 	Note  string        // for the agent
 }
 
