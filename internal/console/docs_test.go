@@ -1,0 +1,40 @@
+package console
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The table of docs/console.md has every route with its role, and no other.
+func TestRoutesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/console.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := make(map[string]string) // the role by route
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		for i, word := range strings.Split(cells[1], "`") {
+			if method, path, ok := strings.Cut(word, " "); ok && i%2 == 1 {
+				documented[method+" "+path] = strings.TrimSpace(cells[2])
+			}
+		}
+	}
+	for _, r := range start(t, full).routes() {
+		role := r.needs.String()
+		if r.needs == 0 {
+			role = "none"
+		}
+		if is := documented[r.method+" "+r.path]; is != role {
+			t.Errorf("%s %s is for %s, and docs/console.md says %q", r.method, r.path, role, is)
+		}
+		delete(documented, r.method+" "+r.path)
+	}
+	for name := range documented {
+		t.Errorf("docs/console.md has %s, which is not a route", name)
+	}
+}
