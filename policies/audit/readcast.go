@@ -39,6 +39,10 @@ func ReadCast(ctx context.Context, dir, callID string) ([]byte, error) {
 	case of == nil && ctx.Err() != nil:
 		return nil, fmt.Errorf("find recording: %w", ctx.Err())
 	case of == nil:
+		// The record of the recording may be damaged.
+		if err := Read(ctx, dir, Filter{}, func(Entry) error { return nil }); err != nil {
+			return nil, fmt.Errorf("find recording: %w", err)
+		}
 		return nil, &noCast{callID}
 	case !filepath.IsLocal(of.File):
 		return nil, fmt.Errorf("find recording: %q is not a file of the log", of.File)
