@@ -21,7 +21,7 @@ var messageFiles = []string{
 	"../internal/control/caller.go", "../internal/control/wire.go", "../cmd/belljar/ask*.go",
 	"../internal/server/questions.go", "../internal/people/question/*.go", "../cmd/belljar/hook*.go",
 	"../internal/server/hookbox.go", "../internal/hooks/*.go", "../cmd/belljar/audit*.go",
-	"../internal/server/ledger.go", "../internal/server/recording.go", "audit/verify.go",
+	"../internal/server/ledger.go", "../internal/server/recording.go", "audit/verify.go", "audit/readcast.go", "report/*.go",
 }
 
 // unseen are texts of the code that no golden file can or need show, by their
