@@ -109,6 +109,9 @@ func TestArchitectureIsTheImportGraph(t *testing.T) {
 	rooms, _, _ := strings.Cut(string(text), "\n## Facts and grant")
 	said := make(map[string]string)
 	for _, m := range roomRow.FindAllStringSubmatch(rooms, -1) {
+		if _, twice := said[m[1]]; twice {
+			t.Errorf("docs/architecture.md has two rows for %s", m[1])
+		}
 		said[m[1]] = m[2]
 	}
 	imports := make(map[string][]string)
