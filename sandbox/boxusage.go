@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/sandbox/cgroup"
+	"belljar.dev/sandbox/egress"
 )
 
 // BoxUsage is what a box uses. A number that this host cannot tell is zero.
@@ -19,12 +20,12 @@ type BoxUsage struct {
 
 // Used returns what the box uses.
 func (b *Box) Used() BoxUsage {
-	u := BoxUsage{Network: b.means.door.Carried(), Disk: b.life.kept.used(b.means.area)}
+	u := BoxUsage{Network: egress.Carried(b.means.door.Door), Disk: b.life.kept.used(b.means.area)}
 	memory, hasMemory := b.means.group.Memory()
 	cpu, hasCPU := b.means.group.CPU()
 	processes, hasProcesses := b.means.group.Processes()
 	if !hasMemory || !hasCPU || !hasProcesses {
-		u.Memory, u.CPU, u.Processes = b.sums()
+		u.Memory, u.CPU, u.Processes = b.life.sums()
 	}
 	if hasMemory {
 		u.Memory = memory
@@ -39,23 +40,13 @@ func (b *Box) Used() BoxUsage {
 }
 
 // sums adds up what the processes of the box use, as /proc says it. A parked box has none.
-func (b *Box) sums() (memory int64, cpu time.Duration, processes int64) {
-	b.life.waking.RLock()
-	defer b.life.waking.RUnlock()
-	if b.life.parked {
+func (l *life) sums() (memory int64, cpu time.Duration, processes int64) {
+	l.waking.RLock()
+	defer l.waking.RUnlock()
+	if l.parked {
 		return 0, 0, 0
 	}
-	return cgroup.Sums(b.init.process.Pid)
-}
-
-// MemoryUsed is how many bytes of memory the box's processes have now, without
-// what the kernel caches of files; 0 where that cannot be told.
-func (b *Box) MemoryUsed() int64 {
-	if bytes, counted := b.means.group.Memory(); counted {
-		return bytes
-	}
-	memory, _, _ := b.sums()
-	return memory
+	return cgroup.Sums(l.box.init.process.Pid)
 }
 
 // used is how many bytes are stored in the area of the box: on disk, or else in memory.
@@ -71,5 +62,5 @@ func (k *kept) used(area *storage) int64 {
 	if *fd < 0 || unix.Fstatfs(*fd, &fs) != nil {
 		return 0
 	}
-	return int64(fs.Blocks-fs.Bfree) * fs.Bsize //nolint:gosec // a file system has at most as many bytes as an int64
+	return int64(fs.Blocks-fs.Bfree) * fs.Bsize
 }

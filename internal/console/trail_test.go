@@ -75,8 +75,11 @@ func TestTrail(t *testing.T) {
 		return audit.Decision{CallID: call, Tenant: "a", Tool: "Bash", Verdict: "ask", Facts: audit.Facts{Command: "rm x"}}
 	}
 	for _, r := range []audit.Record{
-		decision("c-0"), decision(a.CallID), about("asked", a.CallID), audit.Approval{ID: "ap-other", CallID: "c-0", Event: "asked"}, about("given", a.CallID),
-		decision("c-9"), about("used", "c-9"), audit.Outcome{CallID: "c-9", Tenant: "a", Tool: "Bash"},
+		decision("c-0"), decision(a.CallID), about("asked", a.CallID),
+		audit.Approval{ID: "ap-other", CallID: "c-0", Event: "asked"},
+		about("given", a.CallID),
+		decision("c-9"), about("used", "c-9"),
+		audit.Outcome{CallID: "c-9", Tenant: "a", Tool: "Bash"},
 	} {
 		if err := l.Append(r); err != nil {
 			t.Fatal(err)
