@@ -132,13 +132,8 @@ func based(f *code.File, fn *code.Func) bool {
 // handed reports whether a function of a script is a value and not a declaration: a member
 // of an object, an argument, the value of an assignment. Any holder of it can call it.
 func handed(f *code.File, fn *code.Func) bool {
-	switch f.Language {
-	case code.TypeScript, code.TSX, code.JavaScript:
-	default:
+	if script := f.Language == code.TypeScript || f.Language == code.TSX || f.Language == code.JavaScript; !script || fn.Owner != "" {
 		return false
-	}
-	if fn.Owner != "" {
-		return false // of a class
 	}
 	if fn.Kind == "method" {
 		return true
