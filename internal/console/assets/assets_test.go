@@ -66,8 +66,8 @@ func TestSize(t *testing.T) {
 
 // A file may be kept for ever, since its path changes with it. The first one is asked for again.
 func TestHandler(t *testing.T) {
-	get := func(path, tag string) *httptest.ResponseRecorder {
-		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), httptest.NewRecorder()
+	get := func(at, tag string) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, at, nil), httptest.NewRecorder()
 		r.Header.Set("If-None-Match", tag)
 		Handler().ServeHTTP(w, r)
 		return w
@@ -89,9 +89,9 @@ func TestHandler(t *testing.T) {
 	if again := get("/", index.Header().Get("ETag")); again.Code != http.StatusNotModified || index.Header().Get("Cache-Control") != "no-cache" {
 		t.Errorf("the page with its tag: %d %v", again.Code, index.Header())
 	}
-	for _, path := range []string{"/assets/", "/assets/main.js", "/assets/../assets.go", "/assets/%2e%2e/assets.go", "/index.html", "/assets/x/main.js"} {
-		if got := get(path, ""); got.Code != http.StatusNotFound {
-			t.Errorf("%s: %d", path, got.Code)
+	for _, at := range []string{"/assets/", "/assets/main.js", "/assets/../assets.go", "/assets/%2e%2e/assets.go", "/index.html", "/assets/x/main.js"} {
+		if got := get(at, ""); got.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", at, got.Code)
 		}
 	}
 }
