@@ -53,6 +53,17 @@ func TestShown(t *testing.T) {
 	if diff := cmp.Diff(want, s.Lines()); diff != "" {
 		t.Errorf("a call without a script (-want +got):\n%s", diff)
 	}
+	form := policies.Facts{
+		Tool: "Browser", Acts: []policies.Act{{Kind: policies.ActSubmit, On: "https://shop.example/cart", To: "https://xn--py-yka.example/charge", Method: "POST"}},
+		Args: map[string]any{"tab": "t1"}, Scene: &policies.Scene{Control: "button \"Pay\" in \"\u202e#1\""},
+	}
+	want = []string{
+		"does:    submit on https://shop.example, POST to https://xn--py-yka.example/charge", `does:    control: button "Pay" in "\u202e#1"`,
+		"reaches: https://shop.example/cart", "reaches: https://xn--py-yka.example/charge", "with:    tab: t1",
+	}
+	if diff := cmp.Diff(want, shown(form, nil).Lines()); diff != "" {
+		t.Errorf("an act of a browser (-want +got):\n%s", diff)
+	}
 	many := shown(policies.Facts{Tool: "Bash", Command: strings.Repeat("a;", 10) + "b" + strings.Repeat("\nls x1", 60) + numbered(100)}, nil)
 	if lines := many.Lines(); len(lines) != 2*maxLines+2 || !strings.HasPrefix(lines[len(lines)-1], "and ") {
 		t.Errorf("a script of many commands has %d lines", len(lines))
