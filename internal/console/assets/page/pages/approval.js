@@ -119,7 +119,7 @@ function answer(c, root, a, first) {
     field(T.answer.note, note, T.answer.noteHint),
     el('div', {class: 'actions'}, no, button(T.answer.once, b => send(b, {yes: true}, T.answer.saidYes), {class: 'good'}), later),
     remember, el('div', {class: 'clis'}, command(a.command, T.command.yes), command(a.command.replace('approve yes', 'approve no'), T.command.no))))
-  if (first) no.focus()
+  if (first) no.focus({preventScroll: true}) // what is asked stays in view
 }
 
 /** @param {any} a @param {(b: Element, scope: string, words: string) => any} send */

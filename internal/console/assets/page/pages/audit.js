@@ -37,7 +37,7 @@ export function open(c) {
     {head: T.audit.kind, cell: r => el('span', {}, r.kind, r.event && r.kind !== r.event && el('span', {class: 'soft'}, ' ', line(r.event, 30)))},
     {head: T.field.decision, cell: what},
     {head: T.field.what, cell: r => el('span', {class: 'clip'}, r.tool && [el('strong', {}, line(r.tool, 40)), ' '], r.command ? el('code', {}, line(r.command, 110)) : line(r.reason || '', 110)), look: 'main'},
-    {head: T.approval.rule, cell: r => r.rule && el('code', {}, line(r.rule, 40))},
+    {head: T.approval.rule, cell: r => r.rule && el('code', {class: 'whole'}, line(r.rule, 24))},
     {head: T.field.tenant, cell: r => line(r.tenant || '', 30)},
     {head: T.audit.ms, cell: r => r.ms > 0 && T.audit.took(r.ms), look: 'num'},
   ], r => r.cursor, T.audit.none)

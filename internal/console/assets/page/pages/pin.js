@@ -56,7 +56,7 @@ export function pinView(c, root, id) {
           c.say(T.answer.putOff)
           c.go('#/inbox')
         }, {class: 'plain'})), command(p.command)))
-    no.focus()
+    no.focus({preventScroll: true})
   }
   show().catch(e => fill(root, el('p', {class: 'error', role: 'alert'}, seen(e.message))))
   return {kinds: ['upstream'], refresh: show}
