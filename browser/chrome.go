@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -110,7 +109,7 @@ func startChrome(ctx context.Context, s *sandbox.Supervisor, id, program string,
 		}
 	})
 	if err := ch.greet(ctx); err != nil {
-		err = startFault(err, ch.lastWords())
+		err = startFault(err, lastWords(ch.job))
 		ch.close()
 		return nil, err
 	}
@@ -130,27 +129,6 @@ func (ch *chrome) greet(ctx context.Context) error {
 		return fmt.Errorf("start Chrome: %w", err)
 	}
 	return nil
-}
-
-// lastWords are the end of what Chrome wrote. Where its pipe has ended it is
-// dying, and its words may come after that.
-func (ch *chrome) lastWords() string {
-	const most = 1000
-	select {
-	case <-ch.conn.done:
-		dying := time.NewTimer(deathPatience)
-		defer dying.Stop()
-		select {
-		case <-ch.job.Done():
-		case <-dying.C:
-		}
-	default:
-	}
-	cut, err := ch.job.Output().Cut(most)
-	if err != nil {
-		return err.Error()
-	}
-	return strings.ToValidUTF8(strings.TrimSpace(string(cut.Text)), "?")
 }
 
 // run does the errands until the connection ends.

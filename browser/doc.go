@@ -10,9 +10,11 @@
 // The files, each calling those below it:
 //
 //	examine.go                tries a Chrome, for the doctor
+//	seat.go                   a Chrome for a session, driven by package act
 //	draw.go, call.go          a call: a drawing, or a page that is lent and comes back
 //	url.go
 //	load.go                   a page loads, settles and is read
+//	lease.go                  a Chrome that a session has
 //	explain.go, shot.go       why one did not load; a picture of one
 //	scroll.go, quiet.go       scrolls a page; waits until it is quiet
 //	ahead.go, alive.go        asks for that beforehand; whether a page answers

@@ -103,7 +103,9 @@ func (t *tab) refusal(r Request) error {
 
 // door is what the egress door said to connections to the host of a URL: the
 // line for the agent, or nothing.
-func (t *tab) door(raw string) string {
+func (t *tab) door(raw string) string { return doorLine(t.ch.box, raw) }
+
+func doorLine(box *sandbox.Box, raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return ""
@@ -112,7 +114,7 @@ func (t *tab) door(raw string) string {
 	if err != nil {
 		return ""
 	}
-	records, _ := t.ch.box.Blocked(0)
+	records, _ := box.Blocked(0)
 	for _, r := range slices.Backward(records) {
 		if r.Host == host || r.Addr.IsValid() && r.Addr.Addr().Unmap() == host.Addr() {
 			return r.Refusal()

@@ -44,30 +44,44 @@ func (p *Pool) distrust(ch *chrome) {
 
 // launch starts a Chrome, or says why it cannot.
 func (p *Pool) launch(ctx context.Context, id string, g policies.Grant) (*chrome, error) {
+	program, err := p.suits(g)
+	if err != nil {
+		return nil, err
+	}
+	ch, err := startChrome(ctx, p.cfg.Supervisor, id, program, g)
+	if err != nil {
+		return nil, startError(err)
+	}
+	return ch, nil
+}
+
+// suits is the program of Chrome, if there is one and a box of the grant has room for it.
+func (p *Pool) suits(g policies.Grant) (string, error) {
 	p.mu.Lock()
 	program := p.program
 	p.mu.Unlock()
 	if program == "" {
 		var err error
 		if program, err = p.find(); err != nil {
-			return nil, &Error{Kind: KindAbsent, Err: err, Message: "this host has no Chromium, so pages are read as the server sends them, without their scripts; the operator can install it, see: belljar browser doctor"}
+			return "", &Error{Kind: KindAbsent, Err: err, Message: "this host has no Chromium, so pages are read as the server sends them, without their scripts; the operator can install it, see: belljar browser doctor"}
 		}
 		p.mu.Lock()
 		p.program = program
 		p.mu.Unlock()
 	}
 	if l := g.Limits(); l.Memory < leastMemory || l.Pids < leastPids {
-		return nil, &Error{Kind: KindForbidden, Message: fmt.Sprintf(
+		return "", &Error{Kind: KindForbidden, Message: fmt.Sprintf(
 			"profile %q gives a browser %d MiB and %d processes, and it needs %d MiB and %d; the operator can raise the limits", g.Profile(), l.Memory>>20, l.Pids, leastMemory>>20, leastPids)}
 	}
-	ch, err := startChrome(ctx, p.cfg.Supervisor, id, program, g)
-	if err == nil {
-		return ch, nil
-	}
+	return program, nil
+}
+
+// startError is the error of a Chrome that did not start, for the agent.
+func startError(err error) error {
 	if r, ok := errors.AsType[*limit.Refusal](err); ok {
-		return nil, &Error{Kind: KindAbsent, Err: err, Message: "no box for a browser could be opened: " + r.Message}
+		return &Error{Kind: KindAbsent, Err: err, Message: "no box for a browser could be opened: " + r.Message}
 	}
-	return nil, &Error{Kind: KindAbsent, Err: err, Message: "Chromium does not start on this host, so pages are read as the server sends them, without their scripts; the operator finds the cause with: belljar browser doctor"}
+	return &Error{Kind: KindAbsent, Err: err, Message: "Chromium does not start on this host, so pages are read as the server sends them, without their scripts; the operator finds the cause with: belljar browser doctor"}
 }
 
 func (p *Pool) find() (string, error) {

@@ -63,6 +63,7 @@ type Pool struct {
 	current  map[string]*chrome    // by key
 	starting map[string]*starting  // by key
 	all      map[*chrome]time.Time // with those that finish their last pages
+	seats    map[*Seat]func()      // how each ends
 	bare     error                 // why no Chrome can have its own sandbox here, once that was seen
 	stats    Stats
 }
@@ -122,7 +123,7 @@ func New(cfg Config) (*Pool, error) {
 	}
 	return &Pool{
 		cfg: cfg, turns: newTurns(cfg.Slots, cfg.Queue), quit: make(chan struct{}),
-		current: map[string]*chrome{}, starting: map[string]*starting{}, all: map[*chrome]time.Time{},
+		current: map[string]*chrome{}, starting: map[string]*starting{}, all: map[*chrome]time.Time{}, seats: map[*Seat]func(){},
 	}, nil
 }
 
@@ -317,6 +318,9 @@ func (p *Pool) Close() error {
 		for ch := range p.all {
 			ch.kill()
 			p.retire(ch)
+		}
+		for _, end := range p.seats {
+			p.wg.Go(end)
 		}
 	}
 	p.mu.Unlock()

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
+
+	"belljar.dev/sandbox"
 )
 
 // oldestChrome is the major version that can do all that is asked of it
@@ -47,4 +50,20 @@ func startFault(err error, said string) error {
 		}
 	}
 	return fmt.Errorf("%w; it said: %s", err, said)
+}
+
+// lastWords are the end of what a Chrome wrote that is dying.
+func lastWords(job *sandbox.Job) string {
+	const most = 1000
+	dying := time.NewTimer(deathPatience)
+	defer dying.Stop()
+	select {
+	case <-job.Done():
+	case <-dying.C:
+	}
+	cut, err := job.Output().Cut(most)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.ToValidUTF8(strings.TrimSpace(string(cut.Text)), "?")
 }

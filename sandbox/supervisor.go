@@ -268,7 +268,7 @@ func (s *Supervisor) Used(tenant string) (u Usage) {
 				u.Boxes++
 			}
 			u.Disk += onDisk(b.grant)
-			u.Memory += b.Used().Memory
+			u.Memory += b.MemoryUsed()
 		}
 	}
 	return u

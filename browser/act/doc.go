@@ -12,9 +12,25 @@
 //
 // The files, each calling those below it:
 //
-//	seats.go     who has a seat
-//	seat.go      a seat: looks, steps, its end
-//	types.go     requests, answers and facts
-//	limits.go    every bound
-//	errors.go    refusals
+//	seats.go                  who has a seat, and how long
+//	seat.go                   looks and steps of a seat, one at a time; its Chrome
+//	list.go                   looks at what is kept beside a page
+//	do.go, choose.go          a step is carried out; an option is selected
+//	upload.go, drag.go        files for a page; drags, by chromedp
+//	eval.go                   expressions that only read
+//	input.go                  real input, and a guard that lets it reach one element
+//	prepare.go, secret.go     what a step would do; where a secret may be typed
+//	picture.go                the window as a picture, without secrets
+//	changes.go, look.go       what a page shows, and what changed
+//	settle.go                 when a tab is quiet
+//	step.go, keys.go          which fields a step has; keys
+//	hear.go, dialogs.go       what happens in a tab; documents are decided on
+//	files.go, rings.go        downloads; lines of the console, requests
+//	engine.go                 one Chrome: its tabs, and how a session is made ready
+//	worlds.go, fault.go       our scripts in the documents of a tab; errors as refusals
+//	tab.go, refs.go           what is known of a tab; its numbers
+//	guest.go, governor.go     chromedp, and what stands between it and Chrome
+//	head.go, mask.go          messages of Chrome; secrets are masked
+//	words.go, errors.go       a page's text in ours; refusals
+//	types.go, limits.go       requests, answers and facts; every bound
 package act

@@ -1,40 +1,374 @@
 package act
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"belljar.dev/browser"
+	"belljar.dev/policies"
+)
 
 // Seat is a Chrome for one session and profile. Looks and steps of one seat run one
-// at a time; its methods are safe for concurrent use.
-type Seat struct{}
+// at a time; its methods are safe for concurrent use. A seat that nobody used for a
+// while is parked: its Chrome ends, and the next call opens the addresses of its tabs
+// anew.
+type Seat struct {
+	pool   *browser.Pool
+	forget func(*Seat)
+	log    func(what string, err error)
+	grant  policies.Grant
+	opts   Options
+	masks  masks
+
+	turn chan struct{} // one call at a time
+	quit chan struct{} // closed by Close
+	wg   sync.WaitGroup
+
+	mu     sync.Mutex
+	e      *engine
+	id     string
+	closed bool
+	used   time.Time
+	since  time.Time
+	parked []string // addresses of tabs, while it has no Chrome
+	word   string   // for the next look: what happened meanwhile
+}
 
 // Look says what a tab shows. It changes nothing of a page.
-func (s *Seat) Look(context.Context, LookRequest) (*Look, error) { return nil, errNotYet() }
+func (s *Seat) Look(ctx context.Context, q LookRequest) (*Look, error) {
+	if q.MaxChars != 0 && (q.MaxChars < 500 || q.MaxChars > MaxChars) {
+		return nil, &Refusal{Reason: ReasonArgument, Message: fmt.Sprintf("max_chars is %d", q.MaxChars), Next: fmt.Sprintf("write 500 to %d", MaxChars)}
+	}
+	var out *Look
+	err := s.with(ctx, func(ctx context.Context, e *engine, word string) error {
+		t, err := e.tab(q.Tab)
+		if err != nil {
+			return err
+		}
+		out, err = eye{t}.lookAt(ctx, q)
+		if err != nil {
+			return t.fault(err, false)
+		}
+		if word != "" && out.Text != "" {
+			out.Text = word + "\n" + out.Text
+		}
+		return nil
+	})
+	return out, err
+}
+
+// lookAt is one look of one kind.
+func (t eye) lookAt(ctx context.Context, q LookRequest) (*Look, error) {
+	d := t.waiting()
+	mark := nonce()
+	switch q.At {
+	case AtConsole, AtNetwork, AtTabs, AtDownloads:
+		return t.list(q)
+	case AtPage, AtChanges, AtText, AtPicture, "":
+	default:
+		return nil, &Refusal{Reason: ReasonArgument, Message: "at is " + quoted(string(q.At), 20), Next: "write page, changes, text, picture, console, network, tabs or downloads"}
+	}
+	switch {
+	case d != nil:
+		return &Look{Tab: t.name, URL: shownURL(t.e.masks.hide(t.url())), Dialog: d, Text: fmt.Sprintf(
+			"<<page %s tab %s>>\ndialog %s %s\n<<end %s>>", mark, t.name, d.Kind, quoted(d.Text, MaxDialogText), mark)}, nil
+	case q.At == AtChanges:
+		return t.changes(ctx, q)
+	case q.At == AtPicture:
+		return t.picture(ctx)
+	case q.At == AtText:
+		return t.html(ctx)
+	}
+	return t.look(ctx, q)
+}
 
 // Prepare reads, and only reads, what a step would do. An empty tab is the current one.
 func (s *Seat) Prepare(ctx context.Context, tab string, step Step) (*Prepared, error) {
-	return nil, errNotYet()
+	if err := step.Check(); err != nil {
+		return nil, err
+	}
+	var out *Prepared
+	err := s.with(ctx, func(ctx context.Context, e *engine, word string) error {
+		if word != "" && step.Do != DoOpen {
+			return &Refusal{Reason: ReasonStale, Message: word, Next: "look again"}
+		}
+		t, err := e.tab(tab)
+		if err != nil {
+			return err
+		}
+		if t.isCrashed() && step.Do != DoOpen && step.Do != DoClose && step.Do != DoSwitch {
+			return t.fault(errCrashed, false)
+		}
+		p, err := hand{t}.prepare(ctx, step)
+		if err != nil {
+			return t.fault(err, false)
+		}
+		out = &Prepared{Tab: t.name, Facts: p.facts, Seen: step.Do == DoOpen && e.seen.has(step.URL), by: s, plan: p}
+		return nil
+	})
+	return out, err
 }
 
-// Do carries out a step that was prepared, with the same tab and step but for its File.
-// It reads the facts again and does nothing if they are not those of p, nor if p was
-// used before. It returns once the page has settled, at most SettleTime after the act,
-// or at once with a dialog.
+// Do carries out a step that was prepared, with the same step but for its File. It
+// reads the facts again and does nothing if they are not those of p, nor if p was used
+// before. It returns once the page has settled, at most SettleTime after the act, or
+// at once with a dialog. Where it fails after it began, the Outcome says what became
+// of the tab.
 func (s *Seat) Do(ctx context.Context, p *Prepared, step Step) (*Outcome, error) {
-	return nil, errNotYet()
+	if p == nil || p.by != s || p.plan == nil || !p.plan.step.same(step) {
+		return nil, &Refusal{Reason: ReasonArgument, Message: "the step is not the one that was prepared", Next: "call again"}
+	}
+	var out *Outcome
+	err := s.with(ctx, func(ctx context.Context, e *engine, word string) error {
+		was := p.plan
+		if was.used || was.e != e || word != "" {
+			return &Refusal{Reason: ReasonChanged, Message: "the browser was started anew since the step was prepared, or the step was done", Next: "look again"}
+		}
+		was.used = true
+		now := was
+		t, err := e.tab(was.t.name)
+		if err != nil {
+			return err
+		}
+		if step.Do == DoOpen && t.isCrashed() {
+			if t, err = e.instead(ctx, t); err != nil {
+				return t.fault(err, false)
+			}
+			now.t = t
+		} else if now, err = (hand{t}).prepare(ctx, step); err != nil {
+			return t.fault(err, false)
+		} else if now.facts != was.facts || p.Facts != was.facts || now.aim.key() != was.aim.key() || now.to.key() != was.to.key() || now.entry != was.entry {
+			return &Refusal{Reason: ReasonChanged, Message: "the page changed what the step would do, between the question and the act", Next: "look again"}
+		}
+		out, err = now.do(ctx, step)
+		if err != nil {
+			return now.t.fault(err, true)
+		}
+		return nil
+	})
+	return out, err
 }
 
 // Mask replaces the values of secrets that were typed in this seat in a text.
-func (s *Seat) Mask(text string) string { return text }
+func (s *Seat) Mask(text string) string { return s.masks.hide(text) }
 
 // SecretsHere are the names of the secrets that may be typed in a document of a tab
 // as it is now.
-func (s *Seat) SecretsHere(tab string) []string { return nil }
+func (s *Seat) SecretsHere(tab string) []string {
+	s.mu.Lock()
+	e := s.e
+	s.mu.Unlock()
+	if e == nil {
+		return nil
+	}
+	t, err := e.tab(tab)
+	if err != nil {
+		return nil
+	}
+	return hand{t}.secretsHere()
+}
+
+// instead opens a tab in the place of one that crashed.
+func (e *engine) instead(ctx context.Context, old *tab) (*tab, error) {
+	t, err := e.newTab(ctx)
+	if err != nil {
+		return old, err
+	}
+	_ = hand{old}.shut(ctx) // it is dropped in any case
+	e.mu.Lock()
+	t.name, e.current = old.name, old.name
+	t.refs.last = old.refs.last
+	e.mu.Unlock()
+	return t, nil
+}
+
+// with runs one call of the seat: alone, and with a Chrome that is alive. word says what
+// happened to the seat since its last call.
+func (s *Seat) with(ctx context.Context, f func(ctx context.Context, e *engine, word string) error) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-s.quit:
+		return errClosed()
+	case <-ctx.Done():
+		return &Refusal{Reason: ReasonTimeout, Message: "another call of this session still uses the browser", Next: "call again in a moment", Err: context.Cause(ctx)}
+	}
+	defer func() { <-s.turn }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return errClosed()
+	}
+	s.wg.Go(func() {
+		select {
+		case <-s.quit:
+			cancel()
+		case <-stop:
+		}
+	})
+	s.used = time.Now()
+	s.mu.Unlock()
+	e, word, err := s.engine(ctx)
+	if err != nil {
+		return s.why(err)
+	}
+	err = s.why(f(ctx, e, word))
+	s.mu.Lock()
+	s.used = time.Now()
+	if err == nil {
+		s.word = ""
+	}
+	s.mu.Unlock()
+	return err
+}
+
+// why is an error as a refusal.
+func (s *Seat) why(err error) error {
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-s.quit:
+		return errClosed()
+	default:
+	}
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		return r
+	}
+	r := &Refusal{Reason: ReasonFailed, Message: "the browser failed", Next: "call again", Err: err}
+	if b, ok := errors.AsType[*browser.Error](err); ok {
+		r.Reason, r.Message, r.Next = ReasonAbsent, b.Message, "read pages with ReadDocs"
+		if b.Kind == browser.KindClosed {
+			return errClosed()
+		} else if b.Kind == browser.KindTimedOut {
+			r.Reason, r.Next = ReasonTimeout, "call again"
+		}
+	} else if errors.Is(err, errGone) {
+		r.Reason, r.Message, r.Next = ReasonCrashed, "the browser died", "look: it starts anew; nothing is repeated"
+	} else if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		r.Reason, r.Message = ReasonTimeout, "the time was up before the browser was ready"
+	}
+	return r
+}
+
+// engine is the Chrome of the seat. One that died or was parked is started anew, and
+// its word says the addresses of its tabs, or they are opened.
+func (s *Seat) engine(ctx context.Context) (*engine, string, error) {
+	s.mu.Lock()
+	e, parked := s.e, s.parked
+	s.mu.Unlock()
+	if e != nil && e.alive() == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return e, s.word, nil
+	}
+	if e != nil {
+		s.mu.Lock()
+		s.e = nil
+		s.word = "the browser died; its tabs were at " + strings.Join(e.addresses(), " and ") + "; nothing was repeated, so open what you need again"
+		s.mu.Unlock()
+		e.close()
+	}
+	e, err := s.start(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(parked) > 0 {
+		e.reopen(ctx, parked)
+		s.mu.Lock()
+		s.word = "the browser rested for a while and was started anew, without logins; its pages were loaded again"
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.e, s.parked, s.id = e, nil, e.lease.ID()
+	return e, s.word, nil
+}
+
+func (s *Seat) start(ctx context.Context) (*engine, error) {
+	lease, err := s.pool.Seat(ctx, s.grant)
+	if err != nil {
+		return nil, err
+	}
+	e, err := startEngine(ctx, lease, &s.opts, &s.masks, hears{
+		browser: func(e *engine) func(string, []byte) { return e.hear },
+		session: func(t *tab) func(string, string, []byte) { return ear{t}.hear },
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.log = s.log
+	return e, nil
+}
+
+// addresses are those of the tabs, for words and for another Chrome.
+func (e *engine) addresses() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []string
+	size := 0
+	for _, t := range e.tabs {
+		u := t.url()
+		if size += len(u); u == "" || u == "about:blank" || size > MaxParked {
+			continue
+		}
+		out = append(out, shownURL(e.masks.hide(u)))
+	}
+	if len(out) == 0 {
+		return []string{"about:blank"}
+	}
+	return out
+}
+
+// reopen opens addresses in tabs.
+func (e *engine) reopen(ctx context.Context, urls []string) {
+	for i, u := range urls {
+		if i >= MaxTabs || checkURL(u) != "" {
+			continue
+		}
+		t, err := e.tab("")
+		if i > 0 {
+			t, err = e.newTab(ctx)
+		}
+		if err != nil {
+			return
+		}
+		step := Step{Do: DoOpen, URL: u}
+		p := &plan{e: e, t: t, step: step, facts: Facts{Kind: KindNavigate, To: u}}
+		_, _ = p.do(ctx, step)
+	}
+}
 
 // Close ends the Chrome and waits until nothing of it is left. What other callers wait
 // for fails with ReasonClosed. Twice is fine.
-func (s *Seat) Close() error { return nil }
+func (s *Seat) Close() error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.quit)
+	}
+	s.mu.Unlock()
+	s.turn <- struct{}{} // calls end at once
+	s.mu.Lock()
+	e := s.e
+	s.e = nil
+	s.mu.Unlock()
+	if e != nil {
+		e.close()
+	}
+	<-s.turn
+	s.wg.Wait()
+	s.forget(s)
+	return nil
+}
 
-// Verbs are the verbs that work, in the order of the constants.
-func Verbs() []Verb { return nil }
-
-// Check says what of a step cannot be, before anything of it runs.
-func (s Step) Check() error { return errNotYet() }
+func errClosed() error {
+	return &Refusal{Reason: ReasonClosed, Message: "the browser of this session is closed", Next: "open a page anew"}
+}

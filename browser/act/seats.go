@@ -1,9 +1,14 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
+	"time"
 
 	"belljar.dev/browser"
 	"belljar.dev/policies"
@@ -13,29 +18,183 @@ import (
 type Config struct {
 	// Pool starts the Chromes. Required.
 	Pool *browser.Pool
+	// Most and TenantMost are how many seats are open at once, of all tenants and of
+	// one; default MaxSeats and MaxTenantSeats.
+	Most, TenantMost int
+	// Park is how long a seat is not used before its Chrome ends; default ParkAfter.
+	Park time.Duration
 	// Log gets what an operator should know; default none.
 	Log *slog.Logger
 }
 
 // Seats lends seats. Its methods are safe for concurrent use.
-type Seats struct{ cfg Config }
+type Seats struct {
+	cfg  Config
+	quit chan struct{}
+	wg   sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	all    []*Seat
+	freed  chan struct{} // closed and made anew when a seat is closed
+}
 
 // New prepares Seats. The caller must Close them before the Pool.
 func New(cfg Config) (*Seats, error) {
 	if cfg.Pool == nil {
 		return nil, errors.New("make seats: no pool")
 	}
-	return &Seats{cfg: cfg}, nil
+	if cfg.Most < 0 || cfg.TenantMost < 0 || cfg.Park < 0 {
+		return nil, errors.New("make seats: Most, TenantMost or Park is below zero")
+	}
+	cfg.Most = cmp.Or(cfg.Most, MaxSeats)
+	cfg.TenantMost = cmp.Or(cfg.TenantMost, MaxTenantSeats)
+	cfg.Park = cmp.Or(cfg.Park, ParkAfter)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Seats{cfg: cfg, quit: make(chan struct{}), freed: make(chan struct{})}
+	s.wg.Go(s.attend)
+	return s, nil
 }
 
+func (s *Seats) log(what string, err error) { s.cfg.Log.Warn(what, "err", err) }
+
 // Open opens a seat for one session and profile. The caller must Close it. It waits
-// at most SeatPatience for a free one.
-func (s *Seats) Open(context.Context, policies.Grant, Options) (*Seat, error) {
-	return nil, errNotYet()
+// at most SeatPatience for a free one. Its Chrome starts with the first look or step.
+func (s *Seats) Open(ctx context.Context, g policies.Grant, o Options) (*Seat, error) {
+	patience := time.NewTimer(SeatPatience)
+	defer patience.Stop()
+	for {
+		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			return nil, errClosed()
+		}
+		mine := 0
+		for _, o := range s.all {
+			if o.grant.Tenant() == g.Tenant() {
+				mine++
+			}
+		}
+		if len(s.all) < s.cfg.Most && mine < s.cfg.TenantMost {
+			now := time.Now()
+			seat := &Seat{pool: s.cfg.Pool, forget: s.drop, log: s.log, grant: g, opts: o, turn: make(chan struct{}, 1), quit: make(chan struct{}), used: now, since: now}
+			s.all = append(s.all, seat)
+			s.mu.Unlock()
+			return seat, nil
+		}
+		freed := s.freed
+		s.mu.Unlock()
+		full := &Refusal{Reason: ReasonFull, Message: fmt.Sprintf("all %d browsers are in use", s.cfg.Most), Next: "wait until another session ends; the operator sees which with: belljar browser"}
+		if mine >= s.cfg.TenantMost {
+			full.Message, full.Next = fmt.Sprintf("your sessions use %d browsers, and no more may be open", mine), "end another of your sessions that has one"
+		}
+		select {
+		case <-freed:
+		case <-s.quit:
+			return nil, errClosed()
+		case <-patience.C:
+			return nil, full
+		case <-ctx.Done():
+			full.Err = context.Cause(ctx)
+			return nil, full
+		}
+	}
+}
+
+// drop forgets a seat that is closed.
+func (s *Seats) drop(seat *Seat) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.all)
+	s.all = slices.DeleteFunc(s.all, func(o *Seat) bool { return o == seat })
+	if len(s.all) < n {
+		close(s.freed)
+		s.freed = make(chan struct{})
+	}
 }
 
 // List are the seats that are open.
-func (s *Seats) List() []Info { return nil }
+func (s *Seats) List() []Info {
+	s.mu.Lock()
+	all := slices.Clone(s.all)
+	s.mu.Unlock()
+	out := make([]Info, 0, len(all))
+	for _, seat := range all {
+		seat.mu.Lock()
+		i := Info{ID: seat.id, Tenant: seat.grant.Tenant(), Profile: seat.grant.Profile(), State: "new"}
+		e := seat.e
+		if len(seat.parked) > 0 {
+			i.State = "parked"
+		}
+		seat.mu.Unlock()
+		if e != nil {
+			i.State, i.Memory = "live", e.lease.Memory()
+			e.mu.Lock()
+			i.Tabs = len(e.tabs)
+			e.mu.Unlock()
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// attend parks the seats that nobody uses, and closes those that are too old.
+func (s *Seats) attend() {
+	tick := time.NewTicker(min(s.cfg.Park/4, 5*time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-s.quit:
+			return
+		}
+		s.mu.Lock()
+		all := slices.Clone(s.all)
+		s.mu.Unlock()
+		for _, seat := range all {
+			if time.Since(seat.since) > MaxAge {
+				_ = seat.Close() // waits for its Chrome alone
+				continue
+			}
+			seat.park(s.cfg.Park)
+		}
+	}
+}
+
+// park ends the Chrome of a seat that was not used for so long. What it keeps are the
+// addresses.
+func (s *Seat) park(after time.Duration) {
+	select {
+	case s.turn <- struct{}{}:
+	default:
+		return // it is used
+	}
+	defer func() { <-s.turn }()
+	s.mu.Lock()
+	e := s.e
+	if e == nil || s.closed || time.Since(s.used) < after {
+		s.mu.Unlock()
+		return
+	}
+	s.e, s.parked = nil, e.addresses()
+	s.mu.Unlock()
+	e.close()
+}
 
 // Close closes all seats and waits until nothing of them is left. Twice is fine.
-func (s *Seats) Close() error { return nil }
+func (s *Seats) Close() error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.quit)
+	}
+	all := slices.Clone(s.all)
+	s.mu.Unlock()
+	for _, seat := range all {
+		_ = seat.Close()
+	}
+	s.wg.Wait()
+	return nil
+}

@@ -172,8 +172,8 @@ type Prepared struct {
 	// look of this seat.
 	Seen bool
 
-	by *Seat
-	n  uint64
+	by   *Seat
+	plan *plan
 }
 
 // Outcome is what became of a step.

@@ -38,7 +38,12 @@ type Counts interface {
 type countHandlers struct {
 	counts Counts
 	runs   Runs // nil where boxes are not shown
-	usage  *usage
+}
+
+// boxStats is what a box uses now.
+type boxStats struct {
+	ID     string  `json:"id"`
+	Memory []int64 `json:"memory"` // bytes, now
 }
 
 // stats is an overview.
@@ -47,10 +52,13 @@ func (h *countHandlers) stats(*request) (any, error) {
 		Calls   Calls            `json:"calls"`
 		Tenants []control.Tenant `json:"tenants"`
 		Boxes   []boxStats       `json:"boxes,omitempty"`
-		Every   float64          `json:"every"` // seconds between two samples of a box
-	}{h.counts.Calls(), h.counts.Tenants(), nil, sampleEvery.Seconds()}
+	}{h.counts.Calls(), h.counts.Tenants(), nil}
 	if h.runs != nil {
-		out.Boxes = h.usage.stats(h.runs.Boxes())
+		for _, b := range h.runs.Boxes() {
+			if b.Memory > 0 {
+				out.Boxes = append(out.Boxes, boxStats{b.ID, []int64{b.Memory}})
+			}
+		}
 	}
 	return out, nil
 }

@@ -119,8 +119,8 @@ func (r rustDecl) function(i int) int {
 		Cyclomatic: 1,
 		Test:       test || r.top().test,
 	}
-	if top := r.top(); top.kind == rustImpl {
-		fn.Kind, fn.Exported = "method", fn.Exported || top.shared
+	if r.top().kind == rustImpl {
+		fn.Kind = "method"
 	}
 	fn.Label = fn.Name
 	if fn.Owner != "" {
@@ -201,7 +201,6 @@ func (r rustDecl) trait(i int) int {
 	}
 	r.f.Types = append(r.f.Types, s)
 	r.enter(rustImpl, body, s.Name)
-	r.top().shared = s.Exported
 	return body + 1
 }
 
@@ -274,7 +273,6 @@ func (r rustDecl) implementation(i int) int {
 		r.f.Types = append(r.f.Types, s)
 	}
 	r.enter(rustImpl, body, owner)
-	r.top().shared = r.op(after) == kwFor // by whoever has the trait
 	return body + 1
 }
 

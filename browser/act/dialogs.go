@@ -1,0 +1,51 @@
+package act
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+)
+
+// maxAlerts is how many dialogs of a document are written down; the rest is counted.
+const maxAlerts = 5
+
+// dialogOpens is a dialog of the page. An alert is closed at once and written down.
+// The others wait for the agent, or until DialogTime has passed.
+func (t ear) dialogOpens(session string, v dialogEvent) {
+	text := cut(escaped(t.e.masks.hide(v.Message[:min(len(v.Message), 64<<10)])), MaxDialogText)
+	answer := func(accept bool) func() {
+		return func() {
+			begin(t.e.g, session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: accept}).drop()
+		}
+	}
+	t.change(func() {
+		switch {
+		case v.Type == "alert":
+			if t.alerts++; t.alerts <= maxAlerts {
+				t.note(fmt.Sprintf("alert: %s", quoted(text, MaxDialogText)))
+			}
+			t.e.errand(answer(true))
+		case t.alerts >= 20 || t.dialog != nil:
+			t.alerts++
+			t.e.errand(answer(v.Type == "beforeunload"))
+		default:
+			t.alerts++
+			h := &held{Dialog: Dialog{Kind: v.Type, Text: text}, session: session, before: v.Type == "beforeunload"}
+			h.timer = time.AfterFunc(DialogTime, func() { t.e.errand(answer(false)) })
+			t.dialog = h
+			t.block()
+		}
+	})
+}
+
+// dialogCloses notes that it is answered. t.mu is held.
+func (t ear) dialogCloses() {
+	if t.dialog != nil && t.dialog.timer != nil {
+		t.dialog.timer.Stop()
+	}
+	if t.dialog != nil && !t.crashed {
+		t.blocked = make(chan struct{})
+	}
+	t.dialog = nil
+}

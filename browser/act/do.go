@@ -1,0 +1,413 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/target"
+)
+
+// do carries a step out whose facts were read again.
+func (p *plan) do(ctx context.Context, s Step) (*Outcome, error) {
+	t := p.t
+	t.mu.Lock()
+	commits := t.commits
+	t.mu.Unlock()
+	out := &Outcome{Tab: t.name}
+	err := p.act(ctx, s, out)
+	if err != nil {
+		if r, ok := errors.AsType[*Refusal](err); ok && r.Reason == ReasonTimeout {
+			t.awake(ctx)
+		}
+	}
+	if s.Do != DoClose && s.Do != DoSave && s.Do != DoEval {
+		if err == nil || ReasonOf(err) == ReasonTimeout {
+			t.settle(ctx, SettleTime)
+		}
+	}
+	p.told(out, commits)
+	return out, err
+}
+
+// told is what became of the step, beside what it did itself.
+func (p *plan) told(out *Outcome, commits int) {
+	t, e := p.t, p.e
+	if d := t.waiting(); d != nil {
+		out.Dialog = d
+		out.Stop = fmt.Sprintf("a dialog waits for an answer: %s %s", d.Kind, quoted(d.Text, MaxDialogText))
+	}
+	t.mu.Lock()
+	if t.commits != commits && out.Stop == "" {
+		out.Stop = "another document came"
+		if goes(p.step.Do) {
+			out.Stop = ""
+		}
+	}
+	if t.crashed {
+		out.Stop = "the page crashed"
+	}
+	t.mu.Unlock()
+	e.mu.Lock()
+	out.Opened, e.opened = e.opened, nil
+	out.Downloads, e.files.begun = e.files.begun, nil
+	e.mu.Unlock()
+	for _, n := range t.takeNotes() {
+		out.Line += "; " + n
+	}
+	out.Line = e.masks.hide(strings.TrimPrefix(out.Line, "; "))
+	out.URL = shownURL(e.masks.hide(t.url()))
+}
+
+// goes reports whether a step is for another document.
+func goes(v Verb) bool { return v == DoOpen || v == DoBack || v == DoForward || v == DoReload }
+
+// act does it.
+func (p *plan) act(ctx context.Context, s Step, out *Outcome) error {
+	t := p.t
+	name := p.facts.Shown
+	if p.aim.n != 0 {
+		name = fmt.Sprintf("[%d] %s", p.aim.n, name)
+	}
+	switch s.Do {
+	case DoOpen, DoReload, DoBack, DoForward:
+		return p.navigate(ctx, s, out)
+	case DoClick:
+		out.Line = "clicked " + name
+		return hand{t}.click(ctx, p.aim, s.Button)
+	case DoHover:
+		out.Line = "the mouse is over " + name
+		return hand{t}.hover(ctx, p.aim)
+	case DoFill:
+		text := s.Text
+		if s.Secret != "" {
+			var err error
+			if text, err = t.e.reveal(ctx, s.Secret); err != nil {
+				return err
+			}
+			t.mu.Lock()
+			t.secret[p.aim.frame.loader] = siteOf(p.aim.frame.url)
+			t.mu.Unlock()
+		}
+		out.Line = "filled " + name
+		return hand{t}.fill(ctx, p, text)
+	case DoPress:
+		out.Line = "pressed " + quoted(s.Text, 40)
+		return hand{t}.key(ctx, p)
+	case DoSelect:
+		out.Line = "selected " + quoted(s.Text, MaxName) + " in " + name
+		return hand{t}.choose(ctx, p, s.Text)
+	case DoCheck:
+		return p.check(ctx, s, name, out)
+	case DoScroll:
+		return p.scroll(ctx, s, out)
+	case DoDrag:
+		out.Line = "dragged " + name
+		return hand{t}.drag(ctx, p)
+	case DoUpload:
+		out.Line = "gave a file to " + name
+		return hand{t}.upload(ctx, p, s)
+	case DoSave:
+		f, err := t.e.take(ctx, s.Download)
+		if err != nil {
+			return err
+		}
+		out.File, out.Line = f, s.Download+" is "+bytesOf(f.Size)
+		return nil
+	case DoPDF:
+		f, err := eye{t}.pdf(ctx)
+		if err != nil {
+			return err
+		}
+		out.File, out.Line = f, "the page is a PDF of "+bytesOf(f.Size)
+		return nil
+	case DoWait:
+		return p.wait(ctx, s, out)
+	case DoDialog:
+		return p.answer(ctx, s, out)
+	case DoEval:
+		v, err := eye{t}.eval(ctx, s.Text)
+		out.Value = v
+		return err
+	case DoSwitch:
+		o, err := t.e.tab(s.Text)
+		if err != nil {
+			return err
+		}
+		t.e.mu.Lock()
+		t.e.current = o.name
+		t.e.mu.Unlock()
+		out.Tab, out.Line = o.name, "now in tab "+o.name
+		return nil
+	case DoClose:
+		return p.close(ctx, s, out)
+	}
+	return errNotYet()
+}
+
+// navigate has the tab go to another document.
+func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
+	t := p.t
+	ctx, cancel := context.WithTimeout(ctx, OpenTime)
+	defer cancel()
+	t.mu.Lock()
+	commits, files := t.commits, t.files
+	t.failure = ""
+	// What was typed before may be left by this.
+	for loader := range t.secret {
+		if f := t.frames[t.target]; f != nil && f.loader == loader && s.Do == DoOpen {
+			delete(t.secret, loader)
+		}
+	}
+	t.mu.Unlock()
+	var err error
+	switch {
+	case s.Do == DoOpen:
+		var r page.NavigateResult
+		r, err = begin(t.e.g, t.session(), page.Navigate, page.NavigateParams{URL: s.URL}).waitOr(ctx, t.stop())
+		if err == nil && r.ErrorText != "" && r.ErrorText != "net::ERR_ABORTED" {
+			return hand{t}.notLoaded(r.ErrorText)
+		}
+		if err == nil && r.LoaderID == "" {
+			out.Line = "now at that place of the page"
+			return nil // the same document
+		}
+	case s.Do == DoReload:
+		_, err = begin(t.e.g, t.session(), page.Reload, page.ReloadParams{}).waitOr(ctx, t.stop())
+	default:
+		_, err = begin(t.e.g, t.session(), page.NavigateToHistoryEntry, page.NavigateToHistoryEntryParams{EntryID: p.entry}).waitOr(ctx, t.stop())
+	}
+	if err != nil && !errors.Is(err, errBlocked) && !errors.Is(t.cause(err), errLeft) {
+		return t.fault(err, true)
+	}
+	if t.waiting() != nil {
+		out.Line = "the page holds it"
+		return nil
+	}
+	came := t.until(ctx, OpenTime, func() bool {
+		return t.commits != commits && t.loaded || t.dialog != nil || t.failure != "" || t.files != files
+	})
+	t.mu.Lock()
+	failure, dialog, file := t.failure, t.dialog, t.files != files
+	loaded := t.commits != commits
+	t.mu.Unlock()
+	switch {
+	case file && !loaded:
+		out.Line = "the address is a file and no page"
+		return nil
+	case failure != "" && (!loaded || hand{t}.isError()):
+		return hand{t}.notLoaded(failure)
+	case !came && dialog == nil && !loaded:
+		return &Refusal{Reason: ReasonTimeout, Message: "the server sent no page in time", Next: "look, or open another page", Ran: true}
+	}
+	out.Line = "the page is open"
+	return nil
+}
+
+// isError reports whether the top document is Chrome's own, about an error.
+func (t hand) isError() bool { return strings.HasPrefix(t.url(), "chrome-error:") }
+
+// notLoaded is why a page is not there.
+func (t hand) notLoaded(failure string) error {
+	t.mu.Lock()
+	if strings.HasPrefix(t.failure, "refused: ") {
+		failure = t.failure
+	}
+	t.failure = ""
+	t.notes = nil
+	t.mu.Unlock()
+	r := &Refusal{Reason: ReasonFailed, Message: "the server was not reached (" + cut(plain(strings.TrimPrefix(failure, "net::")), 100) + ")", Next: "check the address, or open another page"}
+	switch {
+	case strings.HasPrefix(failure, "refused: "):
+		r.Reason, r.Message, r.Next = ReasonPolicy, failure, "open a page that the policy allows"
+	case strings.Contains(failure, "ERR_CERT"), strings.Contains(failure, "ERR_SSL"):
+		r.Message, r.Next = "the server's certificate is not valid ("+cut(plain(failure), 100)+")", "open another page; nothing in the call can change that"
+	}
+	if line := t.e.lease.Refused(t.lastAsked()); line != "" && r.Reason == ReasonFailed {
+		r.Reason, r.Message, r.Next = ReasonPolicy, line, "open a page that the policy allows"
+	}
+	return r
+}
+
+// lastAsked is the last document that was asked for.
+func (t hand) lastAsked() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range slices.Backward(t.requests.all) {
+		if r.kind == "Document" {
+			return r.url
+		}
+	}
+	return ""
+}
+
+// check clicks a box if it is not as it is to be, and sees that it is then.
+func (p *plan) check(ctx context.Context, s Step, name string, out *Outcome) error {
+	t := p.t
+	state := func() (on bool, err error) {
+		err = t.run(ctx, p.aim.frame, fmt.Sprintf(`((e) => { if (belljar.is(e, "label") && e.control) e = e.control; return belljar.is(e, "input") ? e.checked : Element.prototype.getAttribute.call(e, "aria-checked") === "true" })(belljar.element(%d))`, p.aim.local), &on)
+		return on, err
+	}
+	want := map[bool]string{true: "on", false: "off"}[s.yes()]
+	on, err := state()
+	if err != nil {
+		return t.fault(err, false)
+	}
+	if on == s.yes() {
+		out.Line = name + " was " + want + " already"
+		return nil
+	}
+	if err := (hand{t}).click(ctx, p.aim, ""); err != nil {
+		return err
+	}
+	t.settle(ctx, time.Second)
+	if on, err = state(); err == nil && on != s.yes() {
+		return &Refusal{Reason: ReasonFailed, Message: name + " is not " + want + " after the click", Next: "look", Ran: true}
+	}
+	out.Line = name + " is " + want
+	return nil
+}
+
+// scroll turns the wheel over an element or the page.
+func (p *plan) scroll(ctx context.Context, s Step, out *Outcome) error {
+	t := p.t
+	out.Line = "scrolled"
+	if s.Text == "" && p.aim.n != 0 {
+		_, err := hand{t}.reachable(ctx, p.aim) // which brings it to be seen
+		return err
+	}
+	at := spot{windowWidth / 2, windowHeight / 2}
+	session := t.session()
+	if p.aim.local != 0 {
+		var err error
+		if at, err = (hand{t}).reachable(ctx, p.aim); err != nil {
+			return err
+		}
+		session = p.aim.frame.session
+	}
+	by := map[string]float64{"up": -600, "down": 600, "top": -1e7, "end": 1e7}[s.Text]
+	if s.Text == "" {
+		by = 600
+	}
+	err := send(ctx, t, session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseWheel, X: at.x, Y: at.y, DeltaY: by})
+	if err != nil && !errors.Is(err, errBlocked) {
+		return t.fault(err, true)
+	}
+	return nil
+}
+
+// wait waits for a text on the page, or for a time.
+func (p *plan) wait(ctx context.Context, s Step, out *Outcome) error {
+	t := p.t
+	most := time.Duration(s.MS) * time.Millisecond
+	if s.MS == 0 {
+		most = 10 * time.Second
+	}
+	end := time.Now().Add(most)
+	want := strings.ToLower(plain(s.Text))
+	for {
+		if d := t.waiting(); d != nil {
+			out.Line = "a dialog came"
+			return nil
+		}
+		if want != "" {
+			s, err := eye{t}.see(ctx, nil)
+			if err == nil {
+				for _, l := range s.lines {
+					if strings.Contains(strings.ToLower(l.text), want) {
+						out.Line = "the text is there"
+						return nil
+					}
+				}
+			} else if errors.Is(err, errGone) || errors.Is(err, errCrashed) {
+				return t.fault(err, false)
+			}
+		}
+		left := time.Until(end)
+		if left <= 0 || ctx.Err() != nil {
+			break
+		}
+		t.pause(ctx, min(left, 250*time.Millisecond))
+	}
+	if err := context.Cause(ctx); err != nil {
+		return t.fault(err, false)
+	}
+	if want != "" {
+		return &Refusal{Reason: ReasonTimeout, Message: fmt.Sprintf("%s did not appear in %d ms", quoted(s.Text, 60), most.Milliseconds()), Next: "look"}
+	}
+	out.Line = fmt.Sprintf("waited %d ms", most.Milliseconds())
+	return nil
+}
+
+// answer answers the dialog that waits.
+func (p *plan) answer(ctx context.Context, s Step, out *Outcome) error {
+	t := p.t
+	t.mu.Lock()
+	h := t.dialog
+	t.mu.Unlock()
+	if h == nil {
+		return &Refusal{Reason: ReasonUnknown, Message: "the dialog is gone", Next: "look"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, inputTime)
+	defer cancel()
+	_, err := call(ctx, t.e.g, h.session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: s.yes(), PromptText: s.Text})
+	if err != nil {
+		return t.fault(err, true)
+	}
+	t.until(ctx, time.Second, func() bool { return t.dialog != h })
+	out.Line = map[bool]string{true: "accepted the dialog", false: "dismissed the dialog"}[s.yes()]
+	return nil
+}
+
+// close closes a tab. A page that wants to keep people is not asked.
+func (p *plan) close(ctx context.Context, s Step, out *Outcome) error {
+	t := p.t
+	if s.Text != "" {
+		o, err := t.e.tab(s.Text)
+		if err != nil {
+			return err
+		}
+		t = o
+	}
+	t.e.mu.Lock()
+	only := len(t.e.tabs) == 1
+	t.e.mu.Unlock()
+	if only {
+		if _, err := t.e.newTab(ctx); err != nil {
+			return t.fault(err, false)
+		}
+	}
+	if err := (hand{t}).shut(ctx); err != nil {
+		return err
+	}
+	out.Line = "closed tab " + t.name
+	t.e.mu.Lock()
+	out.Tab = t.e.current
+	t.e.mu.Unlock()
+	return nil
+}
+
+// shut ends a tab.
+func (t hand) shut(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	t.mu.Lock()
+	h := t.dialog
+	t.mu.Unlock()
+	if h != nil {
+		begin(t.e.g, h.session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true}).drop()
+	}
+	_, err := call(ctx, t.e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(t.target)})
+	t.e.dropTab(t.tab)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		if _, ok := errors.AsType[*protocolError](err); !ok {
+			return t.fault(err, true)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package act
+
+import (
+	"context"
+
+	"github.com/chromedp/chromedp"
+)
+
+// drag drags an element to another by chromedp, which knows the drags of HTML5.
+func (t hand) drag(ctx context.Context, p *plan) error {
+	from, err := t.reachable(ctx, p.aim)
+	if err != nil {
+		return err
+	}
+	to, err := t.reachable(ctx, p.to)
+	if err != nil {
+		return err
+	}
+	if from, err = t.reachable(ctx, p.aim); err != nil { // the other may have scrolled it
+		return err
+	}
+	if t.viewTop(p.aim.frame.session) != t.target {
+		return &Refusal{Reason: ReasonArgument, Message: "what is in a frame of another site is not dragged", Next: "use its buttons or keys"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*inputTime)
+	defer cancel()
+	guest, done, err := t.e.guest(ctx, t.target)
+	if err != nil {
+		return t.fault(err, false)
+	}
+	defer done()
+	hits, misses, err := t.guarded(ctx, p.aim, false, "", func() error {
+		return chromedp.Do(guest, chromedp.DragAndDropXY(from.x, from.y, to.x, to.y))
+	})
+	switch {
+	case err != nil:
+		return t.fault(err, true)
+	case hits == 0 && misses > 0:
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " was covered or moved in the last moment, and what stood there got nothing", Next: "look again"}
+	}
+	return nil
+}

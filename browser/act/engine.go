@@ -1,0 +1,346 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/inspector"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+
+	"belljar.dev/browser"
+)
+
+// grantPermissions grants those of a list and denies all others. cdproto has left it
+// out since a newer one denies them one by one.
+var grantPermissions = cdp.Command[permissions, cdp.Empty]{Method: "Browser.grantPermissions"}
+
+type permissions struct {
+	Permissions []string `json:"permissions"`
+}
+
+// world is the name of the isolated world that our scripts run in.
+const world = "belljar"
+
+// The window of a tab, in CSS pixels. A picture of it is below MaxPicture.
+const windowWidth, windowHeight = 1280, 800
+
+const (
+	maxErrands = 2048 // commands that nobody waits for
+	maxEquips  = 128  // sessions that are being made ready
+	judges     = 8    // documents that are decided on at once
+	maxJudged  = 256  // and wait for that
+	equipTime  = 10 * time.Second
+)
+
+// engine is one Chrome of a seat, from its start to its end.
+type engine struct {
+	lease *browser.Seat
+	g     *governor
+	opts  *Options
+	masks *masks
+	hears hears
+	log   func(string, error)
+	ctx   context.Context //nolint:containedctx // its end is that of the engine: what Chrome starts by itself has no caller
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
+
+	errands chan func()
+	judged  chan func()
+	equips  chan struct{} // room for what is being made ready
+
+	mu      sync.Mutex
+	tabs    []*tab
+	bySess  map[string]*tab
+	lastTab int
+	current string // name of a tab
+	opened  []string
+	files   files
+	seen    seenURLs
+}
+
+// hears makes what hears the events of a browser, and of a tab's sessions.
+type hears struct {
+	browser func(*engine) func(method string, params []byte)
+	session func(*tab) func(session, method string, params []byte)
+}
+
+// startEngine starts a Chrome with one tab. The caller must close it.
+func startEngine(ctx context.Context, lease *browser.Seat, opts *Options, m *masks, h hears) (*engine, error) {
+	e := &engine{
+		lease: lease, g: newGovernor(lease), opts: opts, masks: m, hears: h,
+		errands: make(chan func(), maxErrands), judged: make(chan func(), maxJudged), equips: make(chan struct{}, maxEquips),
+		bySess: map[string]*tab{},
+	}
+	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
+	e.g.listen("", h.browser(e))
+	e.wg.Go(e.g.serve)
+	e.wg.Go(func() { e.work(e.errands) })
+	for range judges {
+		e.wg.Go(func() { e.work(e.judged) })
+	}
+	e.wg.Go(func() {
+		select {
+		case <-lease.Done():
+			e.g.end(errGone)
+		case <-e.ctx.Done():
+		}
+	})
+	if err := e.prepare(ctx); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// seenURLs are the addresses that the agent was shown.
+type seenURLs struct {
+	mu  sync.Mutex
+	all map[uint64]struct{}
+}
+
+func (s *seenURLs) add(u string) {
+	if u == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[uint64]struct{}{}
+	}
+	if len(s.all) < maxSeenURLs {
+		s.all[maphash.String(seenSeed, u)] = struct{}{}
+	}
+}
+
+func (s *seenURLs) has(u string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.all[maphash.String(seenSeed, u)]
+	return ok
+}
+
+// seenSeed is random, so that no page can make two addresses that are one here.
+var seenSeed = maphash.MakeSeed()
+
+// work does what is queued until the end.
+func (e *engine) work(queue chan func()) {
+	for {
+		select {
+		case f := <-queue:
+			f()
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+// prepare denies what Chrome would ask people for, and opens the first tab.
+func (e *engine) prepare(ctx context.Context) error {
+	deny := begin(e.g, "", grantPermissions, permissions{[]string{}})
+	behavior := cdpbrowser.SetDownloadBehaviorParams{Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, EventsEnabled: new(true)}
+	if e.opts.Downloads > 0 {
+		behavior.Behavior, behavior.DownloadPath = cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName, downloadDir
+	}
+	down := begin(e.g, "", cdpbrowser.SetDownloadBehavior, behavior)
+	_, e1 := deny.wait(ctx)
+	_, e2 := down.wait(ctx)
+	if err := errors.Join(e1, e2); err != nil {
+		return fmt.Errorf("prepare browser: %w", err)
+	}
+	t, err := e.newTab(ctx)
+	if err != nil {
+		return err
+	}
+	e.current = t.name
+	return nil
+}
+
+// newTab opens an empty tab.
+func (e *engine) newTab(ctx context.Context) (*tab, error) {
+	made, err := call(ctx, e.g, "", target.CreateTarget, target.CreateTargetParams{URL: "about:blank", Width: windowWidth, Height: windowHeight, NewWindow: new(true)})
+	if err != nil {
+		return nil, fmt.Errorf("open tab: %w", err)
+	}
+	attached, err := call(ctx, e.g, "", target.AttachToTarget, target.AttachToTargetParams{TargetID: made.TargetID, Flatten: new(true)})
+	if err != nil {
+		return nil, fmt.Errorf("attach to tab: %w", err)
+	}
+	t := e.addTab(string(made.TargetID), "")
+	if err := t.equip(ctx, string(attached.SessionID), t.target, false); err != nil {
+		e.dropTab(t)
+		return nil, err
+	}
+	return t, nil
+}
+
+// addTab makes the next tab known.
+func (e *engine) addTab(id, opener string) *tab {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lastTab++
+	t := &tab{
+		e: e, name: "t" + strconv.Itoa(e.lastTab), target: id, opener: opener, changed: make(chan struct{}, 1), blocked: make(chan struct{}),
+		views: map[string]*view{}, frames: map[string]*frame{}, going: going{underway: map[string]bool{}}, secret: map[string]string{},
+	}
+	e.tabs = append(e.tabs, t)
+	return t
+}
+
+// dropTab forgets a tab that has ended.
+func (e *engine) dropTab(t *tab) {
+	t.change(func() { t.closed = true })
+	t.mu.Lock()
+	sessions := make([]string, 0, len(t.views))
+	for s := range t.views {
+		sessions = append(sessions, s)
+	}
+	t.mu.Unlock()
+	e.mu.Lock()
+	e.tabs = slices.DeleteFunc(e.tabs, func(o *tab) bool { return o == t })
+	for _, s := range sessions {
+		delete(e.bySess, s)
+	}
+	if e.current == t.name {
+		e.current = ""
+		for _, o := range e.tabs {
+			if e.current == "" || o.name == t.opener {
+				e.current = o.name
+			}
+		}
+	}
+	e.mu.Unlock()
+	for _, s := range sessions {
+		e.g.listen(s, nil)
+	}
+}
+
+// tab is one by its name; empty is the current one.
+func (e *engine) tab(name string) (*tab, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if name == "" {
+		name = e.current
+	}
+	for _, t := range e.tabs {
+		if t.name == name {
+			return t, nil
+		}
+	}
+	return nil, &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("tab %s does not exist", quoted(name, 20)), Next: "look at the tabs"}
+}
+
+// equip makes a session ready: what happens in it is heard, its documents are decided
+// on before they are asked for, and its frames and windows wait until the same was
+// done for them. Only then does it run.
+func (t *tab) equip(ctx context.Context, session, top string, waits bool) error {
+	g := t.e.g
+	t.mu.Lock()
+	t.views[session] = &view{session: session, top: top}
+	t.mu.Unlock()
+	t.e.mu.Lock()
+	t.e.bySess[session] = t
+	t.e.mu.Unlock()
+	g.listen(session, bind(session, t.e.hears.session(t)))
+	// All at once, and every answer awaited: what is not acknowledged when the page
+	// moves to another process is lost.
+	pageOn := begin(g, session, page.Enable, page.EnableParams{})
+	judge := begin(g, session, fetch.Enable, fetch.EnableParams{
+		Patterns: []*fetch.RequestPattern{{ResourceType: network.ResourceTypeDocument, RequestStage: fetch.RequestStageRequest}}, HandleAuthRequests: new(true),
+	})
+	follow := begin(g, session, target.SetAutoAttach, target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: true, Flatten: new(true)})
+	script := begin(g, session, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: ourScript(), WorldName: world})
+	chooser := begin(g, session, page.SetInterceptFileChooserDialog, page.SetInterceptFileChooserDialogParams{Enabled: true, Cancel: new(true)})
+	crash := begin(g, session, inspector.Enable, cdp.Empty{})
+	requests := begin(g, session, network.Enable, network.EnableParams{MaxTotalBufferSize: new(int64(1)), MaxResourceBufferSize: new(int64(1))})
+	focus := begin(g, session, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	domOn := begin(g, session, dom.Enable, dom.EnableParams{})
+	_, e1 := pageOn.wait(ctx)
+	_, e2 := judge.wait(ctx)
+	_, e3 := follow.wait(ctx)
+	_, e4 := script.wait(ctx)
+	if err := errors.Join(e1, e2, e3, e4); err != nil {
+		return fmt.Errorf("prepare page: %w", err)
+	}
+	tree := begin(g, session, page.GetFrameTree, cdp.Empty{})
+	if waits {
+		begin(g, session, runtime.RunIfWaitingForDebugger, cdp.Empty{}).drop()
+	}
+	// Not every kind of page has these.
+	_, _ = chooser.wait(ctx)
+	_, _ = crash.wait(ctx)
+	_, _ = requests.wait(ctx)
+	_, _ = focus.wait(ctx)
+	_, _ = domOn.wait(ctx)
+	r, err := tree.wait(ctx)
+	if err != nil || r.FrameTree == nil {
+		_, _ = call(ctx, g, session, runtime.Enable, cdp.Empty{})
+		return nil //nolint:nilerr // its frames are heard of when they come
+	}
+	t.change(func() { t.seed(session, r.FrameTree) })
+	// Its frames are known by now, and what it says of their worlds finds them.
+	_, _ = call(ctx, g, session, runtime.Enable, cdp.Empty{})
+	return nil
+}
+
+// seed notes the frames that are there. t.mu is held.
+func (t *tab) seed(session string, tree *page.FrameTree) {
+	if tree.Frame != nil {
+		f := tree.Frame
+		if known := t.frames[string(f.ID)]; known == nil || known.session != session || known.loader == "" {
+			t.navigated(session, string(f.ID), string(f.ParentID), string(f.LoaderID), f.URL+f.URLFragment)
+		}
+	}
+	for _, c := range tree.ChildFrames {
+		t.seed(session, c)
+	}
+}
+
+// errand has something done without anybody waiting. A Chrome that brings up more
+// than can be done loses the rest.
+func (e *engine) errand(f func()) {
+	select {
+	case e.errands <- f:
+	default:
+	}
+}
+
+// alive is an error once the Chrome has ended.
+func (e *engine) alive() error {
+	select {
+	case <-e.g.done:
+		return errGone
+	default:
+		return nil
+	}
+}
+
+// close ends the Chrome and waits until nothing of it is left. Twice is fine.
+func (e *engine) close() {
+	e.stop()
+	e.g.end(errGone)
+	e.lease.Close()
+	e.mu.Lock()
+	for _, t := range e.tabs {
+		t.mu.Lock()
+		if t.dialog != nil && t.dialog.timer != nil {
+			t.dialog.timer.Stop()
+		}
+		t.mu.Unlock()
+	}
+	e.mu.Unlock()
+	e.wg.Wait()
+}

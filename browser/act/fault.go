@@ -1,0 +1,95 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// fault is an error of Chrome or a script, as a refusal.
+func (t *tab) fault(err error, ran bool) error {
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		return r
+	}
+	r := &Refusal{Reason: ReasonFailed, Message: "the page could not be asked", Next: "look again", Ran: ran, Err: err}
+	switch {
+	case errors.Is(err, errCrashed), t.isCrashed():
+		r.Reason, r.Message, r.Next = ReasonCrashed, "the page crashed", "open it again, or another page; nothing is repeated"
+	case errors.Is(err, errGone):
+		r.Reason, r.Message, r.Next = ReasonCrashed, "the browser died", "look: it starts anew; nothing is repeated"
+	case errors.Is(err, errBlocked):
+		if d := t.waiting(); d != nil {
+			return d.held()
+		}
+		r.Reason, r.Message = ReasonDialog, "a dialog of the page came in between"
+	case errors.Is(err, errLeft):
+		r.Reason, r.Message = ReasonStale, "the page was left for another"
+	case errors.Is(err, context.DeadlineExceeded):
+		r.Reason, r.Message, r.Next = ReasonTimeout, "the page did not answer in time", "look again, or open another page"
+	case errors.Is(err, context.Canceled):
+		r.Reason, r.Message, r.Next = ReasonClosed, "the call was cancelled", "call again"
+	}
+	return r
+}
+
+func (t *tab) isCrashed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.crashed
+}
+
+// session is that of the tab's page.
+func (t *tab) session() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, v := range t.views {
+		if v.top == t.target {
+			return v.session
+		}
+	}
+	return ""
+}
+
+// facing is a URL as facts have it: without fragment and without secrets.
+func (t *tab) facing(u string) string {
+	u, _, _ = strings.Cut(u, "#")
+	return t.e.masks.hide(u)
+}
+
+// unknown is the refusal of a number. t.mu is held.
+func (t *tab) unknown(n int) error {
+	if n > 0 && n <= t.refs.last {
+		return &Refusal{Reason: ReasonStale, Message: fmt.Sprintf("[%d] is of a page that was left", n), Next: "look again"}
+	}
+	return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("[%d] was never shown in tab %s", n, t.name), Next: "look, and use a number of that"}
+}
+
+// viewTop is the frame at the top of a session.
+func (t *tab) viewTop(session string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if v := t.views[session]; v != nil {
+		return v.top
+	}
+	return ""
+}
+
+// waiting is the dialog that waits for an answer, or nil.
+func (t *tab) waiting() *Dialog {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.dialog == nil {
+		return nil
+	}
+	d := t.dialog.Dialog
+	return &d
+}
+
+// held is the refusal of anything else while a dialog waits.
+func (d *Dialog) held() error {
+	return &Refusal{
+		Reason: ReasonDialog, Message: fmt.Sprintf("a dialog waits for an answer: %s %s", cut(plain(d.Kind), 20), quoted(d.Text, MaxDialogText)),
+		Next: "answer it with the step dialog",
+	}
+}

@@ -1,0 +1,264 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+)
+
+// downloadDir is where Chrome puts files, in its own box. Their names there are
+// Chrome's; what a server calls them is only shown.
+const downloadDir = "/tmp/down"
+
+// files are the downloads of an engine. Guarded by its mu.
+type files struct {
+	last  int
+	all   []*download
+	begun []string // lines for the next outcome
+	lost  int      // that were cancelled since there were too many
+}
+
+// download is a file on its way, or there.
+type download struct {
+	name  string // d1
+	guid  string
+	shown string // what the server called it, cleaned
+	from  string // URL, masked
+	size  int64
+	state string // on its way, ready, cancelled
+	why   string
+}
+
+type downloadEvent struct {
+	FrameID       string  `json:"frameId"`
+	GUID          string  `json:"guid"`
+	URL           string  `json:"url"`
+	Suggested     string  `json:"suggestedFilename"`
+	State         string  `json:"state"`
+	ReceivedBytes float64 `json:"receivedBytes"`
+	TotalBytes    float64 `json:"totalBytes"`
+}
+
+// isGUID reports whether a name is one that Chrome gives.
+func isGUID(s string) bool {
+	return len(s) >= 8 && len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF-") == ""
+}
+
+// fileName is a stranger's name of a file, to be shown.
+func fileName(raw string) string {
+	name := path.Base(strings.ReplaceAll(plain(raw), `\`, "/"))
+	name = strings.Map(func(r rune) rune {
+		if r == '/' || r == ':' || r == '"' || r == '<' || r == '>' || r == '|' || r == '*' || r == '?' {
+			return '_'
+		}
+		return r
+	}, name)
+	if name = strings.Trim(cut(name, MaxName), ". "); name == "" || name == "/" {
+		return "file"
+	}
+	return name
+}
+
+// fileBegins is a download that Chrome begins.
+func (e *engine) fileBegins(v downloadEvent) {
+	var of *tab
+	e.mu.Lock()
+	for _, t := range e.tabs {
+		t.mu.Lock()
+		if t.frames[v.FrameID] != nil {
+			of = t
+		}
+		t.mu.Unlock()
+	}
+	from := shownURL(e.masks.hide(clipURL(v.URL)))
+	if strings.HasPrefix(v.URL, "data:") {
+		from = "data:"
+	}
+	shown := fileName(e.masks.hide(v.Suggested[:min(len(v.Suggested), 4096)]))
+	line := ""
+	switch {
+	case e.opts.Downloads <= 0:
+		line = fmt.Sprintf("a download was refused: %s from %s; this profile has none", quoted(shown, MaxName), from)
+	case len(e.files.all) >= MaxDownloads || !isGUID(v.GUID):
+		e.files.lost++
+		e.cancel(v.GUID)
+		if e.files.lost == 1 {
+			line = fmt.Sprintf("a download was cancelled, since %d wait to be saved", MaxDownloads)
+		}
+	default:
+		e.files.last++
+		d := &download{name: "d" + strconv.Itoa(e.files.last), guid: v.GUID, shown: shown, from: from, state: "on its way"}
+		e.files.all = append(e.files.all, d)
+		line = fmt.Sprintf("%s %s from %s", d.name, quoted(shown, MaxName), from)
+		if len(e.files.begun) < maxNotes {
+			e.files.begun = append(e.files.begun, line)
+		}
+		line = ""
+	}
+	e.mu.Unlock()
+	if of != nil {
+		of.change(func() {
+			of.files++
+			of.leaving = time.Time{}
+			if line != "" {
+				of.note(line)
+			}
+		})
+	}
+}
+
+// cancel ends a download. e.mu is held.
+func (e *engine) cancel(guid string) {
+	e.errand(func() {
+		begin(e.g, "", cdpbrowser.CancelDownload, cdpbrowser.CancelDownloadParams{GUID: guid}).drop()
+	})
+}
+
+// fileGoesOn counts what has come of a download, and ends what is too much.
+func (e *engine) fileGoesOn(v downloadEvent) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var d *download
+	sum := int64(0)
+	for _, o := range e.files.all {
+		if o.guid == v.GUID {
+			d = o
+			d.size = int64(v.ReceivedBytes)
+		}
+		if o.state != "cancelled" {
+			sum += o.size
+		}
+	}
+	if d == nil || d.state != "on its way" {
+		return
+	}
+	switch {
+	case sum > e.opts.Downloads || int64(v.TotalBytes) > e.opts.Downloads:
+		d.state, d.why = "cancelled", fmt.Sprintf("files that wait to be saved may have %s together", bytesOf(e.opts.Downloads))
+		e.cancel(v.GUID)
+	case v.State == "completed":
+		d.state = "ready"
+	case v.State == "canceled":
+		d.state, d.why = "cancelled", "the server or the page ended it"
+	}
+	for _, t := range e.tabs {
+		select {
+		case t.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// file is a download by its name.
+func (e *engine) file(name string) (download, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var have []string
+	for _, d := range e.files.all {
+		if d.name == name {
+			return *d, nil
+		}
+		have = append(have, d.name)
+	}
+	next := "click what leads to a file first"
+	if len(have) > 0 {
+		next = "write one of: " + strings.Join(have, ", ")
+	}
+	return download{}, &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("download %s does not exist", quoted(name, 20)), Next: next}
+}
+
+// take opens a download that has come in full.
+func (e *engine) take(ctx context.Context, name string) (*File, error) {
+	d, err := e.file(name)
+	if err != nil {
+		return nil, err
+	}
+	switch d.state {
+	case "on its way":
+		return nil, &Refusal{Reason: ReasonNotReady, Message: fmt.Sprintf("%s has %s so far", d.name, bytesOf(d.size)), Next: "wait, and save it then"}
+	case "cancelled":
+		return nil, &Refusal{Reason: ReasonLimit, Message: fmt.Sprintf("%s was cancelled: %s", d.name, d.why), Next: "load a smaller file"}
+	}
+	f, err := e.lease.Open(ctx, downloadDir+"/"+d.guid)
+	if err != nil {
+		return nil, &Refusal{Reason: ReasonFailed, Message: d.name + " cannot be read", Next: "load it again", Err: err}
+	}
+	st, err := f.Stat()
+	if err != nil || st.Size() > e.opts.Downloads {
+		f.Close()
+		return nil, &Refusal{Reason: ReasonLimit, Message: d.name + " is larger than files may be", Next: "load a smaller file", Err: err}
+	}
+	return &File{Name: d.shown, Size: st.Size(), Content: &bounded{r: io.LimitReader(f, st.Size()), f: f, read: func() { e.drop(d) }}}, nil
+}
+
+// drop forgets a download that was read, and removes its file.
+func (e *engine) drop(d download) {
+	e.mu.Lock()
+	e.files.all = slices.DeleteFunc(e.files.all, func(o *download) bool { return o.guid == d.guid })
+	e.mu.Unlock()
+	e.errand(func() {
+		ctx, cancel := context.WithTimeout(e.ctx, inputTime)
+		defer cancel()
+		e.lease.Remove(ctx, downloadDir+"/"+d.guid)
+	})
+}
+
+// bounded is a file that is read up to the size that it had when it was opened. Once
+// it was read in full and is closed, the download is forgotten.
+type bounded struct {
+	r    io.Reader
+	f    *os.File
+	end  bool
+	read func()
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	b.end = b.end || errors.Is(err, io.EOF)
+	return n, err
+}
+
+func (b *bounded) Close() error {
+	if b.end {
+		b.end = false
+		b.read()
+	}
+	return b.f.Close()
+}
+
+// fileLines are the downloads, for the agent.
+func (e *engine) fileLines() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []string
+	for _, d := range e.files.all {
+		s := fmt.Sprintf("%s %s %s from %s: %s", d.name, quoted(d.shown, MaxName), bytesOf(d.size), d.from, d.state)
+		if d.why != "" {
+			s += ", since " + d.why
+		}
+		out = append(out, s)
+	}
+	if e.files.lost > 0 {
+		out = append(out, fmt.Sprintf("%d more were cancelled, since %d may wait", e.files.lost, MaxDownloads))
+	}
+	return out
+}
+
+func bytesOf(n int64) string {
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,401 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/cdp/jsonv2"
+
+	"belljar.dev/browser"
+)
+
+// governor stands between Chrome and those who command it: this package, and
+// chromedp. A page can make events as fast as it likes, so each session may have so
+// many, and the rest is dropped before it is decoded. chromedp keeps what it is given
+// without a bound, so it is given the answers to its own commands and the few events
+// of a list. Its commands that would have Chrome mirror the whole document, or change
+// what this package relies on, are answered here.
+type governor struct {
+	seat *browser.Seat
+
+	writing sync.Mutex // one message at a time
+
+	mu       sync.Mutex
+	last     int64
+	waiting  map[int64]chan answer // of our commands
+	sessions map[string]*listener
+	guests   map[string]bool // sessions of chromedp
+	dropped  int64           // events
+	err      error           // why it has ended
+
+	guest chan *cdproto.Message // what chromedp is to read
+	done  chan struct{}         // closed when it has ended
+}
+
+const (
+	// firstID is where the numbers of our own commands begin; those of chromedp are
+	// below it. Chrome takes numbers of 32 bits only.
+	firstID = 1 << 30
+	// guestQueue is how many messages wait for chromedp at most. It only lacks the
+	// room if chromedp has stopped.
+	guestQueue    = 1024
+	writePatience = 5 * time.Second
+	// Events of one session in a second, and of those that a page can make alone.
+	maxEvents   = 2000
+	maxPageMade = 200
+)
+
+// pageMade are the events that a page can make at will.
+var pageMade = map[string]bool{
+	"Runtime.consoleAPICalled": true, "Runtime.exceptionThrown": true, "Log.entryAdded": true,
+	"Page.navigatedWithinDocument": true,
+}
+
+// vital are the events that are never dropped: without them a tab would stand still.
+// What a page can make of them costs it a round trip each.
+var vital = map[string]bool{
+	"Fetch.requestPaused": true, "Fetch.authRequired": true, "Target.attachedToTarget": true, "Target.detachedFromTarget": true,
+	"Page.javascriptDialogOpening": true, "Page.javascriptDialogClosed": true, "Inspector.targetCrashed": true, "Page.frameNavigated": true,
+	"Network.loadingFinished": true, "Network.loadingFailed": true, "Browser.downloadWillBegin": true, "Page.frameDetached": true,
+}
+
+// guestEvents are those that chromedp gets, of its own sessions.
+var guestEvents = map[string]bool{
+	"Input.dragIntercepted": true, "Target.detachedFromTarget": true,
+	"Runtime.executionContextCreated": true, "Runtime.executionContextsCleared": true,
+}
+
+// faked are chromedp's commands that Chrome does not get, with their answers.
+var faked = map[string]string{
+	"DOM.enable": "{}", "CSS.enable": "{}", "Log.enable": "{}", "Network.enable": "{}",
+	"Target.setDiscoverTargets": "{}", "Target.setAutoAttach": "{}", "Page.setLifecycleEventsEnabled": "{}", "Page.enable": "{}",
+	"DOM.getDocument": `{"root":{"nodeId":1,"backendNodeId":1,"nodeType":9,"nodeName":"#document","localName":"","nodeValue":""}}`,
+}
+
+// listener hears the events of one session.
+type listener struct {
+	hear func(method string, params []byte) // must not block
+
+	second int64 // the events below are of
+	events int
+	made   int
+}
+
+type answer struct {
+	result jsonv2.Value
+	err    error
+}
+
+// protocolError is a command that Chrome answered with an error.
+type protocolError struct {
+	Method  string
+	Code    int64
+	Message string
+}
+
+func (e *protocolError) Error() string { return e.Method + ": " + e.Message }
+
+var errGone = errors.New("the browser has ended")
+
+var jsonOptions = jsonv2.JoinOptions(jsonv2.DefaultOptionsV2(), jsonv2.AllowInvalidUTF8(true))
+
+func newGovernor(s *browser.Seat) *governor {
+	return &governor{
+		seat: s, last: firstID, waiting: map[int64]chan answer{}, sessions: map[string]*listener{}, guests: map[string]bool{},
+		guest: make(chan *cdproto.Message, guestQueue), done: make(chan struct{}),
+	}
+}
+
+// serve hands on what Chrome says until its pipe ends.
+func (g *governor) serve() {
+	for {
+		text, err := browser.ReadMessage(g.seat.From)
+		switch {
+		case errors.Is(err, browser.ErrTooLong):
+			if h, ok := headOf(text); ok && h.id >= firstID {
+				g.answer(h.id, answer{err: &protocolError{Message: "the answer is too long"}})
+			}
+		case err != nil:
+			g.end(errGone)
+			return
+		default:
+			g.dispatch(text, time.Now().Unix())
+		}
+	}
+}
+
+// dispatch takes one message.
+func (g *governor) dispatch(text []byte, second int64) {
+	h, ok := headOf(text)
+	switch {
+	case !ok:
+		return // not what Chrome says; each caller that waits has a deadline
+	case h.id >= firstID:
+		var m struct {
+			Result jsonv2.Value `json:"result"`
+			Error  *struct {
+				Code    int64  `json:"code"`
+				Message string `json:"message"`
+			} `json:"error"`
+		}
+		if err := jsonv2.Unmarshal(text, &m, jsonOptions); err != nil {
+			g.answer(h.id, answer{err: fmt.Errorf("read answer: %w", err)})
+		} else if m.Error != nil {
+			g.answer(h.id, answer{err: &protocolError{Code: m.Error.Code, Message: m.Error.Message}})
+		} else {
+			g.answer(h.id, answer{result: m.Result})
+		}
+		return
+	case h.id > 0:
+		g.pass(text, true)
+		return
+	case h.method == "":
+		return
+	}
+	g.mu.Lock()
+	e, guest := g.sessions[h.session], g.guests[h.session]
+	if e != nil && !e.room(h.method, second) {
+		g.dropped++
+		e = nil
+	}
+	g.mu.Unlock()
+	if guest && guestEvents[h.method] || h.session == "" && h.method == "Target.detachedFromTarget" {
+		g.pass(text, false)
+	}
+	if e != nil {
+		e.hear(h.method, h.params)
+	}
+}
+
+// room counts an event, unless the session had as many in this second as it may.
+func (e *listener) room(method string, second int64) bool {
+	if second != e.second {
+		e.second, e.events, e.made = second, 0, 0
+	}
+	if vital[method] {
+		return true
+	}
+	e.events++
+	if pageMade[method] {
+		if e.made++; e.made > maxPageMade {
+			return false
+		}
+	}
+	return e.events <= maxEvents
+}
+
+// pass hands a message to chromedp. An answer for which there is no room ends all:
+// chromedp does not read any more.
+func (g *governor) pass(text []byte, isAnswer bool) {
+	m := new(cdproto.Message)
+	if jsonv2.Unmarshal(text, m, jsonOptions) != nil {
+		return
+	}
+	g.hand(m, isAnswer)
+}
+
+func (g *governor) hand(m *cdproto.Message, isAnswer bool) {
+	if !isAnswer && len(g.guest) > guestQueue/2 {
+		return
+	}
+	select {
+	case g.guest <- m:
+	default:
+		g.end(errors.New("chromedp reads no more"))
+	}
+}
+
+func (g *governor) answer(id int64, a answer) {
+	g.mu.Lock()
+	to := g.waiting[id]
+	delete(g.waiting, id)
+	g.mu.Unlock()
+	if to != nil {
+		to <- a // there is room: it is answered once
+	}
+}
+
+// end makes all that waits fail.
+func (g *governor) end(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err == nil {
+		g.err = err
+		close(g.done)
+	}
+}
+
+// listen has the events of a session handed to hear, which must not block; nil ends
+// that. The empty session is that of the browser.
+func (g *governor) listen(session string, hear func(string, []byte)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if hear == nil {
+		delete(g.sessions, session)
+		return
+	}
+	g.sessions[session] = &listener{hear: hear}
+}
+
+// bind is a listener for the events of one session.
+func bind(session string, hear func(session, method string, params []byte)) func(string, []byte) {
+	return func(method string, params []byte) { hear(session, method, params) }
+}
+
+// write sends one message.
+func (g *governor) write(text []byte) error {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	if err := g.seat.To.SetWriteDeadline(time.Now().Add(writePatience)); err != nil {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	if _, err := g.seat.To.Write(append(text, 0)); err != nil {
+		g.end(errGone) // half a message may be in the pipe
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return nil
+}
+
+// pending is a command that was sent.
+type pending[R any] struct {
+	g      *governor
+	id     int64
+	answer <-chan answer
+	method string
+	err    error
+}
+
+// begin sends a command to a session and does not wait for its answer. A caller that
+// does not want the answer drops it.
+func begin[P, R any](g *governor, session string, cmd cdp.Command[P, R], params P) pending[R] {
+	p := pending[R]{g: g, method: cmd.Method}
+	to := make(chan answer, 1)
+	g.mu.Lock()
+	if g.err != nil {
+		p.err = g.err
+		g.mu.Unlock()
+		return p
+	}
+	g.last++
+	p.id, p.answer = g.last, to
+	g.waiting[p.id] = to
+	g.mu.Unlock()
+	text, err := jsonv2.Marshal(struct {
+		ID        int64  `json:"id"`
+		Method    string `json:"method"`
+		Params    any    `json:"params,omitempty"`
+		SessionID string `json:"sessionId,omitempty"`
+	}{p.id, cmd.Method, params, session}, jsonOptions)
+	if err == nil {
+		err = g.write(text)
+	}
+	if err != nil {
+		p.drop()
+		p.err = err
+	}
+	return p
+}
+
+// drop gives the answer up, if there is to be one.
+func (p pending[R]) drop() {
+	if p.id != 0 {
+		p.g.mu.Lock()
+		delete(p.g.waiting, p.id)
+		p.g.mu.Unlock()
+	}
+}
+
+// wait waits for the answer.
+func (p pending[R]) wait(ctx context.Context) (R, error) { return p.waitOr(ctx, nil) }
+
+// errBlocked is the cause where a dialog or a crash keeps the page from answering.
+var errBlocked = errors.New("the page is held by a dialog, or gone")
+
+// waitOr waits for the answer, or until stop is closed.
+func (p pending[R]) waitOr(ctx context.Context, stop <-chan struct{}) (R, error) {
+	var result R
+	if p.err != nil {
+		return result, fmt.Errorf("%s: %w", p.method, p.err)
+	}
+	var a answer
+	select {
+	case a = <-p.answer:
+	case <-ctx.Done():
+		p.drop()
+		return result, fmt.Errorf("%s: %w", p.method, context.Cause(ctx))
+	case <-stop:
+		select {
+		case a = <-p.answer: // it came first
+		default:
+			p.drop()
+			return result, fmt.Errorf("%s: %w", p.method, errBlocked)
+		}
+	case <-p.g.done:
+		select {
+		case a = <-p.answer: // it came before the end
+		default:
+			p.drop()
+			return result, fmt.Errorf("%s: %w", p.method, errGone)
+		}
+	}
+	if a.err != nil {
+		if e, ok := errors.AsType[*protocolError](a.err); ok {
+			e.Method = p.method
+		}
+		return result, a.err
+	}
+	if len(a.result) > 0 {
+		if err := jsonv2.Unmarshal(a.result, &result, jsonOptions); err != nil {
+			return result, fmt.Errorf("%s: read answer: %w", p.method, err)
+		}
+	}
+	return result, nil
+}
+
+// call sends a command to a session and waits for its answer.
+func call[P, R any](ctx context.Context, g *governor, session string, cmd cdp.Command[P, R], params P) (R, error) {
+	return begin(g, session, cmd, params).wait(ctx)
+}
+
+// Read is of chromedp's Transport.
+func (g *governor) Read(ctx context.Context, m *cdproto.Message) error {
+	select {
+	case next := <-g.guest:
+		*m = *next
+		return nil
+	case <-g.done:
+		return io.EOF
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Write is of chromedp's Transport.
+func (g *governor) Write(_ context.Context, m *cdproto.Message) error {
+	if m.ID <= 0 || m.ID >= firstID {
+		return fmt.Errorf("chromedp's command has the number %d", m.ID)
+	}
+	if text, ok := faked[string(m.Method)]; ok {
+		g.hand(&cdproto.Message{ID: m.ID, SessionID: m.SessionID, Result: jsonv2.Value(text)}, true)
+		return nil
+	}
+	if m.SessionID != "" {
+		g.mu.Lock()
+		g.guests[string(m.SessionID)] = true
+		g.mu.Unlock()
+	}
+	text, err := jsonv2.Marshal(m, jsonOptions)
+	if err != nil {
+		return fmt.Errorf("write command of chromedp: %w", err)
+	}
+	return g.write(text)
+}
+
+// Close is of chromedp's Transport. The seat owns the pipe, so it does nothing.
+func (g *governor) Close() error { return nil }

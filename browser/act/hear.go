@@ -1,0 +1,376 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/cdp/jsonv2"
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+)
+
+// The parts that are read of Chrome's events. Its own types have ten times as many,
+// and a page can make thousands.
+
+type frameEvent struct {
+	Frame struct {
+		ID       string `json:"id"`
+		ParentID string `json:"parentId"`
+		LoaderID string `json:"loaderId"`
+		URL      string `json:"url"`
+		Fragment string `json:"urlFragment"`
+	} `json:"frame"`
+	FrameID       string `json:"frameId"`
+	ParentFrameID string `json:"parentFrameId"`
+	URL           string `json:"url"`
+	Reason        string `json:"reason"`
+}
+
+type attachEvent struct {
+	SessionID  string `json:"sessionId"`
+	TargetInfo struct {
+		TargetID string `json:"targetId"`
+		Type     string `json:"type"`
+		URL      string `json:"url"`
+	} `json:"targetInfo"`
+	Waiting bool `json:"waitingForDebugger"`
+}
+
+type pausedEvent struct {
+	RequestID string `json:"requestId"`
+	FrameID   string `json:"frameId"`
+	Request   struct {
+		URL    string `json:"url"`
+		Method string `json:"method"`
+	} `json:"request"`
+	Challenge struct {
+		Source string `json:"source"`
+		Origin string `json:"origin"`
+	} `json:"authChallenge"`
+}
+
+type requestEvent struct {
+	RequestID string `json:"requestId"`
+	LoaderID  string `json:"loaderId"`
+	FrameID   string `json:"frameId"`
+	Type      string `json:"type"`
+	Request   struct {
+		URL    string `json:"url"`
+		Method string `json:"method"`
+	} `json:"request"`
+	Response struct {
+		Status int `json:"status"`
+	} `json:"response"`
+	ErrorText string `json:"errorText"`
+}
+
+type contextEvent struct {
+	Context struct {
+		ID  int64 `json:"id"`
+		Aux struct {
+			FrameID   string `json:"frameId"`
+			IsDefault bool   `json:"isDefault"`
+		} `json:"auxData"`
+	} `json:"context"`
+}
+
+type dialogEvent struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	URL     string `json:"url"`
+}
+
+// hearing has one event taken, if it can be read.
+func hearing[E any](params []byte, take func(E)) {
+	var e E
+	if jsonv2.Unmarshal(params, &e, jsonOptions) == nil {
+		take(e)
+	}
+}
+
+// hear takes the events of the browser itself. It must not block.
+func (e *engine) hear(method string, params []byte) {
+	switch method {
+	case cdpbrowser.DownloadWillBegin.Method:
+		hearing(params, e.fileBegins)
+	case cdpbrowser.DownloadProgress.Method:
+		hearing(params, e.fileGoesOn)
+	case target.DetachedFromTarget.Method:
+		hearing(params, e.detached)
+	}
+}
+
+// hear takes the events of a session of the tab. It must not block.
+func (t ear) hear(session, method string, params []byte) {
+	switch method {
+	case page.FrameNavigated.Method:
+		hearing(params, func(v frameEvent) {
+			t.change(func() {
+				t.navigated(session, v.Frame.ID, v.Frame.ParentID, v.Frame.LoaderID, clipURL(v.Frame.URL+v.Frame.Fragment))
+			})
+		})
+	case page.NavigatedWithinDocument.Method:
+		hearing(params, func(v frameEvent) {
+			t.change(func() {
+				if f := t.frames[v.FrameID]; f != nil {
+					f.url = clipURL(v.URL)
+				}
+			})
+		})
+	case page.FrameAttached.Method:
+		hearing(params, func(v frameEvent) {
+			t.change(func() {
+				if t.frames[v.FrameID] == nil && len(t.frames) < maxKnownFrames {
+					t.frames[v.FrameID] = &frame{id: v.FrameID, parent: v.ParentFrameID, session: session, url: "about:blank"}
+				}
+			})
+		})
+	case page.FrameDetached.Method:
+		hearing(params, func(v frameEvent) {
+			if v.Reason != "swap" {
+				t.change(func() { t.gone(v.FrameID) })
+			}
+		})
+	case page.FrameRequestedNavigation.Method:
+		t.change(func() { t.leaving = time.Now() })
+	case page.DomContentEventFired.Method:
+		t.change(func() {
+			if v := t.views[session]; v != nil && v.top == t.target {
+				t.loaded = true
+			}
+		})
+	case target.AttachedToTarget.Method:
+		hearing(params, func(v attachEvent) { t.attached(session, v) })
+	case target.DetachedFromTarget.Method:
+		hearing(params, t.e.detached)
+	case fetch.RequestPaused.Method:
+		hearing(params, func(v pausedEvent) { t.paused(session, v) })
+	case fetch.AuthRequired.Method:
+		hearing(params, func(v pausedEvent) { t.challenged(session, v) })
+	case page.JavascriptDialogOpening.Method:
+		hearing(params, func(v dialogEvent) { t.dialogOpens(session, v) })
+	case page.JavascriptDialogClosed.Method:
+		t.change(t.dialogCloses)
+	case page.FileChooserOpened.Method:
+		t.change(func() { t.note("the page asked for a file; give it one with: upload") })
+	case "Inspector.targetCrashed":
+		t.change(func() {
+			if v := t.views[session]; v != nil && v.top == t.target {
+				t.crashed = true
+				t.block()
+			} else if v != nil {
+				t.gone(v.top)
+				t.note("a frame crashed")
+			}
+		})
+	case network.RequestWillBeSent.Method:
+		hearing(params, t.began)
+	case network.ResponseReceived.Method:
+		hearing(params, t.answered)
+	case network.LoadingFinished.Method, network.LoadingFailed.Method:
+		hearing(params, t.ended)
+	case runtime.ConsoleAPICalled.Method:
+		hearing(params, t.logged)
+	case runtime.ExecutionContextCreated.Method:
+		hearing(params, func(v contextEvent) {
+			t.change(func() {
+				if f := t.frames[v.Context.Aux.FrameID]; f != nil && v.Context.Aux.IsDefault && f.session == session {
+					f.main = runtime.ExecutionContextID(v.Context.ID)
+				}
+			})
+		})
+	case runtime.ExceptionThrown.Method:
+		hearing(params, t.threw)
+	}
+}
+
+// attached is a new session: a frame of another site, a window that a page opened, or
+// a worker. All of them wait.
+func (t ear) attached(parent string, v attachEvent) {
+	e := t.e
+	switch v.TargetInfo.Type {
+	case "iframe":
+		e.ready(func(ctx context.Context) {
+			t.mu.Lock()
+			n := len(t.views)
+			t.mu.Unlock()
+			if n >= MaxFrames {
+				return // it never runs
+			}
+			t.change(func() {
+				if f := t.frames[v.TargetInfo.TargetID]; f != nil {
+					f.session = v.SessionID
+				}
+			})
+			if err := t.equip(ctx, v.SessionID, v.TargetInfo.TargetID, v.Waiting); err != nil && e.log != nil {
+				e.log("prepare frame", err)
+			}
+		})
+	case "page", "tab":
+		e.mu.Lock()
+		full := len(e.tabs) >= MaxTabs
+		e.mu.Unlock()
+		if full {
+			e.errand(func() {
+				begin(e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(v.TargetInfo.TargetID)}).drop()
+			})
+			t.change(func() { t.note(fmt.Sprintf("a window was closed at once, since %d tabs are open", MaxTabs)) })
+			return
+		}
+		w := e.addTab(v.TargetInfo.TargetID, t.name)
+		e.mu.Lock()
+		if len(e.opened) < maxNotes {
+			e.opened = append(e.opened, w.name)
+		}
+		e.mu.Unlock()
+		e.ready(func(ctx context.Context) {
+			if err := w.equip(ctx, v.SessionID, w.target, v.Waiting); err != nil {
+				e.dropTab(w)
+			}
+		})
+		t.change(func() {})
+	default:
+		// A worker: no document, and its requests meet the door.
+		e.errand(func() {
+			begin(e.g, v.SessionID, runtime.RunIfWaitingForDebugger, cdp.Empty{}).drop()
+			begin(e.g, parent, target.DetachFromTarget, target.DetachFromTargetParams{SessionID: target.SessionID(v.SessionID)}).drop()
+		})
+	}
+}
+
+// ready does in the background what a new session needs. Where too many come at once,
+// the rest never runs.
+func (e *engine) ready(f func(context.Context)) {
+	select {
+	case e.equips <- struct{}{}:
+	default:
+		return
+	}
+	if e.ctx.Err() != nil {
+		<-e.equips
+		return
+	}
+	e.wg.Go(func() {
+		defer func() { <-e.equips }()
+		ctx, cancel := context.WithTimeout(e.ctx, equipTime)
+		defer cancel()
+		f(ctx)
+	})
+}
+
+// detached is a session that has ended.
+func (e *engine) detached(v attachEvent) {
+	e.mu.Lock()
+	t := e.bySess[v.SessionID]
+	delete(e.bySess, v.SessionID)
+	e.mu.Unlock()
+	e.g.listen(v.SessionID, nil)
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	w := t.views[v.SessionID]
+	delete(t.views, v.SessionID)
+	if w != nil && w.top != t.target {
+		if f := t.frames[w.top]; f != nil && f.session == v.SessionID {
+			t.gone(w.top)
+		}
+	}
+	t.mu.Unlock()
+	if w != nil && w.top == t.target {
+		e.dropTab(t)
+		return
+	}
+	t.change(func() {})
+}
+
+// paused is a document that a frame is about to ask for. It is decided elsewhere,
+// since that may take a moment.
+func (t ear) paused(session string, v pausedEvent) {
+	e := t.e
+	refuse := func() {
+		begin(e.g, session, fetch.FailRequest, fetch.FailRequestParams{RequestID: fetch.RequestID(v.RequestID), ErrorReason: network.ErrorReasonBlockedByClient}).drop()
+	}
+	job := func() {
+		if err := t.judge(v); err != nil {
+			line := "refused: " + shownURL(e.masks.hide(v.Request.URL)) + ": " + cut(plain(err.Error()), 300)
+			t.change(func() {
+				t.note(line)
+				t.leaving = time.Time{}
+				if v.FrameID == t.target {
+					t.failure = line
+				}
+			})
+			refuse()
+			return
+		}
+		if v.FrameID == t.target {
+			t.change(func() { t.method = v.Request.Method })
+		}
+		begin(e.g, session, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: fetch.RequestID(v.RequestID)}).drop()
+	}
+	select {
+	case e.judged <- job:
+	default:
+		e.errand(refuse)
+	}
+}
+
+// judge decides about a document.
+func (t ear) judge(v pausedEvent) error {
+	u, err := url.Parse(v.Request.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("only http and https are opened")
+	}
+	t.mu.Lock()
+	from := ""
+	if f := t.frames[v.FrameID]; f != nil {
+		from = f.url
+	}
+	site, bound := t.site()
+	t.mu.Unlock()
+	if bound && t.e.opts.OneSite && siteOf(v.Request.URL) != site {
+		return fmt.Errorf("a secret was typed in this tab, so it stays with %s until that page is left by: open of a page of it, or close", site)
+	}
+	if t.e.opts.Judge == nil {
+		return fmt.Errorf("nothing may be opened in this seat")
+	}
+	ctx, cancel := context.WithTimeout(t.e.ctx, 5*time.Second)
+	defer cancel()
+	return t.e.opts.Judge(ctx, Navigation{URL: v.Request.URL, Method: v.Request.Method, From: from, Frame: v.FrameID != t.target})
+}
+
+// challenged is a server that asks for a user and a password. Nobody is asked.
+func (t ear) challenged(session string, v pausedEvent) {
+	t.e.errand(func() {
+		begin(t.e.g, session, fetch.ContinueWithAuth, fetch.ContinueWithAuthParams{
+			RequestID: fetch.RequestID(v.RequestID), AuthChallengeResponse: &fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseCancelAuth},
+		}).drop()
+	})
+	t.change(func() {
+		t.note("the server " + shownURL(v.Challenge.Origin) + " asks for a user and a password, which was cancelled")
+	})
+}
+
+// originOf is the scheme, host and port of a URL; empty for one without.
+func originOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return ""
+	}
+	host := u.Host
+	if p := u.Port(); u.Scheme == "https" && p == "443" || u.Scheme == "http" && p == "80" {
+		host = host[:len(host)-len(p)-1]
+	}
+	return u.Scheme + "://" + host
+}
+
+// siteOf is what a tab stays with after a secret was typed: the origin.
+func siteOf(raw string) string { return originOf(raw) }

@@ -1,0 +1,364 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// inputTime is how long a page may take over one event of input.
+const inputTime = 5 * time.Second
+
+// spot is where an element can be hit, in the view of its session.
+type spot struct{ x, y float64 }
+
+// reachable waits until an element can be hit, and says where.
+func (t hand) reachable(ctx context.Context, a aim) (spot, error) {
+	ctx, cancel := context.WithTimeout(ctx, ReadyTime+2*time.Second)
+	defer cancel()
+	var r struct {
+		Why    string  `json:"why"`
+		X      float64 `json:"x"`
+		Y      float64 `json:"y"`
+		Left   float64 `json:"left"`
+		Top    float64 `json:"top"`
+		Width  float64 `json:"width"`
+		Height float64 `json:"height"`
+		By     struct {
+			N    int    `json:"n"`
+			Role string `json:"role"`
+			Name string `json:"name"`
+		} `json:"by"`
+	}
+	o := map[string]any{"most": (ReadyTime - 500*time.Millisecond).Milliseconds()}
+	if a.point {
+		o["at"] = a.at
+	}
+	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.ready(%d, %s)", a.local, argument(o)), &r); err != nil {
+		return spot{}, t.fault(err, false)
+	}
+	name := t.nameOf(a)
+	no := func(what, next string) (spot, error) {
+		return spot{}, &Refusal{Reason: ReasonNotReady, Message: name + " " + what, Next: next}
+	}
+	switch r.Why {
+	case "":
+	case "gone":
+		return spot{}, &Refusal{Reason: ReasonStale, Message: name + " is gone: the page was drawn anew", Next: "look again"}
+	case "disabled":
+		return no("is disabled", "do first what the page wants before it")
+	case "invisible":
+		return no("cannot be seen", "look again")
+	case "moving":
+		return no("does not come to rest", "wait, and try again")
+	case "covered":
+		t.mu.Lock()
+		n := t.refs.number(refKey{a.frame.id, a.frame.loader, r.By.N})
+		t.mu.Unlock()
+		return no(fmt.Sprintf("is covered by [%d] %s", n, called(r.By.Role, t.e.masks.hide(r.By.Name), "")), "close or leave what covers it, or look again")
+	default:
+		return no("is out of sight", "scroll, or look again")
+	}
+	return t.place(ctx, a, spot{r.X, r.Y}, r.Left, r.Top, r.Width, r.Height)
+}
+
+// nameOf is an element in the words of the look.
+func (t hand) nameOf(a aim) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.refs.byNum[a.n]; r != nil {
+		return fmt.Sprintf("[%d] %s", a.n, called(r.role, t.e.masks.hide(r.name), ""))
+	}
+	return "what stands there"
+}
+
+// place turns a point of a frame into one of its session, and sees that no frame
+// around it is covered there.
+func (t hand) place(ctx context.Context, a aim, p spot, left, top, width, height float64) (spot, error) {
+	if a.frame.id == t.target {
+		return p, nil
+	}
+	w, err := t.enter(ctx, a.frame)
+	if err != nil {
+		return p, t.fault(err, false)
+	}
+	g := t.e.g
+	v := t.viewTop(a.frame.session)
+	out := p
+	if v != a.frame.id { // the frame stands within others of its process
+		defer t.release(a.frame.session)
+		e, err := call(ctx, g, a.frame.session, runtime.Evaluate, runtime.EvaluateParams{Expression: fmt.Sprintf("belljar.element(%d)", a.local), ContextID: w, ObjectGroup: world, Silent: new(true)})
+		if err != nil || e.Result == nil || e.Result.ObjectID == "" {
+			return p, t.fault(errLeft, false)
+		}
+		box, err := call(ctx, g, a.frame.session, dom.GetBoxModel, dom.GetBoxModelParams{ObjectID: e.Result.ObjectID})
+		if err != nil || box.Model == nil || len(box.Model.Border) < 8 || width < 1 || height < 1 {
+			return p, &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " has no place on the page", Next: "look again", Err: err}
+		}
+		q := box.Model.Border
+		out = spot{q[0] + (p.x-left)*(q[2]-q[0])/width, q[1] + (p.y-top)*(q[5]-q[1])/height}
+	}
+	return out, t.uncovered(ctx, a)
+}
+
+// uncovered sees for each frame around an element that its element is not covered:
+// input to a session of its own would reach what people do not see.
+func (t hand) uncovered(ctx context.Context, a aim) error {
+	f := a.frame
+	for depth := 0; f.id != t.target && depth < 20; depth++ {
+		parent, ok := t.frameOf(f.parent)
+		if !ok {
+			return t.fault(errLeft, false)
+		}
+		n := t.owner(ctx, f, parent)
+		var r struct {
+			Why string `json:"why"`
+			By  struct {
+				Role string `json:"role"`
+				Name string `json:"name"`
+			} `json:"by"`
+		}
+		if err := t.run(ctx, parent, fmt.Sprintf(`belljar.ready(%d, {most: 300})`, n), &r); err != nil {
+			return t.fault(err, false)
+		}
+		if r.Why != "" {
+			why := "its frame cannot be reached: " + r.Why
+			if r.Why == "covered" {
+				why = "its frame is covered by " + called(r.By.Role, t.e.masks.hide(r.By.Name), "")
+			}
+			return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + ": " + why, Next: "close or leave what covers it, or look again"}
+		}
+		f = parent
+	}
+	return nil
+}
+
+// send sends input and waits until the page has taken it, or a dialog came, or the
+// page was left.
+func send[P any](ctx context.Context, t *tab, session string, cmd cdp.Command[P, cdp.Empty], params P) error {
+	ctx, cancel := context.WithTimeout(ctx, inputTime)
+	defer cancel()
+	_, err := begin(t.e.g, session, cmd, params).waitOr(ctx, t.stop())
+	return t.cause(err)
+}
+
+// guarded arms the guard in all documents of the tab, does f, and reports whether its
+// input reached the element, and whether some was kept from another.
+func (t hand) guarded(ctx context.Context, a aim, keys bool, fieldType string, f func() error) (hits, misses int, err error) {
+	frames := t.tree()
+	o := argument(map[string]any{"keys": keys, "type": fieldType})
+	for _, fr := range frames {
+		n := 0
+		if fr.id == a.frame.id {
+			n = a.local
+		}
+		if err := t.run(ctx, fr, fmt.Sprintf("belljar.arm(%d, %s)", n, o), nil); err != nil && fr.id == a.frame.id {
+			return 0, 0, t.fault(err, false)
+		}
+	}
+	err = f()
+	left := false
+	for _, fr := range frames {
+		var r struct {
+			Hits   int `json:"hits"`
+			Misses int `json:"misses"`
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		if e := t.run(ctx, fr, "belljar.disarm()", &r); e != nil && fr.id == a.frame.id {
+			left = true // a dialog, or another document: the input had its effect
+		}
+		cancel()
+		hits += r.Hits
+		misses += r.Misses
+		if left {
+			break
+		}
+	}
+	if left && misses == 0 {
+		hits = max(hits, 1)
+	}
+	return hits, misses, err
+}
+
+// click presses and releases a button of the mouse over an element.
+func (t hand) click(ctx context.Context, a aim, button string) error {
+	at, err := t.reachable(ctx, a)
+	if err != nil {
+		return err
+	}
+	b, count := input.MouseButtonLeft, int64(1)
+	switch button {
+	case "right":
+		b = input.MouseButtonRight
+	case "middle":
+		b = input.MouseButtonMiddle
+	case "double":
+		count = 2
+	}
+	s := a.frame.session
+	hits, misses, err := t.guarded(ctx, a, false, "", func() error {
+		m := input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y}
+		if err := send(ctx, t.tab, s, input.DispatchMouseEvent, m); err != nil {
+			return err
+		}
+		for c := int64(1); c <= count; c++ {
+			m = input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMousePressed, X: at.x, Y: at.y, Button: b, Buttons: buttons[b], ClickCount: c}
+			err := send(ctx, t.tab, s, input.DispatchMouseEvent, m)
+			m.Type, m.Buttons = input.DispatchMouseEventTypeMouseReleased, 0
+			if err != nil {
+				begin(t.e.g, s, input.DispatchMouseEvent, m).drop() // the button does not stay down
+				return err
+			}
+			if err := send(ctx, t.tab, s, input.DispatchMouseEvent, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+		return nil // the dialog, or the document, says what came of it
+	case err != nil:
+		return t.fault(err, true)
+	case hits == 0 && misses > 0:
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " was covered or moved in the last moment, and what stood there got nothing", Next: "look again"}
+	case hits == 0:
+		return &Refusal{Reason: ReasonNotReady, Message: "the click did not reach " + t.nameOf(a), Next: "look again", Ran: true}
+	}
+	return nil
+}
+
+var buttons = map[input.MouseButton]int64{input.MouseButtonLeft: 1, input.MouseButtonRight: 2, input.MouseButtonMiddle: 4}
+
+// hover moves the mouse over an element.
+func (t hand) hover(ctx context.Context, a aim) error {
+	at, err := t.reachable(ctx, a)
+	if err != nil {
+		return err
+	}
+	err = send(ctx, t.tab, a.frame.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y})
+	if err != nil && !errors.Is(err, errBlocked) {
+		return t.fault(err, true)
+	}
+	return nil
+}
+
+// focus gives a field the focus, and sees that it is still what was prepared.
+func (t hand) focus(ctx context.Context, a aim, selects bool) error {
+	var ok bool
+	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.focus(%d, %t)", a.local, selects), &ok); err != nil {
+		return t.fault(err, false)
+	}
+	if !ok {
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " does not take the focus", Next: "click it, or look again"}
+	}
+	return nil
+}
+
+// fill replaces the text of a field.
+func (t hand) fill(ctx context.Context, p *plan, text string) error {
+	if err := t.focus(ctx, p.aim, true); err != nil {
+		return err
+	}
+	// The page may have made another field of it when it got the focus.
+	now, err := t.ask(ctx, p.aim, false, false)
+	if err != nil {
+		return err
+	}
+	// What stands around it may be another: a hint, a list of proposals.
+	was := p.raw
+	was.Row = now.Row
+	if now != was {
+		return &Refusal{Reason: ReasonChanged, Message: t.nameOf(p.aim) + " became another field when it got the focus", Next: "look again"}
+	}
+	secret := p.step.Secret != ""
+	typ := ""
+	if secret {
+		if err := t.mayType(p.aim, now, p.step.Secret); err != nil {
+			return err
+		}
+		if now.Field == "password" {
+			typ = "password"
+		}
+	}
+	s := p.aim.frame.session
+	hits, misses, err := t.guarded(ctx, p.aim, true, typ, func() error {
+		if text == "" {
+			return t.press(ctx, s, kb.Encode('\b'))
+		}
+		if secret || len([]rune(text)) > TypedKeys {
+			return send(ctx, t.tab, s, input.InsertText, input.InsertTextParams{Text: text})
+		}
+		return t.typeKeys(ctx, s, text)
+	})
+	switch {
+	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+		return nil
+	case err != nil:
+		return t.fault(err, true)
+	case misses > 0:
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was filled, and the rest went nowhere", Next: "look again", Ran: hits > 0}
+	case hits == 0:
+		return &Refusal{Reason: ReasonNotReady, Message: "the text did not reach " + t.nameOf(p.aim), Next: "look again", Ran: true}
+	}
+	return nil
+}
+
+// typeKeys types text key by key. What no key types is inserted.
+func (t hand) typeKeys(ctx context.Context, session, text string) error {
+	for _, r := range text {
+		var err error
+		if r >= ' ' && r <= '~' || r == '\n' {
+			err = t.press(ctx, session, kb.Encode(r))
+		} else {
+			err = send(ctx, t.tab, session, input.InsertText, input.InsertTextParams{Text: string(r)})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// press sends the events of one key.
+func (t hand) press(ctx context.Context, session string, seq []*input.DispatchKeyEventParams) error {
+	for i, k := range seq {
+		if err := send(ctx, t.tab, session, input.DispatchKeyEvent, *k); err != nil {
+			if last := *seq[len(seq)-1]; i < len(seq)-1 && last.Type == kb.KeyUp {
+				begin(t.e.g, session, input.DispatchKeyEvent, last).drop() // the key does not stay down
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// key presses a key in an element.
+func (t hand) key(ctx context.Context, p *plan) error {
+	k, why := parseKey(p.step.Text)
+	if why != "" {
+		return &Refusal{Reason: ReasonArgument, Message: why, Next: "write a key"}
+	}
+	if p.step.Ref != 0 {
+		if err := t.focus(ctx, p.aim, false); err != nil {
+			return err
+		}
+	}
+	hits, misses, err := t.guarded(ctx, p.aim, true, "", func() error { return t.press(ctx, p.aim.frame.session, k.seq) })
+	switch {
+	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+		return nil
+	case err != nil:
+		return t.fault(err, true)
+	case misses > 0 && hits == 0:
+		return &Refusal{Reason: ReasonNotReady, Message: "the focus moved in the last moment, and the key went nowhere", Next: "look again"}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package act
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// key is a key to press, with those that are held.
+type key struct {
+	name string // Enter, a
+	text string // what it types; empty for none
+	mods int64
+	seq  []*input.DispatchKeyEventParams
+}
+
+var namedKeys = map[string]string{
+	"Space":      " ",
+	"Enter":      kb.Enter,
+	"Tab":        kb.Tab,
+	"Escape":     kb.Escape,
+	"Backspace":  kb.Backspace,
+	"Delete":     kb.Delete,
+	"ArrowUp":    kb.ArrowUp,
+	"ArrowDown":  kb.ArrowDown,
+	"ArrowLeft":  kb.ArrowLeft,
+	"ArrowRight": kb.ArrowRight,
+	"Home":       kb.Home,
+	"End":        kb.End,
+	"PageUp":     kb.PageUp,
+	"PageDown":   kb.PageDown,
+	"Insert":     kb.Insert,
+	"F1":         kb.F1,
+	"F2":         kb.F2,
+	"F3":         kb.F3,
+	"F4":         kb.F4,
+	"F5":         kb.F5,
+	"F6":         kb.F6,
+	"F7":         kb.F7,
+	"F8":         kb.F8,
+	"F9":         kb.F9,
+	"F10":        kb.F10,
+	"F11":        kb.F11,
+	"F12":        kb.F12,
+}
+
+var modifiers = map[string]int64{"Alt": 1, "Control": 2, "Ctrl": 2, "Meta": 4, "Shift": 8}
+
+// parseKey reads a key such as Control+a; why says what is wrong.
+func parseKey(text string) (k key, why string) {
+	rest := text
+	for {
+		mod, after, ok := strings.Cut(rest, "+")
+		if !ok || after == "" {
+			break
+		}
+		m, known := modifiers[mod]
+		if !known {
+			return k, "names no key"
+		}
+		k.mods |= m
+		rest = after
+	}
+	one, named := namedKeys[rest]
+	if !named {
+		one = rest
+	}
+	if utf8.RuneCountInString(one) != 1 {
+		return k, "names no key"
+	}
+	r, _ := utf8.DecodeRuneInString(one)
+	k.name = rest
+	if rest == " " {
+		k.name = "Space"
+	}
+	if k.mods&^8 == 0 && (!named || rest == "Space") {
+		k.text = string(r)
+	}
+	encode := kb.Encode
+	if !named && r > 0x7e {
+		encode = kb.EncodeUnidentified // kb has keys without a character of their own there
+	}
+	for _, e := range encode(r) {
+		p := *e
+		p.Modifiers |= k.mods
+		if p.Type == kb.KeyChar && k.mods&^8 != 0 {
+			continue // with Control or Alt it types nothing
+		}
+		k.seq = append(k.seq, &p)
+	}
+	return k, ""
+}

@@ -1,0 +1,113 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// html is the document as it is now.
+func (t eye) html(ctx context.Context) (*Look, error) {
+	ctx, cancel := context.WithTimeout(ctx, LookPatience)
+	defer cancel()
+	f, ok := t.frameOf(t.target)
+	if !ok {
+		return nil, errLeft
+	}
+	var r struct{ URL, Title, HTML string }
+	script := fmt.Sprintf("({ URL: belljar.dom.url(document), Title: belljar.dom.title(document).slice(0, 1000).toWellFormed(), HTML: belljar.html(%d) })", 4*MaxLook)
+	if err := t.run(ctx, f, script, &r); err != nil {
+		return nil, err
+	}
+	hide := t.e.masks.hide
+	return &Look{Tab: t.name, URL: shownURL(hide(r.URL)), Title: cut(plain(hide(r.Title)), MaxName), HTML: r.HTML}, nil
+}
+
+// list is a look at what is kept beside the page.
+func (t eye) list(q LookRequest) (*Look, error) {
+	var lines []string
+	switch {
+	case q.At == AtTabs:
+		lines = t.e.tabLines()
+	case q.At == AtDownloads:
+		lines = t.e.fileLines()
+	case q.At == AtConsole:
+		t.mu.Lock()
+		if t.console.dropped > 0 {
+			lines = append(lines, fmt.Sprintf("… %s older lines were dropped", thousands(t.console.dropped)))
+		}
+		for _, l := range t.console.all {
+			lines = append(lines, t.e.masks.hide(l))
+		}
+		t.told = t.errors
+		t.mu.Unlock()
+	case q.At == AtNetwork:
+		t.mu.Lock()
+		if t.requests.dropped > 0 {
+			lines = append(lines, fmt.Sprintf("… %s older requests were dropped", thousands(t.requests.dropped)))
+		}
+		for _, r := range t.requests.all {
+			lines = append(lines, t.e.masks.hide(r.String()))
+		}
+		t.mu.Unlock()
+	}
+	if find := strings.ToLower(plain(q.Find)); find != "" {
+		kept := lines[:0]
+		for _, l := range lines {
+			if strings.Contains(strings.ToLower(l), find) {
+				kept = append(kept, l)
+			}
+		}
+		lines = kept
+	}
+	mark := nonce()
+	head, foot := fmt.Sprintf("<<%s %s tab %s>>\n", q.At, mark, t.name), "<<end "+mark+">>"
+	room := chars(q.MaxChars) - len(head) - len(foot) - 60
+	first := len(lines) // the newest are shown
+	for first > 0 && room >= len(lines[first-1])+1 {
+		first--
+		room -= len(lines[first]) + 1
+	}
+	var b strings.Builder
+	b.WriteString(head)
+	if first > 0 {
+		fmt.Fprintf(&b, "… %d older ones; narrow it with find, or raise max_chars\n", first)
+	}
+	for _, l := range lines[first:] {
+		b.WriteString(l + "\n")
+	}
+	if len(lines) == 0 {
+		b.WriteString("… nothing\n")
+	}
+	b.WriteString(foot)
+	return &Look{Tab: t.name, URL: shownURL(t.e.masks.hide(t.url())), Text: b.String()}, nil
+}
+
+// tabLines are the tabs, for the agent.
+func (e *engine) tabLines() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []string
+	for _, t := range e.tabs {
+		line := t.name + " " + shownURL(e.masks.hide(t.url()))
+		if t.name == e.current {
+			line += " (current)"
+		}
+		if t.opener != "" {
+			line += " opened by " + t.opener
+		}
+		t.mu.Lock()
+		if t.dialog != nil {
+			line += ", a dialog waits"
+		}
+		if t.crashed {
+			line += ", crashed"
+		}
+		if n := t.errors - t.told; n > 0 {
+			line += fmt.Sprintf(", %d new errors in its console", n)
+		}
+		t.mu.Unlock()
+		out = append(out, line)
+	}
+	return out
+}

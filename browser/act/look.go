@@ -1,0 +1,529 @@
+package act
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// looked is what look.js says of a document.
+type looked struct {
+	Lines []struct {
+		View    int   `json:"v"`
+		Heading int   `json:"h"`
+		Frame   int   `json:"f"`
+		Segs    []any `json:"s"`
+	} `json:"lines"`
+	Hosts          []int  `json:"hosts"`
+	HiddenChars    int    `json:"hiddenChars"`
+	HiddenControls int    `json:"hiddenControls"`
+	Controls       int    `json:"controls"`
+	Cut            string `json:"cut"`
+	URL            string `json:"url"`
+	Title          string `json:"title"`
+	At             []int  `json:"at"` // scrolled x and y, window, page
+}
+
+// lookOptions are those of look.js.
+type lookOptions struct {
+	In    int `json:"in"`
+	Most  int `json:"most"` // milliseconds
+	Chars int `json:"chars"`
+	Refs  int `json:"refs"`
+	Depth int `json:"depth"`
+	Name  int `json:"name"` // characters of a name
+}
+
+// line is one line of a look.
+type line struct {
+	text    string
+	view    bool
+	heading bool
+	shows   []showing
+}
+
+// showing is a control in a line: what the agent is shown of it.
+type showing struct {
+	n               int
+	role, name, row string
+	to              string // of a link
+}
+
+// sight is one pass over a tab.
+type sight struct {
+	taken  time.Time
+	commit int
+	lines  []line
+	url    string
+	title  string
+	at     [6]int
+	hidden int // characters
+	covert int // controls that are hidden
+	all    int // controls
+	cut    string
+}
+
+// looks are what is kept of a tab for the next part and for changes.
+type looks struct {
+	kept *sight   // the last one whose parts were given
+	last []string // lines that the agent knows of
+	url  string
+}
+
+// see makes one pass over all frames of a tab.
+func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
+	ctx, cancel := context.WithTimeout(ctx, LookPatience)
+	defer cancel()
+	frames := t.tree()
+	if len(frames) == 0 {
+		return nil, errLeft
+	}
+	o := lookOptions{Most: int(LookTime.Milliseconds()), Chars: MaxLook / 2, Refs: MaxRefs, Depth: MaxDepth, Name: 400}
+	if in != nil {
+		o.In = in.local
+		frames = slices.DeleteFunc(frames, func(f frame) bool { return f.id != in.frame && f.parent != in.frame })
+		i := slices.IndexFunc(frames, func(f frame) bool { return f.id == in.frame })
+		if i < 0 {
+			return nil, errLeft
+		}
+		frames[0], frames[i] = frames[i], frames[0]
+	}
+	s := &sight{taken: time.Now()}
+	t.mu.Lock()
+	s.commit = t.commits
+	t.mu.Unlock()
+	end := time.Now().Add(LookTime * 4)
+	seen := map[string]*looked{}
+	t.listeners(ctx, frames)
+	for i, f := range frames {
+		one := o
+		if f.id != frames[0].id {
+			one.In = 0
+		}
+		l, err := t.seeFrame(ctx, f, one)
+		if err != nil && i == 0 {
+			return nil, err
+		}
+		if err == nil {
+			seen[f.id] = l
+		} else if ctx.Err() != nil {
+			s.cut = "time"
+			break
+		}
+		if time.Now().After(end) {
+			s.cut = "time"
+			break
+		}
+	}
+	// Each frame's lines come where its element stands.
+	within := map[string]map[int]frame{}
+	for _, f := range frames[1:] {
+		if seen[f.id] == nil {
+			continue
+		}
+		if i := slices.IndexFunc(frames, func(p frame) bool { return p.id == f.parent }); i >= 0 {
+			if n := t.owner(ctx, f, frames[i]); n != 0 {
+				if within[f.parent] == nil {
+					within[f.parent] = map[int]frame{}
+				}
+				within[f.parent][n] = f
+			}
+		}
+	}
+	top := seen[frames[0].id]
+	s.url, s.title = t.e.masks.hide(top.URL), t.e.masks.hide(top.Title)
+	copy(s.at[:], top.At)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.write(s, frames[0], seen, within, true, 0)
+	return s, nil
+}
+
+// seeFrame makes a pass over one document.
+func (t eye) seeFrame(ctx context.Context, f frame, o lookOptions) (*looked, error) {
+	l := new(looked)
+	if err := t.run(ctx, f, "belljar.look("+argument(o)+")", l); err != nil {
+		return nil, err
+	}
+	if len(l.Hosts) > 0 && t.enclosed(ctx, f, l.Hosts) {
+		l = new(looked)
+		if err := t.run(ctx, f, "belljar.look("+argument(o)+")", l); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// write adds the lines of a frame, and of those in it. t.mu is held.
+func (t eye) write(s *sight, f frame, seen map[string]*looked, within map[string]map[int]frame, view bool, depth int) {
+	l := seen[f.id]
+	if l == nil || depth > 20 {
+		return
+	}
+	s.hidden += l.HiddenChars
+	s.covert += l.HiddenControls
+	s.all += l.Controls
+	if s.cut == "" {
+		s.cut = l.Cut
+	}
+	size := 0
+	for _, j := range l.Lines {
+		w := line{view: view && j.View == 1, heading: j.Heading > 0}
+		w.text = t.lineOf(&w, f, j.Segs)
+		if w.text == "" {
+			continue
+		}
+		if j.Heading > 0 {
+			w.text = strings.Repeat("#", min(j.Heading, 6)) + " " + w.text
+		} else if len(w.shows) == 0 || !strings.HasPrefix(w.text, "[") && !strings.HasPrefix(w.text, "frame ") {
+			w.text = atStart(w.text)
+		}
+		if size += len(w.text); size > MaxLook {
+			s.cut = "text"
+			return
+		}
+		s.lines = append(s.lines, w)
+		if child, ok := within[f.id][j.Frame]; ok && j.Frame != 0 {
+			t.write(s, child, seen, within, w.view, depth+1)
+		}
+	}
+}
+
+// lineOf writes the parts of a line. t.mu is held.
+func (t eye) lineOf(w *line, f frame, segs []any) string {
+	var b strings.Builder
+	hide := t.e.masks.hide
+	// Words that stand beside each other are masked together: a page can put each letter
+	// into an element of its own.
+	for _, seg := range segs {
+		text, ok := seg.(string)
+		if ok {
+			b.WriteString(escaped2(hide(text)))
+			continue
+		}
+		c, ok := seg.(map[string]any)
+		if !ok {
+			continue
+		}
+		get := func(k string) string { s, _ := c[k].(string); return s }
+		num := func(k string) int { n, _ := c[k].(float64); return int(n) }
+		role, name := plain(get("r")), hide(get("m"))
+		if b.Len() > 0 && !strings.HasSuffix(b.String(), " ") {
+			b.WriteByte(' ')
+		}
+		if role == "frame" {
+			b.WriteString("frame ")
+		}
+		if local := num("n"); local != 0 {
+			n := t.refs.number(refKey{f.id, f.loader, local})
+			if n == 0 {
+				continue
+			}
+			fmt.Fprintf(&b, "[%d] ", n)
+			w.shows = append(w.shows, showing{n, role, get("m"), get("w"), get("to")})
+		}
+		if role != "frame" {
+			b.WriteString(role)
+		}
+		if name != "" {
+			if role != "frame" {
+				b.WriteByte(' ')
+			}
+			b.WriteString(quoted(name, MaxName))
+		}
+		if num("l") == 1 {
+			b.WriteString(" (label)")
+		}
+		if v, has := c["v"].(string); has && (v != "" || num("of") > 0) {
+			b.WriteString(" =" + quoted(hide(v), MaxName))
+		}
+		if of := num("of"); of > 0 {
+			fmt.Fprintf(&b, " of %d", of)
+		}
+		if list, has := c["o"].([]any); has && len(list) > 0 {
+			names := make([]string, 0, len(list))
+			for _, o := range list {
+				s, _ := o.(string)
+				names = append(names, quoted(hide(s), 60))
+			}
+			b.WriteString(": " + strings.Join(names, ", "))
+		}
+		if box, has := c["box"].([]any); has && len(box) == 2 {
+			fmt.Fprintf(&b, " %vx%v", box[0], box[1])
+		}
+		if x := plain(get("x")); x != "" {
+			b.WriteString(" " + x)
+		}
+		b.WriteByte(' ')
+	}
+	return hide(strings.TrimSpace(b.String()))
+}
+
+// escaped2 is escaped text that keeps the space at its ends.
+func escaped2(text string) string {
+	s := escaped(text)
+	if s == "" {
+		if text != "" {
+			return " "
+		}
+		return ""
+	}
+	if strings.HasPrefix(text, " ") {
+		s = " " + s
+	}
+	if strings.HasSuffix(text, " ") {
+		s += " "
+	}
+	return s
+}
+
+// urls are the addresses in a text.
+var urls = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`https?://[^\s"<>\\]+`) })
+
+// nonce marks what comes from a page. A page cannot know it.
+func nonce() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// show notes what the agent is shown. t.mu is held.
+func (t eye) show(lines []line) {
+	for _, l := range lines {
+		for _, u := range urls().FindAllString(l.text, 20) {
+			t.e.seen.add(strings.TrimRight(u, ".,;:!?)'"))
+		}
+		for _, c := range l.shows {
+			if !strings.Contains(l.text, fmt.Sprintf("[%d] ", c.n)) {
+				continue // the line was cut before it
+			}
+			t.refs.show(c.n, c.role, c.name, c.row)
+			t.e.seen.add(c.to)
+		}
+	}
+}
+
+// heading is the line above all that comes of a tab.
+func (t eye) head(s *sight, mark string) string {
+	h := fmt.Sprintf("<<page %s %s %s tab %s, %dx%d at %s of %s px", mark, shownURL(s.url), quoted(s.title, MaxName), t.name,
+		s.at[2], s.at[3], thousands(s.at[1]), thousands(s.at[5]))
+	if s.covert > 0 {
+		h += fmt.Sprintf(", %s controls hidden", thousands(s.covert))
+	}
+	if s.hidden > 0 {
+		h += fmt.Sprintf(", %s characters of hidden text left out", thousands(s.hidden))
+	}
+	if s.cut != "" {
+		h += ", not all: " + s.cut
+	}
+	return h + ">>\n"
+}
+
+// look is what the agent gets of a page.
+func (t eye) look(ctx context.Context, q LookRequest) (*Look, error) {
+	if q.Offset > 0 {
+		t.mu.Lock()
+		s := t.looks.kept
+		t.mu.Unlock()
+		if s == nil || time.Since(s.taken) > LookKept {
+			return nil, &Refusal{Reason: ReasonUnknown, Message: "no look is kept to be continued", Next: "look again without offset"}
+		}
+		return t.part(s, q)
+	}
+	in, err := t.inside(q.In)
+	if err != nil {
+		return nil, err
+	}
+	s, err := t.see(ctx, in)
+	for range 3 {
+		if !errors.Is(err, errLeft) {
+			break
+		}
+		t.pause(ctx, 20*time.Millisecond) // another document comes
+		s, err = t.see(ctx, in)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	t.looks.kept = s
+	if in == nil {
+		t.looks.last, t.looks.url = textsOf(s.lines), s.url
+	}
+	t.mu.Unlock()
+	if q.In != 0 || q.Scope == ScopeAll || q.Find != "" {
+		return t.part(s, q)
+	}
+	return t.viewed(s, q)
+}
+
+// inside is the element that a look is confined to.
+func (t eye) inside(n int) (*ref, error) {
+	if n == 0 {
+		return nil, nil //nolint:nilnil // the whole page
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.refs.byNum[n]
+	if r == nil {
+		return nil, t.unknown(n)
+	}
+	copied := *r
+	// A frame is looked at from within.
+	for _, f := range t.frames {
+		if f.parent == r.frame && f.owner == r.local && f.ownerLoader == r.loader {
+			return &ref{refKey: refKey{f.id, f.loader, 0}}, nil
+		}
+	}
+	return &copied, nil
+}
+
+func textsOf(lines []line) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = l.text
+	}
+	return out
+}
+
+func chars(most int) int {
+	if most == 0 {
+		return DefaultChars
+	}
+	return most
+}
+
+// viewed is what stands on the screen, with where the rest begins.
+func (t eye) viewed(s *sight, q LookRequest) (*Look, error) {
+	first, last := -1, -1
+	for i, l := range s.lines {
+		if l.view {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	if first < 0 {
+		return t.part(s, q)
+	}
+	mark := nonce()
+	head, foot := t.head(s, mark), "<<end "+mark+">>"
+	var b strings.Builder
+	b.WriteString(head)
+	offset := 0
+	for _, l := range s.lines[:first] {
+		offset += utf8.RuneCountInString(l.text) + 1
+	}
+	if offset > 0 {
+		fmt.Fprintf(&b, "… %s lines above (offset 1)\n", thousands(first))
+	}
+	room := chars(q.MaxChars) - utf8.RuneCountInString(b.String()) - len(foot) - 300
+	var given []line
+	next := first
+	for ; next <= last; next++ {
+		l := s.lines[next]
+		n := utf8.RuneCountInString(l.text) + 1
+		if l.view {
+			if room -= n; room < 0 && len(given) > 0 {
+				break
+			}
+			if room < 0 {
+				l.text = cut(l.text, max(n+room, 20))
+			}
+			given = append(given, l)
+			b.WriteString(l.text + "\n")
+		}
+		offset += n
+	}
+	if next < len(s.lines) {
+		b.WriteString(t.below(s, next, offset))
+	}
+	b.WriteString(foot)
+	t.mu.Lock()
+	t.show(given)
+	t.mu.Unlock()
+	out := &Look{Tab: t.name, URL: shownURL(s.url), Title: cut(plain(s.title), MaxName), Text: b.String()}
+	if next < len(s.lines) {
+		out.Next = offset + 1
+	}
+	return out, nil
+}
+
+// below says what comes after what was shown.
+func (t eye) below(s *sight, next, offset int) string {
+	controls := 0
+	var heads []string
+	at := offset
+	for _, l := range s.lines[next:] {
+		controls += len(l.shows)
+		if l.heading && len(heads) < 4 {
+			heads = append(heads, fmt.Sprintf("%s (offset %d)", quoted(strings.TrimLeft(l.text, "# "), 30), at+1))
+		}
+		at += utf8.RuneCountInString(l.text) + 1
+	}
+	text := fmt.Sprintf("… %s lines with %s controls below (offset %d)", thousands(len(s.lines)-next), thousands(controls), offset+1)
+	if len(heads) > 0 {
+		text += ": " + strings.Join(heads, ", ")
+	}
+	return cut(text, 290) + "\n"
+}
+
+// part is a part of the whole text, or its lines that contain a word.
+func (t eye) part(s *sight, q LookRequest) (*Look, error) {
+	mark := nonce()
+	head, foot := t.head(s, mark), "<<end "+mark+">>"
+	room := chars(q.MaxChars) - utf8.RuneCountInString(head) - len(foot) - 100
+	var b strings.Builder
+	b.WriteString(head)
+	total, next := 0, 0
+	find := strings.ToLower(plain(q.Find))
+	var given []line
+	full, found := false, 0
+	for _, l := range s.lines {
+		n := utf8.RuneCountInString(l.text) + 1
+		start := total
+		total += n
+		if start+1 < q.Offset || full {
+			continue
+		}
+		if find != "" && !strings.Contains(strings.ToLower(l.text), find) {
+			continue
+		}
+		found++
+		if room -= n; room < 0 {
+			if len(given) > 0 {
+				full, next = true, start+1
+				continue
+			}
+			l.text = cut(l.text, max(n+room, 20))
+			full, next = true, total+1
+		}
+		given = append(given, l)
+		b.WriteString(l.text + "\n")
+	}
+	if next > total {
+		next = 0
+	}
+	switch {
+	case find != "" && found == 0:
+		fmt.Fprintf(&b, "… no line contains %s\n", quoted(q.Find, 60))
+	case next > 0:
+		fmt.Fprintf(&b, "… continue with offset %d of %d\n", next, total)
+	case len(s.lines) == 0:
+		b.WriteString("… the page shows nothing\n")
+	}
+	b.WriteString(foot)
+	t.mu.Lock()
+	t.show(given)
+	t.mu.Unlock()
+	return &Look{Tab: t.name, URL: shownURL(s.url), Title: cut(plain(s.title), MaxName), Text: b.String(), Next: next}, nil
+}

@@ -1,0 +1,252 @@
+package act_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belljar.dev/browser"
+	"belljar.dev/browser/act"
+	"belljar.dev/internal/testenv"
+	"belljar.dev/policies"
+	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.Init()
+	testenv.Main(m)
+}
+
+// local has every name of example lead to this machine.
+type local struct{}
+
+func (local) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	if strings.HasSuffix(strings.TrimSuffix(host, "."), ".example") {
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+// stage is a web of one server by many names, a seat, and what the server heard.
+type stage struct {
+	t     *testing.T
+	mux   *http.ServeMux
+	port  int
+	sup   *sandbox.Supervisor
+	seats *act.Seats
+	seat  *act.Seat
+
+	mu   sync.Mutex
+	hits []string // method, host, path and query of what came
+	asks []act.Navigation
+}
+
+// open is a stage whose seat lets everything through that the door does.
+func open(t *testing.T, change ...func(*act.Options)) *stage {
+	t.Helper()
+	s := newStage(t)
+	s.seat = s.another(change...)
+	return s
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	testenv.Need(t, testenv.UserNamespaces, testenv.Chromium)
+	s := &stage{t: t, mux: http.NewServeMux()}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		s.mu.Lock()
+		host, _, _ := strings.Cut(q.Host, ":")
+		s.hits = append(s.hits, q.Method+" "+host+q.URL.String())
+		s.mu.Unlock()
+		s.mux.ServeHTTP(w, q)
+	}))
+	t.Cleanup(web.Close)
+	_, port, _ := strings.Cut(web.Listener.Addr().String(), ":")
+	s.port, _ = strconv.Atoi(port)
+	s.mux.HandleFunc("/favicon.ico", func(http.ResponseWriter, *http.Request) {})
+	var err error
+	if s.sup, err = sandbox.New(sandbox.Config{Resolver: local{}}); err != nil {
+		t.Fatal(err)
+	}
+	closing := func(close func() error) {
+		t.Cleanup(func() {
+			if err := close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	closing(s.sup.Close)
+	pool, err := browser.New(browser.Config{Supervisor: s.sup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(pool.Close)
+	if s.seats, err = act.New(act.Config{Pool: pool}); err != nil {
+		t.Fatal(err)
+	}
+	closing(s.seats.Close)
+	return s
+}
+
+// another opens a seat more.
+func (s *stage) another(change ...func(*act.Options)) *act.Seat {
+	s.t.Helper()
+	o := act.Options{Downloads: 4 << 20, Uploads: 1 << 20, Eval: true, Judge: func(_ context.Context, n act.Navigation) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.asks) < 10000 {
+			s.asks = append(s.asks, n)
+		}
+		if strings.Contains(n.URL, "refused") {
+			return fmt.Errorf("the policy refuses that")
+		}
+		return nil
+	}}
+	for _, f := range change {
+		f(&o)
+	}
+	seat, err := s.seats.Open(s.t.Context(), s.grant("t"), o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return seat
+}
+
+func (s *stage) grant(tenant string) policies.Grant {
+	var names []string
+	for _, n := range []string{"site", "other", "third", "shop", "evil"} {
+		names = append(names, fmt.Sprintf("%q", fmt.Sprintf("%s.example:%d", n, s.port)))
+	}
+	return policytest.GrantFor(s.t, fmt.Sprintf(`version: 1
+defaults: {decision: allow, profile: pages}
+profiles:
+  pages:
+    browser: sandboxed
+    net: {mode: proxy, allow_private: [%s], limits: {connections: 512, rate: 10000, bytes: 100GiB}}
+`, strings.Join(names, ", ")), policies.Facts{Tenant: tenant, Tool: "ReadDocs"})
+}
+
+// page serves HTML.
+func (s *stage) page(path, html string) {
+	s.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write([]byte(strings.ReplaceAll(html, "PORT", strconv.Itoa(s.port))))
+	})
+}
+
+func (s *stage) url(host, path string) string {
+	return fmt.Sprintf("http://%s.example:%d%s", host, s.port, path)
+}
+
+// heard are the requests that came for a path.
+func (s *stage) heard(part string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.hits {
+		if strings.Contains(h, part) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *stage) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second*testenv.Patience(s.t))
+	s.t.Cleanup(cancel)
+	return ctx
+}
+
+// do prepares and does a step.
+func (s *stage) do(step act.Step) (*act.Outcome, error) {
+	p, err := s.seat.Prepare(s.ctx(), "", step)
+	if err != nil {
+		return nil, err
+	}
+	return s.seat.Do(s.ctx(), p, step)
+}
+
+func (s *stage) must(step act.Step) *act.Outcome {
+	s.t.Helper()
+	o, err := s.do(step)
+	if err != nil {
+		s.t.Fatalf("%s: %v (%v)", step.Do, err, cause(err))
+	}
+	return o
+}
+
+func cause(err error) error {
+	if r, ok := err.(*act.Refusal); ok { //nolint:errorlint // it is shown
+		return r.Err
+	}
+	return nil
+}
+
+// goTo opens a page and looks at it.
+func (s *stage) goTo(url string) string {
+	s.t.Helper()
+	s.must(act.Step{Do: act.DoOpen, URL: url})
+	return s.look(act.LookRequest{})
+}
+
+func (s *stage) look(q act.LookRequest) string {
+	s.t.Helper()
+	l, err := s.seat.Look(s.ctx(), q)
+	if err != nil {
+		s.t.Fatalf("look: %v (%v)", err, cause(err))
+	}
+	return l.Text
+}
+
+// ref is the number of a control in a look, by what follows it there.
+func (s *stage) ref(look, what string) int {
+	s.t.Helper()
+	m := regexp.MustCompile(`\[(\d+)\] ` + regexp.QuoteMeta(what)).FindStringSubmatch(look)
+	if m == nil {
+		s.t.Fatalf("%q has no number in:\n%s", what, look)
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n
+}
+
+// eval reads something of the page.
+func (s *stage) eval(expression string) string {
+	s.t.Helper()
+	return s.must(act.Step{Do: act.DoEval, Text: expression}).Value
+}
+
+// refs are the numbers of all controls in a look that are followed by something.
+func refs(look, what string) (out []int) {
+	for _, m := range regexp.MustCompile(`\[(\d+)\] `+regexp.QuoteMeta(what)).FindAllStringSubmatch(look, -1) {
+		n, _ := strconv.Atoi(m[1])
+		out = append(out, n)
+	}
+	return out
+}
+
+// answer serves what is sent, once, and else nothing.
+func (s *stage) answer(path string, words <-chan string) {
+	s.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+		select {
+		case word := <-words:
+			_, _ = w.Write([]byte(word))
+		default:
+		}
+	})
+}
+
+func (s *stage) wait(ok func() bool) {
+	s.t.Helper()
+	if !testenv.Until(10*time.Second*testenv.Patience(s.t), ok) {
+		s.t.Fatal("it did not come")
+	}
+}

@@ -1,0 +1,99 @@
+package act
+
+import (
+	"encoding/base64"
+	"html"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// masks are the secrets that were typed in a seat. Every text that leaves it passes
+// through hide, as it is and in the forms that pages make of it.
+type masks struct {
+	mu    sync.RWMutex
+	names map[string]string // by value
+	forms []string          // longest first
+	by    map[string]string // form: what is written instead
+}
+
+const maxSecret = 256 // bytes; names are cut only after they were masked
+
+func (m *masks) add(name, value string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.names == nil {
+		m.names, m.by = map[string]string{}, map[string]string{}
+	}
+	if _, ok := m.names[value]; ok {
+		return
+	}
+	m.names[value] = name
+	for _, form := range formsOf(value) {
+		m.by[form] = "(secret " + name + ")"
+	}
+	m.forms = m.forms[:0]
+	for form := range m.by {
+		m.forms = append(m.forms, form)
+	}
+	slices.SortFunc(m.forms, func(a, b string) int { return len(b) - len(a) })
+}
+
+// formsOf are a value and what it is written as elsewhere.
+func formsOf(value string) []string {
+	runes := []rune(value)
+	slices.Reverse(runes)
+	forms := []string{value, string(runes), html.EscapeString(value), url.QueryEscape(value), url.PathEscape(value)}
+	// As base64 it looks different by where it begins; what surrounds it decides about
+	// the letters at its ends.
+	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for shift := range 3 {
+			text := enc.EncodeToString([]byte(strings.Repeat("\x00", shift) + value))
+			text = text[(shift*8+5)/6:]
+			if rest := (shift + len(value)) % 3; rest != 0 {
+				text = text[:len(text)-1]
+			}
+			if len(text) >= 6 {
+				forms = append(forms, text)
+			}
+		}
+	}
+	slices.Sort(forms)
+	return slices.DeleteFunc(slices.Compact(forms), func(s string) bool { return s == "" })
+}
+
+// any reports whether there is something to mask.
+func (m *masks) any() bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return len(m.forms) > 0
+}
+
+func (m *masks) hide(text string) string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, form := range m.forms {
+		if strings.Contains(text, form) {
+			text = strings.ReplaceAll(text, form, m.by[form])
+		}
+	}
+	return text
+}
+
+// spots are the places of the forms in a text, in bytes.
+func (m *masks) spots(text string) (at [][2]int) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, form := range m.forms {
+		for from := 0; ; {
+			i := strings.Index(text[from:], form)
+			if i < 0 {
+				break
+			}
+			at = append(at, [2]int{from + i, from + i + len(form)})
+			from += i + len(form)
+		}
+	}
+	return at
+}

@@ -1,0 +1,49 @@
+package act_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"belljar.dev/browser/act"
+)
+
+// TestPlaces: what stands in shadows and frames is seen, and can be clicked and filled
+// (BR8).
+func TestPlaces(t *testing.T) {
+	s := open(t)
+	controls := func(where string) string {
+		return fmt.Sprintf(`<button onclick="top.postMessage('clicked %[1]s', '*')">B %[1]s</button><label>F %[1]s <input oninput="top.postMessage('filled %[1]s '+this.value, '*')"></label>`, where)
+	}
+	s.page("/same", controls("same"))
+	s.page("/other", controls("other")+`<iframe width=700 height=250 src="http://third.example:PORT/deep"></iframe>`)
+	s.page("/deep", controls("deep")+`<iframe width=600 height=150 src="http://other.example:PORT/deeper"></iframe>`)
+	s.page("/deeper", `<div style="height:20px"></div>`+controls("deeper"))
+	s.page("/", `<!doctype html><title>Places</title><script>
+const got = []; addEventListener("message", (e) => { got.push(e.data); document.title = e.data });
+</script><div id=open></div><div id=closed style="height:40px"></div>
+<iframe width=400 height=60 src="/same"></iframe>
+<iframe width=400 height=60 srcdoc="`+strings.ReplaceAll(controls("srcdoc"), `"`, "&quot;")+`"></iframe>
+<iframe width=800 height=350 src="http://other.example:PORT/other"></iframe>
+<script>
+document.getElementById("open").attachShadow({mode: "open"}).innerHTML = `+"`"+controls("open")+"`"+`;
+document.getElementById("closed").attachShadow({mode: "closed"}).innerHTML = `+"`"+controls("closed")+"`"+`;
+</script>`)
+	l := s.goTo(s.url("site", "/"))
+	for _, where := range []string{"open", "closed", "same", "srcdoc", "other", "deep", "deeper"} {
+		if !strings.Contains(l, `button "B `+where+`"`) {
+			t.Errorf("the look lacks %s:\n%s", where, l)
+			continue
+		}
+		if _, err := s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B `+where+`"`)}); err != nil {
+			t.Errorf("click in %s: %v (%v)", where, err, cause(err))
+		} else if got := s.eval("document.title"); got != `"clicked `+where+`"` {
+			t.Errorf("click in %s made %s", where, got)
+		}
+		if _, err := s.do(act.Step{Do: act.DoFill, Ref: s.ref(l, `text "F `+where+`"`), Text: "xy"}); err != nil {
+			t.Errorf("fill in %s: %v (%v)", where, err, cause(err))
+		} else if got := s.eval("document.title"); got != `"filled `+where+` xy"` {
+			t.Errorf("fill in %s made %s", where, got)
+		}
+	}
+}

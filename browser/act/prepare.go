@@ -1,0 +1,330 @@
+package act
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+)
+
+// plan is a step that was looked at.
+type plan struct {
+	e     *engine
+	t     *tab
+	step  Step
+	aim   aim
+	to    aim // of drag
+	facts Facts
+	raw   touched // as the page has it
+	entry int64   // of back and forward
+	used  bool
+}
+
+// aim is the element that a step is for.
+type aim struct {
+	frame frame
+	local int
+	n     int        // its number; 0 for one that was not shown
+	at    [2]float64 // where in the frame, of a point
+	point bool
+}
+
+func (a aim) key() refKey { return refKey{a.frame.id, a.frame.loader, a.local} }
+
+// touched is what touch.js says of an element.
+type touched struct {
+	Gone      bool   `json:"gone"`
+	Role      string `json:"role"`
+	Name      string `json:"name"`
+	Label     bool   `json:"label"`
+	Row       string `json:"row"`
+	Field     string `json:"field"`
+	URL       string `json:"url"`
+	Kind      string `json:"kind"`
+	To        string `json:"to"`
+	Method    string `json:"method"`
+	Editable  bool   `json:"editable"`
+	Select    bool   `json:"select"`
+	Checkable bool   `json:"checkable"`
+	Multiple  bool   `json:"multiple"`
+}
+
+// prepare reads what a step would do. It changes nothing.
+func (t hand) prepare(ctx context.Context, s Step) (*plan, error) {
+	ctx, cancel := context.WithTimeout(ctx, PrepareTime)
+	defer cancel()
+	p := &plan{e: t.e, t: t.tab, step: s}
+	d := t.waiting()
+	if d != nil && s.Do != DoDialog && s.Do != DoSwitch && s.Do != DoClose && s.Do != DoSave {
+		return nil, d.held()
+	}
+	p.facts = Facts{On: t.facing(t.url()), Path: s.Path}
+	switch s.Do {
+	case DoOpen:
+		p.facts.Kind, p.facts.To, p.facts.Method = KindNavigate, s.URL, "GET"
+	case DoReload:
+		p.facts.Kind, p.facts.To, p.facts.Method = KindNavigate, p.facts.On, "GET"
+		t.mu.Lock()
+		if t.method == "POST" {
+			p.facts.Kind, p.facts.Method = KindSubmit, "POST"
+		}
+		t.mu.Unlock()
+	case DoBack, DoForward:
+		return p, p.history(ctx)
+	case DoClick, DoHover, DoFill, DoPress, DoSelect, DoCheck, DoScroll, DoDrag, DoUpload:
+		return p, p.look(ctx)
+	case DoSave:
+		p.facts.Kind = KindSave
+		f, err := t.e.file(s.Download)
+		if err != nil {
+			return nil, err
+		}
+		p.facts.To, p.facts.Shown = f.from, f.name+" "+quoted(f.shown, MaxName)
+	case DoPDF:
+		p.facts.Kind, p.facts.To = KindSave, p.facts.On
+	case DoDialog:
+		if d == nil {
+			return nil, &Refusal{Reason: ReasonUnknown, Message: "no dialog waits in tab " + t.name, Next: "look"}
+		}
+		p.facts.Kind, p.facts.Shown = KindConfirm, d.Kind+" "+quoted(d.Text, MaxName)
+		if !s.yes() {
+			p.facts.Kind = KindPoint
+		}
+	case DoEval:
+		p.facts.Kind = KindEval
+	case DoWait, DoSwitch, DoClose:
+		p.facts.Kind = KindPoint
+	}
+	return p, nil
+}
+
+// history is where back or forward lead.
+func (p *plan) history(ctx context.Context) error {
+	t := p.t
+	h, err := call(ctx, p.e.g, t.session(), page.GetNavigationHistory, cdp.Empty{})
+	if err != nil {
+		return t.fault(err, false)
+	}
+	i := int(h.CurrentIndex) - 1
+	if p.step.Do == DoForward {
+		i += 2
+	}
+	if i < 0 || i >= len(h.Entries) || h.Entries[i].URL == "about:blank" {
+		return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("tab %s has no page to go %s to", t.name, p.step.Do), Next: "open a page"}
+	}
+	p.entry = h.Entries[i].ID
+	p.facts.Kind, p.facts.To, p.facts.Method = KindNavigate, t.facing(h.Entries[i].URL), "GET"
+	return nil
+}
+
+// look finds the element of a step and what it is.
+func (p *plan) look(ctx context.Context) (err error) {
+	t, s := p.t, p.step
+	if p.aim, err = (hand{t}).find(ctx, s.Ref, s.XY, s.Do == DoPress); err != nil {
+		return err
+	}
+	p.facts.Kind = KindPoint
+	if p.aim.local == 0 {
+		return nil // the page as a whole
+	}
+	key, _ := parseKey(s.Text)
+	activates := s.Do == DoClick && s.Button != "right" && s.Button != "middle" || s.Do == DoCheck
+	enter := s.Do == DoPress && (key.name == "Enter" || key.name == "Space")
+	if p.raw, err = (hand{t}).touch(ctx, p.aim, activates, enter); err != nil {
+		return err
+	}
+	f, raw := &p.facts, p.raw
+	hide := t.e.masks.hide
+	f.On, f.Shown = hide(raw.URL), called(raw.Role, hide(raw.Name), hide(raw.Row))
+	not := func(what, next string) error {
+		return &Refusal{Reason: ReasonArgument, Message: fmt.Sprintf("[%d] %s is not %s", p.aim.n, f.Shown, what), Next: next}
+	}
+	switch s.Do {
+	case DoClick, DoCheck:
+		f.Kind, f.To, f.Method = KindPress, hide(raw.To), raw.Method
+		if activates {
+			f.Kind = Kind(cmp.Or(raw.Kind, string(KindPress)))
+		}
+		if s.Do == DoCheck {
+			if f.Kind = KindType; !raw.Checkable {
+				return not("a box to check", "click it")
+			}
+		}
+		if raw.Select {
+			return not("clicked", "choose with: select")
+		}
+	case DoPress:
+		f.Kind = KindPress
+		switch {
+		case enter && (key.name == "Enter" || !raw.Editable) && (raw.Role == "link" || raw.Role == "button" || raw.Kind != string(KindPress)):
+			f.Kind, f.To, f.Method = Kind(raw.Kind), hide(raw.To), raw.Method
+		case raw.Editable && key.text != "":
+			f.Kind, f.Field = KindType, raw.Field
+		}
+	case DoFill:
+		f.Kind, f.Field = KindType, raw.Field
+		if !raw.Editable {
+			return not("a field for text", "use click, check, select or upload")
+		}
+		if s.Secret != "" {
+			f.Kind, f.Secret = KindSecret, s.Secret
+			if err := (hand{t}).mayType(p.aim, raw, s.Secret); err != nil {
+				return err
+			}
+		}
+	case DoSelect:
+		f.Kind, f.Field = KindType, "text"
+		if !raw.Select {
+			return not("a list to select from", "click it")
+		}
+	case DoUpload:
+		f.Kind, f.Field, f.To = KindUpload, "file", f.On
+		if raw.Field != "file" {
+			return not("a field for files", "name the field that the page has for files")
+		}
+		if t.e.opts.Uploads <= 0 {
+			return &Refusal{Reason: ReasonPolicy, Message: "this profile has no uploads", Next: "ask the person for a profile with uploads"}
+		}
+	case DoDrag:
+		if p.to, err = (hand{t}).find(ctx, s.To, s.ToXY, false); err != nil {
+			return err
+		}
+		if p.to.frame.session != p.aim.frame.session {
+			return &Refusal{Reason: ReasonArgument, Message: "the drag leads into a frame of another site", Next: "drag within one frame"}
+		}
+		if _, err := (hand{t}).touch(ctx, p.to, false, false); err != nil {
+			return err
+		}
+	case DoHover, DoScroll, DoOpen, DoBack, DoForward, DoReload, DoSave, DoPDF, DoWait, DoDialog, DoEval, DoSwitch, DoClose:
+	}
+	return nil
+}
+
+// find is the element of a number or a point, or what has the focus.
+func (t hand) find(ctx context.Context, n int, xy *Point, focused bool) (aim, error) {
+	switch {
+	case n != 0:
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		r := t.refs.byNum[n]
+		if r == nil {
+			return aim{}, t.unknown(n)
+		}
+		if !r.shown {
+			return aim{}, &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("[%d] was not shown yet", n), Next: "look, and use a number of that"}
+		}
+		f := t.frames[r.frame]
+		if f == nil || f.loader != r.loader {
+			return aim{}, t.unknown(n)
+		}
+		return aim{frame: *f, local: r.local, n: n}, nil
+	case xy != nil:
+		return t.under(ctx, *xy)
+	case focused:
+		return t.focused(ctx)
+	}
+	top, _ := t.frameOf(t.target)
+	return aim{frame: top}, nil
+}
+
+// inner is the frame that an element of a frame holds.
+func (t hand) inner(ctx context.Context, f frame, local int) (frame, bool) {
+	for _, c := range t.tree() {
+		if c.parent == f.id && t.owner(ctx, c, f) == local {
+			return c, true
+		}
+	}
+	return frame{}, false
+}
+
+// focused is the element that keys go to.
+func (t hand) focused(ctx context.Context) (aim, error) {
+	f, ok := t.frameOf(t.target)
+	for depth := 0; ok && depth < 20; depth++ {
+		var n int
+		if err := t.run(ctx, f, "belljar.number(belljar.focused())", &n); err != nil {
+			return aim{}, t.fault(err, false)
+		}
+		next, in := t.inner(ctx, f, n)
+		if !in {
+			return aim{frame: f, local: n}, nil
+		}
+		f = next
+	}
+	return aim{}, &Refusal{Reason: ReasonFailed, Message: "nothing has the focus", Next: "name a field by ref"}
+}
+
+// under is what stands at a point of the last picture.
+func (t hand) under(ctx context.Context, xy Point) (aim, error) {
+	if err := eye(t).freshPicture(ctx); err != nil {
+		return aim{}, err
+	}
+	f, ok := t.frameOf(t.target)
+	x, y := float64(xy.X), float64(xy.Y)
+	for depth := 0; ok && depth < 20; depth++ {
+		var hit struct {
+			N     int     `json:"n"`
+			Frame bool    `json:"frame"`
+			X     float64 `json:"x"`
+			Y     float64 `json:"y"`
+		}
+		if err := t.run(ctx, f, fmt.Sprintf("belljar.at(%v, %v)", x, y), &hit); err != nil {
+			return aim{}, t.fault(err, false)
+		}
+		if hit.N == 0 {
+			break
+		}
+		if hit.Frame {
+			if next, in := t.inner(ctx, f, hit.N); in {
+				f, x, y = next, hit.X, hit.Y
+				continue
+			}
+		}
+		return aim{frame: f, local: hit.N, at: [2]float64{x, y}, point: true}, nil
+	}
+	return aim{}, &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("nothing stands at %d,%d", xy.X, xy.Y), Next: "take a picture, and write a point in it"}
+}
+
+// ask reads what an element is.
+func (t hand) ask(ctx context.Context, a aim, click, enter bool) (touched, error) {
+	var r touched
+	o := struct {
+		Click bool `json:"click"`
+		Enter bool `json:"enter"`
+	}{click, enter}
+	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.facts(%d, %s)", a.local, argument(o)), &r); err != nil {
+		if errors.Is(err, errLeft) && a.n != 0 {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			return r, t.unknown(a.n)
+		}
+		return r, t.fault(err, false)
+	}
+	return r, nil
+}
+
+// touch reads what an element is, and refuses one that is not what was shown.
+func (t hand) touch(ctx context.Context, a aim, click, enter bool) (touched, error) {
+	r, err := t.ask(ctx, a, click, enter)
+	if err != nil {
+		return r, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	shown := t.refs.byNum[a.n]
+	hide := t.e.masks.hide
+	switch {
+	case r.Gone && shown != nil:
+		return r, &Refusal{Reason: ReasonStale, Message: fmt.Sprintf("[%d] %s is gone: the page was drawn anew", a.n, called(shown.role, hide(shown.name), hide(shown.row))), Next: "look again"}
+	case r.Gone:
+		return r, &Refusal{Reason: ReasonStale, Message: "what stood there is gone", Next: "look again"}
+	case a.n != 0 && shown == nil:
+		return r, t.unknown(a.n)
+	case shown != nil && shown.sum != meaning(r.Role, r.Name, r.Row):
+		return r, &Refusal{Reason: ReasonStale, Message: fmt.Sprintf("[%d] now reads %s and was %s", a.n, called(r.Role, hide(r.Name), hide(r.Row)), called(shown.role, hide(shown.name), hide(shown.row))), Next: "look again"}
+	}
+	return r, nil
+}

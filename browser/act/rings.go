@@ -1,0 +1,172 @@
+package act
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// rings are the last lines of a tab's console and network.
+type rings struct {
+	console  ring[string]
+	errors   int // lines of the console that are errors
+	told     int // of these, when the agent heard of their number last
+	requests ring[requestLine]
+}
+
+// ring keeps the last of many.
+type ring[T any] struct {
+	all     []T
+	dropped int
+}
+
+func (r *ring[T]) add(v T, most int) *T {
+	if len(r.all) >= most {
+		n := most / 4
+		r.all = append(r.all[:0], r.all[n:]...)
+		r.dropped += n
+	}
+	r.all = append(r.all, v)
+	return &r.all[len(r.all)-1]
+}
+
+type requestLine struct {
+	id, method, kind, url string
+	status                int
+	failed                string
+}
+
+const (
+	maxConsoleLine = 500
+	maxRequestLine = 300
+)
+
+// counts reports whether a page is not settled while it waits for such a request.
+func counts(kind string) bool {
+	switch kind {
+	case "XHR", "Fetch", "Script", "Stylesheet", "Document":
+		return true
+	}
+	return false // pictures, and what never ends: streams, sockets, pings
+}
+
+// began is a request of the page.
+func (t ear) began(v requestEvent) {
+	// A secret may stand at the place where the line is cut.
+	u := t.e.masks.hide(clipURL(v.Request.URL))
+	t.change(func() {
+		if _, again := t.underway[v.RequestID]; !again && len(t.underway) < maxUnderway {
+			t.underway[v.RequestID] = counts(v.Type)
+			if counts(v.Type) {
+				t.counted++
+			}
+		}
+		t.requests.add(requestLine{id: v.RequestID, method: cut(plain(v.Request.Method), 20), kind: cut(plain(v.Type), 20), url: cut(shownURL(u), maxRequestLine)}, MaxRequests)
+	})
+}
+
+func (t ear) answered(v requestEvent) {
+	t.change(func() {
+		if r := t.request(v.RequestID); r != nil {
+			r.status = v.Response.Status
+		}
+	})
+}
+
+// request is the last line of a request. t.mu is held.
+func (t ear) request(id string) *requestLine {
+	for i := len(t.requests.all) - 1; i >= 0 && i >= len(t.requests.all)-100; i-- {
+		if t.requests.all[i].id == id {
+			return &t.requests.all[i]
+		}
+	}
+	return nil
+}
+
+// ended is the end of a request, with an error or without.
+func (t ear) ended(v requestEvent) {
+	t.change(func() {
+		if counted, ok := t.underway[v.RequestID]; ok {
+			delete(t.underway, v.RequestID)
+			if counted {
+				t.counted--
+			}
+		}
+		if v.ErrorText == "" {
+			return
+		}
+		if r := t.request(v.RequestID); r != nil {
+			r.failed = cut(plain(v.ErrorText), 60)
+			if r.kind == "Document" && t.failure == "" && v.ErrorText != "net::ERR_ABORTED" {
+				t.failure = strings.TrimPrefix(r.failed, "net::")
+			}
+		}
+	})
+}
+
+type consoleEvent struct {
+	Type string `json:"type"`
+	Args []struct {
+		Type        string `json:"type"`
+		Value       any    `json:"value"`
+		Description string `json:"description"`
+	} `json:"args"`
+}
+
+// logged is a line of the console.
+func (t ear) logged(v consoleEvent) {
+	var b strings.Builder
+	for i, a := range v.Args {
+		if i == 20 || b.Len() > 8*maxConsoleLine {
+			break
+		}
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if s, ok := a.Value.(string); ok {
+			b.WriteString(s[:min(len(s), 8*maxConsoleLine)])
+		} else {
+			b.WriteString(cmp.Or(a.Description, fmt.Sprint(a.Value)))
+		}
+	}
+	t.keep(cut(plain(v.Type), 20), b.String())
+}
+
+type exceptionEvent struct {
+	Details struct {
+		Text      string `json:"text"`
+		Exception struct {
+			Description string `json:"description"`
+		} `json:"exception"`
+	} `json:"exceptionDetails"`
+}
+
+func (t ear) threw(v exceptionEvent) {
+	t.keep("error", cmp.Or(v.Details.Exception.Description, v.Details.Text))
+}
+
+func (t ear) keep(kind, text string) {
+	text = t.e.masks.hide(text[:min(len(text), 8*maxConsoleLine)])
+	line := kind + ": " + cut(escaped(text), maxConsoleLine)
+	t.change(func() {
+		t.console.add(line, MaxConsole)
+		if kind == "error" || kind == "assert" {
+			t.errors++
+		}
+	})
+}
+
+// lines of a request ring.
+func (r requestLine) String() string {
+	s := r.method + " " + r.url + " " + r.kind
+	switch {
+	case r.failed != "":
+		s += " failed " + r.failed
+	case r.status != 0:
+		s += " " + strconv.Itoa(r.status)
+	default:
+		s += " under way"
+	}
+	return s
+}

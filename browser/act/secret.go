@@ -1,0 +1,87 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// mayType says why a secret may not be typed into a field. What it looks at is the
+// frame as Chrome committed it, not what the page says.
+func (t hand) mayType(a aim, raw touched, name string) error {
+	refuse := func(format string, args ...any) error {
+		return &Refusal{Reason: ReasonSecret, Message: fmt.Sprintf("secret %s may not be typed there: ", quoted(name, 60)) + fmt.Sprintf(format, args...), Next: "use it at the page and in the field that the policy names"}
+	}
+	s, ok := t.e.secretOf(name)
+	if !ok {
+		return &Refusal{Reason: ReasonSecret, Message: "no such secret: " + quoted(name, 60), Next: "look: the names of secrets that may be typed stand there"}
+	}
+	f, ok := t.frameOf(a.frame.id)
+	if !ok || f.loader != a.frame.loader {
+		return refuse("the page was left")
+	}
+	if got := originOf(f.url); got == "" || got != originOf(s.Origin) {
+		return refuse("its origin is %s, and this page is of %s", s.Origin, shownURL(got))
+	}
+	u, err := url.Parse(f.url)
+	if err != nil || u.Scheme != "https" && !s.Insecure {
+		return refuse("the page came without TLS")
+	}
+	if raw.Field != s.Field {
+		return refuse("it is for a field of kind %s, and this one is of kind %s", s.Field, raw.Field)
+	}
+	for n := 0; f.id != t.target && n < 50; n++ {
+		if f, ok = t.frameOf(f.parent); !ok {
+			return refuse("the frame around the page is gone")
+		}
+		if !s.Embedded && originOf(f.url) != originOf(s.Origin) {
+			return refuse("the page stands in a frame of %s", shownURL(originOf(f.url)))
+		}
+	}
+	if f.id != t.target {
+		return refuse("the page stands too deep in others")
+	}
+	return nil
+}
+
+func (e *engine) secretOf(name string) (Secret, bool) {
+	for _, s := range e.opts.Secrets {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Secret{}, false
+}
+
+// reveal gets the value of a secret, and has it masked from now on.
+func (e *engine) reveal(ctx context.Context, name string) (string, error) {
+	s, ok := e.secretOf(name)
+	if !ok || s.Value == nil {
+		return "", &Refusal{Reason: ReasonSecret, Message: "no such secret: " + quoted(name, 60), Next: "use another"}
+	}
+	value, err := s.Value(ctx)
+	if err != nil {
+		return "", &Refusal{Reason: ReasonSecret, Message: fmt.Sprintf("secret %s cannot be read", quoted(name, 60)), Next: "tell the operator", Err: err}
+	}
+	if value == "" || len(value) > maxSecret || strings.ContainsAny(value, "\r\n\x00") {
+		return "", &Refusal{Reason: ReasonSecret, Message: fmt.Sprintf("secret %s is empty, longer than %d bytes or of more than one line", quoted(name, 60), maxSecret), Next: "tell the operator"}
+	}
+	e.masks.add(name, value)
+	return value, nil
+}
+
+// secretsHere are the secrets that may be typed in a document of the tab.
+func (t hand) secretsHere() []string {
+	var out []string
+	frames := t.tree()
+	for _, s := range t.e.opts.Secrets {
+		for _, f := range frames {
+			if o := originOf(f.url); o != "" && o == originOf(s.Origin) {
+				out = append(out, s.Name)
+				break
+			}
+		}
+	}
+	return out
+}

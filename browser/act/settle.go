@@ -1,0 +1,93 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/chromedp/cdproto/runtime"
+
+	"github.com/chromedp/cdproto/cdp"
+)
+
+const (
+	quietTime = 40 * time.Millisecond // without a change of the tree
+	leaveTime = 1500 * time.Millisecond
+)
+
+// settle waits until the tab is quiet after a step: no request under way that it waits
+// for, no change of its tree, and no document on its way. It gives up after most.
+func (t *tab) settle(ctx context.Context, most time.Duration) {
+	end := time.Now().Add(most)
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	for ctx.Err() == nil {
+		t.mu.Lock()
+		held := t.dialog != nil || t.crashed || t.closed
+		busy := t.counted > 0 || !t.leaving.IsZero() && time.Since(t.leaving) < leaveTime
+		top := t.frames[t.target]
+		busy = busy || top != nil && t.commits > 0 && !t.loaded && top.url != "about:blank"
+		t.mu.Unlock()
+		if held {
+			return
+		}
+		if !busy {
+			f, ok := t.frameOf(t.target)
+			if !ok {
+				return
+			}
+			o := map[string]any{"quiet": quietTime.Milliseconds(), "most": 400}
+			err := t.run(ctx, f, "belljar.quiet("+argument(o)+")", nil)
+			if errors.Is(err, errBlocked) || errors.Is(err, errGone) || errors.Is(err, errCrashed) {
+				return
+			}
+			t.mu.Lock()
+			busy = t.counted > 0 || !t.leaving.IsZero() && time.Since(t.leaving) < leaveTime
+			t.mu.Unlock()
+			if err == nil && !busy {
+				return
+			}
+		}
+		t.pause(ctx, 50*time.Millisecond)
+	}
+}
+
+// pause waits until something of the tab changed, or for a while.
+func (t *tab) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-t.changed:
+	case <-timer.C:
+	case <-t.e.g.done:
+	case <-ctx.Done():
+	}
+}
+
+// until waits for ok, at most for a while, and reports whether it came.
+func (t *tab) until(ctx context.Context, most time.Duration, ok func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for {
+		t.mu.Lock()
+		is, over := ok(), t.crashed || t.closed
+		t.mu.Unlock()
+		if is || over || ctx.Err() != nil || t.e.alive() != nil {
+			return is
+		}
+		t.pause(ctx, 200*time.Millisecond)
+	}
+}
+
+// awake sees that the page answers after a step that it did not. A script that runs
+// without end is stopped.
+func (t *tab) awake(ctx context.Context) {
+	s := t.session()
+	begin(t.e.g, s, runtime.TerminateExecution, cdp.Empty{}).drop()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_, err := begin(t.e.g, s, runtime.Evaluate, runtime.EvaluateParams{Expression: "0", Silent: new(true)}).waitOr(ctx, t.stop())
+	if err != nil && !errors.Is(err, errBlocked) {
+		begin(t.e.g, s, cdp.Command[cdp.Empty, cdp.Empty]{Method: "Page.crash"}, cdp.Empty{}).drop()
+	}
+}

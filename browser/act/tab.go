@@ -1,0 +1,239 @@
+package act
+
+import (
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto/runtime"
+)
+
+// Bounds of what is kept of a tab, beside those of limits.go.
+const (
+	maxKnownFrames = 1000
+	maxUnderway    = 2048
+	maxNotes       = 32
+	maxHeard       = 5000
+	maxSeenURLs    = 5000
+)
+
+// tab is one page of a seat.
+type tab struct {
+	e       *engine
+	name    string        // t1
+	target  string        // and the identity of its top frame
+	opener  string        // name of the tab that opened it
+	changed chan struct{} // something below changed; room for one
+
+	mu      sync.Mutex
+	blocked chan struct{}     // closed while a dialog waits, and after a crash
+	views   map[string]*view  // by session
+	frames  map[string]*frame // by identity
+	crashed bool
+	closed  bool
+	dialog  *held
+	alerts  int // dialogs of the document
+	notes   []string
+	secret  map[string]string // loader of a document in which a secret was typed: its site
+	going
+	rings
+	refs  refs
+	looks looks
+	last  *taken // picture
+}
+
+// going is how far a tab is. Guarded by its mu.
+type going struct {
+	leaving  time.Time       // since when a frame of it is on its way to another document
+	commits  int             // documents of the top frame
+	method   string          // with which the top document was asked for
+	loaded   bool            // the top document is parsed
+	files    int             // downloads that began in it
+	failure  string          // why the last document of the top frame was not loaded
+	underway map[string]bool // requests; true for those that it is not settled with
+	counted  int             // of these
+}
+
+// ear is a tab as it hears what happens in it.
+type ear struct{ *tab }
+
+// eye is a tab as it is looked at.
+type eye struct{ *tab }
+
+// hand is a tab as it is acted on.
+type hand struct{ *tab }
+
+// view is one session: that of the page, or of a frame of another site.
+type view struct {
+	session string
+	top     string // identity of the frame at its top
+}
+
+// frame is one document's place.
+type frame struct {
+	id, parent string
+	session    string
+	url        string
+	loader     string
+	// The world of our scripts in the document of worldLoader.
+	world       runtime.ExecutionContextID
+	main        runtime.ExecutionContextID // the page's own
+	worldLoader string
+	// The number of its element in the world of its parent, in the document of ownerLoader.
+	owner       int
+	ownerLoader string
+}
+
+// held is a dialog that waits for an answer.
+type held struct {
+	Dialog
+	session string
+	timer   *time.Timer
+	before  bool // beforeunload
+}
+
+// stop is closed when the page will not answer what is asked of it now.
+func (t *tab) stop() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.blocked
+}
+
+// block has those that wait for the page give up. t.mu is held.
+func (t *tab) block() {
+	select {
+	case <-t.blocked:
+	default:
+		close(t.blocked)
+	}
+}
+
+// change changes the state and wakes who waits for it.
+func (t *tab) change(f func()) {
+	t.mu.Lock()
+	f()
+	t.mu.Unlock()
+	select {
+	case t.changed <- struct{}{}:
+	default:
+	}
+}
+
+// note keeps a line for the next outcome. t.mu is held.
+func (t *tab) note(line string) {
+	if len(t.notes) < maxNotes {
+		t.notes = append(t.notes, line)
+	}
+}
+
+// takeNotes are the notes since the last time.
+func (t *tab) takeNotes() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.notes
+	t.notes = nil
+	return n
+}
+
+// url is that of the top document.
+func (t *tab) url() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f := t.frames[t.target]; f != nil {
+		return f.url
+	}
+	return ""
+}
+
+// tree are the frames from the top down, a frame before those in it, at most MaxFrames.
+func (t *tab) tree() []frame {
+	const most = MaxFrames
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []frame
+	children := map[string][]*frame{}
+	for _, f := range t.frames {
+		if f.id != t.target {
+			children[f.parent] = append(children[f.parent], f)
+		}
+	}
+	if top := t.frames[t.target]; top != nil {
+		out = append(out, *top)
+	}
+	for i := 0; i < len(out) && len(out) < most; i++ {
+		for _, f := range children[out[i].id] {
+			if len(out) < most {
+				out = append(out, *f)
+			}
+		}
+	}
+	return out
+}
+
+// frameOf is a copy of a frame.
+func (t *tab) frameOf(id string) (frame, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.frames[id]
+	if f == nil {
+		return frame{}, false
+	}
+	return *f, true
+}
+
+// navigated is a new document in a frame. t.mu is held.
+func (t *tab) navigated(session, id, parent, loader, url string) {
+	f := t.frames[id]
+	if f == nil {
+		if len(t.frames) >= maxKnownFrames {
+			return
+		}
+		f = &frame{id: id}
+		t.frames[id] = f
+	}
+	if parent != "" {
+		f.parent = parent
+	}
+	f.session, f.url = session, url
+	if f.loader != loader {
+		t.refs.forget(id)
+		delete(t.secret, f.loader)
+		f.loader, f.world = loader, 0
+	}
+	t.leaving = time.Time{}
+	if id == t.target {
+		t.commits++
+		t.loaded, t.alerts, t.failure = false, 0, ""
+		clear(t.underway)
+		t.counted = 0
+	}
+}
+
+// gone takes a frame out, with those in it. t.mu is held.
+func (t *tab) gone(id string) {
+	for _, f := range t.frames {
+		if f.parent == id && f.id != id {
+			t.gone(f.id)
+		}
+	}
+	if f := t.frames[id]; f != nil {
+		delete(t.secret, f.loader)
+	}
+	delete(t.frames, id)
+	t.refs.forget(id)
+}
+
+// site reports the site that the tab has to stay with, if a secret was typed in a
+// document that is still there. t.mu is held.
+func (t ear) site() (string, bool) {
+	for _, s := range t.secret {
+		return s, true
+	}
+	return "", false
+}
+
+// secretive reports whether a secret was typed in a document that is still there.
+func (t eye) secretive() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.secret) > 0
+}

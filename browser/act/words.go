@@ -1,0 +1,114 @@
+package act
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// What a page says is a stranger's text. It comes into ours in one line, without what
+// cannot be seen, and so that no part of it reads like something that we wrote: our
+// numbers are "[" and a digit, our marks are "<<" and ">>", and our lines begin with
+// "#", "+", "-" or "…".
+
+// plain is text in one line without control characters, marks of direction and what
+// has no width.
+func plain(text string) string {
+	space := true
+	return strings.TrimRight(strings.Map(func(r rune) rune {
+		switch {
+		case r == utf8.RuneError, unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r), r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef:
+			return -1
+		case unicode.IsSpace(r), unicode.IsControl(r):
+			if space {
+				return -1
+			}
+			space = true
+			return ' '
+		}
+		space = false
+		return r
+	}, strings.ToValidUTF8(text, "")), " ")
+}
+
+// escaped is plain text that holds none of our signs.
+func escaped(text string) string {
+	text = plain(text)
+	if !strings.ContainsAny(text, "[<>") {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		next := byte(0)
+		if i+1 < len(text) {
+			next = text[i+1]
+		}
+		if c == '[' && next >= '0' && next <= '9' || (c == '<' || c == '>') && next == c {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(c)
+		if (c == '<' || c == '>') && next == c {
+			b.WriteByte('\\')
+		}
+	}
+	return b.String()
+}
+
+// atStart is escaped text for the beginning of a line.
+func atStart(text string) string {
+	if strings.HasPrefix(text, "#") || strings.HasPrefix(text, "…") || strings.HasPrefix(text, "+ ") || strings.HasPrefix(text, "- ") || strings.HasPrefix(text, "frame ") {
+		return `\` + text
+	}
+	return text
+}
+
+// quoted is a name in quotes, of so many characters at most.
+func quoted(text string, most int) string {
+	return `"` + strings.ReplaceAll(cut(escaped(text), most), `"`, `\"`) + `"`
+}
+
+// cut is text of at most so many characters.
+func cut(text string, most int) string {
+	if len(text) <= most || utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	n := 0
+	for i := range text {
+		if n++; n == most {
+			return strings.TrimRight(text[:i], `\ `) + "…"
+		}
+	}
+	return text
+}
+
+// shownURL is a URL that can be part of a line of ours.
+func shownURL(raw string) string {
+	var b strings.Builder
+	for i := range len(raw) {
+		c := raw[i]
+		if c <= ' ' || c >= 0x7f || c == '"' || c == '<' || c == '>' || c == '\\' || c == '[' && i > 0 && raw[i-1] != '/' {
+			b.WriteString("%" + strings.ToUpper(strconv.FormatInt(int64(c)|0x100, 16))[1:])
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return cut(b.String(), 300)
+}
+
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// clipURL is as much of a URL as is kept.
+func clipURL(u string) string {
+	if len(u) > MaxURL {
+		return u[:MaxURL]
+	}
+	return u
+}

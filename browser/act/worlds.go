@@ -1,0 +1,271 @@
+package act
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/cdp/jsonv2"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/domdebugger"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+
+	"belljar.dev/browser"
+)
+
+// ourScript runs in our world of a document before anything of the page does.
+var ourScript = sync.OnceValue(func() string { return browser.TouchScript + "\n" + browser.LookScript })
+
+// errLeft is the cause where a document was replaced.
+var errLeft = errors.New("the document was left")
+
+// enter is our world of a frame's present document.
+func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, error) {
+	t.mu.Lock()
+	if now := t.frames[f.id]; now == nil || now.loader != f.loader {
+		t.mu.Unlock()
+		return 0, errLeft
+	} else if now.world != 0 && now.worldLoader == f.loader {
+		w := now.world
+		t.mu.Unlock()
+		return w, nil
+	}
+	t.mu.Unlock()
+	made, err := call(ctx, t.e.g, f.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(f.id), WorldName: world})
+	if err != nil {
+		return 0, t.cause(err)
+	}
+	// A document that was there before our script was asked for has not run it.
+	_, err = call(ctx, t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
+		Expression: ourScript() + "\n0", ContextID: made.ExecutionContextID, ReturnByValue: new(true), Silent: new(true),
+	})
+	if err != nil {
+		return 0, t.cause(err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now := t.frames[f.id]; now == nil || now.loader != f.loader {
+		return 0, errLeft
+	} else {
+		now.world, now.worldLoader = made.ExecutionContextID, f.loader
+	}
+	return made.ExecutionContextID, nil
+}
+
+// run runs a script in our world of a frame and reads its value. A promise is waited
+// for.
+func (t *tab) run(ctx context.Context, f frame, script string, into any) error {
+	w, err := t.enter(ctx, f)
+	if err != nil {
+		return err
+	}
+	r, err := begin(t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
+		Expression: script, ContextID: w, ReturnByValue: new(true), AwaitPromise: new(true), Silent: new(true),
+	}).waitOr(ctx, t.stop())
+	if err != nil {
+		return t.cause(err)
+	}
+	if d := r.ExceptionDetails; d != nil {
+		text := d.Text
+		if d.Exception != nil && d.Exception.Description != "" {
+			text = d.Exception.Description
+		}
+		if strings.Contains(text, "Illegal invocation") || strings.Contains(text, "belljar is not defined") {
+			// Of a world whose document is on its way out.
+			t.mu.Lock()
+			if now := t.frames[f.id]; now != nil && now.world == w {
+				now.world = 0
+			}
+			t.mu.Unlock()
+			return fmt.Errorf("%w: %s", errLeft, cut(plain(text), 300))
+		}
+		return fmt.Errorf("run script: %s", cut(plain(text), 300))
+	}
+	if r.Result == nil || into == nil || len(r.Result.Value) == 0 {
+		return nil
+	}
+	if err := jsonv2.Unmarshal(r.Result.Value, into, jsonOptions); err != nil {
+		return fmt.Errorf("read what a script said: %w", err)
+	}
+	return nil
+}
+
+// cause is err, or what it means: the document is gone, or its process.
+func (t *tab) cause(err error) error {
+	t.mu.Lock()
+	crashed := t.crashed
+	t.mu.Unlock()
+	if crashed {
+		return errCrashed
+	}
+	if p, ok := errors.AsType[*protocolError](err); ok {
+		for _, w := range []string{"context", "navigated", "No frame", "Session with given id", "Target closed", "not attached"} {
+			if strings.Contains(p.Message, w) {
+				return fmt.Errorf("%w: %w", errLeft, err)
+			}
+		}
+	}
+	return err
+}
+
+var errCrashed = errors.New("the page crashed")
+
+func argument(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "null" // of our own types, which can be written
+	}
+	return string(text)
+}
+
+// clicks are the events whose listeners make an element one that can be acted on.
+var clicks = map[string]bool{
+	"click": true, "mousedown": true, "mouseup": true, "pointerdown": true, "pointerup": true, "dblclick": true, "contextmenu": true,
+	"touchstart": true, "touchend": true, "dragstart": true,
+}
+
+const (
+	maxListeners = 300 // elements with listeners that are looked up for one look
+	maxHosts     = 20
+	maxHeld      = 50000 // elements of a document of whose listeners is asked
+)
+
+// listeners tells our script which elements of the frames the page listens at. Chrome
+// is asked through the page's own world: through ours it would make our world's
+// objects of elements in a way that our scripts cannot use.
+func (t eye) listeners(ctx context.Context, frames []frame) {
+	known := map[string]map[int64]bool{} // of the frames within, by session
+	for _, f := range slices.Backward(frames) {
+		if known[f.session] == nil {
+			known[f.session] = map[int64]bool{}
+		}
+		t.listenersOf(ctx, f, known[f.session])
+	}
+}
+
+func (t eye) listenersOf(ctx context.Context, f frame, known map[int64]bool) {
+	g := t.e.g
+	if f.main == 0 {
+		return
+	}
+	defer t.release(f.session)
+	doc, err := begin(g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "document", ContextID: f.main, ObjectGroup: world, Silent: new(true)}).waitOr(ctx, t.stop())
+	if err != nil || doc.Result == nil || doc.Result.ObjectID == "" {
+		return
+	}
+	list, err := begin(g, f.session, domdebugger.GetEventListeners, domdebugger.GetEventListenersParams{ObjectID: doc.Result.ObjectID, Depth: new(int64(-1)), Pierce: new(true)}).waitOr(ctx, t.stop())
+	if err != nil {
+		return
+	}
+	var own []cdp.BackendNodeID
+	for _, l := range list.Listeners {
+		if id := int64(l.BackendNodeID); clicks[l.Type] && id != 0 && !known[id] && len(known) < maxHeard {
+			known[id] = true
+			if len(own) < maxListeners {
+				own = append(own, l.BackendNodeID)
+			}
+		}
+	}
+	if len(own) == 0 {
+		return
+	}
+	w, err := t.enter(ctx, f)
+	var held bool
+	if err != nil || t.run(ctx, f, fmt.Sprintf("belljar.hold(%d)", maxHeld), &held) != nil || !held {
+		return // there are too many elements to ask about some
+	}
+	ours, err := begin(g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "belljar", ContextID: w, ObjectGroup: world, Silent: new(true)}).waitOr(ctx, t.stop())
+	if err != nil || ours.Result == nil || ours.Result.ObjectID == "" {
+		return
+	}
+	ask := make([]pending[dom.ResolveNodeResult], 0, len(own))
+	for _, id := range own {
+		ask = append(ask, begin(g, f.session, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: id, ExecutionContextID: w, ObjectGroup: world}))
+	}
+	var args []*runtime.CallArgument
+	for _, p := range ask {
+		if r, err := p.waitOr(ctx, t.stop()); err == nil && r.Object != nil && r.Object.ObjectID != "" {
+			args = append(args, &runtime.CallArgument{ObjectID: r.Object.ObjectID})
+		}
+	}
+	_, _ = begin(g, f.session, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
+		FunctionDeclaration: "function (...l) { this.hear(...l); this.release() }", ObjectID: ours.Result.ObjectID, Arguments: args, Silent: new(true),
+	}).waitOr(ctx, t.stop())
+}
+
+// enclosed tells our script the closed shadow roots of elements, and reports whether
+// there were any.
+func (t eye) enclosed(ctx context.Context, f frame, hosts []int) bool {
+	w, err := t.enter(ctx, f)
+	if err != nil {
+		return false
+	}
+	g := t.e.g
+	defer t.release(f.session)
+	found := false
+	for _, n := range hosts[:min(len(hosts), maxHosts)] {
+		host, err := call(ctx, g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: fmt.Sprintf("belljar.element(%d)", n), ContextID: w, ObjectGroup: world, Silent: new(true)})
+		if err != nil || host.Result == nil || host.Result.ObjectID == "" {
+			continue
+		}
+		node, err := call(ctx, g, f.session, dom.DescribeNode, dom.DescribeNodeParams{ObjectID: host.Result.ObjectID, Depth: new(int64(1)), Pierce: new(true)})
+		if err != nil || node.Node == nil || len(node.Node.ShadowRoots) == 0 || node.Node.ShadowRoots[0].ShadowRootType == cdp.ShadowRootTypeUserAgent {
+			continue
+		}
+		root, err := call(ctx, g, f.session, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: node.Node.ShadowRoots[0].BackendNodeID, ExecutionContextID: w, ObjectGroup: world})
+		if err != nil || root.Object == nil {
+			continue
+		}
+		_, err = call(ctx, g, f.session, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
+			FunctionDeclaration: "function (root) { belljar.enclose(this, root) }", ObjectID: host.Result.ObjectID,
+			Arguments: []*runtime.CallArgument{{ObjectID: root.Object.ObjectID}}, Silent: new(true),
+		})
+		found = found || err == nil
+	}
+	return found
+}
+
+// release has Chrome forget the objects that were asked for in a session.
+func (t *tab) release(session string) {
+	begin(t.e.g, session, runtime.ReleaseObjectGroup, runtime.ReleaseObjectGroupParams{ObjectGroup: world}).drop()
+}
+
+// owner is the number of a frame's element in the world of its parent; 0 for none.
+func (t *tab) owner(ctx context.Context, f, parent frame) int {
+	if f.owner != 0 && f.ownerLoader == parent.loader {
+		return f.owner
+	}
+	w, err := t.enter(ctx, parent)
+	if err != nil {
+		return 0
+	}
+	g := t.e.g
+	at, err := call(ctx, g, parent.session, dom.GetFrameOwner, dom.GetFrameOwnerParams{FrameID: cdp.FrameID(f.id)})
+	if err != nil {
+		return 0
+	}
+	node, err := call(ctx, g, parent.session, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: at.BackendNodeID, ExecutionContextID: w, ObjectGroup: world})
+	if err != nil || node.Object == nil {
+		return 0
+	}
+	defer t.release(parent.session)
+	r, err := call(ctx, g, parent.session, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
+		FunctionDeclaration: "function () { return belljar.number(this) }", ObjectID: node.Object.ObjectID, ReturnByValue: new(true), Silent: new(true),
+	})
+	n := 0
+	if err != nil || r.Result == nil || jsonv2.Unmarshal(r.Result.Value, &n, jsonOptions) != nil {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now := t.frames[f.id]; now != nil {
+		now.owner, now.ownerLoader = n, parent.loader
+	}
+	return n
+}

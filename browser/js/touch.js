@@ -1,0 +1,393 @@
+// What a session's browser needs in each document, from its first moment, in a world
+// that the page does not see: numbers of elements, what they are, whether they can be
+// reached, and a guard at the window that lets input through to one element alone.
+//
+// A form or document hides its own properties behind elements of the same name, so
+// all are taken from the prototypes.
+(() => {
+  if (globalThis.belljar) return;
+  const getter = (proto, name) => {
+    const get = Object.getOwnPropertyDescriptor(proto, name).get;
+    return (n) => get.call(n);
+  };
+  const method = (proto, name) => {
+    const f = proto[name];
+    return (n, ...args) => f.apply(n, args);
+  };
+  const dom = {
+    first: getter(Node.prototype, "firstChild"), next: getter(Node.prototype, "nextSibling"), parent: getter(Node.prototype, "parentNode"),
+    type: getter(Node.prototype, "nodeType"), connected: getter(Node.prototype, "isConnected"), base: getter(Node.prototype, "baseURI"),
+    text: getter(Node.prototype, "textContent"), root: method(Node.prototype, "getRootNode"),
+    name: getter(Element.prototype, "localName"), space: getter(Element.prototype, "namespaceURI"), attr: method(Element.prototype, "getAttribute"), has: method(Element.prototype, "hasAttribute"),
+    closest: method(Element.prototype, "closest"), matches: method(Element.prototype, "matches"), find: method(Element.prototype, "querySelector"),
+    all: method(Element.prototype, "querySelectorAll"), rect: method(Element.prototype, "getBoundingClientRect"), rects: method(Element.prototype, "getClientRects"),
+    seen: method(Element.prototype, "checkVisibility"), kids: getter(Element.prototype, "children"), shadow: getter(Element.prototype, "shadowRoot"),
+    slotted: method(HTMLSlotElement.prototype, "assignedNodes"), host: getter(ShadowRoot.prototype, "host"), into: method(Element.prototype, "scrollIntoView"),
+    url: getter(Document.prototype, "URL"), title: getter(Document.prototype, "title"), html: getter(Document.prototype, "documentElement"),
+    body: getter(Document.prototype, "body"), active: getter(Document.prototype, "activeElement"), scroller: getter(Document.prototype, "scrollingElement"),
+    at: method(Document.prototype, "elementFromPoint"), shadowAt: method(ShadowRoot.prototype, "elementFromPoint"),
+    shadowActive: getter(ShadowRoot.prototype, "activeElement"), byID: method(Document.prototype, "getElementById"),
+    elements: getter(HTMLFormElement.prototype, "elements"), path: method(Event.prototype, "composedPath"),
+  };
+
+  // Numbers of elements. They count up and are never used again.
+  const numbers = new WeakMap(), elements = new Map(), closed = new WeakMap(), heard = new WeakSet();
+  let last = 0;
+  const number = (e) => {
+    let n = numbers.get(e);
+    if (n === undefined) {
+      n = ++last;
+      numbers.set(e, n);
+      elements.set(n, new WeakRef(e));
+      if (elements.size > 20000) for (const [k, r] of elements) if (!r.deref()) elements.delete(k);
+    }
+    return n;
+  };
+  const element = (n) => elements.get(n)?.deref();
+  const shadow = (e) => dom.shadow(e) ?? closed.get(e) ?? null;
+  // Nodes may be of another realm than this one, whose classes are others.
+  const isElement = (n) => n !== null && n !== undefined && dom.type(n) === 1;
+  const isShadow = (n) => { try { return dom.type(n) === 11 && dom.host(n) !== null; } catch { return false; } };
+  const is = (n, name) => isElement(n) && dom.name(n) === name && dom.space(n) === "http://www.w3.org/1999/xhtml";
+  const up = (n) => dom.parent(n) ?? (isShadow(n) ? dom.host(n) : null);
+  const inside = (n, e) => {
+    for (let k = 0; n && k < 10000; n = up(n), k++) if (n === e) return true;
+    return false;
+  };
+  const tidy = (s) => s.replace(/\s+/g, " ").trim().toWellFormed();
+
+  const silent = new Set(["script", "style", "noscript", "template", "head", "title", "desc", "metadata", "option", "select", "textarea", "datalist"]);
+  // The text of an element that people see, with that of its shadows, in one line.
+  const shown = (top, most) => {
+    let out = "", left = 600;
+    const walk = (n, depth) => {
+      for (; n && out.length < most && left-- > 0; n = dom.next(n)) one(n, depth);
+    };
+    const one = (n, depth) => {
+      const t = dom.type(n);
+      if (t === 3) { out += n.data.slice(0, most * 2); return; }
+      if (t !== 1 || depth > 60) return;
+      const name = dom.name(n);
+      if (silent.has(name)) return;
+      if (n !== top && belljar.hidden(n)) return;
+      const root = shadow(n);
+      const inline = getComputedStyle(n).display.startsWith("inline");
+      if (!inline) out += " ";
+      if (root) walk(dom.first(root), depth + 1);
+      else if (name === "slot") {
+        const given = dom.slotted(n, { flatten: true });
+        if (given.length) for (const g of given) one(g, depth + 1); else walk(dom.first(n), depth + 1);
+      } else walk(dom.first(n), depth + 1);
+      if (!inline) out += " ";
+    };
+    one(top, 0);
+    return tidy(out).slice(0, most);
+  };
+
+  const roles = {
+    button: "button", link: "link", checkbox: "check", switch: "check", radio: "radio", textbox: "text", searchbox: "text", combobox: "combo",
+    listbox: "list", option: "option", menuitem: "menuitem", menuitemcheckbox: "check", menuitemradio: "radio", tab: "tab", slider: "slider",
+    spinbutton: "number", treeitem: "treeitem", gridcell: "cell",
+  };
+  const inputs = {
+    checkbox: "check", radio: "radio", submit: "button", button: "button", reset: "button", image: "button", file: "file", password: "password",
+    range: "slider", number: "number", color: "color", date: "date", time: "time", month: "month", week: "week", "datetime-local": "datetime", hidden: "",
+  };
+  const editable = (e) => e.isContentEditable === true && !(dom.parent(e)?.isContentEditable === true);
+  const role = (e) => {
+    const given = dom.attr(e, "role"), named = given && roles[given.trim().split(/\s/)[0].toLowerCase()];
+    switch (dom.name(e)) {
+      case "input": { const r = inputs[(dom.attr(e, "type") ?? "text").toLowerCase()] ?? "text"; return named && r !== "" && r !== "password" && r !== "file" ? named : r; }
+      case "select": return "select";
+      case "textarea": return "text";
+      case "iframe": case "frame": return "frame";
+    }
+    if (named) return named;
+    switch (dom.name(e)) {
+      case "a": return dom.has(e, "href") || !is(e, "a") ? "link" : "item";
+      case "button": case "summary": return "button";
+      case "label": return "label";
+      case "option": return "option";
+    }
+    return editable(e) ? "text" : "item";
+  };
+  const fields = new Set(["text", "password", "file", "slider", "number", "color", "date", "time", "month", "week", "datetime", "select", "check", "radio", "combo"]);
+  const labels = (e) => {
+    try { return "labels" in e && e.labels && !is(e, "form") ? Array.from(e.labels) : []; } catch { return []; }
+  };
+  // The name of an element, and whether it stands nowhere to be seen.
+  const naming = (e) => {
+    const r = role(e), tag = dom.name(e), most = 400;
+    const isField = tag === "input" || tag === "select" || tag === "textarea" || editable(e);
+    if (tag === "input" && r === "button") {
+      const v = tidy(e.value || dom.attr(e, "alt") || dom.attr(e, "type") || "");
+      if (v) return [v.slice(0, most), false];
+    }
+    if (isField) {
+      const text = labels(e).map((l) => shown(l, most)).filter(Boolean).join(" ");
+      if (text) return [text.slice(0, most), false];
+    } else {
+      const text = shown(e, most);
+      if (text) return [text, false];
+    }
+    const by = dom.attr(e, "aria-labelledby");
+    if (by) {
+      const root = dom.root(e);
+      const parts = by.split(/\s+/).slice(0, 10).map((id) => root.getElementById?.call(root, id)).filter(isElement);
+      const text = parts.map((n) => shown(n, most)).filter(Boolean).join(" ");
+      if (text) return [text.slice(0, most), !parts.every((n) => dom.seen(n))];
+    }
+    const holder = isField ? dom.attr(e, "placeholder") : null;
+    const aria = dom.attr(e, "aria-label");
+    if (aria && tidy(aria)) return [tidy(aria).slice(0, most), true];
+    if (holder && tidy(holder)) return [tidy(holder).slice(0, most), false];
+    const img = isField ? null : dom.find(e, "img[alt], svg title, [aria-label]");
+    const inner = img && tidy(dom.attr(img, "alt") ?? dom.attr(img, "aria-label") ?? dom.text(img));
+    if (inner) return [inner.slice(0, most), true];
+    const other = dom.attr(e, "title") || (isField ? dom.attr(e, "name") : "") || dom.attr(e, "id") || "";
+    return [tidy(other).slice(0, most), true];
+  };
+
+  const rowish = 'tr, li, [role="row"], [role="listitem"], [role="option"], [role="treeitem"], article';
+  // The text of the row or list item that an element stands in. Where none is marked,
+  // it is the nearest ancestor that stands beside others of its kind.
+  const row = (e) => {
+    let top = dom.closest(e, rowish);
+    if (top === e) top = null;
+    if (!top) {
+      const tag = dom.name(e);
+      let a = e;
+      for (let k = 0; k < 5; k++) {
+        const p = dom.parent(a);
+        if (!isElement(p) || dom.name(p) === "body") break;
+        const alike = (n) => n && n !== a && dom.name(n) === dom.name(a) && dom.find(n, tag) !== null;
+        if (a !== e && (alike(a.nextElementSibling) || alike(a.previousElementSibling))) { top = a; break; }
+        a = p;
+      }
+    }
+    return top ? shown(top, 1000) : "";
+  };
+
+  const kind = (e) => {
+    const auto = (dom.attr(e, "autocomplete") ?? "").toLowerCase();
+    const type = dom.name(e) === "input" ? (dom.attr(e, "type") ?? "text").toLowerCase() : "";
+    if (type === "password") return "password";
+    if (type === "file") return "file";
+    if (/\bone-time-code\b/.test(auto)) return "otp";
+    if (/\bcc-/.test(auto)) return "card";
+    return "text";
+  };
+  const absolute = (href) => { try { return new URL(href, dom.base(document)).href.slice(0, 65536); } catch { return ""; } };
+  const plain = (u) => u.split("#", 1)[0];
+  const submitter = (e) => dom.name(e) === "button" && !/^(button|reset)$/i.test(dom.attr(e, "type") ?? "") || dom.name(e) === "input" && /^(submit|image)$/i.test(dom.attr(e, "type") ?? "");
+  const off = (e) => e.disabled === true || dom.matches(e, ":disabled") || dom.attr(e, "aria-disabled") === "true" || dom.closest(e, "[inert]") !== null;
+  const sending = (form, by) => {
+    const way = ((by && dom.attr(by, "formmethod")) || dom.attr(form, "method") || "get").toLowerCase();
+    if (way === "dialog") return { kind: "press" };
+    const to = (by && dom.has(by, "formaction") ? dom.attr(by, "formaction") : dom.attr(form, "action")) || dom.url(document);
+    return { kind: "submit", to: absolute(to), method: way === "post" ? "POST" : "GET" };
+  };
+  // What activating an element leads to, as far as its markup says.
+  const leads = (e) => {
+    for (let n = e; n; n = up(n)) {
+      if (!isElement(n)) continue;
+      if (is(n, "a") && dom.has(n, "href") || dom.name(n) === "a" && (dom.has(n, "href") || dom.has(n, "xlink:href"))) {
+        const to = absolute(dom.attr(n, "href") ?? dom.attr(n, "xlink:href"));
+        if (dom.has(n, "download")) return { kind: "download", to, method: "GET" };
+        if (/^https?:/.test(to) && !(plain(to) === plain(dom.url(document)) && to.includes("#"))) return { kind: "follow", to, method: "GET" };
+        return { kind: "press", to: /^https?:/.test(to) ? to : "" };
+      }
+      if (submitter(n) && is(n.form, "form")) return sending(n.form, n);
+      if (is(n, "label") && n.control && n.control !== e) return submitter(n.control) ? leads(n.control) : { kind: "press" };
+    }
+    return { kind: "press" };
+  };
+  // Where Enter in a field sends its form.
+  const enters = (e) => {
+    if (dom.name(e) !== "input" || !is(e.form, "form")) return null;
+    const button = Array.prototype.find.call(dom.elements(e.form), submitter);
+    if (button) return off(button) ? null : sending(e.form, button);
+    return sending(e.form, null);
+  };
+
+  // Everything that decides about a step at an element.
+  const facts = (n, o) => {
+    const e = element(n);
+    if (!e || !dom.connected(e) || e.ownerDocument !== document) return { gone: true };
+    const [name, label] = naming(e);
+    const f = { role: role(e), name, label, row: row(e), field: kind(e), url: plain(dom.url(document)).slice(0, 65536), kind: "press", to: "", method: "" };
+    f.editable = f.field !== "file" && (editable(e) || e.isContentEditable === true || dom.matches(e, "input:not([type=checkbox],[type=radio],[type=button],[type=submit],[type=reset],[type=image],[type=file],[type=hidden]), textarea")) && !e.readOnly;
+    f.select = dom.name(e) === "select";
+    f.checkable = dom.matches(e, "input[type=checkbox], input[type=radio], [role=checkbox], [role=switch], [role=radio], [role=menuitemcheckbox], [role=menuitemradio]") || dom.name(e) === "label" && is(e.control, "input");
+    f.multiple = e.multiple === true;
+    if (o.enter) Object.assign(f, enters(e) ?? (f.editable ? {} : leads(e)));
+    else if (o.click) Object.assign(f, leads(e));
+    return f;
+  };
+
+  const frames = (k) => new Promise((done) => {
+    const step = () => { if (k-- <= 0) { clearTimeout(late); done(); } else requestAnimationFrame(step); };
+    const late = setTimeout(done, 250); // a page that is not drawn has none
+    step();
+  });
+  const describe = (e) => ({ n: number(e), role: role(e), name: naming(e)[0].slice(0, 80) });
+  // What stands at a point in front of an element, or null where that is the element
+  // or in it.
+  const cover = (e, x, y) => {
+    for (let own = e; ;) {
+      const root = dom.root(own);
+      const hit = isShadow(root) ? dom.shadowAt(root, x, y) : dom.at(document, x, y);
+      const mine = hit && (inside(hit, own) || labels(own).some((l) => inside(hit, l)) || is(own, "label") && own.control && inside(hit, own.control));
+      if (!mine) return hit ?? dom.html(document);
+      if (!isShadow(root)) return null;
+      own = dom.host(root);
+    }
+  };
+  // The points at which an element may be hit, those in the middle first.
+  const points = (e) => {
+    const out = [];
+    for (const r of Array.from(dom.rects(e)).slice(0, 8)) {
+      const left = Math.max(r.left, 0), top = Math.max(r.top, 0), right = Math.min(r.right, innerWidth), bottom = Math.min(r.bottom, innerHeight);
+      if (right - left < 1 || bottom - top < 1) continue;
+      for (const [fx, fy] of [[0.5, 0.5], [0.25, 0.5], [0.75, 0.5], [0.5, 0.25], [0.5, 0.75], [0.1, 0.5], [0.9, 0.5]]) {
+        out.push([left + (right - left) * fx, top + (bottom - top) * fy]);
+      }
+    }
+    return out;
+  };
+  const place = (e) => { const r = dom.rect(e); return [r.left, r.top, r.width, r.height]; };
+  const same = (a, b) => a.every((v, i) => Math.abs(v - b[i]) < 0.5);
+  // Waits until an element can be hit, and says where.
+  const ready = async (n, o) => {
+    const end = performance.now() + o.most;
+    let why = { why: "gone" };
+    for (let first = true; ; first = false) {
+      const e = element(n);
+      if (!e || !dom.connected(e)) return { why: "gone" };
+      if (off(e)) return { why: "disabled" };
+      let box = place(e);
+      if (!dom.seen(e, { visibilityProperty: true }) || box[2] < 1 || box[3] < 1) why = { why: "invisible" };
+      else {
+        if (o.at === undefined && (first && (box[0] < 0 || box[1] < 0 || box[0] + box[2] > innerWidth || box[1] + box[3] > innerHeight) || points(e).length === 0)) {
+          dom.into(e, { block: "center", inline: "center", behavior: "instant" });
+          await frames(1);
+          box = place(e);
+        }
+        await frames(2);
+        const now = place(e);
+        if (!same(box, now)) why = { why: "moving" };
+        else {
+          const tries = o.at ? [o.at] : points(e);
+          why = { why: "outside" };
+          for (const [x, y] of tries) {
+            const c = cover(e, x, y);
+            if (c === null) return { x, y, left: now[0], top: now[1], width: now[2], height: now[3] };
+            if (why.why === "outside") why = { why: "covered", by: describe(c) };
+          }
+        }
+      }
+      if (performance.now() > end) return why;
+      await frames(2);
+    }
+  };
+
+  // The guard. While it is armed, input that would reach anything but one element does
+  // not reach the page. It was put at the window before any script of the page, so it
+  // is asked first.
+  let armed = null;
+  const mouse = ["pointerdown", "mousedown", "click", "auxclick", "dblclick", "contextmenu"], keys = ["keydown", "keypress", "beforeinput"];
+  const guard = (ev) => {
+    if (!armed || !ev.isTrusted) return;
+    const isKey = keys.includes(ev.type);
+    if (isKey !== armed.keys) return;
+    if (ev.type === "click" && ev.detail === 0) return; // of Enter, or of a label
+    const path = dom.path(ev);
+    let ok = armed.own.some((e) => path.includes(e));
+    if (ok && armed.type && dom.attr(armed.own[0], "type")?.toLowerCase() !== armed.type) ok = false;
+    if (ok) { armed.hits++; return; }
+    armed.misses++;
+    ev.stopImmediatePropagation();
+    ev.preventDefault();
+  };
+  for (const type of [...mouse, ...keys]) addEventListener(type, guard, { capture: true, passive: false });
+  const arm = (n, o) => {
+    armed = { own: [], keys: o.keys, type: o.type, hits: 0, misses: 0 };
+    const e = element(n);
+    if (!e) return;
+    const own = [e, ...labels(e)];
+    if (is(e, "label") && e.control) own.push(e.control);
+    // Of a closed shadow root the window sees the host alone.
+    for (let r = dom.root(e); isShadow(r); r = dom.root(dom.host(r))) if (dom.shadow(dom.host(r)) === null) own.push(dom.host(r));
+    armed.own = own;
+  };
+  const disarm = () => {
+    const a = armed;
+    armed = null;
+    return a ? { hits: a.hits, misses: a.misses } : { hits: 0, misses: 0 };
+  };
+
+  const focused = () => {
+    let e = dom.active(document) ?? dom.body(document) ?? dom.html(document);
+    for (let r; e && (r = shadow(e)) && dom.shadowActive(r);) e = dom.shadowActive(r);
+    return e;
+  };
+  // Gives an element the focus and selects what is in it.
+  const focus = (n, select) => {
+    const e = element(n);
+    if (!e || !dom.connected(e)) return false;
+    HTMLElement.prototype.focus.call(e, { preventScroll: false });
+    if (select) {
+      if (is(e, "input")) HTMLInputElement.prototype.select.call(e);
+      else if (is(e, "textarea")) HTMLTextAreaElement.prototype.select.call(e);
+      else getSelection().selectAllChildren(e);
+    }
+    return inside(focused(), e);
+  };
+  // The number of what is at a point, and where in it, if it is a frame.
+  const at = (x, y) => {
+    let e = dom.at(document, x, y);
+    for (let r; e && (r = shadow(e));) { const next = dom.shadowAt(r, x, y); if (!next || next === e) break; e = next; }
+    if (!e) return { n: 0 };
+    if (dom.name(e) === "iframe" || dom.name(e) === "frame") {
+      const r = dom.rect(e);
+      return { n: number(e), frame: true, x: x - r.left - e.clientLeft, y: y - r.top - e.clientTop };
+    }
+    return { n: number(e) };
+  };
+  const state = { last: 0, changes: 0 };
+  const watcher = new MutationObserver((list) => { state.last = performance.now(); state.changes += list.length; });
+  watcher.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+  // Waits until the tree was not changed for a while: two frames at least.
+  const quiet = async (o) => {
+    const end = performance.now() + o.most;
+    await frames(2);
+    for (;;) {
+      const rest = state.last + o.quiet - performance.now();
+      if (rest <= 0 || performance.now() > end) return { changes: state.changes };
+      await new Promise((done) => setTimeout(done, Math.min(rest, 50)));
+    }
+  };
+  // Holds all elements while Chrome is asked for some of them by its own numbers: one
+  // that this world does not know yet would come as an object of another.
+  let all = [];
+  const hold = (most) => {
+    all = [];
+    const todo = [document];
+    while (todo.length && all.length < most) {
+      const root = todo.pop();
+      const list = (root === document ? Document : ShadowRoot).prototype.querySelectorAll.call(root, "*");
+      for (let i = 0; i < list.length && all.length < most; i++) {
+        all.push(list[i]);
+        const r = shadow(list[i]);
+        if (r) todo.push(r);
+      }
+    }
+    return todo.length === 0;
+  };
+  globalThis.belljar = {
+    dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, ready, arm, disarm, focus, focused, at, quiet, frames, off, editable, fields, labels, cover, describe,
+    hold, release: () => { all = []; },
+    hear: (...list) => { for (const e of list) if (isElement(e)) heard.add(e); },
+    hears: (e) => heard.has(e), enclose: (host, root) => { closed.set(host, root); }, enclosed: (e) => closed.has(e), state,
+  };
+})();

@@ -1,0 +1,83 @@
+package browser
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"sync"
+	"time"
+
+	"belljar.dev/sandbox"
+)
+
+// Seat is a Chrome in a box of its own, for one session and never lent to another.
+// Its holder speaks the DevTools protocol over its pipe.
+type Seat struct {
+	From *bufio.Reader // what Chrome says: see ReadMessage
+	To   *os.File      // commands: JSON, each with a NUL behind it
+
+	forget  func(*Seat)
+	box     *sandbox.Box
+	job     *sandbox.Job
+	from    *os.File
+	version string
+	closing sync.Once
+	gone    chan struct{} // closed when nothing of it is left
+}
+
+// Version is what Chrome calls itself.
+func (s *Seat) Version() string { return s.version }
+
+// ID is the name of its box.
+func (s *Seat) ID() string { return s.box.ID() }
+
+// Done is closed when its Chrome has ended, for whatever reason.
+func (s *Seat) Done() <-chan struct{} { return s.job.Done() }
+
+// Memory is how many bytes of memory its processes have.
+func (s *Seat) Memory() int64 { return s.box.MemoryUsed() }
+
+// Refused is what the egress door said last to a connection to the host of a URL: the
+// line for the agent, or nothing.
+func (s *Seat) Refused(url string) string { return doorLine(s.box, url) }
+
+// Open opens a file of its box, such as a download, to read it. See
+// sandbox.Box.OpenFile.
+func (s *Seat) Open(ctx context.Context, name string) (*os.File, error) {
+	return s.box.OpenFile(ctx, name)
+}
+
+// Remove removes a file of its box.
+func (s *Seat) Remove(ctx context.Context, name string) {
+	// What cannot be removed goes with the box.
+	_, _ = s.box.Run(ctx, sandbox.Cmd{Grant: s.box.Grant(), Timeout: 5 * time.Second, Argv: []string{"rm", "-f", "--", name}, Dir: "/tmp"})
+}
+
+// Close ends the Chrome with all that is in its box, and waits until nothing of it is
+// left. Twice is fine, concurrent is fine.
+func (s *Seat) Close() {
+	s.forget(s)
+	s.close()
+}
+
+func (s *Seat) close() {
+	s.closing.Do(func() {
+		if s.To != nil {
+			s.To.Close()
+		}
+		if s.from != nil {
+			s.from.Close()
+		}
+		_ = s.box.Close() // kills all that is in it
+		close(s.gone)
+	})
+	<-s.gone
+}
+
+// ErrTooLong is what ReadMessage returns with the beginning of a message that was too
+// long to be kept.
+var ErrTooLong = errTooLong
+
+// ReadMessage reads up to the next NUL. Of a message above 64 MiB it reads all and
+// returns the beginning, and ErrTooLong.
+func ReadMessage(r *bufio.Reader) ([]byte, error) { return readMessage(r, maxMessage) }
