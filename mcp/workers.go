@@ -8,7 +8,7 @@ import (
 
 // Idle goroutines of a connection wait for its next calls: so many, and so long.
 const (
-	maxSpare  = 2
+	maxSpare  = 16
 	spareTime = time.Second
 )
 

@@ -219,6 +219,10 @@ const pipeBuffer = 32 << 10
 // drain copies a pipe until its end or its deadline. If the writer fails, drain
 // continues to read without it, so that the command does not hang on a full pipe.
 func (b *buffers) drain(p *os.File, w io.Writer) {
+	if r, ok := w.(io.ReaderFrom); ok {
+		_, _ = r.ReadFrom(p)
+		w = nil
+	}
 	buf := b.get()
 	defer b.pool.Put(buf)
 	for {

@@ -92,11 +92,10 @@ func (u *starter) Start(ctx context.Context, s upstream.Spec) (upstream.Process,
 	}
 	opened.Add(box.Close)
 	p := &process{box: box, runs: runs, opened: &opened, stderr: &peer.Tail{}, secrets: newSecrets(c.Secrets), ended: make(chan struct{})}
-	p.theirIn, p.in = io.Pipe()
-	p.out, p.theirOut = io.Pipe()
+	p.in, p.out = newInlet(), newOutlet(p.ended)
 	p.job, err = box.Start(ctx, sandbox.Cmd{
 		Grant: grant, Argv: c.Run.Argv, Dir: c.Run.Dir, Env: c.Run.Env, Background: true, Timeout: grant.Limits().Background,
-		In: p.theirIn, Out: p.theirOut, Err: p.stderr,
+		In: p.in, Out: p.out, Err: p.stderr,
 	})
 	if err != nil {
 		if _, refused := errors.AsType[*limit.Refusal](err); refused {
@@ -155,18 +154,16 @@ const masked = "[secret]"
 
 // process is a server in its box.
 type process struct {
-	box      *sandbox.Box
-	runs     pin.Runs       // what runs in it
-	opened   *closers.Stack // the box and what it sees
-	job      *sandbox.Job
-	in       *io.PipeWriter // its input: what is written here
-	theirIn  *io.PipeReader // is read here by the box
-	out      *io.PipeReader // its output
-	theirOut *io.PipeWriter
-	stderr   *peer.Tail
-	secrets  secrets
-	ended    chan struct{} // closed by watch
-	err      error         // set before ended is closed
+	box     *sandbox.Box
+	runs    pin.Runs       // what runs in it
+	opened  *closers.Stack // the box and what it sees
+	job     *sandbox.Job
+	in      *inlet
+	out     *outlet
+	stderr  *peer.Tail
+	secrets secrets
+	ended   chan struct{} // closed by watch
+	err     error         // set before ended is closed
 
 	watching sync.WaitGroup // of watch
 
@@ -204,7 +201,7 @@ func (p *process) Err() error {
 }
 
 // Close ends the server and its box, and waits for that. Reads and writes of the server's
-// streams fail from then on.
+// streams have failed then.
 func (p *process) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -231,7 +228,5 @@ func (p *process) watch() {
 		p.err = err
 	}
 	p.mu.Unlock()
-	p.theirOut.Close()
-	p.theirIn.Close()
 	close(p.ended)
 }

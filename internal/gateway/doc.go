@@ -25,6 +25,7 @@
 //	face.go       what a server says of itself, and which part of that is trusted
 //	command.go    how a server is started, and which parts of that are pinned
 //	boxes.go      starts servers in boxes
+//	pipes.go      their streams
 //	fetch.go      fetches what launchers start
 //	servers.go    from the entries of files to servers
 //	files.go      the files
