@@ -81,6 +81,7 @@
 //	  tasks.go, receipt.go, ids.go
 //	  sdk_request.go, structured.go   what a request says of its session and client
 //	  served.go, trace.go             what others learn of a request
+//	  remotesearch.go                 a tool that finds those of an upstream
 //	  layer.go, tool.go, toolset.go   the tools, and who sees them
 //	  announcer.go                    and learns of changes
 //	  remote.go, definition.go        those of upstreams, and what an upstream says of one,

@@ -91,6 +91,18 @@ func (c Call) Ask(ctx context.Context, o Offer) Asked {
 // Asks reports whether the client of a call can be asked at all: it says that it shows forms.
 func (c Call) Asks() bool { return elicitorOf(c) != nil }
 
+// AsksByResult reports whether the client of a call is asked by its result: then Ask does not
+// return AskedNow before the client makes the call again, with the answer.
+func (c Call) AsksByResult() bool { return c.input != nil && c.input.shows && c.Later == "" }
+
+// Brought returns the IDs of the questions to which a call has brought answers, in order.
+func (c Call) Brought() []string {
+	if c.input == nil {
+		return nil
+	}
+	return sortedKeys(c.input.brought)
+}
+
 // Shows reports whether the client of a call can be expected to show a form to
 // a person.
 func (c Call) Shows() bool {

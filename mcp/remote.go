@@ -55,6 +55,9 @@ type Remote struct {
 type Remotes struct {
 	Tenant string // whose sessions have the tools; empty for Config.Tenant
 	Tools  []Remote
+	// Search, if it is not empty, is the name of a tool that finds the others. Then no list shows
+	// these.
+	Search string
 	// Note is for clients, in the _meta of their list of tools: for example that tools are
 	// left out until a person has agreed to them. It is cut to noteMost bytes.
 	Note string
@@ -116,21 +119,47 @@ func newUpstream(name string, r Remotes) (u *upstream, refused []error) {
 			continue
 		}
 		size += len(of.Definition)
+		t.unlisted = r.Search != ""
 		u.tools = append(u.tools, t)
 	}
-	slices.SortFunc(u.tools, func(a, b *tool) int { return strings.Compare(a.info.Name, b.info.Name) })
+	u.sort()
 	return u, refused
+}
+
+func (u *upstream) sort() {
+	slices.SortFunc(u.tools, func(a, b *tool) int { return strings.Compare(a.info.Name, b.info.Name) })
 }
 
 // tool returns a tool of the upstream as one of this server, or says why it cannot be.
 func (u *upstream) tool(r Remote) (*tool, error) {
-	if !isToolName(r.Name) {
-		return nil, errors.New("the name must be 1 to 64 letters, digits, _ or -")
-	}
 	if r.Run == nil {
 		return nil, errors.New("nothing runs it")
 	}
-	names := rulesSee(r)
+	return u.newTool(r, rulesSee(r), func(args json.RawMessage, depth int) (Gated, map[string]any, error) {
+		return decodeRemote(args, depth, r.Facts)
+	}, func(ctx context.Context, call Call, in Gated) (*Result, error) {
+		c, ok := in.(remoteCall)
+		if !ok {
+			return nil, fmt.Errorf("run %s with a %T", r.Name, in)
+		}
+		res, err := r.Run(ctx, call, c.args)
+		if err != nil {
+			return nil, u.failed(err)
+		}
+		return res, nil
+	})
+}
+
+// newTool returns a tool of the upstream, for what reads its arguments and what runs it. Rules see
+// it by names too.
+func (u *upstream) newTool(
+	r Remote, names []string,
+	decode func(args json.RawMessage, depth int) (Gated, map[string]any, error),
+	run func(ctx context.Context, call Call, in Gated) (*Result, error),
+) (*tool, error) {
+	if !isToolName(r.Name) {
+		return nil, errors.New("the name must be 1 to 64 letters, digits, _ or -")
+	}
 	if len(names) > namesMost || slices.ContainsFunc(names, func(n string) bool { return len(n) > nameBytes }) {
 		return nil, fmt.Errorf("it has more than %d names, or one of more than %d bytes", namesMost, nameBytes)
 	}
@@ -147,20 +176,7 @@ func (u *upstream) tool(r Remote) (*tool, error) {
 			}
 			return d.modern
 		},
-		decode: func(args json.RawMessage, depth int) (Gated, map[string]any, error) {
-			return decodeRemote(args, depth, r.Facts)
-		},
-		run: func(ctx context.Context, call Call, in Gated) (*Result, error) {
-			c, ok := in.(remoteCall)
-			if !ok {
-				return nil, fmt.Errorf("run %s with a %T", r.Name, in)
-			}
-			res, err := r.Run(ctx, call, c.args)
-			if err != nil {
-				return nil, u.failed(err)
-			}
-			return res, nil
-		},
+		decode: decode, run: run,
 	}, nil
 }
 
@@ -298,9 +314,14 @@ func (rt *remoteTable) sameList(other *remoteTable) bool {
 		return rt == other
 	}
 	same := func(a, b *upstream) bool {
-		return a.name == b.name && a.note == b.note && slices.EqualFunc(a.tools, b.tools, func(a, b *tool) bool {
+		return a.name == b.name && a.note == b.note && slices.EqualFunc(a.listed(), b.listed(), func(a, b *tool) bool {
 			return bytes.Equal(a.listed(false, wire.Modern), b.listed(false, wire.Modern)) && slices.Equal(a.names, b.names) // by which rules hide it
 		})
 	}
 	return slices.EqualFunc(rt.upstreams, other.upstreams, same)
+}
+
+// listed are the tools that lists show.
+func (u *upstream) listed() []*tool {
+	return slices.DeleteFunc(slices.Clone(u.tools), func(t *tool) bool { return t.unlisted })
 }

@@ -168,6 +168,11 @@ func (s *Server) Describe(name, description string) (changed bool) {
 // its upstream is replaced. Tools of the server itself keep theirs for ever.
 func (s *Server) SetRemotes(name string, r Remotes) (refused []error) {
 	u, refused := newUpstream(name, r)
+	if r.Search != "" {
+		if err := u.addSearch(r.Search, s.gate.hides); err != nil {
+			refused = append(refused, err)
+		}
+	}
 	return append(refused, s.tools.setRemotes(cmp.Or(r.Tenant, s.cfg.Tenant), u)...)
 }
 

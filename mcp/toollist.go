@@ -115,7 +115,9 @@ func (ts *toolset) listed(tenant string, structured bool, in wire.Era) ([]listed
 	}
 	all := make([]listedTool, 0, len(tools))
 	for _, t := range tools {
-		all = append(all, listedTool{t, t.listed(structured, in)})
+		if !t.unlisted {
+			all = append(all, listedTool{t, t.listed(structured, in)})
+		}
 	}
 	return all, table
 }

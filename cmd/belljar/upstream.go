@@ -41,7 +41,7 @@ what was trusted before, and what differs is held.
 	list := &cobra.Command{
 		Use: "list", Short: "list the servers with their states, pins and files", Args: cobra.NoArgs,
 		Long: `list prints each server, or each of its instances: its state, how many of its tools are
-offered, how many of its definitions are held (HELD), the mode of its pins,
+listed, how many of its definitions are held (HELD), the mode of its pins,
 whether no box can write its file (TRUSTED), and the file and line of its entry. Below
 are the faults of the files. With --tokens it says how large the list of tools is.
 ` + exitHelp,

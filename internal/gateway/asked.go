@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -54,8 +55,8 @@ func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, erro
 	// The same question of the same call has the same name when a modern client makes the
 	// call again with the answer.
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", c.server.Name, n, r.Params))
-	how := run.call.Ask(ctx, mcp.Offer{
-		ID: "u-" + hex.EncodeToString(sum[:8]), Left: askedWait, Form: q.form(c.server.Name),
+	offer := mcp.Offer{
+		ID: questionPrefix + hex.EncodeToString(sum[:8]), Left: askedWait, Form: q.form(c.server.Name),
 		Over: func(ctx context.Context) {
 			select {
 			case <-done:
@@ -75,11 +76,10 @@ func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, erro
 			default:
 			}
 		},
-	})
-	if how == mcp.AskedByResult {
-		c.mu.Lock()
-		run.comes = true
-		c.mu.Unlock()
+	}
+	how, err := c.put(ctx, run, offer)
+	if err != nil {
+		return nil, err
 	}
 	if how != mcp.AskedNow {
 		return nil, wire.Errorf(wire.InvalidRequest, "the person cannot be asked while the call runs")
@@ -89,6 +89,40 @@ func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, erro
 		return q.result(a)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
+	}
+}
+
+// put puts a question to the client of a call, and for a call that is kept to the later ones too in
+// which the client goes on with it.
+func (c *conn) put(ctx context.Context, run *running, offer mcp.Offer) (mcp.Asked, error) {
+	if run.kept == nil {
+		how := run.call.Ask(ctx, offer)
+		if how == mcp.AskedByResult {
+			c.mu.Lock()
+			run.comes = true
+			c.mu.Unlock()
+		}
+		return how, nil
+	}
+	offer.ID = questionPrefix + rand.Text() // a question of this call, and of no other
+	for {
+		call, next, asks := run.kept.now()
+		if slices.Contains(call.Brought(), offer.ID) {
+			return call.Ask(ctx, offer), nil
+		}
+		if err := c.offers.keep(offer.ID, run.kept); err != nil {
+			return mcp.NotAsked, wire.Errorf(wire.InvalidRequest, "%v", err)
+		}
+		how := call.Ask(ctx, offer)
+		select {
+		case asks <- struct{}{}:
+		default: // another question has said so
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return how, context.Cause(ctx)
+		}
 	}
 }
 

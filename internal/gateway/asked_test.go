@@ -8,35 +8,63 @@ import (
 	"belljar.dev/internal/mcptest/upstreams"
 )
 
-// GW24: a question of a server reaches a client of 2026-07-28 as the result of its call, also if
-// the server fails without the answer. The client makes the call again with the answer.
+// GW24: a question of a server reaches a client of 2026-07-28 as the result of its call. The client
+// makes the call again with the answer, and the server goes on with the call that it has: it gets
+// no other one. An answer counts once.
 func TestQuestionsInAResult(t *testing.T) {
-	ask := upstreams.Ask("elicitation/create", `{"message":"Your colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"}}}}`)
+	ask := func(what string) upstreams.Act {
+		return upstreams.Ask("elicitation/create", `{"message":"`+what+`","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"}}}}`)
+	}
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {Rules: []upstreams.Rule{
-		{On: "tools/call", Nth: 1, Do: []upstreams.Act{ask, upstreams.Fail(-32603, "nobody answers")}},
-		{On: "tools/call", Do: []upstreams.Act{ask, upstreams.Answer()}},
+		{On: "tools/call", Nth: 1, Do: []upstreams.Act{ask("Your colour?"), ask("Another one?"), upstreams.Answer()}},
+		{On: "tools/call", Do: []upstreams.Act{upstreams.Fail(-32603, "called again")}},
 	}}})
 	g.names()
-	type result struct {
-		Type     string                     `json:"resultType"`
-		Requests map[string]json.RawMessage `json:"inputRequests"`
-		State    string                     `json:"requestState"`
+	first := g.modern(t, "", "Your colour?")
+	second := g.modern(t, first.answer(t), "Another one?")
+	if m := g.askModern(first.answer(t)); !strings.Contains(string(m.Result), "is over") {
+		t.Errorf("an answer twice: got %s %+v", m.Result, m.Error)
 	}
-	call := func(more string) (r result, raw string) {
-		t.Helper()
-		m := g.ask("tools/call", `{"name":"mcp_s_echo","arguments":{"x":1},`+more+`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}`)
-		if m.Error != nil {
-			t.Fatalf("%+v", m.Error)
-		}
-		if err := json.Unmarshal(m.Result, &r); err != nil {
-			t.Fatal(err)
-		}
-		return r, string(m.Result)
+	if m := g.askModern(second.answer(t)); !strings.Contains(string(m.Result), `{\"x\":1}`) {
+		t.Errorf("got %s %+v", m.Result, m.Error)
 	}
-	r, raw := call("")
-	if len(r.Requests) != 1 || r.Type != "input_required" || !strings.Contains(raw, "Your colour?") {
-		t.Fatalf("got %s", raw)
+	if m := g.askModern(""); !strings.Contains(string(m.Result)+m.failure(), "called again") {
+		t.Errorf("the rule for a second call: got %s %+v", m.Result, m.Error)
 	}
+}
+
+// A tenant has so many calls that wait for their clients. They end with their server.
+func TestCallsThatAreKeptAreFew(t *testing.T) {
+	g := gate(t, "", "tenants: {local: {limit: {calls: 1000/s, burst: 1000}}}", map[string]upstreams.Server{"s": {Modern: true, Results: map[string]json.RawMessage{
+		"tools/call": json.RawMessage(`{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"Why?","requestedSchema":{"type":"object","properties":{}}}}}}`),
+	}}})
+	g.names()
+	var last asks
+	for range keptMost {
+		last = g.modern(t, "", "Why?")
+	}
+	if m := g.askModern(""); strings.Contains(string(m.Result), "inputRequests") || !strings.Contains(string(m.Result)+m.failure(), errManyKept.Error()) {
+		t.Errorf("one more than %d: got %s %+v", keptMost, m.Result, m.Error)
+	}
+	g.modern(t, last.answer(t), "Why?") // in its own place
+	g.Close()
+	g.calls.kept.mu.Lock()
+	defer g.calls.kept.mu.Unlock()
+	if n := len(g.calls.kept.waiting); n > 0 {
+		t.Errorf("%d calls wait after the end", n)
+	}
+}
+
+// asks is a result that asks a client of 2026-07-28.
+type asks struct {
+	Type     string                     `json:"resultType"`
+	Requests map[string]json.RawMessage `json:"inputRequests"`
+	State    string                     `json:"requestState"`
+}
+
+// answer returns the members of the params with which the client makes its call again.
+func (r asks) answer(t *testing.T) string {
+	t.Helper()
 	answers := make(map[string]any)
 	for id := range r.Requests {
 		answers[id] = map[string]any{"action": "accept", "content": map[string]string{"colour": "red"}}
@@ -45,9 +73,30 @@ func TestQuestionsInAResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, raw := call(`"inputResponses":` + string(text) + `,"requestState":"` + r.State + `",`); !strings.Contains(raw, `{\"x\":1}`) {
-		t.Errorf("got %s", raw)
+	return `"inputResponses":` + string(text) + `,"requestState":"` + r.State + `",`
+}
+
+// askModern calls the tool echo of the server s as a client of 2026-07-28 that shows forms.
+func (g *gated) askModern(more string) message {
+	return g.ask("tools/call", `{"name":"mcp_s_echo","arguments":{"x":1},`+more+`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}`)
+}
+
+// modern is askModern whose result must ask something.
+func (g *gated) modern(t *testing.T, more, want string) (r asks) {
+	t.Helper()
+	m := g.askModern(more)
+	if err := json.Unmarshal(m.Result, &r); err != nil || len(r.Requests) != 1 || r.Type != "input_required" || !strings.Contains(string(m.Result), want) {
+		t.Fatalf("want a question %q, got %s %+v %v", want, m.Result, m.Error, err)
 	}
+	return r
+}
+
+// failure is the message of an error.
+func (m message) failure() string {
+	if m.Error == nil {
+		return ""
+	}
+	return m.Error.Message
 }
 
 // A resource that the server does not have is one that belljar does not have, by the code of the

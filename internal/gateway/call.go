@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ type calls struct {
 	*site
 	pool   *upstream.Pool[*conn]
 	offers *offers
+	kept   keeper
 }
 
 // gather is Gateway.Gather.
@@ -36,8 +38,32 @@ func callerOf(s *mcp.Session) upstream.Caller {
 	return upstream.Caller{Tenant: s.Tenant(), Principal: s.Principal(), Session: s.ID()}
 }
 
-// run makes a call of a tool that was offered with a definition.
-func (g *calls) run(ctx context.Context, call mcp.Call, tool names.Tool, offered pin.Digest, args json.RawMessage) (res *mcp.Result, err error) {
+// run makes a call of a tool that was offered with a definition, or goes on with the one to which a
+// client has brought answers.
+func (g *calls) run(ctx context.Context, call mcp.Call, tool names.Tool, offered pin.Digest, args json.RawMessage) (*mcp.Result, error) {
+	if !call.AsksByResult() {
+		return g.once(ctx, &running{call: call}, tool, offered, args)
+	}
+	one, err := g.kept.resume(call)
+	if err != nil {
+		return nil, err
+	}
+	if one == nil {
+		args = bytes.Clone(args) // the request ends before the call may
+		one = g.kept.begin(ctx, call, g.cfg.Log, func(ctx context.Context, one *kept) (*mcp.Result, error) {
+			return g.once(ctx, &running{call: call, kept: one}, tool, offered, args)
+		})
+	}
+	res, err := one.follow(ctx)
+	if err != nil {
+		g.kept.end(one, err)
+	}
+	return res, err
+}
+
+// once makes a call of a tool.
+func (g *calls) once(ctx context.Context, run *running, tool names.Tool, offered pin.Digest, args json.RawMessage) (res *mcp.Result, err error) {
+	call := run.call
 	err = g.pool.Do(ctx, call.Grant, callerOf(call.Session), tool.Server, func(ctx context.Context, c *conn) error {
 		d, err := c.tool(ctx, tool.Native, offered)
 		if err != nil {
@@ -50,11 +76,7 @@ func (g *calls) run(ctx context.Context, call mcp.Call, tool names.Tool, offered
 		if err != nil {
 			return err
 		}
-		raw, err := c.ask(ctx, call, "tools/call", params, d.raw)
-		if errors.Is(err, errComesAgain) {
-			res = &mcp.Result{}
-			return nil
-		}
+		raw, err := c.ask(ctx, run, "tools/call", params, d.raw)
 		if err != nil {
 			return err
 		}
@@ -84,8 +106,8 @@ func (c *conn) tool(ctx context.Context, native string, offered pin.Digest) (d d
 
 // ask makes a request for a call of a client. What the server asks meanwhile goes to that
 // client. tool is the definition of the tool that is called; nil for none.
-func (c *conn) ask(ctx context.Context, call mcp.Call, method string, params, tool json.RawMessage) (json.RawMessage, error) {
-	run := &running{call: call}
+func (c *conn) ask(ctx context.Context, run *running, method string, params, tool json.RawMessage) (json.RawMessage, error) {
+	call := run.call
 	c.mu.Lock()
 	c.calls[call.ID] = run
 	c.mu.Unlock()
@@ -101,7 +123,7 @@ func (c *conn) ask(ctx context.Context, call mcp.Call, method string, params, to
 	}
 	raw, err := c.Call(ctx, method, params, peer.CallOptions{
 		Timeout: c.server.Settings.Timeouts.Call, Owner: call.ID, Session: call.Session.ID(), Depth: call.Depth, Tool: tool, Capabilities: offers, Level: level, Log: logs,
-		Progress: func(params json.RawMessage) { report(call, params) },
+		Progress: func(params json.RawMessage) { report(run.now(), params) },
 	})
 	c.mu.Lock()
 	comes := run.comes
@@ -112,8 +134,8 @@ func (c *conn) ask(ctx context.Context, call mcp.Call, method string, params, to
 	return raw, c.failure(err)
 }
 
-// errComesAgain is the error of a call whose result asks the client: what the server has answered
-// without the client's answer does not count.
+// errComesAgain is the error of a use of a prompt or a resource whose result asks the client: what
+// the server has answered without the client's answer does not count.
 var errComesAgain = errors.New("the client is asked, and makes the call again")
 
 // report passes the progress of a call on.

@@ -52,8 +52,18 @@ type conn struct {
 // running is a call of a client that a server is at.
 type running struct {
 	call  mcp.Call
-	asked int  // questions to the person at the client
-	comes bool // the result of the call asks the client, which makes the call again
+	kept  *kept // nil for a call that ends with its request
+	asked int   // questions to the person at the client
+	comes bool  // the result of the call asks the client, which makes the call again
+}
+
+// now returns the latest call of the client.
+func (r *running) now() mcp.Call {
+	if r.kept == nil {
+		return r.call
+	}
+	call, _, _ := r.kept.now()
+	return call
 }
 
 // begin starts the goroutine that reads the lists again. Close ends it.

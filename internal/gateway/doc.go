@@ -20,6 +20,7 @@
 //	conn.go       a connection, and when its lists are read again
 //	logs.go       what a server logs, for clients
 //	asked.go      what a server asks the person whose call runs
+//	kept.go       calls that wait for their clients to bring answers
 //	beside.go     which prompts and resources a tenant is offered, and by which names and URIs
 //	offers.go     which tools, and by which names
 //	face.go       what a server says of itself, and which part of that is trusted

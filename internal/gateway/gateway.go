@@ -59,7 +59,7 @@ func New(cfg Config) (*Gateway, error) {
 		return cfg.Policy().Upstreams().Grant(tenant, b)
 	}
 	g := &Gateway{site: here, calls: &calls{site: here, offers: o}}
-	o.run = g.calls.run
+	o.run, o.keep = g.calls.run, g.calls.kept.wait
 	g.calls.pool = upstream.NewPool(upstream.Config[*conn]{
 		Starter: &starter{boxes: cfg.Boxes, command: here.command, check: here.check, grant: grant, store: cache{dir: cfg.Cache}},
 		Dialer:  &dialer{site: here, offers: o, client: client},
@@ -156,4 +156,7 @@ func (g *Gateway) Decided(ctx context.Context, server string) {
 }
 
 // Close ends all servers and waits until nothing is left of them.
-func (g *Gateway) Close() { g.calls.pool.Close() }
+func (g *Gateway) Close() {
+	g.calls.pool.Close()
+	g.calls.kept.close(upstream.ErrClosed)
+}

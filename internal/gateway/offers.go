@@ -23,6 +23,8 @@ type offers struct {
 	*site
 	// run makes a call of a tool that was offered with a definition.
 	run func(ctx context.Context, call mcp.Call, tool names.Tool, offered pin.Digest, args json.RawMessage) (*mcp.Result, error)
+	// keep keeps a call until its client brings the answer to a question.
+	keep func(question string, one *kept) error
 
 	tell    sync.Mutex          // held while what a tenant is offered changes
 	tenants map[string]*offered // guarded by tell
@@ -46,6 +48,10 @@ const (
 	usePrompts   = "prompts"
 	useResources = "resources"
 )
+
+// searchTool stands for the tool that finds the others of a server, among the native names of
+// these. No client sees it.
+const searchTool = "search\x00tools"
 
 // of returns what a tenant is offered; tell is held.
 func (o *offers) of(tenant string) *offered {
@@ -161,9 +167,12 @@ func (o *offers) name(t *offered, now *setup) {
 		ofTools, ofPrompts := of, of
 		if f := t.faces[name]; f != nil && f.server == s {
 			for native := range f.tools {
-				if s.offers(native) {
+				if s.offers(native) && native != searchTool {
 					ofTools.Tools = append(ofTools.Tools, native)
 				}
+			}
+			if s.Settings.Search { // which the filter of the policy does not mean
+				ofTools.Filter, ofTools.Tools = names.Filter{}, append(ofTools.Tools, searchTool)
 			}
 			for _, raw := range f.prompts {
 				if native := wire.Text(wire.Member(raw, "name")); s.offers(native) {
@@ -212,6 +221,11 @@ func (o *offers) publish(tenant string) {
 		f := t.faces[tool.Server]
 		d := f.tools[tool.Native]
 		r := remotes[tool.Server]
+		if tool.Native == searchTool {
+			r.Search = tool.Primary
+			sent[tool.Server] += " found by " + tool.Primary
+			continue
+		}
 		r.Tools = append(r.Tools, mcp.Remote{
 			Name: tool.Primary, Aliases: tool.Aliases, Names: tool.Shared, Definition: d.raw,
 			Facts: func(args map[string]any) policies.Facts { return f.server.Settings.Facts(tool.Native, args) },
@@ -286,7 +300,7 @@ func (o *offers) count(s *Status) {
 			continue
 		}
 		for _, tool := range t.tools.List() {
-			if tool.Server == s.Server {
+			if tool.Server == s.Server && (tool.Native == searchTool) == f.server.Settings.Search {
 				s.Tools++
 				s.Bytes += len(f.tools[tool.Native].raw)
 			}

@@ -46,7 +46,7 @@ func (g *calls) getPrompt(ctx context.Context, call mcp.Call, name string, args 
 		} else if !f.hasPrompt(tool.Native) {
 			return mcp.ErrNotFound
 		}
-		raw, err := c.ask(ctx, call, "prompts/get", params, nil)
+		raw, err := c.ask(ctx, &running{call: call}, "prompts/get", params, nil)
 		if err != nil {
 			return err
 		}

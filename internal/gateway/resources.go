@@ -116,7 +116,7 @@ func (g *calls) readResource(ctx context.Context, call mcp.Call, uri string) (re
 		return nil, err
 	}
 	err = g.pool.Do(ctx, call.Grant, callerOf(call.Session), server, func(ctx context.Context, c *conn) error {
-		raw, err := c.ask(ctx, call, "resources/read", params, nil)
+		raw, err := c.ask(ctx, &running{call: call}, "resources/read", params, nil)
 		if bad, ok := errors.AsType[*mcp.RemoteError](err); ok && notFound(c.Info().Era, bad) {
 			return mcp.ErrNotFound
 		}

@@ -16,7 +16,7 @@ type Status struct {
 	Trusted bool
 	Pin     string // the mode of its pins
 	Held    int    // definitions that are held: they wait for a person, or were refused
-	Tools   int    // that are offered
+	Tools   int    // that lists show
 	Bytes   int    // of the definitions of these tools
 }
 
