@@ -400,3 +400,28 @@ func readAll(t *testing.T, name string) string {
 	}
 	return string(text)
 }
+
+// GW29: a list of tools that is large gets a warning, for each tenant and for all instances of a
+// server once.
+func TestLargeListsAreWarnedOf(t *testing.T) {
+	of := func(tenant, name string, tools, bytes int) control.Upstream {
+		return control.Upstream{Name: name, Tenant: tenant, Listing: control.Listing{Tools: tools, Bytes: bytes}}
+	}
+	for _, tt := range []struct {
+		own  control.Listing
+		all  []control.Upstream
+		want string
+		warn bool
+	}{
+		{control.Listing{Tools: 28, Bytes: 1000}, []control.Upstream{of("a", "s", 100, 1000), of("a", "s", 100, 1000)}, "of tenant a has 128 tools with 2000 bytes, about 500 tokens", false},
+		{control.Listing{Tools: 28, Bytes: 1000}, []control.Upstream{of("a", "s", 100, 1000), of("a", "r", 1, 1000)}, "of tenant a has 129 tools", true},
+		{control.Listing{Tools: 1, Bytes: 1000}, []control.Upstream{of("a", "s", 1, muchBytes)}, "of tenant a has 2 tools", true},
+		{control.Listing{Tools: 3, Bytes: 40}, nil, "The list has 3 tools with 40 bytes, about 10 tokens", false},
+	} {
+		var out strings.Builder
+		printSize(&out, control.Upstreams{Own: tt.own, All: tt.all})
+		if got := out.String(); !strings.Contains(got, tt.want) || strings.Contains(got, "warning") != tt.warn {
+			t.Errorf("got %q, want %q in it, and a warning: %v", got, tt.want, tt.warn)
+		}
+	}
+}

@@ -28,8 +28,8 @@ type elsewhere struct {
 	headers http.Header // of the latest request; guarded by mu
 }
 
-func newElsewhere(t *testing.T) *elsewhere {
-	t.Helper()
+// newNotes returns what such a server offers.
+func newNotes() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "elsewhere", Version: "1"}, nil)
 	sdk.AddTool(s, &sdk.Tool{Name: "add", Description: "Adds"}, func(_ context.Context, _ *sdk.CallToolRequest, in struct{ A, B int }) (*sdk.CallToolResult, any, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprint(in.A + in.B)}}}, nil, nil
@@ -43,7 +43,12 @@ func newElsewhere(t *testing.T) *elsewhere {
 	s.AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: "note://desk/{n}", Name: "notes"}, func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, Text: "some note"}}}, nil
 	})
-	e := &elsewhere{}
+	return s
+}
+
+func newElsewhere(t *testing.T) *elsewhere {
+	t.Helper()
+	e, s := &elsewhere{}, newNotes()
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e.mu.Lock()

@@ -1,0 +1,87 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/mcptest/upstreams"
+	"belljar.dev/internal/testenv"
+)
+
+// GW-A29: a server with a network reaches neither this machine nor what is around it, by whatever
+// name, unless the policy names that. It has no socket of docker.
+func TestUpstreamDoesNotReachThisMachine(t *testing.T) {
+	var reached atomic.Int32
+	here := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if reached.Add(1); !strings.HasPrefix(r.Host, "host.belljar.internal:") {
+			t.Errorf("it reached this machine as %s", r.Host)
+		}
+		fmt.Fprintln(w, "here")
+	}))
+	t.Cleanup(here.Close)
+	u, err := url.Parse(here.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for net, want := range map[string]string{
+		`{mode: proxy, allow: [example.com]}`:                                      "",
+		`{mode: proxy, allow_private: ["host.belljar.internal:` + u.Port() + `"]}`: "host.belljar.internal:HTTP/1.1 200 OK", // else the test would prove nothing
+	} {
+		reached.Store(0)
+		w := boxedUpstreams(t, "reaches: {profile: {net: "+net+"}}")
+		w.port = u.Port()
+		got, err := w.ask(t, "reaches")
+		if err != nil {
+			t.Fatalf("%s: %v", net, err)
+		}
+		if text := strings.TrimSpace(fmt.Sprint(got["got"])); want == "" && reached.Load() != 0 || want != "" && (reached.Load() == 0 || !strings.Contains(text, want)) || strings.Contains(text, "docker") {
+			t.Errorf("%s: it got %q, and this machine %d requests", net, text, reached.Load())
+		}
+	}
+}
+
+// GW-A27: a server does not get more memory than it may have, and others answer beside it.
+func TestGreedyServer(t *testing.T) {
+	testenv.NeedCgroups(t)
+	w := boxedUpstreams(t, "greedy: {profile: {limits: {memory: 64MiB, tmp: 16MiB}}}")
+	if _, err := w.ask(t, "plain"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.ask(t, "greedy"); err == nil && got["has"] == fmt.Sprint(300<<20) || err != nil && !strings.Contains(err.Error(), "memory") {
+		t.Errorf("got %v %v, want an error about memory, or less than it wanted", got, err)
+	}
+	if _, err := w.ask(t, "plain"); err != nil {
+		t.Errorf("beside it: %v", err)
+	}
+}
+
+// An entry whose name is that of the pins of another one's fetch is a fault: they would share them.
+func TestNameOfAFetch(t *testing.T) {
+	g := gate(t, "", "", map[string]upstreams.Server{"s": {}, "s" + InstallPins: {}})
+	if got := g.names(); got != "mcp_s_echo" {
+		t.Errorf("got the tools %q", got)
+	}
+	if _, notes := g.list(); !strings.Contains(notes["s"+InstallPins], "like that of the pins") {
+		t.Errorf("clients are told %q", notes)
+	}
+}
+
+// GW29: with expose: search the list has one tool of the server, which finds the others, also if
+// the policy offers only some. These are called as ever.
+func TestToolsThatAreFound(t *testing.T) {
+	g := gate(t, `servers: {s: {expose: search, tools: {allow: [echo, weather]}}}`, "", map[string]upstreams.Server{"r": {}, "s": {Tools: []upstreams.Tool{
+		upstreams.Echo, {Name: "weather", Description: "What the sky does"}, {Name: "hidden", Description: "What the sky hides"},
+	}}})
+	if !testenv.Until(testenv.Patience(t)*10*time.Second, func() bool { return g.names() == "mcp_r_echo mcp_s_search_tools" }) {
+		t.Fatalf("got the tools %q", g.names())
+	}
+	g.wants("mcp_s_search_tools", `{"query":"sky"}`, false, "1 of the 2 tools", `"name":"mcp_s_weather"`, "What the sky does")
+	g.wants("mcp_s_weather", `{"x":1}`, false, "1")
+	g.wants("mcp_s_hidden", `{}`, true, "unknown tool")
+}
