@@ -86,7 +86,7 @@ quality:
 # for Go come from the module proxy, and jscpd and ast-grep by npm.
 .PHONY: toolkit-quality
 toolkit-quality:
-	$(GO) test -count=1 -tags quality -timeout 30m -bench . -benchtime 10x -v ./internal/toolkit/quality
+	$(GO) test -count=1 -tags quality -timeout 90m -bench . -benchtime 10x -v ./internal/toolkit/quality
 
 # Ten thousand hostile calls, and a thousand lives of hostile servers, after which nothing
 # may be left.

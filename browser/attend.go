@@ -49,7 +49,7 @@ func (p *Pool) attend(ctx context.Context, ch *chrome) {
 			continue // its last pages still want to be looked after
 		}
 		if beats && live == 0 && !worn && time.Now().After(ch.stay) {
-			worn = ch.box.MemoryUsed() > p.cfg.Memory
+			worn = ch.box.Used().Memory > p.cfg.Memory
 		}
 		if worn {
 			p.replace(ctx, ch)

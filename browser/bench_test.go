@@ -218,7 +218,7 @@ func BenchmarkMemory(b *testing.B) {
 		r.page("/plain", "<!doctype html><p>plain")
 		r.must(browser.Request{URL: r.url("/plain")})
 		r.rested(slots)
-		used[i] = r.sup.Boxes()[0].MemoryUsed()
+		used[i] = r.sup.Boxes()[0].Used().Memory
 		r.pool.Close()
 	}
 	for b.Loop() { // measured once

@@ -188,21 +188,23 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 	started := time.Now()
 	in, all, err := t.decode(args, g.cfg.Limits.Depth)
 	var f policies.Facts
+	if err == nil {
+		f, err = g.prepared(ctx, t, c, in, all)
+	}
 	switch {
 	case err == nil:
-		f = in.Facts()
 	case !g.hides(ctx, c.Session, t): // such a tool is denied whatever it is asked
 		g.recordUnreadable(ctx, c, started, err)
 		return nil, d, err
 	}
 	t.show(&f)
-	f.Tenant, f.Session, f.Args, f.Now = c.Session.tenant, c.Session.id, all, started
+	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started
 	f.Scopes = g.cfg.callerOf(ctx).Scopes
 	d, asked, refusal, leave := g.decide(ctx, c, &f)
 	defer leave()
 	if len(d.Redact) > 0 {
 		d = g.refuseUnredactable(d)
-		c.Progress, c.redacts = withoutMessages(c.Progress), true
+		c.Progress, c.redact = withoutMessages(c.Progress), d.Redact
 	}
 	if g.cfg.Audit != nil {
 		d = g.recordDecision(ctx, c, started, f, d, asked)
@@ -213,7 +215,8 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 	case d.Verdict != policies.Allow:
 		return Refused(d.Denied(c.ID)), d, nil
 	}
-	c.Grant, c.Audit, c.Scene = d.Grant, d.Audit, f.Scene
+	c.Grant, c.Audit, c.Scene, c.Acts = d.Grant, d.Audit, f.Scene, f.Acts
+	f.Args = all
 	if g.cfg.Approver != nil {
 		c.allowed = &allowed{f, d}
 	}
@@ -222,6 +225,23 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 		res = &Result{}
 	}
 	return res, d, err
+}
+
+// prepared returns the facts of a call: those of its arguments, or what the tool's Preparer
+// found out. Nothing is prepared for a call that is denied whatever it would do.
+func (g *callGate) prepared(ctx context.Context, t *tool, c Call, in Gated, all map[string]any) (policies.Facts, error) {
+	f := in.Facts()
+	f.Args = nil
+	if t.prepare != nil && !g.hides(ctx, c.Session, t) {
+		var err error
+		if f, err = t.prepare(ctx, c, in); err != nil {
+			return f, err
+		}
+	}
+	if f.Args == nil {
+		f.Args = all
+	}
+	return f, nil
 }
 
 // panicError is a call that ended in a panic. The agent does not get the panic's

@@ -59,7 +59,7 @@
 //	  granted.go
 //
 //	a call
-//	  call.go                         passes the gate, runs and is answered
+//	  call.go, prepare.go             passes the gate, runs and is answered
 //	  confirm.go, ask.go, survey.go   the decision, and people who are asked for theirs
 //	  elicit.go, approver.go
 //	  meter.go                        the calls of a tenant, counted

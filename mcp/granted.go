@@ -43,7 +43,7 @@ func (g *callGate) runGranted(ctx context.Context, c Call, f policies.Facts, run
 	case d.Verdict != policies.Allow:
 		return d, refusedRead(d.Denied(c.ID))
 	}
-	c.Grant, c.Audit, c.redacts = d.Grant, d.Audit, len(d.Redact) > 0
+	c.Grant, c.Audit, c.redact = d.Grant, d.Audit, d.Redact
 	err := run(c)
 	if g.cfg.Audit != nil {
 		g.cfg.Audit.Finished(Finished{Call: c, Result: &Result{IsError: err != nil}, Err: err, Took: time.Since(started), Decision: d})

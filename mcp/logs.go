@@ -91,9 +91,9 @@ func logsOf(s *Session, to outlet, modern bool, level string) *callLogs {
 // something taken out of what the call answers: the text could come in two pieces.
 func (c Call) LogLevel() (level string, ok bool) {
 	if c.logs == nil {
-		return "", !c.redacts
+		return "", len(c.redact) == 0
 	}
-	return c.logs.level, !c.redacts
+	return c.logs.level, len(c.redact) == 0
 }
 
 // Log sends a message to the client of the call, if that wants it. It may be called until the

@@ -19,7 +19,10 @@ func (s *Server) SurveyWith(v Surveyor) { s.gate.surveyor = v }
 // survey returns what the command of a call that is asked about would meet; nil for
 // other calls.
 func (g *callGate) survey(ctx context.Context, c Call, f policies.Facts, d policies.Decision) *policies.Scene {
-	if g.surveyor == nil || f.Command == "" || d.Verdict != policies.Ask {
+	if f.Command == "" {
+		return f.Scene // what a Preparer saw
+	}
+	if g.surveyor == nil || d.Verdict != policies.Ask {
 		return nil
 	}
 	c.Grant = d.Offers()

@@ -57,6 +57,8 @@ type Call struct {
 	// Scene is what a person saw who said yes to the call, which is what may run;
 	// nil where nobody was asked.
 	Scene *policies.Scene
+	// Acts are those that were decided about, of a call that acts in a browser.
+	Acts []policies.Act
 	// TraceID is the trace that the call belongs to (W3C Trace Context, 32
 	// lower-case hexadecimal digits); empty for a call without a trace.
 	TraceID string
@@ -78,8 +80,8 @@ type Call struct {
 	input   *input   // of a modern client; nil in the legacy era
 	allowed *allowed // nil before the call is allowed, and where nobody can be asked
 	from    *upstream
-	logs    *callLogs // nil for nowhere
-	redacts bool      // the policy wants something taken out of what it answers
+	logs    *callLogs            // nil for nowhere
+	redact  []policies.Redaction // what the policy wants taken out of what it answers
 }
 
 // allowed is why a call runs, for what its handler asks people. It is large, and most
@@ -155,6 +157,8 @@ type tool struct {
 	// arguments as a map.
 	decode func(args json.RawMessage, depth int) (in Gated, all map[string]any, err error)
 	run    func(ctx context.Context, call Call, in Gated) (*Result, error)
+	// prepare finds out the facts of a call; nil if its arguments say them.
+	prepare func(ctx context.Context, call Call, in Gated) (policies.Facts, error)
 }
 
 // AddTool registers a tool. The input schema is made from In, which must be a
@@ -162,7 +166,10 @@ type tool struct {
 // omitzero, with the jsonschema tag as description. It panics if the tool
 // cannot be registered, which is a mistake of this program: two tools of one
 // name, a bad name. A type without a schema panics when tools are first listed.
-func AddTool[In Gated](s *Server, t Tool, h Handler[In]) {
+func AddTool[In Gated](s *Server, t Tool, h Handler[In]) { s.tools.add(newTool(t, h)) }
+
+// newTool erases the input type of a tool.
+func newTool[In Gated](t Tool, h Handler[In]) *tool {
 	in, err := shapeOf(reflect.TypeFor[In]())
 	if err != nil {
 		panic(fmt.Sprintf("mcp: add tool %s: input type: %v", t.Name, err))
@@ -177,7 +184,7 @@ func AddTool[In Gated](s *Server, t Tool, h Handler[In]) {
 		}
 		return all
 	})
-	s.tools.add(&tool{
+	return &tool{
 		info:    t,
 		hints:   t.annotations(),
 		schemas: described,
@@ -200,7 +207,7 @@ func AddTool[In Gated](s *Server, t Tool, h Handler[In]) {
 			}
 			return h(ctx, call, typed)
 		},
-	})
+	}
 }
 
 // schemas are the schemas of a tool, one per field of ToolInfo.

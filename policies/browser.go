@@ -26,7 +26,7 @@ func (b Browser) String() string {
 }
 
 // Browser is whether pages may be loaded in a Chrome for the call.
-func (g profileGrant) Browser() Browser { return g.browser }
+func (g profileGrant) Browser() Browser { return g.browser.walls }
 
 // NestsNamespaces reports whether what runs in the box may make user, pid and
 // network namespaces of its own below the box's: Chrome's own sandbox is made of
@@ -51,9 +51,9 @@ func (g Grant) ForBrowser(b BrowserBox) (Grant, error) {
 	switch {
 	case g.IsZero():
 		return Grant{}, fmt.Errorf("open a browser: the call has no grant")
-	case g.browser == BrowserOff:
+	case g.browser.walls == BrowserOff:
 		return Grant{}, fmt.Errorf("open a browser: profile %q has none; it would be granted by: browser: sandboxed", g.profile)
-	case !b.Nested && g.browser != BrowserDegraded:
+	case !b.Nested && g.browser.walls != BrowserDegraded:
 		return Grant{}, fmt.Errorf("open a browser: profile %q has none without a sandbox of its own; it would be granted by: browser: degraded", g.profile)
 	}
 	g.access, g.system, g.mounts, g.publish, g.image = AccessNone, true, nil, nil, ""

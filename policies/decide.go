@@ -31,6 +31,9 @@ func (p *Policy) decide(f Facts) Decision {
 	pieces := pieces(f)
 	d := p.alone(f, profile, pieces)
 	d.Layer, d.Profile = LayerSystem, profile
+	if no, refuse := p.unacting(&f, d, d.offered()); refuse {
+		return no
+	}
 	if own := p.tenants[f.Tenant]; own != nil {
 		if no, outside := own.outside(d, p.name); outside {
 			return no

@@ -37,7 +37,7 @@ func (u Upstreams) Grant(tenantName string, b UpstreamBox) (Grant, error) {
 	}
 	g.profile = "upstream:" + b.Server // no name of a profile: a call cannot ask for it
 	// The programs of a server are not what rules about an agent's commands mean.
-	g.exec, g.browser, g.publish, g.audited = ExecOff, BrowserOff, nil, false
+	g.exec, g.browser, g.publish, g.audited = ExecOff, browsing{}, nil, false
 	if t, ok := p.tenants[tenantName]; ok {
 		g.totals = t.Totals
 	}

@@ -16,6 +16,12 @@ func (m *match) about(c *inquiry, pc *piece, trust bool) proof {
 	if !m.typed() {
 		return must
 	}
+	if pc.kind == anAct {
+		return m.aboutAct(pc, trust)
+	}
+	if len(m.acts) > 0 {
+		return no
+	}
 	best := no
 	switch pc.kind {
 	case aCommand:
@@ -38,16 +44,6 @@ func (m *match) about(c *inquiry, pc *piece, trust bool) proof {
 // on reports whether the match speaks about calls in the profile and of the tool.
 func (m *match) on(c *inquiry) bool {
 	return (len(m.profiles) == 0 || slices.ContainsFunc(m.profiles, func(n named) bool { return n.name == c.profile })) && m.from(c.facts)
-}
-
-func (g glob) aboutPath(pc *piece) proof {
-	switch {
-	case g.everything():
-		return must
-	case pc.opaque:
-		return may
-	}
-	return g.match(pc.words)
 }
 
 // aboutCommand is about for one command of a script.
@@ -223,18 +219,6 @@ func (m *match) onTool(tool string) bool {
 // further names. A rule that allows never does.
 func (r *rule) onOtherName(f *Facts) bool {
 	return r.verdict != Allow && slices.ContainsFunc(f.ToolNames, r.match.onTool)
-}
-
-// aboutHost says whether one of the hosts is that of a piece. As under net, "*"
-// is every public name to a match that lets through, and everything to one that
-// does not.
-func (m *match) aboutHost(pc *piece, trust bool) proof {
-	for _, h := range m.hosts {
-		if trust && h.allows(pc.host) || !trust && h.denies(pc.host) {
-			return must
-		}
-	}
-	return no
 }
 
 // from reports whether the call is of one of the upstreams and its tool has the

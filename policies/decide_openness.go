@@ -127,7 +127,7 @@ func (r *rule) onCalls(f *Facts) proof {
 func (m *match) onCalls(f *Facts) proof {
 	own := f.Upstream == ""
 	switch {
-	case !own && !m.from(f), own && len(m.upstreams) > 0:
+	case !own && !m.from(f), own && len(m.upstreams) > 0, len(m.acts) > 0 && f.Tool != ActTool:
 		return no
 	case len(m.profiles) > 0, m.typed(), own && len(m.hints) > 0:
 		return may
@@ -139,7 +139,7 @@ func (m *match) onCalls(f *Facts) proof {
 // the policy's own rules and those of the tenant's layers. Of the facts it looks at Tenant,
 // Tool, ToolNames and Upstream, and at the Annotations of the tool of an upstream.
 func (p *Policy) HiddenFrom(f Facts) bool {
-	if !p.serves(f.Tenant) || p.hides(&f) {
+	if !p.serves(f.Tenant) || p.hides(&f) || slices.Contains(actTools, f.Tool) && f.Upstream == "" && !acts(p) {
 		return true
 	}
 	return slices.ContainsFunc(p.layersOf(f.Tenant), func(l *Layer) bool { return l.Hidden(f) })
@@ -148,3 +148,53 @@ func (p *Policy) HiddenFrom(f Facts) bool {
 // Hidden reports whether the layer lets no call of a tool be allowed or asked
 // about. It looks at the same facts as Policy.HiddenFrom. A nil layer hides none.
 func (l *Layer) Hidden(f Facts) bool { return l != nil && l.rules.hides(&f) }
+
+// PossibleActs are the kinds of act that the policy's own rules may let through, or ask about, in
+// some profile: the others need not be offered. What tenants, layers and conditions take
+// away is not counted.
+func PossibleActs(p *Policy) []ActKind {
+	var all []ActKind
+	for _, kind := range ActKinds() {
+		for name := range p.profiles {
+			if mayAct(p, kind, name) {
+				all = append(all, kind)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// mayAct reports whether the rules may let an act of a kind through in a profile.
+func mayAct(p *Policy, kind ActKind, profile string) bool {
+	acting := p.profiles[profile].browser.acting
+	if !acting.Act || kind == ActEval && acting.Eval == EvalOff || kind == ActSecret && len(acting.Secrets) == 0 {
+		return false
+	}
+	c := &inquiry{tool: ActTool, profile: profile, facts: &Facts{Tool: ActTool}}
+	open := p.fallback != Deny
+	for i := range p.rules {
+		r := &p.rules[i]
+		if r.mode != ModeEnforce || !r.match.onTool(ActTool) || len(r.match.acts) > 0 && !slices.Contains(r.match.acts, kind) {
+			continue
+		}
+		whole := !r.match.typed() || len(r.match.acts) > 0 && len(r.match.places)+len(r.match.urls)+len(r.match.paths) == 0
+		switch {
+		case r.verdict == Deny && whole && r.unless.isZero() && r.when == nil && r.match.on(c):
+			return false
+		case r.verdict != Deny && (!r.match.typed() || len(r.match.acts) > 0):
+			open = true
+		}
+	}
+	return open
+}
+
+// acts reports whether some profile lets browsers act.
+func acts(p *Policy) bool {
+	for _, g := range p.profiles {
+		if g.browser.acting.Act {
+			return true
+		}
+	}
+	return false
+}

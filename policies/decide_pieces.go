@@ -16,6 +16,7 @@ const (
 	aPath     = "path"
 	aURL      = "URL"
 	aHost     = "host"
+	anAct     = "act"
 )
 
 // piece is one thing that a call does. The call gets the verdict of its
@@ -31,7 +32,8 @@ type piece struct {
 	files   [][]word // the files that a command's redirections open, each as its segments
 	env     []string // variables that are set for a command
 	address address
-	host    Host   // of a URL or a host
+	host    Host // of a URL or a host
+	act     *actPiece
 	doubt   string // why the words do not say all; empty if they do
 	vague   bool   // some of the words are not known
 	opaque  bool   // it may do more than the words say
@@ -44,8 +46,8 @@ type piece struct {
 // pieces takes a call apart.
 func pieces(f Facts) []piece {
 	var all []piece
-	if len(f.Paths)+len(f.URLs)+len(f.Hosts) > maxParts {
-		return []piece{{kind: wholeCall, fault: fmt.Sprintf("it names more than %d paths, URLs and hosts", maxParts)}}
+	if len(f.Paths)+len(f.URLs)+len(f.Hosts)+len(f.Acts) > maxParts {
+		return []piece{{kind: wholeCall, fault: fmt.Sprintf("it names more than %d paths, URLs, hosts and acts", maxParts)}}
 	}
 	if why := envFault(f); why != "" {
 		return []piece{{kind: wholeCall, fault: why, env: f.Env}}
@@ -84,28 +86,13 @@ func pieces(f Facts) []piece {
 			all = append(all, pc)
 		}
 	}
+	for _, a := range f.Acts {
+		all = append(all, readAct(a))
+	}
 	if len(all) == 0 {
 		all = []piece{{kind: wholeCall}}
 	}
 	return all
-}
-
-// readPath makes a piece of a path.
-func readPath(s string) piece {
-	pc := piece{kind: aPath, text: s}
-	switch {
-	case strings.ContainsRune(s, 0):
-		pc.fault = "it contains a NUL byte"
-	case !path.IsAbs(s):
-		pc.doubt, pc.opaque = "it is not absolute", true
-	case slices.Contains(strings.Split(s, "/"), ".."):
-		// After a symlink the kernel's .. is another than the text's.
-		pc.doubt, pc.opaque = "it has .. in it", true
-	default:
-		pc.words = literals(segments(path.Clean(s)))
-		pc.loose = pc.words
-	}
-	return pc
 }
 
 // execPiece is a program as a piece of a call. Rules see a program of the system

@@ -10,6 +10,9 @@ func (g Grant) DecideURL(url string) Decision {
 	if g.policy == nil || g.call == nil || g.IsZero() {
 		return Decision{Rule: ruleDefault, Part: Clip(url, maxPart), Reason: "The call has no grant.", Instead: "Repeat the call."}
 	}
+	if g.call.Tool == ActTool {
+		return g.DecideDocument("", url, "GET")
+	}
 	f := *g.call
 	f.URLs, f.Profile = []string{url}, g.asked
 	if _, named := f.Args["url"]; named { // conditions see the same URL as rules

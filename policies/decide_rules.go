@@ -31,8 +31,10 @@ func (s *ruleset) judge(f Facts, profile string, pieces []piece) (Decision, []st
 		kept.add(c, o.bound)
 		if o.verdict == Ask {
 			remember = remember.narrow(o.remember)
-			// A yes to the part also grants the profile that the call asks for.
-			if !slices.Contains(o.grants, profile) {
+			// A yes to the part also grants the profile that the call asks for. That to an act
+			// grants what a rule grants to the same act, if there is one: a call cannot ask for
+			// the profile of a browser.
+			if !slices.Contains(o.grants, profile) && (pieces[i].kind != anAct || len(o.grants) == 0) {
 				o.grants = append(o.grants, profile)
 			}
 		}
@@ -207,7 +209,11 @@ func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 		}
 	}
 	plainly := "Write the command out in plain words, without variables, substitutions, redirections or blocks, or send its parts as separate calls."
-	if pc.kind != aCommand {
+	switch pc.kind {
+	case aCommand:
+	case anAct:
+		plainly = "Use URLs and paths in their plain, absolute form, or another control of the page."
+	default:
 		plainly = fmt.Sprintf("Name the %s in its plain, absolute form.", subject)
 	}
 	d := Decision{Verdict: o.verdict, Rule: ruleDefault, Source: s.source}
@@ -229,6 +235,8 @@ func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 			if len(pc.env) > 0 && len(pc.env) <= maxCallEnv {
 				instead = "Leave the variable out of env, and write what it should do as commands of the script."
 			}
+		case anAct:
+			instead = "Use another control of the page, or open an address of http or https."
 		case aURL:
 			instead = "Write the whole URL, for example https://example.org/a/page. A link that a page has without a host is relative to the url of that page."
 		}

@@ -22,6 +22,7 @@
 //	schema.go              the JSON Schema of a policy
 //	schema_policy.go       the keys of a policy and a layer
 //	schema_profile.go      the keys of a profile
+//	schema_browser.go      the keys of its browser
 //	schema_rule.go         the keys of a rule
 //	schema_auth.go         the keys of auth
 //	schema_upstream.go     the keys of upstreams
@@ -40,6 +41,7 @@
 //	parse_totals.go        what a tenant's boxes may use together
 //	parse_extends.go       what a profile takes over from another
 //	parse_profile.go       a profile
+//	parse_browser.go       its browser
 //	parse_net.go           its network
 //	parse_secret.go        secrets, and the headers that carry them
 //	parse_target.go        hosts, ports and requests of network rules
@@ -51,8 +53,10 @@
 //	decide_explain.go      a decision, part by part
 //	decide_openness.go     what the rules let through at all
 //	decide_redirect.go     decides about a URL that a page leads to
+//	decide_document.go     decides about a document that a browser asks for
 //	decide_exec.go         decides about a program that a command starts
 //	decide.go              decides about a call
+//	decide_acting.go       refuses a call in whose profile no browser acts
 //	decide_scope.go        refuses a call for which a token is not good
 //	decide_layer.go        narrows a decision by a layer
 //	decide_tenant.go       which profile a tenant's call gets
@@ -64,9 +68,12 @@
 //	decide_index.go        which rules may speak about a part
 //	decide_match.go        whether a match speaks about a part
 //	decide_pieces.go       takes a call apart
+//	decide_act.go          an act of a browser, and matches of it
+//	decide_path.go         a path, and patterns of it
 //	decide_script.go       takes a script apart
 //	decide_upstream.go     what calls of other people's servers show
 //	decide_weburl.go       the URLs that browsers read in texts
+//	act.go                 what a browser does
 //	decide_rate.go         refuses a call beyond a rule's limit
 //	decide_egress.go       decides about a connection or a request
 //	decide_egressmatch.go  the matches of network rules
@@ -79,7 +86,7 @@
 //	                       what is asked about
 //	refusal.go, block.go, decision.go, mode.go
 //	                       what is answered
-//	browser.go, grant.go, reading.go, profile.go, channel.go, audit.go, secret.go
+//	acting.go, browser.go, grant.go, reading.go, profile.go, channel.go, audit.go, secret.go
 //	                       what is granted
 //	host.go                a host
 //	args.go                the arguments of tools

@@ -30,6 +30,7 @@ type Facts struct {
 	Paths  []string // files the call names, absolute as the box sees them
 	Hosts  []string // hosts the call names
 	URLs   []string // URLs the call names
+	Acts   []Act    // what the call does with a browser
 
 	// Exec is set if the facts are those of a program that is about to be started,
 	// and not of a whole call: see Grant.DecideExec.

@@ -82,7 +82,7 @@ func limitsOf(n float64) Limits {
 // covered is a grant that has something in each field that Covers looks at.
 func covered() Grant {
 	return Grant{
-		tenant: "t", totals: Totals{1, 1, 1, 1, 1, 1},
+		tenant: "t", totals: Totals{1, 1, 1, 1, 1, 1, 1},
 		profileGrant: profileGrant{
 			profile: "p", access: AccessRead, system: true,
 			mounts: []Mount{{Source: "/a", Target: "/a"}}, network: NetworkNone,
@@ -138,12 +138,13 @@ func TestCoversEveryField(t *testing.T) {
 	// are open, are asked for each call, or bound all boxes of a tenant.
 	free := map[string]values{
 		"publish":  {[]PortRange(nil), []PortRange{{90, 91}}},
-		"totals":   {Totals{2, 2, 2, 2, 2, 2}},
+		"totals":   {Totals{2, 2, 2, 2, 2, 2, 2}},
 		"require":  {[]Limit{LimitIO}},
 		"clip":     {clip{readOnly: true}},
 		"audited":  {true},
 		"reading":  {Reading{Robots: true}},
-		"browser":  {BrowserSandboxed},
+		"browser":  {browsing{walls: BrowserSandboxed}, browsing{acting: Acting{Act: true}}},
+		"acts":     {[]Act{{Kind: ActPress}}},
 		"policy":   {&Policy{}},
 		"below":    {[]*Layer{nil}},
 		"call":     {&Facts{}},
@@ -368,7 +369,7 @@ func TestEveryLimitIsDocumentedWithItsDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for section, shape := range map[string]*shape{"profiles": limitsShape, "net": netLimitsShape, "totals": totalsShape, "upstreams": upstreamTimeoutShape} {
+	for section, shape := range map[string]*shape{"profiles": limitsShape, "net": netLimitsShape, "totals": totalsShape, "upstreams": upstreamTimeoutShape, "browser": actLimits.shape("", "")} {
 		_, text, _ := strings.Cut(string(doc), "\n### "+section+"\n")
 		text, _, _ = strings.Cut(text, "\n### ")
 		for _, k := range shape.keys {
@@ -396,7 +397,9 @@ func TestTablesHaveEveryField(t *testing.T) {
 	totalLimits.usual(&totals)
 	var times UpstreamTimeouts
 	upstreamTimeouts.usual(&times)
-	for _, v := range []any{&limits, &door, &totals, &times} {
+	var acting ActLimits
+	actLimits.usual(&acting)
+	for _, v := range []any{&limits, &door, &totals, &times, &acting} {
 		for f, value := range reflect.ValueOf(v).Elem().Fields() {
 			if value.IsZero() {
 				t.Errorf("%T has no default for %s", v, f.Name)

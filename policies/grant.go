@@ -73,6 +73,7 @@ func (g Grant) judgedBy(p *Policy, f Facts) Grant {
 	if !g.IsZero() {
 		g.asked = f.Profile
 		f.Command, f.Env, f.Values, f.Paths, f.Hosts, f.URLs, f.Exec, f.Profile = "", nil, nil, nil, nil, nil, nil, g.profile
+		g.acts, f.Acts = f.Acts, nil
 		f.Stdin, f.Scene = "", nil
 		g.policy, g.call = p, &f
 	}
@@ -95,6 +96,7 @@ type judging struct {
 	call     *Facts   // without its parts; it asks for the profile that it got
 	approved bool     // by a person
 	asked    string   // the profile that the call asked for by name; may be empty
+	acts     []Act    // of the call
 }
 
 // profileGrant is what a profile gives to a call.
@@ -115,7 +117,7 @@ type profileGrant struct {
 	audited bool
 	exec    ExecMode
 	reading Reading
-	browser Browser
+	browser browsing
 }
 
 // IsZero reports whether the grant allows nothing.

@@ -82,6 +82,13 @@ var netLimits = table[EgressLimits]{
 	lasting("life", DefaultConnLife, func(l *EgressLimits) *time.Duration { return &l.Life }, "Of a connection."),
 }
 
+// actLimits are those of a browser that agents use.
+var actLimits = table[ActLimits]{
+	size("uploads", DefaultUploads, 1<<40, func(l *ActLimits) *int64 { return &l.Uploads }, "The largest file that a page may get."),
+	size("downloads", DefaultDownloads, 1<<40, func(l *ActLimits) *int64 { return &l.Downloads }, "All files that wait to be saved."),
+	lasting("idle", DefaultActIdle, func(l *ActLimits) *time.Duration { return &l.Idle }, "Without a call, after which the browser ends."),
+}
+
 // totalLimits are those of all boxes of one tenant together.
 var totalLimits = table[Totals]{
 	size("memory", DefaultTotalMemory, 1<<52, func(t *Totals) *int64 { return &t.Memory }, "Memory, with what the boxes store in it."),
@@ -89,6 +96,7 @@ var totalLimits = table[Totals]{
 	cpus("cpu", DefaultTotalCPU, func(t *Totals) *float64 { return &t.CPU }, "CPUs' worth of time."),
 	count(totalBoxes, DefaultTotalBoxes, 1<<20, func(t *Totals) *int { return &t.Boxes }, "Boxes open at once."),
 	size("disk", DefaultTotalDisk, 1<<52, func(t *Totals) *int64 { return &t.Disk }, "What boxes whose storage is on disk may store there."),
+	count("browsers", DefaultTotalBrowsers, 64, func(t *Totals) *int { return &t.Browsers }, "Browsers of sessions that act, at once."),
 	size("egress", DefaultTotalEgress, 1<<52, func(t *Totals) *int64 { return &t.Egress }, "Bytes that leave boxes or enter them through their doors in an hour."),
 }
 

@@ -31,9 +31,25 @@ func (m *match) covers(other *match, tools bool) bool {
 	if !m.typed() {
 		return true
 	}
+	if len(m.acts) > 0 {
+		return m.coversActs(other)
+	}
+	if len(other.acts) > 0 {
+		return false
+	}
 	return other.typed() &&
 		each(other.commands, m.commands, glob.within) && each(other.paths, m.paths, glob.within) &&
 		each(other.urls, m.urls, urlGlob.within) && each(other.hosts, m.hosts, hostMatch.within)
+}
+
+// coversActs is covers for a match with acts: all that it names must fit one act.
+func (m *match) coversActs(other *match) bool {
+	part := func(some, others []urlGlob) bool {
+		return len(others) == 0 || len(some) > 0 && each(some, others, urlGlob.within)
+	}
+	same := func(a, b ActKind) bool { return a == b }
+	return len(other.acts) > 0 && each(other.acts, m.acts, same) && part(other.places, m.places) && part(other.urls, m.urls) &&
+		(len(m.paths) == 0 || len(other.paths) > 0 && each(other.paths, m.paths, glob.within))
 }
 
 // each reports whether each of some is within one of others.

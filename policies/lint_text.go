@@ -13,7 +13,11 @@ func (l *linter) textOnly(i int) {
 	if r.passes {
 		return // it says itself that no wall rests on it
 	}
-	if len(r.match.paths) > 0 && (len(r.match.tools) == 0 || r.match.onTool("Bash") || r.match.onTool("BackgroundBash")) {
+	if slices.Contains(r.match.acts, ActSubmit) {
+		l.textOnlySubmit(i)
+		return
+	}
+	if len(r.match.acts) == 0 && len(r.match.paths) > 0 && (len(r.match.tools) == 0 || r.match.onTool("Bash") || r.match.onTool("BackgroundBash")) {
 		if profile := l.lacking(r, func(g profileGrant) bool { return false }); profile != "" {
 			l.add(i, l.at(i, 0, "match", "path"), "text-only", LintNote,
 				fmt.Sprintf("rule %s cannot keep a command of Bash from these paths", r.id),
@@ -37,6 +41,35 @@ func (l *linter) textOnly(i int) {
 			instead+"; write unsure: pass if the rule is to remind and not to hold")
 		return
 	}
+}
+
+// textOnlySubmit notes a rule that denies forms and leaves their requests to the scripts of
+// pages.
+func (l *linter) textOnlySubmit(i int) {
+	r := &l.rules[i]
+	for _, name := range l.p.Profiles() {
+		g := l.p.profiles[name]
+		applies := len(r.match.profiles) == 0 || slices.ContainsFunc(r.match.profiles, func(n named) bool { return n.name == name })
+		if !applies || !g.browser.acting.Act || !g.lets("POST") {
+			continue
+		}
+		l.add(i, l.at(i, -1, "match", "act"), "text-only", LintNote,
+			fmt.Sprintf("rule %s denies forms, and the door of the profile %s lets their requests through", r.id, name),
+			"a press says less than what it does: a script that it starts sends the same request without a form",
+			"write tls: intercept, and methods: [GET, HEAD] for the hosts of net; keep the rule for its reason")
+		return
+	}
+}
+
+// lets reports whether requests of a method may leave boxes of the profile.
+func (g profileGrant) lets(method string) bool {
+	if g.network == NetworkNone {
+		return false
+	}
+	e := g.Egress()
+	return len(e.Private) > 0 || slices.ContainsFunc(e.Allow, func(r EgressRule) bool {
+		return !e.Intercept || len(r.Methods) == 0 || slices.Contains(r.Methods, method)
+	})
 }
 
 // lacking returns a profile that the rule speaks about, in which commands run and

@@ -259,12 +259,6 @@ func (d *profileDecoder) exec(n *yaml.Node) ExecMode {
 	return ExecMode(max(d.word(n, "exec", ExecOff.String(), ExecObserve.String(), ExecEnforce.String()), 0))
 }
 
-// browser reads the value of a profile.
-func (d *profileDecoder) browser(n *yaml.Node) Browser {
-	// An unknown word leaves a fault and counts as off.
-	return Browser(max(d.word(n, "browser", BrowserOff.String(), BrowserSandboxed.String(), BrowserDegraded.String()), 0))
-}
-
 // maxReadHeaders bounds the headers that a call may choose.
 const maxReadHeaders = 32
 

@@ -75,6 +75,12 @@ func (d *ruleDecoder) rule(n *yaml.Node) (rule, bool) {
 	}
 	if v := o.get("unless"); v != nil {
 		r.unless = d.match(v, "unless", unlessShape)
+		if u := &r.unless; len(r.match.acts) > 0 && len(u.acts) == 0 && len(u.places)+len(u.urls)+len(u.paths) > 0 {
+			u.acts = r.match.acts // what is named is that of the acts
+		}
+		if u := &r.unless; len(u.acts) > 0 && len(r.match.acts) == 0 {
+			d.Fault(v, "name the acts under match too", "the exception is about acts, and the match names none")
+		}
 	}
 	if v := o.get("decision"); v == nil {
 		d.Fault(n, "write decision: allow, ask or deny", "the rule has no decision")
@@ -163,6 +169,7 @@ func (d *ruleDecoder) match(n *yaml.Node, what string, s *shape) match {
 	if v := o.get("host"); v != nil {
 		d.texts(v, "host", collect(d.decoder, &m.hosts, "host", compileHost))
 	}
+	d.acts(o, what, &m)
 	d.origin(o, &m)
 	for key, to := range map[string]*[]element{"flags": &m.flags, "any_flag": &m.anyFlag, "env": &m.env} {
 		v := o.get(key)
@@ -181,6 +188,38 @@ func (d *ruleDecoder) match(n *yaml.Node, what string, s *shape) match {
 		d.texts(v, "profile", func(n *yaml.Node, s string) { m.profiles = append(m.profiles, named{s, n}) })
 	}
 	return m
+}
+
+// acts reads act and on of a match.
+func (d *ruleDecoder) acts(o object, what string, m *match) {
+	if v := o.get("on"); v != nil {
+		d.texts(v, "on", collect(d.decoder, &m.places, "on", compileURL))
+		if o.get("act") == nil && what == "match" {
+			d.Fault(v, `write the acts too: act: submit`, "on says more about acts, and the match names none")
+		}
+	}
+	v := o.get("act")
+	if v == nil {
+		return
+	}
+	d.texts(v, "act", func(n *yaml.Node, s string) {
+		switch kind := ActKind(s); {
+		case !slices.Contains(ActKinds(), kind):
+			d.Fault(n, suggest(s, actWords()), "act cannot be %q", s)
+		case slices.Contains(m.acts, kind):
+			d.Fault(n, "remove one", "act names %s twice", s)
+		default:
+			m.acts = append(m.acts, kind)
+		}
+	})
+	for _, key := range []string{"command", "flags", "any_flag", "env", "host"} {
+		if other := o.get(key); other != nil {
+			d.Fault(other, "make two rules of it; of an act, on is where it happens, url what it leads to and path its file", "a match with act cannot name %s", key)
+		}
+	}
+	if len(m.tools) > 0 && !m.onTool(ActTool) {
+		d.Fault(v, "write tool: "+ActTool+", or leave the tool out", "only calls of %s have acts, and the match names other tools", ActTool)
+	}
 }
 
 // collect makes a function that compiles each text it is given into to.

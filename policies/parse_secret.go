@@ -149,13 +149,7 @@ func (d *netDecoder) secretHeader(n *yaml.Node, e *Egress) (SecretHeader, bool) 
 	}
 	if v := o.get("secret"); v != nil {
 		s.Secret, _ = d.text(v, "secret")
-		if _, defined := d.secrets[s.Secret]; s.Secret != "" && !defined {
-			hint := fmt.Sprintf("define it at the top of the policy, for example secrets: {%s: {env: VARIABLE}}", Clip(s.Secret, 64))
-			if near := Nearest(s.Secret, names(d.secrets)); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
-			d.Fault(v, hint, "secret %q does not exist", Clip(s.Secret, 64))
-		}
+		d.definedSecret(v, d.secrets, s.Secret)
 	}
 	if v := o.get("host"); v != nil {
 		if text, ok := d.text(v, "host"); ok {
@@ -178,6 +172,18 @@ func (d *netDecoder) secretHeader(n *yaml.Node, e *Egress) (SecretHeader, bool) 
 		}
 	}
 	return s, s.Host != ""
+}
+
+// definedSecret notes a fault where the policy defines no secret of a name.
+func (d *decoder) definedSecret(n *yaml.Node, secrets map[string]Secret, name string) {
+	if _, defined := secrets[name]; name == "" || defined {
+		return
+	}
+	hint := fmt.Sprintf("define it at the top of the policy, for example secrets: {%s: {env: VARIABLE}}", Clip(name, 64))
+	if near := Nearest(name, names(secrets)); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	d.Fault(n, hint, "secret %q does not exist", Clip(name, 64))
 }
 
 // secretHost reads the host of a secret, which allow must be able to reach.

@@ -284,7 +284,7 @@ totals: {memory: 65MiB, pids: 8, cpu: 0.75, boxes: 2}
 		policies.NetworkNone, policies.StorageDisk,
 		policies.Protect{Also: []string{".env", "deploy"}},
 		limits,
-		policies.Totals{Memory: 65 << 20, Pids: 8, CPU: 0.75, Boxes: 2, Disk: policies.DefaultTotalDisk, Egress: policies.DefaultTotalEgress},
+		policies.Totals{Memory: 65 << 20, Pids: 8, CPU: 0.75, Boxes: 2, Disk: policies.DefaultTotalDisk, Egress: policies.DefaultTotalEgress, Browsers: policies.DefaultTotalBrowsers},
 		map[string]string{"CI": "true", "N": "010", "EMPTY": "", "TEXT": "a b"},
 		[]policies.Limit{policies.LimitMemory, policies.LimitCPU, policies.LimitIO, policies.LimitDisk},
 	}
@@ -318,7 +318,7 @@ func TestAnEmptyProfileIsClosedAndBounded(t *testing.T) {
 // One box must be able to use what its profile gives, so what the policy does
 // not say about all boxes follows the largest profile.
 func TestTotalsFollowTheLargestProfile(t *testing.T) {
-	standard := policies.Totals{Memory: policies.DefaultTotalMemory, Pids: policies.DefaultTotalPids, CPU: policies.DefaultTotalCPU, Boxes: policies.DefaultTotalBoxes, Disk: policies.DefaultTotalDisk, Egress: policies.DefaultTotalEgress}
+	standard := policies.Totals{Memory: policies.DefaultTotalMemory, Pids: policies.DefaultTotalPids, CPU: policies.DefaultTotalCPU, Boxes: policies.DefaultTotalBoxes, Disk: policies.DefaultTotalDisk, Egress: policies.DefaultTotalEgress, Browsers: policies.DefaultTotalBrowsers}
 	if got := policies.Default().Decide(bash("ls")).Grant.Totals(); got != standard {
 		t.Errorf("the bundled policy states %+v, the defaults are %+v", got, standard)
 	}
@@ -329,11 +329,11 @@ func TestTotalsFollowTheLargestProfile(t *testing.T) {
 		"small": {"profiles: {a: {}}", standard},
 		"large": {
 			"defaults: {profile: b}\nprofiles: {a: {limits: {memory: 16GiB, tmp: 4GiB}}, b: {limits: {pids: 9999, cpu: 8}}}",
-			policies.Totals{Memory: 20 << 30, Pids: 9999, CPU: 8, Boxes: policies.DefaultTotalBoxes, Disk: policies.DefaultTotalDisk, Egress: policies.DefaultTotalEgress},
+			policies.Totals{Memory: 20 << 30, Pids: 9999, CPU: 8, Boxes: policies.DefaultTotalBoxes, Disk: policies.DefaultTotalDisk, Egress: policies.DefaultTotalEgress, Browsers: policies.DefaultTotalBrowsers},
 		},
 		"on disk": {
 			"profiles: {a: {fs: {storage: disk}, limits: {memory: 16GiB, tmp: 4GiB}}}\ntotals: {boxes: 1}",
-			policies.Totals{Memory: 16 << 30, Pids: policies.DefaultTotalPids, CPU: policies.DefaultTotalCPU, Boxes: 1, Disk: policies.DefaultTotalDisk, Egress: policies.DefaultTotalEgress},
+			policies.Totals{Memory: 16 << 30, Pids: policies.DefaultTotalPids, CPU: policies.DefaultTotalCPU, Boxes: 1, Disk: policies.DefaultTotalDisk, Egress: policies.DefaultTotalEgress, Browsers: policies.DefaultTotalBrowsers},
 		},
 	} {
 		p := parse(t, "version: 1\n"+tt.text+"\nrules: [{id: all, match: {tool: Bash}, decision: allow}]\n")

@@ -74,6 +74,9 @@ func (d *testDecoder) tests(n *yaml.Node) []TestResult {
 // callText is a call in short.
 func callText(f Facts) string {
 	words := slices.Concat([]string{f.Tool, f.Command}, f.Paths, f.URLs, f.Hosts)
+	for _, a := range f.Acts {
+		words = append(words, a.String())
+	}
 	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), " ")
 }
 
@@ -160,10 +163,41 @@ func (d *testDecoder) call(n *yaml.Node, f *Facts) {
 			}
 		}
 	}
+	if v := o.get("act"); v != nil {
+		d.testActs(v, f)
+	}
 	for key, to := range map[string]*[]string{"path": &f.Paths, "url": &f.URLs, "host": &f.Hosts} {
 		if v := o.get(key); v != nil {
 			d.texts(v, key, func(_ *yaml.Node, s string) { *to = append(*to, s) })
 		}
+	}
+}
+
+// testActs reads one act of a test's call, or a list of them.
+func (d *testDecoder) testActs(n *yaml.Node, f *Facts) {
+	entries := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		if entries = d.items(n, "act", maxTexts); len(n.Content) == 0 {
+			d.Fault(n, "name at least one, or remove the key", "act must not be empty")
+		}
+	}
+	for _, entry := range entries {
+		o, ok := d.mapping(entry, "an act", actShape)
+		if !ok {
+			continue
+		}
+		var a Act
+		if v := o.get("kind"); v == nil {
+			d.Fault(entry, "write {kind: submit, on: \"https://shop.example/cart\", to: \"https://shop.example/pay\", method: POST}", "the act has no kind")
+		} else if i := d.word(v, "kind", actWords()...); i >= 0 {
+			a.Kind = ActKinds()[i]
+		}
+		for key, to := range map[string]*string{"on": &a.On, "to": &a.To, "method": &a.Method, "field": &a.Field, "secret": &a.Secret, "path": &a.Path} {
+			if v := o.get(key); v != nil {
+				*to, _ = d.text(v, key)
+			}
+		}
+		f.Acts = append(f.Acts, a)
 	}
 }
 

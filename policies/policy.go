@@ -136,6 +136,6 @@ func (p *Policy) Profile(name string) (Profile, bool) {
 	return Profile{
 		Name: g.profile, Workspace: g.access, System: g.system, Mounts: g.Mounts(), Network: g.network, Egress: g.Egress(), Publish: g.Publish(), Image: g.image,
 		Storage: g.storage, Protect: g.Protect(), Limits: g.limits, Totals: p.totals,
-		Env: names(g.env), Require: slices.Clone(g.require), Exec: g.exec, Reading: g.Reading(), Browser: g.browser,
+		Env: names(g.env), Require: slices.Clone(g.require), Exec: g.exec, Reading: g.Reading(), Browser: g.browser.walls, Acting: g.Acting(),
 	}, ok
 }

@@ -21,6 +21,7 @@ type Profile struct {
 	Exec      ExecMode
 	Reading   Reading
 	Browser   Browser
+	Acting    Acting
 }
 
 // Access says what a box may do with its workspace. The zero value is the closed
@@ -101,6 +102,8 @@ type Totals struct {
 	Boxes  int     // boxes open at once
 	Disk   int64   // bytes that boxes with storage on disk may store there
 	Egress int64   // bytes in an hour, through the doors of boxes, both ways
+	// Browsers of sessions that act, at once.
+	Browsers int
 }
 
 // The totals of a policy that does not name them: four boxes with the default
@@ -112,6 +115,8 @@ const (
 	DefaultTotalBoxes  = 16       // open at once
 	DefaultTotalDisk   = 16 << 30 // bytes
 	DefaultTotalEgress = 16 << 30 // bytes in an hour
+	// DefaultTotalBrowsers is how many sessions of a tenant have a browser at once.
+	DefaultTotalBrowsers = 2
 )
 
 // Limit names a bound that a host may or may not be able to enforce; profiles

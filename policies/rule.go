@@ -20,9 +20,10 @@ const (
 	ruleRequest    = "may-request"     // the tenant may not have the profile
 	ruleScope      = "scope"           // the token has no scope for the call
 	ruleQuestions  = "no-questions"    // agents may ask nobody
+	ruleActs       = "no-acts"         // the profile lets no browser act
 )
 
-var reserved = []string{ruleDefault, ruleProfile, ruleMixed, ruleUnreadable, ruleTenant, ruleRequest, ruleScope, ruleQuestions}
+var reserved = []string{ruleDefault, ruleProfile, ruleMixed, ruleUnreadable, ruleTenant, ruleRequest, ruleScope, ruleQuestions, ruleActs}
 
 // ruleset is what one file says: its rules, and what holds where none of them speaks.
 type ruleset struct {
@@ -81,7 +82,8 @@ type rule struct {
 
 // match says which calls a rule speaks about. A key that is absent matches
 // everything. command, path, url and host each judge their own kind of part; a match
-// with any of them says nothing about the other kinds.
+// with any of them says nothing about the other kinds. A match with act judges acts alone,
+// and path and url are then those of the act.
 type match struct {
 	tools    []element
 	commands []glob
@@ -91,6 +93,8 @@ type match struct {
 	flags    []element   // the options that a command may have
 	anyFlag  []element   // a command has at least one of these options
 	env      []element   // the variables that may be set for a command
+	acts     []ActKind   // of a browser
+	places   []urlGlob   // the documents on which these happen
 	profiles []named
 	// Of the tool that is called.
 	upstreams []element
@@ -110,7 +114,9 @@ func (m *match) isZero() bool { return len(m.tools) == 0 && !m.narrow() }
 func (m *match) narrow() bool { return len(m.profiles)+len(m.upstreams)+len(m.hints) > 0 || m.typed() }
 
 // typed reports whether the match speaks about some kinds of part only.
-func (m *match) typed() bool { return len(m.commands)+len(m.paths)+len(m.urls)+len(m.hosts) > 0 }
+func (m *match) typed() bool {
+	return len(m.commands)+len(m.paths)+len(m.urls)+len(m.hosts)+len(m.acts) > 0
+}
 
 // hint is an annotation of a tool and the value that a match wants.
 type hint struct {

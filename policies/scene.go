@@ -19,6 +19,9 @@ type Scene struct {
 	// Tasks are those of the session that run and may change files. They come and go,
 	// and an answer does not hold for their number.
 	Tasks int
+	// Control is what an act of a browser uses, in the words of the page, for example
+	// button "Delete" in "#1001 Customer 1". An answer holds for it.
+	Control string
 }
 
 // SceneFile is a file of a Scene.
@@ -41,5 +44,5 @@ func (s *Scene) Same(other *Scene) bool {
 	if s == nil || other == nil {
 		return s == other
 	}
-	return s.Dir == other.Dir && slices.Equal(s.Files, other.Files) && slices.Equal(s.Doubts, other.Doubts)
+	return s.Dir == other.Dir && s.Control == other.Control && slices.Equal(s.Files, other.Files) && slices.Equal(s.Doubts, other.Doubts)
 }

@@ -126,8 +126,22 @@ var callShape = &shape{
 		{"path", someTexts(aText("/workspace/plot.png")), "Files that it names, as the box sees them.", false},
 		{"url", someTexts(aText("https://go.dev/")), "URLs that it names.", false},
 		{"host", someTexts(aText("go.dev")), "Hosts that it names.", false},
+		{"act", oneOrMore(actShape.ref(), maxTexts), "What it does with a browser.", false},
 		{"args", func() *form { return &form{Type: "object"} }, "Its arguments, for conditions.", false},
 		{"upstream", aText(), "The server that a proxied tool belongs to.", false},
 		{"annotations", annotationsShape.ref(), "What the tool says of itself.", false},
+	},
+}
+
+var actShape = &shape{
+	name: "act", doc: "One thing that a call does with a browser.",
+	keys: []key{
+		{"kind", aWord(actWords()...), "What it does.", true},
+		{"on", aText("https://shop.example/cart"), "The URL of the document in which it happens.", false},
+		{"to", aText("https://shop.example/pay"), "The URL that it leads to, or that a file came from.", false},
+		{"method", aText("POST"), "That of the request of a link or a form.", false},
+		{"field", aText("password"), "What is filled in: text, password, otp, card or file.", false},
+		{"secret", aText(), "The name of the secret that is typed.", false},
+		{"path", aText("/workspace/report.csv"), "The file that is read or written.", false},
 	},
 }

@@ -13,7 +13,7 @@ var profileShape = &shape{
 		{"audit", aWord("required"), "None of its calls runs whose decision cannot be written down.", false},
 		{"exec", aWord(ExecOff.String(), ExecObserve.String(), ExecEnforce.String()), "What is done about each program that a command starts: nothing, writing it down, or asking the policy. Without it: observe.", false},
 		{"read", readShape.ref(), "How pages are read for its calls.", false},
-		{"browser", aWord(BrowserOff.String(), BrowserSandboxed.String(), BrowserDegraded.String()), "Whether pages may be loaded in a Chrome: never, in a box with its own sandbox on inside, or in a box alone where the host has no more. Without it: off.", false},
+		{"browser", either(aWord(browserWords...), browserShape.ref()), "Whether pages may be loaded in a Chrome: never, in a box with its own sandbox on inside, or in a box alone where the host has no more. As a mapping: also what agents may do with it. Without it: off.", false},
 	},
 }
 

@@ -55,6 +55,8 @@ var matchShape = &shape{
 		{"path", someTexts(textLike(`^(/|[*][*]$|[*][*]/)`, "/workspace/**", "**/.env")), "A path that the call names, as the box sees it. ** is any number of segments.", false},
 		{"url", someTexts(textLike(`^[^:]+://[^?#@]*/[^?#@]*$`, "https://pkg.go.dev/**")), "A URL that the call names. Without a port it is the scheme's own.", false},
 		{"host", someTexts(textLike(`^([*]|([*][.])?[^*/\s]+)$`, "pkg.go.dev", "*.readthedocs.io")), "A host that the call names, by itself or in a URL.", false},
+		{"act", someTexts(aWord(actWords()...)), "What a call does with a browser. With it, url is what the act leads to, and path its file; all that is named must fit one act.", false},
+		{"on", someTexts(textLike(`^[^:]+://[^?#@]*/[^?#@]*$`, "https://shop.example/**")), "With act: the document in which it happens, written like a url.", false},
 		{"flags", someTexts(aText("--oneline", "-n")), "With command: the only options that the command may have.", false},
 		{"any_flag", someTexts(aText("-f", "--force*")), "With command: the command has at least one of these options. For rules that refuse.", false},
 		{"env", someTexts(aText("CI", "LC_*")), "With command: the only variables that may be set for it.", false},
@@ -64,7 +66,8 @@ var matchShape = &shape{
 	},
 	also: func(f *form) {
 		f.MinProperties = 1
-		f.DependentRequired = map[string][]string{"flags": {"command"}, "any_flag": {"command"}, "env": {"command"}}
+		f.DependentRequired = map[string][]string{"flags": {"command"}, "any_flag": {"command"}, "env": {"command"}, "on": {"act"}}
+		f.AllOf = append(f.AllOf, &form{AnyOf: []*form{lacks("act"), lacks("command", "host")}})
 	},
 }
 

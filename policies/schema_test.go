@@ -277,12 +277,12 @@ profiles:
     audit: required
     exec: enforce
     read: {render: never, redirects: follow, robots: respect, headers: [Accept-Language]}
-    browser: sandboxed
-  b: {extends: a, fs: {system: false, image: "tools/go:1.26", protect: none}, publish: 3000, exec: off}
+    browser: {walls: sandboxed, act: true, eval: off, open: any, sites: any, uploads: 9MiB, downloads: 40MiB, idle: 9m, secrets: [{secret: github, origin: "https://shop.example", field: password, embedded: true}]}
+  b: {extends: a, fs: {system: false, image: "tools/go:1.26", protect: none}, publish: 3000, exec: off, browser: degraded}
   c: {net: {mode: none}}
-totals: {memory: 15GiB, pids: 4095, cpu: 3, boxes: 15, disk: 15GiB, egress: 15GiB}
+totals: {memory: 15GiB, pids: 4095, cpu: 3, boxes: 15, disk: 15GiB, browsers: 3, egress: 15GiB}
 audit: {level: full, required: true, fsync: 100ms, rotate: 32MiB, keep: 20, redact: [secrets, emails], path: /var/log/belljar, otlp: "http://127.0.0.1:4318"}
-tenants: {ci: {token: "${env:TOKEN_SHA256}", profile: b, may_request: [a], rules: [], approvers: [ci], workspace: /srv/ci, places: {site: /srv/site}, limit: {calls: 90/s, burst: 900, in_flight: 120, sessions: 60, streams: 120, memory: 14GiB, pids: 4000, cpu: 2.5, boxes: 7, disk: 14GiB, egress: 14GiB}}}
+tenants: {ci: {token: "${env:TOKEN_SHA256}", profile: b, may_request: [a], rules: [], approvers: [ci], workspace: /srv/ci, places: {site: /srv/site}, limit: {calls: 90/s, burst: 900, in_flight: 120, sessions: 60, streams: 120, memory: 14GiB, pids: 4000, cpu: 2.5, boxes: 7, disk: 14GiB, browsers: 1, egress: 14GiB}}}
 auth:
   issuers:
     - {url: "https://a.example", audience: ["https://b.example/mcp"], keys: "https://a.example/keys", algorithms: [ES256], types: [at+jwt, JWT], addresses: [10.0.0.0/8], tenant: ci}
@@ -322,7 +322,9 @@ rules:
     obligations: {redact: [emails]}
     audit: none
   - {id: pages, match: {tool: ReadDocs, url: ["https://pkg.go.dev/**"], host: ["*.example"], path: ["**/.env"]}, decision: ask, unsure: pass, mode: audit, remember: [once, session], obligations: {limit: {calls: 1/s}}}
+  - {id: shop, match: {tool: Browser, act: [submit, secret], on: ["https://shop.example/**"], url: "https://shop.example/**", path: "/x"}, unless: {act: submit, on: "https://shop.example/help/**"}, decision: ask}
 tests:
+  - {call: {tool: Browser, act: {kind: submit, on: "https://shop.example/", to: "https://shop.example/pay", method: POST, field: text, secret: github, path: /x}}, want: ask}
   - {bash: "ls", as: ci, profile: a, now: "2026-11-22T14:30:00+01:00", want: ask, rule: default}
   - {call: {tool: Other, command: ls, path: [/a], url: "https://a.example/", host: [b.example], args: {x: 1}, upstream: u, annotations: {readOnlyHint: true}}, want: ask}
 `

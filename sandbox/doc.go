@@ -20,6 +20,7 @@
 //	supervisor.go, host_init.go          makes boxes; what is tried before that
 //	workspace.go                         boxes of one directory,
 //	regrant.go, browserbox.go            and what a new policy gives them
+//	boxusage.go                          what a box uses now
 //	box.go                               a box
 //	start.go, warm.go, cold.go           its commands: started in one of these ways,
 //	follow.go, control.go, result.go     seen through to their end, asked and stopped

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"sync"
 
 	"belljar.dev/sandbox/boxinit"
 	"golang.org/x/sys/unix"
@@ -14,6 +15,8 @@ type kept struct {
 	storage int      // that of its storage in memory, or -1
 	want    int      // how many mounts the init has yet to hand over
 	places  []uint64 // see kept.find
+
+	closing sync.Mutex // a reader of storage that does not keep the box open holds it
 }
 
 // keep makes a mount outlive the init: it is handed over to the supervisor, and
@@ -73,7 +76,9 @@ func (k *kept) take(files []int, overlaid bool) error {
 		k.overlay, files = files[0], files[1:]
 	}
 	if len(files) > 0 {
+		k.closing.Lock()
 		k.storage = files[0]
+		k.closing.Unlock()
 	}
 	return nil
 }
@@ -98,6 +103,8 @@ func (k *kept) find(area *storage) ([]uint64, error) {
 
 // close lets go of the mounts.
 func (k *kept) close() {
+	k.closing.Lock()
+	defer k.closing.Unlock()
 	for _, fd := range []*int{&k.overlay, &k.storage} {
 		if *fd >= 0 {
 			unix.Close(*fd)

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -24,6 +25,8 @@ import (
 type storage struct {
 	fd      int          // the mount
 	release func() error // removes the area after the box has ended; may be nil
+
+	closing sync.Mutex // a reader of fd that does not keep the box open holds it
 }
 
 // openStorage makes an area of the disk that dir is on, for a box whose
@@ -50,8 +53,10 @@ func (s *storage) close() error {
 	if s.fd < 0 {
 		return nil
 	}
+	s.closing.Lock()
 	err := unix.Close(s.fd)
 	s.fd = -1
+	s.closing.Unlock()
 	if s.release != nil {
 		err = errors.Join(err, s.release())
 	}

@@ -268,7 +268,7 @@ func (s *Supervisor) Used(tenant string) (u Usage) {
 				u.Boxes++
 			}
 			u.Disk += onDisk(b.grant)
-			u.Memory += b.MemoryUsed()
+			u.Memory += b.Used().Memory
 		}
 	}
 	return u

@@ -260,6 +260,15 @@ func (b *book) retry(e *engine.Engine, now time.Time) time.Duration {
 	return max(time.Second, h.until.Sub(now))
 }
 
+// times are those of the last answers, the newest last.
+func (h *health) times() []time.Duration {
+	if h.n <= latencies {
+		return slices.Clone(h.took[:h.n])
+	}
+	at := h.n % latencies
+	return slices.Concat(h.took[at:], h.took[:at])
+}
+
 // Health is how one engine stands, for people.
 type Health struct {
 	Engine string
@@ -268,6 +277,8 @@ type Health struct {
 	Since  time.Time      // of Last
 	Retry  time.Duration  // until it is asked again; 0 where it can be
 	Slow   time.Duration  // the longest of its last answers; 0 where none is known
+	// Took are the times of its last answers, the newest last.
+	Took []time.Duration
 }
 
 // snapshot is the health of some engines.
@@ -278,7 +289,7 @@ func (b *book) snapshot(engines []*engine.Engine, now time.Time) []Health {
 		retry := b.retry(e, now)
 		b.mu.Lock()
 		h := b.of(e.Name)
-		out = append(out, Health{Engine: e.Name, State: h.state(), Last: h.last, Since: h.since, Retry: retry, Slow: slow})
+		out = append(out, Health{Engine: e.Name, State: h.state(), Last: h.last, Since: h.since, Retry: retry, Slow: slow, Took: h.times()})
 		b.mu.Unlock()
 	}
 	return out

@@ -231,3 +231,23 @@ func TestHealthOfBadFiles(t *testing.T) {
 		}
 	}
 }
+
+// The times of the last answers are in their order, however many there were.
+func TestTimesAreInOrder(t *testing.T) {
+	for _, n := range []int{0, 3, latencies, latencies + 5} {
+		h := health{}
+		for i := range n {
+			h.took[h.n%latencies] = time.Duration(i)
+			h.n++
+		}
+		got := h.times()
+		if len(got) != min(n, latencies) {
+			t.Errorf("%d of %d times", len(got), n)
+		}
+		for i, took := range got {
+			if want := time.Duration(n - len(got) + i); took != want {
+				t.Errorf("of %d times, number %d is %d, want %d", n, i, took, want)
+			}
+		}
+	}
+}

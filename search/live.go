@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/egress"
 	"belljar.dev/search/engine"
 )
 
@@ -65,6 +66,22 @@ func ExamineLive(ctx context.Context, client *http.Client, e *engine.Engine, key
 		x.Answer(resp)
 	}
 	return want.Check(x.Parsed())
+}
+
+// Examine asks one of the engines a harmless query by a door of its own, and reports false
+// where no engine has the name. The answer does not count for the health of the engine.
+func (f *Fan) Examine(ctx context.Context, name string) (x engine.Examined, known bool, err error) {
+	e := f.cfg.Engines().Find(name)
+	if e == nil {
+		return x, false, nil
+	}
+	keys := f.cfg.Keys()
+	door, err := egress.New(egress.Config{Egress: DoctorEgress([]*engine.Engine{e}, keys), Profile: "search doctor"})
+	if err != nil {
+		return x, true, err
+	}
+	x = ExamineLive(ctx, door.Client(), e, keys)
+	return x, true, door.Close()
 }
 
 // reason is an error without the address in it, which has the query.

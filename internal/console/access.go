@@ -109,6 +109,14 @@ func (a *access) expire(now time.Time) {
 	a.people = slices.DeleteFunc(a.people, func(p Person) bool { return !p.Until.After(now) })
 }
 
+// anybody reports whether somebody is logged in.
+func (a *access) anybody() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire(time.Now())
+	return len(a.people) > 0
+}
+
 // holder returns whose token it is.
 func (a *access) holder(token string) (who Person, ok bool) {
 	return a.holderOf(sha256.Sum256([]byte(token)))

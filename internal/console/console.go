@@ -30,6 +30,7 @@ type Console struct {
 	looks  chan struct{} // see look
 	known  chan struct{} // closed once the server was looked at
 	chain  chain
+	usage  usage
 }
 
 // headers are those of every answer.
@@ -113,6 +114,9 @@ func (c *Console) serve(ctx context.Context) error {
 	defer following.Wait()
 	following.Go(func() { c.follow(ctx) })
 	following.Go(func() { c.chain.follow(ctx, c.views.AuditDir) })
+	if runs := c.views.Runs; runs != nil {
+		following.Go(func() { c.usage.follow(ctx, runs, c.access.anybody) })
+	}
 	return c.front.Serve(ctx, func() error {
 		c.ring.end()
 		return nil

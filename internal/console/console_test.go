@@ -57,6 +57,10 @@ func (g *rig) Approvals(ctx context.Context, all bool) ([]approval.Approval, err
 	return g.approvals.List(ctx, all)
 }
 
+func (g *rig) History(ctx context.Context, f approval.Filter) ([]approval.Approval, error) {
+	return g.approvals.History(ctx, f)
+}
+
 func (g *rig) Approval(ctx context.Context, id string) (approval.Approval, error) {
 	return g.approvals.Get(ctx, id)
 }

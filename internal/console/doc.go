@@ -20,6 +20,7 @@
 //	events.go    what changes, as a stream
 //	inbox.go     approvals and questions
 //	runs.go      boxes, sessions, background tasks and their output
+//	trail.go     what the audit log has about a decision of a person
 //	records.go   the audit log
 //	casts.go     recordings of calls
 //	policy.go    the policy, and what it would decide
@@ -28,6 +29,7 @@
 //	             what boxes changed, and what becomes of it
 //	tools.go     search engines, browsers, todos, plans and callbacks
 //	stats.go     counts
+//	usage.go     what boxes used of late
 //	request.go   what a request says, and the answer to it
 //	access.go    codes and tokens
 //	ring.go      the last events

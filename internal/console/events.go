@@ -145,7 +145,7 @@ func (c *Console) things(ctx context.Context) map[thing]sha256sum {
 	}
 	if runs := c.views.Runs; runs != nil {
 		for _, b := range runs.Boxes() {
-			b.Memory = 0 // which always changes
+			b.Memory, b.CPU, b.Processes, b.Network, b.Disk = 0, 0, 0, 0, 0 // which always change
 			note("box", b.ID, b)
 		}
 		for _, s := range runs.Sessions() {

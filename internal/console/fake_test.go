@@ -107,6 +107,13 @@ type kit struct{}
 
 func (kit) Engines() []EngineHealth { return []EngineHealth{{Engine: "wikipedia", State: "healthy"}} }
 
+func (kit) TestEngine(_ context.Context, name string) (EngineTest, error) {
+	if name != "wikipedia" {
+		return EngineTest{}, fault(http.StatusNotFound, "no engine")
+	}
+	return EngineTest{Engine: name, Outcome: "OK", Results: 7}, nil
+}
+
 func (kit) Browsers() BrowserPool { return BrowserPool{Chromes: 1} }
 
 func (kit) Work(context.Context) (Work, error) { return Work{Todos: []Todo{{ID: 1}}}, nil }

@@ -115,6 +115,10 @@ func (p *evilPeople) Approvals(ctx context.Context, all bool) ([]approval.Approv
 	return list, err
 }
 
+func (p *evilPeople) History(ctx context.Context, _ approval.Filter) ([]approval.Approval, error) {
+	return p.Approvals(ctx, true)
+}
+
 func (p *evilPeople) Approval(ctx context.Context, id string) (approval.Approval, error) {
 	a, err := p.rig.Approval(ctx, id)
 	return poison(a), err
@@ -159,7 +163,7 @@ func (evilCounts) Tenants() []control.Tenant {
 }
 
 // evilKit is of tools that report evil texts.
-type evilKit struct{}
+type evilKit struct{ kit }
 
 func (evilKit) Engines() []EngineHealth {
 	return poison([]EngineHealth{{Engine: "one", State: "healthy"}, {Engine: "two"}, {Engine: "three", Since: time.Now()}})

@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"slices"
+	"time"
 
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/people/approval"
@@ -76,9 +77,27 @@ func (h *peopleHandlers) inbox(r *request) (any, error) {
 	return in, nil
 }
 
-// approvals lists approvals in brief, those that are over as well if all is asked for.
+// approvals lists approvals in brief: those that are not over, or those of all that a filter
+// wants.
 func (h *peopleHandlers) approvals(r *request) (any, error) {
-	list, err := h.people.Approvals(r.Context(), r.URL.Query().Get("all") != "")
+	q := r.URL.Query()
+	if q.Get("all") == "" {
+		return h.briefly(h.people.Approvals(r.Context(), false))
+	}
+	f := approval.Filter{
+		State: approval.State(q.Get("state")), Tenant: q.Get("tenant"), Tool: q.Get("tool"), Rule: q.Get("rule"), By: q.Get("by"), Text: q.Get("q"),
+	}
+	if text := q.Get("before"); text != "" {
+		var err error
+		if f.Before, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			return nil, fault(http.StatusBadRequest, "before=%q: want a time such as that in created", text)
+		}
+	}
+	return h.briefly(h.people.History(r.Context(), f))
+}
+
+// briefly is a list of approvals for a page.
+func (h *peopleHandlers) briefly(list []approval.Approval, err error) ([]waiting, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -89,12 +108,24 @@ func (h *peopleHandlers) approvals(r *request) (any, error) {
 	return out, nil
 }
 
+// maxPast is how many earlier decisions a person is shown beside a question.
+const maxPast = 5
+
+// approval is one approval, with what people said to the same rule about the same tool of the
+// same tenant before.
 func (h *peopleHandlers) approval(r *request) (any, error) {
 	a, err := h.people.Approval(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	return h.waiting(a), nil
+	past, err := h.briefly(h.people.History(r.Context(), approval.Filter{
+		Tenant: a.Tenant, Tool: a.Tool, Rule: a.Rule, Over: true, Most: maxPast + 1,
+	}))
+	past = slices.DeleteFunc(past, func(w waiting) bool { return w.ID == a.ID })
+	return struct {
+		waiting
+		Past []waiting `json:"past"`
+	}{h.waiting(a), past[:min(len(past), maxPast)]}, err
 }
 
 // current checks that a person answers what is asked now.

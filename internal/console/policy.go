@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -60,9 +61,13 @@ func (h *policyHandlers) explain(r *request) (any, error) {
 		Arguments map[string]any `json:"arguments"`
 		Tenant    string         `json:"tenant"`
 		Profile   string         `json:"profile"`
+		Cursor    string         `json:"cursor"`
 	}
 	if err := r.read(&call); err != nil {
 		return nil, err
+	}
+	if call.Cursor != "" {
+		return h.explainPast(call.Cursor)
 	}
 	if call.Tool == "" {
 		return nil, fault(http.StatusBadRequest, "the tool is missing")
@@ -76,6 +81,35 @@ func (h *policyHandlers) explain(r *request) (any, error) {
 	f := policies.Facts{Tool: call.Tool, Args: call.Arguments, Tenant: call.Tenant, Profile: call.Profile, Now: time.Now()}
 	f.Command, _ = call.Arguments["command"].(string)
 	return report.Explain(h.policy.Now().Explain(f)), nil
+}
+
+// explainPast says what the policy decides now about a call of the log.
+func (h *policyHandlers) explainPast(cursor string) (any, error) {
+	if h.log == "" {
+		return nil, fault(http.StatusNotFound, "no audit log is kept")
+	}
+	at, err := audit.ParseCursor(cursor)
+	if err != nil {
+		return nil, &Error{http.StatusBadRequest, fmt.Errorf("cursor: %w", err)}
+	}
+	e, err := audit.ReadRecord(h.log, at)
+	switch {
+	case errors.Is(err, audit.ErrNoRecord):
+		return nil, &Error{http.StatusNotFound, err}
+	case err != nil:
+		return nil, err
+	case e.Kind != audit.KindDecision:
+		return nil, fault(http.StatusBadRequest, "this record is not about a decision of the policy; its kind is %s", e.Kind)
+	}
+	past, err := e.Past()
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		report.Explained
+		Was   string `json:"was"`             // what was decided then
+		Lacks string `json:"lacks,omitempty"` // what of the call is not in the record
+	}{report.Explain(h.policy.Now().Explain(past.Facts)), past.Verdict.String(), past.Lacks}, nil
 }
 
 // replay says which of the newest calls of the log a proposed policy decides otherwise than

@@ -115,7 +115,7 @@ func (h *logHandlers) audit(r *request) (any, error) {
 	q := r.URL.Query()
 	want := audit.Search{
 		Filter: audit.Filter{Tenant: q.Get("tenant"), Session: q.Get("session"), Tool: q.Get("tool"), Verdict: q.Get("decision"), Kind: audit.Kind(q.Get("kind"))},
-		Rule:   q.Get("rule"), Text: q.Get("q"),
+		Rule:   q.Get("rule"), Upstream: q.Get("upstream"), Text: q.Get("q"),
 	}
 	most := usualRecords
 	if text := q.Get("limit"); text != "" {

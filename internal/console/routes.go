@@ -56,7 +56,7 @@ func (c *Console) routes() []route {
 		)
 	}
 	if c.views.Counts != nil {
-		h := &countHandlers{c.views.Counts, c.views.Runs}
+		h := &countHandlers{c.views.Counts, c.views.Runs, &c.usage}
 		all = append(all, route{"GET", "stats", "overview", Viewer, h.stats, 0})
 	}
 	if c.views.AuditDir != "" {
@@ -66,6 +66,10 @@ func (c *Console) routes() []route {
 			route{"GET", "audit/{cursor}", "", Viewer, h.auditRecord, 0},
 			route{"GET", "casts/{id}", "", Viewer, h.cast, 0},
 		)
+		if c.views.People != nil {
+			trail := &trailHandlers{h, c.views.People}
+			all = append(all, route{"GET", "approvals/{id}/records", "", Viewer, trail.approval, 0})
+		}
 	}
 	if c.views.Policy != nil {
 		h := &policyHandlers{c.views.Policy, c.views.Counts, c.views.AuditDir, make(chan struct{}, 1)}
@@ -96,9 +100,10 @@ func (c *Console) routes() []route {
 		)
 	}
 	if c.views.Tools != nil {
-		h := &toolHandlers{c.views.Tools, c.views.Runs}
+		h := &toolHandlers{c.views.Tools, c.views.Runs, make(chan struct{}, 1)}
 		all = append(all,
 			route{"GET", "search", "search", Viewer, h.search, 0},
+			route{"POST", "search/{name}/test", "", Operator, h.testEngine, 0},
 			route{"GET", "browser", "browser", Viewer, h.browser, 0},
 			route{"GET", "work", "work", Viewer, h.work, 0},
 		)

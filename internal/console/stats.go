@@ -38,12 +38,7 @@ type Counts interface {
 type countHandlers struct {
 	counts Counts
 	runs   Runs // nil where boxes are not shown
-}
-
-// boxStats is what a box uses now.
-type boxStats struct {
-	ID     string  `json:"id"`
-	Memory []int64 `json:"memory"` // bytes, now
+	usage  *usage
 }
 
 // stats is an overview.
@@ -52,13 +47,10 @@ func (h *countHandlers) stats(*request) (any, error) {
 		Calls   Calls            `json:"calls"`
 		Tenants []control.Tenant `json:"tenants"`
 		Boxes   []boxStats       `json:"boxes,omitempty"`
-	}{h.counts.Calls(), h.counts.Tenants(), nil}
+		Every   float64          `json:"every"` // seconds between two samples of a box
+	}{h.counts.Calls(), h.counts.Tenants(), nil, sampleEvery.Seconds()}
 	if h.runs != nil {
-		for _, b := range h.runs.Boxes() {
-			if b.Memory > 0 {
-				out.Boxes = append(out.Boxes, boxStats{b.ID, []int64{b.Memory}})
-			}
-		}
+		out.Boxes = h.usage.stats(h.runs.Boxes())
 	}
 	return out, nil
 }

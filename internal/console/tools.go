@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"belljar.dev/internal/control"
@@ -15,6 +16,18 @@ type EngineHealth struct {
 	Since   time.Time `json:"since,omitzero"`    // of that
 	Retry   int64     `json:"retry_ms,omitempty"`
 	Slow    int64     `json:"slow_ms,omitempty"` // the longest of its last answers
+	Took    []int64   `json:"took_ms"`           // of its last answers, the newest last
+}
+
+// EngineTest is what a search engine answered to a harmless query.
+type EngineTest struct {
+	Engine  string `json:"engine"`
+	Outcome string `json:"outcome"`
+	Results int    `json:"results"`
+	First   string `json:"first_title,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	Wrong   string `json:"wrong,omitempty"` // how the answer is not as it should be
+	MS      int64  `json:"ms"`
 }
 
 // BrowserPool is what the browsers of a server do.
@@ -75,6 +88,8 @@ type Work struct {
 // Tools has what the tools of a server work with.
 type Tools interface {
 	Engines() []EngineHealth
+	// TestEngine asks one engine a harmless query, as `search doctor --live` does.
+	TestEngine(ctx context.Context, name string) (EngineTest, error)
 	Browsers() BrowserPool
 	Work(ctx context.Context) (Work, error)
 }
@@ -82,13 +97,34 @@ type Tools interface {
 // toolHandlers serve what tools work with.
 type toolHandlers struct {
 	tools Tools
-	runs  Runs // nil where boxes are not shown
+	runs  Runs          // nil where boxes are not shown
+	one   chan struct{} // holds one while an engine is tested
 }
 
 func (h *toolHandlers) search(*request) (any, error) {
 	return struct {
 		Engines []EngineHealth `json:"engines"`
 	}{h.tools.Engines()}, nil
+}
+
+// testMost is how long an engine has to answer a test.
+const testMost = 15 * time.Second
+
+// testEngine asks one engine something. One test goes on at a time: each is a request to a
+// server of somebody else.
+func (h *toolHandlers) testEngine(r *request) (any, error) {
+	if err := r.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	select {
+	case h.one <- struct{}{}:
+		defer func() { <-h.one }()
+	default:
+		return nil, fault(http.StatusTooManyRequests, "another engine is being tested; try again when that has ended")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), testMost)
+	defer cancel()
+	return h.tools.TestEngine(ctx, r.PathValue("name"))
 }
 
 // browser is the pool, and the boxes of its browsers.

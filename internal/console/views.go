@@ -123,6 +123,8 @@ type Runs interface {
 // People has the questions that wait for people.
 type People interface {
 	Approvals(ctx context.Context, all bool) ([]approval.Approval, error)
+	// History are approvals that are over as well.
+	History(ctx context.Context, f approval.Filter) ([]approval.Approval, error)
 	Approval(ctx context.Context, id string) (approval.Approval, error)
 	Approve(ctx context.Context, id string, said approval.Reply) (approval.Approval, error)
 	Revoke(ctx context.Context, id, by string) (approval.Approval, error)

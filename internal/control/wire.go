@@ -24,7 +24,14 @@ type Box struct {
 	Listening []uint16    `json:"listening"`
 	Published []Published `json:"published"`
 	Browser   bool        `json:"browser,omitempty"` // a Chrome runs in it
-	Memory    int64       `json:"memory,omitempty"`  // bytes; 0 where that cannot be told
+
+	// What it uses. A number that the host cannot tell is zero, and absent.
+	Memory      int64 `json:"memory,omitempty"`       // bytes, now
+	MemoryLimit int64 `json:"memory_limit,omitempty"` // bytes
+	CPU         int64 `json:"cpu_ms,omitempty"`       // processor time since it was opened
+	Processes   int64 `json:"processes,omitempty"`    // and threads, now
+	Network     int64 `json:"network,omitempty"`      // bytes sent and received since it was opened
+	Disk        int64 `json:"disk,omitempty"`         // bytes that it has stored in /tmp and its home directory
 }
 
 // Published is a port of a box that the host has.

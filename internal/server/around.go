@@ -84,7 +84,11 @@ func eventOf(name string, c mcp.Call, f policies.Facts) hooks.Event {
 	if f.Command != "" {
 		data["command"] = f.Command
 	}
-	for member, all := range map[string][]string{"paths": f.Paths, "urls": f.URLs} {
+	var acts []string
+	for _, a := range f.Acts {
+		acts = append(acts, a.String())
+	}
+	for member, all := range map[string][]string{"paths": f.Paths, "urls": f.URLs, "acts": acts} {
 		if len(all) > 0 {
 			data[member] = all
 		}

@@ -31,9 +31,12 @@ func (c *boxHandlers) list(w http.ResponseWriter, _ *http.Request) {
 func (c *boxHandlers) all() []control.Box {
 	infos := []control.Box{}
 	for _, b := range c.sandbox.Boxes() {
+		used := b.Used()
 		info := control.Box{
 			Server: os.Getpid(), ID: control.ShortBox(b.ID()), Tenant: b.Grant().Tenant(), Profile: b.Grant().Profile(),
-			Listening: []uint16{}, Published: published(b), Browser: b.Grant().OfBrowser(), Memory: b.MemoryUsed(),
+			Listening: []uint16{}, Published: published(b), Browser: b.Grant().OfBrowser(),
+			Memory: used.Memory, MemoryLimit: b.Grant().Limits().Memory, CPU: used.CPU.Milliseconds(), Processes: used.Processes,
+			Network: used.Network, Disk: used.Disk,
 		}
 		for _, j := range b.Jobs() {
 			if j.Status() == sandbox.Running {

@@ -147,6 +147,11 @@ func (v *consolePeople) Approvals(ctx context.Context, all bool) ([]approval.App
 	return v.ways.of(v.place).desk.List(ctx, all)
 }
 
+// History lists approvals that are over as well.
+func (v *consolePeople) History(ctx context.Context, f approval.Filter) ([]approval.Approval, error) {
+	return v.ways.of(v.place).desk.History(ctx, f)
+}
+
 // Approval returns one.
 func (v *consolePeople) Approval(ctx context.Context, id string) (approval.Approval, error) {
 	return v.ways.of(v.place).desk.Get(ctx, id)

@@ -119,8 +119,21 @@ func TestViewsOfTheConsole(t *testing.T) {
 	}
 	var boxes []control.Box
 	p.get("boxes", &boxes)
-	if len(boxes) != 1 || boxes[0].Tenant != "a" {
+	if len(boxes) != 1 || boxes[0].Tenant != "a" || boxes[0].MemoryLimit == 0 {
 		t.Fatalf("boxes: %+v", boxes)
+	}
+	own, err := control.Each[[]control.Box](t.Context(), e.State, "/boxes") // what ps --json prints
+	if err != nil || len(own) != 1 || len(own[0].Said) != 1 {
+		t.Fatal(own, err)
+	}
+	for _, b := range []*control.Box{&boxes[0], &own[0].Said[0]} { // what changes between two requests
+		b.Memory, b.CPU, b.Processes, b.Network, b.Disk = 0, 0, 0, 0, 0
+	}
+	if is, want := fmt.Sprintf("%+v", boxes), fmt.Sprintf("%+v", own[0].Said); is != want {
+		t.Errorf("boxes are %s, and `belljar ps` has %s", is, want)
+	}
+	if status, text := p.do("POST", "search/nosuch/test", struct{}{}); status != http.StatusNotFound {
+		t.Errorf("an engine that does not exist: %d %s", status, text)
 	}
 	if status, text := p.do("POST", "boxes/"+boxes[0].ID+"/kill", struct{}{}); status != http.StatusOK {
 		t.Errorf("kill: %d %s", status, text)

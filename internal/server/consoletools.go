@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"belljar.dev/internal/callback"
 	"belljar.dev/internal/console"
@@ -28,11 +29,32 @@ type consoleTools struct{ server *Server }
 func (v *consoleTools) Engines() []console.EngineHealth {
 	all := []console.EngineHealth{}
 	for _, h := range v.server.search.Health() {
-		all = append(all, console.EngineHealth{
-			Engine: h.Engine, State: fmt.Sprint(h.State), Outcome: fmt.Sprint(h.Last), Since: h.Since, Retry: h.Retry.Milliseconds(), Slow: h.Slow.Milliseconds(),
-		})
+		one := console.EngineHealth{
+			Engine: h.Engine, State: fmt.Sprint(h.State), Outcome: fmt.Sprint(h.Last), Since: h.Since, Retry: h.Retry.Milliseconds(), Slow: h.Slow.Milliseconds(), Took: []int64{},
+		}
+		for _, took := range h.Took {
+			one.Took = append(one.Took, took.Milliseconds())
+		}
+		all = append(all, one)
 	}
 	return all
+}
+
+// TestEngine asks one engine a harmless query.
+func (v *consoleTools) TestEngine(ctx context.Context, name string) (t console.EngineTest, err error) {
+	began := time.Now()
+	x, known, err := v.server.search.Examine(ctx, name)
+	switch {
+	case err != nil:
+		return t, err
+	case !known:
+		return t, &console.Error{Status: http.StatusNotFound, Err: fmt.Errorf("no engine %q", policies.Clip(name, maxReason))}
+	}
+	title, _ := x.First()
+	return console.EngineTest{
+		Engine: x.Engine, Outcome: x.Parsed.Outcome.String(), Results: x.Count(), First: policies.Clip(title, maxReason),
+		Detail: policies.Clip(x.Parsed.Detail, maxReason), Wrong: policies.Clip(x.Wrong, maxReason), MS: time.Since(began).Milliseconds(),
+	}, nil
 }
 
 // Browsers are what the browsers do.

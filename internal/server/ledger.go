@@ -174,7 +174,7 @@ func (l *ledger) decision(d mcp.Decided) audit.Decision {
 	f, v := d.Facts, d.Decision
 	r := audit.Decision{
 		CallID: d.Call.ID, Tenant: f.Tenant, Session: control.ShortID(f.Session), Tool: f.Tool, Args: f.Args,
-		Facts:   audit.Facts{Profile: f.Profile, Command: f.Command, Env: f.Env, Paths: f.Paths, Hosts: f.Hosts, URLs: f.URLs, Upstream: f.Upstream, ToolNames: f.ToolNames},
+		Facts:   audit.Facts{Profile: f.Profile, Command: f.Command, Env: f.Env, Paths: f.Paths, Hosts: f.Hosts, URLs: f.URLs, Acts: audit.ActsOf(f.Acts), Upstream: f.Upstream, ToolNames: f.ToolNames},
 		Verdict: v.Verdict.String(), Part: v.Part, PartNo: v.PartNo, Parts: v.Parts, Reason: v.Reason,
 		Policy: cmp.Or(v.Policy, l.gate.now.Load().Hash()), Profile: v.Grant.Profile(), Took: d.Took,
 		TraceID: d.Call.TraceID, Level: keep(v),

@@ -1,6 +1,7 @@
 package toolkit
 
 import (
+	"fmt"
 	"path"
 	"time"
 
@@ -13,6 +14,7 @@ type ChurnResult struct {
 	Base
 	PeriodDays int           `json:"period_days" jsonschema:"days that were looked back"`
 	Commits    *int          `json:"commits,omitempty" jsonschema:"commits that changed a file of the project"`
+	Newest     *time.Time    `json:"newest_commit,omitempty" jsonschema:"where no commit is in the period: time of the newest of all"`
 	Changed    []ChurnedFile `json:"churn" jsonschema:"files that still exist, the highest score first"`
 	More       int           `json:"churn_more,omitempty" jsonschema:"files beyond those"`
 }
@@ -70,6 +72,10 @@ func (c *Churn) run(r *reading) (result, error) {
 	if len(h.Gaps) == 0 || h.Commits > 0 {
 		res.Commits = &h.Commits
 	}
+	if h.Commits == 0 && !h.Newest.IsZero() {
+		newest := h.Newest.UTC()
+		res.Newest = &newest
+	}
 	for _, f := range h.Files {
 		res.Changed = append(res.Changed, churned(f))
 	}
@@ -83,11 +89,24 @@ func churned(f history.File) ChurnedFile {
 	return ChurnedFile{f.Path, f.Commits, f.Added, f.Deleted, f.Authors, f.Last.UTC(), round(f.Score, 4)}
 }
 
+// quiet says that nothing was changed in a period, and which one would show something.
+func quiet(days int, newest time.Time) string {
+	said := fmt.Sprintf("No commit changed a file in %s; the newest commit is of %s", count(days, "day"), newest.Format(time.DateOnly))
+	if ago := int(time.Since(newest).Hours()/24) + 1; ago > days {
+		said += fmt.Sprintf(", so period_days=%d would show something", ago+days)
+	}
+	return said
+}
+
 func (*ChurnResult) findings() []finding { return nil }
 
 func (r *ChurnResult) tell(t *text, detailed bool) {
 	if r.Commits == nil {
 		t.line("No history: %s", r.NotMeasured[0].Reason)
+		return
+	}
+	if r.Newest != nil {
+		t.line("%s", quiet(r.PeriodDays, *r.Newest))
 		return
 	}
 	t.line("%s in %s changed %s that still exist", count(*r.Commits, "commit"), count(r.PeriodDays, "day"), count(len(r.Changed)+r.More, "file"))

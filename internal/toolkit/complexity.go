@@ -2,8 +2,10 @@ package toolkit
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"belljar.dev/internal/toolkit/code"
 )
@@ -191,24 +193,56 @@ func (r *ComplexityResult) tell(t *text, detailed bool) {
 	}
 	t.line("%s in %s, %d lines of code: cyclomatic median %d, mean %g, highest %d; cognitive mean %g, highest %d",
 		count(s.Functions, "function"), count(r.Files, "file"), s.CodeLines, s.MedianCyclomatic, s.AvgCyclomatic, s.MaxCyclomatic, s.AvgCognitive, s.MaxCognitive)
-	t.line("%s (cyclomatic over %d or cognitive over %d)", count(s.Violations, "violation"), r.Thresholds.Cyclomatic, r.Thresholds.Cognitive)
-	var fold folded
+	t.line("%s", r.violations())
 	shows := 15
 	if detailed || r.Thresholds.top == 0 {
 		shows = maxListed
 	}
-	for _, v := range r.Violations[:min(len(r.Violations), shows)] {
-		t.line("%s:%d %s %s %d", fold.path(v.File), v.Line, shown(v.Function), v.Rule, v.Value)
-	}
-	if more := s.Violations - min(len(r.Violations), shows); more > 0 {
+	told := r.tellViolations(t, shows, "")
+	if more := s.Violations - told; more > 0 {
 		t.line("and %d more", more)
 	}
 	if r.TopFiles.Returned == 0 {
 		return
 	}
 	t.line("Files by the sum of both numbers:")
-	fold = folded{}
+	var fold folded
 	for _, f := range r.TopFiles.Rankings {
 		t.line("%d. %s %d (%s, highest cyclomatic %d)", f.Rank, fold.path(f.File), f.Score, count(f.Functions, "function"), f.MaxCyclomatic)
 	}
+}
+
+// violations says how many there are, and of what.
+func (r *ComplexityPart) violations() string {
+	return fmt.Sprintf("%s (cyclomatic over %d or cognitive over %d)", count(r.Summary.Violations, "violation"), r.Thresholds.Cyclomatic, r.Thresholds.Cognitive)
+}
+
+// tellViolations writes some functions, each on one line with the thresholds that it exceeds,
+// and returns how many violations these are.
+func (r *ComplexityPart) tellViolations(t *text, shows int, before string) (told int) {
+	type place struct {
+		file, function string
+		line, end      int
+	}
+	at := map[place]int{} // in functions
+	var functions [][]Violation
+	for _, v := range r.Violations {
+		p := place{v.File, v.Function, v.Line, v.EndLine}
+		if i, known := at[p]; known && functions[i][0].Rule != v.Rule {
+			functions[i] = append(functions[i], v)
+			continue
+		}
+		at[p] = len(functions)
+		functions = append(functions, []Violation{v})
+	}
+	var fold folded
+	for _, of := range functions[:min(len(functions), shows)] {
+		var said []string
+		for _, v := range of {
+			said = append(said, fmt.Sprintf("%s %d", v.Rule, v.Value))
+		}
+		t.line("%s%s:%d %s %s", before, fold.path(of[0].File), of[0].Line, shown(of[0].Function), strings.Join(said, ", "))
+		told += len(of)
+	}
+	return told
 }

@@ -59,8 +59,7 @@ func (c *Comprehensive) run(r *reading) (result, error) {
 	if on(c.IncludeDuplicates) {
 		f := r.clonesOf(clone.Options{MinLines: lines})
 		found = &f
-		res.Duplicates = &DuplicatesPart{Summary: summaryOf(f)}
-		res.Duplicates.Clones, res.Duplicates.ClonesMore = shorten(f.Clones, most)
+		res.Duplicates = r.duplicatesPart(f, most)
 	}
 	if on(c.IncludeDeadCode) {
 		res.DeadCode = deadPart(r.deadOf(), least, most)
@@ -122,13 +121,11 @@ func (r *ComprehensiveResult) tell(t *text, detailed bool) {
 		t.line("Complexity: there is no function to measure")
 	} else if p != nil {
 		s := p.Summary
-		t.line("Complexity: %s in %s; cyclomatic median %d, highest %d; %s", count(s.Functions, "function"), count(r.measuredFiles(), "file"), s.MedianCyclomatic, s.MaxCyclomatic, count(s.Violations, "violation"))
-		for _, v := range p.Violations[:min(len(p.Violations), shows)] {
-			t.line("  %s:%d %s %s %d (limit %d)", fold.path(v.File), v.Line, shown(v.Function), v.Rule, v.Value, v.Limit)
-		}
+		t.line("Complexity: %s in %s; cyclomatic median %d, highest %d; %s", count(s.Functions, "function"), count(r.measuredFiles(), "file"), s.MedianCyclomatic, s.MaxCyclomatic, p.violations())
+		p.tellViolations(t, shows, "  ")
 	}
 	if p := r.Duplicates; p != nil {
-		t.line("Duplicates: %s, %d of %d lines of code (%g %%)", count(p.Summary.Clones, "clone"), p.Summary.DuplicatedLines, p.Summary.CodeLines, p.Summary.Percentage)
+		t.line("Duplicates: %s, %s", count(p.Summary.Clones, "clone"), p.Summary.shares())
 		for _, c := range p.Clones[:min(len(p.Clones), shows)] {
 			t.line("  %s", cloneLine(c))
 		}

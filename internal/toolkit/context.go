@@ -29,7 +29,8 @@ type ContextResult struct {
 	Hotspots        []Hotspot        `json:"hotspots" jsonschema:"complex files that change often, the highest score first"`
 	Recommendations []Recommendation `json:"recommendations" jsonschema:"what to do first"`
 
-	characters int // of the text
+	characters int    // of the text
+	quiet      string // why no file changes often; empty where one does
 	draw       func(tokens int) (text string, leftOut int)
 }
 
@@ -231,6 +232,9 @@ func (c *Context) measure(r *reading, res *ContextResult, period int) {
 		for _, f := range h.Files {
 			res.Analyses.Churn = append(res.Analyses.Churn, churned(f))
 		}
+		if h.Commits == 0 && !h.Newest.IsZero() {
+			res.quiet = quiet(period, h.Newest.UTC())
+		}
 		res.Hotspots = hotspots(res.Analyses.Churn, &all)
 		res.Analyses.Churn, res.Analyses.ChurnMore = shorten(res.Analyses.Churn, contextListed)
 	}
@@ -284,12 +288,6 @@ func (r *reading) mapOf(tokens int) (text string, leftOut int) {
 		r.lacks(over("map"))
 	}
 	return drawn.Text, drawn.Left
-}
-
-// isTest reports whether a file runs only in tests, by its name.
-func isTest(file string) bool {
-	base := file[strings.LastIndexByte(file, '/')+1:]
-	return strings.HasSuffix(base, "_test.go") || strings.HasPrefix(base, "test_") || strings.Contains(base, ".test.") || strings.Contains(base, ".spec.")
 }
 
 // treeOf is the tree of the files that the policy does not keep from the agent.
@@ -444,14 +442,14 @@ func (r *ContextResult) recommend(all *ComplexityPart) {
 		r.Recommendations = append(r.Recommendations, one)
 	}
 	for _, h := range r.Hotspots[:min(len(r.Hotspots), 3)] {
-		if h.Effort.Hours > 0 && !isTest(h.Location.File) {
+		if h.Effort.Hours > 0 && !code.IsTest(h.Location.File) {
 			add("Simplify "+shown(h.Location.File), fmt.Sprintf("It is complex and changes often (score %.2f).", h.Score), h.Effort.Priority, int(h.Effort.Hours*60), "fewer faults in what changes next")
 		}
 	}
 	if r.Analyses.Complexity != nil {
 		n := 0
 		for _, v := range all.Violations {
-			if isTest(v.File) {
+			if code.IsTest(v.File) {
 				continue
 			}
 			if n++; n > 3 {
@@ -508,6 +506,9 @@ func (r *ContextResult) tell(t *text, _ bool) {
 	t.line("%s", linesOf(r.Languages))
 	if s := r.Scorecard; s.ComplexityScore != nil {
 		t.line("%g %% of the functions are within the thresholds of complexity", *s.ComplexityScore)
+	}
+	if r.quiet != "" {
+		t.line("%s", r.quiet)
 	}
 	if len(r.Hotspots) > 0 {
 		t.line("\n## Complex and often changed")

@@ -26,7 +26,7 @@
 //	parts.go          dead code, and debt that comments admit
 //	complexity.go     analyze_complexity
 //	findings.go       what an analysis has to say of a line, in reports
-//	results.go        what results have in common
+//	results.go        what results have in common, and how they are made to fit
 //	project.go        the files of a project: listed, left out, read
 //	languages.go      how much is in which language, and what is not measured of it
 //	git.go            git, started in the box

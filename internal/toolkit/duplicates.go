@@ -3,6 +3,7 @@ package toolkit
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/clone"
@@ -13,7 +14,7 @@ import (
 type DuplicatesResult struct {
 	Base
 	DetectionType string             `json:"detection_type" jsonschema:"kind of clones that was looked for"`
-	Threshold     float64            `json:"threshold" jsonschema:"least similarity"`
+	Threshold     float64            `json:"threshold" jsonschema:"of the call: share of tokens; gapped and semantic clones have its cube as similarity at least"`
 	MinLines      int                `json:"min_lines" jsonschema:"shortest clone"`
 	Summary       *DuplicatesSummary `json:"summary,omitempty" jsonschema:"of all clones; absent for a snippet"`
 	Clones        []clone.Clone      `json:"clones" jsonschema:"code that exists at two places or more"`
@@ -29,12 +30,13 @@ type DuplicatesResult struct {
 
 // DuplicatesSummary is what all clones have in common.
 type DuplicatesSummary struct {
-	Clones          int     `json:"clones" jsonschema:"how many, listed or not"`
-	DuplicatedLines int     `json:"duplicated_lines" jsonschema:"lines with code that are part of a clone"`
-	CodeLines       int     `json:"code_lines" jsonschema:"lines with code in all files"`
-	Percentage      float64 `json:"percentage" jsonschema:"duplicated_lines of code_lines"`
-	Functions       int     `json:"functions" jsonschema:"functions that were compared"`
-	Tokens          int     `json:"tokens" jsonschema:"tokens that were compared"`
+	Clones          int           `json:"clones" jsonschema:"how many, listed or not"`
+	DuplicatedLines int           `json:"duplicated_lines" jsonschema:"lines with code that are part of a clone"`
+	CodeLines       int           `json:"code_lines" jsonschema:"lines with code in all files"`
+	Percentage      float64       `json:"percentage" jsonschema:"duplicated_lines of code_lines"`
+	Kinds           []clone.Share `json:"kinds" jsonschema:"these lines by kind, the strictest first"`
+	Functions       int           `json:"functions" jsonschema:"functions that were compared"`
+	Tokens          int           `json:"tokens" jsonschema:"tokens that were compared"`
 }
 
 // GPU says that none was used.
@@ -43,11 +45,12 @@ type GPU struct {
 	Reason string `json:"reason" jsonschema:"why"`
 }
 
-// clonesOf finds the clones of files.
+// clonesOf finds the clones of files, but not of those that only say what imports mean.
 func (r *reading) clonesOf(o clone.Options) clone.Result {
 	done := r.stage("clones")
 	defer done()
-	found, err := clone.Find(r.ctx, r.files, o)
+	files := slices.DeleteFunc(slices.Clone(r.files), func(f *code.File) bool { return !known(f.Language) })
+	found, err := clone.Find(r.ctx, files, o)
 	if err != nil && len(found.Gaps) == 0 {
 		found.Gaps = append(found.Gaps, code.Gap{Field: "clones", Reason: err.Error()})
 	}
@@ -76,9 +79,8 @@ func (d *Duplicates) run(r *reading) (result, error) {
 		}
 	} else {
 		found := r.clonesOf(o)
-		s := summaryOf(found)
-		res.Summary = &s
-		res.Clones, res.ClonesMore = shorten(found.Clones, maxListed)
+		part := r.duplicatesPart(found, maxListed)
+		res.Summary, res.Clones, res.ClonesMore = &part.Summary, part.Clones, part.ClonesMore
 		res.ByFile, res.ByFileMore = shorten(found.Files, maxListed)
 	}
 	res.Base = r.base()
@@ -88,8 +90,17 @@ func (d *Duplicates) run(r *reading) (result, error) {
 	return res, nil
 }
 
-func summaryOf(found clone.Result) DuplicatesSummary {
-	return DuplicatesSummary{len(found.Clones), found.Lines, found.Code, round(found.Percentage, 2), found.Functions, found.Tokens}
+// duplicatesPart is what was found, without the clones that say nothing new, and with those
+// of tests last.
+func (r *reading) duplicatesPart(found clone.Result, most int) *DuplicatesPart {
+	of := make(map[string]*code.File, len(r.files))
+	for _, f := range r.files {
+		of[f.Path] = f
+	}
+	all := clone.Distinct(found.Clones, func(p clone.Place) bool { return of[p.Path].TestAt((p.First + p.Last) / 2) })
+	p := &DuplicatesPart{Summary: DuplicatesSummary{len(all), found.Lines, found.Code, round(found.Percentage, 2), found.Shares, found.Functions, found.Tokens}}
+	p.Clones, p.ClonesMore = shorten(all, most)
+	return p
 }
 
 // match looks for the snippet. Its language is that of most files.
@@ -142,6 +153,9 @@ func likeness(c clone.Clone) string {
 	return fmt.Sprintf("%.0f %% the same code (%s)", 100*c.Similarity, c.Kind)
 }
 
+// maxOfFile is how many clones of a kind a short text has that begin in the same file.
+const maxOfFile = 2
+
 func (r *DuplicatesResult) tell(t *text, detailed bool) {
 	shows := 20
 	if detailed {
@@ -158,17 +172,34 @@ func (r *DuplicatesResult) tell(t *text, detailed bool) {
 		return
 	}
 	s := r.Summary
-	t.line("%s: %d of %d lines of code in %s (%g %%)", count(s.Clones, "clone"), s.DuplicatedLines, s.CodeLines, count(r.Files, "file"), s.Percentage)
+	t.line("%s in %s: %s", count(s.Clones, "clone"), count(r.Files, "file"), s.shares())
 	each := max(1, shows/4)
 	for _, kind := range []clone.Kind{clone.Exact, clone.Renamed, clone.Gapped, clone.Semantic} {
 		of := slices.DeleteFunc(slices.Clone(r.Clones), func(c clone.Clone) bool { return c.Kind != kind })
-		for _, c := range of[:min(len(of), each)] {
-			t.line("%s", cloneLine(c))
+		told, from := 0, map[string]int{}
+		for _, c := range of {
+			if from[c.Places[0].Path]++; told < each && (detailed || from[c.Places[0].Path] <= maxOfFile) {
+				t.line("%s", cloneLine(c))
+				told++
+			}
 		}
-		if more := len(of) - each; more > 0 {
+		if more := len(of) - told; more > 0 {
 			t.line("and %d more %s", more, kind)
 		}
 	}
+}
+
+// shares says how many lines of code are part of clones of each kind.
+func (s *DuplicatesSummary) shares() string {
+	said := fmt.Sprintf("%d of %d lines of code (%g %%)", s.DuplicatedLines, s.CodeLines, s.Percentage)
+	if len(s.Kinds) < 2 || s.DuplicatedLines == 0 {
+		return said
+	}
+	var parts []string
+	for _, k := range s.Kinds {
+		parts = append(parts, fmt.Sprintf("%s %g", k.Kind, round(100*float64(k.Lines)/float64(s.CodeLines), 2)))
+	}
+	return said + ": " + strings.Join(parts, ", ")
 }
 
 // cloneLine is a clone on one line.
@@ -180,7 +211,7 @@ func cloneLine(c clone.Clone) string {
 	}
 	for i, p := range c.Places {
 		if i == 6 {
-			return line + fmt.Sprintf(" and %d more", len(c.Places)-i)
+			return line + fmt.Sprintf(" and %d more", len(c.Places)+c.PlacesMore-i)
 		}
 		line += fmt.Sprintf(" %s:%d-%d", fold.path(p.Path), p.First, p.Last)
 	}

@@ -1,6 +1,7 @@
 package toolkit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,7 +22,7 @@ type GateResult struct {
 	Against    string      `json:"base,omitempty" jsonschema:"base of the call"`
 	Changed    *int        `json:"changed_files,omitempty" jsonschema:"files that were changed since base"`
 	Checks     []Check     `json:"checks" jsonschema:"complexity, duplication, coverage, defect_probability"`
-	Violations []GateFault `json:"violations" jsonschema:"places that let a check fail"`
+	Violations []GateFault `json:"violations" jsonschema:"places that let a check fail, of each check the worst first"`
 	More       int         `json:"violations_more,omitempty" jsonschema:"places beyond those"`
 
 	fails bool
@@ -151,6 +152,11 @@ func (j *judging) unmeasured(name string, threshold float64, reason string) {
 // complexity checks the cyclomatic number of each function.
 func (j *judging) complexity(most int) {
 	highest, functions := 0, 0
+	type fault struct {
+		GateFault
+		value int
+	}
+	var faults []fault
 	for _, f := range j.files {
 		for i := range f.Funcs {
 			fn := &f.Funcs[i]
@@ -160,9 +166,13 @@ func (j *judging) complexity(most int) {
 			functions++
 			highest = max(highest, fn.Cyclomatic)
 			if fn.Cyclomatic > most {
-				j.Violations = append(j.Violations, GateFault{"complexity", f.Path, fn.First, fn.Last, fmt.Sprintf("%s has cyclomatic complexity %d, more than %d", shown(fn.Label), fn.Cyclomatic, most)})
+				faults = append(faults, fault{GateFault{"complexity", f.Path, fn.First, fn.Last, fmt.Sprintf("%s has cyclomatic complexity %d, more than %d", shown(fn.Label), fn.Cyclomatic, most)}, fn.Cyclomatic})
 			}
 		}
+	}
+	slices.SortStableFunc(faults, func(a, b fault) int { return cmp.Compare(b.value, a.value) })
+	for _, f := range faults {
+		j.Violations = append(j.Violations, f.GateFault)
 	}
 	if functions == 0 {
 		j.unmeasured("complexity", float64(most), "there is no function to judge")
@@ -171,9 +181,10 @@ func (j *judging) complexity(most int) {
 	j.check("complexity", float64(highest), float64(most), highest <= most)
 }
 
-// duplication checks the share of lines that are part of an exact or a renamed clone.
+// duplication checks the share of lines that are part of an exact clone. Code with other
+// names is not copied code for a gate: calls, tables and tests are alike everywhere.
 func (j *judging) duplication(most float64) {
-	found := j.clonesOf(clone.Options{Kinds: []clone.Kind{clone.Exact, clone.Renamed}})
+	found := j.clonesOf(clone.Options{Kinds: []clone.Kind{clone.Exact}})
 	if j.ctx.Err() != nil {
 		j.unmeasured("duplication", most, "the time was up")
 		return
@@ -189,12 +200,18 @@ func (j *judging) duplication(most float64) {
 			if i == 0 {
 				other = c.Places[1]
 			}
-			faults = append(faults, GateFault{"duplication", p.Path, p.First, p.Last, fmt.Sprintf("%s as %s:%d", likeness(c), shown(other.Path), other.First)})
 			if copied[p.Path] == nil {
 				copied[p.Path] = map[int]bool{}
 			}
+			fresh := 0
 			for line := p.First; line <= p.Last; line++ {
-				copied[p.Path][line] = true
+				if !copied[p.Path][line] {
+					copied[p.Path][line] = true
+					fresh++
+				}
+			}
+			if 2*fresh > p.Last-p.First { // else a larger clone has said it
+				faults = append(faults, GateFault{"duplication", p.Path, p.First, p.Last, fmt.Sprintf("%s as %s:%d", likeness(c), shown(other.Path), other.First)})
 			}
 		}
 	}

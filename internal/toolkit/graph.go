@@ -157,6 +157,26 @@ func less[T cmp.Ordered](a, b *T) int {
 	return cmp.Compare(*a, *b)
 }
 
+// module is what the names of all packages begin with, up to a slash; empty for nothing.
+func (r *GraphResult) module() string {
+	shared, packages := "", 0
+	for _, n := range r.Ranked {
+		if n.Kind != "package" && n.Kind != "tests" {
+			continue
+		}
+		if packages++; packages == 1 {
+			shared = n.Name
+		}
+		for !strings.HasPrefix(n.Name, shared) {
+			shared = shared[:len(shared)-1]
+		}
+	}
+	if packages < 2 {
+		return ""
+	}
+	return shared[:strings.LastIndexByte(shared, '/')+1]
+}
+
 func (*GraphResult) findings() []finding { return nil }
 
 func (r *GraphResult) tell(t *text, detailed bool) {
@@ -174,8 +194,12 @@ func (r *GraphResult) tell(t *text, detailed bool) {
 	if detailed {
 		shows = maxListed
 	}
+	module := r.module()
+	if module != "" {
+		t.line("Packages, without %s before their names:", shown(module))
+	}
 	for _, n := range r.Ranked[:min(len(r.Ranked), shows)] {
-		words := []string{shown(n.Name)}
+		words := []string{shown(strings.TrimPrefix(n.Name, module))}
 		for _, v := range []struct {
 			name  string
 			value *float64

@@ -2,7 +2,6 @@ package toolkit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -108,7 +107,7 @@ func judged(paths []string, in lines, say func(Event) error) ([]int, error) {
 
 // answer writes a result as a whole, and makes its text.
 func answer(out io.Writer, format string, res result) (*Answer, error) {
-	structured, err := json.Marshal(res)
+	structured, err := fitting(res, maxMessage/2)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +123,8 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 		}
 		own = true
 	}
-	if len(whole) > maxWhole || len(structured) > maxMessage/2 {
-		return nil, fmt.Errorf("the result has %d bytes, more than %d; name a smaller project_path, or patterns", max(len(whole), len(structured)), maxMessage/2)
+	if len(whole) > maxWhole {
+		return nil, fmt.Errorf("the result has %d bytes, more than %d; name a smaller project_path, or patterns", len(whole), maxWhole)
 	}
 	if _, err := out.Write(whole); err != nil {
 		return nil, err

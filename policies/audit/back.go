@@ -43,8 +43,9 @@ func ParseCursor(text string) (c Cursor, err error) {
 // Search says which records ReadBack wants.
 type Search struct {
 	Filter
-	Rule string // that decided, or would have
-	Text string // that is somewhere in the record
+	Rule     string // that decided, or would have
+	Upstream string // whose tool was called
+	Text     string // that is somewhere in the record
 }
 
 // ErrNoRecord is the error for a cursor at which there is no record (any more).
@@ -201,7 +202,7 @@ func (b *backward) line(text []byte, offset int64) bool {
 
 // wants reports whether a record passes all that the hints leave open.
 func (s Search) wants(e Entry) bool {
-	if !s.Wants(e) {
+	if !s.Wants(e) || s.Upstream != "" && e.Facts.Upstream != s.Upstream {
 		return false
 	}
 	if s.Rule == "" {
@@ -241,6 +242,7 @@ func (s Search) hints() (all []hint) {
 		field("verdict", s.Verdict)
 	}
 	field("id", s.Rule)
+	field("upstream", s.Upstream)
 	if s.Text != "" {
 		all = append(all, spelled("", s.Text, ""))
 	}

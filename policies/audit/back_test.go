@@ -54,7 +54,7 @@ func TestReadBack(t *testing.T) {
 			d.Facts.Command = "echo é\u2028 <x>"
 			d.Args = nil
 		case 2:
-			d.Tool = "WebSearch"
+			d.Tool, d.Facts.Upstream = "WebSearch", "<files>"
 		}
 		if err := l.Write(t.Context(), d); err != nil {
 			t.Fatal(err)
@@ -77,6 +77,8 @@ func TestReadBack(t *testing.T) {
 		{Search{Filter: Filter{Verdict: "deny"}}, func(Entry) bool { return true }, 20},
 		{Search{Filter: Filter{Verdict: "allow", Tool: "WebSearch"}}, func(Entry) bool { return true }, 20},
 		{Search{Rule: "no-<b>"}, func(e Entry) bool { return len(e.Rules) > 0 && e.Rules[0].ID == "no-<b>" }, 20},
+		{Search{Upstream: "<files>"}, func(e Entry) bool { return e.Facts.Upstream != "" }, 20},
+		{Search{Upstream: "files"}, func(Entry) bool { return false }, 0},
 		{Search{Text: "é\u2028 <x>"}, func(e Entry) bool { return e.Verdict == "deny" }, 20},
 		{Search{Text: "part59 "}, func(e Entry) bool { return e.CallID == "c-59" }, 1},
 		{Search{Text: "nothing has it"}, func(Entry) bool { return false }, 0},

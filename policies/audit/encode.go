@@ -348,6 +348,7 @@ func (b *body) facts(f Facts, args map[string]any) {
 	b.list("paths", f.Paths)
 	b.list("hosts", f.Hosts)
 	b.list("urls", f.URLs)
+	b.acts(f.Acts)
 	b.some("upstream", f.Upstream)
 	b.list("tool_names", f.ToolNames)
 	if len(f.Annotations) > 0 {
@@ -355,6 +356,30 @@ func (b *body) facts(f Facts, args map[string]any) {
 	}
 	b.text[at] = '{' // in the place of the first comma
 	b.raw(`}`)
+}
+
+// acts writes the acts of a browser without secrets.
+func (b *body) acts(all []Act) {
+	if len(all) == 0 {
+		return
+	}
+	b.name("acts")
+	b.raw(`[`)
+	for i, a := range all[:min(len(all), maxListed)] {
+		if i > 0 {
+			b.raw(`,`)
+		}
+		b.raw(`{"kind":`)
+		b.text = appendString(b.text, clip(b.r.text(a.Kind), maxName))
+		for _, m := range [][2]string{{"on", a.On}, {"to", a.To}, {"method", a.Method}, {"field", a.Field}, {"secret", a.Secret}, {"path", a.Path}} {
+			b.some(m[0], clip(b.r.text(m[1]), maxText))
+		}
+		b.raw(`}`)
+	}
+	if more := len(all) - maxListed; more > 0 {
+		b.raw(fmt.Sprintf(`,{"kind":"... %d more"}`, more))
+	}
+	b.raw(`]`)
 }
 
 // safe are the bytes that a JSON string contains as they are.
@@ -411,5 +436,5 @@ func appendString(b []byte, s string) []byte {
 }
 
 func (f Facts) empty() bool {
-	return f.Profile == "" && f.Command == "" && f.Upstream == "" && len(f.Env)+len(f.Paths)+len(f.Hosts)+len(f.URLs)+len(f.ToolNames)+len(f.Annotations) == 0
+	return f.Profile == "" && f.Command == "" && f.Upstream == "" && len(f.Env)+len(f.Paths)+len(f.Hosts)+len(f.URLs)+len(f.Acts)+len(f.ToolNames)+len(f.Annotations) == 0
 }

@@ -87,9 +87,10 @@ func TestEveryPartIsWritten(t *testing.T) {
 		"rule":   func(i int) quick { return Decision{Rules: []Rule{one[Rule](t, i)}} },
 		"facts":  func(i int) quick { return Decision{Facts: one[Facts](t, i)} },
 		"client": func(i int) quick { return Decision{Client: one[Client](t, i)} },
+		"act":    func(i int) quick { return Decision{Facts: Facts{Acts: []Act{one[Act](t, i)}}} },
 	} {
 		seen := map[string]int{body_(t, with(-1)): -1}
-		for i := range map[string]int{"rule": reflect.TypeFor[Rule]().NumField(), "facts": reflect.TypeFor[Facts]().NumField(), "client": reflect.TypeFor[Client]().NumField()}[name] {
+		for i := range map[string]int{"rule": reflect.TypeFor[Rule]().NumField(), "facts": reflect.TypeFor[Facts]().NumField(), "client": reflect.TypeFor[Client]().NumField(), "act": reflect.TypeFor[Act]().NumField()}[name] {
 			line := body_(t, with(i))
 			if other, ok := seen[line]; ok {
 				t.Errorf("%s: fields %d and %d are written alike: %s", name, other, i, line)

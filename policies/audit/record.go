@@ -65,11 +65,41 @@ type Facts struct {
 	Paths    []string `json:"paths,omitempty"`
 	Hosts    []string `json:"hosts,omitempty"`
 	URLs     []string `json:"urls,omitempty"`
+	Acts     []Act    `json:"acts,omitempty"`
 	Upstream string   `json:"upstream,omitempty"`
 	// ToolNames are the further names of an upstream's tool.
 	ToolNames []string `json:"tool_names,omitempty"`
 	// Annotations are the hints of an upstream's tool.
 	Annotations map[string]bool `json:"annotations,omitempty"`
+}
+
+// Act is a policies.Act.
+type Act struct {
+	Kind   string `json:"kind"`
+	On     string `json:"on,omitempty"`
+	To     string `json:"to,omitempty"`
+	Method string `json:"method,omitempty"`
+	Field  string `json:"field,omitempty"`
+	Secret string `json:"secret,omitempty"`
+	Path   string `json:"path,omitempty"`
+}
+
+// ActsOf returns acts as records have them.
+func ActsOf(acts []policies.Act) []Act {
+	var all []Act
+	for _, a := range acts {
+		all = append(all, Act{string(a.Kind), a.On, a.To, a.Method, a.Field, a.Secret, a.Path})
+	}
+	return all
+}
+
+// acts returns the acts of a record as a policy sees them.
+func (f Facts) acts() []policies.Act {
+	var all []policies.Act
+	for _, a := range f.Acts {
+		all = append(all, policies.Act{Kind: policies.ActKind(a.Kind), On: a.On, To: a.To, Method: a.Method, Field: a.Field, Secret: a.Secret, Path: a.Path})
+	}
+	return all
 }
 
 // Decision is what the policy said to a call.

@@ -61,7 +61,7 @@ func (e Entry) Past() (Past, error) {
 		Seq: e.Seq, Time: e.Time, CallID: e.CallID, Rules: e.Rules, Policy: l.Policy, Profile: e.Profile,
 		Facts: policies.Facts{
 			Tenant: e.Tenant, Session: e.Session, Tool: e.Tool, Profile: e.Facts.Profile, Command: e.Facts.Command,
-			Env: e.Facts.Env, Paths: e.Facts.Paths, Hosts: e.Facts.Hosts, URLs: e.Facts.URLs,
+			Env: e.Facts.Env, Paths: e.Facts.Paths, Hosts: e.Facts.Hosts, URLs: e.Facts.URLs, Acts: e.Facts.acts(),
 			Args: l.Args, Upstream: e.Facts.Upstream, ToolNames: e.Facts.ToolNames, Annotations: e.Facts.Annotations, Now: e.Time,
 		},
 		Lacks: e.lacks(l),
@@ -101,7 +101,7 @@ func (e Entry) lacks(l pastLine) string {
 	switch text := string(e.Raw); {
 	case strings.Contains(text, "[redacted ") && strings.Contains(text, " hmac:"):
 		return "secrets were taken out of it"
-	case strings.Contains(text, " bytes cut]"), strings.Contains(text, `"[too deep]"`), strings.Contains(text, " more\"]"):
+	case strings.Contains(text, " bytes cut]"), strings.Contains(text, `"[too deep]"`), strings.Contains(text, " more\"]"), strings.Contains(text, " more\"}]"):
 		return "long texts of it were cut"
 	}
 	return ""

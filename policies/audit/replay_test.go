@@ -17,9 +17,10 @@ func TestReadPast(t *testing.T) {
 	l := begin(t, config(dir))
 	p, err := policies.Parse("p.yaml", []byte(`version: 1
 defaults: {profile: a}
-profiles: {a: {}, b: {}}
+profiles: {a: {browser: {walls: sandboxed, act: true}}, b: {}}
 rules:
   - {id: git, match: {tool: Bash, command: ["git status"]}, decision: allow}
+  - {id: forms, match: {tool: Browser, act: submit, on: "https://a.example/**"}, decision: allow}
   - {id: env, match: {tool: Bash, path: ["/etc/**"]}, decision: deny}
 `))
 	if err != nil {
@@ -31,6 +32,8 @@ rules:
 		{Tool: "Bash", Command: "git status", Paths: []string{"/etc/x"}, Args: map[string]any{"command": "git status", "cwd": "/etc/x"}},
 		{Tool: "Bash", Command: "ls"}, // as of belljar run, without arguments
 		{Tool: "ext_x", ToolNames: []string{"ext_old"}, Upstream: "x", Args: map[string]any{"command": "no shell's"}, Annotations: map[string]bool{"readOnlyHint": true}},
+		{Tool: "Browser", Acts: []policies.Act{{Kind: policies.ActSubmit, On: "https://a.example/", To: "https://b.example/", Method: "POST"}}, Args: map[string]any{}},
+		{Tool: "Browser", Acts: []policies.Act{{Kind: policies.ActSecret, On: "https://a.example/", Field: "password", Secret: "pw"}, {Kind: policies.ActSave, Path: "/x"}}, Args: map[string]any{}},
 		{Tool: "WebSearch", Hosts: []string{"a.example"}, URLs: []string{"https://a.example/x"}, Args: map[string]any{}},
 	}
 	for i := range all {
@@ -38,11 +41,14 @@ rules:
 		f, d := all[i], p.Decide(all[i])
 		r := Decision{
 			CallID: "c", Tenant: f.Tenant, Session: f.Session, Tool: f.Tool, Args: f.Args, Verdict: d.Verdict.String(), Policy: p.Hash(),
-			Facts: Facts{Profile: f.Profile, Command: f.Command, Env: f.Env, Paths: f.Paths, Hosts: f.Hosts, URLs: f.URLs, Upstream: f.Upstream, ToolNames: f.ToolNames, Annotations: f.Annotations},
+			Facts: Facts{Profile: f.Profile, Command: f.Command, Env: f.Env, Paths: f.Paths, Hosts: f.Hosts, URLs: f.URLs, Acts: ActsOf(f.Acts), Upstream: f.Upstream, ToolNames: f.ToolNames, Annotations: f.Annotations},
 		}
 		if err := l.Append(r); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := l.Append(Decision{Verdict: "deny", Args: map[string]any{}, Facts: Facts{Acts: make([]Act, maxListed+1)}}); err != nil {
+		t.Fatal(err)
 	}
 	for _, command := range []string{"PASSWORD=letmein x", strings.Repeat("x", maxString+1)} {
 		if err := l.Append(Decision{Verdict: "deny", Args: map[string]any{"command": command}, Facts: Facts{Command: command}}); err != nil {
@@ -71,8 +77,8 @@ rules:
 			n++
 			return nil
 		})
-		want := []string{"secrets were taken out of it", "long texts of it were cut", "its arguments are not kept: the log's level is meta, or they were too large"}
-		if diff := cmp.Diff(want, lacks); err != nil || n != len(all)+3 || diff != "" {
+		want := []string{"long texts of it were cut", "secrets were taken out of it", "long texts of it were cut", "its arguments are not kept: the log's level is meta, or they were too large"}
+		if diff := cmp.Diff(want, lacks); err != nil || n != len(all)+4 || diff != "" {
 			t.Errorf("%s: %d calls, %v\n%s", path, n, err, diff)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"time"
 
 	"belljar.dev/internal/procfs"
 	"belljar.dev/policies"
@@ -141,6 +143,27 @@ func (g *Group) Memory() (bytes int64, counted bool) {
 		return counter(file, "anon") + counter(file, "shmem"), true
 	}
 	return 0, false
+}
+
+// CPU returns the processor time of all that has run in the box. It reports false where no
+// cgroup counts it: one of version 2 always does.
+func (g *Group) CPU() (spent time.Duration, counted bool) {
+	if g.v2 != "" {
+		us := counter(filepath.Join(g.v2, "cpu.stat"), "usage_usec")
+		return time.Duration(us) * time.Microsecond, us > 0
+	}
+	return 0, false
+}
+
+// Processes returns how many processes and threads are in the box. It reports false where no
+// controller counts them.
+func (g *Group) Processes() (n int64, counted bool) {
+	dir := g.v1[ctlPids]
+	if g.v2 != "" && g.tree.v2ctl[ctlPids] {
+		dir = g.v2
+	}
+	n, err := strconv.ParseInt(word(filepath.Join(dir, "pids.current")), 10, 64)
+	return n, err == nil && dir != ""
 }
 
 // OOMKills returns the number of out-of-memory kills in the box.

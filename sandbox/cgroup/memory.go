@@ -1,14 +1,16 @@
 package cgroup
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// This file is what replaces a memory controller where a host has none: belljar
-// adds up what the processes of a box have in memory, as /proc says it.
+// This file is what replaces the controllers that a host does not have: belljar adds up
+// what the processes of a box use, as /proc says it.
 
 // Overweight returns the child of an init that uses the most memory with its
 // descendants, if all together use more than most bytes, or else 0.
@@ -29,14 +31,53 @@ func Overweight(init int, most int64) int {
 }
 
 // MemoryOf returns how many bytes a process and its descendants have in memory.
-func MemoryOf(pid int) int64 {
-	held := int64(0)
-	queue := []int{pid}
-	for n := 0; n < len(queue) && n < 1<<16; n++ { // processes move while they are read: no loop for ever
-		held += resident(queue[n])
-		queue = append(queue, Children(queue[n])...)
+func MemoryOf(pid int) (held int64) {
+	for _, p := range family(pid) {
+		held += resident(p)
 	}
 	return held
+}
+
+// Sums returns what a process and its descendants use: their memory in bytes, the processor
+// time of them and of those that they waited for, and how many they are.
+func Sums(pid int) (memory int64, cpu time.Duration, processes int64) {
+	for _, p := range family(pid) {
+		memory += resident(p)
+		cpu += cpuTime(p)
+		processes++
+	}
+	return memory, cpu, processes
+}
+
+// maxFamily bounds the processes that are read: they move meanwhile, and that must end.
+const maxFamily = 1 << 16
+
+// family is a process and its descendants.
+func family(pid int) []int {
+	all := []int{pid}
+	for n := 0; n < len(all) && len(all) < maxFamily; n++ {
+		all = append(all, Children(all[n])...)
+	}
+	return all
+}
+
+// tick is the unit of times in /proc, on every Linux (proc_pid_stat(5), sysconf(3)).
+const tick = time.Second / 100
+
+// cpuTime returns the processor time of a process and of the children that it waited for
+// (proc_pid_stat(5), fields 14 to 17).
+func cpuTime(pid int) (spent time.Duration) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0 // it ended meanwhile
+	}
+	_, rest, _ := bytes.Cut(text[max(0, bytes.LastIndexByte(text, ')')):], []byte(" ")) // a name may have any character
+	fields := strings.Fields(string(rest))
+	for i := 11; i < 15 && i < len(fields); i++ {
+		ticks, _ := strconv.ParseInt(fields[i], 10, 64)
+		spent += time.Duration(ticks) * tick
+	}
+	return spent
 }
 
 // Children returns the processes that the threads of a process started

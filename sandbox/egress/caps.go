@@ -49,6 +49,9 @@ func (b *bucket) wait(now time.Time, rate, burst float64) time.Duration {
 	return 0
 }
 
+// Carried returns how many bytes a door has carried in both directions.
+func Carried(d *Door) int64 { return d.caps.bytes.Load() }
+
 // ruleLimits is the rule in the record of a connection that a limit refused.
 const ruleLimits = "limits"
 

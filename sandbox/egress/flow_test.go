@@ -163,6 +163,9 @@ func TestBytes(t *testing.T) {
 	if r := told.list()[0]; r.Allowed || r.Rule != ruleLimits || r.Sent != 501 || r.Received != 500 {
 		t.Errorf("got record %+v", r)
 	}
+	if n := Carried(d); n != 1001 {
+		t.Errorf("the door carried %d bytes, want 1001", n)
+	}
 }
 
 // A flow ends when it is silent for too long, or open for too long.

@@ -2,8 +2,17 @@
 package assets
 
 import (
-	"io"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"maps"
 	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // ContentSecurityPolicy is what the page may do. Since nothing in it may make markup of a text,
@@ -11,12 +20,82 @@ import (
 const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Handler serves the page.
-func Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = io.WriteString(w, "<!doctype html><title>belljar</title><p>The data of this console is at api/v1.")
+//go:embed page
+var page embed.FS
+
+// Files are the files of the page, by their paths.
+func Files() map[string][]byte {
+	files := make(map[string][]byte)
+	err := fs.WalkDir(page, "page", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := page.ReadFile(name)
+		files[strings.TrimPrefix(name, "page/")] = text
+		return err
 	})
-	return mux
+	if err != nil {
+		panic(err) // the files are a part of this program
+	}
+	return files
+}
+
+// file is what is sent for a path.
+type file struct {
+	kind, tag, cache string
+	text             []byte
+}
+
+// Handler serves the page. All files but the first lie in a directory whose name is made of what
+// they contain, so that a browser may keep them and never mixes those of two versions. Their
+// paths are relative: the page works below any path of a proxy.
+func Handler() http.Handler {
+	files, all := Files(), sha256.New()
+	names := slices.Sorted(maps.Keys(files))
+	for _, name := range names {
+		fmt.Fprintf(all, "%s %d\n", name, len(files[name]))
+		_, _ = all.Write(files[name])
+	}
+	dir := "assets/" + hex.EncodeToString(all.Sum(nil))[:16] + "/"
+	var ahead strings.Builder // modules that the browser need not find one by one
+	served := make(map[string]file)
+	for _, name := range names {
+		if name == "index.html" {
+			continue
+		}
+		is := file{kind: "text/javascript; charset=utf-8", cache: "public, max-age=31536000, immutable", text: files[name]}
+		if path.Ext(name) == ".css" {
+			is.kind = "text/css; charset=utf-8"
+		} else {
+			fmt.Fprintf(&ahead, "<link rel=\"modulepreload\" href=\"%s\">\n", dir+name)
+		}
+		is.tag = tagOf(is.text)
+		served["/"+dir+name] = is
+	}
+	index := strings.ReplaceAll(string(files["index.html"]), "assets/", dir)
+	index = strings.Replace(index, "</head>", ahead.String()+"</head>", 1)
+	served["/"] = file{"text/html; charset=utf-8", tagOf([]byte(index)), "no-cache", []byte(index)}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		is, ok := served[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		h := w.Header()
+		h.Set("Cache-Control", is.cache)
+		h.Set("ETag", is.tag)
+		if r.Header.Get("If-None-Match") == is.tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		h.Set("Content-Type", is.kind)
+		h.Set("Content-Length", strconv.Itoa(len(is.text)))
+		_, _ = w.Write(is.text) // the client may have gone
+	})
+}
+
+// tagOf is the entity tag of a text.
+func tagOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }

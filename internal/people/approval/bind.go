@@ -24,6 +24,9 @@ type bound struct {
 	Profile   string `json:"profile"`
 	Rule      string `json:"rule"`
 	Args      any    `json:"args"`
+	// What a browser does, and with which control.
+	Acts    []policies.Act `json:"acts,omitempty"`
+	Control string         `json:"control,omitempty"`
 
 	// What the command is given, where it begins, and what the files hold that it names.
 	Env    map[string]string    `json:"env,omitempty"`
@@ -40,9 +43,10 @@ func bind(place string, r Request) (digest, canon string, err error) {
 	b := bound{
 		Tenant: f.Tenant, Principal: r.Principal, Place: place, Tool: f.Tool, Upstream: f.Upstream,
 		Profile: r.Decision.Offers().Profile(), Rule: r.Decision.Rule, Args: f.Args,
-		Env: f.Values, Stdin: digestOf(f.Stdin),
+		Acts: f.Acts, Env: f.Values, Stdin: digestOf(f.Stdin),
 	}
 	if f.Scene != nil {
+		b.Control = f.Scene.Control
 		b.Dir, b.Files, b.Doubts = f.Scene.Dir, f.Scene.Files, f.Scene.Doubts
 	}
 	if digest, err = hash("call", b); err != nil {

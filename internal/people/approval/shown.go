@@ -31,6 +31,7 @@ type Shown struct {
 	Files    []string `json:"files,omitempty"`       // that it names, with their digests
 	Paths    []string `json:"paths,omitempty"`       // that the call names
 	Hosts    []string `json:"hosts,omitempty"`       // and URLs
+	Acts     []string `json:"acts,omitempty"`        // of a browser, with what the page calls the control
 	Args     []string `json:"args,omitempty"`        // that are not shown otherwise
 	Grants   []string `json:"grants,omitempty"`      // patterns of commands that a yes lets run without a further question
 	Unsure   []string `json:"unsure,omitempty"`      // why that may not be all
@@ -63,6 +64,17 @@ func shown(f policies.Facts, grants []string) Shown {
 	}
 	for _, h := range slices.Concat(f.URLs, f.Hosts) {
 		s.add(&s.Hosts, h)
+	}
+	for _, a := range f.Acts {
+		s.add(&s.Acts, a.String())
+		for _, u := range []string{a.On, a.To} { // of which the line before may have the beginning only
+			if u != "" {
+				s.add(&s.Hosts, u)
+			}
+		}
+	}
+	if f.Scene != nil && f.Scene.Control != "" {
+		s.add(&s.Acts, "control: "+f.Scene.Control)
 	}
 	return s
 }
@@ -105,7 +117,7 @@ func (s *Shown) command(f policies.Facts) {
 		s.add(&s.Unsure, why)
 	}
 	if n := f.Scene.Tasks; n > 0 {
-		s.add(&s.Unsure, fmt.Sprintf("%d background tasks of this session run, and may change files before the command starts", n))
+		s.add(&s.Unsure, fmt.Sprintf("background tasks of this session run (%d), and may change files before the command starts", n))
 	}
 }
 
@@ -232,6 +244,7 @@ func (s Shown) Lines() []string {
 		{"in", dir},
 		{"stdin", s.Stdin},
 		{"file", s.Files},
+		{"does", s.Acts},
 		{"names", s.Paths},
 		{"reaches", s.Hosts},
 		{"with", s.Args},

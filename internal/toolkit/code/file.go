@@ -1,5 +1,7 @@
 package code
 
+import "slices"
+
 // File is what was read of one source file. It is not changed once it is made.
 type File struct {
 	Path     string // from the project's directory, with slashes
@@ -95,3 +97,9 @@ type Gap struct {
 
 // Of returns the text of a token.
 func (f *File) Of(t Token) string { return f.Text[t.Start:t.End] }
+
+// TestAt reports whether a line runs only in tests: by the file's path, or by the function
+// around it.
+func (f *File) TestAt(line int) bool {
+	return IsTest(f.Path) || slices.ContainsFunc(f.Funcs, func(fn Func) bool { return fn.Test && fn.First <= line && line <= fn.Last })
+}

@@ -193,3 +193,23 @@ func Foreign(dir string) bool {
 	}
 	return false
 }
+
+// IsTest reports whether a file is one of tests, or of data for them, by its path.
+func IsTest(name string) bool {
+	dir, base := path.Split(strings.ToLower(name))
+	for part := range strings.SplitSeq(dir, "/") {
+		switch part {
+		case "test", "tests", "testdata", "__tests__", "__mocks__", "spec", "e2e":
+			return true
+		}
+	}
+	if class, java := strings.CutSuffix(path.Base(name), ".java"); java && (strings.HasSuffix(class, "Test") || strings.HasSuffix(class, "Tests")) {
+		return true
+	}
+	stem := strings.TrimSuffix(base, path.Ext(base))
+	switch path.Ext(stem) {
+	case ".test", ".tests", ".spec":
+		return true
+	}
+	return strings.HasPrefix(base, "test_") || strings.HasSuffix(stem, "_test") || strings.HasSuffix(stem, "_tests") || strings.HasSuffix(stem, "_spec") || base == "conftest.py"
+}

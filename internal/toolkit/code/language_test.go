@@ -130,3 +130,22 @@ func TestPlainLanguagesAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+func TestIsTest(t *testing.T) {
+	for name, want := range map[string]bool{
+		"a_test.go": true, "x/testdata/a.go": true, "tests/util.py": true, "test_a.py": true, "a_test.py": true, "conftest.py": true,
+		"src/a.test.ts": true, "src/a.spec.tsx": true, "src/__tests__/a.ts": true, "spec/a_spec.rb": true,
+		"src/test/java/A.java": true, "AppTest.java": true, "Test/A.java": true,
+		"a.go": false, "testing/a.go": false, "Latest.java": false, "contest.py": false, "attest.ts": false, "internal/testenv/a.go": false,
+	} {
+		if got := IsTest(name); got != want {
+			t.Errorf("%s: got %t, want %t", name, got, want)
+		}
+	}
+	f := File{Path: "a.rs", Funcs: []Func{{Symbol: Symbol{First: 3, Last: 9}}, {Symbol: Symbol{First: 11, Last: 12}, Test: true}}}
+	for line, want := range map[int]bool{3: false, 10: false, 11: true, 12: true, 13: false} {
+		if got := f.TestAt(line); got != want {
+			t.Errorf("line %d: got %t, want %t", line, got, want)
+		}
+	}
+}

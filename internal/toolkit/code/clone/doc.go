@@ -18,6 +18,7 @@
 //
 // The files, each calling those below it:
 //
+//	distinct.go  clones that say something new
 //	find.go    the clones of a set of files
 //	match.go   places that resemble a snippet
 //	result.go  places, groups of them, and the lines that they cover

@@ -18,6 +18,7 @@ type Result struct {
 	Lines      int          `json:"lines"`      // with code that are in a clone; each counts once
 	Code       int          `json:"code"`       // lines with code of all files
 	Percentage float64      `json:"percentage"` // of Lines in Code
+	Shares     []Share      `json:"shares"`     // of Lines, by the kinds that were looked for
 	Tokens     int          `json:"tokens"`     // that were compared
 	Functions  int          `json:"functions"`  // that were compared with each other
 	Gaps       []code.Gap   `json:"gaps,omitempty"`
@@ -43,7 +44,13 @@ func Find(ctx context.Context, files []*code.File, o Options) (Result, error) {
 		}
 	}
 	res := Result{Tokens: len(r.canon), Functions: len(w.functions)}
-	res.Files, res.Lines, res.Code = b.duplicated()
+	var ranks [5]int
+	res.Files, res.Lines, res.Code, ranks = b.duplicated()
+	for _, k := range kinds {
+		if o.asked(k) {
+			res.Shares = append(res.Shares, Share{k, ranks[k.rank()]})
+		}
+	}
 	if res.Code > 0 {
 		res.Percentage = 100 * float64(res.Lines) / float64(res.Code)
 	}

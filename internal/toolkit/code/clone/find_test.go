@@ -130,6 +130,7 @@ func TestEachFieldIsMeasured(t *testing.T) {
 		{"lines", func(r Result) any { return r.Lines }, files(sum, spell("total := 0", "total :=\n0"))},
 		{"code", func(r Result) any { return r.Code }, files(sum, sum+"\nvar x int\n")},
 		{"percentage", func(r Result) any { return r.Percentage }, files(sum, sum+"\nvar x int\n")},
+		{"shares", func(r Result) any { return r.Shares }, files(sum, spell("1000", "1001"))},
 		{"tokens", func(r Result) any { return r.Tokens }, files(sum, sum+"\nvar x int\n")},
 		{"functions", func(r Result) any { return r.Functions }, files(sum, spell("func Sum(", "var f = Sum(", "(int, error) {", ""))},
 	} {
@@ -140,11 +141,12 @@ func TestEachFieldIsMeasured(t *testing.T) {
 	}
 	res := find(t, Options{}, base...)
 	if want := (Result{
-		Clones:     []Clone{{Exact, 1, 84, []Place{{"a.go", 1, 15, ""}, {"b.go", 1, 15, ""}}}},
+		Clones:     []Clone{{Exact, 1, 84, []Place{{"a.go", 1, 15, ""}, {"b.go", 1, 15, ""}}, 0}},
 		Files:      []Duplicated{{"a.go", 13, 13}, {"b.go", 13, 13}},
 		Lines:      26,
 		Code:       26,
 		Percentage: 100,
+		Shares:     []Share{{Exact, 26}, {Renamed, 0}, {Gapped, 0}, {Semantic, 0}},
 		Tokens:     168,
 		Functions:  2,
 	}); !reflect.DeepEqual(res, want) {

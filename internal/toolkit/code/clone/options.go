@@ -18,6 +18,12 @@ const (
 	Semantic Kind = "semantic"
 )
 
+// kinds are all kinds, the strictest first.
+var kinds = []Kind{Exact, Renamed, Gapped, Semantic}
+
+// rank is 1 for the strictest kind.
+func (k Kind) rank() uint8 { return uint8(slices.Index(kinds, k) + 1) }
+
 // Options say what is a clone. The zero value means the defaults.
 type Options struct {
 	Kinds     []Kind  // all where it is empty
@@ -39,14 +45,12 @@ func (o Options) with() (Options, error) {
 		return o, fmt.Errorf("min_lines %d, min_tokens %d, workers %d: must not be negative", o.MinLines, o.MinTokens, o.Workers)
 	}
 	for _, k := range o.Kinds {
-		switch k {
-		case Exact, Renamed, Gapped, Semantic:
-		default:
+		if k.rank() == 0 {
 			return o, fmt.Errorf("kind %q: must be exact, renamed, gapped or semantic", k)
 		}
 	}
 	if len(o.Kinds) == 0 {
-		o.Kinds = []Kind{Exact, Renamed, Gapped, Semantic}
+		o.Kinds = kinds
 	}
 	if o.MinLines == 0 {
 		o.MinLines = 5

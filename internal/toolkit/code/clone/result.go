@@ -26,6 +26,13 @@ type Clone struct {
 	Similarity float64 `json:"similarity" jsonschema:"0 to 1, the lowest between the first place and another"`
 	Tokens     int     `json:"tokens" jsonschema:"of the first place"`
 	Places     []Place `json:"places" jsonschema:"two or more"`
+	PlacesMore int     `json:"places_more,omitempty" jsonschema:"places beyond those"`
+}
+
+// Share is how much of the code one kind of clones has.
+type Share struct {
+	Kind  Kind `json:"kind" jsonschema:"exact, renamed, gapped or semantic"`
+	Lines int  `json:"lines" jsonschema:"lines with code that are part of such a clone, and of none of a stricter kind"`
 }
 
 // Duplicated counts the lines with code of a file, and those of them that are part of a
@@ -50,12 +57,12 @@ type builder struct {
 	minLines  int
 	functions []function
 	matches   []match
-	covered   [][]bool // of each file and line, from 1: part of a clone
+	covered   [][]uint8 // of each file and line, from 1: the rank of the strictest clone that has it
 }
 
 // newBuilder makes a builder without matches.
 func newBuilder(r *row, minLines int) *builder {
-	b := &builder{row: r, minLines: minLines, covered: make([][]bool, len(r.files))}
+	b := &builder{row: r, minLines: minLines, covered: make([][]uint8, len(r.files))}
 	return b
 }
 
@@ -72,20 +79,22 @@ func (b *builder) long(x, y span) bool {
 // add keeps a match.
 func (b *builder) add(m match) {
 	b.matches = append(b.matches, m)
-	b.cover(m.a)
-	b.cover(m.b)
+	b.cover(m.a, m.kind.rank())
+	b.cover(m.b, m.kind.rank())
 }
 
-// cover notes the lines of a place.
-func (b *builder) cover(s span) {
+// cover notes the lines of a place of a clone.
+func (b *builder) cover(s span, rank uint8) {
 	file := b.fileOf(s.begin)
 	if b.covered[file] == nil {
 		end := b.begin[file+1]
-		b.covered[file] = make([]bool, b.last[end-1]+2)
+		b.covered[file] = make([]uint8, b.last[end-1]+2)
 	}
 	first, last := b.lines(s.begin, s.end)
 	for line := first; line <= last; line++ {
-		b.covered[file][line] = true
+		if have := b.covered[file][line]; have == 0 || rank < have {
+			b.covered[file][line] = rank
+		}
 	}
 }
 
@@ -145,8 +154,8 @@ func (b *builder) place(kind Kind, s span) Place {
 }
 
 // duplicated returns the files that have a part in a clone, and counts the lines with
-// code of all files.
-func (b *builder) duplicated() (files []Duplicated, lines, total int) {
+// code of all files, and those of each rank.
+func (b *builder) duplicated() (files []Duplicated, lines, total int, ranks [5]int) {
 	var has []bool
 	for i, f := range b.files {
 		begin, end := b.begin[i], b.begin[i+1]
@@ -169,8 +178,12 @@ func (b *builder) duplicated() (files []Duplicated, lines, total int) {
 				continue
 			}
 			d.Code++
-			if b.covered[i] != nil && b.covered[i][line] {
+			if b.covered[i] == nil {
+				continue
+			}
+			if rank := b.covered[i][line]; rank > 0 {
 				d.Lines++
+				ranks[rank]++
 			}
 		}
 		lines += d.Lines
@@ -182,7 +195,7 @@ func (b *builder) duplicated() (files []Duplicated, lines, total int) {
 	slices.SortStableFunc(files, func(x, y Duplicated) int {
 		return cmp.Or(cmp.Compare(y.Lines, x.Lines), strings.Compare(x.Path, y.Path))
 	})
-	return files, lines, total
+	return files, lines, total, ranks
 }
 
 // cutList keeps the first clones of a list that is too long.

@@ -112,6 +112,11 @@ func TestDeadInGo(t *testing.T) {
 			map[string]string{"a.go": "package a\nfunc help() {}\n", "gen.go": "//go:build ignore\n\npackage main\nfunc main() { help() }\nfunc help() {}\n"},
 			[]string{"high a.go:2 help"},
 		},
+		{
+			"data of tests",
+			map[string]string{"a.go": "package main\nfunc main() {}\n", "x/testdata/a.go": "package a\nfunc gone() {}\n"},
+			[]string{"low x/testdata/a.go:2 gone"},
+		},
 		{"initialized", map[string]string{"a.go": "package main\nvar x = set()\nfunc set() int { return 1 }\nfunc main() {}\nfunc init() { more() }\nfunc more() {}\n"}, nil},
 		{"a broken file names it", map[string]string{"a.go": "package main\nfunc main() {}\nfunc help() {}\n", "b.go": "package main\nfunc x( { help() }\n"}, nil},
 	} {
@@ -143,6 +148,45 @@ class K:
 handlers = {"x": getattr(b, "_by_string")}
 `})
 	want := []string{"high a.py:9 _dead", "medium a.py:15 K._method", "low a.py:12 public"}
+	if diff := cmp.Diff(want, found(t, files)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A method of a class with a base can be called by the base.
+func TestDeadMethods(t *testing.T) {
+	files := parsed(map[string]string{
+		"a.py": "class A(Base):\n    def _hook(self): pass\nclass B:\n    def _gone(self): pass\n",
+		"a.ts": "class A extends Base { #hook() {} }\nclass B { #gone() {} }\n",
+		"a.rs": "struct S;\nimpl S { fn gone(&self) {} }\nimpl Deref for S { fn deref(&self) {} }\ntrait T { fn kept(&self) {} }\nimpl T for S { fn kept(&self) {} }\n",
+	})
+	want := []string{
+		"medium a.py:4 B._gone", "medium a.rs:2 S::gone", "medium a.rs:4 T::kept", "medium a.ts:2 B.#gone",
+		"low a.py:2 A._hook", "low a.rs:3 S::deref", "low a.rs:5 S::kept", "low a.ts:1 A.#hook",
+	}
+	if diff := cmp.Diff(want, found(t, files)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// In a script, a function that is a value can be called by whoever gets it. What is declared
+// has to be named.
+func TestDeadInScripts(t *testing.T) {
+	files := parsed(map[string]string{"a.ts": `
+const plugin = { name: 'x', setup(build) { used() }, 'edge-light': () => 2, run: async function run() {} }
+new ReadableStream({ pull(c) { c.close() } })
+setTimeout(function tick() {}, 1)
+const fn = function inner() {}
+plugin.late = () => 1
+const pick = flag ? () => 1 : (x) => x
+export default { fetch() {} }
+function used() {}
+function gone() {}
+const assigned = () => 1
+async function later() {}
+plugin.setup()
+`})
+	want := []string{"high a.ts:10 gone", "high a.ts:12 later"}
 	if diff := cmp.Diff(want, found(t, files)); diff != "" {
 		t.Error(diff)
 	}

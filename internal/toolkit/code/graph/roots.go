@@ -11,16 +11,20 @@ import (
 // standing is how sure it can be that nothing reaches a function which no text names,
 // with the reason where it is not the highest, and whether something reaches it anyway.
 func standing(f *code.File, fn *code.Func) (most Confidence, why string, root bool) {
-	if fn.Test && f.Language != code.Go || entry(f, fn) || marked(f, fn) {
+	if fn.Test && f.Language != code.Go || entry(f, fn) || marked(f, fn) || handed(f, fn) {
 		return High, "", true
 	}
 	switch {
+	case f.Language == code.Go && strings.Contains("/"+f.Path, "/testdata/"):
+		return Low, "it is data of tests, which go does not build", false
 	case fn.Exported && f.Language == code.Go && private(f):
 		most, why = Medium, "it is exported, though only to this project"
 	case fn.Exported && (f.Language == code.C || f.Language == code.CPP):
 		most, why = Medium, "it is not static: other files can be linked with it"
 	case fn.Exported:
 		return Low, "it is exported, and other projects can call it", f.Language == code.Go && fn.Owner != ""
+	case fn.Owner != "" && f.Language != code.Go && based(f, fn):
+		return Low, "it is a method, and the base of its class can call it", false
 	case fn.Owner != "" && f.Language != code.Go:
 		most, why = Medium, "it is a method, and a base, a trait or an interface can lead to it"
 	case conditional(f):
@@ -114,6 +118,36 @@ func decorated(f *code.File, end int) bool {
 		if k := f.Tokens[i].Kind; depth == 0 && (k == code.Newline || k == code.Indent || k == code.Dedent) {
 			return i+1 < end && strings.HasPrefix(f.Of(f.Tokens[i+1]), "@")
 		}
+	}
+	return false
+}
+
+// based reports whether the type that has a method has a base.
+func based(f *code.File, fn *code.Func) bool {
+	return slices.ContainsFunc(f.Types, func(t code.Symbol) bool {
+		return t.Name == fn.Owner && len(t.Bases) > 0 && t.First <= fn.First && fn.Last <= t.Last
+	})
+}
+
+// handed reports whether a function of a script is a value and not a declaration: a member
+// of an object, an argument, the value of an assignment. Any holder of it can call it.
+func handed(f *code.File, fn *code.Func) bool {
+	if script := f.Language == code.TypeScript || f.Language == code.TSX || f.Language == code.JavaScript; !script || fn.Owner != "" {
+		return false
+	}
+	if fn.Kind == "method" {
+		return true
+	}
+	for i := min(fn.Start, len(f.Tokens)) - 1; i >= 0; i-- {
+		word := f.Of(f.Tokens[i])
+		if f.Tokens[i].Kind == code.Comment || word == "async" {
+			continue
+		}
+		switch word {
+		case "=", "(", ",", ":", "?", "[", "=>", "&&", "||", "??", "!", "...", "return", "new", "void", "typeof", "await", "yield":
+			return true
+		}
+		break
 	}
 	return false
 }

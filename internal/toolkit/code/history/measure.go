@@ -20,8 +20,9 @@ const field = "churn"
 
 // History is what the files of a directory went through in a period.
 type History struct {
-	Commits int    // that changed one of the files
-	Files   []File // those with the highest score first
+	Commits int       // that changed one of the files
+	Files   []File    // those with the highest score first
+	Newest  time.Time // of all commits; zero for none
 	Gaps    []code.Gap
 }
 
@@ -60,10 +61,11 @@ func Measure(ctx context.Context, run Run, dir, root string, since time.Time) (h
 	if reason != "" {
 		return History{Gaps: []code.Gap{{Field: field, Reason: reason}}}, nil
 	}
-	commits, more, err := r.commits(ctx, since)
+	commits, newest, more, err := r.commits(ctx, since)
 	if err == nil {
 		h, err = r.count(ctx, commits)
 	}
+	h.Newest = newest
 	if err == nil {
 		h.Gaps, err = r.modules(ctx, field)
 	}
@@ -79,32 +81,35 @@ func Measure(ctx context.Context, run Run, dir, root string, since time.Time) (h
 	return h, nil
 }
 
-// commits returns the names of the commits since a time, one a line, and whether there
-// are more than are read. Each commit's own time decides. git's --since ends the walk at the first
+// commits returns the names of the commits since a time, one a line, the time of the newest
+// of all, and whether there are more than are read. Each commit's own time decides. git's --since ends the walk at the first
 // commit that is older, and a single wrong clock would hide what lies behind it.
-func (r repo) commits(ctx context.Context, since time.Time) (names string, more bool, err error) {
+func (r repo) commits(ctx context.Context, since time.Time) (names string, newest time.Time, more bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out, err := r.stream(ctx, Env(r.root), "rev-list", "--timestamp", "--max-count="+strconv.Itoa(maxCommits+1), "HEAD", "--")
 	if err != nil {
-		return "", false, err
+		return "", newest, false, err
 	}
 	var all strings.Builder
 	in := bufio.NewScanner(out)
 	for n := 0; in.Scan(); n++ {
 		if n == maxCommits {
-			return all.String(), true, nil
+			return all.String(), newest, true, nil
 		}
 		seconds, hash, _ := strings.Cut(in.Text(), " ")
 		at, err := when(seconds)
 		if err != nil || !isHash(hash) {
-			return "", false, fmt.Errorf("not a commit: %.80q", in.Text())
+			return "", newest, false, fmt.Errorf("not a commit: %.80q", in.Text())
+		}
+		if at.After(newest) {
+			newest = at
 		}
 		if !at.Before(since) {
 			all.WriteString(hash + "\n")
 		}
 	}
-	return all.String(), false, in.Err()
+	return all.String(), newest, false, in.Err()
 }
 
 // count reads what the commits changed.

@@ -276,6 +276,7 @@ type rustScope struct {
 	pattern bool   // a match: the reader is in front of an arm's =>
 	arm     bool   // the body of an arm
 	test    bool
+	shared  bool // an implementation of a trait, or a trait that others can name
 }
 
 type rustKind uint8

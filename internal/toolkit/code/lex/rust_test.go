@@ -101,8 +101,8 @@ impl Elsewhere of "" 63-63 false [Display]
 const LIMIT of "" 8 true
 static COUNT of "" 9 false
 const SIDES of "Area" 22 false
-method Area::twice 24-24 params 0 nesting 0 cyclomatic 1 cognitive 0 exported false test false calls self|area
-method Point::area 29-29 params 0 nesting 0 cyclomatic 1 cognitive 0 exported false test false calls
+method Area::twice 24-24 params 0 nesting 0 cyclomatic 1 cognitive 0 exported true test false calls self|area
+method Point::area 29-29 params 0 nesting 0 cyclomatic 1 cognitive 0 exported true test false calls
 method Point::match 36-60 params 2 nesting 2 cyclomatic 14 cognitive 14 exported true test false calls map|iter ()|enumerate x|get io|stdin helper ()|make ()|into z|map ()|filter helper
 fn inner 58-58 params 1 nesting 0 cyclomatic 1 cognitive 0 exported false test false calls
 fn tests::works 70-70 params 0 nesting 0 cyclomatic 1 cognitive 0 exported false test true calls super|helper

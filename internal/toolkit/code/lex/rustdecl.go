@@ -119,8 +119,8 @@ func (r rustDecl) function(i int) int {
 		Cyclomatic: 1,
 		Test:       test || r.top().test,
 	}
-	if r.top().kind == rustImpl {
-		fn.Kind = "method"
+	if top := r.top(); top.kind == rustImpl {
+		fn.Kind, fn.Exported = "method", fn.Exported || top.shared
 	}
 	fn.Label = fn.Name
 	if fn.Owner != "" {
@@ -201,6 +201,7 @@ func (r rustDecl) trait(i int) int {
 	}
 	r.f.Types = append(r.f.Types, s)
 	r.enter(rustImpl, body, s.Name)
+	r.top().shared = s.Exported
 	return body + 1
 }
 
@@ -273,6 +274,7 @@ func (r rustDecl) implementation(i int) int {
 		r.f.Types = append(r.f.Types, s)
 	}
 	r.enter(rustImpl, body, owner)
+	r.top().shared = r.op(after) == kwFor // by whoever has the trait
 	return body + 1
 }
 

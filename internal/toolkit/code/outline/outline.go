@@ -16,8 +16,10 @@ import (
 // source in English it is about that many; the models' own counts differ.
 const CharsPerToken = 4
 
-// maxLine bounds the line of a symbol.
-const maxLine = 140
+const (
+	maxLine   = 140 // bytes of the line of a symbol
+	maxJoined = 8   // lines of a declaration beyond its first
+)
 
 // patience is how many symbols in turn may not fit until no more are tried.
 const patience = 50
@@ -34,26 +36,26 @@ type Outline struct {
 // Map writes the functions and types of a graph of the kind [graph.Full], those that the
 // most depend on first, until the text has as many tokens as are allowed. How much
 // depends on a symbol is its PageRank over the links between symbols, from the seeds if
-// there are any. Tests are left out. The text has each directory once, the files in it,
+// there are any; half of it where other files or packages cannot name the symbol. Tests are
+// left out, and what depends on a symbol in them counts a quarter: they use what a project
+// is for, and their own helpers most of all. The text has each directory once, the files in it,
 // and of each symbol its line and how it is declared. An error is one of ctx.
 func Map(ctx context.Context, files []*code.File, g *graph.Graph, tokens int, seeds ...string) (Outline, error) {
-	m, err := g.Measure(ctx, graph.Want{PageRank: true, Seeds: seeds})
+	ranks, err := ranksOf(ctx, g, seeds)
 	if err != nil {
 		return Outline{}, err
 	}
-	if m.PageRank == nil { // no seed is a node
-		if m, err = g.Measure(ctx, graph.Want{PageRank: true}); err != nil {
-			return Outline{}, err
-		}
-	}
 	var ranked []int
 	for i, n := range g.Nodes {
-		if (n.Kind == "function" || n.Kind == "type") && !n.Test {
+		if (n.Kind == "function" || n.Kind == "type") && !inTest(n) {
 			ranked = append(ranked, i)
+			if !n.Exported {
+				ranks[i] /= 2
+			}
 		}
 	}
 	slices.SortFunc(ranked, func(a, b int) int {
-		return cmp.Or(cmp.Compare(m.PageRank[b], m.PageRank[a]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(ranks[b], ranks[a]), cmp.Compare(a, b))
 	})
 	p := picker{g: g, lines: make(map[string][]string), has: make(map[string]bool), left: tokens*CharsPerToken - len(footer(len(ranked), len(files)))}
 	for _, f := range files {
@@ -83,6 +85,32 @@ func Map(ctx context.Context, files []*code.File, g *graph.Graph, tokens int, se
 	}
 	o.Tokens = (len(o.Text) + CharsPerToken - 1) / CharsPerToken
 	return o, nil
+}
+
+// inTest reports whether a node runs only in tests.
+func inTest(n graph.Node) bool { return n.Test || code.IsTest(n.Path) }
+
+// ranksOf is how much depends on each node.
+func ranksOf(ctx context.Context, g *graph.Graph, seeds []string) ([]float64, error) {
+	rest := *g
+	rest.Links = slices.DeleteFunc(slices.Clone(g.Links), func(l graph.Link) bool { return inTest(g.Nodes[l.From]) })
+	ranks := make([]float64, len(g.Nodes))
+	for _, part := range []struct {
+		*graph.Graph
+		weight float64
+	}{{&rest, 1}, {g, 0.25}} {
+		m, err := part.Measure(ctx, graph.Want{PageRank: true, Seeds: seeds})
+		if err == nil && m.PageRank == nil { // no seed is a node
+			m, err = part.Measure(ctx, graph.Want{PageRank: true})
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i, rank := range m.PageRank {
+			ranks[i] += part.weight * rank
+		}
+	}
+	return ranks, nil
 }
 
 // footer is the last line of an outline that is not complete.
@@ -131,18 +159,36 @@ func heads(name string) (dir, file string) {
 	return plain(path.Dir(name), maxLine) + "/\n", "  " + plain(path.Base(name), maxLine) + "\n"
 }
 
-// declaration is the line of source that declares a symbol, or its kind and name.
+// declaration returns the source that declares a symbol. The owner of a method stands before
+// it, unless the source names the owner. Without source it returns the kind and the name.
 func (p *picker) declaration(n graph.Node) string {
+	text := ""
 	if lines := p.lines[n.Path]; n.Line >= 1 && n.Line <= len(lines) {
-		text := strings.TrimSpace(lines[n.Line-1])
+		text = strings.TrimSpace(lines[n.Line-1])
+		for _, next := range lines[n.Line:min(len(lines), n.Line+maxJoined)] {
+			if text == "" || len(text) > maxLine || !strings.ContainsAny(text[len(text)-1:], "([<,=") {
+				break
+			}
+			if next = strings.TrimSpace(next); strings.HasPrefix(next, "//") {
+				continue
+			}
+			if strings.ContainsAny(text[len(text)-1:], ",=") {
+				text += " "
+			}
+			text += next
+		}
+		text = strings.ReplaceAll(text, ", )", ")")
 		if i := strings.LastIndex(text, "{"); i > 0 && strings.TrimSpace(text[i:]) == "{" {
 			text = strings.TrimSpace(text[:i])
 		}
-		if text != "" {
-			return plain(text, maxLine)
-		}
 	}
-	return plain(n.Kind+" "+n.Name, maxLine)
+	if text == "" {
+		return plain(n.Kind+" "+n.Name, maxLine)
+	}
+	if owner := strings.Trim(n.Name[:max(0, strings.LastIndexAny(n.Name, ".:"))], "(*):"); !strings.Contains(text, owner) {
+		text = owner + ": " + text
+	}
+	return plain(text, maxLine)
 }
 
 // text writes what was picked, by path and line.

@@ -47,7 +47,7 @@ func TestMap(t *testing.T) {
   a.go
     3 func one() { help() }
     4 func two() { help() }
-    5 func three(
+    5 func three(a int) { help() }
   b.go
     2 func help()
 x/y/
@@ -65,6 +65,33 @@ x/y/
 	// A seed leads to what it depends on.
 	if o = outlined(t, small(), 23, "one"); !strings.Contains(o.Text, "func one") || strings.Contains(o.Text, "func two") {
 		t.Errorf("from the seed one: got\n%s", o.Text)
+	}
+}
+
+// What only tests depend on is not what matters most, and a symbol of its own file matters
+// less than one that others can name.
+func TestMapWithoutTests(t *testing.T) {
+	files := []*code.File{
+		lex.Parse("go.mod", code.Other, "module m\n"),
+		lex.Parse("a.go", code.Go, "package m\n\nfunc Used() { inner() }\n\nfunc user() { Used() }\n\nfunc inner() {}\n\nfunc OnlyTested() {}\n"),
+		lex.Parse("a_test.go", code.Go, "package m\n\nfunc TestA() { OnlyTested() }\nfunc TestB() { OnlyTested() }\nfunc TestC() { OnlyTested() }\n\ntype fake struct{}\n"),
+		lex.Parse("ui/a.test.ts", code.TypeScript, "export type Fixture = string\nexport function build(f: Fixture) { return f }\n"),
+	}
+	o := outlined(t, files, 20)
+	if want := "./\n  a.go\n    3 func Used() { inner() }\n(3 more"; !strings.HasPrefix(o.Text, want) {
+		t.Errorf("got %+v, want %s", o, want)
+	}
+	if o = outlined(t, files, 1000); strings.Contains(o.Text, "fake") || strings.Contains(o.Text, "ui/") || o.Symbols != 4 {
+		t.Errorf("got %+v, want no symbol of a test", o)
+	}
+}
+
+// A declaration is read to its end, and says of a method whose it is.
+func TestDeclarations(t *testing.T) {
+	o := outlined(t, []*code.File{lex.Parse("h.py", code.Python, "class Headers:\n    def update(\n        self,\n        other: dict,\n    ) -> None:\n        pass\n\n    def of(self, headers: \"Headers\"): pass\n")}, 1000)
+	want := "./\n  h.py\n    1 class Headers:\n    2 Headers: def update(self, other: dict) -> None:\n    8 def of(self, headers: \"Headers\"): pass\n"
+	if o.Text != want {
+		t.Errorf("got\n%s\nwant\n%s", o.Text, want)
 	}
 }
 

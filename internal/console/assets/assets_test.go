@@ -1,0 +1,97 @@
+package assets
+
+import (
+	"bytes"
+	"compress/gzip"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sinks are where a text would become markup or a script, and what loads from elsewhere.
+var sinks = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|Function\(|srcdoc|javascript:|DOMParser|createContextualFragment|setHTML|XMLHttpRequest|(await|return|=) import\(|createPolicy|localStorage|document\.cookie|setAttribute\('(on|style|src)`)
+
+// addresses are all that the modules have: a name space, the beginning of what is made of a
+// host, and an example.
+var addresses = []string{"http://www.w3.org/2000/svg", "http://", "http://127.0.0.1:8931/#…"}
+
+// The modules have no place where a text becomes markup: WC6.
+func TestNoSinks(t *testing.T) {
+	scripts := 0
+	for name, text := range Files() {
+		if path.Ext(name) == ".css" && regexp.MustCompile(`url\(|@import`).Match(text) {
+			t.Errorf("%s loads something", name)
+		}
+		if path.Ext(name) != ".js" {
+			continue
+		}
+		scripts++
+		for i, line := range strings.Split(string(text), "\n") {
+			if found := sinks.FindString(line); found != "" {
+				t.Errorf("%s:%d has %s", name, i+1, found)
+			}
+			for _, found := range regexp.MustCompile(`https?://[^'"]*`).FindAllString(line, -1) {
+				if !slices.Contains(addresses, found) {
+					t.Errorf("%s:%d has the address %s", name, i+1, found)
+				}
+			}
+			if strings.Contains(line, "createElement(") && name != "dom.js" {
+				t.Errorf("%s:%d makes an element beside dom.js", name, i+1)
+			}
+		}
+	}
+	if scripts < 10 {
+		t.Errorf("%d scripts were read", scripts)
+	}
+}
+
+// The page is small: WC2.
+func TestSize(t *testing.T) {
+	var all, packed bytes.Buffer
+	for _, text := range Files() {
+		all.Write(text)
+		w := gzip.NewWriter(&packed)
+		_, _ = w.Write(text)
+		w.Close()
+	}
+	if all.Len() > 160<<10 || packed.Len() > 60<<10 {
+		t.Errorf("the page has %d bytes, %d packed; want %d and %d at most", all.Len(), packed.Len(), 160<<10, 60<<10)
+	}
+	t.Logf("%d bytes, %d packed", all.Len(), packed.Len())
+}
+
+// A file may be kept for ever, since its path changes with it. The first one is asked for again.
+func TestHandler(t *testing.T) {
+	get := func(at, tag string) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, at, nil), httptest.NewRecorder()
+		r.Header.Set("If-None-Match", tag)
+		Handler().ServeHTTP(w, r)
+		return w
+	}
+	index := get("/", "")
+	links := regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(index.Body.String(), -1)
+	if len(links) < len(Files())-1 {
+		t.Errorf("the page names %d files of %d", len(links), len(Files())-1)
+	}
+	for _, link := range links {
+		got := get("/"+link[1], "")
+		if got.Code != http.StatusOK || got.Body.Len() == 0 || !strings.HasPrefix(link[1], "assets/") || !strings.Contains(got.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d %v", link[1], got.Code, got.Header())
+		}
+		if again := get("/"+link[1], got.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() != 0 {
+			t.Errorf("%s with its tag: %d", link[1], again.Code)
+		}
+	}
+	if again := get("/", index.Header().Get("ETag")); again.Code != http.StatusNotModified || index.Header().Get("Cache-Control") != "no-cache" {
+		t.Errorf("the page with its tag: %d %v", again.Code, index.Header())
+	}
+	for _, at := range []string{"/assets/", "/assets/main.js", "/assets/../assets.go", "/assets/%2e%2e/assets.go", "/index.html", "/assets/x/main.js"} {
+		if got := get(at, ""); got.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", at, got.Code)
+		}
+	}
+}

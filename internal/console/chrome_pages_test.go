@@ -1,0 +1,186 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// allPages are the pages of the console, each with what it shows when it is there.
+var allPages = []struct{ hash, shown string }{
+	{"#/overview", `document.querySelector('.tile') && document.querySelector('.chart')`},
+	{"#/inbox", `document.querySelector('.list li')`},
+	{"#/history", `document.querySelector('tbody tr')`},
+	{"#/boxes", `document.querySelector('tbody tr')`},
+	{"#/jobs", `document.querySelector('tbody tr')`},
+	{"#/jobs/s-1/3", `document.querySelector('.output .lines-out div') && document.querySelector('.facts')`},
+	{"#/sessions", `document.querySelector('tbody tr')`},
+	{"#/work", `document.querySelector('.steps li')`},
+	{"#/workspaces", `document.querySelector('tbody tr')`},
+	{"#/audit", `document.querySelector('tbody tr')`},
+	{"#/policy", `document.querySelector('.source div')`},
+	{"#/upstreams", `document.querySelector('.page .card')`},
+	{"#/search", `document.querySelector('tbody tr')`},
+	{"#/browser", `document.querySelector('.meter')`},
+}
+
+// everyPage calls f for each page, and for one of each kind of thing that a page leads to.
+func everyPage(p *tab, f func(hash string)) {
+	p.t.Helper()
+	for _, one := range allPages {
+		p.at(one.hash)
+		p.until(one.shown)
+		f(one.hash)
+	}
+	for hash, into := range map[string]string{
+		"#/inbox":      `[...document.querySelectorAll('.list a')].find(a => a.hash.includes('KIND'))`,
+		"#/workspaces": `document.querySelector('tbody a')`,
+		"#/audit":      `document.querySelector('tbody tr:last-child ~ tr a, tbody tr:nth-last-child(3) a')`,
+	} {
+		for _, kind := range []string{"approval", "question", "pin"} {
+			p.at(hash)
+			link := strings.Replace(into, "KIND", kind, 1)
+			p.until(link)
+			p.eval(link + `.click()`)
+			p.until(`document.querySelector('.agent, .files button')`)
+			if hash == "#/workspaces" {
+				p.eval(`document.querySelector('.files button').click()`)
+				p.until(`document.querySelector('.diff, .detail .empty')`)
+			}
+			f(hash + " " + kind)
+			if hash != "#/inbox" {
+				break
+			}
+		}
+	}
+}
+
+// What an agent, a page of the web or somebody else's server wrote is text on every page: WC6,
+// WC-A1 to A6, A33.
+func TestChromeHostileTexts(t *testing.T) {
+	g := start(t, hostile)
+	p := g.open(chrome(t))
+	p.login(Operator)
+	everyPage(p, func(hash string) {
+		if value[bool](p, `'evil' in window || !document.title.endsWith('belljar') || !!document.querySelector('script:not([src]), style, iframe, object, embed, meta[http-equiv], img, form, base')`) {
+			t.Errorf("%s: a text became markup", hash)
+		}
+		for _, href := range value[[]string](p, `[...document.querySelectorAll('[href]')].map(a => a.getAttribute('href'))`) {
+			if !strings.HasPrefix(href, "#/") && !strings.HasPrefix(href, "assets/") {
+				t.Errorf("%s: a link to %q", hash, href)
+			}
+		}
+		// No character is there that is not seen, or that changes how others look.
+		if found := value[[]string](p, `[...document.body.innerText.matchAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g)].map(m => m[0])`); len(found) > 0 {
+			t.Errorf("%s: hidden characters %q", hash, found)
+		}
+		if wide := value[int](p, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+			t.Errorf("%s is %d pixels wider than the window", hash, wide)
+		}
+		p.fine()
+	})
+	if cookie := value[string](p, `document.cookie`); cookie != "" {
+		t.Errorf("cookies: %q", cookie)
+	}
+}
+
+// Every place where a text could become markup throws, whatever the page does: WC6.
+func TestChromeSinksThrow(t *testing.T) {
+	g := start(t)
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	for _, sink := range []string{
+		`document.body.innerHTML = 'x'`, `document.body.outerHTML = 'x'`, `document.body.insertAdjacentHTML('beforeend', 'x')`, `document.write('x')`, `eval('1')`, `new Function('1')()`,
+		`document.createElement('iframe').srcdoc = 'x'`, `new DOMParser().parseFromString('<p>', 'text/html')`, `document.createElement('script').text = 'x'`, `setTimeout('1')`,
+		`document.createRange().createContextualFragment('x')`, `document.createElement('script').src = 'https://evil.example/'`, `trustedTypes.createPolicy('x', {createHTML: x => x})`,
+	} {
+		got, err := chromedp.Call(p.ctx, runtime.Evaluate, runtime.EvaluateParams{
+			Expression: `(() => { try { ` + sink + `; return false } catch { return true } })()`, AllowUnsafeEvalBlockedByCSP: new(false),
+		})
+		if err != nil || got.Result == nil || string(got.Result.Value) != "true" {
+			t.Errorf("does not throw: %s", sink)
+		}
+	}
+	p.eval(`window.violations = []`) // of these
+	p.mayFail("security error")
+	p.mayFail("recommendation")
+}
+
+// Every control has a name, every page one heading of the first level, and nothing has a
+// positive tabindex: WC25.
+func TestChromeAccessibility(t *testing.T) {
+	g := start(t, hostile)
+	p := g.open(chrome(t))
+	p.login(Operator)
+	needName := map[string]bool{"button": true, "link": true, "textbox": true, "searchbox": true, "combobox": true, "checkbox": true, "radio": true, "slider": true, "image": true, "img": true, "meter": true, "table": true, "region": true, "navigation": true, "dialog": true, "log": true}
+	everyPage(p, func(hash string) {
+		tree, err := chromedp.Call(p.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles := make(map[string]int)
+		for _, n := range tree.Nodes {
+			if n.Ignored || n.Role == nil {
+				continue
+			}
+			role, name := strings.Trim(string(n.Role.Value), `"`), ""
+			if n.Name != nil {
+				name = strings.Trim(string(n.Name.Value), `"`)
+			}
+			roles[role]++
+			if needName[role] && strings.TrimSpace(name) == "" {
+				t.Errorf("%s: a %s has no name", hash, role)
+			}
+		}
+		for role, want := range map[string]int{"main": 1, "navigation": 1, "banner": 1} {
+			if roles[role] != want {
+				t.Errorf("%s: %d times %s, want %d", hash, roles[role], role, want)
+			}
+		}
+		if got := value[string](p, `[...document.querySelectorAll('h1')].length + ' ' + document.querySelectorAll('[tabindex]:not([tabindex="0"]):not([tabindex="-1"])').length`); got != "1 0" {
+			t.Errorf("%s: headings of the first level, positive tabindexes: %s", hash, got)
+		}
+	})
+}
+
+// contrast finds texts that are hard to read, as WCAG computes it: a ratio of less than 4.5, or
+// of 3 for large ones.
+const contrast = `(() => {
+	const parse = c => { const m = c.match(/[\d.]+/g).map(Number); return {rgb: m.slice(0, 3), a: m.length > 3 ? m[3] : 1} }
+	const lum = rgb => { const [r, g, b] = rgb.map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b }
+	const behind = n => { for (; n; n = n.parentElement) { const c = parse(getComputedStyle(n).backgroundColor); if (c.a === 1) return c.rgb } return [255, 255, 255] }
+	const bad = new Set(), walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+	let seen = 0
+	while (walk.nextNode()) {
+		const node = walk.currentNode.parentElement
+		if (!walk.currentNode.data.trim() || !node.checkVisibility() || node.closest('svg title, .sr')) continue
+		const style = getComputedStyle(node), text = parse(node.closest('svg') ? style.fill : style.color).rgb, ground = behind(node)
+		const [a, b] = [lum(text), lum(ground)].sort((x, y) => y - x), size = parseFloat(style.fontSize)
+		const large = size >= 24 || size >= 18.66 && style.fontWeight >= 700
+		seen++
+		if ((a + 0.05) / (b + 0.05) < (large ? 3 : 4.5)) bad.add(node.className + ' ' + text + ' on ' + ground + ' ' + ((a + 0.05) / (b + 0.05)).toFixed(2))
+	}
+	return seen < 20 ? ['only ' + seen + ' texts were seen'] : [...bad]
+})()`
+
+// Texts can be read in both themes, and pages fit a window of 320 pixels: WC27.
+func TestChromeLooks(t *testing.T) {
+	g := start(t, hostile)
+	p := g.open(chrome(t))
+	p.login(Operator)
+	for _, theme := range []string{"light", "dark"} {
+		p.theme(theme)
+		p.size(map[string]int64{"light": 1280, "dark": 320}[theme], 800)
+		everyPage(p, func(hash string) {
+			if bad := value[[]string](p, contrast); len(bad) > 0 {
+				t.Errorf("%s, %s: hard to read: %q", hash, theme, bad)
+			}
+			if wide := value[int](p, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+				t.Errorf("%s, %s: %d pixels wider than the window: %s", hash, theme, wide, value[string](p, `[...document.querySelectorAll('main *')].filter(n => n.getBoundingClientRect().right > innerWidth + 1 && !n.closest('.scroll, .output, .diff, .source, pre')).slice(0, 3).map(n => n.outerHTML.slice(0, 200)).join('\n')`))
+			}
+		})
+	}
+}

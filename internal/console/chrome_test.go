@@ -1,0 +1,267 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	chromelog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"belljar.dev/internal/testenv"
+)
+
+// tab is a page of a console in a real browser. At the end of its test nothing may have gone
+// wrong in it: no error, no violation of the Content-Security-Policy, and no request to
+// anywhere else.
+type tab struct {
+	ctx context.Context
+	t   *testing.T
+	g   *rig
+
+	mu     sync.Mutex
+	faults []string // guarded by mu
+	sent   []string // guarded by mu: the URLs of all requests
+	may    []string // guarded by mu: parts of faults that the test causes
+}
+
+// chrome starts a browser for a test.
+func chrome(t *testing.T) context.Context {
+	t.Helper()
+	testenv.Need(t, testenv.Chromium)
+	opts := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
+	for _, name := range []string{"chromium-headless-shell", "chrome-headless-shell", "headless_shell", "chromium", "chromium-browser"} {
+		if path, err := exec.LookPath(name); err == nil {
+			opts = append(opts, chromedp.ExecPath(path))
+			break
+		}
+	}
+	ctx, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), opts...)
+	t.Cleanup(stop)
+	ctx, _ = chromedp.NewContext(ctx)
+	t.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil {
+			t.Error("end the browser:", err)
+		}
+	})
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// watch has every violation of the policy noted before a script of the page runs.
+const watch = `window.violations = [];
+document.addEventListener('securitypolicyviolation', e => window.violations.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample))`
+
+// open opens a tab of a browser, and shows nothing in it.
+func (g *rig) open(browser context.Context) *tab {
+	g.t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
+	p := &tab{ctx: ctx, t: g.t, g: g}
+	g.t.Cleanup(func() {
+		p.fine()
+		cancel()
+	})
+	if err := chromedp.Do(ctx); err != nil {
+		g.t.Fatal(err)
+	}
+	if err := chromedp.Listen(ctx, p.note); err != nil {
+		g.t.Fatal(err)
+	}
+	must(g.t)(chromedp.Call(ctx, network.Enable, network.EnableParams{}))
+	must(g.t)(chromedp.Call(ctx, chromelog.Enable, struct{}{}))
+	p.size(1280, 850)
+	return p
+}
+
+// must fails a test for the error of a command.
+func must(t *testing.T) func(any, error) {
+	return func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// note keeps what a tab reports.
+func (p *tab) note(event any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		text, _ := json.Marshal(e.ExceptionDetails)
+		p.faults = append(p.faults, "exception: "+string(text))
+	case *runtime.EventConsoleAPICalled:
+		text, _ := json.Marshal(e.Args)
+		p.faults = append(p.faults, fmt.Sprintf("console.%s: %s", e.Type, text))
+	case *chromelog.EventEntryAdded:
+		if e.Entry.Level == chromelog.EntryLevelInfo {
+			return
+		}
+		p.faults = append(p.faults, fmt.Sprintf("%s %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL))
+	case *network.EventRequestWillBeSent:
+		p.sent = append(p.sent, e.Request.URL)
+	}
+}
+
+// mayFail says that a fault with this text is caused by the test.
+func (p *tab) mayFail(part string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.may = append(p.may, part)
+}
+
+// fine checks that nothing went wrong so far.
+func (p *tab) fine() {
+	p.t.Helper()
+	if found, err := chromedp.Run(p.ctx, chromedp.Evaluate[[]string](`window.violations || []`)); err != nil || len(found) > 0 {
+		p.t.Errorf("violations of the policy: %q, %v", found, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+faults:
+	for _, f := range p.faults {
+		for _, part := range p.may {
+			if strings.Contains(f, part) {
+				continue faults
+			}
+		}
+		p.t.Errorf("in the browser: %.600s", f)
+	}
+	for _, url := range p.sent {
+		if !strings.HasPrefix(url, p.g.URL()) {
+			p.t.Errorf("a request to %s", url)
+		}
+	}
+	p.faults = nil
+}
+
+// size sets the size of a tab in pixels.
+func (p *tab) size(width, height int64) {
+	p.t.Helper()
+	must(p.t)(chromedp.Call(p.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1}))
+}
+
+// theme sets whether people want the page "light" or "dark".
+func (p *tab) theme(name string) {
+	p.t.Helper()
+	must(p.t)(chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+	}))
+}
+
+// login opens the console by a link for a role.
+func (p *tab) login(role Role) {
+	p.t.Helper()
+	must(p.t)(chromedp.Call(p.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watch}))
+	p.visit(first(p.g.Link("ann (uid 7)", role)))
+	p.until(`document.querySelector('.state.live')`)
+}
+
+// visit goes to a URL.
+func (p *tab) visit(url string) {
+	p.t.Helper()
+	must(p.t)(chromedp.Call(p.ctx, page.Navigate, page.NavigateParams{URL: url}))
+}
+
+// at goes to a page of the console, and waits until it shows it.
+func (p *tab) at(hash string) {
+	p.t.Helper()
+	p.eval(`void (location.hash = ` + quote(hash) + `)`)
+	name, _, _ := strings.Cut(strings.TrimPrefix(hash, "#/"), "/")
+	name, _, _ = strings.Cut(name, "?")
+	p.until(`document.querySelector('nav a[aria-current]')?.getAttribute('href') === ` + quote("#/"+name))
+}
+
+func quote(text string) string {
+	out, _ := json.Marshal(text) // of a text, which has a form
+	return string(out)
+}
+
+// eval evaluates a script in a tab.
+func (p *tab) eval(script string) {
+	p.t.Helper()
+	value[any](p, script)
+}
+
+// value is the value of a script in a tab.
+func value[T any](p *tab, script string) T {
+	p.t.Helper()
+	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](script))
+	if err != nil {
+		p.t.Fatalf("%s: %v", script, err)
+	}
+	return v
+}
+
+// until waits until a script is true.
+func (p *tab) until(script string) {
+	p.t.Helper()
+	if !testenv.Until(20*time.Second, func() bool {
+		is, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`!!(`+script+`)`))
+		return err == nil && is
+	}) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.t.Fatalf("never true: %s\nfaults: %.1000q\nthe page has: %.2000s", script, p.faults, value[string](p, `document.body.innerText`))
+	}
+}
+
+// has waits until a text is in the page.
+func (p *tab) has(text string) {
+	p.t.Helper()
+	p.until(`document.body.innerText.includes(` + quote(text) + `)`)
+}
+
+// keys are those that are pressed by their names. All others are typed.
+var keys = map[string]input.DispatchKeyEventParams{
+	"Tab": {Code: "Tab", WindowsVirtualKeyCode: 9}, "Enter": {Code: "Enter", WindowsVirtualKeyCode: 13, Text: "\r"}, "Escape": {Code: "Escape", WindowsVirtualKeyCode: 27},
+	" ": {Code: "Space", WindowsVirtualKeyCode: 32, Text: " "}, "ArrowDown": {Code: "ArrowDown", WindowsVirtualKeyCode: 40}, "ArrowRight": {Code: "ArrowRight", WindowsVirtualKeyCode: 39},
+}
+
+// press presses keys one after the other.
+func (p *tab) press(names ...string) {
+	p.t.Helper()
+	for _, name := range names {
+		k := keys[name]
+		k.Key, k.Type = name, input.DispatchKeyEventTypeKeyDown
+		must(p.t)(chromedp.Call(p.ctx, input.DispatchKeyEvent, k))
+		k.Type, k.Text = input.DispatchKeyEventTypeKeyUp, ""
+		must(p.t)(chromedp.Call(p.ctx, input.DispatchKeyEvent, k))
+	}
+}
+
+// write types a text into what has the focus.
+func (p *tab) write(text string) {
+	p.t.Helper()
+	must(p.t)(chromedp.Call(p.ctx, input.InsertText, input.InsertTextParams{Text: text}))
+}
+
+// tabTo presses Tab until what has the focus is what a script says of it, as node.
+func (p *tab) tabTo(script string) {
+	p.t.Helper()
+	for range 200 {
+		if value[bool](p, `(node => !!(`+script+`))(document.activeElement)`) {
+			return
+		}
+		p.press("Tab")
+	}
+	p.t.Fatalf("no Tab leads to %s; the focus is at %s", script, value[string](p, `document.activeElement.outerHTML.slice(0, 300)`))
+}
+
+// named is a script for tabTo: a control with a name.
+func named(name string) string {
+	return `(node.getAttribute('aria-label') || node.textContent || '').trim() === ` + quote(name)
+}

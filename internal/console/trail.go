@@ -1,0 +1,63 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"belljar.dev/policies/audit"
+)
+
+// Bounds of what is looked for in the log about one approval.
+const (
+	maxTrail = 50 // records
+	maxCalls = 4  // that asked, or that the yes was used for
+)
+
+// trailHandlers serve what the log has about what people decided.
+type trailHandlers struct {
+	log    *logHandlers
+	people People
+}
+
+// approval lists the records of a question and of its calls, the newest first: asked,
+// answered, used, and what became of the calls.
+func (h *trailHandlers) approval(r *request) (any, error) {
+	a, err := h.people.Approval(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), searchMost)
+	defer cancel()
+	page := records{Records: []record{}}
+	calls := []string{a.CallID}
+	find := func(want audit.Search, is func(audit.Entry) (mine, last bool)) error {
+		_, _, err := audit.ReadBack(ctx, h.log.dir, audit.Cursor{}, want, func(e audit.Entry, at audit.Cursor) bool {
+			mine, last := is(e)
+			if mine {
+				page.Records = append(page.Records, brief(e, at))
+			}
+			return !last && len(page.Records) < maxTrail
+		})
+		return err
+	}
+	err = find(audit.Search{Filter: audit.Filter{Kind: audit.KindApproval}, Text: a.ID}, func(e audit.Entry) (mine, last bool) {
+		if !slices.Contains(calls, e.CallID) && len(calls) < maxCalls {
+			calls = append(calls, e.CallID)
+		}
+		return true, e.Event == "asked"
+	})
+	for _, call := range calls {
+		if err != nil {
+			return nil, err
+		}
+		err = find(audit.Search{Text: call}, func(e audit.Entry) (mine, last bool) {
+			mine = e.CallID == call
+			return mine && e.Kind != audit.KindApproval, mine && e.Kind == audit.KindDecision
+		})
+	}
+	slices.SortFunc(page.Records, func(a, b record) int { return cmp.Compare(b.Seq, a.Seq) })
+	page.Chain = h.log.chain.state(time.Now())
+	return page, err
+}

@@ -1,0 +1,88 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// Preparer finds out what a call would do, for a tool whose arguments alone do not say it.
+// It is called before the policy is asked and so may only read: the Call has no Grant. The
+// Facts that it returns are what the policy judges; Args, if set, stand for the arguments of
+// the call in the decision, the question to a person and the audit log. The agent gets an
+// error as it gets one about arguments, and nothing runs.
+type Preparer[In Gated] func(ctx context.Context, call Call, in In) (policies.Facts, error)
+
+// AddPreparedTool is AddTool for a tool with a Preparer. The handler finds what was decided
+// in Call.Acts and Call.Scene. It must look again whether the same is still true: a person
+// may have thought about the question for hours.
+func AddPreparedTool[In Gated](s *Server, t Tool, p Preparer[In], h Handler[In]) {
+	made := newTool(t, h)
+	made.prepare = func(ctx context.Context, c Call, v Gated) (policies.Facts, error) {
+		typed, ok := v.(In)
+		if !ok {
+			return policies.Facts{}, fmt.Errorf("prepare %s with a %T", t.Name, v)
+		}
+		return p(ctx, c, typed)
+	}
+	s.tools.add(made)
+}
+
+// Further decides about a further part of a call, as if it were a call of its own: the policy
+// is asked, and a person where it says so, the decision is recorded, and then run is called
+// with a Call that has the part's grant. Limits on calls count it. The profile must be that of
+// the call, and nothing may have to be taken out of its result that is not taken out of that
+// of the call. refusal is nil if run was called; err is then what run returned.
+func (c Call) Further(ctx context.Context, f policies.Facts, run func(Call) error) (refusal *policies.Refusal, err error) {
+	g := c.Session.server.gate
+	started := time.Now()
+	t, ok := g.tools.find(c.Session.tenant, c.Tool)
+	if !ok {
+		return nil, fmt.Errorf("decide about a part of call %s: the tool %s has gone", c.ID, c.Tool)
+	}
+	part := c
+	part.ID, part.Grant, part.Scene, part.Acts, part.allowed = newCallID(), policies.Grant{}, nil, nil, nil
+	t.show(&f)
+	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started
+	f.Scopes = g.cfg.callerOf(ctx).Scopes
+	d, asked, refusal, leave := g.decide(ctx, part, &f)
+	defer leave()
+	if d.Verdict == policies.Allow {
+		d = g.ofCall(c, d)
+	}
+	d = g.recordDecision(ctx, part, started, f, d, asked)
+	switch {
+	case refusal != nil:
+		return refusal, nil
+	case d.Verdict != policies.Allow:
+		no := d.Denied(part.ID)
+		return &no, nil
+	}
+	part.Grant, part.Audit, part.Scene, part.Acts = d.Grant, d.Audit, f.Scene, f.Acts
+	err = run(part)
+	if g.cfg.Audit != nil {
+		g.cfg.Audit.Finished(Finished{Call: part, Result: &Result{IsError: err != nil}, Err: err, Took: time.Since(started), Decision: d})
+	}
+	return nil, err
+}
+
+// RulePart is the rule of a denial because a part of a call cannot be part of it.
+const RulePart = "part"
+
+// ofCall denies a part of a call that is granted another profile than the call, or of whose
+// result more would have to be taken out.
+func (g *callGate) ofCall(c Call, d policies.Decision) policies.Decision {
+	why := ""
+	switch {
+	case d.Grant.Profile() != c.Grant.Profile():
+		why = fmt.Sprintf("It is allowed in profile %q, and this call has profile %q.", d.Grant.Profile(), c.Grant.Profile())
+	case slices.ContainsFunc(d.Redact, func(r policies.Redaction) bool { return !slices.Contains(c.redact, r) }):
+		why = "Something must be taken out of its result, and it is not taken out of that of this call."
+	default:
+		return d
+	}
+	return policies.Decision{Verdict: policies.Deny, Rule: RulePart, Part: d.Part, Reason: why, Instead: "Send it as a call of its own."}
+}

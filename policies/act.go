@@ -1,0 +1,164 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ActKind is what an act of a browser does.
+type ActKind string
+
+// The kinds of act.
+const (
+	ActNavigate ActKind = "navigate" // a tab goes to an address that the agent names, or back and forward
+	ActFollow   ActKind = "follow"   // a link is followed, or a page leads on by itself
+	ActSubmit   ActKind = "submit"   // a form is sent
+	ActDownload ActKind = "download" // a link leads to a file
+	ActPress    ActKind = "press"    // anything else is clicked, or a key is pressed: what it does is not known
+	ActType     ActKind = "type"     // a field is filled in
+	ActSecret   ActKind = "secret"   // a field is filled in with a secret that the agent does not see
+	ActPoint    ActKind = "point"    // the pointer moves, a tab is scrolled, switched to or closed
+	ActUpload   ActKind = "upload"   // a page gets a file
+	ActSave     ActKind = "save"     // a file of the browser is written where commands see it
+	ActConfirm  ActKind = "confirm"  // a dialog of a page is accepted
+	ActEval     ActKind = "eval"     // an expression is evaluated in a page
+)
+
+// actNeeds are the kinds, and which facts each of them must have. Without these no rule
+// can judge the act.
+var actNeeds = []struct {
+	kind  ActKind
+	needs []actFact
+}{
+	{ActNavigate, []actFact{actTo}},
+	{ActFollow, []actFact{actTo}},
+	{ActSubmit, []actFact{actOn, actTo, actMethod}},
+	{ActDownload, []actFact{actTo}},
+	{ActPress, []actFact{actOn}},
+	{ActType, []actFact{actOn, actField}},
+	{ActSecret, []actFact{actOn, actField, actSecret}},
+	{ActPoint, nil},
+	{ActUpload, []actFact{actOn, actPath}},
+	{ActSave, []actFact{actPath}},
+	{ActConfirm, []actFact{actOn}},
+	{ActEval, []actFact{actOn}},
+}
+
+// actFact is a fact of an act besides its kind: its name, and where it stands.
+type actFact struct {
+	name string
+	at   func(*Act) string
+}
+
+var (
+	actOn     = actFact{"document", func(a *Act) string { return a.On }}
+	actTo     = actFact{"target", func(a *Act) string { return a.To }}
+	actMethod = actFact{"method", func(a *Act) string { return a.Method }}
+	actField  = actFact{"field", func(a *Act) string { return a.Field }}
+	actSecret = actFact{"secret", func(a *Act) string { return a.Secret }}
+	actPath   = actFact{"path", func(a *Act) string { return a.Path }}
+)
+
+// ActKinds are the kinds of act, in the order of the constants.
+func ActKinds() []ActKind {
+	all := make([]ActKind, len(actNeeds))
+	for i, a := range actNeeds {
+		all[i] = a.kind
+	}
+	return all
+}
+
+// actWords are the kinds as policies spell them.
+func actWords() []string {
+	all := make([]string, len(actNeeds))
+	for i, a := range actNeeds {
+		all[i] = string(a.kind)
+	}
+	return all
+}
+
+// Act is one thing that a call does with a browser. Acts are comparable. The zero Act is
+// one that no rule can judge, and is denied.
+type Act struct {
+	Kind   ActKind
+	On     string // URL of the document in which it happens
+	To     string // URL that it leads to, or that a file came from
+	Method string // of the request that a link or form makes, for example POST
+	Field  string // text, password, otp, card or file: what is filled in
+	Secret string // name of the secret
+	Path   string // file that is read or written, absolute as the box sees it
+}
+
+// The names of the tools that see and use a browser. The acts of a call are those of
+// ActTool alone.
+const (
+	ActTool  = "Browser"
+	LookTool = "BrowserLook"
+)
+
+// actTools are the tools whose calls need a profile that lets browsers act.
+var actTools = []string{ActTool, LookTool}
+
+// String is the act in words, for people and agents. Where it is cut, the origins are
+// still there.
+func (a Act) String() string {
+	var b strings.Builder
+	kind := string(a.Kind)
+	if !slices.Contains(actWords(), kind) {
+		kind = "unknown act " + Clip(fmt.Sprintf("%q", kind), 40)
+	}
+	b.WriteString(kind)
+	if a.Secret != "" {
+		b.WriteString(" " + Clip(a.Secret, 64))
+	}
+	if a.Field != "" {
+		b.WriteString(" into a field of type " + Clip(a.Field, 20))
+	}
+	if a.On != "" {
+		b.WriteString(" on " + originOf(a.On))
+	}
+	if a.Path != "" {
+		b.WriteString(", file " + Clip(a.Path, 100))
+	}
+	switch {
+	case a.To != "" && a.Kind == ActSave:
+		b.WriteString(", from " + Clip(a.To, 100))
+	case a.To != "" && a.Method != "":
+		b.WriteString(", " + Clip(a.Method, 20) + " to " + Clip(a.To, 100))
+	case a.To != "":
+		b.WriteString(", to " + Clip(a.To, 100))
+	}
+	return b.String()
+}
+
+// originOf returns the scheme, host and port of a URL as ParseURL reads it, in which a
+// host has its xn-- form. Of a text that is not such a URL it returns the beginning.
+func originOf(s string) string {
+	u, err := ParseURL(s)
+	if err != nil {
+		return Clip(fmt.Sprintf("%q", s), 60)
+	}
+	return Clip(u.Scheme+"://"+u.Host, 100)
+}
+
+// lacks returns the name of a fact that an act of its kind must have and this one has
+// not, or "".
+func (a Act) lacks() string {
+	i := slices.IndexFunc(actNeeds, func(n struct {
+		kind  ActKind
+		needs []actFact
+	},
+	) bool {
+		return n.kind == a.Kind
+	})
+	if i < 0 {
+		return "kind"
+	}
+	for _, f := range actNeeds[i].needs {
+		if f.at(&a) == "" {
+			return f.name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,117 @@
+package policies
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// browsing is what a profile says about browsers.
+type browsing struct {
+	walls  Browser
+	acting Acting
+}
+
+// Acting says what agents may do with a browser for calls of a profile, as far as it is the
+// same for all calls; rules decide about each act. With the zero value no browser acts.
+type Acting struct {
+	Act  bool
+	Eval Eval
+	Open Open
+	// Sites says where a tab may go while a document is there in which a secret was typed.
+	Sites   Sites
+	Limits  ActLimits
+	Secrets []FieldSecret // that may be typed, and where
+}
+
+// Eval says which expressions may be evaluated in pages.
+type Eval int
+
+// The values, from the closed one up.
+const (
+	EvalOff  Eval = iota
+	EvalRead      // those that change nothing
+)
+
+// evals are the words of policies, in the order of the values.
+var evals = []string{"off", "read"}
+
+// String is the value as policies spell it.
+func (e Eval) String() string { return wordOf(evals, int(e)) }
+
+// Open says which addresses an agent may open by name.
+type Open int
+
+// The values, from the closed one up.
+const (
+	// OpenSeen takes URLs that a page has shown, without a change, and those without query and
+	// fragment: an agent then cannot put what it has read into the address of a page.
+	OpenSeen Open = iota
+	OpenAny       // every one that the rules let through
+)
+
+var opens = []string{"seen", "any"}
+
+// String is the value as policies spell it.
+func (o Open) String() string { return wordOf(opens, int(o)) }
+
+// Sites says where a tab may go after a secret was typed in it.
+type Sites int
+
+// The values, from the closed one up.
+const (
+	SitesOne Sites = iota // documents of the same site
+	SitesAny              // every one that the rules let through
+)
+
+var sites = []string{"one", "any"}
+
+// String is the value as policies spell it.
+func (s Sites) String() string { return wordOf(sites, int(s)) }
+
+// wordOf returns the word of a value, or of the closed one if the value has none.
+func wordOf(words []string, i int) string {
+	if i < 0 || i >= len(words) {
+		i = 0
+	}
+	return words[i]
+}
+
+// ActLimits bound the browser of one session.
+type ActLimits struct {
+	Uploads   int64         // bytes of one file that a page gets
+	Downloads int64         // bytes of all files that wait to be saved
+	Idle      time.Duration // without a call, after which the browser ends
+}
+
+// The limits of a profile that does not name them.
+const (
+	DefaultUploads   = 10 << 20 // bytes of one file
+	DefaultDownloads = 50 << 20 // bytes of the files that wait
+	DefaultActIdle   = 10 * time.Minute
+)
+
+// FieldSecret is a secret that may be typed into fields of one origin. The agent knows its
+// name and never its value.
+type FieldSecret struct {
+	Secret   string // its name under secrets of the policy
+	Origin   string // scheme, host and port, in the spelling of originOf
+	Field    string // text, password, otp or card: what the field must be
+	Embedded bool   // also into a frame whose ancestors are of other origins
+}
+
+// secretFields are the fields that may get a secret.
+var secretFields = []string{"password", "otp", "card", "text"}
+
+// Acting is what the call may do with a browser, as far as the profile says it.
+func (g profileGrant) Acting() Acting {
+	a := g.browser.acting
+	a.Secrets = slices.Clone(a.Secrets)
+	return a
+}
+
+// Opens reports whether an agent may open a URL by name. seen says that a page has shown it,
+// character by character.
+func (a Acting) Opens(url string, seen bool) bool {
+	return a.Act && (a.Open == OpenAny || seen || !strings.ContainsAny(url, "?#"))
+}

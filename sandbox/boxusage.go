@@ -1,0 +1,66 @@
+package sandbox
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/cgroup"
+	"belljar.dev/sandbox/egress"
+)
+
+// BoxUsage is what a box uses. A number that this host cannot tell is zero.
+type BoxUsage struct {
+	Memory    int64         // bytes that its processes have now, without what the kernel caches of files
+	CPU       time.Duration // processor time since the box was opened
+	Processes int64         // processes and threads, or only processes where no cgroup counts them
+	Network   int64         // bytes sent and received since the box was opened
+	Disk      int64         // bytes that it has stored in /tmp and its home directory
+}
+
+// Used returns what the box uses.
+func (b *Box) Used() BoxUsage {
+	u := BoxUsage{Network: egress.Carried(b.means.door.Door), Disk: b.life.kept.used(b.means.area)}
+	memory, hasMemory := b.means.group.Memory()
+	cpu, hasCPU := b.means.group.CPU()
+	processes, hasProcesses := b.means.group.Processes()
+	if !hasMemory || !hasCPU || !hasProcesses {
+		u.Memory, u.CPU, u.Processes = b.life.sums()
+	}
+	if hasMemory {
+		u.Memory = memory
+	}
+	if hasCPU {
+		u.CPU = cpu
+	}
+	if hasProcesses {
+		u.Processes = processes
+	}
+	return u
+}
+
+// sums adds up what the processes of the box use, as /proc says it. A parked box has none.
+func (l *life) sums() (memory int64, cpu time.Duration, processes int64) {
+	l.waking.RLock()
+	defer l.waking.RUnlock()
+	if l.parked {
+		return 0, 0, 0
+	}
+	return cgroup.Sums(l.box.init.process.Pid)
+}
+
+// used is how many bytes are stored in the area of the box: on disk, or else in memory.
+func (k *kept) used(area *storage) int64 {
+	fd := &k.storage
+	mu := &k.closing
+	if area != nil {
+		fd, mu = &area.fd, &area.closing
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	var fs unix.Statfs_t
+	if *fd < 0 || unix.Fstatfs(*fd, &fs) != nil {
+		return 0
+	}
+	return int64(fs.Blocks-fs.Bfree) * fs.Bsize
+}
