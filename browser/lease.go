@@ -35,7 +35,7 @@ func (s *Seat) ID() string { return s.box.ID() }
 func (s *Seat) Done() <-chan struct{} { return s.job.Done() }
 
 // Memory is how many bytes of memory its processes have.
-func (s *Seat) Memory() int64 { return s.box.MemoryUsed() }
+func (s *Seat) Memory() int64 { return s.box.Used().Memory }
 
 // Refused is what the egress door said last to a connection to the host of a URL: the
 // line for the agent, or nothing.
