@@ -76,7 +76,7 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 		return nil, g.tools.unknown(session.tenant, call.name, func(t *tool) bool { return g.hides(ctx, session, t) })
 	}
 	name := t.info.Name // call.name may be an alias
-	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, TraceID: call.parent.TraceID, Depth: call.depth, Progress: withoutProgress, input: call.input, logs: call.logs}
+	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, TraceID: call.parent.TraceID, Depth: call.depth, Detached: detachedIn(ctx), Progress: withoutProgress, input: call.input, logs: call.logs}
 	if t.upstream != nil {
 		c.Upstream, c.from = t.upstream.name, t.upstream
 	}

@@ -79,6 +79,11 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 	if p.method == methodListen || p.method == "tools/call" {
 		events.KeepAlive() // their answers may take long
 	}
+	if p.method != methodListen {
+		var done func()
+		ctx, done = outliving(ctx)
+		defer done()
+	}
 	answer := &receiptWriter{ResponseWriter: to, out: out}
 	defer answer.done(r.Context())
 	r = withBody(ctx, r, body)
@@ -107,6 +112,8 @@ func (w *web) readModern(h http.Header, session *Session, p posted) *directCall 
 // comes first or the answer takes long.
 func (w *web) callModern(ctx context.Context, rw http.ResponseWriter, session *Session, p posted, out *outgoing, c *directCall) {
 	x := &exchange{stream: stream{sse.New()}}
+	ctx, done := outliving(ctx)
+	defer done()
 	ctx = context.WithValue(ctx, outletKey{}, x) // of the request, with its caller in it
 	status := http.StatusOK
 	err := x.ServeWhile(ctx, rw, sse.Serving{Status: func(http.Header) int { return status }}, func() {

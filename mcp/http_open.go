@@ -49,7 +49,7 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 	s.guard = newGuard(session, stream{s.standing})
 	s.guard.placed = true
 	// Calls must not see the end of the request that brought the first of them.
-	calls := context.WithValue(context.WithoutCancel(ctx), sessionKey{}, session)
+	calls := WithDetach(context.WithValue(context.WithoutCancel(ctx), sessionKey{}, session), nil)
 	var connection sdk.Transport = legacyOnly{s.guard}
 	if overSSE(id) {
 		s.guard.room = ws.inFlight.of(session)

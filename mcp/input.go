@@ -93,10 +93,13 @@ func (n *needs) frame(id []byte, server json.RawMessage) ([]byte, error) {
 // sealer makes the states that clients carry from one call to the next, and checks them.
 type sealer struct{ key []byte }
 
-func newSealer() *sealer {
-	k := &sealer{key: make([]byte, 32)}
-	_, _ = rand.Read(k.key) // which does not fail (crypto/rand)
-	return k
+// newSealer is a sealer with a key; with one at random if that is nil.
+func newSealer(key []byte) *sealer {
+	if key == nil {
+		key = make([]byte, 32)
+		_, _ = rand.Read(key) // which does not fail (crypto/rand)
+	}
+	return &sealer{key: key}
 }
 
 // roundTrip is the content of a state.

@@ -96,14 +96,15 @@ func (s stream) Answer(frame []byte, _ *wire.Error, with ...wire.Delivery) error
 // exchange is the outlet of one POST.
 type exchange struct {
 	stream
-	caller  *Identity   // the caller; nil where there are no tenants
-	served  *Served     // where it is noted what becomes of it; nil for nowhere
-	refused *wire.Error // why all of it was refused; set before its answer is sent
+	caller  *Identity       // the caller; nil where there are no tenants
+	detach  <-chan struct{} // closed when nobody reads its answer any more, see WithDetach; nil for never
+	served  *Served         // where it is noted what becomes of it; nil for nowhere
+	refused *wire.Error     // why all of it was refused; set before its answer is sent
 }
 
 // newExchange returns the outlet of a POST in whose context ctx is. Its answer goes to s.
 func newExchange(ctx context.Context, s *sse.Stream) *exchange {
-	return &exchange{stream: stream{s}, caller: identityIn(ctx), served: servedIn(ctx)}
+	return &exchange{stream: stream{s}, caller: identityIn(ctx), detach: detachedIn(ctx), served: servedIn(ctx)}
 }
 
 // identityIn is the caller in the context of a request; nil where there are no tenants.
@@ -143,6 +144,9 @@ func withOutlet(ctx context.Context, to outlet) context.Context {
 	var served *Served // nothing of the request that began the session
 	if x, ok := to.(*exchange); ok {
 		served = x.served
+		if x.detach != nil {
+			ctx = WithDetach(ctx, x.detach)
+		}
 	}
 	if served != servedIn(ctx) {
 		ctx = context.WithValue(ctx, servedKey{}, served)

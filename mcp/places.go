@@ -13,6 +13,10 @@ const (
 	shutPlace = "the place cannot be opened now; the log of this server says why, so tell its operator"
 )
 
+// NoPlace answers a request for a place that does not exist, or that its caller may not
+// enter.
+func NoPlace(rw http.ResponseWriter) { http.Error(rw, noPlace, http.StatusNotFound) }
+
 // placeRetry is when a client may try again whose place cannot be opened.
 const placeRetry = 5 * time.Second
 
@@ -22,8 +26,13 @@ const placeRetry = 5 * time.Second
 // returns nil, there is no such place for the caller. The servers must have the same HTTP
 // configuration as s.
 func (s *Server) HandlerOf(pick func(r *http.Request, caller Identity) (*Server, error)) http.Handler {
+	return s.handlerOf(s.routed.enter, pick)
+}
+
+// handlerOf is HandlerOf for requests whose caller enter finds out.
+func (s *Server) handlerOf(enter func(http.ResponseWriter, *http.Request) (*http.Request, bool), pick func(r *http.Request, caller Identity) (*Server, error)) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		r, ok := s.routed.enter(rw, r)
+		r, ok := enter(rw, r)
 		if !ok {
 			return
 		}
@@ -33,7 +42,7 @@ func (s *Server) HandlerOf(pick func(r *http.Request, caller Identity) (*Server,
 			rw.Header().Set("Retry-After", strconv.Itoa(int(placeRetry.Seconds())))
 			http.Error(rw, shutPlace, http.StatusServiceUnavailable)
 		case server == nil:
-			http.Error(rw, noPlace, http.StatusNotFound)
+			NoPlace(rw)
 		default:
 			server.routed.serve(rw, r)
 		}

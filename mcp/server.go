@@ -45,6 +45,9 @@ type Config struct {
 	// client's initialized notification; by default they are served.
 	StrictInit bool
 	HTTP
+	// Key seals the states that modern clients carry from one call to the next: another
+	// process with this key takes them. It has at least 32 bytes; nil for one at random.
+	Key []byte
 	// Suite adds what the protocol's conformance suite calls by name; nil adds nothing.
 	Suite Suite
 	Moments
@@ -125,7 +128,7 @@ func New(cfg Config) (*Server, error) {
 	s.sessions = newSessionTable(&cfg)
 	s.tools = newToolset(cfg.Gate, s.sessions.tenants)
 	s.tools.news = &announcer{enter: s.sessions.enter, leave: s.sessions.wg.Done, announce: s.tools.announceChange}
-	s.sealer = newSealer()
+	s.sealer = newSealer(cfg.Key)
 	s.gate = &callGate{cfg: &cfg, tools: s.tools, sealer: s.sealer, meter: newMeter(time.Now)}
 	s.resources = &resources{cfg: &cfg, gate: s.gate, byTemplate: make(map[string]*Resource)}
 	s.prompts = &prompts{cfg: &cfg, gate: s.gate}

@@ -70,6 +70,9 @@ type Call struct {
 	Later string
 	// Depth is how many servers such as this one the call has passed; see wire.Depth.
 	Depth int
+	// Detached is closed when nobody waits for the answer any more, and the call is to go on
+	// all the same; nil where that does not happen.
+	Detached <-chan struct{}
 	// Progress tells the client how far the call is, if it asked to be told;
 	// otherwise it does nothing. done must grow; total is zero where it is not
 	// known. It does not wait for a slow client: reports that cannot be sent

@@ -82,8 +82,22 @@ func (d *policyDecoder) tenant(key, n *yaml.Node) *tenant {
 	return t
 }
 
-// places reads the further places of a tenant.
+// places reads the further places of a tenant: their directories by name, or a list of names.
 func (d *policyDecoder) places(n *yaml.Node) map[string]string {
+	if n.Kind == yaml.SequenceNode {
+		all := make(map[string]string, len(n.Content))
+		d.list(n, "places", maxPlaces, func(n *yaml.Node, name string) {
+			if !IsName(name) {
+				d.Fault(n, NameShape, "%s cannot be the name of a place", shown(name))
+				return
+			}
+			all[name] = ""
+		})
+		if len(n.Content) == 0 {
+			d.Fault(n, "write places: [site], or remove the key", "places must name 1 to %d places", maxPlaces)
+		}
+		return all
+	}
 	o, ok := d.mapping(n, "places of a tenant", nil)
 	if !ok {
 		return nil

@@ -97,7 +97,7 @@ var tenantShape = &shape{
 		{"rules", aList(aText(), maxTenantRules), "Files of rules that hold for this tenant and can only narrow.", false},
 		{"approvers", aList(aText(), maxApprovers), "Who may answer its questions. An empty list is nobody.", false},
 		{"workspace", textLike("^/.", "/srv/acme"), "The directory that its boxes see as /workspace, by its absolute path. Without it: that of the server.", false},
-		{"places", byName(namePattern, textLike("^/.", "/srv/acme-site"), maxPlaces), "Directories of its further places, by name.", false},
+		{"places", either(byName(namePattern, textLike("^/.", "/srv/acme-site"), maxPlaces), aFullList(textLike(namePattern, "site"), maxPlaces)), "Directories of its further places, by name; or a list of their names, for workers of a fleet, which make the directories.", false},
 		{"limit", tenantLimitShape.ref(), "How much it may send.", false},
 	},
 }

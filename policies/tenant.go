@@ -38,13 +38,15 @@ type Tenant struct {
 	// Workspace is the directory that the tenant's boxes see as /workspace, where clients
 	// over HTTP name no place; empty for that of the server.
 	Workspace string
-	Places    map[string]string // directories of its further places, by name
-	Rate      float64           // calls in a second, after Burst
-	Burst     int               // calls at once before the rate counts
-	InFlight  int               // calls that run at once
-	Sessions  int               // over HTTP, at once
-	Streams   int               // over HTTP, that are open at once
-	Totals    Totals            // of its boxes
+	// Places are the directories of its further places, by name. The directory is empty for a
+	// place that the policy only names, which workers of a fleet make where they keep theirs.
+	Places   map[string]string
+	Rate     float64 // calls in a second, after Burst
+	Burst    int     // calls at once before the rate counts
+	InFlight int     // calls that run at once
+	Sessions int     // over HTTP, at once
+	Streams  int     // over HTTP, that are open at once
+	Totals   Totals  // of its boxes
 }
 
 // tenant is a Tenant with the layers that hold for it.
@@ -78,6 +80,7 @@ func (t Tenant) Workspaces() []string {
 	if t.Workspace != "" {
 		all = append(all, t.Workspace)
 	}
+	all = slices.DeleteFunc(all, func(dir string) bool { return dir == "" })
 	slices.Sort(all)
 	return slices.Compact(all)
 }

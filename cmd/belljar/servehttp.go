@@ -18,9 +18,19 @@ const httpFlag = "http"
 
 // httpFlags are where and how a server serves HTTP.
 func httpFlags(c *cobra.Command, cfg *front.Config, places *placeFlag, also *server.Transports) {
-	cfg.Connections = front.Connections
 	c.Flags().StringVar(&cfg.Addr, httpFlag, "", "serve HTTP on this `address`, such as 127.0.0.1:8930")
 	of := pflag.NewFlagSet(httpFlag, pflag.ContinueOnError)
+	listenFlags(of, cfg)
+	of.BoolVar(&also.SSE, "legacy-sse", false, "serve clients of 2024-11-05 as well, at /sse")
+	of.BoolVar(&also.Sockets, "websocket", false, "serve WebSockets as well, at /mcp")
+	of.Var(places, "place", "a further place, `NAME=DIR`: clients work in the directory DIR at /w/NAME/mcp; again for more; not with a policy that names tenants, which says itself where they work")
+	of.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{httpFlag: {"true"}} })
+	c.Flags().AddFlagSet(of)
+}
+
+// listenFlags are how a server listens for clients over HTTP.
+func listenFlags(of *pflag.FlagSet, cfg *front.Config) {
+	cfg.Connections = front.Connections
 	of.StringVar(&cfg.Cert, "tls-cert", "", "PEM `file` with the certificate of the server and those that lead to it; it is read again when it changes")
 	of.StringVar(&cfg.Key, "tls-key", "", "PEM `file` with the key of the certificate")
 	of.StringVar(&cfg.ClientCA, "tls-client-ca", "", "`file` with the authorities of clients; each client must have a certificate of one of them")
@@ -30,11 +40,6 @@ func httpFlags(c *cobra.Command, cfg *front.Config, places *placeFlag, also *ser
 	of.StringArrayVar(&cfg.Origins, "origin", nil, "`origin` of web pages that may use this server, such as https://app.example; again for more")
 	of.Var((*countFlag)(&cfg.Connections), "connections", "`number` of connections that one address may have open, loopback and proxies aside")
 	of.StringVar(&cfg.AccessLog, "access-log", "", "`file` that gets a line of JSON for each request, or - for standard output; SIGHUP opens it again")
-	of.BoolVar(&also.SSE, "legacy-sse", false, "serve clients of 2024-11-05 as well, at /sse")
-	of.BoolVar(&also.Sockets, "websocket", false, "serve WebSockets as well, at /mcp")
-	of.Var(places, "place", "a further place, `NAME=DIR`: clients work in the directory DIR at /w/NAME/mcp; again for more; not with a policy that names tenants, which says itself where they work")
-	of.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{httpFlag: {"true"}} })
-	c.Flags().AddFlagSet(of)
 }
 
 // adminFlag is where a server answers probes, and programs that gather metrics.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -148,6 +149,28 @@ func FindPolicies(name, workspace string, more func(*policies.Policy) ([]string,
 		}
 	}
 	return set, nil
+}
+
+// With is a set with one more workspace, of which nothing is read before. home is the
+// workspace that the set was found for.
+func (s *PolicySet) With(home, workspace string) (*PolicySet, error) {
+	next := &PolicySet{Name: s.Name, of: maps.Clone(s.of)}
+	first := s.of[home]
+	if project(first, workspace) || project(first, home) {
+		_, p, err := FindPolicy(s.Name, workspace)
+		if err != nil {
+			return nil, fmt.Errorf("for the workspace %s: %w", workspace, err)
+		}
+		next.of[workspace] = p
+		return next, nil
+	}
+	if s.Name != BuiltinPolicy && !IsBundled(s.Name) {
+		if err := writtenFrom(workspace, first); err != nil {
+			return nil, err
+		}
+	}
+	next.of[workspace] = first
+	return next, nil
 }
 
 // project reports whether a policy has files of a project that hold for a workspace.

@@ -3,7 +3,9 @@ package server
 import (
 	"io"
 	"log/slog"
+	"time"
 
+	"belljar.dev/internal/fleet"
 	"belljar.dev/internal/front"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
@@ -62,6 +64,24 @@ type Service struct {
 	Watch     bool             // the policy is read again when its files change
 	Announce  io.Writer        // gets a line for each question that waits for a person; nil for none
 	Webhook   *Webhook         // gets the questions as well; nil for none
+	Link      *Link            // this is a worker of a fleet: clients come by its fronts; nil for none
+	Routes    *Routes          // this is a front of a fleet, which has no places; nil for none
+}
+
+// Link is what a worker of a fleet is.
+type Link struct {
+	Name        string   // of the worker
+	Fronts      []string // https://HOST:PORT
+	Credentials fleet.Credentials
+	Places      string        // its directory
+	Drain       time.Duration // how long running calls may take to end once it stops
+}
+
+// Routes is what a front of a fleet is.
+type Routes struct {
+	Addr        string // where workers connect
+	Credentials fleet.Credentials
+	Workers     []string // to which new places go; empty for whichever is linked
 }
 
 // Transports says what a server over HTTP serves beside Streamable HTTP.
@@ -71,6 +91,13 @@ type Transports struct {
 }
 
 func (c *Config) http() bool { return c.Service != nil && c.Service.HTTP != nil }
+
+// linked reports whether this is a worker of a fleet, and routes whether it is a front.
+func (c *Config) linked() bool { return c.Service != nil && c.Service.Link != nil }
+func (c *Config) routes() bool { return c.Service != nil && c.Service.Routes != nil }
+
+// tenanted reports whether clients come over HTTP, from whoever it is.
+func (c *Config) tenanted() bool { return c.http() || c.linked() }
 
 // toolkitIn reports whether clients get the tools of the toolkit: where the server was
 // asked for them, or the policy of a gate names one.

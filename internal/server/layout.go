@@ -17,6 +17,9 @@ type site struct {
 	home  string            // the workspace of --workspace; all are absolute and without links
 	named map[string]string // of --place: the workspace of each name
 	http  bool              // clients come over HTTP
+	// workdir has the places of a worker of a fleet; nil without one.
+	workdir *workdir
+	routes  bool // this is a front, which has no places and knows who enters which
 }
 
 // layout is which places a server has under one policy, and who enters them. Names and
@@ -27,16 +30,26 @@ type layout struct {
 	began time.Time // when the reading of the policy began
 
 	set  *config.PolicySet
+	ids  map[string]string // of a worker: the workspaces of its places, by their names
 	real map[string]string // workspaces, by the paths that the policy gives for them
 	all  []string          // every workspace once, that of --workspace first
 }
 
 // read reads a policy and finds the directories of its places.
 func (s *site) read(policy string) (*layout, error) {
-	l := &layout{site: s, began: time.Now(), real: make(map[string]string), all: []string{s.home}}
+	l := &layout{site: s, began: time.Now(), real: make(map[string]string), ids: make(map[string]string), all: []string{s.home}}
+	if s.routes {
+		l.all = nil
+	}
 	var err error
 	l.set, err = config.FindPolicies(policy, s.home, func(p *policies.Policy) ([]string, error) {
-		if !s.http {
+		switch {
+		case s.routes:
+			_, err := fleetPlaces(p)
+			return nil, err
+		case s.workdir != nil:
+			return l.own(p)
+		case !s.http:
 			return nil, nil
 		}
 		if err := l.find(p); err != nil {
@@ -48,6 +61,60 @@ func (s *site) read(policy string) (*layout, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// own finds the places of a policy that a worker has.
+func (l *layout) own(p *policies.Policy) ([]string, error) {
+	all, err := fleetPlaces(p)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range all {
+		if l.workdir.has(id) {
+			l.add(id)
+		}
+	}
+	return l.all[1:], nil
+}
+
+func (l *layout) add(id string) {
+	l.ids[id] = l.workdir.workspace(id)
+	l.all = append(l.all, l.ids[id])
+}
+
+// with is a layout with one more place of a worker, which exists on the disk.
+func (l *layout) with(id string) (*layout, error) {
+	next := *l
+	next.all, next.ids = slices.Clone(l.all), maps.Clone(l.ids)
+	next.add(id)
+	var err error
+	if next.set, err = l.set.With(l.home, next.ids[id]); err != nil {
+		return nil, err
+	}
+	return &next, nil
+}
+
+// idOf is the name in a fleet of the place in a workspace; empty for one that has none.
+func (l *layout) idOf(workspace string) string {
+	if l.workdir == nil || workspace == l.home {
+		return ""
+	}
+	dir := filepath.Dir(workspace)
+	tenant, name := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
+	if name == unnamed {
+		name = ""
+	}
+	return placeID(tenant, name)
+}
+
+// names reports whether the policy has a place of that name for a tenant.
+func (l *layout) names(tenant, name string) bool {
+	t, known := l.policy().Tenant(tenant)
+	if !known {
+		return false
+	}
+	_, has := t.Places[name]
+	return has || name == ""
 }
 
 // find finds the workspaces beside that of --workspace.
@@ -67,6 +134,11 @@ func (l *layout) find(p *policies.Policy) error {
 	}
 	for _, tenant := range p.Tenants() {
 		t, _ := p.Tenant(tenant)
+		for _, name := range slices.Sorted(maps.Keys(t.Places)) {
+			if t.Places[name] == "" {
+				return fmt.Errorf("tenant %s of policy %s: its place %s has no directory, which only workers of a fleet make; write places: {%s: /DIRECTORY}", tenant, p.Name(), name, name)
+			}
+		}
 		for _, dir := range t.Workspaces() {
 			real, err := config.FindPlace(dir, "in the policy")
 			if err != nil {
@@ -121,6 +193,10 @@ func (l *layout) policy() *policies.Policy { return l.set.Of(l.home) }
 func (l *layout) at(tenant, name string) (workspace string, ok bool) {
 	t, known := l.policy().Tenant(tenant)
 	switch {
+	case l.workdir != nil && !l.names(tenant, name):
+		return "", false
+	case l.workdir != nil:
+		workspace = l.ids[placeID(tenant, name)]
 	case !known && len(l.policy().Tenants()) > 0:
 		return "", false // it was let in, and taken out of the policy meanwhile
 	case name == "" && t.Workspace != "":

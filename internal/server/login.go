@@ -24,6 +24,7 @@ type login struct {
 	*auth.Authenticator
 	server  *Server      // for its logs, which are opened later
 	tickets *mcp.Tickets // of pages, which log in at one place and connect to it
+	linked  bool         // this is a worker of a fleet, whose fronts find out who the clients are
 
 	mu     sync.Mutex
 	few    *rate.Limiter
@@ -40,6 +41,16 @@ func (l *login) authenticate(ctx context.Context, token string) (mcp.Identity, e
 		l.refused(refusal)
 	}
 	return id, err
+}
+
+// Holds reports whether a caller would be let in now. What a front has found out of one, it
+// looks at again itself; here counts that the policy still names the tenant.
+func (l *login) Holds(caller mcp.Identity) bool {
+	if l.linked {
+		_, named := l.server.gate.now.Load().Tenant(caller.Tenant)
+		return named
+	}
+	return l.Authenticator.Holds(caller)
 }
 
 func (l *login) refused(r *auth.Refusal) {

@@ -147,6 +147,9 @@ func (m *meters) addOpen(s *Server, tenant, transport *metrics.Label) {
 		set(float64(m.streams.Load()))
 	})
 	m.registry.GaugeFunc("belljar_boxes_open", "Open boxes.", []*metrics.Label{tenant}, func(set metrics.Set) {
+		if s.sandbox == nil {
+			return // of a front of a fleet
+		}
 		for _, b := range s.sandbox.Boxes() {
 			set(1, b.Grant().Tenant())
 		}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/closers"
 	"belljar.dev/internal/gateway"
+	"belljar.dev/internal/keyfile"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/store"
 	"belljar.dev/internal/websession"
@@ -24,6 +26,7 @@ import (
 // what they keep. Nothing of it is seen in another place.
 type place struct {
 	Place
+	id     string  // in a fleet; empty elsewhere
 	server *Server // what all places share
 	opened closers.Stack
 
@@ -46,6 +49,11 @@ func newPlace(s *Server, workspace string, policy *policies.Policy) *place {
 		p.gate = gateOf(s, workspace, policy)
 	}
 	p.books.kept = store.Config{Store: s.kept, Place: workspace, Self: self(), Alive: alive, Log: s.Log}
+	if id := s.places.layout.Load().idOf(workspace); id != "" {
+		// It has a state of its own, which goes where the place goes. No other process has it.
+		p.id, p.State = id, filepath.Join(filepath.Dir(workspace), ofState)
+		p.books.kept = store.Config{Store: store.New(p.State), Place: id, Self: self(), Log: s.Log}
+	}
 	return p
 }
 
@@ -62,6 +70,9 @@ func gateOf(s *Server, workspace string, policy *policies.Policy) *gate {
 // open opens a place in one order, like Server.open. After an error, the caller closes the
 // place.
 func (p *place) open(ctx context.Context) (err error) {
+	if p.id != "" {
+		p.opened.Add(closers.Logged(p.Log, "the state of a place was not closed", p.books.kept.Store.Close))
+	}
 	if p.boxes, err = p.server.sandbox.Workspace(p.Workspace); err != nil {
 		return unprepared(err)
 	}
@@ -129,7 +140,14 @@ func (p *place) openTools(context.Context) error {
 	if s.cfg.http() {
 		cfg.SSE, cfg.Sockets = s.cfg.Service.SSE, s.cfg.Service.Sockets
 	}
-	if s.cfg.http() && p.State != "" {
+	if p.id != "" {
+		key, err := keyfile.Make(filepath.Join(p.State, "requests.key"))
+		if err != nil {
+			return fmt.Errorf("open the key of the states of calls: %w", err)
+		}
+		cfg.Key = key
+	}
+	if s.cfg.tenanted() && p.State != "" {
 		cfg.Kept = websession.NewBook(p.books.kept)
 	}
 	if p.flow.around != nil {
@@ -147,7 +165,7 @@ func (p *place) openTools(context.Context) error {
 	}
 	backends := tools.Backends{
 		Sandbox: p.boxes, Search: s.search, Reader: s.reading.reader, Browser: s.reading.chrome, Checkpoints: s.cfg.Checkpoints, Log: p.Log,
-		Todos: p.books.todos, Made: s.kept.Made, CheckCommands: approval.CheckCommands,
+		Todos: p.books.todos, Made: p.books.kept.Store.Made, CheckCommands: approval.CheckCommands,
 		Plans: p.books.plans, Jobs: p.books.jobs, Skills: p.flow.skills, Callbacks: p.flow.callbacks, Aside: p.flow.aside,
 		Toolkit: s.cfg.toolkitIn(p.gate),
 	}

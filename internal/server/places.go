@@ -21,6 +21,10 @@ type places struct {
 	shared *mcp.Shared            // what all count together
 	layout atomic.Pointer[layout] // that holds; changed with mu held
 
+	moved func() // to be called when a worker has other places than before
+	// changing is held while another layout is read and put in the place of the one before.
+	changing sync.Mutex
+
 	mu      sync.Mutex
 	open    map[string]*slot // guarded by mu: by workspace
 	closed  bool             // guarded by mu

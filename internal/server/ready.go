@@ -56,7 +56,9 @@ func (r *readiness) faults() (all []Fault) {
 	if why := r.draining.Load(); why != nil {
 		note(true, "draining", *why)
 	}
-	note(true, "sandbox", sandboxFault(s.sandbox))
+	if s.sandbox != nil {
+		note(true, "sandbox", sandboxFault(s.sandbox))
+	}
 	if s.State == "" {
 		note(false, "state", "this server has no state directory, and keeps nothing beyond its end")
 	} else {
@@ -76,6 +78,7 @@ func (r *readiness) faults() (all []Fault) {
 	if s.front != nil {
 		note(false, "certificate", s.front.Degraded())
 	}
+	s.fleetFaults(note)
 	r.date(all)
 	return all
 }

@@ -129,6 +129,8 @@ func (r *reloader) files() []string {
 // the file is gone, its last policy stays: the built-in one may allow what the file
 // denied.
 func (r *reloader) reload(ctx context.Context) {
+	r.places.changing.Lock()
+	defer r.places.changing.Unlock()
 	began := time.Now()
 	r.watch.begin(r.files())
 	r.others.begin(r.places.upstreamFiles())
@@ -143,10 +145,10 @@ func (r *reloader) reload(ctx context.Context) {
 		name, p = l.set.Name, l.policy()
 		err = r.audit.bears(p, l.all)
 	}
-	if err == nil && r.state != "" {
+	if err == nil && r.state != "" && !l.routes {
 		err = config.Unseen(r.state, l.all, p)
 	}
-	if err == nil {
+	if err == nil && !l.routes {
 		err = frontFiles(r.front, l.all, p)
 	}
 	same := err == nil && l.same(r.places.layout.Load())

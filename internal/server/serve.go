@@ -28,7 +28,10 @@ func (s *Server) begin(context.Context) error {
 		return nil
 	}
 	transport := "stdio"
-	if s.cfg.http() {
+	switch {
+	case s.cfg.linked():
+		transport = "link"
+	case s.cfg.http():
 		transport = "http"
 	}
 	s.started = true
@@ -77,7 +80,7 @@ func (s *Server) run(ctx context.Context) error {
 		for _, p := range s.places.all() {
 			p.hold(ctx)
 		}
-		operations.endGone(l, s.cfg.http())
+		operations.endGone(l, s.cfg.tenanted())
 		running.Go(func() { s.places.openAll(ctx) })
 	}
 	running.Go(func() { s.reloader.run(ctx, s.cfg.Service.Watch) })
@@ -135,8 +138,10 @@ func (s *Server) openFront(ctx context.Context) (err error) {
 	if s.monitor != nil {
 		cfg.Meter = s.monitor.meters
 	}
-	if err := frontFiles(&cfg, s.workspaces(), s.Policy); err != nil {
-		return err
+	if !s.cfg.routes() { // which opens no box
+		if err := frontFiles(&cfg, s.workspaces(), s.Policy); err != nil {
+			return err
+		}
 	}
 	if s.front, err = front.Open(ctx, cfg, s.gate.Named()); err != nil {
 		return err

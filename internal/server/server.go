@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"belljar.dev/internal/closers"
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/console"
+	"belljar.dev/internal/fleet"
 	"belljar.dev/internal/front"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/store"
@@ -53,7 +55,8 @@ type Server struct {
 	monitor  *monitor // nil without an admin listener
 	ways     *ways    // of asking people; nil where nobody is asked
 	places   *places
-	home     *place // of --workspace
+	fleet    *fleet.Front // of a front of a fleet; nil elsewhere
+	home     *place       // of --workspace
 	reloader *reloader
 	started  bool // it is logged that the server starts
 }
@@ -81,6 +84,9 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 // open is the one order of opening: each step may use those above it. A step that holds
 // something notes at once how it is released.
 func (s *Server) open(ctx context.Context) error {
+	if s.cfg.routes() {
+		return s.openRoutes(ctx)
+	}
 	for _, step := range []func(context.Context) error{
 		s.openPolicy, s.openState, s.openTenants, s.openMonitor, s.openFront, func(ctx context.Context) error { return openConsole(ctx, s) }, s.openLedger, s.openHost, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
 		s.begin, s.openTracer, s.openWays, s.openPlaces, s.run,
@@ -124,10 +130,20 @@ func (s *Server) Decide(ctx context.Context, f policies.Facts) (policies.Decisio
 
 // openPolicy finds the workspaces and the policy for them.
 func (s *Server) openPolicy(context.Context) (err error) {
-	if s.Workspace, err = config.FindWorkspace(s.cfg.Workspace); err != nil {
-		return err
+	at := &site{named: make(map[string]string), http: s.cfg.http(), routes: s.cfg.routes()}
+	if s.cfg.linked() {
+		if at.workdir, err = openWorkdir(s.cfg.Service.Link.Places, s.cfg.Service.Link.Name); err != nil {
+			return err
+		}
+		s.opened.Do(at.workdir.close)
+		s.cfg.Workspace, s.cfg.State = filepath.Join(at.workdir.dir, workdirHome), filepath.Join(at.workdir.dir, workdirState)
 	}
-	at := &site{home: s.Workspace, named: make(map[string]string), http: s.cfg.http()}
+	if !at.routes {
+		if s.Workspace, err = config.FindWorkspace(s.cfg.Workspace); err != nil {
+			return err
+		}
+	}
+	at.home = s.Workspace
 	for name, dir := range s.cfg.Places {
 		if at.named[name], err = config.FindPlace(dir, "with --place"); err != nil {
 			return fmt.Errorf("--place %s: %w", name, err)
@@ -148,7 +164,7 @@ func (s *Server) openPolicy(context.Context) (err error) {
 // mount as well. The user's own one is done without where it cannot be used.
 func (s *Server) openState(context.Context) error {
 	state, err := config.FindState(s.cfg.State)
-	if err == nil {
+	if err == nil && !s.cfg.routes() { // which opens no box
 		err = config.Unseen(state, s.workspaces(), s.Policy)
 	}
 	if err == nil {
@@ -189,7 +205,7 @@ func (s *Server) openSandbox(context.Context) error {
 	if s.cfg.Service != nil {
 		cfg.Before = s.cfg.Service.Inherited.Ended()
 	}
-	if s.cfg.http() {
+	if s.cfg.tenanted() {
 		cfg.Boxes = mostBoxes(openFiles())
 	}
 	if s.audit != nil {

@@ -143,6 +143,10 @@ func (s *Server) openTenants(ctx context.Context) error {
 	s.login = newLogin(s)
 	s.gate.login = s.login
 	s.opened.Do(s.login.Close)
+	if s.cfg.linked() {
+		s.login.linked = true
+		return nil // its fronts have the tokens
+	}
 	if !s.cfg.http() || len(s.Policy.Tenants()) == 0 {
 		return nil
 	}

@@ -262,6 +262,8 @@ type move struct {
 	// is that the client will not wait longer; then the command stays in the foreground
 	// if the background is full.
 	timeout bool
+	// lost is how long it may run in all if nobody waits for it any more.
+	lost time.Duration
 }
 
 // movesTo returns when a command with that timeout goes to the background.
@@ -270,13 +272,13 @@ func movesTo(call mcp.Call, timeout time.Duration, asked bool) move {
 	soon := patience > 0 && timeout > patience
 	switch {
 	case asked && soon:
-		return move{after: patience, most: most}
+		return move{after: patience, most: most, lost: most}
 	case asked:
-		return move{after: timeout, most: most, timeout: true}
+		return move{after: timeout, most: most, timeout: true, lost: most}
 	case soon:
-		return move{after: patience, most: min(timeout, most)}
+		return move{after: patience, most: min(timeout, most), lost: min(timeout, most)}
 	}
-	return move{}
+	return move{lost: min(timeout, most)}
 }
 
 // ending is how the following of a command ended.
@@ -302,6 +304,7 @@ func follow(ctx context.Context, call mcp.Call, cmd *sandbox.Job, move move) end
 		due = timer.C
 	}
 	var told int64
+	detached := call.Detached
 	for {
 		select {
 		case <-cmd.Done():
@@ -309,6 +312,11 @@ func follow(ctx context.Context, call mcp.Call, cmd *sandbox.Job, move move) end
 			return ending{result: result, timedOut: result.Status == sandbox.TimedOut}
 		case <-ctx.Done():
 			return ending{result: cmd.Kill(0)}
+		case <-detached:
+			detached = nil
+			if cmd.ID() != 0 || cmd.Promote(move.lost) == nil {
+				return ending{job: cmd.ID(), after: time.Since(cmd.Started()), most: move.lost}
+			} // else it stays in the foreground, whose limits apply
 		case <-due:
 			due = nil
 			// A command whose client has a handle is in the background already.

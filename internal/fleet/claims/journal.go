@@ -1,0 +1,213 @@
+package claims
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+// Bounds of a journal.
+const (
+	maxLine   = 4 << 10
+	maxPlaces = 1_000_000
+	// slack is how many lines beyond those that are needed a journal may have before it is
+	// written anew.
+	slack = 10_000
+)
+
+// Journal is the claims of a single front: a file of lines, each on the disk before Claim
+// returns. Close it.
+type Journal struct {
+	path string
+
+	mu     sync.Mutex
+	owners map[string]string // guarded by mu: by place
+	file   *os.File          // guarded by mu
+	lines  int               // guarded by mu: in the file
+	fault  error             // guarded by mu: why nothing can be claimed any more
+	empty  bool
+}
+
+// entry is one line of a journal.
+type entry struct {
+	Place  string `json:"place"`
+	Worker string `json:"worker,omitempty"` // absent for a place that was released
+}
+
+// OpenJournal opens a file, and makes it if it does not exist. One process at a time has it.
+func OpenJournal(path string) (*Journal, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the claims: %w", err)
+	}
+	j := &Journal{path: path, owners: make(map[string]string), file: file}
+	if err := j.lock(); err != nil {
+		file.Close()
+		return nil, err
+	}
+	if err := j.read(); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("read the claims in %s: %w", path, err)
+	}
+	j.empty = len(j.owners) == 0
+	return j, nil
+}
+
+func (j *Journal) lock() error {
+	if err := syscall.Flock(int(j.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("lock the claims in %s: %w; another front uses this state directory: give each front its own", j.path, err)
+	}
+	return nil
+}
+
+// read reads the lines. The last one may be torn: its Claim has not returned.
+func (j *Journal) read() error {
+	in := bufio.NewReaderSize(j.file, maxLine)
+	whole := int64(0)
+	for {
+		line, err := in.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			if err := j.file.Truncate(whole); err != nil {
+				return err
+			}
+			_, err = j.file.Seek(whole, io.SeekStart)
+			return err
+		case errors.Is(err, bufio.ErrBufferFull):
+			return fmt.Errorf("line %d is longer than %d bytes", j.lines+1, maxLine)
+		case err != nil:
+			return err
+		}
+		var e entry
+		if err := json.Unmarshal(bytes.TrimSpace(line), &e); err != nil || e.Place == "" {
+			return fmt.Errorf("line %d is damaged; move the file away, and the claims are made anew of what the workers have", j.lines+1)
+		}
+		j.take(e)
+		j.lines++
+		whole += int64(len(line))
+	}
+}
+
+func (j *Journal) take(e entry) {
+	if e.Worker == "" {
+		delete(j.owners, e.Place)
+		return
+	}
+	j.owners[e.Place] = e.Worker
+}
+
+// Empty reports whether nothing was claimed when the journal was opened.
+func (j *Journal) Empty() bool { return j.empty }
+
+// Claim implements Claims.
+func (j *Journal) Claim(_ context.Context, place, worker string) (string, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if owner := j.owners[place]; owner != "" {
+		return owner, nil
+	}
+	if len(j.owners) >= maxPlaces {
+		return "", fmt.Errorf("claim a place: there are %d, which is all that a front takes", maxPlaces)
+	}
+	if err := j.write(entry{place, worker}); err != nil {
+		return "", err
+	}
+	return worker, nil
+}
+
+// Owner implements Claims.
+func (j *Journal) Owner(_ context.Context, place string) (string, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.owners[place], nil
+}
+
+// Release implements Claims.
+func (j *Journal) Release(_ context.Context, place, worker string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.owners[place] != worker {
+		return nil
+	}
+	return j.write(entry{Place: place})
+}
+
+// All implements Claims.
+func (j *Journal) All() (map[string]string, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.owners), nil
+}
+
+// write puts a line on the disk, and takes it then; mu is held. After an error it is not
+// known what is on the disk, so nothing is claimed any more.
+func (j *Journal) write(e entry) error {
+	if j.fault != nil {
+		return j.fault
+	}
+	text, err := json.Marshal(e)
+	if err == nil {
+		_, err = j.file.Write(append(text, '\n'))
+	}
+	if err == nil {
+		err = j.file.Sync()
+	}
+	if err != nil {
+		j.fault = fmt.Errorf("write the claims in %s: %w; start the front again when the disk can be written", j.path, err)
+		return j.fault
+	}
+	j.take(e)
+	if j.lines++; j.lines > 2*len(j.owners)+slack {
+		j.shorten()
+	}
+	return nil
+}
+
+// shorten writes a journal of what holds now; mu is held. Where that fails, the one that is
+// there goes on.
+func (j *Journal) shorten() {
+	next, err := os.CreateTemp(filepath.Dir(j.path), filepath.Base(j.path)+".*")
+	if err != nil {
+		return
+	}
+	out := bufio.NewWriter(next)
+	for place, worker := range j.owners {
+		text, bad := json.Marshal(entry{place, worker})
+		if bad == nil {
+			_, bad = out.Write(append(text, '\n'))
+		}
+		err = errors.Join(err, bad)
+	}
+	err = errors.Join(err, out.Flush(), next.Sync(), syscall.Flock(int(next.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
+	if err == nil {
+		err = os.Rename(next.Name(), j.path)
+	}
+	if err != nil {
+		next.Close()
+		_ = os.Remove(next.Name())
+		return
+	}
+	j.file.Close()
+	j.file, j.lines = next, len(j.owners)
+}
+
+// Close gives the file back. Twice is fine.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.fault = errors.New("the claims are closed")
+	if err := j.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
+		return err
+	}
+	return nil
+}

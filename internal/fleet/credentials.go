@@ -1,0 +1,120 @@
+package fleet
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// Credentials are the files by which the ends of a link know each other. They are read
+// again when they change.
+type Credentials struct {
+	Cert, Key string // of this end, PEM
+	CA        string // the certificates of the fleet's authority, PEM
+}
+
+// lookEvery is how often the files are looked at, at most.
+const lookEvery = time.Second
+
+// certificates are what the files of Credentials contain. It is safe for concurrent use.
+type certificates struct {
+	files Credentials
+
+	mu     sync.Mutex
+	own    tls.Certificate // guarded by mu, as are the next four
+	roots  *x509.CertPool
+	times  [3]time.Time // of the files, when they were read
+	looked time.Time
+	fault  error // why the files cannot be used now; what was read before holds
+}
+
+// open reads the files, or returns why they cannot be used.
+func (c Credentials) open() (*certificates, error) {
+	if c.Cert == "" || c.Key == "" || c.CA == "" {
+		return nil, errors.New("--link-cert, --link-key and --link-ca go together: without all three the ends of a link do not know each other; `belljar fleet init` makes such files")
+	}
+	all := &certificates{files: c}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.read()
+	return all, all.fault
+}
+
+// now returns the certificate of this end and the authority.
+func (c *certificates) now() (tls.Certificate, *x509.CertPool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.looked) >= lookEvery {
+		c.read()
+	}
+	return c.own, c.roots
+}
+
+// state returns until when the certificate holds, and why its files cannot be used.
+func (c *certificates) state() (expires time.Time, fault error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if leaf := c.own.Leaf; leaf != nil {
+		expires = leaf.NotAfter
+	}
+	return expires, c.fault
+}
+
+// read reads the files if they have changed; mu is held.
+func (c *certificates) read() {
+	c.looked = time.Now()
+	var times [3]time.Time
+	for i, name := range []string{c.files.Cert, c.files.Key, c.files.CA} {
+		info, err := os.Stat(name)
+		if err != nil {
+			c.fault = fmt.Errorf("read the files of the link: %w", err)
+			return
+		}
+		times[i] = info.ModTime()
+	}
+	if times == c.times && c.fault == nil {
+		return
+	}
+	own, err := tls.LoadX509KeyPair(c.files.Cert, c.files.Key)
+	if err != nil {
+		c.fault = fmt.Errorf("--link-cert %s, --link-key %s: %w", c.files.Cert, c.files.Key, err)
+		return
+	}
+	text, err := os.ReadFile(c.files.CA)
+	if err != nil {
+		c.fault = fmt.Errorf("--link-ca: %w", err)
+		return
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		c.fault = fmt.Errorf("--link-ca %s: it contains no certificate in PEM", c.files.CA)
+		return
+	}
+	c.own, c.roots, c.times, c.fault = own, roots, times, nil
+}
+
+// server is the TLS configuration of a front: only certificates of the authority that are
+// for clients pass.
+func (c *certificates) server() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			own, roots := c.now()
+			return &tls.Config{
+				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}, NextProtos: []string{protocol},
+				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots,
+				SessionTicketsDisabled: true, // each link shows its certificate, which may have been replaced
+			}, nil
+		},
+	}
+}
+
+// client is the TLS configuration of a worker for a front of a name.
+func (c *certificates) client(host string) *tls.Config {
+	own, roots := c.now()
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}, RootCAs: roots, ServerName: host, NextProtos: []string{protocol}}
+}

@@ -1,0 +1,173 @@
+package fleet
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Times between two attempts to connect to a front. They grow from the first to the last,
+// and are random within that, so that workers do not come all at once.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// keep keeps a link to a front until ctx ends.
+func (w *Worker) keep(ctx context.Context, f front) {
+	wait := firstRetry
+	said := ""
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := w.link(ctx, f)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > lastRetry { // it was there
+			wait, said = firstRetry, ""
+		}
+		if why := err.Error(); why != said {
+			w.cfg.Log.Warn("a front is not linked; it is tried again", "front", f.address, "err", why)
+			said = why
+		}
+		pause := time.NewTimer(wait/2 + rand.N(wait/2+1))
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+		pause.Stop()
+		wait = min(2*wait, lastRetry)
+	}
+}
+
+// link connects to a front, and returns why the link has ended.
+func (w *Worker) link(ctx context.Context, f front) error {
+	dialing, cancel := context.WithTimeout(ctx, helloWait)
+	defer cancel()
+	dialer := &tls.Dialer{Config: w.files.client(f.host)}
+	raw, err := dialer.DialContext(dialing, "tcp", f.address)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	c := newConn(raw)
+	defer c.Close()
+	if over, ok := raw.(*tls.Conn); !ok || over.ConnectionState().NegotiatedProtocol != protocol {
+		return errors.New("this is not the address of --link of a front")
+	}
+	if err := w.greet(c); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.running[c] = struct{}{}
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		delete(w.running, c)
+		w.mu.Unlock()
+	}()
+	w.cfg.Log.Info("a front is linked", "front", f.address)
+	if !w.links.give(ctx, c) {
+		return ctx.Err()
+	}
+	select {
+	case <-c.lost:
+		return errors.New("the link has ended")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// greet says who the worker is, and hears whether the front takes it.
+func (w *Worker) greet(c *conn) error {
+	_ = c.SetDeadline(time.Now().Add(helloWait))
+	defer c.SetDeadline(time.Time{})
+	err := send(c, hello{Name: w.cfg.Name, Process: w.process, Fronts: len(w.fronts), Version: w.cfg.Version, Protocol: helloProtocol})
+	var said welcome
+	if err == nil {
+		err = receive(c, &said)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("greet the front, which may not know the certificate of --link-cert: %w", err)
+	case said.Refused != "":
+		return fmt.Errorf("the front refuses this worker: %.500s", said.Refused)
+	}
+	return nil
+}
+
+// tell writes the state of the worker to a front, a line for each change, until the link
+// ends.
+func (w *Worker) tell(rw http.ResponseWriter, r *http.Request) {
+	out := http.NewResponseController(rw)
+	lines := json.NewEncoder(rw)
+	tick := time.NewTicker(stateEvery)
+	defer tick.Stop()
+	var told *[]string
+	for {
+		w.mu.Lock()
+		s, news := state{Drains: w.drains, Time: time.Now()}, w.news
+		w.mu.Unlock()
+		if all := w.cfg.Places(); told == nil || !slices.Equal(all, *told) {
+			s.Places, told = &all, &all
+		}
+		if lines.Encode(s) != nil || out.Flush() != nil {
+			return
+		}
+		select {
+		case <-news:
+		case <-tick.C:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// stateEvery is how often a worker says that it is as it was.
+const stateEvery = 10 * time.Second
+
+// pipe is a listener whose connections are given to it.
+type pipe struct {
+	conns chan net.Conn
+	over  chan struct{}
+	once  sync.Once
+}
+
+func newPipe() *pipe { return &pipe{conns: make(chan net.Conn), over: make(chan struct{})} }
+
+// give has a connection accepted, unless ctx or the listener ends first.
+func (p *pipe) give(ctx context.Context, c net.Conn) bool {
+	select {
+	case p.conns <- c:
+		return true
+	case <-p.over:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// Accept waits for a connection.
+func (p *pipe) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.over:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept. Twice is fine.
+func (p *pipe) Close() error {
+	p.once.Do(func() { close(p.over) })
+	return nil
+}
+
+// Addr is no address of a network.
+func (p *pipe) Addr() net.Addr { return &net.UnixAddr{Name: "links", Net: "unix"} }

@@ -1,0 +1,33 @@
+// Package fleet lets one address serve the places of many machines. A front takes the
+// requests of clients and sends each to the worker that has its place. It knows
+// http.Handler and nothing of what is served: internal/server has the login before it and
+// the places behind it.
+//
+// The link between the two goes this way:
+//
+//  1. The worker connects to the front. Both show certificates of the fleet's authority
+//     (TLS 1.3); without one, no byte of a connection is read beyond the handshake.
+//  2. The worker sends one line, its hello: its name, which its certificate must cover, and
+//     a number of this process. The front sends one line back, which may be a refusal.
+//  3. From now on the connection is HTTP/2, and the worker is its server. The front asks
+//     for the worker's state, a stream that lasts as long as the link: the places that the
+//     worker has, and whether it drains.
+//  4. The front sends requests of clients. It puts the place and the caller into two
+//     headers, which it removes from what clients send.
+//  5. A client that goes away resets its stream, which cancels the request. A link that
+//     ends cancels nothing: the channel of [Detached] is closed before the contexts of its
+//     requests end.
+//
+// A place belongs to the worker that has its directory. A place that no worker has is
+// claimed first, see package claims; then the worker makes it.
+//
+// The files, each calling those below it:
+//
+//	front.go               one request: from its body to its answer
+//	resolve.go             the worker that has a place, or gets it
+//	answer.go              the answer, also in the place of a worker that is gone
+//	roster.go, state.go    the workers that are there, and what they say of themselves
+//	worker.go, dial.go     the other end
+//	link.go                a connection of both ends, and its hello
+//	credentials.go         certificates
+package fleet

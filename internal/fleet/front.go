@@ -1,0 +1,405 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"belljar.dev/internal/fleet/claims"
+)
+
+// Bounds of a front.
+const (
+	maxBody    = 1 << 20 // of one request
+	maxBodies  = 256 << 20
+	maxFlights = 16_384 // requests at once
+	maxWaiting = 1024   // requests that wait for a worker
+	maxRetries = 8      // of one request that no worker has begun
+)
+
+// Times of a front.
+const (
+	// returnWait is how long a request waits for a worker that is not there. An agent's
+	// client waits for a minute, and a worker that starts anew is back within seconds.
+	returnWait = 5 * time.Second
+	// settleWait is how long a front without claims waits for workers before it gives
+	// places to them: one that exists may be on a worker that is about to connect.
+	settleWait = 10 * time.Second
+	retryAfter = "5" // seconds
+)
+
+// FrontConfig is the configuration of a Front.
+type FrontConfig struct {
+	Credentials Credentials
+	Claims      claims.Claims
+	Settled     bool     // the claims are complete: no worker has a place that is not in them
+	Workers     []string // to which new places go, the same at all fronts; empty for whichever is linked
+	Protocol    Protocol
+	Log         *slog.Logger
+}
+
+// Protocol is what a front has to know of the messages that it forwards.
+type Protocol interface {
+	// Read returns what a request asks for.
+	Read(h http.Header, body []byte) Message
+	// Answers reports whether an event of a stream is the answer to a message.
+	Answers(event []byte, m Message) bool
+	// Lost is the answer to a message whose worker is gone. It may have run.
+	Lost(m Message) []byte
+}
+
+// Message is what a request asks for.
+type Message struct {
+	ID     []byte // JSON; nil for what gets no answer
+	Method string
+	Tool   string // of a call
+	Modern bool   // the revision of the protocol has no sessions
+	Lasts  bool   // the answer is a stream that lasts
+}
+
+// Request is a request of a client that has logged in.
+type Request struct {
+	Place  string
+	Caller string      // for the handler of the worker
+	Valid  func() bool // reports whether the client would be let in now
+}
+
+// Front sends the requests of clients to the workers of their places. Its methods are safe
+// for concurrent use. Close ends it.
+type Front struct {
+	cfg     FrontConfig
+	files   *certificates
+	roster  *roster
+	settled time.Time
+
+	waiting atomic.Int64 // requests that wait for a worker
+	bodies  atomic.Int64 // bytes
+
+	mu      sync.Mutex
+	flights map[*flight]struct{} // guarded by mu
+	closing bool                 // guarded by mu
+	idle    chan struct{}        // guarded by mu: closed when nothing is in flight; nil while nobody waits for that
+}
+
+// flight is a request that has been sent to a worker, or is about to be.
+type flight struct {
+	Request
+	message Message
+	end     context.CancelFunc
+}
+
+// NewFront checks a configuration. Nothing is opened but its files.
+func NewFront(cfg FrontConfig) (*Front, error) {
+	for i, name := range cfg.Workers {
+		if !IsWorkerName(name) || slices.Contains(cfg.Workers[:i], name) {
+			return nil, fmt.Errorf("--workers %q: want the names of workers, each once", name)
+		}
+	}
+	files, err := cfg.Credentials.open()
+	if err != nil {
+		return nil, err
+	}
+	f := &Front{cfg: cfg, files: files, roster: newRoster(files, cfg.Log), flights: make(map[*flight]struct{})}
+	if !cfg.Settled {
+		f.settled = time.Now().Add(settleWait)
+	}
+	return f, nil
+}
+
+// Serve takes links of workers until the listener is closed. Requests go on until Close.
+func (f *Front) Serve(ctx context.Context, l net.Listener) error {
+	err := f.roster.serve(ctx, l)
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve workers: %w", err)
+}
+
+// Drain waits until no request is in flight, or ctx ends. Streams that last are not waited
+// for.
+func (f *Front) Drain(ctx context.Context) {
+	f.mu.Lock()
+	f.closing = true
+	for fl := range f.flights {
+		if fl.message.Lasts {
+			fl.end()
+		}
+	}
+	idle := make(chan struct{})
+	if len(f.flights) == 0 {
+		close(idle)
+	} else {
+		f.idle = idle
+	}
+	f.mu.Unlock()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+}
+
+// Close ends all links. What still runs goes on at the workers, and its clients are told.
+// It waits for the links, and is to be called once.
+func (f *Front) Close() { f.roster.close() }
+
+// Recheck ends the streams of callers that would not be let in any more.
+func (f *Front) Recheck() {
+	f.mu.Lock()
+	all := slices.Collect(maps.Keys(f.flights))
+	f.mu.Unlock()
+	for _, fl := range all {
+		if fl.message.Lasts && fl.Valid != nil && !fl.Valid() {
+			fl.end()
+		}
+	}
+}
+
+// Info is what the front knows of its fleet.
+func (f *Front) Info() Info {
+	i := Info{Away: make(map[string]string), Static: f.cfg.Workers}
+	i.Workers, i.Places, i.Frozen = f.roster.info()
+	owners, err := f.cfg.Claims.All()
+	var fault error
+	i.Expires, fault = f.files.state()
+	if err = errors.Join(fault, err); err != nil {
+		i.Fault = err.Error()
+	}
+	for place, owner := range owners {
+		switch has := i.Places[place]; {
+		case has == "":
+			i.Away[place] = owner
+		case has != owner && i.Frozen[place] == nil:
+			i.Frozen[place] = []string{owner, has}
+		}
+	}
+	if len(f.cfg.Workers) == 0 {
+		i.Refused = f.alone(f.roster.takers())
+	}
+	return i
+}
+
+// Forget has a place belong to no worker: it is made anew at its next request, by whichever
+// worker. It fails for a place that a linked worker has.
+func (f *Front) Forget(ctx context.Context, place string) error {
+	if holders, _ := f.roster.holding(place); len(holders) > 0 {
+		return fmt.Errorf("forget place %s: worker %s has it; remove its directory there first", place, holders[0].Name)
+	}
+	owner, err := f.cfg.Claims.Owner(ctx, place)
+	switch {
+	case err != nil:
+		return err
+	case owner == "":
+		return fmt.Errorf("forget place %s: it is not claimed", place)
+	}
+	return f.cfg.Claims.Release(ctx, place, owner)
+}
+
+// ServeRequest answers a request of a client that has logged in: by the worker of its
+// place, or in its stead.
+func (f *Front) ServeRequest(w http.ResponseWriter, r *http.Request, q Request) {
+	body, done, ok := f.readBody(w, r)
+	if !ok {
+		return
+	}
+	defer done()
+	fl := &flight{Request: q, message: f.cfg.Protocol.Read(r.Header, body)}
+	if r.Method == http.MethodGet {
+		fl.message.Lasts = true
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	fl.end = cancel
+	if !f.begin(fl) {
+		refuse(w, "this front stops, or has as many requests as it takes; nothing of this request was run")
+		return
+	}
+	defer f.finish(fl)
+	if fl.message.Lasts && r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close") // see the streams of package mcp
+	}
+	until := time.Now().Add(returnWait)
+	for range maxRetries {
+		l, err := f.resolve(ctx, q.Place, until)
+		if err != nil {
+			f.refuse(w, err)
+			return
+		}
+		if f.forward(ctx, w, r, fl, l, body) {
+			return
+		}
+	}
+	f.refuse(w, &unavailable{"the worker of this place does not take the request"})
+}
+
+// refuse answers a request that was sent to no worker.
+func (f *Front) refuse(w http.ResponseWriter, err error) {
+	var away *unavailable
+	switch {
+	case errors.Is(err, errGone): // nobody reads an answer
+	case errors.Is(err, ErrNoPlace):
+		http.Error(w, "there is no such place; the operator of this server knows which places you may enter", http.StatusNotFound)
+	case errors.As(err, &away):
+		refuse(w, away.why+"; nothing of this request was run, so it can be sent again")
+	default:
+		f.cfg.Log.Error("a request is not sent to a worker", "err", err)
+		refuse(w, "the worker of this place cannot be found; nothing of this request was run")
+	}
+}
+
+func refuse(w http.ResponseWriter, why string) {
+	w.Header().Set("Retry-After", retryAfter)
+	http.Error(w, why, http.StatusServiceUnavailable)
+}
+
+// readBody reads a body within its bounds. Where it cannot be read, the answer has been
+// sent, and ok is false. The caller calls done when it needs the body no more.
+func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (body []byte, done func(), ok bool) {
+	size := int64(maxBody) // of a body that does not say how long it is
+	if r.ContentLength >= 0 {
+		size = min(r.ContentLength, maxBody)
+	}
+	if f.bodies.Add(size) > maxBodies {
+		f.bodies.Add(-size)
+		refuse(w, "the requests in flight are too large together; nothing of this request was run")
+		return nil, nil, false
+	}
+	done = func() { f.bodies.Add(-size) }
+	if r.ContentLength == 0 || r.Body == nil {
+		return nil, done, true
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)) //nolint:forbidigo // bounded
+	if err == nil {
+		return body, done, true
+	}
+	done()
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		http.Error(w, fmt.Sprintf("invalid request: the message is larger than %d bytes", maxBody), http.StatusRequestEntityTooLarge)
+		return nil, nil, false
+	}
+	w.Header().Set("Connection", "close")
+	http.Error(w, "the body did not come in time, or not whole", http.StatusRequestTimeout)
+	return nil, nil, false
+}
+
+// begin counts a request in flight, unless there are as many as there may be.
+func (f *Front) begin(fl *flight) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closing || len(f.flights) >= maxFlights {
+		return false
+	}
+	f.flights[fl] = struct{}{}
+	return true
+}
+
+func (f *Front) finish(fl *flight) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.flights, fl)
+	if len(f.flights) == 0 && f.idle != nil {
+		close(f.idle)
+		f.idle = nil
+	}
+}
+
+// forward sends a request to a worker and its answer to the client. False says that the
+// worker has not begun it, and nothing was sent to the client.
+func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Request, fl *flight, l *link, body []byte) bool {
+	l.running.Add(1)
+	defer l.running.Add(-1)
+	if l.client.Available() == 0 { // RoundTrip would wait for the end of another request
+		select {
+		case <-l.lost:
+			return false
+		default:
+		}
+		refuse(w, "the worker of this place has as many requests as it takes; nothing of this request was run")
+		return true
+	}
+	req, sent := outgoing(ctx, r, fl, body)
+	res, err := l.client.RoundTrip(req)
+	if err != nil {
+		switch {
+		case ctx.Err() != nil && r.Context().Err() == nil: // ended by the front: see Recheck and Drain
+			panic(http.ErrAbortHandler)
+		case ctx.Err() != nil:
+			return true // the client has gone, and the worker knows it
+		case !sent.Load():
+			return false
+		}
+		f.lost(w, fl, l)
+		return true
+	}
+	defer res.Body.Close()
+	if res.Header.Get(notBegun) != "" {
+		if f.roster.open(l) { // its places have changed: what it says next has them
+			f.roster.disown(l, fl.Place)
+		}
+		return false
+	}
+	f.answer(w, res, fl, l)
+	return true
+}
+
+// source is the body of a request to a worker. It notes whether any of it was read: before
+// that, the worker has nothing of the request that it could run.
+type source struct {
+	io.Reader
+	read atomic.Bool
+}
+
+// Read reads the body.
+func (s *source) Read(p []byte) (int, error) {
+	s.read.Store(true)
+	return s.Reader.Read(p)
+}
+
+// Close does nothing.
+func (*source) Close() error { return nil }
+
+// outgoing is a request of a client as a worker gets it. It never has the token of the
+// client. sent says whether the worker may have got it.
+func outgoing(ctx context.Context, r *http.Request, fl *flight, body []byte) (req *http.Request, sent *atomic.Bool) {
+	from := &source{Reader: strings.NewReader(string(body))}
+	req = (&http.Request{
+		Method: r.Method, URL: r.URL, Host: r.Host, Header: make(http.Header, len(r.Header)+2),
+		Body: from, ContentLength: int64(len(body)),
+	}).WithContext(ctx)
+	u := *r.URL
+	u.Scheme, u.Host, u.User = "http", "worker", nil
+	req.URL = &u
+	for name, values := range r.Header {
+		if passes(name) {
+			req.Header[name] = values
+		}
+	}
+	req.Header.Set(PlaceHeader, fl.Place)
+	req.Header.Set(CallerHeader, fl.Caller)
+	if len(body) == 0 {
+		req.Body = http.NoBody
+		from.read.Store(r.Method != http.MethodGet)
+	}
+	return req, &from.read
+}
+
+// passes reports whether a header goes from one end to the other.
+func passes(name string) bool {
+	if strings.HasPrefix(name, headerPrefix) {
+		return false
+	}
+	switch name {
+	case "Authorization", "Cookie", "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length", "Set-Cookie":
+		return false
+	}
+	return true
+}

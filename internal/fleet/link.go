@@ -1,0 +1,154 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// protocol is the name of the link in the handshake of TLS (ALPN).
+const protocol = "belljar-link/1"
+
+// Headers of a request on a link. A front removes every header that begins with
+// headerPrefix from what clients send, and from what workers answer.
+const (
+	headerPrefix = "Belljar-"
+	PlaceHeader  = "Belljar-Place"  // the place of the request
+	CallerHeader = "Belljar-Caller" // the caller, in a form that the two handlers agree on
+	notBegun     = "Belljar-Not-Begun"
+)
+
+// Paths of a link that are not of clients.
+const (
+	statePath = "/link/state"
+	claimPath = "/link/claim"
+)
+
+// Times of a link. An end that does not answer is gone after pingAfter + pingWait.
+const (
+	pingAfter = 500 * time.Millisecond // of silence
+	pingWait  = time.Second
+	helloWait = 5 * time.Second // for the handshake and the hello
+	writeWait = 10 * time.Second
+)
+
+// Bounds of a link.
+const (
+	maxHello   = 4 << 10
+	maxStreams = 8192      // requests at once
+	maxHeader  = 64 << 10  // of one request or answer
+	maxBuffer  = 256 << 10 // of one stream that its reader does not read
+	maxUnread  = 4 << 20   // of all streams of a link
+)
+
+// hello is what a worker says first.
+type hello struct {
+	Name     string `json:"name"`
+	Process  string `json:"process"`           // another one for each start
+	Fronts   int    `json:"fronts"`            // to which the worker connects
+	Version  string `json:"version,omitempty"` // of the program
+	Protocol int    `json:"protocol"`
+}
+
+// welcome is the answer of a front.
+type welcome struct {
+	Refused string `json:"refused,omitempty"` // why the front does not take the link
+}
+
+// helloProtocol is the version of what is said on a link.
+const helloProtocol = 1
+
+// conn is a connection of a link. It notes its end before those who read and write it can
+// see that.
+type conn struct {
+	net.Conn
+
+	once sync.Once
+	lost chan struct{} // closed when the link has ended
+	late sync.Once
+	free chan struct{} // closed when its requests go on without their callers
+}
+
+func newConn(c net.Conn) *conn {
+	return &conn{Conn: c, lost: make(chan struct{}), free: make(chan struct{})}
+}
+
+// Read reads from the other end.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.end()
+	}
+	return n, err
+}
+
+// Write writes to the other end.
+func (c *conn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if err != nil {
+		c.end()
+	}
+	return n, err
+}
+
+// Close ends the link. Twice is fine.
+func (c *conn) Close() error {
+	c.end()
+	return c.Conn.Close()
+}
+
+// end notes that the link has ended: first that its requests go on without their callers.
+func (c *conn) end() {
+	c.detach()
+	c.once.Do(func() { close(c.lost) })
+}
+
+// detach has the requests of the link go on without their callers.
+func (c *conn) detach() { c.late.Do(func() { close(c.free) }) }
+
+// connKey is where the context of a request on a link has its connection.
+type connKey struct{}
+
+// Detached returns a channel that is closed when a request that came over a link is to go
+// on without its caller: the link has ended, or the worker waits no longer. Then the end of
+// the request's context says nothing about what the caller wants. It is nil for a request
+// that came otherwise.
+func Detached(ctx context.Context) <-chan struct{} {
+	if c, ok := ctx.Value(connKey{}).(*conn); ok {
+		return c.free
+	}
+	return nil
+}
+
+// send writes one line before a link is HTTP/2.
+func send(c net.Conn, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = c.Write(append(text, '\n'))
+	return err
+}
+
+// receive reads one line, and no byte beyond it.
+func receive(c net.Conn, v any) error {
+	line := make([]byte, 0, 256)
+	var one [1]byte
+	for len(line) < maxHello {
+		if _, err := c.Read(one[:]); err != nil {
+			return err
+		}
+		if one[0] == '\n' {
+			if err := json.Unmarshal(line, v); err != nil { // a newer end may say more
+				return fmt.Errorf("the first line of a link: %w", err)
+			}
+			return nil
+		}
+		line = append(line, one[0])
+	}
+	return errors.New("the first line of a link is too long")
+}

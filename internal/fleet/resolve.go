@@ -1,0 +1,195 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// unavailable is the error of a request that cannot be sent to a worker now. Nothing of it
+// has run.
+type unavailable struct{ why string }
+
+func (e *unavailable) Error() string { return e.why }
+
+// errGone is the error of a request whose client has gone meanwhile.
+var errGone = errors.New("the client has gone")
+
+// resolve returns the worker of a place, and makes the place if it does not exist. It waits
+// for a worker that is not there until its time is over, and for one that drains a little
+// longer: the next process of that worker will take the request.
+func (f *Front) resolve(ctx context.Context, place string, until time.Time) (*link, error) {
+	for {
+		l, why, changed, err := f.find(ctx, place)
+		if l != nil || err != nil {
+			return l, err
+		}
+		left := time.Until(until)
+		if left <= 0 {
+			return nil, &unavailable{why}
+		}
+		if !f.waits() {
+			return nil, &unavailable{"too many requests wait for their worker"}
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		f.waiting.Add(-1)
+		if ctx.Err() != nil {
+			return nil, errGone
+		}
+	}
+}
+
+// waits counts a request that waits for a worker, unless there are as many as there may be.
+func (f *Front) waits() bool {
+	if f.waiting.Add(1) > maxWaiting {
+		f.waiting.Add(-1)
+		return false
+	}
+	return true
+}
+
+// find is one attempt of resolve. Without a worker and without an error, why says what is
+// missing.
+func (f *Front) find(ctx context.Context, place string) (l *link, why string, changed <-chan struct{}, err error) {
+	holders, changed := f.roster.holding(place)
+	owner, err := f.cfg.Claims.Owner(ctx, place)
+	if err != nil {
+		f.cfg.Log.Error("it is not known to which worker a place belongs", "place", place, "err", err)
+		return nil, "the claims of places cannot be read", changed, nil
+	}
+	switch {
+	case len(holders) > 1:
+		return nil, "", changed, &unavailable{"this place is on several workers, and none of them serves it; the operator finds them with `belljar fleet doctor`"}
+	case len(holders) == 1 && owner == "":
+		owner, err = f.cfg.Claims.Claim(ctx, place, holders[0].Name) // the directory says whose it is
+		if err != nil {
+			return nil, "the claims of places cannot be written", changed, nil
+		}
+	}
+	switch {
+	case len(holders) == 1 && owner != holders[0].Name:
+		return nil, "", changed, &unavailable{"this place is claimed by another worker than the one that has it, and none of them serves it; the operator finds them with `belljar fleet doctor`"}
+	case len(holders) == 1 && !f.roster.open(holders[0]):
+		return nil, "the worker of this place is about to start anew", changed, nil
+	case len(holders) == 1:
+		return holders[0], "", nil, nil
+	case owner != "":
+		l = f.roster.named(owner)
+	default:
+		if l, why = f.choose(place); l != nil {
+			if owner, err = f.cfg.Claims.Claim(ctx, place, l.Name); err != nil {
+				f.cfg.Log.Error("a place cannot be claimed", "place", place, "err", err)
+				return nil, "the claims of places cannot be written", changed, nil
+			}
+			if owner != l.Name { // another request, or another front, was first
+				l = f.roster.named(owner)
+			}
+		}
+	}
+	switch {
+	case l == nil && why != "":
+		return nil, why, changed, nil
+	case l == nil:
+		return nil, "the worker of this place is not there", changed, nil
+	case !f.roster.open(l):
+		return nil, "the worker of this place is about to start anew", changed, nil
+	}
+	return f.create(ctx, l, place, changed)
+}
+
+// create has a worker make a place that belongs to it.
+func (f *Front) create(ctx context.Context, l *link, place string, changed <-chan struct{}) (*link, string, <-chan struct{}, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+claimPath, http.NoBody)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	req.Header.Set(PlaceHeader, place)
+	res, err := l.client.RoundTrip(req)
+	if err != nil {
+		return nil, "the worker of this place is not there", changed, nil
+	}
+	res.Body.Close()
+	switch res.StatusCode {
+	case http.StatusNoContent:
+		f.roster.made(l, place)
+		return l, "", nil, nil
+	case http.StatusNotFound:
+		if err := f.cfg.Claims.Release(ctx, place, l.Name); err != nil {
+			f.cfg.Log.Error("a claim cannot be taken back", "place", place, "err", err)
+		}
+		return nil, "", nil, ErrNoPlace
+	}
+	f.cfg.Log.Warn("a worker cannot make a place; its log says why", "place", place, "worker", l.Name, "status", res.StatusCode)
+	return nil, "the worker of this place cannot make it", changed, nil
+}
+
+// choose returns the worker for a new place, or why there is none. With a list of workers,
+// all fronts choose the same one of it, and no other. Without one, a front chooses the
+// worker with the fewest places, and may only do that where it is the only front.
+func (f *Front) choose(place string) (*link, string) {
+	if names := f.cfg.Workers; len(names) > 0 {
+		name := rendezvous(names, place)
+		all := f.roster.takers()
+		if i := slices.IndexFunc(all, func(l *link) bool { return l.Name == name }); i >= 0 {
+			return all[i], ""
+		}
+		return nil, "the worker that new places of this name go to is not there"
+	}
+	if wait := time.Until(f.settled); wait > 0 {
+		return nil, "this front has just started, and waits for workers that may have the place"
+	}
+	all := f.roster.takers()
+	if len(all) == 0 {
+		return nil, "no worker takes new places"
+	}
+	if why := f.alone(all); why != "" {
+		return nil, why
+	}
+	return all[0], ""
+}
+
+// alone returns why this front may not choose workers by itself; empty if it may.
+func (f *Front) alone(all []*link) string {
+	for _, l := range all {
+		if l.Fronts > 1 {
+			return fmt.Sprintf("worker %s has %d fronts, and two of them could give one new place to two workers; start each front with the same --workers", l.Name, l.Fronts)
+		}
+	}
+	return ""
+}
+
+// rendezvous is the worker of a list that a place goes to: the one with the highest digest.
+// When a worker is added to the list, or taken out, no other places than its own move.
+func rendezvous(names []string, place string) (best string) {
+	var most uint64
+	for _, name := range names {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(name + "\x00" + place))
+		sum := mix(h.Sum64())
+		if best == "" || sum > most || sum == most && strings.Compare(name, best) < 0 {
+			best, most = name, sum
+		}
+	}
+	return best
+}
+
+// mix spreads the bits of a digest (the finalizer of MurmurHash3): the names of workers
+// differ little, and so do FNV's digests of them.
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}

@@ -1,0 +1,385 @@
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxHandshakes is how many connections may be in their handshake at once, and maxLinks how
+// many workers may be linked.
+const (
+	maxHandshakes = 256
+	maxLinks      = 1024
+)
+
+// maxSkew is how far the clock of a worker may be off that gets new places: what expires is
+// told by the clock.
+const maxSkew = time.Minute
+
+// link is one worker that is linked.
+type link struct {
+	hello
+	*conn
+
+	client  *http.ClientConn
+	since   time.Time
+	expires time.Time    // its certificate
+	running atomic.Int64 // requests
+
+	places map[string]bool // guarded by roster.mu, as are the next two
+	drains bool
+	skew   time.Duration
+}
+
+// roster is the workers that are linked to a front. Its methods are safe for concurrent use.
+type roster struct {
+	files *certificates
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	links   map[string]*link   // guarded by mu: by the name of the worker
+	holders map[string][]*link // guarded by mu: by place
+	changed chan struct{}      // guarded by mu: closed at the next change
+	closed  bool               // guarded by mu
+
+	shaking chan struct{} // room for handshakes
+	running sync.WaitGroup
+}
+
+func newRoster(files *certificates, log *slog.Logger) *roster {
+	return &roster{files: files, log: log, links: make(map[string]*link), holders: make(map[string][]*link), changed: make(chan struct{}), shaking: make(chan struct{}, maxHandshakes)}
+}
+
+// serve takes links until the listener is closed.
+func (r *roster) serve(ctx context.Context, l net.Listener) error {
+	cfg := r.files.server()
+	for {
+		raw, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		select {
+		case r.shaking <- struct{}{}:
+		default: // a stranger that opens many connections keeps workers out for helloWait
+			raw.Close()
+			continue
+		}
+		r.running.Go(func() {
+			over, err := r.shake(ctx, raw, cfg)
+			<-r.shaking
+			if err != nil {
+				r.log.Debug("a connection to the port of links is not of a worker", "from", raw.RemoteAddr().String(), "err", err)
+				raw.Close()
+				return
+			}
+			r.keep(ctx, over)
+		})
+	}
+}
+
+// shake is the handshake and the hello of a connection.
+func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, helloWait)
+	defer cancel()
+	_ = raw.SetDeadline(time.Now().Add(helloWait))
+	over := tls.Server(raw, cfg)
+	if err := over.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	l := &link{conn: newConn(over), since: time.Now(), places: make(map[string]bool)}
+	if err := receive(over, &l.hello); err != nil {
+		return nil, err
+	}
+	leaf := over.ConnectionState().PeerCertificates[0] // which the handshake has verified
+	l.expires = leaf.NotAfter
+	why := ""
+	switch {
+	case l.Protocol != helloProtocol:
+		why = fmt.Sprintf("it speaks version %d of the link, and this front %d; install one version of belljar everywhere", l.Protocol, helloProtocol)
+	case !IsWorkerName(l.Name) || leaf.VerifyHostname(l.Name+workerDomain) != nil:
+		why = fmt.Sprintf("its certificate is not for the worker %.63q: that needs the DNS name %.63s%s; `belljar fleet cert` makes one", l.Name, l.Name, workerDomain)
+	default:
+		why = r.room(l)
+	}
+	if err := send(over, welcome{Refused: why}); err != nil {
+		return nil, err
+	}
+	if why != "" {
+		r.log.Warn("a worker is refused", "worker", printableName(l.Name), "from", raw.RemoteAddr().String(), "why", why)
+		return nil, errors.New(why)
+	}
+	_ = raw.SetDeadline(time.Time{})
+	return l, nil
+}
+
+// printableName is a name that a worker gave itself, as far as it is one.
+func printableName(name string) string {
+	if !IsWorkerName(name) {
+		return "?"
+	}
+	return name
+}
+
+// room returns why a link cannot be taken; empty if it can. A worker that comes twice from
+// one process has lost its first link. Two processes of one name are a mistake of the
+// operator, and the first one stays: it may be at work.
+func (r *roster) room(l *link) string {
+	r.mu.Lock()
+	old := r.links[l.Name]
+	switch {
+	case r.closed:
+		r.mu.Unlock()
+		return "the front stops"
+	case old == nil && len(r.links) >= maxLinks:
+		r.mu.Unlock()
+		return fmt.Sprintf("it has %d workers, which is all it takes", maxLinks)
+	}
+	r.mu.Unlock()
+	if old == nil {
+		return ""
+	}
+	if old.Process != l.Process && old.alive() {
+		return fmt.Sprintf("a worker of the name %s is linked from %s, and answers; give each worker a name and a directory of its own", old.Name, old.RemoteAddr())
+	}
+	old.Close()
+	return ""
+}
+
+// alive asks a worker whether it still answers.
+func (l *link) alive() bool {
+	select {
+	case <-l.lost:
+		return false
+	default:
+	}
+	// The pings of the connection find out whether it is gone: soon after the longest that
+	// they take it has ended.
+	wait := time.NewTimer(pingAfter + pingWait + 100*time.Millisecond)
+	defer wait.Stop()
+	select {
+	case <-l.lost:
+		return false
+	case <-wait.C:
+		return true
+	}
+}
+
+// keep uses a link until it ends.
+func (r *roster) keep(ctx context.Context, l *link) {
+	defer l.Close()
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true) // TLS is below
+	t := &http.Transport{
+		Protocols: &protocols, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return l.conn, nil },
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: pingAfter, PingTimeout: pingWait, WriteByteTimeout: writeWait, StrictMaxConcurrentRequests: true,
+			MaxReceiveBufferPerConnection: maxUnread, MaxReceiveBufferPerStream: maxBuffer,
+		},
+	}
+	var err error
+	if l.client, err = t.NewClientConn(ctx, "http", "worker:80"); err != nil {
+		r.log.Debug("a link cannot be used", "worker", l.Name, "err", err)
+		return
+	}
+	defer l.client.Close()
+	r.log.Info("a worker is linked", "worker", l.Name, "from", l.RemoteAddr().String(), "version", fmt.Sprintf("%.40q", l.Version))
+	if err = r.follow(ctx, l); ctx.Err() == nil {
+		r.log.Warn("a worker is not linked any more", "worker", l.Name, "err", err)
+	}
+	r.drop(l)
+}
+
+// follow reads what a worker says of itself, until its link ends.
+func (r *roster) follow(ctx context.Context, l *link) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://worker"+statePath, nil)
+	if err != nil {
+		return err
+	}
+	res, err := l.client.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, maxState)
+	for lines.Scan() {
+		var s state
+		if err := json.Unmarshal(lines.Bytes(), &s); err != nil || !s.fits() {
+			return errors.New("what it says of itself cannot be read")
+		}
+		if !r.hold(l, s) {
+			return errors.New("another link has taken its place")
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	return errors.New("it has ended the link")
+}
+
+// hold notes what a worker says of itself; false says that another link has taken its place.
+func (r *roster) hold(l *link, s state) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.links[l.Name]
+	if old != nil && old != l || r.closed {
+		return false
+	}
+	r.links[l.Name] = l
+	l.drains, l.skew = s.Drains, time.Until(s.Time)
+	if s.Places != nil {
+		r.release(l)
+		l.places = make(map[string]bool, len(*s.Places))
+		for _, place := range *s.Places {
+			r.give(l, place)
+		}
+	}
+	r.tell()
+	return true
+}
+
+// give notes that a worker has a place; mu is held.
+func (r *roster) give(l *link, place string) {
+	if !l.places[place] {
+		l.places[place] = true
+		r.holders[place] = append(r.holders[place], l)
+	}
+}
+
+// release forgets the places of a link; mu is held.
+func (r *roster) release(l *link) {
+	for place := range l.places {
+		rest := slices.DeleteFunc(r.holders[place], func(o *link) bool { return o == l })
+		if r.holders[place] = rest; len(rest) == 0 {
+			delete(r.holders, place)
+		}
+	}
+}
+
+// drop forgets a link that has ended.
+func (r *roster) drop(l *link) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.release(l)
+	if r.links[l.Name] == l {
+		delete(r.links, l.Name)
+	}
+	r.tell()
+}
+
+// tell wakes those that wait for a change; mu is held.
+func (r *roster) tell() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// made notes that a worker has made a place.
+func (r *roster) made(l *link, place string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.links[l.Name] == l {
+		r.give(l, place)
+	}
+}
+
+// holding returns the workers that have a place, and what is closed at the next change.
+func (r *roster) holding(place string) (all []*link, changed <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.holders[place]), r.changed
+}
+
+// named returns the link of a worker; nil if it has none.
+func (r *roster) named(worker string) *link {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.links[worker]
+}
+
+// open reports whether a worker takes requests.
+func (r *roster) open(l *link) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.links[l.Name] == l && !l.drains
+}
+
+// takers returns the workers that take new places, those with few places first.
+func (r *roster) takers() []*link {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := slices.DeleteFunc(slices.Collect(maps.Values(r.links)), func(l *link) bool { return l.drains || l.skew.Abs() > maxSkew })
+	slices.SortFunc(all, func(a, b *link) int {
+		if n := len(a.places) - len(b.places); n != 0 {
+			return n
+		}
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// info is what is known of the workers, in order.
+func (r *roster) info() (all []WorkerInfo, places map[string]string, frozen map[string][]string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all = []WorkerInfo{}
+	for _, name := range slices.Sorted(maps.Keys(r.links)) {
+		l := r.links[name]
+		all = append(all, WorkerInfo{
+			Name: name, Address: l.RemoteAddr().String(), Version: fmt.Sprintf("%.40s", l.Version), Since: l.since, Drains: l.drains, Places: len(l.places),
+			Running: l.running.Load(), Skew: l.skew, Expires: l.expires, Fronts: l.Fronts, Late: l.skew.Abs() > maxSkew,
+		})
+	}
+	places, frozen = make(map[string]string, len(r.holders)), make(map[string][]string)
+	for place, links := range r.holders {
+		places[place] = links[0].Name
+		if len(links) > 1 {
+			for _, l := range links {
+				frozen[place] = append(frozen[place], l.Name)
+			}
+			slices.Sort(frozen[place])
+		}
+	}
+	return all, places, frozen
+}
+
+// close ends all links. The workers find that the front is gone.
+func (r *roster) close() {
+	r.mu.Lock()
+	r.closed = true
+	for _, l := range r.links {
+		l.Close()
+	}
+	r.mu.Unlock()
+	r.running.Wait()
+}
+
+// disown notes that a worker does not have a place.
+func (r *roster) disown(l *link, place string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !l.places[place] {
+		return
+	}
+	delete(l.places, place)
+	if r.holders[place] = slices.DeleteFunc(r.holders[place], func(o *link) bool { return o == l }); len(r.holders[place]) == 0 {
+		delete(r.holders, place)
+	}
+}

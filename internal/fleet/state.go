@@ -1,0 +1,52 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+)
+
+// Bounds of what a worker says of itself.
+const (
+	maxState  = 8 << 20 // bytes of one line
+	maxPlaces = 50_000
+	maxPlace  = 256 // bytes of the name of a place
+)
+
+// state is one line of what a worker says of itself.
+type state struct {
+	Places *[]string `json:"places,omitempty"` // absent where they are as before; in order
+	Drains bool      `json:"drains,omitempty"`
+	Time   time.Time `json:"time"` // of the worker's clock
+}
+
+// fits reports whether a front can take a state.
+func (s *state) fits() bool {
+	return s.Places == nil || len(*s.Places) <= maxPlaces && !slices.ContainsFunc(*s.Places, func(p string) bool { return p == "" || len(p) > maxPlace })
+}
+
+// WorkerInfo is a worker as a front sees it.
+type WorkerInfo struct {
+	Name    string        `json:"name"`
+	Address string        `json:"address"`
+	Version string        `json:"version,omitempty"`
+	Since   time.Time     `json:"since"`          // when it was linked
+	Drains  bool          `json:"drains"`         // it takes no more requests
+	Places  int           `json:"places"`         // that it has
+	Running int64         `json:"running"`        // requests that this front has sent it
+	Skew    time.Duration `json:"skew"`           // how much its clock is ahead
+	Expires time.Time     `json:"expires"`        // its certificate
+	Fronts  int           `json:"fronts"`         // to which it connects
+	Late    bool          `json:"late,omitempty"` // its clock is too far off to take places
+}
+
+// Info is what a front knows of its fleet.
+type Info struct {
+	Workers []WorkerInfo        `json:"workers"`
+	Places  map[string]string   `json:"places"` // by name: the worker that has each
+	Frozen  map[string][]string `json:"frozen"` // that several workers have, so that none serves them
+	Away    map[string]string   `json:"away"`   // whose worker is not linked
+	Expires time.Time           `json:"expires"`
+	Fault   string              `json:"fault,omitempty"` // why the files of the link cannot be used
+	Static  []string            `json:"static,omitempty"`
+	Refused string              `json:"refused,omitempty"` // why new places are refused
+}

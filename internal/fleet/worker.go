@@ -1,0 +1,246 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// ErrNoPlace is the error of a claim of a place that the worker's own policy does not name.
+var ErrNoPlace = errors.New("there is no such place")
+
+// WorkerConfig is the configuration of a Worker. All fields are required.
+type WorkerConfig struct {
+	Name        string   // among the workers of the fleet; the certificate must cover it
+	Fronts      []string // their addresses, as https://HOST:PORT
+	Credentials Credentials
+	Version     string // of the program, for people
+	// Handler answers requests of clients. Their place and caller are in the headers
+	// PlaceHeader and CallerHeader.
+	Handler http.Handler
+	Places  func() []string // that the worker has
+	Has     func(place string) bool
+	Claim   func(ctx context.Context, place string) error // makes a place; ErrNoPlace
+	Log     *slog.Logger
+}
+
+// Worker answers the requests that fronts send it. Its methods are safe for concurrent use.
+type Worker struct {
+	cfg     WorkerConfig
+	process string
+	fronts  []front
+	files   *certificates
+	server  *http.Server
+	links   *pipe
+
+	mu      sync.Mutex
+	running map[*conn]struct{} // guarded by mu: open links
+	begun   int                // guarded by mu: requests of clients
+	idle    chan struct{}      // guarded by mu: closed when begun is zero; nil while nobody waits for that
+	drains  bool               // guarded by mu
+	news    chan struct{}      // guarded by mu: closed when the state of the worker has changed
+	serving sync.WaitGroup     // requests
+}
+
+// front is the address of a front.
+type front struct{ host, address string }
+
+// NewWorker checks a configuration. Nothing is opened.
+func NewWorker(cfg WorkerConfig) (*Worker, error) {
+	if !IsWorkerName(cfg.Name) {
+		return nil, fmt.Errorf("--name %q: want at most 63 lower-case letters, digits and hyphens", cfg.Name)
+	}
+	w := &Worker{cfg: cfg, process: rand.Text(), running: make(map[*conn]struct{}), news: make(chan struct{}), links: newPipe()}
+	for _, text := range cfg.Fronts {
+		u, err := url.Parse(text)
+		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
+			return nil, fmt.Errorf("--front %q: want https://HOST:PORT, the address of --link of a front", text)
+		}
+		w.fronts = append(w.fronts, front{u.Hostname(), u.Host})
+	}
+	if len(w.fronts) == 0 {
+		return nil, errors.New("--front: name at least one front, such as https://front.example:8444")
+	}
+	var err error
+	if w.files, err = cfg.Credentials.open(); err != nil {
+		return nil, err
+	}
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true) // TLS is below
+	w.server = &http.Server{
+		Handler: http.HandlerFunc(w.serve), Protocols: &protocols, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: helloWait,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingWait, WriteByteTimeout: writeWait,
+			MaxReceiveBufferPerConnection: maxUnread, MaxReceiveBufferPerStream: maxBuffer,
+		},
+		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, c)
+		},
+	}
+	return w, nil
+}
+
+// IsWorkerName reports whether a text may name a worker: it is a label of a DNS name.
+func IsWorkerName(name string) bool {
+	if name == "" || len(name) > 63 || name[0] == '-' || name[len(name)-1] == '-' {
+		return false
+	}
+	for _, c := range name {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// workerDomain is below which the names of workers stand in their certificates.
+const workerDomain = ".worker.belljar"
+
+// Run connects to all fronts, and again where a link ends, until ctx ends. Then it ends the
+// links, and returns when their requests have returned.
+func (w *Worker) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	for _, f := range w.fronts {
+		running.Go(func() { w.keep(ctx, f) })
+	}
+	ended := make(chan error, 1)
+	running.Go(func() { ended <- w.server.Serve(w.links) })
+	<-ctx.Done()
+	w.links.Close()
+	w.mu.Lock()
+	for c := range w.running {
+		c.Close()
+	}
+	w.mu.Unlock()
+	running.Wait()
+	_ = w.server.Close()
+	w.serving.Wait()
+	if err := <-ended; !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the links: %w", err)
+	}
+	return nil
+}
+
+// Changed tells the fronts that the places of the worker have changed.
+func (w *Worker) Changed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.changed()
+}
+
+// changed is Changed; mu is held.
+func (w *Worker) changed() {
+	close(w.news)
+	w.news = make(chan struct{})
+}
+
+// Drain takes no more requests: fronts keep those that come, for the next process of this
+// worker. It waits for those that have begun until ctx ends, and has the rest go on without
+// their callers, which get an answer at once where they can. Then it waits a little longer
+// for these answers.
+func (w *Worker) Drain(ctx context.Context) {
+	w.mu.Lock()
+	w.drains = true
+	w.changed()
+	idle := make(chan struct{})
+	if w.begun == 0 {
+		close(idle)
+	} else {
+		w.idle = idle
+	}
+	w.mu.Unlock()
+	select {
+	case <-idle:
+		return
+	case <-ctx.Done():
+	}
+	w.mu.Lock()
+	for c := range w.running {
+		c.detach()
+	}
+	w.mu.Unlock()
+	last := time.NewTimer(lastAnswers)
+	defer last.Stop()
+	select {
+	case <-idle:
+	case <-last.C:
+	}
+}
+
+// lastAnswers is how long a worker that drains waits for the answers of requests that go on
+// without their callers.
+const lastAnswers = 2 * time.Second
+
+// serve answers one request of a front.
+func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
+	w.serving.Add(1)
+	defer w.serving.Done()
+	switch r.URL.Path {
+	case statePath:
+		w.tell(rw, r)
+		return
+	case claimPath:
+		w.claim(rw, r)
+		return
+	}
+	place := r.Header.Get(PlaceHeader)
+	if !w.cfg.Has(place) || !w.begin() {
+		// Nothing has been read, and nothing runs: the front sends it elsewhere, or again.
+		rw.Header().Set(notBegun, "1")
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	defer w.finish()
+	w.cfg.Handler.ServeHTTP(rw, r)
+}
+
+// begin counts a request of a client; false says that the worker takes no more.
+func (w *Worker) begin() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.drains {
+		return false
+	}
+	w.begun++
+	return true
+}
+
+func (w *Worker) finish() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.begun--; w.begun == 0 && w.idle != nil {
+		close(w.idle)
+		w.idle = nil
+	}
+}
+
+// claim makes a place that a front has claimed for this worker.
+func (w *Worker) claim(rw http.ResponseWriter, r *http.Request) {
+	if !w.begin() {
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	defer w.finish()
+	place := r.Header.Get(PlaceHeader)
+	switch err := w.cfg.Claim(r.Context(), place); {
+	case errors.Is(err, ErrNoPlace):
+		rw.WriteHeader(http.StatusNotFound)
+	case err != nil:
+		w.cfg.Log.Error("a place cannot be made", "place", place, "err", err)
+		rw.WriteHeader(http.StatusInternalServerError)
+	default:
+		rw.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// WorkerDNS is the name that the certificate of a worker needs. A certificate for
+// *.worker.belljar is good for every worker.
+func WorkerDNS(name string) string { return name + workerDomain }

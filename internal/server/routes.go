@@ -1,0 +1,209 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"belljar.dev/internal/auth"
+	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/control"
+	"belljar.dev/internal/fleet"
+	"belljar.dev/internal/fleet/claims"
+	"belljar.dev/internal/front"
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/wire"
+)
+
+// openRoutes is Server.open for a front of a fleet. It opens no box and no place.
+func (s *Server) openRoutes(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		s.openPolicy, s.openState, s.openTenants, s.openMonitor, s.openFront, s.openLedger, s.begin, s.openFleet, s.runRoutes,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openFleet opens what is known of the places of the fleet.
+func (s *Server) openFleet(context.Context) error {
+	if s.State == "" {
+		return errors.New("a front needs a state directory: it keeps there which worker has which place; name one with --state")
+	}
+	if err := os.MkdirAll(s.State, 0o700); err != nil {
+		return fmt.Errorf("make the state directory: %w", err)
+	}
+	journal, err := claims.OpenJournal(filepath.Join(s.State, "claims"))
+	if err != nil {
+		return err
+	}
+	s.opened.Do(func() {
+		if err := journal.Close(); err != nil {
+			s.Log.Error("the claims were not closed", "err", err)
+		}
+	})
+	routes := s.cfg.Service.Routes
+	s.fleet, err = fleet.NewFront(fleet.FrontConfig{
+		Credentials: routes.Credentials, Claims: journal, Settled: !journal.Empty(), Workers: routes.Workers, Protocol: messages{}, Log: s.Log,
+	})
+	if err != nil {
+		return front.Mistake(err)
+	}
+	return nil
+}
+
+// runRoutes starts what goes on in a front: the reloader and the answers to other commands.
+func (s *Server) runRoutes(ctx context.Context) error {
+	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	s.opened.Do(func() {
+		cancel()
+		end()
+		running.Wait()
+	})
+	s.reloader = newReloader(s.gate, s.Place, s.places, s.audit, s.cfg.Service.HTTP)
+	s.reloader.changed = func(*layout) { s.fleet.Recheck() }
+	running.Go(func() { s.reloader.run(ctx, s.cfg.Service.Watch) })
+	running.Go(func() {
+		s.login.Follow(ctx, func(added []auth.Token, over []auth.Ended) {
+			s.places.operations().tokensChanged(added, over)
+			s.fleet.Recheck()
+		})
+	})
+	if s.monitor != nil { // also while the server drains
+		running.Go(func() { s.monitor.run(lasting, s) })
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /policy", func(w http.ResponseWriter, _ *http.Request) {
+		control.Respond(w, http.StatusOK, s.reloader.status.info())
+	})
+	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, s.audit.health()) })
+	mux.HandleFunc("GET /fleet", func(w http.ResponseWriter, _ *http.Request) {
+		control.Respond(w, http.StatusOK, []fleet.Info{s.fleet.Info()})
+	})
+	mux.HandleFunc("POST /fleet/forget", func(w http.ResponseWriter, r *http.Request) {
+		if err := s.fleet.Forget(r.Context(), r.URL.Query().Get("place")); err != nil {
+			control.Respond(w, http.StatusConflict, err.Error())
+			return
+		}
+		s.Log.Info("a claim was taken back", "by", control.Caller(r))
+		control.Respond(w, http.StatusOK, "forgotten")
+	})
+	l, err := control.Listen(ctx, s.State, mux, s.Log)
+	if err != nil {
+		s.Log.Warn("`belljar fleet` will not see this front", "err", err)
+		return nil
+	}
+	s.opened.Do(func() { l.Close(ctx) })
+	return nil
+}
+
+// ServeRoutes serves clients and workers until the end of ctx, and then waits for requests
+// that run. It calls ready with the address of clients and that of workers.
+func (s *Server) ServeRoutes(ctx context.Context, ready func(url, link string)) error {
+	var listening net.ListenConfig
+	links, err := listening.Listen(ctx, "tcp", s.cfg.Service.Routes.Addr)
+	if err != nil {
+		return fmt.Errorf("--link: %w", err)
+	}
+	defer links.Close()
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() {
+		if err := s.fleet.Serve(serving, links); err != nil {
+			s.Log.Error("no worker can connect any more", "err", err)
+		}
+	})
+	defer s.fleet.Close()
+	defer links.Close()
+	route := mcp.Login(mcp.Config{Gate: s.gate, Tenant: s.Tenant, HTTP: mcp.HTTP{Auth: s.gate, Guarded: true}}, s.route)
+	s.front.Handle("/mcp", inPlace(route))
+	s.front.Handle("/w/{place}/mcp", inPlace(route))
+	s.front.Handle(auth.MetadataPath, s.login)
+	s.front.Handle(auth.MetadataPath+"/", s.login)
+	s.front.Handle(auth.MetadataPath+pathOf("{place}"), inPlace(s.login))
+	url := s.front.URL() + "/mcp"
+	s.login.SetResource(url)
+	s.Log.Info("clients and workers can connect", append([]any{"url", url, "link", links.Addr().String()}, s.monitor.where()...)...)
+	ready(url, links.Addr().String())
+	return s.front.Serve(ctx, func() error {
+		s.monitor.drains("the front stops, and answers what runs")
+		patience, cancel := context.WithTimeout(serving, drain)
+		defer cancel()
+		s.fleet.Drain(patience)
+		// Before the connections of clients: the end of those would cancel what runs.
+		s.fleet.Close()
+		return nil
+	})
+}
+
+// route sends a request of a caller who has logged in to the worker of its place.
+func (s *Server) route(rw http.ResponseWriter, r *http.Request, caller mcp.Identity) {
+	name := r.PathValue("place")
+	if !s.places.layout.Load().names(caller.Tenant, name) {
+		mcp.NoPlace(rw)
+		return
+	}
+	s.fleet.ServeRequest(rw, r, fleet.Request{
+		Place: placeID(caller.Tenant, name), Caller: passportOf(caller),
+		Valid: func() bool {
+			return (caller.Expires.IsZero() || time.Now().Before(caller.Expires)) && s.gate.Holds(caller) && s.places.layout.Load().names(caller.Tenant, name)
+		},
+	})
+}
+
+// fleetFaults are what is wrong with the fleet of a front. None of it keeps the front from
+// being connected to: its workers have to be.
+func (s *Server) fleetFaults(note func(fatal bool, what, why string)) {
+	if s.fleet == nil {
+		return
+	}
+	info := s.fleet.Info()
+	if len(info.Workers) == 0 {
+		note(false, "workers", "no worker is linked, so no call is answered")
+	}
+	if n := len(info.Frozen); n > 0 {
+		note(false, "places", fmt.Sprintf("%d places are on several workers, and none serves them; see `belljar fleet doctor`", n))
+	}
+	note(false, "link", info.Fault)
+}
+
+// messages is what a front knows of the protocol.
+type messages struct{}
+
+// Read returns what a request asks for.
+func (messages) Read(h http.Header, body []byte) fleet.Message {
+	f := mcp.ReadForwarded(h, body)
+	return fleet.Message{ID: f.ID, Method: f.Method, Tool: f.Tool, Modern: f.Era == wire.Modern, Lasts: f.Lasts}
+}
+
+func forwarded(m fleet.Message) mcp.Forwarded {
+	f := mcp.Forwarded{ID: m.ID, Method: m.Method, Tool: m.Tool, Lasts: m.Lasts}
+	if m.Modern {
+		f.Era = wire.Modern
+	}
+	return f
+}
+
+// Answers reports whether an event is the answer to a message.
+func (messages) Answers(event []byte, m fleet.Message) bool { return forwarded(m).AnsweredBy(event) }
+
+// workerLost is what an agent is told whose worker is gone.
+const workerLost = "The machine that ran this call is gone, and what it had done is not known (ran: unknown). Look before you run it again: for example list the files that it was to change. The files of the workspace are kept; running processes and background tasks of this place are gone. When the machine is back, ListBgTasks shows what became of tasks."
+
+// Lost is the answer to a message whose worker is gone.
+func (messages) Lost(m fleet.Message) []byte {
+	data := map[string]any{"reason": "worker_lost", "ran": "unknown"}
+	return forwarded(m).Lost(workerLost, data, "belljar", buildinfo.Version())
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/fleet"
+	"belljar.dev/mcp"
+)
+
+// passport is what a front tells a worker of the caller of a request. No grant and nothing
+// of a policy is in it: those the worker has itself.
+type passport struct {
+	Tenant    string    `json:"tenant"`
+	Principal string    `json:"principal,omitempty"`
+	Scopes    []string  `json:"scopes"` // null where the token is good for everything
+	Expires   time.Time `json:"expires,omitzero"`
+}
+
+// passportOf is the passport of a caller as a header.
+func passportOf(id mcp.Identity) string {
+	text, err := json.Marshal(passport{id.Tenant, id.Principal, id.Scopes, id.Expires})
+	if err != nil {
+		return "" // which no worker takes
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// callerOf reads the passport of a request that came over a link.
+func callerOf(r *http.Request) (id mcp.Identity, ok bool) {
+	text, err := base64.RawURLEncoding.DecodeString(r.Header.Get(fleet.CallerHeader))
+	if err != nil {
+		return id, false
+	}
+	var p passport
+	if json.Unmarshal(text, &p) != nil || p.Tenant == "" {
+		return id, false
+	}
+	r.Header.Del(fleet.CallerHeader)
+	return mcp.Identity{Tenant: p.Tenant, Principal: p.Principal, Scopes: p.Scopes, Expires: p.Expires}, true
+}
+
+// Work serves the requests that the fronts of the fleet send, until ctx ends. Then it
+// drains: the fronts keep what comes for the next process of this worker, and running calls
+// have their time to end. It calls ready when it begins to connect.
+func (s *Server) Work(ctx context.Context, ready func()) (err error) {
+	ctx, prepared := preparing(ctx, s)
+	defer func() { err = cmp.Or(prepared(), err) }()
+	link := s.cfg.Service.Link
+	w, err := fleet.NewWorker(fleet.WorkerConfig{
+		Name: link.Name, Fronts: link.Fronts, Credentials: link.Credentials, Version: buildinfo.Version(), Log: s.Log,
+		Handler: s.places.linked(s.home), Places: s.places.ids, Has: s.places.has, Claim: s.places.claim,
+	})
+	if err != nil {
+		return err
+	}
+	s.places.moved = w.Changed
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { ended <- w.Run(running) })
+	s.Log.Info("the worker connects to its fronts", append([]any{"worker", link.Name, "places", len(s.places.ids())}, s.monitor.where()...)...)
+	ready()
+	select {
+	case <-ctx.Done():
+	case err := <-ended:
+		return err
+	}
+	s.monitor.drains("the worker stops, and answers what runs")
+	patience, cancel := context.WithTimeout(running, link.Drain)
+	defer cancel()
+	var draining sync.WaitGroup
+	draining.Go(func() { w.Drain(patience) })
+	last, cut := context.WithTimeout(running, link.Drain+detachTime)
+	defer cut()
+	if err := s.places.shutdown(last); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		s.Log.Error("the places were not stopped in order", "err", err)
+	}
+	draining.Wait()
+	stop()
+	return <-ended
+}
+
+// detachTime is how long calls have to return that go on without their callers.
+const detachTime = time.Second
+
+// ids are the places that a worker has, in order.
+func (ps *places) ids() []string {
+	return slices.AppendSeq([]string{}, maps.Keys(ps.layout.Load().ids))
+}
+
+// has reports whether a worker has a place.
+func (ps *places) has(id string) bool { return ps.layout.Load().ids[id] != "" }
+
+// claim makes a place that belongs to this worker from now on, and opens it.
+func (ps *places) claim(ctx context.Context, id string) error {
+	if err := ps.add(id); err != nil {
+		return err
+	}
+	_, err := ps.at(ctx, ps.layout.Load().ids[id])
+	return err
+}
+
+// add makes a place, unless it is there.
+func (ps *places) add(id string) error {
+	ps.changing.Lock()
+	defer ps.changing.Unlock()
+	l := ps.layout.Load()
+	tenant, name := splitID(id)
+	switch {
+	case !l.names(tenant, name) || placeID(tenant, name) != id:
+		return fleet.ErrNoPlace
+	case l.ids[id] != "":
+		return nil
+	}
+	if err := l.workdir.make(id); err != nil {
+		return fmt.Errorf("make place %s: %w", id, err)
+	}
+	next, err := l.with(id)
+	if err != nil {
+		return err
+	}
+	ps.mu.Lock()
+	ps.layout.Store(next)
+	ps.mu.Unlock()
+	ps.moved()
+	return nil
+}
+
+// linked serves requests that came over a link, each in the place that the front names, if
+// the caller's tenant has it.
+func (ps *places) linked(home *place) http.Handler {
+	h := home.mcp.Linked(callerOf, func(r *http.Request, caller mcp.Identity) (*mcp.Server, error) {
+		id := r.Header.Get(fleet.PlaceHeader)
+		r.Header.Del(fleet.PlaceHeader)
+		tenant, name := splitID(id)
+		workspace, ok := ps.layout.Load().at(tenant, name)
+		if !ok || tenant != caller.Tenant {
+			return nil, nil // there is no such place
+		}
+		p, err := ps.at(r.Context(), workspace)
+		switch {
+		case errors.Is(err, errGone):
+			return nil, nil // as above
+		case err != nil:
+			ps.server.Log.Error("a place cannot be opened", "place", id, "err", err)
+			return nil, fmt.Errorf("open place: %w", err)
+		}
+		return p.mcp, nil
+	})
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(rw, r.WithContext(mcp.WithDetach(r.Context(), fleet.Detached(r.Context()))))
+	})
+}

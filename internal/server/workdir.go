@@ -1,0 +1,167 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+)
+
+// workdir is the directory of a worker of a fleet, with the places that it has. Whoever has
+// the directory of a place has the place.
+//
+//	lock, worker               held by the process; the name of the worker
+//	state, home                what is not of one place; the place that nobody enters
+//	places/TENANT/@            the place of a tenant at /mcp
+//	places/TENANT/NAME         and at /w/NAME/mcp
+//	places/TENANT/NAME/workspace, .../state
+type workdir struct {
+	dir  string
+	lock *os.File
+}
+
+// Names in the directory of a worker.
+const (
+	workdirState  = "state"
+	workdirHome   = "home"
+	workdirPlaces = "places"
+	unnamed       = "@" // which no place can be called
+	ofWork        = "workspace"
+	ofState       = "state"
+)
+
+// openWorkdir makes and locks the directory of a worker.
+func openWorkdir(dir, worker string) (_ *workdir, err error) {
+	for _, sub := range []string{"", workdirState, workdirHome, workdirPlaces} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return nil, fmt.Errorf("--places: %w", err)
+		}
+	}
+	if dir, err = filepath.Abs(dir); err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--places: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("--places: %w", err)
+	}
+	e := &workdir{dir, lock}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		e.close()
+		return nil, fmt.Errorf("--places %s: another worker has this directory (%w); give each worker its own", dir, err)
+	}
+	if err := e.name(worker); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// name notes the name of the worker, or refuses another one than before: the claims of its
+// places are under that.
+func (e *workdir) name(worker string) error {
+	path := filepath.Join(e.dir, "worker")
+	text, err := os.ReadFile(path)
+	switch before := strings.TrimSpace(string(text)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return os.WriteFile(path, []byte(worker+"\n"), 0o600)
+	case err != nil:
+		return fmt.Errorf("--places: %w", err)
+	case before != worker:
+		return fmt.Errorf("--places %s: this is the directory of the worker %q, and this is %q; start it with its name, or name another directory", e.dir, policies.Clip(before, 63), worker)
+	}
+	return nil
+}
+
+func (e *workdir) close() { e.lock.Close() }
+
+// placeID is the name of a place in a fleet. The empty name is that of the place at /mcp.
+func placeID(tenant, name string) string {
+	if name == "" {
+		return tenant
+	}
+	return tenant + "/" + name
+}
+
+// splitID is the tenant and the name of a place, in a fleet.
+func splitID(id string) (tenant, name string) {
+	tenant, name, _ = strings.Cut(id, "/")
+	return tenant, name
+}
+
+// of is the directory of a place.
+func (e *workdir) of(id string) string {
+	tenant, name := splitID(id)
+	return filepath.Join(e.dir, workdirPlaces, tenant, cmp.Or(name, unnamed))
+}
+
+func (e *workdir) workspace(id string) string { return filepath.Join(e.of(id), ofWork) }
+
+// has reports whether the worker has a place.
+func (e *workdir) has(id string) bool {
+	info, err := os.Lstat(e.workspace(id))
+	return err == nil && info.IsDir()
+}
+
+// make makes a place, which is there as a whole or not at all.
+func (e *workdir) make(id string) error {
+	if e.has(id) {
+		return nil
+	}
+	parent := filepath.Dir(e.of(id))
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return err
+	}
+	made, err := os.MkdirTemp(parent, ".new-")
+	if err != nil {
+		return err
+	}
+	for _, sub := range []string{ofWork, ofState} {
+		if err := os.Mkdir(filepath.Join(made, sub), 0o700); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(made, e.of(id)); err != nil {
+		return errors.Join(err, os.RemoveAll(made))
+	}
+	return errors.Join(syncDir(parent), syncDir(filepath.Dir(parent)))
+}
+
+// syncDir puts the names in a directory on the disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// fleetPlaces are the places that a policy names for a fleet. It fails for a policy that no
+// fleet can serve.
+func fleetPlaces(p *policies.Policy) (ids []string, err error) {
+	if len(p.Tenants()) == 0 {
+		return nil, fmt.Errorf("policy %s names no tenants, and a fleet serves nobody else; write tenants: {NAME: {token: \"${env:TOKEN_SHA256}\"}}", p.Name())
+	}
+	for _, tenant := range p.Tenants() {
+		t, _ := p.Tenant(tenant)
+		if t.Workspace != "" || len(t.Workspaces()) > 0 {
+			return nil, fmt.Errorf("tenant %s of policy %s: it has directories, and the workers of a fleet keep places where they like; write places: [NAME, ...] for further places, and no workspace", tenant, p.Name())
+		}
+		ids = append(ids, tenant)
+		for _, name := range slices.Sorted(maps.Keys(t.Places)) {
+			ids = append(ids, placeID(tenant, name))
+		}
+	}
+	return ids, nil
+}

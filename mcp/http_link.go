@@ -1,0 +1,112 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"belljar.dev/mcp/wire"
+)
+
+// Login returns a handler that checks a request and finds out its caller, as Handler does,
+// and gives it to next, which sends it to the process that serves it. Nothing of its body
+// has been read, and the token is not in it any more. Of cfg it needs Tenant, Auth and
+// Guarded.
+func Login(cfg Config, next func(rw http.ResponseWriter, r *http.Request, caller Identity)) http.Handler {
+	w := &web{server: &Server{cfg: &cfg}}
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r, ok := w.enter(rw, r); ok {
+			next(rw, r, cfg.callerOf(r.Context()))
+		}
+	})
+}
+
+// Linked is HandlerOf for requests whose callers another process has found out, by Login.
+// caller returns that of a request, and false where it is not known.
+func (s *Server) Linked(caller func(r *http.Request) (Identity, bool), pick func(r *http.Request, caller Identity) (*Server, error)) http.Handler {
+	return s.handlerOf(func(rw http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+		id, known := caller(r)
+		if !known {
+			http.Error(rw, "the caller of this request is not known", http.StatusForbidden)
+			return nil, false
+		}
+		if err := checkHeaders(r.Header); err != nil {
+			http.Error(rw, err.Error(), http.StatusBadRequest)
+			return nil, false
+		}
+		r.Header.Del("Authorization")
+		id.serves(r.Context())
+		return r.WithContext(context.WithValue(r.Context(), callerKey{}, id)), true
+	}, pick)
+}
+
+// Forwarded is what a request of a client asks for, to a process that does not serve it.
+type Forwarded struct {
+	ID     []byte // JSON; nil for a message that gets no answer, and for a batch
+	Method string
+	Tool   string // that a tools/call names
+	Era    wire.Era
+	Lasts  bool // the answer is a stream that lasts
+}
+
+// ReadForwarded reads what a request asks for. One that cannot be read asks for nothing: who serves it
+// says what is wrong.
+func ReadForwarded(h http.Header, body []byte) (a Forwarded) {
+	body = wire.TrimLine(body)
+	if len(body) == 0 || body[0] != '{' || wire.CheckLine(body, Limits{}.withDefaults().Depth) != nil {
+		return a
+	}
+	m, bad := wire.ParseMessage(body)
+	if bad != nil || m.Method == "" {
+		return a
+	}
+	a = Forwarded{ID: bytes.Clone(m.ID), Method: m.Method, Era: m.Era(), Lasts: m.Method == methodListen}
+	if h.Get(wire.RevisionHeader) >= wire.ModernRevision {
+		a.Era = wire.Modern
+	}
+	if m.Method == "tools/call" {
+		a.Tool = wire.Text(wire.Member(m.Params, "name"))
+	}
+	return a
+}
+
+// AnsweredBy reports whether an event of a stream is the answer to what was asked.
+func (a Forwarded) AnsweredBy(event []byte) bool {
+	for line := range bytes.SplitSeq(event, []byte("\n")) {
+		text, ok := bytes.CutPrefix(line, []byte("data:"))
+		if !ok {
+			continue
+		}
+		text = bytes.TrimSpace(text)
+		if bytes.Equal(wire.Member(text, "id"), a.ID) && wire.Member(text, "method") == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// faultKey is the member of _meta that says why a result is an error of the fleet.
+const faultKey = "belljar.dev/fault"
+
+// Lost returns the answer to what was asked, where the process that served it is gone: a
+// result that is an error for a call, and an error for all else. text is for the agent; data
+// is for programs. name and version are what the server says of itself.
+func (a Forwarded) Lost(text string, data map[string]any, name, version string) []byte {
+	if a.Method != "tools/call" {
+		bad := wire.Errorf(wire.InternalError, "%s", text)
+		bad.Data = data
+		return bad.Frame(a.ID, a.Era)
+	}
+	meta := map[string]any{faultKey: data}
+	result := map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}, "isError": true, "_meta": meta}
+	if a.Era == wire.Modern {
+		meta[wire.ServerKey] = map[string]any{"name": name, "version": version}
+		result["resultType"] = "complete"
+	}
+	raw, err := json.Marshal(result)
+	if err != nil {
+		return wire.Errorf(wire.InternalError, "%s", text).Frame(a.ID, a.Era)
+	}
+	return wire.ResultFrame(a.ID, raw)
+}
