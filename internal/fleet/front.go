@@ -34,7 +34,7 @@ const (
 	returnWait = 5 * time.Second
 	// settleWait is how long a front without claims waits for workers before it gives
 	// places to them: one that exists may be on a worker that is about to connect.
-	settleWait = 10 * time.Second
+	settleWait = 5 * time.Second
 	retryAfter = "5" // seconds
 )
 

@@ -30,6 +30,9 @@ func (f *Front) resolve(ctx context.Context, place string, until time.Time) (*li
 			return l, err
 		}
 		left := time.Until(until)
+		if settles := time.Until(f.settled); settles > 0 {
+			left = settles // and then it is tried again
+		}
 		if left <= 0 {
 			return nil, &unavailable{why}
 		}

@@ -1,0 +1,597 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+)
+
+// grid is a fleet of processes: fronts and workers of the program under test.
+type grid struct {
+	t   testing.TB
+	dir string
+	env []string
+
+	mu   sync.Mutex
+	logs map[string]*testenv.Log // guarded by mu: of each node
+}
+
+// node is one process of a fleet.
+type node struct {
+	cmd       *exec.Cmd
+	name      string
+	url, link string // of a front
+	ended     chan struct{}
+}
+
+// gridPolicy has two tenants, whose tokens are "one" and "two".
+const gridPolicy = `version: 1
+defaults: {decision: allow, profile: offline}
+profiles: {offline: {fs: {system: true, workspace: rw}, limits: {pids: 4000, background: 10m, jobs: 200}}}
+tenants:
+  a: {token: "${env:TOKEN_ONE}", places: [site], limit: {in_flight: 300, boxes: 20, burst: 100000}}
+  b: {token: "${env:TOKEN_TWO}"}
+`
+
+func newGrid(t testing.TB) *grid {
+	t.Helper()
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	g := &grid{t: t, dir: t.TempDir(), logs: make(map[string]*testenv.Log)}
+	digest := func(token string) string {
+		sum := sha256.Sum256([]byte(token))
+		return hex.EncodeToString(sum[:])
+	}
+	g.env = append(os.Environ(), "HOME="+g.dir, "XDG_CONFIG_HOME="+filepath.Join(g.dir, "config"), "TOKEN_ONE="+digest("one"), "TOKEN_TWO="+digest("two"))
+	if err := os.WriteFile(g.path("policy.yaml"), []byte(gridPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.run("fleet", "init", g.path("pki"))
+	return g
+}
+
+func (g *grid) path(name string) string { return filepath.Join(g.dir, name) }
+
+// run runs a command, and returns what it prints.
+func (g *grid) run(args ...string) string {
+	g.t.Helper()
+	out, err := g.command(args...).CombinedOutput()
+	if err != nil {
+		g.t.Fatalf("belljar %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func (g *grid) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(context.Background(), os.Args[0])
+	cmd.Args, cmd.Env, cmd.Dir = append([]string{"belljar"}, args...), g.env, g.dir
+	return cmd
+}
+
+// cert makes the certificate of a node, and returns the flags that name it.
+func (g *grid) cert(name string, more ...string) []string {
+	g.t.Helper()
+	if _, err := os.Stat(g.path("pki/" + name + ".pem")); err != nil {
+		g.run(append([]string{"fleet", "cert", g.path("pki"), name}, more...)...)
+	}
+	return []string{"--link-cert", g.path("pki/" + name + ".pem"), "--link-key", g.path("pki/" + name + "-key.pem"), "--link-ca", g.path("pki/ca.pem")}
+}
+
+var frontReady = regexp.MustCompile(`clients and workers can connect" url=(\S+)/mcp link=(\S+)`)
+
+// front starts a front, and waits until clients can connect.
+func (g *grid) front(name string, more ...string) *node {
+	g.t.Helper()
+	args := append([]string{"front", "--listen", "127.0.0.1:0", "--link", "127.0.0.1:0", "--policy", g.path("policy.yaml"), "--state", g.path(name)}, g.cert(name, "--front", "127.0.0.1")...)
+	n := g.start(name, append(args, more...)...)
+	if !testenv.Until(20*time.Second*testenv.Patience(g.t), func() bool { return frontReady.MatchString(g.log(name)) }) {
+		g.t.Fatalf("%s does not begin:\n%s", name, g.log(name))
+	}
+	found := frontReady.FindStringSubmatch(g.log(name))
+	n.url, n.link = found[1], found[2]
+	return n
+}
+
+// worker starts a worker, and waits until it is linked to all fronts.
+func (g *grid) worker(name string, fronts []*node, more ...string) *node {
+	g.t.Helper()
+	args := append([]string{"work", "--name", name, "--places", g.path(name), "--policy", g.path("policy.yaml")}, g.cert(name, "--worker")...)
+	for _, f := range fronts {
+		args = append(args, "--front", "https://"+f.link)
+	}
+	n := g.start(name, append(args, more...)...)
+	g.linked(name, len(fronts))
+	return n
+}
+
+func (g *grid) linked(name string, fronts int) {
+	g.t.Helper()
+	if !testenv.Until(20*time.Second*testenv.Patience(g.t), func() bool { return strings.Count(g.log(name), "a front is linked") >= fronts }) {
+		g.t.Fatalf("%s is not linked:\n%s", name, g.log(name))
+	}
+}
+
+func (g *grid) log(name string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.logs[name].String()
+}
+
+// start starts a process, which ends with the test.
+func (g *grid) start(name string, args ...string) *node {
+	g.t.Helper()
+	log := new(testenv.Log)
+	g.mu.Lock()
+	g.logs[name] = log
+	g.mu.Unlock()
+	n := &node{cmd: g.command(append(args, "--log-level", "info")...), name: name, ended: make(chan struct{})}
+	n.cmd.Stderr = log
+	if err := n.cmd.Start(); err != nil {
+		g.t.Fatal(err)
+	}
+	go func() {
+		_ = n.cmd.Wait()
+		close(n.ended)
+	}()
+	g.t.Cleanup(func() { n.end(syscall.SIGTERM) })
+	return n
+}
+
+// end ends a process by a signal, and waits for it.
+func (n *node) end(how syscall.Signal) {
+	_ = n.cmd.Process.Signal(syscall.SIGCONT)
+	_ = n.cmd.Process.Signal(how)
+	select {
+	case <-n.ended:
+	case <-time.After(40 * time.Second):
+		_ = n.cmd.Process.Kill()
+		<-n.ended
+	}
+}
+
+// told is an answer to a call.
+type told struct {
+	status int
+	id     string
+	text   string // of the result, or of the error
+	failed bool   // isError
+	lost   bool   // the worker was lost
+	err    error
+	at     time.Time
+}
+
+// ask sends a modern call of Bash, and reads its answer.
+func ask(ctx context.Context, url, token, id, command string) (a told) {
+	return askTool(ctx, url, token, id, "Bash", map[string]any{"command": command})
+}
+
+func askTool(ctx context.Context, url, token, id, tool string, args map[string]any) (a told) {
+	defer func() { a.at = time.Now() }()
+	body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": map[string]any{
+		"name": tool, "arguments": args, "_meta": map[string]any{
+			"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": map[string]any{},
+			"io.modelcontextprotocol/clientInfo": map[string]any{"name": "test", "version": "1"},
+		},
+	}})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return told{err: err}
+	}
+	for name, value := range map[string]string{
+		"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool,
+	} {
+		req.Header.Set(name, value)
+	}
+	res, err := gridClient.Do(req)
+	if err != nil {
+		return told{err: err}
+	}
+	defer res.Body.Close()
+	a.status = res.StatusCode
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		text, err := io.ReadAll(res.Body)
+		if a.err = err; json.Unmarshal(text, new(any)) != nil {
+			a.text = string(text)
+			return a
+		}
+		a.read(text)
+		return a
+	}
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && !strings.Contains(data, `"method"`) {
+			a.read([]byte(data))
+		}
+	}
+	if a.err = lines.Err(); a.err == nil && a.id == "" {
+		a.err = io.ErrUnexpectedEOF
+	}
+	return a
+}
+
+func (a *told) read(text []byte) {
+	var m struct {
+		ID     string
+		Result struct {
+			IsError bool
+			Content []struct{ Text string }
+			Meta    map[string]json.RawMessage `json:"_meta"`
+		}
+		Error struct{ Message string }
+	}
+	if a.err = json.Unmarshal(text, &m); a.err != nil {
+		return
+	}
+	a.id, a.failed, a.text = m.ID, m.Result.IsError, m.Error.Message
+	for _, c := range m.Result.Content {
+		a.text += c.Text
+	}
+	a.lost = strings.Contains(string(m.Result.Meta["belljar.dev/fault"]), "worker_lost")
+}
+
+// gridClient keeps many connections, as many clients do.
+var gridClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
+
+// flood begins n calls that wait until the file "go" is in the workspace, and returns when
+// all of their commands run.
+func (g *grid) flood(url string, n int, where string, more string) (answers chan told, begin func(int) context.CancelFunc) {
+	g.t.Helper()
+	answers = make(chan told, n)
+	cancels := make([]context.CancelFunc, n)
+	for i := range n {
+		ctx, cancel := context.WithCancel(context.Background())
+		g.t.Cleanup(cancel)
+		cancels[i] = cancel
+		go func() {
+			answers <- ask(ctx, url, "one", strconv.Itoa(i), fmt.Sprintf("echo >begun-%d; while [ ! -e go ]; do sleep 0.2; done; echo >done-%d; echo ended %d%s", i, i, i, more))
+		}()
+	}
+	if !testenv.Until(time.Minute, func() bool { return g.count(where, "begun-") == n }) {
+		g.t.Fatalf("%d of %d calls have begun\n%s", g.count(where, "begun-"), n, g.log("w1"))
+	}
+	return answers, func(i int) context.CancelFunc { return cancels[i] }
+}
+
+// count is how many files in the workspace of a place begin with a text.
+func (g *grid) count(where, begin string) (n int) {
+	all, _ := os.ReadDir(where)
+	for _, e := range all {
+		if strings.HasPrefix(e.Name(), begin) {
+			n++
+		}
+	}
+	return n
+}
+
+// workspace is that of a place of a worker.
+func (g *grid) workspace(worker, tenant, name string) string {
+	return g.path(filepath.Join(worker, "places", tenant, name, "workspace"))
+}
+
+// many is how many calls are in flight in a test, few where the test is one of many.
+func many() int {
+	if n, err := strconv.Atoi(os.Getenv("BELLJAR_TEST_CLUSTER")); err == nil && n > 0 {
+		return n
+	}
+	return 12
+}
+
+// quantile is the value below which a part of all are.
+func quantile(all []time.Duration, part float64) time.Duration {
+	slices.Sort(all)
+	return all[min(int(float64(len(all))*part), len(all)-1)]
+}
+
+// A worker that is killed: every call is told at once that it is not known what it did, with
+// its own id, and none waits for ever. Its successor has the place.
+func TestFleetWorkerKilled(t *testing.T) {
+	g := newGrid(t)
+	f := g.front("front")
+	w := g.worker("w1", []*node{f})
+	first := ask(t.Context(), f.url+"/mcp", "one", "first", "echo hello")
+	if !strings.Contains(first.text, "hello") {
+		t.Fatalf("%+v\n%s", first, g.log("front"))
+	}
+	n := many()
+	answers, _ := g.flood(f.url+"/mcp", n, g.workspace("w1", "a", "@"), "")
+	killed := time.Now()
+	_ = w.cmd.Process.Kill()
+	var took []time.Duration
+	seen := make(map[string]bool)
+	for range n {
+		select {
+		case a := <-answers:
+			if a.err != nil || !a.lost || !a.failed || !strings.Contains(a.text, "ran: unknown") || seen[a.id] || a.status != http.StatusOK {
+				t.Fatalf("%+v", a)
+			}
+			seen[a.id] = true
+			took = append(took, a.at.Sub(killed))
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%d of %d calls hang", n-len(took), n)
+		}
+	}
+	t.Logf("told %d of %d: p50 %v, p99 %v", len(took), n, quantile(took, 0.5), quantile(took, 0.99))
+	if p := quantile(took, 0.99); p > time.Second { // 50 ms on a machine that is not busy
+		t.Errorf("p99 %v", p)
+	}
+	<-w.ended
+	g.worker("w1", []*node{f})
+	after := ask(t.Context(), f.url+"/mcp", "one", "after", "ls")
+	if !strings.Contains(after.text, "begun-0") || after.failed {
+		t.Errorf("after the worker has come back: %+v", after)
+	}
+}
+
+// A front that is killed kills nothing: all commands run to their end, as background tasks
+// that the client finds by another front. A client that goes away does kill.
+func TestFleetFrontKilled(t *testing.T) {
+	g := newGrid(t)
+	fronts := []*node{g.front("front1", "--workers", "w1"), g.front("front2", "--workers", "w1")}
+	g.worker("w1", fronts)
+	where := g.workspace("w1", "a", "@")
+	n := many()
+	ask(t.Context(), fronts[0].url+"/mcp", "one", "first", "true") // opens the box
+	answers, cancel := g.flood(fronts[0].url+"/mcp", n, where, "")
+	cancel(0)()
+	if a := <-answers; a.err == nil {
+		t.Fatalf("the client that went away: %+v", a)
+	}
+	_ = fronts[0].cmd.Process.Kill()
+	killed := time.Now()
+	for range n - 1 {
+		if a := <-answers; a.err == nil {
+			t.Fatalf("a front that is gone answers: %+v", a)
+		}
+	}
+	var list told
+	running := regexp.MustCompile(`\] running`)
+	if !testenv.Until(10*time.Second, func() bool {
+		list = askTool(t.Context(), fronts[1].url+"/mcp", "one", "list", "ListBgTasks", map[string]any{})
+		return len(running.FindAllString(list.text, -1)) >= n-1
+	}) {
+		t.Fatalf("not all %d are background tasks: %+v", n-1, list)
+	}
+	t.Logf("all %d are listed by the other front %v after the kill", n-1, time.Since(killed))
+	if err := os.WriteFile(filepath.Join(where, "go"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if !testenv.Until(20*time.Second, func() bool { return g.count(where, "done-") == n-1 }) {
+		t.Errorf("%d of %d commands ran to their end", g.count(where, "done-"), n-1)
+	}
+	if _, err := os.Stat(filepath.Join(where, "done-0")); err == nil {
+		t.Error("the command of the client that went away was not killed")
+	}
+}
+
+// A worker that does not answer any more is found out by its link. What it ran goes on once
+// when it can, as a background task.
+func TestFleetWorkerFrozen(t *testing.T) {
+	g := newGrid(t)
+	f := g.front("front", "--workers", "w1")
+	w := g.worker("w1", []*node{f})
+	where := g.workspace("w1", "a", "@")
+	answers, _ := g.flood(f.url+"/mcp", 1, where, "")
+	_ = w.cmd.Process.Signal(syscall.SIGSTOP)
+	stopped := time.Now()
+	select {
+	case a := <-answers:
+		if !a.lost || a.at.Sub(stopped) > 5*time.Second { // 2 s on a machine that is not busy
+			t.Errorf("after %v: %+v", a.at.Sub(stopped), a)
+		}
+		t.Logf("told after %v", a.at.Sub(stopped))
+	case <-time.After(20 * time.Second):
+		t.Fatal("the call hangs")
+	}
+	before := strings.Count(g.log("w1"), "a front is linked")
+	_ = w.cmd.Process.Signal(syscall.SIGCONT)
+	g.linked("w1", before+1)
+	list := askTool(t.Context(), f.url+"/mcp", "one", "list", "ListBgTasks", map[string]any{})
+	if strings.Count(list.text, "] running") != 1 {
+		t.Errorf("%+v", list)
+	}
+	if err := os.WriteFile(filepath.Join(where, "go"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if !testenv.Until(20*time.Second, func() bool { return g.count(where, "done-") == 1 }) {
+		t.Error("the command did not run to its end")
+	}
+}
+
+// A worker that is told to stop answers what has begun. What comes meanwhile is kept for the
+// next process of the worker, and none of it fails.
+func TestFleetDrain(t *testing.T) {
+	g := newGrid(t)
+	f := g.front("front", "--workers", "w1")
+	w := g.worker("w1", []*node{f})
+	ask(t.Context(), f.url+"/mcp", "one", "first", "true")
+	n := min(many(), 50)
+	var over sync.WaitGroup
+	stop := make(chan struct{})
+	var mu sync.Mutex
+	var failed []told
+	calls := 0
+	for i := range n {
+		over.Go(func() {
+			for j := 0; ; j++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				a := ask(t.Context(), f.url+"/mcp", "one", fmt.Sprintf("%d-%d", i, j), "sleep 0.1; echo through")
+				mu.Lock()
+				calls++
+				if a.err != nil || a.failed || !strings.Contains(a.text, "through") {
+					failed = append(failed, a)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	done := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return calls
+	}
+	testenv.Until(20*time.Second, func() bool { return done() >= n })
+	w.end(syscall.SIGTERM)
+	at := done()
+	g.worker("w1", []*node{f})
+	testenv.Until(20*time.Second, func() bool { return done() >= at+2*n })
+	close(stop)
+	over.Wait()
+	t.Logf("%d calls, %d failed", calls, len(failed))
+	if len(failed) > 0 {
+		t.Errorf("%d of %d calls failed; the first: %+v\n%s", len(failed), calls, failed[0], g.log("front"))
+	}
+	if calls < at+n {
+		t.Errorf("%d calls after the worker came back, want %d", calls-at, n)
+	}
+}
+
+// A client that goes away kills its command, through the front and the link.
+func TestFleetCancel(t *testing.T) {
+	g := newGrid(t)
+	f := g.front("front", "--workers", "w1")
+	g.worker("w1", []*node{f})
+	where := g.workspace("w1", "a", "@")
+	rounds := min(many(), 30)
+	var took []time.Duration
+	for i := range rounds {
+		mark := testenv.Seconds()
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan told, 1)
+		go func() {
+			over <- ask(ctx, f.url+"/mcp", "one", "1", fmt.Sprintf("echo >begun-%d; exec sleep %s", i, mark))
+		}()
+		if !testenv.Until(20*time.Second, func() bool { return testenv.Sleeping(t, mark) == 1 }) {
+			t.Fatalf("%d commands run in %s", testenv.Sleeping(t, mark), where)
+		}
+		began := time.Now()
+		cancel()
+		for testenv.Sleeping(t, mark) > 0 && time.Since(began) < 10*time.Second {
+		}
+		took = append(took, time.Since(began))
+		<-over
+	}
+	t.Logf("dead: p50 %v, p99 %v", quantile(took, 0.5), quantile(took, 0.99))
+	if p := quantile(took, 0.99); p > time.Second { // 20 ms on a machine that is not busy
+		t.Errorf("p99 %v", p)
+	}
+}
+
+// What is one tenant's does not exist for another, in either era.
+func TestFleetTenantsApart(t *testing.T) {
+	g := newGrid(t)
+	f := g.front("front", "--workers", "w1")
+	g.worker("w1", []*node{f})
+	mcp := f.url + "/mcp"
+	if a := ask(t.Context(), mcp, "one", "1", "echo secret >file; ls"); !strings.Contains(a.text, "file") {
+		t.Fatalf("%+v", a)
+	}
+	for _, path := range []string{"/w/site/mcp", "/w/nowhere/mcp", "/w/a/mcp", "/w/%40/mcp"} {
+		if a := ask(t.Context(), f.url+path, "two", "1", "ls"); a.status != http.StatusNotFound {
+			t.Errorf("%s: %+v", path, a)
+		}
+	}
+	if a := ask(t.Context(), f.url+"/w/site/mcp", "one", "1", "ls"); a.status != http.StatusOK || a.failed || strings.Contains(a.text, "file") {
+		t.Errorf("its own further place: %+v", a)
+	}
+	if a := ask(t.Context(), mcp, "two", "1", "ls; pwd"); a.failed || strings.Contains(a.text, "file") {
+		t.Errorf("another tenant's place: %+v", a)
+	}
+	started := askTool(t.Context(), mcp, "one", "1", "BackgroundBash", map[string]any{"command": "echo mine; sleep 100"})
+	if started.failed {
+		t.Fatalf("%+v", started)
+	}
+	if a := askTool(t.Context(), mcp, "two", "1", "ReadBgOutput", map[string]any{"task_id": 1}); !a.failed || strings.Contains(a.text, "mine") {
+		t.Errorf("another tenant's task: %+v", a)
+	}
+	if a := askTool(t.Context(), mcp, "two", "1", "ListBgTasks", map[string]any{}); strings.Contains(a.text, "mine") {
+		t.Errorf("another tenant's tasks: %+v", a)
+	}
+	session := func(token string) (id string) {
+		status, h, text := post(t, mcp, token, "", hello)
+		if id = h.Get("Mcp-Session-Id"); status != http.StatusOK || id == "" {
+			t.Fatalf("initialize: %d %s", status, text)
+		}
+		post(t, mcp, token, id, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		return id
+	}
+	mine := session("one")
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	if status, _, text := post(t, mcp, "one", mine, list); status != http.StatusOK || !strings.Contains(text, "Bash") {
+		t.Errorf("a session of its own: %d %s", status, text)
+	}
+	if status, _, text := post(t, mcp, "two", mine, list); status != http.StatusNotFound {
+		t.Errorf("another tenant's session: %d %s", status, text)
+	}
+	if status, _, text := post(t, f.url+"/w/site/mcp", "one", mine, list); status != http.StatusNotFound {
+		t.Errorf("a session of another place: %d %s", status, text)
+	}
+	// The headers of a link are the front's, whatever a client sends.
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, mcp, strings.NewReader(list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Authorization": "Bearer two", "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": mine,
+		"Belljar-Place": "a", "Belljar-Caller": "eyJ0ZW5hbnQiOiJhIiwicHJpbmNpcGFsIjoidGVuYW50OmEiLCJzY29wZXMiOm51bGx9",
+	} {
+		req.Header.Set(name, value)
+	}
+	res, err := gridClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusNotFound {
+		t.Errorf("with headers of a link: %d", res.StatusCode)
+	}
+}
+
+// post sends a message of the older revisions.
+func post(t *testing.T, url, token, session, body string) (int, http.Header, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session,
+	} {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	res, err := gridClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, res.Header, string(text)
+}
