@@ -34,7 +34,8 @@
 //
 //	the server, and the ways to it
 //	  server.go                       its parts, opened and ended
-//	  places.go                       several servers behind one handler
+//	  http_link.go, places.go         a login before servers of other processes; several
+//	                                  servers behind one handler
 //	  stdio.go, http.go               the two ways in
 //	  http_modern.go, http_legacy.go  Streamable HTTP, of each era
 //	  http_sse.go, http_ticket.go     HTTP with SSE; WebSockets, and how pages log in
@@ -79,6 +80,7 @@
 //	  state.go, workers.go
 //	  sessions.go, session.go         the sessions
 //	  tasks.go, receipt.go, ids.go
+//	  detach.go                       calls that go on without their callers
 //	  sdk_request.go, structured.go   what a request says of its session and client
 //	  served.go, trace.go             what others learn of a request
 //	  remotesearch.go                 a tool that finds those of an upstream

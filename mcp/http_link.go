@@ -24,8 +24,8 @@ func Login(cfg Config, next func(rw http.ResponseWriter, r *http.Request, caller
 
 // Linked is HandlerOf for requests whose callers another process has found out, by Login.
 // caller returns that of a request, and false where it is not known.
-func (s *Server) Linked(caller func(r *http.Request) (Identity, bool), pick func(r *http.Request, caller Identity) (*Server, error)) http.Handler {
-	return s.handlerOf(func(rw http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+func Linked(s *Server, caller func(r *http.Request) (Identity, bool), pick func(r *http.Request, caller Identity) (*Server, error)) http.Handler {
+	return handlerOf(s, func(rw http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 		id, known := caller(r)
 		if !known {
 			http.Error(rw, "the caller of this request is not known", http.StatusForbidden)

@@ -26,11 +26,11 @@ const placeRetry = 5 * time.Second
 // returns nil, there is no such place for the caller. The servers must have the same HTTP
 // configuration as s.
 func (s *Server) HandlerOf(pick func(r *http.Request, caller Identity) (*Server, error)) http.Handler {
-	return s.handlerOf(s.routed.enter, pick)
+	return handlerOf(s, s.routed.enter, pick)
 }
 
 // handlerOf is HandlerOf for requests whose caller enter finds out.
-func (s *Server) handlerOf(enter func(http.ResponseWriter, *http.Request) (*http.Request, bool), pick func(r *http.Request, caller Identity) (*Server, error)) http.Handler {
+func handlerOf(s *Server, enter func(http.ResponseWriter, *http.Request) (*http.Request, bool), pick func(r *http.Request, caller Identity) (*Server, error)) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		r, ok := enter(rw, r)
 		if !ok {

@@ -9,6 +9,7 @@
 //	completion.go, man.go           completion in a shell; manual pages
 //
 //	a server, and calls without one
+//	  work.go, front.go             work and front, of a fleet
 //	  serve.go, notify.go           serve
 //	  webhook.go
 //	  suite_conformance.go          what the protocol's conformance suite calls by name;
@@ -36,6 +37,7 @@
 //	  askform.go
 //	  approve.go, approvewatch.go   approve
 //	  approvedesk.go, seen.go
+//	  fleet.go                      fleet
 //	  tenant.go, session.go         tenant; session and job
 //	  token.go, state.go            token; state
 //

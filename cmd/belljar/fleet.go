@@ -231,7 +231,7 @@ func (o *fleetOptions) forget(c *cobra.Command, place string) error {
 	}
 	fronts, err := control.Clients(dir)
 	if err == nil && len(fronts) == 0 {
-		err = errors.New(noFront)
+		return failure(errors.New("fleet forget: no front of yours runs here; name its state directory with --state"))
 	}
 	for _, one := range fronts {
 		var said string

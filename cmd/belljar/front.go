@@ -76,7 +76,7 @@ func (o *frontOptions) run(c *cobra.Command) error {
 	}
 	o.http.Out, o.http.Manner.Flag = c.OutOrStdout(), "--listen"
 	return serveUntil(c, &o.setup, func(ctx context.Context, s *server.Server) error {
-		return s.ServeRoutes(ctx, func(url, link string) {
+		return server.ServeRoutes(ctx, s, func(url, link string) {
 			if atTerminal(c.ErrOrStderr()) {
 				fmt.Fprintf(c.ErrOrStderr(), "belljar serves MCP at %s for workers that connect to %s (Ctrl-C ends it).\n", url, link)
 			}

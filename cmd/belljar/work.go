@@ -87,5 +87,5 @@ func (o *workOptions) run(c *cobra.Command) (err error) {
 			return failure(err)
 		}
 	}
-	return serveUntil(c, &o.setup, func(ctx context.Context, s *server.Server) error { return s.Work(ctx, func() {}) })
+	return serveUntil(c, &o.setup, func(ctx context.Context, s *server.Server) error { return server.Work(ctx, s, func() {}) })
 }

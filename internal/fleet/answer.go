@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// maxHeld is how much of an answer a front holds back, so that it can put another one in
+// maxHeld is how many bytes of an answer a front buffers, so that it can send another one in
 // its place.
 const maxHeld = 256 << 10
 

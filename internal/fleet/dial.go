@@ -88,7 +88,7 @@ func (w *Worker) link(ctx context.Context, f front) error {
 // greet says who the worker is, and hears whether the front takes it.
 func (w *Worker) greet(c *conn) error {
 	_ = c.SetDeadline(time.Now().Add(helloWait))
-	defer c.SetDeadline(time.Time{})
+	defer func() { _ = c.SetDeadline(time.Time{}) }()
 	err := send(c, hello{Name: w.cfg.Name, Process: w.process, Fronts: len(w.fronts), Version: w.cfg.Version, Protocol: helloProtocol})
 	var said welcome
 	if err == nil {

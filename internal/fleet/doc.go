@@ -26,6 +26,7 @@
 //	front.go               one request: from its body to its answer
 //	resolve.go             the worker that has a place, or gets it
 //	answer.go              the answer, also in the place of a worker that is gone
+//	message.go             what a front knows of what it forwards
 //	roster.go, state.go    the workers that are there, and what they say of themselves
 //	worker.go, dial.go     the other end
 //	link.go                a connection of both ends, and its hello

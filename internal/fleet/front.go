@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,29 +43,11 @@ const (
 type FrontConfig struct {
 	Credentials Credentials
 	Claims      claims.Claims
-	Settled     bool     // the claims are complete: no worker has a place that is not in them
-	Workers     []string // to which new places go, the same at all fronts; empty for whichever is linked
+	Settled     bool          // the claims are complete: no worker has a place that is not in them
+	Workers     []string      // to which new places go, the same at all fronts; empty for whichever is linked
+	Return      time.Duration // how long a request waits for a worker that is not there; 5 s
 	Protocol    Protocol
 	Log         *slog.Logger
-}
-
-// Protocol is what a front has to know of the messages that it forwards.
-type Protocol interface {
-	// Read returns what a request asks for.
-	Read(h http.Header, body []byte) Message
-	// Answers reports whether an event of a stream is the answer to a message.
-	Answers(event []byte, m Message) bool
-	// Lost is the answer to a message whose worker is gone. It may have run.
-	Lost(m Message) []byte
-}
-
-// Message is what a request asks for.
-type Message struct {
-	ID     []byte // JSON; nil for what gets no answer
-	Method string
-	Tool   string // of a call
-	Modern bool   // the revision of the protocol has no sessions
-	Lasts  bool   // the answer is a stream that lasts
 }
 
 // Request is a request of a client that has logged in.
@@ -105,6 +88,7 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 			return nil, fmt.Errorf("--workers %q: want the names of workers, each once", name)
 		}
 	}
+	cfg.Return = cmp.Or(cfg.Return, returnWait)
 	files, err := cfg.Credentials.open()
 	if err != nil {
 		return nil, err
@@ -227,7 +211,7 @@ func (f *Front) ServeRequest(w http.ResponseWriter, r *http.Request, q Request) 
 	if fl.message.Lasts && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close") // see the streams of package mcp
 	}
-	until := time.Now().Add(returnWait)
+	until := time.Now().Add(f.cfg.Return)
 	for range maxRetries {
 		l, err := f.resolve(ctx, q.Place, until)
 		if err != nil {
@@ -254,11 +238,6 @@ func (f *Front) refuse(w http.ResponseWriter, err error) {
 		f.cfg.Log.Error("a request is not sent to a worker", "err", err)
 		refuse(w, "the worker of this place cannot be found; nothing of this request was run")
 	}
-}
-
-func refuse(w http.ResponseWriter, why string) {
-	w.Header().Set("Retry-After", retryAfter)
-	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
 // readBody reads a body within its bounds. Where it cannot be read, the answer has been
@@ -390,16 +369,4 @@ func outgoing(ctx context.Context, r *http.Request, fl *flight, body []byte) (re
 		from.read.Store(r.Method != http.MethodGet)
 	}
 	return req, &from.read
-}
-
-// passes reports whether a header goes from one end to the other.
-func passes(name string) bool {
-	if strings.HasPrefix(name, headerPrefix) {
-		return false
-	}
-	switch name {
-	case "Authorization", "Cookie", "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length", "Set-Cookie":
-		return false
-	}
-	return true
 }

@@ -77,7 +77,8 @@ func (f *Front) find(ctx context.Context, place string) (l *link, why string, ch
 	case len(holders) == 1 && owner == "":
 		owner, err = f.cfg.Claims.Claim(ctx, place, holders[0].Name) // the directory says whose it is
 		if err != nil {
-			return nil, "the claims of places cannot be written", changed, nil
+			f.cfg.Log.Error("a place cannot be claimed", "place", place, "err", err)
+			return nil, "the claims of places cannot be written", changed, nil //nolint:nilerr // the request waits
 		}
 	}
 	switch {
@@ -120,7 +121,7 @@ func (f *Front) create(ctx context.Context, l *link, place string, changed <-cha
 	req.Header.Set(PlaceHeader, place)
 	res, err := l.client.RoundTrip(req)
 	if err != nil {
-		return nil, "the worker of this place is not there", changed, nil
+		return nil, "the worker of this place is not there", changed, nil //nolint:nilerr // the request waits for it
 	}
 	res.Body.Close()
 	switch res.StatusCode {

@@ -9,6 +9,7 @@
 //	serve.go                       what goes on while a server runs, and its transports;
 //	                               package front has what stands before those over HTTP
 //	handover.go                    another process takes over the clients
+//	routes.go, work.go             the front of a fleet, and a worker of one
 //	control.go, console.go         what other commands and people in a browser ask a server
 //	consoleruns.go, boxes.go       that runs
 //	consoletools.go, operations.go
@@ -35,5 +36,6 @@
 //	login.go, meters.go            who may come; what is counted
 //	recording.go, ledger.go        what is written down of calls
 //	tracer.go
-//	layout.go, config.go           the places of a policy; what a command asks for
+//	layout.go, workdir.go          the places of a policy; the directory of a worker
+//	config.go                      what a command asks for
 package server

@@ -78,9 +78,25 @@ func (r *readiness) faults() (all []Fault) {
 	if s.front != nil {
 		note(false, "certificate", s.front.Degraded())
 	}
-	s.fleetFaults(note)
+	fleetFaults(s, note)
 	r.date(all)
 	return all
+}
+
+// fleetFaults are what is wrong with the fleet of a front. None of it keeps the front from
+// being connected to: its workers have to be.
+func fleetFaults(s *Server, note func(fatal bool, what, why string)) {
+	if s.fleet == nil {
+		return
+	}
+	info := s.fleet.Info()
+	if len(info.Workers) == 0 {
+		note(false, "workers", "no worker is linked, so no call is answered")
+	}
+	if n := len(info.Frozen); n > 0 {
+		note(false, "places", fmt.Sprintf("%d places are on several workers, and none serves them; see `belljar fleet doctor`", n))
+	}
+	note(false, "link", info.Fault)
 }
 
 // date puts in when each fault was first seen.

@@ -21,20 +21,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// openRoutes is Server.open for a front of a fleet. It opens no box and no place.
-func (s *Server) openRoutes(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{
-		s.openPolicy, s.openState, s.openTenants, s.openMonitor, s.openFront, s.openLedger, s.begin, s.openFleet, s.runRoutes,
-	} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // openFleet opens what is known of the places of the fleet.
-func (s *Server) openFleet(context.Context) error {
+func openFleet(s *Server) (err error) {
 	if s.State == "" {
 		return errors.New("a front needs a state directory: it keeps there which worker has which place; name one with --state")
 	}
@@ -61,7 +49,7 @@ func (s *Server) openFleet(context.Context) error {
 }
 
 // runRoutes starts what goes on in a front: the reloader and the answers to other commands.
-func (s *Server) runRoutes(ctx context.Context) error {
+func runRoutes(ctx context.Context, s *Server) error {
 	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -109,7 +97,7 @@ func (s *Server) runRoutes(ctx context.Context) error {
 
 // ServeRoutes serves clients and workers until the end of ctx, and then waits for requests
 // that run. It calls ready with the address of clients and that of workers.
-func (s *Server) ServeRoutes(ctx context.Context, ready func(url, link string)) error {
+func ServeRoutes(ctx context.Context, s *Server, ready func(url, link string)) error {
 	var listening net.ListenConfig
 	links, err := listening.Listen(ctx, "tcp", s.cfg.Service.Routes.Addr)
 	if err != nil {
@@ -127,7 +115,9 @@ func (s *Server) ServeRoutes(ctx context.Context, ready func(url, link string)) 
 	})
 	defer s.fleet.Close()
 	defer links.Close()
-	route := mcp.Login(mcp.Config{Gate: s.gate, Tenant: s.Tenant, HTTP: mcp.HTTP{Auth: s.gate, Guarded: true}}, s.route)
+	route := mcp.Login(mcp.Config{Gate: s.gate, Tenant: s.Tenant, HTTP: mcp.HTTP{Auth: s.gate, Guarded: true}}, func(rw http.ResponseWriter, r *http.Request, caller mcp.Identity) {
+		route(s, rw, r, caller)
+	})
 	s.front.Handle("/mcp", inPlace(route))
 	s.front.Handle("/w/{place}/mcp", inPlace(route))
 	s.front.Handle(auth.MetadataPath, s.login)
@@ -149,7 +139,7 @@ func (s *Server) ServeRoutes(ctx context.Context, ready func(url, link string)) 
 }
 
 // route sends a request of a caller who has logged in to the worker of its place.
-func (s *Server) route(rw http.ResponseWriter, r *http.Request, caller mcp.Identity) {
+func route(s *Server, rw http.ResponseWriter, r *http.Request, caller mcp.Identity) {
 	name := r.PathValue("place")
 	if !s.places.layout.Load().names(caller.Tenant, name) {
 		mcp.NoPlace(rw)
@@ -161,22 +151,6 @@ func (s *Server) route(rw http.ResponseWriter, r *http.Request, caller mcp.Ident
 			return (caller.Expires.IsZero() || time.Now().Before(caller.Expires)) && s.gate.Holds(caller) && s.places.layout.Load().names(caller.Tenant, name)
 		},
 	})
-}
-
-// fleetFaults are what is wrong with the fleet of a front. None of it keeps the front from
-// being connected to: its workers have to be.
-func (s *Server) fleetFaults(note func(fatal bool, what, why string)) {
-	if s.fleet == nil {
-		return
-	}
-	info := s.fleet.Info()
-	if len(info.Workers) == 0 {
-		note(false, "workers", "no worker is linked, so no call is answered")
-	}
-	if n := len(info.Frozen); n > 0 {
-		note(false, "places", fmt.Sprintf("%d places are on several workers, and none serves them; see `belljar fleet doctor`", n))
-	}
-	note(false, "link", info.Fault)
 }
 
 // messages is what a front knows of the protocol.

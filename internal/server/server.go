@@ -55,8 +55,7 @@ type Server struct {
 	monitor  *monitor // nil without an admin listener
 	ways     *ways    // of asking people; nil where nobody is asked
 	places   *places
-	fleet    *fleet.Front // of a front of a fleet; nil elsewhere
-	home     *place       // of --workspace
+	home     *place // of --workspace
 	reloader *reloader
 	started  bool // it is logged that the server starts
 }
@@ -66,6 +65,7 @@ type listeners struct {
 	front   *front.Front     // of clients; nil over stdio
 	console *console.Console // of people; nil without one
 	counts  *callCounts      // for people; nil as well
+	fleet   *fleet.Front     // of the workers of a fleet; nil as well
 }
 
 // Open opens what a command asks for. The caller closes the server; where Open returns
@@ -85,11 +85,24 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 // something notes at once how it is released.
 func (s *Server) open(ctx context.Context) error {
 	if s.cfg.routes() {
-		return s.openRoutes(ctx)
+		return openRoutes(ctx, s)
 	}
 	for _, step := range []func(context.Context) error{
 		s.openPolicy, s.openState, s.openTenants, s.openMonitor, s.openFront, func(ctx context.Context) error { return openConsole(ctx, s) }, s.openLedger, s.openHost, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
 		s.begin, s.openTracer, s.openWays, s.openPlaces, s.run,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openRoutes is Server.open for a front of a fleet. It opens no box and no place.
+func openRoutes(ctx context.Context, s *Server) error {
+	for _, step := range []func(context.Context) error{
+		s.openPolicy, s.openState, s.openTenants, s.openMonitor, s.openFront, s.openLedger, s.begin,
+		func(context.Context) error { return openFleet(s) }, func(ctx context.Context) error { return runRoutes(ctx, s) },
 	} {
 		if err := step(ctx); err != nil {
 			return err

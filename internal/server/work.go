@@ -53,7 +53,7 @@ func callerOf(r *http.Request) (id mcp.Identity, ok bool) {
 // Work serves the requests that the fronts of the fleet send, until ctx ends. Then it
 // drains: the fronts keep what comes for the next process of this worker, and running calls
 // have their time to end. It calls ready when it begins to connect.
-func (s *Server) Work(ctx context.Context, ready func()) (err error) {
+func Work(ctx context.Context, s *Server, ready func()) (err error) {
 	ctx, prepared := preparing(ctx, s)
 	defer func() { err = cmp.Or(prepared(), err) }()
 	link := s.cfg.Service.Link
@@ -142,18 +142,18 @@ func (ps *places) add(id string) error {
 // linked serves requests that came over a link, each in the place that the front names, if
 // the caller's tenant has it.
 func (ps *places) linked(home *place) http.Handler {
-	h := home.mcp.Linked(callerOf, func(r *http.Request, caller mcp.Identity) (*mcp.Server, error) {
+	h := mcp.Linked(home.mcp, callerOf, func(r *http.Request, caller mcp.Identity) (*mcp.Server, error) {
 		id := r.Header.Get(fleet.PlaceHeader)
 		r.Header.Del(fleet.PlaceHeader)
 		tenant, name := splitID(id)
 		workspace, ok := ps.layout.Load().at(tenant, name)
 		if !ok || tenant != caller.Tenant {
-			return nil, nil // there is no such place
+			return nil, nil //nolint:nilnil // there is no such place
 		}
 		p, err := ps.at(r.Context(), workspace)
 		switch {
 		case errors.Is(err, errGone):
-			return nil, nil // as above
+			return nil, nil //nolint:nilnil // as above
 		case err != nil:
 			ps.server.Log.Error("a place cannot be opened", "place", id, "err", err)
 			return nil, fmt.Errorf("open place: %w", err)

@@ -16,8 +16,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// workdir is the directory of a worker of a fleet, with the places that it has. Whoever has
-// the directory of a place has the place.
+// workdir is the directory of a worker of a fleet, with the places that it has. The worker
+// that has the directory of a place has the place.
 //
 //	lock, worker               held by the process; the name of the worker
 //	state, home                what is not of one place; the place that nobody enters

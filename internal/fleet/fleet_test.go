@@ -1,0 +1,817 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/fleet/claims"
+	"belljar.dev/internal/fleet/pki"
+	"belljar.dev/internal/testenv"
+)
+
+// rig is the front of a fleet, for clients without a login: the first label of the path is
+// the place.
+type rig struct {
+	t     *testing.T
+	dir   string
+	front *Front
+	link  net.Listener
+	http  *httptest.Server
+	log   *testenv.Log
+}
+
+// texts is a protocol whose messages are {"id": N, "method": TEXT}.
+type texts struct{}
+
+func (texts) Read(_ http.Header, body []byte) Message {
+	var m struct {
+		ID     json.RawMessage
+		Method string
+	}
+	_ = json.Unmarshal(body, &m)
+	return Message{ID: m.ID, Method: m.Method, Lasts: m.Method == "listen"}
+}
+
+func (texts) Answers(event []byte, m Message) bool {
+	return bytes.Contains(event, fmt.Appendf(nil, `"answer":%s`, m.ID))
+}
+
+func (texts) Lost(m Message) []byte { return fmt.Appendf(nil, `{"lost":%s}`, m.ID) }
+
+func newRig(t *testing.T, change func(*FrontConfig)) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: t.TempDir(), log: new(testenv.Log)}
+	if err := pki.Init(r.dir, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	journal, err := claims.OpenJournal(filepath.Join(r.dir, "claims"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := FrontConfig{Credentials: r.cert("front", "", "127.0.0.1"), Claims: journal, Settled: true, Return: time.Second, Protocol: texts{}, Log: slog.New(slog.NewTextHandler(r.log, nil))}
+	if change != nil {
+		change(&cfg)
+	}
+	if r.front, err = NewFront(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if r.link, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan error, 1)
+	go func() { over <- r.front.Serve(context.Background(), r.link) }()
+	r.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		place, _, _ := strings.Cut(req.URL.Path[1:], "/")
+		r.front.ServeRequest(w, req, Request{Place: place, Caller: "caller"})
+	}))
+	t.Cleanup(func() {
+		r.link.Close()
+		r.front.Close()
+		r.http.Close()
+		journal.Close()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// cert makes a certificate, for a worker of that DNS name or for a front.
+func (r *rig) cert(name, dns string, hosts ...string) Credentials {
+	r.t.Helper()
+	c, k, err := pki.Issue(r.dir, pki.Node{Name: name, DNS: dns, Hosts: hosts, Life: time.Hour}, time.Now())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return Credentials{Cert: c, Key: k, CA: filepath.Join(r.dir, pki.CAFile)}
+}
+
+// mill is a worker under test.
+type mill struct {
+	*Worker
+	stop func() // waits
+
+	mu     sync.Mutex
+	places map[string]bool // guarded by mu
+}
+
+// worker starts a worker whose handler is h. It is linked when worker returns.
+func (r *rig) worker(name string, files Credentials, h http.HandlerFunc, places ...string) *mill {
+	r.t.Helper()
+	m := r.unlinked(name, files, h, places...)
+	r.until("a link of "+name, func() bool { l := r.front.roster.named(name); return l != nil && l.Process == m.process })
+	return m
+}
+
+func (r *rig) unlinked(name string, files Credentials, h http.HandlerFunc, places ...string) *mill {
+	r.t.Helper()
+	m := &mill{places: make(map[string]bool)}
+	for _, p := range places {
+		m.places[p] = true
+	}
+	var err error
+	m.Worker, err = NewWorker(WorkerConfig{
+		Name: name, Fronts: []string{"https://" + r.link.Addr().String()}, Credentials: files, Handler: h, Log: slog.New(slog.NewTextHandler(r.log, nil)),
+		Places: func() (all []string) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			for p := range m.places {
+				all = append(all, p)
+			}
+			slices.Sort(all)
+			return all
+		},
+		Has: func(p string) bool {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return m.places[p]
+		},
+		Claim: func(_ context.Context, p string) error {
+			if p == "nowhere" {
+				return ErrNoPlace
+			}
+			m.mu.Lock()
+			m.places[p] = true
+			m.mu.Unlock()
+			return nil
+		},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- m.Run(ctx) }()
+	m.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-over; err != nil {
+			r.t.Error(err)
+		}
+	})
+	r.t.Cleanup(m.stop)
+	return m
+}
+
+func (r *rig) until(what string, ok func() bool) {
+	r.t.Helper()
+	if !testenv.Until(10*time.Second*testenv.Patience(r.t), ok) {
+		r.t.Fatalf("no %s\n%s", what, r.log)
+	}
+}
+
+// ask sends a message to a place, and returns the status and the text of the answer.
+func (r *rig) ask(place, body string) (int, string, error) {
+	res, err := http.Post(r.http.URL+"/"+place+"/mcp", "application/json", strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(text), err
+}
+
+func (r *rig) says(place string, status int, want string) {
+	r.t.Helper()
+	const body = `{"id":1}`
+	got, text, err := r.ask(place, body)
+	if err != nil || got != status || !strings.Contains(text, want) {
+		r.t.Errorf("%s %s: got %d %q, %v; want %d %q", place, body, got, text, err, status, want)
+	}
+}
+
+// echo answers with what it got.
+func echo(name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s %s %q %s", name, r.Header.Get(PlaceHeader), r.Header.Get(CallerHeader), r.Header["Authorization"], body)
+	}
+}
+
+// A request is answered by the worker that has its place, with what the front says of it and
+// nothing that a client puts in its stead. New places go where there are few.
+func TestForward(t *testing.T) {
+	r := newRig(t, nil)
+	r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "old", "older")
+	r.says("old", 200, `w1 old caller [] {"id":1}`)
+	r.worker("w2", r.cert("w2", WorkerDNS("w2")), echo("w2"))
+	r.says("new", 200, "w2 new caller")
+	r.says("nowhere", 404, "no such place")
+	r.says("old", 200, "w1 old")
+	req, _ := http.NewRequest(http.MethodPost, r.http.URL+"/new/mcp", strings.NewReader("{}"))
+	for _, name := range []string{PlaceHeader, CallerHeader, "belljar-place", "Belljar-Anything"} {
+		req.Header.Add(name, "old")
+	}
+	req.Header.Set("Authorization", "Bearer secret")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if text, _ := io.ReadAll(res.Body); string(text) != "w2 new caller [] {}" {
+		t.Errorf("with headers of a link: %s", text)
+	}
+	if status, _, _ := r.ask("new", strings.Repeat(" ", maxBody+1)); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a large body: %d", status)
+	}
+}
+
+// A worker that is gone is answered for: with a text in the place of a whole answer or behind
+// a stream of events, and with the end of the connection where half an answer was sent. An
+// answer that the client has is not given twice.
+func TestAnswerForLostWorker(t *testing.T) {
+	begun := make(chan string, 1)
+	var m *mill
+	r := newRig(t, nil)
+	m = r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		flush := func() { _ = http.NewResponseController(w).Flush() }
+		switch {
+		case bytes.Contains(body, []byte("stream")):
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "data: one\n\ndata: tw")
+			flush()
+		case bytes.Contains(body, []byte("answered")):
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "data: {\"answer\":3}\n\n")
+			flush()
+		case bytes.Contains(body, []byte("half")):
+			fmt.Fprint(w, strings.Repeat("x", 2*maxHeld))
+			flush()
+		case bytes.Contains(body, []byte("torn")):
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "data: "+strings.Repeat("x", 2*maxHeld))
+			flush()
+		}
+		begun <- string(body)
+		<-Detached(req.Context())
+	}, "p")
+	for _, tt := range []struct {
+		body, want string
+		cut        bool
+	}{
+		{`{"id":1,"method":"silent"}`, `{"lost":1}`, false},
+		{`{"id":2,"method":"stream"}`, "data: one\n\nevent: message\ndata: {\"lost\":2}\n\n", false},
+		{`{"id":3,"method":"answered"}`, "data: {\"answer\":3}\n\n", true},
+		{`{"id":4,"method":"half"}`, strings.Repeat("x", 2*maxHeld), true},
+		{`{"id":5,"method":"torn"}`, "data: x", true},
+	} {
+		type answer struct {
+			status int
+			text   string
+			err    error
+		}
+		got := make(chan answer, 1)
+		go func() {
+			status, text, err := r.ask("p", tt.body)
+			got <- answer{status, text, err}
+		}()
+		<-begun
+		testenv.Delay(t.Context(), 20*time.Millisecond) // for what was written to arrive
+		l := r.front.roster.named("w1")
+		l.Close()
+		a := <-got
+		if a.status != http.StatusOK || (a.err != nil) != tt.cut || !tt.cut && a.text != tt.want || tt.cut && !strings.HasPrefix(a.text, tt.want[:min(len(tt.want), 7)]) || strings.Contains(a.text, "lost") != strings.Contains(tt.want, "lost") {
+			t.Errorf("%s: got %d %.80q, %v; want %.80q, cut %v", tt.body, a.status, a.text, a.err, tt.want, tt.cut)
+		}
+		r.until("another link", func() bool { now := r.front.roster.named("w1"); return now != nil && now != l })
+	}
+	m.stop()
+	got, text, err := r.ask("p", `{"id":6}`)
+	if err != nil || got != http.StatusServiceUnavailable || !strings.Contains(text, "can be sent again") {
+		t.Errorf("without a worker: %d %s, %v", got, text, err)
+	}
+}
+
+// A client that goes away cancels its request. A front that goes away does not: the worker
+// learns that first.
+func TestCancelAgainstLoss(t *testing.T) {
+	type end struct {
+		err      error
+		detached bool
+	}
+	begun, ends := make(chan struct{}, 1), make(chan end, 1)
+	r := newRig(t, nil)
+	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(_ http.ResponseWriter, req *http.Request) {
+		begun <- struct{}{}
+		<-req.Context().Done()
+		detached := false
+		select {
+		case <-Detached(req.Context()):
+			detached = true
+		default:
+		}
+		ends <- end{req.Context().Err(), detached}
+	}, "p")
+	ctx, cancel := context.WithCancel(t.Context())
+	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, r.http.URL+"/p/mcp", strings.NewReader(`{"id":1}`))
+	go func() {
+		if res, err := http.DefaultClient.Do(req); err == nil {
+			res.Body.Close()
+		}
+	}()
+	<-begun
+	cancel()
+	if e := <-ends; e.err == nil || e.detached {
+		t.Errorf("a client that goes away: %+v", e)
+	}
+	go func() { _, _, _ = r.ask("p", `{"id":2}`) }()
+	<-begun
+	r.front.roster.named("w1").Close()
+	if e := <-ends; !e.detached {
+		t.Errorf("a front that goes away: %+v", e)
+	}
+}
+
+// A worker that drains takes nothing more: what comes waits for its next process.
+func TestDrain(t *testing.T) {
+	r := newRig(t, nil)
+	files := r.cert("w1", WorkerDNS("w1"))
+	begun, through := make(chan struct{}, 1), make(chan struct{})
+	m := r.worker("w1", files, func(w http.ResponseWriter, _ *http.Request) {
+		begun <- struct{}{}
+		<-through
+		fmt.Fprint(w, "first")
+	}, "p")
+	texts := make(chan string, 2)
+	ask := func() {
+		_, text, err := r.ask("p", `{"id":1}`)
+		texts <- fmt.Sprint(text, err)
+	}
+	go ask()
+	<-begun
+	drained := make(chan struct{})
+	go func() {
+		m.Drain(context.Background())
+		close(drained)
+	}()
+	r.until("drain", func() bool { l := r.front.roster.named("w1"); return l != nil && !r.front.roster.open(l) })
+	go ask()
+	r.until("request that waits", func() bool { return r.front.waiting.Load() == 1 })
+	close(through)
+	<-drained
+	if text := <-texts; text != "first<nil>" {
+		t.Errorf("the one that had begun: %s", text)
+	}
+	m.stop()
+	r.worker("w1", files, echo("second"), "p")
+	if text := <-texts; !strings.HasPrefix(text, "second p") {
+		t.Errorf("the one that waited: %s", text)
+	}
+}
+
+// At the end of its patience a worker that drains has the rest go on without their callers.
+func TestDrainDetaches(t *testing.T) {
+	r := newRig(t, nil)
+	begun := make(chan struct{}, 1)
+	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
+		begun <- struct{}{}
+		<-Detached(req.Context())
+		fmt.Fprint(w, "in the background")
+	}, "p")
+	texts := make(chan string, 1)
+	go func() {
+		_, text, err := r.ask("p", `{"id":1}`)
+		texts <- fmt.Sprint(text, err)
+	}()
+	<-begun
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	m.Drain(ctx)
+	if text := <-texts; text != "in the background<nil>" {
+		t.Errorf("got %s", text)
+	}
+}
+
+// A place that two workers have is served by none, and both are named. When one has it no
+// more, the other serves it.
+func TestPlaceOfTwo(t *testing.T) {
+	r := newRig(t, nil)
+	r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")
+	r.says("p", 200, "w1")
+	two := r.worker("w2", r.cert("w2", WorkerDNS("w2")), echo("w2"), "p", "q")
+	r.says("p", 503, "several workers")
+	if got := r.front.Info().Frozen["p"]; !slices.Equal(got, []string{"w1", "w2"}) {
+		t.Errorf("frozen: %q", got)
+	}
+	r.says("q", 200, "w2")
+	two.mu.Lock()
+	delete(two.places, "p")
+	two.mu.Unlock()
+	two.Changed()
+	r.until("thaw", func() bool { return len(r.front.Info().Frozen) == 0 })
+	r.says("p", 200, "w1")
+}
+
+// Of two processes with one name the first stays as long as it answers.
+func TestTwoOfOneName(t *testing.T) {
+	r := newRig(t, nil)
+	files := r.cert("w1", WorkerDNS("w1"))
+	first := r.worker("w1", files, echo("first"), "p")
+	r.unlinked("w1", files, echo("second"), "p")
+	r.until("refusal", func() bool { return strings.Contains(r.log.String(), "a worker of the name w1 is linked from") })
+	r.says("p", 200, "first")
+	first.stop()
+	r.until("second", func() bool { _, text, _ := r.ask("p", `{"id":1}`); return strings.HasPrefix(text, "second") })
+}
+
+// Fronts with one list of workers give a new place to the same worker, and wait for it.
+// One without a list makes no new place where a worker has a second front.
+func TestNewPlacesOfTwoFronts(t *testing.T) {
+	names := []string{"w1", "w2", "w3"}
+	count := make(map[string]int)
+	for i := range 3000 {
+		place := fmt.Sprintf("tenant-%d/site", i)
+		best := rendezvous(names, place)
+		count[best]++
+		if best != rendezvous([]string{"w3", "w1", "w2"}, place) {
+			t.Fatalf("%s: another order is another worker", place)
+		}
+		if more := rendezvous(append(names, "w4"), place); more != best && more != "w4" {
+			t.Fatalf("%s moves from %s to %s where w4 comes", place, best, more)
+		}
+	}
+	for _, name := range names {
+		if count[name] < 900 {
+			t.Errorf("of 3000 places: %v", count)
+		}
+	}
+	r := newRig(t, func(cfg *FrontConfig) { cfg.Workers = names })
+	r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"))
+	for i := range 20 {
+		place := fmt.Sprintf("p%d", i)
+		if rendezvous(names, place) == "w1" {
+			r.says(place, 200, "w1 "+place)
+		} else if _, why, _, err := r.front.find(t.Context(), place); err != nil || !strings.Contains(why, "is not there") {
+			t.Errorf("%s: %q, %v", place, why, err)
+		}
+	}
+	alone := newRig(t, nil)
+	w := alone.unlinked("w1", alone.cert("w1", WorkerDNS("w1")), echo("w1"))
+	alone.until("link", func() bool { return alone.front.roster.named("w1") != nil })
+	w.stop()
+	alone.until("end of the link", func() bool { return alone.front.roster.named("w1") == nil })
+	alone.front.roster.mu.Lock()
+	alone.front.roster.links["w1"] = &link{hello: hello{Name: "w1", Fronts: 2}, conn: newConn(&net.TCPConn{})}
+	alone.front.roster.mu.Unlock()
+	if l, why := alone.front.choose("p"); l != nil || !strings.Contains(why, "--workers") {
+		t.Errorf("a worker with two fronts: %v %q", l, why)
+	}
+	alone.front.roster.mu.Lock()
+	delete(alone.front.roster.links, "w1")
+	alone.front.roster.mu.Unlock()
+}
+
+// Only a certificate of the fleet for the right end and the right name makes a link.
+func TestCertificates(t *testing.T) {
+	r := newRig(t, nil)
+	other := newRig(t, nil)
+	stranger := other.cert("w1", WorkerDNS("w1"))
+	stranger.CA = filepath.Join(r.dir, pki.CAFile) // it believes our front
+	for name, files := range map[string]Credentials{
+		"of another fleet":        stranger,
+		"of a front":              r.cert("front2", "", "127.0.0.1", "w1"+workerDomain),
+		"of another worker":       r.cert("w2", WorkerDNS("w2")),
+		"of a name above":         r.cert("above", "worker.belljar"),
+		"of this front's address": r.cert("address", "127.0.0.1"),
+	} {
+		m := r.unlinked("w1", files, echo("w1"), "p")
+		r.until("refusal of a certificate "+name, func() bool { return strings.Count(r.log.String(), "a front is not linked") > 0 })
+		testenv.Delay(t.Context(), 50*time.Millisecond)
+		if r.front.roster.named("w1") != nil {
+			t.Errorf("a certificate %s is good for a link", name)
+		}
+		m.stop()
+	}
+	// The control, and a worker that meets somebody else's front.
+	m := r.worker("w1", r.cert("any", WorkerDNS("*")), echo("w1"), "p")
+	r.says("p", 200, "w1")
+	m.stop()
+	imposter := r.cert("imposter", WorkerDNS("w9"))
+	cfg := FrontConfig{Credentials: imposter, Claims: r.front.cfg.Claims, Settled: true, Protocol: texts{}, Log: r.front.cfg.Log}
+	f, err := NewFront(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan error, 1)
+	go func() { over <- f.Serve(context.Background(), l) }()
+	w, err := NewWorker(WorkerConfig{Name: "w3", Fronts: []string{"https://" + l.Addr().String()}, Credentials: r.cert("w3", WorkerDNS("w3")), Log: r.front.cfg.Log, Places: func() []string { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.link(t.Context(), w.fronts[0]); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a worker's certificate is good for a front: %v", err)
+	}
+	l.Close()
+	f.Close()
+	<-over
+}
+
+// Strangers at the port of links: none gets further than the handshake, and the front goes on.
+func TestStrangersAtTheLink(t *testing.T) {
+	n, random := testenv.Cases(t, 500)
+	r := newRig(t, nil)
+	files := r.cert("w1", WorkerDNS("w1"))
+	r.worker("w1", files, echo("w1"), "p")
+	address := r.link.Addr().String()
+	before := runtime.NumGoroutine()
+	var wg sync.WaitGroup
+	room := make(chan struct{}, 32)
+	for range n {
+		kind, seed := random.IntN(5), random.Uint64()
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			own := rand.New(rand.NewPCG(seed, 0))
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			_ = c.SetDeadline(time.Now().Add(time.Second))
+			garbage := make([]byte, own.IntN(2048)+1)
+			for i := range garbage {
+				garbage[i] = byte(own.Uint32())
+			}
+			switch kind {
+			case 0:
+				_, _ = c.Write(garbage)
+			case 1: // the begin of a handshake
+				_, _ = c.Write(append([]byte{22, 3, 1, byte(own.Uint32()), byte(own.Uint32()), 1}, garbage...))
+			case 2: // TLS without a certificate
+				over := tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}})
+				_ = over.Handshake()
+				_ = send(over, hello{Name: "w1", Protocol: helloProtocol})
+				var said welcome
+				if err := receive(over, &said); err == nil {
+					t.Errorf("a stranger is answered: %+v", said)
+				}
+			case 3:
+				_, _ = io.WriteString(c, "GET /link/state HTTP/1.1\r\nHost: x\r\n\r\n")
+			default:
+				_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+string(garbage))
+			}
+			if kind != 2 {
+				text, _ := io.ReadAll(io.LimitReader(c, 1<<10))
+				if bytes.Contains(text, []byte("places")) || bytes.Contains(text, []byte("HTTP/1.1 200")) {
+					t.Errorf("a stranger is answered: %q", text)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := r.front.Info().Workers; len(got) != 1 {
+		t.Errorf("workers: %+v", got)
+	}
+	r.says("p", 200, "w1")
+	r.until("end of the handshakes", func() bool { return runtime.NumGoroutine() < before+20 })
+}
+
+// raw is an end of a link whose program is hostile, with a good certificate.
+func (r *rig) raw(files Credentials, says hello) (net.Conn, welcome) {
+	r.t.Helper()
+	certs, err := files.open()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c, err := tls.Dial("tcp", r.link.Addr().String(), certs.client("127.0.0.1"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	if err := send(c, says); err != nil {
+		r.t.Fatal(err)
+	}
+	var said welcome
+	if err := receive(c, &said); err != nil {
+		r.t.Fatal(err)
+	}
+	return c, said
+}
+
+// A hostile worker does not harm its front: garbage frames, endless headers, a state without
+// end, answers to requests that were not sent.
+func TestHostileWorker(t *testing.T) {
+	r := newRig(t, nil)
+	r.worker("good", r.cert("good", WorkerDNS("good")), echo("good"), "p")
+	files := r.cert("bad", WorkerDNS("bad"))
+	const settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	frame := func(kind, flags byte, stream uint32, payload string) string {
+		n := len(payload)
+		return string([]byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
+	}
+	ok := "\x88" // :status 200, from the static table of HPACK
+	for name, attack := range map[string]func(io.Writer){
+		"garbage":           func(w io.Writer) { _, _ = io.WriteString(w, strings.Repeat("\xff\x00garbage", 1000)) },
+		"an unknown stream": func(w io.Writer) { _, _ = io.WriteString(w, settings+frame(1, 4, 9, ok)) },
+		"a header without end": func(w io.Writer) {
+			_, _ = io.WriteString(w, settings+frame(1, 0, 1, ok))
+			for range 10_000 {
+				if _, err := io.WriteString(w, frame(9, 0, 1, strings.Repeat("\x00\x01x\x01y", 1000))); err != nil {
+					return
+				}
+			}
+		},
+		"a state without end": func(w io.Writer) {
+			_, _ = io.WriteString(w, settings+frame(1, 4, 1, ok))
+			for range 2000 {
+				if _, err := io.WriteString(w, frame(0, 0, 1, strings.Repeat("x", 16<<10))); err != nil {
+					return
+				}
+			}
+		},
+		"a state with too many places": func(w io.Writer) {
+			_, _ = io.WriteString(w, settings+frame(1, 4, 1, ok)+frame(0, 0, 1, `{"places":["`+strings.Repeat("x", maxPlace+1)+`"]}`+"\n"))
+		},
+		"pushed streams": func(w io.Writer) {
+			_, _ = io.WriteString(w, settings)
+			for i := range uint32(100_000) {
+				if _, err := io.WriteString(w, frame(5, 4, 1, string([]byte{0, 0, byte(i >> 7), byte(i << 1)})+ok)); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		c, said := r.raw(files, hello{Name: "bad", Process: name, Protocol: helloProtocol})
+		if said.Refused != "" {
+			t.Fatalf("%s: %s", name, said.Refused)
+		}
+		attack(c)
+		r.says("p", 200, "good")
+		_, _ = io.Copy(io.Discard, c) // until the front has had enough
+		c.Close()
+		r.until("end of "+name, func() bool { return r.front.roster.named("bad") == nil })
+	}
+	var memory runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&memory)
+	if memory.HeapAlloc > 64<<20 {
+		t.Errorf("%d MiB are in use", memory.HeapAlloc>>20)
+	}
+	if _, said := r.raw(files, hello{Name: "bad", Protocol: helloProtocol + 1}); !strings.Contains(said.Refused, "version") {
+		t.Errorf("another version: %+v", said)
+	}
+}
+
+// A hostile front with a good certificate does not end its worker: it gets what its requests
+// name, within bounds.
+func TestHostileFront(t *testing.T) {
+	r := newRig(t, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	front, err := r.cert("evil", "", "127.0.0.1").open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	attacks := []func(io.Writer){
+		func(w io.Writer) { _, _ = io.WriteString(w, strings.Repeat("garbage\xff", 4000)) },
+		func(w io.Writer) { // more streams than there may be, none of which ends
+			_, _ = io.WriteString(w, settings)
+			for i := range 100_000 {
+				id := uint32(2*i + 1)
+				// GET / of the place "p", with the names of the static table.
+				block := "\x82\x86\x84\x00\x0dbelljar-place\x01p"
+				head := []byte{0, 0, byte(len(block)), 1, 4, byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)}
+				if _, err := w.Write(append(head, block...)); err != nil {
+					return
+				}
+			}
+		},
+		func(w io.Writer) { // a header bomb
+			_, _ = io.WriteString(w, settings+"\x00\x00\x03\x01\x00\x00\x00\x00\x01\x82\x86\x84")
+			for range 10_000 {
+				if _, err := io.WriteString(w, "\x00\x10\x00\x09\x00\x00\x00\x00\x01"+strings.Repeat("\x00\x01x\x00", 1024)); err != nil {
+					return
+				}
+			}
+		},
+	}
+	running := make(chan struct{}, 1<<20)
+	w, err := NewWorker(WorkerConfig{
+		Name: "w1", Fronts: []string{"https://" + l.Addr().String()}, Credentials: r.cert("w1", WorkerDNS("w1")), Log: r.front.cfg.Log,
+		Places: func() []string { return []string{"p"} }, Has: func(p string) bool { return p == "p" },
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+			running <- struct{}{}
+			<-req.Context().Done()
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- w.Run(ctx) }()
+	for _, attack := range attacks {
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := tls.Server(c, front.server())
+		_ = s.SetDeadline(time.Now().Add(10 * time.Second))
+		var said hello
+		if err := receive(s, &said); err != nil || said.Name != "w1" {
+			t.Fatalf("%+v, %v", said, err)
+		}
+		if err := send(s, welcome{}); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(s, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+		attack(s)
+		_, _ = io.Copy(io.Discard, io.LimitReader(s, 1<<20))
+		s.Close()
+	}
+	if n := len(running); n == 0 || n > maxStreams+1 {
+		t.Errorf("%d requests ran at once", n)
+	}
+	cancel()
+	select {
+	case err := <-over:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the worker does not end")
+	}
+}
+
+// A claim that is taken back lets another worker make the place; one of a worker that is
+// linked is not.
+func TestForget(t *testing.T) {
+	r := newRig(t, nil)
+	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"))
+	r.says("p", 200, "w1")
+	if err := r.front.Forget(t.Context(), "p"); err == nil {
+		t.Error("a place is forgotten that a worker has")
+	}
+	m.stop()
+	r.until("end of the link", func() bool { return r.front.roster.named("w1") == nil })
+	r.worker("w2", r.cert("w2", WorkerDNS("w2")), echo("w2"))
+	if _, why, _, err := r.front.find(t.Context(), "p"); err != nil || !strings.Contains(why, "not there") {
+		t.Errorf("a place of another worker: %q, %v", why, err)
+	}
+	if err := r.front.Forget(t.Context(), "p"); err != nil {
+		t.Error(err)
+	}
+	r.says("p", 200, "w2")
+	// The first one comes back with its directory: now two have it.
+	r.worker("w1", r.cert("w1b", WorkerDNS("w1")), echo("w1"), "p")
+	r.says("p", 503, "several workers")
+}
+
+// A stream ends when its caller would not be let in any more; a call does not.
+func TestRecheck(t *testing.T) {
+	r := newRig(t, nil)
+	begun, ended := make(chan string, 2), make(chan string, 2)
+	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(_ http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		begun <- string(body)
+		<-req.Context().Done()
+		ended <- string(body)
+	}, "p")
+	valid := true
+	r.http.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.front.ServeRequest(w, req, Request{Place: "p", Caller: "caller", Valid: func() bool { return valid }})
+	})
+	for _, body := range []string{`{"id":1,"method":"call"}`, `{"id":2,"method":"listen"}`} {
+		go func() { _, _, _ = r.ask("p", body) }()
+		<-begun
+	}
+	r.front.Recheck()
+	select {
+	case what := <-ended:
+		t.Fatalf("%s ended although its caller holds", what)
+	case <-time.After(50 * time.Millisecond):
+	}
+	valid = false
+	r.front.Recheck()
+	if what := <-ended; !strings.Contains(what, "listen") {
+		t.Errorf("%s ended", what)
+	}
+	r.front.Close()
+	<-ended
+}

@@ -1,0 +1,114 @@
+package server
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/fleet"
+	"belljar.dev/internal/testenv"
+	"belljar.dev/mcp"
+)
+
+// A worker makes the places that its own policy names, and answers for the tenant of each
+// only, whatever a front says.
+func TestLinkedPlaces(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	dir, policy := filepath.Join(t.TempDir(), "w1"), filepath.Join(t.TempDir(), "p.yaml")
+	put(t, policy, "version: 1\ndefaults: {decision: allow, profile: offline}\nprofiles: {offline: {fs: {system: true, workspace: rw}}}\ntenants: {a: {places: [site]}, b: {}}\n")
+	open := func() *Server {
+		t.Helper()
+		s, err := Open(t.Context(), Config{
+			Command: "work", Policy: policy, Log: slog.New(slog.DiscardHandler), Tools: &Tools{},
+			Service: &Service{Link: &Link{Name: "w1", Places: dir}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.places.moved = func() {}
+		return s
+	}
+	s := open()
+	if _, err := Open(t.Context(), Config{
+		Command: "work", Policy: policy, Log: slog.New(slog.DiscardHandler), Tools: &Tools{}, Service: &Service{Link: &Link{Name: "w1", Places: dir}},
+	}); err == nil || !strings.Contains(err.Error(), "another worker has this directory") {
+		t.Errorf("two workers with one directory: %v", err)
+	}
+	for _, id := range []string{"", "c", "a/other", "b/site", "a/site/", "a//site", "../a", "a/..", "a/@", "A", "a/site/../../b"} {
+		if err := s.places.claim(t.Context(), id); !errors.Is(err, fleet.ErrNoPlace) {
+			t.Errorf("claim %q: %v", id, err)
+		}
+	}
+	for _, id := range []string{"a", "a/site", "b", "a"} {
+		if err := s.places.claim(t.Context(), id); err != nil {
+			t.Errorf("claim %q: %v", id, err)
+		}
+	}
+	ids := s.places.ids()
+	if slices.Sort(ids); !slices.Equal(ids, []string{"a", "a/site", "b"}) {
+		t.Errorf("places: %q", ids)
+	}
+	ask := func(place, caller string) (int, string) {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set(fleet.PlaceHeader, place)
+		r.Header.Set(fleet.CallerHeader, caller)
+		w := httptest.NewRecorder()
+		s.places.linked(s.home).ServeHTTP(w, r)
+		text, _ := io.ReadAll(w.Body)
+		return w.Code, string(text)
+	}
+	a := passportOf(mcp.Identity{Tenant: "a", Principal: "p"})
+	for _, tt := range []struct {
+		place, caller string
+		want          int
+	}{
+		{"a", a, 200},
+		{"a/site", a, 200},
+		{"b", a, 404},
+		{"", a, 404},
+		{"a/../b", a, 404},
+		{"a/other", a, 404},
+		{"c", passportOf(mcp.Identity{Tenant: "c"}), 404},
+		{"a", "", 403},
+		{"a", "x", 403},
+		{"a", base64.RawURLEncoding.EncodeToString([]byte("{}")), 403},
+		{"a", base64.RawURLEncoding.EncodeToString([]byte(`{"tenant":7}`)), 403},
+	} {
+		if got, text := ask(tt.place, tt.caller); got != tt.want {
+			t.Errorf("place %q, caller %q: %d %s, want %d", tt.place, tt.caller, got, text, tt.want)
+		}
+	}
+	// Each place has a state of its own, with the key of the states of its calls.
+	keys := make(map[string]bool)
+	for _, of := range []string{"a/@", "a/site", "b/@"} {
+		key, err := os.ReadFile(filepath.Join(dir, "places", of, "state", "requests.key"))
+		if err != nil || keys[string(key)] {
+			t.Errorf("the key of %s: %v, another one's: %v", of, err, keys[string(key)])
+		}
+		keys[string(key)] = true
+	}
+	if err := s.places.shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s.Close()
+	if s = open(); len(s.places.ids()) != 3 {
+		t.Errorf("after a restart: %q", s.places.ids())
+	}
+	s.Close()
+	put(t, policy, "version: 1\ndefaults: {decision: allow, profile: offline}\nprofiles: {offline: {fs: {system: true, workspace: rw}}}\ntenants: {b: {}}\n")
+	if s = open(); !slices.Equal(s.places.ids(), []string{"b"}) {
+		t.Errorf("without a tenant: %q", s.places.ids())
+	}
+	s.Close()
+}
