@@ -87,6 +87,8 @@ func TestOtherFaults(t *testing.T) {
 		{"a place's name", head + "tenants: {a: {places: {../b: /srv/b}}}\n", "cannot be the name of a place"},
 		{"places that are none", head + "tenants: {a: {places: 3}}\n", "places of a tenant"},
 		{"no places", head + "tenants: {a: {places: {}}}\n", "places must name 1 to 64"},
+		{"a list of no places", head + "tenants: {a: {places: []}}\n", "places must name 1 to 64 places"},
+		{"a name in a list of places", head + "tenants: {a: {places: [../b]}}\n", "cannot be the name of a place"},
 		{"a layer's name", head + "tenants: {a: {token: \"${env:T}\", rules: [\"a\\x01.yaml\"]}}\n", "control character"},
 		{"a layer of a text", head + "tenants: {a: {token: \"${env:T}\", rules: [a.yaml]}}\n", "cannot be read here"},
 	} {
