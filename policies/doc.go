@@ -34,6 +34,7 @@
 //	parse_stack.go         which further files hold
 //	parse_layer.go         one of those files
 //	parse_tests.go         the tests that a policy carries
+//	parse_console.go       who may use the console
 //	parse_tenant.go        tenants
 //	parse_auth.go          who clients over HTTP are
 //	parse_upstream.go      other people's servers

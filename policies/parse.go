@@ -92,6 +92,9 @@ func (d *policyDecoder) policy(root *yaml.Node) {
 	if v := o.get("tenants"); v != nil {
 		d.tenants(v)
 	}
+	if v := o.get("console"); v != nil {
+		d.console(v)
+	}
 	if v := o.get("upstreams"); v != nil {
 		(&upstreamDecoder{d.decoder, p, &d.heir}).upstreams(v)
 	}

@@ -76,7 +76,7 @@ func (d *layerDecoder) powerless(root *yaml.Node) {
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		switch key := root.Content[i]; key.Value {
-		case "profiles", "secrets", "totals", "audit", "tenants", "projects", "upstreams":
+		case "profiles", "secrets", "totals", "audit", "tenants", "projects", "upstreams", "console":
 			d.Fault(key, "remove it, or write it into the system's policy; a layer has the keys "+strings.Join(layerShape.names(), ", "),
 				"a layer cannot have %s: it can only narrow", key.Value)
 		}

@@ -24,6 +24,7 @@ type Policy struct {
 	names     []string     // of the tenants, in order
 	layers    []*Layer     // that hold for every tenant, the upper ones first
 	dirs      []string     // workspaces of projects
+	people    []Person     // of the console, in order
 	auth      auth         // the login of clients over HTTP, beside the tenants' own tokens
 	upstreams upstreams    // other people's MCP servers
 	tests     []TestResult // without those of a bundled policy

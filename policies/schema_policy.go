@@ -13,6 +13,7 @@ var policyShape = &shape{
 		{"audit", auditShape.ref(), "What is written down of each call.", false},
 		{"tenants", byName(namePattern, tenantShape.ref(), maxTenants), "Whose calls are served, by name.", false},
 		{"auth", authShape.ref(), "How clients over HTTP log in without the token of a tenant.", false},
+		{"console", consoleShape.ref(), "Who may use the console from other machines.", false},
 		{"upstreams", upstreamsShape.ref(), "Other people's MCP servers, whose tools clients see as belljar's own.", false},
 		{"projects", byName("^/", aList(aText(), maxProjectFiles), maxProjects), "Files of rules for one workspace, by its absolute path.", false},
 		{"rules", aList(ruleShape.ref(), maxRules), "Who may do what. Their order has no meaning: the strictest that speaks about a part of a call wins.", false},
@@ -99,6 +100,19 @@ var tenantShape = &shape{
 		{"workspace", textLike("^/.", "/srv/acme"), "The directory that its boxes see as /workspace, by its absolute path. Without it: that of the server.", false},
 		{"places", either(byName(namePattern, textLike("^/.", "/srv/acme-site"), maxPlaces), aFullList(textLike(namePattern, "site"), maxPlaces)), "Directories of its further places, by name; or a list of their names, for workers of a fleet, which make the directories.", false},
 		{"limit", tenantLimitShape.ref(), "How much it may send.", false},
+	},
+}
+
+var consoleShape = &shape{
+	name: "console", doc: "Who may use the console from other machines.",
+	keys: []key{{"people", byName(namePattern, personShape.ref(), maxPeople), "The people, by name. On loopback, whoever can ask the server's control socket needs no entry.", false}},
+}
+
+var personShape = &shape{
+	name: "person", doc: "Somebody who may use the console.",
+	keys: []key{
+		{"role", aWord(RoleNames...), "What the person may do: see everything, also answer, or also end and change things.", true},
+		{"token", textLike(tokenPattern, "${env:ANN_SHA256}", "${file:/etc/belljar/ann.sha256}"), "Where the SHA-256 of the person's token is kept.", true},
 	},
 }
 
