@@ -44,7 +44,7 @@ man: build
 # TEST_REQUIRE=all makes a test that lacks something fail instead of skip.
 AS_USER := sandbox sandbox/cgroup sandbox/images sandbox/protect mcp/tools internal/config internal/control internal/server cmd/belljar
 test:
-	@scripts/need bash curl git mke2fs mount node npm perl ps python3 setpriv chromium-headless-shell gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
+	@scripts/need bash curl git mke2fs mount nginx node npm perl ps python3 setpriv chromium-headless-shell gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
 	@GO="$(GO)" scripts/test $(AS_USER)
 
 lint:

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +12,8 @@ import (
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/console"
 	"belljar.dev/internal/control"
+	"belljar.dev/internal/server"
+	"belljar.dev/policies"
 )
 
 func consoleCommand() *cobra.Command {
@@ -25,6 +29,7 @@ shows what waits for an answer, and what the server does; docs/console.md says m
   belljar serve --console 127.0.0.1:8931
   belljar console
   belljar console --role viewer     the page changes nothing
+  belljar console token ann         a token for somebody at another machine
 ` + exitHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return printLinks(c, state, role, asJSON) },
@@ -32,7 +37,60 @@ shows what waits for an answer, and what the server does; docs/console.md says m
 	c.Flags().StringVar(&state, stateName, "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().StringVar(&role, "role", console.Operator.String(), "what the page may do: `viewer`, approver or operator")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.AddCommand(consoleTokenCommand())
 	return c
+}
+
+// consoleFlags are those that say where a server shows its console.
+func consoleFlags(c *cobra.Command, s *server.Service) {
+	c.Flags().StringVar(&s.Console, "console", "", "show people this server in a browser, on this `address`, such as 127.0.0.1:8931; \"belljar console\" prints the link")
+	c.Flags().StringVar(&s.ConsoleRemote.URL, "console-url", "", "`URL` of the console as browsers know it, such as https://belljar.example/console/ at a proxy")
+	c.Flags().StringVar(&s.ConsoleRemote.Cert, "console-cert", "", "`file` with the certificate of --console in PEM, read again when it changes")
+	c.Flags().StringVar(&s.ConsoleRemote.Key, "console-key", "", "`file` with its key")
+}
+
+func consoleTokenCommand() *cobra.Command {
+	role, asJSON := "", false
+	c := &cobra.Command{
+		Use:   "token NAME",
+		Short: "make a token with which a person logs in from another machine",
+		Long: `token makes a token for a person and prints it on standard output, once. Nothing is kept
+of it. The rest goes to standard error: its digest, and the entry for the policy, under
+which the person may log in at a console that other machines reach.
+
+  belljar console token ann --role approver >token
+` + exitHelp,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			is, err := console.ParseRole(role)
+			switch {
+			case err != nil:
+				return usage("console token: --role: %w", err)
+			case !policies.IsName(args[0]):
+				return usage("console token: %q cannot be the name of a person; %s", policies.Clip(args[0], 64), policies.NameShape)
+			}
+			token := console.NewToken()
+			sum := sha256.Sum256([]byte(token))
+			made := madeToken{args[0], is.String(), token, hex.EncodeToString(sum[:])}
+			if asJSON {
+				return failure(printJSON(c.OutOrStdout(), made))
+			}
+			fmt.Fprintf(c.ErrOrStderr(), "put this digest where only the user of the server can write, such as /etc/belljar/%s.sha256:\n%s\nand this into the policy:\nconsole: {people: {%s: {role: %s, token: \"${file:/etc/belljar/%s.sha256}\"}}}\n", made.Person, made.SHA256, made.Person, made.Role, made.Person)
+			_, err = fmt.Fprintln(c.OutOrStdout(), token)
+			return failure(err)
+		},
+	}
+	c.Flags().StringVar(&role, "role", console.Viewer.String(), "what the person may do: `viewer`, approver or operator")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// madeToken is a token as JSON.
+type madeToken struct {
+	Person string `json:"person"`
+	Role   string `json:"role"`
+	Token  string `json:"token"`
+	SHA256 string `json:"sha256"`
 }
 
 // printLinks asks each server that has a console for a link.

@@ -80,6 +80,9 @@ func condition(t *testing.T, cond string) bool {
 	case "git":
 		testenv.Need(t, testenv.Git)
 		return true
+	case "nginx":
+		testenv.Need(t, testenv.Curl, testenv.Nginx)
+		return true
 	case "python":
 		testenv.Need(t, testenv.Python)
 		return true

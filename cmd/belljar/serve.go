@@ -81,7 +81,7 @@ server starts, can be connected to, reads the policy again and stops.
 	c.Flags().StringArrayVar(&s.Upstreams, "upstreams", nil, "`file` that says which MCP servers of other people clients get the tools of, in the form of any client")
 	httpFlags(c, &s.http, &s.places, &s.Service.Transports)
 	adminFlag(c, &s.Service.Admin)
-	c.Flags().StringVar(&s.Service.Console, "console", "", "show people this server in a browser, on this loopback `address`, such as 127.0.0.1:8931; \"belljar console\" prints the link")
+	consoleFlags(c, s.Service)
 	return c
 }
 

@@ -28,7 +28,28 @@ type Person struct {
 	Role  Role
 	Until time.Time // when the token ends
 
-	sum sha256sum // of the token
+	sum   sha256sum // of the token
+	known sha256sum // of the person's own token; zero for somebody who logged in by a code
+}
+
+// Known is somebody whom the policy lets in from other machines.
+type Known struct {
+	Name string
+	Role Role
+	Sum  [sha256.Size]byte // SHA-256 of the person's own token
+}
+
+// ownToken is what the token of a person begins with, so that it is not taken for a code.
+const ownToken = "bjp_"
+
+// NewToken returns a token for a person, who logs in with it as often as they want.
+func NewToken() string { return ownToken + secret() }
+
+// secret returns a random text.
+func secret() string {
+	bytes := make([]byte, tokenBytes)
+	_, _ = rand.Read(bytes) // it never fails
+	return base64.RawURLEncoding.EncodeToString(bytes)
 }
 
 type sha256sum = [sha256.Size]byte
@@ -44,6 +65,7 @@ type code struct {
 // Errors of a login.
 var (
 	errCode   = errors.New("this code is not valid (any more); ask for another one with `belljar console`")
+	errToken  = errors.New("this token is nobody's; the policy of the server names the people who may come, under console")
 	errLocked = errors.New("there were too many wrong codes; wait a minute, and ask for another one with `belljar console`")
 )
 
@@ -92,15 +114,50 @@ func (a *access) login(text string) (token string, who Person, err error) {
 	}
 	found := a.codes[at]
 	a.codes, a.wrong = slices.Delete(a.codes, at, at+1), 0
-	secret := make([]byte, tokenBytes)
-	_, _ = rand.Read(secret) // it never fails
-	token = base64.RawURLEncoding.EncodeToString(secret)
-	who = Person{Name: found.name, Role: found.role, Until: now.Add(tokenLife), sum: sha256.Sum256([]byte(token))}
+	token, who = a.admit(Person{Name: found.name, Role: found.role})
+	return token, who, nil
+}
+
+// loginKnown returns a token for the person of a list whose own token it is, if it is one.
+func (a *access) loginKnown(own string, list []Known) (token string, who Person, ok bool) {
+	sum := sha256.Sum256([]byte(own))
+	at := -1
+	for i := range list { // all of them, so that the time says nothing
+		at = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(list[i].Sum[:], sum[:]), i, at)
+	}
+	if at < 0 {
+		return "", who, false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire(time.Now())
+	token, who = a.admit(Person{Name: list[at].Name, Role: list[at].Role, known: sum})
+	return token, who, true
+}
+
+// admit makes a token for a person. The caller holds a.mu.
+func (a *access) admit(who Person) (token string, _ Person) {
+	token = secret()
+	who.Until, who.sum = time.Now().Add(tokenLife), sha256.Sum256([]byte(token))
 	if len(a.people) >= maxTokens {
 		a.people = slices.Delete(a.people, 0, 1)
 	}
 	a.people = append(a.people, who)
-	return token, who, nil
+	return token, who
+}
+
+// holds reports whether a person may still come, and as what: one whom the policy lets in has
+// the role that it gives now, and ends with the entry there.
+func (p Person) holds(list func() []Known) (Role, bool) {
+	if p.known == (sha256sum{}) {
+		return p.Role, true
+	}
+	for _, k := range list() {
+		if k.Name == p.Name && k.Sum == p.known {
+			return k.Role, true
+		}
+	}
+	return 0, false
 }
 
 // expire forgets what is over. The caller holds a.mu.

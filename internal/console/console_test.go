@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,20 +32,31 @@ type rig struct {
 	t         *testing.T
 	approvals *approval.Desk
 	questions *question.Desk
+	at        string // where the test sends its requests, if not to the URL of the page
+	agents    string // a further token of an agent
 
 	mu      sync.Mutex
 	noted   []Login    // guarded by mu
 	decided []Decision // guarded by mu
+	people  []Known    // guarded by mu
 }
 
 func (g *rig) About() About { return About{Version: "v", PID: 7, Workspace: "/w", Policy: "p.yaml"} }
 
-func (g *rig) Agent(_ context.Context, token string) bool { return token == agentToken }
+func (g *rig) Agent(_ context.Context, token string) bool {
+	return token == agentToken || token == g.agents && token != ""
+}
 
 func (g *rig) Decided(d Decision) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.decided = append(g.decided, d)
+}
+
+func (g *rig) Known(context.Context) []Known {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.people)
 }
 
 func (g *rig) Noted(l Login) {
@@ -90,7 +102,13 @@ func (g *rig) Command(text string) string { return text }
 // start serves a console until the end of the test, with the views that change leaves.
 func start(t *testing.T, change ...func(*rig, *Views)) *rig {
 	t.Helper()
-	c, err := Open(t.Context(), Config{Addr: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	return startAt(t, Remote{}, change...)
+}
+
+// startAt is start of a console that browsers reach otherwise.
+func startAt(t *testing.T, remote Remote, change ...func(*rig, *Views)) *rig {
+	t.Helper()
+	c, err := Open(t.Context(), Config{Addr: "127.0.0.1:0", Remote: remote, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +193,7 @@ func (g *rig) send(method, path, token string, body any, headers ...string) answ
 		}
 		in = bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(g.t.Context(), method, g.URL()+path, in)
+	req, err := http.NewRequestWithContext(g.t.Context(), method, cmp.Or(g.at, g.URL())+path, in)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -449,9 +467,9 @@ func TestAddresses(t *testing.T) {
 	}
 	defer taken.Close()
 	for addr, want := range map[string]string{
-		"0.0.0.0:0":             "needs TLS and a login of people",
-		":0":                    "needs TLS and a login of people",
-		"192.0.2.1:0":           "needs TLS and a login of people",
+		"0.0.0.0:0":             "it needs TLS (--console-cert and --console-key); and the name by which browsers know it",
+		":0":                    "people in the policy",
+		"192.0.2.1:0":           "it needs TLS",
 		"8931":                  "want HOST:PORT",
 		"evil.example:0":        "want an address of this machine",
 		taken.Addr().String():   "the port is in use by process ",

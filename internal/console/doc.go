@@ -14,7 +14,8 @@
 //
 // The files, each calling those below it:
 //
-//	console.go   the listener and what is served there
+//	serve.go     the listener and what is served there; absent.go where it is left out
+//	console.go   a console, and what every answer has
 //	routes.go    the table of routes, and who may use each of them
 //	login.go     logging in and out
 //	events.go    what changes, as a stream

@@ -64,7 +64,11 @@ func (c *Console) stream(r *request) (any, error) {
 			}
 			continue
 		}
-		if _, holds := c.access.holderOf(r.who.sum); ended || !holds {
+		who, holds := c.access.holderOf(r.who.sum)
+		if holds {
+			_, holds = who.holds(func() []Known { return c.views.Server.Known(r.Context()) })
+		}
+		if ended || !holds {
 			return nil, errAnswered
 		}
 		select {

@@ -7,7 +7,7 @@ import (
 )
 
 // api is what the paths of all data begin with.
-const api = "/api/v1/"
+const api = "api/v1/"
 
 // errAnswered says that a handler has answered already.
 var errAnswered = errors.New("it is answered")
@@ -143,13 +143,16 @@ func (c *Console) person(r *http.Request, at route) (Person, error) {
 		return Person{}, fault(http.StatusUnauthorized, "log in first: `belljar console` prints the link for it")
 	}
 	who, ok := c.access.holder(token)
+	if ok {
+		who.Role, ok = who.holds(func() []Known { return c.views.Server.Known(r.Context()) })
+	}
 	switch {
 	case ok && who.Role >= at.needs:
 		return who, nil
 	case ok:
 		return Person{}, fault(http.StatusForbidden, "a %s may not do that; it needs the role %s", who.Role, at.needs)
 	case c.views.Server.Agent(r.Context(), token):
-		c.views.Server.Noted(Login{Event: "refused", Person: "an agent", Reason: "the token of a client, at " + at.method + " " + api + at.path})
+		c.views.Server.Noted(Login{Event: "refused", Person: "an agent", Reason: "the token of a client, at " + at.method + " /" + api + at.path})
 		return Person{}, fault(http.StatusForbidden, "the token of an agent opens nothing of the console; a person logs in by the link that `belljar console` prints")
 	}
 	return Person{}, fault(http.StatusUnauthorized, "this token is not valid (any more); `belljar console` prints a link to log in again")

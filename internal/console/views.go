@@ -83,6 +83,8 @@ type Server interface {
 	// Agent reports whether a token is that of a client of the server: an agent has such
 	// tokens, and a console lets none in.
 	Agent(ctx context.Context, token string) bool
+	// Known are the people whom the policy lets in from other machines.
+	Known(ctx context.Context) []Known
 	// Noted writes down who logged in, or was refused.
 	Noted(Login)
 	// Decided writes down what a person did with a set of changes.

@@ -251,6 +251,9 @@ func (f *Front) URL() string {
 	return "http://" + f.listener.Addr().String()
 }
 
+// Addr is the address of the port.
+func (f *Front) Addr() string { return f.port.Addr().String() }
+
 // Degraded says what is wrong with the certificate; empty for nothing.
 func (f *Front) Degraded() string {
 	if f.keyPair == nil {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"belljar.dev/internal/console"
 	"belljar.dev/internal/fleet"
 	"belljar.dev/internal/front"
 	"belljar.dev/mcp"
@@ -58,8 +59,11 @@ type Callbacks struct {
 type Service struct {
 	HTTP *front.Config // where clients come over HTTP; nil for stdio
 	Transports
-	Admin     string           // where probes and metrics are answered; empty for nowhere
-	Console   string           // where people see the server in a browser; empty for nowhere
+	Admin   string // where probes and metrics are answered; empty for nowhere
+	Console string // where people see the server in a browser; empty for nowhere
+
+	ConsoleRemote console.Remote // how browsers of other machines reach that; without People
+
 	Inherited *front.Inherited // sockets, and perhaps the server that hands over; nil for none
 	Watch     bool             // the policy is read again when its files change
 	Announce  io.Writer        // gets a line for each question that waits for a person; nil for none

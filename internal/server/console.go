@@ -14,6 +14,7 @@ import (
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/console"
 	"belljar.dev/internal/control"
+	"belljar.dev/internal/front"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/people/question"
 	"belljar.dev/policies"
@@ -26,7 +27,11 @@ func openConsole(ctx context.Context, s *Server) (err error) {
 	if s.cfg.Service == nil || s.cfg.Service.Console == "" && !s.cfg.Service.Inherited.Console() {
 		return nil
 	}
-	cfg := console.Config{Addr: s.cfg.Service.Console, Inherited: s.cfg.Service.Inherited, Log: s.Log}
+	cfg := console.Config{Addr: s.cfg.Service.Console, Remote: s.cfg.Service.ConsoleRemote, Inherited: s.cfg.Service.Inherited, Log: s.Log}
+	cfg.People = len(policies.People(s.Policy)) > 0
+	if err := frontFiles(consoleFiles(s.cfg.Service), s.workspaces(), s.Policy); err != nil {
+		return err
+	}
 	if s.console, err = console.Open(ctx, cfg); err != nil {
 		return err
 	}
@@ -35,11 +40,16 @@ func openConsole(ctx context.Context, s *Server) (err error) {
 	return nil
 }
 
+// consoleFiles are those of the console that no box may reach.
+func consoleFiles(s *Service) *front.Config {
+	return &front.Config{Cert: s.ConsoleRemote.Cert, Key: s.ConsoleRemote.Key}
+}
+
 // runConsole serves the console until ctx ends.
 func runConsole(ctx context.Context, s *Server, c *controller) {
 	s.Log.Info("people can open the console by `belljar console`", "url", s.console.URL())
 	views := console.Views{
-		Server: &consoleServer{s, c, time.Now()},
+		Server: &consoleServer{s, c, &knownPeople{server: s}, time.Now()},
 		People: &consolePeople{c.ways, s.Workspace},
 		Runs:   &consoleRuns{&boxHandlers{c.sandbox}, c.operations, s.audit, s.Log},
 		Counts: &consoleCounts{s.counts, c.quotas},
@@ -101,8 +111,12 @@ func (c *controller) handleConsole(mux *http.ServeMux) {
 type consoleServer struct {
 	server *Server
 	asked  *controller
+	people *knownPeople
 	began  time.Time
 }
+
+// Known are the people whom the policy lets in from other machines.
+func (v *consoleServer) Known(ctx context.Context) []console.Known { return v.people.now(ctx) }
 
 // About is what the server is.
 func (v *consoleServer) About() console.About {

@@ -28,6 +28,7 @@ type reloader struct {
 	others  watchers      // of the files of upstreams
 	tried   []string      // files that a policy with faults names
 	status  *policyStatus // for the commands that ask
+	console *front.Config // the files of the console; nil for none
 	audit   *ledger
 	log     *slog.Logger
 }
@@ -149,7 +150,7 @@ func (r *reloader) reload(ctx context.Context) {
 		err = config.Unseen(r.state, l.all, p)
 	}
 	if err == nil && !l.routes {
-		err = frontFiles(r.front, l.all, p)
+		err = errors.Join(frontFiles(r.front, l.all, p), frontFiles(r.console, l.all, p))
 	}
 	same := err == nil && l.same(r.places.layout.Load())
 	var tokens []auth.Digest

@@ -76,6 +76,7 @@ func (s *Server) run(ctx context.Context) error {
 	})
 	operations := s.places.operations()
 	s.reloader = newReloader(s.gate, s.Place, s.places, s.audit, s.cfg.Service.HTTP)
+	s.reloader.console = consoleFiles(s.cfg.Service)
 	s.reloader.changed = func(l *layout) {
 		for _, p := range s.places.all() {
 			p.hold(ctx)

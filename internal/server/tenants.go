@@ -34,19 +34,25 @@ func readTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes) (
 		if t.Token.Env == "" && t.Token.File == "" {
 			continue
 		}
-		one, err := readToken(ctx, name, t.Token, boxes)
+		one, err := readToken(ctx, "tenant", name, t.Token, boxes)
 		if err != nil {
 			faults = append(faults, tokenFault{name, err})
 			continue
 		}
 		all = append(all, one)
 	}
+	all, shared := distinct("tenant", all)
+	return all, append(faults, shared...)
+}
+
+// distinct are those digests that only one of the owners has, which are tenants or people.
+func distinct(kind string, all []auth.Digest) (one []auth.Digest, faults []tokenFault) {
 	owners := make(map[[sha256.Size]byte]string, len(all))
 	twice := make(map[[sha256.Size]byte]bool)
 	for _, one := range all {
 		if other, taken := owners[one.Sum]; taken {
 			twice[one.Sum] = true
-			faults = append(faults, tokenFault{one.Tenant, fmt.Errorf("token of tenant %s: tenant %s has the same; give each its own", one.Tenant, other)})
+			faults = append(faults, tokenFault{one.Tenant, fmt.Errorf("token of %s %s: %s %s has the same; give each its own", kind, one.Tenant, kind, other)})
 			continue
 		}
 		owners[one.Sum] = one.Tenant
@@ -54,17 +60,18 @@ func readTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes) (
 	return slices.DeleteFunc(all, func(t auth.Digest) bool { return twice[t.Sum] }), faults
 }
 
-func readToken(ctx context.Context, tenant string, from policies.Secret, boxes hostexec.Boxes) (t auth.Digest, err error) {
-	text, err := config.ReadSecret(ctx, "token of tenant "+tenant, from, hostexec.Program{Boxes: boxes})
+// readToken reads the digest of the token of a tenant or a person.
+func readToken(ctx context.Context, kind, name string, from policies.Secret, boxes hostexec.Boxes) (t auth.Digest, err error) {
+	text, err := config.ReadSecret(ctx, "token of "+kind+" "+name, from, hostexec.Program{Boxes: boxes})
 	if err != nil {
 		return t, err
 	}
 	sum, err := hex.DecodeString(text)
 	if err != nil || len(sum) != sha256.Size {
 		// Without what it is: that may be the token itself.
-		return t, fmt.Errorf("token of tenant %s: want the SHA-256 of the token in 64 hexadecimal digits, which `printf %%s TOKEN | sha256sum` prints", tenant)
+		return t, fmt.Errorf("token of %s %s: want the SHA-256 of the token in 64 hexadecimal digits, which `printf %%s TOKEN | sha256sum` prints", kind, name)
 	}
-	return auth.Digest{Tenant: tenant, Sum: [sha256.Size]byte(sum)}, nil
+	return auth.Digest{Tenant: name, Sum: [sha256.Size]byte(sum)}, nil
 }
 
 // tenantTokens are the tokens of a policy's tenants, or why one of them is not

@@ -47,6 +47,7 @@ var (
 	Curl           = Thing{Name: "curl", lack: lackProgram("curl")}
 	Git            = Thing{Name: "git", lack: lackProgram("git")}
 	Go             = Thing{Name: "go", lack: lackProgram("go")}
+	Nginx          = Thing{Name: "nginx", lack: lackProgram("nginx")}
 	Make           = Thing{Name: "make", lack: lackProgram("make")}
 	Apt            = Thing{Name: "apt", lack: lackProgram("apt-get")}
 	Perl           = Thing{Name: "perl", lack: lackProgram("perl")}
@@ -63,7 +64,7 @@ var (
 
 // all is every thing, for the alternatives of one.
 func all() []Thing {
-	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Curl, Git, Go, Make, Apt, Perl, Python, Npm, Node, Node22, Libseccomp, Chromium, Tun, Login, Systemd}
+	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Curl, Git, Go, Nginx, Make, Apt, Perl, Python, Npm, Node, Node22, Libseccomp, Chromium, Tun, Login, Systemd}
 }
 
 // Missing says what the machine lacks for n, or nothing where n is met.

@@ -3,7 +3,6 @@ package approval
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -32,10 +31,7 @@ func (d *Desk) History(ctx context.Context, f Filter) (list []Approval, err erro
 		list, err = w.Some(ctx, where+" ORDER BY created DESC, id LIMIT ?", append(args, most)...)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list approvals: %w", err)
-	}
-	return list, nil
+	return list, err
 }
 
 // where is a filter as a condition of SQL, and its values.

@@ -1,0 +1,18 @@
+//go:build noconsole
+
+package console
+
+import (
+	"context"
+	"errors"
+
+	"belljar.dev/internal/front"
+)
+
+// Open says that this binary was built without a console.
+func Open(context.Context, Config) (*Console, error) {
+	return nil, front.Mistake(errors.New("--console: this belljar was built without a console (the build tag noconsole); leave the flag out, or use another binary"))
+}
+
+// Serve does nothing: there is no Console.
+func (c *Console) Serve(context.Context, Views) error { return nil }

@@ -1,0 +1,149 @@
+//go:build !noconsole
+
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"belljar.dev/internal/console/assets"
+	"belljar.dev/internal/front"
+)
+
+// Open opens the port of a console. Nobody is answered before Serve. The caller closes the
+// console.
+func Open(ctx context.Context, cfg Config) (*Console, error) {
+	c := &Console{ring: newRing(time.Now()), looks: make(chan struct{}, 1), known: make(chan struct{}), chain: chain{asked: make(chan struct{}, 1)}}
+	public, err := c.place(&cfg)
+	if err != nil {
+		return nil, front.Mistake(err)
+	}
+	c.front, err = front.Open(ctx, front.Config{
+		Addr: cfg.Addr, Inherited: cfg.Inherited, Log: cfg.Log, Cert: cfg.Cert, Key: cfg.Key, PublicURL: public,
+		Manner: front.Manner{
+			Flag: "--console", Name: front.NameConsole, Nowhere: "the console has nothing at this path", Header: headers(), Refuse: refuse,
+		},
+	}, cfg.People)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// place checks where a console may be, takes the prefix of its paths, and returns the origin by
+// which browsers know it; empty for that of its address.
+func (c *Console) place(cfg *Config) (public string, err error) {
+	if (cfg.Cert == "") != (cfg.Key == "") {
+		return "", errors.New("--console-cert and --console-key go together: a certificate is of no use without its key")
+	}
+	if cfg.URL != "" {
+		if public, c.prefix, err = splitURL(cfg.URL); err != nil {
+			return "", err
+		}
+	}
+	if cfg.Inherited.Console() {
+		return public, nil // the same rules held for whoever opened it
+	}
+	local, err := front.IsLoopback(cfg.Addr)
+	if err != nil {
+		return "", fmt.Errorf("--console: %w", err)
+	}
+	if local {
+		return public, nil
+	}
+	var lacks []string
+	if cfg.Cert == "" {
+		lacks = append(lacks, "TLS (--console-cert and --console-key)")
+	}
+	if cfg.URL == "" {
+		lacks = append(lacks, "the name by which browsers know it (--console-url https://NAME:PORT/)")
+	}
+	if !cfg.People {
+		lacks = append(lacks, "people in the policy (console: {people: ...}), each with a token of `belljar console token`")
+	}
+	if len(lacks) > 0 {
+		return "", fmt.Errorf("--console: listen on %q: others than this machine could reach it, so it needs %s; or use 127.0.0.1, and from elsewhere a tunnel such as ssh -L", cfg.Addr, strings.Join(lacks, "; and "))
+	}
+	return public, nil
+}
+
+// splitURL takes the URL of a page apart: its origin, and the path with a slash at its end, but
+// not at its beginning.
+func splitURL(text string) (public, prefix string, err error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || strings.ContainsAny(text, "?#{}%") || u.Scheme != "https" && u.Scheme != "http" || !isClean(u.Path) {
+		return "", "", fmt.Errorf("--console-url %q: want https://HOST/ or https://HOST/PATH/, without a query", text)
+	}
+	if local, _ := front.IsLoopback(withPort(u.Host)); u.Scheme != "https" && !local {
+		return "", "", fmt.Errorf("--console-url %q: tokens would cross the network in clear text; want https://", text)
+	}
+	if prefix = strings.Trim(u.Path, "/"); prefix != "" {
+		prefix += "/"
+	}
+	return u.Scheme + "://" + u.Host, prefix, nil
+}
+
+// isClean reports whether a path of a URL is in its shortest form, but for a slash at its end.
+func isClean(name string) bool {
+	clean := path.Clean("/" + name)
+	return name == "" || name == clean || clean != "/" && name == clean+"/"
+}
+
+// withPort is a host with some port, if it has none.
+func withPort(host string) string {
+	if strings.LastIndexByte(host, ':') <= strings.LastIndexByte(host, ']') {
+		return host + ":0"
+	}
+	return host
+}
+
+// Serve answers until ctx ends, and returns when all connections are closed.
+func (c *Console) Serve(ctx context.Context, views Views) error {
+	c.mount(views)
+	return c.serve(ctx)
+}
+
+// mount adds the routes: at the root, where a proxy has taken the prefix away, and behind the
+// prefix.
+func (c *Console) mount(views Views) {
+	c.views = views
+	roots := []string{"/"}
+	if c.prefix != "" {
+		roots = append(roots, "/"+c.prefix)
+	}
+	for _, r := range c.routes() {
+		if r.view != "" {
+			c.shown = append(c.shown, r.view)
+		}
+		for _, root := range roots {
+			c.front.Handle(r.method+" "+root+api+r.path, c.handler(r))
+		}
+	}
+	for _, root := range roots {
+		pages := http.StripPrefix(strings.TrimSuffix(root, "/"), assets.Handler())
+		c.front.Handle("GET "+root+"{$}", pages)
+		c.front.Handle("GET "+root+"assets/", pages)
+	}
+}
+
+// serve is Serve of a console with its routes.
+func (c *Console) serve(ctx context.Context) error {
+	var following sync.WaitGroup
+	defer following.Wait()
+	following.Go(func() { c.follow(ctx) })
+	following.Go(func() { c.chain.follow(ctx, c.views.AuditDir) })
+	if runs := c.views.Runs; runs != nil {
+		following.Go(func() { c.usage.follow(ctx, runs, c.access.anybody) })
+	}
+	return c.front.Serve(ctx, func() error {
+		c.ring.end()
+		return nil
+	})
+}

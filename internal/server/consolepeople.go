@@ -1,0 +1,70 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"belljar.dev/internal/auth"
+	"belljar.dev/internal/config"
+	"belljar.dev/internal/console"
+	"belljar.dev/policies"
+)
+
+// peopleFor is how long the digests of people's tokens are taken for what they were.
+const peopleFor = time.Second
+
+// knownPeople are the people whom the policy lets into the console from other machines. It is
+// safe for concurrent use.
+type knownPeople struct {
+	server *Server
+
+	mu   sync.Mutex
+	list []console.Known // guarded by mu
+	read time.Time       // guarded by mu: when the list was made
+	said string          // guarded by mu: the last fault that was logged
+}
+
+// now returns those of the policy that holds. One whose token cannot be read, or who shares it
+// with somebody else, is not among them.
+func (k *knownPeople) now(ctx context.Context) []console.Known {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if time.Since(k.read) < peopleFor {
+		return k.list
+	}
+	s := k.server
+	holds := s.gate.now.Load()
+	var all []auth.Digest
+	var faults []tokenFault
+	roles := make(map[string]console.Role)
+	if len(policies.People(holds)) > 0 {
+		boxes := config.Boxes(holds, s.workspaces(), s.State)
+		for _, p := range policies.People(holds) {
+			one, err := readToken(ctx, "person", p.Name, p.Token, boxes)
+			if err != nil {
+				faults = append(faults, tokenFault{p.Name, err})
+				continue
+			}
+			role, err := console.ParseRole(p.Role)
+			if err != nil { // the policy has no others
+				continue
+			}
+			all, roles[p.Name] = append(all, one), role
+		}
+	}
+	all, shared := distinct("person", all)
+	k.list = nil
+	for _, one := range all {
+		k.list = append(k.list, console.Known{Name: one.Tenant, Role: roles[one.Tenant], Sum: one.Sum})
+	}
+	fault := ""
+	for _, f := range append(faults, shared...) {
+		fault += f.err.Error() + "\n"
+		if fault != k.said[:min(len(fault), len(k.said))] {
+			s.Log.Error("the token of a person is not known, so they cannot log in at the console", "person", f.tenant, "err", f.err)
+		}
+	}
+	k.said, k.read = fault, time.Now()
+	return k.list
+}
