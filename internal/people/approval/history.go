@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -31,7 +32,10 @@ func (d *Desk) History(ctx context.Context, f Filter) (list []Approval, err erro
 		list, err = w.Some(ctx, where+" ORDER BY created DESC, id LIMIT ?", append(args, most)...)
 		return err
 	})
-	return list, err
+	if err != nil {
+		return nil, fmt.Errorf("list approvals: %w", err)
+	}
+	return list, nil
 }
 
 // where is a filter as a condition of SQL, and its values.

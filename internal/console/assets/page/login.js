@@ -24,9 +24,9 @@ function keep(token) {
   sessionStorage.setItem(key, token)
 }
 
-/** codeIn is the code of a link, or of a text that is one. @param {string} text */
+/** codeIn is the code of a link, or of a text that is one, or a person's own token. @param {string} text */
 export function codeIn(text) {
-  const found = /(?:^|#)([A-Z2-7]{26})$/.exec(text.trim())
+  const found = /(?:^|#)([A-Z2-7]{26}|bjp_[\w-]{43})$/.exec(text.trim())
   return found ? found[1] : ''
 }
 
