@@ -36,7 +36,7 @@ export function bars(name, labels, parts) {
         svg('title', {}, T.chart.bar(label, v, p.name))))
       under += v
     }
-    const every = Math.ceil(labels.length / 6)
+    const every = Math.ceil(labels.length / 5)
     if (i % every === 0) drawing.append(svg('text', {x: left + i * step + step / 2, y: height - 5, 'text-anchor': 'middle'}, label))
   })
   const legend = el('ul', {class: 'legend', 'aria-hidden': 'true'}, parts.map(p => el('li', {}, el('span', {class: 'dot back-' + p.look}), p.name, ' ', el('strong', {}, p.values.reduce((a, b) => a + b, 0)))))

@@ -125,8 +125,10 @@ function show() {
   fill(root)
   if (said.querySelector('.error')) fill(said)
   for (const link of nav.querySelectorAll('a')) {
-    if (link.getAttribute('href') === '#/' + name) link.setAttribute('aria-current', 'page')
-    else link.removeAttribute('aria-current')
+    if (link.getAttribute('href') === '#/' + name) {
+      link.setAttribute('aria-current', 'page')
+      link.scrollIntoView({block: 'nearest', inline: 'nearest'})
+    } else link.removeAttribute('aria-current')
   }
   badges()
   page = null

@@ -35,7 +35,7 @@ export const T = {
   },
   text: {
     hidden: (/** @type {string} */ c) => `the character ${c}, which is not seen, or changes how others look`, more: (/** @type {number} */ n) => `Show more (${n} characters)`,
-    puny: (/** @type {string} */ h) => `is ${h} on the network`, noHost: 'not a host name',
+    punyIn: (/** @type {string} */ h) => `A name in it is ${h} on the network.`, puny: (/** @type {string} */ h) => `is ${h} on the network`, noHost: 'not a host name',
   },
   field: {
     tenant: 'Tenant', session: 'Session', workspace: 'Workspace', record: 'Record', state: 'State', what: 'What', by: 'Who', when: 'When', action: 'Action', tool: 'Tool', decision: 'Decision',
@@ -112,7 +112,7 @@ export const T = {
   },
   policy: {
     file: 'File', since: 'Read', sum: 'Digest', refused: 'The file is another one by now, and cannot be used:', used: 'Rules that decided', place: 'Place', calls: 'Calls', last: 'Last', unused: 'No rule has decided since the server began.', text: 'The file', hits: (/** @type {number} */ n) => s(n, 'call'),
-    explain: 'What would it say?', explainHint: 'Nothing runs.', explainRun: 'Explain', args: 'Arguments (JSON)', local: 'Empty: local', profile: 'Profile asked for', notJSON: (/** @type {string} */ e) => `The arguments are not JSON: ${e}`, byRule: 'by', instead: 'Instead', granted: 'Granted', remember: 'A yes may be for', via: 'started by', silent: '(its condition does not hold)', unsure: '(may match)',
+    explain: 'What would it say?', explainHint: 'Nothing runs.', explainRun: 'Explain', args: 'Arguments (JSON)', profile: 'Profile asked for', notJSON: (/** @type {string} */ e) => `The arguments are not JSON: ${e}`, byRule: 'by', instead: 'Instead', granted: 'Granted', remember: 'A yes may be for', via: 'started by', silent: '(its condition does not hold)', unsure: '(may match)',
     replay: 'What would another policy have said?', replayHint: 'The newest 20,000 calls of the log are decided again, under the policy that holds and under this one. Nothing runs, and nothing changes.', proposed: 'Proposed policy', replayRun: 'Compare', replaying: 'Comparing…', bad: 'This is not a policy:',
     changed: (/** @type {number} */ n, /** @type {number} */ all) => n === 0 ? `Nothing would change: ${s(all, 'call')} compared.` : `${s(n, 'call')} of ${all} would be decided otherwise.`, older: 'The log has older calls, which were not looked at.', skipped: (/** @type {number} */ n) => `${s(n, 'call')} left out:`, nCalls: (/** @type {number} */ n) => s(n, 'call'), examples: 'Calls of agents',
   },

@@ -1,15 +1,18 @@
 // One call about which a person is asked: what it does, why it is asked, and the answer.
 import {add, el, fill} from '../dom.js'
 import {at, get, post, Refused} from '../api.js'
-import {ago, block, clock, hostLine, line, seen, span} from '../format.js'
+import {ago, block, clock, hostLine, line, puny, seen, span} from '../format.js'
 import {inbox} from '../inboxstore.js'
 import {T} from '../texts.js'
 import {agent, button, command, empty, facts, field, fold, guard, verdict, wrong} from '../widgets.js'
 
 const hour = 3600e9 // nanoseconds
 
+/** hostsIn is a line with the names that the network has for what looks like other hosts in it. @param {string} text */
+const hostsIn = text => [el('code', {}, seen(text)), text.split(/[\s'"()<>,;=]+/).filter(w => w.includes('.')).map(w => puny(w)).filter(Boolean).map(p => el('strong', {class: 'puny wide'}, T.text.punyIn(p)))]
+
 /** @param {string} title @param {string[]|undefined} lines @param {(l: string) => import('../dom.js').Kid} [look] */
-const part = (title, lines, look = l => el('code', {}, seen(l))) => lines && lines.length > 0 && el('div', {class: 'part'}, el('h3', {}, title), el('ul', {class: 'lines'}, lines.map(l => el('li', {}, look(l)))))
+const part = (title, lines, look = hostsIn) => lines && lines.length > 0 && el('div', {class: 'part'}, el('h3', {}, title), el('ul', {class: 'lines'}, lines.map(l => el('li', {}, look(l)))))
 
 /** whatItDoes frames a call as a person is to see it. @param {any} a */
 export function whatItDoes(a) {

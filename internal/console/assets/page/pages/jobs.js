@@ -37,7 +37,7 @@ export function open(c) {
 
 /** @param {import('../main.js').Page} c @param {string} session @param {string} id */
 function one(c, session, id) {
-  const head = el('div', {}), where = el('p', {class: 'soft', role: 'status'})
+  const head = el('div', {class: 'stack'}), where = el('p', {class: 'soft', role: 'status'})
   const out = new Output(T.jobs.outputOf(id))
   const path = 'jobs/' + at(session, id) + '/output?from='
   let next = -part, from = 0, follows = true, over = false
@@ -71,13 +71,13 @@ function one(c, session, id) {
     show(got)
     out.node.scrollTop = 0
   }
-  const tools = el('div', {class: 'actions'}, button(T.output.earlier, () => jump(from - part)), button(T.output.later, () => jump(next)),
+  const tools = el('div', {class: 'actions'}, button(T.output.earlier, () => jump(from - part), {class: 'small'}), button(T.output.later, () => jump(next), {class: 'small'}),
     button(T.output.newest, async () => {
       follows = true
       over = false
       next = -part
       await poll()
-    }))
+    }, {class: 'small'}))
   add(c.root, el('a', {to: '#/jobs', class: 'back'}, T.jobs.back), head, el('h2', {}, T.jobs.output), agent(T.jobs.frame2, out.node), where, tools)
   let before = ''
   const refresh = async () => {
@@ -94,7 +94,6 @@ function one(c, session, id) {
       el('div', {class: 'actions'}, stop(c, j, refresh)))
     if (j.status && follows) over = false // what it wrote last
   }
-  poll().catch(e => fill(where, seen(e.message)))
   c.every(pollEvery, poll)
   return {kinds: ['job'], refresh}
 }

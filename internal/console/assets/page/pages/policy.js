@@ -3,7 +3,6 @@
 import {add, el, fill} from '../dom.js'
 import {at, get, post} from '../api.js'
 import {ago, block, clock, line, seen} from '../format.js'
-import {rank} from '../charts.js'
 import {T} from '../texts.js'
 import {agent, button, card, command, empty, facts, field, fold, table, verdict} from '../widgets.js'
 
@@ -12,7 +11,7 @@ const rule = r => r && [el('code', {}, seen(r.id || r.rule || '')), r.file && el
 
 /** @param {import('../main.js').Page} c */
 export function open(c) {
-  const head = el('div', {}), rules = el('div', {}), text = el('div', {class: 'source', tabindex: 0, role: 'region', 'aria-label': T.policy.text})
+  const head = el('div', {}), text = el('div', {class: 'source', tabindex: 0, role: 'region', 'aria-label': T.policy.text})
   const used = table(T.policy.used, [
     {head: T.approval.rule, cell: r => el('code', {}, seen(r.id)), look: 'main'},
     {head: T.policy.place, cell: r => r.file && [line(r.file, 60), r.line ? ':' + r.line : '']},
@@ -25,7 +24,6 @@ export function open(c) {
     fill(head, facts([[T.policy.file, el('code', {}, seen(p.file))], [T.policy.since, ago(p.since)], [T.policy.sum, el('code', {}, seen((p.sha256 || '').slice(0, 16)))]]),
       p.refused && el('div', {class: 'flag'}, el('p', {}, T.policy.refused), block(p.refused)))
     used.set(p.rules)
-    fill(rules, p.rules.length > 0 && rank(T.policy.used, [T.approval.rule, T.policy.calls], p.rules.slice(0, 12).map((/** @type {any} */ r) => ({name: r.id, value: r.calls, text: String(r.calls)}))))
     if (p.text === source) return
     source = p.text
     const has = new Map(p.rules.map((/** @type {any} */ r) => [r.line, r]))
@@ -34,7 +32,7 @@ export function open(c) {
     if (!proposal.value) proposal.value = source
   }
   const proposal = el('textarea', {rows: 12, spellcheck: 'false', autocomplete: 'off', class: 'code'})
-  add(c.root, head, card(T.policy.used, rules, used.node), explainForm(c), replayForm(c, proposal), card(T.policy.text, text), command('belljar policy explain'))
+  add(c.root, head, card(T.policy.used, used.node), explainForm(c), replayForm(c, proposal), card(T.policy.text, text), command('belljar policy explain'))
   return {kinds: ['policy'], refresh}
 }
 
@@ -43,7 +41,7 @@ function explainForm(c) {
   const tool = el('input', {type: 'text', value: 'Bash', autocomplete: 'off', spellcheck: 'false'})
   const args = el('textarea', {rows: 4, spellcheck: 'false', autocomplete: 'off', class: 'code'})
   args.value = '{"command": "git push"}'
-  const tenant = el('input', {type: 'text', autocomplete: 'off', spellcheck: 'false'})
+  const tenant = el('input', {type: 'text', placeholder: 'local', autocomplete: 'off', spellcheck: 'false'})
   const profile = el('input', {type: 'text', autocomplete: 'off', spellcheck: 'false'})
   const answer = el('div', {'aria-live': 'polite'})
   const run = async () => {
@@ -64,7 +62,7 @@ function explainForm(c) {
     profile.value = r.facts?.profile || ''
     return run()
   }).catch(e => c.fail(e))
-  return card(T.policy.explain, el('p', {class: 'soft'}, T.policy.explainHint), el('div', {class: 'filters'}, field(T.field.tool, tool), field(T.field.tenant, tenant, T.policy.local), field(T.policy.profile, profile)),
+  return card(T.policy.explain, el('p', {class: 'soft'}, T.policy.explainHint), el('div', {class: 'filters'}, field(T.field.tool, tool), field(T.field.tenant, tenant), field(T.policy.profile, profile)),
     field(T.policy.args, args), el('div', {class: 'actions'}, button(T.policy.explainRun, run, {class: 'main'})), answer)
 }
 

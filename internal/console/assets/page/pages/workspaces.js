@@ -25,7 +25,7 @@ export function open(c) {
 
 /** about is what a change is, beside its path. @param {any} f */
 const about = f => [f.was_type && T.sets.type(f.was_type, f.type), f.type !== 'file' && !f.was_type && f.type, f.target && ['\u2192 ', seen(f.target)], f.link_to && [T.sets.linked, ' ', seen(f.link_to)],
-  f.was_mode && f.was_mode !== f.mode && T.sets.mode(f.was_mode, f.mode || ''), f.type === 'file' && f.kind !== 'deleted' && bytes(f.size)].filter(Boolean).map((x, i) => [i ? ' \u00b7 ' : '', x])
+  f.was_mode && f.mode && f.was_mode !== f.mode && T.sets.mode(f.was_mode, f.mode), f.type === 'file' && f.kind !== 'deleted' && bytes(f.size)].filter(Boolean).map((x, i) => [i ? ' \u00b7 ' : '', x])
 
 /** @param {import('../main.js').Page} c @param {string} name */
 function one(c, name) {
