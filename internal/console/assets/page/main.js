@@ -72,8 +72,12 @@ function fail(e) {
 /** @type {Live} */
 const live = new Live(async kinds => {
   const all = kinds.has('reset')
-  if (all) await look()
-  if (all || ['approval', 'question', 'upstream'].some(k => kinds.has(k))) inbox.load().catch(fail)
+  try {
+    if (all) await look()
+  } catch (e) {
+    return fail(e)
+  }
+  if (all || ['approval', 'question', 'upstream'].some(k => kinds.has(k))) wait()
   if (page && (all || page.kinds.some(k => kinds.has(k)))) page.load()
 }, (state, seconds) => {
   if (state === 'out') return loggedOut()
@@ -82,6 +86,11 @@ const live = new Live(async kinds => {
   if (state === 'lost') fill(bar, el('p', {class: 'flag'}, T.server.lost(Math.round(seconds)), ' ', button(T.server.now, () => live.start(), {class: 'small'})))
   if (state === 'live') fill(bar)
 })
+
+/** wait reads what waits. */
+function wait() {
+  if (me?.views.includes('inbox')) inbox.load().catch(fail)
+}
 
 /** look asks who is logged in, and what there is to see. */
 async function look() {
@@ -194,7 +203,7 @@ async function begin() {
   frame()
   live.forget()
   live.start()
-  inbox.load().catch(fail)
+  wait()
   show()
 }
 

@@ -1,0 +1,147 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/chromedp"
+
+	"belljar.dev/internal/console/assets"
+)
+
+// The page holds no secret: the code is gone from its address, the token is in the storage of
+// the tab, and a new tab gets it from one that is open. Ten tabs work at a time: WC3, WC9,
+// WC-A28.
+func TestChromeTabs(t *testing.T) {
+	g := start(t, full)
+	browser := chrome(t)
+	p := g.open(browser)
+	p.login(Viewer)
+	if got := value[string](p, `location.href + ' ' + document.cookie + ' ' + localStorage.length + ' ' + (sessionStorage.getItem('token') || '').length`); got != g.URL()+"  0 43" {
+		t.Errorf("the address, cookies, and storage: %q", got)
+	}
+	if page := g.send("GET", "", "", nil); strings.Contains(string(page.body), value[string](p, `sessionStorage.getItem('token')`)) || page.header.Get("Set-Cookie") != "" {
+		t.Error("the page has the token")
+	}
+	for range 9 {
+		next := g.open(browser)
+		began := time.Now()
+		next.visit(g.URL())
+		next.until(`document.querySelector('.tile')`)
+		t.Logf("a tab shows its page after %v", time.Since(began).Round(time.Millisecond))
+	}
+	t.Logf("first paint: %.0f ms", value[float64](p, `performance.getEntriesByName('first-contentful-paint')[0]?.startTime || 0`))
+}
+
+// When the server ends the page says so and tries again. The token ends with the server, so
+// people log in again, by a link that is opened in the same tab: WC29.
+func TestChromeRestart(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	serve := func(ctx context.Context, addr string) (g *rig, done chan struct{}) {
+		c, err := Open(ctx, Config{Addr: addr, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, done = &rig{Console: c, t: t}, make(chan struct{})
+		v := Views{Server: g, Counts: counts{}}
+		g.mount(v)
+		go func() {
+			defer close(done)
+			if err := g.serve(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		return g, done
+	}
+	g, done := serve(ctx, "127.0.0.1:0")
+	p := g.open(chrome(t))
+	p.mayFail("ERR_")
+	p.mayFail("401")
+	p.login(Viewer)
+	end()
+	<-done
+	p.until(`document.querySelector('.state.lost') && document.body.innerText.includes('Trying again')`)
+	ctx, end = context.WithCancel(t.Context())
+	next, done := serve(ctx, strings.Trim(strings.TrimPrefix(g.URL(), "http://"), "/"))
+	p.until(`document.querySelector('.login') && document.body.innerText.includes('belljar console')`)
+	p.visit(first(next.Link("ann (uid 7)", Viewer)))
+	p.until(`document.querySelector('.state.live') && document.querySelector('.chart')`)
+	t.Cleanup(func() {
+		end()
+		<-done
+	})
+}
+
+// A tab that is not seen has no stream of events. It resumes the stream when it is seen again:
+// WC9.
+func TestChromeHiddenTab(t *testing.T) {
+	g := start(t)
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.eval(`Object.defineProperty(document, 'hidden', {get: () => window.away === true, configurable: true}); window.away = true; document.dispatchEvent(new Event('visibilitychange'))`)
+	p.until(`document.querySelector('.state.hidden')`)
+	for g.ring.streams() != 0 { // the server sees the end of the connection
+		p.until(`true`)
+	}
+	g.ask("git push")
+	p.eval(`window.away = false; document.dispatchEvent(new Event('visibilitychange'))`)
+	p.until(`document.querySelector('.badge').textContent === '1'`)
+}
+
+// A program that writes a megabyte a second does not fill the page: WC8, WC-A7.
+func TestChromeLargeOutput(t *testing.T) {
+	out := &runs{output: bytes.Repeat([]byte("\x1b[32mok\x1b[0m 0123456789 0123456789 0123456789\n"), 200_000)}
+	out.output = append(out.output, strings.Repeat("x", 5<<20)+"\nend of it\n"...)
+	g := start(t, full, func(_ *rig, v *Views) { v.Runs = out })
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	must(t)(chromedp.Call(p.ctx, performance.Enable, performance.EnableParams{}))
+	p.at("#/jobs/s-1/3")
+	p.until(`document.querySelector('.output').innerText.includes('end of it')`)
+	bound := fmt.Sprintf(`document.querySelectorAll('.lines-out div').length <= 2000 && document.querySelector('.lines-out').textContent.length <= %d`, 80<<10)
+	if !value[bool](p, bound) {
+		t.Error("the page keeps too much of the output")
+	}
+	for range 20 {
+		p.eval(`[...document.querySelectorAll('.page button')].find(b => b.textContent === 'Earlier').click()`)
+		p.until(`!document.querySelector('[aria-busy]')`)
+		if !value[bool](p, bound) {
+			t.Fatal("the page keeps too much of the output")
+		}
+	}
+	got, err := chromedp.Call(p.ctx, performance.GetMetrics, struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range got.Metrics {
+		if m.Name == "JSHeapUsedSize" {
+			if t.Logf("heap: %.1f MiB", m.Value/(1<<20)); m.Value > 80<<20 {
+				t.Errorf("the heap has %.0f bytes", m.Value)
+			}
+		}
+	}
+}
+
+// The files of the page are the console's own, and stay the same: WC26.
+func TestChromeRequests(t *testing.T) {
+	g := start(t, full)
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	static := 0
+	for _, url := range p.sent {
+		if strings.Contains(url, "/assets/") {
+			static++
+		}
+	}
+	if want := len(assets.Files()) - 1; static != want {
+		t.Errorf("%d files were asked for, want each of %d once", static, want)
+	}
+}
