@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/internal/server"
 	"belljar.dev/internal/toolkit"
 	"belljar.dev/mcp"
@@ -120,6 +121,9 @@ func showReport(c *cobra.Command, r *mcp.Result, format string) error {
 		var err error
 		if text, err = report.Whole(); err != nil {
 			return failure(fmt.Errorf("read the result: %w", err))
+		}
+		if format == "json" {
+			text = printable.JSON(text) // a file of it is shown on terminals, too
 		}
 	}
 	if n := len(text); n > 0 && text[n-1] != '\n' {

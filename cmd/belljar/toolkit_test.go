@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp/tools"
 )
@@ -166,5 +167,33 @@ func TestTheCacheIsInTheHomeOfTheSession(t *testing.T) {
 	const list = "ls ~/.cache/belljar-toolkit | grep -c segment"
 	if got := one.all(t, "Bash", map[string]any{"command": list}); !strings.HasPrefix(got, "1\n") {
 		t.Errorf("got %q, want one segment", got)
+	}
+}
+
+// What a document of the toolkit says of a hostile name is text wherever it is shown, and
+// still means the name.
+func TestDocumentsArePrintable(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	p := newPlace(t)
+	const name = "c\u009b31m\u202e\u007f.go"
+	p.file(t, "ws/"+name, "package main\n\nfunc main() { if true {} }\n")
+	for _, args := range [][]string{
+		{"analyze_complexity", "max_cyclomatic=1", "--format", "json"}, {"analyze_deep_context", "--format", "json"}, {"analyze_deep_context"},
+		{"quality_gate", "complexity_threshold=1", "--format", "sarif"}, {"quality_gate", "complexity_threshold=1", "--format", "junit"},
+		{"analyze_comprehensive", "--format", "markdown"},
+	} {
+		out, err := p.command(t.Context(), append([]string{"toolkit", "--workspace", p.ws, "--state", p.state}, args...)...).Output()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		if at := strings.IndexFunc(string(out), func(r rune) bool { return r != '\n' && r != '\t' && !printable.Rune(r) }); at >= 0 {
+			t.Errorf("%v: %q is in the output", args, out[at:min(len(out), at+20)])
+		}
+		var v struct {
+			TopFiles struct{ Rankings []struct{ File string } } `json:"top_files"`
+		}
+		if args[0] == "analyze_complexity" && (json.Unmarshal(out, &v) != nil || len(v.TopFiles.Rankings) != 1 || v.TopFiles.Rankings[0].File != name) {
+			t.Errorf("%v: got %+v, want the name %q", args, v, name)
+		}
 	}
 }

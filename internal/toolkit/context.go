@@ -160,6 +160,9 @@ type EffortSecs struct {
 	Secs int64 `json:"secs" jsonschema:"seconds"`
 }
 
+// mapHeading begins the heading of the map, behind which everything is the map.
+const mapHeading = "## Map"
+
 // Bounds of a context.
 const (
 	maxTreeFiles  = 2000
@@ -498,7 +501,7 @@ func (r *ContextResult) document(format string) ([]byte, bool) {
 	}
 	t := text{most: max(r.characters, maxDetailed)}
 	r.tell(&t, true)
-	return []byte(t.String()), true
+	return marked(t.String()), true
 }
 
 func (r *ContextResult) tell(t *text, _ bool) {
@@ -534,7 +537,7 @@ func (r *ContextResult) tell(t *text, _ bool) {
 		if room := t.most - t.used - mapFrame; len(drawn) > room { // a map of less, and not the beginning of this one
 			drawn, left = r.draw(max(room, 0) / outline.CharsPerToken)
 		}
-		t.line("\n## Map: the most used first, by file and line")
+		t.line("\n%s: the most used first, by file and line", mapHeading)
 		for line := range strings.Lines(drawn) {
 			t.line("%s", strings.TrimSuffix(line, "\n"))
 		}

@@ -113,6 +113,38 @@ func headed(title string, r result) []byte {
 	return []byte(m.String())
 }
 
+// marked is the text of a map as a document. What begins a line of the text is markup;
+// names of files and what they declare are not.
+func marked(text string) []byte {
+	var m report.Markdown
+	var items []string
+	before, drawn, _ := strings.Cut(text, "\n"+mapHeading)
+	for line := range strings.Lines(before) {
+		line = strings.TrimSuffix(line, "\n")
+		if item, ok := strings.CutPrefix(line, "- "); ok {
+			items = append(items, item)
+			continue
+		}
+		m.List(items...)
+		items = nil
+		level := len(line) - len(strings.TrimLeft(line, "#"))
+		switch rest := strings.TrimSpace(line[level:]); {
+		case rest == "":
+		case level > 0:
+			m.Heading(level, rest)
+		default:
+			m.Paragraph(rest)
+		}
+	}
+	m.List(items...)
+	if drawn != "" {
+		title, rest, _ := strings.Cut(mapHeading+drawn, "\n")
+		m.Heading(2, strings.TrimPrefix(title, "## "))
+		m.Fenced("text", rest)
+	}
+	return []byte(m.String())
+}
+
 // graphML is a graph of imports as GraphML.
 func graphML(g *graph.Graph) ([]byte, error) {
 	var out report.Graph

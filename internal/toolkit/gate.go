@@ -315,7 +315,7 @@ func (r *GateResult) tell(t *text, detailed bool) {
 		verdict = "The gate is NOT passed"
 	}
 	if r.Changed != nil {
-		verdict += fmt.Sprintf(", judging %s changed since %s", count(*r.Changed, "file"), r.Against)
+		verdict += fmt.Sprintf(", judging %s changed since %s", count(*r.Changed, "file"), shown(r.Against))
 	}
 	t.line("%s", verdict)
 	for _, c := range r.Checks {

@@ -143,3 +143,23 @@ func TestGateNamesTheWorstFirst(t *testing.T) {
 		t.Errorf("copied code: got %+v and the places %v, want each file once", c, places)
 	}
 }
+
+// The map as a document is Markdown, in which no name of a file or of a function is markup.
+func TestMapAsMarkdown(t *testing.T) {
+	const evil = "[x](javascript:a) <img src=x onerror=a> `b` *c*"
+	dir := project{
+		evil + "/```.go": "package a\n\n" + tangled(12) + "\n// TODO: <script>alert(1)</script>\n", "## Map/# b.go": "package b\n\nfunc B() {}\n",
+	}.in(t)
+	o := analyse(t, dir, "analyze_deep_context", map[string]any{"format": markdown}, nil)
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	head, drawn, ok := strings.Cut(string(o.whole), "\n## Map: the most used first, by file and line\n\n")
+	ticks := strings.Repeat("`", 4)
+	if !ok || !strings.HasPrefix(drawn, ticks+"text\n") || !strings.HasSuffix(drawn, "\n"+ticks+"\n") || !strings.Contains(drawn, "\n## Map/\n  # b.go\n    3 func B() {}\n") {
+		t.Errorf("got\n%s\nwant the map as code", o.whole)
+	}
+	if strings.Contains(head, "<script") || strings.Contains(head, "x](java") || strings.Contains(head, " <img") || !strings.Contains(head, `\<script\>`) || !strings.Contains(head, "\n## First\n\n- Split Tangled12 in ") {
+		t.Errorf("got\n%s\nwant no markup of a name", head)
+	}
+}
