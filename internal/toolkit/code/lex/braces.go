@@ -303,6 +303,9 @@ func (b *braces) tokenOf(i int) int {
 	return int(b.items[i].token)
 }
 
+// behind returns the token behind item i.
+func (b *braces) behind(i int) int { return min(b.tokenOf(i)+1, len(b.tokens)) }
+
 // span returns the text from item i to item last, without what stands between items.
 func (b *braces) span(i, last int) string {
 	if i == last {

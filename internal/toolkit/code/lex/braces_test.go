@@ -132,6 +132,7 @@ func TestReadersEnd(t *testing.T) {
 		"raw":       `r####"` + strings.Repeat("a", 100_000),
 		"templates": strings.Repeat("`${", 1000) + strings.Repeat("}`", 1000),
 		"one line":  strings.Repeat("x=a+b;", MaxText/6),
+		"cut off":   `("") => {`,
 	} {
 		for _, r := range braceReaders() {
 			t.Run(string(r.language)+"/"+what, func(t *testing.T) { check(t, Parse(r.path, r.language, text)) })

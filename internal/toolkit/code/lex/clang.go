@@ -651,7 +651,7 @@ func (c *clang) function(d cDeclaration, j int) int {
 		},
 		Label:  joined(owner, name),
 		Start:  c.tokenOf(d.start),
-		End:    c.tokenOf(end) + 1,
+		End:    c.behind(end),
 		Params: c.params(d.params),
 	}
 	for k := d.start; k < d.named; k++ {

@@ -431,7 +431,7 @@ func (j *java) method(first, name, params, i int) int {
 		},
 		Label: j.word(name),
 		Start: j.tokenOf(first),
-		End:   j.tokenOf(end) + 1,
+		End:   j.behind(end),
 	}
 	if owner != "" {
 		f.Label = owner + "." + f.Name

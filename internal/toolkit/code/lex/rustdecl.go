@@ -114,7 +114,7 @@ func (r rustDecl) function(i int) int {
 	fn := code.Func{
 		Symbol:     r.symbol(i, i+1, end, "fn"),
 		Start:      r.tokenOf(r.first(i)),
-		End:        r.tokenOf(end) + 1,
+		End:        r.behind(end),
 		Params:     r.params(i + 2),
 		Cyclomatic: 1,
 		Test:       test || r.top().test,

@@ -124,7 +124,7 @@ func (s *script) pop(i int) scriptFrame {
 	s.frames = s.frames[:len(s.frames)-1]
 	if f.kind == frameArrow {
 		fn := &s.f.Funcs[f.fn]
-		fn.End = max(s.tokenOf(i)+1, fn.Start+1)
+		fn.End = max(s.behind(i), fn.Start+1)
 		fn.Last = max(s.lastLine(i), fn.Line)
 		s.depth--
 	}
@@ -272,7 +272,7 @@ func (s *script) inside(p scriptFrame) int {
 	end := -1
 	if s.op(p.body) == '{' {
 		kind, end = frameBlock, s.match(p.body)
-		f.End = s.tokenOf(end) + 1
+		f.End = s.behind(end)
 		f.Last = max(s.lastLine(end), f.Line)
 	}
 	b := s.push(kind, end)
