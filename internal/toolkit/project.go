@@ -360,9 +360,22 @@ func (r *reading) parseOne(e code.Entry, text string) (*code.File, *code.Gap) {
 	if r.strategy == offline {
 		return nil, &code.Gap{Path: e.Path, Field: "file", Reason: "cache_strategy is offline, and the cache does not have it"}
 	}
-	f := lex.Parse(e.Path, e.Language, text)
-	r.cache.Put(key, f)
-	return f, nil
+	f, gap := parsed(lex.Parse, e, text)
+	if gap == nil {
+		r.cache.Put(key, f)
+	}
+	return f, gap
+}
+
+// parsed is what a lexer reads of a file. A text on which the lexer panics is a gap, and not
+// the end of the analysis.
+func parsed(lexer func(path string, language code.Language, text string) *code.File, e code.Entry, text string) (f *code.File, gap *code.Gap) {
+	defer func() {
+		if recover() != nil {
+			f, gap = nil, &code.Gap{Path: e.Path, Field: "file", Reason: "belljar cannot read it, which is a fault of belljar"}
+		}
+	}()
+	return lexer(e.Path, e.Language, text), nil
 }
 
 // over is the gap of a part for which the time was up.

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"belljar.dev/internal/testenv"
+	"belljar.dev/internal/toolkit/code"
 )
 
 // project is the files of a workspace.
@@ -397,5 +398,13 @@ func TestGateWithSubmodule(t *testing.T) {
 	o := analyse(t, dir, "quality_gate", map[string]any{"base": "HEAD"}, nil)
 	if o.err != nil || !strings.Contains(string(o.whole), `"changed_files":0`) || !strings.Contains(string(o.whole), "a submodule") {
 		t.Errorf("got %v, %s; want no changed file, and the submodule", o.err, o.whole)
+	}
+}
+
+// A fault of a lexer is a gap of one file.
+func TestALexerThatPanics(t *testing.T) {
+	f, gap := parsed(func(string, code.Language, string) *code.File { panic("index out of range") }, code.Entry{Path: "a.ts"}, "x")
+	if f != nil || gap == nil || gap.Path != "a.ts" || !strings.Contains(gap.Reason, "fault of belljar") {
+		t.Errorf("got %v, %v, want a gap of a.ts", f, gap)
 	}
 }
