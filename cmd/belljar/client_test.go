@@ -263,6 +263,9 @@ func (s *serving) connectAs(t *testing.T, w wire, o *sdk.ClientOptions, token st
 	if err := sdk.AddSendingCustomMethod[*taskParams, *taskResult](c, "tasks/get"); err != nil {
 		t.Fatal(err)
 	}
+	if err := sdk.AddSendingCustomMethod[*methodParams, *methodResult](c, "analyze_complexity"); err != nil {
+		t.Fatal(err)
+	}
 	subscriber := mcptest.NewSubscriber(c)
 	session, err := c.Connect(t.Context(), transport, &sdk.ClientSessionOptions{ProtocolVersion: w.era})
 	if err != nil {
