@@ -59,17 +59,17 @@ func (p Project) dir() string {
 func (p Project) project() string { return p.dir() }
 
 func (p Project) check() error {
-	got := policies.Clip(p.ProjectPath, 200)
+	got := quote(p.ProjectPath, 200)
 	dir := p.dir()
 	switch {
 	case len(dir) > maxPath:
 		return fmt.Errorf("project_path: got %d bytes, want at most %d", len(dir), maxPath)
 	case !utf8.ValidString(dir) || strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return fmt.Errorf("project_path: got %q, want a path without control characters", got)
+		return fmt.Errorf("project_path: got %s, want a path without control characters", got)
 	case slices.Contains(strings.Split(dir, "/"), ".."):
-		return fmt.Errorf("project_path: got %q, want a path without the part \"..\"", got)
+		return fmt.Errorf("project_path: got %s, want a path without the part \"..\"", got)
 	case dir != Workspace && !strings.HasPrefix(dir, Workspace+"/"):
-		return fmt.Errorf("project_path: got %q, want a directory in %s", got, Workspace)
+		return fmt.Errorf("project_path: got %s, want a directory in %s", got, Workspace)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func oneOf(name, got string, want []string) error {
 	if got == "" || slices.Contains(want, got) {
 		return nil
 	}
-	return fmt.Errorf("%s: got %q, want one of %s", name, policies.Clip(got, 60), strings.Join(want, ", "))
+	return fmt.Errorf("%s: got %s, want one of %s", name, quote(got, 60), strings.Join(want, ", "))
 }
 
 // allOf is oneOf for each of a list.
@@ -95,7 +95,7 @@ func allOf(name string, got, want []string) error {
 	}
 	for i, one := range got {
 		if one == "" || !slices.Contains(want, one) {
-			return fmt.Errorf("%s[%d]: got %q, want one of %s", name, i, policies.Clip(one, 60), strings.Join(want, ", "))
+			return fmt.Errorf("%s[%d]: got %s, want one of %s", name, i, quote(one, 60), strings.Join(want, ", "))
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ func number(name string, got *float64, usual, least, most float64) (float64, err
 	case got == nil:
 		return usual, nil
 	case math.IsNaN(*got) || *got < least || *got > most:
-		return 0, fmt.Errorf("%s: got %g, want %g to %g", name, *got, least, most)
+		return 0, fmt.Errorf("%s: got %s, want %s to %s", name, decimal(*got), decimal(least), decimal(most))
 	}
 	return *got, nil
 }
@@ -119,7 +119,7 @@ func whole(name string, got *float64, usual, least, most int) (int, error) {
 	case err != nil:
 		return 0, err
 	case n != math.Trunc(n):
-		return 0, fmt.Errorf("%s: got %g, want a whole number", name, n)
+		return 0, fmt.Errorf("%s: got %s, want a whole number", name, decimal(n))
 	}
 	return int(n), nil
 }
@@ -134,10 +134,10 @@ func patterns(name string, got []string) error {
 		case one == "" || len(one) > maxPattern:
 			return fmt.Errorf("%s[%d]: got %d bytes, want 1 to %d", name, i, len(one), maxPattern)
 		case strings.HasPrefix(one, "/") || slices.Contains(strings.Split(one, "/"), ".."):
-			return fmt.Errorf("%s[%d]: got %q, want a path below project_path, such as src/**/*.go", name, i, policies.Clip(one, 100))
+			return fmt.Errorf("%s[%d]: got %s, want a path below project_path, such as src/**/*.go", name, i, quote(one, 100))
 		}
 		if _, err := path.Match(strings.ReplaceAll(one, "**", "*"), ""); err != nil {
-			return fmt.Errorf("%s[%d]: %q is not a pattern: a [ needs its ]", name, i, policies.Clip(one, 100))
+			return fmt.Errorf("%s[%d]: %s is not a pattern: a [ needs its ]", name, i, quote(one, 100))
 		}
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/clone"
 	"belljar.dev/internal/toolkit/code/history"
-	"belljar.dev/policies"
 )
 
 // The forms of results.
@@ -336,7 +335,7 @@ func (g *Gate) Check() error {
 	_, limits := g.limits()
 	var file error
 	if g.CoverageFile != "" && (len(g.CoverageFile) > maxPath || strings.HasPrefix(g.CoverageFile, "/") || slices.Contains(strings.Split(g.CoverageFile, "/"), "..")) {
-		file = fmt.Errorf("coverage_file: got %q, want a path below project_path", policies.Clip(g.CoverageFile, 200))
+		file = fmt.Errorf("coverage_file: got %s, want a path below project_path", quote(g.CoverageFile, 200))
 	}
 	var base error
 	if g.Base != "" {
@@ -375,7 +374,7 @@ func argsOf(tool string) Args {
 func decode(tool string, text []byte) (Args, error) {
 	args := argsOf(tool)
 	if args == nil {
-		return nil, fmt.Errorf("%q is not an analysis", policies.Clip(tool, 60))
+		return nil, fmt.Errorf("%s is not an analysis", quote(tool, 60))
 	}
 	if err := json.Unmarshal(text, args); err != nil {
 		return nil, err

@@ -53,6 +53,17 @@ func count(n int, noun string) string {
 // short is a number with at most four places that mean something.
 func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
+// decimal is a number as people write it.
+func decimal(v float64) string {
+	if math.Abs(v) < 1e15 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return short(v)
+}
+
+// quote is the beginning of a value of an argument, in quotes.
+func quote(s string, most int) string { return strconv.Quote(clip(s, most)) }
+
 // clip is at most n bytes of a text, whole characters.
 func clip(s string, n int) string {
 	if len(s) <= n {

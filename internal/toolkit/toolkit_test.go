@@ -219,67 +219,6 @@ func TestShellIsDeclaredAndNotMeasured(t *testing.T) {
 	}
 }
 
-// Wrong arguments get an answer that names the argument, and nothing is read.
-func TestWrongArguments(t *testing.T) {
-	dir := sample().in(t)
-	if err := os.Symlink("/etc", filepath.Join(dir, "out")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("loop", filepath.Join(dir, "loop")); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		tool string
-		args map[string]any
-		want string
-	}{
-		{"analyze_complexity", map[string]any{"project_path": ".."}, `project_path: got ".."`},
-		{"analyze_complexity", map[string]any{"project_path": "a/../../x"}, "project_path"},
-		{"analyze_complexity", map[string]any{"project_path": "/etc"}, "want a directory in /workspace"},
-		{"analyze_complexity", map[string]any{"project_path": "/workspacex"}, "want a directory in /workspace"},
-		{"analyze_complexity", map[string]any{"project_path": "a\nb"}, "without control characters"},
-		{"analyze_complexity", map[string]any{"project_path": strings.Repeat("a", 5000)}, "want at most"},
-		{"analyze_complexity", map[string]any{"project_path": "nowhere"}, "there is no /workspace/nowhere"},
-		{"analyze_complexity", map[string]any{"project_path": "a/a.go"}, "project_path"},
-		{"analyze_complexity", map[string]any{"project_path": "out"}, "project_path"},
-		{"analyze_complexity", map[string]any{"project_path": "loop"}, "project_path"},
-		{"analyze_complexity", map[string]any{"toolchain": "cobol"}, `toolchain: got "cobol", want one of`},
-		{"analyze_complexity", map[string]any{"toolchain": "shell"}, `toolchain: got "shell", want one of`},
-		{"analyze_complexity", map[string]any{"format": "xml"}, "format"},
-		{"analyze_complexity", map[string]any{"max_cyclomatic": 1.5}, "max_cyclomatic: got 1.5, want a whole number"},
-		{"analyze_complexity", map[string]any{"top_files": -1}, "top_files"},
-		{"analyze_code_churn", map[string]any{"period_days": 0}, "period_days: got 0"},
-		{"analyze_code_churn", map[string]any{"period_days": -1}, "period_days"},
-		{"analyze_code_churn", map[string]any{"period_days": 1e9}, "period_days"},
-		{"analyze_code_churn", map[string]any{"period_days": 30.5}, "want a whole number"},
-		{"analyze_duplicates", map[string]any{"threshold": 1.01}, "threshold: got 1.01, want 0 to 1"},
-		{"analyze_duplicates", map[string]any{"detection_type": "fuzzy"}, "detection_type"},
-		{"analyze_duplicates", map[string]any{"snippet": strings.Repeat("x", maxSnippet+1)}, "snippet"},
-		{"analyze_deep_context", map[string]any{"include_patterns": []string{"["}}, "include_patterns[0]"},
-		{"analyze_deep_context", map[string]any{"include_patterns": slices.Repeat([]string{"a"}, 10_000)}, "want at most 100"},
-		{"analyze_deep_context", map[string]any{"exclude_patterns": []string{"../x"}}, "exclude_patterns[0]"},
-		{"analyze_deep_context", map[string]any{"include_analyses": []string{"magic"}}, "include_analyses[0]"},
-		{"analyze_deep_context", map[string]any{"dag_type": "x"}, "dag_type"},
-		{"analyze_graph_metrics", map[string]any{"metrics": []string{"fame"}}, "metrics[0]"},
-		{"analyze_name_similarity", map[string]any{"query": " "}, "query"},
-		{"analyze_name_similarity", map[string]any{"query": "x", "top_k": 0}, "top_k"},
-		{"quality_gate", map[string]any{"base": "--output=/tmp/x"}, "hyphen"},
-		{"quality_gate", map[string]any{"base": "nothing"}, "base"},
-		{"quality_gate", map[string]any{"coverage_file": "/etc/passwd"}, "coverage_file"},
-		{"quality_gate", map[string]any{"coverage_file": "none.out"}, "coverage_file: there is no none.out"},
-		{"quality_gate", map[string]any{"coverage_file": "a/a.go"}, "coverage_file: a/a.go: it has none of the three forms"},
-		{"no_such", nil, "is not an analysis"},
-	} {
-		o := analyse(t, dir, tt.tool, tt.args, nil)
-		if fault, ok := errors.AsType[*Fault](o.err); !ok || !strings.Contains(fault.Text, tt.want) {
-			t.Errorf("%s %.80v: got %v, want a fault with %q", tt.tool, fmt.Sprint(tt.args), o.err, tt.want)
-		}
-		if len(o.whole) > 0 {
-			t.Errorf("%s %.80v: it printed %.80q", tt.tool, fmt.Sprint(tt.args), o.whole)
-		}
-	}
-}
-
 // numbersOf are the paths of the numbers and lists of a type's JSON, such as
 // violations[].line.
 func numbersOf(t reflect.Type, at string, all map[string]bool) {

@@ -220,7 +220,7 @@ func TestWhatCannotBeMeasuredIsAGap(t *testing.T) {
 			newWork(t) // which needs git
 			dir := real(t, t.TempDir())
 			return dir, dir
-		}, "not a git repository"},
+		}, "there is no git repository"},
 		{"no commit", func(t *testing.T) (string, string) {
 			w := newWork(t)
 			return w.dir, w.dir

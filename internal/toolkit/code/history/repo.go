@@ -26,6 +26,8 @@ func open(ctx context.Context, run Run, dir, root string) (r repo, reason string
 		return r, "the program git is not installed", nil
 	case err != nil && strings.Contains(err.Error(), "not a git repository: "): // where the .git file leads, git finds nothing
 		return r, elsewhere, nil
+	case err != nil && strings.Contains(err.Error(), "not a git repository ("): // nor is a directory above it
+		return r, "there is no git repository", nil
 	case err != nil:
 		return r, "git cannot read a repository here: " + clause(err), nil
 	}
