@@ -360,9 +360,14 @@ func (g *Gate) limits() (l gateLimits, err error) {
 	return l, errors.Join(errs[:]...)
 }
 
+// all is the empty arguments of each analysis.
+func all() []Args {
+	return []Args{&Complexity{}, &Churn{}, &Duplicates{}, &Graph{}, &Names{}, &Defects{}, &Comprehensive{}, &Context{}, &Gate{}}
+}
+
 // argsOf is the empty arguments of an analysis, or nil.
 func argsOf(tool string) Args {
-	for _, one := range []Args{&Complexity{}, &Churn{}, &Duplicates{}, &Graph{}, &Names{}, &Defects{}, &Comprehensive{}, &Context{}, &Gate{}} {
+	for _, one := range all() {
 		if one.Analysis() == tool {
 			return one
 		}

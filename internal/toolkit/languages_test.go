@@ -3,6 +3,8 @@ package toolkit
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,13 +103,28 @@ func TestNoFunctionIsNoZero(t *testing.T) {
 	}
 }
 
-// Each language of a file is known, declared or measured, as its lexer has it.
+// Each language of a file is known, declared or measured, as its lexer has it. The page says
+// of each language with functions that it has them, and a name chooses it.
 func TestWhatIsMeasuredOfALanguage(t *testing.T) {
 	for l, want := range map[code.Language][3]bool{
 		code.Other: {}, "ruby": {true}, code.Shell: {true, true}, code.Go: {true, true, true}, code.TSX: {true, true, true},
 	} {
 		if got := [3]bool{known(l), declares(l), measured(l)}; got != want {
 			t.Errorf("%q: got %v, want %v", l, got, want)
+		}
+	}
+	text, err := os.ReadFile("../../docs/toolkit.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, _ := strings.Cut(section(string(text), "## Languages"), "the languages below")
+	table = strings.ToLower(strings.NewReplacer("C++", "cpp").Replace(table))
+	for _, l := range code.Lexed() {
+		if !strings.Contains(table, string(l)) {
+			t.Errorf("docs/toolkit.md: the table of languages does not have %s", l)
+		}
+		if measured(l) && !slices.ContainsFunc(toolchains, func(name string) bool { return speaks(name, l) }) {
+			t.Errorf("%s: no toolchain chooses it", l)
 		}
 	}
 }

@@ -18,15 +18,33 @@ import (
 // clock are numbers that no source decides: when and how fast it was measured.
 var clock = []string{"metadata.analysis_duration.secs", "metadata.analysis_duration.nanos", ".ms"}
 
-// Every number and every list of every result follows from the source: for each there
-// is a change of a project, of its history or of the arguments that changes it.
-func TestEachNumberIsMeasured(t *testing.T) {
-	testenv.Need(t, testenv.Git)
-	results := map[string]any{
+// allResults are the results of the analyses.
+func allResults() map[string]any {
+	return map[string]any{
 		"analyze_complexity": ComplexityResult{}, "analyze_code_churn": ChurnResult{}, "analyze_deep_context": ContextResult{},
 		"analyze_duplicates": DuplicatesResult{}, "analyze_defect_probability": DefectsResult{}, "analyze_comprehensive": ComprehensiveResult{},
 		"analyze_graph_metrics": GraphResult{}, "analyze_name_similarity": NamesResult{}, "quality_gate": GateResult{},
 	}
+}
+
+// The tables of the tests have each analysis.
+func TestEachAnalysisIsTried(t *testing.T) {
+	for _, args := range all() {
+		name := args.Analysis()
+		_, result := allResults()[name]
+		_, denied := allTools()[name]
+		_, effect := effects()[name]
+		if _, runs := args.(analysis); !runs || !result || !denied || !effect {
+			t.Errorf("%s: it can be run: %t; in allResults: %t; in allTools: %t; in effects: %t", name, runs, result, denied, effect)
+		}
+	}
+}
+
+// Every number and every list of every result follows from the source: for each there
+// is a change of a project, of its history or of the arguments that changes it.
+func TestEachNumberIsMeasured(t *testing.T) {
+	testenv.Need(t, testenv.Git)
+	results := allResults()
 	usual := stage(t, sample(), nil)
 	var others []string
 	for _, m := range mutations() {

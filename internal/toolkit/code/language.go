@@ -23,6 +23,11 @@ const (
 	Other      Language = ""
 )
 
+// Lexed returns the languages with functions.
+func Lexed() []Language {
+	return []Language{Go, Rust, Python, TypeScript, TSX, JavaScript, C, CPP, Java, Shell}
+}
+
 // Detect returns the language of a file by its name and, where the name does not
 // decide, by the beginning of its text.
 func Detect(name, head string) Language {

@@ -99,7 +99,7 @@ func (l Language) Plain() *Plain {
 }
 
 // Lexed reports whether a language has a lexer of its own, which finds functions.
-func (l Language) Lexed() bool { return l != Other && l.Plain() == nil }
+func (l Language) Lexed() bool { return slices.Contains(Lexed(), l) }
 
 // plainName returns the language whose files have an extension or a name, both in lower
 // case, or [Other].

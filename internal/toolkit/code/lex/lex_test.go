@@ -51,6 +51,24 @@ func languages() map[code.Language]string {
 	}
 }
 
+// Each language with functions is in the table, by a name that it is known by, and its lexer
+// finds one.
+func TestEachLanguageIsTried(t *testing.T) {
+	functions := map[code.Language]string{
+		code.Go: "package a\nfunc f() {}\n", code.Rust: "fn f() {}", code.Python: "def f(): pass\n", code.C: "int f() { return 1; }", code.CPP: "int f() { return 1; }",
+		code.Java: "class A { void f() {} }", code.Shell: "f() { :; }\n", code.TypeScript: "function f() {}", code.TSX: "function f() {}", code.JavaScript: "function f() {}",
+	}
+	for _, l := range code.Lexed() {
+		path := languages()[l]
+		if path == "" || code.Detect(path, "") != l || !l.Lexed() {
+			t.Errorf("%s: %q in languages, which is detected as %q", l, path, code.Detect(path, ""))
+		}
+		if f := Parse(path, l, functions[l]); len(f.Funcs) != 1 || f.Funcs[0].Name != "f" || len(f.Gaps) > 0 {
+			t.Errorf("%s: got %+v of %q, want the function f", l, f.Funcs, functions[l])
+		}
+	}
+}
+
 // Whatever the text, its tokens follow each other and leave out only what is blank,
 // each line is counted once, and functions and calls are within the file.
 func TestTokensCoverTheText(t *testing.T) {
