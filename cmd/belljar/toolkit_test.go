@@ -178,8 +178,11 @@ func TestDocumentsArePrintable(t *testing.T) {
 	const name = "c\u009b31m\u202e\u007f.go"
 	p.file(t, "ws/"+name, "package main\n\nfunc main() { if true {} }\n")
 	for _, args := range [][]string{
-		{"analyze_complexity", "max_cyclomatic=1", "--format", "json"}, {"analyze_deep_context", "--format", "json"}, {"analyze_deep_context"},
-		{"quality_gate", "complexity_threshold=1", "--format", "sarif"}, {"quality_gate", "complexity_threshold=1", "--format", "junit"},
+		{"analyze_complexity", "max_cyclomatic=1", "--format", "json"},
+		{"analyze_deep_context", "--format", "json"},
+		{"analyze_deep_context"},
+		{"quality_gate", "complexity_threshold=1", "--format", "sarif"},
+		{"quality_gate", "complexity_threshold=1", "--format", "junit"},
 		{"analyze_comprehensive", "--format", "markdown"},
 	} {
 		out, err := p.command(t.Context(), append([]string{"toolkit", "--workspace", p.ws, "--state", p.state}, args...)...).Output()

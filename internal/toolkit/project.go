@@ -369,7 +369,7 @@ func (r *reading) parseOne(e code.Entry, text string) (*code.File, *code.Gap) {
 
 // parsed is what a lexer reads of a file. A text on which the lexer panics is a gap, and not
 // the end of the analysis.
-func parsed(lexer func(path string, language code.Language, text string) *code.File, e code.Entry, text string) (f *code.File, gap *code.Gap) {
+func parsed(lexer func(name string, language code.Language, text string) *code.File, e code.Entry, text string) (f *code.File, gap *code.Gap) {
 	defer func() {
 		if recover() != nil {
 			f, gap = nil, &code.Gap{Path: e.Path, Field: "file", Reason: "belljar cannot read it, which is a fault of belljar"}
