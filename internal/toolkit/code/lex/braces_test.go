@@ -133,6 +133,7 @@ func TestReadersEnd(t *testing.T) {
 		"templates": strings.Repeat("`${", 1000) + strings.Repeat("}`", 1000),
 		"one line":  strings.Repeat("x=a+b;", MaxText/6),
 		"cut off":   `("") => {`,
+		"branches":  "{{\n#if A\n#else\n#if B\n}}((((((\n#else\n[\n#endif\n#endif\n)})}]\n",
 	} {
 		for _, r := range braceReaders() {
 			t.Run(string(r.language)+"/"+what, func(t *testing.T) { check(t, Parse(r.path, r.language, text)) })

@@ -83,7 +83,16 @@ func (s *cSplitter) token(c byte) {
 // drop forgets the present branch, which is not the first.
 func (s *cSplitter) drop() {
 	b := &s.branches[len(s.branches)-1]
-	s.items, s.open, s.deep = s.items[:b.items], s.open[:b.open], b.deep
+	// What was open before the branch is open again, but for what the branch has closed and
+	// written over.
+	n := min(len(s.open), b.open)
+	for n > 0 && int(s.open[n-1]) >= b.items {
+		n--
+	}
+	for before := s.open[:b.open]; n < b.open && int(before[n]) < b.items; n++ {
+		s.items[before[n]].match = -1
+	}
+	s.items, s.open, s.deep = s.items[:b.items], s.open[:n], b.deep
 	s.skipping = true
 }
 
