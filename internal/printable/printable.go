@@ -28,6 +28,25 @@ func Rune(r rune) bool {
 // of all spaces only the usual one does.
 func InLine(r rune) bool { return r == ' ' || Rune(r) && !unicode.IsSpace(r) }
 
+// Line returns a text as one line of at most so many characters: characters that do not show as
+// themselves are spaces, and … stands for what is cut.
+func Line(text string, most int) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range text {
+		if n == most {
+			b.WriteString("…")
+			break
+		}
+		if !InLine(r) {
+			r = ' '
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return strings.TrimSpace(b.String())
+}
+
 // Operand returns a name as a person is advised to type it behind a command: the name itself
 // if every shell reads it as one plain word that is not an option, else NAME. By a name that
 // somebody else has chosen, a shell could start something else.

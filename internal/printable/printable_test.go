@@ -207,3 +207,18 @@ func TestOperand(t *testing.T) {
 		}
 	}
 }
+
+// A text becomes one line, whatever is in it, and is cut between characters.
+func TestLine(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"äöüx", 3, "äöü…"}, {"a\nb\x1b[2J\u202e\u3164c", 20, "a b [2J  c"}, {"\n a \r\n", 9, "a"}, {"a\xffb", 9, "a\ufffdb"},
+	} {
+		if got := printable.Line(tt.text, tt.most); got != tt.want {
+			t.Errorf("%q, %d: got %q, want %q", tt.text, tt.most, got, tt.want)
+		}
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"belljar.dev/internal/printable"
 )
 
 // maxCalls bounds the calls of one instance that run at once.
@@ -224,7 +226,7 @@ func (i *instance[C]) shut(ctx context.Context, conn C, p Process, err error) er
 // failed notes a failure, and reports whether the server is to be started again.
 func (i *instance[C]) failed(err error) (again bool) {
 	// A server chooses what much of this text says, and how long it is.
-	reason := line(err.Error(), maxReason)
+	reason := printable.Line(err.Error(), maxReason)
 	i.mu.Lock()
 	s := i.turn(func(m *machine, now time.Time) {
 		if errors.Is(err, ErrHeld) {
@@ -293,7 +295,7 @@ func (i *instance[C]) enter(ctx context.Context, call *running) (conn C, changed
 			state = i.settle(ctx, nil)
 			continue
 		case len(i.calls) >= maxCalls:
-			err = fmt.Errorf("%d calls of the server %s run already. Nothing was called. Retry when one of them has ended", maxCalls, line(i.spec.Server.Name, maxLine))
+			err = fmt.Errorf("%d calls of the server %s run already. Nothing was called. Retry when one of them has ended", maxCalls, Line(i.spec.Server.Name))
 		default:
 			i.calls[call], i.used = struct{}{}, time.Now()
 			conn, changed = i.conn, i.changed

@@ -277,7 +277,7 @@ func (p *Pool[C]) demand(ctx context.Context, who Caller, server string, may fun
 	}
 	s, ok := p.servers[server]
 	if !ok {
-		return nil, fmt.Errorf("call the server %s: %w. Nothing was called", line(server, maxLine), ErrUnknown)
+		return nil, fmt.Errorf("call the server %s: %w. Nothing was called", Line(server), ErrUnknown)
 	}
 	key := keyOf(&s, who)
 	last := p.instances[key]
@@ -300,7 +300,7 @@ func (p *Pool[C]) demand(ctx context.Context, who Caller, server string, may fun
 		return nil, err
 	}
 	if last == nil && !p.room(who.Tenant) {
-		return nil, fmt.Errorf("start the server %s: %d servers run for tenant %s already. Nothing was called. Retry when one of them is idle", line(server, maxLine), p.cfg.Most, who.Tenant)
+		return nil, fmt.Errorf("start the server %s: %d servers run for tenant %s already. Nothing was called. Retry when one of them is idle", Line(server), p.cfg.Most, who.Tenant)
 	}
 	i := newInstance(Spec{Key: key, Server: s, Grant: grant}, &p.cfg, m, before)
 	// The instance outlives the call that begins it.
@@ -324,7 +324,7 @@ func refused(server string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("call the server %s: %w. Nothing was called", line(server, maxLine), err)
+	return fmt.Errorf("call the server %s: %w. Nothing was called", Line(server), err)
 }
 
 // room reports whether a tenant may have one instance more. What has failed the longest

@@ -58,19 +58,19 @@ func unavailable(s Status, now time.Time) *Unavailable {
 // called, and what to do.
 func (u *Unavailable) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "The server %s cannot be used now: %s.", line(u.Server, maxLine), u.is())
+	fmt.Fprintf(&b, "The server %s cannot be used now: %s.", Line(u.Server), u.is())
 	if u.Ran {
 		b.WriteString(" The call had reached it, and may have had an effect.")
 	} else {
 		b.WriteString(" Nothing was called.")
 	}
 	if u.Reason != "" {
-		fmt.Fprintf(&b, "\nWhy: %s", line(u.Reason, maxReason))
+		fmt.Fprintf(&b, "\nWhy: %s", printable.Line(u.Reason, maxReason))
 	}
 	if len(u.Stderr) > 0 {
 		b.WriteString("\nThe last lines that it wrote to stderr:")
 		for _, s := range u.Stderr {
-			fmt.Fprintf(&b, "\n  %s", line(s, maxLine))
+			fmt.Fprintf(&b, "\n  %s", Line(s))
 		}
 	}
 	fmt.Fprintf(&b, "\n%s", u.advice())
@@ -111,23 +111,4 @@ func (u *Unavailable) advice() string {
 
 // Line is a text of somebody else in the form in which messages have it: one line, cut, and
 // without what acts on a terminal.
-func Line(s string) string { return line(s, maxLine) }
-
-// line is a text of somebody else as one line of at most so many characters, in which
-// nothing acts on a terminal.
-func line(s string, most int) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range s {
-		if n == most {
-			b.WriteString("…")
-			break
-		}
-		if !printable.InLine(r) {
-			r = ' '
-		}
-		b.WriteRune(r)
-		n++
-	}
-	return strings.TrimSpace(b.String())
-}
+func Line(s string) string { return printable.Line(s, maxLine) }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/mcp/upstream/config"
 )
 
@@ -113,20 +113,8 @@ func refuse(flag, hint, format string, args ...any) *Refusal {
 	return &Refusal{Flag: inLine(flag), Message: inLine(fmt.Sprintf(format, args...)), Hint: hint}
 }
 
-// inLine is a text that may have words of an entry in it, as a line on a terminal: they do
-// nothing there, and are cut where they are long.
-func inLine(s string) string {
-	const most = 300
-	if runes := []rune(s); len(runes) > most {
-		s = string(runes[:most]) + "..."
-	}
-	return strings.Map(func(c rune) rune {
-		if unicode.IsPrint(c) {
-			return c
-		}
-		return unicode.ReplacementChar
-	}, s)
-}
+// inLine is a text that may have words of an entry in it, as a line on a terminal.
+func inLine(s string) string { return printable.Line(s, 300) }
 
 func (p *Plan) note(hint, format string, args ...any) {
 	p.Notes = append(p.Notes, Note{inLine(fmt.Sprintf(format, args...)), hint})

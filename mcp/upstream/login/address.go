@@ -137,19 +137,8 @@ func port(a net.Addr) string {
 	return p
 }
 
-// mostShown is how many bytes of a foreign text an error shows.
+// mostShown is how many characters of a foreign text an error shows.
 const mostShown = 120
 
 // show is a foreign text as an error quotes it: its beginning, in one line.
-func show(text string) string {
-	cut := ""
-	if len(text) > mostShown {
-		text, cut = strings.ToValidUTF8(text[:mostShown], ""), "…"
-	}
-	return `"` + strings.Map(func(r rune) rune {
-		if printable.InLine(r) {
-			return r
-		}
-		return '?'
-	}, text) + cut + `"`
-}
+func show(text string) string { return `"` + printable.Line(text, mostShown) + `"` }
