@@ -385,6 +385,7 @@ func TestUpstreamCannotBeFetched(t *testing.T) {
 	for script, want := range map[string]upstream.State{
 		"echo half >/var/cache/upstream/tool; printf 'npm error code E404\\n1\\n2\\n3\\n4\\n5\\n' >&2; exit 1": upstream.Failed,
 		"echo half >/var/cache/upstream/tool; echo 'network is down' >&2; exit 7":                              upstream.Waiting,
+		"exec 3<>/dev/tcp/elsewhere.example/443; head -c 1 <&3; exit 1":                                        upstream.Failed,
 	} {
 		w := boxedUpstreams(t, "x: {}")
 		w.fetching(script, false)

@@ -211,7 +211,7 @@ func (u *starter) install(ctx context.Context, grant policies.Grant, phase phase
 	}
 	lines := tail.Lines(maxInstallLines)
 	err = fmt.Errorf("it could not be installed: %w%s", outcome(r, grant), why(lines, r.Blocked))
-	if slices.ContainsFunc(lines, notThere().MatchString) {
+	if len(r.Blocked) > 0 || slices.ContainsFunc(lines, notThere().MatchString) { // the policy will not change by itself
 		return fmt.Errorf("%w: %w", err, upstream.ErrLasting)
 	}
 	return err
