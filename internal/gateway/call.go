@@ -116,14 +116,14 @@ func (c *conn) ask(ctx context.Context, run *running, method string, params, too
 		delete(c.calls, call.ID)
 		c.mu.Unlock()
 	}()
-	level, logs := c.listen(ctx, call)
+	level, logs := c.listen(ctx, run)
 	offers := capabilities()
 	if !call.Asks() {
 		offers = json.RawMessage(`{}`) // a modern server need not ask in vain
 	}
 	raw, err := c.Call(ctx, method, params, peer.CallOptions{
 		Timeout: c.server.Settings.Timeouts.Call, Owner: call.ID, Session: call.Session.ID(), Depth: call.Depth, Tool: tool, Capabilities: offers, Level: level, Log: logs,
-		Progress: func(params json.RawMessage) { report(run.now(), params) },
+		Progress: func(params json.RawMessage) { run.tell(func(call mcp.Call) { report(call, params) }) },
 	})
 	c.mu.Lock()
 	comes := run.comes

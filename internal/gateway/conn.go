@@ -57,13 +57,14 @@ type running struct {
 	comes bool  // the result of the call asks the client, which makes the call again
 }
 
-// now returns the latest call of the client.
-func (r *running) now() mcp.Call {
+// tell tells the client something by the call that it has open; by none while a call that is kept
+// waits for it. f must not block.
+func (r *running) tell(f func(mcp.Call)) {
 	if r.kept == nil {
-		return r.call
+		f(r.call)
+		return
 	}
-	call, _, _ := r.kept.now()
-	return call
+	r.kept.tell(f)
 }
 
 // begin starts the goroutine that reads the lists again. Close ends it.

@@ -50,6 +50,7 @@ type kept struct {
 
 	mu   sync.Mutex
 	call mcp.Call      // guarded by mu: the latest of the client
+	open bool          // guarded by mu: call has no result yet
 	next chan struct{} // guarded by mu: closed when the client makes the call again
 	asks chan struct{} // guarded by mu: has a token if the result of call asks the client
 }
@@ -57,7 +58,7 @@ type kept struct {
 // begin starts a call. ctx ends neither it nor what run does.
 func (k *keeper) begin(ctx context.Context, call mcp.Call, log *slog.Logger, run func(context.Context, *kept) (*mcp.Result, error)) *kept {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	one := &kept{cancel: cancel, done: make(chan struct{}), call: call, next: make(chan struct{}), asks: make(chan struct{}, 1)}
+	one := &kept{cancel: cancel, done: make(chan struct{}), call: call, open: true, next: make(chan struct{}), asks: make(chan struct{}, 1)}
 	k.wg.Go(func() {
 		defer close(one.done)
 		defer cancel(nil)
@@ -98,7 +99,7 @@ func (k *keeper) resume(call mcp.Call) (*kept, error) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	close(one.next)
-	one.call, one.next, one.asks = call, make(chan struct{}), make(chan struct{}, 1)
+	one.call, one.open, one.next, one.asks = call, true, make(chan struct{}), make(chan struct{}, 1)
 	return one, nil
 }
 
@@ -162,6 +163,15 @@ func (one *kept) now() (call mcp.Call, next <-chan struct{}, asks chan<- struct{
 	return one.call, one.next, one.asks
 }
 
+// tell calls f with the latest call of the client, if that has no result yet.
+func (one *kept) tell(f func(mcp.Call)) {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.open {
+		f(one.call)
+	}
+}
+
 // tenant returns whose call it is.
 func (one *kept) tenant() string {
 	call, _, _ := one.now()
@@ -173,6 +183,11 @@ func (one *kept) follow(ctx context.Context) (*mcp.Result, error) {
 	one.mu.Lock()
 	asks := one.asks
 	one.mu.Unlock()
+	defer func() {
+		one.mu.Lock()
+		defer one.mu.Unlock()
+		one.open = false
+	}()
 	select {
 	case <-asks:
 		return &mcp.Result{}, nil // in its place, the client gets the questions

@@ -137,8 +137,8 @@ func over(s *mcp.Session) bool {
 
 // listen returns which log messages a call wants: the level, and what gets them. A legacy server
 // is told the level; a modern one gets it with each request.
-func (c *conn) listen(ctx context.Context, call mcp.Call) (level string, to func(params json.RawMessage, lost int)) {
-	level, tell := c.listeners.join(call)
+func (c *conn) listen(ctx context.Context, run *running) (level string, to func(params json.RawMessage, lost int)) {
+	level, tell := c.listeners.join(run.call)
 	info := c.Info()
 	if tell != "" && info.Era == wire.Legacy && wire.Member(info.Capabilities, "logging") != nil {
 		params, err := json.Marshal(map[string]string{"level": tell})
@@ -152,7 +152,9 @@ func (c *conn) listen(ctx context.Context, call mcp.Call) (level string, to func
 	if level == "" {
 		return "", nil
 	}
-	return level, func(params json.RawMessage, lost int) { c.pass(params, lost, call.Log) }
+	return level, func(params json.RawMessage, lost int) {
+		c.pass(params, lost, func(m mcp.LogMessage) { run.tell(func(call mcp.Call) { call.Log(m) }) })
+	}
 }
 
 // logged handles a log message that belongs to no single call. It does not block.
