@@ -13,6 +13,18 @@ const [belljar, dir, doc, ...only] = process.argv.slice(2);
 const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=";
 const all = { ...clients, "mcp-go 1.2.1": mcpGo };
 
+// A server of somebody else, which belljar runs in a box: it adds two numbers.
+const adds = `require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  const properties = { a: { type: "integer" }, b: { type: "integer" } };
+  const result = {
+    initialize: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "adds", version: "1" } },
+    "tools/list": { tools: [{ name: "add", inputSchema: { type: "object", properties } }] },
+    "tools/call": { content: [{ type: "text", text: "sum=" + (params?.arguments?.a + params?.arguments?.b) }] },
+  }[method];
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id, ...(result ? { result } : { error: { code: -32601, message: method } }) }));
+})`;
+
 // What a client gives back, as text to look into; each has a form of its own.
 const text = (result) => (typeof result === "string" ? result : JSON.stringify(result)).replaceAll("\\n", "\n");
 
@@ -21,10 +33,11 @@ const text = (result) => (typeof result === "string" ? result : JSON.stringify(r
 const abilities = {
   async list(c) {
     const names = (await c.list()).map((t) => t.name);
-    for (const name of ["Bash", "ReadImage", "SetCallback"]) assert.ok(names.includes(name), `${name} is not listed`);
+    for (const name of ["Bash", "ReadImage", "SetCallback", "mcp_adds_add"]) assert.ok(names.includes(name), `${name} is not listed`);
   },
   async call(c) {
     assert.match(text(await c.call("Bash", { command: "echo hi; exit 3" })), /hi\n\[belljar exit=3 /);
+    assert.match(text(await c.call("mcp_adds_add", { a: 2, b: 3 })), /sum=5/);
   },
   async background(c) {
     const [, id] = text(await c.call("BackgroundBash", { command: "echo up; sleep 600" })).match(/task_id=(\d+)/);
@@ -86,7 +99,9 @@ async function run(connect, transport) {
   writeFileSync(`${workspace}/hello.md`, "# hello\n");
   writeFileSync(`${workspace}/empty.txt`, "");
   writeFileSync(`${workspace}/dot.png`, Buffer.from(dot, "base64"));
-  const args = ["serve", "--workspace", workspace, "--state", `${base}/state`];
+  const upstreams = `${base}/upstreams.json`;
+  writeFileSync(upstreams, JSON.stringify({ mcpServers: { adds: { command: "node", args: ["-e", adds] } } }));
+  const args = ["serve", "--workspace", workspace, "--state", `${base}/state`, "--upstreams", upstreams];
   let server;
   let at = { command: belljar, args };
   if (transport !== "stdio") {
