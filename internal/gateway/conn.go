@@ -57,16 +57,6 @@ type running struct {
 	comes bool  // the result of the call asks the client, which makes the call again
 }
 
-// tell tells the client something by the call that it has open; by none while a call that is kept
-// waits for it. f must not block.
-func (r *running) tell(f func(mcp.Call)) {
-	if r.kept == nil {
-		f(r.call)
-		return
-	}
-	r.kept.tell(f)
-}
-
 // begin starts the goroutine that reads the lists again. Close ends it.
 func (c *conn) begin(ctx context.Context) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -198,3 +198,13 @@ func (one *kept) follow(ctx context.Context) (*mcp.Result, error) {
 	}
 	return one.res, one.err
 }
+
+// tell tells the client something by the call that it has open; by none while a call that is kept
+// waits for it. f must not block.
+func (r *running) tell(f func(mcp.Call)) {
+	if r.kept == nil {
+		f(r.call)
+		return
+	}
+	r.kept.tell(f)
+}
