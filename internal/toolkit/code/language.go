@@ -2,6 +2,7 @@ package code
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,9 @@ const (
 func Lexed() []Language {
 	return []Language{Go, Rust, Python, TypeScript, TSX, JavaScript, C, CPP, Java, Shell}
 }
+
+// Lexed reports whether a language has a lexer of its own, which finds functions.
+func (l Language) Lexed() bool { return slices.Contains(Lexed(), l) }
 
 // Detect returns the language of a file by its name and, where the name does not
 // decide, by the beginning of its text.

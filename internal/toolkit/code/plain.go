@@ -98,9 +98,6 @@ func (l Language) Plain() *Plain {
 	return nil
 }
 
-// Lexed reports whether a language has a lexer of its own, which finds functions.
-func (l Language) Lexed() bool { return slices.Contains(Lexed(), l) }
-
 // plainName returns the language whose files have an extension or a name, both in lower
 // case, or [Other].
 func plainName(base, ext string) Language {
