@@ -615,7 +615,7 @@ func TestServersAsk(t *testing.T) {
 	g.wants("mcp_s_echo", `{"x":1}`, false, `{"x":1}`)
 	select {
 	case got := <-shown:
-		for _, want := range []string{"The server s asks", "Your colour?", `"n":{"default":30,"type":"integer"}`, `"oneOf":[{"const":"a","title":"The way A"}]`} {
+		for _, want := range []string{"The server s asks", "no password or token", "Your colour?", `"n":{"default":30,"type":"integer"}`, `"oneOf":[{"const":"a","title":"The way A"}]`} {
 			if !strings.Contains(got, want) {
 				t.Errorf("the person sees %s, want %s in it", got, want)
 			}
