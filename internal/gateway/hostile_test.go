@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,10 @@ import (
 
 	"belljar.dev/internal/mcptest/upstreams"
 	"belljar.dev/internal/testenv"
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/upstream/names"
+	"belljar.dev/mcp/upstream/pin"
+	"belljar.dev/policies"
 )
 
 // GW-A29: a server with a network reaches neither this machine nor what is around it, by whatever
@@ -84,4 +89,15 @@ func TestToolsThatAreFound(t *testing.T) {
 	g.wants("mcp_s_search_tools", `{"query":"sky"}`, false, "1 of the 2 tools", `"name":"mcp_s_weather"`, "What the sky does")
 	g.wants("mcp_s_weather", `{"x":1}`, false, "1")
 	g.wants("mcp_s_hidden", `{}`, true, "unknown tool")
+}
+
+// GW-A8: a call of a tool that was listed with another definition than the server has now reaches
+// no server, although both are trusted.
+func TestCallOfAnotherDefinition(t *testing.T) {
+	g := gate(t, "", "", map[string]upstreams.Server{"s": {}})
+	g.names()
+	call := mcp.Call{ID: "c-1", Session: g.session.Load(), Grant: g.policy.Load().Decide(policies.Facts{Tenant: "local", Tool: "mcp_s_echo", Upstream: "s"}).Grant}
+	if _, err := g.calls.run(t.Context(), call, names.Tool{Server: "s", Native: "echo"}, pin.Digest{}, json.RawMessage(`{"x":1}`)); err == nil || !strings.Contains(err.Error(), "another definition") {
+		t.Errorf("got %v", err)
+	}
 }
