@@ -1,6 +1,8 @@
 package toolkit
 
 import (
+	"slices"
+
 	"belljar.dev/internal/toolkit/code/clone"
 )
 
@@ -84,16 +86,7 @@ func (r *ComprehensiveResult) findings() (all []finding) {
 	if r.Duplicates != nil {
 		all = append(all, (&DuplicatesResult{Clones: r.Duplicates.Clones}).findings()...)
 	}
-	if r.DeadCode != nil {
-		for _, d := range r.DeadCode.Listed {
-			all = append(all, d.finding())
-		}
-	}
-	if r.Debt != nil {
-		for _, d := range r.Debt.Listed {
-			all = append(all, debtFinding(d))
-		}
-	}
+	all = slices.Concat(all, r.DeadCode.findings(), r.Debt.findings())
 	if r.Defects != nil {
 		all = append(all, r.Defects.findings()...)
 	}

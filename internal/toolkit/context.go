@@ -478,17 +478,7 @@ func (r *ContextResult) findings() (all []finding) {
 	if r.Analyses.Complexity != nil {
 		all = append(all, r.Analyses.Complexity.findings()...)
 	}
-	if r.Analyses.DeadCode != nil {
-		for _, d := range r.Analyses.DeadCode.Listed {
-			all = append(all, d.finding())
-		}
-	}
-	if r.Analyses.Debt != nil {
-		for _, d := range r.Analyses.Debt.Listed {
-			all = append(all, debtFinding(d))
-		}
-	}
-	return all
+	return slices.Concat(all, r.Analyses.DeadCode.findings(), r.Analyses.Debt.findings())
 }
 
 // room is how many characters the text may have: those that the call asked for.

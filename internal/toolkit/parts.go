@@ -74,12 +74,26 @@ func (r *reading) debtOf(most int) *DebtPart {
 	return p
 }
 
-func (d DeadFunction) finding() finding {
-	return finding{rule: "dead-code", path: d.File, line: d.Line, end: d.EndLine, warning: true, message: "nothing reaches %s (confidence %s: %s)", args: []any{d.Function, d.Confidence, d.Reason}}
+// findings are those of each function; none of a part that was not asked for.
+func (p *DeadPart) findings() (all []finding) {
+	if p == nil {
+		return nil
+	}
+	for _, d := range p.Listed {
+		all = append(all, finding{rule: "dead-code", path: d.File, line: d.Line, end: d.EndLine, warning: true, message: "nothing reaches %s (confidence %s: %s)", args: []any{d.Function, d.Confidence, d.Reason}})
+	}
+	return all
 }
 
-func debtFinding(d debt.Remark) finding {
-	return finding{rule: "debt", path: d.Path, line: d.Line, end: d.Line, warning: true, message: "%s debt: %s", args: []any{string(d.Kind), admitted(d)}}
+// findings are those of each remark; none of a part that was not asked for.
+func (p *DebtPart) findings() (all []finding) {
+	if p == nil {
+		return nil
+	}
+	for _, d := range p.Listed {
+		all = append(all, finding{rule: "debt", path: d.Path, line: d.Line, end: d.Line, warning: true, message: "%s debt: %s", args: []any{string(d.Kind), admitted(d)}})
+	}
+	return all
 }
 
 // admitted is what a remark says: its marker where nothing stands behind that.
