@@ -219,12 +219,6 @@ func (p *tab) until(script string) {
 	}
 }
 
-// has waits until a text is in the page.
-func (p *tab) has(text string) {
-	p.t.Helper()
-	p.until(`document.body.innerText.includes(` + quote(text) + `)`)
-}
-
 // keys are those that are pressed by their names. All others are typed.
 var keys = map[string]input.DispatchKeyEventParams{
 	"Tab": {Code: "Tab", WindowsVirtualKeyCode: 9}, "Enter": {Code: "Enter", WindowsVirtualKeyCode: 13, Text: "\r"}, "Escape": {Code: "Escape", WindowsVirtualKeyCode: 27},
