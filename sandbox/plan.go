@@ -39,6 +39,7 @@ type hostFacts struct {
 	capLast  int             // the last capability that the kernel knows
 	masked   map[string]bool // of the masked files that the kernel has, whether it is a directory
 	watches  int             // inotify watches of a box
+	hard     map[int]uint64  // the supervisor's own hard limits, by their number
 }
 
 // mount is one tree of the host in the box.

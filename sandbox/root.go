@@ -417,6 +417,11 @@ func (p *plan) lock(b *builder) {
 		{unix.RLIMIT_FSIZE, uint64(p.limits.FileSize), p.limits.FileSize == 0},
 		{unix.RLIMIT_NPROC, p.procs, p.procs == 0},
 	} {
+		// Nobody without rights on the host can raise a hard limit (prlimit(2)), so what the
+		// supervisor was started with bounds its boxes as well.
+		if most, known := p.hard[l.what]; known {
+			l.value = min(l.value, most)
+		}
 		if !l.unset {
 			b.Call(unix.SYS_PRLIMIT64, 0, l.what, b.Words(l.value, l.value), 0)
 		}
@@ -439,7 +444,13 @@ func (p *plan) lock(b *builder) {
 }
 
 func readHost() hostFacts {
-	h := hostFacts{root: os.Geteuid() == 0, landlock: probeLandlock(), capLast: unix.CAP_LAST_CAP, masked: map[string]bool{}, watches: 8192}
+	h := hostFacts{root: os.Geteuid() == 0, landlock: probeLandlock(), capLast: unix.CAP_LAST_CAP, masked: map[string]bool{}, watches: 8192, hard: map[int]uint64{}}
+	for _, what := range []int{unix.RLIMIT_NOFILE, unix.RLIMIT_FSIZE, unix.RLIMIT_NPROC} {
+		var l unix.Rlimit
+		if err := unix.Getrlimit(what, &l); err == nil {
+			h.hard[what] = l.Max
+		}
+	}
 	if n, err := strconv.Atoi(knob("/proc/sys/kernel/cap_last_cap")); err == nil {
 		h.capLast = n
 	}
