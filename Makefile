@@ -226,6 +226,32 @@ test-vm-systemd: vm
 	@$(GO) test -c -trimpath -ldflags '-s -w' -o bin/belljar.test ./cmd/belljar
 	@bin/vmtest -guests "$(VM_SYSTEMD)" -timeout 31m -tally -dir cmd/belljar bin/belljar.test -test.v -test.run '^(TestLogin|TestOperating)$$' -test.timeout 30m
 
+# Packages for Debian and rpm, an image for containers, the chart, the lists of what is in
+# them, and the checksums of all, in bin/packages (docs/packages.md). PACKAGES="deb rpm"
+# makes no image, which needs mmdebstrap.
+.PHONY: packages test-packages test-chart
+packages:
+	@rm -rf bin/packages
+	@GO="$(GO)" scripts/packages/build bin/packages
+
+# Whether two builds are the same, and whether the packages can be installed, upgraded and
+# removed in a clean Debian, as root. REPRODUCE=full compiles all of it twice.
+test-packages:
+	@rm -rf bin/packages
+	@GO="$(GO)" scripts/packages/test bin/packages
+
+# What docs/chart renders, against the schemas of Kubernetes, and the command lines in it,
+# in the compose file and in the units. Go fetches helm and the schemas.
+test-chart: build
+	@GO="$(GO)" scripts/chart bin/belljar
+
+# docs/packages.md in a guest with systemd, with the packages that are there.
+.PHONY: test-vm-packages
+test-vm-packages: vm
+	@test -e bin/packages/SHA256SUMS || $(MAKE) --no-print-directory packages
+	@$(GO) test -c -trimpath -ldflags '-s -w' -o bin/belljar.test ./cmd/belljar
+	@bin/vmtest -guests "6.12/v2/systemd" -timeout 31m -tally -dir cmd/belljar bin/belljar.test -test.v -test.run '^TestPackages$$' -test.timeout 30m
+
 vm:
 	@scripts/need qemu-system-x86_64 mke2fs || true
 	@$(GO) build -trimpath -o bin/vmtest ./internal/vmtest

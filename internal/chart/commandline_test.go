@@ -1,0 +1,68 @@
+package chart
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// program is belljar, which scripts/chart has built.
+func program(t *testing.T) string {
+	t.Helper()
+	name := os.Getenv("BELLJAR_TEST_PROGRAM")
+	if name == "" {
+		t.Skip("make test-chart runs it, with the program")
+	}
+	return name
+}
+
+// takes checks that belljar has the command and the flags of a command line: with --help it
+// reads them all, and does nothing.
+func takes(t *testing.T, where string, args []string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), program(t), append(args, "--help")...).CombinedOutput(); err != nil {
+		t.Errorf("%s: belljar %s: %v: %s", where, strings.Join(args, " "), err, out)
+	}
+}
+
+// The units of systemd and the services of the compose file have command lines that
+// belljar takes.
+func TestCommandLines(t *testing.T) {
+	program(t)
+	units, err := filepath.Glob("../../docs/systemd/*.service")
+	if err != nil || len(units) < 3 {
+		t.Fatalf("%v: %v", units, err)
+	}
+	for _, unit := range units {
+		data, err := os.ReadFile(unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for line := range strings.Lines(string(data)) {
+			if command, ok := strings.CutPrefix(line, "ExecStart=/usr/local/bin/belljar "); ok {
+				found = true
+				takes(t, filepath.Base(unit), strings.Fields(command))
+			}
+		}
+		if !found {
+			t.Errorf("%s starts no belljar", unit)
+		}
+	}
+	for _, compose := range decode(t, "../../docs/compose/compose.yaml") {
+		services := part(any(compose), "services")
+		if len(services) < 3 {
+			t.Errorf("the compose file has %d services, want a front and two workers", len(services))
+		}
+		for name, s := range services {
+			var args []string
+			for _, a := range list(s, "command") {
+				args = append(args, fmt.Sprint(a))
+			}
+			takes(t, "compose.yaml, "+name, args)
+		}
+	}
+}
