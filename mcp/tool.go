@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +26,10 @@ type Tool struct {
 	Destructive bool // may remove or overwrite; meaningless if ReadOnly
 	Idempotent  bool // twice is as once
 	OpenWorld   bool // reaches beyond this machine
+
+	// Words are those that a member of the arguments takes, for the schema; "steps.do" is the
+	// member do of each of steps. A handler checks them itself.
+	Words map[string][]string
 
 	// Method makes the name of the tool a method of the protocol as well, whose params are the
 	// arguments and whose result is Result.Structured; see method.go.
@@ -227,6 +232,11 @@ func describe(t Tool, in reflect.Type) (all schemas, err error) {
 		return all, fmt.Errorf("input type: %w", err)
 	}
 	withoutNull(schema, true)
+	for at, words := range t.Words {
+		if err := enumerate(schema, at, words); err != nil {
+			return all, fmt.Errorf("input type: %w", err)
+		}
+	}
 	if schema.Properties == nil {
 		schema.Properties = map[string]*jsonschema.Schema{} // some clients want it even if empty
 	}
@@ -246,6 +256,22 @@ func describe(t Tool, in reflect.Type) (all schemas, err error) {
 		return all, fmt.Errorf("output schema: %w", err)
 	}
 	return all, nil
+}
+
+// enumerate says in a schema which words a member takes.
+func enumerate(s *jsonschema.Schema, at string, words []string) error {
+	for name := range strings.SplitSeq(at, ".") {
+		if s.Items != nil {
+			s = s.Items
+		}
+		if s = s.Properties[name]; s == nil {
+			return fmt.Errorf("there is no member %s", at)
+		}
+	}
+	for _, w := range words {
+		s.Enum = append(s.Enum, w)
+	}
+	return nil
 }
 
 // schemaOf is the schema of a type.

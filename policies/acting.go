@@ -100,6 +100,9 @@ type FieldSecret struct {
 	Embedded bool   // also into a frame whose ancestors are of other origins
 }
 
+// Insecure reports whether the origin has no TLS.
+func (s FieldSecret) Insecure() bool { return !strings.HasPrefix(s.Origin, "https:") }
+
 // secretFields are the fields that may get a secret.
 var secretFields = []string{"password", "otp", "card", "text"}
 

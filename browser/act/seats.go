@@ -158,7 +158,7 @@ func (s *Seats) attend() {
 				_ = seat.Close() // waits for its Chrome alone
 				continue
 			}
-			seat.park(s.cfg.Park)
+			seat.park(cmp.Or(seat.opts.Park, s.cfg.Park))
 		}
 	}
 }

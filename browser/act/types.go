@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"io"
+	"time"
 )
 
 // At is what a look is at.
@@ -231,6 +232,8 @@ type Options struct {
 	// OneSite keeps the seat with the site of the document in which a secret was
 	// typed, as long as that document is there.
 	OneSite bool
+	// Park is how long the seat is not used before its Chrome ends; default that of Config.
+	Park time.Duration
 }
 
 // Info is what an operator sees of a seat.

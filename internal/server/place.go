@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/browser/act"
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/closers"
 	"belljar.dev/internal/gateway"
@@ -165,7 +166,8 @@ func (p *place) openTools(context.Context) error {
 	}
 	backends := tools.Backends{
 		Sandbox: p.boxes, Search: s.search, Reader: s.reading.reader, Browser: s.reading.chrome, Checkpoints: s.cfg.Checkpoints, Log: p.Log,
-		Todos: p.books.todos, Made: p.books.kept.Store.Made, CheckCommands: approval.CheckCommands,
+		Browsers: &tools.Browsers{Open: browsersOf(s.reading.seats), Secret: s.host.secret, Acts: policies.PossibleActs(p.gate.now.Load())},
+		Todos:    p.books.todos, Made: p.books.kept.Store.Made, CheckCommands: approval.CheckCommands,
 		Plans: p.books.plans, Jobs: p.books.jobs, Skills: p.flow.skills, Callbacks: p.flow.callbacks, Aside: p.flow.aside,
 		Toolkit: s.cfg.toolkitIn(p.gate),
 	}
@@ -178,6 +180,17 @@ func (p *place) openTools(context.Context) error {
 	}
 	p.operator = tools.Add(p.mcp, backends)
 	return nil
+}
+
+// browsersOf returns what opens a browser that an agent uses.
+func browsersOf(seats *act.Seats) func(context.Context, policies.Grant, act.Options) (tools.Chrome, error) {
+	return func(ctx context.Context, g policies.Grant, o act.Options) (tools.Chrome, error) {
+		seat, err := seats.Open(ctx, g, o)
+		if err != nil {
+			return nil, err // and no Chrome that is not nil and holds a nil
+		}
+		return seat, nil
+	}
 }
 
 // run starts what goes on while calls are answered: callbacks and skills.

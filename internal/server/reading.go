@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"belljar.dev/browser"
+	"belljar.dev/browser/act"
 	"belljar.dev/browser/fetch"
 	"belljar.dev/browser/reader"
 	"belljar.dev/sandbox/egress"
@@ -15,6 +16,7 @@ type reading struct {
 	fetch  *fetch.Fetcher
 	chrome *browser.Pool
 	reader *reader.Reader
+	seats  *act.Seats // the browsers that agents use
 }
 
 // openReading prepares what pages are read with. It starts nothing: a host
@@ -33,6 +35,9 @@ func (s *Server) openReading(context.Context) error {
 		return err
 	}
 	r.reader, err = reader.New(reader.Config{Fetch: r.fetch, Browser: r.chrome, Log: s.Log})
+	if err == nil {
+		r.seats, err = act.New(act.Config{Pool: r.chrome, Log: s.Log})
+	}
 	if err != nil {
 		r.close()
 		return err
@@ -48,5 +53,9 @@ func (s *Server) openReading(context.Context) error {
 // close ends the browsers and the connections. The supervisor of their boxes
 // is closed after that.
 func (r *reading) close() error {
-	return cmp.Or(r.chrome.Close(), r.fetch.Close())
+	var err error
+	if r.seats != nil {
+		err = r.seats.Close()
+	}
+	return cmp.Or(err, r.chrome.Close(), r.fetch.Close())
 }

@@ -1,10 +1,12 @@
 package tools
 
 import (
+	"context"
 	"io"
 	"log/slog"
 
 	"belljar.dev/browser"
+	"belljar.dev/browser/act"
 	"belljar.dev/browser/reader"
 	"belljar.dev/internal/callback"
 	"belljar.dev/internal/job"
@@ -13,6 +15,7 @@ import (
 	"belljar.dev/internal/store"
 	"belljar.dev/internal/todo"
 	"belljar.dev/mcp"
+	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
 )
@@ -30,6 +33,7 @@ type Backends struct {
 	// Record is what records the output of a call's command, or nil for a call
 	// that is not recorded; nil records none.
 	Record    func(call mcp.Call) io.WriteCloser
+	Browsers  *Browsers    // that agents use; without it the tools for them are not there
 	Log       *slog.Logger // gets what an operator should know of a refusal; default: discard
 	Approvals Approvals    // whose answers ReadBgOutput tells; nil where nobody is asked
 	Todos     *todo.Book   // nil: TaskManager refuses every call
@@ -47,6 +51,15 @@ type Backends struct {
 	// Toolkit adds the tools of the toolkit, see ToolkitNames.
 	Toolkit bool
 	Jobs    *job.Book // of what goes on in the background; without it nothing can
+}
+
+// Browsers is what the browsers that agents use are opened with.
+type Browsers struct {
+	// Open opens the browser of one session.
+	Open func(ctx context.Context, g policies.Grant, o act.Options) (Chrome, error)
+	// Secret is the value of a secret of the policy.
+	Secret func(ctx context.Context, name string) (string, error)
+	Acts   []policies.ActKind // that the policy may let through
 }
 
 // Kept reports whether anything was kept yet: to list what there is opens no

@@ -15,6 +15,9 @@
 //	changes.go, hint.go             what one changed, and why it may have failed
 //	later.go                        how a command or a call becomes a task
 //	websearch.go                    searches
+//	browser.go, browseract.go       the browser that an agent uses: its steps, looks,
+//	browserlook.go, browserfile.go  files, who has one, and its arguments
+//	browserseat.go, browserstep.go
 //	readdocs.go, readimage.go       pages and images
 //	readdocstext.go
 //	planmode.go, todo.go, ask.go    plans, todos, questions,

@@ -24,6 +24,9 @@ func Add(s *mcp.Server, b Backends) *Operator {
 	}
 	addImages(s, pictures)
 	addDocs(s, &docs{b, pictures})
+	if b.Browsers != nil {
+		addBrowsers(s, &browsers{backends: b, shells: sh, open: make(map[string]*browserSeat)})
+	}
 	addTodos(s, &todos{backends: b})
 	addPlans(s, &plans{backends: b, shells: sh, now: time.Now})
 	addAsk(s, &asks{backends: b, wait: askWait})

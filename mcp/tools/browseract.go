@@ -1,0 +1,215 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"belljar.dev/browser/act"
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// factsOf are the facts that the browser read, as a policy sees them.
+func factsOf(f act.Facts) policies.Act {
+	return policies.Act{
+		Kind: policies.ActKind(f.Kind), On: f.On, To: f.To, Method: f.Method, Field: f.Field, Secret: f.Secret, Path: f.Path,
+	}
+}
+
+// facts finds out what a step does: from the browser, or without one from its arguments.
+// prepared is nil if the session has no browser yet.
+func (b *browsers) facts(ctx context.Context, session *mcp.Session, tab string, s browserStep) (f policies.Facts, prepared *act.Prepared, err error) {
+	step, err := s.step()
+	if err != nil {
+		return f, nil, err
+	}
+	f.Args = s.alone(tab)
+	seat := b.current(session)
+	if seat == nil {
+		if step.Do != act.DoOpen {
+			return f, nil, nothingOpen
+		}
+		f.Acts = []policies.Act{{Kind: policies.ActNavigate, To: step.URL, Method: "GET"}}
+		return f, nil, nil
+	}
+	c, leave, err := seat.take(ctx)
+	if err != nil {
+		return f, nil, err
+	}
+	defer leave()
+	if prepared, err = c.Prepare(ctx, tab, step); err != nil {
+		return f, nil, b.said(seat, c, err)
+	}
+	f.Acts = []policies.Act{factsOf(prepared.Facts)}
+	if prepared.Facts.Shown != "" {
+		f.Scene = &policies.Scene{Control: prepared.Facts.Shown}
+	}
+	return f, prepared, nil
+}
+
+// run is one call of Browser while it runs.
+type run struct {
+	b     *browsers
+	seat  *browserSeat
+	tab   string   // that the next step acts in
+	lines []string // what was done
+	ran   int      // steps
+	stop  string   // why no further step may run
+}
+
+// act runs the steps of a call, one after the other. The first was decided about with the
+// call; each of the others is decided about when its turn comes.
+func (b *browsers) act(ctx context.Context, call mcp.Call, in browserInput) (*mcp.Result, error) {
+	if r := planned(call, "Nothing was done in the browser."); r != nil {
+		return r, nil
+	}
+	seat, err := b.seat(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{b: b, seat: seat, tab: in.Tab}
+	var refusal *policies.Refusal
+	for i, s := range in.Steps {
+		one := func(c mcp.Call) error { return r.step(ctx, c, s) }
+		if i == 0 {
+			err = one(call)
+		} else {
+			var f policies.Facts
+			if f, _, err = b.facts(ctx, call.Session, r.tab, s); err == nil {
+				refusal, err = call.Further(ctx, f, one)
+			}
+		}
+		if err != nil || refusal != nil || r.stop != "" {
+			break
+		}
+	}
+	return r.result(ctx, in, refusal, err)
+}
+
+// step runs one step that was decided about, if it is still the same.
+func (r *run) step(ctx context.Context, call mcp.Call, s browserStep) error {
+	step, err := s.step()
+	if err != nil {
+		return err
+	}
+	c, leave, err := r.seat.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	r.seat.decided(call.Grant)
+	defer r.seat.decided(call.Grant.Acted())
+	p, err := c.Prepare(ctx, r.tab, step)
+	if err != nil {
+		return r.b.said(r.seat, c, err)
+	}
+	if why := changed(call, p.Facts); why != "" {
+		return errors.New(c.Mask(why))
+	}
+	switch acting := call.Grant.Acting(); {
+	case step.Do == act.DoOpen && !acting.Opens(step.URL, p.Seen):
+		return fmt.Errorf("%s was not shown by a page, and has a query or a fragment; nothing was done; open a page that links to it, or the address without them", policies.Clip(fmt.Sprintf("%q", step.URL), 200))
+	case step.Do == act.DoUpload:
+		if step.File, err = r.b.upload(ctx, call, step.Path, acting.Limits.Uploads); err != nil {
+			return err
+		}
+	}
+	o, err := c.Do(ctx, p, step)
+	if err != nil {
+		return r.b.said(r.seat, c, err)
+	}
+	r.note(c, o)
+	if o.File == nil {
+		r.ran++
+		return nil
+	}
+	defer o.File.Content.Close()
+	if err := r.b.save(ctx, call, step.Path, step.Clear, o.File); err != nil {
+		return r.b.said(r.seat, c, err)
+	}
+	r.ran++
+	r.lines = append(r.lines, fmt.Sprintf("saved %s (%d bytes)", policies.Clip(step.Path, 300), o.File.Size))
+	return nil
+}
+
+// changed says why a step is no longer the one that was decided about; empty if it is.
+func changed(call mcp.Call, now act.Facts) string {
+	if len(call.Acts) != 1 {
+		return "nobody has decided about this step; nothing was done; send it again"
+	}
+	control := ""
+	if call.Scene != nil {
+		control = call.Scene.Control
+	}
+	was, is := call.Acts[0], factsOf(now)
+	if was.Kind == policies.ActNavigate && was.On == "" {
+		is.On = "" // there was no page when it was decided
+	}
+	if was == is && (control == now.Shown || was.Kind == policies.ActNavigate) {
+		return ""
+	}
+	return fmt.Sprintf("the page has changed since this step was decided about: it was %s, and is %s; nothing was done; look again", was, is)
+}
+
+// note takes down what a step did.
+func (r *run) note(c Chrome, o *act.Outcome) {
+	r.tab, r.stop = o.Tab, o.Stop
+	line := o.Line
+	if o.Value != "" {
+		line += ": " + o.Value
+	}
+	r.lines = append(r.lines, c.Mask(line))
+	for _, tab := range o.Opened {
+		r.lines = append(r.lines, "opened tab "+tab)
+	}
+	for _, d := range o.Downloads {
+		r.lines = append(r.lines, "download "+c.Mask(d))
+	}
+	if o.Dialog != nil {
+		r.lines = append(r.lines, fmt.Sprintf("a dialog waits (%s): %s; answer it with dialog", o.Dialog.Kind, c.Mask(o.Dialog.Text)))
+	}
+}
+
+// result says what ran, why the rest did not, and what the page shows.
+func (r *run) result(ctx context.Context, in browserInput, refusal *policies.Refusal, failed error) (*mcp.Result, error) {
+	all := len(in.Steps)
+	if r.ran == 0 && refusal == nil && failed != nil && len(r.lines) == 0 {
+		return nil, failed
+	}
+	text := strings.Join(r.lines, "\n")
+	if r.ran < all {
+		text += fmt.Sprintf("\n%d of %d steps ran", r.ran, all)
+		switch {
+		case refusal != nil:
+			text += ". Step " + fmt.Sprint(r.ran+1) + ":\n" + refusal.Text()
+		case failed != nil:
+			text += fmt.Sprintf(". Step %d: %v", r.ran+1, failed)
+		case r.stop != "":
+			text += ": " + r.stop
+		}
+	}
+	out := &mcp.Result{Content: []mcp.Content{{Text: strings.TrimPrefix(text, "\n")}}, IsError: refusal != nil || failed != nil}
+	if in.Then == "nothing" || ctx.Err() != nil {
+		return out, nil
+	}
+	c, leave, err := r.seat.take(ctx)
+	if err != nil {
+		return out, nil //nolint:nilerr // the steps ran, and that is the result
+	}
+	defer leave()
+	at := act.AtChanges
+	switch in.Then {
+	case "page":
+		at = act.AtPage
+	case "picture":
+		at = act.AtPicture
+	}
+	if shown, err := shownBy(ctx, c, act.LookRequest{At: at, Tab: r.tab}); err == nil {
+		out.Content = append(out.Content, shown.Content...)
+	} else {
+		out.Content = append(out.Content, mcp.Content{Text: "the page cannot be shown: " + r.b.said(r.seat, c, err).Error()})
+	}
+	return out, nil
+}

@@ -1,0 +1,103 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"belljar.dev/browser/act"
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+// upload opens a file of the session's box for a page: what the box's user may read, behind
+// no link, in the way of ReadImage.
+func (b *browsers) upload(ctx context.Context, call mcp.Call, name string, most int64) (*act.File, error) {
+	_, box, _, err := b.shells.enter(ctx, call.Session, call.Grant)
+	if err != nil {
+		return nil, fmt.Errorf("%w; nothing was uploaded; see it with Bash", err)
+	}
+	f, err := box.OpenFile(ctx, name)
+	if err != nil {
+		return nil, errors.New(firstText(unopened(name, err)))
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case info.Size() > most:
+		err = fmt.Errorf("%s has %d bytes, and a page may get %d; nothing was uploaded; send a smaller file", policies.Clip(fmt.Sprintf("%q", name), 300), info.Size(), most)
+	default:
+		// It may grow while it is read.
+		return &act.File{Name: path.Base(name), Size: info.Size(), Content: sized{io.LimitReader(f, info.Size()), f}}, nil
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
+// sized is a file, read up to the size that it had.
+type sized struct {
+	io.Reader
+	io.Closer
+}
+
+// saveTime bounds the write of one file.
+const saveTime = time.Minute
+
+// How a file is written, by the box's user. The directory is entered first and its real name
+// compared, so no link leads elsewhere, and stays entered. dd makes a file that is not there
+// (open(2), O_EXCL, O_NOFOLLOW). To overwrite one, a new file takes its name.
+const (
+	saveInto = `umask 022; d=$1 f=$2
+[ "$d" = /workspace/downloads ] && mkdir -p -- "$d"
+cd -P -- "$d" 2>/dev/null || { echo "there is no directory $d" >&2; exit 3; }
+[ "$(pwd -P)" = "$d" ] || { echo "a link is in the way to $d" >&2; exit 4; }
+`
+	saveNew = `[ ! -e "./$f" ] && [ ! -L "./$f" ] || { echo "the file is there already" >&2; exit 5; }
+exec dd of="./$f" conv=excl oflag=nofollow bs=64k status=none`
+	saveOver = `[ ! -L "./$f" ] && { [ ! -e "./$f" ] || [ -f "./$f" ]; } || { echo "what is there is not a plain file" >&2; exit 5; }
+t=".$3.part"; dd of="./$t" conv=excl oflag=nofollow bs=64k status=none && mv -T -- "./$t" "./$f" || { rm -f -- "./$t"; exit 6; }`
+)
+
+// save writes a file of the browser where commands see it: by a command in the session's box,
+// whose protected paths, layers and limits hold.
+func (b *browsers) save(ctx context.Context, call mcp.Call, name string, over bool, f *act.File) error {
+	dir, base := path.Split(path.Clean(name))
+	if name != path.Clean(name) || base == "" {
+		return fmt.Errorf("path: %s is not in its plain form; nothing was written; write it absolute and without ..", policies.Clip(fmt.Sprintf("%q", name), 300))
+	}
+	if dir = strings.TrimSuffix(dir, "/"); dir == "" {
+		dir = "/"
+	}
+	_, box, _, err := b.shells.enter(ctx, call.Session, call.Grant)
+	if err != nil {
+		return fmt.Errorf("%w; nothing was written; see it with Bash", err)
+	}
+	script := saveInto + saveNew
+	if over {
+		script = saveInto + saveOver
+	}
+	said := bounded{left: 1000}
+	r, err := box.Run(ctx, sandbox.Cmd{
+		Grant: call.Grant, Argv: []string{"bash", "-c", script, "save", dir, base, strings.TrimPrefix(call.ID, "c-")}, Dir: "/",
+		In: io.LimitReader(f.Content, f.Size), Out: io.Discard, Err: &said, Timeout: min(saveTime, call.Grant.Limits().Wall),
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w; nothing was written; see it with Bash", err)
+	case r.Code != 0:
+		return fmt.Errorf("%s: %s; nothing was written; name another path, or clear: true to overwrite a file", policies.Clip(fmt.Sprintf("%q", name), 300), policies.Clip(strings.TrimSpace(valid(said.text)), 300))
+	case len(r.Reverted) > 0:
+		var paths []string
+		for _, one := range r.Reverted {
+			paths = append(paths, one.Path)
+		}
+		slices.Sort(paths)
+		return fmt.Errorf("%s is a protected path, and what was written there was taken back; name another path", policies.Clip(strings.Join(paths, ", "), 300))
+	}
+	return nil
+}

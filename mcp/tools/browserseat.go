@@ -1,0 +1,179 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"belljar.dev/browser/act"
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// browsers holds the browser of each session.
+type browsers struct {
+	backends Backends
+	shells   *shells // whose boxes files are read from and written to
+
+	mu   sync.Mutex
+	open map[string]*browserSeat // guarded by mu: by session id
+}
+
+// Chrome is a seat of browser/act.
+type Chrome interface {
+	Look(ctx context.Context, q act.LookRequest) (*act.Look, error)
+	Prepare(ctx context.Context, tab string, s act.Step) (*act.Prepared, error)
+	Do(ctx context.Context, p *act.Prepared, s act.Step) (*act.Outcome, error)
+	Mask(text string) string
+	SecretsHere(tab string) []string
+	Close() error
+}
+
+// browserSeat is the browser of one session.
+type browserSeat struct {
+	tenant, profile string
+	turn            chan struct{} // held by the call that uses the browser
+
+	mu     sync.Mutex
+	chrome Chrome         // nil until it is open, and after the session
+	grant  policies.Grant // guarded by mu: of the step that runs or ran last; it judges documents
+	ended  bool
+}
+
+// current returns the browser of a session, or nil for none.
+func (b *browsers) current(session *mcp.Session) *browserSeat {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open[session.ID()]
+}
+
+// seat returns the browser of a session for a call, which it opens if necessary. It ends with the
+// session.
+func (b *browsers) seat(ctx context.Context, call mcp.Call) (*browserSeat, error) {
+	g, id := call.Grant, call.Session.ID()
+	b.mu.Lock()
+	s, mine := b.open[id], 0
+	for _, o := range b.open {
+		if o.tenant == g.Tenant() {
+			mine++
+		}
+	}
+	switch {
+	case s != nil && s.profile != g.Profile():
+		b.mu.Unlock()
+		return nil, fmt.Errorf("the browser of this session has profile %q, and this call has profile %q; nothing was done; use the browser as before, or ask the person you work for to let the policy grant one profile", s.profile, g.Profile())
+	case s != nil:
+		b.mu.Unlock()
+		return s, nil
+	case mine >= g.Totals().Browsers:
+		b.mu.Unlock()
+		return nil, fmt.Errorf("your sessions have %d browsers, as many as the policy lets them (totals.browsers); nothing was done; end a session that has one", mine)
+	}
+	s = &browserSeat{tenant: g.Tenant(), profile: g.Profile(), turn: make(chan struct{}, 1), grant: g}
+	b.open[id] = s
+	b.mu.Unlock()
+	// Outside the lock: a session that has ended already calls back at once.
+	call.Session.OnEnd(func() {
+		b.mu.Lock()
+		delete(b.open, id)
+		b.mu.Unlock()
+		s.end(b)
+	})
+	c, err := b.backends.Browsers.Open(ctx, g, s.options(b, g))
+	if err != nil {
+		b.mu.Lock()
+		delete(b.open, id)
+		b.mu.Unlock()
+		return nil, err
+	}
+	s.mu.Lock()
+	ended := s.ended
+	if !ended {
+		s.chrome = c
+	}
+	s.mu.Unlock()
+	if ended {
+		return nil, errors.Join(errors.New("the session has ended"), c.Close())
+	}
+	return s, nil
+}
+
+// options are those of the browser for a grant.
+func (s *browserSeat) options(b *browsers, g policies.Grant) act.Options {
+	a := g.Acting()
+	o := act.Options{
+		Judge: s.judge, Downloads: a.Limits.Downloads, Uploads: a.Limits.Uploads, Eval: a.Eval == policies.EvalRead, OneSite: a.Sites == policies.SitesOne, Park: a.Limits.Idle,
+	}
+	for _, f := range a.Secrets {
+		o.Secrets = append(o.Secrets, act.Secret{
+			Name: f.Secret, Origin: f.Origin, Field: f.Field, Embedded: f.Embedded, Insecure: f.Insecure(),
+			Value: func(ctx context.Context) (string, error) { return b.backends.Browsers.Secret(ctx, f.Secret) },
+		})
+	}
+	return o
+}
+
+// judge decides about a document that a page asks for.
+func (s *browserSeat) judge(_ context.Context, n act.Navigation) error {
+	s.mu.Lock()
+	g := s.grant
+	s.mu.Unlock()
+	if d := g.DecideDocument(n.From, n.URL, n.Method); d.Verdict != policies.Allow {
+		return errors.New(d.Refusal(""))
+	}
+	return nil
+}
+
+// decided sets the grant that judges documents.
+func (s *browserSeat) decided(g policies.Grant) {
+	s.mu.Lock()
+	s.grant = g
+	s.mu.Unlock()
+}
+
+// take waits for the turn of a call, and returns the browser.
+func (s *browserSeat) take(ctx context.Context) (Chrome, func(), error) {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+	s.mu.Lock()
+	c := s.chrome
+	s.mu.Unlock()
+	if c == nil {
+		<-s.turn
+		return nil, nil, errors.New("the browser of this session is being opened or has ended; nothing was done; call again")
+	}
+	return c, func() { <-s.turn }, nil
+}
+
+// said is an error of the browser for the agent: what a page wrote in it is masked. A browser
+// that was closed, as one that is too old is, makes room for another.
+func (b *browsers) said(s *browserSeat, c Chrome, err error) error {
+	if err == nil {
+		return nil
+	}
+	if act.ReasonOf(err) == act.ReasonClosed {
+		b.mu.Lock()
+		maps.DeleteFunc(b.open, func(_ string, o *browserSeat) bool { return o == s })
+		b.mu.Unlock()
+	}
+	return errors.New(c.Mask(err.Error()))
+}
+
+// end closes the browser. What waits in it fails.
+func (s *browserSeat) end(b *browsers) {
+	s.mu.Lock()
+	c := s.chrome
+	s.chrome, s.ended = nil, true
+	s.mu.Unlock()
+	if c == nil {
+		return
+	}
+	if err := c.Close(); err != nil {
+		b.backends.Log.Error("close the browser of a session", "err", err)
+	}
+}

@@ -1,0 +1,136 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"belljar.dev/browser/act"
+	"belljar.dev/policies"
+)
+
+// browserStep is one step of a call of Browser.
+type browserStep struct {
+	Do       string `json:"do"`
+	Ref      int    `json:"ref,omitempty" jsonschema:"number of a control, from BrowserLook"`
+	XY       []int  `json:"xy,omitempty" jsonschema:"point of the last picture, in place of ref"`
+	To       []int  `json:"to,omitempty" jsonschema:"of drag: [ref] or [x,y]"`
+	URL      string `json:"url,omitempty"`
+	Text     string `json:"text,omitempty" jsonschema:"what to fill, select or wait for; a key of press, such as Enter; up, down, top or end of scroll; an expression of eval; a tab of switch and close"`
+	Secret   string `json:"secret,omitempty" jsonschema:"of fill: name of a secret, in place of text"`
+	Clear    bool   `json:"clear,omitempty" jsonschema:"overwrite the file"`
+	Path     string `json:"path,omitempty" jsonschema:"file of upload, save and pdf"`
+	Download string `json:"download,omitempty" jsonschema:"such as d1"`
+	Accept   *bool  `json:"accept,omitempty" jsonschema:"of dialog; of check: false takes the check away"`
+	Button   string `json:"button,omitempty" jsonschema:"right, middle or double"`
+	MS       int    `json:"ms,omitempty" jsonschema:"of wait"`
+}
+
+// browserInput is the arguments of Browser.
+type browserInput struct {
+	Tab   string        `json:"tab,omitempty" jsonschema:"such as t1"`
+	Steps []browserStep `json:"steps"`
+	Then  string        `json:"then,omitempty" jsonschema:"what to show: changes, page, picture or nothing"`
+}
+
+// Facts are those of a call that nobody has looked at: it is denied.
+func (browserInput) Facts() policies.Facts { return policies.Facts{Acts: []policies.Act{{}}} }
+
+// thens are the values of then; the first is that of a call without it.
+var thens = []string{"changes", "page", "picture", "nothing"}
+
+// check says what of the arguments cannot be, before anything runs.
+func (in browserInput) check() error {
+	switch {
+	case len(in.Steps) == 0:
+		return errors.New(`steps: there is none; nothing was done; send one, for example {"do":"open","url":"https://example.org/"}`)
+	case len(in.Steps) > act.MaxSteps:
+		return fmt.Errorf("steps: %d of them, and a call takes %d; nothing was done; send the rest in another call", len(in.Steps), act.MaxSteps)
+	case in.Then != "" && !slices.Contains(thens, in.Then):
+		return fmt.Errorf("then: got %q, want %s; nothing was done", policies.Clip(in.Then, 40), strings.Join(thens, ", "))
+	}
+	for i, s := range in.Steps {
+		if _, err := s.step(); err != nil {
+			return fmt.Errorf("steps[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// step is the step as the browser takes it.
+func (s browserStep) step() (act.Step, error) {
+	to := act.Step{
+		Do: act.Verb(s.Do), Ref: s.Ref, URL: s.URL, Text: s.Text, Secret: s.Secret, Clear: s.Clear, Path: s.Path,
+		Download: s.Download, Accept: s.Accept, Button: s.Button, MS: s.MS,
+	}
+	switch len(s.XY) {
+	case 0:
+	case 2:
+		to.XY = &act.Point{X: s.XY[0], Y: s.XY[1]}
+	default:
+		return to, errors.New("xy: want two numbers, [x,y]; nothing was done; take the point from the last picture")
+	}
+	switch len(s.To) {
+	case 0:
+	case 1:
+		to.To = s.To[0]
+	case 2:
+		to.ToXY = &act.Point{X: s.To[0], Y: s.To[1]}
+	default:
+		return to, errors.New("to: want [ref] or [x,y]; nothing was done; take it from the last look")
+	}
+	if to.Do == act.DoUpload || to.Do == act.DoSave || to.Do == act.DoPDF {
+		if !strings.HasPrefix(s.Path, "/") {
+			return to, fmt.Errorf("path: got %q, want an absolute path as the sandbox sees it; nothing was done; write, for example, /workspace/downloads/report.pdf", policies.Clip(s.Path, 200))
+		}
+	}
+	return to, to.Check()
+}
+
+// alone are the arguments of a call that has this step and no other: what the policy, a
+// person and the audit log see of it.
+func (s browserStep) alone(tab string) map[string]any {
+	args := make(map[string]any)
+	if text, err := json.Marshal(browserInput{Tab: tab, Steps: []browserStep{s}}); err == nil {
+		_ = json.Unmarshal(text, &args) // of what was just written
+	}
+	return args
+}
+
+// kindsOf are the kinds of act that the verbs can be. A verb none of whose kinds can pass is
+// not offered.
+var kindsOf = map[act.Verb][]policies.ActKind{
+	act.DoOpen:    {policies.ActNavigate},
+	act.DoBack:    {policies.ActNavigate},
+	act.DoForward: {policies.ActNavigate},
+	act.DoReload:  {policies.ActNavigate, policies.ActSubmit},
+	act.DoClick:   {policies.ActFollow, policies.ActSubmit, policies.ActDownload, policies.ActPress},
+	act.DoHover:   {policies.ActPoint},
+	act.DoFill:    {policies.ActType, policies.ActSecret},
+	act.DoPress:   {policies.ActPress, policies.ActSubmit},
+	act.DoSelect:  {policies.ActType},
+	act.DoCheck:   {policies.ActType},
+	act.DoScroll:  {policies.ActPoint},
+	act.DoDrag:    {policies.ActPoint},
+	act.DoUpload:  {policies.ActUpload},
+	act.DoSave:    {policies.ActSave},
+	act.DoPDF:     {policies.ActSave},
+	act.DoWait:    {policies.ActPoint},
+	act.DoDialog:  {policies.ActConfirm, policies.ActPoint},
+	act.DoEval:    {policies.ActEval},
+	act.DoSwitch:  {policies.ActPoint},
+	act.DoClose:   {policies.ActPoint},
+}
+
+// offered returns the verbs that have a kind which can pass.
+func offered(kinds []policies.ActKind) []string {
+	var all []string
+	for _, v := range act.Verbs() {
+		if slices.ContainsFunc(kindsOf[v], func(k policies.ActKind) bool { return slices.Contains(kinds, k) }) {
+			all = append(all, string(v))
+		}
+	}
+	return all
+}
