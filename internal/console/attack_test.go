@@ -1,0 +1,186 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/policies"
+)
+
+// WC-A7: a call with large arguments is a question of bounded size.
+func TestLargeArguments(t *testing.T) {
+	g := start(t)
+	token := g.login(Viewer)
+	var lines strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintln(&lines, i)
+	}
+	for name, text := range map[string]string{
+		"100,000 lines": lines.String(), "one line": strings.Repeat("x", 900_000), "hidden characters": strings.Repeat("\u202e\u200b", 100_000),
+	} {
+		a, _, err := g.approvals.Ask(t.Context(), approval.Request{
+			CallID: name, Facts: policies.Facts{Tenant: "a", Session: "s-1", Tool: "Write", Args: map[string]any{"text": text}},
+			Decision: policies.Decision{Verdict: policies.Ask, Rule: "rule"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := g.send("GET", "api/v1/approvals/"+a.ID, token, nil)
+		if got.status != http.StatusOK || len(got.body) > 128<<10 {
+			t.Errorf("%s: %d with %d bytes", name, got.status, len(got.body))
+		}
+		if !strings.Contains(string(got.body), `"left_out":`) && !strings.Contains(string(got.body), "(cut: ") {
+			t.Errorf("%s: nothing says that it is cut: %s", name, got.body)
+		}
+	}
+	if got := g.send("GET", "api/v1/inbox", token, nil); got.status != http.StatusOK || len(got.body) > 512<<10 {
+		t.Errorf("the inbox: %d with %d bytes", got.status, len(got.body))
+	}
+}
+
+// WC-A10: cookies, which a page of any port of this host can set, do nothing.
+func TestCookies(t *testing.T) {
+	g := start(t, full)
+	token := g.login(Operator)
+	for _, name := range []string{"belljar", "token", "Authorization", "__Host-belljar", "__Host-token", "session"} {
+		for _, value := range []string{token, "Bearer " + token} {
+			if got := g.send("GET", "api/v1/me", "", nil, "Cookie", name+"="+value); got.status != http.StatusUnauthorized {
+				t.Errorf("a token in the cookie %s: %d", name, got.status)
+			}
+		}
+	}
+	if got := g.send("GET", "api/v1/me", token, nil, "Cookie", "__Host-belljar=x; belljar=y"); got.status != http.StatusOK || got.header.Get("Set-Cookie") != "" {
+		t.Errorf("with foreign cookies: %d", got.status)
+	}
+}
+
+// A token counts in the header Authorization, and nowhere else: a URL ends in logs.
+func TestTokensElsewhere(t *testing.T) {
+	g := start(t)
+	token := g.login(Operator)
+	for _, path := range []string{"api/v1/me?token=" + token, "api/v1/me?access_token=" + token, "api/v1/me?code=" + token} {
+		if got := g.send("GET", path, "", nil); got.status != http.StatusUnauthorized {
+			t.Errorf("%s: %d", path, got.status)
+		}
+	}
+	for _, head := range [][]string{{"X-Token", token}, {"Authorization", token}, {"Authorization", "Basic " + token}, {"Proxy-Authorization", "Bearer " + token}} {
+		if got := g.send("GET", "api/v1/me", "", nil, head...); got.status != http.StatusUnauthorized {
+			t.Errorf("%q: %d", head, got.status)
+		}
+	}
+}
+
+// WC-A19: of a yes and a no at once the first counts, and the other learns of it.
+func TestYesAndNoAtOnce(t *testing.T) {
+	g := start(t)
+	token := g.login(Approver)
+	for i := range 20 {
+		a := g.ask(fmt.Sprintf("rm x%d", i))
+		var statuses [2]int
+		var both sync.WaitGroup
+		for at, yes := range []bool{true, false} {
+			both.Go(func() {
+				statuses[at] = g.send("POST", "api/v1/approvals/"+a.ID+"/answer", token, map[string]any{"yes": yes, "version": a.Version()}).status
+			})
+		}
+		both.Wait()
+		now, err := g.approvals.Get(t.Context(), a.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[approval.State][2]int{approval.Approved: {200, 409}, approval.Declined: {409, 200}}[now.State]; statuses != want {
+			t.Errorf("the approval is %s, and the answers were %v", now.State, statuses)
+		}
+	}
+}
+
+// WC-A29: what an earlier program on the port left in the browser is removed by the login, and
+// only by that: an answer that agents can cause must not do it.
+func TestStorageIsCleared(t *testing.T) {
+	g := start(t)
+	_, code, _ := strings.Cut(first(g.Link("ann", Viewer)), "#")
+	if got := g.send("POST", "api/v1/login", "", map[string]string{"code": "wrong"}); got.header.Get("Clear-Site-Data") != "" {
+		t.Error("a wrong code clears the storage")
+	}
+	if got := g.send("POST", "api/v1/login", "", map[string]string{"code": code}); got.header.Get("Clear-Site-Data") != `"cache", "storage"` {
+		t.Errorf("after the login: %q", got.header.Get("Clear-Site-Data"))
+	}
+	if got := start(t).send("GET", "api/v1/me", g.login(Viewer), nil); got.status != http.StatusUnauthorized { // of another run
+		t.Errorf("a token of another run: %d", got.status)
+	}
+}
+
+// WC-A31: a policy that is large, or nested deeply, costs no more than its bound.
+func TestLargePolicies(t *testing.T) {
+	g := start(t, full)
+	token := g.login(Viewer)
+	nested := map[string]any{}
+	for at, i := nested, 0; i < 15_000; i++ {
+		next := map[string]any{}
+		at["a"], at = next, next
+	}
+	for _, tt := range []struct {
+		path string
+		body any
+		want int
+	}{
+		{"policy/explain", map[string]any{"tool": "Bash", "arguments": map[string]any{"command": strings.Repeat("x", 10<<20)}}, 413},
+		{"policy/explain", map[string]any{"tool": "Bash", "arguments": nested}, 413},
+		{"policy/explain", json.RawMessage(`{"tool":"Bash","arguments":` + strings.Repeat(`{"a":`, 9000) + `1` + strings.Repeat(`}`, 9000) + `}`), 200},
+		{"policy/replay", map[string]string{"policy": strings.Repeat("x", 10<<20)}, 413},
+		{"policy/replay", map[string]string{"policy": strings.Repeat("a: {", 100_000)}, 400},
+	} {
+		if got := g.send("POST", "api/v1/"+tt.path, token, tt.body); got.status != tt.want {
+			t.Errorf("%s: got %d %.200s, want %d", tt.path, got.status, got.body, tt.want)
+		}
+	}
+	command := map[string]any{"tool": "Bash", "arguments": map[string]any{"command": strings.Repeat("$(", 20_000)}}
+	if got := g.send("POST", "api/v1/policy/explain", token, command); got.status != http.StatusOK {
+		t.Errorf("a command that is nested deeply: %d %.200s", got.status, got.body)
+	}
+}
+
+// WC-A32: there is no other form than JSON to ask for.
+func TestNoTables(t *testing.T) {
+	g := start(t, full)
+	token := g.login(Viewer)
+	for _, path := range []string{"api/v1/audit?format=csv", "api/v1/audit?limit=1", "api/v1/audit.csv"} {
+		got := g.send("GET", path, token, nil, "Accept", "text/csv, application/vnd.ms-excel")
+		if kind := got.header.Get("Content-Type"); kind != "application/json; charset=utf-8" || got.header.Get("Content-Disposition") != "" {
+			t.Errorf("%s: %s %q", path, kind, got.header.Get("Content-Disposition"))
+		}
+	}
+}
+
+// WC12: the inbox has what waits of all tenants, and of all places.
+func TestInboxOfAllTenants(t *testing.T) {
+	g := start(t, func(_ *rig, v *Views) {
+		v.Upstreams = &others{pins: []Pin{{Upstream: "files", Tenant: "c", Version: "v1"}}}
+	})
+	token := g.login(Viewer)
+	for i := range maxInbox + 3 {
+		if _, _, err := g.approvals.Ask(t.Context(), approval.Request{
+			CallID: fmt.Sprint(i), Facts: policies.Facts{Tenant: []string{"a", "b"}[i%2], Session: "s", Tool: "Bash", Command: fmt.Sprint("rm ", i), Args: map[string]any{"command": fmt.Sprint("rm ", i)}},
+			Decision: policies.Decision{Verdict: policies.Ask, Rule: "rule"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var in inbox
+	g.send("GET", "api/v1/inbox", token, nil).into(t, &in)
+	tenants := make(map[string]int)
+	for i, a := range in.Approvals {
+		tenants[a.Tenant]++
+		if i > 0 && a.Created.After(in.Approvals[i-1].Created) {
+			t.Error("the newest are not first")
+		}
+	}
+	if len(in.Approvals) != maxInbox || in.More != 3 || tenants["a"] < 20 || tenants["b"] < 20 || len(in.Pins) != 1 || in.Pins[0].Tenant != "c" {
+		t.Errorf("%d approvals of %v, %d more, pins %+v", len(in.Approvals), tenants, in.More, in.Pins)
+	}
+}

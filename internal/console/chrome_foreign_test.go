@@ -1,0 +1,122 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"belljar.dev/internal/people/approval"
+)
+
+// foreignPage is what an agent serves that published a port: it tries what a page can do to a
+// server on another port of its host. It cannot read the token of the person, so it sends a
+// guess, and none. %[1]s is the console, %[2]s the path of an approval.
+const foreignPage = `<!doctype html><title>foreign</title><body><script>
+const at = %[1]q, answer = at + %[2]q, done = [];
+document.cookie = 'belljar=1; path=/';
+for (let i = 0; i < 30; i++) document.cookie = 'c' + i + '=' + 'x'.repeat(300) + '; path=/';
+const body = JSON.stringify({yes: true, version: 'v'});
+const tries = {
+  read: () => fetch(at + 'api/v1/me', {credentials: 'include'}).then(r => r.text()),
+  page: () => fetch(at, {credentials: 'include'}).then(r => r.text()),
+  header: () => fetch(at + 'api/v1/me', {headers: {Authorization: 'Bearer guess'}}).then(r => r.text()),
+  blind: () => fetch(answer, {method: 'POST', mode: 'no-cors', credentials: 'include', body}).then(r => r.type + r.status),
+  json: () => fetch(answer, {method: 'POST', headers: {'Content-Type': 'application/json'}, body}).then(r => r.text()),
+  beacon: () => Promise.resolve(navigator.sendBeacon(answer, body)).then(() => ''),
+  socket: () => new Promise((yes, no) => { const s = new WebSocket(at.replace('http', 'ws') + 'api/v1/events'); s.onopen = () => yes('open'); s.onerror = () => no('refused') }),
+  stream: () => new Promise((yes, no) => { const s = new EventSource(at + 'api/v1/events'); s.onmessage = e => yes(e.data); s.onerror = () => { s.close(); no('refused') } }),
+  image: () => new Promise((yes, no) => { const i = new Image(); i.onload = () => yes('loaded'); i.onerror = () => no('refused'); i.src = at + 'api/v1/me' }),
+  script: () => new Promise((yes, no) => { const s = document.createElement('script'); s.onload = () => yes('loaded'); s.onerror = () => no('refused'); s.src = at + 'assets/page/main.js'; document.body.append(s) }),
+  style: () => new Promise((yes, no) => { const s = document.createElement('link'); s.rel = 'stylesheet'; s.onload = () => yes('loaded'); s.onerror = () => no('refused'); s.href = at + 'assets/page/style.css'; document.body.append(s) }),
+  prefetch: () => { const l = document.createElement('link'); l.rel = 'prefetch'; l.href = at + 'api/v1/inbox'; document.head.append(l); return Promise.resolve('') },
+  frame: () => new Promise((yes, no) => {
+    const f = document.createElement('iframe'); f.src = at; f.onload = () => { try { yes(f.contentDocument.body.textContent) } catch (e) { no('refused') } }; document.body.append(f)
+  }),
+  opened: () => {
+    const w = window.open(at, 'console')
+    if (!w) return Promise.resolve('')
+    w.postMessage({token: 'guess'}, '*')
+    try { return Promise.resolve(w.document.body.textContent || '') } catch (e) { return Promise.reject('refused') }
+  },
+  form: () => { const f = document.createElement('form'); f.method = 'post'; f.action = answer; f.enctype = 'text/plain'; f.target = 'sink'
+    const i = document.createElement('input'); i.name = '{"yes":true,"version":"v","note":"'; i.value = '"}'; f.append(i)
+    const s = document.createElement('iframe'); s.name = 'sink'; document.body.append(s, f); f.submit(); return Promise.resolve('') },
+};
+window.results = {};
+Promise.all(Object.entries(tries).map(([name, f]) => f().then(v => { window.results[name] = 'got ' + v }, e => { window.results[name] = 'refused' }))).then(() => { window.over = true });
+</script>`
+
+// A page on another port of this host, such as one that an agent has published, reads nothing
+// of the console and does nothing there: WC-A9, WC-A21. The person is logged in in the same
+// browser.
+func TestChromeForeignPort(t *testing.T) {
+	g := start(t, full)
+	browser := chrome(t)
+	a := g.ask("rm x")
+	own := g.open(browser)
+	own.login(Operator)
+	var mu sync.Mutex
+	var heard []string // what browsers sent to the foreign server
+	text := fmt.Sprintf(foreignPage, g.URL(), "api/v1/approvals/"+a.ID+"/answer")
+	foreign := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		heard = append(heard, r.Header.Get("Authorization")+r.Header.Get("Referer"))
+		mu.Unlock()
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write([]byte(text))
+	}))
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign.Listener.Close()
+	foreign.Listener = l
+	foreign.Start()
+	defer foreign.Close()
+	ctx, cancel := chromedp.NewContext(browser)
+	defer cancel()
+	visitForeign(ctx, t, foreign.URL+"/")
+	results, err := chromedp.Run(ctx, chromedp.Evaluate[map[string]string](`window.results`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != 15 {
+		t.Errorf("%d attempts have ended: %v", len(results), results)
+	}
+	for name, got := range results {
+		switch {
+		case got == "refused", got == "got ", got == "got opaque0", got == "got false":
+		default:
+			t.Errorf("%s: %.200s", name, got)
+		}
+	}
+	if now, err := g.approvals.Get(t.Context(), a.ID); err != nil || now.State != approval.Pending {
+		t.Errorf("the approval is %s, %v", now.State, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, text := range heard {
+		if strings.Contains(text, "Bearer") || strings.Contains(text, g.URL()) {
+			t.Errorf("the foreign server was sent %q", text)
+		}
+	}
+	own.until(`document.querySelector('.state.live')`) // and the page of the person goes on
+}
+
+// visitForeign opens a page, and waits until it has tried everything.
+func visitForeign(ctx context.Context, t *testing.T, url string) {
+	t.Helper()
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	p := &tab{ctx: ctx, t: t}
+	p.visit(url)
+	p.until(`window.over`)
+}
