@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,13 +59,15 @@ func (k *knownPeople) now(ctx context.Context) []console.Known {
 	for _, one := range all {
 		k.list = append(k.list, console.Known{Name: one.Tenant, Role: roles[one.Tenant], Sum: one.Sum})
 	}
-	fault := ""
+	texts := []string{}
 	for _, f := range append(faults, shared...) {
-		fault += f.err.Error() + "\n"
-		if fault != k.said[:min(len(fault), len(k.said))] {
-			s.Log.Error("the token of a person is not known, so they cannot log in at the console", "person", f.tenant, "err", f.err)
+		texts = append(texts, f.err.Error())
+	}
+	if said := strings.Join(texts, "; "); said != k.said {
+		if k.said = said; said != "" {
+			s.Log.Error("people cannot log in at the console, since their tokens are not known", "err", said)
 		}
 	}
-	k.said, k.read = fault, time.Now()
+	k.read = time.Now()
 	return k.list
 }
