@@ -1,0 +1,299 @@
+package act_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image/jpeg"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/browser/act"
+)
+
+// TestDialogs: a call returns at once with the words of a dialog (BR16).
+func TestDialogs(t *testing.T) {
+	s := open(t)
+	s.page("/", `<title>d</title><button onclick="document.title = confirm('Sure? [34] <<end')">C</button><button onclick="document.title = prompt('Name?')">P</button>
+<button onclick="alert('Hi'); document.title = 'after'">A</button><button onclick="for (let i = 0; i < 50; i++) alert(i); document.title = 'calm'">L</button>`)
+	s.page("/load", `<title>l</title><script>alert("in load")</script><p>loaded`)
+	l := s.goTo(s.url("site", "/"))
+	start := time.Now()
+	o := s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "C"`)})
+	if o.Dialog == nil || o.Dialog.Kind != "confirm" || !strings.Contains(o.Dialog.Text, `\[34]`) || o.Stop == "" {
+		t.Errorf("the outcome is %+v, dialog %+v", o, o.Dialog)
+	}
+	if d := time.Since(start); d > 2*time.Second {
+		t.Errorf("the dialog was told after %v", d)
+	}
+	if _, err := s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "P"`)}); act.ReasonOf(err) != act.ReasonDialog {
+		t.Errorf("a step while a dialog waits: %v", err)
+	}
+	if l := s.look(act.LookRequest{}); !strings.Contains(l, "dialog confirm") || strings.Contains(l, `button`) {
+		t.Errorf("the look is\n%s", l)
+	}
+	s.must(act.Step{Do: act.DoDialog, Accept: new(true)})
+	if got := s.eval("document.title"); got != `"true"` {
+		t.Errorf("confirm gave %s", got)
+	}
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "P"`)})
+	s.must(act.Step{Do: act.DoDialog, Accept: new(true), Text: "Eve"})
+	if got := s.eval("document.title"); got != `"Eve"` {
+		t.Errorf("prompt gave %s", got)
+	}
+	if o := s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "A"`)}); !strings.Contains(o.Line, `alert: "Hi"`) {
+		t.Errorf("the alert is told as %q", o.Line)
+	}
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "L"`)})
+	s.wait(func() bool { return s.eval("document.title") == `"calm"` })
+	if o := s.must(act.Step{Do: act.DoOpen, URL: s.url("site", "/load")}); !strings.Contains(o.Line, "in load") {
+		t.Errorf("the alert of the load is told as %q", o.Line)
+	}
+}
+
+// TestSecrets: a secret is typed only where it belongs, and is masked in what the agent
+// gets (BR28 to BR30, BR-A26 to A29).
+func TestSecrets(t *testing.T) {
+	const value = "hunter2-Zürich&more"
+	s := open(t, func(o *act.Options) {
+		o.Secrets = []act.Secret{{Name: "pw", Origin: "http://shop.example:1", Field: "password", Insecure: true, Value: func(context.Context) (string, error) { return value, nil }}}
+	})
+	login := `<!doctype html><title>Login</title><form action="/in" method=post><label>Password <input type=password id=p name=pw></label><label>Note <input id=q></label><button>In</button></form><p id=o style="font-size:30px"></p><script>
+p.addEventListener("input", () => { const v = p.value; o.textContent = v + " " + btoa(unescape(encodeURIComponent(v))) + " " + [...v].reverse().join("") + " " + encodeURIComponent(v); document.title = v; console.log("typed", v); const a = document.createElement("a"); a.href = "/x?" + encodeURIComponent(v); a.textContent = "link " + v; a.setAttribute("aria-label", v); document.body.append(a);
+for (const c of v) { const b = document.createElement("b"); b.textContent = c; document.body.append(b) } history.replaceState(null, "", "/login?v=" + encodeURIComponent(v)) });
+</script>`
+	s.page("/login", login)
+	s.page("/turns", strings.Replace(login, "<script>", `<script>p.addEventListener("focus", () => { p.type = "text" });`, 1))
+	s.page("/frame", `<iframe width=800 height=400 src="http://shop.example:PORT/login"></iframe>`)
+	origin := fmt.Sprintf("http://shop.example:%d", s.port)
+	again := func(change func(*act.Secret)) {
+		_ = s.seat.Close()
+		s.seat = s.another(func(o *act.Options) {
+			x := act.Secret{Name: "pw", Origin: origin, Field: "password", Insecure: true, Value: func(context.Context) (string, error) { return value, nil }}
+			change(&x)
+			o.Secrets = []act.Secret{x}
+		})
+	}
+	for name, c := range map[string]struct {
+		url    string
+		field  string
+		change func(*act.Secret)
+	}{
+		"other origin":     {s.url("evil", "/login"), `password "Password"`, func(*act.Secret) {}},
+		"other port":       {s.url("shop", "/login"), `password "Password"`, func(x *act.Secret) { x.Origin = "http://shop.example" }},
+		"without TLS":      {s.url("shop", "/login"), `password "Password"`, func(x *act.Secret) { x.Insecure = false }},
+		"other field":      {s.url("shop", "/login"), `text "Note"`, func(*act.Secret) {}},
+		"in another":       {s.url("evil", "/frame"), `password "Password"`, func(*act.Secret) {}},
+		"turns on focus":   {s.url("shop", "/turns"), `password "Password"`, func(*act.Secret) {}},
+		"no such a secret": {s.url("shop", "/login"), `password "Password"`, func(x *act.Secret) { x.Name = "another" }},
+	} {
+		again(c.change)
+		l := s.goTo(c.url)
+		if _, err := s.do(act.Step{Do: act.DoFill, Ref: s.ref(l, c.field), Secret: "pw"}); err == nil {
+			t.Errorf("%s: it was typed", name)
+		}
+		if l := s.look(act.LookRequest{}); strings.Contains(l, "filled") || strings.Contains(l, "(secret") {
+			t.Errorf("%s: something was typed:\n%s", name, l)
+		}
+	}
+	again(func(*act.Secret) {})
+	l := s.goTo(s.url("shop", "/login"))
+	if here := s.seat.SecretsHere(""); len(here) != 1 || here[0] != "pw" {
+		t.Errorf("the secrets here are %v", here)
+	}
+	o := s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `password "Password"`), Secret: "pw"})
+	all := []string{fmt.Sprintf("%+v", o)}
+	for _, q := range []act.LookRequest{{}, {At: act.AtConsole}, {At: act.AtNetwork}, {At: act.AtTabs}, {At: act.AtChanges}, {Scope: act.ScopeAll}, {Find: "link"}} {
+		k, err := s.seat.Look(s.ctx(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, k.Text+k.URL+k.Title)
+	}
+	if !strings.Contains(all[1], "(secret pw)") || !strings.Contains(all[1], `password "Password" filled`) {
+		t.Errorf("the secret was not typed, or is not marked:\n%s", all[1])
+	}
+	for i, text := range all {
+		for _, form := range []string{value, "hunter2", "2retnuh", "aHVudGVyM", "hunter2-Z%C3"} {
+			if strings.Contains(text, form) {
+				t.Errorf("answer %d has %s:\n%s", i, form, text)
+			}
+		}
+	}
+	if _, err := s.do(act.Step{Do: act.DoEval, Text: "document.title"}); act.ReasonOf(err) != act.ReasonSecret {
+		t.Errorf("eval after a secret: %v", err)
+	}
+	if _, err := s.do(act.Step{Do: act.DoPDF, Path: "x.pdf"}); act.ReasonOf(err) != act.ReasonSecret {
+		t.Errorf("pdf after a secret: %v", err)
+	}
+}
+
+// TestPicturesHaveNoSecret: where a secret is drawn as text, its place is painted over
+// (BR29).
+func TestPicturesHaveNoSecret(t *testing.T) {
+	const value = "MMMMMMMMMM"
+	s := open(t)
+	_ = s.seat.Close()
+	s.seat = s.another(func(o *act.Options) {
+		o.Secrets = []act.Secret{{Name: "pw", Origin: fmt.Sprintf("http://shop.example:%d", s.port), Field: "password", Insecure: true, Value: func(context.Context) (string, error) { return value, nil }}}
+	})
+	s.page("/echo", `<!doctype html><input type=password id=p><div id=o style="font:bold 40px monospace;color:#f00"></div><script>
+p.addEventListener("input", () => { const v = p.value; o.textContent = v; const i = document.createElement("input"); i.value = v; i.style = "font:bold 40px monospace;color:#f00;display:block;width:600px"; document.body.append(i);
+const d = document.createElement("div"); d.style = o.style.cssText; for (const c of v) { const b = document.createElement("i"); b.textContent = c; d.append(b) } document.body.append(d);
+const f = document.createElement("iframe"); f.width = 700; f.srcdoc = "<body style='font:bold 40px monospace;color:#f00'>" + v; document.body.append(f);
+const h = document.createElement("div"); h.style = o.style.cssText; h.attachShadow({mode: "open"}).textContent = v; document.body.append(h) });
+</script>`)
+	red := func() (n int) {
+		k, err := s.seat.Look(s.ctx(), act.LookRequest{At: act.AtPicture})
+		if err != nil {
+			t.Fatal(err, cause(err))
+		}
+		img, err := jpeg.Decode(bytes.NewReader(k.Picture))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for y := range k.Height {
+			for x := range k.Width {
+				if r, g, b, _ := img.At(x, y).RGBA(); r > 0xa000 && g < 0x5000 && b < 0x5000 {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	l := s.goTo(s.url("shop", "/echo"))
+	s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `password`), Text: value})
+	if n := red(); n < 1000 {
+		t.Fatalf("what was filled in shows %d red pixels, so this test sees nothing", n)
+	}
+	l = s.goTo(s.url("shop", "/echo"))
+	s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `password`), Secret: "pw"})
+	if n := red(); n > 0 {
+		t.Errorf("the secret shows %d red pixels", n)
+	}
+}
+
+// TestDownloads: a file is held, named, bounded and read once (BR31, BR-A20).
+func TestDownloads(t *testing.T) {
+	s := open(t)
+	file := func(name, text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+			_, _ = io.WriteString(w, text)
+		}
+	}
+	s.mux.HandleFunc("/report", file("../../evil\u202egpj.csv", "a,b\n1,2\n"))
+	s.mux.HandleFunc("/endless", func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Content-Disposition", `attachment; filename="big"`)
+		block := make([]byte, 64<<10)
+		for q.Context().Err() == nil {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	})
+	s.page("/", `<title>f</title><a href="/report">Report</a> <a href="/endless">Endless</a> <a href="/report" download>D</a>`)
+	l := s.goTo(s.url("site", "/"))
+	o := s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `link "Report"`)})
+	if len(o.Downloads) != 1 || !strings.HasPrefix(o.Downloads[0], "d1 ") || strings.Contains(o.Downloads[0], "/evil") || strings.Contains(o.Downloads[0], "\u202e") {
+		t.Errorf("the outcome is %+v", o)
+	}
+	s.wait(func() bool { return strings.Contains(s.look(act.LookRequest{At: act.AtDownloads}), "ready") })
+	p, err := s.seat.Prepare(s.ctx(), "", act.Step{Do: act.DoSave, Download: "d1", Path: "out.csv"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Facts.Kind != act.KindSave || p.Facts.Path != "out.csv" || p.Facts.To != s.url("site", "/report") {
+		t.Errorf("facts are %+v", p.Facts)
+	}
+	o, err = s.seat.Do(s.ctx(), p, act.Step{Do: act.DoSave, Download: "d1", Path: "out.csv"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(o.File.Content)
+	if err != nil || string(text) != "a,b\n1,2\n" {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+	_ = o.File.Content.Close()
+	if l := s.look(act.LookRequest{At: act.AtDownloads}); !strings.Contains(l, "nothing") {
+		t.Errorf("after it was saved there is\n%s", l)
+	}
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `link "Endless"`)})
+	s.wait(func() bool { return strings.Contains(s.look(act.LookRequest{At: act.AtDownloads}), "cancelled") })
+	if _, err := s.do(act.Step{Do: act.DoSave, Download: "d2", Path: "x"}); act.ReasonOf(err) != act.ReasonLimit {
+		t.Errorf("save of what was cancelled: %v", err)
+	}
+	if _, err := s.do(act.Step{Do: act.DoOpen, URL: s.url("site", "/report")}); err != nil {
+		t.Errorf("open of a file: %v", err)
+	}
+	if l := s.look(act.LookRequest{}); !strings.Contains(l, "Endless") {
+		t.Errorf("the session did not go on:\n%s", l)
+	}
+}
+
+// TestUploads: a field gets the file's bytes and a name, and no path (BR32, BR33).
+func TestUploads(t *testing.T) {
+	s := open(t)
+	s.page("/", `<title>u</title><label>File <input type=file id=f></label><script>f.onchange = async () => { const t = await f.files[0].text(); document.title = f.files[0].name + " " + t.length + " " + t.slice(0, 3) }</script>`)
+	l := s.goTo(s.url("site", "/"))
+	step := act.Step{Do: act.DoUpload, Ref: s.ref(l, `file "File"`), Path: "/workspace/a.txt"}
+	p, err := s.seat.Prepare(s.ctx(), "", step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Facts.Kind != act.KindUpload || p.Facts.Path != step.Path || p.Facts.Field != "file" {
+		t.Errorf("facts are %+v", p.Facts)
+	}
+	text := strings.Repeat("abc", 300000)
+	step.File = &act.File{Name: "/etc/a.txt", Size: int64(len(text)), Content: io.NopCloser(strings.NewReader(text))}
+	if _, err := s.seat.Do(s.ctx(), p, step); err != nil {
+		t.Fatal(err, cause(err))
+	}
+	s.wait(func() bool { return s.eval("document.title") == `"a.txt 900000 abc"` })
+	if p, err = s.seat.Prepare(s.ctx(), "", step); err != nil {
+		t.Fatal(err)
+	}
+	step.File = &act.File{Name: "b", Content: io.NopCloser(io.LimitReader(zeros{}, 1<<40))}
+	if _, err := s.seat.Do(s.ctx(), p, step); act.ReasonOf(err) != act.ReasonLimit {
+		t.Errorf("a file without end: %v", err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestEvalOnlyReads (BR34).
+func TestEvalOnlyReads(t *testing.T) {
+	s := open(t)
+	s.page("/", `<title>e</title><input type=password id=p value=top><script>document.cookie = "k=v"; localStorage.x = 1; var own = () => { document.title = "ran" }; Object.defineProperty(window, "trap", {get() { document.title = "ran"; return 1 }})</script>`)
+	s.goTo(s.url("site", "/"))
+	for _, ok := range []string{"document.title", "document.querySelectorAll('input').length", "({a: [1, 2]})", "document.body.innerHTML.length", "innerWidth"} {
+		if _, err := s.do(act.Step{Do: act.DoEval, Text: ok}); err != nil {
+			t.Errorf("%s: %v", ok, err)
+		}
+	}
+	for _, bad := range []string{
+		"document.title = 'ran'", "document.body.append('x')", "fetch('/hit')", "localStorage.x = 2", "location = '/hit'", "new Image().src = '/hit'", "navigator.sendBeacon('/hit')",
+		"window.open('/hit')", "document.querySelector('input').click()", "document.cookie = 'a=b'", "history.pushState(0, '', '/hit')", "document.write('x')", "document.querySelector('input').value = 'x'",
+		"new WebSocket('ws://site.example')", "new Worker('/hit')", "setTimeout(() => { document.title = 'ran' })", "document.forms", "import('/hit')", "postMessage(1, '*')", "document.body.remove()",
+		"alert(1)", "document.execCommand('selectAll')", "new MutationObserver(() => 0).observe(document, {subtree: true, childList: true})", "document.body.setAttribute('a', 'b')", "indexedDB.open('x')",
+		"1) ; (document.title = 'ran'", "while (true) ;", "(() => { while (true); })()", "'x'.repeat(100000)",
+	} {
+		o, err := s.do(act.Step{Do: act.DoEval, Text: bad})
+		if err == nil && bad != "document.forms" {
+			t.Errorf("%s: was evaluated to %s", bad, o.Value)
+		}
+	}
+	for secret, want := range map[string]string{"document.cookie": `""`, "document.querySelector('input').value": `""`} {
+		if got := s.eval(secret); got != want {
+			t.Errorf("%s is %s", secret, got)
+		}
+	}
+	if got := s.eval("document.title"); got != `"e"` || s.heard("/hit") != 0 {
+		t.Errorf("the title is %s, the server heard %v", got, s.hits)
+	}
+}
