@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/target"
@@ -166,20 +167,19 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 	}
 	t.mu.Unlock()
 	var err error
-	switch {
-	case s.Do == DoOpen:
+	if s.Do == DoOpen {
 		var r page.NavigateResult
 		r, err = begin(t.e.g, t.session(), page.Navigate, page.NavigateParams{URL: s.URL}).waitOr(ctx, t.stop())
 		if err == nil && r.ErrorText != "" && r.ErrorText != "net::ERR_ABORTED" {
 			return hand{t}.notLoaded(r.ErrorText)
 		}
-		if err == nil && r.LoaderID == "" {
+		if err == nil && r.LoaderID == "" && r.ErrorText == "" {
 			out.Line = "now at that place of the page"
 			return nil // the same document
 		}
-	case s.Do == DoReload:
+	} else if s.Do == DoReload {
 		_, err = begin(t.e.g, t.session(), page.Reload, page.ReloadParams{}).waitOr(ctx, t.stop())
-	default:
+	} else {
 		_, err = begin(t.e.g, t.session(), page.NavigateToHistoryEntry, page.NavigateToHistoryEntryParams{EntryID: p.entry}).waitOr(ctx, t.stop())
 	}
 	if err != nil && !errors.Is(err, errBlocked) && !errors.Is(t.cause(err), errLeft) {
@@ -273,6 +273,17 @@ func (p *plan) check(ctx context.Context, s Step, name string, out *Outcome) err
 	return nil
 }
 
+// turnWheel is input.DispatchMouseEvent with deltas that are sent where they are zero.
+var turnWheel = cdp.Command[wheel, cdp.Empty]{Method: input.DispatchMouseEvent.Method}
+
+type wheel struct {
+	Type   string  `json:"type"`
+	X      float64 `json:"x"`
+	Y      float64 `json:"y"`
+	DeltaX float64 `json:"deltaX"`
+	DeltaY float64 `json:"deltaY"`
+}
+
 // scroll turns the wheel over an element or the page.
 func (p *plan) scroll(ctx context.Context, s Step, out *Outcome) error {
 	t := p.t
@@ -294,7 +305,7 @@ func (p *plan) scroll(ctx context.Context, s Step, out *Outcome) error {
 	if s.Text == "" {
 		by = 600
 	}
-	err := send(ctx, t, session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseWheel, X: at.x, Y: at.y, DeltaY: by})
+	err := send(ctx, t, session, turnWheel, wheel{"mouseWheel", at.x, at.y, 0, by})
 	if err != nil && !errors.Is(err, errBlocked) {
 		return t.fault(err, true)
 	}

@@ -29,7 +29,8 @@ import (
 var grantPermissions = cdp.Command[permissions, cdp.Empty]{Method: "Browser.grantPermissions"}
 
 type permissions struct {
-	Permissions []string `json:"permissions"`
+	Permissions []string             `json:"permissions"`
+	Context     cdp.BrowserContextID `json:"browserContextId,omitempty"`
 }
 
 // world is the name of the isolated world that our scripts run in.
@@ -48,28 +49,33 @@ const (
 
 // engine is one Chrome of a seat, from its start to its end.
 type engine struct {
-	lease *browser.Seat
-	g     *governor
-	opts  *Options
-	masks *masks
-	hears hears
-	log   func(string, error)
-	ctx   context.Context //nolint:containedctx // its end is that of the engine: what Chrome starts by itself has no caller
-	stop  context.CancelFunc
-	wg    sync.WaitGroup
+	lease   *browser.Seat
+	g       *governor
+	opts    *Options
+	masks   *masks
+	hears   hears
+	context cdp.BrowserContextID
+	log     func(string, error)
+	ctx     context.Context //nolint:containedctx // its end is that of the engine: what Chrome starts by itself has no caller
+	stop    context.CancelFunc
+	wg      sync.WaitGroup
 
 	errands chan func()
 	judged  chan func()
+	came    chan struct{} // a page that was asked for; room for one
 	equips  chan struct{} // room for what is being made ready
 
-	mu      sync.Mutex
-	tabs    []*tab
-	bySess  map[string]*tab
-	lastTab int
-	current string // name of a tab
-	opened  []string
-	files   files
-	seen    seenURLs
+	mu       sync.Mutex
+	tabs     []*tab
+	bySess   map[string]*tab
+	lastTab  int
+	current  string // name of a tab
+	opened   []string
+	fresh    map[string]string // sessions of pages that were asked for
+	creating int               // pages that were asked for and have not come
+	front    *tab              // that is before the others, as far as is known
+	files    files
+	seen     seenURLs
 }
 
 // hears makes what hears the events of a browser, and of a tab's sessions.
@@ -83,7 +89,7 @@ func startEngine(ctx context.Context, lease *browser.Seat, opts *Options, m *mas
 	e := &engine{
 		lease: lease, g: newGovernor(lease), opts: opts, masks: m, hears: h,
 		errands: make(chan func(), maxErrands), judged: make(chan func(), maxJudged), equips: make(chan struct{}, maxEquips),
-		bySess: map[string]*tab{},
+		bySess: map[string]*tab{}, fresh: map[string]string{}, came: make(chan struct{}, 1),
 	}
 	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.g.listen("", h.browser(e))
@@ -150,15 +156,26 @@ func (e *engine) work(queue chan func()) {
 
 // prepare denies what Chrome would ask people for, and opens the first tab.
 func (e *engine) prepare(ctx context.Context) error {
-	deny := begin(e.g, "", grantPermissions, permissions{[]string{}})
-	behavior := cdpbrowser.SetDownloadBehaviorParams{Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, EventsEnabled: new(true)}
+	// In the context that Chrome begins with, a page can open no window.
+	made, err := call(ctx, e.g, "", target.CreateBrowserContext, target.CreateBrowserContextParams{})
+	if err != nil {
+		return fmt.Errorf("make browser context: %w", err)
+	}
+	e.context = made.BrowserContextID
+	deny := begin(e.g, "", grantPermissions, permissions{[]string{}, e.context})
+	behavior := cdpbrowser.SetDownloadBehaviorParams{BrowserContextID: e.context, Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, EventsEnabled: new(true)}
 	if e.opts.Downloads > 0 {
 		behavior.Behavior, behavior.DownloadPath = cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName, downloadDir
 	}
 	down := begin(e.g, "", cdpbrowser.SetDownloadBehavior, behavior)
+	// A window that a page opens waits as well until its documents are decided on.
+	windows := begin(e.g, "", target.SetAutoAttach, target.SetAutoAttachParams{
+		AutoAttach: true, WaitForDebuggerOnStart: true, Flatten: new(true), Filter: target.Filter{{Type: "page"}, {Exclude: true}},
+	})
+	_, e0 := windows.wait(ctx)
 	_, e1 := deny.wait(ctx)
 	_, e2 := down.wait(ctx)
-	if err := errors.Join(e1, e2); err != nil {
+	if err = errors.Join(e0, e1, e2); err != nil {
 		return fmt.Errorf("prepare browser: %w", err)
 	}
 	t, err := e.newTab(ctx)
@@ -171,20 +188,50 @@ func (e *engine) prepare(ctx context.Context) error {
 
 // newTab opens an empty tab.
 func (e *engine) newTab(ctx context.Context) (*tab, error) {
-	made, err := call(ctx, e.g, "", target.CreateTarget, target.CreateTargetParams{URL: "about:blank", Width: windowWidth, Height: windowHeight, NewWindow: new(true)})
+	e.mu.Lock()
+	e.creating++
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		e.creating--
+		e.mu.Unlock()
+	}()
+	made, err := call(ctx, e.g, "", target.CreateTarget, target.CreateTargetParams{URL: "about:blank", BrowserContextID: e.context, Width: windowWidth, Height: windowHeight, NewWindow: new(true)})
 	if err != nil {
 		return nil, fmt.Errorf("open tab: %w", err)
 	}
-	attached, err := call(ctx, e.g, "", target.AttachToTarget, target.AttachToTargetParams{TargetID: made.TargetID, Flatten: new(true)})
+	session, err := e.sessionOf(ctx, string(made.TargetID))
 	if err != nil {
 		return nil, fmt.Errorf("attach to tab: %w", err)
 	}
 	t := e.addTab(string(made.TargetID), "")
-	if err := t.equip(ctx, string(attached.SessionID), t.target, false); err != nil {
+	if err := t.equip(ctx, session, t.target, true); err != nil {
 		e.dropTab(t)
 		return nil, err
 	}
 	return t, nil
+}
+
+// sessionOf waits for the session of a page that was asked for.
+func (e *engine) sessionOf(ctx context.Context, id string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, equipTime)
+	defer cancel()
+	for {
+		e.mu.Lock()
+		session := e.fresh[id]
+		delete(e.fresh, id)
+		e.mu.Unlock()
+		if session != "" {
+			return session, nil
+		}
+		select {
+		case <-e.came:
+		case <-e.g.done:
+			return "", errGone
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
 }
 
 // addTab makes the next tab known.
@@ -261,24 +308,30 @@ func (t *tab) equip(ctx context.Context, session, top string, waits bool) error 
 	judge := begin(g, session, fetch.Enable, fetch.EnableParams{
 		Patterns: []*fetch.RequestPattern{{ResourceType: network.ResourceTypeDocument, RequestStage: fetch.RequestStageRequest}}, HandleAuthRequests: new(true),
 	})
-	follow := begin(g, session, target.SetAutoAttach, target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: true, Flatten: new(true)})
+	follow := begin(g, session, target.SetAutoAttach, target.SetAutoAttachParams{
+		AutoAttach: true, WaitForDebuggerOnStart: true, Flatten: new(true), Filter: target.Filter{{Type: "browser", Exclude: true}, {Type: "tab", Exclude: true}, {Type: "page", Exclude: true}, {}},
+	})
 	script := begin(g, session, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: ourScript(), WorldName: world})
 	chooser := begin(g, session, page.SetInterceptFileChooserDialog, page.SetInterceptFileChooserDialogParams{Enabled: true, Cancel: new(true)})
 	crash := begin(g, session, inspector.Enable, cdp.Empty{})
 	requests := begin(g, session, network.Enable, network.EnableParams{MaxTotalBufferSize: new(int64(1)), MaxResourceBufferSize: new(int64(1))})
 	focus := begin(g, session, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	domOn := begin(g, session, dom.Enable, dom.EnableParams{})
-	_, e1 := pageOn.wait(ctx)
-	_, e2 := judge.wait(ctx)
-	_, e3 := follow.wait(ctx)
-	_, e4 := script.wait(ctx)
-	if err := errors.Join(e1, e2, e3, e4); err != nil {
+	// The browser answers this one. Some of the others are for a renderer that answers
+	// once it runs, and does what was sent before in its order.
+	if _, err := judge.wait(ctx); err != nil {
 		return fmt.Errorf("prepare page: %w", err)
 	}
-	tree := begin(g, session, page.GetFrameTree, cdp.Empty{})
 	if waits {
 		begin(g, session, runtime.RunIfWaitingForDebugger, cdp.Empty{}).drop()
 	}
+	_, e1 := pageOn.wait(ctx)
+	_, e3 := follow.wait(ctx)
+	_, e4 := script.wait(ctx)
+	if err := errors.Join(e1, e3, e4); err != nil {
+		return fmt.Errorf("prepare page: %w", err)
+	}
+	tree := begin(g, session, page.GetFrameTree, cdp.Empty{})
 	// Not every kind of page has these.
 	_, _ = chooser.wait(ctx)
 	_, _ = crash.wait(ctx)

@@ -9,6 +9,9 @@ import (
 
 // fault is an error of Chrome or a script, as a refusal.
 func (t *tab) fault(err error, ran bool) error {
+	if err == nil {
+		return nil
+	}
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
 	}

@@ -132,6 +132,17 @@ func (g *governor) serve() {
 
 // dispatch takes one message.
 func (g *governor) dispatch(text []byte, second int64) {
+	if method, session, ok := glance(text); ok && pageMade[method] {
+		// Of these most are dropped, and they are not read for that.
+		g.mu.Lock()
+		e := g.sessions[session]
+		if e == nil || !e.has(second) {
+			g.dropped++
+			g.mu.Unlock()
+			return
+		}
+		g.mu.Unlock()
+	}
 	h, ok := headOf(text)
 	switch {
 	case !ok:
@@ -189,6 +200,9 @@ func (e *listener) room(method string, second int64) bool {
 	}
 	return e.events <= maxEvents
 }
+
+// has reports whether there is room for an event that a page makes.
+func (e *listener) has(second int64) bool { return second != e.second || e.made < maxPageMade }
 
 // pass hands a message to chromedp. An answer for which there is no room ends all:
 // chromedp does not read any more.

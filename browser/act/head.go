@@ -1,6 +1,8 @@
 package act
 
 import (
+	"bytes"
+
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 )
 
@@ -23,4 +25,23 @@ func headOf(text []byte) (h head, ok bool) {
 	err := jsonv2.Unmarshal(text, &m, jsonOptions)
 	// Of a cut message what comes first was read, and that is the number.
 	return head{m.ID, m.Method, m.SessionID, m.Params}, err == nil || m.ID >= firstID
+}
+
+// glance is the method and session of an event as Chrome writes it, the one at the
+// beginning and the other at the end.
+func glance(text []byte) (method, session string, ok bool) {
+	rest, ok := bytes.CutPrefix(text, []byte(`{"method":"`))
+	if !ok {
+		return "", "", false
+	}
+	name, _, ok := bytes.Cut(rest, []byte(`"`))
+	if !ok {
+		return "", "", false
+	}
+	tail := rest[max(0, len(rest)-80):]
+	if _, after, there := bytes.Cut(tail, []byte(`"sessionId":"`)); there {
+		id, _, _ := bytes.Cut(after, []byte(`"`))
+		session = string(id)
+	}
+	return string(name), session, true
 }

@@ -38,6 +38,7 @@ type attachEvent struct {
 	TargetInfo struct {
 		TargetID string `json:"targetId"`
 		Type     string `json:"type"`
+		OpenerID string `json:"openerId"`
 		URL      string `json:"url"`
 	} `json:"targetInfo"`
 	Waiting bool `json:"waitingForDebugger"`
@@ -102,9 +103,69 @@ func (e *engine) hear(method string, params []byte) {
 		hearing(params, e.fileBegins)
 	case cdpbrowser.DownloadProgress.Method:
 		hearing(params, e.fileGoesOn)
+	case target.AttachedToTarget.Method:
+		hearing(params, e.appears)
 	case target.DetachedFromTarget.Method:
 		hearing(params, e.detached)
 	}
+}
+
+// appears is a page: one that was asked for, or a window that a page opened. It waits.
+func (e *engine) appears(v attachEvent) {
+	e.mu.Lock()
+	var opener *tab
+	for _, t := range e.tabs {
+		if v.TargetInfo.OpenerID != "" && t.target == v.TargetInfo.OpenerID {
+			opener = t
+		}
+	}
+	full := len(e.tabs) >= MaxTabs
+	ours := v.TargetInfo.OpenerID == "" && (e.creating > 0 || len(e.tabs) == 0)
+	if ours && len(e.fresh) < 2*MaxTabs {
+		e.fresh[v.TargetInfo.TargetID] = v.SessionID
+	}
+	// A window may hide which page opened it.
+	for _, t := range e.tabs {
+		if opener == nil && v.TargetInfo.OpenerID == "" && t.name == e.current {
+			opener = t
+		}
+	}
+	e.mu.Unlock()
+	switch {
+	case ours:
+		select {
+		case e.came <- struct{}{}:
+		default:
+		}
+		return
+	case full || opener == nil:
+		// It is closed. It has to run for that, since its opener may wait in the same
+		// process; and nothing that it asks for is let go on.
+		e.ready(func(ctx context.Context) {
+			_, err := call(ctx, e.g, v.SessionID, fetch.Enable, fetch.EnableParams{})
+			begin(e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(v.TargetInfo.TargetID)}).drop()
+			if err == nil {
+				begin(e.g, v.SessionID, runtime.RunIfWaitingForDebugger, cdp.Empty{}).drop()
+			}
+		})
+		if opener != nil {
+			opener.change(func() { opener.note(fmt.Sprintf("a window was closed at once, since %d tabs are open", MaxTabs)) })
+		}
+		return
+	}
+	w := e.addTab(v.TargetInfo.TargetID, opener.name)
+	e.mu.Lock()
+	e.front = nil
+	if len(e.opened) < maxNotes {
+		e.opened = append(e.opened, w.name)
+	}
+	e.mu.Unlock()
+	e.ready(func(ctx context.Context) {
+		if err := w.equip(ctx, v.SessionID, w.target, true); err != nil {
+			e.dropTab(w)
+		}
+	})
+	opener.change(func() {})
 }
 
 // hear takes the events of a session of the tab. It must not block.
@@ -191,8 +252,7 @@ func (t ear) hear(session, method string, params []byte) {
 	}
 }
 
-// attached is a new session: a frame of another site, a window that a page opened, or
-// a worker. All of them wait.
+// attached is a new session: a frame of another site, or a worker. All of them wait.
 func (t ear) attached(parent string, v attachEvent) {
 	e := t.e
 	switch v.TargetInfo.Type {
@@ -213,29 +273,6 @@ func (t ear) attached(parent string, v attachEvent) {
 				e.log("prepare frame", err)
 			}
 		})
-	case "page", "tab":
-		e.mu.Lock()
-		full := len(e.tabs) >= MaxTabs
-		e.mu.Unlock()
-		if full {
-			e.errand(func() {
-				begin(e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(v.TargetInfo.TargetID)}).drop()
-			})
-			t.change(func() { t.note(fmt.Sprintf("a window was closed at once, since %d tabs are open", MaxTabs)) })
-			return
-		}
-		w := e.addTab(v.TargetInfo.TargetID, t.name)
-		e.mu.Lock()
-		if len(e.opened) < maxNotes {
-			e.opened = append(e.opened, w.name)
-		}
-		e.mu.Unlock()
-		e.ready(func(ctx context.Context) {
-			if err := w.equip(ctx, v.SessionID, w.target, v.Waiting); err != nil {
-				e.dropTab(w)
-			}
-		})
-		t.change(func() {})
 	default:
 		// A worker: no document, and its requests meet the door.
 		e.errand(func() {
@@ -295,8 +332,8 @@ func (e *engine) detached(v attachEvent) {
 // since that may take a moment.
 func (t ear) paused(session string, v pausedEvent) {
 	e := t.e
-	refuse := func() {
-		begin(e.g, session, fetch.FailRequest, fetch.FailRequestParams{RequestID: fetch.RequestID(v.RequestID), ErrorReason: network.ErrorReasonBlockedByClient}).drop()
+	refuse := func() { // aborted, so that the page stays where it is
+		begin(e.g, session, fetch.FailRequest, fetch.FailRequestParams{RequestID: fetch.RequestID(v.RequestID), ErrorReason: network.ErrorReasonAborted}).drop()
 	}
 	job := func() {
 		if err := t.judge(v); err != nil {

@@ -181,6 +181,9 @@ func (t hand) guarded(ctx context.Context, a aim, keys bool, fieldType string, f
 			break
 		}
 	}
+	if now, ok := t.frameOf(a.frame.id); !ok || now.loader != a.frame.loader {
+		left = true
+	}
 	if left && misses == 0 {
 		hits = max(hits, 1)
 	}

@@ -26,12 +26,11 @@ func (t eye) html(ctx context.Context) (*Look, error) {
 // list is a look at what is kept beside the page.
 func (t eye) list(q LookRequest) (*Look, error) {
 	var lines []string
-	switch {
-	case q.At == AtTabs:
+	if q.At == AtTabs {
 		lines = t.e.tabLines()
-	case q.At == AtDownloads:
+	} else if q.At == AtDownloads {
 		lines = t.e.fileLines()
-	case q.At == AtConsole:
+	} else if q.At == AtConsole {
 		t.mu.Lock()
 		if t.console.dropped > 0 {
 			lines = append(lines, fmt.Sprintf("… %s older lines were dropped", thousands(t.console.dropped)))
@@ -41,7 +40,7 @@ func (t eye) list(q LookRequest) (*Look, error) {
 		}
 		t.told = t.errors
 		t.mu.Unlock()
-	case q.At == AtNetwork:
+	} else {
 		t.mu.Lock()
 		if t.requests.dropped > 0 {
 			lines = append(lines, fmt.Sprintf("… %s older requests were dropped", thousands(t.requests.dropped)))

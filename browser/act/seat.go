@@ -34,6 +34,7 @@ type Seat struct {
 	closed bool
 	used   time.Time
 	since  time.Time
+	places []string // addresses of tabs after the last call
 	parked []string // addresses of tabs, while it has no Chrome
 	word   string   // for the next look: what happened meanwhile
 }
@@ -49,12 +50,19 @@ func (s *Seat) Look(ctx context.Context, q LookRequest) (*Look, error) {
 		if err != nil {
 			return err
 		}
+		if err := t.front(ctx); err != nil {
+			return t.fault(err, false)
+		}
 		out, err = eye{t}.lookAt(ctx, q)
+		if err = t.fault(err, false); ReasonOf(err) == ReasonTimeout {
+			t.awake(ctx)
+		}
 		if err != nil {
 			return t.fault(err, false)
 		}
 		if word != "" && out.Text != "" {
 			out.Text = word + "\n" + out.Text
+			s.told()
 		}
 		return nil
 	})
@@ -103,6 +111,9 @@ func (s *Seat) Prepare(ctx context.Context, tab string, step Step) (*Prepared, e
 		if t.isCrashed() && step.Do != DoOpen && step.Do != DoClose && step.Do != DoSwitch {
 			return t.fault(errCrashed, false)
 		}
+		if err := t.front(ctx); err != nil {
+			return t.fault(err, false)
+		}
 		p, err := hand{t}.prepare(ctx, step)
 		if err != nil {
 			return t.fault(err, false)
@@ -125,7 +136,7 @@ func (s *Seat) Do(ctx context.Context, p *Prepared, step Step) (*Outcome, error)
 	var out *Outcome
 	err := s.with(ctx, func(ctx context.Context, e *engine, word string) error {
 		was := p.plan
-		if was.used || was.e != e || word != "" {
+		if was.used || was.e != e || word != "" && step.Do != DoOpen {
 			return &Refusal{Reason: ReasonChanged, Message: "the browser was started anew since the step was prepared, or the step was done", Next: "look again"}
 		}
 		was.used = true
@@ -145,6 +156,10 @@ func (s *Seat) Do(ctx context.Context, p *Prepared, step Step) (*Outcome, error)
 			return &Refusal{Reason: ReasonChanged, Message: "the page changed what the step would do, between the question and the act", Next: "look again"}
 		}
 		out, err = now.do(ctx, step)
+		if word != "" {
+			out.Line = word + "; " + out.Line
+			s.told()
+		}
 		if err != nil {
 			return now.t.fault(err, true)
 		}
@@ -222,11 +237,18 @@ func (s *Seat) with(ctx context.Context, f func(ctx context.Context, e *engine, 
 	err = s.why(f(ctx, e, word))
 	s.mu.Lock()
 	s.used = time.Now()
-	if err == nil {
-		s.word = ""
+	if e.alive() == nil {
+		s.places = e.addresses()
 	}
 	s.mu.Unlock()
 	return err
+}
+
+// told forgets what happened to the seat, since the agent knows it now.
+func (s *Seat) told() {
+	s.mu.Lock()
+	s.word = ""
+	s.mu.Unlock()
 }
 
 // why is an error as a refusal.
@@ -247,7 +269,8 @@ func (s *Seat) why(err error) error {
 		r.Reason, r.Message, r.Next = ReasonAbsent, b.Message, "read pages with ReadDocs"
 		if b.Kind == browser.KindClosed {
 			return errClosed()
-		} else if b.Kind == browser.KindTimedOut {
+		}
+		if b.Kind == browser.KindTimedOut {
 			r.Reason, r.Next = ReasonTimeout, "call again"
 		}
 	} else if errors.Is(err, errGone) {
@@ -272,7 +295,7 @@ func (s *Seat) engine(ctx context.Context) (*engine, string, error) {
 	if e != nil {
 		s.mu.Lock()
 		s.e = nil
-		s.word = "the browser died; its tabs were at " + strings.Join(e.addresses(), " and ") + "; nothing was repeated, so open what you need again"
+		s.word = "the browser died; its tabs were at " + strings.Join(s.places, " and ") + "; nothing was repeated, so open what you need again"
 		s.mu.Unlock()
 		e.close()
 	}

@@ -80,7 +80,7 @@ func (t *tab) until(ctx context.Context, most time.Duration, ok func() bool) boo
 }
 
 // awake sees that the page answers after a step that it did not. A script that runs
-// without end is stopped.
+// without end is stopped; where that does not help, Chrome is ended.
 func (t *tab) awake(ctx context.Context) {
 	s := t.session()
 	begin(t.e.g, s, runtime.TerminateExecution, cdp.Empty{}).drop()
@@ -88,6 +88,6 @@ func (t *tab) awake(ctx context.Context) {
 	defer cancel()
 	_, err := begin(t.e.g, s, runtime.Evaluate, runtime.EvaluateParams{Expression: "0", Silent: new(true)}).waitOr(ctx, t.stop())
 	if err != nil && !errors.Is(err, errBlocked) {
-		begin(t.e.g, s, cdp.Command[cdp.Empty, cdp.Empty]{Method: "Page.crash"}, cdp.Empty{}).drop()
+		t.e.g.end(errGone) // the next call starts another Chrome, and says so
 	}
 }

@@ -25,6 +25,23 @@ var ourScript = sync.OnceValue(func() string { return browser.TouchScript + "\n"
 // errLeft is the cause where a document was replaced.
 var errLeft = errors.New("the document was left")
 
+// front brings the tab before the others: a page behind another draws nothing, and
+// takes no input.
+func (t *tab) front(ctx context.Context) error {
+	t.e.mu.Lock()
+	is := t.e.front == t
+	t.e.front = t
+	t.e.mu.Unlock()
+	if is {
+		return nil
+	}
+	_, err := begin(t.e.g, t.session(), page.BringToFront, cdp.Empty{}).waitOr(ctx, t.stop())
+	if errors.Is(err, errBlocked) {
+		return nil
+	}
+	return t.cause(err)
+}
+
 // enter is our world of a frame's present document.
 func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, error) {
 	t.mu.Lock()

@@ -32,6 +32,7 @@
       if (s.opacity === "0" && !fades(e)) return is(e, "input") && /^(checkbox|radio|file)$/i.test(e.type) ? "" : "opacity";
     }
     const s = getComputedStyle(e);
+    if (s.contentVisibility === "hidden") return "display";
     if (s.position === "absolute" || s.position === "fixed" || s.overflowX !== "visible" || s.overflowY !== "visible" || s.transform !== "none") {
       const r = dom.rect(e);
       const clips = s.overflowX !== "visible" || s.overflowY !== "visible";
