@@ -65,7 +65,14 @@ type engine struct {
 	came    chan struct{} // a page that was asked for; room for one
 	equips  chan struct{} // room for what is being made ready
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	windows
+	files files
+	seen  seenURLs
+}
+
+// windows are the tabs of an engine. Guarded by its mu.
+type windows struct {
 	tabs     []*tab
 	bySess   map[string]*tab
 	lastTab  int
@@ -74,8 +81,6 @@ type engine struct {
 	fresh    map[string]string // sessions of pages that were asked for
 	creating int               // pages that were asked for and have not come
 	front    *tab              // that is before the others, as far as is known
-	files    files
-	seen     seenURLs
 }
 
 // hears makes what hears the events of a browser, and of a tab's sessions.
@@ -89,7 +94,7 @@ func startEngine(ctx context.Context, lease *browser.Seat, opts *Options, m *mas
 	e := &engine{
 		lease: lease, g: newGovernor(lease), opts: opts, masks: m, hears: h,
 		errands: make(chan func(), maxErrands), judged: make(chan func(), maxJudged), equips: make(chan struct{}, maxEquips),
-		bySess: map[string]*tab{}, fresh: map[string]string{}, came: make(chan struct{}, 1),
+		windows: windows{bySess: map[string]*tab{}, fresh: map[string]string{}}, came: make(chan struct{}, 1),
 	}
 	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.g.listen("", h.browser(e))
