@@ -97,7 +97,7 @@ func TestChromeHiddenTab(t *testing.T) {
 // A program that writes a megabyte a second does not fill the page: WC8, WC-A7.
 func TestChromeLargeOutput(t *testing.T) {
 	out := &runs{output: bytes.Repeat([]byte("\x1b[32mok\x1b[0m 0123456789 0123456789 0123456789\n"), 200_000)}
-	out.output = append(out.output, strings.Repeat("x", 5<<20)+"\nend of it\n"...)
+	out.output = append(out.output, strings.Repeat("x", 5<<20)+strings.Repeat("\n1", 60_000)+"\nend of it\n"...)
 	g := start(t, full, func(_ *rig, v *Views) { v.Runs = out })
 	p := g.open(chrome(t))
 	p.login(Viewer)
