@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -188,15 +189,15 @@ func TestDocsProgressOfTheBrowser(t *testing.T) {
 		t.Errorf("got %+v", out)
 	}
 	// The client hands reports on beside the answer: some can come after it.
-	const want = "queued loading converting queued loading converting converting"
-	var got string
+	want := []string{"queued", "loading", "converting", "queued", "loading", "converting", "converting"}
+	var got []string
 	testenv.Until(5*time.Second*testenv.Patience(t), func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		got = strings.Join(seen, " ")
+		got = slices.Clone(seen)
 		return len(got) >= len(want)
 	})
-	if got != want {
+	if !slices.Equal(got, want) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
