@@ -72,6 +72,7 @@ bench:
 	$(GO) test -run '^$$' -bench Toolkit -benchtime 20x ./cmd/belljar
 	$(GO) test -run '^$$' -bench List -benchtime 500x ./internal/gateway
 	$(GO) test -run '^$$' -bench Mix -benchtime 3000x ./cmd/belljar
+	$(GO) test -run '^$$' -bench 'Fleet$$' -benchtime 500x ./cmd/belljar
 
 # How much of a page's content is kept, and how much beside it: saved articles
 # with their text in ARTICLES, and documentation out of Debian's packages.
@@ -104,6 +105,15 @@ SOAK ?= 30m
 .PHONY: soak
 soak:
 	BELLJAR_TEST_SOAK=$(SOAK) $(GO) test -v -run 'TestSoak$$' -timeout 0 ./cmd/belljar
+
+# A fleet of processes with CALLS in flight: workers and fronts that are killed, frozen and
+# drained, 10,000 strangers at the port of links, and 100,000 histories of claims.
+CALLS ?= 100
+.PHONY: test-cluster
+test-cluster:
+	BELLJAR_TEST_CLUSTER=$(CALLS) $(GO) test -count=1 -run 'Fleet' -v ./cmd/belljar
+	BELLJAR_TEST_CASES=10000 $(GO) test -count=1 -run 'TestStrangersAtTheLink$$' -v ./internal/fleet
+	BELLJAR_TEST_CASES=100000 $(GO) test -count=1 -run 'TestClaims$$' -v ./internal/fleet/claims
 
 # Tests that make their cases at random, with CASES of each instead of a few
 # dozen: PACKAGE:TESTS. A test logs with what its cases are made again:

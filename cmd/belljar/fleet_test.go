@@ -623,3 +623,63 @@ func TestFleetDoctor(t *testing.T) {
 	says("belongs to no worker any more", 0, "fleet", "forget", "a")
 	says("no worker is linked", 1, "fleet", "doctor")
 }
+
+// A server without a fleet opens no port but its own, and starts nothing of a fleet.
+func TestNoFleetInOneServer(t *testing.T) {
+	g := newGrid(t)
+	if err := os.Mkdir(g.path("ws"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(g.path("direct.yaml"), []byte(strings.Replace(gridPolicy, "places: [site], ", "", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := g.start("direct", "serve", "--http", "127.0.0.1:0", "--policy", g.path("direct.yaml"), "--workspace", g.path("ws"), "--state", g.path("direct"))
+	if !testenv.Until(20*time.Second, func() bool { return strings.Contains(g.log("direct"), "clients can connect") }) {
+		t.Fatal(g.log("direct"))
+	}
+	if n := listens(t, s); n != 1 {
+		t.Errorf("a server listens on %d ports, want 1", n)
+	}
+	for _, name := range []string{"claims", "worker", "lock", "places"} {
+		if _, err := os.Stat(filepath.Join(g.path("direct"), name)); err == nil {
+			t.Errorf("a server has the file %s of a fleet", name)
+		}
+	}
+	// The control: a front has its two, and a worker none.
+	f := g.front("front", "--workers", "w1")
+	if n := listens(t, f); n != 2 {
+		t.Errorf("a front listens on %d ports, want 2", n)
+	}
+	if n := listens(t, g.worker("w1", f)); n != 0 {
+		t.Errorf("a worker listens on %d ports, want none", n)
+	}
+}
+
+// listens is how many TCP ports a process listens on: proc_pid_fd(5) has the inodes of its
+// sockets, and proc_pid_net(5) which of them listen (state 0A).
+func listens(t *testing.T, n *node) (count int) {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/", n.cmd.Process.Pid)
+	own := make(map[string]bool)
+	all, err := os.ReadDir(dir + "fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		if to, err := os.Readlink(dir + "fd/" + e.Name()); err == nil {
+			own[to] = true
+		}
+	}
+	for _, table := range []string{"net/tcp", "net/tcp6"} {
+		text, err := os.ReadFile(dir + table)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if at := strings.Fields(line); len(at) > 9 && at[3] == "0A" && own["socket:["+at[9]+"]"] {
+				count++
+			}
+		}
+	}
+	return count
+}
