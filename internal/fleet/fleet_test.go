@@ -199,7 +199,7 @@ func (r *rig) says(place string, status int, want string) {
 func echo(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		fmt.Fprintf(w, "%s %s %s %q %s", name, r.Header.Get(PlaceHeader), r.Header.Get(CallerHeader), r.Header["Authorization"], body)
+		fmt.Fprintf(w, "%s %s %s %q %s", name, r.Header.Get(PlaceHeader), r.Header.Get(CallerHeader), slices.Concat(r.Header["Authorization"], r.Header["Belljar-Anything"]), body)
 	}
 }
 
@@ -365,6 +365,9 @@ func TestDrain(t *testing.T) {
 	r.until("request that waits", func() bool { return r.front.waiting.Load() == 1 })
 	close(through)
 	<-drained
+	if m.begin() { // also where the front does not know it yet
+		t.Error("a worker that drains takes a request")
+	}
 	if text := <-texts; text != "first<nil>" {
 		t.Errorf("the one that had begun: %s", text)
 	}
@@ -660,8 +663,11 @@ func TestHostileWorker(t *testing.T) {
 		attack(c)
 		r.says("p", 200, "good")
 		_, _ = io.Copy(io.Discard, c) // until the front has had enough
-		c.Close()
 		r.until("end of "+name, func() bool { return r.front.roster.named("bad") == nil })
+		c.Close()
+		if strings.HasPrefix(name, "a state with") && !strings.Contains(r.log.String(), "what it says of itself cannot be read") {
+			t.Errorf("%s is taken", name)
+		}
 	}
 	var memory runtime.MemStats
 	runtime.GC()
