@@ -34,6 +34,5 @@ func (b *browsers) prepare(ctx context.Context, call mcp.Call, in browserInput) 
 	if err := in.check(); err != nil {
 		return policies.Facts{}, err
 	}
-	f, _, err := b.facts(ctx, call.Session, in.Tab, in.Steps[0])
-	return f, err
+	return b.facts(ctx, call.Session, in.Tab, in.Steps[0])
 }

@@ -47,10 +47,10 @@ type page1 struct {
 }
 
 func (p *page1) Look(_ context.Context, q act.LookRequest) (*act.Look, error) {
-	switch q.At {
-	case act.AtPicture:
+	if q.At == act.AtPicture {
 		return &act.Look{Tab: "t1", Picture: []byte("jpeg"), Width: 10, Height: 20}, nil
-	case act.AtText:
+	}
+	if q.At == act.AtText {
 		return &act.Look{Tab: "t1", URL: "https://shop.example/", HTML: "<main><h1>Shop</h1><p>hunter2 is the word of this long text, and more words follow it.</p></main>"}, nil
 	}
 	return &act.Look{Tab: "t1", Text: fmt.Sprintf("<<%s of t1>>", q.At)}, nil
@@ -104,18 +104,14 @@ type surfer struct {
 	made []*page1
 }
 
-func newSurfer(t *testing.T, policy string, change ...func(*mcp.Config)) *surfer {
+func newSurfer(t *testing.T, policy string) *surfer {
 	t.Helper()
 	p, err := policies.Parse("policy.yaml", []byte(policy))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := mcp.Config{Gate: p, Name: "test", Version: "1"}
-	for _, f := range change {
-		f(&cfg)
-	}
 	s := &surfer{}
-	if s.Server, err = mcp.New(cfg); err != nil {
+	if s.Server, err = mcp.New(mcp.Config{Gate: p, Name: "test", Version: "1"}); err != nil {
 		t.Fatal(err)
 	}
 	Add(s.Server, Backends{Browsers: &Browsers{
@@ -359,7 +355,7 @@ func TestBrowserToolsAreOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer session.Close()
+		t.Cleanup(func() { session.Close() })
 		for tool, args := range map[string]string{policies.LookTool: `{}`, policies.ActTool: `{"steps":[{"do":"open","url":"https://shop.example/"}]}`} {
 			if !p.HiddenFrom(policies.Facts{Tool: tool}) {
 				t.Errorf("%s: %s is listed", name, tool)

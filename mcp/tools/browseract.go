@@ -19,34 +19,34 @@ func factsOf(f act.Facts) policies.Act {
 }
 
 // facts finds out what a step does: from the browser, or without one from its arguments.
-// prepared is nil if the session has no browser yet.
-func (b *browsers) facts(ctx context.Context, session *mcp.Session, tab string, s browserStep) (f policies.Facts, prepared *act.Prepared, err error) {
+func (b *browsers) facts(ctx context.Context, session *mcp.Session, tab string, s browserStep) (f policies.Facts, err error) {
 	step, err := s.step()
 	if err != nil {
-		return f, nil, err
+		return f, err
 	}
 	f.Args = s.alone(tab)
 	seat := b.current(session)
 	if seat == nil {
 		if step.Do != act.DoOpen {
-			return f, nil, nothingOpen
+			return f, errNoBrowser
 		}
 		f.Acts = []policies.Act{{Kind: policies.ActNavigate, To: step.URL, Method: "GET"}}
-		return f, nil, nil
+		return f, nil
 	}
 	c, leave, err := seat.take(ctx)
 	if err != nil {
-		return f, nil, err
+		return f, err
 	}
 	defer leave()
-	if prepared, err = c.Prepare(ctx, tab, step); err != nil {
-		return f, nil, b.said(seat, c, err)
+	prepared, err := c.Prepare(ctx, tab, step)
+	if err != nil {
+		return f, b.said(seat, c, err)
 	}
 	f.Acts = []policies.Act{factsOf(prepared.Facts)}
 	if prepared.Facts.Shown != "" {
 		f.Scene = &policies.Scene{Control: prepared.Facts.Shown}
 	}
-	return f, prepared, nil
+	return f, nil
 }
 
 // run is one call of Browser while it runs.
@@ -77,7 +77,7 @@ func (b *browsers) act(ctx context.Context, call mcp.Call, in browserInput) (*mc
 			err = one(call)
 		} else {
 			var f policies.Facts
-			if f, _, err = b.facts(ctx, call.Session, r.tab, s); err == nil {
+			if f, err = b.facts(ctx, call.Session, r.tab, s); err == nil {
 				refusal, err = call.Further(ctx, f, one)
 			}
 		}
@@ -196,7 +196,7 @@ func (r *run) result(ctx context.Context, in browserInput, refusal *policies.Ref
 	}
 	c, leave, err := r.seat.take(ctx)
 	if err != nil {
-		return out, nil //nolint:nilerr // the steps ran, and that is the result
+		return out, nil // the steps ran, and that is the result
 	}
 	defer leave()
 	at := act.AtChanges

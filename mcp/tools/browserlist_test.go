@@ -20,7 +20,7 @@ func definitions(t *testing.T, policy string) string {
 		if info.Name != policies.ActTool && info.Name != policies.LookTool {
 			continue
 		}
-		text, err := json.Marshal(map[string]any{"name": info.Name, "description": info.Description, "inputSchema": json.RawMessage(info.InputSchema)})
+		text, err := json.Marshal(map[string]any{"name": info.Name, "description": info.Description, "inputSchema": info.InputSchema})
 		if err != nil {
 			t.Fatal(err)
 		}

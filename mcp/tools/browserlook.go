@@ -27,13 +27,13 @@ type lookInput struct {
 // Facts are empty: a look shows what the session's browser shows, and changes nothing.
 func (lookInput) Facts() policies.Facts { return policies.Facts{} }
 
-// nothingOpen is for the agent of a session without a browser.
-var nothingOpen = errors.New(`this session has no browser yet; nothing was done; open a page with Browser, for example {"steps":[{"do":"open","url":"https://example.org/"}]}`)
+// errNoBrowser is for the agent of a session without a browser.
+var errNoBrowser = errors.New(`this session has no browser yet; nothing was done; open a page with Browser, for example {"steps":[{"do":"open","url":"https://example.org/"}]}`)
 
 func (b *browsers) look(ctx context.Context, call mcp.Call, in lookInput) (*mcp.Result, error) {
 	s := b.current(call.Session)
 	if s == nil {
-		return nil, nothingOpen
+		return nil, errNoBrowser
 	}
 	if s.profile != call.Grant.Profile() {
 		return nil, fmt.Errorf("the browser of this session has profile %q, and this call has profile %q; nothing is shown; look as before, or ask the person you work for to let the policy grant one profile", s.profile, call.Grant.Profile())
