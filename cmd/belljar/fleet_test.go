@@ -150,14 +150,14 @@ func (g *grid) start(name string, args ...string) *node {
 		_ = n.cmd.Wait()
 		close(n.ended)
 	}()
-	g.t.Cleanup(func() { n.end(syscall.SIGTERM) })
+	g.t.Cleanup(func() { n.end() })
 	return n
 }
 
-// end ends a process by a signal, and waits for it.
-func (n *node) end(how syscall.Signal) {
+// end ends a process by SIGTERM, and waits for it.
+func (n *node) end() {
 	_ = n.cmd.Process.Signal(syscall.SIGCONT)
-	_ = n.cmd.Process.Signal(how)
+	_ = n.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-n.ended:
 	case <-time.After(40 * time.Second):
@@ -443,7 +443,7 @@ func TestFleetDrain(t *testing.T) {
 		return calls
 	}
 	testenv.Until(20*time.Second, func() bool { return done() >= n })
-	w.end(syscall.SIGTERM)
+	w.end()
 	at := done()
 	g.worker("w1", f)
 	testenv.Until(20*time.Second, func() bool { return done() >= at+2*n })
@@ -614,11 +614,11 @@ func TestFleetDoctor(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	says("place a is on w1 and w2", 1, "fleet", "doctor")
-	two.end(syscall.SIGTERM)
+	two.end()
 	if a := ask(t.Context(), f.url+"/mcp", "one", "1", "cat file"); !strings.Contains(a.text, "mine") {
 		t.Errorf("when one of them is gone: %+v\n%s", a, g.log("front"))
 	}
-	one.end(syscall.SIGTERM)
+	one.end()
 	says("places are on worker w1, which is not linked", 1, "fleet", "doctor")
 	says("belongs to no worker any more", 0, "fleet", "forget", "a")
 	says("no worker is linked", 1, "fleet", "doctor")

@@ -78,7 +78,7 @@ func (f *Front) find(ctx context.Context, place string) (l *link, why string, ch
 		owner, err = f.cfg.Claims.Claim(ctx, place, holders[0].Name) // the directory says whose it is
 		if err != nil {
 			f.cfg.Log.Error("a place cannot be claimed", "place", place, "err", err)
-			return nil, "the claims of places cannot be written", changed, nil //nolint:nilerr // the request waits
+			return nil, "the claims of places cannot be written", changed, nil
 		}
 	}
 	switch {
