@@ -81,13 +81,13 @@ func actWords() []string {
 // Act is one thing that a call does with a browser. Acts are comparable. The zero Act is
 // one that no rule can judge, and is denied.
 type Act struct {
-	Kind   ActKind
-	On     string // URL of the document in which it happens
-	To     string // URL that it leads to, or that a file came from
-	Method string // of the request that a link or form makes, for example POST
-	Field  string // text, password, otp, card or file: what is filled in
-	Secret string // name of the secret
-	Path   string // file that is read or written, absolute as the box sees it
+	Kind   ActKind `json:"kind"`
+	On     string  `json:"on,omitempty"`     // URL of the document in which it happens
+	To     string  `json:"to,omitempty"`     // URL that it leads to, or that a file came from
+	Method string  `json:"method,omitempty"` // of the request that a link or form makes, for example POST
+	Field  string  `json:"field,omitempty"`  // text, password, otp, card or file: what is filled in
+	Secret string  `json:"secret,omitempty"` // name of the secret
+	Path   string  `json:"path,omitempty"`   // file that is read or written, absolute as the box sees it
 }
 
 // The names of the tools that see and use a browser. The acts of a call are those of

@@ -167,7 +167,8 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 	}
 	t.mu.Unlock()
 	var err error
-	if s.Do == DoOpen {
+	switch s.Do {
+	case DoOpen:
 		var r page.NavigateResult
 		r, err = begin(t.e.g, t.session(), page.Navigate, page.NavigateParams{URL: s.URL}).waitOr(ctx, t.stop())
 		if err == nil && r.ErrorText != "" && r.ErrorText != "net::ERR_ABORTED" {
@@ -177,9 +178,9 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 			out.Line = "now at that place of the page"
 			return nil // the same document
 		}
-	} else if s.Do == DoReload {
+	case DoReload:
 		_, err = begin(t.e.g, t.session(), page.Reload, page.ReloadParams{}).waitOr(ctx, t.stop())
-	} else {
+	default:
 		_, err = begin(t.e.g, t.session(), page.NavigateToHistoryEntry, page.NavigateToHistoryEntryParams{EntryID: p.entry}).waitOr(ctx, t.stop())
 	}
 	if err != nil && !errors.Is(err, errBlocked) && !errors.Is(t.cause(err), errLeft) {

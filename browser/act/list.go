@@ -26,11 +26,12 @@ func (t eye) html(ctx context.Context) (*Look, error) {
 // list is a look at what is kept beside the page.
 func (t eye) list(q LookRequest) (*Look, error) {
 	var lines []string
-	if q.At == AtTabs {
+	switch q.At {
+	case AtTabs:
 		lines = t.e.tabLines()
-	} else if q.At == AtDownloads {
+	case AtDownloads:
 		lines = t.e.fileLines()
-	} else if q.At == AtConsole {
+	case AtConsole:
 		t.mu.Lock()
 		if t.console.dropped > 0 {
 			lines = append(lines, fmt.Sprintf("… %s older lines were dropped", thousands(t.console.dropped)))
@@ -40,7 +41,7 @@ func (t eye) list(q LookRequest) (*Look, error) {
 		}
 		t.told = t.errors
 		t.mu.Unlock()
-	} else {
+	default:
 		t.mu.Lock()
 		if t.requests.dropped > 0 {
 			lines = append(lines, fmt.Sprintf("… %s older requests were dropped", thousands(t.requests.dropped)))

@@ -3,9 +3,11 @@ package console
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +19,7 @@ import (
 
 // foreignPage is what an agent serves that published a port: it tries what a page can do to a
 // server on another port of its host. It cannot read the token of the person, so it sends a
-// guess, and none. %[1]s is the console, %[2]s the path of an approval.
+// guess, and none. %[1]s is the console, %[2]s the path of an approval, %[3]s that of the files.
 const foreignPage = `<!doctype html><title>foreign</title><body><script>
 const at = %[1]q, answer = at + %[2]q, done = [];
 document.cookie = 'belljar=1; path=/';
@@ -33,8 +35,8 @@ const tries = {
   socket: () => new Promise((yes, no) => { const s = new WebSocket(at.replace('http', 'ws') + 'api/v1/events'); s.onopen = () => yes('open'); s.onerror = () => no('refused') }),
   stream: () => new Promise((yes, no) => { const s = new EventSource(at + 'api/v1/events'); s.onmessage = e => yes(e.data); s.onerror = () => { s.close(); no('refused') } }),
   image: () => new Promise((yes, no) => { const i = new Image(); i.onload = () => yes('loaded'); i.onerror = () => no('refused'); i.src = at + 'api/v1/me' }),
-  script: () => new Promise((yes, no) => { const s = document.createElement('script'); s.onload = () => yes('loaded'); s.onerror = () => no('refused'); s.src = at + 'assets/page/main.js'; document.body.append(s) }),
-  style: () => new Promise((yes, no) => { const s = document.createElement('link'); s.rel = 'stylesheet'; s.onload = () => yes('loaded'); s.onerror = () => no('refused'); s.href = at + 'assets/page/style.css'; document.body.append(s) }),
+  script: () => new Promise((yes, no) => { const s = document.createElement('script'); s.onload = () => yes('loaded'); s.onerror = () => no('refused'); s.src = at + %[3]q + 'main.js'; document.body.append(s) }),
+  style: () => new Promise((yes, no) => { const s = document.createElement('link'); s.rel = 'stylesheet'; s.onload = () => yes('loaded'); s.onerror = () => no('refused'); s.href = at + %[3]q + 'style.css'; document.body.append(s) }),
   prefetch: () => { const l = document.createElement('link'); l.rel = 'prefetch'; l.href = at + 'api/v1/inbox'; document.head.append(l); return Promise.resolve('') },
   frame: () => new Promise((yes, no) => {
     const f = document.createElement('iframe'); f.src = at; f.onload = () => { try { yes(f.contentDocument.body.textContent) } catch (e) { no('refused') } }; document.body.append(f)
@@ -53,9 +55,29 @@ window.results = {};
 Promise.all(Object.entries(tries).map(([name, f]) => f().then(v => { window.results[name] = 'got ' + v }, e => { window.results[name] = 'refused' }))).then(() => { window.over = true });
 </script>`
 
+// assetsOf is the directory of the files of a console, as its page names it.
+func assetsOf(t *testing.T, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	page, err := io.ReadAll(res.Body)
+	dir := regexp.MustCompile(`assets/[0-9a-f]+/`).Find(page)
+	if err != nil || dir == nil {
+		t.Fatalf("the page names no file: %v, %s", err, page)
+	}
+	return string(dir)
+}
+
 // A page on another port of this host, such as one that an agent has published, reads nothing
-// of the console and does nothing there: WC-A9, WC-A21. The person is logged in in the same
-// browser.
+// of the console and does nothing there: WC-A9, WC-A21. A person is logged in, and uses the
+// same browser.
 func TestChromeForeignPort(t *testing.T) {
 	g := start(t, full)
 	browser := chrome(t)
@@ -64,7 +86,7 @@ func TestChromeForeignPort(t *testing.T) {
 	own.login(Operator)
 	var mu sync.Mutex
 	var heard []string // what browsers sent to the foreign server
-	text := fmt.Sprintf(foreignPage, g.URL(), "api/v1/approvals/"+a.ID+"/answer")
+	text := fmt.Sprintf(foreignPage, g.URL(), "api/v1/approvals/"+a.ID+"/answer", assetsOf(t, g.URL()))
 	foreign := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		heard = append(heard, r.Header.Get("Authorization")+r.Header.Get("Referer"))
@@ -91,8 +113,8 @@ func TestChromeForeignPort(t *testing.T) {
 		t.Errorf("%d attempts have ended: %v", len(results), results)
 	}
 	for name, got := range results {
-		switch {
-		case got == "refused", got == "got ", got == "got opaque0", got == "got false":
+		switch got {
+		case "refused", "got ", "got opaque0", "got false":
 		default:
 			t.Errorf("%s: %.200s", name, got)
 		}

@@ -56,10 +56,10 @@ func TestChromePictures(t *testing.T) {
 		small := packed(t, got.Data)
 		file := filepath.Join("../../docs/pictures", "console-"+name+".png")
 		if golden.Update() {
-			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // documents are for everybody
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(file, small, 0o644); err != nil { //nolint:gosec // documents are for everybody
+			if err := os.WriteFile(file, small, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
