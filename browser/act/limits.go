@@ -10,12 +10,10 @@ const (
 	MaxSeats       = 4
 	MaxTenantSeats = 2
 	SeatPatience   = 10 * time.Second
-	// Life of a seat: idle times after which its box is frozen and its Chrome ended,
-	// and its age at most.
-	FreezeAfter = time.Minute
-	ParkAfter   = 10 * time.Minute
-	MaxAge      = 8 * time.Hour
-	MaxParked   = 256 << 10 // bytes that are kept of a parked seat
+	// Life of a seat: the idle time after which its Chrome is ended, and its age at most.
+	ParkAfter = 10 * time.Minute
+	MaxAge    = 8 * time.Hour
+	MaxParked = 256 << 10 // bytes that are kept of a parked seat
 
 	MaxTabs   = 8
 	MaxFrames = 64 // that are looked at, of one tab
