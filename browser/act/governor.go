@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,23 +53,23 @@ const (
 )
 
 // pageMade are the events that a page can make at will.
-var pageMade = map[string]bool{
-	"Runtime.consoleAPICalled": true, "Runtime.exceptionThrown": true, "Log.entryAdded": true,
-	"Page.navigatedWithinDocument": true,
+var pageMade = []string{
+	"Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded",
+	"Page.navigatedWithinDocument",
 }
 
 // vital are the events that are never dropped: without them a tab would stand still.
 // What a page can make of them costs it a round trip each.
-var vital = map[string]bool{
-	"Fetch.requestPaused": true, "Fetch.authRequired": true, "Target.attachedToTarget": true, "Target.detachedFromTarget": true,
-	"Page.javascriptDialogOpening": true, "Page.javascriptDialogClosed": true, "Inspector.targetCrashed": true, "Page.frameNavigated": true,
-	"Network.loadingFinished": true, "Network.loadingFailed": true, "Browser.downloadWillBegin": true, "Page.frameDetached": true,
+var vital = []string{
+	"Fetch.requestPaused", "Fetch.authRequired", "Target.attachedToTarget", "Target.detachedFromTarget",
+	"Page.javascriptDialogOpening", "Page.javascriptDialogClosed", "Inspector.targetCrashed", "Page.frameNavigated",
+	"Network.loadingFinished", "Network.loadingFailed", "Browser.downloadWillBegin", "Page.frameDetached",
 }
 
 // guestEvents are those that chromedp gets, of its own sessions.
-var guestEvents = map[string]bool{
-	"Input.dragIntercepted": true, "Target.detachedFromTarget": true,
-	"Runtime.executionContextCreated": true, "Runtime.executionContextsCleared": true,
+var guestEvents = []string{
+	"Input.dragIntercepted", "Target.detachedFromTarget",
+	"Runtime.executionContextCreated", "Runtime.executionContextsCleared",
 }
 
 // faked are chromedp's commands that Chrome does not get, with their answers.
@@ -132,7 +133,7 @@ func (g *governor) serve() {
 
 // dispatch takes one message.
 func (g *governor) dispatch(text []byte, second int64) {
-	if method, session, ok := glance(text); ok && pageMade[method] {
+	if method, session, ok := glance(text); ok && slices.Contains(pageMade, method) {
 		// Of these most are dropped, and they are not read for that.
 		g.mu.Lock()
 		e := g.sessions[session]
@@ -176,7 +177,7 @@ func (g *governor) dispatch(text []byte, second int64) {
 		e = nil
 	}
 	g.mu.Unlock()
-	if guest && guestEvents[h.method] || h.session == "" && h.method == "Target.detachedFromTarget" {
+	if guest && slices.Contains(guestEvents, h.method) || h.session == "" && h.method == "Target.detachedFromTarget" {
 		g.pass(text, false)
 	}
 	if e != nil {
@@ -189,11 +190,11 @@ func (e *listener) room(method string, second int64) bool {
 	if second != e.second {
 		e.second, e.events, e.made = second, 0, 0
 	}
-	if vital[method] {
+	if slices.Contains(vital, method) {
 		return true
 	}
 	e.events++
-	if pageMade[method] {
+	if slices.Contains(pageMade, method) {
 		if e.made++; e.made > maxPageMade {
 			return false
 		}

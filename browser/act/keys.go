@@ -2,6 +2,7 @@ package act
 
 import (
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/chromedp/cdproto/input"
@@ -16,35 +17,37 @@ type key struct {
 	seq  []*input.DispatchKeyEventParams
 }
 
-var namedKeys = map[string]string{
-	"Space":      " ",
-	"Enter":      kb.Enter,
-	"Tab":        kb.Tab,
-	"Escape":     kb.Escape,
-	"Backspace":  kb.Backspace,
-	"Delete":     kb.Delete,
-	"ArrowUp":    kb.ArrowUp,
-	"ArrowDown":  kb.ArrowDown,
-	"ArrowLeft":  kb.ArrowLeft,
-	"ArrowRight": kb.ArrowRight,
-	"Home":       kb.Home,
-	"End":        kb.End,
-	"PageUp":     kb.PageUp,
-	"PageDown":   kb.PageDown,
-	"Insert":     kb.Insert,
-	"F1":         kb.F1,
-	"F2":         kb.F2,
-	"F3":         kb.F3,
-	"F4":         kb.F4,
-	"F5":         kb.F5,
-	"F6":         kb.F6,
-	"F7":         kb.F7,
-	"F8":         kb.F8,
-	"F9":         kb.F9,
-	"F10":        kb.F10,
-	"F11":        kb.F11,
-	"F12":        kb.F12,
-}
+var namedKeys = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"Space":      " ",
+		"Enter":      kb.Enter,
+		"Tab":        kb.Tab,
+		"Escape":     kb.Escape,
+		"Backspace":  kb.Backspace,
+		"Delete":     kb.Delete,
+		"ArrowUp":    kb.ArrowUp,
+		"ArrowDown":  kb.ArrowDown,
+		"ArrowLeft":  kb.ArrowLeft,
+		"ArrowRight": kb.ArrowRight,
+		"Home":       kb.Home,
+		"End":        kb.End,
+		"PageUp":     kb.PageUp,
+		"PageDown":   kb.PageDown,
+		"Insert":     kb.Insert,
+		"F1":         kb.F1,
+		"F2":         kb.F2,
+		"F3":         kb.F3,
+		"F4":         kb.F4,
+		"F5":         kb.F5,
+		"F6":         kb.F6,
+		"F7":         kb.F7,
+		"F8":         kb.F8,
+		"F9":         kb.F9,
+		"F10":        kb.F10,
+		"F11":        kb.F11,
+		"F12":        kb.F12,
+	}
+})
 
 var modifiers = map[string]int64{"Alt": 1, "Control": 2, "Ctrl": 2, "Meta": 4, "Shift": 8}
 
@@ -63,7 +66,7 @@ func parseKey(text string) (k key, why string) {
 		k.mods |= m
 		rest = after
 	}
-	one, named := namedKeys[rest]
+	one, named := namedKeys()[rest]
 	if !named {
 		one = rest
 	}

@@ -28,40 +28,44 @@ const (
 
 var fieldNames = []string{"ref", "xy", "to", "url", "text", "secret", "clear", "path", "download", "accept", "button", "ms"}
 
-// verbs is what each verb needs and allows. needs are alternatives: one of them has to
-// be there.
-var verbs = map[Verb]struct{ needs, allows field }{
-	DoOpen:    {fURL, fURL},
-	DoBack:    {0, 0},
-	DoForward: {0, 0},
-	DoReload:  {0, 0},
-	DoClick:   {fRef | fXY, fRef | fXY | fButton},
-	DoHover:   {fRef | fXY, fRef | fXY},
-	DoFill:    {fText | fSecret, fRef | fText | fSecret},
-	DoPress:   {fText, fRef | fText},
-	DoSelect:  {fText, fRef | fText},
-	DoCheck:   {fRef, fRef | fAccept},
-	DoScroll:  {fRef | fText, fRef | fXY | fText},
-	DoDrag:    {fRef | fXY, fRef | fXY | fTo},
-	DoUpload:  {fPath, fRef | fPath},
-	DoSave:    {fDownload, fDownload | fPath | fClear},
-	DoPDF:     {fPath, fPath | fClear},
-	DoWait:    {fText | fMS, fText | fMS},
-	DoDialog:  {fAccept, fAccept | fText},
-	DoEval:    {fText, fText},
-	DoSwitch:  {fText, fText},
-	DoClose:   {0, fText},
+// verb is what a verb needs and allows. Of needs one has to be there; ref says that a
+// number has to be there as well.
+type verb struct {
+	is            Verb
+	needs, allows field
+	ref           bool
 }
 
-// needsRef are the verbs that cannot do without a number.
-var needsRef = map[Verb]bool{DoFill: true, DoSelect: true, DoCheck: true, DoUpload: true}
+// verbs are the verbs that work, in the order of the constants.
+var verbs = []verb{
+	{DoOpen, fURL, fURL, false},
+	{DoBack, 0, 0, false},
+	{DoForward, 0, 0, false},
+	{DoReload, 0, 0, false},
+	{DoClick, fRef | fXY, fRef | fXY | fButton, false},
+	{DoHover, fRef | fXY, fRef | fXY, false},
+	{DoFill, fText | fSecret, fRef | fText | fSecret, true},
+	{DoPress, fText, fRef | fText, false},
+	{DoSelect, fText, fRef | fText, true},
+	{DoCheck, fRef, fRef | fAccept, true},
+	{DoScroll, fRef | fText, fRef | fXY | fText, false},
+	{DoDrag, fRef | fXY, fRef | fXY | fTo, false},
+	{DoUpload, fPath, fRef | fPath, true},
+	{DoSave, fDownload, fDownload | fPath | fClear, false},
+	{DoPDF, fPath, fPath | fClear, false},
+	{DoWait, fText | fMS, fText | fMS, false},
+	{DoDialog, fAccept, fAccept | fText, false},
+	{DoEval, fText, fText, false},
+	{DoSwitch, fText, fText, false},
+	{DoClose, 0, fText, false},
+}
 
 // Verbs are the verbs that work, in the order of the constants.
-func Verbs() []Verb {
-	return []Verb{
-		DoOpen, DoBack, DoForward, DoReload, DoClick, DoHover, DoFill, DoPress, DoSelect, DoCheck, DoScroll, DoDrag, DoUpload, DoSave,
-		DoPDF, DoWait, DoDialog, DoEval, DoSwitch, DoClose,
+func Verbs() (all []Verb) {
+	for _, v := range verbs {
+		all = append(all, v.is)
 	}
+	return all
 }
 
 // given are the fields of a step that are there.
@@ -92,11 +96,11 @@ func (s Step) Check() error {
 	refuse := func(next, format string, args ...any) error {
 		return &Refusal{Reason: ReasonArgument, Message: fmt.Sprintf(format, args...), Next: next}
 	}
-	v, ok := verbs[s.Do]
-	if !ok {
+	at := slices.IndexFunc(verbs, func(v verb) bool { return v.is == s.Do })
+	if at < 0 {
 		return refuse("write one of: "+verbNames(), "do is %s, and no step does that", quoted(string(s.Do), 20))
 	}
-	have := s.given()
+	v, have := verbs[at], s.given()
 	if s.Do == DoFill && s.Secret == "" {
 		have |= fText // an empty text empties a field
 	}
@@ -105,7 +109,7 @@ func (s Step) Check() error {
 		return refuse("leave it out", "the step %s has no field %s", s.Do, namesOf(have&^v.allows))
 	case v.needs != 0 && have&v.needs == 0:
 		return refuse("add it", "the step %s lacks its field %s", s.Do, strings.ReplaceAll(namesOf(v.needs), ", ", " or "))
-	case needsRef[s.Do] && s.Ref == 0:
+	case v.ref && s.Ref == 0:
 		return refuse("look, and add the number of the field as ref", "the step %s lacks its field ref", s.Do)
 	case s.Do == DoDrag && have&fTo == 0:
 		return refuse("add where the drag ends as to", "the step drag lacks its field to")

@@ -142,9 +142,9 @@ func argument(v any) string {
 }
 
 // clicks are the events whose listeners make an element one that can be acted on.
-var clicks = map[string]bool{
-	"click": true, "mousedown": true, "mouseup": true, "pointerdown": true, "pointerup": true, "dblclick": true, "contextmenu": true,
-	"touchstart": true, "touchend": true, "dragstart": true,
+var clicks = []string{
+	"click", "mousedown", "mouseup", "pointerdown", "pointerup", "dblclick", "contextmenu",
+	"touchstart", "touchend", "dragstart",
 }
 
 const (
@@ -182,7 +182,7 @@ func (t eye) listenersOf(ctx context.Context, f frame, known map[int64]bool) {
 	}
 	var own []cdp.BackendNodeID
 	for _, l := range list.Listeners {
-		if id := int64(l.BackendNodeID); clicks[l.Type] && id != 0 && !known[id] && len(known) < maxHeard {
+		if id := int64(l.BackendNodeID); slices.Contains(clicks, l.Type) && id != 0 && !known[id] && len(known) < maxHeard {
 			known[id] = true
 			if len(own) < maxListeners {
 				own = append(own, l.BackendNodeID)

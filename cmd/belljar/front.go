@@ -45,9 +45,7 @@ says how to set up a fleet.
 
   belljar fleet init pki
   belljar fleet cert pki front --front front.example
-  belljar front --listen :8443 --tls-cert cert.pem --tls-key key.pem \
-    --link :8444 --link-cert pki/front.pem --link-key pki/front-key.pem \
-    --link-ca pki/ca.pem --policy policy.yaml --state /var/lib/belljar
+  belljar front --listen :8443 --tls-cert cert.pem --tls-key key.pem --link :8444 --link-cert pki/front.pem --link-key pki/front-key.pem --link-ca pki/ca.pem --policy policy.yaml --state /var/lib/belljar
 
 At SIGINT or SIGTERM it takes no more requests and waits up to 30 seconds for
 those that run. What still runs then goes on at its worker as a background task.

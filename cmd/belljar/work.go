@@ -36,9 +36,7 @@ opens no port. Everything that it keeps is below --places; whoever has that
 directory is the worker. docs/fleet.md says how to set up a fleet.
 
   belljar fleet cert pki w1 --worker
-  belljar work --name w1 --front https://front.example:8444 --places /srv/places \
-    --link-cert pki/w1.pem --link-key pki/w1-key.pem --link-ca pki/ca.pem \
-    --policy policy.yaml
+  belljar work --name w1 --front https://front.example:8444 --places /srv/places --link-cert pki/w1.pem --link-key pki/w1-key.pem --link-ca pki/ca.pem --policy policy.yaml
 
 At SIGINT or SIGTERM it takes no more requests: its fronts keep them for the next
 process of this worker. It waits up to --drain for running calls. A command that

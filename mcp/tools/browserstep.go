@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"belljar.dev/browser/act"
 	"belljar.dev/policies"
@@ -101,34 +102,36 @@ func (s browserStep) alone(tab string) map[string]any {
 
 // kindsOf are the kinds of act that the verbs can be. A verb none of whose kinds can pass is
 // not offered.
-var kindsOf = map[act.Verb][]policies.ActKind{
-	act.DoOpen:    {policies.ActNavigate},
-	act.DoBack:    {policies.ActNavigate},
-	act.DoForward: {policies.ActNavigate},
-	act.DoReload:  {policies.ActNavigate, policies.ActSubmit},
-	act.DoClick:   {policies.ActFollow, policies.ActSubmit, policies.ActDownload, policies.ActPress},
-	act.DoHover:   {policies.ActPoint},
-	act.DoFill:    {policies.ActType, policies.ActSecret},
-	act.DoPress:   {policies.ActPress, policies.ActSubmit},
-	act.DoSelect:  {policies.ActType},
-	act.DoCheck:   {policies.ActType},
-	act.DoScroll:  {policies.ActPoint},
-	act.DoDrag:    {policies.ActPoint},
-	act.DoUpload:  {policies.ActUpload},
-	act.DoSave:    {policies.ActSave},
-	act.DoPDF:     {policies.ActSave},
-	act.DoWait:    {policies.ActPoint},
-	act.DoDialog:  {policies.ActConfirm, policies.ActPoint},
-	act.DoEval:    {policies.ActEval},
-	act.DoSwitch:  {policies.ActPoint},
-	act.DoClose:   {policies.ActPoint},
-}
+var kindsOf = sync.OnceValue(func() map[act.Verb][]policies.ActKind {
+	return map[act.Verb][]policies.ActKind{
+		act.DoOpen:    {policies.ActNavigate},
+		act.DoBack:    {policies.ActNavigate},
+		act.DoForward: {policies.ActNavigate},
+		act.DoReload:  {policies.ActNavigate, policies.ActSubmit},
+		act.DoClick:   {policies.ActFollow, policies.ActSubmit, policies.ActDownload, policies.ActPress},
+		act.DoHover:   {policies.ActPoint},
+		act.DoFill:    {policies.ActType, policies.ActSecret},
+		act.DoPress:   {policies.ActPress, policies.ActSubmit},
+		act.DoSelect:  {policies.ActType},
+		act.DoCheck:   {policies.ActType},
+		act.DoScroll:  {policies.ActPoint},
+		act.DoDrag:    {policies.ActPoint},
+		act.DoUpload:  {policies.ActUpload},
+		act.DoSave:    {policies.ActSave},
+		act.DoPDF:     {policies.ActSave},
+		act.DoWait:    {policies.ActPoint},
+		act.DoDialog:  {policies.ActConfirm, policies.ActPoint},
+		act.DoEval:    {policies.ActEval},
+		act.DoSwitch:  {policies.ActPoint},
+		act.DoClose:   {policies.ActPoint},
+	}
+})
 
 // offered returns the verbs that have a kind which can pass.
 func offered(kinds []policies.ActKind) []string {
 	var all []string
 	for _, v := range act.Verbs() {
-		if slices.ContainsFunc(kindsOf[v], func(k policies.ActKind) bool { return slices.Contains(kinds, k) }) {
+		if slices.ContainsFunc(kindsOf()[v], func(k policies.ActKind) bool { return slices.Contains(kinds, k) }) {
 			all = append(all, string(v))
 		}
 	}
