@@ -167,8 +167,9 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 	}
 	t.mu.Unlock()
 	var err error
-	switch s.Do {
-	case DoOpen:
+	opens, reloads := s.Do == DoOpen, s.Do == DoReload
+	switch {
+	case opens:
 		var r page.NavigateResult
 		r, err = begin(t.e.g, t.session(), page.Navigate, page.NavigateParams{URL: s.URL}).waitOr(ctx, t.stop())
 		if err == nil && r.ErrorText != "" && r.ErrorText != "net::ERR_ABORTED" {
@@ -178,7 +179,7 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 			out.Line = "now at that place of the page"
 			return nil // the same document
 		}
-	case DoReload:
+	case reloads:
 		_, err = begin(t.e.g, t.session(), page.Reload, page.ReloadParams{}).waitOr(ctx, t.stop())
 	default:
 		_, err = begin(t.e.g, t.session(), page.NavigateToHistoryEntry, page.NavigateToHistoryEntryParams{EntryID: p.entry}).waitOr(ctx, t.stop())

@@ -41,7 +41,7 @@ func (t eye) list(q LookRequest) (*Look, error) {
 		}
 		t.told = t.errors
 		t.mu.Unlock()
-	default:
+	case AtNetwork:
 		t.mu.Lock()
 		if t.requests.dropped > 0 {
 			lines = append(lines, fmt.Sprintf("… %s older requests were dropped", thousands(t.requests.dropped)))
@@ -50,6 +50,7 @@ func (t eye) list(q LookRequest) (*Look, error) {
 			lines = append(lines, t.e.masks.hide(r.String()))
 		}
 		t.mu.Unlock()
+	case AtPage, AtChanges, AtText, AtPicture: // are of the page itself
 	}
 	if find := strings.ToLower(plain(q.Find)); find != "" {
 		kept := lines[:0]
