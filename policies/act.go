@@ -15,7 +15,7 @@ const (
 	ActFollow   ActKind = "follow"   // a link is followed, or a page leads on by itself
 	ActSubmit   ActKind = "submit"   // a form is sent
 	ActDownload ActKind = "download" // a link leads to a file
-	ActPress    ActKind = "press"    // anything else is clicked, or a key is pressed: what it does is not known
+	ActPress    ActKind = "press"    // anything else is clicked or dragged, or a key is pressed: what it does is not known
 	ActType     ActKind = "type"     // a field is filled in
 	ActSecret   ActKind = "secret"   // a field is filled in with a secret that the agent does not see
 	ActPoint    ActKind = "point"    // the pointer moves, a tab is scrolled, switched to or closed

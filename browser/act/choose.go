@@ -54,7 +54,7 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 		return err
 	}
 	s := p.aim.frame.session
-	hits, misses, err := t.guarded(ctx, p.aim, true, "", func() error {
+	hits, misses, err := t.guarded(ctx, p.aim, true, func() error {
 		open, _ := parseKey("Alt+ArrowDown")
 		if !l.Multiple {
 			// Without its list open, each step would be a change that the page hears of.

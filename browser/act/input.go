@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -151,35 +153,42 @@ func send[P any](ctx context.Context, t *tab, session string, cmd cdp.Command[P,
 
 // guarded arms the guard in all documents of the tab, does f, and reports whether its
 // input reached the element, and whether some was kept from another.
-func (t hand) guarded(ctx context.Context, a aim, keys bool, fieldType string, f func() error) (hits, misses int, err error) {
-	frames := t.tree()
-	o := argument(map[string]any{"keys": keys, "type": fieldType})
-	for _, fr := range frames {
-		n := 0
-		if fr.id == a.frame.id {
-			n = a.local
+func (t hand) guarded(ctx context.Context, a aim, keys bool, f func() error) (hits, misses int, err error) {
+	others := slices.DeleteFunc(t.tree(), func(fr frame) bool { return fr.id == a.frame.id })
+	o := argument(map[string]any{"keys": keys})
+	// A frame that does not answer keeps nobody from the others.
+	all := func(ctx context.Context, f func(context.Context, frame)) {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		for _, fr := range others {
+			wg.Go(func() { f(ctx, fr) })
 		}
-		if err := t.run(ctx, fr, fmt.Sprintf("belljar.arm(%d, %s)", n, o), nil); err != nil && fr.id == a.frame.id {
-			return 0, 0, t.fault(err, false)
-		}
+		wg.Wait()
+	}
+	all(ctx, func(ctx context.Context, fr frame) { _ = t.run(ctx, fr, "belljar.arm(0, "+o+")", nil) })
+	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.arm(%d, %s)", a.local, o), nil); err != nil {
+		return 0, 0, t.fault(err, false)
 	}
 	err = f()
-	left := false
-	for _, fr := range frames {
-		var r struct {
-			Hits   int `json:"hits"`
-			Misses int `json:"misses"`
-		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		if e := t.run(ctx, fr, "belljar.disarm()", &r); e != nil && fr.id == a.frame.id {
-			left = true // a dialog, or another document: the input had its effect
-		}
-		cancel()
-		hits += r.Hits
-		misses += r.Misses
-		if left {
-			break
-		}
+	type count struct {
+		Hits   int `json:"hits"`
+		Misses int `json:"misses"`
+	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	var own count
+	left := t.run(after, a.frame, "belljar.disarm()", &own) != nil // a dialog, or another document: the input had its effect
+	hits, misses = own.Hits, own.Misses
+	if !left {
+		var mu sync.Mutex
+		all(context.WithoutCancel(ctx), func(ctx context.Context, fr frame) {
+			var r count
+			_ = t.run(ctx, fr, "belljar.disarm()", &r)
+			mu.Lock()
+			defer mu.Unlock()
+			hits, misses = hits+r.Hits, misses+r.Misses
+		})
 	}
 	if now, ok := t.frameOf(a.frame.id); !ok || now.loader != a.frame.loader {
 		left = true
@@ -206,7 +215,7 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 		count = 2
 	}
 	s := a.frame.session
-	hits, misses, err := t.guarded(ctx, a, false, "", func() error {
+	hits, misses, err := t.guarded(ctx, a, false, func() error {
 		m := input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y}
 		if err := send(ctx, t.tab, s, input.DispatchMouseEvent, m); err != nil {
 			return err
@@ -291,12 +300,15 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 			typ = "password"
 		}
 	}
+	if secret {
+		return t.insert(ctx, p.aim, typ, text)
+	}
 	s := p.aim.frame.session
-	hits, misses, err := t.guarded(ctx, p.aim, true, typ, func() error {
+	hits, misses, err := t.guarded(ctx, p.aim, true, func() error {
 		if text == "" {
 			return t.press(ctx, s, kb.Encode('\b'))
 		}
-		if secret || len([]rune(text)) > TypedKeys {
+		if len([]rune(text)) > TypedKeys {
 			return send(ctx, t.tab, s, input.InsertText, input.InsertTextParams{Text: text})
 		}
 		return t.typeKeys(ctx, s, text)
@@ -314,11 +326,30 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 	return nil
 }
 
-// typeKeys types text key by key. What no key types is inserted.
+// insert puts a secret into a field that has the focus. What Chrome is sent as input goes
+// to what has the focus when it comes, and a frame of another site can take that, in a
+// document that came after the guard was armed. A script of ours reaches its own document
+// alone, and looks at the field and fills it at once.
+func (t hand) insert(ctx context.Context, a aim, fieldType, text string) error {
+	var ok bool
+	err := t.run(ctx, a.frame, fmt.Sprintf("belljar.insert(%d, %s, %s)", a.local, argument(fieldType), argument(text)), &ok)
+	switch {
+	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+		return nil
+	case err != nil:
+		return t.fault(err, true)
+	case !ok:
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " lost the focus or became another field before it was filled", Next: "look again"}
+	}
+	return nil
+}
+
+// typeKeys types text key by key. What no key types is inserted, and so is a line break:
+// the key Enter sends a form or a message, and that is another act than to fill a field.
 func (t hand) typeKeys(ctx context.Context, session, text string) error {
 	for _, r := range text {
 		var err error
-		if r >= ' ' && r <= '~' || r == '\n' {
+		if r >= ' ' && r <= '~' {
 			err = t.press(ctx, session, kb.Encode(r))
 		} else {
 			err = send(ctx, t.tab, session, input.InsertText, input.InsertTextParams{Text: string(r)})
@@ -354,7 +385,7 @@ func (t hand) key(ctx context.Context, p *plan) error {
 			return err
 		}
 	}
-	hits, misses, err := t.guarded(ctx, p.aim, true, "", func() error { return t.press(ctx, p.aim.frame.session, k.seq) })
+	hits, misses, err := t.guarded(ctx, p.aim, true, func() error { return t.press(ctx, p.aim.frame.session, k.seq) })
 	switch {
 	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
 		return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
@@ -47,6 +48,7 @@ type touched struct {
 	To        string `json:"to"`
 	Method    string `json:"method"`
 	Editable  bool   `json:"editable"`
+	Lines     bool   `json:"lines"` // of text, and not one alone
 	Select    bool   `json:"select"`
 	Checkable bool   `json:"checkable"`
 	Multiple  bool   `json:"multiple"`
@@ -131,7 +133,7 @@ func (p *plan) look(ctx context.Context) (err error) {
 		return nil // the page as a whole
 	}
 	key, _ := parseKey(s.Text)
-	activates := s.Do == DoClick && s.Button != "right" && s.Button != "middle" || s.Do == DoCheck
+	activates := s.Do == DoClick && s.Button != "right" && s.Button != "middle" || s.Do == DoCheck || s.Do == DoDrag
 	enter := s.Do == DoPress && (key.name == "Enter" || key.name == "Space")
 	if p.raw, err = (hand{t}).touch(ctx, p.aim, activates, enter); err != nil {
 		return err
@@ -149,7 +151,10 @@ func (p *plan) look(ctx context.Context) (err error) {
 			f.Kind = Kind(cmp.Or(raw.Kind, string(KindPress)))
 		}
 		if s.Do == DoCheck {
-			if f.Kind = KindType; !raw.Checkable {
+			if f.Field = raw.Field; f.Kind == KindPress {
+				f.Kind = KindType // and not of a link or a button that calls itself a box
+			}
+			if !raw.Checkable {
 				return not("a box to check", "click it")
 			}
 		}
@@ -168,6 +173,9 @@ func (p *plan) look(ctx context.Context) (err error) {
 		f.Kind, f.Field = KindType, raw.Field
 		if !raw.Editable {
 			return not("a field for text", "use click, check, select or upload")
+		}
+		if strings.ContainsAny(s.Text, "\r\n") && !raw.Lines {
+			return not("a field for several lines", "leave the line breaks out; press Enter as a step of its own") // where it sends a form
 		}
 		if s.Secret != "" {
 			f.Kind, f.Secret = KindSecret, s.Secret
@@ -195,8 +203,15 @@ func (p *plan) look(ctx context.Context) (err error) {
 		if p.to.frame.session != p.aim.frame.session {
 			return &Refusal{Reason: ReasonArgument, Message: "the drag leads into a frame of another site", Next: "drag within one frame"}
 		}
-		if _, err := (hand{t}).touch(ctx, p.to, false, false); err != nil {
+		to, err := (hand{t}).touch(ctx, p.to, true, false)
+		if err != nil {
 			return err
+		}
+		// What is let go where it was taken is clicked. What a page makes of any other drag
+		// is not known, as of a click.
+		f.Kind, f.Shown = KindPress, f.Shown+" to "+called(to.Role, hide(to.Name), hide(to.Row))
+		if p.to.key() == p.aim.key() || raw.Kind != string(KindPress) && raw.Kind == to.Kind && raw.To == to.To && raw.Method == to.Method {
+			return &Refusal{Reason: ReasonArgument, Message: "the drag ends in the control where it begins", Next: "use click"}
 		}
 	case DoHover, DoScroll, DoOpen, DoBack, DoForward, DoReload, DoSave, DoPDF, DoWait, DoDialog, DoEval, DoSwitch, DoClose:
 	}

@@ -76,8 +76,11 @@ func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, e
 }
 
 // run runs a script in our world of a frame and reads its value. A promise is waited
-// for.
+// for. A script that runs handlers of the page, as one that sets the focus does, may
+// never end.
 func (t *tab) run(ctx context.Context, f frame, script string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, inputTime)
+	defer cancel()
 	w, err := t.enter(ctx, f)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@
     closest: method(Element.prototype, "closest"), matches: method(Element.prototype, "matches"), find: method(Element.prototype, "querySelector"),
     all: method(Element.prototype, "querySelectorAll"), rect: method(Element.prototype, "getBoundingClientRect"), rects: method(Element.prototype, "getClientRects"),
     seen: method(Element.prototype, "checkVisibility"), kids: getter(Element.prototype, "children"), shadow: getter(Element.prototype, "shadowRoot"),
-    slotted: method(HTMLSlotElement.prototype, "assignedNodes"), host: getter(ShadowRoot.prototype, "host"), into: method(Element.prototype, "scrollIntoView"),
+    slot: getter(Element.prototype, "assignedSlot"), slotted: method(HTMLSlotElement.prototype, "assignedNodes"), host: getter(ShadowRoot.prototype, "host"), into: method(Element.prototype, "scrollIntoView"),
     url: getter(Document.prototype, "URL"), title: getter(Document.prototype, "title"), html: getter(Document.prototype, "documentElement"),
     body: getter(Document.prototype, "body"), active: getter(Document.prototype, "activeElement"), scroller: getter(Document.prototype, "scrollingElement"),
     at: method(Document.prototype, "elementFromPoint"), shadowAt: method(ShadowRoot.prototype, "elementFromPoint"),
@@ -189,9 +189,9 @@
   };
   // What activating an element leads to, as far as its markup says.
   const leads = (e) => {
-    for (let n = e; n; n = up(n)) {
+    for (let n = e; n; n = (isElement(n) ? dom.slot(n) : null) ?? up(n)) {
       if (!isElement(n)) continue;
-      if (is(n, "a") && dom.has(n, "href") || dom.name(n) === "a" && (dom.has(n, "href") || dom.has(n, "xlink:href"))) {
+      if ((is(n, "a") || is(n, "area")) && dom.has(n, "href") || dom.name(n) === "a" && (dom.has(n, "href") || dom.has(n, "xlink:href"))) {
         const to = absolute(dom.attr(n, "href") ?? dom.attr(n, "xlink:href"));
         if (dom.has(n, "download")) return { kind: "download", to, method: "GET" };
         if (/^https?:/.test(to) && !(plain(to) === plain(dom.url(document)) && to.includes("#"))) return { kind: "follow", to, method: "GET" };
@@ -205,6 +205,9 @@
   // Where Enter in a field sends its form.
   const enters = (e) => {
     if (dom.name(e) !== "input" || !is(e.form, "form")) return null;
+    // A button in focus is pressed itself, and not the first of its form.
+    if (submitter(e)) return sending(e.form, e);
+    if (/^(button|reset)$/i.test(dom.attr(e, "type") ?? "")) return null;
     const button = Array.prototype.find.call(dom.elements(e.form), submitter);
     if (button) return off(button) ? null : sending(e.form, button);
     return sending(e.form, null);
@@ -217,6 +220,7 @@
     const [name, label] = naming(e);
     const f = { role: role(e), name, label, row: row(e), field: kind(e), url: plain(dom.url(document)).slice(0, 65536), kind: "press", to: "", method: "" };
     f.editable = f.field !== "file" && (editable(e) || e.isContentEditable === true || dom.matches(e, "input:not([type=checkbox],[type=radio],[type=button],[type=submit],[type=reset],[type=image],[type=file],[type=hidden]), textarea")) && !e.readOnly;
+    f.lines = f.editable && dom.name(e) !== "input";
     f.select = dom.name(e) === "select";
     f.checkable = dom.matches(e, "input[type=checkbox], input[type=radio], [role=checkbox], [role=switch], [role=radio], [role=menuitemcheckbox], [role=menuitemradio]") || dom.name(e) === "label" && is(e.control, "input");
     f.multiple = e.multiple === true;
@@ -302,8 +306,7 @@
     if (isKey !== armed.keys) return;
     if (ev.type === "click" && ev.detail === 0) return; // of Enter, or of a label
     const path = dom.path(ev);
-    let ok = armed.own.some((e) => path.includes(e));
-    if (ok && armed.type && dom.attr(armed.own[0], "type")?.toLowerCase() !== armed.type) ok = false;
+    const ok = armed.own.some((e) => path.includes(e));
     if (ok) { armed.hits++; return; }
     armed.misses++;
     ev.stopImmediatePropagation();
@@ -311,7 +314,7 @@
   };
   for (const type of [...mouse, ...keys]) addEventListener(type, guard, { capture: true, passive: false });
   const arm = (n, o) => {
-    armed = { own: [], keys: o.keys, type: o.type, hits: 0, misses: 0 };
+    armed = { own: [], keys: o.keys, hits: 0, misses: 0 };
     const e = element(n);
     if (!e) return;
     const own = [e, ...labels(e)];
@@ -342,6 +345,12 @@
       else getSelection().selectAllChildren(e);
     }
     return inside(focused(), e);
+  };
+  // Puts a text into the field that has the focus, in the place of what is selected.
+  const insert = (n, type, text) => {
+    const e = element(n);
+    if (!e || !dom.connected(e) || focused() !== e || type && dom.attr(e, "type")?.toLowerCase() !== type) return false;
+    return Document.prototype.execCommand.call(document, "insertText", false, text);
   };
   // The number of what is at a point, and where in it, if it is a frame.
   const at = (x, y) => {
@@ -385,7 +394,7 @@
     return todo.length === 0;
   };
   globalThis.belljar = {
-    dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, ready, arm, disarm, focus, focused, at, quiet, frames, off, editable, fields, labels, cover, describe,
+    dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, ready, arm, disarm, focus, insert, focused, at, quiet, frames, off, editable, fields, labels, cover, describe,
     hold, release: () => { all = []; },
     hear: (...list) => { for (const e of list) if (isElement(e)) heard.add(e); },
     hears: (e) => heard.has(e), enclose: (host, root) => { closed.set(host, root); }, enclosed: (e) => closed.has(e), state,

@@ -39,8 +39,8 @@ func TestBrowserDefinitionsAreShort(t *testing.T) {
 	}
 	golden.Equal(t, "browserlist.golden", text)
 	for rules, want := range map[string]string{
-		`{act: [navigate, follow, point]}`: "open back forward reload click hover scroll drag wait dialog switch close",
-		`{act: point}`:                     "hover scroll drag wait dialog switch close",
+		`{act: [navigate, follow, point]}`: "open back forward reload click hover scroll wait dialog switch close",
+		`{act: point}`:                     "hover scroll wait dialog switch close",
 		`{act: upload}`:                    "upload",
 		`{tool: "Browser"}`:                verbWords(act.Verbs()),
 	} {

@@ -115,7 +115,7 @@ var kindsOf = sync.OnceValue(func() map[act.Verb][]policies.ActKind {
 		act.DoSelect:  {policies.ActType},
 		act.DoCheck:   {policies.ActType},
 		act.DoScroll:  {policies.ActPoint},
-		act.DoDrag:    {policies.ActPoint},
+		act.DoDrag:    {policies.ActPress},
 		act.DoUpload:  {policies.ActUpload},
 		act.DoSave:    {policies.ActSave},
 		act.DoPDF:     {policies.ActSave},
