@@ -158,14 +158,14 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 	defer cancel()
 	t.mu.Lock()
 	commits, files := t.commits, t.files
-	t.failure = ""
-	// What was typed before may be left by this.
-	for loader := range t.secret {
-		if f := t.frames[t.target]; f != nil && f.loader == loader && s.Do == DoOpen {
-			delete(t.secret, loader)
-		}
-	}
+	t.failure, t.opening, t.openID = "", s.URL, ""
 	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		t.opening, t.openID = "", ""
+		t.own = t.own || s.Do == DoOpen && t.commits != commits
+		t.mu.Unlock()
+	}()
 	var err error
 	opens, reloads := s.Do == DoOpen, s.Do == DoReload
 	switch {

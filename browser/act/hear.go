@@ -1,9 +1,12 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
@@ -46,6 +49,7 @@ type attachEvent struct {
 
 type pausedEvent struct {
 	RequestID string `json:"requestId"`
+	NetworkID string `json:"networkId"`
 	FrameID   string `json:"frameId"`
 	Request   struct {
 		URL    string `json:"url"`
@@ -371,10 +375,10 @@ func (t ear) judge(v pausedEvent) error {
 	if f := t.frames[v.FrameID]; f != nil {
 		from = f.url
 	}
-	site, bound := t.site()
+	leaves := t.opens(v)
 	t.mu.Unlock()
-	if bound && t.e.opts.OneSite && siteOf(v.Request.URL) != site {
-		return fmt.Errorf("a secret was typed in this tab, so it stays with %s until that page is left by: open of a page of it, or close", site)
+	if sites := t.sites(); t.e.opts.OneSite && !leaves && len(sites) > 0 && !slices.Contains(sites, siteOf(v.Request.URL)) {
+		return fmt.Errorf("a secret was typed in this tab, so it stays with %s until a step opens another page in it", sites[0])
 	}
 	if t.e.opts.Judge == nil {
 		return fmt.Errorf("nothing may be opened in this seat")
@@ -407,6 +411,14 @@ func originOf(raw string) string {
 		host = host[:len(host)-len(p)-1]
 	}
 	return u.Scheme + "://" + host
+}
+
+// sameAddress reports whether two URLs are of one document.
+func sameAddress(a, b string) bool {
+	x, e1 := url.Parse(a)
+	y, e2 := url.Parse(b)
+	path := func(u *url.URL) string { return cmp.Or(u.EscapedPath(), "/") }
+	return e1 == nil && e2 == nil && originOf(a) != "" && strings.EqualFold(originOf(a), originOf(b)) && path(x) == path(y) && x.RawQuery == y.RawQuery
 }
 
 // siteOf is what a tab stays with after a secret was typed: the origin.

@@ -48,6 +48,7 @@ type line struct {
 	view    bool
 	heading bool
 	shows   []showing
+	urls    []string // in the words of the page, and not in what stands in a field
 }
 
 // showing is a control in a line: what the agent is shown of it.
@@ -199,7 +200,12 @@ func (t eye) write(s *sight, f frame, seen map[string]*looked, within map[string
 
 // lineOf writes the parts of a line. t.mu is held.
 func (t eye) lineOf(w *line, f frame, segs []any) string {
-	var b strings.Builder
+	var b, said strings.Builder
+	defer func() {
+		for _, u := range urls().FindAllString(t.e.masks.hide(said.String()), 20) {
+			w.urls = append(w.urls, strings.TrimRight(u, ".,;:!?)'"))
+		}
+	}()
 	hide := t.e.masks.hide
 	// Words that stand beside each other are masked together: a page can put each letter
 	// into an element of its own.
@@ -207,6 +213,7 @@ func (t eye) lineOf(w *line, f frame, segs []any) string {
 		text, ok := seg.(string)
 		if ok {
 			b.WriteString(escaped2(hide(text)))
+			said.WriteString(escaped2(hide(text)))
 			continue
 		}
 		c, ok := seg.(map[string]any)
@@ -239,6 +246,8 @@ func (t eye) lineOf(w *line, f frame, segs []any) string {
 			}
 			b.WriteString(quoted(name, MaxName))
 		}
+		// An agent could put an address into a field and have it shown.
+		said.WriteString(" " + quoted(name, MaxName) + " ")
 		if num("l") == 1 {
 			b.WriteString(" (label)")
 		}
@@ -298,8 +307,10 @@ func nonce() string {
 // show notes what the agent is shown. t.mu is held.
 func (t eye) show(lines []line) {
 	for _, l := range lines {
-		for _, u := range urls().FindAllString(l.text, 20) {
-			t.e.seen.add(strings.TrimRight(u, ".,;:!?)'"))
+		for _, u := range l.urls {
+			if strings.Contains(l.text, u) { // or the line was cut before it
+				t.e.seen.add(u)
+			}
 		}
 		for _, c := range l.shows {
 			if !strings.Contains(l.text, fmt.Sprintf("[%d] ", c.n)) {

@@ -49,6 +49,9 @@ type going struct {
 	loaded   bool            // the top document is parsed
 	files    int             // downloads that began in it
 	failure  string          // why the last document of the top frame was not loaded
+	opening  string          // address that a step opens now
+	openID   string          // of its request, which redirects have too
+	own      bool            // a step has opened a document in it
 	underway map[string]bool // requests; true for those that it is not settled with
 	counted  int             // of these
 }
@@ -222,13 +225,41 @@ func (t *tab) gone(id string) {
 	t.refs.forget(id)
 }
 
-// site reports the site that the tab has to stay with, if a secret was typed in a
-// document that is still there. t.mu is held.
-func (t ear) site() (string, bool) {
-	for _, s := range t.secret {
-		return s, true
+// sites are those that the tab has to stay with: of the documents that are still there in
+// which a secret was typed, in the tab and in those that it was opened from.
+func (t ear) sites() (out []string) {
+	t.e.mu.Lock()
+	byName := map[string]*tab{}
+	for _, o := range t.e.tabs {
+		byName[o.name] = o
 	}
-	return "", false
+	t.e.mu.Unlock()
+	for o, n := t.tab, 0; o != nil && n <= MaxTabs; n++ {
+		o.mu.Lock()
+		for _, s := range o.secret {
+			out = append(out, s)
+		}
+		own := o.own
+		o.mu.Unlock()
+		if own {
+			break // it shows what a step opened
+		}
+		o = byName[o.opener]
+	}
+	return out
+}
+
+// opens reports whether a document is the one that a step opens now, which leaves what was
+// there. t.mu is held.
+func (t ear) opens(v pausedEvent) bool {
+	if v.FrameID != t.target || t.opening == "" {
+		return false
+	}
+	if t.openID == "" && v.Request.Method == "GET" && sameAddress(v.Request.URL, t.opening) {
+		t.openID = v.NetworkID
+		return true
+	}
+	return t.openID != "" && v.NetworkID == t.openID
 }
 
 // secretive reports whether a secret was typed in a document that is still there.
