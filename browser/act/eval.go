@@ -72,14 +72,20 @@ func (t eye) readingWorld(ctx context.Context, f frame) (runtime.ExecutionContex
 	if err != nil {
 		return 0, t.cause(err)
 	}
+	// A frame of the same origin has the same cookies, and prototypes of its own.
 	const shut = `(() => {
-  const no = (proto, name, get) => Object.defineProperty(proto, name, { get, configurable: false });
-  if (Object.getOwnPropertyDescriptor(Document.prototype, "cookie").configurable) {
-    no(Document.prototype, "cookie", () => "");
-    const value = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").get;
-    no(HTMLInputElement.prototype, "value", function () { return this.type === "password" ? "" : value.call(this) });
-    for (const name of ["cookieStore", "indexedDB", "caches"]) try { Object.defineProperty(globalThis, name, { value: undefined, configurable: false }) } catch {}
-  }
+  const shut = (w, depth) => {
+    const no = (proto, name, get) => w.Object.defineProperty(proto, name, { get, configurable: false });
+    if (w.Object.getOwnPropertyDescriptor(w.Document.prototype, "cookie").configurable) {
+      no(w.Document.prototype, "cookie", () => "");
+      const value = w.Object.getOwnPropertyDescriptor(w.HTMLInputElement.prototype, "value").get;
+      no(w.HTMLInputElement.prototype, "value", function () { return this.type === "password" ? "" : value.call(this) });
+      for (const name of ["cookieStore", "indexedDB", "caches"]) try { w.Object.defineProperty(w, name, { value: undefined, configurable: false }) } catch {}
+    }
+    for (let i = 0; i < w.length && depth < 8; i++) try { shut(w[i], depth + 1) } catch {}
+  };
+  shut(globalThis, 0);
+  try { if (opener) shut(opener.top, 0) } catch {}
   return 0;
 })()`
 	r, err := call(ctx, t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: shut, ContextID: made.ExecutionContextID, ReturnByValue: new(true), Silent: new(true)})
