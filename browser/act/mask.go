@@ -2,6 +2,7 @@ package act
 
 import (
 	"encoding/base64"
+	"fmt"
 	"html"
 	"net/url"
 	"slices"
@@ -44,7 +45,16 @@ func (m *masks) add(name, value string) {
 func formsOf(value string) []string {
 	runes := []rune(value)
 	slices.Reverse(runes)
-	forms := []string{value, string(runes), html.EscapeString(value), url.QueryEscape(value), url.PathEscape(value)}
+	forms := []string{
+		value, string(runes), html.EscapeString(value), url.QueryEscape(value), url.PathEscape(value),
+		// As a browser writes it: in HTML, by encodeURIComponent, of a form, in a query and in a path.
+		strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(value),
+		strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(value),
+		percent(value, "-_.!~*'()"),
+		strings.ReplaceAll(percent(value, "*-._ "), " ", "+"),
+		percent(value, "!$%&()*+,-./:;=?@[\\]^_`{|}~"),
+		percent(value, "!$%&'()*+,-./:;=@[\\]_|~"),
+	}
 	// As base64 it looks different by where it begins; what surrounds it decides about
 	// the letters at its ends.
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -61,6 +71,20 @@ func formsOf(value string) []string {
 	}
 	slices.Sort(forms)
 	return slices.DeleteFunc(slices.Compact(forms), func(s string) bool { return s == "" })
+}
+
+// percent is a text with all bytes but letters, digits and those of keep as %XX.
+func percent(text, keep string) string {
+	const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	var b strings.Builder
+	for i := range len(text) {
+		if c := text[i]; strings.IndexByte(plain, c) >= 0 || strings.IndexByte(keep, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }
 
 // any reports whether there is something to mask.

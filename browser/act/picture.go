@@ -2,6 +2,7 @@ package act
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -152,13 +153,26 @@ func (t eye) secretSpots(ctx context.Context) ([]image.Rectangle, error) {
 		off, known := origin[f.id]
 		var box [4]float64
 		if i > 0 {
+			// Of a frame that is still there, what it shows has to be known.
+			unplaced := func(err error) error {
+				if _, there := t.frameOf(f.id); !there {
+					return nil
+				}
+				return fmt.Errorf("find the place of a frame: %w", cmp.Or(err, errLeft))
+			}
 			parent, ok := t.frameOf(f.parent)
 			if !ok {
+				if err := unplaced(nil); err != nil {
+					return nil, err
+				}
 				continue
 			}
 			p, pk := origin[f.parent]
 			n := t.owner(ctx, f, parent)
 			if err := t.run(ctx, parent, fmt.Sprintf(`((e) => { const r = belljar.dom.rect(e); return [r.left + e.clientLeft, r.top + e.clientTop, r.width, r.height] })(belljar.element(%d))`, n), &box); err != nil || !pk {
+				if err := unplaced(err); err != nil {
+					return nil, err
+				}
 				continue
 			}
 			off, known = [2]float64{p[0] + box[0], p[1] + box[1]}, true

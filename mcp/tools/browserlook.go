@@ -72,7 +72,8 @@ func shownBy(ctx context.Context, c Chrome, q act.LookRequest) (*mcp.Result, err
 // articleOf is the text of a document in the form of ReadDocs: from offset on, as many
 // characters as asked for.
 func articleOf(ctx context.Context, c Chrome, l *act.Look, q act.LookRequest) (*mcp.Result, error) {
-	p, err := page.Convert(ctx, []byte(l.HTML), page.Options{URL: l.URL, ContentType: "text/html", Decoded: true})
+	// Before as well: Markdown puts a backslash before some letters of a secret.
+	p, err := page.Convert(ctx, []byte(c.Mask(l.HTML)), page.Options{URL: l.URL, ContentType: "text/html", Decoded: true})
 	if err != nil {
 		return nil, fmt.Errorf("the text of %s cannot be read: %w; look at the page instead", policies.Clip(fmt.Sprintf("%q", l.URL), 200), err)
 	}
