@@ -84,6 +84,9 @@ func (e *engine) fileBegins(v downloadEvent) {
 		from = "data:"
 	}
 	shown := fileName(e.masks.hide(v.Suggested[:min(len(v.Suggested), 4096)]))
+	if len(e.files.all) >= MaxDownloads { // nobody can save those that were cancelled
+		e.files.all = slices.DeleteFunc(e.files.all, func(d *download) bool { return d.state == "cancelled" })
+	}
 	line := ""
 	switch {
 	case e.opts.Downloads <= 0:

@@ -86,7 +86,7 @@ func (s *Seats) Open(ctx context.Context, g policies.Grant, o Options) (*Seat, e
 		}
 		freed := s.freed
 		s.mu.Unlock()
-		full := &Refusal{Reason: ReasonFull, Message: fmt.Sprintf("all %d browsers are in use", s.cfg.Most), Next: "wait until another session ends; the operator sees them with `belljar browser ps`"}
+		full := &Refusal{Reason: ReasonFull, Message: fmt.Sprintf("all %d browsers are in use", s.cfg.Most), Next: "wait until another session that has one ends"}
 		if mine >= s.cfg.TenantMost {
 			full.Message, full.Next = fmt.Sprintf("your sessions use %d browsers, and no more may be open", mine), "end another of your sessions that has one"
 		}

@@ -239,7 +239,7 @@ type Options struct {
 // Info is what an operator sees of a seat.
 type Info struct {
 	ID, Tenant, Profile string
-	State               string // starting, live, frozen, parked
+	State               string // new, live or parked
 	Tabs                int
 	Memory              int64 // bytes of its box
 }
