@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"belljar.dev/browser/act"
@@ -111,6 +112,12 @@ func (r *run) step(ctx context.Context, call mcp.Call, s browserStep) error {
 	switch acting := call.Grant.Acting(); {
 	case step.Do == act.DoOpen && !acting.Opens(step.URL, p.Seen):
 		return fmt.Errorf("%s was not shown by a page, and has a query or a fragment; nothing was done; open a page that links to it, or the address without them", policies.Clip(fmt.Sprintf("%q", step.URL), 200))
+	case step.Do == act.DoEval && acting.Eval == policies.EvalOff:
+		return errors.New("this profile evaluates nothing any more; nothing was done; look at the page")
+	case step.Secret != "" && !slices.ContainsFunc(acting.Secrets, func(f policies.FieldSecret) bool {
+		return f.Secret == step.Secret && slices.Contains(r.seat.secrets, f)
+	}):
+		return fmt.Errorf("secret %s: the policy does not have it here, or has changed since this browser was opened; nothing was done; use another, or end the session and begin again", policies.Clip(fmt.Sprintf("%q", step.Secret), 80))
 	case step.Do == act.DoUpload:
 		if step.File, err = r.b.upload(ctx, call, step.Path, acting.Limits.Uploads); err != nil {
 			return err
@@ -168,7 +175,7 @@ func (r *run) note(c Chrome, o *act.Outcome) {
 		r.lines = append(r.lines, "download "+c.Mask(d))
 	}
 	if o.Dialog != nil {
-		r.lines = append(r.lines, fmt.Sprintf("a dialog waits (%s): %s; answer it with dialog", o.Dialog.Kind, c.Mask(o.Dialog.Text)))
+		r.lines = append(r.lines, fmt.Sprintf("a dialog waits (%s): %q; answer it with dialog", policies.Clip(o.Dialog.Kind, 20), c.Mask(o.Dialog.Text)))
 	}
 }
 

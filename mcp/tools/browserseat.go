@@ -34,7 +34,8 @@ type Chrome interface {
 // browserSeat is the browser of one session.
 type browserSeat struct {
 	tenant, profile string
-	turn            chan struct{} // held by the call that uses the browser
+	turn            chan struct{}          // held by the call that uses the browser
+	secrets         []policies.FieldSecret // that it was opened with
 
 	mu     sync.Mutex
 	chrome Chrome         // nil until it is open, and after the session
@@ -71,7 +72,7 @@ func (b *browsers) seat(ctx context.Context, call mcp.Call) (*browserSeat, error
 		b.mu.Unlock()
 		return nil, fmt.Errorf("your sessions have %d browsers, as many as the policy lets them (totals.browsers); nothing was done; end a session that has one", mine)
 	}
-	s = &browserSeat{tenant: g.Tenant(), profile: g.Profile(), turn: make(chan struct{}, 1), grant: g}
+	s = &browserSeat{tenant: g.Tenant(), profile: g.Profile(), turn: make(chan struct{}, 1), secrets: g.Acting().Secrets, grant: g}
 	b.open[id] = s
 	b.mu.Unlock()
 	// Outside the lock: a session that has ended already calls back at once.
