@@ -6,6 +6,24 @@ import (
 	"belljar.dev/browser/act"
 )
 
+// TestControlsWithinControls: a click of a row is not one of a button in it.
+func TestControlsWithinControls(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>none</title><form action="/del" method=post><div tabindex=0 style="width:400px;text-align:center" onclick="document.title = 'row'">Row <button>Delete</button></div>
+<div tabindex=0 style="width:100px"><button style="width:100px;height:30px;padding:0;border:0">All</button></div></form>`)
+	l := s.goTo(s.url("site", "/"))
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `item "Row`)})
+	if got := s.eval("document.title"); got != `"row"` {
+		t.Errorf("the page says %s", got)
+	}
+	if _, err := s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, `item "All"`)}); act.ReasonOf(err) != act.ReasonNotReady {
+		t.Errorf("a control that another fills: %v", err)
+	}
+	if s.heard("POST") != 0 {
+		t.Errorf("the server heard %v", s.hits)
+	}
+}
+
 // TestStepsAreOfTheirKind: no step does what another kind of act does (BR23).
 func TestStepsAreOfTheirKind(t *testing.T) {
 	s := open(t)

@@ -247,6 +247,16 @@
       own = dom.host(root);
     }
   };
+  // A control within an element that stands at a point of it, or null: a click there would
+  // be of that control.
+  const within = (e, x, y) => {
+    if (is(e, "label")) return null;
+    let n = dom.at(document, x, y);
+    for (let r; n && (r = shadow(n));) { const next = dom.shadowAt(r, x, y); if (!next || next === n) break; n = next; }
+    if (!n || !inside(n, e)) return null;
+    for (; n && n !== e; n = up(n)) if (isElement(n) && dom.matches(n, "a[href], area[href], button, input, select, textarea, summary")) return n;
+    return null;
+  };
   // The points at which an element may be hit, those in the middle first.
   const points = (e) => {
     const out = [];
@@ -284,7 +294,7 @@
           const tries = o.at ? [o.at] : points(e);
           why = { why: "outside" };
           for (const [x, y] of tries) {
-            const c = cover(e, x, y);
+            const c = cover(e, x, y) ?? within(e, x, y);
             if (c === null) return { x, y, left: now[0], top: now[1], width: now[2], height: now[3] };
             if (why.why === "outside") why = { why: "covered", by: describe(c) };
           }
