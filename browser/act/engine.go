@@ -320,6 +320,8 @@ func (t *tab) equip(ctx context.Context, session, top string, waits bool) error 
 	chooser := begin(g, session, page.SetInterceptFileChooserDialog, page.SetInterceptFileChooserDialogParams{Enabled: true, Cancel: new(true)})
 	crash := begin(g, session, inspector.Enable, cdp.Empty{})
 	requests := begin(g, session, network.Enable, network.EnableParams{MaxTotalBufferSize: new(int64(1)), MaxResourceBufferSize: new(int64(1))})
+	// A worker of the page would answer in place of a request that is judged.
+	bypass := begin(g, session, network.SetBypassServiceWorker, network.SetBypassServiceWorkerParams{Bypass: true})
 	focus := begin(g, session, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	domOn := begin(g, session, dom.Enable, dom.EnableParams{})
 	// The browser answers this one. Some of the others are for a renderer that answers
@@ -341,6 +343,7 @@ func (t *tab) equip(ctx context.Context, session, top string, waits bool) error 
 	_, _ = chooser.wait(ctx)
 	_, _ = crash.wait(ctx)
 	_, _ = requests.wait(ctx)
+	_, _ = bypass.wait(ctx)
 	_, _ = focus.wait(ctx)
 	_, _ = domOn.wait(ctx)
 	r, err := tree.wait(ctx)

@@ -3,9 +3,12 @@ package act
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
@@ -47,6 +50,7 @@ type touched struct {
 	Kind      string `json:"kind"`
 	To        string `json:"to"`
 	Method    string `json:"method"`
+	Holds     string `json:"holds"` // names and values of the fields of a form that is sent, as JSON
 	Editable  bool   `json:"editable"`
 	Lines     bool   `json:"lines"` // of text, and not one alone
 	Select    bool   `json:"select"`
@@ -215,7 +219,40 @@ func (p *plan) look(ctx context.Context) (err error) {
 		}
 	case DoHover, DoScroll, DoOpen, DoBack, DoForward, DoReload, DoSave, DoPDF, DoWait, DoDialog, DoEval, DoSwitch, DoClose:
 	}
+	if f.Kind == KindSubmit && raw.Holds != "" {
+		var holds [][2]string
+		if err := json.Unmarshal([]byte(raw.Holds), &holds); err != nil || holds == nil {
+			return &Refusal{Reason: ReasonLimit, Message: "the form holds more than can be shown to anybody", Next: "empty its large fields", Err: err}
+		}
+		f.Sends = sends(holds, hide)
+	}
 	return nil
+}
+
+// sends is what a form holds, in words. Where some of it is cut, a digest stands for all.
+func sends(holds [][2]string, hide func(string) string) string {
+	const most = 1000
+	var all strings.Builder
+	whole := sha256.New()
+	short := false
+	for _, h := range holds {
+		name, value := hide(h[0]), hide(h[1])
+		fmt.Fprintf(whole, "%d %s %d %s", len(name), name, len(value), value)
+		part := fmt.Sprintf(", %s %s", quoted(name, MaxName), quoted(value, MaxName))
+		if all.Len()+len(part) > most {
+			short = true
+			continue
+		}
+		short = short || utf8.RuneCountInString(name) > MaxName || utf8.RuneCountInString(value) > MaxName
+		all.WriteString(part)
+	}
+	if short {
+		fmt.Fprintf(&all, ", and more (sha256 %.16x of %d fields)", whole.Sum(nil), len(holds))
+	}
+	if all.Len() == 0 {
+		return ""
+	}
+	return " sends " + all.String()[2:]
 }
 
 // find is the element of a number or a point, or what has the focus.

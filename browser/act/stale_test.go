@@ -64,7 +64,7 @@ func TestSwappedBetweenPrepareAndDo(t *testing.T) {
 	s.page("/swap", `<!doctype html><title>none</title><a id=a href="/ok">Go</a>
 <form id=f action="/ok" method=get><input id=i name=q autocomplete=off><button id=b>Send</button></form><script>
 const M = { href: () => a.href = "/evil", action: () => f.action = "/evil", method: () => f.method = "post", formaction: () => b.setAttribute("formaction", "/evil"),
-  base: () => { const x = document.createElement("base"); x.href = "http://evil.example:PORT/"; document.head.append(x) }, field: () => { i.type = "password" }, download: () => a.setAttribute("download", "") };
+  base: () => { const x = document.createElement("base"); x.href = "http://evil.example:PORT/"; document.head.append(x) }, field: () => { i.type = "password" }, download: () => a.setAttribute("download", ""), value: () => { i.value = "9999" } };
 addEventListener("hashchange", () => M[location.hash.slice(1)]?.());
 setInterval(async () => { const r = await fetch("/word"); const w = await r.text(); if (w && M[w] && !window["did" + w]) { window["did" + w] = 1; M[w](); document.title = "swapped" } }, 20);
 </script>`)
@@ -83,6 +83,7 @@ setInterval(async () => { const r = await fetch("/word"); const w = await r.text
 		{"action", act.Step{Do: act.DoClick}, `button "Send"`},
 		{"method", act.Step{Do: act.DoClick}, `button "Send"`},
 		{"formaction", act.Step{Do: act.DoClick}, `button "Send"`},
+		{"value", act.Step{Do: act.DoClick}, `button "Send"`},
 		{"field", act.Step{Do: act.DoFill, Text: "x"}, `text "q"`},
 		{"action", act.Step{Do: act.DoPress, Text: "Enter"}, `text "q"`},
 	} {

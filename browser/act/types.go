@@ -163,7 +163,13 @@ type Facts struct {
 	// Shown is the control in the words of the look, with its row, such as
 	// `button "Delete" in "#1001 Customer 1"`. For asks and the audit log.
 	Shown string
+	// Sends is what the form of a submit holds, as far as a person could see it, such as
+	// ` sends "Amount" "12"`. Passwords are left out.
+	Sends string
 }
+
+// Words are the control and what its form holds: what a person is asked about.
+func (f Facts) Words() string { return f.Shown + f.Sends }
 
 // Prepared is a step that was looked at. The zero Prepared is refused by Do.
 type Prepared struct {

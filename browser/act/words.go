@@ -66,7 +66,7 @@ func atStart(text string) string {
 
 // quoted is a name in quotes, of so many characters at most.
 func quoted(text string, most int) string {
-	return `"` + strings.ReplaceAll(cut(escaped(text), most), `"`, `\"`) + `"`
+	return `"` + strings.ReplaceAll(cut(escaped(strings.ReplaceAll(text, `\`, `\\`)), most), `"`, `\"`) + `"`
 }
 
 // cut is text of at most so many characters.

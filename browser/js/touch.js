@@ -181,11 +181,28 @@
   const plain = (u) => u.split("#", 1)[0];
   const submitter = (e) => dom.name(e) === "button" && !/^(button|reset)$/i.test(dom.attr(e, "type") ?? "") || dom.name(e) === "input" && /^(submit|image)$/i.test(dom.attr(e, "type") ?? "");
   const off = (e) => e.disabled === true || dom.matches(e, ":disabled") || dom.attr(e, "aria-disabled") === "true" || dom.closest(e, "[inert]") !== null;
+  // What a form sends that a person could see: names and values of its fields, without
+  // passwords. What is hidden is the page's own. Null where it is more than is read.
+  const holds = (form) => {
+    const out = [];
+    let size = 0;
+    for (const e of Array.from(dom.elements(form))) {
+      const type = dom.name(e) === "input" ? (dom.attr(e, "type") ?? "text").toLowerCase() : dom.name(e);
+      if (!["input", "select", "textarea"].includes(dom.name(e)) || ["hidden", "submit", "button", "reset", "image", "password"].includes(type) || off(e)) continue;
+      if ((type === "checkbox" || type === "radio") && !e.checked) continue;
+      const name = (naming(e)[0] || dom.attr(e, "name") || type).slice(0, 400);
+      const value = dom.name(e) === "select" ? Array.from(e.selectedOptions, (o) => o.label).join(", ") : type === "file" ? Array.from(e.files, (f) => f.name).join(", ") : type === "checkbox" || type === "radio" ? "on" : e.value;
+      if (value === "") continue;
+      if ((size += name.length + value.length) > 262144) return "null";
+      out.push([name, value]);
+    }
+    return JSON.stringify(out);
+  };
   const sending = (form, by) => {
     const way = ((by && dom.attr(by, "formmethod")) || dom.attr(form, "method") || "get").toLowerCase();
     if (way === "dialog") return { kind: "press" };
     const to = (by && dom.has(by, "formaction") ? dom.attr(by, "formaction") : dom.attr(form, "action")) || dom.url(document);
-    return { kind: "submit", to: absolute(to), method: way === "post" ? "POST" : "GET" };
+    return { kind: "submit", to: absolute(to), method: way === "post" ? "POST" : "GET", holds: holds(form) };
   };
   // What activating an element leads to, as far as its markup says.
   const leads = (e) => {
@@ -229,9 +246,11 @@
     return f;
   };
 
-  const frames = (k) => new Promise((done) => {
-    const step = () => { if (k-- <= 0) { clearTimeout(late); done(); } else requestAnimationFrame(step); };
-    const late = setTimeout(done, 250); // a page that is not drawn has none
+  // Waits for so many frames, and says whether they were drawn in time: a page that is
+  // not drawn has none.
+  const frames = (k, most = 250) => new Promise((done) => {
+    const step = () => { if (k-- <= 0) { clearTimeout(late); done(true); } else requestAnimationFrame(step); };
+    const late = setTimeout(() => done(false), most);
     step();
   });
   const describe = (e) => ({ n: number(e), role: role(e), name: naming(e)[0].slice(0, 80) });
@@ -287,9 +306,12 @@
           await frames(1);
           box = place(e);
         }
-        await frames(2);
+        // Of two places alone, those on both sides of a turn would be the same.
+        let drawn = await frames(1, 1000);
+        const between = place(e);
+        drawn &&= await frames(1, 1000);
         const now = place(e);
-        if (!same(box, now)) why = { why: "moving" };
+        if (!drawn || !same(box, between) || !same(between, now)) why = { why: "moving" }; // or it cannot be known
         else {
           const tries = o.at ? [o.at] : points(e);
           why = { why: "outside" };

@@ -44,8 +44,8 @@ func (b *browsers) facts(ctx context.Context, session *mcp.Session, tab string, 
 		return f, b.said(seat, c, err)
 	}
 	f.Acts = []policies.Act{factsOf(prepared.Facts)}
-	if prepared.Facts.Shown != "" {
-		f.Scene = &policies.Scene{Control: prepared.Facts.Shown}
+	if words := prepared.Facts.Words(); words != "" {
+		f.Scene = &policies.Scene{Control: words}
 	}
 	return f, nil
 }
@@ -154,7 +154,7 @@ func changed(call mcp.Call, now act.Facts) string {
 	if was.Kind == policies.ActNavigate && was.On == "" {
 		is.On = "" // there was no page when it was decided
 	}
-	if was == is && (control == now.Shown || was.Kind == policies.ActNavigate) {
+	if was == is && (control == now.Words() || was.Kind == policies.ActNavigate) {
 		return ""
 	}
 	return fmt.Sprintf("the page has changed since this step was decided about: it was %s, and is %s; nothing was done; look again", was, is)
