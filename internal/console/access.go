@@ -20,6 +20,7 @@ const (
 	tokenLife  = 12 * time.Hour
 	tokenBytes = 32
 	maxTokens  = 64 // a further one ends the oldest
+	maxOwn     = 8  // of a person from another machine; a further one ends the oldest of them
 )
 
 // Person is somebody who has logged in.
@@ -139,8 +140,23 @@ func (a *access) loginKnown(own string, list []Known) (token string, who Person,
 func (a *access) admit(who Person) (token string, _ Person) {
 	token = secret()
 	who.Until, who.sum = time.Now().Add(tokenLife), sha256.Sum256([]byte(token))
+	over := -1
 	if len(a.people) >= maxTokens {
-		a.people = slices.Delete(a.people, 0, 1)
+		over = 0
+	}
+	if who.known != (sha256sum{}) {
+		own := 0
+		for i := len(a.people) - 1; i >= 0; i-- {
+			if a.people[i].known != who.known {
+				continue
+			}
+			if own++; own >= maxOwn { // who may be a viewer, and ends nobody else's login
+				over = i
+			}
+		}
+	}
+	if over >= 0 {
+		a.people = slices.Delete(a.people, over, over+1)
 	}
 	a.people = append(a.people, who)
 	return token, who

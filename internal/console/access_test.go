@@ -1,6 +1,7 @@
 package console
 
 import (
+	"crypto/sha256"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -100,4 +101,24 @@ func TestTokens(t *testing.T) {
 			t.Error("a token is good for another process")
 		}
 	})
+}
+
+// Somebody who logs in again and again ends their own logins and nobody else's.
+func TestLoginsOfOnePerson(t *testing.T) {
+	var a access
+	list := []Known{{Name: "ann", Role: Operator, Sum: sha256.Sum256([]byte("a"))}, {Name: "bob", Role: Viewer, Sum: sha256.Sum256([]byte("b"))}}
+	ann, _, ok := a.loginKnown("a", list)
+	if !ok {
+		t.Fatal("ann is not let in")
+	}
+	var last string
+	for range 2 * maxTokens {
+		last, _, _ = a.loginKnown("b", list)
+	}
+	if _, ok := a.holder(ann); !ok {
+		t.Error("the logins of bob have ended that of ann")
+	}
+	if _, ok := a.holder(last); !ok || len(a.people) != maxOwn+1 {
+		t.Errorf("the last login of bob holds: %t, of %d", ok, len(a.people))
+	}
 }
