@@ -71,7 +71,7 @@ func (c *checker) space() {
 // next skips space and returns the byte after it, or 0 at the end.
 func (c *checker) next() byte {
 	c.space()
-	if c.at == len(c.data) {
+	if c.at >= len(c.data) {
 		return 0
 	}
 	return c.data[c.at]
@@ -289,6 +289,9 @@ func Unquote(quoted []byte) string { return string(unquoted(quoted)) }
 
 // unquoted does what Unquote does, and copies a string only if it has escapes.
 func unquoted(quoted []byte) []byte {
+	if len(quoted) < 2 { // it ends early
+		return nil
+	}
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
 	}
@@ -351,8 +354,10 @@ func Members(object []byte, yield func(name, value []byte) bool) {
 		from := c.at
 		c.skip()
 		name := unquoted(object[from:c.at])
-		c.next()
-		c.at++ // the colon
+		if c.next() != ':' { // it ends early
+			return
+		}
+		c.at++
 		c.next()
 		from = c.at
 		c.skip()
@@ -437,4 +442,5 @@ func (c *checker) skipText() {
 			return
 		}
 	}
+	c.at = len(c.data) // it ends early, maybe within an escape
 }
