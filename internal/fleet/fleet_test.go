@@ -107,8 +107,9 @@ type mill struct {
 	*Worker
 	stop func() // waits
 
-	mu     sync.Mutex
-	places map[string]bool // guarded by mu
+	mu      sync.Mutex
+	places  map[string]bool // guarded by mu
+	without bool            // guarded by mu: its policy names no place
 }
 
 // worker starts a worker whose handler is h. It is linked when worker returns.
@@ -143,12 +144,12 @@ func (r *rig) unlinked(name string, files Credentials, h http.HandlerFunc, place
 			return m.places[p]
 		},
 		Claim: func(_ context.Context, p string) error {
-			if p == "nowhere" {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if p == "nowhere" || m.without {
 				return ErrNoPlace
 			}
-			m.mu.Lock()
 			m.places[p] = true
-			m.mu.Unlock()
 			return nil
 		},
 	})
@@ -362,7 +363,7 @@ func TestDrain(t *testing.T) {
 	}()
 	r.until("drain", func() bool { l := r.front.roster.named("w1"); return l != nil && !r.front.roster.open(l) })
 	go ask()
-	r.until("request that waits", func() bool { return r.front.waiting.Load() == 1 })
+	r.until("request that waits", func() bool { return r.front.waiting.taken() == 1 })
 	close(through)
 	<-drained
 	if m.begin() { // also where the front does not know it yet

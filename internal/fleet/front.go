@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +52,7 @@ type FrontConfig struct {
 
 // Request is a request of a client that has logged in.
 type Request struct {
+	Tenant string // in whose share of the front it counts
 	Place  string
 	Caller string      // for the handler of the worker
 	Valid  func() bool // reports whether the client would be let in now
@@ -65,8 +66,9 @@ type Front struct {
 	roster  *roster
 	settled time.Time
 
-	waiting atomic.Int64 // requests that wait for a worker
-	bodies  atomic.Int64 // bytes
+	waiting *shares // requests that wait for a worker
+	bodies  *shares // bytes
+	taken   *shares // requests that are in flight
 
 	mu      sync.Mutex
 	flights map[*flight]struct{} // guarded by mu
@@ -93,7 +95,10 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Front{cfg: cfg, files: files, roster: newRoster(files, cfg.Log), flights: make(map[*flight]struct{})}
+	f := &Front{
+		cfg: cfg, files: files, roster: newRoster(files, cfg.Log), flights: make(map[*flight]struct{}),
+		waiting: newShares(maxWaiting), bodies: newShares(maxBodies), taken: newShares(maxFlights),
+	}
 	if !cfg.Settled {
 		f.settled = time.Now().Add(settleWait)
 	}
@@ -191,7 +196,7 @@ func (f *Front) Forget(ctx context.Context, place string) error {
 // ServeRequest answers a request of a client that has logged in: by the worker of its
 // place, or in its stead.
 func (f *Front) ServeRequest(w http.ResponseWriter, r *http.Request, q Request) {
-	body, done, ok := f.readBody(w, r)
+	body, done, ok := f.readBody(w, r, q.Tenant)
 	if !ok {
 		return
 	}
@@ -204,7 +209,7 @@ func (f *Front) ServeRequest(w http.ResponseWriter, r *http.Request, q Request) 
 	defer cancel()
 	fl.end = cancel
 	if !f.begin(fl) {
-		refuse(w, "this front stops, or has as many requests as it takes; nothing of this request was run")
+		refuse(w, "this front stops, or has as many requests as it takes, of you or of all; nothing of this request was run")
 		return
 	}
 	defer f.finish(fl)
@@ -213,9 +218,16 @@ func (f *Front) ServeRequest(w http.ResponseWriter, r *http.Request, q Request) 
 	}
 	until := time.Now().Add(f.cfg.Return)
 	for range maxRetries {
-		l, err := f.resolve(ctx, q.Place, until)
+		l, err := f.resolve(ctx, q, until)
 		if err != nil {
 			f.refuse(w, err)
+			return
+		}
+		// The body may have taken its time, and so may the worker. A stream that begins after
+		// this is one that Recheck finds.
+		if q.Valid != nil && !q.Valid() {
+			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+			http.Error(w, "the token is not valid any more; nothing of this request was run", http.StatusUnauthorized)
 			return
 		}
 		if f.forward(ctx, w, r, fl, l, body) {
@@ -242,22 +254,23 @@ func (f *Front) refuse(w http.ResponseWriter, err error) {
 
 // readBody reads a body within its bounds. Where it cannot be read, the answer has been
 // sent, and ok is false. The caller calls done when it needs the body no more.
-func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (body []byte, done func(), ok bool) {
+func (f *Front) readBody(w http.ResponseWriter, r *http.Request, tenant string) (body []byte, done func(), ok bool) {
 	size := int64(maxBody) // of a body that does not say how long it is
 	if r.ContentLength >= 0 {
 		size = min(r.ContentLength, maxBody)
 	}
-	if f.bodies.Add(size) > maxBodies {
-		f.bodies.Add(-size)
+	if !f.bodies.take(tenant, size) {
 		refuse(w, "the requests in flight are too large together; nothing of this request was run")
 		return nil, nil, false
 	}
-	done = func() { f.bodies.Add(-size) }
+	done = func() { f.bodies.release(tenant, size) }
 	if r.ContentLength == 0 || r.Body == nil {
 		return nil, done, true
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)) //nolint:forbidigo // bounded
 	if err == nil {
+		f.bodies.release(tenant, size-int64(len(body)))
+		size = int64(len(body))
 		return body, done, true
 	}
 	done()
@@ -274,7 +287,7 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (body []byte, d
 func (f *Front) begin(fl *flight) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closing || len(f.flights) >= maxFlights {
+	if f.closing || !f.taken.take(fl.Tenant, 1) {
 		return false
 	}
 	f.flights[fl] = struct{}{}
@@ -285,6 +298,7 @@ func (f *Front) finish(fl *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.flights, fl)
+	f.taken.release(fl.Tenant, 1)
 	if len(f.flights) == 0 && f.idle != nil {
 		close(f.idle)
 		f.idle = nil
@@ -349,7 +363,7 @@ func (*source) Close() error { return nil }
 // outgoing is a request of a client as a worker gets it. It never has the token of the
 // client. sent says whether the worker may have got it.
 func outgoing(ctx context.Context, r *http.Request, fl *flight, body []byte) (req *http.Request, sent *atomic.Bool) {
-	from := &source{Reader: strings.NewReader(string(body))}
+	from := &source{Reader: bytes.NewReader(body)}
 	req = (&http.Request{
 		Method: r.Method, URL: r.URL, Host: r.Host, Header: make(http.Header, len(r.Header)+2),
 		Body: from, ContentLength: int64(len(body)),

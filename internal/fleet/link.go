@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -42,7 +43,12 @@ const (
 	maxStreams = 8192      // requests at once
 	maxHeader  = 64 << 10  // of one request or answer
 	maxBuffer  = 256 << 10 // of one stream that its reader does not read
-	maxUnread  = 4 << 20   // of all streams of a link
+
+	// maxUnread is of all streams of a link. It has room for all that one tenant may have, so
+	// that a client that does not read its answers does not stop those of others.
+	maxUnread = maxFlights / tenantPart * maxBuffer
+	// maxUnreadBodies is of all requests of a link: for all that a front keeps of them.
+	maxUnreadBodies = maxBodies
 )
 
 // hello is what a worker says first.
@@ -71,6 +77,8 @@ type conn struct {
 	lost chan struct{} // closed when the link has ended
 	late sync.Once
 	free chan struct{} // closed when its requests go on without their callers
+
+	told atomic.Bool // the front has asked for the state of the worker
 }
 
 func newConn(c net.Conn) *conn {

@@ -23,9 +23,9 @@ var errGone = errors.New("the client has gone")
 // resolve returns the worker of a place, and makes the place if it does not exist. It waits
 // for a worker that is not there until its time is over, and for one that drains a little
 // longer: the next process of that worker will take the request.
-func (f *Front) resolve(ctx context.Context, place string, until time.Time) (*link, error) {
+func (f *Front) resolve(ctx context.Context, q Request, until time.Time) (*link, error) {
 	for {
-		l, why, changed, err := f.find(ctx, place)
+		l, why, changed, err := f.find(ctx, q.Place)
 		if l != nil || err != nil {
 			return l, err
 		}
@@ -36,7 +36,7 @@ func (f *Front) resolve(ctx context.Context, place string, until time.Time) (*li
 		if left <= 0 {
 			return nil, &unavailable{why}
 		}
-		if !f.waits() {
+		if !f.waiting.take(q.Tenant, 1) {
 			return nil, &unavailable{"too many requests wait for their worker"}
 		}
 		timer := time.NewTimer(left)
@@ -46,20 +46,11 @@ func (f *Front) resolve(ctx context.Context, place string, until time.Time) (*li
 		case <-ctx.Done():
 		}
 		timer.Stop()
-		f.waiting.Add(-1)
+		f.waiting.release(q.Tenant, 1)
 		if ctx.Err() != nil {
 			return nil, errGone
 		}
 	}
-}
-
-// waits counts a request that waits for a worker, unless there are as many as there may be.
-func (f *Front) waits() bool {
-	if f.waiting.Add(1) > maxWaiting {
-		f.waiting.Add(-1)
-		return false
-	}
-	return true
 }
 
 // find is one attempt of resolve. Without a worker and without an error, why says what is
@@ -112,8 +103,14 @@ func (f *Front) find(ctx context.Context, place string) (l *link, why string, ch
 	return f.create(ctx, l, place, changed)
 }
 
+// claimWait is how long a worker has to make a place. One that does not answer keeps none of
+// the requests for longer.
+const claimWait = 10 * time.Second
+
 // create has a worker make a place that belongs to it.
 func (f *Front) create(ctx context.Context, l *link, place string, changed <-chan struct{}) (*link, string, <-chan struct{}, error) {
+	ctx, cancel := context.WithTimeout(ctx, claimWait)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+claimPath, http.NoBody)
 	if err != nil {
 		return nil, "", nil, err
@@ -129,9 +126,8 @@ func (f *Front) create(ctx context.Context, l *link, place string, changed <-cha
 		f.roster.made(l, place)
 		return l, "", nil, nil
 	case http.StatusNotFound:
-		if err := f.cfg.Claims.Release(ctx, place, l.Name); err != nil {
-			f.cfg.Log.Error("a claim cannot be taken back", "place", place, "err", err)
-		}
+		// The claim stays: the policy of the worker may be behind ours, and the worker may have
+		// the files of the place. Another one would make it anew, without them.
 		return nil, "", nil, ErrNoPlace
 	}
 	f.cfg.Log.Warn("a worker cannot make a place; its log says why", "place", place, "worker", l.Name, "status", res.StatusCode)

@@ -50,6 +50,7 @@ type roster struct {
 
 	mu      sync.Mutex
 	links   map[string]*link   // guarded by mu: by the name of the worker
+	coming  map[string]*link   // guarded by mu: that have not said yet which places they have, by name
 	holders map[string][]*link // guarded by mu: by place
 	changed chan struct{}      // guarded by mu: closed at the next change
 	closed  bool               // guarded by mu
@@ -59,20 +60,41 @@ type roster struct {
 }
 
 func newRoster(files *certificates, log *slog.Logger) *roster {
-	return &roster{files: files, log: log, links: make(map[string]*link), holders: make(map[string][]*link), changed: make(chan struct{}), shaking: make(chan struct{}, maxHandshakes)}
+	return &roster{files: files, log: log, links: make(map[string]*link), coming: make(map[string]*link), holders: make(map[string][]*link), changed: make(chan struct{}), shaking: make(chan struct{}, maxHandshakes)}
 }
+
+// acceptPause is how long the listener rests that could not accept a connection.
+const acceptPause = 100 * time.Millisecond
 
 // serve takes links until the listener is closed.
 func (r *roster) serve(ctx context.Context, l net.Listener) error {
 	cfg := r.files.server()
 	for {
 		raw, err := l.Accept()
-		if err != nil {
+		switch {
+		case err == nil:
+		case errors.Is(err, net.ErrClosed) || ctx.Err() != nil:
 			return err
+		default: // for example too many open files, which passes
+			r.log.Error("a connection of a worker cannot be accepted; it is tried again", "err", err)
+			pause := time.NewTimer(acceptPause)
+			select {
+			case <-ctx.Done():
+			case <-pause.C:
+			}
+			pause.Stop()
+			continue
 		}
 		select {
 		case r.shaking <- struct{}{}:
 		default: // a stranger that opens many connections keeps workers out for helloWait
+			raw.Close()
+			continue
+		}
+		r.mu.Lock()
+		if r.closed { // and nobody waits for it
+			r.mu.Unlock()
+			<-r.shaking
 			raw.Close()
 			continue
 		}
@@ -86,6 +108,7 @@ func (r *roster) serve(ctx context.Context, l net.Listener) error {
 			}
 			r.keep(ctx, over)
 		})
+		r.mu.Unlock()
 	}
 }
 
@@ -114,6 +137,7 @@ func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*lin
 		why = r.room(l)
 	}
 	if err := send(over, welcome{Refused: why}); err != nil {
+		r.drop(l)
 		return nil, err
 	}
 	if why != "" {
@@ -132,29 +156,37 @@ func printableName(name string) string {
 	return name
 }
 
-// room returns why a link cannot be taken; empty if it can. A worker that comes twice from
+// room returns why a link cannot be taken; empty if it is. A worker that comes twice from
 // one process has lost its first link. Two processes of one name are a mistake of the
 // operator, and the first one stays: it may be at work.
 func (r *roster) room(l *link) string {
+	if old := r.named(l.Name); old != nil {
+		if old.Process != l.Process && old.alive() {
+			return fmt.Sprintf("a worker of the name %s is linked from %s, and answers; give each worker a name and a directory of its own", old.Name, old.RemoteAddr())
+		}
+		old.Close()
+	}
+	before, why := r.expect(l)
+	if before != nil {
+		before.Close() // it has said nothing, so nothing is lost
+	}
+	return why
+}
+
+// expect notes a link whose worker is about to say which places it has, in the place of one
+// of the same name. It returns that one, or why the link cannot be taken.
+func (r *roster) expect(l *link) (before *link, why string) {
 	r.mu.Lock()
-	old := r.links[l.Name]
+	defer r.mu.Unlock()
+	before = r.coming[l.Name]
 	switch {
 	case r.closed:
-		r.mu.Unlock()
-		return "the front stops"
-	case old == nil && len(r.links) >= maxLinks:
-		r.mu.Unlock()
-		return fmt.Sprintf("it has %d workers, which is all it takes", maxLinks)
+		return nil, "the front stops"
+	case before == nil && r.links[l.Name] == nil && len(r.links)+len(r.coming) >= maxLinks:
+		return nil, fmt.Sprintf("it has %d workers, which is all it takes", maxLinks)
 	}
-	r.mu.Unlock()
-	if old == nil {
-		return ""
-	}
-	if old.Process != l.Process && old.alive() {
-		return fmt.Sprintf("a worker of the name %s is linked from %s, and answers; give each worker a name and a directory of its own", old.Name, old.RemoteAddr())
-	}
-	old.Close()
-	return ""
+	r.coming[l.Name] = l
+	return before, ""
 }
 
 // alive asks a worker whether it still answers.
@@ -192,6 +224,7 @@ func (r *roster) keep(ctx context.Context, l *link) {
 	var err error
 	if l.client, err = t.NewClientConn(ctx, "http", "worker:80"); err != nil {
 		r.log.Debug("a link cannot be used", "worker", l.Name, "err", err)
+		r.drop(l)
 		return
 	}
 	defer l.client.Close()
@@ -241,6 +274,7 @@ func (r *roster) hold(l *link, s state) bool {
 		return false
 	}
 	r.links[l.Name] = l
+	r.came(l)
 	l.drains, l.skew = s.Drains, time.Until(s.Time)
 	if s.Places != nil {
 		r.release(l)
@@ -271,10 +305,18 @@ func (r *roster) release(l *link) {
 	}
 }
 
+// came notes that a link is not expected any more; mu is held.
+func (r *roster) came(l *link) {
+	if r.coming[l.Name] == l {
+		delete(r.coming, l.Name)
+	}
+}
+
 // drop forgets a link that has ended.
 func (r *roster) drop(l *link) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.came(l)
 	r.release(l)
 	if r.links[l.Name] == l {
 		delete(r.links, l.Name)
@@ -364,10 +406,11 @@ func (r *roster) info() (all []WorkerInfo, places map[string]string, frozen map[
 func (r *roster) close() {
 	r.mu.Lock()
 	r.closed = true
-	for _, l := range r.links {
-		l.Close()
-	}
+	all := slices.AppendSeq(slices.Collect(maps.Values(r.links)), maps.Values(r.coming))
 	r.mu.Unlock()
+	for _, l := range all {
+		r.running.Go(func() { l.Close() }) // which waits for a worker that does not read
+	}
 	r.running.Wait()
 }
 

@@ -78,7 +78,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 		Handler: http.HandlerFunc(w.serve), Protocols: &protocols, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: helloWait,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingWait, WriteByteTimeout: writeWait,
-			MaxReceiveBufferPerConnection: maxUnread, MaxReceiveBufferPerStream: maxBuffer,
+			MaxReceiveBufferPerConnection: maxUnreadBodies, MaxReceiveBufferPerStream: maxBuffer,
 		},
 		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -115,12 +115,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	running.Go(func() { ended <- w.server.Serve(w.links) })
 	<-ctx.Done()
 	w.links.Close()
-	w.mu.Lock()
-	for c := range w.running {
-		c.Close()
-	}
-	w.mu.Unlock()
-	running.Wait()
+	running.Wait() // each closes its link
 	_ = w.server.Close()
 	w.serving.Wait()
 	if err := <-ended; !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
@@ -185,6 +180,10 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	defer w.serving.Done()
 	switch r.URL.Path {
 	case statePath:
+		if c, ok := r.Context().Value(connKey{}).(*conn); !ok || !c.told.CompareAndSwap(false, true) {
+			rw.WriteHeader(http.StatusTooManyRequests) // each costs a list of all places
+			return
+		}
 		w.tell(rw, r)
 		return
 	case claimPath:

@@ -146,7 +146,7 @@ func route(s *Server, rw http.ResponseWriter, r *http.Request, caller mcp.Identi
 		return
 	}
 	s.fleet.ServeRequest(rw, r, fleet.Request{
-		Place: placeID(caller.Tenant, name), Caller: passportOf(caller),
+		Tenant: caller.Tenant, Place: placeID(caller.Tenant, name), Caller: passportOf(caller),
 		Valid: func() bool {
 			return (caller.Expires.IsZero() || time.Now().Before(caller.Expires)) && s.gate.Holds(caller) && s.places.layout.Load().names(caller.Tenant, name)
 		},

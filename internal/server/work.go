@@ -98,7 +98,7 @@ const detachTime = time.Second
 
 // ids are the places that a worker has, in order.
 func (ps *places) ids() []string {
-	return slices.AppendSeq([]string{}, maps.Keys(ps.layout.Load().ids))
+	return append([]string{}, slices.Sorted(maps.Keys(ps.layout.Load().ids))...)
 }
 
 // has reports whether a worker has a place.

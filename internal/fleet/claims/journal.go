@@ -55,7 +55,11 @@ func OpenJournal(path string) (*Journal, error) {
 		file.Close()
 		return nil, err
 	}
-	if err := j.read(); err != nil {
+	err = j.read()
+	if err == nil {
+		err = syncDir(path)
+	}
+	if err != nil {
 		file.Close()
 		return nil, fmt.Errorf("read the claims in %s: %w", path, err)
 	}
@@ -67,7 +71,23 @@ func (j *Journal) lock() error {
 	if err := syscall.Flock(int(j.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("lock the claims in %s: %w; another front uses this state directory: give each front its own", j.path, err)
 	}
+	own, err := j.file.Stat()
+	if err != nil {
+		return fmt.Errorf("lock the claims: %w", err)
+	}
+	if there, err := os.Stat(j.path); err != nil || !os.SameFile(own, there) { // see shorten
+		return fmt.Errorf("lock the claims in %s: another front has just written them anew: give each front a state directory of its own", j.path)
+	}
 	return nil
+}
+
+// syncDir puts the name of a file on the disk.
+func syncDir(path string) error {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // read reads the lines. The last one may be torn: its Claim has not returned.
@@ -199,6 +219,9 @@ func (j *Journal) shorten() {
 	}
 	j.file.Close()
 	j.file, j.lines = next, len(j.owners)
+	if err := syncDir(j.path); err != nil { // then the name may lead to the file before, after a power cut
+		j.fault = fmt.Errorf("write the claims in %s: %w; start the front again when the disk can be written", j.path, err)
+	}
 }
 
 // Close gives the file back. Twice is fine.
