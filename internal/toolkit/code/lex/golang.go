@@ -15,6 +15,10 @@ import (
 // parser refuses has tokens and lines, but no functions.
 func parseGo(f *code.File) {
 	f.Tokens = goTokens(f.Text)
+	if line := deepLine(f); line > 0 {
+		gap(f, "functions", "more than "+strconv.Itoa(maxGoBrackets)+" brackets are nested at line "+strconv.Itoa(line))
+		return
+	}
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, f.Path, f.Text, parser.SkipObjectResolution)
 	if err != nil {
@@ -33,6 +37,29 @@ func parseGo(f *code.File) {
 			}
 		}
 	}
+}
+
+// maxGoBrackets is how deep brackets may be nested in Go. The standard library's parser
+// takes 100,000, and for each of them stack, and time to find out that the text is wrong.
+const maxGoBrackets = 1000
+
+// deepLine returns the line at which more brackets are nested than maxGoBrackets, or 0.
+func deepLine(f *code.File) int {
+	depth := 0
+	for _, t := range f.Tokens {
+		if t.End-t.Start != 1 {
+			continue
+		}
+		switch f.Text[t.Start] {
+		case '(', '[', '{':
+			if depth++; depth > maxGoBrackets {
+				return int(t.Line)
+			}
+		case ')', ']', '}':
+			depth = max(0, depth-1)
+		}
+	}
+	return 0
 }
 
 // firstFault returns the first fault of a text with its place in it.

@@ -111,3 +111,24 @@ func TestGoGaps(t *testing.T) {
 		t.Errorf("got %d tokens and %+v", len(f.Tokens), f.Lines)
 	}
 }
+
+// Brackets that are nested too deep are found before the parser works its way down.
+func TestGoNestedTooDeep(t *testing.T) {
+	const begin = "package p\n\nvar x = "
+	for n, want := range map[int]string{
+		200_000:       "more than 1000 brackets are nested at line 3",
+		maxGoBrackets: "",
+	} {
+		f := Parse("a.go", code.Go, begin+strings.Repeat("(", n)+"1"+strings.Repeat(")", n)+"\n")
+		got := ""
+		if len(f.Gaps) > 0 {
+			got = f.Gaps[0].Reason
+		}
+		if got != want {
+			t.Errorf("%d brackets: got %q, want %q", n, got, want)
+		}
+	}
+	if f := Parse("a.go", code.Go, begin+"`"+strings.Repeat("(", 2*maxGoBrackets)+"`\n"); len(f.Gaps) != 0 {
+		t.Errorf("brackets in a string: %v", f.Gaps)
+	}
+}
