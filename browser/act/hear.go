@@ -1,12 +1,10 @@
 package act
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
@@ -399,27 +397,3 @@ func (t ear) challenged(session string, v pausedEvent) {
 		t.note("the server " + shownURL(v.Challenge.Origin) + " asks for a user and a password, which was cancelled")
 	})
 }
-
-// originOf is the scheme, host and port of a URL; empty for one without.
-func originOf(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return ""
-	}
-	host := u.Host
-	if p := u.Port(); u.Scheme == "https" && p == "443" || u.Scheme == "http" && p == "80" {
-		host = host[:len(host)-len(p)-1]
-	}
-	return u.Scheme + "://" + host
-}
-
-// sameAddress reports whether two URLs are of one document.
-func sameAddress(a, b string) bool {
-	x, e1 := url.Parse(a)
-	y, e2 := url.Parse(b)
-	path := func(u *url.URL) string { return cmp.Or(u.EscapedPath(), "/") }
-	return e1 == nil && e2 == nil && originOf(a) != "" && strings.EqualFold(originOf(a), originOf(b)) && path(x) == path(y) && x.RawQuery == y.RawQuery
-}
-
-// siteOf is what a tab stays with after a secret was typed: the origin.
-func siteOf(raw string) string { return originOf(raw) }

@@ -24,8 +24,8 @@
 // The files, each calling those below it:
 //
 //	front.go               one request: from its body to its answer
-//	shares.go              what one tenant may have of a front
 //	resolve.go             the worker that has a place, or gets it
+//	shares.go              what one tenant may have of a front
 //	answer.go              the answer, also in the place of a worker that is gone
 //	message.go             what a front knows of what it forwards
 //	roster.go, state.go    the workers that are there, and what they say of themselves
