@@ -37,7 +37,8 @@ func TestFormIsFilledAndSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := act.Facts{Kind: act.KindSubmit, On: s.url("site", "/form"), To: s.url("site", "/sent"), Method: "POST", Shown: `button "Send"`,
+	want := act.Facts{
+		Kind: act.KindSubmit, On: s.url("site", "/form"), To: s.url("site", "/sent"), Method: "POST", Shown: `button "Send"`,
 		Sends: ` sends "E-mail" "a@b.example", "Country" "Chile", "News" "on"`,
 	}
 	if p.Facts != want {

@@ -146,8 +146,8 @@ func (a *access) admit(who Person) (token string, _ Person) {
 	}
 	if who.known != (sha256sum{}) {
 		own := 0
-		for i := len(a.people) - 1; i >= 0; i-- {
-			if a.people[i].known != who.known {
+		for i, p := range slices.Backward(a.people) {
+			if p.known != who.known {
 				continue
 			}
 			if own++; own >= maxOwn { // who may be a viewer, and ends nobody else's login

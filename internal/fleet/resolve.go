@@ -118,7 +118,7 @@ func (f *Front) create(ctx context.Context, l *link, place string, changed <-cha
 	req.Header.Set(PlaceHeader, place)
 	res, err := l.client.RoundTrip(req)
 	if err != nil {
-		return nil, "the worker of this place is not there", changed, nil //nolint:nilerr // the request waits for it
+		return nil, "the worker of this place is not there", changed, nil // the request waits for it
 	}
 	res.Body.Close()
 	switch res.StatusCode {

@@ -77,7 +77,7 @@ func TestUnreadAnswersStopNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer res.Body.Close() // of which nothing is read
+		t.Cleanup(func() { res.Body.Close() }) // of which nothing is read
 	}
 	over := make(chan struct{})
 	go func() {
