@@ -610,7 +610,11 @@ func TestFleetDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	two := g.worker("w2", f)
-	if a := ask(t.Context(), f.url+"/mcp", "one", "1", "cat file"); a.status != http.StatusServiceUnavailable || !strings.Contains(a.text, "several workers") {
+	var a told
+	if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool { // the worker says what it has once it is linked
+		a = ask(t.Context(), f.url+"/mcp", "one", "1", "cat file")
+		return a.status == http.StatusServiceUnavailable
+	}) || !strings.Contains(a.text, "several workers") {
 		t.Errorf("%+v", a)
 	}
 	says("place a is on w1 and w2", 1, "fleet", "doctor")
