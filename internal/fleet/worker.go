@@ -19,7 +19,7 @@ var ErrNoPlace = errors.New("there is no such place")
 // WorkerConfig is the configuration of a Worker. All fields are required.
 type WorkerConfig struct {
 	Name        string   // among the workers of the fleet; the certificate must cover it
-	Fronts      []string // their addresses, as https://HOST:PORT
+	Fronts      []string // their addresses, for example https://front.example:8444
 	Credentials Credentials
 	Version     string // of the program, for people
 	// Handler answers requests of clients. Their place and caller are in the headers

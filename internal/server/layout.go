@@ -94,7 +94,7 @@ func (l *layout) with(id string) (*layout, error) {
 	return &next, nil
 }
 
-// idOf is the name in a fleet of the place in a workspace; empty for one that has none.
+// idOf returns the name that a fleet has for the place of a workspace, or "" if it has no name.
 func (l *layout) idOf(workspace string) string {
 	if l.workdir == nil || workspace == l.home {
 		return ""

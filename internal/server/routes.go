@@ -173,7 +173,7 @@ func forwarded(m fleet.Message) mcp.Forwarded {
 // Answers reports whether an event is the answer to a message.
 func (messages) Answers(event []byte, m fleet.Message) bool { return forwarded(m).AnsweredBy(event) }
 
-// workerLost is what an agent is told whose worker is gone.
+// workerLost is the answer to a call whose worker died while the call ran.
 const workerLost = "The machine that ran this call is gone, and what it had done is not known (ran: unknown). Look before you run it again: for example list the files that it was to change. The files of the workspace are kept; running processes and background tasks of this place are gone. When the machine is back, ListBgTasks shows what became of tasks."
 
 // Lost is the answer to a message whose worker is gone.
