@@ -60,9 +60,9 @@ func TestChromeDayByKeyboard(t *testing.T) {
 	p.login(Operator)
 
 	p.tabTo(`node.getAttribute('href') === '#/inbox'`)
-	p.press("Enter")
+	p.follow("#/inbox")
 	p.tabTo(`node.closest('.list')&&node.hash?.includes('` + refused.ID + `')`)
-	p.press("Enter")
+	p.follow("#/inbox/approval/" + refused.ID)
 	p.until(`document.activeElement.textContent === 'No'`) // which has the focus first
 	p.press("Enter")                                       // meant for something else, before the guard is over
 	if a, _ := g.Approval(t.Context(), refused.ID); a.State != approval.Pending {
@@ -77,30 +77,30 @@ func TestChromeDayByKeyboard(t *testing.T) {
 	p.until(`performance.now() > 2000`) // the page is older than the guard
 	p.until(`(window.pressed ||= performance.now()) + 700 < performance.now()`)
 	p.press("Enter")
-	p.until(`location.hash === '#/inbox'`)
+	p.until(`window.told === '#/inbox'`)
 	if a, _ := g.Approval(t.Context(), refused.ID); a.State != approval.Declined || a.Note != "not before the release" || a.By != "ann (uid 7)" || a.Via != Via {
 		t.Fatalf("refused: got %+v", a)
 	}
 
 	p.tabTo(`node.closest('.list')&&node.hash?.includes('` + allowed.ID + `')`)
-	p.press("Enter")
+	p.follow("#/inbox/approval/" + allowed.ID)
 	p.until(`document.activeElement.textContent === 'No'`)
 	p.tabTo(named("Allow once"))
 	p.eval(`window.pressed = performance.now()`)
 	p.until(`window.pressed + 700 < performance.now()`)
 	p.press("Enter")
-	p.until(`location.hash === '#/inbox'`)
+	p.until(`window.told === '#/inbox'`)
 	if a, _ := g.Approval(t.Context(), allowed.ID); a.State != approval.Approved || a.Scope != approval.Once {
 		t.Fatalf("allowed: got %+v", a)
 	}
 
 	p.eval(`document.querySelector('.skip').focus()`)
 	p.tabTo(`node.getAttribute('href') === '#/boxes'`)
-	p.press("Enter")
+	p.follow("#/boxes")
 	p.until(`document.querySelector('tbody tr')`)
 	p.eval(`document.querySelector('.skip').focus()`)
 	p.tabTo(`node.getAttribute('href') === '#/jobs'`)
-	p.press("Enter")
+	p.follow("#/jobs")
 	p.until(`document.querySelector('tbody tr')`)
 	p.tabTo(named("Stop task 3"))
 	p.press("Enter")
@@ -116,10 +116,10 @@ func TestChromeDayByKeyboard(t *testing.T) {
 
 	p.eval(`document.querySelector('.skip').focus()`)
 	p.tabTo(`node.getAttribute('href') === '#/workspaces'`)
-	p.press("Enter")
+	p.follow("#/workspaces")
 	p.until(`document.querySelector('tbody a')`)
 	p.tabTo(`node.closest('tbody a')`)
-	p.press("Enter")
+	p.follow("#/workspaces/")
 	p.until(`document.querySelectorAll('.files li').length === 3`)
 	for _, name := range []string{"one.txt", "two.txt"} {
 		p.tabTo(named("Take " + name))
@@ -142,13 +142,14 @@ func TestChromeDayByKeyboard(t *testing.T) {
 
 	p.eval(`document.querySelector('.skip').focus()`)
 	p.tabTo(`node.getAttribute('href') === '#/audit'`)
-	p.press("Enter")
+	p.follow("#/audit")
 	p.until(`document.querySelector('tbody tr')`)
 	p.tabTo(`node.type === 'search'`)
 	p.write("c-1")
 	p.until(`location.hash.includes('q=c-1') && [...document.querySelectorAll('tbody tr')].length === 2`)
 	p.tabTo(`node.closest('tbody a')`)
-	p.press("Enter")
+	p.follow("#/audit/")
+	p.until(`[...document.querySelectorAll('button')].some(node => ` + named("Play the recording") + `)`)
 	p.tabTo(named("Play the recording"))
 	p.press("Enter")
 	p.until(`document.activeElement.textContent === 'Play'`)

@@ -60,9 +60,13 @@ func chrome(t *testing.T) context.Context {
 	return ctx
 }
 
-// watch has every violation of the policy noted before a script of the page runs.
+// watch runs before the scripts of the page. It notes every violation of the policy, and the
+// address of which the page was told last: what stands in the page belongs to that one, while
+// location.hash changes before the page hears of it.
 const watch = `window.violations = [];
-document.addEventListener('securitypolicyviolation', e => window.violations.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample))`
+document.addEventListener('securitypolicyviolation', e => window.violations.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample));
+window.told = location.hash;
+addEventListener('hashchange', () => { window.told = location.hash })`
 
 // open opens a tab of a browser, and shows nothing in it.
 func (g *rig) open(browser context.Context) *tab {
@@ -180,9 +184,15 @@ func (p *tab) visit(url string) {
 func (p *tab) at(hash string) {
 	p.t.Helper()
 	p.eval(`void (location.hash = ` + quote(hash) + `)`)
-	name, _, _ := strings.Cut(strings.TrimPrefix(hash, "#/"), "/")
-	name, _, _ = strings.Cut(name, "?")
-	p.until(`document.querySelector('nav a[aria-current]')?.getAttribute('href') === ` + quote("#/"+name))
+	p.until(`window.told === location.hash && document.querySelector('nav a[aria-current]')`)
+}
+
+// follow presses Enter on a link or a button that leads to an address with these first
+// characters, and waits until the page shows that one.
+func (p *tab) follow(hash string) {
+	p.t.Helper()
+	p.press("Enter")
+	p.until(`window.told.startsWith(` + quote(hash) + `) && window.told === location.hash`)
 }
 
 func quote(text string) string {
