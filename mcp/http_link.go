@@ -9,7 +9,7 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Login returns a handler that checks a request and finds out its caller, as Handler does,
+// Login returns a handler that checks a request and finds out its caller (like Handler),
 // and gives it to next, which sends it to the process that serves it. Nothing of its body
 // has been read, and the token is not in it any more. Of cfg it needs Tenant, Auth and
 // Guarded.
@@ -50,8 +50,8 @@ type Forwarded struct {
 	Lasts  bool // the answer is a stream that lasts
 }
 
-// ReadForwarded reads what a request asks for. One that cannot be read asks for nothing: who serves it
-// says what is wrong.
+// ReadForwarded reads what a request asks for. One that cannot be read asks for nothing: the process
+// that serves it says what is wrong.
 func ReadForwarded(h http.Header, body []byte) (a Forwarded) {
 	body = wire.TrimLine(body)
 	if len(body) == 0 || body[0] != '{' || wire.CheckLine(body, Limits{}.withDefaults().Depth) != nil {

@@ -56,7 +56,7 @@ type connection struct {
 	out       outlet                  // for what belongs to no request; nil where the client has no connection
 	peer      *peer                   // the client that can be asked; nil where it cannot
 	hangUp    func()                  // ends the connection; nil where the session's end does
-	leave     context.CancelCauseFunc // begins the end of a conversation; nil where there is none
+	leave     context.CancelCauseFunc // begins the end of a conversation; nil without one
 }
 
 // life is how far a session is on its way to its end.

@@ -96,7 +96,7 @@ func (p *Policy) Login() Login { return Login{p} }
 // Issuers are those whose tokens are believed, in the order of the policy.
 func (l Login) Issuers() []Issuer { return slices.Clone(l.p.auth.issuers) }
 
-// Scopes are the names of the scopes, in the order of the policy. If there are none, the
+// Scopes are the names of the scopes, in the order of the policy. Without any, the
 // scopes of an issuer's tokens do not matter.
 func (l Login) Scopes() []string {
 	all := make([]string, 0, len(l.p.auth.scopes))

@@ -13,7 +13,7 @@ var policyShape = &shape{
 		{"audit", auditShape.ref(), "What is written down of each call.", false},
 		{"tenants", byName(namePattern, tenantShape.ref(), maxTenants), "Whose calls are served, by name.", false},
 		{"auth", authShape.ref(), "How clients over HTTP log in without the token of a tenant.", false},
-		{"console", consoleShape.ref(), "Who may use the console from other machines.", false},
+		{"console", consoleShape.ref(), "The people that may use the console from other machines.", false},
 		{"upstreams", upstreamsShape.ref(), "Other people's MCP servers, whose tools clients see as belljar's own.", false},
 		{"projects", byName("^/", aList(aText(), maxProjectFiles), maxProjects), "Files of rules for one workspace, by its absolute path.", false},
 		{"rules", aList(ruleShape.ref(), maxRules), "Who may do what. Their order has no meaning: the strictest that speaks about a part of a call wins.", false},
@@ -104,8 +104,8 @@ var tenantShape = &shape{
 }
 
 var consoleShape = &shape{
-	name: "console", doc: "Who may use the console from other machines.",
-	keys: []key{{"people", byName(namePattern, personShape.ref(), maxPeople), "The people, by name. On loopback, whoever can ask the server's control socket needs no entry.", false}},
+	name: "console", doc: "The people that may use the console from other machines.",
+	keys: []key{{"people", byName(namePattern, personShape.ref(), maxPeople), "The people, by name. On loopback, a person with access to the server's control socket needs no entry.", false}},
 }
 
 var personShape = &shape{

@@ -78,7 +78,7 @@ func (t hand) nameOf(a aim) string {
 	if r := t.refs.byNum[a.n]; r != nil {
 		return fmt.Sprintf("[%d] %s", a.n, called(r.role, t.e.masks.hide(r.name), ""))
 	}
-	return "what stands there"
+	return "another element"
 }
 
 // place turns a point of a frame into one of its session, and sees that no frame

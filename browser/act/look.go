@@ -48,7 +48,7 @@ type line struct {
 	view    bool
 	heading bool
 	shows   []showing
-	urls    []string // in the words of the page, and not in what stands in a field
+	urls    []string // in the words of the page, and not in the value of a field
 }
 
 // showing is a control in a line: what the agent is shown of it.

@@ -36,7 +36,7 @@ func (t hand) mayType(a aim, raw touched, name string) error {
 			return refuse("the frame around the page is gone")
 		}
 		if !s.Embedded && originOf(f.url) != originOf(s.Origin) {
-			return refuse("the page stands in a frame of %s", shownURL(originOf(f.url)))
+			return refuse("the page is in a frame of %s", shownURL(originOf(f.url)))
 		}
 	}
 	if f.id != t.target {

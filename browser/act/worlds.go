@@ -58,7 +58,7 @@ func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, e
 	if err != nil {
 		return 0, t.cause(err)
 	}
-	// A document that was there before our script was asked for has not run it.
+	// A document that loaded before our script was registered has not run it.
 	_, err = call(ctx, t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
 		Expression: ourScript() + "\n0", ContextID: made.ExecutionContextID, ReturnByValue: new(true), Silent: new(true),
 	})

@@ -79,7 +79,7 @@ func (o *fleetOptions) init(c *cobra.Command, dir string) error {
 	if err := pki.Init(dir, time.Now()); err != nil {
 		return failure(fmt.Errorf("fleet init: %w", err))
 	}
-	_, err := fmt.Fprintf(c.OutOrStdout(), "%s/%s is the authority of the fleet: every front and worker gets a copy as --link-ca.\nIts key is %s/ca-key.pem: who has it can be any machine of the fleet. Keep it off the fleet.\n", dir, pki.CAFile, dir)
+	_, err := fmt.Fprintf(c.OutOrStdout(), "%s/%s is the authority of the fleet: every front and worker gets a copy as --link-ca.\nIts key is %s/ca-key.pem: anybody with that key can be any machine of the fleet. Keep it off the fleet.\n", dir, pki.CAFile, dir)
 	return failure(err)
 }
 

@@ -154,7 +154,7 @@ func (k *keySet) noteUnknown(kid string, now time.Time) {
 	k.unknown[kid] = now
 }
 
-// match returns the key with an id for an algorithm; nil if there is none. A token that
+// match returns the key with an id for an algorithm, or nil. A token that
 // names no key gets the only one that fits; mu is held.
 func (k *keySet) match(kid, alg string) (found any) {
 	for _, one := range k.keys {
@@ -262,7 +262,7 @@ func (k *keySet) load(ctx context.Context) (keys []publicKey, fresh time.Duratio
 	return keys, freshFor(header.Get("Cache-Control")), nil
 }
 
-// freshFor is how long a set is not fetched again, as its Cache-Control asks for within
+// freshFor is how long a set is not fetched again: what its Cache-Control asks for, within
 // bounds.
 func freshFor(control string) time.Duration {
 	for part := range strings.SplitSeq(control, ",") {
@@ -278,7 +278,7 @@ func freshFor(control string) time.Duration {
 }
 
 // readKeys reads a set of keys (RFC 7517, 5). A set with a private or a weak key is not
-// believed at all: whoever wrote it does not know what it does. Keys that are not for
+// believed at all: its author does not know what it does. Keys that are not for
 // signatures and those of kinds that are not known are left out.
 func readKeys(text []byte) (all []publicKey, err error) {
 	if wire.CheckJSON(text, maxDepth) != nil {

@@ -34,8 +34,8 @@ func Make(dir string, mode fs.FileMode) (*os.File, error) {
 // error is fs.ErrNotExist if the directory was removed meanwhile.
 func Join(dir string) (*os.File, error) { return lock(dir, unix.LOCK_SH) }
 
-// Abandoned reports whether the process has ended that made a directory. If so, nobody
-// else is told so until the file is closed.
+// Abandoned reports whether the process has ended that made a directory. If so, every
+// other caller gets false until the file is closed.
 func Abandoned(dir string) (_ *os.File, yes bool) {
 	f, err := lock(dir, unix.LOCK_EX|unix.LOCK_NB)
 	return f, err == nil

@@ -151,7 +151,7 @@ func FindPolicies(name, workspace string, more func(*policies.Policy) ([]string,
 	return set, nil
 }
 
-// With is a set with one more workspace, of which nothing is read before. home is the
+// With is a set with one more workspace. Nothing in that workspace is read before. home is the
 // workspace that the set was found for.
 func (s *PolicySet) With(home, workspace string) (*PolicySet, error) {
 	next := &PolicySet{Name: s.Name, of: maps.Clone(s.of)}

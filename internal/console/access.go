@@ -43,7 +43,7 @@ type Known struct {
 // ownToken is what the token of a person begins with, so that it is not taken for a code.
 const ownToken = "bjp_"
 
-// NewToken returns a token for a person, who logs in with it as often as they want.
+// NewToken returns a token for a person. It is good for any number of logins.
 func NewToken() string { return ownToken + secret() }
 
 // secret returns a random text.
@@ -150,7 +150,7 @@ func (a *access) admit(who Person) (token string, _ Person) {
 			if p.known != who.known {
 				continue
 			}
-			if own++; own >= maxOwn { // who may be a viewer, and ends nobody else's login
+			if own++; own >= maxOwn { // a viewer too: this ends nobody else's login
 				over = i
 			}
 		}

@@ -46,7 +46,7 @@ func (c *Console) enter(r *request, said string) (token string, who Person, err 
 	if !strings.HasPrefix(said, ownToken) {
 		return c.access.login(said)
 	}
-	// A token that is an agent's as well is no person's.
+	// A token that an agent has as well does not show who the person is.
 	if !c.views.Server.Agent(r.Context(), said) {
 		var ok bool
 		if token, who, ok = c.access.loginKnown(said, c.views.Server.Known(r.Context())); ok {

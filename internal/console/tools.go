@@ -88,7 +88,7 @@ type Work struct {
 // Tools has what the tools of a server work with.
 type Tools interface {
 	Engines() []EngineHealth
-	// TestEngine asks one engine a harmless query, as `search doctor --live` does.
+	// TestEngine asks one engine a harmless query, like `search doctor --live`.
 	TestEngine(ctx context.Context, name string) (EngineTest, error)
 	Browsers() BrowserPool
 	Work(ctx context.Context) (Work, error)

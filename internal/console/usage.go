@@ -87,7 +87,7 @@ func put(some []int64, n int64) []int64 {
 	return append(some, n)
 }
 
-// stats are the samples of boxes. One of which there is none yet has what it uses now.
+// stats are the samples of boxes. A box without samples yet has what it uses now.
 func (u *usage) stats(boxes []control.Box) []boxStats {
 	u.mu.Lock()
 	defer u.mu.Unlock()

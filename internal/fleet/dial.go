@@ -169,5 +169,5 @@ func (p *pipe) Close() error {
 	return nil
 }
 
-// Addr is no address of a network.
+// Addr is the address of a link, which cannot be dialled.
 func (p *pipe) Addr() net.Addr { return &net.UnixAddr{Name: "links", Net: "unix"} }

@@ -137,7 +137,7 @@ func (f *Front) Drain(ctx context.Context) {
 	}
 }
 
-// Close ends all links. What still runs goes on at the workers, and its clients are told.
+// Close ends all links. What still runs goes on at the workers, and its clients get an error that says so.
 // It waits for the links, and is to be called once.
 func (f *Front) Close() { f.roster.close() }
 

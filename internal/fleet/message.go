@@ -24,7 +24,7 @@ type Message struct {
 	Lasts  bool   // the answer is a stream that lasts
 }
 
-// refuse answers a request of which nothing has run, or asks for it once more.
+// refuse answers a request that has not run in any part, or asks for it once more.
 func refuse(w http.ResponseWriter, why string) {
 	w.Header().Set("Retry-After", retryAfter)
 	http.Error(w, why, http.StatusServiceUnavailable)

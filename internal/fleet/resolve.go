@@ -134,7 +134,7 @@ func (f *Front) create(ctx context.Context, l *link, place string, changed <-cha
 	return nil, "the worker of this place cannot make it", changed, nil
 }
 
-// choose returns the worker for a new place, or why there is none. With a list of workers,
+// choose returns the worker for a new place, or why no worker fits. With a list of workers,
 // all fronts choose the same one of it, and no other. Without one, a front chooses the
 // worker with the fewest places, and may only do that where it is the only front.
 func (f *Front) choose(place string) (*link, string) {

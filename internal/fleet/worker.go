@@ -101,7 +101,7 @@ func IsWorkerName(name string) bool {
 	return true
 }
 
-// workerDomain is below which the names of workers stand in their certificates.
+// workerDomain is the domain of workers' names in their certificates.
 const workerDomain = ".worker.belljar"
 
 // Run connects to all fronts, and again where a link ends, until ctx ends. Then it ends the

@@ -163,7 +163,7 @@ func (one *kept) now() (call mcp.Call, next <-chan struct{}, asks chan<- struct{
 	return one.call, one.next, one.asks
 }
 
-// tell calls f with the latest call of the client, if that has no result yet.
+// tell calls f with the latest call of the client while that call waits for its result.
 func (one *kept) tell(f func(mcp.Call)) {
 	one.mu.Lock()
 	defer one.mu.Unlock()

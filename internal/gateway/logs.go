@@ -136,7 +136,7 @@ func over(s *mcp.Session) bool {
 }
 
 // listen returns which log messages a call wants: the level, and what gets them. A legacy server
-// is told the level; a modern one gets it with each request.
+// gets the level once; a modern one with each request.
 func (c *conn) listen(ctx context.Context, run *running) (level string, to func(params json.RawMessage, lost int)) {
 	level, tell := c.listeners.join(run.call)
 	info := c.Info()

@@ -11,7 +11,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// maxRules is how many rules are counted. A policy that has more is no policy of a person.
+// maxRules is how many rules are counted. No person writes a policy with more.
 const maxRules = 1000
 
 // callCounts counts calls for the console: by the minute, and by the rule that decided. It is

@@ -23,7 +23,7 @@ const (
 	maxSnippet  = 64 << 10
 )
 
-// Args are the arguments of one of the analyses, as its tool takes them.
+// Args are the arguments that the tool of one analysis takes.
 type Args interface {
 	// Facts are what the policy sees: the directory that is read.
 	Facts() policies.Facts

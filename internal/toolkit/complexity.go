@@ -187,7 +187,7 @@ func (v Violation) finding() finding {
 func (r *ComplexityResult) tell(t *text, detailed bool) {
 	s := r.Summary
 	if s.Functions == 0 {
-		t.line("There is no function to measure in %s", count(r.Files, "file"))
+		t.line("No function to measure in %s", count(r.Files, "file"))
 		r.tellGaps(t)
 		return
 	}

@@ -111,7 +111,7 @@ func (r *ComprehensiveResult) tell(t *text, detailed bool) {
 	var fold folded
 	t.line("%s", linesOf(r.Languages))
 	if p := r.Complexity; p != nil && p.Summary.Functions == 0 {
-		t.line("Complexity: there is no function to measure")
+		t.line("Complexity: no function to measure")
 	} else if p != nil {
 		s := p.Summary
 		t.line("Complexity: %s in %s; cyclomatic median %d, highest %d; %s", count(s.Functions, "function"), count(r.measuredFiles(), "file"), s.MedianCyclomatic, s.MaxCyclomatic, p.violations())

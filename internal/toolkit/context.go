@@ -139,8 +139,7 @@ type Location struct {
 }
 
 // Effort is what it takes to bring the functions of a file below the thresholds: five
-// minutes for each violation and one for each point above, as SonarSource's rule S3776
-// has it.
+// minutes for each violation and one for each point above (SonarSource's rule S3776).
 type Effort struct {
 	Hours    float64 `json:"estimated_hours" jsonschema:"five minutes for each violation and one for each point above"`
 	Priority string  `json:"priority" jsonschema:"high from a score of 0.5, medium from 0.2, else low"`
@@ -275,8 +274,8 @@ func (r *reading) foreign() (all []Crossing, more int) {
 	return shorten(all, maxForeign)
 }
 
-// mapOf is what the project declares, the most used first. Calls of which the name alone
-// is known do not count: they would put all methods named like those of lists first.
+// mapOf is what the project declares, the most used first. Calls that are known by name
+// alone do not count: they would put all methods named like those of lists first.
 func (r *reading) mapOf(tokens int) (text string, leftOut int) {
 	g := r.graphOf(graph.Full)
 	if g == nil {

@@ -178,7 +178,7 @@ func (c *coverage) cobertura(text string) error {
 }
 
 // share is how many of the lines for which keep holds tests have run, in percent; false
-// if there is none.
+// without such lines.
 func (c covered) share(keep func(file string, line int) bool) (percent float64, lines int, any bool) {
 	ran := 0
 	for file, all := range c {

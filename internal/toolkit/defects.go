@@ -9,8 +9,8 @@ import (
 	"belljar.dev/internal/toolkit/code/graph"
 )
 
-// DefectsResult is the result of analyze_defect_probability. There is no probability in
-// it, and the model says why.
+// DefectsResult is the result of analyze_defect_probability. It has no probability,
+// and its model says why.
 type DefectsResult struct {
 	Base
 	DefectsPart

@@ -2,7 +2,7 @@
 // project is complex, copied, dead, often changed, and what its map looks like.
 //
 // An analysis reads text that somebody else wrote, so it never runs in the server. The
-// server starts this binary in the session's box, as `belljar toolkit-run`, which is
+// server starts this binary in the session's box, by the command `belljar toolkit-run`, which is
 // [Serve]. The server's end of the conversation is [Converse]. In it the server names
 // what the policy keeps from the agent: the helper tells all paths before it opens a
 // file, and opens none of those that the server then names.

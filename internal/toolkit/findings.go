@@ -103,7 +103,7 @@ func (r *ComprehensiveResult) document(format string) ([]byte, bool) {
 	return headed("Analyses", r), true
 }
 
-// headed is the text of a result with a heading, as Markdown.
+// headed is the Markdown of a result with a heading.
 func headed(title string, r result) []byte {
 	t := text{most: maxDetailed}
 	r.tell(&t, true)

@@ -91,7 +91,7 @@ func (g *Gate) judge(j *judging) error {
 	if err := j.coverage(limits.coverage, g.CoverageFile); err != nil {
 		return err
 	}
-	j.unmeasured("defect_probability", limits.defect, "no model of defects was shown to hold for other projects, so there is no probability")
+	j.unmeasured("defect_probability", limits.defect, "no model of defects was shown to hold for other projects, so the gate gives no probability")
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (j *judging) duplication(most float64) {
 		}
 	}
 	if all == 0 {
-		j.unmeasured("duplication", most, "there is no line of code to judge")
+		j.unmeasured("duplication", most, "not one line of code to judge")
 		return
 	}
 	share := round(100*float64(lines)/float64(all), 2)

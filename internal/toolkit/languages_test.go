@@ -95,7 +95,7 @@ func TestLanguagesWithoutALexer(t *testing.T) {
 // A project without a measured language has no complexity, and not one of zero.
 func TestNoFunctionIsNoZero(t *testing.T) {
 	dir := project{"a.rb": "class A\n" + rubyBody + "end\n"}.in(t)
-	for tool, want := range map[string]string{"analyze_complexity": "There is no function to measure in 0 files", "analyze_comprehensive": "Complexity: there is no function to measure"} {
+	for tool, want := range map[string]string{"analyze_complexity": "No function to measure in 0 files", "analyze_comprehensive": "Complexity: no function to measure"} {
 		o := analyse(t, dir, tool, nil, nil)
 		if o.err != nil || !strings.Contains(o.answer.Text, want) || !strings.Contains(o.answer.Text, "not measured of ruby (1 file)") || strings.Contains(o.answer.Text, "median 0") {
 			t.Errorf("%s: got %v, %s, want %s", tool, o.err, o.answer.Text, want)

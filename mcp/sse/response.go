@@ -74,7 +74,7 @@ func (w *response) retry(wait time.Duration) error {
 	return w.write([]byte("retry: " + strconv.FormatInt(max(1, wait.Milliseconds()), 10) + "\n\n"))
 }
 
-// plain writes an answer as JSON, or that there is none.
+// plain writes an answer as JSON, or the status that says why it has none.
 func (w *response) plain(e event, status func(http.Header) int) error {
 	if e.frame == nil {
 		w.rw.WriteHeader(http.StatusAccepted)

@@ -161,7 +161,7 @@ func (a *Aside) loaded(s *mcp.Session, name string) {
 	}
 }
 
-// resumed tells the agent of a session that goes on what it has lost. It is told until a
+// resumed tells the agent of a session that goes on what it has lost. This is repeated until a
 // receipt says that the agent has it.
 func (a *Aside) resumed(s *mcp.Session) (line string, _ mcp.Receipt) {
 	if !s.Resumed() {

@@ -16,7 +16,7 @@
 //	later.go                        how a command or a call becomes a task
 //	websearch.go                    searches
 //	browser.go, browseract.go       the browser that an agent uses: its steps, looks,
-//	browserlook.go, browserfile.go  files, who has one, and its arguments
+//	browserlook.go, browserfile.go  files, seats, and its arguments
 //	browserseat.go, browserstep.go
 //	readdocs.go, readimage.go       pages and images
 //	readdocstext.go

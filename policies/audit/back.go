@@ -216,7 +216,7 @@ func (s Search) wants(e Entry) bool {
 	return false
 }
 
-// hint is texts of which one is in the line of each wanted record. To look for it takes much
+// hint is texts; the line of each wanted record has one of them. To look for it takes much
 // less time than to decode the line.
 type hint [][]byte
 

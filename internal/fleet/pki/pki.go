@@ -1,6 +1,6 @@
 // Package pki makes the certificates by which the machines of a fleet know each other: an
 // authority of the fleet alone, and a certificate for each front and worker. An operator
-// who has an authority, for example in Kubernetes, needs none of it: docs/fleet.md says which
+// with an authority, for example in Kubernetes, does not need this package: docs/fleet.md says which
 // names its certificates need.
 package pki
 
@@ -38,7 +38,7 @@ type Node struct {
 	Life  time.Duration
 }
 
-// Init makes an authority in a directory, in which there is none.
+// Init makes an authority in a directory that does not have one.
 func Init(dir string, now time.Time) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -67,7 +67,7 @@ func shown(f policies.Facts, grants []string) Shown {
 	}
 	for _, a := range f.Acts {
 		s.add(&s.Acts, a.String())
-		for _, u := range []string{a.On, a.To} { // of which the line before may have the beginning only
+		for _, u := range []string{a.On, a.To} { // the line before may have their beginnings only
 			if u != "" {
 				s.add(&s.Hosts, u)
 			}

@@ -28,7 +28,7 @@ type Edge struct {
 }
 
 // GraphML returns a graph as GraphML. Nodes have the ids n0, n1, ... in their order, since a
-// path cannot be an id, and their names as data. It returns an error for a node that is there
+// path cannot be an id, and their names as data. It returns an error for a node given
 // twice, an edge without its nodes, and a value that is not a number.
 func GraphML(g Graph) ([]byte, error) {
 	values := make(map[string]bool)

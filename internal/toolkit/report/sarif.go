@@ -16,7 +16,7 @@ import (
 // Level is how grave a finding is.
 type Level string
 
-// The levels, as SARIF has them.
+// The levels of SARIF.
 const (
 	Note    Level = "note"
 	Warning Level = "warning"

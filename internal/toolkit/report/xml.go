@@ -23,8 +23,8 @@ func document(root element) []byte {
 	return b.Bytes()
 }
 
-// write writes an element and what is in it, a line each. The depth is bounded by the callers,
-// who build the elements.
+// write writes an element and what is in it, a line each. The callers build the
+// elements and so bound the depth.
 func (e element) write(b *bytes.Buffer, depth int) {
 	indent := bytes.Repeat([]byte("  "), depth)
 	b.Write(indent)

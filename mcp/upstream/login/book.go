@@ -89,7 +89,7 @@ func NewBook(state string, cfg store.Config) *Book {
 // ErrNone is the error of a server at which nobody has logged in. Errors wrap it.
 var ErrNone = errors.New("nobody has logged in")
 
-// Forget removes a login. A login that does not exist is no error.
+// Forget removes a login. To forget a login that does not exist is not an error.
 func (b *Book) Forget(ctx context.Context, s Server) error {
 	s, err := s.normal()
 	if err != nil {

@@ -220,7 +220,7 @@ func TestWhatCannotBeMeasuredIsAGap(t *testing.T) {
 			newWork(t) // which needs git
 			dir := real(t, t.TempDir())
 			return dir, dir
-		}, "there is no git repository"},
+		}, "not a git repository"},
 		{"no commit", func(t *testing.T) (string, string) {
 			w := newWork(t)
 			return w.dir, w.dir

@@ -27,7 +27,7 @@ func open(ctx context.Context, run Run, dir, root string) (r repo, reason string
 	case err != nil && strings.Contains(err.Error(), "not a git repository: "): // where the .git file leads, git finds nothing
 		return r, elsewhere, nil
 	case err != nil && strings.Contains(err.Error(), "not a git repository ("): // nor is a directory above it
-		return r, "there is no git repository", nil
+		return r, "not a git repository", nil
 	case err != nil:
 		return r, "git cannot read a repository here: " + clause(err), nil
 	}
@@ -65,7 +65,7 @@ func open(ctx context.Context, run Run, dir, root string) (r repo, reason string
 }
 
 // elsewhere is the reason where the repository cannot be seen, or must not be read.
-const elsewhere = "the repository is outside of the workspace, as that of a linked worktree or a submodule is: its .git file leads there"
+const elsewhere = "the repository is outside of the workspace: the .git file of this worktree or submodule leads there"
 
 // below reports whether an absolute path is root or lies in it.
 func below(place, root string) bool {

@@ -18,8 +18,8 @@ import (
 // operator; a closure is one level deeper. As in SonarSource's own analyzers,
 // recursion does not count, and neither does ?.
 //
-// A closure belongs to the function around it. What stands in the arguments of a
-// macro counts as code; the rules of a macro do not.
+// A closure belongs to the function around it. The arguments of a
+// macro count as code; the rules of a macro do not.
 func parseRust(f *code.File) { readRust(f) }
 
 // readRust does the work of parseRust, and returns the reader for tests.

@@ -422,8 +422,8 @@ func (s scriptDecl) imports(i int) int {
 	return j
 }
 
-// listed returns the names of a list of imports or exports between two items, as the
-// other file calls them.
+// listed returns the names of a list of imports or exports between two items, under the names of
+// the other file.
 func (s scriptDecl) listed(i, end int) (all []string) {
 	fresh := true
 	for ; i < end; i++ {

@@ -10,7 +10,7 @@ import (
 // opJSX is the < that begins an element of JSX behind code.
 const opJSX op = 1<<30 + 1
 
-// splitter splits a script into tokens. What stands in templates and in JSX needs a
+// splitter splits a script into tokens. Templates and JSX need a
 // stack, for either can contain code that contains the other.
 type splitter struct {
 	*braces

@@ -248,8 +248,8 @@ func (s *script) begin(i, name, params, body int, kind string) *scriptFrame {
 	return p
 }
 
-// nameOf returns the name that item i is: without the quotes of a string, and what
-// stands in the brackets of a computed one.
+// nameOf returns the name that item i is: without the quotes of a string, and the
+// expression in the brackets of a computed one.
 func (s *script) nameOf(i int) string {
 	switch s.op(i) {
 	case opString:
