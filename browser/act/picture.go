@@ -22,17 +22,29 @@ type taken struct {
 	x, y   int
 }
 
-// picture is the window as it is.
+// picture is the window as it is. Steps may name points of it.
 func (t eye) picture(ctx context.Context) (*Look, error) {
+	out, of, err := t.shot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	t.last = of
+	t.mu.Unlock()
+	return out, nil
+}
+
+// shot is the window as it is, and which place of the page that is.
+func (t eye) shot(ctx context.Context) (*Look, *taken, error) {
 	ctx, cancel := context.WithTimeout(ctx, LookPatience)
 	defer cancel()
 	f, ok := t.frameOf(t.target)
 	if !ok {
-		return nil, t.fault(errLeft, false)
+		return nil, nil, t.fault(errLeft, false)
 	}
 	at, err := t.scrolled(ctx, f)
 	if err != nil {
-		return nil, t.fault(err, false)
+		return nil, nil, t.fault(err, false)
 	}
 	secret := t.e.masks.any()
 	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatJpeg, Quality: new(int64(70)), OptimizeForSpeed: new(true)}
@@ -41,37 +53,34 @@ func (t eye) picture(ctx context.Context) (*Look, error) {
 		// Painted before it is pressed: a JPEG of a secret would show through its edges.
 		params.Format, params.Quality = page.CaptureScreenshotFormatPng, nil
 		if before, err = t.secretSpots(ctx); err != nil {
-			return nil, t.fault(err, false)
+			return nil, nil, t.fault(err, false)
 		}
 	}
 	r, err := begin(t.e.g, t.session(), page.CaptureScreenshot, params).waitOr(ctx, t.stop())
 	if err != nil {
-		return nil, t.fault(err, false)
+		return nil, nil, t.fault(err, false)
 	}
 	out := &Look{Tab: t.name, URL: shownURL(t.e.masks.hide(t.url()))}
 	data, err := pixels(r.Data)
 	if err != nil {
-		return nil, t.fault(err, false)
+		return nil, nil, t.fault(err, false)
 	}
 	size, _, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil || size.Width*size.Height > MaxPicture {
-		return nil, &Refusal{Reason: ReasonLimit, Message: "the picture is too large", Next: "look at the page", Err: err}
+		return nil, nil, &Refusal{Reason: ReasonLimit, Message: "the picture is too large", Next: "look at the page", Err: err}
 	}
 	if secret {
 		// What moved while the picture was taken is painted at both places.
 		after, err := t.secretSpots(ctx)
 		if err != nil {
-			return nil, t.fault(err, false)
+			return nil, nil, t.fault(err, false)
 		}
 		if data, err = painted(data, append(before, after...)); err != nil {
-			return nil, t.fault(err, false)
+			return nil, nil, t.fault(err, false)
 		}
 	}
 	out.Picture, out.Width, out.Height = data, size.Width, size.Height
-	t.mu.Lock()
-	t.last = &taken{f.loader, at[0], at[1]}
-	t.mu.Unlock()
-	return out, nil
+	return out, &taken{f.loader, at[0], at[1]}, nil
 }
 
 // pixels are the bytes of a picture.

@@ -145,7 +145,7 @@ faults:
 		p.t.Errorf("in the browser: %.600s", f)
 	}
 	for _, url := range p.sent {
-		if !strings.HasPrefix(url, p.g.URL()) {
+		if !strings.HasPrefix(strings.TrimPrefix(url, "blob:"), p.g.URL()) { // a blob is the page's own
 			p.t.Errorf("a request to %s", url)
 		}
 	}
@@ -193,6 +193,40 @@ func (p *tab) follow(hash string) {
 	p.t.Helper()
 	p.press("Enter")
 	p.until(`window.told.startsWith(` + quote(hash) + `) && window.told === location.hash`)
+}
+
+// theControl is a script for the control with a name that is seen.
+func theControl(name string) string {
+	return `[...document.querySelectorAll('button, summary, input, select, textarea, a')].find(node => node.checkVisibility() && (` + named(name) + ` || node.closest('label')?.firstElementChild?.textContent === ` + quote(name) + `))`
+}
+
+// click presses a control once it is there.
+func (p *tab) click(name string) {
+	p.t.Helper()
+	p.until(theControl(name))
+	p.eval(theControl(name) + `.click()`)
+}
+
+// sure presses a control that takes no answer when it has just appeared.
+func (p *tab) sure(name string) {
+	p.t.Helper()
+	p.until(theControl(name))
+	p.eval(`window.pressed = performance.now()`)
+	p.until(`window.pressed + 700 < performance.now()`)
+	p.eval(theControl(name) + `.click()`)
+}
+
+// set puts a text into a control, as a person types it or chooses it.
+func (p *tab) set(name, text string) {
+	p.t.Helper()
+	p.until(theControl(name))
+	p.eval(`(node => { node.value = ` + quote(text) + `; node.dispatchEvent(new Event('input')); node.dispatchEvent(new Event('change')) })(` + theControl(name) + `)`)
+}
+
+// reads waits until a page has a text.
+func (p *tab) reads(text string) {
+	p.t.Helper()
+	p.until(`document.querySelector('main').innerText.includes(` + quote(text) + `)`)
 }
 
 func quote(text string) string {

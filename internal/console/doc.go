@@ -28,6 +28,7 @@
 //	upstreams.go the servers of other people
 //	workspaces.go
 //	             what boxes changed, and what becomes of it
+//	shots.go     pictures of browsers
 //	tools.go     search engines, browsers, todos, plans and callbacks
 //	stats.go     counts
 //	usage.go     what boxes used of late

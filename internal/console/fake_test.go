@@ -116,6 +116,12 @@ func (kit) TestEngine(_ context.Context, name string) (EngineTest, error) {
 
 func (kit) Browsers() BrowserPool { return BrowserPool{Chromes: 1} }
 
+func (kit) Seats() []BrowserSeat { return []BrowserSeat{} }
+
+func (kit) Shot(context.Context, string) ([]byte, error) {
+	return nil, fault(http.StatusNotFound, "no browser")
+}
+
 func (kit) Work(context.Context) (Work, error) { return Work{Todos: []Todo{{ID: 1}}}, nil }
 
 // others are servers of other people.

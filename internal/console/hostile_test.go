@@ -171,6 +171,10 @@ func (evilKit) Engines() []EngineHealth {
 
 func (evilKit) Browsers() BrowserPool { return BrowserPool{Chromes: 1, Pages: 7} }
 
+func (evilKit) Seats() []BrowserSeat {
+	return poison([]BrowserSeat{{ID: "b-1", State: "live", Tabs: 2, Memory: 7 << 20}})
+}
+
 func (evilKit) Work(context.Context) (Work, error) {
 	return poison(Work{
 		Todos:     []Todo{{ID: 1, Steps: []TodoStep{{}, {}, {Done: true}}}, {ID: 2, Steps: []TodoStep{}}},

@@ -100,11 +100,12 @@ func (c *Console) routes() []route {
 		)
 	}
 	if c.views.Tools != nil {
-		h := &toolHandlers{c.views.Tools, c.views.Runs, make(chan struct{}, 1)}
+		h := &toolHandlers{c.views.Tools, c.views.Runs, make(chan struct{}, 1), make(chan struct{}, 1)}
 		all = append(all,
 			route{"GET", "search", "search", Viewer, h.search, 0},
 			route{"POST", "search/{name}/test", "", Operator, h.testEngine, 0},
 			route{"GET", "browser", "browser", Viewer, h.browser, 0},
+			route{"GET", "browser/{id}/picture", "", Viewer, h.shot, 0},
 			route{"GET", "work", "work", Viewer, h.work, 0},
 		)
 	}

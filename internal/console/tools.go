@@ -42,6 +42,16 @@ type BrowserPool struct {
 	Pages    int `json:"pages"` // that were read, ever
 }
 
+// BrowserSeat is a browser that an agent uses.
+type BrowserSeat struct {
+	ID      string `json:"id"`
+	Tenant  string `json:"tenant"`
+	Profile string `json:"profile"`
+	State   string `json:"state"` // live or parked
+	Tabs    int    `json:"tabs"`
+	Memory  int64  `json:"memory"` // bytes of its box
+}
+
 // Todo is what an agent has to do.
 type Todo struct {
 	ID     int64      `json:"id"`
@@ -91,6 +101,9 @@ type Tools interface {
 	// TestEngine asks one engine a harmless query, like `search doctor --live`.
 	TestEngine(ctx context.Context, name string) (EngineTest, error)
 	Browsers() BrowserPool
+	Seats() []BrowserSeat
+	// Shot is what a live seat shows now, as a PNG or JPEG. A page of the web drew it.
+	Shot(ctx context.Context, id string) ([]byte, error)
 	Work(ctx context.Context) (Work, error)
 }
 
@@ -99,6 +112,7 @@ type toolHandlers struct {
 	tools Tools
 	runs  Runs          // nil where boxes are not shown
 	one   chan struct{} // holds one while an engine is tested
+	shots chan struct{} // holds one while a picture is made
 }
 
 func (h *toolHandlers) search(*request) (any, error) {
@@ -127,7 +141,7 @@ func (h *toolHandlers) testEngine(r *request) (any, error) {
 	return h.tools.TestEngine(ctx, r.PathValue("name"))
 }
 
-// browser is the pool, and the boxes of its browsers.
+// browser is the pool, the boxes of its browsers, and the browsers that agents use.
 func (h *toolHandlers) browser(*request) (any, error) {
 	boxes := []control.Box{}
 	if h.runs != nil {
@@ -140,7 +154,8 @@ func (h *toolHandlers) browser(*request) (any, error) {
 	return struct {
 		Pools []BrowserPool `json:"pools"`
 		Boxes []control.Box `json:"boxes"`
-	}{[]BrowserPool{h.tools.Browsers()}, boxes}, nil
+		Seats []BrowserSeat `json:"seats"`
+	}{[]BrowserPool{h.tools.Browsers()}, boxes, h.tools.Seats()}, nil
 }
 
 func (h *toolHandlers) work(r *request) (any, error) { return h.tools.Work(r.Context()) }

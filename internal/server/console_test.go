@@ -132,6 +132,9 @@ func TestViewsOfTheConsole(t *testing.T) {
 	if is, want := fmt.Sprintf("%+v", boxes), fmt.Sprintf("%+v", own[0].Said); is != want {
 		t.Errorf("boxes are %s, and `belljar ps` has %s", is, want)
 	}
+	if status, text := p.do("GET", "browser/nosuch/picture", nil); status != http.StatusNotFound {
+		t.Errorf("a browser that does not exist: %d %s", status, text)
+	}
 	if status, text := p.do("POST", "search/nosuch/test", struct{}{}); status != http.StatusNotFound {
 		t.Errorf("an engine that does not exist: %d %s", status, text)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/browser/act"
 	"belljar.dev/internal/callback"
 	"belljar.dev/internal/console"
 	"belljar.dev/internal/control"
@@ -60,6 +61,31 @@ func (v *consoleTools) TestEngine(ctx context.Context, name string) (t console.E
 // Browsers are what the browsers do.
 func (v *consoleTools) Browsers() console.BrowserPool {
 	return console.BrowserPool(v.server.reading.chrome.Stats())
+}
+
+// Seats are the browsers that agents use.
+func (v *consoleTools) Seats() []console.BrowserSeat {
+	all := []console.BrowserSeat{}
+	for _, s := range v.server.reading.seats.List() {
+		if s.ID == "" {
+			continue // it has had no Chrome yet
+		}
+		all = append(all, console.BrowserSeat{ID: s.ID, Tenant: s.Tenant, Profile: s.Profile, State: s.State, Tabs: s.Tabs, Memory: s.Memory})
+	}
+	return all
+}
+
+// Shot is what one of them shows now.
+func (v *consoleTools) Shot(ctx context.Context, id string) ([]byte, error) {
+	shown, err := v.server.reading.seats.Show(ctx, id)
+	refusal, ok := errors.AsType[*act.Refusal](err)
+	switch {
+	case ok && refusal.Reason == act.ReasonUnknown, ok && refusal.Reason == act.ReasonClosed:
+		return nil, &console.Error{Status: http.StatusNotFound, Err: err}
+	case err != nil:
+		return nil, &console.Error{Status: http.StatusServiceUnavailable, Err: err}
+	}
+	return shown.Picture, nil
 }
 
 // Work is what agents keep, of all tenants in all open places.

@@ -38,8 +38,8 @@ export async function ask(path, init = {}) {
   }
 }
 
-/** json asks, and reads the answer. @param {string} path @param {RequestInit} [init] @returns {Promise<any>} */
-async function json(path, init = {}) {
+/** json asks, and reads the answer. @param {string} path @param {RequestInit} [init] @param {'json'|'blob'} [as] @returns {Promise<any>} */
+async function json(path, init = {}, as = 'json') {
   const used = token
   const limit = AbortSignal.timeout(patience)
   let answer
@@ -53,7 +53,7 @@ async function json(path, init = {}) {
   if (answer.status === 204) return null
   let body = null
   try {
-    body = await answer.json()
+    body = await answer[answer.ok ? as : 'json']()
   } catch {
     if (init.signal?.aborted) throw new DOMException('', 'AbortError')
   }
@@ -67,6 +67,9 @@ async function json(path, init = {}) {
 
 /** @param {string} path @param {AbortSignal} [signal] */
 export const get = (path, signal) => json(path, {signal})
+
+/** @param {string} path @param {AbortSignal} signal */
+export const blob = (path, signal) => json(path, {signal}, 'blob')
 
 /** @param {string} path @param {object} [body] @param {AbortSignal} [signal] */
 export const post = (path, body = {}, signal) => json(path, {method: 'POST', body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}, signal, credentials: path === 'login' ? 'same-origin' : 'omit'})

@@ -6,7 +6,7 @@
 const svgSpace = 'http://www.w3.org/2000/svg'
 
 // No attribute outside of this list is set: none of them runs or loads anything.
-const known = new Set(['class', 'id', 'for', 'type', 'name', 'value', 'title', 'role', 'tabindex', 'placeholder', 'rows', 'cols', 'min', 'max', 'step',
+const known = new Set(['class', 'id', 'alt', 'for', 'type', 'name', 'value', 'title', 'role', 'tabindex', 'placeholder', 'rows', 'cols', 'min', 'max', 'step',
   'maxlength', 'autocomplete', 'spellcheck', 'scope', 'datetime', 'open', 'checked', 'disabled', 'selected', 'required', 'multiple', 'colspan', 'hidden', 'lang', 'method',
   'viewBox', 'x', 'y', 'x1', 'x2', 'y1', 'y2', 'width', 'height', 'd', 'points', 'cx', 'cy', 'r', 'rx', 'preserveAspectRatio', 'text-anchor', 'focusable'])
 
@@ -58,6 +58,14 @@ export function svg(name, props = {}, ...kids) {
   const node = document.createElementNS(svgSpace, name)
   set(node, props)
   add(node, kids)
+  return node
+}
+
+/** picture shows a PNG, whatever else it may be. Its address is one that only this page has. @param {Blob} png @param {string} name */
+export function picture(png, name) {
+  const node = el('img', {alt: name})
+  node.src = URL.createObjectURL(new Blob([png], {type: 'image/png'}))
+  node.onload = node.onerror = () => URL.revokeObjectURL(node.src)
   return node
 }
 

@@ -45,9 +45,6 @@ export const T = {
   },
   agent: {hidden: 'This text has characters that are not seen, or that change how others look. They are shown as codes.'},
   confirm: {cancel: 'Cancel'},
-  outer: {
-    open: (/** @type {string} */ h) => `Open ${h}`, title: 'Leave the console?', text: (/** @type {string} */ h) => `This opens a page of ${h} in another tab. An agent chose the address.`, yes: 'Open it',
-  },
   inbox: {
     list: 'What waits, the newest first', later: 'Put off', none: 'Nothing waits for you.', noneHint: 'A call that the policy wants a person asked about appears here, and so do questions of agents.',
     question: 'Question', pin: 'Upstream', back: 'Back to the inbox', choosePrompt: 'Choose what you want to read.', arrived: 'Something new waits in the inbox.',
@@ -59,7 +56,7 @@ export const T = {
     title: () => 'May this run? ', frame: 'Written by the agent. Nobody has checked it.', commands: 'Commands', script: 'The script as written', args: 'Arguments', hosts: 'Hosts and URLs',
     writes: 'Writes', reads: 'Reads', sets: 'Sets', dir: 'Begins in', stdin: 'Input', files: 'Files', paths: 'Paths', grants: 'A yes also lets these run',
     left: (/** @type {number} */ n, /** @type {string} */ sum) => `${s(n, 'further line')} are not shown${sum ? ' (sha256 ' + sum.slice(0, 16) + ')' : ''}.`, unsure: 'That may not be all:',
-    why: 'Why you are asked', rule: 'Rule', reason: 'Reason', profile: 'Profile', principal: 'Caller', asked: 'Asked', expires: 'Time', record: 'In the audit log',
+    why: 'Why you are asked', rule: 'Rule', reason: 'Reason', profile: 'Profile', principal: 'Caller', asked: 'Asked', expires: 'Time', record: 'In the audit log', noRecords: 'The log has no record of it any more.',
     by: 'by', via: (/** @type {string} */ v) => `(${v})`, until: 'until', uses: (/** @type {number} */ n) => `used ${s(n, 'time')}`, past: 'Earlier answers to calls like this', noPast: 'No call of this tool was answered under this rule.',
     revoke: 'Take the yes back', revoked: 'The yes was taken back.',
   },
@@ -83,7 +80,7 @@ export const T = {
     means: 'Until you decide, agents do not get this definition.', no: 'Refuse it', yes: 'Trust it', refused: 'The definition was refused.', trusted: 'The definition is trusted.', gone: 'Nothing of this version waits any more.',
   },
   diff: {name: 'Comparison', cut: 'The comparison is longer than what is shown here.'},
-  history: {all: 'all', find: 'Find', none: 'Nobody has answered anything.', record: 'Record', recordOf: (/** @type {string} */ id) => `Record of ${id}`, kept: 'Answers are kept here for seven days, and in the audit log as long as that is kept.'},
+  history: {all: 'all', filter: {q: 'Text', state: 'State', tenant: 'Tenant', by: 'Who'}, older: 'Older answers', none: 'No answer is like that.', record: 'Record', recordOf: (/** @type {string} */ id) => `Record of ${id}`, kept: 'Answers are kept here for seven days, and in the audit log as long as that is kept.'},
   boxes: {
     box: 'Box', browser: 'browser', memory: 'Memory', memoryOf: (/** @type {string} */ id) => `Memory of ${id} over time`, unknown: 'not known', jobs: 'Tasks', ports: 'Ports', cpu: 'Processor', more: 'Also', cpuOf: (/** @type {string} */ id) => `Processor time of ${id} over time`, percent: (/** @type {number} */ n) => n + ' %', limit: (/** @type {string} */ b) => `of ${b}`,
     processes: (/** @type {number} */ n) => s(n, 'process', 'processes'), network: (/** @type {string} */ b) => `${b} over the network`, disk: (/** @type {string} */ b) => `${b} stored`, none: 'No box is open.', hint: 'A session opens a box when it needs one. What runs in it ends with it.',
@@ -106,13 +103,13 @@ export const T = {
   },
   audit: {
     kind: 'Kind', none: 'No record is like that.', older: 'Older records', follow: 'Follow new records', recordName: (/** @type {number} */ n) => `Record ${n}`, took: (/** @type {number} */ ms) => ms < 1000 ? ms + ' ms' : (ms / 1000).toFixed(1) + ' s', ms: 'Took',
-    filter: {q: 'Text', tool: 'Tool', decision: 'Decision', kind: 'Kind', tenant: 'Tenant', session: 'Session', rule: 'Rule'},
+    filter: {q: 'Text', tool: 'Tool', decision: 'Decision', kind: 'Kind', tenant: 'Tenant', session: 'Session', rule: 'Rule', upstream: 'Upstream'},
     ok: (/** @type {number} */ n) => `The log is as it was written, up to record ${n}.`, broken: (/** @type {number} */ n) => `The log was changed at record ${n}.`, unknown: 'Whether the log is as it was written is not known yet.', checked: 'Verified at',
     back: 'All records', number: 'Number', call: 'Call', sameCall: 'All records of this call', explain: 'What the policy says to this call now', whole: 'The whole of it', frame: 'As it is in the log. Commands and arguments are the agent’s.',
   },
   policy: {
     file: 'File', since: 'Read', sum: 'Digest', refused: 'The file is another one by now, and cannot be used:', used: 'Rules that decided', place: 'Place', calls: 'Calls', last: 'Last', unused: 'No rule has decided since the server began.', text: 'The file', hits: (/** @type {number} */ n) => s(n, 'call'),
-    explain: 'What would it say?', explainHint: 'Nothing runs.', explainRun: 'Explain', args: 'Arguments (JSON)', profile: 'Profile asked for', notJSON: (/** @type {string} */ e) => `The arguments are not JSON: ${e}`, byRule: 'by', instead: 'Instead', granted: 'Granted', remember: 'A yes may be for', via: 'started by', silent: '(its condition does not hold)', unsure: '(may match)',
+    explain: 'What would it say?', explainHint: 'Nothing runs.', explainRun: 'Explain', args: 'Arguments (JSON)', profile: 'Profile asked for', notJSON: (/** @type {string} */ e) => `The arguments are not JSON: ${e}`, byRule: 'by', was: 'then', lacks: 'The record does not have all of the call:', instead: 'Instead', granted: 'Granted', remember: 'A yes may be for', via: 'started by', silent: '(its condition does not hold)', unsure: '(may match)',
     replay: 'What would another policy have said?', replayHint: 'The newest 20,000 calls of the log are decided again, under the policy that holds and under this one. Nothing runs, and nothing changes.', proposed: 'Proposed policy', replayRun: 'Compare', replaying: 'Comparing…', bad: 'This is not a policy:',
     changed: (/** @type {number} */ n, /** @type {number} */ all) => n === 0 ? `Nothing would change: ${s(all, 'call')} compared.` : `${s(n, 'call')} of ${all} would be decided otherwise.`, older: 'The log has older calls, which were not looked at.', skipped: (/** @type {number} */ n) => `${s(n, 'call')} left out:`, nCalls: (/** @type {number} */ n) => s(n, 'call'), examples: 'Calls of agents',
   },
@@ -133,6 +130,7 @@ export const T = {
   search: {engine: 'Engine', outcome: 'Last answer', since: 'When', retry: 'Asked again in', slow: 'Slowest', none: 'No engine is configured.', test: 'Ask it', testName: (/** @type {string} */ n) => `Ask ${n}`, testTitle: 'Ask this engine now?', testText: 'One harmless query leaves this machine.', results: (/** @type {number} */ n) => s(n, 'result'), last: 'Last answers', lastOf: (/** @type {string} */ n) => `Times of the last answers of ${n}`, picture: 'The slowest of the last answers', hint: 'No engine is asked for this page.'},
   browser: {
     boxes: 'Boxes with a browser', none: 'No box has a browser.', pool: (/** @type {number} */ n) => `Pool ${n}`, busyOf: 'Pages in use', busy: (/** @type {number} */ a, /** @type {number} */ b) => `${s(a, 'page')} in use, ${b} warm`, chromes: 'Browsers', pages: 'Pages read', started: 'Started', recycled: 'Replaced', died: 'Died', hung: 'Hung',
+    seats: 'Browsers that agents use', noSeats: 'No agent uses a browser.', tabs: 'Tabs', show: 'Show', showName: (/** @type {string} */ id) => `Show what the browser ${id} shows`, shows: (/** @type {string} */ id) => `What the browser ${id} shows`, frame: 'Drawn by a page of the web',
   },
   work: {
     todos: 'Todos', noTodos: 'No agent has a todo.', plans: 'Plans', noPlans: 'No plan is saved.', callbacks: 'Callbacks', noCallbacks: 'No callback is set.', frame: 'Written by the agent', stepsOf: 'Steps done', steps: (/** @type {number} */ a, /** @type {number} */ b) => `${a} of ${s(b, 'step')} done`, isDone: 'Done: ', isOpen: 'Open: ', times: (/** @type {number} */ n) => s(n, 'time') + ' more', more: (/** @type {number} */ n) => `${n} more are not shown.`,

@@ -151,19 +151,5 @@ export function confirm(what) {
 /** guard is how long, in milliseconds, what has just appeared takes no answer: it may be one to something else. */
 export const guard = 500
 
-/** outer is a URL of data. It is a text; a press shows where it leads, and asks. @param {string} text */
-export function outer(text) {
-  let url
-  try {
-    url = new URL(text)
-  } catch {
-    return el('code', {}, seen(text))
-  }
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return el('code', {}, seen(text))
-  return [el('code', {}, seen(text)), ' ', button(T.outer.open(url.host), async () => {
-    if (await confirm({title: T.outer.title, text: el('p', {}, T.outer.text(url.host)), yes: T.outer.yes}) !== null) window.open(url.href, '_blank', 'noopener,noreferrer')
-  }, {class: 'small'})]
-}
-
-/** columns puts things beside each other where there is room. @param {Kid[]} kids */
+/** grid puts things beside each other where there is room. @param {Kid[]} kids */
 export const grid = (...kids) => add(el('div', {class: 'grid'}), kids)

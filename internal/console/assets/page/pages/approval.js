@@ -30,13 +30,19 @@ const whyAsked = a => facts([
   [T.approval.rule, el('code', {}, seen(a.rule))], [T.approval.reason, seen(a.reason)], [T.approval.profile, a.profile && el('code', {}, seen(a.profile))],
   [T.field.tenant, seen(a.tenant)], [T.approval.principal, seen(a.principal)], [T.field.session, el('code', {}, seen(a.session))], [T.field.workspace, a.place && el('code', {}, seen(a.place))],
   [T.approval.asked, ago(a.created)], [T.approval.expires, a.state === 'pending' && ago(a.expires, true)],
-  [T.field.record, el('a', {to: '#/audit?q=' + encodeURIComponent(a.id)}, T.approval.record)],
 ])
 
 /** outcome is what became of it. @param {any} a */
 const outcome = a => el('div', {class: 'notice'}, el('p', {}, verdict(a.state), ' ', a.by && [T.approval.by, ' ', el('strong', {}, seen(a.by)), ' ', a.via && T.approval.via(a.via), ' ', ago(a.answered)]),
   a.scope && el('p', {}, T.scope[/** @type {'once'} */ (a.scope)] || seen(a.scope), a.until && !a.until.startsWith('0001') && [', ', T.approval.until, ' ', clock(a.until)], a.uses > 0 && [' \u00b7 ', T.approval.uses(a.uses)]),
   a.note && el('p', {}, T.answer.noteWas, ' ', el('q', {}, seen(a.note))))
+
+/** trail is what the log has about it and its calls. @param {any} a @param {AbortSignal} signal */
+async function trail(a, signal) {
+  const {records} = await get('approvals/' + at(a.id) + '/records', signal)
+  return records.length === 0 ? el('p', {class: 'soft'}, T.approval.noRecords) : el('ul', {class: 'lines'}, records.map((/** @type {any} */ r) => el('li', {}, el('a', {to: '#/audit/' + at(r.cursor)}, clock(r.time)), ' ', seen(r.kind), ' ',
+    [r.event, r.reason].map(t => t && [seen(t), ' ']), r.decision ? verdict(r.decision) : r.outcome && verdict(r.outcome))))
+}
 
 /** past is what was decided about calls that are like it. @param {any} a @param {AbortSignal} signal */
 async function past(a, signal) {
@@ -59,9 +65,13 @@ export function approvalView(c, root, id) {
     state = a.state
     fill(root, el('a', {to: '#/inbox', class: 'back'}, T.inbox.back), el('h2', {tabindex: -1}, T.approval.title(''), el('code', {}, seen(a.tool))),
       whatItDoes(a), el('h3', {}, T.approval.why), whyAsked(a))
-    const history = el('div', {})
-    root.append(fold(T.approval.past, history))
-    past(a, c.signal).then(node => fill(history, node), () => fill(history, T.server.gone))
+    /** onDemand is a fold that is loaded when it is opened. @param {string} name @param {(a: any, signal: AbortSignal) => Promise<Node>} load */
+    const onDemand = (name, load) => {
+      const into = el('div', {}), node = fold(name, into)
+      node.addEventListener('toggle', () => load(a, c.signal).then(is => fill(into, is), e => fill(into, seen(e.message))), {once: true})
+      return node
+    }
+    add(root, onDemand(T.approval.past, past), c.me.views.includes('audit') && onDemand(T.approval.record, trail))
     if (a.state !== 'pending') {
       add(root, outcome(a), takeBack(c, a, show))
     } else if (!c.may('approver')) {

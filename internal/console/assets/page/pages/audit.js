@@ -6,7 +6,7 @@ import {player} from '../player.js'
 import {T} from '../texts.js'
 import {agent, button, command, empty, facts, field, table, verdict, word} from '../widgets.js'
 
-const names = ['q', 'tool', 'decision', 'kind', 'tenant', 'session', 'rule']
+const names = ['q', 'tool', 'decision', 'kind', 'tenant', 'session', 'rule', 'upstream']
 const kinds = ['', 'decision', 'outcome', 'approval', 'egress', 'policy', 'session', 'server', 'login', 'cast', 'upstream', 'file', 'removed', 'torn', 'dropped', 'missing', 'checkpoint']
 const mostRows = 1000
 

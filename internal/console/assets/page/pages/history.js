@@ -3,14 +3,29 @@ import {add, el} from '../dom.js'
 import {at, get} from '../api.js'
 import {ago, line, seen} from '../format.js'
 import {T} from '../texts.js'
-import {field, table, verdict} from '../widgets.js'
+import {button, field, table, verdict} from '../widgets.js'
+
+const names = ['q', 'state', 'tenant', 'by'], atOnce = 200 // approvals that the server sends
+
+/** @param {any} a */
+const approvalRow = a => ({...a, kind: 'approval', text: (a.shown.commands || a.shown.args || [''])[0]})
+/** @param {any} q */
+const questionRow = q => ({...q, kind: 'question', tool: T.inbox.question, text: q.sheet.questions[0]?.question || ''})
 
 /** @param {import('../main.js').Page} c */
 export function open(c) {
-  const find = el('input', {type: 'search', autocomplete: 'off'})
-  const state = el('select', {}, ['', 'pending', 'approved', 'used', 'declined', 'expired', 'revoked', 'accept', 'decline', 'timeout'].map(s => el('option', {value: s}, s ? /** @type {any} */ (T.verdict)[s] || s : T.history.all)))
+  /** @type {Record<string, any>} */
+  const inputs = {}
+  for (const name of names) {
+    inputs[name] = name === 'state' ? el('select', {}, ['', 'pending', 'approved', 'used', 'declined', 'expired', 'revoked', 'accept', 'decline', 'timeout'].map(s => el('option', {value: s}, s ? /** @type {any} */ (T.verdict)[s] || s : T.history.all)))
+      : el('input', {type: name === 'q' ? 'search' : 'text', autocomplete: 'off', spellcheck: 'false'})
+    inputs[name].value = c.query.get(name) || ''
+  }
   /** @type {any[]} */
-  let rows = []
+  let approvals = []
+  /** @type {any[]} */
+  let questions = []
+  let more = false, searches = 0
   const list = table(T.nav.history, [
     {head: T.field.state, cell: r => verdict(r.state)},
     {head: T.field.what, cell: r => el('a', {to: '#/inbox/' + at(r.kind, r.id)}, el('span', {class: 'clip'}, el('strong', {}, line(r.tool, 40)), ' ', el('code', {}, line(r.text, 100)))), look: 'main'},
@@ -20,19 +35,40 @@ export function open(c) {
     {head: T.field.when, cell: r => ago(r.answered || r.created)},
     {head: T.field.record, cell: r => el('a', {to: '#/audit?q=' + encodeURIComponent(r.id), 'aria-label': T.history.recordOf(r.id)}, T.history.record)},
   ], r => r.id, T.history.none)
-  const show = () => {
-    const want = find.value.toLowerCase()
-    list.set(rows.filter(r => (!state.value || r.state === state.value) && (!want || JSON.stringify(r).toLowerCase().includes(want))))
+  const query = () => names.filter(n => inputs[n].value).map(n => '&' + n + '=' + encodeURIComponent(inputs[n].value)).join('')
+  /** The server chooses approvals; of questions it sends the last ones. @param {any} r */
+  const wanted = r => names.every(n => {
+    const want = inputs[n].value
+    return !want || (n === 'q' ? (r.text + r.note).includes(want) : n === 'by' ? (r.by || '').toLowerCase().includes(want.toLowerCase()) : r[n] === want)
+  })
+  /** @param {string} [before] */
+  const load = async before => {
+    const mine = searches
+    const [some, asked] = await Promise.all([get('approvals?all=1' + query() + (before ? '&before=' + encodeURIComponent(before) : ''), c.signal), get('questions?all=1', c.signal)])
+    if (mine !== searches) return
+    const last = some.at(-1)?.created || ''
+    if (before || approvals.length <= atOnce) more = some.length === atOnce
+    approvals = before ? [...approvals, ...some] : [...some, ...(some.length === atOnce ? approvals.filter(a => a.created < last) : [])]
+    questions = asked
+    list.set([...approvals.map(approvalRow), ...questions.map(questionRow).filter(wanted)].sort((a, b) => a.created < b.created ? 1 : -1))
+    older.hidden = !more
   }
-  find.addEventListener('input', show)
-  state.addEventListener('change', show)
-  add(c.root, el('div', {class: 'filters'}, field(T.history.find, find), field(T.field.state, state)), list.node, el('p', {class: 'soft'}, T.history.kept))
-  const refresh = async () => {
-    const [approvals, questions] = await Promise.all([get('approvals?all=1', c.signal), get('questions?all=1', c.signal)])
-    rows = [...approvals.map((/** @type {any} */ a) => ({kind: 'approval', id: a.id, state: a.state, tool: a.tool, text: (a.shown.commands || a.shown.args || [''])[0], by: a.by, via: a.via, note: a.note, tenant: a.tenant, answered: a.answered, created: a.created, rule: a.rule})),
-      ...questions.map((/** @type {any} */ q) => ({kind: 'question', id: q.id, state: q.state, tool: T.inbox.question, text: q.sheet.questions[0]?.question || '', by: q.by, via: q.via, note: q.note, tenant: q.tenant, answered: q.answered, created: q.created}))]
-      .sort((a, b) => a.created < b.created ? 1 : -1)
-    show()
+  const older = button(T.history.older, () => load(approvals.at(-1).created))
+  const search = () => {
+    history.replaceState(null, '', '#/history' + query().replace('&', '?'))
+    searches++
+    approvals = []
+    load().catch(e => c.fail(e))
   }
-  return {kinds: ['approval', 'question'], refresh}
+  let timer = 0
+  for (const name of names) {
+    inputs[name].addEventListener('change', search)
+    if (name !== 'state') inputs[name].addEventListener('input', () => {
+      clearTimeout(timer)
+      timer = setTimeout(() => !c.signal.aborted && search(), 300)
+    })
+  }
+  older.hidden = true
+  add(c.root, el('div', {class: 'filters', role: 'search'}, names.map(n => field(/** @type {any} */ (T.history.filter)[n], inputs[n]))), list.node, el('div', {class: 'actions'}, older), el('p', {class: 'soft'}, T.history.kept))
+  return {kinds: ['approval', 'question'], refresh: () => load()}
 }

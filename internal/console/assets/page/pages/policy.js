@@ -54,13 +54,13 @@ function explainForm(c) {
     fill(answer, explained(await post('policy/explain', {tool: tool.value, arguments: given, tenant: tenant.value, profile: profile.value}, c.signal)))
   }
   const record = c.query.get('record')
-  if (record) get('audit/' + at(record), c.signal).then(got => {
+  if (record) get('audit/' + at(record), c.signal).then(async got => {
     const r = got.record
     tool.value = r.tool || ''
     args.value = JSON.stringify(r.args && Object.keys(r.args).length ? r.args : {command: r.facts?.command}, null, 2)
     tenant.value = r.tenant || ''
     profile.value = r.facts?.profile || ''
-    return run()
+    fill(answer, explained(await post('policy/explain', {cursor: record}, c.signal)))
   }).catch(e => c.fail(e))
   return card(T.policy.explain, el('p', {class: 'soft'}, T.policy.explainHint), el('div', {class: 'filters'}, field(T.field.tool, tool), field(T.field.tenant, tenant), field(T.policy.profile, profile)),
     field(T.policy.args, args), el('div', {class: 'actions'}, button(T.policy.explainRun, run, {class: 'main'})), answer)
@@ -68,7 +68,7 @@ function explainForm(c) {
 
 /** @param {any} e */
 function explained(e) {
-  return el('div', {class: 'notice'}, el('p', {}, verdict(e.verdict), ' ', T.policy.byRule, ' ', rule(e.rule)),
+  return el('div', {class: 'notice'}, el('p', {}, verdict(e.verdict), ' ', T.policy.byRule, ' ', rule(e.rule), e.was && [' \u00b7 ', T.policy.was, ' ', verdict(e.was)]), e.lacks && el('p', {class: 'flag'}, T.policy.lacks, ' ', seen(e.lacks)),
     facts([[T.approval.reason, seen(e.reason || '')], [T.policy.instead, seen(e.instead || '')], [T.policy.granted, e.profile && el('code', {}, seen(e.profile))], [T.policy.remember, seen(e.approval_for || '')]]),
     (e.parts || []).map((/** @type {any} */ p) => el('div', {class: 'part'}, el('p', {}, el('code', {}, seen(p.text)), ' ', p.verdict && verdict(p.verdict), ' ', rule(p.rule)), p.started_by && el('p', {class: 'soft'}, T.policy.via, ' ', seen(p.started_by)), p.doubt && el('p', {class: 'flag'}, seen(p.doubt)),
       p.matches && p.matches.length > 0 && el('ul', {class: 'lines'}, p.matches.map((/** @type {any} */ m) => el('li', {}, verdict(m.verdict), ' ', rule(m.rule || m), m.silent && [' ', T.policy.silent], m.unsure && [' ', T.policy.unsure], m.failed && [' ', seen(m.failed)]))))),

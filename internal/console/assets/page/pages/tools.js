@@ -1,7 +1,7 @@
 // What tools work with: search engines, browsers, and what agents keep.
-import {add, el, fill} from '../dom.js'
-import {at, get, post} from '../api.js'
-import {ago, line, seen, span} from '../format.js'
+import {add, el, fill, picture} from '../dom.js'
+import {at, blob, get, post} from '../api.js'
+import {ago, bytes, line, seen, span} from '../format.js'
 import {meter, rank, spark} from '../charts.js'
 import {T} from '../texts.js'
 import {agent, button, card, command, confirm, empty, facts, grid, table, verdict, word} from '../widgets.js'
@@ -21,7 +21,7 @@ export function openSearch(c) {
       const got = await post('search/' + at(e.engine) + '/test', {}, c.signal)
       const near = b.parentElement
       near?.querySelector('.notice')?.remove()
-      near?.append(el('div', {class: 'notice'}, el('strong', {}, seen(got.outcome)), ' ', T.search.results(got.results || 0), ' ', T.audit.took(got.ms || 0), got.first_title && [' ', el('q', {}, line(got.first_title, 120))], got.detail && [' ', line(got.detail, 200)]))
+      near?.append(el('div', {class: 'notice'}, el('strong', {}, seen(got.outcome)), ' ', T.search.results(got.results || 0), ' ', T.audit.took(got.ms || 0), got.first_title && [' ', el('q', {}, line(got.first_title, 120))], [got.detail, got.wrong].map(x => x && [' ', line(x, 200)])))
     }, {class: 'small', 'aria-label': T.search.testName(e.engine)})},
   ], e => e.engine, T.search.none)
   add(c.root, slow, list.node, el('p', {class: 'soft'}, T.search.hint), command('belljar search doctor'))
@@ -41,10 +41,20 @@ export function openBrowser(c) {
   const boxes = table(T.browser.boxes, [
     {head: T.boxes.box, cell: b => el('code', {}, seen(b.id)), look: 'main'}, {head: T.field.tenant, cell: b => line(b.tenant, 40)}, {head: T.approval.profile, cell: b => line(b.profile, 40)},
   ], b => b.id, T.browser.none)
-  add(c.root, all, card(T.browser.boxes, boxes.node), command('belljar ps'))
+  const shot = el('div', {role: 'status'})
+  const seats = table(T.browser.seats, [
+    {head: T.boxes.box, cell: s => el('code', {}, seen(s.id)), look: 'main'}, {head: T.field.tenant, cell: s => line(s.tenant, 40)}, {head: T.approval.profile, cell: s => line(s.profile, 40)}, {head: T.field.state, cell: s => verdict(s.state)},
+    {head: T.browser.tabs, cell: s => String(s.tabs), look: 'num'}, {head: T.boxes.memory, cell: s => s.memory > 0 && bytes(s.memory), look: 'num'},
+    {head: T.field.action, cell: s => s.state === 'live' && button(T.browser.show, async () => {
+      const png = await blob('browser/' + at(s.id) + '/picture', c.signal)
+      fill(shot, card(T.browser.shows(s.id), agent(T.browser.frame, picture(png, T.browser.shows(s.id)))))
+    }, {class: 'small', 'aria-label': T.browser.showName(s.id)})},
+  ], s => s.id, T.browser.noSeats)
+  add(c.root, all, card(T.browser.seats, seats.node), shot, card(T.browser.boxes, boxes.node), command('belljar ps'))
   const refresh = async () => {
     const got = await get('browser', c.signal)
     boxes.set(got.boxes)
+    seats.set(got.seats)
     fill(all, grid(got.pools.map((/** @type {any} */ p, /** @type {number} */ i) => card(T.browser.pool(i + 1),
       meter(T.browser.busyOf, p.busy, Math.max(1, p.busy + p.warm), T.browser.busy(p.busy, p.warm)),
       facts([[T.browser.chromes, String(p.chromes)], [T.browser.pages, String(p.pages)], [T.browser.started, String(p.started)], [T.browser.recycled, String(p.recycled)],

@@ -1,0 +1,78 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Show is a picture of the tab that a seat shows now, for a person who watches. It does not
+// start a Chrome or keep one from being parked, and steps cannot name points of this picture. Secrets are covered as they are for the agent. Show waits at most
+// LookPatience until a call of the agent has ended, and such a call for it as long. The errors
+// are Refusals; ReasonUnknown is for a seat that is not open or has no Chrome.
+func (s *Seats) Show(ctx context.Context, id string) (*Look, error) {
+	s.mu.Lock()
+	all := slices.Clone(s.all)
+	s.mu.Unlock()
+	for _, seat := range all {
+		if seat.named(id) {
+			return seat.show(ctx)
+		}
+	}
+	return nil, unseen(id)
+}
+
+func unseen(id string) error {
+	return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("no browser %s runs", quoted(id, 40)), Next: "see which ones do"}
+}
+
+// named reports whether a seat has this id.
+func (s *Seat) named(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id == id && id != ""
+}
+
+// show is what the seat shows now.
+func (s *Seat) show(ctx context.Context) (*Look, error) {
+	ctx, cancel := context.WithTimeout(ctx, LookPatience)
+	defer cancel()
+	select {
+	case s.turn <- struct{}{}:
+	case <-s.quit:
+		return nil, errClosed()
+	case <-ctx.Done():
+		return nil, &Refusal{Reason: ReasonTimeout, Message: "a call of the agent uses the browser", Next: "try again in a moment", Err: context.Cause(ctx)}
+	}
+	defer func() { <-s.turn }()
+	s.mu.Lock()
+	e, id := s.e, s.id
+	s.mu.Unlock()
+	if e == nil || e.alive() != nil {
+		return nil, unseen(id)
+	}
+	t := e.shown()
+	if t == nil {
+		return nil, unseen(id)
+	}
+	if t.waiting() != nil {
+		return nil, &Refusal{Reason: ReasonDialog, Message: "a dialog of the page waits for the agent", Next: "try again when it is answered"}
+	}
+	out, _, err := eye{t}.shot(ctx)
+	return out, s.why(err)
+}
+
+// shown is the tab that is before the others, or nil.
+func (e *engine) shown() (current *tab) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, t := range e.tabs {
+		if t == e.front {
+			return t
+		}
+		if t.name == e.current {
+			current = t
+		}
+	}
+	return current
+}

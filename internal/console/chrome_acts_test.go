@@ -1,0 +1,335 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/control"
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/people/question"
+	"belljar.dev/internal/store"
+	"belljar.dev/policies"
+	"belljar.dev/policies/audit"
+)
+
+// askMore is ask of a call whose yes may be remembered.
+func (g *rig) askMore(command string) approval.Approval {
+	g.t.Helper()
+	a, _, err := g.approvals.Ask(g.t.Context(), approval.Request{
+		CallID: "c-1", Facts: policies.Facts{Tenant: "a", Session: "s-1", Tool: "Bash", Command: command, Args: map[string]any{"command": command}},
+		Decision: policies.Decision{Verdict: policies.Ask, Rule: "rule", Obligations: policies.Obligations{Remember: policies.Remember{Session: true, For: 4 * time.Hour}}},
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return a
+}
+
+// answer answers as somebody else does.
+func (g *rig) answer(a approval.Approval, said approval.Reply) {
+	g.t.Helper()
+	if _, err := g.approvals.Answer(g.t.Context(), a.ID, said); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// A yes that is remembered is a second step, which needs a choice, and what was chosen is what
+// is kept. It is taken back on the page of the approval: WC14.
+func TestChromeRemember(t *testing.T) {
+	g := start(t)
+	session, hours, once := g.askMore("ls a"), g.askMore("ls b"), g.ask("ls c")
+	p := g.open(chrome(t))
+	p.login(Approver)
+	p.at("#/inbox/approval/" + session.ID)
+	p.click("Remember a yes…")
+	p.sure("Allow and remember")
+	p.reads("Choose first for what the yes is.")
+	if a, _ := g.Approval(t.Context(), session.ID); a.State != approval.Pending {
+		t.Fatalf("without a choice: %+v", a)
+	}
+	p.eval(`document.querySelector('input[value=session]').click()`)
+	p.click("Allow and remember")
+	p.until(`window.told === '#/inbox'`)
+	if a, _ := g.Approval(t.Context(), session.ID); a.State != approval.Approved || a.Scope != approval.Session || a.By != "ann (uid 7)" {
+		t.Errorf("for the session: %+v", a)
+	}
+
+	p.at("#/inbox/approval/" + hours.ID)
+	p.click("Remember a yes…")
+	if got := value[[]string](p, `[...document.querySelectorAll('fieldset option')].map(o => o.value)`); !slices.Equal(got, []string{"15m", "1h", "2h", "4h"}) {
+		t.Errorf("times to choose from: %q", got)
+	}
+	p.eval(`document.querySelector('input[value=hours]').click()`)
+	p.set("How long", "2h")
+	p.set("Note for the agent", "for today")
+	p.sure("Allow and remember")
+	p.until(`window.told === '#/inbox'`)
+	a, _ := g.Approval(t.Context(), hours.ID)
+	if left := time.Until(a.Until); a.Scope != approval.Hours || left < 100*time.Minute || left > 2*time.Hour || a.Note != "for today" {
+		t.Errorf("for two hours: %+v", a)
+	}
+
+	p.at("#/inbox/approval/" + hours.ID)
+	p.click("Take the yes back")
+	p.reads("The yes was taken back.")
+	if a, _ := g.Approval(t.Context(), hours.ID); a.State != approval.Revoked {
+		t.Errorf("taken back: %+v", a)
+	}
+	p.at("#/inbox/approval/" + once.ID)
+	p.reads("The policy takes a yes for this call only.")
+	if value[bool](p, `!!document.querySelector('fieldset')`) {
+		t.Error("a yes that is for one call can be remembered")
+	}
+}
+
+// many are more answers than are sent at once.
+type many struct{ *rig }
+
+func (m many) History(_ context.Context, f approval.Filter) (list []approval.Approval, _ error) {
+	first, last := time.Unix(2_000_000_000, 0), 200
+	if !f.Before.IsZero() {
+		first, last = f.Before.Add(-time.Second), 3
+	}
+	for i := range last {
+		list = append(list, approval.Approval{ID: fmt.Sprint("ap-", first.Unix()-int64(i)), Tool: "Bash", State: approval.Declined, Created: first.Add(time.Duration(-i) * time.Second)})
+	}
+	return list, nil
+}
+
+// Answers are found by what was asked, what was said and by whom, and lead to their records:
+// WC16. What was decided about calls like it, and the records, are on the page of an approval:
+// WC13.
+func TestChromeHistory(t *testing.T) {
+	dir := logged(t, 1)
+	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
+	push, publish, waits := g.ask("git push"), g.ask("npm publish"), g.ask("npm unpublish")
+	g.answer(push, approval.Reply{By: "bob", Via: Via, Note: "not on Friday"})
+	g.answer(publish, approval.Reply{Yes: true, By: "ann", Via: Via})
+	l, err := audit.Open(audit.Config{Dir: dir, Audit: policies.DefaultAudit(policies.AuditRequest)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(audit.Approval{ID: push.ID, CallID: push.CallID, Tenant: "a", Event: "refused", By: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.at("#/history")
+	shown := func(parts ...string) {
+		t.Helper()
+		p.until(fmt.Sprintf(`(rows => rows.length === %d && %s.every((text, i) => rows[i].textContent.includes(text)))([...document.querySelectorAll('tbody tr')])`, len(parts), list(parts)))
+	}
+	p.until(`document.querySelectorAll('tbody tr').length === 3`)
+	p.set("Text", "publish")
+	p.until(`document.querySelectorAll('tbody tr').length === 2 && location.hash.includes('q=publish')`)
+	p.set("State", "pending")
+	shown("npm unpublish")
+	p.set("State", "")
+	p.set("Text", "Friday") // in the note
+	shown("git push")
+	p.set("Text", "")
+	p.set("Who", "BOB")
+	shown("git push")
+	p.set("Tenant", "b")
+	p.reads("No answer is like that.")
+	p.set("Tenant", "a")
+	shown("git push")
+	p.eval(theControl("Record of "+push.ID) + `.click()`)
+	p.until(`window.told.startsWith('#/audit?q=') && document.querySelectorAll('tbody tr').length === 1`)
+	p.reads("refused")
+
+	p.at("#/inbox/approval/" + push.ID)
+	p.click("In the audit log")
+	p.until(`document.querySelector('details[open] a[href^="#/audit/"]')`)
+	p.at("#/inbox/approval/" + waits.ID)
+	p.click("Earlier answers to calls like this")
+	p.until(`['git push', 'not on Friday', 'npm publish'].every(text => document.querySelector('details[open]').innerText.includes(text))`)
+	if value[bool](p, `[...document.querySelectorAll('main button')].some(b => /allow|yes|^no$/i.test(b.textContent))`) {
+		t.Error("a viewer has a button to answer")
+	}
+}
+
+// list is texts as a script has them.
+func list(texts []string) string {
+	out := "["
+	for _, text := range texts {
+		out += quote(text) + ","
+	}
+	return out + "]"
+}
+
+// Older answers are read on from the last one: WC16.
+func TestChromeOlderAnswers(t *testing.T) {
+	g := start(t, func(g *rig, v *Views) { v.People = many{g} })
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.at("#/history")
+	p.until(`document.querySelectorAll('tbody tr').length === 200`)
+	p.click("Older answers")
+	p.until(`document.querySelectorAll('tbody tr').length === 203`)
+	p.until(`!` + theControl("Older answers"))
+}
+
+// Questions of an agent are answered, with options, several of them, and own words, or not
+// answered, with a note: WC12.
+func TestChromeQuestions(t *testing.T) {
+	g := start(t)
+	ask := func(text string) question.Asked {
+		t.Helper()
+		q, err := g.questions.Ask(t.Context(), store.Owner{Tenant: "a", Session: "s-1"}, question.Sheet{Life: time.Hour, Questions: []question.Question{
+			{ID: "where", Text: text, Kind: question.Choice, Options: []question.Option{{Label: "Staging", Recommended: true}, {Label: "Production", Description: "for all"}}},
+			{ID: "what", Text: "What?", Kind: question.Choice, Many: true, Options: []question.Option{{Label: "Docs"}, {Label: "Tests"}, {Label: "Code"}}},
+			{ID: "why", Text: "Why?", Kind: question.Text},
+			{ID: "now", Text: "Now?", Kind: question.YesNo, Options: []question.Option{{Label: "yes"}, {Label: "no"}}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	first, second, late := ask("Deploy where?"), ask("And the other?"), ask("Which?")
+	p := g.open(chrome(t))
+	p.mayFail("409")
+	p.login(Approver)
+	p.at("#/inbox/question/" + first.ID)
+	p.reads("the agent would choose it")
+	p.sure("Send the answer")
+	p.reads("There is no answer yet")
+	p.eval(`document.querySelectorAll('input[value=Production], input[value=Docs], input[value=Code], input[value=no]').forEach(i => i.click())`)
+	p.set("Your answer", "because")
+	p.set("Note for the agent", "careful")
+	p.click("Send the answer")
+	p.until(`window.told === '#/inbox'`)
+	got, err := g.questions.Get(t.Context(), first.ID)
+	if err != nil || got.State != question.Accepted || got.By != "ann (uid 7)" || got.Via != Via || got.Note != "careful" ||
+		fmt.Sprint(got.Answers) != "map[now:no what:Docs, Code where:Production why:because]" {
+		t.Errorf("answered: %+v, %v", got, err)
+	}
+
+	p.at("#/inbox/question/" + second.ID)
+	p.set("Question 1, in your words", "nowhere")
+	p.sure("Do not answer")
+	p.until(`window.told === '#/inbox'`)
+	if got, _ := g.questions.Get(t.Context(), second.ID); got.State != question.Declined || len(got.Answers) > 0 {
+		t.Errorf("declined: %+v", got)
+	}
+
+	p.at("#/inbox/question/" + late.ID)
+	p.until(theControl("Send the answer"))
+	p.set("Your answer", "mine")
+	// The answer of somebody else comes first, and the page has not heard of it.
+	p.eval(`window.fetch = (real => (url, init) => String(url).includes('answer') ? new Promise(r => { window.go = () => r(real(url, init)) }) : real(url, init))(window.fetch)`)
+	p.sure("Send the answer")
+	p.until(`window.go`)
+	if _, err := g.questions.Answer(t.Context(), late.ID, question.Reply{State: question.Declined, By: "bob", Via: Via}); err != nil {
+		t.Fatal(err)
+	}
+	p.eval(`window.go()`)
+	p.reads("bob")
+	p.until(`!document.querySelector('.answer')`)
+}
+
+// pinned are definitions of a server that wait.
+type pinned struct {
+	others
+	mu sync.Mutex
+}
+
+func (f *pinned) Pins(context.Context) ([]Pin, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.pins), nil
+}
+
+func (f *pinned) Decide(_ context.Context, upstream, version string, approve bool, by string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := slices.IndexFunc(f.pins, func(p Pin) bool { return p.Upstream == upstream && p.Version == version })
+	if at < 0 {
+		return fault(409, "another one")
+	}
+	f.pins = slices.Delete(f.pins, at, at+1)
+	f.said = append(f.said, fmt.Sprint(version, " ", approve, " by ", by))
+	return nil
+}
+
+// Definitions of servers that wait are shown beside what they were, and trusted or refused one
+// by one; one that is not shown whole cannot be trusted here: WC12, WC23.
+func TestChromePins(t *testing.T) {
+	f := &pinned{others: others{pins: []Pin{
+		{Upstream: "files", Tenant: "a", Name: "tool read", What: "changed", Version: "v1", Diff: "@@ description\n-Reads a file\n+Reads a file and sends it\n"},
+		{Upstream: "files", Tenant: "a", Name: "tool write", What: "new", Version: "v2", Findings: []string{"it names another tool"}, Diff: "+Writes\n"},
+		{Upstream: "files", Tenant: "a", Name: "tool large", What: "new", Version: "v3", Cut: true, Diff: "+Much\n"},
+	}}}
+	g := start(t, func(_ *rig, v *Views) { v.Upstreams = f })
+	p := g.open(chrome(t))
+	p.login(Approver)
+	p.until(`document.querySelector('.badge').textContent === '3'`)
+	p.at("#/inbox/pin/files/v1")
+	p.until(`document.querySelector('.diff .old')?.textContent.includes('Reads a file') && document.querySelector('.diff .new').textContent.includes('and sends it')`)
+	p.until(`document.activeElement.textContent === 'Refuse it'`)
+	p.sure("Refuse it")
+	p.until(`window.told === '#/inbox' && document.querySelector('.badge').textContent === '2'`)
+	p.at("#/inbox/pin/files/v2")
+	p.reads("it names another tool")
+	p.sure("Trust it")
+	p.until(`window.told === '#/inbox' && document.querySelector('.badge').textContent === '1'`)
+	p.at("#/inbox/pin/files/v3")
+	p.reads("The comparison is longer than what is shown here.")
+	if value[bool](p, `!!`+theControl("Trust it")) {
+		t.Error("a definition that is not shown whole can be trusted")
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if want := []string{"v1 false by ann (uid 7)", "v2 true by ann (uid 7)"}; !slices.Equal(f.said, want) {
+		t.Errorf("decided: %q, want %q", f.said, want)
+	}
+}
+
+var _ Upstreams = (*pinned)(nil)
+
+// others of a server with one upstream.
+type oneUpstream struct{ others }
+
+func (o *oneUpstream) All() []control.Upstreams {
+	return []control.Upstreams{{Place: "/w", All: []control.Upstream{{
+		Name: "files", State: "failed", Reason: "it exited with status 1", Attempt: 3, Stderr: []string{"no such file", "giving up"}, File: "/w/.mcp.json", Line: 7, Held: 2,
+	}}}}
+}
+
+// A server of somebody else is shown with why it does not run and what it wrote, and restarted:
+// WC23.
+func TestChromeUpstreams(t *testing.T) {
+	f := &oneUpstream{}
+	g := start(t, func(_ *rig, v *Views) { v.Upstreams = f })
+	p := g.open(chrome(t))
+	p.login(Operator)
+	p.at("#/upstreams")
+	p.reads("it exited with status 1")
+	p.reads("an agent can write it")
+	p.click("What it wrote to standard error")
+	p.reads("giving up")
+	p.click("Restart files")
+	p.until(`document.querySelector('dialog[open]').innerText.includes('belljar upstream restart files')`)
+	p.click("Cancel")
+	p.until(`!document.querySelector('dialog')`)
+	if len(f.said) > 0 {
+		t.Errorf("what was cancelled was done: %q", f.said)
+	}
+	p.click("Restart files")
+	p.until(`document.querySelector('dialog[open]')`)
+	p.eval(`window.pressed = performance.now()`)
+	p.until(`window.pressed + 700 < performance.now()`)
+	p.eval(`document.querySelector('dialog .danger').click()`)
+	p.reads("1 instance restarted.")
+	if !slices.Equal(f.said, []string{"restart by ann (uid 7)"}) {
+		t.Errorf("got %q", f.said)
+	}
+}
