@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -158,40 +159,90 @@ func holds(file io.ReaderAt, at Cursor) bool {
 // lines takes the lines of a text, which begins at an offset, from the last to the first. It
 // returns how much of the beginning is left, since it may be the rest of a line.
 func (b *backward) lines(text []byte, from int64) (rest int, stopped bool) {
-	end := bytes.LastIndexByte(text, '\n')
-	if end < 0 {
-		if from == 0 {
-			return 0, false // the only line, without its end
+	if from > 0 {
+		rest = bytes.IndexByte(text, '\n') + 1
+		if rest == 0 || rest == len(text) {
+			return len(text), false
 		}
-		return len(text), false
 	}
-	for {
-		start := bytes.LastIndexByte(text[:end], '\n') + 1
-		if start == 0 && from > 0 {
-			return end + 1, false
+	whole := text[rest : bytes.LastIndexByte(text, '\n')+1] // what is behind has no end yet
+	for at := range b.candidates(whole) {
+		if !b.line(whole[at[0]:at[1]], from+int64(rest+at[0])) {
+			return rest, true
 		}
-		if !b.line(text[start:end], from+int64(start)) {
-			return start, true
+	}
+	b.passed(whole, from+int64(rest))
+	return rest, false
+}
+
+// candidates are the places of lines of a text that may be wanted, from the last to the first.
+// Lines that cannot be are not looked at one by one: a text is searched much faster as a whole.
+func (b *backward) candidates(text []byte) iter.Seq[[2]int] {
+	if len(b.hints) == 0 {
+		return allLines(text)
+	}
+	for _, h := range b.hints {
+		if !h.in(text) {
+			return func(func([2]int) bool) {}
 		}
-		if start == 0 {
-			return 0, false
+	}
+	// Only the first hint is searched for; line looks for the others.
+	var found [][2]int
+	for _, part := range b.hints[0] {
+		for at := 0; at < len(text); {
+			i := bytes.Index(text[at:], part)
+			if i < 0 {
+				break
+			}
+			i += at
+			end := i + bytes.IndexByte(text[i:], '\n')
+			found = append(found, [2]int{bytes.LastIndexByte(text[:i], '\n') + 1, end})
+			at = end + 1
 		}
-		end = start - 1
+	}
+	slices.SortFunc(found, func(a, b [2]int) int { return b[0] - a[0] })
+	return slices.Values(slices.Compact(found)) // a line may have several spellings
+}
+
+// allLines are the places of all lines of a text, from the last to the first.
+func allLines(text []byte) iter.Seq[[2]int] {
+	return func(yield func([2]int) bool) {
+		for end := len(text) - 1; end >= 0; {
+			start := bytes.LastIndexByte(text[:end], '\n') + 1
+			if !yield([2]int{start, end}) {
+				return
+			}
+			end = start - 1
+		}
+	}
+}
+
+// passed notes that the records of a text, which begins at an offset, were looked at.
+func (b *backward) passed(text []byte, offset int64) {
+	for start := 0; start < len(text); {
+		end := start + bytes.IndexByte(text[start:], '\n')
+		if l, err := parseLine(text[start:end]); err == nil {
+			if b.at.Seq == 0 || l.seq < b.at.Seq {
+				b.at = Cursor{l.seq, offset + int64(start)}
+			}
+			return
+		}
+		start = end + 1
 	}
 }
 
 // line gives a record to use, if it is wanted, and reports whether to go on.
 func (b *backward) line(text []byte, offset int64) bool {
-	l, err := parseLine(text)
-	if err != nil || b.at.Seq > 0 && l.seq >= b.at.Seq {
-		return true
-	}
-	b.at = Cursor{l.seq, offset}
 	for _, h := range b.hints {
 		if !h.in(text) {
 			return true
 		}
 	}
+	l, err := parseLine(text)
+	if err != nil || b.at.Seq > 0 && l.seq >= b.at.Seq {
+		return true
+	}
+	b.at = Cursor{l.seq, offset}
 	var e Entry
 	if json.Unmarshal(text, &e) != nil || !b.want.wants(e) {
 		return true
@@ -229,23 +280,30 @@ func (h hint) in(line []byte) bool {
 	return false
 }
 
-// hints are those of a search.
+// hints are those of a search, those first that fewer records are likely to have.
 func (s Search) hints() (all []hint) {
-	field := func(name, value string) {
-		if value != "" {
-			all = append(all, spelled(`"`+name+`":"`, value, `"`))
+	field := func(value string, names ...string) {
+		if value == "" {
+			return
 		}
+		var h hint
+		for _, name := range names {
+			h = append(h, spelled(`"`+name+`":"`, value, `"`)...)
+		}
+		all = append(all, h)
 	}
-	field("tenant", s.Tenant)
-	field("tool", s.Tool)
-	if s.Verdict != "allow" { // which an outcome does not say
-		field("verdict", s.Verdict)
-	}
-	field("id", s.Rule)
-	field("upstream", s.Upstream)
 	if s.Text != "" {
 		all = append(all, spelled("", s.Text, ""))
 	}
+	field(s.Session, "session", "box")
+	field(s.Rule, "id")
+	field(s.Upstream, "upstream")
+	field(s.Tenant, "tenant")
+	if s.Verdict != "allow" { // which an outcome does not say
+		field(s.Verdict, "verdict")
+	}
+	field(s.Tool, "tool")
+	field(string(s.Kind), "kind")
 	return all
 }
 

@@ -55,6 +55,9 @@ func TestReadBack(t *testing.T) {
 			d.Args = nil
 		case 2:
 			d.Tool, d.Facts.Upstream = "WebSearch", "<files>"
+			if i%6 == 5 {
+				d.Session = "s-<1>"
+			}
 		}
 		if err := l.Write(t.Context(), d); err != nil {
 			t.Fatal(err)
@@ -76,6 +79,9 @@ func TestReadBack(t *testing.T) {
 		{Search{Filter: Filter{Tenant: `a "b" <c>`}}, func(Entry) bool { return true }, 80},
 		{Search{Filter: Filter{Verdict: "deny"}}, func(Entry) bool { return true }, 20},
 		{Search{Filter: Filter{Verdict: "allow", Tool: "WebSearch"}}, func(Entry) bool { return true }, 20},
+		{Search{Filter: Filter{Session: "s-<1>"}}, func(e Entry) bool { return e.Session == "s-<1>" || e.Box == "s-<1>" }, 3},
+		{Search{Filter: Filter{Kind: KindApproval}}, func(Entry) bool { return true }, 60},
+		{Search{Filter: Filter{Kind: KindDecision, Tenant: `a "b" <c>`, Tool: "WebSearch"}}, func(Entry) bool { return true }, 0},
 		{Search{Rule: "no-<b>"}, func(e Entry) bool { return len(e.Rules) > 0 && e.Rules[0].ID == "no-<b>" }, 20},
 		{Search{Upstream: "<files>"}, func(e Entry) bool { return e.Facts.Upstream != "" }, 20},
 		{Search{Upstream: "files"}, func(Entry) bool { return false }, 0},
