@@ -30,6 +30,20 @@ var toolTable = []tool{
 		{"stdin", cond.Text},
 		{"timeout", cond.Int},
 	}},
+	{"Browser", []argument{
+		{"steps", cond.Named},
+		{"tab", cond.Text},
+		{"then", cond.Text},
+	}},
+	{"BrowserLook", []argument{
+		{"at", cond.Text},
+		{"find", cond.Text},
+		{"in", cond.Int},
+		{"max_chars", cond.Int},
+		{"offset", cond.Int},
+		{"scope", cond.Text},
+		{"tab", cond.Text},
+	}},
 	{"InvokeSkill", []argument{
 		{"arguments", cond.Text},
 		{"skill_name", cond.Text},

@@ -414,5 +414,23 @@ var defaultTree = &yaml.Node{Kind: 4, Style: 0, Tag: "!!map", Value: "", Line: 7
 			{Kind: 8, Style: 0, Tag: "!!str", Value: "decision", Line: 201, Column: 5},
 			{Kind: 8, Style: 0, Tag: "!!str", Value: "allow", Line: 201, Column: 15},
 		}},
+		{Kind: 4, Style: 0, Tag: "!!map", Value: "", Line: 204, Column: 5, Content: []*yaml.Node{
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "id", Line: 204, Column: 5},
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "no-browser", Line: 204, Column: 9},
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "match", Line: 205, Column: 5},
+			{Kind: 4, Style: 32, Tag: "!!map", Value: "", Line: 205, Column: 12, Content: []*yaml.Node{
+				{Kind: 8, Style: 0, Tag: "!!str", Value: "tool", Line: 205, Column: 13},
+				{Kind: 2, Style: 32, Tag: "!!seq", Value: "", Line: 205, Column: 19, Content: []*yaml.Node{
+					{Kind: 8, Style: 0, Tag: "!!str", Value: "BrowserLook", Line: 205, Column: 20},
+					{Kind: 8, Style: 0, Tag: "!!str", Value: "Browser", Line: 205, Column: 33},
+				}},
+			}},
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "decision", Line: 206, Column: 5},
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "deny", Line: 206, Column: 15},
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "reason", Line: 207, Column: 5},
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "Under this policy no browser acts.", Line: 207, Column: 13},
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "instead", Line: 208, Column: 5},
+			{Kind: 8, Style: 0, Tag: "!!str", Value: "Read pages with ReadDocs.", Line: 208, Column: 14},
+		}},
 	}},
 }}

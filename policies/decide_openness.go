@@ -32,9 +32,14 @@ type Openness struct {
 // and not at any call: what tenants, layers and conditions take away is not
 // counted.
 func (p *Policy) Openness(profile string) []Openness {
+	acting := func(name string) bool { return p.profiles[name].browser.acting.Act }
 	var all []Openness
 	for _, tool := range append(slices.Clone(knownTools), OtherTools) {
-		all = append(all, p.openness(profile, tool))
+		o := p.openness(profile, tool)
+		if slices.Contains(actTools, tool) && o.Unasked != UnaskedNone && !acting(profile) && !slices.ContainsFunc(o.Grants, acting) {
+			o = Openness{Tool: tool, Unasked: UnaskedNone, By: []string{ruleActs}}
+		}
+		all = append(all, o)
 	}
 	return all
 }
@@ -46,7 +51,7 @@ func (s *ruleset) openness(profile, tool string) Openness {
 	for i := range s.rules {
 		r := &s.rules[i]
 		here := len(r.match.profiles) == 0 || slices.ContainsFunc(r.match.profiles, func(n named) bool { return n.name == profile })
-		if !here || r.mode != ModeEnforce || !r.match.onTool(tool) || tool != OtherTools && len(r.match.upstreams) > 0 {
+		if !here || r.mode != ModeEnforce || !r.match.onTool(tool) || tool != OtherTools && len(r.match.upstreams) > 0 || tool != ActTool && len(r.match.acts) > 0 {
 			continue
 		}
 		// An option or a variable of a command is not looked at: it may be there

@@ -19,6 +19,7 @@ func TestOpenness(t *testing.T) {
   - {id: no-plan, match: {tool: PlanMode}, decision: deny}
   - {id: trial, mode: audit, match: {tool: "*"}, decision: deny}
   - {id: mail, match: {upstream: mail}, decision: allow}
+  - {id: surf, match: {act: follow}, decision: allow}
 `)
 	var got []string
 	for _, profile := range []string{"offline", "net"} {
@@ -30,6 +31,8 @@ func TestOpenness(t *testing.T) {
 	}
 	want := []string{
 		"offline Bash: any by [shell] but [push] in []",
+		"offline Browser: denied by [no-acts] but [] in []",
+		"offline BrowserLook: denied by [no-acts] but [] in []",
 		"offline PlanMode: denied by [no-plan] but [] in []",
 		"offline ReadDocs: some by [docs] but [] in [net]",
 		"offline ReadImage: some by [images] but [] in []",
@@ -68,6 +71,27 @@ func TestOpennessOfBundled(t *testing.T) {
 					t.Errorf("%s: %s in %s is open, and was stopped by %s", name, o.Tool, profile, d.Rule)
 				}
 			}
+		}
+	}
+}
+
+// A rule about acts opens the tool of browsers alone, in the profile that it grants.
+func TestOpennessOfActs(t *testing.T) {
+	p := parse(t, `version: 1
+defaults: {decision: deny, profile: work}
+profiles:
+  work: {}
+  web: {browser: {walls: sandboxed, act: true}}
+rules:
+  - {id: look, match: {tool: BrowserLook}, decision: allow, profile: web}
+  - {id: surf, match: {act: [follow, submit]}, decision: allow, profile: web}
+  - {id: asks, match: {act: submit}, decision: ask}
+`)
+	want := map[string]string{"Browser": "some by [surf] but [asks] in [web]", "BrowserLook": "any by [look] but [] in [web]"}
+	for _, o := range p.Openness("work") {
+		got := fmt.Sprintf("%s by %v but %v in %v", o.Unasked, o.By, o.But, o.Grants)
+		if w, ok := want[o.Tool]; ok && got != w || !ok && o.Unasked != policies.UnaskedNone {
+			t.Errorf("%s: got %s, want %s", o.Tool, got, w)
 		}
 	}
 }

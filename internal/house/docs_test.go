@@ -152,7 +152,7 @@ func TestReadmeToolsAreTheRegisteredTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools.Add(server, tools.Backends{})
+	tools.Add(server, tools.Backends{Browsers: &tools.Browsers{Acts: policies.ActKinds()}})
 	var registered []string
 	for _, tool := range server.Tools() {
 		registered = append(registered, tool.Name)

@@ -22,7 +22,7 @@ func TestPoliciesKnowTheTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Add(s, Backends{Toolkit: true})
+	Add(s, Backends{Toolkit: true, Browsers: &Browsers{Acts: policies.ActKinds()}})
 	var b strings.Builder
 	b.WriteString("// Code generated from the tools by go test ./mcp/tools -run TestPoliciesKnowTheTools -update; DO NOT EDIT.\n\n" +
 		"package policies\n\nimport \"belljar.dev/policies/cond\"\n\n" +

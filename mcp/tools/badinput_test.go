@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/browser/act"
 	"belljar.dev/browser/browsertest"
 	"belljar.dev/browser/fetch"
 	"belljar.dev/browser/fetch/fetchtest"
@@ -34,7 +36,7 @@ import (
 const wholePolicy = `
 version: 1
 defaults: {decision: allow, profile: p}
-profiles: {p: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["*.example"]}}}
+profiles: {p: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["*.example"]}, browser: {walls: sandboxed, act: true}}}
 `
 
 // whole is all tools of two tenants, over one state.
@@ -93,7 +95,8 @@ func newWhole(t *testing.T) *whole {
 		Add(server, Backends{
 			Sandbox: sup.Home(), Jobs: jobs, Search: fan, Reader: read, Log: slog.New(slog.DiscardHandler),
 			Todos: todo.New(books), Plans: plans, Questions: &desk{Desk: question.New(books)}, Callbacks: callbacks,
-			Skills: skills.New(skills.Config{Sources: []skills.Source{{Name: "workspace", Dir: ".claude/skills", Beneath: bench.workspace}}}),
+			Browsers: &Browsers{Acts: policies.ActKinds(), Open: func(context.Context, policies.Grant, act.Options) (Chrome, error) { return &page1{}, nil }},
+			Skills:   skills.New(skills.Config{Sources: []skills.Source{{Name: "workspace", Dir: ".claude/skills", Beneath: bench.workspace}}}),
 		})
 		if tenant == "own" {
 			w.own, w.first, w.second = server, w.open(server), w.open(server)
@@ -208,6 +211,8 @@ func TestBadInput(t *testing.T) {
 		{"AskUserQuestion", []string{`{}`, `{"questions_json":{"questions":[]}}`, `{"questions_json":"no"}`, `{"questions_json":"{\"questions\":[]}"}`, `{"questions_json":"[{\"text\":\"Which?\",\"options\":[\"A\",\"B\"]}]"}`}},
 		{"BackgroundBash", []string{`{}`, `{"command":" "}`, `{"command":"sleep 1 &"}`, `{"command":"true","timeout_ms":0}`, `{"command":"true","delay_ms":10001}`, `{"command":"true","cwd":"/none"}`, `{"command":"true","env":{"A=B":"x"}}`, `{"command":"true","notify":"x"}`}},
 		{"Bash", []string{`{}`, `{"command":""}`, `{"command":7}`, `{"command":"true","timeout":0}`, `{"command":"true","max_output_bytes":1000000}`, `{"command":"true","on_timeout":"wait"}`, `{"command":"true","cwd":"/none"}`, `{"command":"a\u0000b"}`, `{"command":"true","comand":"x"}`, `{"command":"true","command":"false"}`, `[]`}},
+		{"Browser", []string{`{}`, `{"steps":[]}`, `{"steps":{"do":"back"}}`, `{"steps":[{"do":"clik","ref":1}]}`, `{"steps":[{"do":"click"}]}`, `{"steps":[{"do":"click","ref":1,"xy":[1,2]}]}`, `{"steps":[{"do":"back","ref":1}]}`, `{"steps":[{"do":"open","url":"file:///etc/passwd"}]}`, `{"steps":[{"do":"save","download":"d1","path":"a.pdf"}]}`, `{"steps":[{"do":"press","text":"Ctrl-a"}]}`, `{"steps":[{"do":"click","ref":1}]}`, `{"steps":[{"do":"back"}],"then":"all"}`, `{"do":"back"}`}},
+		{"BrowserLook", []string{`{}`, `{"at":"screen"}`, `{"scope":"half"}`, `{"in":"4"}`, `{"max_chars":100}`, `{"url":"https://a.example/"}`}},
 		{"InvokeSkill", []string{`{}`, `{"skill_name":"none"}`, `{"skill_name":"open"}`, `{"skill_name":"nobody"}`, `{"skill_name":"nodesc"}`, `{"skill_name":"leads-out"}`, `{"skill_name":"loop"}`, `{"skill_name":"../good"}`, `{"skill_name":"user:good"}`}},
 		{"KillBgTask", []string{`{}`, `{"task_id":9}`, `{"task_id":-1}`, `{"task_id":"1"}`, `{"task_id":1.5}`, `{"task_id":1,"grace_ms":99999}`}},
 		{"ListBgTasks", []string{`{"status":"running"}`, `"x"`}},
