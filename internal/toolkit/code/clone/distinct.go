@@ -19,7 +19,7 @@ const (
 // a place is one of tests: clones with no other place come last. Otherwise the order stays.
 func Distinct(all []Clone, tests func(p Place) bool) []Clone {
 	keeps := make([]bool, len(all))
-	kept := keeper{all: all, at: make(map[string][][]int32), steps: maxSteps}
+	kept := keeper{all: all, at: make(map[string][]keptAt), steps: maxSteps}
 	for _, k := range kinds {
 		for i := range all {
 			if all[i].Kind == k && !kept.covers(&all[i]) {
@@ -47,8 +47,14 @@ func Distinct(all []Clone, tests func(p Place) bool) []Clone {
 // keeper finds clones by their lines.
 type keeper struct {
 	all   []Clone
-	at    map[string][][]int32 // of each file and line: the clones that were added
-	steps int                  // that are left
+	at    map[string][]keptAt // of each file and line
+	steps int                 // that are left
+}
+
+// keptAt is the first clones that were added with a line.
+type keptAt struct {
+	n   int32
+	all [maxKept]int32
 }
 
 // add notes a clone by the lines of its places.
@@ -59,12 +65,13 @@ func (k *keeper) add(i int32) {
 		}
 		lines := k.at[p.Path]
 		if more := p.Last + 1 - len(lines); more > 0 {
-			lines = append(lines, make([][]int32, more)...)
+			lines = append(lines, make([]keptAt, more)...)
 			k.at[p.Path] = lines
 		}
 		for line := p.First; line <= p.Last; line++ {
-			if of := lines[line]; len(of) < maxKept {
-				lines[line] = append(of, i)
+			if of := &lines[line]; of.n < maxKept {
+				of.all[of.n] = i
+				of.n++
 			}
 		}
 	}
@@ -74,7 +81,7 @@ func (k *keeper) add(i int32) {
 func (k *keeper) covers(c *Clone) bool {
 	p := c.Places[0]
 	lines, middle := k.at[p.Path], (p.First+p.Last)/2
-	return middle < len(lines) && slices.ContainsFunc(lines[middle], func(i int32) bool {
+	return middle < len(lines) && slices.ContainsFunc(lines[middle].all[:lines[middle].n], func(i int32) bool {
 		k.steps -= len(k.all[i].Places) * len(c.Places)
 		return k.steps >= 0 && k.all[i].has(c)
 	})

@@ -98,9 +98,9 @@ func (w *work) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			g := w.newAligner(w.floor())
-			w.gapped, err = g.join(ctx, seeds)
-			if g.steps <= 0 {
+			var cut bool
+			w.gapped, cut, err = w.join(ctx, seeds, w.floor(), w.Workers)
+			if cut {
 				gapsOfJoin = append(gapsOfJoin, code.Gap{Field: "gapped clones", Reason: "so much repeats that not every gap was searched"})
 			}
 			return err
@@ -150,7 +150,7 @@ func (w *work) build(b *builder) {
 		}
 		w.keep(b, Gapped, x.a, x.b, x.similarity())
 	}
-	g := w.newAligner(w.floor())
+	g := w.newAligner(w.floor(), len(w.canon))
 	for _, s := range w.alike {
 		x, y := w.functions[s.a], w.functions[s.b]
 		if x.file == y.file && x.end > y.begin { // one holds the other

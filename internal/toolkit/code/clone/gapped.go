@@ -1,6 +1,12 @@
 package clone
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
 
 const (
 	maxGap = 5  // lines between two equal pieces of a gapped clone
@@ -28,19 +34,20 @@ func (x aligned) similarity() float64 {
 type aligner struct {
 	*row
 
-	floor   float64  // lowest similarity
-	steps   int      // comparisons that are left
-	anchors []uint32 // of each token: a hash of it and of those behind it, an anchor together
+	floor float64 // lowest similarity
+	steps int     // comparisons that are left
 }
 
-// newAligner gives an aligner a budget that grows with the row.
-func (r *row) newAligner(floor float64) *aligner {
-	g := &aligner{row: r, floor: floor, steps: 1<<22 + 128*len(r.canon), anchors: make([]uint32, len(r.canon))}
-	roll(r.canon, span{0, len(r.canon)}, anchor, func(h uint64, at int) int {
-		g.anchors[at] = uint32((h ^ h>>29) * multiplier >> 32)
-		return at + 1
+// newAligner gives an aligner a budget that grows with the tokens that it looks at.
+func (r *row) newAligner(floor float64, tokens int) *aligner {
+	r.anchored.Do(func() {
+		r.anchors = make([]uint32, len(r.canon))
+		roll(r.canon, span{0, len(r.canon)}, anchor, func(h uint64, at int) int {
+			r.anchors[at] = uint32((h ^ h>>29) * multiplier >> 32)
+			return at + 1
+		})
 	})
-	return g
+	return &aligner{row: r, floor: floor, steps: 1<<22 + 128*tokens}
 }
 
 // extend joins pieces behind and before a pair within the spans.
@@ -94,30 +101,47 @@ func (g *aligner) extend(p pair, inA, inB span) aligned {
 // resume returns the nearest tokens behind i and j from which on both places are equal
 // again.
 func (g *aligner) resume(i, j, endA, endB int) (int, int, bool) {
-	mostA, mostB := g.ahead(i, endA-anchor), g.ahead(j, endB-anchor)
-	for d := 0; d <= mostA+mostB && g.steps > 0; d++ {
-		for skip := max(0, d-mostB); skip <= min(d, mostA); skip++ {
-			g.steps--
-			if a, b := i+skip, j+d-skip; g.anchors[a] == g.anchors[b] && g.same(a, b) {
-				return a, b, true
-			}
-		}
-	}
-	return 0, 0, false
+	skip, other, ok := g.nearest(i, g.ahead(i, endA-anchor), j, g.ahead(j, endB-anchor), 1)
+	return i + skip, j + other, ok
 }
 
 // resumeBefore is resume towards the beginning: it returns the ends of what is equal.
 func (g *aligner) resumeBefore(i, j, beginA, beginB int) (int, int, bool) {
-	mostA, mostB := g.back(i, beginA+anchor), g.back(j, beginB+anchor)
-	for d := 0; d <= mostA+mostB && g.steps > 0; d++ {
-		for skip := max(0, d-mostB); skip <= min(d, mostA); skip++ {
+	skip, other, ok := g.nearest(i-anchor, g.back(i, beginA+anchor), j-anchor, g.back(j, beginB+anchor), -1)
+	return i - skip, j - other, ok
+}
+
+// nearest returns how many tokens to skip from i and from j, at most so many each, until both
+// places are equal: the fewest together, and of these the fewest from i.
+func (g *aligner) nearest(i, mostA, j, mostB, step int) (skipA, skipB int, ok bool) {
+	if mostA < 0 || mostB < 0 || g.steps <= 0 {
+		return 0, 0, false
+	}
+	// Most places behind j are none of those behind i, which bits of their hashes show.
+	var filter [4]uint64
+	for skip := range mostA + 1 {
+		h := g.anchors[i+step*skip]
+		filter[h>>6&3] |= 1 << (h & 63)
+	}
+	g.steps -= mostA + mostB
+	best := mostA + mostB + 1 // tokens that are skipped, one more than can be
+	for other := 0; other <= min(mostB, best); other++ {
+		b := j + step*other
+		h := g.anchors[b]
+		if filter[h>>6&3]&(1<<(h&63)) == 0 {
+			continue
+		}
+		for skip := 0; skip <= min(mostA, best-other); skip++ {
 			g.steps--
-			if a, b := i-skip, j-d+skip; g.anchors[a-anchor] == g.anchors[b-anchor] && g.same(a-anchor, b-anchor) {
-				return a, b, true
+			if a := i + step*skip; g.anchors[a] == h && g.same(a, b) {
+				if d := skip + other; d < best || d == best && skip < skipA {
+					best, skipA, skipB, ok = d, skip, other, true
+				}
+				break
 			}
 		}
 	}
-	return 0, 0, false
+	return skipA, skipB, ok
 }
 
 // ahead returns how many tokens behind token i a gap may have, or -1 where i is behind
@@ -155,12 +179,52 @@ func (g *aligner) same(a, b int) bool {
 	return true
 }
 
-// join extends the repeats of a row over gaps, each later place once per earlier file.
-func (g *aligner) join(ctx context.Context, seeds []pair) ([]aligned, error) {
-	var all []aligned
+// pieceTokens is how many tokens of later places one goroutine joins at a time.
+const pieceTokens = 1 << 15
+
+// join extends the repeats of the row over gaps, each later place once per earlier file, by
+// up to workers goroutines. It reports whether a budget ended before all gaps were searched.
+func (r *row) join(ctx context.Context, seeds []pair, floor float64, workers int) (all []aligned, cut bool, err error) {
+	pieces := r.pieces(seeds)
+	found, tired := make([][]aligned, len(pieces)), make([]bool, len(pieces))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range max(1, min(workers, len(pieces))) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(pieces) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				g := r.newAligner(floor, pieces[i].tokens)
+				found[i] = g.join(ctx, pieces[i].seeds)
+				tired[i] = g.steps <= 0
+			}
+		})
+	}
+	wg.Wait()
+	return slices.Concat(found...), slices.Contains(tired, true), context.Cause(ctx)
+}
+
+// piece is repeats with the later place in some files.
+type piece struct {
+	seeds  []pair
+	tokens int // of these files
+}
+
+// pieces splits repeats by the files of their later places, in which they are sorted.
+func (r *row) pieces(seeds []pair) (all []piece) {
+	for len(seeds) > 0 {
+		from := r.begin[r.fileOf(seeds[0].b)]
+		end := r.begin[r.fileOf(min(from+pieceTokens, len(r.canon)-1))+1]
+		n, _ := slices.BinarySearchFunc(seeds, end, func(p pair, end int) int { return cmp.Compare(p.b, end) })
+		all = append(all, piece{seeds[:n], end - from})
+		seeds = seeds[n:]
+	}
+	return all
+}
+
+// join extends repeats over gaps. One within the clone of the last one is left out.
+func (g *aligner) join(ctx context.Context, seeds []pair) (all []aligned) {
 	for i, p := range seeds {
 		if i%256 == 0 && ctx.Err() != nil {
-			return all, context.Cause(ctx)
+			return all
 		}
 		if n := len(all); n > 0 && inside(span{p.a, p.a + p.n}, all[n-1].a) && inside(span{p.b, p.b + p.n}, all[n-1].b) {
 			continue
@@ -173,7 +237,7 @@ func (g *aligner) join(ctx context.Context, seeds []pair) ([]aligned, error) {
 		}
 		all = append(all, g.extend(p, inA, inB))
 	}
-	return all, nil
+	return all
 }
 
 // inside reports whether all of s is in t.

@@ -95,7 +95,7 @@ func (m *matcher) scan(ctx context.Context) error {
 		w.first(h, m.canon, at, true)
 		return at + 1
 	})
-	g := m.newAligner(m.floor())
+	g := m.newAligner(m.floor(), len(m.canon))
 	for file := range len(m.files) - 1 {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

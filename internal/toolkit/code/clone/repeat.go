@@ -7,10 +7,11 @@ const multiplier = 0x9E3779B97F4A7C15
 
 // windows is the first place of each window of a row.
 type windows struct {
-	ids   []uint32
-	width int
-	mask  uint64
-	slots []slot
+	ids    []uint32
+	width  int
+	mask   uint64
+	slots  []slot
+	filter []uint64 // a bit for each window that is kept; most others do not share it
 }
 
 // slot is a place of the table.
@@ -29,7 +30,7 @@ func newWindows(ids []uint32, n, width int) *windows {
 	for size < 2*n {
 		size *= 2
 	}
-	return &windows{ids: ids, width: width, mask: uint64(size - 1), slots: make([]slot, size)}
+	return &windows{ids: ids, width: width, mask: uint64(size - 1), slots: make([]slot, size), filter: make([]uint64, size/16)}
 }
 
 // first returns where a window with this hash and content was first, or else keeps that
@@ -39,6 +40,14 @@ func (w *windows) first(h uint64, ids []uint32, at int, keep bool) (int, bool) {
 	h *= 0xBF58476D1CE4E5B9
 	h ^= h >> 32
 	tag := uint32(h >> 32)
+	// Four bits for each slot: the filter stays in the processor's cache where the slots
+	// do not.
+	if word, bit := &w.filter[h>>6&uint64(len(w.filter)-1)], uint64(1)<<(h&63); *word&bit == 0 {
+		if !keep {
+			return 0, false
+		}
+		*word |= bit
+	}
 	for i := h & w.mask; ; i = (i + 1) & w.mask {
 		s := w.slots[i]
 		if s.at == 0 {

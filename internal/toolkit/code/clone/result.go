@@ -101,8 +101,8 @@ func (b *builder) cover(s span, rank uint8) {
 // clones puts matches with the same first place together, and sorts the clones: the ones
 // with the most tokens in all their later places first.
 func (b *builder) clones() []Clone {
-	slices.SortStableFunc(b.matches, func(x, y match) int {
-		return cmp.Or(strings.Compare(string(x.kind), string(y.kind)), cmp.Compare(x.a.begin, y.a.begin), cmp.Compare(x.a.end, y.a.end), cmp.Compare(x.b.begin, y.b.begin), cmp.Compare(x.b.end, y.b.end))
+	slices.SortFunc(b.matches, func(x, y match) int {
+		return cmp.Or(cmp.Compare(x.kind.rank(), y.kind.rank()), cmp.Compare(x.a.begin, y.a.begin), cmp.Compare(x.a.end, y.a.end), cmp.Compare(x.b.begin, y.b.begin), cmp.Compare(x.b.end, y.b.end))
 	})
 	var all []Clone
 	for i, m := range b.matches {
@@ -115,16 +115,25 @@ func (b *builder) clones() []Clone {
 			c.Places = append(c.Places, p)
 		}
 	}
-	all = slices.DeleteFunc(all, func(c Clone) bool { return len(c.Places) < 2 })
-	slices.SortStableFunc(all, func(x, y Clone) int {
-		p, q := x.Places[0], y.Places[0]
+	order := make([]*Clone, 0, len(all)) // a clone is large to move
+	for i := range all {
+		if len(all[i].Places) > 1 {
+			order = append(order, &all[i])
+		}
+	}
+	slices.SortStableFunc(order, func(x, y *Clone) int {
+		p, q := &x.Places[0], &y.Places[0]
 		return cmp.Or(
 			cmp.Compare(y.Tokens*(len(y.Places)-1), x.Tokens*(len(x.Places)-1)),
 			strings.Compare(p.Path, q.Path), cmp.Compare(p.First, q.First), cmp.Compare(p.Last, q.Last),
 			strings.Compare(string(x.Kind), string(y.Kind)),
 		)
 	})
-	return all
+	sorted := make([]Clone, len(order))
+	for i, c := range order {
+		sorted[i] = *c
+	}
+	return sorted
 }
 
 // overlaps reports whether lines of a place are part of another place of the clone: code

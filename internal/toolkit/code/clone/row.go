@@ -41,6 +41,9 @@ type row struct {
 	token []int32  // index in the file's tokens
 	line  []int32  // on which the token begins
 	last  []int32  // on which the token ends
+
+	anchored sync.Once
+	anchors  []uint32 // of each token: a hash of the anchor that begins at it, once anchored
 }
 
 // newRow reads the tokens of files, by up to workers goroutines.
