@@ -230,9 +230,25 @@ func (m *goFunc) add(name *ast.Ident, of string) {
 type goPlaces struct {
 	f    *code.File
 	file *token.File
+	last *goLine
 }
 
-func (g goPlaces) line(p token.Pos) int { return g.file.PositionFor(p, false).Line }
+// goLine is a line that was looked up: the next one is mostly behind it.
+type goLine struct{ at, line int }
+
+func newGoPlaces(f *code.File, file *token.File) goPlaces {
+	return goPlaces{f, file, &goLine{0, 1}}
+}
+
+// line returns the line of a position.
+func (g goPlaces) line(p token.Pos) int {
+	at := g.file.Offset(p)
+	if at < g.last.at {
+		return g.file.PositionFor(p, false).Line
+	}
+	*g.last = goLine{at, g.last.line + strings.Count(g.f.Text[g.last.at:at], "\n")}
+	return g.last.line
+}
 
 // lines returns how many lines end between two positions, which is faster than to look
 // up the line of each.

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/scanner"
 	"go/token"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,9 +15,9 @@ import (
 // parseGo reads Go with the standard library's parser. A text that the
 // parser refuses has tokens and lines, but no functions.
 func parseGo(f *code.File) {
-	f.Tokens = goTokens(f.Text)
-	if line := deepLine(f); line > 0 {
-		gap(f, "functions", "more than "+strconv.Itoa(maxGoBrackets)+" brackets are nested at line "+strconv.Itoa(line))
+	var deep int
+	if f.Tokens, deep = goTokens(f.Text); deep > 0 {
+		gap(f, "functions", "more than "+strconv.Itoa(maxGoBrackets)+" brackets are nested at line "+strconv.Itoa(deep))
 		return
 	}
 	files := token.NewFileSet()
@@ -25,7 +26,7 @@ func parseGo(f *code.File) {
 		gap(f, "functions", "not valid Go: "+firstFault(err))
 		return
 	}
-	g := &goFile{goPlaces: goPlaces{f, files.File(tree.Package)}, tree: tree}
+	g := &goFile{goPlaces: newGoPlaces(f, files.File(tree.Package)), tree: tree}
 	g.imports()
 	for _, d := range tree.Decls {
 		switch d := d.(type) {
@@ -42,25 +43,6 @@ func parseGo(f *code.File) {
 // maxGoBrackets is how deep brackets may be nested in Go. The standard library's parser
 // takes 100,000, and for each of them stack, and time to find out that the text is wrong.
 const maxGoBrackets = 1000
-
-// deepLine returns the line at which more brackets are nested than maxGoBrackets, or 0.
-func deepLine(f *code.File) int {
-	depth := 0
-	for _, t := range f.Tokens {
-		if t.End-t.Start != 1 {
-			continue
-		}
-		switch f.Text[t.Start] {
-		case '(', '[', '{':
-			if depth++; depth > maxGoBrackets {
-				return int(t.Line)
-			}
-		case ')', ']', '}':
-			depth = max(0, depth-1)
-		}
-	}
-	return 0
-}
 
 // firstFault returns the first fault of a text with its place in it.
 func firstFault(err error) string {
@@ -94,6 +76,9 @@ func (g *goFile) imports() {
 
 // declared adds the types, the constants and the variables of a declaration.
 func (g *goFile) declared(d *ast.GenDecl) {
+	if d.Tok == token.CONST || d.Tok == token.VAR {
+		g.f.Vars = slices.Grow(g.f.Vars, len(d.Specs))
+	}
 	for _, s := range d.Specs {
 		first := s.Pos()
 		if !d.Lparen.IsValid() {

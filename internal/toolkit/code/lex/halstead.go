@@ -35,18 +35,38 @@ type words struct {
 	operators []int32
 }
 
+// numbers are those of the words so far.
+type numbers struct {
+	operands, operators map[string]int32
+	single              [256]int32 // operators of one byte, which are most of them
+}
+
 // number gives each distinct word of the file's functions a number.
 func (w *words) number(f *code.File) {
-	operands, operators := make(map[string]int32), make(map[string]int32)
-	var single [256]int32 // operators of one byte, which are most of them
-	for i, t := range f.Tokens {
+	n := numbers{operands: make(map[string]int32), operators: make(map[string]int32)}
+	start, end := 0, 0 // of the functions so far, which begin one behind the other
+	for i := range f.Funcs {
+		fn := &f.Funcs[i]
+		if fn.Start < start {
+			end = fn.Start
+		}
+		w.numberIn(f, max(fn.Start, end), fn.End, &n)
+		start, end = fn.Start, max(end, fn.End)
+	}
+	w.operands, w.operators = make([]int32, len(n.operands)+1), make([]int32, len(n.operators)+1)
+}
+
+// numberIn gives the words of some tokens their numbers.
+func (w *words) numberIn(f *code.File, start, end int, of *numbers) {
+	for i := start; i < end; i++ {
+		t := f.Tokens[i]
 		switch t.Kind {
 		case code.Name, code.Number, code.String:
 			word := f.Of(t)
-			n, ok := operands[word]
+			n, ok := of.operands[word]
 			if !ok {
-				n = int32(len(operands)) + 1
-				operands[word] = n
+				n = int32(len(of.operands)) + 1
+				of.operands[word] = n
 			}
 			w.of[i] = n
 		case code.Operator, code.Keyword:
@@ -55,25 +75,24 @@ func (w *words) number(f *code.File) {
 				if first = f.Text[t.Start]; first == ')' || first == ']' || first == '}' {
 					continue
 				}
-				if single[first] != 0 {
-					w.of[i] = -single[first]
+				if of.single[first] != 0 {
+					w.of[i] = -of.single[first]
 					continue
 				}
 			}
 			word := f.Of(t)
-			n, ok := operators[word]
+			n, ok := of.operators[word]
 			if !ok {
-				n = int32(len(operators)) + 1
-				operators[word] = n
+				n = int32(len(of.operators)) + 1
+				of.operators[word] = n
 			}
 			if t.End-t.Start == 1 {
-				single[first] = n
+				of.single[first] = n
 			}
 			w.of[i] = -n
 		case code.Comment, code.Newline, code.Indent, code.Dedent:
 		}
 	}
-	w.operands, w.operators = make([]int32, len(operands)+1), make([]int32, len(operators)+1)
 }
 
 // count counts the words of the tokens from start to end, which belong to a function

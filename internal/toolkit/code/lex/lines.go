@@ -11,15 +11,19 @@ import (
 func countLines(text string, tokens []code.Token) (n code.Lines) {
 	next := 0 // the first token that does not end before the line
 	for at := 0; at < len(text); {
-		end, blank := at, true
-		for ; end < len(text) && text[end] != '\n'; end++ {
-			blank = blank && isBlank(text[end])
+		end := len(text)
+		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
+			end = at + i
+		}
+		first := at // of the line's bytes that are not white space
+		for first < end && isBlank(text[first]) {
+			first++
 		}
 		for next < len(tokens) && int(tokens[next].End) <= at {
 			next++
 		}
 		switch {
-		case blank:
+		case first == end:
 			n.Blank++
 		case hasCode(tokens[next:], end) || at == 0 && strings.HasPrefix(text, "#!"): // a program's name
 			n.Code++
