@@ -20,8 +20,23 @@ type builder struct {
 	fileNode  []int // of each file; -1 for none
 	funcNodes [][]int
 	typeNodes [][]int
-	full      bool // a limit was met
-	tired     bool // too many declarations were looked at
+	scopes    []*scope // of each file; nil until one is needed
+	full      bool     // a limit was met
+	tired     bool     // too many declarations were looked at
+}
+
+// newBuilder makes a builder without nodes. What it looks at is counted for it alone.
+func newBuilder(x *index) *builder {
+	own := *x
+	return &builder{index: &own, links: make(map[linkKey]int), outside: make(map[string]map[int]bool), scopes: make([]*scope, len(x.files))}
+}
+
+// scope is what the names of a file can mean.
+func (b *builder) scope(file int) *scope {
+	if b.scopes[file] == nil {
+		b.scopes[file] = b.scopeOf(file)
+	}
+	return b.scopes[file]
 }
 
 type linkKey struct {

@@ -25,7 +25,7 @@ func (b *builder) calls(ctx context.Context) error {
 			b.tired = true
 			break
 		}
-		s := b.scopeOf(i)
+		s := b.scope(i)
 		for j := range f.Funcs {
 			fn := &f.Funcs[j]
 			known := variables(f, fn)

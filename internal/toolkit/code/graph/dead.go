@@ -3,8 +3,11 @@ package graph
 import (
 	"cmp"
 	"context"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"belljar.dev/internal/toolkit/code"
 )
@@ -38,13 +41,15 @@ type Unreached struct {
 // contains its name in whatever place. So a function that is used as a value is reached
 // as well, and one that shares its name with another may seem to be.
 func Dead(ctx context.Context, files []*code.File) ([]Unreached, error) {
-	d := &dead{index: newIndex(files), byName: make(map[nameKey]int32)}
+	return NewProject(files).Dead(ctx)
+}
+
+// Dead finds the functions that nothing reaches, as the function [Dead] does.
+func (p *Project) Dead(ctx context.Context) ([]Unreached, error) {
+	d := &dead{resolver: p.resolver}
 	d.declare()
-	for i := range files {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		d.read(i)
+	if err := d.readAll(ctx); err != nil {
+		return nil, err
 	}
 	d.walk()
 	return d.list(), ctx.Err()
@@ -62,15 +67,21 @@ const methods = "go methods"
 
 // dead is one search.
 type dead struct {
-	*index
+	*resolver
 
-	funcs   []candidate
-	first   []int             // the index in funcs of each file's first function
-	byName  map[nameKey]int32 // index in keys
-	keys    []named
-	names   map[string]bool // of all functions
-	shapes  []bool          // of these names: most words have another shape
-	outward []string        // names that reach functions from outside: assembly, linker directives
+	funcs  []candidate
+	first  []int             // the index in funcs of each file's first function
+	byName map[nameKey]int32 // index in keys
+	keys   []named
+	names  map[string]bool // of all functions
+	shapes []bool          // of these names: most words have another shape
+	roots  []roots         // of each file
+}
+
+// roots is what a file reaches by itself.
+type roots struct {
+	names []string // by assembly and linker directives
+	keys  []int32  // by its text outside of functions
 }
 
 // candidate is a function with what it names.
@@ -92,7 +103,12 @@ type named struct {
 
 // declare collects the functions.
 func (d *dead) declare() {
-	d.names, d.shapes = make(map[string]bool), make([]bool, 1<<16)
+	n := 0
+	for _, f := range d.files {
+		n += len(f.Funcs)
+	}
+	d.byName, d.names, d.shapes = make(map[nameKey]int32, n), make(map[string]bool, n), make([]bool, 1<<16)
+	d.funcs, d.keys = make([]candidate, 0, n), make([]named, 0, n)
 	for i, f := range d.files {
 		d.first = append(d.first, len(d.funcs))
 		where := d.where(i)
@@ -117,14 +133,6 @@ func (d *dead) declare() {
 	}
 }
 
-// shape is what of a name is compared first: its ends and its length.
-func shape(name string) uint16 {
-	if name == "" {
-		return 0
-	}
-	return uint16(name[0])<<8 ^ uint16(name[len(name)-1])<<3 ^ uint16(len(name))
-}
-
 // where is the place of the functions of a file.
 func (d *dead) where(file int) string {
 	f := d.files[file]
@@ -138,10 +146,38 @@ func (d *dead) where(file int) string {
 	return "go " + u.dir
 }
 
-// read collects the names that the functions of a file contain, and the roots.
+// readAll reads the files, as many at once as there are processors.
+func (d *dead) readAll(ctx context.Context) error {
+	d.roots = make([]roots, len(d.files))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(d.files)) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; int(i) < len(d.files) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				d.read(int(i))
+			}
+		})
+	}
+	wg.Wait()
+	for id := range d.funcs {
+		for _, at := range d.funcs[id].names {
+			d.keys[at].by = append(d.keys[at].by, int32(id))
+		}
+	}
+	for _, r := range d.roots {
+		for _, at := range r.keys {
+			d.keys[at].outside = true
+		}
+	}
+	return ctx.Err()
+}
+
+// read collects the names that the functions of a file contain, and the roots. It changes
+// what belongs to this file alone.
 func (d *dead) read(file int) {
 	f := d.files[file]
-	d.outward = append(d.outward, outward(f)...)
+	own := &d.roots[file]
+	own.names = outward(f)
 	if !f.Language.Lexed() || f.Language == code.Shell && len(f.Funcs) == 0 {
 		return
 	}
@@ -167,6 +203,7 @@ func (d *dead) read(file int) {
 		}
 	}
 	r.tokens()
+	own.keys = r.outside
 	for j := range f.Funcs {
 		c := &d.funcs[d.first[file]+j]
 		c.cap, c.why, c.reached = standing(f, &f.Funcs[j])
@@ -184,6 +221,7 @@ type reader struct {
 	dots    []string          // of Go: places whose names need no package
 	open    []int             // the functions around a token, the innermost last
 	loose   []bool            // of each open function: it contains an interface
+	outside []int32           // the keys that text outside of functions contains
 }
 
 // tokens goes through the file.
@@ -222,7 +260,7 @@ func (r *reader) tokens() {
 			r.named(word, before, beforeThat)
 		case f.Language != code.Go && t.Kind == code.String && t.End-t.Start < 4096:
 			for name := range strings.FieldsFuncSeq(word, notInName) {
-				if r.names[name] {
+				if r.shapes[shape(name)] && r.names[name] {
 					r.named(name, "", "")
 				}
 			}
@@ -260,21 +298,24 @@ func (r *reader) reach(key nameKey) {
 		return
 	}
 	if len(r.open) == 0 {
-		r.keys[at].outside = true
+		if n := len(r.outside); n == 0 || r.outside[n-1] != at {
+			r.outside = append(r.outside, at)
+		}
 		return
 	}
 	from := int32(r.id + r.open[len(r.open)-1])
 	if c := &r.funcs[from]; len(c.names) == 0 || c.names[len(c.names)-1] != at {
 		c.names = append(c.names, at)
-		r.keys[at].by = append(r.keys[at].by, from)
 	}
 }
 
 // walk follows the names from the roots.
 func (d *dead) walk() {
 	out := make(map[string]bool)
-	for _, name := range d.outward {
-		out[name] = true
+	for _, r := range d.roots {
+		for _, name := range r.names {
+			out[name] = true
+		}
 	}
 	var queue []int32
 	for id := range d.funcs {

@@ -85,11 +85,14 @@ type Graph struct {
 	Gaps       []code.Gap
 }
 
-// Build reads the dependencies of files. What a file imports is resolved among the
-// files alone: a go.mod, a Cargo.toml, a tsconfig.json and assembly belong to them, as
-// files of languages without a lexer. An error is one of ctx, or of an unknown kind.
+// Build reads the dependencies of files, as [Project.Build] does.
 func Build(ctx context.Context, files []*code.File, kind Kind) (*Graph, error) {
-	b := &builder{index: newIndex(files), links: make(map[linkKey]int), outside: make(map[string]map[int]bool)}
+	return NewProject(files).Build(ctx, kind)
+}
+
+// Build reads the dependencies of the files. An error is one of ctx, or of an unknown kind.
+func (p *Project) Build(ctx context.Context, kind Kind) (*Graph, error) {
+	b := newBuilder(p.index())
 	b.g.Kind = kind
 	var steps []func(context.Context) error
 	switch kind {

@@ -459,7 +459,7 @@ func TestOneNameForAll(t *testing.T) {
 				lex.Parse(fmt.Sprintf("d/a%d.go", i), code.Go, "package d\ntype f struct{ f }\nfunc (x T) f() { f(); y.f(); f.f() }\nfunc f() { f(); y.f() }\n"),
 				lex.Parse(fmt.Sprintf("a%d.py", i), code.Python, "def f():\n  f()\n  x.f()\nclass f(f):\n  def f(self): self.f()\n"))
 		}
-		b := &builder{index: newIndex(files), links: make(map[linkKey]int), outside: make(map[string]map[int]bool)}
+		b := newBuilder(newIndex(newResolver(files)))
 		b.nodes(Full)
 		for _, step := range []func(context.Context) error{b.imports, b.calls, b.inheritance, b.uses} {
 			if err := step(t.Context()); err != nil {

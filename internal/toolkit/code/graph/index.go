@@ -1,6 +1,27 @@
 package graph
 
-import "belljar.dev/internal/toolkit/code"
+import (
+	"sync"
+
+	"belljar.dev/internal/toolkit/code"
+)
+
+// Project is the files of a project, with what finds their declarations. What a file imports
+// is resolved among the files alone: a go.mod, a Cargo.toml, a tsconfig.json and assembly
+// belong to them, as files of languages without a lexer. Its methods may be called at the
+// same time.
+type Project struct {
+	*resolver
+
+	index func() *index // made once it is needed
+}
+
+// NewProject looks where files stand.
+func NewProject(files []*code.File) *Project {
+	p := &Project{resolver: newResolver(files)}
+	p.index = sync.OnceValue(func() *index { return newIndex(p.resolver) })
+	return p
+}
 
 // index finds declarations by their names.
 type index struct {
@@ -12,6 +33,9 @@ type index struct {
 	funcsIn map[owned][]ref
 	typesIn map[groupName][]ref
 	work    int // how many declarations were looked at
+
+	inlines  [][]inline  // of each file of Rust, the modules that it contains
+	declared [][]modDecl // and those that it declares
 }
 
 // groupName is a name in a group of files.
@@ -40,15 +64,19 @@ const implementation = "impl"
 // ref is a declaration: the file and the index in its Funcs or Types.
 type ref struct{ file, at int }
 
-func newIndex(files []*code.File) *index {
+func newIndex(r *resolver) *index {
 	x := &index{
-		resolver: newResolver(files), funcs: make(map[string][]ref), types: make(map[string][]ref),
+		resolver: r, funcs: make(map[string][]ref), types: make(map[string][]ref),
 		funcsIn: make(map[owned][]ref), typesIn: make(map[groupName][]ref),
+		inlines: make([][]inline, len(r.files)), declared: make([][]modDecl, len(r.files)),
 	}
-	for i, f := range files {
+	for i, f := range r.files {
 		group := i
 		if f.Language == code.Go {
 			group = x.goes[unitOf(f)][0]
+		}
+		if f.Language == code.Rust {
+			x.inlines[i], x.declared[i] = modulesIn(f)
 		}
 		x.group = append(x.group, group)
 		for j := range f.Funcs {

@@ -56,6 +56,14 @@ func below(dir, parent string) bool {
 	return parent == "" || dir == parent || strings.HasPrefix(dir, parent+"/")
 }
 
+// shape is what of a name is compared first: its ends and its length.
+func shape(name string) uint16 {
+	if name == "" {
+		return 0
+	}
+	return uint16(name[0])<<8 ^ uint16(name[len(name)-1])<<3 ^ uint16(len(name))
+}
+
 // notInName reports whether a character ends a name.
 func notInName(c rune) bool {
 	return c != '_' && c != '$' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c < 0x80

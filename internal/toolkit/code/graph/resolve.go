@@ -19,16 +19,13 @@ type resolver struct {
 	crates map[string]string   // the directory of each crate of Rust, by the name in paths
 	paths  map[string]*project // tsconfig.json and deno.json, by directory
 	goes   map[unit][]int      // the files of each package of Go
-
-	inlines  map[int][]inline  // the modules that a file of Rust contains
-	declared map[int][]modDecl // and those that it declares
 }
 
 func newResolver(files []*code.File) *resolver {
 	x := &resolver{
 		files: files, byPath: make(map[string]int), dirs: make(map[string][]int), base: make(map[string][]int),
 		java: make(map[string][]int), crates: make(map[string]string), paths: make(map[string]*project),
-		goes: make(map[unit][]int), inlines: make(map[int][]inline), declared: make(map[int][]modDecl),
+		goes: make(map[unit][]int),
 	}
 	for i, f := range files {
 		x.byPath[f.Path] = i
@@ -46,9 +43,7 @@ func newResolver(files []*code.File) *resolver {
 			x.java[pkg+".*"] = append(x.java[pkg+".*"], i)
 			class := strings.TrimSuffix(path.Base(f.Path), ".java")
 			x.java[pkg+"."+class] = append(x.java[pkg+"."+class], i)
-		case code.Rust:
-			x.inlines[i], x.declared[i] = modulesIn(f)
-		case code.Python, code.TypeScript, code.TSX, code.JavaScript, code.Shell, code.Other:
+		case code.Rust, code.Python, code.TypeScript, code.TSX, code.JavaScript, code.Shell, code.Other:
 		}
 	}
 	slices.SortFunc(x.mods, func(a, b module) int { return len(b.dir) - len(a.dir) })
@@ -86,7 +81,7 @@ func (x *resolver) settings(f *code.File) {
 }
 
 // resolve finds the files that an import of a file leads to.
-func (x *resolver) resolve(file int, im code.Import) []target {
+func (x *index) resolve(file int, im code.Import) []target {
 	f := x.files[file]
 	switch f.Language {
 	case code.Go:

@@ -45,16 +45,13 @@ const maxInline = 64
 // modulesIn finds the modules that a file of Rust contains, the outer ones first, and
 // those that it declares.
 func modulesIn(f *code.File) (contained []inline, declared []modDecl) {
-	var toks []code.Token
-	for _, t := range f.Tokens {
-		if t.Kind != code.Comment {
-			toks = append(toks, t)
-		}
-	}
 	type block struct{ at, depth int } // at: in contained
 	var around []block
 	depth := 0
-	for i, t := range toks {
+	for i, t := range f.Tokens {
+		if t.Kind == code.Comment || t.Kind == code.String {
+			continue
+		}
 		switch f.Of(t) {
 		case "{":
 			depth++
@@ -65,18 +62,23 @@ func modulesIn(f *code.File) (contained []inline, declared []modDecl) {
 				around = around[:n-1]
 			}
 		case "mod":
-			if i+2 >= len(toks) || toks[i+1].Kind != code.Name || t.Kind == code.String {
+			at := codeBehind(f, i)
+			if at < 0 || f.Tokens[at].Kind != code.Name {
 				continue
 			}
-			name := strings.TrimPrefix(f.Of(toks[i+1]), "r#")
-			switch f.Of(toks[i+2]) {
+			behind := codeBehind(f, at)
+			if behind < 0 {
+				continue
+			}
+			name := strings.TrimPrefix(f.Of(f.Tokens[at]), "r#")
+			switch f.Of(f.Tokens[behind]) {
 			case "{":
 				if len(around) < maxInline {
 					around = append(around, block{len(contained), depth + 1})
 					contained = append(contained, inline{name, int(t.Line), 1 << 30})
 				}
 			case ";":
-				m := modDecl{name: name, line: int(t.Line), path: pathAttribute(f, toks[:i])}
+				m := modDecl{name: name, line: int(t.Line), path: pathAttribute(f, i)}
 				for _, b := range around {
 					m.inside = path.Join(m.inside, contained[b.at].name)
 				}
@@ -89,16 +91,35 @@ func modulesIn(f *code.File) (contained []inline, declared []modDecl) {
 	return contained, declared
 }
 
-// pathAttribute is the path of #[path = "..."] before a declaration.
-func pathAttribute(f *code.File, before []code.Token) string {
-	n := len(before)
-	for n > 0 && slices.Contains([]string{"pub", ")", "crate", "(", "super", "in"}, f.Of(before[n-1])) {
-		n--
+// codeBehind is the index of the next token of code behind another one, or -1.
+func codeBehind(f *code.File, at int) int {
+	for at++; at < len(f.Tokens); at++ {
+		if f.Tokens[at].Kind != code.Comment {
+			return at
+		}
 	}
-	if n < 6 || f.Of(before[n-1]) != "]" || f.Of(before[n-4]) != "path" || f.Of(before[n-3]) != "=" {
+	return -1
+}
+
+// maxAttribute is how many tokens before a declaration can be its attribute and how it is
+// exported.
+const maxAttribute = 32
+
+// pathAttribute is the path of #[path = "..."] before the declaration that begins at a token.
+func pathAttribute(f *code.File, at int) string {
+	var before []string // the nearest first
+	for at--; at >= 0 && len(before) < maxAttribute; at-- {
+		if t := f.Tokens[at]; t.Kind != code.Comment {
+			before = append(before, f.Of(t))
+		}
+	}
+	for len(before) > 0 && slices.Contains([]string{"pub", ")", "crate", "(", "super", "in"}, before[0]) {
+		before = before[1:]
+	}
+	if len(before) < 6 || before[0] != "]" || before[3] != "path" || before[2] != "=" {
 		return ""
 	}
-	return strings.Trim(f.Of(before[n-2]), `"`)
+	return strings.Trim(before[1], `"`)
 }
 
 // rustRoot reports whether a file is the root of a crate: the library, a program, a
@@ -144,7 +165,7 @@ func (x *resolver) rustModule(at string) []int {
 
 // rustImport finds the modules that a use leads to: the longest part of each path that
 // is one.
-func (x *resolver) rustImport(at int, im code.Import) (all []target) {
+func (x *index) rustImport(at int, im code.Import) (all []target) {
 	file, home := x.files[at].Path, rustHome(x.files[at].Path)
 	for _, m := range x.inlines[at] {
 		if m.first <= im.Line && im.Line <= m.last {

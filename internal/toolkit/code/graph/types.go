@@ -17,7 +17,7 @@ func (b *builder) inheritance(ctx context.Context) error {
 		for j, t := range f.Types {
 			for _, base := range t.Bases {
 				if s == nil {
-					s = b.scopeOf(i)
+					s = b.scope(i)
 				}
 				found, sure := b.typeNamed(i, s, base)
 				if len(found) == 0 {
@@ -72,6 +72,10 @@ func (x *index) typeNamed(file int, s *scope, full string) ([]ref, Sure) {
 
 // uses links functions to the types that they name.
 func (b *builder) uses(ctx context.Context) error {
+	shapes := make([]bool, 1<<16) // of the names of types: most names have another one
+	for name := range b.types {
+		shapes[shape(name)] = true
+	}
 	for i, f := range b.files {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -83,7 +87,7 @@ func (b *builder) uses(ctx context.Context) error {
 			b.tired = true
 			break
 		}
-		s := b.scopeOf(i)
+		s := b.scope(i)
 		seen := make(map[string][]ref) // of the names of this file
 		for j := range f.Funcs {
 			fn := &f.Funcs[j]
@@ -93,6 +97,9 @@ func (b *builder) uses(ctx context.Context) error {
 					continue
 				}
 				name := f.Of(t)
+				if !shapes[shape(name)] {
+					continue
+				}
 				found, known := seen[name]
 				if !known {
 					all := b.types[name]
