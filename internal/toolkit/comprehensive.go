@@ -50,7 +50,6 @@ func (c *Comprehensive) run(r *reading) (result, error) {
 	if c.ExecutiveSummary {
 		most = 0
 	}
-	var found *clone.Result
 	if on(c.IncludeComplexity) {
 		done := r.stage("complexity")
 		part := complexityOf(r.files, thresholds{Cyclomatic: 10, Cognitive: 15, top: min(10, most)})
@@ -58,19 +57,29 @@ func (c *Comprehensive) run(r *reading) (result, error) {
 		part.Violations, part.ViolationsMore = shorten(part.Violations, most)
 		res.Complexity = &part
 	}
+	var e evidence
+	var parts []func(*reading)
 	if on(c.IncludeDuplicates) {
-		f := r.clonesOf(clone.Options{MinLines: lines})
-		found = &f
-		res.Duplicates = r.duplicatesPart(f, most)
+		parts = append(parts, func(r *reading) {
+			e.found = r.clonesOf(clone.Options{MinLines: lines})
+			res.Duplicates = r.duplicatesPart(e.found, most)
+		})
 	}
 	if on(c.IncludeDeadCode) {
-		res.DeadCode = deadPart(r.deadOf(), least, most)
+		parts = append(parts, func(r *reading) { res.DeadCode = deadPart(r.deadOf(), least, most) })
 	}
 	if on(c.IncludeTDG) {
-		res.Debt = r.debtOf(most)
+		parts = append(parts, func(r *reading) { res.Debt = r.debtOf(most) })
 	}
 	if on(c.IncludeDefects) {
-		res.Defects = r.defectsOf(defectOptions{period: defectDays, confidence: least, explain: true, found: found, most: min(most, maxHotspots)})
+		parts = append(parts, e.links, e.past(defectDays))
+		if !on(c.IncludeDuplicates) {
+			parts = append(parts, e.copies)
+		}
+	}
+	r.together(parts...)
+	if on(c.IncludeDefects) {
+		res.Defects = r.defectsOf(&e, defectOptions{confidence: least, explain: true, most: min(most, maxHotspots)})
 	}
 	res.Base = r.base()
 	if c.Perf {

@@ -191,11 +191,7 @@ func (c *Context) run(r *reading) (result, error) {
 	if res.characters = maxText; c.MaxTokens != nil {
 		res.characters = outline.CharsPerToken * n.tokens
 	}
-	if c.does("ast") {
-		res.draw = r.mapOf
-		res.Map, res.MapLeftOut = r.mapOf(n.tokens)
-	}
-	c.measure(r, res, n.period)
+	c.measure(r, res, n)
 	took := time.Since(began)
 	res.Metadata = Metadata{time.Now().UTC(), buildinfo.Read().Version, Duration{int64(took / time.Second), int64(took % time.Second)}}
 	if res.Provenance, err = r.provenance(); err != nil {
@@ -206,7 +202,7 @@ func (c *Context) run(r *reading) (result, error) {
 }
 
 // measure makes the parts that are asked for.
-func (c *Context) measure(r *reading, res *ContextResult, period int) {
+func (c *Context) measure(r *reading, res *ContextResult, n contextNumbers) {
 	all := complexityOf(r.files, thresholds{Cyclomatic: 10, Cognitive: 15, top: maxListed})
 	if c.does("complexity") {
 		part := all
@@ -215,33 +211,47 @@ func (c *Context) measure(r *reading, res *ContextResult, period int) {
 		res.Analyses.Complexity = &part
 		res.Scorecard = scorecard(r.files, &all)
 	}
+	var e evidence
+	var parts []func(*reading)
 	if c.does("ast") {
+		parts = append(parts, func(r *reading) {
+			res.draw = r.drawer()
+			res.Map, res.MapLeftOut = res.draw(n.tokens)
+		})
 		res.Analyses.AST, res.Analyses.ASTMore = contexts(r.files)
 	}
 	if c.does("satd") {
-		res.Analyses.Debt = r.debtOf(contextListed)
+		parts = append(parts, func(r *reading) { res.Analyses.Debt = r.debtOf(contextListed) })
 	}
 	if c.does("dead-code") {
-		res.Analyses.DeadCode = deadPart(r.deadOf(), 0.5, contextListed)
+		parts = append(parts, func(r *reading) { res.Analyses.DeadCode = deadPart(r.deadOf(), 0.5, contextListed) })
 	}
 	if c.does("dag") {
-		res.Analyses.DAG = r.dag(graph.Kind(cmp.Or(c.DAGType, string(graph.Imports))))
-		res.Analyses.Foreign, res.Analyses.ForeignMore = r.foreign()
+		parts = append(parts, func(r *reading) {
+			res.Analyses.DAG = r.dag(graph.Kind(cmp.Or(c.DAGType, string(graph.Imports))))
+			res.Analyses.Foreign, res.Analyses.ForeignMore = r.foreign()
+		})
 	}
+	if c.does("churn") || c.does("defect-probability") {
+		parts = append(parts, e.past(n.period))
+	}
+	if c.does("defect-probability") {
+		parts = append(parts, e.links, e.copies)
+	}
+	r.together(parts...)
 	if c.does("churn") {
-		h := r.churn(period)
-		r.lacks(h.Gaps...)
+		h := e.history
 		for _, f := range h.Files {
 			res.Analyses.Churn = append(res.Analyses.Churn, churned(f))
 		}
 		if h.Commits == 0 && !h.Newest.IsZero() {
-			res.quiet = quiet(period, h.Newest.UTC())
+			res.quiet = quiet(n.period, h.Newest.UTC())
 		}
 		res.Hotspots = hotspots(res.Analyses.Churn, &all)
 		res.Analyses.Churn, res.Analyses.ChurnMore = shorten(res.Analyses.Churn, contextListed)
 	}
 	if c.does("defect-probability") {
-		res.Analyses.Defects = r.defectsOf(defectOptions{period: period, explain: true, most: maxHotspots})
+		res.Analyses.Defects = r.defectsOf(&e, defectOptions{explain: true, most: maxHotspots})
 	}
 	res.recommend(&all)
 }
@@ -274,22 +284,28 @@ func (r *reading) foreign() (all []Crossing, more int) {
 	return shorten(all, maxForeign)
 }
 
-// mapOf is what the project declares, the most used first. Calls that are known by name
-// alone do not count: they would put all methods named like those of lists first.
-func (r *reading) mapOf(tokens int) (text string, leftOut int) {
+// drawer returns what writes the map of the project: what it declares, the most used first.
+// Calls that are known by name alone do not count: they would put all methods named like those
+// of lists first.
+func (r *reading) drawer() func(tokens int) (text string, leftOut int) {
+	nothing := func(int) (string, int) { return "", 0 }
 	g := r.graphOf(graph.Full)
 	if g == nil {
-		return "", 0
+		return nothing
 	}
 	done := r.stage("map")
 	defer done()
 	sure := *g
 	sure.Links = slices.DeleteFunc(slices.Clone(g.Links), func(l graph.Link) bool { return l.Sure == graph.Possible })
-	drawn, err := outline.Map(r.ctx, r.files, &sure, tokens)
+	ranked, err := outline.Rank(r.ctx, r.files, &sure)
 	if err != nil {
 		r.lacks(over("map"))
+		return nothing
 	}
-	return drawn.Text, drawn.Left
+	return func(tokens int) (string, int) {
+		drawn := ranked.Map(tokens)
+		return drawn.Text, drawn.Left
+	}
 }
 
 // treeOf is the tree of the files that the policy does not keep from the agent.

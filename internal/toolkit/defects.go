@@ -7,6 +7,7 @@ import (
 	"belljar.dev/internal/toolkit/code/clone"
 	"belljar.dev/internal/toolkit/code/defect"
 	"belljar.dev/internal/toolkit/code/graph"
+	"belljar.dev/internal/toolkit/code/history"
 )
 
 // DefectsResult is the result of analyze_defect_probability. It has no probability,
@@ -52,11 +53,32 @@ type Vector struct {
 
 // defectOptions say how files are ranked.
 type defectOptions struct {
-	period     int           // days of history
-	confidence float64       // least
-	found      *clone.Result // nil to look for clones
+	confidence float64 // least
 	explain    bool
 	most       int // files
+}
+
+// evidence is what files are ranked by, beside what was read of them.
+type evidence struct {
+	history history.History
+	found   clone.Result
+	graph   *graph.Graph
+}
+
+// past returns what finds the history, and notes what it lacks.
+func (e *evidence) past(period int) func(*reading) {
+	return func(r *reading) {
+		e.history = r.churn(period)
+		r.lacks(e.history.Gaps...)
+	}
+}
+
+// links finds what the files depend on.
+func (e *evidence) links(r *reading) { e.graph = r.graphOf(graph.Full) }
+
+// copies finds the clones that count as duplication where nobody asked for them by kind.
+func (e *evidence) copies(r *reading) {
+	e.found = r.clonesOf(clone.Options{Kinds: []clone.Kind{clone.Exact, clone.Renamed}})
 }
 
 // defectDays is how much history counts where the call does not say.
@@ -72,25 +94,19 @@ func (d *Defects) run(r *reading) (result, error) {
 	if err := r.read(s); err != nil {
 		return nil, err
 	}
-	part := r.defectsOf(defectOptions{period: defectDays, confidence: least, explain: d.Explain, most: maxListed})
+	var e evidence
+	r.together(e.links, e.past(defectDays), e.copies)
+	part := r.defectsOf(&e, defectOptions{confidence: least, explain: d.Explain, most: maxListed})
 	return &DefectsResult{r.base(), *part}, nil
 }
 
 // defectsOf ranks the files.
-func (r *reading) defectsOf(o defectOptions) *DefectsPart {
-	h := r.churn(o.period)
-	r.lacks(h.Gaps...)
-	in := defect.Input{Files: r.files, Graph: r.graphOf(graph.Full)}
-	if len(h.Gaps) == 0 || h.Commits > 0 {
-		in.History = &h
+func (r *reading) defectsOf(e *evidence, o defectOptions) *DefectsPart {
+	in := defect.Input{Files: r.files, Graph: e.graph, Duplicated: make(map[string]int, len(e.found.Files))}
+	if len(e.history.Gaps) == 0 || e.history.Commits > 0 {
+		in.History = &e.history
 	}
-	found := o.found
-	if found == nil {
-		all := r.clonesOf(clone.Options{Kinds: []clone.Kind{clone.Exact, clone.Renamed}})
-		found = &all
-	}
-	in.Duplicated = make(map[string]int, len(found.Files))
-	for _, f := range found.Files {
+	for _, f := range e.found.Files {
 		in.Duplicated[f.Path] = f.Lines
 	}
 	done := r.stage("defects")

@@ -44,6 +44,8 @@ type GateFault struct {
 	Line    int    `json:"line" jsonschema:"first line"`
 	EndLine int    `json:"end_line" jsonschema:"last line"`
 	Message string `json:"message" jsonschema:"what is wrong there"`
+
+	said bool // another fault names the same two places
 }
 
 // States of a check.
@@ -166,7 +168,7 @@ func (j *judging) complexity(most int) {
 			functions++
 			highest = max(highest, fn.Cyclomatic)
 			if fn.Cyclomatic > most {
-				faults = append(faults, fault{GateFault{"complexity", f.Path, fn.First, fn.Last, fmt.Sprintf("%s has cyclomatic complexity %d, more than %d", shown(fn.Label), fn.Cyclomatic, most)}, fn.Cyclomatic})
+				faults = append(faults, fault{GateFault{Check: "complexity", File: f.Path, Line: fn.First, EndLine: fn.Last, Message: fmt.Sprintf("%s has cyclomatic complexity %d, more than %d", shown(fn.Label), fn.Cyclomatic, most)}, fn.Cyclomatic})
 			}
 		}
 	}
@@ -191,9 +193,11 @@ func (j *judging) duplication(most float64) {
 	}
 	copied, all := map[string]map[int]bool{}, 0
 	var faults []GateFault
+	touched := func(p clone.Place) bool { return j.touches(p.Path, p.First, p.Last) }
 	for _, c := range found.Clones {
+		copiedAgain := slices.ContainsFunc(c.Places[1:], touched) // which names the first place
 		for i, p := range c.Places {
-			if !j.touches(p.Path, p.First, p.Last) {
+			if !touched(p) {
 				continue
 			}
 			other := c.Places[0]
@@ -211,7 +215,10 @@ func (j *judging) duplication(most float64) {
 				}
 			}
 			if 2*fresh > p.Last-p.First { // else a larger clone has said it
-				faults = append(faults, GateFault{"duplication", p.Path, p.First, p.Last, fmt.Sprintf("%s as %s:%d", likeness(c), shown(other.Path), other.First)})
+				faults = append(faults, GateFault{
+					Check: "duplication", File: p.Path, Line: p.First, EndLine: p.Last,
+					Message: fmt.Sprintf("%s as %s:%d", likeness(c), shown(other.Path), other.First), said: i == 0 && copiedAgain,
+				})
 			}
 		}
 	}
@@ -330,10 +337,11 @@ func (r *GateResult) tell(t *text, detailed bool) {
 		shows = maxListed
 	}
 	var fold folded
-	for _, v := range r.Violations[:min(len(r.Violations), shows)] {
+	all := slices.DeleteFunc(slices.Clone(r.Violations), func(v GateFault) bool { return v.said })
+	for _, v := range all[:min(len(all), shows)] {
 		t.line("%s:%d %s", fold.path(v.File), v.Line, v.Message)
 	}
-	if more := len(r.Violations) + r.More - min(len(r.Violations), shows); more > 0 {
+	if more := len(all) + r.More - min(len(all), shows); more > 0 {
 		t.line("and %d more", more)
 	}
 }

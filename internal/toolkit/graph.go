@@ -51,18 +51,20 @@ func manifests(path string) bool {
 
 // graphOf reads a graph of the files, once for each kind; nil where the time was up.
 func (r *reading) graphOf(kind graph.Kind) *graph.Graph {
-	if g := r.graphs[kind]; g != nil {
+	r.graphs.mu.Lock()
+	defer r.graphs.mu.Unlock()
+	if g := r.graphs.all[kind]; g != nil {
 		return g
 	}
 	done := r.stage("graph")
 	defer done()
-	g, err := graph.Build(r.ctx, r.files, kind)
+	g, err := r.project().Build(r.ctx, kind)
 	if err != nil {
 		r.lacks(over("graph"))
 		return nil
 	}
 	r.lacks(g.Gaps...)
-	r.graphs[kind] = g
+	r.graphs.all[kind] = g
 	return g
 }
 

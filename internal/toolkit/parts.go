@@ -51,7 +51,7 @@ func deadPart(all []graph.Unreached, least float64, most int) *DeadPart {
 func (r *reading) deadOf() []graph.Unreached {
 	done := r.stage("dead code")
 	defer done()
-	dead, err := graph.Dead(r.ctx, r.files)
+	dead, err := r.project().Dead(r.ctx)
 	if err != nil {
 		r.lacks(over("dead code"))
 		return nil

@@ -66,9 +66,16 @@ type reading struct {
 	allowed map[string]bool // the paths of the tree that the policy does not keep from the agent
 	left    []LeftOut
 	gaps    []code.Gap
-	lacked  map[code.Gap]bool // those in gaps
-	graphs  map[graph.Kind]*graph.Graph
+	lacked  map[code.Gap]bool     // those in gaps
+	project func() *graph.Project // what files declare, read once
+	graphs  *graphs
 	stages  []Stage
+}
+
+// graphs are those that were read, each once.
+type graphs struct {
+	mu  sync.Mutex
+	all map[graph.Kind]*graph.Graph // guarded by mu
 }
 
 // open opens the project of a request.
@@ -147,6 +154,23 @@ func (r *reading) stage(name string) (done func()) {
 	}
 }
 
+// together does parts of the analysis at the same time, each with what was read. What they
+// lack, and how long they took, is noted in their order.
+func (r *reading) together(parts ...func(*reading)) {
+	own := make([]reading, len(parts))
+	var wg sync.WaitGroup
+	for i, do := range parts {
+		own[i] = *r
+		own[i].gaps, own[i].lacked, own[i].stages = nil, make(map[code.Gap]bool), nil
+		wg.Go(func() { do(&own[i]) })
+	}
+	wg.Wait()
+	for i := range own {
+		r.lacks(own[i].gaps...)
+		r.stages = append(r.stages, own[i].stages...)
+	}
+}
+
 // base is what the result begins with.
 func (r *reading) base() Base {
 	b := Base{Files: len(r.files), LeftOut: r.left, within: r.within}
@@ -186,6 +210,7 @@ func (r *reading) read(s selection) error {
 	done := r.stage("read files")
 	r.parse(chosen, s.workers)
 	done()
+	r.project = sync.OnceValue(func() *graph.Project { return graph.NewProject(r.files) })
 	return nil
 }
 

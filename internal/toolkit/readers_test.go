@@ -143,6 +143,11 @@ func TestGateNamesTheWorstFirst(t *testing.T) {
 	if c := copied.Checks[1]; c.Status != fail || len(places) != 3 || places["a.go"] != 1 || places["b.go"] != 1 || places["c.go"] != 1 {
 		t.Errorf("copied code: got %+v and the places %v, want each file once", c, places)
 	}
+	args["format"] = ""
+	text := analyse(t, project{"a.go": same, "b.go": same}.in(t), "quality_gate", args, nil).answer.Text
+	if strings.Count(text, "the same code as") != 1 || !strings.Contains(text, "b.go:1 the same code as a.go:1") {
+		t.Errorf("two places with the same code: got %q, want them on one line", text)
+	}
 }
 
 // The map as a document is Markdown, in which no name of a file or of a function is markup.

@@ -70,9 +70,14 @@ func measure(ctx context.Context, h Host, ask Request, in lines, say func(Event)
 	limit -= min(grace, limit/4)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	r := &reading{ctx: ctx, workspace: h.Workspace, git: h.Git, deadline: time.Now().Add(limit), lacked: make(map[code.Gap]bool), graphs: make(map[graph.Kind]*graph.Graph)}
+	r := &reading{ctx: ctx, workspace: h.Workspace, git: h.Git, deadline: time.Now().Add(limit), lacked: make(map[code.Gap]bool), graphs: &graphs{all: make(map[graph.Kind]*graph.Graph)}}
 	r.tell = func(stage string, done, total int) { _ = say(Event{Stage: stage, Done: done, Total: total}) } // the answer fails too where the server does not read
-	r.ask = func(paths []string) ([]int, error) { return judged(paths, in, say) }
+	var asking sync.Mutex
+	r.ask = func(paths []string) ([]int, error) {
+		asking.Lock()
+		defer asking.Unlock()
+		return judged(paths, in, say)
+	}
 	if err := r.open(args.project()); err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
 // Package outline writes what a project consists of as a text that fits: the symbols
-// that others depend on most ([Map]), and a graph as a Mermaid diagram ([Mermaid]).
+// that others depend on most ([Rank]), and a graph as a Mermaid diagram ([Mermaid]).
 //
 // The files, each calling those below it:
 //

@@ -33,42 +33,51 @@ type Outline struct {
 	FilesLeft int // files whose symbols it leaves out
 }
 
-// Map writes the functions and types of a graph of the kind [graph.Full], those that the
-// most depend on first, until the text has as many tokens as are allowed. How much
-// depends on a symbol is its PageRank over the links between symbols, from the seeds if
-// there are any; half of it where other files or packages cannot name the symbol. Tests are
-// left out, and what depends on a symbol in them counts a quarter: they use what a project
-// is for, and their own helpers most of all. The text has each directory once, the files in it,
-// and of each symbol its line and how it is declared. An error is one of ctx.
-func Map(ctx context.Context, files []*code.File, g *graph.Graph, tokens int, seeds ...string) (Outline, error) {
+// Ranked is the functions and types of a project, those that the most depend on first.
+type Ranked struct {
+	g     *graph.Graph
+	files map[string]*code.File
+	order []int // nodes
+	paths int   // files with symbols
+}
+
+// Rank ranks the functions and types of a graph of the kind [graph.Full]. How much depends
+// on a symbol is its PageRank over the links between symbols, from the seeds if there are
+// any; half of it where other files or packages cannot name the symbol. Tests are left out,
+// and what depends on a symbol in them counts a quarter: they use what a project is for, and
+// their own helpers most of all. An error is one of ctx.
+func Rank(ctx context.Context, files []*code.File, g *graph.Graph, seeds ...string) (*Ranked, error) {
 	ranks, err := ranksOf(ctx, g, seeds)
 	if err != nil {
-		return Outline{}, err
+		return nil, err
 	}
-	var ranked []int
+	r := &Ranked{g: g, files: make(map[string]*code.File, len(files))}
+	for _, f := range files {
+		r.files[f.Path] = f
+	}
+	all := make(map[string]bool)
 	for i, n := range g.Nodes {
 		if (n.Kind == "function" || n.Kind == "type") && !inTest(n) {
-			ranked = append(ranked, i)
+			r.order = append(r.order, i)
+			all[n.Path] = true
 			if !n.Exported {
 				ranks[i] /= 2
 			}
 		}
 	}
-	slices.SortFunc(ranked, func(a, b int) int {
+	r.paths = len(all)
+	slices.SortFunc(r.order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(ranks[b], ranks[a]), cmp.Compare(a, b))
 	})
-	p := picker{g: g, lines: make(map[string][]string), has: make(map[string]bool), left: tokens*CharsPerToken - len(footer(len(ranked), len(files)))}
-	for _, f := range files {
-		p.lines[f.Path] = strings.Split(f.Text, "\n")
-	}
-	all := make(map[string]bool) // files with symbols
-	failed := 0
-	for _, i := range ranked {
-		all[g.Nodes[i].Path] = true
-		if failed > patience {
-			continue
-		}
-		if p.take(i) {
+	return r, nil
+}
+
+// Map writes the first symbols until the text has as many tokens as are allowed. The text has
+// each directory once, the files in it, and of each symbol its line and how it is declared.
+func (r *Ranked) Map(tokens int) Outline {
+	p := picker{Ranked: r, lines: make(map[string][]string), has: make(map[string]bool), left: tokens*CharsPerToken - len(footer(len(r.order), len(r.files)))}
+	for failed, i := 0, 0; i < len(r.order) && failed <= patience; i++ {
+		if p.take(r.order[i]) {
 			failed = 0
 		} else {
 			failed++
@@ -76,15 +85,15 @@ func Map(ctx context.Context, files []*code.File, g *graph.Graph, tokens int, se
 	}
 	shown := make(map[string]bool)
 	for _, t := range p.taken {
-		shown[g.Nodes[t.node].Path] = true
+		shown[r.g.Nodes[t.node].Path] = true
 	}
-	o := Outline{Symbols: len(p.taken), Left: len(ranked) - len(p.taken), FilesLeft: len(all) - len(shown)}
+	o := Outline{Symbols: len(p.taken), Left: len(r.order) - len(p.taken), FilesLeft: r.paths - len(shown)}
 	o.Text = p.text()
 	if last := footer(o.Left, o.FilesLeft); o.Left > 0 && len(o.Text)+len(last) <= tokens*CharsPerToken {
 		o.Text += last
 	}
 	o.Tokens = (len(o.Text) + CharsPerToken - 1) / CharsPerToken
-	return o, nil
+	return o
 }
 
 // inTest reports whether a node runs only in tests.
@@ -120,8 +129,9 @@ func footer(symbols, files int) string {
 
 // picker picks symbols as long as there is room.
 type picker struct {
-	g     *graph.Graph
-	lines map[string][]string // of each file
+	*Ranked
+
+	lines map[string][]string // of each file that was needed
 	has   map[string]bool     // directories and files whose line is written
 	left  int                 // bytes
 	taken []taken
@@ -163,7 +173,7 @@ func heads(name string) (dir, file string) {
 // it, unless the source names the owner. Without source it returns the kind and the name.
 func (p *picker) declaration(n graph.Node) string {
 	text := ""
-	if lines := p.lines[n.Path]; n.Line >= 1 && n.Line <= len(lines) {
+	if lines := p.linesOf(n.Path); n.Line >= 1 && n.Line <= len(lines) {
 		text = strings.TrimSpace(lines[n.Line-1])
 		for _, next := range lines[n.Line:min(len(lines), n.Line+maxJoined)] {
 			if text == "" || len(text) > maxLine || !strings.ContainsAny(text[len(text)-1:], "([<,=") {
@@ -189,6 +199,16 @@ func (p *picker) declaration(n graph.Node) string {
 		text = owner + ": " + text
 	}
 	return plain(text, maxLine)
+}
+
+// linesOf returns the lines of a file; none for one that was not read.
+func (p *picker) linesOf(name string) []string {
+	lines, known := p.lines[name]
+	if f := p.files[name]; !known && f != nil {
+		lines = strings.Split(f.Text, "\n")
+		p.lines[name] = lines
+	}
+	return lines
 }
 
 // text writes what was picked, by path and line.

@@ -24,7 +24,7 @@ func full(t testing.TB, files []*code.File) *graph.Graph {
 
 func outlined(t testing.TB, files []*code.File, tokens int, seeds ...string) Outline {
 	t.Helper()
-	o, err := Map(t.Context(), files, full(t, files), tokens, seeds...)
+	o, err := mapOf(t.Context(), files, full(t, files), tokens, seeds...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestOneLineChangesTheMap(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	name := "a\n\x1b[2J\u202e\"]; click n0 href \"javascript:x\" <b>`&#"
 	g := &graph.Graph{Nodes: []graph.Node{{Kind: "function", Name: name, Path: name + ".py", Line: 99}, {Kind: "type", Name: strings.Repeat("long", 1000), Path: "b.py"}}, Links: []graph.Link{{From: 0, To: 1}}}
-	o, err := Map(t.Context(), nil, g, 1000)
+	o, err := mapOf(t.Context(), nil, g, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,16 @@ func TestMermaid(t *testing.T) {
 	if _, err := Mermaid(ctx, large, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Map(ctx, nil, large, 1); !errors.Is(err, context.Canceled) {
+	if _, err := mapOf(ctx, nil, large, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// mapOf ranks the symbols of a graph and writes those that matter most.
+func mapOf(ctx context.Context, files []*code.File, g *graph.Graph, tokens int, seeds ...string) (Outline, error) {
+	r, err := Rank(ctx, files, g, seeds...)
+	if err != nil {
+		return Outline{}, err
+	}
+	return r.Map(tokens), nil
 }

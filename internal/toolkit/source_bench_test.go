@@ -1,0 +1,148 @@
+package toolkit
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+)
+
+// sourceOf names a directory with a project of some 200 files. Without it the files are those
+// of Go's standard library.
+const sourceOf = "BELLJAR_BENCH_SOURCE"
+
+// corpus is a directory with 200 files.
+func corpus(b *testing.B) string {
+	if dir := os.Getenv(sourceOf); dir != "" {
+		return dir
+	}
+	dir := b.TempDir()
+	testenv.GoFiles(b, dir)
+	return dir
+}
+
+// BenchmarkSource has the figures that the toolkit of the source gives for a project of 200
+// files as limits. The source took them on 32 threads, of the analyses alone; here each is a
+// whole call in this process, in which files are listed, asked about, read and parsed, and
+// nothing is in a cache. Two are not: dead code is the stage of that name, and focused is a
+// second call for one directory, for each directory of the project, with the first call's
+// cache.
+func BenchmarkSource(b *testing.B) {
+	debug.SetGCPercent(400) // as in the helper
+	defer debug.SetGCPercent(100)
+	dir := corpus(b)
+	for _, tt := range []struct {
+		name, tool string
+		args       map[string]any
+		stage      string // empty for the whole call
+		limit      time.Duration
+	}{
+		{"duplicates", "analyze_duplicates", nil, "", 84 * time.Millisecond},
+		{"dead code", "analyze_comprehensive", map[string]any{"perf": true, "include_duplicates": false, "include_defects": false, "include_tdg": false}, "dead code", 7 * time.Millisecond},
+		{"defects", "analyze_defect_probability", nil, "", 45 * time.Millisecond},
+		{"complexity", "analyze_complexity", nil, "", 36 * time.Millisecond},
+		{"comprehensive", "analyze_comprehensive", nil, "", 143 * time.Millisecond},
+		{"deep context", "analyze_deep_context", nil, "", time.Second},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			var all []float64
+			before := cpuTime(b)
+			for b.Loop() {
+				began := time.Now()
+				o := analyse(b, dir, tt.tool, tt.args, nil)
+				took := time.Since(began)
+				if o.err != nil {
+					b.Fatal(o.err)
+				}
+				if tt.stage != "" {
+					took = stageOf(b, o.answer.Result, tt.stage)
+				}
+				all = append(all, float64(took)/float64(time.Millisecond))
+			}
+			b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N)/float64(time.Millisecond), "cpu-ms")
+			tell(b, all, tt.limit)
+		})
+	}
+	b.Run("focused", func(b *testing.B) {
+		h := Host{Workspace: dir, Git: testGit, Cache: b.TempDir()}
+		var asks []Request
+		for _, name := range directories(b, dir) {
+			args, err := json.Marshal(map[string]any{"project_path": name})
+			if err != nil {
+				b.Fatal(err)
+			}
+			asks = append(asks, Request{Tool: "analyze_deep_context", Args: args, TimeMS: 60_000})
+		}
+		for _, ask := range asks {
+			converse(b, h, ask, nil)
+		}
+		var all []float64
+		for b.Loop() {
+			for _, ask := range asks {
+				began := time.Now()
+				if o := converse(b, h, ask, nil); o.err != nil {
+					b.Fatal(o.err)
+				}
+				all = append(all, float64(time.Since(began))/float64(time.Millisecond))
+			}
+		}
+		tell(b, all, 2500*time.Microsecond)
+	})
+}
+
+// tell says the median of milliseconds, and which part of a limit that is.
+func tell(b *testing.B, all []float64, limit time.Duration) {
+	median := testenv.Median(all)
+	b.ReportMetric(median, "ms")
+	b.ReportMetric(median*float64(time.Millisecond)/float64(limit), "of-limit")
+}
+
+// directories are those of a project that have a file of their own.
+func directories(b *testing.B, dir string) (all []string) {
+	seen := make(map[string]bool)
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if in := path.Dir(strings.TrimPrefix(name, dir+"/")); err == nil && e.Type().IsRegular() && !seen[in] {
+			seen[in] = true
+			all = append(all, in)
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return all
+}
+
+// stageOf is how long a stage of a result took.
+func stageOf(b *testing.B, result []byte, name string) time.Duration {
+	b.Helper()
+	var v struct{ Perf []Stage }
+	if err := json.Unmarshal(result, &v); err != nil {
+		b.Fatal(err)
+	}
+	for _, s := range v.Perf {
+		if s.Name == name {
+			return time.Duration(s.MS * float64(time.Millisecond))
+		}
+	}
+	b.Fatalf("no stage %s in %.200s", name, result)
+	return 0
+}
+
+// cpuTime is the processor time that this process has had.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
