@@ -4,38 +4,22 @@ package quality
 
 import (
 	"encoding/json"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/clone"
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// goroot200 copies 200 files of the Go standard library below a new directory, of those
-// without tests in ten trees.
+// goroot200 copies 200 files of the Go standard library below a new directory.
 func goroot200(tb testing.TB) (dir string, names []string) {
 	tb.Helper()
-	src := filepath.Join(output(tb, "", "go", "env", "GOROOT"), "src")
-	var all []string
-	for _, tree := range []string{"net", "go", "encoding", "crypto", "database", "text", "html", "image", "archive", "compress"} {
-		err := filepath.WalkDir(filepath.Join(src, tree), func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
-				all = append(all, strings.TrimPrefix(path, src+string(filepath.Separator)))
-			}
-			return err
-		})
-		if err != nil {
-			tb.Fatal(err)
-		}
-	}
-	slices.Sort(all)
-	return copied(tb, src, all, 200)
+	dir = tb.TempDir()
+	return dir, testenv.GoFiles(tb, dir)
 }
 
 // copied copies n of some files below a new directory, as evenly as it can.

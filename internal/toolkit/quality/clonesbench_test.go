@@ -3,16 +3,17 @@
 package quality
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/internal/toolkit/code/clone"
 )
 
@@ -43,9 +44,12 @@ func TestClonesProcess(t *testing.T) {
 
 // All four kinds of clones and the complexity of each function, against the exact clones
 // of jscpd alone: whole processes, in turns, medians. At most 0.7 times the CPU time and
-// 0.6 times the memory are wanted.
+// 0.6 times the memory are wanted, of the project that BELLJAR_BENCH_SOURCE names.
 func BenchmarkClones(b *testing.B) {
 	program := jscpd(b)
+	if dir := os.Getenv("BELLJAR_BENCH_SOURCE"); dir != "" {
+		b.Run("source", func(b *testing.B) { against(b, program, dir) })
+	}
 	b.Run("go", func(b *testing.B) {
 		dir, _ := goroot200(b)
 		against(b, program, dir)
@@ -60,37 +64,63 @@ func BenchmarkClones(b *testing.B) {
 func against(b *testing.B, program, dir string) {
 	var ours, theirs [3][]float64
 	for b.Loop() {
-		cmd := exec.CommandContext(b.Context(), os.Args[0], "-test.run=TestClonesProcess$")
-		cmd.Env = append(os.Environ(), clonesOf+"="+dir)
-		for i, x := range spent(b, cmd) {
+		for i, x := range spent(b, []string{clonesOf + "=" + dir}, os.Args[0], "-test.run=TestClonesProcess$") {
 			ours[i] = append(ours[i], x)
 		}
-		for i, x := range spent(b, exec.CommandContext(b.Context(), program, "-m", "weak", "-r", "silent", dir)) {
+		for i, x := range spent(b, nil, program, "-m", "weak", "-r", "silent", dir) {
 			theirs[i] = append(theirs[i], x)
 		}
 	}
 	for i, name := range []string{"cpu-ms", "wall-ms", "MB"} {
-		slices.Sort(ours[i])
-		slices.Sort(theirs[i])
-		x, y := ours[i][len(ours[i])/2], theirs[i][len(theirs[i])/2]
+		x, y := testenv.Median(ours[i]), testenv.Median(theirs[i])
 		b.ReportMetric(x, name)
 		b.ReportMetric(y, "jscpd-"+name)
 		b.ReportMetric(x/y, name+"-ratio")
 	}
 }
 
-// spent runs a program, and returns its CPU time and its wall time in milliseconds, and
-// the most memory that it had in megabytes.
-func spent(b *testing.B, cmd *exec.Cmd) [3]float64 {
+// spentBy names the program that the test binary runs and measures in place of tests.
+const spentBy = "BELLJAR_QUALITY_SPENT"
+
+// A process begins with the peak of memory of the one that started it. So that a large one
+// can measure small ones, it has them started by a process in between.
+func TestSpentProcess(t *testing.T) {
+	var args []string
+	if os.Getenv(spentBy) == "" {
+		t.Skip("runs only as a child of the benchmark")
+	}
+	if err := json.Unmarshal([]byte(os.Getenv(spentBy)), &args); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	begin := time.Now()
 	if said, err := cmd.CombinedOutput(); err != nil {
-		b.Fatalf("%s: %v\n%s", cmd.Path, err, said)
+		t.Fatalf("%s: %v\n%s", args, err, said)
 	}
 	wall := time.Since(begin)
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		b.Fatal("no usage of a process")
+		t.Fatal("no usage of a process")
 	}
 	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return [3]float64{float64(cpu.Microseconds()) / 1000, float64(wall.Microseconds()) / 1000, float64(usage.Maxrss) / 1024}
+	fmt.Printf("spent %g %g %g\n", float64(cpu.Microseconds())/1000, float64(wall.Microseconds())/1000, float64(usage.Maxrss)/1024)
+}
+
+// spent runs a program, and returns its CPU time and its wall time in milliseconds, and
+// the most memory that it had in megabytes.
+func spent(b *testing.B, env []string, args ...string) (all [3]float64) {
+	text, err := json.Marshal(args)
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.CommandContext(b.Context(), os.Args[0], "-test.run=TestSpentProcess$")
+	cmd.Env = append(append(os.Environ(), spentBy+"="+string(text)), env...)
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		b.Fatalf("%s: %v\n%s", args, err, said)
+	}
+	if _, err := fmt.Sscanf(string(said), "spent %g %g %g", &all[0], &all[1], &all[2]); err != nil {
+		b.Fatalf("%s: %v in %q", args, err, said)
+	}
+	return all
 }
