@@ -16,7 +16,7 @@ type ComprehensiveResult struct {
 	DeadCode   *DeadPart       `json:"dead_code,omitempty" jsonschema:"functions that nothing reaches"`
 	Defects    *DefectsPart    `json:"defects,omitempty" jsonschema:"as of analyze_defect_probability"`
 	Debt       *DebtPart       `json:"debt,omitempty" jsonschema:"what comments admit"`
-	Perf       []Stage         `json:"perf,omitempty" jsonschema:"asked for by perf: how long each stage took"`
+	Perf       []Stage         `json:"perf,omitempty" jsonschema:"asked for by perf: how long each stage took; some are done at the same time"`
 
 	executive bool
 }
