@@ -176,6 +176,11 @@ func (x *exchange) deny(status int, h head, path, rule, reason, instead string) 
 	tell(x.client, status, refused.Record.Refusal())
 }
 
+// socketMethod is the method by which a websocket is judged besides the GET that it begins
+// with: what goes over it afterwards is no request, and a rule that lets a program read alone
+// would let it send.
+const socketMethod = "WEBSOCKET"
+
 // serve judges one request and has it answered. It reports whether another one
 // may follow.
 func (x *exchange) serve(ctx context.Context, h head) (bool, error) {
@@ -203,13 +208,19 @@ func (x *exchange) serve(ctx context.Context, h head) (bool, error) {
 			}
 		}
 	}
-	if err := x.judge(h.method, p.path); err != nil {
-		refused, ok := errors.AsType[*Refused](err)
-		if !ok {
-			return false, err
+	methods := []string{h.method}
+	if h.websocket() {
+		methods = append(methods, socketMethod)
+	}
+	for _, m := range methods {
+		if err := x.judge(m, p.path); err != nil {
+			refused, ok := errors.AsType[*Refused](err)
+			if !ok {
+				return false, err
+			}
+			tell(x.client, http.StatusForbidden, refused.Record.Refusal())
+			return false, nil
 		}
-		tell(x.client, http.StatusForbidden, refused.Record.Refusal())
-		return false, nil
 	}
 	fields, err := h.handOn()
 	if err != nil {

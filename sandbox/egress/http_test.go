@@ -548,6 +548,28 @@ func TestWebsocketGoesThrough(t *testing.T) {
 	s.await(t, func(r Record) bool { return r.Path == "/ws" && r.Allowed })
 }
 
+// A websocket begins with a GET, and then sends what it likes. So it needs more than a rule for
+// GET: one for every method, or one that says so.
+func TestWebsocketIsNoRead(t *testing.T) {
+	for _, tt := range []struct {
+		methods []string
+		want    bool
+	}{{nil, true}, {[]string{"GET", "HEAD"}, false}, {[]string{"GET", "POST"}, false}, {[]string{"WEBSOCKET"}, false}, {[]string{"GET", "WEBSOCKET"}, true}} {
+		s := serve(t, socket(t, accepted), func(cfg *Config) { cfg.Egress.Allow[0].Methods = tt.methods })
+		if tt.want {
+			s.websocket(t, s.site(t))
+			continue
+		}
+		c := s.site(t)
+		io.WriteString(c, s.asked("GET /ws", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: k")+"\x81\x02hi")
+		resp, text := readAnswer(t, bufio.NewReader(c), "GET")
+		if resp.StatusCode != http.StatusForbidden {
+			t.Errorf("methods %q: got %d %s", tt.methods, resp.StatusCode, text)
+		}
+		s.await(t, func(r Record) bool { return r.Path == "/ws" && !r.Allowed })
+	}
+}
+
 // websocket has a frame sent and echoed.
 func (s *serving) websocket(t testing.TB, c net.Conn) {
 	t.Helper()
