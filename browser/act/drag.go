@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
@@ -33,10 +34,11 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 		return chromedp.Do(guest, chromedp.DragAndDropXY(from.x, from.y, to.x, to.y))
 	})
 	switch {
-	case err != nil:
+	case err != nil: // the button does not stay down
+		begin(t.e.g, p.aim.frame.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseReleased, X: to.x, Y: to.y, Button: input.MouseButtonLeft, ClickCount: 1}).drop()
 		return t.fault(err, true)
 	case hits == 0 && misses > 0:
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " was covered or moved in the last moment, and what stood there got nothing", Next: "look again"}
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " was covered, moved or changed in the last moment, and what stood there got nothing", Next: "look again"}
 	}
 	return nil
 }

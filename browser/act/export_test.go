@@ -1,5 +1,11 @@
 package act
 
+import (
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/page"
+)
+
 // Kill ends the Chrome of a seat, as a crash does.
 func (s *Seat) Kill() {
 	s.mu.Lock()
@@ -7,4 +13,29 @@ func (s *Seat) Kill() {
 	s.mu.Unlock()
 	e.lease.To.Close()
 	<-e.g.done
+}
+
+// Crash ends the renderer of the current tab.
+func (s *Seat) Crash() {
+	t := s.tab()
+	begin(t.e.g, t.session(), page.Crash, cdp.Empty{}).drop()
+}
+
+// Collect has the current tab throw away what nothing holds.
+func (s *Seat) Collect() {
+	t := s.tab()
+	if _, err := call(t.e.ctx, t.e.g, t.session(), heapprofiler.CollectGarbage, cdp.Empty{}); err != nil {
+		panic(err)
+	}
+}
+
+func (s *Seat) tab() *tab {
+	s.mu.Lock()
+	e := s.e
+	s.mu.Unlock()
+	t, err := e.tab("")
+	if err != nil {
+		panic(err)
+	}
+	return t
 }

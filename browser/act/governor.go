@@ -411,6 +411,3 @@ func (g *governor) Write(_ context.Context, m *cdproto.Message) error {
 	}
 	return g.write(text)
 }
-
-// Close is of chromedp's Transport. The seat owns the pipe, so it does nothing.
-func (g *governor) Close() error { return nil }

@@ -2,17 +2,19 @@ package act
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 )
 
 // attacher hands chromedp the Chrome that a seat owns. It starts and ends nothing.
-type attacher struct{ g *governor }
+type attacher struct{ wire *tap }
 
 // Allocate is of chromedp's Allocator.
 func (a attacher) Allocate(ctx context.Context, opts ...chromedp.BrowserOption) (*chromedp.Browser, error) {
-	return chromedp.NewBrowserTransport(ctx, a.g, opts...)
+	return chromedp.NewBrowserTransport(ctx, a.wire, opts...)
 }
 
 // Wait is of chromedp's Allocator.
@@ -21,16 +23,33 @@ func (attacher) Wait() {}
 // Attaches tells chromedp that the browser runs already.
 func (attacher) Attaches() bool { return true }
 
+// tap is the governor as the transport of one context of chromedp.
+type tap struct {
+	*governor
+	closed chan struct{} // by chromedp when it has stopped to write
+}
+
+// Close is of chromedp's Transport. The seat owns the pipe, so it stays open.
+func (t *tap) Close() error {
+	close(t.closed)
+	return nil
+}
+
 // guest is a context in which chromedp drives a page, with a session of its own. The
-// caller ends it by done.
+// caller ends it by done, which waits until chromedp neither reads nor writes.
 func (e *engine) guest(ctx context.Context, page string) (_ context.Context, done func(), err error) {
-	ctx, stop := chromedp.NewAllocatorContext(ctx, attacher{e.g})
+	wire := &tap{e.g, make(chan struct{})}
+	ctx, stop := chromedp.NewAllocatorContext(ctx, attacher{wire})
 	quiet := func(string, ...any) {}
 	ctx, cancel := chromedp.NewContext(ctx, chromedp.WithTargetID(target.ID(page)), chromedp.WithDetachOnCancel(),
 		chromedp.WithLogf(quiet), chromedp.WithErrorf(quiet), chromedp.WithDebugf(quiet))
 	done = func() {
 		cancel()
 		stop()
+		if c := chromedp.FromContext(ctx); c.Browser != nil {
+			<-c.Browser.LostConnection
+			<-wire.closed
+		}
 		e.g.forgetGuests()
 	}
 	if err := chromedp.Do(ctx); err != nil {
@@ -40,11 +59,16 @@ func (e *engine) guest(ctx context.Context, page string) (_ context.Context, don
 	return ctx, done, nil
 }
 
-// forgetGuests drops what is left for chromedp.
+// forgetGuests ends the sessions of chromedp, which leaves them, and drops what is left for
+// it.
 func (g *governor) forgetGuests() {
 	g.mu.Lock()
+	left := slices.Collect(maps.Keys(g.guests))
 	clear(g.guests)
 	g.mu.Unlock()
+	for _, s := range left {
+		begin(g, "", target.DetachFromTarget, target.DetachFromTargetParams{SessionID: target.SessionID(s)}).drop()
+	}
 	for {
 		select {
 		case <-g.guest:

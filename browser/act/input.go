@@ -240,7 +240,7 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 	case err != nil:
 		return t.fault(err, true)
 	case hits == 0 && misses > 0:
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " was covered or moved in the last moment, and what stood there got nothing", Next: "look again"}
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " was covered, moved or changed in the last moment, and what stood there got nothing", Next: "look again"}
 	case hits == 0:
 		return &Refusal{Reason: ReasonNotReady, Message: "the click did not reach " + t.nameOf(a), Next: "look again", Ran: true}
 	}
@@ -392,7 +392,7 @@ func (t hand) key(ctx context.Context, p *plan) error {
 	case err != nil:
 		return t.fault(err, true)
 	case misses > 0 && hits == 0:
-		return &Refusal{Reason: ReasonNotReady, Message: "the focus moved in the last moment, and the key went nowhere", Next: "look again"}
+		return &Refusal{Reason: ReasonNotReady, Message: "the focus moved, or what has it changed, in the last moment, and the key went nowhere", Next: "look again"}
 	}
 	return nil
 }

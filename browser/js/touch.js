@@ -30,20 +30,24 @@
     elements: getter(HTMLFormElement.prototype, "elements"), path: method(Event.prototype, "composedPath"),
   };
 
-  // Numbers of elements. They count up and are never used again.
+  // Numbers of elements. They count up and are never used again. The objects are held: this
+  // world's object of an element that stands in the page is one that Chrome may throw away.
   const numbers = new WeakMap(), elements = new Map(), closed = new WeakMap(), heard = new WeakSet();
-  let last = 0;
+  let last = 0, full = 20000;
   const number = (e) => {
     let n = numbers.get(e);
     if (n === undefined) {
       n = ++last;
       numbers.set(e, n);
-      elements.set(n, new WeakRef(e));
-      if (elements.size > 20000) for (const [k, r] of elements) if (!r.deref()) elements.delete(k);
+      elements.set(n, e);
+      if (elements.size > full) {
+        for (const [k, r] of elements) if (!dom.connected(r)) elements.delete(k);
+        full = Math.max(20000, 2 * elements.size);
+      }
     }
     return n;
   };
-  const element = (n) => elements.get(n)?.deref();
+  const element = (n) => elements.get(n);
   const shadow = (e) => dom.shadow(e) ?? closed.get(e) ?? null;
   // Nodes may be of another realm than this one, whose classes are others.
   const isElement = (n) => n !== null && n !== undefined && dom.type(n) === 1;
@@ -231,7 +235,7 @@
   };
 
   // Everything that decides about a step at an element.
-  const facts = (n, o) => {
+  const read = (n, o) => {
     const e = element(n);
     if (!e || !dom.connected(e) || e.ownerDocument !== document) return { gone: true };
     const [name, label] = naming(e);
@@ -244,6 +248,22 @@
     if (o.enter) Object.assign(f, enters(e) ?? (f.editable ? {} : leads(e)));
     else if (o.click) Object.assign(f, leads(e));
     return f;
+  };
+  // What was said of an element last, and for which kind of step.
+  const said = new WeakMap();
+  const facts = (n, o) => {
+    const f = read(n, o), e = element(n);
+    if (e) said.set(e, { o, f });
+    return f;
+  };
+  // Whether an element still is what was said, and can be used. More may stand in its row,
+  // since some rows show more where the mouse is.
+  const unchanged = (n, { o, f }) => {
+    if (off(element(n))) return false;
+    const now = read(n, o), words = f.row?.split(" ") ?? [];
+    let k = 0;
+    for (const w of now.row?.split(" ") ?? []) if (w === words[k]) k++;
+    return k === words.length && Object.keys({ ...f, ...now }).every((key) => key === "row" || f[key] === now[key]);
   };
 
   // Waits for so many frames, and says whether they were drawn in time: a page that is
@@ -328,8 +348,8 @@
   };
 
   // The guard. While it is armed, input that would reach anything but one element does
-  // not reach the page. It was put at the window before any script of the page, so it
-  // is asked first.
+  // not reach the page, nor does any if the element is no longer what was said of it. It
+  // was put at the window before any script of the page, so it is asked first.
   let armed = null;
   const mouse = ["pointerdown", "mousedown", "click", "auxclick", "dblclick", "contextmenu"], keys = ["keydown", "keypress", "beforeinput"];
   const guard = (ev) => {
@@ -338,17 +358,20 @@
     if (isKey !== armed.keys) return;
     if (ev.type === "click" && ev.detail === 0) return; // of Enter, or of a label
     const path = dom.path(ev);
-    const ok = armed.own.some((e) => path.includes(e));
-    if (ok) { armed.hits++; return; }
+    const own = armed.own.some((e) => path.includes(e));
+    // At the first event alone: what the page makes of that is its answer to the step.
+    if (own && armed.same === undefined) armed.same = !armed.said || unchanged(armed.n, armed.said);
+    if (own && armed.same) { armed.hits++; return; }
     armed.misses++;
     ev.stopImmediatePropagation();
     ev.preventDefault();
   };
   for (const type of [...mouse, ...keys]) addEventListener(type, guard, { capture: true, passive: false });
   const arm = (n, o) => {
-    armed = { own: [], keys: o.keys, hits: 0, misses: 0 };
+    armed = { own: [], keys: o.keys, hits: 0, misses: 0, n };
     const e = element(n);
     if (!e) return;
+    armed.said = said.get(e);
     const own = [e, ...labels(e)];
     if (is(e, "label") && e.control) own.push(e.control);
     // Of a closed shadow root the window sees the host alone.
