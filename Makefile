@@ -111,6 +111,13 @@ SOAK ?= 30m
 soak:
 	BELLJAR_TEST_SOAK=$(SOAK) $(GO) test -v -run 'TestSoak$$' -timeout 0 ./cmd/belljar
 
+# A page that writes lines, changes itself, asks, opens windows and downloads without end, for
+# HOSTILE: memory of belljar, the time of each call, and that nothing is left.
+HOSTILE ?= 60s
+.PHONY: hostile-page
+hostile-page:
+	BELLJAR_TEST_HOSTILE=$(HOSTILE) $(GO) test -count=1 -v -run 'TestHostilePage$$' -timeout 30m ./browser/act
+
 # A fleet of processes with CALLS in flight: workers and fronts that are killed, frozen and
 # drained, 10,000 strangers at the port of links, and 100,000 histories of claims.
 CALLS ?= 100

@@ -3,6 +3,8 @@ package browser
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -45,6 +47,18 @@ func (s *Seat) Refused(url string) string { return doorLine(s.box, url) }
 // sandbox.Box.OpenFile.
 func (s *Seat) Open(ctx context.Context, name string) (*os.File, error) {
 	return s.box.OpenFile(ctx, name)
+}
+
+// Put writes a new file into its box, in a directory of its own.
+func (s *Seat) Put(ctx context.Context, name string, from io.Reader) error {
+	r, err := s.box.Run(ctx, sandbox.Cmd{
+		Grant: s.box.Grant(), Timeout: time.Minute, Dir: "/tmp", In: from,
+		Argv: []string{"sh", "-c", `umask 077; mkdir -p -- "${1%/*}" && exec dd of="$1" conv=excl oflag=nofollow bs=64k status=none`, "put", name},
+	})
+	if err == nil && r.Code != 0 {
+		err = fmt.Errorf("write %s: status %d", name, r.Code)
+	}
+	return err
 }
 
 // Remove removes a file of its box.

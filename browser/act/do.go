@@ -92,7 +92,7 @@ func (p *plan) act(ctx context.Context, s Step, out *Outcome) error {
 				return err
 			}
 			t.mu.Lock()
-			t.secret[p.aim.frame.loader] = siteOf(p.aim.frame.url)
+			t.secret[p.aim.frame.loader] = originOf(p.aim.frame.url)
 			t.mu.Unlock()
 		}
 		out.Line = "filled " + name

@@ -34,8 +34,8 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 		return chromedp.Do(guest, chromedp.DragAndDropXY(from.x, from.y, to.x, to.y))
 	})
 	switch {
-	case err != nil: // the button does not stay down
-		begin(t.e.g, p.aim.frame.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseReleased, X: to.x, Y: to.y, Button: input.MouseButtonLeft, ClickCount: 1}).drop()
+	case err != nil: // the button does not stay down, and is let go where nothing is
+		begin(t.e.g, p.aim.frame.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseReleased, X: -1, Y: -1, Button: input.MouseButtonLeft, ClickCount: 1}).drop()
 		return t.fault(err, true)
 	case hits == 0 && misses > 0:
 		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " was covered, moved or changed in the last moment, and what stood there got nothing", Next: "look again"}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -78,15 +79,16 @@ type windows struct {
 	lastTab  int
 	current  string // name of a tab
 	opened   []string
-	fresh    map[string]string // sessions of pages that were asked for
-	creating int               // pages that were asked for and have not come
-	front    *tab              // that is before the others, as far as is known
+	fresh    map[string]attachEvent // pages that came while some were asked for
+	creating int                    // pages that were asked for and have not come
+	front    *tab                   // that is before the others, as far as is known
 }
 
 // hears makes what hears the events of a browser, and of a tab's sessions.
 type hears struct {
 	browser func(*engine) func(method string, params []byte)
 	session func(*tab) func(session, method string, params []byte)
+	window  func(*engine, attachEvent) // takes a window that a page opened
 }
 
 // startEngine starts a Chrome with one tab. The caller must close it.
@@ -94,7 +96,7 @@ func startEngine(ctx context.Context, lease *browser.Seat, opts *Options, m *mas
 	e := &engine{
 		lease: lease, g: newGovernor(lease), opts: opts, masks: m, hears: h,
 		errands: make(chan func(), maxErrands), judged: make(chan func(), maxJudged), equips: make(chan struct{}, maxEquips),
-		windows: windows{bySess: map[string]*tab{}, fresh: map[string]string{}}, came: make(chan struct{}, 1),
+		windows: windows{bySess: map[string]*tab{}, fresh: map[string]attachEvent{}}, came: make(chan struct{}, 1),
 	}
 	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.g.listen("", h.browser(e))
@@ -196,11 +198,7 @@ func (e *engine) newTab(ctx context.Context) (*tab, error) {
 	e.mu.Lock()
 	e.creating++
 	e.mu.Unlock()
-	defer func() {
-		e.mu.Lock()
-		e.creating--
-		e.mu.Unlock()
-	}()
+	defer e.made()
 	made, err := call(ctx, e.g, "", target.CreateTarget, target.CreateTargetParams{URL: "about:blank", BrowserContextID: e.context, Width: windowWidth, Height: windowHeight, NewWindow: new(true)})
 	if err != nil {
 		return nil, fmt.Errorf("open tab: %w", err)
@@ -217,13 +215,28 @@ func (e *engine) newTab(ctx context.Context) (*tab, error) {
 	return t, nil
 }
 
+// made notes that a page that was asked for is there, or does not come. What else came
+// meanwhile without saying who opened it is a window of a page.
+func (e *engine) made() {
+	var windows []attachEvent
+	e.mu.Lock()
+	if e.creating--; e.creating == 0 {
+		windows = slices.AppendSeq(windows, maps.Values(e.fresh))
+		clear(e.fresh)
+	}
+	e.mu.Unlock()
+	for _, v := range windows {
+		e.hears.window(e, v)
+	}
+}
+
 // sessionOf waits for the session of a page that was asked for.
 func (e *engine) sessionOf(ctx context.Context, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, equipTime)
 	defer cancel()
 	for {
 		e.mu.Lock()
-		session := e.fresh[id]
+		session := e.fresh[id].SessionID
 		delete(e.fresh, id)
 		e.mu.Unlock()
 		if session != "" {
@@ -370,8 +383,28 @@ func (t *tab) seed(session string, tree *page.FrameTree) {
 	}
 }
 
-// errand has something done without anybody waiting. A Chrome that brings up more
-// than can be done loses the rest.
+// ready does in the background what takes a while, such as what a new session needs. Where
+// too many come at once, the rest never runs.
+func (e *engine) ready(f func(context.Context)) {
+	select {
+	case e.equips <- struct{}{}:
+	default:
+		return
+	}
+	if e.ctx.Err() != nil {
+		<-e.equips
+		return
+	}
+	e.wg.Go(func() {
+		defer func() { <-e.equips }()
+		ctx, cancel := context.WithTimeout(e.ctx, equipTime)
+		defer cancel()
+		f(ctx)
+	})
+}
+
+// errand has a command sent without anybody waiting, which takes no longer than the pipe
+// does. A Chrome that brings up more than can be done loses the rest.
 func (e *engine) errand(f func()) {
 	select {
 	case e.errands <- f:

@@ -262,6 +262,42 @@ func TestUploads(t *testing.T) {
 	}
 }
 
+// TestLargeUploads: a file that is too large for scripts reaches the page as it is, by a file in
+// Chrome's box, and these are bounded (BR32, BR33).
+func TestLargeUploads(t *testing.T) {
+	const size = 12 << 20
+	s := open(t, func(o *act.Options) { o.Uploads = size })
+	s.page("/", `<title>u</title><label>File <input type=file id=f></label><script>f.onchange = async () => { const b = new Uint8Array(await f.files[0].arrayBuffer()); let sum = 0; for (const x of b) sum = (sum * 31 + x) >>> 0; document.title = f.files[0].name + " " + b.length + " " + sum + " " + f.value }</script>`)
+	l := s.goTo(s.url("site", "/"))
+	step := act.Step{Do: act.DoUpload, Ref: s.ref(l, `file "File"`), Path: "/workspace/a.txt"}
+	give := func(n int64) error {
+		p, err := s.seat.Prepare(s.ctx(), "", step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		given := step
+		given.File = &act.File{Name: "/etc/../a b.bin", Size: n, Content: io.NopCloser(io.LimitReader(zeros{}, n))}
+		_, err = s.seat.Do(s.ctx(), p, given)
+		return err
+	}
+	if err := give(size); err != nil {
+		t.Fatal(err, cause(err))
+	}
+	s.wait(func() bool {
+		return s.eval("document.title") == fmt.Sprintf(`"a b.bin %d 0 C:\\fakepath\\a b.bin"`, size)
+	})
+	if err := give(size + 1); act.ReasonOf(err) != act.ReasonLimit {
+		t.Errorf("a file of a byte too much: %v", err)
+	}
+	var err error
+	for range 4 {
+		err = give(size)
+	}
+	if act.ReasonOf(err) != act.ReasonLimit || !strings.Contains(err.Error(), "large files") {
+		t.Errorf("files without end: %v", err)
+	}
+}
+
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
@@ -295,5 +331,54 @@ func TestEvalOnlyReads(t *testing.T) {
 	}
 	if got := s.eval("document.title"); got != `"e"` || s.heard("/hit") != 0 {
 		t.Errorf("the title is %s, the server heard %v", got, s.hits)
+	}
+}
+
+// TestOtherWaysOfFiles: a field for a directory gets one file, and a place to drop files is no
+// field for them (BR-A25).
+func TestOtherWaysOfFiles(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>none</title><label>Dir <input type=file webkitdirectory id=f></label><div id=d onclick="0" style="width:200px;height:30px">Drop here</div><script>
+f.onchange = () => { document.title = f.files.length + " " + f.files[0].name + " " + f.files[0].webkitRelativePath };
+for (const k of ["drop", "paste"]) addEventListener(k, (e) => { e.preventDefault(); document.title = k + " " + (e.dataTransfer ?? e.clipboardData).files.length });
+</script>`)
+	l := s.goTo(s.url("site", "/"))
+	give := func(ref int) error {
+		step := act.Step{Do: act.DoUpload, Ref: ref, Path: "/workspace/a.txt"}
+		p, err := s.seat.Prepare(s.ctx(), "", step)
+		if err != nil {
+			return err
+		}
+		step.File = &act.File{Name: "a.txt", Content: nobody{strings.NewReader("text")}}
+		_, err = s.seat.Do(s.ctx(), p, step)
+		return err
+	}
+	if err := give(s.ref(l, `item "Drop here"`)); act.ReasonOf(err) != act.ReasonArgument {
+		t.Errorf("a place to drop files: %v", err)
+	}
+	if err := give(s.ref(l, `file "Dir"`)); err != nil {
+		t.Errorf("a field for a directory: %v (%v)", err, cause(err))
+	}
+	if got := s.eval("document.title"); got != `"1 a.txt"` {
+		t.Errorf("the page says %s", got)
+	}
+	s.must(act.Step{Do: act.DoPress, Text: "Control+v"})
+	if got := s.eval("document.title"); got != `"1 a.txt"` && got != `"paste 0"` {
+		t.Errorf("something was pasted: %s", got)
+	}
+}
+
+// TestTallPages: a picture is of the window, however large the page (BR37, BR-A48).
+func TestTallPages(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>t</title><div style="width:50000px;height:50000px;background:linear-gradient(red,blue)"></div>`)
+	s.must(act.Step{Do: act.DoOpen, URL: s.url("site", "/")})
+	k, err := s.seat.Look(s.ctx(), act.LookRequest{At: act.AtPicture})
+	if err != nil {
+		t.Fatal(err, cause(err))
+	}
+	c, err := jpeg.DecodeConfig(bytes.NewReader(k.Picture))
+	if err != nil || c.Width != k.Width || c.Height != k.Height || c.Width*c.Height > act.MaxPicture {
+		t.Errorf("the picture is %+v, and was told to be %dx%d, %v", c, k.Width, k.Height, err)
 	}
 }

@@ -25,6 +25,7 @@ type files struct {
 	all   []*download
 	begun []string // lines for the next outcome
 	lost  int      // that were cancelled since there were too many
+	given int64    // bytes of large uploads, which are kept
 }
 
 // download is a file on its way, or there.
@@ -208,11 +209,7 @@ func (e *engine) drop(d download) {
 	e.mu.Lock()
 	e.files.all = slices.DeleteFunc(e.files.all, func(o *download) bool { return o.guid == d.guid })
 	e.mu.Unlock()
-	e.errand(func() {
-		ctx, cancel := context.WithTimeout(e.ctx, inputTime)
-		defer cancel()
-		e.lease.Remove(ctx, downloadDir+"/"+d.guid)
-	})
+	e.ready(func(ctx context.Context) { e.lease.Remove(ctx, downloadDir+"/"+d.guid) })
 }
 
 // bounded is a file that is read up to the size that it had when it was opened. Once

@@ -50,8 +50,11 @@ type pausedEvent struct {
 	NetworkID string `json:"networkId"`
 	FrameID   string `json:"frameId"`
 	Request   struct {
-		URL    string `json:"url"`
-		Method string `json:"method"`
+		URL     string `json:"url"`
+		Method  string `json:"method"`
+		Headers struct {
+			Document string `json:"Upgrade-Insecure-Requests"`
+		} `json:"headers"`
 	} `json:"request"`
 	Challenge struct {
 		Source string `json:"source"`
@@ -115,6 +118,24 @@ func (e *engine) hear(method string, params []byte) {
 // appears is a page: one that was asked for, or a window that a page opened. It waits.
 func (e *engine) appears(v attachEvent) {
 	e.mu.Lock()
+	ours := v.TargetInfo.OpenerID == "" && e.creating > 0 && len(e.fresh) < 2*MaxTabs
+	if ours {
+		e.fresh[v.TargetInfo.TargetID] = v
+	}
+	e.mu.Unlock()
+	if !ours {
+		e.window(v)
+		return
+	}
+	select {
+	case e.came <- struct{}{}:
+	default:
+	}
+}
+
+// window is a window that a page opened.
+func (e *engine) window(v attachEvent) {
+	e.mu.Lock()
 	var opener *tab
 	for _, t := range e.tabs {
 		if v.TargetInfo.OpenerID != "" && t.target == v.TargetInfo.OpenerID {
@@ -122,10 +143,6 @@ func (e *engine) appears(v attachEvent) {
 		}
 	}
 	full := len(e.tabs) >= MaxTabs
-	ours := v.TargetInfo.OpenerID == "" && (e.creating > 0 || len(e.tabs) == 0)
-	if ours && len(e.fresh) < 2*MaxTabs {
-		e.fresh[v.TargetInfo.TargetID] = v.SessionID
-	}
 	// A window may hide which page opened it.
 	for _, t := range e.tabs {
 		if opener == nil && v.TargetInfo.OpenerID == "" && t.name == e.current {
@@ -133,14 +150,7 @@ func (e *engine) appears(v attachEvent) {
 		}
 	}
 	e.mu.Unlock()
-	switch {
-	case ours:
-		select {
-		case e.came <- struct{}{}:
-		default:
-		}
-		return
-	case full || opener == nil:
+	if full || opener == nil {
 		// It is closed. It has to run for that, since its opener may wait in the same
 		// process; and nothing that it asks for is let go on.
 		e.ready(func(ctx context.Context) {
@@ -284,26 +294,6 @@ func (t ear) attached(parent string, v attachEvent) {
 	}
 }
 
-// ready does in the background what a new session needs. Where too many come at once,
-// the rest never runs.
-func (e *engine) ready(f func(context.Context)) {
-	select {
-	case e.equips <- struct{}{}:
-	default:
-		return
-	}
-	if e.ctx.Err() != nil {
-		<-e.equips
-		return
-	}
-	e.wg.Go(func() {
-		defer func() { <-e.equips }()
-		ctx, cancel := context.WithTimeout(e.ctx, equipTime)
-		defer cancel()
-		f(ctx)
-	})
-}
-
 // detached is a session that has ended.
 func (e *engine) detached(v attachEvent) {
 	e.mu.Lock()
@@ -375,7 +365,7 @@ func (t ear) judge(v pausedEvent) error {
 	}
 	leaves := t.opens(v)
 	t.mu.Unlock()
-	if sites := t.sites(); t.e.opts.OneSite && !leaves && len(sites) > 0 && !slices.Contains(sites, siteOf(v.Request.URL)) {
+	if sites := t.sites(); t.e.opts.OneSite && !leaves && len(sites) > 0 && !slices.Contains(sites, originOf(v.Request.URL)) {
 		return fmt.Errorf("a secret was typed in this tab, so it stays with %s until a step opens another page in it", sites[0])
 	}
 	if t.e.opts.Judge == nil {
@@ -383,8 +373,12 @@ func (t ear) judge(v pausedEvent) error {
 	}
 	ctx, cancel := context.WithTimeout(t.e.ctx, 5*time.Second)
 	defer cancel()
-	return t.e.opts.Judge(ctx, Navigation{URL: v.Request.URL, Method: v.Request.Method, From: from, Frame: v.FrameID != t.target})
+	return t.e.opts.Judge(ctx, Navigation{URL: v.Request.URL, Method: v.Request.Method, From: from, Frame: v.FrameID != t.target, File: v.isFile()})
 }
+
+// isFile reports whether a request is for a file that is not shown, whatever comes. Chrome
+// makes none of the page's network requests of it, and a page cannot set this header.
+func (v pausedEvent) isFile() bool { return v.NetworkID == "" && v.Request.Headers.Document == "" }
 
 // challenged is a server that asks for a user and a password. Nobody is asked.
 func (t ear) challenged(session string, v pausedEvent) {

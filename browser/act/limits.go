@@ -13,7 +13,7 @@ const (
 	// Life of a seat: the idle time after which its Chrome is ended, and its age at most.
 	ParkAfter = 10 * time.Minute
 	MaxAge    = 8 * time.Hour
-	MaxParked = 256 << 10 // bytes that are kept of a parked seat
+	MaxParked = 256 << 10 // bytes of the addresses that are kept of its tabs
 
 	MaxTabs   = 8
 	MaxFrames = 64 // that are looked at, of one tab
@@ -54,4 +54,6 @@ const (
 	MaxEval        = 8 << 10  // bytes of a result
 	EvalTime       = time.Second
 	MaxUploadParts = 10 << 20 // bytes that go to a page without a file
+
+	maxLargeUploads = 4 // times the bytes of one upload, of all that are files, of a seat
 )

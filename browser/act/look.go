@@ -109,15 +109,20 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 		if f.id != frames[0].id {
 			one.In = 0
 		}
-		l, err := t.seeFrame(ctx, f, one)
+		patience := LookPatience
+		if f.session != frames[0].session {
+			patience = frameTime
+		}
+		within, cancel := context.WithTimeout(ctx, patience)
+		l, err := t.seeFrame(within, f, one)
+		cancel()
 		if err != nil && i == 0 {
 			return nil, err
 		}
 		if err == nil {
 			seen[f.id] = l
-		} else if ctx.Err() != nil {
+		} else if errors.Is(err, context.DeadlineExceeded) {
 			s.cut = "time"
-			break
 		}
 		if time.Now().After(end) {
 			s.cut = "time"
@@ -334,6 +339,12 @@ func (t eye) head(s *sight, mark string) string {
 	}
 	if s.cut != "" {
 		h += ", not all: " + s.cut
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.errors - t.told; n > 0 {
+		h += fmt.Sprintf(", %s new errors in its console", thousands(n))
+		t.told = t.errors
 	}
 	return h + ">>\n"
 }

@@ -3,6 +3,7 @@ package act_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -59,7 +60,9 @@ func open(t *testing.T, change ...func(*act.Options)) *stage {
 	return s
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t *testing.T) *stage { return newStageWith(t, nil) }
+
+func newStageWith(t *testing.T, log *slog.Logger) *stage {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Chromium)
 	s := &stage{t: t, mux: http.NewServeMux()}
@@ -86,12 +89,12 @@ func newStage(t *testing.T) *stage {
 		})
 	}
 	closing(s.sup.Close)
-	pool, err := browser.New(browser.Config{Supervisor: s.sup})
+	pool, err := browser.New(browser.Config{Supervisor: s.sup, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	closing(pool.Close)
-	if s.seats, err = act.New(act.Config{Pool: pool}); err != nil {
+	if s.seats, err = act.New(act.Config{Pool: pool, Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	closing(s.seats.Close)
@@ -123,6 +126,12 @@ func (s *stage) another(change ...func(*act.Options)) *act.Seat {
 }
 
 func (s *stage) grant(tenant string) policies.Grant {
+	return s.grantOf(tenant, `net: {mode: proxy, allow_private: [NAMES], limits: {connections: 512, rate: 10000, bytes: 100GiB}}`)
+}
+
+// grantOf is a grant whose network is that of a line of a profile; NAMES are all names of the
+// stage.
+func (s *stage) grantOf(tenant, network string) policies.Grant {
 	var names []string
 	for _, n := range []string{"site", "other", "third", "shop", "evil"} {
 		names = append(names, fmt.Sprintf("%q", fmt.Sprintf("%s.example:%d", n, s.port)))
@@ -132,8 +141,8 @@ defaults: {decision: allow, profile: pages}
 profiles:
   pages:
     browser: sandboxed
-    net: {mode: proxy, allow_private: [%s], limits: {connections: 512, rate: 10000, bytes: 100GiB}}
-`, strings.Join(names, ", ")), policies.Facts{Tenant: tenant, Tool: "ReadDocs"})
+    %s
+`, strings.Replace(network, "NAMES", strings.Join(names, ", "), 1)), policies.Facts{Tenant: tenant, Tool: "ReadDocs"})
 }
 
 // page serves HTML.
@@ -247,6 +256,15 @@ func (s *stage) answer(path string, words <-chan string) {
 func (s *stage) wait(ok func() bool) {
 	s.t.Helper()
 	if !testenv.Until(10*time.Second*testenv.Patience(s.t), ok) {
-		s.t.Fatal("it did not come")
+		tabs, _ := s.seat.Look(s.ctx(), act.LookRequest{At: act.AtTabs})
+		page, err := s.seat.Look(s.ctx(), act.LookRequest{})
+		s.t.Fatalf("it did not come; the tabs are %+v, the page is %+v, %v", tabs, page, err)
 	}
+}
+
+// plainMarks is a look without what differs from run to run.
+func plainMarks(s *stage, text string) string {
+	text = regexp.MustCompile(`\b[0-9a-f]{16}\b`).ReplaceAllString(text, "MARK")
+	text = regexp.MustCompile(`of [\d,]+ px`).ReplaceAllString(text, "of N px")
+	return strings.ReplaceAll(text, strconv.Itoa(s.port), "PORT")
 }

@@ -45,16 +45,7 @@ func (m *masks) add(name, value string) {
 func formsOf(value string) []string {
 	runes := []rune(value)
 	slices.Reverse(runes)
-	forms := []string{
-		value, string(runes), html.EscapeString(value), url.QueryEscape(value), url.PathEscape(value),
-		// As a browser writes it: in HTML, by encodeURIComponent, of a form, in a query and in a path.
-		strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(value),
-		strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(value),
-		percent(value, "-_.!~*'()"),
-		strings.ReplaceAll(percent(value, "*-._ "), " ", "+"),
-		percent(value, "!$%&()*+,-./:;=?@[\\]^_`{|}~"),
-		percent(value, "!$%&'()*+,-./:;=@[\\]_|~"),
-	}
+	forms := append(writings(value), writings(string(runes))...)
 	// As base64 it looks different by where it begins; what surrounds it decides about
 	// the letters at its ends.
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -71,6 +62,20 @@ func formsOf(value string) []string {
 	}
 	slices.Sort(forms)
 	return slices.DeleteFunc(slices.Compact(forms), func(s string) bool { return s == "" })
+}
+
+// writings are a text and what browsers and Go write of it in addresses and in HTML.
+func writings(value string) []string {
+	return []string{
+		value, html.EscapeString(value), url.QueryEscape(value), url.PathEscape(value),
+		// As a browser writes it: in HTML, by encodeURIComponent, of a form, in a query and in a path.
+		strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(value),
+		strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(value),
+		percent(value, "-_.!~*'()"),
+		strings.ReplaceAll(percent(value, "*-._ "), " ", "+"),
+		percent(value, "!$%&()*+,-./:;=?@[\\]^_`{|}~"),
+		percent(value, "!$%&'()*+,-./:;=@[\\]_|~"),
+	}
 }
 
 // percent is a text with all bytes but letters, digits and those of keep as %XX.

@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,8 @@ import (
 
 // Seat is a Chrome for one session and profile. Looks and steps of one seat run one
 // at a time; its methods are safe for concurrent use. A seat that nobody used for a
-// while is parked: its Chrome ends, and the next call opens the addresses of its tabs
-// anew.
+// while is parked: its Chrome ends, and the next call is told the addresses of its tabs.
+// No document is loaded again but by a step that was decided about.
 type Seat struct {
 	pool   *browser.Pool
 	forget func(*Seat)
@@ -35,7 +36,7 @@ type Seat struct {
 	used   time.Time
 	since  time.Time
 	places []string // addresses of tabs after the last call
-	parked []string // addresses of tabs, while it has no Chrome
+	parked bool     // it has no Chrome since it was not used
 	word   string   // for the next look: what happened meanwhile
 }
 
@@ -237,8 +238,8 @@ func (s *Seat) with(ctx context.Context, f func(ctx context.Context, e *engine, 
 	err = s.why(f(ctx, e, word))
 	s.mu.Lock()
 	s.used = time.Now()
-	if e.alive() == nil {
-		s.places = e.addresses()
+	if now := e.addresses(); e.alive() == nil && len(now) > 0 {
+		s.places = now
 	}
 	s.mu.Unlock()
 	return err
@@ -282,37 +283,64 @@ func (s *Seat) why(err error) error {
 }
 
 // engine is the Chrome of the seat. One that died or was parked is started anew, and
-// its word says the addresses of its tabs, or they are opened.
+// its word says the addresses of its tabs.
 func (s *Seat) engine(ctx context.Context) (*engine, string, error) {
 	s.mu.Lock()
-	e, parked := s.e, s.parked
+	e, what := s.e, ""
+	if s.parked {
+		what = "the browser was not used for a while and was ended, with its logins"
+	}
 	s.mu.Unlock()
 	if e != nil && e.alive() == nil {
+		if err := inhabited(ctx, e); err != nil {
+			return nil, "", err
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return e, s.word, nil
 	}
 	if e != nil {
+		what = "the browser died"
 		s.mu.Lock()
 		s.e = nil
-		s.word = "the browser died; its tabs were at " + strings.Join(s.places, " and ") + "; nothing was repeated, so open what you need again"
 		s.mu.Unlock()
 		e.close()
 	}
+	s.mu.Lock()
+	s.parked = false
+	if what != "" {
+		s.word = what + "; its tabs were at " + cmp.Or(strings.Join(s.places, " and "), "about:blank") + "; nothing was repeated, so open what you need again"
+	}
+	s.mu.Unlock()
 	e, err := s.start(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	if len(parked) > 0 {
-		e.reopen(ctx, parked)
-		s.mu.Lock()
-		s.word = "the browser rested for a while and was started anew, without logins; its pages were loaded again"
-		s.mu.Unlock()
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.e, s.parked, s.id = e, nil, e.lease.ID()
+	for _, u := range s.places { // that the agent reads in that word
+		e.seen.add(u)
+	}
+	s.e, s.id = e, e.lease.ID()
 	return e, s.word, nil
+}
+
+// inhabited opens a tab where the last one has closed itself.
+func inhabited(ctx context.Context, e *engine) error {
+	e.mu.Lock()
+	none := len(e.tabs) == 0
+	e.mu.Unlock()
+	if !none {
+		return nil
+	}
+	t, err := e.newTab(ctx)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.current = t.name
+	e.mu.Unlock()
+	return nil
 }
 
 func (s *Seat) start(ctx context.Context) (*engine, error) {
@@ -323,6 +351,7 @@ func (s *Seat) start(ctx context.Context) (*engine, error) {
 	e, err := startEngine(ctx, lease, &s.opts, &s.masks, hears{
 		browser: func(e *engine) func(string, []byte) { return e.hear },
 		session: func(t *tab) func(string, string, []byte) { return ear{t}.hear },
+		window:  (*engine).window,
 	})
 	if err != nil {
 		return nil, err
@@ -331,7 +360,7 @@ func (s *Seat) start(ctx context.Context) (*engine, error) {
 	return e, nil
 }
 
-// addresses are those of the tabs, for words and for another Chrome.
+// addresses are those of the tabs, for words.
 func (e *engine) addresses() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -344,29 +373,7 @@ func (e *engine) addresses() []string {
 		}
 		out = append(out, shownURL(e.masks.hide(u)))
 	}
-	if len(out) == 0 {
-		return []string{"about:blank"}
-	}
 	return out
-}
-
-// reopen opens addresses in tabs.
-func (e *engine) reopen(ctx context.Context, urls []string) {
-	for i, u := range urls {
-		if i >= MaxTabs || checkURL(u) != "" {
-			continue
-		}
-		t, err := e.tab("")
-		if i > 0 {
-			t, err = e.newTab(ctx)
-		}
-		if err != nil {
-			return
-		}
-		step := Step{Do: DoOpen, URL: u}
-		p := &plan{e: e, t: t, step: step, facts: Facts{Kind: KindNavigate, To: u}}
-		_, _ = p.do(ctx, step)
-	}
 }
 
 // Close ends the Chrome and waits until nothing of it is left. What other callers wait

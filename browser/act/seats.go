@@ -125,7 +125,7 @@ func (s *Seats) List() []Info {
 		seat.mu.Lock()
 		i := Info{ID: seat.id, Tenant: seat.grant.Tenant(), Profile: seat.grant.Profile(), State: "new"}
 		e := seat.e
-		if len(seat.parked) > 0 {
+		if seat.parked {
 			i.State = "parked"
 		}
 		seat.mu.Unlock()
@@ -163,8 +163,7 @@ func (s *Seats) attend() {
 	}
 }
 
-// park ends the Chrome of a seat that was not used for so long. What it keeps are the
-// addresses.
+// park ends the Chrome of a seat that was not used for so long.
 func (s *Seat) park(after time.Duration) {
 	select {
 	case s.turn <- struct{}{}:
@@ -178,7 +177,7 @@ func (s *Seat) park(after time.Duration) {
 		s.mu.Unlock()
 		return
 	}
-	s.e, s.parked = nil, e.addresses()
+	s.e, s.parked = nil, true
 	s.mu.Unlock()
 	e.close()
 }

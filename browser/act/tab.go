@@ -33,7 +33,7 @@ type tab struct {
 	dialog  *held
 	alerts  int // dialogs of the document
 	notes   []string
-	secret  map[string]string // loader of a document in which a secret was typed: its site
+	secret  map[string]string // loader of a document in which a secret was typed: its origin
 	going
 	rings
 	refs  refs
@@ -225,7 +225,7 @@ func (t *tab) gone(id string) {
 	t.refs.forget(id)
 }
 
-// sites are those that the tab has to stay with: of the documents that are still there in
+// sites are the origins that the tab has to stay with: of the documents that are still there in
 // which a secret was typed, in the tab and in those that it was opened from.
 func (t ear) sites() (out []string) {
 	t.e.mu.Lock()

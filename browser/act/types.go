@@ -198,12 +198,13 @@ type Outcome struct {
 	URL       string   // of the tab afterwards, masked
 }
 
-// Navigation is a document that a frame is about to ask for.
+// Navigation is a document that a frame is about to ask for, or a file.
 type Navigation struct {
 	URL    string
 	Method string
 	From   string // URL of the document that it replaces
 	Frame  bool   // not the top of the tab
+	File   bool   // no document: what comes is a download
 }
 
 // Secret is one that may be typed, and where. Its conditions are looked at when it

@@ -7,24 +7,101 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/chromedp/cdproto/dom"
 	cdpio "github.com/chromedp/cdproto/io"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
 )
 
-// upload hands a file to a field. It goes through our world in pieces: Chrome is given
-// no path.
+// uploadDir is where files for a page are that are too large for its scripts, in Chrome's own
+// box. No other path is ever given to Chrome.
+const uploadDir = "/tmp/up"
+
+// upload hands a file to a field: in pieces through our world, or, if it is large, as a file
+// of Chrome's box.
 func (t hand) upload(ctx context.Context, p *plan, s Step) error {
 	if s.File == nil || s.File.Content == nil {
 		return &Refusal{Reason: ReasonArgument, Message: "the file of the upload is not there", Next: "name a file that exists"}
 	}
-	most := min(t.e.opts.Uploads, MaxUploadParts)
-	data, err := io.ReadAll(io.LimitReader(s.File.Content, most+1)) //nolint:forbidigo // it is bounded
-	if err != nil {
+	most := t.e.opts.Uploads
+	data, err := io.ReadAll(io.LimitReader(s.File.Content, min(most, MaxUploadParts)+1)) //nolint:forbidigo // it is bounded
+	switch size := int64(len(data)); {
+	case err != nil:
 		return &Refusal{Reason: ReasonFailed, Message: "the file cannot be read", Next: "name another file", Err: err}
+	case size > most:
+		return tooLarge(most)
+	case size > MaxUploadParts:
+		return p.uploadLarge(ctx, s, io.MultiReader(bytes.NewReader(data), s.File.Content))
 	}
-	if int64(len(data)) > most {
-		return &Refusal{Reason: ReasonLimit, Message: "the file has more than " + bytesOf(most), Next: "upload a smaller file"}
+	return p.uploadParts(ctx, s, data)
+}
+
+func tooLarge(most int64) error {
+	return &Refusal{Reason: ReasonLimit, Message: "the file has more than " + bytesOf(most), Next: "upload a smaller file"}
+}
+
+// counted counts what is read.
+type counted struct {
+	io.Reader
+	n int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// uploadLarge writes a file into Chrome's box and names it to the field. A page may read it as
+// long as it is there, so it stays until the seat ends.
+func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
+	t, e, most := p.t, p.e, p.e.opts.Uploads
+	e.mu.Lock()
+	left := maxLargeUploads*most - e.files.given
+	e.mu.Unlock()
+	if left < most {
+		return &Refusal{Reason: ReasonLimit, Message: fmt.Sprintf("this session has given %d large files to pages", maxLargeUploads), Next: "upload smaller files, or end the session"}
 	}
+	c := &counted{Reader: io.LimitReader(from, most+1)}
+	name := uploadDir + "/" + nonce() + "/" + fileName(s.File.Name)
+	err := e.lease.Put(ctx, name, c)
+	e.mu.Lock()
+	e.files.given += c.n
+	e.mu.Unlock()
+	switch {
+	case c.n > most:
+		e.ready(func(ctx context.Context) { e.lease.Remove(ctx, name) })
+		return tooLarge(most)
+	case err != nil:
+		return &Refusal{Reason: ReasonFailed, Message: "the file does not fit into the browser's box", Next: "upload a smaller file", Err: err}
+	}
+	f := p.aim.frame
+	w, err := t.enter(ctx, f)
+	if err != nil {
+		return t.fault(err, false)
+	}
+	defer t.release(f.session)
+	field, err := call(ctx, e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
+		Expression: fmt.Sprintf(`((e) => belljar.is(e, "input") && e.type === "file" && belljar.dom.connected(e) && !belljar.off(e) ? e : null)(belljar.element(%d))`, p.aim.local), ContextID: w, ObjectGroup: world, Silent: new(true),
+	})
+	if err != nil || field.Result == nil || field.Result.ObjectID == "" {
+		return p.takesNone()
+	}
+	_, err = begin(e.g, f.session, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{name}, ObjectID: field.Result.ObjectID}).waitOr(ctx, t.stop())
+	if err != nil {
+		return t.fault(t.cause(err), true)
+	}
+	return nil
+}
+
+// takesNone is the refusal of a field that is another by now.
+func (p *plan) takesNone() error {
+	return &Refusal{Reason: ReasonStale, Message: hand{p.t}.nameOf(p.aim) + " takes no file any more", Next: "look again"}
+}
+
+// uploadParts hands a file to a field in pieces.
+func (p *plan) uploadParts(ctx context.Context, s Step, data []byte) error {
+	t := p.t
 	const piece = 512 << 10
 	f := p.aim.frame
 	if err := t.run(ctx, f, "belljar.parts = []", nil); err != nil {
@@ -55,7 +132,7 @@ func (t hand) upload(ctx context.Context, p *plan, s Step) error {
 		return t.fault(err, true)
 	}
 	if !ok {
-		return &Refusal{Reason: ReasonStale, Message: t.nameOf(p.aim) + " takes no file any more", Next: "look again"}
+		return p.takesNone()
 	}
 	return nil
 }

@@ -135,6 +135,3 @@ func sameAddress(a, b string) bool {
 	path := func(u *url.URL) string { return cmp.Or(u.EscapedPath(), "/") }
 	return e1 == nil && e2 == nil && originOf(a) != "" && strings.EqualFold(originOf(a), originOf(b)) && path(x) == path(y) && x.RawQuery == y.RawQuery
 }
-
-// siteOf is what a tab stays with after a secret was typed: the origin.
-func siteOf(raw string) string { return originOf(raw) }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
@@ -153,7 +154,8 @@ var clicks = []string{
 const (
 	maxListeners = 300 // elements with listeners that are looked up for one look
 	maxHosts     = 20
-	maxHeld      = 50000 // elements of a document of whose listeners is asked
+	maxHeld      = 50000                   // elements of a document of whose listeners is asked
+	frameTime    = 1500 * time.Millisecond // for a frame to answer; its page has longer
 )
 
 // listeners tells our script which elements of the frames the page listens at. Chrome
@@ -161,11 +163,21 @@ const (
 // objects of elements in a way that our scripts cannot use.
 func (t eye) listeners(ctx context.Context, frames []frame) {
 	known := map[string]map[int64]bool{} // of the frames within, by session
+	end := time.Now().Add(2 * LookTime)
 	for _, f := range slices.Backward(frames) {
+		patience := LookPatience
+		if f.session != frames[0].session {
+			// A frame that does not answer keeps nobody from the others.
+			if patience = frameTime; time.Now().After(end) {
+				continue
+			}
+		}
 		if known[f.session] == nil {
 			known[f.session] = map[int64]bool{}
 		}
+		ctx, cancel := context.WithTimeout(ctx, patience)
 		t.listenersOf(ctx, f, known[f.session])
+		cancel()
 	}
 }
 

@@ -219,7 +219,7 @@
       if (!shadow(e) && !belljar.enclosed(e) && out.hosts.length < 20 && dom.first(e) === null && (name.includes("-") || name === "div" || name === "span" || name === "section" || name === "article") && inView(e) && dom.rect(e).height > 0) out.hosts.push(number(e));
       else if (!shadow(e) && !belljar.enclosed(e) && out.hosts.length < 20 && name.includes("-") && inView(e)) out.hosts.push(number(e));
       stack.push({ close });
-      push(e, hide, mute);
+      push(e, hide || name === "details" && !dom.has(e, "open"), mute); // whose own text is hidden then
     };
     const push = (e, hide, mute) => {
       if (++deep > o.depth) { out.cut = "depth"; deep--; return; }

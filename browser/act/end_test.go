@@ -1,0 +1,346 @@
+package act_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/browser/act"
+	"belljar.dev/internal/testenv"
+)
+
+// TestParking: a seat that is not used gives its Chrome back; the next call is told its
+// addresses, and no document is loaded but by a step (BR19).
+func TestParking(t *testing.T) {
+	s := open(t, func(o *act.Options) { o.Park = 2 * time.Second })
+	s.page("/one", `<p>one</p>`)
+	s.page("/two", `<p>two</p>`)
+	rest := func() {
+		t.Helper()
+		s.wait(func() bool { return s.seats.List()[0].State == "parked" && len(descendants()) == 0 })
+	}
+	s.must(act.Step{Do: act.DoOpen, URL: s.url("site", "/one?q=1")})
+	rest()
+	s.forget()
+	l := s.look(act.LookRequest{})
+	if !strings.Contains(l, "was not used for a while") || !strings.Contains(l, s.url("site", "/one?q=1")) {
+		t.Errorf("the look after it rested:\n%s", l)
+	}
+	rest()
+	if _, err := s.do(act.Step{Do: act.DoPress, Text: "F2"}); act.ReasonOf(err) != act.ReasonStale || !strings.Contains(err.Error(), "open what you need again") {
+		t.Errorf("a step after it rested: %v", err)
+	}
+	if s.judged("") != 0 || s.heard("/one") != 1 {
+		t.Errorf("a document was loaded by no step: %v", s.hits)
+	}
+	p, err := s.seat.Prepare(s.ctx(), "", act.Step{Do: act.DoOpen, URL: s.url("site", "/one?q=1")})
+	if err != nil || !p.Seen {
+		t.Errorf("the address that was told counts as seen %+v, %v", p, err)
+	}
+	if l := s.goTo(s.url("site", "/two")); !strings.Contains(l, "two") {
+		t.Errorf("the seat does not go on:\n%s", l)
+	}
+}
+
+// TestNothingIsLeft: of a seat that is closed, in whatever state, no process is left (BR18).
+func TestNothingIsLeft(t *testing.T) {
+	s := newStage(t)
+	s.page("/", `<title>x</title><iframe src="http://other.example:PORT/in"></iframe><button onclick="confirm('stay?')">C</button><a href="/endless">File</a><script>addEventListener("beforeunload", (e) => { e.preventDefault() }); new Worker(URL.createObjectURL(new Blob(["while (true);"])))</script>`)
+	s.page("/in", `<script>setTimeout(() => { while (true); }, 200)</script>`)
+	s.mux.HandleFunc("/endless", func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Content-Disposition", "attachment")
+		for q.Context().Err() == nil {
+			if _, err := w.Write(make([]byte, 1000)); err != nil {
+				return
+			}
+		}
+	})
+	ends := []func(l string){
+		func(string) {},
+		func(l string) { s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "C"`)}) },
+		func(l string) { s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `link "File"`)}) },
+		func(string) { s.seat.Kill() },
+		func(string) { s.seat.Crash() },
+	}
+	n, _ := testenv.Cases(t, len(ends))
+	for i := range min(n, 200) {
+		s.seat = s.another()
+		l := s.goTo(s.url("site", "/"))
+		if len(descendants()) == 0 {
+			t.Fatal("a Chrome has no process")
+		}
+		ends[i%len(ends)](l)
+		start := time.Now()
+		if err := s.seat.Close(); err != nil {
+			t.Error(err)
+		}
+		if left := descendants(); len(left) > 0 {
+			t.Errorf("end %d: %d processes are left", i%len(ends), len(left))
+		}
+		t.Logf("end %d took %v", i%len(ends), time.Since(start))
+	}
+}
+
+// TestPagesThatStay: a page that wants to be stayed on holds neither its tab nor its session
+// (BR-A15).
+func TestPagesThatStay(t *testing.T) {
+	s := open(t)
+	s.page("/", `<title>stays</title><button>B</button><script>addEventListener("beforeunload", (e) => { e.preventDefault(); e.returnValue = "stay" }); addEventListener("unload", () => { while (true); })</script>`)
+	s.page("/next", `<p>next</p>`)
+	l := s.goTo(s.url("site", "/"))
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)}) // without it, nobody is asked
+	o := s.must(act.Step{Do: act.DoOpen, URL: s.url("site", "/next")})
+	if o.Dialog == nil || o.Dialog.Kind != "beforeunload" {
+		t.Fatalf("the outcome is %+v", o)
+	}
+	s.must(act.Step{Do: act.DoDialog, Accept: new(false)})
+	if l := s.look(act.LookRequest{}); !strings.Contains(l, `button "B"`) {
+		t.Errorf("it did not stay:\n%s", l)
+	}
+	s.must(act.Step{Do: act.DoClose})
+	if l := s.goTo(s.url("site", "/next")); !strings.Contains(l, "next") {
+		t.Errorf("the session does not go on:\n%s", l)
+	}
+	l = s.goTo(s.url("site", "/"))
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)})
+	if err := s.seat.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCrashes: a renderer that dies during a look, a PDF, an upload or a click is told, nothing
+// is repeated, and the other tabs go on (BR21, BR-A18).
+func TestCrashes(t *testing.T) {
+	s := open(t)
+	s.page("/", `<title>first</title><button onclick="document.title='clicked'">B</button><button onclick="window.open('http://other.example:PORT/other')">Window</button>`)
+	s.page("/other", `<title>other</title><label>File <input type=file></label><button onclick="fetch('/hit')">Hit</button>`)
+	l := s.goTo(s.url("site", "/"))
+	first := s.ref(l, `button "B"`)
+	for name, step := range map[string]act.Step{"click": {Do: act.DoClick}, "pdf": {Do: act.DoPDF, Path: "/workspace/x.pdf"}, "upload": {Do: act.DoUpload, Path: "/workspace/x"}, "look": {}} {
+		s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Window"`)})
+		window := s.window()
+		s.must(act.Step{Do: act.DoSwitch, Text: window})
+		s.wait(func() bool { return strings.Contains(s.look(act.LookRequest{}), "Hit") })
+		there := s.look(act.LookRequest{})
+		var err error
+		switch name {
+		case "click":
+			step.Ref = s.ref(there, `button "Hit"`)
+		case "upload":
+			step.Ref = s.ref(there, `file "File"`)
+		}
+		var p *act.Prepared
+		if name != "look" {
+			if p, err = s.seat.Prepare(s.ctx(), "", step); err != nil {
+				t.Fatal(name, err)
+			}
+			step.File = nil
+			if name == "upload" {
+				step.File = &act.File{Name: "x", Content: nobody{strings.NewReader("text")}}
+			}
+		}
+		s.seat.Crash()
+		if name == "look" {
+			_, err = s.seat.Look(s.ctx(), act.LookRequest{})
+		} else {
+			_, err = s.seat.Do(s.ctx(), p, step)
+		}
+		if err == nil {
+			t.Errorf("%s: a page that has crashed did it", name)
+		}
+		s.wait(func() bool { return strings.Contains(s.look(act.LookRequest{At: act.AtTabs}), "crashed") })
+		s.must(act.Step{Do: act.DoClose, Text: window})
+		s.must(act.Step{Do: act.DoClick, Ref: first})
+		if got := s.eval("document.title"); got != `"clicked"` {
+			t.Errorf("%s: the other tab says %s", name, got)
+		}
+	}
+	if s.heard("/hit") != 0 {
+		t.Errorf("the server heard %v", s.hits)
+	}
+}
+
+// TestDownloadLinks: a link to a file is an act of its kind, and its file is no document that
+// anybody is asked about (BR31).
+func TestDownloadLinks(t *testing.T) {
+	s := open(t)
+	s.page("/file", "the file")
+	s.page("/", `<title>f</title><a href="/file?a" download>Here</a> <a href="http://other.example:PORT/refused" download>There</a> <button onclick="const a = document.createElement('a'); a.href = '/file?b'; a.download = 'x'; a.click()">Script</button>`)
+	l := s.goTo(s.url("site", "/"))
+	s.forget()
+	p, err := s.seat.Prepare(s.ctx(), "", act.Step{Do: act.DoClick, Ref: s.ref(l, `link "Here"`)})
+	if err != nil || p.Facts.Kind != act.KindDownload {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	for _, name := range []string{`link "Here"`, `button "Script"`, `link "There"`} {
+		s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, name)})
+	}
+	s.wait(func() bool { return s.judged("/") == 3 })
+	s.must(act.Step{Do: act.DoOpen, URL: s.url("site", "/file?c")})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.asks {
+		// In Chrome, a link to another origin is one to a document, whatever it says.
+		if want := strings.Contains(n.URL, "?a") || strings.Contains(n.URL, "?b"); n.File != want {
+			t.Errorf("%s was judged as a file %t, want %t", n.URL, n.File, want)
+		}
+	}
+}
+
+// TestHostilePage: a page that writes lines, changes its tree, opens windows, asks and loads
+// without end costs a bounded amount of memory, every call is answered in its time, and nothing
+// is left after the session (BR22, BR-A16, A19, A20). BELLJAR_TEST_HOSTILE makes it longer.
+func TestHostilePage(t *testing.T) {
+	long := 4 * time.Second
+	if text := os.Getenv("BELLJAR_TEST_HOSTILE"); text != "" {
+		var err error
+		if long, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open(t)
+	s.page("/", `<!doctype html><title>0</title><button>B</button><p id=p></p><iframe src="http://other.example:PORT/asks"></iframe><iframe src="http://third.example:PORT/loads"></iframe><script>
+let lines = 0, changes = 0, windows = 0;
+const work = () => { const end = performance.now() + 12; while (performance.now() < end) { for (let i = 0; i < 20; i++) console.log("line", lines++, "x".repeat(200)); for (let i = 0; i < 120; i++) { changes++; p.textContent = i; p.setAttribute("a" + i % 7, i) } } setTimeout(work, 3) };
+const more = () => { if (windows < 1000) { windows++; open("/child?" + windows, "", windows % 2 ? "noopener" : "") } document.title = lines + " " + changes + " " + windows; setTimeout(more, 20) };
+setTimeout(() => { work(); more() }, 300);
+addEventListener("click", () => { for (let i = 0; i < 20; i++) open("/child?c" + i) });
+</script>`)
+	s.page("/child", `<script>setInterval(() => console.log("child"), 0); setInterval(() => { alert(1) }, 50)</script>`)
+	s.page("/asks", `<script>let n = 0; setInterval(() => { alert("a"); if (n++ > 15) { confirm("c"); prompt("p") } }, 10)</script>`)
+	s.page("/loads", `<script>setInterval(() => { const a = document.createElement("a"); a.href = "/endless"; document.body.append(a); a.click() }, 200); setInterval(() => { fetch("/small?" + Math.random()); new WebSocket("ws://third.example:PORT/s"); history.pushState(0, "", "?" + Math.random()) }, 5)</script>`)
+	block := make([]byte, 64<<10)
+	s.mux.HandleFunc("/endless", func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Content-Disposition", "attachment")
+		w.Header().Set("Content-Length", fmt.Sprint(2<<30))
+		for q.Context().Err() == nil {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	})
+	s.mux.HandleFunc("/small", func(http.ResponseWriter, *http.Request) {})
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	s.must(act.Step{Do: act.DoOpen, URL: s.url("site", "/quiet")})
+	before := heap()
+	_, _ = s.do(act.Step{Do: act.DoOpen, URL: s.url("site", "/")})
+	calls, failed, shown := 0, 0, 0
+	most, slowest, tabs := int64(0), time.Duration(0), 1
+	for end := time.Now().Add(long); time.Now().Before(end) || shown == 0 && time.Now().Before(end.Add(time.Minute*testenv.Patience(t))); {
+		for _, q := range []act.LookRequest{{}, {At: act.AtTabs}, {At: act.AtConsole}, {At: act.AtNetwork}, {At: act.AtDownloads}, {At: act.AtPicture}} {
+			calls++
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second*testenv.Patience(t))
+			k, err := s.seat.Look(ctx, q)
+			if ctx.Err() != nil {
+				t.Errorf("a look at %q was not answered in its time", q.At)
+			}
+			cancel()
+			slowest = max(slowest, time.Since(start))
+			if err != nil {
+				failed++
+			} else if strings.Contains(k.Text, `button "B"`) || len(k.Picture) > 0 {
+				shown++
+			} else if q.At == act.AtTabs {
+				tabs = max(tabs, strings.Count(k.Text, "\nt"))
+			}
+			if k != nil && k.Dialog != nil {
+				_, _ = s.do(act.Step{Do: act.DoDialog, Accept: new(false)})
+			}
+		}
+		s.mu.Lock()
+		s.hits, s.asks = nil, nil // are the test's own
+		s.mu.Unlock()
+		most = max(most, heap()-before)
+	}
+	if tabs > act.MaxTabs {
+		t.Errorf("%d tabs", tabs)
+	}
+	if most > int64(tabs)*4<<20 {
+		t.Errorf("the heap grew by %d KiB with %d tabs", most>>10, tabs)
+	}
+	if shown == 0 {
+		t.Error("the page was never shown, so this test sees nothing")
+	}
+	start := time.Now()
+	if err := s.seat.Close(); err != nil {
+		t.Error(err)
+	}
+	took := time.Since(start)
+	if left := descendants(); len(left) > 0 {
+		t.Errorf("%d processes are left after the session", len(left))
+	}
+	t.Logf("%v: %d calls, %d of them a page or picture, %d told that the page did not answer or died; %d tabs; the heap grew by %d KiB; the slowest call took %v, the end %v", long, calls, shown, failed, tabs, most>>10, slowest, took)
+}
+
+// TestDialogsEverywhere: a dialog of any kind, from wherever it comes, is told, holds nothing but
+// its tab, and can be answered (BR16, BR-A14).
+func TestDialogsEverywhere(t *testing.T) {
+	s := open(t)
+	kinds := map[string]string{"alert": `alert("words")`, "confirm": `confirm("words")`, "prompt": `prompt("words", "x")`}
+	places := map[string]string{
+		"click": `<button onclick='CALL'>Go</button>`, "load": `<button>Go</button><script>CALL</script>`, "timer": `<button onclick='setTimeout(() => CALL, 30)'>Go</button>`,
+		"frame": `<iframe srcdoc="&lt;button onclick='CALL'>Go&lt;/button>"></iframe>`, "other": `<iframe src="http://other.example:PORT/in/KIND"></iframe>`, "key": `<button onkeydown='CALL'>Go</button>`,
+	}
+	rows := 0
+	for kind, js := range kinds {
+		s.page("/in/"+kind, `<button onclick='`+js+`'>Go</button>`)
+		for place, html := range places {
+			name := kind + " at " + place
+			call := js
+			if place == "frame" {
+				call = strings.ReplaceAll(js, `"`, "&quot;")
+			}
+			path := "/d/" + kind + "/" + place
+			s.page(path, "<!doctype html><title>d</title>"+strings.ReplaceAll(strings.ReplaceAll(html, "CALL", call), "KIND", kind))
+			rows++
+			o := s.must(act.Step{Do: act.DoOpen, URL: s.url("site", path)})
+			told := o.Line
+			d := o.Dialog
+			if place != "load" {
+				step := act.Step{Do: act.DoClick, Ref: s.ref(s.look(act.LookRequest{}), `button "Go"`)}
+				if place == "key" {
+					step.Do, step.Text = act.DoPress, "Shift+F2"
+				}
+				if o, err := s.do(step); err != nil {
+					t.Errorf("%s: %v (%v)", name, err, cause(err))
+				} else {
+					told, d = told+o.Line, o.Dialog
+				}
+			}
+			s.wait(func() bool {
+				if kind == "alert" {
+					if !strings.Contains(told, `alert: "words"`) {
+						told += s.must(act.Step{Do: act.DoWait, MS: 20}).Line
+					}
+					return strings.Contains(told, `alert: "words"`)
+				}
+				if d == nil {
+					k, err := s.seat.Look(s.ctx(), act.LookRequest{})
+					if err != nil {
+						t.Fatalf("%s: %v", name, err)
+					}
+					d = k.Dialog
+				}
+				return d != nil && d.Kind == kind && d.Text == "words"
+			})
+			if d != nil {
+				s.must(act.Step{Do: act.DoDialog, Accept: new(rows%2 == 0)})
+			}
+		}
+	}
+	if l := s.goTo(s.url("site", "/in/alert")); !strings.Contains(l, `button "Go"`) || rows < 18 {
+		t.Errorf("%d rows, and the session does not go on:\n%s", rows, l)
+	}
+}
