@@ -65,6 +65,8 @@ func (c Call) Judge(ctx context.Context, f policies.Facts) policies.Decision {
 		t.show(&f)
 	}
 	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, time.Now()
-	f.Scopes = g.cfg.callerOf(ctx).Scopes
+	if scopes := g.cfg.callerOf(ctx).Scopes; len(scopes) > 0 { // else those that a grant's call had
+		f.Scopes = scopes
+	}
 	return g.judge(c.Session, f)
 }

@@ -230,6 +230,77 @@ func TestDecideDocument(t *testing.T) {
 	}
 }
 
+// What was decided about is what a browser asks for, however an agent has written it.
+func TestApprovedAddressesAsBrowsersWriteThem(t *testing.T) {
+	p := parse(t, `version: 1
+defaults: {decision: deny, profile: web}
+profiles: {web: {browser: {walls: sandboxed, act: true}}}
+rules: [{id: ask, match: {act: navigate}, decision: ask}]
+`)
+	for _, tt := range []struct {
+		decided, asked string
+		want           policies.Verdict
+	}{
+		{"https://shop.example", "https://shop.example/", policies.Allow},
+		{"HTTPS://Shop.Example:443/a", "https://shop.example/a", policies.Allow},
+		{"https://shop.example?q=1", "https://shop.example/?q=1", policies.Allow},
+		{"https://shop.example/a/./b/../c", "https://shop.example/a/c", policies.Allow},
+		{"https://shop.example/a/%2e%2E/c/..", "https://shop.example/", policies.Allow},
+		{"https://shop.example/ä\"<`{}>|'?q=ü'\"<>`{}", "https://shop.example/%C3%A4%22%3C%60%7B%7D%3E|'?q=%C3%BC%27%22%3C%3E`{}", policies.Allow},
+		{"https://shop.example/a#b", "https://shop.example/a#c", policies.Allow},
+		{"https://shop.example/a", "https://shop.example/a/", policies.Deny},
+		{"https://shop.example/a", "https://shop.example/A", policies.Deny},
+		{"https://shop.example/a", "http://shop.example/a", policies.Deny},
+		{"https://shop.example/a", "https://shop.example:8443/a", policies.Deny},
+		{"https://shop.example/a", "https://shop.example/a?", policies.Deny},
+		{"https://shop.example/a?q=1", "https://shop.example/a?q=2", policies.Deny},
+		{"https://shop.example/a?q=%27", "https://shop.example/a?q=%28", policies.Deny},
+		{"https://shop.example/a//b", "https://shop.example/a/b", policies.Deny},
+		{"https://shop.example/a/..%2fb", "https://shop.example/b", policies.Deny},
+		{"https://shop.example/a", "https://shop.example.evil.example/a", policies.Deny},
+	} {
+		g := p.Decide(acts(policies.Act{Kind: policies.ActNavigate, To: tt.decided, Method: "GET"})).Approved().Grant
+		if d := g.DecideDocument("", tt.asked, "GET"); d.Verdict != tt.want {
+			t.Errorf("%s was decided about, %s asked for: got %v, want %v", tt.decided, tt.asked, d.Verdict, tt.want)
+		}
+	}
+}
+
+// A document can be decided about by a policy that came after the grant.
+func TestDocumentsByALaterPolicy(t *testing.T) {
+	p := parse(t, acting)
+	later := parse(t, strings.Replace(acting, "rules:\n", "rules:\n  - {id: closed, match: {act: [follow, submit]}, decision: deny}\n", 1))
+	g := p.Decide(acts(policies.Act{Kind: policies.ActPress, On: shopURL})).Grant
+	if d := g.DecideDocument(shopURL, payURL, "GET"); d.Verdict != policies.Allow {
+		t.Fatalf("got %v by %s", d.Verdict, d.Rule)
+	}
+	if d := g.DecideDocumentBy(later.Decide, shopURL, payURL, "GET"); d.Verdict != policies.Deny || d.Rule != "closed" {
+		t.Errorf("got %v by %s", d.Verdict, d.Rule)
+	}
+	// A file is another act than a document, even of the same address.
+	files := parse(t, `version: 1
+defaults: {decision: deny, profile: web}
+profiles: {web: {browser: {walls: sandboxed, act: true}}}
+rules: [{id: files, match: {act: [download, press]}, decision: allow}]
+`)
+	click := files.Decide(acts(policies.Act{Kind: policies.ActDownload, On: shopURL, To: payURL, Method: "GET"})).Grant
+	never := func(policies.Facts) policies.Decision { return policies.Decision{} }
+	if d := click.DecideFileBy(never, shopURL, payURL, "GET"); d.Verdict != policies.Allow {
+		t.Errorf("the file of a click: %v by %s", d.Verdict, d.Rule)
+	}
+	if d := click.DecideDocument(shopURL, payURL, "GET"); d.Verdict != policies.Deny {
+		t.Errorf("a document in its place: %v by %s", d.Verdict, d.Rule)
+	}
+	for method, want := range map[string]policies.Verdict{"GET": policies.Allow, "POST": policies.Deny} {
+		if d := click.Acted().DecideFileBy(files.Decide, shopURL, payURL, method); d.Verdict != want {
+			t.Errorf("a file of a script by %s: %v by %s", method, d.Verdict, d.Rule)
+		}
+	}
+	if d := (policies.Grant{}).DecideDocumentBy(later.Decide, shopURL, payURL, "GET"); d.Verdict != policies.Deny {
+		t.Errorf("the zero grant: %v by %s", d.Verdict, d.Rule)
+	}
+}
+
 // A question about an act gives the profile that a rule grants to the act: a call does not ask
 // for the profile of a browser by name.
 func TestAskedActsHaveTheirProfile(t *testing.T) {

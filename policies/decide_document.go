@@ -10,24 +10,44 @@ import (
 // are those of the request. It is judged as an act of the same call, unless it is what one of
 // the call's own acts leads to. The Decision has no Grant.
 func (g Grant) DecideDocument(on, to, method string) Decision {
-	a := Act{Kind: ActFollow, On: on, To: to, Method: method}
-	if !gets(method) {
+	return g.DecideDocumentBy(func(f Facts) Decision {
+		d := g.policy.Decide(f)
+		for _, l := range g.below {
+			d = l.Narrow(d, f)
+		}
+		return d
+	}, on, to, method)
+}
+
+// DecideDocumentBy is DecideDocument with another policy, such as the one that holds by now:
+// decide is asked in the place of the policy that made the grant.
+func (g Grant) DecideDocumentBy(decide func(Facts) Decision, on, to, method string) Decision {
+	return g.decideAsked(decide, Act{Kind: ActFollow, On: on, To: to, Method: method})
+}
+
+// DecideFileBy is DecideDocumentBy for a file that a page has a browser load and not show.
+func (g Grant) DecideFileBy(decide func(Facts) Decision, on, to, method string) Decision {
+	return g.decideAsked(decide, Act{Kind: ActDownload, On: on, To: to, Method: method})
+}
+
+// decideAsked decides about what a page asks for.
+func (g Grant) decideAsked(decide func(Facts) Decision, a Act) Decision {
+	file := a.Kind == ActDownload
+	if !gets(a.Method) {
 		a.Kind = ActSubmit
 	}
 	if g.policy == nil || g.call == nil || g.IsZero() || g.call.Tool != ActTool {
 		return Decision{Rule: ruleDefault, Part: Clip(a.String(), maxPart), Reason: "The call has no grant for it.", Instead: "Repeat the call."}
 	}
 	for _, done := range g.acts {
-		if actsLead(done) && sameDocument(done.To, to) && (done.Method == method || gets(done.Method) && gets(method)) {
+		leads := actsLead(done) || file && done.Kind == ActDownload
+		if leads && sameDocument(done.To, a.To) && (done.Method == a.Method || gets(done.Method) && gets(a.Method)) {
 			return Decision{Verdict: Allow, Profile: g.profile, Parts: 1}
 		}
 	}
 	f := *g.call
 	f.Acts, f.Profile = []Act{a}, g.asked
-	d := g.policy.Decide(f)
-	for _, l := range g.below {
-		d = l.Narrow(d, f)
-	}
+	d := decide(f)
 	if granted := d.Grant.profile; d.Verdict == Allow && granted != g.profile {
 		d = Decision{
 			Verdict: Deny, Rule: d.Rule, Source: d.Source, Part: Clip(a.String(), maxPart), PartNo: 1, Parts: 1, Subject: anAct,
@@ -49,10 +69,69 @@ func (g Grant) Acted() Grant {
 // gets reports whether a method is that of a link; an act without a method is one.
 func gets(method string) bool { return method == "" || method == "GET" || method == "HEAD" }
 
-// sameDocument reports whether two URLs are of one document: they may differ in the fragment,
-// which no request has.
+// sameDocument reports whether two URLs are of one document: they may differ in what browsers
+// write in another way, and in the fragment, which no request has.
 func sameDocument(a, b string) bool {
-	a, _, _ = strings.Cut(a, "#")
-	b, _, _ = strings.Cut(b, "#")
-	return a == b
+	x, ok := requested(a)
+	if !ok {
+		return false
+	}
+	y, ok := requested(b)
+	return ok && x == y
+}
+
+// requested is a URL as a browser asks for it (URL Standard, "URL serializing"): without its
+// fragment, and written in one way.
+func requested(raw string) (string, bool) {
+	raw, _, _ = strings.Cut(raw, "#")
+	u, err := ParseURL(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return "", false
+	}
+	host := u.Host
+	if p := u.Port(); p == ownPort(u.Scheme) {
+		host = strings.TrimSuffix(host, ":"+p)
+	}
+	place, query, asks := strings.Cut(raw[strings.Index(raw, "://")+3:], "?")
+	_, path, _ := strings.Cut(place, "/")
+	if asks {
+		query = "?" + browserEscaped(query, `"<>'`)
+	}
+	return u.Scheme + "://" + host + undotted("/"+browserEscaped(path, `"<>^`+"`{}")) + query, true
+}
+
+// browserEscaped is a part of a URL with what browsers write as an escape: what is not ASCII,
+// and some signs.
+func browserEscaped(s, signs string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if c >= 0x7f || strings.IndexByte(signs, c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// undotted is a path without its dots: browsers leave them out.
+func undotted(path string) string {
+	dot := strings.NewReplacer("%2e", ".", "%2E", ".")
+	var kept []string
+	parts := strings.Split(path[1:], "/")
+	for i, part := range parts {
+		last := i == len(parts)-1
+		switch dot.Replace(part) {
+		case "..":
+			kept = kept[:max(len(kept)-1, 0)]
+		case ".":
+		default:
+			kept = append(kept, part)
+			continue
+		}
+		if last {
+			kept = append(kept, "")
+		}
+	}
+	return "/" + strings.Join(kept, "/")
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"belljar.dev/browser/act"
@@ -101,22 +103,30 @@ func (p *page1) Close() error {
 // surfer is a server with a page1 for each session.
 type surfer struct {
 	*mcp.Server
-	made []*page1
+	made    []*page1
+	failing error // of each browser that is opened; nil for none
 }
 
-func newSurfer(t *testing.T, policy string) *surfer {
+func newSurfer(t *testing.T, policy string, gates ...mcp.Gate) *surfer {
 	t.Helper()
 	p, err := policies.Parse("policy.yaml", []byte(policy))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &surfer{}
-	if s.Server, err = mcp.New(mcp.Config{Gate: p, Name: "test", Version: "1"}); err != nil {
+	gate := mcp.Gate(p)
+	if len(gates) > 0 {
+		gate = gates[0]
+	}
+	if s.Server, err = mcp.New(mcp.Config{Gate: gate, Name: "test", Version: "1"}); err != nil {
 		t.Fatal(err)
 	}
 	Add(s.Server, Backends{Browsers: &Browsers{
 		Acts: policies.PossibleActs(p),
 		Open: func(_ context.Context, _ policies.Grant, o act.Options) (Chrome, error) {
+			if s.failing != nil {
+				return nil, s.failing
+			}
 			page := &page1{opts: o, seen: map[string]bool{"https://shop.example/?q=1": true}, outcomes: map[int]act.Outcome{}, facts: map[int]act.Facts{
 				1: {Kind: act.KindPress, On: "https://shop.example/", Shown: `button "Add"`},
 				2: {Kind: act.KindSubmit, On: "https://shop.example/", To: "https://shop.example/order", Method: "POST", Shown: `button "Order"`},
@@ -318,6 +328,76 @@ func TestBrowserJudgesDocuments(t *testing.T) {
 	o := page.opts
 	if len(o.Secrets) != 1 || o.Secrets[0].Name != "pw" || o.Secrets[0].Origin != "https://shop.example" || o.Secrets[0].Insecure || !o.Eval || !o.OneSite || o.Uploads != policies.DefaultUploads || o.Downloads != policies.DefaultDownloads {
 		t.Errorf("got the options %+v", o)
+	}
+}
+
+// swapped is a gate whose policy is another one from some time on.
+type swapped struct {
+	now atomic.Pointer[policies.Policy]
+}
+
+func (g *swapped) Decide(f policies.Facts) policies.Decision { return g.now.Load().Decide(f) }
+
+// Documents that a page asks for after the last step, and the rest of a call, are judged by the
+// policy that holds by then (BR-A40).
+func TestBrowserJudgesByTheLaterPolicy(t *testing.T) {
+	parse := func(text string) *policies.Policy {
+		p, err := policies.Parse("policy.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	gate := &swapped{}
+	gate.now.Store(parse(surfing))
+	s := newSurfer(t, surfing, gate)
+	session, page := s.session(t)
+	later := parse(strings.Replace(surfing, "rules:\n", "rules:\n  - {id: closed, match: {act: [follow, submit], url: \"https://shop.example/**\"}, decision: deny}\n", 1))
+	doc := act.Navigation{URL: "https://shop.example/next", Method: "GET", From: "https://shop.example/"}
+	if err := page.opts.Judge(t.Context(), doc); err != nil {
+		t.Fatal(err)
+	}
+	gate.now.Store(later)
+	if err := page.opts.Judge(t.Context(), doc); err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("a document between two calls: %v", err)
+	}
+	gate.now.Store(parse(surfing))
+	page.outcomes[1] = act.Outcome{Line: "clicked"}
+	page.swap = func(*page1) { gate.now.Store(later) }
+	got := s.text(t, session, policies.ActTool, `{"steps":[{"do":"click","ref":1},{"do":"click","ref":2}]}`)
+	if !slices.Equal(page.done, []string{"click 1"}) || !strings.Contains(got, "closed") {
+		t.Errorf("%q was done: %s", page.done, got)
+	}
+}
+
+// A session that fails to open a browser as often as it likes keeps nothing of that.
+func TestFailedBrowsersAreForgotten(t *testing.T) {
+	s := newSurfer(t, surfing)
+	s.failing = &act.Refusal{Reason: act.ReasonFull, Message: "all browsers are in use", Next: "wait"}
+	session, err := s.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	fail := func(n int) {
+		for range n {
+			if got := s.text(t, session, policies.ActTool, `{"steps":[{"do":"open","url":"https://shop.example/"}]}`); !strings.Contains(got, "in use") {
+				t.Fatal(got)
+			}
+		}
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	fail(500)
+	before := heap()
+	const n = 5000
+	fail(n)
+	if grown := heap() - before; grown > n*100 {
+		t.Errorf("%d failures keep %d bytes each", n, grown/n)
 	}
 }
 

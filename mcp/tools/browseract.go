@@ -100,8 +100,10 @@ func (r *run) step(ctx context.Context, call mcp.Call, s browserStep) error {
 		return err
 	}
 	defer leave()
-	r.seat.decided(call.Grant)
-	defer r.seat.decided(call.Grant.Acted())
+	done := call
+	done.Grant = call.Grant.Acted()
+	r.seat.decided(call)
+	defer r.seat.decided(done)
 	p, err := c.Prepare(ctx, r.tab, step)
 	if err != nil {
 		return r.b.said(r.seat, c, err)

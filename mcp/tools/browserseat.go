@@ -38,9 +38,8 @@ type browserSeat struct {
 	secrets         []policies.FieldSecret // that it was opened with
 
 	mu     sync.Mutex
-	chrome Chrome         // nil until it is open, and after the session
-	grant  policies.Grant // guarded by mu: of the step that runs or ran last; it judges documents
-	ended  bool
+	chrome Chrome   // nil until it is open, and after the session
+	call   mcp.Call // guarded by mu: of the step that runs or ran last; documents are parts of it
 }
 
 // current returns the browser of a session, or nil for none.
@@ -72,16 +71,9 @@ func (b *browsers) seat(ctx context.Context, call mcp.Call) (*browserSeat, error
 		b.mu.Unlock()
 		return nil, fmt.Errorf("your sessions have %d browsers, as many as the policy lets them (totals.browsers); nothing was done; end a session that has one", mine)
 	}
-	s = &browserSeat{tenant: g.Tenant(), profile: g.Profile(), turn: make(chan struct{}, 1), secrets: g.Acting().Secrets, grant: g}
+	s = &browserSeat{tenant: g.Tenant(), profile: g.Profile(), turn: make(chan struct{}, 1), secrets: g.Acting().Secrets, call: call}
 	b.open[id] = s
 	b.mu.Unlock()
-	// Outside the lock: a session that has ended already calls back at once.
-	call.Session.OnEnd(func() {
-		b.mu.Lock()
-		delete(b.open, id)
-		b.mu.Unlock()
-		s.end(b)
-	})
 	c, err := b.backends.Browsers.Open(ctx, g, s.options(b, g))
 	if err != nil {
 		b.mu.Lock()
@@ -90,14 +82,18 @@ func (b *browsers) seat(ctx context.Context, call mcp.Call) (*browserSeat, error
 		return nil, err
 	}
 	s.mu.Lock()
-	ended := s.ended
-	if !ended {
-		s.chrome = c
-	}
+	s.chrome = c
 	s.mu.Unlock()
-	if ended {
-		return nil, errors.Join(errors.New("the session has ended"), c.Close())
-	}
+	// Of a browser that was opened alone: a call can fail to open one as often as it likes.
+	// Outside the locks: a session that has ended meanwhile calls back at once.
+	call.Session.OnEnd(func() {
+		b.mu.Lock()
+		if b.open[id] == s {
+			delete(b.open, id)
+		}
+		b.mu.Unlock()
+		s.end(b)
+	})
 	return s, nil
 }
 
@@ -116,21 +112,27 @@ func (s *browserSeat) options(b *browsers, g policies.Grant) act.Options {
 	return o
 }
 
-// judge decides about a document that a page asks for.
-func (s *browserSeat) judge(_ context.Context, n act.Navigation) error {
+// judge decides about a document that a page asks for, by the policy that holds now: a page
+// may ask long after the last step.
+func (s *browserSeat) judge(ctx context.Context, n act.Navigation) error {
 	s.mu.Lock()
-	g := s.grant
+	c := s.call
 	s.mu.Unlock()
-	if d := g.DecideDocument(n.From, n.URL, n.Method); d.Verdict != policies.Allow {
+	decide := c.Grant.DecideDocumentBy
+	if n.File {
+		decide = c.Grant.DecideFileBy
+	}
+	now := func(f policies.Facts) policies.Decision { return c.Judge(ctx, f) }
+	if d := decide(now, n.From, n.URL, n.Method); d.Verdict != policies.Allow {
 		return errors.New(d.Refusal(""))
 	}
 	return nil
 }
 
-// decided sets the grant that judges documents.
-func (s *browserSeat) decided(g policies.Grant) {
+// decided sets the call whose parts documents are.
+func (s *browserSeat) decided(c mcp.Call) {
 	s.mu.Lock()
-	s.grant = g
+	s.call = c
 	s.mu.Unlock()
 }
 
@@ -169,7 +171,7 @@ func (b *browsers) said(s *browserSeat, c Chrome, err error) error {
 func (s *browserSeat) end(b *browsers) {
 	s.mu.Lock()
 	c := s.chrome
-	s.chrome, s.ended = nil, true
+	s.chrome = nil
 	s.mu.Unlock()
 	if c == nil {
 		return

@@ -1,0 +1,139 @@
+package tools
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belljar.dev/browser/act"
+	"belljar.dev/policies"
+)
+
+// carrying is a policy under which a browser's files go in and out.
+const carrying = `version: 1
+defaults: {decision: deny, profile: web}
+profiles:
+  web: {fs: {system: true, workspace: rw}, browser: {walls: sandboxed, act: true, uploads: 1KiB}}
+rules:
+  - {id: shell, match: {tool: Bash}, decision: allow}
+  - {id: move, match: {act: [navigate, upload]}, decision: allow}
+  - {id: keep, match: {act: save, path: ["/workspace/**", "/tmp/**"], url: "https://shop.example/**"}, decision: allow}
+`
+
+// carrier is a page with a field for files and downloads that are ready.
+type carrier struct {
+	page1
+	given []string // name and content of each file that the page got
+}
+
+func (c *carrier) Prepare(_ context.Context, _ string, s act.Step) (*act.Prepared, error) {
+	switch s.Do {
+	case act.DoUpload:
+		return &act.Prepared{Facts: act.Facts{Kind: act.KindUpload, On: "https://shop.example/", To: "https://shop.example/", Field: "file", Path: s.Path, Shown: `file "File"`}}, nil
+	case act.DoSave:
+		from := "https://shop.example/a.pdf"
+		if s.Download == "d2" {
+			from = "https://evil.example/a.pdf"
+		}
+		return &act.Prepared{Facts: act.Facts{Kind: act.KindSave, To: from, Path: s.Path, Shown: s.Download}}, nil
+	}
+	return &act.Prepared{Facts: act.Facts{Kind: act.KindNavigate, To: s.URL, Method: "GET"}}, nil
+}
+
+func (c *carrier) Do(_ context.Context, _ *act.Prepared, s act.Step) (*act.Outcome, error) {
+	switch s.Do {
+	case act.DoUpload:
+		text, err := io.ReadAll(s.File.Content)
+		_ = s.File.Content.Close()
+		c.given = append(c.given, s.File.Name+": "+string(text))
+		return &act.Outcome{Tab: "t1", Line: "gave a file"}, err
+	case act.DoSave:
+		return &act.Outcome{Tab: "t1", File: &act.File{Name: "a", Size: 8, Content: io.NopCloser(strings.NewReader("new text and more"))}}, nil
+	}
+	return &act.Outcome{Tab: "t1", Line: "open"}, nil
+}
+
+// carrying opens a session with a page and the box whose files it gets.
+func openCarrier(t *testing.T) (*bench, *carrier, func(args string) string) {
+	t.Helper()
+	b := boxes(t, carrying)
+	c := &carrier{}
+	addBrowsers(b.server, &browsers{backends: Backends{Browsers: &Browsers{
+		Acts: policies.ActKinds(), Open: func(context.Context, policies.Grant, act.Options) (Chrome, error) { return c, nil },
+	}}, shells: b.shells, open: make(map[string]*browserSeat)})
+	use := func(step string) string {
+		t.Helper()
+		r, err := b.server.Call(t.Context(), b.session, policies.ActTool, []byte(`{"steps":[`+step+`],"then":"nothing"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return words(r)
+	}
+	use(`{"do":"open","url":"https://shop.example/"}`)
+	return b, c, use
+}
+
+// A page gets what the session's commands may read, and the name alone of it (BR32, BR-A23).
+func TestBrowserUploadsWhatCommandsRead(t *testing.T) {
+	b, c, use := openCarrier(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("the host's"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.call("Bash", map[string]any{"command": "cd /workspace && mkdir a && echo fine > a/f && ln -s f a/link && ln -s a up && ln -s " + secret + " out && ln -s /proc/self/environ env && mkfifo fifo && echo x > unread && chmod 0 unread && head -c 2000 /dev/zero > big && echo tmp > /tmp/t"}); r.IsError {
+		t.Fatal(words(r))
+	}
+	for _, path := range []string{
+		"/workspace/a/link", "/workspace/up/f", "/workspace/out", "/workspace/env", "/workspace/fifo", "/workspace/unread", "/workspace/big", "/workspace/a", "/workspace/none", "/workspace/../etc/passwd", "/etc/shadow",
+		"/proc/self/environ", "/proc/1/root/etc/passwd", "/dev/zero", "/sys/kernel/uevent_seqnum", secret, "a/f", "~/.ssh/id_rsa",
+	} {
+		if got := use(`{"do":"upload","ref":1,"path":"` + path + `"}`); len(c.given) > 0 || strings.Contains(got, "gave a file") {
+			t.Fatalf("%s: the page got %q; %s", path, c.given, got)
+		}
+	}
+	for path, want := range map[string]string{"/workspace/a/f": "f: fine\n", "/tmp/t": "t: tmp\n"} {
+		c.given = nil
+		if got := use(`{"do":"upload","ref":1,"path":"` + path + `"}`); len(c.given) != 1 || c.given[0] != want {
+			t.Errorf("%s: the page got %q; %s", path, c.given, got)
+		}
+	}
+}
+
+// A file is written where commands could write it, over nothing unless that was asked for, behind
+// no link, and from a source that the rules name (BR31, BR-A21, A22).
+func TestBrowserSavesWhereCommandsWrite(t *testing.T) {
+	b, _, use := openCarrier(t)
+	outside := t.TempDir()
+	if err := os.WriteFile(filepath.Join(outside, "f"), []byte("the host's"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.call("Bash", map[string]any{"command": "cd /workspace && git init -q . 2>/dev/null; mkdir -p .git/hooks d && echo old > old && ln -s old link && ln -s d up && ln -s " + outside + " out && mkfifo fifo"}); r.IsError {
+		t.Fatal(words(r))
+	}
+	for _, step := range []string{
+		`"path":"/workspace/old"`, `"path":"/workspace/link"`, `"path":"/workspace/link","clear":true`, `"path":"/workspace/up/x"`, `"path":"/workspace/out/f"`, `"path":"/workspace/out/f","clear":true`, `"path":"/workspace/fifo","clear":true`,
+		`"path":"/workspace/d","clear":true`, `"path":"/workspace/none/x"`, `"path":"/workspace/.git/hooks/post-commit"`, `"path":"/workspace/../etc/x"`, `"path":"/etc/x"`, `"path":"/workspace/"`, `"path":"x"`, `"path":"/workspace/d/../x"`,
+	} {
+		if got := use(`{"do":"save","download":"d1",` + step + `}`); strings.Contains(got, "saved ") {
+			t.Errorf("%s: %s", step, got)
+		}
+	}
+	if got := use(`{"do":"save","download":"d2","path":"/workspace/evil"}`); strings.Contains(got, "saved ") {
+		t.Errorf("a file of another source: %s", got)
+	}
+	read := func(name string) string {
+		text, _ := os.ReadFile(filepath.Join(b.workspace, name))
+		return string(text)
+	}
+	if text, _ := os.ReadFile(filepath.Join(outside, "f")); string(text) != "the host's" || read("old") != "old\n" || read("evil") != "" || read(".git/hooks/post-commit") != "" {
+		t.Errorf("the files are %q, %q, %q, %q", text, read("old"), read("evil"), read(".git/hooks/post-commit"))
+	}
+	for step, name := range map[string]string{`"path":"/workspace/new"`: "new", `"path":"/workspace/d/x y"`: "d/x y", `"path":"/workspace/old","clear":true`: "old"} {
+		if got := use(`{"do":"save","download":"d1",` + step + `}`); !strings.Contains(got, "saved ") || read(name) != "new text" { // 8 bytes, as was said
+			t.Errorf("%s: %q; %s", step, read(name), got)
+		}
+	}
+}
