@@ -257,7 +257,7 @@ func TestWhatCannotBeMeasuredIsAGap(t *testing.T) {
 			dir := real(t, t.TempDir()) + "/linked"
 			w.git("worktree", "add", "-q", dir)
 			return dir, dir
-		}, "a linked worktree or a submodule"},
+		}, "this worktree or submodule"},
 		{"linked worktree in a box, which has the workspace only", func(t *testing.T) (string, string) {
 			w := newWork(t)
 			w.write("f", "x\n")
@@ -268,14 +268,14 @@ func TestWhatCannotBeMeasuredIsAGap(t *testing.T) {
 				t.Fatal(err)
 			}
 			return dir, dir
-		}, "a linked worktree or a submodule"},
+		}, "this worktree or submodule"},
 		{"submodule in a box", func(t *testing.T) (string, string) {
 			dir := real(t, t.TempDir())
 			if err := os.WriteFile(dir+"/.git", []byte("gitdir: ../.git/modules/inner\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			return dir, dir
-		}, "a linked worktree or a submodule"},
+		}, "this worktree or submodule"},
 		{"commondir that leads out", func(t *testing.T) (string, string) {
 			w := newWork(t)
 			w.write("f", "secret\n")
