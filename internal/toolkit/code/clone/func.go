@@ -331,6 +331,7 @@ func similar(ctx context.Context, all []function, threshold float64) (pairs []al
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(len(all[a].set), len(all[b].set)) })
 
+	needs := shared(threshold, all)
 	heads, lengths := make([]int32, 1<<17), make([]int32, 1<<17)
 	var postings []posting
 	counts, seen := make([]int32, len(all)), []int32(nil) // of each function: shared runs, or -1 for too few
@@ -363,15 +364,14 @@ func similar(ctx context.Context, all []function, threshold float64) (pairs []al
 				}
 				counts[y]++
 				// Together they need so many shared runs; the rest of both must suffice.
-				need := atLeast(threshold / (1 + threshold) * float64(len(set)+other))
-				if int(counts[y])+min(len(set)-i, other-int(entry.at))-1 < need {
+				if int(counts[y])+min(len(set)-i, other-int(entry.at))-1 < needs[len(set)+other] {
 					counts[y] = -1
 				}
 			}
 		}
 		kept := 0
 		for _, y := range seen {
-			need := atLeast(threshold / (1 + threshold) * float64(len(set)+len(all[y].set)))
+			need := needs[len(set)+len(all[y].set)]
 			switch {
 			case counts[y] < 0 || len(set)-all[x].bits.without(all[y].bits) < need || len(all[y].set)-all[y].bits.without(all[x].bits) < need:
 			case kept == maxAlike:
@@ -401,6 +401,20 @@ func similar(ctx context.Context, all []function, threshold float64) (pairs []al
 	}
 	slices.SortFunc(pairs, func(p, q alike) int { return cmp.Or(cmp.Compare(p.a, q.a), cmp.Compare(p.b, q.b)) })
 	return pairs, cut, nil
+}
+
+// shared returns how many runs two sets must share, by the number of runs that they have
+// together.
+func shared(threshold float64, all []function) []int {
+	most := 0
+	for i := range all {
+		most = max(most, len(all[i].set))
+	}
+	needs := make([]int, 2*most+1)
+	for n := range needs {
+		needs[n] = atLeast(threshold / (1 + threshold) * float64(n))
+	}
+	return needs
 }
 
 // atLeast rounds up, but for what only a rounding error separates from a whole number.
