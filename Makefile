@@ -93,6 +93,7 @@ quality:
 .PHONY: toolkit-quality
 toolkit-quality:
 	BELLJAR_BENCH_SOURCE="$(abspath $(SOURCE))" $(GO) test -count=1 -tags quality -timeout 90m -bench . -benchtime 10x -v ./internal/toolkit/quality
+	$(GO) test -count=1 -tags quality -run 'TestSARIFIsValid$$|TestJUnitIsRead$$' -v ./internal/toolkit/report
 
 # Ten thousand hostile calls, and a thousand lives of hostile servers, after which nothing
 # may be left.

@@ -3,11 +3,13 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -22,12 +24,7 @@ const sarifPackage, sarifSchema = "@microsoft/jest-sarif@1.0.0-beta.0", "lib/sch
 // SARIF files are valid by the published schema, whatever the names in them.
 func TestSARIFIsValid(t *testing.T) {
 	testenv.Need(t, testenv.Npm)
-	dir := t.TempDir()
-	c := exec.CommandContext(t.Context(), "npm", "install", "--silent", "--ignore-scripts", "--no-audit", "--no-save", sarifPackage)
-	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("npm install: %v\n%s", err, out)
-	}
+	dir := install(t, sarifPackage)
 	text, err := os.ReadFile(filepath.Join(dir, "node_modules/@microsoft/jest-sarif", sarifSchema))
 	if err != nil {
 		t.Fatal(err)
@@ -71,4 +68,42 @@ func TestSARIFIsValid(t *testing.T) {
 			t.Error("the schema lets everything through")
 		}
 	}
+}
+
+// A reader of JUnit files has all suites, cases and faults of ours.
+func TestJUnitIsRead(t *testing.T) {
+	testenv.Need(t, testenv.Npm, testenv.Node)
+	c := exec.CommandContext(t.Context(), "node", "-e", `
+require("junit2json").parse(require("fs").readFileSync(0, "utf8")).then((all) => console.log(JSON.stringify(
+	all.testsuite.flatMap((s) => (s.testcase || []).map((c) => [s.name, c.name, c.failure ? "failure" : c.error ? "error" : c.skipped ? "skipped" : ""].join("/"))))))`)
+	c.Dir = install(t, "junit2json@4.0.0")
+	c.Stdin = bytes.NewReader(JUnit("gate", suites))
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range suites {
+		for _, c := range s.Cases {
+			want = append(want, s.Name+"/"+c.Name+"/"+map[Outcome]string{Failed: "failure", Broken: "error", Skipped: "skipped"}[c.Outcome])
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the reader has %q, want %q", got, want)
+	}
+}
+
+// install returns a directory with a package of npm.
+func install(t *testing.T, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	c := exec.CommandContext(t.Context(), "npm", "install", "--silent", "--ignore-scripts", "--no-audit", "--no-save", name)
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("npm install: %v\n%s", err, out)
+	}
+	return dir
 }
