@@ -146,12 +146,14 @@ func hostile(r *rand.Rand) string {
 func TestGovernorSurvivesAnything(t *testing.T) {
 	n, r := testenv.Cases(t, 400)
 	w := wire(t)
-	events := 0
-	var mu sync.Mutex
-	w.listen("ours", func(string, []byte) { mu.Lock(); events++; mu.Unlock() })
+	read := make(chan struct{})
+	w.listen("ours", func(string, []byte) {})
 	for range n {
 		w.say(t, hostile(r))
 	}
+	w.listen("over", func(string, []byte) { close(read) }) // of a session with events to spare
+	w.say(t, `{"method":"Test.over","sessionId":"over"}`)
+	<-read
 	// It still answers.
 	go func() {
 		for {
@@ -174,7 +176,7 @@ func TestGovernorSurvivesAnything(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.waiting) > 0 || len(w.guest) > guestQueue || len(w.sessions) != 1 {
+	if len(w.waiting) > 0 || len(w.guest) > guestQueue || len(w.sessions) != 2 {
 		t.Errorf("left are %d commands, %d messages for chromedp, %d sessions", len(w.waiting), len(w.guest), len(w.sessions))
 	}
 }
