@@ -237,15 +237,12 @@ func processes(t *testing.T) (all []string) {
 		all = append(all, string(line)+" ")
 		var b strings.Builder
 		_ = filepath.WalkDir(filepath.Join(dir, "root", "tmp"), func(file string, d os.DirEntry, err error) error {
-			switch {
-			case err == nil && d.IsDir() && (d.Name() == "profile" || d.Name() == "cache"):
+			if err == nil && d.IsDir() && (d.Name() == "profile" || d.Name() == "cache") {
 				return filepath.SkipDir
-			case err != nil || !d.Type().IsRegular() || b.Len() > 64<<20:
-				return nil //nolint:nilerr // what cannot be read is not a place
 			}
-			if text, err := os.ReadFile(file); err == nil {
-				b.WriteString(file)
-				b.Write(text)
+			if err == nil && d.Type().IsRegular() && b.Len() < 64<<20 { // what cannot be read is no place
+				text, _ := os.ReadFile(file)
+				b.WriteString(file + string(text))
 			}
 			return nil
 		})

@@ -3,7 +3,6 @@ package act
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -261,7 +260,7 @@ func TestSeatsEnd(t *testing.T) {
 		if n := len(s.List()); n != 0 {
 			t.Errorf("%d seats after it", n)
 		}
-		if err := seat.with(context.Background(), nil); ReasonOf(err) != ReasonClosed {
+		if err := seat.with(t.Context(), nil); ReasonOf(err) != ReasonClosed {
 			t.Errorf("a call later: %v", err)
 		}
 	})

@@ -138,7 +138,7 @@ for (const e of document.querySelectorAll(".list")) e.addEventListener("click", 
 	for i, k := range kinds {
 		name := fmt.Sprintf("Thing%d.", i)
 		seen := false
-		for _, line := range strings.Split(l, "\n") {
+		for line := range strings.SplitSeq(l, "\n") {
 			seen = seen || strings.HasPrefix(line, "[") && strings.Contains(line, name)
 		}
 		if !seen {

@@ -30,10 +30,10 @@ type carrier struct {
 }
 
 func (c *carrier) Prepare(_ context.Context, _ string, s act.Step) (*act.Prepared, error) {
-	switch s.Do {
-	case act.DoUpload:
+	if s.Do == act.DoUpload {
 		return &act.Prepared{Facts: act.Facts{Kind: act.KindUpload, On: "https://shop.example/", To: "https://shop.example/", Field: "file", Path: s.Path, Shown: `file "File"`}}, nil
-	case act.DoSave:
+	}
+	if s.Do == act.DoSave {
 		from := "https://shop.example/a.pdf"
 		if s.Download == "d2" {
 			from = "https://evil.example/a.pdf"
@@ -44,19 +44,19 @@ func (c *carrier) Prepare(_ context.Context, _ string, s act.Step) (*act.Prepare
 }
 
 func (c *carrier) Do(_ context.Context, _ *act.Prepared, s act.Step) (*act.Outcome, error) {
-	switch s.Do {
-	case act.DoUpload:
+	if s.Do == act.DoUpload {
 		text, err := io.ReadAll(s.File.Content)
 		_ = s.File.Content.Close()
 		c.given = append(c.given, s.File.Name+": "+string(text))
 		return &act.Outcome{Tab: "t1", Line: "gave a file"}, err
-	case act.DoSave:
+	}
+	if s.Do == act.DoSave {
 		return &act.Outcome{Tab: "t1", File: &act.File{Name: "a", Size: 8, Content: io.NopCloser(strings.NewReader("new text and more"))}}, nil
 	}
 	return &act.Outcome{Tab: "t1", Line: "open"}, nil
 }
 
-// carrying opens a session with a page and the box whose files it gets.
+// openCarrier opens a session with a page and the box whose files it gets.
 func openCarrier(t *testing.T) (*bench, *carrier, func(args string) string) {
 	t.Helper()
 	b := boxes(t, carrying)
