@@ -85,7 +85,7 @@
 //	  served.go, trace.go             what others learn of a request
 //	  remotesearch.go                 a tool that finds those of an upstream
 //	  layer.go, tool.go, toolset.go   the tools, and who sees them
-//	  announcer.go                    and learns of changes
+//	  announcer.go, listchanges.go    and learns of changes
 //	  remote.go, definition.go        those of upstreams, and what an upstream says of one,
 //	  remoteargs.go, rawresult.go     what a call of it has, and what comes back
 //	  listed.go, decode.go, gate.go

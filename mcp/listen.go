@@ -54,11 +54,15 @@ func (s *Server) TaskChanged(id string) { s.deferrals.changed(id) }
 // TaskChanged is [Server.TaskChanged] of the session's server.
 func (s *Session) TaskChanged(id string) { s.server.deferrals.changed(id) }
 
-// listen answers a listen request that names tasks.
+// listen answers a listen request.
 func (a *adapter) listen(ctx context.Context, req *sdk.SubscriptionsListenRequest, next sdk.MethodHandler) (sdk.Result, error) {
+	if session, err := a.sessionOf(ctx); err == nil {
+		a.server.tools.changes.enter(req.Session, session)
+		defer a.server.tools.changes.leave(req.Session)
+	}
 	ids, _ := req.Params.Meta[taskIDsKey].([]any)
 	if ids == nil {
-		return nil, nil //nolint:nilnil // it is the sdk's
+		return next(ctx, methodListen, req)
 	}
 	if err := declares(req.Params.Meta); err != nil {
 		return nil, err

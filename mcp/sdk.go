@@ -207,6 +207,9 @@ func (a *adapter) greet(ctx context.Context, req sdk.Request) error {
 	if p, ok := req.GetParams().(*sdk.InitializeParams); ok {
 		session.meet(p)
 	}
+	if ss, ok := req.GetSession().(*sdk.ServerSession); ok {
+		a.server.tools.changes.enter(ss, session)
+	}
 	return nil
 }
 

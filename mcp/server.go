@@ -224,5 +224,6 @@ func (s *Server) Reloaded() {
 func (s *Server) forget(session *Session) {
 	s.sessions.remove(session)
 	s.subscriptions.forget(session)
+	s.tools.changes.forget(session)
 	s.deferrals.forget(session)
 }

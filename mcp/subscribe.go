@@ -207,11 +207,14 @@ func (subs *subscriptions) forget(session *Session) {
 }
 
 // notifyMiddleware wraps every message that the sdk sends: a notification about a
-// resource goes only to the clients that it is for.
+// resource or about the list of tools goes only to the clients that it is for.
 func (a *adapter) notifyMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if l, ok := ctx.Value(listenKey{}).(*listener); ok && method == methodAcked {
 			return ackTasks(ctx, l, req, func(ctx context.Context, req sdk.Request) (sdk.Result, error) { return next(ctx, method, req) })
+		}
+		if ss, ok := req.GetSession().(*sdk.ServerSession); ok && method == toolsChanged && !a.server.tools.changes.news(ss) {
+			return nil, nil
 		}
 		told, ok := req.GetParams().(*sdk.ResourceUpdatedNotificationParams)
 		if !ok {

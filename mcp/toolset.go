@@ -16,6 +16,7 @@ type toolset struct {
 	tenants func() []string // those that have sessions; it may be called with mu held
 	offer   func(Tool)      // makes the go-sdk know a tool, and notify clients
 	news    *announcer      // of changes of the tools of upstreams
+	changes *listChanges    // for whom an announcement is news
 
 	mu     sync.Mutex
 	byName map[string]*tool        // guarded by mu: the server's own
@@ -25,7 +26,7 @@ type toolset struct {
 
 func newToolset(gate Gate, tenants func() []string) *toolset {
 	return &toolset{
-		gate: gate, tenants: tenants, byName: make(map[string]*tool), remote: make(map[string]*remoteTable), hidden: make(map[string]string),
+		gate: gate, tenants: tenants, changes: newListChanges(), byName: make(map[string]*tool), remote: make(map[string]*remoteTable), hidden: make(map[string]string),
 	}
 }
 
@@ -50,6 +51,7 @@ func (ts *toolset) add(t *tool) {
 		panic("mcp: add tool " + t.info.Name + ": there is one of this name already")
 	}
 	ts.byName[t.info.Name] = t
+	ts.changes.all()
 	ts.offer(t.info)
 }
 
@@ -66,6 +68,7 @@ func (ts *toolset) setRemotes(tenant string, u *upstream) (refused []error) {
 	}
 	ts.mu.Unlock()
 	if !before.sameList(after) {
+		ts.changes.one(tenant)
 		ts.news.changed()
 	}
 	return refused
@@ -171,6 +174,7 @@ func (ts *toolset) describe(name, description string) (changed bool) {
 	other.info.Description = description
 	other.listed = ownListing(other.info, other.schemas)
 	ts.byName[name] = &other
+	ts.changes.all()
 	ts.offer(other.info)
 	return true
 }
@@ -205,7 +209,10 @@ func (ts *toolset) relist() {
 	now, changed := make(map[string]string), false
 	for _, tenant := range ts.tenants() {
 		now[tenant] = ts.hiddenFrom(tenant)
-		changed = changed || now[tenant] != ts.hidden[tenant]
+		if now[tenant] != ts.hidden[tenant] {
+			ts.changes.one(tenant)
+			changed = true
+		}
 	}
 	ts.hidden = now
 	if changed {
@@ -220,7 +227,7 @@ func (ts *toolset) hiddenFrom(tenant string) string {
 }
 
 // announce makes the sdk send notifications/tools/list_changed to each client that
-// wants it. The caller holds mu. The sdk sends it when a tool is added; adding a
+// wants it and for whom it is news (listChanges). The caller holds mu. The sdk sends it when a tool is added; adding a
 // tool that it has already changes nothing else.
 func (ts *toolset) announce() { ts.offer(Tool{Name: stubTool}) }
 
@@ -236,6 +243,7 @@ func (ts *toolset) announceIf(tenant string, changed func(t *tool) bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if slices.ContainsFunc(ts.tools(tenant), changed) {
+		ts.changes.one(tenant)
 		ts.announce()
 	}
 }
