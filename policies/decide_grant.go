@@ -46,7 +46,7 @@ func (u Upstreams) Grant(tenantName string, b UpstreamBox) (Grant, error) {
 	}
 	g.limits.Background = upstreamLife
 	if b.Cache != "" {
-		g.mounts = append(slices.Clip(g.mounts), Mount{Source: b.Cache, Target: UpstreamCache, Writable: b.Install || b.Scratch})
+		g.mounts = append(slices.Clip(g.mounts), Mount{Source: b.Cache, Target: UpstreamCache, Writable: b.Install || b.Scratch || b.Layer})
 	}
 	return g, nil
 }

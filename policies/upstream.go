@@ -240,6 +240,9 @@ type UpstreamBox struct {
 	// UpstreamCache; empty for none. It can be written if Install or Scratch is set.
 	Cache   string
 	Scratch bool // Cache is a copy that is thrown away with the box
+	// Layer has the box write beside Cache, which stays as it is: into a layer that ends with
+	// the box.
+	Layer bool
 }
 
 // UpstreamCache is where the box of a server has what launchers fetched.

@@ -130,3 +130,23 @@ func (b *builder) handOver(text []byte, files ...boxinit.Slot) {
 	b.Store(msg+32, rights, 8)
 	b.Call(unix.SYS_SENDMSG, initConn, msg, unix.MSG_NOSIGNAL)
 }
+
+// layered mounts an overlay of directories below the working directory, attached nowhere yet.
+func (b *builder) layered(lower, upper, work string) boxinit.Slot {
+	fs := b.Call(unix.SYS_FSOPEN, "overlay", unix.FSOPEN_CLOEXEC).Save()
+	set := func(key, value string) {
+		b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_STRING, key, value, 0)
+	}
+	set("lowerdir", lower)
+	set("upperdir", upper)
+	set("workdir", work)
+	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_FLAG, "userxattr", 0, 0)
+	// Said although userxattr implies it: no layer names another place, or a
+	// file whose content is elsewhere.
+	set("redirect_dir", "nofollow")
+	set("metacopy", "off")
+	set("index", "off")
+	set("xino", "off") // it takes file handles, which it may not have here
+	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
+	return b.Call(unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).Save()
+}

@@ -73,8 +73,16 @@ func (s *Supervisor) addGranted(p *plan, g policies.Grant, uid int, image *image
 	}
 	for _, m := range g.Mounts() {
 		// What a launcher has fetched is the box user's own, also where it is read only.
-		own := m.Source == g.OfUpstream().Cache
-		err := s.addMount(p, mount{source: m.Source, target: m.Target, writable: m.Writable, mapped: own, file: -1}, uid)
+		of := g.OfUpstream()
+		own := m.Source == of.Cache
+		laid := mount{source: m.Source, target: m.Target, writable: m.Writable, mapped: own, file: -1}
+		if own && of.Layer {
+			if err := checkScratch(); err != nil {
+				return err
+			}
+			laid.writable, laid.scratch = false, m.Writable
+		}
+		err := s.addMount(p, laid, uid)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = &limit.Refusal{Message: fmt.Sprintf("profile %q mounts %s, which this host does not have; correct the policy", g.Profile(), m.Source), Err: err}
 		}

@@ -31,7 +31,7 @@
 //	means.go                             what is kept for it, and released in reverse
 //	template.go, spawn_linux.go          its init: started, and given what the box looks
 //	root.go, landlock.go, overlay.go     like, as a script, which follows from its grant
-//	design.go, kept.go, nest.go
+//	design.go, kept.go, nest.go, scratch.go
 //	door.go, register.go                 its network, from outside; totals of its tenant
 //	entrance.go, trust.go
 //	execview_linux.go, home.go           what it executes; limits and policy in its workspace

@@ -67,7 +67,7 @@ func newExecFiles(p *plan, written ...string) *execFiles {
 // one of them, or lies in one, is left out.
 func (p *plan) unwritten(written ...string) []string {
 	for _, m := range p.mounts {
-		if m.writable {
+		if m.writable || m.scratch {
 			written = append(written, m.source)
 		}
 	}

@@ -80,7 +80,7 @@ func (v landlock) add(b *builder, p *plan) {
 	}
 	for _, m := range p.mounts {
 		switch {
-		case m.devices || !m.writable || m.layer:
+		case m.devices || !m.writable && !m.scratch || m.layer:
 		case m.dir:
 			allow(m.target, landlockChange)
 		default:

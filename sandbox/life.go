@@ -234,6 +234,9 @@ func (l *life) ready(ctx context.Context, script *boxinit.Script) error {
 		if err := b.home.explainOverlay(script.Name(first.Step), first.Errno); err != nil {
 			return err
 		}
+		if err := explainScratch(script.Name(first.Step), first.Errno); err != nil {
+			return err
+		}
 		return &limit.Refusal{
 			Message: "this host could not build the box; run \"belljar doctor\" to see what is missing",
 			Err:     fmt.Errorf("%s: %w", script.Name(first.Step), first.Errno),

@@ -170,22 +170,7 @@ func (p *plan) overlay(b *builder, slots []boxinit.Slot) boxinit.Slot {
 		}
 		n++
 	}
-	fs := b.Call(unix.SYS_FSOPEN, "overlay", unix.FSOPEN_CLOEXEC).Save()
-	set := func(key, value string) {
-		b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_STRING, key, value, 0)
-	}
-	set("lowerdir", strings.Join(lower, ":"))
-	set("upperdir", "0/"+workspace.Upper)
-	set("workdir", "0/"+workspace.Work)
-	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_FLAG, "userxattr", 0, 0)
-	// Said although userxattr implies it: no layer names another place, or a
-	// file whose content is elsewhere.
-	set("redirect_dir", "nofollow")
-	set("metacopy", "off")
-	set("index", "off")
-	set("xino", "off") // it takes file handles, which it may not have here
-	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
-	return p.keep(b, b.Call(unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).Save())
+	return p.keep(b, b.layered(strings.Join(lower, ":"), "0/"+workspace.Upper, "0/"+workspace.Work))
 }
 
 // attachOverlay puts it into the new root, which is the working directory.

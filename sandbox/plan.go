@@ -49,6 +49,7 @@ type mount struct {
 	dir      bool
 	writable bool
 	mapped   bool // its owner is the box's user, though it is read-only
+	scratch  bool // a layer in the box's memory takes what is written; the tree stays as it is
 	devices  bool
 	root     bool // the image that the box's root lies over
 	layer    bool // of the overlay that is the workspace, the highest first

@@ -174,6 +174,11 @@ func (p *plan) trees(b *builder) {
 	if p.overlaid() {
 		overlay = p.overlay(b, slots)
 	}
+	for i, m := range p.mounts {
+		if m.scratch {
+			slots[i] = b.scratch(m, slots[i], p.limits)
+		}
+	}
 	b.Step("mount the root")
 	if p.base >= 0 {
 		b.Call(unix.SYS_MOVE_MOUNT, b.clone(boxinit.Slot(passed)), "", atFDCWD, base, unix.MOVE_MOUNT_F_EMPTY_PATH)

@@ -57,6 +57,18 @@ type starter struct {
 
 // Start starts a server.
 func (u *starter) Start(ctx context.Context, s upstream.Spec) (upstream.Process, error) {
+	p, err := u.start(ctx, s)
+	if errors.Is(err, sandbox.ErrNoScratch) {
+		u.store.copies.Store(true)
+		p, err = u.start(ctx, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (u *starter) start(ctx context.Context, s upstream.Spec) (*process, error) {
 	c, err := u.command(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, upstream.ErrLasting)
@@ -73,11 +85,12 @@ func (u *starter) Start(ctx context.Context, s upstream.Spec) (upstream.Process,
 		if _, err = u.check(ctx, s, "", true); err != nil {
 			return nil, err
 		}
-		if fetched, err = u.fetched(ctx, s, *c.Install, c.Scratch, &opened); err != nil {
+		copies := u.store.copies.Load()
+		if fetched, err = u.fetched(ctx, s, *c.Install, c.Scratch && copies, &opened); err != nil {
 			return nil, err
 		}
 		of := grant.OfUpstream()
-		of.Cache, of.Scratch = fetched, c.Scratch
+		of.Cache, of.Scratch, of.Layer = fetched, c.Scratch && copies, c.Scratch && !copies
 		if grant, err = u.grant(s.Key.Tenant, of); err != nil {
 			return nil, err
 		}

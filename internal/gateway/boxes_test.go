@@ -23,6 +23,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/egress"
+	"belljar.dev/sandbox/kernel"
 )
 
 // plainPeer speaks to a server without more than the test needs.
@@ -108,7 +109,14 @@ var scripted = map[string]string{
 		{ exec 3<>/dev/tcp/$a/PORT && printf 'GET / HTTP/1.0\r\nHost: %s:PORT\r\n\r\n' "$a" >&3 && read -r -t 10 answer <&3 && got="$got $a:${answer%%[[:space:]]}"; } 2>/dev/null; done
 		for s in /var/run/docker.sock /run/docker.sock; do [ -e $s ] && got="$got $s"; done; echo '{"jsonrpc":"2.0","id":1,"result":{"got":"'"$got"'"}}'; done`,
 	// It wants more memory than it may have.
-	"greedy":  `read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read -r line; all=$(head -c 300m /dev/zero | tr '\0' x); echo '{"jsonrpc":"2.0","id":1,"result":{"has":"'${#all}'"}}'; read -r line`,
+	"greedy": `read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read -r line; all=$(head -c 300m /dev/zero | tr '\0' x); echo '{"jsonrpc":"2.0","id":1,"result":{"has":"'${#all}'"}}'; read -r line`,
+	// It wants all processes, the whole disk, and all of the processor's time.
+	"forks": `read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read -r line; most=0; seq 400 | xargs -P 0 -I{} sleep SECONDS 2>/dev/null &
+		for n in {1..3000}; do set -- /proc/[0-9]*; [ $# -gt $most ] && most=$#; done; echo '{"jsonrpc":"2.0","id":1,"result":{"has":"'$most'"}}'; read -r line`,
+	"fills": `read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read -r line; head -c 100m /dev/zero >/tmp/x 2>/dev/null; echo '{"jsonrpc":"2.0","id":1,"result":{"has":"'$(stat -c %s /tmp/x)'"}}'; read -r line`,
+	"spins": `read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read -r line; begun=${EPOCHREALTIME/./}; used=0
+		while [ $used -lt 60 ]; do for n in {1..2000}; do :; done; read -r -a s </proc/self/stat; used=$((s[13]+s[14])); done
+		echo '{"jsonrpc":"2.0","id":1,"result":{"has":"'$((${EPOCHREALTIME/./}-begun))'"}}'; read -r line`,
 	"fetched": `echo "$(cat /var/cache/upstream/tool) $(echo more 2>/dev/null >/var/cache/upstream/more && echo writes || echo reads)" >&2; while read -r line; do echo '{"jsonrpc":"2.0","id":1,"result":{"said":"'"$(cat /var/cache/upstream/tool)"'","more":"'"$(head -n 1 /var/cache/upstream/more 2>/dev/null)"'"}}'; echo more 2>/dev/null >>/var/cache/upstream/more; done`,
 }
 
@@ -338,27 +346,40 @@ func TestUpstreamIsFetchedOnce(t *testing.T) {
 	}
 }
 
-// A server that has to write into what was fetched gets a copy, which goes with it.
+// What a server writes into what was fetched goes with it: into a layer, or into a copy where the
+// host has no layers.
 func TestUpstreamScratch(t *testing.T) {
-	w := boxedUpstreams(t, "x: {}")
-	w.fetching(fetchScript, true)
-	for range 2 {
-		got, err := w.ask(t, "fetched")
-		if more, _ := got["more"].(string); err != nil || !strings.HasPrefix(more, "more") {
-			t.Fatalf("%v, %v", got, err)
-		}
-		if n := len(w.kept(t)); n != 2 {
-			t.Errorf("%d directories", n)
-		}
-		w.Restart(t.Context(), "fetched")
-	}
-	w.Close()
-	all := w.kept(t)
-	if len(all) != 1 || w.fetches.Load() != 1 {
-		t.Fatalf("%q is left, fetched %d times", all, w.fetches.Load())
-	}
-	if _, err := os.Lstat(filepath.Join(all[0], "more")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the copy is no copy: %v", err)
+	for name, copies := range map[string]bool{"layer": false, "copy": true} {
+		t.Run(name, func(t *testing.T) {
+			w := boxedUpstreams(t, "x: {}")
+			w.fetching(fetchScript, true)
+			w.starter.store.copies.Store(copies)
+			dirs := 1
+			for range 2 {
+				got, err := w.ask(t, "fetched")
+				if more, _ := got["more"].(string); err != nil || !strings.HasPrefix(more, "more") {
+					t.Fatalf("%v, %v", got, err)
+				}
+				if w.starter.store.copies.Load() {
+					dirs = 2
+				}
+				if n := len(w.kept(t)); n != dirs {
+					t.Errorf("%d directories, want %d", n, dirs)
+				}
+				w.Restart(t.Context(), "fetched")
+			}
+			w.Close()
+			all := w.kept(t)
+			if len(all) != 1 || w.fetches.Load() != 1 {
+				t.Fatalf("%q is left, fetched %d times", all, w.fetches.Load())
+			}
+			if _, err := os.Lstat(filepath.Join(all[0], "more")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("it was written into what was fetched: %v", err)
+			}
+			if kernel.Since(6, 6) && w.starter.store.copies.Load() != copies {
+				t.Error("a host that should have layers has none")
+			}
+		})
 	}
 }
 

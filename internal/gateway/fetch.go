@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"belljar.dev/internal/claim"
 	"belljar.dev/internal/closers"
@@ -33,7 +34,8 @@ import (
 // that no process has claimed and that the start does not need: a process that was killed
 // leaves its copies.
 type cache struct {
-	dir string
+	dir    string
+	copies atomic.Bool // the host cannot lay a layer over a directory, so a server that writes gets a copy
 
 	mu   sync.Mutex
 	busy map[string]chan struct{} // guarded by mu: homes in which this process fetches something now

@@ -1,0 +1,59 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/kernel"
+	"belljar.dev/sandbox/limit"
+)
+
+// A launcher fetches thousands of files for a server, and the server may want to write some of them.
+// Its box has an overlay: the files as they are, which other boxes may have too, and a layer in the
+// memory of the box, which takes what is written and ends with the box. A copy of the files took
+// most of the time of a start.
+
+// ErrNoScratch is the error of a box whose grant has a layer over what was fetched, on a host that
+// cannot mount it. The caller can make a copy instead.
+var ErrNoScratch = errors.New("this host cannot mount a layer over what was fetched")
+
+// stepScratch begins the name of the step that fails there.
+const stepScratch = "lay a scratch over "
+
+// checkScratch reports whether the kernel is too old: since Linux 6.6 a tmpfs has the attributes in
+// which an overlay of a user namespace keeps its marks (tmpfs(5), user.*).
+func checkScratch() error {
+	if !kernel.Since(6, 6) {
+		return fmt.Errorf("%w: that takes Linux 6.6", ErrNoScratch)
+	}
+	return nil
+}
+
+// scratch mounts a layer over a tree, into a mount that is attached nowhere yet, and returns that in
+// the tree's place. The limits bound the layer. As with the overlay workspace, what is mounted on the old root goes with it; the
+// overlay has its layers for itself.
+func (b *builder) scratch(m mount, tree boxinit.Slot, l policies.Limits) boxinit.Slot {
+	b.Step(stepScratch + m.source)
+	b.Call(unix.SYS_MOUNT, "belljar", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV,
+		"mode=700,size="+strconv.FormatInt(l.Tmp, 10)+",nr_inodes="+strconv.FormatInt(l.TmpFiles, 10))
+	b.Call(unix.SYS_CHDIR, base)
+	for _, dir := range []string{"lower", "upper", "work"} {
+		b.Call(unix.SYS_MKDIRAT, atFDCWD, dir, 0o755)
+	}
+	b.Call(unix.SYS_MOVE_MOUNT, tree, "", atFDCWD, "lower", unix.MOVE_MOUNT_F_EMPTY_PATH)
+	return b.layered("lower", "upper", "work")
+}
+
+// explainScratch returns the error of a box that could not be built for want of its scratch.
+func explainScratch(step string, errno error) error {
+	if !strings.HasPrefix(step, stepScratch) {
+		return nil
+	}
+	return &limit.Refusal{Message: ErrNoScratch.Error(), Err: fmt.Errorf("%w: %s: %w", ErrNoScratch, step, errno)}
+}
