@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,53 +48,84 @@ func (s *Session) reach(ss *sdk.ServerSession, out outlet) {
 	s.conn.peer, s.conn.out = &peer{sdk: ss}, out
 }
 
-// elicitorOf returns the client of a call if it can be asked, or nil.
+// elicitorOf returns the client of a call if a person at it can be asked, or nil.
 func elicitorOf(c Call) *asker {
+	if c.input != nil && !c.input.shows {
+		return nil
+	}
+	k, can := askerOf(c)
+	if k == nil || k.input != nil {
+		return k
+	}
+	if e := can.Elicitation; e == nil || e.Form == nil && e.URL != nil { // it shows addresses only
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ignored >= maxIgnored {
+		return nil
+	}
+	return k
+}
+
+// samplerOf returns the client of a call if its model can be asked, or nil.
+func samplerOf(c Call) *asker {
+	if c.input != nil && !c.input.samples {
+		return nil
+	}
+	k, can := askerOf(c)
+	if k != nil && k.input == nil && can.Sampling == nil {
+		return nil
+	}
+	return k
+}
+
+// askerOf returns the client of a call with what it can do, or nil if no way leads to it.
+// Without an era of requests to clients, the capabilities are nil: they came with the call.
+func askerOf(c Call) (*asker, *sdk.ClientCapabilities) {
 	session := c.Session
-	if in := c.input; in != nil {
-		if !in.shows {
-			return nil
-		}
-		return &asker{session: session, input: in}
+	if c.input != nil {
+		return &asker{session: session, input: c.input}, nil
 	}
 	session.mu.Lock()
 	p, name, version := session.conn.peer, session.conn.client, session.conn.version
 	session.mu.Unlock()
 	if p == nil {
-		return nil
+		return nil, nil
 	}
 	said := p.sdk.InitializeParams()
-	if said == nil || said.ProtocolVersion >= wire.ModernRevision || said.Capabilities == nil || said.Capabilities.Elicitation == nil {
-		return nil
+	if said == nil || said.ProtocolVersion >= wire.ModernRevision || said.Capabilities == nil {
+		return nil, nil
 	}
-	if e := said.Capabilities.Elicitation; e.Form == nil && e.URL != nil {
-		return nil // it shows addresses only
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ignored >= maxIgnored {
-		return nil
-	}
-	return &asker{peer: p, session: session, client: name, named: strings.TrimSpace(name + " " + version)}
+	return &asker{peer: p, session: session, client: name, named: strings.TrimSpace(name + " " + version)}, said.Capabilities
 }
 
-// Ask puts a question to the person at the client of a call, in the way of the
+// Ask puts a question to the person or the model at the client of a call, in the way of the
 // era: a request to the client while the call runs, or a result that the client
 // answers by making the call again.
 func (c Call) Ask(ctx context.Context, o Offer) Asked {
 	client := elicitorOf(c)
+	if o.Form.Sample != nil {
+		client = samplerOf(c)
+	}
 	if client == nil {
 		return NotAsked
 	}
 	return client.ask(ctx, o)
 }
 
-// Asks reports whether the client of a call can be asked at all: it says that it shows forms.
+// Asks reports whether the person at the client of a call can be asked at all: it says that it
+// shows forms.
 func (c Call) Asks() bool { return elicitorOf(c) != nil }
+
+// Samples reports whether the model of the client of a call can be asked.
+func (c Call) Samples() bool { return samplerOf(c) != nil }
 
 // AsksByResult reports whether the client of a call is asked by its result: then Ask does not
 // return AskedNow before the client makes the call again, with the answer.
-func (c Call) AsksByResult() bool { return c.input != nil && c.input.shows && c.Later == "" }
+func (c Call) AsksByResult() bool {
+	return c.input != nil && (c.input.shows || c.input.samples) && c.Later == ""
+}
 
 // Brought returns the IDs of the questions to which a call has brought answers, in order.
 func (c Call) Brought() []string {
@@ -239,6 +271,10 @@ var answers = []struct{ text, scope string }{
 
 // elicit asks, and hands on what the person said.
 func (k *asker) elicit(ctx context.Context, o Offer) reply {
+	if o.Form.Sample != nil {
+		k.sample(ctx, o)
+		return silent // that says nothing of the person
+	}
 	asked := time.Now()
 	res, err := k.sdk.Elicit(ctx, o.Form.params())
 	if err != nil {
@@ -249,6 +285,26 @@ func (k *asker) elicit(ctx context.Context, o Offer) reply {
 		return ignored
 	}
 	return k.take(context.WithoutCancel(ctx), o, FormAnswer{Action: res.Action, Content: res.Content, Client: k.named, Took: time.Since(asked)})
+}
+
+// sample asks the client's model, and hands on what it said.
+func (k *asker) sample(ctx context.Context, o Offer) {
+	asked := time.Now()
+	a := FormAnswer{Action: FormDeclined, Client: k.named}
+	params, err := o.Form.sampling()
+	if err == nil {
+		var res *sdk.CreateMessageResult
+		if res, err = k.sdk.CreateMessage(ctx, params); err == nil {
+			a.Sample, err = json.Marshal(res)
+		}
+	}
+	if err != nil {
+		k.session.server.cfg.Log.Debug("a client's model was asked and did not answer", "session", k.session.id, "question", o.ID, "error", err)
+	} else {
+		a.Action = FormAccepted
+	}
+	a.Took = time.Since(asked)
+	k.take(context.WithoutCancel(ctx), o, a)
 }
 
 // offer returns an approval in the form for a client. elsewhere says that people can

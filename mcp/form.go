@@ -14,6 +14,9 @@ import (
 type Form struct {
 	Message string
 	Fields  []Field
+	// Sample, if it is not nil, are the params of sampling/createMessage: the question is for
+	// the client's model, and there is no form. The client decides whether a person sees it.
+	Sample json.RawMessage
 }
 
 // Field is one field of a form. Those of this server have texts and choices only.
@@ -34,9 +37,11 @@ type Field struct {
 type FormAnswer struct {
 	Action  string         // "accept", "decline", or "cancel" for a form that was put away
 	Content map[string]any // of the fields, where it was accepted; whatever the client sent
-	Client  string         // name and version, which prove nothing
-	Took    time.Duration  // from the question to the answer
-	Trusted bool           // the operator takes what clients say by themselves
+	// Sample is the result of sampling/createMessage, if the model was asked and has answered.
+	Sample  json.RawMessage
+	Client  string        // name and version, which prove nothing
+	Took    time.Duration // from the question to the answer
+	Trusted bool          // the operator takes what clients say by themselves
 }
 
 // instant is shorter than any person's reaction, let alone the time to read a
@@ -104,6 +109,29 @@ const (
 	// again with the answer.
 	AskedByResult
 )
+
+// CheckSample returns an error for what cannot be a Form.Sample.
+func CheckSample(params json.RawMessage) error {
+	_, err := Form{Sample: params}.sampling()
+	return err
+}
+
+// request returns the question in the protocol's type.
+func (f Form) request() (sdk.InputRequest, error) {
+	if f.Sample == nil {
+		return f.params(), nil
+	}
+	return f.sampling()
+}
+
+// sampling returns the question for the client's model in the protocol's type.
+func (f Form) sampling() (*sdk.CreateMessageParams, error) {
+	p := new(sdk.CreateMessageParams)
+	if err := json.Unmarshal(f.Sample, p); err != nil {
+		return nil, fmt.Errorf("the params of sampling/createMessage: %w", err)
+	}
+	return p, nil
+}
 
 // params returns the form in the protocol's type.
 func (f Form) params() *sdk.ElicitParams {

@@ -36,6 +36,7 @@ const (
 // may ask several at once.
 type input struct {
 	shows   bool   // the client shows forms
+	samples bool   // the client has a model that can be asked
 	client  string // name and version
 	brought map[string]FormAnswer
 
@@ -70,19 +71,27 @@ type needs struct {
 }
 
 // requests are the forms as the protocol has them.
-func (n *needs) requests() sdk.InputRequestMap {
+func (n *needs) requests() (sdk.InputRequestMap, error) {
 	all := make(sdk.InputRequestMap, len(n.forms))
 	for id, f := range n.forms {
-		all[id] = f.params()
+		r, err := f.request()
+		if err != nil {
+			return nil, wire.Errorf(wire.InternalError, "%v", err)
+		}
+		all[id] = r
 	}
-	return all
+	return all, nil
 }
 
 // frame is the result as a line of the wire, without its LF. server is what the server says
 // of itself.
 func (n *needs) frame(id []byte, server json.RawMessage) ([]byte, error) {
+	requests, err := n.requests()
+	if err != nil {
+		return nil, err
+	}
 	raw, err := json.Marshal(map[string]any{
-		"_meta": map[string]any{wire.ServerKey: server}, "resultType": "input_required", "inputRequests": n.requests(), "requestState": n.state,
+		"_meta": map[string]any{wire.ServerKey: server}, "resultType": "input_required", "inputRequests": requests, "requestState": n.state,
 	})
 	if err != nil {
 		return nil, wire.Errorf(wire.InternalError, "marshal the questions: %v", err)
@@ -171,8 +180,15 @@ func (k *sealer) bring(in *input, c Call, args json.RawMessage, state string, an
 	}
 	in.brought = make(map[string]FormAnswer)
 	for _, id := range trip.IDs {
-		if a, ok := answers[id].(*sdk.ElicitResult); ok {
+		switch a := answers[id].(type) {
+		case *sdk.ElicitResult:
 			in.brought[id] = FormAnswer{Action: a.Action, Content: a.Content, Took: took}
+		case *sdk.CreateMessageWithToolsResult:
+			sample, err := json.Marshal(a)
+			if err != nil {
+				return foreign
+			}
+			in.brought[id] = FormAnswer{Action: FormAccepted, Sample: sample, Took: took}
 		}
 	}
 	return nil
@@ -190,6 +206,9 @@ func (k *sealer) inputFor(session *Session, req *sdk.CallToolRequest, tool strin
 	}
 	if can := req.ClientCapabilities(); can != nil && can.Elicitation != nil {
 		in.shows = can.Elicitation.Form != nil || can.Elicitation.URL == nil
+	}
+	if can := req.ClientCapabilities(); can != nil {
+		in.samples = can.Sampling != nil
 	}
 	c := Call{Session: session, Tool: tool}
 	return in, k.bring(in, c, req.Params.Arguments, req.Params.RequestState, req.Params.InputResponses)

@@ -11,10 +11,10 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// upstreamKey is the member of a result's _meta that names the upstream that the result is
-// from. A text of an upstream can look like a message of this server; only this server sets
+// UpstreamKey is the member of _meta that names the upstream that a result, or a question to a
+// client's model, is from. A text of an upstream can look like a message of this server; only this server sets
 // the member, and its own refusals do not have it.
-const upstreamKey = "belljar.dev/upstream"
+const UpstreamKey = "belljar.dev/upstream"
 
 // textMost is how much text of an upstream's result goes to a client, in bytes. Models read
 // all of it.
@@ -52,15 +52,19 @@ func parseResult(raw json.RawMessage) (*Result, error) {
 	if err := wire.CheckJSON(raw, definitionDeep); err != nil {
 		return nil, err
 	}
-	var line bytes.Buffer // a result over HTTP may have line feeds
-	if err := json.Compact(&line, raw); err != nil {
-		return nil, err
+	line := bytes.TrimSpace(raw)
+	if bytes.ContainsAny(line, "\n\r") { // one over HTTP may have them
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, line); err != nil {
+			return nil, err
+		}
+		line = compact.Bytes()
 	}
-	if !wire.IsObject(line.Bytes()) {
-		return nil, fmt.Errorf("it is %s", kindOf(line.Bytes()))
+	if !wire.IsObject(line) {
+		return nil, fmt.Errorf("it is %s", kindOf(line))
 	}
 	r, bad := new(Result), error(nil)
-	wire.Members(line.Bytes(), func(member, value []byte) bool {
+	wire.Members(line, func(member, value []byte) bool {
 		key, none := string(member), string(value) == "null"
 		switch {
 		case none:

@@ -175,7 +175,7 @@ func (a *adapter) readRemote(ctx context.Context, r *RemoteResources, session *S
 			return nil, readFailed(uri, err)
 		}
 	}
-	out.Meta[upstreamKey] = f.Upstream
+	out.Meta[UpstreamKey] = f.Upstream
 	if eraOf(req) == wire.Modern {
 		out.ResultType = resultComplete
 	}

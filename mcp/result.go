@@ -13,7 +13,11 @@ import (
 // marshal and for a result above the limit: over HTTP the size is not checked later.
 func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
 	if r.needs != nil {
-		return &sdk.CallToolResult{InputRequests: r.needs.requests(), RequestState: r.needs.state}, nil
+		requests, err := r.needs.requests()
+		if err != nil {
+			return nil, err
+		}
+		return &sdk.CallToolResult{InputRequests: requests, RequestState: r.needs.state}, nil
 	}
 	out := &sdk.CallToolResult{Meta: r.sdkMeta(), IsError: r.IsError, Content: make([]sdk.Content, 0, len(r.Content))}
 	size := 0
@@ -43,7 +47,7 @@ func (r *Result) sdkMeta() sdk.Meta {
 	if r.Upstream == "" {
 		return nil
 	}
-	meta := sdk.Meta{upstreamKey: r.Upstream}
+	meta := sdk.Meta{UpstreamKey: r.Upstream}
 	for key, value := range r.Meta {
 		meta[key] = value
 	}

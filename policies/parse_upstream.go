@@ -123,6 +123,12 @@ func (d *upstreamDecoder) server(n *yaml.Node, what string, u *upstream) {
 	if v := o.get("expose"); v != nil {
 		u.Search = d.word(v, "expose", "list", "search") == 1
 	}
+	if v := o.get("sampling"); v != nil {
+		u.Sampling = d.truth(v, "sampling")
+	}
+	if v := o.get("roots"); v != nil {
+		u.Roots = d.truth(v, "roots")
+	}
 }
 
 // life reads when a server runs, for whom, and what it is trusted with unseen. An

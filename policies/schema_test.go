@@ -308,6 +308,8 @@ upstreams:
       safety: off
       limit: {calls: 10/s, concurrent: 3}
       expose: search
+      sampling: true
+      roots: true
     net: {profile: {net: {mode: proxy, allow: [a.example]}}}
 projects: {/srv/app: []}
 rules:

@@ -26,6 +26,8 @@ var (
 			{"safety", aWord("on", "off"), "Whether people are asked about its calls and hooks see them. What is denied stays denied. Without it: on.", false},
 			{"limit", limitShape.ref(), "How many calls of one tenant it gets.", false},
 			{"expose", aWord("list", "search"), "Whether its tools are listed, or found by a search. Without it: list.", false},
+			{"sampling", aTruth(), "It may ask the model of the client whose call runs (sampling/createMessage).", false},
+			{"roots", aTruth(), "It learns which directories its box has (roots/list).", false},
 		},
 	}
 	// upstreamProfileShape is a profile without what belongs to agents.

@@ -108,6 +108,8 @@ type Upstream struct {
 	// Unguarded skips approvals and hooks for its calls. Denials stay.
 	Unguarded bool
 	Search    bool // its tools are found by a search, and not listed
+	Sampling  bool // it may ask the model of the client whose call runs
+	Roots     bool // it learns which directories its box has
 	// AllowTools and DenyTools are patterns of the server's own names of its tools. No
 	// AllowTools is all of them; DenyTools win.
 	AllowTools, DenyTools []string
@@ -175,6 +177,7 @@ func (u *upstreams) of(name string, trusted bool) upstream {
 			one.install.egress = &bare
 		}
 		one.Pin, one.Eager, one.Keep, one.Unguarded = min(one.Pin, PinAsk), false, false, false
+		one.Sampling, one.Roots = false, false
 	}
 	return one
 }

@@ -32,6 +32,8 @@ upstreams:
       secrets: {github: door, sentry: env}
       pin: off
       safety: off
+      sampling: true
+      roots: true
       start: eager
       keep: true
       timeout: {call: 10s}
@@ -128,6 +130,7 @@ func TestBoxesOfUpstreamsDiffer(t *testing.T) {
 			{Server: "a", Install: true},
 			{Server: "a", Install: true, Cache: "/c"},
 			{Server: "a", Cache: "/c", Scratch: true},
+			{Server: "a", Cache: "/c", Layer: true},
 		} {
 			all = append(all, upstreamGrant(t, p, tenant, b))
 		}
@@ -154,7 +157,7 @@ func TestUntrustedEntriesGetLess(t *testing.T) {
 			t.Errorf("%s: is installed from %+v", name, in)
 		}
 		u := p.Upstreams().Of(name, false)
-		if len(u.Secrets) > 0 || u.Unguarded || u.Eager || u.Keep || u.Pin != policies.PinAsk {
+		if len(u.Secrets) > 0 || u.Unguarded || u.Eager || u.Keep || u.Sampling || u.Roots || u.Pin != policies.PinAsk {
 			t.Errorf("%s: got %+v", name, u)
 		}
 	}
@@ -296,7 +299,7 @@ func TestUpstreamsOf(t *testing.T) {
 	}
 	base := policies.UpstreamTimeouts{Handshake: 30 * time.Second, Install: 2 * time.Minute, Call: 2 * time.Minute, Idle: time.Minute}
 	u := up.Of("github", true)
-	if !u.Eager || !u.Keep || !u.Unguarded || u.Pin != policies.PinOff || u.Share != policies.ShareSession || u.Search {
+	if !u.Eager || !u.Keep || !u.Unguarded || !u.Sampling || !u.Roots || u.Pin != policies.PinOff || u.Share != policies.ShareSession || u.Search {
 		t.Errorf("got %+v", u)
 	}
 	if want := (policies.UpstreamTimeouts{Handshake: base.Handshake, Install: base.Install, Call: 10 * time.Second, Idle: base.Idle}); u.Timeouts != want {
@@ -420,6 +423,8 @@ func TestUpstreamFaults(t *testing.T) {
 		{"safety", one("safety: none"), "safety cannot be"},
 		{"limit", one("limit: {}"), "limit must not be empty"},
 		{"expose", one("expose: nothing"), "expose cannot be"},
+		{"sampling", one("sampling: 4096"), "sampling must be true or false"},
+		{"roots", one("roots: [/srv]"), "roots must be true or false"},
 	} {
 		e := faults(t, tt.text)
 		if !strings.Contains(e.Error(), tt.want) {

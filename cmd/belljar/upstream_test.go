@@ -425,3 +425,47 @@ func TestLargeListsAreWarnedOf(t *testing.T) {
 		}
 	}
 }
+
+// GW-A52: what the audit log has of a call of a server's tool is cut, and has no secrets, wherever
+// in the arguments they are; and its chain verifies.
+func TestUpstreamArgumentsInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	u := startUpstreaming(t, "")
+	u.offers(2)
+	const token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+	args, err := json.Marshal(map[string]any{
+		"password": "hunter2-hunter2", "note": "use " + token, "nested": []any{map[string]string{"Authorization": "Bearer " + token}},
+		"text": strings.Repeat("CANARY ", 100<<10),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":"secrets","method":"tools/call","params":{"name":"mcp_files_read","arguments":%s}}`, args))
+	for got := u.receive(t); got.ID != "secrets"; got = u.receive(t) {
+	}
+	u.in.Close()
+	for err == nil { // until the process has ended
+		_, err = u.out.ReadBytes('\n')
+	}
+	logs, err := filepath.Glob(filepath.Join(u.state, "audit", "*.jsonl"))
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+	text, err := os.ReadFile(logs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{token, "hunter2"} {
+		if strings.Contains(string(text), secret) {
+			t.Errorf("the log has %s", secret)
+		}
+	}
+	if n := strings.Count(string(text), "CANARY"); !strings.Contains(string(text), `"tool":"mcp_files_read"`) || n == 0 || n > 20<<10 {
+		t.Errorf("the log has %d bytes, and %d of the words of the call:\n%.2000s", len(text), n, text)
+	}
+	verify := exec.CommandContext(t.Context(), os.Args[0])
+	verify.Args = []string{"belljar", "audit", "verify", "--state", u.state}
+	if out, err := verify.CombinedOutput(); err != nil {
+		t.Errorf("audit verify: %v\n%s", err, out)
+	}
+}

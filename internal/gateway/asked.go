@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -26,10 +25,11 @@ const (
 )
 
 // asked answers a request of the server: it puts a form of the server before the person at the
-// client whose call is running. What cannot be asked is refused with a text for the server.
+// client whose call is running, or a question to that client's model. What cannot be asked is
+// refused with a text for the server.
 func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, error) {
-	if r.Method != "elicitation/create" {
-		return nil, wire.Errorf(wire.MethodNotFound, "belljar passes no %s on", r.Method)
+	if r.Method == rootsMethod {
+		return c.rootsOfBox()
 	}
 	c.mu.Lock()
 	run := c.calls[r.Owner]
@@ -45,85 +45,33 @@ func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, erro
 	case n > askedMost:
 		return nil, wire.Errorf(wire.InvalidRequest, "one call may ask %d times", askedMost)
 	}
-	q, err := readQuestion(r.Params)
-	if err != nil {
-		return nil, wire.Errorf(wire.InvalidParams, "%v", err)
-	}
-	answer := make(chan mcp.FormAnswer, 1)
-	done := make(chan struct{})
-	defer close(done)
 	// The same question of the same call has the same name when a modern client makes the
 	// call again with the answer.
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", c.server.Name, n, r.Params))
-	offer := mcp.Offer{
-		ID: questionPrefix + hex.EncodeToString(sum[:8]), Left: askedWait, Form: q.form(c.server.Name),
-		Over: func(ctx context.Context) {
-			select {
-			case <-done:
-			case <-ctx.Done():
-			}
-		},
-		Take: func(_ context.Context, a mcp.FormAnswer) error {
-			select {
-			case answer <- a:
-			default: // it has one
-			}
-			return nil
-		},
-		Lost: func() {
-			select {
-			case answer <- mcp.FormAnswer{Action: mcp.FormDismissed}:
-			default:
-			}
-		},
+	id := questionPrefix + hex.EncodeToString(sum[:8])
+	switch r.Method {
+	case "elicitation/create":
+		return c.elicit(ctx, run, id, r.Params)
+	case sampleMethod:
+		return c.sample(ctx, run, id, r.Params)
 	}
-	how, err := c.put(ctx, run, offer)
+	return nil, wire.Errorf(wire.MethodNotFound, "belljar passes no %.80q on", r.Method)
+}
+
+// elicit puts a form of the server before the person at the client of a call.
+func (c *conn) elicit(ctx context.Context, run *running, id string, params json.RawMessage) (json.RawMessage, error) {
+	q, err := readQuestion(params)
+	if err != nil {
+		return nil, wire.Errorf(wire.InvalidParams, "%v", err)
+	}
+	if !run.now().Asks() {
+		return nil, wire.Errorf(wire.InvalidRequest, "the person cannot be asked while the call runs")
+	}
+	a, err := c.question(ctx, run, id, q.form(c.server.Name))
 	if err != nil {
 		return nil, err
 	}
-	if how != mcp.AskedNow {
-		return nil, wire.Errorf(wire.InvalidRequest, "the person cannot be asked while the call runs")
-	}
-	select {
-	case a := <-answer:
-		return q.result(a)
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// put puts a question to the client of a call, and for a call that is kept to the later ones too in
-// which the client goes on with it.
-func (c *conn) put(ctx context.Context, run *running, offer mcp.Offer) (mcp.Asked, error) {
-	if run.kept == nil {
-		how := run.call.Ask(ctx, offer)
-		if how == mcp.AskedByResult {
-			c.mu.Lock()
-			run.comes = true
-			c.mu.Unlock()
-		}
-		return how, nil
-	}
-	offer.ID = questionPrefix + rand.Text() // a question of this call, and of no other
-	for {
-		call, next, asks := run.kept.now()
-		if slices.Contains(call.Brought(), offer.ID) {
-			return call.Ask(ctx, offer), nil
-		}
-		if err := c.offers.keep(offer.ID, run.kept); err != nil {
-			return mcp.NotAsked, wire.Errorf(wire.InvalidRequest, "%v", err)
-		}
-		how := call.Ask(ctx, offer)
-		select {
-		case asks <- struct{}{}:
-		default: // another question has said so
-		}
-		select {
-		case <-next:
-		case <-ctx.Done():
-			return how, context.Cause(ctx)
-		}
-	}
+	return q.result(a)
 }
 
 // question is a form that a server wants to be shown.
@@ -214,7 +162,7 @@ func (q question) form(server string) mcp.Form {
 
 // result is the answer for the server.
 func (q question) result(a mcp.FormAnswer) (json.RawMessage, error) {
-	if a.Action != mcp.FormAccepted || a.Itself() {
+	if a.Action != mcp.FormAccepted || a.Itself() || a.Sample != nil {
 		action := a.Action
 		if action == mcp.FormAccepted {
 			action = mcp.FormDismissed // no person has accepted it

@@ -13,6 +13,7 @@ import (
 	"belljar.dev/mcp/upstream/names"
 	"belljar.dev/mcp/upstream/peer"
 	"belljar.dev/mcp/upstream/pin"
+	"belljar.dev/mcp/wire"
 )
 
 // calls makes the calls of clients.
@@ -44,6 +45,11 @@ func (g *calls) run(ctx context.Context, call mcp.Call, tool names.Tool, offered
 	if !call.AsksByResult() {
 		return g.once(ctx, &running{call: call}, tool, offered, args)
 	}
+	return g.resumable(ctx, call, tool, offered, args)
+}
+
+// resumable is run for a client that is asked by the result of its call.
+func (g *calls) resumable(ctx context.Context, call mcp.Call, tool names.Tool, offered pin.Digest, args json.RawMessage) (*mcp.Result, error) {
 	one, err := g.kept.resume(call)
 	if err != nil {
 		return nil, err
@@ -63,19 +69,15 @@ func (g *calls) run(ctx context.Context, call mcp.Call, tool names.Tool, offered
 
 // once makes a call of a tool.
 func (g *calls) once(ctx context.Context, run *running, tool names.Tool, offered pin.Digest, args json.RawMessage) (res *mcp.Result, err error) {
-	call := run.call
-	err = g.pool.Do(ctx, call.Grant, callerOf(call.Session), tool.Server, func(ctx context.Context, c *conn) error {
+	err = g.pool.Do(ctx, run.call.Grant, callerOf(run.call.Session), tool.Server, func(ctx context.Context, c *conn) error {
 		d, err := c.tool(ctx, tool.Native, offered)
 		if err != nil {
 			return err
 		}
-		params, err := json.Marshal(struct {
-			Name      string          `json:"name"`
-			Arguments json.RawMessage `json:"arguments"`
-		}{tool.Native, args})
-		if err != nil {
-			return err
-		}
+		// The arguments stay as the client wrote them: decodeRemote has checked them.
+		params := make([]byte, 0, len(tool.Native)+len(args)+32)
+		params = wire.AppendQuoted(append(params, `{"name":`...), tool.Native)
+		params = append(append(append(params, `,"arguments":`...), args...), '}')
 		raw, err := c.ask(ctx, run, "tools/call", params, d.raw)
 		if err != nil {
 			return err
@@ -107,7 +109,7 @@ func (c *conn) tool(ctx context.Context, native string, offered pin.Digest) (d d
 // ask makes a request for a call of a client. What the server asks meanwhile goes to that
 // client. tool is the definition of the tool that is called; nil for none.
 func (c *conn) ask(ctx context.Context, run *running, method string, params, tool json.RawMessage) (json.RawMessage, error) {
-	call := run.call
+	call := &run.call
 	c.mu.Lock()
 	c.calls[call.ID] = run
 	c.mu.Unlock()
@@ -117,10 +119,7 @@ func (c *conn) ask(ctx context.Context, run *running, method string, params, too
 		c.mu.Unlock()
 	}()
 	level, logs := c.listen(ctx, run)
-	offers := capabilities()
-	if !call.Asks() {
-		offers = json.RawMessage(`{}`) // a modern server need not ask in vain
-	}
+	offers := offersOf(c.server, call.Asks(), call.Samples()) // a modern server need not ask in vain
 	raw, err := c.Call(ctx, method, params, peer.CallOptions{
 		Timeout: c.server.Settings.Timeouts.Call, Owner: call.ID, Session: call.Session.ID(), Depth: call.Depth, Tool: tool, Capabilities: offers, Level: level, Log: logs,
 		Progress: func(params json.RawMessage) { run.tell(func(call mcp.Call) { report(call, params) }) },

@@ -35,6 +35,7 @@ type conn struct {
 	key    upstream.Key
 	door   *egress.Door // of a remote server; nil for others
 	runs   pin.Runs
+	roots  []string // directories of its box, for roots/list
 
 	changed chan struct{} // holds one while the lists are to be read again
 	stop    context.CancelFunc
@@ -63,7 +64,7 @@ func (c *conn) begin(ctx context.Context) {
 	c.mu.Lock()
 	c.stop = stop
 	c.mu.Unlock()
-	c.wg.Go(func() { c.follow(ctx) })
+	c.wg.Go(func() { c.follow(ctx, c.readAgain) })
 	c.site.opened(c)
 }
 
@@ -105,8 +106,8 @@ func (c *conn) again() {
 	}
 }
 
-// follow reads the lists again after the server has announced changes, and not too often.
-func (c *conn) follow(ctx context.Context) {
+// follow has the lists read again after the server has announced changes, and not too often.
+func (c *conn) follow(ctx context.Context, read func(context.Context) error) {
 	var times []time.Time
 	wait := func(d time.Duration) bool {
 		t := time.NewTimer(d)
@@ -138,7 +139,7 @@ func (c *conn) follow(ctx context.Context) {
 		case <-c.changed:
 		default:
 		}
-		if err := c.readAgain(ctx); err != nil && ctx.Err() == nil {
+		if err := read(ctx); err != nil && ctx.Err() == nil {
 			c.site.cfg.Log.Warn("the lists of an upstream cannot be read again; what it has changed is not offered", "upstream", c.server.Name, "err", err)
 		}
 	}

@@ -4,8 +4,58 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
+
+// GW-A49: the lists of a server that announces changes all the time, or whenever they are read,
+// are read six times in any minute, and the last change is not lost.
+func TestListsAreReadRarely(t *testing.T) {
+	for name, announces := range map[string]func(c *conn){
+		"all the time": func(c *conn) {
+			for range 10_000 {
+				c.again()
+				time.Sleep(5 * time.Minute / 10_000)
+			}
+		},
+		"whenever they are read": func(c *conn) {
+			c.again()
+			time.Sleep(5 * time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &conn{changed: make(chan struct{}, 1)}
+				ctx, cancel := context.WithCancel(t.Context())
+				over := make(chan struct{})
+				var at []time.Time // of the reads
+				go func() {
+					defer close(over)
+					c.follow(ctx, func(context.Context) error {
+						at = append(at, time.Now())
+						if name != "all the time" && ctx.Err() == nil {
+							c.again()
+						}
+						return nil
+					})
+				}()
+				announces(c)
+				last := time.Now()
+				time.Sleep(2 * listsWindow)
+				cancel()
+				<-over
+				if n := len(at); n < 5*listsMost || at[n-1].Before(last) {
+					t.Fatalf("%d reads, the last of them %v before the last change", n, last.Sub(at[n-1]))
+				}
+				for i := listsMost; i < len(at); i++ {
+					if took := at[i].Sub(at[i-listsMost]); took < listsWindow {
+						t.Fatalf("%d reads within %v", listsMost+1, took)
+					}
+				}
+			})
+		})
+	}
+}
 
 // Whoever has given a call up does not wait for a list that a server keeps back.
 func TestReadingIsGivenUp(t *testing.T) {

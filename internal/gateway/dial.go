@@ -42,14 +42,14 @@ func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Proces
 	}
 	c := &conn{site: d.site, offers: d.offers, server: s, key: spec.Key, calls: make(map[string]*running), changed: make(chan struct{}, 1), reading: make(chan struct{}, 1)}
 	if started, ok := p.(*process); ok {
-		c.runs = started.runs
+		c.runs, c.roots = started.runs, rootsOf(spec.Grant)
 		transport = peer.Pipes{In: p.In(), Out: p.Out(), Stop: p.Close}
 	} else if transport, err = d.remote(ctx, s, &spec, c); err != nil {
 		c.closeDoor()
 		return nil, err
 	}
 	if c.Conn, err = peer.Open(ctx, transport, peer.Config{
-		Client: d.client, Capabilities: capabilities(), Era: d.era(s.ID),
+		Client: d.client, Capabilities: offersOf(s, true, true), Era: d.era(s.ID),
 		OnRequest: c.asked, OnNotification: c.notified, Log: d.cfg.Log.With("upstream", s.Name),
 	}); err != nil {
 		c.closeDoor()
@@ -72,9 +72,6 @@ func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Proces
 	c.offer()
 	return c, nil
 }
-
-// capabilities is what servers may ask of clients.
-func capabilities() json.RawMessage { return json.RawMessage(`{"elicitation":{}}`) }
 
 // era is how a server is spoken to.
 func (d *dialer) era(id string) peer.Era {

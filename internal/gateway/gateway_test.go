@@ -194,7 +194,7 @@ func (c *client) connect(t testing.TB, s *mcp.Server) {
 		ours.Close()
 		wg.Wait()
 	})
-	c.ask("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"claude-code","version":"1"}}`)
+	c.ask("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{},"sampling":{}},"clientInfo":{"name":"claude-code","version":"1"}}`)
 	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 

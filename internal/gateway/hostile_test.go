@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -64,6 +65,50 @@ func TestGreedyServer(t *testing.T) {
 	if _, err := w.ask(t, "plain"); err != nil {
 		t.Errorf("beside it: %v", err)
 	}
+}
+
+// GW-A27: a server has no more processes, space and time of the processor than it may have, and
+// others answer beside it.
+func TestGreedyServersAreBounded(t *testing.T) {
+	testenv.NeedCgroups(t)
+	for name, of := range map[string]struct {
+		limits      string
+		least, most float64
+	}{
+		"forks": {"pids: 40", 20, 80}, // with those of the box itself
+		"fills": {"tmp: 8MiB", 1 << 20, 8 << 20},
+		"spins": {"cpu: 0.2", 1_500_000, 1e12}, // microseconds for 600 ms of the processor
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := boxedUpstreams(t, name+": {profile: {limits: {"+of.limits+"}}}")
+			if _, err := w.ask(t, "plain"); err != nil {
+				t.Fatal(err)
+			}
+			got, err := w.ask(t, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := got["has"].(string)
+			if has, err := strconv.ParseFloat(text, 64); err != nil || has < of.least || has > of.most {
+				t.Errorf("with %s it has %q, want %v to %v", of.limits, text, of.least, of.most)
+			}
+			if _, err := w.ask(t, "plain"); err != nil {
+				t.Errorf("beside it: %v", err)
+			}
+		})
+	}
+}
+
+// GW-A11: a schema with a pattern that takes exponential time is listed, and costs a call nothing:
+// arguments are not matched with it.
+func TestPatternsOfSchemas(t *testing.T) {
+	schema := `{"type":"object","properties":{"a":{"type":"string","pattern":"^(a+)+$"}}}`
+	g := gate(t, "", "", map[string]upstreams.Server{"s": {Tools: []upstreams.Tool{{Name: "pattern", Schema: json.RawMessage(schema)}}}})
+	if tools, notes := g.list(); !strings.Contains(string(tools["mcp_s_pattern"]), schema) {
+		t.Fatalf("got the tools %s and the notes %q", tools, notes)
+	}
+	args := `{"a":"` + strings.Repeat("a", 1<<16) + `!"}`
+	g.wants("mcp_s_pattern", args, false, args)
 }
 
 // An entry whose name is that of the pins of another one's fetch is a fault: they would share them.

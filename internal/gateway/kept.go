@@ -199,6 +199,15 @@ func (one *kept) follow(ctx context.Context) (*mcp.Result, error) {
 	return one.res, one.err
 }
 
+// now returns the latest call of the client.
+func (r *running) now() mcp.Call {
+	if r.kept == nil {
+		return r.call
+	}
+	call, _, _ := r.kept.now()
+	return call
+}
+
 // tell tells the client something by the call that it has open; by none while a call that is kept
 // waits for it. f must not block.
 func (r *running) tell(f func(mcp.Call)) {

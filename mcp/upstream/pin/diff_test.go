@@ -121,6 +121,7 @@ func BenchmarkJudge(b *testing.B) {
 				b.Fatal("a tool is held")
 			}
 		}
+		limited(b, 3)
 	})
 	b.Run("compare", func(b *testing.B) { // without the database
 		all, _ := takeApart(o)
@@ -139,5 +140,13 @@ func BenchmarkJudge(b *testing.B) {
 				b.Fatal("a tool is held")
 			}
 		}
+		limited(b, 0.2)
 	})
+}
+
+// limited reports the time of a run, and its limit.
+func limited(b *testing.B, ms float64) {
+	b.Helper()
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/1000, "ms")
+	b.ReportMetric(ms, "ms-limit")
 }

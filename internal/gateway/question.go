@@ -1,0 +1,83 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/wire"
+)
+
+// question asks the client of a call, and waits for the answer.
+func (c *conn) question(ctx context.Context, run *running, id string, form mcp.Form) (mcp.FormAnswer, error) {
+	answer := make(chan mcp.FormAnswer, 1)
+	done := make(chan struct{})
+	defer close(done)
+	give := func(a mcp.FormAnswer) {
+		select {
+		case answer <- a:
+		default: // it has one
+		}
+	}
+	how, err := c.put(ctx, run, mcp.Offer{
+		ID: id, Left: askedWait, Form: form,
+		Over: func(ctx context.Context) {
+			select {
+			case <-done:
+			case <-ctx.Done():
+			}
+		},
+		Take: func(_ context.Context, a mcp.FormAnswer) error {
+			give(a)
+			return nil
+		},
+		Lost: func() { give(mcp.FormAnswer{Action: mcp.FormDismissed}) },
+	})
+	if err != nil {
+		return mcp.FormAnswer{}, err
+	}
+	if how != mcp.AskedNow {
+		return mcp.FormAnswer{}, wire.Errorf(wire.InvalidRequest, "the client cannot be asked while the call runs")
+	}
+	select {
+	case a := <-answer:
+		return a, nil
+	case <-ctx.Done():
+		return mcp.FormAnswer{}, context.Cause(ctx)
+	}
+}
+
+// put puts a question to the client of a call, and for a call that is kept to the later ones too in
+// which the client goes on with it.
+func (c *conn) put(ctx context.Context, run *running, offer mcp.Offer) (mcp.Asked, error) {
+	if run.kept == nil {
+		how := run.call.Ask(ctx, offer)
+		if how == mcp.AskedByResult {
+			c.mu.Lock()
+			run.comes = true
+			c.mu.Unlock()
+		}
+		return how, nil
+	}
+	offer.ID = questionPrefix + rand.Text() // a question of this call, and of no other
+	for {
+		call, next, asks := run.kept.now()
+		if slices.Contains(call.Brought(), offer.ID) {
+			return call.Ask(ctx, offer), nil
+		}
+		if err := c.offers.keep(offer.ID, run.kept); err != nil {
+			return mcp.NotAsked, wire.Errorf(wire.InvalidRequest, "%v", err)
+		}
+		how := call.Ask(ctx, offer)
+		select {
+		case asks <- struct{}{}:
+		default: // another question has said so
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return how, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+// What a server may ask besides a person, if the policy says so.
+const (
+	sampleMethod = "sampling/createMessage"
+	rootsMethod  = "roots/list"
+)
+
+// Bounds of a question to a client's model, which costs the client money.
+const (
+	sampleTokens   = 4096      // of the answer, at most
+	sampleMessages = 64        // of the question
+	sampleBytes    = 256 << 10 // of the params
+)
+
+// offersOf is what servers may ask of a client, as the capabilities of a client; person and model
+// say whom they may ask.
+func offersOf(s *server, person, model bool) json.RawMessage {
+	var all []string
+	if person {
+		all = append(all, `"elicitation":{}`)
+	}
+	if model && s.Settings.Sampling {
+		all = append(all, `"sampling":{}`)
+	}
+	if s.Settings.Roots {
+		all = append(all, `"roots":{}`)
+	}
+	return json.RawMessage("{" + strings.Join(all, ",") + "}")
+}
+
+// sample asks the model of the client of a call. Only what belljar knows of the params is passed
+// on: not a request for the context of other servers, and no tools.
+func (c *conn) sample(ctx context.Context, run *running, id string, params json.RawMessage) (json.RawMessage, error) {
+	if !c.server.Settings.Sampling {
+		return nil, wire.Errorf(wire.MethodNotFound, "the policy does not let this server ask a model")
+	}
+	asks, err := sampleOf(c.server.Name, params)
+	if err != nil {
+		return nil, wire.Errorf(wire.InvalidParams, "%v", err)
+	}
+	if !run.now().Samples() {
+		return nil, wire.Errorf(wire.InvalidRequest, "the client of this call has no model that can be asked")
+	}
+	a, err := c.question(ctx, run, id, mcp.Form{Sample: asks})
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Action != mcp.FormAccepted || a.Sample == nil:
+		return nil, wire.Errorf(wire.InternalError, "the client did not answer, or its user has declined")
+	}
+	return a.Sample, nil
+}
+
+// sampling is a question of a server to a model (2025-11-25, "Sampling").
+type sampling struct {
+	Messages []json.RawMessage `json:"messages"`
+	System   string            `json:"systemPrompt,omitempty"`
+	Tokens   int64             `json:"maxTokens"`
+	Heat     json.RawMessage   `json:"temperature,omitempty"`
+	Stop     json.RawMessage   `json:"stopSequences,omitempty"`
+	Model    json.RawMessage   `json:"modelPreferences,omitempty"`
+}
+
+// sampleOf returns the params of a question to a model, as the client gets them.
+func sampleOf(server string, params json.RawMessage) (json.RawMessage, error) {
+	if len(params) > sampleBytes {
+		return nil, fmt.Errorf("the params have %d bytes, and %d are passed on", len(params), sampleBytes)
+	}
+	if wire.Member(params, "tools") != nil {
+		return nil, errors.New("tools of a server are not given to a model")
+	}
+	var q sampling
+	if err := json.Unmarshal(params, &q); err != nil {
+		return nil, fmt.Errorf("the params cannot be read: %w", err)
+	}
+	if len(q.Messages) > sampleMessages {
+		return nil, fmt.Errorf("it has %d messages, and %d are passed on", len(q.Messages), sampleMessages)
+	}
+	q.Tokens = min(q.Tokens, sampleTokens)
+	asks, err := json.Marshal(struct {
+		sampling
+		Meta map[string]string `json:"_meta"`
+	}{q, map[string]string{mcp.UpstreamKey: server}})
+	if err != nil {
+		return nil, err
+	}
+	return asks, mcp.CheckSample(asks)
+}
+
+// rootsOfBox answers roots/list: the directories of its box that the profile of the server names.
+// The client's own are on another machine, or not in the box.
+func (c *conn) rootsOfBox() (json.RawMessage, error) {
+	if !c.server.Settings.Roots {
+		return nil, wire.Errorf(wire.MethodNotFound, "the policy does not let this server know of roots")
+	}
+	type root struct {
+		URI  string `json:"uri"`
+		Name string `json:"name"`
+	}
+	roots := []root{}
+	for _, dir := range c.roots {
+		roots = append(roots, root{(&url.URL{Scheme: "file", Path: dir}).String(), dir})
+	}
+	return json.Marshal(map[string]any{"roots": roots})
+}
+
+// rootsOf are the directories that a profile names, by their paths in the box.
+func rootsOf(g policies.Grant) (all []string) {
+	if g.Workspace() != policies.AccessNone {
+		all = append(all, sandbox.WorkspaceDir)
+	}
+	for _, m := range g.Mounts() {
+		if m.Target != policies.UpstreamCache {
+			all = append(all, m.Target)
+		}
+	}
+	return all
+}
