@@ -129,12 +129,21 @@ func (s *Set) hooks(event string) ([]Hook, error) {
 // refuses, and then the others, unless that is so. A hook that is waited for and
 // does not end well has refused, and so has a folder that cannot be looked into.
 func (s *Set) Emit(ctx context.Context, e Event) Verdict {
-	all, err := s.hooks(e.Name)
+	return s.EmitOf(ctx, e.Name, func() Event { return e })
+}
+
+// EmitOf is Emit for an event of a name that is made only if there are hooks for it.
+func (s *Set) EmitOf(ctx context.Context, name string, event func() Event) Verdict {
+	all, err := s.hooks(name)
 	if err != nil {
-		s.cfg.Log.Error("hooks cannot be read", "event", e.Name, "err", err)
+		s.cfg.Log.Error("hooks cannot be read", "event", name, "err", err)
 		return Verdict{Denied: true, By: "hooks", Reason: err.Error()}
 	}
 	var v Verdict
+	if len(all) == 0 {
+		return v
+	}
+	e := event()
 	for _, h := range all {
 		if !h.Sync {
 			continue

@@ -33,7 +33,7 @@ func newAround(f *flow) *around { return &around{flow: f, notes: make(map[string
 // Before asks the hooks.
 func (a *around) Before(ctx context.Context, c mcp.Call, f policies.Facts) *policies.Refusal {
 	a.flow.aside.Began(c)
-	v := a.flow.hooks.Emit(ctx, eventOf(hooks.ToolUse, c, f))
+	v := a.flow.hooks.EmitOf(ctx, hooks.ToolUse, func() hooks.Event { return eventOf(hooks.ToolUse, c, f) })
 	if !v.Denied {
 		if len(v.Notes) > 0 {
 			a.mu.Lock()
@@ -65,9 +65,11 @@ func (a *around) After(ctx context.Context, c mcp.Call, f policies.Facts, o mcp.
 		e.Data["error"] = o.Err.Error()
 		a.flow.hooks.Later(e)
 	case !o.Refused:
-		e := eventOf(hooks.ToolResult, c, f)
-		e.Data["is_error"], e.Data["text"], e.Data["duration_ms"] = o.Result.IsError, resultText(o.Result), o.Took.Milliseconds()
-		notes = append(notes, a.flow.hooks.Emit(ctx, e).Notes...)
+		notes = append(notes, a.flow.hooks.EmitOf(ctx, hooks.ToolResult, func() hooks.Event {
+			e := eventOf(hooks.ToolResult, c, f)
+			e.Data["is_error"], e.Data["text"], e.Data["duration_ms"] = o.Result.IsError, resultText(o.Result), o.Took.Milliseconds()
+			return e
+		}).Notes...)
 	}
 	var more []mcp.Content
 	for _, note := range notes {
