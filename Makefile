@@ -76,6 +76,8 @@ bench:
 	$(GO) test -run '^$$' -bench Toolkit -benchtime 20x ./cmd/belljar
 	BELLJAR_BENCH_SOURCE="$(abspath $(SOURCE))" $(GO) test -run '^$$' -bench Source -benchtime 20x ./internal/toolkit
 	$(GO) test -run '^$$' -bench List -benchtime 500x ./internal/gateway
+	$(GO) test -run '^$$' -bench 'Start$$' -benchtime 20x ./internal/gateway
+	$(GO) test -run '^$$' -bench Judge ./mcp/upstream/pin
 	$(GO) test -run '^$$' -bench Mix -benchtime 3000x ./cmd/belljar
 	$(GO) test -run '^$$' -bench 'Fleet$$' -benchtime 500x ./cmd/belljar
 
@@ -197,11 +199,12 @@ clients: build
 	GO="$(GO)" scripts/clients/run bin/belljar bin/clients $(CLIENTS)
 
 # Servers that people use, fetched by npm: what each lists and answers through belljar is
-# compared with a direct connection. It needs the network, and is no part of CI.
+# compared with a direct connection, and so is the time of a start. It needs the network, and is
+# no part of CI.
 .PHONY: test-upstreams
 test-upstreams:
 	@scripts/need bash node npm chromium-headless-shell
-	BELLJAR_TEST_UPSTREAMS=1 $(GO) test -count=1 -v -run 'TestNpmServers$$' -timeout 30m ./cmd/belljar
+	BELLJAR_TEST_UPSTREAMS=1 $(GO) test -count=1 -v -run 'TestNpmServers$$' -bench 'Npx$$' -benchtime 5x -timeout 30m ./cmd/belljar
 
 # Which requirements a test names, and which none does.
 REQUIREMENTS ?= $(firstword $(wildcard ../shared/REQUIREMENTS.md) docs/requirements.md)

@@ -1,11 +1,18 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/internal/testenv"
 )
@@ -63,36 +70,61 @@ func perSecond(b *testing.B, s *process, tool string, n int) float64 {
 // BenchmarkUpstream is a call of another server's tool through belljar, with its policy, audit
 // log and the server in a box, against a call of the same server without belljar. Both are
 // over stdio, one call after the other; the rivals take turns, and the ratio is the median of
-// those of slices next to each other. The limits are 80 µs more, and 1.6 times as much; this
-// server answers in some 10 µs, so the second one says little. With 32 calls in flight, half
-// as many a second as directly are wanted.
+// those of slices next to each other. The limits are 80 µs more, and 1.6 times as much. With 32
+// calls in flight, half as many a second as directly are wanted.
+//
+// The server sdk is of the go-sdk, as servers in Go are. The server demo answers in some 10 µs, so
+// a switch between processes is what is measured there; relay-x is the same call through two cat(1),
+// one on each way, which do nothing at all.
 func BenchmarkUpstream(b *testing.B) {
-	const turns = 15
-	testenv.Need(b, testenv.UserNamespaces)
+	testenv.Need(b, testenv.UserNamespaces, testenv.Bash)
 	p := newPlace(b)
 	p.program = built(b)
-	p.file(b, "servers.json", `{"mcpServers": {"demo": {"command": "/opt/belljar/belljar", "args": ["demo-server"]}}}`)
+	sdkServer := filepath.Join(filepath.Dir(p.program), sdkServerName)
+	self, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = os.WriteFile(sdkServer, self, 0o755)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.file(b, "servers.json", fmt.Sprintf(`{"mcpServers": {"demo": {"command": "/opt/belljar/belljar", "args": ["demo-server"]}, "sdk": {"command": "/opt/belljar/%s"}}}`, sdkServerName))
 	policy := p.file(b, "policy.yaml", fmt.Sprintf(hopPolicy, filepath.Dir(p.program)))
-	through := serve(b, p.program, "belljar", "serve", "--workspace", p.ws, "--state", p.state, "--policy", policy, "--tenant", "a")
-	direct := serve(b, p.program, "belljar", "demo-server")
-	for _, s := range []*process{through, direct} {
+	greeted := func(program string, args ...string) *process {
+		s := serve(b, program, args...)
 		s.send(b, hello)
 		s.receive(b)
 		s.send(b, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		return s
 	}
-	of, to := adding(through, "mcp_demo_add"), adding(direct, "add")
-	for _, r := range []*testenv.Rival{of, to} {
+	through := greeted(p.program, "belljar", "serve", "--workspace", p.ws, "--state", p.state, "--policy", policy, "--tenant", "a")
+	b.Run("demo", func(b *testing.B) {
+		direct := greeted(p.program, "belljar", "demo-server")
+		relay := adding(greeted("/bin/bash", "bash", "-c", `cat | "$0" demo-server | cat`, p.program), "add")
+		hop(b, through, direct, "mcp_demo_add", relay)
+	})
+	b.Run("sdk", func(b *testing.B) { hop(b, through, greeted(sdkServer, sdkServer), "mcp_sdk_add") })
+}
+
+// hop compares calls of a server through belljar with direct ones. relays are further ways to it.
+func hop(b *testing.B, through, direct *process, tool string, relays ...*testenv.Rival) {
+	b.Helper()
+	const turns = 15
+	of, to := adding(through, tool), adding(direct, "add")
+	rivals := append([]*testenv.Rival{of, to}, relays...)
+	for _, r := range rivals {
 		r.Slice(b, max(b.N, 100), 1) // warm
 		r.CPU, r.Wall = nil, nil
 	}
 	b.ResetTimer()
 	for range turns {
-		of.Slice(b, b.N, 1)
-		to.Slice(b, b.N, 1)
+		for _, r := range rivals {
+			r.Slice(b, b.N, 1)
+		}
 	}
 	var share []float64
 	for range 5 {
-		share = append(share, perSecond(b, through, "mcp_demo_add", 10*b.N)/perSecond(b, direct, "add", 10*b.N))
+		share = append(share, perSecond(b, through, tool, 10*b.N)/perSecond(b, direct, "add", 10*b.N))
 	}
 	b.ReportMetric(testenv.Median(share), "rate-x")
 	b.ReportMetric(0.5, "rate-x-limit")
@@ -103,4 +135,91 @@ func BenchmarkUpstream(b *testing.B) {
 	b.ReportMetric(pairs(of.Wall, to.Wall), "x")
 	b.ReportMetric(1.6, "x-limit")
 	b.ReportMetric(testenv.Median(of.CPU), "cpu-µs")
+	for _, r := range relays {
+		b.ReportMetric(pairs(r.Wall, to.Wall), "relay-x")
+	}
+}
+
+// sdkServerName is the command of the test binary that is a server of the go-sdk over stdio, with
+// the tool add.
+const sdkServerName = "sdkserver"
+
+func sdkServer() {
+	server := sdk.NewServer(&sdk.Implementation{Name: "sdk", Version: "1"}, nil)
+	type numbers struct {
+		A int `json:"a"`
+		B int `json:"b"`
+	}
+	sdk.AddTool(server, &sdk.Tool{Name: "add", Description: "Adds two numbers"}, func(_ context.Context, _ *sdk.CallToolRequest, in numbers) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strconv.Itoa(in.A + in.B)}}}, nil, nil
+	})
+	if err := server.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// npmStarts is the package that BenchmarkNpx starts.
+const npmStarts = "@modelcontextprotocol/server-everything@2026.8.31"
+
+// BenchmarkNpx is the start of a session with a server of npm that was fetched before, until the
+// server's tools are listed, against npx --prefer-offline without belljar. It needs the network
+// once, see TestNpmServers.
+func BenchmarkNpx(b *testing.B) {
+	if os.Getenv(npmEnv) == "" {
+		b.Skipf("servers are fetched from npm only where %s is set: make test-upstreams", npmEnv)
+	}
+	testenv.Need(b, testenv.UserNamespaces, testenv.Node, testenv.Npm)
+	p := newPlace(b)
+	p.program = built(b)
+	p.file(b, "servers.json", fmt.Sprintf(`{"mcpServers": {"s": {"command": "npx", "args": ["-y", %q]}}}`, npmStarts))
+	policy := p.file(b, "policy.yaml", `version: 1
+defaults: {decision: allow, profile: p}
+profiles: {p: {fs: {system: true}}}
+upstreams:
+  from: servers.json
+  wait: 8m
+  defaults:
+    install: {mode: proxy, tls: intercept, allow: [registry.npmjs.org], allow_private: [registry.npmjs.org]}
+    timeout: {install: 8m, handshake: 2m}
+`)
+	npx, err := exec.LookPath("npx")
+	if err != nil {
+		b.Fatal(err)
+	}
+	start := func(program string, args ...string) float64 {
+		begin := time.Now()
+		s := serve(b, program, args...)
+		s.send(b, hello)
+		s.receive(b)
+		s.send(b, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		s.send(b, `{"jsonrpc":"2.0","id":"list","method":"tools/list"}`)
+		for {
+			got := s.receive(b)
+			if got.ID != "list" {
+				continue
+			}
+			if !strings.Contains(string(got.Result), "echo") {
+				b.Fatalf("it lists %s", got.Result)
+			}
+			took := time.Since(begin)
+			s.in.Close()
+			_, _ = io.Copy(io.Discard, s.out)
+			return float64(took.Milliseconds())
+		}
+	}
+	through := func() float64 {
+		return start(p.program, "belljar", "serve", "--workspace", p.ws, "--state", p.state, "--policy", policy)
+	}
+	bare := func() float64 { return start(npx, "npx", "--prefer-offline", "-y", npmStarts) }
+	through()
+	bare()
+	var of, to []float64
+	for range max(b.N, 5) {
+		of, to = append(of, through()), append(to, bare())
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(testenv.Median(of), "ms")
+	b.ReportMetric(testenv.Median(to), "bare-ms")
+	b.ReportMetric(pairs(of, to), "x")
+	b.ReportMetric(1.1, "x-limit")
 }

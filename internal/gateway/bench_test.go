@@ -1,13 +1,16 @@
 package gateway
 
 import (
+	"encoding/json"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"belljar.dev/internal/mcptest/upstreams"
 	"belljar.dev/internal/testenv"
+	"belljar.dev/mcp/upstream/peer"
 )
 
 // BenchmarkList is a list of 20 servers with 20 tools each, which the servers themselves do not
@@ -28,4 +31,62 @@ func BenchmarkList(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/1000, "ms")
 	b.ReportMetric(2, "ms-limit")
+}
+
+// BenchmarkStart is the start of a server, of its box too, to the answer of its first call, against
+// that of the same program without a box. The limit is 1.2 times as much and 5 ms.
+func BenchmarkStart(b *testing.B) {
+	s := upstreams.Server{Tools: []upstreams.Tool{upstreams.Echo}}
+	g := gate(b, "", "tenants: {local: {limit: {calls: 1000000/s, burst: 1000000}}}", map[string]upstreams.Server{"s": s})
+	if g.names() != "mcp_s_echo" {
+		b.Fatal(g.names())
+	}
+	argv := s.Command(b)
+	var of, to time.Duration
+	for b.Loop() {
+		if _, err := g.Stop("s"); err != nil {
+			b.Fatal(err)
+		}
+		if !testenv.Until(20*time.Second, func() bool { return len(g.boxes.Boxes()) == 0 }) {
+			b.Fatal("its box is still there")
+		}
+		begin := time.Now()
+		g.wants("mcp_s_echo", `{"x":1}`, false, `{"x":1}`)
+		of += time.Since(begin)
+		begin = time.Now()
+		c, err := peer.Open(b.Context(), bare(b, argv), peer.Config{Era: peer.Legacy})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for method, params := range map[string]string{"tools/list": "{}", "tools/call": `{"name":"echo","arguments":{"x":1}}`} {
+			if _, err := c.Call(b.Context(), method, json.RawMessage(params), peer.CallOptions{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		to += time.Since(begin)
+		c.Close()
+	}
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(b.N) / 1000 }
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ms(of), "ms")
+	b.ReportMetric(ms(to), "bare-ms")
+	b.ReportMetric(1.2*ms(to)+5, "ms-limit")
+}
+
+// bare starts a server without a box.
+func bare(b *testing.B, argv []string) peer.Pipes {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), argv[0], argv[1:]...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	return peer.Pipes{In: in, Out: out, Stop: func() { _ = cmd.Wait() }}
 }
