@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A code is for one login within a minute, and ten wrong ones stop all for a minute.
+// A code is for one login within a minute, and ten wrong ones stop all for a minute: WC3, WC-A14.
 func TestCodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a access

@@ -42,6 +42,7 @@ func shownPieces(pieces []Piece) string {
 	return b.String()
 }
 
+// Colours become looks, and all else that a terminal would obey is shown: WC7, WC-A3.
 func TestRender(t *testing.T) {
 	if len(sequences) < 80 {
 		t.Errorf("%d sequences", len(sequences))
@@ -57,7 +58,7 @@ func TestRender(t *testing.T) {
 	golden.File(t, "testdata/render.golden", b.String())
 }
 
-// A text that is cut anywhere looks as it does in one piece.
+// A text that is cut anywhere looks as it does in one piece: WC7.
 func TestRenderInParts(t *testing.T) {
 	for _, s := range sequences {
 		if strings.ContainsAny(s, "\r\b\t") || len(s) > 1000 { // which go back in a line

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -153,6 +154,33 @@ func TestNoTables(t *testing.T) {
 		got := g.send("GET", path, token, nil, "Accept", "text/csv, application/vnd.ms-excel")
 		if kind := got.header.Get("Content-Type"); kind != "application/json; charset=utf-8" || got.header.Get("Content-Disposition") != "" {
 			t.Errorf("%s: %s %q", path, kind, got.header.Get("Content-Disposition"))
+		}
+	}
+}
+
+// WC-A15: the page and its files have no token and no code, whoever is logged in. Who reads them
+// can only guess.
+func TestPageHasNoSecret(t *testing.T) {
+	g := start(t, full)
+	_, code, _ := strings.Cut(first(g.Link("ann", Operator)), "#")
+	secrets := []string{code, g.login(Viewer), g.login(Operator), "ann (uid 7)"}
+	page := g.send("GET", "", "", nil)
+	paths := []string{""}
+	for _, link := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(string(page.body), -1) {
+		paths = append(paths, link[1])
+	}
+	if len(paths) < 20 {
+		t.Errorf("the page names %d files", len(paths))
+	}
+	for _, path := range paths {
+		got := g.send("GET", path, "", nil)
+		if got.status != http.StatusOK {
+			t.Errorf("/%s: %d", path, got.status)
+		}
+		for _, secret := range secrets {
+			if strings.Contains(string(got.body), secret) {
+				t.Errorf("/%s has a secret", path)
+			}
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A recording is read in parts, and a hostile one is refused.
+// A recording is read in parts, and a hostile one is refused: WC-A25.
 func TestCasts(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"version":2,"width":80,"height":24}` + "\n")

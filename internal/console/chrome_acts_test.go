@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -83,6 +84,28 @@ func TestChromeRemember(t *testing.T) {
 	p.reads("The policy takes a yes for this call only.")
 	if value[bool](p, `!!document.querySelector('fieldset')`) {
 		t.Error("a yes that is for one call can be remembered")
+	}
+}
+
+// What is put off is hidden and not answered, and comes back a minute before its time is over:
+// WC15.
+func TestChromeLater(t *testing.T) {
+	g := start(t)
+	a := g.ask("git push")
+	p := g.open(chrome(t))
+	p.login(Approver)
+	p.at("#/inbox/approval/" + a.ID)
+	p.click("Later")
+	p.until(`window.told === '#/inbox' && document.querySelector('.badge').hidden`)
+	p.until(`document.querySelector('details').innerText.includes('Put off') && document.querySelectorAll('main ul')[0].childElementCount === 0`)
+	if is, _ := g.Approval(t.Context(), a.ID); is.State != approval.Pending {
+		t.Errorf("put off: %+v", is)
+	}
+	p.eval(`window.ahead = 0; Date.now = (real => () => real() + window.ahead)(Date.now)`)
+	p.until(`document.querySelector('.badge').textContent === '1' || void (window.ahead += 5000)`) // of ten minutes
+	p.until(`document.querySelectorAll('main ul')[0].childElementCount === 1`)
+	if left := value[string](p, `document.querySelector('.list time[data-left]').textContent`); strings.Contains(left, "min") {
+		t.Errorf("it comes back with %s", left)
 	}
 }
 

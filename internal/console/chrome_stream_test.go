@@ -94,6 +94,30 @@ func TestChromeHiddenTab(t *testing.T) {
 	p.until(`document.querySelector('.badge').textContent === '1'`)
 }
 
+// Many events mean few requests: what changes is collected for a moment, and is asked for once:
+// WC-A8.
+func TestChromeManyEvents(t *testing.T) {
+	g := start(t, full)
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.at("#/sessions")
+	p.until(`document.querySelector('tbody tr')`)
+	p.eval(`window.asked = 0; window.began = performance.now(); window.fetch = (real => (url, init) => { window.asked++; return real(url, init) })(window.fetch)`)
+	for range 200 { // of 100,000 events
+		for range 500 {
+			g.ring.add("session", "x")
+		}
+		p.until(`true`)
+	}
+	g.ring.add("approval", "last") // for which the inbox is asked for
+	p.until(`window.asked > 1`)
+	// Each moment has a request for the page, and one for what waits; a gap has one for who is logged in.
+	if most, asked := value[float64](p, `3 * ((performance.now() - window.began) / 150 + 2)`), value[int](p, `window.asked`); float64(asked) > most {
+		t.Errorf("%d requests for 100,000 events, want at most %.0f", asked, most)
+	}
+	p.until(`document.querySelector('.state.live')`)
+}
+
 // A program that writes a megabyte a second does not fill the page: WC8, WC-A7.
 func TestChromeLargeOutput(t *testing.T) {
 	out := &runs{output: bytes.Repeat([]byte("\x1b[32mok\x1b[0m 0123456789 0123456789 0123456789\n"), 200_000)}

@@ -168,6 +168,27 @@ func TestChromeAudit(t *testing.T) {
 	p.reads("The log is as it was written")
 }
 
+// A recording is shown as it was at any moment, and played at any speed: WC17.
+func TestChromePlayer(t *testing.T) {
+	dir := recorded(t)
+	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.at("#/audit?kind=outcome")
+	p.until(`document.querySelectorAll('tbody a').length === 1`)
+	p.eval(`document.querySelector('tbody a').click()`)
+	p.click("Play the recording")
+	const shown = `document.querySelector('.player .output').innerText.includes('all tests pass')`
+	p.until(`document.querySelector('.player') && !` + shown)
+	p.set("Moment", "1000000")
+	p.until(shown)
+	p.set("Moment", "0")
+	p.until(`!` + shown)
+	p.set("Speed", "16")
+	p.click("Play")
+	p.until(shown + ` && ` + theControl("Play"))
+}
+
 // An engine is asked by an operator, and what it said is shown beside it: WC21.
 func TestChromeEngine(t *testing.T) {
 	g := start(t, full)

@@ -232,7 +232,7 @@ func filled(path string) string {
 	return path
 }
 
-// Each route is for the roles that the table names, and no agent has one.
+// Each route is for the roles that the table names, and no agent has one: WC4, WC-A16, WC-A17.
 func TestRolesOfAllRoutes(t *testing.T) {
 	g := start(t, full)
 	tokens := map[Role]string{0: "", Viewer: g.login(Viewer), Approver: g.login(Approver), Operator: g.login(Operator)}
@@ -276,7 +276,7 @@ func TestRolesOfAllRoutes(t *testing.T) {
 	}
 }
 
-// Every answer has the headers, whatever it is, and none has a cookie.
+// Every answer has the headers, whatever it is, and none has a cookie: WC5.
 func TestHeadersOfAllAnswers(t *testing.T) {
 	g := start(t, full)
 	token := g.login(Operator)
@@ -313,7 +313,8 @@ func TestHeadersOfAllAnswers(t *testing.T) {
 	}
 }
 
-// A browser comes by a name of this machine, from a page of the console, or from none.
+// A browser comes by a name of this machine, from a page of the console, or from none: WC-A11 to
+// WC-A13.
 func TestHostAndOrigin(t *testing.T) {
 	g := start(t)
 	token := g.login(Viewer)
@@ -345,7 +346,7 @@ func TestHostAndOrigin(t *testing.T) {
 	}
 }
 
-// A request has its form and its bounds.
+// A request has its form and its bounds: WC-A10, WC-A23.
 func TestForms(t *testing.T) {
 	g := start(t)
 	token, a := g.login(Operator), g.ask("rm x")
@@ -398,7 +399,7 @@ func TestForms(t *testing.T) {
 }
 
 // The first answer counts, by whoever; a later one is told so, also an equal one. An answer
-// is for what was asked.
+// is for what was asked: WC14, WC-A18, WC-A19.
 func TestAnswers(t *testing.T) {
 	g := start(t)
 	token := g.login(Approver)
@@ -459,7 +460,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Where a console may not be, nothing is opened.
+// Where a console may not be, nothing is opened: WC1, WC-A30.
 func TestAddresses(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The table of docs/console.md has every route with its role, and no other.
+// The table of docs/console.md has every route with its role, and no other: WC30.
 func TestRoutesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/console.md")
 	if err != nil {

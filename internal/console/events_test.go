@@ -51,7 +51,7 @@ func until(t *testing.T, next func() (event, bool), kind, id string) event {
 	}
 }
 
-// What changes is an event: for those who have a stream, and for those who come back.
+// What changes is an event: for those who have a stream, and for those who come back: WC9.
 func TestEvents(t *testing.T) {
 	g := start(t)
 	token := g.login(Viewer)
@@ -87,7 +87,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A token has sixteen streams, and none when it ends.
+// A token has sixteen streams, and none when it ends: WC9, WC-A27.
 func TestStreamsAreBounded(t *testing.T) {
 	g := start(t)
 	token, other := g.login(Viewer), g.login(Viewer)

@@ -44,7 +44,7 @@ func logged(t testing.TB, records int) (dir string) {
 	return dir
 }
 
-// The log is read by pages from its end, with filters, and each record as it is.
+// The log is read by pages from its end, with filters, and each record as it is: WC17.
 func TestAudit(t *testing.T) {
 	dir := logged(t, 100)
 	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
@@ -105,7 +105,7 @@ func (g *rig) verdictOf(token string) chainIs {
 	}
 }
 
-// A log that was changed is shown, and it is said that it was changed.
+// A log that was changed is shown, and it is said that it was changed: WC-A26.
 func TestChain(t *testing.T) {
 	dir := logged(t, 20)
 	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })

@@ -116,7 +116,7 @@ func TestForeignTokens(t *testing.T) {
 }
 
 // Behind a proxy, the console answers at the prefix and without it, by the name of the proxy and
-// to pages from there. Its link has that name.
+// to pages from there. Its link has that name: WC11.
 func TestPrefix(t *testing.T) {
 	g := startAt(t, Remote{URL: "https://h.example/tools/console/"}, full)
 	link, _ := g.Link("ann", Viewer)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A reader that is slower than the events learns that some are gone, and no event waits for it.
+// A reader that is slower than the events learns that some are gone, and no event waits for it:
+// WC-A8, WC-A27.
 func TestSlowReader(t *testing.T) {
 	g := start(t)
 	token := g.login(Viewer)

@@ -48,7 +48,7 @@ type changesOf struct {
 	Files  []struct{ Path, Kind, Refused string }
 }
 
-// A person applies what they saw, and nothing else.
+// A person applies what they saw, and nothing else: WC19, WC-A20.
 func TestWorkspaces(t *testing.T) {
 	dir, base := filepath.Join(t.TempDir(), "sets"), t.TempDir()
 	g := start(t, func(_ *rig, v *Views) { v.SetsDir = dir })

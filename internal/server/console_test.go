@@ -152,7 +152,8 @@ func TestViewsOfTheConsole(t *testing.T) {
 	}
 }
 
-// An agent has a token of the server and a network: neither leads into the console.
+// An agent has a token of the server and a network: neither leads into the console: WC-A15,
+// WC-A16.
 func TestAgentsStayOutOfTheConsole(t *testing.T) {
 	e, p := withConsole(t, `version: 1
 defaults: {decision: allow, profile: box}

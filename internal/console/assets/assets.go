@@ -2,6 +2,8 @@
 package assets
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -43,7 +45,7 @@ func Files() map[string][]byte {
 // file is what is sent for a path.
 type file struct {
 	kind, tag, cache string
-	text             []byte
+	text, packed     []byte // packed by gzip
 }
 
 // Handler serves the page. All files but the first lie in a directory whose name is made of what
@@ -69,12 +71,12 @@ func Handler() http.Handler {
 		} else {
 			fmt.Fprintf(&ahead, "<link rel=\"modulepreload\" href=\"%s\">\n", dir+name)
 		}
-		is.tag = tagOf(is.text)
+		is.tag, is.packed = tagOf(is.text), pack(is.text)
 		served["/"+dir+name] = is
 	}
 	index := strings.ReplaceAll(string(files["index.html"]), "assets/", dir)
 	index = strings.Replace(index, "</head>", ahead.String()+"</head>", 1)
-	served["/"] = file{"text/html; charset=utf-8", tagOf([]byte(index)), "no-cache", []byte(index)}
+	served["/"] = file{"text/html; charset=utf-8", tagOf([]byte(index)), "no-cache", []byte(index), pack([]byte(index))}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		is, ok := served[r.URL.Path]
 		if !ok {
@@ -82,9 +84,15 @@ func Handler() http.Handler {
 			return
 		}
 		h := w.Header()
+		if takesGzip(r) {
+			is.text, is.tag = is.packed, strings.TrimSuffix(is.tag, `"`)+`-gzip"`
+			h.Set("Content-Encoding", "gzip")
+		}
+		h.Set("Vary", "Accept-Encoding")
 		h.Set("Cache-Control", is.cache)
 		h.Set("ETag", is.tag)
 		if r.Header.Get("If-None-Match") == is.tag {
+			h.Del("Content-Encoding")
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -92,6 +100,27 @@ func Handler() http.Handler {
 		h.Set("Content-Length", strconv.Itoa(len(is.text)))
 		_, _ = w.Write(is.text) // the client may have gone
 	})
+}
+
+// pack packs a text by gzip.
+func pack(text []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(text) // a buffer takes everything
+	_ = w.Close()
+	return out.Bytes()
+}
+
+// takesGzip reports whether a browser wants what is packed: it names gzip, and not as the last
+// thing that it would take (q=0).
+func takesGzip(r *http.Request) bool {
+	for one := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		name, weight, _ := strings.Cut(one, ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			return strings.Trim(strings.TrimPrefix(strings.TrimSpace(weight), "q="), "0.") != "" || weight == ""
+		}
+	}
+	return false
 }
 
 // tagOf is the entity tag of a text.

@@ -3,6 +3,7 @@ package assets
 import (
 	"bytes"
 	"compress/gzip"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -64,7 +65,8 @@ func TestSize(t *testing.T) {
 	t.Logf("%d bytes, %d packed", all.Len(), packed.Len())
 }
 
-// A file may be kept for ever, since its path changes with it. The first one is asked for again.
+// Who takes gzip gets it, with a tag of its own. A file may be kept for ever, since
+// its path changes with it. The first one is asked for again: WC2.
 func TestHandler(t *testing.T) {
 	get := func(at, tag string) *httptest.ResponseRecorder {
 		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, at, nil), httptest.NewRecorder()
@@ -88,6 +90,27 @@ func TestHandler(t *testing.T) {
 	}
 	if again := get("/", index.Header().Get("ETag")); again.Code != http.StatusNotModified || index.Header().Get("Cache-Control") != "no-cache" {
 		t.Errorf("the page with its tag: %d %v", again.Code, index.Header())
+	}
+	for accept, want := range map[string]bool{"gzip, deflate, br": true, "GZIP": true, "br, gzip;q=0.5": true, "": false, "br": false, "gzip;q=0": false, "gzip; q=0.000": false, "xgzip": false, "identity": false} {
+		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+links[0][1], nil), httptest.NewRecorder()
+		r.Header.Set("Accept-Encoding", accept)
+		Handler().ServeHTTP(w, r)
+		text := w.Body.Bytes()
+		if packed := w.Header().Get("Content-Encoding") == "gzip"; packed != want || w.Header().Get("Vary") != "Accept-Encoding" {
+			t.Errorf("Accept-Encoding %q: packed %v, want %v", accept, packed, want)
+		} else if packed {
+			in, err := gzip.NewReader(bytes.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err = io.ReadAll(in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		plain := get("/"+links[0][1], "")
+		if !bytes.Equal(text, plain.Body.Bytes()) || want == (plain.Header().Get("ETag") == w.Header().Get("ETag")) {
+			t.Errorf("Accept-Encoding %q: another file, or the tag of the other form", accept)
+		}
 	}
 	for _, at := range []string{"/assets/", "/assets/main.js", "/assets/../assets.go", "/assets/%2e%2e/assets.go", "/index.html", "/assets/x/main.js"} {
 		if got := get(at, ""); got.Code != http.StatusNotFound {
