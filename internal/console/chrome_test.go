@@ -26,7 +26,7 @@ import (
 // anywhere else.
 type tab struct {
 	ctx context.Context
-	t   *testing.T
+	t   testing.TB
 	g   *rig
 
 	mu     sync.Mutex
@@ -36,7 +36,7 @@ type tab struct {
 }
 
 // chrome starts a browser for a test.
-func chrome(t *testing.T) context.Context {
+func chrome(t testing.TB) context.Context {
 	t.Helper()
 	testenv.Need(t, testenv.Chromium)
 	opts := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
@@ -90,7 +90,7 @@ func (g *rig) open(browser context.Context) *tab {
 }
 
 // must fails a test for the error of a command.
-func must(t *testing.T) func(any, error) {
+func must(t testing.TB) func(any, error) {
 	return func(_ any, err error) {
 		t.Helper()
 		if err != nil {

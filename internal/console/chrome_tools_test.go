@@ -40,9 +40,8 @@ func TestChromeEnds(t *testing.T) {
 	p := g.open(browser)
 	p.login(Operator)
 	p.at("#/boxes")
-	p.click("End the box s-1")
-	p.until(`document.querySelector('dialog[open]')`)
-	p.eval(`document.querySelector('dialog .actions .danger').click()`) // at once
+	p.until(theControl("End the box s-1"))
+	p.eval(theControl("End the box s-1") + `.click(); document.querySelector('dialog .actions .danger').click()`) // at once
 	if value[bool](p, `!document.querySelector('dialog[open]')`) {
 		t.Error("a press as the dialog came up was taken for an answer")
 	}

@@ -29,7 +29,7 @@ const agentToken = "token-of-an-agent"
 // rig is a console over a server that has questions and nothing else.
 type rig struct {
 	*Console
-	t         *testing.T
+	t         testing.TB
 	approvals *approval.Desk
 	questions *question.Desk
 	at        string // where the test sends its requests, if not to the URL of the page
@@ -100,13 +100,13 @@ func (g *rig) Answer(ctx context.Context, id string, said question.Reply) (quest
 func (g *rig) Command(text string) string { return text }
 
 // start serves a console until the end of the test, with the views that change leaves.
-func start(t *testing.T, change ...func(*rig, *Views)) *rig {
+func start(t testing.TB, change ...func(*rig, *Views)) *rig {
 	t.Helper()
 	return startAt(t, Remote{}, change...)
 }
 
 // startAt is start of a console that browsers reach otherwise.
-func startAt(t *testing.T, remote Remote, change ...func(*rig, *Views)) *rig {
+func startAt(t testing.TB, remote Remote, change ...func(*rig, *Views)) *rig {
 	t.Helper()
 	c, err := Open(t.Context(), Config{Addr: "127.0.0.1:0", Remote: remote, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -172,7 +172,7 @@ type answered struct {
 }
 
 // into reads the body of an answer that must have been served.
-func (a answered) into(t *testing.T, v any) {
+func (a answered) into(t testing.TB, v any) {
 	t.Helper()
 	if a.status != http.StatusOK {
 		t.Fatalf("got %d: %s", a.status, a.body)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -235,6 +236,17 @@ profiles: {box: {fs: {system: true, workspace: rw}}}
 	name, _ := json.Marshal(control.Self())
 	if err != nil || !bytes.Contains(text, []byte(`"by":`+string(name)+`,"via":"console"`)) {
 		t.Errorf("the log does not say who said yes: %v", err)
+	}
+}
+
+// Agents are told that their questions can be answered at the console, but not by a webhook,
+// which knows yes and no only.
+func TestQuestionsNameTheConsole(t *testing.T) {
+	e, _ := withConsole(t, estatePolicy)
+	e.ways.open(wayWebhook)
+	all, may := asker{approver: e.places.all()[0].approver}.Ways("a")
+	if want := []string{wayCommand, console.Via}; !may || len(all) != 2 || !slices.Contains(all, want[0]) || !slices.Contains(all, want[1]) {
+		t.Errorf("questions are answered by %q, want %q", all, want)
 	}
 }
 

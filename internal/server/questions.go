@@ -19,7 +19,7 @@ type asker struct {
 // yes and no.
 func (a asker) Ways(tenant string) (ways []string, may bool) {
 	ways, may = a.approver.Ways(tenant)
-	return slices.DeleteFunc(ways, func(way string) bool { return way != wayCommand }), may
+	return slices.DeleteFunc(ways, func(way string) bool { return way == wayWebhook }), may
 }
 
 // Ask puts a question.

@@ -26,7 +26,7 @@ export const T = {
   },
   verdict: {
     allow: 'allowed', ask: 'asked', deny: 'refused', approved: 'said yes', used: 'used', declined: 'said no', pending: 'waits', expired: 'expired', revoked: 'taken back',
-    waiting: 'waits', accept: 'answered', decline: 'not answered', timeout: 'timed out', cancel: 'put away', running: 'runs', ok: 'ok', broken: 'changed', unknown: 'unknown', failed: 'failed',
+    waiting: 'waits', accept: 'answered', decline: 'not answered', timeout: 'timed out', cancel: 'put away', running: 'runs', in_progress: 'in progress', ok: 'ok', broken: 'changed', unknown: 'unknown', failed: 'failed',
     added: 'new', modified: 'changed', deleted: 'deleted', live: 'in use',
   },
   time: {
@@ -85,7 +85,7 @@ export const T = {
     box: 'Box', browser: 'browser', memory: 'Memory', memoryOf: (/** @type {string} */ id) => `Memory of ${id} over time`, unknown: 'not known', jobs: 'Tasks', ports: 'Ports', cpu: 'Processor', more: 'Also', cpuOf: (/** @type {string} */ id) => `Processor time of ${id} over time`, percent: (/** @type {number} */ n) => n + ' %', limit: (/** @type {string} */ b) => `of ${b}`,
     processes: (/** @type {number} */ n) => s(n, 'process', 'processes'), network: (/** @type {string} */ b) => `${b} over the network`, disk: (/** @type {string} */ b) => `${b} stored`, none: 'No box is open.', hint: 'A session opens a box when it needs one. What runs in it ends with it.',
     listens: (/** @type {string} */ p) => `listens at ${p}`, published: (/** @type {number} */ p, /** @type {string} */ at) => `${p} is at ${at}`,
-    kill: 'End', killName: (/** @type {string} */ id) => `End the box ${id}`, killTitle: 'End this box?', killText: (/** @type {number} */ n) => `All that runs in it is killed${n ? ', with ' + s(n, 'task') : ''}. Its session goes on, and gets another box at its next call. On the command line, only the whole session can be ended.`, killYes: 'End the box', killed: 'The box has ended.',
+    kill: 'End', killName: (/** @type {string} */ id) => `End the box ${id}`, killTitle: 'End this box?', killText: (/** @type {number} */ n) => `All that runs in it is killed${n ? ', with ' + s(n, 'task') : ''}. Its session goes on, and gets another box at its next call. On the command line, only the whole session can be ended.`, killBrowser: 'Its browser is killed. An agent that uses it gets another one, without its logins.', killYes: 'End the box', killed: 'The box has ended.',
   },
   sessions: {
     client: 'Client', transport: 'Way', began: 'Began', used: 'Last call', running: 'Calls now', none: 'No agent is connected.', calls: 'Its calls', end: 'End', endName: (/** @type {string} */ id) => `End the session ${id}`,
@@ -114,7 +114,7 @@ export const T = {
     changed: (/** @type {number} */ n, /** @type {number} */ all) => n === 0 ? `Nothing would change: ${s(all, 'call')} compared.` : `${s(n, 'call')} of ${all} would be decided otherwise.`, older: 'The log has older calls, which were not looked at.', skipped: (/** @type {number} */ n) => `${s(n, 'call')} left out:`, nCalls: (/** @type {number} */ n) => s(n, 'call'), examples: 'Calls of agents',
   },
   sets: {
-    set: 'Set', changes: 'Changes', created: 'Began', none: 'No box has changed anything beside its workspace.', hint: 'With an overlay, a box writes beside its workspace. Nothing reaches the workspace until you take it over.', back: 'All sets', files: 'Changed files', choose: 'Choose a file to see what was changed.',
+    set: 'Set', changes: 'Changes', created: 'Began', none: 'No box has changed anything beside its workspace.', hint: 'With an overlay, a box writes beside its workspace. Nothing reaches the workspace until you take it over.', back: 'All sets', files: 'Changed files', choose: 'Choose a file to see what was changed.', unchanged: 'Nothing is changed in it.',
     take: (/** @type {string} */ p) => `Take ${p}`, count: (/** @type {number} */ n, /** @type {number} */ m) => `${s(n, 'change')}, ${m} chosen.`, applyAll: 'Apply all', applySome: (/** @type {number} */ n) => `Apply ${n} chosen`, discard: 'Discard all', no: 'not applied', conflicts: 'conflict',
     refused: 'This would not be applied:', conflict: 'The workspace has changed as well:', frame: 'Written by the agent', binary: 'The file is not text.', noText: 'There is no text to compare.', live: 'A box works in it, so there may be more by now.',
     type: (/** @type {string} */ a, /** @type {string} */ b) => `${a} became ${b}`, mode: (/** @type {string} */ a, /** @type {string} */ b) => `mode ${a} became ${b}`, linked: 'linked to',
@@ -129,7 +129,7 @@ export const T = {
   },
   search: {engine: 'Engine', outcome: 'Last answer', since: 'When', retry: 'Asked again in', slow: 'Slowest', none: 'No engine is configured.', test: 'Ask it', testName: (/** @type {string} */ n) => `Ask ${n}`, testTitle: 'Ask this engine now?', testText: 'One harmless query leaves this machine.', results: (/** @type {number} */ n) => s(n, 'result'), last: 'Last answers', lastOf: (/** @type {string} */ n) => `Times of the last answers of ${n}`, picture: 'The slowest of the last answers', hint: 'No engine is asked for this page.'},
   browser: {
-    boxes: 'Boxes with a browser', none: 'No box has a browser.', pool: (/** @type {number} */ n) => `Pool ${n}`, busyOf: 'Pages in use', busy: (/** @type {number} */ a, /** @type {number} */ b) => `${s(a, 'page')} in use, ${b} warm`, chromes: 'Browsers', pages: 'Pages read', started: 'Started', recycled: 'Replaced', died: 'Died', hung: 'Hung',
+    boxes: 'Boxes with a browser', none: 'No box has a browser.', pool: (/** @type {number} */ n) => 'Browsers that read pages' + (n > 1 ? ` (${n})` : ''), busyOf: 'Pages in use', busy: (/** @type {number} */ a, /** @type {number} */ b) => `${s(a, 'page')} in use, ${b} warm`, chromes: 'Browsers', pages: 'Pages read', started: 'Started', recycled: 'Replaced', died: 'Died', hung: 'Hung',
     seats: 'Browsers that agents use', noSeats: 'No agent uses a browser.', tabs: 'Tabs', show: 'Show', showName: (/** @type {string} */ id) => `Show what the browser ${id} shows`, shows: (/** @type {string} */ id) => `What the browser ${id} shows`, frame: 'Drawn by a page of the web',
   },
   work: {

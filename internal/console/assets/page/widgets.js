@@ -13,7 +13,7 @@ export function verdict(word) {
     deny: 'no', declined: 'no', decline: 'no', failed: 'no', broken: 'no', deleted: 'no', removed: 'no', refused: 'no', killed: 'no', cooling: 'no', blocked: 'no', conflict: 'no',
   })
   const known = Object.hasOwn(looks, word)
-  return el('span', {class: 'tag ' + (known ? looks[word] : 'plain')}, known && Object.hasOwn(T.verdict, word) ? /** @type {any} */ (T.verdict)[word] : seen(word))
+  return el('span', {class: 'tag ' + (known ? looks[word] : 'plain')}, Object.hasOwn(T.verdict, word) ? /** @type {any} */ (T.verdict)[word] : seen(word))
 }
 
 /** facts is a list of names and values; those without a value are left out. @param {[string, Kid][]} pairs */
@@ -54,6 +54,33 @@ export const empty = (text, ...kids) => el('p', {class: 'empty'}, text, kids)
 
 /** @param {string} label @param {Element} input @param {string} [hint] */
 export const field = (label, input, hint) => el('label', {class: 'field'}, el('span', {}, label), input, hint && el('span', {class: 'soft'}, hint))
+
+/**
+ * filters are inputs that choose what a page shows. changed is called a moment after one of them was.
+ * @param {Record<string, string>} labels @param {Record<string, string[]>} choices of those that are not typed @param {import('./main.js').Page} c @param {() => void} changed
+ */
+export function filters(labels, choices, c, changed) {
+  /** @type {Record<string, any>} */
+  const inputs = {}
+  const names = Object.keys(labels)
+  let timer = 0
+  const now = () => {
+    clearTimeout(timer)
+    if (!c.signal.aborted) changed()
+  }
+  for (const name of names) {
+    const input = inputs[name] = choices[name] ? el('select', {}, ['', ...choices[name]].map(v => el('option', {value: v}, v ? /** @type {any} */ (T.verdict)[v] || v : T.history.all)))
+      : el('input', {type: name === 'q' ? 'search' : 'text', autocomplete: 'off', spellcheck: 'false'})
+    input.value = c.query.get(name) || ''
+    input.addEventListener('change', now)
+    if (!choices[name]) input.addEventListener('input', () => {
+      clearTimeout(timer)
+      timer = setTimeout(now, 300)
+    })
+  }
+  return {inputs, query: () => names.filter(n => inputs[n].value).map(n => n + '=' + encodeURIComponent(inputs[n].value)).join('&'),
+    node: el('div', {class: 'filters', role: 'search'}, names.map(n => field(labels[n], inputs[n])))}
+}
 
 /** card is a part of a page with its heading. @param {Kid} title @param {Kid[]} kids */
 export const card = (title, ...kids) => el('section', {class: 'card'}, title && el('h2', {}, title), kids)

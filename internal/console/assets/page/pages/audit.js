@@ -4,10 +4,9 @@ import {at, get} from '../api.js'
 import {block, clock, line, seen} from '../format.js'
 import {player} from '../player.js'
 import {T} from '../texts.js'
-import {agent, button, command, empty, facts, field, table, verdict, word} from '../widgets.js'
+import {agent, button, command, empty, facts, filters, table, verdict, word} from '../widgets.js'
 
-const names = ['q', 'tool', 'decision', 'kind', 'tenant', 'session', 'rule', 'upstream']
-const kinds = ['', 'decision', 'outcome', 'approval', 'egress', 'policy', 'session', 'server', 'login', 'cast', 'upstream', 'file', 'removed', 'torn', 'dropped', 'missing', 'checkpoint']
+const kinds = ['decision', 'outcome', 'approval', 'egress', 'policy', 'session', 'server', 'login', 'cast', 'upstream', 'file', 'removed', 'torn', 'dropped', 'missing', 'checkpoint']
 const mostRows = 1000
 
 /** @param {any} is */
@@ -22,29 +21,26 @@ const what = r => r.decision ? verdict(r.decision) : r.outcome && verdict(r.outc
 /** @param {import('../main.js').Page} c */
 export function open(c) {
   if (c.args.length === 1) return one(c, c.args[0])
-  /** @type {Record<string, any>} */
-  const inputs = {}
-  for (const name of names) {
-    inputs[name] = name === 'decision' ? el('select', {}, ['', 'allow', 'ask', 'deny'].map(v => el('option', {value: v}, v ? /** @type {any} */ (T.verdict)[v] : T.history.all)))
-      : name === 'kind' ? el('select', {}, kinds.map(v => el('option', {value: v}, v || T.history.all)))
-        : el('input', {type: name === 'q' ? 'search' : 'text', autocomplete: 'off', spellcheck: 'false'})
-    inputs[name].value = c.query.get(name) || ''
-  }
+  const chosen = filters(T.audit.filter, {decision: ['allow', 'ask', 'deny'], kind: kinds}, c, () => {
+    history.replaceState(null, '', '#/audit' + (query() && '?' + query()))
+    rows = []
+    load().catch(e => c.fail(e))
+  })
   const follow = el('input', {type: 'checkbox', checked: true})
   const chain = el('div', {})
   const list = table(T.nav.audit, [
     {head: T.field.when, cell: r => el('a', {to: '#/audit/' + at(r.cursor), 'aria-label': T.audit.recordName(r.seq)}, clock(r.time)), look: 'num'},
-    {head: T.audit.kind, cell: r => el('span', {}, r.kind, r.event && r.kind !== r.event && el('span', {class: 'soft'}, ' ', line(r.event, 30)))},
+    {head: T.audit.kind, cell: r => el('span', {class: 'whole'}, r.kind, r.event && r.kind !== r.event && el('span', {class: 'soft'}, ' ', line(r.event, 20)))},
     {head: T.field.decision, cell: what},
     {head: T.field.what, cell: r => el('span', {class: 'clip'}, r.tool && [el('strong', {}, line(r.tool, 40)), ' '], r.command ? el('code', {}, line(r.command, 110)) : line(r.reason || '', 110)), look: 'main'},
-    {head: T.approval.rule, cell: r => r.rule && el('code', {class: 'whole'}, line(r.rule, 24))},
+    {head: T.approval.rule, cell: r => r.rule && el('code', {class: 'whole'}, line(r.rule, 16))},
     {head: T.field.tenant, cell: r => line(r.tenant || '', 30)},
     {head: T.audit.ms, cell: r => r.ms > 0 && T.audit.took(r.ms), look: 'num'},
   ], r => r.cursor, T.audit.none)
   /** @type {any[]} */
   let rows = []
   let next = '', busy = 0, state = ''
-  const query = () => names.filter(n => inputs[n].value).map(n => n + '=' + encodeURIComponent(inputs[n].value)).join('&')
+  const {inputs, query} = chosen
   const older = button(T.audit.older, async () => {
     const got = await get('audit?' + query() + '&before=' + encodeURIComponent(next), c.signal)
     rows = [...rows, ...got.records].slice(-mostRows)
@@ -71,21 +67,7 @@ export function open(c) {
     rows = oldest < 0 ? got.records : [...got.records, ...rows.slice(oldest + 1)]
     show(got)
   }
-  const search = () => {
-    const text = query()
-    history.replaceState(null, '', '#/audit' + (text ? '?' + text : ''))
-    rows = []
-    load().catch(e => c.fail(e))
-  }
-  let timer = 0
-  for (const name of names) {
-    inputs[name].addEventListener('change', search)
-    if (name === 'q') inputs[name].addEventListener('input', () => {
-      clearTimeout(timer)
-      timer = setTimeout(() => !c.signal.aborted && search(), 300)
-    })
-  }
-  add(c.root, chain, el('div', {class: 'filters', role: 'search'}, names.map(n => field(/** @type {any} */ (T.audit.filter)[n], inputs[n])), el('label', {class: 'choice'}, follow, el('span', {}, T.audit.follow))),
+  add(c.root, chain, chosen.node, el('label', {class: 'choice'}, follow, el('span', {}, T.audit.follow)),
     list.node, el('div', {class: 'actions'}, older), cli)
   older.hidden = true
   let loaded = false

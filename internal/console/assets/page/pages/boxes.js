@@ -23,11 +23,11 @@ export function open(c) {
     {head: T.boxes.memory, cell: b => b.memory > 0 ? [spark(T.boxes.memoryOf(b.id), b.samples, bytes(b.memory)), b.memory_limit > 0 && el('span', {class: 'soft wide'}, T.boxes.limit(bytes(b.memory_limit)))] : el('span', {class: 'soft'}, T.boxes.unknown)},
     {head: T.boxes.cpu, cell: b => b.cpu_ms > 0 && spark(T.boxes.cpuOf(b.id), b.cpu, b.cpu.length ? T.boxes.percent(b.cpu.at(-1)) : T.audit.took(b.cpu_ms))},
     {head: T.boxes.more, cell: b => [b.processes > 0 && el('span', {class: 'wide'}, T.boxes.processes(b.processes)), b.network > 0 && el('span', {class: 'wide'}, T.boxes.network(bytes(b.network))), b.disk > 0 && el('span', {class: 'wide'}, T.boxes.disk(bytes(b.disk)))]},
-    {head: T.boxes.jobs, cell: b => b.jobs > 0 ? el('a', {to: '#/jobs'}, String(b.jobs)) : '0', look: 'num'},
+    {head: T.boxes.jobs, cell: b => b.browser ? '' : b.jobs > 0 ? el('a', {to: '#/jobs'}, String(b.jobs)) : '0', look: 'num'},
     {head: T.boxes.ports, cell: ports},
     {head: T.field.action, cell: b => c.may('operator') && button(T.boxes.kill, async () => {
-      const cli = 'belljar session end ' + b.id
-      if (await confirm({title: T.boxes.killTitle, text: el('p', {}, T.boxes.killText(b.jobs)), yes: T.boxes.killYes, cli}) === null) return
+      const what = b.browser ? {text: el('p', {}, T.boxes.killBrowser)} : {text: el('p', {}, T.boxes.killText(b.jobs)), cli: 'belljar session end ' + b.id}
+      if (await confirm({title: T.boxes.killTitle, yes: T.boxes.killYes, ...what}) === null) return
       await post('boxes/' + at(b.id) + '/kill', {}, c.signal)
       c.say(T.boxes.killed)
       await refresh()

@@ -3,9 +3,9 @@ import {add, el} from '../dom.js'
 import {at, get} from '../api.js'
 import {ago, line, seen} from '../format.js'
 import {T} from '../texts.js'
-import {button, field, table, verdict} from '../widgets.js'
+import {button, filters, table, verdict} from '../widgets.js'
 
-const names = ['q', 'state', 'tenant', 'by'], atOnce = 200 // approvals that the server sends
+const atOnce = 200 // approvals that the server sends
 
 /** @param {any} a */
 const approvalRow = a => ({...a, kind: 'approval', text: (a.shown.commands || a.shown.args || [''])[0]})
@@ -14,13 +14,12 @@ const questionRow = q => ({...q, kind: 'question', tool: T.inbox.question, text:
 
 /** @param {import('../main.js').Page} c */
 export function open(c) {
-  /** @type {Record<string, any>} */
-  const inputs = {}
-  for (const name of names) {
-    inputs[name] = name === 'state' ? el('select', {}, ['', 'pending', 'approved', 'used', 'declined', 'expired', 'revoked', 'accept', 'decline', 'timeout'].map(s => el('option', {value: s}, s ? /** @type {any} */ (T.verdict)[s] || s : T.history.all)))
-      : el('input', {type: name === 'q' ? 'search' : 'text', autocomplete: 'off', spellcheck: 'false'})
-    inputs[name].value = c.query.get(name) || ''
-  }
+  const chosen = filters(T.history.filter, {state: ['pending', 'approved', 'used', 'declined', 'expired', 'revoked', 'accept', 'decline', 'timeout']}, c, () => {
+    history.replaceState(null, '', '#/history' + (chosen.query() && '?' + chosen.query()))
+    searches++
+    approvals = []
+    load().catch(e => c.fail(e))
+  })
   /** @type {any[]} */
   let approvals = []
   /** @type {any[]} */
@@ -35,16 +34,15 @@ export function open(c) {
     {head: T.field.when, cell: r => ago(r.answered || r.created)},
     {head: T.field.record, cell: r => el('a', {to: '#/audit?q=' + encodeURIComponent(r.id), 'aria-label': T.history.recordOf(r.id)}, T.history.record)},
   ], r => r.id, T.history.none)
-  const query = () => names.filter(n => inputs[n].value).map(n => '&' + n + '=' + encodeURIComponent(inputs[n].value)).join('')
   /** The server chooses approvals; of questions it sends the last ones. @param {any} r */
-  const wanted = r => names.every(n => {
-    const want = inputs[n].value
+  const wanted = r => Object.keys(chosen.inputs).every(n => {
+    const want = chosen.inputs[n].value
     return !want || (n === 'q' ? (r.text + r.note).includes(want) : n === 'by' ? (r.by || '').toLowerCase().includes(want.toLowerCase()) : r[n] === want)
   })
   /** @param {string} [before] */
   const load = async before => {
     const mine = searches
-    const [some, asked] = await Promise.all([get('approvals?all=1' + query() + (before ? '&before=' + encodeURIComponent(before) : ''), c.signal), get('questions?all=1', c.signal)])
+    const [some, asked] = await Promise.all([get('approvals?all=1&' + chosen.query() + (before ? '&before=' + encodeURIComponent(before) : ''), c.signal), get('questions?all=1', c.signal)])
     if (mine !== searches) return
     const last = some.at(-1)?.created || ''
     if (before || approvals.length <= atOnce) more = some.length === atOnce
@@ -54,21 +52,7 @@ export function open(c) {
     older.hidden = !more
   }
   const older = button(T.history.older, () => load(approvals.at(-1).created))
-  const search = () => {
-    history.replaceState(null, '', '#/history' + query().replace('&', '?'))
-    searches++
-    approvals = []
-    load().catch(e => c.fail(e))
-  }
-  let timer = 0
-  for (const name of names) {
-    inputs[name].addEventListener('change', search)
-    if (name !== 'state') inputs[name].addEventListener('input', () => {
-      clearTimeout(timer)
-      timer = setTimeout(() => !c.signal.aborted && search(), 300)
-    })
-  }
   older.hidden = true
-  add(c.root, el('div', {class: 'filters', role: 'search'}, names.map(n => field(/** @type {any} */ (T.history.filter)[n], inputs[n]))), list.node, el('div', {class: 'actions'}, older), el('p', {class: 'soft'}, T.history.kept))
+  add(c.root, chosen.node, list.node, el('div', {class: 'actions'}, older), el('p', {class: 'soft'}, T.history.kept))
   return {kinds: ['approval', 'question'], refresh: () => load()}
 }

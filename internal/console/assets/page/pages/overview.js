@@ -22,6 +22,7 @@ export function open(c) {
     card(T.overview.server, facts([[T.field.workspace, el('code', {}, seen(me.workspace))], [T.nav.policy, el('code', {}, seen(me.policy))], [T.overview.since, ago(me.since)], [T.overview.version, seen(me.version)], [T.overview.pid, String(me.pid)]]), command('belljar doctor')))
   /** @param {string} name @param {string|number} value @param {string} to @param {string} [look] */
   const tile = (name, value, to, look = '') => el('a', {class: 'tile ' + look, to}, el('strong', {}, value), el('span', {}, name))
+  for (const part of [calls, tenants, boxes]) fill(part, el('p', {class: 'soft'}, T.page.loading))
   let before = ''
   const refresh = async () => {
     const has = (/** @type {string} */ v) => me.views.includes(v)

@@ -12,7 +12,7 @@ export function openSearch(c) {
   const list = table(T.nav.search, [
     {head: T.search.engine, cell: e => el('strong', {}, seen(e.engine)), look: 'main'},
     {head: T.field.state, cell: e => verdict(e.state)},
-    {head: T.search.outcome, cell: e => e.outcome && seen(e.outcome)},
+    {head: T.search.outcome, cell: e => e.since && seen(e.outcome)},
     {head: T.search.since, cell: e => ago(e.since)},
     {head: T.search.retry, cell: e => e.retry_ms > 0 && span(e.retry_ms / 1000)},
     {head: T.search.last, cell: e => (e.took_ms || []).length > 0 ? spark(T.search.lastOf(e.engine), e.took_ms, T.audit.took(e.took_ms.at(-1))) : e.slow_ms > 0 && T.audit.took(e.slow_ms), look: 'num'},
@@ -66,7 +66,7 @@ export function openBrowser(c) {
 
 /** @param {import('../main.js').Page} c */
 export function openWork(c) {
-  const all = el('div', {})
+  const all = el('div', {class: 'stack'})
   add(c.root, all)
   const refresh = async () => {
     const got = await get('work', c.signal)

@@ -114,6 +114,8 @@ function one(c, name) {
     for (const p of chosen) if (!is.files.some((/** @type {any} */ f) => f.path === p)) chosen.delete(p)
     fill(head, facts([[T.field.workspace, el('code', {}, seen(is.base))], [T.field.state, is.live && [verdict('live'), ' ', T.sets.live]]]))
     show()
+    apply.hidden = is.files.length === 0
+    if (apply.hidden) fill(detail, empty(T.sets.unchanged))
   }
   add(c.root, el('a', {to: '#/workspaces', class: 'back'}, T.sets.back), head, stale,
     el('div', {class: 'actions'}, c.may('operator') ? [apply, discard] : empty(T.role.operator), command('belljar workspace diff ' + name)), count,
