@@ -94,6 +94,22 @@ func TestChromeHiddenTab(t *testing.T) {
 	p.until(`document.querySelector('.badge').textContent === '1'`)
 }
 
+// What has the focus keeps it when its numbers change.
+func TestChromeFocusStays(t *testing.T) {
+	g := start(t, full)
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.at("#/overview")
+	p.until(`document.querySelector('.tile[href="#/inbox"]')`)
+	p.eval(`document.querySelector('.tile[href="#/inbox"]').focus()`)
+	g.ask("git push")
+	g.Look()
+	p.until(`document.querySelector('.tile[href="#/inbox"]').textContent.startsWith('1')`)
+	if at := value[string](p, `document.activeElement.getAttribute('href')`); at != "#/inbox" {
+		t.Errorf("the focus is at %q", at)
+	}
+}
+
 // Many events mean few requests: what changes is collected for a moment, and is asked for once:
 // WC-A8.
 func TestChromeManyEvents(t *testing.T) {

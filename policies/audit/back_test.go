@@ -122,11 +122,29 @@ func TestReadBack(t *testing.T) {
 	if _, _, err := ReadBack(t.Context(), dir, Cursor{10, 3}, Search{}, func(e Entry, _ Cursor) bool { seen++; return e.Seq < 10 }); err != nil || seen != 9 {
 		t.Errorf("before record 10: %d records, %v", seen, err)
 	}
+	// A search that ends without a record goes on where it stopped.
+	at, more, err := ReadBack(&endsLater{t.Context(), 2}, dir, Cursor{}, Search{Text: "nothing has it"}, func(Entry, Cursor) bool { return true })
+	if err != nil || !more || at.Seq == 0 || at.Seq > 120 {
+		t.Errorf("after the end of its time it is at %v, %v, %v", at, more, err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, more, err := ReadBack(ctx, dir, Cursor{}, Search{}, func(Entry, Cursor) bool { t.Error("it reads on"); return false }); err != nil || !more {
 		t.Errorf("after the end of its context: %v, %v", more, err)
 	}
+}
+
+// endsLater is a context that ends after it was asked some times.
+type endsLater struct {
+	context.Context
+	asks int
+}
+
+func (c *endsLater) Err() error {
+	if c.asks--; c.asks < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // What a crash or another program left is passed over.

@@ -114,7 +114,7 @@ const focusName = node => node && (node.getAttribute('data-focus') || node.getAt
 
 /** @param {Element} node @param {string} name */
 function refocus(node, name) {
-  for (const one of node.querySelectorAll('a, button, input, select, textarea')) {
+  for (const one of [node, ...node.querySelectorAll('a, button, input, select, textarea')]) {
     if (focusName(one) === name) return /** @type {HTMLElement} */ (one).focus()
   }
 }

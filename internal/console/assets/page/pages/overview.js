@@ -1,5 +1,5 @@
 // What a server does, at a glance.
-import {add, el, fill} from '../dom.js'
+import {add, el, fill, keyed} from '../dom.js'
 import {get} from '../api.js'
 import {ago, bytes, line, seen} from '../format.js'
 import {bars, meter, rank} from '../charts.js'
@@ -28,8 +28,10 @@ export function open(c) {
     const has = (/** @type {string} */ v) => me.views.includes(v)
     const [stats, open, sessions, jobs] = await Promise.all([get('stats', c.signal), has('boxes') ? get('boxes', c.signal) : [], has('sessions') ? get('sessions', c.signal) : [], has('jobs') ? get('jobs', c.signal) : []])
     const running = jobs.filter((/** @type {any} */ j) => !j.status).length
-    fill(head, has('inbox') && tile(T.overview.waits, inbox.waiting().length, '#/inbox', inbox.waiting().length ? 'wait' : ''), has('boxes') && tile(T.nav.boxes, open.length, '#/boxes'), has('sessions') && tile(T.nav.sessions, sessions.length, '#/sessions'),
-      has('jobs') && tile(T.overview.running, running, '#/jobs'), has('audit') && tile(T.overview.refused, stats.calls.deny.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0), '#/audit?decision=deny'))
+    /** @type {any[][]} */
+    const tiles = [['inbox', T.overview.waits, inbox.waiting().length, '#/inbox', inbox.waiting().length ? 'wait' : ''], ['boxes', T.nav.boxes, open.length, '#/boxes'], ['sessions', T.nav.sessions, sessions.length, '#/sessions'],
+      ['jobs', T.overview.running, running, '#/jobs'], ['audit', T.overview.refused, stats.calls.deny.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0), '#/audit?decision=deny']]
+    keyed(head, tiles.filter(t => has(t[0])), t => t[0], ([, name, value, to, look]) => tile(name, value, to, look))
     // A table that somebody has opened stays open while nothing changes.
     const is = JSON.stringify([stats.calls, stats.tenants, (stats.boxes || []).map((/** @type {any} */ b) => [b.id, bytes((b.memory || []).at(-1) || 0)])])
     if (is === before) return
