@@ -262,7 +262,7 @@ func TestChromeShot(t *testing.T) {
 	}
 	p.click("Show what the browser b-1 shows")
 	p.until(`(node => node?.complete && node.naturalWidth === 640 && node.naturalHeight === 400)(document.querySelector('.agent img'))`)
-	if got := value[string](p, `(node => [node.src.split(':')[0], node.alt, !!node.closest('a, button'), !!node.onclick].join(' '))(document.querySelector('.agent img'))`); got != "blob What the browser b-1 shows false false" {
+	if got := value[string](p, `(node => [node.src.split(':')[0], node.alt, !!node.closest('a, button'), !!node.onclick].join('|'))(document.querySelector('.agent img'))`); got != "blob|What the browser b-1 shows|false|false" {
 		t.Errorf("the picture is %q", got)
 	}
 	kit.shown = []byte(`<svg xmlns="http://www.w3.org/2000/svg" onload="window.evil=1"/>`)
