@@ -189,6 +189,23 @@ agents: build
 	@scripts/need npm openssl
 	scripts/agents/run bin/belljar bin/agents $(AGENTS)
 
+# The browser that agents use, beside @playwright/mcp with the same Chromium in one run:
+# tokens and times, each with its limit.
+.PHONY: bench-act
+bench-act: build
+	@scripts/need node npm chromium-headless-shell
+	scripts/browsers/run act bin/belljar bin/browsers
+
+# MiniWoB++ solved by scripts that have the two tools of the browser and nothing else.
+# MINIWOB is a checkout of github.com/Farama-Foundation/miniwob-plusplus; SEEDS=10 tries
+# each task more often, and TASKS names tasks.
+MINIWOB ?=
+TASKS   ?=
+.PHONY: miniwob
+miniwob: build
+	@scripts/need node chromium-headless-shell
+	MINIWOB="$(MINIWOB)" scripts/browsers/run miniwob bin/belljar bin/browsers $(TASKS)
+
 # Libraries and programs that speak MCP, each by stdio and by HTTP: what works with
 # them, as the table of docs/clients.md has it, which UPDATE=1 writes. Without CLIENTS,
 # also: whether the sessions of some go on after belljar was killed.

@@ -10,8 +10,12 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// choose selects an option by its text, with the keys of its list.
+// choose selects an option by its text, with the keys of its list. Of a list of several,
+// text has one a line.
 func (t hand) choose(ctx context.Context, p *plan, text string) error {
+	if strings.Contains(text, "\n") {
+		return t.chooseSeveral(ctx, p, strings.Split(text, "\n"))
+	}
 	list := func() (r struct {
 		At       int      `json:"at"`
 		Want     int      `json:"want"`
@@ -87,6 +91,74 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 	t.settle(ctx, time.Second)
 	if l, err = list(); err == nil && l.At != l.Want {
 		return &Refusal{Reason: ReasonFailed, Message: t.nameOf(p.aim) + " has another option selected than was wanted", Next: "look", Ran: true}
+	}
+	return nil
+}
+
+// chooseSeveral selects these options of a list that takes several, and no others.
+func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error {
+	if !p.raw.Multiple {
+		return &Refusal{Reason: ReasonArgument, Message: t.nameOf(p.aim) + " takes one option", Next: "write one"}
+	}
+	for i, text := range texts {
+		texts[i] = plain(text)
+	}
+	var r struct {
+		Places []int `json:"places"` // of the options among those that keys reach, in their order
+		None   int   `json:"none"`   // index of a text that no option has, or -1
+	}
+	err := t.run(ctx, p.aim.frame, fmt.Sprintf(`((e, texts) => {
+  const open = Array.from(e.options).filter((o) => !o.disabled && !(belljar.is(o.parentElement, "optgroup") && o.parentElement.disabled) && getComputedStyle(o).display !== "none");
+  const at = texts.map((t) => open.findIndex((o) => belljar.tidy(o.text) === t));
+  return { places: Array.from(new Set(at)).sort((a, b) => a - b), none: at.indexOf(-1) };
+})(belljar.element(%d), %s)`, p.aim.local, argument(texts)), &r)
+	switch {
+	case err != nil:
+		return t.fault(err, false)
+	case r.None >= 0:
+		return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("%s has no option %s", t.nameOf(p.aim), quoted(texts[r.None], MaxName)), Next: "write its options, one a line"}
+	}
+	if _, err := t.reachable(ctx, p.aim); err != nil {
+		return err
+	}
+	if err := t.focus(ctx, p.aim, false); err != nil {
+		return err
+	}
+	s := p.aim.frame.session
+	press := func(name string, times int) error {
+		k, _ := parseKey(name)
+		for range min(times, 2000) {
+			if err := t.press(ctx, s, k.seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	hits, misses, err := t.guarded(ctx, p.aim, true, func() error {
+		// The first is selected alone, and the others are added.
+		if err := errors.Join(press("Home", 1), press("ArrowDown", r.Places[0])); err != nil {
+			return err
+		}
+		for i, at := range r.Places[1:] {
+			if err := errors.Join(press("Control+ArrowDown", at-r.Places[i]), press("Control+Space", 1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+		return nil
+	case err != nil:
+		return t.fault(err, true)
+	case misses > 0:
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was used", Next: "look", Ran: hits > 0}
+	}
+	t.settle(ctx, time.Second)
+	var now []string
+	err = t.run(ctx, p.aim.frame, fmt.Sprintf("Array.from(belljar.element(%d).selectedOptions, (o) => belljar.tidy(o.text))", p.aim.local), &now)
+	if err == nil && len(now) != len(r.Places) {
+		return &Refusal{Reason: ReasonFailed, Message: fmt.Sprintf("%s has %d options selected, and %d were wanted", t.nameOf(p.aim), len(now), len(r.Places)), Next: "look", Ran: true}
 	}
 	return nil
 }

@@ -288,20 +288,20 @@ type wheel struct {
 
 // scroll turns the wheel over an element or the page.
 func (p *plan) scroll(ctx context.Context, s Step, out *Outcome) error {
-	t := p.t
-	out.Line = "scrolled"
-	if s.Text == "" && p.aim.n != 0 {
-		_, err := hand{t}.reachable(ctx, p.aim) // which brings it to be seen
+	t, aim := p.t, p.aim
+	out.Line, aim.looks = "scrolled", true
+	if s.Text == "" && aim.n != 0 {
+		_, err := hand{t}.reachable(ctx, aim) // which brings it to be seen
 		return err
 	}
 	at := spot{windowWidth / 2, windowHeight / 2}
 	session := t.session()
-	if p.aim.local != 0 {
+	if aim.local != 0 {
 		var err error
-		if at, err = (hand{t}).reachable(ctx, p.aim); err != nil {
+		if at, err = (hand{t}).reachable(ctx, aim); err != nil {
 			return err
 		}
-		session = p.aim.frame.session
+		session = aim.frame.session
 	}
 	by := map[string]float64{"up": -600, "down": 600, "top": -1e7, "end": 1e7}[s.Text]
 	if s.Text == "" {

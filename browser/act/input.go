@@ -43,6 +43,7 @@ func (t hand) reachable(ctx context.Context, a aim) (spot, error) {
 	if a.point {
 		o["at"] = a.at
 	}
+	o["looks"] = a.looks
 	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.ready(%d, %s)", a.local, argument(o)), &r); err != nil {
 		return spot{}, t.fault(err, false)
 	}
@@ -270,58 +271,6 @@ func (t hand) focus(ctx context.Context, a aim, selects bool) error {
 	}
 	if !ok {
 		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " does not take the focus", Next: "click it, or look again"}
-	}
-	return nil
-}
-
-// fill replaces the text of a field.
-func (t hand) fill(ctx context.Context, p *plan, text string) error {
-	if err := t.focus(ctx, p.aim, true); err != nil {
-		return err
-	}
-	// The page may have made another field of it when it got the focus.
-	now, err := t.ask(ctx, p.aim, false, false)
-	if err != nil {
-		return err
-	}
-	// What stands around it may be another: a hint, a list of proposals.
-	was := p.raw
-	was.Row = now.Row
-	if now != was {
-		return &Refusal{Reason: ReasonChanged, Message: t.nameOf(p.aim) + " became another field when it got the focus", Next: "look again"}
-	}
-	secret := p.step.Secret != ""
-	typ := ""
-	if secret {
-		if err := t.mayType(p.aim, now, p.step.Secret); err != nil {
-			return err
-		}
-		if now.Field == "password" {
-			typ = "password"
-		}
-	}
-	if secret {
-		return t.insert(ctx, p.aim, typ, text)
-	}
-	s := p.aim.frame.session
-	hits, misses, err := t.guarded(ctx, p.aim, true, func() error {
-		if text == "" {
-			return t.press(ctx, s, kb.Encode('\b'))
-		}
-		if len([]rune(text)) > TypedKeys {
-			return send(ctx, t.tab, s, input.InsertText, input.InsertTextParams{Text: text})
-		}
-		return t.typeKeys(ctx, s, text)
-	})
-	switch {
-	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
-		return nil
-	case err != nil:
-		return t.fault(err, true)
-	case misses > 0:
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was filled, and the rest went nowhere", Next: "look again", Ran: hits > 0}
-	case hits == 0:
-		return &Refusal{Reason: ReasonNotReady, Message: "the text did not reach " + t.nameOf(p.aim), Next: "look again", Ran: true}
 	}
 	return nil
 }

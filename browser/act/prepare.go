@@ -34,6 +34,7 @@ type aim struct {
 	n     int        // its number; 0 for one that was not shown
 	at    [2]float64 // where in the frame, of a point
 	point bool
+	looks bool // the page is only scrolled there, so it may be disabled
 }
 
 func (a aim) key() refKey { return refKey{a.frame.id, a.frame.loader, a.local} }
@@ -211,10 +212,11 @@ func (p *plan) look(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		// What is let go where it was taken is clicked. What a page makes of any other drag
-		// is not known, as of a click.
+		// What is let go in the control where it was taken is clicked, so that is a drag only
+		// where a click has no name of its own, as on a drawing. What a page makes of any
+		// other drag is not known, as of a click.
 		f.Kind, f.Shown = KindPress, f.Shown+" to "+called(to.Role, hide(to.Name), hide(to.Row))
-		if p.to.key() == p.aim.key() || raw.Kind != string(KindPress) && raw.Kind == to.Kind && raw.To == to.To && raw.Method == to.Method {
+		if p.to.key() == p.aim.key() && (raw.Kind != string(KindPress) || s.XY == nil || s.ToXY == nil) || raw.Kind != string(KindPress) && raw.Kind == to.Kind && raw.To == to.To && raw.Method == to.Method {
 			return &Refusal{Reason: ReasonArgument, Message: "the drag ends in the control where it begins", Next: "use click"}
 		}
 	case DoHover, DoScroll, DoOpen, DoBack, DoForward, DoReload, DoSave, DoPDF, DoWait, DoDialog, DoEval, DoSwitch, DoClose:

@@ -308,6 +308,18 @@
     }
     return out;
   };
+  // Whether something that scrolls around an element cuts it off.
+  const clipped = (e) => {
+    const b = dom.rect(e), outer = [dom.html(document), dom.body(document)];
+    for (let n = up(e), k = 0; n && k < 1000; n = up(n), k++) {
+      if (!isElement(n) || outer.includes(n)) continue;
+      const s = getComputedStyle(n);
+      if (s.overflowX === "visible" && s.overflowY === "visible" || s.display === "contents") continue;
+      const r = dom.rect(n);
+      if (b.left < r.left - 1 || b.top < r.top - 1 || b.right > r.right + 1 || b.bottom > r.bottom + 1) return true;
+    }
+    return false;
+  };
   const place = (e) => { const r = dom.rect(e); return [r.left, r.top, r.width, r.height]; };
   const same = (a, b) => a.every((v, i) => Math.abs(v - b[i]) < 0.5);
   // Waits until an element can be hit, and says where.
@@ -317,11 +329,11 @@
     for (let first = true; ; first = false) {
       const e = element(n);
       if (!e || !dom.connected(e)) return { why: "gone" };
-      if (off(e)) return { why: "disabled" };
+      if (off(e) && !o.looks) return { why: "disabled" };
       let box = place(e);
       if (!dom.seen(e, { visibilityProperty: true }) || box[2] < 1 || box[3] < 1) why = { why: "invisible" };
       else {
-        if (o.at === undefined && (first && (box[0] < 0 || box[1] < 0 || box[0] + box[2] > innerWidth || box[1] + box[3] > innerHeight) || points(e).length === 0)) {
+        if (o.at === undefined && (first && (box[0] < 0 || box[1] < 0 || box[0] + box[2] > innerWidth || box[1] + box[3] > innerHeight || clipped(e)) || points(e).length === 0)) {
           dom.into(e, { block: "center", inline: "center", behavior: "instant" });
           await frames(1);
           box = place(e);

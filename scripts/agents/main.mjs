@@ -5,8 +5,8 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { agents } from "./clients.mjs";
-import { answers, ruled, scenarios } from "./scenarios.mjs";
-import { close, host, run } from "./stage.mjs";
+import { answers, policies, scenarios } from "./scenarios.mjs";
+import { close, host, run, shopHost } from "./stage.mjs";
 import { put } from "./standin.mjs";
 
 const [, dir, ...only] = process.argv.slice(2);
@@ -30,6 +30,8 @@ function shown(part) {
 function normalised(text) {
   return text
     .replaceAll(host, "HOST")
+    .replaceAll(shopHost, "SHOP")
+    .replace(/(<<(?:page|end|tab|changes of page) )[0-9a-f]{8,}/g, "$1ID")
     .replaceAll(dir, "DIR")
     .replace(/DIR[^\s]*\/\.\w+\/[^\s\]]*/g, "(a file of the agent)")
     .replace(/\b(ap|q|c)-(?=\w*[A-Z0-9])[\w]{4,}/gi, "$1-ID")
@@ -50,7 +52,7 @@ for (const agent of Object.keys(agents)) {
     if (only.length > 0 && !only.includes(agent) && !only.includes(`${agent}/${scenario}`) && !only.includes(scenario)) continue;
     const golden = new URL(`testdata/${agent}/${scenario}.txt`, import.meta.url).pathname;
     try {
-      const { calls, said } = await run(agent, scenario, scenarios[scenario], ruled.has(scenario));
+      const { calls, said } = await run(agent, scenario, scenarios[scenario], policies[scenario]);
       if (answers[scenario] && !said.includes(answers[scenario])) throw new Error(`the agent says ${said}, want ${answers[scenario]}`);
       const got = normalised(transcript(calls));
       if (update) put(golden, got);

@@ -108,6 +108,29 @@ export const scenarios = {
     await answered;
   },
 
+  // A login with a secret, an order and its invoice, in the browser of workstation. The person
+  // is asked about the secret and about each form.
+  async *shop({ call, person, shop, workspace }) {
+    const ref = (look, words) => Number(look.match(new RegExp(`\\[(\\d+)\\] ${words}`))[1]);
+    let look = yield* call("Browser", { steps: [{ do: "open", url: `${shop}/` }], then: "page" });
+    const step = async function* (...steps) {
+      const answered = person("approve", (id) => ["yes", id]);
+      look = yield* call("Browser", { steps, then: "page" });
+      await answered;
+    };
+    const password = ref(look, 'password "Password"'), button = ref(look, 'button "Log in"');
+    look = yield* call("Browser", { steps: [{ do: "fill", ref: ref(look, 'text "User"'), text: "ada" }], then: "nothing" });
+    yield* step({ do: "fill", ref: password, secret: "shop-pw" });
+    yield* step({ do: "click", ref: button });
+    assert.match(look, /Hello, ada/);
+    yield* step({ do: "click", ref: ref(look, 'button "Order"') });
+    look = yield* call("Browser", { steps: [{ do: "click", ref: ref(look, 'link "Invoice"') }] });
+    const [file] = look.match(/\bd\d+\b/);
+    yield* call("Browser", { steps: [{ do: "save", download: file, path: "/workspace/downloads/invoice.txt" }], then: "nothing" });
+    assert.equal(readFileSync(`${workspace}/downloads/invoice.txt`, "utf8"), "one bell jar");
+    return "The invoice is saved.";
+  },
+
   // Agents cut what is long once more; what belljar says at the end must survive it.
   async *long({ call }) {
     const cut = yield* call("Bash", { command: "seq 100000" });
@@ -149,9 +172,9 @@ export const scenarios = {
   },
 };
 
-// Scenarios whose policy has rules. With one about commands, whatever runs the
-// commands of a file asks first.
-export const ruled = new Set(["refusal", "approval"]);
+// The policies of scenarios that have one of their own. With a rule about commands, whatever
+// runs the commands of a file asks first; shop is workstation with a site and a secret.
+export const policies = { refusal: "rules", approval: "rules", shop: "shop" };
 
 // What an agent prints at the end, where a scenario's answer matters.
-export const answers = { answer: "An aviary takes 17 owls.", fetch: "There are 42 feathers." };
+export const answers = { answer: "An aviary takes 17 owls.", fetch: "There are 42 feathers.", shop: "The invoice is saved." };

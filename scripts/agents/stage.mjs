@@ -2,7 +2,8 @@
 // of one agent. The first two arguments of the program are belljar and a directory.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { chmodSync, readFileSync } from "node:fs";
+import { createServer as createPlain } from "node:http";
 import { createServer } from "node:https";
 import { setTimeout } from "node:timers/promises";
 import { agents } from "./clients.mjs";
@@ -39,6 +40,24 @@ await once(site, "listening");
 export const host = `host.belljar.internal:${site.address().port}`;
 const web = `https://${host}`;
 
+// A shop for the browser that agents use, by http: its Chrome knows no authority of ours.
+const shopPage = "<!doctype html><meta charset=utf-8><title>Shop</title><h1>Shop</h1>";
+const shopServer = createPlain((request, response) => {
+  let sent = "";
+  request.on("data", (part) => (sent += part)).on("end", () => {
+    const form = new URLSearchParams(sent);
+    response.setHeader("Content-Type", "text/html; charset=utf-8");
+    if (request.url === "/login" && form.get("pw") === "of the shop") response.end(`${shopPage}<p>Hello, ${form.get("user")}<form method=post action=/order><button>Order</button></form>`);
+    else if (request.url === "/order" && request.method === "POST") response.end(`${shopPage}<p>Thank you. <a href=/invoice.txt>Invoice</a>`);
+    else if (request.url === "/invoice.txt") response.setHeader("Content-Disposition", 'attachment; filename="invoice.txt"').end("one bell jar");
+    else response.end(`${shopPage}<form method=post action=/login><label>User <input name=user></label><label>Password <input name=pw type=password></label><button>Log in</button></form>`);
+  });
+});
+shopServer.listen(0, "127.0.0.1");
+await once(shopServer, "listening");
+export const shopHost = `host.belljar.internal:${shopServer.address().port}`;
+const shop = `http://${shopHost}`;
+
 put(`${dir}/config/belljar/engines/standin.yaml`, engine(host));
 const policy = `version: 1
 defaults: {decision: allow, profile: p, ask: {timeout: 5m, return_after: 1s}}
@@ -50,13 +69,26 @@ put(`${dir}/rules.yaml`, `${policy}rules:
   - {id: publish, match: {tool: Bash, command: "echo publish **"}, decision: ask, reason: Publishing needs a person.}
 `);
 
+// workstation, but for a site of this machine and a secret of it.
+put(`${dir}/shop-pw`, "of the shop");
+chmodSync(`${dir}/shop-pw`, 0o600);
+const changed = (text, ...pairs) => pairs.reduce((t, [from, to]) => {
+  if (!t.includes(from)) throw new Error(`workstation has no ${from}`);
+  return t.replace(from, to);
+}, text);
+put(`${dir}/shop.yaml`, changed(execFileSync(belljar, ["policy", "show", "workstation"], { encoding: "utf8" }).split("\ntests:")[0],
+  ["version: 1\n", `version: 1\nsecrets: {shop-pw: {file: ${dir}/shop-pw}}\n`],
+  ["browser: {walls: sandboxed, act: true,", `browser: {walls: sandboxed, act: true, secrets: [{secret: shop-pw, origin: "${shop}", field: password}],`],
+  ['      allow: ["*"]\n      limits: {connections: 128, bytes: 4GiB}\n\nrules:', `      allow_private: ["${shopHost}"]\n\nrules:`],
+  ['match: {act: [navigate, follow, download]}\n    unless: {url: [', `match: {act: [navigate, follow, download]}\n    unless: {url: ["${shop}/**", `]));
+
 const model = new Model();
 await model.listen();
 
 // run is one run of an agent, with a home and a workspace of its own below name. It
 // returns the calls with what the model was given for each, and what the agent said;
 // it throws where the script did not come to its end.
-export async function run(agent, name, script, rules = false) {
+export async function run(agent, name, script, policy = "open") {
   const home = `${dir}/${agent}/${name}`;
   const workspace = `${home}/workspace`;
   put(`${workspace}/test.sh`, '. ./add.sh\ngot=$(add 2 3)\n[ "$got" = 5 ] || { echo "FAIL: add 2 3 is $got, want 5; see add.sh"; exit 1; }\necho ok\n');
@@ -66,8 +98,10 @@ export async function run(agent, name, script, rules = false) {
   put(`${workspace}/.claude/skills/greet/SKILL.md`, greet);
 
   const calls = [];
+  const answered = new Set();
   const place = {
     web,
+    shop,
     workspace,
     offered: () => model.offered,
     note: (tool, text) => calls.push({ tool, args: {}, given: [{ text }] }),
@@ -75,8 +109,8 @@ export async function run(agent, name, script, rules = false) {
     // person waits for a question of this run and answers it, while the call is under way.
     async person(list, answer) {
       for (;;) {
-        const id = place.belljar(list, "list").match(/\b(ap|q)-\w+/)?.[0];
-        if (id) return place.belljar(list, ...answer(id));
+        const id = place.belljar(list, "list").match(/\b(ap|q)-\w+/g)?.find((one) => !answered.has(one));
+        if (id) return place.belljar(list, ...answer(answered.add(id) && id));
         await setTimeout(100);
       }
     },
@@ -89,7 +123,7 @@ export async function run(agent, name, script, rules = false) {
   model.play(script(place));
 
   // A program that an agent starts has little of its environment.
-  const command = ["env", `SSL_CERT_FILE=${dir}/cert.pem`, `XDG_CONFIG_HOME=${dir}/config`, belljar, "serve", "--workspace", workspace, "--policy", `${dir}/${rules ? "rules" : "open"}.yaml`, "--state", `${home}/state`];
+  const command = ["env", `SSL_CERT_FILE=${dir}/cert.pem`, `XDG_CONFIG_HOME=${dir}/config`, belljar, "serve", "--workspace", workspace, "--policy", `${dir}/${policy}.yaml`, "--state", `${home}/state`];
   const { argv, env } = agents[agent](model.url, home, command);
   const child = spawn(argv[0], argv.slice(1), { cwd: workspace, env: { PATH: process.env.PATH, HOME: home, TERM: "xterm-256color", ...env }, stdio: ["ignore", "pipe", "pipe"] });
   const over = new AbortController();
@@ -111,5 +145,7 @@ function withoutReminder(part) {
 export function close() {
   site.closeAllConnections();
   site.close();
+  shopServer.closeAllConnections();
+  shopServer.close();
   model.close();
 }

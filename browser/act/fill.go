@@ -1,0 +1,152 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// fill replaces the text of a field.
+func (t hand) fill(ctx context.Context, p *plan, text string) error {
+	if err := t.focus(ctx, p.aim, true); err != nil {
+		return err
+	}
+	// The page may have made another field of it when it got the focus.
+	now, err := t.ask(ctx, p.aim, false, false)
+	if err != nil {
+		return err
+	}
+	// What stands around it may be another: a hint, a list of proposals.
+	was := p.raw
+	was.Row = now.Row
+	if now != was {
+		return &Refusal{Reason: ReasonChanged, Message: t.nameOf(p.aim) + " became another field when it got the focus", Next: "look again"}
+	}
+	secret := p.step.Secret != ""
+	typ := ""
+	if secret {
+		if err := t.mayType(p.aim, now, p.step.Secret); err != nil {
+			return err
+		}
+		if now.Field == "password" {
+			typ = "password"
+		}
+	}
+	if secret {
+		return t.insert(ctx, p.aim, typ, text)
+	}
+	if forms, ok := dateForms[now.Role]; ok {
+		return p.fillDate(ctx, text, forms)
+	}
+	s := p.aim.frame.session
+	hits, misses, err := t.guarded(ctx, p.aim, true, func() error {
+		if text == "" {
+			return t.press(ctx, s, kb.Encode('\b'))
+		}
+		if len([]rune(text)) > TypedKeys {
+			return send(ctx, t.tab, s, input.InsertText, input.InsertTextParams{Text: text})
+		}
+		return t.typeKeys(ctx, s, text)
+	})
+	switch {
+	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+		return nil
+	case err != nil:
+		return t.fault(err, true)
+	case misses > 0:
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was filled, and the rest went nowhere", Next: "look again", Ran: hits > 0}
+	case hits == 0:
+		return &Refusal{Reason: ReasonNotReady, Message: "the text did not reach " + t.nameOf(p.aim), Next: "look again", Ran: true}
+	}
+	return nil
+}
+
+// dateForm is how the value of a field of dates or times is written, and the keys that type
+// it: Chrome shows such a field in parts, in the order of its locale, and each part takes
+// its own digits.
+type dateForm struct {
+	value string // layout of the value of the field, for package time
+	keys  string // layout of what is typed, in the order of en-US
+}
+
+// dateForms are the fields of dates and times by their role, the usual form first.
+var dateForms = map[string][]dateForm{
+	"date":     {{"2006-01-02", "01022006"}},
+	"time":     {{"15:04", "0304PM"}},
+	"month":    {{"2006-01", "Jan\t2006"}},
+	"datetime": {{"2006-01-02T15:04", "01022006\t0304PM"}},
+}
+
+// dateParts is the number of parts that such a field has at most.
+const dateParts = 6
+
+// fillDate types a date or a time into its field, which has the focus, and sees that the
+// field has it then.
+func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) error {
+	t := hand{p.t}
+	keys, example := "", forms[0].value
+	for _, f := range forms {
+		if at, err := time.Parse(f.value, text); err == nil {
+			keys = at.Format(f.keys)
+		}
+	}
+	if keys == "" && text != "" {
+		return &Refusal{Reason: ReasonArgument, Message: fmt.Sprintf("%s does not take %s", t.nameOf(p.aim), quoted(text, 40)), Next: "write it in the form " + example}
+	}
+	s := p.aim.frame.session
+	press := func(names ...string) error {
+		for _, name := range names {
+			k, _ := parseKey(name)
+			if err := t.press(ctx, s, k.seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	hits, misses, err := t.guarded(ctx, p.aim, true, func() error {
+		for range dateParts { // the parts become empty
+			if err := press("Backspace", "ArrowLeft"); err != nil {
+				return err
+			}
+		}
+		for range dateParts {
+			if err := press("Backspace", "ArrowRight"); err != nil {
+				return err
+			}
+		}
+		for range dateParts {
+			if err := press("ArrowLeft"); err != nil {
+				return err
+			}
+		}
+		for i, part := range strings.Split(keys, "\t") {
+			if i > 0 { // what was typed may go on, as a year of more digits
+				if err := press("ArrowRight"); err != nil {
+					return err
+				}
+			}
+			if err := t.typeKeys(ctx, s, part); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+		return nil
+	case err != nil:
+		return t.fault(err, true)
+	case misses > 0 || hits == 0:
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was filled", Next: "look again", Ran: hits > 0}
+	}
+	var value string
+	if err := t.run(ctx, p.aim.frame, fmt.Sprintf("belljar.element(%d).value", p.aim.local), &value); err == nil && value != text {
+		return &Refusal{Reason: ReasonFailed, Message: fmt.Sprintf("%s has the value %s and not the one that was wanted", t.nameOf(p.aim), quoted(t.e.masks.hide(value), 40)), Next: "look", Ran: true}
+	}
+	return nil
+}
