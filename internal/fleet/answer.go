@@ -1,11 +1,11 @@
 package fleet
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 )
 
@@ -22,14 +22,22 @@ func (f *Front) answer(w http.ResponseWriter, res *http.Response, fl *flight, l 
 		f.stream(w, res, fl, l)
 		return
 	}
-	// Read one byte more than is held, to see whether that is all.
-	held, err := io.ReadAll(io.LimitReader(res.Body, maxHeld)) //nolint:forbidigo // bounded
-	if err != nil {
+	size := int64(maxHeld) // of an answer that does not say how long it is
+	if res.ContentLength >= 0 {
+		size = min(res.ContentLength+1, maxHeld) // the byte more shows that this is all
+	}
+	if !f.answers.take(fl.Tenant, size) { // then it is not buffered, and is cut where the worker is lost
+		size = 0
+	}
+	defer f.answers.release(fl.Tenant, size)
+	held, err := hold(res.Body, int(size))
+	whole := errors.Is(err, io.EOF)
+	if err != nil && !whole {
 		f.cut(w, fl, l, err)
 		return
 	}
 	copyHeaders(w.Header(), res.Header)
-	if len(held) < maxHeld {
+	if whole {
 		w.Header().Set("Content-Length", strconv.Itoa(len(held)))
 		w.WriteHeader(res.StatusCode)
 		_, _ = w.Write(held)
@@ -42,6 +50,20 @@ func (f *Front) answer(w http.ResponseWriter, res *http.Response, fl *flight, l 
 	if _, err := io.Copy(w, res.Body); err != nil {
 		panic(http.ErrAbortHandler) // the client must not take a part for the whole
 	}
+}
+
+// hold reads up to size bytes. Its error is that of the reader; nil where there may be more.
+func hold(r io.Reader, size int) (held []byte, err error) {
+	held = make([]byte, 0, min(size, pieceSize))
+	for len(held) < size && err == nil {
+		if len(held) == cap(held) {
+			held = slices.Grow(held, min(len(held), size-len(held)))
+		}
+		var n int
+		n, err = r.Read(held[len(held):min(cap(held), size)])
+		held = held[:len(held)+n]
+	}
+	return held, err
 }
 
 // cut answers where nothing of an answer has been sent yet.
@@ -78,41 +100,29 @@ func (f *Front) stream(w http.ResponseWriter, res *http.Response, fl *flight, l 
 	if out.Flush() != nil {
 		return
 	}
-	var held []byte   // the begin of an event
-	torn := false     // a part of an event has been sent
-	answered := false // the client has the answer
-	var piece [16 << 10]byte
+	c := cutter{
+		message: fl.message, protocol: f.cfg.Protocol,
+		take:    func() bool { return f.answers.take(fl.Tenant, maxHeld) },
+		release: func() { f.answers.release(fl.Tenant, maxHeld) },
+	}
+	defer c.free()
+	piece := make([]byte, firstPiece)
 	for {
-		n, err := res.Body.Read(piece[:])
-		held = append(held, piece[:n]...)
-		whole := bytes.LastIndex(held, []byte("\n\n"))
-		if whole >= 0 {
-			whole += 2
-		}
-		switch {
-		case whole > 0:
-			answered = answered || fl.message.ID != nil && f.has(held[:whole], torn, fl.message)
-			torn = false
-		case len(held) > maxHeld:
-			whole, torn = len(held), true
-			answered = answered || fl.message.ID != nil && f.cfg.Protocol.Answers(held, fl.message)
-		default:
-			whole = 0
-		}
-		if whole > 0 {
-			if _, err := w.Write(held[:whole]); err != nil {
+		n, err := res.Body.Read(piece)
+		if events := c.next(piece[:n]); len(events) > 0 {
+			if _, err := w.Write(events); err != nil || out.Flush() != nil {
 				return
 			}
-			if held = append(held[:0], held[whole:]...); out.Flush() != nil {
-				return
-			}
+		}
+		if n == len(piece) && n < pieceSize { // a stream that says much
+			piece = make([]byte, pieceSize)
 		}
 		switch {
 		case err == nil:
 			continue
 		case errors.Is(err, io.EOF):
 			return
-		case torn || fl.message.ID == nil || answered:
+		case c.torn || fl.message.ID == nil || c.answered:
 			panic(http.ErrAbortHandler)
 		}
 		select {
@@ -125,27 +135,5 @@ func (f *Front) stream(w http.ResponseWriter, res *http.Response, fl *flight, l 
 		_, _ = w.Write(append(append([]byte("event: message\ndata: "), frame...), "\n\n"...))
 		_ = out.Flush()
 		return
-	}
-}
-
-// has reports whether the answer to a message is among events.
-func (f *Front) has(events []byte, torn bool, m Message) bool {
-	for i, event := range bytes.Split(events, []byte("\n\n")) {
-		if i == 0 && torn {
-			continue // whose begin has been looked at
-		}
-		if f.cfg.Protocol.Answers(event, m) {
-			return true
-		}
-	}
-	return false
-}
-
-// copyHeaders copies what goes from a worker to a client.
-func copyHeaders(to, from http.Header) {
-	for name, values := range from {
-		if passes(name) {
-			to[name] = values
-		}
 	}
 }

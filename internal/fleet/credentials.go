@@ -118,3 +118,33 @@ func (c *certificates) client(host string) *tls.Config {
 	own, roots := c.now()
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}, RootCAs: roots, ServerName: host, NextProtos: []string{protocol}}
 }
+
+// peer is the certificate by which the other end of a link is known.
+type peer struct {
+	chain []*x509.Certificate // which the handshake has verified
+	usage x509.ExtKeyUsage
+	roots *x509.CertPool // by which chain was verified last
+}
+
+// holds returns why the certificate of a peer is not good any more: it has expired, or the
+// files name another authority now.
+func (c *certificates) holds(p *peer, now time.Time) error {
+	leaf := p.chain[0]
+	if now.After(leaf.NotAfter) {
+		return fmt.Errorf("the certificate of the other end has expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	_, roots := c.now()
+	if roots == p.roots {
+		return nil
+	}
+	more := x509.NewCertPool()
+	for _, above := range p.chain[1:] {
+		more.AddCert(above)
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: more, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{p.usage}})
+	if err != nil {
+		return fmt.Errorf("the certificate of the other end: %w", err)
+	}
+	p.roots = roots
+	return nil
+}

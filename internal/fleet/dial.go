@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,9 +60,11 @@ func (w *Worker) link(ctx context.Context, f front) error {
 	}
 	c := newConn(raw)
 	defer c.Close()
-	if over, ok := raw.(*tls.Conn); !ok || over.ConnectionState().NegotiatedProtocol != protocol {
+	over, ok := raw.(*tls.Conn)
+	if !ok || over.ConnectionState().NegotiatedProtocol != protocol {
 		return errors.New("this is not the address of --link of a front")
 	}
+	other := &peer{chain: over.ConnectionState().PeerCertificates, usage: x509.ExtKeyUsageServerAuth}
 	if err := w.greet(c); err != nil {
 		return err
 	}
@@ -77,11 +80,19 @@ func (w *Worker) link(ctx context.Context, f front) error {
 	if !w.links.give(ctx, c) {
 		return ctx.Err()
 	}
-	select {
-	case <-c.lost:
-		return errors.New("the link has ended")
-	case <-ctx.Done():
-		return ctx.Err()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.lost:
+			return errors.New("the link has ended")
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			if err := w.files.holds(other, time.Now()); err != nil {
+				return err
+			}
+		}
 	}
 }
 

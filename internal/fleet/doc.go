@@ -27,6 +27,7 @@
 //	resolve.go             the worker that has a place, or gets it
 //	shares.go              what one tenant may have of a front
 //	answer.go              the answer, also in the place of a worker that is gone
+//	events.go              a stream as whole events
 //	message.go             what a front knows of what it forwards
 //	roster.go, state.go    the workers that are there, and what they say of themselves
 //	worker.go, dial.go     the other end

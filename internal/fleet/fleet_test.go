@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -470,8 +471,10 @@ func TestNewPlacesOfTwoFronts(t *testing.T) {
 	alone.until("link", func() bool { return alone.front.roster.named("w1") != nil })
 	w.stop()
 	alone.until("end of the link", func() bool { return alone.front.roster.named("w1") == nil })
+	_, roots := alone.front.files.now()
+	known := &peer{chain: []*x509.Certificate{{NotAfter: time.Now().Add(time.Hour)}}, roots: roots}
 	alone.front.roster.mu.Lock()
-	alone.front.roster.links["w1"] = &link{hello: hello{Name: "w1", Fronts: 2}, conn: newConn(&net.TCPConn{})}
+	alone.front.roster.links["w1"] = &link{hello: hello{Name: "w1", Fronts: 2}, peer: known, conn: newConn(&net.TCPConn{})}
 	alone.front.roster.mu.Unlock()
 	if l, why := alone.front.choose("p"); l != nil || !strings.Contains(why, "--workers") {
 		t.Errorf("a worker with two fronts: %v %q", l, why)

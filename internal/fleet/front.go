@@ -23,9 +23,10 @@ import (
 const (
 	maxBody    = 1 << 20 // of one request
 	maxBodies  = 256 << 20
-	maxFlights = 16_384 // requests at once
-	maxWaiting = 1024   // requests that wait for a worker
-	maxRetries = 8      // of one request that no worker has begun
+	maxAnswers = 256 << 20 // bytes of answers that wait for their rest
+	maxFlights = 16_384    // requests at once
+	maxWaiting = 1024      // requests that wait for a worker
+	maxRetries = 8         // of one request that no worker has begun
 )
 
 // Times of a front.
@@ -68,6 +69,7 @@ type Front struct {
 
 	waiting *shares // requests that wait for a worker
 	bodies  *shares // bytes
+	answers *shares // bytes
 	taken   *shares // requests that are in flight
 
 	mu      sync.Mutex
@@ -97,7 +99,8 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 	}
 	f := &Front{
 		cfg: cfg, files: files, roster: newRoster(files, cfg.Log), flights: make(map[*flight]struct{}),
-		waiting: newShares(maxWaiting), bodies: newShares(maxBodies), taken: newShares(maxFlights),
+		waiting: newShares(maxWaiting, tenantPart), bodies: newShares(maxBodies, tenantPart),
+		answers: newShares(maxAnswers, tenantPart), taken: newShares(maxFlights, tenantPart),
 	}
 	if !cfg.Settled {
 		f.settled = time.Now().Add(settleWait)
@@ -371,11 +374,7 @@ func outgoing(ctx context.Context, r *http.Request, fl *flight, body []byte) (re
 	u := *r.URL
 	u.Scheme, u.Host, u.User = "http", "worker", nil
 	req.URL = &u
-	for name, values := range r.Header {
-		if passes(name) {
-			req.Header[name] = values
-		}
-	}
+	copyHeaders(req.Header, r.Header)
 	req.Header.Set(PlaceHeader, fl.Place)
 	req.Header.Set(CallerHeader, fl.Caller)
 	if len(body) == 0 {

@@ -4,13 +4,16 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,9 +21,10 @@ import (
 )
 
 // maxHandshakes is how many connections may be in their handshake at once, and maxLinks how
-// many workers may be linked.
+// many workers may be linked. addressPart is how many addresses it takes to keep workers out.
 const (
 	maxHandshakes = 256
+	addressPart   = 8
 	maxLinks      = 1024
 )
 
@@ -35,7 +39,7 @@ type link struct {
 
 	client  *http.ClientConn
 	since   time.Time
-	expires time.Time    // its certificate
+	peer    *peer
 	running atomic.Int64 // requests
 
 	places map[string]bool // guarded by roster.mu, as are the next two
@@ -55,12 +59,16 @@ type roster struct {
 	changed chan struct{}      // guarded by mu: closed at the next change
 	closed  bool               // guarded by mu
 
-	shaking chan struct{} // room for handshakes
+	shaking *shares       // handshakes, by address
+	over    chan struct{} // closed with closed
 	running sync.WaitGroup
 }
 
 func newRoster(files *certificates, log *slog.Logger) *roster {
-	return &roster{files: files, log: log, links: make(map[string]*link), coming: make(map[string]*link), holders: make(map[string][]*link), changed: make(chan struct{}), shaking: make(chan struct{}, maxHandshakes)}
+	return &roster{
+		files: files, log: log, links: make(map[string]*link), coming: make(map[string]*link), holders: make(map[string][]*link),
+		changed: make(chan struct{}), shaking: newShares(maxHandshakes, addressPart), over: make(chan struct{}),
+	}
 }
 
 // acceptPause is how long the listener rests that could not accept a connection.
@@ -69,6 +77,7 @@ const acceptPause = 100 * time.Millisecond
 // serve takes links until the listener is closed.
 func (r *roster) serve(ctx context.Context, l net.Listener) error {
 	cfg := r.files.server()
+	r.run(r.watch)
 	for {
 		raw, err := l.Accept()
 		switch {
@@ -85,30 +94,70 @@ func (r *roster) serve(ctx context.Context, l net.Listener) error {
 			pause.Stop()
 			continue
 		}
-		select {
-		case r.shaking <- struct{}{}:
-		default: // a stranger that opens many connections keeps workers out for helloWait
+		from := origin(raw)
+		if !r.shaking.take(from, 1) { // strangers of many addresses keep workers out for helloWait
 			raw.Close()
 			continue
 		}
-		r.mu.Lock()
-		if r.closed { // and nobody waits for it
-			r.mu.Unlock()
-			<-r.shaking
-			raw.Close()
-			continue
-		}
-		r.running.Go(func() {
+		if !r.run(func() {
 			over, err := r.shake(ctx, raw, cfg)
-			<-r.shaking
+			r.shaking.release(from, 1)
 			if err != nil {
 				r.log.Debug("a connection to the port of links is not of a worker", "from", raw.RemoteAddr().String(), "err", err)
 				raw.Close()
 				return
 			}
 			r.keep(ctx, over)
-		})
+		}) {
+			r.shaking.release(from, 1)
+			raw.Close()
+		}
+	}
+}
+
+// run starts f, for which close waits; false says that the roster is closed.
+func (r *roster) run(f func()) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.running.Go(f)
+	}
+	return !r.closed
+}
+
+// origin is where a connection comes from, for its share of the handshakes. A host has as
+// many addresses of IPv6 as it likes within its network of 64 bits.
+func origin(c net.Conn) string {
+	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return ""
+	}
+	addr := from.Addr().Unmap().WithZone("")
+	if addr.Is6() {
+		return netip.PrefixFrom(addr, 64).Masked().String()
+	}
+	return addr.String()
+}
+
+// watch ends the links whose certificates are not good any more.
+func (r *roster) watch() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.over:
+			return
+		case <-tick.C:
+		}
+		r.mu.Lock()
+		all := slices.AppendSeq(slices.Collect(maps.Values(r.links)), maps.Values(r.coming))
 		r.mu.Unlock()
+		for _, l := range all {
+			if err := r.files.holds(l.peer, time.Now()); err != nil {
+				r.log.Warn("the link of a worker is ended", "worker", l.Name, "err", err)
+				r.run(func() { l.Close() }) // which waits for a worker that does not read
+			}
+		}
 	}
 }
 
@@ -125,8 +174,8 @@ func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*lin
 	if err := receive(over, &l.hello); err != nil {
 		return nil, err
 	}
-	leaf := over.ConnectionState().PeerCertificates[0] // which the handshake has verified
-	l.expires = leaf.NotAfter
+	l.peer = &peer{chain: over.ConnectionState().PeerCertificates, usage: x509.ExtKeyUsageClientAuth}
+	leaf := l.peer.chain[0]
 	why := ""
 	switch {
 	case l.Protocol != helloProtocol:
@@ -248,7 +297,13 @@ func (r *roster) follow(ctx context.Context, l *link) error {
 		return err
 	}
 	defer res.Body.Close()
-	lines := bufio.NewScanner(res.Body)
+	return r.read(ctx, l, res.Body)
+}
+
+// read notes what a worker says of itself, line by line, at a pace: each line may be long, and
+// costs its front time.
+func (r *roster) read(ctx context.Context, l *link, body io.Reader) error {
+	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxState)
 	for lines.Scan() {
 		var s state
@@ -258,12 +313,25 @@ func (r *roster) follow(ctx context.Context, l *link) error {
 		if !r.hold(l, s) {
 			return errors.New("another link has taken its place")
 		}
+		rest := time.NewTimer(lineRest + time.Duration(len(lines.Bytes()))*time.Second/lineRate)
+		select {
+		case <-rest.C:
+		case <-l.lost:
+		case <-ctx.Done():
+		}
+		rest.Stop()
 	}
 	if err := lines.Err(); err != nil {
 		return err
 	}
 	return errors.New("it has ended the link")
 }
+
+// How long a front rests after each line of a worker: the more, the longer the line.
+const (
+	lineRest = 10 * time.Millisecond
+	lineRate = 8 << 20 // bytes a second
+)
 
 // hold notes what a worker says of itself; false says that another link has taken its place.
 func (r *roster) hold(l *link, s state) bool {
@@ -386,7 +454,7 @@ func (r *roster) info() (all []WorkerInfo, places map[string]string, frozen map[
 		l := r.links[name]
 		all = append(all, WorkerInfo{
 			Name: name, Address: l.RemoteAddr().String(), Version: fmt.Sprintf("%.40s", l.Version), Since: l.since, Drains: l.drains, Places: len(l.places),
-			Running: l.running.Load(), Skew: l.skew, Expires: l.expires, Fronts: l.Fronts, Late: l.skew.Abs() > maxSkew,
+			Running: l.running.Load(), Skew: l.skew, Expires: l.peer.chain[0].NotAfter, Fronts: l.Fronts, Late: l.skew.Abs() > maxSkew,
 		})
 	}
 	places, frozen = make(map[string]string, len(r.holders)), make(map[string][]string)
@@ -405,7 +473,10 @@ func (r *roster) info() (all []WorkerInfo, places map[string]string, frozen map[
 // close ends all links. The workers find that the front is gone.
 func (r *roster) close() {
 	r.mu.Lock()
-	r.closed = true
+	if !r.closed {
+		r.closed = true
+		close(r.over)
+	}
 	all := slices.AppendSeq(slices.Collect(maps.Values(r.links)), maps.Values(r.coming))
 	r.mu.Unlock()
 	for _, l := range all {

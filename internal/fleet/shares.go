@@ -6,40 +6,44 @@ import "sync"
 // what there is, so that one alone keeps no other out.
 const tenantPart = 4
 
-// shares counts what is taken of something that has a bound, in all and by each tenant. It is
-// safe for concurrent use.
+// shares counts what is taken of something that has a bound, in all and by each user of it:
+// a tenant, or an address. It is safe for concurrent use.
 type shares struct {
-	most int64 // of all tenants together
+	most int64 // of all users together
+	each int64 // of one user
 
 	mu  sync.Mutex
 	all int64            // guarded by mu
-	by  map[string]int64 // guarded by mu: by tenant
+	by  map[string]int64 // guarded by mu: by user
 }
 
-func newShares(most int64) *shares { return &shares{most: most, by: make(map[string]int64)} }
+// newShares divides what there is: no user has more than one of so many parts.
+func newShares(most, parts int64) *shares {
+	return &shares{most: most, each: most / parts, by: make(map[string]int64)}
+}
 
-// take takes n for a tenant, or reports that there is no room. The caller releases it.
-func (s *shares) take(tenant string, n int64) bool {
+// take takes n for a user, or reports that there is no room. The caller releases it.
+func (s *shares) take(user string, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.all+n > s.most || s.by[tenant]+n > s.most/tenantPart {
+	if s.all+n > s.most || s.by[user]+n > s.each {
 		return false
 	}
-	s.add(tenant, n)
+	s.add(user, n)
 	return true
 }
 
 // release gives back what take has taken.
-func (s *shares) release(tenant string, n int64) {
+func (s *shares) release(user string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.add(tenant, -n)
+	s.add(user, -n)
 }
 
 // add counts n; mu is held.
-func (s *shares) add(tenant string, n int64) {
+func (s *shares) add(user string, n int64) {
 	s.all += n
-	if s.by[tenant] += n; s.by[tenant] == 0 {
-		delete(s.by, tenant)
+	if s.by[user] += n; s.by[user] == 0 {
+		delete(s.by, user)
 	}
 }

@@ -1,0 +1,336 @@
+package fleet
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"belljar.dev/internal/fleet/pki"
+	"belljar.dev/internal/testenv"
+)
+
+// Silent strangers of one address keep no worker of another address out.
+func TestHandshakesOfOneAddress(t *testing.T) {
+	r := newRig(t, nil)
+	from := func(addr string) net.Conn {
+		t.Helper()
+		d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addr)}, Timeout: 10 * time.Second}
+		c, err := d.Dial("tcp", r.link.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	for range maxHandshakes + 20 {
+		from("127.0.0.1")
+	}
+	certs, err := r.cert("w1", WorkerDNS("w1")).open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, said, err := greet(from("127.0.0.2"), certs, hello{Name: "w1", Protocol: helloProtocol})
+	if err != nil || said.Refused != "" {
+		t.Fatalf("a worker beside silent strangers: %+v, %v", said, err)
+	}
+	over.Close()
+	for addr, want := range map[string]string{
+		"192.0.2.7:1": "192.0.2.7", "[::ffff:192.0.2.7]:2": "192.0.2.7", "[2001:db8:1:2:3::4]:5": "2001:db8:1:2::/64", "[fe80::1%eth0]:3": "fe80::/64",
+	} {
+		if got := origin(remote{addr: addr}); got != want {
+			t.Errorf("the origin of %s is %q, want %q", addr, got, want)
+		}
+	}
+}
+
+// remote is a connection from an address.
+type remote struct {
+	net.Conn
+	addr string
+}
+
+func (r remote) RemoteAddr() net.Addr { return r }
+func (remote) Network() string        { return "tcp" }
+func (r remote) String() string       { return r.addr }
+
+// A front ends a link whose certificate does not hold any more.
+func TestLinkEndsWithItsCertificate(t *testing.T) {
+	r := newRig(t, nil)
+	files := r.cert("w1", WorkerDNS("w1"))
+	r.worker("w1", files, echo("w1"), "p")
+	r.says("p", 200, "w1")
+	l := r.front.roster.named("w1")
+	if err := r.front.files.holds(l.peer, time.Now()); err != nil {
+		t.Errorf("a good certificate: %v", err)
+	}
+	leaf := l.peer.chain[0]
+	if err := r.front.files.holds(l.peer, leaf.NotAfter.Add(time.Second)); err == nil || !strings.Contains(err.Error(), "expired") {
+		t.Errorf("an expired certificate: %v", err)
+	}
+	other := t.TempDir()
+	if err := pki.Init(other, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(other, pki.CAFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace(t, files.CA, text)
+	r.until("the reason", func() bool { return strings.Contains(r.log.String(), "the link of a worker is ended") })
+	r.until("end of the link", func() bool { return r.front.roster.named("w1") == nil })
+}
+
+// replace puts another text into a file, whose time differs.
+func replace(t *testing.T, name string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	later := time.Now().Add(time.Minute)
+	if err := os.Chtimes(name, later, later); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A worker leaves a front whose certificate does not hold any more.
+func TestWorkerLeavesFront(t *testing.T) {
+	r := newRig(t, nil)
+	files := r.cert("w1", WorkerDNS("w1"))
+	apart := filepath.Join(t.TempDir(), "ca.pem") // the authority as this worker knows it
+	text, err := os.ReadFile(files.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace(t, apart, text)
+	files.CA = apart
+	r.worker("w1", files, echo("w1"), "p")
+	l := r.front.roster.named("w1")
+	other := t.TempDir()
+	if err := pki.Init(other, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = os.ReadFile(filepath.Join(other, pki.CAFile)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(apart, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.until("end of the link", func() bool {
+		select {
+		case <-l.lost:
+			return true
+		default:
+			return false
+		}
+	})
+	r.until("its reason", func() bool { return strings.Contains(r.log.String(), "the certificate of the other end") })
+}
+
+// A front reads what a worker says of itself at a pace, whatever the worker sends.
+func TestPaceOfStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoster(nil, slog.New(slog.DiscardHandler))
+		l := &link{hello: hello{Name: "w1"}, conn: newConn(nil), places: make(map[string]bool)}
+		const lines = 500
+		began := time.Now()
+		if err := r.read(t.Context(), l, strings.NewReader(strings.Repeat(`{"places":["p"]}`+"\n", lines))); err == nil || !strings.Contains(err.Error(), "has ended") {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < lines*lineRest || took > 2*lines*lineRest {
+			t.Errorf("%d lines took %v", lines, took)
+		}
+		began = time.Now()
+		long := `{"places":["p"` + strings.Repeat(`,"place-of-a-tenant"`, 40_000) + "]}\n"
+		if err := r.read(t.Context(), l, strings.NewReader(strings.Repeat(long, 10))); err == nil || !strings.Contains(err.Error(), "has ended") {
+			t.Fatal(err)
+		}
+		if took, least := time.Since(began), time.Duration(10*len(long))*time.Second/lineRate; took < least {
+			t.Errorf("%d bytes took %v, want %v at least", 10*len(long), took, least)
+		}
+		l.end() // nothing waits for a link that has ended
+		began = time.Now()
+		_ = r.read(t.Context(), l, strings.NewReader(strings.Repeat("{}\n", lines)))
+		if took := time.Since(began); took > 0 {
+			t.Errorf("a link that has ended is read for %v", took)
+		}
+	})
+}
+
+// What is held of answers has a bound: a tenant who has used it up gets answers as they come,
+// and others get theirs as before.
+func TestHeldAnswersAreBounded(t *testing.T) {
+	r := newRig(t, nil)
+	begin := "data: " + strings.Repeat("x", 64<<10) // more than the buffers on its way
+	more := make(chan struct{})
+	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		if bytes.Contains(body, []byte("stream")) {
+			w.Header().Set("Content-Type", "text/event-stream")
+		}
+		_, _ = io.WriteString(w, begin)
+		_ = http.NewResponseController(w).Flush()
+		<-more
+		_, _ = io.WriteString(w, " end\n\n")
+	}, "p")
+	r.http.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.front.ServeRequest(w, req, Request{Tenant: req.URL.Query().Get("tenant"), Place: "p", Caller: "caller"})
+	})
+	if !r.front.answers.take("a", maxAnswers/tenantPart) {
+		t.Fatal("a tenant does not get its share")
+	}
+	for _, method := range []string{"call", "stream"} {
+		for tenant, early := range map[string]bool{"a": true, "b": false} {
+			answer := make(chan *http.Response, 1)
+			go func() {
+				res, err := http.Post(r.http.URL+"?tenant="+tenant, "application/json", strings.NewReader(fmt.Sprintf(`{"id":1,"method":%q}`, method)))
+				if err != nil {
+					t.Error(err)
+				}
+				answer <- res
+			}()
+			var text []byte
+			var res *http.Response
+			if early {
+				res = <-answer // before the worker has sent the rest
+				text = make([]byte, len(begin)/2)
+				if _, err := io.ReadFull(res.Body, text); err != nil {
+					t.Error(err)
+				}
+			} else {
+				r.until("room for what is held", func() bool {
+					r.front.answers.mu.Lock()
+					defer r.front.answers.mu.Unlock()
+					return r.front.answers.by["b"] > 0
+				})
+			}
+			more <- struct{}{}
+			if res == nil {
+				res = <-answer
+			}
+			rest, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			if got := string(text) + string(rest); got != begin+" end\n\n" || err != nil {
+				t.Errorf("%s of tenant %s: %d bytes, %v", method, tenant, len(got), err)
+			}
+		}
+	}
+	r.front.answers.release("a", maxAnswers/tenantPart)
+	r.until("end of all answers", func() bool { return r.front.answers.taken() == 0 })
+}
+
+// Headers of a connection go no further than that.
+func TestHeadersOfAConnection(t *testing.T) {
+	r := newRig(t, nil)
+	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
+		_, _ = io.ReadAll(req.Body)
+		fmt.Fprintf(w, "%q", req.Header)
+	}, "p")
+	c, err := net.Dial("tcp", strings.TrimPrefix(r.http.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, err = io.WriteString(c, "POST /p/mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\nConnection: close, X-Hop , x-other\r\nX-Hop: 1\r\nX-Other: 2\r\nX-Stays: 3\r\nTe: trailers\r\nUpgrade: h2c\r\n\r\n{}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := bufio.NewReader(c)
+	res, err := http.ReadResponse(from, nil)
+	if err == nil && res.StatusCode == http.StatusContinue {
+		res, err = http.ReadResponse(from, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(res.Body)
+	if err != nil || !bytes.Contains(text, []byte("X-Stays")) {
+		t.Fatalf("%s, %v", text, err)
+	}
+	for _, name := range []string{"Expect", "Connection", "X-Hop", "X-Other", "Te", "Upgrade"} {
+		if bytes.Contains(text, []byte(name+`"`)) {
+			t.Errorf("%s is sent on: %s", name, text)
+		}
+	}
+}
+
+// A stream is cut where events end, whatever pieces it comes in; nothing of it is lost or sent
+// twice, and the answer in it is found.
+func TestCutterProperty(t *testing.T) {
+	n, random := testenv.Cases(t, 300)
+	for range n {
+		var whole bytes.Buffer
+		at := random.IntN(5)
+		for i := range 5 {
+			text := strings.Repeat("x", random.IntN(40))
+			if i == at {
+				text = `{"answer":7}`
+			}
+			fmt.Fprintf(&whole, "data: %s\n\n", text)
+		}
+		room := random.IntN(2) == 0
+		taken := 0
+		c := cutter{message: Message{ID: []byte("7")}, protocol: texts{}, take: func() bool {
+			if room {
+				taken++
+			}
+			return room
+		}, release: func() { taken-- }}
+		var got bytes.Buffer
+		for rest := whole.Bytes(); len(rest) > 0; {
+			size := min(1+random.IntN(30), len(rest))
+			piece := bytes.Clone(rest[:size])
+			out := c.next(piece)
+			if room && len(out) > 0 && !bytes.HasSuffix(out, []byte("\n\n")) {
+				t.Fatalf("%q is not whole events", out)
+			}
+			got.Write(out)
+			clear(piece) // it is the reader's again
+			rest = rest[size:]
+		}
+		if !bytes.Equal(got.Bytes(), whole.Bytes()) {
+			t.Fatalf("got %q, want %q", got.Bytes(), whole.Bytes())
+		}
+		if room && (!c.answered || c.torn) {
+			t.Fatalf("answered %v, torn %v: %q", c.answered, c.torn, whole.Bytes())
+		}
+		if c.free(); taken != 0 {
+			t.Fatalf("room is taken %d times more than it is given back", taken)
+		}
+	}
+	large := cutter{message: Message{ID: []byte("7")}, protocol: texts{}, take: func() bool { return true }, release: func() {}}
+	sent := 0
+	for range 40 {
+		sent += len(large.next(bytes.Repeat([]byte("x"), pieceSize)))
+		if len(large.held) > maxHeld+pieceSize {
+			t.Fatalf("%d bytes are held", len(large.held))
+		}
+	}
+	if sent < 40*pieceSize-maxHeld || !large.torn {
+		t.Errorf("%d bytes of a large event were sent, torn %v", sent, large.torn)
+	}
+}
+
+// greet is the begin of a link over a connection.
+func greet(c net.Conn, certs *certificates, says hello) (over net.Conn, said welcome, err error) {
+	s := tls.Client(c, certs.client("127.0.0.1"))
+	_ = s.SetDeadline(time.Now().Add(20 * time.Second))
+	if err = s.HandshakeContext(context.Background()); err == nil {
+		err = send(s, says)
+	}
+	if err == nil {
+		err = receive(s, &said)
+	}
+	return s, said, err
+}

@@ -1,0 +1,82 @@
+package fleet
+
+import "bytes"
+
+// Sizes of what a front reads of an answer at once. An idle stream keeps a buffer of the
+// first one, and there are many such streams.
+const (
+	firstPiece = 2 << 10
+	pieceSize  = 16 << 10
+)
+
+// cutter cuts a stream into whole events, so that another event can be put behind them. It is
+// not safe for concurrent use.
+type cutter struct {
+	message  Message
+	protocol Protocol
+	take     func() bool // room for maxHeld bytes
+	release  func()      // gives that back
+
+	held     []byte // an event whose end has not come, behind what has been sent
+	sent     int    // bytes of held
+	room     bool   // take has returned true
+	torn     bool   // a part of an event has been sent
+	answered bool   // the answer to message has been sent
+}
+
+// next returns what can be sent after piece has come: whole events, or what is too large to
+// be held. It is valid until the next call, and as long as piece is.
+func (c *cutter) next(piece []byte) []byte {
+	if len(piece) == 0 {
+		return nil
+	}
+	text := piece
+	if c.held = append(c.held[:0], c.held[c.sent:]...); len(c.held) > 0 {
+		c.held = append(c.held, piece...)
+		text = c.held
+	}
+	c.sent = 0
+	whole := bytes.LastIndex(text, []byte("\n\n")) + 2
+	if whole < 2 {
+		whole = 0
+	}
+	before := c.torn
+	switch {
+	case whole == len(text):
+		c.torn = false
+		c.free()
+	case (whole > 0 || !c.torn) && len(text)-whole <= maxHeld && (c.room || c.take()):
+		c.room, c.torn = true, false
+		if len(c.held) == 0 {
+			c.held, text = append(c.held, text[whole:]...), text[:whole]
+			c.see(text, before)
+			return text
+		}
+		c.sent, text = whole, text[:whole]
+	default:
+		whole, c.torn = len(text), true
+		c.free()
+	}
+	c.see(text, before)
+	return text
+}
+
+// free gives back the room of an event that is not held any more.
+func (c *cutter) free() {
+	c.held = nil
+	if c.room {
+		c.room = false
+		c.release()
+	}
+}
+
+// see looks for the answer in what is about to be sent. If it begins within an event, that
+// begin has been looked at.
+func (c *cutter) see(events []byte, within bool) {
+	for event := range bytes.SplitSeq(events, []byte("\n\n")) {
+		if !within && !c.answered && c.message.ID != nil && len(event) > 0 {
+			c.answered = c.protocol.Answers(event, c.message)
+		}
+		within = false
+	}
+}
