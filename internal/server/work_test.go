@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/fleet"
 	"belljar.dev/internal/testenv"
@@ -112,4 +115,37 @@ func TestLinkedPlaces(t *testing.T) {
 		t.Errorf("without a tenant: %q", s.places.ids())
 	}
 	s.Close()
+}
+
+// The name of a worker is written as a whole or not at all: a disk that was full for a moment
+// does not leave a directory that no worker can open.
+func TestWorkerNameIsWhole(t *testing.T) {
+	dir := t.TempDir()
+	signal.Ignore(unix.SIGXFSZ)
+	defer signal.Reset(unix.SIGXFSZ)
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := openWorkdir(dir, "w1")
+	if back := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); back != nil {
+		t.Fatal(back)
+	}
+	if !errors.Is(err, unix.EFBIG) {
+		t.Fatalf("with a full disk: %v", err)
+	}
+	e, err := openWorkdir(dir, "w1")
+	if err != nil {
+		t.Fatalf("when the disk has room again: %v", err)
+	}
+	e.close()
+	if left, _ := filepath.Glob(filepath.Join(dir, ".worker-*")); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+	if _, err := openWorkdir(dir, "w2"); err == nil || !strings.Contains(err.Error(), `the worker "w1"`) {
+		t.Errorf("another name: %v", err)
+	}
 }

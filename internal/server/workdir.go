@@ -31,6 +31,7 @@ type workdir struct {
 
 // Names in the directory of a worker.
 const (
+	workdirName   = "worker"
 	workdirState  = "state"
 	workdirHome   = "home"
 	workdirPlaces = "places"
@@ -71,17 +72,33 @@ func openWorkdir(dir, worker string) (_ *workdir, err error) {
 // name notes the name of the worker, or refuses another one than before: the claims of its
 // places are under that.
 func (e *workdir) name(worker string) error {
-	path := filepath.Join(e.dir, "worker")
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(filepath.Join(e.dir, workdirName))
 	switch before := strings.TrimSpace(string(text)); {
 	case errors.Is(err, fs.ErrNotExist):
-		return os.WriteFile(path, []byte(worker+"\n"), 0o600)
+		return e.write(worker)
 	case err != nil:
 		return fmt.Errorf("--places: %w", err)
 	case before != worker:
 		return fmt.Errorf("--places %s: this is the directory of the worker %q, and this is %q; start it with its name, or name another directory", e.dir, policies.Clip(before, 63), worker)
 	}
 	return nil
+}
+
+// write writes the name of the worker, which is there as a whole or not at all.
+func (e *workdir) write(worker string) (err error) {
+	next, err := os.CreateTemp(e.dir, ".worker-")
+	if err != nil {
+		return fmt.Errorf("--places: %w", err)
+	}
+	_, err = next.WriteString(worker + "\n")
+	err = errors.Join(err, next.Sync(), next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), filepath.Join(e.dir, workdirName))
+	}
+	if err != nil {
+		return fmt.Errorf("--places: note the name of the worker: %w", errors.Join(err, os.Remove(next.Name())))
+	}
+	return syncDir(e.dir)
 }
 
 func (e *workdir) close() { e.lock.Close() }
