@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/nettest"
 	"belljar.dev/internal/testenv"
 )
 
@@ -30,6 +32,7 @@ type grid struct {
 	t   testing.TB
 	dir string
 	env []string
+	net *nettest.Net // nil where all nodes are on the machine itself
 
 	mu   sync.Mutex
 	logs map[string]*testenv.Log // guarded by mu: of each node
@@ -40,6 +43,7 @@ type node struct {
 	cmd       *exec.Cmd
 	name      string
 	url, link string // of a front
+	host      *nettest.Host
 	ended     chan struct{}
 }
 
@@ -99,8 +103,13 @@ var frontReady = regexp.MustCompile(`clients and workers can connect" url=(\S+)/
 // front starts a front, and waits until clients can connect.
 func (g *grid) front(name string, more ...string) *node {
 	g.t.Helper()
-	args := append([]string{"front", "--listen", "127.0.0.1:0", "--link", "127.0.0.1:0", "--policy", g.path("policy.yaml"), "--state", g.path(name)}, g.cert(name, "--front", "127.0.0.1")...)
-	n := g.start(name, append(args, more...)...)
+	host, clients, links := g.address(), "127.0.0.1", "127.0.0.1"
+	if host != nil {
+		clients, links = loopback(host), host.Addr.String()
+		far.Store(clients, host)
+	}
+	args := append([]string{"front", "--listen", clients + ":0", "--link", links + ":0", "--policy", g.path("policy.yaml"), "--state", g.path(name)}, g.cert(name, "--front", links)...)
+	n := g.startAt(host, name, append(args, more...)...)
 	if !testenv.Until(20*time.Second*testenv.Patience(g.t), func() bool { return frontReady.MatchString(g.log(name)) }) {
 		g.t.Fatalf("%s does not begin:\n%s", name, g.log(name))
 	}
@@ -116,10 +125,28 @@ func (g *grid) worker(name string, fronts ...*node) *node {
 	for _, f := range fronts {
 		args = append(args, "--front", "https://"+f.link)
 	}
-	n := g.start(name, args...)
+	n := g.startAt(g.address(), name, args...)
 	g.linked(name, len(fronts))
 	return n
 }
+
+// address is the host of a node that is about to start; nil for the machine itself.
+func (g *grid) address() *nettest.Host {
+	if g.net == nil {
+		return nil
+	}
+	return g.net.Host()
+}
+
+// loopback is the address at which clients reach the front of a host: from that host itself,
+// but as an address that no other front has.
+func loopback(h *nettest.Host) string {
+	four := h.Addr.As4()
+	return fmt.Sprintf("127.0.0.%d", 100+four[3])
+}
+
+// far are the hosts of fronts, by the addresses of loopback.
+var far sync.Map
 
 func (g *grid) linked(name string, fronts int) {
 	g.t.Helper()
@@ -135,15 +162,22 @@ func (g *grid) log(name string) string {
 }
 
 // start starts a process, which ends with the test.
-func (g *grid) start(name string, args ...string) *node {
+func (g *grid) start(name string, args ...string) *node { return g.startAt(nil, name, args...) }
+
+// startAt is start at a host.
+func (g *grid) startAt(host *nettest.Host, name string, args ...string) *node {
 	g.t.Helper()
 	log := new(testenv.Log)
 	g.mu.Lock()
 	g.logs[name] = log
 	g.mu.Unlock()
-	n := &node{cmd: g.command(append(args, "--log-level", "info")...), name: name, ended: make(chan struct{})}
+	n := &node{cmd: g.command(append(args, "--log-level", "info")...), name: name, host: host, ended: make(chan struct{})}
 	n.cmd.Stderr = log
-	if err := n.cmd.Start(); err != nil {
+	start := n.cmd.Start
+	if host != nil {
+		start = func() error { return host.Do(n.cmd.Start) }
+	}
+	if err := start(); err != nil {
 		g.t.Fatal(err)
 	}
 	go func() {
@@ -175,6 +209,8 @@ type told struct {
 	lost   bool   // the worker was lost
 	err    error
 	at     time.Time
+
+	size, progress int // of a stream: the bytes of its answer, and the reports before it
 }
 
 // ask sends a modern call of Bash, and reads its answer.
@@ -187,7 +223,7 @@ func askTool(ctx context.Context, url, token, id, tool string, args map[string]a
 	body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": map[string]any{
 		"name": tool, "arguments": args, "_meta": map[string]any{
 			"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": map[string]any{},
-			"io.modelcontextprotocol/clientInfo": map[string]any{"name": "test", "version": "1"},
+			"io.modelcontextprotocol/clientInfo": map[string]any{"name": "test", "version": "1"}, "progressToken": id,
 		},
 	}})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
@@ -218,7 +254,12 @@ func askTool(ctx context.Context, url, token, id, tool string, args map[string]a
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
-		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && !strings.Contains(data, `"method"`) {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		switch {
+		case ok && strings.Contains(data, `"method":"notifications/progress"`):
+			a.progress++
+		case ok && !strings.Contains(data, `"method"`):
+			a.size = len(data)
 			a.read([]byte(data))
 		}
 	}
@@ -249,7 +290,15 @@ func (a *told) read(text []byte) {
 }
 
 // gridClient keeps many connections, as many clients do.
-var gridClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
+var gridClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+	name, _, _ := net.SplitHostPort(address)
+	if host, ok := far.Load(name); ok {
+		if host, ok := host.(*nettest.Host); ok {
+			return host.Dial(ctx, network, address)
+		}
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}}}
 
 // flood begins n calls that wait until the file "go" is in the workspace, and returns when
 // all of their commands run.

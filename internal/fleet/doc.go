@@ -25,7 +25,6 @@
 //
 //	front.go               one request: from its body to its answer
 //	resolve.go             the worker that has a place, or gets it
-//	shares.go              what one tenant may have of a front
 //	answer.go              the answer, also in the place of a worker that is gone
 //	events.go              a stream as whole events
 //	message.go             what a front knows of what it forwards
@@ -33,4 +32,5 @@
 //	worker.go, dial.go     the other end
 //	link.go                a connection of both ends, and its hello
 //	credentials.go         certificates
+//	shares.go              what one user may have of something that has a bound
 package fleet

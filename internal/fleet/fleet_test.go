@@ -29,7 +29,7 @@ import (
 // rig is the front of a fleet, for clients without a login: the first label of the path is
 // the place.
 type rig struct {
-	t     *testing.T
+	t     testing.TB
 	dir   string
 	front *Front
 	link  net.Listener
@@ -55,7 +55,7 @@ func (texts) Answers(event []byte, m Message) bool {
 
 func (texts) Lost(m Message) []byte { return fmt.Appendf(nil, `{"lost":%s}`, m.ID) }
 
-func newRig(t *testing.T, change func(*FrontConfig)) *rig {
+func newRig(t testing.TB, change func(*FrontConfig)) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: t.TempDir(), log: new(testenv.Log)}
 	if err := pki.Init(r.dir, time.Now()); err != nil {

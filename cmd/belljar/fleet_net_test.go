@@ -1,0 +1,224 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/nettest"
+	"belljar.dev/internal/testenv"
+)
+
+// workersOfNet are the workers of a fleet in a network: with its three fronts eight processes.
+const workersOfNet = 5
+
+// netPolicy has one place for each worker.
+const netPolicy = `version: 1
+defaults: {decision: allow, profile: offline}
+profiles: {offline: {fs: {system: true, workspace: rw}, limits: {pids: 4000, background: 10m, jobs: 200}}}
+tenants:
+  a: {token: "${env:TOKEN_ONE}", places: [p1, p2, p3, p4, p5], limit: {in_flight: 300, boxes: 20, burst: 100000}}
+`
+
+// netted is a fleet whose nodes are hosts of a network of its own.
+type netted struct {
+	*grid
+	fronts  []*node
+	workers []*node
+}
+
+// newNetted starts three fronts, and workers that each have one place: worker w1 that of the
+// path /w/p1/mcp.
+func newNetted(t testing.TB, workers int) *netted {
+	t.Helper()
+	testenv.Need(t, testenv.Root, testenv.Tun, testenv.UserNamespaces, testenv.Bash)
+	g := &netted{grid: newGrid(t)}
+	g.net = nettest.New(t, 1)
+	if err := os.WriteFile(g.path("policy.yaml"), []byte(netPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range workers {
+		names = append(names, fmt.Sprintf("w%d", i+1))
+		for _, sub := range []string{"workspace", "state"} { // who has the directory has the place
+			if err := os.MkdirAll(filepath.Join(filepath.Dir(g.place(i)), sub), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range 3 {
+		g.fronts = append(g.fronts, g.front(fmt.Sprintf("front%d", i+1), "--workers", strings.Join(names, ",")))
+	}
+	for _, name := range names {
+		g.workers = append(g.workers, g.worker(name, g.fronts...))
+	}
+	return g
+}
+
+// place is the workspace of the place that a worker has.
+func (g *netted) place(worker int) string {
+	return g.path(fmt.Sprintf("w%d/places/a/p%d/workspace", worker+1, worker+1))
+}
+
+// url is where a front serves the place of a worker.
+func (g *netted) url(front, worker int) string {
+	return fmt.Sprintf("%s/w/p%d/mcp", g.fronts[front].url, worker+1)
+}
+
+// cable is what is between a worker and a front.
+func (g *netted) cable(front, worker int, toFront, toWorker nettest.Wire) {
+	f, w := g.fronts[front].host, g.workers[worker].host
+	g.net.Set(w, f, toFront)
+	g.net.Set(f, w, toWorker)
+}
+
+// A cable that is cut, in both directions or in one: callers are told, and the command goes on
+// once, as a background task that another front finds.
+func TestFleetCables(t *testing.T) {
+	g := newNetted(t, workersOfNet)
+	good, cut := nettest.Wire{}, nettest.Wire{Cut: true}
+	kinds := []struct {
+		name              string
+		toFront, toWorker nettest.Wire
+	}{{"both", cut, cut}, {"to the front", cut, good}, {"to the worker", good, cut}}
+	rounds := 1
+	if os.Getenv("BELLJAR_TEST_CLUSTER") != "" {
+		rounds = 4
+	}
+	var mu sync.Mutex
+	var took []time.Duration
+	var all sync.WaitGroup
+	for w := range workersOfNet {
+		all.Go(func() {
+			for round := range rounds {
+				kind := kinds[(w+round)%len(kinds)]
+				what := fmt.Sprintf("worker %d, round %d, cut %s", w+1, round, kind.name)
+				if at := g.cutOff(t, what, w, round, kind.toFront, kind.toWorker); at > 0 {
+					mu.Lock()
+					took = append(took, at)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	if len(took) > 0 {
+		t.Logf("S3: %d cuts, told: p50 %v, p99 %v", len(took), quantile(took, 0.5), quantile(took, 0.99))
+	}
+}
+
+// cutOff is one cut of a cable while a command runs; it returns how long its caller was not
+// told.
+func (g *netted) cutOff(t *testing.T, what string, w, round int, toFront, toWorker nettest.Wire) (silent time.Duration) {
+	patience := 30 * time.Second * testenv.Patience(t)
+	file := func(kind string) string { return filepath.Join(g.place(w), fmt.Sprintf("%s-%d", kind, round)) }
+	answers := make(chan told, 1)
+	go func() {
+		answers <- ask(t.Context(), g.url(0, w), "one", "cut", fmt.Sprintf("echo x >>begun-%d; while [ ! -e go-%d ]; do sleep 0.1; done; echo x >>done-%d", round, round, round))
+	}()
+	is := func(path, want string) func() bool {
+		return func() bool {
+			text, _ := os.ReadFile(path)
+			return string(text) == want
+		}
+	}
+	if !testenv.Until(patience, is(file("begun"), "x\n")) {
+		t.Errorf("%s: the command does not begin: %s", what, g.log("front1"))
+		return 0
+	}
+	worker := g.workers[w].name
+	before := strings.Count(g.log(worker), "a front is linked")
+	g.cable(0, w, toFront, toWorker)
+	began := time.Now()
+	select {
+	case a := <-answers:
+		silent = a.at.Sub(began)
+		if !a.lost || !strings.Contains(a.text, "ran: unknown") || a.id != "cut" {
+			t.Errorf("%s: %+v", what, a)
+		}
+	case <-time.After(patience):
+		t.Errorf("%s: the caller is not told", what)
+		return 0
+	}
+	var list told
+	if !testenv.Until(patience, func() bool {
+		list = askTool(t.Context(), g.url(1, w), "one", "list", "ListBgTasks", map[string]any{})
+		return strings.Count(list.text, "] running") == 1
+	}) {
+		t.Errorf("%s: another front does not find the command: %+v", what, list)
+	}
+	g.cable(0, w, nettest.Wire{}, nettest.Wire{})
+	if !testenv.Until(patience, func() bool { return strings.Count(g.log(worker), "a front is linked") > before }) {
+		t.Errorf("%s: the worker is not linked again\n%s", what, g.log(worker))
+	}
+	if err := os.WriteFile(file("go"), nil, 0o666); err != nil {
+		t.Error(err)
+	}
+	if !testenv.Until(patience, is(file("done"), "x\n")) || !is(file("begun"), "x\n")() {
+		t.Errorf("%s: the command did not run to its end once", what)
+	}
+	return silent
+}
+
+// A link that is long and loses packets: large answers, progress and streams arrive whole, and
+// other calls go on meanwhile.
+func TestFleetBadLink(t *testing.T) {
+	g := newNetted(t, 1)
+	bad := nettest.Wire{Delay: 50 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 0.01}
+	g.cable(0, 0, bad, bad)
+	const size = 256 << 10 // bytes, of which JSON writes each as six
+	url := g.url(0, 0)
+	if a := ask(t.Context(), url, "one", "1", "true"); a.failed || a.err != nil {
+		t.Fatalf("%+v", a)
+	}
+	rounds := min(many(), 30)
+	var small []time.Duration
+	for i := range rounds {
+		began := time.Now()
+		if a := ask(t.Context(), url, "one", fmt.Sprint(i), "echo small"); a.err != nil || !strings.Contains(a.text, "small") {
+			t.Fatalf("%+v", a)
+		}
+		small = append(small, time.Since(began))
+	}
+	t.Logf("S11: on a link of 100 ms there and back, alone: p50 %v, p99 %v", quantile(small, 0.5), quantile(small, 0.99))
+	var over atomic.Bool
+	var mu sync.Mutex
+	arrived := 0
+	var large sync.WaitGroup
+	for i := range 2 {
+		large.Go(func() {
+			for j := 0; !over.Load() || j == 0; j++ {
+				a := askTool(t.Context(), url, "one", fmt.Sprintf("%d-%d", i, j), "Bash", map[string]any{
+					"command": fmt.Sprintf("for i in 1 2 3; do echo; sleep 0.3; done; head -c %d /dev/zero | tr '\\0' '\\1'", size), "max_output_bytes": size,
+				})
+				if a.err != nil || a.failed || strings.Count(a.text, "\x01") != size || a.progress == 0 {
+					t.Errorf("a large answer: %v, %d characters, %d reports of progress: %.50q", a.err, len(a.text), a.progress, a.text)
+					return
+				}
+				mu.Lock()
+				arrived += a.size
+				mu.Unlock()
+			}
+		})
+	}
+	small = nil
+	for i := range rounds {
+		began := time.Now()
+		if a := ask(t.Context(), url, "one", fmt.Sprint(i), "echo small"); a.err != nil || !strings.Contains(a.text, "small") {
+			t.Errorf("%+v", a)
+		}
+		small = append(small, time.Since(began))
+	}
+	over.Store(true)
+	large.Wait()
+	t.Logf("S11: beside %d KiB of large answers: p50 %v, p99 %v", arrived>>10, quantile(small, 0.5), quantile(small, 0.99))
+	f, w := g.fronts[0].host, g.workers[0].host
+	if c := g.net.Count(w, f); c.Lost == 0 || c.Passed < 50 {
+		t.Errorf("the link was not bad: %+v", c)
+	}
+}
