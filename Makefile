@@ -121,13 +121,20 @@ HOSTILE ?= 60s
 hostile-page:
 	BELLJAR_TEST_HOSTILE=$(HOSTILE) $(GO) test -count=1 -v -run 'TestHostilePage$$' -timeout 30m ./browser/act
 
-# A fleet of processes with CALLS in flight: workers and fronts that are killed, frozen and
-# drained, 10,000 strangers at the port of links, and 100,000 histories of claims.
+# A fleet of processes with CALLS in flight: workers that are killed KILLS times, fronts that
+# are killed, nodes that are frozen and drained, 1,000 new places, and, as root, eight processes
+# in network namespaces whose cables are cut. Then 10,000 strangers at the port of links, hostile
+# ends of links, and 100,000 histories of claims. The figures are logged by their rows:
+#   S2 worker killed, S3 frozen and cut, S4 front killed, S5 cancelled, S6 drained,
+#   S8 new places by two fronts, S11 a bad link; without a figure: S10 copied directory
+#   (TestFleetDoctor), S12 (TestFleetTenantsApart, TestStrangers*), S13 (TestHostile*),
+#   S17 (TestNoFleetInOneServer).
 CALLS ?= 100
+KILLS ?= 5
 .PHONY: test-cluster
 test-cluster:
-	BELLJAR_TEST_CLUSTER=$(CALLS) $(GO) test -count=1 -run 'Fleet' -v ./cmd/belljar
-	BELLJAR_TEST_CASES=10000 $(GO) test -count=1 -run 'TestStrangersAtTheLink$$' -v ./internal/fleet
+	BELLJAR_TEST_CLUSTER=$(CALLS) BELLJAR_TEST_KILLS=$(KILLS) $(GO) test -count=1 -run 'Fleet' -v ./cmd/belljar
+	BELLJAR_TEST_CASES=10000 $(GO) test -count=1 -run 'TestStrangers|TestHostile' -v ./internal/fleet
 	BELLJAR_TEST_CASES=100000 $(GO) test -count=1 -run 'TestClaims$$' -v ./internal/fleet/claims
 
 # Tests that make their cases at random, with CASES of each instead of a few

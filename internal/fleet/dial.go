@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -53,7 +54,10 @@ func (w *Worker) keep(ctx context.Context, f front) {
 func (w *Worker) link(ctx context.Context, f front) error {
 	dialing, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
-	dialer := &tls.Dialer{Config: w.files.client(f.host)}
+	dialer := &tls.Dialer{
+		NetDialer: &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error { return tune(c) }},
+		Config:    w.files.client(f.host),
+	}
 	raw, err := dialer.DialContext(dialing, "tcp", f.address)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)

@@ -30,7 +30,7 @@
 //	message.go             what a front knows of what it forwards
 //	roster.go, state.go    the workers that are there, and what they say of themselves
 //	worker.go, dial.go     the other end
-//	link.go                a connection of both ends, and its hello
+//	link.go, tune_linux.go a connection of both ends, and its hello
 //	credentials.go         certificates
 //	shares.go              what one user may have of something that has a bound
 package fleet
