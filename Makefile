@@ -80,6 +80,7 @@ bench:
 	$(GO) test -run '^$$' -bench Judge ./mcp/upstream/pin
 	$(GO) test -run '^$$' -bench Mix -benchtime 3000x ./cmd/belljar
 	$(GO) test -run '^$$' -bench 'Fleet$$' -benchtime 500x ./cmd/belljar
+	$(GO) test -run '^$$' -bench FleetIdle -benchtime 1x ./cmd/belljar
 
 # How much of a page's content is kept, and how much beside it: saved articles
 # with their text in ARTICLES, and documentation out of Debian's packages.

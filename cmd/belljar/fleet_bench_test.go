@@ -1,10 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,4 +73,65 @@ func BenchmarkFleet(b *testing.B) {
 			b.ReportMetric(testenv.Median(rate[0]), "calls/s")
 		})
 	}
+}
+
+// BenchmarkFleetIdle is what idle clients and idle places cost: streams that wait, each with a
+// connection of its own to a front, and places of a worker that nobody uses.
+func BenchmarkFleetIdle(b *testing.B) {
+	const streams, perTenant, places = 10_000, 2000, 1000
+	g := newGrid(b)
+	all := g.tenants(places, fmt.Sprintf(", streams: %d, in_flight: 300, sessions: 300", perTenant))
+	f := g.front("front", "--workers", "w1,w2")
+	workers := []*node{g.worker("w1", f), g.worker("w2", f)}
+	empty := resident(b, workers[0]) + resident(b, workers[1])
+	for _, p := range all {
+		if a := askTool(b.Context(), f.url+p.path, p.tenant, "1", "ListBgTasks", map[string]any{}); a.err != nil || a.failed || a.status != http.StatusOK {
+			b.Fatalf("%+v: %+v", p, a)
+		}
+	}
+	full := resident(b, workers[0]) + resident(b, workers[1])
+	before := resident(b, f)
+	room := make(chan struct{}, 32)
+	var opening sync.WaitGroup
+	for i := range streams {
+		p := all[i%(streams/perTenant)*51] // a tenant each
+		room <- struct{}{}
+		opening.Go(func() {
+			defer func() { <-room }()
+			if err := listen(b, f.url+p.path, p.tenant); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	opening.Wait()
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(resident(b, f))/1e6, "MB-of-10000-streams")
+	b.ReportMetric(400, "MB-of-10000-streams-limit")
+	b.ReportMetric(float64(resident(b, f)-before)/streams/1e3, "KB/stream")
+	b.ReportMetric(float64(full-empty/2)/1e6, "MB-of-1000-places") // as of one worker that has them all
+	b.ReportMetric(300, "MB-of-1000-places-limit")
+	b.ReportMetric(float64(full-empty)/places/1e3, "KB/place")
+}
+
+// listen opens a stream over a connection of its own, which ends with the benchmark.
+func listen(b *testing.B, url, token string) error {
+	const body = `{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	to := strings.TrimPrefix(url, "http://")
+	host, path, _ := strings.Cut(to, "/")
+	c, err := net.Dial("tcp", host)
+	if err != nil {
+		return err
+	}
+	b.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(2 * time.Minute))
+	_, err = fmt.Fprintf(c, "POST /%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: subscriptions/listen\r\nContent-Length: %d\r\n\r\n%s", path, host, token, len(body), body)
+	if err != nil {
+		return err
+	}
+	var text [1024]byte
+	n, err := c.Read(text[:])
+	if err == nil && !strings.HasPrefix(string(text[:n]), "HTTP/1.1 200 ") {
+		err = fmt.Errorf("%s", text[:n])
+	}
+	return err
 }

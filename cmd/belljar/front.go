@@ -72,6 +72,7 @@ func (o *frontOptions) run(c *cobra.Command) error {
 	if o.http.Addr == "" || o.routes.Addr == "" {
 		return usage("front: --listen and --link go together: clients connect to the one, and workers to the other")
 	}
+	o.http.Forwards = true
 	o.http.Out, o.http.Manner.Flag = c.OutOrStdout(), "--listen"
 	return serveUntil(c, &o.setup, func(ctx context.Context, s *server.Server) error {
 		return server.ServeRoutes(ctx, s, func(url, link string) {

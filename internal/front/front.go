@@ -38,12 +38,15 @@ type Config struct {
 	// Connections is how many one address may have open; [Connections]. Loopback and the proxies
 	// have no bound.
 	Connections int
-	AccessLog   string     // a file that gets a line for each request, or "-" for Out; empty for none
-	Out         io.Writer  // standard output
-	Meter       Meter      // counts requests; nil counts none
-	Inherited   *Inherited // a socket of it takes the place of Addr; nil for none
-	Manner      Manner
-	Log         *slog.Logger
+	// Forwards says that requests run in other processes: no box of this one needs its files,
+	// which are for connections.
+	Forwards  bool
+	AccessLog string     // a file that gets a line for each request, or "-" for Out; empty for none
+	Out       io.Writer  // standard output
+	Meter     Meter      // counts requests; nil counts none
+	Inherited *Inherited // a socket of it takes the place of Addr; nil for none
+	Manner    Manner
+	Log       *slog.Logger
 }
 
 // Manner is what differs between a server of MCP, which is the zero value, and another one
@@ -135,8 +138,8 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 	}
 	f.port = l
 	most := cmp.Or(cfg.Connections, Connections)
-	f.listener = &crowd{Listener: l, tally: newTally(most, f.proxies), refused: f.crowded}
-	f.streams = newTally(most, f.proxies)
+	f.listener = &crowd{Listener: l, tally: newTally(most, cfg.Forwards, f.proxies), refused: f.crowded}
+	f.streams = newTally(most, cfg.Forwards, f.proxies)
 	return f, nil
 }
 

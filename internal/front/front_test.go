@@ -318,3 +318,10 @@ func TestBodyHasItsTime(t *testing.T) {
 		}
 	}
 }
+
+// A process that opens no boxes has more of its files for connections.
+func TestConnectionsOfFront(t *testing.T) {
+	if serves, forwards := totalConnections(false), totalConnections(true); forwards <= serves {
+		t.Errorf("a process without boxes takes %d connections, and one with boxes %d", forwards, serves)
+	}
+}

@@ -127,22 +127,30 @@ type tally struct {
 	all  int                // guarded by mu: the exempt ones too
 }
 
-func newTally(most int, exempt []netip.Prefix) *tally {
-	return &tally{most: most, total: totalConnections(), exempt: exempt, open: make(map[netip.Addr]int)}
+func newTally(most int, forwards bool, exempt []netip.Prefix) *tally {
+	return &tally{most: most, total: totalConnections(forwards), exempt: exempt, open: make(map[netip.Addr]int)}
 }
 
-// mostConnections is how many connections all addresses may have open together, where as
-// many files may be open: boxes need some too. Each takes about 24 KB without a login, and
-// a client of IPv6 has any number of addresses.
-const mostConnections = 8192
+// mostConnections is how many connections all addresses may have open together, where twice
+// as many files may be open: boxes need some too. Each takes about 24 KB without a login, and
+// a client of IPv6 has any number of addresses. mostForwarded is that of a process without
+// boxes, where a quarter of the files is left.
+const (
+	mostConnections = 8192
+	mostForwarded   = 16_384
+)
 
 // totalConnections is the bound of all connections of this process.
-func totalConnections() int {
+func totalConnections(forwards bool) int {
 	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		return mostConnections
+	known := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil
+	switch {
+	case forwards && known:
+		return int(min(files.Cur/4*3, mostForwarded))
+	case known:
+		return int(min(files.Cur/2, mostConnections))
 	}
-	return int(min(files.Cur/2, mostConnections))
+	return mostConnections
 }
 
 // enter counts one of an address until leave is called, or reports that there is no room
