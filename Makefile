@@ -131,7 +131,7 @@ hostile-page:
 #   (TestFleetDoctor), S12 (TestFleetTenantsApart, TestStrangers*), S13 (TestHostile*),
 #   S17 (TestNoFleetInOneServer).
 CALLS ?= 100
-KILLS ?= 5
+KILLS ?= 3
 .PHONY: test-cluster
 test-cluster:
 	BELLJAR_TEST_CLUSTER=$(CALLS) BELLJAR_TEST_KILLS=$(KILLS) $(GO) test -count=1 -run 'Fleet' -v ./cmd/belljar

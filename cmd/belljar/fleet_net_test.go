@@ -173,7 +173,7 @@ func TestFleetBadLink(t *testing.T) {
 	g.cable(0, 0, bad, bad)
 	size := 32 << 10 // bytes, of which JSON writes each as six
 	if os.Getenv("BELLJAR_TEST_CLUSTER") != "" {
-		size = 256 << 10
+		size = 128 << 10
 	}
 	url := g.url(0, 0)
 	if a := ask(t.Context(), url, "one", "1", "true"); a.failed || a.err != nil {

@@ -3,10 +3,12 @@ package main
 import (
 	"crypto/sha256"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +27,7 @@ func TestFleetNewPlaces(t *testing.T) {
 	fronts := []*node{g.front("front1", "--workers", "w1,w2"), g.front("front2", "--workers", "w1,w2")}
 	workers := []*node{g.worker("w1", fronts...), g.worker("w2", fronts...)}
 	room := make(chan struct{}, 16)
+	var again atomic.Int64
 	var mu sync.Mutex
 	var took []time.Duration
 	var all sync.WaitGroup
@@ -36,6 +39,13 @@ func TestFleetNewPlaces(t *testing.T) {
 				defer func() { <-room }()
 				asked := time.Now()
 				a := askTool(t.Context(), f.url+p.path, p.tenant, "1", "ListBgTasks", map[string]any{})
+				for range 10 { // a worker that a busy machine stops for 1.5 s is lost, and the agent asks again
+					if !a.lost && a.status != http.StatusServiceUnavailable {
+						break
+					}
+					again.Add(1)
+					a = askTool(t.Context(), f.url+p.path, p.tenant, "1", "ListBgTasks", map[string]any{})
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				if took = append(took, time.Since(asked)); a.err != nil || a.failed || a.status != 200 {
@@ -45,7 +55,7 @@ func TestFleetNewPlaces(t *testing.T) {
 		}
 	}
 	all.Wait()
-	t.Logf("S8: %d new places by two fronts at once in %v: p50 %v, p99 %v", n, time.Since(began), quantile(took, 0.5), quantile(took, 0.99))
+	t.Logf("S8: %d new places by two fronts at once in %v, asked again %d times: p50 %v, p99 %v", n, time.Since(began), again.Load(), quantile(took, 0.5), quantile(took, 0.99))
 	made := make(map[string]int)
 	for _, w := range workers {
 		dirs, err := filepath.Glob(filepath.Join(g.path(w.name), "places", "*", "*"))
@@ -70,7 +80,7 @@ func TestFleetNewPlaces(t *testing.T) {
 	}
 	link := fronts[1].link
 	fronts[1].end()
-	again := g.front("front2", "--workers", "w1,w2", "--link", link)
+	fresh := g.front("front2", "--workers", "w1,w2", "--link", link)
 	asked := time.Now()
 	if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool {
 		out, _ := g.command("fleet", "status", "--state", g.path("front2")).CombinedOutput()
@@ -79,7 +89,7 @@ func TestFleetNewPlaces(t *testing.T) {
 		t.Error("a front that starts anew does not learn which places there are")
 	}
 	t.Logf("%d places are known again to a front %v after it began", n, time.Since(asked))
-	if a := askTool(t.Context(), again.url+places[0].path, places[0].tenant, "1", "ListBgTasks", map[string]any{}); a.failed || a.status != 200 {
+	if a := askTool(t.Context(), fresh.url+places[0].path, places[0].tenant, "1", "ListBgTasks", map[string]any{}); a.failed || a.status != 200 {
 		t.Errorf("by a front that has started anew: %+v", a)
 	}
 }
