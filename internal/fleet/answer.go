@@ -3,7 +3,6 @@ package fleet
 import (
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -17,11 +16,6 @@ const maxHeld = 256 << 10
 // the client gets another answer in its place, or a connection that is cut where a part of
 // the answer has been sent.
 func (f *Front) answer(w http.ResponseWriter, res *http.Response, fl *flight, l *link) {
-	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	if kind == "text/event-stream" {
-		f.stream(w, res, fl, l)
-		return
-	}
 	size := int64(maxHeld) // of an answer that does not say how long it is
 	if res.ContentLength >= 0 {
 		size = min(res.ContentLength+1, maxHeld) // the byte more shows that this is all
@@ -92,48 +86,74 @@ func (f *Front) lost(w http.ResponseWriter, fl *flight, l *link) {
 	_, _ = w.Write(frame)
 }
 
-// stream sends a stream of events, each as a whole, so that one can be put behind them.
-func (f *Front) stream(w http.ResponseWriter, res *http.Response, fl *flight, l *link) {
-	copyHeaders(w.Header(), res.Header)
-	w.WriteHeader(res.StatusCode)
-	out := http.NewResponseController(w)
-	if out.Flush() != nil {
-		return
-	}
-	c := cutter{
+// stream is an answer that is a stream of events.
+type stream struct {
+	front *Front
+	from  io.ReadCloser
+	fl    *flight
+	link  *link
+	cut   cutter
+	piece []byte // what has been read
+}
+
+// stream is the stream of an answer, whose headers have been sent.
+func (f *Front) stream(res *http.Response, fl *flight, l *link) *stream {
+	return &stream{front: f, from: res.Body, fl: fl, link: l, piece: make([]byte, firstPiece), cut: cutter{
 		message: fl.message, protocol: f.cfg.Protocol,
 		take:    func() bool { return f.answers.take(fl.Tenant, maxHeld) },
 		release: func() { f.answers.release(fl.Tenant, maxHeld) },
+	}}
+}
+
+// copy sends the events of a stream, each as a whole, so that one can be put behind them.
+func (s *stream) copy(w http.ResponseWriter) {
+	defer s.close()
+	if flush(w) != nil {
+		return
 	}
-	defer c.free()
-	piece := make([]byte, firstPiece)
 	for {
-		n, err := res.Body.Read(piece)
-		if events := c.next(piece[:n]); len(events) > 0 {
-			if _, err := w.Write(events); err != nil || out.Flush() != nil {
+		n, err := s.from.Read(s.piece)
+		if events := s.cut.next(s.piece[:n]); len(events) > 0 {
+			if _, err := w.Write(events); err != nil || flush(w) != nil {
 				return
 			}
 		}
-		if n == len(piece) && n < pieceSize { // a stream that says much
-			piece = make([]byte, pieceSize)
+		if n == len(s.piece) && n < pieceSize { // a stream that says much
+			s.piece = make([]byte, pieceSize)
 		}
-		switch {
-		case err == nil:
-			continue
-		case errors.Is(err, io.EOF):
+		if err != nil {
+			s.ended(w, err)
 			return
-		case c.torn || fl.message.ID == nil || c.answered:
-			panic(http.ErrAbortHandler)
 		}
-		select {
-		case <-l.lost:
-		default: // the client has gone, or the worker ends the answer without reason
-			panic(http.ErrAbortHandler)
-		}
-		f.cfg.Log.Warn("a worker is gone while it had a request", "worker", l.Name, "place", fl.Place, "method", fl.message.Method, "tool", fl.message.Tool)
-		frame := f.cfg.Protocol.Lost(fl.message)
-		_, _ = w.Write(append(append([]byte("event: message\ndata: "), frame...), "\n\n"...))
-		_ = out.Flush()
-		return
 	}
+}
+
+func (s *stream) close() {
+	s.cut.free()
+	s.link.running.Add(-1)
+	s.from.Close()
+}
+
+// flush sends what has been written.
+func flush(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }
+
+// ended ends a stream that cannot be read any more: with the answer in the place of a worker
+// that is gone, if the client has none.
+func (s *stream) ended(w http.ResponseWriter, err error) {
+	m := s.fl.message
+	switch {
+	case errors.Is(err, io.EOF):
+		return
+	case s.cut.torn || m.ID == nil || s.cut.answered:
+		panic(http.ErrAbortHandler)
+	}
+	select {
+	case <-s.link.lost:
+	default: // the client has gone, or the worker ends the answer without reason
+		panic(http.ErrAbortHandler)
+	}
+	s.front.cfg.Log.Warn("a worker is gone while it had a request", "worker", s.link.Name, "place", s.fl.Place, "method", m.Method, "tool", m.Tool)
+	frame := s.front.cfg.Protocol.Lost(m)
+	_, _ = w.Write(append(append([]byte("event: message\ndata: "), frame...), "\n\n"...))
+	_ = flush(w)
 }

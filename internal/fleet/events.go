@@ -5,7 +5,7 @@ import "bytes"
 // Sizes of what a front reads of an answer at once. An idle stream keeps a buffer of the
 // first one, and there are many such streams.
 const (
-	firstPiece = 2 << 10
+	firstPiece = 512
 	pieceSize  = 16 << 10
 )
 

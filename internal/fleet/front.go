@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"mime"
 	"net"
 	"net/http"
 	"slices"
@@ -82,6 +83,7 @@ type Front struct {
 type flight struct {
 	Request
 	message Message
+	size    int64 // of its body
 	end     context.CancelFunc
 }
 
@@ -199,45 +201,54 @@ func (f *Front) Forget(ctx context.Context, place string) error {
 // ServeRequest answers a request of a client that has logged in: by the worker of its
 // place, or in its stead.
 func (f *Front) ServeRequest(w http.ResponseWriter, r *http.Request, q Request) {
-	body, done, ok := f.readBody(w, r, q.Tenant)
-	if !ok {
-		return
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	fl := &flight{Request: q, end: cancel}
+	defer f.finish(fl)
+	// A stream is waited for here, and not further down: the runtime halves the stack of a
+	// goroutine that uses less than a quarter of it, and there may be 10,000 streams.
+	if s := f.serve(ctx, w, r, fl); s != nil {
+		s.copy(w)
 	}
-	defer done()
-	fl := &flight{Request: q, message: f.cfg.Protocol.Read(r.Header, body)}
+}
+
+// serve answers a request, but for a stream, which the caller copies.
+func (f *Front) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, fl *flight) *stream {
+	body, ok := f.readBody(w, r, fl)
+	if !ok {
+		return nil
+	}
+	fl.message = f.cfg.Protocol.Read(r.Header, body)
 	if r.Method == http.MethodGet {
 		fl.message.Lasts = true
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	fl.end = cancel
 	if !f.begin(fl) {
 		refuse(w, "this front stops, or has as many requests as it takes, of you or of all; nothing of this request was run")
-		return
+		return nil
 	}
-	defer f.finish(fl)
 	if fl.message.Lasts && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close") // see the streams of package mcp
 	}
 	until := time.Now().Add(f.cfg.Return)
 	for range maxRetries {
-		l, err := f.resolve(ctx, q, until)
+		l, err := f.resolve(ctx, fl.Request, until)
 		if err != nil {
 			f.refuse(w, err)
-			return
+			return nil
 		}
 		// The body may have taken its time, and so may the worker. A stream that begins after
 		// this is one that Recheck finds.
-		if q.Valid != nil && !q.Valid() {
+		if fl.Valid != nil && !fl.Valid() {
 			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 			http.Error(w, "the token is not valid any more; nothing of this request was run", http.StatusUnauthorized)
-			return
+			return nil
 		}
-		if f.forward(ctx, w, r, fl, l, body) {
-			return
+		if s, done := f.forward(ctx, w, r, fl, l, body); done {
+			return s
 		}
 	}
 	f.refuse(w, &unavailable{"the worker of this place does not take the request"})
+	return nil
 }
 
 // refuse answers a request that was sent to no worker.
@@ -256,34 +267,33 @@ func (f *Front) refuse(w http.ResponseWriter, err error) {
 }
 
 // readBody reads a body within its bounds. Where it cannot be read, the answer has been
-// sent, and ok is false. The caller calls done when it needs the body no more.
-func (f *Front) readBody(w http.ResponseWriter, r *http.Request, tenant string) (body []byte, done func(), ok bool) {
+// sent, and ok is false.
+func (f *Front) readBody(w http.ResponseWriter, r *http.Request, fl *flight) (body []byte, ok bool) {
 	size := int64(maxBody) // of a body that does not say how long it is
 	if r.ContentLength >= 0 {
 		size = min(r.ContentLength, maxBody)
 	}
-	if !f.bodies.take(tenant, size) {
+	if !f.bodies.take(fl.Tenant, size) {
 		refuse(w, "the requests in flight are too large together; nothing of this request was run")
-		return nil, nil, false
+		return nil, false
 	}
-	done = func() { f.bodies.release(tenant, size) }
+	fl.size = size
 	if r.ContentLength == 0 || r.Body == nil {
-		return nil, done, true
+		return nil, true
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)) //nolint:forbidigo // bounded
 	if err == nil {
-		f.bodies.release(tenant, size-int64(len(body)))
-		size = int64(len(body))
-		return body, done, true
+		fl.size = int64(len(body))
+		f.bodies.release(fl.Tenant, size-fl.size)
+		return body, true
 	}
-	done()
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		http.Error(w, fmt.Sprintf("invalid request: the message is larger than %d bytes", maxBody), http.StatusRequestEntityTooLarge)
-		return nil, nil, false
+		return nil, false
 	}
 	w.Header().Set("Connection", "close")
 	http.Error(w, "the body did not come in time, or not whole", http.StatusRequestTimeout)
-	return nil, nil, false
+	return nil, false
 }
 
 // begin counts a request in flight, unless there are as many as there may be.
@@ -297,9 +307,14 @@ func (f *Front) begin(fl *flight) bool {
 	return true
 }
 
+// finish gives back what a request has taken.
 func (f *Front) finish(fl *flight) {
+	f.bodies.release(fl.Tenant, fl.size)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if _, begun := f.flights[fl]; !begun {
+		return
+	}
 	delete(f.flights, fl)
 	f.taken.release(fl.Tenant, 1)
 	if len(f.flights) == 0 && f.idle != nil {
@@ -308,20 +323,26 @@ func (f *Front) finish(fl *flight) {
 	}
 }
 
-// forward sends a request to a worker and its answer to the client. False says that the
-// worker has not begun it, and nothing was sent to the client.
-func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Request, fl *flight, l *link, body []byte) bool {
-	l.running.Add(1)
-	defer l.running.Add(-1)
+// forward sends a request to a worker and its answer to the client, but for a stream, which
+// it returns. If done is false, the worker has not begun the request, and nothing was sent to
+// the client.
+func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Request, fl *flight, l *link, body []byte) (_ *stream, done bool) {
 	if l.client.Available() == 0 { // RoundTrip would wait for the end of another request
 		select {
 		case <-l.lost:
-			return false
+			return nil, false
 		default:
 		}
 		refuse(w, "the worker of this place has as many requests as it takes; nothing of this request was run")
-		return true
+		return nil, true
 	}
+	l.running.Add(1)
+	streams := false // then the end of the stream is that of the request
+	defer func() {
+		if !streams {
+			l.running.Add(-1)
+		}
+	}()
 	req, sent := outgoing(ctx, r, fl, body)
 	res, err := l.client.RoundTrip(req)
 	if err != nil {
@@ -329,22 +350,29 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		case ctx.Err() != nil && r.Context().Err() == nil: // ended by the front: see Recheck and Drain
 			panic(http.ErrAbortHandler)
 		case ctx.Err() != nil:
-			return true // the client has gone, and the worker knows it
+			return nil, true // the client has gone, and the worker knows it
 		case !sent.Load():
-			return false
+			return nil, false
 		}
 		f.lost(w, fl, l)
-		return true
+		return nil, true
 	}
-	defer res.Body.Close()
 	if res.Header.Get(notBegun) != "" {
+		res.Body.Close()
 		if f.roster.open(l) { // its places have changed: what it says next has them
 			f.roster.disown(l, fl.Place)
 		}
-		return false
+		return nil, false
 	}
+	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind == "text/event-stream" {
+		copyHeaders(w.Header(), res.Header)
+		w.WriteHeader(res.StatusCode)
+		streams = true
+		return f.stream(res, fl, l), true
+	}
+	defer res.Body.Close()
 	f.answer(w, res, fl, l)
-	return true
+	return nil, true
 }
 
 // source is the body of a request to a worker. It notes whether any of it was read: before
