@@ -265,6 +265,15 @@ func TestHeadersOfAConnection(t *testing.T) {
 	}
 }
 
+// The same for what HTTP/2 brings, where net/http removes less.
+func TestCopiedHeaders(t *testing.T) {
+	got := make(http.Header)
+	copyHeaders(got, http.Header{"Expect": {"100-continue"}, "Cookie": {"a=b"}, "Belljar-Place": {"p"}, "X-Stays": {"1"}})
+	if len(got) != 1 || got.Get("X-Stays") != "1" {
+		t.Errorf("%v are sent on", got)
+	}
+}
+
 // A stream is cut where events end, whatever pieces it comes in; nothing of it is lost or sent
 // twice, and the answer in it is found.
 func TestCutterProperty(t *testing.T) {
