@@ -70,9 +70,9 @@ func (g *netted) url(front, worker int) string {
 	return fmt.Sprintf("%s/w/p%d/mcp", g.fronts[front].url, worker+1)
 }
 
-// cable is what is between a worker and a front.
-func (g *netted) cable(front, worker int, toFront, toWorker nettest.Wire) {
-	f, w := g.fronts[front].host, g.workers[worker].host
+// cable changes what is between a worker and the first front.
+func (g *netted) cable(worker int, toFront, toWorker nettest.Wire) {
+	f, w := g.fronts[0].host, g.workers[worker].host
 	g.net.Set(w, f, toFront)
 	g.net.Set(f, w, toWorker)
 }
@@ -133,7 +133,7 @@ func (g *netted) cutOff(t *testing.T, what string, w, round int, toFront, toWork
 	}
 	worker := g.workers[w].name
 	before := strings.Count(g.log(worker), "a front is linked")
-	g.cable(0, w, toFront, toWorker)
+	g.cable(w, toFront, toWorker)
 	began := time.Now()
 	select {
 	case a := <-answers:
@@ -152,7 +152,7 @@ func (g *netted) cutOff(t *testing.T, what string, w, round int, toFront, toWork
 	}) {
 		t.Errorf("%s: another front does not find the command: %+v", what, list)
 	}
-	g.cable(0, w, nettest.Wire{}, nettest.Wire{})
+	g.cable(w, nettest.Wire{}, nettest.Wire{})
 	if !testenv.Until(patience, func() bool { return strings.Count(g.log(worker), "a front is linked") > before }) {
 		t.Errorf("%s: the worker is not linked again\n%s", what, g.log(worker))
 	}
@@ -170,7 +170,7 @@ func (g *netted) cutOff(t *testing.T, what string, w, round int, toFront, toWork
 func TestFleetBadLink(t *testing.T) {
 	g := newNetted(t, 1)
 	bad := nettest.Wire{Delay: 50 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 0.01}
-	g.cable(0, 0, bad, bad)
+	g.cable(0, bad, bad)
 	size := 32 << 10 // bytes, of which JSON writes each as six
 	if os.Getenv("BELLJAR_TEST_CLUSTER") != "" {
 		size = 128 << 10

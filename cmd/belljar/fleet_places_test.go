@@ -103,7 +103,8 @@ func (g *grid) tenants(n int, limit string) (all []gridPlace) {
 	g.t.Helper()
 	const each = 50 // of the 64 that a policy may name
 	var text strings.Builder
-	text.WriteString(gridPolicy[:strings.Index(gridPolicy, "tenants:")] + "tenants:\n")
+	begin, _, _ := strings.Cut(gridPolicy, "tenants:")
+	text.WriteString(begin + "tenants:\n")
 	for i := 0; len(all) < n; i++ {
 		tenant := fmt.Sprintf("t%d", i)
 		g.env = append(g.env, fmt.Sprintf("TOKEN_%d=%x", i, sha256.Sum256([]byte(tenant))))
