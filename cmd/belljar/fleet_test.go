@@ -534,7 +534,6 @@ func TestFleetCancel(t *testing.T) {
 	for i := range rounds {
 		pipe := filepath.Join(where, fmt.Sprintf("pipe-%d", i))
 		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
 		if i == 0 { // makes the workspace
 			ask(ctx, f.url+"/mcp", "one", "0", "true")
 		}
