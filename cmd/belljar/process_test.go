@@ -263,6 +263,24 @@ func TestOurPackagesInitialiseLittle(t *testing.T) {
 	}
 }
 
+// `belljar --version` is answered before most packages are initialised: by their number,
+// since what that takes depends on the machine.
+func TestVersionIsAnsweredEarly(t *testing.T) {
+	packages := func(arg string) (n int) {
+		var trace bytes.Buffer
+		c := exec.CommandContext(t.Context(), os.Args[0], arg)
+		c.Args[0] = "belljar"
+		c.Env, c.Stderr = append(os.Environ(), "GODEBUG=inittrace=1"), &trace
+		if out, err := c.Output(); err != nil || !strings.HasPrefix(string(out), "belljar ") {
+			t.Fatalf("%s: %s, %v: %s", arg, out, err, &trace)
+		}
+		return strings.Count(trace.String(), "init ")
+	}
+	if early, all := packages("--version"), packages("version"); early > all/2 || early < 10 {
+		t.Errorf("--version initialises %d packages of %d, want less than half", early, all)
+	}
+}
+
 // built is belljar as it is installed: a program of tests has more to initialise.
 func built(b *testing.B) string {
 	b.Helper()

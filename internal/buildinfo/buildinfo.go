@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"syscall"
+	_ "unsafe" // for go:linkname
 )
 
 // init answers `belljar --version`, the command line of scripts and installers that look
-// for belljar. The packages that sort after this one are not initialised yet, which
-// takes most of the time of a command that does nothing. This is why the package imports
-// few others. A version that cannot be written is left to main, which says why.
+// for belljar. Most packages are not initialised yet, which takes most of the time of a
+// command that does nothing: Go initialises first what imports little, and then by the
+// name of the package. This is why the package imports few others, and not runtime/debug,
+// which sorts behind nearly everything that it could come before. A version that cannot
+// be written is left to main, which says why.
 func init() {
 	if len(os.Args) != 2 || os.Args[1] != "--version" {
 		return
@@ -39,27 +41,46 @@ type Info struct {
 	Arch     string `json:"arch"`
 }
 
+// modinfo is the text that debug.ReadBuildInfo parses. The function is the runtime's, which
+// gives it to runtime/debug; without modinfo.s the compiler would ask for its body.
+//
+//go:linkname modinfo runtime/debug.modinfo
+func modinfo() string
+
 // Read is what is known of this binary.
 func Read() Info {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
+	// The linker puts 16 bytes before and behind the text, by which other programs find it.
+	const around = 16
+	text := modinfo()
+	if len(text) < 2*around {
+		return buildOf("")
 	}
-	return buildOf(info)
+	return buildOf(text[around : len(text)-around])
 }
 
 // buildOf reads what the linker wrote down: of the working tree for `go build`,
-// of the module for `go install belljar.dev/cmd/belljar@VERSION`.
-func buildOf(info *debug.BuildInfo) Info {
-	b := Info{Version: info.Main.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Revision = s.Value
-		case "vcs.time":
-			b.Time = s.Value
-		case "vcs.modified":
-			b.Dirty = s.Value == "true"
+// of the module for `go install belljar.dev/cmd/belljar@VERSION`. Of its lines these two
+// count (debug.BuildInfo.String):
+//
+//	mod	PATH	VERSION	SUM
+//	build	KEY=VALUE
+func buildOf(text string) Info {
+	b := Info{Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	for line := range strings.Lines(text) {
+		kind, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		switch kind {
+		case "mod":
+			_, rest, _ = strings.Cut(rest, "\t")
+			b.Version, _, _ = strings.Cut(rest, "\t")
+		case "build":
+			switch key, value, _ := strings.Cut(rest, "="); key {
+			case "vcs.revision":
+				b.Revision = value
+			case "vcs.time":
+				b.Time = value
+			case "vcs.modified":
+				b.Dirty = value == "true"
+			}
 		}
 	}
 	revision, pseudo := pseudoVersion(b.Version)

@@ -1,7 +1,9 @@
 package buildinfo
 
 import (
+	"runtime"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"golang.org/x/mod/module"
@@ -36,8 +38,32 @@ func TestBuildOf(t *testing.T) {
 		{"v0.1.1-0.20261123094500-ffffffffffff+dirty", commit, Release + "-dev+g0123456789ab.dirty"},
 		{"v0.1.1-0.20261123094500-ffffffffffff", nil, Release + "-dev+gffffffffffff"},
 	} {
-		if got := buildOf(&debug.BuildInfo{Main: debug.Module{Version: tt.version}, Settings: tt.settings}).Version; got != tt.want {
+		info := debug.BuildInfo{Path: "belljar.dev/cmd/belljar", Main: debug.Module{Path: "belljar.dev", Version: tt.version}, Settings: tt.settings}
+		if got := buildOf(info.String()).Version; got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.version, got, tt.want)
 		}
+	}
+}
+
+// What is read of this binary is what Go's own package reads of it.
+func TestReadsWhatGoReads(t *testing.T) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Path != "belljar.dev" {
+		t.Fatalf("this test was built without modules: %v", info)
+	}
+	if got, want := Read(), buildOf(info.String()); got != want || got.Version == "" {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got, want := modinfo(), info.String(); !strings.Contains(want, "mod\tbelljar.dev\t") || !strings.Contains(got, "mod\tbelljar.dev\t") {
+		t.Errorf("got %q, want the lines of %q", got, want)
+	}
+	whole := debug.BuildInfo{
+		Main:     debug.Module{Version: "v0.1.0"},
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-11-23T00:00:00Z"}, {Key: "vcs.modified", Value: "true"}},
+	}
+	got := buildOf(whole.String())
+	want := Info{"v0.1.0", "abc", "2026-11-23T00:00:00Z", true, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
