@@ -71,6 +71,24 @@ func commandFacts(command, cwd string, env map[string]string, stdin string) poli
 
 // bashOutput is the structured result of Bash.
 type bashOutput struct {
+	commandEnd
+	commandText
+	Cwd      string            `json:"cwd,omitempty" jsonschema:"directory of the next command"`
+	TaskID   int64             `json:"task_id,omitempty" jsonschema:"set if the command went to the background"`
+	Notice   string            `json:"notice,omitempty"`
+	Reverted []string          `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
+	Blocked  []string          `json:"blocked,omitempty" jsonschema:"what of the network was refused while the command ran, and why"`
+	Refusal  *policies.Refusal `json:"refusal,omitempty" jsonschema:"why the call was not run; or, beside the other members, the first thing that the sandbox blocked"`
+	Stopped  []string          `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
+	commandFiles
+	Hint string `json:"hint,omitempty" jsonschema:"which limit of the sandbox the command seems to have met"`
+
+	cut    bool // the result shows less than the output
+	starts starts
+}
+
+// commandEnd says how a command ended, or that it still runs.
+type commandEnd struct {
 	Status          string            `json:"status" jsonschema:"exited, timed_out, oom, killed, or running if it went to the background"`
 	ExitCode        *int              `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
 	Signal          string            `json:"signal,omitempty" jsonschema:"the signal that ended the command, such as SIGKILL"`
@@ -80,27 +98,24 @@ type bashOutput struct {
 	CPUMS           int64             `json:"cpu_ms"`
 	PeakMemoryBytes int64             `json:"peak_memory_bytes"`
 	Limits          map[string]string `json:"limits" jsonschema:"how this host holds each limit: enforced, partly, watchdog or none"`
-	Stdout          string            `json:"stdout"`
-	Stderr          string            `json:"stderr"`
-	OutputBytes     int64             `json:"output_bytes" jsonschema:"all that was written, shown or not"`
-	OutputURI       string            `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
-	Cwd             string            `json:"cwd,omitempty" jsonschema:"directory of the next command"`
-	TaskID          int64             `json:"task_id,omitempty" jsonschema:"set if the command went to the background"`
-	Notice          string            `json:"notice,omitempty"`
-	Reverted        []string          `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
-	Blocked         []string          `json:"blocked,omitempty" jsonschema:"what of the network was refused while the command ran, and why"`
-	Refusal         *policies.Refusal `json:"refusal,omitempty" jsonschema:"why the call was not run; or, beside the other members, the first thing that the sandbox blocked"`
-	Stopped         []string          `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
-	Changes         []sandbox.Changed `json:"changes,omitempty" jsonschema:"asked for by changes: files of the workspace that changed while the command ran, at most 200"`
-	ChangesMore     int               `json:"changes_more,omitempty" jsonschema:"changed files beyond those"`
-	ChangesNote     string            `json:"changes_note,omitempty" jsonschema:"why changes cannot be told"`
-	Checkpoint      string            `json:"checkpoint,omitempty" jsonschema:"name of the workspace's state after this call, to which a person can roll workspace_set back"`
-	CheckpointNote  string            `json:"checkpoint_note,omitempty" jsonschema:"why no checkpoint of this call was made"`
-	Set             string            `json:"workspace_set,omitempty" jsonschema:"set that holds what is written to the workspace, until a person applies it"`
-	Hint            string            `json:"hint,omitempty" jsonschema:"which limit of the sandbox the command seems to have met"`
+}
 
-	cut    bool // the result shows less than the output
-	starts starts
+// commandText is what a command wrote.
+type commandText struct {
+	Stdout      string `json:"stdout"`
+	Stderr      string `json:"stderr"`
+	OutputBytes int64  `json:"output_bytes" jsonschema:"all that was written, shown or not"`
+	OutputURI   string `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
+}
+
+// commandFiles says what became of the workspace while a command ran.
+type commandFiles struct {
+	Changes        []sandbox.Changed `json:"changes,omitempty" jsonschema:"asked for by changes: files of the workspace that changed while the command ran, at most 200"`
+	ChangesMore    int               `json:"changes_more,omitempty" jsonschema:"changed files beyond those"`
+	ChangesNote    string            `json:"changes_note,omitempty" jsonschema:"why changes cannot be told"`
+	Checkpoint     string            `json:"checkpoint,omitempty" jsonschema:"name of the workspace's state after this call, to which a person can roll workspace_set back"`
+	CheckpointNote string            `json:"checkpoint_note,omitempty" jsonschema:"why no checkpoint of this call was made"`
+	Set            string            `json:"workspace_set,omitempty" jsonschema:"set that holds what is written to the workspace, until a person applies it"`
 }
 
 // Usage tells the audit log how the command ended.
@@ -382,26 +397,25 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end e
 		return nil, fmt.Errorf("read output of %q: %w", cmd.Command(), err)
 	}
 	out := bashOutput{
-		Status:          end.result.Status.String(),
-		Signal:          signalName(end.result.Signal),
-		TimedOut:        end.timedOut,
-		OOM:             end.result.Status == sandbox.OOM,
-		DurationMS:      milliseconds(end.result.Wall),
-		CPUMS:           milliseconds(end.result.Usage.CPU),
-		PeakMemoryBytes: end.result.Usage.PeakMemory,
-		Limits:          held(box.Limits()),
-		Stdout:          stream(stdout),
-		Stderr:          stream(stderr),
-		OutputBytes:     both.Total,
-		OutputURI:       uri(o),
-		Cwd:             sh.workdir(box.Grant(), ""),
-		Notice:          notice,
-		Reverted:        reverted(end.result.Reverted),
-		Blocked:         refused(end.result),
-		Refusal:         firstRefusal(end.result, call),
-		Set:             box.Set(),
-		cut:             both.Dropped > 0,
-		starts:          startsOf(cmd),
+		commandEnd: commandEnd{
+			Status:          end.result.Status.String(),
+			Signal:          signalName(end.result.Signal),
+			TimedOut:        end.timedOut,
+			OOM:             end.result.Status == sandbox.OOM,
+			DurationMS:      milliseconds(end.result.Wall),
+			CPUMS:           milliseconds(end.result.Usage.CPU),
+			PeakMemoryBytes: end.result.Usage.PeakMemory,
+			Limits:          held(box.Limits()),
+		},
+		commandText:  commandText{Stdout: stream(stdout), Stderr: stream(stderr), OutputBytes: both.Total, OutputURI: uri(o)},
+		Cwd:          sh.workdir(box.Grant(), ""),
+		Notice:       notice,
+		Reverted:     reverted(end.result.Reverted),
+		Blocked:      refused(end.result),
+		Refusal:      firstRefusal(end.result, call),
+		commandFiles: commandFiles{Set: box.Set()},
+		cut:          both.Dropped > 0,
+		starts:       startsOf(cmd),
 	}
 	out.Stopped = out.starts.stopped
 	handle := ""

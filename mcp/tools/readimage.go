@@ -322,7 +322,8 @@ func (t *docs) image(ctx context.Context, call mcp.Call, res *reader.Result) (*m
 	return &mcp.Result{
 		Content: []mcp.Content{{Text: strings.TrimSuffix(x.b.String(), "\n")}, {Data: shown.Data, MIME: shown.MIME}},
 		Structured: docsOutput{
-			URL: res.URL, Status: res.Status, Type: "image", Rendered: res.Rendered, Bytes: len(res.Image), Redirects: res.Redirects, Image: &info,
+			docsPage: docsPage{URL: res.URL, Status: res.Status, Type: "image", Rendered: res.Rendered},
+			Bytes:    len(res.Image), Redirects: res.Redirects, Image: &info,
 		},
 	}, nil
 }

@@ -49,14 +49,7 @@ var (
 // bareMemory is all that an init writes to. What lasts stands together: an idle
 // box is to hold few pages.
 type bareMemory struct {
-	// What is of no use between two messages: see bareForget.
-	message  [MaxMessage + 8]byte
-	rights   [64 + 4*MaxFiles]byte
-	files    [MaxFiles]uintptr
-	pointers [MaxStrings + 8]uintptr
-	slots    [maxSlots]uintptr
-	reply    [MaxReply]byte
-	child    [childStack]byte // the stack of one
+	bareMessage
 	// What lasts.
 	stack    [ownStack]byte
 	g        [1024]byte   // takes the place of the runtime's g
@@ -74,6 +67,17 @@ type bareMemory struct {
 	start    bareStart
 	commands [maxCommands]bareCommand
 	nested   [maxNested + 8]byte // script of each command in a namespace of its own
+}
+
+// bareMessage is of no use between two messages: see bareForget.
+type bareMessage struct {
+	message  [MaxMessage + 8]byte
+	rights   [64 + 4*MaxFiles]byte
+	files    [MaxFiles]uintptr
+	pointers [MaxStrings + 8]uintptr
+	slots    [maxSlots]uintptr
+	reply    [MaxReply]byte
+	child    [childStack]byte // the stack of one
 }
 
 // bareCommand is a command that runs; its pid is not reaped while it is here.
