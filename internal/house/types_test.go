@@ -25,7 +25,6 @@ var large = map[string]size{
 	"browser.tab":               {35, 50},
 	"sandbox/protect.Protector": {38, 43},
 	"sandbox/protect.look":      {31, 71},
-	"sandbox/egress.Door":       {17, 37},
 }
 
 func TestTypesAreSmall(t *testing.T) {

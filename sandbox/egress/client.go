@@ -47,7 +47,7 @@ func (j judging) roundTrip(req *http.Request) (*http.Response, error) {
 	if rec.Path == "" {
 		rec.Path = "/"
 	}
-	if err := j.d.target(req, &rec); err != nil {
+	if err := target(req, &rec); err != nil {
 		rec.Rule, rec.Reason = ruleName, err.Error()
 		j.d.record(rec)
 		return nil, &Refused{Record: rec}
@@ -74,7 +74,7 @@ func (j judging) roundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // target reads from a request where it goes.
-func (d *Door) target(req *http.Request, rec *Record) error {
+func target(req *http.Request, rec *Record) error {
 	u := req.URL
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -107,12 +107,12 @@ func urlPort(u *url.URL) (uint16, error) {
 
 // transport makes the requests that were judged under s. Its connections are
 // judged under s too, and no others are reused.
-func (d *Door) transport(s *snapshot) *http.Transport {
+func (j judging) transport(s *snapshot) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return d.dialUnder(ctx, s, network, address)
+			return j.d.dialUnder(ctx, s, network, address)
 		},
-		TLSClientConfig:        &tls.Config{RootCAs: d.cfg.Roots, MinVersion: tls.VersionTLS12},
+		TLSClientConfig:        &tls.Config{RootCAs: j.d.cfg.Roots, MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    10 * time.Second,
 		ResponseHeaderTimeout:  time.Minute,

@@ -50,7 +50,8 @@ func (d *Door) ServeDNS(pc net.PacketConn) error {
 	// One buffer is enough, and an idle box keeps it. A datagram longer than the
 	// size that we announce is cut, and then malformed.
 	query := make([]byte, ednsSize)
-	for failures := 0; d.pace(stop); {
+	answers := nameServer{d}
+	for failures := 0; answers.pace(stop); {
 		n, from, err := pc.ReadFrom(query)
 		switch {
 		case err == nil:
@@ -63,7 +64,7 @@ func (d *Door) ServeDNS(pc net.PacketConn) error {
 			}
 			continue
 		}
-		if answer := d.answer(nil, query[:n]); answer != nil {
+		if answer := answers.answer(nil, query[:n]); answer != nil {
 			_, _ = pc.WriteTo(answer, from) // fails only if the client has left
 		}
 	}
@@ -71,13 +72,18 @@ func (d *Door) ServeDNS(pc net.PacketConn) error {
 }
 
 // ServeDNSStream is ServeDNS over TCP (RFC 7766). It closes l.
-func (d *Door) ServeDNSStream(l net.Listener) error { return d.accept(l, dnsStreams, d.answerStream) }
+func (d *Door) ServeDNSStream(l net.Listener) error {
+	return d.accept(l, dnsStreams, nameServer{d}.stream)
+}
 
-func (d *Door) answerStream(ctx context.Context, c net.Conn, decided func()) {
+// nameServer is the DNS server of a door: its answers say what the door does with a name.
+type nameServer struct{ door *Door }
+
+func (s nameServer) stream(ctx context.Context, c net.Conn, decided func()) {
 	decided() // at once: the client itself waits for the answer
 	query, reply := make([]byte, maxQuery), make([]byte, 2, maxQuery)
 	for range dnsPerStream {
-		if !d.pace(ctx.Done()) || c.SetDeadline(time.Now().Add(dnsIdle)) != nil {
+		if !s.pace(ctx.Done()) || c.SetDeadline(time.Now().Add(dnsIdle)) != nil {
 			return
 		}
 		if _, err := io.ReadFull(c, query[:2]); err != nil {
@@ -90,7 +96,7 @@ func (d *Door) answerStream(ctx context.Context, c net.Conn, decided func()) {
 		if _, err := io.ReadFull(c, query[:n]); err != nil {
 			return
 		}
-		answer := d.answer(reply, query[:n])
+		answer := s.answer(reply, query[:n])
 		if answer == nil {
 			return
 		}
@@ -103,9 +109,9 @@ func (d *Door) answerStream(ctx context.Context, c net.Conn, decided func()) {
 
 // pace waits until the box may ask again, and reports whether it may: not
 // after stop.
-func (d *Door) pace(stop <-chan struct{}) bool {
+func (s nameServer) pace(stop <-chan struct{}) bool {
 	for {
-		wait := d.queries.wait(time.Now(), dnsRate, 2*dnsRate)
+		wait := s.door.queries.wait(time.Now(), dnsRate, 2*dnsRate)
 		if wait == 0 {
 			return true
 		}
@@ -128,7 +134,7 @@ func (d *Door) pace(stop <-chan struct{}) bool {
 // "temporary failure", which invites to try again, and that of musl waits for
 // another answer until it times out. A client that sends EDNS gets the reason
 // (RFC 8914).
-func (d *Door) answer(buf, query []byte) []byte {
+func (s nameServer) answer(buf, query []byte) []byte {
 	var p dnsmessage.Parser
 	head, err := p.Start(query)
 	if err != nil || head.Response {
@@ -155,7 +161,7 @@ func (d *Door) answer(buf, query []byte) []byte {
 	if r.version != 0 {
 		return r.pack(buf, rcodeBadVersion)
 	}
-	return r.pack(buf, d.decide(&r, q))
+	return r.pack(buf, s.decide(&r, q))
 }
 
 // rcodeBadVersion is BADVERS (RFC 6891, 9): its upper bits are in the OPT record.
@@ -251,7 +257,7 @@ func (r *reply) packAnswer(b *dnsmessage.Builder) error {
 }
 
 // decide answers a question: its code, and the record in r.
-func (d *Door) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
+func (s nameServer) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
 	// RFC 6895, 3.1: types 0, 41 (OPT) and 128 to 255 are not types of data.
 	if q.Class != dnsmessage.ClassINET || q.Type == 0 || q.Type == dnsmessage.TypeOPT || q.Type >= 128 && q.Type <= 255 {
 		return dnsmessage.RCodeRefused
@@ -259,7 +265,7 @@ func (d *Door) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
 	name := q.Name.String()
 	if q.Type == dnsmessage.TypePTR {
 		if addr, ok := reverse(name); ok {
-			r.name = d.nameOf(addr)
+			r.name = s.nameOf(addr)
 			if r.name == "" {
 				return dnsmessage.RCodeNameError
 			}
@@ -272,9 +278,9 @@ func (d *Door) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
 	h, err := policies.ParseHost(name)
 	switch {
 	case err != nil:
-		return d.refuseName(r, Record{Rule: ruleName, Reason: err.Error()})
+		return s.refuse(r, Record{Rule: ruleName, Reason: err.Error()})
 	case h.Name() == "":
-		return d.refuseName(r, Record{Host: h, Rule: ruleName, Reason: "it is an address, not a name"})
+		return s.refuse(r, Record{Host: h, Rule: ruleName, Reason: "it is an address, not a name"})
 	case isLocal(h):
 		if q.Type == dnsmessage.TypeA {
 			r.addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -284,10 +290,10 @@ func (d *Door) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
 		}
 		return dnsmessage.RCodeSuccess
 	}
-	snap := d.current.Load()
+	snap := s.door.current.Load()
 	if !snap.Names(h) {
-		refused := d.refuseVerdict(snap, Record{Host: h}, snap.Connect(h, snap.port))
-		return d.refuseName(r, refused.Record)
+		refused := s.door.refuseVerdict(snap, Record{Host: h}, snap.Connect(h, snap.port))
+		return s.refuse(r, refused.Record)
 	}
 	if q.Type != dnsmessage.TypeA {
 		// The answer has no records. The door speaks IPv4 with the box, even if it
@@ -295,8 +301,8 @@ func (d *Door) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
 		// that SVCB and HTTPS records offer.
 		return dnsmessage.RCodeSuccess
 	}
-	if r.addr, err = d.admit(snap, h); err != nil {
-		d.refuseName(r, Record{Host: h, Rule: ruleLimits, Reason: err.Error()})
+	if r.addr, err = s.door.admit(snap, h); err != nil {
+		s.refuse(r, Record{Host: h, Rule: ruleLimits, Reason: err.Error()})
 		return dnsmessage.RCodeRefused // it may be answered later
 	}
 	return dnsmessage.RCodeSuccess
@@ -312,20 +318,20 @@ func attributed(name string) string {
 	return name
 }
 
-// refuseName records a name that was refused: each once in a while.
-func (d *Door) refuseName(r *reply, rec Record) dnsmessage.RCode {
+// refuse records a name that was refused: each once in a while.
+func (s nameServer) refuse(r *reply, rec Record) dnsmessage.RCode {
 	r.blocked = true
 	rec.Time, rec.Proto = time.Now(), "dns"
-	d.recordSome("dns "+rec.Host.String(), rec)
+	s.door.recordSome("dns "+rec.Host.String(), rec)
 	return dnsmessage.RCodeNameError
 }
 
 // nameOf is the name that an address has in the box; empty for none.
-func (d *Door) nameOf(addr netip.Addr) string {
+func (s nameServer) nameOf(addr netip.Addr) string {
 	if addr.IsLoopback() {
 		return "localhost"
 	}
-	h, _ := d.names.name(addr)
+	h, _ := s.door.names.name(addr)
 	return h.Name()
 }
 

@@ -148,7 +148,7 @@ func TestDNS(t *testing.T) {
 		{"a.example.", dnsmessage.TypeA, 0, "Refused"},
 	} {
 		for _, edns := range []bool{false, true} {
-			m := unpack(t, d.answer(nil, query(t, test.name, test.typ, test.class, edns)))
+			m := unpack(t, nameServer{d}.answer(nil, query(t, test.name, test.typ, test.class, edns)))
 			if got := inWords(m); got != test.want {
 				t.Errorf("%q %v %v: got %s, want %s", test.name, test.typ, test.class, got, test.want)
 			}
@@ -219,7 +219,7 @@ func TestDNSMalformed(t *testing.T) {
 		{"three more records", pack(t, dnsmessage.Message{Questions: []dnsmessage.Question{q}, Additionals: []dnsmessage.Resource{a, a, a}}), "FormatError"},
 		{"a record that is not there", set(10, 0, 1), "FormatError"},
 	} {
-		got := d.answer(nil, test.query)
+		got := nameServer{d}.answer(nil, test.query)
 		if got == nil || test.want == "" {
 			if got != nil || test.want != "" {
 				t.Errorf("%s: got %x, want %q", test.what, got, test.want)
@@ -240,7 +240,7 @@ func TestDNSMalformed(t *testing.T) {
 func TestDNSBlocked(t *testing.T) {
 	d := open(t, Config{Egress: allowing("a.example")})
 	for name, want := range map[string][]dnsmessage.Option{"a.example.": nil, "b.example.": {blockedOption}} {
-		m := unpack(t, d.answer(nil, query(t, name, dnsmessage.TypeA, dnsmessage.ClassINET, true)))
+		m := unpack(t, nameServer{d}.answer(nil, query(t, name, dnsmessage.TypeA, dnsmessage.ClassINET, true)))
 		opt, ok := m.Additionals[0].Body.(*dnsmessage.OPTResource)
 		if !ok || !slices.EqualFunc(opt.Options, want, func(a, b dnsmessage.Option) bool { return a.Code == b.Code && string(a.Data) == string(b.Data) }) {
 			t.Errorf("%s: got %v, want the options %v", name, m.Additionals, want)
@@ -253,7 +253,7 @@ func TestDNSRefusals(t *testing.T) {
 	var told records
 	d := open(t, Config{Egress: allowing("a.example"), Record: told.add})
 	ask := func(name string) {
-		d.answer(nil, query(t, name, dnsmessage.TypeA, dnsmessage.ClassINET, false))
+		nameServer{d}.answer(nil, query(t, name, dnsmessage.TypeA, dnsmessage.ClassINET, false))
 	}
 	for range 5 {
 		ask("pypi.example.")
@@ -294,7 +294,7 @@ func TestFreeNames(t *testing.T) {
 	given := 0
 	for i := range 2 * freeNames {
 		q := query(t, fmt.Sprintf("n%d.wild.example.", i), dnsmessage.TypeA, dnsmessage.ClassINET, false)
-		if m := unpack(t, d.answer(nil, q)); m.RCode == dnsmessage.RCodeSuccess {
+		if m := unpack(t, nameServer{d}.answer(nil, q)); m.RCode == dnsmessage.RCodeSuccess {
 			given++
 		}
 	}
@@ -303,7 +303,7 @@ func TestFreeNames(t *testing.T) {
 	}
 	// What is known already and what is spelt out goes on, also by Dial.
 	for _, name := range []string{"n1.wild.example.", "spelt.example."} {
-		if m := unpack(t, d.answer(nil, query(t, name, dnsmessage.TypeA, dnsmessage.ClassINET, false))); m.RCode != dnsmessage.RCodeSuccess {
+		if m := unpack(t, nameServer{d}.answer(nil, query(t, name, dnsmessage.TypeA, dnsmessage.ClassINET, false))); m.RCode != dnsmessage.RCodeSuccess {
 			t.Errorf("%s: got %v", name, m.RCode)
 		}
 	}
@@ -401,7 +401,7 @@ func FuzzDNS(f *testing.F) {
 	f.Add([]byte("\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\xc0\x0c\x00\x01\x00\x01"))
 	d := open(f, Config{Egress: allowing("a.example", "*.wild.example")})
 	f.Fuzz(func(t *testing.T, q []byte) {
-		got := d.answer(nil, q)
+		got := nameServer{d}.answer(nil, q)
 		if got == nil {
 			return
 		}
@@ -412,7 +412,7 @@ func FuzzDNS(f *testing.F) {
 		if !m.Response || m.ID != binary.BigEndian.Uint16(q) || q[2]&0x80 != 0 {
 			t.Fatalf("got %+v for %x", m.Header, q)
 		}
-		if d.answer(nil, got) != nil {
+		if (nameServer{d}).answer(nil, got) != nil {
 			t.Fatal("an answer was answered")
 		}
 		for _, a := range m.Answers {
@@ -437,7 +437,7 @@ func BenchmarkDNS(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if d.answer(buf, q) == nil {
+				if (nameServer{d}).answer(buf, q) == nil {
 					b.Fatal("no answer")
 				}
 			}

@@ -171,7 +171,7 @@ func (d *Door) snapshot(e *policies.Egress) (*snapshot, error) {
 	if ports := e.Ports(); len(ports) > 0 && !slices.Contains(ports, s.port) {
 		s.port = ports[0]
 	}
-	s.client = d.transport(s)
+	s.client = judging{d}.transport(s)
 	return s, nil
 }
 
