@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"belljar.dev/internal/testenv"
 )
 
 // generations are the processes of a server that is handed over, one after the other.
@@ -220,4 +222,62 @@ func TestHandOverFails(t *testing.T) {
 		}
 	}
 	w.end()
+}
+
+// The port for answers to a webhook goes to the successor, and takes answers to questions
+// that were asked before.
+func TestHandOverOfAnswers(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	hook, asked := receiver(t)
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "key"), hookKey+"\n")
+	put(t, filepath.Join(dir, "token"), digest("one")+"\n")
+	rule := `{id: ask, match: {tool: Bash, command: "echo publish **"}, decision: ask, reason: Ask.}, {id: no,`
+	policy := strings.NewReplacer("TOKEN", filepath.Join(dir, "token"), "{id: no,", rule, "profile: p}", "profile: p, ask: {timeout: 10m, return_after: 1s}}").Replace(adminPolicy)
+	put(t, filepath.Join(dir, "policy.yaml"), policy)
+	if err := os.Mkdir(filepath.Join(dir, "ws"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()},
+		"--workspace", filepath.Join(dir, "ws"), "--policy", filepath.Join(dir, "policy.yaml"), "--state", filepath.Join(dir, "state"),
+		"--webhook", hook.URL+"/hook", "--webhook-private", "--webhook-secret", "file:"+filepath.Join(dir, "key"), "--webhook-answers", "127.0.0.1:0")
+	g := &generations{w, w.cmd.Process.Pid}
+	session := w.session("one")
+	bash := func(what string) string {
+		_, text := w.post(session, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"echo publish %s"}}}`, what))
+		return text
+	}
+	next := func() webhookBody {
+		t.Helper()
+		select {
+		case body := <-asked:
+			return body
+		case <-time.After(time.Minute):
+			t.Fatal("the webhook gets no question")
+		}
+		return webhookBody{}
+	}
+	bash("one")
+	first := next()
+	for n := range 2 {
+		http.DefaultClient.CloseIdleConnections()
+		g.handOver()
+		res, err := http.Post(first.Answer, "application/json", strings.NewReader(fmt.Sprintf(`{"token":%q,"yes":true,"by":"ann"}`, first.Token)))
+		if err != nil {
+			t.Fatalf("the answer after hand-over %d: %v", n+1, err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			t.Errorf("the answer after hand-over %d gets %s", n+1, res.Status)
+		}
+	}
+	if text := bash("one"); !strings.Contains(text, `publish one\n`) {
+		t.Errorf("after the yes the call gets %s", text)
+	}
+	bash("two")
+	port := func(url string) string { before, _, _ := strings.Cut(url, "/approvals/"); return before }
+	if second := next(); port(second.Answer) != port(first.Answer) || second.Answer == first.Answer {
+		t.Errorf("a question of the successor is answered at %s, want the port of %s", second.Answer, first.Answer)
+	}
+	g.stop()
 }

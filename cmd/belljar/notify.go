@@ -2,18 +2,52 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"strconv"
 )
 
-// varExecPID is the variable by which systemd names the main process of a service
-// (systemd.exec(5)).
-const varExecPID = "SYSTEMD_EXEC_PID"
+// The variables by which systemd names the main process of a service (systemd.exec(5)), and
+// the socket that takes what a service says of itself (sd_notify(3)).
+const (
+	varExecPID = "SYSTEMD_EXEC_PID"
+	varNotify  = "NOTIFY_SOCKET"
+)
 
-// mayHandOver returns an error if systemd would end a successor together with this process.
+// manager is the service manager that started this process. The zero value stands for a
+// process that was started otherwise, and sends nothing.
+type manager struct{ socket string }
+
+// managerOf returns the service manager that the variables of a process name.
+func managerOf(getenv func(string) string) manager { return manager{getenv(varNotify)} }
+
+// ready says that the service can be used.
+func (m manager) ready() error { return m.say("READY=1") }
+
+// follows says which process is the main one of the service from now on.
+func (m manager) follows(pid int) error { return m.say("MAINPID=" + strconv.Itoa(pid)) }
+
+func (m manager) say(what string) error {
+	if m.socket == "" {
+		return nil
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: m.socket, Net: "unixgram"})
+	if err != nil {
+		return fmt.Errorf("tell the service manager %s: %w", what, err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte(what)); err != nil {
+		return fmt.Errorf("tell the service manager %s: %w", what, err)
+	}
+	return nil
+}
+
+// mayHandOver returns an error if systemd would end a successor together with this process:
+// it does not hear which process follows.
 func mayHandOver(getenv func(string) string) error {
-	if getenv(varExecPID) == strconv.Itoa(os.Getpid()) {
-		return errors.New("systemd would end the successor together with this process; let systemd open the sockets, and restart the service instead")
+	if getenv(varExecPID) == strconv.Itoa(os.Getpid()) && getenv(varNotify) == "" {
+		return errors.New("systemd would end the successor together with this process: it listens to services of the kind Type=notify only; set that in the unit, or let systemd open the sockets and restart the service instead")
 	}
 	return nil
 }

@@ -95,6 +95,9 @@ func (s *serveOptions) run(c *cobra.Command) error {
 	hup := make(chan os.Signal, 1) // one that waits stands for all that came
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
+	usr2 := make(chan os.Signal, 1) // and so does one of these
+	signal.Notify(usr2, syscall.SIGUSR2)
+	defer signal.Stop(usr2)
 	var err error
 	if s.Service.Webhook, err = s.webhook.webhook(); err != nil {
 		return err
@@ -129,11 +132,14 @@ func (s *serveOptions) run(c *cobra.Command) error {
 	defer watching.Wait()
 	watching.Go(func() { settle(ctx) })
 	if s.Service.HTTP != nil {
-		watching.Go(func() { handOvers(ctx, srv, env, end) })
+		watching.Go(func() { handOvers(ctx, usr2, srv, env, end) })
 	}
 	defer end() // first, or neither would end; signals stay ours until all is closed
 	if s.Service.HTTP != nil {
 		return failure(srv.ServeHTTP(ctx, func(url string) {
+			if err := managerOf(os.Getenv).ready(); err != nil {
+				srv.Log.Warn("the service manager does not hear that clients can connect", "err", err)
+			}
 			if atTerminal(c.ErrOrStderr()) {
 				explainHTTP(c.ErrOrStderr(), srv, url)
 				explainConsole(c.ErrOrStderr(), srv)
@@ -169,10 +175,7 @@ func hangUps(ctx context.Context, hup <-chan os.Signal, reload, end func()) {
 
 // handOvers hands the clients of a server over to another process at SIGUSR2, and ends it
 // then. A server that cannot do that goes on.
-func handOvers(ctx context.Context, srv *server.Server, env []string, end func()) {
-	usr2 := make(chan os.Signal, 1) // one that waits stands for all that came
-	signal.Notify(usr2, syscall.SIGUSR2)
-	defer signal.Stop(usr2)
+func handOvers(ctx context.Context, usr2 <-chan os.Signal, srv *server.Server, env []string, end func()) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -199,7 +202,14 @@ func handOver(ctx context.Context, srv *server.Server, env []string) (err error)
 			return err
 		}
 	}
-	return server.HandOver(ctx, srv, path, os.Args, env)
+	next, err := server.HandOver(ctx, srv, path, os.Args, env)
+	if err != nil {
+		return err
+	}
+	if err := managerOf(os.Getenv).follows(next); err != nil {
+		srv.Log.Error("the service manager does not know the successor", "err", err)
+	}
+	return nil
 }
 
 // explainStdio tells a person at a terminal what this is and how a client is

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,7 +38,8 @@ const (
 	nameClients = "http"
 	nameAdmin   = "admin"
 	NameConsole = "console"
-	nameBefore  = "before" // the process that hands over
+	nameAnswers = "answers" // of a webhook; only servers hand it over
+	nameBefore  = "before"  // the process that hands over
 )
 
 // kindOf returns which of the listeners a socket of a name is.
@@ -46,6 +49,8 @@ func kindOf(name string) int {
 		return 1
 	case NameConsole:
 		return 2
+	case nameAnswers:
+		return 3
 	}
 	return 0
 }
@@ -54,7 +59,7 @@ func kindOf(name string) int {
 // before it. The zero value is nothing.
 type Inherited struct {
 	Handovers int               // how often a server was handed over before this one began
-	listeners [3]net.Listener   // of clients, of the admin listener, of the console; nil for none, or taken
+	listeners [4]net.Listener   // of clients, of the admin listener, of the console, for answers to a webhook; nil for none, or taken
 	before    *os.File          // a socket to the process that hands over; nil for none
 	ended     chan struct{}     // see Ended
 	socket    *net.UnixListener // of the server before, whose name this one removes at its end; nil for none
@@ -114,6 +119,9 @@ func (in *Inherited) take(f *os.File, ours bool) error {
 		return err
 	}
 	at := kindOf(f.Name())
+	if f.Name() == nameAnswers && !ours {
+		at = kindOf(nameClients)
+	}
 	if u, ok := l.(*net.UnixListener); ok {
 		u.SetUnlinkOnClose(false) // its name belongs to the service manager, or to the server before
 		if ours {
@@ -144,6 +152,22 @@ func (in *Inherited) listener(name string) (l net.Listener) {
 	at := kindOf(name)
 	l, in.listeners[at] = in.listeners[at], nil
 	return l
+}
+
+// ListenAnswers opens the port for answers to a webhook, which only this machine reaches. A
+// successor has it from the server before.
+func ListenAnswers(ctx context.Context, addr string, from *Inherited) (net.Listener, error) {
+	loopback, err := checkShape(addr)
+	switch {
+	case err != nil:
+		return nil, err
+	case !loopback:
+		return nil, fmt.Errorf("listen on %q: not a loopback address, so others could reach it; use 127.0.0.1", addr)
+	}
+	if l := from.listener(nameAnswers); l != nil {
+		return l, nil
+	}
+	return listen(ctx, "--webhook-answers", addr)
 }
 
 // Admin reports whether there is a listener for the admin listener.
@@ -215,9 +239,10 @@ type Handover struct {
 }
 
 // NewHandover makes what a successor of a front is started with; admin and console may be
-// nil. handovers counts this one and those before. The caller calls Sent once the successor is
-// started, and Close when this server has ended, or it was not ready.
-func NewHandover(f *Front, admin *Admin, console *Front, handovers int) (_ *Handover, err error) {
+// nil, and so may answers, the listener for answers to a webhook. handovers counts this one
+// and those before. The caller calls Sent once the successor is started, and Close when this
+// server has ended, or it was not ready.
+func NewHandover(f *Front, admin *Admin, console *Front, answers net.Listener, handovers int) (_ *Handover, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make a socket to the successor: %w", err)
@@ -233,6 +258,10 @@ func NewHandover(f *Front, admin *Admin, console *Front, handovers int) (_ *Hand
 		names = append(names, NameConsole)
 		err = h.lend(console.port)
 	}
+	if err == nil && answers != nil {
+		names = append(names, nameAnswers)
+		err = h.lend(answers)
+	}
 	if err != nil {
 		h.Sent()
 		h.Close()
@@ -245,15 +274,24 @@ func NewHandover(f *Front, admin *Admin, console *Front, handovers int) (_ *Hand
 	return h, nil
 }
 
-// lend adds the descriptor of a listener.
+// lend adds the descriptor of a listener. It is not that of the listener's File, which
+// os.StartProcess would make one that blocks, and with it the listener itself: an Accept
+// that begins before the successor has changed that back would wait for the next client,
+// and nothing could close the listener.
 func (h *Handover) lend(l net.Listener) error {
-	lender, ok := l.(interface{ File() (*os.File, error) })
+	lender, ok := l.(syscall.Conn)
 	if !ok {
 		return fmt.Errorf("%v: it has no descriptor", l.Addr())
 	}
-	file, err := lender.File()
-	if err == nil {
-		h.Files = append(h.Files, file)
+	raw, err := lender.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var copied int
+	var failed error
+	err = raw.Control(func(fd uintptr) { copied, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+	if err = cmp.Or(err, failed); err == nil {
+		h.Files = append(h.Files, os.NewFile(uintptr(copied), l.Addr().String()))
 	}
 	return err
 }

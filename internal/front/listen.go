@@ -64,18 +64,6 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// ListenLoopback opens a port that only this machine reaches.
-func ListenLoopback(ctx context.Context, addr string) (net.Listener, error) {
-	loopback, err := checkShape(addr)
-	switch {
-	case err != nil:
-		return nil, err
-	case !loopback:
-		return nil, fmt.Errorf("listen on %q: not a loopback address, so others could reach it; use 127.0.0.1", addr)
-	}
-	return listen(ctx, "--http", addr)
-}
-
 // listen opens the port of an address, which the user gave by a flag.
 func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)

@@ -30,6 +30,7 @@ type ways struct {
 	state string
 	// asked is called with each new question of an agent; it may be nil. It must not block.
 	asked func(question.Asked)
+	hook  *webhook // nil without one
 
 	mu    sync.Mutex
 	names []string               // guarded by mu: of the open ones

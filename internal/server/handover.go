@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 
 	"belljar.dev/internal/front"
@@ -13,7 +14,8 @@ import (
 // HandOver starts the program at path with the arguments and variables of this process, and
 // hands the sockets of a server over HTTP to it. If it returns nil, the successor takes all
 // connections from now on, and the caller ends the context of ServeHTTP, which lets the open
-// ones end. After an error the server goes on as before.
+// ones end. HandOver returns the process of the successor then. After an error the server
+// goes on as before.
 //
 //  1. The successor starts with the sockets. Both processes have them now, and this one
 //     goes on to accept.
@@ -23,7 +25,7 @@ import (
 //     with their first request there, like those after a restart, and have boxes of their own.
 //  4. What still runs has the time of a server that stops. At the end of this process the
 //     successor gets the end of file, and waits for nothing of it any more.
-func HandOver(ctx context.Context, s *Server, path string, args, env []string) (err error) {
+func HandOver(ctx context.Context, s *Server, path string, args, env []string) (successor int, err error) {
 	handovers := 0
 	if in := s.cfg.Service.Inherited; in != nil {
 		handovers = in.Handovers
@@ -35,7 +37,7 @@ func HandOver(ctx context.Context, s *Server, path string, args, env []string) (
 		}
 	}()
 	if os.Getpid() == 1 {
-		return errors.New("this is the first process of a container, which ends with it; start another container instead")
+		return 0, errors.New("this is the first process of a container, which ends with it; start another container instead")
 	}
 	var admin *front.Admin
 	if s.monitor != nil {
@@ -45,21 +47,25 @@ func HandOver(ctx context.Context, s *Server, path string, args, env []string) (
 	if s.console != nil {
 		people = s.console.Front()
 	}
-	h, err := front.NewHandover(s.front, admin, people, handovers+1)
+	var answers net.Listener
+	if s.ways != nil && s.ways.hook != nil {
+		answers = s.ways.hook.port
+	}
+	h, err := front.NewHandover(s.front, admin, people, answers, handovers+1)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	next, err := hostexec.Successor(path, args, append(env, h.Env...), h.Files, s.host.boxes())
 	h.Sent()
 	if err != nil {
 		h.Close()
-		return fmt.Errorf("start the successor: %w", err)
+		return 0, fmt.Errorf("start the successor: %w", err)
 	}
 	if err := h.Await(ctx); err != nil {
 		h.Close()
 		_ = next.Kill()
 		_, _ = next.Wait()
-		return fmt.Errorf("the successor %d: %w", next.Pid, err)
+		return 0, fmt.Errorf("the successor %d: %w", next.Pid, err)
 	}
 	s.opened.Do(h.Close) // the successor waits for that
 	s.front.Succeed()
@@ -69,7 +75,11 @@ func HandOver(ctx context.Context, s *Server, path string, args, env []string) (
 	if people != nil {
 		people.Succeed()
 	}
+	if answers != nil {
+		s.ways.hook.succeed(ctx)
+	}
 	s.Log.Info("the successor takes all connections; this server answers what is open, and ends", "successor", next.Pid)
+	successor = next.Pid
 	_ = next.Release()
-	return nil
+	return successor, nil
 }

@@ -48,10 +48,11 @@ func (w *ways) begin(ctx context.Context, s *Server) error {
 		return nil
 	}
 	if s.cfg.Service.Webhook != nil {
-		hook, err := openWebhook(ctx, *s.cfg.Service.Webhook, w, s.host.boxes(), s.Log)
+		hook, err := openWebhook(ctx, *s.cfg.Service.Webhook, w, s.cfg.Service.Inherited, s.host.boxes(), s.Log)
 		if err != nil {
 			return err
 		}
+		w.hook = hook
 		s.opened.Do(hook.close)
 	}
 	if s.cfg.Service.Announce != nil {

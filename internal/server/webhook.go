@@ -69,21 +69,21 @@ func (h Webhook) url() (*url.URL, error) {
 
 // webhook tells a URL of questions, and takes the answers.
 type webhook struct {
-	to      *url.URL
-	secret  []byte
-	answers string // URL that takes answers; empty where none does
-	client  http.Client
-	pause   time.Duration
-	queue   chan approval.Approval
-	log     *slog.Logger
-	wg      sync.WaitGroup
-	stop    context.CancelFunc
-	server  http.Server
+	to     *url.URL
+	secret []byte
+	port   net.Listener // for answers; nil where none are taken
+	client http.Client
+	pause  time.Duration
+	queue  chan approval.Approval
+	log    *slog.Logger
+	wg     sync.WaitGroup
+	stop   context.CancelFunc
+	server http.Server
 }
 
 // openWebhook begins to tell, and to take answers. The caller closes
 // the webhook.
-func openWebhook(ctx context.Context, h Webhook, w *ways, boxes hostexec.Boxes, log *slog.Logger) (*webhook, error) {
+func openWebhook(ctx context.Context, h Webhook, w *ways, from *front.Inherited, boxes hostexec.Boxes, log *slog.Logger) (*webhook, error) {
 	to, err := h.url()
 	if err != nil {
 		return nil, err
@@ -103,12 +103,10 @@ func openWebhook(ctx context.Context, h Webhook, w *ways, boxes hostexec.Boxes, 
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	if h.Answers != "" {
-		l, err := front.ListenLoopback(ctx, h.Answers)
-		if err != nil {
+		if k.port, err = front.ListenAnswers(ctx, h.Answers, from); err != nil {
 			return nil, fmt.Errorf("webhook answers: %w", err)
 		}
-		k.answers = "http://" + l.Addr().String()
-		k.take(l, w)
+		k.take(w)
 	}
 	ctx, k.stop = context.WithCancel(ctx)
 	k.wg.Go(func() { k.run(ctx) })
@@ -143,6 +141,12 @@ func (k *webhook) close() {
 	k.stop()
 	k.server.Close()
 	k.wg.Wait()
+}
+
+// succeed leaves the port to a successor: this server takes no more connections there, and
+// answers on those that are open. It still reports the questions of its own calls.
+func (k *webhook) succeed(ctx context.Context) {
+	k.wg.Go(func() { _ = k.server.Shutdown(ctx) }) // close cuts what is left
 }
 
 // told queues a new question.
@@ -184,8 +188,8 @@ func (k *webhook) deliver(ctx context.Context, a approval.Approval) {
 	body := webhookBody{
 		Event: "approval.asked", Approval: a, Text: a.Shown.Lines(), Command: "belljar approve show " + a.ID, Deadline: a.Expires,
 	}
-	if k.answers != "" {
-		body.Answer, body.Token = k.answers+"/approvals/"+a.ID, k.token(a.ID)
+	if k.port != nil {
+		body.Answer, body.Token = "http://"+k.port.Addr().String()+"/approvals/"+a.ID, k.token(a.ID)
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -259,7 +263,7 @@ type webhookAnswer struct {
 }
 
 // take serves the answers.
-func (k *webhook) take(l net.Listener, ask *ways) {
+func (k *webhook) take(ask *ways) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
@@ -287,7 +291,7 @@ func (k *webhook) take(l net.Listener, ask *ways) {
 		MaxHeaderBytes: answerMost, ErrorLog: slog.NewLogLogger(k.log.Handler(), slog.LevelWarn),
 	}
 	k.wg.Go(func() {
-		if err := k.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := k.server.Serve(k.port); !errors.Is(err, http.ErrServerClosed) {
 			k.log.Error("webhook answers", "err", err)
 		}
 	})

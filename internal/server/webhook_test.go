@@ -33,7 +33,7 @@ func webhookTo(t *testing.T, h Webhook, log io.Writer) (*webhook, error) {
 	t.Helper()
 	t.Setenv("BELLJAR_TEST_HOOK", "a secret of some length")
 	h.Secret = "env:BELLJAR_TEST_HOOK"
-	k, err := openWebhook(t.Context(), h, &ways{}, hostexec.WrittenIn(), slog.New(slog.NewTextHandler(log, nil)))
+	k, err := openWebhook(t.Context(), h, &ways{}, nil, hostexec.WrittenIn(), slog.New(slog.NewTextHandler(log, nil)))
 	if err == nil {
 		k.pause = time.Millisecond
 		t.Cleanup(k.close)
@@ -105,7 +105,7 @@ func TestWebhookFlags(t *testing.T) {
 		"no variable":            {URL: "https://hook.example/", Secret: "env:BELLJAR_TEST_NOTHING"},
 		"want at least 16":       {URL: "https://hook.example/", Secret: "env:BELLJAR_TEST_SHORT"},
 	} {
-		k, err := openWebhook(t.Context(), h, &ways{}, hostexec.WrittenIn(), slog.New(slog.DiscardHandler))
+		k, err := openWebhook(t.Context(), h, &ways{}, nil, hostexec.WrittenIn(), slog.New(slog.DiscardHandler))
 		if err == nil {
 			k.close()
 			err = errors.New("it is taken")
