@@ -137,6 +137,7 @@ test-cluster:
 	BELLJAR_TEST_CLUSTER=$(CALLS) BELLJAR_TEST_KILLS=$(KILLS) $(GO) test -count=1 -run 'Fleet' -v ./cmd/belljar
 	BELLJAR_TEST_CASES=10000 $(GO) test -count=1 -run 'TestStrangers|TestHostile' -v ./internal/fleet
 	BELLJAR_TEST_CASES=100000 $(GO) test -count=1 -run 'TestClaims$$' -v ./internal/fleet/claims
+	BELLJAR_TEST_CASES=1000 $(GO) test -count=1 -run 'TestClaimsOnNATS$$|TestClaimsWithoutLeader$$' -v ./internal/fleet/claims
 
 # Tests that make their cases at random, with CASES of each instead of a few
 # dozen: PACKAGE:TESTS. A test logs with what its cases are made again:

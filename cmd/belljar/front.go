@@ -58,7 +58,10 @@ At SIGHUP, and a second after its files were changed, it reads the policy again.
 	listenFlags(c.Flags(), &o.http)
 	c.Flags().StringVar(&o.routes.Addr, "link", "", "`address` to which workers connect, such as 0.0.0.0:8444")
 	linkFlags(c, &o.routes.Credentials)
-	c.Flags().StringSliceVar(&o.routes.Workers, "workers", nil, "`names` of all workers, between commas: a new place goes to one of them by its name; needed, and the same everywhere, where there are several fronts")
+	c.Flags().StringSliceVar(&o.routes.Workers, "workers", nil, "`names` of all workers, between commas: a new place goes to one of them by its name; the same everywhere, where there are several fronts without --nats")
+	c.Flags().StringSliceVar(&o.routes.NATS.Servers, "nats", nil, "`URLs` of the servers of NATS by which several fronts agree on new places, between commas, such as tls://nats.example:4222")
+	c.Flags().StringVar(&o.routes.NATS.Credentials, "nats-creds", "", "`file` with the credentials for NATS: a .creds file, the seed of an nkey, or USER:PASSWORD")
+	c.Flags().StringVar(&o.routes.NATS.CA, "nats-ca", "", "PEM `file` with the authority of the servers of NATS (default: those of the system)")
 	c.Flags().StringVar(&o.Policy, "policy", "", "policy `file`, which names the tenants (default: $XDG_CONFIG_HOME/belljar/policy.yaml)")
 	c.Flags().StringVar(&o.State, "state", "", "`directory` for tokens, the log and what is known of places (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().BoolVar(&o.Service.Watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
@@ -73,6 +76,9 @@ func (o *frontOptions) run(c *cobra.Command) error {
 		return usage("front: --listen and --link go together: clients connect to the one, and workers to the other")
 	}
 	o.http.Forwards = true
+	if n := o.routes.NATS; len(n.Servers) == 0 && (n.Credentials != "" || n.CA != "") {
+		return usage("front: --nats-creds and --nats-ca are for --nats, which is missing")
+	}
 	o.http.Out, o.http.Manner.Flag = c.OutOrStdout(), "--listen"
 	return serveUntil(c, &o.setup, func(ctx context.Context, s *server.Server) error {
 		return server.ServeRoutes(ctx, s, func(url, link string) {

@@ -29,6 +29,7 @@ import (
 // rig is the front of a fleet, for clients without a login: the first label of the path is
 // the place.
 type rig struct {
+	other *rig // another front, to which workers connect as well; nil for none
 	t     testing.TB
 	dir   string
 	front *Front
@@ -65,15 +66,29 @@ func newRig(t testing.TB, change func(*FrontConfig)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := FrontConfig{Credentials: r.cert("front", "", "127.0.0.1"), Claims: journal, Settled: true, Return: time.Second, Protocol: texts{}, Log: slog.New(slog.NewTextHandler(r.log, nil))}
+	t.Cleanup(func() { journal.Close() })
+	cfg := FrontConfig{Claims: journal, Settled: true, Return: time.Second}
 	if change != nil {
 		change(&cfg)
 	}
+	r.serve(cfg)
+	return r
+}
+
+// serve starts the front of a rig.
+func (r *rig) serve(cfg FrontConfig) {
+	r.t.Helper()
+	name := "front"
+	if r.other != nil {
+		name = "front2"
+	}
+	cfg.Credentials, cfg.Protocol, cfg.Log = r.cert(name, "", "127.0.0.1"), texts{}, slog.New(slog.NewTextHandler(r.log, nil))
+	var err error
 	if r.front, err = NewFront(cfg); err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	if r.link, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	over := make(chan error, 1)
 	go func() { over <- r.front.Serve(context.Background(), r.link) }()
@@ -81,16 +96,14 @@ func newRig(t testing.TB, change func(*FrontConfig)) *rig {
 		place, _, _ := strings.Cut(req.URL.Path[1:], "/")
 		r.front.ServeRequest(w, req, Request{Place: place, Caller: "caller"})
 	}))
-	t.Cleanup(func() {
+	r.t.Cleanup(func() {
 		r.link.Close()
 		r.front.Close()
 		r.http.Close()
-		journal.Close()
 		if err := <-over; err != nil {
-			t.Error(err)
+			r.t.Error(err)
 		}
 	})
-	return r
 }
 
 // cert makes a certificate, for a worker of that DNS name or for a front.
@@ -128,8 +141,12 @@ func (r *rig) unlinked(name string, files Credentials, h http.HandlerFunc, place
 		m.places[p] = true
 	}
 	var err error
+	fronts := []string{"https://" + r.link.Addr().String()}
+	if r.other != nil {
+		fronts = append(fronts, "https://"+r.other.link.Addr().String())
+	}
 	m.Worker, err = NewWorker(WorkerConfig{
-		Name: name, Fronts: []string{"https://" + r.link.Addr().String()}, Credentials: files, Handler: h, Log: slog.New(slog.NewTextHandler(r.log, nil)),
+		Name: name, Fronts: fronts, Credentials: files, Handler: h, Log: slog.New(slog.NewTextHandler(r.log, nil)),
 		Places: func() (all []string) {
 			m.mu.Lock()
 			defer m.mu.Unlock()

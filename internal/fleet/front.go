@@ -45,6 +45,7 @@ const (
 type FrontConfig struct {
 	Credentials Credentials
 	Claims      claims.Claims
+	Together    bool          // the claims are those of all fronts
 	Settled     bool          // the claims are complete: no worker has a place that is not in them
 	Workers     []string      // to which new places go, the same at all fronts; empty for whichever is linked
 	Return      time.Duration // how long a request waits for a worker that is not there; 5 s
@@ -104,6 +105,7 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 		waiting: newShares(maxWaiting, tenantPart), bodies: newShares(maxBodies, tenantPart),
 		answers: newShares(maxAnswers, tenantPart), taken: newShares(maxFlights, tenantPart),
 	}
+	cfg.Claims.Watch(f.roster.wake)
 	if !cfg.Settled {
 		f.settled = time.Now().Add(settleWait)
 	}
@@ -162,21 +164,21 @@ func (f *Front) Recheck() {
 func (f *Front) Info() Info {
 	i := Info{Away: make(map[string]string), Static: f.cfg.Workers}
 	i.Workers, i.Places, i.Frozen = f.roster.info()
-	owners, err := f.cfg.Claims.All()
 	var fault error
-	i.Expires, fault = f.files.state()
-	if err = errors.Join(fault, err); err != nil {
-		i.Fault = err.Error()
+	if i.Expires, fault = f.files.state(); fault != nil {
+		i.Fault = fault.Error()
 	}
-	for place, owner := range owners {
+	for place, owner := range f.cfg.Claims.All() {
 		switch has := i.Places[place]; {
 		case has == "":
-			i.Away[place] = owner
-		case has != owner && i.Frozen[place] == nil:
-			i.Frozen[place] = []string{owner, has}
+			i.Away[place] = owner.Worker
+		case has != owner.Worker && i.Frozen[place] == nil:
+			i.Frozen[place] = []string{owner.Worker, has}
 		}
 	}
-	if len(f.cfg.Workers) == 0 {
+	if err := f.cfg.Claims.Ready(); err != nil {
+		i.Refused = err.Error()
+	} else if len(f.cfg.Workers) == 0 && !f.cfg.Together {
 		i.Refused = f.alone(f.roster.takers())
 	}
 	return i
@@ -188,14 +190,17 @@ func (f *Front) Forget(ctx context.Context, place string) error {
 	if holders, _ := f.roster.holding(place); len(holders) > 0 {
 		return fmt.Errorf("forget place %s: worker %s has it; remove its directory there first", place, holders[0].Name)
 	}
-	owner, err := f.cfg.Claims.Owner(ctx, place)
-	switch {
-	case err != nil:
-		return err
-	case owner == "":
+	owner := f.cfg.Claims.Owner(place)
+	if owner == (claims.Claim{}) {
 		return fmt.Errorf("forget place %s: it is not claimed", place)
 	}
-	return f.cfg.Claims.Release(ctx, place, owner)
+	switch now, err := f.cfg.Claims.Swap(ctx, place, owner, claims.Claim{}); {
+	case err != nil:
+		return fmt.Errorf("forget place %s: %w", place, err)
+	case now != claims.Claim{}:
+		return fmt.Errorf("forget place %s: it belongs to worker %s now; try it again", place, now.Worker)
+	}
+	return nil
 }
 
 // ServeRequest answers a request of a client that has logged in: by the worker of its

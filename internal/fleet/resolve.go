@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"belljar.dev/internal/fleet/claims"
 )
 
 // unavailable is the error of a request that cannot be sent to a worker now. Nothing of it
@@ -57,50 +59,55 @@ func (f *Front) resolve(ctx context.Context, q Request, until time.Time) (*link,
 // missing.
 func (f *Front) find(ctx context.Context, place string) (l *link, why string, changed <-chan struct{}, err error) {
 	holders, changed := f.roster.holding(place)
-	owner, err := f.cfg.Claims.Owner(ctx, place)
-	if err != nil {
-		f.cfg.Log.Error("it is not known to which worker a place belongs", "place", place, "err", err)
-		return nil, "the claims of places cannot be read", changed, nil
+	owner := f.cfg.Claims.Owner(place)
+	if len(holders) == 1 && owner.Worker != holders[0].Name { // what is known here may be old, and the directory says whose it is
+		owner, err = f.cfg.Claims.Swap(ctx, place, claims.Claim{}, claims.Claim{Worker: holders[0].Name})
+		if err != nil {
+			return nil, f.undecided(place, err), changed, nil
+		}
 	}
+	known := owner
 	switch {
 	case len(holders) > 1:
 		return nil, "", changed, &unavailable{"this place is on several workers, and none of them serves it; the operator finds them with `belljar fleet doctor`"}
-	case len(holders) == 1 && owner == "":
-		owner, err = f.cfg.Claims.Claim(ctx, place, holders[0].Name) // the directory says whose it is
-		if err != nil {
-			f.cfg.Log.Error("a place cannot be claimed", "place", place, "err", err)
-			return nil, "the claims of places cannot be written", changed, nil
-		}
-	}
-	switch {
-	case len(holders) == 1 && owner != holders[0].Name:
+	case len(holders) == 1 && owner.Worker != holders[0].Name:
 		return nil, "", changed, &unavailable{"this place is claimed by another worker than the one that has it, and none of them serves it; the operator finds them with `belljar fleet doctor`"}
 	case len(holders) == 1 && !f.roster.open(holders[0]):
 		return nil, "the worker of this place is about to start anew", changed, nil
 	case len(holders) == 1:
 		return holders[0], "", nil, nil
-	case owner != "":
-		l = f.roster.named(owner)
-	default:
-		if l, why = f.choose(place); l != nil {
-			if owner, err = f.cfg.Claims.Claim(ctx, place, l.Name); err != nil {
-				f.cfg.Log.Error("a place cannot be claimed", "place", place, "err", err)
-				return nil, "the claims of places cannot be written", changed, nil
-			}
-			if owner != l.Name { // another request, or another front, was first
-				l = f.roster.named(owner)
-			}
+	case owner.Worker == "":
+		if f.cfg.Claims.Ready() != nil { // Info has the reason, which is not for clients
+			return nil, "the fronts cannot agree now who gets a new place", changed, nil
 		}
+		if l, why = f.choose(place); l == nil {
+			return nil, why, changed, nil
+		}
+		owner = claims.Claim{Worker: l.Name}
+	default:
+		l = f.roster.named(owner.Worker)
 	}
 	switch {
-	case l == nil && why != "":
-		return nil, why, changed, nil
 	case l == nil:
 		return nil, "the worker of this place is not there", changed, nil
 	case !f.roster.open(l):
 		return nil, "the worker of this place is about to start anew", changed, nil
 	}
+	// All fronts agree on it before a directory is made, also where it was known.
+	now, err := f.cfg.Claims.Swap(ctx, place, known, owner)
+	switch {
+	case err != nil:
+		return nil, f.undecided(place, err), changed, nil
+	case now != owner: // another request, or another front, was first: then that is known now
+		return nil, "the worker of this place has just been chosen", changed, nil
+	}
 	return f.create(ctx, l, place, changed)
+}
+
+// undecided says that the fronts do not agree whose a place is.
+func (f *Front) undecided(place string, err error) (why string) {
+	f.cfg.Log.Error("it is not decided to which worker a place belongs", "place", place, "err", err)
+	return "it cannot be decided now which worker has this place"
 }
 
 // claimWait is how long a worker has to make a place. One that does not answer keeps none of
@@ -136,7 +143,8 @@ func (f *Front) create(ctx context.Context, l *link, place string, changed <-cha
 
 // choose returns the worker for a new place, or why no worker fits. With a list of workers,
 // all fronts choose the same one of it, and no other. Without one, a front chooses the
-// worker with the fewest places, and may only do that where it is the only front.
+// worker with the fewest places, and may only do that where it is the only front, or the
+// claims are those of all.
 func (f *Front) choose(place string) (*link, string) {
 	if names := f.cfg.Workers; len(names) > 0 {
 		name := rendezvous(names, place)
@@ -153,7 +161,7 @@ func (f *Front) choose(place string) (*link, string) {
 	if len(all) == 0 {
 		return nil, "no worker takes new places"
 	}
-	if why := f.alone(all); why != "" {
+	if why := f.alone(all); why != "" && !f.cfg.Together {
 		return nil, why
 	}
 	return all[0], ""
@@ -163,7 +171,7 @@ func (f *Front) choose(place string) (*link, string) {
 func (f *Front) alone(all []*link) string {
 	for _, l := range all {
 		if l.Fronts > 1 {
-			return fmt.Sprintf("worker %s has %d fronts, and two of them could give one new place to two workers; start each front with the same --workers", l.Name, l.Fronts)
+			return fmt.Sprintf("worker %s has %d fronts, and two of them could give one new place to two workers; start all fronts with the same --nats, or with the same --workers", l.Name, l.Fronts)
 		}
 	}
 	return ""

@@ -404,6 +404,13 @@ func (r *roster) tell() {
 	r.changed = make(chan struct{})
 }
 
+// wake wakes those that wait for a change.
+func (r *roster) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tell()
+}
+
 // made notes that a worker has made a place.
 func (r *roster) made(l *link, place string) {
 	r.mu.Lock()

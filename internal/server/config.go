@@ -7,6 +7,7 @@ import (
 
 	"belljar.dev/internal/console"
 	"belljar.dev/internal/fleet"
+	"belljar.dev/internal/fleet/bus"
 	"belljar.dev/internal/front"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
@@ -85,7 +86,8 @@ type Link struct {
 type Routes struct {
 	Addr        string // where workers connect
 	Credentials fleet.Credentials
-	Workers     []string // to which new places go; empty for whichever is linked
+	Workers     []string   // to which new places go; empty for whichever is linked
+	NATS        bus.Config // what all fronts share; without servers this is the only one
 }
 
 // Transports says what a server over HTTP serves beside Streamable HTTP.

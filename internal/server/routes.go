@@ -15,6 +15,7 @@ import (
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/fleet"
+	"belljar.dev/internal/fleet/bus"
 	"belljar.dev/internal/fleet/claims"
 	"belljar.dev/internal/front"
 	"belljar.dev/mcp"
@@ -22,7 +23,7 @@ import (
 )
 
 // openFleet opens what is known of the places of the fleet.
-func openFleet(s *Server) (err error) {
+func openFleet(ctx context.Context, s *Server) (err error) {
 	if s.State == "" {
 		return errors.New("a front needs a state directory: it keeps there which worker has which place; name one with --state")
 	}
@@ -39,13 +40,40 @@ func openFleet(s *Server) (err error) {
 		}
 	})
 	routes := s.cfg.Service.Routes
-	s.fleet, err = fleet.NewFront(fleet.FrontConfig{
+	cfg := fleet.FrontConfig{
 		Credentials: routes.Credentials, Claims: journal, Settled: !journal.Empty(), Workers: routes.Workers, Protocol: messages{}, Log: s.Log,
-	})
-	if err != nil {
+	}
+	if len(routes.NATS.Servers) > 0 {
+		if cfg.Claims, err = share(ctx, s, journal); err != nil {
+			return front.Mistake(err)
+		}
+		cfg.Together, cfg.Settled = true, true
+	}
+	if s.fleet, err = fleet.NewFront(cfg); err != nil {
 		return front.Mistake(err)
 	}
 	return nil
+}
+
+// Names of what the fronts of a fleet share, and bounds of its values.
+const (
+	claimsBucket = "belljar-claims"
+	maxClaim     = 4 << 10
+)
+
+// share connects to what all fronts share. The front does not wait for it: places that exist
+// are served without.
+func share(ctx context.Context, s *Server, journal *claims.Journal) (claims.Claims, error) {
+	cfg := s.cfg.Service.Routes.NATS
+	cfg.Log = s.Log
+	b, err := bus.Connect(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.opened.Do(b.Close)
+	shared := claims.OpenShared(context.WithoutCancel(ctx), b.Bucket(claimsBucket, maxClaim), journal, s.Log)
+	s.opened.Do(shared.Close)
+	return shared, nil
 }
 
 // runRoutes starts what goes on in a front: the reloader and the answers to other commands.

@@ -102,7 +102,7 @@ func (s *Server) open(ctx context.Context) error {
 func openRoutes(ctx context.Context, s *Server) error {
 	for _, step := range []func(context.Context) error{
 		s.openPolicy, s.openState, s.openTenants, s.openMonitor, s.openFront, s.openLedger, s.begin,
-		func(context.Context) error { return openFleet(s) }, func(ctx context.Context) error { return runRoutes(ctx, s) },
+		func(ctx context.Context) error { return openFleet(ctx, s) }, func(ctx context.Context) error { return runRoutes(ctx, s) },
 	} {
 		if err := step(ctx); err != nil {
 			return err

@@ -2,81 +2,190 @@ package claims
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"belljar.dev/internal/fleet/bus"
 	"belljar.dev/internal/testenv"
 )
 
-// world is claims under test: crash ends the process that has them, at any byte of what it
-// writes, and opens them again.
-type world interface {
-	Claims
-	crash(r *rand.Rand)
+// fleet is claims under test: those of several fronts, or of one.
+type fleet interface {
+	// front returns the claims of a front.
+	front(i int) Claims
+	// crash ends the process of a front, at any byte of what it writes, and starts the next.
+	crash(i int, r *rand.Rand)
+	// trouble has something happen to a front or to what all share.
+	trouble(i int, r *rand.Rand) string
+	fronts() int
 }
 
-// history makes random calls and compares each answer with a model: a place that was claimed
-// and not released belongs to one worker for ever.
-func history(t *testing.T, w world, r *rand.Rand) {
-	t.Helper()
-	model := make(map[string]string)
-	var did []string
-	note := func(format string, args ...any) { did = append(did, fmt.Sprintf(format, args...)) }
-	for range 8 + r.IntN(24) {
-		place, worker := fmt.Sprintf("t/p%d", r.IntN(4)), fmt.Sprintf("w%d", r.IntN(3))
-		switch r.IntN(8) {
-		case 0, 1, 2:
-			owner, err := w.Claim(t.Context(), place, worker)
-			note("claim %s %s = %s", place, worker, owner)
-			if model[place] == "" {
-				model[place] = worker
+// history is a fleet in the hands of chance, beside a model of what is on the disks of its
+// workers. Its fronts do as package fleet does.
+type history struct {
+	fleet
+
+	t    *testing.T
+	r    *rand.Rand
+	did  []string
+	disk map[string]map[string]int // by place, by worker: what was last written there
+	last map[string]int            // by place: what was last acknowledged
+	next int
+}
+
+func (h *history) note(format string, args ...any) {
+	h.did = append(h.did, fmt.Sprintf(format, args...))
+}
+
+func (h *history) fatal(format string, args ...any) {
+	h.t.Helper()
+	h.t.Fatalf(format+"\n%s", append(args, strings.Join(h.did, "\n"))...)
+}
+
+func (h *history) ctx() context.Context { return h.t.Context() }
+
+func (h *history) worker() string { return fmt.Sprintf("w%d", h.r.IntN(3)) }
+
+// holder is the worker that has the directory of a place; empty for none.
+func (h *history) holder(place string) string {
+	for worker := range h.disk[place] {
+		return worker
+	}
+	return ""
+}
+
+// put has a worker have a place. No other may have it, and it has what was acknowledged.
+func (h *history) put(place, worker string, value int) {
+	h.t.Helper()
+	if h.disk[place] == nil {
+		h.disk[place] = make(map[string]int)
+	}
+	if _, has := h.disk[place][worker]; has {
+		return
+	}
+	h.disk[place][worker] = value
+	if len(h.disk[place]) > 1 {
+		h.fatal("place %s is on %v", place, h.disk[place])
+	}
+	if value != h.last[place] {
+		h.fatal("place %s is at %d, and %d was acknowledged", place, value, h.last[place])
+	}
+}
+
+// request is one of a client, which writes a number into the place and reads the one before.
+func (h *history) request(i int, place string) {
+	all, has := h.front(i), h.holder(place)
+	owner := all.Owner(place)
+	if has == "" {
+		old, next := owner, owner
+		if owner == (Claim{}) {
+			if all.Ready() != nil {
+				return
 			}
-			if err != nil || owner != model[place] {
-				t.Fatalf("got %s, %v, want %s\n%s", owner, err, model[place], strings.Join(did, "\n"))
+			next = Claim{Worker: h.worker()}
+		}
+		now, err := all.Swap(h.ctx(), place, old, next)
+		h.note("front %d: claim %s for %s: %v, %v", i, place, next.Worker, now, err)
+		if err != nil || now != next || h.r.IntN(5) == 0 { // or the front dies now
+			return
+		}
+		h.last[place] = 0
+		h.put(place, now.Worker, 0)
+		return
+	}
+	if owner.Worker != has {
+		now, err := all.Swap(h.ctx(), place, Claim{}, Claim{Worker: has})
+		h.note("front %d: %s is on %s: %v, %v", i, place, has, now, err)
+		if err == nil && now.Worker != has {
+			h.fatal("place %s is on %s, and belongs to %v", place, has, now)
+		}
+		if err != nil {
+			return
+		}
+	}
+	h.next++
+	h.disk[place][has], h.last[place] = h.next, h.next
+}
+
+// lose has the disk of a worker be lost, and an operator have a front forget its place.
+func (h *history) lose(i int, place string) {
+	if has := h.holder(place); has != "" && h.r.IntN(2) == 0 {
+		h.note("%s is lost on %s", place, has)
+		delete(h.disk[place], has)
+	}
+	owner := h.front(i).Owner(place)
+	if h.holder(place) != "" || owner == (Claim{}) {
+		return
+	}
+	now, err := h.front(i).Swap(h.ctx(), place, owner, Claim{})
+	h.note("front %d: release %s: %v, %v", i, place, now, err)
+}
+
+// run makes a history.
+func (h *history) run() {
+	for range 10 + h.r.IntN(40) {
+		i, place := h.r.IntN(h.fronts()), fmt.Sprintf("t/p.%d", h.r.IntN(3))
+		switch n := h.r.IntN(16); {
+		case n < 8:
+			h.request(i, place)
+		case n < 10:
+			h.lose(i, place)
+		case n == 10:
+			h.note("crash of front %d", i)
+			h.crash(i, h.r)
+		case n < 13: // several fronts at once
+			if h.holder(place) == "" {
+				h.atOnce(place)
 			}
-		case 3: // of several fronts at once
-			var all sync.WaitGroup
-			owners := make([]string, 3)
-			for i := range owners {
-				all.Go(func() { owners[i], _ = w.Claim(t.Context(), place, fmt.Sprintf("w%d", i)) })
-			}
-			all.Wait()
-			note("claim %s by three = %q", place, owners)
-			if model[place] == "" {
-				model[place] = owners[0]
-			}
-			for _, owner := range owners {
-				if owner != model[place] || owner == "" {
-					t.Fatalf("got %q, want %s\n%s", owners, model[place], strings.Join(did, "\n"))
-				}
-			}
-		case 4:
-			if err := w.Release(t.Context(), place, worker); err != nil {
-				t.Fatal(err)
-			}
-			note("release %s %s", place, worker)
-			if model[place] == worker {
-				delete(model, place)
-			}
-		case 5:
-			note("crash")
-			w.crash(r)
 		default:
-			owner, err := w.Owner(t.Context(), place)
-			if err != nil || owner != model[place] {
-				t.Fatalf("the owner of %s is %s, %v, want %s\n%s", place, owner, err, model[place], strings.Join(did, "\n"))
+			if what := h.trouble(i, h.r); what != "" {
+				h.note("%s", what)
 			}
 		}
 	}
-	if all, err := w.All(); err != nil || !maps.Equal(all, model) {
-		t.Fatalf("got %v, %v, want %v\n%s", all, err, model, strings.Join(did, "\n"))
+}
+
+// atOnce has all fronts claim a place at the same time.
+func (h *history) atOnce(place string) {
+	var all sync.WaitGroup
+	got, asked := make([]Claim, h.fronts()), make([]Claim, h.fronts())
+	for i := range got {
+		asked[i] = Claim{Worker: h.worker()}
+		f := h.front(i)
+		if f.Ready() != nil {
+			continue
+		}
+		all.Go(func() {
+			if now, err := f.Swap(h.ctx(), place, Claim{}, asked[i]); err == nil {
+				got[i] = now
+			}
+		})
 	}
+	all.Wait()
+	h.note("all claim %s: %v", place, got)
+	for i, c := range got {
+		if c != (Claim{}) && c == asked[i] && h.holder(place) != c.Worker {
+			h.last[place] = 0
+			h.put(place, c.Worker, 0)
+		}
+	}
+}
+
+func runHistory(t *testing.T, f fleet, r *rand.Rand) *history {
+	t.Helper()
+	h := &history{fleet: f, t: t, r: r, disk: make(map[string]map[string]int), last: make(map[string]int)}
+	h.run()
+	return h
 }
 
 // journaled is a journal that crashes. The process ends while it writes another claim, which
@@ -87,7 +196,20 @@ type journaled struct {
 	path string
 }
 
-func (j *journaled) crash(r *rand.Rand) {
+func openJournaled(t *testing.T, path string) *journaled {
+	t.Helper()
+	_ = os.Remove(path)
+	j, err := OpenJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &journaled{j, t, path}
+}
+
+func (j *journaled) fronts() int                  { return 1 }
+func (j *journaled) front(int) Claims             { return j.Journal }
+func (*journaled) trouble(int, *rand.Rand) string { return "" }
+func (j *journaled) crash(_ int, r *rand.Rand) {
 	if err := j.Close(); err != nil {
 		j.t.Fatal(err)
 	}
@@ -105,73 +227,222 @@ func (j *journaled) crash(r *rand.Rand) {
 	}
 }
 
-func TestClaims(t *testing.T) {
-	n, r := testenv.Cases(t, 2000)
-	dir := testenv.MemoryDir(t)
-	for i := range n {
-		path := filepath.Join(dir, fmt.Sprint(i%8))
-		_ = os.Remove(path)
-		j, err := OpenJournal(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := &journaled{j, t, path}
-		history(t, w, r)
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+// common is several fronts with one store.
+type common struct {
+	t     *testing.T
+	store *faulty
+	all   []*sharer
+}
+
+// sharer is one of the fronts.
+type sharer struct {
+	*Shared
+	kept *journaled
+	seen int  // how many changes it was told of
+	cut  bool // it does not reach the store
+}
+
+func newCommon(t *testing.T, dir string, r *rand.Rand) *common {
+	t.Helper()
+	c := &common{t: t, store: &faulty{r: r, items: make(map[string]bus.Item)}}
+	for i := range 3 {
+		f := &sharer{kept: openJournaled(t, filepath.Join(dir, fmt.Sprint(i)))}
+		c.all = append(c.all, f)
+		c.start(f)
+	}
+	return c
+}
+
+func (c *common) fronts() int { return len(c.all) }
+
+// front returns the claims of a front, which has heard of a few more changes.
+func (c *common) front(i int) Claims {
+	f := c.all[i]
+	for !f.cut && f.seen < len(c.store.changes) && c.store.r.IntN(3) > 0 {
+		f.take(c.store.changes[f.seen])
+		f.seen++
+	}
+	return &reached{f.Shared, f, c.store}
+}
+
+// start has a front follow the store from its beginning.
+func (c *common) start(f *sharer) {
+	f.Shared = newShared(c.store, f.kept.Journal, slog.New(slog.DiscardHandler))
+	f.settle, f.retry = 0, time.Nanosecond
+	c.sync(f)
+}
+
+func (c *common) sync(f *sharer) {
+	f.cut = false
+	c.store.calm = true
+	_ = f.follow(c.t.Context()) // which ends at once, see faulty
+	c.store.calm = false
+	f.seen = len(c.store.changes)
+	if f.Ready() != nil {
+		c.t.Fatal(f.Ready())
 	}
 }
 
-// A journal is one process's, is written anew before it is long, and is not believed where
-// it is damaged.
-func TestJournal(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "claims")
-	j, err := OpenJournal(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !j.Empty() {
-		t.Error("a new journal is not empty")
-	}
-	if _, err := OpenJournal(path); err == nil {
-		t.Error("two processes have one journal")
-	}
-	j.lines = slack + 2
-	if owner, err := j.Claim(t.Context(), "a", "w1"); err != nil || owner != "w1" {
-		t.Errorf("claim: %s, %v", owner, err)
-	}
-	if j.lines != 1 {
-		t.Errorf("%d lines are left of a long journal with one place", j.lines)
-	}
-	if owner, err := j.Claim(t.Context(), "b", "w2"); err != nil || owner != "w2" {
-		t.Errorf("claim after that: %s, %v", owner, err)
-	}
-	if _, err := OpenJournal(path); err == nil {
-		t.Error("two processes have one journal that was written anew")
-	}
-	j.Close()
-	j.Close()
-	if _, err := j.Claim(context.Background(), "c", "w1"); err == nil {
-		t.Error("a closed journal takes a claim")
-	}
-	if j, err = OpenJournal(path); err != nil {
-		t.Fatal(err)
-	}
-	if all, _ := j.All(); len(all) != 2 || all["b"] != "w2" || j.Empty() {
-		t.Errorf("read again: %v", all)
-	}
-	j.Close()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, damage := range []string{"{}\n", "x\n", strings.Repeat("x", maxLine+1) + "\n"} {
-		if err := os.WriteFile(path, append([]byte(damage), text...), 0o600); err != nil {
-			t.Fatal(err)
+func (c *common) crash(i int, r *rand.Rand) {
+	f := c.all[i]
+	f.kept.crash(0, r)
+	c.start(f)
+}
+
+func (c *common) trouble(i int, r *rand.Rand) string {
+	f := c.all[i]
+	switch n := r.IntN(6); {
+	case n < 3:
+		if f.cut = !f.cut; !f.cut {
+			c.sync(f)
 		}
-		if _, err := OpenJournal(path); err == nil {
-			t.Errorf("%.20q is believed", damage)
+		return fmt.Sprintf("front %d is cut off: %v", i, f.cut)
+	case n == 3: // it comes back empty, and all fronts are back before new places are claimed
+		c.store.mu.Lock()
+		c.store.items, c.store.changes = make(map[string]bus.Item), nil
+		c.store.mu.Unlock()
+		for _, j := range r.Perm(len(c.all)) {
+			c.sync(c.all[j])
 		}
+		return "all is lost"
+	case n == 4: // it comes back as it was a while ago
+		c.store.forget(r.IntN(4))
+		for _, j := range r.Perm(len(c.all)) {
+			c.sync(c.all[j])
+		}
+		return "the last changes are lost"
+	}
+	return ""
+}
+
+// reached is the claims of a front that may be cut off.
+type reached struct {
+	*Shared
+	f     *sharer
+	store *faulty
+}
+
+func (r *reached) Ready() error {
+	if r.f.cut {
+		return errors.New("cut off")
+	}
+	return r.Shared.Ready()
+}
+
+func (r *reached) Swap(ctx context.Context, place string, old, next Claim) (Claim, error) {
+	if r.f.cut {
+		return Claim{}, errors.New("cut off")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return r.Shared.Swap(context.WithValue(ctx, endKey{}, cancel), place, old, next)
+}
+
+type endKey struct{}
+
+// faulty is a store that fails: before it writes, or after it has written.
+type faulty struct {
+	r    *rand.Rand
+	calm bool
+
+	mu      sync.Mutex
+	items   map[string]bus.Item // guarded by mu
+	changes []bus.Item          // guarded by mu
+	last    uint64              // guarded by mu
+}
+
+// forget loses the last changes.
+func (s *faulty) forget(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changes = s.changes[:max(0, len(s.changes)-n)]
+	s.items = make(map[string]bus.Item)
+	for _, i := range s.changes {
+		s.items[i.Key] = i
+	}
+}
+
+var errFaulty = errors.New("no answer")
+
+// fails says whether a call fails now, and whether all later ones of its swap do.
+func (s *faulty) fails(ctx context.Context) bool {
+	if s.calm || s.r.IntN(8) > 0 {
+		return false
+	}
+	if end, ok := ctx.Value(endKey{}).(context.CancelFunc); ok && s.r.IntN(2) == 0 {
+		end()
+	}
+	return true
+}
+
+func (s *faulty) Get(ctx context.Context, key string) (bus.Item, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil || s.fails(ctx) {
+		return bus.Item{}, errFaulty
+	}
+	return s.items[key], nil
+}
+
+func (s *faulty) Put(ctx context.Context, i bus.Item) (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil || s.fails(ctx) {
+		return 0, errFaulty
+	}
+	if s.items[i.Key].Revision != i.Revision {
+		return 0, bus.ErrConflict
+	}
+	s.last++
+	i.Revision = s.last
+	s.items[i.Key] = i
+	s.changes = append(s.changes, i)
+	if s.fails(ctx) {
+		return 0, errFaulty
+	}
+	return i.Revision, nil
+}
+
+// Follow tells what is there, and ends.
+func (s *faulty) Follow(_ context.Context, each func(bus.Item), caught func(time.Duration)) error {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.items))
+	s.mu.Unlock()
+	for _, i := range all {
+		each(i)
+	}
+	caught(0)
+	return nil
+}
+
+// Whatever happens to fronts and to what they share: a place is at one worker at most, and
+// has what was last acknowledged there.
+func TestClaims(t *testing.T) {
+	n, r := testenv.Cases(t, 2000)
+	dir := testenv.MemoryDir(t)
+	claimed, released := 0, 0
+	for i := range n {
+		var h *history
+		if i%2 == 0 {
+			c := newCommon(t, dir, r)
+			h = runHistory(t, c, r)
+			for _, f := range c.all {
+				f.kept.Close()
+			}
+		} else {
+			j := openJournaled(t, filepath.Join(dir, "0"))
+			h = runHistory(t, j, r)
+			j.Close()
+		}
+		claimed += len(h.last)
+		for _, line := range h.did {
+			if strings.Contains(line, "release") && strings.HasSuffix(line, "<nil>") {
+				released++
+			}
+		}
+	}
+	t.Logf("%d histories, %d places, %d releases", n, claimed, released)
+	if claimed < n/2 || released < n/20 {
+		t.Errorf("%d histories have %d places and %d releases, which is too little to find anything", n, claimed, released)
 	}
 }

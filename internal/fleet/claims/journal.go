@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -25,13 +26,13 @@ const (
 	slack = 10_000
 )
 
-// Journal is the claims of a single front: a file of lines, each on the disk before Claim
-// returns. Close it.
+// Journal is the claims of a single front: a file of lines, each on the disk before Swap
+// returns. It is also what a front of several remembers of their claims. Close it.
 type Journal struct {
 	path string
 
 	mu     sync.Mutex
-	owners map[string]string // guarded by mu: by place
+	owners map[string]stored // guarded by mu: by place
 	file   *os.File          // guarded by mu
 	lines  int               // guarded by mu: in the file
 	fault  error             // guarded by mu: why nothing can be claimed any more
@@ -41,7 +42,7 @@ type Journal struct {
 // entry is one line of a journal.
 type entry struct {
 	Place  string `json:"place"`
-	Worker string `json:"worker,omitempty"` // absent for a place that was released
+	stored        // of no worker for a place that was released
 }
 
 // OpenJournal opens a file, and makes it if it does not exist. One process at a time has it.
@@ -50,7 +51,7 @@ func OpenJournal(path string) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the claims: %w", err)
 	}
-	j := &Journal{path: path, owners: make(map[string]string), file: file}
+	j := &Journal{path: path, owners: make(map[string]stored), file: file}
 	if err := j.lock(); err != nil {
 		file.Close()
 		return nil, err
@@ -119,65 +120,94 @@ func (j *Journal) read() error {
 }
 
 func (j *Journal) take(e entry) {
-	if e.Worker == "" {
+	if e.Claim == (Claim{}) {
 		delete(j.owners, e.Place)
 		return
 	}
-	j.owners[e.Place] = e.Worker
+	j.owners[e.Place] = e.stored
 }
 
 // Empty reports whether nothing was claimed when the journal was opened.
 func (j *Journal) Empty() bool { return j.empty }
 
-// Claim implements Claims.
-func (j *Journal) Claim(_ context.Context, place, worker string) (string, error) {
+// Swap implements Claims.
+func (j *Journal) Swap(_ context.Context, place string, old, next Claim) (Claim, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if owner := j.owners[place]; owner != "" {
-		return owner, nil
+	turn := j.owners[place].Turn + 1
+	switch now := j.owners[place].Claim; {
+	case j.fault != nil:
+		return Claim{}, j.fault
+	case now != old || old == next:
+		return now, nil
+	case now == Claim{} && len(j.owners) >= maxPlaces:
+		return Claim{}, fmt.Errorf("claim a place: there are %d, which is all that a front takes", maxPlaces)
 	}
-	if len(j.owners) >= maxPlaces {
-		return "", fmt.Errorf("claim a place: there are %d, which is all that a front takes", maxPlaces)
+	if err := j.write([]entry{{place, stored{next, turn}}}); err != nil {
+		return Claim{}, err
 	}
-	if err := j.write(entry{place, worker}); err != nil {
-		return "", err
+	return next, nil
+}
+
+// keep notes what holds elsewhere.
+func (j *Journal) keep(all []entry) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	all = slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return j.owners[e.Place] == e.stored })
+	if len(all) == 0 {
+		return j.fault
 	}
-	return worker, nil
+	return j.write(all)
 }
 
 // Owner implements Claims.
-func (j *Journal) Owner(_ context.Context, place string) (string, error) {
+func (j *Journal) Owner(place string) Claim {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.owners[place], nil
-}
-
-// Release implements Claims.
-func (j *Journal) Release(_ context.Context, place, worker string) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.owners[place] != worker {
-		return nil
-	}
-	return j.write(entry{Place: place})
+	return j.owners[place].Claim
 }
 
 // All implements Claims.
-func (j *Journal) All() (map[string]string, error) {
+func (j *Journal) All() map[string]Claim {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return maps.Clone(j.owners), nil
+	all := make(map[string]Claim, len(j.owners))
+	for place, c := range j.owners {
+		all[place] = c.Claim
+	}
+	return all
 }
 
-// write puts a line on the disk, and takes it then; mu is held. After an error it is not
+// remembers returns what was kept.
+func (j *Journal) remembers() map[string]stored {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.owners)
+}
+
+// Ready implements Claims.
+func (j *Journal) Ready() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.fault
+}
+
+// Watch implements Claims. What a journal has changes by Swap only.
+func (j *Journal) Watch(func()) {}
+
+// write puts lines on the disk, and takes them then; mu is held. After an error it is not
 // known what is on the disk, so nothing is claimed any more.
-func (j *Journal) write(e entry) error {
+func (j *Journal) write(all []entry) error {
 	if j.fault != nil {
 		return j.fault
 	}
-	text, err := json.Marshal(e)
+	var lines bytes.Buffer
+	var err error
+	for _, e := range all {
+		err = errors.Join(err, json.NewEncoder(&lines).Encode(e))
+	}
 	if err == nil {
-		_, err = j.file.Write(append(text, '\n'))
+		_, err = j.file.Write(lines.Bytes())
 	}
 	if err == nil {
 		err = j.file.Sync()
@@ -186,8 +216,10 @@ func (j *Journal) write(e entry) error {
 		j.fault = fmt.Errorf("write the claims in %s: %w; start the front again when the disk can be written", j.path, err)
 		return j.fault
 	}
-	j.take(e)
-	if j.lines++; j.lines > 2*len(j.owners)+slack {
+	for _, e := range all {
+		j.take(e)
+	}
+	if j.lines += len(all); j.lines > 2*len(j.owners)+slack {
 		j.shorten()
 	}
 	return nil
@@ -201,8 +233,8 @@ func (j *Journal) shorten() {
 		return
 	}
 	out := bufio.NewWriter(next)
-	for place, worker := range j.owners {
-		text, bad := json.Marshal(entry{place, worker})
+	for place, c := range j.owners {
+		text, bad := json.Marshal(entry{place, c})
 		if bad == nil {
 			_, bad = out.Write(append(text, '\n'))
 		}

@@ -1,0 +1,167 @@
+// Package bus is what several fronts of a fleet share: small values in buckets of NATS
+// JetStream. No other package knows NATS.
+//
+// What it is used for can be made again from elsewhere, see package claims. So nothing here
+// waits for a disk, and a store that has lost everything is one that has to be filled again.
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Times of a connection. One whose server does not answer is given up after three pings.
+const (
+	pingEvery   = time.Second
+	mostPings   = 2 // that have no answer
+	connectWait = 2 * time.Second
+	againWait   = 250 * time.Millisecond // between attempts to connect
+	jitter      = 250 * time.Millisecond
+)
+
+// maxCredentials is the most bytes of a file with credentials.
+const maxCredentials = 64 << 10
+
+// Config is the configuration of a Bus.
+type Config struct {
+	Servers     []string // nats://HOST:PORT or tls://HOST:PORT
+	Credentials string   // file with a .creds, the seed of an nkey, or USER:PASSWORD; empty for none
+	CA          string   // PEM file of the servers' authority; empty for those of the system
+	Log         *slog.Logger
+}
+
+// Bus is a connection to NATS. Its methods are safe for concurrent use. Close ends it.
+type Bus struct {
+	conn   *nats.Conn
+	stream jetstream.JetStream
+
+	mu   sync.Mutex
+	lost chan struct{} // guarded by mu: closed when the connection that there is now ends
+}
+
+// Connect checks a configuration and begins to connect. It does not wait for that, and
+// connects again whenever the connection ends.
+func Connect(cfg Config) (*Bus, error) {
+	if len(cfg.Servers) == 0 {
+		return nil, errors.New("--nats: name at least one server, such as tls://nats.example:4222")
+	}
+	for _, text := range cfg.Servers {
+		if err := cfg.check(text); err != nil {
+			return nil, err
+		}
+	}
+	b := &Bus{lost: make(chan struct{})}
+	said := ""
+	options := []nats.Option{
+		nats.Name("belljar front"), nats.Timeout(connectWait), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
+		nats.ReconnectWait(againWait), nats.ReconnectJitter(jitter, jitter), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(mostPings),
+		nats.ReconnectBufSize(-1), // what cannot be sent now fails now
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			if text := err.Error(); text != said { // one goroutine calls this
+				said = text
+				cfg.Log.Warn("NATS cannot be reached; it is tried again", "err", err)
+			}
+		}),
+		nats.DisconnectErrHandler(func(*nats.Conn, error) { b.drop() }),
+	}
+	if cfg.CA != "" {
+		options = append(options, nats.RootCAs(cfg.CA))
+	}
+	if cfg.Credentials != "" {
+		o, err := credentials(cfg.Credentials)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, o)
+	}
+	var err error
+	if b.conn, err = nats.Connect(strings.Join(cfg.Servers, ","), options...); err != nil {
+		return nil, fmt.Errorf("--nats: %w", err)
+	}
+	if b.stream, err = jetstream.New(b.conn); err != nil {
+		b.conn.Close()
+		return nil, fmt.Errorf("--nats: %w", err)
+	}
+	return b, nil
+}
+
+// check refuses what would let others on the network decide where places are.
+func (c *Config) check(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.RawQuery != "":
+		return fmt.Errorf("--nats: %.200q is not a server; want nats://HOST:PORT or tls://HOST:PORT", u.Redacted())
+	case u.User != nil:
+		return fmt.Errorf("--nats: the address of %s has credentials, which everybody on this machine can see; put USER:PASSWORD into a file, and name that with --nats-creds", u.Host)
+	case loopback(u.Hostname()):
+		return nil
+	case u.Scheme != "tls":
+		return fmt.Errorf("--nats: %s is another machine, and what is said to it decides who gets which place; write tls://%s", u.Host, u.Host)
+	case c.Credentials == "":
+		return fmt.Errorf("--nats: %s is another machine, and this front has no credentials for it; name their file with --nats-creds", u.Host)
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// credentials reads a file by what it contains.
+func credentials(name string) (nats.Option, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--nats-creds: %w", err)
+	case info.Size() > maxCredentials:
+		return nil, fmt.Errorf("--nats-creds %s: it has %d bytes, which no credentials have", name, info.Size())
+	}
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("--nats-creds: %w", err)
+	}
+	text := strings.TrimSpace(string(raw))
+	user, password, pair := strings.Cut(text, ":")
+	switch {
+	case strings.Contains(text, "BEGIN NATS USER JWT"):
+		return nats.UserCredentials(name), nil
+	case strings.HasPrefix(text, "SU"):
+		o, err := nats.NkeyOptionFromSeed(name)
+		if err != nil {
+			return nil, fmt.Errorf("--nats-creds %s: %w", name, err)
+		}
+		return o, nil
+	case pair && user != "" && password != "" && !strings.ContainsAny(text, " \n"):
+		return nats.UserInfo(user, password), nil
+	}
+	return nil, fmt.Errorf("--nats-creds %s: want a .creds file, the seed of an nkey of a user (SU...), or USER:PASSWORD", name)
+}
+
+// drop notes that the connection has ended.
+func (b *Bus) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.lost)
+	b.lost = make(chan struct{})
+}
+
+// ends returns what is closed when the connection ends that there is now.
+func (b *Bus) ends() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lost
+}
+
+// Close ends the connection, and what waits for it fails. Twice is fine.
+func (b *Bus) Close() { b.conn.Close() }
