@@ -25,7 +25,7 @@ type workOptions struct {
 func workCommand() *cobra.Command {
 	o := workOptions{}
 	o.Command = "work"
-	o.Tools, o.Hooks, o.Callbacks, o.Trace = &server.Tools{}, &server.Hooks{}, &server.Callbacks{}, true
+	o.Tools, o.Hooks, o.Callbacks, o.Trace = &server.Tools{Suite: suite()}, &server.Hooks{}, &server.Callbacks{}, true
 	o.Service = &server.Service{Link: &o.link}
 	c := &cobra.Command{
 		Use:   "work",
