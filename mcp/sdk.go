@@ -32,7 +32,7 @@ func newAdapter(s *Server) *adapter {
 		Resources:    &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
 		Experimental: map[string]any{methodSearch: map[string]any{}, structuredKey: map[string]any{}},
 		Extensions:   map[string]any{tasksExtension: map[string]any{}},
-		Logging:      &sdk.LoggingCapabilities{}, //nolint:staticcheck // legacy clients set a level
+		Logging:      &sdk.LoggingCapabilities{}, // legacy clients set a level
 	}
 	server := sdk.NewServer(
 		&sdk.Implementation{Name: s.cfg.Name, Version: s.cfg.Version},
@@ -122,7 +122,7 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 
 // noteLevel notes the level that a client has set for log messages.
 func (a *adapter) noteLevel(ctx context.Context, req sdk.Request) {
-	p, ok := req.GetParams().(*sdk.SetLoggingLevelParams) //nolint:staticcheck // legacy clients send it
+	p, ok := req.GetParams().(*sdk.SetLoggingLevelParams) // legacy clients send it
 	if !ok || p == nil {
 		return
 	}

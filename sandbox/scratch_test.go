@@ -47,7 +47,7 @@ func TestLayerOverATree(t *testing.T) {
 	b, _ := openIn(t, sandbox.Config{Workspace: t.TempDir()}, laidOver(t, dir, ", limits: {tmp: 4MiB}"))
 	const at = policies.UpstreamCache
 	_, out := shell(t, b, `cd `+at+` && echo new >made && echo more >>changed && rm removed && rm -r sub && mkdir sub && touch sub/other && mv kept moved && chmod 700 moved && ls -R | tr '\n' ' ' && cat changed moved &&
-		head -c 16m /dev/zero >large 2>/dev/null; stat -c ' %s' large; touch /usr/bin/x 2>/dev/null && echo out; mknod c c 0 0 2>/dev/null && echo device; mount -t tmpfs x sub 2>/dev/null && echo mounted`)
+		head -c 16m /dev/zero >large 2>/dev/null; stat -c ' %s' large; touch /usr/bin/x 2>/dev/null && echo out; mknod node c 0 0 2>/dev/null && echo device; mount -t tmpfs x sub 2>/dev/null && echo mounted`)
 	if !strings.HasPrefix(out, ".: changed link made moved sub  ./sub: other old\nmore\nkept\n") {
 		t.Errorf("got %q", out)
 	}

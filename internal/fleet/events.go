@@ -54,7 +54,7 @@ func (c *cutter) next(piece []byte) []byte {
 		}
 		c.sent, text = whole, text[:whole]
 	default:
-		whole, c.torn = len(text), true
+		c.torn = true
 		c.free()
 	}
 	c.see(text, before)

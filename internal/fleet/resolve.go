@@ -77,7 +77,7 @@ func (f *Front) find(ctx context.Context, place string) (l *link, why string, ch
 	case len(holders) == 1:
 		return holders[0], "", nil, nil
 	case owner.Worker == "":
-		if f.cfg.Claims.Ready() != nil { // Info has the reason, which is not for clients
+		if agree := f.cfg.Claims.Ready() == nil; !agree { // Info has the reason, which is not for clients
 			return nil, "the fronts cannot agree now who gets a new place", changed, nil
 		}
 		if l, why = f.choose(place); l == nil {

@@ -35,7 +35,7 @@ func GoFiles(t testing.TB, to string) (names []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.MkdirAll(filepath.Join(to, filepath.Dir(name)), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(to, filepath.Dir(name)), 0o750); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(to, name), text, 0o600); err != nil {

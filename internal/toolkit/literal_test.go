@@ -72,8 +72,8 @@ func structsOf(t reflect.Type, all map[string]map[string]reflect.Type) {
 			all[t.PkgPath()] = make(map[string]reflect.Type)
 		}
 		all[t.PkgPath()][t.Name()] = t
-		for i := range t.NumField() {
-			structsOf(t.Field(i).Type, all)
+		for f := range t.Fields() {
+			structsOf(f.Type, all)
 		}
 	}
 }
