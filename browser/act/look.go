@@ -459,7 +459,7 @@ func (t eye) viewed(s *sight, q LookRequest) (*Look, error) {
 				break
 			}
 			if room < 0 {
-				l.text = cut(l.text, max(n+room, 20))
+				l.text = beginning(l.text, n+room)
 			}
 			given = append(given, l)
 			b.WriteString(l.text + "\n")
@@ -478,6 +478,13 @@ func (t eye) viewed(s *sight, q LookRequest) (*Look, error) {
 		out.Next = offset + 1
 	}
 	return out, nil
+}
+
+// beginning is what has room of a line that is too long for a look, and says how long the rest is.
+func beginning(text string, room int) string {
+	begin := cut(text, max(room-60, 20))
+	left := utf8.RuneCountInString(text) - utf8.RuneCountInString(begin) + 1 // for its "…"
+	return fmt.Sprintf("%s %s more characters of this line: raise max_chars", begin, thousands(left))
 }
 
 // below says what comes after what was shown.
@@ -526,7 +533,7 @@ func (t eye) part(s *sight, q LookRequest) (*Look, error) {
 				full, next = true, start+1
 				continue
 			}
-			l.text = cut(l.text, max(n+room, 20))
+			l.text = beginning(l.text, n+room)
 			full, next = true, total+1
 		}
 		given = append(given, l)

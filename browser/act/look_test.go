@@ -71,7 +71,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 		path := fmt.Sprintf("/p%d", round)
 		s.page(path, "<!doctype html><title>t</title>"+b.String())
 		s.goTo(s.url("site", path))
-		most := 700 + r.IntN(3000)
+		most := 3000 + r.IntN(3000) // no line is as long
 		lines := func(q act.LookRequest) []string {
 			var all []string
 			for {
@@ -100,6 +100,19 @@ func TestPartsAreTheWhole(t *testing.T) {
 		}
 		if k := s.look(act.LookRequest{}); utf8.RuneCountInString(k) > act.DefaultChars {
 			t.Errorf("a look has %d characters", utf8.RuneCountInString(k))
+		}
+	}
+	s.page("/long", "<!doctype html><title>t</title><p>"+strings.Repeat("ä", 3000)+"<p>next")
+	s.goTo(s.url("site", "/long"))
+	for _, scope := range []act.Scope{act.ScopeAll, act.ScopeView} {
+		k, err := s.seat.Look(s.ctx(), act.LookRequest{Scope: scope, MaxChars: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := strings.Count(k.Text, "ä")
+		left := fmt.Sprintf("… %d,%03d more characters of this line: raise max_chars\n", (3000-shown)/1000, (3000-shown)%1000)
+		if utf8.RuneCountInString(k.Text) > 1000 || shown < 400 || !strings.Contains(k.Text, left) {
+			t.Errorf("%s: %d characters are shown of a long line: %s", scope, shown, k.Text)
 		}
 	}
 	for _, n := range []int{1, 499, act.MaxChars + 1, -1} {
