@@ -15,7 +15,7 @@ type Form struct {
 	Message string
 	Fields  []Field
 	// Sample, if it is not nil, are the params of sampling/createMessage: the question is for
-	// the client's model, and there is no form. The client decides whether a person sees it.
+	// the client's model, without a form. The client decides whether a person sees it.
 	Sample json.RawMessage
 }
 

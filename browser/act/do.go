@@ -148,7 +148,7 @@ func (p *plan) act(ctx context.Context, s Step, out *Outcome) error {
 	case DoClose:
 		return p.close(ctx, s, out)
 	}
-	return errNotYet()
+	return fmt.Errorf("no step does %q", s.Do)
 }
 
 // navigate has the tab go to another document.

@@ -8,7 +8,7 @@
 // reads the facts again and does nothing if they differ.
 //
 // Nothing that a page says decides anything here. Its text is cut, escaped and put
-// between marks that it cannot know, and what it does is bounded by [Limits].
+// between marks that it cannot know, and what it does is bounded by limits.go.
 //
 // The files, each calling those below it:
 //

@@ -62,7 +62,3 @@ func ReasonOf(err error) Reason {
 	}
 	return ReasonFailed
 }
-
-func errNotYet() error {
-	return &Refusal{Reason: ReasonAbsent, Message: "this build has no interactive browser", Next: "read the page with ReadDocs"}
-}

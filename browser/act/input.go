@@ -341,7 +341,7 @@ func (t hand) key(ctx context.Context, p *plan) error {
 	case err != nil:
 		return t.fault(err, true)
 	case misses > 0 && hits == 0:
-		return &Refusal{Reason: ReasonNotReady, Message: "the focus moved, or what has it changed, in the last moment, and the key went nowhere", Next: "look again"}
+		return &Refusal{Reason: ReasonNotReady, Message: "the focus moved, or the element with the focus changed, in the last moment, and the page did not get the key", Next: "look again"}
 	}
 	return nil
 }

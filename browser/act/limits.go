@@ -49,9 +49,8 @@ const (
 	MaxRequests    = 500              // entries of 300 bytes
 	MaxDownloads   = 8                // pending
 	MaxPicture     = 1_500_000        // pixels
-	MaxPictureSide = 1280
-	MaxPDF         = 20 << 20 // bytes
-	MaxEval        = 8 << 10  // bytes of a result
+	MaxPDF         = 20 << 20         // bytes
+	MaxEval        = 8 << 10          // bytes of a result
 	EvalTime       = time.Second
 	MaxUploadParts = 10 << 20 // bytes that go to a page without a file
 

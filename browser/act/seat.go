@@ -15,7 +15,7 @@ import (
 
 // Seat is a Chrome for one session and profile. Looks and steps of one seat run one
 // at a time; its methods are safe for concurrent use. A seat that nobody used for a
-// while is parked: its Chrome ends, and the next call is told the addresses of its tabs.
+// while is parked: its Chrome ends, and the next call gets the addresses of its tabs.
 // No document is loaded again but by a step that was decided about.
 type Seat struct {
 	pool   *browser.Pool

@@ -152,7 +152,7 @@ func printFleet(out io.Writer, i fleet.Info) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%d workers, %d places, %d places whose worker is not linked, %d places that are frozen\n", len(i.Workers), len(i.Places), len(i.Away), len(i.Frozen))
+	_, err := fmt.Fprintf(out, "%d workers, %d places, %d places that no linked worker has, %d places that nobody serves\n", len(i.Workers), len(i.Places), len(i.Away), len(i.Frozen)+len(i.Claimed))
 	return err
 }
 
@@ -213,6 +213,9 @@ func faultsOf(i fleet.Info, now time.Time) (all []string) {
 	}
 	for _, place := range slices.Sorted(maps.Keys(i.Frozen)) {
 		say("place %s is on %s, and none of them serves it: remove its directory (places/%s) on all but one", policies.Clip(place, 128), strings.Join(i.Frozen[place], " and "), policies.Clip(place, 128))
+	}
+	for _, place := range slices.Sorted(maps.Keys(i.Claimed)) {
+		say("place %s is on %s, but belongs to %s, and neither serves it: start the worker that has the directory under the name %s; leave the directory", policies.Clip(place, 128), i.Places[place], i.Claimed[place], i.Claimed[place])
 	}
 	away := make(map[string]int)
 	for _, worker := range i.Away {

@@ -1,14 +1,14 @@
 // Package console serves what a person wants to see of a server, and to decide in it, to a
-// browser on this machine. It has a listener of its own, and is not there unless it was asked
-// for.
+// browser: on this machine or, with TLS and people in the policy, on others. It has a listener
+// of its own, and is not there unless it was asked for.
 //
 // A request goes through the chain of package front: bounds, Host, Origin. Then the table of
 // routes.go says which role its route needs, and access.go whose token it has. A handler asks
 // the server by the interfaces of views.go, which internal/server has; it is the same code
 // that answers the control socket. A view that the server does not have has no routes.
 //
-// A person logs in by a code that `belljar console` got from the control socket. The code is
-// good for one login within a minute. The token that the page gets for it is in the memory of
+// A person logs in by a code that `belljar console` got from the control socket, or from
+// elsewhere by a token of their own. The code is good for one login within a minute. The token that the page gets for it is in the memory of
 // this process only, so it ends with the process at the latest. The console uses no cookies: a
 // browser sends them to every port of a host, and a port of this host may be an agent's.
 //

@@ -440,6 +440,29 @@ func TestPlaceOfTwo(t *testing.T) {
 	r.says("p", 200, "w1")
 }
 
+// A place whose directory comes back under another name of its worker is served by none, and
+// cannot be forgotten: both would lose what is in it.
+func TestPlaceOfAnotherName(t *testing.T) {
+	r := newRig(t, nil)
+	files := r.cert("w1", WorkerDNS("w1"))
+	first := r.worker("w1", files, echo("w1"), "p")
+	r.says("p", 200, "w1")
+	first.stop()
+	r.until("end of w1", func() bool { return r.front.roster.named("w1") == nil })
+	renamed := r.worker("w2", r.cert("w2", WorkerDNS("w2")), echo("w2"), "p")
+	r.says("p", 503, "belongs to one worker and is on another")
+	if i := r.front.Info(); i.Claimed["p"] != "w1" || i.Places["p"] != "w2" || len(i.Frozen) > 0 {
+		t.Errorf("claimed %q, places %q, frozen %q", i.Claimed, i.Places, i.Frozen)
+	}
+	if err := r.front.Forget(t.Context(), "p"); err == nil || !strings.Contains(err.Error(), "only a place that no worker has") {
+		t.Errorf("forget: %v", err)
+	}
+	renamed.stop()
+	r.until("end of w2", func() bool { return r.front.roster.named("w2") == nil })
+	r.worker("w1", files, echo("w1"), "p")
+	r.says("p", 200, "w1")
+}
+
 // Of two processes with one name the first stays as long as it answers.
 func TestTwoOfOneName(t *testing.T) {
 	r := newRig(t, nil)

@@ -145,7 +145,7 @@ func (f *Front) Drain(ctx context.Context) {
 }
 
 // Close ends all links. What still runs goes on at the workers, and its clients get an error that says so.
-// It waits for the links, and is to be called once.
+// It waits for the links. A second call does nothing more.
 func (f *Front) Close() { f.roster.close() }
 
 // Recheck ends the streams of callers that would not be let in any more.
@@ -162,7 +162,7 @@ func (f *Front) Recheck() {
 
 // Info is what the front knows of its fleet.
 func (f *Front) Info() Info {
-	i := Info{Away: make(map[string]string), Static: f.cfg.Workers}
+	i := Info{Away: make(map[string]string), Claimed: make(map[string]string), Static: f.cfg.Workers}
 	i.Workers, i.Places, i.Frozen = f.roster.info()
 	var fault error
 	if i.Expires, fault = f.files.state(); fault != nil {
@@ -173,7 +173,7 @@ func (f *Front) Info() Info {
 		case has == "":
 			i.Away[place] = owner.Worker
 		case has != owner.Worker && i.Frozen[place] == nil:
-			i.Frozen[place] = []string{owner.Worker, has}
+			i.Claimed[place] = owner.Worker
 		}
 	}
 	if err := f.cfg.Claims.Ready(); err != nil {
@@ -188,7 +188,7 @@ func (f *Front) Info() Info {
 // worker. It fails for a place that a linked worker has.
 func (f *Front) Forget(ctx context.Context, place string) error {
 	if holders, _ := f.roster.holding(place); len(holders) > 0 {
-		return fmt.Errorf("forget place %s: worker %s has it; remove its directory there first", place, holders[0].Name)
+		return fmt.Errorf("forget place %s: worker %s has it; only a place that no worker has can be forgotten", place, holders[0].Name)
 	}
 	owner := f.cfg.Claims.Owner(place)
 	if owner == (claims.Claim{}) {

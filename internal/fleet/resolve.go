@@ -23,8 +23,8 @@ func (e *unavailable) Error() string { return e.why }
 var errGone = errors.New("the client has gone")
 
 // resolve returns the worker of a place, and makes the place if it does not exist. It waits
-// for a worker that is not there until its time is over, and for one that drains a little
-// longer: the next process of that worker will take the request.
+// until its time is over for a worker that is not linked or drains: the next process of that
+// worker will take the request.
 func (f *Front) resolve(ctx context.Context, q Request, until time.Time) (*link, error) {
 	for {
 		l, why, changed, err := f.find(ctx, q.Place)
@@ -71,7 +71,7 @@ func (f *Front) find(ctx context.Context, place string) (l *link, why string, ch
 	case len(holders) > 1:
 		return nil, "", changed, &unavailable{"this place is on several workers, and none of them serves it; the operator finds them with `belljar fleet doctor`"}
 	case len(holders) == 1 && owner.Worker != holders[0].Name:
-		return nil, "", changed, &unavailable{"this place is claimed by another worker than the one that has it, and none of them serves it; the operator finds them with `belljar fleet doctor`"}
+		return nil, "", changed, &unavailable{"this place belongs to one worker and is on another, so neither serves it; the operator finds them with `belljar fleet doctor`"}
 	case len(holders) == 1 && !f.roster.open(holders[0]):
 		return nil, "the worker of this place is about to start anew", changed, nil
 	case len(holders) == 1:

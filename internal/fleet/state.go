@@ -42,9 +42,10 @@ type WorkerInfo struct {
 // Info is what a front knows of its fleet.
 type Info struct {
 	Workers []WorkerInfo        `json:"workers"`
-	Places  map[string]string   `json:"places"` // by name: the worker that has each
-	Frozen  map[string][]string `json:"frozen"` // that several workers have, so that none serves them
-	Away    map[string]string   `json:"away"`   // whose worker is not linked
+	Places  map[string]string   `json:"places"`  // by name: the worker that has each
+	Frozen  map[string][]string `json:"frozen"`  // that several workers have, so that none serves them
+	Claimed map[string]string   `json:"claimed"` // by another worker than has them, which is this one; none serves them
+	Away    map[string]string   `json:"away"`    // that no linked worker has: the worker that claimed each
 	Expires time.Time           `json:"expires"`
 	Fault   string              `json:"fault,omitempty"` // why the files of the link cannot be used
 	Static  []string            `json:"static,omitempty"`

@@ -26,7 +26,7 @@ type Wire struct {
 	Delay  time.Duration
 	Jitter time.Duration // Delay is longer or shorter by up to this, so that packets overtake each other
 	Loss   float64       // the part of packets that is lost
-	Cut    bool          // all are lost, and nobody is told
+	Cut    bool          // all are lost without a sign
 }
 
 // Count is what became of the packets in one direction.

@@ -93,8 +93,8 @@ func fleetFaults(s *Server, note func(fatal bool, what, why string)) {
 	if len(info.Workers) == 0 {
 		note(false, "workers", "no worker is linked, so no call is answered")
 	}
-	if n := len(info.Frozen); n > 0 {
-		note(false, "places", fmt.Sprintf("%d places are on several workers, and none serves them; see `belljar fleet doctor`", n))
+	if n := len(info.Frozen) + len(info.Claimed); n > 0 {
+		note(false, "places", fmt.Sprintf("no worker serves %d places, since another has or claims each; see `belljar fleet doctor`", n))
 	}
 	note(false, "link", info.Fault)
 }

@@ -59,7 +59,8 @@ func (b *Bucket) values() (jetstream.KeyValue, error) {
 	return b.open, nil
 }
 
-// Get returns the last value of a key; its revision is 0 if there is none. It asks the leader of the bucket: another server may be behind.
+// Get returns the last value of a key, with revision 0 for a key without one. It asks the
+// leader of the bucket: another server may be behind.
 func (b *Bucket) Get(ctx context.Context, key string) (Item, error) {
 	values, err := b.values()
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package bus is what several fronts of a fleet share: small values in buckets of NATS
 // JetStream. No other package knows NATS.
 //
-// What it is used for can be made again from elsewhere, see package claims. So nothing here
-// waits for a disk, and a store that has lost everything is one that has to be filled again.
+// What it is used for can be made again from elsewhere, see package claims. What NATS has
+// lost, the fronts write again.
 package bus
 
 import (

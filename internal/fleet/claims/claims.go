@@ -8,21 +8,21 @@ package claims
 
 import "context"
 
-// Claim is to whom a place belongs. The zero Claim is that of a place that belongs to no
-// worker.
+// Claim names the worker that a place belongs to. The zero Claim names none.
 type Claim struct {
 	Worker string `json:"worker,omitempty"`
 }
 
-// stored is a claim as it is written down. The later of two claims of a place has the higher
-// turn: so a front finds out that those who share the claims have lost the later one.
+// stored is a claim as it is written down. A later claim of a place has a higher turn:
+// so a front notices when the store has only an older claim than its own journal.
 type stored struct {
 	Claim
 
 	Turn uint64 `json:"turn,omitempty"`
 }
 
-// Claims is the memory of all fronts of a fleet. Its methods are safe for concurrent use.
+// Claims is which worker each place belongs to, for one front (Journal) or for all that share
+// it (Shared). Its methods are safe for concurrent use.
 type Claims interface {
 	// Owner returns the claim of a place as it is known here. That may be old, where fronts
 	// share their claims.
@@ -36,7 +36,7 @@ type Claims interface {
 	All() map[string]Claim
 	// Ready returns why no new place can be claimed now; nil if it can.
 	Ready() error
-	// Watch has changed called whenever something is known that was not known before. It is
+	// Watch has changed called when others have changed something. It is
 	// to be called once, before the first Swap; changed must not block.
 	Watch(changed func())
 }

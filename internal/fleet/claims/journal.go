@@ -91,7 +91,7 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// read reads the lines. The last one may be torn: its Claim has not returned.
+// read reads the lines. The last one may be torn: the Swap that wrote it has not returned.
 func (j *Journal) read() error {
 	in := bufio.NewReaderSize(j.file, maxLine)
 	whole := int64(0)
@@ -192,7 +192,7 @@ func (j *Journal) Ready() error {
 	return j.fault
 }
 
-// Watch implements Claims. What a journal has changes by Swap only.
+// Watch implements Claims. Nobody else changes a journal.
 func (j *Journal) Watch(func()) {}
 
 // write puts lines on the disk, and takes them then; mu is held. After an error it is not

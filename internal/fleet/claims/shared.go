@@ -433,7 +433,7 @@ func (s *Shared) note(place string, v version) {
 	}
 }
 
-// pause waits a little before the next attempt, or returns why there is none.
+// pause waits a little before the next attempt, or returns why no attempt follows.
 func (s *Shared) pause(ctx context.Context, err error) error {
 	wait := time.NewTimer(s.retry)
 	defer wait.Stop()

@@ -10,8 +10,8 @@ export const T = {
     skip: 'Skip to the content', home: 'belljar: first page', loading: 'Loading…', missingTitle: 'Not here', missing: 'This server has no such page.',
   },
   login: {
-    title: 'Log in', text: 'A link logs you in, once and within a minute. Print one on the machine of the server, and open it here:', link: 'Link or code',
-    placeholder: 'http://127.0.0.1:8931/#…', go: 'Log in', out: 'Log out', ended: 'You are logged out.', noCode: 'This is neither a link nor a code. A code has 26 letters and digits.',
+    title: 'Log in', text: 'A link logs you in, once and within a minute. Print one on the machine of the server, and open it here:', link: 'Link, code or token',
+    placeholder: 'http://127.0.0.1:8931/#…', go: 'Log in', out: 'Log out', ended: 'You are logged out.', noCode: 'Not a link, a code (26 letters and digits) or a token (bjp_…).',
     dead: 'The server does not accept this login any more. It ends after 12 hours, and with the server.',
   },
   live: {live: 'Live', lost: 'No connection', hidden: 'Paused', out: 'Logged out'},
