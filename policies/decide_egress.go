@@ -213,9 +213,10 @@ func (e *Egress) Ports() []uint16 {
 
 // Headers are the headers with secrets that the door adds to a request which
 // Request allowed. Of two with one name only the first is added. A path that
-// servers read in different ways gets none that is for some paths only.
-func (e *Egress) Headers(h Host, method, path string) []SecretHeader {
-	if len(e.Secrets) == 0 || method == "TRACE" {
+// servers read in different ways gets none that is for some paths only. A header is for
+// requests with all of the methods: a websocket has two.
+func (e *Egress) Headers(h Host, path string, methods ...string) []SecretHeader {
+	if len(e.Secrets) == 0 || slices.Contains(methods, "TRACE") {
 		return nil
 	}
 	p := readRequestPath(path)
@@ -223,7 +224,9 @@ func (e *Egress) Headers(h Host, method, path string) []SecretHeader {
 	for i := range e.Secrets {
 		s := &e.Secrets[i]
 		twice := slices.ContainsFunc(all, func(o SecretHeader) bool { return strings.EqualFold(o.Header, s.Header) })
-		if m := s.ready(); !twice && m.host.allows(h) && m.allowsRequest(method, p) {
+		m := s.ready()
+		refused := slices.ContainsFunc(methods, func(method string) bool { return !m.allowsRequest(method, p) })
+		if !twice && m.host.allows(h) && !refused {
 			all = append(all, *s)
 		}
 	}

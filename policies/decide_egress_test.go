@@ -309,7 +309,7 @@ secrets:
 		{"other.net", "GET", "/", ""},
 	} {
 		var got []string
-		for _, s := range e.Headers(host(t, tt.host), tt.method, tt.path) {
+		for _, s := range e.Headers(host(t, tt.host), tt.path, tt.method) {
 			got = append(got, s.Header+"="+s.Secret)
 		}
 		if strings.Join(got, " ") != tt.want {

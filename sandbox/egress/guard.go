@@ -51,7 +51,7 @@ func (f *flow) guard() added {
 //
 // The values of all that must not come back are read first, also of those that
 // this request does not get: a server may have one from another box.
-func (f *flow) addSecrets(ctx context.Context, a *added, scheme, method, path string) error {
+func (f *flow) addSecrets(ctx context.Context, a *added, scheme string, methods []string, path string) error {
 	for _, name := range a.guards {
 		if _, err := f.d.vault.value(ctx, name); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (f *flow) addSecrets(ctx context.Context, a *added, scheme, method, path st
 	if scheme == "http" && !f.snap.namesPlain(f.rec.Host, f.rec.Port) {
 		return nil
 	}
-	for _, s := range f.snap.Headers(f.rec.Host, method, path) {
+	for _, s := range f.snap.Headers(f.rec.Host, path, methods...) {
 		text, err := f.d.vault.value(ctx, s.Secret)
 		if err != nil {
 			return err

@@ -226,7 +226,7 @@ func (x *exchange) serve(ctx context.Context, h head) (bool, error) {
 	if err != nil {
 		return false, x.unreadable(err)
 	}
-	if err := x.addSecrets(ctx, &extra, x.scheme, h.method, p.path); err != nil {
+	if err := x.addSecrets(ctx, &extra, x.scheme, methods, p.path); err != nil {
 		x.deny(http.StatusBadGateway, h, p.path, "secrets", err.Error(), "Tell the person you work for.")
 		return false, nil
 	}

@@ -37,6 +37,26 @@ func withToken(cfg *Config) {
 	}
 }
 
+// A secret for requests with GET is not for a websocket, which sends what it likes after one.
+func TestNoWebsocketGetsASecretForReads(t *testing.T) {
+	for _, tt := range []struct {
+		methods []string
+		want    string
+	}{{[]string{"GET"}, ""}, {[]string{"GET", "WEBSOCKET"}, "Bearer " + token}, {nil, "Bearer " + token}} {
+		port, got := echoing(t)
+		s := serve(t, port, func(cfg *Config) {
+			withToken(cfg)
+			cfg.Egress.Secrets[0].Methods = tt.methods
+		})
+		c := s.site(t)
+		io.WriteString(c, s.asked("GET /api/x", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: k"))
+		readAnswer(t, bufio.NewReader(c), "GET")
+		if all := got(); len(all) != 1 || !strings.HasPrefix(all[0], "GET /api/x "+tt.want+" ") {
+			t.Errorf("methods %q: the server got %q", tt.methods, all)
+		}
+	}
+}
+
 // echoing answers with what it was sent as Authorization, as kind says.
 func echoing(t testing.TB) (uint16, func() []string) {
 	var mu sync.Mutex
@@ -136,7 +156,7 @@ func TestSecretStaysHome(t *testing.T) {
 		d := open(t, cfg)
 		f := flow{d: d, snap: d.current.Load(), rec: Record{Host: host(t, site), Port: port}}
 		var a added
-		err := f.addSecrets(t.Context(), &a, "http", "GET", "/api/x")
+		err := f.addSecrets(t.Context(), &a, "http", []string{"GET"}, "/api/x")
 		allowed := name == "another port" // Private names the host
 		if err != nil || len(a.fields) > 0 != allowed {
 			t.Errorf("%s: got %+v, %v", name, a, err)
