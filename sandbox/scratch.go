@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,9 @@ import (
 // cannot mount it. The caller can make a copy instead.
 var ErrNoScratch = errors.New("this host cannot mount a layer over what was fetched")
 
+// layerFiles is how many files of a layer's file system are the overlay's own.
+const layerFiles = 16
+
 // stepScratch begins the name of the step that fails there.
 const stepScratch = "lay a scratch over "
 
@@ -35,13 +39,16 @@ func checkScratch() error {
 	return nil
 }
 
+// cannotLay are the errors of a kernel that cannot mount such a layer at all.
+var cannotLay = []unix.Errno{unix.EINVAL, unix.EPERM, unix.ENODEV, unix.EOPNOTSUPP, unix.ENOSYS}
+
 // scratch mounts a layer over a tree, into a mount that is attached nowhere yet, and returns that in
 // the tree's place. The limits bound the layer. As with the overlay workspace, what is mounted on the old root goes with it; the
 // overlay has its layers for itself.
 func (b *builder) scratch(m mount, tree boxinit.Slot, l policies.Limits) boxinit.Slot {
 	b.Step(stepScratch + m.source)
 	b.Call(unix.SYS_MOUNT, "belljar", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV,
-		"mode=700,size="+strconv.FormatInt(l.Tmp, 10)+",nr_inodes="+strconv.FormatInt(l.TmpFiles, 10))
+		"mode=700,size="+strconv.FormatInt(l.Tmp, 10)+",nr_inodes="+strconv.FormatInt(l.TmpFiles+layerFiles, 10))
 	b.Call(unix.SYS_CHDIR, base)
 	for _, dir := range []string{"lower", "upper", "work"} {
 		b.Call(unix.SYS_MKDIRAT, atFDCWD, dir, 0o755)
@@ -50,9 +57,10 @@ func (b *builder) scratch(m mount, tree boxinit.Slot, l policies.Limits) boxinit
 	return b.layered("lower", "upper", "work")
 }
 
-// explainScratch returns the error of a box that could not be built for want of its scratch.
-func explainScratch(step string, errno error) error {
-	if !strings.HasPrefix(step, stepScratch) {
+// explainScratch returns the error of a box that could not be built since the kernel cannot lay
+// a scratch. Where it had no memory or no room for one, that says nothing about the next box.
+func explainScratch(step string, errno unix.Errno) error {
+	if !strings.HasPrefix(step, stepScratch) || !slices.Contains(cannotLay, errno) {
 		return nil
 	}
 	return &limit.Refusal{Message: ErrNoScratch.Error(), Err: fmt.Errorf("%w: %s: %w", ErrNoScratch, step, errno)}

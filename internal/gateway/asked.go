@@ -42,6 +42,8 @@ func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, erro
 	switch {
 	case run == nil:
 		return nil, wire.Errorf(wire.InvalidRequest, "no call is open, so there is nobody to ask")
+	case run.quiet:
+		return nil, wire.Errorf(wire.InvalidRequest, "nobody is asked for a completion")
 	case n > askedMost:
 		return nil, wire.Errorf(wire.InvalidRequest, "one call may ask %d times", askedMost)
 	}

@@ -56,7 +56,7 @@ func (g *calls) complete(ctx context.Context, call mcp.Call, server string, offe
 		case wire.Member(f.info.Capabilities, "completions") == nil:
 			return nil
 		}
-		raw, err := conn.ask(ctx, &running{call: call}, "completion/complete", params, nil)
+		raw, err := conn.ask(ctx, &running{call: call, quiet: true}, "completion/complete", params, nil)
 		if err != nil {
 			return err
 		}

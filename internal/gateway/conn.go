@@ -56,6 +56,7 @@ type running struct {
 	kept  *kept // nil for a call that ends with its request
 	asked int   // questions to the person at the client
 	comes bool  // the result of the call asks the client, which makes the call again
+	quiet bool  // it may ask nothing: it was not decided like a call of a tool
 }
 
 // begin starts the goroutine that reads the lists again. Close ends it.

@@ -68,6 +68,33 @@ func TestServersAskModels(t *testing.T) {
 	}
 }
 
+// A completion comes with each key that a person types, and nobody has decided about it: a server
+// cannot ask a model, or a person, for one.
+func TestNobodyIsAskedForACompletion(t *testing.T) {
+	g := gate(t, "servers: {s: {sampling: true}}", "", map[string]upstreams.Server{"s": {
+		Tools: []upstreams.Tool{{Name: upstreams.ReceivedTool}},
+		Results: map[string]json.RawMessage{
+			"initialize":          json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"completions":{}},"serverInfo":{"name":"s","version":"1"}}`),
+			"prompts/list":        json.RawMessage(`{"prompts":[{"name":"p","arguments":[{"name":"x"}]}]}`),
+			"completion/complete": json.RawMessage(`{"completion":{"values":["v"]}}`),
+		},
+		Rules: upstreams.On("completion/complete", upstreams.Ask("sampling/createMessage", sampled), upstreams.Answer()),
+	}})
+	g.mu.Lock()
+	g.asks = func(m message) any {
+		t.Errorf("the client got %s", m.Method)
+		return map[string]any{"role": "assistant", "model": "m", "content": map[string]string{"type": "text", "text": "Hi there"}}
+	}
+	g.mu.Unlock()
+	g.ask("prompts/list", "{}")
+	if m := g.ask("completion/complete", `{"ref":{"type":"ref/prompt","name":"mcp_s_p"},"argument":{"name":"x","value":""}}`); !strings.Contains(string(m.Result), `"v"`) {
+		t.Errorf("got %+v %s", m.Error, m.Result)
+	}
+	if !g.received(t, `"id":"ask-1"`, "nobody is asked for a completion") {
+		t.Error("the server has not got the refusal")
+	}
+}
+
 // GW24: a client of 2026-07-28 gets the question for its model as the result of its call, and the
 // server goes on with the answer. An answer to a form is none of a model.
 func TestServersAskModelsInAResult(t *testing.T) {
