@@ -146,7 +146,7 @@ func (e *workdir) make(id string) error {
 	}
 	for _, sub := range []string{ofWork, ofState} {
 		if err := os.Mkdir(filepath.Join(made, sub), 0o700); err != nil {
-			return err
+			return errors.Join(err, os.RemoveAll(made))
 		}
 	}
 	if err := os.Rename(made, e.of(id)); err != nil {

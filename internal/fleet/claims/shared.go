@@ -425,7 +425,9 @@ func (s *Shared) note(place string, v version) {
 	later := v.revision == 0 || was.revision > v.revision || !there && len(s.known) >= maxPlaces
 	if !later {
 		s.known[place] = v
-		s.changed()
+		if was.Claim != v.Claim { // or each write that only confirms one would wake all that wait
+			s.changed()
+		}
 	}
 	s.mu.Unlock()
 	if !later {
