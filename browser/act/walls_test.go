@@ -98,7 +98,8 @@ func TestWindowsWhileTabsChange(t *testing.T) {
 	})
 	s.must(act.Step{Do: act.DoSwitch, Text: "t2"})
 	l = s.look(act.LookRequest{})
-	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "End"`)})
+	// A tab that closes itself may be gone before Chrome says that it was clicked.
+	_, _ = s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "End"`)})
 	s.wait(func() bool { return !strings.Contains(s.look(act.LookRequest{At: act.AtTabs}), "/child") })
 	if l := s.goTo(s.url("site", "/")); !strings.Contains(l, "Later") {
 		t.Errorf("the session does not go on:\n%s", l)
