@@ -117,7 +117,7 @@ func (g *aligner) nearest(i, mostA, j, mostB, step int) (skipA, skipB int, ok bo
 	if mostA < 0 || mostB < 0 || g.steps <= 0 {
 		return 0, 0, false
 	}
-	// Most places behind j are none of those behind i, which bits of their hashes show.
+	// Most places behind j do not stand behind i: bits of their hashes show it.
 	var filter [4]uint64
 	for skip := range mostA + 1 {
 		h := g.anchors[i+step*skip]
