@@ -8,23 +8,23 @@ import (
 	"strconv"
 )
 
-// maxHeld is how many bytes of an answer a front buffers, so that it can send another one in
+// maxBuffered is how many bytes of an answer a front buffers, so that it can send another one in
 // its place.
-const maxHeld = 256 << 10
+const maxBuffered = 256 << 10
 
 // answer sends the answer of a worker to the client. If the worker is gone before its end,
 // the client gets another answer in its place, or a connection that is cut where a part of
 // the answer has been sent.
 func (f *Front) answer(w http.ResponseWriter, res *http.Response, fl *flight, l *link) {
-	size := int64(maxHeld) // of an answer that does not say how long it is
+	size := int64(maxBuffered) // of an answer that does not say how long it is
 	if res.ContentLength >= 0 {
-		size = min(res.ContentLength+1, maxHeld) // the byte more shows that this is all
+		size = min(res.ContentLength+1, maxBuffered) // the byte more shows that this is all
 	}
 	if !f.answers.take(fl.Tenant, size) { // then it is not buffered, and is cut where the worker is lost
 		size = 0
 	}
 	defer f.answers.release(fl.Tenant, size)
-	held, err := hold(res.Body, int(size))
+	head, err := readAhead(res.Body, int(size))
 	whole := errors.Is(err, io.EOF)
 	if err != nil && !whole {
 		f.cut(w, fl, l, err)
@@ -32,13 +32,13 @@ func (f *Front) answer(w http.ResponseWriter, res *http.Response, fl *flight, l 
 	}
 	copyHeaders(w.Header(), res.Header)
 	if whole {
-		w.Header().Set("Content-Length", strconv.Itoa(len(held)))
+		w.Header().Set("Content-Length", strconv.Itoa(len(head)))
 		w.WriteHeader(res.StatusCode)
-		_, _ = w.Write(held)
+		_, _ = w.Write(head)
 		return
 	}
 	w.WriteHeader(res.StatusCode)
-	if _, err := w.Write(held); err != nil {
+	if _, err := w.Write(head); err != nil {
 		return
 	}
 	if _, err := io.Copy(w, res.Body); err != nil {
@@ -46,18 +46,18 @@ func (f *Front) answer(w http.ResponseWriter, res *http.Response, fl *flight, l 
 	}
 }
 
-// hold reads up to size bytes. Its error is that of the reader; nil where there may be more.
-func hold(r io.Reader, size int) (held []byte, err error) {
-	held = make([]byte, 0, min(size, pieceSize))
-	for len(held) < size && err == nil {
-		if len(held) == cap(held) {
-			held = slices.Grow(held, min(len(held), size-len(held)))
+// readAhead reads up to size bytes. Its error is that of the reader; nil where there may be more.
+func readAhead(r io.Reader, size int) (head []byte, err error) {
+	head = make([]byte, 0, min(size, pieceSize))
+	for len(head) < size && err == nil {
+		if len(head) == cap(head) {
+			head = slices.Grow(head, min(len(head), size-len(head)))
 		}
 		var n int
-		n, err = r.Read(held[len(held):min(cap(held), size)])
-		held = held[:len(held)+n]
+		n, err = r.Read(head[len(head):min(cap(head), size)])
+		head = head[:len(head)+n]
 	}
-	return held, err
+	return head, err
 }
 
 // cut answers where nothing of an answer has been sent yet.
@@ -86,6 +86,12 @@ func (f *Front) lost(w http.ResponseWriter, fl *flight, l *link) {
 	_, _ = w.Write(frame)
 }
 
+// refuse answers a request that has not run in any part, or asks for it once more.
+func refuse(w http.ResponseWriter, why string) {
+	w.Header().Set("Retry-After", retryAfter)
+	http.Error(w, why, http.StatusServiceUnavailable)
+}
+
 // stream is an answer that is a stream of events.
 type stream struct {
 	front *Front
@@ -100,8 +106,8 @@ type stream struct {
 func (f *Front) stream(res *http.Response, fl *flight, l *link) *stream {
 	return &stream{front: f, from: res.Body, fl: fl, link: l, piece: make([]byte, firstPiece), cut: cutter{
 		message: fl.message, protocol: f.cfg.Protocol,
-		take:    func() bool { return f.answers.take(fl.Tenant, maxHeld) },
-		release: func() { f.answers.release(fl.Tenant, maxHeld) },
+		take:    func() bool { return f.answers.take(fl.Tenant, maxBuffered) },
+		release: func() { f.answers.release(fl.Tenant, maxBuffered) },
 	}}
 }
 

@@ -72,11 +72,11 @@ func TestLinkEndsWithItsCertificate(t *testing.T) {
 	r.worker("w1", files, echo("w1"), "p")
 	r.says("p", 200, "w1")
 	l := r.front.roster.named("w1")
-	if err := r.front.files.holds(l.peer, time.Now()); err != nil {
+	if err := r.front.files.check(l.peer, time.Now()); err != nil {
 		t.Errorf("a good certificate: %v", err)
 	}
 	leaf := l.peer.chain[0]
-	if err := r.front.files.holds(l.peer, leaf.NotAfter.Add(time.Second)); err == nil || !strings.Contains(err.Error(), "expired") {
+	if err := r.front.files.check(l.peer, leaf.NotAfter.Add(time.Second)); err == nil || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("an expired certificate: %v", err)
 	}
 	other := t.TempDir()
@@ -322,11 +322,11 @@ func TestCutterProperty(t *testing.T) {
 	sent := 0
 	for range 40 {
 		sent += len(large.next(bytes.Repeat([]byte("x"), pieceSize)))
-		if len(large.held) > maxHeld+pieceSize {
-			t.Fatalf("%d bytes are held", len(large.held))
+		if len(large.pending) > maxBuffered+pieceSize {
+			t.Fatalf("%d bytes are held", len(large.pending))
 		}
 	}
-	if sent < 40*pieceSize-maxHeld || !large.torn {
+	if sent < 40*pieceSize-maxBuffered || !large.torn {
 		t.Errorf("%d bytes of a large event were sent, torn %v", sent, large.torn)
 	}
 }

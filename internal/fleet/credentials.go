@@ -29,7 +29,7 @@ type certificates struct {
 	roots  *x509.CertPool
 	times  [3]time.Time // of the files, when they were read
 	looked time.Time
-	fault  error // why the files cannot be used now; what was read before holds
+	fault  error // why the files cannot be used now; what was read before is used
 }
 
 // open reads the files, or returns why they cannot be used.
@@ -54,7 +54,7 @@ func (c *certificates) now() (tls.Certificate, *x509.CertPool) {
 	return c.own, c.roots
 }
 
-// state returns until when the certificate holds, and why its files cannot be used.
+// state returns until when the certificate is valid, and why its files cannot be used.
 func (c *certificates) state() (expires time.Time, fault error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,9 +126,9 @@ type peer struct {
 	roots *x509.CertPool // by which chain was verified last
 }
 
-// holds returns why the certificate of a peer is not good any more: it has expired, or the
+// check returns why the certificate of a peer is not good any more: it has expired, or the
 // files name another authority now.
-func (c *certificates) holds(p *peer, now time.Time) error {
+func (c *certificates) check(p *peer, now time.Time) error {
 	leaf := p.chain[0]
 	if now.After(leaf.NotAfter) {
 		return fmt.Errorf("the certificate of the other end has expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))

@@ -23,8 +23,8 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// keep keeps a link to a front until ctx ends.
-func (w *Worker) keep(ctx context.Context, f front) {
+// connect links the worker to a front, and again where the link ends, until ctx ends.
+func (w *Worker) connect(ctx context.Context, f front) {
 	wait := firstRetry
 	said := ""
 	for ctx.Err() == nil {
@@ -93,7 +93,7 @@ func (w *Worker) link(ctx context.Context, f front) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-			if err := w.files.holds(other, time.Now()); err != nil {
+			if err := w.files.check(other, time.Now()); err != nil {
 				return err
 			}
 		}
@@ -118,20 +118,20 @@ func (w *Worker) greet(c *conn) error {
 	return nil
 }
 
-// tell writes the state of the worker to a front, a line for each change, until the link
+// sendState writes the state of the worker to a front, a line for each change, until the link
 // ends.
-func (w *Worker) tell(rw http.ResponseWriter, r *http.Request) {
+func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(rw)
 	lines := json.NewEncoder(rw)
 	tick := time.NewTicker(stateEvery)
 	defer tick.Stop()
-	var told *[]string
+	var sent *[]string
 	for {
 		w.mu.Lock()
 		s, news := state{Drains: w.drains, Time: time.Now()}, w.news
 		w.mu.Unlock()
-		if all := w.cfg.Places(); told == nil || !slices.Equal(all, *told) {
-			s.Places, told = &all, &all
+		if all := w.cfg.Places(); sent == nil || !slices.Equal(all, *sent) {
+			s.Places, sent = &all, &all
 		}
 		if lines.Encode(s) != nil || out.Flush() != nil {
 			return

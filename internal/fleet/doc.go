@@ -27,10 +27,11 @@
 //	resolve.go             the worker that has a place, or gets it
 //	answer.go              the answer, also in the place of a worker that is gone
 //	events.go              a stream as whole events
-//	message.go             what a front knows of what it forwards
+//	headers.go, message.go what goes from one end to the other, and what a front knows of it
 //	roster.go, state.go    the workers that are there, and what they say of themselves
 //	worker.go, dial.go     the other end
 //	link.go, tune_linux.go a connection of both ends, and its hello
 //	credentials.go         certificates
+//	inflight.go            requests that have begun and not ended
 //	shares.go              what one user may have of something that has a bound
 package fleet

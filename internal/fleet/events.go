@@ -2,7 +2,7 @@ package fleet
 
 import "bytes"
 
-// Sizes of what a front reads of an answer at once. An idle stream keeps a buffer of the
+// Sizes of what a front reads of an answer at once. An idle stream has a buffer of the
 // first one, and there are many such streams.
 const (
 	firstPiece = 512
@@ -14,26 +14,26 @@ const (
 type cutter struct {
 	message  Message
 	protocol Protocol
-	take     func() bool // room for maxHeld bytes
+	take     func() bool // room for maxBuffered bytes
 	release  func()      // gives that back
 
-	held     []byte // an event whose end has not come, behind what has been sent
-	sent     int    // bytes of held
+	pending  []byte // an event whose end has not come, behind what has been sent
+	sent     int    // bytes of pending
 	room     bool   // take has returned true
 	torn     bool   // a part of an event has been sent
 	answered bool   // the answer to message has been sent
 }
 
 // next returns what can be sent after piece has come: whole events, or what is too large to
-// be held. It is valid until the next call, and as long as piece is.
+// be buffered. It is valid until the next call, and as long as piece is.
 func (c *cutter) next(piece []byte) []byte {
 	if len(piece) == 0 {
 		return nil
 	}
 	text := piece
-	if c.held = append(c.held[:0], c.held[c.sent:]...); len(c.held) > 0 {
-		c.held = append(c.held, piece...)
-		text = c.held
+	if c.pending = append(c.pending[:0], c.pending[c.sent:]...); len(c.pending) > 0 {
+		c.pending = append(c.pending, piece...)
+		text = c.pending
 	}
 	c.sent = 0
 	whole := bytes.LastIndex(text, []byte("\n\n")) + 2
@@ -45,10 +45,10 @@ func (c *cutter) next(piece []byte) []byte {
 	case whole == len(text):
 		c.torn = false
 		c.free()
-	case (whole > 0 || !c.torn) && len(text)-whole <= maxHeld && (c.room || c.take()):
+	case (whole > 0 || !c.torn) && len(text)-whole <= maxBuffered && (c.room || c.take()):
 		c.room, c.torn = true, false
-		if len(c.held) == 0 {
-			c.held, text = append(c.held, text[whole:]...), text[:whole]
+		if len(c.pending) == 0 {
+			c.pending, text = append(c.pending, text[whole:]...), text[:whole]
 			c.see(text, before)
 			return text
 		}
@@ -61,9 +61,9 @@ func (c *cutter) next(piece []byte) []byte {
 	return text
 }
 
-// free gives back the room of an event that is not held any more.
+// free gives back the room of an event that is not buffered any more.
 func (c *cutter) free() {
-	c.held = nil
+	c.pending = nil
 	if c.room {
 		c.room = false
 		c.release()

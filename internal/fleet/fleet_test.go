@@ -270,11 +270,11 @@ func TestAnswerForLostWorker(t *testing.T) {
 			fmt.Fprint(w, "data: {\"answer\":3}\n\n")
 			flush()
 		case bytes.Contains(body, []byte("half")):
-			fmt.Fprint(w, strings.Repeat("x", 2*maxHeld))
+			fmt.Fprint(w, strings.Repeat("x", 2*maxBuffered))
 			flush()
 		case bytes.Contains(body, []byte("torn")):
 			w.Header().Set("Content-Type", "text/event-stream")
-			fmt.Fprint(w, "data: "+strings.Repeat("x", 2*maxHeld))
+			fmt.Fprint(w, "data: "+strings.Repeat("x", 2*maxBuffered))
 			flush()
 		}
 		begun <- string(body)
@@ -287,7 +287,7 @@ func TestAnswerForLostWorker(t *testing.T) {
 		{`{"id":1,"method":"silent"}`, `{"lost":1}`, false},
 		{`{"id":2,"method":"stream"}`, "data: one\n\nevent: message\ndata: {\"lost\":2}\n\n", false},
 		{`{"id":3,"method":"answered"}`, "data: {\"answer\":3}\n\n", true},
-		{`{"id":4,"method":"half"}`, strings.Repeat("x", 2*maxHeld), true},
+		{`{"id":4,"method":"half"}`, strings.Repeat("x", 2*maxBuffered), true},
 		{`{"id":5,"method":"torn"}`, "data: x", true},
 	} {
 		type answer struct {
@@ -384,7 +384,7 @@ func TestDrain(t *testing.T) {
 	r.until("request that waits", func() bool { return r.front.waiting.taken() == 1 })
 	close(through)
 	<-drained
-	if m.begin() { // also where the front does not know it yet
+	if m.flights.begin(new(http.Request)) { // also where the front does not know it yet
 		t.Error("a worker that drains takes a request")
 	}
 	if text := <-texts; text != "first<nil>" {

@@ -8,12 +8,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"mime"
 	"net"
 	"net/http"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -74,10 +72,7 @@ type Front struct {
 	answers *shares // bytes
 	taken   *shares // requests that are in flight
 
-	mu      sync.Mutex
-	flights map[*flight]struct{} // guarded by mu
-	closing bool                 // guarded by mu
-	idle    chan struct{}        // guarded by mu: closed when nothing is in flight; nil while nobody waits for that
+	flights *inflight[*flight]
 }
 
 // flight is a request that has been sent to a worker, or is about to be.
@@ -101,7 +96,7 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 		return nil, err
 	}
 	f := &Front{
-		cfg: cfg, files: files, roster: newRoster(files, cfg.Log), flights: make(map[*flight]struct{}),
+		cfg: cfg, files: files, roster: newRoster(files, cfg.Log), flights: newInflight[*flight](),
 		waiting: newShares(maxWaiting, tenantPart), bodies: newShares(maxBodies, tenantPart),
 		answers: newShares(maxAnswers, tenantPart), taken: newShares(maxFlights, tenantPart),
 	}
@@ -124,20 +119,12 @@ func (f *Front) Serve(ctx context.Context, l net.Listener) error {
 // Drain waits until no request is in flight, or ctx ends. Streams that last are not waited
 // for.
 func (f *Front) Drain(ctx context.Context) {
-	f.mu.Lock()
-	f.closing = true
-	for fl := range f.flights {
+	idle := f.flights.close()
+	for _, fl := range f.flights.all() {
 		if fl.message.Lasts {
 			fl.end()
 		}
 	}
-	idle := make(chan struct{})
-	if len(f.flights) == 0 {
-		close(idle)
-	} else {
-		f.idle = idle
-	}
-	f.mu.Unlock()
 	select {
 	case <-idle:
 	case <-ctx.Done():
@@ -150,10 +137,7 @@ func (f *Front) Close() { f.roster.close() }
 
 // Recheck ends the streams of callers that would not be let in any more.
 func (f *Front) Recheck() {
-	f.mu.Lock()
-	all := slices.Collect(maps.Keys(f.flights))
-	f.mu.Unlock()
-	for _, fl := range all {
+	for _, fl := range f.flights.all() {
 		if fl.message.Lasts && fl.Valid != nil && !fl.Valid() {
 			fl.end()
 		}
@@ -303,28 +287,21 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, fl *flight) (bo
 
 // begin counts a request in flight, unless there are as many as there may be.
 func (f *Front) begin(fl *flight) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closing || !f.taken.take(fl.Tenant, 1) {
+	if !f.taken.take(fl.Tenant, 1) {
 		return false
 	}
-	f.flights[fl] = struct{}{}
+	if !f.flights.begin(fl) {
+		f.taken.release(fl.Tenant, 1)
+		return false
+	}
 	return true
 }
 
 // finish gives back what a request has taken.
 func (f *Front) finish(fl *flight) {
 	f.bodies.release(fl.Tenant, fl.size)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, begun := f.flights[fl]; !begun {
-		return
-	}
-	delete(f.flights, fl)
-	f.taken.release(fl.Tenant, 1)
-	if len(f.flights) == 0 && f.idle != nil {
-		close(f.idle)
-		f.idle = nil
+	if f.flights.end(fl) {
+		f.taken.release(fl.Tenant, 1)
 	}
 }
 

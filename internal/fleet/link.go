@@ -47,7 +47,7 @@ const (
 	// maxUnread is of all streams of a link. It has room for all that one tenant may have, so
 	// that a client that does not read its answers does not stop those of others.
 	maxUnread = maxFlights / tenantPart * maxBuffer
-	// maxUnreadBodies is of all requests of a link: for all that a front keeps of them.
+	// maxUnreadBodies is of all requests of a link: for all that a front buffers of them.
 	maxUnreadBodies = maxBodies
 )
 
@@ -78,7 +78,7 @@ type conn struct {
 	late sync.Once
 	free chan struct{} // closed when its requests go on without their callers
 
-	told atomic.Bool // the front has asked for the state of the worker
+	asked atomic.Bool // the front has asked for the state of the worker
 }
 
 func newConn(c net.Conn) *conn {

@@ -30,7 +30,7 @@ const (
 )
 
 // maxSkew is how far the clock of a worker may be off that gets new places: what expires is
-// told by the clock.
+// decided by the clock.
 const maxSkew = time.Minute
 
 // link is one worker that is linked.
@@ -108,7 +108,7 @@ func (r *roster) serve(ctx context.Context, l net.Listener) error {
 				raw.Close()
 				return
 			}
-			r.keep(ctx, over)
+			r.use(ctx, over)
 		}) {
 			r.shaking.release(from, 1)
 			raw.Close()
@@ -154,7 +154,7 @@ func (r *roster) watch() {
 		all := slices.AppendSeq(slices.Collect(maps.Values(r.links)), maps.Values(r.coming))
 		r.mu.Unlock()
 		for _, l := range all {
-			if err := r.files.holds(l.peer, time.Now()); err != nil {
+			if err := r.files.check(l.peer, time.Now()); err != nil {
 				r.log.Warn("the link of a worker is ended", "worker", l.Name, "err", err)
 				r.run(func() { l.Close() }) // which waits for a worker that does not read
 			}
@@ -189,7 +189,7 @@ func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*lin
 	case !IsWorkerName(l.Name) || leaf.VerifyHostname(l.Name+workerDomain) != nil:
 		why = fmt.Sprintf("its certificate is not for the worker %.63q: that needs the DNS name %.63s%s; `belljar fleet cert` makes one", l.Name, l.Name, workerDomain)
 	default:
-		why = r.room(l)
+		why = r.admit(l)
 	}
 	if err := send(over, welcome{Refused: why}); err != nil {
 		r.drop(l)
@@ -211,10 +211,10 @@ func printableName(name string) string {
 	return name
 }
 
-// room returns why a link cannot be taken; empty if it is. A worker that comes twice from
+// admit takes a link, or returns why it cannot be taken. A worker that comes twice from
 // one process has lost its first link. Two processes of one name are a mistake of the
 // operator, and the first one stays: it may be at work.
-func (r *roster) room(l *link) string {
+func (r *roster) admit(l *link) string {
 	if old := r.named(l.Name); old != nil {
 		if old.Process != l.Process && old.alive() {
 			return fmt.Sprintf("a worker of the name %s is linked from %s, and answers; give each worker a name and a directory of its own", old.Name, old.RemoteAddr())
@@ -263,8 +263,8 @@ func (l *link) alive() bool {
 	}
 }
 
-// keep uses a link until it ends.
-func (r *roster) keep(ctx context.Context, l *link) {
+// use uses a link until it ends.
+func (r *roster) use(ctx context.Context, l *link) {
 	defer l.Close()
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true) // TLS is below
@@ -316,7 +316,7 @@ func (r *roster) read(ctx context.Context, l *link, body io.Reader) error {
 		if err := json.Unmarshal(lines.Bytes(), &s); err != nil || !s.fits() {
 			return errors.New("what it says of itself cannot be read")
 		}
-		if !r.hold(l, s) {
+		if !r.record(l, s) {
 			return errors.New("another link has taken its place")
 		}
 		rest := time.NewTimer(lineRest + time.Duration(len(lines.Bytes()))*time.Second/lineRate)
@@ -339,8 +339,8 @@ const (
 	lineRate = 8 << 20 // bytes a second
 )
 
-// hold notes what a worker says of itself; false says that another link has taken its place.
-func (r *roster) hold(l *link, s state) bool {
+// record notes what a worker says of itself; false says that another link has taken its place.
+func (r *roster) record(l *link, s state) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old := r.links[l.Name]
@@ -351,13 +351,13 @@ func (r *roster) hold(l *link, s state) bool {
 	r.came(l)
 	l.drains, l.skew = s.Drains, time.Until(s.Time)
 	if s.Places != nil {
-		r.release(l)
+		r.forgetPlaces(l)
 		l.places = make(map[string]bool, len(*s.Places))
 		for _, place := range *s.Places {
 			r.give(l, place)
 		}
 	}
-	r.tell()
+	r.notify()
 	return true
 }
 
@@ -369,8 +369,8 @@ func (r *roster) give(l *link, place string) {
 	}
 }
 
-// release forgets the places of a link; mu is held.
-func (r *roster) release(l *link) {
+// forgetPlaces forgets the places of a link; mu is held.
+func (r *roster) forgetPlaces(l *link) {
 	for place := range l.places {
 		rest := slices.DeleteFunc(r.holders[place], func(o *link) bool { return o == l })
 		if r.holders[place] = rest; len(rest) == 0 {
@@ -391,24 +391,24 @@ func (r *roster) drop(l *link) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.came(l)
-	r.release(l)
+	r.forgetPlaces(l)
 	if r.links[l.Name] == l {
 		delete(r.links, l.Name)
 	}
-	r.tell()
+	r.notify()
 }
 
-// tell wakes those that wait for a change; mu is held.
-func (r *roster) tell() {
+// notify wakes those that wait for a change; mu is held.
+func (r *roster) notify() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// wake wakes those that wait for a change.
+// wake is notify for callers that do not hold mu.
 func (r *roster) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tell()
+	r.notify()
 }
 
 // made notes that a worker has made a place.

@@ -40,10 +40,10 @@ type Worker struct {
 	server  *http.Server
 	links   *pipe
 
+	flights *inflight[*http.Request] // of clients
+
 	mu      sync.Mutex
 	running map[*conn]struct{} // guarded by mu: open links
-	begun   int                // guarded by mu: requests of clients
-	idle    chan struct{}      // guarded by mu: closed when begun is zero; nil while nobody waits for that
 	drains  bool               // guarded by mu
 	news    chan struct{}      // guarded by mu: closed when the state of the worker has changed
 	serving sync.WaitGroup     // requests
@@ -57,7 +57,10 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if !IsWorkerName(cfg.Name) {
 		return nil, fmt.Errorf("--name %q: want at most 63 lower-case letters, digits and hyphens", cfg.Name)
 	}
-	w := &Worker{cfg: cfg, process: rand.Text(), running: make(map[*conn]struct{}), news: make(chan struct{}), links: newPipe()}
+	w := &Worker{
+		cfg: cfg, process: rand.Text(), flights: newInflight[*http.Request](), running: make(map[*conn]struct{}),
+		news: make(chan struct{}), links: newPipe(),
+	}
 	for _, text := range cfg.Fronts {
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
@@ -109,7 +112,7 @@ const workerDomain = ".worker.belljar"
 func (w *Worker) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, f := range w.fronts {
-		running.Go(func() { w.keep(ctx, f) })
+		running.Go(func() { w.connect(ctx, f) })
 	}
 	ended := make(chan error, 1)
 	running.Go(func() { ended <- w.server.Serve(w.links) })
@@ -124,7 +127,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// Changed tells the fronts that the places of the worker have changed.
+// Changed notifies the fronts that the places of the worker have changed.
 func (w *Worker) Changed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,21 +140,16 @@ func (w *Worker) changed() {
 	w.news = make(chan struct{})
 }
 
-// Drain takes no more requests: fronts keep those that come, for the next process of this
-// worker. It waits for those that have begun until ctx ends, and has the rest go on without
-// their callers, which get an answer at once where they can. Then it waits a little longer
-// for these answers.
+// Drain takes no more requests: a front has those that come wait for the next process of this
+// worker. It waits for those that have begun until ctx ends, and has the rest go on
+// without their callers, which get an answer at once where they can. Then it waits a little
+// longer for these answers.
 func (w *Worker) Drain(ctx context.Context) {
 	w.mu.Lock()
 	w.drains = true
 	w.changed()
-	idle := make(chan struct{})
-	if w.begun == 0 {
-		close(idle)
-	} else {
-		w.idle = idle
-	}
 	w.mu.Unlock()
+	idle := w.flights.close()
 	select {
 	case <-idle:
 		return
@@ -180,54 +178,34 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	defer w.serving.Done()
 	switch r.URL.Path {
 	case statePath:
-		if c, ok := r.Context().Value(connKey{}).(*conn); !ok || !c.told.CompareAndSwap(false, true) {
+		if c, ok := r.Context().Value(connKey{}).(*conn); !ok || !c.asked.CompareAndSwap(false, true) {
 			rw.WriteHeader(http.StatusTooManyRequests) // each costs a list of all places
 			return
 		}
-		w.tell(rw, r)
+		w.sendState(rw, r)
 		return
 	case claimPath:
 		w.claim(rw, r)
 		return
 	}
 	place := r.Header.Get(PlaceHeader)
-	if !w.cfg.Has(place) || !w.begin() {
+	if !w.cfg.Has(place) || !w.flights.begin(r) {
 		// Nothing has been read, and nothing runs: the front sends it elsewhere, or again.
 		rw.Header().Set(notBegun, "1")
 		rw.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	defer w.finish()
+	defer w.flights.end(r)
 	w.cfg.Handler.ServeHTTP(rw, r)
-}
-
-// begin counts a request of a client; false says that the worker takes no more.
-func (w *Worker) begin() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.drains {
-		return false
-	}
-	w.begun++
-	return true
-}
-
-func (w *Worker) finish() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.begun--; w.begun == 0 && w.idle != nil {
-		close(w.idle)
-		w.idle = nil
-	}
 }
 
 // claim makes a place that a front has claimed for this worker.
 func (w *Worker) claim(rw http.ResponseWriter, r *http.Request) {
-	if !w.begin() {
+	if !w.flights.begin(r) {
 		rw.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	defer w.finish()
+	defer w.flights.end(r)
 	place := r.Header.Get(PlaceHeader)
 	switch err := w.cfg.Claim(r.Context(), place); {
 	case errors.Is(err, ErrNoPlace):

@@ -47,14 +47,14 @@ func (b *Bus) Bucket(name string, maxValue int) *Bucket {
 	return &Bucket{bus: b, name: name, maxValue: maxValue}
 }
 
-// errClosed is the error of a bucket that has not been followed.
-var errClosed = errors.New("the bucket is not open yet")
+// errNotOpen is the error of a bucket that has not been followed.
+var errNotOpen = errors.New("the bucket is not open yet")
 
 func (b *Bucket) values() (jetstream.KeyValue, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.open == nil {
-		return nil, errClosed
+		return nil, errNotOpen
 	}
 	return b.open, nil
 }

@@ -149,8 +149,8 @@ func (j *Journal) Swap(_ context.Context, place string, old, next Claim) (Claim,
 	return next, nil
 }
 
-// keep notes what holds elsewhere.
-func (j *Journal) keep(all []entry) error {
+// record notes what holds elsewhere.
+func (j *Journal) record(all []entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	all = slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return j.owners[e.Place] == e.stored })

@@ -140,7 +140,7 @@ func (s *Shared) follow(ctx context.Context) error {
 			if wrote > 0 {
 				age = 0
 			}
-			s.ready(age)
+			s.followed(age)
 		})
 	})
 	if why := context.Cause(ctx); why != nil && err != nil {
@@ -155,9 +155,9 @@ func (s *Shared) follow(ctx context.Context) error {
 // errFull is the error of a store with more claims than a front takes.
 var errFull = fmt.Errorf("there are more than %d places, which is all that a front takes", maxPlaces)
 
-// ready notes that the store answers, and has all that is known here. Other fronts may have
+// followed notes that the store answers, and has all that is known here. Other fronts may have
 // to fill one of this age.
-func (s *Shared) ready(age time.Duration) {
+func (s *Shared) followed(age time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settled = time.Now().Add(s.settle - age)
@@ -189,7 +189,7 @@ func (s *Shared) meet(all []bus.Item) (lost []entry) {
 		}
 	}
 	s.mu.Unlock()
-	s.keep(news)
+	s.remember(news)
 	return lost
 }
 
@@ -273,9 +273,9 @@ func (s *Shared) read(place string, i bus.Item) version {
 	return version{c, i.Revision}
 }
 
-// keep has the disk of this front remember claims.
-func (s *Shared) keep(all []entry) {
-	if err := s.kept.keep(all); err != nil {
+// remember has the disk of this front remember claims.
+func (s *Shared) remember(all []entry) {
+	if err := s.kept.record(all); err != nil {
 		s.log.Error("claims of places are not kept on the disk of this front", "err", err)
 	}
 }
@@ -431,7 +431,7 @@ func (s *Shared) note(place string, v version) {
 	}
 	s.mu.Unlock()
 	if !later {
-		s.keep([]entry{{place, v.stored}})
+		s.remember([]entry{{place, v.stored}})
 	}
 }
 

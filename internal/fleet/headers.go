@@ -1,0 +1,41 @@
+package fleet
+
+import (
+	"net/http"
+	"strings"
+)
+
+// copyHeaders copies the headers that go from one end to the other: none that is of a
+// connection (RFC 9110, 7.6.1), and none that is the front's or the link's to say.
+func copyHeaders(to, from http.Header) {
+	named := from["Connection"]
+	for name, values := range from {
+		if passes(name) && !names(named, name) {
+			to[name] = values
+		}
+	}
+}
+
+// passes reports whether a header goes from one end to the other.
+func passes(name string) bool {
+	if strings.HasPrefix(name, headerPrefix) {
+		return false
+	}
+	switch name {
+	case "Authorization", "Cookie", "Connection", "Expect", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length", "Set-Cookie":
+		return false
+	}
+	return true
+}
+
+// names reports whether a header is in the lists of a Connection header.
+func names(lists []string, name string) bool {
+	for _, list := range lists {
+		for option := range strings.SplitSeq(list, ",") {
+			if strings.EqualFold(strings.TrimSpace(option), name) {
+				return true
+			}
+		}
+	}
+	return false
+}
