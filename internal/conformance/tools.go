@@ -27,7 +27,7 @@ type tool struct {
 // addTools registers what the suite wants and our own tools never do: sound,
 // embedded resources, logging, sampling, roots, and questions of all kinds.
 func addTools(s *mcp.Server, server *sdk.Server) {
-	for _, all := range [][]tool{contentTools(), clientTools(s, server), askingTools()} {
+	for _, all := range [][]tool{contentTools(), clientTools(s), askingTools()} {
 		for _, f := range all {
 			f.addTo(server)
 		}
@@ -89,7 +89,8 @@ func contentTools() []tool {
 }
 
 // clientTools use what the client can do, and lists that change.
-func clientTools(s *mcp.Server, server *sdk.Server) []tool {
+func clientTools(s *mcp.Server) []tool {
+	const suffix = " (changed)"
 	logs := func(pauses time.Duration, lines ...string) sdk.ToolHandler {
 		return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			for _, line := range lines {
@@ -151,8 +152,12 @@ func clientTools(s *mcp.Server, server *sdk.Server) []tool {
 		{
 			"test_trigger_tool_change", "has the list of tools change", "",
 			func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-				// The sdk notifies clients when a tool is added, even one that it has.
-				contentTools()[0].addTo(server)
+				changed := s.Tools()[0]
+				description, longer := strings.CutSuffix(changed.Description, suffix)
+				if !longer {
+					description += suffix
+				}
+				s.Describe(changed.Name, description)
 				return sdkText("changed"), nil
 			},
 		},
