@@ -174,7 +174,7 @@ func auditLine(e audit.Entry) string {
 		words = append(words, fmt.Sprintf("%dms", e.DurMS))
 	case audit.KindCheckpoint:
 		words = append(words, fmt.Sprintf("signs the records up to %d", e.Seq-1))
-	case audit.KindCast, audit.KindApproval, audit.KindLogin, audit.KindEgress, audit.KindPolicy, audit.KindSession, audit.KindServer, audit.KindUpstream,
+	case audit.KindCast, audit.KindApproval, audit.KindLogin, audit.KindEgress, audit.KindPolicy, audit.KindSession, audit.KindServer, audit.KindUpstream, audit.KindWitness,
 		audit.KindFile, audit.KindRemoved, audit.KindTorn, audit.KindDropped, audit.KindMissing:
 		// The rest of a record behind what all have.
 		_, rest, _ := strings.Cut(string(e.Raw), `"pid":`)

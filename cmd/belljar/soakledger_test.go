@@ -130,7 +130,7 @@ func (l *soakLedger) compare(log io.Reader, killed map[int]bool) (wrong []string
 			}
 		case audit.KindDropped, audit.KindMissing, audit.KindRemoved:
 			complain("record %d: %s", r.Seq, records.Text())
-		case audit.KindApproval, audit.KindCast, audit.KindCheckpoint, audit.KindEgress, audit.KindFile, audit.KindLogin, audit.KindPolicy, audit.KindUpstream:
+		case audit.KindApproval, audit.KindCast, audit.KindCheckpoint, audit.KindEgress, audit.KindFile, audit.KindLogin, audit.KindPolicy, audit.KindUpstream, audit.KindWitness:
 		}
 	}
 	for at, c := range l.calls {

@@ -14,7 +14,7 @@ func (w *writer) path(name string) string { return filepath.Join(w.cfg.Dir, name
 
 // own puts a record of the log's own at the end of the chain, and writes it.
 func (w *writer) own(kind Kind, rec any) error {
-	line, err := encode(w.pid, kind, nil, rec)
+	line, err := encode(w.from, kind, nil, rec)
 	if err != nil {
 		return err
 	}
@@ -105,6 +105,10 @@ func (w *writer) sign(before place) error {
 		return err
 	}
 	w.signed = w.seq
+	if w.news && w.cfg.Signed != nil {
+		w.news = false
+		w.cfg.Signed(Signed{w.keys.text, string(text)})
+	}
 	return nil
 }
 

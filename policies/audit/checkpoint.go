@@ -85,6 +85,7 @@ func parseCheckpoint(text []byte, key note.Verifier) (Checkpoint, error) {
 type keys struct {
 	signer func() (note.Signer, error) // made at the first call, see signerOf
 	public note.Verifier
+	text   string // of public
 	mac    []byte // key of the HMACs in records
 }
 
@@ -107,7 +108,7 @@ func loadKeys(dir string, isNew bool) (keys, error) {
 	if err != nil {
 		return keys{}, fmt.Errorf("read %s: %w", path, err)
 	}
-	public, err := loadPublic(dir)
+	public, text, err := loadPublic(dir)
 	if err != nil {
 		return keys{}, err
 	}
@@ -116,7 +117,7 @@ func loadKeys(dir string, isNew bool) (keys, error) {
 	}
 	h := hmac.New(sha256.New, []byte(secret))
 	h.Write([]byte("belljar audit: values taken out of records"))
-	return keys{signerOf(path, secret), public, h.Sum(nil)}, nil
+	return keys{signerOf(path, secret), public, text, h.Sum(nil)}, nil
 }
 
 // readPrivate returns the name in a private key and the id of its public key, in the form
@@ -227,16 +228,17 @@ func readSmall(path string) ([]byte, error) {
 	return text[:n], nil
 }
 
-// loadPublic reads the key that checks a log's checkpoints.
-func loadPublic(dir string) (note.Verifier, error) {
+// loadPublic reads the key that checks a log's checkpoints, and returns its text as well.
+func loadPublic(dir string) (note.Verifier, string, error) {
 	path := filepath.Join(dir, publicName)
-	text, err := readSmall(path)
+	raw, err := readSmall(path)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	key, err := note.NewVerifier(strings.TrimSpace(string(text)))
+	text := strings.TrimSpace(string(raw))
+	key, err := note.NewVerifier(text)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, errNoKey)
+		return nil, "", fmt.Errorf("read %s: %w", path, errNoKey)
 	}
-	return key, nil
+	return key, text, nil
 }

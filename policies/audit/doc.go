@@ -35,6 +35,7 @@
 //	replay.go      calls of the past, for policies to be compared by
 //	readcast.go    recordings that are looked at later
 //	back.go        the log from its end, as far as somebody looks
+//	witness.go     checkpoints of a log that the logs of others have
 //	read.go        the log, record by record
 //	verify.go      whether the log is as it was written
 //	log.go         takes records, and writes them in groups

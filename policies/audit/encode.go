@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -23,8 +24,17 @@ type quick interface {
 	write(b *body)
 }
 
+// from is the `PID` or `PID,"node":"NAME"` of the records of a log.
+func from(cfg Config) string {
+	text := strconv.Itoa(os.Getpid())
+	if cfg.Node != "" {
+		text += `,"node":` + string(appendString(nil, cfg.Node))
+	}
+	return text
+}
+
 // encode is `"kind":...}` of a record: what follows seq and prev.
-func encode(pid string, kind Kind, r *redactor, rec any) ([]byte, error) {
+func encode(from string, kind Kind, r *redactor, rec any) ([]byte, error) {
 	b, ok := bodies.Get().(*body)
 	if !ok {
 		b = new(body)
@@ -36,7 +46,7 @@ func encode(pid string, kind Kind, r *redactor, rec any) ([]byte, error) {
 	b.raw(`","v":1,"ts":"`)
 	b.text = time.Now().UTC().AppendFormat(b.text, stamp)
 	b.raw(`","pid":`)
-	b.raw(pid)
+	b.raw(from)
 	if q, ok := rec.(quick); ok {
 		q.write(b)
 		b.raw(`}`)

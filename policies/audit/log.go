@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +50,11 @@ type Config struct {
 	// Audit says what is kept. Fields that are zero have their defaults, except
 	// the level: its zero value is refused.
 	Audit policies.Audit
+	// Node is the name of this machine in every record; empty for none.
+	Node string
+	// Signed is called with each checkpoint that signs more than records about the logs of
+	// other machines. It must not wait for anything. Default none.
+	Signed func(Signed)
 	// Log gets what an operator should know; default none.
 	Log *slog.Logger
 }
@@ -61,7 +64,7 @@ type Config struct {
 type Log struct {
 	cfg   Config
 	red   redactor
-	pid   string
+	from  string
 	wake  chan struct{} // of one element: something is to be written now
 	soon  *time.Timer   // fires when something was gathered
 	quit  chan struct{}
@@ -83,7 +86,9 @@ type Log struct {
 // line is a wait for those before it.
 type entry struct {
 	line    []byte
+	witness bool       // it is about the log of another machine
 	durable bool       // to be on the disk before done hears of it
+	sign    bool       // a checkpoint is to follow
 	done    chan error // of one element; nil where nobody waits
 }
 
@@ -134,7 +139,7 @@ func Open(cfg Config) (*Log, error) {
 // start is a Log that writes with w.
 func start(cfg Config, w *writer) *Log {
 	l := &Log{
-		cfg: cfg, w: w, pid: strconv.Itoa(os.Getpid()),
+		cfg: cfg, w: w, from: from(cfg),
 		wake: make(chan struct{}, 1), soon: time.NewTimer(gather), quit: make(chan struct{}),
 	}
 	l.red.level, l.red.key = cfg.Audit.Level, w.keys.mac
@@ -169,20 +174,25 @@ func (l *Log) Hide(name, value string) { l.red.add(name, value) }
 // records that wait.
 func (l *Log) Append(r Record) error {
 	_, said := r.(Approval)
-	return l.put(r, said, nil)
+	return l.put(r, entry{durable: said})
 }
 
 // Write appends a record and waits until it is written, so that the end of
 // this process cannot lose it. An error, even that of ctx, means that the record
 // may be lost.
-func (l *Log) Write(ctx context.Context, r Record) error { return l.wait(ctx, r, false) }
+func (l *Log) Write(ctx context.Context, r Record) error { return l.wait(ctx, r, entry{}) }
 
 // Commit is Write, and the record is on the disk when it returns.
-func (l *Log) Commit(ctx context.Context, r Record) error { return l.wait(ctx, r, true) }
+func (l *Log) Commit(ctx context.Context, r Record) error {
+	return l.wait(ctx, r, entry{durable: true})
+}
 
 // Sync waits until all that was appended before is on the disk, or says that
 // something of it is not.
-func (l *Log) Sync(ctx context.Context) error { return l.wait(ctx, nil, true) }
+func (l *Log) Sync(ctx context.Context) error { return l.wait(ctx, nil, entry{durable: true}) }
+
+// Sign waits until a checkpoint signs all that was appended before.
+func (l *Log) Sign(ctx context.Context) error { return l.wait(ctx, nil, entry{sign: true}) }
 
 // Close writes what waits, signs it and waits for the disk; where the log
 // cannot be written that takes at most five seconds. Close may be called twice,
@@ -198,44 +208,44 @@ func (l *Log) Close() error {
 	return l.w.closeErr
 }
 
-func (l *Log) wait(ctx context.Context, r Record, durable bool) error {
-	done := make(chan error, 1)
-	if err := l.put(r, durable, done); err != nil {
+func (l *Log) wait(ctx context.Context, r Record, e entry) error {
+	e.done = make(chan error, 1)
+	if err := l.put(r, e); err != nil {
 		return err
 	}
 	select {
-	case err := <-done:
+	case err := <-e.done:
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("audit log: wait for the disk: %w", context.Cause(ctx))
 	}
 }
 
-// put queues a record.
-func (l *Log) put(r Record, durable bool, done chan error) error {
-	var line []byte
+// put queues a record; e says how.
+func (l *Log) put(r Record, e entry) error {
 	if r != nil {
-		var err error
-		if line, err = l.encode(r); err != nil {
+		line, err := l.encode(r)
+		if err != nil {
 			l.lose(1, err)
 			return err
 		}
+		e.line, e.witness = line, r.Kind() == KindWitness
 	}
 	l.mu.Lock()
 	var err error
-	now, first := done != nil || durable, false
+	now, first := e.done != nil || e.durable, false
 	switch {
 	case l.closed:
 		err = ErrClosed
-	case len(l.queue) >= maxQueued, l.bytes+len(line) > maxQueuedBytes:
+	case len(l.queue) >= maxQueued, l.bytes+len(e.line) > maxQueuedBytes:
 		err = ErrFull
-		if line != nil {
+		if e.line != nil {
 			l.lost.add(1, err)
 			l.health.tally(0, 1, err)
 		}
 	default:
-		l.queue = append(l.queue, entry{line, durable, done})
-		l.bytes += len(line)
+		l.queue = append(l.queue, e)
+		l.bytes += len(e.line)
 		now, first = now || len(l.queue) >= gatherMost, len(l.queue) == 1
 	}
 	l.mu.Unlock()
@@ -255,9 +265,9 @@ func (l *Log) put(r Record, durable bool, done chan error) error {
 // encode is a record's line without its place in the chain.
 func (l *Log) encode(r Record) ([]byte, error) {
 	if _, ok := r.(quick); ok {
-		return encode(l.pid, r.Kind(), &l.red, r)
+		return encode(l.from, r.Kind(), &l.red, r)
 	}
-	return encode(l.pid, r.Kind(), &l.red, r.prepared(&l.red))
+	return encode(l.from, r.Kind(), &l.red, r.prepared(&l.red))
 }
 
 // lose counts records that will not be written.

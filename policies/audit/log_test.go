@@ -251,7 +251,7 @@ func TestConcurrency(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range logs {
 		l := begin(t, cfg)
-		l.pid = fmt.Sprint(i)
+		l.from = fmt.Sprint(i)
 		var writing sync.WaitGroup
 		for j := range each {
 			writing.Go(func() {

@@ -19,6 +19,7 @@ type Entry struct {
 	Seq     uint64    `json:"seq"`
 	Kind    Kind      `json:"kind"`
 	Time    time.Time `json:"ts"`
+	Node    string    `json:"node"`
 	CallID  string    `json:"call_id"`
 	Tenant  string    `json:"tenant"`
 	Session string    `json:"session"`
@@ -140,6 +141,9 @@ func entries(ctx context.Context, name string, r io.Reader, f Filter, use func(E
 			return read, fmt.Errorf("read %s: %w", name, err)
 		}
 		read += int64(len(text))
+		if l, err := parseLine(text[:len(text)-1]); err == nil && f.Kind != "" && l.kind != f.Kind {
+			continue // without the time that the rest takes
+		}
 		var e Entry
 		if err := json.Unmarshal(text, &e); err != nil {
 			return read, fmt.Errorf("read %s:%d: the line is not a record; `belljar audit verify` says more", name, n)

@@ -23,6 +23,7 @@ const (
 	KindLogin    Kind = "login"    // a token was not accepted, was made, or holds no more
 	KindCast     Kind = "cast"     // the recording of a background job has ended
 	KindUpstream Kind = "upstream" // an operator decided about somebody else's server, or restarted it
+	KindWitness  Kind = "witness"  // the log of another worker of the fleet had a checkpoint
 
 	KindFile       Kind = "file"       // a file begins, after another one
 	KindRemoved    Kind = "removed"    // old files are deleted
@@ -106,6 +107,7 @@ func (f Facts) acts() []policies.Act {
 type Decision struct {
 	CallID  string
 	Tenant  string
+	Place   string // of a fleet; empty elsewhere
 	Session string
 	Client  Client
 	Tool    string
@@ -149,6 +151,7 @@ func (d Decision) write(b *body) {
 	b.str("call_id", d.CallID)
 	b.some("trace_id", d.TraceID)
 	b.str("tenant", d.Tenant)
+	b.some("place", d.Place)
 	b.str("session", d.Session)
 	if d.Client != (Client{}) {
 		b.name("client")
@@ -194,6 +197,7 @@ func (d Decision) write(b *body) {
 type Outcome struct {
 	CallID  string
 	Tenant  string
+	Place   string // of a fleet; empty elsewhere
 	Session string
 	Tool    string
 
@@ -235,6 +239,7 @@ func (o Outcome) write(b *body) {
 	level := cmp.Or(o.Level, b.r.level)
 	b.str("call_id", o.CallID)
 	b.str("tenant", o.Tenant)
+	b.some("place", o.Place)
 	b.str("session", o.Session)
 	b.str("tool", clip(o.Tool, maxName))
 	b.truth("failed", o.Failed)
@@ -339,6 +344,7 @@ type Session struct {
 	Principal string `json:"principal,omitempty"`
 	Session   string `json:"session"`             // the box of box-ended
 	Workspace string `json:"workspace,omitempty"` // of its place, if that is not the server's own
+	Place     string `json:"place,omitempty"`     // of a fleet; empty elsewhere
 	TaskID    int64  `json:"task_id,omitempty"`   // of job-ended
 	By        string `json:"by,omitempty"`        // the operator, or why
 	Client    Client `json:"client,omitzero"`     // as it was known then
@@ -392,6 +398,17 @@ func (u Upstream) prepared(r *redactor) any {
 	}
 	return u
 }
+
+// Witness says that the log of another worker of the fleet had a checkpoint. See Against.
+type Witness struct {
+	Worker string `json:"worker"`
+	Signed
+}
+
+// Kind is KindWitness.
+func (Witness) Kind() Kind { return KindWitness }
+
+func (w Witness) prepared(*redactor) any { return w }
 
 // Server says that a server began or ended.
 type Server struct {

@@ -98,12 +98,12 @@ func TestKeptCheckpointShowsWhatTheKeyHides(t *testing.T) {
 	}
 	fill(t, config(dir), 10)
 	resign(t, dir, asItIs, honest)
-	if _, err := Verify(t.Context(), dir, Against{"", kept}); err != nil {
+	if _, err := Verify(t.Context(), dir, Against{Checkpoint: kept}); err != nil {
 		t.Fatalf("nothing was changed: %v", err)
 	}
 	resign(t, dir, func(_ int, _, body string) (string, bool) { return strings.Replace(body, "go test", "go vet", 1), true }, honest)
 	verify(t, dir) // its own files show nothing
-	wantFault(t, dir, Against{"", kept}, "a checkpoint in another file signs another hash of it")
+	wantFault(t, dir, Against{Checkpoint: kept}, "a checkpoint in another file signs another hash of it")
 }
 
 // A checkpoint signs the records up to the one before it, by number and by hash.

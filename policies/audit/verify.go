@@ -26,6 +26,8 @@ type Report struct {
 	Head        string // hash of the last one
 	Checkpoints int
 	Signed      uint64   // the last record that a checkpoint signs
+	Witnessed   uint64   // the last record that a checkpoint of Witnesses signs; 0 without any
+	Witnesses   []string // that have this one
 	Removed     uint64   // records that are gone because the log removed them
 	Notes       []string // what a reader should know, for example records lost to a full disk; 20 at most
 }
@@ -54,6 +56,7 @@ func (f *Fault) Error() string {
 type Against struct {
 	Key        string // public key, as in audit.pub; empty for that of the directory
 	Checkpoint []byte // an earlier checkpoint that was kept elsewhere; nil for none
+	Witnesses  []Sighting
 }
 
 // Verify reads a log from its first record to its last and checks each hash,
@@ -98,16 +101,20 @@ type verifier struct {
 	kept   *Checkpoint // of Against
 	signed uint64      // number of the last checkpoint's own record
 	signs  uint64      // what that one signs
+
+	seen []*sighting // by witnesses, of records that have not been read yet; in order
+	old  int         // of witnesses, that sign records that are gone
 }
 
 func (v *verifier) prepare(dir string, against Against) error {
 	var err error
-	if against.Key != "" {
-		v.key, err = note.NewVerifier(strings.TrimSpace(against.Key))
+	key := strings.TrimSpace(against.Key)
+	if key != "" {
+		v.key, err = note.NewVerifier(key)
 		if err != nil {
 			return errors.New("read the public key: the text is not a public key; a key looks like the content of " + publicName)
 		}
-	} else if v.key, err = loadPublic(dir); err != nil {
+	} else if v.key, key, err = loadPublic(dir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("read audit log: %w; without its public key no checkpoint can be checked", err)
 		}
@@ -120,7 +127,7 @@ func (v *verifier) prepare(dir string, against Against) error {
 		}
 		v.kept = &c
 	}
-	return nil
+	return v.witnesses(key, against.Witnesses)
 }
 
 // checkpointFile reads the newest checkpoint; text is nil if the log has no checkpoint.
@@ -250,6 +257,9 @@ func (v *verifier) record(name string, n int, l line, sum hash) error {
 			v.report.Signed = max(v.report.Signed, l.seq)
 		}
 	}
+	if err := v.sight(name, n, l, sum); err != nil {
+		return err
+	}
 	switch l.kind {
 	case KindCheckpoint:
 		return v.checkpoint(name, n, l)
@@ -267,7 +277,7 @@ func (v *verifier) record(name string, n int, l line, sum hash) error {
 		var t tornLine
 		_ = json.Unmarshal(l.text, &t)
 		v.note("%s:%d: record %d: a crash had cut a record; its %d bytes are in %s", name, n, l.seq, t.Bytes, clip(t.File, 40))
-	case KindDecision, KindOutcome, KindCast, KindApproval, KindLogin, KindEgress, KindPolicy, KindSession, KindServer, KindUpstream, KindFile:
+	case KindDecision, KindOutcome, KindCast, KindApproval, KindLogin, KindEgress, KindPolicy, KindSession, KindServer, KindUpstream, KindWitness, KindFile:
 	}
 	if since := max(v.signed, v.report.First-1); l.seq-since > signEvery+signSlack {
 		return &Fault{name, n, l.seq, fmt.Sprintf("checkpoints were removed: none stands among the %d records before it", l.seq-since)}
@@ -315,6 +325,9 @@ func (v *verifier) removed(name string, n int, l line) error {
 func (v *verifier) finish() error {
 	r := &v.report
 	r.Head = hex.EncodeToString(v.lastHash[:])
+	if err := v.unseen(); err != nil {
+		return err
+	}
 	if r.Records == 0 {
 		if v.mark != nil {
 			return &Fault{File: checkpointName, Why: fmt.Sprintf("all records were removed: the checkpoint signs %d", v.mark.Seq)}

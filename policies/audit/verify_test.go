@@ -299,7 +299,7 @@ func TestKeptCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	fill(t, config(dir), 10)
-	if _, err := Verify(t.Context(), dir, Against{string(key), kept}); err != nil {
+	if _, err := Verify(t.Context(), dir, Against{Key: string(key), Checkpoint: kept}); err != nil {
 		t.Fatal(err)
 	}
 	// The end is cut off behind the first checkpoint, which takes the place of
@@ -315,13 +315,13 @@ func TestKeptCheckpoint(t *testing.T) {
 	if _, err := Verify(t.Context(), short, Against{}); err != nil {
 		t.Errorf("without the checkpoint nothing shows it, but: %v", err)
 	}
-	if _, err := Verify(t.Context(), short, Against{"", kept}); err == nil || !strings.Contains(err.Error(), "were removed") {
+	if _, err := Verify(t.Context(), short, Against{Checkpoint: kept}); err == nil || !strings.Contains(err.Error(), "were removed") {
 		t.Errorf("cut: got %v", err)
 	}
 	// Another key.
 	other := filepath.Join(t.TempDir(), "other")
 	fill(t, config(other), 10)
-	if _, err := Verify(t.Context(), other, Against{string(key), nil}); err == nil {
+	if _, err := Verify(t.Context(), other, Against{Key: string(key)}); err == nil {
 		t.Error("a log with another key passes")
 	}
 }
@@ -365,7 +365,7 @@ func FuzzVerify(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	key, err := loadPublic(dir)
+	key, _, err := loadPublic(dir)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -5,14 +5,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 )
 
 // writer is the end of the chain, as one process sees it. It is used by one
 // goroutine; the lock file keeps processes apart.
 type writer struct {
 	cfg  Config
-	pid  string
+	from string // see there
 	lock *os.File
 	keys keys
 	open func(path string, create bool) (file, error)
@@ -26,6 +25,7 @@ type writer struct {
 
 	compared bool   // the log was compared with its checkpoint
 	signed   uint64 // the last record that is a checkpoint of ours
+	news     bool   // something is to be signed, besides records about the logs of others
 	dirty    bool   // something written is not on the disk
 	buf      []byte // lines on their way
 
@@ -37,7 +37,7 @@ type writer struct {
 // openWriter finds the end of the chain, repairs it and states the repair in a
 // record.
 func openWriter(cfg Config) (*writer, error) {
-	w := &writer{cfg: cfg, pid: strconv.Itoa(os.Getpid()), open: appendTo}
+	w := &writer{cfg: cfg, from: from(cfg), open: appendTo, news: true}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -89,10 +89,11 @@ func (w *writer) write(batch []entry, lost loss) (n int, err error) {
 			return 0, err
 		}
 	}
-	durable := false
+	durable, sign := false, false
 	at := w.place()
 	if lost.count > 0 {
-		line, err := encode(w.pid, KindDropped, nil, droppedLine{lost.count, lost.since.UTC().Format(stamp), lost.why})
+		w.news = true
+		line, err := encode(w.from, KindDropped, nil, droppedLine{lost.count, lost.since.UTC().Format(stamp), lost.why})
 		if err != nil {
 			return 0, err
 		}
@@ -100,9 +101,10 @@ func (w *writer) write(batch []entry, lost loss) (n int, err error) {
 	}
 	written := 0
 	for i, e := range batch {
-		durable = durable || e.durable
+		durable, sign = durable || e.durable, sign || e.sign
 		if e.line != nil {
 			w.add(e.line)
+			w.news = w.news || !e.witness
 		}
 		switch {
 		case w.size+int64(len(w.buf)) >= w.cfg.Audit.Rotate:
@@ -123,7 +125,12 @@ func (w *writer) write(batch []entry, lost loss) (n int, err error) {
 		return written, err
 	}
 	w.stated = true
-	if durable {
+	switch {
+	case sign && w.seq != w.signed:
+		if err := w.sign(at); err != nil {
+			return 0, err
+		}
+	case durable:
 		if err := w.syncFile(); err != nil {
 			return 0, err
 		}
