@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,8 @@ func auditVerifyCommand() *cobra.Command {
 	var (
 		a               auditing
 		key, checkpoint string
-		asJSON          bool
+		witnesses       []string
+		asJSON, fleet   bool
 	)
 	c := &cobra.Command{
 		Use:   "verify",
@@ -34,16 +36,32 @@ A user who can read audit.key can replace the log by another one. To notice that
 too, keep a copy of audit.pub, and now and then one of audit.checkpoint, on
 another machine, and give them to --key and --checkpoint.
 
+In a fleet, two other workers keep the checkpoints of each worker in their own logs.
+With --fleet, the front of --state has each worker compare its log with those.
+--witness does the same for one log, without a front: it names the directory of the
+log of another worker, or of a copy.
+
 Exit status: 0 the log is as it was written; 1 it is not, or cannot be read,
 and the last line of standard error says where and why; 2 the command line
 makes no sense.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+			defer cancel()
+			if fleet {
+				if key != "" || checkpoint != "" || a.log != "" || a.policy != "" || len(witnesses) > 0 {
+					return usage("audit verify: --fleet goes with --state and --json alone: each worker knows its own log")
+				}
+				return verifyFleet(ctx, c.OutOrStdout(), a.state, asJSON)
+			}
 			dir, err := a.dir()
 			if err != nil {
 				return err
 			}
 			var against audit.Against
+			if against.Witnesses, err = sightings(ctx, dir, witnesses); err != nil {
+				return failure(fmt.Errorf("verify audit log: --witness: %w", err))
+			}
 			if key != "" {
 				text, err := readSmall(key, smallMost)
 				if err != nil {
@@ -56,8 +74,6 @@ makes no sense.`,
 					return failure(fmt.Errorf("verify audit log: --checkpoint: %w", err))
 				}
 			}
-			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
-			defer cancel()
 			report, err := audit.Verify(ctx, dir, against)
 			if asJSON {
 				if err := verifiedJSON(c.OutOrStdout(), dir, report, err); err != nil {
@@ -75,6 +91,8 @@ makes no sense.`,
 	a.flags(c)
 	c.Flags().StringVar(&key, "key", "", "`file` with the public key of the log, kept elsewhere (default: audit.pub of the log)")
 	c.Flags().StringVar(&checkpoint, "checkpoint", "", "`file` with an earlier checkpoint, kept elsewhere, that the log must still hold")
+	c.Flags().StringArrayVar(&witnesses, "witness", nil, "`directory` of the log of another worker, that has checkpoints of this one; again for more")
+	c.Flags().BoolVar(&fleet, "fleet", false, "have all workers of the front of --state verify their logs")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
 	return c
 }
@@ -87,6 +105,9 @@ func verified(out io.Writer, dir string, r audit.Report) {
 		fmt.Fprintf(out, "removed     1 to %d, in files that the log states it removed as old\n", r.Removed)
 	}
 	fmt.Fprintf(out, "signed      up to %d, by %d checkpoints\n", r.Signed, r.Checkpoints)
+	if r.Witnessed > 0 {
+		fmt.Fprintf(out, "witnessed   up to %d, by %s\n", r.Witnessed, strings.Join(r.Witnesses, ", "))
+	}
 	fmt.Fprintf(out, "head        %s\n", r.Head)
 	for _, n := range r.Notes {
 		fmt.Fprintf(out, "note: %s\n", n)
@@ -112,11 +133,13 @@ func verifiedJSON(out io.Writer, dir string, r audit.Report, err error) error {
 		Removed     uint64   `json:"removed"`
 		Signed      uint64   `json:"signed"`
 		Checkpoints int      `json:"checkpoints"`
+		Witnessed   uint64   `json:"witnessed,omitempty"`
+		Witnesses   []string `json:"witnesses,omitempty"`
 		Head        string   `json:"head"`
 		Notes       []string `json:"notes,omitempty"`
 	}{
 		Log: dir, OK: err == nil, Files: r.Files, Records: r.Records, First: r.First, Last: r.Last,
-		Removed: r.Removed, Signed: r.Signed, Checkpoints: r.Checkpoints, Head: r.Head, Notes: r.Notes,
+		Removed: r.Removed, Signed: r.Signed, Checkpoints: r.Checkpoints, Witnessed: r.Witnessed, Witnesses: r.Witnesses, Head: r.Head, Notes: r.Notes,
 	}
 	if err != nil {
 		found.Fault = &fault{Why: err.Error()}

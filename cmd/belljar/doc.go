@@ -57,7 +57,7 @@
 //	  policy_files.go
 //	  policystatus.go
 //	  audit.go, auditplay.go        audit
-//	  auditverify.go, auditlog.go
+//	  auditverify.go, auditfleet.go, auditlog.go
 //	  workspace.go                  workspace
 //	  workspace_change.go
 //	  workspace_prune.go

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,6 +26,13 @@ type Client struct {
 	PID  int // of the server
 	dial func(ctx context.Context, _, _ string) (net.Conn, error)
 	http http.Client
+}
+
+// Patient is a client that waits so long for each answer.
+func (c *Client) Patient(wait time.Duration) *Client {
+	longer := *c
+	longer.http.Timeout = wait
+	return &longer
 }
 
 // Clients are the servers of this user, at most maxServers. One that was killed may be

@@ -106,6 +106,19 @@ type Audit struct {
 	audit.Health
 }
 
+// AuditReport is what a worker of a fleet found in its audit log, compared with what other
+// workers have of it.
+type AuditReport struct {
+	Fault     string   `json:"fault,omitempty"` // the first place at which it was changed, or why it cannot be read
+	Records   uint64   `json:"records"`
+	First     uint64   `json:"first"`
+	Last      uint64   `json:"last"`
+	Signed    uint64   `json:"signed"`
+	Witnessed uint64   `json:"witnessed"` // the last record that a checkpoint of Witnesses signs; 0 without any
+	Witnesses []string `json:"witnesses,omitempty"`
+	Notes     []string `json:"notes,omitempty"`
+}
+
 // ShortID is the beginning of a session's id: enough to recognise it, and too little to
 // use the session, which needs the whole id over HTTP.
 func ShortID(id string) string { return id[:min(len(id), 12)] }

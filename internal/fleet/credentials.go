@@ -148,3 +148,23 @@ func (c *certificates) check(p *peer, now time.Time) error {
 	p.roots = roots
 	return nil
 }
+
+// IsWorkerName reports whether a text may name a worker: it is a label of a DNS name.
+func IsWorkerName(name string) bool {
+	if name == "" || len(name) > 63 || name[0] == '-' || name[len(name)-1] == '-' {
+		return false
+	}
+	for _, c := range name {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// workerDomain is the domain of workers' names in their certificates.
+const workerDomain = ".worker.belljar"
+
+// WorkerDNS is the name that the certificate of a worker needs. A certificate for
+// *.worker.belljar is good for every worker.
+func WorkerDNS(name string) string { return name + workerDomain }

@@ -126,12 +126,18 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(stateEvery)
 	defer tick.Stop()
 	var sent *[]string
+	var signed Signed
 	for {
 		w.mu.Lock()
 		s, news := state{Drains: w.drains, Time: time.Now()}, w.news
 		w.mu.Unlock()
 		if all := w.cfg.Places(); sent == nil || !slices.Equal(all, *sent) {
 			s.Places, sent = &all, &all
+		}
+		if a := w.cfg.Audit; a != nil {
+			if newest := a.Newest(); newest != signed {
+				s.Signed, signed = &newest, newest
+			}
 		}
 		if lines.Encode(s) != nil || out.Flush() != nil {
 			return

@@ -28,10 +28,15 @@
 //	answer.go              the answer, also in the place of a worker that is gone
 //	events.go              a stream as whole events
 //	headers.go, message.go what goes from one end to the other, and what a front knows of it
+//	audits.go              the audit logs of all workers, compared with what others keep of them
 //	roster.go, state.go    the workers that are there, and what they say of themselves
+//	witness.go             has other workers keep what one has signed
+//	rendezvous.go          the same choice at all fronts
 //	worker.go, dial.go     the other end
+//	keeping.go             what a worker does for the audit logs of others
 //	link.go, tune_linux.go a connection of both ends, and its hello
 //	credentials.go         certificates
 //	inflight.go            requests that have begun and not ended
+//	signed.go              checkpoints of audit logs
 //	shares.go              what one user may have of something that has a bound
 package fleet

@@ -124,6 +124,7 @@ type mill struct {
 	mu      sync.Mutex
 	places  map[string]bool // guarded by mu
 	without bool            // guarded by mu: its policy names no place
+	book    *book           // nil without an audit log
 }
 
 // worker starts a worker whose handler is h. It is linked when worker returns.
@@ -136,7 +137,13 @@ func (r *rig) worker(name string, files Credentials, h http.HandlerFunc, places 
 
 func (r *rig) unlinked(name string, files Credentials, h http.HandlerFunc, places ...string) *mill {
 	r.t.Helper()
-	m := &mill{places: make(map[string]bool)}
+	return r.unlinkedOf(name, files, h, nil, places...)
+}
+
+// unlinkedOf is unlinked with an audit log.
+func (r *rig) unlinkedOf(name string, files Credentials, h http.HandlerFunc, b *book, places ...string) *mill {
+	r.t.Helper()
+	m := &mill{places: make(map[string]bool), book: b}
 	for _, p := range places {
 		m.places[p] = true
 	}
@@ -170,6 +177,7 @@ func (r *rig) unlinked(name string, files Credentials, h http.HandlerFunc, place
 			m.places[p] = true
 			return nil
 		},
+		Audit: m.book.audit(),
 	})
 	if err != nil {
 		r.t.Fatal(err)

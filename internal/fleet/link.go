@@ -79,6 +79,7 @@ type conn struct {
 	free chan struct{} // closed when its requests go on without their callers
 
 	asked atomic.Bool // the front has asked for the state of the worker
+	heard Signed      // guarded by Worker.mu: the newest checkpoint that the front knows
 }
 
 func newConn(c net.Conn) *conn {
@@ -117,6 +118,16 @@ func (c *conn) end() {
 
 // detach has the requests of the link go on without their callers.
 func (c *conn) detach() { c.late.Do(func() { close(c.free) }) }
+
+// closed reports whether a channel is closed.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
 
 // connKey is where the context of a request on a link has its connection.
 type connKey struct{}

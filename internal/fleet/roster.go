@@ -43,9 +43,10 @@ type link struct {
 	peer    *peer
 	running atomic.Int64 // requests
 
-	places map[string]bool // guarded by roster.mu, as are the next two
+	places map[string]bool // guarded by roster.mu, as are the next three
 	drains bool
 	skew   time.Duration
+	signed Signed // the newest checkpoint of its audit log
 }
 
 // roster is the workers that are linked to a front. Its methods are safe for concurrent use.
@@ -283,6 +284,12 @@ func (r *roster) use(ctx context.Context, l *link) {
 		return
 	}
 	defer l.client.Close()
+	var witnessing sync.WaitGroup
+	over := make(chan struct{})
+	defer witnessing.Wait()
+	defer close(over)
+	defer l.Close()
+	witnessing.Go(func() { r.witness(ctx, l, over) })
 	r.log.Info("a worker is linked", "worker", l.Name, "from", l.RemoteAddr().String(), "version", fmt.Sprintf("%.40q", l.Version))
 	if err = r.follow(ctx, l); ctx.Err() == nil {
 		r.log.Warn("a worker is not linked any more", "worker", l.Name, "err", err)
@@ -350,6 +357,9 @@ func (r *roster) record(l *link, s state) bool {
 	r.links[l.Name] = l
 	r.came(l)
 	l.drains, l.skew = s.Drains, time.Until(s.Time)
+	if s.Signed != nil {
+		l.signed = *s.Signed
+	}
 	if s.Places != nil {
 		r.forgetPlaces(l)
 		l.places = make(map[string]bool, len(*s.Places))

@@ -16,11 +16,15 @@ const (
 type state struct {
 	Places *[]string `json:"places,omitempty"` // absent where they are as before; in order
 	Drains bool      `json:"drains,omitempty"`
-	Time   time.Time `json:"time"` // of the worker's clock
+	Time   time.Time `json:"time"`             // of the worker's clock
+	Signed *Signed   `json:"signed,omitempty"` // the newest checkpoint of its audit log; absent where it is as before
 }
 
 // fits reports whether a front can take a state.
 func (s *state) fits() bool {
+	if s.Signed != nil && !s.Signed.fits() {
+		return false
+	}
 	return s.Places == nil || len(*s.Places) <= maxPlaces && !slices.ContainsFunc(*s.Places, func(p string) bool { return p == "" || len(p) > maxPlace })
 }
 

@@ -16,7 +16,7 @@ import (
 // ErrNoPlace is the error of a claim of a place that the worker's own policy does not name.
 var ErrNoPlace = errors.New("there is no such place")
 
-// WorkerConfig is the configuration of a Worker. All fields are required.
+// WorkerConfig is the configuration of a Worker. All fields but Audit are required.
 type WorkerConfig struct {
 	Name        string   // among the workers of the fleet; the certificate must cover it
 	Fronts      []string // their addresses, for example https://front.example:8444
@@ -28,6 +28,7 @@ type WorkerConfig struct {
 	Places  func() []string // that the worker has
 	Has     func(place string) bool
 	Claim   func(ctx context.Context, place string) error // makes a place; ErrNoPlace
+	Audit   Audit                                         // nil where no audit log is kept
 	Log     *slog.Logger
 }
 
@@ -46,7 +47,11 @@ type Worker struct {
 	running map[*conn]struct{} // guarded by mu: open links
 	drains  bool               // guarded by mu
 	news    chan struct{}      // guarded by mu: closed when the state of the worker has changed
+	heard   chan struct{}      // guarded by mu: closed when a front has heard of a checkpoint
 	serving sync.WaitGroup     // requests
+
+	auditing sync.Mutex // held while the audit log is read
+	keeping  keeping
 }
 
 // front is the address of a front.
@@ -59,7 +64,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	}
 	w := &Worker{
 		cfg: cfg, process: rand.Text(), flights: newInflight[*http.Request](), running: make(map[*conn]struct{}),
-		news: make(chan struct{}), links: newPipe(),
+		news: make(chan struct{}), heard: make(chan struct{}), links: newPipe(),
 	}
 	for _, text := range cfg.Fronts {
 		u, err := url.Parse(text)
@@ -91,22 +96,6 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	return w, nil
 }
 
-// IsWorkerName reports whether a text may name a worker: it is a label of a DNS name.
-func IsWorkerName(name string) bool {
-	if name == "" || len(name) > 63 || name[0] == '-' || name[len(name)-1] == '-' {
-		return false
-	}
-	for _, c := range name {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
-}
-
-// workerDomain is the domain of workers' names in their certificates.
-const workerDomain = ".worker.belljar"
-
 // Run connects to all fronts, and again where a link ends, until ctx ends. Then it ends the
 // links, and returns when their requests have returned.
 func (w *Worker) Run(ctx context.Context) error {
@@ -127,7 +116,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// Changed notifies the fronts that the places of the worker have changed.
+// Changed notifies the fronts that the places of the worker have changed, or its audit log.
 func (w *Worker) Changed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,6 +176,9 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	case claimPath:
 		w.claim(rw, r)
 		return
+	case heardPath, keepPath, keptPath, verifyPath:
+		w.audit(rw, r)
+		return
 	}
 	place := r.Header.Get(PlaceHeader)
 	if !w.cfg.Has(place) || !w.flights.begin(r) {
@@ -217,7 +209,3 @@ func (w *Worker) claim(rw http.ResponseWriter, r *http.Request) {
 		rw.WriteHeader(http.StatusNoContent)
 	}
 }
-
-// WorkerDNS is the name that the certificate of a worker needs. A certificate for
-// *.worker.belljar is good for every worker.
-func WorkerDNS(name string) string { return name + workerDomain }

@@ -45,6 +45,7 @@ type sessions struct {
 	flow      *flow
 	books     *books
 	workspace string // of the place; empty for that of --workspace
+	place     string // its name in a fleet; empty elsewhere
 	resumes   bool   // a session goes on with what an earlier one of the tenant planned
 	log       *slog.Logger
 }
@@ -52,7 +53,7 @@ type sessions struct {
 // began is called when a session opens.
 func (s *sessions) began(ctx context.Context, session *mcp.Session) {
 	if s.audit != nil {
-		s.audit.session("start", session, s.workspace)
+		s.audit.session("start", session, s.workspace, s.place)
 	}
 	s.flow.began(session)
 	if !s.resumes || !s.books.kept.Store.Made() {
@@ -66,7 +67,7 @@ func (s *sessions) began(ctx context.Context, session *mcp.Session) {
 // ended is called when a session has closed.
 func (s *sessions) ended(session *mcp.Session) {
 	if s.audit != nil {
-		s.audit.session("end", session, s.workspace)
+		s.audit.session("end", session, s.workspace, s.place)
 	}
 	s.flow.ended(session)
 }

@@ -36,6 +36,7 @@
 //	gate.go, mode.go               the policy that holds
 //	login.go, meters.go            who may come; what is counted
 //	recording.go, ledger.go        what is written down of calls
+//	witness.go                     what other workers of a fleet keep of that
 //	tracer.go
 //	layout.go, workdir.go          the places of a policy; the directory of a worker
 //	config.go                      what a command asks for

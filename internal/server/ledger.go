@@ -32,7 +32,22 @@ type ledger struct {
 	out     *slog.Logger
 
 	recordings recordings
+	witness    witness // of a worker
 }
+
+// placed is the ledger of one place.
+type placed struct {
+	*ledger
+	place string // in a fleet; empty elsewhere
+}
+
+// Decided writes the record of a decision, see ledger.decided.
+func (l placed) Decided(ctx context.Context, d mcp.Decided) error {
+	return l.decided(ctx, l.place, d)
+}
+
+// Finished is the other half of Decided.
+func (l placed) Finished(f mcp.Finished) { l.finished(l.place, f) }
 
 // openLedger opens the log of the policy. If the policy asks for none, a server keeps
 // one all the same, if it can: it may be the only witness.
@@ -47,7 +62,7 @@ func (s *Server) openLedger(context.Context) error {
 	if s.cfg.Command == "" || a.Level == policies.AuditNone {
 		return nil
 	}
-	l, err := auditLog(a, s.Place, s.workspaces(), s.gate, s.cfg.Command)
+	l, err := auditLog(a, s.Place, s.workspaces(), s.gate, &s.cfg)
 	switch {
 	case err != nil && !asked:
 		s.Log.Warn("no audit log is kept", "err", err)
@@ -68,7 +83,7 @@ func (s *Server) openLedger(context.Context) error {
 }
 
 // auditLog opens the log that a policy asks for, where no box can write it.
-func auditLog(a policies.Audit, at Place, workspaces []string, g *gate, command string) (*ledger, error) {
+func auditLog(a policies.Audit, at Place, workspaces []string, g *gate, cfg *Config) (*ledger, error) {
 	dir := a.Path
 	if dir == "" {
 		if at.State == "" {
@@ -79,11 +94,16 @@ func auditLog(a policies.Audit, at Place, workspaces []string, g *gate, command 
 	if err := outOfReach(dir, workspaces, at.Policy); err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	log, err := audit.Open(audit.Config{Dir: dir, Audit: a, Log: at.Log})
-	if err != nil {
+	l := &ledger{dir: dir, gate: g, command: cfg.Command, out: at.Log}
+	to := audit.Config{Dir: dir, Audit: a, Log: at.Log}
+	if cfg.linked() {
+		to.Node, to.Signed = cfg.Service.Link.Name, l.witness.signed
+	}
+	var err error
+	if l.log, err = audit.Open(to); err != nil {
 		return nil, err
 	}
-	return &ledger{log: log, dir: dir, gate: g, command: command, out: at.Log}, nil
+	return l, nil
 }
 
 // outOfReach checks that no box of a policy can write to the directory of the
@@ -131,14 +151,15 @@ func (l *ledger) append(r audit.Record) {
 	}
 }
 
-// Decided writes the record of a decision. It waits for the disk where the policy
+// decided writes the record of a decision. It waits for the disk where the policy
 // requires the record, and where the call could send something out that cannot be
 // taken back.
-func (l *ledger) Decided(ctx context.Context, d mcp.Decided) error {
+func (l *ledger) decided(ctx context.Context, place string, d mcp.Decided) error {
 	if leftOut(d.Decision) {
 		return nil
 	}
 	r := l.decision(d)
+	r.Place = place
 	// What a person is asked about is written before anybody can say yes.
 	risky := d.Decision.Verdict == policies.Ask || d.Decision.Verdict == policies.Allow && (d.Decision.Grant.Network() != policies.NetworkNone || d.Approval != nil)
 	required := l.log.Required() || d.Decision.Grant.AuditRequired()
@@ -203,14 +224,14 @@ func (l *ledger) decision(d mcp.Decided) audit.Decision {
 	return r
 }
 
-// Finished is the other half of Decided.
-func (l *ledger) Finished(f mcp.Finished) {
+// finished is the other half of decided.
+func (l *ledger) finished(place string, f mcp.Finished) {
 	if leftOut(f.Decision) {
 		return
 	}
 	o := audit.Outcome{
 		Level:  keep(f.Decision),
-		CallID: f.Call.ID, Tenant: f.Call.Session.Tenant(), Session: control.ShortID(f.Call.Session.ID()), Tool: f.Call.Tool,
+		CallID: f.Call.ID, Tenant: f.Call.Session.Tenant(), Place: place, Session: control.ShortID(f.Call.Session.ID()), Tool: f.Call.Tool,
 		Failed: f.Err != nil || f.Result.IsError, DurMS: f.Took.Milliseconds(),
 	}
 	if f.Err != nil {
@@ -318,9 +339,9 @@ func (l *ledger) egress(box string, r egress.Record) {
 }
 
 // session writes down that a session began or ended in a workspace, which is empty for that
-// of the server's own place.
-func (l *ledger) session(event string, s *mcp.Session, workspace string) {
-	r := audit.Session{Event: event, Tenant: s.Tenant(), Principal: s.Principal(), Session: control.ShortID(s.ID()), Workspace: workspace}
+// of the server's own place. place is its name in a fleet.
+func (l *ledger) session(event string, s *mcp.Session, workspace, place string) {
+	r := audit.Session{Event: event, Tenant: s.Tenant(), Principal: s.Principal(), Session: control.ShortID(s.ID()), Workspace: workspace, Place: place}
 	r.Client.Name, r.Client.Version = s.Client()
 	l.append(r)
 }

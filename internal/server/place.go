@@ -106,7 +106,7 @@ func (p *place) openTools(context.Context) error {
 		return nil
 	}
 	p.books.open(p.Place, p.flow.jobEnded)
-	seen := &sessions{audit: s.audit, flow: &p.flow, books: &p.books, resumes: s.cfg.Service != nil, log: p.Log}
+	seen := &sessions{audit: s.audit, place: p.id, flow: &p.flow, books: &p.books, resumes: s.cfg.Service != nil, log: p.Log}
 	if p.Workspace != s.Workspace {
 		seen.workspace = p.Workspace
 	}
@@ -136,7 +136,7 @@ func (p *place) openTools(context.Context) error {
 	}
 	// An interface that holds a nil pointer is not nil.
 	if s.audit != nil {
-		cfg.Audit = s.audit
+		cfg.Audit = placed{s.audit, p.id}
 	}
 	if s.cfg.http() {
 		cfg.SSE, cfg.Sockets = s.cfg.Service.SSE, s.cfg.Service.Sockets
@@ -240,6 +240,6 @@ func (p *place) decide(ctx context.Context, f policies.Facts) (policies.Decision
 	if p.server.audit == nil {
 		return d, id, nil
 	}
-	err := p.server.audit.Decided(ctx, mcp.Decided{Call: mcp.Call{ID: id}, Facts: f, Decision: d, Took: time.Since(started)})
+	err := p.server.audit.decided(ctx, p.id, mcp.Decided{Call: mcp.Call{ID: id}, Facts: f, Decision: d, Took: time.Since(started)})
 	return d, id, err
 }

@@ -106,6 +106,16 @@ func runRoutes(ctx context.Context, s *Server) error {
 	mux.HandleFunc("GET /fleet", func(w http.ResponseWriter, _ *http.Request) {
 		control.Respond(w, http.StatusOK, []fleet.Info{s.fleet.Info()})
 	})
+	mux.HandleFunc("POST /fleet/audit", func(w http.ResponseWriter, r *http.Request) {
+		later := http.NewResponseController(w) // logs are read, which takes its time
+		_, _ = later.SetReadDeadline(time.Time{}), later.SetWriteDeadline(time.Time{})
+		all, err := s.fleet.Audit(r.Context())
+		if err != nil {
+			control.Respond(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		control.Respond(w, http.StatusOK, all)
+	})
 	mux.HandleFunc("POST /fleet/forget", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.fleet.Forget(r.Context(), r.URL.Query().Get("place")); err != nil {
 			control.Respond(w, http.StatusConflict, err.Error())

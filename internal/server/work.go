@@ -60,11 +60,13 @@ func Work(ctx context.Context, s *Server, ready func()) (err error) {
 	w, err := fleet.NewWorker(fleet.WorkerConfig{
 		Name: link.Name, Fronts: link.Fronts, Credentials: link.Credentials, Version: buildinfo.Version(), Log: s.Log,
 		Handler: s.places.linked(s.home), Places: s.places.ids, Has: s.places.has, Claim: s.places.claim,
+		Audit: s.audit.forFleet(),
 	})
 	if err != nil {
 		return err
 	}
 	s.places.moved = w.Changed
+	s.audit.tell(w.Changed)
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	ended := make(chan error, 1)
@@ -89,9 +91,17 @@ func Work(ctx context.Context, s *Server, ready func()) (err error) {
 		s.Log.Error("the places were not stopped in order", "err", err)
 	}
 	draining.Wait()
+	farewell, over := context.WithTimeout(running, farewellTime)
+	defer over()
+	s.audit.sign(farewell) // what runs no more cannot be cut off unseen
+	w.Told(farewell)
 	stop()
 	return <-ended
 }
+
+// farewellTime is how long a worker that stops waits until its fronts know the last checkpoint
+// of its audit log.
+const farewellTime = 2 * time.Second
 
 // detachTime is how long calls have to return that go on without their callers.
 const detachTime = time.Second

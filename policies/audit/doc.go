@@ -34,10 +34,11 @@
 //	cast.go        recordings of what commands show
 //	replay.go      calls of the past, for policies to be compared by
 //	readcast.go    recordings that are looked at later
+//	witness.go     checkpoints of other logs
 //	back.go        the log from its end, as far as somebody looks
-//	witness.go     checkpoints of a log that the logs of others have
 //	read.go        the log, record by record
 //	verify.go      whether the log is as it was written
+//	sight.go       whether it is as others saw it
 //	log.go         takes records, and writes them in groups
 //	health.go      what could not be written
 //	write.go       writes a group of records

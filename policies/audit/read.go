@@ -19,7 +19,6 @@ type Entry struct {
 	Seq     uint64    `json:"seq"`
 	Kind    Kind      `json:"kind"`
 	Time    time.Time `json:"ts"`
-	Node    string    `json:"node"`
 	CallID  string    `json:"call_id"`
 	Tenant  string    `json:"tenant"`
 	Session string    `json:"session"`

@@ -360,14 +360,6 @@ func (v *verifier) finish() error {
 	return nil
 }
 
-// note keeps what a reader should know.
-func (v *verifier) note(format string, args ...any) {
-	const most = 20
-	if len(v.report.Notes) < most {
-		v.report.Notes = append(v.report.Notes, fmt.Sprintf(format, args...))
-	}
-}
-
 // part is one file of a log.
 type part struct {
 	dir, name string

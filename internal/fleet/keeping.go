@@ -1,0 +1,134 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Bounds of what a worker does for fronts that ask about audit logs.
+const (
+	keepsEvery = time.Second
+	keepsMost  = 64 // in that time
+)
+
+// keeping is how many checkpoints a worker has been sent. It is safe for concurrent use.
+type keeping struct {
+	mu    sync.Mutex
+	since time.Time // guarded by mu
+	count int       // guarded by mu: since then
+}
+
+// room reports whether another one may come now.
+func (k *keeping) room(now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now.Sub(k.since) >= keepsEvery {
+		k.since, k.count = now, 0
+	}
+	k.count++
+	return k.count <= keepsMost
+}
+
+// audit answers what a front asks about audit logs.
+func (w *Worker) audit(rw http.ResponseWriter, r *http.Request) {
+	if w.cfg.Audit == nil {
+		http.Error(rw, "this worker keeps no audit log", http.StatusNotFound)
+		return
+	}
+	switch r.URL.Path {
+	case keepPath:
+		w.keepOf(rw, r)
+		return
+	case heardPath:
+		w.hear(rw, r)
+		return
+	}
+	if !w.auditing.TryLock() { // each reads a whole log
+		http.Error(rw, "another front asks for this now", http.StatusTooManyRequests)
+		return
+	}
+	defer w.auditing.Unlock()
+	var text []byte
+	var err error
+	if r.URL.Path == keptPath {
+		var all []Sighting
+		if all, err = w.cfg.Audit.Kept(r.Context()); err == nil {
+			text, err = json.Marshal(all)
+		}
+	} else {
+		var seen []Sighting
+		if err = json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxSightings)).Decode(&seen); err == nil {
+			text, err = w.cfg.Audit.Verify(r.Context(), seen)
+		}
+	}
+	if err != nil {
+		w.cfg.Log.Error("a front's question about the audit log has no answer", "path", r.URL.Path, "err", err)
+		http.Error(rw, "its log says why", http.StatusInternalServerError)
+		return
+	}
+	_, _ = rw.Write(text)
+}
+
+// hear notes which checkpoint of this worker a front knows.
+func (w *Worker) hear(rw http.ResponseWriter, r *http.Request) {
+	var s Signed
+	c, ok := r.Context().Value(connKey{}).(*conn)
+	if json.NewDecoder(http.MaxBytesReader(rw, r.Body, 4*MaxSigned)).Decode(&s) != nil || !ok {
+		rw.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.heard = s
+	close(w.heard)
+	w.heard = make(chan struct{})
+	rw.WriteHeader(http.StatusNoContent)
+}
+
+// Told waits until all fronts that are linked know the newest checkpoint of this worker, or
+// ctx ends.
+func (w *Worker) Told(ctx context.Context) {
+	if w.cfg.Audit == nil {
+		return
+	}
+	newest := w.cfg.Audit.Newest()
+	for {
+		w.mu.Lock()
+		all, heard := true, w.heard
+		for c := range w.running {
+			all = all && (c.heard == newest || closed(c.lost))
+		}
+		w.mu.Unlock()
+		if all {
+			return
+		}
+		select {
+		case <-heard:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// keepOf keeps a checkpoint of another worker's log.
+func (w *Worker) keepOf(rw http.ResponseWriter, r *http.Request) {
+	var s Sighting
+	err := json.NewDecoder(http.MaxBytesReader(rw, r.Body, 4*MaxSigned)).Decode(&s)
+	switch {
+	case err != nil || !s.fits() || !IsWorkerName(s.Worker) || s.Worker == w.cfg.Name:
+		http.Error(rw, "this is not a checkpoint of another worker", http.StatusBadRequest)
+		return
+	case !w.keeping.room(time.Now()):
+		http.Error(rw, "there are too many at once", http.StatusTooManyRequests)
+		return
+	}
+	if err := w.cfg.Audit.Keep(r.Context(), s.Worker, s.Signed); err != nil {
+		w.cfg.Log.Error("a checkpoint of another worker is not kept", "worker", s.Worker, "err", err)
+		http.Error(rw, "its log says why", http.StatusInternalServerError)
+		return
+	}
+	rw.WriteHeader(http.StatusNoContent)
+}

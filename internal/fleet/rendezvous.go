@@ -1,0 +1,31 @@
+package fleet
+
+import (
+	"hash/fnv"
+	"strings"
+)
+
+// rendezvous is the worker of a list that a place goes to: the one with the highest digest.
+// When a worker is added to the list, or taken out, no other places than its own move.
+func rendezvous(names []string, place string) (best string) {
+	var most uint64
+	for _, name := range names {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(name + "\x00" + place))
+		sum := mix(h.Sum64())
+		if best == "" || sum > most || sum == most && strings.Compare(name, best) < 0 {
+			best, most = name, sum
+		}
+	}
+	return best
+}
+
+// mix spreads the bits of a digest (the finalizer of MurmurHash3): the names of workers
+// differ little, and so do FNV's digests of them.
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
