@@ -94,7 +94,7 @@ func (ts *toolset) readMethod(m *wire.Message, patience time.Duration) (*directC
 	}
 	c.structured = true
 	if c.input != nil {
-		c.input.shows, c.input.samples = false, false // the answers would come in params, which are arguments here
+		c.input.shows, c.input.opens, c.input.samples = false, false, false // the answers would come in params, which are arguments here
 	}
 	return c, true
 }
@@ -146,7 +146,10 @@ func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok
 	if m.Era() == wire.Legacy {
 		return wire.IsObject(meta)
 	}
-	c.input = &input{shows: capabilities != nil && showsForms(capabilities), samples: wire.IsObject(wire.Member(capabilities, "sampling"))}
+	c.input = &input{
+		shows: capabilities != nil && showsForms(capabilities), opens: opensAddresses(capabilities),
+		samples: wire.IsObject(wire.Member(capabilities, "sampling")),
+	}
 	if client != nil {
 		name, named := text(client, "name")
 		version, versioned := text(client, "version")

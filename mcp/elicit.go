@@ -26,7 +26,8 @@ var answering = []string{"claude-code", "codex-mcp-client", "Visual Studio Code"
 
 // Bounds of asking one client.
 const (
-	maxAsked   = 8 // questions that are open at once
+	maxAsked   = 8 // questions to a person that are open at once
+	maxSampled = 4 // questions to its model that are open at once; they take no place of the others
 	maxIgnored = 4 // questions in a row without an answer; then the client is asked no more
 )
 
@@ -35,7 +36,8 @@ type peer struct {
 	sdk *sdk.ServerSession
 
 	mu      sync.Mutex
-	open    []string // guarded by mu: approvals that it is being asked about
+	open    []string // guarded by mu: questions that its person is being asked
+	sampled []string // guarded by mu: questions that its model is being asked
 	replied bool     // guarded by mu: it has answered once
 	ignored int      // guarded by mu
 }
@@ -60,6 +62,26 @@ func elicitorOf(c Call) *asker {
 	if e := can.Elicitation; e == nil || e.Form == nil && e.URL != nil { // it shows addresses only
 		return nil
 	}
+	return k.patient()
+}
+
+// openerOf returns the client of a call if it can have its person open an address, or nil.
+func openerOf(c Call) *asker {
+	if c.input != nil && !c.input.opens {
+		return nil
+	}
+	k, can := askerOf(c)
+	if k == nil || k.input != nil {
+		return k
+	}
+	if e := can.Elicitation; e == nil || e.URL == nil {
+		return nil
+	}
+	return k.patient()
+}
+
+// patient returns the client unless its person has ignored too many questions.
+func (k *asker) patient() *asker {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ignored >= maxIgnored {
@@ -104,9 +126,14 @@ func askerOf(c Call) (*asker, *sdk.ClientCapabilities) {
 // era: a request to the client while the call runs, or a result that the client
 // answers by making the call again.
 func (c Call) Ask(ctx context.Context, o Offer) Asked {
-	client := elicitorOf(c)
-	if o.Form.Sample != nil {
+	var client *asker
+	switch {
+	case o.Form.Sample != nil:
 		client = samplerOf(c)
+	case o.Form.URL != "":
+		client = openerOf(c)
+	default:
+		client = elicitorOf(c)
 	}
 	if client == nil {
 		return NotAsked
@@ -121,10 +148,23 @@ func (c Call) Asks() bool { return elicitorOf(c) != nil }
 // Samples reports whether the model of the client of a call can be asked.
 func (c Call) Samples() bool { return samplerOf(c) != nil }
 
+// Opens returns the way in which the person at the client of a call can be asked to open an
+// address: NotAsked if the client does not do that, AskedNow for a client that is asked by a
+// request, and AskedByResult for one that is asked by a result.
+func (c Call) Opens() Asked {
+	switch k := openerOf(c); {
+	case k == nil:
+		return NotAsked
+	case k.input != nil:
+		return AskedByResult
+	}
+	return AskedNow
+}
+
 // AsksByResult reports whether the client of a call is asked by its result: then Ask does not
 // return AskedNow before the client makes the call again, with the answer.
 func (c Call) AsksByResult() bool {
-	return c.input != nil && (c.input.shows || c.input.samples) && c.Later == ""
+	return c.input != nil && (c.input.shows || c.input.opens || c.input.samples) && c.Later == ""
 }
 
 // Brought returns the IDs of the questions to which a call has brought answers, in order.
@@ -176,7 +216,7 @@ func (k *asker) ask(ctx context.Context, o Offer) Asked {
 		k.take(ctx, o, a)
 		return AskedNow
 	}
-	if !k.begin(o.ID) {
+	if !k.begin(o) {
 		if o.Lost != nil {
 			o.Lost()
 		}
@@ -185,7 +225,7 @@ func (k *asker) ask(ctx context.Context, o Offer) Asked {
 	k.session.mu.Lock()
 	defer k.session.mu.Unlock()
 	if k.session.life.ended {
-		k.end(o.ID, silent)
+		k.end(o, silent)
 		return AskedNow
 	}
 	// ctx keeps its values: over HTTP they name the stream on which to ask.
@@ -206,7 +246,7 @@ func (k *asker) ask(ctx context.Context, o Offer) Asked {
 			o.Over(ctx)
 		})
 		how := k.elicit(ctx, o)
-		k.end(o.ID, how)
+		k.end(o, how)
 		if how == ignored && o.Lost != nil {
 			o.Lost()
 		}
@@ -238,22 +278,33 @@ const (
 	replied
 )
 
+// asks returns the questions of the kind of an offer that are open, and how many there may be;
+// mu is held.
+func (p *peer) asks(o Offer) (open *[]string, most int) {
+	if o.Form.Sample != nil {
+		return &p.sampled, maxSampled
+	}
+	return &p.open, maxAsked
+}
+
 // begin notes that the client is asked. It reports false if the client is being asked
-// already, or has ignored too many questions.
-func (k *asker) begin(id string) bool {
+// already, or is being asked too much.
+func (k *asker) begin(o Offer) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.open) >= maxAsked || slices.Contains(k.open, id) {
+	open, most := k.asks(o)
+	if len(*open) >= most || slices.Contains(*open, o.ID) {
 		return false
 	}
-	k.open = append(k.open, id)
+	*open = append(*open, o.ID)
 	return true
 }
 
-func (k *asker) end(id string, how reply) {
+func (k *asker) end(o Offer, how reply) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.open = slices.DeleteFunc(k.open, func(o string) bool { return o == id })
+	open, _ := k.asks(o)
+	*open = slices.DeleteFunc(*open, func(id string) bool { return id == o.ID })
 	switch how {
 	case replied:
 		k.replied, k.ignored = true, 0
@@ -276,7 +327,11 @@ func (k *asker) elicit(ctx context.Context, o Offer) reply {
 		return silent // that says nothing of the person
 	}
 	asked := time.Now()
-	res, err := k.sdk.Elicit(ctx, o.Form.params())
+	params := o.Form.params()
+	if o.Form.URL != "" {
+		params.ElicitationID = o.ID // which revisions before 2026-07-28 require
+	}
+	res, err := k.sdk.Elicit(ctx, params)
 	if err != nil {
 		k.session.server.cfg.Log.Debug("a client was asked and did not answer", "session", k.session.id, "question", o.ID, "error", err)
 		if errors.Is(ctx.Err(), context.Canceled) {
@@ -305,6 +360,25 @@ func (k *asker) sample(ctx context.Context, o Offer) {
 	}
 	a.Took = time.Since(asked)
 	k.take(context.WithoutCancel(ctx), o, a)
+}
+
+// AddressDone notifies the client of a session that what its person was asked to do at an address
+// is done: question is the ID of the Offer. Clients of 2026-07-28 have no such notification.
+func AddressDone(s *Session, question string) {
+	client, _ := askerOf(Call{Session: s})
+	if client == nil {
+		return
+	}
+	s.mu.Lock()
+	to, ended := s.conn.out, s.life.ended
+	s.mu.Unlock()
+	if to == nil || ended {
+		return
+	}
+	frame := append([]byte(`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":`), wire.AppendQuoted(nil, question)...)
+	if err := to.Send(append(frame, "}}"...), aProgress); err != nil {
+		s.server.cfg.Log.Debug("the end of a question was not sent", "session", s.id, "error", err)
+	}
 }
 
 // offer returns an approval in the form for a client. elsewhere says that people can

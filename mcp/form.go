@@ -17,6 +17,10 @@ type Form struct {
 	// Sample, if it is not nil, are the params of sampling/createMessage: the question is for
 	// the client's model, without a form. The client decides whether a person sees it.
 	Sample json.RawMessage
+	// URL, if it is not empty, is an address that the person is asked to open in a browser,
+	// without a form. The answer says only whether the person agrees. Message must name the host:
+	// the client may show the address as little as it likes.
+	URL string
 }
 
 // Field is one field of a form. Those of this server have texts and choices only.
@@ -98,7 +102,7 @@ type Asked int
 
 // The values of Asked.
 const (
-	// NotAsked means that the client cannot show forms.
+	// NotAsked means that the client cannot show what was to be asked.
 	NotAsked Asked = iota
 	// AskedNow means that the client shows the form, or that the call has brought its
 	// answer along, which was taken. A handler may wait for the answer as long as it
@@ -135,6 +139,9 @@ func (f Form) sampling() (*sdk.CreateMessageParams, error) {
 
 // params returns the form in the protocol's type.
 func (f Form) params() *sdk.ElicitParams {
+	if f.URL != "" {
+		return &sdk.ElicitParams{Mode: "url", Message: f.Message, URL: f.URL}
+	}
 	properties, required := make(map[string]any, len(f.Fields)), []string{}
 	for _, field := range f.Fields {
 		p := map[string]any{"type": "string"}

@@ -36,6 +36,7 @@ const (
 // may ask several at once.
 type input struct {
 	shows   bool   // the client shows forms
+	opens   bool   // the client has its person open addresses
 	samples bool   // the client has a model that can be asked
 	client  string // name and version
 	brought map[string]FormAnswer
@@ -206,6 +207,7 @@ func (k *sealer) inputFor(session *Session, req *sdk.CallToolRequest, tool strin
 	}
 	if can := req.ClientCapabilities(); can != nil && can.Elicitation != nil {
 		in.shows = can.Elicitation.Form != nil || can.Elicitation.URL == nil
+		in.opens = can.Elicitation.URL != nil
 	}
 	if can := req.ClientCapabilities(); can != nil {
 		in.samples = can.Sampling != nil
@@ -220,6 +222,12 @@ func showsForms(capabilities []byte) bool {
 	elicitation := wire.Member(capabilities, "elicitation")
 	form, url := wire.Member(elicitation, "form"), wire.Member(elicitation, "url")
 	return wire.IsObject(elicitation) && (wire.IsObject(form) || isNone(form) && isNone(url))
+}
+
+// opensAddresses reports whether the capabilities of a modern client say that it has its person
+// open addresses.
+func opensAddresses(capabilities []byte) bool {
+	return wire.IsObject(wire.Member(wire.Member(capabilities, "elicitation"), "url"))
 }
 
 // isNone reports whether a member is left out, or null.

@@ -26,6 +26,9 @@ type RemoteError struct {
 	Code    int64
 	Message string
 	Data    json.RawMessage // nil for none
+	// Addresses says that Code and Data ask the client to have a person open addresses, and that
+	// these were checked. Without it, a client does not get the code of such an error.
+	Addresses bool
 }
 
 // Error returns the upstream's message.
@@ -221,7 +224,7 @@ func (u *upstream) failed(err error) error {
 		kind = wire.InvalidParams
 	}
 	e := wire.Errorf(kind, "upstream %s: %s", u.name, clip(theirs.Message, errorTextMost))
-	if e.Number = theirs.Code; ofConnection(e.Number) {
+	if e.Number = theirs.Code; ofConnection(e.Number) && !theirs.Addresses {
 		e.Text += fmt.Sprintf(" (its error %d)", e.Number)
 		e.Number = 0
 	}

@@ -65,7 +65,7 @@ func (m hostMatch) String() string {
 // allows reports whether a rule that allows speaks about the host.
 func (m hostMatch) allows(h Host) bool {
 	if m.every {
-		return public(h)
+		return h.Public()
 	}
 	return m.denies(h)
 }
@@ -91,7 +91,7 @@ func (m hostMatch) overlaps(o hostMatch) bool {
 		if o.every {
 			other = m
 		}
-		return other.below != "" || other.every || public(other.host)
+		return other.below != "" || other.every || other.host.Public()
 	case m.below != "" && o.below != "":
 		return strings.HasSuffix(m.below, o.below) || strings.HasSuffix(o.below, m.below)
 	case m.below != "":

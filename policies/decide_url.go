@@ -170,7 +170,7 @@ func (g urlGlob) onHost(host string) bool {
 		return true
 	case g.host == publicNames:
 		h, err := ParseHost(host)
-		return err == nil && public(h)
+		return err == nil && h.Public()
 	case below:
 		return strings.HasSuffix(host, suffix) && len(host) > len(suffix)
 	}

@@ -98,9 +98,9 @@ func (h Host) String() string {
 // 8375, and the top level that ICANN has reserved for private use.
 var ownNames = []string{".localhost", ".local", ".internal", ".home.arpa", ".onion"}
 
-// public reports whether "*" matches the host: a name that anybody may resolve. A
+// Public reports whether "*" matches the host: a name that anybody may resolve. A
 // name of one label is not public: a search list decides what it means.
-func public(h Host) bool {
+func (h Host) Public() bool {
 	return strings.Contains(h.name, ".") &&
 		!slices.ContainsFunc(ownNames, func(own string) bool { return strings.HasSuffix("."+h.name, own) })
 }

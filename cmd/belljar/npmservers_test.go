@@ -107,7 +107,7 @@ func meet(t *testing.T, in io.Writer, out io.Reader) *npmPeer {
 		}
 	}()
 	// The capabilities are those that belljar has for servers: some list fewer tools for others.
-	c.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"test","version":"1"}}`)
+	c.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"test","version":"1"}}`)
 	fmt.Fprintln(c.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return c
 }

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -33,12 +31,8 @@ func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, erro
 	}
 	c.mu.Lock()
 	run := c.calls[r.Owner]
-	n := 0
-	if run != nil {
-		run.asked++
-		n = run.asked
-	}
 	c.mu.Unlock()
+	n := c.countAsked(run)
 	switch {
 	case run == nil:
 		return nil, wire.Errorf(wire.InvalidRequest, "no call is open, so there is nobody to ask")
@@ -47,12 +41,12 @@ func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, erro
 	case n > askedMost:
 		return nil, wire.Errorf(wire.InvalidRequest, "one call may ask %d times", askedMost)
 	}
-	// The same question of the same call has the same name when a modern client makes the
-	// call again with the answer.
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", c.server.Name, n, r.Params))
-	id := questionPrefix + hex.EncodeToString(sum[:8])
+	id := c.questionID(n, r.Params)
 	switch r.Method {
 	case "elicitation/create":
+		if wire.Text(wire.Member(r.Params, "mode")) == "url" {
+			return c.open(ctx, run, id, r.Params)
+		}
 		return c.elicit(ctx, run, id, r.Params)
 	case sampleMethod:
 		return c.sample(ctx, run, id, r.Params)
@@ -102,9 +96,9 @@ func readQuestion(params json.RawMessage) (q question, err error) {
 		return q, fmt.Errorf("the params cannot be read: %w", err)
 	}
 	if p.Mode != "" && p.Mode != "form" {
-		return q, fmt.Errorf("the mode %.40q is not passed on; only forms are", p.Mode)
+		return q, fmt.Errorf("the mode %.40q is not passed on; forms and addresses are", p.Mode)
 	}
-	q.message = p.Message[:min(len(p.Message), askedText)]
+	q.message = readable(p.Message)
 	var bad error
 	if !wire.IsObject(p.Schema.Properties) {
 		return q, nil

@@ -77,9 +77,7 @@ func (r asks) answer(t *testing.T) string {
 }
 
 // askModern calls the tool echo of the server s as a client of 2026-07-28 that shows forms.
-func (g *gated) askModern(more string) message {
-	return g.ask("tools/call", `{"name":"mcp_s_echo","arguments":{"x":1},`+more+`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}`)
-}
+func (g *gated) askModern(more string) message { return g.modernWith(`{"elicitation":{}}`, more) }
 
 // modern is askModern whose result must ask something.
 func (g *gated) modern(t *testing.T, more, want string) (r asks) {
@@ -152,7 +150,7 @@ func TestServersAreToldWhoCanBeAsked(t *testing.T) {
 	}}})
 	g.names()
 	for capabilities, want := range map[string]string{`{}`: "nobody can be asked", `{"elicitation":{}}`: `\"x\":1`} {
-		m := g.ask("tools/call", `{"name":"mcp_s_echo","arguments":{"x":1},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":`+capabilities+`}}`)
+		m := g.modernWith(capabilities, "")
 		text := string(m.Result)
 		if m.Error != nil {
 			text = m.Error.Message

@@ -44,6 +44,7 @@ type conn struct {
 	reading chan struct{} // holds one while the lists are read
 
 	listeners listeners // of log messages
+	opened    openings
 
 	mu    sync.Mutex
 	face  *face               // guarded by mu
@@ -96,6 +97,8 @@ func (c *conn) notified(n peer.Notification) {
 		c.again()
 	case "notifications/message":
 		c.logged(n)
+	case "notifications/elicitation/complete":
+		c.opened.done(wire.Text(wire.Member(n.Params, "elicitationId")))
 	}
 }
 

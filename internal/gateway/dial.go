@@ -49,7 +49,7 @@ func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Proces
 		return nil, err
 	}
 	if c.Conn, err = peer.Open(ctx, transport, peer.Config{
-		Client: d.client, Capabilities: offersOf(s, true, true), Era: d.era(s.ID),
+		Client: d.client, Capabilities: offersOf(s, offersAt{true, true, true}), Era: d.era(s.ID),
 		OnRequest: c.asked, OnNotification: c.notified, Log: d.cfg.Log.With("upstream", s.Name),
 	}); err != nil {
 		c.closeDoor()

@@ -41,6 +41,7 @@ type gated struct {
 	policy    atomic.Pointer[policies.Policy]
 	session   atomic.Pointer[mcp.Session] // of the client
 	logged    testenv.Log
+	doubts    bool // an answer that is too quick for a person counts as none
 }
 
 // gatedPolicy lets servers see the test binary, which they are.
@@ -117,7 +118,7 @@ func (g *gated) open(files ...string) {
 		g.t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(&g.logged, nil))
-	server, err := mcp.New(mcp.Config{Gate: decider{&g.policy}, Log: log, Redact: func(text string, _ []policies.Redaction) string { return text }, Moments: mcp.Moments{
+	server, err := mcp.New(mcp.Config{Gate: decider{&g.policy}, TrustClients: !g.doubts, Log: log, Redact: func(text string, _ []policies.Redaction) string { return text }, Moments: mcp.Moments{
 		OnSession:    func(ctx context.Context, s *mcp.Session) { g.session.Store(s); g.Begin(ctx, s) },
 		OnSessionEnd: func(s *mcp.Session) { g.End(s) },
 		Gather:       func(ctx context.Context, s *mcp.Session) { g.Gather(ctx, s) },
@@ -162,6 +163,7 @@ type client struct {
 	answers  map[int]chan message
 	notified map[string]int
 	logs     []string            // the params of log messages
+	told     []message           // other notifications, with their params
 	asks     func(m message) any // answers a request of the server; nil refuses
 }
 
@@ -171,6 +173,7 @@ type message struct {
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
+	raw    json.RawMessage // all of it
 	Error  *struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
@@ -194,7 +197,7 @@ func (c *client) connect(t testing.TB, s *mcp.Server) {
 		ours.Close()
 		wg.Wait()
 	})
-	c.ask("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{},"sampling":{}},"clientInfo":{"name":"claude-code","version":"1"}}`)
+	c.ask("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{"form":{},"url":{}},"sampling":{}},"clientInfo":{"name":"claude-code","version":"1"}}`)
 	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
@@ -209,12 +212,15 @@ func (c *client) read() {
 		if json.Unmarshal(line, &m) != nil {
 			continue
 		}
+		m.raw = line
 		c.mu.Lock()
 		switch {
 		case m.Method != "" && m.ID == nil:
 			c.notified[m.Method]++
 			if m.Method == "notifications/message" {
 				c.logs = append(c.logs, string(m.Params))
+			} else if m.Method == "notifications/elicitation/complete" {
+				c.told = append(c.told, m)
 			}
 		case m.Method != "":
 			if c.asks != nil {

@@ -3,8 +3,16 @@ package gateway
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"slices"
+	"strings"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/wire"
 )
@@ -80,4 +88,33 @@ func (c *conn) put(ctx context.Context, run *running, offer mcp.Offer) (mcp.Aske
 			return how, context.Cause(ctx)
 		}
 	}
+}
+
+// countAsked counts a question of a call, and returns how many there were; a nil call has none.
+func (c *conn) countAsked(run *running) int {
+	if run == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	run.asked++
+	return run.asked
+}
+
+// questionID returns the ID of a question, the nth of its call. The same question of the same call
+// has the same ID when a modern client makes the call again with the answer.
+func (c *conn) questionID(n int, params json.RawMessage) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", c.server.Name, n, params))
+	return questionPrefix + hex.EncodeToString(sum[:8])
+}
+
+// readable is a text of a server, in its lines, as it does nothing but stand before a person.
+func readable(text string) string {
+	var b strings.Builder
+	w := printable.NewWriter(&b)
+	_, err := io.WriteString(w, text[:min(len(text), askedText)])
+	if errors.Join(err, w.Flush()) != nil {
+		return "" // cannot be: it is written to memory
+	}
+	return b.String()
 }

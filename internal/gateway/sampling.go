@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"belljar.dev/mcp"
+	"belljar.dev/mcp/upstream"
 	"belljar.dev/mcp/wire"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
@@ -27,14 +28,21 @@ const (
 	sampleBytes    = 256 << 10 // of the params
 )
 
-// offersOf is what servers may ask of a client, as the capabilities of a client; person and model
-// say whom they may ask.
-func offersOf(s *server, person, model bool) json.RawMessage {
+// offersAt says what of a client servers may ask: its person, the person's browser, its model.
+type offersAt struct{ person, browser, model bool }
+
+// offersOf is what servers may ask of a client, as the capabilities of a client.
+func offersOf(s *server, at offersAt) json.RawMessage {
 	var all []string
-	if person {
+	switch browser := at.browser && s.Trusted; {
+	case at.person && browser:
+		all = append(all, `"elicitation":{"form":{},"url":{}}`)
+	case at.person:
 		all = append(all, `"elicitation":{}`)
+	case browser:
+		all = append(all, `"elicitation":{"url":{}}`)
 	}
-	if model && s.Settings.Sampling {
+	if at.model && s.Settings.Sampling {
 		all = append(all, `"sampling":{}`)
 	}
 	if s.Settings.Roots {
@@ -92,6 +100,8 @@ func sampleOf(server string, params json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("it has %d messages, and %d are passed on", len(q.Messages), sampleMessages)
 	}
 	q.Tokens = min(q.Tokens, sampleTokens)
+	// Clients show a person the messages and this, and few of them show _meta.
+	q.System = strings.TrimSpace(fmt.Sprintf("The MCP server %s asks this through belljar, and gets the answer. It is not the user who asks.\n\n%s", upstream.Line(server), q.System))
 	asks, err := json.Marshal(struct {
 		sampling
 		Meta map[string]string `json:"_meta"`

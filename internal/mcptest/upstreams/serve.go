@@ -201,7 +201,12 @@ func (c *conversation) act(ctx context.Context, m *wire.Message, a Act) error {
 		if m == nil || m.ID == nil {
 			return nil
 		}
-		return c.send(wire.ErrorFrame(m.ID, int64(a.N), string(a.Text), nil))
+		return c.send(wire.ErrorFrame(m.ID, int64(a.N), string(a.Text), a.Data))
+	case "result":
+		if m == nil || m.ID == nil {
+			return nil
+		}
+		return c.send(wire.ResultFrame(m.ID, a.Data))
 	case "print":
 		return c.out.write(a.Text)
 	case "complain":

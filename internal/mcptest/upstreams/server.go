@@ -68,8 +68,16 @@ func Answer() Act { return Act{Do: "answer"} }
 // AnswerAs is Answer with another id, in JSON.
 func AnswerAs(id string) Act { return Act{Do: "answer", Data: json.RawMessage(id)} }
 
+// AnswerWith answers the request with a result, in JSON.
+func AnswerWith(result string) Act { return Act{Do: "result", Data: json.RawMessage(result)} }
+
 // Fail answers the request with an error.
 func Fail(code int, text string) Act { return Act{Do: "fail", N: code, Text: []byte(text)} }
+
+// FailWith is Fail with the data of the error, in JSON.
+func FailWith(code int, text, data string) Act {
+	return Act{Do: "fail", N: code, Text: []byte(text), Data: raw(data)}
+}
 
 // Print writes a text to standard output as it is, without any framing.
 func Print(text string) Act { return Act{Do: "print", Text: []byte(text)} }
