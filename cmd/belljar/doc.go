@@ -26,9 +26,14 @@
 //	  demo.go                       demo-server
 //
 //	what servers are asked
-//	  upstream.go, upstreamtest.go  upstream
+//	  upstream.go                   upstream
 //	  upstreamrun.go
 //	  upstreamlogin.go
+//	  upstreamimport.go
+//	  upstreamadd.go
+//	  upstreamtrust.go
+//	  upstreamtest.go
+//	  upstreamfile.go
 //	  upstreamdecide.go
 //	  upstreampins.go
 //	  upstreamquestions.go

@@ -24,11 +24,12 @@ func upstreamCommand() *cobra.Command {
 	var u upstreams
 	c := &cobra.Command{
 		Use:   "upstream",
-		Short: "look at other people's MCP servers, and decide what of them is trusted",
+		Short: "list other people's MCP servers, and decide which of them are there and trusted",
 		Long: `upstream shows the MCP servers of other people whose tools your running servers offer,
 and what of them waits for a person: what a server runs and lists is compared with
 what was trusted before, and what differs is held.
 
+  belljar upstream import claude-desktop
   belljar upstream list
   belljar upstream pins diff files     what waits, old beside new
   belljar upstream approve files       trust it
@@ -74,6 +75,7 @@ is 1 if the file or an entry has an error; a warning keeps nothing from being us
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error { return testUpstreams(c.OutOrStdout(), args[0]) },
 	}
+	c.AddCommand(addCommand(), importCommand(), trustCommand(&u))
 	c.AddCommand(list, status, logsCommand(&u), restart, stopCommand(&u), loginCommand(&u), pinsCommand(&u), decideCommand(&u, true), decideCommand(&u, false), test)
 	return c
 }

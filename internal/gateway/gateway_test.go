@@ -217,9 +217,10 @@ func (c *client) read() {
 		switch {
 		case m.Method != "" && m.ID == nil:
 			c.notified[m.Method]++
-			if m.Method == "notifications/message" {
+			switch m.Method {
+			case "notifications/message":
 				c.logs = append(c.logs, string(m.Params))
-			} else if m.Method == "notifications/elicitation/complete" {
+			case "notifications/elicitation/complete":
 				c.told = append(c.told, m)
 			}
 		case m.Method != "":

@@ -39,9 +39,32 @@ func PreviewFile(name string) (all []Preview, faults []config.Fault, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, faults := config.Read(name, data)
+	look := lookHere()
+	all, faults = preview(name, data, look)
+	return all, faults, nil
+}
+
+// PreviewText is PreviewFile for a text that a file is to have. Variables need not be set now.
+func PreviewText(name string, text []byte) (all []Preview, faults []config.Fault) {
+	look := lookHere()
+	find := look.Variable
+	look.Variable = func(name string) (string, bool) {
+		value, _ := find(name)
+		return value, !config.Reserved(name)
+	}
+	return preview(name, text, look)
+}
+
+// lookHere is what the operator's entries may refer to, with every secret there.
+func lookHere() config.Lookup {
 	look := config.Lookup{Secret: func(string) bool { return true }, Workspace: sandbox.WorkspaceDir}
 	seeHost(&look)
+	return look
+}
+
+// preview plans the start of the servers of a file.
+func preview(name string, data []byte, look config.Lookup) (all []Preview, faults []config.Fault) {
+	entries, faults := config.Read(name, data)
 	for _, e := range entries {
 		p := Preview{Name: e.Name, Line: e.Source.Line, Enabled: e.Enabled, Refers: config.References(e)}
 		if e.Enabled {
@@ -53,7 +76,7 @@ func PreviewFile(name string) (all []Preview, faults []config.Fault, err error) 
 		}
 		all = append(all, p)
 	}
-	return all, faults, nil
+	return all, faults
 }
 
 // plan fills in what an entry would start.

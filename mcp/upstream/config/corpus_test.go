@@ -62,11 +62,11 @@ func dump(e Entry) string {
 	return b.String()
 }
 
-func files(t *testing.T, dir string) []string {
+func files(t *testing.T) []string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join("testdata", dir, "*"))
+	names, err := filepath.Glob(filepath.Join("testdata", "corpus", "*"))
 	if err != nil || len(names) == 0 {
-		t.Fatalf("testdata/%s: %d files, %v", dir, len(names), err)
+		t.Fatalf("testdata/corpus: %d files, %v", len(names), err)
 	}
 	return names
 }
@@ -83,7 +83,7 @@ func load(t *testing.T, name string) []byte {
 // Files in the formats that other clients document. All of them load.
 func TestCorpus(t *testing.T) {
 	var b strings.Builder
-	names := files(t, "corpus")
+	names := files(t)
 	if len(names) < 60 {
 		t.Errorf("the corpus has %d files, want at least 60", len(names))
 	}
@@ -109,7 +109,7 @@ func TestCorpus(t *testing.T) {
 
 // What a file is called says nothing: each is read alike under the name of another.
 func TestNameOfTheFileSaysNothing(t *testing.T) {
-	for _, name := range files(t, "corpus") {
+	for _, name := range files(t) {
 		data := load(t, name)
 		want, _ := Read("x", data)
 		for _, other := range []string{"mcp.json", "config.toml", "a.yaml", ""} {
@@ -124,7 +124,7 @@ func TestNameOfTheFileSaysNothing(t *testing.T) {
 // Keys that have no effect are kept as they stand in the file.
 func TestUnknownKeysAreKeptByteForByte(t *testing.T) {
 	count := 0
-	for _, name := range files(t, "corpus") {
+	for _, name := range files(t) {
 		data := string(load(t, name))
 		entries, _ := Read(name, []byte(data))
 		for _, e := range entries {

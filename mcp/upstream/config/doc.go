@@ -41,6 +41,8 @@
 //
 //	file.go                      gets the bytes of a file that agents may have replaced
 //	envfile.go                   the variables of an EnvFile
+//	draft.go                     an entry as it is written, without the secrets in it
+//	add.go                       writes entries into a file
 //	read.go                      from the bytes of a file to its entries; in which language it is
 //	merge.go                     files on top of each other
 //	shape.go                     where in a file the servers are

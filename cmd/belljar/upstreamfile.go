@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"belljar.dev/internal/config"
+	"belljar.dev/policies"
+)
+
+// maxServersFile bounds a file of servers that is read to be written again.
+const maxServersFile = 4 << 20
+
+// serversFile returns the file of servers that a command writes.
+func serversFile(to string) (string, error) {
+	if to == "" {
+		dir := config.UserDir()
+		if dir == "" {
+			return "", errors.New("there is no directory for your configuration: name a file with --to")
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return "", err
+		}
+		to = filepath.Join(dir, "servers.json")
+	}
+	file, err := filepath.Abs(to)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(file); err == nil { // a link stays a link
+		file = real
+	}
+	return file, nil
+}
+
+// readBounded reads a regular file of the operator.
+func readBounded(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", policies.Clip(file, 200))
+	case info.Size() > maxServersFile:
+		return nil, fmt.Errorf("%s has %d bytes, and %d are read", policies.Clip(file, 200), info.Size(), maxServersFile)
+	}
+	return os.ReadFile(file)
+}
+
+// replaceFile puts a text in place of a file, as a whole. The file keeps its mode; a new one can be
+// read by its owner alone.
+func replaceFile(file string, text []byte) (err error) {
+	mode := fs.FileMode(0o600)
+	if info, err := os.Stat(file); err == nil {
+		mode = info.Mode().Perm()
+	}
+	next, err := os.CreateTemp(filepath.Dir(file), ".belljar-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(next.Name()))
+		}
+	}()
+	_, err = next.Write(text)
+	if err = errors.Join(err, next.Chmod(mode), next.Sync(), next.Close()); err != nil {
+		return err
+	}
+	return os.Rename(next.Name(), file)
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/mcp/upstream/config"
+	"belljar.dev/mcp/upstream/pin"
+	"belljar.dev/policies"
+)
+
+// trustCommand is upstream trust.
+func trustCommand(u *upstreams) *cobra.Command {
+	d := &deciding{pinning: pinning{upstreams: u}, trust: true}
+	c := &cobra.Command{
+		Use: "trust FILE", Short: "trust all that the servers of a file run and list now",
+		Long: `trust is approve for a whole file, for example one of a workspace, whose servers are held until
+a person has agreed: it shows what waits of each server that has an entry in the file, and
+asks once. It decides about what was shown. What changes after that is held again, also
+an entry that is new in the file. What a server lists is known only when it has run, so
+a file of servers that have not run needs trust twice, or approve for the second time.
+
+  belljar upstream trust .mcp.json
+` + exitHelp,
+		RunE: func(c *cobra.Command, args []string) error { return d.trustFile(c, args[0]) },
+	}
+	d.flags(c, true)
+	c.Flags().BoolVar(&d.yes, "yes", false, "do not ask")
+	return c
+}
+
+// trustFile trusts what waits of all servers of a file.
+func (d *deciding) trustFile(c *cobra.Command, name string) error {
+	file, err := filepath.Abs(name)
+	if err != nil {
+		return failure(err)
+	}
+	data, err := readBounded(file)
+	if err != nil {
+		return failure(fmt.Errorf("upstream trust: %w", err))
+	}
+	entries, faults := config.Read(file, data)
+	if config.Failed(faults) {
+		return failure(fmt.Errorf("upstream trust: %s cannot be read, so nothing of it can run; `belljar upstream test` says why", policies.Clip(file, 200)))
+	}
+	if err := d.find(c); err != nil {
+		return err
+	}
+	return d.with(false, func(b *pin.Book) error {
+		if !d.chosen {
+			if d.place, err = d.placeOf(c, b, file); err != nil {
+				return err
+			}
+			d.chosen = true
+		}
+		all, unseen, err := d.waiting(c, b, entries)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.OutOrStdout(), "%s (sha256:%x)\n", policies.Clip(file, 200), sha256.Sum256(data))
+		if len(unseen) > 0 {
+			fmt.Fprintf(c.OutOrStdout(), "No server of ours has seen: %s\n", policies.Clip(strings.Join(unseen, ", "), 500))
+		}
+		for i := range d.cut {
+			fmt.Fprintf(c.OutOrStdout(), "%s is left out, since it cannot be shown whole; name it with approve to trust it all the same.\n", policies.Clip(d.cut[i].Ref.String(), 1500))
+		}
+		if len(all) == 0 {
+			_, err := fmt.Fprintln(c.OutOrStdout(), "Nothing of it waits for a decision.")
+			return err
+		}
+		for _, of := range all {
+			for _, one := range of {
+				if err := printQuestions(c.OutOrStdout(), one.Server, one.questions); err != nil {
+					return err
+				}
+			}
+		}
+		if err := d.ask(c, filepath.Base(file)); err != nil {
+			return err
+		}
+		for _, of := range all {
+			if err := d.record(c, b, of[0].entry(), of); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// entry is the name of the entry of a server, also of what is fetched for it.
+func (a about) entry() string { return entryName(a.Name) }
+
+// placeOf returns the place that the pins of a file's servers have: the workspace in which the file
+// is, or empty for a file of the operator.
+func (d *deciding) placeOf(c *cobra.Command, b *pin.Book, file string) (place string, err error) {
+	all, err := b.All(c.Context())
+	for _, s := range all {
+		if s.Place != "" && strings.HasPrefix(file, s.Place+string(filepath.Separator)) && len(s.Place) > len(place) {
+			place = s.Place
+		}
+	}
+	return place, err
+}
+
+// waiting returns what waits of the servers of entries, and the names of those that nobody has seen.
+func (d *deciding) waiting(c *cobra.Command, b *pin.Book, entries []config.Entry) (all [][]about, unseen []string, err error) {
+	known, err := b.All(c.Context())
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := make(map[string]bool)
+	for _, s := range known {
+		if s.Place == d.place && (d.tenant == "" || s.Tenant == d.tenant) {
+			seen[entryName(s.Name)] = true
+		}
+	}
+	for _, e := range entries {
+		if !seen[e.Name] {
+			unseen = append(unseen, e.Name)
+			continue
+		}
+		of, err := d.chooses(c, b, e.Name, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(of) > 0 {
+			all = append(all, of)
+		}
+	}
+	return all, unseen, nil
+}
