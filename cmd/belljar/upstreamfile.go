@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"belljar.dev/internal/config"
 	"belljar.dev/policies"
@@ -36,18 +38,26 @@ func serversFile(to string) (string, error) {
 	return file, nil
 }
 
-// readBounded reads a regular file of the operator.
+// readBounded reads a regular file. An agent may have put something else into its place, such as a
+// pipe at which a reader would wait.
 func readBounded(file string) ([]byte, error) {
-	info, err := os.Stat(file)
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", policies.Clip(file, 200))
-	case info.Size() > maxServersFile:
-		return nil, fmt.Errorf("%s has %d bytes, and %d are read", policies.Clip(file, 200), info.Size(), maxServersFile)
 	}
-	return os.ReadFile(file)
+	text, err := io.ReadAll(io.LimitReader(f, maxServersFile+1))
+	if err == nil && len(text) > maxServersFile {
+		err = fmt.Errorf("%s has more than the %d bytes that are read", policies.Clip(file, 200), maxServersFile)
+	}
+	return text, err
 }
 
 // replaceFile puts a text in place of a file, as a whole. The file keeps its mode; a new one can be
