@@ -104,11 +104,16 @@ func (b *Box) shut() {
 	l := &b.life
 	b.table.mu.Lock()
 	b.table.end(ErrClosed)
+	conn := b.init.conn
 	if b.init.process != nil {
 		b.init.kill()
-		b.init.conn.Close()
 	}
 	b.table.mu.Unlock()
+	if conn != nil {
+		// Without the lock: Close waits for a goroutine that has just received a message,
+		// and it asks the table whose that is.
+		conn.Close()
+	}
 	l.waking.Lock() // from here on nobody is parking or waking the box, or starting a command in it
 	if l.parked || l.ended == nil {
 		b.init.end()
