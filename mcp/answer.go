@@ -122,42 +122,6 @@ func (g *guard) subscribed(text json.RawMessage) json.RawMessage {
 	return named
 }
 
-// finish answers a request and releases its place and its id. The id is free
-// before the answer is written, since the client may use it again as soon as it has
-// read the answer. Until it is written the request counts as in flight, so that the
-// connection does not end before.
-func (g *guard) finish(e *entry, frame []byte) {
-	g.mu.Lock()
-	silent := e.silent
-	if g.byKey[e.msg.Key] == e {
-		delete(g.byKey, e.msg.Key)
-	}
-	g.mu.Unlock()
-	if silent {
-		e.out.Done(false)
-		g.skip(e)
-	} else {
-		g.send(e.msg.ID, e.batch, frame, e.out, e.to)
-	}
-	g.session.door.leave(&e.ticket)
-	g.mu.Lock()
-	g.unregister(e)
-	g.mu.Unlock()
-}
-
-// skip notes that a request gets no answer.
-func (g *guard) skip(e *entry) {
-	var frame []byte
-	var answers []wire.Delivery
-	if e.batch != nil {
-		frame, answers = e.batch.Add(nil, nil, g.limits.Response)
-		if frame == nil && !e.batch.Over() {
-			return
-		}
-	}
-	g.put(frame, nil, answers, e.to)
-}
-
 // agreed notes the revision that initialize agreed on.
 func (g *guard) agreed(r *jsonrpc.Response) {
 	g.mu.Lock()

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"belljar.dev/policies"
@@ -36,39 +35,3 @@ type Outcome struct {
 
 // errPanicked is the outcome of a handler that panicked.
 var errPanicked = errors.New("the tool stopped unexpectedly")
-
-// runBetweenHooks runs the handler of an allowed call, between Around's Before and After.
-func (g *callGate) runBetweenHooks(ctx context.Context, t *tool, c Call, f policies.Facts, in Gated) (res *Result, err error) {
-	around := g.cfg.Around
-	if around == nil || c.from != nil && c.from.unguarded {
-		return t.run(ctx, c, in)
-	}
-	began := time.Now()
-	over := Outcome{Err: errPanicked}
-	var more Beside
-	func() {
-		// In a function of its own: a panic passes on when After has returned.
-		defer func() {
-			over.Took = time.Since(began)
-			more = around.After(ctx, c, f, over)
-		}()
-		if refusal := around.Before(ctx, c, f); refusal != nil {
-			res = Refused(*refusal)
-			over.Refused = true
-		} else if res, err = t.run(ctx, c, in); err == nil && res == nil {
-			res = &Result{}
-		}
-		over.Result, over.Err = res, err
-	}()
-	if err != nil {
-		tell(ctx, more.Receipts, false)
-		return res, err
-	}
-	if len(more.Content) > 0 || len(more.Receipts) > 0 {
-		with := *res // what a handler returned is its own
-		with.Content = append(slices.Clone(res.Content), more.Content...)
-		with.Receipts = append(slices.Clone(res.Receipts), more.Receipts...)
-		res = &with
-	}
-	return res, nil
-}

@@ -70,21 +70,12 @@ func (g *callGate) call(ctx context.Context, session *Session, call toolCall) (*
 
 // answer is call, with the structured part in every result.
 func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) (*Result, error) {
-	args, out := call.args, call.out
 	t, ok := g.find(ctx, session, call.name)
 	if !ok {
 		return nil, g.tools.unknown(session.tenant, call.name, func(t *tool) bool { return g.hides(ctx, session, t) })
 	}
-	name := t.info.Name // call.name may be an alias
-	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, TraceID: call.parent.TraceID, Depth: call.depth, Detached: detachedIn(ctx), Progress: withoutProgress, input: call.input, logs: call.logs}
-	if t.upstream != nil {
-		c.Upstream, c.from = t.upstream.name, t.upstream
-	}
-	later, _ := ctx.Value(deferredKey{}).(*deferred)
-	if later != nil {
-		c.Later = later.call.Key
-	}
-	out.called()
+	c := g.newCall(ctx, session, t, call)
+	call.out.called()
 	if call.cancel == nil {
 		ctx, call.cancel = context.WithCancelCause(ctx)
 	}
@@ -96,23 +87,47 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	if call.progress != nil {
 		c.Progress = call.progress.until(ctx)
 	}
+	servedIn(ctx).began(c)
+	res, d, err := g.decodeAndRun(ctx, t, c, call.args)
+	g.report(ctx, Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: call.parent})
+	return g.finalResult(ctx, c, call, d, res, err)
+}
+
+// newCall is what is known of a call before it is decoded.
+func (g *callGate) newCall(ctx context.Context, session *Session, t *tool, call toolCall) Call {
+	c := Call{
+		ID: newCallID(), Session: session, Tool: t.info.Name, Patience: call.patience, TraceID: call.parent.TraceID, Depth: call.depth,
+		Detached: detachedIn(ctx), Progress: withoutProgress, input: call.input, logs: call.logs,
+	}
+	if t.upstream != nil {
+		c.Upstream, c.from = t.upstream.name, t.upstream
+	}
+	if later, _ := ctx.Value(deferredKey{}).(*deferred); later != nil {
+		c.Later = later.call.Key
+	}
 	if g.cfg.Trace != nil {
 		startTrace(&c)
 	}
-	servedIn(ctx).began(c)
+	return c
+}
 
-	res, d, err := g.decodeAndRun(ctx, t, c, args)
-
+// report notes the end of a call in the trace, the audit log and the log.
+func (g *callGate) report(ctx context.Context, end Traced) {
+	took := time.Since(end.Start)
 	if g.cfg.Trace != nil {
-		g.endTrace(Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: call.parent})
+		g.endTrace(end)
 	}
-	if g.cfg.Audit != nil && d.Verdict == policies.Allow {
-		g.cfg.Audit.Finished(Finished{Call: c, Result: res, Err: err, Took: time.Since(started), Decision: d})
+	if g.cfg.Audit != nil && end.Decision.Verdict == policies.Allow {
+		g.cfg.Audit.Finished(Finished{Call: end.Call, Result: end.Result, Err: end.Err, Took: took, Decision: end.Decision})
 	}
 	if g.cfg.Log.Enabled(ctx, slog.LevelDebug) { // its arguments are most of a small call's allocations
-		g.cfg.Log.Debug("call", "call", c.ID, "trace", c.TraceID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
-			"rule", d.Rule, "failed", err != nil || res.IsError, "took", time.Since(started), "error", err)
+		g.cfg.Log.Debug("call", "call", end.Call.ID, "trace", end.Call.TraceID, "session", end.Call.Session.id, "tool", end.Call.Tool, "verdict", end.Decision.Verdict.String(),
+			"rule", end.Decision.Rule, "failed", end.Err != nil || end.Result.IsError, "took", took, "error", end.Err)
 	}
+}
+
+// finalResult is what the client gets of a call that ended with res or err.
+func (g *callGate) finalResult(ctx context.Context, c Call, call toolCall, d policies.Decision, res *Result, err error) (*Result, error) {
 	if args, ok := errors.AsType[*argumentError](err); ok && call.bare {
 		err = wire.Errorf(wire.InvalidParams, "invalid params: %s", strings.Join(args.faults, "; "))
 	}
@@ -123,12 +138,11 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 		return nil, g.redactError(bad, d)
 	case len(forms) > 0 && err == nil:
 		res.lost(ctx)
-		return &Result{needs: g.sealer.needsOf(c, args, forms)}, nil
+		return &Result{needs: g.sealer.needsOf(c, call.args, forms)}, nil
 	case err != nil:
-		res = failure(ctx, name, c.ID, err)
-	case res == nil:
-		return &Result{}, nil
+		res = failure(ctx, c.Tool, c.ID, err)
 	}
+	later, _ := ctx.Value(deferredKey{}).(*deferred)
 	clean := res
 	if len(d.Redact) > 0 {
 		clean = g.redactResult(res, d)
@@ -143,7 +157,7 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	case later.told() || ctx.Err() != nil:
 		clean.lost(ctx) // the client has a handle and may never ask, or has given the call up
 	default:
-		out.add(ctx, clean.Receipts)
+		call.out.add(ctx, clean.Receipts)
 	}
 	if len(d.Warnings) > 0 && d.Verdict == policies.Allow {
 		return addWarnings(clean, d), nil
@@ -179,27 +193,18 @@ func addWarnings(r *Result, d policies.Decision) *Result {
 
 // decodeAndRun decodes, decides and runs. A panic in any of these fails this call alone.
 func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.RawMessage) (res *Result, d policies.Decision, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			g.cfg.Log.Error("a tool panicked", "call", c.ID, "tool", c.Tool, "panic", p, "stack", string(debug.Stack()))
-			res, err = nil, &panicError{c.ID}
-		}
-	}()
+	defer g.recovered(c, &res, &err)
 	started := time.Now()
 	in, all, err := t.decode(args, g.cfg.Limits.Depth)
 	var f policies.Facts
 	if err == nil {
 		f, err = g.prepared(ctx, t, c, in, all)
 	}
-	switch {
-	case err == nil:
-	case !g.hides(ctx, c.Session, t): // such a tool is denied whatever it is asked
+	if err != nil && !g.hides(ctx, c.Session, t) { // such a tool is denied whatever it is asked
 		g.recordUnreadable(ctx, c, started, err)
 		return nil, d, err
 	}
-	t.show(&f)
-	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started
-	f.Scopes = g.cfg.callerOf(ctx).Scopes
+	g.addFacts(ctx, t, c, started, &f)
 	d, asked, refusal, leave := g.decide(ctx, c, &f)
 	defer leave()
 	if len(d.Redact) > 0 {
@@ -221,10 +226,48 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 		c.allowed = &allowed{f, d}
 	}
 	res, err = g.runBetweenHooks(ctx, t, c, f, in)
-	if err == nil && res == nil {
-		res = &Result{}
-	}
 	return res, d, err
+}
+
+// runBetweenHooks runs the handler of an allowed call, between Around's Before and After.
+func (g *callGate) runBetweenHooks(ctx context.Context, t *tool, c Call, f policies.Facts, in Gated) (res *Result, err error) {
+	around := g.cfg.Around
+	if around == nil || c.from != nil && c.from.unguarded {
+		return t.handle(ctx, c, in)
+	}
+	began := time.Now()
+	over := Outcome{Err: errPanicked}
+	var more Beside
+	func() {
+		// In a function of its own: a panic passes on when After has returned.
+		defer func() {
+			over.Took = time.Since(began)
+			more = around.After(ctx, c, f, over)
+		}()
+		if refusal := around.Before(ctx, c, f); refusal != nil {
+			res = Refused(*refusal)
+			over.Refused = true
+		} else {
+			res, err = t.handle(ctx, c, in)
+		}
+		over.Result, over.Err = res, err
+	}()
+	if err != nil {
+		tell(ctx, more.Receipts, false)
+		return res, err
+	}
+	return res.with(more), nil
+}
+
+// with returns r with what Around adds behind it.
+func (r *Result) with(more Beside) *Result {
+	if len(more.Content) == 0 && len(more.Receipts) == 0 {
+		return r
+	}
+	with := *r // what a handler returned is its own
+	with.Content = append(slices.Clone(r.Content), more.Content...)
+	with.Receipts = append(slices.Clone(r.Receipts), more.Receipts...)
+	return &with
 }
 
 // prepared returns the facts of a call: those of its arguments, or what the tool's Preparer
@@ -242,6 +285,14 @@ func (g *callGate) prepared(ctx context.Context, t *tool, c Call, in Gated, all 
 		f.Args = all
 	}
 	return f, nil
+}
+
+// recovered ends a panic of a call, which then has failed. It is deferred.
+func (g *callGate) recovered(c Call, res **Result, err *error) {
+	if p := recover(); p != nil {
+		g.cfg.Log.Error("a tool panicked", "call", c.ID, "tool", c.Tool, "panic", p, "stack", string(debug.Stack()))
+		*res, *err = nil, &panicError{c.ID}
+	}
 }
 
 // panicError is a call that ended in a panic. The agent does not get the panic's

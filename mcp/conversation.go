@@ -182,24 +182,6 @@ func (c *conversation) close() {
 	abandon(g)
 }
 
-// readLine handles one line: a message, a batch, or nothing.
-func readLine(g *guard, line []byte) {
-	line = wire.TrimLine(line)
-	if len(line) == 0 {
-		return
-	}
-	if bad := wire.CheckLine(line, g.limits.Depth); bad != nil {
-		g.refuse(wire.RequestID(line), wire.Legacy, nil, bad, g.out)
-		return
-	}
-	if line[0] == '[' {
-		g.batch(line, g.out)
-		return
-	}
-	m, bad := wire.ParseMessage(line)
-	g.message(m, bad, nil, g.out)
-}
-
 // patiently waits for done, but no longer than patience.
 func patiently(done <-chan struct{}) {
 	wait := time.NewTimer(patience)

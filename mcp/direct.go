@@ -211,14 +211,9 @@ func (s *Server) callFrame(ctx context.Context, session *Session, m *wire.Messag
 		}
 	}()
 	c.out = out
-	to, _ := ctx.Value(outletKey{}).(outlet)
-	c.logs = logsOf(session, to, in == wire.Modern, c.level)
-	if to != nil && c.token != nil {
-		c.progress = func(done, total float64, message string) {
-			if err := to.Send(progressFrame(c.token, done, total, message), aProgress); err != nil {
-				s.cfg.Log.Debug("progress was not sent", "session", session.id, "error", err)
-			}
-		}
+	if to, ok := ctx.Value(outletKey{}).(outlet); ok {
+		c.logs = logsOf(session, to, in == wire.Modern, c.level)
+		c.progress = progressTo(session, to, c.token)
 	}
 	var res *Result
 	var err error
@@ -289,6 +284,18 @@ func (s *Server) resultFrame(id []byte, r *Result, in wire.Era) ([]byte, error) 
 		b = append(b, `,"resultType":"complete"`...)
 	}
 	return append(b, "}}"...), nil
+}
+
+// progressTo returns what sends progress under a token to an outlet; nil without a token.
+func progressTo(s *Session, to outlet, token []byte) progressFunc {
+	if token == nil {
+		return nil
+	}
+	return func(done, total float64, message string) {
+		if err := to.Send(progressFrame(token, done, total, message), aProgress); err != nil {
+			s.server.cfg.Log.Debug("progress was not sent", "session", s.id, "error", err)
+		}
+	}
 }
 
 const relatedKey = "io.modelcontextprotocol/related-task"

@@ -6,7 +6,7 @@
 //
 // # The way of one tools/call
 //
-//  1. Over stdio (stdio.go, conversation.go), wire/frame.go cuts lines out of the byte
+//  1. Over stdio (stdio.go, lines.go), wire/frame.go cuts lines out of the byte
 //     stream, at most [Limits].Line each. Over HTTP, http_login.go finds out the caller and
 //     http_post.go reads a body of that size; http_sse.go has the older transport, whose
 //     answers come in another response, and http_socket.go WebSockets, whose messages
@@ -24,9 +24,10 @@
 //     [Server.Call] go through it; no other way leads to a tool, also not to one of
 //     an upstream (remote.go).
 //     structured.go decides whether the client gets structured content.
-//  6. answer.go puts the client's own id back and checks the size of the answer. It goes
-//     to the request's outlet (outlet.go), unless the client cancelled meanwhile: a line
-//     over stdio, and over HTTP one JSON text or an event (package sse).
+//  6. guard.go checks the size of the answer, which goes to the request's outlet
+//     (outlet.go), unless the client cancelled meanwhile: a line over stdio, and over HTTP
+//     one JSON text or an event (package sse). In answers of the go-sdk, answer.go puts the
+//     client's own id back first.
 //
 // # The files
 //
@@ -45,7 +46,7 @@
 //	  http_post.go, http_login.go     the body of a request, and its caller
 //	  streams.go                      an answer that goes on for as long as its client likes
 //	  http_refuse.go                  how a request is refused
-//	  conversation.go, batch.go       lines of messages
+//	  conversation.go, lines.go       lines of messages
 //
 //	a message
 //	  receive.go                      gets an id, and waits for its turn

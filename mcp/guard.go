@@ -179,6 +179,29 @@ func (g *guard) refuse(id []byte, in wire.Era, b *wire.Batch, e *wire.Error, to 
 	g.put(frame, e, nil, to)
 }
 
+// finish answers a request and releases its place and its id. The id is free
+// before the answer is written, since the client may use it again as soon as it has
+// read the answer. Until it is written the request counts as in flight, so that the
+// connection does not end before.
+func (g *guard) finish(e *entry, frame []byte) {
+	g.mu.Lock()
+	silent := e.silent
+	if g.byKey[e.msg.Key] == e {
+		delete(g.byKey, e.msg.Key)
+	}
+	g.mu.Unlock()
+	if silent {
+		e.out.Done(false)
+		g.skip(e)
+	} else {
+		g.send(e.msg.ID, e.batch, frame, e.out, e.to)
+	}
+	g.session.door.leave(&e.ticket)
+	g.mu.Lock()
+	g.unregister(e)
+	g.mu.Unlock()
+}
+
 // send sends an answer. If the answer is above the limit, an error is sent in its
 // place. o is the answer's results, or nil.
 func (g *guard) send(id []byte, b *wire.Batch, frame []byte, o wire.Delivery, to outlet) {
@@ -206,4 +229,17 @@ func (g *guard) put(frame []byte, why *wire.Error, answers []wire.Delivery, to o
 	if err := to.Answer(frame, why, answers...); err != nil {
 		g.log.Debug("an answer was not sent", "session", g.session.id, "error", err)
 	}
+}
+
+// skip notes that a request gets no answer.
+func (g *guard) skip(e *entry) {
+	var frame []byte
+	var answers []wire.Delivery
+	if e.batch != nil {
+		frame, answers = e.batch.Add(nil, nil, g.limits.Response)
+		if frame == nil && !e.batch.Over() {
+			return
+		}
+	}
+	g.put(frame, nil, answers, e.to)
 }

@@ -45,9 +45,7 @@ func (c Call) Further(ctx context.Context, f policies.Facts, run func(Call) erro
 	}
 	part := c
 	part.ID, part.Grant, part.Scene, part.Acts, part.allowed = newCallID(), policies.Grant{}, nil, nil, nil
-	t.show(&f)
-	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started
-	f.Scopes = g.cfg.callerOf(ctx).Scopes
+	g.addFacts(ctx, t, c, started, &f)
 	d, asked, refusal, leave := g.decide(ctx, part, &f)
 	defer leave()
 	if d.Verdict == policies.Allow {
@@ -85,4 +83,11 @@ func (g *callGate) ofCall(c Call, d policies.Decision) policies.Decision {
 		return d
 	}
 	return policies.Decision{Verdict: policies.Deny, Rule: RulePart, Part: d.Part, Reason: why, Instead: "Send it as a call of its own."}
+}
+
+// addFacts adds to the facts of a call what its tool, session and caller say of it.
+func (g *callGate) addFacts(ctx context.Context, t *tool, c Call, started time.Time, f *policies.Facts) {
+	t.show(f)
+	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started
+	f.Scopes = g.cfg.callerOf(ctx).Scopes
 }

@@ -72,9 +72,13 @@ func (g *guard) start(e *entry) {
 		g.finish(e, nil)
 		return
 	}
-	if g.serve != nil && g.serve(e) {
-		return
+	if g.serve == nil || !g.serve(e) {
+		delegate(g, e)
 	}
+}
+
+// delegate has the go-sdk serve a request.
+func delegate(g *guard, e *entry) {
 	params := e.msg.Params
 	if params == nil {
 		// The sdk calls a missing params an invalid request; what is wrong with

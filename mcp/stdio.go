@@ -2,11 +2,7 @@ package mcp
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-
-	"belljar.dev/mcp/wire"
 )
 
 // ServeStdio serves one client until in ends, ctx does or Shutdown is called,
@@ -40,25 +36,4 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 		_, err = c.run()
 	}
 	return err
-}
-
-// readLines handles the client's lines until the stream ends. It returns nil
-// at its end and the stream's error otherwise.
-func readLines(g *guard, in io.Reader) error {
-	all := wire.NewLineReader(in, g.limits.Line)
-	for {
-		line, err := all.Next()
-		long, isLong := errors.AsType[*wire.LongLineError](err)
-		switch {
-		case isLong:
-			g.refuse(long.ID, wire.Legacy, nil, wire.Errorf(wire.InvalidRequest,
-				"invalid request: the line is longer than %d bytes and was skipped", g.limits.Line), g.out)
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe):
-			return nil
-		case err != nil:
-			return fmt.Errorf("read from the client: %w", err)
-		default:
-			readLine(g, line)
-		}
-	}
 }

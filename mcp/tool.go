@@ -21,6 +21,7 @@ type Tool struct {
 	Name        string // letters, digits, "_" and "-", at most 64: clients refuse others
 	Title       string // for people
 	Description string // for the agent
+	Brief       string // what it does, for README.md
 
 	ReadOnly    bool // changes nothing
 	Destructive bool // may remove or overwrite; meaningless if ReadOnly
@@ -216,6 +217,15 @@ func newTool[In Gated](t Tool, h Handler[In]) *tool {
 			return h(ctx, call, typed)
 		},
 	}
+}
+
+// handle runs the handler of a tool. Its result is never nil without an error.
+func (t *tool) handle(ctx context.Context, c Call, in Gated) (*Result, error) {
+	res, err := t.run(ctx, c, in)
+	if err == nil && res == nil {
+		res = &Result{}
+	}
+	return res, err
 }
 
 // schemas are the schemas of a tool, one per field of ToolInfo.

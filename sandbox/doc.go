@@ -22,8 +22,9 @@
 //	regrant.go, browserbox.go            and what a new policy gives them
 //	boxusage.go                          what a box uses now
 //	box.go                               a box
-//	start.go, warm.go, cold.go           its commands: started in one of these ways,
-//	follow.go, control.go, result.go     seen through to their end, asked and stopped
+//	start.go, warm.go, process.go        its commands: started, by a shell that waits or as
+//	                                     a new process, and seen through to their end,
+//	control.go, result.go                asked and stopped
 //	workspacefile_linux.go               a file that a caller wants of the box
 //	boxfile_linux.go, overlay_watch.go
 //	publish.go                           its ports, on the host

@@ -9,7 +9,6 @@ import (
 
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
-	"belljar.dev/sandbox"
 )
 
 const (
@@ -97,19 +96,8 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 		return r, nil
 	}
 	notice = sh.introduce(notice)
-	dir := sh.begins(call, in.Cwd)
-	cmd := sandbox.Cmd{
-		Grant:      call.Grant,
-		Shell:      in.Command,
-		Dir:        dir,
-		Env:        in.Env,
-		Stdin:      []byte(in.Stdin),
-		Timeout:    plan.timeout,
-		Background: true,
-	}
-	if s.backends.Record != nil {
-		cmd.Record = s.backends.Record(call)
-	}
+	cmd := sh.command(call, in.Facts(), in.Cwd, plan.timeout)
+	cmd.Background = true
 	started, err := box.Start(ctx, cmd)
 	if err != nil {
 		unrecorded(cmd)
@@ -143,7 +131,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 		DurationMS: milliseconds(state.runtime),
 		Output:     part.text,
 		OutputURI:  outputURI(bg.Output),
-		Cwd:        dir,
+		Cwd:        cmd.Dir,
 		Limits:     held(box.Limits()),
 		Notice:     notice,
 		Reverted:   state.reverted,

@@ -129,9 +129,12 @@ func (out bashOutput) Usage() mcp.Usage {
 
 // bashPlan is a checked bashInput.
 type bashPlan struct {
-	timeout time.Duration
-	show    int // bytes
-	lines   int
+	timeout    time.Duration // after which the command is ended, or goes to the background
+	limit      time.Duration // after which the box ends it
+	task       time.Duration // after which it is ended as a task
+	background bool          // it goes to the background after timeout
+	show       int           // bytes
+	lines      int
 }
 
 // check refuses arguments that make no sense, before anything runs.
@@ -150,8 +153,12 @@ func (in bashInput) check(g policies.Grant) (bashPlan, error) {
 	if p.lines = linesShown; in.MaxOutputBytes != nil {
 		p.lines = p.show
 	}
+	p.limit, p.task = p.timeout, p.timeout
 	switch in.OnTimeout {
-	case "", "kill", "background":
+	case "", "kill":
+	case "background": // our own timer moves it; the box's must not end it first
+		p.background, p.limit, p.task = true, g.Limits().Wall, g.Limits().Background
+		p.timeout = min(p.timeout, max(p.limit-lead, p.limit/2))
 	default:
 		return p, fmt.Errorf("on_timeout: got %q, want kill or background", in.OnTimeout)
 	}
@@ -189,27 +196,10 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 		return s.blocked(ctx, call.Session.ID(), err)
 	}
 	notice = sh.introduce(notice)
-	background := in.OnTimeout == "background"
-	cmd := sandbox.Cmd{
-		Grant:   call.Grant,
-		Shell:   in.Command,
-		Dir:     sh.begins(call, in.Cwd),
-		Env:     in.Env,
-		Stdin:   []byte(in.Stdin),
-		Timeout: plan.timeout,
-	}
 	if r := s.moved(ctx, call, box, in.Facts()); r != nil {
 		return r, nil
 	}
-	if s.backends.Record != nil {
-		cmd.Record = s.backends.Record(call)
-	}
-	if background {
-		// Our own timer moves it; the box's must not end it first.
-		cmd.Timeout = call.Grant.Limits().Wall
-		plan.timeout = min(plan.timeout, max(cmd.Timeout-lead, cmd.Timeout/2))
-	}
-	move := movesTo(call, plan.timeout, background)
+	cmd := sh.command(call, in.Facts(), in.Cwd, plan.limit)
 	watch := watching(box, in.Changes)
 	running := call.Phase(mcp.PhaseRun)
 	started, err := box.Start(ctx, cmd)
@@ -218,34 +208,49 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 		unrecorded(cmd)
 		return sh.notStarted(ctx, in.Cwd, err)
 	}
-	it := &command{sh: sh, session: call.Session, cmd: started, description: in.Description, most: plan.timeout}
-	if background {
-		it.most = call.Grant.Limits().Background
-	}
+	it := &command{sh: sh, session: call.Session, cmd: started, description: in.Description, most: plan.task}
 	s.tasks.runs(ctx, call, it)
-	end := follow(ctx, call, started, move)
+	end := follow(ctx, call, started, movesTo(call, plan))
 	running()
-	task := s.tasks.jobOf(call, it)
-	if task != nil && end.job == 0 {
-		<-task.over // from now on the task's record says the same as this result
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, interrupted(ctx, started, plan)
-	case end.job == 0:
-		sh.settle(end.result.Dir)
-	case task == nil:
-		if task, err = sh.keep(ctx, call, started, in.Description); err != nil {
-			return nil, err
-		}
-	}
-	if task != nil {
-		end.task = &task.kept
+	if end.task, err = sh.settle(ctx, call, it, end, plan); err != nil {
+		return nil, err
 	}
 	if sh.backends.Checkpoints {
 		watch.keep(ctx, box, in)
 	}
 	return sh.answer(call, box, started, end, plan, notice, watch)
+}
+
+// command is what a call has run in the shell's box.
+func (sh *shell) command(call mcp.Call, f policies.Facts, cwd string, timeout time.Duration) sandbox.Cmd {
+	cmd := sandbox.Cmd{Grant: call.Grant, Shell: f.Command, Dir: sh.begins(call, cwd), Env: f.Values, Stdin: []byte(f.Stdin), Timeout: timeout}
+	if sh.backends.Record != nil {
+		cmd.Record = sh.backends.Record(call)
+	}
+	return cmd
+}
+
+// settle returns the record of a command that has become a task. The next command begins
+// where one has ended that has not. The error is that of a call which was cancelled, or whose
+// task cannot be kept.
+func (sh *shell) settle(ctx context.Context, call mcp.Call, it *command, end ending, plan bashPlan) (*job.Job, error) {
+	task := sh.all.tasks.jobOf(call, it)
+	if task != nil && end.job == 0 {
+		<-task.over // from now on the task's record says the same as this result
+	}
+	var err error
+	switch {
+	case ctx.Err() != nil:
+		return nil, interrupted(ctx, it.cmd, plan)
+	case end.job == 0:
+		sh.move(end.result.Dir)
+	case task == nil:
+		task, err = sh.keep(ctx, call, it.cmd, it.description)
+	}
+	if task == nil || err != nil {
+		return nil, err
+	}
+	return &task.kept, nil
 }
 
 // interrupted returns the error of a call that was cancelled, with the output of its
@@ -281,14 +286,14 @@ type move struct {
 	lost time.Duration
 }
 
-// movesTo returns when a command with that timeout goes to the background.
-func movesTo(call mcp.Call, timeout time.Duration, asked bool) move {
-	most, patience := call.Grant.Limits().Background, call.Patience
+// movesTo returns when a command goes to the background.
+func movesTo(call mcp.Call, plan bashPlan) move {
+	most, patience, timeout := call.Grant.Limits().Background, call.Patience, plan.timeout
 	soon := patience > 0 && timeout > patience
 	switch {
-	case asked && soon:
+	case plan.background && soon:
 		return move{after: patience, most: most, lost: most}
-	case asked:
+	case plan.background:
 		return move{after: timeout, most: most, timeout: true, lost: most}
 	case soon:
 		return move{after: patience, most: min(timeout, most), lost: min(timeout, most)}
@@ -334,21 +339,30 @@ func follow(ctx context.Context, call mcp.Call, cmd *sandbox.Job, move move) end
 			} // else it stays in the foreground, whose limits apply
 		case <-due:
 			due = nil
-			// A command whose client has a handle is in the background already.
-			if cmd.ID() != 0 || cmd.Promote(move.most) == nil {
-				return ending{job: cmd.ID(), after: move.after, most: move.most, timedOut: move.timeout}
-			}
-			select {
-			case <-cmd.Done(): // it ended in this very moment
-			default:
-				if move.timeout {
-					return ending{result: cmd.TimeOut(), timedOut: true, crowded: true}
-				}
+			if end, over := move.now(cmd); over {
+				return end
 			}
 		case <-ticker.C:
 			told = tell(call, cmd.Output(), told)
 		}
 	}
+}
+
+// now moves a command to the background, or ends it where there is no room. over is false for
+// one that stays in the foreground.
+func (m move) now(cmd *sandbox.Job) (end ending, over bool) {
+	// A command whose client has a handle is in the background already.
+	if cmd.ID() != 0 || cmd.Promote(m.most) == nil {
+		return ending{job: cmd.ID(), after: m.after, most: m.most, timedOut: m.timeout}, true
+	}
+	select {
+	case <-cmd.Done(): // it ended in this very moment
+	default:
+		if m.timeout {
+			return ending{result: cmd.TimeOut(), timedOut: true, crowded: true}, true
+		}
+	}
+	return ending{}, false
 }
 
 // notStarted is the result for a command that did not start.

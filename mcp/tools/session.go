@@ -303,8 +303,8 @@ func home(g policies.Grant) string {
 	return "/workspace"
 }
 
-// settle remembers where a command ended, for the next one.
-func (sh *shell) settle(dir string) {
+// move remembers where a command ended, for the next one.
+func (sh *shell) move(dir string) {
 	if dir == "" {
 		return
 	}

@@ -1,13 +1,117 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/initconn"
 	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/protect"
+	"belljar.dev/sandbox/rawsys"
 )
+
+// startCold starts a command in a new process.
+func (b *Box) startCold(c *Cmd) (*Job, error) {
+	j := newJob(b)
+	b.table.mu.Lock()
+	err := b.table.enter(c, j)
+	b.table.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := j.launch(c); err != nil {
+		b.table.free(j)
+		j.giveUp()
+		return nil, err
+	}
+	return j, nil
+}
+
+// launch makes the pipes and the leaf, asks the init to start the command, and
+// waits until it runs. Then watch owns the job, unless it has already ended.
+func (j *Job) launch(c *Cmd) error {
+	if err := j.guard(); err != nil {
+		return err
+	}
+	files, err := j.streams.connect(j.box, c)
+	if err != nil {
+		boxinit.CloseAll(files)
+		return err
+	}
+	r, err := j.request(c, c.request(j.box, j.wire), files)
+	if err != nil {
+		return err
+	}
+	ended := r.Op == boxinit.OpRan
+	r.Op = boxinit.OpEnded
+	j.follow(c, r, ended)
+	return nil
+}
+
+// request asks the init to start a process with the given descriptors in a leaf of
+// its own, and waits until the init reports that the process runs, or has run. It
+// closes the descriptors.
+func (j *Job) request(c *Cmd, req *boxinit.Request, files []int) (r boxinit.Reply, err error) {
+	if err := j.tell(c, req, files); err != nil {
+		return r, err
+	}
+	return j.begun(c, req)
+}
+
+// tell sends the request. It closes the descriptors before the answer arrives,
+// while the command starts.
+func (j *Job) tell(c *Cmd, req *boxinit.Request, files []int) (err error) {
+	defer rawsys.Close(files...)
+	if j.leaf, err = j.box.table.takeLeaf(j.box.means.group); err != nil {
+		return err
+	}
+	given := slices.Clip(files)
+	if c.Terminal != nil {
+		given = []int{files[0], files[0], files[0]} // one descriptor serves all three
+	}
+	if j.leaf != nil {
+		req.Flags |= boxinit.FlagLeaf
+		given = append(given, j.leaf.FD())
+	}
+	j.box.init.ask(j)
+	if err := j.box.init.send(req, given...); err != nil {
+		j.box.init.answered(j)
+		return err
+	}
+	return nil
+}
+
+// begun waits until the init reports that the command runs. A caller's context does
+// not end this wait: the command might then start with nobody to watch it. An init
+// that is silent for too long is killed (see initProc.silence).
+func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
+	j.box.init.conn.Hear(initconn.Attend, j.box.init.hear, j.replies.some)
+	select {
+	case r = <-j.replies:
+		j.box.init.answered(j)
+		switch r.Op {
+		case boxinit.OpStarted, boxinit.OpRan:
+			j.pid.Store(int64(r.Pid))
+			return r, nil
+		case boxinit.OpFailed:
+			return r, c.explain(j.box.means.image, r, req)
+		case boxinit.OpStart, boxinit.OpSignal, boxinit.OpSocket, boxinit.OpListener, boxinit.OpKept, boxinit.OpIdle, boxinit.OpReady, boxinit.OpEnded:
+		}
+		j.box.init.kill() // an init that breaks the protocol may be under a command's control
+		return r, errors.New("start command: the init spoke out of order")
+	case <-j.box.init.gone:
+		if j.box.init.answered(j) {
+			return r, fmt.Errorf("start command: the init did not answer within %s", j.box.sup.patience.start)
+		}
+		j.box.table.mu.Lock()
+		defer j.box.table.mu.Unlock()
+		return r, j.box.table.goneErr()
+	}
+}
 
 // guard makes the workspace's protector watch the command. It is called before the
 // command runs.
@@ -52,12 +156,11 @@ func (j *Job) follow(c *Cmd, end boxinit.Reply, ended bool) {
 	j.streams.relay(c, &j.box.sup.reading.buffers)
 	go func() {
 		defer j.box.table.wg.Done() // table.enter added it
-		if ended {
-			// Not by way of replies: an init may have filled them with more.
-			j.conclude(Exited, end, true)
+		if !ended {
+			j.watch(c.Timeout)
 			return
 		}
-		j.watch(c.Timeout)
+		j.conclude(Exited, end, true) // not by way of replies: an init may have filled them with more
 	}()
 }
 
@@ -106,8 +209,7 @@ func (j *Job) watch(timeout time.Duration) {
 // conclude finishes a job that has ended or must end.
 func (j *Job) conclude(status Status, end boxinit.Reply, ended bool) {
 	j.killAll(&end, &ended)
-	wall := time.Since(j.started)
-	j.finish(status, end, ended, wall)
+	j.finish(status, end, ended, time.Since(j.started))
 }
 
 // killAll kills what is left of the job. If the main process was still alive, it
@@ -151,16 +253,7 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	j.box.means.door.settle()
 	r.Blocked, _ = j.box.means.door.Blocked(j.refused)
 	r.Execs = j.box.means.execs.toTell(j)
-	if ended {
-		r.Code, r.Dir = end.Status.ExitStatus(), end.Dir
-		if end.Status.Signaled() {
-			r.Signal = end.Status.Signal()
-			r.Code = 128 + int(r.Signal)
-		}
-		r.Usage = limit.Usage{CPU: time.Duration(end.CPU), PeakMemory: end.RSS}
-	} else {
-		r.Code, r.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
-	}
+	r.exit(end, ended)
 	// The kernel counts out-of-memory kills for the whole box. A command that was
 	// not killed itself did not run out of memory.
 	killed := r.Signal == syscall.SIGKILL || r.Code == 128+int(syscall.SIGKILL)
@@ -176,6 +269,20 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	if t := j.warming.Load(); t != nil && t.Stop() {
 		t.Reset(0)
 	}
+}
+
+// exit notes how the main process ended. Without a report of the init it was killed.
+func (r *Result) exit(end boxinit.Reply, reported bool) {
+	if !reported {
+		r.Code, r.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
+		return
+	}
+	r.Code, r.Dir = end.Status.ExitStatus(), end.Dir
+	if end.Status.Signaled() {
+		r.Signal = end.Status.Signal()
+		r.Code = 128 + int(r.Signal)
+	}
+	r.Usage = limit.Usage{CPU: time.Duration(end.CPU), PeakMemory: end.RSS}
 }
 
 // giveUp takes a command that does not run out of the table, and ends it for callers

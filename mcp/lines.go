@@ -1,0 +1,104 @@
+package mcp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"belljar.dev/mcp/wire"
+)
+
+// readLines handles the client's lines until the stream ends. It returns nil
+// at its end and the stream's error otherwise.
+func readLines(g *guard, in io.Reader) error {
+	all := wire.NewLineReader(in, g.limits.Line)
+	for {
+		line, err := all.Next()
+		long, isLong := errors.AsType[*wire.LongLineError](err)
+		switch {
+		case isLong:
+			g.refuse(long.ID, wire.Legacy, nil, wire.Errorf(wire.InvalidRequest,
+				"invalid request: the line is longer than %d bytes and was skipped", g.limits.Line), g.out)
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read from the client: %w", err)
+		default:
+			readLine(g, line)
+		}
+	}
+}
+
+// readLine handles one line: a message, a batch, or nothing.
+func readLine(g *guard, line []byte) {
+	line = wire.TrimLine(line)
+	if len(line) == 0 {
+		return
+	}
+	if bad := wire.CheckLine(line, g.limits.Depth); bad != nil {
+		g.refuse(wire.RequestID(line), wire.Legacy, nil, bad, g.out)
+		return
+	}
+	if line[0] == '[' {
+		g.batch(line, g.out)
+		return
+	}
+	m, bad := wire.ParseMessage(line)
+	g.message(m, bad, nil, g.out)
+}
+
+// batch handles a line that is an array. Its answers are one line, sent when
+// the last one is there.
+func (g *guard) batch(line []byte, to outlet) {
+	g.mu.Lock()
+	version := g.version
+	g.mu.Unlock()
+	if version != wire.BatchRevision {
+		g.refuseBatch(line, wire.Errorf(wire.InvalidRequest,
+			"invalid request: batches exist in revision %s only; send one message per line", wire.BatchRevision), to)
+		return
+	}
+	var all []*wire.Message
+	var faults []*wire.Error
+	open := 0
+	wire.Elements(line, func(raw []byte) bool {
+		m, bad := wire.ParseMessage(bytes.TrimSpace(raw))
+		all, faults = append(all, m), append(faults, bad)
+		if m.IsRequest() || bad != nil && !m.IsNotification() {
+			open++
+		}
+		return len(all) <= g.limits.Running
+	})
+	switch {
+	case len(all) == 0:
+		g.refuse(nil, wire.Legacy, nil, wire.Errorf(wire.InvalidRequest, "invalid request: the batch is empty"), to)
+		return
+	case len(all) > g.limits.Running:
+		g.refuseBatch(line, wire.Errorf(wire.InvalidRequest,
+			"invalid request: a batch holds at most %d messages", g.limits.Running), to)
+		return
+	}
+	b := wire.NewBatch(open)
+	for i, m := range all {
+		g.message(m, faults[i], b, to)
+	}
+}
+
+// refuseBatch answers each request of a batch with the same error, since the client
+// waits for those ids: one request alone, several as a batch, which the client that
+// sent one understands. A batch without requests, or with more than there is room for,
+// is answered once, with the id null.
+func (g *guard) refuseBatch(line []byte, e *wire.Error, to outlet) {
+	ids := wire.RequestIDs(line)
+	if len(ids) == 0 || len(ids) > g.limits.Running {
+		ids = [][]byte{nil}
+	}
+	var b *wire.Batch
+	if len(ids) > 1 {
+		b = wire.NewBatch(len(ids))
+	}
+	for _, id := range ids {
+		g.refuse(id, wire.Legacy, b, e, to)
+	}
+}
