@@ -2,9 +2,13 @@ package policies_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 )
 
@@ -46,14 +50,46 @@ func TestBundled(t *testing.T) {
 	}
 }
 
-// Each bundled policy says something about each tool of this server: a tool that
-// is added is let through or refused because somebody decided so.
-func TestBundledPoliciesNameEveryTool(t *testing.T) {
-	for _, name := range policies.Bundled() {
-		for _, tool := range policies.KnownTools() {
-			if !regexp.MustCompile(`(?m)^[^#\n]*\b` + tool + `\b`).MatchString(policies.BundledText(name)) {
-				t.Errorf("%s names %s in no rule", name, tool)
+// docs/policy.md shows which rules of each bundled policy name each tool: it is seen what
+// becomes of a tool that is added.
+func TestRulesOfBundledPoliciesAreDocumented(t *testing.T) {
+	order := []string{"default", "research", "readonly", "ci", "workstation"}
+	rows := make(map[string][]string) // by tool
+	for _, name := range order {
+		var p struct {
+			Defaults struct{ Decision string }
+			Rules    []struct {
+				ID    string
+				Match struct{ Tool yaml.Node }
 			}
 		}
+		if err := yaml.Unmarshal([]byte(policies.BundledText(name)), &p); err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range policies.KnownTools() {
+			word := regexp.MustCompile(`\b` + tool + `\b`) // also in {BRACES}
+			var named []string
+			for _, r := range p.Rules {
+				all := r.Match.Tool.Content
+				if r.Match.Tool.Kind == yaml.ScalarNode {
+					all = []*yaml.Node{&r.Match.Tool}
+				}
+				if slices.ContainsFunc(all, func(n *yaml.Node) bool { return word.MatchString(n.Value) }) {
+					named = append(named, "`"+r.ID+"`")
+				}
+			}
+			if named == nil {
+				named = []string{"no rule: " + p.Defaults.Decision}
+			}
+			rows[tool] = append(rows[tool], strings.Join(named, ", "))
+		}
 	}
+	text := "| tool | `" + strings.Join(order, "` | `") + "` |\n|" + strings.Repeat("---|", len(order)+1) + "\n"
+	for _, tool := range policies.KnownTools() {
+		alike := slices.DeleteFunc(policies.KnownTools(), func(other string) bool { return !slices.Equal(rows[tool], rows[other]) })
+		if alike[0] == tool {
+			text += "| `" + strings.Join(alike, "`, `") + "` | " + strings.Join(rows[tool], " | ") + " |\n"
+		}
+	}
+	golden.Section(t, "../docs/policy.md", "rules of the bundled policies", text)
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"belljar.dev/internal/golden"
 )
 
 // These tests walk types by their fields: a field that is added and left out of
@@ -369,7 +371,7 @@ func TestEveryLimitIsDocumentedWithItsDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for section, shape := range map[string]*shape{"profiles": limitsShape, "net": netLimitsShape, "totals": totalsShape, "upstreams": upstreamTimeoutShape, "browser": actLimits.shape("", "")} {
+	for section, shape := range map[string]*shape{"net": netLimitsShape, "totals": totalsShape, "upstreams": upstreamTimeoutShape, "browser": actLimits.shape("", "")} {
 		_, text, _ := strings.Cut(string(doc), "\n### "+section+"\n")
 		text, _, _ = strings.Cut(text, "\n### ")
 		for _, k := range shape.keys {
@@ -379,6 +381,12 @@ func TestEveryLimitIsDocumentedWithItsDefault(t *testing.T) {
 			}
 		}
 	}
+	text := "| limit | default | what it bounds |\n|---|---|---|\n"
+	for _, k := range limitsShape.keys {
+		what, usual, _ := strings.Cut(strings.TrimSuffix(k.is().Description, "."), " Without it: ")
+		text += "| `" + k.name + "` | " + usual + " | " + strings.TrimSuffix(what, ".") + " |\n"
+	}
+	golden.Section(t, "../docs/policy.md", "limits", text)
 	for _, k := range tenantLimitShape.keys {
 		_, usual, _ := strings.Cut(strings.TrimSuffix(k.is().Description, "."), " Without it: ")
 		if row := regexp.MustCompile("(?m)^\\| .*`limit." + k.name + "`.* \\| .*\\b" + regexp.QuoteMeta(usual) + "\\b.* \\|"); !row.Match(doc) {

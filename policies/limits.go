@@ -54,10 +54,10 @@ var wallLimits = table[Limits]{
 	count("pids", DefaultPids, maxPids, func(l *Limits) *int64 { return &l.Pids }, "Processes and threads of the box."),
 	cpus("cpu", DefaultCPU, func(l *Limits) *float64 { return &l.CPU }, "CPUs' worth of time of the box."),
 	size("tmp", DefaultTmp, 1<<50, func(l *Limits) *int64 { return &l.Tmp }, "Of the box's /tmp and its other storage outside the workspace."),
-	count("tmp_files", DefaultTmpFiles, 1<<32, func(l *Limits) *int64 { return &l.TmpFiles }, "Files in the same."),
-	count("open_files", DefaultOpenFiles, 1<<20, func(l *Limits) *int64 { return &l.OpenFiles }, "Of each process."),
+	count("tmp_files", DefaultTmpFiles, 1<<32, func(l *Limits) *int64 { return &l.TmpFiles }, "Files in the storage of tmp."),
+	count("open_files", DefaultOpenFiles, 1<<20, func(l *Limits) *int64 { return &l.OpenFiles }, "Of each process; with fewer than 63 a session does not stay in the directory to which a command changed."),
 	size("file_size", DefaultFileSize, 1<<50, func(l *Limits) *int64 { return &l.FileSize }, "The largest file that a process may write."),
-	size("io", DefaultIO, 1<<50, func(l *Limits) *int64 { return &l.IO }, "Bytes a second, read and written each, on the workspace's device."),
+	size("io", DefaultIO, 1<<50, func(l *Limits) *int64 { return &l.IO }, "Bytes a second of the box, read and written each, on the workspace's device."),
 }
 
 // commandLimits are given with each command, whatever the box has.

@@ -243,8 +243,8 @@ var documentedLimits = func() string {
 	if err != nil {
 		panic(err)
 	}
-	_, table, _ := strings.Cut(string(text), "\n| limit | default | applies to |\n")
-	table, _, _ = strings.Cut(table, "\n\n")
+	_, table, _ := strings.Cut(string(text), "\n<!-- limits -->\n")
+	table, _, _ = strings.Cut(table, "\n<!-- end -->")
 	var all []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (\\S+) \\|").FindAllStringSubmatch(table, -1) {
 		all = append(all, m[1]+": "+m[2])

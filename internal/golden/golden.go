@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +21,22 @@ func Update() bool { return *update }
 func Equal(t testing.TB, name, got string) {
 	t.Helper()
 	File(t, filepath.Join("testdata", name), got)
+}
+
+// Section is File for a part of a document: what stands between <!-- name --> and
+// <!-- end -->.
+func Section(t testing.TB, file, name, got string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), "<!-- "+name+" -->\n")
+	_, after, ended := strings.Cut(rest, "<!-- end -->")
+	if !ok || !ended {
+		t.Fatalf("%s has no section <!-- %s --> with an <!-- end -->", file, name)
+	}
+	File(t, file, before+"<!-- "+name+" -->\n"+got+"<!-- end -->"+after)
 }
 
 // File is Equal for a file elsewhere.

@@ -71,6 +71,7 @@ type asks struct {
 func addAsk(s *mcp.Server, a *asks) {
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "AskUserQuestion",
+		Brief:       "asks the person a question",
 		Title:       "Ask a person",
 		Description: "Asks the person you work for up to 10 questions with options, or for a free answer; they can always say something else. Waits for the answer. Where none comes in time it returns WAITING and an id; the same call again waits on. Ask only what you cannot find out.",
 		Output:      askOutput{},

@@ -87,6 +87,7 @@ type callbacks struct {
 func addCallbacks(s *mcp.Server, c *callbacks) {
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "SetCallback",
+		Brief:       "delivers [a message to the agent later](docs/callbacks.md)",
 		Title:       "Be told later",
 		Description: "Schedules a message to you that fires every delay_seconds. Once it has fired, it follows the result of your next call; action wait waits for it. action list shows what is set, action cancel ends one or all. There are 8 slots, which survive a restart.",
 		Output:      callbackOutput{},

@@ -54,6 +54,7 @@ func addPlans(s *mcp.Server, p *plans) {
 	p.server = s
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "PlanMode",
+		Brief:       "lets the agent plan before it acts",
 		Title:       "Plan before doing",
 		Description: "enter starts plan mode: commands then run without write access to the workspace and without network. exit asks a person to approve the plan, saves it and ends plan mode. reset ends plan mode without a plan. status and json show the state.",
 		Output:      planOutput{},

@@ -95,6 +95,7 @@ type images struct {
 func addImages(s *mcp.Server, t *images) {
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "ReadImage",
+		Brief:       "shows an image file of the sandbox, scaled down where necessary",
 		Title:       "Look at an image",
 		Description: "Shows an image file of this session's sandbox: jpeg, png, gif, webp, bmp or svg. Large ones are made smaller; region shows a part at its full size.",
 		ReadOnly:    true,

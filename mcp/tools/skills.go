@@ -55,10 +55,12 @@ const invokeSkill = "InvokeSkill"
 func addSkills(s *mcp.Server, sk *skillTools) {
 	mcp.AddTool(s, mcp.Tool{
 		Name: invokeSkill, Title: "Load a skill", Description: skillsText(sk.backends.Skills),
+		Brief:    "loads a [skill](docs/skills.md): a workflow that somebody wrote down",
 		ReadOnly: true, Idempotent: true, Output: invokeOutput{},
 	}, sk.invoke)
 	mcp.AddTool(s, mcp.Tool{
 		Name: "SearchSkills", Title: "Find skills",
+		Brief:       "finds skills",
 		Description: "Finds skills by a pattern in their names, descriptions and instructions, also those that InvokeSkill does not list.",
 		ReadOnly:    true, Idempotent: true, Output: skills.Found{},
 	}, sk.search)

@@ -64,6 +64,7 @@ func addTodos(s *mcp.Server, t *todos) {
 	t.server = s
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "TaskManager",
+		Brief:       "keeps a list of things to do",
 		Title:       "Keep a list of tasks",
 		Description: "Keeps tasks with steps for this workspace, across sessions and restarts. create makes a task and the current one, add adds a step, complete ends a step or the task, list and pending show them, switch makes another task current.",
 		Output:      todoOutput{},

@@ -49,6 +49,7 @@ func newShells(b Backends) *shells {
 func addShells(s *mcp.Server, sh *shells) {
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "Bash",
+		Brief:       "runs a bash script and waits for it; the working directory is kept, the environment is not",
 		Title:       "Run a command",
 		Description: "Runs a bash script in this session's sandbox and waits for it. The working directory is kept between calls, the environment is not. Long output loses its middle; the full text stays readable as the resource output://ID. The last line of the result is for programs: [belljar exit=0 ...].",
 		Destructive: true,
@@ -56,6 +57,7 @@ func addShells(s *mcp.Server, sh *shells) {
 	}, sh.bash)
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "BackgroundBash",
+		Brief:       "starts a script in the background",
 		Title:       "Start a background task",
 		Description: "Starts a bash script in this session's sandbox and returns its task_id at once. ReadBgOutput shows what it writes, ListBgTasks all tasks, KillBgTask ends it.",
 		Destructive: true,
@@ -63,6 +65,7 @@ func addShells(s *mcp.Server, sh *shells) {
 	}, sh.background)
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "ReadBgOutput",
+		Brief:       "shows what a background task wrote since the last read",
 		Title:       "Read a background task's output",
 		Description: "Shows what a background task wrote since the last read, and its status. With id it shows the state of an approval that a call waits for. wait_ms waits for something new.",
 		ReadOnly:    true,
@@ -70,6 +73,7 @@ func addShells(s *mcp.Server, sh *shells) {
 	}, sh.readOutput)
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "ListBgTasks",
+		Brief:       "lists the background tasks",
 		Title:       "List background tasks",
 		Description: "Lists the background tasks of this session with their status, runtime and unread output.",
 		ReadOnly:    true,
@@ -78,6 +82,7 @@ func addShells(s *mcp.Server, sh *shells) {
 	}, sh.list)
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "KillBgTask",
+		Brief:       "ends a background task and all it started",
 		Title:       "End a background task",
 		Description: "Ends a background task and all it started: TERM first, KILL after grace_ms. Shows the output that was not read yet.",
 		Destructive: true,

@@ -41,7 +41,7 @@ func TestBundledEnginesAreComplete(t *testing.T) {
 		}
 	}
 	if uses[UseDefault] != 11 || uses[UseReserve] < 11 {
-		t.Errorf("%d engines are asked, want the 11 that README.md and docs/search.md say; %d stand in for them, want as many at least", uses[UseDefault], uses[UseReserve])
+		t.Errorf("%d engines are asked, want the 11 that docs/search.md says; %d stand in for them, want as many at least", uses[UseDefault], uses[UseReserve])
 	}
 }
 
