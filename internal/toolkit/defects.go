@@ -78,7 +78,7 @@ func (e *evidence) links(r *reading) { e.graph = r.graphOf(graph.Full) }
 
 // copies finds the clones that count as duplication where nobody asked for them by kind.
 func (e *evidence) copies(r *reading) {
-	e.found = r.clonesOf(clone.Options{Kinds: []clone.Kind{clone.Exact, clone.Renamed}})
+	e.found = r.clonesOf(clone.Options{Kinds: []clone.Kind{clone.Exact, clone.Renamed}, CountOnly: true})
 }
 
 // defectDays is how much history counts where the call does not say.

@@ -93,11 +93,14 @@ func (d *Duplicates) run(r *reading) (result, error) {
 // duplicatesPart is what was found, without the clones that say nothing new, and with those
 // of tests last.
 func (r *reading) duplicatesPart(found clone.Result, most int) *DuplicatesPart {
-	of := make(map[string]*code.File, len(r.files))
+	tests := make(map[string][]code.Range, len(r.files)) // of each file
 	for _, f := range r.files {
-		of[f.Path] = f
+		tests[f.Path] = f.Tests()
 	}
-	all := clone.Distinct(found.Clones, func(p clone.Place) bool { return of[p.Path].TestAt((p.First + p.Last) / 2) })
+	all := clone.Distinct(found.Clones, func(p clone.Place) bool {
+		middle := (p.First + p.Last) / 2
+		return slices.ContainsFunc(tests[p.Path], func(l code.Range) bool { return l.First <= middle && middle <= l.Last })
+	})
 	p := &DuplicatesPart{Summary: DuplicatesSummary{len(all), found.Lines, found.Code, round(found.Percentage, 2), found.Shares, found.Functions, found.Tokens}}
 	p.Clones, p.ClonesMore = shorten(all, most)
 	return p

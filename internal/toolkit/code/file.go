@@ -1,6 +1,6 @@
 package code
 
-import "slices"
+import "math"
 
 // File is what was read of one source file. It is not changed once it is made.
 type File struct {
@@ -98,8 +98,19 @@ type Gap struct {
 // Of returns the text of a token.
 func (f *File) Of(t Token) string { return f.Text[t.Start:t.End] }
 
-// TestAt reports whether a line runs only in tests: by the file's path, or by the function
-// around it.
-func (f *File) TestAt(line int) bool {
-	return IsTest(f.Path) || slices.ContainsFunc(f.Funcs, func(fn Func) bool { return fn.Test && fn.First <= line && line <= fn.Last })
+// Range is lines of a file.
+type Range struct{ First, Last int }
+
+// Tests returns the lines that run only in tests: by the file's path, or by the functions
+// around them.
+func (f *File) Tests() (all []Range) {
+	if IsTest(f.Path) {
+		return []Range{{0, math.MaxInt}}
+	}
+	for i := range f.Funcs {
+		if fn := &f.Funcs[i]; fn.Test {
+			all = append(all, Range{fn.First, fn.Last})
+		}
+	}
+	return all
 }

@@ -2,6 +2,7 @@ package code
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -143,9 +144,11 @@ func TestIsTest(t *testing.T) {
 		}
 	}
 	f := File{Path: "a.rs", Funcs: []Func{{Symbol: Symbol{First: 3, Last: 9}}, {Symbol: Symbol{First: 11, Last: 12}, Test: true}}}
-	for line, want := range map[int]bool{3: false, 10: false, 11: true, 12: true, 13: false} {
-		if got := f.TestAt(line); got != want {
-			t.Errorf("line %d: got %t, want %t", line, got, want)
-		}
+	if got, want := f.Tests(), []Range{{11, 12}}; !slices.Equal(got, want) {
+		t.Errorf("%s: got %v, want %v", f.Path, got, want)
+	}
+	f.Path = "tests/a.rs"
+	if got := f.Tests(); len(got) != 1 || got[0].First > 1 || got[0].Last < 13 {
+		t.Errorf("%s: got %v, want all lines", f.Path, got)
 	}
 }

@@ -16,6 +16,7 @@ type Reader struct {
 	root *os.Root
 	dir  *os.File
 	path string // of dir
+	buf  []byte // of the last text
 }
 
 // NewReader returns a Reader of the files of a directory, which must be closed.
@@ -38,7 +39,7 @@ func (r *Reader) Read(file string) (string, *Gap) {
 	if err := r.enter(dir); err != nil {
 		return "", &Gap{Path: file, Field: "file", Reason: unreadable}
 	}
-	text, size, err := readFile(r.dir, name, MaxFile+1)
+	text, size, err := readFile(r.dir, name, MaxFile+1, &r.buf)
 	switch {
 	case err != nil:
 		return "", &Gap{Path: file, Field: "file", Reason: unreadable}
@@ -99,8 +100,8 @@ func openDir(in *os.File, name string) (*os.File, error) {
 
 // readFile returns the first bytes of a regular file in a directory, and its size. One
 // that has become a pipe, a socket or a device since it was listed neither blocks nor is
-// read.
-func readFile(in *os.File, name string, most int) (text string, size int64, err error) {
+// read. The buffer is used again where it is large enough.
+func readFile(in *os.File, name string, most int, buffer *[]byte) (text string, size int64, err error) {
 	fd, err := openIn(in, name, unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
 		return "", 0, err
@@ -113,7 +114,11 @@ func readFile(in *os.File, name string, most int) (text string, size int64, err 
 	if info.Mode&unix.S_IFMT != unix.S_IFREG {
 		return "", 0, &os.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
 	}
-	buf := make([]byte, min(int64(most), info.Size+1)) // one more, to see the end
+	want := int(min(int64(most), info.Size+1)) // one more, to see the end
+	if cap(*buffer) < want {
+		*buffer = make([]byte, max(want, minBuffer))
+	}
+	buf := (*buffer)[:want]
 	n := 0
 	for n < len(buf) {
 		got, err := unix.Read(fd, buf[n:])
@@ -123,13 +128,15 @@ func readFile(in *os.File, name string, most int) (text string, size int64, err 
 		if err != nil {
 			return "", 0, &os.PathError{Op: "read", Path: name, Err: err}
 		}
-		if got == 0 {
+		if n += got; got == 0 || int64(n) == info.Size { // what is written from now on is not of the text
 			break
 		}
-		n += got
 	}
 	return string(buf[:n]), info.Size, nil
 }
+
+// minBuffer is how large a buffer for texts is at least.
+const minBuffer = 64 << 10
 
 // openIn opens what a directory contains, unless it is a link.
 func openIn(in *os.File, name string, flags int) (int, error) {

@@ -74,7 +74,7 @@ func Walk(ctx context.Context, root *os.Root, o Options) (*Tree, error) {
 	}
 	var ig *ignores
 	if info, err := openPath(top, ".git/info/"); err == nil {
-		ig, _ = ig.with("", ignoreFile(info, "exclude"))
+		ig, _ = ig.with("", w.ignoreFile(info, "exclude"))
 		info.Close()
 	}
 	w.directory(place{dir: top, ignores: ig, included: len(include) == 0}, names)
@@ -92,6 +92,7 @@ type walker struct {
 	seen             int  // names so far
 	unnamed          int  // gaps that are only counted
 	ended            bool // by a bound or by ctx
+	buf              []byte
 }
 
 // place is a directory on the way.
@@ -153,7 +154,7 @@ func (w *walker) unread(file string) {
 func (w *walker) directory(at place, entries []fs.DirEntry) {
 	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" && e.Type().IsRegular() }) {
 		var full bool
-		at.ignores, full = at.ignores.with(at.path, ignoreFile(at.dir, ".gitignore"))
+		at.ignores, full = at.ignores.with(at.path, w.ignoreFile(at.dir, ".gitignore"))
 		if full {
 			w.tree.Gaps = append(w.tree.Gaps, Gap{Path: at.path + ".gitignore", Field: "files", Reason: fmt.Sprintf("more than %d patterns: the rest was not applied", maxIgnorePatterns)})
 		}
@@ -226,7 +227,7 @@ func (w *walker) file(at place, e fs.DirEntry) {
 	if path.Ext(name) == "" || Detect(name, "") != Other {
 		most = maxHead
 	}
-	head, size, err := readFile(at.dir, e.Name(), most)
+	head, size, err := readFile(at.dir, e.Name(), most, &w.buf)
 	if err != nil {
 		w.unread(name)
 		return
@@ -258,8 +259,8 @@ func made(name string, built bool) bool {
 }
 
 // ignoreFile returns the text of an ignore file; empty for one that cannot be read.
-func ignoreFile(dir *os.File, name string) string {
-	text, _, err := readFile(dir, name, maxIgnoreFile)
+func (w *walker) ignoreFile(dir *os.File, name string) string {
+	text, _, err := readFile(dir, name, maxIgnoreFile, &w.buf)
 	if err != nil {
 		return ""
 	}

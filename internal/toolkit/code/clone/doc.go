@@ -23,7 +23,8 @@
 //	match.go   places that resemble a snippet
 //	result.go  places, groups of them, and the lines that they cover
 //	gapped.go  equal pieces joined over gaps
-//	func.go    functions with similar sets of runs
+//	alike.go   functions with similar sets of runs
+//	func.go    the sets of runs of functions
 //	repeat.go  equal runs of tokens
 //	options.go  what is a clone: kinds, thresholds, lengths
 //	row.go     the tokens of all files in one row

@@ -32,32 +32,44 @@ func Find(ctx context.Context, files []*code.File, o Options) (Result, error) {
 		return Result{}, err
 	}
 	r, gaps := newRow(ctx, files, o.Workers)
-	w := work{Options: o, row: r}
-	err = w.run(ctx)
-	b := newBuilder(r, o.MinLines)
-	b.functions = w.functions
-	if err == nil {
-		w.build(b)
-	} else {
+	w := newWork(o, r)
+	if err = w.run(ctx); err != nil {
+		w.found = newWork(o, r).found
 		for _, k := range o.Kinds {
 			gaps = append(gaps, code.Gap{Field: string(k) + " clones", Reason: "the time was up before they were found"})
 		}
 	}
 	res := Result{Tokens: len(r.canon), Functions: len(w.functions)}
-	var ranks [5]int
-	res.Files, res.Lines, res.Code, ranks = b.duplicated()
-	for _, k := range kinds {
-		if o.asked(k) {
-			res.Shares = append(res.Shares, Share{k, ranks[k.rank()]})
+	asked := w.asks()
+	var counted sync.WaitGroup
+	counted.Go(func() {
+		var shares []int
+		res.Files, res.Lines, res.Code, shares = r.duplicated(asked)
+		for i, b := range asked {
+			res.Shares = append(res.Shares, Share{b.kind, shares[i]})
 		}
+	})
+	var cut []code.Gap
+	if !o.CountOnly {
+		res.Clones, cut = cutList(clonesOf(asked))
 	}
+	res.Gaps = slices.Concat(gaps, w.gaps, cut)
+	counted.Wait()
 	if res.Code > 0 {
 		res.Percentage = 100 * float64(res.Lines) / float64(res.Code)
 	}
-	var cut []code.Gap
-	res.Clones, cut = cutList(b.clones())
-	res.Gaps = slices.Concat(gaps, w.gaps, cut)
 	return res, err
+}
+
+// clonesOf makes the clones of all kinds.
+func clonesOf(kinds []*builder) []Clone {
+	all := make([][]Clone, len(kinds))
+	var wg sync.WaitGroup
+	for i, b := range kinds {
+		wg.Go(func() { all[i] = b.clones() })
+	}
+	wg.Wait()
+	return bySize(slices.Concat(all...))
 }
 
 // work is what the kinds need of each other.
@@ -65,14 +77,33 @@ type work struct {
 	Options
 	*row
 
-	exact, renamed []pair
-	gapped         []aligned
-	functions      []function
-	alike          []alike
-	gaps           []code.Gap
+	found     map[Kind]*builder // of all kinds
+	gapped    []aligned
+	functions []function
+	alike     []alike
+	gaps      []code.Gap
 }
 
-// run looks for repeats and for similar functions, up to Workers things at a time.
+// newWork makes a work that has found nothing.
+func newWork(o Options, r *row) *work {
+	w := &work{Options: o, row: r, found: make(map[Kind]*builder, len(kinds))}
+	for _, k := range kinds {
+		w.found[k] = newBuilder(r, k, o.MinLines)
+	}
+	return w
+}
+
+// asks returns the kinds that were asked for, the strictest first.
+func (w *work) asks() (all []*builder) {
+	for _, k := range kinds {
+		if w.asked(k) {
+			all = append(all, w.found[k])
+		}
+	}
+	return all
+}
+
+// run finds the clones of each kind, up to Workers things at a time.
 func (w *work) run(ctx context.Context) error {
 	const jobs = 4
 	var errs [jobs]error
@@ -87,10 +118,10 @@ func (w *work) run(ctx context.Context) error {
 		})
 	}
 	if w.asked(Exact) {
-		start(0, func() (err error) { w.exact, err = w.repeats(ctx, w.plain, w.MinTokens); return err })
+		start(0, func() error { return w.exact(ctx, w.found[Exact]) })
 	}
 	if w.asked(Renamed) {
-		start(1, func() (err error) { w.renamed, err = w.repeats(ctx, w.canon, w.MinTokens); return err })
+		start(1, func() error { return w.renamed(ctx, w.found[Renamed]) })
 	}
 	if w.asked(Gapped) {
 		start(2, func() error {
@@ -110,7 +141,7 @@ func (w *work) run(ctx context.Context) error {
 		start(3, func() (err error) {
 			w.functions, gapsOfFuncs = w.row.functions(ctx, w.MinTokens, w.MinLines, w.Workers)
 			var cut bool
-			w.alike, cut, err = similar(ctx, w.functions, w.floor())
+			w.alike, cut, err = similar(ctx, w.functions, w.floor(), w.Workers)
 			if cut {
 				gapsOfFuncs = append(gapsOfFuncs, code.Gap{Field: "semantic clones", Reason: "so many functions are alike that not every pair was compared"})
 			}
@@ -124,31 +155,49 @@ func (w *work) run(ctx context.Context) error {
 			return err
 		}
 	}
+	w.similar()
 	return context.Cause(ctx)
 }
 
-// build makes matches of what run found: each of the strictest kind.
-func (w *work) build(b *builder) {
-	for _, p := range w.exact {
+// exact adds the runs of tokens with the same texts.
+func (w *work) exact(ctx context.Context, b *builder) error {
+	all, err := w.repeats(ctx, w.plain, w.MinTokens)
+	for _, p := range all {
 		if p.n = w.equalTexts(p); p.n >= w.MinTokens {
-			w.keep(b, Exact, span{p.a, p.a + p.n}, span{p.b, p.b + p.n}, 1)
+			b.keep(span{p.a, p.a + p.n}, span{p.b, p.b + p.n}, 1)
 		}
 	}
-	for _, p := range w.renamed {
+	return err
+}
+
+// renamed adds the runs of tokens that are equal but for names and literals.
+func (w *work) renamed(ctx context.Context, b *builder) error {
+	all, err := w.repeats(ctx, w.canon, w.MinTokens)
+	for _, p := range all {
 		if w.asked(Exact) && w.equalTexts(p) == p.n {
 			continue
 		}
-		w.keep(b, Renamed, span{p.a, p.a + p.n}, span{p.b, p.b + p.n}, 1)
+		b.keep(span{p.a, p.a + p.n}, span{p.b, p.b + p.n}, 1)
 	}
+	return err
+}
+
+// similar adds what run found beyond gaps, and functions that are alike and not that.
+func (w *work) similar() {
+	if !w.asked(Gapped) && !w.asked(Semantic) {
+		return
+	}
+	gapped, semantic := w.found[Gapped], w.found[Semantic]
+	semantic.functions = w.functions
 	joined := make([]int32, len(w.canon)) // of each token of a later place: the last gapped clone, from 1
 	for i, x := range w.gapped {
-		if x.equal < w.MinTokens || w.stricter(x) || !b.long(x.a, x.b) {
+		if x.equal < w.MinTokens || w.stricter(x) || !gapped.long(x.a, x.b) {
 			continue
 		}
 		for at := x.b.begin; at < x.b.end; at++ {
 			joined[at] = int32(i) + 1
 		}
-		w.keep(b, Gapped, x.a, x.b, x.similarity())
+		gapped.keep(x.a, x.b, x.similarity())
 	}
 	g := w.newAligner(w.floor(), len(w.canon))
 	for _, s := range w.alike {
@@ -162,9 +211,9 @@ func (w *work) build(b *builder) {
 				continue
 			}
 			z := g.extend(pair{a: x.begin, b: y.begin}, x.span, y.span)
-			if whole := max(x.end-x.begin, y.end-y.begin); 2*max(z.a.end-z.a.begin, z.b.end-z.b.begin) > whole && z.equal >= w.MinTokens && b.long(z.a, z.b) {
+			if whole := max(x.end-x.begin, y.end-y.begin); 2*max(z.a.end-z.a.begin, z.b.end-z.b.begin) > whole && z.equal >= w.MinTokens && gapped.long(z.a, z.b) {
 				if !w.stricter(z) {
-					w.keep(b, Gapped, z.a, z.b, z.similarity())
+					gapped.keep(z.a, z.b, z.similarity())
 				}
 				continue
 			}
@@ -174,18 +223,11 @@ func (w *work) build(b *builder) {
 			continue
 		}
 		if w.asked(Semantic) {
-			w.keep(b, Semantic, x.span, y.span, s.jaccard)
+			semantic.keep(x.span, y.span, s.jaccard)
 		}
 	}
 	if w.asked(Gapped) && g.steps <= 0 {
 		w.gaps = append(w.gaps, code.Gap{Field: "gapped clones", Reason: "so many functions are alike that not every pair was aligned"})
-	}
-}
-
-// keep adds a match with enough lines.
-func (w *work) keep(b *builder, kind Kind, x, y span, similarity float64) {
-	if b.long(x, y) {
-		b.add(match{kind, x, y, similarity})
 	}
 }
 

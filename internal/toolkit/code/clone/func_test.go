@@ -22,14 +22,14 @@ func TestSimilarIsComplete(t *testing.T) {
 	r, _ := newRow(context.Background(), files, 2)
 	all, _ := r.functions(context.Background(), 20, 3, 2)
 	for _, threshold := range []float64{0.4, 0.5, 0.614, 0.85, 1} {
-		got, cut, err := similar(context.Background(), all, threshold)
+		got, cut, err := similar(context.Background(), all, threshold, 2)
 		if err != nil || cut {
 			t.Fatalf("threshold %v: cut %v, error %v", threshold, cut, err)
 		}
 		var want []alike
 		for i := range all {
 			for j := range i {
-				if s := jaccard(all[j].order, all[i].order, 0); s >= threshold {
+				if s := jaccard(all[j].set, all[i].set, 0); s >= threshold {
 					want = append(want, alike{j, i, s})
 				}
 			}
@@ -95,59 +95,58 @@ func TestIdioms(t *testing.T) {
 // Each bound of the comparison is named when it cuts.
 func TestBoundsOfSimilar(t *testing.T) {
 	// made returns functions whose sets begin with a rare run and go on as rest says.
-	made := func(n int, rest func(i, k int) uint32) (all []function) {
+	made := func(n int, rest func(i, k int) uint64) (all []function) {
 		for i := range n {
 			f := function{sum: uint64(i) + 1}
 			for k := range 20 {
 				f.set = append(f.set, rest(i, k))
 			}
-			f.order = slices.Sorted(slices.Values(f.set))
-			f.bits = newSketch(f.order)
+			f.bits = newSketch(f.set)
 			all = append(all, f)
 		}
 		return all
 	}
-	own := func(i, k int) uint32 { return uint32(i*100 + k + 10_000) }
+	own := func(i, k int) uint64 { return uint64(i*100 + k + 10_000) }
 	for _, tt := range []struct {
 		name string
 		all  []function
 		cut  bool
 	}{
-		{"as many alike as are kept", made(maxAlike+1, func(i, k int) uint32 {
+		{"as many alike as are kept", made(maxAlike+1, func(i, k int) uint64 {
 			if k == 19 {
 				return own(i, k)
 			}
-			return uint32(k)
+			return uint64(k)
 		}), false},
-		{"more alike", made(maxAlike+2, func(i, k int) uint32 {
+		{"more alike", made(maxAlike+2, func(i, k int) uint64 {
 			if k == 19 {
 				return own(i, k)
 			}
-			return uint32(k)
+			return uint64(k)
 		}), true},
-		{"as many with one run as are kept", made(maxPostings, func(i, k int) uint32 {
+		{"as many with one run as are kept", made(maxPostings, func(i, k int) uint64 {
 			if k == 0 {
 				return 1
 			}
 			return own(i, k)
 		}), false},
-		{"more with one run", made(maxPostings+1, func(i, k int) uint32 {
+		{"more with one run", made(maxPostings+1, func(i, k int) uint64 {
 			if k == 0 {
 				return 1
 			}
 			return own(i, k)
 		}), true},
-		{"more candidates by two runs", made(maxCandidates+2, func(i, k int) uint32 {
+		{"more candidates by two runs", made(maxCandidates+2, func(i, k int) uint64 {
 			if k == 0 && i <= maxCandidates {
-				return uint32(1 + i%2)
+				return uint64(1 + i%2)
 			}
 			if k < 2 && i > maxCandidates { // shares a run with all of them
-				return uint32(1 + k)
+				return uint64(1 + k)
 			}
 			return own(i, k)
 		}), true},
 	} {
-		if _, cut, err := similar(context.Background(), tt.all, 0.6); err != nil || cut != tt.cut {
+		if _, cut, err := similar(context.Background(), tt.all, 0.6, 2); err != nil || cut != tt.cut {
 			t.Errorf("%s: cut %v, error %v, want cut %v", tt.name, cut, err, tt.cut)
 		}
 	}

@@ -148,15 +148,13 @@ func (m *matcher) hit(kind Kind, similarity float64, at, part span, label string
 // functions compares the functions of the snippet with all others; a snippet without one
 // is compared as a whole.
 func (m *matcher) functions(ctx context.Context, snippet int) {
-	all, gaps := m.row.functions(ctx, m.MinTokens, m.MinLines, m.Workers)
+	all, gaps := m.row.long(m.MinTokens, m.MinLines)
 	m.cut = m.cut || len(gaps) > 0
-	parts := slices.DeleteFunc(slices.Clone(all), func(f function) bool { return f.file != snippet })
-	if len(parts) == 0 {
-		whole := function{span: m.snippet, file: snippet}
-		var w idioms
-		whole.order, _ = w.set(m.row, snippet, m.snippet)
-		parts = []function{whole}
+	if !slices.ContainsFunc(all, func(f function) bool { return f.file == snippet }) {
+		all = append(all, function{span: m.snippet, file: snippet})
 	}
+	m.measure(ctx, all, m.Workers)
+	parts := slices.DeleteFunc(slices.Clone(all), func(f function) bool { return f.file != snippet })
 	const maxParts = 64
 	if len(parts) > maxParts {
 		parts, m.cut = parts[:maxParts], true
@@ -167,7 +165,7 @@ func (m *matcher) functions(ctx context.Context, snippet int) {
 			if f.file == snippet || ctx.Err() != nil || slices.ContainsFunc(found, func(s span) bool { return overlaps(s, f.span) }) {
 				continue
 			}
-			if j := jaccard(f.order, part.order, m.floor()); j >= m.floor() {
+			if j := jaccard(f.set, part.set, m.floor()); j >= m.floor() {
 				m.hit(Semantic, j, f.span, part.span, f.label)
 			}
 		}

@@ -21,9 +21,6 @@ const (
 // kinds are all kinds, the strictest first.
 var kinds = []Kind{Exact, Renamed, Gapped, Semantic}
 
-// rank is 1 for the strictest kind.
-func (k Kind) rank() uint8 { return uint8(slices.Index(kinds, k) + 1) }
-
 // Options say what is a clone. The zero value means the defaults.
 type Options struct {
 	Kinds     []Kind  // all where it is empty
@@ -31,6 +28,7 @@ type Options struct {
 	MinLines  int     // of each place of each kind; 5
 	MinTokens int     // of each place of each kind; 50
 	Workers   int     // goroutines, at most; as many as there are processors
+	CountOnly bool    // lines are counted, and no clones are listed
 }
 
 // with checks the options and puts in the defaults.
@@ -45,7 +43,7 @@ func (o Options) with() (Options, error) {
 		return o, fmt.Errorf("min_lines %d, min_tokens %d, workers %d: must not be negative", o.MinLines, o.MinTokens, o.Workers)
 	}
 	for _, k := range o.Kinds {
-		if k.rank() == 0 {
+		if !slices.Contains(kinds, k) {
 			return o, fmt.Errorf("kind %q: must be exact, renamed, gapped or semantic", k)
 		}
 	}

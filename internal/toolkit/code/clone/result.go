@@ -45,30 +45,29 @@ type Duplicated struct {
 
 // match is a clone of two places before places are put together.
 type match struct {
-	kind       Kind
 	a, b       span
 	similarity float64
 }
 
-// builder makes a result of matches.
+// builder makes clones of one kind of matches.
 type builder struct {
 	*row
 
+	kind      Kind
 	minLines  int
 	functions []function
 	matches   []match
-	covered   [][]uint8 // of each file and line, from 1: the rank of the strictest clone that has it
+	covered   [][]bool // of each file and line, from 1: whether it is part of a match
 }
 
 // newBuilder makes a builder without matches.
-func newBuilder(r *row, minLines int) *builder {
-	b := &builder{row: r, minLines: minLines, covered: make([][]uint8, len(r.files))}
-	return b
+func newBuilder(r *row, kind Kind, minLines int) *builder {
+	return &builder{row: r, kind: kind, minLines: minLines, covered: make([][]bool, len(r.files))}
 }
 
 // long reports whether both places have enough lines.
 func (b *builder) long(x, y span) bool {
-	for _, s := range []span{x, y} {
+	for _, s := range [2]span{x, y} {
 		if first, last := b.lines(s.begin, s.end); first == 0 || last-first+1 < b.minLines {
 			return false
 		}
@@ -76,62 +75,72 @@ func (b *builder) long(x, y span) bool {
 	return true
 }
 
-// add keeps a match.
-func (b *builder) add(m match) {
-	b.matches = append(b.matches, m)
-	b.cover(m.a, m.kind.rank())
-	b.cover(m.b, m.kind.rank())
+// keep adds a match with enough lines.
+func (b *builder) keep(x, y span, similarity float64) {
+	if b.long(x, y) {
+		b.matches = append(b.matches, match{x, y, similarity})
+		b.cover(x)
+		b.cover(y)
+	}
 }
 
-// cover notes the lines of a place of a clone.
-func (b *builder) cover(s span, rank uint8) {
+// cover notes the lines of a place of a match.
+func (b *builder) cover(s span) {
 	file := b.fileOf(s.begin)
 	if b.covered[file] == nil {
-		end := b.begin[file+1]
-		b.covered[file] = make([]uint8, b.last[end-1]+2)
+		b.covered[file] = make([]bool, b.last[b.begin[file+1]-1]+2)
 	}
 	first, last := b.lines(s.begin, s.end)
-	for line := first; line <= last; line++ {
-		if have := b.covered[file][line]; have == 0 || rank < have {
-			b.covered[file][line] = rank
-		}
+	for line := range b.covered[file][first : last+1] {
+		b.covered[file][first+line] = true
 	}
 }
 
-// clones puts matches with the same first place together, and sorts the clones: the ones
-// with the most tokens in all their later places first.
-func (b *builder) clones() []Clone {
+// clones puts matches with the same first place together.
+func (b *builder) clones() (all []Clone) {
 	slices.SortFunc(b.matches, func(x, y match) int {
-		return cmp.Or(cmp.Compare(x.kind.rank(), y.kind.rank()), cmp.Compare(x.a.begin, y.a.begin), cmp.Compare(x.a.end, y.a.end), cmp.Compare(x.b.begin, y.b.begin), cmp.Compare(x.b.end, y.b.end))
+		if x.a.begin != y.a.begin {
+			return cmp.Compare(x.a.begin, y.a.begin)
+		}
+		return cmp.Or(cmp.Compare(x.a.end, y.a.end), cmp.Compare(x.b.begin, y.b.begin), cmp.Compare(x.b.end, y.b.end))
 	})
-	var all []Clone
-	for i, m := range b.matches {
-		if i == 0 || b.matches[i-1].kind != m.kind || b.matches[i-1].a != m.a {
-			all = append(all, Clone{Kind: m.kind, Similarity: m.similarity, Tokens: m.a.end - m.a.begin, Places: []Place{b.place(m.kind, m.a)}})
+	for rest := b.matches; len(rest) > 0; {
+		a := rest[0].a
+		c := Clone{Kind: b.kind, Similarity: rest[0].similarity, Tokens: a.end - a.begin, Places: []Place{b.place(a)}}
+		for ; len(rest) > 0 && rest[0].a == a; rest = rest[1:] {
+			c.Similarity = min(c.Similarity, rest[0].similarity)
+			if p := b.place(rest[0].b); !c.overlaps(p) {
+				c.Places = append(c.Places, p)
+			}
 		}
-		c := &all[len(all)-1]
-		c.Similarity = min(c.Similarity, m.similarity)
-		if p := b.place(m.kind, m.b); !c.overlaps(p) {
-			c.Places = append(c.Places, p)
+		if len(c.Places) > 1 {
+			all = append(all, c)
 		}
 	}
-	order := make([]*Clone, 0, len(all)) // a clone is large to move
+	return all
+}
+
+// bySize sorts clones: the ones with the most tokens in all their later places first.
+func bySize(all []Clone) []Clone {
+	type sized struct{ size, at int } // a clone is large to move
+	order := make([]sized, len(all))
 	for i := range all {
-		if len(all[i].Places) > 1 {
-			order = append(order, &all[i])
-		}
+		order[i] = sized{all[i].Tokens * (len(all[i].Places) - 1), i}
 	}
-	slices.SortStableFunc(order, func(x, y *Clone) int {
-		p, q := &x.Places[0], &y.Places[0]
+	slices.SortFunc(order, func(x, y sized) int {
+		if x.size != y.size {
+			return cmp.Compare(y.size, x.size)
+		}
+		c, d := &all[x.at], &all[y.at]
+		p, q := &c.Places[0], &d.Places[0]
 		return cmp.Or(
-			cmp.Compare(y.Tokens*(len(y.Places)-1), x.Tokens*(len(x.Places)-1)),
 			strings.Compare(p.Path, q.Path), cmp.Compare(p.First, q.First), cmp.Compare(p.Last, q.Last),
-			strings.Compare(string(x.Kind), string(y.Kind)),
+			strings.Compare(string(c.Kind), string(d.Kind)), cmp.Compare(x.at, y.at),
 		)
 	})
 	sorted := make([]Clone, len(order))
-	for i, c := range order {
-		sorted[i] = *c
+	for i, o := range order {
+		sorted[i] = all[o.at]
 	}
 	return sorted
 }
@@ -149,10 +158,10 @@ func (c *Clone) overlaps(p Place) bool {
 }
 
 // place describes tokens of the row.
-func (b *builder) place(kind Kind, s span) Place {
+func (b *builder) place(s span) Place {
 	first, last := b.lines(s.begin, s.end)
 	p := Place{Path: b.files[b.fileOf(s.begin)].Path, First: first, Last: last}
-	if kind == Semantic {
+	if b.kind == Semantic {
 		if i, ok := slices.BinarySearchFunc(b.functions, s, func(f function, s span) int {
 			return cmp.Or(cmp.Compare(f.begin, s.begin), cmp.Compare(s.end, f.end))
 		}); ok {
@@ -163,21 +172,22 @@ func (b *builder) place(kind Kind, s span) Place {
 }
 
 // duplicated returns the files that have a part in a clone, and counts the lines with
-// code of all files, and those of each rank.
-func (b *builder) duplicated() (files []Duplicated, lines, total int, ranks [5]int) {
+// code of all files, and those of each kind that no stricter one has.
+func (r *row) duplicated(of []*builder) (files []Duplicated, lines, total int, shares []int) {
+	shares = make([]int, len(of))
 	var has []bool
-	for i, f := range b.files {
-		begin, end := b.begin[i], b.begin[i+1]
+	for i, f := range r.files {
+		begin, end := r.begin[i], r.begin[i+1]
 		if begin == end {
 			continue
 		}
-		has = slices.Grow(has[:0], int(b.last[end-1])+2)[:int(b.last[end-1])+2]
+		has = slices.Grow(has[:0], int(r.last[end-1])+2)[:int(r.last[end-1])+2]
 		clear(has)
 		for at := begin; at < end; at++ {
-			if b.canon[at] == indent || b.canon[at] == dedent {
+			if r.canon[at] == indent || r.canon[at] == dedent {
 				continue
 			}
-			for line := b.line[at]; line <= b.last[at]; line++ {
+			for line := r.line[at]; line <= r.last[at]; line++ {
 				has[line] = true
 			}
 		}
@@ -187,12 +197,9 @@ func (b *builder) duplicated() (files []Duplicated, lines, total int, ranks [5]i
 				continue
 			}
 			d.Code++
-			if b.covered[i] == nil {
-				continue
-			}
-			if rank := b.covered[i][line]; rank > 0 {
+			if kind := slices.IndexFunc(of, func(b *builder) bool { return b.covered[i] != nil && b.covered[i][line] }); kind >= 0 {
 				d.Lines++
-				ranks[rank]++
+				shares[kind]++
 			}
 		}
 		lines += d.Lines
@@ -204,7 +211,7 @@ func (b *builder) duplicated() (files []Duplicated, lines, total int, ranks [5]i
 	slices.SortStableFunc(files, func(x, y Duplicated) int {
 		return cmp.Or(cmp.Compare(y.Lines, x.Lines), strings.Compare(x.Path, y.Path))
 	})
-	return files, lines, total, ranks
+	return files, lines, total, shares
 }
 
 // cutList keeps the first clones of a list that is too long.

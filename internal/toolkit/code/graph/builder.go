@@ -14,34 +14,35 @@ type builder struct {
 	*index
 
 	g       Graph
-	links   map[linkKey]int // index in g.Links
+	links   map[uint64]int32 // index in g.Links, by linkKey
 	outside map[string]map[int]bool
 
 	fileNode  []int // of each file; -1 for none
 	funcNodes [][]int
 	typeNodes [][]int
-	scopes    []*scope // of each file; nil until one is needed
-	full      bool     // a limit was met
-	tired     bool     // too many declarations were looked at
+	full      bool // a limit was met
+	tired     bool // too many declarations were looked at
 }
 
 // newBuilder makes a builder without nodes. What it looks at is counted for it alone.
 func newBuilder(x *index) *builder {
 	own := *x
-	return &builder{index: &own, links: make(map[linkKey]int), outside: make(map[string]map[int]bool), scopes: make([]*scope, len(x.files))}
+	return &builder{index: &own, links: make(map[uint64]int32), outside: make(map[string]map[int]bool)}
 }
 
-// scope is what the names of a file can mean.
-func (b *builder) scope(file int) *scope {
-	if b.scopes[file] == nil {
-		b.scopes[file] = b.scopeOf(file)
-	}
-	return b.scopes[file]
-}
+// linkKinds are the kinds of links in their order.
+var linkKinds = []string{"calls", "imports", "inherits", "uses"}
 
-type linkKey struct {
-	from, to int
-	kind     string
+// Bits of a linkKey: a node, a kind, and as the lowest ones room for the index of a link.
+const (
+	nodeBits  = 18 // maxNodes
+	kindBits  = 2
+	indexBits = 20 // maxEdges
+)
+
+// linkKey is the order of links: by their nodes, and by their kind.
+func linkKey(from, to int, kind string) uint64 {
+	return (uint64(from)<<nodeBits|uint64(to))<<kindBits | uint64(slices.Index(linkKinds, kind))
 }
 
 // nodes makes the nodes of the kind.
@@ -116,7 +117,7 @@ func (b *builder) link(from, to int, kind string, sure Sure, line int) {
 	if from < 0 || to < 0 || from == to && kind != "calls" {
 		return
 	}
-	key := linkKey{from, to, kind}
+	key := linkKey(from, to, kind)
 	if at, known := b.links[key]; known {
 		l := &b.g.Links[at]
 		l.Count++
@@ -127,7 +128,7 @@ func (b *builder) link(from, to int, kind string, sure Sure, line int) {
 		b.full = true
 		return
 	}
-	b.links[key] = len(b.g.Links)
+	b.links[key] = int32(len(b.g.Links))
 	b.g.Links = append(b.g.Links, Link{from, to, kind, sure, 1, line})
 }
 
@@ -159,13 +160,18 @@ func (b *builder) finish() *Graph {
 		now[old], nodes[i] = i, g.Nodes[old]
 	}
 	g.Nodes = nodes
+	keys := make([]uint64, len(g.Links)) // with the indexes: a link is large to move
 	for i := range g.Links {
 		l := &g.Links[i]
 		l.From, l.To = now[l.From], now[l.To]
+		keys[i] = linkKey(l.From, l.To, l.Kind)<<indexBits | uint64(i)
 	}
-	slices.SortFunc(g.Links, func(a, b Link) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Kind, b.Kind))
-	})
+	slices.Sort(keys)
+	links := make([]Link, len(keys))
+	for i, key := range keys {
+		links[i] = g.Links[key&(1<<indexBits-1)]
+	}
+	g.Links = links
 	for name, files := range b.outside {
 		g.Outside = append(g.Outside, Outside{name, len(files)})
 	}

@@ -3,7 +3,6 @@ package graph
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"belljar.dev/internal/toolkit/code"
 )
@@ -46,7 +45,10 @@ func (b *builder) calls(ctx context.Context) error {
 // callee finds the functions that a call can mean.
 func (x *index) callee(file int, fn *code.Func, s *scope, known map[string]string, c code.Call) ([]ref, Sure) {
 	f := x.files[file]
-	of := c.Of[strings.LastIndexAny(c.Of, ".:")+1:]
+	of := lastPart(c.Of)
+	if of != "" && len(x.funcs[c.Name]) == 0 { // most calls lead out of the project
+		return nil, Possible
+	}
 	if of == "" {
 		name := c.Name
 		if real := s.real[name]; real != "" {
@@ -112,6 +114,9 @@ func (x *index) inherited(s *scope, file int, owner, name string) ([]ref, Sure) 
 
 // plain finds the functions that a name without a dot can mean.
 func (x *index) plain(f *code.File, fn *code.Func, s *scope, name string) ([]ref, Sure) {
+	if len(x.funcs[name]) == 0 && len(x.types[name]) == 0 {
+		return nil, Possible
+	}
 	if found := x.inFiles(s.own, name, ""); len(found) > 0 {
 		return found, Certain
 	}

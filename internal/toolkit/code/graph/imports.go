@@ -13,8 +13,8 @@ func (b *builder) imports(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		for _, im := range f.Imports {
-			targets := b.resolve(i, im)
+		for k, im := range f.Imports {
+			targets := b.meaning(i).targets[k]
 			found := false
 			for _, t := range targets {
 				for _, to := range t.files {

@@ -36,7 +36,32 @@ type index struct {
 
 	inlines  [][]inline  // of each file of Rust, the modules that it contains
 	declared [][]modDecl // and those that it declares
+	meanings []meaning   // of each file
 }
+
+// meaning is what the imports of a file mean, once somebody asks for it.
+type meaning struct {
+	once    sync.Once
+	targets [][]target // of each import
+	scope   *scope
+}
+
+// meaning returns what the imports of a file mean.
+func (x *index) meaning(file int) *meaning {
+	m := &x.meanings[file]
+	m.once.Do(func() {
+		f := x.files[file]
+		m.targets = make([][]target, len(f.Imports))
+		for i := range f.Imports {
+			m.targets[i] = x.resolve(file, f.Imports[i])
+		}
+		m.scope = x.scopeOf(file, m.targets)
+	})
+	return m
+}
+
+// scope is what the names of a file can mean.
+func (x *index) scope(file int) *scope { return x.meaning(file).scope }
 
 // groupName is a name in a group of files.
 type groupName struct {
@@ -68,7 +93,7 @@ func newIndex(r *resolver) *index {
 	x := &index{
 		resolver: r, funcs: make(map[string][]ref), types: make(map[string][]ref),
 		funcsIn: make(map[owned][]ref), typesIn: make(map[groupName][]ref),
-		inlines: make([][]inline, len(r.files)), declared: make([][]modDecl, len(r.files)),
+		inlines: make([][]inline, len(r.files)), declared: make([][]modDecl, len(r.files)), meanings: make([]meaning, len(r.files)),
 	}
 	for i, f := range r.files {
 		group := i

@@ -49,7 +49,7 @@ func modulesIn(f *code.File) (contained []inline, declared []modDecl) {
 	var around []block
 	depth := 0
 	for i, t := range f.Tokens {
-		if t.Kind == code.Comment || t.Kind == code.String {
+		if t.Kind != code.Operator && t.Kind != code.Keyword {
 			continue
 		}
 		switch f.Of(t) {

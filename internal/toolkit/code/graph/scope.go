@@ -18,8 +18,8 @@ type scope struct {
 	real   map[string]string // declared names, by those that an import gives them
 }
 
-// scopeOf reads the imports of a file.
-func (x *index) scopeOf(file int) *scope {
+// scopeOf reads the imports of a file, which lead to targets.
+func (x *index) scopeOf(file int, to [][]target) *scope {
 	f := x.files[file]
 	s := &scope{own: []int{file}, names: make(map[string][]int), used: make(map[string][]int), others: make(map[string]bool), real: renamed(f)}
 	switch f.Language {
@@ -29,9 +29,9 @@ func (x *index) scopeOf(file int) *scope {
 		s.own = append(s.own, x.java[javaPackage(f)+".*"]...)
 	case code.Rust, code.Python, code.TypeScript, code.TSX, code.JavaScript, code.C, code.CPP, code.Shell, code.Other:
 	}
-	for _, im := range f.Imports {
+	for k, im := range f.Imports {
 		name := importName(f.Language, im)
-		targets := x.resolve(file, im)
+		targets := to[k]
 		if len(targets) == 0 {
 			s.others[name] = true
 			for _, used := range im.Used {
@@ -145,7 +145,7 @@ func importName(l code.Language, im code.Import) string {
 
 // method finds the method of a type, or of those that it is based on, up to a depth.
 func (x *index) method(s *scope, file int, owner, name string, depth int) ([]ref, Sure) {
-	owner = owner[strings.LastIndexAny(owner, ".:")+1:]
+	owner = lastPart(owner)
 	if owner == "" || depth == 0 {
 		return nil, Possible
 	}
@@ -214,11 +214,21 @@ func (x *index) imported(s *scope, file int) bool {
 	return false
 }
 
+// lastPart is what stands behind the last dot or colon of a name.
+func lastPart(name string) string {
+	for i := len(name); i > 0; i-- {
+		if c := name[i-1]; c == '.' || c == ':' {
+			return name[i:]
+		}
+	}
+	return name
+}
+
 // baseName is the name of a base without what stands around it: std::vector<int> is
 // vector, pkg.Type[K] is Type.
 func baseName(base string) string {
 	if i := strings.IndexAny(base, "<[("); i >= 0 {
 		base = base[:i]
 	}
-	return strings.TrimLeft(base[strings.LastIndexAny(base, ".:")+1:], "*&' ")
+	return strings.TrimLeft(lastPart(base), "*&' ")
 }

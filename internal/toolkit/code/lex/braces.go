@@ -2,6 +2,7 @@ package lex
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -128,29 +129,54 @@ const (
 
 func newBraces(f *code.File) *braces {
 	b := &braces{tokenizer: newTokenizer(f.Text), f: f}
-	b.items = make([]item, 0, len(f.Text)/5+8)
+	if room, ok := itemRooms.Get().(*[]item); ok && cap(*room) >= len(f.Text)/5+8 {
+		b.items = (*room)[:0]
+	} else {
+		b.items = make([]item, 0, max(len(f.Text)/5+8, 1<<13))
+	}
 	return b
+}
+
+// itemRooms is room for items that no reader uses now.
+var itemRooms sync.Pool // of *[]item
+
+// maxScratch is how many items or tokens what is used again may have room for.
+const maxScratch = 1 << 18
+
+// free ends the use of the items.
+func (b *braces) free() {
+	if room := b.items; cap(room) <= maxScratch {
+		itemRooms.Put(&room)
+	}
+	b.items = nil
 }
 
 // blanks goes behind white space, and reports whether more of the text follows.
 func (b *braces) blanks() bool {
-	for b.at < len(b.text) {
-		switch c := b.text[b.at]; {
+	text, at := b.text, b.at
+	for ; at < len(text); at++ {
+		switch c := text[at]; {
+		case c == ' ':
 		case c == '\n':
 			b.line++
-			b.at++
-		case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' || c == 0:
-			b.at++
-		case c >= 0x80:
-			r, n := utf8.DecodeRuneInString(b.text[b.at:])
+		case c > ' ' && c < utf8.RuneSelf:
+			b.at = at
+			return true
+		case c == '\t' || c == '\r' || c == '\f' || c == '\v' || c == 0:
+		case c >= utf8.RuneSelf:
+			b.at = at
+			r, n := utf8.DecodeRuneInString(text[at:])
 			if !unicode.IsSpace(r) && r != '\ufeff' {
 				return true
 			}
-			b.take(code.Operator, b.at+n) // blank, but only for some readers: no item
+			b.take(code.Operator, at+n) // blank, but only for some readers: no item
+			at += n - 1
 		default:
+			b.at = at
 			return true
 		}
 	}
+	b.at = at
 	return false
 }
 
@@ -189,8 +215,8 @@ func (b *braces) long(o op, end int) {
 // operator adds the operator of n bytes. A bracket is matched with its partner. A
 // closing one without partner closes nothing, and braces close what is open in them.
 func (b *braces) operator(n int) {
-	o := op(0)
-	for _, c := range []byte(b.text[b.at : b.at+n]) {
+	o := op(b.text[b.at])
+	for _, c := range []byte(b.text[b.at+1 : b.at+n]) {
 		o = o<<8 | op(c)
 	}
 	b.bracket(n, o)

@@ -15,7 +15,7 @@ import "belljar.dev/internal/toolkit/code"
 // No preprocessor runs: a macro is read as what it looks like. Of the
 // branches of an #if in a function of C, and of those whose brackets are not balanced,
 // the first counts.
-func parseC(f *code.File) { readC(f) }
+func parseC(f *code.File) { readC(f).free() }
 
 // readC does the work of parseC, and returns the reader for tests.
 func readC(f *code.File) *braces {

@@ -1,6 +1,12 @@
 package lex
 
-import "belljar.dev/internal/toolkit/code"
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+
+	"belljar.dev/internal/toolkit/code"
+)
 
 // overlap is how often a token may be counted on average, for it belongs to each of
 // the functions around it.
@@ -14,105 +20,179 @@ func countHalstead(f *code.File) {
 	if len(f.Funcs) == 0 {
 		return
 	}
-	w := &words{of: make([]int32, len(f.Tokens))}
+	w, ok := allWords.Get().(*words)
+	if !ok {
+		w = &words{operands: newWordTable(), operators: newWordTable()}
+	}
 	w.number(f)
 	left := overlap * len(f.Tokens)
 	for i := range f.Funcs {
 		fn := &f.Funcs[i]
 		if left -= fn.End - fn.Start; left < 0 {
 			gap(f, "halstead", "too many functions are nested in each other")
-			return
+			break
 		}
 		fn.Halstead = w.count(int32(i)+1, fn.Start, fn.End)
 	}
+	if w.operands.reusable() && w.operators.reusable() && cap(w.of) <= maxScratch {
+		allWords.Put(w)
+	}
 }
+
+// allWords is what counted the words of one file and can do so for another.
+var allWords sync.Pool // of *words
 
 // words numbers the distinct words of a file, so that no function needs a table of
 // its own.
 type words struct {
-	of        []int32 // for each token: n for operand n, -n for operator n, 0 for neither
-	operands  []int32 // for each operand: the last function in which it was counted
-	operators []int32
-}
-
-// numbers are those of the words so far.
-type numbers struct {
-	operands, operators map[string]int32
+	of                  []int32 // for each token of a function: n for operand n, -n for operator n, 0 for neither
+	operands, operators wordTable
 	single              [256]int32 // operators of one byte, which are most of them
 }
 
 // number gives each distinct word of the file's functions a number.
 func (w *words) number(f *code.File) {
-	n := numbers{operands: make(map[string]int32), operators: make(map[string]int32)}
+	w.of = slices.Grow(w.of[:0], len(f.Tokens))[:len(f.Tokens)]
+	w.operands.begin()
+	w.operators.begin()
+	clear(w.single[:])
 	start, end := 0, 0 // of the functions so far, which begin one behind the other
 	for i := range f.Funcs {
 		fn := &f.Funcs[i]
 		if fn.Start < start {
 			end = fn.Start
 		}
-		w.numberIn(f, max(fn.Start, end), fn.End, &n)
+		w.numberIn(f, max(fn.Start, end), fn.End)
 		start, end = fn.Start, max(end, fn.End)
 	}
-	w.operands, w.operators = make([]int32, len(n.operands)+1), make([]int32, len(n.operators)+1)
+	w.operands.end()
+	w.operators.end()
 }
 
 // numberIn gives the words of some tokens their numbers.
-func (w *words) numberIn(f *code.File, start, end int, of *numbers) {
+func (w *words) numberIn(f *code.File, start, end int) {
 	for i := start; i < end; i++ {
 		t := f.Tokens[i]
+		n := int32(0)
 		switch t.Kind {
 		case code.Name, code.Number, code.String:
-			word := f.Of(t)
-			n, ok := of.operands[word]
-			if !ok {
-				n = int32(len(of.operands)) + 1
-				of.operands[word] = n
-			}
-			w.of[i] = n
+			n = w.operands.number(f.Text, t)
 		case code.Operator, code.Keyword:
-			var first byte
-			if t.End-t.Start == 1 {
-				if first = f.Text[t.Start]; first == ')' || first == ']' || first == '}' {
-					continue
+			if t.End-t.Start > 1 {
+				n = -w.operators.number(f.Text, t)
+				break
+			}
+			switch first := f.Text[t.Start:t.End]; first {
+			case ")", "]", "}", "":
+			default:
+				if n = w.single[first[0]]; n == 0 {
+					n = -w.operators.number(f.Text, t)
+					w.single[first[0]] = n
 				}
-				if of.single[first] != 0 {
-					w.of[i] = -of.single[first]
-					continue
-				}
 			}
-			word := f.Of(t)
-			n, ok := of.operators[word]
-			if !ok {
-				n = int32(len(of.operators)) + 1
-				of.operators[word] = n
-			}
-			if t.End-t.Start == 1 {
-				of.single[first] = n
-			}
-			w.of[i] = -n
 		case code.Comment, code.Newline, code.Indent, code.Dedent:
 		}
+		w.of[i] = n
 	}
 }
 
 // count counts the words of the tokens from start to end, which belong to a function
 // with a number of its own.
 func (w *words) count(function int32, start, end int) (h code.Halstead) {
+	operands, operators := w.operands.last, w.operators.last
 	for _, n := range w.of[start:end] {
 		switch {
 		case n > 0:
 			h.Operands++
-			if w.operands[n] != function {
-				w.operands[n] = function
+			if operands[n] != function {
+				operands[n] = function
 				h.DistinctOperands++
 			}
 		case n < 0:
 			h.Operators++
-			if w.operators[-n] != function {
-				w.operators[-n] = function
+			if operators[-n] != function {
+				operators[-n] = function
 				h.DistinctOperators++
 			}
 		}
 	}
 	return h
+}
+
+// wordTable numbers the words of one file after another. Numbers go on from file to file,
+// so that nothing has to be cleared: a slot with the number of an earlier file is free.
+type wordTable struct {
+	seed  maphash.Seed
+	slots []wordSlot // a power of two, half of them free
+	base  int32      // the last number of earlier files
+	top   int32      // the last number of all
+	last  []int32    // for each number from base: the function in which it was counted last
+}
+
+// wordSlot is a word of the text.
+type wordSlot struct {
+	hash       uint32
+	start, end int32
+	number     int32
+}
+
+// maxWordSlots is how large a table may be to be used again, and maxWords which number.
+const (
+	maxWordSlots = 1 << 14
+	maxWords     = 1 << 30
+)
+
+func newWordTable() wordTable {
+	return wordTable{seed: maphash.MakeSeed(), slots: make([]wordSlot, 1<<10)}
+}
+
+// reusable reports whether the table is good for another file.
+func (t *wordTable) reusable() bool { return len(t.slots) <= maxWordSlots && t.top < maxWords }
+
+// begin makes the table ready for the words of another file.
+func (t *wordTable) begin() { t.base = t.top }
+
+// end makes it ready to count what has numbers now.
+func (t *wordTable) end() {
+	n := int(t.top-t.base) + 1
+	t.last = slices.Grow(t.last[:0], n)[:n]
+	clear(t.last)
+}
+
+// number returns the number of the word of a token, from 1.
+func (t *wordTable) number(text string, of code.Token) int32 {
+	word := text[of.Start:of.End]
+	h := uint32(maphash.String(t.seed, word))
+	s := t.find(h, word, text)
+	if s.number <= t.base {
+		if 2*int(t.top-t.base) >= len(t.slots) {
+			t.grow(text)
+			s = t.find(h, word, text)
+		}
+		t.top++
+		*s = wordSlot{h, of.Start, of.End, t.top}
+	}
+	return s.number - t.base
+}
+
+// find returns the slot of a word, or the free one where it belongs.
+func (t *wordTable) find(h uint32, word, text string) *wordSlot {
+	mask := uint32(len(t.slots) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		s := &t.slots[i]
+		if s.number <= t.base || s.hash == h && text[s.start:s.end] == word {
+			return s
+		}
+	}
+}
+
+// grow doubles the table.
+func (t *wordTable) grow(text string) {
+	old := t.slots
+	t.slots = make([]wordSlot, 2*len(old))
+	for _, s := range old {
+		if s.number > t.base {
+			*t.find(s.hash, text[s.start:s.end], text) = s
+		}
+	}
 }

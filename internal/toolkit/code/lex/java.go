@@ -15,7 +15,7 @@ import (
 // logical operator by one. A lambda belongs to the method around it and is one level
 // deeper; the methods of a local or an anonymous class count by themselves. As in
 // SonarSource's own analyzers, recursion does not count.
-func parseJava(f *code.File) { readJava(f) }
+func parseJava(f *code.File) { readJava(f).free() }
 
 // readJava does the work of parseJava, and returns the reader for tests.
 func readJava(f *code.File) *braces {

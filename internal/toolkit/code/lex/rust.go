@@ -20,13 +20,22 @@ import (
 //
 // A closure belongs to the function around it. The arguments of a
 // macro count as code; the rules of a macro do not.
-func parseRust(f *code.File) { readRust(f) }
+func parseRust(f *code.File) { readRust(f).free() }
 
 // readRust does the work of parseRust, and returns the reader for tests.
 func readRust(f *code.File) *braces {
 	b := newBraces(f)
 	splitRust(b)
 	b.finish()
+	functions := 0
+	for i := range b.items {
+		if b.items[i].op == kwFn {
+			functions++
+		}
+	}
+	if functions > 0 {
+		f.Funcs = make([]code.Func, 0, min(functions, 1000))
+	}
 	r := &rust{braces: b}
 	r.read()
 	r.decl().join()
@@ -323,12 +332,12 @@ func (r *rust) leave(i int) {
 		}
 	}
 	for len(r.scopes) > 1 {
-		s := *r.top()
-		if s.end > i && (s.kind != rustClosure || o != ',' && o != ';') {
+		kind, end := r.top().kind, r.top().end
+		if end > i && (kind != rustClosure || o != ',' && o != ';') {
 			return
 		}
 		r.pop()
-		if s.kind != rustClosure {
+		if kind != rustClosure {
 			return // the bracket around a closure ends where the closure does
 		}
 	}
@@ -568,6 +577,9 @@ func (r *rust) call(i int) {
 	switch name {
 	case "Some", "Ok", "Err":
 		return // values, not calls of the project
+	}
+	if f.Calls == nil {
+		f.Calls = make([]code.Call, 0, 8)
 	}
 	f.Calls = append(f.Calls, code.Call{Name: name, Of: r.of(i), Line: r.lineOf(i), Token: r.tokenOf(i)})
 }

@@ -18,21 +18,21 @@ type tokenizer struct {
 // span is a part of a text.
 type span struct{ start, end int }
 
-// scratch is where the tokens of one text after the other are collected. How many a text
-// has is not known before, and room for too many would cost the memory of all texts.
-var scratch sync.Pool // of *[]code.Token
+// rooms is room for tokens that no text has used. How many tokens a text has is not known
+// before, so that the texts of a project use one room after the other.
+var rooms sync.Pool // of *[]code.Token, which are empty
 
-// maxScratch is how many tokens a scratch may have to be used again.
-const maxScratch = 1 << 18
+// newRoom is how many tokens a room has at first.
+const newRoom = 1 << 14
 
 // newTokenizer returns a tokenizer at the start of a text, behind a byte order mark. Its
 // done must be called.
 func newTokenizer(text string) *tokenizer {
 	s := &tokenizer{text: text, line: 1}
-	if room, ok := scratch.Get().(*[]code.Token); ok && cap(*room) >= len(text)/4 {
-		s.tokens = (*room)[:0]
+	if room, ok := rooms.Get().(*[]code.Token); ok && cap(*room) >= len(text)/4+8 {
+		s.tokens = *room
 	} else {
-		s.tokens = make([]code.Token, 0, max(len(text)/4+8, 1<<14))
+		s.tokens = make([]code.Token, 0, max(len(text)/4+8, newRoom))
 	}
 	if len(text) >= 3 && text[:3] == "\ufeff" {
 		s.at = 3
@@ -42,11 +42,10 @@ func newTokenizer(text string) *tokenizer {
 
 // done returns the tokens and ends their collection.
 func (s *tokenizer) done() []code.Token {
-	if cap(s.tokens) <= maxScratch {
-		room := s.tokens
-		s.tokens = slices.Clone(room)
-		scratch.Put(&room)
-	}
+	n := len(s.tokens)
+	rest := s.tokens[n:]
+	s.tokens = s.tokens[:n:n]
+	rooms.Put(&rest)
 	return s.tokens
 }
 
@@ -145,8 +144,8 @@ func (s *tokenizer) quoted(from int, lines bool) int {
 
 // name returns the offset behind a name that begins at an offset.
 func (s *tokenizer) name(from int) int {
-	i := from
-	for i < len(s.text) && inName(s.text[i]) {
+	text, i := s.text, from
+	for i < len(text) && inName(text[i]) {
 		i++
 	}
 	return i
@@ -182,7 +181,10 @@ func startsName(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c >= 0x80
 }
 
-func inName(c byte) bool { return startsName(c) || isDigit(c) }
+func inName(c byte) bool { return c >= 0x80 || nameBits[c>>6]>>(c&63)&1 != 0 }
+
+// nameBits has a bit for each digit, letter and the underscore.
+var nameBits = [2]uint64{0x3ff << '0', 0x7fffffe_87fffffe}
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 

@@ -15,7 +15,7 @@ import "belljar.dev/internal/toolkit/code"
 // Each function counts by itself, also one within another: arrow functions, function
 // expressions and the methods of objects, too. What initialises a field of a class
 // belongs to no function.
-func parseScript(f *code.File) { readScript(f) }
+func parseScript(f *code.File) { readScript(f).free() }
 
 // readScript does the work of parseScript, and returns the reader for tests.
 func readScript(f *code.File) *braces {

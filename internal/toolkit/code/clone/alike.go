@@ -1,0 +1,250 @@
+package clone
+
+import (
+	"cmp"
+	"context"
+	"math/bits"
+	"slices"
+	"sync"
+)
+
+// Bounds of the comparison of functions. Beyond them pairs are left out, with a gap.
+const (
+	maxPostings   = 1 << 10 // functions in which one run is looked up
+	maxCandidates = 1 << 10 // functions that one function is compared with
+	maxAlike      = 1 << 5  // pairs of one function with smaller ones
+)
+
+// sketch has a bit for each run of a set; runs may share one.
+type sketch [4]uint64
+
+func newSketch(set []uint64) (s sketch) {
+	for _, run := range set {
+		s[run>>6&3] |= 1 << (run & 63)
+	}
+	return s
+}
+
+// without returns a number of runs that are in the set of s and not in that of t: for
+// each bit that only s has, there is one at least.
+func (s sketch) without(t sketch) (n int) {
+	for i := range s {
+		n += bits.OnesCount64(s[i] &^ t[i])
+	}
+	return n
+}
+
+// alike is two functions with the Jaccard index of their sets.
+type alike struct {
+	a, b    int // indices, a before b in the row
+	jaccard float64
+}
+
+// similar returns the pairs of functions whose sets have a Jaccard index of at least
+// threshold, and whether a bound cut the search. Of functions with the same set, each is
+// compared with the first of them only.
+func similar(ctx context.Context, all []function, threshold float64, workers int) (pairs []alike, cut bool, err error) {
+	order := make([]int32, 0, len(all)) // one function of each set, the smaller sets first
+	first := make(map[uint64]int32, len(all))
+	for i := range all {
+		if j, ok := first[all[i].sum]; ok && slices.Equal(all[j].set, all[i].set) {
+			pairs = append(pairs, alike{int(j), i, 1})
+			continue
+		}
+		first[all[i].sum] = int32(i)
+		order = append(order, int32(i))
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(len(all[a].set), len(all[b].set)) })
+	s := search{all: all, order: order, threshold: threshold, needs: shared(threshold, all)}
+	cut = s.index()
+	var mu sync.Mutex
+	inSteps(ctx, len(order), workers, func(from, to int, c *comparison) {
+		found, ended := s.compare(from, to, c)
+		mu.Lock()
+		defer mu.Unlock()
+		pairs, cut = append(pairs, found...), cut || ended
+	})
+	slices.SortFunc(pairs, func(p, q alike) int { return cmp.Or(cmp.Compare(p.a, q.a), cmp.Compare(p.b, q.b)) })
+	return pairs, cut, context.Cause(ctx)
+}
+
+// search finds functions that are alike by the rarest runs of their sets.
+type search struct {
+	all       []function
+	order     []int32
+	threshold float64
+	needs     []int // runs that two sets must share, by those that they have together
+
+	begin    []int32 // of each bucket, its first posting; one more for the end
+	postings []posting
+}
+
+// posting is a function in whose set a run stands. Those of a bucket are in the order of
+// the functions.
+type posting struct {
+	run  uint32
+	rank int32 // of the function, in the order
+	at   int32 // of run in the function's set
+	size int32 // of that set
+}
+
+// buckets is how many lists the postings are in.
+const buckets = 1 << 17
+
+// index makes the postings, and reports whether a bound left some out. Functions behind
+// another one have sets at least as large, with which it must share more than with smaller
+// ones: fewer of its runs are enough.
+func (s *search) index() (cut bool) {
+	each := func(do func(rank, at int, run uint32)) {
+		for rank, x := range s.order {
+			set := s.all[x].set
+			if len(set) == 0 {
+				continue
+			}
+			prefix := len(set) - atLeast(2*s.threshold/(1+s.threshold)*float64(len(set))) + 1
+			for at, run := range set[:prefix] {
+				do(rank, at, uint32(run))
+			}
+		}
+	}
+	s.begin = make([]int32, buckets+1)
+	each(func(_, _ int, run uint32) {
+		n := &s.begin[run%buckets+1]
+		*n = min(*n+1, maxPostings+1)
+	})
+	for i := range buckets {
+		cut = cut || s.begin[i+1] > maxPostings
+		s.begin[i+1] = s.begin[i] + min(s.begin[i+1], maxPostings)
+	}
+	s.postings = make([]posting, s.begin[buckets])
+	next := slices.Clone(s.begin)
+	each(func(rank, at int, run uint32) {
+		if n := &next[run%buckets]; *n < s.begin[run%buckets+1] {
+			s.postings[*n] = posting{run, int32(rank), int32(at), int32(len(s.all[s.order[rank]].set))}
+			*n++
+		}
+	})
+	return cut
+}
+
+// comparison is what one goroutine knows of the functions that it compares with one.
+type comparison struct {
+	counts []int32 // by rank: shared runs, or -1 for too few
+	seen   []int32 // ranks
+}
+
+// compare compares some functions with those before them.
+func (s *search) compare(from, to int, c *comparison) (pairs []alike, cut bool) {
+	if c.counts == nil {
+		c.counts = make([]int32, len(s.order))
+	}
+	for rank := from; rank < to; rank++ {
+		cut = s.candidates(rank, c) || cut
+		x := s.order[rank]
+		set := s.all[x].set
+		kept := 0
+		for _, other := range c.seen {
+			y := s.order[other]
+			need := s.needs[len(set)+len(s.all[y].set)]
+			switch {
+			case c.counts[other] < 0 || len(set)-s.all[x].bits.without(s.all[y].bits) < need || len(s.all[y].set)-s.all[y].bits.without(s.all[x].bits) < need:
+			case kept == maxAlike:
+				cut = true
+			default:
+				if j := jaccard(set, s.all[y].set, s.threshold); j >= s.threshold {
+					pairs = append(pairs, alike{int(min(x, y)), int(max(x, y)), j})
+					kept++
+				}
+			}
+			c.counts[other] = 0
+		}
+		c.seen = c.seen[:0]
+	}
+	return pairs, cut
+}
+
+// candidates finds the functions before one with which it shares a rare run.
+func (s *search) candidates(rank int, c *comparison) (cut bool) {
+	set := s.all[s.order[rank]].set
+	if len(set) == 0 {
+		return false
+	}
+	least := s.threshold * float64(len(set)) // runs of another function
+	prefix := len(set) - atLeast(least) + 1
+	for i, run := range set[:prefix] {
+		bucket := uint32(run) % buckets
+		in := s.postings[s.begin[bucket]:s.begin[bucket+1]]
+		before, _ := slices.BinarySearchFunc(in, int32(rank), func(p posting, rank int32) int { return cmp.Compare(p.rank, rank) })
+		for k := before - 1; k >= 0; k-- {
+			p := &in[k]
+			if float64(p.size) < least {
+				break // those before it are no larger
+			}
+			n := &c.counts[p.rank]
+			if p.run != uint32(run) || *n < 0 {
+				continue
+			}
+			if *n == 0 {
+				if len(c.seen) == maxCandidates {
+					cut = true
+					continue
+				}
+				c.seen = append(c.seen, p.rank)
+			}
+			*n++
+			// Together they need so many shared runs; the rest of both must suffice.
+			if int(*n)+min(len(set)-i, int(p.size-p.at))-1 < s.needs[len(set)+int(p.size)] {
+				*n = -1
+			}
+		}
+	}
+	return cut
+}
+
+// shared returns how many runs two sets must share, by the number of runs that they have
+// together.
+func shared(threshold float64, all []function) []int {
+	most := 0
+	for i := range all {
+		most = max(most, len(all[i].set))
+	}
+	needs := make([]int, 2*most+1)
+	for n := range needs {
+		needs[n] = atLeast(threshold / (1 + threshold) * float64(n))
+	}
+	return needs
+}
+
+// atLeast rounds up, but for what only a rounding error separates from a whole number.
+func atLeast(x float64) int {
+	n := int(x)
+	if x-float64(n) > 1e-9 {
+		n++
+	}
+	return n
+}
+
+// jaccard returns the size of the intersection of two sets over that of their
+// union, or 0 once it is certain to be below threshold.
+func jaccard(a, b []uint64, threshold float64) float64 {
+	spare := len(a) + len(b) - 2*atLeast(threshold/(1+threshold)*float64(len(a)+len(b))) // runs that may have no partner
+	shared, i, j := 0, 0, 0
+	for i < len(a) && j < len(b) {
+		switch {
+		case a[i] < b[j]:
+			i++
+		case a[i] > b[j]:
+			j++
+		default:
+			shared, i, j = shared+1, i+1, j+1
+			continue
+		}
+		if i+j-2*shared > spare {
+			return 0
+		}
+	}
+	if union := len(a) + len(b) - shared; union > 0 {
+		return float64(shared) / float64(union)
+	}
+	return 0
+}
