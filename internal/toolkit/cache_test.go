@@ -45,6 +45,19 @@ func TestResultsAreTheSameFromTheCache(t *testing.T) {
 	}
 }
 
+// What one analysis kept without the numbers that it does not need has them for another.
+func TestCacheCountsWhatIsMissing(t *testing.T) {
+	dir := sample().in(t)
+	kept := t.TempDir()
+	want := analyseFrom(t, dir, "", "analyze_complexity", nil)
+	analyseFrom(t, dir, kept, "analyze_duplicates", nil)
+	for range 2 {
+		if got := analyseFrom(t, dir, kept, "analyze_complexity", nil); got != want || !strings.Contains(got, `"halstead_effort":`) {
+			t.Errorf("got from the cache\n%s, want\n%s", got, want)
+		}
+	}
+}
+
 // A forged entry is believed by the agent's own analyses, and by no gate; cache_strategy
 // says whether it is.
 func TestCacheStrategy(t *testing.T) {

@@ -39,6 +39,12 @@ func (r *reading) churn(days int) history.History {
 	if r.git == nil {
 		return history.History{Gaps: []code.Gap{{Field: "churn", Reason: noGit}}}
 	}
+	r.shared.mu.Lock()
+	h, known := r.shared.pasts[days]
+	r.shared.mu.Unlock()
+	if known {
+		return h
+	}
 	done := r.stage("churn")
 	defer done()
 	h, err := history.Measure(r.ctx, r.git, path.Join(r.workspace, r.within), r.workspace, time.Now().AddDate(0, 0, -days))
@@ -55,6 +61,9 @@ func (r *reading) churn(days int) history.History {
 		}
 	}
 	h.Files = kept
+	r.shared.mu.Lock()
+	r.shared.pasts[days] = h
+	r.shared.mu.Unlock()
 	return h
 }
 

@@ -154,11 +154,11 @@ func (c *Complexity) run(r *reading) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := selection{speaks: func(l code.Language) bool { return measured(l) && speaks(c.Toolchain, l) }}
+	s := selection{speaks: func(l code.Language) bool { return measured(l) && speaks(c.Toolchain, l) }, halstead: true}
 	if c.Toolchain == "" {
 		s.lacks = complexityField
 	}
-	if err := r.read(s); err != nil {
+	if err := r.recall(c, s, beside{}); err != nil {
 		return nil, err
 	}
 	done := r.stage("complexity")

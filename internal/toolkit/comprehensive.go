@@ -40,9 +40,13 @@ func (c *Comprehensive) run(r *reading) (result, error) {
 		return nil, err
 	}
 	s := linked
-	s.speaks, s.lacks = known, functionsField
+	s.speaks, s.lacks, s.halstead = known, functionsField, on(c.IncludeComplexity)
 	s.include, s.exclude = c.IncludePatterns, c.ExcludePatterns
-	if err := r.read(s); err != nil {
+	beside := beside{timed: c.Perf}
+	if on(c.IncludeDefects) {
+		beside.days = defectDays
+	}
+	if err := r.recall(c, s, beside); err != nil {
 		return nil, err
 	}
 	res := &ComprehensiveResult{Languages: languagesOf(r.files), executive: c.ExecutiveSummary}

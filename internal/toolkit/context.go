@@ -181,10 +181,14 @@ func (c *Context) run(r *reading) (result, error) {
 		return nil, err
 	}
 	s := linked
-	s.speaks, s.lacks = known, functionsField
+	s.speaks, s.lacks, s.halstead = known, functionsField, true
 	s.include, s.exclude, s.depth, s.workers = c.IncludePatterns, c.ExcludePatterns, n.depth, n.workers
 	r.strategy = c.CacheStrategy
-	if err := r.read(s); err != nil {
+	beside := beside{templates: true}
+	if c.does("churn") || c.does("defect-probability") {
+		beside.days = n.period
+	}
+	if err := r.recall(c, s, beside); err != nil {
 		return nil, err
 	}
 	res := &ContextResult{Tree: treeOf(r), Hotspots: []Hotspot{}, Recommendations: []Recommendation{}, Languages: languagesOf(r.files)}
@@ -197,6 +201,7 @@ func (c *Context) run(r *reading) (result, error) {
 	if res.Provenance, err = r.provenance(); err != nil {
 		return nil, err
 	}
+	r.shared.alike = res.Provenance
 	res.Base = r.base()
 	return res, nil
 }

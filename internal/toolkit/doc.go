@@ -21,10 +21,11 @@
 //	duplicates.go     analyze_duplicates
 //	graph.go          analyze_graph_metrics
 //	names.go          analyze_name_similarity
-//	churn.go          analyze_code_churn
-//	provenance.go     files that are like a template
 //	parts.go          dead code, and debt that comments admit
 //	complexity.go     analyze_complexity
+//	answers.go        answers that were given before
+//	churn.go          analyze_code_churn
+//	provenance.go     files that are like a template
 //	findings.go       what an analysis has to say of a line, in reports
 //	results.go        what results have in common, and how they are made to fit
 //	project.go        the files of a project: listed, left out, read

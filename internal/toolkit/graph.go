@@ -51,9 +51,9 @@ func manifests(path string) bool {
 
 // graphOf reads a graph of the files, once for each kind; nil where the time was up.
 func (r *reading) graphOf(kind graph.Kind) *graph.Graph {
-	r.graphs.mu.Lock()
-	defer r.graphs.mu.Unlock()
-	if g := r.graphs.all[kind]; g != nil {
+	r.shared.mu.Lock()
+	defer r.shared.mu.Unlock()
+	if g := r.shared.graphs[kind]; g != nil {
 		return g
 	}
 	done := r.stage("graph")
@@ -64,12 +64,12 @@ func (r *reading) graphOf(kind graph.Kind) *graph.Graph {
 		return nil
 	}
 	r.lacks(g.Gaps...)
-	r.graphs.all[kind] = g
+	r.shared.graphs[kind] = g
 	return g
 }
 
 func (g *Graph) run(r *reading) (result, error) {
-	if err := r.read(linked); err != nil {
+	if err := r.recall(g, linked, beside{}); err != nil {
 		return nil, err
 	}
 	res := &GraphResult{EdgeKind: "imports", Ranked: []GraphNode{}}

@@ -40,6 +40,7 @@ type selection struct {
 	include, exclude []string
 	depth            int    // directories in each other; zero for any
 	workers          int    // files that are read at once; zero for one on each processor
+	halstead         bool   // functions need their Halstead numbers
 	lacks            string // what is not measured of languages without a lexer; empty for nothing
 }
 
@@ -57,7 +58,7 @@ type reading struct {
 	git       history.Run     // nil where there is no git
 	ask       func(paths []string) (leftOut []int, err error)
 	tell      func(stage string, done, total int)
-	deadline  time.Time
+	moments   moments
 	cache     *cache.Store // nil for none
 	strategy  string       // cache_strategy of the call
 
@@ -68,14 +69,24 @@ type reading struct {
 	gaps    []code.Gap
 	lacked  map[code.Gap]bool     // those in gaps
 	project func() *graph.Project // what files declare, read once
-	graphs  *graphs
+	shared  *shared
 	stages  []Stage
+	asked   question
 }
 
-// graphs are those that were read, each once.
-type graphs struct {
-	mu  sync.Mutex
-	all map[graph.Kind]*graph.Graph // guarded by mu
+// moments is when things happen.
+type moments struct {
+	deadline time.Time // of the answer
+	began    time.Time // to read files
+	until    time.Time // files are read
+}
+
+// shared is what several parts of an analysis need, each read once.
+type shared struct {
+	mu     sync.Mutex
+	graphs map[graph.Kind]*graph.Graph // guarded by mu
+	pasts  map[int]history.History     // by the days that count; guarded by mu
+	alike  []Provenance                // files that are like a template
 }
 
 // open opens the project of a request.
@@ -149,9 +160,12 @@ func openStep(in *os.Root, name string) (*os.Root, error) {
 func (r *reading) stage(name string) (done func()) {
 	r.tell(name, 0, 0)
 	began := time.Now()
-	return func() {
-		r.stages = append(r.stages, Stage{name, round(float64(time.Since(began).Microseconds())/1000, 3)})
-	}
+	return func() { r.took(name, began) }
+}
+
+// took notes how long a part of the analysis took.
+func (r *reading) took(name string, began time.Time) {
+	r.stages = append(r.stages, Stage{name, round(float64(time.Since(began).Microseconds())/1000, 3)})
 }
 
 // together does parts of the analysis at the same time, each with what was read. What they
@@ -201,17 +215,74 @@ func (r *reading) leave(n int, reason string) {
 }
 
 // read lists the project, has the server say what of it must not be opened, and reads
-// the rest.
+// and parses the rest.
 func (r *reading) read(s selection) error {
+	all, err := r.texts(s)
+	if err == nil {
+		r.parse(all, s)
+	}
+	return err
+}
+
+// source is a file whose text is read.
+type source struct {
+	code.Entry
+
+	text string
+	key  cache.Key
+	gap  *code.Gap // why there is no text
+	read bool      // or why it is missing
+}
+
+// texts lists the project, has the server say what of it must not be opened, and reads the
+// texts of the rest, until the time for that is up.
+func (r *reading) texts(s selection) ([]source, error) {
 	chosen, err := r.list(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	done := r.stage("read files")
-	r.parse(chosen, s.workers)
-	done()
-	r.project = sync.OnceValue(func() *graph.Project { return graph.NewProject(r.files) })
-	return nil
+	r.moments.began = time.Now()
+	r.moments.until = r.moments.began.Add(time.Duration(readShare * float64(r.moments.deadline.Sub(r.moments.began))))
+	r.tell(readStage, 0, 0)
+	all := make([]source, len(chosen))
+	r.each(len(all), s, func() (func(i int), func()) {
+		in := code.NewReader(r.root)
+		return func(i int) {
+			f := &all[i]
+			f.Entry = chosen[i]
+			f.text, f.gap = in.Read(f.Path)
+			f.key, f.read = r.cache.Key(f.Path, f.Language, f.text), true
+		}, func() { in.Close() }
+	})
+	return all, nil
+}
+
+// readStage is the part of an analysis in which files are read and parsed.
+const readStage = "read files"
+
+// each does something with each of n files, several at once, until the time for that is up.
+// Each goroutine makes what does it, and ends it.
+func (r *reading) each(n int, s selection, does func() (do func(i int), end func())) {
+	workers := s.workers
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(workers, runtime.GOMAXPROCS(0), max(1, n)) {
+		wg.Go(func() {
+			do, end := does()
+			defer end()
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n || r.ctx.Err() != nil || time.Now().After(r.moments.until) {
+					return
+				}
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // list finds the files of the project that an analysis may read.
@@ -328,66 +399,62 @@ func (r *reading) named(gaps []code.Gap) ([]code.Gap, error) {
 	return gaps, nil
 }
 
-// parse reads and parses files, several at once, until the time for that is up.
-func (r *reading) parse(all []code.Entry, workers int) {
-	until := time.Now().Add(time.Duration(readShare * float64(time.Until(r.deadline))))
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	files, gaps := make([]*code.File, len(all)), make([]*code.Gap, len(all))
-	var next, read atomic.Int64
-	var wg sync.WaitGroup
-	for range min(workers, runtime.GOMAXPROCS(0), max(1, len(all))) {
-		wg.Go(func() {
-			in := code.NewReader(r.root)
-			defer in.Close()
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(all) || r.ctx.Err() != nil || time.Now().After(until) {
-					return
-				}
-				var text string
-				if text, gaps[i] = in.Read(all[i].Path); gaps[i] == nil {
-					files[i], gaps[i] = r.parseOne(all[i], text)
-				}
-				if n := int(read.Add(1)); n%tellEvery == 0 {
-					r.tell("read files", n, len(all))
-				}
+// parse parses what was read.
+func (r *reading) parse(all []source, s selection) {
+	files := make([]*code.File, len(all))
+	var parsed atomic.Int64
+	r.each(len(all), s, func() (func(i int), func()) {
+		return func(i int) {
+			if f := &all[i]; f.read && f.gap == nil {
+				files[i], f.gap = r.parseOne(f, s.halstead)
 			}
-		})
-	}
-	wg.Wait()
+			if n := int(parsed.Add(1)); n%tellEvery == 0 {
+				r.tell(readStage, n, len(all))
+			}
+		}, func() {}
+	})
 	late := 0
 	for i, f := range files {
 		switch {
 		case f != nil:
 			r.files = append(r.files, f)
 			r.lacks(f.Gaps...)
-		case gaps[i] != nil:
-			r.lacks(*gaps[i])
+		case all[i].gap != nil:
+			r.lacks(*all[i].gap)
 		default:
 			if late++; late <= maxGaps/2 {
 				r.lacks(code.Gap{Path: all[i].Path, Field: "file", Reason: "the time was up before it was read"})
 			}
 		}
 	}
-	r.leave(late, "the time was up")
+	r.leave(late, timeUp)
+	r.took(readStage, r.moments.began)
+	r.project = sync.OnceValue(func() *graph.Project { return graph.NewProject(r.files) })
 }
 
 // parseOne returns what is read of a file: from the cache, or anew.
-func (r *reading) parseOne(e code.Entry, text string) (*code.File, *code.Gap) {
-	key := r.cache.Key(e.Path, e.Language, text)
+func (r *reading) parseOne(s *source, halstead bool) (*code.File, *code.Gap) {
+	var kept *code.File
 	if r.strategy != refresh {
-		if f := r.cache.Get(key, e.Path, e.Language, text); f != nil {
-			return f, nil
+		if kept = r.cache.Get(s.key, s.Path, s.Language, s.text); kept != nil && (kept.Counted || !halstead) {
+			return kept, nil
 		}
 	}
-	if r.strategy == offline {
-		return nil, &code.Gap{Path: e.Path, Field: "file", Reason: "cache_strategy is offline, and the cache does not have it"}
+	if r.strategy == offline && kept == nil {
+		return nil, &code.Gap{Path: s.Path, Field: "file", Reason: "cache_strategy is offline, and the cache does not have it"}
 	}
-	f, gap := parsed(lex.Parse, e, text)
+	f, gap := parsed(func(name string, language code.Language, text string) *code.File {
+		f := kept
+		if f == nil {
+			f = lex.Parse(name, language, text)
+		}
+		if halstead {
+			lex.Halstead(f)
+		}
+		return f
+	}, s.Entry, s.text)
 	if gap == nil {
-		r.cache.Put(key, f)
+		r.cache.Put(s.key, f)
 	}
 	return f, gap
 }
@@ -403,8 +470,11 @@ func parsed(lexer func(name string, language code.Language, text string) *code.F
 	return lexer(e.Path, e.Language, text), nil
 }
 
+// timeUp is why something is missing.
+const timeUp = "the time was up"
+
 // over is the gap of a part for which the time was up.
-func over(field string) code.Gap { return code.Gap{Field: field, Reason: "the time was up"} }
+func over(field string) code.Gap { return code.Gap{Field: field, Reason: timeUp} }
 
 // resolve is a directory without links on its way.
 func resolve(dir string) (string, error) {

@@ -108,15 +108,27 @@ type Stage struct {
 }
 
 // lines reads messages, one a line.
-type lines struct{ r *bufio.Reader }
+type lines struct {
+	r    *bufio.Reader
+	long []byte // a line that is longer than what r holds
+}
 
-func newLines(r io.Reader) lines { return lines{bufio.NewReaderSize(r, maxMessage)} }
+func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 64<<10)} }
 
 // next reads the next message.
-func (l lines) next(into any) error {
+func (l *lines) next(into any) error {
 	line, err := l.r.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		l.long = l.long[:0]
+		for errors.Is(err, bufio.ErrBufferFull) && len(l.long)+len(line) < maxMessage {
+			l.long = append(l.long, line...)
+			line, err = l.r.ReadSlice('\n')
+		}
+		l.long = append(l.long, line...)
+		line = l.long
+	}
 	switch {
-	case errors.Is(err, bufio.ErrBufferFull):
+	case errors.Is(err, bufio.ErrBufferFull) || len(line) > maxMessage:
 		return fmt.Errorf("a message has more than %d bytes", maxMessage)
 	case errors.Is(err, io.EOF):
 		return io.ErrUnexpectedEOF
@@ -128,13 +140,18 @@ func (l lines) next(into any) error {
 
 // send writes a message.
 func send(w io.Writer, message any) error {
-	line, err := json.Marshal(message)
-	if err != nil {
-		return err
+	line, err := lineOf(message)
+	if err == nil {
+		_, err = w.Write(line)
 	}
-	if len(line) >= maxMessage {
-		return fmt.Errorf("a message has %d bytes, more than %d", len(line), maxMessage)
-	}
-	_, err = w.Write(append(line, '\n'))
 	return err
+}
+
+// lineOf is a message with its line's end.
+func lineOf(message any) ([]byte, error) {
+	line, err := json.Marshal(message)
+	if err == nil && len(line) >= maxMessage {
+		err = fmt.Errorf("a message has %d bytes, more than %d", len(line), maxMessage)
+	}
+	return append(line, '\n'), err
 }

@@ -43,15 +43,18 @@ func Serve(ctx context.Context, h Host) error {
 		defer mu.Unlock()
 		return send(h.Events, e)
 	}
-	answer, err := measure(ctx, h, ask, in, say)
+	line, err := measure(ctx, h, ask, in, say)
 	if err != nil {
 		return say(Event{Fault: err.Error()})
 	}
-	return say(Event{Answer: answer})
+	mu.Lock()
+	defer mu.Unlock()
+	_, err = h.Events.Write(line)
+	return err
 }
 
-// measure runs what is asked for.
-func measure(ctx context.Context, h Host, ask Request, in lines, say func(Event) error) (*Answer, error) {
+// measure runs what is asked for, and returns the event with the answer.
+func measure(ctx context.Context, h Host, ask Request, in *lines, say func(Event) error) ([]byte, error) {
 	if ask.Program != h.Program {
 		return nil, errors.New(replaced)
 	}
@@ -70,7 +73,8 @@ func measure(ctx context.Context, h Host, ask Request, in lines, say func(Event)
 	limit -= min(grace, limit/4)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	r := &reading{ctx: ctx, workspace: h.Workspace, git: h.Git, deadline: time.Now().Add(limit), lacked: make(map[code.Gap]bool), graphs: &graphs{all: make(map[graph.Kind]*graph.Graph)}}
+	r := &reading{ctx: ctx, workspace: h.Workspace, git: h.Git, moments: moments{deadline: time.Now().Add(limit)}, lacked: make(map[code.Gap]bool)}
+	r.shared = &shared{graphs: make(map[graph.Kind]*graph.Graph), pasts: make(map[int]history.History)}
 	r.tell = func(stage string, done, total int) { _ = say(Event{Stage: stage, Done: done, Total: total}) } // the answer fails too where the server does not read
 	var asking sync.Mutex
 	r.ask = func(paths []string) ([]int, error) {
@@ -87,14 +91,28 @@ func measure(ctx context.Context, h Host, ask Request, in lines, say func(Event)
 		defer r.cache.Close() // without an error: what is not kept is read again
 	}
 	res, err := does.run(r)
+	if known, ok := errors.AsType[*answered](err); ok {
+		_, err := h.Out.Write(known.whole)
+		return known.line, err
+	}
 	if err != nil {
 		return nil, err
 	}
-	return answer(h.Out, args.format(), res)
+	said, whole, err := answer(args.format(), res)
+	if err != nil {
+		return nil, err
+	}
+	line, err := lineOf(Event{Answer: said})
+	if err != nil {
+		return nil, err
+	}
+	r.keep(line, whole)
+	_, err = h.Out.Write(whole)
+	return line, err
 }
 
 // judged asks the server about paths.
-func judged(paths []string, in lines, say func(Event) error) ([]int, error) {
+func judged(paths []string, in *lines, say func(Event) error) ([]int, error) {
 	for from := 0; from < len(paths); from += pathsAtOnce {
 		if err := say(Event{Paths: paths[from:min(len(paths), from+pathsAtOnce)]}); err != nil {
 			return nil, err
@@ -110,11 +128,11 @@ func judged(paths []string, in lines, say func(Event) error) ([]int, error) {
 	return v.LeftOut, nil
 }
 
-// answer writes a result as a whole, and makes its text.
-func answer(out io.Writer, format string, res result) (*Answer, error) {
+// answer makes the whole of a result and its text.
+func answer(format string, res result) (a *Answer, whole []byte, err error) {
 	structured, err := fitting(res, maxMessage/2)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	whole, own := structured, false
 	if d, ok := res.(documented); ok {
@@ -124,17 +142,14 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 	}
 	if !own && format == asSARIF {
 		if whole, err = sarif(res); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		own = true
 	}
 	if len(whole) > maxWhole {
-		return nil, fmt.Errorf("the result has %d bytes, more than %d; name a smaller project_path, or patterns", len(whole), maxWhole)
+		return nil, nil, fmt.Errorf("the result has %d bytes, more than %d; name a smaller project_path, or patterns", len(whole), maxWhole)
 	}
-	if _, err := out.Write(whole); err != nil {
-		return nil, err
-	}
-	a := &Answer{Result: structured}
+	a = &Answer{Result: structured}
 	if g, ok := res.(gated); ok {
 		a.Failed = g.failed()
 	}
@@ -150,11 +165,11 @@ func answer(out io.Writer, format string, res result) (*Answer, error) {
 		if len(a.Text) > maxDetailed {
 			a.Text, a.Whole, a.Document = clip(a.Text, maxDetailed), true, false
 		}
-		return a, nil
+		return a, whole, nil
 	case format == detailed:
 		t.most = maxDetailed
 	}
 	res.tell(&t, format == detailed)
 	a.Text, a.Whole = t.String(), true
-	return a, nil
+	return a, whole, nil
 }

@@ -72,6 +72,12 @@ func analyse(t testing.TB, dir, tool string, args map[string]any, deny func(path
 // converse runs server and helper in this process.
 func converse(t testing.TB, h Host, ask Request, deny func(path string) bool) (o outcome) {
 	t.Helper()
+	return converseWith(t, h, ask, deny, nil)
+}
+
+// converseWith is converse, and hears what the helper does.
+func converseWith(t testing.TB, h Host, ask Request, deny func(path string) bool, progress func(done, total int, stage string)) (o outcome) {
+	t.Helper()
 	fromServer, toHelper := io.Pipe()
 	fromHelper, toServer := io.Pipe()
 	var out bytes.Buffer
@@ -85,7 +91,7 @@ func converse(t testing.TB, h Host, ask Request, deny func(path string) bool) (o
 	o.answer, o.err = Converse(toHelper, fromHelper, ask, Asks{LeaveOut: func(path string) bool {
 		o.asked = append(o.asked, path)
 		return deny != nil && deny(path)
-	}})
+	}, Progress: progress})
 	fromHelper.Close()
 	toHelper.Close()
 	if err := <-served; err != nil && o.err == nil {

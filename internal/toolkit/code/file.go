@@ -14,6 +14,7 @@ type File struct {
 	Vars     []Symbol // constants and variables outside functions
 	Imports  []Import
 	Gaps     []Gap // what of this file could not be measured
+	Counted  bool  // the functions have their Halstead
 }
 
 // Lines counts the lines of a file. A line with code and a comment is one of code.
@@ -61,10 +62,10 @@ type Func struct {
 	Label      string // as a person calls it: Owner.Name, or what the language's tools print
 	Start, End int    // its tokens: File.Tokens[Start:End]
 	Params     int
-	Nesting    int // of its blocks, at most
-	Cyclomatic int // McCabe's number, 1 without a branch
-	Cognitive  int // as SonarSource's paper on cognitive complexity counts
-	Halstead   Halstead
+	Nesting    int      // of its blocks, at most
+	Cyclomatic int      // McCabe's number, 1 without a branch
+	Cognitive  int      // as SonarSource's paper on cognitive complexity counts
+	Halstead   Halstead // zero until it is counted
 	Calls      []Call
 	Test       bool // runs only in tests
 }

@@ -152,8 +152,9 @@ const headLines = 40
 // bindgen, of Facebook's tools and of tools that say so in a sentence.
 func Generated(name, head string) bool {
 	base := path.Base(name)
+	lower := strings.ToLower(base)
 	for _, end := range []string{".pb.go", ".pb.gw.go", ".pb.cc", ".pb.h", "_pb2.py", "_pb2_grpc.py", "_pb2.pyi", ".min.js", ".min.mjs", ".min.css", ".js.map", ".css.map", ".designer.cs", ".g.dart", ".freezed.dart"} {
-		if strings.HasSuffix(strings.ToLower(base), end) {
+		if strings.HasSuffix(lower, end) {
 			return true
 		}
 	}

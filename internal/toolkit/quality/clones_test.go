@@ -52,7 +52,9 @@ func parse(tb testing.TB, dir string, names []string) []*code.File {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		files = append(files, lex.Parse(filepath.ToSlash(name), code.Detect(name, string(text)), string(text)))
+		f := lex.Parse(filepath.ToSlash(name), code.Detect(name, string(text)), string(text))
+		lex.Halstead(f)
+		files = append(files, f)
 	}
 	return files
 }

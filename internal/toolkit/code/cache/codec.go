@@ -41,6 +41,7 @@ func encode(f *code.File) []byte {
 		w.text(g.Field)
 		w.text(g.Reason)
 	}
+	w.flag(f.Counted)
 	return w.b
 }
 
@@ -89,6 +90,7 @@ func decode(bytes []byte, f *code.File) bool {
 	for i := range f.Gaps {
 		f.Gaps[i] = code.Gap{Path: r.text(), Field: r.text(), Reason: r.text()}
 	}
+	f.Counted = r.number() == 1
 	return !r.bad && r.rest == ""
 }
 

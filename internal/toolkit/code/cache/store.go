@@ -2,6 +2,7 @@ package cache
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"io"
 	"os"
 	"sync"
@@ -55,12 +56,12 @@ func (s *Store) Get(k Key, path string, language code.Language, text string) *co
 	if s == nil {
 		return nil
 	}
-	e, ok := s.known[k]
-	if !ok {
+	bytes := s.Kept(k)
+	if bytes == nil {
 		return nil
 	}
 	f := &code.File{Path: path, Language: language, Text: text}
-	if !decode(e.read(), f) {
+	if !decode(bytes, f) {
 		return nil
 	}
 	return f
@@ -72,12 +73,7 @@ func (s *Store) Put(k Key, f *code.File) {
 	if s == nil || f.Text == "" {
 		return
 	}
-	m := made{k, encode(f)}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.bytes+len(m.bytes) <= maxSegment-maxEntries*entrySize && len(s.made) < maxEntries {
-		s.made, s.bytes = append(s.made, m), s.bytes+len(m.bytes)
-	}
+	s.Keep(k, encode(f))
 }
 
 // Close writes what this run has kept, and removes the oldest entries where all are too
@@ -96,6 +92,44 @@ func (s *Store) Close() error {
 	err := write(s.dir, s.made)
 	prune(s.dir)
 	return err
+}
+
+// Kept returns the bytes that were kept by a key, or nil.
+func (s *Store) Kept(k Key) []byte {
+	if s == nil {
+		return nil
+	}
+	e, ok := s.known[k]
+	if !ok {
+		return nil
+	}
+	return e.read()
+}
+
+// Keep keeps bytes, unless this run has kept too much.
+func (s *Store) Keep(k Key, bytes []byte) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bytes+len(bytes) <= maxSegment-maxEntries*entrySize && len(s.made) < maxEntries {
+		s.made, s.bytes = append(s.made, made{k, bytes}), s.bytes+len(bytes)
+	}
+}
+
+// Sum is a key of several parts. No file has it.
+func (s *Store) Sum(parts ...string) (k Key) {
+	if s == nil {
+		return k
+	}
+	h := sha256.New()
+	for _, part := range append([]string{s.version}, parts...) {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		io.WriteString(h, part) //nolint:errcheck // it never fails
+	}
+	h.Sum(k[:0])
+	return k
 }
 
 // Key is by what the reading of a file is found: its path, its language and its text.

@@ -103,7 +103,7 @@ func (in *Input) coupled() map[string]map[string]bool {
 		all[a][b] = true
 	}
 	for _, l := range in.Graph.Links {
-		from, to := in.Graph.Nodes[l.From], in.Graph.Nodes[l.To]
+		from, to := &in.Graph.Nodes[l.From], &in.Graph.Nodes[l.To]
 		if l.Sure == graph.Possible || from.Path == to.Path || directory(from) || directory(to) {
 			continue
 		}
@@ -114,7 +114,7 @@ func (in *Input) coupled() map[string]map[string]bool {
 }
 
 // directory reports whether the path of a node is not that of a file.
-func directory(n graph.Node) bool { return n.Kind == "package" || n.Kind == "tests" }
+func directory(n *graph.Node) bool { return n.Kind == "package" || n.Kind == "tests" }
 
 // names is the part of the names that a file declares which say little: those shorter
 // than three letters, with a number at the end, or made of an empty word alone. It is

@@ -47,6 +47,11 @@ func linkKey(from, to int, kind string) uint64 {
 
 // nodes makes the nodes of the kind.
 func (b *builder) nodes(kind Kind) {
+	n := 0
+	for _, f := range b.files {
+		n += 1 + len(f.Funcs) + len(f.Types)
+	}
+	b.g.Nodes = make([]Node, 0, min(n, maxNodes))
 	b.fileNode = make([]int, len(b.files))
 	b.funcNodes = make([][]int, len(b.files))
 	b.typeNodes = make([][]int, len(b.files))

@@ -108,6 +108,7 @@ func (p *Project) Build(ctx context.Context, kind Kind) (*Graph, error) {
 		return nil, fmt.Errorf("%q is not a kind of graph", kind)
 	}
 	b.nodes(kind)
+	b.links, b.g.Links = make(map[uint64]int32, len(b.g.Nodes)), make([]Link, 0, len(b.g.Nodes)) // most nodes have one
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return nil, err

@@ -172,12 +172,15 @@ func (x *index) method(s *scope, file int, owner, name string, depth int) ([]ref
 // typesNamed finds the types that a name can mean: those of the scope, else the one of
 // the project.
 func (x *index) typesNamed(s *scope, f *code.File, name string) (found []ref) {
+	all := x.types[name]
+	if len(all) == 0 {
+		return nil
+	}
 	for _, files := range [][]int{s.own, s.used[name], s.names[name], s.all} {
 		if found = x.typesInFiles(files, name); len(found) > 0 {
 			return found
 		}
 	}
-	all := x.types[name]
 	if len(all) > maxAll {
 		return nil
 	}

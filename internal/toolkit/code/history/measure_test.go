@@ -340,19 +340,41 @@ func TestSubmodulesAreNamed(t *testing.T) {
 }
 
 func TestWithoutGit(t *testing.T) {
+	started := false
 	run := func(context.Context, []string, []string, io.Reader) (io.Reader, error) {
+		started = true
 		return nil, &exec.Error{Name: "git", Err: exec.ErrNotFound}
 	}
-	h, err := Measure(t.Context(), run, "/p", "/p", unixTime(0))
-	if want := []code.Gap{{Field: "churn", Reason: "the program git is not installed"}}; err != nil || !slices.Equal(h.Gaps, want) {
-		t.Errorf("got %+v, %v, want %v", h, err, want)
+	// Where no directory up to the workspace belongs to git, it is not started.
+	plain := t.TempDir()
+	below := filepath.Join(plain, "a", "b")
+	if err := os.MkdirAll(below, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h, err := Measure(t.Context(), run, below, plain, unixTime(0))
+	if want := []code.Gap{{Field: "churn", Reason: "not a git repository"}}; err != nil || !slices.Equal(h.Gaps, want) || started {
+		t.Errorf("got %+v, %v, want %v without a start of git", h, err, want)
+	}
+	for _, name := range []string{"a/.git", ".git", "a/b/HEAD"} {
+		started = false
+		at := filepath.Join(plain, name)
+		if err := os.WriteFile(at, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h, err := Measure(t.Context(), run, below, plain, unixTime(0))
+		if want := []code.Gap{{Field: "churn", Reason: "the program git is not installed"}}; err != nil || !slices.Equal(h.Gaps, want) || !started {
+			t.Errorf("%s: got %+v, %v, want %v", name, h, err, want)
+		}
+		if err := os.Remove(at); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Measure(ctx, run, "/p", "/p", unixTime(0)); !errors.Is(err, context.Canceled) {
+	if _, err := Measure(ctx, run, plain, plain, unixTime(0)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the end of the context", err)
 	}
-	if _, _, err := Changed(ctx, run, "/p", "/p", "main"); !errors.Is(err, context.Canceled) {
+	if _, _, err := Changed(ctx, run, plain, plain, "main"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the end of the context", err)
 	}
 }

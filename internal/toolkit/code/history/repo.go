@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path"
 	"strings"
@@ -18,6 +19,9 @@ import (
 // repository elsewhere: what does not lie below root is not read.
 func open(ctx context.Context, run Run, dir, root string) (r repo, reason string, err error) {
 	r = repo{run: run, dir: dir, root: root}
+	if plain(dir, root) {
+		return r, noRepository, ctx.Err()
+	}
 	out, err := r.ask(ctx, "rev-parse", "--is-bare-repository", "--is-shallow-repository", "--absolute-git-dir")
 	switch {
 	case ctx.Err() != nil:
@@ -27,7 +31,7 @@ func open(ctx context.Context, run Run, dir, root string) (r repo, reason string
 	case err != nil && strings.Contains(err.Error(), "not a git repository: "): // where the .git file leads, git finds nothing
 		return r, elsewhere, nil
 	case err != nil && strings.Contains(err.Error(), "not a git repository ("): // nor is a directory above it
-		return r, "not a git repository", nil
+		return r, noRepository, nil
 	case err != nil:
 		return r, "git cannot read a repository here: " + clause(err), nil
 	}
@@ -62,6 +66,26 @@ func open(ctx context.Context, run Run, dir, root string) (r repo, reason string
 		return r, "the repository has no commit", ctx.Err()
 	}
 	return r, "", nil
+}
+
+// noRepository is the reason where no directory from that of the project up to the
+// workspace belongs to git.
+const noRepository = "not a git repository"
+
+// plain reports whether no directory from dir up to root can belong to git, which need not
+// be started to say so.
+func plain(dir, root string) bool {
+	for at := path.Clean(dir); below(at, root); at = path.Dir(at) {
+		for _, name := range []string{".git", "HEAD"} { // in a working tree, and in a repository itself
+			if _, err := os.Lstat(path.Join(at, name)); !errors.Is(err, fs.ErrNotExist) {
+				return false
+			}
+		}
+		if at == "/" || at == "." {
+			break
+		}
+	}
+	return true
 }
 
 // elsewhere is the reason where the repository cannot be seen, or must not be read.

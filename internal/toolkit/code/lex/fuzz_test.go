@@ -85,7 +85,7 @@ func work(path string, language code.Language, text string) uint64 {
 	rooms, itemRooms, allWords = sync.Pool{}, sync.Pool{}, sync.Pool{} // of texts before, which would hide what this one takes
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	Parse(path, language, text)
+	Halstead(Parse(path, language, text))
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
 }

@@ -12,12 +12,16 @@ import (
 // the functions around it.
 const overlap = MaxFuncDepth
 
-// countHalstead counts the operators and operands of each function of a file by its
-// tokens: names, numbers and strings are operands; keywords, operators and brackets
-// are operators. A pair of brackets is one operator. Two are the same where their
-// texts are.
-func countHalstead(f *code.File) {
-	if len(f.Funcs) == 0 {
+// Halstead counts the operators and operands of each function of a file by its tokens:
+// names, numbers and strings are operands; keywords, operators and brackets are
+// operators. A pair of brackets is one operator. Two are the same where their texts are.
+// It takes a quarter of the time of Parse, and few analyses ask for it.
+func Halstead(f *code.File) {
+	if f.Counted {
+		return
+	}
+	f.Counted = true
+	if len(f.Funcs) == 0 || f.Language == code.Shell {
 		return
 	}
 	w, ok := allWords.Get().(*words)

@@ -13,8 +13,8 @@ const MaxText = 5 << 20
 // deeper ones belong to the function at this depth.
 const MaxFuncDepth = 16
 
-// Parse measures a text. It never fails: what it could not measure is absent, and
-// the gaps of the file say why.
+// Parse measures a text, but for what [Halstead] counts. It never fails: what it could not
+// measure is absent, and the gaps of the file say why.
 //
 // Parse takes time in proportion to the length of the text.
 func Parse(path string, language code.Language, text string) *code.File {
@@ -46,9 +46,6 @@ func Parse(path string, language code.Language, text string) *code.File {
 	}
 	if f.Lines == (code.Lines{}) {
 		f.Lines = countLines(f.Text, f.Tokens)
-	}
-	if language != code.Shell {
-		countHalstead(f)
 	}
 	return f
 }

@@ -82,6 +82,12 @@ func TestTokensCoverTheText(t *testing.T) {
 // check finds faults in what Parse says of any text.
 func check(t *testing.T, f *code.File) {
 	t.Helper()
+	Halstead(f)
+	for _, fn := range f.Funcs {
+		if h := fn.Halstead; h.DistinctOperators > h.Operators || h.DistinctOperands > h.Operands || h.Operators+h.Operands > fn.End-fn.Start {
+			t.Fatalf("function %s of %d tokens has %+v", fn.Label, fn.End-fn.Start, h)
+		}
+	}
 	at, line := 0, int32(1)
 	for i, k := range f.Tokens {
 		if int(k.Start) < at || k.End < k.Start || int(k.End) > len(f.Text) {

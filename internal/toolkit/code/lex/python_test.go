@@ -170,6 +170,7 @@ func TestPythonGaps(t *testing.T) {
 
 func TestHalstead(t *testing.T) {
 	f := Parse("a.py", code.Python, "def f(a):\n  # c\n  return a + a + 1\n")
+	Halstead(f)
 	// The operators are def, a pair of brackets, :, return and + twice; the operands f, a
 	// three times and 1.
 	if want := (code.Halstead{Operators: 6, Operands: 5, DistinctOperators: 5, DistinctOperands: 3}); f.Funcs[0].Halstead != want {
@@ -183,7 +184,7 @@ func TestHalsteadIsBounded(t *testing.T) {
 	fn := f.Funcs[0]
 	fn.Halstead, fn.Start, fn.End = code.Halstead{}, 0, len(f.Tokens)
 	f.Funcs = slices.Repeat([]code.Func{fn}, overlap+1)
-	countHalstead(f)
+	Halstead(f)
 	if f.Funcs[overlap-1].Halstead == (code.Halstead{}) || f.Funcs[overlap].Halstead != (code.Halstead{}) || len(f.Gaps) != 1 || f.Gaps[0].Field != "halstead" {
 		t.Errorf("got %+v and %+v, gaps %v; want the last one not counted, and a gap", f.Funcs[overlap-1].Halstead, f.Funcs[overlap].Halstead, f.Gaps)
 	}
