@@ -23,9 +23,11 @@ type beside struct {
 
 // question is what was asked, of which files.
 type question struct {
-	key    cache.Key
-	beside beside
-	known  bool // all files were read
+	*reading
+	beside
+
+	key   cache.Key
+	whole bool // all files were read
 }
 
 // answered ends an analysis that was made before, of the same files: its answer was kept.
@@ -45,10 +47,10 @@ func (r *reading) recall(args Args, s selection, of beside) error {
 		return err
 	}
 	if r.cache != nil && !of.timed && r.strategy != refresh && r.strategy != offline {
-		if err := r.pose(args, all, of); err != nil {
+		if r.asked, err = r.question(args, all, of); err != nil {
 			return err
 		}
-		if a := r.known(); a != nil {
+		if a := r.asked.known(); a != nil {
 			return a
 		}
 	}
@@ -56,86 +58,82 @@ func (r *reading) recall(args Args, s selection, of beside) error {
 	return nil
 }
 
-// pose notes what is asked: the arguments, each file that is read, and what is said of the
+// question is what is asked: the arguments, each file that is read, and what is said of the
 // others.
-func (r *reading) pose(args Args, all []source, of beside) error {
+func (r *reading) question(args Args, all []source, of beside) (*question, error) {
 	type file struct {
-		Key []byte
-		Gap *code.Gap
+		Key []byte    `json:"key"` // of its path, too
+		Gap *code.Gap `json:"gap"`
 	}
 	asked := struct {
-		Tool   string
-		Args   Args
-		Within string
-		Left   []LeftOut
-		Gaps   []code.Gap
-		Tree   []code.Entry
-		Files  []file
+		Tool   string     `json:"tool"`
+		Args   Args       `json:"args"`
+		Within string     `json:"within"`
+		Left   []LeftOut  `json:"left"`
+		Gaps   []code.Gap `json:"gaps"`
+		Files  []file     `json:"files"`
 	}{Tool: args.Analysis(), Args: args, Within: r.within, Left: r.left, Gaps: r.gaps}
-	for _, e := range r.tree.Entries {
-		if r.allowed[e.Path] {
-			asked.Tree = append(asked.Tree, e)
-		}
-	}
 	for _, f := range all {
 		asked.Files = append(asked.Files, file{f.key[:], f.gap})
 	}
 	text, err := json.Marshal(asked)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	known := !slices.ContainsFunc(all, func(f source) bool { return !f.read })
-	r.asked = question{key: r.cache.Sum("answer", string(text)), beside: of, known: known}
-	return nil
+	whole := !slices.ContainsFunc(all, func(f source) bool { return !f.read })
+	return &question{r, of, r.cache.Sum("answer", string(text)), whole}, nil
 }
 
-// known returns the answer to what is asked, or nil.
-func (r *reading) known() *answered {
-	if !r.asked.known {
+// known returns the answer that was kept, or nil.
+func (q *question) known() *answered {
+	if !q.whole {
 		return nil
 	}
-	kept := r.cache.Kept(r.asked.key)
+	kept := q.cache.Kept(q.key)
 	if len(kept) < sha256.Size+4 {
 		return nil
 	}
-	own, err := r.rest(true)
 	size := binary.BigEndian.Uint32(kept[sha256.Size:])
-	if err != nil || [sha256.Size]byte(kept) != own || uint64(size) > uint64(len(kept)-sha256.Size-4) {
+	said := kept[sha256.Size+4:]
+	own, err := q.rest(true)
+	if same := err == nil && own == [sha256.Size]byte(kept); !same || uint64(size) > uint64(len(said)) {
 		return nil
 	}
-	kept = kept[sha256.Size+4:]
-	return &answered{kept[:size], kept[size:]}
+	return &answered{said[:size], said[size:]}
 }
 
-// keep keeps the answer to what was asked, unless it is a part of what there is to say.
-func (r *reading) keep(line, whole []byte) {
-	late := slices.ContainsFunc(r.left, func(l LeftOut) bool { return l.Reason == timeUp })
-	if !r.asked.known || late || r.ctx.Err() != nil || len(line)+len(whole) > maxAnswer {
+// keep keeps the answer, unless it is a part of what there is to say. Without a question
+// none is kept.
+func (q *question) keep(line, whole []byte) {
+	if q == nil || !q.whole || q.ctx.Err() != nil || len(line)+len(whole) > maxAnswer {
 		return
 	}
-	own, err := r.rest(false)
+	if slices.ContainsFunc(q.left, func(l LeftOut) bool { return l.Reason == timeUp }) {
+		return
+	}
+	own, err := q.rest(false)
 	if err != nil {
 		return
 	}
 	kept := binary.BigEndian.AppendUint32(own[:], uint32(len(line)))
-	r.cache.Keep(r.asked.key, slices.Concat(kept, line, whole))
+	q.cache.Keep(q.key, slices.Concat(kept, line, whole))
 }
 
 // rest is a sum of what the result depends on beside the files. Of the past that is what
 // git says and the day, for a period ends today.
-func (r *reading) rest(anew bool) (sum [sha256.Size]byte, err error) {
+func (q *question) rest(anew bool) (sum [sha256.Size]byte, err error) {
 	var all struct {
-		Past  any
-		Day   string
-		Alike []Provenance
+		Past  any          `json:"past"`
+		Day   string       `json:"day"`
+		Alike []Provenance `json:"alike"`
 	}
-	probe := *r // the gaps of what is done here belong to no result
+	probe := *q.reading // the gaps of what is done here belong to no result
 	probe.gaps, probe.lacked, probe.stages = nil, make(map[code.Gap]bool), nil
-	if r.asked.beside.days > 0 {
-		all.Past, all.Day = probe.churn(r.asked.beside.days), time.Now().UTC().Format(time.DateOnly)
+	if q.days > 0 {
+		all.Past, all.Day = probe.churn(q.days), time.Now().UTC().Format(time.DateOnly)
 	}
-	all.Alike = r.shared.alike
-	if r.asked.beside.templates && anew {
+	all.Alike = q.shared.alike
+	if q.templates && anew {
 		if all.Alike, err = probe.provenance(); err != nil {
 			return sum, err
 		}

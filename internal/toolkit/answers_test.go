@@ -1,6 +1,7 @@
 package toolkit
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"belljar.dev/internal/testenv"
+	"belljar.dev/internal/toolkit/code/cache"
 )
 
 // told is an analysis with a cache, and the stages that it told of.
@@ -64,6 +66,13 @@ func TestAnswersAreOfWhatIsThere(t *testing.T) {
 		}
 	}
 	nothing := func(*testing.T, string) {}
+	read := func(t *testing.T, dir, name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
 	for _, tt := range []struct {
 		name   string
 		change func(t *testing.T, dir string)
@@ -72,53 +81,77 @@ func TestAnswersAreOfWhatIsThere(t *testing.T) {
 		again  bool
 	}{
 		{"nothing", nothing, nil, "", true},
-		{"a text", write("a/a.go", "package a\n"), nil, "", false},
+		{"a letter", func(t *testing.T, dir string) {
+			write("a/a.go", strings.Replace(read(t, dir, "a/a.go"), "Use", "Ask", 1))(t, dir)
+		}, nil, "", false},
 		{"a file that is new", write("new.go", "package p\n"), nil, "", false},
 		{"a file that is not read", write("new.bin", "x"), nil, "", true},
-		{"an ignored file", write(".gitignore", "a/\n"), nil, "", false},
-		{"a template", write("Makefile", "all:\n"), nil, "", false},
-		{"the past", func(t *testing.T, dir string) { // of a text that is as it was
-			was, err := os.ReadFile(filepath.Join(dir, "a/a.go"))
-			if err != nil {
+		{"what is left out", func(t *testing.T, dir string) {
+			if err := os.Mkdir(filepath.Join(dir, "vendor"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			for _, text := range []string{"package a\n", string(was)} {
+		}, nil, "", false},
+		{"a file of a template", func(t *testing.T, dir string) {
+			write("README.md", preview("template://readme/rust/cli")+"\nmore\n")(t, dir)
+		}, nil, "", false},
+		{"the past", func(t *testing.T, dir string) { // of a text that is as it was
+			was := read(t, dir, "a/a.go")
+			for _, text := range []string{"package a\n", was} {
 				write("a/a.go", text)(t, dir)
 				commit(t, dir, "Eve", "more")
 			}
 		}, nil, "", false},
 		{"an argument", nothing, map[string]any{"max_tokens": 9000}, "", false},
 		{"what the policy denies", nothing, nil, "a/", false},
-		{"cache_strategy", nothing, map[string]any{"cache_strategy": refresh}, "", false},
 	} {
-		dir, kept := sample().with("Makefile", "all:\n\techo\n").in(t), t.TempDir()
+		dir, kept := sample().with("README.md", preview("template://readme/rust/cli")).in(t), t.TempDir()
 		commit(t, dir, "Ada", "first")
-		args := map[string]any{"cache_strategy": "normal"}
-		told(t, dir, kept, "analyze_deep_context", args, nil)
+		told(t, dir, kept, "analyze_deep_context", nil, nil)
 		tt.change(t, dir)
-		for name, value := range tt.args {
-			args[name] = value
-		}
-		_, stages := told(t, dir, kept, "analyze_deep_context", args, func(path string) bool { return tt.deny != "" && strings.Contains(path, tt.deny) })
+		_, stages := told(t, dir, kept, "analyze_deep_context", tt.args, func(path string) bool { return tt.deny != "" && strings.Contains(path, tt.deny) })
 		if again := !slices.Contains(stages, "map"); again != tt.again {
 			t.Errorf("%s changed: answered from the cache %t, want %t", tt.name, again, tt.again)
 		}
 	}
 }
 
-// An answer that lacks what there was no time for is not kept, and neither is one that says
-// how long it took.
+// An answer that says how long it took is not kept, nor one that was to be made anew, nor one
+// that lacks what there was no time for.
 func TestSomeAnswersAreNotKept(t *testing.T) {
 	dir, kept := sample().in(t), t.TempDir()
 	for range 2 {
 		if _, stages := told(t, dir, kept, "analyze_duplicates", map[string]any{"perf": true}, nil); !slices.Contains(stages, "clones") {
 			t.Errorf("its stages are %q: how long they took was kept", stages)
 		}
+		if _, stages := told(t, dir, kept, "analyze_deep_context", map[string]any{"cache_strategy": refresh}, nil); !slices.Contains(stages, "map") {
+			t.Errorf("its stages are %q: it was to be made anew", stages)
+		}
 	}
-	if o := converse(t, Host{Workspace: dir, Git: testGit, Cache: kept}, Request{Tool: "analyze_duplicates", Args: []byte(`{}`), TimeMS: 1}, nil); o.err == nil && !strings.Contains(string(o.answer.Result), timeUp) {
-		t.Skip("it was done in a millisecond")
-	}
-	if o, stages := told(t, dir, kept, "analyze_duplicates", nil, nil); !slices.Contains(stages, "clones") || strings.Contains(string(o.answer.Result), timeUp) {
-		t.Errorf("its stages are %q: a part of an answer was kept", stages)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tt := range map[string]struct {
+		ctx   context.Context
+		left  []LeftOut
+		whole bool
+		want  bool
+	}{
+		"all":                     {t.Context(), []LeftOut{{"generated", 1}}, true, true},
+		"a file that is not read": {t.Context(), nil, false, false},
+		"a file without time":     {t.Context(), []LeftOut{{timeUp, 1}}, true, false},
+		"a part without time":     {ended, nil, true, false},
+	} {
+		in := t.TempDir()
+		store := cache.Open(in, "")
+		r := &reading{ctx: tt.ctx, left: tt.left, cache: store, shared: &shared{}}
+		key := store.Sum(name)
+		(&question{reading: r, key: key, whole: tt.whole}).keep([]byte("line"), []byte("whole"))
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		after := cache.Open(in, "")
+		if got := after.Kept(key) != nil; got != tt.want {
+			t.Errorf("%s: kept %t, want %t", name, got, tt.want)
+		}
+		after.Close()
 	}
 }

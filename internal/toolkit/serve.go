@@ -106,7 +106,7 @@ func measure(ctx context.Context, h Host, ask Request, in *lines, say func(Event
 	if err != nil {
 		return nil, err
 	}
-	r.keep(line, whole)
+	r.asked.keep(line, whole)
 	_, err = h.Out.Write(whole)
 	return line, err
 }

@@ -3,7 +3,6 @@ package clone
 import (
 	"cmp"
 	"context"
-	"math/bits"
 	"slices"
 	"sync"
 )
@@ -14,25 +13,6 @@ const (
 	maxCandidates = 1 << 10 // functions that one function is compared with
 	maxAlike      = 1 << 5  // pairs of one function with smaller ones
 )
-
-// sketch has a bit for each run of a set; runs may share one.
-type sketch [4]uint64
-
-func newSketch(set []uint64) (s sketch) {
-	for _, run := range set {
-		s[run>>6&3] |= 1 << (run & 63)
-	}
-	return s
-}
-
-// without returns a number of runs that are in the set of s and not in that of t: for
-// each bit that only s has, there is one at least.
-func (s sketch) without(t sketch) (n int) {
-	for i := range s {
-		n += bits.OnesCount64(s[i] &^ t[i])
-	}
-	return n
-}
 
 // alike is two functions with the Jaccard index of their sets.
 type alike struct {

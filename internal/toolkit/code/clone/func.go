@@ -292,3 +292,22 @@ func plainOperator(text string) uint32 {
 	}
 	return 0
 }
+
+// sketch has a bit for each run of a set; runs may share one.
+type sketch [4]uint64
+
+func newSketch(set []uint64) (s sketch) {
+	for _, run := range set {
+		s[run>>6&3] |= 1 << (run & 63)
+	}
+	return s
+}
+
+// without returns a number of runs that are in the set of s and not in that of t: for
+// each bit that only s has, there is one at least.
+func (s sketch) without(t sketch) (n int) {
+	for i := range s {
+		n += bits.OnesCount64(s[i] &^ t[i])
+	}
+	return n
+}
