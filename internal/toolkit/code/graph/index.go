@@ -46,23 +46,6 @@ type meaning struct {
 	scope   *scope
 }
 
-// meaning returns what the imports of a file mean.
-func (x *index) meaning(file int) *meaning {
-	m := &x.meanings[file]
-	m.once.Do(func() {
-		f := x.files[file]
-		m.targets = make([][]target, len(f.Imports))
-		for i := range f.Imports {
-			m.targets[i] = x.resolve(file, f.Imports[i])
-		}
-		m.scope = x.scopeOf(file, m.targets)
-	})
-	return m
-}
-
-// scope is what the names of a file can mean.
-func (x *index) scope(file int) *scope { return x.meaning(file).scope }
-
 // groupName is a name in a group of files.
 type groupName struct {
 	group int
