@@ -9,9 +9,61 @@ package claims
 import "context"
 
 // Claim names the worker that a place belongs to. The zero Claim names none.
+//
+// While a place moves, its claim says how far the move is, and each step is one Swap:
+//
+//	{A}                    the place is settled on A
+//	{A, to B, move 7}      begun: it is A's, which answers nothing until that is decided
+//	{B, from A, move 7}    decided: it is B's, and A may still have its copy
+//	{B, move 7}            settled on B
+//
+// A move that is given up before it is decided leaves {A, move 7}. A place that comes from
+// a file has no A, see FromFile. Numbers of moves grow: a worker refuses what is late.
 type Claim struct {
 	Worker string `json:"worker,omitempty"`
+	To     string `json:"to,omitempty"`   // the worker that is about to get the place; the same one where a place is exported
+	From   string `json:"from,omitempty"` // the worker that had the place
+	Move   uint64 `json:"move,omitempty"` // number of the last move of the place
 }
+
+// FromFile is From of a place that was in a file. No worker has this name.
+const FromFile = "-"
+
+// Moving reports whether a place is on its way: its claim is begun or decided.
+func (c Claim) Moving() bool { return c.To != "" || c.From != "" }
+
+// Settled is the worker that a place belongs to and stays with; empty while it moves.
+func (c Claim) Settled() string {
+	if c.Moving() {
+		return ""
+	}
+	return c.Worker
+}
+
+// Begin is the claim of a place that is to move. The number must be higher than that of
+// any move before.
+func (c Claim) Begin(to string, move uint64) Claim { return Claim{Worker: c.Worker, To: to, Move: move} }
+
+// Decide is the claim after Begin, once the place is complete at its next worker.
+func (c Claim) Decide() Claim {
+	from := c.Worker
+	if from == "" {
+		from = FromFile
+	}
+	return Claim{Worker: c.To, From: from, Move: c.Move}
+}
+
+// Abandon is the claim after Begin, where the place stays: it belongs to no worker if it
+// was to come from a file.
+func (c Claim) Abandon() Claim {
+	if c.Worker == "" {
+		return Claim{}
+	}
+	return Claim{Worker: c.Worker, Move: c.Move}
+}
+
+// Settle is the claim after Decide, once the worker before has let the place go.
+func (c Claim) Settle() Claim { return Claim{Worker: c.Worker, Move: c.Move} }
 
 // stored is a claim as it is written down. A later claim of a place has a higher turn:
 // so a front notices when the store has only an older claim than its own journal.
@@ -34,6 +86,8 @@ type Claims interface {
 	Swap(ctx context.Context, place string, old, next Claim) (Claim, error)
 	// All returns the claims of all places as they are known here.
 	All() map[string]Claim
+	// Moving returns the claims of all places that are on their way, as they are known here.
+	Moving() map[string]Claim
 	// Ready returns why no new place can be claimed now; nil if it can.
 	Ready() error
 	// Watch has changed called when others have changed something. It is

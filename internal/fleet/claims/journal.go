@@ -178,6 +178,19 @@ func (j *Journal) All() map[string]Claim {
 	return all
 }
 
+// Moving implements Claims.
+func (j *Journal) Moving() map[string]Claim {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	all := make(map[string]Claim)
+	for place, c := range j.owners {
+		if c.Moving() {
+			all[place] = c.Claim
+		}
+	}
+	return all
+}
+
 // remembers returns what was kept.
 func (j *Journal) remembers() map[string]stored {
 	j.mu.Lock()

@@ -23,13 +23,13 @@ func TestJournal(t *testing.T) {
 		t.Error("two processes have one journal")
 	}
 	j.lines = slack + 2
-	if owner, err := j.Swap(t.Context(), "a", Claim{}, Claim{"w1"}); err != nil || owner.Worker != "w1" {
+	if owner, err := j.Swap(t.Context(), "a", Claim{}, Claim{Worker: "w1"}); err != nil || owner.Worker != "w1" {
 		t.Errorf("claim: %v, %v", owner, err)
 	}
 	if j.lines != 1 {
 		t.Errorf("%d lines are left of a long journal with one place", j.lines)
 	}
-	if owner, err := j.Swap(t.Context(), "b", Claim{}, Claim{"w2"}); err != nil || owner.Worker != "w2" {
+	if owner, err := j.Swap(t.Context(), "b", Claim{}, Claim{Worker: "w2"}); err != nil || owner.Worker != "w2" {
 		t.Errorf("claim after that: %v, %v", owner, err)
 	}
 	if _, err := OpenJournal(path); err == nil {
@@ -37,7 +37,7 @@ func TestJournal(t *testing.T) {
 	}
 	j.Close()
 	j.Close()
-	if _, err := j.Swap(context.Background(), "c", Claim{}, Claim{"w1"}); err == nil {
+	if _, err := j.Swap(context.Background(), "c", Claim{}, Claim{Worker: "w1"}); err == nil {
 		t.Error("a closed journal takes a claim")
 	}
 	if j, err = OpenJournal(path); err != nil {

@@ -317,6 +317,19 @@ func (s *Shared) All() map[string]Claim {
 	return all
 }
 
+// Moving implements Claims.
+func (s *Shared) Moving() map[string]Claim {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make(map[string]Claim)
+	for place, v := range s.known {
+		if v.Moving() {
+			all[place] = v.Claim
+		}
+	}
+	return all
+}
+
 // Ready implements Claims.
 func (s *Shared) Ready() error {
 	s.mu.Lock()

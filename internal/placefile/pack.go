@@ -1,0 +1,168 @@
+package placefile
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"belljar.dev/internal/store"
+)
+
+// Manifest is what a stream says of itself.
+type Manifest struct {
+	Form    int       `json:"belljar_place"` // version of the form
+	Place   string    `json:"place"`
+	Made    time.Time `json:"made"`
+	Version string    `json:"version,omitempty"` // of the program
+}
+
+// ending is the last entry. Without it, a stream that was cut off between two entries would
+// look whole.
+type ending struct {
+	Sizes
+
+	Skipped int64  `json:"skipped,omitempty"` // sockets, pipes and devices, which are not in it
+	SHA256  string `json:"sha256"`
+}
+
+const (
+	form         = 1
+	manifestName = "belljar-place.json"
+	endingName   = "belljar-place-end.json"
+	maxNote      = 4096 // bytes of a manifest or an ending
+	copyName     = "db/packing.db"
+)
+
+// Measure returns how much a place has, or a Refusal where it cannot be packed. The place
+// may be in use.
+func Measure(ctx context.Context, dir string) (Sizes, error) {
+	var w walker
+	for _, part := range parts {
+		if err := w.walk(ctx, dir, part); err != nil && !errors.Is(err, fs.ErrNotExist) { // what goes meanwhile
+			return w.Sizes, err
+		}
+	}
+	return w.Sizes, nil
+}
+
+// Pack writes the place in a directory to out. Nobody else may change the place, or have its
+// database open, until Pack returns.
+func Pack(ctx context.Context, dir string, m Manifest, out io.Writer) (err error) {
+	m.Form = form
+	with, remove, err := copyDatabase(ctx, filepath.Join(dir, State))
+	if err != nil {
+		return err
+	}
+	defer remove()
+	z, err := zstd.NewWriter(out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	p := &packer{out: tar.NewWriter(z), digest: newDigest(), buffer: make([]byte, 128<<10)}
+	if err := p.note(manifestName, m); err != nil {
+		return errors.Join(err, z.Close())
+	}
+	w := walker{database: with, visit: p.add}
+	for _, part := range parts {
+		if err := w.walk(ctx, dir, part); err != nil {
+			return errors.Join(err, z.Close())
+		}
+	}
+	err = p.note(endingName, ending{w.Sizes, w.skipped, p.digest.String()})
+	return errors.Join(err, p.out.Close(), z.Close())
+}
+
+// copyDatabase makes a copy of a database as it is, with what is in its log. It returns the
+// name of the copy below the state; empty where there is no database.
+func copyDatabase(ctx context.Context, state string) (name string, remove func(), err error) {
+	file := filepath.Join(state, copyName)
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that was killed
+		return "", nil, err
+	}
+	s := store.New(state)
+	err = s.Copy(ctx, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", func() {}, s.Close()
+	}
+	if err = errors.Join(err, s.Close()); err != nil {
+		return "", nil, err
+	}
+	return copyName, func() { _ = os.Remove(file) }, nil // one that stays is removed by the next
+}
+
+type packer struct {
+	out    *tar.Writer
+	digest *digest
+	buffer []byte
+}
+
+// note adds what the stream says of itself.
+func (p *packer) note(name string, what any) error {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	if err := p.out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(text)), Mode: 0o600, Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	_, err = p.out.Write(text)
+	return err
+}
+
+// add writes an entry.
+func (p *packer) add(root *os.Root, f *file) error {
+	h := &tar.Header{Name: f.name, Mode: int64(f.mode.Perm()), ModTime: f.mtime, Format: tar.FormatPAX}
+	switch f.kind() {
+	case 'h':
+		h.Typeflag, h.Linkname = tar.TypeLink, f.to
+	case 'd':
+		h.Typeflag, h.Name = tar.TypeDir, f.name+"/"
+	case 'l':
+		h.Typeflag, h.Linkname = tar.TypeSymlink, f.to
+	default:
+		return p.content(root, f, h)
+	}
+	p.digest.add(f, nil)
+	return p.out.WriteHeader(h)
+}
+
+// content writes a regular file.
+func (p *packer) content(root *os.Root, f *file, h *tar.Header) error {
+	in, err := f.open(root)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	h.Typeflag, h.Size = tar.TypeReg, f.size
+	if err := p.out.WriteHeader(h); err != nil {
+		return err
+	}
+	sum := sha256.New()
+	n, err := io.CopyBuffer(io.MultiWriter(p.out, sum), plain{io.LimitReader(in, f.size)}, p.buffer)
+	if err != nil || n != f.size {
+		return errors.Join(err, fmt.Errorf("%q has %d of %d bytes", clip(f.name), n, f.size))
+	}
+	p.digest.add(f, sum.Sum(nil))
+	return nil
+}
+
+// plain hides the other methods of a reader, so that a copy uses its buffer.
+type plain struct{ io.Reader }
+
+// decode reads a note strictly.
+func decode(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}

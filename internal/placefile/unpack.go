@@ -1,0 +1,303 @@
+package placefile
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/store"
+)
+
+// maxWindow bounds the memory of the decoder.
+const maxWindow = 32 << 20
+
+// Unpack makes the place of a stream in an empty directory. When it returns without an
+// error, all of it is on the disk, and was compared with the digest of the stream. An error
+// that is a Refusal says that the stream is not whole, or not one of a place.
+func Unpack(ctx context.Context, dir string, in io.Reader) (Manifest, error) {
+	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(2*maxWindow))
+	if err != nil {
+		return Manifest{}, err
+	}
+	defer z.Close()
+	u := &unpacker{in: tar.NewReader(z), roots: make(map[string]*os.Root), buffer: make([]byte, block)}
+	defer u.close()
+	for _, part := range parts {
+		if err := os.Mkdir(filepath.Join(dir, part), 0o700); err != nil {
+			return Manifest{}, err
+		}
+		if u.roots[part], err = os.OpenRoot(filepath.Join(dir, part)); err != nil {
+			return Manifest{}, err
+		}
+	}
+	m, err := u.manifest()
+	if err != nil {
+		return Manifest{}, err
+	}
+	end, err := u.all(ctx)
+	if err != nil {
+		return Manifest{}, err
+	}
+	if err := u.finish(); err != nil {
+		return Manifest{}, err
+	}
+	return m, verify(ctx, dir, end)
+}
+
+// verify compares what is on the disk with what the stream says, and puts all on the disk.
+func verify(ctx context.Context, dir string, end ending) error {
+	d := newDigest()
+	w := walker{visit: func(root *os.Root, f *file) error { return read(d, root, f) }}
+	for _, part := range parts {
+		if err := w.walk(ctx, dir, part); err != nil {
+			return err
+		}
+	}
+	if w.Sizes != end.Sizes || d.String() != end.SHA256 {
+		return refuse("what was written is not what the stream says: %d files of %d bytes with the digest %.12s, instead of %d of %d with %.12s", w.Files, w.Bytes, d, end.Files, end.Bytes, end.SHA256)
+	}
+	if _, err := os.Lstat(store.Path(filepath.Join(dir, State))); err == nil {
+		s := store.New(filepath.Join(dir, State))
+		if err := errors.Join(s.Check(ctx), s.Close()); err != nil {
+			return refuse("its database is not whole: %v", err)
+		}
+	}
+	root, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := unix.Syncfs(int(root.Fd())); err != nil {
+		return fmt.Errorf("put the place on the disk: %w", err)
+	}
+	return nil
+}
+
+// read adds an entry on the disk to a digest.
+func read(d *digest, root *os.Root, f *file) error {
+	if f.kind() != 'f' {
+		d.add(f, nil)
+		return nil
+	}
+	in, err := f.open(root)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.LimitReader(in, f.size)); err != nil {
+		return err
+	}
+	d.add(f, sum.Sum(nil))
+	return nil
+}
+
+type unpacker struct {
+	Sizes
+
+	in     *tar.Reader
+	roots  map[string]*os.Root // by part
+	dirs   []late
+	buffer []byte
+}
+
+// late is a directory that gets its mode and time when all is in it.
+type late struct {
+	root *os.Root
+	at   string
+	mode fs.FileMode
+	time time.Time
+}
+
+func (u *unpacker) close() {
+	for _, root := range u.roots {
+		root.Close()
+	}
+}
+
+// cut says of the end of a stream that there should be more.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the stream is cut off")
+	}
+	return err
+}
+
+// errForeign is the error of a file that is not one of a place.
+var errForeign = refuse("it is not a place of belljar; want a file that `belljar place export` has made")
+
+// manifest reads the first entry.
+func (u *unpacker) manifest() (m Manifest, err error) {
+	h, err := u.in.Next()
+	switch {
+	case errors.Is(err, io.EOF):
+		return m, refuse("it is empty")
+	case errors.Is(err, tar.ErrHeader), errors.Is(err, zstd.ErrMagicMismatch), errors.Is(err, zstd.ErrReservedBlockType):
+		return m, errForeign
+	case err != nil:
+		return m, cut(err)
+	case h.Name != manifestName || h.Size > maxNote:
+		return m, errForeign
+	}
+	text, err := io.ReadAll(io.LimitReader(u.in, maxNote)) //nolint:forbidigo // bounded
+	if err != nil {
+		return m, cut(err)
+	}
+	if decode(text, &m) != nil || m.Form < 1 {
+		return m, errForeign
+	}
+	if m.Form > form {
+		return m, refuse("it has the form %d, and this belljar knows %d; use a newer one", m.Form, form)
+	}
+	return m, nil
+}
+
+// all reads every entry, and returns the ending.
+func (u *unpacker) all(ctx context.Context) (end ending, err error) {
+	for {
+		if ctx.Err() != nil {
+			return end, context.Cause(ctx)
+		}
+		h, err := u.in.Next()
+		if err != nil {
+			return end, cut(err)
+		}
+		if h.Name == endingName {
+			text, err := io.ReadAll(io.LimitReader(u.in, maxNote)) //nolint:forbidigo // bounded
+			if err != nil {
+				return end, cut(err)
+			}
+			if h.Size > maxNote || decode(text, &end) != nil || end.Sizes != u.Sizes {
+				return end, refuse("it does not have the files that it says")
+			}
+			_, err = u.in.Next() // nothing is behind it, and its frame is whole
+			if !errors.Is(err, io.EOF) {
+				return end, refuse("something is behind its end")
+			}
+			return end, nil
+		}
+		if err := u.entry(h); err != nil {
+			return end, err
+		}
+	}
+}
+
+// entry makes what an entry says.
+func (u *unpacker) entry(h *tar.Header) error {
+	name := strings.TrimSuffix(h.Name, "/")
+	part, at, below := strings.Cut(name, "/")
+	root := u.roots[part]
+	if root == nil || !below || !filepath.IsLocal(at) || filepath.Clean(at) != at || len(name) > maxName || strings.Count(at, "/") > maxDepth {
+		return refuse("entry %q is not in a place", clip(h.Name))
+	}
+	u.Files++
+	if h.Typeflag == tar.TypeReg {
+		u.Bytes += max(h.Size, 0)
+	}
+	if u.Files > MaxFiles || u.Bytes > MaxBytes {
+		return refuse("it has more than %d files or %d bytes", MaxFiles, int64(MaxBytes))
+	}
+	mode := fs.FileMode(h.Mode) & fs.ModePerm
+	if part == State {
+		mode &= 0o700
+	}
+	err := u.make(h, root, part, at, mode)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || escapes(err) {
+		return refuse("entry %q cannot be made: %v", clip(h.Name), errors.Unwrap(err))
+	}
+	return err
+}
+
+// escapes reports whether os.Root has refused a name that leads out of it.
+func escapes(err error) bool { return err != nil && strings.Contains(err.Error(), "escapes") }
+
+func (u *unpacker) make(h *tar.Header, root *os.Root, part, at string, mode fs.FileMode) error {
+	switch h.Typeflag {
+	case tar.TypeDir:
+		if err := root.Mkdir(at, 0o700); err != nil {
+			return err
+		}
+		u.dirs = append(u.dirs, late{root, at, mode, h.ModTime})
+		return nil
+	case tar.TypeReg:
+		if err := u.file(root, at, h.Size); err != nil {
+			return err
+		}
+		if err := root.Chmod(at, mode); err != nil {
+			return err
+		}
+		return root.Chtimes(at, h.ModTime, h.ModTime)
+	case tar.TypeSymlink:
+		if part == Workspace {
+			return root.Symlink(h.Linkname, at)
+		}
+	case tar.TypeLink:
+		to, ok := strings.CutPrefix(h.Linkname, part+"/")
+		if ok && part == Workspace && filepath.IsLocal(to) {
+			if info, err := root.Lstat(to); err != nil || !info.Mode().IsRegular() {
+				return refuse("entry %q is a link to %q, which is not a file before it", clip(h.Name), clip(h.Linkname))
+			}
+			return root.Link(to, at)
+		}
+	}
+	return refuse("entry %q is neither a file, a directory nor a link that a place has", clip(h.Name))
+}
+
+// block is how much is written at once. A block of zeros becomes a hole.
+const block = 64 << 10
+
+// file writes a new file.
+func (u *unpacker) file(root *os.Root, at string, size int64) (err error) {
+	f, err := root.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for left := size; left > 0; {
+		piece := u.buffer[:min(left, block)]
+		if _, err := io.ReadFull(u.in, piece); err != nil {
+			return cut(err)
+		}
+		left -= int64(len(piece))
+		if zero(piece) {
+			_, err = f.Seek(int64(len(piece)), io.SeekCurrent)
+		} else {
+			_, err = f.Write(piece)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return f.Truncate(size)
+}
+
+var zeros [block]byte
+
+func zero(piece []byte) bool { return bytes.Equal(piece, zeros[:len(piece)]) }
+
+// finish gives directories their modes and times, the innermost first.
+func (u *unpacker) finish() error {
+	for i := len(u.dirs) - 1; i >= 0; i-- {
+		d := u.dirs[i]
+		if err := d.root.Chtimes(d.at, d.time, d.time); err != nil {
+			return err
+		}
+		if err := d.root.Chmod(d.at, d.mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}

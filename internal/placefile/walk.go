@@ -1,0 +1,282 @@
+package placefile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Parts of a place.
+const (
+	Workspace = "workspace"
+	State     = "state"
+)
+
+// parts are all parts, in their order in a stream.
+var parts = []string{State, Workspace}
+
+// Bounds of a place that is packed or unpacked.
+const (
+	MaxFiles = 1_000_000
+	MaxBytes = 64 << 30 // of all files as long as they say they are, holes included
+	maxDepth = 256
+	maxName  = 4096
+)
+
+// Sizes is how much a place has.
+type Sizes struct {
+	Files int64 `json:"files"` // and directories and links
+	Bytes int64 `json:"bytes"`
+}
+
+// Refusal is the error of a place that cannot be packed, or of a stream that is not taken.
+// Trying again does not help.
+type Refusal struct{ Why string }
+
+func (r *Refusal) Error() string { return r.Why }
+
+func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
+
+// database is where a place has its database, and whereof its directory has nothing else in a
+// stream.
+const (
+	databaseDir  = State + "/db"
+	databaseName = databaseDir + "/belljar.db"
+)
+
+// cache is what the state of a place has and can be made again. It may have links.
+const cache = State + "/upstreams"
+
+// file is one entry of a place.
+type file struct {
+	name  string // with its part
+	at    string // below its part, on the disk
+	mode  fs.FileMode
+	size  int64
+	to    string // target of a symbolic link, or the name of the file that this is a hard link to
+	hard  bool
+	mtime time.Time
+}
+
+// kind is the letter of an entry in digests.
+func (f *file) kind() byte {
+	switch {
+	case f.hard:
+		return 'h'
+	case f.mode.IsDir():
+		return 'd'
+	case f.mode&fs.ModeSymlink != 0:
+		return 'l'
+	}
+	return 'f'
+}
+
+// walker visits every file of a place in one order.
+type walker struct {
+	Sizes
+
+	database string // path of the file that stands for the database, below its part; empty for the database itself
+	skipped  int64  // sockets, pipes and devices
+	visit    func(root *os.Root, f *file) error
+	links    map[inode]string // names of files that have several
+}
+
+type inode struct{ dev, ino uint64 }
+
+// walk visits a part of a place.
+func (w *walker) walk(ctx context.Context, dir, part string) error {
+	root, err := os.OpenRoot(path.Join(dir, part))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	w.links = make(map[inode]string)
+	return w.dir(ctx, root, part, ".", 0)
+}
+
+// dir visits what is in a directory.
+func (w *walker) dir(ctx context.Context, root *os.Root, part, at string, depth int) error {
+	if depth > maxDepth {
+		return refuse("directory %q is more than %d levels deep", clip(at), maxDepth)
+	}
+	names, err := w.names(root, at)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		f := &file{at: path.Join(at, name)}
+		f.name = path.Join(part, f.at)
+		switch f.name {
+		case cache:
+		case databaseDir:
+			err = w.databaseIn(root, f)
+		default:
+			err = w.one(ctx, root, part, f, depth)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names returns the names in a directory, in order. The directory may have become a link:
+// then os.Root refuses what leads out.
+func (w *walker) names(root *os.Root, at string) (names []string, err error) {
+	d, err := root.OpenFile(at, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, unreadable(at, err)
+	}
+	defer d.Close()
+	for {
+		some, err := d.Readdirnames(1024)
+		names = append(names, some...)
+		switch {
+		case w.Files+int64(len(names)) > MaxFiles:
+			return nil, refuse("it has more than %d files, which is all that can be moved", MaxFiles)
+		case errors.Is(err, io.EOF):
+			slices.Sort(names)
+			return names, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// databaseIn visits the database, of which nobody else may have a part open.
+func (w *walker) databaseIn(root *os.Root, dir *file) error {
+	from := w.database
+	if from == "" {
+		from = "db/belljar.db"
+	}
+	info, err := root.Lstat(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || !info.Mode().IsRegular() {
+		return errors.Join(err, refuse("the database is not a file"))
+	}
+	dir.mode, dir.mtime = fs.ModeDir|0o700, info.ModTime()
+	if err := w.add(root, dir); err != nil {
+		return err
+	}
+	return w.add(root, &file{name: databaseName, at: from, mode: 0o600, size: info.Size(), mtime: info.ModTime()})
+}
+
+// one visits an entry, and what is in it.
+func (w *walker) one(ctx context.Context, root *os.Root, part string, f *file, depth int) error {
+	info, err := root.Lstat(f.at)
+	if err != nil {
+		return err
+	}
+	f.mode, f.mtime = info.Mode()&(fs.ModeType|fs.ModePerm), info.ModTime()
+	if part == State {
+		f.mode &^= 0o077
+	}
+	if len(f.name) > maxName {
+		return refuse("the name of %q has more than %d bytes", clip(f.name), maxName)
+	}
+	switch {
+	case info.IsDir():
+		if err := w.add(root, f); err != nil {
+			return err
+		}
+		return w.dir(ctx, root, part, f.at, depth+1)
+	case info.Mode()&fs.ModeSymlink != 0:
+		if part != Workspace {
+			return refuse("%q is a symbolic link, and the state of a place has none", clip(f.name))
+		}
+		if f.to, err = root.Readlink(f.at); err != nil {
+			return err
+		}
+		f.mode = fs.ModeSymlink
+		return w.add(root, f)
+	case info.Mode().IsRegular():
+		f.size = info.Size()
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 && part == Workspace {
+			id := inode{uint64(st.Dev), st.Ino}
+			if first := w.links[id]; first != "" {
+				f.to, f.hard, f.size = first, true, 0
+			} else {
+				w.links[id] = f.name
+			}
+		}
+		return w.add(root, f)
+	}
+	w.skipped++ // a process that runs makes it again
+	return nil
+}
+
+// add counts an entry, and gives it to visit.
+func (w *walker) add(root *os.Root, f *file) error {
+	w.Files++
+	w.Bytes += f.size
+	switch {
+	case w.Files > MaxFiles:
+		return refuse("it has more than %d files, which is all that can be moved", MaxFiles)
+	case f.size < 0 || w.Bytes > MaxBytes:
+		return refuse("its files have more than %d bytes, holes included, which is all that can be moved", int64(MaxBytes))
+	case w.visit == nil:
+		return nil
+	}
+	return w.visit(root, f)
+}
+
+// open opens the content of a regular file.
+func (f *file) open(root *os.Root) (*os.File, error) {
+	in, err := root.OpenFile(f.at, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, unreadable(f.name, err)
+	}
+	info, err := in.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() != f.size {
+		in.Close()
+		return nil, errors.Join(err, fmt.Errorf("%q has changed meanwhile", clip(f.name)))
+	}
+	return in, nil
+}
+
+func unreadable(name string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return refuse("%q cannot be read (%v); give its owner the right to read it, with chmod u+r in a box", clip(name), errors.Unwrap(err))
+	}
+	return err
+}
+
+// clip shortens the name of a file for people.
+func clip(name string) string {
+	if len(name) > 200 {
+		name = name[:200] + "..."
+	}
+	return strings.ToValidUTF8(name, "?")
+}
+
+// digest is that of all entries of a place.
+type digest struct{ all hash.Hash }
+
+func newDigest() *digest { return &digest{sha256.New()} }
+
+// add adds an entry. content is the digest of what a file contains; nil for all else.
+func (d *digest) add(f *file, content []byte) {
+	mode := f.mode.Perm()
+	if f.hard || f.mode&fs.ModeSymlink != 0 {
+		mode = 0
+	}
+	fmt.Fprintf(d.all, "%c %q %o %d %q %x\n", f.kind(), f.name, mode, f.size, f.to, content)
+}
+
+func (d *digest) String() string { return hex.EncodeToString(d.all.Sum(nil)) }
