@@ -42,7 +42,7 @@
 //	  askform.go
 //	  approve.go, approvewatch.go   approve
 //	  approvedesk.go, seen.go
-//	  fleet.go                      fleet
+//	  fleet.go, place.go            fleet, place
 //	  tenant.go, session.go         tenant; session and job
 //	  token.go, state.go            token; state
 //

@@ -104,6 +104,7 @@ var top = []command{
 	{"front", false, frontCommand},
 	{"work", false, workCommand},
 	{"fleet", false, fleetCommand},
+	{"place", false, placeCommand},
 	{"doctor", false, doctorCommand},
 	{"policy", false, policyCommand},
 	{"workspace", false, workspaceCommand},

@@ -101,6 +101,31 @@ func (c *Client) Ask(ctx context.Context, method, path string, in, out any) erro
 	return nil
 }
 
+// Stream sends in as the body of a request to a path below StreamPath, and copies the
+// answer to out. It waits as long as that takes.
+func (c *Client) Stream(ctx context.Context, path string, in io.Reader, out io.Writer) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://belljar"+path, in)
+	if err != nil {
+		return err
+	}
+	resp, err := (&http.Client{Transport: c.http.Transport}).Do(req)
+	if err != nil {
+		return fmt.Errorf("ask server %d: %w", c.PID, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		var why string
+		if json.NewDecoder(io.LimitReader(resp.Body, maxMessage)).Decode(&why) != nil || why == "" {
+			why = resp.Status
+		}
+		return errors.New(why)
+	}
+	if _, err := io.Copy(out, resp.Body); err != nil {
+		return fmt.Errorf("ask server %d: the answer ended early: %w", c.PID, err)
+	}
+	return nil
+}
+
 // gone reports whether an error says that no server has the socket any more.
 func gone(err error) bool {
 	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)

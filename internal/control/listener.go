@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -52,7 +53,7 @@ func Listen(ctx context.Context, state string, handler http.Handler, log *slog.L
 		return nil, fmt.Errorf("state: %w", err)
 	}
 	l.server = http.Server{
-		Handler: http.MaxBytesHandler(known(handler), maxMessage), ConnContext: withCaller, ReadTimeout: patience, WriteTimeout: 2 * patience, IdleTimeout: patience,
+		Handler: known(bounded(handler)), ConnContext: withCaller, ReadTimeout: patience, WriteTimeout: 2 * patience, IdleTimeout: patience,
 		MaxHeaderBytes: maxMessage, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	l.wg.Go(func() {
@@ -61,6 +62,27 @@ func Listen(ctx context.Context, state string, handler http.Handler, log *slog.L
 		}
 	})
 	return l, nil
+}
+
+// StreamPath begins the paths of requests with a body or an answer of any length, which take
+// any time. Their handlers bound them.
+const StreamPath = "/stream/"
+
+// bounded bounds all other requests.
+func bounded(handler http.Handler) http.Handler {
+	short := http.MaxBytesHandler(handler, maxMessage)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, StreamPath) {
+			short.ServeHTTP(w, r)
+			return
+		}
+		c := http.NewResponseController(w)
+		if err := errors.Join(c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{})); err != nil {
+			Respond(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // listen makes the socket. It gets its name once somebody listens: before, it refuses

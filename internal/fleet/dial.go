@@ -127,6 +127,7 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 	defer tick.Stop()
 	var sent *[]string
 	var signed Signed
+	var moves *[]Moving
 	for {
 		w.mu.Lock()
 		s, news := state{Drains: w.drains, Time: time.Now()}, w.news
@@ -137,6 +138,11 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 		if a := w.cfg.Audit; a != nil {
 			if newest := a.Newest(); newest != signed {
 				s.Signed, signed = &newest, newest
+			}
+		}
+		if w.cfg.Moves != nil {
+			if all := w.cfg.Moves(); moves == nil || !slices.Equal(all, *moves) {
+				s.Moves, moves = &all, &all
 			}
 		}
 		if lines.Encode(s) != nil || out.Flush() != nil {

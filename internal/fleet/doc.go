@@ -24,6 +24,7 @@
 // The files, each calling those below it:
 //
 //	front.go               one request: from its body to its answer
+//	places.go, move.go     places that move from one worker to another, to a file, and back
 //	resolve.go             the worker that has a place, or gets it
 //	answer.go              the answer, also in the place of a worker that is gone
 //	events.go              a stream as whole events
@@ -34,6 +35,7 @@
 //	rendezvous.go          the same choice at all fronts
 //	worker.go, dial.go     the other end
 //	keeping.go             what a worker does for the audit logs of others
+//	moving.go              what a worker does of a move
 //	link.go, tune_linux.go a connection of both ends, and its hello
 //	credentials.go         certificates
 //	inflight.go            requests that have begun and not ended

@@ -163,10 +163,10 @@ func (r *rig) unlinkedOf(name string, files Credentials, h http.HandlerFunc, b *
 			slices.Sort(all)
 			return all
 		},
-		Has: func(p string) bool {
+		Enter: func(p string) (func(), bool) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			return m.places[p]
+			return func() {}, m.places[p]
 		},
 		Claim: func(_ context.Context, p string) error {
 			m.mu.Lock()
@@ -774,7 +774,7 @@ func TestHostileFront(t *testing.T) {
 	running := make(chan struct{}, 1<<20)
 	w, err := NewWorker(WorkerConfig{
 		Name: "w1", Fronts: []string{"https://" + l.Addr().String()}, Credentials: r.cert("w1", WorkerDNS("w1")), Log: r.front.cfg.Log,
-		Places: func() []string { return []string{"p"} }, Has: func(p string) bool { return p == "p" },
+		Places: func() []string { return []string{"p"} }, Enter: func(p string) (func(), bool) { return func() {}, p == "p" },
 		Handler: http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 			running <- struct{}{}
 			<-req.Context().Done()

@@ -66,6 +66,7 @@ type Front struct {
 	files   *certificates
 	roster  *roster
 	settled time.Time
+	moves   *moves
 
 	waiting *shares // requests that wait for a worker
 	bodies  *shares // bytes
@@ -100,6 +101,7 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 		waiting: newShares(maxWaiting, tenantPart), bodies: newShares(maxBodies, tenantPart),
 		answers: newShares(maxAnswers, tenantPart), taken: newShares(maxFlights, tenantPart),
 	}
+	f.moves = newMoves(f)
 	cfg.Claims.Watch(f.roster.wake)
 	if !cfg.Settled {
 		f.settled = time.Now().Add(settleWait)
@@ -109,6 +111,7 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 
 // Serve takes links of workers until the listener is closed. Requests go on until Close.
 func (f *Front) Serve(ctx context.Context, l net.Listener) error {
+	f.roster.run(func() { f.moves.run(ctx) })
 	err := f.roster.serve(ctx, l)
 	if errors.Is(err, net.ErrClosed) {
 		return nil
@@ -148,12 +151,14 @@ func (f *Front) Recheck() {
 func (f *Front) Info() Info {
 	i := Info{Away: make(map[string]string), Claimed: make(map[string]string), Static: f.cfg.Workers}
 	i.Workers, i.Places, i.Frozen = f.roster.info()
+	i.Moving = f.moves.list()
 	var fault error
 	if i.Expires, fault = f.files.state(); fault != nil {
 		i.Fault = fault.Error()
 	}
 	for place, owner := range f.cfg.Claims.All() {
 		switch has := i.Places[place]; {
+		case owner.Moving(): // is in the list of those
 		case has == "":
 			i.Away[place] = owner.Worker
 		case has != owner.Worker && i.Frozen[place] == nil:
@@ -174,14 +179,19 @@ func (f *Front) Forget(ctx context.Context, place string) error {
 	if holders, _ := f.roster.holding(place); len(holders) > 0 {
 		return fmt.Errorf("forget place %s: worker %s has it; only a place that no worker has can be forgotten", place, holders[0].Name)
 	}
-	owner := f.cfg.Claims.Owner(place)
-	if owner == (claims.Claim{}) {
+	owner, next := f.cfg.Claims.Owner(place), claims.Claim{}
+	switch {
+	case owner == claims.Claim{}:
 		return fmt.Errorf("forget place %s: it is not claimed", place)
+	case owner.To != "":
+		return fmt.Errorf("forget place %s: it is being moved; end that with `belljar place stop %s`", place, place)
+	case owner.From != "" && owner.From != claims.FromFile: // which has it as it was before it moved
+		next = claims.Claim{Worker: owner.From, Move: owner.Move}
 	}
-	switch now, err := f.cfg.Claims.Swap(ctx, place, owner, claims.Claim{}); {
+	switch now, err := f.cfg.Claims.Swap(ctx, place, owner, next); {
 	case err != nil:
 		return fmt.Errorf("forget place %s: %w", place, err)
-	case now != claims.Claim{}:
+	case now != next:
 		return fmt.Errorf("forget place %s: it belongs to worker %s now; try it again", place, now.Worker)
 	}
 	return nil

@@ -66,6 +66,8 @@ func (f *Front) find(ctx context.Context, place string) (l *link, why string, ch
 	}
 	known := owner
 	switch {
+	case owner.To != "":
+		return nil, "this place is being moved to another worker", changed, nil
 	case len(holders) > 1:
 		return nil, "", changed, &unavailable{"this place is on several workers, and none of them serves it; the operator finds them with `belljar fleet doctor`"}
 	case len(holders) == 1 && owner.Worker != holders[0].Name:
@@ -74,6 +76,10 @@ func (f *Front) find(ctx context.Context, place string) (l *link, why string, ch
 		return nil, "the worker of this place is about to start anew", changed, nil
 	case len(holders) == 1:
 		return holders[0], "", nil, nil
+	case owner.From != "":
+		return nil, "this place is about to work at another worker", changed, nil
+	case owner.Worker == "" && f.roster.left(place):
+		return nil, "this place was being moved, and one of its two workers is not there", changed, nil
 	case owner.Worker == "":
 		if agree := f.cfg.Claims.Ready() == nil; !agree { // Info has the reason, which is not for clients
 			return nil, "the fronts cannot agree now who gets a new place", changed, nil
@@ -134,6 +140,8 @@ func (f *Front) create(ctx context.Context, l *link, place string, changed <-cha
 		// The claim stays: the policy of the worker may be behind ours, and the worker may have
 		// the files of the place. Another one would make it anew, without them.
 		return nil, "", nil, ErrNoPlace
+	case http.StatusLocked:
+		return nil, "this place is being exported, or moves", changed, nil
 	}
 	f.cfg.Log.Warn("a worker cannot make a place; its log says why", "place", place, "worker", l.Name, "status", res.StatusCode)
 	return nil, "the worker of this place cannot make it", changed, nil

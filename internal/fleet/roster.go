@@ -44,6 +44,7 @@ type link struct {
 	running atomic.Int64 // requests
 
 	places map[string]bool // guarded by roster.mu, as are the next three
+	moves  []Moving
 	drains bool
 	skew   time.Duration
 	signed Signed // the newest checkpoint of its audit log
@@ -367,6 +368,7 @@ func (r *roster) record(l *link, s state) bool {
 			r.give(l, place)
 		}
 	}
+	l.note(s.Moves)
 	r.notify()
 	return true
 }

@@ -15,6 +15,7 @@ const (
 // state is one line of what a worker says of itself.
 type state struct {
 	Places *[]string `json:"places,omitempty"` // absent where they are as before; in order
+	Moves  *[]Moving `json:"moves,omitempty"`  // the same; places that are frozen, and copies that are not in use
 	Drains bool      `json:"drains,omitempty"`
 	Time   time.Time `json:"time"`             // of the worker's clock
 	Signed *Signed   `json:"signed,omitempty"` // the newest checkpoint of its audit log; absent where it is as before
@@ -25,7 +26,9 @@ func (s *state) fits() bool {
 	if s.Signed != nil && !s.Signed.fits() {
 		return false
 	}
-	return s.Places == nil || len(*s.Places) <= maxPlaces && !slices.ContainsFunc(*s.Places, func(p string) bool { return p == "" || len(p) > maxPlace })
+	name := func(p string) bool { return p == "" || len(p) > maxPlace }
+	return (s.Places == nil || len(*s.Places) <= maxPlaces && !slices.ContainsFunc(*s.Places, name)) &&
+		(s.Moves == nil || len(*s.Moves) <= maxPlaces && !slices.ContainsFunc(*s.Moves, func(m Moving) bool { return name(m.Place) }))
 }
 
 // WorkerInfo is a worker as a front sees it.
@@ -46,10 +49,11 @@ type WorkerInfo struct {
 // Info is what a front knows of its fleet.
 type Info struct {
 	Workers []WorkerInfo        `json:"workers"`
-	Places  map[string]string   `json:"places"`  // by name: the worker that has each
-	Frozen  map[string][]string `json:"frozen"`  // that several workers have, so that none serves them
-	Claimed map[string]string   `json:"claimed"` // by another worker than has them, which is this one; none serves them
-	Away    map[string]string   `json:"away"`    // that no linked worker has: the worker that claimed each
+	Places  map[string]string   `json:"places"`           // by name: the worker that has each
+	Frozen  map[string][]string `json:"frozen"`           // that several workers have, so that none serves them
+	Claimed map[string]string   `json:"claimed"`          // by another worker than has them, which is this one; none serves them
+	Moving  []PlaceInfo         `json:"moving,omitempty"` // places that are on their way, and how far
+	Away    map[string]string   `json:"away"`             // that no linked worker has: the worker that claimed each
 	Expires time.Time           `json:"expires"`
 	Fault   string              `json:"fault,omitempty"` // why the files of the link cannot be used
 	Static  []string            `json:"static,omitempty"`

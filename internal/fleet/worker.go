@@ -16,7 +16,8 @@ import (
 // ErrNoPlace is the error of a claim of a place that the worker's own policy does not name.
 var ErrNoPlace = errors.New("there is no such place")
 
-// WorkerConfig is the configuration of a Worker. All fields but Audit are required.
+// WorkerConfig is the configuration of a Worker. All fields but Audit, and those for places
+// that move, are required.
 type WorkerConfig struct {
 	Name        string   // among the workers of the fleet; the certificate must cover it
 	Fronts      []string // their addresses, for example https://front.example:8444
@@ -26,10 +27,14 @@ type WorkerConfig struct {
 	// PlaceHeader and CallerHeader.
 	Handler http.Handler
 	Places  func() []string // that the worker has
-	Has     func(place string) bool
-	Claim   func(ctx context.Context, place string) error // makes a place; ErrNoPlace
-	Audit   Audit                                         // nil where no audit log is kept
-	Log     *slog.Logger
+	// Enter reports whether the worker has a place and the place is at work. Until leave is
+	// called, the place is not frozen.
+	Enter func(place string) (leave func(), ok bool)
+	Claim func(ctx context.Context, place string) error // makes a place; ErrNoPlace
+	Mover Mover                                         // nil where no place moves
+	Moves func() []Moving                               // that are frozen here, or complete and not in use, in order; nil as well
+	Audit Audit                                         // nil where no audit log is kept
+	Log   *slog.Logger
 }
 
 // Worker answers the requests that fronts send it. Its methods are safe for concurrent use.
@@ -179,10 +184,25 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	case heardPath, keepPath, keptPath, verifyPath:
 		w.audit(rw, r)
 		return
+	case movePath:
+		if !w.flights.begin(r) {
+			rw.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		defer w.flights.end(r)
+		w.move(rw, r)
+		return
 	}
-	place := r.Header.Get(PlaceHeader)
-	if !w.cfg.Has(place) || !w.flights.begin(r) {
-		// Nothing has been read, and nothing runs: the front sends it elsewhere, or again.
+	// Where it is refused, nothing has been read, and nothing runs: the front sends it
+	// elsewhere, or again.
+	leave, ok := w.cfg.Enter(r.Header.Get(PlaceHeader))
+	if !ok {
+		rw.Header().Set(notBegun, "1")
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	defer leave()
+	if !w.flights.begin(r) {
 		rw.Header().Set(notBegun, "1")
 		rw.WriteHeader(http.StatusServiceUnavailable)
 		return
@@ -202,6 +222,8 @@ func (w *Worker) claim(rw http.ResponseWriter, r *http.Request) {
 	switch err := w.cfg.Claim(r.Context(), place); {
 	case errors.Is(err, ErrNoPlace):
 		rw.WriteHeader(http.StatusNotFound)
+	case errors.Is(err, ErrBusy):
+		rw.WriteHeader(http.StatusLocked)
 	case err != nil:
 		w.cfg.Log.Error("a place cannot be made", "place", place, "err", err)
 		rw.WriteHeader(http.StatusInternalServerError)

@@ -57,6 +57,16 @@ func Unpack(ctx context.Context, dir string, in io.Reader) (Manifest, error) {
 	return m, verify(ctx, dir, end)
 }
 
+// Read returns what a stream says of itself. Nothing else of it is read or checked.
+func Read(in io.Reader) (Manifest, error) {
+	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(2*maxWindow))
+	if err != nil {
+		return Manifest{}, err
+	}
+	defer z.Close()
+	return (&unpacker{in: tar.NewReader(z)}).manifest()
+}
+
 // verify compares what is on the disk with what the stream says, and puts all on the disk.
 func verify(ctx context.Context, dir string, end ending) error {
 	d := newDigest()

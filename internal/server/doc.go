@@ -10,6 +10,8 @@
 //	                               package front has what stands before those over HTTP
 //	handover.go                    another process takes over the clients
 //	routes.go, work.go             the front of a fleet, and a worker of one
+//	placehandlers.go               places that move, as the operator of a front sees them,
+//	workmoves.go, workmarks.go     and as a worker has them
 //	control.go, console.go         what other commands and people in a browser ask a server
 //	consoleruns.go, boxes.go       that runs
 //	consoletools.go, operations.go

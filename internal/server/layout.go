@@ -94,6 +94,15 @@ func (l *layout) with(id string) (*layout, error) {
 	return &next, nil
 }
 
+// without is a layout with one place of a worker less.
+func (l *layout) without(id string) *layout {
+	next := *l
+	next.ids = maps.Clone(l.ids)
+	delete(next.ids, id)
+	next.all = slices.DeleteFunc(slices.Clone(l.all), func(workspace string) bool { return workspace == l.workdir.workspace(id) })
+	return &next
+}
+
 // idOf returns the name that a fleet has for the place of a workspace, or "" if it has no name.
 func (l *layout) idOf(workspace string) string {
 	if l.workdir == nil || workspace == l.home {

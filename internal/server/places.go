@@ -21,7 +21,8 @@ type places struct {
 	shared *mcp.Shared            // what all count together
 	layout atomic.Pointer[layout] // that holds; changed with mu held
 
-	moved func() // to be called when a worker has other places than before
+	moves *movers // places that come and go; nil but for a worker
+	moved func()  // to be called when a worker has other places than before
 	// changing is held while another layout is read and put in the place of the one before.
 	changing sync.Mutex
 
@@ -33,7 +34,7 @@ type places struct {
 }
 
 func newPlaces(s *Server, l *layout) *places {
-	ps := &places{server: s, shared: mcp.NewShared(0), open: make(map[string]*slot)}
+	ps := &places{server: s, moved: func() {}, shared: mcp.NewShared(0), open: make(map[string]*slot)}
 	ps.layout.Store(l)
 	return ps
 }
@@ -54,6 +55,10 @@ func (ps *places) at(ctx context.Context, workspace string) (*place, error) {
 	}
 	s := ps.open[workspace]
 	if s == nil {
+		if ps.moves.shut(ps.layout.Load().idOf(workspace)) {
+			ps.mu.Unlock()
+			return nil, errFrozen
+		}
 		policy := ps.layout.Load().set.Of(workspace)
 		if policy == nil { // a policy has taken it away meanwhile
 			ps.mu.Unlock()
@@ -76,6 +81,9 @@ func (ps *places) at(ctx context.Context, workspace string) (*place, error) {
 }
 
 var errGone = errors.New("the policy has no such place any more")
+
+// errFrozen is the error of a place that moves, or is exported.
+var errFrozen = errors.New("the place is frozen")
 
 // start opens the place of a slot. One that fails to open is tried again by the next caller.
 func (ps *places) start(ctx context.Context, s *slot) {
@@ -165,7 +173,7 @@ func (ps *places) openAll(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if _, err := ps.at(ctx, workspace); err != nil && !errors.Is(err, errGone) && !errors.Is(err, mcp.ErrShutdown) {
+		if _, err := ps.at(ctx, workspace); err != nil && !errors.Is(err, errGone) && !errors.Is(err, errFrozen) && !errors.Is(err, mcp.ErrShutdown) {
 			ps.server.Log.Error("a place cannot be opened; it is tried again at its next request", "workspace", workspace, "err", err)
 		}
 	}

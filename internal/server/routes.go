@@ -124,6 +124,7 @@ func runRoutes(ctx context.Context, s *Server) error {
 		s.Log.Info("a claim was taken back", "by", control.Caller(r))
 		control.Respond(w, http.StatusOK, "forgotten")
 	})
+	(&placeHandlers{s}).handle(mux)
 	l, err := control.Listen(ctx, s.State, mux, s.Log)
 	if err != nil {
 		s.Log.Warn("`belljar fleet` will not see this front", "err", err)

@@ -169,6 +169,9 @@ func (s *Server) openPolicy(context.Context) (err error) {
 	s.PolicyName, s.Policy = l.set.Name, l.policy()
 	s.places = newPlaces(s, l)
 	s.gate = gateOf(s, s.Workspace, s.Policy)
+	if at.workdir != nil {
+		return openMoves(s, at.workdir)
+	}
 	return nil
 }
 

@@ -59,12 +59,14 @@ func Work(ctx context.Context, s *Server, ready func()) (err error) {
 	link := s.cfg.Service.Link
 	w, err := fleet.NewWorker(fleet.WorkerConfig{
 		Name: link.Name, Fronts: link.Fronts, Credentials: link.Credentials, Version: buildinfo.Version(), Log: s.Log,
-		Handler: s.places.linked(s.home), Places: s.places.ids, Has: s.places.has, Claim: s.places.claim,
+		Handler: s.places.linked(s.home), Places: s.places.ids, Enter: s.places.moves.enter, Claim: s.places.claim,
+		Mover: s.places.moves, Moves: s.places.moves.list,
 		Audit: s.audit.forFleet(),
 	})
 	if err != nil {
 		return err
 	}
+	s.places.moves.audit = s.audit
 	s.places.moved = w.Changed
 	s.audit.tell(w.Changed)
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -106,20 +108,23 @@ const farewellTime = 2 * time.Second
 // detachTime is how long calls have to return that go on without their callers.
 const detachTime = time.Second
 
-// ids are the places that a worker has, in order.
+// ids are the places that a worker has at work, in order.
 func (ps *places) ids() []string {
-	return append([]string{}, slices.Sorted(maps.Keys(ps.layout.Load().ids))...)
+	return slices.DeleteFunc(append([]string{}, slices.Sorted(maps.Keys(ps.layout.Load().ids))...), ps.moves.shut)
 }
-
-// has reports whether a worker has a place.
-func (ps *places) has(id string) bool { return ps.layout.Load().ids[id] != "" }
 
 // claim makes a place that belongs to this worker from now on, and opens it.
 func (ps *places) claim(ctx context.Context, id string) error {
+	if ps.moves.remains(id) || ps.moves.shut(id) {
+		return fleet.ErrBusy
+	}
 	if err := ps.add(id); err != nil {
 		return err
 	}
 	_, err := ps.at(ctx, ps.layout.Load().ids[id])
+	if errors.Is(err, errFrozen) {
+		return fleet.ErrBusy
+	}
 	return err
 }
 
@@ -138,7 +143,12 @@ func (ps *places) add(id string) error {
 	if err := l.workdir.make(id); err != nil {
 		return fmt.Errorf("make place %s: %w", id, err)
 	}
-	next, err := l.with(id)
+	return ps.with(id)
+}
+
+// with has the layout have a place whose directory is there. The caller has changing.
+func (ps *places) with(id string) error {
+	next, err := ps.layout.Load().with(id)
 	if err != nil {
 		return err
 	}
@@ -147,6 +157,47 @@ func (ps *places) add(id string) error {
 	ps.mu.Unlock()
 	ps.moved()
 	return nil
+}
+
+// adopt notes that a place has come.
+func (ps *places) adopt(id string) error {
+	ps.changing.Lock()
+	defer ps.changing.Unlock()
+	if ps.layout.Load().ids[id] != "" {
+		return nil
+	}
+	return ps.with(id)
+}
+
+// disown notes that a place has gone. It is closed.
+func (ps *places) disown(id string) {
+	ps.changing.Lock()
+	defer ps.changing.Unlock()
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.layout.Store(ps.layout.Load().without(id))
+}
+
+// release closes a place that is frozen. Its calls have some time to end.
+func (ps *places) release(ctx context.Context, workspace string, drain time.Duration) {
+	ps.mu.Lock()
+	s := ps.open[workspace]
+	delete(ps.open, workspace)
+	ps.mu.Unlock()
+	if s == nil {
+		return
+	}
+	<-s.ready
+	if s.err != nil {
+		return
+	}
+	s.stopAsking()
+	ctx, cancel := context.WithTimeout(ctx, drain)
+	defer cancel()
+	if err := s.mcp.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		s.Log.Error("a place was not stopped in order", "workspace", workspace, "err", err)
+	}
+	s.close()
 }
 
 // linked serves requests that came over a link, each in the place that the front names, if
@@ -164,6 +215,8 @@ func (ps *places) linked(home *place) http.Handler {
 		switch {
 		case errors.Is(err, errGone):
 			return nil, nil //nolint:nilnil // as above
+		case errors.Is(err, errFrozen):
+			return nil, err
 		case err != nil:
 			ps.server.Log.Error("a place cannot be opened", "place", id, "err", err)
 			return nil, fmt.Errorf("open place: %w", err)

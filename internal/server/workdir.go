@@ -24,6 +24,7 @@ import (
 //	places/TENANT/@            the place of a tenant at /mcp
 //	places/TENANT/NAME         and at /w/NAME/mcp
 //	places/TENANT/NAME/workspace, .../state
+//	incoming, left, removed    of places that move, see workmarks.go
 type workdir struct {
 	dir  string
 	lock *os.File

@@ -18,10 +18,10 @@ import "context"
 //	{B, move 7}            settled on B
 //
 // A move that is given up before it is decided leaves {A, move 7}. A place that comes from
-// a file has no A, see FromFile. Numbers of moves grow: a worker refuses what is late.
+// a file begins as decided, see Brought. Numbers of moves grow: a worker refuses what is late.
 type Claim struct {
 	Worker string `json:"worker,omitempty"`
-	To     string `json:"to,omitempty"`   // the worker that is about to get the place; the same one where a place is exported
+	To     string `json:"to,omitempty"`   // the worker that is about to get the place
 	From   string `json:"from,omitempty"` // the worker that had the place
 	Move   uint64 `json:"move,omitempty"` // number of the last move of the place
 }
@@ -32,34 +32,21 @@ const FromFile = "-"
 // Moving reports whether a place is on its way: its claim is begun or decided.
 func (c Claim) Moving() bool { return c.To != "" || c.From != "" }
 
-// Settled is the worker that a place belongs to and stays with; empty while it moves.
-func (c Claim) Settled() string {
-	if c.Moving() {
-		return ""
-	}
-	return c.Worker
-}
-
 // Begin is the claim of a place that is to move. The number must be higher than that of
 // any move before.
-func (c Claim) Begin(to string, move uint64) Claim { return Claim{Worker: c.Worker, To: to, Move: move} }
-
-// Decide is the claim after Begin, once the place is complete at its next worker.
-func (c Claim) Decide() Claim {
-	from := c.Worker
-	if from == "" {
-		from = FromFile
-	}
-	return Claim{Worker: c.To, From: from, Move: c.Move}
+func (c Claim) Begin(to string, move uint64) Claim {
+	return Claim{Worker: c.Worker, To: to, Move: move}
 }
 
-// Abandon is the claim after Begin, where the place stays: it belongs to no worker if it
-// was to come from a file.
-func (c Claim) Abandon() Claim {
-	if c.Worker == "" {
-		return Claim{}
-	}
-	return Claim{Worker: c.Worker, Move: c.Move}
+// Decide is the claim after Begin, once the place is complete at its next worker.
+func (c Claim) Decide() Claim { return Claim{Worker: c.To, From: c.Worker, Move: c.Move} }
+
+// Abandon is the claim after Begin, where the place stays.
+func (c Claim) Abandon() Claim { return Claim{Worker: c.Worker, Move: c.Move} }
+
+// Brought is the claim of a place that is complete at a worker, which has it from a file.
+func Brought(worker string, move uint64) Claim {
+	return Claim{Worker: worker, From: FromFile, Move: move}
 }
 
 // Settle is the claim after Decide, once the worker before has let the place go.

@@ -44,7 +44,7 @@ func (c Claim) Remains(worker string, m Mark, served, other bool) Action {
 		return Discard
 	case c == Claim{}:
 		return Leave
-	case m.To != "" && c.Worker == worker && !c.Moving():
+	case m.To != "" && c.Worker == worker:
 		return Thaw
 	case m.To != "" && c.Worker != worker && served:
 		return Drop

@@ -241,11 +241,8 @@ func (h *travels) request(i int, place string) {
 func (h *travels) begin(i int, place string) {
 	c := h.front(i).Owner(place)
 	d, to := h.disks[place][c.Worker], h.worker()
-	if c.Moving() || d == nil || d.live == nil {
+	if c.Moving() || d == nil || d.live == nil || h.disk(place, to).live != nil { // which an earlier move has left
 		return
-	}
-	if to != c.Worker && h.disk(place, to).live != nil {
-		return // it still has what an earlier move has left
 	}
 	next := c.Begin(to, max(c.Move, d.live.mark.Move, d.gone, h.disk(place, to).gone)+1)
 	if now, ok := h.swap(i, place, c, next); ok && now == next {
@@ -262,7 +259,7 @@ func (h *travels) advance(d *drive) bool {
 		return ok && now == next
 	}
 	switch {
-	case c.To != "" && (c.To == c.Worker || !h.calm && h.r.IntN(8) == 0): // an export, or it is given up
+	case c.To != "" && !h.calm && h.r.IntN(8) == 0: // it is given up
 		if swap(c.Abandon()) {
 			h.done["abandoned"]++
 			h.send("thaw "+c.Worker, h.thaw(d.place, c.Worker, c.Move))

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/fleet"
+	"belljar.dev/internal/testenv"
+)
+
+// moving is a fleet whose places move while a client writes, and whose processes are killed.
+type moving struct {
+	*grid
+
+	r       *rand.Rand
+	front   *node
+	workers map[string]*node
+
+	mu      sync.Mutex
+	url     string   // guarded by mu: of the front
+	acked   []string // guarded by mu: lines that were acknowledged
+	unknown int      // guarded by mu: calls of which it is not known whether they ran
+	refused int      // guarded by mu: calls that were to be tried again
+}
+
+func newMoving(t *testing.T, workers int) *moving {
+	t.Helper()
+	m := &moving{grid: newGrid(t), workers: make(map[string]*node)}
+	_, m.r = testenv.Cases(t, 1)
+	m.open("--link", "127.0.0.1:0")
+	for i := range workers {
+		name := fmt.Sprintf("w%d", i+1)
+		m.workers[name] = m.worker(name, m.front)
+	}
+	return m
+}
+
+// open starts the front, at the address at which workers look for it.
+func (m *moving) open(args ...string) {
+	m.t.Helper()
+	m.front = m.grid.front("front", args...)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.url = m.front.url
+}
+
+// write has a client write numbers until ctx ends, each as soon as the one before is answered.
+func (m *moving) write(ctx context.Context) {
+	for i := 0; ctx.Err() == nil; i++ {
+		m.mu.Lock()
+		url := m.url
+		m.mu.Unlock()
+		line := fmt.Sprintf("line-%d", i)
+		a := ask(ctx, url+"/mcp", "one", line, "echo "+line+" >>lines && echo written")
+		m.mu.Lock()
+		switch {
+		case a.err == nil && a.status == http.StatusServiceUnavailable:
+			m.refused++
+			i-- // nothing was run, says the answer
+		case a.err == nil && !a.failed && strings.Contains(a.text, "written"):
+			m.acked = append(m.acked, line)
+		default:
+			m.unknown++
+		}
+		m.mu.Unlock()
+	}
+}
+
+// list is what `belljar place list` says.
+func (m *moving) list() (all []fleet.PlaceInfo) {
+	out, err := m.command("place", "list", "--json", "--state", m.path("front")).Output()
+	if err != nil || json.Unmarshal(out, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// settled waits until no place moves, and returns the worker of one.
+func (m *moving) settled(place string) string {
+	m.t.Helper()
+	var now fleet.PlaceInfo
+	var last []fleet.PlaceInfo
+	if !testenv.Until(2*time.Minute*testenv.Patience(m.t), func() bool {
+		last = m.list()
+		i := slices.IndexFunc(last, func(p fleet.PlaceInfo) bool { return p.Place == place })
+		if i < 0 || last[i].State != "at work" {
+			return false
+		}
+		now = last[i]
+		return len(m.owners("a/@")) == 1 && len(m.left()) == 0
+	}) {
+		m.t.Fatalf("place %s does not come to rest: %+v; it is at %v, and left are %v\n%s", place, last, m.owners("a/@"), m.left(), m.log("front"))
+	}
+	return now.Worker
+}
+
+// owners are the workers that have the directory of a place and would serve it.
+func (m *moving) owners(dir string) (all []string) {
+	for name := range m.workers {
+		at := filepath.Join(m.path(name), "places", dir)
+		if _, err := os.Stat(filepath.Join(at, "workspace")); err != nil {
+			continue
+		}
+		if text, _ := os.ReadFile(filepath.Join(at, "move")); !bytes.Contains(text, []byte(`"to"`)) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// left is what moves have left on disks.
+func (m *moving) left() (all []string) {
+	for name := range m.workers {
+		copies, _ := filepath.Glob(filepath.Join(m.path(name), "incoming", "*"))
+		removed, _ := filepath.Glob(filepath.Join(m.path(name), "removed", "*"))
+		all = slices.Concat(all, copies, removed)
+		files, _ := filepath.Glob(filepath.Join(m.path(name), "places", "*", "*", "move"))
+		for _, file := range files {
+			if text, _ := os.ReadFile(file); bytes.Contains(text, []byte(`"to"`)) {
+				all = append(all, file)
+			}
+		}
+	}
+	return all
+}
+
+// kill kills one of the processes, and starts it again.
+func (m *moving) kill(name string) {
+	m.t.Helper()
+	if name == "front" {
+		link := m.front.link
+		_ = m.front.cmd.Process.Kill()
+		<-m.front.ended
+		m.open("--link", link)
+		return
+	}
+	_ = m.workers[name].cmd.Process.Kill()
+	<-m.workers[name].ended
+	m.workers[name] = m.worker(name, m.front)
+}
+
+// A place moves again and again while a client writes, and one of the three processes that
+// take part is killed somewhere in between. Never do two workers have the place, and in the end
+// it has everything that was acknowledged, once.
+func TestFleetPlaceMoves(t *testing.T) {
+	n := 3
+	if os.Getenv("BELLJAR_TEST_CLUSTER") != "" {
+		n = 2 * many()
+	}
+	m := newMoving(t, 2)
+	if a := ask(t.Context(), m.front.url+"/mcp", "one", "first", "echo first >lines; ln lines hard; echo x >run; chmod 4755 run; mkdir many; for i in {1..1500}; do echo $i >many/$i; done; head -c 20000000 /dev/urandom >noise"); a.failed || a.err != nil || a.status != http.StatusOK {
+		t.Fatalf("%+v\n%s", a, m.log("front"))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	defer cancel()
+	writing.Go(func() { m.write(ctx) })
+	moves, kills := 0, make(map[string]int)
+	at := m.settled("a")
+	for i := range n {
+		to := map[string]string{"w1": "w2", "w2": "w1"}[at]
+		victim := []string{"front", at, to, ""}[m.r.IntN(4)]
+		if i == 0 {
+			victim = at
+		}
+		command := m.command("place", "move", "a", "--to", to, "--state", m.path("front"))
+		var out bytes.Buffer
+		command.Stdout, command.Stderr = &out, &out
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// The steps take some hundred milliseconds: at which of them it is killed is by chance.
+		if victim != "" {
+			wait := time.NewTimer(time.Duration(m.r.IntN(900)) * time.Millisecond)
+			<-wait.C
+			kills[victim]++
+			m.kill(victim)
+		}
+		_ = command.Wait() // it cannot follow a front that was killed
+		was := at
+		if at = m.settled("a"); at != was {
+			moves++
+		}
+		t.Logf("move %d to %s, killed %q: on %s; %s", i, to, victim, at, strings.TrimSpace(out.String()))
+		if two := m.owners("a/@"); len(two) != 1 {
+			t.Fatalf("the place is on %v", two)
+		}
+	}
+	cancel()
+	writing.Wait()
+	m.check(at)
+	t.Logf("S7: %d moves asked for, %d done, killed %v; %d lines acknowledged, %d calls not known, %d told to try again", n, moves, kills, len(m.acked), m.unknown, m.refused)
+}
+
+// check looks for everything that was acknowledged, and for the logs of all.
+func (m *moving) check(at string) {
+	m.t.Helper()
+	dir := filepath.Join(m.path(at), "places/a/@/workspace")
+	text, err := os.ReadFile(filepath.Join(dir, "lines"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	count := make(map[string]int)
+	for line := range strings.Lines(string(text)) {
+		count[strings.TrimSpace(line)]++
+	}
+	for _, line := range m.acked {
+		if count[line] != 1 {
+			m.t.Errorf("%s was acknowledged, and is there %d times", line, count[line])
+		}
+	}
+	if count["first"] != 1 || len(m.acked) == 0 {
+		m.t.Errorf("%d lines were acknowledged; the first is there %d times", len(m.acked), count["first"])
+	}
+	one, err1 := os.Stat(filepath.Join(dir, "lines"))
+	two, err2 := os.Stat(filepath.Join(dir, "hard"))
+	if err1 != nil || err2 != nil || !os.SameFile(one, two) {
+		m.t.Errorf("hard links are two files: %v, %v", err1, err2)
+	}
+	for name := range m.workers {
+		m.run("audit", "verify", "--state", filepath.Join(m.path(name), "state"))
+	}
+}

@@ -1,0 +1,221 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+
+	"belljar.dev/internal/fleet/claims"
+)
+
+// Step is something that a worker does with a place that moves.
+type Step string
+
+// The steps of a move, and what ends one that does not go on. Each can be taken twice: the
+// second time it finds that it has been taken.
+const (
+	StepLook    Step = "look"    // says whether the place can move from here, or to here
+	StepFreeze  Step = "freeze"  // the place answers nothing any more
+	StepPack    Step = "pack"    // a frozen place becomes a stream; one without a move is frozen meanwhile
+	StepReceive Step = "receive" // a stream becomes a copy that is not in use
+	StepTake    Step = "take"    // the copy is put to work
+	StepDrop    Step = "drop"    // the frozen place is removed
+	StepThaw    Step = "thaw"    // the frozen place is put to work again
+	StepDiscard Step = "discard" // the copy is removed
+)
+
+// Moving is a place that moves, as a worker has it.
+type Moving struct {
+	Place string `json:"place"`
+	claims.Mark
+}
+
+// Looked is the answer to StepLook.
+type Looked struct {
+	Last  uint64 `json:"last"` // number of the last move that the worker has heard of
+	Files int64  `json:"files"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Mover is the places of a worker, as they move. Its methods are safe for concurrent use.
+type Mover interface {
+	// Do takes a step without a stream. A Refusal says that trying again does not help.
+	Do(ctx context.Context, s Step, m Moving) (Looked, error)
+	// Pack writes a frozen place, and Receive reads one.
+	Pack(ctx context.Context, m Moving, out io.Writer) error
+	Receive(ctx context.Context, m Moving, in io.Reader) error
+}
+
+// Refusal is the error of a step that a worker does not take. Trying again does not help.
+type Refusal struct{ Why string }
+
+func (r *Refusal) Error() string { return r.Why }
+
+// ErrBusy is the error of a step that waits for another one of the same place.
+var ErrBusy = errors.New("the worker is busy with this place")
+
+// Of a request for a step.
+const (
+	movePath   = "/link/move"
+	moveHeader = headerPrefix + "Move"
+	maxWhy     = 1000 // bytes of a reason
+	maxLooked  = 4 << 10
+)
+
+// move answers a request for a step.
+func (w *Worker) move(rw http.ResponseWriter, r *http.Request) {
+	var m Moving
+	if w.cfg.Mover == nil || json.Unmarshal([]byte(r.Header.Get(moveHeader)), &m) != nil || m.Place == "" {
+		rw.WriteHeader(http.StatusNotFound)
+		return
+	}
+	var err error
+	var looked Looked
+	switch s := Step(r.URL.Query().Get("step")); s {
+	case StepPack:
+		begun := &begun{ResponseWriter: rw}
+		if err = w.cfg.Mover.Pack(r.Context(), m, begun); err != nil && begun.wrote {
+			w.cfg.Log.Error("a place cannot be packed", "place", m.Place, "move", m.Move, "err", err)
+			panic(http.ErrAbortHandler) // a part was sent, which must not pass for the whole
+		}
+		if begun.wrote {
+			return
+		}
+	case StepReceive:
+		err = w.cfg.Mover.Receive(r.Context(), m, r.Body)
+	case StepLook, StepFreeze, StepTake, StepDrop, StepThaw, StepDiscard:
+		looked, err = w.cfg.Mover.Do(r.Context(), s, m)
+	default:
+		rw.WriteHeader(http.StatusNotFound)
+		return
+	}
+	w.answer(rw, m, looked, err)
+}
+
+// begun notes whether a part of an answer was sent.
+type begun struct {
+	http.ResponseWriter
+	wrote bool
+}
+
+// Write sends a part.
+func (b *begun) Write(p []byte) (int, error) {
+	b.wrote = true
+	return b.ResponseWriter.Write(p)
+}
+
+// answer answers a request for a step that has no stream.
+func (w *Worker) answer(rw http.ResponseWriter, m Moving, looked Looked, err error) {
+	refused, final := errors.AsType[*Refusal](err)
+	switch {
+	case final:
+		http.Error(rw, clip(refused.Why), http.StatusConflict)
+	case errors.Is(err, ErrBusy):
+		rw.WriteHeader(http.StatusLocked)
+	case err != nil:
+		w.cfg.Log.Error("a place does not move", "place", m.Place, "move", m.Move, "err", err)
+		http.Error(rw, clip(err.Error()), http.StatusInternalServerError)
+	default:
+		rw.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(rw).Encode(looked)
+	}
+}
+
+func clip(why string) string { return why[:min(len(why), maxWhy)] }
+
+// do has a worker take a step without a stream.
+func (l *link) do(ctx context.Context, s Step, m Moving) (looked Looked, err error) {
+	res, err := l.step(ctx, s, m, http.NoBody)
+	if err != nil {
+		return looked, err
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxLooked)).Decode(&looked); err != nil {
+		return looked, fmt.Errorf("worker %s: %w", l.Name, err)
+	}
+	return looked, nil
+}
+
+// step has a worker take a step. The caller closes the body of the answer.
+func (l *link) step(ctx context.Context, s Step, m Moving, body io.Reader) (*http.Response, error) {
+	header, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+movePath+"?step="+string(s), body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set(moveHeader, string(header))
+	res, err := l.client.RoundTrip(req)
+	if err != nil {
+		return nil, fmt.Errorf("worker %s: %w", l.Name, err)
+	}
+	if res.StatusCode == http.StatusOK {
+		return res, nil
+	}
+	defer res.Body.Close()
+	why, _ := io.ReadAll(io.LimitReader(res.Body, maxWhy)) //nolint:forbidigo // bounded
+	switch {
+	case res.StatusCode == http.StatusLocked:
+		return nil, ErrBusy
+	case res.StatusCode == http.StatusConflict:
+		return nil, &Refusal{fmt.Sprintf("worker %s: %s", l.Name, printableText(string(why)))}
+	case res.StatusCode == http.StatusNotFound || res.Header.Get(notBegun) != "":
+		return nil, &Refusal{fmt.Sprintf("worker %s does not move places; install one version of belljar everywhere", l.Name)}
+	}
+	return nil, fmt.Errorf("worker %s, %s: %s: %s", l.Name, s, res.Status, printableText(string(why)))
+}
+
+// printableText is a text of a worker without what a terminal would act on.
+func printableText(text string) string {
+	out := []rune{}
+	for _, c := range text {
+		if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {
+			c = ' '
+		}
+		out = append(out, c)
+	}
+	return string(out)
+}
+
+// note notes what a worker has of places that move; mu is held.
+func (l *link) note(moves *[]Moving) {
+	if moves != nil {
+		l.moves = slices.Clone(*moves)
+	}
+}
+
+// remain is a place of which a worker has something that a move has left, or still needs.
+type remain struct {
+	*link
+	Moving
+}
+
+// remains are those of all workers.
+func (r *roster) remains() (all []remain) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.links {
+		for _, m := range l.moves {
+			all = append(all, remain{l, m})
+		}
+	}
+	return all
+}
+
+// left reports whether a worker has something of a place that moves.
+func (r *roster) left(place string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.links {
+		if slices.ContainsFunc(l.moves, func(m Moving) bool { return m.Place == place }) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,289 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"belljar.dev/internal/fleet/claims"
+)
+
+// PlaceInfo is a place as a front sees it.
+type PlaceInfo struct {
+	Place  string `json:"place"`
+	Worker string `json:"worker,omitempty"` // to which it belongs; empty for none
+	To     string `json:"to,omitempty"`     // the worker that it is on its way to
+	From   string `json:"from,omitempty"`   // the worker that it came from, and that may still have its copy
+	Move   uint64 `json:"move,omitempty"`   // number of its last move
+	State  string `json:"state"`            // for people
+	Said   string `json:"said,omitempty"`   // how its last move has ended, if this front has seen that
+	Moving bool   `json:"moving"`
+}
+
+// Places are all places that the front knows, in order.
+func (f *Front) Places() []PlaceInfo {
+	all := []PlaceInfo{}
+	_, places, frozen := f.roster.info()
+	owners := f.cfg.Claims.All()
+	for place := range places {
+		if _, known := owners[place]; !known {
+			owners[place] = claims.Claim{Worker: places[place]}
+		}
+	}
+	for _, r := range f.roster.remains() {
+		if _, known := owners[r.Place]; !known {
+			owners[r.Place] = claims.Claim{}
+		}
+	}
+	for place, c := range owners {
+		all = append(all, f.moves.describe(place, c, places[place], len(frozen[place]) > 0))
+	}
+	slices.SortFunc(all, func(a, b PlaceInfo) int { return cmp.Compare(a.Place, b.Place) })
+	return all
+}
+
+// Place is one of Places.
+func (f *Front) Place(place string) PlaceInfo {
+	holders, _ := f.roster.holding(place)
+	at := ""
+	if len(holders) > 0 {
+		at = holders[0].Name
+	}
+	return f.moves.describe(place, f.cfg.Claims.Owner(place), at, len(holders) > 1)
+}
+
+// list are the places that are on their way, in order.
+func (m *moves) list() (all []PlaceInfo) {
+	for place, c := range m.front.cfg.Claims.Moving() {
+		all = append(all, m.describe(place, c, "", false))
+	}
+	slices.SortFunc(all, func(a, b PlaceInfo) int { return cmp.Compare(a.Place, b.Place) })
+	return all
+}
+
+// describe says where a place is. at is the worker that has it at work, or empty.
+func (m *moves) describe(place string, c claims.Claim, at string, several bool) PlaceInfo {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := PlaceInfo{Place: place, Worker: c.Worker, To: c.To, From: c.From, Move: c.Move, Said: m.said[place], Moving: c.Moving()}
+	d := m.busy[place]
+	switch {
+	case several:
+		i.State = "on several workers; none serves it"
+	case c.To != "" && d != nil && d.claim == c:
+		i.State = fmt.Sprintf("is being moved to %s: %d KiB are copied", c.To, d.copied.Load()>>10)
+	case c.To != "":
+		i.State = fmt.Sprintf("is to move to %s; another front does that, or this one goes on soon", c.To)
+	case c.From == claims.FromFile:
+		i.State = "comes from a file"
+	case c.From != "":
+		i.State = fmt.Sprintf("has moved from %s, which has not removed its copy yet", c.From)
+	case c.Worker == "":
+		i.State = "is left of a move; both workers must be linked"
+	case at == "":
+		i.State = "its worker is not linked, or does not have it"
+	case at != c.Worker:
+		i.State = fmt.Sprintf("is on %s; none serves it", at)
+	default:
+		i.State = "at work"
+	}
+	if d != nil && d.claim == c && d.wrong != nil {
+		i.State += "; " + clip(d.wrong.Error())
+	}
+	return i
+}
+
+// Move begins to move a place to another worker; an empty name chooses the one with the
+// fewest places. It returns when the move has begun, and goes on in the background.
+func (f *Front) Move(ctx context.Context, place, to string) (PlaceInfo, error) {
+	c, err := f.depart(ctx, place, to)
+	if err != nil {
+		return PlaceInfo{}, fmt.Errorf("move place %s: %w", place, err)
+	}
+	return f.moves.describe(place, c, "", false), nil
+}
+
+// depart begins to move a place, and returns its claim.
+func (f *Front) depart(ctx context.Context, place, to string) (c claims.Claim, err error) {
+	if err := f.agreed(); err != nil {
+		return c, err
+	}
+	c = f.cfg.Claims.Owner(place)
+	from := f.roster.named(c.Worker)
+	switch holders, _ := f.roster.holding(place); {
+	case c.Moving():
+		return c, errors.New("it is being moved already; `belljar place list` says how far that is")
+	case len(holders) == 0 || from == nil:
+		return c, errors.New("no linked worker has it; start its worker first")
+	case len(holders) > 1 || holders[0] != from:
+		return c, errors.New("it is not clear which worker has it; see `belljar fleet doctor`")
+	}
+	l, err := f.target(place, to, from)
+	if err != nil {
+		return c, err
+	}
+	last, err := f.looks(ctx, place, from, l)
+	if err != nil {
+		return c, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepWait)
+	defer cancel()
+	next := c.Begin(l.Name, max(last, c.Move)+1)
+	now, err := f.moves.swap(ctx, place, c, next)
+	if err == nil && now != next {
+		err = errors.New("it has just changed; try it again")
+	}
+	if err != nil {
+		return c, err
+	}
+	f.cfg.Log.Info("a place begins to move", "place", place, "from", c.Worker, "to", l.Name, "move", next.Move)
+	f.moves.own(place, next)
+	return next, nil
+}
+
+// agreed reports whether all fronts know of a claim that this one changes.
+func (f *Front) agreed() error {
+	if err := f.cfg.Claims.Ready(); err != nil {
+		return err
+	}
+	if !f.cfg.Together {
+		for _, w := range f.roster.takers() {
+			if w.Fronts > 1 {
+				return fmt.Errorf("worker %s has %d fronts, and the others would not know of it; start all fronts with the same --nats", w.Name, w.Fronts)
+			}
+		}
+	}
+	return nil
+}
+
+// target is the worker that gets a place. from is the worker that has it; nil for none.
+func (f *Front) target(place, to string, from *link) (*link, error) {
+	takers := slices.DeleteFunc(f.roster.takers(), func(l *link) bool { return l == from })
+	switch {
+	case from != nil && to == from.Name:
+		return nil, fmt.Errorf("worker %s has it already", to)
+	case to == "" && len(takers) == 0:
+		return nil, errors.New("no other worker takes places")
+	case to == "":
+		return takers[0], nil
+	}
+	i := slices.IndexFunc(takers, func(l *link) bool { return l.Name == to })
+	if i < 0 {
+		return nil, fmt.Errorf("worker %q is not linked, or takes no places now", clip(to))
+	}
+	return takers[i], nil
+}
+
+// looks asks both workers whether a place can move, and returns the number of its last move.
+func (f *Front) looks(ctx context.Context, place string, from, to *link) (last uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stepWait)
+	defer cancel()
+	for _, l := range []*link{from, to} {
+		if l == nil {
+			continue
+		}
+		mark := claims.Mark{To: to.Name}
+		if l == to {
+			mark = claims.Mark{From: claims.FromFile}
+		}
+		looked, err := l.do(ctx, StepLook, Moving{place, mark})
+		if err != nil {
+			return 0, err
+		}
+		last = max(last, looked.Last)
+	}
+	return last, nil
+}
+
+// Stop gives a move up that is not decided. The place stays where it is.
+func (f *Front) Stop(ctx context.Context, place string) error {
+	c := f.cfg.Claims.Owner(place)
+	if c.To == "" {
+		return fmt.Errorf("stop the move of place %s: it is not being moved, or that is decided already", place)
+	}
+	now, err := f.moves.abandon(ctx, place, c, "the operator stopped it")
+	if err == nil && now != c.Abandon() {
+		err = errors.New("it is decided already, or over")
+	}
+	if err != nil {
+		return fmt.Errorf("stop the move of place %s: %w", place, err)
+	}
+	return nil
+}
+
+// Export writes a place to out. Its calls wait meanwhile.
+func (f *Front) Export(ctx context.Context, place string, out io.Writer) error {
+	c := f.cfg.Claims.Owner(place)
+	holders, _ := f.roster.holding(place)
+	if c.Moving() || len(holders) != 1 || holders[0].Name != c.Worker {
+		return fmt.Errorf("export place %s: it is not at work on one linked worker; `belljar place list` says where it is", place)
+	}
+	res, err := holders[0].step(ctx, StepPack, Moving{Place: place}, nil)
+	if err == nil {
+		_, err = io.Copy(out, res.Body)
+		res.Body.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("export place %s: %w", place, err)
+	}
+	return nil
+}
+
+// Import makes a place of what Export has written, at a worker; an empty name chooses one.
+// It fails for a place that exists.
+func (f *Front) Import(ctx context.Context, place, to string, in io.Reader) error {
+	l, err := f.bring(ctx, place, to, in)
+	if err != nil {
+		return fmt.Errorf("import place %s: %w", place, err)
+	}
+	f.cfg.Log.Info("a place was imported", "place", place, "worker", l.Name)
+	return nil
+}
+
+func (f *Front) bring(ctx context.Context, place, to string, in io.Reader) (*link, error) {
+	if err := f.agreed(); err != nil {
+		return nil, err
+	}
+	exists := func() bool {
+		holders, _ := f.roster.holding(place)
+		return f.cfg.Claims.Owner(place) != claims.Claim{} || len(holders) > 0 || f.roster.left(place)
+	}
+	if exists() {
+		return nil, errors.New("it exists; name another one, or `belljar fleet forget` it if its worker is lost")
+	}
+	l, err := f.target(place, to, nil)
+	if err != nil {
+		return nil, err
+	}
+	last, err := f.looks(ctx, place, nil, l)
+	if err != nil {
+		return nil, err
+	}
+	c := claims.Brought(l.Name, last+1)
+	mark := Moving{place, claims.Mark{Move: c.Move, From: claims.FromFile}}
+	res, err := l.step(ctx, StepReceive, mark, in)
+	if err != nil {
+		return nil, err
+	}
+	res.Body.Close()
+	now, err := f.moves.swap(ctx, place, claims.Claim{}, c)
+	if err != nil {
+		return nil, err // look clears up
+	}
+	if now != c {
+		_, _ = l.do(ctx, StepDiscard, mark)
+		return nil, errors.New("it was made meanwhile")
+	}
+	now, err = f.moves.finish(ctx, place, c)
+	switch _, final := errors.AsType[*Refusal](err); {
+	case final:
+		_, undone := f.moves.swap(ctx, place, c, claims.Claim{})
+		return nil, errors.Join(err, undone)
+	case err == nil && now != c.Settle():
+		return nil, fmt.Errorf("its claim has changed: it belongs to worker %q", now.Worker)
+	}
+	return l, err // look goes on with it
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"belljar.dev/internal/control"
+	"belljar.dev/internal/fleet"
+	"belljar.dev/policies"
+)
+
+// placeHandlers answer `belljar place` about the places of a fleet.
+type placeHandlers struct{ server *Server }
+
+// moveRequest asks a front to move a place.
+type moveRequest struct {
+	Place string `json:"place"`
+	To    string `json:"to,omitempty"` // a worker; empty for any other
+}
+
+func (h *placeHandlers) handle(mux *http.ServeMux) {
+	front, log := h.server.fleet, h.server.Log
+	mux.HandleFunc("POST "+control.StreamPath+"places", func(w http.ResponseWriter, _ *http.Request) {
+		control.Respond(w, http.StatusOK, front.Places())
+	})
+	mux.HandleFunc("GET /fleet/place", func(w http.ResponseWriter, r *http.Request) {
+		control.Respond(w, http.StatusOK, front.Place(r.URL.Query().Get("place")))
+	})
+	mux.HandleFunc("POST /fleet/move", func(w http.ResponseWriter, r *http.Request) {
+		var want moveRequest
+		if err := json.NewDecoder(r.Body).Decode(&want); err != nil {
+			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read request: %v", err))
+			return
+		}
+		info, err := front.Move(r.Context(), want.Place, want.To)
+		respond(w, info, err)
+		log.Info("a move of a place was asked for", "place", policies.Clip(want.Place, 256), "by", control.Caller(r), "err", err)
+	})
+	mux.HandleFunc("POST /fleet/stop", func(w http.ResponseWriter, r *http.Request) {
+		place := r.URL.Query().Get("place")
+		err := front.Stop(r.Context(), place)
+		respond(w, front.Place(place), err)
+		log.Info("the end of a move was asked for", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
+	})
+	mux.HandleFunc("POST "+control.StreamPath+"export", func(w http.ResponseWriter, r *http.Request) {
+		place := r.URL.Query().Get("place")
+		out := &lateStatus{w: w}
+		err := front.Export(r.Context(), place, out)
+		log.Info("an export of a place was asked for", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
+		switch {
+		case err == nil:
+		case out.begun:
+			panic(http.ErrAbortHandler) // the command must not take a part for the whole
+		default:
+			control.Respond(w, http.StatusConflict, err.Error())
+		}
+	})
+	mux.HandleFunc("POST "+control.StreamPath+"import", func(w http.ResponseWriter, r *http.Request) {
+		place, to := r.URL.Query().Get("place"), r.URL.Query().Get("to")
+		tenant, name := splitID(place)
+		var err error
+		if l := h.server.places.layout.Load(); !l.names(tenant, name) || placeID(tenant, name) != place {
+			err = fmt.Errorf("import place %q: the policy of the front names no such place; add it to the policy, of all workers too", policies.Clip(place, 256))
+		} else {
+			err = front.Import(r.Context(), place, to, r.Body)
+		}
+		respond(w, front.Place(place), err)
+		log.Info("an import of a place was asked for", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
+	})
+}
+
+// respond sends what became of a request.
+func respond(w http.ResponseWriter, info fleet.PlaceInfo, err error) {
+	if err != nil {
+		control.Respond(w, http.StatusConflict, err.Error())
+		return
+	}
+	control.Respond(w, http.StatusOK, info)
+}
+
+// lateStatus notes whether a part of an answer was sent.
+type lateStatus struct {
+	w     io.Writer
+	begun bool
+}
+
+// Write sends a part.
+func (l *lateStatus) Write(p []byte) (int, error) {
+	l.begun = true
+	return l.w.Write(p)
+}

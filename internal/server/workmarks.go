@@ -1,0 +1,250 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/fleet/claims"
+)
+
+// Names in the directory of a worker, of places that move:
+//
+//	places/TENANT/NAME/move    the mark of a place; one that was never moved has none
+//	incoming/KEY               a copy that is complete and not in use, with its mark
+//	incoming/.new-*            one that is not complete
+//	left/KEY                   the mark of a place that has gone: what comes late is refused by it
+//	removed/*                  what is being removed
+const (
+	markName        = "move"
+	placeName       = "place" // beside the mark of a copy
+	workdirIncoming = "incoming"
+	workdirLeft     = "left"
+	workdirRemoved  = "removed"
+	unfinished      = ".new-"
+	maxMark         = 4 << 10
+)
+
+// prepareMoves makes the directories of moves, and removes what a process that was killed has
+// left there.
+func (e *workdir) prepareMoves() error {
+	for _, sub := range []string{workdirIncoming, workdirLeft, workdirRemoved} {
+		if err := os.MkdirAll(filepath.Join(e.dir, sub), 0o700); err != nil {
+			return err
+		}
+	}
+	half, err := filepath.Glob(filepath.Join(e.dir, workdirIncoming, unfinished+"*"))
+	if err != nil {
+		return err
+	}
+	gone, err := filepath.Glob(filepath.Join(e.dir, workdirRemoved, "*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range append(half, gone...) {
+		if err := removeTree(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyOf is the name of a place in incoming and left.
+func keyOf(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (e *workdir) incoming(id string) string { return filepath.Join(e.dir, workdirIncoming, keyOf(id)) }
+func (e *workdir) leftFile(id string) string { return filepath.Join(e.dir, workdirLeft, keyOf(id)) }
+
+// readMark reads a mark. No file is the zero one.
+func readMark(file string) (m claims.Mark, err error) {
+	text, err := readSmall(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err != nil {
+		return m, fmt.Errorf("read what is known of moves in %s: %w", file, err)
+	}
+	return m, nil
+}
+
+func readSmall(file string) ([]byte, error) {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxMark {
+		return nil, errors.New("it is not a small file")
+	}
+	return os.ReadFile(file)
+}
+
+// writeSmall writes a file, which is on the disk as a whole or not at all.
+func writeSmall(file string, text []byte) error {
+	next, err := os.CreateTemp(filepath.Dir(file), ".mark-")
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(text)
+	err = errors.Join(err, next.Sync(), next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(next.Name()))
+	}
+	return syncDir(filepath.Dir(file))
+}
+
+func writeMark(file string, m claims.Mark) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return writeSmall(file, text)
+}
+
+// mark is that of a place that is here.
+func (e *workdir) mark(id string) (claims.Mark, error) {
+	return readMark(filepath.Join(e.of(id), markName))
+}
+
+func (e *workdir) setMark(id string, m claims.Mark) error {
+	return writeMark(filepath.Join(e.of(id), markName), m)
+}
+
+// last is the number of the last move of a place that this worker has heard of.
+func (e *workdir) last(id string) (uint64, error) {
+	left, err := readMark(e.leftFile(id))
+	if err != nil {
+		return 0, err
+	}
+	here, err := e.mark(id)
+	if err != nil {
+		return 0, err
+	}
+	copied, err := readMark(filepath.Join(e.incoming(id), markName))
+	return max(left.Move, here.Move, copied.Move), err
+}
+
+// marks are those of all places that are frozen, and of all copies, by the names of the places.
+func (e *workdir) marks() (frozen, copies map[string]claims.Mark, err error) {
+	frozen, copies = make(map[string]claims.Mark), make(map[string]claims.Mark)
+	files, err := filepath.Glob(filepath.Join(e.dir, workdirPlaces, "*", "*", markName))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, file := range files {
+		m, err := readMark(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		if m.To != "" {
+			dir := filepath.Dir(file)
+			frozen[placeID(filepath.Base(filepath.Dir(dir)), strings.TrimPrefix(filepath.Base(dir), unnamed))] = m
+		}
+	}
+	if files, err = filepath.Glob(filepath.Join(e.dir, workdirIncoming, "*", markName)); err != nil {
+		return nil, nil, err
+	}
+	for _, file := range files {
+		if strings.HasPrefix(filepath.Base(filepath.Dir(file)), unfinished) {
+			continue
+		}
+		m, err := readMark(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		id, err := readSmall(filepath.Join(filepath.Dir(file), placeName))
+		if err != nil {
+			return nil, nil, err
+		}
+		copies[string(id)] = m
+	}
+	return frozen, copies, nil
+}
+
+// complete puts a copy in its place, where it is complete and not in use.
+func (e *workdir) complete(made, id string, m claims.Mark) error {
+	if err := writeSmall(filepath.Join(made, placeName), []byte(id)); err != nil {
+		return err
+	}
+	if err := writeMark(filepath.Join(made, markName), m); err != nil {
+		return err
+	}
+	if err := os.Rename(made, e.incoming(id)); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(made))
+}
+
+// take puts a copy to work.
+func (e *workdir) take(id string) error {
+	parent := filepath.Dir(e.of(id))
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return err
+	}
+	// Not over a directory that is there.
+	if err := unix.Renameat2(unix.AT_FDCWD, e.incoming(id), unix.AT_FDCWD, e.of(id), unix.RENAME_NOREPLACE); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(parent), syncDir(filepath.Dir(parent)), syncDir(filepath.Join(e.dir, workdirIncoming)))
+}
+
+// leave notes that a place has gone with a move, and removes its directory, which may not
+// exist.
+func (e *workdir) leave(dir, id string, move uint64) error {
+	left, err := readMark(e.leftFile(id))
+	if err != nil {
+		return err
+	}
+	if err := writeMark(e.leftFile(id), claims.Mark{Move: max(left.Move, move)}); err != nil {
+		return err
+	}
+	return e.remove(dir)
+}
+
+// remove removes a directory, which is there as a whole or not at all. It may not exist.
+func (e *workdir) remove(dir string) error {
+	aside, err := os.MkdirTemp(filepath.Join(e.dir, workdirRemoved), "")
+	if err != nil {
+		return err
+	}
+	err = os.Rename(dir, filepath.Join(aside, "dir"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, os.Remove(aside))
+	}
+	return errors.Join(syncDir(filepath.Dir(dir)), removeTree(aside))
+}
+
+// removeTree removes a directory, also where a box has taken away its owner's right to do so.
+func removeTree(dir string) error {
+	if err := os.RemoveAll(dir); err == nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() && err == nil {
+			return root.Chmod(name, 0o700) // before its names are read
+		}
+		return nil
+	})
+	return errors.Join(err, os.RemoveAll(dir))
+}

@@ -1,0 +1,506 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/fleet"
+	"belljar.dev/internal/fleet/claims"
+	"belljar.dev/internal/placefile"
+	"belljar.dev/policies/audit"
+	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/workspace"
+)
+
+// movers is the places of a worker as they move to others, and come from them. Its methods
+// are safe for concurrent use. What holds is on the disk, see workdir: a process that was
+// killed between two steps finds it there.
+type movers struct {
+	places *places
+	dir    *workdir
+	state  string        // of the worker
+	drain  time.Duration // for calls that run in a place that is frozen
+	audit  *ledger
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	busy   map[string]bool          // guarded by mu: places of which a step is being taken
+	held   map[string]bool          // guarded by mu: frozen while they are exported
+	frozen map[string]claims.Mark   // guarded by mu
+	copies map[string]claims.Mark   // guarded by mu: complete, and not in use
+	inside map[string]int           // guarded by mu: requests, by place
+	empty  map[string]chan struct{} // guarded by mu: closed when no request is inside any more; only while somebody waits
+}
+
+// openMoves reads what moves have left in the directory of a worker.
+func openMoves(s *Server, dir *workdir) (err error) {
+	m := &movers{
+		places: s.places, dir: dir, state: filepath.Join(dir.dir, workdirState), drain: s.cfg.Service.Link.Drain, log: s.Log,
+		busy: make(map[string]bool), held: make(map[string]bool), inside: make(map[string]int), empty: make(map[string]chan struct{}),
+	}
+	if err := dir.prepareMoves(); err != nil {
+		return fmt.Errorf("--places: %w", err)
+	}
+	if m.frozen, m.copies, err = dir.marks(); err != nil {
+		return fmt.Errorf("--places: %w", err)
+	}
+	s.places.moves = m
+	return nil
+}
+
+// shut reports whether a place is frozen; a server that is no worker has none that is.
+func (m *movers) shut(id string) bool {
+	if m == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, frozen := m.frozen[id]
+	return frozen || m.held[id]
+}
+
+// enter lets a request into a place, unless the place is frozen or not here.
+func (m *movers) enter(id string) (leave func(), ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, frozen := m.frozen[id]; frozen || m.held[id] || m.places.layout.Load().ids[id] == "" {
+		return nil, false
+	}
+	m.inside[id]++
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.inside[id]--; m.inside[id] > 0 {
+			return
+		}
+		delete(m.inside, id)
+		if done := m.empty[id]; done != nil {
+			close(done)
+			delete(m.empty, id)
+		}
+	}, true
+}
+
+// wait waits until no request is in a place that is frozen.
+func (m *movers) wait(ctx context.Context, id string) error {
+	m.mu.Lock()
+	if m.inside[id] == 0 {
+		m.mu.Unlock()
+		return nil
+	}
+	done := m.empty[id]
+	if done == nil {
+		done = make(chan struct{})
+		m.empty[id] = done
+	}
+	m.mu.Unlock()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for calls in place %s: %w", id, ctx.Err())
+	}
+}
+
+// list are the places that are frozen for a move, and the copies that are not in use.
+func (m *movers) list() []fleet.Moving {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := []fleet.Moving{}
+	for _, marks := range []map[string]claims.Mark{m.frozen, m.copies} {
+		for id, mark := range marks {
+			all = append(all, fleet.Moving{Place: id, Mark: mark})
+		}
+	}
+	slices.SortFunc(all, func(a, b fleet.Moving) int { return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.From, b.From)) })
+	return all
+}
+
+// remains reports whether a move has left something of a place, so that it is not to be made.
+func (m *movers) remains(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, frozen := m.frozen[id]
+	_, copied := m.copies[id]
+	return frozen || copied || m.busy[id]
+}
+
+// begin notes that a step is being taken of a place, if none is.
+func (m *movers) begin(id string) (end func(), err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.busy[id] {
+		return nil, fleet.ErrBusy
+	}
+	m.busy[id] = true
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.busy, id)
+	}, nil
+}
+
+func refusal(format string, args ...any) error {
+	return &fleet.Refusal{Why: fmt.Sprintf(format, args...)}
+}
+
+// Do takes a step of a move.
+func (m *movers) Do(ctx context.Context, s fleet.Step, at fleet.Moving) (fleet.Looked, error) {
+	if s == fleet.StepLook {
+		return m.look(ctx, at)
+	}
+	end, err := m.begin(at.Place)
+	if err != nil {
+		return fleet.Looked{}, err
+	}
+	defer end()
+	switch s {
+	case fleet.StepFreeze:
+		err = m.freeze(ctx, at)
+	case fleet.StepTake:
+		err = m.take(ctx, at)
+	case fleet.StepDrop:
+		err = m.drop(at)
+	case fleet.StepThaw:
+		err = m.thaw(ctx, at)
+	case fleet.StepDiscard:
+		err = m.discard(at)
+	default:
+		err = refusal("it does not know the step %q", s)
+	}
+	return fleet.Looked{}, err
+}
+
+// look says whether a place can move from here, or to here.
+func (m *movers) look(ctx context.Context, at fleet.Moving) (l fleet.Looked, err error) {
+	if l.Last, err = m.dir.last(at.Place); err != nil {
+		return l, err
+	}
+	if at.From != "" {
+		return l, m.room(at)
+	}
+	if !m.dir.has(at.Place) {
+		return l, refusal("it does not have the place")
+	}
+	sizes, err := placefile.Measure(ctx, m.dir.of(at.Place))
+	l.Files, l.Bytes = sizes.Files, sizes.Bytes
+	return l, final(err)
+}
+
+// room returns why a place cannot come here.
+func (m *movers) room(at fleet.Moving) error {
+	tenant, name := splitID(at.Place)
+	switch {
+	case !m.places.layout.Load().names(tenant, name) || placeID(tenant, name) != at.Place:
+		return refusal("its policy does not name the place; give all workers the same policy")
+	case m.dir.has(at.Place):
+		return refusal("it has a directory of the place already, which a move may have left; it removes that when all workers are linked")
+	}
+	return nil
+}
+
+// final makes a refusal of an error that comes again if the step is taken again.
+func final(err error) error {
+	refused, is := errors.AsType[*placefile.Refusal](err)
+	switch {
+	case is:
+		return &fleet.Refusal{Why: refused.Why}
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return refusal("its disk has no room for the place")
+	}
+	return err
+}
+
+// freeze ends what runs in a place, which answers nothing from then on, and gets no new
+// process. Calls have the time of --drain to end.
+func (m *movers) freeze(ctx context.Context, at fleet.Moving) error {
+	if !m.dir.has(at.Place) {
+		return refusal("it does not have the place")
+	}
+	mark, err := m.dir.mark(at.Place)
+	if err != nil {
+		return err
+	}
+	left, err := readMark(m.dir.leftFile(at.Place))
+	if err != nil {
+		return err
+	}
+	if !mark.Freezes(at.Move) || at.Move <= left.Move || at.To == "" {
+		return refusal("move %d of the place is over", at.Move)
+	}
+	if _, err := placefile.Measure(ctx, m.dir.of(at.Place)); err != nil {
+		return final(err)
+	}
+	next := claims.Mark{Move: at.Move, To: at.To}
+	m.mu.Lock()
+	m.frozen[at.Place] = next
+	m.mu.Unlock()
+	if err := m.dir.setMark(at.Place, next); err != nil {
+		return err // it stays frozen: whether the mark is on the disk is not known
+	}
+	m.places.moved()
+	if err := m.end(ctx, at.Place); err != nil {
+		return err
+	}
+	if err := m.whole(at.Place); err != nil {
+		return errors.Join(err, m.thaw(ctx, at))
+	}
+	if mark != next {
+		m.note("place-frozen", at, "move to worker "+at.To)
+	}
+	return nil
+}
+
+// end closes a place that is frozen, and waits for its requests.
+func (m *movers) end(ctx context.Context, id string) error {
+	m.places.release(context.WithoutCancel(ctx), m.dir.workspace(id), m.drain)
+	return m.wait(ctx, id)
+}
+
+// whole refuses a place of which something is kept elsewhere that does not move.
+func (m *movers) whole(id string) error {
+	dir := filepath.Join(m.state, sandbox.WorkspacesDir)
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	store, err := workspace.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	all, err := store.List()
+	if err != nil {
+		return err
+	}
+	for _, set := range all {
+		if set.Base == m.dir.workspace(id) {
+			return refusal("boxes have changes of this place that nobody has applied (overlay workspace %s), and those do not move; apply or discard them at the worker with `belljar workspace`", set.ID)
+		}
+	}
+	return nil
+}
+
+// Pack writes a frozen place, or one that is frozen meanwhile.
+func (m *movers) Pack(ctx context.Context, at fleet.Moving, out io.Writer) error {
+	end, err := m.begin(at.Place)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if !m.dir.has(at.Place) {
+		return refusal("it does not have the place")
+	}
+	mark, err := m.dir.mark(at.Place)
+	switch {
+	case err != nil:
+		return err
+	case at.Move > 0 && !mark.Frozen(at.Move):
+		return refusal("the place is not frozen for move %d", at.Move)
+	case at.Move == 0 && mark.To != "":
+		return refusal("the place is being moved")
+	case at.Move == 0:
+		release, err := m.hold(ctx, at.Place)
+		defer release()
+		if err != nil {
+			return err
+		}
+		m.note("place-exported", at, "an operator")
+	}
+	return final(placefile.Pack(ctx, m.dir.of(at.Place), placefile.Manifest{Place: at.Place, Made: time.Now().UTC(), Version: buildinfo.Version()}, out))
+}
+
+// hold freezes a place until release is called. A process that is killed holds none.
+func (m *movers) hold(ctx context.Context, id string) (release func(), err error) {
+	m.mu.Lock()
+	m.held[id] = true
+	m.mu.Unlock()
+	m.places.moved()
+	release = func() {
+		m.mu.Lock()
+		delete(m.held, id)
+		m.mu.Unlock()
+		m.places.moved()
+	}
+	if err := m.end(ctx, id); err != nil {
+		return release, err
+	}
+	return release, m.whole(id)
+}
+
+// Receive makes a copy of a place, which is not in use.
+func (m *movers) Receive(ctx context.Context, at fleet.Moving, in io.Reader) error {
+	end, err := m.begin(at.Place)
+	if err != nil {
+		return err
+	}
+	defer end()
+	m.mu.Lock()
+	copied, is := m.copies[at.Place]
+	m.mu.Unlock()
+	left, err := readMark(m.dir.leftFile(at.Place))
+	switch {
+	case err != nil:
+		return err
+	case is && copied.Move == at.Move:
+		return nil
+	case at.Move <= left.Move || is && copied.Move > at.Move || at.From == "":
+		return refusal("move %d of the place is over", at.Move)
+	}
+	if err := m.room(at); err != nil {
+		return err
+	}
+	made, err := os.MkdirTemp(filepath.Join(m.dir.dir, workdirIncoming), unfinished)
+	if err != nil {
+		return err
+	}
+	if err := m.unpack(ctx, at, made, in); err != nil {
+		return final(errors.Join(err, removeTree(made)))
+	}
+	if is {
+		if err := m.dir.remove(m.dir.incoming(at.Place)); err != nil {
+			return err
+		}
+	}
+	next := claims.Mark{Move: at.Move, From: at.From}
+	if err := m.dir.complete(made, at.Place, next); err != nil {
+		return final(err)
+	}
+	m.mu.Lock()
+	m.copies[at.Place] = next
+	m.mu.Unlock()
+	m.places.moved()
+	return nil
+}
+
+// unpack makes a place of a stream. The state of another place means nothing in this one: its
+// rows are under the name of that.
+func (m *movers) unpack(ctx context.Context, at fleet.Moving, made string, in io.Reader) error {
+	manifest, err := placefile.Unpack(ctx, made, in)
+	if err != nil || manifest.Place == at.Place {
+		return err
+	}
+	if at.From != claims.FromFile {
+		return refusal("what came is the place %q", manifest.Place)
+	}
+	state := filepath.Join(made, placefile.State)
+	return errors.Join(os.RemoveAll(state), os.Mkdir(state, 0o700))
+}
+
+// take puts a copy to work.
+func (m *movers) take(ctx context.Context, at fleet.Moving) error {
+	mark, err := m.dir.mark(at.Place)
+	switch {
+	case err != nil:
+		return err
+	case m.dir.has(at.Place) && mark.Move >= at.Move:
+		return m.places.adopt(at.Place)
+	}
+	m.mu.Lock()
+	copied, is := m.copies[at.Place]
+	m.mu.Unlock()
+	if !is || copied.Move != at.Move {
+		return refusal("it has no copy of the place for move %d", at.Move)
+	}
+	if err := m.dir.take(at.Place); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	delete(m.copies, at.Place)
+	m.mu.Unlock()
+	if err := m.places.adopt(at.Place); err != nil {
+		return err
+	}
+	m.note("place-taken", at, "move from worker "+at.From)
+	m.open(ctx, at.Place)
+	return nil
+}
+
+// open opens a place that came: its callbacks fire only in one that is open.
+func (m *movers) open(ctx context.Context, id string) {
+	if _, err := m.places.at(ctx, m.dir.workspace(id)); err != nil {
+		m.log.Error("a place cannot be opened; it is tried again at its next request", "place", id, "err", err)
+	}
+}
+
+// drop removes a frozen place, which is at work elsewhere.
+func (m *movers) drop(at fleet.Moving) error {
+	if !m.dir.has(at.Place) {
+		return nil
+	}
+	mark, err := m.dir.mark(at.Place)
+	if err != nil {
+		return err
+	}
+	if !mark.Frozen(at.Move) {
+		return refusal("the place is not frozen for move %d", at.Move)
+	}
+	m.places.disown(at.Place)
+	if err := m.dir.leave(m.dir.of(at.Place), at.Place, at.Move); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	delete(m.frozen, at.Place)
+	m.mu.Unlock()
+	m.places.moved()
+	m.note("place-left", at, "move to worker "+mark.To)
+	return nil
+}
+
+// thaw puts a frozen place to work again.
+func (m *movers) thaw(ctx context.Context, at fleet.Moving) error {
+	if !m.dir.has(at.Place) {
+		return nil
+	}
+	mark, err := m.dir.mark(at.Place)
+	if err != nil || !mark.Frozen(at.Move) {
+		return err
+	}
+	if err := m.dir.setMark(at.Place, claims.Mark{Move: at.Move}); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	delete(m.frozen, at.Place)
+	m.mu.Unlock()
+	m.places.moved()
+	m.note("place-thawed", at, "the place does not move")
+	m.open(ctx, at.Place)
+	return nil
+}
+
+// discard removes a copy.
+func (m *movers) discard(at fleet.Moving) error {
+	m.mu.Lock()
+	copied, is := m.copies[at.Place]
+	m.mu.Unlock()
+	if is && copied.Move > at.Move || m.dir.has(at.Place) && !is {
+		return nil
+	}
+	if err := m.dir.leave(m.dir.incoming(at.Place), at.Place, at.Move); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	delete(m.copies, at.Place)
+	m.mu.Unlock()
+	m.places.moved()
+	return nil
+}
+
+// note writes down what became of a place.
+func (m *movers) note(event string, at fleet.Moving, by string) {
+	tenant, _ := splitID(at.Place)
+	m.log.Info("a place moves", "event", event, "place", at.Place, "move", at.Move)
+	m.audit.append(audit.Session{Event: event, Tenant: tenant, Workspace: m.dir.workspace(at.Place), By: by})
+}
