@@ -139,6 +139,14 @@ test-cluster:
 	BELLJAR_TEST_CASES=100000 $(GO) test -count=1 -run 'TestClaims$$' -v ./internal/fleet/claims
 	BELLJAR_TEST_CASES=1000 $(GO) test -count=1 -run 'TestClaimsOnNATS$$|TestClaimsWithoutLeader$$' -v ./internal/fleet/claims
 
+# MOVES moves of a place while a client writes, each with a process that is killed
+# somewhere in between, and 100,000 histories of claims that move: a good half of an hour.
+MOVES ?= 200
+.PHONY: test-moves
+test-moves:
+	BELLJAR_TEST_MOVES=$(MOVES) $(GO) test -count=1 -timeout 2h -run 'TestFleetPlaceMoves$$' -v ./cmd/belljar
+	BELLJAR_TEST_CASES=100000 $(GO) test -count=1 -timeout 1h -run 'TestMoves$$' -v ./internal/fleet/claims
+
 # Tests that make their cases at random, with CASES of each instead of a few
 # dozen: PACKAGE:TESTS. A test logs with what its cases are made again:
 #   make properties PROPERTIES=mcp:TestSessionShares CASES="2000 SEED"

@@ -16,7 +16,7 @@ import (
 
 // Workspace is a directory of the host that boxes see as /workspace. A supervisor may
 // have any number of them, and each box belongs to one. Its methods are safe for
-// concurrent use. It has nothing to close: it ends with its supervisor.
+// concurrent use. It ends with its supervisor, or before that by Close.
 type Workspace struct {
 	sup      *Supervisor
 	dir      string // absolute; empty where boxes have no workspace
@@ -65,6 +65,30 @@ func newWorkspace(s *Supervisor, dir string) *Workspace {
 	w := &Workspace{sup: s, dir: dir}
 	w.disk = sync.OnceValue(func() cgroup.Disk { return s.groups.DiskOf(dir) })
 	return w
+}
+
+// Close ends a workspace whose boxes are closed, before its directory goes. It fails while a
+// box is open. The same path is another workspace from then on. Twice is fine.
+func (w *Workspace) Close() error {
+	w.sup.mu.Lock()
+	for _, b := range w.sup.known.boxes {
+		if b.home == w {
+			w.sup.mu.Unlock()
+			return fmt.Errorf("close workspace %s: box %s is open", w.dir, b.id)
+		}
+	}
+	if w.sup.known.workspaces[w.dir] == w {
+		delete(w.sup.known.workspaces, w.dir)
+	}
+	w.sup.mu.Unlock()
+	w.guarding.mu.Lock()
+	defer w.guarding.mu.Unlock()
+	p := w.guarding.protector
+	w.guarding.protector = nil
+	if p == nil {
+		return nil
+	}
+	return p.Close()
 }
 
 // Dir is the directory.

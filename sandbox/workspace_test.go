@@ -118,3 +118,43 @@ func TestRegrantOfOneWorkspace(t *testing.T) {
 		t.Errorf("the box of another workspace publishes %d ports, want its one", n)
 	}
 }
+
+// A directory that goes and comes back is another workspace: its boxes see what is there now,
+// and protect that. While a box is open, the workspace stays.
+func TestWorkspaceCloses(t *testing.T) {
+	s, _ := world(t)
+	g := policytest.GrantProfile(t, "fs: {system: true, workspace: rw}")
+	dir := filepath.Join(t.TempDir(), "place")
+	for round, want := range []string{"a", "b"} {
+		if err := os.MkdirAll(filepath.Join(dir, ".git/hooks"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "mine"), want)
+		w, err := s.Workspace(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := w.Open(t.Context(), "box-"+want, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got := shell(t, b, "cat mine; { echo x > .git/hooks/pre-commit; } 2>/dev/null"); got[:1] != want {
+			t.Errorf("round %d: a box reads %q, want %q", round, got, want)
+		}
+		if _, err := os.Stat(filepath.Join(dir, ".git/hooks/pre-commit")); err == nil {
+			t.Errorf("round %d: a hook was written", round)
+		}
+		if err := w.Close(); err == nil {
+			t.Error("a workspace with a box closes")
+		}
+		b.Close()
+		for range 2 {
+			if err := w.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -70,7 +71,9 @@ func (m *moving) write(ctx context.Context) {
 			i-- // nothing was run, says the answer
 		case a.err == nil && !a.failed && strings.Contains(a.text, "written"):
 			m.acked = append(m.acked, line)
-		default:
+		case a.err == nil && !a.lost && ctx.Err() == nil:
+			m.t.Errorf("%s: %+v", line, a)
+		default: // the front or the worker was killed
 			m.unknown++
 		}
 		m.mu.Unlock()
@@ -155,8 +158,8 @@ func (m *moving) kill(name string) {
 // it has everything that was acknowledged, once.
 func TestFleetPlaceMoves(t *testing.T) {
 	n := 3
-	if os.Getenv("BELLJAR_TEST_CLUSTER") != "" {
-		n = 2 * many()
+	if more, err := strconv.Atoi(os.Getenv("BELLJAR_TEST_MOVES")); err == nil && more > 0 {
+		n = more
 	}
 	m := newMoving(t, 2)
 	if a := ask(t.Context(), m.front.url+"/mcp", "one", "first", "echo first >lines; ln lines hard; echo x >run; chmod 4755 run; mkdir many; for i in {1..1500}; do echo $i >many/$i; done; head -c 20000000 /dev/urandom >noise"); a.failed || a.err != nil || a.status != http.StatusOK {
@@ -189,11 +192,11 @@ func TestFleetPlaceMoves(t *testing.T) {
 			m.kill(victim)
 		}
 		_ = command.Wait() // it cannot follow a front that was killed
-		was := at
+		was, ended := at, time.Now()
 		if at = m.settled("a"); at != was {
 			moves++
 		}
-		t.Logf("move %d to %s, killed %q: on %s; %s", i, to, victim, at, strings.TrimSpace(out.String()))
+		t.Logf("move %d to %s, killed %q: on %s, at rest %v later; %s", i, to, victim, at, time.Since(ended).Round(time.Millisecond), strings.TrimSpace(out.String()))
 		if two := m.owners("a/@"); len(two) != 1 {
 			t.Fatalf("the place is on %v", two)
 		}
@@ -231,5 +234,98 @@ func (m *moving) check(at string) {
 	}
 	for name := range m.workers {
 		m.run("audit", "verify", "--state", filepath.Join(m.path(name), "state"))
+	}
+}
+
+// belljar runs a command about places, and returns its output.
+func (m *moving) belljar(args ...string) (out string, ok bool) {
+	m.t.Helper()
+	text, err := m.command(append(args, "--state", m.path("front"))...).CombinedOutput()
+	return string(text), err == nil
+}
+
+// says runs such a command that succeeds or fails, and looks for a text in its output.
+func (m *moving) says(succeeds bool, want string, args ...string) {
+	m.t.Helper()
+	if out, ok := m.belljar(args...); ok != succeeds || !strings.Contains(out, want) {
+		m.t.Errorf("belljar %q: %v %s\nwant %v and %q", args, ok, out, succeeds, want)
+	}
+}
+
+func (m *moving) todo(path string, args map[string]any) string {
+	m.t.Helper()
+	a := askTool(m.t.Context(), m.front.url+path, "one", "todo", "TaskManager", args)
+	if a.err != nil || a.failed || a.status != http.StatusOK {
+		m.t.Fatalf("%v: %+v", args, a)
+	}
+	return a.text
+}
+
+// A place goes to a file and comes back with all that it keeps, under its own name; under another
+// one it has its files alone. What is damaged, exists, or has nowhere to go is refused, and leaves
+// nothing.
+func TestFleetPlaceFiles(t *testing.T) {
+	m := newMoving(t, 2)
+	bash := func(path, command string) told {
+		return ask(t.Context(), m.front.url+path, "one", "b", command)
+	}
+	if a := bash("/mcp", "echo kept >file; mkfifo pipe"); a.failed || a.err != nil || a.status != http.StatusOK {
+		t.Fatalf("%+v\n%s", a, m.log("front"))
+	}
+	m.todo("/mcp", map[string]any{"action": "create", "text": "remembered"})
+	file := m.path("a.place")
+	m.says(true, "a is in "+file, "place", "export", "a", file)
+	m.says(false, "does not exist yet", "place", "export", "a", file)
+	m.says(false, "it exists", "place", "import", file)
+	m.says(true, "came from a file", "place", "import", file, "a/site")
+	if a := bash("/w/site/mcp", "cat file; ls"); !strings.Contains(a.text, "kept") || strings.Contains(a.text, "pipe") {
+		t.Errorf("a copy has %+v", a)
+	}
+	if got := m.todo("/w/site/mcp", map[string]any{"action": "list"}); strings.Contains(got, "remembered") {
+		t.Errorf("a copy of another name has %s", got)
+	}
+	at := m.settled("a")
+	other := map[string]string{"w1": "w2", "w2": "w1"}[at]
+	m.says(false, "has it already", "place", "move", "a", "--to", at)
+	m.says(false, "not linked", "place", "move", "a", "--to", "w9")
+	m.says(false, "no linked worker has it", "place", "move", "b", "--to", other)
+	m.says(false, "not being moved", "place", "stop", "a")
+	m.says(true, "moved to worker "+other, "place", "move", "--all-from", at)
+	if got := m.settled("a"); got != other {
+		t.Errorf("a is on %s", got)
+	}
+	if got := m.todo("/mcp", map[string]any{"action": "list"}); !strings.Contains(got, "remembered") {
+		t.Errorf("after a move: %s", got)
+	}
+
+	// The worker and its disk are lost.
+	w := m.workers[other]
+	_ = w.cmd.Process.Kill()
+	<-w.ended
+	if err := os.RemoveAll(filepath.Join(m.path(other), "places", "a", "@")); err != nil {
+		t.Fatal(err)
+	}
+	if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool { _, ok := m.belljar("fleet", "forget", "a"); return ok }) {
+		t.Fatal("a lost place is not forgotten")
+	}
+	damaged := m.path("damaged.place")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(damaged, text[:len(text)-9], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.says(false, "cut off", "place", "import", damaged)
+	m.says(false, "names no such place", "place", "import", file, "a/other")
+	m.says(true, "came from a file", "place", "import", file)
+	if got := m.todo("/mcp", map[string]any{"action": "list"}); !strings.Contains(got, "remembered") {
+		t.Errorf("after an import: %s", got)
+	}
+	if a := bash("/mcp", "cat file"); !strings.Contains(a.text, "kept") {
+		t.Errorf("after an import: %+v", a)
+	}
+	if left := m.left(); len(left) > 0 {
+		t.Errorf("left are %v", left)
 	}
 }

@@ -321,7 +321,11 @@ func (m *moves) finish(ctx context.Context, place string, c claims.Claim) (claim
 	}
 	now, err := m.swap(ctx, place, c, c.Settle())
 	if err == nil && now == c.Settle() {
-		m.say(place, fmt.Sprintf("moved to worker %s", c.Worker))
+		how := "moved to"
+		if c.From == claims.FromFile {
+			how = "came from a file to"
+		}
+		m.say(place, fmt.Sprintf("%s worker %s", how, c.Worker))
 		m.front.cfg.Log.Info("a place has moved", "place", place, "from", c.From, "to", c.Worker, "move", c.Move)
 	}
 	return now, err

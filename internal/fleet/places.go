@@ -99,7 +99,7 @@ func (m *moves) describe(place string, c claims.Claim, at string, several bool) 
 // Move begins to move a place to another worker; an empty name chooses the one with the
 // fewest places. It returns when the move has begun, and goes on in the background.
 func (f *Front) Move(ctx context.Context, place, to string) (PlaceInfo, error) {
-	c, err := f.depart(ctx, place, to)
+	c, err := f.moves.depart(ctx, place, to)
 	if err != nil {
 		return PlaceInfo{}, fmt.Errorf("move place %s: %w", place, err)
 	}
@@ -107,13 +107,13 @@ func (f *Front) Move(ctx context.Context, place, to string) (PlaceInfo, error) {
 }
 
 // depart begins to move a place, and returns its claim.
-func (f *Front) depart(ctx context.Context, place, to string) (c claims.Claim, err error) {
-	if err := f.agreed(); err != nil {
+func (m *moves) depart(ctx context.Context, place, to string) (c claims.Claim, err error) {
+	if err := m.agreed(); err != nil {
 		return c, err
 	}
-	c = f.cfg.Claims.Owner(place)
-	from := f.roster.named(c.Worker)
-	switch holders, _ := f.roster.holding(place); {
+	c = m.front.cfg.Claims.Owner(place)
+	from := m.front.roster.named(c.Worker)
+	switch holders, _ := m.front.roster.holding(place); {
 	case c.Moving():
 		return c, errors.New("it is being moved already; `belljar place list` says how far that is")
 	case len(holders) == 0 || from == nil:
@@ -121,36 +121,36 @@ func (f *Front) depart(ctx context.Context, place, to string) (c claims.Claim, e
 	case len(holders) > 1 || holders[0] != from:
 		return c, errors.New("it is not clear which worker has it; see `belljar fleet doctor`")
 	}
-	l, err := f.target(place, to, from)
+	l, err := m.target(place, to, from)
 	if err != nil {
 		return c, err
 	}
-	last, err := f.looks(ctx, place, from, l)
+	last, err := m.looks(ctx, place, from, l)
 	if err != nil {
 		return c, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepWait)
 	defer cancel()
 	next := c.Begin(l.Name, max(last, c.Move)+1)
-	now, err := f.moves.swap(ctx, place, c, next)
+	now, err := m.swap(ctx, place, c, next)
 	if err == nil && now != next {
 		err = errors.New("it has just changed; try it again")
 	}
 	if err != nil {
 		return c, err
 	}
-	f.cfg.Log.Info("a place begins to move", "place", place, "from", c.Worker, "to", l.Name, "move", next.Move)
-	f.moves.own(place, next)
+	m.front.cfg.Log.Info("a place begins to move", "place", place, "from", c.Worker, "to", l.Name, "move", next.Move)
+	m.own(place, next)
 	return next, nil
 }
 
 // agreed reports whether all fronts know of a claim that this one changes.
-func (f *Front) agreed() error {
-	if err := f.cfg.Claims.Ready(); err != nil {
+func (m *moves) agreed() error {
+	if err := m.front.cfg.Claims.Ready(); err != nil {
 		return err
 	}
-	if !f.cfg.Together {
-		for _, w := range f.roster.takers() {
+	if !m.front.cfg.Together {
+		for _, w := range m.front.roster.takers() {
 			if w.Fronts > 1 {
 				return fmt.Errorf("worker %s has %d fronts, and the others would not know of it; start all fronts with the same --nats", w.Name, w.Fronts)
 			}
@@ -160,8 +160,8 @@ func (f *Front) agreed() error {
 }
 
 // target is the worker that gets a place. from is the worker that has it; nil for none.
-func (f *Front) target(place, to string, from *link) (*link, error) {
-	takers := slices.DeleteFunc(f.roster.takers(), func(l *link) bool { return l == from })
+func (m *moves) target(place, to string, from *link) (*link, error) {
+	takers := slices.DeleteFunc(m.front.roster.takers(), func(l *link) bool { return l == from })
 	switch {
 	case from != nil && to == from.Name:
 		return nil, fmt.Errorf("worker %s has it already", to)
@@ -178,7 +178,7 @@ func (f *Front) target(place, to string, from *link) (*link, error) {
 }
 
 // looks asks both workers whether a place can move, and returns the number of its last move.
-func (f *Front) looks(ctx context.Context, place string, from, to *link) (last uint64, err error) {
+func (m *moves) looks(ctx context.Context, place string, from, to *link) (last uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepWait)
 	defer cancel()
 	for _, l := range []*link{from, to} {
@@ -235,7 +235,7 @@ func (f *Front) Export(ctx context.Context, place string, out io.Writer) error {
 // Import makes a place of what Export has written, at a worker; an empty name chooses one.
 // It fails for a place that exists.
 func (f *Front) Import(ctx context.Context, place, to string, in io.Reader) error {
-	l, err := f.bring(ctx, place, to, in)
+	l, err := f.moves.bring(ctx, place, to, in)
 	if err != nil {
 		return fmt.Errorf("import place %s: %w", place, err)
 	}
@@ -243,22 +243,22 @@ func (f *Front) Import(ctx context.Context, place, to string, in io.Reader) erro
 	return nil
 }
 
-func (f *Front) bring(ctx context.Context, place, to string, in io.Reader) (*link, error) {
-	if err := f.agreed(); err != nil {
+func (m *moves) bring(ctx context.Context, place, to string, in io.Reader) (*link, error) {
+	if err := m.agreed(); err != nil {
 		return nil, err
 	}
 	exists := func() bool {
-		holders, _ := f.roster.holding(place)
-		return f.cfg.Claims.Owner(place) != claims.Claim{} || len(holders) > 0 || f.roster.left(place)
+		holders, _ := m.front.roster.holding(place)
+		return m.front.cfg.Claims.Owner(place) != claims.Claim{} || len(holders) > 0 || m.front.roster.left(place)
 	}
 	if exists() {
 		return nil, errors.New("it exists; name another one, or `belljar fleet forget` it if its worker is lost")
 	}
-	l, err := f.target(place, to, nil)
+	l, err := m.target(place, to, nil)
 	if err != nil {
 		return nil, err
 	}
-	last, err := f.looks(ctx, place, nil, l)
+	last, err := m.looks(ctx, place, nil, l)
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +269,7 @@ func (f *Front) bring(ctx context.Context, place, to string, in io.Reader) (*lin
 		return nil, err
 	}
 	res.Body.Close()
-	now, err := f.moves.swap(ctx, place, claims.Claim{}, c)
+	now, err := m.swap(ctx, place, claims.Claim{}, c)
 	if err != nil {
 		return nil, err // look clears up
 	}
@@ -277,10 +277,10 @@ func (f *Front) bring(ctx context.Context, place, to string, in io.Reader) (*lin
 		_, _ = l.do(ctx, StepDiscard, mark)
 		return nil, errors.New("it was made meanwhile")
 	}
-	now, err = f.moves.finish(ctx, place, c)
+	now, err = m.finish(ctx, place, c)
 	switch _, final := errors.AsType[*Refusal](err); {
 	case final:
-		_, undone := f.moves.swap(ctx, place, c, claims.Claim{})
+		_, undone := m.swap(ctx, place, c, claims.Claim{})
 		return nil, errors.Join(err, undone)
 	case err == nil && now != c.Settle():
 		return nil, fmt.Errorf("its claim has changed: it belongs to worker %q", now.Worker)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"belljar.dev/internal/auth"
 	"belljar.dev/mcp"
@@ -21,8 +22,9 @@ type places struct {
 	shared *mcp.Shared            // what all count together
 	layout atomic.Pointer[layout] // that holds; changed with mu held
 
-	moves *movers // places that come and go; nil but for a worker
-	moved func()  // to be called when a worker has other places than before
+	moves  *movers              // places that come and go; nil but for a worker
+	frozen func(id string) bool // reports whether a place is closed for a while
+	moved  func()               // to be called when a worker has other places than before
 	// changing is held while another layout is read and put in the place of the one before.
 	changing sync.Mutex
 
@@ -34,7 +36,7 @@ type places struct {
 }
 
 func newPlaces(s *Server, l *layout) *places {
-	ps := &places{server: s, moved: func() {}, shared: mcp.NewShared(0), open: make(map[string]*slot)}
+	ps := &places{server: s, moved: func() {}, frozen: func(string) bool { return false }, shared: mcp.NewShared(0), open: make(map[string]*slot)}
 	ps.layout.Store(l)
 	return ps
 }
@@ -55,7 +57,7 @@ func (ps *places) at(ctx context.Context, workspace string) (*place, error) {
 	}
 	s := ps.open[workspace]
 	if s == nil {
-		if ps.moves.shut(ps.layout.Load().idOf(workspace)) {
+		if ps.frozen(ps.layout.Load().idOf(workspace)) {
 			ps.mu.Unlock()
 			return nil, errFrozen
 		}
@@ -217,6 +219,63 @@ func (ps *places) shutdown(ctx context.Context) error {
 	}
 	ending.Wait()
 	return errors.Join(errs...)
+}
+
+// with has the layout have a place whose directory is there. The caller has changing.
+func (ps *places) with(id string) error {
+	next, err := ps.layout.Load().with(id)
+	if err != nil {
+		return err
+	}
+	ps.mu.Lock()
+	ps.layout.Store(next)
+	ps.mu.Unlock()
+	ps.moved()
+	return nil
+}
+
+// adopt notes that a place has come.
+func (ps *places) adopt(id string) error {
+	ps.changing.Lock()
+	defer ps.changing.Unlock()
+	if ps.layout.Load().ids[id] != "" {
+		return nil
+	}
+	return ps.with(id)
+}
+
+// disown notes that a place has gone. It is closed.
+func (ps *places) disown(id string) {
+	ps.changing.Lock()
+	defer ps.changing.Unlock()
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.layout.Store(ps.layout.Load().without(id))
+}
+
+// release closes a place that is frozen. Its calls have some time to end.
+func (ps *places) release(ctx context.Context, workspace string, drain time.Duration) {
+	ps.mu.Lock()
+	s := ps.open[workspace]
+	delete(ps.open, workspace)
+	ps.mu.Unlock()
+	if s == nil {
+		return
+	}
+	<-s.ready
+	if s.err != nil {
+		return
+	}
+	s.stopAsking()
+	ctx, cancel := context.WithTimeout(ctx, drain)
+	defer cancel()
+	if err := s.mcp.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		s.Log.Error("a place was not stopped in order", "workspace", workspace, "err", err)
+	}
+	s.close()
+	if err := s.boxes.Close(); err != nil { // another directory may come under this name
+		s.Log.Error("a workspace was not closed", "err", err)
+	}
 }
 
 // handler serves the requests of clients over HTTP, each in the place of its path. Nothing

@@ -146,60 +146,6 @@ func (ps *places) add(id string) error {
 	return ps.with(id)
 }
 
-// with has the layout have a place whose directory is there. The caller has changing.
-func (ps *places) with(id string) error {
-	next, err := ps.layout.Load().with(id)
-	if err != nil {
-		return err
-	}
-	ps.mu.Lock()
-	ps.layout.Store(next)
-	ps.mu.Unlock()
-	ps.moved()
-	return nil
-}
-
-// adopt notes that a place has come.
-func (ps *places) adopt(id string) error {
-	ps.changing.Lock()
-	defer ps.changing.Unlock()
-	if ps.layout.Load().ids[id] != "" {
-		return nil
-	}
-	return ps.with(id)
-}
-
-// disown notes that a place has gone. It is closed.
-func (ps *places) disown(id string) {
-	ps.changing.Lock()
-	defer ps.changing.Unlock()
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	ps.layout.Store(ps.layout.Load().without(id))
-}
-
-// release closes a place that is frozen. Its calls have some time to end.
-func (ps *places) release(ctx context.Context, workspace string, drain time.Duration) {
-	ps.mu.Lock()
-	s := ps.open[workspace]
-	delete(ps.open, workspace)
-	ps.mu.Unlock()
-	if s == nil {
-		return
-	}
-	<-s.ready
-	if s.err != nil {
-		return
-	}
-	s.stopAsking()
-	ctx, cancel := context.WithTimeout(ctx, drain)
-	defer cancel()
-	if err := s.mcp.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		s.Log.Error("a place was not stopped in order", "workspace", workspace, "err", err)
-	}
-	s.close()
-}
-
 // linked serves requests that came over a link, each in the place that the front names, if
 // the caller's tenant has it.
 func (ps *places) linked(home *place) http.Handler {

@@ -57,15 +57,12 @@ func openMoves(s *Server, dir *workdir) (err error) {
 	if m.frozen, m.copies, err = dir.marks(); err != nil {
 		return fmt.Errorf("--places: %w", err)
 	}
-	s.places.moves = m
+	s.places.moves, s.places.frozen = m, m.shut
 	return nil
 }
 
-// shut reports whether a place is frozen; a server that is no worker has none that is.
+// shut reports whether a place is frozen.
 func (m *movers) shut(id string) bool {
-	if m == nil {
-		return false
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, frozen := m.frozen[id]

@@ -338,7 +338,8 @@ func (p PolicyChange) prepared(r *redactor) any {
 // Session says that a session began or ended.
 type Session struct {
 	Event string `json:"event"` // start or end; ended or job-ended or box-ended for what an operator ends;
-	// applied or discarded, a set of changes
+	// applied or discarded, a set of changes; place-frozen, place-thawed, place-left, place-taken
+	// or place-exported, a place that moves, without a session
 	Tenant string `json:"tenant"`
 	// Principal is who of the tenant it belongs to; empty over stdio.
 	Principal string `json:"principal,omitempty"`
