@@ -157,12 +157,12 @@ func (m *moving) kill(name string) {
 // take part is killed somewhere in between. Never do two workers have the place, and in the end
 // it has everything that was acknowledged, once.
 func TestFleetPlaceMoves(t *testing.T) {
-	n := 3
+	n, files := 3, ""
 	if more, err := strconv.Atoi(os.Getenv("BELLJAR_TEST_MOVES")); err == nil && more > 0 {
-		n = more
+		n, files = more, "; mkdir many; for i in {1..1500}; do echo $i >many/$i; done; head -c 20000000 /dev/urandom >noise"
 	}
 	m := newMoving(t, 2)
-	if a := ask(t.Context(), m.front.url+"/mcp", "one", "first", "echo first >lines; ln lines hard; echo x >run; chmod 4755 run; mkdir many; for i in {1..1500}; do echo $i >many/$i; done; head -c 20000000 /dev/urandom >noise"); a.failed || a.err != nil || a.status != http.StatusOK {
+	if a := ask(t.Context(), m.front.url+"/mcp", "one", "first", "echo first >lines; ln lines hard; echo x >run; chmod 4755 run"+files); a.failed || a.err != nil || a.status != http.StatusOK {
 		t.Fatalf("%+v\n%s", a, m.log("front"))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
