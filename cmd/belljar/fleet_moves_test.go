@@ -89,21 +89,21 @@ func (m *moving) list() (all []fleet.PlaceInfo) {
 	return all
 }
 
-// settled waits until no place moves, and returns the worker of one.
-func (m *moving) settled(place string) string {
+// settled waits until place a is at work and nothing is left of its moves, and returns its worker.
+func (m *moving) settled() string {
 	m.t.Helper()
 	var now fleet.PlaceInfo
 	var last []fleet.PlaceInfo
 	if !testenv.Until(2*time.Minute*testenv.Patience(m.t), func() bool {
 		last = m.list()
-		i := slices.IndexFunc(last, func(p fleet.PlaceInfo) bool { return p.Place == place })
+		i := slices.IndexFunc(last, func(p fleet.PlaceInfo) bool { return p.Place == "a" })
 		if i < 0 || last[i].State != "at work" {
 			return false
 		}
 		now = last[i]
 		return len(m.owners("a/@")) == 1 && len(m.left()) == 0
 	}) {
-		m.t.Fatalf("place %s does not come to rest: %+v; it is at %v, and left are %v\n%s", place, last, m.owners("a/@"), m.left(), m.log("front"))
+		m.t.Fatalf("the place does not come to rest: %+v; it is at %v, and left are %v\n%s", last, m.owners("a/@"), m.left(), m.log("front"))
 	}
 	return now.Worker
 }
@@ -171,7 +171,7 @@ func TestFleetPlaceMoves(t *testing.T) {
 	defer cancel()
 	writing.Go(func() { m.write(ctx) })
 	moves, kills := 0, make(map[string]int)
-	at := m.settled("a")
+	at := m.settled()
 	for i := range n {
 		to := map[string]string{"w1": "w2", "w2": "w1"}[at]
 		victim := []string{"front", at, to, ""}[m.r.IntN(4)]
@@ -193,7 +193,7 @@ func TestFleetPlaceMoves(t *testing.T) {
 		}
 		_ = command.Wait() // it cannot follow a front that was killed
 		was, ended := at, time.Now()
-		if at = m.settled("a"); at != was {
+		if at = m.settled(); at != was {
 			moves++
 		}
 		t.Logf("move %d to %s, killed %q: on %s, at rest %v later; %s", i, to, victim, at, time.Since(ended).Round(time.Millisecond), strings.TrimSpace(out.String()))
@@ -284,14 +284,14 @@ func TestFleetPlaceFiles(t *testing.T) {
 	if got := m.todo("/w/site/mcp", map[string]any{"action": "list"}); strings.Contains(got, "remembered") {
 		t.Errorf("a copy of another name has %s", got)
 	}
-	at := m.settled("a")
+	at := m.settled()
 	other := map[string]string{"w1": "w2", "w2": "w1"}[at]
 	m.says(false, "has it already", "place", "move", "a", "--to", at)
 	m.says(false, "not linked", "place", "move", "a", "--to", "w9")
 	m.says(false, "no linked worker has it", "place", "move", "b", "--to", other)
 	m.says(false, "not being moved", "place", "stop", "a")
 	m.says(true, "moved to worker "+other, "place", "move", "--all-from", at)
-	if got := m.settled("a"); got != other {
+	if got := m.settled(); got != other {
 		t.Errorf("a is on %s", got)
 	}
 	if got := m.todo("/mcp", map[string]any{"action": "list"}); !strings.Contains(got, "remembered") {

@@ -35,7 +35,7 @@ type moves struct {
 
 	mu    sync.Mutex
 	busy  map[string]*drive    // guarded by mu: by place
-	seen  map[string]watched  // guarded by mu: by place
+	seen  map[string]watched   // guarded by mu: by place
 	files map[string]time.Time // guarded by mu: since when copies from files are there
 	said  map[string]string    // guarded by mu: by place: how its last move ended
 	all   sync.WaitGroup

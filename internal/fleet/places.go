@@ -121,7 +121,7 @@ func (m *moves) depart(ctx context.Context, place, to string) (c claims.Claim, e
 	case len(holders) > 1 || holders[0] != from:
 		return c, errors.New("it is not clear which worker has it; see `belljar fleet doctor`")
 	}
-	l, err := m.target(place, to, from)
+	l, err := m.target(to, from)
 	if err != nil {
 		return c, err
 	}
@@ -160,7 +160,7 @@ func (m *moves) agreed() error {
 }
 
 // target is the worker that gets a place. from is the worker that has it; nil for none.
-func (m *moves) target(place, to string, from *link) (*link, error) {
+func (m *moves) target(to string, from *link) (*link, error) {
 	takers := slices.DeleteFunc(m.front.roster.takers(), func(l *link) bool { return l == from })
 	switch {
 	case from != nil && to == from.Name:
@@ -254,7 +254,7 @@ func (m *moves) bring(ctx context.Context, place, to string, in io.Reader) (*lin
 	if exists() {
 		return nil, errors.New("it exists; name another one, or `belljar fleet forget` it if its worker is lost")
 	}
-	l, err := m.target(place, to, nil)
+	l, err := m.target(to, nil)
 	if err != nil {
 		return nil, err
 	}

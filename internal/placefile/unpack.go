@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -300,8 +301,7 @@ func zero(piece []byte) bool { return bytes.Equal(piece, zeros[:len(piece)]) }
 
 // finish gives directories their modes and times, the innermost first.
 func (u *unpacker) finish() error {
-	for i := len(u.dirs) - 1; i >= 0; i-- {
-		d := u.dirs[i]
+	for _, d := range slices.Backward(u.dirs) {
 		if err := d.root.Chtimes(d.at, d.time, d.time); err != nil {
 			return err
 		}

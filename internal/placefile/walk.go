@@ -208,7 +208,7 @@ func (w *walker) one(ctx context.Context, root *os.Root, part string, f *file, d
 	case info.Mode().IsRegular():
 		f.size = info.Size()
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 && part == Workspace {
-			id := inode{uint64(st.Dev), st.Ino}
+			id := inode{st.Dev, st.Ino}
 			if first := w.links[id]; first != "" {
 				f.to, f.hard, f.size = first, true, 0
 			} else {

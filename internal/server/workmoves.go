@@ -175,8 +175,8 @@ func (m *movers) Do(ctx context.Context, s fleet.Step, at fleet.Moving) (fleet.L
 		err = m.thaw(ctx, at)
 	case fleet.StepDiscard:
 		err = m.discard(at)
-	default:
-		err = refusal("it does not know the step %q", s)
+	case fleet.StepLook, fleet.StepPack, fleet.StepReceive: // are taken elsewhere
+		err = refusal("it cannot take the step %q so", s)
 	}
 	return fleet.Looked{}, err
 }
