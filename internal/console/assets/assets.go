@@ -1,18 +1,19 @@
-// Package assets has the files of the console's page.
+// Package assets has the page of the console: an HTML file, a style sheet and one script.
+//
+// The sources of the script are the modules below page. A test joins them, without their
+// comments, and packs them and the style sheet into packed, which is all that the binary
+// contains of them; go test ./internal/console/assets -update does that anew. So a browser asks
+// for two files and not for thirty, and nothing is packed when the program runs.
 package assets
 
 import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"embed"
+	_ "embed" // for the files
 	"encoding/hex"
-	"fmt"
-	"io/fs"
-	"maps"
+	"io"
 	"net/http"
-	"path"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,61 +23,35 @@ import (
 const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-//go:embed page
-var page embed.FS
-
-// Files are the files of the page, by their paths.
-func Files() map[string][]byte {
-	files := make(map[string][]byte)
-	err := fs.WalkDir(page, "page", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := page.ReadFile(name)
-		files[strings.TrimPrefix(name, "page/")] = text
-		return err
-	})
-	if err != nil {
-		panic(err) // the files are a part of this program
-	}
-	return files
-}
+// The files of the page. Those that end in .gz are packed by gzip.
+var (
+	//go:embed page/index.html
+	index string
+	//go:embed packed/main.js.gz
+	script []byte
+	//go:embed packed/style.css.gz
+	style []byte
+)
 
 // file is what is sent for a path.
 type file struct {
 	kind, tag, cache string
-	text, packed     []byte // packed by gzip
+	text             []byte
+	packed           bool // the text, by gzip
 }
 
 // Handler serves the page. All files but the first lie in a directory whose name is made of what
 // they contain, so that a browser may keep them and never mixes those of two versions. Their
 // paths are relative: the page works below any path of a proxy.
 func Handler() http.Handler {
-	files, all := Files(), sha256.New()
-	names := slices.Sorted(maps.Keys(files))
-	for _, name := range names {
-		fmt.Fprintf(all, "%s %d\n", name, len(files[name]))
-		_, _ = all.Write(files[name])
+	const forEver = "public, max-age=31536000, immutable"
+	dir := "assets/" + digest([]byte(index), script, style)[:16] + "/"
+	page := []byte(strings.ReplaceAll(index, "assets/", dir))
+	served := map[string]file{
+		"/":                     {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false},
+		"/" + dir + "main.js":   {"text/javascript; charset=utf-8", `"` + digest(script) + `"`, forEver, script, true},
+		"/" + dir + "style.css": {"text/css; charset=utf-8", `"` + digest(style) + `"`, forEver, style, true},
 	}
-	dir := "assets/" + hex.EncodeToString(all.Sum(nil))[:16] + "/"
-	var ahead strings.Builder // modules that the browser need not find one by one
-	served := make(map[string]file)
-	for _, name := range names {
-		if name == "index.html" {
-			continue
-		}
-		is := file{kind: "text/javascript; charset=utf-8", cache: "public, max-age=31536000, immutable", text: files[name]}
-		if path.Ext(name) == ".css" {
-			is.kind = "text/css; charset=utf-8"
-		} else {
-			fmt.Fprintf(&ahead, "<link rel=\"modulepreload\" href=\"%s\">\n", dir+name)
-		}
-		is.tag, is.packed = tagOf(is.text), pack(is.text)
-		served["/"+dir+name] = is
-	}
-	index := strings.ReplaceAll(string(files["index.html"]), "assets/", dir)
-	index = strings.Replace(index, "</head>", ahead.String()+"</head>", 1)
-	served["/"] = file{"text/html; charset=utf-8", tagOf([]byte(index)), "no-cache", []byte(index), pack([]byte(index))}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		is, ok := served[r.URL.Path]
 		if !ok {
@@ -84,17 +59,21 @@ func Handler() http.Handler {
 			return
 		}
 		h := w.Header()
-		if takesGzip(r) {
-			is.text, is.tag = is.packed, strings.TrimSuffix(is.tag, `"`)+`-gzip"`
-			h.Set("Content-Encoding", "gzip")
+		packed := is.packed && takesGzip(r)
+		if packed {
+			is.tag = strings.TrimSuffix(is.tag, `"`) + `-gzip"`
+		} else if is.packed {
+			is.text = unpack(is.text)
 		}
 		h.Set("Vary", "Accept-Encoding")
 		h.Set("Cache-Control", is.cache)
 		h.Set("ETag", is.tag)
 		if r.Header.Get("If-None-Match") == is.tag {
-			h.Del("Content-Encoding")
 			w.WriteHeader(http.StatusNotModified)
 			return
+		}
+		if packed {
+			h.Set("Content-Encoding", "gzip")
 		}
 		h.Set("Content-Type", is.kind)
 		h.Set("Content-Length", strconv.Itoa(len(is.text)))
@@ -102,13 +81,20 @@ func Handler() http.Handler {
 	})
 }
 
-// pack packs a text by gzip.
-func pack(text []byte) []byte {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, _ = w.Write(text) // a buffer takes everything
-	_ = w.Close()
-	return out.Bytes()
+// maxText bounds a file that is unpacked. TestSize holds the files far below it.
+const maxText = 1 << 20
+
+// unpack unpacks a file of the page, for a program that does not take gzip.
+func unpack(packed []byte) []byte {
+	in, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		panic(err) // the files are a part of this program
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxText)) //nolint:forbidigo // bounded
+	if err != nil {
+		panic(err)
+	}
+	return text
 }
 
 // takesGzip reports whether a browser wants what is packed: it names gzip, and not as the last
@@ -123,8 +109,12 @@ func takesGzip(r *http.Request) bool {
 	return false
 }
 
-// tagOf is the entity tag of a text.
-func tagOf(text []byte) string {
-	sum := sha256.Sum256(text)
-	return `"` + hex.EncodeToString(sum[:12]) + `"`
+// digest is the digest of texts, for the names of files and for entity tags.
+func digest(texts ...[]byte) string {
+	sum := sha256.New()
+	for _, text := range texts {
+		_, _ = sum.Write(text)
+		_, _ = sum.Write([]byte{0})
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:24]
 }
