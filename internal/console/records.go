@@ -106,7 +106,8 @@ func clip(text string) string {
 // records is a page of the log, the newest record first.
 type records struct {
 	Records []record `json:"records"`
-	Next    string   `json:"next"` // where to go on; empty at the end
+	Next    string   `json:"next"`           // where to go on; empty at the end
+	More    bool     `json:"more,omitempty"` // there may be more of them, of which no place is known
 	Chain   chainIs  `json:"chain"`
 }
 
@@ -145,6 +146,7 @@ func (h *logHandlers) audit(r *request) (any, error) {
 	if more && at.Seq > 0 {
 		page.Next = at.String()
 	}
+	page.More = more && at.Seq == 0
 	page.Chain = h.chain.state(time.Now())
 	return page, nil
 }

@@ -22,7 +22,7 @@ type trailHandlers struct {
 }
 
 // approval lists the records of a question and of its calls, the newest first: asked,
-// answered, used, and what became of the calls.
+// answered, used, and what became of the calls. The list says so where it has not all of them.
 func (h *trailHandlers) approval(r *request) (any, error) {
 	a, err := h.people.Approval(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -33,18 +33,25 @@ func (h *trailHandlers) approval(r *request) (any, error) {
 	page := records{Records: []record{}}
 	calls := []string{a.CallID}
 	find := func(want audit.Search, is func(audit.Entry) (mine, last bool)) error {
-		_, _, err := audit.ReadBack(ctx, h.log.dir, audit.Cursor{}, want, func(e audit.Entry, at audit.Cursor) bool {
+		found := false // the first record of what is looked for
+		_, more, err := audit.ReadBack(ctx, h.log.dir, audit.Cursor{}, want, func(e audit.Entry, at audit.Cursor) bool {
 			mine, last := is(e)
 			if mine {
 				page.Records = append(page.Records, brief(e, at))
 			}
+			found = last
 			return !last && len(page.Records) < maxTrail
 		})
+		page.More = page.More || more && !found
 		return err
 	}
 	err = find(audit.Search{Filter: audit.Filter{Kind: audit.KindApproval}, Text: a.ID}, func(e audit.Entry) (mine, last bool) {
-		if !slices.Contains(calls, e.CallID) && len(calls) < maxCalls {
+		switch {
+		case slices.Contains(calls, e.CallID):
+		case len(calls) < maxCalls:
 			calls = append(calls, e.CallID)
+		default:
+			page.More = true
 		}
 		return true, e.Event == "asked"
 	})

@@ -64,9 +64,19 @@ func TestTrail(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
 	a := g.ask("rm x")
-	l, err := audit.Open(audit.Config{Dir: dir, Audit: policies.DefaultAudit(policies.AuditRequest)})
-	if err != nil {
-		t.Fatal(err)
+	write := func(all ...audit.Record) {
+		l, err := audit.Open(audit.Config{Dir: dir, Audit: policies.DefaultAudit(policies.AuditRequest)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range all {
+			if err := l.Append(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	about := func(event, call string) audit.Approval {
 		return audit.Approval{ID: a.ID, CallID: call, Tenant: "a", Event: event, By: "ann"}
@@ -74,20 +84,13 @@ func TestTrail(t *testing.T) {
 	decision := func(call string) audit.Decision {
 		return audit.Decision{CallID: call, Tenant: "a", Tool: "Bash", Verdict: "ask", Facts: audit.Facts{Command: "rm x"}}
 	}
-	for _, r := range []audit.Record{
+	write(
 		decision("c-0"), decision(a.CallID), about("asked", a.CallID),
 		audit.Approval{ID: "ap-other", CallID: "c-0", Event: "asked"},
 		about("given", a.CallID),
 		decision("c-9"), about("used", "c-9"),
 		audit.Outcome{CallID: "c-9", Tenant: "a", Tool: "Bash"},
-	} {
-		if err := l.Append(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	)
 	token := g.login(Viewer)
 	var page records
 	g.send("GET", "api/v1/approvals/"+a.ID+"/records", token, nil).into(t, &page)
@@ -98,6 +101,19 @@ func TestTrail(t *testing.T) {
 	want := "outcome  c-9; approval used c-9; decision  c-9; approval given c-1; approval asked c-1; decision  c-1"
 	if is := strings.Join(got, "; "); is != want {
 		t.Errorf("got %s\nwant %s", is, want)
+	}
+	if page.More {
+		t.Error("the list is whole, and says that it is not")
+	}
+	var more []audit.Record
+	for range maxTrail { // a log of more records than are sent
+		more = append(more, about("given", a.CallID))
+	}
+	write(more...)
+	var cut records
+	g.send("GET", "api/v1/approvals/"+a.ID+"/records", token, nil).into(t, &cut)
+	if !cut.More || len(cut.Records) != maxTrail {
+		t.Errorf("%d records of a longer list, which says so: %v", len(cut.Records), cut.More)
 	}
 	var whole struct {
 		Record struct {

@@ -56,7 +56,7 @@ export const T = {
     title: () => 'May this run? ', frame: 'Written by the agent. Nobody has checked it.', commands: 'Commands', script: 'The script as written', args: 'Arguments', hosts: 'Hosts and URLs',
     writes: 'Writes', reads: 'Reads', sets: 'Sets', dir: 'Begins in', stdin: 'Input', files: 'Files', paths: 'Paths', grants: 'A yes also lets these run',
     left: (/** @type {number} */ n, /** @type {string} */ sum) => `${s(n, 'further line')} are not shown${sum ? ' (sha256 ' + sum.slice(0, 16) + ')' : ''}.`, unsure: 'That may not be all:',
-    why: 'Why you are asked', rule: 'Rule', reason: 'Reason', profile: 'Profile', principal: 'Caller', asked: 'Asked', expires: 'Time', record: 'In the audit log', noRecords: 'The log has no record of it any more.',
+    why: 'Why you are asked', rule: 'Rule', reason: 'Reason', profile: 'Profile', principal: 'Caller', asked: 'Asked', expires: 'Time', record: 'In the audit log', noRecords: 'The log has no record of it any more.', moreRecords: 'There may be more records than these:',
     by: 'by', via: (/** @type {string} */ v) => `(${v})`, until: 'until', uses: (/** @type {number} */ n) => `used ${s(n, 'time')}`, past: 'Earlier answers to calls like this', noPast: 'No call of this tool was answered under this rule.',
     revoke: 'Take the yes back', revoked: 'The yes was taken back.',
   },
@@ -80,7 +80,7 @@ export const T = {
     means: 'Until you decide, agents do not get this definition.', no: 'Refuse it', yes: 'Trust it', refused: 'The definition was refused.', trusted: 'The definition is trusted.', gone: 'Nothing of this version waits any more.',
   },
   diff: {name: 'Comparison', cut: 'The comparison is longer than what is shown here.'},
-  history: {all: 'all', filter: {q: 'Text', state: 'State', tenant: 'Tenant', by: 'Who'}, older: 'Older answers', none: 'No answer is like that.', record: 'Record', recordOf: (/** @type {string} */ id) => `Record of ${id}`, kept: 'Answers are kept here for seven days, and in the audit log as long as that is kept.'},
+  history: {all: 'all', filter: {q: 'Text', state: 'State', tenant: 'Tenant', by: 'Who'}, older: 'Older answers', cut: 'Older questions of agents are in the audit log only.', none: 'No answer is like that.', record: 'Record', recordOf: (/** @type {string} */ id) => `Record of ${id}`, kept: 'Answers are kept here for seven days, and in the audit log as long as that is kept.'},
   boxes: {
     box: 'Box', browser: 'browser', memory: 'Memory', memoryOf: (/** @type {string} */ id) => `Memory of ${id} over time`, unknown: 'not known', jobs: 'Tasks', ports: 'Ports', cpu: 'Processor', more: 'Also', cpuOf: (/** @type {string} */ id) => `Processor time of ${id} over time`, percent: (/** @type {number} */ n) => n + ' %', limit: (/** @type {string} */ b) => `of ${b}`,
     processes: (/** @type {number} */ n) => s(n, 'process', 'processes'), network: (/** @type {string} */ b) => `${b} over the network`, disk: (/** @type {string} */ b) => `${b} stored`, none: 'No box is open.', hint: 'A session opens a box when it needs one. What runs in it ends with it.',
@@ -102,7 +102,7 @@ export const T = {
     title: 'Recording', load: 'Play the recording', name: 'Recording of the call', frame: 'Written by the program', play: 'Play', pause: 'Pause', seek: 'Moment', speed: 'Speed', time: (/** @type {string} */ a, /** @type {string} */ b) => `${a} of ${b}`, cut: 'The recording is longer than what is loaded here.',
   },
   audit: {
-    kind: 'Kind', none: 'No record is like that.', older: 'Older records', follow: 'Follow new records', recordName: (/** @type {number} */ n) => `Record ${n}`, took: (/** @type {number} */ ms) => ms < 1000 ? ms + ' ms' : (ms / 1000).toFixed(1) + ' s', ms: 'Took',
+    kind: 'Kind', none: 'No record is like that.', older: 'Older records', cut: 'The search took too long: there may be more.', follow: 'Follow new records', recordName: (/** @type {number} */ n) => `Record ${n}`, took: (/** @type {number} */ ms) => ms < 1000 ? ms + ' ms' : (ms / 1000).toFixed(1) + ' s', ms: 'Took',
     filter: {q: 'Text', tool: 'Tool', decision: 'Decision', kind: 'Kind', tenant: 'Tenant', session: 'Session', rule: 'Rule', upstream: 'Upstream'},
     ok: (/** @type {number} */ n) => `The log is as it was written, up to record ${n}.`, broken: (/** @type {number} */ n) => `The log was changed at record ${n}.`, unknown: 'Whether the log is as it was written is not known yet.', checked: 'Verified at',
     back: 'All records', number: 'Number', call: 'Call', sameCall: 'All records of this call', explain: 'What the policy says to this call now', whole: 'The whole of it', frame: 'As it is in the log. Commands and arguments are the agent’s.',
@@ -114,7 +114,7 @@ export const T = {
     changed: (/** @type {number} */ n, /** @type {number} */ all) => n === 0 ? `Nothing would change: ${s(all, 'call')} compared.` : `${s(n, 'call')} of ${all} would be decided otherwise.`, older: 'The log has older calls, which were not looked at.', skipped: (/** @type {number} */ n) => `${s(n, 'call')} left out:`, nCalls: (/** @type {number} */ n) => s(n, 'call'), examples: 'Calls of agents',
   },
   sets: {
-    set: 'Set', changes: 'Changes', created: 'Began', none: 'No box has changed anything beside its workspace.', hint: 'With an overlay, a box writes beside its workspace. Nothing reaches the workspace until you take it over.', back: 'All sets', files: 'Changed files', choose: 'Choose a file to see what was changed.', unchanged: 'Nothing is changed in it.',
+    set: 'Set', changes: 'Changes', created: 'Began', none: 'No box has changed anything beside its workspace.', cut: 'There are more sets than these. The command line lists all.', hint: 'With an overlay, a box writes beside its workspace. Nothing reaches the workspace until you take it over.', back: 'All sets', files: 'Changed files', choose: 'Choose a file to see what was changed.', unchanged: 'Nothing is changed in it.',
     take: (/** @type {string} */ p) => `Take ${p}`, count: (/** @type {number} */ n, /** @type {number} */ m) => `${s(n, 'change')}, ${m} chosen.`, applyAll: 'Apply all', applySome: (/** @type {number} */ n) => `Apply ${n} chosen`, discard: 'Discard all', no: 'not applied', conflicts: 'conflict',
     refused: 'This would not be applied:', conflict: 'The workspace has changed as well:', frame: 'Written by the agent', binary: 'The file is not text.', noText: 'There is no text to compare.', live: 'A box works in it, so there may be more by now.',
     type: (/** @type {string} */ a, /** @type {string} */ b) => `${a} became ${b}`, mode: (/** @type {string} */ a, /** @type {string} */ b) => `mode ${a} became ${b}`, linked: 'linked to',
@@ -137,7 +137,7 @@ export const T = {
   },
   chart: {table: 'As a table', below: 'The table below has the same.', bar: (/** @type {string} */ at, /** @type {number} */ n, /** @type {string} */ what) => `${at}: ${n} ${what}`, time: 'Time'},
   overview: {
-    waits: 'wait for you', running: 'Tasks running', refused: 'Refused, last hour', calls: 'Calls of the last hour', noCalls: 'No call yet.', quotas: 'Quotas of tenants', noTenants: 'No tenant has a quota.', noQuota: 'No quota.', memory: 'Memory of boxes', noBoxes: 'No box is open.', server: 'This server', since: 'Started', version: 'Version', pid: 'Process',
+    waits: 'wait for you', running: 'Tasks running', refused: 'Refused, last hour', calls: 'Calls of the last hour', noCalls: 'No call yet.', quotas: 'Quotas of tenants', noTenants: 'No tenant has a quota.', noQuota: 'No quota.', memory: 'Memory of boxes', noBoxes: 'No box is open.', moreBoxes: (/** @type {number} */ n) => `${n} more boxes.`, server: 'This server', since: 'Started', version: 'Version', pid: 'Process',
     of: (/** @type {string} */ a, /** @type {string} */ b) => `${a} of ${b}`, most: (/** @type {string} */ b) => `at most ${b}`, anHour: ' an hour', aSecond: ' a second',
   },
 }

@@ -39,9 +39,10 @@ const outcome = a => el('div', {class: 'notice'}, el('p', {}, verdict(a.state), 
 
 /** trail is what the log has about it and its calls. @param {any} a @param {AbortSignal} signal */
 async function trail(a, signal) {
-  const {records} = await get('approvals/' + at(a.id) + '/records', signal)
-  return records.length === 0 ? el('p', {class: 'soft'}, T.approval.noRecords) : el('ul', {class: 'lines'}, records.map((/** @type {any} */ r) => el('li', {}, el('a', {to: '#/audit/' + at(r.cursor)}, clock(r.time)), ' ', seen(r.kind), ' ',
-    [r.event, r.reason].map(t => t && [seen(t), ' ']), r.decision ? verdict(r.decision) : r.outcome && verdict(r.outcome))))
+  const {records, more} = await get('approvals/' + at(a.id) + '/records', signal)
+  return el('div', {class: 'stack'}, records.length === 0 && !more && el('p', {class: 'soft'}, T.approval.noRecords), el('ul', {class: 'lines'}, records.map((/** @type {any} */ r) => el('li', {}, el('a', {to: '#/audit/' + at(r.cursor)}, clock(r.time)), ' ', seen(r.kind), ' ',
+    [r.event, r.reason].map(t => t && [seen(t), ' ']), r.decision ? verdict(r.decision) : r.outcome && verdict(r.outcome)))),
+  more && el('p', {class: 'flag'}, T.approval.moreRecords, ' ', el('a', {to: '#/audit?q=' + encodeURIComponent(a.id)}, T.nav.audit)))
 }
 
 /** past is what was decided about calls that are like it. @param {any} a @param {AbortSignal} signal */

@@ -48,12 +48,13 @@ export function open(c) {
     next = got.next
     show(got)
   })
-  const cli = el('div', {})
+  const cli = el('div', {}), cut = el('div', {})
   /** @param {any} got */
   const show = got => {
     fill(cli, command('belljar audit show' + [['tool', 'tool'], ['decision', 'verdict'], ['tenant', 'tenant'], ['session', 'session']].filter(([n]) => inputs[n].value).map(([n, flag]) => ` --${flag} ${word(inputs[n].value)}`).join('')))
     list.set(rows)
     older.hidden = !next
+    fill(cut, got.more && el('p', {class: 'flag'}, T.audit.cut))
     state = got.chain.state
     fill(chain, chainLine(got.chain))
   }
@@ -68,7 +69,7 @@ export function open(c) {
     show(got)
   }
   add(c.root, chain, chosen.node, el('label', {class: 'choice'}, follow, el('span', {}, T.audit.follow)),
-    list.node, el('div', {class: 'actions'}, older), cli)
+    list.node, cut, el('div', {class: 'actions'}, older), cli)
   older.hidden = true
   let loaded = false
   c.every(4000, async () => { // until it is verified

@@ -5,7 +5,7 @@ import {ago, line, seen} from '../format.js'
 import {T} from '../texts.js'
 import {button, filters, table, verdict} from '../widgets.js'
 
-const atOnce = 200 // approvals that the server sends
+const atOnce = 200, questionsAtOnce = 100 // that the server sends
 
 /** @param {any} a */
 const approvalRow = a => ({...a, kind: 'approval', text: (a.shown.commands || a.shown.args || [''])[0]})
@@ -50,9 +50,11 @@ export function open(c) {
     questions = asked
     list.set([...approvals.map(approvalRow), ...questions.map(questionRow).filter(wanted)].sort((a, b) => a.created < b.created ? 1 : -1))
     older.hidden = !more
+    cut.hidden = questions.length < questionsAtOnce
   }
   const older = button(T.history.older, () => load(approvals.at(-1).created))
   older.hidden = true
-  add(c.root, chosen.node, list.node, el('div', {class: 'actions'}, older), el('p', {class: 'soft'}, T.history.kept))
+  const cut = el('p', {class: 'soft', hidden: true}, T.history.cut)
+  add(c.root, chosen.node, list.node, el('div', {class: 'actions'}, older), cut, el('p', {class: 'soft'}, T.history.kept))
   return {kinds: ['approval', 'question'], refresh: () => load()}
 }

@@ -7,6 +7,8 @@ import {inbox} from '../inboxstore.js'
 import {T} from '../texts.js'
 import {card, command, empty, facts, grid} from '../widgets.js'
 
+const mostBoxes = 20 // in the picture
+
 /** @param {{unit?: string, limit: number, used?: number}} q */
 function amount(q) {
   const as = q.unit === 'bytes' || q.unit === 'bytes/h' ? bytes : (/** @type {number} */ n) => String(Math.round(n * 100) / 100)
@@ -42,7 +44,7 @@ export function open(c) {
     fill(tenants, stats.tenants.length === 0 ? empty(T.overview.noTenants) : stats.tenants.map((/** @type {any} */ t) => el('div', {class: 'part'}, el('h3', {}, line(t.name, 60)),
       (t.quotas || []).length === 0 ? el('p', {class: 'soft'}, T.overview.noQuota) : (t.quotas || []).map((/** @type {any} */ q) => el('div', {class: 'quota'}, el('span', {}, seen(q.name.replaceAll('_', ' '))),
         q.used === undefined ? el('span', {class: 'soft'}, amount(q)) : meter(t.name + ' ' + q.name, q.used, q.limit, amount(q)))))))
-    fill(boxes, !(stats.boxes || []).length ? empty(T.overview.noBoxes) : rank(T.overview.memory, [T.boxes.box, T.boxes.memory], stats.boxes.slice(0, 20).map((/** @type {any} */ b) => ({name: b.id, value: b.memory.at(-1), text: bytes(b.memory.at(-1))}))))
+    fill(boxes, !(stats.boxes || []).length ? empty(T.overview.noBoxes) : rank(T.overview.memory, [T.boxes.box, T.boxes.memory], stats.boxes.slice(0, mostBoxes).map((/** @type {any} */ b) => ({name: b.id, value: b.memory.at(-1), text: bytes(b.memory.at(-1))}))), stats.boxes?.length > mostBoxes && el('p', {class: 'soft'}, T.overview.moreBoxes(stats.boxes.length - mostBoxes)))
   }
   inbox.watch(() => refresh().catch(e => c.fail(e)), c.signal)
   c.every(10_000, refresh)

@@ -6,7 +6,7 @@ import {T} from '../texts.js'
 import {agent, button, command, confirm, empty, facts, table, verdict, word, wrong} from '../widgets.js'
 import {diff} from './pin.js'
 
-const atOnce = 300, mostPaths = 1000
+const atOnce = 300, mostPaths = 1000, mostSets = 200 // which the server sends
 
 /** @param {import('../main.js').Page} c */
 export function open(c) {
@@ -19,8 +19,13 @@ export function open(c) {
     {head: T.field.state, cell: s => s.live && verdict('live')},
     {head: T.sets.created, cell: s => ago(s.created)},
   ], s => s.name, T.sets.none)
-  add(c.root, list.node, el('p', {class: 'soft'}, T.sets.hint), command('belljar workspace list'))
-  return {kinds: ['box', 'session'], refresh: async () => list.set(await get('workspaces', c.signal))}
+  const cut = el('p', {class: 'flag', hidden: true}, T.sets.cut)
+  add(c.root, list.node, cut, el('p', {class: 'soft'}, T.sets.hint), command('belljar workspace list'))
+  return {kinds: ['box', 'session'], refresh: async () => {
+    const all = await get('workspaces', c.signal)
+    list.set(all)
+    cut.hidden = all.length < mostSets
+  }}
 }
 
 /** about is what a change is, beside its path. @param {any} f */
