@@ -36,6 +36,8 @@ type grid struct {
 	env []string
 	net *nettest.Net // nil where all nodes are on the machine itself
 
+	ofWorkers []string // further flags of all workers
+
 	mu   sync.Mutex
 	logs map[string]*testenv.Log // guarded by mu: of each node
 }
@@ -127,7 +129,7 @@ func (g *grid) worker(name string, fronts ...*node) *node {
 	for _, f := range fronts {
 		args = append(args, "--front", "https://"+f.link)
 	}
-	n := g.startAt(g.address(), name, args...)
+	n := g.startAt(g.address(), name, append(args, g.ofWorkers...)...)
 	g.linked(name, len(fronts))
 	return n
 }

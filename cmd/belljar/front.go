@@ -66,6 +66,7 @@ At SIGHUP, and a second after its files were changed, it reads the policy again.
 	c.Flags().StringVar(&o.State, "state", "", "`directory` for tokens, the log and what is known of places (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().BoolVar(&o.Service.Watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
 	adminFlag(c, &o.Service.Admin)
+	consoleFlags(c, o.Service)
 	o.logs.flags(c)
 	return c
 }

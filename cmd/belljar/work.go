@@ -58,6 +58,7 @@ At SIGHUP, and a second after its files were changed, it reads the policy again.
 	c.Flags().BoolVar(&o.Tools.Structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
 	c.Flags().BoolVar(&o.Tools.Toolkit, "toolkit", false, "add the tools that analyze code and those for templates of project files")
 	c.Flags().StringArrayVar(&o.Upstreams, "upstreams", nil, "`file` that says which MCP servers of other people clients get the tools of, in the form of any client")
+	c.Flags().BoolVar(&o.link.Console, "console", false, "let people see this worker, and decide about its calls, at the consoles of its fronts")
 	adminFlag(c, &o.Service.Admin)
 	o.logs.flags(c)
 	return c

@@ -11,8 +11,13 @@ import (
 
 // Open says that this binary was built without a console.
 func Open(context.Context, Config) (*Console, error) {
-	return nil, front.Mistake(errors.New("--console: this belljar was built without a console (the build tag noconsole); leave the flag out, or use another binary"))
+	return nil, errAbsent
 }
+
+var errAbsent = front.Mistake(errors.New("--console: this belljar was built without a console (the build tag noconsole); leave the flag out, or use another binary"))
+
+// NewPart says the same.
+func NewPart(Views) (*Part, error) { return nil, errAbsent }
 
 // Serve does nothing: there is no Console.
 func (c *Console) Serve(context.Context, Views) error { return nil }

@@ -65,25 +65,32 @@ func TestChromeHostileTexts(t *testing.T) {
 	p := g.open(chrome(t))
 	p.login(Operator)
 	everyPage(p, func(hash string) {
-		if value[bool](p, `'evil' in window || !document.title.endsWith('belljar') || !!document.querySelector('script:not([src]), style, iframe, object, embed, meta[http-equiv], img, form, base')`) {
-			t.Errorf("%s: a text became markup", hash)
-		}
-		for _, href := range value[[]string](p, `[...document.querySelectorAll('[href]')].map(a => a.getAttribute('href'))`) {
-			if !strings.HasPrefix(href, "#/") && !strings.HasPrefix(href, "assets/") {
-				t.Errorf("%s: a link to %q", hash, href)
-			}
-		}
-		// No character is there that is not seen, or that changes how others look.
-		if found := value[[]string](p, `[...document.body.innerText.matchAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g)].map(m => m[0])`); len(found) > 0 {
-			t.Errorf("%s: hidden characters %q", hash, found)
-		}
-		if wide := value[int](p, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
-			t.Errorf("%s is %d pixels wider than the window", hash, wide)
-		}
+		p.plain(hash)
 		p.fine()
 	})
 	if cookie := value[string](p, `document.cookie`); cookie != "" {
 		t.Errorf("cookies: %q", cookie)
+	}
+}
+
+// plain checks that the texts of a page are nothing but texts, which can be seen.
+func (p *tab) plain(hash string) {
+	p.t.Helper()
+	t := p.t
+	if value[bool](p, `'evil' in window || !document.title.endsWith('belljar') || !!document.querySelector('script:not([src]), style, iframe, object, embed, meta[http-equiv], img, form, base')`) {
+		t.Errorf("%s: a text became markup", hash)
+	}
+	for _, href := range value[[]string](p, `[...document.querySelectorAll('[href]')].map(a => a.getAttribute('href'))`) {
+		if !strings.HasPrefix(href, "#/") && !strings.HasPrefix(href, "assets/") {
+			t.Errorf("%s: a link to %q", hash, href)
+		}
+	}
+	// No character is there that is not seen, or that changes how others look.
+	if found := value[[]string](p, `[...document.body.innerText.matchAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g)].map(m => m[0])`); len(found) > 0 {
+		t.Errorf("%s: hidden characters %q", hash, found)
+	}
+	if wide := value[int](p, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+		t.Errorf("%s is %d pixels wider than the window", hash, wide)
 	}
 }
 
@@ -115,35 +122,42 @@ func TestChromeAccessibility(t *testing.T) {
 	g := start(t, hostile)
 	p := g.open(chrome(t))
 	p.login(Operator)
-	needName := map[string]bool{"button": true, "link": true, "textbox": true, "searchbox": true, "combobox": true, "checkbox": true, "radio": true, "slider": true, "image": true, "img": true, "meter": true, "table": true, "region": true, "navigation": true, "dialog": true, "log": true}
-	everyPage(p, func(hash string) {
-		tree, err := chromedp.Call(p.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
-		if err != nil {
-			t.Fatal(err)
+	everyPage(p, p.accessible)
+}
+
+// needName are the roles of what needs a name.
+var needName = map[string]bool{"button": true, "link": true, "textbox": true, "searchbox": true, "combobox": true, "checkbox": true, "radio": true, "slider": true, "image": true, "img": true, "meter": true, "table": true, "region": true, "navigation": true, "dialog": true, "log": true}
+
+// accessible checks what a screen reader gets of a page.
+func (p *tab) accessible(hash string) {
+	p.t.Helper()
+	t := p.t
+	tree, err := chromedp.Call(p.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := make(map[string]int)
+	for _, n := range tree.Nodes {
+		if n.Ignored || n.Role == nil {
+			continue
 		}
-		roles := make(map[string]int)
-		for _, n := range tree.Nodes {
-			if n.Ignored || n.Role == nil {
-				continue
-			}
-			role, name := strings.Trim(string(n.Role.Value), `"`), ""
-			if n.Name != nil {
-				name = strings.Trim(string(n.Name.Value), `"`)
-			}
-			roles[role]++
-			if needName[role] && strings.TrimSpace(name) == "" {
-				t.Errorf("%s: a %s has no name", hash, role)
-			}
+		role, name := strings.Trim(string(n.Role.Value), `"`), ""
+		if n.Name != nil {
+			name = strings.Trim(string(n.Name.Value), `"`)
 		}
-		for role, want := range map[string]int{"main": 1, "navigation": 1, "banner": 1} {
-			if roles[role] != want {
-				t.Errorf("%s: %d times %s, want %d", hash, roles[role], role, want)
-			}
+		roles[role]++
+		if needName[role] && strings.TrimSpace(name) == "" {
+			t.Errorf("%s: a %s has no name", hash, role)
 		}
-		if got := value[string](p, `[...document.querySelectorAll('h1')].length + ' ' + document.querySelectorAll('[tabindex]:not([tabindex="0"]):not([tabindex="-1"])').length`); got != "1 0" {
-			t.Errorf("%s: headings of the first level, positive tabindexes: %s", hash, got)
+	}
+	for role, want := range map[string]int{"main": 1, "navigation": 1, "banner": 1} {
+		if roles[role] != want {
+			t.Errorf("%s: %d times %s, want %d", hash, roles[role], role, want)
 		}
-	})
+	}
+	if got := value[string](p, `[...document.querySelectorAll('h1')].length + ' ' + document.querySelectorAll('[tabindex]:not([tabindex="0"]):not([tabindex="-1"])').length`); got != "1 0" {
+		t.Errorf("%s: headings of the first level, positive tabindexes: %s", hash, got)
+	}
 }
 
 // contrast finds texts that are hard to read, as WCAG computes it: a ratio of less than 4.5, or
@@ -174,13 +188,17 @@ func TestChromeLooks(t *testing.T) {
 	for _, theme := range []string{"light", "dark"} {
 		p.theme(theme)
 		p.size(map[string]int64{"light": 1280, "dark": 320}[theme], 800)
-		everyPage(p, func(hash string) {
-			if bad := value[[]string](p, contrast); len(bad) > 0 {
-				t.Errorf("%s, %s: hard to read: %q", hash, theme, bad)
-			}
-			if wide := value[int](p, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
-				t.Errorf("%s, %s: %d pixels wider than the window: %s", hash, theme, wide, value[string](p, `[...document.querySelectorAll('main *')].filter(n => n.getBoundingClientRect().right > innerWidth + 1 && !n.closest('.scroll, .output, .diff, .source, pre')).slice(0, 3).map(n => n.outerHTML.slice(0, 200)).join('\n')`))
-			}
-		})
+		everyPage(p, func(hash string) { p.readable(hash + ", " + theme) })
+	}
+}
+
+// readable checks that the texts of a page can be read, and that it fits its window.
+func (p *tab) readable(hash string) {
+	p.t.Helper()
+	if bad := value[[]string](p, contrast); len(bad) > 0 {
+		p.t.Errorf("%s: hard to read: %q", hash, bad)
+	}
+	if wide := value[int](p, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+		p.t.Errorf("%s: %d pixels wider than the window: %s", hash, wide, value[string](p, `[...document.querySelectorAll('main *')].filter(n => n.getBoundingClientRect().right > innerWidth + 1 && !n.closest('.scroll, .output, .diff, .source, pre')).slice(0, 3).map(n => n.outerHTML.slice(0, 200)).join('\n')`))
 	}
 }

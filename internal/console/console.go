@@ -30,7 +30,8 @@ type Remote struct {
 // concurrent use.
 type Console struct {
 	front  *front.Front
-	prefix string // of the paths of URL, with a slash at its end; empty for none
+	prefix string                                     // of the paths of URL, with a slash at its end; empty for none
+	who    func(*http.Request, route) (Person, error) // sends a request, if they may use its route
 	access access
 	views  Views
 	shown  []string // the views that the page has

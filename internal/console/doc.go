@@ -17,8 +17,10 @@
 //	serve.go     the listener and what is served there; absent.go where it is left out
 //	console.go   a console, and what every answer has
 //	routes.go    the table of routes, and who may use each of them
+//	part.go      the data of a worker, for the consoles at its fronts
 //	login.go     logging in and out
 //	events.go    what changes, as a stream
+//	fleet.go     the workers of a front as one server
 //	inbox.go     approvals and questions
 //	runs.go      boxes, sessions, background tasks and their output
 //	trail.go     what the audit log has about a decision of a person
@@ -32,6 +34,7 @@
 //	tools.go     search engines, browsers, todos, plans and callbacks
 //	stats.go     counts
 //	usage.go     what boxes used of late
+//	passed.go    who asks, as a front tells a worker
 //	request.go   what a request says, and the answer to it
 //	access.go    codes and tokens
 //	ring.go      the last events

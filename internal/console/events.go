@@ -137,6 +137,9 @@ func (c *Console) things(ctx context.Context) map[thing]sha256sum {
 			all[thing{kind, id}] = sha256.Sum256(text)
 		}
 	}
+	if fleet := c.views.Fleet; fleet != nil {
+		(&fleetHandlers{fleet, c.look}).things(ctx, note)
+	}
 	if people := c.views.People; people != nil {
 		approvals, _ := people.Approvals(ctx, false) // the page that asks gets the error
 		for _, a := range approvals {

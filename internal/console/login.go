@@ -71,8 +71,9 @@ type me struct {
 	Until time.Time `json:"until"`
 	Now   time.Time `json:"now"`
 	Views []string  `json:"views"`
+	Fleet bool      `json:"fleet,omitempty"` // what it shows is of workers
 }
 
 func (c *Console) me(r *request) (any, error) {
-	return me{r.who.Name, r.who.Role.String(), c.views.Server.About(), r.who.Until, time.Now(), c.shown}, nil
+	return me{r.who.Name, r.who.Role.String(), c.views.Server.About(), r.who.Until, time.Now(), c.shown, c.views.Fleet != nil}, nil
 }

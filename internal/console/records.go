@@ -111,6 +111,19 @@ type records struct {
 	Chain   chainIs  `json:"chain"`
 }
 
+// limitOf is how many records a request asks for.
+func limitOf(r *request) (int, error) {
+	text := r.URL.Query().Get("limit")
+	if text == "" {
+		return usualRecords, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > mostRecords {
+		return 0, fault(http.StatusBadRequest, "limit=%q: want a number from 1 to %d", text, mostRecords)
+	}
+	return n, nil
+}
+
 // audit lists records before a cursor that a search wants.
 func (h *logHandlers) audit(r *request) (any, error) {
 	q := r.URL.Query()
@@ -118,17 +131,12 @@ func (h *logHandlers) audit(r *request) (any, error) {
 		Filter: audit.Filter{Tenant: q.Get("tenant"), Session: q.Get("session"), Tool: q.Get("tool"), Verdict: q.Get("decision"), Kind: audit.Kind(q.Get("kind"))},
 		Rule:   q.Get("rule"), Upstream: q.Get("upstream"), Text: q.Get("q"),
 	}
-	most := usualRecords
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > mostRecords {
-			return nil, fault(http.StatusBadRequest, "limit=%q: want a number from 1 to %d", text, mostRecords)
-		}
-		most = n
+	most, err := limitOf(r)
+	if err != nil {
+		return nil, err
 	}
 	var before audit.Cursor
 	if text := q.Get("before"); text != "" {
-		var err error
 		if before, err = audit.ParseCursor(text); err != nil {
 			return nil, &Error{http.StatusBadRequest, fmt.Errorf("before: %w", err)}
 		}

@@ -30,6 +30,21 @@ func (c *Console) routes() []route {
 		{"GET", "me", "", Viewer, c.me, 0},
 		{"GET", "events", "", Viewer, c.stream, 0},
 	}
+	if c.views.Fleet != nil {
+		h := &fleetHandlers{c.views.Fleet, c.look}
+		all = append(all,
+			route{"GET", "workers", "workers", Viewer, h.workers, 0},
+			route{"GET", "workers/{worker}/{path...}", "", Viewer, h.one, 0},
+			route{"POST", "workers/{worker}/{path...}", "", Approver, h.one, 0},
+			route{"GET", "inbox", "inbox", Viewer, h.inbox, 0},
+			route{"GET", "approvals", "history", Viewer, h.answers("approvals"), 0},
+			route{"GET", "questions", "", Viewer, h.answers("questions"), 0},
+			route{"GET", "boxes", "boxes", Viewer, h.list("boxes"), 0},
+			route{"GET", "sessions", "sessions", Viewer, h.list("sessions"), 0},
+			route{"GET", "jobs", "jobs", Viewer, h.list("jobs"), 0},
+			route{"GET", "audit", "audit", Viewer, h.audit, 0},
+		)
+	}
 	if c.views.People != nil {
 		h := &peopleHandlers{c.views.People, c.views.Upstreams}
 		all = append(all,
@@ -121,7 +136,7 @@ func (c *Console) handler(at route) http.HandlerFunc {
 		req := &request{Request: r, w: w, body: at.body}
 		if at.needs > 0 {
 			var err error
-			if req.who, err = c.person(r, at); err != nil {
+			if req.who, err = c.who(r, at); err != nil {
 				respondError(w, err)
 				return
 			}
@@ -151,7 +166,7 @@ func (c *Console) person(r *http.Request, at route) (Person, error) {
 	case ok && who.Role >= at.needs:
 		return who, nil
 	case ok:
-		return Person{}, fault(http.StatusForbidden, "a %s may not do that; it needs the role %s", who.Role, at.needs)
+		return Person{}, errRole(who.Role, at)
 	case c.views.Server.Agent(r.Context(), token):
 		c.views.Server.Noted(Login{Event: "refused", Person: "an agent", Reason: "the token of a client, at " + at.method + " /" + api + at.path})
 		return Person{}, fault(http.StatusForbidden, "the token of an agent opens nothing of the console; a person logs in by the link that `belljar console` prints")

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 // console.
 func Open(ctx context.Context, cfg Config) (*Console, error) {
 	c := &Console{ring: newRing(time.Now()), looks: make(chan struct{}, 1), known: make(chan struct{}), chain: chain{asked: make(chan struct{}, 1)}}
+	c.who = c.person
 	public, err := c.place(&cfg)
 	if err != nil {
 		return nil, front.Mistake(err)
@@ -146,4 +148,20 @@ func (c *Console) serve(ctx context.Context) error {
 		c.ring.end()
 		return nil
 	})
+}
+
+// NewPart returns the part of a server. Run has to be called as well.
+func NewPart(views Views) (*Part, error) {
+	c := &Console{views: views, who: passedPerson, chain: chain{asked: make(chan struct{}, 1)}}
+	p := &Part{console: c}
+	own := []string{"login", "logout", "me", "events"}
+	for _, at := range append(c.routes(), route{"GET", "things", "", Viewer, c.changing, 0}) {
+		if !slices.Contains(own, at.path) {
+			p.mux.HandleFunc(at.method+" /"+api+at.path, c.handler(at))
+		}
+	}
+	p.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, "the worker has nothing at this path", http.StatusNotFound)
+	})
+	return p, nil
 }

@@ -61,6 +61,8 @@ type Views struct {
 	Tools  Tools
 	// Upstreams are the servers of other people.
 	Upstreams Upstreams
+	// Fleet has the workers of a front, in the place of People, Runs and AuditDir.
+	Fleet Fleet
 	// AuditDir is the directory of the audit log; empty where none is kept.
 	AuditDir string
 	// SetsDir is the directory of the changes that boxes make beside their workspaces; empty

@@ -26,6 +26,7 @@
 //	front.go               one request: from its body to its answer
 //	places.go, move.go     places that move from one worker to another, to a file, and back
 //	resolve.go             the worker that has a place, or gets it
+//	ask.go                 what a front asks workers for itself
 //	answer.go              the answer, also in the place of a worker that is gone
 //	events.go              a stream as whole events
 //	headers.go, message.go what goes from one end to the other, and what a front knows of it

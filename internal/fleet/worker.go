@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 )
@@ -16,8 +17,8 @@ import (
 // ErrNoPlace is the error of a claim of a place that the worker's own policy does not name.
 var ErrNoPlace = errors.New("there is no such place")
 
-// WorkerConfig is the configuration of a Worker. All fields but Audit, and those for places
-// that move, are required.
+// WorkerConfig is the configuration of a Worker. All fields but Audit, Asked, and those
+// for places that move, are required.
 type WorkerConfig struct {
 	Name        string   // among the workers of the fleet; the certificate must cover it
 	Fronts      []string // their addresses, for example https://front.example:8444
@@ -26,6 +27,7 @@ type WorkerConfig struct {
 	// Handler answers requests of clients. Their place and caller are in the headers
 	// PlaceHeader and CallerHeader.
 	Handler http.Handler
+	Asked   http.Handler    // answers what fronts ask for themselves; nil answers none of it
 	Places  func() []string // that the worker has
 	// Enter reports whether the worker has a place and the place is at work. Until leave is
 	// called, the place is not frozen.
@@ -193,6 +195,10 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 		w.move(rw, r)
 		return
 	}
+	if strings.HasPrefix(r.URL.Path, askPath+"/") {
+		w.asked(rw, r)
+		return
+	}
 	// Where it is refused, nothing has been read, and nothing runs: the front sends it
 	// elsewhere, or again.
 	leave, ok := w.cfg.Enter(r.Header.Get(PlaceHeader))
@@ -209,6 +215,16 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 	defer w.flights.end(r)
 	w.cfg.Handler.ServeHTTP(rw, r)
+}
+
+// asked answers what a front asks for itself. No request of a client gets here: those have a
+// place.
+func (w *Worker) asked(rw http.ResponseWriter, r *http.Request) {
+	if _, placed := r.Header[PlaceHeader]; placed || w.cfg.Asked == nil {
+		http.NotFound(rw, r)
+		return
+	}
+	http.StripPrefix(askPath, w.cfg.Asked).ServeHTTP(rw, r)
 }
 
 // claim makes a place that a front has claimed for this worker.

@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"belljar.dev/internal/control"
-	"belljar.dev/internal/people"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/people/question"
 )
@@ -15,8 +14,8 @@ import (
 // handle adds what `belljar approve` and `belljar ask` ask for. place is the workspace of
 // the server's own place.
 func (w *ways) handle(mux *http.ServeMux, place string) {
-	handleDesk(mux, "/questions", func() *people.Desk[question.Asked] { return w.of(place).questions.Desk }, briefly)
-	handleDesk(mux, "/approvals", func() *people.Desk[approval.Approval] { return w.of(place).desk.Desk }, func(list []approval.Approval) any {
+	handleDesk(mux, "/questions", w.listQuestions, w.question, briefly)
+	handleDesk(mux, "/approvals", w.listApprovals, w.approval, func(list []approval.Approval) any {
 		for i := range list {
 			list[i] = list[i].Brief()
 		}
@@ -40,18 +39,21 @@ func (w *ways) handle(mux *http.ServeMux, place string) {
 		reply(rw, got, err)
 	})
 	mux.HandleFunc("POST /approvals/{id}/revoke", func(rw http.ResponseWriter, r *http.Request) {
-		got, err := w.of(place).desk.Revoke(r.Context(), r.PathValue("id"), control.Caller(r), wayCommand)
+		got, err := w.revoke(r.Context(), r.PathValue("id"), control.Caller(r), wayCommand)
 		reply(rw, got, err)
 	})
 }
 
 // answer answers an approval, at the desk of its place.
 func (w *ways) answer(ctx context.Context, id string, said approval.Reply) (approval.Approval, error) {
-	desk := w.of("").desk
-	if one, err := desk.Get(ctx, id); err == nil { // else Answer says what is wrong
-		desk = w.of(one.Place).desk
+	at, err := deskOf(w, func(a *approver) (string, error) {
+		one, err := a.desk.Get(ctx, id)
+		return one.Place, err
+	})
+	if err != nil {
+		return approval.Approval{}, err
 	}
-	return desk.Answer(ctx, id, said)
+	return at.desk.Answer(ctx, id, said)
 }
 
 // answerQuestion takes the answer to a question of an agent, at the desk of its place.
@@ -71,11 +73,14 @@ func (w *ways) answerQuestion(rw http.ResponseWriter, r *http.Request) {
 
 // settle answers a question of an agent, at the desk of its place.
 func (w *ways) settle(ctx context.Context, id string, does question.Reply) (question.Asked, error) {
-	desk := w.of("").questions
-	if one, err := desk.Get(ctx, id); err == nil { // else Answer says what is wrong
-		desk = w.of(one.Place).questions
+	at, err := deskOf(w, func(a *approver) (string, error) {
+		one, err := a.questions.Get(ctx, id)
+		return one.Place, err
+	})
+	if err != nil {
+		return question.Asked{}, err
 	}
-	return desk.Answer(ctx, id, does)
+	return at.questions.Answer(ctx, id, does)
 }
 
 // briefly is a list that fits into an answer: the first question of each.
@@ -95,9 +100,9 @@ func briefly(list []question.Asked) any {
 
 // handleDesk adds the list of a desk below a path, and one of it. brief makes of a list
 // what fits into an answer.
-func handleDesk[Q any](mux *http.ServeMux, path string, desk func() *people.Desk[Q], brief func([]Q) any) {
+func handleDesk[Q any](mux *http.ServeMux, path string, list func(context.Context, bool) ([]Q, error), get func(context.Context, string) (Q, error), brief func([]Q) any) {
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-		list, err := desk().List(r.Context(), r.URL.Query().Get("all") != "")
+		list, err := list(r.Context(), r.URL.Query().Get("all") != "")
 		if err != nil {
 			reply(w, nil, err)
 			return
@@ -105,7 +110,7 @@ func handleDesk[Q any](mux *http.ServeMux, path string, desk func() *people.Desk
 		reply(w, brief(list), nil)
 	})
 	mux.HandleFunc("GET "+path+"/{id}", func(w http.ResponseWriter, r *http.Request) {
-		got, err := desk().Get(r.Context(), r.PathValue("id"))
+		got, err := get(r.Context(), r.PathValue("id"))
 		reply(w, got, err)
 	})
 }
@@ -117,17 +122,4 @@ func reply(w http.ResponseWriter, what any, err error) {
 		return
 	}
 	control.Respond(w, http.StatusOK, what)
-}
-
-// of returns the desks of the place whose workspace is given, or those of another one: each
-// has all questions of the state directory, and the place itself wakes the call that waits.
-func (w *ways) of(workspace string) *approver {
-	var other *approver
-	for _, p := range w.places.all() {
-		if p.Workspace == workspace {
-			return p.approver
-		}
-		other = p.approver
-	}
-	return other
 }

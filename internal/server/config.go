@@ -80,6 +80,7 @@ type Link struct {
 	Credentials fleet.Credentials
 	Places      string        // its directory
 	Drain       time.Duration // how long running calls may take to end once it stops
+	Console     bool          // the consoles at its fronts show it, and people decide there
 }
 
 // Routes is what a front of a fleet is.

@@ -29,8 +29,10 @@ func openConsole(ctx context.Context, s *Server) (err error) {
 	}
 	cfg := console.Config{Addr: s.cfg.Service.Console, Remote: s.cfg.Service.ConsoleRemote, Inherited: s.cfg.Service.Inherited, Log: s.Log}
 	cfg.People = len(policies.People(s.Policy)) > 0
-	if err := frontFiles(consoleFiles(s.cfg.Service), s.workspaces(), s.Policy); err != nil {
-		return err
+	if !s.cfg.routes() { // which opens no box
+		if err := frontFiles(consoleFiles(s.cfg.Service), s.workspaces(), s.Policy); err != nil {
+			return err
+		}
 	}
 	if s.console, err = console.Open(ctx, cfg); err != nil {
 		return err
@@ -48,9 +50,16 @@ func consoleFiles(s *Service) *front.Config {
 // runConsole serves the console until ctx ends.
 func runConsole(ctx context.Context, s *Server, c *controller) {
 	s.Log.Info("people can open the console by `belljar console`", "url", s.console.URL())
+	if err := s.console.Serve(ctx, consoleViews(s, c)); err != nil {
+		s.Log.Error("the console is not served any more", "err", err)
+	}
+}
+
+// consoleViews are what a console shows of a server.
+func consoleViews(s *Server, c *controller) console.Views {
 	views := console.Views{
 		Server: &consoleServer{s, c, &knownPeople{server: s}, time.Now()},
-		People: &consolePeople{c.ways, s.Workspace},
+		People: &consolePeople{c.ways},
 		Runs:   &consoleRuns{&boxHandlers{c.sandbox}, c.operations, s.audit, s.Log},
 		Counts: &consoleCounts{s.counts, c.quotas},
 		Policy: &consolePolicy{c.policy, s.gate},
@@ -64,9 +73,7 @@ func runConsole(ctx context.Context, s *Server, c *controller) {
 	if s.State != "" {
 		views.SetsDir = filepath.Join(s.State, sandbox.WorkspacesDir)
 	}
-	if err := s.console.Serve(ctx, views); err != nil {
-		s.Log.Error("the console is not served any more", "err", err)
-	}
+	return views
 }
 
 // ConsoleLink returns a link by which the user of this process logs in at the console once,
@@ -152,23 +159,22 @@ func (v *consoleServer) Decided(d console.Decision) {
 
 // consolePeople are the questions to people.
 type consolePeople struct {
-	ways  *ways
-	place string // the workspace of the server's own place
+	ways *ways
 }
 
 // Approvals lists approvals.
 func (v *consolePeople) Approvals(ctx context.Context, all bool) ([]approval.Approval, error) {
-	return v.ways.of(v.place).desk.List(ctx, all)
+	return v.ways.listApprovals(ctx, all)
 }
 
 // History lists approvals that are over as well.
 func (v *consolePeople) History(ctx context.Context, f approval.Filter) ([]approval.Approval, error) {
-	return v.ways.of(v.place).desk.History(ctx, f)
+	return v.ways.history(ctx, f)
 }
 
 // Approval returns one.
 func (v *consolePeople) Approval(ctx context.Context, id string) (approval.Approval, error) {
-	return v.ways.of(v.place).desk.Get(ctx, id)
+	return v.ways.approval(ctx, id)
 }
 
 // Approve answers one.
@@ -178,17 +184,17 @@ func (v *consolePeople) Approve(ctx context.Context, id string, said approval.Re
 
 // Revoke takes a yes back.
 func (v *consolePeople) Revoke(ctx context.Context, id, by string) (approval.Approval, error) {
-	return v.ways.of(v.place).desk.Revoke(ctx, id, by, console.Via)
+	return v.ways.revoke(ctx, id, by, console.Via)
 }
 
 // Questions lists questions of agents.
 func (v *consolePeople) Questions(ctx context.Context, all bool) ([]question.Asked, error) {
-	return v.ways.of(v.place).questions.List(ctx, all)
+	return v.ways.listQuestions(ctx, all)
 }
 
 // Question returns one.
 func (v *consolePeople) Question(ctx context.Context, id string) (question.Asked, error) {
-	return v.ways.of(v.place).questions.Get(ctx, id)
+	return v.ways.question(ctx, id)
 }
 
 // Answer answers one.

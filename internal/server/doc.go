@@ -12,6 +12,7 @@
 //	routes.go, work.go             the front of a fleet, and a worker of one
 //	placehandlers.go               places that move, as the operator of a front sees them,
 //	workmoves.go, workmarks.go     and as a worker has them
+//	consolefleet.go                what people at the console of a front ask its workers
 //	control.go, console.go         what other commands and people in a browser ask a server
 //	consoleruns.go, boxes.go       that runs
 //	consoletools.go, operations.go
@@ -19,6 +20,7 @@
 //	tenantquotas.go
 //	upstreamcontrol.go
 //	webhook.go, approvals.go       and the answers of people, which a webhook brings as well
+//	desks.go                       at the desks of all places
 //	announce.go                    what tells people that they are asked
 //	reload.go, watcher.go          the policy is read again
 //	tenants.go, frontfiles.go

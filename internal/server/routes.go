@@ -125,6 +125,11 @@ func runRoutes(ctx context.Context, s *Server) error {
 		control.Respond(w, http.StatusOK, "forgotten")
 	})
 	(&placeHandlers{s}).handle(mux)
+	c := &controller{at: s.Place, policy: s.reloader.status, audit: s.audit, console: s.console}
+	c.handleConsole(mux)
+	if s.console != nil {
+		running.Go(func() { runFleetConsole(ctx, s, c) })
+	}
 	l, err := control.Listen(ctx, s.State, mux, s.Log)
 	if err != nil {
 		s.Log.Warn("`belljar fleet` will not see this front", "err", err)

@@ -100,6 +100,11 @@ func (s *Server) run(ctx context.Context) error {
 		s.ways.tell(func(approval.Event) { s.console.Look() })
 		running.Go(func() { runConsole(ctx, s, c) })
 	}
+	part, err := openPart(ctx, s, c)
+	if err != nil {
+		return err
+	}
+	running.Go(part)
 	if end := c.listen(ctx); end != nil {
 		s.opened.Do(end)
 	}

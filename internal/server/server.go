@@ -65,6 +65,7 @@ type listeners struct {
 	front   *front.Front     // of clients; nil over stdio
 	console *console.Console // of people; nil without one
 	counts  *callCounts      // for people; nil as well
+	part    *console.Part    // for people at the fronts of the fleet; nil as well
 	fleet   *fleet.Front     // of the workers of a fleet; nil as well
 }
 
@@ -101,7 +102,7 @@ func (s *Server) open(ctx context.Context) error {
 // openRoutes is Server.open for a front of a fleet. It opens no box and no place.
 func openRoutes(ctx context.Context, s *Server) error {
 	for _, step := range []func(context.Context) error{
-		s.openPolicy, s.openState, s.openTenants, s.openMonitor, s.openFront, s.openLedger, s.begin,
+		s.openPolicy, s.openState, s.openTenants, s.openMonitor, s.openFront, func(ctx context.Context) error { return openConsole(ctx, s) }, s.openLedger, s.begin,
 		func(ctx context.Context) error { return openFleet(ctx, s) }, func(ctx context.Context) error { return runRoutes(ctx, s) },
 	} {
 		if err := step(ctx); err != nil {

@@ -57,12 +57,16 @@ func Work(ctx context.Context, s *Server, ready func()) (err error) {
 	ctx, prepared := preparing(ctx, s)
 	defer func() { err = cmp.Or(prepared(), err) }()
 	link := s.cfg.Service.Link
-	w, err := fleet.NewWorker(fleet.WorkerConfig{
+	cfg := fleet.WorkerConfig{
 		Name: link.Name, Fronts: link.Fronts, Credentials: link.Credentials, Version: buildinfo.Version(), Log: s.Log,
 		Handler: s.places.linked(s.home), Places: s.places.ids, Enter: s.places.moves.enter, Claim: s.places.claim,
 		Mover: s.places.moves, Moves: s.places.moves.list,
 		Audit: s.audit.forFleet(),
-	})
+	}
+	if s.part != nil {
+		cfg.Asked = s.part
+	}
+	w, err := fleet.NewWorker(cfg)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 var (
 	imports  = regexp.MustCompile(`(?m)^import (\{[^}]*\}|\* as \w+) from '([^']+)'\n`)
 	exports  = regexp.MustCompile(`(?m)^export (?:async )?(?:function|class|const|let) (\w+)`)
-	comments = regexp.MustCompile(`(?s:/\*\*.*?\*/) ?|(?m:^\s*//.*\n)`)
+	comments = regexp.MustCompile("(?s:/\\*\\*.*?\\*/) ?|(?m:^\\s*//.*\\n)|(?m: +// [^'\"`\n]*$)") // no text of the page has two slashes behind a space
 	indents  = regexp.MustCompile(`(?m)^\s+`)
 	rules    = regexp.MustCompile(`(?s:/\*.*?\*/)|(?m:^\s+)|\n`)
 )

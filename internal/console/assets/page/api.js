@@ -22,6 +22,11 @@ export function setToken(is) { token = is }
 /** onFailure has a function called at each request without an answer (0) or without a login (401). @param {(status: number) => void} f */
 export function onFailure(f) { failed = f }
 
+/** @type {(path: string, workers: string) => void} */
+let missed = () => {}
+/** onMissing has a function called with the workers that an answer has nothing of. @param {typeof missed} f */
+export function onMissing(f) { missed = f }
+
 const patience = 30_000 // milliseconds until an answer is given up
 
 /** @param {string} path @param {RequestInit} [init] */
@@ -51,6 +56,7 @@ async function json(path, init = {}, as = 'json') {
     throw new Refused(0, T.server.gone)
   }
   if (answer.status === 204) return null
+  missed(path, answer.headers.get('Belljar-Missing') || '')
   let body = null
   try {
     body = await answer[answer.ok ? as : 'json']()
@@ -73,6 +79,12 @@ export const blob = (path, signal) => json(path, {signal}, 'blob')
 
 /** @param {string} path @param {object} [body] @param {AbortSignal} [signal] */
 export const post = (path, body = {}, signal) => json(path, {method: 'POST', body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}, signal, credentials: path === 'login' ? 'same-origin' : 'omit'})
+
+/** of is a path at the worker that has a thing, in a fleet. @param {{worker?: string}} thing @param {string} path */
+export const of = (thing, path) => thing.worker ? 'workers/' + at(thing.worker) + '/' + path : path
+
+/** to is the address of the page about a thing. @param {{worker?: string}} thing @param {string[]} parts */
+export const to = (thing, ...parts) => '#/' + at(...parts) + (thing.worker ? '?worker=' + encodeURIComponent(thing.worker) : '')
 
 /** at makes a path of parts that the data has. @param {string[]} parts */
 export const at = (...parts) => parts.map(encodeURIComponent).join('/')

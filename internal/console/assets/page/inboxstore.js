@@ -2,9 +2,12 @@
 import {get} from './api.js'
 import {serverNow} from './format.js'
 
-/** @typedef {{kind: 'approval'|'question'|'pin', id: string, at: string, expires?: string, is: any}} Item */
+/** @typedef {{kind: 'approval'|'question'|'pin', id: string, key: string, at: string, expires?: string, is: any}} Item */
 
 const laterKey = 'later', again = 60_000 // milliseconds before it times out
+
+/** keyOf is what no other item has, of any worker. @param {{worker?: string}} thing @param {string[]} parts */
+export const keyOf = (thing, ...parts) => (thing.worker || '') + '/' + parts.join('/')
 
 /** @type {Set<() => void>} */
 const watchers = new Set()
@@ -24,6 +27,7 @@ export const inbox = {
       ...got.questions.map((/** @type {any} */ q) => ({kind: 'question', id: q.id, at: q.created, expires: q.expires, is: q})),
       ...got.pins.map((/** @type {any} */ p) => ({kind: 'pin', id: p.upstream + '/' + p.version, at: p.since || '', is: p})),
     ]
+    for (const i of items) i.key = keyOf(i.is, i.kind, i.id)
     this.items = items.sort((a, b) => a.at < b.at ? 1 : a.at > b.at ? -1 : 0)
     this.more = got.more || 0
     this.loaded = true
@@ -32,24 +36,24 @@ export const inbox = {
 
   /** isLater reports whether a person does not want to see an item now. @param {Item} item */
   isLater(item) {
-    const until = this.later[item.id]
+    const until = this.later[item.key]
     return until !== undefined && serverNow() < until
   },
 
   /** putOff hides an item. It does not answer it. @param {Item} item */
   putOff(item) {
-    this.later[item.id] = item.expires ? new Date(item.expires).getTime() - again : Number.MAX_SAFE_INTEGER
+    this.later[item.key] = item.expires ? new Date(item.expires).getTime() - again : Number.MAX_SAFE_INTEGER
     this.keep()
   },
 
   /** @param {Item} item */
   bringBack(item) {
-    delete this.later[item.id]
+    delete this.later[item.key]
     this.keep()
   },
 
   keep() {
-    for (const id of Object.keys(this.later)) if (!this.items.some(i => i.id === id)) delete this.later[id]
+    for (const id of Object.keys(this.later)) if (!this.items.some(i => i.key === id)) delete this.later[id]
     sessionStorage.setItem(laterKey, JSON.stringify(this.later))
     watchers.forEach(f => f())
   },

@@ -1,12 +1,12 @@
 // The page: who is logged in, where they are, and what has changed meanwhile.
 import {add, el, fill} from './dom.js'
-import {get, hasToken, onFailure, Refused} from './api.js'
+import {get, hasToken, onFailure, onMissing, Refused} from './api.js'
 import {ago, seen, setClock, tickAll} from './format.js'
 import {inbox} from './inboxstore.js'
 import {Live} from './live.js'
 import {codeIn, drop, login, logout, onToken, resume, takeCode} from './login.js'
 import {T} from './texts.js'
-import {button, command, empty, field} from './widgets.js'
+import {button, command, empty, field, machine} from './widgets.js'
 import * as overview from './pages/overview.js'
 import * as inboxPage from './pages/inbox.js'
 import * as history from './pages/history.js'
@@ -20,14 +20,14 @@ import * as upstreams from './pages/upstreams.js'
 import * as tools from './pages/tools.js'
 
 /**
- * @typedef {{root: HTMLElement, args: string[], query: URLSearchParams, me: any, signal: AbortSignal, may: (role: string) => boolean,
+ * @typedef {{root: HTMLElement, args: string[], query: URLSearchParams, worker: {worker?: string}, me: any, signal: AbortSignal, may: (role: string) => boolean,
  *   say: (text: string) => void, fail: (e: any) => void, go: (hash: string) => void, every: (ms: number, f: () => any) => void}} Page
  * @typedef {{kinds: string[], refresh: () => any}} Shown
  */
 
 /** The pages in the order of the navigation, in groups. @type {[string, (c: Page) => Shown][][]} */
 const groups = [
-  [['overview', overview.open], ['inbox', inboxPage.open], ['history', history.open]],
+  [['overview', overview.open], ['workers', tools.openWorkers], ['inbox', inboxPage.open], ['history', history.open]],
   [['boxes', boxes.open], ['jobs', jobs.open], ['sessions', sessions.open], ['work', tools.openWork]],
   [['workspaces', workspaces.open], ['audit', audit.open], ['policy', policy.open]],
   [['upstreams', upstreams.open], ['search', tools.openSearch], ['browser', tools.openBrowser]],
@@ -44,6 +44,7 @@ let page = null
 let title = ''
 
 const bar = el('div', {class: 'status', role: 'status'})
+const lacks = el('div', {class: 'status', role: 'status'})
 const said = el('div', {class: 'said', role: 'status'})
 const heading = el('h1', {tabindex: -1})
 const root = el('div', {class: 'page'})
@@ -52,7 +53,7 @@ const who = el('div', {class: 'who'})
 const badge = el('span', {class: 'badge', hidden: true})
 const dot = el('span', {class: 'state'})
 const shell = [el('button', {type: 'button', class: 'skip', on: {click: () => heading.focus()}}, T.page.skip),
-  el('header', {}, el('a', {class: 'brand', to: '#/', 'aria-label': T.page.home}, el('span', {class: 'mark', 'aria-hidden': 'true'}), 'belljar'), dot, who), nav, el('main', {}, bar, said, heading, root)]
+  el('header', {}, el('a', {class: 'brand', to: '#/', 'aria-label': T.page.home}, el('span', {class: 'mark', 'aria-hidden': 'true'}), 'belljar'), dot, who), nav, el('main', {}, bar, lacks, said, heading, root)]
 
 let saying = 0
 /** say tells what was done. @param {string} text */
@@ -96,6 +97,7 @@ function wait() {
 async function look() {
   me = await get('me')
   setClock(me.now)
+  machine.text = me.fleet ? T.command.atWorker : ''
 }
 
 let counted = -1 // what waited when that was looked at last
@@ -141,8 +143,9 @@ function show() {
   }
   badges()
   page = null
+  const query = new URLSearchParams(search || '')
   if (!opens) return add(root, empty(T.page.missing))
-  const c = {root, args: parts.slice(1), query: new URLSearchParams(search || ''), me, signal: mine.signal, say, fail, go: (/** @type {string} */ hash) => { location.hash = hash },
+  const c = {root, args: parts.slice(1), query, worker: query.get('worker') ? {worker: query.get('worker') || ''} : {}, me, signal: mine.signal, say, fail, go: (/** @type {string} */ hash) => { location.hash = hash },
     may: (/** @type {string} */ role) => roles.indexOf(me.role) >= roles.indexOf(role),
     every: (/** @type {number} */ ms, /** @type {() => any} */ f) => {
       const timer = setInterval(() => { if (!document.hidden) once(f) }, ms)
@@ -238,6 +241,10 @@ function loggedOut(why) {
   document.body.querySelector('h1')?.focus()
   onToken(() => { if (!me) begin() })
 }
+
+onMissing((path, workers) => {
+  if (me?.fleet && path !== 'me' && !path.startsWith('workers')) fill(lacks, workers && el('p', {class: 'flag'}, T.server.missing, seen(workers)))
+})
 
 let tries = 0
 onFailure(status => {

@@ -1,6 +1,6 @@
 // Plays the recording of a call: with a speed, and from any moment.
 import {el, fill} from './dom.js'
-import {at, get} from './api.js'
+import {at, get, of} from './api.js'
 import {span} from './format.js'
 import {Output} from './output.js'
 import {T} from './texts.js'
@@ -14,7 +14,7 @@ export async function player(c, id) {
   const pieces = []
   let seconds = 0, whole = true
   for (let from = 0; ;) {
-    const got = await get('casts/' + at(id) + '?from=' + from, c.signal)
+    const got = await get(of(c.worker, 'casts/' + at(id) + '?from=' + from), c.signal)
     pieces.push(...got.pieces)
     seconds = got.seconds
     if (got.end) break

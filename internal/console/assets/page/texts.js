@@ -3,7 +3,7 @@ const s = (/** @type {number} */ n, /** @type {string} */ one, many = one + 's')
 
 export const T = {
   nav: {
-    name: 'Pages', overview: 'Overview', inbox: 'Inbox', history: 'Answers', boxes: 'Boxes', jobs: 'Tasks', sessions: 'Sessions', work: 'Plans and todos',
+    name: 'Pages', overview: 'Overview', workers: 'Workers', inbox: 'Inbox', history: 'Answers', boxes: 'Boxes', jobs: 'Tasks', sessions: 'Sessions', work: 'Plans and todos',
     workspaces: 'Workspaces', audit: 'Audit log', policy: 'Policy', upstreams: 'Upstreams', search: 'Search', browser: 'Browsers',
   },
   page: {
@@ -18,6 +18,7 @@ export const T = {
   server: {
     title: 'No answer', gone: 'The server does not answer.', now: 'Try now',
     lost: (/** @type {number} */ n) => `The server does not answer. Trying again in ${s(Math.max(1, n), 'second')}.`,
+    missing: 'What these workers have is missing here, since they do not answer, have too much, or show nothing to consoles (belljar work --console): ',
     status: (/** @type {number} */ n) => `The server refused with status ${n}.`, strange: 'The server sent an answer that cannot be read.',
   },
   role: {
@@ -38,10 +39,10 @@ export const T = {
     punyIn: (/** @type {string} */ h) => `A name in it is ${h} on the network.`, puny: (/** @type {string} */ h) => `is ${h} on the network`, noHost: 'not a host name',
   },
   field: {
-    tenant: 'Tenant', session: 'Session', workspace: 'Workspace', record: 'Record', state: 'State', what: 'What', by: 'Who', when: 'When', action: 'Action', tool: 'Tool', decision: 'Decision',
+    tenant: 'Tenant', worker: 'Worker', session: 'Session', workspace: 'Workspace', record: 'Record', state: 'State', what: 'What', by: 'Who', when: 'When', action: 'Action', tool: 'Tool', decision: 'Decision',
   },
   command: {
-    label: 'On the command line', yes: 'To allow it once', no: 'To refuse it', copy: 'Copy', copyName: (/** @type {string} */ c) => 'Copy ' + c, copied: 'Copied.', notCopied: 'The browser did not allow that.', word: 'NAME',
+    label: 'On the command line', atWorker: 'at the machine of the worker', yes: 'To allow it once', no: 'To refuse it', copy: 'Copy', copyName: (/** @type {string} */ c) => 'Copy ' + c, copied: 'Copied.', notCopied: 'The browser did not allow that.', word: 'NAME',
   },
   agent: {hidden: 'This text has characters that are not seen, or that change how others look. They are shown as codes.'},
   confirm: {cancel: 'Cancel'},
@@ -104,7 +105,7 @@ export const T = {
   audit: {
     kind: 'Kind', none: 'No record is like that.', older: 'Older records', cut: 'The search took too long: there may be more.', follow: 'Follow new records', recordName: (/** @type {number} */ n) => `Record ${n}`, took: (/** @type {number} */ ms) => ms < 1000 ? ms + ' ms' : (ms / 1000).toFixed(1) + ' s', ms: 'Took',
     filter: {q: 'Text', tool: 'Tool', decision: 'Decision', kind: 'Kind', tenant: 'Tenant', session: 'Session', rule: 'Rule', upstream: 'Upstream'},
-    ok: (/** @type {number} */ n) => `The log is as it was written, up to record ${n}.`, broken: (/** @type {number} */ n) => `The log was changed at record ${n}.`, unknown: 'Whether the log is as it was written is not known yet.', checked: 'Verified at',
+    okAll: 'The logs of all workers are as they were written.', ok: (/** @type {number} */ n) => `The log is as it was written, up to record ${n}.`, broken: (/** @type {number} */ n) => `The log was changed at record ${n}.`, unknown: 'Whether the log is as it was written is not known yet.', checked: 'Verified at',
     back: 'All records', number: 'Number', call: 'Call', sameCall: 'All records of this call', explain: 'What the policy says to this call now', whole: 'The whole of it', frame: 'As it is in the log. Commands and arguments are the agent’s.',
   },
   policy: {
@@ -135,6 +136,7 @@ export const T = {
   work: {
     todos: 'Todos', noTodos: 'No agent has a todo.', plans: 'Plans', noPlans: 'No plan is saved.', callbacks: 'Callbacks', noCallbacks: 'No callback is set.', frame: 'Written by the agent', stepsOf: 'Steps done', steps: (/** @type {number} */ a, /** @type {number} */ b) => `${a} of ${s(b, 'step')} done`, isDone: 'Done: ', isOpen: 'Open: ', times: (/** @type {number} */ n) => s(n, 'time') + ' more', more: (/** @type {number} */ n) => `${n} more are not shown.`,
   },
+  workers: {none: 'No worker is linked.', version: 'Version', linked: 'Linked', places: 'Places', calls: 'Requests now', hint: 'Workers that are linked to this front.'},
   chart: {table: 'As a table', below: 'The table below has the same.', bar: (/** @type {string} */ at, /** @type {number} */ n, /** @type {string} */ what) => `${at}: ${n} ${what}`, time: 'Time'},
   overview: {
     waits: 'wait for you', running: 'Tasks running', refused: 'Refused, last hour', calls: 'Calls of the last hour', noCalls: 'No call yet.', quotas: 'Quotas of tenants', noTenants: 'No tenant has a quota.', noQuota: 'No quota.', memory: 'Memory of boxes', noBoxes: 'No box is open.', moreBoxes: (/** @type {number} */ n) => `${n} more boxes.`, server: 'This server', since: 'Started', version: 'Version', pid: 'Process',

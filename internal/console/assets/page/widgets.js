@@ -9,7 +9,7 @@ import {T} from './texts.js'
 export function verdict(word) {
   const looks = /** @type {Record<string, string>} */ ({
     allow: 'yes', approved: 'yes', used: 'yes', accept: 'yes', ok: 'yes', ready: 'yes', healthy: 'yes', added: 'yes', good: 'yes', done: 'yes', completed: 'yes', applied: 'yes',
-    ask: 'wait', pending: 'wait', waiting: 'wait', unknown: 'wait', modified: 'wait', changed: 'wait', starting: 'wait', probing: 'wait', live: 'wait', running: 'wait', reserve: 'wait', held: 'wait', new: 'wait',
+    ask: 'wait', pending: 'wait', waiting: 'wait', unknown: 'wait', modified: 'wait', changed: 'wait', starting: 'wait', probing: 'wait', live: 'wait', running: 'wait', draining: 'wait', late: 'wait', reserve: 'wait', held: 'wait', new: 'wait',
     deny: 'no', declined: 'no', decline: 'no', failed: 'no', broken: 'no', deleted: 'no', removed: 'no', refused: 'no', killed: 'no', cooling: 'no', blocked: 'no', conflict: 'no',
   })
   const known = Object.hasOwn(looks, word)
@@ -22,10 +22,16 @@ export function facts(pairs) {
     .map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))))
 }
 
+/** machine is where the command lines are for, where that is another one. */
+export const machine = {text: ''}
+
+/** ofWorker is the column with the worker that has what a row is about. @param {import('./main.js').Page} c @returns {Column<any>|null} */
+export const ofWorker = c => c.me.fleet ? {head: T.field.worker, cell: r => el('code', {}, seen(r.worker))} : null
+
 /** command is the command line that does the same. @param {string} text @param {string} [label] */
 export function command(text, label = T.command.label) {
   const done = el('span', {class: 'soft', role: 'status'})
-  return el('div', {class: 'cli'}, el('span', {class: 'soft'}, label), el('code', {}, seen(text)),
+  return el('div', {class: 'cli'}, el('span', {class: 'soft'}, label), el('code', {}, seen(text)), machine.text && el('span', {class: 'soft'}, machine.text),
     el('button', {type: 'button', class: 'small', 'aria-label': T.command.copyName(text), on: {click: async () => {
       try {
         await navigator.clipboard.writeText(text)
@@ -93,9 +99,10 @@ export const card = (title, ...kids) => el('section', {class: 'card'}, title && 
 /**
  * table shows rows; set gives it others. A row that is the same stays as it is.
  * @template R
- * @param {string} name @param {Column<R>[]} columns @param {(row: R) => string} keyOf @param {string} none
+ * @param {string} name @param {(Column<R>|null)[]} all @param {(row: R) => string} keyOf @param {string} none
  */
-export function table(name, columns, keyOf, none) {
+export function table(name, all, keyOf, none) {
+  const columns = /** @type {Column<R>[]} */ (all.filter(c => c))
   const body = el('tbody', {role: 'rowgroup'})
   const nothing = empty(none)
   const node = el('div', {class: 'table'},
@@ -106,7 +113,7 @@ export function table(name, columns, keyOf, none) {
   const make = row => el('tr', {role: 'row'}, columns.map(c => el('td', {role: 'cell', 'data-label': c.head, class: c.look}, c.cell(row))))
   /** @param {R[]} rows */
   const show = rows => {
-    keyed(body, rows, keyOf, make)
+    keyed(body, rows, r => (/** @type {any} */ (r).worker || '') + ' ' + keyOf(r), make)
     nothing.hidden = rows.length > 0
     node.firstElementChild.hidden = rows.length === 0
   }

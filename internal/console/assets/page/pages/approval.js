@@ -1,8 +1,8 @@
 // One call about which a person is asked: what it does, why it is asked, and the answer.
 import {add, el, fill} from '../dom.js'
-import {at, get, post, Refused} from '../api.js'
+import {at, get, of, post, Refused, to} from '../api.js'
 import {ago, block, clock, hostLine, line, puny, seen, span} from '../format.js'
-import {inbox} from '../inboxstore.js'
+import {inbox, keyOf} from '../inboxstore.js'
 import {T} from '../texts.js'
 import {agent, button, command, empty, facts, field, fold, guard, verdict, wrong} from '../widgets.js'
 
@@ -28,7 +28,7 @@ export function whatItDoes(a) {
 /** @param {any} a */
 const whyAsked = a => facts([
   [T.approval.rule, el('code', {}, seen(a.rule))], [T.approval.reason, seen(a.reason)], [T.approval.profile, a.profile && el('code', {}, seen(a.profile))],
-  [T.field.tenant, seen(a.tenant)], [T.approval.principal, seen(a.principal)], [T.field.session, el('code', {}, seen(a.session))], [T.field.workspace, a.place && el('code', {}, seen(a.place))],
+  [T.field.worker, a.worker && el('code', {}, seen(a.worker))], [T.field.tenant, seen(a.tenant)], [T.approval.principal, seen(a.principal)], [T.field.session, el('code', {}, seen(a.session))], [T.field.workspace, a.place && el('code', {}, seen(a.place))],
   [T.approval.asked, ago(a.created)], [T.approval.expires, a.state === 'pending' && ago(a.expires, true)],
 ])
 
@@ -39,15 +39,15 @@ const outcome = a => el('div', {class: 'notice'}, el('p', {}, verdict(a.state), 
 
 /** trail is what the log has about it and its calls. @param {any} a @param {AbortSignal} signal */
 async function trail(a, signal) {
-  const {records, more} = await get('approvals/' + at(a.id) + '/records', signal)
-  return el('div', {class: 'stack'}, records.length === 0 && !more && el('p', {class: 'soft'}, T.approval.noRecords), el('ul', {class: 'lines'}, records.map((/** @type {any} */ r) => el('li', {}, el('a', {to: '#/audit/' + at(r.cursor)}, clock(r.time)), ' ', seen(r.kind), ' ',
+  const {records, more} = await get(of(a, 'approvals/' + at(a.id) + '/records'), signal)
+  return el('div', {class: 'stack'}, records.length === 0 && !more && el('p', {class: 'soft'}, T.approval.noRecords), el('ul', {class: 'lines'}, records.map((/** @type {any} */ r) => el('li', {}, el('a', {to: to(a, 'audit', r.cursor)}, clock(r.time)), ' ', seen(r.kind), ' ',
     [r.event, r.reason].map(t => t && [seen(t), ' ']), r.decision ? verdict(r.decision) : r.outcome && verdict(r.outcome)))),
   more && el('p', {class: 'flag'}, T.approval.moreRecords, ' ', el('a', {to: '#/audit?q=' + encodeURIComponent(a.id)}, T.nav.audit)))
 }
 
 /** past is what was decided about calls that are like it. @param {any} a @param {AbortSignal} signal */
 async function past(a, signal) {
-  const like = a.past || (await get('approvals/' + at(a.id), signal)).past || []
+  const like = a.past || (await get(of(a, 'approvals/' + at(a.id)), signal)).past || []
   return like.length === 0 ? el('p', {class: 'soft'}, T.approval.noPast) : el('ul', {class: 'lines'}, like.map((/** @type {any} */ b) => el('li', {}, verdict(b.state), ' ', el('code', {}, line((b.shown.commands || b.shown.args || [''])[0], 80)), ' ',
     el('span', {class: 'soft'}, b.by && [seen(b.by), ' \u00b7 '], ago(b.answered || b.created)), b.note && [' ', el('q', {}, seen(b.note))])))
 }
@@ -58,8 +58,8 @@ async function past(a, signal) {
 export function approvalView(c, root, id) {
   let version = '', state = ''
   const show = async () => {
-    const known = inbox.items.find(i => i.id === id)
-    const a = known ? known.is : await get('approvals/' + at(id), c.signal)
+    const known = inbox.items.find(i => i.key === keyOf(c.worker, 'approval', id))
+    const a = known ? known.is : {...await get(of(c.worker, 'approvals/' + at(id)), c.signal), ...c.worker}
     if (a.version === version && a.state === state) return
     const first = version === ''
     version = a.version
@@ -87,7 +87,7 @@ export function approvalView(c, root, id) {
 
 /** @param {import('../main.js').Page} c @param {any} a @param {() => Promise<void>} show */
 const takeBack = (c, a, show) => a.state === 'approved' && c.may('approver') && el('div', {class: 'actions'}, button(T.approval.revoke, async () => {
-  await post('approvals/' + at(a.id) + '/revoke', {}, c.signal)
+  await post(of(a, 'approvals/' + at(a.id) + '/revoke'), {}, c.signal)
   c.say(T.approval.revoked)
   await show()
 }, {class: 'danger'}), command('belljar approve revoke ' + a.id))
@@ -108,11 +108,11 @@ function answer(c, root, a, first) {
     const now = performance.now()
     if (now - shown < guard || now - typed < guard && document.activeElement === note) return
     try {
-      await post('approvals/' + at(a.id) + '/answer', {...what, note: note.value, version: a.version}, c.signal)
+      await post(of(a, 'approvals/' + at(a.id) + '/answer'), {...what, note: note.value, version: a.version}, c.signal)
     } catch (e) {
       if (!(e instanceof Refused) || e.status !== 409) throw e
       await inbox.load(c.signal)
-      const is = await get('approvals/' + at(a.id), c.signal)
+      const is = await get(of(a, 'approvals/' + at(a.id)), c.signal)
       fill(root, el('h2', {tabindex: -1}, T.answer.lateTitle), el('p', {class: 'error', role: 'alert'}, T.answer.late, ' ', seen(e.message)), outcome(is), whatItDoes(is), el('a', {to: '#/inbox'}, T.inbox.back))
       /** @type {HTMLElement} */ (root.querySelector('h2')).focus()
       return
@@ -124,7 +124,7 @@ function answer(c, root, a, first) {
   const remember = rememberStep(a, (b, scope, words) => send(b, {yes: true, scope}, T.answer.remembered(words)))
   const no = button(T.answer.no, b => send(b, {yes: false}, T.answer.saidNo), {class: 'danger', 'data-focus': 'no'})
   const later = button(T.answer.later, () => {
-    const item = inbox.items.find(i => i.id === a.id)
+    const item = inbox.items.find(i => i.key === keyOf(a, 'approval', a.id))
     if (item) inbox.putOff(item)
     c.say(T.answer.putOff)
     c.go('#/inbox')

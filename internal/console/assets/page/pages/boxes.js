@@ -1,10 +1,13 @@
 // Boxes that are open: what they use, and what runs in them.
 import {add, el} from '../dom.js'
-import {at, get, post} from '../api.js'
+import {at, get, of, post} from '../api.js'
 import {bytes, line, seen} from '../format.js'
 import {spark} from '../charts.js'
 import {T} from '../texts.js'
-import {button, command, confirm, table} from '../widgets.js'
+import {button, command, confirm, ofWorker, table} from '../widgets.js'
+
+/** @param {any} b */
+const keyOf = b => (b.worker || '') + ' ' + b.id
 
 const samples = 60, every = 5000
 
@@ -18,6 +21,7 @@ export function open(c) {
     (b.published || []).map((/** @type {any} */ p) => el('span', {class: 'wide'}, T.boxes.published(p.port, p.at)))]
   const list = table(T.nav.boxes, [
     {head: T.boxes.box, cell: b => [el('code', {}, seen(b.id)), b.browser && [' ', el('span', {class: 'tag plain'}, T.boxes.browser)]], look: 'main'},
+    ofWorker(c),
     {head: T.field.tenant, cell: b => line(b.tenant, 40)},
     {head: T.approval.profile, cell: b => line(b.profile, 40)},
     {head: T.boxes.memory, cell: b => b.memory > 0 ? [spark(T.boxes.memoryOf(b.id), b.samples, bytes(b.memory)), b.memory_limit > 0 && el('span', {class: 'soft wide'}, T.boxes.limit(bytes(b.memory_limit)))] : el('span', {class: 'soft'}, T.boxes.unknown)},
@@ -28,7 +32,7 @@ export function open(c) {
     {head: T.field.action, cell: b => c.may('operator') && button(T.boxes.kill, async () => {
       const what = b.browser ? {text: el('p', {}, T.boxes.killBrowser)} : {text: el('p', {}, T.boxes.killText(b.jobs)), cli: 'belljar session end ' + b.id}
       if (await confirm({title: T.boxes.killTitle, yes: T.boxes.killYes, ...what}) === null) return
-      await post('boxes/' + at(b.id) + '/kill', {}, c.signal)
+      await post(of(b, 'boxes/' + at(b.id) + '/kill'), {}, c.signal)
       c.say(T.boxes.killed)
       await refresh()
     }, {class: 'danger small', 'aria-label': T.boxes.killName(b.id), 'data-focus': 'kill'})},
@@ -37,12 +41,12 @@ export function open(c) {
   const refresh = async () => {
     const [boxes, stats] = await Promise.all([get('boxes', c.signal), c.me.views.includes('overview') ? get('stats', c.signal) : {}])
     const more = new Map((stats.boxes || []).map((/** @type {any} */ s) => [s.id, s]))
-    for (const id of memory.keys()) if (!boxes.some((/** @type {any} */ b) => b.id === id)) memory.delete(id)
+    for (const id of memory.keys()) if (!boxes.some((/** @type {any} */ b) => keyOf(b) === id)) memory.delete(id)
     for (const b of boxes) {
       const kept = more.get(b.id)?.memory
-      const had = memory.get(b.id) || []
+      const had = memory.get(keyOf(b)) || []
       if (b.memory > 0) had.push(b.memory)
-      memory.set(b.id, had.slice(-samples))
+      memory.set(keyOf(b), had.slice(-samples))
       b.cpu = more.get(b.id)?.cpu || []
       b.samples = kept && kept.length > had.length ? kept : [...had.slice(-samples)]
     }

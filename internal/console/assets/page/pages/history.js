@@ -1,9 +1,9 @@
 // What people have answered.
 import {add, el} from '../dom.js'
-import {at, get} from '../api.js'
+import {get, to} from '../api.js'
 import {ago, line, seen} from '../format.js'
 import {T} from '../texts.js'
-import {button, filters, table, verdict} from '../widgets.js'
+import {button, filters, ofWorker, table, verdict} from '../widgets.js'
 
 const atOnce = 200, questionsAtOnce = 100 // that the server sends
 
@@ -27,9 +27,10 @@ export function open(c) {
   let more = false, searches = 0
   const list = table(T.nav.history, [
     {head: T.field.state, cell: r => verdict(r.state)},
-    {head: T.field.what, cell: r => el('a', {to: '#/inbox/' + at(r.kind, r.id)}, el('span', {class: 'clip'}, el('strong', {}, line(r.tool, 40)), ' ', el('code', {}, line(r.text, 100)))), look: 'main'},
+    {head: T.field.what, cell: r => el('a', {to: to(r, 'inbox', r.kind, r.id)}, el('span', {class: 'clip'}, el('strong', {}, line(r.tool, 40)), ' ', el('code', {}, line(r.text, 100)))), look: 'main'},
     {head: T.field.by, cell: r => [seen(r.by || ''), r.via && el('span', {class: 'soft'}, ' ', T.approval.via(r.via))]},
     {head: T.answer.noteWas, cell: r => r.note && el('q', {}, seen(r.note))},
+    ofWorker(c),
     {head: T.field.tenant, cell: r => line(r.tenant, 40)},
     {head: T.field.when, cell: r => ago(r.answered || r.created)},
     {head: T.field.record, cell: r => el('a', {to: '#/audit?q=' + encodeURIComponent(r.id), 'aria-label': T.history.recordOf(r.id)}, T.history.record)},

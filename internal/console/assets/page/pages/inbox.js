@@ -1,8 +1,8 @@
 // The inbox: what waits on the left, and the one that is read beside it.
 import {add, el, fill, keyed} from '../dom.js'
-import {at, post} from '../api.js'
+import {at, of, post, to} from '../api.js'
 import {ago, line} from '../format.js'
-import {inbox} from '../inboxstore.js'
+import {inbox, keyOf} from '../inboxstore.js'
 import {T} from '../texts.js'
 import {button, confirm, empty} from '../widgets.js'
 import {approvalView} from './approval.js'
@@ -12,7 +12,7 @@ import {questionView} from './question.js'
 /** @typedef {import('../inboxstore.js').Item} Item */
 
 /** @param {Item} item */
-const hashOf = item => '#/inbox/' + at(item.kind, ...item.id.split('/'))
+const hashOf = item => to(item.is, 'inbox', item.kind, ...item.id.split('/'))
 
 /** @param {Item} item */
 function headline(item) {
@@ -38,10 +38,10 @@ export function open(c) {
     if (note === null) return
     const failed = []
     for (const id of ids) {
-      const item = inbox.items.find(i => i.id === id)
+      const item = inbox.items.find(i => i.key === id)
       if (!item) continue
       try {
-        await post('approvals/' + at(id) + '/answer', {yes: false, note, version: item.is.version})
+        await post(of(item.is, 'approvals/' + at(item.id) + '/answer'), {yes: false, note, version: item.is.version})
       } catch (e) {
         failed.push(/** @type {Error} */ (e).message)
       }
@@ -54,23 +54,23 @@ export function open(c) {
   const bar = el('div', {class: 'actions'}, many)
 
   /** @param {Item} item */
-  const row = item => el('li', {}, c.may('approver') && item.kind === 'approval' && el('input', {type: 'checkbox', 'aria-label': T.inbox.choose(item.id), checked: chosen.has(item.id), on: {change: (/** @type {any} */ e) => {
-    if (e.target.checked) chosen.add(item.id)
-    else chosen.delete(item.id)
+  const row = item => el('li', {}, c.may('approver') && item.kind === 'approval' && el('input', {type: 'checkbox', 'aria-label': T.inbox.choose(item.id), checked: chosen.has(item.key), on: {change: (/** @type {any} */ e) => {
+    if (e.target.checked) chosen.add(item.key)
+    else chosen.delete(item.key)
     showBar()
-  }}}), el('a', {to: hashOf(item), 'aria-current': item.id === selected() ? 'true' : null}, el('span', {class: 'clip'}, headline(item)),
-    el('span', {class: 'soft'}, line(item.is.tenant, 40), item.at && [' \u00b7 ', ago(item.at)], item.expires && [' \u00b7 ', ago(item.expires, true)])))
+  }}}), el('a', {to: hashOf(item), 'aria-current': item.key === selected() ? 'true' : null}, el('span', {class: 'clip'}, headline(item)),
+    el('span', {class: 'soft'}, item.is.worker && [line(item.is.worker, 63), ' \u00b7 '], line(item.is.tenant, 40), item.at && [' \u00b7 ', ago(item.at)], item.expires && [' \u00b7 ', ago(item.expires, true)])))
 
-  const selected = () => c.args.slice(1).join('/')
+  const selected = () => c.args[1] ? keyOf(c.worker, ...c.args) : ''
   const showBar = () => {
-    for (const id of chosen) if (!inbox.items.some(i => i.id === id)) chosen.delete(id)
+    for (const id of chosen) if (!inbox.items.some(i => i.key === id)) chosen.delete(id)
     bar.hidden = chosen.size === 0
     fill(many, T.inbox.many(chosen.size))
   }
   const show = () => {
     const waits = inbox.waiting(), rest = inbox.items.filter(i => inbox.isLater(i))
-    keyed(list, waits, i => i.id, row)
-    keyed(put, rest, i => i.id, row)
+    keyed(list, waits, i => i.key, row)
+    keyed(put, rest, i => i.key, row)
     putOff.hidden = rest.length === 0
     nothing.hidden = waits.length > 0 || !inbox.loaded
     fill(more, inbox.more ? T.inbox.more(inbox.more) : '')
@@ -92,6 +92,6 @@ export function open(c) {
     fill(detail, empty(T.page.missing))
     return {kinds: [], refresh: async () => {}}
   }
-  return view(c, detail, selected())
+  return view(c, detail, c.args.slice(1).join('/'))
 }
 

@@ -1,10 +1,10 @@
 // Background tasks, and the output of one of them as it comes.
 import {add, el, fill} from '../dom.js'
-import {at, get, post} from '../api.js'
+import {at, get, of, post, to} from '../api.js'
 import {ago, block, bytes, line, seen} from '../format.js'
 import {Output} from '../output.js'
 import {T} from '../texts.js'
-import {agent, button, command, confirm, empty, facts, table, verdict} from '../widgets.js'
+import {agent, button, command, confirm, empty, facts, ofWorker, table, verdict} from '../widgets.js'
 
 const pollEvery = 500, part = 64 << 10
 
@@ -14,7 +14,7 @@ const state = j => verdict(j.status || 'running')
 /** @param {import('../main.js').Page} c @param {any} j @param {() => any} then */
 const stop = (c, j, then) => !j.status && c.may('operator') && button(T.jobs.stop, async () => {
   if (await confirm({title: T.jobs.stopTitle, text: agent(T.jobs.frame, block(j.command)), yes: T.jobs.stopYes, cli: `belljar job end ${j.task_id} --session ${j.session}`}) === null) return
-  await post('jobs/' + at(j.session, String(j.task_id)) + '/end', {}, c.signal)
+  await post(of(j, 'jobs/' + at(j.session, String(j.task_id)) + '/end'), {}, c.signal)
   c.say(T.jobs.stopped)
   await then()
 }, {class: 'danger small', 'aria-label': T.jobs.stopName(j.task_id), 'data-focus': 'stop'})
@@ -23,8 +23,9 @@ const stop = (c, j, then) => !j.status && c.may('operator') && button(T.jobs.sto
 export function open(c) {
   if (c.args.length === 2) return one(c, c.args[0], c.args[1])
   const list = table(T.nav.jobs, [
-    {head: T.jobs.task, cell: j => el('a', {to: '#/jobs/' + at(j.session, String(j.task_id)), class: 'clip'}, '#', String(j.task_id), ' ', el('code', {}, line(j.command, 90))), look: 'main'},
+    {head: T.jobs.task, cell: j => el('a', {to: to(j, 'jobs', j.session, String(j.task_id)), class: 'clip'}, '#', String(j.task_id), ' ', el('code', {}, line(j.command, 90))), look: 'main'},
     {head: T.field.state, cell: state},
+    ofWorker(c),
     {head: T.field.tenant, cell: j => line(j.tenant, 40)},
     {head: T.field.session, cell: j => el('code', {}, seen(j.session))},
     {head: T.jobs.started, cell: j => ago(j.started)},
@@ -39,7 +40,7 @@ export function open(c) {
 function one(c, session, id) {
   const head = el('div', {class: 'stack'}), where = el('p', {class: 'soft', role: 'status'})
   const out = new Output(T.jobs.outputOf(id))
-  const path = 'jobs/' + at(session, id) + '/output?from='
+  const path = of(c.worker, 'jobs/' + at(session, id) + '/output?from=')
   let next = -part, from = 0, follows = true, over = false
   /** @param {any} got */
   const show = got => {
@@ -81,8 +82,9 @@ function one(c, session, id) {
   add(c.root, el('a', {to: '#/jobs', class: 'back'}, T.jobs.back), head, el('h2', {}, T.jobs.output), agent(T.jobs.frame2, out.node), where, tools)
   let before = ''
   const refresh = async () => {
-    const all = await get('jobs', c.signal)
-    const j = all.find((/** @type {any} */ j) => j.session === session && String(j.task_id) === id)
+    const all = await get(of(c.worker, 'jobs'), c.signal)
+    const found = all.find((/** @type {any} */ j) => j.session === session && String(j.task_id) === id)
+    const j = found && {...found, ...c.worker}
     if (JSON.stringify(j) === before) return
     before = JSON.stringify(j)
     if (!j) {
@@ -90,7 +92,7 @@ function one(c, session, id) {
       return fill(head, empty(T.jobs.gone))
     }
     fill(head, agent(T.jobs.frame, block(j.command), j.description && el('p', {}, seen(j.description))),
-      facts([[T.field.state, state(j)], [T.jobs.exit, j.exit_code !== undefined && String(j.exit_code)], [T.field.tool, seen(j.tool)], [T.field.tenant, seen(j.tenant)], [T.boxes.box, el('code', {}, seen(j.box))], [T.jobs.started, ago(j.started)]]),
+      facts([[T.field.state, state(j)], [T.jobs.exit, j.exit_code !== undefined && String(j.exit_code)], [T.field.tool, seen(j.tool)], [T.field.worker, j.worker && el('code', {}, seen(j.worker))], [T.field.tenant, seen(j.tenant)], [T.boxes.box, el('code', {}, seen(j.box))], [T.jobs.started, ago(j.started)]]),
       el('div', {class: 'actions'}, stop(c, j, refresh)))
     if (j.status && follows) over = false // what it wrote last
   }

@@ -1,8 +1,8 @@
 // A definition of somebody else's server that is not what it was.
 import {add, el, fill} from '../dom.js'
-import {at, post, Refused} from '../api.js'
+import {at, of, post, Refused} from '../api.js'
 import {ago, line, seen} from '../format.js'
-import {inbox} from '../inboxstore.js'
+import {inbox, keyOf} from '../inboxstore.js'
 import {T} from '../texts.js'
 import {agent, button, command, empty, facts, guard, verdict} from '../widgets.js'
 
@@ -18,7 +18,7 @@ export function pinView(c, root, id) {
   let shownID = ''
   const show = async () => {
     if (!inbox.loaded) await inbox.load(c.signal)
-    const item = inbox.items.find(i => i.kind === 'pin' && i.id === id)
+    const item = inbox.items.find(i => i.key === keyOf(c.worker, 'pin', id))
     if (!item) {
       shownID = ''
       fill(root, el('a', {to: '#/inbox', class: 'back'}, T.inbox.back), empty(T.pin.gone))
@@ -28,7 +28,7 @@ export function pinView(c, root, id) {
     shownID = id
     const p = item.is, shown = performance.now()
     fill(root, el('a', {to: '#/inbox', class: 'back'}, T.inbox.back), el('h2', {tabindex: -1}, T.pin.title, ' ', el('code', {}, line(p.name, 80))),
-      facts([[T.pin.upstream, seen(p.upstream)], [T.pin.what, verdict(p.what)], [T.field.tenant, seen(p.tenant)], [T.field.workspace, p.place && el('code', {}, seen(p.place))], [T.pin.since, ago(p.since)]]),
+      facts([[T.field.worker, p.worker && el('code', {}, seen(p.worker))], [T.pin.upstream, seen(p.upstream)], [T.pin.what, verdict(p.what)], [T.field.tenant, seen(p.tenant)], [T.field.workspace, p.place && el('code', {}, seen(p.place))], [T.pin.since, ago(p.since)]]),
       p.findings && el('div', {class: 'flag'}, el('p', {}, T.pin.findings), el('ul', {}, p.findings.map((/** @type {string} */ f) => el('li', {}, seen(f))))),
       agent(T.pin.frame, diff(p.lines, p.cut)))
     if (!c.may('approver')) {
@@ -39,7 +39,7 @@ export function pinView(c, root, id) {
     const send = async (approve, text) => {
       if (performance.now() - shown < guard) return
       try {
-        await post('upstreams/' + at(p.upstream) + '/pins', {approve, version: p.version}, c.signal)
+        await post(of(p, 'upstreams/' + at(p.upstream) + '/pins'), {approve, version: p.version}, c.signal)
       } catch (e) {
         if (!(e instanceof Refused) || e.status !== 409) throw e
         throw new Error(T.answer.late + ' ' + e.message)

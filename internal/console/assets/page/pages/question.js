@@ -1,8 +1,8 @@
 // A question of an agent.
 import {add, el, fill} from '../dom.js'
-import {at, get, post, Refused} from '../api.js'
+import {at, get, of, post, Refused} from '../api.js'
 import {ago, block, seen} from '../format.js'
-import {inbox} from '../inboxstore.js'
+import {inbox, keyOf} from '../inboxstore.js'
 import {T} from '../texts.js'
 import {agent, button, command, empty, facts, field, guard, verdict} from '../widgets.js'
 
@@ -21,14 +21,14 @@ function control(q, n) {
 export function questionView(c, root, id) {
   let before = ''
   const show = async () => {
-    const known = inbox.items.find(i => i.id === id)
-    const a = known ? known.is : await get('questions/' + at(id), c.signal)
+    const known = inbox.items.find(i => i.key === keyOf(c.worker, 'question', id))
+    const a = known ? known.is : {...await get(of(c.worker, 'questions/' + at(id)), c.signal), ...c.worker}
     if (a.version + a.state === before) return
     before = a.version + a.state
     const shown = performance.now()
     const form = el('div', {}, a.sheet.questions.map((/** @type {any} */ q, /** @type {number} */ n) => el('div', {class: 'part', 'data-question': q.id}, el('p', {class: 'asked'}, seen(q.question, true)), a.state === 'waiting' && c.may('approver') && control(q, n))))
     fill(root, el('a', {to: '#/inbox', class: 'back'}, T.inbox.back), el('h2', {tabindex: -1}, T.question.title), agent(T.question.frame, form),
-      facts([[T.field.tenant, seen(a.tenant)], [T.field.session, el('code', {}, seen(a.session))], [T.field.workspace, a.place && el('code', {}, seen(a.place))], [T.approval.asked, ago(a.created)], [T.approval.expires, a.state === 'waiting' && ago(a.expires, true)],
+      facts([[T.field.worker, a.worker && el('code', {}, seen(a.worker))], [T.field.tenant, seen(a.tenant)], [T.field.session, el('code', {}, seen(a.session))], [T.field.workspace, a.place && el('code', {}, seen(a.place))], [T.approval.asked, ago(a.created)], [T.approval.expires, a.state === 'waiting' && ago(a.expires, true)],
         [T.field.record, el('a', {to: '#/audit?q=' + encodeURIComponent(a.id)}, T.approval.record)]]))
     if (a.state !== 'waiting') {
       add(root, el('div', {class: 'notice'}, el('p', {}, verdict(a.state), ' ', a.by && [T.approval.by, ' ', el('strong', {}, seen(a.by))]), a.note && el('p', {}, el('q', {}, seen(a.note)))))
@@ -43,7 +43,7 @@ export function questionView(c, root, id) {
     const send = async (what, text) => {
       if (performance.now() - shown < guard) return
       try {
-        await post('questions/' + at(a.id) + '/answer', {...what, note: note.value, version: a.version}, c.signal)
+        await post(of(a, 'questions/' + at(a.id) + '/answer'), {...what, note: note.value, version: a.version}, c.signal)
       } catch (e) {
         if (!(e instanceof Refused) || e.status !== 409) throw e
         await inbox.load(c.signal)
@@ -72,7 +72,7 @@ export function questionView(c, root, id) {
         return send({words: said}, T.question.sent)
       }, {class: 'good'}),
       button(T.answer.later, () => {
-        const item = inbox.items.find(i => i.id === a.id)
+        const item = inbox.items.find(i => i.key === keyOf(a, 'question', a.id))
         if (item) inbox.putOff(item)
         c.say(T.answer.putOff)
         c.go('#/inbox')

@@ -1,14 +1,15 @@
 // Conversations of agents.
 import {add, el} from '../dom.js'
-import {at, get, post} from '../api.js'
+import {at, get, of, post} from '../api.js'
 import {ago, line, seen} from '../format.js'
 import {T} from '../texts.js'
-import {button, command, confirm, table} from '../widgets.js'
+import {button, command, confirm, ofWorker, table} from '../widgets.js'
 
 /** @param {import('../main.js').Page} c */
 export function open(c) {
   const list = table(T.nav.sessions, [
     {head: T.field.session, cell: s => el('a', {to: '#/audit?session=' + encodeURIComponent(s.id), title: T.sessions.calls}, el('code', {}, seen(s.id))), look: 'main'},
+    ofWorker(c),
     {head: T.field.tenant, cell: s => [line(s.tenant, 40), s.principal && el('span', {class: 'soft wide'}, line(s.principal, 60))]},
     {head: T.sessions.client, cell: s => line((s.client || '') + ' ' + (s.client_version || ''), 50)},
     {head: T.sessions.transport, cell: s => line(s.transport, 20)},
@@ -19,7 +20,7 @@ export function open(c) {
     {head: T.field.action, cell: s => c.may('operator') && button(T.sessions.end, async () => {
       const note = await confirm({title: T.sessions.endTitle, text: el('p', {}, T.sessions.endText), yes: T.sessions.endYes, note: T.answer.note, cli: 'belljar session end ' + s.id})
       if (note === null) return
-      await post('sessions/' + at(s.id) + '/end', {note}, c.signal)
+      await post(of(s, 'sessions/' + at(s.id) + '/end'), {note}, c.signal)
       c.say(T.sessions.ended)
       await refresh()
     }, {class: 'danger small', 'aria-label': T.sessions.endName(s.id), 'data-focus': 'end'})},

@@ -1,0 +1,430 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"belljar.dev/policies/audit"
+)
+
+// Bounds of what is asked of the workers of a fleet.
+const (
+	askMost     = 5 * time.Second // then a worker is left out, which the answer says
+	askAtOnce   = 16              // workers
+	maxTogether = 3 << 20         // bytes of the answers of all workers to one request
+	mostAnswers = 200             // of one list of people's answers
+	mostMissing = 20              // workers that are named
+)
+
+// missingHeader names the workers that an answer has nothing of.
+const missingHeader = "Belljar-Missing"
+
+// Fleet has the workers whose parts a console shows as one.
+type Fleet interface {
+	// Linked are the names of the workers, in order.
+	Linked() []string
+	// Workers are the workers as people see them.
+	Workers() []Worker
+	// Ask sends a request to the part of a worker. The caller closes the body of the answer.
+	Ask(r *http.Request, worker string) (*http.Response, error)
+}
+
+// Worker is a worker of a fleet.
+type Worker struct {
+	Name    string    `json:"name"`
+	Version string    `json:"version"`
+	Since   time.Time `json:"since"` // when it was linked
+	Places  int       `json:"places"`
+	Running int64     `json:"running"` // requests of clients
+	State   string    `json:"state"`   // ready, draining, or late: its clock is off
+}
+
+// fleetHandlers serve what the workers of a fleet have.
+type fleetHandlers struct {
+	fleet Fleet
+	look  func()
+}
+
+// said is the answer of a worker.
+type said struct {
+	worker string
+	body   []byte
+}
+
+// each asks all workers for a path, and returns their answers in the order of their names. The
+// answer to the person names the workers that are missing in it.
+func (h *fleetHandlers) each(r *request, path string, query func(worker string) (string, bool)) []said {
+	ctx, cancel := context.WithTimeout(r.Context(), askMost)
+	defer cancel()
+	var mu sync.Mutex
+	var all []said
+	var missing []string
+	together := 0
+	var asking sync.WaitGroup
+	turn := make(chan struct{}, askAtOnce)
+	for _, worker := range h.fleet.Linked() {
+		text, wanted := query(worker)
+		if !wanted {
+			continue
+		}
+		turn <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-turn }()
+			status, body, err := h.ask(ctx, r.who, worker, http.MethodGet, path+text, nil)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil || status != http.StatusOK || together+len(body) > maxTogether {
+				missing = append(missing, worker)
+				return
+			}
+			together += len(body)
+			all = append(all, said{worker, body})
+		})
+	}
+	asking.Wait()
+	slices.SortFunc(all, func(a, b said) int { return cmp.Compare(a.worker, b.worker) })
+	slices.Sort(missing)
+	for _, worker := range missing {
+		r.missing(worker)
+	}
+	return all
+}
+
+// missing says in the answer that it has nothing of a worker.
+func (r *request) missing(worker string) {
+	if h := r.w.Header(); len(h[missingHeader]) < mostMissing {
+		h.Add(missingHeader, worker)
+	}
+}
+
+// ask sends a request to one worker, and reads its answer.
+func (h *fleetHandlers) ask(ctx context.Context, who Person, worker, method, path string, body []byte) (status int, text []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://worker/"+api+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, &Error{http.StatusNotFound, err}
+	}
+	pass(req.Header, who)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := h.fleet.Ask(req, worker)
+	if err != nil {
+		return 0, nil, &Error{http.StatusBadGateway, err}
+	}
+	defer resp.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+2)) //nolint:forbidigo // bounded
+	switch {
+	case err != nil:
+		return 0, nil, fault(http.StatusBadGateway, "read the answer of worker %s: %w", worker, err)
+	case len(text) > maxAnswer+1:
+		return 0, nil, fault(http.StatusBadGateway, "the answer of worker %s has more than %d bytes", worker, maxAnswer)
+	case !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") || !json.Valid(text):
+		return 0, nil, fault(http.StatusBadGateway, "worker %s shows nothing to the console of its front; start it with --console", worker)
+	}
+	return resp.StatusCode, text, nil
+}
+
+// same is the query of a request, for every worker.
+func same(r *request) func(string) (string, bool) {
+	text := ""
+	if r.URL.RawQuery != "" {
+		text = "?" + r.URL.RawQuery
+	}
+	return func(string) (string, bool) { return text, true }
+}
+
+// thingOf is what a worker has, with its name as a further member.
+type thingOf map[string]json.RawMessage
+
+// of notes whose it is, whatever the worker says.
+func (t thingOf) of(worker string) thingOf {
+	t["worker"], _ = json.Marshal(worker) // of a text, which has a form
+	return t
+}
+
+// text is a member that is a text.
+func (t thingOf) text(name string) (text string) {
+	_ = json.Unmarshal(t[name], &text) // another member is empty
+	return text
+}
+
+// when is a member that is a time.
+func (t thingOf) when(name string) (at time.Time) {
+	_ = json.Unmarshal(t[name], &at)
+	return at
+}
+
+// newestFirst sorts by a time, the newest first.
+func newestFirst(all []thingOf, name string) {
+	slices.SortStableFunc(all, func(a, b thingOf) int { return b.when(name).Compare(a.when(name)) })
+}
+
+// list serves a list of all workers: what each has, behind that of the one before.
+func (h *fleetHandlers) list(path string) func(*request) (any, error) {
+	return func(r *request) (any, error) { return h.joined(r, path), nil }
+}
+
+// joined are the lists of all workers as one.
+func (h *fleetHandlers) joined(r *request, path string) []thingOf {
+	all := []thingOf{}
+	for _, is := range h.each(r, path, same(r)) {
+		var some []thingOf
+		if json.Unmarshal(is.body, &some) != nil || slices.ContainsFunc(some, func(t thingOf) bool { return t == nil }) {
+			r.missing(is.worker)
+			continue
+		}
+		for _, t := range some {
+			all = append(all, t.of(is.worker))
+		}
+	}
+	return all
+}
+
+// answers serves lists of approvals or questions, the newest first. Where each worker sends its
+// newest ones, the newest of all of them are among those.
+func (h *fleetHandlers) answers(path string) func(*request) (any, error) {
+	return func(r *request) (any, error) {
+		all := h.joined(r, path)
+		newestFirst(all, "created")
+		return all[:min(len(all), mostAnswers)], nil
+	}
+}
+
+// inbox is what waits at all workers, the newest first.
+func (h *fleetHandlers) inbox(r *request) (any, error) {
+	var in struct {
+		Approvals []thingOf `json:"approvals"`
+		Questions []thingOf `json:"questions"`
+		Pins      []thingOf `json:"pins"`
+		More      int       `json:"more,omitempty"`
+	}
+	sum := in
+	for _, is := range h.each(r, "inbox", same(r)) {
+		in.Approvals, in.Questions, in.Pins, in.More = nil, nil, nil, 0
+		if json.Unmarshal(is.body, &in) != nil {
+			r.missing(is.worker)
+			continue
+		}
+		for _, k := range []struct{ to, from *[]thingOf }{{&sum.Approvals, &in.Approvals}, {&sum.Questions, &in.Questions}, {&sum.Pins, &in.Pins}} {
+			for _, t := range *k.from {
+				if t != nil {
+					*k.to = append(*k.to, t.of(is.worker))
+				}
+			}
+		}
+		sum.More += max(0, in.More)
+	}
+	for _, list := range []*[]thingOf{&sum.Approvals, &sum.Questions, &sum.Pins} {
+		newestFirst(*list, "created")
+		n := min(len(*list), maxInbox)
+		sum.More += len(*list) - n
+		*list = append([]thingOf{}, (*list)[:n]...)
+	}
+	return sum, nil
+}
+
+// workers lists the workers.
+func (h *fleetHandlers) workers(*request) (any, error) { return h.fleet.Workers(), nil }
+
+// one serves anything of one worker, as a console of its own would. The worker decides which
+// role that needs, and the route lets nobody change anything who may only see.
+func (h *fleetHandlers) one(r *request) (any, error) {
+	worker := r.PathValue("worker")
+	if !slices.Contains(h.fleet.Linked(), worker) {
+		return nil, fault(http.StatusNotFound, "no worker %.63q is linked", worker)
+	}
+	_, path, _ := strings.Cut(r.URL.EscapedPath(), "/"+api+"workers/")
+	_, path, _ = strings.Cut(path, "/")
+	if r.URL.RawQuery != "" {
+		path += "?" + r.URL.RawQuery
+	}
+	var body []byte
+	if r.Method == http.MethodPost {
+		var is json.RawMessage
+		if err := r.read(&is); err != nil {
+			return nil, err
+		}
+		body = is
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), compareMost)
+	defer cancel()
+	status, text, err := h.ask(ctx, r.who, worker, r.Method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	if r.Method == http.MethodPost {
+		h.look()
+	}
+	respond(r.w, status, json.RawMessage(text))
+	return nil, errAnswered
+}
+
+// places are where a search of the logs of all workers goes on: the cursor of each that has
+// records left.
+type places map[string]string
+
+// String is the form of it in a query.
+func (p places) String() string {
+	q := url.Values{}
+	for worker, cursor := range p {
+		q.Set(worker, cursor)
+	}
+	return q.Encode()
+}
+
+// parsePlaces reads it.
+func parsePlaces(text string) (places, error) {
+	q, err := url.ParseQuery(text)
+	if err != nil {
+		return nil, fault(http.StatusBadRequest, "before=%.40q: want what next was", text)
+	}
+	p := make(places)
+	for worker := range q {
+		if _, err := audit.ParseCursor(q.Get(worker)); err != nil {
+			return nil, fault(http.StatusBadRequest, "before=%.40q: %w", text, err)
+		}
+		p[worker] = q.Get(worker)
+	}
+	return p, nil
+}
+
+// audit lists records of all logs, the newest first.
+func (h *fleetHandlers) audit(r *request) (any, error) {
+	most, err := limitOf(r)
+	if err != nil {
+		return nil, err
+	}
+	q := r.URL.Query()
+	var before places
+	if text := q.Get("before"); text != "" {
+		if before, err = parsePlaces(text); err != nil {
+			return nil, err
+		}
+	}
+	answers := h.each(r, "audit", func(worker string) (string, bool) {
+		if before != nil {
+			if before[worker] == "" {
+				return "", false // it has no more, or was not there
+			}
+			q.Set("before", before[worker])
+		}
+		return "?" + q.Encode(), true
+	})
+	out := struct {
+		Records []thingOf `json:"records"`
+		Next    string    `json:"next"`
+		More    bool      `json:"more,omitempty"`
+		Chain   chainIs   `json:"chain"`
+	}{Records: []thingOf{}, Chain: chainIs{State: "ok"}}
+	next := make(places)
+	maps.Copy(next, before) // also of those that do not answer now
+	var logs []*logOf
+	for _, is := range answers {
+		one := &logOf{worker: is.worker}
+		if json.Unmarshal(is.body, &one.page) != nil || slices.ContainsFunc(one.page.Records, func(t thingOf) bool { return t == nil }) {
+			r.missing(is.worker)
+			continue
+		}
+		logs = append(logs, one)
+		out.More = out.More || one.page.More
+		out.Chain = out.Chain.with(is.worker, one.page.Chain)
+	}
+	for _, worker := range r.w.Header()[missingHeader] {
+		out.Chain = out.Chain.with(worker, chainIs{State: "unknown", Why: "it does not answer"})
+	}
+	out.Records = merged(logs, most)
+	for _, l := range logs {
+		switch left := l.page.Records[l.taken:]; {
+		case len(left) == 0 && l.page.Next == "":
+			delete(next, l.worker)
+		case len(left) == 0:
+			next[l.worker] = l.page.Next
+		case l.taken > 0: // behind the last of its records that is shown
+			next[l.worker] = l.page.Records[l.taken-1].text("cursor")
+		case before == nil:
+			next[l.worker] = fromNewest
+		}
+	}
+	out.Next = next.String()
+	return out, nil
+}
+
+// logOf is a part of the log of a worker; the first records of it are taken.
+type logOf struct {
+	worker string
+	taken  int
+	page   struct {
+		Records []thingOf `json:"records"`
+		Next    string    `json:"next"`
+		More    bool      `json:"more"`
+		Chain   chainIs   `json:"chain"`
+	}
+}
+
+// merged takes records of all logs, each time the newest of those that come next. The records of
+// one log stay in its order, in which times may go back.
+func merged(logs []*logOf, most int) []thingOf {
+	all := []thingOf{}
+	for len(all) < most {
+		var from *logOf
+		for _, l := range logs {
+			if l.taken < len(l.page.Records) && (from == nil || l.page.Records[l.taken].when("time").After(from.page.Records[from.taken].when("time"))) {
+				from = l
+			}
+		}
+		if from == nil {
+			break
+		}
+		all = append(all, from.page.Records[from.taken].of(from.worker))
+		from.taken++
+	}
+	return all
+}
+
+// fromNewest is the cursor of a log that nothing was shown of yet.
+const fromNewest = "9223372036854775807-0"
+
+// with is what is known of several logs: the worst of it.
+func (c chainIs) with(worker string, other chainIs) chainIs {
+	other.Why, other.Last = worker+": "+other.Why, 0
+	switch {
+	case other.State == "broken" && c.State != "broken":
+		return other
+	case other.State != "ok" && c.State == "ok": // whatever else a worker says of it
+		other.State = "unknown"
+		return other
+	}
+	return c
+}
+
+// things are digests of what changes at the workers.
+func (h *fleetHandlers) things(ctx context.Context, note func(kind, id string, what any)) {
+	r := &request{Request: (&http.Request{Header: http.Header{}, URL: &url.URL{}}).WithContext(ctx), w: headerOnly{}, who: Person{Name: "the console", Role: Viewer}}
+	linked := h.fleet.Linked()
+	note("worker", "", linked)
+	for _, is := range h.each(r, "things", same(r)) {
+		var all []changing
+		if json.Unmarshal(is.body, &all) != nil {
+			continue // the answer to the page names the worker
+		}
+		for _, t := range all {
+			note(t.Kind, is.worker+" "+t.ID, t.Sum)
+		}
+	}
+}
+
+// headerOnly is an answer that nobody gets.
+type headerOnly struct{ http.ResponseWriter }
+
+// Header is empty.
+func (headerOnly) Header() http.Header { return http.Header{} }

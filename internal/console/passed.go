@@ -1,0 +1,47 @@
+package console
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+)
+
+// PersonHeader says who asks a part, and as what. A front of the fleet sets it for a person who
+// has logged in there; nobody else can send a request to a part.
+const PersonHeader = "Belljar-Person"
+
+// passed is a person as a front tells a part of them.
+type passed struct {
+	Name string `json:"name"`
+	Role string `json:"role"`
+}
+
+// pass puts a person into a request to a part.
+func pass(h http.Header, who Person) {
+	text, err := json.Marshal(passed{who.Name, who.Role.String()})
+	if err == nil { // of texts, which have a form
+		h.Set(PersonHeader, base64.RawURLEncoding.EncodeToString(text))
+	}
+}
+
+// passedPerson returns who sent a request to a part, if they may use its route.
+func passedPerson(r *http.Request, at route) (who Person, err error) {
+	var is passed
+	text, err := base64.RawURLEncoding.DecodeString(r.Header.Get(PersonHeader))
+	if err != nil || json.Unmarshal(text, &is) != nil || is.Name == "" || is.Role == "" {
+		return who, fault(http.StatusUnauthorized, "the front does not say who asks")
+	}
+	role, err := ParseRole(is.Role)
+	if err != nil {
+		return who, &Error{http.StatusUnauthorized, err}
+	}
+	if role < at.needs {
+		return who, errRole(role, at)
+	}
+	return Person{Name: is.Name, Role: role}, nil
+}
+
+// errRole says that a role is not enough for a route.
+func errRole(role Role, at route) error {
+	return fault(http.StatusForbidden, "a %s may not do that; it needs the role %s", role, at.needs)
+}

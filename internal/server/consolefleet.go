@@ -1,0 +1,60 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"belljar.dev/internal/console"
+	"belljar.dev/internal/fleet"
+)
+
+// openPart makes what a worker shows to the consoles at its fronts, if it is to show anything.
+func openPart(ctx context.Context, s *Server, c *controller) (run func(), err error) {
+	if !s.cfg.linked() || !s.cfg.Service.Link.Console {
+		return func() {}, nil
+	}
+	views := consoleViews(s, c)
+	// Only what consoles at fronts show.
+	part, err := console.NewPart(console.Views{Server: views.Server, People: views.People, Runs: views.Runs, AuditDir: views.AuditDir, Upstreams: views.Upstreams})
+	if err != nil {
+		return nil, err
+	}
+	s.part = part
+	s.ways.open(console.Via)
+	return func() { part.Run(ctx) }, nil
+}
+
+// runFleetConsole serves the console of a front until ctx ends.
+func runFleetConsole(ctx context.Context, s *Server, c *controller) {
+	s.Log.Info("people can open the console by `belljar console`", "url", s.console.URL())
+	err := s.console.Serve(ctx, console.Views{
+		Server: &consoleServer{s, c, &knownPeople{server: s}, time.Now()},
+		Fleet:  &consoleFleet{fleet.AskerOf(s.fleet), s.fleet},
+		Policy: &consolePolicy{c.policy, s.gate},
+	})
+	if err != nil {
+		s.Log.Error("the console is not served any more", "err", err)
+	}
+}
+
+// consoleFleet is what the console of a front asks about its workers.
+type consoleFleet struct {
+	fleet.Asker
+	front *fleet.Front
+}
+
+// Workers are the workers.
+func (v *consoleFleet) Workers() []console.Worker {
+	all := []console.Worker{}
+	for _, w := range v.front.Info().Workers {
+		one := console.Worker{Name: w.Name, Version: w.Version, Since: w.Since, Places: w.Places, Running: w.Running, State: "ready"}
+		switch {
+		case w.Drains:
+			one.State = "draining"
+		case w.Late:
+			one.State = "late"
+		}
+		all = append(all, one)
+	}
+	return all
+}

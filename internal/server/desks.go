@@ -1,0 +1,123 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"belljar.dev/internal/people"
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/people/question"
+	"belljar.dev/internal/store"
+)
+
+// desks are the approvers of all places, one for each state directory. Each has all questions of
+// its directory; the places of a worker have one each.
+func (w *ways) desks() (all []*approver) {
+	seen := make(map[*store.Store]bool)
+	for _, p := range w.places.all() {
+		if kept := p.books.kept.Store; p.approver != nil && !seen[kept] {
+			seen[kept] = true
+			all = append(all, p.approver)
+		}
+	}
+	return all
+}
+
+// deskOf returns the approver at whose desk a question is: that of its place, which wakes the
+// call that waits, or another one of the same state directory. placeOf looks the question up.
+func deskOf(w *ways, placeOf func(*approver) (string, error)) (*approver, error) {
+	missing := people.ErrUnknown
+	for _, at := range w.desks() {
+		place, err := placeOf(at)
+		switch {
+		case errors.Is(err, people.ErrUnknown):
+			missing = err
+			continue
+		case err != nil:
+			return nil, err
+		}
+		for _, p := range w.places.all() {
+			if p.Workspace == place && p.approver != nil {
+				return p.approver, nil
+			}
+		}
+		return at, nil
+	}
+	return nil, missing
+}
+
+// mostJoined bounds a list of several desks, as each bounds its own.
+const mostJoined = 200
+
+// joined joins lists of all desks, the newest first.
+func joined[Q any](all []*approver, list func(*approver) ([]Q, error), created func(Q) time.Time) ([]Q, error) {
+	var out []Q
+	longest := 0
+	for _, at := range all {
+		some, err := list(at)
+		if err != nil {
+			return nil, err
+		}
+		out, longest = append(out, some...), max(longest, len(some))
+	}
+	if len(out) == longest { // of one desk, in its order
+		return out, nil
+	}
+	slices.SortStableFunc(out, func(a, b Q) int { return created(b).Compare(created(a)) })
+	return out[:min(len(out), mostJoined)], nil
+}
+
+// askedAt and begunAt are when a question was asked.
+func askedAt(a approval.Approval) time.Time { return a.Created }
+func begunAt(a question.Asked) time.Time    { return a.Created }
+
+// listApprovals lists the approvals of all places that are not over, or all.
+func (w *ways) listApprovals(ctx context.Context, all bool) ([]approval.Approval, error) {
+	return joined(w.desks(), func(at *approver) ([]approval.Approval, error) { return at.desk.List(ctx, all) }, askedAt)
+}
+
+// listQuestions is listApprovals of the agents' own questions.
+func (w *ways) listQuestions(ctx context.Context, all bool) ([]question.Asked, error) {
+	return joined(w.desks(), func(at *approver) ([]question.Asked, error) { return at.questions.List(ctx, all) }, begunAt)
+}
+
+// history lists approvals of all places that a filter wants.
+func (w *ways) history(ctx context.Context, f approval.Filter) ([]approval.Approval, error) {
+	list, err := joined(w.desks(), func(at *approver) ([]approval.Approval, error) { return at.desk.History(ctx, f) }, askedAt)
+	if most := f.Most; most > 0 && len(list) > most {
+		list = list[:most]
+	}
+	return list, err
+}
+
+// approval returns an approval of any place.
+func (w *ways) approval(ctx context.Context, id string) (one approval.Approval, err error) {
+	_, err = deskOf(w, func(at *approver) (string, error) {
+		one, err = at.desk.Get(ctx, id)
+		return one.Place, err
+	})
+	return one, err
+}
+
+// question returns a question of an agent of any place.
+func (w *ways) question(ctx context.Context, id string) (one question.Asked, err error) {
+	_, err = deskOf(w, func(at *approver) (string, error) {
+		one, err = at.questions.Get(ctx, id)
+		return one.Place, err
+	})
+	return one, err
+}
+
+// revoke takes a yes back, at the desk of its place.
+func (w *ways) revoke(ctx context.Context, id, by, via string) (approval.Approval, error) {
+	at, err := deskOf(w, func(a *approver) (string, error) {
+		one, err := a.desk.Get(ctx, id)
+		return one.Place, err
+	})
+	if err != nil {
+		return approval.Approval{}, err
+	}
+	return at.desk.Revoke(ctx, id, by, via)
+}
