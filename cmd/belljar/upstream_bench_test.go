@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -74,8 +77,9 @@ func perSecond(b *testing.B, s *process, tool string, n int) float64 {
 // calls in flight, half as many a second as directly are wanted.
 //
 // The server sdk is of the go-sdk, as servers in Go are. The server demo answers in some 10 µs, so
-// a switch between processes is what is measured there; relay-x is the same call through two cat(1),
-// one on each way, which do nothing at all.
+// a switch between processes is what is measured there. cat-x is the same call through two cat(1),
+// one on each way, and relay-x through a program in Go that copies lines: what any process between
+// the two costs at least, if it only reads and writes.
 func BenchmarkUpstream(b *testing.B) {
 	testenv.Need(b, testenv.UserNamespaces, testenv.Bash)
 	p := newPlace(b)
@@ -100,18 +104,21 @@ func BenchmarkUpstream(b *testing.B) {
 	through := greeted(p.program, "belljar", "serve", "--workspace", p.ws, "--state", p.state, "--policy", policy, "--tenant", "a")
 	b.Run("demo", func(b *testing.B) {
 		direct := greeted(p.program, "belljar", "demo-server")
-		relay := adding(greeted("/bin/bash", "bash", "-c", `cat | "$0" demo-server | cat`, p.program), "add")
-		hop(b, through, direct, "mcp_demo_add", relay)
+		hop(b, through, direct, "mcp_demo_add", map[string]*testenv.Rival{
+			"cat":   adding(greeted("/bin/bash", "bash", "-c", `cat | "$0" demo-server | cat`, p.program), "add"),
+			"relay": adding(greeted(sdkServer, relayName, p.program, "demo-server"), "add"),
+		})
 	})
-	b.Run("sdk", func(b *testing.B) { hop(b, through, greeted(sdkServer, sdkServer), "mcp_sdk_add") })
+	b.Run("sdk", func(b *testing.B) { hop(b, through, greeted(sdkServer, sdkServer), "mcp_sdk_add", nil) })
 }
 
-// hop compares calls of a server through belljar with direct ones. relays are further ways to it.
-func hop(b *testing.B, through, direct *process, tool string, relays ...*testenv.Rival) {
+// hop compares calls of a server through belljar with direct ones. relays are further ways to it,
+// by name.
+func hop(b *testing.B, through, direct *process, tool string, relays map[string]*testenv.Rival) {
 	b.Helper()
 	const turns = 15
 	of, to := adding(through, tool), adding(direct, "add")
-	rivals := append([]*testenv.Rival{of, to}, relays...)
+	rivals := slices.AppendSeq([]*testenv.Rival{of, to}, maps.Values(relays))
 	for _, r := range rivals {
 		r.Slice(b, max(b.N, 100), 1) // warm
 		r.CPU, r.Wall = nil, nil
@@ -135,14 +142,51 @@ func hop(b *testing.B, through, direct *process, tool string, relays ...*testenv
 	b.ReportMetric(pairs(of.Wall, to.Wall), "x")
 	b.ReportMetric(1.6, "x-limit")
 	b.ReportMetric(testenv.Median(of.CPU), "cpu-µs")
-	for _, r := range relays {
-		b.ReportMetric(pairs(r.Wall, to.Wall), "relay-x")
+	for name, r := range relays {
+		b.ReportMetric(pairs(r.Wall, to.Wall), name+"-x")
 	}
 }
 
 // sdkServerName is the command of the test binary that is a server of the go-sdk over stdio, with
 // the tool add.
 const sdkServerName = "sdkserver"
+
+// relayName is the command of the test binary that copies lines between its own streams and those of
+// the command behind it.
+const relayName = "relay"
+
+func relay() {
+	server := exec.CommandContext(context.Background(), os.Args[1], os.Args[2:]...)
+	in, err := server.StdinPipe()
+	if err == nil {
+		var out io.ReadCloser
+		if out, err = server.StdoutPipe(); err == nil {
+			if err = server.Start(); err == nil {
+				go func() {
+					copyLines(in, os.Stdin)
+					in.Close()
+				}()
+				copyLines(os.Stdout, out)
+				err = server.Wait()
+			}
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+func copyLines(to io.Writer, from io.Reader) {
+	for lines := bufio.NewReader(from); ; {
+		line, err := lines.ReadSlice('\n')
+		if err == nil {
+			_, err = to.Write(line)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
 
 func sdkServer() {
 	server := sdk.NewServer(&sdk.Implementation{Name: "sdk", Version: "1"}, nil)
