@@ -162,6 +162,17 @@ func (u *upstreaming) says(status int, command string, parts ...string) {
 	}
 }
 
+// A command that makes one call waits for the server, longer than a list of tools does.
+func TestCallWaitsForAServer(t *testing.T) {
+	u := startUpstreaming(t, "")
+	u.terminate()
+	u.writes("policy.yaml", "version: 1\ndefaults: {decision: allow}\nprofiles: {a: {}}\nupstreams: {from: mcp.json, wait: 1ms, servers: {files: {profile: {fs: {workspace: ro}}}}}\n")
+	code, out, errs := ran("call", "--workspace", u.ws, "--policy", u.policy, "--state", u.state, "mcp:files.read")
+	if code == exitOK || !strings.Contains(out+errs, "upstream files: no") { // which is its answer
+		t.Errorf("got status %d, %s%s", code, out, errs)
+	}
+}
+
 // A change of a tool is held until a person has said yes, and then offered at once.
 func TestUpstreamApprove(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/upstream"
@@ -18,7 +20,7 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// Config is what a gateway needs. All of it is required but Files, Logins, Record and Allowed.
+// Config is what a gateway needs. All of it is required but Files, Logins, Record, Allowed and Wait.
 type Config struct {
 	Server    *mcp.Server             // of the place
 	Boxes     *sandbox.Workspace      // in which servers run
@@ -32,6 +34,7 @@ type Config struct {
 	Secret    func(ctx context.Context, name string) (string, error) // the value of a secret of the policy
 	Record    func(tenant string, r egress.Record)                   // of what remote servers are asked
 	Allowed   func(policies.Grant) *egress.Allowance
+	Wait      time.Duration // for servers that start; as the policy says where it is zero
 	Version   string // of this program, for servers
 	Log       *slog.Logger
 }
@@ -63,7 +66,7 @@ func New(cfg Config) (*Gateway, error) {
 	g.calls.pool = upstream.NewPool(upstream.Config[*conn]{
 		Starter: &starter{boxes: cfg.Boxes, command: here.command, check: here.check, grant: grant, store: cache{dir: cfg.Cache}},
 		Dialer:  &dialer{site: here, offers: o, client: client},
-		Changed: o.state, Wait: cfg.Policy().Upstreams().Wait(),
+		Changed: o.state, Wait: cmp.Or(cfg.Wait, cfg.Policy().Upstreams().Wait()),
 		Grant: func(tenant string, s upstream.Server) (policies.Grant, error) {
 			return grant(tenant, policies.UpstreamBox{Server: s.Name, Trusted: s.Trusted})
 		},

@@ -4,12 +4,17 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"time"
 
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/gateway"
 	"belljar.dev/mcp/upstream/pin"
 	"belljar.dev/sandbox/egress"
 )
+
+// onceWait is how long a command that makes one call waits for a server that starts: it does not get
+// the notification that its tools are there.
+const onceWait = time.Minute
 
 // openUpstreams makes the gateway to other people's servers, if the place has a server that lists
 // their tools. It starts none of them.
@@ -35,6 +40,9 @@ func (p *place) openUpstreams(context.Context) error {
 	}
 	cfg := p.gatewayConfig()
 	cfg.Server, cfg.Boxes, cfg.Cache, cfg.Version = p.mcp, p.boxes, cache, buildinfo.Version()
+	if s.cfg.Service == nil {
+		cfg.Wait = onceWait
+	}
 	var err error
 	if p.gateway, err = gateway.New(cfg); err != nil {
 		return err
