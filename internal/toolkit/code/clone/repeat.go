@@ -33,20 +33,30 @@ func newWindows(ids []uint32, n, width int) *windows {
 	return &windows{ids: ids, width: width, mask: uint64(size - 1), slots: make([]slot, size), filter: make([]uint64, size/16)}
 }
 
+// spread is a hash of which all bits are good.
+func spread(h uint64) uint64 {
+	h ^= h >> 29
+	h *= 0xBF58476D1CE4E5B9
+	return h ^ h>>32
+}
+
+// unseen reports that no window with this hash was kept. Four bits for each slot: the filter
+// stays in the processor's cache where the slots do not.
+func (w *windows) unseen(h uint64) bool {
+	h = spread(h)
+	return w.filter[h>>6&uint64(len(w.filter)-1)]&(1<<(h&63)) == 0
+}
+
 // first returns where a window with this hash and content was first, or else keeps that
 // it is at. Where keep is false it is not kept.
 func (w *windows) first(h uint64, ids []uint32, at int, keep bool) (int, bool) {
-	h ^= h >> 29
-	h *= 0xBF58476D1CE4E5B9
-	h ^= h >> 32
+	if !keep && w.unseen(h) {
+		return 0, false
+	}
+	h = spread(h)
 	tag := uint32(h >> 32)
-	// Four bits for each slot: the filter stays in the processor's cache where the slots
-	// do not.
-	if word, bit := &w.filter[h>>6&uint64(len(w.filter)-1)], uint64(1)<<(h&63); *word&bit == 0 {
-		if !keep {
-			return 0, false
-		}
-		*word |= bit
+	if keep {
+		w.filter[h>>6&uint64(len(w.filter)-1)] |= 1 << (h & 63)
 	}
 	for i := h & w.mask; ; i = (i + 1) & w.mask {
 		s := w.slots[i]
@@ -82,6 +92,9 @@ func (r *row) repeats(ctx context.Context, ids []uint32, shortest int) ([]pair, 
 		}
 		floor := r.begin[file] // tokens before belong to the last match
 		roll(ids, span{r.begin[file], r.begin[file+1]}, width, func(h uint64, at int) int {
+			if at%stride != 0 && w.unseen(h) { // which most are
+				return at + 1
+			}
 			from, ok := w.first(h, ids, at, at%stride == 0)
 			if !ok {
 				return at + 1

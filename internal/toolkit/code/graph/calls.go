@@ -85,15 +85,24 @@ func (x *index) callee(file int, fn *code.Func, s *scope, known map[string]strin
 		return found, sure
 	}
 	// A value, whose type is not known here.
-	var found []ref
-	for _, r := range x.everywhere(c.Name) {
-		if other := x.files[r.file]; family(other.Language) == family(f.Language) && other.Funcs[r.at].Owner != "" {
-			if found = append(found, r); len(found) > maxByName {
-				return nil, Possible
+	return x.methods(c.Name, family(f.Language)), Possible
+}
+
+// methods are the functions of a name that belong to types, in languages of a family; none
+// for a name that too many have.
+func (x *index) methods(name string, of code.Language) []ref {
+	var found [maxByName]ref
+	n := 0
+	for _, r := range x.everywhere(name) {
+		if other := x.files[r.file]; other.Funcs[r.at].Owner != "" && family(other.Language) == of {
+			if n == len(found) {
+				return nil
 			}
+			found[n] = r
+			n++
 		}
 	}
-	return found, Possible
+	return slices.Clone(found[:n])
 }
 
 // inherited finds the method that a type has from its bases.

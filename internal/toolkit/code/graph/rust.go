@@ -48,20 +48,18 @@ func modulesIn(f *code.File) (contained []inline, declared []modDecl) {
 	type block struct{ at, depth int } // at: in contained
 	var around []block
 	depth := 0
-	for i, t := range f.Tokens {
-		if t.Kind != code.Operator && t.Kind != code.Keyword {
-			continue
-		}
-		switch f.Of(t) {
-		case "{":
+	for i := range f.Tokens {
+		t := &f.Tokens[i]
+		switch size := t.End - t.Start; {
+		case t.Kind == code.Operator && size == 1 && f.Text[t.Start] == '{':
 			depth++
-		case "}":
+		case t.Kind == code.Operator && size == 1 && f.Text[t.Start] == '}':
 			depth--
 			if n := len(around); n > 0 && around[n-1].depth > depth {
 				contained[around[n-1].at].last = int(t.Line)
 				around = around[:n-1]
 			}
-		case "mod":
+		case t.Kind == code.Keyword && size == 3 && f.Of(*t) == "mod":
 			at := codeBehind(f, i)
 			if at < 0 || f.Tokens[at].Kind != code.Name {
 				continue
