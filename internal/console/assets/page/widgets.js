@@ -28,10 +28,10 @@ export const machine = {text: ''}
 /** ofWorker is the column with the worker that has what a row is about. @param {import('./main.js').Page} c @returns {Column<any>|null} */
 export const ofWorker = c => c.me.fleet ? {head: T.field.worker, cell: r => el('code', {}, seen(r.worker))} : null
 
-/** command is the command line that does the same. @param {string} text @param {string} [label] */
-export function command(text, label = T.command.label) {
+/** command is the command line that does the same. @param {string} text @param {string} [label] @param {string} [where] */
+export function command(text, label = T.command.label, where = machine.text) {
   const done = el('span', {class: 'soft', role: 'status'})
-  return el('div', {class: 'cli'}, el('span', {class: 'soft'}, label), el('code', {}, seen(text)), machine.text && el('span', {class: 'soft'}, machine.text),
+  return el('div', {class: 'cli'}, el('span', {class: 'soft'}, label), el('code', {}, seen(text)), where && el('span', {class: 'soft'}, where),
     el('button', {type: 'button', class: 'small', 'aria-label': T.command.copyName(text), on: {click: async () => {
       try {
         await navigator.clipboard.writeText(text)

@@ -32,7 +32,7 @@ export function open(c) {
     {head: T.field.when, cell: r => el('a', {to: to(r, 'audit', r.cursor), 'aria-label': T.audit.recordName(r.seq)}, clock(r.time)), look: 'num'},
     {head: T.audit.kind, cell: r => el('span', {class: 'whole'}, r.kind, r.event && r.kind !== r.event && el('span', {class: 'soft'}, ' ', line(r.event, 20)))},
     {head: T.field.decision, cell: what},
-    {head: T.field.what, cell: r => el('span', {class: 'clip'}, r.tool && [el('strong', {}, line(r.tool, 40)), ' '], r.command ? el('code', {}, line(r.command, 110)) : line(r.reason || '', 110)), look: 'main'},
+    {head: T.field.what, cell: r => (r.tool || r.command || r.reason) && el('span', {class: 'clip'}, r.tool && [el('strong', {}, line(r.tool, 40)), ' '], r.command ? el('code', {}, line(r.command, 110)) : line(r.reason || '', 110)), look: 'main'},
     {head: T.approval.rule, cell: r => r.rule && el('code', {class: 'whole'}, line(r.rule, 16))},
     ofWorker(c),
     {head: T.field.tenant, cell: r => line(r.tenant || '', 30)},

@@ -32,8 +32,8 @@ export function open(c) {
     {head: T.answer.noteWas, cell: r => r.note && el('q', {}, seen(r.note))},
     ofWorker(c),
     {head: T.field.tenant, cell: r => line(r.tenant, 40)},
-    {head: T.field.when, cell: r => ago(r.answered || r.created)},
-    {head: T.field.record, cell: r => el('a', {to: '#/audit?q=' + encodeURIComponent(r.id), 'aria-label': T.history.recordOf(r.id)}, T.history.record)},
+    {head: T.field.when, cell: r => ago(r.answered || r.created), look: 'num'},
+    {head: T.field.record, cell: r => el('a', {to: '#/audit?q=' + encodeURIComponent(r.id), 'aria-label': T.history.recordOf(r.id)}, T.history.record), look: 'num'},
   ], r => r.id, T.history.none)
   /** The server chooses approvals; of questions it sends the last ones. @param {any} r */
   const wanted = r => Object.keys(chosen.inputs).every(n => {

@@ -32,7 +32,7 @@ export function open(c) {
     if (!proposal.value) proposal.value = source
   }
   const proposal = el('textarea', {rows: 12, spellcheck: 'false', autocomplete: 'off', class: 'code'})
-  add(c.root, head, card(T.policy.used, used.node), explainForm(c), !c.me.fleet && replayForm(c, proposal), card(T.policy.text, text), command('belljar policy explain'))
+  add(c.root, head, card(T.policy.used, used.node), explainForm(c), !c.me.fleet && replayForm(c, proposal), card(T.policy.text, text), command('belljar policy explain', T.command.label, ''))
   return {kinds: ['policy'], refresh}
 }
 

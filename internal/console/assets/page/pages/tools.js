@@ -90,7 +90,7 @@ export function openWorkers(c) {
     {head: T.field.worker, cell: w => el('code', {}, seen(w.name)), look: 'main'}, {head: T.field.state, cell: w => verdict(w.state)}, {head: T.workers.version, cell: w => line(w.version, 40)},
     {head: T.workers.linked, cell: w => ago(w.since)}, {head: T.workers.places, cell: w => String(w.places), look: 'num'}, {head: T.workers.calls, cell: w => String(w.running), look: 'num'},
   ], w => w.name, T.workers.none)
-  add(c.root, list.node, el('p', {class: 'soft'}, T.workers.hint), command('belljar fleet status'))
+  add(c.root, list.node, el('p', {class: 'soft'}, T.workers.hint), command('belljar fleet status', T.command.label, ''))
   const refresh = async () => list.set(await get('workers', c.signal))
   c.every(5000, refresh)
   return {kinds: ['worker'], refresh}

@@ -4,11 +4,11 @@ import {at, get, post} from '../api.js'
 import {ago, line, seen} from '../format.js'
 import {T} from '../texts.js'
 import {block, bytes} from '../format.js'
-import {agent, button, card, command, confirm, empty, facts, fold, verdict} from '../widgets.js'
+import {agent, button, card, command, confirm, empty, facts, fold, verdict, word} from '../widgets.js'
 
 /** @param {import('../main.js').Page} c */
 export function open(c) {
-  const all = el('div', {})
+  const all = el('div', {class: 'stack'})
   add(c.root, all, command('belljar upstream list'))
   /** @param {any} u */
   const one = u => card([el('code', {}, line(u.name, 60)), ' ', verdict(u.state)],
@@ -18,11 +18,12 @@ export function open(c) {
       [T.upstreams.pins, [u.pin && seen(u.pin), u.held > 0 && [' ', el('a', {to: '#/inbox'}, T.upstreams.held(u.held))]]]]),
     u.stderr && u.stderr.length > 0 && fold(T.upstreams.stderr, agent(T.upstreams.frame, block(u.stderr.join('\n')))),
     el('div', {class: 'actions'}, c.may('operator') && button(T.upstreams.restart, async () => {
-      if (await confirm({title: T.upstreams.restartTitle, text: el('p', {}, T.upstreams.restartText(u.calls)), yes: T.upstreams.restart, cli: 'belljar upstream restart ' + u.name}) === null) return
+      if (await confirm({title: T.upstreams.restartTitle, text: el('p', {}, T.upstreams.restartText(u.calls)), yes: T.upstreams.restart, cli: 'belljar upstream restart ' + word(u.name)}) === null) return
       const done = await post('upstreams/' + at(u.name) + '/restart', {}, c.signal)
       c.say(T.upstreams.restarted(done.instances))
       await refresh()
-    }, {class: 'small', 'aria-label': T.upstreams.restartName(u.name)}), command('belljar upstream logs ' + u.name)))
+    }, {class: 'small', 'aria-label': T.upstreams.restartName(u.name)}), command('belljar upstream logs ' + word(u.name))),
+    (u.reason || '').includes('belljar upstream login') && command('belljar upstream login ' + word(u.name), T.upstreams.login))
   let before = ''
   const refresh = async () => {
     const places = await get('upstreams', c.signal)
