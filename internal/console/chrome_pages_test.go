@@ -202,3 +202,18 @@ func (p *tab) readable(hash string) {
 		p.t.Errorf("%s: %d pixels wider than the window: %s", hash, wide, value[string](p, `[...document.querySelectorAll('main *')].filter(n => n.getBoundingClientRect().right > innerWidth + 1 && !n.closest('.scroll, .output, .diff, .source, pre')).slice(0, 3).map(n => n.outerHTML.slice(0, 200)).join('\n')`))
 	}
 }
+
+// A host with letters of other scripts has the name that the network uses beside it: WC-A5.
+func TestChromeHomoglyphs(t *testing.T) {
+	g := start(t)
+	a := g.ask("curl https://b\u0435lljar.example/x && wget t\u0435st.example")
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.at("#/inbox/approval/" + a.ID)
+	p.until(`document.querySelector('.detail .agent')`)
+	for _, want := range []string{"xn--blljar-", "xn--tst-rdd.example"} {
+		if text := value[string](p, `document.querySelector('.detail .agent').innerText`); !strings.Contains(text, want) {
+			t.Errorf("%s is not beside the host: %s", want, text)
+		}
+	}
+}
