@@ -138,7 +138,7 @@ const noFront = "No front of yours runs here; name its state directory with --st
 
 func printFleet(out io.Writer, i fleet.Info) error {
 	w := newTable(out)
-	fmt.Fprintln(w, "WORKER\tADDRESS\tVERSION\tLINKED FOR\tPLACES\tRUNNING\tSTATE")
+	fmt.Fprintln(w, "WORKER\tADDRESS\tVERSION\tLINKED FOR\tPLACES\tRUNNING\tPOLICY\tSTATE")
 	for _, one := range i.Workers {
 		state := "takes places"
 		switch {
@@ -147,7 +147,7 @@ func printFleet(out io.Writer, i fleet.Info) error {
 		case one.Late:
 			state = "takes no new places"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", one.Name, one.Address, policies.Clip(one.Version, 40), policies.Spoken(time.Since(one.Since)), one.Places, one.Running, state)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", one.Name, one.Address, policies.Clip(one.Version, 40), policies.Spoken(time.Since(one.Since)), one.Places, one.Running, shortHash(one.Policy), state)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -155,6 +155,9 @@ func printFleet(out io.Writer, i fleet.Info) error {
 	_, err := fmt.Fprintf(out, "%d workers, %d places, %d places that no linked worker has, %d places that nobody serves\n", len(i.Workers), len(i.Places), len(i.Away), len(i.Frozen)+len(i.Claimed))
 	return err
 }
+
+// shortHash is the beginning of the digest of a policy, for people.
+func shortHash(digest string) string { return policies.Clip(orDash(digest[:min(len(digest), 12)]), 12) }
 
 // soon is how long before its end a certificate is reported.
 const soon = 14 * 24 * time.Hour
@@ -201,6 +204,9 @@ func faultsOf(i fleet.Info, now time.Time) (all []string) {
 	for _, w := range i.Workers {
 		if w.Late {
 			say("worker %s gets no new places: its clock is off by %s; let it follow a time server", w.Name, w.Skew.Round(time.Second))
+		}
+		if w.Policy != "" && i.Policy != "" && w.Policy != i.Policy {
+			say("worker %s has another policy (%s) than this front (%s): give all the same text, and `belljar policy check` on its machine says why it keeps an older one", w.Name, shortHash(w.Policy), shortHash(i.Policy))
 		}
 		if w.Expires.Before(now.Add(soon)) {
 			say("the certificate of worker %s ends at %s: `belljar fleet cert` makes another one", w.Name, w.Expires.Format(time.DateTime))

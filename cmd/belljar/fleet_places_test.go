@@ -136,3 +136,35 @@ func resident(t testing.TB, n *node) int {
 	}
 	return size << 10
 }
+
+// A worker that has another policy than its front is named by `fleet doctor`, until it has the
+// same one.
+func TestFleetPolicies(t *testing.T) {
+	g := newGrid(t)
+	f := g.front("front")
+	same, err := os.ReadFile(g.path("policy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.Replace(string(same), "in_flight: 300", "in_flight: 299", 1)
+	if err := os.WriteFile(g.path("other.yaml"), []byte(other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"work", "--name", "w1", "--places", g.path("w1"), "--policy", g.path("other.yaml"), "--front", "https://" + f.link}, g.cert("w1", "--worker")...)
+	g.start("w1", args...)
+	says := func(want string) {
+		t.Helper()
+		var out []byte
+		if !testenv.Until(30*time.Second*testenv.Patience(t), func() bool {
+			out, _ = g.command("fleet", "doctor", "--state", g.path("front")).CombinedOutput()
+			return strings.Contains(string(out), want)
+		}) {
+			t.Fatalf("fleet doctor: %s\nwant %s\n%s", out, want, g.log("w1"))
+		}
+	}
+	says("worker w1 has another policy")
+	if err := os.WriteFile(g.path("other.yaml"), same, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	says("every worker is linked")
+}

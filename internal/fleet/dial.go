@@ -132,6 +132,9 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		s, news := state{Drains: w.drains, Time: time.Now()}, w.news
 		w.mu.Unlock()
+		if w.cfg.Policy != nil {
+			s.Policy = w.cfg.Policy()
+		}
 		if all := w.cfg.Places(); sent == nil || !slices.Equal(all, *sent) {
 			s.Places, sent = &all, &all
 		}

@@ -48,6 +48,7 @@ type FrontConfig struct {
 	Workers     []string      // to which new places go, the same at all fronts; empty for whichever is linked
 	Return      time.Duration // how long a request waits for a worker that is not there; 5 s
 	Protocol    Protocol
+	Policy      func() string // digest of the policy that holds here, for people; nil says none
 	Log         *slog.Logger
 }
 
@@ -152,6 +153,9 @@ func (f *Front) Info() Info {
 	i := Info{Away: make(map[string]string), Claimed: make(map[string]string), Static: f.cfg.Workers}
 	i.Workers, i.Places, i.Frozen = f.roster.info()
 	i.Moving = f.moves.list()
+	if f.cfg.Policy != nil {
+		i.Policy = f.cfg.Policy()
+	}
 	var fault error
 	if i.Expires, fault = f.files.state(); fault != nil {
 		i.Fault = fault.Error()

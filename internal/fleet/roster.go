@@ -43,8 +43,9 @@ type link struct {
 	peer    *peer
 	running atomic.Int64 // requests
 
-	places map[string]bool // guarded by roster.mu, as are the next three
+	places map[string]bool // guarded by roster.mu, as are the next ones
 	moves  []Moving
+	policy string
 	drains bool
 	skew   time.Duration
 	signed Signed // the newest checkpoint of its audit log
@@ -357,7 +358,7 @@ func (r *roster) record(l *link, s state) bool {
 	}
 	r.links[l.Name] = l
 	r.came(l)
-	l.drains, l.skew = s.Drains, time.Until(s.Time)
+	l.drains, l.skew, l.policy = s.Drains, time.Until(s.Time), s.Policy
 	if s.Signed != nil {
 		l.signed = *s.Signed
 	}
@@ -479,7 +480,7 @@ func (r *roster) info() (all []WorkerInfo, places map[string]string, frozen map[
 		l := r.links[name]
 		all = append(all, WorkerInfo{
 			Name: name, Address: l.RemoteAddr().String(), Version: fmt.Sprintf("%.40s", l.Version), Since: l.since, Drains: l.drains, Places: len(l.places),
-			Running: l.running.Load(), Skew: l.skew, Expires: l.peer.chain[0].NotAfter, Fronts: l.Fronts, Late: l.skew.Abs() > maxSkew,
+			Running: l.running.Load(), Skew: l.skew, Expires: l.peer.chain[0].NotAfter, Fronts: l.Fronts, Late: l.skew.Abs() > maxSkew, Policy: l.policy,
 		})
 	}
 	places, frozen = make(map[string]string, len(r.holders)), make(map[string][]string)

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -10,12 +11,14 @@ const (
 	maxState  = 8 << 20 // bytes of one line
 	maxPlaces = 50_000
 	maxPlace  = 256 // bytes of the name of a place
+	maxPolicy = 128 // bytes of the digest of a policy
 )
 
 // state is one line of what a worker says of itself.
 type state struct {
 	Places *[]string `json:"places,omitempty"` // absent where they are as before; in order
 	Moves  *[]Moving `json:"moves,omitempty"`  // the same; places that are frozen, and copies that are not in use
+	Policy string    `json:"policy,omitempty"` // digest of the policy that holds there
 	Drains bool      `json:"drains,omitempty"`
 	Time   time.Time `json:"time"`             // of the worker's clock
 	Signed *Signed   `json:"signed,omitempty"` // the newest checkpoint of its audit log; absent where it is as before
@@ -23,7 +26,7 @@ type state struct {
 
 // fits reports whether a front can take a state.
 func (s *state) fits() bool {
-	if s.Signed != nil && !s.Signed.fits() {
+	if s.Signed != nil && !s.Signed.fits() || len(s.Policy) > maxPolicy || strings.Trim(s.Policy, "0123456789abcdef") != "" {
 		return false
 	}
 	name := func(p string) bool { return p == "" || len(p) > maxPlace }
@@ -36,14 +39,15 @@ type WorkerInfo struct {
 	Name    string        `json:"name"`
 	Address string        `json:"address"`
 	Version string        `json:"version,omitempty"`
-	Since   time.Time     `json:"since"`          // when it was linked
-	Drains  bool          `json:"drains"`         // it takes no more requests
-	Places  int           `json:"places"`         // that it has
-	Running int64         `json:"running"`        // requests that this front has sent it
-	Skew    time.Duration `json:"skew"`           // how much its clock is ahead
-	Expires time.Time     `json:"expires"`        // its certificate
-	Fronts  int           `json:"fronts"`         // to which it connects
-	Late    bool          `json:"late,omitempty"` // its clock is too far off to take places
+	Since   time.Time     `json:"since"`            // when it was linked
+	Drains  bool          `json:"drains"`           // it takes no more requests
+	Places  int           `json:"places"`           // that it has
+	Running int64         `json:"running"`          // requests that this front has sent it
+	Skew    time.Duration `json:"skew"`             // how much its clock is ahead
+	Expires time.Time     `json:"expires"`          // its certificate
+	Fronts  int           `json:"fronts"`           // to which it connects
+	Late    bool          `json:"late,omitempty"`   // its clock is too far off to take places
+	Policy  string        `json:"policy,omitempty"` // digest of the policy that holds there
 }
 
 // Info is what a front knows of its fleet.
@@ -55,7 +59,8 @@ type Info struct {
 	Moving  []PlaceInfo         `json:"moving,omitempty"` // places that are on their way, and how far
 	Away    map[string]string   `json:"away"`             // that no linked worker has: the worker that claimed each
 	Expires time.Time           `json:"expires"`
-	Fault   string              `json:"fault,omitempty"` // why the files of the link cannot be used
+	Fault   string              `json:"fault,omitempty"`  // why the files of the link cannot be used
+	Policy  string              `json:"policy,omitempty"` // digest of the policy of this front
 	Static  []string            `json:"static,omitempty"`
 	Refused string              `json:"refused,omitempty"` // why new places are refused
 }

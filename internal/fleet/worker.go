@@ -23,7 +23,8 @@ type WorkerConfig struct {
 	Name        string   // among the workers of the fleet; the certificate must cover it
 	Fronts      []string // their addresses, for example https://front.example:8444
 	Credentials Credentials
-	Version     string // of the program, for people
+	Version     string        // of the program, for people
+	Policy      func() string // digest of the policy that holds here, for people; nil says none
 	// Handler answers requests of clients. Their place and caller are in the headers
 	// PlaceHeader and CallerHeader.
 	Handler http.Handler

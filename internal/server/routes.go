@@ -42,6 +42,7 @@ func openFleet(ctx context.Context, s *Server) (err error) {
 	routes := s.cfg.Service.Routes
 	cfg := fleet.FrontConfig{
 		Credentials: routes.Credentials, Claims: journal, Settled: !journal.Empty(), Workers: routes.Workers, Protocol: messages{}, Log: s.Log,
+		Policy: func() string { return s.gate.now.Load().Hash() },
 	}
 	if len(routes.NATS.Servers) > 0 {
 		if cfg.Claims, err = share(ctx, s, journal); err != nil {
