@@ -193,7 +193,7 @@ func addWarnings(r *Result, d policies.Decision) *Result {
 
 // decodeAndRun decodes, decides and runs. A panic in any of these fails this call alone.
 func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.RawMessage) (res *Result, d policies.Decision, err error) {
-	defer g.recovered(c, &res, &err)
+	defer func() { g.recovered(recover(), c, &res, &err) }()
 	started := time.Now()
 	in, all, err := t.decode(args, g.cfg.Limits.Depth)
 	var f policies.Facts
@@ -287,9 +287,9 @@ func (g *callGate) prepared(ctx context.Context, t *tool, c Call, in Gated, all 
 	return f, nil
 }
 
-// recovered ends a panic of a call, which then has failed. It is deferred.
-func (g *callGate) recovered(c Call, res **Result, err *error) {
-	if p := recover(); p != nil {
+// recovered makes the panic of a call, if there was one, the failure of this call.
+func (g *callGate) recovered(p any, c Call, res **Result, err *error) {
+	if p != nil {
 		g.cfg.Log.Error("a tool panicked", "call", c.ID, "tool", c.Tool, "panic", p, "stack", string(debug.Stack()))
 		*res, *err = nil, &panicError{c.ID}
 	}
