@@ -62,13 +62,12 @@ func readAhead(r io.Reader, size int) (head []byte, err error) {
 
 // cut answers where nothing of an answer has been sent yet.
 func (f *Front) cut(w http.ResponseWriter, fl *flight, l *link, err error) {
-	select {
-	case <-l.lost:
+	if l.over() {
 		f.lost(w, fl, l)
-	default:
-		f.cfg.Log.Debug("an answer ended early", "worker", l.Name, "err", err)
-		panic(http.ErrAbortHandler)
+		return
 	}
+	f.cfg.Log.Debug("an answer ended early", "worker", l.Name, "err", err)
+	panic(http.ErrAbortHandler)
 }
 
 // lost answers in the place of a worker that is gone.
@@ -153,9 +152,7 @@ func (s *stream) ended(w http.ResponseWriter, err error) {
 	case s.cut.torn || m.ID == nil || s.cut.answered:
 		panic(http.ErrAbortHandler)
 	}
-	select {
-	case <-s.link.lost:
-	default: // the client has gone, or the worker ends the answer without reason
+	if !s.link.over() { // the client has gone, or the worker ends the answer without reason
 		panic(http.ErrAbortHandler)
 	}
 	s.front.cfg.Log.Warn("a worker is gone while it had a request", "worker", s.link.Name, "place", s.fl.Place, "method", m.Method, "tool", m.Tool)

@@ -33,6 +33,9 @@ const (
 	// returnWait is how long a request waits for a worker that is not there. An agent's
 	// client waits for a minute, and a worker that starts anew is back within seconds.
 	returnWait = 5 * time.Second
+	// drainWait is how long a request waits at most for a worker that drains. What runs there
+	// has that time to end, and most clients wait for a minute.
+	drainWait = 55 * time.Second
 	// settleWait is how long a front without claims waits for workers before it gives
 	// places to them: one that exists may be on a worker that is about to connect.
 	settleWait = 5 * time.Second
@@ -232,9 +235,9 @@ func (f *Front) serve(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	if fl.message.Lasts && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close") // see the streams of package mcp
 	}
-	until := time.Now().Add(f.cfg.Return)
+	began := time.Now()
 	for range maxRetries {
-		l, err := f.resolve(ctx, fl.Request, until)
+		l, err := f.resolve(ctx, fl.Request, began)
 		if err != nil {
 			f.refuse(w, err)
 			return nil
@@ -323,12 +326,13 @@ func (f *Front) finish(fl *flight) {
 // it returns. If done is false, the worker has not begun the request, and nothing was sent to
 // the client.
 func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Request, fl *flight, l *link, body []byte) (_ *stream, done bool) {
+	if l.sent.Add(1) > maxSent { // the number of streams of a connection has an end
+		l.Close()
+	}
+	if f.roster.ended(l) {
+		return nil, false
+	}
 	if l.client.Available() == 0 { // RoundTrip would wait for the end of another request
-		select {
-		case <-l.lost:
-			return nil, false
-		default:
-		}
 		refuse(w, "the worker of this place has as many requests as it takes; nothing of this request was run")
 		return nil, true
 	}
@@ -348,6 +352,7 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		case ctx.Err() != nil:
 			return nil, true // the client has gone, and the worker knows it
 		case !sent.Load():
+			f.roster.ended(l)
 			return nil, false
 		}
 		f.lost(w, fl, l)

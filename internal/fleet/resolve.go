@@ -21,14 +21,21 @@ func (e *unavailable) Error() string { return e.why }
 var errGone = errors.New("the client has gone")
 
 // resolve returns the worker of a place, and makes the place if it does not exist. It waits
-// until its time is over for a worker that is not linked or drains: the next process of that
-// worker will take the request.
-func (f *Front) resolve(ctx context.Context, q Request, until time.Time) (*link, error) {
+// until its time is over for a worker that is not linked: the next process of that worker will
+// take the request. A worker that drains is waited for as long as it does so, and then as long
+// as for any other.
+func (f *Front) resolve(ctx context.Context, q Request, began time.Time) (*link, error) {
+	until, drained := began.Add(f.cfg.Return), false
 	for {
 		l, why, changed, err := f.find(ctx, q.Place)
 		if l != nil || err != nil {
 			return l, err
 		}
+		drains := f.drains(q.Place)
+		if drains || drained {
+			until = earlier(time.Now().Add(f.cfg.Return), began.Add(drainWait))
+		}
+		drained = drains
 		left := time.Until(until)
 		if settles := time.Until(f.settled); settles > 0 {
 			left = settles // and then it is tried again
@@ -51,6 +58,19 @@ func (f *Front) resolve(ctx context.Context, q Request, until time.Time) (*link,
 			return nil, errGone
 		}
 	}
+}
+
+// drains reports whether the worker that has a place, or claimed it, is about to stop.
+func (f *Front) drains(place string) bool {
+	l := f.roster.named(f.cfg.Claims.Owner(place).Worker)
+	return l != nil && !f.roster.open(l)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // find is one attempt of resolve. Without a worker and without an error, why says what is

@@ -42,6 +42,7 @@ type link struct {
 	since   time.Time
 	peer    *peer
 	running atomic.Int64 // requests
+	sent    atomic.Int64 // requests of clients
 
 	places map[string]bool // guarded by roster.mu, as are the next ones
 	moves  []Moving
@@ -445,6 +446,24 @@ func (r *roster) named(worker string) *link {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.links[worker]
+}
+
+// maxSent is how many requests of clients a link takes: a connection has numbers for 1<<30
+// streams (RFC 9113, 5.1.1), and then the worker has to connect again.
+const maxSent = 1 << 29
+
+// over reports whether a link has ended. Its requests may hear of that before its connection
+// is closed.
+func (l *link) over() bool { return closed(l.lost) || l.client.Err() != nil }
+
+// ended reports whether a link has ended, and then forgets it: requests wait for the next
+// link of the worker, which may be at once.
+func (r *roster) ended(l *link) bool {
+	over := l.over()
+	if over {
+		r.drop(l)
+	}
+	return over
 }
 
 // open reports whether a worker takes requests.

@@ -99,7 +99,7 @@ func TestWitnesses(t *testing.T) {
 	r := newRig(t, nil)
 	one, _ := bound(r, "w1")
 	one.sign("first")
-	names := []string{"w2", "w3", "w4"}
+	names := []string{"w3", "w2", "w4"} // the first has the highest digest of the first two
 	others := make(map[string]*book)
 	keepers := func(text string) (all []string) {
 		for _, name := range names {
