@@ -80,3 +80,16 @@ func Make(path string) ([]byte, error) {
 	}
 	return Read(path)
 }
+
+// Create makes a key in a file that does not exist, in a directory that nobody else uses yet.
+// The file is on the disk then, and the caller puts its name there.
+func Create(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	key := make([]byte, Size)
+	rand.Read(key)
+	_, err = f.Write(key)
+	return errors.Join(err, f.Sync(), f.Close())
+}

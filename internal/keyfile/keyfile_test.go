@@ -76,3 +76,21 @@ func TestUnfit(t *testing.T) {
 		}
 	}
 }
+
+// Create makes a key that Read takes, and replaces none.
+func TestCreate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	if err := Create(path); err != nil {
+		t.Fatal(err)
+	}
+	key, err := Read(path)
+	if err != nil || len(key) != Size || bytes.Equal(key, make([]byte, Size)) {
+		t.Fatalf("%x, %v", key, err)
+	}
+	if err := Create(path); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("once more: %v", err)
+	}
+	if again, err := Read(path); err != nil || !bytes.Equal(again, key) {
+		t.Errorf("%x, %v, want %x", again, err, key)
+	}
+}

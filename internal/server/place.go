@@ -142,7 +142,7 @@ func (p *place) openTools(context.Context) error {
 		cfg.SSE, cfg.Sockets = s.cfg.Service.SSE, s.cfg.Service.Sockets
 	}
 	if p.id != "" {
-		key, err := keyfile.Make(filepath.Join(p.State, "requests.key"))
+		key, err := keyfile.Make(filepath.Join(p.State, requestsKey))
 		if err != nil {
 			return fmt.Errorf("open the key of the states of calls: %w", err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/keyfile"
 	"belljar.dev/policies"
 )
 
@@ -39,6 +40,7 @@ const (
 	unnamed       = "@" // which no place can be called
 	ofWork        = "workspace"
 	ofState       = "state"
+	requestsKey   = "requests.key" // in it: of the states of calls
 )
 
 // openWorkdir makes and locks the directory of a worker.
@@ -132,7 +134,8 @@ func (e *workdir) has(id string) bool {
 	return err == nil && info.IsDir()
 }
 
-// make makes a place, which is there as a whole or not at all.
+// make makes a place, which is there as a whole or not at all. A request waits for it, so it
+// waits for the disk as seldom as it can: once for what is in the place, and once for its name.
 func (e *workdir) make(id string) error {
 	if e.has(id) {
 		return nil
@@ -150,7 +153,11 @@ func (e *workdir) make(id string) error {
 			return errors.Join(err, os.RemoveAll(made))
 		}
 	}
-	if err := os.Rename(made, e.of(id)); err != nil {
+	err = errors.Join(keyfile.Create(filepath.Join(made, ofState, requestsKey)), syncDir(filepath.Join(made, ofState)), syncDir(made))
+	if err == nil {
+		err = os.Rename(made, e.of(id))
+	}
+	if err != nil {
 		return errors.Join(err, os.RemoveAll(made))
 	}
 	return errors.Join(syncDir(parent), syncDir(filepath.Dir(parent)))
