@@ -136,6 +136,7 @@ KILLS ?= 3
 test-cluster:
 	BELLJAR_TEST_CLUSTER=$(CALLS) BELLJAR_TEST_KILLS=$(KILLS) $(GO) test -count=1 -run 'Fleet' -v ./cmd/belljar
 	BELLJAR_TEST_CASES=10000 $(GO) test -count=1 -run 'TestStrangers|TestHostile' -v ./internal/fleet
+	BELLJAR_TEST_CASES=61 $(GO) test -count=1 -run 'TestTwoFronts$$' -v ./internal/fleet
 	BELLJAR_TEST_CASES=100000 $(GO) test -count=1 -run 'TestClaims$$' -v ./internal/fleet/claims
 	BELLJAR_TEST_CASES=1000 $(GO) test -count=1 -run 'TestClaimsOnNATS$$|TestClaimsWithoutLeader$$' -v ./internal/fleet/claims
 

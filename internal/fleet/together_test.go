@@ -46,7 +46,8 @@ func together(t *testing.T, c *bustest.Cluster, state string) [2]*rig {
 
 // Two fronts get requests for the same new places at once: each place is made by one worker.
 // Without NATS both serve what there is, and refuse what is new; a front that starts then
-// knows what it knew. NATS comes back empty, and new places are made again.
+// knows what it knew. NATS comes back empty, and new places are made again. It is away for a
+// minute where the environment asks for more cases.
 func TestTwoFronts(t *testing.T) {
 	c := bustest.Start(t, 1)
 	state := t.TempDir()
@@ -94,7 +95,27 @@ func TestTwoFronts(t *testing.T) {
 		}
 		r.front.cfg.Return = 30 * time.Second
 	}
+	least, _ := testenv.Cases(t, 1)
+	asked, failed := 0, 0
+	for began := time.Now(); time.Since(began) < min(time.Duration(least-1)*time.Second, time.Minute); asked++ {
+		place := fmt.Sprintf("p%d", asked%places)
+		if status, text, err := both[asked%2].ask(place, `{"id":1}`); err != nil || status != 200 || text != said[place] {
+			failed++
+			t.Errorf("%s without NATS: %d %s, %v", place, status, text, err)
+		}
+	}
 	c.StartEmpty(0)
+	empty := time.Now()
+	look, err := claims.OpenJournal(filepath.Join(state, "look"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.Close()
+	logger := slog.New(slog.DiscardHandler)
+	fresh := claims.OpenShared(context.Background(), c.Connect(logger).Bucket("belljar-claims", 4<<10), look, logger)
+	defer fresh.Close()
+	both[0].until("claims that were written down again", func() bool { return len(fresh.All()) >= places })
+	t.Logf("S9: %d requests without NATS, %d failed; %d claims are there again %v after it came back empty", asked, failed, places, time.Since(empty))
 	for _, r := range both {
 		r.says("new", 200, "new")
 		for place, text := range said {
