@@ -26,7 +26,9 @@ func Witnessed(ctx context.Context, dir, worker string, use func(Witness) error)
 // NodeOf returns the node that the newest record of a log names; empty for none.
 func NodeOf(ctx context.Context, dir string) (node string, err error) {
 	_, _, err = ReadBack(ctx, dir, Cursor{}, Search{}, func(e Entry, _ Cursor) bool {
-		var from struct{ Node string }
+		var from struct {
+			Node string `json:"node"`
+		}
 		if json.Unmarshal(e.Raw, &from) == nil {
 			node = from.Node
 		}
