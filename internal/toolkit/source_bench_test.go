@@ -32,9 +32,9 @@ func corpus(b *testing.B) string {
 // BenchmarkSource has the figures that the toolkit of the source gives for a project of 200
 // files as limits. The source took them on 32 threads, of the analyses alone; here each is a
 // whole call in this process, in which files are listed, asked about, read and parsed, and
-// nothing is in a cache. Two are not: dead code is the stage of that name, and focused is a
-// second call for one directory, for each directory of the project, with the first call's
-// cache.
+// nothing is in a cache. Two are not: dead code is the stage of that name, and focused is the
+// same call a second time, for each directory of the project, which finds its answer in the
+// cache once it has listed, asked about, read and summed the files.
 func BenchmarkSource(b *testing.B) {
 	debug.SetGCPercent(400) // as in the helper
 	defer debug.SetGCPercent(100)
