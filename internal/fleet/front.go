@@ -175,7 +175,7 @@ func (f *Front) Info() Info {
 	if err := f.cfg.Claims.Ready(); err != nil {
 		i.Refused = err.Error()
 	} else if len(f.cfg.Workers) == 0 && !f.cfg.Together {
-		i.Refused = f.alone(f.roster.takers())
+		i.Refused = alone(f.roster.takers())
 	}
 	return i
 }

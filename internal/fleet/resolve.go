@@ -187,14 +187,14 @@ func (f *Front) choose(place string) (*link, string) {
 	if len(all) == 0 {
 		return nil, "no worker takes new places"
 	}
-	if why := f.alone(all); why != "" && !f.cfg.Together {
+	if why := alone(all); why != "" && !f.cfg.Together {
 		return nil, why
 	}
 	return all[0], ""
 }
 
 // alone returns why this front may not choose workers by itself; empty if it may.
-func (f *Front) alone(all []*link) string {
+func alone(all []*link) string {
 	for _, l := range all {
 		if l.Fronts > 1 {
 			return fmt.Sprintf("worker %s has %d fronts, and two of them could give one new place to two workers; start all fronts with the same --nats, or with the same --workers", l.Name, l.Fronts)
