@@ -24,7 +24,7 @@ func (t *tab) sign() pending[runtime.EvaluateResult] {
 	return begin(t.ch.conn, t.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "0", Silent: new(true)})
 }
 
-// soon is ctx for what an empty page does at once.
+// soon returns ctx with a deadline for what an empty page does at once.
 func (t *tab) soon(ctx context.Context) (context.Context, context.CancelFunc) {
 	if t.trusted {
 		return context.WithCancel(ctx)
@@ -32,7 +32,8 @@ func (t *tab) soon(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, signPatience, errHung)
 }
 
-// hung is when what has not happened of that shows that the page hangs.
+// hung returns a channel that delivers when a page hangs that has not done by then what
+// an empty page does at once; nil for a page that may take its time.
 func (t *tab) hung() <-chan time.Time {
 	if t.trusted {
 		return nil

@@ -54,10 +54,10 @@ func progress(r Request, s Stage) {
 	}
 }
 
-// lend has work done with a page, once more if the page or its Chrome died. A
-// Chrome that dies before the page exists does not count as a try, nor does a page
-// that does not answer, but three ends it. It returns how long the caller waited
-// for the page.
+// lend has work done with a page, once more if the page or its Chrome died. Neither a
+// Chrome that dies before the page exists nor a page that does not answer counts as a
+// try, but three of them end the call. lend returns how long the caller waited for the
+// page.
 func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout time.Duration, tell func(Stage), work func(ctx context.Context, t *tab, attempt int, cold bool) error) (queue time.Duration, err error) {
 	if !p.enter() {
 		return 0, errClosed()
@@ -202,11 +202,11 @@ func (p *Pool) release(ctx context.Context, t *tab) {
 	})
 }
 
-// schemes are what a page may have at the top. Chrome would read the files of
-// its box by others, and show pages of its own.
+// schemes are those of URLs that may be loaded. With others Chrome would read the files
+// of its box, or show pages of its own.
 var schemes = []string{"http", "https"}
 
-// check says what of a request cannot be, and sets the defaults.
+// check refuses a request that makes no sense, and sets the defaults.
 func (r *Request) check() error {
 	refuse := func(format string, args ...any) error {
 		return &Error{Kind: KindRefused, Message: fmt.Sprintf(format, args...)}

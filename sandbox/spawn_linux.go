@@ -154,14 +154,14 @@ func (s *spawner) start(g *cgroup.Group, uid int) (*os.Process, *initconn.Conn, 
 	return process, conn, nil
 }
 
-// begin are the calls by which a new child becomes an init: its parent's
-// death is to be its own, it keeps through the exec what building a box takes,
-// and has the five descriptors that an init begins with, its connection from
-// s.place. What they point at must be kept.
+// begin returns the calls by which a new child becomes an init: it dies with its
+// parent, keeps through the exec the capabilities that building a box takes, and has
+// the five descriptors that an init begins with, its connection from s.place. The
+// caller keeps what they point at.
 //
-// The child shares our table of descriptors until it has a copy of its
-// beginning: the whole would be copied, with thousands of boxes a long one, and
-// held for as long as the init lives.
+// The child shares our table of descriptors until it has a copy of the beginning. A
+// copy of the whole would take long with thousands of boxes, and would keep all
+// descriptors open for as long as the init lives.
 func (s *spawner) begin() ([]boxinit.SpawnCall, []any) {
 	text := func(s string) *byte { return unsafe.SliceData(append([]byte(s), 0)) }
 	name, page, empty := text(boxinit.InitName), text(s.image.path), new(uintptr)

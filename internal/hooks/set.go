@@ -39,7 +39,7 @@ type Set struct {
 	started bool // the workers
 }
 
-// New is the hooks of some folders. ctx ends those that nobody waits for. The
+// New returns the hooks of some folders. ctx ends those that nobody waits for. The
 // caller closes the Set.
 func New(ctx context.Context, cfg Config) (*Set, error) {
 	if cfg.Timeout == 0 {
@@ -102,7 +102,7 @@ func (s *Set) found(event string) (all []Hook, err error) {
 func (s *Set) Timeout() time.Duration { return s.cfg.Timeout }
 
 // Close waits for the hooks that run or wait, at most so long as one may take,
-// and ends the rest. Twice is fine. Events that come later have no hooks run.
+// and ends the rest. Twice is fine. Later events run no hooks.
 func (s *Set) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -126,7 +126,7 @@ func (s *Set) hooks(event string) ([]Hook, error) {
 }
 
 // Emit runs the hooks of an event: those that are waited for in order, until one
-// refuses, and then the others, unless that is so. A hook that is waited for and
+// refuses, and then the others, unless one has refused. A hook that is waited for and
 // does not end well has refused, and so has a folder that cannot be looked into.
 func (s *Set) Emit(ctx context.Context, e Event) Verdict {
 	return s.EmitOf(ctx, e.Name, func() Event { return e })
@@ -226,8 +226,8 @@ func (s *Set) enqueue(what string, f func()) {
 	}
 }
 
-// Test runs every hook of an event and waits for all, whatever they say, and is
-// what came of each.
+// Test runs every hook of an event and waits for all, whatever they say, and
+// returns what came of each.
 func (s *Set) Test(ctx context.Context, e Event) ([]Ran, error) {
 	all, err := s.hooks(e.Name)
 	if err != nil {

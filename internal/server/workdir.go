@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/keyfile"
+	"belljar.dev/internal/store"
 	"belljar.dev/policies"
 )
 
@@ -101,7 +102,7 @@ func (e *workdir) write(worker string) (err error) {
 	if err != nil {
 		return fmt.Errorf("--places: note the name of the worker: %w", errors.Join(err, os.Remove(next.Name())))
 	}
-	return syncDir(e.dir)
+	return store.SyncDir(e.dir)
 }
 
 func (e *workdir) close() { e.lock.Close() }
@@ -153,23 +154,14 @@ func (e *workdir) make(id string) error {
 			return errors.Join(err, os.RemoveAll(made))
 		}
 	}
-	err = errors.Join(keyfile.Create(filepath.Join(made, ofState, requestsKey)), syncDir(filepath.Join(made, ofState)), syncDir(made))
+	err = errors.Join(keyfile.Create(filepath.Join(made, ofState, requestsKey)), store.SyncDir(filepath.Join(made, ofState)), store.SyncDir(made))
 	if err == nil {
 		err = os.Rename(made, e.of(id))
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(made))
 	}
-	return errors.Join(syncDir(parent), syncDir(filepath.Dir(parent)))
-}
-
-// syncDir puts the names in a directory on the disk.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(store.SyncDir(parent), store.SyncDir(filepath.Dir(parent)))
 }
 
 // fleetPlaces are the places that a policy names for a fleet. It fails for a policy that no

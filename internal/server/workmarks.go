@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/fleet/claims"
+	"belljar.dev/internal/store"
 )
 
 // Names in the directory of a worker, of places that move:
@@ -106,7 +107,7 @@ func writeSmall(file string, text []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(next.Name()))
 	}
-	return syncDir(filepath.Dir(file))
+	return store.SyncDir(filepath.Dir(file))
 }
 
 func writeMark(file string, m claims.Mark) error {
@@ -188,7 +189,7 @@ func (e *workdir) complete(made, id string, m claims.Mark) error {
 	if err := os.Rename(made, e.incoming(id)); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(made))
+	return store.SyncDir(filepath.Dir(made))
 }
 
 // take puts a copy to work.
@@ -201,7 +202,7 @@ func (e *workdir) take(id string) error {
 	if err := unix.Renameat2(unix.AT_FDCWD, e.incoming(id), unix.AT_FDCWD, e.of(id), unix.RENAME_NOREPLACE); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(parent), syncDir(filepath.Dir(parent)), syncDir(filepath.Join(e.dir, workdirIncoming)))
+	return errors.Join(store.SyncDir(parent), store.SyncDir(filepath.Dir(parent)), store.SyncDir(filepath.Join(e.dir, workdirIncoming)))
 }
 
 // leave notes that a place has gone with a move, and removes its directory, which may not
@@ -227,7 +228,7 @@ func (e *workdir) remove(dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, os.Remove(aside))
 	}
-	return errors.Join(syncDir(filepath.Dir(dir)), removeTree(aside))
+	return errors.Join(store.SyncDir(filepath.Dir(dir)), removeTree(aside))
 }
 
 // removeTree removes a directory, also where a box has taken away its owner's right to do so.

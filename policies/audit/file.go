@@ -39,7 +39,7 @@ func isFull(name string) bool {
 // maxFiles bounds how many names of a directory are read.
 const maxFiles = 100_000
 
-// list are the names of a directory that a test holds for, in order.
+// list returns the names of a directory for which a test is true, in order.
 func list(dir string, is func(name string) bool) ([]string, error) {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 const actNotify = uint32(unix.SECCOMP_RET_USER_NOTIF)
 
 // ExecFilter returns the program that makes each exec wait for an answer, for this
-// machine. Execs that carry ours in their sixth argument pass.
+// machine. An exec whose sixth argument is the number ours passes without one.
 func ExecFilter(ours uint64) ([]byte, error) {
 	a, err := ownABI()
 	if err != nil {

@@ -22,8 +22,8 @@ var netOptions = []uint32{
 	128, 129, // EBT_SO_SET_*
 }
 
-// nesting is what the filter of such a box says in place of byArgument, whose
-// sockets are all.
+// nesting is the table of calls that takes the place of byArgument in the filter of such
+// a box. all are the tests for the sockets that byArgument allows.
 func nesting(all [][]test) map[string]call {
 	table := map[string]call{
 		"clone":   only(without(0, cloneNamespaces&^nestKinds)),

@@ -20,7 +20,7 @@ func (r *report) checkVariableName(at place, name string) {
 
 // Headers that belong to the connection and its protocol (RFC 9110, section 7.2 and 7.6.1;
 // MCP, Streamable HTTP). A file that set them could reach another host of the same server
-// or another session. Of the last two, those of the transport hold, and no harm is done.
+// or another session. The idle ones do no harm: the transport replaces their values.
 var (
 	refusedHeaders = []string{
 		"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Last-Event-Id", "Mcp-Method", "Mcp-Name",
@@ -64,8 +64,8 @@ func (r *report) checkHeaderValue(v Variable) {
 	}
 }
 
-// What is not known of a URL, as a character that no URL contains: a secret, and a value
-// that Expand will fill in.
+// Characters that no URL contains, which stand for the parts of a URL that are not known:
+// for a secret, and for a value that Expand will fill in.
 const (
 	unseen = "\uffff"
 	unset  = "\ufffe"

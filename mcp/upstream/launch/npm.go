@@ -12,9 +12,9 @@ const notOurs = "remove it: belljar gives each server directories of its own"
 // century is a hundred years in minutes.
 const century = "52560000"
 
-// npx plans npx and npm exec (npm help exec). A call of ":" by the shell installs the packages
-// and runs nothing, with the same directory in the cache as the server's own start: that
-// is named after the list of packages. At that start npm rewrites the index of its cache,
+// npx plans npx and npm exec (npm help exec). To install the
+// packages, it has the shell run ":", which does nothing. The server's own start finds them,
+// because npm names a directory of its cache after the list of packages. At that start npm rewrites the index of its cache,
 // and without a place to write takes the cache for empty.
 func (p *Plan) npx(args []config.Text, d Dirs) error {
 	var h hosts
@@ -52,8 +52,8 @@ func (p *Plan) npx(args []config.Text, d Dirs) error {
 }
 
 // bunx plans bunx and bun x (bunx --help). With a package named apart, bunx installs that and
-// then finds the command true, which is in no package, among those of the system. What it
-// installed is for the same package later also without its network.
+// then finds the command true, which is in no package, among those of the system. Later
+// it finds what it installed for the same package, also without its network.
 func (p *Plan) bunx(args []config.Text, d Dirs) error {
 	var h hosts
 	in, err := p.parse(Bunx, options(
