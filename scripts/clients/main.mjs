@@ -31,8 +31,13 @@ const text = (result) => (typeof result === "string" ? result : JSON.stringify(r
 // Each ability, tried with a connected client. It returns "no" where the client does
 // not offer it, and throws at a fault.
 const abilities = {
+  // A list waits two seconds for the server adds, which takes longer on a busy machine.
   async list(c) {
-    const names = (await c.list()).map((t) => t.name);
+    let names;
+    for (const end = Date.now() + 30_000; ; await setTimeout(500)) {
+      names = (await c.list()).map((t) => t.name);
+      if (names.includes("mcp_adds_add") || Date.now() > end) break;
+    }
     for (const name of ["Bash", "ReadImage", "SetCallback", "mcp_adds_add"]) assert.ok(names.includes(name), `${name} is not listed`);
   },
   async call(c) {
