@@ -289,7 +289,11 @@ func TestUpstreamOfAWorkspace(t *testing.T) {
 	u.says(2, "trust "+u.inner, "nobody can be asked without a terminal", "Nothing was decided")
 	u.says(0, "trust "+u.inner+" --yes --tenant other", "No server of ours has seen: files", "Nothing of it waits")
 	u.says(0, "trust "+u.inner+" --yes --workspace=", "Nothing of it waits", "!trusted")
-	u.says(0, "trust "+u.inner+" --yes", u.inner+" (sha256:", "files (tenant local, files of "+u.ws+")", "new runs", "1 definition is trusted")
+	link := filepath.Join(u.dir, "link")
+	if err := os.Symlink(u.ws, link); err != nil {
+		t.Fatal(err)
+	}
+	u.says(0, "trust "+filepath.Join(link, "mcp.json")+" --yes", u.inner+" (sha256:", "files (tenant local, files of "+u.ws+")", "new runs", "1 definition is trusted")
 	u.says(0, "pins --workspace "+u.ws, "person", "!files of the operator")
 	u.says(0, "pins forget files --workspace "+u.ws, "forgotten", "!operator")
 	u.says(0, "pins", "files of the operator", "!files of "+u.ws)

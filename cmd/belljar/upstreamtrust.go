@@ -39,6 +39,9 @@ func (d *deciding) trustFile(c *cobra.Command, name string) error {
 	if err != nil {
 		return failure(err)
 	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil { // as pins have the workspace
+		file = filepath.Join(dir, filepath.Base(file))
+	}
 	data, err := readBounded(file)
 	if err != nil {
 		return failure(fmt.Errorf("upstream trust: %w", err))
