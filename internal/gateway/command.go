@@ -3,18 +3,14 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"belljar.dev/mcp/upstream"
 	"belljar.dev/mcp/upstream/config"
@@ -23,9 +19,6 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
-
-// maxDigested bounds a file whose digest is pinned, in bytes.
-const maxDigested = 1 << 30
 
 // command returns how a server is started, with the values of its secrets.
 func (g *site) command(ctx context.Context, spec upstream.Spec) (command, error) {
@@ -141,7 +134,12 @@ func (g *site) runs(s *server, grant policies.Grant, fetched string) (r pin.Runs
 	}
 	var sums []string
 	for _, name := range s.pinned.Files {
-		sum, err := digestFile(g.onHost(name, s, grant))
+		file, below := g.onHost(name, s, grant)
+		digest := func() (string, error) { return digestFile(file, below) }
+		if file != "" && below == "" {
+			digest = func() (string, error) { return g.programs.file(file) }
+		}
+		sum, err := digest()
 		if err != nil {
 			return r, fmt.Errorf("what runs cannot be compared with what was trusted: %w", err)
 		}
@@ -193,55 +191,6 @@ func (g *site) onHost(name string, s *server, grant policies.Grant) (file, below
 		below = at.Source
 	}
 	return filepath.Join(at.Source, strings.TrimPrefix(name, at.Target)), below
-}
-
-// openDigested opens a file to read it, and never waits for it. A link does not lead out of
-// below, if that is not empty: to a file of the host that the box does not see there.
-func openDigested(name, below string) (*os.File, error) {
-	const how = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY // a pipe would wait
-	if below == "" {
-		return os.OpenFile(name, how, 0)
-	}
-	rel, err := filepath.Rel(below, name)
-	if err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(below)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return root.OpenFile(rel, how, 0)
-}
-
-// digestFile is the SHA-256 of a regular file; empty for one that is not there. Boxes can write
-// what is below a directory; empty for none.
-func digestFile(name, below string) (string, error) {
-	if name == "" {
-		return "", nil
-	}
-	f, err := openDigested(name, below)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return "", err
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is not a regular file", name)
-	case info.Size() > maxDigested:
-		return "", fmt.Errorf("%s has %d bytes, more than the %d that are compared", name, info.Size(), maxDigested)
-	}
-	sum := sha256.New()
-	if _, err := io.Copy(sum, io.LimitReader(f, maxDigested)); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // locked returns the digest of the files in which a launcher has written what it resolved.

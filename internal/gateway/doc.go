@@ -29,6 +29,7 @@
 //	offers.go     which tools, and by which names
 //	face.go       what a server says of itself, and which part of that is trusted
 //	command.go    how a server is started, and which parts of that are pinned
+//	digests.go    the digests of programs
 //	boxes.go      starts servers in boxes
 //	pipes.go      their streams
 //	fetch.go      fetches what launchers start

@@ -35,7 +35,7 @@ type Config struct {
 	Record    func(tenant string, r egress.Record)                   // of what remote servers are asked
 	Allowed   func(policies.Grant) *egress.Allowance
 	Wait      time.Duration // for servers that start; as the policy says where it is zero
-	Version   string // of this program, for servers
+	Version   string        // of this program, for servers
 	Log       *slog.Logger
 }
 

@@ -15,6 +15,8 @@ type site struct {
 	cfg     Config
 	current atomic.Pointer[setup]
 
+	programs digests // of what servers run
+
 	mu      sync.Mutex
 	noticed map[names.Notice]struct{} // guarded by mu: what was logged of names
 	conns   map[*conn]struct{}        // guarded by mu: those that are open

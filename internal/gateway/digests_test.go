@@ -1,0 +1,77 @@
+package gateway
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// The digest of a program is remembered until the program changes, whatever its size and the time
+// that it claims to be written at; and not while it may still change unseen.
+func TestDigestsOfPrograms(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "program")
+	at := time.Now().Add(-time.Hour)
+	put := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(name, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(d *digests, remembered int) {
+		t.Helper()
+		got, err := d.file(name)
+		want, _ := digestFile(name, "")
+		if err != nil || got != want || want == "" {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+		if len(d.of) != remembered {
+			t.Errorf("%d digests are remembered, want %d", len(d.of), remembered)
+		}
+	}
+	put("one")
+	fresh := new(digests)
+	check(fresh, 0)
+	kept := &digests{settled: 1}
+	check(kept, 1)
+	for s := range kept.of {
+		kept.of[s] = "remembered"
+	}
+	if got, err := kept.file(name); got != "remembered" || err != nil {
+		t.Errorf("the file was read again: %q, %v", got, err)
+	}
+	// The clock of files may stand still for some milliseconds.
+	before := changed(t, name)
+	for put("two"); changed(t, name) == before; {
+		put("two")
+	}
+	check(kept, 2)
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := kept.file(name); got != "" || err != nil {
+		t.Errorf("a file that is gone has the digest %q, %v", got, err)
+	}
+	for i := range 2 * digestsMost {
+		kept.of[fileState{inode: uint64(i)}] = "x"
+		if i == digestsMost {
+			put("three")
+			check(kept, 1)
+		}
+	}
+}
+
+// changed is when a file was changed, as the kernel has it.
+func changed(t *testing.T, name string) fileState {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s, _ := stateOf(f, 0)
+	return fileState{changed: s.changed}
+}
