@@ -207,8 +207,11 @@ func (o *offers) publish(tenant string) {
 	sent := make(map[string]string)
 	for name, s := range now.servers {
 		r := &mcp.Remotes{Tenant: tenant, Note: t.note(name), Limit: s.Settings.Limit, Unguarded: s.Settings.Unguarded}
-		if f := t.faces[name]; f != nil {
+		switch f := t.faces[name]; {
+		case f != nil:
 			r.Fresh = f.ttl
+		case t.states[name].State == upstream.Starting, t.states[name].State == upstream.Waiting:
+			r.Fresh = -1 // its tools may be there in a moment, and not each client hears of that
 		}
 		remotes[name] = r
 		sent[name] = fmt.Sprintf("%p %q %v %v %v", t.faces[name], r.Note, r.Fresh, r.Limit, r.Unguarded)
