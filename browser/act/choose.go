@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/chromedp/chromedp/kb"
+	"github.com/chromedp/cdproto/input"
 )
 
 // choose selects an option by its text, with the keys of its list. Of a list of several,
@@ -16,83 +18,81 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 	if strings.Contains(text, "\n") {
 		return t.chooseSeveral(ctx, p, strings.Split(text, "\n"))
 	}
-	list := func() (r struct {
-		At       int      `json:"at"`
-		Want     int      `json:"want"`
-		Steps    int      `json:"steps"`
-		Some     []string `json:"some"`
-		Off      bool     `json:"off"`
-		Multiple bool     `json:"multiple"`
-	}, err error,
-	) {
-		err = t.run(ctx, p.aim.frame, fmt.Sprintf(`((e, want) => {
-  const list = Array.from(e.options), text = (o) => belljar.tidy(o.text), usable = (o) => !o.disabled && !(belljar.is(o.parentElement, "optgroup") && o.parentElement.disabled) && getComputedStyle(o).display !== "none";
-  let at = list.findIndex((o) => text(o) === want);
-  if (at < 0) at = list.findIndex((o) => text(o).toLowerCase() === want.toLowerCase());
-  const open = list.filter(usable);
-  return { at: e.selectedIndex, want: at, steps: open.indexOf(list[at]), off: at >= 0 && !usable(list[at]), some: list.slice(0, 8).map((o) => text(o).slice(0, 40)), multiple: e.multiple || e.size > 1 };
-})(belljar.element(%d), %s)`, p.aim.local, argument(plain(text))), &r)
+	list := func() (r optionOf, err error) {
+		err = t.run(ctx, p.aim.frame, fmt.Sprintf("belljar.option(%d, %s)", p.aim.local, argument(plain(text))), &r)
 		return r, err
 	}
 	l, err := list()
-	if err != nil {
+	switch {
+	case err != nil:
 		return t.fault(err, false)
-	}
-	if l.Want < 0 || l.Off {
+	case l.N == 0 || l.Steps < 0:
 		what := "has no option"
-		if l.Off {
+		if l.N != 0 {
 			what = "has that option disabled:"
 		}
 		for i, s := range l.Some {
 			l.Some[i] = quoted(t.e.masks.hide(s), 40)
 		}
 		return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("%s %s %s", t.nameOf(p.aim), what, quoted(text, MaxName)), Next: "write one of its options, such as " + strings.Join(l.Some, ", ")}
-	}
-	if l.At == l.Want && !l.Multiple {
+	case l.Selected:
 		return nil
 	}
+	p.aim.keys = true
 	if _, err := t.reachable(ctx, p.aim); err != nil {
 		return err
 	}
-	if err := t.focus(ctx, p.aim, false); err != nil {
-		return err
-	}
-	s := p.aim.frame.session
-	hits, misses, err := t.guarded(ctx, p.aim, true, func() error {
-		open, _ := parseKey("Alt+ArrowDown")
-		if !l.Multiple {
-			// Without its list open, each step would be a change that the page hears of.
-			if err := t.press(ctx, s, open.seq); err != nil {
-				return err
-			}
-		}
-		if err := t.press(ctx, s, kb.Encode([]rune(kb.Home)[0])); err != nil {
-			return err
-		}
-		for range min(l.Steps, 2000) {
-			if err := t.press(ctx, s, kb.Encode([]rune(kb.ArrowDown)[0])); err != nil {
-				return err
-			}
-		}
-		if l.Multiple {
-			return nil
-		}
-		return t.press(ctx, s, kb.Encode('\r'))
-	})
-	if errors.Is(err, errBlocked) || errors.Is(err, errLeft) {
+	c, err := p.selectOne(ctx, l)
+	switch {
+	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return t.fault(err, true)
+	case c.Misses > 0:
+		return lostFocus(t.nameOf(p.aim), c.Hits)
 	}
-	if misses > 0 {
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was used", Next: "look", Ran: hits > 0}
+	now, err := list()
+	if err == nil && !now.Selected {
+		t.settle(ctx, time.Second) // the list may take it after the key
+		now, err = list()
 	}
-	t.settle(ctx, time.Second)
-	if l, err = list(); err == nil && l.At != l.Want {
+	if err == nil && !now.Selected {
 		return &Refusal{Reason: ReasonFailed, Message: t.nameOf(p.aim) + " has another option selected than was wanted", Next: "look", Ran: true}
 	}
 	return nil
+}
+
+// optionOf is an option of a list, by its text.
+type optionOf struct {
+	N        int      `json:"n"` // its number; 0 for none
+	Text     string   `json:"text"`
+	Selected bool     `json:"selected"` // it alone
+	Steps    int      `json:"steps"`    // keys that lead to it from the first, or -1 where none does
+	Some     []string `json:"some"`     // of the list
+	Several  bool     `json:"several"`  // are shown at once
+}
+
+// selectOne selects an option and no other, by keys.
+func (p *plan) selectOne(ctx context.Context, l optionOf) (tally, error) {
+	t, a := hand{p.t}, p.aim
+	steps := slices.Repeat(keysOf("ArrowDown"), min(l.Steps, maxOptions))
+	press := func(g grip, keys ...[]*input.DispatchKeyEventParams) (tally, error) {
+		return t.counted(ctx, a, g, func(touched) error { return keyboard{t.tab}.press(ctx, a.frame.session, keys...) })
+	}
+	if l.Several {
+		return press(onList, slices.Concat(keysOf("Home"), steps)...)
+	}
+	g, key := onList, "ArrowDown"
+	g.Option, g.Text = l.N, l.Text
+	if l.Steps == 0 {
+		key = "Home"
+	}
+	c, err := press(g, keysOf(key)...)
+	if err != nil || c.Misses > 0 || c.Changes > 0 {
+		return c, err
+	}
+	// Some lists open by that key. In one that is open, the keys are no changes.
+	return press(onList, slices.Concat(keysOf("Escape", "Alt+ArrowDown", "Home"), steps, keysOf("Enter"))...)
 }
 
 // chooseSeveral selects these options of a list that takes several, and no others.
@@ -103,62 +103,68 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 	for i, text := range texts {
 		texts[i] = plain(text)
 	}
+	// Options are named by their places among those that keys reach, in their order.
 	var r struct {
-		Places []int `json:"places"` // of the options among those that keys reach, in their order
-		None   int   `json:"none"`   // index of a text that no option has, or -1
+		Places []int `json:"places"`
+		None   int   `json:"none"` // index of a text that no option has, or -1
 	}
-	err := t.run(ctx, p.aim.frame, fmt.Sprintf(`((e, texts) => {
-  const open = Array.from(e.options).filter((o) => !o.disabled && !(belljar.is(o.parentElement, "optgroup") && o.parentElement.disabled) && getComputedStyle(o).display !== "none");
-  const at = texts.map((t) => open.findIndex((o) => belljar.tidy(o.text) === t));
+	err := t.run(ctx, p.aim.frame, fmt.Sprintf(`((list, texts) => {
+  const at = texts.map((t) => list.findIndex((o) => belljar.tidy(o.text) === t));
   return { places: Array.from(new Set(at)).sort((a, b) => a - b), none: at.indexOf(-1) };
-})(belljar.element(%d), %s)`, p.aim.local, argument(texts)), &r)
+})(belljar.reach(belljar.element(%d)), %s)`, p.aim.local, argument(texts)), &r)
 	switch {
 	case err != nil:
 		return t.fault(err, false)
 	case r.None >= 0:
 		return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("%s has no option %s", t.nameOf(p.aim), quoted(texts[r.None], MaxName)), Next: "write its options, one a line"}
 	}
+	p.aim.keys = true
 	if _, err := t.reachable(ctx, p.aim); err != nil {
 		return err
 	}
-	if err := t.focus(ctx, p.aim, false); err != nil {
-		return err
+	// The first is selected alone, and the others are added.
+	keys := slices.Concat(keysOf("Home"), slices.Repeat(keysOf("ArrowDown"), min(r.Places[0], maxOptions)))
+	for i, at := range r.Places[1:] {
+		keys = slices.Concat(keys, slices.Repeat(keysOf("Control+ArrowDown"), min(at-r.Places[i], maxOptions)), keysOf("Control+Space"))
 	}
-	s := p.aim.frame.session
-	press := func(name string, times int) error {
-		k, _ := parseKey(name)
-		for range min(times, 2000) {
-			if err := t.press(ctx, s, k.seq); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	hits, misses, err := t.guarded(ctx, p.aim, true, func() error {
-		// The first is selected alone, and the others are added.
-		if err := errors.Join(press("Home", 1), press("ArrowDown", r.Places[0])); err != nil {
-			return err
-		}
-		for i, at := range r.Places[1:] {
-			if err := errors.Join(press("Control+ArrowDown", at-r.Places[i]), press("Control+Space", 1)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	hits, misses, err := t.guarded(ctx, p.aim, onList, func(touched) error { return keyboard{t.tab}.press(ctx, p.aim.frame.session, keys...) })
 	switch {
 	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
 		return nil
 	case err != nil:
 		return t.fault(err, true)
 	case misses > 0:
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was used", Next: "look", Ran: hits > 0}
+		return lostFocus(t.nameOf(p.aim), hits)
 	}
-	t.settle(ctx, time.Second)
-	var now []string
-	err = t.run(ctx, p.aim.frame, fmt.Sprintf("Array.from(belljar.element(%d).selectedOptions, (o) => belljar.tidy(o.text))", p.aim.local), &now)
-	if err == nil && len(now) != len(r.Places) {
-		return &Refusal{Reason: ReasonFailed, Message: fmt.Sprintf("%s has %d options selected, and %d were wanted", t.nameOf(p.aim), len(now), len(r.Places)), Next: "look", Ran: true}
+	selected := func() (is bool, err error) {
+		var now []string
+		err = t.run(ctx, p.aim.frame, fmt.Sprintf(`((e) => { const list = belljar.reach(e); return Array.from(e.selectedOptions, (o) => list.indexOf(o) + " " + belljar.tidy(o.text)) })(belljar.element(%d))`, p.aim.local), &now)
+		want := map[string]bool{}
+		for _, n := range now {
+			place, text, _ := strings.Cut(n, " ")
+			if i, err := strconv.Atoi(place); err == nil && slices.Contains(r.Places, i) && slices.Contains(texts, text) {
+				want[n] = true
+			}
+		}
+		return len(want) == len(r.Places) && len(now) == len(want), err
+	}
+	is, err := selected()
+	if err == nil && !is {
+		t.settle(ctx, time.Second) // the list may take it after the keys
+		is, err = selected()
+	}
+	if err == nil && !is {
+		return &Refusal{Reason: ReasonFailed, Message: t.nameOf(p.aim) + " has other options selected than were wanted", Next: "look", Ran: true}
 	}
 	return nil
+}
+
+// maxOptions is how far keys go in a list.
+const maxOptions = 2000
+
+// onList takes hold of a list whose options keys select.
+var onList = grip{Keys: true, Focus: true}
+
+func lostFocus(name string, hits int) error {
+	return &Refusal{Reason: ReasonNotReady, Message: name + " lost the focus while it was used", Next: "look", Ran: hits > 0}
 }

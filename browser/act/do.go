@@ -28,7 +28,10 @@ func (p *plan) do(ctx context.Context, s Step) (*Outcome, error) {
 		}
 	}
 	if s.Do != DoClose && s.Do != DoSave && s.Do != DoEval {
-		if err == nil || ReasonOf(err) == ReasonTimeout {
+		switch {
+		case err == nil && s.Unseen && p.facts.inputs():
+			t.rest(ctx)
+		case err == nil || ReasonOf(err) == ReasonTimeout:
 			t.settle(ctx, SettleTime)
 		}
 	}
@@ -99,7 +102,7 @@ func (p *plan) act(ctx context.Context, s Step, out *Outcome) error {
 		return hand{t}.fill(ctx, p, text)
 	case DoPress:
 		out.Line = "pressed " + quoted(s.Text, 40)
-		return hand{t}.key(ctx, p)
+		return keyboard{t}.key(ctx, p)
 	case DoSelect:
 		out.Line = "selected " + quoted(s.Text, MaxName) + " in " + name
 		return hand{t}.choose(ctx, p, s.Text)

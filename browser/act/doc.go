@@ -20,6 +20,7 @@
 //	upload.go, drag.go        files for a page; drags, by chromedp
 //	eval.go                   expressions that only read
 //	fill.go                   fields are filled, those of dates in their parts
+//	keyboard.go               keys, one after the other
 //	input.go                  real input, and a guard that lets it reach one element
 //	prepare.go, secret.go     what a step would do; where a secret may be typed
 //	picture.go                the window as a picture, without secrets

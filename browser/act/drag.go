@@ -30,7 +30,7 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 		return t.fault(err, false)
 	}
 	defer done()
-	hits, misses, err := t.guarded(ctx, p.aim, false, func() error {
+	hits, misses, err := t.guarded(ctx, p.aim, grip{}, func(touched) error {
 		return chromedp.Do(guest, chromedp.DragAndDropXY(from.x, from.y, to.x, to.y))
 	})
 	switch {

@@ -17,7 +17,14 @@ import (
 // TestParking: a seat that is not used gives its Chrome back; the next call is told its
 // addresses, and no document is loaded but by a step (BR19).
 func TestParking(t *testing.T) {
-	s := open(t, func(o *act.Options) { o.Park = 2 * time.Second })
+	s := newStage(t)
+	seats, err := act.New(act.Config{Pool: s.pool, Park: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.closing(seats.Close)
+	s.seats = seats
+	s.seat = s.another()
 	s.page("/one", `<p>one</p>`)
 	s.page("/two", `<p>two</p>`)
 	rest := func() {
@@ -50,8 +57,10 @@ func TestParking(t *testing.T) {
 // TestNothingIsLeft: of a seat that is closed, in whatever state, no process is left (BR18).
 func TestNothingIsLeft(t *testing.T) {
 	s := newStage(t)
-	s.page("/", `<title>x</title><iframe src="http://other.example:PORT/in"></iframe><button onclick="confirm('stay?')">C</button><a href="/endless">File</a><script>addEventListener("beforeunload", (e) => { e.preventDefault() }); new Worker(URL.createObjectURL(new Blob(["while (true);"])))</script>`)
-	s.page("/in", `<script>setTimeout(() => { while (true); }, 200)</script>`)
+	const html = `<title>x</title><iframe src="http://other.example:PORT/in"></iframe><button onclick="confirm('stay?')">C</button><a href="/endless">File</a><script>addEventListener("beforeunload", (e) => { e.preventDefault() })</script>`
+	s.page("/calm", html)
+	s.page("/busy", html+`<script>new Worker(URL.createObjectURL(new Blob(["while (true);"]))); document.querySelector("iframe").onload = (e) => e.target.contentWindow.postMessage("busy", "*")</script>`)
+	s.page("/in", `<script>onmessage = () => { while (true); }</script>`)
 	s.mux.HandleFunc("/endless", func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Content-Disposition", "attachment")
 		for q.Context().Err() == nil {
@@ -70,7 +79,11 @@ func TestNothingIsLeft(t *testing.T) {
 	n, _ := testenv.Cases(t, len(ends))
 	for i := range min(n, 200) {
 		s.seat = s.another()
-		l := s.goTo(s.url("site", "/"))
+		page := "/calm"
+		if i == 1 || n > len(ends) {
+			page = "/busy"
+		}
+		l := s.goTo(s.url("site", page))
 		if len(descendants()) == 0 {
 			t.Fatal("a Chrome has no process")
 		}
@@ -196,7 +209,7 @@ func TestDownloadLinks(t *testing.T) {
 // without end costs a bounded amount of memory, every call is answered in its time, and nothing
 // is left after the session (BR22, BR-A16, A19, A20). BELLJAR_TEST_HOSTILE makes it longer.
 func TestHostilePage(t *testing.T) {
-	long := 4 * time.Second
+	long := 3 * time.Second
 	if text := os.Getenv("BELLJAR_TEST_HOSTILE"); text != "" {
 		var err error
 		if long, err = time.ParseDuration(text); err != nil {

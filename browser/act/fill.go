@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,45 +14,24 @@ import (
 
 // fill replaces the text of a field.
 func (t hand) fill(ctx context.Context, p *plan, text string) error {
-	if err := t.focus(ctx, p.aim, true); err != nil {
-		return err
+	if p.step.Secret != "" {
+		return p.fillSecret(ctx, text)
 	}
-	// The page may have made another field of it when it got the focus.
-	now, err := t.ask(ctx, p.aim, false, false)
-	if err != nil {
-		return err
-	}
-	// What stands around it may be another: a hint, a list of proposals.
-	was := p.raw
-	was.Row = now.Row
-	if now != was {
-		return &Refusal{Reason: ReasonChanged, Message: t.nameOf(p.aim) + " became another field when it got the focus", Next: "look again"}
-	}
-	secret := p.step.Secret != ""
-	typ := ""
-	if secret {
-		if err := t.mayType(p.aim, now, p.step.Secret); err != nil {
-			return err
-		}
-		if now.Field == "password" {
-			typ = "password"
-		}
-	}
-	if secret {
-		return t.insert(ctx, p.aim, typ, text)
-	}
-	if forms, ok := dateForms[now.Role]; ok {
+	if forms, ok := dateForms[p.raw.Role]; ok {
 		return p.fillDate(ctx, text, forms)
 	}
 	s := p.aim.frame.session
-	hits, misses, err := t.guarded(ctx, p.aim, true, func() error {
+	hits, misses, err := t.guarded(ctx, p.aim, inField, func(now touched) error {
+		if err := p.same(now); err != nil {
+			return err
+		}
 		if text == "" {
-			return t.press(ctx, s, kb.Encode('\b'))
+			return keyboard{t.tab}.press(ctx, s, kb.Encode('\b'))
 		}
 		if len([]rune(text)) > TypedKeys {
 			return send(ctx, t.tab, s, input.InsertText, input.InsertTextParams{Text: text})
 		}
-		return t.typeKeys(ctx, s, text)
+		return keyboard{t.tab}.typeKeys(ctx, p.aim, text)
 	})
 	switch {
 	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
@@ -64,6 +44,40 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 		return &Refusal{Reason: ReasonNotReady, Message: "the text did not reach " + t.nameOf(p.aim), Next: "look again", Ran: true}
 	}
 	return nil
+}
+
+// inField takes hold of a field whose text is replaced by keys.
+var inField = grip{Keys: true, Focus: true, Select: true, Ask: true}
+
+// same refuses a field that the page has made another of when it got the focus.
+func (p *plan) same(now touched) error {
+	// What stands around it may be another: a hint, a list of proposals.
+	was := p.raw
+	was.Row = now.Row
+	if now != was {
+		return &Refusal{Reason: ReasonChanged, Message: (hand{p.t}).nameOf(p.aim) + " became another field when it got the focus", Next: "look again"}
+	}
+	return nil
+}
+
+// fillSecret puts a secret into a field.
+func (p *plan) fillSecret(ctx context.Context, text string) error {
+	t := hand{p.t}
+	now, err := t.grip(ctx, p.aim, grip{Focus: true, Select: true, Ask: true})
+	if err == nil {
+		err = p.same(now)
+	}
+	if err == nil {
+		err = t.mayType(p.aim, now, p.step.Secret)
+	}
+	if err != nil {
+		return err
+	}
+	typ := ""
+	if now.Field == "password" {
+		typ = "password"
+	}
+	return t.insert(ctx, p.aim, typ, text)
 }
 
 // dateForm is how the value of a field of dates or times is written, and the keys that type
@@ -85,8 +99,7 @@ var dateForms = map[string][]dateForm{
 // dateParts is the number of parts that such a field has at most.
 const dateParts = 6
 
-// fillDate types a date or a time into its field, which has the focus, and sees that the
-// field has it then.
+// fillDate types a date or a time into its field, and sees that the field has it then.
 func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) error {
 	t := hand{p.t}
 	keys, example := "", forms[0].value
@@ -99,38 +112,26 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 		return &Refusal{Reason: ReasonArgument, Message: fmt.Sprintf("%s does not take %s", t.nameOf(p.aim), quoted(text, 40)), Next: "write it in the form " + example}
 	}
 	s := p.aim.frame.session
-	press := func(names ...string) error {
-		for _, name := range names {
-			k, _ := parseKey(name)
-			if err := t.press(ctx, s, k.seq); err != nil {
-				return err
-			}
+	// The parts become empty, and the first of them is the next.
+	empty := slices.Concat(
+		slices.Repeat(keysOf("Backspace", "ArrowLeft"), dateParts),
+		slices.Repeat(keysOf("Backspace", "ArrowRight"), dateParts),
+		slices.Repeat(keysOf("ArrowLeft"), dateParts),
+	)
+	hits, misses, err := t.guarded(ctx, p.aim, inField, func(now touched) error {
+		if err := p.same(now); err != nil {
+			return err
 		}
-		return nil
-	}
-	hits, misses, err := t.guarded(ctx, p.aim, true, func() error {
-		for range dateParts { // the parts become empty
-			if err := press("Backspace", "ArrowLeft"); err != nil {
-				return err
-			}
-		}
-		for range dateParts {
-			if err := press("Backspace", "ArrowRight"); err != nil {
-				return err
-			}
-		}
-		for range dateParts {
-			if err := press("ArrowLeft"); err != nil {
-				return err
-			}
+		if err := (keyboard{t.tab}).press(ctx, s, empty...); err != nil {
+			return err
 		}
 		for i, part := range strings.Split(keys, "\t") {
 			if i > 0 { // what was typed may go on, as a year of more digits
-				if err := press("ArrowRight"); err != nil {
+				if err := (keyboard{t.tab}).press(ctx, s, keysOf("ArrowRight")...); err != nil {
 					return err
 				}
 			}
-			if err := t.typeKeys(ctx, s, part); err != nil {
+			if err := (keyboard{t.tab}).typeKeys(ctx, p.aim, part); err != nil {
 				return err
 			}
 		}

@@ -282,6 +282,7 @@ type pending[R any] struct {
 	g      *governor
 	id     int64
 	answer <-chan answer
+	back   chan<- answer // the same
 	method string
 	err    error
 }
@@ -298,7 +299,7 @@ func begin[P, R any](g *governor, session string, cmd cdp.Command[P, R], params 
 		return p
 	}
 	g.last++
-	p.id, p.answer = g.last, to
+	p.id, p.answer, p.back = g.last, to, to
 	g.waiting[p.id] = to
 	g.mu.Unlock()
 	text, err := jsonv2.Marshal(struct {
@@ -371,6 +372,26 @@ func (p pending[R]) waitOr(ctx context.Context, stop <-chan struct{}) (R, error)
 		}
 	}
 	return result, nil
+}
+
+// came waits for the answer for a while, and reports whether nothing has to be waited for any
+// more. It does not take the answer.
+func (p pending[R]) came(ctx context.Context, stop <-chan struct{}, most time.Duration) bool {
+	if p.err != nil {
+		return true
+	}
+	late := time.NewTimer(most)
+	defer late.Stop()
+	select {
+	case a := <-p.answer:
+		p.back <- a // there is room, since it is answered once
+	case <-late.C:
+		return false
+	case <-ctx.Done():
+	case <-stop:
+	case <-p.g.done:
+	}
+	return true
 }
 
 // call sends a command to a session and waits for its answer.

@@ -149,6 +149,7 @@ func (e *engine) window(v attachEvent) {
 			opener = t
 		}
 	}
+	e.front = nil // it comes before the others, also where it does not stay
 	e.mu.Unlock()
 	if full || opener == nil {
 		// It is closed. It has to run for that, since its opener may wait in the same
@@ -167,7 +168,6 @@ func (e *engine) window(v attachEvent) {
 	}
 	w := e.addTab(v.TargetInfo.TargetID, opener.name)
 	e.mu.Lock()
-	e.front = nil
 	if len(e.opened) < maxNotes {
 		e.opened = append(e.opened, w.name)
 	}
@@ -299,6 +299,9 @@ func (e *engine) detached(v attachEvent) {
 	e.mu.Lock()
 	t := e.bySess[v.SessionID]
 	delete(e.bySess, v.SessionID)
+	if t == nil {
+		e.front = nil // it may be a window that was closed at once
+	}
 	e.mu.Unlock()
 	e.g.listen(v.SessionID, nil)
 	if t == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/chromedp/kb"
 )
 
 // inputTime is how long a page may take over one event of input.
@@ -43,7 +43,7 @@ func (t hand) reachable(ctx context.Context, a aim) (spot, error) {
 	if a.point {
 		o["at"] = a.at
 	}
-	o["looks"] = a.looks
+	o["looks"], o["keys"] = a.looks, a.keys
 	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.ready(%d, %s)", a.local, argument(o)), &r); err != nil {
 		return spot{}, t.fault(err, false)
 	}
@@ -143,20 +143,73 @@ func (t hand) uncovered(ctx context.Context, a aim) error {
 	return nil
 }
 
+// behindTime is how long input may take before the tab is brought before the others again: a
+// window that was about to come has hidden it meanwhile, and a hidden page takes no input.
+const behindTime = time.Second
+
 // send sends input and waits until the page has taken it, or a dialog came, or the
 // page was left.
 func send[P any](ctx context.Context, t *tab, session string, cmd cdp.Command[P, cdp.Empty], params P) error {
+	return took(ctx, t, begin(t.e.g, session, cmd, params))
+}
+
+// took waits until the page has taken input.
+func took(ctx context.Context, t *tab, sent pending[cdp.Empty]) error {
 	ctx, cancel := context.WithTimeout(ctx, inputTime)
 	defer cancel()
-	_, err := begin(t.e.g, session, cmd, params).waitOr(ctx, t.stop())
+	if !sent.came(ctx, t.stop(), behindTime) {
+		begin(t.e.g, t.session(), page.BringToFront, cdp.Empty{}).drop()
+	}
+	_, err := sent.waitOr(ctx, t.stop())
 	return t.cause(err)
 }
 
-// guarded arms the guard in all documents of the tab, does f, and reports whether its
-// input reached the element, and whether some was kept from another.
-func (t hand) guarded(ctx context.Context, a aim, keys bool, f func() error) (hits, misses int, err error) {
+// grip is how an element is taken hold of for input.
+type grip struct {
+	Guard  bool `json:"guard"`  // the guard is armed for it
+	Keys   bool `json:"keys"`   // for input of keys, and not of the mouse
+	Focus  bool `json:"focus"`  // it gets the focus
+	Select bool `json:"select"` // and what is in it is selected
+	Ask    bool `json:"ask"`    // what it is then is read
+	// Option is the number of the option that the key which comes selects, and Text its text.
+	Option int    `json:"option,omitempty"`
+	Text   string `json:"text,omitempty"`
+}
+
+// grip takes hold of an element, and returns what it is then, where g asks for it.
+func (t hand) grip(ctx context.Context, a aim, g grip) (touched, error) {
+	var r struct {
+		OK bool    `json:"ok"`
+		F  touched `json:"f"`
+	}
+	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.grip(%d, %s)", a.local, argument(g)), &r); err != nil {
+		return r.F, t.fault(err, false)
+	}
+	if !r.OK {
+		return r.F, &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " does not take the focus", Next: "click it, or look again"}
+	}
+	return r.F, nil
+}
+
+// guarded takes hold of an element, arms the guard in all documents of the tab, does f, and
+// returns how much of its input reached the element, and how much was kept from others. f gets
+// what the element is, where g asks for it.
+func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error) (hits, misses int, err error) {
+	c, err := t.counted(ctx, a, g, f)
+	return c.Hits, c.Misses, err
+}
+
+// tally counts the events of input that reached an element, those that were kept from others, and
+// the changes that the page heard of in it.
+type tally struct {
+	Hits    int `json:"hits"`
+	Misses  int `json:"misses"`
+	Changes int `json:"changes"`
+}
+
+// counted is guarded that tally.
+func (t hand) counted(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, err error) {
 	others := slices.DeleteFunc(t.tree(), func(fr frame) bool { return fr.id == a.frame.id })
-	o := argument(map[string]any{"keys": keys})
 	// A frame that does not answer keeps nobody from the others.
 	all := func(ctx context.Context, f func(context.Context, frame)) {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -167,37 +220,33 @@ func (t hand) guarded(ctx context.Context, a aim, keys bool, f func() error) (hi
 		}
 		wg.Wait()
 	}
+	g.Guard = true
+	o := argument(g)
 	all(ctx, func(ctx context.Context, fr frame) { _ = t.run(ctx, fr, "belljar.arm(0, "+o+")", nil) })
-	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.arm(%d, %s)", a.local, o), nil); err != nil {
-		return 0, 0, t.fault(err, false)
-	}
-	err = f()
-	type count struct {
-		Hits   int `json:"hits"`
-		Misses int `json:"misses"`
+	now, err := t.grip(ctx, a, g)
+	if err == nil {
+		err = f(now)
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	var own count
 	left := t.run(after, a.frame, "belljar.disarm()", &own) != nil // a dialog, or another document: the input had its effect
-	hits, misses = own.Hits, own.Misses
 	if !left {
 		var mu sync.Mutex
 		all(context.WithoutCancel(ctx), func(ctx context.Context, fr frame) {
-			var r count
+			var r tally
 			_ = t.run(ctx, fr, "belljar.disarm()", &r)
 			mu.Lock()
 			defer mu.Unlock()
-			hits, misses = hits+r.Hits, misses+r.Misses
+			own.Hits, own.Misses = own.Hits+r.Hits, own.Misses+r.Misses
 		})
 	}
 	if now, ok := t.frameOf(a.frame.id); !ok || now.loader != a.frame.loader {
 		left = true
 	}
-	if left && misses == 0 {
-		hits = max(hits, 1)
+	if left && own.Misses == 0 {
+		own.Hits = max(own.Hits, 1)
 	}
-	return hits, misses, err
+	return own, err
 }
 
 // click presses and releases a button of the mouse over an element.
@@ -216,7 +265,7 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 		count = 2
 	}
 	s := a.frame.session
-	hits, misses, err := t.guarded(ctx, a, false, func() error {
+	hits, misses, err := t.guarded(ctx, a, grip{}, func(touched) error {
 		m := input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y}
 		if err := send(ctx, t.tab, s, input.DispatchMouseEvent, m); err != nil {
 			return err
@@ -263,18 +312,6 @@ func (t hand) hover(ctx context.Context, a aim) error {
 	return nil
 }
 
-// focus gives a field the focus, and sees that it is still what was prepared.
-func (t hand) focus(ctx context.Context, a aim, selects bool) error {
-	var ok bool
-	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.focus(%d, %t)", a.local, selects), &ok); err != nil {
-		return t.fault(err, false)
-	}
-	if !ok {
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " does not take the focus", Next: "click it, or look again"}
-	}
-	return nil
-}
-
 // insert puts a secret into a field that has the focus. What Chrome is sent as input goes
 // to what has the focus when it comes, and a frame of another site can take that, in a
 // document that came after the guard was armed. A script of ours reaches its own document
@@ -289,59 +326,6 @@ func (t hand) insert(ctx context.Context, a aim, fieldType, text string) error {
 		return t.fault(err, true)
 	case !ok:
 		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " lost the focus or became another field before it was filled", Next: "look again"}
-	}
-	return nil
-}
-
-// typeKeys types text key by key. What no key types is inserted, and so is a line break:
-// the key Enter sends a form or a message, and that is another act than to fill a field.
-func (t hand) typeKeys(ctx context.Context, session, text string) error {
-	for _, r := range text {
-		var err error
-		if r >= ' ' && r <= '~' {
-			err = t.press(ctx, session, kb.Encode(r))
-		} else {
-			err = send(ctx, t.tab, session, input.InsertText, input.InsertTextParams{Text: string(r)})
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// press sends the events of one key.
-func (t hand) press(ctx context.Context, session string, seq []*input.DispatchKeyEventParams) error {
-	for i, k := range seq {
-		if err := send(ctx, t.tab, session, input.DispatchKeyEvent, *k); err != nil {
-			if last := *seq[len(seq)-1]; i < len(seq)-1 && last.Type == kb.KeyUp {
-				begin(t.e.g, session, input.DispatchKeyEvent, last).drop() // the key does not stay down
-			}
-			return err
-		}
-	}
-	return nil
-}
-
-// key presses a key in an element.
-func (t hand) key(ctx context.Context, p *plan) error {
-	k, why := parseKey(p.step.Text)
-	if why != "" {
-		return &Refusal{Reason: ReasonArgument, Message: why, Next: "write a key"}
-	}
-	if p.step.Ref != 0 {
-		if err := t.focus(ctx, p.aim, false); err != nil {
-			return err
-		}
-	}
-	hits, misses, err := t.guarded(ctx, p.aim, true, func() error { return t.press(ctx, p.aim.frame.session, k.seq) })
-	switch {
-	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
-		return nil
-	case err != nil:
-		return t.fault(err, true)
-	case misses > 0 && hits == 0:
-		return &Refusal{Reason: ReasonNotReady, Message: "the focus moved, or the element with the focus changed, in the last moment, and the page did not get the key", Next: "look again"}
 	}
 	return nil
 }

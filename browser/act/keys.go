@@ -95,3 +95,12 @@ func parseKey(text string) (k key, why string) {
 	}
 	return k, ""
 }
+
+// keysOf are the events of keys that have names.
+func keysOf(names ...string) (all [][]*input.DispatchKeyEventParams) {
+	for _, name := range names {
+		k, _ := parseKey(name) // of our own names
+		all = append(all, k.seq)
+	}
+	return all
+}

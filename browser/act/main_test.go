@@ -44,6 +44,7 @@ type stage struct {
 	mux   *http.ServeMux
 	port  int
 	sup   *sandbox.Supervisor
+	pool  *browser.Pool
 	seats *act.Seats
 	seat  *act.Seat
 
@@ -81,24 +82,26 @@ func newStageWith(t *testing.T, log *slog.Logger) *stage {
 	if s.sup, err = sandbox.New(sandbox.Config{Resolver: local{}}); err != nil {
 		t.Fatal(err)
 	}
-	closing := func(close func() error) {
-		t.Cleanup(func() {
-			if err := close(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	closing(s.sup.Close)
-	pool, err := browser.New(browser.Config{Supervisor: s.sup, Log: log})
+	s.closing(s.sup.Close)
+	s.pool, err = browser.New(browser.Config{Supervisor: s.sup, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	closing(pool.Close)
-	if s.seats, err = act.New(act.Config{Pool: pool, Log: log}); err != nil {
+	s.closing(s.pool.Close)
+	if s.seats, err = act.New(act.Config{Pool: s.pool, Log: log}); err != nil {
 		t.Fatal(err)
 	}
-	closing(s.seats.Close)
+	s.closing(s.seats.Close)
 	return s
+}
+
+// closing closes something at the end of the test.
+func (s *stage) closing(close func() error) {
+	s.t.Cleanup(func() {
+		if err := close(); err != nil {
+			s.t.Error(err)
+		}
+	})
 }
 
 // another opens a seat more.

@@ -35,6 +35,7 @@ type aim struct {
 	at    [2]float64 // where in the frame, of a point
 	point bool
 	looks bool // the page is only scrolled there, so it may be disabled
+	keys  bool // keys go there, so it does not have to be at rest
 }
 
 func (a aim) key() refKey { return refKey{a.frame.id, a.frame.loader, a.local} }

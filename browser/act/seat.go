@@ -54,6 +54,7 @@ func (s *Seat) Look(ctx context.Context, q LookRequest) (*Look, error) {
 		if err := t.front(ctx); err != nil {
 			return t.fault(err, false)
 		}
+		rested(ctx, t)
 		out, err = eye{t}.lookAt(ctx, q)
 		if err = t.fault(err, false); ReasonOf(err) == ReasonTimeout {
 			t.awake(ctx)
@@ -115,6 +116,7 @@ func (s *Seat) Prepare(ctx context.Context, tab string, step Step) (*Prepared, e
 		if err := t.front(ctx); err != nil {
 			return t.fault(err, false)
 		}
+		rested(ctx, t)
 		p, err := hand{t}.prepare(ctx, step)
 		if err != nil {
 			return t.fault(err, false)
@@ -125,10 +127,10 @@ func (s *Seat) Prepare(ctx context.Context, tab string, step Step) (*Prepared, e
 	return out, err
 }
 
-// Do carries out a step that was prepared, with the same step but for its File. It
-// reads the facts again and does nothing if they are not those of p, nor if p was used
-// before. It returns once the page has settled, at most SettleTime after the act, or
-// at once with a dialog. Where it fails after it began, the Outcome says what became
+// Do carries out a step that was prepared, with the same step but for its File and
+// Unseen. It reads the facts again and does nothing if they are not those of p, nor if p
+// was used before. It returns once the page has settled, at most SettleTime after the act,
+// or at once with a dialog. Where it fails after it began, the Outcome says what became
 // of the tab.
 func (s *Seat) Do(ctx context.Context, p *Prepared, step Step) (*Outcome, error) {
 	if p == nil || p.by != s || p.plan == nil || !p.plan.step.same(step) {

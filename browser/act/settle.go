@@ -52,6 +52,29 @@ func (t *tab) settle(ctx context.Context, most time.Duration) {
 	}
 }
 
+// rest notes that the tab has to settle before it is read again, and has its page begin.
+func (t *tab) rest(ctx context.Context) {
+	t.mu.Lock()
+	t.acted = time.Now()
+	t.mu.Unlock()
+	if f, ok := t.frameOf(t.target); ok {
+		if w, err := t.enter(ctx, f); err == nil {
+			begin(t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "belljar.rest()", ContextID: w, Silent: new(true)}).drop()
+		}
+	}
+}
+
+// rested waits until the tab has settled after the last step, unless it was waited for.
+func rested(ctx context.Context, t *tab) {
+	t.mu.Lock()
+	acted := t.acted
+	t.acted = time.Time{}
+	t.mu.Unlock()
+	if !acted.IsZero() {
+		t.settle(ctx, max(SettleTime-time.Since(acted), quietTime))
+	}
+}
+
 // pause waits until something of the tab changed, or for a while.
 func (t *tab) pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)

@@ -177,9 +177,10 @@ func checkURL(raw string) string {
 	return ""
 }
 
-// same reports whether two steps are one, but for the content of a file.
+// same reports whether two steps are one, but for the content of a file and who looks.
 func (s Step) same(o Step) bool {
 	s.File, o.File = nil, nil
+	s.Unseen, o.Unseen = false, false
 	deref := func(p *Point) Point {
 		if p == nil {
 			return Point{-1, -1}

@@ -116,6 +116,9 @@ type Step struct {
 	Accept   *bool  // dialog; check: false unchecks; nil is true
 	Button   string // click: left, right, middle, double; empty is left
 	MS       int    // wait
+	// Unseen says that nobody looks at the page after it. A step that has the page do nothing
+	// but take input then returns once it did, and the page settles before it is read again.
+	Unseen bool
 	// File is the content of an upload. Do reads it, Prepare does not. The caller
 	// opened it after the policy decided.
 	File *File
@@ -128,6 +131,11 @@ type File struct {
 	Size int64
 	// Content has Size bytes and no more. The receiver closes it.
 	Content io.ReadCloser
+}
+
+// inputs reports whether an act is input that no markup makes more of.
+func (f Facts) inputs() bool {
+	return f.Kind == KindPoint || f.Kind == KindType || f.Kind == KindPress
 }
 
 // Kind is what a step does, as the policy sees it.

@@ -2,7 +2,7 @@
 // a document with its controls. The page is not changed.
 (() => {
   if (belljar.look) return;
-  const { dom, is, isElement, number, shadow, tidy, role, naming, row } = belljar;
+  const { dom, is, isElement, number, shadow, tidy, role, naming, row, style } = belljar;
   const free = new Set(["head", "title", "meta", "base", "br", "wbr", "option", "source", "track", "html", "body", "td", "tr", "tbody", "thead", "area"]);
   const rgba = (c) => {
     const m = /^rgba?\(([\d.]+), ([\d.]+), ([\d.]+)(?:, ([\d.]+))?\)$/.exec(c);
@@ -11,27 +11,33 @@
   const near = (a, b) => [0, 1, 2].every((i) => Math.abs(a[i] - b[i]) <= 8);
   // The colour behind an element, or null where that is a picture or half clear.
   const behind = (e) => {
+    const found = belljar.found("behind"), passed = [];
+    let colour = [255, 255, 255, 1];
     for (let p = e, k = 0; p && k < 60; p = belljar.up(p), k++) {
       if (!isElement(p)) continue;
-      const s = getComputedStyle(p), c = rgba(s.backgroundColor);
-      if (s.backgroundImage !== "none" || s.position === "absolute" || s.position === "fixed") return s.backgroundImage === "none" && c && c[3] === 1 ? c : null;
-      if (!c || c[3] > 0) return c && c[3] === 1 ? c : null;
+      if (found.has(p)) { colour = found.get(p); break; }
+      passed.push(p);
+      const s = style(p), c = rgba(s.backgroundColor);
+      if (s.backgroundImage !== "none" || s.position === "absolute" || s.position === "fixed") { colour = s.backgroundImage === "none" && c && c[3] === 1 ? c : null; break; }
+      if (!c || c[3] > 0) { colour = c && c[3] === 1 ? c : null; break; }
     }
-    return [255, 255, 255, 1];
+    for (const p of passed) found.set(p, colour);
+    return colour;
   };
   const fades = (e) => e.getAnimations().some((a) => a.effect?.getKeyframes().some((k) => k.opacity > 0));
   // Why people do not see an element itself, or nothing. Of "visibility" its children
   // may be seen.
-  const hidden = (e) => {
+  const hidden = (e) => belljar.once("hidden", e, unseen);
+  const unseen = (e) => {
     const name = dom.name(e);
     if (free.has(name)) return "";
     if (!dom.seen(e, { opacityProperty: true, visibilityProperty: true })) {
-      if (!dom.seen(e)) return getComputedStyle(e).display === "contents" ? "" : "display";
-      const s = getComputedStyle(e);
+      if (!dom.seen(e)) return style(e).display === "contents" ? "" : "display";
+      const s = style(e);
       if (s.visibility !== "visible") return "visibility";
       if (s.opacity === "0" && !fades(e)) return is(e, "input") && /^(checkbox|radio|file)$/i.test(e.type) ? "" : "opacity";
     }
-    const s = getComputedStyle(e);
+    const s = style(e);
     if (s.contentVisibility === "hidden") return "display";
     if (s.position === "absolute" || s.position === "fixed" || s.overflowX !== "visible" || s.overflowY !== "visible" || s.transform !== "none") {
       const r = dom.rect(e);
@@ -59,16 +65,16 @@
 
   const native = "a[href], button, input:not([type=hidden]), select, textarea, summary, iframe, frame, [role=button], [role=link], [role=checkbox], [role=switch], [role=radio], [role=tab], [role=menuitem], [role=menuitemcheckbox], [role=menuitemradio], [role=option], [role=slider], [role=spinbutton], [role=textbox], [role=searchbox], [role=combobox], [role=treeitem], [role=gridcell][tabindex], [onclick], [onmousedown], [onpointerdown], [ondblclick], [tabindex]:not([tabindex='-1']), [contenteditable=''], [contenteditable=true], [contenteditable=plaintext-only], [draggable=true]";
   const lists = "ul, ol, menu, dl, table, tbody, [role=list], [role=listbox], [role=menu], [role=grid], [role=tree], [role=tablist]";
-  const control = (e, style, parent) => {
+  const control = (e, s, parent) => {
     const name = dom.name(e);
     if (name === "html" || name === "body" || name === "option") return false;
     if (dom.matches(e, native)) return true;
     if (name === "label") { const c = e.control; return isElement(c) && hidden(c) !== ""; }
     if (belljar.hears(e)) return !dom.matches(e, lists) && dom.kids(e).length <= 20;
-    if (style.cursor === "pointer" && parent && getComputedStyle(parent).cursor !== "pointer") return true;
+    if (s.cursor === "pointer" && parent && style(parent).cursor !== "pointer") return true;
     // A list that listens for its items.
     const p = dom.parent(e);
-    return isElement(p) && dom.name(p) !== "body" && belljar.hears(p) && !control(p, getComputedStyle(p), null) && name !== "thead" && name !== "tbody" ||
+    return isElement(p) && dom.name(p) !== "body" && belljar.hears(p) && !control(p, style(p), null) && name !== "thead" && name !== "tbody" ||
       (name === "tr" && isElement(p) && isElement(dom.parent(p)) && (belljar.hears(dom.parent(p))));
   };
   const state = (e, r) => {
@@ -92,7 +98,8 @@
   };
 
   // The lines of the document, or of one element.
-  belljar.look = (o) => {
+  belljar.look = (o) => belljar.pass(() => lines(o));
+  const lines = (o) => {
     const top = o.in ? belljar.element(o.in) : dom.html(document);
     const end = performance.now() + o.most;
     const out = { lines: [], hosts: [], hiddenChars: 0, hiddenControls: 0, controls: 0, cut: "" };
@@ -140,9 +147,10 @@
       chars -= seg.m.length + 20;
       put(seg, e);
     };
-    const leaves = (e, r) => r !== "item" && r !== "cell" && r !== "treeitem" && r !== "option" && r !== "tab" && r !== "menuitem" && r !== "button" && r !== "link" || dom.find(e, native) === null && !nested(e);
+    const leaves = (e, r) => r !== "item" && r !== "cell" && r !== "treeitem" && r !== "option" && r !== "tab" && r !== "menuitem" && r !== "button" && r !== "link" || (dom.kid(e) === null || dom.find(e, native) === null) && !nested(e);
     // Whether something in a control has a number of its own, or a shadow.
     const nested = (e) => {
+      if (dom.kid(e) === null) return shadow(e) !== null;
       let k = 0;
       for (const n of dom.all(e, "*")) {
         if (k++ > 200) return true;
@@ -163,16 +171,16 @@
         return;
       }
       const hide = why === "visibility";
-      const style = getComputedStyle(e);
-      const block = !style.display.startsWith("inline") && style.display !== "contents" && !(cells > 0 && style.display !== "table-row");
-      const cell = style.display === "table-cell";
+      const s = style(e), display = s.display;
+      const block = !display.startsWith("inline") && display !== "contents" && !(cells > 0 && display !== "table-row");
+      const cell = display === "table-cell";
       const level = /^h[1-6]$/.test(name) ? +name[1] : 0;
       const parent = dom.parent(e);
-      const isRow = style.display === "table-row" || name === "tr";
+      const isRow = display === "table-row" || name === "tr";
       if (hide && dom.matches(e, native)) out.hiddenControls++;
       if (block && !cell || isRow && cells === 0) flush();
       if (cell && line && line.s.length) put(" | ", null);
-      else if (!block && !style.display.startsWith("inline") && line) words(" ", null);
+      else if (!block && !display.startsWith("inline") && line) words(" ", null);
       if (level) { flush(); heading = level; }
       if (isRow) cells++;
       const close = () => {
@@ -186,7 +194,7 @@
         push(e, hide, true);
         return;
       }
-      if (!hide && (e === top && o.in ? dom.matches(e, native) || belljar.hears(e) : control(e, style, isElement(parent) ? parent : null))) {
+      if (!hide && (e === top && o.in ? dom.matches(e, native) || belljar.hears(e) : control(e, s, isElement(parent) ? parent : null))) {
         const r = role(e);
         if (r === "frame") {
           flush();
@@ -270,7 +278,7 @@
       if (t !== 1 && t !== 11) continue;
       if (t === 1) {
         const name = dom.name(n);
-        if (name === "script" || name === "style" || name === "noscript" || !dom.seen(n) && getComputedStyle(n).display !== "contents") continue;
+        if (name === "script" || name === "style" || name === "noscript" || !dom.seen(n) && style(n).display !== "contents") continue;
         if ((name === "input" && n.type !== "password" && n.type !== "hidden") || name === "textarea" || name === "select") {
           const r = dom.rect(n), v = name === "select" ? Array.from(n.selectedOptions).map((o) => o.text).join(" ") : String(n.value) + " " + (dom.attr(n, "placeholder") ?? "");
           if (r.width > 0 && v.trim()) out.push({ t: v.slice(0, 4000), b: [r.left, r.top, r.width, r.height] });

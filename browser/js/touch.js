@@ -21,7 +21,7 @@
     name: getter(Element.prototype, "localName"), space: getter(Element.prototype, "namespaceURI"), attr: method(Element.prototype, "getAttribute"), has: method(Element.prototype, "hasAttribute"),
     closest: method(Element.prototype, "closest"), matches: method(Element.prototype, "matches"), find: method(Element.prototype, "querySelector"),
     all: method(Element.prototype, "querySelectorAll"), rect: method(Element.prototype, "getBoundingClientRect"), rects: method(Element.prototype, "getClientRects"),
-    seen: method(Element.prototype, "checkVisibility"), kids: getter(Element.prototype, "children"), shadow: getter(Element.prototype, "shadowRoot"),
+    seen: method(Element.prototype, "checkVisibility"), kid: getter(Element.prototype, "firstElementChild"), kids: getter(Element.prototype, "children"), shadow: getter(Element.prototype, "shadowRoot"),
     slot: getter(Element.prototype, "assignedSlot"), slotted: method(HTMLSlotElement.prototype, "assignedNodes"), host: getter(ShadowRoot.prototype, "host"), into: method(Element.prototype, "scrollIntoView"),
     url: getter(Document.prototype, "URL"), title: getter(Document.prototype, "title"), html: getter(Document.prototype, "documentElement"),
     body: getter(Document.prototype, "body"), active: getter(Document.prototype, "activeElement"), scroller: getter(Document.prototype, "scrollingElement"),
@@ -58,6 +58,21 @@
     for (let k = 0; n && k < 10000; n = up(n), k++) if (n === e) return true;
     return false;
   };
+  // What a pass over the document has found out. Nothing changes while it runs, and much of it
+  // is asked again for each control of a row.
+  let known = null;
+  const pass = (f) => {
+    known = { hidden: new Map(), row: new Map(), style: new Map(), behind: new Map() };
+    try { return f(); } finally { known = null; }
+  };
+  const once = (of, key, f) => {
+    if (!known) return f(key);
+    let v = known[of].get(key);
+    if (v === undefined) known[of].set(key, v = f(key));
+    return v;
+  };
+  const found = (of) => known?.[of] ?? new Map();
+  const style = (e) => once("style", e, (n) => getComputedStyle(n));
   const tidy = (s) => s.replace(/\s+/g, " ").trim().toWellFormed();
 
   const silent = new Set(["script", "style", "noscript", "template", "head", "title", "desc", "metadata", "option", "select", "textarea", "datalist"]);
@@ -75,7 +90,7 @@
       if (silent.has(name)) return;
       if (n !== top && belljar.hidden(n)) return;
       const root = shadow(n);
-      const inline = getComputedStyle(n).display.startsWith("inline");
+      const inline = style(n).display.startsWith("inline");
       if (!inline) out += " ";
       if (root) walk(dom.first(root), depth + 1);
       else if (name === "slot") {
@@ -169,7 +184,7 @@
         a = p;
       }
     }
-    return top ? shown(top, 1000) : "";
+    return top ? once("row", top, (n) => shown(n, 1000)) : "";
   };
 
   const kind = (e) => {
@@ -339,9 +354,9 @@
           box = place(e);
         }
         // Of two places alone, those on both sides of a turn would be the same.
-        let drawn = await frames(1, 1000);
+        let drawn = o.keys || await frames(1, 1000);
         const between = place(e);
-        drawn &&= await frames(1, 1000);
+        drawn &&= o.keys || await frames(1, 1000);
         const now = place(e);
         if (!drawn || !same(box, between) || !same(between, now)) why = { why: "moving" }; // or it cannot be known
         else {
@@ -359,6 +374,19 @@
     }
   };
 
+  // The options of a list that keys reach.
+  const reach = (list) => Array.from(list.options).filter((o) => !o.disabled && !(is(dom.parent(o), "optgroup") && dom.parent(o).disabled) && getComputedStyle(o).display !== "none");
+  // The option of a list that has a text.
+  const option = (n, text) => {
+    const e = element(n), list = Array.from(e.options), read = (o) => tidy(o.text);
+    const want = list.find((o) => read(o) === text) ?? list.find((o) => read(o).toLowerCase() === text.toLowerCase());
+    const steps = want ? reach(e).indexOf(want) : -1;
+    return {
+      n: want ? number(want) : 0, text: want ? read(want) : "", selected: want !== undefined && e.selectedOptions.length === 1 && e.selectedOptions[0] === want,
+      steps, some: list.slice(0, 8).map((o) => read(o).slice(0, 40)), several: e.multiple || e.size > 1,
+    };
+  };
+
   // The guard. While it is armed, input that would reach anything but one element does
   // not reach the page, nor does any if the element is no longer what was said of it. It
   // was put at the window before any script of the page, so it is asked first.
@@ -373,14 +401,31 @@
     const own = armed.own.some((e) => path.includes(e));
     // At the first event alone: what the page makes of that is its answer to the step.
     if (own && armed.same === undefined) armed.same = !armed.said || unchanged(armed.n, armed.said);
-    if (own && armed.same) { armed.hits++; return; }
+    if (own && armed.same && (!armed.option || ev.type !== "keydown" || beside(ev))) { armed.hits++; return; }
     armed.misses++;
     ev.stopImmediatePropagation();
     ev.preventDefault();
   };
   for (const type of [...mouse, ...keys]) addEventListener(type, guard, { capture: true, passive: false });
+  // A key selects the option beside the selected one, and the page hears of one change. So that
+  // this is the one that was asked for, and none that the page has put in its place, the list is
+  // set beside it in the moment in which the key comes, and back if the key was not let through.
+  const beside = (ev) => {
+    const list = element(armed.n), want = element(armed.option), open = reach(list), i = open.indexOf(want);
+    if (i < 0 || tidy(want.text) !== armed.text || (i === 0) !== (ev.key === "Home")) return false;
+    armed.option = 0;
+    armed.was = list.selectedIndex;
+    if (i > 0) list.selectedIndex = armed.set = open[i - 1].index;
+    return true;
+  };
+  const back = () => {
+    const list = armed && element(armed.n);
+    if (list && armed.set !== undefined && list.selectedIndex === armed.set) list.selectedIndex = armed.was;
+  };
+  addEventListener("keydown", (ev) => { if (ev.isTrusted && ev.defaultPrevented) back(); });
+  addEventListener("change", (ev) => { if (armed && ev.isTrusted && dom.path(ev)[0] === element(armed.n)) armed.changes++; }, { capture: true });
   const arm = (n, o) => {
-    armed = { own: [], keys: o.keys, hits: 0, misses: 0, n };
+    armed = { own: [], keys: o.keys, option: o.option, text: o.text, hits: 0, misses: 0, changes: 0, n };
     const e = element(n);
     if (!e) return;
     armed.said = said.get(e);
@@ -390,10 +435,19 @@
     for (let r = dom.root(e); isShadow(r); r = dom.root(dom.host(r))) if (dom.shadow(dom.host(r)) === null) own.push(dom.host(r));
     armed.own = own;
   };
+  // Gives an element the focus, reads what it is then, and arms the guard, as far as o says
+  // so. Nothing of the page runs in between but what hears of the focus.
+  const grip = (n, o) => {
+    if (o.focus && !focus(n, o.select)) return { ok: false };
+    const f = o.ask ? facts(n, o) : null;
+    if (o.guard) arm(n, o);
+    return { ok: true, f };
+  };
   const disarm = () => {
+    back();
     const a = armed;
     armed = null;
-    return a ? { hits: a.hits, misses: a.misses } : { hits: 0, misses: 0 };
+    return a ? { hits: a.hits, misses: a.misses, changes: a.changes } : { hits: 0, misses: 0, changes: 0 };
   };
 
   const focused = () => {
@@ -430,13 +484,17 @@
     }
     return { n: number(e) };
   };
-  const state = { last: 0, changes: 0 };
+  const state = { last: 0, changes: 0, rest: null };
   const watcher = new MutationObserver((list) => { state.last = performance.now(); state.changes += list.length; });
   watcher.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+  // Begins the two frames that quiet waits for. Nobody waits for them here.
+  const rest = () => { state.rest = frames(2); return 0; };
   // Waits until the tree was not changed for a while: two frames at least.
   const quiet = async (o) => {
     const end = performance.now() + o.most;
-    await frames(2);
+    const drawn = state.rest ?? frames(2);
+    state.rest = null;
+    await drawn;
     for (;;) {
       const rest = state.last + o.quiet - performance.now();
       if (rest <= 0 || performance.now() > end) return { changes: state.changes };
@@ -461,7 +519,7 @@
     return todo.length === 0;
   };
   globalThis.belljar = {
-    dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, ready, arm, disarm, focus, insert, focused, at, quiet, frames, off, editable, fields, labels, cover, describe,
+    dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, ready, arm, grip, disarm, reach, option, focus, insert, focused, at, quiet, rest, frames, pass, once, found, style, off, editable, fields, labels, cover, describe,
     hold, release: () => { all = []; },
     hear: (...list) => { for (const e of list) if (isElement(e)) heard.add(e); },
     hears: (e) => heard.has(e), enclose: (host, root) => { closed.set(host, root); }, enclosed: (e) => closed.has(e), state,

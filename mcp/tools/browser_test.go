@@ -75,7 +75,12 @@ func (p *page1) Prepare(_ context.Context, tab string, s act.Step) (*act.Prepare
 	return &act.Prepared{Tab: tab, Facts: f}, nil
 }
 
-func (p *page1) Do(_ context.Context, _ *act.Prepared, s act.Step) (*act.Outcome, error) {
+func (p *page1) Do(ctx context.Context, was *act.Prepared, s act.Step) (*act.Outcome, error) {
+	if now, err := p.Prepare(ctx, "", s); err != nil {
+		return nil, err
+	} else if now.Facts != was.Facts {
+		return nil, &act.Refusal{Reason: act.ReasonChanged, Message: "the page changed what the step would do, between the question and the act", Next: "look again"}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failing != nil {

@@ -43,6 +43,7 @@ func (b *browsers) facts(ctx context.Context, session *mcp.Session, tab string, 
 	if err != nil {
 		return f, b.said(seat, c, err)
 	}
+	seat.prepare(tab, s, prepared)
 	f.Acts = []policies.Act{factsOf(prepared.Facts)}
 	if words := prepared.Facts.Words(); words != "" {
 		f.Scene = &policies.Scene{Control: words}
@@ -73,7 +74,8 @@ func (b *browsers) act(ctx context.Context, call mcp.Call, in browserInput) (*mc
 	r := &run{b: b, seat: seat, tab: in.Tab}
 	var refusal *policies.Refusal
 	for i, s := range in.Steps {
-		one := func(c mcp.Call) error { return r.step(ctx, c, s) }
+		unseen := i == len(in.Steps)-1 && in.Then == "nothing"
+		one := func(c mcp.Call) error { return r.step(ctx, c, s, unseen) }
 		if i == 0 {
 			err = one(call)
 		} else {
@@ -90,11 +92,12 @@ func (b *browsers) act(ctx context.Context, call mcp.Call, in browserInput) (*mc
 }
 
 // step runs one step that was decided about, if it is still the same.
-func (r *run) step(ctx context.Context, call mcp.Call, s browserStep) error {
+func (r *run) step(ctx context.Context, call mcp.Call, s browserStep, unseen bool) error {
 	step, err := s.step()
 	if err != nil {
 		return err
 	}
+	step.Unseen = unseen
 	c, leave, err := r.seat.take(ctx)
 	if err != nil {
 		return err
@@ -104,12 +107,15 @@ func (r *run) step(ctx context.Context, call mcp.Call, s browserStep) error {
 	done.Grant = call.Grant.Acted()
 	r.seat.decided(call)
 	defer r.seat.decided(done)
-	p, err := c.Prepare(ctx, r.tab, step)
-	if err != nil {
-		return r.b.said(r.seat, c, err)
-	}
-	if why := changed(call, p.Facts); why != "" {
-		return errors.New(c.Mask(why))
+	// Do reads the facts again, so what the policy decided about does for it.
+	p := r.seat.prepared(r.tab, s)
+	if p == nil || changed(call, p.Facts) != "" {
+		if p, err = c.Prepare(ctx, r.tab, step); err != nil {
+			return r.b.said(r.seat, c, err)
+		}
+		if why := changed(call, p.Facts); why != "" {
+			return errors.New(c.Mask(why))
+		}
 	}
 	switch acting := call.Grant.Acting(); {
 	case step.Do == act.DoOpen && !acting.Opens(step.URL, p.Seen):
@@ -126,6 +132,13 @@ func (r *run) step(ctx context.Context, call mcp.Call, s browserStep) error {
 		}
 	}
 	o, err := c.Do(ctx, p, step)
+	if act.ReasonOf(err) == act.ReasonChanged { // say what it is now
+		if now, failed := c.Prepare(ctx, r.tab, step); failed == nil {
+			if why := changed(call, now.Facts); why != "" {
+				return errors.New(c.Mask(why))
+			}
+		}
+	}
 	if err != nil {
 		return r.b.said(r.seat, c, err)
 	}

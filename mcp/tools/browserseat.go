@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"sync"
 
 	"belljar.dev/browser/act"
@@ -40,6 +41,34 @@ type browserSeat struct {
 	mu     sync.Mutex
 	chrome Chrome   // nil until it is open, and after the session
 	call   mcp.Call // guarded by mu: of the step that runs or ran last; documents are parts of it
+	last   *looked  // guarded by mu: the step of which the policy was told last
+}
+
+// looked is a step, in a tab, and what the browser said that it does.
+type looked struct {
+	tab  string
+	step browserStep
+	is   *act.Prepared
+}
+
+// prepare keeps what the policy is told of a step.
+func (s *browserSeat) prepare(tab string, step browserStep, is *act.Prepared) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = &looked{tab, step, is}
+}
+
+// prepared returns what the policy was told of a step, once, or nil if that was another step.
+func (s *browserSeat) prepared(tab string, step browserStep) *act.Prepared {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.last
+	s.last = nil
+	// An address is opened without asking the page anything.
+	if last == nil || last.tab != tab || step.Do == string(act.DoOpen) || !reflect.DeepEqual(last.step, step) {
+		return nil
+	}
+	return last.is
 }
 
 // current returns the browser of a session, or nil for none.

@@ -1,0 +1,98 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// typedAtOnce is how many characters are sent before the page has taken them.
+const typedAtOnce = 16
+
+// keyboard is a tab as keys are typed in it.
+type keyboard struct{ *tab }
+
+// key presses a key in an element.
+func (t keyboard) key(ctx context.Context, p *plan) error {
+	k, why := parseKey(p.step.Text)
+	if why != "" {
+		return &Refusal{Reason: ReasonArgument, Message: why, Next: "write a key"}
+	}
+	g := grip{Keys: true, Focus: p.step.Ref != 0}
+	hits, misses, err := hand{t.tab}.guarded(ctx, p.aim, g, func(touched) error { return t.press(ctx, p.aim.frame.session, k.seq) })
+	switch {
+	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+		return nil
+	case err != nil:
+		return t.fault(err, true)
+	case misses > 0 && hits == 0:
+		return &Refusal{Reason: ReasonNotReady, Message: "the focus moved, or the element with the focus changed, in the last moment, and the page did not get the key", Next: "look again"}
+	}
+	return nil
+}
+
+// typeKeys types text key by key into a field. What no key types is inserted, and so is a line
+// break: the key Enter sends a form or a message, and that is another act than to fill a field.
+func (t keyboard) typeKeys(ctx context.Context, a aim, text string) error {
+	for some := range slices.Chunk([]rune(text), typedAtOnce) {
+		if now, ok := t.frameOf(a.frame.id); !ok || now.loader != a.frame.loader {
+			return errLeft
+		}
+		var sent []pending[cdp.Empty]
+		for _, r := range some {
+			if r >= ' ' && r <= '~' {
+				sent = append(sent, t.strike(a.frame.session, kb.Encode(r))...)
+			} else {
+				sent = append(sent, begin(t.e.g, a.frame.session, input.InsertText, input.InsertTextParams{Text: string(r)}))
+			}
+		}
+		if err := t.taken(ctx, sent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strike sends the events of one key, and waits for none. They come in their order, so the key
+// does not stay down whatever the page makes of the first.
+func (t keyboard) strike(session string, seq []*input.DispatchKeyEventParams) (sent []pending[cdp.Empty]) {
+	if len(seq) == 3 { // down, character and up; the first can bring the character
+		down := *seq[0]
+		down.Text, down.UnmodifiedText = seq[1].Text, seq[1].UnmodifiedText
+		seq = []*input.DispatchKeyEventParams{&down, seq[2]}
+	}
+	for _, k := range seq {
+		sent = append(sent, begin(t.e.g, session, input.DispatchKeyEvent, *k))
+	}
+	return sent
+}
+
+// taken waits until the page has taken what was sent, or a dialog came, or the page was left.
+func (t keyboard) taken(ctx context.Context, sent []pending[cdp.Empty]) (err error) {
+	for _, p := range sent {
+		if err != nil {
+			p.drop()
+			continue
+		}
+		err = took(ctx, t.tab, p)
+	}
+	return err
+}
+
+// press sends the events of keys, one after the other.
+func (t keyboard) press(ctx context.Context, session string, keys ...[]*input.DispatchKeyEventParams) error {
+	for some := range slices.Chunk(keys, typedAtOnce) {
+		var sent []pending[cdp.Empty]
+		for _, seq := range some {
+			sent = append(sent, t.strike(session, seq)...)
+		}
+		if err := t.taken(ctx, sent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
