@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/chromedp/cdproto/input"
 )
 
 // choose selects an option by its text, with the keys of its list. Of a list of several,
@@ -18,11 +16,7 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 	if strings.Contains(text, "\n") {
 		return t.chooseSeveral(ctx, p, strings.Split(text, "\n"))
 	}
-	list := func() (r optionOf, err error) {
-		err = t.run(ctx, p.aim.frame, fmt.Sprintf("belljar.option(%d, %s)", p.aim.local, argument(plain(text))), &r)
-		return r, err
-	}
-	l, err := list()
+	l, err := t.option(ctx, p.aim, plain(text))
 	switch {
 	case err != nil:
 		return t.fault(err, false)
@@ -42,19 +36,19 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 	if _, err := t.reachable(ctx, p.aim); err != nil {
 		return err
 	}
-	c, err := p.selectOne(ctx, l)
+	hits, misses, err := p.selectOne(ctx, l)
 	switch {
 	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
 		return nil
 	case err != nil:
 		return t.fault(err, true)
-	case c.Misses > 0:
-		return lostFocus(t.nameOf(p.aim), c.Hits)
+	case misses > 0:
+		return lostFocus(t.nameOf(p.aim), hits)
 	}
-	now, err := list()
+	now, err := t.option(ctx, p.aim, plain(text))
 	if err == nil && !now.Selected {
 		t.settle(ctx, time.Second) // the list may take it after the key
-		now, err = list()
+		now, err = t.option(ctx, p.aim, plain(text))
 	}
 	if err == nil && !now.Selected {
 		return &Refusal{Reason: ReasonFailed, Message: t.nameOf(p.aim) + " has another option selected than was wanted", Next: "look", Ran: true}
@@ -72,27 +66,22 @@ type optionOf struct {
 	Several  bool     `json:"several"`  // are shown at once
 }
 
+// option finds the option of a list by its text.
+func (t hand) option(ctx context.Context, a aim, text string) (r optionOf, err error) {
+	err = t.run(ctx, a.frame, fmt.Sprintf("belljar.option(%d, %s)", a.local, argument(text)), &r)
+	return r, err
+}
+
 // selectOne selects an option and no other, by keys.
-func (p *plan) selectOne(ctx context.Context, l optionOf) (tally, error) {
-	t, a := hand{p.t}, p.aim
-	steps := slices.Repeat(keysOf("ArrowDown"), min(l.Steps, maxOptions))
-	press := func(g grip, keys ...[]*input.DispatchKeyEventParams) (tally, error) {
-		return t.counted(ctx, a, g, func(touched) error { return keyboard{t.tab}.press(ctx, a.frame.session, keys...) })
-	}
+func (p *plan) selectOne(ctx context.Context, l optionOf) (hits, misses int, err error) {
+	t, g := hand{p.t}, p.again(onList)
+	keys := keysOf("Home")
 	if l.Several {
-		return press(onList, slices.Concat(keysOf("Home"), steps)...)
+		keys = slices.Concat(keys, slices.Repeat(keysOf("ArrowDown"), min(l.Steps, maxOptions)))
+	} else if g.Option, g.Text = l.N, l.Text; l.Steps > 0 {
+		keys = keysOf("ArrowDown")
 	}
-	g, key := onList, "ArrowDown"
-	g.Option, g.Text = l.N, l.Text
-	if l.Steps == 0 {
-		key = "Home"
-	}
-	c, err := press(g, keysOf(key)...)
-	if err != nil || c.Misses > 0 || c.Changes > 0 {
-		return c, err
-	}
-	// Some lists open by that key. In one that is open, the keys are no changes.
-	return press(onList, slices.Concat(keysOf("Escape", "Alt+ArrowDown", "Home"), steps, keysOf("Enter"))...)
+	return t.guarded(ctx, p.aim, g, func(touched) error { return keyboard{t.tab}.press(ctx, p.aim.frame.session, keys...) })
 }
 
 // chooseSeveral selects these options of a list that takes several, and no others.
@@ -127,7 +116,7 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 	for i, at := range r.Places[1:] {
 		keys = slices.Concat(keys, slices.Repeat(keysOf("Control+ArrowDown"), min(at-r.Places[i], maxOptions)), keysOf("Control+Space"))
 	}
-	hits, misses, err := t.guarded(ctx, p.aim, onList, func(touched) error { return keyboard{t.tab}.press(ctx, p.aim.frame.session, keys...) })
+	hits, misses, err := t.guarded(ctx, p.aim, p.again(onList), func(touched) error { return keyboard{t.tab}.press(ctx, p.aim.frame.session, keys...) })
 	switch {
 	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
 		return nil

@@ -13,6 +13,7 @@
 // The files, each calling those below it:
 //
 //	seats.go                  who has a seat, and how long
+//	hold.go                   a person stops the acts of a seat
 //	show.go                   what a seat shows now, for people
 //	seat.go                   looks and steps of a seat, one at a time; its Chrome
 //	list.go                   looks at what is kept beside a page

@@ -25,6 +25,7 @@ const (
 	ReasonAbsent   Reason = "absent"    // no Chrome runs on this host
 	ReasonFull     Reason = "full"      // no seat is free
 	ReasonClosed   Reason = "closed"    // the seat is closed
+	ReasonHeld     Reason = "held"      // a person has stopped the acts of the seat
 )
 
 // Refusal is why nothing, or not all, was done. Every error of this package's

@@ -21,7 +21,7 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 		return p.fillDate(ctx, text, forms)
 	}
 	s := p.aim.frame.session
-	hits, misses, err := t.guarded(ctx, p.aim, inField, func(now touched) error {
+	hits, misses, err := t.guarded(ctx, p.aim, p.again(inField), func(now touched) error {
 		if err := p.same(now); err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 		slices.Repeat(keysOf("Backspace", "ArrowRight"), dateParts),
 		slices.Repeat(keysOf("ArrowLeft"), dateParts),
 	)
-	hits, misses, err := t.guarded(ctx, p.aim, inField, func(now touched) error {
+	hits, misses, err := t.guarded(ctx, p.aim, p.again(inField), func(now touched) error {
 		if err := p.same(now); err != nil {
 			return err
 		}

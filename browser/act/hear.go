@@ -289,6 +289,9 @@ func (t ear) attached(parent string, v attachEvent) {
 		// A worker: no document, and its requests meet the door.
 		e.errand(func() {
 			begin(e.g, v.SessionID, runtime.RunIfWaitingForDebugger, cdp.Empty{}).drop()
+			if v.TargetInfo.Type == "service_worker" {
+				return // one that is left at once never starts
+			}
 			begin(e.g, parent, target.DetachFromTarget, target.DetachFromTargetParams{SessionID: target.SessionID(v.SessionID)}).drop()
 		})
 	}

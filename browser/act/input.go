@@ -171,6 +171,10 @@ type grip struct {
 	Focus  bool `json:"focus"`  // it gets the focus
 	Select bool `json:"select"` // and what is in it is selected
 	Ask    bool `json:"ask"`    // what it is then is read
+	// Was is what the element has to be before that, as it was read for a step that presses
+	// Enter, or another.
+	Was   *touched `json:"was,omitempty"`
+	Enter bool     `json:"enter"`
 	// Option is the number of the option that the key which comes selects, and Text its text.
 	Option int    `json:"option,omitempty"`
 	Text   string `json:"text,omitempty"`
@@ -179,13 +183,20 @@ type grip struct {
 // grip takes hold of an element, and returns what it is then, where g asks for it.
 func (t hand) grip(ctx context.Context, a aim, g grip) (touched, error) {
 	var r struct {
-		OK bool    `json:"ok"`
-		F  touched `json:"f"`
+		OK      bool    `json:"ok"`
+		Changed bool    `json:"changed"`
+		F       touched `json:"f"`
 	}
 	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.grip(%d, %s)", a.local, argument(g)), &r); err != nil {
 		return r.F, t.fault(err, false)
 	}
-	if !r.OK {
+	switch {
+	case r.Changed: // it, or what it does
+		if _, err := t.touch(ctx, a, false, g.Enter); err != nil {
+			return r.F, err
+		}
+		return r.F, changedBetween()
+	case !r.OK:
 		return r.F, &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " does not take the focus", Next: "click it, or look again"}
 	}
 	return r.F, nil
@@ -195,20 +206,6 @@ func (t hand) grip(ctx context.Context, a aim, g grip) (touched, error) {
 // returns how much of its input reached the element, and how much was kept from others. f gets
 // what the element is, where g asks for it.
 func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error) (hits, misses int, err error) {
-	c, err := t.counted(ctx, a, g, f)
-	return c.Hits, c.Misses, err
-}
-
-// tally counts the events of input that reached an element, those that were kept from others, and
-// the changes that the page heard of in it.
-type tally struct {
-	Hits    int `json:"hits"`
-	Misses  int `json:"misses"`
-	Changes int `json:"changes"`
-}
-
-// counted is guarded that tally.
-func (t hand) counted(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, err error) {
 	others := slices.DeleteFunc(t.tree(), func(fr frame) bool { return fr.id == a.frame.id })
 	// A frame that does not answer keeps nobody from the others.
 	all := func(ctx context.Context, f func(context.Context, frame)) {
@@ -223,12 +220,17 @@ func (t hand) counted(ctx context.Context, a aim, g grip, f func(touched) error)
 	g.Guard = true
 	o := argument(g)
 	all(ctx, func(ctx context.Context, fr frame) { _ = t.run(ctx, fr, "belljar.arm(0, "+o+")", nil) })
-	now, err := t.grip(ctx, a, g)
+	is, err := t.grip(ctx, a, g)
 	if err == nil {
-		err = f(now)
+		err = f(is)
+	}
+	type tally struct {
+		Hits   int `json:"hits"`
+		Misses int `json:"misses"`
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
+	var own tally
 	left := t.run(after, a.frame, "belljar.disarm()", &own) != nil // a dialog, or another document: the input had its effect
 	if !left {
 		var mu sync.Mutex
@@ -246,7 +248,7 @@ func (t hand) counted(ctx context.Context, a aim, g grip, f func(touched) error)
 	if left && own.Misses == 0 {
 		own.Hits = max(own.Hits, 1)
 	}
-	return own, err
+	return own.Hits, own.Misses, err
 }
 
 // click presses and releases a button of the mouse over an element.

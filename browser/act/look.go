@@ -27,6 +27,7 @@ type looked struct {
 	HiddenControls int    `json:"hiddenControls"`
 	Controls       int    `json:"controls"`
 	Cut            string `json:"cut"`
+	Captcha        bool   `json:"captcha"`
 	URL            string `json:"url"`
 	Title          string `json:"title"`
 	At             []int  `json:"at"` // scrolled x and y, window, page
@@ -70,6 +71,7 @@ type sight struct {
 	covert int // controls that are hidden
 	all    int // controls
 	cut    string
+	test   bool // whether a person is there, as a CAPTCHA is
 }
 
 // looks are what is kept of a tab for the next part and for changes.
@@ -177,6 +179,7 @@ func (t eye) write(s *sight, f frame, seen map[string]*looked, within map[string
 	s.hidden += l.HiddenChars
 	s.covert += l.HiddenControls
 	s.all += l.Controls
+	s.test = s.test || l.Captcha
 	if s.cut == "" {
 		s.cut = l.Cut
 	}
@@ -339,6 +342,9 @@ func (t eye) head(s *sight, mark string) string {
 	}
 	if s.cut != "" {
 		h += ", not all: " + s.cut
+	}
+	if s.test {
+		h += ", a CAPTCHA: leave it to a person"
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

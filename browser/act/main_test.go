@@ -25,6 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Init()
+	believe()
 	testenv.Main(m)
 }
 
@@ -40,13 +41,14 @@ func (local) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error
 
 // stage is a web of one server by many names, a seat, and what the server heard.
 type stage struct {
-	t     *testing.T
-	mux   *http.ServeMux
-	port  int
-	sup   *sandbox.Supervisor
-	pool  *browser.Pool
-	seats *act.Seats
-	seat  *act.Seat
+	t           *testing.T
+	mux         *http.ServeMux
+	port        int
+	scheme, net string // of the site, and the network of a grant
+	sup         *sandbox.Supervisor
+	pool        *browser.Pool
+	seats       *act.Seats
+	seat        *act.Seat
 
 	mu   sync.Mutex
 	hits []string // method, host, path and query of what came
@@ -66,7 +68,7 @@ func newStage(t *testing.T) *stage { return newStageWith(t, nil) }
 func newStageWith(t *testing.T, log *slog.Logger) *stage {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Chromium)
-	s := &stage{t: t, mux: http.NewServeMux()}
+	s := &stage{t: t, mux: http.NewServeMux(), scheme: "http", net: `net: {mode: proxy, allow_private: [NAMES], limits: {connections: 512, rate: 10000, bytes: 100GiB}}`}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		s.mu.Lock()
 		host, _, _ := strings.Cut(q.Host, ":")
@@ -129,7 +131,7 @@ func (s *stage) another(change ...func(*act.Options)) *act.Seat {
 }
 
 func (s *stage) grant(tenant string) policies.Grant {
-	return s.grantOf(tenant, `net: {mode: proxy, allow_private: [NAMES], limits: {connections: 512, rate: 10000, bytes: 100GiB}}`)
+	return s.grantOf(tenant, s.net)
 }
 
 // grantOf is a grant whose network is that of a line of a profile; NAMES are all names of the
@@ -157,7 +159,7 @@ func (s *stage) page(path, html string) {
 }
 
 func (s *stage) url(host, path string) string {
-	return fmt.Sprintf("http://%s.example:%d%s", host, s.port, path)
+	return fmt.Sprintf("%s://%s.example:%d%s", s.scheme, host, s.port, path)
 }
 
 // heard are the requests that came for a path.
@@ -233,7 +235,16 @@ func (s *stage) ref(look, what string) int {
 // eval reads something of the page.
 func (s *stage) eval(expression string) string {
 	s.t.Helper()
-	return s.must(act.Step{Do: act.DoEval, Text: expression}).Value
+	var o *act.Outcome
+	var err error
+	// A page that is busy says so after a moment.
+	if !testenv.Until(20*time.Second*testenv.Patience(s.t), func() bool {
+		o, err = s.do(act.Step{Do: act.DoEval, Text: expression})
+		return act.ReasonOf(err) != act.ReasonTimeout
+	}) || err != nil {
+		s.t.Fatalf("eval: %v (%v)", err, cause(err))
+	}
+	return o.Value
 }
 
 // refs are the numbers of all controls in a look that are followed by something.
@@ -252,6 +263,18 @@ func (s *stage) answer(path string, words <-chan string) {
 		case word := <-words:
 			_, _ = w.Write([]byte(word))
 		default:
+		}
+	})
+}
+
+// hold serves nothing until let is closed. The first request closes came.
+func (s *stage) hold(path string, came, let chan struct{}) {
+	first := sync.OnceFunc(func() { close(came) })
+	s.mux.HandleFunc(path, func(_ http.ResponseWriter, q *http.Request) {
+		first()
+		select {
+		case <-let:
+		case <-q.Context().Done():
 		}
 	})
 }

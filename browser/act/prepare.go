@@ -24,6 +24,7 @@ type plan struct {
 	facts Facts
 	raw   touched // as the page has it
 	entry int64   // of back and forward
+	enter bool    // it was read as what the key Enter is pressed in
 	used  bool
 }
 
@@ -141,6 +142,7 @@ func (p *plan) look(ctx context.Context) (err error) {
 	key, _ := parseKey(s.Text)
 	activates := s.Do == DoClick && s.Button != "right" && s.Button != "middle" || s.Do == DoCheck || s.Do == DoDrag
 	enter := s.Do == DoPress && (key.name == "Enter" || key.name == "Space")
+	p.enter = enter
 	if p.raw, err = (hand{t}).touch(ctx, p.aim, activates, enter); err != nil {
 		return err
 	}
@@ -359,6 +361,26 @@ func (t hand) ask(ctx context.Context, a aim, click, enter bool) (touched, error
 		return r, t.fault(err, false)
 	}
 	return r, nil
+}
+
+// again takes hold of the element of a step only where it still is what was read.
+func (p *plan) again(g grip) grip {
+	if p.gripped() {
+		g.Was, g.Enter = &p.raw, p.enter
+	}
+	return g
+}
+
+// gripped reports whether a step takes hold of its element by one script, which reads the facts
+// again at once before it does.
+func (p *plan) gripped() bool {
+	s := p.step
+	return s.Ref != 0 && (s.Do == DoPress || s.Do == DoSelect || s.Do == DoFill && s.Secret == "")
+}
+
+// changedBetween refuses a step whose facts are not those that were decided about.
+func changedBetween() error {
+	return &Refusal{Reason: ReasonChanged, Message: "the page changed what the step would do, between the question and the act", Next: "look again"}
 }
 
 // touch reads what an element is, and refuses one that is not what was shown.

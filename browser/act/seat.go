@@ -38,6 +38,27 @@ type Seat struct {
 	places []string // addresses of tabs after the last call
 	parked bool     // it has no Chrome since it was not used
 	word   string   // for the next look: what happened meanwhile
+	hold   hold     // the person who has stopped its acts
+}
+
+// hold is a person who has stopped the acts of a seat. The zero value is nobody.
+type hold struct {
+	by    string
+	since time.Time
+}
+
+// held refuses a step while a person has stopped the acts of the seat.
+func (s *Seat) held() error {
+	s.mu.Lock()
+	h := s.hold
+	s.mu.Unlock()
+	if h.since.IsZero() {
+		return nil
+	}
+	return &Refusal{
+		Reason: ReasonHeld, Message: fmt.Sprintf("a person has stopped all acts in this browser since %s", h.since.UTC().Format("15:04:05 UTC")),
+		Next: "look if you like; act again when the person lets you, and ask them if it takes long",
+	}
 }
 
 // Look says what a tab shows. It changes nothing of a page.
@@ -103,6 +124,9 @@ func (s *Seat) Prepare(ctx context.Context, tab string, step Step) (*Prepared, e
 	}
 	var out *Prepared
 	err := s.with(ctx, func(ctx context.Context, e *engine, word string) error {
+		if err := s.held(); err != nil {
+			return err
+		}
 		if word != "" && step.Do != DoOpen {
 			return &Refusal{Reason: ReasonStale, Message: word, Next: "look again"}
 		}
@@ -138,6 +162,9 @@ func (s *Seat) Do(ctx context.Context, p *Prepared, step Step) (*Outcome, error)
 	}
 	var out *Outcome
 	err := s.with(ctx, func(ctx context.Context, e *engine, word string) error {
+		if err := s.held(); err != nil {
+			return err
+		}
 		was := p.plan
 		if was.used || was.e != e || word != "" && step.Do != DoOpen {
 			return &Refusal{Reason: ReasonChanged, Message: "the browser was started anew since the step was prepared, or the step was done", Next: "look again"}
@@ -153,10 +180,12 @@ func (s *Seat) Do(ctx context.Context, p *Prepared, step Step) (*Outcome, error)
 				return t.fault(err, false)
 			}
 			now.t = t
+		} else if was.gripped() && p.Facts == was.facts && t.waiting() == nil {
+			rested(ctx, t) // and the facts are read again where the element is taken hold of
 		} else if now, err = (hand{t}).prepare(ctx, step); err != nil {
 			return t.fault(err, false)
 		} else if now.facts != was.facts || p.Facts != was.facts || now.aim.key() != was.aim.key() || now.to.key() != was.to.key() || now.entry != was.entry {
-			return &Refusal{Reason: ReasonChanged, Message: "the page changed what the step would do, between the question and the act", Next: "look again"}
+			return changedBetween()
 		}
 		out, err = now.do(ctx, step)
 		if word != "" {

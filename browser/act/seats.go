@@ -122,20 +122,7 @@ func (s *Seats) List() []Info {
 	s.mu.Unlock()
 	out := make([]Info, 0, len(all))
 	for _, seat := range all {
-		seat.mu.Lock()
-		i := Info{ID: seat.id, Tenant: seat.grant.Tenant(), Profile: seat.grant.Profile(), State: "new"}
-		e := seat.e
-		if seat.parked {
-			i.State = "parked"
-		}
-		seat.mu.Unlock()
-		if e != nil {
-			i.State, i.Memory = "live", e.lease.Memory()
-			e.mu.Lock()
-			i.Tabs = len(e.tabs)
-			e.mu.Unlock()
-		}
-		out = append(out, i)
+		out = append(out, seat.info())
 	}
 	return out
 }

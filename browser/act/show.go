@@ -11,15 +11,22 @@ import (
 // LookPatience until a call of the agent has ended, and such a call for it as long. The errors
 // are Refusals; ReasonUnknown is for a seat that is not open or has no Chrome.
 func (s *Seats) Show(ctx context.Context, id string) (*Look, error) {
+	seat := s.seat(id)
+	if seat == nil {
+		return nil, unseen(id)
+	}
+	return seat.show(ctx)
+}
+
+// seat is the one of an id, or nil.
+func (s *Seats) seat(id string) *Seat {
 	s.mu.Lock()
 	all := slices.Clone(s.all)
 	s.mu.Unlock()
-	for _, seat := range all {
-		if seat.named(id) {
-			return seat.show(ctx)
-		}
+	if i := slices.IndexFunc(all, func(o *Seat) bool { return o.named(id) }); i >= 0 {
+		return all[i]
 	}
-	return nil, unseen(id)
+	return nil
 }
 
 func unseen(id string) error {
@@ -75,4 +82,22 @@ func (e *engine) shown() (current *tab) {
 		}
 	}
 	return current
+}
+
+// info is the seat as List has it.
+func (s *Seat) info() Info {
+	s.mu.Lock()
+	i := Info{ID: s.id, Tenant: s.grant.Tenant(), Profile: s.grant.Profile(), State: "new", HeldBy: s.hold.by, HeldSince: s.hold.since}
+	e := s.e
+	if s.parked {
+		i.State = "parked"
+	}
+	s.mu.Unlock()
+	if e != nil {
+		i.State, i.Memory = "live", e.lease.Memory()
+		e.mu.Lock()
+		i.Tabs = len(e.tabs)
+		e.mu.Unlock()
+	}
+	return i
 }

@@ -82,6 +82,7 @@ type frame struct {
 	world       runtime.ExecutionContextID
 	main        runtime.ExecutionContextID // the page's own
 	worldLoader string
+	heard       map[int64]bool // elements of it that our scripts know to have listeners; guarded by the tab's mu
 	// The number of its element in the world of its parent, in the document of ownerLoader.
 	owner       int
 	ownerLoader string
@@ -201,7 +202,7 @@ func (t *tab) navigated(session, id, parent, loader, url string) {
 	if f.loader != loader {
 		t.refs.forget(id)
 		delete(t.secret, f.loader)
-		f.loader, f.world = loader, 0
+		f.loader, f.world, f.heard = loader, 0, nil
 	}
 	t.leaving = time.Time{}
 	if id == t.target {

@@ -256,5 +256,7 @@ type Info struct {
 	ID, Tenant, Profile string
 	State               string // new, live or parked
 	Tabs                int
-	Memory              int64 // bytes of its box
+	Memory              int64     // bytes of its box
+	HeldBy              string    // the person who has stopped its acts, and since when
+	HeldSince           time.Time // zero while nobody has
 }

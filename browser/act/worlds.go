@@ -71,7 +71,7 @@ func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, e
 	if now := t.frames[f.id]; now == nil || now.loader != f.loader {
 		return 0, errLeft
 	} else {
-		now.world, now.worldLoader = made.ExecutionContextID, f.loader
+		now.world, now.worldLoader, now.heard = made.ExecutionContextID, f.loader, nil
 	}
 	return made.ExecutionContextID, nil
 }
@@ -196,14 +196,16 @@ func (t eye) listenersOf(ctx context.Context, f frame, known map[int64]bool) {
 		return
 	}
 	var own []cdp.BackendNodeID
+	t.mu.Lock()
 	for _, l := range list.Listeners {
 		if id := int64(l.BackendNodeID); slices.Contains(clicks, l.Type) && id != 0 && !known[id] && len(known) < maxHeard {
 			known[id] = true
-			if len(own) < maxListeners {
+			if len(own) < maxListeners && !f.heard[id] {
 				own = append(own, l.BackendNodeID)
 			}
 		}
 	}
+	t.mu.Unlock()
 	if len(own) == 0 {
 		return
 	}
@@ -226,9 +228,21 @@ func (t eye) listenersOf(ctx context.Context, f frame, known map[int64]bool) {
 			args = append(args, &runtime.CallArgument{ObjectID: r.Object.ObjectID})
 		}
 	}
-	_, _ = begin(g, f.session, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
+	if _, err = begin(g, f.session, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
 		FunctionDeclaration: "function (...l) { this.hear(...l); this.release() }", ObjectID: ours.Result.ObjectID, Arguments: args, Silent: new(true),
-	}).waitOr(ctx, t.stop())
+	}).waitOr(ctx, t.stop()); err != nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now := t.frames[f.id]; now != nil && now.world == w && len(now.heard) < maxHeard {
+		if now.heard == nil {
+			now.heard = map[int64]bool{}
+		}
+		for _, id := range own {
+			now.heard[int64(id)] = true
+		}
+	}
 }
 
 // enclosed tells our script the closed shadow roots of elements, and reports whether

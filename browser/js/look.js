@@ -64,6 +64,8 @@
   belljar.hidden = (e) => hidden(e) !== "";
 
   const native = "a[href], button, input:not([type=hidden]), select, textarea, summary, iframe, frame, [role=button], [role=link], [role=checkbox], [role=switch], [role=radio], [role=tab], [role=menuitem], [role=menuitemcheckbox], [role=menuitemradio], [role=option], [role=slider], [role=spinbutton], [role=textbox], [role=searchbox], [role=combobox], [role=treeitem], [role=gridcell][tabindex], [onclick], [onmousedown], [onpointerdown], [ondblclick], [tabindex]:not([tabindex='-1']), [contenteditable=''], [contenteditable=true], [contenteditable=plaintext-only], [draggable=true]";
+  // Tests by which sites tell people from programs, as their makers have them put into pages.
+  const captchas = ".g-recaptcha, .h-captcha, .cf-turnstile, iframe[src*='/recaptcha/'], iframe[src*='hcaptcha.com/'], iframe[src*='challenges.cloudflare.com/'], iframe[src*='arkoselabs.com/'], iframe[title*='captcha' i], img[src*='captcha' i], img[alt*='captcha' i]";
   const lists = "ul, ol, menu, dl, table, tbody, [role=list], [role=listbox], [role=menu], [role=grid], [role=tree], [role=tablist]";
   const control = (e, s, parent) => {
     const name = dom.name(e);
@@ -102,7 +104,7 @@
   const lines = (o) => {
     const top = o.in ? belljar.element(o.in) : dom.html(document);
     const end = performance.now() + o.most;
-    const out = { lines: [], hosts: [], hiddenChars: 0, hiddenControls: 0, controls: 0, cut: "" };
+    const out = { lines: [], hosts: [], hiddenChars: 0, hiddenControls: 0, controls: 0, cut: "", captcha: false };
     let chars = o.chars, line = null, heading = 0, cells = 0;
     const flush = () => {
       if (line && line.s.length) out.lines.push(line);
@@ -254,6 +256,8 @@
     }
     flush();
     const s = dom.scroller(document) ?? dom.html(document);
+    const test = top ? dom.all(dom.html(document), captchas) : [];
+    for (let i = 0; i < test.length && i < 50 && !out.captcha; i++) out.captcha = hidden(test[i]) === "" && dom.rect(test[i]).width > 1;
     out.url = dom.url(document).slice(0, 65536);
     out.title = dom.title(document).slice(0, 1000).toWellFormed();
     out.at = s ? [Math.round(scrollX), Math.round(scrollY), innerWidth, innerHeight, s.scrollWidth, s.scrollHeight] : [0, 0, 0, 0, 0, 0];

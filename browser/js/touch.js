@@ -423,9 +423,8 @@
     if (list && armed.set !== undefined && list.selectedIndex === armed.set) list.selectedIndex = armed.was;
   };
   addEventListener("keydown", (ev) => { if (ev.isTrusted && ev.defaultPrevented) back(); });
-  addEventListener("change", (ev) => { if (armed && ev.isTrusted && dom.path(ev)[0] === element(armed.n)) armed.changes++; }, { capture: true });
   const arm = (n, o) => {
-    armed = { own: [], keys: o.keys, option: o.option, text: o.text, hits: 0, misses: 0, changes: 0, n };
+    armed = { own: [], keys: o.keys, option: o.option, text: o.text, hits: 0, misses: 0, n };
     const e = element(n);
     if (!e) return;
     armed.said = said.get(e);
@@ -435,9 +434,14 @@
     for (let r = dom.root(e); isShadow(r); r = dom.root(dom.host(r))) if (dom.shadow(dom.host(r)) === null) own.push(dom.host(r));
     armed.own = own;
   };
-  // Gives an element the focus, reads what it is then, and arms the guard, as far as o says
-  // so. Nothing of the page runs in between but what hears of the focus.
+  // Sees that an element still is what it was, gives it the focus, reads what it is then, and
+  // arms the guard, as far as o says so. Nothing of the page runs in between but what hears of the focus.
   const grip = (n, o) => {
+    if (o.was) {
+      const f = read(n, o), e = element(n);
+      if (Object.keys(o.was).some((key) => (f[key] ?? false) !== (o.was[key] || false) && f[key] !== o.was[key])) return { ok: false, changed: true };
+      said.set(e, { o: { enter: o.enter }, f });
+    }
     if (o.focus && !focus(n, o.select)) return { ok: false };
     const f = o.ask ? facts(n, o) : null;
     if (o.guard) arm(n, o);
@@ -447,7 +451,7 @@
     back();
     const a = armed;
     armed = null;
-    return a ? { hits: a.hits, misses: a.misses, changes: a.changes } : { hits: 0, misses: 0, changes: 0 };
+    return a ? { hits: a.hits, misses: a.misses } : { hits: 0, misses: 0 };
   };
 
   const focused = () => {
