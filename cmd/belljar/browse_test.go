@@ -116,7 +116,9 @@ rules:
 		map[string]any{"do": "fill", "ref": refTo(t, look, `password "Password"`), "secret": "shop-pw"},
 		map[string]any{"do": "click", "ref": refTo(t, look, `button "Log in"`)},
 	))
-	all = append(all, use(map[string]any{"do": "click", "ref": refTo(t, all[1], `button "Order"`)}))
+	order := map[string]any{"do": "click", "ref": refTo(t, all[1], `button "Order"`)}
+	watchesAndStops(t, p, func() string { return use(order) })
+	all = append(all, use(order))
 	all = append(all, use(map[string]any{"do": "click", "ref": refTo(t, all[2], `link "Invoice"`)}))
 	name := regexp.MustCompile(`\bd\d+\b`).FindString(all[3])
 	outside := use(map[string]any{"do": "save", "download": name, "path": "/workspace/invoice.txt"})

@@ -25,7 +25,7 @@ browsers of your running servers. docs/browser.md says how they are kept.
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(browserDoctorCommand(), browserPsCommand())
+	c.AddCommand(browserDoctorCommand(), browserPsCommand(), browserListCommand(), browserWatchCommand(), browserHoldCommand(), browserReleaseCommand())
 	return c
 }
 

@@ -49,7 +49,8 @@
 //	the host
 //	  doctor.go, probe.go           doctor
 //	  doctorhttp.go, auditdoctor.go
-//	  browser.go, diagnosis.go      browser
+//	  browser.go, browserwatch.go   browser
+//	  diagnosis.go
 //	  ports.go, image.go            ports and ps; image
 //
 //	policies, logs and workspaces

@@ -122,6 +122,18 @@ func (kit) Shot(context.Context, string) ([]byte, error) {
 	return nil, fault(http.StatusNotFound, "no browser")
 }
 
+func (kit) HoldSeat(_ context.Context, id, _ string) error { return noSeat(id) }
+
+func (kit) ReleaseSeat(id, _ string) error { return noSeat(id) }
+
+// noSeat is the error for the browsers that a kit does not have.
+func noSeat(id string) error {
+	if id != "b-1" {
+		return fault(http.StatusNotFound, "no browser %s runs", id)
+	}
+	return nil
+}
+
 func (kit) Work(context.Context) (Work, error) { return Work{Todos: []Todo{{ID: 1}}}, nil }
 
 // others are servers of other people.

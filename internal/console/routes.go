@@ -121,6 +121,8 @@ func (c *Console) routes() []route {
 			route{"POST", "search/{name}/test", "", Operator, h.testEngine, 0},
 			route{"GET", "browser", "browser", Viewer, h.browser, 0},
 			route{"GET", "browser/{id}/picture", "", Viewer, h.shot, 0},
+			route{"POST", "browser/{id}/hold", "", Operator, h.hold, 0},
+			route{"POST", "browser/{id}/release", "", Operator, h.release, 0},
 			route{"GET", "work", "work", Viewer, h.work, 0},
 		)
 	}

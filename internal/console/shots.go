@@ -41,6 +41,22 @@ func (h *toolHandlers) shot(r *request) (any, error) {
 	return nil, errAnswered
 }
 
+// hold stops what the agent of a browser does.
+func (h *toolHandlers) hold(r *request) (any, error) {
+	if err := r.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	return struct{}{}, h.tools.HoldSeat(r.Context(), r.PathValue("id"), r.who.Name)
+}
+
+// release lets the agent go on.
+func (h *toolHandlers) release(r *request) (any, error) {
+	if err := r.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	return struct{}{}, h.tools.ReleaseSeat(r.PathValue("id"), r.who.Name)
+}
+
 // redrawn is a picture as a PNG of our own making: its pixels, and nothing else that was in it.
 // It decodes PNG and JPEG, and nothing whose header says that it is too large.
 func redrawn(shown []byte) ([]byte, error) {

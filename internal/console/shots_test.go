@@ -157,3 +157,18 @@ func TestShots(t *testing.T) {
 		t.Errorf("what is not a picture: got %d %s %s", got.status, got.header.Get("Content-Type"), got.body)
 	}
 }
+
+// An operator stops the agent of a browser and lets it go on; a viewer does not.
+func TestSeatsAreHeld(t *testing.T) {
+	g := start(t, full, func(_ *rig, v *Views) { v.Tools = kit{} })
+	for _, what := range []string{"hold", "release"} {
+		for id, want := range map[string]int{"b-1": http.StatusOK, "b-2": http.StatusNotFound} {
+			if got := g.send("POST", "api/v1/browser/"+id+"/"+what, g.login(Operator), struct{}{}); got.status != want {
+				t.Errorf("%s of %s: got status %d, want %d", what, id, got.status, want)
+			}
+		}
+		if got := g.send("POST", "api/v1/browser/b-1/"+what, g.login(Viewer), struct{}{}); got.status != http.StatusForbidden {
+			t.Errorf("%s by a viewer: status %d", what, got.status)
+		}
+	}
+}

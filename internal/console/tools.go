@@ -49,7 +49,8 @@ type BrowserSeat struct {
 	Profile string `json:"profile"`
 	State   string `json:"state"` // live or parked
 	Tabs    int    `json:"tabs"`
-	Memory  int64  `json:"memory"` // bytes of its box
+	Memory  int64  `json:"memory"`            // bytes of its box
+	HeldBy  string `json:"held_by,omitempty"` // the person who has stopped its agent
 }
 
 // Todo is what an agent has to do.
@@ -104,6 +105,9 @@ type Tools interface {
 	Seats() []BrowserSeat
 	// Shot is what a live seat shows now, as a PNG or JPEG. A page of the web drew it.
 	Shot(ctx context.Context, id string) ([]byte, error)
+	// HoldSeat stops the acts of a seat's agent for a person, and ReleaseSeat lets them go on.
+	HoldSeat(ctx context.Context, id, by string) error
+	ReleaseSeat(id, by string) error
 	Work(ctx context.Context) (Work, error)
 }
 

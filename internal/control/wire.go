@@ -34,6 +34,26 @@ type Box struct {
 	Disk        int64 `json:"disk,omitempty"`         // bytes that it has stored in /tmp and its home directory
 }
 
+// Browser is a browser that an agent uses, as the other commands see it.
+type Browser struct {
+	Server    int       `json:"server"` // process id
+	ID        string    `json:"id"`
+	Tenant    string    `json:"tenant"`
+	Profile   string    `json:"profile"`
+	State     string    `json:"state"` // live or parked
+	Tabs      int       `json:"tabs"`
+	Memory    int64     `json:"memory,omitempty"`  // bytes of its box
+	HeldBy    string    `json:"held_by,omitempty"` // who has stopped its acts
+	HeldSince time.Time `json:"held_since,omitzero"`
+}
+
+// Picture is what a browser shows.
+type Picture struct {
+	JPEG   []byte `json:"jpeg"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+}
+
 // Published is a port of a box that the host has.
 type Published struct {
 	Box  string `json:"box"`

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"belljar.dev/browser/act"
 	"belljar.dev/internal/callback"
 	"belljar.dev/internal/console"
 	"belljar.dev/internal/control"
@@ -70,7 +69,7 @@ func (v *consoleTools) Seats() []console.BrowserSeat {
 		if s.ID == "" {
 			continue // it has had no Chrome yet
 		}
-		all = append(all, console.BrowserSeat{ID: s.ID, Tenant: s.Tenant, Profile: s.Profile, State: s.State, Tabs: s.Tabs, Memory: s.Memory})
+		all = append(all, console.BrowserSeat{ID: s.ID, Tenant: s.Tenant, Profile: s.Profile, State: s.State, Tabs: s.Tabs, Memory: s.Memory, HeldBy: s.HeldBy})
 	}
 	return all
 }
@@ -78,14 +77,37 @@ func (v *consoleTools) Seats() []console.BrowserSeat {
 // Shot is what one of them shows now.
 func (v *consoleTools) Shot(ctx context.Context, id string) ([]byte, error) {
 	shown, err := v.server.reading.seats.Show(ctx, id)
-	refusal, ok := errors.AsType[*act.Refusal](err)
-	switch {
-	case ok && refusal.Reason == act.ReasonUnknown, ok && refusal.Reason == act.ReasonClosed:
-		return nil, &console.Error{Status: http.StatusNotFound, Err: err}
-	case err != nil:
-		return nil, &console.Error{Status: http.StatusServiceUnavailable, Err: err}
+	if err != nil {
+		return nil, seatError(err)
 	}
 	return shown.Picture, nil
+}
+
+// seatError is an error about a browser of an agent, with its status.
+func seatError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case unknownBrowser(err):
+		return &console.Error{Status: http.StatusNotFound, Err: err}
+	}
+	return &console.Error{Status: http.StatusServiceUnavailable, Err: err}
+}
+
+// HoldSeat stops the acts of the agent of a browser.
+func (v *consoleTools) HoldSeat(ctx context.Context, id, by string) error {
+	_, err := v.browsers().hold(ctx, id, by)
+	return seatError(err)
+}
+
+// ReleaseSeat lets them go on.
+func (v *consoleTools) ReleaseSeat(id, by string) error {
+	_, err := v.browsers().release(id, by)
+	return seatError(err)
+}
+
+func (v *consoleTools) browsers() *agentBrowsers {
+	return &agentBrowsers{v.server.reading.seats, v.server.audit, v.server.Log}
 }
 
 // Work is what agents keep, of all tenants in all open places.

@@ -18,6 +18,7 @@ type controller struct {
 	operations *operations
 	ways       *ways
 	quotas     *quotas
+	browsers   *agentBrowsers
 	console    *console.Console // nil without one
 }
 
@@ -34,6 +35,7 @@ func (c *controller) listen(ctx context.Context) (end func()) {
 	c.handleConsole(mux)
 	(&boxHandlers{c.sandbox}).handle(mux)
 	c.operations.handle(mux)
+	c.browsers.handle(mux)
 	(&upstreamHandlers{c.operations.places, c.audit, c.at.Log}).handle(mux)
 	c.ways.handle(mux, c.at.Workspace)
 	l, err := control.Listen(ctx, c.at.State, mux, c.at.Log)

@@ -16,7 +16,7 @@
 //	control.go, console.go         what other commands and people in a browser ask a server
 //	consoleruns.go, boxes.go       that runs
 //	consoletools.go, operations.go
-//	consolepeople.go
+//	consolepeople.go, browsers.go
 //	tenantquotas.go
 //	upstreamcontrol.go
 //	webhook.go, approvals.go       and the answers of people, which a webhook brings as well

@@ -94,7 +94,7 @@ func (s *Server) run(ctx context.Context) error {
 	if s.monitor != nil { // also while the server drains
 		running.Go(func() { s.monitor.run(lasting, s) })
 	}
-	c := &controller{s.Place, s.reloader.status, s.audit, s.sandbox, operations, s.ways, &quotas{s.places, s.sandbox}, s.console}
+	c := &controller{s.Place, s.reloader.status, s.audit, s.sandbox, operations, s.ways, &quotas{s.places, s.sandbox}, &agentBrowsers{s.reading.seats, s.audit, s.Log}, s.console}
 	if s.console != nil {
 		s.ways.open(console.Via)
 		s.ways.tell(func(approval.Event) { s.console.Look() })

@@ -338,12 +338,13 @@ func (p PolicyChange) prepared(r *redactor) any {
 // Session says that a session began or ended.
 type Session struct {
 	Event string `json:"event"` // start or end; ended or job-ended or box-ended for what an operator ends;
-	// applied or discarded, a set of changes; place-frozen, place-thawed, place-left, place-taken
-	// or place-exported, a place that moves, without a session
+	// browser-held or browser-released, a browser that a person stops or lets go on; applied or
+	// discarded, a set of changes; place-frozen, place-thawed, place-left, place-taken or
+	// place-exported, a place that moves, without a session
 	Tenant string `json:"tenant"`
 	// Principal is who of the tenant it belongs to; empty over stdio.
 	Principal string `json:"principal,omitempty"`
-	Session   string `json:"session"`             // the box of box-ended
+	Session   string `json:"session"`             // the box of box-ended and of a browser
 	Workspace string `json:"workspace,omitempty"` // of its place, if that is not the server's own
 	Place     string `json:"place,omitempty"`     // of a fleet; empty elsewhere
 	TaskID    int64  `json:"task_id,omitempty"`   // of job-ended

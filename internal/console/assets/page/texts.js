@@ -133,6 +133,7 @@ export const T = {
   browser: {
     boxes: 'Boxes with a browser', none: 'No box has a browser.', pool: (/** @type {number} */ n) => 'Browsers that read pages' + (n > 1 ? ` (${n})` : ''), busyOf: 'Pages in use', busy: (/** @type {number} */ a, /** @type {number} */ b) => `${s(a, 'page')} in use, ${b} warm`, chromes: 'Browsers', pages: 'Pages read', started: 'Started', recycled: 'Replaced', died: 'Died', hung: 'Hung',
     seats: 'Browsers that agents use', noSeats: 'No agent uses a browser.', tabs: 'Tabs', show: 'Show', showName: (/** @type {string} */ id) => `Show what the browser ${id} shows`, shows: (/** @type {string} */ id) => `What the browser ${id} shows`, frame: 'Drawn by a page of the web',
+    held: 'Stopped by', hold: 'Stop', holdName: (/** @type {string} */ id) => `Stop the agent in the browser ${id}`, release: 'Let go on', releaseName: (/** @type {string} */ id) => `Let the agent in the browser ${id} go on`,
   },
   work: {
     todos: 'Todos', noTodos: 'No agent has a todo.', plans: 'Plans', noPlans: 'No plan is saved.', callbacks: 'Callbacks', noCallbacks: 'No callback is set.', frame: 'Written by the agent', stepsOf: 'Steps done', steps: (/** @type {number} */ a, /** @type {number} */ b) => `${a} of ${s(b, 'step')} done`, isDone: 'Done: ', isOpen: 'Open: ', times: (/** @type {number} */ n) => s(n, 'time') + ' more', more: (/** @type {number} */ n) => `${n} more are not shown.`,

@@ -42,13 +42,21 @@ export function openBrowser(c) {
     {head: T.boxes.box, cell: b => el('code', {}, seen(b.id)), look: 'main'}, {head: T.field.tenant, cell: b => line(b.tenant, 40)}, {head: T.approval.profile, cell: b => line(b.profile, 40)},
   ], b => b.id, T.browser.none)
   const shot = el('div', {role: 'status'})
+  const hold = (/** @type {any} */ s) => {
+    const [what, text, name] = s.held_by ? ['release', T.browser.release, T.browser.releaseName(s.id)] : ['hold', T.browser.hold, T.browser.holdName(s.id)]
+    return button(text, async () => {
+      await post('browser/' + at(s.id) + '/' + what, {}, c.signal)
+      await refresh()
+    }, {class: 'small', 'aria-label': name})
+  }
   const seats = table(T.browser.seats, [
     {head: T.boxes.box, cell: s => el('code', {}, seen(s.id)), look: 'main'}, {head: T.field.tenant, cell: s => line(s.tenant, 40)}, {head: T.approval.profile, cell: s => line(s.profile, 40)}, {head: T.field.state, cell: s => verdict(s.state)},
     {head: T.browser.tabs, cell: s => String(s.tabs), look: 'num'}, {head: T.boxes.memory, cell: s => s.memory > 0 && bytes(s.memory), look: 'num'},
-    {head: T.field.action, cell: s => s.state === 'live' && button(T.browser.show, async () => {
+    {head: T.browser.held, cell: s => s.held_by && el('strong', {}, line(s.held_by, 60))},
+    {head: T.field.action, cell: s => [s.state === 'live' && button(T.browser.show, async () => {
       const png = await blob('browser/' + at(s.id) + '/picture', c.signal)
       fill(shot, card(T.browser.shows(s.id), agent(T.browser.frame, picture(png, T.browser.shows(s.id)))))
-    }, {class: 'small', 'aria-label': T.browser.showName(s.id)})},
+    }, {class: 'small', 'aria-label': T.browser.showName(s.id)}), ' ', c.may('operator') && hold(s)]},
   ], s => s.id, T.browser.noSeats)
   add(c.root, all, card(T.browser.seats, seats.node), shot, card(T.browser.boxes, boxes.node), command('belljar ps'))
   const refresh = async () => {

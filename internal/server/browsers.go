@@ -1,0 +1,112 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image/jpeg"
+	"log/slog"
+	"net/http"
+	"os"
+
+	"belljar.dev/browser/act"
+	"belljar.dev/internal/control"
+	"belljar.dev/policies/audit"
+)
+
+// agentBrowsers are the browsers that agents use, as people watch and stop them: over the
+// control socket, and at the console.
+type agentBrowsers struct {
+	seats *act.Seats
+	audit *ledger
+	log   *slog.Logger
+}
+
+// handle adds what `belljar browser` asks for.
+func (b *agentBrowsers) handle(mux *http.ServeMux) {
+	mux.HandleFunc("GET /browsers", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, b.all()) })
+	mux.HandleFunc("GET /browsers/{id}/picture", func(w http.ResponseWriter, r *http.Request) {
+		answerOf(w, func() (control.Picture, error) { return b.picture(r.Context(), r.PathValue("id")) })
+	})
+	mux.HandleFunc("POST /browsers/{id}/hold", func(w http.ResponseWriter, r *http.Request) {
+		answerOf(w, func() (control.Browser, error) { return b.hold(r.Context(), r.PathValue("id"), control.Caller(r)) })
+	})
+	mux.HandleFunc("POST /browsers/{id}/release", func(w http.ResponseWriter, r *http.Request) {
+		answerOf(w, func() (control.Browser, error) { return b.release(r.PathValue("id"), control.Caller(r)) })
+	})
+}
+
+// answerOf answers with what f returns.
+func answerOf[T any](w http.ResponseWriter, f func() (T, error)) {
+	v, err := f()
+	switch {
+	case unknownBrowser(err):
+		control.Respond(w, http.StatusNotFound, err.Error())
+	case err != nil:
+		control.Respond(w, http.StatusConflict, err.Error())
+	default:
+		control.Respond(w, http.StatusOK, v)
+	}
+}
+
+// unknownBrowser reports whether an error says that no browser of an id runs.
+func unknownBrowser(err error) bool {
+	r, ok := errors.AsType[*act.Refusal](err)
+	return ok && (r.Reason == act.ReasonUnknown || r.Reason == act.ReasonClosed)
+}
+
+// all are the browsers that have had a Chrome.
+func (b *agentBrowsers) all() []control.Browser {
+	all := []control.Browser{}
+	for _, s := range b.seats.List() {
+		if s.ID != "" {
+			all = append(all, seatAs(s))
+		}
+	}
+	return all
+}
+
+func seatAs(s act.Info) control.Browser {
+	return control.Browser{
+		Server: os.Getpid(), ID: s.ID, Tenant: s.Tenant, Profile: s.Profile, State: s.State, Tabs: s.Tabs, Memory: s.Memory, HeldBy: s.HeldBy, HeldSince: s.HeldSince,
+	}
+}
+
+// picture is what a browser shows now: pixels that are written anew here, and nothing else of
+// what the browser sent.
+func (b *agentBrowsers) picture(ctx context.Context, id string) (p control.Picture, err error) {
+	shown, err := b.seats.Show(ctx, id) // of a bounded number of pixels
+	if err != nil {
+		return p, err
+	}
+	img, err := jpeg.Decode(bytes.NewReader(shown.Picture))
+	if err != nil {
+		return p, fmt.Errorf("read the picture of browser %s: %w", id, err)
+	}
+	var out bytes.Buffer
+	if err := jpeg.Encode(&out, img, &jpeg.Options{Quality: 60}); err != nil {
+		return p, fmt.Errorf("write the picture of browser %s: %w", id, err)
+	}
+	return control.Picture{JPEG: out.Bytes(), Width: img.Bounds().Dx(), Height: img.Bounds().Dy()}, nil
+}
+
+// hold stops the acts of a browser's agent.
+func (b *agentBrowsers) hold(ctx context.Context, id, by string) (control.Browser, error) {
+	s, err := b.seats.Hold(ctx, id, by)
+	if s.ID != "" {
+		b.log.Info("a person stopped the acts in a browser", "browser", s.ID, "tenant", s.Tenant, "by", by)
+		b.audit.append(audit.Session{Event: "browser-held", Tenant: s.Tenant, Session: control.ShortBox(s.ID), By: by})
+	}
+	return seatAs(s), err
+}
+
+// release lets them go on.
+func (b *agentBrowsers) release(id, by string) (control.Browser, error) {
+	s, err := b.seats.Release(id)
+	if err == nil {
+		b.log.Info("a person let the acts in a browser go on", "browser", s.ID, "tenant", s.Tenant, "by", by)
+		b.audit.append(audit.Session{Event: "browser-released", Tenant: s.Tenant, Session: control.ShortBox(s.ID), By: by})
+	}
+	return seatAs(s), err
+}
