@@ -20,6 +20,7 @@ import (
 	"belljar.dev/internal/fleet"
 	"belljar.dev/internal/fleet/claims"
 	"belljar.dev/internal/placefile"
+	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/workspace"
@@ -135,8 +136,12 @@ func (m *movers) remains(id string) bool {
 	return frozen || copied || m.busy[id]
 }
 
-// begin notes that a step is being taken of a place, if none is.
+// begin notes that a step is being taken of a place, if none is. The name comes from a front,
+// and leads to a directory: it must be one that a place can have.
 func (m *movers) begin(id string) (end func(), err error) {
+	if err := named(id); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.busy[id] {
@@ -148,6 +153,15 @@ func (m *movers) begin(id string) (end func(), err error) {
 		defer m.mu.Unlock()
 		delete(m.busy, id)
 	}, nil
+}
+
+// named refuses what is not the name of a place.
+func named(id string) error {
+	tenant, name := splitID(id)
+	if !policies.IsName(tenant) || name != "" && !policies.IsName(name) || placeID(tenant, name) != id {
+		return refusal("no place can be called that")
+	}
+	return nil
 }
 
 func refusal(format string, args ...any) error {
@@ -183,6 +197,9 @@ func (m *movers) Do(ctx context.Context, s fleet.Step, at fleet.Moving) (fleet.L
 
 // look says whether a place can move from here, or to here.
 func (m *movers) look(ctx context.Context, at fleet.Moving) (l fleet.Looked, err error) {
+	if err := named(at.Place); err != nil {
+		return l, err
+	}
 	if l.Last, err = m.dir.last(at.Place); err != nil {
 		return l, err
 	}

@@ -457,3 +457,36 @@ func TestMoves(t *testing.T) {
 		t.Errorf("%d histories: %v, which is too little to find anything", n, done)
 	}
 }
+
+// What is left of a move is removed only where the place is at work elsewhere, and put to work
+// only where the claim says so.
+func TestRemains(t *testing.T) {
+	frozen, copied := Mark{Move: 3, To: "b"}, Mark{Move: 3, From: "a"}
+	for _, tt := range []struct {
+		claim         Claim
+		worker        string
+		mark          Mark
+		served, other bool
+		want          Action
+	}{
+		{Claim{Worker: "a", To: "b", Move: 3}, "a", frozen, false, true, Leave},
+		{Claim{Worker: "b", From: "a", Move: 3}, "a", frozen, true, false, Leave},
+		{Claim{Worker: "b", From: "a", Move: 3}, "b", copied, false, true, Leave},
+		{Claim{Worker: "a", Move: 3}, "a", frozen, false, true, Thaw},
+		{Claim{Worker: "a", Move: 3}, "b", copied, false, true, Discard},
+		{Claim{Worker: "b", Move: 3}, "a", frozen, true, false, Drop},
+		{Claim{Worker: "b", Move: 3}, "a", frozen, false, true, Leave}, // it may be all that there is
+		{Claim{Worker: "b", Move: 3}, "b", copied, false, true, Leave}, // the same
+		{Claim{Worker: "b", Move: 3}, "b", copied, true, false, Discard},
+		{Claim{Worker: "c", From: "b", Move: 4}, "a", frozen, true, false, Drop},
+		{Claim{}, "a", frozen, false, true, Reclaim},
+		{Claim{}, "a", frozen, false, false, Leave},
+		{Claim{}, "b", copied, false, true, Leave},
+		{Claim{}, "b", Mark{Move: 3, From: FromFile}, false, true, Discard},
+		{Brought("b", 3), "b", Mark{Move: 3, From: FromFile}, false, true, Leave},
+	} {
+		if got := tt.claim.Remains(tt.worker, tt.mark, tt.served, tt.other); got != tt.want {
+			t.Errorf("%+v at %s with %+v, served %v, other %v: %d, want %d", tt.claim, tt.worker, tt.mark, tt.served, tt.other, got, tt.want)
+		}
+	}
+}

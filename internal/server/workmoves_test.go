@@ -1,0 +1,163 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"belljar.dev/internal/fleet"
+	"belljar.dev/internal/fleet/claims"
+	"belljar.dev/internal/testenv"
+)
+
+// mover is a worker whose places move, in the hands of a front.
+type mover struct {
+	*movers
+
+	t *testing.T
+}
+
+func openMover(t *testing.T, dir, policy string) (*Server, *mover) {
+	t.Helper()
+	s, err := Open(t.Context(), Config{
+		Command: "work", Policy: policy, Log: slog.New(slog.DiscardHandler), Tools: &Tools{},
+		Service: &Service{Link: &Link{Name: "w1", Places: dir}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, &mover{s.places.moves, t}
+}
+
+// taken and refused take a step that must be taken, or not.
+func (m *mover) taken(s fleet.Step, place string, mark claims.Mark) {
+	m.t.Helper()
+	if err := m.step(s, place, mark); err != nil {
+		m.t.Errorf("%s %s %+v: %v", s, place, mark, err)
+	}
+}
+
+func (m *mover) refused(s fleet.Step, place string, mark claims.Mark) {
+	m.t.Helper()
+	err := m.step(s, place, mark)
+	if _, final := errors.AsType[*fleet.Refusal](err); !final {
+		m.t.Errorf("%s %s %+v: %v, want a refusal", s, place, mark, err)
+	}
+}
+
+func (m *mover) step(s fleet.Step, place string, mark claims.Mark) error {
+	if s == fleet.StepPack {
+		return m.Pack(m.t.Context(), fleet.Moving{Place: place, Mark: mark}, io.Discard)
+	}
+	_, err := m.Do(m.t.Context(), s, fleet.Moving{Place: place, Mark: mark})
+	return err
+}
+
+// receives has the worker read a stream.
+func (m *mover) receives(place string, mark claims.Mark, stream []byte) bool {
+	return m.Receive(m.t.Context(), fleet.Moving{Place: place, Mark: mark}, bytes.NewReader(stream)) == nil
+}
+
+// open reports whether requests enter a place.
+func (m *mover) open(place string) bool {
+	leave, ok := m.enter(place)
+	if ok {
+		leave()
+	}
+	return ok
+}
+
+// Steps that come late, twice, or for another move do nothing; a place that is frozen stays closed
+// over a restart; what a front calls a place leads nowhere else.
+func TestLateSteps(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	dir, policy := filepath.Join(t.TempDir(), "w1"), filepath.Join(t.TempDir(), "p.yaml")
+	put(t, policy, "version: 1\ndefaults: {decision: allow, profile: offline}\nprofiles: {offline: {fs: {system: true, workspace: rw}}}\ntenants: {a: {places: [site]}}\n")
+	s, m := openMover(t, dir, policy)
+	defer func() { s.Close() }()
+	if err := s.places.claim(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "places/a/@/workspace/file")
+	put(t, file, "kept")
+	to := func(move uint64) claims.Mark { return claims.Mark{Move: move, To: "w2"} }
+	from := func(move uint64) claims.Mark { return claims.Mark{Move: move, From: "w2"} }
+
+	m.taken(fleet.StepFreeze, "a", to(3))
+	m.taken(fleet.StepFreeze, "a", to(3))
+	m.refused(fleet.StepFreeze, "a", to(2))
+	m.refused(fleet.StepDrop, "a", to(2))
+	m.refused(fleet.StepPack, "a", to(2))
+	m.refused(fleet.StepPack, "a", claims.Mark{})
+	m.taken(fleet.StepThaw, "a", to(2)) // which is over, and changes nothing
+	if err := s.places.claim(t.Context(), "a"); m.open("a") || len(s.places.ids()) > 0 || !errors.Is(err, fleet.ErrBusy) {
+		t.Errorf("a frozen place is open: %v, %v, %v", m.open("a"), s.places.ids(), err)
+	}
+	if _, err := s.places.at(t.Context(), filepath.Join(dir, "places/a/@/workspace")); !errors.Is(err, errFrozen) {
+		t.Errorf("a frozen place is opened: %v", err)
+	}
+	s.Close()
+	s, m = openMover(t, dir, policy)
+	if m.open("a") || !slices.Equal(m.list(), []fleet.Moving{{Place: "a", Mark: to(3)}}) {
+		t.Errorf("after a restart: open %v, %+v", m.open("a"), m.list())
+	}
+	m.taken(fleet.StepThaw, "a", to(3))
+	if !m.open("a") || len(m.list()) > 0 {
+		t.Errorf("a place that stays: open %v, %+v", m.open("a"), m.list())
+	}
+	m.refused(fleet.StepFreeze, "a", to(3))
+	m.refused(fleet.StepDrop, "a", to(3))
+	m.refused(fleet.StepPack, "a", to(3))
+	if m.receives("a", from(9), nil) {
+		t.Error("a copy of a place that is here")
+	}
+
+	m.taken(fleet.StepFreeze, "a", to(4))
+	var stream bytes.Buffer
+	if err := m.Pack(t.Context(), fleet.Moving{Place: "a", Mark: to(4)}, &stream); err != nil {
+		t.Fatal(err)
+	}
+	m.taken(fleet.StepDrop, "a", to(4))
+	m.taken(fleet.StepDrop, "a", to(4))
+	if _, err := os.Lstat(filepath.Join(dir, "places/a/@")); err == nil || m.open("a") {
+		t.Error("a place that has gone is there")
+	}
+	if m.receives("a", from(4), stream.Bytes()) || m.receives("a", from(3), stream.Bytes()) {
+		t.Error("a copy of a move that is over")
+	}
+	if m.receives("a/site", from(5), stream.Bytes()) {
+		t.Error("a copy of another place")
+	}
+	if m.receives("a", from(5), stream.Bytes()[:stream.Len()-9]) {
+		t.Error("a copy that is cut off")
+	}
+	if !m.receives("a", from(5), stream.Bytes()) || !m.receives("a", from(5), nil) {
+		t.Error("a copy is refused")
+	}
+	if err := s.places.claim(t.Context(), "a"); m.open("a") || !errors.Is(err, fleet.ErrBusy) {
+		t.Errorf("a copy that is not in use: %v, made anew: %v", m.open("a"), err)
+	}
+	m.refused(fleet.StepTake, "a", from(4))
+	m.taken(fleet.StepDiscard, "a", from(4)) // which is over, and changes nothing
+	m.taken(fleet.StepTake, "a", from(5))
+	m.taken(fleet.StepTake, "a", from(5))
+	m.taken(fleet.StepDiscard, "a", from(5)) // it is in use
+	text, err := os.ReadFile(file)
+	if !m.open("a") || string(text) != "kept" || err != nil {
+		t.Errorf("a place that came: open %v, %q, %v", m.open("a"), text, err)
+	}
+	for _, name := range []string{"", "..", "../..", "a/..", "a/../b", "a/@", "A", "a/", "a//site"} {
+		for _, step := range []fleet.Step{fleet.StepLook, fleet.StepFreeze, fleet.StepPack, fleet.StepTake, fleet.StepDrop, fleet.StepThaw, fleet.StepDiscard} {
+			m.refused(step, name, to(9))
+		}
+		if m.receives(name, from(9), stream.Bytes()) {
+			t.Errorf("a place called %q comes", name)
+		}
+	}
+}
