@@ -34,11 +34,11 @@ func openMover(t *testing.T, dir, policy string) (*Server, *mover) {
 	return s, &mover{s.places.moves, t}
 }
 
-// taken and refused take a step that must be taken, or not.
-func (m *mover) taken(s fleet.Step, place string, mark claims.Mark) {
+// taken takes a step of place a, which must be taken; refused one that must not.
+func (m *mover) taken(s fleet.Step, mark claims.Mark) {
 	m.t.Helper()
-	if err := m.step(s, place, mark); err != nil {
-		m.t.Errorf("%s %s %+v: %v", s, place, mark, err)
+	if err := m.step(s, "a", mark); err != nil {
+		m.t.Errorf("%s %+v: %v", s, mark, err)
 	}
 }
 
@@ -63,9 +63,9 @@ func (m *mover) receives(place string, mark claims.Mark, stream []byte) bool {
 	return m.Receive(m.t.Context(), fleet.Moving{Place: place, Mark: mark}, bytes.NewReader(stream)) == nil
 }
 
-// open reports whether requests enter a place.
-func (m *mover) open(place string) bool {
-	leave, ok := m.enter(place)
+// open reports whether requests enter place a.
+func (m *mover) open() bool {
+	leave, ok := m.enter("a")
 	if ok {
 		leave()
 	}
@@ -89,27 +89,27 @@ func TestLateSteps(t *testing.T) {
 	to := func(move uint64) claims.Mark { return claims.Mark{Move: move, To: "w2"} }
 	from := func(move uint64) claims.Mark { return claims.Mark{Move: move, From: "w2"} }
 
-	m.taken(fleet.StepFreeze, "a", to(3))
-	m.taken(fleet.StepFreeze, "a", to(3))
+	m.taken(fleet.StepFreeze, to(3))
+	m.taken(fleet.StepFreeze, to(3))
 	m.refused(fleet.StepFreeze, "a", to(2))
 	m.refused(fleet.StepDrop, "a", to(2))
 	m.refused(fleet.StepPack, "a", to(2))
 	m.refused(fleet.StepPack, "a", claims.Mark{})
-	m.taken(fleet.StepThaw, "a", to(2)) // which is over, and changes nothing
-	if err := s.places.claim(t.Context(), "a"); m.open("a") || len(s.places.ids()) > 0 || !errors.Is(err, fleet.ErrBusy) {
-		t.Errorf("a frozen place is open: %v, %v, %v", m.open("a"), s.places.ids(), err)
+	m.taken(fleet.StepThaw, to(2)) // which is over, and changes nothing
+	if err := s.places.claim(t.Context(), "a"); m.open() || len(s.places.ids()) > 0 || !errors.Is(err, fleet.ErrBusy) {
+		t.Errorf("a frozen place is open: %v, %v, %v", m.open(), s.places.ids(), err)
 	}
 	if _, err := s.places.at(t.Context(), filepath.Join(dir, "places/a/@/workspace")); !errors.Is(err, errFrozen) {
 		t.Errorf("a frozen place is opened: %v", err)
 	}
 	s.Close()
 	s, m = openMover(t, dir, policy)
-	if m.open("a") || !slices.Equal(m.list(), []fleet.Moving{{Place: "a", Mark: to(3)}}) {
-		t.Errorf("after a restart: open %v, %+v", m.open("a"), m.list())
+	if m.open() || !slices.Equal(m.list(), []fleet.Moving{{Place: "a", Mark: to(3)}}) {
+		t.Errorf("after a restart: open %v, %+v", m.open(), m.list())
 	}
-	m.taken(fleet.StepThaw, "a", to(3))
-	if !m.open("a") || len(m.list()) > 0 {
-		t.Errorf("a place that stays: open %v, %+v", m.open("a"), m.list())
+	m.taken(fleet.StepThaw, to(3))
+	if !m.open() || len(m.list()) > 0 {
+		t.Errorf("a place that stays: open %v, %+v", m.open(), m.list())
 	}
 	m.refused(fleet.StepFreeze, "a", to(3))
 	m.refused(fleet.StepDrop, "a", to(3))
@@ -118,14 +118,14 @@ func TestLateSteps(t *testing.T) {
 		t.Error("a copy of a place that is here")
 	}
 
-	m.taken(fleet.StepFreeze, "a", to(4))
+	m.taken(fleet.StepFreeze, to(4))
 	var stream bytes.Buffer
 	if err := m.Pack(t.Context(), fleet.Moving{Place: "a", Mark: to(4)}, &stream); err != nil {
 		t.Fatal(err)
 	}
-	m.taken(fleet.StepDrop, "a", to(4))
-	m.taken(fleet.StepDrop, "a", to(4))
-	if _, err := os.Lstat(filepath.Join(dir, "places/a/@")); err == nil || m.open("a") {
+	m.taken(fleet.StepDrop, to(4))
+	m.taken(fleet.StepDrop, to(4))
+	if _, err := os.Lstat(filepath.Join(dir, "places/a/@")); err == nil || m.open() {
 		t.Error("a place that has gone is there")
 	}
 	if m.receives("a", from(4), stream.Bytes()) || m.receives("a", from(3), stream.Bytes()) {
@@ -140,17 +140,17 @@ func TestLateSteps(t *testing.T) {
 	if !m.receives("a", from(5), stream.Bytes()) || !m.receives("a", from(5), nil) {
 		t.Error("a copy is refused")
 	}
-	if err := s.places.claim(t.Context(), "a"); m.open("a") || !errors.Is(err, fleet.ErrBusy) {
-		t.Errorf("a copy that is not in use: %v, made anew: %v", m.open("a"), err)
+	if err := s.places.claim(t.Context(), "a"); m.open() || !errors.Is(err, fleet.ErrBusy) {
+		t.Errorf("a copy that is not in use: %v, made anew: %v", m.open(), err)
 	}
 	m.refused(fleet.StepTake, "a", from(4))
-	m.taken(fleet.StepDiscard, "a", from(4)) // which is over, and changes nothing
-	m.taken(fleet.StepTake, "a", from(5))
-	m.taken(fleet.StepTake, "a", from(5))
-	m.taken(fleet.StepDiscard, "a", from(5)) // it is in use
+	m.taken(fleet.StepDiscard, from(4)) // which is over, and changes nothing
+	m.taken(fleet.StepTake, from(5))
+	m.taken(fleet.StepTake, from(5))
+	m.taken(fleet.StepDiscard, from(5)) // it is in use
 	text, err := os.ReadFile(file)
-	if !m.open("a") || string(text) != "kept" || err != nil {
-		t.Errorf("a place that came: open %v, %q, %v", m.open("a"), text, err)
+	if !m.open() || string(text) != "kept" || err != nil {
+		t.Errorf("a place that came: open %v, %q, %v", m.open(), text, err)
 	}
 	for _, name := range []string{"", "..", "../..", "a/..", "a/../b", "a/@", "A", "a/", "a//site"} {
 		for _, step := range []fleet.Step{fleet.StepLook, fleet.StepFreeze, fleet.StepPack, fleet.StepTake, fleet.StepDrop, fleet.StepThaw, fleet.StepDiscard} {
