@@ -45,8 +45,8 @@ func (f *Front) Places() []PlaceInfo {
 	return all
 }
 
-// Place is one of Places.
-func (f *Front) Place(place string) PlaceInfo {
+// PlaceOf is one of the Places of a front.
+func PlaceOf(f *Front, place string) PlaceInfo {
 	holders, _ := f.roster.holding(place)
 	at := ""
 	if len(holders) > 0 {
