@@ -81,7 +81,7 @@ func (p *plan) selectOne(ctx context.Context, l optionOf) (hits, misses int, err
 	} else if g.Option, g.Text = l.N, l.Text; l.Steps > 0 {
 		keys = keysOf("ArrowDown")
 	}
-	return t.guarded(ctx, p.aim, g, func(touched) error { return keyboard{t.tab}.press(ctx, p.aim.frame.session, keys...) })
+	return t.guarded(ctx, p.aim, g, func(touched) error { return keyboard(t).press(ctx, p.aim.frame.session, keys...) })
 }
 
 // chooseSeveral selects these options of a list that takes several, and no others.
@@ -116,7 +116,7 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 	for i, at := range r.Places[1:] {
 		keys = slices.Concat(keys, slices.Repeat(keysOf("Control+ArrowDown"), min(at-r.Places[i], maxOptions)), keysOf("Control+Space"))
 	}
-	hits, misses, err := t.guarded(ctx, p.aim, p.again(onList), func(touched) error { return keyboard{t.tab}.press(ctx, p.aim.frame.session, keys...) })
+	hits, misses, err := t.guarded(ctx, p.aim, p.again(onList), func(touched) error { return keyboard(t).press(ctx, p.aim.frame.session, keys...) })
 	switch {
 	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
 		return nil

@@ -26,12 +26,12 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 			return err
 		}
 		if text == "" {
-			return keyboard{t.tab}.press(ctx, s, kb.Encode('\b'))
+			return keyboard(t).press(ctx, s, kb.Encode('\b'))
 		}
 		if len([]rune(text)) > TypedKeys {
 			return send(ctx, t.tab, s, input.InsertText, input.InsertTextParams{Text: text})
 		}
-		return keyboard{t.tab}.typeKeys(ctx, p.aim, text)
+		return keyboard(t).typeKeys(ctx, p.aim, text)
 	})
 	switch {
 	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
@@ -122,16 +122,16 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 		if err := p.same(now); err != nil {
 			return err
 		}
-		if err := (keyboard{t.tab}).press(ctx, s, empty...); err != nil {
+		if err := keyboard(t).press(ctx, s, empty...); err != nil {
 			return err
 		}
 		for i, part := range strings.Split(keys, "\t") {
 			if i > 0 { // what was typed may go on, as a year of more digits
-				if err := (keyboard{t.tab}).press(ctx, s, keysOf("ArrowRight")...); err != nil {
+				if err := keyboard(t).press(ctx, s, keysOf("ArrowRight")...); err != nil {
 					return err
 				}
 			}
-			if err := (keyboard{t.tab}).typeKeys(ctx, p.aim, part); err != nil {
+			if err := keyboard(t).typeKeys(ctx, p.aim, part); err != nil {
 				return err
 			}
 		}

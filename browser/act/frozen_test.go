@@ -28,20 +28,20 @@ import (
 // meanwhile is answered, and the agent is told (BR-A42).
 func TestFrozenSeat(t *testing.T) {
 	s := open(t)
-	var conns sync.Map
+	over, came := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(came) })
 	s.mux.HandleFunc("/live", func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
-		end := make(chan struct{})
-		conns.Store(end, true)
+		first()
 		select {
-		case <-end:
+		case <-over:
 		case <-q.Context().Done():
 		}
 	})
 	s.page("/", `<!doctype html><title>none</title><button onclick="document.title = 'clicked'">B</button><p id=p>joined</p><script>const e = new EventSource("/live"); e.onerror = () => { e.close(); p.textContent = "the server left" }</script>`)
 	l := s.goTo(s.url("site", "/"))
-	s.wait(func() bool { n := 0; conns.Range(func(any, any) bool { n++; return true }); return n > 0 })
+	<-came
 	all := descendants()
 	signal := func(sig unix.Signal) {
 		for _, pid := range all {
@@ -50,7 +50,7 @@ func TestFrozenSeat(t *testing.T) {
 	}
 	signal(unix.SIGSTOP)
 	t.Cleanup(func() { signal(unix.SIGCONT) })
-	conns.Range(func(end, _ any) bool { close(end.(chan struct{})); return true })
+	close(over)
 	looked := make(chan error, 1)
 	go func() {
 		_, err := s.seat.Look(s.ctx(), act.LookRequest{})

@@ -23,7 +23,7 @@ func (t keyboard) key(ctx context.Context, p *plan) error {
 		return &Refusal{Reason: ReasonArgument, Message: why, Next: "write a key"}
 	}
 	g := p.again(grip{Keys: true, Focus: p.step.Ref != 0})
-	hits, misses, err := hand{t.tab}.guarded(ctx, p.aim, g, func(touched) error { return t.press(ctx, p.aim.frame.session, k.seq) })
+	hits, misses, err := hand(t).guarded(ctx, p.aim, g, func(touched) error { return t.press(ctx, p.aim.frame.session, k.seq) })
 	switch {
 	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
 		return nil
