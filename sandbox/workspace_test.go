@@ -125,15 +125,17 @@ func TestWorkspaceCloses(t *testing.T) {
 	s, _ := world(t)
 	g := policytest.GrantProfile(t, "fs: {system: true, workspace: rw}")
 	dir := filepath.Join(t.TempDir(), "place")
+	var before *sandbox.Workspace
 	for round, want := range []string{"a", "b"} {
 		if err := os.MkdirAll(filepath.Join(dir, ".git/hooks"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		write(t, filepath.Join(dir, "mine"), want)
 		w, err := s.Workspace(dir)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || w == before {
+			t.Fatalf("round %d: %v, the same workspace: %v", round, err, w == before)
 		}
+		before = w
 		b, err := w.Open(t.Context(), "box-"+want, g)
 		if err != nil {
 			t.Fatal(err)
