@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -80,7 +79,7 @@ func verifyFleet(ctx context.Context, out io.Writer, state string, asJSON bool) 
 	}
 	fronts, err := control.Clients(dir)
 	if err == nil && len(fronts) == 0 {
-		err = errors.New(noFront)
+		return failure(fmt.Errorf("verify audit logs: %s", noFront))
 	}
 	if err != nil {
 		return failure(fmt.Errorf("verify audit logs: %w", err))

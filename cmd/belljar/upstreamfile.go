@@ -53,7 +53,7 @@ func readBounded(file string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", policies.Clip(file, 200))
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxServersFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxServersFile+1)) //nolint:forbidigo // bounded
 	if err == nil && len(text) > maxServersFile {
 		err = fmt.Errorf("%s has more than the %d bytes that are read", policies.Clip(file, 200), maxServersFile)
 	}

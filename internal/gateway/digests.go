@@ -77,7 +77,7 @@ func (d *digests) file(name string) (string, error) {
 		return sum, err
 	}
 	if f, err = os.Open(name); err != nil {
-		return sum, nil //nolint:nilerr // the digest is right, and is not remembered
+		return sum, nil // the digest is right, and is not remembered
 	}
 	after, ok := stateOf(f, settled)
 	f.Close()
