@@ -36,14 +36,14 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 	if _, err := t.reachable(ctx, p.aim); err != nil {
 		return err
 	}
-	hits, misses, err := p.selectOne(ctx, l)
+	became, err := p.selectOne(ctx, l)
 	switch {
 	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
 		return nil
 	case err != nil:
 		return t.fault(err, true)
-	case misses > 0:
-		return lostFocus(t.nameOf(p.aim), hits)
+	case became.Misses > 0:
+		return lostFocus(t.nameOf(p.aim), became.Hits)
 	}
 	now, err := t.option(ctx, p.aim, plain(text))
 	if err == nil && !now.Selected {
@@ -73,7 +73,7 @@ func (t hand) option(ctx context.Context, a aim, text string) (r optionOf, err e
 }
 
 // selectOne selects an option and no other, by keys.
-func (p *plan) selectOne(ctx context.Context, l optionOf) (hits, misses int, err error) {
+func (p *plan) selectOne(ctx context.Context, l optionOf) (tally, error) {
 	t, g := hand{p.t}, p.again(onList)
 	keys := keysOf("Home")
 	if l.Several {
@@ -116,14 +116,14 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 	for i, at := range r.Places[1:] {
 		keys = slices.Concat(keys, slices.Repeat(keysOf("Control+ArrowDown"), min(at-r.Places[i], maxOptions)), keysOf("Control+Space"))
 	}
-	hits, misses, err := t.guarded(ctx, p.aim, p.again(onList), func(touched) error { return keyboard(t).press(ctx, p.aim.frame.session, keys...) })
+	became, err := t.guarded(ctx, p.aim, p.again(onList), func(touched) error { return keyboard(t).press(ctx, p.aim.frame.session, keys...) })
 	switch {
 	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
 		return nil
 	case err != nil:
 		return t.fault(err, true)
-	case misses > 0:
-		return lostFocus(t.nameOf(p.aim), hits)
+	case became.Misses > 0:
+		return lostFocus(t.nameOf(p.aim), became.Hits)
 	}
 	selected := func() (is bool, err error) {
 		var now []string

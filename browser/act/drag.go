@@ -30,14 +30,14 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 		return t.fault(err, false)
 	}
 	defer done()
-	hits, misses, err := t.guarded(ctx, p.aim, grip{}, func(touched) error {
+	became, err := t.guarded(ctx, p.aim, grip{}, func(touched) error {
 		return chromedp.Do(guest, chromedp.DragAndDropXY(from.x, from.y, to.x, to.y))
 	})
 	switch {
 	case err != nil: // the button does not stay down, and is let go where nothing is
 		begin(t.e.g, p.aim.frame.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseReleased, X: -1, Y: -1, Button: input.MouseButtonLeft, ClickCount: 1}).drop()
 		return t.fault(err, true)
-	case hits == 0 && misses > 0:
+	case became.Hits == 0 && became.Misses > 0:
 		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " was covered, moved or changed in the last moment, and what stood there got nothing", Next: "look again"}
 	}
 	return nil

@@ -21,7 +21,7 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 		return p.fillDate(ctx, text, forms)
 	}
 	s := p.aim.frame.session
-	hits, misses, err := t.guarded(ctx, p.aim, p.again(inField), func(now touched) error {
+	became, err := t.guarded(ctx, p.aim, p.again(inField), func(now touched) error {
 		if err := p.same(now); err != nil {
 			return err
 		}
@@ -38,10 +38,12 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 		return nil
 	case err != nil:
 		return t.fault(err, true)
-	case misses > 0:
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was filled, and the rest went nowhere", Next: "look again", Ran: hits > 0}
-	case hits == 0:
+	case became.Misses > 0:
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was filled, and the rest went nowhere", Next: "look again", Ran: became.Hits > 0}
+	case became.Hits == 0:
 		return &Refusal{Reason: ReasonNotReady, Message: "the text did not reach " + t.nameOf(p.aim), Next: "look again", Ran: true}
+	case !became.Took && (text != "" || !became.Empty):
+		return &Refusal{Reason: ReasonFailed, Message: "the page refused what was typed, and " + t.nameOf(p.aim) + " is as it was", Next: "use what the page has beside the field", Ran: true}
 	}
 	return nil
 }
@@ -118,7 +120,7 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 		slices.Repeat(keysOf("Backspace", "ArrowRight"), dateParts),
 		slices.Repeat(keysOf("ArrowLeft"), dateParts),
 	)
-	hits, misses, err := t.guarded(ctx, p.aim, p.again(inField), func(now touched) error {
+	became, err := t.guarded(ctx, p.aim, p.again(inField), func(now touched) error {
 		if err := p.same(now); err != nil {
 			return err
 		}
@@ -142,8 +144,8 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 		return nil
 	case err != nil:
 		return t.fault(err, true)
-	case misses > 0 || hits == 0:
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was filled", Next: "look again", Ran: hits > 0}
+	case became.Misses > 0 || became.Hits == 0:
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was filled", Next: "look again", Ran: became.Hits > 0}
 	}
 	var value string
 	if err := t.run(ctx, p.aim.frame, fmt.Sprintf("belljar.element(%d).value", p.aim.local), &value); err == nil && value != text {

@@ -202,10 +202,17 @@ func (t hand) grip(ctx context.Context, a aim, g grip) (touched, error) {
 	return r.F, nil
 }
 
+// tally is what became of input.
+type tally struct {
+	Hits   int  `json:"hits"`   // events that reached the element
+	Misses int  `json:"misses"` // events that were kept from others
+	Took   bool `json:"took"`   // the field has taken a text, or has another one than before
+	Empty  bool `json:"empty"`  // it has none
+}
+
 // guarded takes hold of an element, arms the guard in all documents of the tab, does f, and
-// returns how much of its input reached the element, and how much was kept from others. f gets
-// what the element is, where g asks for it.
-func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error) (hits, misses int, err error) {
+// returns what became of its input. f gets what the element is, where g asks for it.
+func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, err error) {
 	others := slices.DeleteFunc(t.tree(), func(fr frame) bool { return fr.id == a.frame.id })
 	// A frame that does not answer keeps nobody from the others.
 	all := func(ctx context.Context, f func(context.Context, frame)) {
@@ -224,13 +231,8 @@ func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error)
 	if err == nil {
 		err = f(is)
 	}
-	type tally struct {
-		Hits   int `json:"hits"`
-		Misses int `json:"misses"`
-	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	var own tally
 	left := t.run(after, a.frame, "belljar.disarm()", &own) != nil // a dialog, or another document: the input had its effect
 	if !left {
 		var mu sync.Mutex
@@ -246,9 +248,9 @@ func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error)
 		left = true
 	}
 	if left && own.Misses == 0 {
-		own.Hits = max(own.Hits, 1)
+		own.Hits, own.Took = max(own.Hits, 1), true
 	}
-	return own.Hits, own.Misses, err
+	return own, err
 }
 
 // click presses and releases a button of the mouse over an element.
@@ -267,7 +269,7 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 		count = 2
 	}
 	s := a.frame.session
-	hits, misses, err := t.guarded(ctx, a, grip{}, func(touched) error {
+	became, err := t.guarded(ctx, a, grip{}, func(touched) error {
 		m := input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y}
 		if err := send(ctx, t.tab, s, input.DispatchMouseEvent, m); err != nil {
 			return err
@@ -291,9 +293,9 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 		return nil // the dialog, or the document, says what came of it
 	case err != nil:
 		return t.fault(err, true)
-	case hits == 0 && misses > 0:
+	case became.Hits == 0 && became.Misses > 0:
 		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " was covered, moved or changed in the last moment, and what stood there got nothing", Next: "look again"}
-	case hits == 0:
+	case became.Hits == 0:
 		return &Refusal{Reason: ReasonNotReady, Message: "the click did not reach " + t.nameOf(a), Next: "look again", Ran: true}
 	}
 	return nil

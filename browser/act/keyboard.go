@@ -23,13 +23,13 @@ func (t keyboard) key(ctx context.Context, p *plan) error {
 		return &Refusal{Reason: ReasonArgument, Message: why, Next: "write a key"}
 	}
 	g := p.again(grip{Keys: true, Focus: p.step.Ref != 0})
-	hits, misses, err := hand(t).guarded(ctx, p.aim, g, func(touched) error { return t.press(ctx, p.aim.frame.session, k.seq) })
+	became, err := hand(t).guarded(ctx, p.aim, g, func(touched) error { return t.press(ctx, p.aim.frame.session, k.seq) })
 	switch {
 	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
 		return nil
 	case err != nil:
 		return t.fault(err, true)
-	case misses > 0 && hits == 0:
+	case became.Hits == 0 && became.Misses > 0:
 		return &Refusal{Reason: ReasonNotReady, Message: "the focus moved, or the element with the focus changed, in the last moment, and the page did not get the key", Next: "look again"}
 	}
 	return nil

@@ -423,11 +423,16 @@
     if (list && armed.set !== undefined && list.selectedIndex === armed.set) list.selectedIndex = armed.was;
   };
   addEventListener("keydown", (ev) => { if (ev.isTrusted && ev.defaultPrevented) back(); });
+  // Whether a page has taken what was typed: it can refuse each key, and it can write by itself
+  // what it makes of them.
+  addEventListener("input", (ev) => { if (armed && ev.isTrusted && armed.own.some((e) => dom.path(ev).includes(e))) armed.took = true; }, { capture: true });
+  const held = (e) => (fields.has(role(e)) && typeof e.value === "string" ? e.value : dom.text(e)) ?? "";
   const arm = (n, o) => {
     armed = { own: [], keys: o.keys, option: o.option, text: o.text, hits: 0, misses: 0, n };
     const e = element(n);
     if (!e) return;
     armed.said = said.get(e);
+    armed.before = held(e);
     const own = [e, ...labels(e)];
     if (is(e, "label") && e.control) own.push(e.control);
     // Of a closed shadow root the window sees the host alone.
@@ -451,7 +456,9 @@
     back();
     const a = armed;
     armed = null;
-    return a ? { hits: a.hits, misses: a.misses } : { hits: 0, misses: 0 };
+    if (!a) return { hits: 0, misses: 0 };
+    const e = element(a.n);
+    return { hits: a.hits, misses: a.misses, took: a.took || !e || held(e) !== a.before, empty: e !== undefined && held(e) === "" };
   };
 
   const focused = () => {
