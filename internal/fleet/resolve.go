@@ -31,7 +31,7 @@ func (f *Front) resolve(ctx context.Context, q Request, began time.Time) (*link,
 		if l != nil || err != nil {
 			return l, err
 		}
-		drains := f.drains(q.Place)
+		drains := isStopping(f.roster, f.cfg.Claims.Owner(q.Place).Worker)
 		if drains || drained {
 			until = earlier(time.Now().Add(f.cfg.Return), began.Add(drainWait))
 		}
@@ -58,12 +58,6 @@ func (f *Front) resolve(ctx context.Context, q Request, began time.Time) (*link,
 			return nil, errGone
 		}
 	}
-}
-
-// drains reports whether the worker that has a place, or claimed it, is about to stop.
-func (f *Front) drains(place string) bool {
-	l := f.roster.named(f.cfg.Claims.Owner(place).Worker)
-	return l != nil && !f.roster.open(l)
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -473,6 +473,12 @@ func (r *roster) open(l *link) bool {
 	return r.links[l.Name] == l && !l.drains
 }
 
+// isStopping reports whether a worker of that name is linked, and drains.
+func isStopping(r *roster, worker string) bool {
+	l := r.named(worker)
+	return l != nil && !r.open(l)
+}
+
 // takers returns the workers that take new places, those with few places first.
 func (r *roster) takers() []*link {
 	r.mu.Lock()
