@@ -94,7 +94,7 @@ var errCancelled = errors.New("the client cancelled the task")
 type deferredKey struct{}
 
 // run runs a call in a goroutine and returns its answer, or a handle if the
-// call takes longer than wait. The client can cancel the call as usual while it waits
+// call takes longer than wait, which is always so for a wait of 0. The client can cancel the call as usual while it waits
 // for the answer, and by tasks/cancel afterwards; the end of the session cancels it
 // too.
 func (ds *deferrals) run(ctx context.Context, session *Session, tool string, wait time.Duration, run func(context.Context) (*sdk.CallToolResult, error)) (sdk.Result, error) {
@@ -124,9 +124,13 @@ func (ds *deferrals) run(ctx context.Context, session *Session, tool string, wai
 	}()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+	over := d.over
+	if wait <= 0 {
+		over = nil // the client gets a handle first, however soon the call ends
+	}
 	for {
 		select {
-		case <-d.over:
+		case <-over:
 			return d.answer()
 		case <-ctx.Done():
 			cancel(context.Cause(ctx))
@@ -138,6 +142,7 @@ func (ds *deferrals) run(ctx context.Context, session *Session, tool string, wai
 		if err == nil {
 			return d.opened(), nil
 		}
+		over = d.over
 		ds.cfg.Log.Warn("a client waits for a call that takes long: it can be given no handle", "tool", tool, "err", err)
 	}
 }
