@@ -21,6 +21,7 @@ const (
 	stepWait   = 30 * time.Second
 	freezeWait = 11 * time.Minute // longer than any --drain
 	stallWait  = 30 * time.Second // of a copy that does not go on
+	copyWait   = time.Hour        // of one that does, with what comes before and after its bytes
 	patience   = time.Minute      // for the two workers of a move that is not decided
 	fileGrace  = time.Minute      // of a copy from a file that nobody claims
 	maxDrives  = 4                // moves that a front works on at once
@@ -247,6 +248,8 @@ func (m *moves) freeze(ctx context.Context, place string, c claims.Claim, from *
 
 // copy has one worker pack a place and the other one unpack it.
 func (m *moves) copy(ctx context.Context, place string, c claims.Claim, from, to *link, d *drive) error {
+	ctx, over := context.WithTimeoutCause(ctx, copyWait, errors.New("the copy takes too long"))
+	defer over()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	packed, err := from.step(ctx, StepPack, Moving{place, claims.Mark{Move: c.Move, To: c.To}}, nil)

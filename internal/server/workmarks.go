@@ -42,11 +42,11 @@ func (e *workdir) prepareMoves() error {
 			return err
 		}
 	}
-	half, err := filepath.Glob(filepath.Join(e.dir, workdirIncoming, unfinished+"*"))
+	half, err := e.find(workdirIncoming + "/" + unfinished + "*")
 	if err != nil {
 		return err
 	}
-	gone, err := filepath.Glob(filepath.Join(e.dir, workdirRemoved, "*"))
+	gone, err := e.find(workdirRemoved + "/*")
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,16 @@ func (e *workdir) prepareMoves() error {
 		}
 	}
 	return nil
+}
+
+// find returns the files below the directory whose names match a pattern. The directory's own
+// name is not part of the pattern: it may have a bracket in it.
+func (e *workdir) find(pattern string) ([]string, error) {
+	all, err := fs.Glob(os.DirFS(e.dir), pattern)
+	for i, name := range all {
+		all[i] = filepath.Join(e.dir, name)
+	}
+	return all, err
 }
 
 // keyOf is the name of a place in incoming and left.
@@ -144,7 +154,7 @@ func (e *workdir) last(id string) (uint64, error) {
 // marks are those of all places that are frozen, and of all copies, by the names of the places.
 func (e *workdir) marks() (frozen, copies map[string]claims.Mark, err error) {
 	frozen, copies = make(map[string]claims.Mark), make(map[string]claims.Mark)
-	files, err := filepath.Glob(filepath.Join(e.dir, workdirPlaces, "*", "*", markName))
+	files, err := e.find(workdirPlaces + "/*/*/" + markName)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -158,7 +168,7 @@ func (e *workdir) marks() (frozen, copies map[string]claims.Mark, err error) {
 			frozen[placeID(filepath.Base(filepath.Dir(dir)), strings.TrimPrefix(filepath.Base(dir), unnamed))] = m
 		}
 	}
-	if files, err = filepath.Glob(filepath.Join(e.dir, workdirIncoming, "*", markName)); err != nil {
+	if files, err = e.find(workdirIncoming + "/*/" + markName); err != nil {
 		return nil, nil, err
 	}
 	for _, file := range files {
