@@ -108,7 +108,7 @@ func (b *begun) Write(p []byte) (int, error) {
 	return b.ResponseWriter.Write(p)
 }
 
-// answer answers a request for a step that has no stream.
+// answer writes the answer to a request for a step without a stream.
 func (w *Worker) answer(rw http.ResponseWriter, m Moving, looked Looked, err error) {
 	refused, final := errors.AsType[*Refusal](err)
 	switch {

@@ -208,7 +208,7 @@ func (e *workdir) take(id string) error {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return err
 	}
-	// Not over a directory that is there.
+	// An existing directory is not replaced.
 	if err := unix.Renameat2(unix.AT_FDCWD, e.incoming(id), unix.AT_FDCWD, e.of(id), unix.RENAME_NOREPLACE); err != nil {
 		return err
 	}

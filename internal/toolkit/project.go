@@ -230,7 +230,7 @@ type source struct {
 
 	text string
 	key  cache.Key
-	gap  *code.Gap // why there is no text
+	gap  *code.Gap // why the text is missing
 	read bool      // or why it is missing
 }
 

@@ -41,7 +41,7 @@ type browserSeat struct {
 	mu     sync.Mutex
 	chrome Chrome   // nil until it is open, and after the session
 	call   mcp.Call // guarded by mu: of the step that runs or ran last; documents are parts of it
-	last   *looked  // guarded by mu: the step of which the policy was told last
+	last   *looked  // guarded by mu: the step that the policy judged last
 }
 
 // looked is a step, in a tab, and what the browser said that it does.

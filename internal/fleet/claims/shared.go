@@ -367,8 +367,8 @@ func (s *Shared) Swap(ctx context.Context, place string, old, next Claim) (Claim
 	return s.write(ctx, place, old, next, at)
 }
 
-// write is Swap that begins with what is known of a place. Each attempt that has no answer
-// may have been written, so the next one reads first. A claim found there already is
+// write is Swap, and takes what is known of a place for its first attempt. An attempt that got
+// no answer may have been written, so the next one reads first. A claim found there already is
 // written again: only that shows that the store has not moved on.
 func (s *Shared) write(ctx context.Context, place string, old, next Claim, at version) (Claim, error) {
 	for known := true; ; known = false {
