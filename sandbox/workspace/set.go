@@ -441,13 +441,16 @@ func openBase(m *meta, fresh bool) (*os.File, error) {
 
 // settle returns a time that divides: what was changed before the call has an
 // earlier time, and what is changed after pass has returned has a later one. Files
-// get the time of the last tick of the clock or, since Linux 6.13, a finer one, but
-// never one that is still to come. So what is changed after the call can have an
-// earlier time until the next tick, which pass waits for. The caller does meanwhile
-// what else has to be done.
+// get the time of the last tick of the clock or a finer one, but never one that is
+// still to come. So what is changed after the call can have an earlier time until
+// the next tick, which pass waits for. The caller does meanwhile what else has to be
+// done. Where a file can be given the exact time, nothing is waited for.
 func settle() (divides time.Time, pass func()) {
 	divides = time.Now().UTC()
 	return divides, func() {
+		if exact(divides) {
+			return
+		}
 		for {
 			var at, tick unix.Timespec
 			if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &at) != nil || unix.ClockGetres(unix.CLOCK_REALTIME_COARSE, &tick) != nil {
@@ -457,7 +460,25 @@ func settle() (divides time.Time, pass func()) {
 			if !last.Before(divides) {
 				return
 			}
-			<-time.After(time.Until(last.Add(time.Duration(tick.Nano()))))
+			// A tick that is due can be late, and there is no way to wait for it.
+			<-time.After(max(time.Until(last.Add(time.Duration(tick.Nano()))), 100*time.Microsecond))
 		}
 	}
+}
+
+// exact reports whether what is changed from now on has a time after t: since Linux
+// 6.13, a file that was looked at gets the exact time at its next change, and from
+// then on no file of the machine gets an earlier one. Older kernels give the time of
+// the last tick. See Documentation/filesystems/multigrain-ts.rst.
+func exact(t time.Time) bool {
+	fd, err := unix.MemfdCreate("time", unix.MFD_CLOEXEC)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || unix.Fchmod(fd, 0o600) != nil || unix.Fstat(fd, &st) != nil {
+		return false
+	}
+	return time.Unix(st.Ctim.Unix()).After(t)
 }
