@@ -38,7 +38,7 @@ type npmServer struct {
 
 type npmCall struct{ tool, args string }
 
-// npmServers are popular ones that need no account. Two of them ask the internet for all that
+// npmServers are popular ones that need no account, also one of a browser (G9). Two of them ask the internet for all that
 // they answer, so what is compared of them is an error.
 var npmServers = []npmServer{
 	{name: "everything", pack: "@modelcontextprotocol/server-everything@2026.8.31", calls: []npmCall{

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"belljar.dev/internal/testenv"
 )
 
@@ -83,6 +85,48 @@ func TestEachArgumentHasAnEffect(t *testing.T) {
 			with[name] = value
 			if maps.Equal(said(t, dir, tool, with), before) {
 				t.Errorf("%s: %s=%v changes nothing", tool, name, value)
+			}
+		}
+	}
+}
+
+// defaults are the values that the toolkit's source gives to arguments that a call does
+// not name.
+var defaults = map[string]map[string]float64{
+	"analyze_code_churn":         {"period_days": 30},
+	"analyze_deep_context":       {"period_days": 30},
+	"analyze_duplicates":         {"threshold": 0.85, "min_lines": 5},
+	"analyze_defect_probability": {"min_confidence": 0.7},
+	"analyze_comprehensive":      {"confidence_threshold": 0.5, "min_lines": 10},
+	"analyze_name_similarity":    {"top_k": 10},
+	"quality_gate":               {"complexity_threshold": 10, "duplication_threshold": 5, "coverage_threshold": 80, "defect_threshold": 0.3},
+}
+
+// L8: an argument that is not named has the value of the source, and its description says
+// which.
+func TestDefaults(t *testing.T) {
+	testenv.Need(t, testenv.Git)
+	dir := sample().with("a/long.go", "package a\n\n"+tangled(12)).with("b/long.go", "package b\n\n"+tangled(12)).in(t)
+	commit(t, dir, "Ada", "first", "GIT_COMMITTER_DATE="+time.Now().AddDate(0, 0, -29).Format(time.RFC3339))
+	for tool, values := range defaults {
+		described := map[string]string{}
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(argsOf(tool)).Elem()) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			described[name] = f.Tag.Get("jsonschema")
+		}
+		usual := map[string]any{}
+		if tool == "analyze_name_similarity" {
+			usual["query"] = "CanarySecret"
+		}
+		without := said(t, dir, tool, usual)
+		for name, value := range values {
+			if want := fmt.Sprintf("(default %v)", value); !strings.HasSuffix(described[name], want) {
+				t.Errorf("%s: %s is described as %q, want it to end with %q", tool, name, described[name], want)
+			}
+			with := maps.Clone(usual)
+			with[name] = value
+			if d := cmp.Diff(without, said(t, dir, tool, with)); d != "" {
+				t.Errorf("%s: without %s (-), with %v (+):\n%s", tool, name, value, d)
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func load(t *testing.T, name string) []byte {
 	return data
 }
 
-// Files in the formats that other clients document. All of them load.
+// C14: files in the formats that other clients document. All of them load.
 func TestCorpus(t *testing.T) {
 	var b strings.Builder
 	names := files(t)

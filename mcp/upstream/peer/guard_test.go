@@ -18,7 +18,7 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// A wrong id is taken while exactly one request is open, and no cancelled one may still be
+// C5: a wrong id is taken while exactly one request is open, and no cancelled one may still be
 // answered.
 func TestWrongID(t *testing.T) {
 	for _, tt := range []struct {

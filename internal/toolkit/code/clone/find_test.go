@@ -225,7 +225,7 @@ func TestIndentsCount(t *testing.T) {
 	}
 }
 
-// The result does not depend on the number of goroutines.
+// X4: the result does not depend on the number of goroutines.
 func TestWorkersChangeNothing(t *testing.T) {
 	functions := planting(t)
 	random := rand.New(rand.NewPCG(1, 2))
