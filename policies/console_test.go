@@ -12,15 +12,16 @@ import (
 // The people of the console are those that the policy names, each with a role and a place for
 // the digest of a token.
 func TestPeople(t *testing.T) {
-	p, err := policies.Parse("policy.yaml", []byte(head+`console:
+	p, err := policies.Parse("policy.yaml", []byte(head+`tenants: {a: {}, b: {}}
+console:
   people:
-    bob: {role: viewer, token: "${env:BOB_SHA256}"}
+    bob: {role: viewer, tenants: [b], token: "${env:BOB_SHA256}"}
     ann: {role: operator, token: "${file:/etc/belljar/ann.sha256}"}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := fmt.Sprintf("%+v", policies.People(p)), "[{Name:ann Role:operator Token:{Env: File:/etc/belljar/ann.sha256 Command:[]}} {Name:bob Role:viewer Token:{Env:BOB_SHA256 File: Command:[]}}]"; got != want {
+	if got, want := fmt.Sprintf("%+v", policies.People(p)), "[{Name:ann Role:operator Tenants:[] Token:{Env: File:/etc/belljar/ann.sha256 Command:[]}} {Name:bob Role:viewer Tenants:[b] Token:{Env:BOB_SHA256 File: Command:[]}}]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	var many strings.Builder
@@ -33,5 +34,7 @@ func TestPeople(t *testing.T) {
     ann: {role: admin, token: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae}
     bob: {}
     eve: {role: viewer, token: "${env:X}", password: x}
+    kim: {role: viewer, tenants: [], token: "${env:X}"}
+    lea: {role: viewer, tenants: [nosuch], token: "${env:X}"}
 `).Error()+"\n"+faults(t, head+"console: {people: {}}\n").Error()+"\n"+faults(t, head+"console:\n  people:\n"+many.String()).Error()+"\n")
 }

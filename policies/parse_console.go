@@ -13,6 +13,8 @@ var RoleNames = []string{"viewer", "approver", "operator"}
 type Person struct {
 	Name string
 	Role string // of RoleNames
+	// Tenants are those whose things the person may see; nil for all.
+	Tenants []string
 	// Token says where the SHA-256 of the person's token is kept, in hexadecimal digits.
 	Token Secret
 }
@@ -66,6 +68,16 @@ func (d *policyDecoder) person(key, n *yaml.Node) Person {
 		d.Fault(key, "write role: viewer, approver or operator", "person %s has no role", key.Value)
 	} else if i := d.word(v, "role", RoleNames...); i >= 0 {
 		who.Role = RoleNames[i]
+	}
+	if v := o.get("tenants"); v != nil {
+		who.Tenants = d.list(v, "tenants", maxTenants, func(n *yaml.Node, name string) {
+			if _, known := d.p.tenants[name]; !known {
+				d.Fault(n, suggest(name, d.p.Tenants()), "tenant %q does not exist", name)
+			}
+		})
+		if len(who.Tenants) == 0 {
+			d.Fault(v, "name one, or remove the key for the things of all tenants", "the tenants of person %s must not be empty", key.Value)
+		}
 	}
 	if v := o.get("token"); v == nil {
 		d.Fault(key, `write token: "${file:/etc/belljar/NAME.sha256}"; "belljar console token" makes one`, "person %s has no token", key.Value)

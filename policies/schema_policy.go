@@ -112,6 +112,7 @@ var personShape = &shape{
 	name: "person", doc: "Somebody who may use the console.",
 	keys: []key{
 		{"role", aWord(RoleNames...), "What the person may do: see everything, also answer, or also end and change things.", true},
+		{"tenants", aFullList(aText(), maxTenants), "The tenants whose things the person may see and decide about. Without it: all, and the server itself.", false},
 		{"token", textLike(tokenPattern, "${env:ANN_SHA256}", "${file:/etc/belljar/ann.sha256}"), "Where the SHA-256 of the person's token is kept.", true},
 	},
 }

@@ -75,7 +75,7 @@ func (a *auditing) cast(ctx context.Context, callID string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return audit.ReadCast(ctx, dir, callID)
+	return audit.ReadCast(ctx, dir, callID, nil)
 }
 
 // play writes the output of a recording at the times that it says.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,7 @@ import (
 
 func consoleCommand() *cobra.Command {
 	var state, role string
+	var tenants []string
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "console",
@@ -29,13 +31,15 @@ shows what waits for an answer, and what the server does; docs/console.md says m
   belljar serve --console 127.0.0.1:8931
   belljar console
   belljar console --role viewer     the page changes nothing
+  belljar console --tenant acme     the page shows what is of this tenant
   belljar console token ann         a token for somebody at another machine
 ` + exitHelp,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return printLinks(c, state, role, asJSON) },
+		RunE: func(c *cobra.Command, _ []string) error { return printLinks(c, state, control.ConsoleRole{Role: role, Tenants: tenants}, asJSON) },
 	}
 	c.Flags().StringVar(&state, stateName, "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().StringVar(&role, "role", console.Operator.String(), "what the page may do: `viewer`, approver or operator")
+	c.Flags().StringArrayVar(&tenants, "tenant", nil, "show only what is of this `tenant`; may be repeated")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.AddCommand(consoleTokenCommand())
 	return c
@@ -94,8 +98,8 @@ type madeToken struct {
 }
 
 // printLinks asks each server that has a console for a link.
-func printLinks(c *cobra.Command, stateFlag, role string, asJSON bool) error {
-	if _, err := console.ParseRole(role); err != nil {
+func printLinks(c *cobra.Command, stateFlag string, want control.ConsoleRole, asJSON bool) error {
+	if _, err := console.ParseRole(want.Role); err != nil {
 		return usage("console: --role: %w", err)
 	}
 	state, err := config.KnownState(stateFlag)
@@ -112,8 +116,11 @@ func printLinks(c *cobra.Command, stateFlag, role string, asJSON bool) error {
 			continue
 		}
 		var link control.ConsoleLink
-		if err := at.Client.Ask(c.Context(), http.MethodPost, "/console", control.ConsoleRole{Role: role}, &link); err != nil {
+		if err := at.Client.Ask(c.Context(), http.MethodPost, "/console", want, &link); err != nil {
 			return failure(err)
+		}
+		if !slices.Equal(link.Tenants, want.Tenants) { // an older one, whose link shows everything
+			return failure(fmt.Errorf("console: the server of process %d does not know --tenant; restart it with this version", link.Server))
 		}
 		links = append(links, link)
 	}

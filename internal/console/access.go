@@ -27,6 +27,7 @@ const (
 type Person struct {
 	Name  string // for the audit log
 	Role  Role
+	Scope Scope
 	Until time.Time // when the token ends
 
 	sum   sha256sum // of the token
@@ -35,9 +36,10 @@ type Person struct {
 
 // Known is somebody whom the policy lets in from other machines.
 type Known struct {
-	Name string
-	Role Role
-	Sum  [sha256.Size]byte // SHA-256 of the person's own token
+	Name  string
+	Role  Role
+	Scope Scope
+	Sum   [sha256.Size]byte // SHA-256 of the person's own token
 }
 
 // ownToken is what the token of a person begins with, so that it is not taken for a code.
@@ -58,8 +60,7 @@ type sha256sum = [sha256.Size]byte
 // code is good for one login.
 type code struct {
 	sum   sha256sum
-	name  string
-	role  Role
+	who   Person
 	until time.Time
 }
 
@@ -81,7 +82,7 @@ type access struct {
 }
 
 // code makes a code for a person.
-func (a *access) code(name string, role Role) (text string, until time.Time) {
+func (a *access) code(who Person) (text string, until time.Time) {
 	text, until = rand.Text(), time.Now().Add(codeLife)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,7 +90,7 @@ func (a *access) code(name string, role Role) (text string, until time.Time) {
 	if len(a.codes) >= maxCodes {
 		a.codes = slices.Delete(a.codes, 0, 1)
 	}
-	a.codes = append(a.codes, code{sha256.Sum256([]byte(text)), name, role, until})
+	a.codes = append(a.codes, code{sha256.Sum256([]byte(text)), who, until})
 	return text, until
 }
 
@@ -115,7 +116,7 @@ func (a *access) login(text string) (token string, who Person, err error) {
 	}
 	found := a.codes[at]
 	a.codes, a.wrong = slices.Delete(a.codes, at, at+1), 0
-	token, who = a.admit(Person{Name: found.name, Role: found.role})
+	token, who = a.admit(found.who)
 	return token, who, nil
 }
 
@@ -132,7 +133,7 @@ func (a *access) loginKnown(own string, list []Known) (token string, who Person,
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.expire(time.Now())
-	token, who = a.admit(Person{Name: list[at].Name, Role: list[at].Role, known: sum})
+	token, who = a.admit(Person{Name: list[at].Name, Role: list[at].Role, Scope: list[at].Scope, known: sum})
 	return token, who, true
 }
 
@@ -163,17 +164,18 @@ func (a *access) admit(who Person) (token string, _ Person) {
 }
 
 // holds reports whether a person may still come, and as what: one whom the policy lets in has
-// the role that it gives now, and ends with the entry there.
-func (p Person) holds(list func() []Known) (Role, bool) {
+// the role and the scope that it gives now, and ends with the entry there.
+func (p Person) holds(list func() []Known) (Person, bool) {
 	if p.known == (sha256sum{}) {
-		return p.Role, true
+		return p, true
 	}
 	for _, k := range list() {
 		if k.Name == p.Name && k.Sum == p.known {
-			return k.Role, true
+			p.Role, p.Scope = k.Role, k.Scope
+			return p, true
 		}
 	}
-	return 0, false
+	return Person{}, false
 }
 
 // expire forgets what is over. The caller holds a.mu.

@@ -16,19 +16,19 @@ func TestCodes(t *testing.T) {
 			_, _, err := a.login(text)
 			return err
 		}
-		text, _ := a.code("ann", Viewer)
+		text, _ := a.code(Person{Name: "ann", Role: Viewer})
 		if err := try(text); err != nil {
 			t.Error(err)
 		}
 		if err := try(text); !errors.Is(err, errCode) {
 			t.Errorf("used twice: %v", err)
 		}
-		text, _ = a.code("ann", Viewer)
+		text, _ = a.code(Person{Name: "ann", Role: Viewer})
 		time.Sleep(codeLife)
 		if err := try(text); !errors.Is(err, errCode) {
 			t.Errorf("after a minute: %v", err)
 		}
-		text, _ = a.code("ann", Viewer)
+		text, _ = a.code(Person{Name: "ann", Role: Viewer})
 		time.Sleep(codeLife - 1)
 		if err := try(text); err != nil {
 			t.Errorf("within a minute: %v", err)
@@ -38,7 +38,7 @@ func TestCodes(t *testing.T) {
 				t.Errorf("guess %d: %v", i, err)
 			}
 		}
-		text, _ = a.code("ann", Viewer)
+		text, _ = a.code(Person{Name: "ann", Role: Viewer})
 		for range 10_000 {
 			if err := try("guess"); !errors.Is(err, errLocked) {
 				t.Fatal(err)
@@ -48,7 +48,7 @@ func TestCodes(t *testing.T) {
 			t.Errorf("a right code while it is locked: %v", err)
 		}
 		time.Sleep(lockedFor)
-		text, _ = a.code("ann", Viewer)
+		text, _ = a.code(Person{Name: "ann", Role: Viewer})
 		if err := try(text); err != nil {
 			t.Errorf("after that: %v", err)
 		}
@@ -63,7 +63,7 @@ func TestTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a access
 		enter := func(name string, role Role) string {
-			text, _ := a.code(name, role)
+			text, _ := a.code(Person{Name: name, Role: role})
 			token, who, err := a.login(text)
 			if err != nil || who.Name != name || who.Role != role {
 				t.Fatal(who, err)
@@ -91,7 +91,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%d tokens hold", len(a.people))
 		}
 		for range 2 * maxCodes {
-			a.code("ann", Viewer)
+			a.code(Person{Name: "ann", Role: Viewer})
 		}
 		if len(a.codes) != maxCodes {
 			t.Errorf("%d codes wait", len(a.codes))

@@ -119,11 +119,11 @@ func TestChromeManyEvents(t *testing.T) {
 	p.eval(`window.asked = 0; window.began = performance.now(); window.fetch = (real => (url, init) => { window.asked++; return real(url, init) })(window.fetch)`)
 	for range 200 { // of 100,000 events
 		for range 500 {
-			g.ring.add("session", "x")
+			g.ring.add(thing{kind: "session", id: "x"})
 		}
 		p.until(`true`)
 	}
-	g.ring.add("approval", "last") // for which the inbox is asked for
+	g.ring.add(thing{kind: "approval", id: "last"}) // for which the inbox is asked for
 	p.until(`window.asked > 1`)
 	// Each moment has a request for the page, and one for what waits; a gap has one for who is logged in.
 	if most, asked := value[float64](p, `3 * ((performance.now() - window.began) / 150 + 2)`), value[int](p, `window.asked`); float64(asked) > most {

@@ -205,7 +205,7 @@ type working struct {
 	shown []byte
 }
 
-func (working) Work(context.Context) (Work, error) {
+func (working) Work(context.Context, Scope) (Work, error) {
 	return Work{
 		Todos:     []Todo{{ID: 1, Tenant: "a", Place: "/w", Title: "Release it", State: "pending", Steps: []TodoStep{{Text: "build", Done: true}, {Text: "tag"}}}},
 		Plans:     []SavedPlan{{Tenant: "a", Place: "/w", ID: "release.md", Title: "The release", Saved: time.Now()}},

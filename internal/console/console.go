@@ -34,12 +34,13 @@ type Console struct {
 	who    func(*http.Request, route) (Person, error) // sends a request, if they may use its route
 	access access
 	views  Views
-	shown  []string // the views that the page has
 	ring   *ring
 	looks  chan struct{} // see look
 	known  chan struct{} // closed once the server was looked at
 	chain  chain
 	usage  usage
+	tail   tail
+	turns  turns
 }
 
 // headers are those of every answer.
@@ -62,9 +63,14 @@ func (c *Console) Front() *front.Front { return c.front }
 // URL is where the page is.
 func (c *Console) URL() string { return c.front.URL() + "/" + c.prefix }
 
-// Link returns a URL by which a person logs in once, and until when.
-func (c *Console) Link(person string, role Role) (url string, until time.Time) {
-	code, until := c.access.code(person, role)
+// Link returns a URL by which a person logs in once, and until when. Without tenants the person
+// may see those of all.
+func (c *Console) Link(person string, role Role, tenants ...string) (url string, until time.Time) {
+	who := Person{Name: person, Role: role, Scope: Everything()}
+	if len(tenants) > 0 {
+		who.Scope = ScopeOf(tenants)
+	}
+	code, until := c.access.code(who)
 	return c.URL() + "#" + code, until
 }
 

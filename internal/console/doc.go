@@ -5,7 +5,8 @@
 // A request goes through the chain of package front: bounds, Host, Origin. Then the table of
 // routes.go says which role its route needs, and access.go whose token it has. A handler asks
 // the server by the interfaces of views.go, which internal/server has; it is the same code
-// that answers the control socket. A view that the server does not have has no routes.
+// that answers the control socket. A view that the server does not have has no routes. For people
+// of some tenants, limited.go puts views in their place that show no others.
 //
 // A person logs in by a code that `belljar console` got from the control socket, or from
 // elsewhere by a token of their own. The code is good for one login within a minute. The token that the page gets for it is in the memory of
@@ -17,6 +18,7 @@
 //	serve.go     the listener and what is served there; absent.go where it is left out
 //	console.go   a console, and what every answer has
 //	routes.go    the table of routes, and who may use each of them
+//	limited.go   what people of some tenants see of a server
 //	part.go      the data of a worker, for the consoles at its fronts
 //	login.go     logging in and out
 //	events.go    what changes, as a stream
@@ -38,6 +40,7 @@
 //	request.go   what a request says, and the answer to it
 //	access.go    codes and tokens
 //	ring.go      the last events
+//	scope.go     whose things a person may see
 //	ansi.go      the output of programs, with its colours
 //	views.go     what a console asks of a server
 package console

@@ -5,8 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
+
+	"belljar.dev/internal/control"
 )
 
 const (
@@ -52,8 +55,15 @@ func (c *Console) stream(r *request) (any, error) {
 			after = now
 			some = []event{{Seq: now, Kind: "reset", At: time.Now().UTC()}}
 		}
+		who, holds := c.access.holderOf(r.who.sum)
+		if holds {
+			who, holds = who.holds(func() []Known { return c.views.Server.Known(r.Context()) })
+		}
+		if !holds {
+			return nil, errAnswered
+		}
 		for _, e := range some {
-			if lines.Encode(e) != nil {
+			if (e.Kind == "reset" || who.Scope.Sees(e.tenant)) && lines.Encode(e) != nil {
 				return nil, errAnswered
 			}
 			after = e.Seq
@@ -64,11 +74,7 @@ func (c *Console) stream(r *request) (any, error) {
 			}
 			continue
 		}
-		who, holds := c.access.holderOf(r.who.sum)
-		if holds {
-			_, holds = who.holds(func() []Known { return c.views.Server.Known(r.Context()) })
-		}
-		if ended || !holds {
+		if ended {
 			return nil, errAnswered
 		}
 		select {
@@ -111,12 +117,12 @@ func (c *Console) follow(ctx context.Context) {
 		now := c.things(ctx)
 		for t, is := range now {
 			if was, known := before[t]; (!known || was != is) && before != nil {
-				c.ring.add(t.kind, t.id)
+				c.ring.add(t)
 			}
 		}
 		for t := range before {
 			if _, still := now[t]; !still {
-				c.ring.add(t.kind, t.id)
+				c.ring.add(t)
 			}
 		}
 		if before == nil {
@@ -126,15 +132,15 @@ func (c *Console) follow(ctx context.Context) {
 	}
 }
 
-// thing is what an event is about.
-type thing struct{ kind, id string }
+// thing is what an event is about. The tenant is empty for what is the server's.
+type thing struct{ kind, id, tenant string }
 
 // things are digests of all that changes.
 func (c *Console) things(ctx context.Context) map[thing]sha256sum {
 	all := make(map[thing]sha256sum)
-	note := func(kind, id string, what any) {
+	note := func(t thing, what any) {
 		if text, err := json.Marshal(what); err == nil {
-			all[thing{kind, id}] = sha256.Sum256(text)
+			all[t] = sha256.Sum256(text)
 		}
 	}
 	if fleet := c.views.Fleet; fleet != nil {
@@ -143,33 +149,48 @@ func (c *Console) things(ctx context.Context) map[thing]sha256sum {
 	if people := c.views.People; people != nil {
 		approvals, _ := people.Approvals(ctx, false) // the page that asks gets the error
 		for _, a := range approvals {
-			note("approval", a.ID, []any{a.State, a.Uses})
+			note(thing{"approval", a.ID, a.Tenant}, []any{a.State, a.Uses})
 		}
 		questions, _ := people.Questions(ctx, false)
 		for _, q := range questions {
-			note("question", q.ID, q.State)
+			note(thing{"question", q.ID, q.Tenant}, q.State)
 		}
 	}
 	if runs := c.views.Runs; runs != nil {
 		for _, b := range runs.Boxes() {
 			b.Memory, b.CPU, b.Processes, b.Network, b.Disk = 0, 0, 0, 0, 0 // which always change
-			note("box", b.ID, b)
+			note(thing{"box", b.ID, b.Tenant}, b)
 		}
 		for _, s := range runs.Sessions() {
-			note("session", s.ID, []any{s.Calls, s.Jobs})
+			note(thing{"session", s.ID, s.Tenant}, []any{s.Calls, s.Jobs})
 		}
 		for _, j := range runs.Jobs() {
-			note("job", j.Session+"/"+strconv.FormatInt(j.ID, 10), j)
+			note(thing{"job", j.Session + "/" + strconv.FormatInt(j.ID, 10), j.Tenant}, j)
 		}
 	}
 	if upstreams := c.views.Upstreams; upstreams != nil {
-		note("upstream", "", upstreams.All())
+		every := make(map[string][]control.Upstream)
+		places := slices.Clone(upstreams.All())
+		for i, at := range places {
+			for _, u := range at.All {
+				every[u.Tenant] = append(every[u.Tenant], u)
+			}
+			places[i].All = nil
+		}
+		note(thing{kind: "upstream"}, []any{places, every[""]})
+		for tenant, some := range every {
+			if tenant != "" {
+				note(thing{"upstream", "", tenant}, some)
+			}
+		}
 	}
 	if policy := c.views.Policy; policy != nil {
-		note("policy", "", policy.Status())
+		note(thing{kind: "policy"}, policy.Status())
 	}
 	if dir := c.views.AuditDir; dir != "" {
-		note("audit", "", newest(ctx, dir))
+		for tenant, seq := range c.tail.newest(ctx, dir) {
+			note(thing{"audit", "", tenant}, seq)
+		}
 	}
 	return all
 }

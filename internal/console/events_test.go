@@ -110,7 +110,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	if got := g.send("POST", "api/v1/logout", token, nil); got.status != http.StatusNoContent {
 		t.Fatalf("got %d %s", got.status, got.body)
 	}
-	g.ring.add("box", "x") // at the next event, or ping
+	g.ring.add(thing{kind: "box", id: "x"}) // at the next event, or ping
 	for _, next := range nexts {
 		for ok := true; ok; {
 			_, ok = next()

@@ -79,7 +79,7 @@ func (f *runs) Output(session string, task, from int64, most int) (p tools.Outpu
 // counts are those of no calls.
 type counts struct{}
 
-func (counts) Calls() Calls {
+func (counts) Calls(Scope) Calls {
 	return Calls{Minute: []time.Time{time.Now()}, Allow: []int{1}, Ask: []int{0}, Deny: []int{0}}
 }
 
@@ -114,7 +114,7 @@ func (kit) TestEngine(_ context.Context, name string) (EngineTest, error) {
 	return EngineTest{Engine: name, Outcome: "OK", Results: 7}, nil
 }
 
-func (kit) Browsers() BrowserPool { return BrowserPool{Chromes: 1} }
+func (kit) Pools() []BrowserPool { return []BrowserPool{{Chromes: 1}} }
 
 func (kit) Seats() []BrowserSeat { return []BrowserSeat{} }
 
@@ -134,7 +134,7 @@ func noSeat(id string) error {
 	return nil
 }
 
-func (kit) Work(context.Context) (Work, error) { return Work{Todos: []Todo{{ID: 1}}}, nil }
+func (kit) Work(context.Context, Scope) (Work, error) { return Work{Todos: []Todo{{ID: 1}}}, nil }
 
 // others are servers of other people.
 type others struct {

@@ -408,17 +408,17 @@ func (c chainIs) with(worker string, other chainIs) chainIs {
 }
 
 // things are digests of what changes at the workers.
-func (h *fleetHandlers) things(ctx context.Context, note func(kind, id string, what any)) {
-	r := &request{Request: (&http.Request{Header: http.Header{}, URL: &url.URL{}}).WithContext(ctx), w: headerOnly{}, who: Person{Name: "the console", Role: Viewer}}
+func (h *fleetHandlers) things(ctx context.Context, note func(thing, any)) {
+	r := &request{Request: (&http.Request{Header: http.Header{}, URL: &url.URL{}}).WithContext(ctx), w: headerOnly{}, who: Person{Name: "the console", Role: Viewer, Scope: Everything()}}
 	linked := h.fleet.Linked()
-	note("worker", "", linked)
+	note(thing{kind: "worker"}, linked)
 	for _, is := range h.each(r, "things", same(r)) {
 		var all []changing
 		if json.Unmarshal(is.body, &all) != nil {
 			continue // the answer to the page names the worker
 		}
 		for _, t := range all {
-			note(t.Kind, is.worker+" "+t.ID, t.Sum)
+			note(thing{t.Kind, is.worker + " " + t.ID, t.Tenant}, t.Sum)
 		}
 	}
 }

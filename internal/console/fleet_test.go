@@ -177,6 +177,7 @@ func TestRolesOfAFleet(t *testing.T) {
 		// The worker does not rely on the front.
 		for text, want := range map[string]int{
 			"": 401, "x": 401, `{"name":"ann"}`: 401, `{"role":"operator"}`: 401, `{"name":"ann","role":"king"}`: 401, `{"name":"ann","role":"viewer"}`: 403,
+			`{"name":"ann","role_for_tenants":"operator"}`: 401, `{"name":"ann","role":"operator","tenants":["a"]}`: 401, `{"name":"ann","role":"operator","role_for_tenants":"operator","tenants":["a"]}`: 401,
 		} {
 			if want == 403 && at.needs == Viewer {
 				continue

@@ -169,13 +169,13 @@ func (evilKit) Engines() []EngineHealth {
 	return poison([]EngineHealth{{Engine: "one", State: "healthy"}, {Engine: "two"}, {Engine: "three", Since: time.Now()}})
 }
 
-func (evilKit) Browsers() BrowserPool { return BrowserPool{Chromes: 1, Pages: 7} }
+func (evilKit) Pools() []BrowserPool { return []BrowserPool{{Chromes: 1, Pages: 7}} }
 
 func (evilKit) Seats() []BrowserSeat {
 	return poison([]BrowserSeat{{ID: "b-1", State: "live", Tabs: 2, Memory: 7 << 20}})
 }
 
-func (evilKit) Work(context.Context) (Work, error) {
+func (evilKit) Work(context.Context, Scope) (Work, error) {
 	return poison(Work{
 		Todos:     []Todo{{ID: 1, Steps: []TodoStep{{}, {}, {Done: true}}}, {ID: 2, Steps: []TodoStep{}}},
 		Plans:     []SavedPlan{{Saved: time.Now()}, {}, {}},

@@ -21,16 +21,17 @@ func (p *Part) Run(ctx context.Context) { p.console.chain.follow(ctx, p.console.
 
 // changing is the digest of something that changes, by which a front makes its events.
 type changing struct {
-	Kind string `json:"kind"`
-	ID   string `json:"id,omitempty"`
-	Sum  string `json:"sum"`
+	Kind   string `json:"kind"`
+	ID     string `json:"id,omitempty"`
+	Tenant string `json:"tenant,omitempty"` // whose it is
+	Sum    string `json:"sum"`
 }
 
 // changing lists what changes.
 func (c *Console) changing(r *request) (any, error) {
 	all := []changing{}
 	for t, sum := range c.things(r.Context()) {
-		all = append(all, changing{t.kind, t.id, hex.EncodeToString(sum[:8])})
+		all = append(all, changing{t.kind, t.id, t.tenant, hex.EncodeToString(sum[:8])})
 	}
 	return all, nil
 }

@@ -13,12 +13,20 @@ const PersonHeader = "Belljar-Person"
 // passed is a person as a front tells a part of them.
 type passed struct {
 	Name string `json:"name"`
-	Role string `json:"role"`
+	Role string `json:"role,omitempty"` // of somebody who may see the things of all tenants
+	// Some is the role of somebody who may see those of Tenants. A worker that does not know
+	// it finds no role.
+	Some    string   `json:"role_for_tenants,omitempty"`
+	Tenants []string `json:"tenants,omitempty"`
 }
 
 // pass puts a person into a request to a part.
 func pass(h http.Header, who Person) {
-	text, err := json.Marshal(passed{who.Name, who.Role.String()})
+	is := passed{Name: who.Name, Role: who.Role.String()}
+	if !who.Scope.all {
+		is.Some, is.Role, is.Tenants = is.Role, "", who.Scope.tenants
+	}
+	text, err := json.Marshal(is)
 	if err == nil { // of texts, which have a form
 		h.Set(PersonHeader, base64.RawURLEncoding.EncodeToString(text))
 	}
@@ -28,17 +36,21 @@ func pass(h http.Header, who Person) {
 func passedPerson(r *http.Request, at route) (who Person, err error) {
 	var is passed
 	text, err := base64.RawURLEncoding.DecodeString(r.Header.Get(PersonHeader))
-	if err != nil || json.Unmarshal(text, &is) != nil || is.Name == "" || is.Role == "" {
+	if err != nil || json.Unmarshal(text, &is) != nil || is.Name == "" || (is.Role == "") == (is.Some == "") || (is.Role == "") != (len(is.Tenants) > 0) {
 		return who, fault(http.StatusUnauthorized, "the front does not say who asks")
 	}
-	role, err := ParseRole(is.Role)
+	scope := Everything()
+	if is.Role == "" {
+		scope = ScopeOf(is.Tenants)
+	}
+	role, err := ParseRole(is.Role + is.Some)
 	if err != nil {
 		return who, &Error{http.StatusUnauthorized, err}
 	}
 	if role < at.needs {
 		return who, errRole(role, at)
 	}
-	return Person{Name: is.Name, Role: role}, nil
+	return Person{Name: is.Name, Role: role, Scope: scope}, nil
 }
 
 // errRole says that a role is not enough for a route.

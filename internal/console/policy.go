@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"belljar.dev/internal/control"
@@ -32,9 +33,9 @@ type Policy interface {
 // policyHandlers serve the policy.
 type policyHandlers struct {
 	policy Policy
-	counts Counts        // nil where nothing is counted
-	log    string        // the directory of the audit log; empty for none
-	one    chan struct{} // holds one while a replay goes on
+	counts Counts      // nil where nothing is counted
+	log    string      // the directory of the audit log; empty for none
+	one    *sync.Mutex // held while a replay goes on
 }
 
 // show is the policy with its rules that have decided.
@@ -121,12 +122,10 @@ func (h *policyHandlers) replay(r *request) (any, error) {
 	if err := r.read(&said); err != nil {
 		return nil, err
 	}
-	select {
-	case h.one <- struct{}{}:
-		defer func() { <-h.one }()
-	default:
+	if !h.one.TryLock() {
 		return nil, fault(http.StatusTooManyRequests, "another replay goes on; try again when it has ended")
 	}
+	defer h.one.Unlock()
 	proposed, err := policies.Parse("proposed.yaml", []byte(said.Policy))
 	if err != nil {
 		return nil, &Error{http.StatusBadRequest, err}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -25,6 +26,7 @@ const (
 type logHandlers struct {
 	dir   string
 	chain *chain
+	scope Scope // whose records are shown
 }
 
 // record is a record of the log in brief.
@@ -145,7 +147,9 @@ func (h *logHandlers) audit(r *request) (any, error) {
 	defer cancel()
 	page := records{Records: []record{}}
 	at, more, err := audit.ReadBack(ctx, h.dir, before, want, func(e audit.Entry, at audit.Cursor) bool {
-		page.Records = append(page.Records, brief(e, at))
+		if h.scope.Sees(e.Tenant) {
+			page.Records = append(page.Records, brief(e, at))
+		}
 		return len(page.Records) < most
 	})
 	if err != nil {
@@ -166,6 +170,9 @@ func (h *logHandlers) auditRecord(r *request) (any, error) {
 		return nil, &Error{http.StatusNotFound, err}
 	}
 	e, err := audit.ReadRecord(h.dir, at)
+	if err == nil && !h.scope.Sees(e.Tenant) {
+		err = audit.ErrNoRecord
+	}
 	if errors.Is(err, audit.ErrNoRecord) {
 		return nil, &Error{http.StatusNotFound, err}
 	}
@@ -238,11 +245,48 @@ func (h *chain) follow(ctx context.Context, dir string) {
 	}
 }
 
-// newest is the newest record of the log; zero for none.
-func newest(ctx context.Context, dir string) (seq uint64) {
+// Bounds of a tail.
+const (
+	mostTail    = 2000 // records that are read at a time
+	mostTenants = 2000
+)
+
+// tail knows the newest record of each tenant. It is safe for concurrent use.
+type tail struct {
+	mu   sync.Mutex
+	last uint64            // guarded by mu: the newest record that was seen
+	of   map[string]uint64 // guarded by mu: by tenant, of which the one without a name is the server
+}
+
+// newest is the newest record of each tenant that had one since the first call, or shortly before.
+func (t *tail) newest(ctx context.Context, dir string) map[string]uint64 {
+	t.mu.Lock()
+	last := t.last
+	t.mu.Unlock()
+	fresh := make(map[string]uint64)
+	read, newest := 0, last
 	_, _, _ = audit.ReadBack(ctx, dir, audit.Cursor{}, audit.Search{}, func(e audit.Entry, _ audit.Cursor) bool {
-		seq = e.Seq
-		return false
+		newest = max(newest, e.Seq)
+		if e.Seq <= last {
+			return false
+		}
+		fresh[e.Tenant] = max(fresh[e.Tenant], e.Seq)
+		read++
+		return read < mostTail
 	})
-	return seq
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil || len(t.of)+len(fresh) > mostTenants {
+		t.of = make(map[string]uint64)
+	}
+	if last > 0 && read == mostTail { // there may be records of each of them behind
+		for tenant := range t.of {
+			t.of[tenant] = newest
+		}
+	}
+	for tenant, seq := range fresh {
+		t.of[tenant] = max(t.of[tenant], seq)
+	}
+	t.last = max(t.last, newest)
+	return maps.Clone(t.of)
 }

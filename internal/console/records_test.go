@@ -136,7 +136,7 @@ func TestChain(t *testing.T) {
 // nothing in it, over HTTP. The bounds are 300 ms and 1 s.
 func BenchmarkAuditPage(b *testing.B) {
 	dir := logged(b, 1_000_000)
-	h := &logHandlers{dir, &chain{asked: make(chan struct{}, 1)}}
+	h := &logHandlers{dir, &chain{asked: make(chan struct{}, 1)}, Everything()}
 	for name, path := range map[string]string{"first": "/", "filter": "/?tenant=nobody", "text": "/?q=nothing+has+it"} {
 		b.Run(name, func(b *testing.B) {
 			var most time.Duration

@@ -22,7 +22,7 @@ import (
 // known is somebody of the policy, and their token.
 func known(name string, role Role) (Known, string) {
 	token := NewToken()
-	return Known{name, role, sha256.Sum256([]byte(token))}, token
+	return Known{Name: name, Role: role, Scope: Everything(), Sum: sha256.Sum256([]byte(token))}, token
 }
 
 // permit puts people in the place of those whom the policy of a rig names.
@@ -80,7 +80,7 @@ func TestPeopleOfThePolicy(t *testing.T) {
 	if got := g.send("GET", "api/v1/me", in.Token, nil); got.status != 401 {
 		t.Errorf("somebody who is not named any more: %d", got.status)
 	}
-	g.ring.add("box", "x")
+	g.ring.add(thing{kind: "box", id: "x"})
 	for ok := true; ok; { // the stream ends too
 		_, ok = next()
 	}
@@ -96,7 +96,7 @@ func TestPeopleOfThePolicy(t *testing.T) {
 func TestForeignTokens(t *testing.T) {
 	g := start(t, func(g *rig, _ *Views) { g.agents = ownToken + "shared" })
 	ann, annToken := known("ann", Operator)
-	g.permit(ann, Known{"eve", Operator, sha256.Sum256([]byte(ownToken + "shared"))})
+	g.permit(ann, Known{Name: "eve", Role: Operator, Sum: sha256.Sum256([]byte(ownToken + "shared"))})
 	for range 3 * maxWrong {
 		if status, _ := g.enter(NewToken()); status != 401 {
 			t.Fatalf("a wrong token: %d", status)

@@ -18,6 +18,8 @@ type event struct {
 	Kind string    `json:"kind"`
 	ID   string    `json:"id,omitempty"`
 	At   time.Time `json:"at"`
+
+	tenant string // whose it is; empty for the server's
 }
 
 // ring has the last events. Readers come back with the number of the last one that they
@@ -39,13 +41,13 @@ func newRing(now time.Time) *ring {
 }
 
 // add adds an event.
-func (r *ring) add(kind, id string) {
+func (r *ring) add(t thing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
 		return
 	}
-	r.events[r.next%ringSize] = event{r.next, kind, id, time.Now().UTC()}
+	r.events[r.next%ringSize] = event{r.next, t.kind, t.id, time.Now().UTC(), t.tenant}
 	r.next++
 	r.wake()
 }

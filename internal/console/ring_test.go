@@ -25,7 +25,7 @@ func TestRing(t *testing.T) {
 		}
 	}
 	for i := range 3 {
-		r.add("box", fmt.Sprint(i))
+		r.add(thing{kind: "box", id: fmt.Sprint(i)})
 	}
 	if ids, gap, _ := read(99); ids != "0 1 2 " || gap {
 		t.Errorf("got %q, %v", ids, gap)
@@ -34,7 +34,7 @@ func TestRing(t *testing.T) {
 		t.Errorf("got %q, %v", ids, gap)
 	}
 	for i := range ringSize {
-		r.add("box", fmt.Sprint(i))
+		r.add(thing{kind: "box", id: fmt.Sprint(i)})
 	}
 	if _, gap, now := read(101); !gap || now != 102+ringSize {
 		t.Errorf("after as many as are kept: a gap: %v, now %d", gap, now)
@@ -69,7 +69,7 @@ func TestRing(t *testing.T) {
 	default:
 		t.Error("the end wakes nobody")
 	}
-	r.add("box", "late")
+	r.add(thing{kind: "box", id: "late"})
 	if _, _, is, _, ended := r.after(now); is != now || !ended {
 		t.Error("an ended ring takes events")
 	}

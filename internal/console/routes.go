@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 )
 
 // api is what the paths of all data begin with.
@@ -21,19 +22,24 @@ type route struct {
 	body         int64 // bytes that a body may have; maxBody if zero
 }
 
+// turns are what is done for one person at a time.
+type turns struct{ replay, test, picture sync.Mutex }
+
 // routes are all routes of the data that this console has. Nothing else says who may do
 // what.
-func (c *Console) routes() []route {
+func (c *Console) routes() []route { return c.routesOf(c.views) }
+
+// routesOf are the routes of views. A person of some tenants has those of Views.only.
+func (c *Console) routesOf(views Views) []route {
 	all := []route{
 		{"POST", "login", "", 0, c.login, 1 << 10},
 		{"POST", "logout", "", Viewer, c.logout, 0},
 		{"GET", "me", "", Viewer, c.me, 0},
 		{"GET", "events", "", Viewer, c.stream, 0},
 	}
-	if c.views.Fleet != nil {
-		h := &fleetHandlers{c.views.Fleet, c.look}
+	if views.Fleet != nil {
+		h := &fleetHandlers{views.Fleet, c.look}
 		all = append(all,
-			route{"GET", "workers", "workers", Viewer, h.workers, 0},
 			route{"GET", "workers/{worker}/{path...}", "", Viewer, h.one, 0},
 			route{"POST", "workers/{worker}/{path...}", "", Approver, h.one, 0},
 			route{"GET", "inbox", "inbox", Viewer, h.inbox, 0},
@@ -44,9 +50,12 @@ func (c *Console) routes() []route {
 			route{"GET", "jobs", "jobs", Viewer, h.list("jobs"), 0},
 			route{"GET", "audit", "audit", Viewer, h.audit, 0},
 		)
+		if views.scope.all {
+			all = append(all, route{"GET", "workers", "workers", Viewer, h.workers, 0})
+		}
 	}
-	if c.views.People != nil {
-		h := &peopleHandlers{c.views.People, c.views.Upstreams}
+	if views.People != nil {
+		h := &peopleHandlers{views.People, views.Upstreams}
 		all = append(all,
 			route{"GET", "inbox", "inbox", Viewer, h.inbox, 0},
 			route{"GET", "approvals", "history", Viewer, h.approvals, 0},
@@ -58,8 +67,8 @@ func (c *Console) routes() []route {
 			route{"POST", "questions/{id}/answer", "", Approver, h.answer, 0},
 		)
 	}
-	if c.views.Runs != nil {
-		h := &runHandlers{c.views.Runs}
+	if views.Runs != nil {
+		h := &runHandlers{views.Runs}
 		all = append(all,
 			route{"GET", "boxes", "boxes", Viewer, h.boxes, 0},
 			route{"POST", "boxes/{id}/kill", "", Operator, h.killBox, 0},
@@ -70,24 +79,24 @@ func (c *Console) routes() []route {
 			route{"GET", "jobs/{session}/{id}/output", "", Viewer, h.jobOutput, 0},
 		)
 	}
-	if c.views.Counts != nil {
-		h := &countHandlers{c.views.Counts, c.views.Runs, &c.usage}
+	if views.Counts != nil {
+		h := &countHandlers{views.Counts, views.Runs, &c.usage, views.scope}
 		all = append(all, route{"GET", "stats", "overview", Viewer, h.stats, 0})
 	}
-	if c.views.AuditDir != "" {
-		h := &logHandlers{c.views.AuditDir, &c.chain}
+	if views.AuditDir != "" {
+		h := &logHandlers{views.AuditDir, &c.chain, views.scope}
 		all = append(all,
 			route{"GET", "audit", "audit", Viewer, h.audit, 0},
 			route{"GET", "audit/{cursor}", "", Viewer, h.auditRecord, 0},
 			route{"GET", "casts/{id}", "", Viewer, h.cast, 0},
 		)
-		if c.views.People != nil {
-			trail := &trailHandlers{h, c.views.People}
+		if views.People != nil {
+			trail := &trailHandlers{h, views.People}
 			all = append(all, route{"GET", "approvals/{id}/records", "", Viewer, trail.approval, 0})
 		}
 	}
-	if c.views.Policy != nil {
-		h := &policyHandlers{c.views.Policy, c.views.Counts, c.views.AuditDir, make(chan struct{}, 1)}
+	if views.Policy != nil {
+		h := &policyHandlers{views.Policy, views.Counts, views.AuditDir, &c.turns.replay}
 		all = append(all,
 			route{"GET", "policy", "policy", Viewer, h.show, 0},
 			route{"POST", "policy/explain", "", Viewer, h.explain, 0},
@@ -96,8 +105,8 @@ func (c *Console) routes() []route {
 			all = append(all, route{"POST", "policy/replay", "", Viewer, h.replay, maxPolicy})
 		}
 	}
-	if c.views.SetsDir != "" {
-		h := &setHandlers{c.views.SetsDir, c.views.Server}
+	if views.SetsDir != "" {
+		h := &setHandlers{views.SetsDir, views.Server, views.scope}
 		all = append(all,
 			route{"GET", "workspaces", "workspaces", Viewer, h.list, 0},
 			route{"GET", "workspaces/{name}/changes", "", Viewer, h.changes, 0},
@@ -106,16 +115,16 @@ func (c *Console) routes() []route {
 			route{"POST", "workspaces/{name}/discard", "", Operator, h.discard, 0},
 		)
 	}
-	if c.views.Upstreams != nil {
-		h := &upstreamHandlers{c.views.Upstreams}
+	if views.Upstreams != nil {
+		h := &upstreamHandlers{views.Upstreams}
 		all = append(all,
 			route{"GET", "upstreams", "upstreams", Viewer, h.list, 0},
 			route{"POST", "upstreams/{name}/restart", "", Operator, h.restart, 0},
 			route{"POST", "upstreams/{name}/pins", "", Approver, h.decide, 0},
 		)
 	}
-	if c.views.Tools != nil {
-		h := &toolHandlers{c.views.Tools, c.views.Runs, make(chan struct{}, 1), make(chan struct{}, 1)}
+	if views.Tools != nil {
+		h := &toolHandlers{views.Tools, views.Runs, &c.turns.test, &c.turns.picture}
 		all = append(all,
 			route{"GET", "search", "search", Viewer, h.search, 0},
 			route{"POST", "search/{name}/test", "", Operator, h.testEngine, 0},
@@ -143,7 +152,11 @@ func (c *Console) handler(at route) http.HandlerFunc {
 				return
 			}
 		}
-		value, err := at.serve(req)
+		serve := at.serve
+		if at.needs > 0 && !req.who.Scope.all {
+			serve = c.serveSome(at, req.who.Scope)
+		}
+		value, err := serve(req)
 		switch {
 		case errors.Is(err, errAnswered):
 		case err != nil:
@@ -151,6 +164,18 @@ func (c *Console) handler(at route) http.HandlerFunc {
 		default:
 			respond(w, http.StatusOK, value)
 		}
+	}
+}
+
+// serveSome is what a route does for people of some tenants.
+func (c *Console) serveSome(at route, s Scope) func(*request) (any, error) {
+	for _, own := range c.routesOf(c.views.only(s)) {
+		if own.method == at.method && own.path == at.path {
+			return own.serve
+		}
+	}
+	return func(*request) (any, error) {
+		return nil, fault(http.StatusForbidden, "this is about all tenants of the server, and you may see %s", s)
 	}
 }
 
@@ -162,7 +187,7 @@ func (c *Console) person(r *http.Request, at route) (Person, error) {
 	}
 	who, ok := c.access.holder(token)
 	if ok {
-		who.Role, ok = who.holds(func() []Known { return c.views.Server.Known(r.Context()) })
+		who, ok = who.holds(func() []Known { return c.views.Server.Known(r.Context()) })
 	}
 	switch {
 	case ok && who.Role >= at.needs:

@@ -116,14 +116,12 @@ func (c *Console) Serve(ctx context.Context, views Views) error {
 // prefix.
 func (c *Console) mount(views Views) {
 	c.views = views
+	c.views.scope = Everything()
 	roots := []string{"/"}
 	if c.prefix != "" {
 		roots = append(roots, "/"+c.prefix)
 	}
 	for _, r := range c.routes() {
-		if r.view != "" {
-			c.shown = append(c.shown, r.view)
-		}
 		for _, root := range roots {
 			c.front.Handle(r.method+" "+root+api+r.path, c.handler(r))
 		}
@@ -152,6 +150,7 @@ func (c *Console) serve(ctx context.Context) error {
 
 // NewPart returns the part of a server. Run has to be called as well.
 func NewPart(views Views) (*Part, error) {
+	views.scope = Everything()
 	c := &Console{views: views, who: passedPerson, chain: chain{asked: make(chan struct{}, 1)}}
 	p := &Part{console: c}
 	own := []string{"login", "logout", "me", "events"}

@@ -19,12 +19,10 @@ const (
 // shot is what a browser shows now. One picture is made at a time, since a call of the agent
 // waits for it.
 func (h *toolHandlers) shot(r *request) (any, error) {
-	select {
-	case h.shots <- struct{}{}:
-		defer func() { <-h.shots }()
-	default:
+	if !h.shots.TryLock() {
 		return nil, fault(http.StatusTooManyRequests, "another picture is being made; try again when it is")
 	}
+	defer h.shots.Unlock()
 	shown, err := h.tools.Shot(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err

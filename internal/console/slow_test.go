@@ -18,10 +18,10 @@ func TestSlowReader(t *testing.T) {
 	}
 	for range 3 * ringSize { // nobody reads meanwhile
 		for range 64 {
-			g.ring.add("box", "x")
+			g.ring.add(thing{kind: "box", id: "x"})
 		}
 	}
-	g.ring.add("box", "last")
+	g.ring.add(thing{kind: "box", id: "last"})
 	reset := false
 	for {
 		e, ok := next()

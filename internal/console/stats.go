@@ -29,7 +29,8 @@ type RuleUse struct {
 
 // Counts has what is counted of calls.
 type Counts interface {
-	Calls() Calls
+	// Calls are those of the tenants that a scope sees.
+	Calls(Scope) Calls
 	Rules() []RuleUse
 	Tenants() []control.Tenant
 }
@@ -39,6 +40,7 @@ type countHandlers struct {
 	counts Counts
 	runs   Runs // nil where boxes are not shown
 	usage  *usage
+	scope  Scope
 }
 
 // stats is an overview.
@@ -48,7 +50,7 @@ func (h *countHandlers) stats(*request) (any, error) {
 		Tenants []control.Tenant `json:"tenants"`
 		Boxes   []boxStats       `json:"boxes,omitempty"`
 		Every   float64          `json:"every"` // seconds between two samples of a box
-	}{h.counts.Calls(), h.counts.Tenants(), nil, sampleEvery.Seconds()}
+	}{h.counts.Calls(h.scope), h.counts.Tenants(), nil, sampleEvery.Seconds()}
 	if h.runs != nil {
 		out.Boxes = h.usage.stats(h.runs.Boxes())
 	}

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"belljar.dev/internal/control"
@@ -101,22 +102,23 @@ type Tools interface {
 	Engines() []EngineHealth
 	// TestEngine asks one engine a harmless query, like `search doctor --live`.
 	TestEngine(ctx context.Context, name string) (EngineTest, error)
-	Browsers() BrowserPool
+	Pools() []BrowserPool
 	Seats() []BrowserSeat
 	// Shot is what a live seat shows now, as a PNG or JPEG. A page of the web drew it.
 	Shot(ctx context.Context, id string) ([]byte, error)
 	// HoldSeat stops the acts of a seat's agent for a person, and ReleaseSeat lets them go on.
 	HoldSeat(ctx context.Context, id, by string) error
 	ReleaseSeat(id, by string) error
-	Work(ctx context.Context) (Work, error)
+	// Work is what agents of the tenants keep that a scope sees.
+	Work(context.Context, Scope) (Work, error)
 }
 
 // toolHandlers serve what tools work with.
 type toolHandlers struct {
 	tools Tools
-	runs  Runs          // nil where boxes are not shown
-	one   chan struct{} // holds one while an engine is tested
-	shots chan struct{} // holds one while a picture is made
+	runs  Runs        // nil where boxes are not shown
+	one   *sync.Mutex // held while an engine is tested
+	shots *sync.Mutex // held while a picture is made
 }
 
 func (h *toolHandlers) search(*request) (any, error) {
@@ -134,12 +136,10 @@ func (h *toolHandlers) testEngine(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
 	}
-	select {
-	case h.one <- struct{}{}:
-		defer func() { <-h.one }()
-	default:
+	if !h.one.TryLock() {
 		return nil, fault(http.StatusTooManyRequests, "another engine is being tested; try again when that has ended")
 	}
+	defer h.one.Unlock()
 	ctx, cancel := context.WithTimeout(r.Context(), testMost)
 	defer cancel()
 	return h.tools.TestEngine(ctx, r.PathValue("name"))
@@ -159,7 +159,7 @@ func (h *toolHandlers) browser(*request) (any, error) {
 		Pools []BrowserPool `json:"pools"`
 		Boxes []control.Box `json:"boxes"`
 		Seats []BrowserSeat `json:"seats"`
-	}{[]BrowserPool{h.tools.Browsers()}, boxes, h.tools.Seats()}, nil
+	}{h.tools.Pools(), boxes, h.tools.Seats()}, nil
 }
 
-func (h *toolHandlers) work(r *request) (any, error) { return h.tools.Work(r.Context()) }
+func (h *toolHandlers) work(r *request) (any, error) { return h.tools.Work(r.Context(), r.who.Scope) }

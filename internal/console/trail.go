@@ -36,7 +36,7 @@ func (h *trailHandlers) approval(r *request) (any, error) {
 		found := false // the first record of what is looked for
 		_, more, err := audit.ReadBack(ctx, h.log.dir, audit.Cursor{}, want, func(e audit.Entry, at audit.Cursor) bool {
 			mine, last := is(e)
-			if mine {
+			if mine && h.log.scope.Sees(e.Tenant) {
 				page.Records = append(page.Records, brief(e, at))
 			}
 			found = last

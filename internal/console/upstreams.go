@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -44,8 +45,11 @@ func (h *upstreamHandlers) restart(r *request) (any, error) {
 		return nil, err
 	}
 	n, err := h.upstreams.Restart(r.Context(), r.PathValue("name"), r.who.Name)
+	if _, known := errors.AsType[*Error](err); err != nil && !known {
+		err = &Error{http.StatusNotFound, err}
+	}
 	if err != nil {
-		return nil, &Error{http.StatusNotFound, err}
+		return nil, err
 	}
 	return struct {
 		Instances int `json:"instances"`

@@ -68,6 +68,8 @@ type Views struct {
 	// SetsDir is the directory of the changes that boxes make beside their workspaces; empty
 	// where there can be none.
 	SetsDir string
+
+	scope Scope // whose things the views show
 }
 
 // About is what the server is.
@@ -96,6 +98,7 @@ type Server interface {
 // Decision is what a person did with the changes of a set.
 type Decision struct {
 	Event     string // "applied" or "discarded"
+	Tenant    string // whose set it is
 	Set       string
 	Workspace string
 	By        string

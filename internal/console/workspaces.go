@@ -28,6 +28,7 @@ const (
 type setHandlers struct {
 	dir    string // of the sets
 	server Server
+	scope  Scope // whose sets are shown
 }
 
 // with opens the store of the sets for one request.
@@ -38,11 +39,31 @@ func (h *setHandlers) with(r *request, use func(ctx context.Context, s *workspac
 	if err != nil {
 		return nil, err
 	}
-	value, err = use(ctx, s)
+	if id := r.PathValue("name"); id != "" {
+		err = h.own(s, id)
+	}
+	if err == nil {
+		value, err = use(ctx, s)
+	}
 	if err = errors.Join(err, s.Close()); err != nil {
 		return nil, ofSet(err)
 	}
 	return value, nil
+}
+
+// own is the error for a set that is not of a tenant of the scope.
+func (h *setHandlers) own(s *workspace.Store, id string) error {
+	if h.scope.all {
+		return nil
+	}
+	info, err := s.Info(id)
+	if err == nil && !h.scope.Sees(info.Tenant) {
+		err = workspace.ErrNotFound
+	}
+	if err != nil { // whatever it says of a set of somebody else
+		return fault(http.StatusNotFound, "the set %.60q does not exist", id)
+	}
+	return nil
 }
 
 // ofSet gives an error its status.
@@ -80,6 +101,7 @@ func (h *setHandlers) list(r *request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		all = seen(h.scope, all, func(i workspace.Info) string { return i.Tenant })
 		sets := []set{}
 		for _, i := range all[:min(len(all), mostSets)] {
 			one := set{Name: i.ID, Info: i, Command: "belljar workspace diff " + i.ID}
@@ -265,11 +287,15 @@ func (h *setHandlers) apply(r *request) (any, error) {
 		if err := unchanged(ctx, s, id, said.Digest); err != nil {
 			return nil, err
 		}
+		info, err := s.Info(id)
+		if err != nil {
+			return nil, err
+		}
 		report, err := s.Apply(ctx, id, workspace.Options{Paths: said.Paths, As: part.Digest, Guard: protect.Changes})
 		if err != nil {
 			return nil, err
 		}
-		h.server.Decided(Decision{Event: "applied", Set: id, Workspace: report.Base, By: r.who.Name, Paths: len(report.Applied)})
+		h.server.Decided(Decision{Event: "applied", Tenant: info.Tenant, Set: id, Workspace: report.Base, By: r.who.Name, Paths: len(report.Applied)})
 		return report, nil
 	})
 }
@@ -295,7 +321,7 @@ func (h *setHandlers) discard(r *request) (any, error) {
 		if err := s.Discard(id); err != nil {
 			return nil, err
 		}
-		h.server.Decided(Decision{Event: "discarded", Set: id, Workspace: info.Base, By: r.who.Name})
+		h.server.Decided(Decision{Event: "discarded", Tenant: info.Tenant, Set: id, Workspace: info.Base, By: r.who.Name})
 		return struct{}{}, nil
 	})
 }

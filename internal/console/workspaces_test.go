@@ -157,7 +157,7 @@ func BenchmarkChanges(b *testing.B) {
 		files[fmt.Sprintf("d%d/f%d.txt", i%100, i)] = "text\n"
 	}
 	changedSet(b, dir, base, files)
-	h := &setHandlers{dir: dir}
+	h := &setHandlers{dir: dir, scope: Everything()}
 	var most time.Duration
 	for b.Loop() {
 		r := get(b, "/")

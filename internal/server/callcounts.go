@@ -21,10 +21,13 @@ type callCounts struct {
 
 	mu      sync.Mutex
 	began   time.Time                    // guarded by mu: the minute of the first place
-	minutes [console.Minutes][3]int      // guarded by mu: by minute modulo their number, and by verdict
+	minutes map[string]*minutes          // guarded by mu: by tenant
 	last    time.Time                    // guarded by mu: the newest minute
 	rules   map[ruleKey]*console.RuleUse // guarded by mu
 }
+
+// minutes are counts by minute modulo their number, and by verdict.
+type minutes [console.Minutes][3]int
 
 // ruleKey is a rule of a policy.
 type ruleKey struct {
@@ -34,20 +37,28 @@ type ruleKey struct {
 
 func newCallCounts(now func() time.Time) *callCounts {
 	minute := now().UTC().Truncate(time.Minute)
-	return &callCounts{now: now, began: minute, last: minute, rules: make(map[ruleKey]*console.RuleUse)}
+	return &callCounts{now: now, began: minute, last: minute, minutes: make(map[string]*minutes), rules: make(map[ruleKey]*console.RuleUse)}
 }
 
 // Traced counts a call that is over, if the policy was asked about it.
 func (n *callCounts) Traced(c mcp.Traced) {
-	d := c.Decision
-	if d.Rule == "" {
-		return
+	if c.Decision.Rule != "" {
+		n.count(c.Call.Session.Tenant(), c.Decision)
 	}
+}
+
+// count counts a decision about a call of a tenant.
+func (n *callCounts) count(tenant string, d policies.Decision) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.now().UTC()
 	n.turn(now)
-	n.minutes[minuteAt(n.last)][verdictAt(d.Verdict)]++
+	of := n.minutes[tenant]
+	if of == nil { // there are no more than the policy has had
+		of = new(minutes)
+		n.minutes[tenant] = of
+	}
+	of[minuteAt(n.last)][verdictAt(d.Verdict)]++
 	key := ruleKey{d.Rule, d.Source}
 	use := n.rules[key]
 	if use == nil {
@@ -66,7 +77,12 @@ func (n *callCounts) turn(now time.Time) {
 	minute := now.Truncate(time.Minute)
 	for i := 0; n.last.Before(minute) && i < console.Minutes; i++ {
 		n.last = n.last.Add(time.Minute)
-		n.minutes[minuteAt(n.last)] = [3]int{}
+		for tenant, of := range n.minutes {
+			of[minuteAt(n.last)] = [3]int{}
+			if *of == (minutes{}) { // nothing within the hour
+				delete(n.minutes, tenant)
+			}
+		}
 	}
 	if n.last.Before(minute) { // an hour without a call, which has cleared all
 		n.last = minute
@@ -88,8 +104,9 @@ func verdictAt(v policies.Verdict) int {
 	return 2
 }
 
-// Calls are the counts of the last hour, or since the server began.
-func (n *callCounts) Calls() console.Calls {
+// Calls are the counts of the last hour, or since the server began, of the tenants that a scope
+// sees.
+func (n *callCounts) Calls(s console.Scope) console.Calls {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.turn(n.now().UTC())
@@ -99,7 +116,14 @@ func (n *callCounts) Calls() console.Calls {
 		first = n.began
 	}
 	for m := first; !m.After(n.last); m = m.Add(time.Minute) {
-		at := n.minutes[minuteAt(m)]
+		var at [3]int
+		for tenant, of := range n.minutes {
+			if s.Sees(tenant) {
+				for i, calls := range of[minuteAt(m)] {
+					at[i] += calls
+				}
+			}
+		}
 		out.Minute, out.Allow = append(out.Minute, m), append(out.Allow, at[0])
 		out.Ask, out.Deny = append(out.Ask, at[1]), append(out.Deny, at[2])
 	}

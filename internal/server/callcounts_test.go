@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/console"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
@@ -14,10 +15,10 @@ func TestCallCounts(t *testing.T) {
 	clock := time.Date(2026, 11, 24, 12, 0, 30, 0, time.UTC)
 	n := newCallCounts(func() time.Time { return clock })
 	call := func(rule string, v policies.Verdict) {
-		n.Traced(mcp.Traced{Decision: policies.Decision{Rule: rule, Verdict: v, Source: policies.Source{File: "p.yaml", Line: 3}}})
+		n.count("a", policies.Decision{Rule: rule, Verdict: v, Source: policies.Source{File: "p.yaml", Line: 3}})
 	}
 	sum := func() (minutes, allow, ask, deny int) {
-		c := n.Calls()
+		c := n.Calls(console.Everything())
 		for i := range c.Minute {
 			if i > 0 && c.Minute[i].Sub(c.Minute[i-1]) != time.Minute {
 				t.Fatalf("%v follows %v", c.Minute[i], c.Minute[i-1])
@@ -37,7 +38,7 @@ func TestCallCounts(t *testing.T) {
 	call("a", policies.Allow)
 	call("a", policies.Allow)
 	call("b", policies.Deny)
-	call("", policies.Deny) // the policy was not asked
+	n.Traced(mcp.Traced{}) // the policy was not asked
 	want("in the first minute", 1, 2, 0, 1)
 	clock = clock.Add(10 * time.Minute)
 	call("c", policies.Ask)
@@ -58,5 +59,29 @@ func TestCallCounts(t *testing.T) {
 	}
 	if r := n.Rules(); len(r) != maxRules {
 		t.Errorf("%d rules are counted, want %d", len(r), maxRules)
+	}
+}
+
+// A person of some tenants gets the counts of their calls alone. What has no call within the hour
+// is not kept.
+func TestCallCountsOfTenants(t *testing.T) {
+	clock := time.Date(2026, 11, 24, 12, 0, 30, 0, time.UTC)
+	n := newCallCounts(func() time.Time { return clock })
+	for tenant, calls := range map[string]int{"a": 1, "b": 2, "c": 4} {
+		for range calls {
+			n.count(tenant, policies.Decision{Rule: "r", Verdict: policies.Allow})
+		}
+	}
+	for _, tt := range []struct {
+		scope console.Scope
+		want  int
+	}{{console.Everything(), 7}, {console.ScopeOf([]string{"a", "c"}), 5}, {console.ScopeOf([]string{"nosuch"}), 0}, {console.Scope{}, 0}} {
+		if c := n.Calls(tt.scope); c.Allow[len(c.Allow)-1] != tt.want {
+			t.Errorf("%s: %v, want %d", tt.scope, c.Allow, tt.want)
+		}
+	}
+	clock = clock.Add(2 * time.Hour)
+	if n.Calls(console.Everything()); len(n.minutes) != 0 {
+		t.Errorf("after two hours, %d tenants are kept", len(n.minutes))
 	}
 }

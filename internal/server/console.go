@@ -108,8 +108,8 @@ func (c *controller) handleConsole(mux *http.ServeMux) {
 		case c.console == nil:
 			control.Respond(w, http.StatusNotFound, "this server has no console")
 		default:
-			url, until := c.console.Link(control.Caller(r), role)
-			control.Respond(w, http.StatusOK, control.ConsoleLink{Server: os.Getpid(), URL: url, Role: role.String(), Until: until})
+			url, until := c.console.Link(control.Caller(r), role, want.Tenants...)
+			control.Respond(w, http.StatusOK, control.ConsoleLink{Server: os.Getpid(), URL: url, Role: role.String(), Tenants: want.Tenants, Until: until})
 		}
 	})
 }
@@ -154,7 +154,7 @@ func (v *consoleServer) Noted(l console.Login) {
 // Decided writes down what a person did with a set of changes.
 func (v *consoleServer) Decided(d console.Decision) {
 	v.server.Log.Info("a person decided about the changes of a set", "set", d.Set, "what", d.Event, "workspace", d.Workspace, "paths", d.Paths, "by", d.By)
-	v.server.audit.append(audit.Session{Event: d.Event, Session: d.Set, Workspace: d.Workspace, By: d.By})
+	v.server.audit.append(audit.Session{Event: d.Event, Tenant: d.Tenant, Session: d.Set, Workspace: d.Workspace, By: d.By})
 }
 
 // consolePeople are the questions to people.

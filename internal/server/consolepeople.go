@@ -38,7 +38,7 @@ func (k *knownPeople) now(ctx context.Context) []console.Known {
 	holds := s.gate.now.Load()
 	var all []auth.Digest
 	var faults []tokenFault
-	roles := make(map[string]console.Role)
+	byName := make(map[string]console.Known)
 	if len(policies.People(holds)) > 0 {
 		boxes := config.Boxes(holds, s.workspaces(), s.State)
 		for _, p := range policies.People(holds) {
@@ -51,13 +51,17 @@ func (k *knownPeople) now(ctx context.Context) []console.Known {
 			if err != nil { // the policy has no others
 				continue
 			}
-			all, roles[p.Name] = append(all, one), role
+			scope := console.Everything()
+			if p.Tenants != nil {
+				scope = console.ScopeOf(p.Tenants)
+			}
+			all, byName[p.Name] = append(all, one), console.Known{Name: p.Name, Role: role, Scope: scope, Sum: one.Sum}
 		}
 	}
 	all, shared := distinct("person", all)
 	k.list = nil
 	for _, one := range all {
-		k.list = append(k.list, console.Known{Name: one.Tenant, Role: roles[one.Tenant], Sum: one.Sum})
+		k.list = append(k.list, byName[one.Tenant])
 	}
 	texts := []string{}
 	for _, f := range append(faults, shared...) {

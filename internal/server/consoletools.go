@@ -57,9 +57,9 @@ func (v *consoleTools) TestEngine(ctx context.Context, name string) (t console.E
 	}, nil
 }
 
-// Browsers are what the browsers do.
-func (v *consoleTools) Browsers() console.BrowserPool {
-	return console.BrowserPool(v.server.reading.chrome.Stats())
+// Pools are what the browsers do.
+func (v *consoleTools) Pools() []console.BrowserPool {
+	return []console.BrowserPool{console.BrowserPool(v.server.reading.chrome.Stats())}
 }
 
 // Seats are the browsers that agents use.
@@ -110,14 +110,17 @@ func (v *consoleTools) browsers() *agentBrowsers {
 	return &agentBrowsers{v.server.reading.seats, v.server.audit, v.server.Log}
 }
 
-// Work is what agents keep, of all tenants in all open places.
-func (v *consoleTools) Work(ctx context.Context) (console.Work, error) {
+// Work is what agents keep in all open places, of the tenants that a scope sees.
+func (v *consoleTools) Work(ctx context.Context, s console.Scope) (console.Work, error) {
 	w := console.Work{Todos: []console.Todo{}, Plans: []console.SavedPlan{}, Callbacks: []console.ArmedCallback{}}
 	if !v.server.kept.Made() {
 		return w, nil // nobody has kept anything
 	}
 	for _, p := range v.server.places.all() {
 		for _, tenant := range append([]string{policies.LocalTenant}, p.gate.now.Load().Tenants()...) {
+			if !s.Sees(tenant) {
+				continue
+			}
 			if err := v.add(ctx, &w, p, tenant); err != nil {
 				return w, err
 			}

@@ -24,11 +24,12 @@ func (e *noCast) Error() string {
 func (e *noCast) Unwrap() error { return ErrNoRecord }
 
 // ReadCast returns the recording of a call, once it is found to be the file whose SHA-256 the
-// log has. It is in the format asciicast v2.
-func ReadCast(ctx context.Context, dir, callID string) ([]byte, error) {
+// log has. It is in the format asciicast v2. The recordings of a tenant are there only if sees
+// says so; nil for those of all.
+func ReadCast(ctx context.Context, dir, callID string, sees func(tenant string) bool) ([]byte, error) {
 	var of *Recorded
 	_, _, err := ReadBack(ctx, dir, Cursor{}, Search{Text: callID}, func(e Entry, _ Cursor) bool {
-		if e.CallID == callID && e.Cast != nil {
+		if e.CallID == callID && e.Cast != nil && (sees == nil || sees(e.Tenant)) {
 			of = e.Cast
 		}
 		return of == nil

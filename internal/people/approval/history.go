@@ -12,13 +12,16 @@ import (
 type Filter struct {
 	State  State
 	Tenant string
-	Tool   string
-	Rule   string
-	By     string    // that is in the name of the person
-	Text   string    // that is in what was shown, in the reason or in the note
-	Before time.Time // they were asked before that
-	Over   bool      // an answer was given, or it is too late for one
-	Most   int       // at most maxListed, which zero means as well
+	// Tenants are those whose approvals are meant; nil for all.
+	Tenants []string
+	Tool    string
+	Rule    string
+	By      string    // that is in the name of the person
+	Text    string    // that is in what was shown, in the reason or in the note
+	Before  time.Time // they were asked before that
+	Live    bool      // they are not over
+	Over    bool      // an answer was given, or it is too late for one
+	Most    int       // at most maxListed, which zero means as well
 }
 
 // History returns approvals, those that are over as well, the newest first.
@@ -48,6 +51,13 @@ func (f Filter) where() (condition string, values []any) {
 		if field.value != "" {
 			add(field.column+" = ?", field.value)
 		}
+	}
+	if f.Tenants != nil {
+		all, _ := json.Marshal(f.Tenants)
+		add("tenant IN (SELECT value FROM json_each(?))", string(all))
+	}
+	if f.Live {
+		add("(" + kind.Live + ")")
 	}
 	if f.By != "" {
 		add("instr(lower(by_whom), lower(?)) > 0", f.By)

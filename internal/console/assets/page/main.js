@@ -1,7 +1,7 @@
 // The page: who is logged in, where they are, and what has changed meanwhile.
 import {add, el, fill} from './dom.js'
 import {get, hasToken, onFailure, onMissing, Refused} from './api.js'
-import {ago, seen, setClock, tickAll} from './format.js'
+import {line, seen, setClock, tickAll} from './format.js'
 import {inbox} from './inboxstore.js'
 import {Live} from './live.js'
 import {codeIn, drop, login, logout, onToken, resume, takeCode} from './login.js'
@@ -185,7 +185,7 @@ function show() {
 /** frame makes what all pages have around them. */
 function frame() {
   fill(nav, groups.map(g => el('ul', {}, g.filter(([name]) => me.views.includes(name)).map(([name]) => el('li', {}, el('a', {to: '#/' + name}, /** @type {any} */ (T.nav)[name], name === 'inbox' && badge))))))
-  fill(who, el('span', {class: 'name'}, seen(me.person)), el('span', {class: 'tag plain', title: /** @type {any} */ (T.role)[me.role]}, me.role),
+  fill(who, el('span', {class: 'name'}, seen(me.person)), me.tenants && el('span', {class: 'tag wait'}, line(me.tenants.join(', '), 40)), el('span', {class: 'tag plain', title: /** @type {any} */ (T.role)[me.role]}, me.role),
     button(T.login.out, async () => {
       live.stop('hidden')
       await logout()

@@ -1,0 +1,64 @@
+package console
+
+import (
+	"slices"
+	"strings"
+)
+
+// Scope says whose things a person may see and decide about. The zero value is for nobody's.
+type Scope struct {
+	all     bool
+	tenants []string // in order
+}
+
+// Everything is the scope of people who may see the things of all tenants, and those of the
+// server itself.
+func Everything() Scope { return Scope{all: true} }
+
+// ScopeOf is the scope of people who may see the things of some tenants.
+func ScopeOf(tenants []string) Scope {
+	tenants = slices.Clone(tenants)
+	slices.Sort(tenants)
+	return Scope{tenants: slices.Compact(tenants)}
+}
+
+// Sees reports whether the things of a tenant are in a scope. What has no tenant is the
+// server's.
+func (s Scope) Sees(tenant string) bool {
+	return s.all || tenant != "" && slices.Contains(s.tenants, tenant)
+}
+
+// String names the tenants.
+func (s Scope) String() string {
+	if s.all {
+		return "all tenants"
+	}
+	return "the tenants " + strings.Join(s.tenants, ", ")
+}
+
+// seen are the things of a list that are in a scope.
+func seen[T any](s Scope, all []T, tenant func(T) string) []T {
+	out := []T{}
+	for _, one := range all {
+		if s.Sees(tenant(one)) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// owned reports whether there is a thing that is meant, and each that is meant is in the scope:
+// ids are shortened, so they could mean two.
+func owned[T any](s Scope, all []T, meant func(T) bool, tenant func(T) string) bool {
+	found := false
+	for _, one := range all {
+		if !meant(one) {
+			continue
+		}
+		if !s.Sees(tenant(one)) {
+			return false
+		}
+		found = true
+	}
+	return found
+}
