@@ -169,7 +169,7 @@ type someCounts struct {
 
 func (v *someCounts) Calls(s Scope) Calls { return v.counts.Calls(s) }
 
-// Rules are none: a rule is used by the calls of all tenants.
+// Rules returns an empty list, since a rule is used by the calls of all tenants.
 func (v *someCounts) Rules() []RuleUse { return []RuleUse{} }
 
 func (v *someCounts) Tenants() []control.Tenant {
@@ -189,7 +189,7 @@ func (v *someTools) TestEngine(context.Context, string) (EngineTest, error) {
 	return EngineTest{}, errShared(v.scope, "test a search engine")
 }
 
-// Pools are none: a pool is for all tenants.
+// Pools returns an empty list, since a pool is for all tenants.
 func (v *someTools) Pools() []BrowserPool { return []BrowserPool{} }
 
 func tenantOfSeat(s BrowserSeat) string { return s.Tenant }
