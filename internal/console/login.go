@@ -62,30 +62,3 @@ func (c *Console) logout(r *request) (any, error) {
 	r.w.WriteHeader(http.StatusNoContent)
 	return nil, errAnswered
 }
-
-// me is who asks, and what there is to see.
-type me struct {
-	Person string `json:"person"`
-	Role   string `json:"role"`
-	About
-	Until   time.Time `json:"until"`
-	Now     time.Time `json:"now"`
-	Views   []string  `json:"views"`
-	Fleet   bool      `json:"fleet,omitempty"`   // what it shows is of workers
-	Tenants []string  `json:"tenants,omitempty"` // whose things the person may see; absent for all
-}
-
-func (c *Console) me(r *request) (any, error) {
-	views, about := c.views, c.views.Server.About()
-	if !r.who.Scope.all {
-		views = views.only(r.who.Scope)
-		about.Workspace, about.Policy = "", "" // of the server's own place
-	}
-	shown := []string{}
-	for _, at := range c.routesOf(views) {
-		if at.view != "" {
-			shown = append(shown, at.view)
-		}
-	}
-	return me{r.who.Name, r.who.Role.String(), about, r.who.Until, time.Now(), shown, views.Fleet != nil, r.who.Scope.tenants}, nil
-}
