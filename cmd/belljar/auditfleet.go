@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,21 +55,39 @@ func sightings(ctx context.Context, dir string, witnesses []string) (all []audit
 // fleetWait is how long all workers of a fleet have to read their logs.
 const fleetWait = 15 * time.Minute
 
+// Verdicts about the audit log of a worker, and about what it has of others.
+const (
+	logOK      = "ok"
+	logWrong   = "WRONG"   // the log contradicts itself, or what others have kept of it
+	logUnknown = "UNKNOWN" // it was not found out
+)
+
 // workerLog is what is known of the log of one worker.
 type workerLog struct {
 	fleet.Audited
-	found control.AuditReport
+
+	Verdict string `json:"verdict"`
+	Why     string `json:"why,omitempty"` // for any verdict but ok
+	found   control.AuditReport
 }
 
-// wrong is why a log cannot be relied on; empty if it can.
-func (w *workerLog) wrong() string {
+// judged is what a front found out about the log of a worker, with the verdict.
+func judged(a fleet.Audited) workerLog {
+	w := workerLog{Audited: a, Verdict: logOK}
+	if a.Report != nil {
+		if err := json.Unmarshal(a.Report, &w.found); err != nil { // its worker says what it likes
+			w.found = control.AuditReport{Unread: "its report is not one"}
+		}
+	}
 	switch {
 	case w.found.Fault != "":
-		return w.found.Fault
-	case w.Error != "":
-		return w.Error
+		w.Verdict, w.Why = logWrong, w.found.Fault
+	case w.found.Unread != "":
+		w.Verdict, w.Why = logUnknown, w.found.Unread
+	case a.Report == nil:
+		w.Verdict, w.Why = logUnknown, cmp.Or(a.Error, "its log was not read")
 	}
-	return ""
+	return w
 }
 
 // verifyFleet has all workers of the fronts of a state directory verify their logs.
@@ -84,23 +103,14 @@ func verifyFleet(ctx context.Context, out io.Writer, state string, asJSON bool) 
 	if err != nil {
 		return failure(fmt.Errorf("verify audit logs: %w", err))
 	}
-	all, faults := []workerLog{}, 0
+	all := []workerLog{}
 	for _, one := range fronts {
 		var found []fleet.Audited
 		if err := one.Patient(fleetWait).Ask(ctx, http.MethodPost, "/fleet/audit", nil, &found); err != nil {
 			return failure(fmt.Errorf("verify audit logs: %w", err))
 		}
 		for _, a := range found {
-			w := workerLog{Audited: a}
-			if a.Report != nil {
-				if err := json.Unmarshal(a.Report, &w.found); err != nil {
-					return failure(fmt.Errorf("verify audit logs: the report of worker %s: %w", a.Worker, err))
-				}
-			}
-			if w.wrong() != "" {
-				faults++
-			}
-			all = append(all, w)
+			all = append(all, judged(a))
 		}
 	}
 	if asJSON {
@@ -108,33 +118,62 @@ func verifyFleet(ctx context.Context, out io.Writer, state string, asJSON bool) 
 	} else {
 		err = printLogs(out, all)
 	}
-	if err == nil && faults > 0 {
-		return &statusError{code: exitFailed}
+	if err != nil {
+		return failure(err)
 	}
-	return failure(err)
-}
-
-// printLogs prints what is known of the logs of a fleet.
-func printLogs(out io.Writer, all []workerLog) error {
-	for i := range all {
-		w := &all[i]
-		line := fmt.Sprintf("ok       %s: records %d to %d, signed up to %d", w.Worker, w.found.First, w.found.Last, w.found.Signed)
-		switch why := w.wrong(); {
-		case why != "":
-			line = fmt.Sprintf("WRONG    %s: %s", w.Worker, policies.Clip(why, 1000))
-		case w.found.Witnessed > 0:
-			line += fmt.Sprintf(", up to %d as the log of %s has it", w.found.Witnessed, strings.Join(w.found.Witnesses, ", "))
-		default:
-			line += "; no other worker has a checkpoint of it"
-		}
-		if _, err := fmt.Fprintln(out, line); err != nil {
-			return err
-		}
-		for _, n := range w.found.Notes {
-			if _, err := fmt.Fprintf(out, "         note: %s\n", policies.Clip(n, 1000)); err != nil {
-				return err
-			}
-		}
+	if status := statusOfLogs(all); status != exitOK {
+		return &statusError{code: status}
 	}
 	return nil
+}
+
+// statusOfLogs is the exit status for what is known of the logs of a fleet.
+func statusOfLogs(all []workerLog) int {
+	status := exitOK
+	for i := range all {
+		switch w := &all[i]; {
+		case w.Verdict == logWrong:
+			return exitFailed
+		case w.Verdict == logUnknown || w.Unheard != "" || len(w.found.Disputes) > 0:
+			status = exitUnknown
+		}
+	}
+	return status
+}
+
+// printLogs prints what is known of the logs of a fleet, and last of how many of them.
+func printLogs(out io.Writer, all []workerLog) error {
+	var lines, unread []string
+	say := func(verdict, format string, args ...any) {
+		lines = append(lines, fmt.Sprintf("%-8s %s", verdict, policies.Clip(fmt.Sprintf(format, args...), 1100)))
+	}
+	for i := range all {
+		w := &all[i]
+		switch {
+		case w.Verdict != logOK:
+			say(w.Verdict, "%s: %s", w.Worker, w.Why)
+		case w.found.Witnessed > 0:
+			say(logOK, "%s: records %d to %d, signed up to %d, up to %d as the log of %s has it", w.Worker, w.found.First, w.found.Last, w.found.Signed, w.found.Witnessed, strings.Join(w.found.Witnesses, ", "))
+		default:
+			say(logOK, "%s: records %d to %d, signed up to %d; no other worker has a checkpoint of it", w.Worker, w.found.First, w.found.Last, w.found.Signed)
+		}
+		for _, n := range w.found.Notes {
+			say("", "note: %s", n)
+		}
+		for _, d := range w.found.Disputes {
+			say(logUnknown, "%s: what others have of it: %s", w.Worker, d)
+		}
+		if w.Unheard != "" {
+			say(logUnknown, "%s: what it has of others: %s", w.Worker, w.Unheard)
+		}
+		if w.Report == nil {
+			unread = append(unread, w.Worker)
+		}
+	}
+	last := fmt.Sprintf("%d of %d logs were read", len(all)-len(unread), len(all))
+	if len(unread) > 0 {
+		last += "; not those of " + strings.Join(unread, ", ")
+	}
+	_, err := fmt.Fprintln(out, strings.Join(append(lines, last), "\n"))
+	return err
 }

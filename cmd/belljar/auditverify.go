@@ -37,13 +37,16 @@ too, keep a copy of audit.pub, and now and then one of audit.checkpoint, on
 another machine, and give them to --key and --checkpoint.
 
 In a fleet, two other workers keep the checkpoints of each worker in their own logs.
-With --fleet, the front of --state has each worker compare its log with those.
---witness does the same for one log, without a front: it names the directory of the
-log of another worker, or of a copy.
+With --fleet, the front of --state has each worker compare its log with those, and
+prints a line for each: "ok", "WRONG" (the log contradicts itself, or what others have
+of it) or "UNKNOWN" (this was not found out, for example of a worker that does not
+answer). --witness does the same for one log, without a front: it names the directory
+of the log of another worker, or of a copy.
 
 Exit status: 0 the log is as it was written; 1 it is not, or cannot be read,
 and the last line of standard error says where and why; 2 the command line
-makes no sense.`,
+makes no sense; 3 nothing is wrong, and something is unknown: with --fleet a line
+is UNKNOWN, with --witness some witnesses contradict what others say.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
@@ -85,6 +88,9 @@ makes no sense.`,
 			if err != nil {
 				return failure(fmt.Errorf("verify audit log %s: %w", dir, err))
 			}
+			if len(report.Disputes) > 0 {
+				return &statusError{code: exitUnknown}
+			}
 			return nil
 		},
 	}
@@ -112,6 +118,9 @@ func verified(out io.Writer, dir string, r audit.Report) {
 	for _, n := range r.Notes {
 		fmt.Fprintf(out, "note: %s\n", n)
 	}
+	for _, d := range r.Disputes {
+		fmt.Fprintf(out, "unknown     %s\n", d)
+	}
 }
 
 // verifiedJSON is the same for programs, with the fault if there is one.
@@ -137,9 +146,10 @@ func verifiedJSON(out io.Writer, dir string, r audit.Report, err error) error {
 		Witnesses   []string `json:"witnesses,omitempty"`
 		Head        string   `json:"head"`
 		Notes       []string `json:"notes,omitempty"`
+		Disputes    []string `json:"disputes,omitempty"`
 	}{
-		Log: dir, OK: err == nil, Files: r.Files, Records: r.Records, First: r.First, Last: r.Last,
-		Removed: r.Removed, Signed: r.Signed, Checkpoints: r.Checkpoints, Witnessed: r.Witnessed, Witnesses: r.Witnesses, Head: r.Head, Notes: r.Notes,
+		Log: dir, OK: err == nil && len(r.Disputes) == 0, Files: r.Files, Records: r.Records, First: r.First, Last: r.Last,
+		Removed: r.Removed, Signed: r.Signed, Checkpoints: r.Checkpoints, Witnessed: r.Witnessed, Witnesses: r.Witnesses, Head: r.Head, Notes: r.Notes, Disputes: r.Disputes,
 	}
 	if err != nil {
 		found.Fault = &fault{Why: err.Error()}

@@ -279,7 +279,7 @@ func TestTenantThatIsTakenOutEnds(t *testing.T) {
 	if text := o.tool(a, "ReadBgOutput", `{"task_id":1}`); !strings.Contains(text, "status=running") {
 		t.Errorf("the task of the other tenant: %s", text)
 	}
-	o.recorded("ended", 1, "does not name the tenant any more")
+	o.recorded("ended", 1, "the policy")
 }
 
 // A client over stdio ends with its session, and is told in the answer to the call

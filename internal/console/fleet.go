@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -14,16 +16,21 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/internal/jsonlist"
 	"belljar.dev/policies/audit"
 )
 
 // Bounds of what is asked of the workers of a fleet.
 const (
-	askMost     = 5 * time.Second // then a worker is left out, which the answer says
-	askAtOnce   = 16              // workers
-	maxTogether = 3 << 20         // bytes of the answers of all workers to one request
-	mostAnswers = 200             // of one list of people's answers
-	mostMissing = 20              // workers that are named
+	askMost      = 5 * time.Second // then a worker is left out, which the answer says
+	askAtOnce    = 16              // workers
+	maxTogether  = 3 << 20         // bytes of the answers of all workers to one request
+	mostAnswers  = 200             // of one list of people's answers
+	mostMissing  = 20              // workers that are named
+	mostThings   = 1000            // elements of one list of one worker; of more the answer names the worker as missing
+	mostChanging = 10_000          // of the list by which events are made
+	maxThing     = 1 << 20         // bytes of one of them
+	mostMembers  = 100             // of one of them
 )
 
 // missingHeader names the workers that an answer has nothing of.
@@ -146,6 +153,57 @@ func same(r *request) func(string) (string, bool) {
 // thingOf is what a worker has, with its name as a further member.
 type thingOf map[string]json.RawMessage
 
+// UnmarshalJSON reads an object with at most mostMembers members.
+func (t *thingOf) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
+		return errors.New("it is not an object")
+	}
+	*t = make(thingOf)
+	for n := 0; d.More(); n++ {
+		if n == mostMembers {
+			return fmt.Errorf("it has more than %d members", mostMembers)
+		}
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return err
+		}
+		key, _ := name.(string) // which the name of a member is
+		(*t)[key] = value
+	}
+	return nil
+}
+
+// listOf is a list of what one worker has, or the first mostThings of it.
+type listOf[T any] []T
+
+// UnmarshalJSON reads the list. A null is not an element.
+func (t *listOf[T]) UnmarshalJSON(text []byte) error {
+	*t = listOf[T]{}
+	err := jsonlist.Each(bytes.NewReader(text), jsonlist.Bounds{Elements: mostThings, Bytes: maxThing}, func(text json.RawMessage) error {
+		var one T
+		if err := json.Unmarshal(text, &one); err != nil {
+			return err
+		}
+		if string(text) == "null" {
+			return errors.New("null is not one")
+		}
+		*t = append(*t, one)
+		return nil
+	})
+	if errors.Is(err, jsonlist.ErrFull) {
+		return nil
+	}
+	return err
+}
+
+// full reports whether the worker may have more.
+func (t listOf[T]) full() bool { return len(t) == mostThings }
+
 // of notes whose it is, whatever the worker says.
 func (t thingOf) of(worker string) thingOf {
 	t["worker"], _ = json.Marshal(worker) // of a text, which has a form
@@ -178,10 +236,13 @@ func (h *fleetHandlers) list(path string) func(*request) (any, error) {
 func (h *fleetHandlers) joined(r *request, path string) []thingOf {
 	all := []thingOf{}
 	for _, is := range h.each(r, path, same(r)) {
-		var some []thingOf
-		if json.Unmarshal(is.body, &some) != nil || slices.ContainsFunc(some, func(t thingOf) bool { return t == nil }) {
+		var some listOf[thingOf]
+		if json.Unmarshal(is.body, &some) != nil {
 			r.missing(is.worker)
 			continue
+		}
+		if some.full() {
+			r.missing(is.worker)
 		}
 		for _, t := range some {
 			all = append(all, t.of(is.worker))
@@ -203,10 +264,10 @@ func (h *fleetHandlers) answers(path string) func(*request) (any, error) {
 // inbox is what waits at all workers, the newest first.
 func (h *fleetHandlers) inbox(r *request) (any, error) {
 	var in struct {
-		Approvals []thingOf `json:"approvals"`
-		Questions []thingOf `json:"questions"`
-		Pins      []thingOf `json:"pins"`
-		More      int       `json:"more,omitempty"`
+		Approvals listOf[thingOf] `json:"approvals"`
+		Questions listOf[thingOf] `json:"questions"`
+		Pins      listOf[thingOf] `json:"pins"`
+		More      int             `json:"more,omitempty"`
 	}
 	sum := in
 	for _, is := range h.each(r, "inbox", same(r)) {
@@ -215,20 +276,21 @@ func (h *fleetHandlers) inbox(r *request) (any, error) {
 			r.missing(is.worker)
 			continue
 		}
-		for _, k := range []struct{ to, from *[]thingOf }{{&sum.Approvals, &in.Approvals}, {&sum.Questions, &in.Questions}, {&sum.Pins, &in.Pins}} {
+		if in.Approvals.full() || in.Questions.full() || in.Pins.full() {
+			r.missing(is.worker)
+		}
+		for _, k := range []struct{ to, from *listOf[thingOf] }{{&sum.Approvals, &in.Approvals}, {&sum.Questions, &in.Questions}, {&sum.Pins, &in.Pins}} {
 			for _, t := range *k.from {
-				if t != nil {
-					*k.to = append(*k.to, t.of(is.worker))
-				}
+				*k.to = append(*k.to, t.of(is.worker))
 			}
 		}
 		sum.More += max(0, in.More)
 	}
-	for _, list := range []*[]thingOf{&sum.Approvals, &sum.Questions, &sum.Pins} {
+	for _, list := range []*listOf[thingOf]{&sum.Approvals, &sum.Questions, &sum.Pins} {
 		newestFirst(*list, "created")
 		n := min(len(*list), maxInbox)
 		sum.More += len(*list) - n
-		*list = append([]thingOf{}, (*list)[:n]...)
+		*list = append(listOf[thingOf]{}, (*list)[:n]...)
 	}
 	return sum, nil
 }
@@ -331,9 +393,12 @@ func (h *fleetHandlers) audit(r *request) (any, error) {
 	var logs []*logOf
 	for _, is := range answers {
 		one := &logOf{worker: is.worker}
-		if json.Unmarshal(is.body, &one.page) != nil || slices.ContainsFunc(one.page.Records, func(t thingOf) bool { return t == nil }) {
+		if json.Unmarshal(is.body, &one.page) != nil {
 			r.missing(is.worker)
 			continue
+		}
+		if one.page.Records.full() {
+			r.missing(is.worker)
 		}
 		logs = append(logs, one)
 		out.More = out.More || one.page.More
@@ -364,10 +429,10 @@ type logOf struct {
 	worker string
 	taken  int
 	page   struct {
-		Records []thingOf `json:"records"`
-		Next    string    `json:"next"`
-		More    bool      `json:"more"`
-		Chain   chainIs   `json:"chain"`
+		Records listOf[thingOf] `json:"records"`
+		Next    string          `json:"next"`
+		More    bool            `json:"more"`
+		Chain   chainIs         `json:"chain"`
 	}
 }
 
@@ -413,13 +478,15 @@ func (h *fleetHandlers) things(ctx context.Context, note func(thing, any)) {
 	linked := h.fleet.Linked()
 	note(thing{kind: "worker"}, linked)
 	for _, is := range h.each(r, "things", same(r)) {
-		var all []changing
-		if json.Unmarshal(is.body, &all) != nil {
-			continue // the answer to the page names the worker
-		}
-		for _, t := range all {
-			note(thing{t.Kind, is.worker + " " + t.ID, t.Tenant}, t.Sum)
-		}
+		// What cannot be read is left out: the answer to the page names the worker.
+		_ = jsonlist.Each(bytes.NewReader(is.body), jsonlist.Bounds{Elements: mostChanging, Bytes: maxThing}, func(text json.RawMessage) error {
+			var t changing
+			err := json.Unmarshal(text, &t)
+			if err == nil {
+				note(thing{t.Kind, is.worker + " " + t.ID, t.Tenant}, t.Sum)
+			}
+			return err
+		})
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -282,4 +284,43 @@ func TestEventsOfAFleet(t *testing.T) {
 			return
 		}
 	}
+}
+
+// The lists of a worker cost a front little, whatever is in them: a list of many things is read up
+// to a bound, and the answer names the worker; what is not a thing is left out with its worker.
+func TestHostileListsOfWorkers(t *testing.T) {
+	g, f, _ := linked(t)
+	many := "[" + strings.Repeat("{},", 1<<19-1) + "{}]"
+	wide := `[{"a":0` + strings.Repeat(`,"b":0`, mostMembers) + "}]"
+	for name, text := range map[string]string{"w3": many, "w4": wide, "w5": `["x"]`, "w6": `[{},null]`} {
+		f.all[name] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body := text
+			switch {
+			case strings.Contains(r.URL.Path, "inbox"):
+				body = `{"approvals":` + text + `}`
+			case strings.Contains(r.URL.Path, "audit"):
+				body = `{"records":` + text + `}`
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, body)
+		})
+	}
+	token := g.login(Viewer)
+	for _, path := range []string{"boxes", "sessions", "jobs", "questions", "approvals?all=1", "inbox", "audit"} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := g.send("GET", "api/v1/"+path, token, nil)
+		runtime.ReadMemStats(&after)
+		if got.status != http.StatusOK {
+			t.Errorf("%s: %d %.200s", path, got.status, got.body)
+		}
+		missing := strings.Join(got.header.Values(missingHeader), " ")
+		if !strings.Contains(missing, "w3") || !strings.Contains(missing, "w5") || !strings.Contains(missing, "w6") || strings.Contains(missing, "w1") {
+			t.Errorf("%s: it names %q as missing", path, missing)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 50<<20 {
+			t.Errorf("%s: %d bytes were needed for %d", path, n, len(many))
+		}
+	}
+	(&fleetHandlers{f, nil}).things(t.Context(), func(thing, any) {})
 }

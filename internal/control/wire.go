@@ -129,7 +129,8 @@ type Audit struct {
 // AuditReport is what a worker of a fleet found in its audit log, compared with what other
 // workers have of it.
 type AuditReport struct {
-	Fault     string   `json:"fault,omitempty"` // the first place at which it was changed, or why it cannot be read
+	Fault     string   `json:"fault,omitempty"`  // the first place at which it was changed
+	Unread    string   `json:"unread,omitempty"` // why it cannot be read
 	Records   uint64   `json:"records"`
 	First     uint64   `json:"first"`
 	Last      uint64   `json:"last"`
@@ -137,6 +138,7 @@ type AuditReport struct {
 	Witnessed uint64   `json:"witnessed"` // the last record that a checkpoint of Witnesses signs; 0 without any
 	Witnesses []string `json:"witnesses,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
+	Disputes  []string `json:"disputes,omitempty"` // what witnesses say and nothing decides
 }
 
 // ShortID is the beginning of a session's id: enough to recognise it, and too little to

@@ -3,49 +3,153 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"time"
+
+	"belljar.dev/internal/jsonlist"
 )
 
+// Times and bounds of an audit.
+const (
+	auditsAtOnce = 16       // workers that are asked
+	maxOneLog    = 32 << 20 // bytes of checkpoints of one log
+)
+
+// auditTimes are how long workers have to answer, one and all of them together.
+type auditTimes struct{ kept, keptAll, verify, verifyAll time.Duration }
+
+// usualAudit has time for a log that is read as a whole.
+var usualAudit = auditTimes{time.Minute, 3 * time.Minute, 5*time.Minute + 10*time.Second, 10 * time.Minute}
+
 // Audit has each linked worker compare its audit log with what other workers have kept of it.
-// Logs of workers that are not linked are in the list without a report.
-func (f *Front) Audit(ctx context.Context) (all []Audited, err error) {
-	ctx, cancel := context.WithTimeout(ctx, verifyWait)
-	defer cancel()
+// Logs that were not read are in the list without a report. A worker that does not answer, or
+// says too much, is named, and does not keep the others from being asked.
+func (f *Front) Audit(ctx context.Context) []Audited {
 	links := f.roster.linked()
-	seen := make(map[string][]Sighting)
-	size, faults := 0, ""
-	for _, l := range links {
-		sightings, err := l.kept(ctx)
-		if err != nil {
-			faults += fmt.Sprintf("worker %s does not say what it has kept of others: %v; ", l.Name, err)
-			continue
+	slices.SortFunc(links, func(a, b *link) int { return strings.Compare(a.Name, b.Name) })
+	all := make([]Audited, len(links))
+	shown := make([][]Sighting, len(links))
+	silent := make([]bool, len(links))
+	share := min(maxKeptText, maxSightings/int64(max(len(links), 1)))
+	each(ctx, len(links), f.audits.keptAll, f.audits.kept, func(ctx context.Context, i int) {
+		var err error
+		if shown[i], err = links[i].kept(ctx, share); err != nil {
+			all[i].Unheard = fmt.Sprintf("not all that it has kept of others is known: %v", err)
+			silent[i] = ctx.Err() != nil
 		}
-		for _, s := range sightings {
-			if size += len(s.Key) + len(s.Checkpoint); size > maxSightings {
-				return nil, fmt.Errorf("the workers have kept more than %d bytes of checkpoints", maxSightings)
+	})
+	seen := make(map[string][]Sighting)
+	size := make(map[string]int)
+	for i, l := range links {
+		all[i].Worker = l.Name
+		for _, s := range shown[i] {
+			if size[s.Worker] += len(s.Key) + len(s.Checkpoint); size[s.Worker] > maxOneLog {
+				all[i].Unheard = fmt.Sprintf("not all that it has kept of worker %s is compared: all witnesses together have more than %d bytes", s.Worker, maxOneLog)
+				continue
 			}
 			seen[s.Worker] = append(seen[s.Worker], s)
 		}
+		shown[i] = nil
 	}
-	for _, l := range links {
-		a := Audited{Worker: l.Name, Seen: len(seen[l.Name]), Error: faults}
-		body, err := json.Marshal(seen[l.Name])
-		if err != nil {
-			return nil, err
+	each(ctx, len(links), f.audits.verifyAll, f.audits.verify, func(ctx context.Context, i int) {
+		a := &all[i]
+		a.Seen = len(seen[a.Worker])
+		if silent[i] {
+			a.Error = "its log was not read: it does not answer"
+			return
 		}
-		if text, err := l.ask(ctx, verifyPath, body, maxReport); err != nil {
-			a.Error += fmt.Sprintf("worker %s does not verify its log: %v", l.Name, err)
-		} else if a.Report = text; !json.Valid(text) {
-			a.Report, a.Error = nil, a.Error+"its report is not JSON"
+		report, err := links[i].verify(ctx, seen[a.Worker], f.cfg.Keys.of(a.Worker))
+		if a.Report = report; err != nil {
+			a.Error = fmt.Sprintf("its log was not read: %v", err)
 		}
-		delete(seen, l.Name)
-		all = append(all, a)
+	})
+	for i := range all {
+		if a := &all[i]; a.Report == nil && a.Error == "" {
+			a.Error = "its log was not read: there was no time left to ask"
+		}
+		delete(seen, all[i].Worker)
 	}
 	for worker, sightings := range seen {
-		all = append(all, Audited{Worker: worker, Seen: len(sightings), Error: "it is not linked, so its log was not read"})
+		all = append(all, Audited{Worker: worker, Seen: len(sightings), Error: "its log was not read: it is not linked"})
 	}
 	slices.SortFunc(all, func(a, b Audited) int { return strings.Compare(a.Worker, b.Worker) })
-	return all, ctx.Err()
+	return all
+}
+
+// each calls do for 0 to n-1, some of them at once, and returns when all have returned. Each has
+// so much time, and so have all together; those for which no time is left are left out.
+func each(ctx context.Context, n int, all, one time.Duration, do func(ctx context.Context, i int)) {
+	ctx, cancel := context.WithTimeout(ctx, all)
+	defer cancel()
+	var running sync.WaitGroup
+	turn := make(chan struct{}, auditsAtOnce)
+	for i := range n {
+		select {
+		case turn <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		running.Go(func() {
+			defer func() { <-turn }()
+			ctx, cancel := context.WithTimeout(ctx, one)
+			defer cancel()
+			do(ctx, i)
+		})
+	}
+	running.Wait()
+}
+
+// kept asks a worker which checkpoints it has of others. After an error, what it returns is what
+// came before that.
+func (l *link) kept(ctx context.Context, most int64) (all []Sighting, err error) {
+	res, err := l.post(ctx, keptPath, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	of, size := make(map[string]int), int64(0)
+	err = jsonlist.Each(res.Body, jsonlist.Bounds{Elements: maxShown, Bytes: maxSighting}, func(text json.RawMessage) error {
+		var s Sighting
+		if json.Unmarshal(text, &s) != nil || !s.fits() || !IsWorkerName(s.Worker) || s.Key == "" || s.Worker == l.Name {
+			return errors.New("its answer is not a list of checkpoints of others")
+		}
+		if of[s.Worker]++; of[s.Worker] > MaxKept {
+			return fmt.Errorf("it shows more than %d checkpoints of worker %s", MaxKept, s.Worker)
+		}
+		if size += int64(len(text)); size > most {
+			return fmt.Errorf("it shows more than %d bytes", most)
+		}
+		s.By = l.Name // whatever it says
+		all = append(all, s)
+		return nil
+	})
+	return all, err
+}
+
+// verify has a worker compare its log with what others have kept of it. keys are those that it
+// has had; nil where nobody knows.
+func (l *link) verify(ctx context.Context, seen []Sighting, keys []string) (json.RawMessage, error) {
+	body, err := json.Marshal(seen)
+	if err != nil {
+		return nil, err
+	}
+	path := verifyPath
+	if keys != nil {
+		path += "?" + url.Values{"key": keys}.Encode()
+	}
+	text, err := l.ask(ctx, path, body, maxReport)
+	if err == nil && !json.Valid(text) {
+		err = errors.New("its report is not JSON")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return text, nil
 }

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,6 +20,7 @@ import (
 	"time"
 
 	"belljar.dev/internal/fleet/pki"
+	"belljar.dev/internal/jsonlist"
 	"belljar.dev/internal/testenv"
 )
 
@@ -141,7 +144,7 @@ func TestWorkerLeavesFront(t *testing.T) {
 // A front reads what a worker says of itself at a pace, whatever the worker sends.
 func TestPaceOfStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoster(nil, slog.New(slog.DiscardHandler))
+		r := newRoster(nil, nil, slog.New(slog.DiscardHandler))
 		l := &link{hello: hello{Name: "w1"}, conn: newConn(nil), places: make(map[string]bool)}
 		const lines = 500
 		began := time.Now()
@@ -342,4 +345,19 @@ func greet(c net.Conn, certs *certificates, says hello) (over net.Conn, said wel
 		err = receive(s, &said)
 	}
 	return s, said, err
+}
+
+// A list in the state of a worker is not decoded beyond what there may be of it.
+func TestStateIsBounded(t *testing.T) {
+	for _, key := range []string{"places", "moves"} {
+		var s state
+		if err := json.Unmarshal([]byte(`{"`+key+`":[`+strings.TrimSuffix(strings.Repeat(`{"place":"p"},`, 2), ",")+`]}`), &s); (err == nil) != (key == "moves") {
+			t.Errorf("%s: %v", key, err)
+		}
+		one := map[string]string{"places": `"p",`, "moves": "{},"}[key]
+		err := json.Unmarshal([]byte(`{"`+key+`":[`+strings.TrimSuffix(strings.Repeat(one, maxPlaces+1), ",")+`]}`), &s)
+		if !errors.Is(err, jsonlist.ErrFull) {
+			t.Errorf("too many %s: %v", key, err)
+		}
+	}
 }

@@ -125,9 +125,9 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 	lines := json.NewEncoder(rw)
 	tick := time.NewTicker(stateEvery)
 	defer tick.Stop()
-	var sent *[]string
+	var sent *few[string]
 	var signed Signed
-	var moves *[]Moving
+	var moves *few[Moving]
 	for {
 		w.mu.Lock()
 		s, news := state{Drains: w.drains, Time: time.Now()}, w.news
@@ -135,7 +135,7 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 		if w.cfg.Policy != nil {
 			s.Policy = w.cfg.Policy()
 		}
-		if all := w.cfg.Places(); sent == nil || !slices.Equal(all, *sent) {
+		if all := few[string](w.cfg.Places()); sent == nil || !slices.Equal(all, *sent) {
 			s.Places, sent = &all, &all
 		}
 		if a := w.cfg.Audit; a != nil {
@@ -144,7 +144,7 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 			}
 		}
 		if w.cfg.Moves != nil {
-			if all := w.cfg.Moves(); moves == nil || !slices.Equal(all, *moves) {
+			if all := few[Moving](w.cfg.Moves()); moves == nil || !slices.Equal(all, *moves) {
 				s.Moves, moves = &all, &all
 			}
 		}

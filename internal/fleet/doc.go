@@ -40,6 +40,6 @@
 //	link.go, tune_linux.go a connection of both ends, and its hello
 //	credentials.go         certificates
 //	inflight.go            requests that have begun and not ended
-//	signed.go              checkpoints of audit logs
+//	keys.go, signed.go     keys and checkpoints of audit logs
 //	shares.go              what one user may have of something that has a bound
 package fleet

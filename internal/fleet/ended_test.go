@@ -24,7 +24,7 @@ func TestLinkThatHasJustEnded(t *testing.T) {
 	l := r.front.roster.named("w1")
 	m.stop()
 	r.until("end of the link", func() bool { return r.front.roster.named("w1") == nil })
-	if !r.front.roster.record(l, state{Places: &[]string{"p"}}) {
+	if !r.front.roster.record(l, state{Places: &few[string]{"p"}}) {
 		t.Fatal("the roster does not take the link once more")
 	}
 	answer := make(chan string, 1)
@@ -72,8 +72,8 @@ func TestWaitsForDrain(t *testing.T) {
 			t.Cleanup(func() { journal.Close() })
 			synctest.Test(t, func(t *testing.T) {
 				log := slog.New(slog.DiscardHandler)
-				f := &Front{cfg: FrontConfig{Claims: journal, Return: returnWait, Log: log}, roster: newRoster(nil, log), waiting: newShares(maxWaiting, tenantPart)}
-				places := &[]string{"p"}
+				f := &Front{cfg: FrontConfig{Claims: journal, Return: returnWait, Log: log}, roster: newRoster(nil, nil, log), waiting: newShares(maxWaiting, tenantPart)}
+				places := &few[string]{"p"}
 				linked := func(s state) *link {
 					l := &link{hello: hello{Name: "w1"}, conn: newConn(nil), places: make(map[string]bool)}
 					f.roster.record(l, s)

@@ -52,6 +52,7 @@ type FrontConfig struct {
 	Return      time.Duration // how long a request waits for a worker that is not there; 5 s
 	Protocol    Protocol
 	Policy      func() string // digest of the policy that holds here, for people; nil says none
+	Keys        *Keys         // of audit logs; nil remembers none
 	Log         *slog.Logger
 }
 
@@ -71,6 +72,7 @@ type Front struct {
 	roster  *roster
 	settled time.Time
 	moves   *moves
+	audits  auditTimes
 
 	waiting *shares // requests that wait for a worker
 	bodies  *shares // bytes
@@ -101,7 +103,7 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 		return nil, err
 	}
 	f := &Front{
-		cfg: cfg, files: files, roster: newRoster(files, cfg.Log), flights: newInflight[*flight](),
+		cfg: cfg, files: files, roster: newRoster(files, cfg.Keys, cfg.Log), flights: newInflight[*flight](), audits: usualAudit,
 		waiting: newShares(maxWaiting, tenantPart), bodies: newShares(maxBodies, tenantPart),
 		answers: newShares(maxAnswers, tenantPart), taken: newShares(maxFlights, tenantPart),
 	}

@@ -3,9 +3,13 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
+
+	"belljar.dev/internal/jsonlist"
 )
 
 // Bounds of what a worker does for fronts that ask about audit logs.
@@ -59,10 +63,7 @@ func (w *Worker) audit(rw http.ResponseWriter, r *http.Request) {
 			text, err = json.Marshal(all)
 		}
 	} else {
-		var seen []Sighting
-		if err = json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxSightings)).Decode(&seen); err == nil {
-			text, err = w.cfg.Audit.Verify(r.Context(), seen)
-		}
+		text, err = w.verify(r)
 	}
 	if err != nil {
 		w.cfg.Log.Error("a front's question about the audit log has no answer", "path", r.URL.Path, "err", err)
@@ -70,6 +71,27 @@ func (w *Worker) audit(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = rw.Write(text)
+}
+
+// verify compares the audit log with the checkpoints in the body of a request.
+func (w *Worker) verify(r *http.Request) ([]byte, error) {
+	var seen []Sighting
+	size := 0
+	err := jsonlist.Each(r.Body, jsonlist.Bounds{Elements: maxCompared, Bytes: maxSighting}, func(text json.RawMessage) error {
+		var s Sighting
+		if err := json.Unmarshal(text, &s); err != nil || !s.fits() {
+			return errors.New("it is not a list of checkpoints")
+		}
+		if size += len(s.Key) + len(s.Checkpoint); size > maxOneLog {
+			return fmt.Errorf("there are more than %d bytes", maxOneLog)
+		}
+		seen = append(seen, s)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what others have kept of this log: %w", err)
+	}
+	return w.cfg.Audit.Verify(r.Context(), seen, r.URL.Query()["key"])
 }
 
 // hear notes which checkpoint of this worker a front knows.

@@ -55,6 +55,7 @@ type link struct {
 // roster is the workers that are linked to a front. Its methods are safe for concurrent use.
 type roster struct {
 	files *certificates
+	keys  *Keys
 	log   *slog.Logger
 
 	mu      sync.Mutex
@@ -69,9 +70,9 @@ type roster struct {
 	running sync.WaitGroup
 }
 
-func newRoster(files *certificates, log *slog.Logger) *roster {
+func newRoster(files *certificates, keys *Keys, log *slog.Logger) *roster {
 	return &roster{
-		files: files, log: log, links: make(map[string]*link), coming: make(map[string]*link), holders: make(map[string][]*link),
+		files: files, keys: keys, log: log, links: make(map[string]*link), coming: make(map[string]*link), holders: make(map[string][]*link),
 		changed: make(chan struct{}), shaking: newShares(maxHandshakes, addressPart), over: make(chan struct{}),
 	}
 }
@@ -329,6 +330,11 @@ func (r *roster) read(ctx context.Context, l *link, body io.Reader) error {
 		if !r.record(l, s) {
 			return errors.New("another link has taken its place")
 		}
+		if s.Signed != nil {
+			if err := r.keys.note(l.Name, s.Signed.Key); err != nil {
+				r.log.Error("the key of an audit log is not remembered", "worker", l.Name, "err", err)
+			}
+		}
 		rest := time.NewTimer(lineRest + time.Duration(len(lines.Bytes()))*time.Second/lineRate)
 		select {
 		case <-rest.C:
@@ -370,7 +376,7 @@ func (r *roster) record(l *link, s state) bool {
 			r.give(l, place)
 		}
 	}
-	l.note(s.Moves)
+	l.note((*[]Moving)(s.Moves))
 	r.notify()
 	return true
 }

@@ -28,16 +28,18 @@ type Audit interface {
 	Keep(ctx context.Context, worker string, s Signed) error
 	// Kept returns what Keep has written down, as much as a front takes.
 	Kept(ctx context.Context) ([]Sighting, error)
-	// Verify compares the log with what witnesses have kept of it. Its report is JSON.
-	Verify(ctx context.Context, seen []Sighting) ([]byte, error)
+	// Verify compares the log with what witnesses have kept of it. keys are those that it is known
+	// to have had; nil where nobody knows. Its report is JSON.
+	Verify(ctx context.Context, seen []Sighting, keys []string) ([]byte, error)
 }
 
 // Audited is what a front found out about the audit log of a worker.
 type Audited struct {
-	Worker string          `json:"worker"`
-	Report json.RawMessage `json:"report,omitempty"` // of Audit.Verify
-	Seen   int             `json:"seen"`             // checkpoints that other workers have of it
-	Error  string          `json:"error,omitempty"`  // why there is no report, or why not all witnesses were heard
+	Worker  string          `json:"worker"`
+	Report  json.RawMessage `json:"report,omitempty"`  // of Audit.Verify
+	Seen    int             `json:"seen"`              // checkpoints that other workers have of it
+	Error   string          `json:"error,omitempty"`   // why there is no report
+	Unheard string          `json:"unheard,omitempty"` // why not all that it has kept of others was compared
 }
 
 // Bounds of what is said about audit logs.
@@ -48,6 +50,9 @@ const (
 	MaxKept      = 256
 	maxReport    = 64 << 10
 	maxKeptText  = 32 << 20 // of one witness
+	maxShown     = 100_000  // checkpoints that it shows
+	maxSighting  = 4 * MaxSigned
+	maxCompared  = maxLinks * MaxKept // of one log
 	maxSightings = 256 << 20
 )
 

@@ -1,9 +1,13 @@
 package fleet
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
+
+	"belljar.dev/internal/jsonlist"
 )
 
 // Bounds of what a worker says of itself.
@@ -12,16 +16,34 @@ const (
 	maxPlaces = 50_000
 	maxPlace  = 256 // bytes of the name of a place
 	maxPolicy = 128 // bytes of the digest of a policy
+
+	maxOnePlace = 4 << 10 // bytes of a place with all that is said of it
 )
 
 // state is one line of what a worker says of itself.
 type state struct {
-	Places *[]string `json:"places,omitempty"` // absent where they are as before; in order
-	Moves  *[]Moving `json:"moves,omitempty"`  // the same; places that are frozen, and copies that are not in use
-	Policy string    `json:"policy,omitempty"` // digest of the policy that holds there
-	Drains bool      `json:"drains,omitempty"`
-	Time   time.Time `json:"time"`             // of the worker's clock
-	Signed *Signed   `json:"signed,omitempty"` // the newest checkpoint of its audit log; absent where it is as before
+	Places *few[string] `json:"places,omitempty"` // absent where they are as before; in order
+	Moves  *few[Moving] `json:"moves,omitempty"`  // the same; places that are frozen, and copies that are not in use
+	Policy string       `json:"policy,omitempty"` // digest of the policy that holds there
+	Drains bool         `json:"drains,omitempty"`
+	Time   time.Time    `json:"time"`             // of the worker's clock
+	Signed *Signed      `json:"signed,omitempty"` // the newest checkpoint of its audit log; absent where it is as before
+}
+
+// few is a list of at most maxPlaces elements. One with more is not decoded.
+type few[T any] []T
+
+// UnmarshalJSON reads a list.
+func (f *few[T]) UnmarshalJSON(text []byte) error {
+	*f = few[T]{}
+	return jsonlist.Each(bytes.NewReader(text), jsonlist.Bounds{Elements: maxPlaces, Bytes: maxOnePlace}, func(text json.RawMessage) error {
+		var one T
+		if err := json.Unmarshal(text, &one); err != nil {
+			return err
+		}
+		*f = append(*f, one)
+		return nil
+	})
 }
 
 // fits reports whether a front can take a state.
@@ -30,8 +52,8 @@ func (s *state) fits() bool {
 		return false
 	}
 	name := func(p string) bool { return p == "" || len(p) > maxPlace }
-	return (s.Places == nil || len(*s.Places) <= maxPlaces && !slices.ContainsFunc(*s.Places, name)) &&
-		(s.Moves == nil || len(*s.Moves) <= maxPlaces && !slices.ContainsFunc(*s.Moves, func(m Moving) bool { return name(m.Place) }))
+	return (s.Places == nil || !slices.ContainsFunc(*s.Places, name)) &&
+		(s.Moves == nil || !slices.ContainsFunc(*s.Moves, func(m Moving) bool { return name(m.Place) }))
 }
 
 // WorkerInfo is a worker as a front sees it.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -22,10 +23,8 @@ const (
 
 // Times for audit logs.
 const (
-	keepWait   = 5 * time.Second
-	keepRest   = 250 * time.Millisecond // between two tries, of the checkpoints of one worker
-	verifyWait = 10 * time.Minute
-	keptWait   = time.Minute
+	keepWait = 5 * time.Second
+	keepRest = 250 * time.Millisecond // between two tries, of the checkpoints of one worker
 )
 
 // witnesses is how many other workers keep each checkpoint.
@@ -47,16 +46,10 @@ func (r *roster) witness(ctx context.Context, l *link, over <-chan struct{}) {
 			l.hear(ctx, now)
 		}
 		if now != (Signed{}) {
-			for _, w := range r.witnessesOf(l, kept) {
-				err := w.keep(ctx, l.Name, now)
-				if err == nil {
-					kept = append(kept, w.Name)
-					continue
-				}
-				if why := w.Name + err.Error(); why != said {
-					r.log.Warn("a witness does not keep the checkpoint of an audit log; it is tried again", "worker", l.Name, "witness", w.Name, "err", err)
-					said = why
-				}
+			var why string
+			if kept, why = keepBy(ctx, r, l, now, kept); why != "" && why != said {
+				r.log.Warn("a witness does not keep the checkpoint of an audit log; others are asked, and it is tried again", "worker", l.Name, "err", why)
+				said = why
 			}
 		}
 		if last || ctx.Err() != nil {
@@ -77,21 +70,49 @@ func (r *roster) witness(ctx context.Context, l *link, over <-chan struct{}) {
 	}
 }
 
-// witnessesOf returns the workers that are to keep the checkpoints of a worker beside those
-// that have it: the same as long as the same workers are linked.
-func (r *roster) witnessesOf(l *link, have []string) (all []*link) {
+// keepTries is how many workers are asked in turn to keep one checkpoint: those that cannot keep
+// anything must not be all that are asked.
+const keepTries = 8
+
+// keepBy has workers keep a checkpoint, until enough of them have it. have are those that have it
+// already. It returns all of them, and why others do not keep it.
+func keepBy(ctx context.Context, r *roster, l *link, s Signed, have []string) (all []string, why string) {
+	asked := slices.Clone(have)
+	for len(have) < witnesses && len(asked) < len(have)+keepTries {
+		next := r.witnessesOf(l, asked, witnesses-len(have))
+		if len(next) == 0 {
+			break
+		}
+		errs := make([]error, len(next))
+		var asking sync.WaitGroup
+		for i, w := range next {
+			asked = append(asked, w.Name)
+			asking.Go(func() { errs[i] = w.keep(ctx, l.Name, s) })
+		}
+		asking.Wait()
+		for i, w := range next {
+			if errs[i] == nil {
+				have = append(have, w.Name)
+			} else if why == "" {
+				why = fmt.Sprintf("%s: %v", w.Name, errs[i])
+			}
+		}
+	}
+	return have, why
+}
+
+// witnessesOf returns so many workers that are to keep the checkpoints of a worker, beside those
+// that were asked: the same as long as the same workers are linked.
+func (r *roster) witnessesOf(l *link, asked []string, n int) (all []*link) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var names []string
 	for name := range r.links {
-		if name != l.Name && !slices.Contains(have, name) {
+		if name != l.Name && !slices.Contains(asked, name) {
 			names = append(names, name)
 		}
 	}
-	for range witnesses - len(have) {
-		if len(names) == 0 {
-			break
-		}
+	for range min(n, len(names)) {
 		best := rendezvous(names, l.Name)
 		names = slices.DeleteFunc(names, func(n string) bool { return n == best })
 		all = append(all, r.links[best])
@@ -102,11 +123,7 @@ func (r *roster) witnessesOf(l *link, have []string) (all []*link) {
 // ask sends a request of the front itself to a worker, and returns at most size bytes of the
 // answer.
 func (l *link) ask(ctx context.Context, path string, body []byte, size int64) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	res, err := l.client.RoundTrip(req)
+	res, err := l.post(ctx, path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +132,30 @@ func (l *link) ask(ctx context.Context, path string, body []byte, size int64) ([
 	switch {
 	case err != nil:
 		return nil, err
-	case res.StatusCode >= http.StatusMultipleChoices:
-		return nil, fmt.Errorf("it answers %d %.200q", res.StatusCode, text)
 	case int64(len(text)) > size:
 		return nil, fmt.Errorf("its answer has more than %d bytes", size)
 	}
 	return text, nil
+}
+
+// post is ask whose caller reads and closes the body of the answer.
+func (l *link) post(ctx context.Context, path string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	res, err := l.client.RoundTrip(req)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, errors.New("it does not answer")
+	case err != nil:
+		return nil, err
+	case res.StatusCode >= http.StatusMultipleChoices:
+		defer res.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(res.Body, maxWhy)) //nolint:forbidigo // bounded
+		return nil, fmt.Errorf("it answers %d %.200q", res.StatusCode, text)
+	}
+	return res, nil
 }
 
 // hear says to a worker that its checkpoint has been heard.
@@ -142,23 +177,6 @@ func (l *link) keep(ctx context.Context, worker string, s Signed) error {
 	}
 	_, err = l.ask(ctx, keepPath, body, maxReport)
 	return err
-}
-
-// kept asks a worker which checkpoints it has of others.
-func (l *link) kept(ctx context.Context) (all []Sighting, err error) {
-	ctx, cancel := context.WithTimeout(ctx, keptWait)
-	defer cancel()
-	text, err := l.ask(ctx, keptPath, nil, maxKeptText)
-	if err == nil {
-		err = json.Unmarshal(text, &all)
-	}
-	if err == nil && slices.ContainsFunc(all, func(s Sighting) bool { return !s.fits() || !IsWorkerName(s.Worker) }) {
-		err = errors.New("its answer is not a list of checkpoints")
-	}
-	for i := range all {
-		all[i].By = l.Name // whatever it says
-	}
-	return all, err
 }
 
 // linked returns the links of all workers.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +25,7 @@ type book struct {
 	newest Signed     // guarded by mu
 	has    []Sighting // guarded by mu: of others
 	asked  []Sighting // guarded by mu: to compare with
+	keys   []string   // guarded by mu: that the log is said to have had
 	full   bool       // guarded by mu: it keeps nothing more
 }
 
@@ -52,10 +55,10 @@ func (b *book) Keep(_ context.Context, worker string, s Signed) error {
 
 func (b *book) Kept(context.Context) ([]Sighting, error) { return b.of(""), nil }
 
-func (b *book) Verify(_ context.Context, seen []Sighting) ([]byte, error) {
+func (b *book) Verify(ctx context.Context, seen []Sighting, keys []string) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.asked = seen
+	b.asked, b.keys = seen, keys
 	return json.Marshal(len(seen))
 }
 
@@ -127,9 +130,9 @@ func TestWitnesses(t *testing.T) {
 	if total != 6 {
 		t.Errorf("%d records of three checkpoints, want 6", total)
 	}
-	all, err := r.front.Audit(t.Context())
-	if err != nil || len(all) != 4 {
-		t.Fatalf("%+v, %v", all, err)
+	all := r.front.Audit(t.Context())
+	if len(all) != 4 {
+		t.Fatalf("%+v", all)
 	}
 	for _, a := range all {
 		switch {
@@ -140,8 +143,8 @@ func TestWitnesses(t *testing.T) {
 		}
 	}
 	back, b := again(r, "w1", one.cfg.Credentials)
-	if all, err = r.front.Audit(t.Context()); err != nil || all[0].Seen != 6 || string(all[0].Report) != "6" {
-		t.Fatalf("%+v, %v", all, err)
+	if all = r.front.Audit(t.Context()); all[0].Seen != 6 || string(all[0].Report) != "6" {
+		t.Fatalf("%+v", all)
 	}
 	back.book.mu.Lock()
 	defer back.book.mu.Unlock()
@@ -156,18 +159,30 @@ func TestWitnesses(t *testing.T) {
 func TestWitnessThatIsFull(t *testing.T) {
 	r := newRig(t, nil)
 	one, _ := bound(r, "w1")
-	_, full := bound(r, "w2")
-	full.mu.Lock()
-	full.full = true
-	full.mu.Unlock()
+	var others []*book
+	for _, name := range []string{"w2", "w3", "w4", "w5"} {
+		_, b := bound(r, name)
+		others = append(others, b)
+	}
+	// The two that are asked first keep nothing.
+	l := r.front.roster.named("w1")
+	for _, w := range r.front.roster.witnessesOf(l, nil, witnesses) {
+		full := others[w.Name[1]-'2']
+		full.mu.Lock()
+		full.full = true
+		full.mu.Unlock()
+	}
 	one.sign("first")
-	if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool { return strings.Contains(r.log.String(), "a witness does not keep") }) {
-		t.Fatal("the front does not say that a witness keeps nothing")
+	if !testenv.Until(40*time.Second*testenv.Patience(t), func() bool {
+		n := 0
+		for _, b := range others {
+			n += len(b.of("w1"))
+		}
+		return n == witnesses
+	}) {
+		t.Error("no other workers keep the checkpoint")
 	}
-	_, other := bound(r, "w3")
-	if !testenv.Until(40*time.Second*testenv.Patience(t), func() bool { return len(other.of("w1")) == 1 }) {
-		t.Error("no other worker keeps the checkpoint")
-	}
+	r.until("a line about the witness", func() bool { return strings.Contains(r.log.String(), "a witness does not keep") })
 }
 
 // What a front may send a worker for its audit log has bounds, and so has what a worker may
@@ -211,5 +226,138 @@ func TestBoundsOfWitnesses(t *testing.T) {
 	without.serve(lone, httptest.NewRequest(http.MethodPost, keptPath, http.NoBody))
 	if lone.Code != http.StatusNotFound {
 		t.Errorf("a worker without an audit log answers %d", lone.Code)
+	}
+}
+
+// A worker that does not answer what a front asks for itself, and one that says too much, are
+// named, and the others are compared all the same.
+func TestAuditWithoutSome(t *testing.T) {
+	r := newRig(t, nil)
+	one, _ := bound(r, "w1")
+	_, honest := bound(r, "w2")
+	_, hostile := bound(r, "w3")
+	one.sign("first")
+	if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool { return len(hostile.of("w1")) == 1 && len(honest.of("w1")) == 1 }) {
+		t.Fatal("no witnesses")
+	}
+	silent := r.silent("w4")
+	hostile.mu.Lock()
+	for i := range 2 * MaxKept {
+		hostile.has = append(hostile.has, Sighting{"", "w2", Signed{"key", fmt.Sprint(i)}})
+	}
+	hostile.mu.Unlock()
+	r.front.audits.kept = 2 * time.Second * testenv.Patience(t)
+	all := r.front.Audit(t.Context())
+	if len(all) != 4 {
+		t.Fatalf("%+v", all)
+	}
+	for _, a := range all {
+		switch a.Worker {
+		case "w1":
+			if string(a.Report) != "2" || a.Error != "" || a.Unheard != "" {
+				t.Errorf("%+v", a)
+			}
+		case "w3":
+			if a.Report == nil || !strings.Contains(a.Unheard, "more than 256 checkpoints of worker w2") {
+				t.Errorf("%+v", a)
+			}
+		case "w4":
+			if a.Report != nil || !strings.Contains(a.Error, "it does not answer") || !strings.Contains(a.Unheard, "it does not answer") {
+				t.Errorf("%+v", a)
+			}
+		}
+	}
+	silent()
+}
+
+// What one witness shows is read with bounds: a list of small things does not become a large one.
+func TestKeptIsBounded(t *testing.T) {
+	r := newRig(t, nil)
+	files := r.cert("w1", WorkerDNS("w1"))
+	for name, text := range map[string]string{
+		"no checkpoints":      "[" + strings.Repeat("{},", 1<<20) + "{}]",
+		"of itself":           `[{"worker":"w1","key":"k","checkpoint":"c"}]`,
+		"no list":             `{"worker":"w2"}`,
+		"a long one":          `[{"worker":"w2","key":"` + strings.Repeat("k", maxSighting) + `"}]`,
+		"more than its share": "[" + strings.TrimSuffix(strings.Repeat(`{"worker":"w2","key":"k","checkpoint":"`+strings.Repeat("c", 1000)+`"},`, 200), ",") + "]",
+	} {
+		m := r.worker("w1", files, echo("w1"))
+		m.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if req.URL.Path != keptPath {
+				m.serve(w, req)
+				return
+			}
+			_, _ = w.Write([]byte(text))
+		})
+		all, err := r.front.roster.named("w1").kept(t.Context(), 100<<10)
+		if err == nil || len(all) > 100 {
+			t.Errorf("%s: %d, %v", name, len(all), err)
+		}
+		m.stop()
+		r.until("the end of the link", func() bool { return r.front.roster.named("w1") == nil })
+	}
+}
+
+// silent links a worker that answers nothing but what its state is.
+func (r *rig) silent(name string) (stop func()) {
+	r.t.Helper()
+	over := make(chan struct{})
+	m := r.worker(name, r.cert(name, WorkerDNS(name)), echo(name))
+	m.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == statePath {
+			m.serve(w, req)
+			return
+		}
+		select {
+		case <-over:
+		case <-req.Context().Done():
+		}
+	})
+	return func() { close(over) }
+}
+
+// The keys of a worker are those that it has said itself, over its own link; the front knows them
+// when it starts again. A worker that has another key each time fills no memory.
+func TestKeysOfWorkers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	open := func() *Keys {
+		k, err := OpenKeys(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	r := newRig(t, func(cfg *FrontConfig) { cfg.Keys = open() })
+	one, b := bound(r, "w1")
+	one.sign("first")
+	r.until("its key", func() bool { return len(open().of("w1")) == 1 })
+	r.front.Audit(t.Context())
+	b.mu.Lock()
+	if !slices.Equal(b.keys, []string{"key of w1"}) {
+		t.Errorf("the worker is told of %q", b.keys)
+	}
+	b.mu.Unlock()
+	k := open()
+	for i := range 2 * maxKeysOf {
+		if err := k.note("w1", fmt.Sprint("key", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"", strings.Repeat("x", maxKey+1)} {
+		if err := k.note("w9", key); err != nil || k.of("w9") != nil {
+			t.Errorf("%.9q: %q, %v", key, k.of("w9"), err)
+		}
+	}
+	if all := open().of("w1"); len(all) != maxKeysOf || all[0] != "key of w1" {
+		t.Errorf("%q", all)
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenKeys(path); err == nil || !strings.Contains(err.Error(), "move the file away") {
+		t.Errorf("a damaged file: %v", err)
+	}
+	if (*Keys)(nil).note("w1", "key") != nil || (*Keys)(nil).of("w1") != nil {
+		t.Error("no keys know something")
 	}
 }

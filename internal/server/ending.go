@@ -14,15 +14,18 @@ func (o *operations) end(p *place, chosen func(mcp.SessionInfo) bool, by, note s
 		s.ID = control.ShortID(s.ID)
 		ended = append(ended, control.Session{Server: os.Getpid(), SessionInfo: s})
 		o.log.Info("a session was ended, with its box and its background tasks", "session", s.ID, "tenant", s.Tenant, "client", s.Client, "by", by)
-		r := audit.Session{Event: "ended", Tenant: s.Tenant, Principal: s.Principal, Session: s.ID, By: by}
+		r := audit.Session{Event: "ended", Tenant: s.Tenant, Principal: s.Principal, Session: s.ID, By: by, Reason: note}
 		r.Client.Name, r.Client.Version = s.Client, s.Version
 		o.audit.append(r)
 	}
 	return ended
 }
 
-// byPolicy is who has ended the sessions of what a policy does not name any more.
-func byPolicy(what string) string { return "the policy, which does not name the " + what + " any more" }
+// What ends sessions, beside operators.
+const (
+	byPolicy = "the policy" // which does not name what they need any more
+	byToken  = "the token"  // which does not hold any more
+)
 
 // operations are what an operator does with the sessions and background tasks of all places.
 func (ps *places) operations() *operations {

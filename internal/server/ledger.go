@@ -51,7 +51,7 @@ func (l placed) Finished(f mcp.Finished) { l.finished(l.place, f) }
 
 // openLedger opens the log of the policy. If the policy asks for none, a server keeps
 // one all the same, if it can: it may be the only witness.
-func (s *Server) openLedger(context.Context) error {
+func (s *Server) openLedger(ctx context.Context) error {
 	a, asked := s.Policy.Audit()
 	if !asked {
 		if s.cfg.Service == nil {
@@ -62,7 +62,7 @@ func (s *Server) openLedger(context.Context) error {
 	if s.cfg.Command == "" || a.Level == policies.AuditNone {
 		return nil
 	}
-	l, err := auditLog(a, s.Place, s.workspaces(), s.gate, &s.cfg)
+	l, err := auditLog(ctx, a, s.Place, s.workspaces(), s.gate, &s.cfg)
 	switch {
 	case err != nil && !asked:
 		s.Log.Warn("no audit log is kept", "err", err)
@@ -83,7 +83,7 @@ func (s *Server) openLedger(context.Context) error {
 }
 
 // auditLog opens the log that a policy asks for, where no box can write it.
-func auditLog(a policies.Audit, at Place, workspaces []string, g *gate, cfg *Config) (*ledger, error) {
+func auditLog(ctx context.Context, a policies.Audit, at Place, workspaces []string, g *gate, cfg *Config) (*ledger, error) {
 	dir := a.Path
 	if dir == "" {
 		if at.State == "" {
@@ -102,6 +102,9 @@ func auditLog(a policies.Audit, at Place, workspaces []string, g *gate, cfg *Con
 	var err error
 	if l.log, err = audit.Open(to); err != nil {
 		return nil, err
+	}
+	if cfg.linked() {
+		l.witness.remember(ctx, l)
 	}
 	return l, nil
 }
@@ -140,6 +143,7 @@ func (l *ledger) close() error {
 	if l == nil {
 		return nil
 	}
+	l.witness.forget()
 	return l.log.Close()
 }
 

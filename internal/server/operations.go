@@ -157,30 +157,30 @@ func (o *operations) tokensChanged(added []auth.Token, over []auth.Ended) {
 	of := func(s mcp.SessionInfo) bool {
 		return slices.ContainsFunc(over, func(t auth.Ended) bool { return t.Principal() == s.Principal })
 	}
-	o.endAll(of, "the token, which does not hold any more", "its token was revoked or has expired")
+	o.endAll(of, byToken, "its token was revoked or has expired")
 }
 
 // endGone ends the sessions of tenants and issuers that a policy does not name any more, and
 // of tenants in places that they may not enter any more: nobody is left who could reach them,
 // or all of their calls would be refused.
-func (o *operations) endGone(l *layout, byToken bool) {
+func (o *operations) endGone(l *layout, tokens bool) {
 	p := l.policy()
 	named := len(p.Tenants()) > 0
 	gone := func(s mcp.SessionInfo) bool {
 		_, known := p.Tenant(s.Tenant)
-		return !known && (s.Tenant != policies.LocalTenant || byToken && named)
+		return !known && (s.Tenant != policies.LocalTenant || tokens && named)
 	}
-	o.endAll(gone, byPolicy("tenant"), "the policy does not name its tenant any more")
+	o.endAll(gone, byPolicy, "the policy does not name its tenant any more")
 	stranger := func(s mcp.SessionInfo) bool {
 		issuer, _, of := strings.Cut(s.Principal, "|")
 		return of && !slices.ContainsFunc(p.Login().Issuers(), func(i policies.Issuer) bool { return i.URL == issuer })
 	}
-	o.endAll(stranger, byPolicy("issuer"), "the policy does not name the issuer of its token any more")
-	if !byToken {
+	o.endAll(stranger, byPolicy, "the policy does not name the issuer of its token any more")
+	if !tokens {
 		return
 	}
 	for _, at := range o.places.all() {
 		outside := func(s mcp.SessionInfo) bool { return !l.enters(s.Tenant, at.Workspace) }
-		o.end(at, outside, "the policy, by which the tenant works elsewhere", "the policy does not let its tenant into this place any more")
+		o.end(at, outside, byPolicy, "the policy does not let its tenant into this place any more")
 	}
 }

@@ -92,7 +92,7 @@ func (p *place) close() { _ = p.opened.Close() } // each step logs what fails
 
 // shut ends the sessions of a place that no policy has any more, and closes it.
 func (p *place) shut(ctx context.Context) {
-	p.server.places.operations().end(p, func(mcp.SessionInfo) bool { return true }, byPolicy("place"), "the policy does not name its place any more")
+	p.server.places.operations().end(p, func(mcp.SessionInfo) bool { return true }, byPolicy, "the policy does not name its place any more")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	_ = p.mcp.Shutdown(ctx) // whose sessions have ended

@@ -39,8 +39,13 @@ func openFleet(ctx context.Context, s *Server) (err error) {
 			s.Log.Error("the claims were not closed", "err", err)
 		}
 	})
+	keys, err := fleet.OpenKeys(filepath.Join(s.State, "keys"))
+	if err != nil {
+		return err
+	}
 	routes := s.cfg.Service.Routes
 	cfg := fleet.FrontConfig{
+		Keys:        keys,
 		Credentials: routes.Credentials, Claims: journal, Settled: !journal.Empty(), Workers: routes.Workers, Protocol: messages{}, Log: s.Log,
 		Policy: func() string { return s.gate.now.Load().Hash() },
 	}
@@ -110,12 +115,7 @@ func runRoutes(ctx context.Context, s *Server) error {
 	mux.HandleFunc("POST /fleet/audit", func(w http.ResponseWriter, r *http.Request) {
 		later := http.NewResponseController(w) // logs are read, which takes its time
 		_, _ = later.SetReadDeadline(time.Time{}), later.SetWriteDeadline(time.Time{})
-		all, err := s.fleet.Audit(r.Context())
-		if err != nil {
-			control.Respond(w, http.StatusServiceUnavailable, err.Error())
-			return
-		}
-		control.Respond(w, http.StatusOK, all)
+		control.Respond(w, http.StatusOK, s.fleet.Audit(r.Context()))
 	})
 	mux.HandleFunc("POST /fleet/forget", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.fleet.Forget(r.Context(), r.URL.Query().Get("place")); err != nil {

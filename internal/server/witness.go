@@ -1,9 +1,12 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -20,12 +23,17 @@ type witness struct {
 	newest audit.Signed    // guarded by mu: of this log, for others to keep
 	news   func()          // guarded by mu: called when newest has changed; nil for nobody
 	others map[string]kept // guarded by mu: by worker
+	heard  uint64          // guarded by mu: checkpoints of others that have come
+
+	read chan struct{} // closed when others has what the log had at the start; nil where it is not read
+	stop context.CancelFunc
 }
 
 // kept is the newest checkpoint of another worker's log that this log has.
 type kept struct {
 	signed audit.Signed
 	at     audit.Checkpoint
+	heard  uint64 // when it came, among those of all workers
 }
 
 // signed notes a checkpoint of this log.
@@ -56,11 +64,64 @@ func (w *witness) judge(worker string, k kept) (news bool, wrong string) {
 	case k.at.Seq == before.at.Seq && k.at.Hash != before.at.Hash:
 		wrong = fmt.Sprintf("record %d of its log is another one now", k.at.Seq)
 	}
-	if w.others == nil || len(w.others) >= maxWitnessed {
-		w.others = make(map[string]kept) // one that comes again costs a second record
-	}
-	w.others[worker] = k
+	w.put(worker, k)
 	return true, wrong
+}
+
+// put remembers a checkpoint. If there are too many, it forgets the one that came first; if that
+// one comes again, it costs a second record. mu is held.
+func (w *witness) put(worker string, k kept) {
+	if w.others == nil {
+		w.others = make(map[string]kept)
+	}
+	if _, known := w.others[worker]; !known && len(w.others) >= maxWitnessed {
+		oldest := ""
+		for name, o := range w.others {
+			if oldest == "" || o.heard < w.others[oldest].heard {
+				oldest = name
+			}
+		}
+		delete(w.others, oldest)
+	}
+	w.heard++
+	k.heard = w.heard
+	w.others[worker] = k
+}
+
+// remember reads in the background which checkpoints of others the log has, the newest of each
+// worker. The caller ends it with forget.
+func (w *witness) remember(ctx context.Context, l *ledger) {
+	ctx, w.stop = context.WithCancel(ctx)
+	w.read = make(chan struct{})
+	go func() {
+		defer close(w.read)
+		all := make(map[string]kept)
+		_, _, err := audit.ReadBack(ctx, l.dir, audit.Cursor{}, audit.Search{Filter: audit.Filter{Kind: audit.KindWitness}}, func(e audit.Entry, _ audit.Cursor) bool {
+			var one audit.Witness
+			if json.Unmarshal(e.Raw, &one) == nil && all[one.Worker].signed == (audit.Signed{}) {
+				if at, err := one.Open(); err == nil {
+					all[one.Worker] = kept{signed: one.Signed, at: at, heard: e.Seq}
+				}
+			}
+			return len(all) < maxWitnessed
+		})
+		if err != nil && ctx.Err() == nil {
+			l.out.Error("it is not known which checkpoints of other workers the audit log has", "err", err)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, name := range slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Compare(all[a].heard, all[b].heard) }) {
+			w.put(name, all[name])
+		}
+	}()
+}
+
+// forget ends remember, and waits for it.
+func (w *witness) forget() {
+	if w.read != nil {
+		w.stop()
+		<-w.read
+	}
 }
 
 // forFleet is the ledger for the fronts of a worker; nil without one.
@@ -109,7 +170,12 @@ func (l fleetLedger) Keep(ctx context.Context, worker string, s fleet.Signed) er
 	if err != nil {
 		return fmt.Errorf("read the checkpoint: %w", err)
 	}
-	news, wrong := l.witness.judge(worker, kept{signed, c})
+	select { // what came before this process is compared as well
+	case <-l.witness.read:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	news, wrong := l.witness.judge(worker, kept{signed: signed, at: c})
 	if wrong != "" {
 		l.out.Error("the audit log of another worker was changed: run `belljar audit verify --fleet` at a front", "worker", worker, "why", wrong)
 	}
@@ -154,20 +220,22 @@ func thinned[T any](all []T, most int) []T {
 const verifyTime = 5 * time.Minute
 
 // Verify compares the log with what witnesses have kept of it.
-func (l fleetLedger) Verify(ctx context.Context, seen []fleet.Sighting) ([]byte, error) {
+func (l fleetLedger) Verify(ctx context.Context, seen []fleet.Sighting, keys []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyTime)
 	defer cancel()
-	var against audit.Against
+	against := audit.Against{Keys: keys}
 	for _, s := range seen {
 		against.Witnesses = append(against.Witnesses, audit.Sighting{By: s.By, Signed: audit.Signed(s.Signed)})
 	}
 	report, err := audit.Verify(ctx, l.dir, against)
 	found := control.AuditReport{
 		Records: report.Records, First: report.First, Last: report.Last, Signed: report.Signed,
-		Witnessed: report.Witnessed, Witnesses: report.Witnesses, Notes: report.Notes,
+		Witnessed: report.Witnessed, Witnesses: report.Witnesses, Notes: report.Notes, Disputes: report.Disputes,
 	}
-	if err != nil {
-		found.Fault = err.Error()
+	if fault, ok := errors.AsType[*audit.Fault](err); ok {
+		found.Fault = fault.Error()
+	} else if err != nil {
+		found.Unread = err.Error()
 	}
 	return json.Marshal(found)
 }

@@ -348,7 +348,8 @@ type Session struct {
 	Workspace string `json:"workspace,omitempty"` // of its place, if that is not the server's own
 	Place     string `json:"place,omitempty"`     // of a fleet; empty elsewhere
 	TaskID    int64  `json:"task_id,omitempty"`   // of job-ended
-	By        string `json:"by,omitempty"`        // the operator, or why
+	By        string `json:"by,omitempty"`        // the operator, the policy or the token
+	Reason    string `json:"reason,omitempty"`    // of ended: what the session's client is told
 	Client    Client `json:"client,omitzero"`     // as it was known then
 }
 
@@ -357,6 +358,7 @@ func (Session) Kind() Kind { return KindSession }
 
 func (s Session) prepared(r *redactor) any {
 	s.Client = Client{clip(r.text(s.Client.Name), maxName), clip(r.text(s.Client.Version), maxName)}
+	s.Reason = clip(r.text(s.Reason), maxText)
 	return s
 }
 

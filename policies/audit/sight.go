@@ -3,6 +3,7 @@ package audit
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +32,14 @@ func (s Signed) Open() (Checkpoint, error) {
 // sighting is a checkpoint of this log that witnesses have kept.
 type sighting struct {
 	Checkpoint
-	by []string
+	by []string // in order
+}
+
+// add notes that a witness has the checkpoint.
+func (s *sighting) add(witness string) {
+	if at, there := slices.BinarySearch(s.by, witness); !there {
+		s.by = slices.Insert(s.by, at, witness)
+	}
 }
 
 // names says who has kept a checkpoint, and of when it is.
@@ -43,40 +51,69 @@ func (s *sighting) names() string {
 	return fmt.Sprintf("the log of %s has a checkpoint of %s", who, s.Time.UTC().Format(time.RFC3339))
 }
 
-// witnesses sorts what witnesses have kept, or returns why this cannot be their log: a key is
-// for the life of a log.
-func (v *verifier) witnesses(key string, all []Sighting) error {
+// witnesses sorts what witnesses have kept. What one of them has by another key is no reason to
+// leave out what the others have: see replaced.
+func (v *verifier) witnesses(key string, against Against) {
+	v.foreign, v.known, v.voices = make(map[string]*sighting), against.Keys, make(map[string]bool)
 	by := make(map[Checkpoint]*sighting)
-	var foreign *sighting
-	for _, one := range all {
+	useless, why := make(map[string]int), make(map[string]error)
+	for _, one := range against.Witnesses {
 		c, err := one.Open()
 		if err != nil {
-			v.note("what the log of worker %s has of this log cannot be used: %v", one.By, err)
+			useless[one.By]++
+			why[one.By] = err
 			continue
 		}
+		v.voices[one.By] = true
 		c.Time = c.Time.UTC() // it is part of the key of by
+		if other := strings.TrimSpace(one.Key); other != key {
+			s := v.foreign[other]
+			if s == nil {
+				s = &sighting{Checkpoint: c}
+				v.foreign[other] = s
+			}
+			if c.Seq > s.Seq {
+				s.Checkpoint = c
+			}
+			s.add(one.By)
+			continue
+		}
 		s := by[c]
 		if s == nil {
 			s = &sighting{Checkpoint: c}
 			by[c] = s
+			v.seen = append(v.seen, s)
 		}
-		if !slices.Contains(s.by, one.By) {
-			s.by = append(s.by, one.By)
-		}
-		if strings.TrimSpace(one.Key) != key && (foreign == nil || c.Seq > foreign.Seq) {
-			foreign = s
-		}
+		s.add(one.By)
 	}
-	if foreign != nil {
-		slices.Sort(foreign.by)
-		return &Fault{File: publicName, Why: fmt.Sprintf("the log was replaced: %s, which signs record %d with another key", foreign.names(), foreign.Seq)}
-	}
-	for _, s := range by {
-		slices.Sort(s.by)
-		v.seen = append(v.seen, s)
+	for _, witness := range slices.Sorted(maps.Keys(useless)) {
+		v.note("%d of what the log of worker %s has of this log cannot be used: %v", useless[witness], witness, why[witness])
 	}
 	slices.SortFunc(v.seen, func(a, b *sighting) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), a.Time.Compare(b.Time)) })
-	return nil
+}
+
+// replaced returns why this is not the log that witnesses know, by what they have by other
+// keys: a key is for the life of a log. A key that is known to have been that of the log leaves
+// no doubt. Any other one may be of a witness that lies, unless all have it and nothing is
+// known: then it is a dispute, which the report names.
+func (v *verifier) replaced() error {
+	var sure *sighting
+	for _, key := range slices.Sorted(maps.Keys(v.foreign)) {
+		s := v.foreign[key]
+		if slices.Contains(v.known, key) || v.known == nil && len(s.by) == len(v.voices) {
+			if sure == nil || s.Seq > sure.Seq {
+				sure = s
+			}
+			continue
+		}
+		if len(v.report.Disputes) < mostNotes {
+			v.report.Disputes = append(v.report.Disputes, fmt.Sprintf("%d of %d witnesses: %s, which signs record %d with a key that nobody else knows of this log: it was made up, or the log was replaced before the others had anything of it", len(s.by), len(v.voices), s.names(), s.Seq))
+		}
+	}
+	if sure == nil {
+		return nil
+	}
+	return &Fault{File: publicName, Why: fmt.Sprintf("the log was replaced: %s, which signs record %d with another key", sure.names(), sure.Seq)}
 }
 
 // sight compares a record with what witnesses have kept.
@@ -112,10 +149,12 @@ func (v *verifier) unseen() error {
 	return &Fault{v.lastFile, v.lastLine, v.report.Last, fmt.Sprintf("the records after it were removed: it is the last one, and %s, which signs record %d", s.names(), s.Seq)}
 }
 
+// mostNotes is how many notes and disputes a report has.
+const mostNotes = 20
+
 // note keeps what a reader should know.
 func (v *verifier) note(format string, args ...any) {
-	const most = 20
-	if len(v.report.Notes) < most {
+	if len(v.report.Notes) < mostNotes {
 		v.report.Notes = append(v.report.Notes, fmt.Sprintf(format, args...))
 	}
 }

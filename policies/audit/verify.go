@@ -30,6 +30,7 @@ type Report struct {
 	Witnesses   []string // that have this one
 	Removed     uint64   // records that are gone because the log removed them
 	Notes       []string // what a reader should know, for example records lost to a full disk; 20 at most
+	Disputes    []string // what witnesses say and nothing decides; 20 at most. Without any, they agree with the log
 }
 
 // Fault is the first place at which a log has been changed.
@@ -57,6 +58,7 @@ type Against struct {
 	Key        string // public key, as in audit.pub; empty for that of the directory
 	Checkpoint []byte // an earlier checkpoint that was kept elsewhere; nil for none
 	Witnesses  []Sighting
+	Keys       []string // public keys that the log is known to have had, beside its own; nil where nobody knows
 }
 
 // Verify reads a log from its first record to its last and checks each hash,
@@ -76,12 +78,16 @@ func Verify(ctx context.Context, dir string, against Against) (Report, error) {
 	if err := v.checkpointFile(s.checkpoint); err != nil {
 		return Report{}, err
 	}
+	replaced := v.replaced()
 	for _, f := range s.files {
 		if err := v.open(ctx, f); err != nil {
 			return v.report, err
 		}
 	}
-	return v.report, v.finish()
+	if err := v.finish(); err != nil {
+		return v.report, err
+	}
+	return v.report, replaced // what else is wrong says more of where
 }
 
 // verifier goes through a log.
@@ -104,6 +110,10 @@ type verifier struct {
 
 	seen []*sighting // by witnesses, of records that have not been read yet; in order
 	old  int         // of witnesses, that sign records that are gone
+
+	foreign map[string]*sighting // the newest by each key that is not that of the log
+	known   []string             // keys that the log has had
+	voices  map[string]bool      // witnesses that have anything that can be used
 }
 
 func (v *verifier) prepare(dir string, against Against) error {
@@ -127,7 +137,8 @@ func (v *verifier) prepare(dir string, against Against) error {
 		}
 		v.kept = &c
 	}
-	return v.witnesses(key, against.Witnesses)
+	v.witnesses(key, against)
+	return nil
 }
 
 // checkpointFile reads the newest checkpoint; text is nil if the log has no checkpoint.

@@ -108,7 +108,7 @@ func TestWitnessesThatSayNothing(t *testing.T) {
 	if err != nil || r.Witnessed != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	for _, want := range []string{"worker w3 has of this log cannot be used", "worker w4 has of this log cannot be used", "1 checkpoints of witnesses sign records that were removed as old"} {
+	for _, want := range []string{"1 of what the log of worker w3 has of this log cannot be used", "1 of what the log of worker w4 has of this log cannot be used", "1 checkpoints of witnesses sign records that were removed as old"} {
 		if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, want) }) {
 			t.Errorf("notes %q, want %q", r.Notes, want)
 		}
@@ -161,4 +161,40 @@ func TestWitnessesAreNotWitnessed(t *testing.T) {
 	if c, err := mine.Open(); err != nil || c.Seq == 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
+}
+
+// A witness that makes a checkpoint up, by a key of its own, accuses nobody but itself, and hides
+// nothing that the others show. A key that the log is known to have had leaves no doubt.
+func TestWitnessThatLies(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	cfg, signed := collected(dir)
+	fill(t, cfg, 10)
+	true1 := signed()
+	other, made := collected(filepath.Join(t.TempDir(), "made-up"))
+	fill(t, other, 900)
+	lie := made()[len(made())-1]
+	seen := []Sighting{{"w2", lie}, {"w3", true1[len(true1)-1]}}
+	r, err := Verify(t.Context(), dir, Against{Witnesses: seen})
+	if err != nil || r.Witnessed == 0 || !slices.Equal(r.Witnesses, []string{"w3"}) || len(r.Disputes) != 1 || !strings.Contains(r.Disputes[0], "1 of 2 witnesses: the log of worker w2 has") {
+		t.Errorf("one of two lies: %+v, %v", r, err)
+	}
+	lies := slices.Concat(seen, []Sighting{{"w4", Signed{lie.Key, "nonsense"}}}, slices.Repeat([]Sighting{{"w5", Signed{"nonsense", "nonsense"}}}, 100))
+	if r, err = Verify(t.Context(), dir, Against{Witnesses: lies, Keys: []string{true1[0].Key}}); err != nil || len(r.Disputes) != 1 || len(r.Notes) > 4 {
+		t.Errorf("beside witnesses that have nonsense: %+v, %v", r, err)
+	}
+	// Its lie is the whole of what is said: where the keys of the log are known, it still accuses nobody.
+	if r, err = Verify(t.Context(), dir, Against{Witnesses: seen[:1], Keys: []string{true1[0].Key}}); err != nil || len(r.Disputes) != 1 {
+		t.Errorf("the only one lies: %+v, %v", r, err)
+	}
+	wantFault(t, dir, Against{Witnesses: seen[:1]}, "the log was replaced: the log of worker w2 has")
+	wantFault(t, dir, Against{Witnesses: seen, Keys: []string{lie.Key}}, "the log was replaced: the log of worker w2 has")
+	// A log that was cut is named as such, whatever else is said.
+	text := lines(t, filepath.Join(dir, currentName))
+	half := slices.IndexFunc(text, func(l string) bool { return noteOf(t, l) == true1[0].Checkpoint }) + 1
+	rewrite(t, filepath.Join(dir, currentName), func(l []string) []string { return l[:half] })
+	if err := os.WriteFile(filepath.Join(dir, checkpointName), []byte(true1[0].Checkpoint), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantFault(t, dir, Against{Witnesses: seen}, "the records after it were removed: it is the last one, and the log of worker w3")
+	wantFault(t, dir, Against{Witnesses: seen, Keys: []string{lie.Key}}, "the records after it were removed: it is the last one, and the log of worker w3")
 }

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/fleet"
+	"belljar.dev/internal/testenv"
+	"belljar.dev/policies"
+	"belljar.dev/policies/audit"
+)
+
+// signedLog is the checkpoints of a log with so many calls, for each a checkpoint.
+func signedLog(t *testing.T, calls int) (all []fleet.Signed) {
+	t.Helper()
+	l, err := audit.Open(audit.Config{
+		Dir: filepath.Join(t.TempDir(), "audit"), Audit: policies.DefaultAudit(policies.AuditRequest), Node: "w", Log: slog.New(slog.DiscardHandler),
+		Signed: func(s audit.Signed) { all = append(all, fleet.Signed(s)) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range calls {
+		if err := l.Write(t.Context(), audit.Session{Event: "start", Tenant: "t", Session: "s"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Sign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// witnessLedger opens the audit log of a worker.
+func witnessLedger(t *testing.T, state string, log *testenv.Log) *ledger {
+	t.Helper()
+	p := policies.Default()
+	g := &gate{}
+	g.now.Store(p)
+	cfg := &Config{Command: "work", Service: &Service{Link: &Link{Name: "w9"}}}
+	l, err := auditLog(t.Context(), policies.DefaultAudit(policies.AuditRequest), Place{State: state, Policy: p, Log: slog.New(slog.NewTextHandler(log, nil))}, nil, g, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// A worker that starts anew knows which checkpoints of others its log has: an older one is
+// reported, and the same one is not written down a second time.
+func TestWitnessAfterRestart(t *testing.T) {
+	state, log, all := t.TempDir(), new(testenv.Log), signedLog(t, 3)
+	count := func() (n int) {
+		if err := audit.Witnessed(t.Context(), filepath.Join(state, "audit"), "w1", func(audit.Witness) error {
+			n++
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	keep := func(s fleet.Signed) {
+		t.Helper()
+		l := witnessLedger(t, state, log)
+		if err := l.forFleet().Keep(t.Context(), "w1", s); err != nil {
+			t.Error(err)
+		}
+		if err := l.close(); err != nil {
+			t.Error(err)
+		}
+	}
+	keep(all[1])
+	keep(all[1])
+	if n := count(); n != 1 || strings.Contains(log.String(), "was changed") {
+		t.Errorf("%d records of one checkpoint, %s", n, log)
+	}
+	keep(signedLog(t, 1)[0])
+	if n := count(); n != 2 || !strings.Contains(log.String(), "its log has another key now") {
+		t.Errorf("after a log that was replaced: %d records, %s", n, log)
+	}
+}
+
+// Where there are too many workers, the one is forgotten that nothing has come of for the
+// longest time, and no other.
+func TestWitnessForgetsOne(t *testing.T) {
+	var w witness
+	for i := range maxWitnessed {
+		w.judge(fmt.Sprint("w", i), kept{signed: audit.Signed{Key: "k", Checkpoint: "1"}})
+	}
+	w.judge("w0", kept{signed: audit.Signed{Key: "k", Checkpoint: "2"}, at: audit.Checkpoint{Seq: 1}})
+	w.judge("more", kept{signed: audit.Signed{Key: "k"}})
+	if _, known := w.others["w1"]; known || len(w.others) != maxWitnessed {
+		t.Errorf("%d workers are known, the one of long ago: %v", len(w.others), known)
+	}
+	if _, wrong := w.judge("w0", kept{signed: audit.Signed{Key: "another"}}); wrong == "" {
+		t.Error("the newest one is not known any more")
+	}
+}
