@@ -24,9 +24,9 @@ type ahead struct {
 
 // greet is the first that a call asks of a page: to look at the documents that
 // come, or only for a sign. The answer may be dropped.
-func (t *tab) greet(ctx context.Context, r Request) (answer <-chan message, drop func()) {
+func (v *visit) greet(ctx context.Context, r Request) (answer <-chan message, drop func()) {
 	if r.Until != UntilSettled {
-		sign := t.sign()
+		sign := v.sign()
 		return sign.answer, sign.drop
 	}
 	o := settleOptions{
@@ -36,26 +36,26 @@ func (t *tab) greet(ctx context.Context, r Request) (answer <-chan message, drop
 	if by, ok := ctx.Deadline(); ok && r.Selector != "" {
 		o.Most = ms(time.Until(by))
 	}
-	told := begin(t.ch.conn, t.session, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+	told := begin(v.ch.conn, v.session, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: "if (self === top) belljar.look = " + settling(ctx, r, o, aheadNodes), WorldName: world,
 	})
 	return told.answer, told.drop
 }
 
 // lookAhead asks for the result of the look at the present document.
-func (t *tab) lookAhead(r Request) {
+func (v *visit) lookAhead(r Request) {
 	if r.Until != UntilSettled {
 		return
 	}
-	t.mu.Lock()
-	loader, there := t.loader, t.committed
-	t.mu.Unlock()
-	if !there || loader == t.ahead.loader {
+	v.mu.Lock()
+	loader, there := v.loader, v.committed
+	v.mu.Unlock()
+	if !there || loader == v.ahead.loader {
 		return
 	}
-	t.ahead.drop()
-	t.ahead.loader = loader
-	t.ahead.world = t.enter()
+	v.ahead.drop()
+	v.ahead.loader = loader
+	v.ahead.world = v.enter()
 }
 
 // enter goes on in the world of the document. The look is null where the document
@@ -71,15 +71,15 @@ func (a *ahead) enter(t *tab, m message) {
 
 // takeLook returns the look, once. A look at a document without a load event would
 // never end.
-func (t *tab) takeLook() pending[runtime.EvaluateResult] {
-	t.mu.Lock()
-	stopped := t.stopped
-	t.mu.Unlock()
+func (v *visit) takeLook() pending[runtime.EvaluateResult] {
+	v.mu.Lock()
+	stopped := v.stopped
+	v.mu.Unlock()
 	if stopped {
-		t.ahead.drop()
+		v.ahead.drop()
 	}
-	look := t.ahead.look
-	t.ahead.look = pending[runtime.EvaluateResult]{}
+	look := v.ahead.look
+	v.ahead.look = pending[runtime.EvaluateResult]{}
 	return look
 }
 

@@ -29,7 +29,7 @@ func (p *Pool) Load(ctx context.Context, g policies.Grant, r Request) (*Loaded, 
 		progress(r, StageLoading)
 		by, _ := ctx.Deadline()
 		var err error
-		if l, err = t.load(ctx, r, by.Add(-reserve(r.Timeout))); err == nil {
+		if l, err = (&visit{tab: t}).load(ctx, r, by.Add(-reserve(r.Timeout))); err == nil {
 			l.Retried, l.Timing.Cold = attempt > 0, cold
 		}
 		return err

@@ -24,7 +24,8 @@
 //	evaluate.go, scripts.go   runs our scripts in a page
 //	chrome.go, find.go        a Chrome in its box, and its program
 //	flags.go, version.go
-//	events.go, tab.go         events of a page, and what is known of it
+//	events.go, tab.go         events of a page, and the page
+//	state.go, traffic.go      what is known of it, and of its requests
 //	cdp.go                    Chrome's protocol, over a pipe
 //	request.go, errors.go     the words
 package browser

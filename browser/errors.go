@@ -3,6 +3,7 @@ package browser
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Kind is what went wrong with a call. It decides what its caller does next.
@@ -80,4 +81,18 @@ func KindOf(err error) Kind {
 		return e.Kind
 	}
 	return KindBroken
+}
+
+// clip is text of at most so many bytes, in one line.
+func clip(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text[:min(len(text), most+4)], "?"))
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most-3], "") + "..."
+	}
+	return text
 }

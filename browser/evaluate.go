@@ -63,13 +63,3 @@ func moved(err error) bool {
 	p, ok := errors.AsType[*protocolError](err)
 	return ok && (p.Code == -32000 || strings.Contains(p.Message, "navigated") || strings.Contains(p.Message, "context"))
 }
-
-// cause is err, or why Chrome does not answer any more.
-func (t *tab) cause(err error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.crashed || t.detached {
-		return errCrashed
-	}
-	return err
-}

@@ -3,7 +3,6 @@ package browser
 import (
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 )
@@ -98,18 +97,6 @@ type loadingEnded struct {
 // decode reads an event.
 func decode(text []byte, into any) error { return jsonv2.Unmarshal(text, into, jsonOptions) }
 
-// counts reports whether a page is not settled while it waits for such a
-// request, and whether scripts made it.
-func counts(kind string) (counted, script bool) {
-	switch kind {
-	case "XHR", "Fetch":
-		return true, true
-	case "Script", "Stylesheet", "Document":
-		return true, false
-	}
-	return false, false // pictures, and what never ends: streams, sockets, pings
-}
-
 // isDocument reports whether a request is for the page itself.
 func (t *tab) isDocument(id, loader, frame, kind string) bool {
 	return kind == "Document" && id == loader && frame == string(t.frame)
@@ -128,20 +115,7 @@ func (t *tab) began(e requestWillBeSent) {
 		})
 		return
 	}
-	counted, script := counts(e.Type)
-	t.change(func() {
-		if _, again := t.requests[e.RequestID]; again || len(t.requests) >= maxRequests {
-			return
-		}
-		t.requests[e.RequestID] = request{clip(e.Request.URL, maxURL), counted}
-		if counted {
-			t.counted++
-			t.lastNet = time.Now()
-		}
-		if script || counted && t.dom {
-			t.active = true
-		}
-	})
+	t.change(func() { t.traffic.begin(e.RequestID, e.Request.URL, e.Type, t.dom) })
 }
 
 // answered is the head of an answer.
@@ -168,24 +142,8 @@ func (t *tab) answered(params []byte) {
 // ended is the end of a request, with an error or without.
 func (t *tab) ended(e loadingEnded) {
 	t.change(func() {
-		r, ok := t.requests[e.RequestID]
-		if !ok {
-			if e.Type == "Document" && e.ErrorText != "" {
-				t.failure = e.ErrorText
-			}
-			return
-		}
-		delete(t.requests, e.RequestID)
-		if r.counted {
-			t.counted--
-			t.lastNet = time.Now()
-		}
-		if e.ErrorText != "" && e.ErrorText != "net::ERR_ABORTED" && len(t.refused) < maxRefused {
-			reason := e.ErrorText
-			if e.Blocked != "" {
-				reason += " (" + e.Blocked + ")"
-			}
-			t.refused = append(t.refused, Refused{URL: r.url, Reason: clip(reason, maxNote)})
+		if !t.traffic.end(e) && e.Type == "Document" && e.ErrorText != "" {
+			t.failure = e.ErrorText
 		}
 	})
 }

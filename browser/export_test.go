@@ -118,7 +118,7 @@ func (b *Bare) Load(ctx context.Context, r Request) (*Loaded, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	l, err := b.next.load(ctx, r, time.Now().Add(r.Timeout))
+	l, err := (&visit{tab: b.next}).load(ctx, r, time.Now().Add(r.Timeout))
 	if !b.ch.dispose(ctx, b.next) {
 		return nil, fmt.Errorf("end page: %w", err)
 	}

@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -59,14 +58,6 @@ func (t *tab) hear(method string, params []byte) {
 	}
 }
 
-// complete is the end of a document's loading, with a load event or without.
-// t.mu is held.
-func (t *tab) complete(event bool) {
-	if t.committed && !t.loaded {
-		t.dom, t.loaded, t.loadedAt, t.stopped = true, true, time.Now(), !event
-	}
-}
-
 // barred reports whether Chrome lets no page go to a URL; it says so nowhere but
 // in the page's console.
 func barred(url string) bool {
@@ -90,32 +81,6 @@ func (t *tab) dismiss(e dialogOpening) {
 func (t *tab) closePopup(e attachedToTarget) {
 	errand(t.ch, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(e.TargetInfo.TargetID)})
 	t.change(func() { t.note("a pop-up was closed: %s", e.TargetInfo.URL) })
-}
-
-// navigated is a new document in the page. t.mu is held.
-func (t *tab) navigated(f frameInfo) {
-	if f.UnreachableURL != "" { // Chrome's own page about an error
-		if t.committed {
-			t.astray, t.doc.url, t.leaving = cmp.Or(t.failure, "net::ERR_FAILED"), f.UnreachableURL, false
-		}
-		return
-	}
-	if f.URL == "about:blank" && t.loader == "" && t.doc.status == 0 {
-		return
-	}
-	t.astray = ""
-	t.loader, t.committed, t.dom, t.loaded, t.leaving = f.LoaderID, true, false, false, false
-	t.active = false
-	t.doc.url = f.URL
-	if t.doc.mime == "" {
-		t.doc.mime = f.MimeType
-	}
-	for id, r := range t.requests { // of the document before
-		if r.counted {
-			t.counted--
-		}
-		delete(t.requests, id)
-	}
 }
 
 // resume lets a request go on, with the headers of the call if it is for the

@@ -40,30 +40,39 @@ const (
 // errCrashed is the cause where a page died.
 var errCrashed = errors.New("the page crashed")
 
+// visit is what one call does with a page that it was lent: the page is loaded, waited
+// for and read.
+type visit struct {
+	*tab
+	ahead ahead
+	early *read // the page as it was when it settled
+	lazy  lazy  // how it may become more when it is scrolled, from then
+}
+
 // load loads the page of a request and reads it. All of it ends with ctx; if
 // loading is out of time, the part that has loaded is read in the rest of the time.
-func (t *tab) load(ctx context.Context, r Request, loading time.Time) (*Loaded, error) {
+func (v *visit) load(ctx context.Context, r Request, loading time.Time) (*Loaded, error) {
 	start := time.Now()
 	until, cancel := context.WithDeadline(ctx, loading)
 	defer cancel()
-	defer t.ahead.drop()
-	if err := t.prepare(until, r); err != nil {
-		return nil, t.explain(ctx, err, r)
+	defer v.ahead.drop()
+	if err := v.prepare(until, r); err != nil {
+		return nil, v.explain(ctx, err, r)
 	}
 	partial := ""
-	err := t.arrive(until, r)
+	err := v.arrive(until, r)
 	if err == nil {
-		partial, err = t.settle(until, r)
+		partial, err = v.settle(until, r)
 	}
 	switch {
 	case err == nil:
-	case ctx.Err() == nil && errors.Is(until.Err(), context.DeadlineExceeded) && t.has():
+	case ctx.Err() == nil && errors.Is(until.Err(), context.DeadlineExceeded) && v.has():
 		partial = "the time was up before the page was complete"
-		errand(t.ch, t.session, page.StopLoading, cdp.Empty{})
+		errand(v.ch, v.session, page.StopLoading, cdp.Empty{})
 	default:
-		return nil, t.explain(ctx, err, r)
+		return nil, v.explain(ctx, err, r)
 	}
-	if e := t.refusal(r); e != nil {
+	if e := v.refusal(r); e != nil {
 		return nil, e
 	}
 	l := &Loaded{Partial: partial}
@@ -73,27 +82,27 @@ func (t *tab) load(ctx context.Context, r Request, loading time.Time) (*Loaded, 
 	}
 	start = time.Now()
 	if r.Shot != nil {
-		if l.Picture, err = t.shoot(ctx, r.Shot); err != nil {
-			return nil, t.explain(ctx, err, r)
+		if l.Picture, err = v.shoot(ctx, r.Shot); err != nil {
+			return nil, v.explain(ctx, err, r)
 		}
 	}
-	if err := t.read(ctx, r, l); err != nil {
-		return nil, t.explain(ctx, err, r)
+	if err := v.read(ctx, r, l); err != nil {
+		return nil, v.explain(ctx, err, r)
 	}
-	if err := t.nothing(l); err != nil {
-		return nil, t.explain(ctx, err, r)
+	if err := v.nothing(l); err != nil {
+		return nil, v.explain(ctx, err, r)
 	}
 	l.Timing.Read = time.Since(start)
-	t.report(l)
+	v.report(l)
 	return l, nil
 }
 
 // prepare does what must be done before the page begins to load.
-func (t *tab) prepare(ctx context.Context, r Request) error {
+func (v *visit) prepare(ctx context.Context, r Request) error {
 	if s := r.Shot; s != nil && (s.Width != windowWidth || s.Height != windowHeight) {
-		soon, cancel := t.soon(ctx)
+		soon, cancel := v.soon(ctx)
 		defer cancel()
-		_, err := call(soon, t.ch.conn, t.session, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		_, err := call(soon, v.ch.conn, v.session, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
 			Width: int64(s.Width), Height: int64(s.Height), DeviceScaleFactor: 1,
 		})
 		if err != nil {
@@ -107,27 +116,27 @@ func (t *tab) prepare(ctx context.Context, r Request) error {
 	if err != nil {
 		return err
 	}
-	t.origin, t.headers = origin, map[string]string{}
+	v.origin, v.headers = origin, map[string]string{}
 	for name, value := range r.Headers {
-		t.headers[canonical(name)] = value
+		v.headers[canonical(name)] = value
 	}
-	_, err = call(ctx, t.ch.conn, t.session, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: origin + "/*"}}})
+	_, err = call(ctx, v.ch.conn, v.session, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: origin + "/*"}}})
 	return err
 }
 
 // arrive has Chrome go to the page, and waits until it is there as far as the
 // request says.
-func (t *tab) arrive(ctx context.Context, r Request) error {
-	sign, drop := t.greet(ctx, r)
+func (v *visit) arrive(ctx context.Context, r Request) error {
+	sign, drop := v.greet(ctx, r)
 	defer drop()
-	sent := begin(t.ch.conn, t.session, page.Navigate, page.NavigateParams{URL: r.URL})
+	sent := begin(v.ch.conn, v.session, page.Navigate, page.NavigateParams{URL: r.URL})
 	if sent.err != nil {
 		return sent.err
 	}
-	defer t.ch.conn.forget(sent.id)
+	defer v.ch.conn.forget(sent.id)
 	// The renderer must react promptly twice: to the command, and when the document
 	// arrives. Between the two, the server has until ctx ends.
-	hung := t.hung()
+	hung := v.hung()
 	for answer := sent.answer; ; {
 		select {
 		case <-sign:
@@ -135,7 +144,7 @@ func (t *tab) arrive(ctx context.Context, r Request) error {
 				hung = nil
 			}
 		case <-hung:
-			if !t.has() {
+			if !v.has() {
 				return errHung
 			}
 		case m := <-answer:
@@ -144,23 +153,23 @@ func (t *tab) arrive(ctx context.Context, r Request) error {
 				err = &netError{went.ErrorText}
 			}
 			if err != nil {
-				t.lateDownload(ctx)
+				v.lateDownload(ctx)
 				return err
 			}
 			answer = nil
-			hung = t.hung()
-		case m := <-t.ahead.world.answer:
-			t.ahead.enter(t, m)
-		case <-t.changed:
-			t.lookAhead(r)
-		case <-t.patience():
-			t.ahead.drop() // it may have gone on since then
+			hung = v.hung()
+		case m := <-v.ahead.world.answer:
+			v.ahead.enter(v.tab, m)
+		case <-v.changed:
+			v.lookAhead(r)
+		case <-v.patience():
+			v.ahead.drop() // it may have gone on since then
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-t.ch.conn.done:
+		case <-v.ch.conn.done:
 			return errDied
 		}
-		if there, err := t.there(r.Until); err != nil || there && answer == nil {
+		if there, err := v.there(r.Until); err != nil || there && answer == nil {
 			return err
 		}
 	}
@@ -168,18 +177,18 @@ func (t *tab) arrive(ctx context.Context, r Request) error {
 
 // lateDownload waits a moment for the word that what did not become a page is a
 // file for the disk: it comes by another way.
-func (t *tab) lateDownload(ctx context.Context) {
+func (v *visit) lateDownload(ctx context.Context) {
 	end := time.NewTimer(100 * time.Millisecond)
 	defer end.Stop()
 	for {
-		t.mu.Lock()
-		known := t.download != "" || t.failure != "net::ERR_ABORTED" && t.failure != "" || t.doc.status == 204
-		t.mu.Unlock()
+		v.mu.Lock()
+		known := v.download != "" || v.failure != "net::ERR_ABORTED" && v.failure != "" || v.doc.status == 204
+		v.mu.Unlock()
 		if known {
 			return
 		}
 		select {
-		case <-t.changed:
+		case <-v.changed:
 		case <-end.C:
 			return
 		case <-ctx.Done():
@@ -195,24 +204,24 @@ func (e *netError) Error() string { return e.name }
 
 // settle waits until the page is quiet, for as long as the request says at
 // least, and scrolls it. What it returns says why the page is not complete.
-func (t *tab) settle(ctx context.Context, r Request) (partial string, err error) {
+func (v *visit) settle(ctx context.Context, r Request) (partial string, err error) {
 	since := time.Now()
-	if t.mu.Lock(); !t.loadedAt.IsZero() {
-		since = t.loadedAt
+	if v.mu.Lock(); !v.loadedAt.IsZero() {
+		since = v.loadedAt
 	}
-	t.mu.Unlock()
+	v.mu.Unlock()
 	least := since.Add(r.Wait)
 	most := since.Add(max(mostSettle, r.Wait))
 	quiet := r.Until == UntilSettled || r.Wait > 0
 	if r.Selector != "" {
 		most, _ = ctx.Deadline()
 	}
-	matches, err := t.quiet(ctx, r, quiet, least, most)
+	matches, err := v.quiet(ctx, r, quiet, least, most)
 	if err == nil && !matches {
 		partial = "nothing on the page matched the selector in time"
 	}
 	if err == nil {
-		err = t.unroll(ctx, r, t.lazy)
+		err = v.unroll(ctx, r, v.lazy)
 	}
 	return partial, err
 }
@@ -223,18 +232,18 @@ const rooted = "(document.documentElement ? Promise.resolve() : new Promise((f) 
 	"new MutationObserver(f).observe(document, { childList: true }); setTimeout(f, 100); })).then(() => "
 
 // read reads the document out.
-func (t *tab) read(ctx context.Context, r Request, l *Loaded) error {
-	d, err := t.early, error(nil)
+func (v *visit) read(ctx context.Context, r Request, l *Loaded) error {
+	d, err := v.early, error(nil)
 	for i := 0; d == nil && i < 3; i++ {
 		d = new(read)
-		if err = t.evaluate(ctx, ourScript()+rooted+"("+reading(ctx, r.HTML)+"))", d); err == nil {
+		if err = v.evaluate(ctx, ourScript()+rooted+"("+reading(ctx, r.HTML)+"))", d); err == nil {
 			break
 		}
 		if d = nil; !moved(err) {
 			return err
 		}
 		// It moved on to another page just now.
-		if err := t.again(ctx, r.Until, time.Now().Add(leavePatience)); err != nil {
+		if err := v.again(ctx, r.Until, time.Now().Add(leavePatience)); err != nil {
 			return err
 		}
 	}
@@ -245,7 +254,7 @@ func (t *tab) read(ctx context.Context, r Request, l *Loaded) error {
 	html.WriteString(d.HTML)
 	for at := min(firstPart, r.HTML); at < d.Size && html.Len() < r.HTML; at += partSize {
 		var part string
-		if err := t.evaluate(ctx, fmt.Sprintf("globalThis.belljarPart(%d, %d)", at, at+partSize), &part); err != nil {
+		if err := v.evaluate(ctx, fmt.Sprintf("globalThis.belljarPart(%d, %d)", at, at+partSize), &part); err != nil {
 			return err
 		}
 		html.WriteString(part)
@@ -269,15 +278,15 @@ func (t *tab) read(ctx context.Context, r Request, l *Loaded) error {
 // nothing is why there is nothing of a page, if that is a fault: a document is
 // there from its first header on, and its text may never come; and one that went
 // astray while it was read has left Chrome's own page about that.
-func (t *tab) nothing(l *Loaded) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (v *visit) nothing(l *Loaded) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	switch {
-	case t.astray != "" && strings.HasPrefix(l.URL, "chrome-error:"):
-		return &netError{t.astray}
+	case v.astray != "" && strings.HasPrefix(l.URL, "chrome-error:"):
+		return &netError{v.astray}
 	case l.HTML != "":
-	case t.failure != "":
-		return &netError{t.failure}
+	case v.failure != "":
+		return &netError{v.failure}
 	case l.Partial != "":
 		return context.DeadlineExceeded
 	}
@@ -285,16 +294,16 @@ func (t *tab) nothing(l *Loaded) error {
 }
 
 // report adds what is known of the page.
-func (t *tab) report(l *Loaded) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (v *visit) report(l *Loaded) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if l.URL == "" {
-		l.URL = t.doc.url
+		l.URL = v.doc.url
 	}
-	l.Status, l.ContentType, l.Headers = t.doc.status, t.doc.mime, maps.Clone(t.doc.headers)
-	l.Redirects, l.Notes, l.Refused = slices.Clone(t.redirects), slices.Clone(t.notes), slices.Clone(t.refused)
-	if more := t.noted - len(t.notes); more > 0 {
+	l.Status, l.ContentType, l.Headers = v.doc.status, v.doc.mime, maps.Clone(v.doc.headers)
+	l.Redirects, l.Notes, l.Refused = slices.Clone(v.redirects), slices.Clone(v.notes), slices.Clone(v.traffic.refused)
+	if more := v.noted - len(v.notes); more > 0 {
 		l.Notes = append(l.Notes, fmt.Sprintf("and %d more of that kind", more))
 	}
-	l.Degraded = t.ch.degraded
+	l.Degraded = v.ch.degraded
 }

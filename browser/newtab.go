@@ -21,7 +21,7 @@ func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("make browser context: %w", err)
 	}
-	t := &tab{ch: ch, context: made.BrowserContextID, changed: make(chan struct{}, 1), requests: map[string]request{}}
+	t := &tab{ch: ch, context: made.BrowserContextID, state: state{changed: make(chan struct{}, 1), traffic: traffic{requests: map[string]request{}}}}
 	defer func() {
 		if err != nil {
 			errand(ch, "", target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: t.context})

@@ -44,7 +44,7 @@ type scrollOptions struct {
 }
 
 // unroll scrolls a page for what loads when it is looked at, and back.
-func (t *tab) unroll(ctx context.Context, r Request, kind lazy) error {
+func (v *visit) unroll(ctx context.Context, r Request, kind lazy) error {
 	o := scrollOptions{To: "end"}
 	switch kind {
 	case lazyEnd:
@@ -52,7 +52,7 @@ func (t *tab) unroll(ctx context.Context, r Request, kind lazy) error {
 	case lazyParts:
 		o.To = "screen"
 	case lazyTall:
-		if !t.listens(ctx) {
+		if !v.listens(ctx) {
 			return nil
 		}
 		o.Wait = ms(listenTime)
@@ -65,31 +65,31 @@ func (t *tab) unroll(ctx context.Context, r Request, kind lazy) error {
 	for ; more && steps < r.Scrolls && time.Now().Before(until); steps++ {
 		var s scrolled
 		o.Drawn = came
-		if err := t.evaluate(ctx, scrollScript+"("+argument(o)+")", &s); err != nil {
+		if err := v.evaluate(ctx, scrollScript+"("+argument(o)+")", &s); err != nil {
 			return err
 		}
-		busy, _, err := t.network()
+		busy, _, err := v.network()
 		if err != nil {
 			return err
 		}
 		if s.Changed || busy {
 			came = true
 			now := time.Now()
-			if _, err := t.quiet(ctx, Request{Until: UntilSettled}, true, now, now.Add(scrollSettle)); err != nil {
+			if _, err := v.quiet(ctx, Request{Until: UntilSettled}, true, now, now.Add(scrollSettle)); err != nil {
 				return err
 			}
 		}
 		more = (s.Changed || busy || !s.End) && s.Height < scrollHeight
 	}
 	if more && came {
-		t.change(func() {
-			t.note("the page loads more the further it is scrolled; it was scrolled %d times, and there may be more of it", steps)
+		v.change(func() {
+			v.note("the page loads more the further it is scrolled; it was scrolled %d times, and there may be more of it", steps)
 		})
 	}
 	if came || kind == lazyParts {
-		t.early = nil // a source that an image was given does not change the tree
+		v.early = nil // a source that an image was given does not change the tree
 	}
-	return t.evaluate(ctx, scrollScript+"("+argument(scrollOptions{To: "top"})+")", nil)
+	return v.evaluate(ctx, scrollScript+"("+argument(scrollOptions{To: "top"})+")", nil)
 }
 
 // listens reports whether scripts of the page listen to its being scrolled. The

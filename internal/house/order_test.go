@@ -20,7 +20,7 @@ var ordered = regexp.MustCompile(`files, each calling (?:only )?those\s+below it
 const unlisted = 20
 
 // climbs are the calls that go up such a list after all. The package comments say why.
-var climbs = map[string]int{"browser/page": 1, "mcp": 1, "policies/shell": 4, "sandbox/protect": 2}
+var climbs = map[string]int{"browser/page": 1, "mcp": 1, "policies/shell": 4, "sandbox/protect": 1}
 
 // A package of many files lists them in its comment. Such a list has all of them, and
 // calls run down: a reader who goes through the list never has to turn back.

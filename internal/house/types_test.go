@@ -18,15 +18,6 @@ const (
 // size is what a type has of its own: fields if it is a struct, and methods.
 type size struct{ fields, methods int }
 
-// large are the types that are larger, with the size that they may not exceed. One
-// that has become smaller has its number lowered here, or is taken out. A record
-// (a struct with fields and hardly a method) may be as long as what it records.
-var large = map[string]size{
-	"browser.tab":               {35, 50},
-	"sandbox/protect.Protector": {38, 43},
-	"sandbox/protect.look":      {31, 71},
-}
-
 func TestTypesAreSmall(t *testing.T) {
 	sizes := map[string]size{}
 	for _, name := range sources(t) {
@@ -38,20 +29,11 @@ func TestTypesAreSmall(t *testing.T) {
 		count(file, path.Dir(filepath.ToSlash(name)), sizes)
 	}
 	for name, is := range sizes {
-		most, listed := large[name]
-		switch {
-		case !listed && is.fields > maxFields:
+		if is.fields > maxFields {
 			t.Errorf("%s has %d fields, want at most %d: it has several jobs", name, is.fields, maxFields)
-		case !listed && is.methods > maxMethods:
-			t.Errorf("%s has %d methods, want at most %d: it has several jobs", name, is.methods, maxMethods)
-		case listed && (is.fields > most.fields || is.methods > most.methods):
-			t.Errorf("%s has %d fields and %d methods, want at most the %d and %d that it had: it has several jobs already",
-				name, is.fields, is.methods, most.fields, most.methods)
 		}
-	}
-	for name := range large {
-		if is, ok := sizes[name]; !ok || is.fields <= maxFields && is.methods <= maxMethods {
-			t.Errorf("%s is not large (any more): take it out of the list", name)
+		if is.methods > maxMethods {
+			t.Errorf("%s has %d methods, want at most %d: it has several jobs", name, is.methods, maxMethods)
 		}
 	}
 }

@@ -47,6 +47,6 @@
 //	paths.go          where a path leads
 //	beneath_linux.go  system calls beneath a directory
 //
-// Two calls go up, since what is protected can lead to more of it: a path of
-// restore.go to what its link ends at, and an index to the repositories it names.
+// One call goes up, since what is protected can lead to more of it: an index, to the
+// repositories that it names. A link leads to its end, by sealer.onLink.
 package protect

@@ -12,10 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// gitLook is the part of a look that knows repositories of git, and what git runs of
+// them.
+type gitLook struct {
+	sealer
+	repos map[string]bool // git directories
+	dirs  int             // how many
+	trees int             // work trees: ".git" files
+	done  map[string]bool
+}
+
 // bareAt looks at a directory that git would take for a repository without a
 // ".git" (git: setup.c, is_git_directory): made of innocent names, it runs what
 // its config says for everybody who enters it.
-func (l *look) bareAt(dir *os.File, at string) {
+func (l *gitLook) bareAt(dir *os.File, at string) {
 	bare := isBare(dir)
 	switch {
 	case !bare:
@@ -46,15 +56,15 @@ func isBare(dir *os.File) bool {
 
 // known reports whether a git directory was one when no command ran, or is part
 // of a ".git"; what is new in it then is new to a repository.
-func (l *look) known(at string) bool {
+func (l *gitLook) known(at string) bool {
 	return l.adopt || l.p.repos[at] || slices.Contains(strings.Split(at, "/"), ".git")
 }
 
 // room reports whether there may be one more git directory that a command made.
-func (l *look) room() bool { return l.dirs < maxGitDirs }
+func (l *gitLook) room() bool { return l.dirs < maxGitDirs }
 
 // tooMany takes away a git directory that a command made when there were enough.
-func (l *look) tooMany(dir *os.File, at string) bool {
+func (l *gitLook) tooMany(dir *os.File, at string) bool {
 	if l.adopt || l.p.repos[at] || l.room() {
 		return false
 	}
@@ -64,7 +74,7 @@ func (l *look) tooMany(dir *os.File, at string) bool {
 
 // clean reports whether git runs nothing of a git directory; it takes nothing
 // back.
-func (l *look) clean(dir *os.File, at string) bool {
+func (l *gitLook) clean(dir *os.File, at string) bool {
 	for _, name := range []string{"commondir", "modules", "worktrees"} {
 		if st, err := statAt(dir, name); st != nil || err != nil {
 			return false
@@ -95,7 +105,7 @@ func (l *look) clean(dir *os.File, at string) bool {
 }
 
 // gitAt looks at a ".git": the directory, or the file that says where it is.
-func (l *look) gitAt(dir *os.File, at string) {
+func (l *gitLook) gitAt(dir *os.File, at string) {
 	name := path.Base(at)
 	st, err := statAt(dir, name)
 	if err != nil {
@@ -144,14 +154,14 @@ func (l *look) gitAt(dir *os.File, at string) {
 
 // gitFile reports whether the text of a ".git" file leads to a directory in
 // the workspace, and looks at that as a git directory (gitrepository-layout(5)).
-func (l *look) gitFile(at string, text []byte) bool {
+func (l *gitLook) gitFile(at string, text []byte) bool {
 	to, ok := strings.CutPrefix(string(text), "gitdir: ")
 	return ok && l.gitTarget(path.Dir(at), strings.TrimRight(to, "\r\n"))
 }
 
 // gitTarget looks at a git directory that is named from elsewhere, and reports
 // whether it is one in the workspace.
-func (l *look) gitTarget(from, to string) bool {
+func (l *gitLook) gitTarget(from, to string) bool {
 	target, ok := l.p.place(from, to)
 	if !ok || target == "." {
 		return false
@@ -182,7 +192,7 @@ func (l *look) gitTarget(from, to string) bool {
 
 // gitDir looks at a git directory: what git runs of it, and what makes git look
 // elsewhere for that. linked is a worktree's, in which commondir leads back.
-func (l *look) gitDir(dir *os.File, at string, linked bool, depth int) {
+func (l *gitLook) gitDir(dir *os.File, at string, linked bool, depth int) {
 	if l.done[at] {
 		return
 	}
@@ -221,7 +231,7 @@ func (l *look) gitDir(dir *os.File, at string, linked bool, depth int) {
 
 // gitDirs looks at the git directories of submodules or worktrees. The names
 // of submodules may have several parts.
-func (l *look) gitDirs(dir *os.File, at string, linked bool, depth int) {
+func (l *gitLook) gitDirs(dir *os.File, at string, linked bool, depth int) {
 	if g := l.p.guards[at]; g != nil && !g.dir && (g.held || g.was != nil && !l.adopt) {
 		l.seal(dir, at, rule{why: byGit}) // too many to be pinned one by one
 		return
@@ -290,7 +300,7 @@ func (l *look) gitDirs(dir *os.File, at string, linked bool, depth int) {
 
 // config looks at a git configuration. Each of its settings must be harmless, or
 // must have been there before.
-func (l *look) config(dir *os.File, at string, r rule, good func(*gitSetting) bool) {
+func (l *gitLook) config(dir *os.File, at string, r rule, good func(*gitSetting) bool) {
 	name := path.Base(at)
 	st, err := statAt(dir, name)
 	if err != nil {
@@ -343,7 +353,7 @@ func (l *look) config(dir *os.File, at string, r rule, good func(*gitSetting) bo
 
 // unread deals with a configuration that cannot be read: too large, or changed
 // this moment.
-func (l *look) unread(g *guard, dir *os.File, at string, err error) {
+func (l *gitLook) unread(g *guard, dir *os.File, at string, err error) {
 	switch {
 	case gone(err) == nil:
 	case l.adopt:
@@ -356,7 +366,7 @@ func (l *look) unread(g *guard, dir *os.File, at string, err error) {
 
 // accept remembers what a configuration sets, and protects what it names. A
 // young one may be a box's.
-func (l *look) accept(g *guard, at string, text []byte, good func(*gitSetting) bool, st *unix.Stat_t) {
+func (l *gitLook) accept(g *guard, at string, text []byte, good func(*gitSetting) bool, st *unix.Stat_t) {
 	told := false
 	g.accepted = make(map[string]bool)
 	all, end := readConfig(text)
@@ -387,7 +397,7 @@ func (l *look) accept(g *guard, at string, text []byte, good func(*gitSetting) b
 }
 
 // follow protects a path that configuration names, where it is in the workspace.
-func (l *look) follow(from string, s *gitSetting, at, why string) {
+func (l *gitLook) follow(from string, s *gitSetting, at, why string) {
 	if strings.HasPrefix(s.value, "~") || s.value == "" {
 		return
 	}

@@ -69,9 +69,6 @@ func (l *look) findHomes() {
 	l.loose = false
 }
 
-// enterHome notes which home is looked at from now on.
-func (l *look) enterHome(at string) { l.home, l.alongOf = at, "" }
-
 // moveBack puts a person's repository, which a command has moved, back to where
 // it was: people and their programs go there by its name.
 func (l *look) moveBack(h *home, was string, dir *os.File) (*os.File, error) {
@@ -158,10 +155,10 @@ func (l *look) atHome(dir *os.File, at string) {
 }
 
 // find opens a home where it is now; nil if it is no more in the workspace.
-func (p *Protector) find(h *home) (*os.File, error) {
+func (k *knowledge) find(h *home) (*os.File, error) {
 	const tries = 8 // a command may move it while we look
 	for range tries {
-		if dir, err := p.openHome(h.path, h.id.ident); err != nil || dir != nil {
+		if dir, err := k.openHome(h.path, h.id.ident); err != nil || dir != nil {
 			return dir, err
 		}
 		var st unix.Stat_t
@@ -171,7 +168,7 @@ func (p *Protector) find(h *home) (*os.File, error) {
 		if st.Nlink == 0 {
 			return nil, nil //nolint:nilnil // documented
 		}
-		top, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", p.root.Fd()))
+		top, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", k.root.Fd()))
 		if err != nil {
 			return nil, err
 		}
@@ -186,13 +183,13 @@ func (p *Protector) find(h *home) (*os.File, error) {
 		if rel == "." || !inside(rel) {
 			return nil, nil //nolint:nilnil // no box can move it out of the workspace: it is a person's doing
 		}
-		dir, err := p.openHome(rel, h.id.ident)
+		dir, err := k.openHome(rel, h.id.ident)
 		if err != nil {
 			return nil, err
 		}
 		if dir != nil {
-			p.moved(h.path, rel)
-			h.path, p.unsaved = rel, true
+			k.moved(h.path, rel)
+			h.path, k.unsaved = rel, true
 			return dir, nil
 		}
 	}
@@ -201,8 +198,8 @@ func (p *Protector) find(h *home) (*os.File, error) {
 
 // openHome opens the directory at a path; nil unless it is the one that is
 // wanted.
-func (p *Protector) openHome(at string, want ident) (*os.File, error) {
-	dir, err := openDir(p.root, at, unix.O_PATH)
+func (w *workdir) openHome(at string, want ident) (*os.File, error) {
+	dir, err := openDir(w.root, at, unix.O_PATH)
 	if err != nil {
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV) {
 			return nil, nil //nolint:nilnil // documented
@@ -219,22 +216,22 @@ func (p *Protector) openHome(at string, want ident) (*os.File, error) {
 
 // moved renames what is known of the paths at and below a directory that was
 // moved.
-func (p *Protector) moved(from, to string) {
-	p.guards = renamed(p.guards, from, to)
-	p.repos = renamed(p.repos, from, to)
-	p.extra = renamed(p.extra, from, to)
+func (k *knowledge) moved(from, to string) {
+	k.guards = renamed(k.guards, from, to)
+	k.repos = renamed(k.repos, from, to)
+	k.extra = renamed(k.extra, from, to)
 }
 
 // forget drops what is known at and below a path.
-func (p *Protector) forget(at string) {
-	for name := range p.guards {
+func (k *knowledge) forget(at string) {
+	for name := range k.guards {
 		if within(at, name) {
-			delete(p.guards, name)
+			delete(k.guards, name)
 		}
 	}
-	for name := range p.repos {
+	for name := range k.repos {
 		if within(at, name) {
-			delete(p.repos, name)
+			delete(k.repos, name)
 		}
 	}
 }

@@ -32,7 +32,7 @@ var errIndex = errors.New("it is not a valid index")
 // links looks at the repositories that the index in gitDir names. They are in
 // the work tree dir, at a path of the workspace. A git directory has as many work
 // trees as ".git" files lead to it, and names others in each.
-func (l *look) links(dir *os.File, at, gitDir string) {
+func (l *gitLook) links(dir *os.File, at, gitDir string) {
 	index := path.Join(gitDir, "index")
 	tree := index + "\x00" + at
 	if l.done[tree] {
@@ -74,7 +74,7 @@ func (l *look) links(dir *os.File, at, gitDir string) {
 
 // readIndex reads what the index in a git directory names, once in a look and
 // within its bounds.
-func (l *look) readIndex(git *os.File, index string, size int64) ([]string, error) {
+func (l *gitLook) readIndex(git *os.File, index string, size int64) ([]string, error) {
 	names, known := l.linked[index]
 	var err error
 	if !known {
@@ -99,12 +99,12 @@ func (l *look) readIndex(git *os.File, index string, size int64) ([]string, erro
 // quiet reports whether nothing is left that could change a file through a
 // mapping which it has already: such a write does not show in the times of the
 // file, while the first one through a new mapping does, but for tmpfs.
-func (l *look) quiet(at string, st *unix.Stat_t) bool {
+func (l *gitLook) quiet(at string, st *unix.Stat_t) bool {
 	return (l.adopt || l.last) && l.p.trustAt(at, st).mapped
 }
 
 // link looks at one repository that an index names.
-func (l *look) link(dir *os.File, at, name string) {
+func (l *gitLook) link(dir *os.File, at, name string) {
 	here := path.Join(at, name)
 	if l.done[here+"/"] {
 		return

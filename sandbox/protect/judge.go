@@ -7,8 +7,9 @@ import (
 	"strings"
 	"unsafe"
 
-	"belljar.dev/sandbox/rawsys"
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/rawsys"
 )
 
 // again looks and takes back, and remembers it for all that run. p.mu is held.
@@ -97,23 +98,23 @@ func (p *Protector) unchanged() bool {
 	return true
 }
 
-func (p *Protector) same(m *mark) bool {
+func (w *workdir) same(m *mark) bool {
 	if m.text {
-		text, err := readAt(p.root, m.path, maxConfigText)
-		return err == nil && maphash.Bytes(p.seed, text) == m.sum
+		text, err := readAt(w.root, m.path, maxConfigText)
+		return err == nil && maphash.Bytes(w.seed, text) == m.sum
 	}
 	var st unix.Stat_t
 	var err error
 	switch {
-	case m.path == "" && p.near:
-		err = rawsys.Fstat(int(p.root.Fd()), unsafe.Pointer(&st))
+	case m.path == "" && w.near:
+		err = rawsys.Fstat(int(w.root.Fd()), unsafe.Pointer(&st))
 	case m.path == "":
-		err = unix.Fstat(int(p.root.Fd()), &st)
+		err = unix.Fstat(int(w.root.Fd()), &st)
 	case !strings.Contains(m.path, "/"):
-		err = unix.Fstatat(int(p.root.Fd()), m.path, &st, unix.AT_SYMLINK_NOFOLLOW)
+		err = unix.Fstatat(int(w.root.Fd()), m.path, &st, unix.AT_SYMLINK_NOFOLLOW)
 	default:
 		var fd int
-		if fd, err = openBeneath(int(p.root.Fd()), m.path, unix.O_PATH, 0); err == nil {
+		if fd, err = openBeneath(int(w.root.Fd()), m.path, unix.O_PATH, 0); err == nil {
 			err = unix.Fstat(fd, &st)
 			unix.Close(fd)
 		}
@@ -126,10 +127,10 @@ func (p *Protector) same(m *mark) bool {
 // directory, which leaves nothing behind. A box may take that lock as well: then
 // what a person changes meanwhile is not adopted, and the files beside the record
 // say which servers run commands.
-func (p *Protector) alone() bool { return p.flock(unix.LOCK_EX) == nil }
+func (w *workdir) alone() bool { return w.flock(unix.LOCK_EX) == nil }
 
 // share lets other servers know that commands run here.
-func (p *Protector) share() { _ = p.flock(unix.LOCK_SH) }
+func (w *workdir) share() { _ = w.flock(unix.LOCK_SH) }
 
 // release is called when no command runs here.
 func (p *Protector) release() {
@@ -140,9 +141,9 @@ func (p *Protector) release() {
 	_ = p.flock(unix.LOCK_UN)
 }
 
-func (p *Protector) flock(how int) error {
-	if p.near {
-		return rawsys.Flock(int(p.root.Fd()), how)
+func (w *workdir) flock(how int) error {
+	if w.near {
+		return rawsys.Flock(int(w.root.Fd()), how)
 	}
-	return unix.Flock(int(p.root.Fd()), how|unix.LOCK_NB)
+	return unix.Flock(int(w.root.Fd()), how|unix.LOCK_NB)
 }

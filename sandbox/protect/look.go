@@ -11,58 +11,22 @@ import (
 // look is one pass over all protected paths. It takes back the changes that a
 // command made, or adopts the present state.
 type look struct {
-	p           *Protector
-	adopt       bool
-	last        bool      // no command is left that could change anything
-	first, keep bool      // adopting for the first time; the present state may be restored later
-	begun       time.Time // by the clock that the times of files are taken from
-	*budget
-	left      int  // entries that may still be removed
-	short     bool // leaving out what a box can make long: the directories at the top
-	marks     []mark
-	loose     bool // what is looked at is watched, and not pinned: there are enough pins
-	pins      int  // what is pinned in every box
-	repos     map[string]bool
-	young     bool // something changed so lately that its time may not show the next change
-	dirs      int  // git directories
-	trees     int  // work trees: ".git" files
-	done      map[string]bool
-	marked    map[string]bool
-	extra     map[string]string
-	doubt     time.Time // adopting when a command may have run: what changed since may be a box's
-	deepDoubt time.Time // the same of what the walk finds
-	made      bool      // since then, the ".git" of the workspace itself
-	suspects  []string  // of that what would run
-	home      string    // the known home that is looked at; "." for the workspace, empty for a new one
-	alongOf   string    // directory; along says whether what is in it came there with it
-	along     bool
-	late      string          // the one repository that is adopted, while guards of others stay as they are
-	fresh     map[string]bool // new guards of it
-	told      []Reverted
-	errs      []error
-	notes     []string
-}
-
-// budget is what a look, or several that are one work, may still read and keep.
-type budget struct {
-	copier    copier
-	indexes   int64               // bytes of indexes
-	linked    map[string][]string // what those name that were read, by their paths
-	linkParts int                 // parts of paths in them
-}
-
-func newBudget() *budget {
-	return &budget{
-		copier:  copier{files: maxKeptFiles, bytes: maxKeptText},
-		indexes: maxIndexes, linked: map[string][]string{}, linkParts: maxLinkParts,
-	}
+	gitLook
+	short bool // leaving out what a box can make long: the directories at the top
 }
 
 // look begins one. p.mu is held, or p not yet known to anybody.
 func (p *Protector) look(adopt bool) *look {
-	return &look{
-		p: p, adopt: adopt, home: ".", begun: fileClock(), budget: newBudget(), left: maxRemoved, done: map[string]bool{}, marked: map[string]bool{}, repos: map[string]bool{}, extra: maps.Clone(p.also),
-	}
+	l := &look{gitLook: gitLook{
+		sealer: sealer{
+			p: p, adopt: adopt, budget: newBudget(), left: maxRemoved, extra: maps.Clone(p.also),
+			marking:  marking{in: &p.workdir, begun: fileClock(), marked: map[string]bool{}},
+			doubting: doubting{root: p.root, home: "."},
+		},
+		done: map[string]bool{}, repos: map[string]bool{},
+	}}
+	l.onLink = l.resolve
+	return l
 }
 
 func (l *look) run() {

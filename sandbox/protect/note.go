@@ -8,40 +8,58 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/printable"
 )
 
+// findings is what a look has to say.
+type findings struct {
+	told     []Reverted // what it took back
+	errs     []error
+	notes    []string // for the operator
+	suspects []string // what would run of that which changed in doubt
+}
+
+// marking is what a look looked at, as it was then: the next look compares it.
+type marking struct {
+	in     *workdir
+	begun  time.Time // by the clock that the times of files are taken from
+	marks  []mark
+	marked map[string]bool // by path
+	young  bool            // something changed so lately that its time may not show the next change
+}
+
 // guard returns the guard of a path for this look. A new one says that nothing was
 // at the path when no command ran.
-func (l *look) guard(at string, r rule) *guard {
-	g := l.p.guards[at]
-	if l.settledBefore(at) {
+func (s *sealer) guard(at string, r rule) *guard {
+	g := s.p.guards[at]
+	if s.settledBefore(at) {
 		g.used = true
 		return g
 	}
 	if g == nil {
 		g = new(guard)
-		l.p.guards[at] = g
-		if l.fresh != nil {
-			l.fresh[at] = true
+		s.p.guards[at] = g
+		if s.fresh != nil {
+			s.fresh[at] = true
 		}
 	}
-	g.watched = g.watched || l.loose
+	g.watched = g.watched || s.loose
 	g.rule, g.used = r, true
 	return g
 }
 
 // settledBefore reports whether a late adoption must not change what is known of
 // a path: a command may have changed it since.
-func (l *look) settledBefore(at string) bool {
-	return l.late != "" && l.p.guards[at] != nil && !l.fresh[at]
+func (s *sealer) settledBefore(at string) bool {
+	return s.late != "" && s.p.guards[at] != nil && !s.fresh[at]
 }
 
-// allowed reports whether a rule lets something be where nothing was.
-func (l *look) allowed(dir *os.File, name string, st *unix.Stat_t, r *rule, depth int) bool {
+// allows reports whether a rule lets something be where nothing was.
+func (r *rule) allows(dir *os.File, name string, st *unix.Stat_t, depth int) bool {
 	switch {
 	case isDir(st):
 		return r.dir || r.samples && depth == 0
@@ -56,103 +74,103 @@ func (l *look) allowed(dir *os.File, name string, st *unix.Stat_t, r *rule, dept
 
 // open opens a directory and marks it. It returns nil if the path is missing, a
 // link or a file.
-func (l *look) open(dir *os.File, at string) *os.File {
+func (s *sealer) open(dir *os.File, at string) *os.File {
 	sub, err := openDir(dir, path.Base(at), unix.O_PATH)
 	switch {
 	case err == nil:
-		l.watch(sub, at)
+		s.watch(sub, at)
 		return sub
 	case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP):
-		l.fail(at, err)
+		s.fail(at, err)
 	}
 	return nil
 }
 
 // enter is open for a directory that a box may have closed to its owner to hide
 // something in it: enter gives the owner the right to read it back.
-func (l *look) enter(dir *os.File, at string) *os.File {
-	sub := l.open(dir, at)
-	if sub == nil || l.adopt {
+func (s *sealer) enter(dir *os.File, at string) *os.File {
+	sub := s.open(dir, at)
+	if sub == nil || s.adopt {
 		return sub
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(sub.Fd()), &st); err == nil && st.Mode&0o500 != 0o500 {
 		if err := chmod(sub, st.Mode|0o700); err != nil {
-			l.fail(at, err)
+			s.fail(at, err)
 		}
 	}
 	return sub
 }
 
 // watch marks a directory whose entries matter.
-func (l *look) watch(dir *os.File, at string) {
+func (s *sealer) watch(dir *os.File, at string) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
-		l.fail(at, err)
+		s.fail(at, err)
 		return
 	}
-	l.mark(at, &st)
+	s.mark(at, &st)
 }
 
 // watchSome is watch within a bound that a command can reach.
-func (l *look) watchSome(dir *os.File, at string) {
-	if len(l.marked) >= 2*maxMarked {
-		l.young = true
+func (s *sealer) watchSome(dir *os.File, at string) {
+	if len(s.marked) >= 2*maxMarked {
+		s.young = true
 		return
 	}
-	l.watch(dir, at)
+	s.watch(dir, at)
 }
 
-func (l *look) mark(at string, st *unix.Stat_t) {
-	if l.marked[at] {
+func (m *marking) mark(at string, st *unix.Stat_t) {
+	if m.marked[at] {
 		return
 	}
-	l.marked[at] = true
-	l.young = l.young || l.mayHide(at, st)
-	l.marks = append(l.marks, mark{path: at, id: identOf(st), time: st.Ctim})
+	m.marked[at] = true
+	m.young = m.young || m.mayHide(at, st)
+	m.marks = append(m.marks, mark{path: at, id: identOf(st), time: st.Ctim})
 }
 
-func (l *look) markText(at string, text []byte) {
-	l.marks = append(l.marks, mark{path: at, text: true, sum: maphash.Bytes(l.p.seed, text)})
+func (m *marking) markText(at string, text []byte) {
+	m.marks = append(m.marks, mark{path: at, text: true, sum: maphash.Bytes(m.in.seed, text)})
 }
 
 // mayHide reports whether the time of what is at a path may not show its next
 // change.
-func (l *look) mayHide(at string, st *unix.Stat_t) bool {
-	t := l.p.trustAt(cmp.Or(at, "."), st)
-	return !t.times || t.tooYoung(st, l.begun)
+func (m *marking) mayHide(at string, st *unix.Stat_t) bool {
+	t := m.in.trustAt(cmp.Or(at, "."), st)
+	return !t.times || t.tooYoung(st, m.begun)
 }
 
-func (l *look) addExtra(at, why string) {
+func (s *sealer) addExtra(at, why string) {
 	if at == "." {
-		l.note("the workspace itself is named where hooks or configuration are looked for; it cannot be protected as a whole")
+		s.note("the workspace itself is named where hooks or configuration are looked for; it cannot be protected as a whole")
 		return
 	}
-	if len(l.extra) >= maxExtra+len(l.p.also) && l.extra[at] == "" {
-		l.note("%s is not protected: it is named as one that runs, and at most %d such paths are taken", plain(at), maxExtra)
+	if len(s.extra) >= maxExtra+len(s.p.also) && s.extra[at] == "" {
+		s.note("%s is not protected: it is named as one that runs, and at most %d such paths are taken", plain(at), maxExtra)
 		return
 	}
-	l.extra[at] = why
+	s.extra[at] = why
 }
 
-func (l *look) fail(at string, err error) {
-	if len(l.errs) < maxTold {
-		l.errs = append(l.errs, fmt.Errorf("%s: %w", at, err))
+func (f *findings) fail(at string, err error) {
+	if len(f.errs) < maxTold {
+		f.errs = append(f.errs, fmt.Errorf("%s: %w", at, err))
 	}
 }
 
-func (l *look) tell(at, format string, args ...any) {
+func (f *findings) tell(at, format string, args ...any) {
 	switch {
-	case len(l.told) < maxTold:
-		l.told = append(l.told, Reverted{Path: plain(at), What: fmt.Sprintf(format, args...)})
-	case len(l.told) == maxTold:
-		l.told = append(l.told, Reverted{Path: plain(at), What: "and other protected paths were put back or removed as well."})
+	case len(f.told) < maxTold:
+		f.told = append(f.told, Reverted{Path: plain(at), What: fmt.Sprintf(format, args...)})
+	case len(f.told) == maxTold:
+		f.told = append(f.told, Reverted{Path: plain(at), What: "and other protected paths were put back or removed as well."})
 	}
 }
 
-func (l *look) note(format string, args ...any) {
-	if len(l.notes) < maxTold {
-		l.notes = append(l.notes, fmt.Sprintf(format, args...))
+func (f *findings) note(format string, args ...any) {
+	if len(f.notes) < maxTold {
+		f.notes = append(f.notes, fmt.Sprintf(format, args...))
 	}
 }
 

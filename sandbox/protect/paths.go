@@ -1,6 +1,8 @@
 package protect
 
 import (
+	"hash/maphash"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -12,11 +14,20 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
+// workdir is the directory of a workspace, and what is known of its file system.
+type workdir struct {
+	root  *os.File
+	where string // its path on the host
+	dev   uint64
+	trust              // in its file system
+	seed  maphash.Seed // of sums of texts
+}
+
 // place is a path that configuration names, from a directory of the workspace,
 // and whether it leads into the workspace.
-func (p *Protector) place(from, to string) (string, bool) {
+func (w *workdir) place(from, to string) (string, bool) {
 	if path.IsAbs(to) {
-		for _, top := range []string{p.where, workspace.InBox} {
+		for _, top := range []string{w.where, workspace.InBox} {
 			if rel, err := filepath.Rel(top, to); err == nil && inside(rel) {
 				return rel, true
 			}
@@ -29,7 +40,7 @@ func (p *Protector) place(from, to string) (string, bool) {
 
 // trail is the links of the workspace that a path goes over, and what it ends
 // at; "." is a place outside, where no box can write.
-func (p *Protector) trail(at string) (links []string, end string) {
+func (w *workdir) trail(at string) (links []string, end string) {
 	done, left := ".", strings.Split(at, "/")
 	for len(left) > 0 {
 		here := path.Join(done, left[0])
@@ -37,7 +48,7 @@ func (p *Protector) trail(at string) (links []string, end string) {
 		if !inside(here) {
 			return links, "."
 		}
-		to, err := p.readlink(here)
+		to, err := w.readlink(here)
 		if err != nil {
 			done = here
 			continue
@@ -47,7 +58,7 @@ func (p *Protector) trail(at string) (links []string, end string) {
 		}
 		from := path.Dir(here)
 		if path.IsAbs(to) {
-			rel, ok := p.place(".", to)
+			rel, ok := w.place(".", to)
 			if !ok {
 				return links, "."
 			}
@@ -62,8 +73,8 @@ func (p *Protector) trail(at string) (links []string, end string) {
 const maxLinks = 40
 
 // readlink is what a link of the workspace says.
-func (p *Protector) readlink(at string) (string, error) {
-	dir, err := openDir(p.root, path.Dir(at), unix.O_PATH)
+func (w *workdir) readlink(at string) (string, error) {
+	dir, err := openDir(w.root, path.Dir(at), unix.O_PATH)
 	if err != nil {
 		return "", err
 	}

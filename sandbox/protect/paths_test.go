@@ -6,7 +6,7 @@ import "testing"
 // outside is not read as one of the same name inside: a box could put a harmless
 // repository there, for which the real one would be taken.
 func TestPlaceIsInTheWorkspace(t *testing.T) {
-	p := &Protector{where: "/srv/app"}
+	p := &workdir{where: "/srv/app"}
 	for _, row := range []struct {
 		from, to, want string
 		in             bool

@@ -69,45 +69,52 @@ type Pin struct {
 // Protector guards one workspace, for all boxes that work in it. Its methods
 // are safe for concurrent use.
 type Protector struct {
-	root   *os.File // the workspace
-	where  string   // its path on the host
 	walk   walk
-	trust         // in its file system
-	dev    uint64 // of that
 	pulse  pulse
 	report func(Reverted) // tells the operator; nil for nobody
 
-	mu      sync.Mutex
-	running int
-	watches []*Watch   // of the commands that run
-	taken   int        // number of changes that were ever taken back
-	news    []Reverted // the last of these changes, while commands run
-	failed  int        // number of looks that failed in a row
-	whole   time.Time  // when the next whole look is due; until then looks are short
+	mu        sync.Mutex
+	knowledge           // the workspace, and what is known of it
+	commands            // that work in it
+	servers   servers   // that run commands in it
+	seen      []mark    // what the last look looked at; nil where that says nothing
+	unseen    time.Time // when the first command began after which no walk has been everywhere; zero if none
+	partial   bool      // the first walk has not been everywhere
+	settled   bool      // prepare is over
+}
+
+// knowledge is what is known of a workspace. The Protector's mu guards it.
+type knowledge struct {
+	workdir
 	guards  map[string]*guard
 	extra   map[string]string // further paths and their reasons
 	also    map[string]string // those of extra that the policy names
 	notes   []string
-	seen    []mark          // what the last look looked at; nil where that says nothing
 	plain   map[string]mark // directories of the workspace without a repository
 	homes   []*home         // the directories with a repository, those known longest first
+	repos   map[string]bool // git directories that were there when no command ran
 	made    map[ident]bool  // those that a command has made
 	vacant  map[string]bool // paths at which a command removed a repository that it did not make
+	skipped map[string]bool // directories with a repository that are not looked at: a person has more than maxHomes
+	deep    map[string]bool // further ones that the walk has found, and whether a look has judged them since
 	setIDs  []string        // files whose mode gives rights away
 	record  string          // file that keeps homes and setIDs for the next server; empty for none
 	unsaved bool            // homes or setIDs differ from the record
-	skipped map[string]bool // directories with a repository that are not looked at: a person has more than maxHomes
-	deep    map[string]bool // further ones that the walk has found, and whether a look has judged them since
-	unseen  time.Time       // when the first command began after which no walk has been everywhere; zero if none
-	begun   int             // commands, and what else makes a walk that is under way say nothing
-	partial bool            // the first walk has not been everywhere
-	failing bool            // the last look, after which no command ran
-	ended   time.Time       // when the last one ended
-	idle    int             // of taken, since then
-	settled bool            // prepare is over
-	servers servers         // that run commands here
-	repos   map[string]bool // git directories that were there when no command ran
-	seed    maphash.Seed
+}
+
+// commands is what a Protector knows of the commands that work in the workspace. Its mu
+// guards them.
+type commands struct {
+	running int
+	begun   int        // so far, and what else makes a walk that is under way say nothing
+	watches []*Watch   // of those that run
+	taken   int        // number of changes that were ever taken back
+	idle    int        // of taken, since the last command ended
+	news    []Reverted // the last of these changes, while commands run
+	failed  int        // number of looks that failed in a row
+	failing bool       // the last look, after which no command ran
+	whole   time.Time  // when the next whole look is due; until then looks are short
+	ended   time.Time  // when the last command ended
 }
 
 // guard is one protected path, with its state when no command ran.
@@ -171,9 +178,10 @@ func open(workspace *os.File, cfg Config, record string, deep bool) (*Protector,
 	if err != nil {
 		return nil, &Unreadable{err}
 	}
-	p := &Protector{
-		root: os.NewFile(uintptr(fd), "workspace"), report: cfg.Report, guards: map[string]*guard{}, also: map[string]string{}, made: map[ident]bool{}, vacant: map[string]bool{}, deep: map[string]bool{}, seed: maphash.MakeSeed(), record: record,
-	}
+	p := &Protector{report: cfg.Report, knowledge: knowledge{
+		workdir: workdir{root: os.NewFile(uintptr(fd), "workspace"), seed: maphash.MakeSeed()},
+		guards:  map[string]*guard{}, also: map[string]string{}, made: map[ident]bool{}, vacant: map[string]bool{}, deep: map[string]bool{}, record: record,
+	}}
 	p.servers = servers{root: p.root, record: record}
 	p.pulse.mu, p.pulse.look = &p.mu, p.beat
 	err = p.prepare(cfg.Also, deep)
@@ -227,11 +235,11 @@ func (p *Protector) prepare(also []string, deep bool) (err error) {
 }
 
 // name notes paths that a policy names.
-func (p *Protector) name(also []string) error {
+func (k *knowledge) name(also []string) error {
 	if len(also) > maxExtra {
 		return fmt.Errorf("the profile names %d paths, at most %d are taken; name a directory that holds several of them", len(also), maxExtra)
 	}
-	named := maps.Clone(p.also)
+	named := maps.Clone(k.also)
 	for _, a := range also {
 		clean := path.Clean(a)
 		if clean == "." || !inside(clean) || strings.ContainsRune(clean, 0) {
@@ -242,7 +250,7 @@ func (p *Protector) name(also []string) error {
 	if len(named) > maxAlso {
 		return fmt.Errorf("the profiles of this workspace name %d paths together, at most %d are taken", len(named), maxAlso)
 	}
-	p.also = named
+	k.also = named
 	return nil
 }
 
@@ -318,18 +326,18 @@ func (p *Protector) Pins() ([]Pin, error) {
 
 // list is Pins, from what is known. p.mu is held. What is held in every box
 // comes before what boxes that are older do not hold.
-func (p *Protector) list() ([]Pin, error) {
+func (k *knowledge) list() ([]Pin, error) {
 	var all []Pin
 	closed := "" // the last directory that is pinned as a whole
-	for _, name := range slices.SortedFunc(maps.Keys(p.guards), byParts) {
+	for _, name := range slices.SortedFunc(maps.Keys(k.guards), byParts) {
 		if closed != "" && strings.HasPrefix(name, closed+"/") {
 			continue
 		}
-		g := p.guards[name]
+		g := k.guards[name]
 		if g.loose || g.watched {
 			continue
 		}
-		fd, err := openBeneath(int(p.root.Fd()), name, unix.O_PATH, 0)
+		fd, err := openBeneath(int(k.root.Fd()), name, unix.O_PATH, 0)
 		if err != nil {
 			continue // absent, or behind a link: watched
 		}
@@ -348,13 +356,13 @@ func (p *Protector) list() ([]Pin, error) {
 	chosen := map[string]bool{}
 	choose := func(one Pin) {
 		for at := one.Path; at != "."; at = path.Dir(at) {
-			if g := p.guards[at]; g != nil && !g.loose && !g.watched {
+			if g := k.guards[at]; g != nil && !g.loose && !g.watched {
 				chosen[at] = true // with the directories that it lies in: to move one would move the pin along
 			}
 		}
 	}
 	for _, one := range all {
-		if p.guards[one.Path].held {
+		if k.guards[one.Path].held {
 			choose(one)
 		}
 	}
@@ -362,7 +370,7 @@ func (p *Protector) list() ([]Pin, error) {
 		if len(chosen) >= maxPins-maxWay {
 			break
 		}
-		if !p.guards[one.Path].through {
+		if !k.guards[one.Path].through {
 			choose(one)
 		}
 	}

@@ -33,7 +33,7 @@ const (
 )
 
 // rebase looks at the list of a rebase in the git directory dir.
-func (l *look) rebase(dir *os.File, at string) {
+func (l *gitLook) rebase(dir *os.File, at string) {
 	at = path.Join(at, "rebase-merge")
 	l.seal(dir, at, rule{why: byRebase, through: true, loose: true}) // a link would lead to another list
 	sub := l.open(dir, at)
@@ -78,7 +78,7 @@ func (l *look) rebase(dir *os.File, at string) {
 
 // strategy looks at a file in the git directory dir that names the strategy of what
 // is under way.
-func (l *look) strategy(dir *os.File, at, name string) {
+func (l *gitLook) strategy(dir *os.File, at, name string) {
 	way := path.Join(at, path.Dir(name))
 	l.seal(dir, way, rule{why: byStrategy, through: true, loose: true})
 	sub := l.open(dir, way)

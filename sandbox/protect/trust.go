@@ -21,19 +21,19 @@ type trust struct {
 
 // trustOf is trust in the file system of a file in the workspace, which is open:
 // another one may be mounted there.
-func (p *Protector) trustOf(fd int, st *unix.Stat_t) trust {
-	if st.Dev == p.dev {
-		return p.trust
+func (w *workdir) trustOf(fd int, st *unix.Stat_t) trust {
+	if st.Dev == w.dev {
+		return w.trust
 	}
 	return trustIn(fd)
 }
 
 // trustAt is the same of a file at a path.
-func (p *Protector) trustAt(at string, st *unix.Stat_t) trust {
-	if st.Dev == p.dev {
-		return p.trust
+func (w *workdir) trustAt(at string, st *unix.Stat_t) trust {
+	if st.Dev == w.dev {
+		return w.trust
 	}
-	fd, err := openBeneath(int(p.root.Fd()), at, unix.O_PATH, 0)
+	fd, err := openBeneath(int(w.root.Fd()), at, unix.O_PATH, 0)
 	if err != nil {
 		return trust{}
 	}

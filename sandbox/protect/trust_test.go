@@ -60,7 +60,7 @@ func TestAFileSystemThatCountsSeconds(t *testing.T) {
 		want    bool
 	}{{time.Unix(1000, 0), true}, {time.Unix(1001, 0), true}, {time.Unix(990, 0), false}, {begun.Add(-1), false}, {begun, true}} {
 		st := unix.Stat_t{Ctim: unix.NsecToTimespec(tt.changed.UnixNano())}
-		if got := (&look{doubt: begun}).changed(&st); got != tt.want {
+		if got := (&doubting{doubt: begun}).changed(&st); got != tt.want {
 			t.Errorf("%v: got %v, want %v", tt.changed, got, tt.want)
 		}
 	}

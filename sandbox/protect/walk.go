@@ -476,17 +476,17 @@ func (p *Protector) late(at string, since time.Time, b *budget) bool {
 
 // inPlace reports whether what makes a directory a repository was in it before
 // the time of doubt: a command could have moved old files there.
-func (l *look) inPlace(dir *os.File) bool {
+func (d *doubting) inPlace(dir *os.File) bool {
 	var st unix.Stat_t
 	if unix.Fstat(int(dir.Fd()), &st) != nil {
 		return false
 	}
-	if !l.changed(&st) {
+	if !d.changed(&st) {
 		return true // no entry came or went
 	}
 	for name, m := range repositoryMarks {
 		st, err := statAt(dir, name)
-		if err != nil || m == markOther && st != nil && l.changed(st) {
+		if err != nil || m == markOther && st != nil && d.changed(st) {
 			return false
 		}
 	}

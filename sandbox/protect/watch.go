@@ -157,8 +157,8 @@ func (w *Watch) Reverted() []Reverted {
 }
 
 // since is what was taken back after the first n things. p.mu is held.
-func (p *Protector) since(n int) []Reverted {
-	return slices.Clone(p.news[max(0, len(p.news)-(p.taken-n)):])
+func (c *commands) since(n int) []Reverted {
+	return slices.Clone(c.news[max(0, len(c.news)-(c.taken-n)):])
 }
 
 // beat looks and walks while commands run, and walks on after the last one.

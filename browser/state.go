@@ -1,0 +1,172 @@
+package browser
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Bounds of what is kept of one page.
+const (
+	maxRedirects = 32
+	maxNotes     = 32
+	maxNote      = 200 // bytes
+	maxURL       = 2048
+	maxHeader    = 64
+)
+
+// state is what Chrome has reported of a page: how far its document is, and what it
+// says of it. The events of the page change it while a call waits for that.
+type state struct {
+	changed chan struct{} // something below changed; room for one
+
+	mu        sync.Mutex
+	crashed   bool
+	detached  bool
+	loader    string
+	committed bool // a document is there
+	dom       bool
+	loaded    bool
+	loadedAt  time.Time
+	stopped   bool      // without a load event
+	leaving   bool      // the page is on its way to another
+	leaveBy   time.Time // until when that is waited for
+	traffic   traffic
+	doc       document
+	failure   string // Chrome's error of the document
+	astray    string // Chrome's error of where the page led to by itself
+	download  string // what it would have been called
+	redirects []Redirect
+	notes     []string
+	noted     int
+}
+
+// document is what came from the server.
+type document struct {
+	url, mime string
+	status    int
+	headers   map[string]string
+}
+
+// change changes the state and wakes who waits for it.
+func (s *state) change(f func()) {
+	s.mu.Lock()
+	f()
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// note keeps a line for the agent. s.mu is held.
+func (s *state) note(format string, args ...any) {
+	s.noted++
+	if len(s.notes) < maxNotes {
+		s.notes = append(s.notes, clip(fmt.Sprintf(format, args...), maxNote))
+	}
+}
+
+func (s *state) downloads(url, name string) {
+	s.change(func() {
+		s.download = clip(name, maxNote)
+		if s.committed {
+			s.leaving = false
+			s.note("a download was refused: %s", clip(url, maxNote))
+		}
+	})
+}
+
+// complete is the end of a document's loading, with a load event or without.
+// s.mu is held.
+func (s *state) complete(event bool) {
+	if s.committed && !s.loaded {
+		s.dom, s.loaded, s.loadedAt, s.stopped = true, true, time.Now(), !event
+	}
+}
+
+// navigated is a new document in the page. s.mu is held.
+func (s *state) navigated(f frameInfo) {
+	if f.UnreachableURL != "" { // Chrome's own page about an error
+		if s.committed {
+			s.astray, s.doc.url, s.leaving = cmp.Or(s.failure, "net::ERR_FAILED"), f.UnreachableURL, false
+		}
+		return
+	}
+	if f.URL == "about:blank" && s.loader == "" && s.doc.status == 0 {
+		return
+	}
+	s.astray = ""
+	s.loader, s.committed, s.dom, s.loaded, s.leaving = f.LoaderID, true, false, false, false
+	s.doc.url = f.URL
+	if s.doc.mime == "" {
+		s.doc.mime = f.MimeType
+	}
+	s.traffic.reset()
+}
+
+// network reports whether requests are under way that the page waits for, or
+// were a moment ago, and whether its scripts made some.
+func (s *state) network() (busy, active bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.crashed || s.detached {
+		return false, false, errCrashed
+	}
+	return s.traffic.busy(), s.traffic.active, nil
+}
+
+// there reports whether the page is loaded as far as wanted.
+func (s *state) there(until Until) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.crashed, s.detached:
+		return false, errCrashed
+	case s.astray != "":
+		return false, &netError{s.astray}
+	case s.onTheWay(), !s.committed:
+		return false, nil
+	case until == UntilDOM:
+		return s.dom, nil
+	}
+	return s.loaded, nil
+}
+
+// patience is when a page that was on its way to another is believed to stay.
+func (s *state) patience() <-chan time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.leaving {
+		return nil
+	}
+	return time.After(time.Until(s.leaveBy))
+}
+
+// onTheWay reports whether the page is about to become another. s.mu is held.
+func (s *state) onTheWay() bool { return s.leaving && time.Now().Before(s.leaveBy) }
+
+// moving is onTheWay for a caller that does not hold s.mu.
+func (s *state) moving() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.onTheWay()
+}
+
+// has reports whether there is a document to read.
+func (s *state) has() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.committed && !s.crashed
+}
+
+// cause is err, or why Chrome does not answer any more.
+func (s *state) cause(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.crashed || s.detached {
+		return errCrashed
+	}
+	return err
+}

@@ -1,0 +1,86 @@
+package browser
+
+import "time"
+
+// Bounds of what is kept of the requests of one page.
+const (
+	maxRequests = 2048 // that are under way
+	maxRefused  = 32
+)
+
+// traffic is the requests of a page, but for that of its document. The state's mu
+// guards it.
+type traffic struct {
+	requests map[string]request // that are under way, by their ids
+	counted  int                // of requests that a page is not settled with
+	last     time.Time          // when one of them began or ended
+	active   bool               // scripts of the page asked for more
+	refused  []Refused
+}
+
+type request struct {
+	url     string
+	counted bool
+}
+
+// begin notes a request of a kind. parsed says whether the document was there whole
+// when the request was made.
+func (n *traffic) begin(id, url, kind string, parsed bool) {
+	if _, again := n.requests[id]; again || len(n.requests) >= maxRequests {
+		return
+	}
+	counted, script := counts(kind)
+	n.requests[id] = request{clip(url, maxURL), counted}
+	if counted {
+		n.counted++
+		n.last = time.Now()
+	}
+	if script || counted && parsed {
+		n.active = true
+	}
+}
+
+// counts reports whether a page is not settled while it waits for such a
+// request, and whether scripts made it.
+func counts(kind string) (counted, script bool) {
+	switch kind {
+	case "XHR", "Fetch":
+		return true, true
+	case "Script", "Stylesheet", "Document":
+		return true, false
+	}
+	return false, false // pictures, and what never ends: streams, sockets, pings
+}
+
+// end notes that a request has ended, and reports whether it was under way.
+func (n *traffic) end(e loadingEnded) bool {
+	r, ok := n.requests[e.RequestID]
+	if !ok {
+		return false
+	}
+	delete(n.requests, e.RequestID)
+	if r.counted {
+		n.counted--
+		n.last = time.Now()
+	}
+	if e.ErrorText != "" && e.ErrorText != "net::ERR_ABORTED" && len(n.refused) < maxRefused {
+		reason := e.ErrorText
+		if e.Blocked != "" {
+			reason += " (" + e.Blocked + ")"
+		}
+		n.refused = append(n.refused, Refused{URL: r.url, Reason: clip(reason, maxNote)})
+	}
+	return true
+}
+
+// reset forgets the requests of the document before.
+func (n *traffic) reset() {
+	clear(n.requests)
+	n.counted, n.active = 0, false
+}
+
+// busy reports whether requests are under way that the page waits for, or were a moment
+// ago.
+func (n *traffic) busy() bool {
+	return n.counted > 0 || n.active && time.Since(n.last) < quietTime
+}
