@@ -2,7 +2,7 @@
 // with its supervisor, and the two small helpers that a supervisor starts from
 // the same binary.
 //
-// The init (bare.go) is Go without its runtime; docs/decisions says why. The
+// The init (bare.go, command.go) is Go without its runtime; docs/decisions says why. The
 // helpers are ordinary programs: a process whose argv[0] is KeeperName or
 // MapName never reaches main, so the package imports the standard library
 // only and runs before nearly everything else is initialised.

@@ -1,12 +1,23 @@
 package escape
 
 import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/limit"
 )
 
@@ -189,4 +200,344 @@ func Check(all []Probe) error {
 		seen[p.ID] = true
 	}
 	return errors.Join(faults...)
+}
+
+// run is one prober's life: what it wrote, and how it died if it did.
+type run func(ctx context.Context, part string, f *Facts) (out string, death error, err error)
+
+// Outside tries a probe as a plain process.
+func (s *Suite) Outside(ctx context.Context, p Probe) Outcome {
+	f := s.facts
+	if p.slow {
+		f.Limits = s.cfg.Slow.Limits()
+	}
+	if p.kills {
+		lamb := exec.CommandContext(ctx, lookPath("sleep"), "60")
+		lamb.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+		if err := lamb.Start(); err != nil {
+			return Outcome{Err: err}
+		}
+		defer func() {
+			_ = lamb.Process.Kill()
+			_ = lamb.Wait()
+		}()
+		f.Init, f.Everyone = lamb.Process.Pid, -lamb.Process.Pid
+	}
+	if p.sibling {
+		v, stop, err := s.besideOutside(ctx)
+		if err != nil {
+			return Outcome{Err: err}
+		}
+		defer stop()
+		f.Sibling = v
+	}
+	return attempt(ctx, &p, &f, func(ctx context.Context, part string, f *Facts) (string, error, error) {
+		return s.runOutside(ctx, &p, part, f)
+	}, nil)
+}
+
+// besideOutside starts a victim of the same user, in a session of its own as a
+// command has one. The caller must call stop.
+func (s *Suite) besideOutside(ctx context.Context) (v Victim, stop func(), err error) {
+	token := rand.Text()
+	c := s.outsider(ctx, partBeside, token)
+	c.Env = append(c.Env, "BELLJAR_VICTIM="+token)
+	c.SysProcAttr = &unix.SysProcAttr{Setsid: true}
+	var errs capped
+	c.Stderr = &errs
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return v, nil, err
+	}
+	if err := c.Start(); err != nil {
+		return v, nil, err
+	}
+	stop = func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	if v, err = meet(out, &errs); err != nil {
+		stop()
+	}
+	return v, stop, err
+}
+
+// besideInside starts one as a background job of a box.
+func (s *Suite) besideInside(ctx context.Context, b *sandbox.Box) (v Victim, stop func(), err error) {
+	token := rand.Text()
+	outR, outW := io.Pipe()
+	var errs capped
+	job, err := b.Start(ctx, sandbox.Cmd{
+		Grant: b.Grant(), Argv: []string{boxed, partBeside, token}, Env: map[string]string{"BELLJAR_VICTIM": token},
+		Out: outW, Err: &errs, Background: true, Timeout: min(stepDeadline, b.Grant().Limits().Background),
+	})
+	if err != nil {
+		return v, nil, err
+	}
+	ended := make(chan struct{})
+	go func() { // until stop
+		defer close(ended)
+		<-job.Done()
+		outW.Close()
+	}()
+	stop = func() {
+		job.Kill(0)
+		<-ended
+		outR.Close()
+	}
+	if v, err = meet(outR, &errs); err != nil {
+		stop()
+	}
+	return v, stop, err
+}
+
+func (s *Suite) runOutside(ctx context.Context, p *Probe, part string, f *Facts) (string, error, error) {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepDeadline)
+	defer cancel()
+	c := s.outsider(ctx, part, p.ID)
+	c.Stdin = bytes.NewReader(text)
+	var out, errs capped
+	c.Stdout, c.Stderr = &out, &errs
+	if p.terminal {
+		master, name, err := newTerminal()
+		if err != nil {
+			return "", nil, err
+		}
+		defer unix.Close(master)
+		slave, err := os.OpenFile(name, os.O_RDWR|unix.O_NOCTTY, 0)
+		if err != nil {
+			return "", nil, err
+		}
+		defer slave.Close()
+		c.ExtraFiles = append(c.ExtraFiles, slave)
+		c.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true, Ctty: 4}
+	}
+	if err := c.Start(); err != nil {
+		return "", nil, err
+	}
+	if p.cut && part == partPlant {
+		out.await(done)
+		cancel()
+	}
+	err = c.Wait()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // something else holds its output
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(errs.String()))
+	}
+	return out.String(), err, nil
+}
+
+// Inside tries a probe in the attacker's box, or in one of its own.
+func (s *Suite) Inside(ctx context.Context, p Probe) Outcome {
+	b, g, f := s.attacker, s.cfg.Attacker, s.inside
+	if p.slow {
+		g = s.cfg.Slow
+		f.Limits = g.Limits()
+	}
+	if b != nil && closed(b.Broken()) {
+		b.Close()
+		b = nil
+	}
+	if b == nil || p.own {
+		var err error
+		if b, err = s.newBox(ctx, g); err != nil {
+			return Outcome{Err: err}
+		}
+	}
+	if p.own {
+		defer func() { b.Close() }()
+	} else {
+		s.attacker = b
+	}
+	if p.sibling {
+		v, stop, err := s.besideInside(ctx, b)
+		if err != nil {
+			return Outcome{Err: err}
+		}
+		defer stop()
+		f.Sibling = v
+	}
+	var o Outcome
+	try := func() {
+		o = attempt(ctx, &p, &f, func(ctx context.Context, part string, f *Facts) (string, error, error) {
+			return s.runInside(ctx, b, &p, part, f)
+		}, func() error {
+			if !p.renewed {
+				return nil
+			}
+			b.Close()
+			var err error
+			b, err = s.newBox(ctx, g)
+			return err
+		})
+	}
+	if !p.busy {
+		try()
+		return o
+	}
+	if fault := s.answered(ctx, try); fault != nil && o.Err == nil {
+		return Outcome{Through: true, Detail: "meanwhile the neighbour: " + fault.Error()}
+	}
+	return o
+}
+
+// answered runs f while a command in the neighbour's box is answered again and
+// again, at least once.
+func (s *Suite) answered(ctx context.Context, f func()) error {
+	ended := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(ended)
+		f()
+	})
+	var fault error
+	for first := true; (first || !closed(ended)) && fault == nil; first = false {
+		var out capped
+		r, err := s.neighbour.Run(ctx, sandbox.Cmd{
+			Grant: s.cfg.Neighbour, Shell: "echo here", Out: &out, Err: io.Discard, Timeout: s.time(s.cfg.Neighbour, stepDeadline),
+		})
+		if err == nil && out.String() != "here\n" {
+			err = fmt.Errorf("%v, %q", r.Status, out.String())
+		}
+		fault = err
+	}
+	wg.Wait()
+	return fault
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *Suite) runInside(ctx context.Context, b *sandbox.Box, p *Probe, part string, f *Facts) (string, error, error) {
+	told := *f
+	told.Workspace = "" // a path of the host's
+	text, err := json.Marshal(&told)
+	if err != nil {
+		return "", nil, err
+	}
+	var out, errs capped
+	job, err := b.Start(ctx, sandbox.Cmd{
+		Grant: b.Grant(), Argv: []string{boxed, part, p.ID}, Stdin: text, Out: &out, Err: &errs, Timeout: s.time(b.Grant(), stepDeadline),
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	if p.cut && part == partPlant {
+		out.await(done)
+		job.TimeOut()
+	}
+	r, err := job.Wait(ctx)
+	if err != nil {
+		r, err = job.Kill(0), context.Cause(ctx)
+	}
+	var death error
+	if err == nil && (r.Code != 0 || r.Status != sandbox.Exited) {
+		death = fmt.Errorf("%v, code %d: %s", r.Status, r.Code, strings.TrimSpace(errs.String()))
+	}
+	return out.String(), death, err
+}
+
+// attempt takes a probe through its steps. between runs between plant and try.
+func attempt(ctx context.Context, p *Probe, f *Facts, do run, between func() error) Outcome {
+	var o Outcome
+	if p.plant != nil {
+		o = step(ctx, p, partPlant, f, do)
+		if o.Err != nil || o.Through {
+			return o
+		}
+		if between != nil {
+			if err := between(); err != nil {
+				return Outcome{Err: err}
+			}
+		}
+	}
+	if p.try != nil {
+		o = step(ctx, p, partTry, f, do)
+	}
+	if p.look != nil && o.Err == nil {
+		what, err := p.look(f)
+		o = Outcome{Through: err == nil, Detail: what}
+		if err != nil {
+			o.Detail = err.Error()
+		}
+	}
+	return o
+}
+
+// step is one prober's part in a probe. That a box does not survive it is the
+// worst way to get through.
+func step(ctx context.Context, p *Probe, part string, f *Facts, do run) Outcome {
+	out, death, err := do(ctx, part, f)
+	if errors.Is(err, sandbox.ErrClosed) {
+		return Outcome{Through: true, Detail: fmt.Sprintf("the box did not survive: %v", err)}
+	}
+	if err != nil {
+		return Outcome{Err: err}
+	}
+	r, err := lastReply(out, p.ID)
+	switch {
+	case err != nil:
+		return Outcome{Err: errors.Join(err, death)}
+	case r.Fault != "":
+		return Outcome{Err: errors.New(r.Fault)}
+	case r.Step == done:
+		return Outcome{Through: r.Through, Detail: r.Detail}
+	case p.dies:
+		return Outcome{Detail: fmt.Sprintf("the prober died: %v", death)}
+	}
+	return Outcome{Err: fmt.Errorf("the prober began and gave no answer: %w", death)}
+}
+
+// lastReply is the last that a prober said. One that said nothing did not run.
+func lastReply(out, id string) (reply, error) {
+	var last reply
+	for line := range strings.Lines(out) {
+		var r reply
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.ID != id {
+			return last, fmt.Errorf("the prober said %q", line)
+		}
+		last = r
+	}
+	if last.Step == "" {
+		return last, errors.New("the prober did not run")
+	}
+	return last, nil
+}
+
+// capped keeps the beginning of what is written to it.
+type capped struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write takes everything, and keeps what there is room for.
+func (c *capped) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.text = append(c.text, p[:min(len(p), mostOutput-len(c.text))]...)
+	return len(p), nil
+}
+
+// await waits until something was written, for as long as a prober may take.
+func (c *capped) await(text string) {
+	soon(stepDeadline, func() bool { return strings.Contains(c.String(), text) })
+}
+
+// String is what was kept.
+func (c *capped) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.text)
 }

@@ -24,12 +24,16 @@
 //	rust.go         Rust
 //	rustdecl.go     Rust: functions, types, modules and imports
 //	ruststack.go    Rust: what has begun and not ended
+//	rustsplit.go    Rust: tokens
 //	script.go       TypeScript and JavaScript: statements and expressions
+//	scriptoperator.go
+//	                their operators
 //	scriptdecl.go   their functions, classes, types and imports
 //	scriptstack.go  what of a script has begun and not ended
 //	scripttype.go   how far the types of TypeScript reach
 //	scriptsplit.go  the tokens of scripts, of templates and of JSX
 //	clang.go        C and C++: declarations
+//	cheader.go      C and C++: how far the parts of a declaration reach
 //	csplit.go       the tokens of C and C++, and the branches of #if
 //	java.go         Java
 //	flow.go         the statements of C, C++ and Java
