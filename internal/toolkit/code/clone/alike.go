@@ -20,10 +20,10 @@ type alike struct {
 	jaccard float64
 }
 
-// similar returns the pairs of functions whose sets have a Jaccard index of at least
+// similarFunctions returns the pairs of functions whose sets have a Jaccard index of at least
 // threshold, and whether a bound cut the search. Of functions with the same set, each is
 // compared with the first of them only.
-func similar(ctx context.Context, all []function, threshold float64, workers int) (pairs []alike, cut bool, err error) {
+func similarFunctions(ctx context.Context, all []function, threshold float64, workers int) (pairs []alike, cut bool, err error) {
 	order := make([]int32, 0, len(all)) // one function of each set, the smaller sets first
 	first := make(map[uint64]int32, len(all))
 	for i := range all {

@@ -130,7 +130,7 @@ func (w *work) run(ctx context.Context) error {
 				return err
 			}
 			var cut bool
-			w.gapped, cut, err = w.join(ctx, seeds, w.floor(), w.Workers)
+			w.gapped, cut, err = w.joinRepeats(ctx, seeds, w.floor(), w.Workers)
 			if cut {
 				gapsOfJoin = append(gapsOfJoin, code.Gap{Field: "gapped clones", Reason: "so much repeats that not every gap was searched"})
 			}
@@ -141,7 +141,7 @@ func (w *work) run(ctx context.Context) error {
 		start(3, func() (err error) {
 			w.functions, gapsOfFuncs = w.row.functions(ctx, w.MinTokens, w.MinLines, w.Workers)
 			var cut bool
-			w.alike, cut, err = similar(ctx, w.functions, w.floor(), w.Workers)
+			w.alike, cut, err = similarFunctions(ctx, w.functions, w.floor(), w.Workers)
 			if cut {
 				gapsOfFuncs = append(gapsOfFuncs, code.Gap{Field: "semantic clones", Reason: "so many functions are alike that not every pair was compared"})
 			}
@@ -155,7 +155,7 @@ func (w *work) run(ctx context.Context) error {
 			return err
 		}
 	}
-	w.similar()
+	w.addSimilar()
 	return context.Cause(ctx)
 }
 
@@ -182,8 +182,8 @@ func (w *work) renamed(ctx context.Context, b *builder) error {
 	return err
 }
 
-// similar adds what run found beyond gaps, and functions that are alike and not that.
-func (w *work) similar() {
+// addSimilar adds what run found beyond gaps, and functions that are alike and not that.
+func (w *work) addSimilar() {
 	if !w.asked(Gapped) && !w.asked(Semantic) {
 		return
 	}
@@ -207,10 +207,10 @@ func (w *work) similar() {
 		}
 		if w.asked(Gapped) {
 			// A clone with most of a function has the token in its middle.
-			if i := joined[(y.begin+y.end)/2]; i > 0 && overlaps(w.gapped[i-1].a, x.span) && overlaps(w.gapped[i-1].b, y.span) {
+			if i := joined[(y.begin+y.end)/2]; i > 0 && hasMostOf(w.gapped[i-1].a, x.span) && hasMostOf(w.gapped[i-1].b, y.span) {
 				continue
 			}
-			z := g.extend(pair{a: x.begin, b: y.begin}, x.span, y.span)
+			z := g.align(pair{a: x.begin, b: y.begin}, x.span, y.span)
 			if whole := max(x.end-x.begin, y.end-y.begin); 2*max(z.a.end-z.a.begin, z.b.end-z.b.begin) > whole && z.equal >= w.MinTokens && gapped.long(z.a, z.b) {
 				if !w.stricter(z) {
 					gapped.keep(z.a, z.b, z.similarity())

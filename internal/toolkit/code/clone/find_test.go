@@ -467,11 +467,11 @@ func TestBudgetEnds(t *testing.T) {
 	half := span{r.begin[1], r.begin[2]}
 	p := pair{0, half.begin, 40}
 	g := r.newAligner(0.5, len(r.canon))
-	if x := g.extend(p, span{0, half.begin}, half); x.gaps != 1 || x.a.end != half.begin {
+	if x := g.align(p, span{0, half.begin}, half); x.gaps != 1 || x.a.end != half.begin {
 		t.Errorf("with a budget: got %+v, want one gap and all of the file", x)
 	}
 	g.steps = 10
-	if x := g.extend(p, span{0, half.begin}, half); x.gaps != 0 || g.steps > 0 {
+	if x := g.align(p, span{0, half.begin}, half); x.gaps != 0 || g.steps > 0 {
 		t.Errorf("without a budget: got %+v and %d steps, want no gap and none", x, g.steps)
 	}
 }
@@ -533,7 +533,7 @@ func TestGapsKeepTheThreshold(t *testing.T) {
 	r, _ := newRow(context.Background(), []*code.File{f, golang("b.go", spell("	log.Printf", "	wait(1)\n	log.Printf", "package a", "package a; import b"))}, 1)
 	half := span{r.begin[1], r.begin[2]}
 	for floor, gaps := range map[float64]int{0.5: 1, 0.999: 0} {
-		if x := r.newAligner(floor, len(r.canon)).extend(pair{20, half.begin + 23, 20}, span{0, half.begin}, half); x.gaps != gaps {
+		if x := r.newAligner(floor, len(r.canon)).align(pair{20, half.begin + 23, 20}, span{0, half.begin}, half); x.gaps != gaps {
 			t.Errorf("floor %v: got %+v, want %d gaps", floor, x, gaps)
 		}
 	}

@@ -22,7 +22,7 @@ func TestSimilarIsComplete(t *testing.T) {
 	r, _ := newRow(context.Background(), files, 2)
 	all, _ := r.functions(context.Background(), 20, 3, 2)
 	for _, threshold := range []float64{0.4, 0.5, 0.614, 0.85, 1} {
-		got, cut, err := similar(context.Background(), all, threshold, 2)
+		got, cut, err := similarFunctions(context.Background(), all, threshold, 2)
 		if err != nil || cut {
 			t.Fatalf("threshold %v: cut %v, error %v", threshold, cut, err)
 		}
@@ -146,7 +146,7 @@ func TestBoundsOfSimilar(t *testing.T) {
 			return own(i, k)
 		}), true},
 	} {
-		if _, cut, err := similar(context.Background(), tt.all, 0.6, 2); err != nil || cut != tt.cut {
+		if _, cut, err := similarFunctions(context.Background(), tt.all, 0.6, 2); err != nil || cut != tt.cut {
 			t.Errorf("%s: cut %v, error %v, want cut %v", tt.name, cut, err, tt.cut)
 		}
 	}

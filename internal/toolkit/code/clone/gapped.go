@@ -10,7 +10,7 @@ import (
 
 const (
 	maxGap = 5  // lines between two equal pieces of a gapped clone
-	window = 40 // tokens between them, at most
+	reach  = 40 // tokens between them, at most
 	anchor = 8  // tokens that must be equal behind a gap
 )
 
@@ -50,8 +50,8 @@ func (r *row) newAligner(floor float64, tokens int) *aligner {
 	return &aligner{row: r, floor: floor, steps: 1<<22 + 128*tokens}
 }
 
-// extend joins pieces behind and before a pair within the spans.
-func (g *aligner) extend(p pair, inA, inB span) aligned {
+// align joins equal pieces behind and before a pair, within the spans.
+func (g *aligner) align(p pair, inA, inB span) aligned {
 	for p.n > 0 && p.a+p.n < inA.end && p.b+p.n < inB.end && g.canon[p.a+p.n] == g.canon[p.b+p.n] {
 		p.n++
 	}
@@ -151,7 +151,7 @@ func (g *aligner) ahead(i, last int) int {
 		return -1
 	}
 	n, line := 0, g.line[max(i-1, 0)]
-	for n < window && i+n+1 <= last && g.line[i+n+1]-line <= maxGap+1 {
+	for n < reach && i+n+1 <= last && g.line[i+n+1]-line <= maxGap+1 {
 		n++
 	}
 	return n
@@ -163,7 +163,7 @@ func (g *aligner) back(i, first int) int {
 		return -1
 	}
 	n, line := 0, g.line[i]
-	for n < window && i-n-1 >= first && line-g.line[i-n-2] <= maxGap+1 {
+	for n < reach && i-n-1 >= first && line-g.line[i-n-2] <= maxGap+1 {
 		n++
 	}
 	return n
@@ -182,9 +182,9 @@ func (g *aligner) same(a, b int) bool {
 // pieceTokens is how many tokens of later places one goroutine joins at a time.
 const pieceTokens = 1 << 15
 
-// join extends the repeats of the row over gaps, each later place once per earlier file, by
+// joinRepeats extends the repeats of the row over gaps, each later place once per earlier file, by
 // up to workers goroutines. It reports whether a budget ended before all gaps were searched.
-func (r *row) join(ctx context.Context, seeds []pair, floor float64, workers int) (all []aligned, cut bool, err error) {
+func (r *row) joinRepeats(ctx context.Context, seeds []pair, floor float64, workers int) (all []aligned, cut bool, err error) {
 	pieces := r.pieces(seeds)
 	found, tired := make([][]aligned, len(pieces)), make([]bool, len(pieces))
 	var next atomic.Int64
@@ -193,7 +193,7 @@ func (r *row) join(ctx context.Context, seeds []pair, floor float64, workers int
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(pieces) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				g := r.newAligner(floor, pieces[i].tokens)
-				found[i] = g.join(ctx, pieces[i].seeds)
+				found[i] = g.alignAll(ctx, pieces[i].seeds)
 				tired[i] = g.steps <= 0
 			}
 		})
@@ -220,8 +220,8 @@ func (r *row) pieces(seeds []pair) (all []piece) {
 	return all
 }
 
-// join extends repeats over gaps. One within the clone of the last one is left out.
-func (g *aligner) join(ctx context.Context, seeds []pair) (all []aligned) {
+// alignAll extends repeats over gaps. One within the clone of the last one is left out.
+func (g *aligner) alignAll(ctx context.Context, seeds []pair) (all []aligned) {
 	for i, p := range seeds {
 		if i%256 == 0 && ctx.Err() != nil {
 			return all
@@ -235,7 +235,7 @@ func (g *aligner) join(ctx context.Context, seeds []pair) (all []aligned) {
 			middle := (p.a + p.n + p.b) / 2
 			inA.end, inB.begin = middle, middle
 		}
-		all = append(all, g.extend(p, inA, inB))
+		all = append(all, g.align(p, inA, inB))
 	}
 	return all
 }

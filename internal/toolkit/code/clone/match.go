@@ -106,7 +106,7 @@ func (m *matcher) scan(ctx context.Context) error {
 			if !ok {
 				return at + 1
 			}
-			x := g.extend(pair{at, from, m.width}, in, m.snippet)
+			x := g.align(pair{at, from, m.width}, in, m.snippet)
 			if !m.take(x) {
 				return at + 1
 			}
@@ -162,7 +162,7 @@ func (m *matcher) functions(ctx context.Context, snippet int) {
 	found := slices.Clone(m.places)
 	for _, part := range parts {
 		for _, f := range all {
-			if f.file == snippet || ctx.Err() != nil || slices.ContainsFunc(found, func(s span) bool { return overlaps(s, f.span) }) {
+			if f.file == snippet || ctx.Err() != nil || slices.ContainsFunc(found, func(s span) bool { return hasMostOf(s, f.span) }) {
 				continue
 			}
 			if j := jaccard(f.set, part.set, m.floor()); j >= m.floor() {

@@ -33,7 +33,7 @@ func newWindows(ids []uint32, n, width int) *windows {
 	return &windows{ids: ids, width: width, mask: uint64(size - 1), slots: make([]slot, size), filter: make([]uint64, size/16)}
 }
 
-// spread is a hash of which all bits are good.
+// spread turns a hash into one whose low bits depend on all of its bits.
 func spread(h uint64) uint64 {
 	h ^= h >> 29
 	h *= 0xBF58476D1CE4E5B9
@@ -99,7 +99,7 @@ func (r *row) repeats(ctx context.Context, ids []uint32, shortest int) ([]pair, 
 			if !ok {
 				return at + 1
 			}
-			p := r.extend(ids, from, at, width, file, floor)
+			p := r.lengthen(ids, from, at, width, file, floor)
 			if p.n < shortest {
 				return at + 1
 			}
@@ -130,10 +130,10 @@ func roll(ids []uint32, in span, width int, use func(h uint64, at int) int) {
 	}
 }
 
-// extend makes a match of two equal windows as long as it can be. Its places do not
+// lengthen makes a match of two equal windows as long as it can be. Its places do not
 // overlap: where one line is written a hundred times, the later fifty repeat the first
 // fifty. Backwards it goes as far as width, and not before floor.
-func (r *row) extend(ids []uint32, a, b, width, file, floor int) pair {
+func (r *row) lengthen(ids []uint32, a, b, width, file, floor int) pair {
 	fa := file
 	if a < r.begin[file] {
 		fa = r.fileOf(a)

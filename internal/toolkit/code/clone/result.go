@@ -109,7 +109,7 @@ func (b *builder) clones() (all []Clone) {
 		c := Clone{Kind: b.kind, Similarity: rest[0].similarity, Tokens: a.end - a.begin, Places: []Place{b.place(a)}}
 		for ; len(rest) > 0 && rest[0].a == a; rest = rest[1:] {
 			c.Similarity = min(c.Similarity, rest[0].similarity)
-			if p := b.place(rest[0].b); !c.overlaps(p) {
+			if p := b.place(rest[0].b); !c.meets(p) {
 				c.Places = append(c.Places, p)
 			}
 		}
@@ -145,10 +145,10 @@ func bySize(all []Clone) []Clone {
 	return sorted
 }
 
-// overlaps reports whether lines of a place are part of another place of the clone: code
+// meets reports whether lines of a place are part of another place of the clone: code
 // that repeats itself is a clone of itself at each step, and each of these places would
 // say the same.
-func (c *Clone) overlaps(p Place) bool {
+func (c *Clone) meets(p Place) bool {
 	for _, have := range []Place{c.Places[0], c.Places[len(c.Places)-1]} {
 		if have.Path == p.Path && have.First <= p.Last && p.First <= have.Last {
 			return true

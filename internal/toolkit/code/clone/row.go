@@ -195,7 +195,7 @@ func (r *row) equalTexts(p pair) int {
 	return p.n
 }
 
-// overlaps reports whether s has four fifths of t.
-func overlaps(s, t span) bool {
+// hasMostOf reports whether s has four fifths of t.
+func hasMostOf(s, t span) bool {
 	return 5*(min(s.end, t.end)-max(s.begin, t.begin)) >= 4*(t.end-t.begin)
 }
