@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"belljar.dev/internal/diskfile"
 	"belljar.dev/search/engine"
 )
 
@@ -95,19 +96,9 @@ func (b *book) store(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("write the health of engines: %w", err)
 	}
-	f, err := os.CreateTemp(dir, healthFile+".*")
-	if err != nil {
-		return fmt.Errorf("write the health of engines: %w", err)
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, healthFile))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
+	if err := diskfile.Replace(filepath.Join(dir, healthFile), text, 0o600); err != nil {
 		b.touch()
-		return fmt.Errorf("write the health of engines: %w", err)
+		return fmt.Errorf("keep the health of engines: %w", err)
 	}
 	return nil
 }

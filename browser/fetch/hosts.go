@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"belljar.dev/internal/pause"
 )
 
 // How often one host is asked for one tenant, robots.txt and redirects counted.
@@ -53,17 +55,5 @@ func (h *hosts) turn(ctx context.Context, host string, waiting func(time.Duratio
 		}
 	}
 	waiting(wait)
-	return pause(ctx, wait)
-}
-
-// pause waits; its error is the cause of ctx.
-func pause(ctx context.Context, long time.Duration) error {
-	timer := time.NewTimer(long)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return pause.For(ctx, wait)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/internal/pause"
 	"belljar.dev/policies"
 )
 
@@ -264,7 +265,7 @@ func (t *trip) ask(ctx context.Context, kept *cached) (*hop, error) {
 			}
 		}
 		t.r.Progress(fmt.Sprintf("%s asks to wait %v", t.at.Host, wait))
-		if err := pause(ctx, wait); err != nil {
+		if err := pause.For(ctx, wait); err != nil {
 			return nil, timeUp(ctx, t.at, err)
 		}
 	}

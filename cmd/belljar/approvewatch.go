@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"belljar.dev/internal/control"
+	"belljar.dev/internal/pause"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/policies"
 )
@@ -92,14 +93,8 @@ func (w *watching) wait(ctx context.Context, most time.Duration) (line string, t
 	if w.keys != nil {
 		return w.keys.line(ctx, most)
 	}
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return "", false, nil
-	case <-ctx.Done():
-		return "", false, ctx.Err()
-	}
+	_ = pause.For(ctx, most)
+	return "", false, ctx.Err()
 }
 
 // look prints what has come since the last look, and what became of the question

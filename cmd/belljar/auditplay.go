@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/pause"
 	"belljar.dev/internal/printable"
 	"belljar.dev/policies/audit"
 )
@@ -95,19 +96,13 @@ func play(ctx context.Context, out io.Writer, text []byte, speed float64, idle t
 		if !isTime || !isText {
 			return errors.New("play recording: a line of the recording is not an event")
 		}
-		pause := min(time.Duration((at-last)/speed*float64(time.Second)), idle)
+		wait := min(time.Duration((at-last)/speed*float64(time.Second)), idle)
 		last = at
 		if event[1] != "o" {
 			continue
 		}
-		if pause > 0 {
-			wait := time.NewTimer(pause)
-			select {
-			case <-wait.C:
-			case <-ctx.Done():
-				wait.Stop()
-				return nil
-			}
+		if wait > 0 && pause.For(ctx, wait) != nil {
+			return nil
 		}
 		if _, err := io.WriteString(out, t.text(shows)); err != nil {
 			return fmt.Errorf("play recording: %w", err)

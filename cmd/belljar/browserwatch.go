@@ -3,13 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/control"
+	"belljar.dev/internal/diskfile"
 )
 
 func browserListCommand() *cobra.Command {
@@ -59,7 +58,7 @@ tabs and memory, and who has stopped the acts in it.
 	return c
 }
 
-// watched is a browser that an agent uses, and the server that has it.
+// watched is a browser that an agent uses, and the server in which it runs.
 type watched struct {
 	control.Browser
 	client *control.Client
@@ -154,7 +153,7 @@ func watch(ctx context.Context, c *cobra.Command, w watched, state, to string, o
 				return err
 			}
 		case !bytes.Equal(p.JPEG, last):
-			if err := replace(to, p.JPEG); err != nil {
+			if err := diskfile.Replace(to, p.JPEG, 0o600); err != nil {
 				return failure(err)
 			}
 			last = p.JPEG
@@ -169,23 +168,6 @@ func watch(ctx context.Context, c *cobra.Command, w watched, state, to string, o
 			return nil
 		}
 	}
-}
-
-// replace puts a file in the place of one that a viewer may have open.
-func replace(name string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".belljar-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }
 
 func browserHoldCommand() *cobra.Command {

@@ -19,9 +19,9 @@ import (
 
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/control"
+	"belljar.dev/internal/diskfile"
 	"belljar.dev/internal/fleet"
 	"belljar.dev/internal/placefile"
-	"belljar.dev/internal/store"
 	"belljar.dev/policies"
 )
 
@@ -148,7 +148,7 @@ func export(ctx context.Context, f *control.Client, place, name string) (size in
 	if err = errors.Join(err, file.Close()); err != nil {
 		return 0, errors.Join(err, os.Remove(name))
 	}
-	return size, store.SyncDir(filepath.Dir(name))
+	return size, diskfile.SyncDir(filepath.Dir(name))
 }
 
 func (o *placeOptions) importCommand() *cobra.Command {

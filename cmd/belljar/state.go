@@ -16,8 +16,8 @@ import (
 
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/control"
+	"belljar.dev/internal/diskfile"
 	"belljar.dev/internal/statedir"
-	"belljar.dev/internal/store"
 )
 
 // stateDir is the flags of the state commands.
@@ -167,7 +167,7 @@ func backUp(ctx context.Context, dir, name string, out io.Writer) (sum statedir.
 	if err = errors.Join(err, f.Close()); err != nil {
 		return sum, errors.Join(err, os.Remove(path))
 	}
-	return sum, store.SyncDir(filepath.Dir(path))
+	return sum, diskfile.SyncDir(filepath.Dir(path))
 }
 
 func (s *stateDir) restoreCommand() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/diskfile"
 	"belljar.dev/policies"
 )
 
@@ -62,23 +63,10 @@ func readBounded(file string) ([]byte, error) {
 
 // replaceFile puts a text in place of a file, as a whole. The file keeps its mode; a new one can be
 // read by its owner alone.
-func replaceFile(file string, text []byte) (err error) {
+func replaceFile(file string, text []byte) error {
 	mode := fs.FileMode(0o600)
 	if info, err := os.Stat(file); err == nil {
 		mode = info.Mode().Perm()
 	}
-	next, err := os.CreateTemp(filepath.Dir(file), ".belljar-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(next.Name()))
-		}
-	}()
-	_, err = next.Write(text)
-	if err = errors.Join(err, next.Chmod(mode), next.Sync(), next.Close()); err != nil {
-		return err
-	}
-	return os.Rename(next.Name(), file)
+	return diskfile.Replace(file, text, mode)
 }

@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/pause"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
@@ -70,7 +71,7 @@ func (suite *Suite) Register(s *mcp.Server, below any) {
 	add("test_tool_with_progress", "tells its progress", func(ctx context.Context, call mcp.Call, _ input) (*mcp.Result, error) {
 		for _, percent := range []float64{0, 50, 100} {
 			call.Progress(percent, 100, fmt.Sprintf("%.0f of 100", percent))
-			if err := pause(ctx, 50*time.Millisecond); err != nil {
+			if err := pause.For(ctx, 50*time.Millisecond); err != nil {
 				return nil, err
 			}
 		}
@@ -86,18 +87,6 @@ func (suite *Suite) Register(s *mcp.Server, below any) {
 	addPrompts(s, server)
 	addTools(s, server)
 	suite.tasks = taskTools(server)
-}
-
-// pause waits, or returns the cause of ctx's end.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 func addResources(s *mcp.Server) {

@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/pause"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/wire"
 )
@@ -44,7 +45,7 @@ func taskTools(server *sdk.Server) map[string]task {
 			if err := json.Unmarshal(req.Params.Arguments, &in); err != nil {
 				return nil, wire.Errorf(wire.InvalidParams, "%v", err)
 			}
-			if err := pause(ctx, time.Duration(in.Seconds*float64(time.Second))); err != nil {
+			if err := pause.For(ctx, time.Duration(in.Seconds*float64(time.Second))); err != nil {
 				return nil, err
 			}
 			return sdkText("computed %s", in.Label), nil
@@ -53,7 +54,7 @@ func taskTools(server *sdk.Server) map[string]task {
 	add("failing_job", "fails after a second", anyObject, task{
 		required: true,
 		run: func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			if err := pause(ctx, time.Second); err != nil {
+			if err := pause.For(ctx, time.Second); err != nil {
 				return nil, err
 			}
 			res := sdkText("the job failed")

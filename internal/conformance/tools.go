@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/pause"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/wire"
 )
@@ -79,7 +80,7 @@ func contentTools() []tool {
 				if req.Extra != nil && req.Extra.CloseSSEStream != nil {
 					req.Extra.CloseSSEStream(sdk.CloseSSEStreamArgs{RetryAfter: 10 * time.Millisecond})
 				}
-				if err := pause(ctx, 100*time.Millisecond); err != nil {
+				if err := pause.For(ctx, 100*time.Millisecond); err != nil {
 					return nil, err
 				}
 				return sdkText("the client came back"), nil
@@ -97,7 +98,7 @@ func clientTools(s *mcp.Server) []tool {
 				if err := req.Session.Log(ctx, &sdk.LoggingMessageParams{Level: "info", Data: line}); err != nil { //nolint:staticcheck // the suite tries what is deprecated
 					return nil, err
 				}
-				if err := pause(ctx, pauses); err != nil {
+				if err := pause.For(ctx, pauses); err != nil {
 					return nil, err
 				}
 			}

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"belljar.dev/internal/pause"
 )
 
 // Times between two attempts to connect to a front. They grow from the first to the last,
@@ -40,12 +42,7 @@ func (w *Worker) connect(ctx context.Context, f front) {
 			w.cfg.Log.Warn("a front is not linked; it is tried again", "front", f.address, "err", why)
 			said = why
 		}
-		pause := time.NewTimer(wait/2 + rand.N(wait/2+1))
-		select {
-		case <-ctx.Done():
-		case <-pause.C:
-		}
-		pause.Stop()
+		_ = pause.For(ctx, wait/2+rand.N(wait/2+1))
 		wait = min(2*wait, lastRetry)
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"belljar.dev/internal/pause"
 )
 
 // maxHandshakes is how many connections may be in their handshake at once, and maxLinks how
@@ -92,12 +94,7 @@ func (r *roster) serve(ctx context.Context, l net.Listener) error {
 			return err
 		default: // for example too many open files, which passes
 			r.log.Error("a connection of a worker cannot be accepted; it is tried again", "err", err)
-			pause := time.NewTimer(acceptPause)
-			select {
-			case <-ctx.Done():
-			case <-pause.C:
-			}
-			pause.Stop()
+			_ = pause.For(ctx, acceptPause)
 			continue
 		}
 		from := origin(raw)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/internal/pause"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/upstream"
 	"belljar.dev/mcp/upstream/peer"
@@ -113,16 +114,7 @@ func (c *conn) again() {
 // follow has the lists read again after the server has announced changes, and not too often.
 func (c *conn) follow(ctx context.Context, read func(context.Context) error) {
 	var times []time.Time
-	wait := func(d time.Duration) bool {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
+	wait := func(d time.Duration) bool { return pause.For(ctx, d) == nil }
 	for {
 		select {
 		case <-ctx.Done():

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"syscall"
 
-	"belljar.dev/internal/store"
+	"belljar.dev/internal/diskfile"
 )
 
 // An output is a file: a header, and a ring in which the byte at offset n of the
@@ -47,7 +47,7 @@ func (b *Book) Spool(j Job) (*Output, error) {
 	}
 	err := os.Mkdir(b.dir, 0o700)
 	if err == nil {
-		err = store.SyncDir(filepath.Dir(b.dir))
+		err = diskfile.SyncDir(filepath.Dir(b.dir))
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("keep output: %w", err)
@@ -88,7 +88,7 @@ func (b *Book) open(output string, flags int) (*Output, error) {
 func (o *Output) Close() error {
 	var err error
 	if o.dir != "" {
-		err = errors.Join(o.f.Sync(), store.SyncDir(o.dir))
+		err = errors.Join(o.f.Sync(), diskfile.SyncDir(o.dir))
 	}
 	if err = errors.Join(err, o.f.Close()); err != nil {
 		return fmt.Errorf("keep output: %w", err)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"belljar.dev/internal/pause"
 )
 
 // Bounds of what is sent.
@@ -85,7 +87,7 @@ func Start(ctx context.Context, cfg Config) (*Exporter, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Pause == nil {
-		cfg.Pause = wait
+		cfg.Pause = func(ctx context.Context, d time.Duration) { _ = pause.For(ctx, d) }
 	}
 	e := &Exporter{
 		cfg: cfg, prefix: prefix(cfg), wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
@@ -272,14 +274,4 @@ func (e *Exporter) post(ctx context.Context, body []byte) (rejected int, pause t
 		return 0, pause, &retryError{fmt.Errorf("the collector answers %s", resp.Status)}
 	}
 	return 0, 0, fmt.Errorf("the collector answers %s", resp.Status)
-}
-
-// wait waits, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"belljar.dev/internal/pause"
 )
 
 // prepare tries the key of the audit log and makes what all boxes need, unless that is done.
@@ -32,13 +34,9 @@ func preparing(ctx context.Context, s *Server) (_ context.Context, wait func() e
 	ctx, cancel := context.WithCancel(ctx)
 	prepared := make(chan error, 1)
 	go func() {
-		answered := time.NewTimer(prepareAfter)
-		defer answered.Stop()
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, prepareAfter) != nil {
 			prepared <- nil
 			return
-		case <-answered.C:
 		}
 		err := prepare(s)
 		if err != nil {

@@ -29,6 +29,7 @@ import (
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/front"
 	"belljar.dev/internal/hostexec"
+	"belljar.dev/internal/pause"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/policies"
 )
@@ -196,7 +197,7 @@ func (k *webhook) deliver(ctx context.Context, a approval.Approval) {
 		k.log.Error("the webhook is not told of a question", "approval", a.ID, "err", err)
 		return
 	}
-	pause := k.pause
+	wait := k.pause
 	for try := 1; ; try++ {
 		again, err := k.post(ctx, a.ID, text)
 		if err == nil || ctx.Err() != nil {
@@ -206,14 +207,10 @@ func (k *webhook) deliver(ctx context.Context, a approval.Approval) {
 			k.log.Warn("the webhook was not told of a question; `belljar approve` has it", "approval", a.ID, "tries", try, "err", err)
 			return
 		}
-		wait := time.NewTimer(pause)
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
-			wait.Stop()
+		if pause.For(ctx, wait) != nil {
 			return
 		}
-		pause *= 2
+		wait *= 2
 	}
 }
 

@@ -144,7 +144,7 @@ func TestWorkerNameIsWhole(t *testing.T) {
 		t.Fatalf("when the disk has room again: %v", err)
 	}
 	e.close()
-	if left, _ := filepath.Glob(filepath.Join(dir, ".worker-*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, ".belljar-*")); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
 	if _, err := openWorkdir(dir, "w2"); err == nil || !strings.Contains(err.Error(), `the worker "w1"`) {

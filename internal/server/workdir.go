@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/diskfile"
 	"belljar.dev/internal/keyfile"
-	"belljar.dev/internal/store"
 	"belljar.dev/policies"
 )
 
@@ -89,20 +89,11 @@ func (e *workdir) name(worker string) error {
 }
 
 // write writes the name of the worker, which is there as a whole or not at all.
-func (e *workdir) write(worker string) (err error) {
-	next, err := os.CreateTemp(e.dir, ".worker-")
-	if err != nil {
-		return fmt.Errorf("--places: %w", err)
+func (e *workdir) write(worker string) error {
+	if err := diskfile.Replace(filepath.Join(e.dir, workdirName), []byte(worker+"\n"), 0o600); err != nil {
+		return fmt.Errorf("--places: note the name of the worker: %w", err)
 	}
-	_, err = next.WriteString(worker + "\n")
-	err = errors.Join(err, next.Sync(), next.Close())
-	if err == nil {
-		err = os.Rename(next.Name(), filepath.Join(e.dir, workdirName))
-	}
-	if err != nil {
-		return fmt.Errorf("--places: note the name of the worker: %w", errors.Join(err, os.Remove(next.Name())))
-	}
-	return store.SyncDir(e.dir)
+	return nil
 }
 
 func (e *workdir) close() { e.lock.Close() }
@@ -154,14 +145,14 @@ func (e *workdir) make(id string) error {
 			return errors.Join(err, os.RemoveAll(made))
 		}
 	}
-	err = errors.Join(keyfile.Create(filepath.Join(made, ofState, requestsKey)), store.SyncDir(filepath.Join(made, ofState)), store.SyncDir(made))
+	err = errors.Join(keyfile.Create(filepath.Join(made, ofState, requestsKey)), diskfile.SyncDir(filepath.Join(made, ofState)), diskfile.SyncDir(made))
 	if err == nil {
 		err = os.Rename(made, e.of(id))
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(made))
 	}
-	return errors.Join(store.SyncDir(parent), store.SyncDir(filepath.Dir(parent)))
+	return errors.Join(diskfile.SyncDir(parent), diskfile.SyncDir(filepath.Dir(parent)))
 }
 
 // fleetPlaces are the places that a policy names for a fleet. It fails for a policy that no

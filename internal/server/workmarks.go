@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/diskfile"
 	"belljar.dev/internal/fleet/claims"
-	"belljar.dev/internal/store"
 )
 
 // Names in the directory of a worker, of places that move:
@@ -103,29 +103,12 @@ func readSmall(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// writeSmall writes a file, which is on the disk as a whole or not at all.
-func writeSmall(file string, text []byte) error {
-	next, err := os.CreateTemp(filepath.Dir(file), ".mark-")
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(text)
-	err = errors.Join(err, next.Sync(), next.Close())
-	if err == nil {
-		err = os.Rename(next.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(next.Name()))
-	}
-	return store.SyncDir(filepath.Dir(file))
-}
-
 func writeMark(file string, m claims.Mark) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	return writeSmall(file, text)
+	return diskfile.Replace(file, text, 0o600)
 }
 
 // mark is that of a place that is here.
@@ -190,7 +173,7 @@ func (e *workdir) marks() (frozen, copies map[string]claims.Mark, err error) {
 
 // complete puts a copy in its place, where it is complete and not in use.
 func (e *workdir) complete(made, id string, m claims.Mark) error {
-	if err := writeSmall(filepath.Join(made, placeName), []byte(id)); err != nil {
+	if err := diskfile.Replace(filepath.Join(made, placeName), []byte(id), 0o600); err != nil {
 		return err
 	}
 	if err := writeMark(filepath.Join(made, markName), m); err != nil {
@@ -199,7 +182,7 @@ func (e *workdir) complete(made, id string, m claims.Mark) error {
 	if err := os.Rename(made, e.incoming(id)); err != nil {
 		return err
 	}
-	return store.SyncDir(filepath.Dir(made))
+	return diskfile.SyncDir(filepath.Dir(made))
 }
 
 // take puts a copy to work.
@@ -212,7 +195,7 @@ func (e *workdir) take(id string) error {
 	if err := unix.Renameat2(unix.AT_FDCWD, e.incoming(id), unix.AT_FDCWD, e.of(id), unix.RENAME_NOREPLACE); err != nil {
 		return err
 	}
-	return errors.Join(store.SyncDir(parent), store.SyncDir(filepath.Dir(parent)), store.SyncDir(filepath.Join(e.dir, workdirIncoming)))
+	return errors.Join(diskfile.SyncDir(parent), diskfile.SyncDir(filepath.Dir(parent)), diskfile.SyncDir(filepath.Join(e.dir, workdirIncoming)))
 }
 
 // leave notes that a place has gone with a move, and removes its directory, which may not
@@ -238,7 +221,7 @@ func (e *workdir) remove(dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, os.Remove(aside))
 	}
-	return errors.Join(store.SyncDir(filepath.Dir(dir)), removeTree(aside))
+	return errors.Join(diskfile.SyncDir(filepath.Dir(dir)), removeTree(aside))
 }
 
 // removeTree removes a directory, also where a box has taken away its owner's right to do so.

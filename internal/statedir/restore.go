@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"belljar.dev/internal/diskfile"
 	"belljar.dev/internal/store"
 )
 
@@ -88,7 +89,7 @@ func move(dir, fresh string) (aside string, err error) {
 		return "", err
 	}
 	if aside == "" {
-		return "", store.SyncDir(filepath.Dir(dir))
+		return "", diskfile.SyncDir(filepath.Dir(dir))
 	}
 	for _, p := range Parts() {
 		if p.Saved || p.Name == serversPart {
@@ -98,7 +99,7 @@ func move(dir, fresh string) (aside string, err error) {
 			return aside, err
 		}
 	}
-	return aside, errors.Join(store.SyncDir(dir), store.SyncDir(filepath.Dir(dir)))
+	return aside, errors.Join(diskfile.SyncDir(dir), diskfile.SyncDir(filepath.Dir(dir)))
 }
 
 // check opens what was unpacked as a server would.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"belljar.dev/internal/diskfile"
 )
 
 // prepare makes the directory and the file of the database for this user
@@ -31,7 +33,7 @@ func prepare(state string) error {
 	switch {
 	case err == nil:
 		// A database whose name a crash takes away keeps no promise.
-		if err := errors.Join(f.Close(), SyncDir(dir), SyncDir(state), SyncDir(filepath.Dir(state))); err != nil {
+		if err := errors.Join(f.Close(), diskfile.SyncDir(dir), diskfile.SyncDir(state), diskfile.SyncDir(filepath.Dir(state))); err != nil {
 			return fmt.Errorf("make state: %w", err)
 		}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -64,14 +66,4 @@ func owned(path string, kind fs.FileMode, never fs.FileMode) error {
 		return fmt.Errorf("open state: %s has the mode %#o, so other users could change what belljar believes; chmod go-rwx it", path, info.Mode().Perm())
 	}
 	return nil
-}
-
-// SyncDir returns once the names in a directory are on the disk.
-func SyncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
 }

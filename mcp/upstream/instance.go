@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/internal/pause"
 	"belljar.dev/internal/printable"
 )
 
@@ -247,16 +248,9 @@ func (i *instance[C]) failed(err error) (again bool) {
 // wait waits for the time of the next start, and reports whether it has come.
 func (i *instance[C]) wait(ctx context.Context) bool {
 	i.mu.Lock()
-	pause := time.Until(i.machine.until)
+	until := i.machine.until
 	i.mu.Unlock()
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return pause.For(ctx, time.Until(until)) == nil
 }
 
 // do calls f with the connection. It waits while the server starts, and fails at once

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"belljar.dev/internal/diskfile"
 )
 
 func (w *writer) path(name string) string { return filepath.Join(w.cfg.Dir, name) }
@@ -98,7 +100,7 @@ func (w *writer) sign(before place) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(w.cfg.Dir, checkpointName, text); err != nil {
+	if err := diskfile.Replace(filepath.Join(w.cfg.Dir, checkpointName), text, 0o600); err != nil {
 		return err
 	}
 	if err := w.own(KindCheckpoint, checkpointLine{string(text)}); err != nil {

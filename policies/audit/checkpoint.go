@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"belljar.dev/internal/diskfile"
 )
 
 // Names of the files beside the records.
@@ -164,36 +166,11 @@ func makeKeys(dir string) (secret string, err error) {
 		return "", fmt.Errorf("make the log's key: %w", err)
 	}
 	for _, f := range []struct{ name, text string }{{publicName, public}, {keyName, secret}} {
-		if err := replaceFile(dir, f.name, []byte(f.text+"\n")); err != nil {
+		if err := diskfile.Replace(filepath.Join(dir, f.name), []byte(f.text+"\n"), 0o600); err != nil {
 			return "", err
 		}
 	}
 	return secret, nil
-}
-
-// replaceFile writes a small file so that it exists as a whole or not at all,
-// even after a power failure.
-func replaceFile(dir, name string, text []byte) error {
-	path := filepath.Join(dir, name)
-	temp := path + ".new"
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(temp))
-	}
-	return syncDir(dir)
 }
 
 // readSecretFile reads a file that only its owner can read or write: others could

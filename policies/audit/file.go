@@ -61,16 +61,6 @@ func list(dir string, is func(name string) bool) ([]string, error) {
 	return all, nil
 }
 
-// syncDir waits until the names in a directory are on the disk.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
-
 // patience is how long a process waits for the others that write.
 const patience = 5 * time.Second
 

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+
+	"belljar.dev/internal/diskfile"
 )
 
 // hold takes the lock and finds the end of the chain, which other processes
@@ -138,7 +141,7 @@ func (w *writer) initial(size int64) error {
 	if err := w.own(KindFile, fileLine{after, w.seq, hex.EncodeToString(w.head[:])}); err != nil {
 		return err
 	}
-	return errors.Join(w.syncFile(), syncDir(w.cfg.Dir))
+	return errors.Join(w.syncFile(), diskfile.SyncDir(w.cfg.Dir))
 }
 
 // end is the last record there is: that of the current file, or of the last
@@ -184,7 +187,7 @@ func (w *writer) cut(size int64) error {
 		return err
 	}
 	name := fmt.Sprintf("torn-%012d.bin", w.seq+1)
-	if err := replaceFile(w.cfg.Dir, name, rest); err != nil {
+	if err := diskfile.Replace(filepath.Join(w.cfg.Dir, name), rest, 0o600); err != nil {
 		return err
 	}
 	if err := w.file.Truncate(w.size); err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+
+	"belljar.dev/internal/diskfile"
 )
 
 const lockExclusive, lockShared = syscall.LOCK_EX, syscall.LOCK_SH
@@ -77,7 +79,7 @@ func (w *writer) remove() error {
 	for _, name := range old {
 		errs = append(errs, os.Remove(w.path(name)))
 	}
-	return errors.Join(append(errs, syncDir(w.cfg.Dir))...)
+	return errors.Join(append(errs, diskfile.SyncDir(w.cfg.Dir))...)
 }
 
 // maxNamed bounds the files that one record names.

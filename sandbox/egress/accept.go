@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"belljar.dev/internal/pause"
 )
 
 // holding is something that is to be closed with the door.
@@ -85,7 +87,7 @@ func (d *Door) accept(l net.Listener, most int, handle func(ctx context.Context,
 			if failures++; failures >= acceptFailures {
 				return fmt.Errorf("accept on %s: %w", l.Addr(), err)
 			}
-			pause(ctx, acceptPause)
+			_ = pause.For(ctx, acceptPause)
 			continue
 		}
 		failures = 0
@@ -105,15 +107,5 @@ func (d *Door) accept(l net.Listener, most int, handle func(ctx context.Context,
 			defer context.AfterFunc(ctx, func() { c.Close() })()
 			handle(ctx, c, decided)
 		})
-	}
-}
-
-// pause waits for a time, or until the context ends.
-func pause(ctx context.Context, long time.Duration) {
-	timer := time.NewTimer(long)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

@@ -402,16 +402,6 @@ func sameText(dir *os.File, name string, text []byte) bool {
 	return err == nil && bytes.Equal(now, text)
 }
 
-// syncDir has the names in a directory on the disk.
-func syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
-}
-
 // birth tells one file from another for good: the number of an inode is given
 // again once it is free, its time of birth is not, and cannot be set
 // (statx(2), stx_btime; zero on a file system that does not keep it).

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/diskfile"
 )
 
 // What a server knows of a workspace ends with it. The next one would find what
@@ -52,11 +54,11 @@ func recordFile(state, workspace string) string {
 
 // load takes over what earlier servers knew. What is not where it was is looked
 // for; where that does not come to an end, nobody may work in the workspace.
-func (p *Protector) load() error {
-	if p.record == "" {
+func (k *knowledge) load() error {
+	if k.record == "" {
 		return nil
 	}
-	text, err := os.ReadFile(p.record)
+	text, err := os.ReadFile(k.record)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -65,28 +67,28 @@ func (p *Protector) load() error {
 		err = json.Unmarshal(text, &r)
 	}
 	if err != nil {
-		return fmt.Errorf("read what is known of the workspace: %w; remove %s if it is damaged", err, p.record)
+		return fmt.Errorf("read what is known of the workspace: %w; remove %s if it is damaged", err, k.record)
 	}
 	missing := map[uint64]recordEntry{}
 	for _, e := range r.Homes {
-		if len(p.homes) >= maxHomes {
+		if len(k.homes) >= maxHomes {
 			break
 		}
-		if !p.recall(e.Path, e) {
+		if !k.recall(e.Path, e) {
 			missing[e.Ino] = e
 		}
 	}
-	p.setIDs = r.SetID
+	k.setIDs = r.SetID
 	if len(missing) == 0 {
 		return nil
 	}
-	p.unsaved = true
-	return p.search(missing)
+	k.unsaved = true
+	return k.search(missing)
 }
 
 // recall makes the directory at a path a home, if it is the one of an entry.
-func (p *Protector) recall(at string, e recordEntry) bool {
-	dir, err := openDir(p.root, at, unix.O_PATH)
+func (k *knowledge) recall(at string, e recordEntry) bool {
+	dir, err := openDir(k.root, at, unix.O_PATH)
 	if err != nil {
 		return false
 	}
@@ -95,18 +97,18 @@ func (p *Protector) recall(at string, e recordEntry) bool {
 		dir.Close()
 		return false
 	}
-	p.homes = append(p.homes, &home{path: at, id: id, dir: dir})
+	k.homes = append(k.homes, &home{path: at, id: id, dir: dir})
 	return true
 }
 
 // search looks through the workspace for homes that are not where they were.
 // One that is nowhere was removed.
-func (p *Protector) search(missing map[uint64]recordEntry) error {
+func (k *knowledge) search(missing map[uint64]recordEntry) error {
 	queue := []string{"."}
 	for n := 0; n < len(queue) && len(missing) > 0; n++ {
 		at := queue[n]
 		queue[n] = ""
-		dir, err := openDir(p.root, at, 0)
+		dir, err := openDir(k.root, at, 0)
 		if err != nil {
 			continue // removed meanwhile, or closed to everybody
 		}
@@ -115,7 +117,7 @@ func (p *Protector) search(missing map[uint64]recordEntry) error {
 				return true
 			}
 			here := path.Join(at, e.name)
-			if want, ok := missing[e.ino]; ok && p.recall(here, want) {
+			if want, ok := missing[e.ino]; ok && k.recall(here, want) {
 				delete(missing, e.ino)
 			}
 			queue = append(queue, here)
@@ -135,28 +137,28 @@ func (p *Protector) search(missing map[uint64]recordEntry) error {
 		if len(names) > maxTold {
 			names = append(names[:maxTold], fmt.Sprintf("and %d others", len(names)-maxTold))
 		}
-		return fmt.Errorf("these repositories are not where they were, and were not found among %d directories: %s; put them back, or remove %s if a person moved or removed them", maxSearched, strings.Join(names, ", "), p.record)
+		return fmt.Errorf("these repositories are not where they were, and were not found among %d directories: %s; put them back, or remove %s if a person moved or removed them", maxSearched, strings.Join(names, ", "), k.record)
 	}
 	return nil
 }
 
 // save writes down what is known, if it has changed. Another server in the
 // workspace may know more: what is still where it says stays.
-func (p *Protector) save() error {
-	if p.record == "" || !p.unsaved {
+func (k *knowledge) save() error {
+	if k.record == "" || !k.unsaved {
 		return nil
 	}
-	r := record{Workspace: p.where, SetID: p.setIDs}
+	r := record{Workspace: k.where, SetID: k.setIDs}
 	known := map[uint64]bool{}
-	for _, h := range p.homes {
+	for _, h := range k.homes {
 		known[h.id.ino] = true
 		r.Homes = append(r.Homes, recordEntry{h.path, h.id.ino, h.id.born})
 	}
-	if text, err := os.ReadFile(p.record); err == nil {
+	if text, err := os.ReadFile(k.record); err == nil {
 		var old record
 		if json.Unmarshal(text, &old) == nil {
 			for _, e := range old.Homes {
-				if dir, err := openDir(p.root, e.Path, unix.O_PATH); err == nil {
+				if dir, err := openDir(k.root, e.Path, unix.O_PATH); err == nil {
 					id, err := birthOf(dir)
 					if err == nil && id.ino == e.Ino && id.born == e.Born && !known[e.Ino] && len(r.Homes) < maxHomes {
 						r.Homes = append(r.Homes, e)
@@ -170,24 +172,12 @@ func (p *Protector) save() error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(p.record), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(k.record), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(p.record), ".new-*")
-	if err != nil {
+	if err := diskfile.Replace(k.record, text, 0o600); err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // gone by then, if all went well
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), p.record); err != nil {
-		return err
-	}
-	if err := syncDir(filepath.Dir(p.record)); err != nil {
-		return err
-	}
-	p.unsaved = false
+	k.unsaved = false
 	return nil
 }

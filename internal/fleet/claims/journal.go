@@ -15,6 +15,8 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+
+	"belljar.dev/internal/diskfile"
 )
 
 // Bounds of a journal.
@@ -58,7 +60,7 @@ func OpenJournal(path string) (*Journal, error) {
 	}
 	err = j.read()
 	if err == nil {
-		err = syncDir(path)
+		err = diskfile.SyncDir(filepath.Dir(path))
 	}
 	if err != nil {
 		file.Close()
@@ -80,15 +82,6 @@ func (j *Journal) lock() error {
 		return fmt.Errorf("lock the claims in %s: another front has just written them anew: give each front a state directory of its own", j.path)
 	}
 	return nil
-}
-
-// syncDir puts the name of a file on the disk.
-func syncDir(path string) error {
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // read reads the lines. The last one may be torn: the Swap that wrote it has not returned.
@@ -264,7 +257,7 @@ func (j *Journal) shorten() {
 	}
 	j.file.Close()
 	j.file, j.lines = next, len(j.owners)
-	if err := syncDir(j.path); err != nil { // then the name may lead to the file before, after a power cut
+	if err := diskfile.SyncDir(filepath.Dir(j.path)); err != nil { // then the name may lead to the file before, after a power cut
 		j.fault = fmt.Errorf("write the claims in %s: %w; start the front again when the disk can be written", j.path, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"belljar.dev/internal/fleet/bus"
+	"belljar.dev/internal/pause"
 )
 
 // Store is what Shared needs of a [bus.Bucket]. Its methods are safe for concurrent use.
@@ -114,7 +115,7 @@ func (s *Shared) run(ctx context.Context) {
 func (s *Shared) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var first []bus.Item // all that is there when it begins
+	var first []bus.Item // all claims in the store when following begins
 	caught := false
 	var refilling sync.WaitGroup
 	defer refilling.Wait()
@@ -450,12 +451,8 @@ func (s *Shared) note(place string, v version) {
 
 // pause waits a little before the next attempt, or returns why no attempt follows.
 func (s *Shared) pause(ctx context.Context, err error) error {
-	wait := time.NewTimer(s.retry)
-	defer wait.Stop()
-	select {
-	case <-ctx.Done():
+	if pause.For(ctx, s.retry) != nil {
 		return fmt.Errorf("agree with the other fronts: %w", err)
-	case <-wait.C:
-		return nil
 	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"belljar.dev/internal/pause"
 	"belljar.dev/mcp/wire"
 )
 
@@ -39,7 +40,7 @@ func (c *Conn) input(ctx context.Context, result json.RawMessage, o CallOptions)
 		return nil, fmt.Errorf("its requestState must be a string of at most %d bytes", mostState)
 	}
 	if questions == nil { // the server wants the call again, not at once
-		return members("requestState", state), sleep(ctx, time.Second)
+		return members("requestState", state), pause.For(ctx, time.Second)
 	}
 	if !wire.IsObject(questions) {
 		return nil, errors.New("its inputRequests must be an object")

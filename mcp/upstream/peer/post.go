@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/internal/pause"
 	"belljar.dev/mcp/wire"
 )
 
@@ -141,7 +142,7 @@ func (w *web) follow(ctx context.Context, cl *call, resp *http.Response) error {
 			}
 			return fmt.Errorf("%s: the server's response was cut: %w", cl.method, err)
 		}
-		if err := sleep(ctx, min(max(ev.retry, 100*time.Millisecond), longestRetry)); err != nil {
+		if err := pause.For(ctx, min(max(ev.retry, 100*time.Millisecond), longestRetry)); err != nil {
 			return err
 		}
 		again, err := w.do(ctx, http.MethodGet, w.url, nil, http.Header{wire.LastHeader: {ev.id}})
@@ -219,7 +220,7 @@ func (w *web) listenLegacy(ctx context.Context) {
 			last, wait = ev.id, max(wait, min(ev.retry, longestRetry))
 		}
 		w.conn.cfg.Log.Debug("the stream of an upstream server has ended", "error", err)
-		if sleep(ctx, wait) != nil {
+		if pause.For(ctx, wait) != nil {
 			return
 		}
 	}
@@ -313,16 +314,4 @@ func rest(body io.ReadCloser) {
 	soon := time.AfterFunc(restTime, func() { body.Close() })
 	defer soon.Stop()
 	_, _ = io.CopyN(io.Discard, body, mostRest) // what fails is not used again
-}
-
-// sleep waits, or returns why ctx has ended.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"belljar.dev/internal/pause"
 	"belljar.dev/mcp/wire"
 )
 
@@ -51,7 +52,7 @@ func subscribe(ctx context.Context, c *Conn, params []byte) {
 		if time.Since(began) > longest {
 			wait = first
 		}
-		if sleep(ctx, wait) != nil {
+		if pause.For(ctx, wait) != nil {
 			return
 		}
 		wait = min(2*wait, longest)
