@@ -275,7 +275,7 @@ func enumerate(s *jsonschema.Schema, at string, words []string) error {
 			s = s.Items
 		}
 		if s = s.Properties[name]; s == nil {
-			return fmt.Errorf("there is no member %s", at)
+			return fmt.Errorf("the member %s does not exist", at)
 		}
 	}
 	for _, w := range words {

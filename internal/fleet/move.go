@@ -25,7 +25,7 @@ const (
 	patience   = time.Minute      // for the two workers of a move that is not decided
 	fileGrace  = time.Minute      // of a copy from a file that nobody claims
 	maxDrives  = 4                // moves that a front works on at once
-	maxSaid    = 1000             // places of which the last move is remembered
+	maxSaid    = 1000             // places whose last move is remembered
 )
 
 // moves is the moves that a front works on. What holds of each is in its claim: this can be

@@ -190,7 +190,7 @@ func (l *link) note(moves *[]Moving) {
 	}
 }
 
-// remain is a place of which a worker has something that a move has left, or still needs.
+// remain is a place with something on a worker that a move has left there, or still needs.
 type remain struct {
 	*link
 	Moving

@@ -64,7 +64,7 @@ func (m *moves) list() (all []PlaceInfo) {
 	return all
 }
 
-// describe says where a place is. at is the worker that has it at work, or empty.
+// describe says where a place is. at is the worker at which it is in use, or empty.
 func (m *moves) describe(place string, c claims.Claim, at string, several bool) PlaceInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,7 +159,7 @@ func (m *moves) agreed() error {
 	return nil
 }
 
-// target is the worker that gets a place. from is the worker that has it; nil for none.
+// target is the worker that gets a place. from is the worker that it leaves; nil for none.
 func (m *moves) target(to string, from *link) (*link, error) {
 	takers := slices.DeleteFunc(m.front.roster.takers(), func(l *link) bool { return l == from })
 	switch {

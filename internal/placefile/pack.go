@@ -84,7 +84,7 @@ func Pack(ctx context.Context, dir string, m Manifest, out io.Writer) (err error
 }
 
 // copyDatabase makes a copy of a database as it is, with what is in its log. It returns the
-// name of the copy below the state; empty where there is no database.
+// name of the copy below the state; empty if the state has none.
 func copyDatabase(ctx context.Context, state string) (name string, remove func(), err error) {
 	file := filepath.Join(state, copyName)
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that was killed

@@ -157,7 +157,7 @@ func (w *walker) names(root *os.Root, at string) (names []string, err error) {
 	}
 }
 
-// databaseIn visits the database, of which nobody else may have a part open.
+// databaseIn visits the database. Nobody else may have a part of it open.
 func (w *walker) databaseIn(root *os.Root, dir *file) error {
 	from := w.database
 	if from == "" {

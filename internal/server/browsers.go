@@ -15,8 +15,8 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// agentBrowsers are the browsers that agents use, as people watch and stop them: over the
-// control socket, and at the console.
+// agentBrowsers are the browsers that agents use. People watch and stop them over the
+// control socket and at the console.
 type agentBrowsers struct {
 	seats *act.Seats
 	audit *ledger

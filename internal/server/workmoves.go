@@ -38,7 +38,7 @@ type movers struct {
 	log    *slog.Logger
 
 	mu     sync.Mutex
-	busy   map[string]bool          // guarded by mu: places of which a step is being taken
+	busy   map[string]bool          // guarded by mu: places that take a step of a move
 	held   map[string]bool          // guarded by mu: frozen while they are exported
 	frozen map[string]claims.Mark   // guarded by mu
 	copies map[string]claims.Mark   // guarded by mu: complete, and not in use
@@ -284,7 +284,7 @@ func (m *movers) end(ctx context.Context, id string) error {
 	return m.wait(ctx, id)
 }
 
-// whole refuses a place of which something is kept elsewhere that does not move.
+// whole refuses a place that keeps something elsewhere, which does not move.
 func (m *movers) whole(id string) error {
 	dir := filepath.Join(m.state, sandbox.WorkspacesDir)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {

@@ -88,7 +88,7 @@ func Text(row *sql.Rows) (text string, err error) {
 	return text, err
 }
 
-// Time is the time that tables keep as milliseconds since 1970. 0 is no time.
+// Time is the time that tables keep as milliseconds since 1970. 0 stands for the zero time.
 func Time(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

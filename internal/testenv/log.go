@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Log keeps what is written to it, as text. It is safe for concurrent use, and its zero value
+// Log keeps the text that is written to it. It is safe for concurrent use, and its zero value
 // is empty.
 type Log struct {
 	mu   sync.Mutex

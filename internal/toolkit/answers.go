@@ -21,7 +21,7 @@ type beside struct {
 	timed     bool // how long it took: such a result is made anew
 }
 
-// question is what was asked, of which files.
+// question is what was asked, and the files that it is about.
 type question struct {
 	*reading
 	beside

@@ -94,7 +94,7 @@ type Crossing struct {
 	By   string `json:"by" jsonschema:"cgo, ctypes, wasm, jni, ..."`
 	Name string `json:"name,omitempty" jsonschema:"of the function or the library"`
 	Out  bool   `json:"calls" jsonschema:"true: the file calls; false: others can call it"`
-	To   string `json:"to,omitempty" jsonschema:"the function in the project, as path:line"`
+	To   string `json:"to,omitempty" jsonschema:"path:line of the function in the project"`
 }
 
 // DAG is a graph of the project.

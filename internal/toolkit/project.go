@@ -55,7 +55,7 @@ type reading struct {
 	workspace string          // the workspace's path, without links
 	within    string          // the project's path in it
 	root      *os.Root        // of the project
-	git       history.Run     // nil where there is no git
+	git       history.Run     // nil without git
 	ask       func(paths []string) (leftOut []int, err error)
 	tell      func(stage string, done, total int)
 	moments   moments
@@ -261,7 +261,7 @@ func (r *reading) texts(s selection) ([]source, error) {
 const readStage = "read files"
 
 // each does something with each of n files, several at once, until the time for that is up.
-// Each goroutine makes what does it, and ends it.
+// Each goroutine calls does for a function of its own, and end when it has done its last.
 func (r *reading) each(n int, s selection, does func() (do func(i int), end func())) {
 	workers := s.workers
 	if workers == 0 {

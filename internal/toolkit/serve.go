@@ -20,7 +20,7 @@ type Host struct {
 	Events    io.Writer   // messages to the server
 	Out       io.Writer   // the result as a whole
 	Workspace string      // the directory that the server calls [Workspace]
-	Git       history.Run // starts git; nil where there is none
+	Git       history.Run // starts git; nil without git
 	Program   string      // the [Identity] of the helper
 	Cache     string      // a directory for what was read of files; empty for none
 }

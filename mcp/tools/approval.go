@@ -25,7 +25,7 @@ type approvalOutput struct {
 	Scope   string `json:"scope,omitempty" jsonschema:"what a yes is for: once, session or hours"`
 	LeftMS  int64  `json:"left_ms" jsonschema:"until the question, or the yes, ends"`
 	Repeat  bool   `json:"repeat" jsonschema:"the same call, made again, runs now"`
-	Waiting bool   `json:"waiting" jsonschema:"there is no answer yet"`
+	Waiting bool   `json:"waiting" jsonschema:"no answer has come yet"`
 }
 
 // readApproval reports the state of an approval. An approval of another tenant does

@@ -53,7 +53,7 @@ type askOutput struct {
 type askAnswer struct {
 	Question    string `json:"question"`
 	ID          string `json:"id"`
-	Selected    string `json:"selected" jsonschema:"empty where there is no answer"`
+	Selected    string `json:"selected" jsonschema:"empty without an answer"`
 	Recommended string `json:"recommended,omitempty" jsonschema:"the option that the agent recommended, where nobody chose"`
 	Unanswered  string `json:"unanswered,omitempty" jsonschema:"skipped, dismissed or timeout"`
 }

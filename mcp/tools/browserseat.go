@@ -51,7 +51,7 @@ type looked struct {
 	is   *act.Prepared
 }
 
-// prepare keeps what the policy is told of a step.
+// prepare keeps what the policy learns of a step.
 func (s *browserSeat) prepare(tab string, step browserStep, is *act.Prepared) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

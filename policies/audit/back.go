@@ -49,7 +49,7 @@ type Search struct {
 	Text     string // that is somewhere in the record
 }
 
-// ErrNoRecord is the error for a cursor at which there is no record (any more).
+// ErrNoRecord is the error for a cursor whose record does not exist (any more).
 var ErrNoRecord = errors.New("there is no such record in the log (any more)")
 
 // ReadBack calls use with the records before a place, from the last to the first, until use

@@ -177,7 +177,7 @@ func (x *exchange) deny(status int, h head, path, rule, reason, instead string) 
 }
 
 // socketMethod is the method by which a websocket is judged besides the GET that it begins
-// with: what goes over it afterwards is no request, and a rule that lets a program read alone
+// with: what goes over it afterwards is not a request, and a rule that lets a program read alone
 // would let it send.
 const socketMethod = "WEBSOCKET"
 

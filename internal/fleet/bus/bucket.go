@@ -123,7 +123,7 @@ func (b *Bucket) Follow(ctx context.Context, each func(Item), caught func(age ti
 	}
 	defer func() {
 		_ = w.Stop()
-		for range w.Updates() { // whoever gives one waits until it is taken, with a lock that Stop's end needs
+		for range w.Updates() { // the sender of one waits until it is taken, with a lock that Stop needs to end
 		}
 	}()
 	return b.follow(ctx, ends, stream, w, each, caught)

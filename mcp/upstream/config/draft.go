@@ -28,7 +28,7 @@ type Draft struct {
 // Secret is a value that NewDraft has taken out of an entry: the Draft refers to it by its name.
 type Secret struct {
 	Name  string
-	Of    string // the part of the entry that had it, for example "the variable TOKEN"
+	Of    string // the part of the entry that it was in, for example "the variable TOKEN"
 	Value string // empty for an input that a person was to be asked for
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Project is the files of a project, with what finds their declarations. What a file imports
 // is resolved among the files alone: a go.mod, a Cargo.toml, a tsconfig.json and assembly
-// belong to them, as files of languages without a lexer. Its methods may be called at the
+// belong to them: files of languages without a lexer. Its methods may be called at the
 // same time.
 type Project struct {
 	*resolver
