@@ -77,6 +77,14 @@ func (l *openStream) has(text string) {
 	}
 }
 
+// hasTimes waits until the stream contains a text n times.
+func (l *openStream) hasTimes(text string, n int) {
+	l.t.Helper()
+	if !testenv.Until(20*time.Second, func() bool { return strings.Count(l.text(), text) == n }) {
+		l.t.Fatalf("the stream is %q, want %q in it %d times", l.text(), text, n)
+	}
+}
+
 func (l *openStream) close() {
 	l.cancel()
 	<-l.over
@@ -189,12 +197,13 @@ func TestEventsOfOthers(t *testing.T) {
 	before.has("note://7")
 	id := mine.lastID()
 	number := "-" + id[strings.LastIndex(id, "-")+1:]
-	mine.close()
-	before.close()
-	s.Updated("local", "note://7")
 	if last := before.lastID(); !strings.HasSuffix(last, number) {
 		t.Fatalf("the events are %s and %s, want the same number", id, last)
 	}
+	mine.close()
+	s.Updated("local", "note://7")
+	before.hasTimes("note://7", 2) // or a stream below would get it as news
+	before.close()
 	for _, last := range []string{id, "-1", "18446744073709551616", strings.Repeat("9", 200), "0"} {
 		other := s.listen(append(two, "Last-Event-ID", last)...)
 		other.has(":\n\n")
