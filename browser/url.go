@@ -14,7 +14,7 @@ func parseURL(raw string) (*url.URL, error) {
 		return nil, errors.New("it is longer than 16 KiB")
 	}
 	if i := strings.IndexFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }); i >= 0 {
-		return nil, errors.New("it holds a space, a backslash or a character that cannot be seen")
+		return nil, errors.New("it contains a space, a backslash or a character that cannot be seen")
 	}
 	u, err := url.Parse(raw)
 	switch {

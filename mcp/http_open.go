@@ -179,7 +179,7 @@ func (ws *webSessions) takePlace(ctx context.Context, client string) (*place, *w
 			return nil, wire.OverLimit("sessions", time.Minute,
 				"all %d sessions %s are open and in use; end one with DELETE, or close a stream and try again; the operator can end one with `belljar session end`", full, whom)
 		}
-		ws.server.cfg.Log.Info("end an idle HTTP session: there are as many as there may be, and another one begins", "session", idle.id, "tenant", p.tenant, "most", full)
+		ws.server.cfg.Log.Info("end an idle HTTP session: as many as are allowed are open, and another one begins", "session", idle.id, "tenant", p.tenant, "most", full)
 		idle.close(ErrShutdown)
 		select {
 		case <-idle.gone:

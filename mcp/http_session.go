@@ -227,7 +227,7 @@ func (ws *webSessions) sharedOf(ctx context.Context) (_ *Session, done func(), _
 		ws.mu.Unlock()
 		switch {
 		case idle != nil:
-			ws.server.cfg.Log.Info("end an idle HTTP session: there are as many as there may be, and another one begins", "session", idle.id, "tenant", whose.tenant, "most", most)
+			ws.server.cfg.Log.Info("end an idle HTTP session: as many as are allowed are open, and another one begins", "session", idle.id, "tenant", whose.tenant, "most", most)
 			idle.close(ErrEnded)
 			continue
 		case full:

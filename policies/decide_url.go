@@ -87,7 +87,7 @@ type address struct {
 // hosts are compared.
 func ParseURL(s string) (*url.URL, error) {
 	if i := strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }); i >= 0 {
-		return nil, errors.New("it holds a blank, a backslash or a control character")
+		return nil, errors.New("it contains a blank, a backslash or a control character")
 	}
 	u, err := url.Parse(s)
 	switch {

@@ -122,9 +122,9 @@ var unseen = map[string]string{
 	"; no other worker has a checkpoint of it":          "the same",
 	"witnessed   up to":                                 "the same",
 	"unknown-is-real":                                   "a list of options",
-	"it holds an expansion that is not bash":            "the parser makes none of bash",
-	"it holds arithmetic that is not bash":              "the parser makes none of bash",
-	"it holds a construct that is not known here":       "the parser makes none of bash",
+	"it contains an expansion that is not bash":            "the parser makes none of bash",
+	"it contains arithmetic that is not bash":              "the parser makes none of bash",
+	"it contains a construct that is not known here":       "the parser makes none of bash",
 }
 
 // Whatever a person or an agent can be told by the policy stands in a golden

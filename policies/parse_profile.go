@@ -240,7 +240,7 @@ func (d *profileDecoder) env(n *yaml.Node) map[string]string {
 		case value.Kind != yaml.ScalarNode || value.ShortTag() == "!!null":
 			d.Fault(value, `write a text; "" for an empty one`, "variable %s must be a text, not %s", key.Value, kind(value))
 		case strings.ContainsRune(value.Value, 0):
-			d.Fault(value, "remove it", "variable %s holds a NUL byte", key.Value)
+			d.Fault(value, "remove it", "variable %s contains a NUL byte", key.Value)
 		default:
 			env[key.Value] = value.Value // numbers and truth values as they are written
 			size += len(key.Value) + len(value.Value)

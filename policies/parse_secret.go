@@ -97,7 +97,7 @@ func (d *policyDecoder) command(n *yaml.Node) []string {
 		case !ok:
 			continue
 		case strings.ContainsRune(s, 0):
-			d.Fault(entry, "remove it", "an entry of command holds a NUL byte")
+			d.Fault(entry, "remove it", "an entry of command contains a NUL byte")
 		case len(s) > maxArgument:
 			d.Fault(entry, "", "an entry of command has %d bytes, more than %d", len(s), maxArgument)
 		case i == 0 && strings.Contains(s, "/") && !path.IsAbs(s):

@@ -49,7 +49,7 @@ func cutScheme(s string) (string, bool) {
 // with colons or without; port is 0 if s names none.
 func splitTarget(s string) (host string, port uint16, err error) {
 	if strings.Contains(s, "/") {
-		return "", 0, errors.New("holds a slash, which no host does")
+		return "", 0, errors.New("contains a slash, which no host does")
 	}
 	if _, err := netip.ParseAddr(s); err == nil {
 		return s, 0, nil

@@ -104,7 +104,7 @@ func TestFaults(t *testing.T) {
 		{"network without mode", profile("net: {}"), 3, 12, "net has no mode", "mode: none"},
 		{"variable", profile("env: {1A: x}"), 3, 13, `"1A" is not a valid name of a variable`, ""},
 		{"variable without text", profile("env: {A: }"), 3, 16, "variable A must be a text, not nothing", `""`},
-		{"variable with nul", profile(`env: {A: "\0"}`), 3, 16, "variable A holds a NUL byte", ""},
+		{"variable with nul", profile(`env: {A: "\0"}`), 3, 16, "variable A contains a NUL byte", ""},
 		{"no io", limit("io: 0"), 3, 20, "io must be above zero", "cannot be switched off"},
 		{"no file size", limit("file_size: 0"), 3, 27, "file_size must be above zero", "cannot be switched off"},
 		{"file size", limit("filesize: 1GiB"), 3, 16, `limits has no key "filesize"`, `did you mean "file_size"?`},

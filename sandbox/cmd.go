@@ -96,7 +96,7 @@ func (c *Cmd) validate(b *Box) error {
 	case len(c.Shell) > maxShell:
 		return &limit.Refusal{Message: fmt.Sprintf("the command is %d bytes long, at most %d are taken; write it to a file first and run that", len(c.Shell), maxShell)}
 	case strings.ContainsRune(c.Shell, 0) || slices.ContainsFunc(c.Argv, func(a string) bool { return strings.ContainsRune(a, 0) }):
-		return &limit.Refusal{Message: "the command holds a NUL character, which no program can be given"}
+		return &limit.Refusal{Message: "the command contains a NUL character, which no program can be given"}
 	case len(c.Stdin) > maxStdin:
 		return &limit.Refusal{Message: fmt.Sprintf("stdin is %d bytes long, at most %d are taken; write it to a file first", len(c.Stdin), maxStdin)}
 	case max(len(c.Env), len(c.Environ)) > maxEnv:

@@ -183,7 +183,7 @@ func (o *Output) keep(p []byte) {
 		n := min(int64(len(p)), length-at)
 		if more := at + n - o.taken; more > 0 {
 			if !o.spool.take(more) {
-				o.lost = errors.New("keep output: the outputs of all sessions have used up their place")
+				o.lost = errors.New("keep output: the outputs of all sessions have used up their space")
 				continue
 			}
 			o.taken += more
@@ -254,7 +254,7 @@ func (o *Output) shrink() {
 	}
 	o.ring.Close()
 	o.ring = nil
-	o.lost = errors.New("keep output: it made room for later ones")
+	o.lost = errors.New("keep output: it was dropped to make room for a later one")
 	o.spool.give(o.taken)
 	o.taken = 0
 }

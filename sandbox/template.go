@@ -195,7 +195,7 @@ func (s *Supervisor) makeTemplate(script *boxinit.Script) (_ int, err error) {
 	case err == nil && reply.Op == boxinit.OpFailed:
 		err = fmt.Errorf("%s: %w", script.Name(reply.Step), reply.Errno)
 	case err == nil:
-		err = errors.New("its init spoke of something else")
+		err = errors.New("its init reported something else")
 	}
 	boxinit.CloseAll(files)
 	return -1, fmt.Errorf("make a template: %w", err)

@@ -27,9 +27,9 @@ func approveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "approve",
 		Short: "answer what agents' calls wait for",
-		Long: `approve shows the calls about which the policy wants a person asked, and takes
-the answers. The first answer holds, on whatever way it comes; no answer in time
-is a no. It asks the servers of this user that run, and they answer nobody else.
+		Long: `approve shows the calls that the policy lets run only with a person's yes, and
+takes the answers. The first answer counts, whichever way it comes; no answer in
+time is a no. It asks the running servers of this user, which answer nobody else.
 
   belljar approve list
   belljar approve show ap-7q2x
@@ -41,8 +41,8 @@ is a no. It asks the servers of this user that run, and they answer nobody else.
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.PersistentFlags().StringVar(&a.state, "state", "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
-	list := &cobra.Command{Use: "list", Short: "list what waits, and what was said yes to", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
-	list.Flags().BoolVar(&a.all, "all", false, "those that are over as well, of the last days")
+	list := &cobra.Command{Use: "list", Short: "list the calls that wait, and the approvals that are still good", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
+	list.Flags().BoolVar(&a.all, "all", false, "also list the questions of the last days that are over")
 	list.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
 	show := &cobra.Command{Use: "show ID", Short: "show a call that waits, part by part", Args: exactly(1, "the ID of an approval; belljar approve list prints them"), RunE: func(c *cobra.Command, args []string) error { return a.show(c, args[0]) }}
 	show.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")

@@ -33,8 +33,8 @@ func askCommand() *cobra.Command {
 		Use:   "ask",
 		Short: "answer what agents ask you",
 		Long: `ask shows the questions that agents have put by AskUserQuestion, and takes the
-answers. The first answer holds, on whatever way it comes. It asks the servers of
-this user that run, and they answer nobody else.
+answers. The first answer counts, whichever way it comes. It asks the running servers
+of this user, which answer nobody else.
 
   belljar ask list
   belljar ask answer                     shows all that wait, one by one
@@ -49,7 +49,7 @@ this user that run, and they answer nobody else.
 	}
 	c.PersistentFlags().StringVar(&a.state, "state", "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
 	list := &cobra.Command{Use: "list", Short: "list what waits for an answer", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
-	list.Flags().BoolVar(&a.all, "all", false, "those that are over as well, of the last days")
+	list.Flags().BoolVar(&a.all, "all", false, "also list the questions of the last days that are over")
 	list.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
 	answer := &cobra.Command{Use: "answer [ID [ANSWER...]]", Short: "answer a question", RunE: func(c *cobra.Command, args []string) error { return a.answer(c, args) }}
 	answer.Flags().BoolVar(&a.decline, "decline", false, "say that you do not want to answer")

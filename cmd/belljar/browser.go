@@ -108,7 +108,7 @@ func browserPsCommand() *cobra.Command {
 		Use:   "ps",
 		Short: "list the browsers of your running servers",
 		Long: `ps lists the Chromes of the servers that run as you: the server's process, the
-box's id, whose it is, the profile that its door goes by, and its memory.
+box's id, whose it is, the profile by which its egress is decided, and its memory.
 ` + exitHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

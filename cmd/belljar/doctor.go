@@ -24,8 +24,8 @@ With --json it prints an object with "ok", "kernel", "checks", "policy" and
 "exposure".
 
 With --probe it opens boxes for two tenants and tries to get out of them, and
-from one into the other, in more than 200 ways; it prints how many held in each
-category, and what each that got through means. That takes less than a minute.
+from one into the other, in more than 200 ways; it prints how many of them failed in
+each category, and what each one that succeeded means. That takes less than a minute.
 Without --workspace it works in a directory made for it. With --json it prints
 an object with "ok", "policy", "profile", "workspace", "held", "of",
 "categories" and "findings".

@@ -60,9 +60,9 @@ by itself or compressed by gzip, zstd or bzip2. "-" is standard input:
   docker save debian:12 | belljar image import debian:12 -
   xz -dc root.tar.xz | belljar image import debian:12 -
 
-A name that is in use stands for the new image afterwards. What no image may
-hold is refused as a whole, and leaves nothing behind; docs/images.md has the
-list.
+A name that is in use stands for the new image afterwards. A source with
+something that no image may contain is refused as a whole, and leaves nothing
+behind; docs/images.md has the list.
 ` + exitHelp,
 		Args: exactly(2, "the image's name and its source, as in `belljar image import debian:12 debian.tar`"),
 		RunE: func(c *cobra.Command, args []string) error {

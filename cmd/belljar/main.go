@@ -138,8 +138,8 @@ func commands(args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "belljar",
 		Short: "a shell for agents that cannot hurt the machine",
-		Long: `belljar is an MCP server: it gives an agent a shell in a sandbox that holds
-only what a policy grants. "belljar serve" is what an MCP client starts.
+		Long: `belljar is an MCP server: it gives an agent a shell in a sandbox that
+contains only what a policy grants. "belljar serve" is what an MCP client starts.
 docs/commands.md has the exit statuses, what scripts can rely on, completion and
 manual pages.
 ` + exitHelp,

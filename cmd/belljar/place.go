@@ -65,8 +65,8 @@ func (o *placeOptions) listCommand() *cobra.Command {
 func (o *placeOptions) moveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "move [PLACE...]", Short: "move places to another worker",
-		Long: `move has another worker have a place, with its files and all that it keeps. Calls that
-run have the --drain of the worker to end; what still runs then is ended, and its tasks are
+		Long: `move gives a place to another worker, with its files and all that it keeps. Running calls
+have the worker's --drain time to end; what still runs then is ended, and its tasks are
 lost. New calls wait, or are told to try again. The steps are: freeze, copy, verify,
 decide, put to work, remove. Whatever dies between two of them, the place is at one worker,
 with all that was acknowledged: the fronts go on with the move when all are back, or the

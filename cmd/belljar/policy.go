@@ -35,8 +35,8 @@ func policyCheckCommand() *cobra.Command {
 		Short: "say all that is wrong with policy files",
 		Long: `check reads each file and prints every fault with its line and column. A test
 of the file that fails is a fault too, and so is each fault of a file that the
-policy names. Of a file with faults it says which servers that run keep what
-they read of it before.
+policy names. For a file with faults it names the running servers that still use the
+text which they read before.
 
 Exit status: 0 no fault; 1 there are faults; 2 the command line makes no sense.`,
 		RunE: func(c *cobra.Command, names []string) error {

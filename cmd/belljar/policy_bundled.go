@@ -14,9 +14,9 @@ func policyListCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "name the bundled policies and whom each is for",
+		Short: "list the bundled policies, and for whom each is",
 		Long: `list prints the policies that belljar brings along. Each can be given to
---policy by its name, and docs/policy.md says what it holds and what it does not.
+--policy by its name, and docs/policy.md says what it prevents and what it does not.
 
 Exit status: 0; 2 the command line makes no sense.`,
 		Args: cobra.NoArgs,
@@ -48,7 +48,7 @@ type bundledInfo struct {
 func policyShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME",
-		Short: "print a bundled policy, for a file of one's own to begin with",
+		Short: "print a bundled policy, as the start of your own file",
 		Long: `show prints the text of a bundled policy.
 
 Exit status: 0; 1 no bundled policy has the name; 2 the command line makes no

@@ -28,7 +28,7 @@ func policyLintCommand() *cobra.Command {
 		Use:   "lint FILE...",
 		Short: "find rules that decide nothing, or open more than they show",
 		Long: `lint looks for rules that can decide nothing, for allows that open more than
-they show, and for denies that only the sandbox can hold, in the policy and in the
+they show, and for denies that only the sandbox can enforce, in the policy and in the
 files that it names. Each finding has an id, its place, why it matters and what to
 do. docs/policy.md lists the ids.
 

@@ -37,8 +37,8 @@ and lists those whose verdict or profile changes: in groups of one tool, one
 change and the same two rules, those that open more first, each with some of its
 calls and the part of them that decides. A log is a directory, or one of its files.
 
-With --recorded there is no OLD: what the log says was decided is held against NEW.
-What somebody approved counts as asked.
+With --recorded there is no OLD: the decisions in the log are compared with NEW.
+A call that a person approved counts as one that was asked about.
 
 A record without the arguments of its call, such as one of the level meta, cannot be
 decided again: replay says how many there are, and why. Calls are decided at the

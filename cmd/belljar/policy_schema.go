@@ -18,9 +18,9 @@ first line names the file:
 
   # yaml-language-server: $schema=policy-v1.schema.json
 
-It is made of what belljar reads policies by. It knows one mapping at a time:
-what one place makes of another, as a rule that names a profile, only
-"belljar policy check" knows.
+It is generated from the definitions by which belljar reads policies. It checks one
+mapping at a time: whether two places fit together, for example a rule and the
+profile that it names, only "belljar policy check" finds out.
 
 Exit status: 0; 2 the command line makes no sense.`,
 		Example: "  belljar policy schema > policy-v1.schema.json",

@@ -21,13 +21,13 @@ func policyScoreCommand() *cobra.Command {
 		Use:   "score FILE...",
 		Short: "rate what the profiles of a policy expose, and what is allowed unasked",
 		Long: `score rates each profile: 0 says that a box can reach nothing of the host, 100
-that the box is a formality. docs/hosts.md says what adds to it. It is said of a
-host that has every wall and holds every limit; with --here of this one, as
-"belljar doctor" does.
+that the box is a formality. docs/hosts.md says what adds to it. The
+score assumes a host that has every wall and enforces every limit; with --here it
+is for this host, as in "belljar doctor".
 
-Under that it says what calls of each tool get that ask for the profile: whether
-any call passes unasked, or some, by which rules, and which other rules stop or
-question some of it. Tools with the same answer share a line. What tenants, layers,
+Below the score it says what becomes of each tool's calls that ask for the profile:
+whether all or some of them run unasked, by which rules, and which other rules deny
+some of them or ask about them. Tools with the same answer share a line. What tenants, layers,
 conditions and limits take away is not counted.
 
 The last line is the worst that happens without a question: the profile with the

@@ -242,7 +242,7 @@ func (s *stateDir) pruneCommand() *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
 		Use: "prune", Short: "remove leftovers, and old recordings of terminals",
-		Long: `prune removes files that programs left which were killed, and with --older-than
+		Long: `prune removes files that killed programs left, and with --older-than
 recordings of terminals ("belljar audit cast") that are older. The policy says how much
 of the audit log is kept (rotate, keep); "belljar image prune" and "belljar workspace
 prune" remove images and layers.

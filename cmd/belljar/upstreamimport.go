@@ -36,9 +36,9 @@ writes their entries into a file of servers, as add does. The clients are
 ` + strings.Join(slices.Sorted(maps.Keys(clientFiles)), ", ") + `. A NAME chooses an entry.
 
 What looks like a secret in a variable or a header is put into a file of its own, in the
-directory secrets beside the file of servers, and the entry refers to it. At the end
-stands what your policy has to say for that. The client's file stays as it is: take the
-servers out of it, so that the client does not start them as well.
+directory secrets beside the file of servers, and the entry refers to it. The last lines
+of the output are what your policy needs for that. The client's file stays as it is: take
+the servers out of it, so that the client does not start them as well.
 
   belljar upstream import claude-desktop
   belljar upstream import .mcp.json github --to servers.json

@@ -15,11 +15,11 @@ func loginCommand(u *upstreams) *cobra.Command {
 	s := setup{Config: server.Config{Command: "upstream login"}}
 	c := &cobra.Command{
 		Use: "login NAME", Short: "log in at a remote server, for a tenant",
-		Long: `login finds out where one logs in for a remote server, prints the address, and waits ten
-minutes for a person who opens it in a browser on this machine. What comes of it is kept
+		Long: `login finds out where the users of a remote server log in, prints the address, and waits
+ten minutes for a person who opens it in a browser on this machine. The tokens are kept
 encrypted in the state directory, for this server and tenant alone, and renewed by
 itself. All requests go through the door, as the policy says for the server: its profile
-must allow the host of the server, and that of the place where one logs in.
+must allow the host of the server, and that of the login.
 ` + exitHelp,
 		Args: cobra.ExactArgs(1),
 	}

@@ -37,7 +37,7 @@ func ReadSecret(ctx context.Context, name string, s policies.Secret, base hostex
 	case text == "":
 		return "", fmt.Errorf("secret %s: it is empty", name)
 	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-		return "", fmt.Errorf("secret %s: it holds a line break or control character, which no header can", name)
+		return "", fmt.Errorf("secret %s: it contains a line break or control character, which no header can", name)
 	}
 	return text, nil
 }

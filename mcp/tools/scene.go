@@ -277,12 +277,12 @@ func (l *looking) file(ctx context.Context, name, as string) {
 		return
 	case tooLong(err):
 		// A command can still get at it, from a directory that is nearly as deep.
-		l.doubt(name, "has a path that is too long to be looked at, so what it holds is not shown")
+		l.doubt(name, "has a path that is too long to be looked at, so what it contains is not shown")
 		return
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, sandbox.ErrNotPlain):
 		return // there is no such file
 	case err != nil:
-		l.doubt(name, "cannot be read, so what it holds is not shown")
+		l.doubt(name, "cannot be read, so what it contains is not shown")
 		return
 	}
 	defer f.Close()
@@ -294,10 +294,10 @@ func (l *looking) file(ctx context.Context, name, as string) {
 	n, err := io.Copy(h, io.LimitReader(f, l.left+1))
 	switch {
 	case err != nil || ctx.Err() != nil:
-		l.doubt(name, "cannot be read, so what it holds is not shown")
+		l.doubt(name, "cannot be read, so what it contains is not shown")
 		return
 	case n > l.left:
-		l.doubt(name, "is too large to be read, so what it holds is not shown")
+		l.doubt(name, "is too large to be read, so what it contains is not shown")
 		return
 	}
 	l.left -= n

@@ -140,7 +140,7 @@ func readPrivate(secret string) (name string, id uint32, err error) {
 	return parts[2], binary.BigEndian.Uint32(hash), nil
 }
 
-var errNoKey = errors.New("it holds no key")
+var errNoKey = errors.New("it contains no key")
 
 // signerOf makes the signer of a private key when it is called first. The public key that
 // belongs to it is worked out then: that takes longer than all else in Open, because

@@ -168,7 +168,7 @@ func (w *writer) end(t tail) (uint64, hash, error) {
 		return 0, hash{}, fmt.Errorf("read %s: %w", path, err)
 	}
 	if t.last.seq == 0 {
-		return 0, hash{}, fmt.Errorf("read %s: it holds no record; `belljar audit verify` says more; move the directory away to begin a new log", path)
+		return 0, hash{}, fmt.Errorf("read %s: it contains no record; `belljar audit verify` says more; move the directory away to begin a new log", path)
 	}
 	return t.last.seq, sha256.Sum256(t.last.text), nil
 }

@@ -277,7 +277,7 @@ func shopt(r *reader, i int, words []Word, _ place) {
 // holds texts with commands in such.
 func (r *reader) subscripts(i int) {
 	if c := &r.out.Commands[i]; c.Opaque == "" && r.risk() {
-		c.Opaque = "it takes a text for the name of a variable, and the script holds texts with commands in subscripts"
+		c.Opaque = "it takes a text for the name of a variable, and the script contains texts with commands in subscripts"
 	}
 }
 

@@ -30,7 +30,7 @@ func (r *reader) inPart(part syntax.WordPart) {
 	case *syntax.ExtGlob:
 		// The parser keeps the pattern as text: what it expands is not seen.
 		if strings.ContainsAny(p.Pattern.Value, "$`<>;&|()\\\"'") {
-			r.opaque("it holds an extended pattern", offset(p.Pos()), offset(p.End()), p.Pos().Line())
+			r.opaque("it contains an extended pattern", offset(p.Pos()), offset(p.End()), p.Pos().Line())
 		}
 	case *syntax.ParamExp:
 		r.inParam(p)
@@ -43,7 +43,7 @@ func (r *reader) inPart(part syntax.WordPart) {
 func (r *reader) inQuotes(parts []syntax.WordPart) {
 	for _, part := range parts {
 		if p, ok := part.(*syntax.ParamExp); ok && singleQuotes(p) {
-			r.opaque("it holds single quotes in an expansion in quotes", offset(p.Pos()), offset(p.End()), p.Pos().Line())
+			r.opaque("it contains single quotes in an expansion in quotes", offset(p.Pos()), offset(p.End()), p.Pos().Line())
 		}
 		r.inPart(part)
 	}
@@ -68,7 +68,7 @@ func singleQuotes(n syntax.Node) bool {
 func (r *reader) inParam(p *syntax.ParamExp) {
 	from, to, line := offset(p.Pos()), offset(p.End()), p.Pos().Line()
 	if p.NestedParam != nil {
-		r.opaque("it holds an expansion that is not bash", from, to, line)
+		r.opaque("it contains an expansion that is not bash", from, to, line)
 	}
 	if p.Excl && p.Names == 0 {
 		r.evaluates("it uses a variable by a name that is a text", from, to, line)
@@ -112,7 +112,7 @@ func (r *reader) subscript(x syntax.ArithmExpr) {
 			f.part(part)
 		}
 		if f.dollar {
-			r.opaque("it holds a subscript with a quoted command", offset(x.Pos()), offset(x.End()), x.Pos().Line())
+			r.opaque("it contains a subscript with a quoted command", offset(x.Pos()), offset(x.End()), x.Pos().Line())
 		}
 		r.computed(w)
 	}
@@ -152,11 +152,11 @@ func (r *reader) arithmetic(x syntax.ArithmExpr) {
 		r.arithmetic(x.X)
 	case *syntax.Word:
 		if singleQuotes(x) {
-			r.opaque("it holds single quotes in arithmetic", offset(x.Pos()), offset(x.End()), x.Pos().Line())
+			r.opaque("it contains single quotes in arithmetic", offset(x.Pos()), offset(x.End()), x.Pos().Line())
 		}
 		r.computed(x)
 	default:
-		r.opaque("it holds arithmetic that is not bash", offset(x.Pos()), offset(x.End()), x.Pos().Line())
+		r.opaque("it contains arithmetic that is not bash", offset(x.Pos()), offset(x.End()), x.Pos().Line())
 	}
 }
 
@@ -196,7 +196,7 @@ func operand(x syntax.ArithmExpr) string {
 // script holds the makings of such a text.
 func (r *reader) evaluates(why string, from, to int, line uint) {
 	if r.risk() {
-		r.opaque(why+", and the script holds texts with commands in subscripts", from, to, line)
+		r.opaque(why+", and the script contains texts with commands in subscripts", from, to, line)
 	}
 }
 

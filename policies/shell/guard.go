@@ -32,12 +32,12 @@ func guard(text string) *Error {
 	// bash drops NUL bytes and takes a carriage return for a letter, which the
 	// parser takes for a blank; it marks its own text with the other two.
 	if i := strings.IndexAny(text, "\x00\r\x01\x7f"); i >= 0 {
-		why := "it holds a control character that shells read in different ways"
+		why := "it contains a control character that shells read in different ways"
 		switch text[i] {
 		case 0:
 			why = "it contains a NUL byte"
 		case '\r':
-			why = "it holds a carriage return"
+			why = "it contains a carriage return"
 		}
 		return &Error{Kind: Foreign, Offset: i, Why: why}
 	}

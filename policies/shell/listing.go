@@ -63,7 +63,7 @@ func (r *listing) emit(c Command, at place) int {
 		return -1
 	}
 	if len(r.out.Commands) == MaxCommands {
-		r.err = &Error{Kind: TooMany, Offset: at.start, Why: "it holds more than 1000 commands"}
+		r.err = &Error{Kind: TooMany, Offset: at.start, Why: "it contains more than 1000 commands"}
 		return -1
 	}
 	c.Start, c.End, c.Line = at.start, at.end, at.line

@@ -15,7 +15,7 @@ func (r *reader) nested(text string, via []string, at place, extra []Assign, sam
 	switch {
 	case r.taken > maxNested:
 		r.stop(TooMany, "its texts in texts are longer than 256 KiB together")
-		return "it holds too much text"
+		return "it contains too much text"
 	case r.depth >= MaxDepth/2:
 		r.stop(TooDeep, "it nests texts in texts too deeply")
 		return "it nests too deeply"

@@ -116,7 +116,7 @@ const (
 	TooLong                 // more than MaxText bytes
 	TooDeep                 // nested more than MaxDepth levels
 	TooMany                 // more than MaxCommands commands, or too much text in texts
-	Foreign                 // it holds a character that bash and this package read differently
+	Foreign                 // it contains a character that bash and this package read differently
 )
 
 // Error is why a text could not be read to its end. The rest of the text may

@@ -103,7 +103,7 @@ func (r *reader) compound(c syntax.Command) {
 			call.Args = call.Args[1:]
 			// What follows may be a variable or a keyword, which the parser took
 			// for words.
-			r.opaque("it holds a time of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
+			r.opaque("it contains a time of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
 		}
 		r.stmt(c.Stmt)
 	case *syntax.CoprocClause:
@@ -133,7 +133,7 @@ func (r *reader) compound(c syntax.Command) {
 			r.arithmetic(x)
 		}
 	default:
-		r.opaque("it holds a construct that is not known here", offset(c.Pos()), offset(c.End()), c.Pos().Line())
+		r.opaque("it contains a construct that is not known here", offset(c.Pos()), offset(c.End()), c.Pos().Line())
 	}
 }
 

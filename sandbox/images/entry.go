@@ -46,7 +46,7 @@ func entryPath(name string) (string, error) {
 	case name[0] == '/':
 		return "", errors.New("its name is absolute; archive the directory's content with relative names")
 	case strings.ContainsRune(name, 0):
-		return "", errors.New("its name holds a NUL character")
+		return "", errors.New("its name contains a NUL character")
 	case len(name) > maxPath:
 		return "", fmt.Errorf("its name is %d bytes long, at most %d are taken", len(name), maxPath)
 	}
@@ -88,7 +88,7 @@ func hidden(base string) (name string, all, skip bool, err error) {
 	}
 	name = strings.TrimPrefix(base, whiteout)
 	if name == "" || name == "." || name == ".." {
-		return "", false, false, errors.New("it is a whiteout of no name")
+		return "", false, false, errors.New("it is a whiteout without a name")
 	}
 	return name, false, false, nil
 }

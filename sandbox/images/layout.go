@@ -185,7 +185,7 @@ func choose(ctx context.Context, b blobs, idx index, ref string, depth int) (des
 	}
 	switch {
 	case len(fits) > 1:
-		return descriptor{}, fmt.Errorf("it holds %d images (%.500s); choose one with --ref", len(fits), strings.Join(refs, ", "))
+		return descriptor{}, fmt.Errorf("it contains %d images (%.500s); choose one with --ref", len(fits), strings.Join(refs, ", "))
 	case len(fits) == 0 && ref != "" && len(refs) > 0:
 		return descriptor{}, fmt.Errorf("no image in it is called %q, only %.500s", ref, strings.Join(refs, ", "))
 	case len(fits) == 0:

@@ -148,7 +148,7 @@ func TestHangUpInATurn(t *testing.T) {
 
 // What goes wrong in somebody's turn is told to the listener, who ends the box.
 func TestTurnFails(t *testing.T) {
-	broken := errors.New("it speaks of what it was not asked for")
+	broken := errors.New("it reports what it was not asked for")
 	for name, tt := range map[string]struct {
 		do   func(c *Conn) error
 		want error // nil for any

