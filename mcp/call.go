@@ -102,7 +102,7 @@ func (g *callGate) newCall(ctx context.Context, session *Session, t *tool, call 
 	if t.upstream != nil {
 		c.Upstream, c.from = t.upstream.name, t.upstream
 	}
-	if later, _ := ctx.Value(deferredKey{}).(*deferred); later != nil {
+	if later := deferredIn(ctx); later != nil {
 		c.Later = later.call.Key
 	}
 	if g.cfg.Trace != nil {
@@ -142,7 +142,7 @@ func (g *callGate) finalResult(ctx context.Context, c Call, call toolCall, d pol
 	case err != nil:
 		res = failure(ctx, c.Tool, c.ID, err)
 	}
-	later, _ := ctx.Value(deferredKey{}).(*deferred)
+	later := deferredIn(ctx)
 	clean := res
 	if len(d.Redact) > 0 {
 		clean = g.redactResult(res, d)
@@ -159,8 +159,8 @@ func (g *callGate) finalResult(ctx context.Context, c Call, call toolCall, d pol
 	default:
 		call.out.add(ctx, clean.Receipts)
 	}
-	if len(d.Warnings) > 0 && d.Verdict == policies.Allow {
-		return addWarnings(clean, d), nil
+	if d.Verdict == policies.Allow {
+		return clean.with(warningsOf(d)), nil
 	}
 	return clean, nil
 }
@@ -181,14 +181,12 @@ func (r *Result) lost(ctx context.Context) {
 	tell(ctx, r.Receipts, false)
 }
 
-// addWarnings returns r with the policy's warnings about a call that it allowed.
-func addWarnings(r *Result, d policies.Decision) *Result {
-	with := *r // what a handler returned is its own
-	with.Content = slices.Clone(r.Content)
+// warningsOf returns the policy's warnings about a call that it allowed.
+func warningsOf(d policies.Decision) (all Beside) {
 	for _, line := range d.Warnings {
-		with.Content = append(with.Content, Content{Text: line})
+		all.Content = append(all.Content, Content{Text: line})
 	}
-	return &with
+	return all
 }
 
 // decodeAndRun decodes, decides and runs. A panic in any of these fails this call alone.
@@ -259,7 +257,7 @@ func (g *callGate) runBetweenHooks(ctx context.Context, t *tool, c Call, f polic
 	return res.with(more), nil
 }
 
-// with returns r with what Around adds behind it.
+// with returns r with more behind it.
 func (r *Result) with(more Beside) *Result {
 	if len(more.Content) == 0 && len(more.Receipts) == 0 {
 		return r

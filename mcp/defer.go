@@ -90,9 +90,6 @@ type question struct {
 // errCancelled is the cause of a call that tasks/cancel ended.
 var errCancelled = errors.New("the client cancelled the task")
 
-// deferredKey is where the context of a call holds its *deferred.
-type deferredKey struct{}
-
 // run runs a call in a goroutine and returns its answer, or a handle if the
 // call takes longer than wait, which is always so for a wait of 0. The client can cancel the call as usual while it waits
 // for the answer, and by tasks/cancel afterwards; the end of the session cancels it
@@ -282,17 +279,6 @@ func (d *deferred) finish(res *sdk.CallToolResult, err, cause error) (handed boo
 // end is when the call ended, if it has; mu is held.
 func (d *deferred) end() (time.Time, bool) {
 	return d.updated, d.state != TaskWorking && d.state != taskInput
-}
-
-// told reports whether the client has the handle. Then the request itself must get
-// no further message.
-func (d *deferred) told() bool {
-	if d == nil {
-		return false
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.id != ""
 }
 
 // answer returns the result of a call that ended before it needed a handle.

@@ -39,3 +39,23 @@ func outliving(ctx context.Context) (_ context.Context, done func()) {
 		cancel(context.Canceled)
 	}
 }
+
+// deferredKey is where the context of a call holds its *deferred.
+type deferredKey struct{}
+
+// deferredIn returns the deferred call of a context; nil for a call that is not deferred.
+func deferredIn(ctx context.Context) *deferred {
+	d, _ := ctx.Value(deferredKey{}).(*deferred)
+	return d
+}
+
+// told reports whether the client has the handle. Then the request itself must get
+// no further message.
+func (d *deferred) told() bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.id != ""
+}

@@ -81,7 +81,7 @@
 //	  state.go, workers.go
 //	  sessions.go, session.go         the sessions
 //	  tasks.go, receipt.go, ids.go
-//	  detach.go                       calls that go on without their callers
+//	  detach.go                       calls that go on without their callers, or are deferred
 //	  sdk_request.go, structured.go   what a request says of its session and client
 //	  served.go, trace.go             what others learn of a request
 //	  remotesearch.go                 a tool that finds those of an upstream

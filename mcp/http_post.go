@@ -165,7 +165,7 @@ func (w *web) parseBatch(r *http.Request, p *posted) (bad *wire.Error) {
 		case m.Era() == wire.Modern:
 			bad = wire.Errorf(wire.InvalidRequest, "invalid request: batches exist in revision %s only", wire.BatchRevision)
 		case p.requests > most:
-			bad = wire.Errorf(wire.InvalidRequest, "invalid request: a batch holds at most %d requests", most)
+			bad = wire.Errorf(wire.InvalidRequest, "invalid request: a batch contains at most %d requests", most)
 		}
 		return bad == nil
 	})

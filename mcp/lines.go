@@ -76,7 +76,7 @@ func (g *guard) batch(line []byte, to outlet) {
 		return
 	case len(all) > g.limits.Running:
 		g.refuseBatch(line, wire.Errorf(wire.InvalidRequest,
-			"invalid request: a batch holds at most %d messages", g.limits.Running), to)
+			"invalid request: a batch contains at most %d messages", g.limits.Running), to)
 		return
 	}
 	b := wire.NewBatch(open)

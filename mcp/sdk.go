@@ -262,7 +262,7 @@ func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.Ca
 	if depth, ok := meta[wire.DepthKey].(float64); ok {
 		c.depth = int(depth)
 	}
-	later, _ := ctx.Value(deferredKey{}).(*deferred)
+	later := deferredIn(ctx)
 	if later != nil {
 		c.patience = 0 // the client does not wait
 	}

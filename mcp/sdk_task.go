@@ -58,7 +58,7 @@ func callUntilDone(ctx context.Context, req *sdk.CallToolRequest, next sdk.Metho
 		if !ok {
 			return nil, wire.Errorf(wire.InternalError, "tools/call gave a %T", any)
 		}
-		d, _ := ctx.Value(deferredKey{}).(*deferred)
+		d := deferredIn(ctx)
 		if len(res.InputRequests) == 0 || !d.told() {
 			return res, nil
 		}

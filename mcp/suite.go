@@ -31,7 +31,7 @@ type Deferral struct {
 // AskByTask asks the client of a deferred call, for a Suite. request is an InputRequest
 // of the go-sdk, and the answer an InputResponse.
 func AskByTask(ctx context.Context, request any) (answer any, err error) {
-	d, _ := ctx.Value(deferredKey{}).(*deferred)
+	d := deferredIn(ctx)
 	r, ok := request.(sdk.InputRequest)
 	switch {
 	case d == nil:

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"belljar.dev/internal/fleet/claims"
+	"belljar.dev/internal/printable"
 )
 
 // Step is something that a worker does with a place that moves.
@@ -164,23 +165,11 @@ func (l *link) step(ctx context.Context, s Step, m Moving, body io.Reader) (*htt
 	case res.StatusCode == http.StatusLocked:
 		return nil, ErrBusy
 	case res.StatusCode == http.StatusConflict:
-		return nil, &Refusal{fmt.Sprintf("worker %s: %s", l.Name, printableText(string(why)))}
+		return nil, &Refusal{fmt.Sprintf("worker %s: %s", l.Name, printable.Line(string(why), maxWhy))}
 	case res.StatusCode == http.StatusNotFound || res.Header.Get(notBegun) != "":
 		return nil, &Refusal{fmt.Sprintf("worker %s does not move places; install one version of belljar everywhere", l.Name)}
 	}
-	return nil, fmt.Errorf("worker %s, %s: %s: %s", l.Name, s, res.Status, printableText(string(why)))
-}
-
-// printableText is a text of a worker without what a terminal would act on.
-func printableText(text string) string {
-	out := []rune{}
-	for _, c := range text {
-		if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {
-			c = ' '
-		}
-		out = append(out, c)
-	}
-	return string(out)
+	return nil, fmt.Errorf("worker %s, %s: %s: %s", l.Name, s, res.Status, printable.Line(string(why), maxWhy))
 }
 
 // note notes what a worker has of places that move; mu is held.

@@ -23,9 +23,9 @@ import (
 const addressCode = -32042
 
 const (
-	addressBytes  = 2048
-	addressesMost = 4  // that one error names
-	openedMost    = 64 // addresses of one server whose end its client may learn
+	addressBytes       = 2048
+	addressesMost      = 4  // that one error names
+	askedAddressesMost = 64 // addresses of one server whose end its client may learn
 )
 
 // address is what a server wants a person to open.
@@ -83,16 +83,16 @@ func (a address) form(server string) mcp.Form {
 	return mcp.Form{Message: b.String(), URL: a.URL}
 }
 
-// open asks the person at the client of a call to open an address.
-func (c *conn) open(ctx context.Context, run *running, id string, params json.RawMessage) (json.RawMessage, error) {
+// askAddress asks the person at the client of a call to open an address.
+func (c *conn) askAddress(ctx context.Context, run *running, id string, params json.RawMessage) (json.RawMessage, error) {
 	a, err := readAddress(params)
 	if err != nil {
 		return nil, wire.Errorf(wire.InvalidParams, "%v", err)
 	}
-	if why := c.opens(run.now()); why != "" {
+	if why := c.whyNoAddress(run.now()); why != "" {
 		return nil, wire.Errorf(wire.InvalidRequest, "%s", why)
 	}
-	c.opened.put(a.ID, opening{run.call.Session, id})
+	c.addresses.put(a.ID, askedAddress{run.call.Session, id})
 	said, err := c.question(ctx, run, id, a.form(c.server.Name))
 	if err != nil {
 		return nil, err
@@ -100,8 +100,8 @@ func (c *conn) open(ctx context.Context, run *running, id string, params json.Ra
 	return json.Marshal(map[string]string{"action": agreed(said)})
 }
 
-// opens returns why nobody can be asked to open an address of the server; empty if somebody can.
-func (c *conn) opens(call mcp.Call) string {
+// whyNoAddress returns why nobody can be asked to open an address of the server; empty if somebody can.
+func (c *conn) whyNoAddress(call mcp.Call) string {
 	switch {
 	case !c.server.Trusted:
 		return "agents can write the file of this server, so nobody is asked to open its addresses"
@@ -120,11 +120,11 @@ func agreed(a mcp.FormAnswer) string {
 	return a.Action
 }
 
-// demands handles the error of a call whose server wants addresses to be opened first. A client
+// askAddresses handles the error of a call whose server wants addresses to be opened first. A client
 // that is asked by requests knows this error, and gets it with the addresses that may be opened. One
 // of 2026-07-28 is asked by the result of its call; if the person agrees, the call is made again,
 // as that client would do it: the server has done nothing yet.
-func (c *conn) demands(ctx context.Context, run *running, e *peer.Error) (again bool, _ error) {
+func (c *conn) askAddresses(ctx context.Context, run *running, e *peer.Error) (again bool, _ error) {
 	refused := func(why string) error {
 		return fmt.Errorf("the server %s wants a person to open an address first, and the call is not made: %s. Go on without the tool, and tell the person you work for", upstream.Line(c.server.Name), why)
 	}
@@ -133,11 +133,11 @@ func (c *conn) demands(ctx context.Context, run *running, e *peer.Error) (again 
 		return false, refused(err.Error())
 	}
 	call := run.now()
-	if why := c.opens(call); why != "" {
+	if why := c.whyNoAddress(call); why != "" {
 		return false, refused(why)
 	}
 	if run.quiet || run.kept == nil && call.Opens() != mcp.AskedNow {
-		return false, refused("it cannot be asked for here")
+		return false, refused("nobody can be asked during this call")
 	}
 	shown := make([]map[string]string, len(all))
 	for i, a := range all {
@@ -149,7 +149,7 @@ func (c *conn) demands(ctx context.Context, run *running, e *peer.Error) (again 
 		if run.kept == nil {
 			f := a.form(c.server.Name)
 			shown[i] = map[string]string{"mode": "url", "elicitationId": id, "url": f.URL, "message": f.Message}
-			c.opened.put(a.ID, opening{call.Session, id})
+			c.addresses.put(a.ID, askedAddress{call.Session, id})
 			continue
 		}
 		said, err := c.question(ctx, run, id, a.form(c.server.Name))
@@ -174,19 +174,19 @@ func (c *conn) demands(ctx context.Context, run *running, e *peer.Error) (again 
 func readAddresses(data json.RawMessage) (all []address, err error) {
 	list := wire.Member(data, "elicitations")
 	if len(list) == 0 || list[0] != '[' {
-		return nil, errors.New("it names none")
+		return nil, errors.New("its error names no address")
 	}
 	wire.Elements(list, func(value []byte) bool {
 		var a address
 		if len(all) == addressesMost {
-			err = fmt.Errorf("it names more than %d", addressesMost)
+			err = fmt.Errorf("its error names more than %d addresses", addressesMost)
 		} else if a, err = readAddress(value); err == nil {
 			all = append(all, a)
 		}
 		return err == nil
 	})
 	if err == nil && len(all) == 0 {
-		err = errors.New("it names none")
+		err = errors.New("its error names no address")
 	}
 	return all, err
 }

@@ -232,7 +232,7 @@ func TestAddressesOfAgents(t *testing.T) {
 			t.Errorf("trusted is %v: it is offered %s", trusted, got)
 		}
 		c := &conn{server: s}
-		if got := c.opens(mcp.Call{Session: new(mcp.Session)}); strings.Contains(got, "agents can write the file") == trusted {
+		if got := c.whyNoAddress(mcp.Call{Session: new(mcp.Session)}); strings.Contains(got, "agents can write the file") == trusted {
 			t.Errorf("trusted is %v: got %q", trusted, got)
 		}
 	}
@@ -258,13 +258,13 @@ func TestAnswersTooQuickForAPerson(t *testing.T) {
 
 // What is remembered of addresses is bounded.
 func TestOpeningsAreFew(t *testing.T) {
-	var o openings
-	for i := range 3 * openedMost {
-		o.put(fmt.Sprint(i), opening{})
+	var o askedAddresses
+	for i := range 3 * askedAddressesMost {
+		o.put(fmt.Sprint(i), askedAddress{})
 	}
-	o.put("", opening{})
-	o.put(strings.Repeat("x", addressBytes+1), opening{})
-	if len(o.of) != openedMost || len(o.order) != openedMost {
+	o.put("", askedAddress{})
+	o.put(strings.Repeat("x", addressBytes+1), askedAddress{})
+	if len(o.of) != askedAddressesMost || len(o.order) != askedAddressesMost {
 		t.Errorf("%d and %d are remembered", len(o.of), len(o.order))
 	}
 }

@@ -45,7 +45,7 @@ func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, erro
 	switch r.Method {
 	case "elicitation/create":
 		if wire.Text(wire.Member(r.Params, "mode")) == "url" {
-			return c.open(ctx, run, id, r.Params)
+			return c.askAddress(ctx, run, id, r.Params)
 		}
 		return c.elicit(ctx, run, id, r.Params)
 	case sampleMethod:

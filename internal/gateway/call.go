@@ -119,14 +119,17 @@ func (c *conn) ask(ctx context.Context, run *running, method string, params, too
 		c.mu.Unlock()
 	}()
 	level, logs := c.listen(ctx, run)
-	offers := offersOf(c.server, offersAt{person: call.Asks(), browser: call.Opens() != mcp.NotAsked, model: call.Samples()}) // a modern server need not ask in vain
+	var offers json.RawMessage
+	if c.Info().Era == wire.Modern { // such a server need not ask in vain
+		offers = offersOf(c.server, offersAt{person: call.Asks(), browser: call.Opens() != mcp.NotAsked, model: call.Samples()})
+	}
 	how := peer.CallOptions{
 		Timeout: c.server.Settings.Timeouts.Call, Owner: call.ID, Session: call.Session.ID(), Depth: call.Depth, Tool: tool, Capabilities: offers, Level: level, Log: logs,
 		Progress: func(params json.RawMessage) { run.tell(func(call mcp.Call) { report(call, params) }) },
 	}
 	raw, err := c.Call(ctx, method, params, how)
 	for e, ok := errors.AsType[*peer.Error](err); ok && e.Code == addressCode; e, ok = errors.AsType[*peer.Error](err) {
-		if again, err := c.demands(ctx, run, e); !again {
+		if again, err := c.askAddresses(ctx, run, e); !again {
 			return nil, err
 		}
 		raw, err = c.Call(ctx, method, params, how)

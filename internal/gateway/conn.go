@@ -45,7 +45,7 @@ type conn struct {
 	reading chan struct{} // holds one while the lists are read
 
 	listeners listeners // of log messages
-	opened    openings
+	addresses askedAddresses
 
 	mu    sync.Mutex
 	face  *face               // guarded by mu
@@ -68,12 +68,12 @@ func (c *conn) begin(ctx context.Context) {
 	c.stop = stop
 	c.mu.Unlock()
 	c.wg.Go(func() { c.follow(ctx, c.readAgain) })
-	c.site.opened(c)
+	c.site.add(c)
 }
 
 // Close ends the connection and what belongs to it.
 func (c *conn) Close() {
-	c.site.closed(c)
+	c.site.remove(c)
 	c.mu.Lock()
 	stop := c.stop
 	c.mu.Unlock()
@@ -99,7 +99,7 @@ func (c *conn) notified(n peer.Notification) {
 	case "notifications/message":
 		c.logged(n)
 	case "notifications/elicitation/complete":
-		c.opened.done(wire.Text(wire.Member(n.Params, "elicitationId")))
+		c.addresses.done(wire.Text(wire.Member(n.Params, "elicitationId")))
 	}
 }
 

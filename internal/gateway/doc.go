@@ -20,8 +20,8 @@
 //	conn.go       a connection, and when its lists are read again
 //	logs.go       what a server logs, for clients
 //	asked.go      what a server asks the person whose call runs
-//	address.go    which addresses it wants that person to open,
-//	opened.go     and which of them it is done with
+//	address.go    the addresses that it wants that person to open
+//	addresses.go  those for which the person was asked
 //	sampling.go   what it asks the model of that client, and roots
 //	question.go   a question on its way to a client and back
 //	kept.go       calls that wait for their clients to bring answers

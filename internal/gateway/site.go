@@ -76,15 +76,15 @@ func (g *site) notice(all []names.Notice) {
 	}
 }
 
-// opened notes a connection that is open.
-func (g *site) opened(c *conn) {
+// add notes a connection that is open.
+func (g *site) add(c *conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.conns[c] = struct{}{}
 }
 
-// closed forgets a connection.
-func (g *site) closed(c *conn) {
+// remove forgets a connection.
+func (g *site) remove(c *conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.conns, c)

@@ -46,7 +46,7 @@ func (w *ways) handle(mux *http.ServeMux, place string) {
 
 // answer answers an approval, at the desk of its place.
 func (w *ways) answer(ctx context.Context, id string, said approval.Reply) (approval.Approval, error) {
-	at, err := deskOf(w, func(a *approver) (string, error) {
+	at, err := approverOf(w, func(a *approver) (string, error) {
 		one, err := a.desk.Get(ctx, id)
 		return one.Place, err
 	})
@@ -73,7 +73,7 @@ func (w *ways) answerQuestion(rw http.ResponseWriter, r *http.Request) {
 
 // settle answers a question of an agent, at the desk of its place.
 func (w *ways) settle(ctx context.Context, id string, does question.Reply) (question.Asked, error) {
-	at, err := deskOf(w, func(a *approver) (string, error) {
+	at, err := approverOf(w, func(a *approver) (string, error) {
 		one, err := a.questions.Get(ctx, id)
 		return one.Place, err
 	})

@@ -20,7 +20,7 @@
 //	tenantquotas.go
 //	upstreamcontrol.go
 //	webhook.go, approvals.go       and the answers of people, which a webhook brings as well
-//	desks.go                       at the desks of all places
+//	approvers.go                   at the approvers of all places
 //	announce.go                    what tells people that they are asked
 //	reload.go, watcher.go          the policy is read again
 //	tenants.go, frontfiles.go

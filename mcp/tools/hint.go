@@ -123,5 +123,5 @@ func (w wall) hint(g policies.Grant) string {
 // storageHolds says what a box can store outside its workspace.
 func storageHolds(g policies.Grant) string {
 	l := g.Limits()
-	return fmt.Sprintf("/tmp, /dev/shm and /home/agent together hold at most %d MiB and %d files", l.Tmp>>20, l.TmpFiles)
+	return fmt.Sprintf("/tmp, /dev/shm and /home/agent together contain at most %d MiB and %d files", l.Tmp>>20, l.TmpFiles)
 }

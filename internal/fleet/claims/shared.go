@@ -339,7 +339,7 @@ func (s *Shared) Ready() error {
 	case s.away != nil:
 		return fmt.Errorf("the fronts cannot agree on new places: %w", s.away)
 	case time.Now().Before(s.settled):
-		return errors.New("what the fronts share is new, or has lost claims of places, and they are about to write down what they know")
+		return errors.New("the list of claims that the fronts share is new, or has lost claims of places; each front now adds the claims that it knows")
 	}
 	return nil
 }

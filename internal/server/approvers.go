@@ -12,9 +12,9 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// desks are the approvers of all places, one for each state directory. Each has all questions of
+// approvers returns the approvers of all places, one for each state directory. Each has all questions of
 // its directory; the places of a worker have one each.
-func (w *ways) desks() (all []*approver) {
+func (w *ways) approvers() (all []*approver) {
 	seen := make(map[*store.Store]bool)
 	for _, p := range w.places.all() {
 		if kept := p.books.kept.Store; p.approver != nil && !seen[kept] {
@@ -25,11 +25,11 @@ func (w *ways) desks() (all []*approver) {
 	return all
 }
 
-// deskOf returns the approver at whose desk a question is: that of its place, which wakes the
+// approverOf returns the approver at whose desk a question is: that of its place, which wakes the
 // call that waits, or another one of the same state directory. placeOf looks the question up.
-func deskOf(w *ways, placeOf func(*approver) (string, error)) (*approver, error) {
+func approverOf(w *ways, placeOf func(*approver) (string, error)) (*approver, error) {
 	missing := people.ErrUnknown
-	for _, at := range w.desks() {
+	for _, at := range w.approvers() {
 		place, err := placeOf(at)
 		switch {
 		case errors.Is(err, people.ErrUnknown):
@@ -69,23 +69,23 @@ func joined[Q any](all []*approver, list func(*approver) ([]Q, error), created f
 	return out[:min(len(out), mostJoined)], nil
 }
 
-// askedAt and begunAt are when a question was asked.
-func askedAt(a approval.Approval) time.Time { return a.Created }
-func begunAt(a question.Asked) time.Time    { return a.Created }
+// approvalAsked and questionAsked return when a person was asked.
+func approvalAsked(a approval.Approval) time.Time { return a.Created }
+func questionAsked(a question.Asked) time.Time    { return a.Created }
 
 // listApprovals lists the approvals of all places that are not over, or all.
 func (w *ways) listApprovals(ctx context.Context, all bool) ([]approval.Approval, error) {
-	return joined(w.desks(), func(at *approver) ([]approval.Approval, error) { return at.desk.List(ctx, all) }, askedAt)
+	return joined(w.approvers(), func(at *approver) ([]approval.Approval, error) { return at.desk.List(ctx, all) }, approvalAsked)
 }
 
 // listQuestions is listApprovals of the agents' own questions.
 func (w *ways) listQuestions(ctx context.Context, all bool) ([]question.Asked, error) {
-	return joined(w.desks(), func(at *approver) ([]question.Asked, error) { return at.questions.List(ctx, all) }, begunAt)
+	return joined(w.approvers(), func(at *approver) ([]question.Asked, error) { return at.questions.List(ctx, all) }, questionAsked)
 }
 
 // history lists approvals of all places that a filter wants.
 func (w *ways) history(ctx context.Context, f approval.Filter) ([]approval.Approval, error) {
-	list, err := joined(w.desks(), func(at *approver) ([]approval.Approval, error) { return at.desk.History(ctx, f) }, askedAt)
+	list, err := joined(w.approvers(), func(at *approver) ([]approval.Approval, error) { return at.desk.History(ctx, f) }, approvalAsked)
 	if most := f.Most; most > 0 && len(list) > most {
 		list = list[:most]
 	}
@@ -94,7 +94,7 @@ func (w *ways) history(ctx context.Context, f approval.Filter) ([]approval.Appro
 
 // approval returns an approval of any place.
 func (w *ways) approval(ctx context.Context, id string) (one approval.Approval, err error) {
-	_, err = deskOf(w, func(at *approver) (string, error) {
+	_, err = approverOf(w, func(at *approver) (string, error) {
 		one, err = at.desk.Get(ctx, id)
 		return one.Place, err
 	})
@@ -103,7 +103,7 @@ func (w *ways) approval(ctx context.Context, id string) (one approval.Approval, 
 
 // question returns a question of an agent of any place.
 func (w *ways) question(ctx context.Context, id string) (one question.Asked, err error) {
-	_, err = deskOf(w, func(at *approver) (string, error) {
+	_, err = approverOf(w, func(at *approver) (string, error) {
 		one, err = at.questions.Get(ctx, id)
 		return one.Place, err
 	})
@@ -112,7 +112,7 @@ func (w *ways) question(ctx context.Context, id string) (one question.Asked, err
 
 // revoke takes a yes back, at the desk of its place.
 func (w *ways) revoke(ctx context.Context, id, by, via string) (approval.Approval, error) {
-	at, err := deskOf(w, func(a *approver) (string, error) {
+	at, err := approverOf(w, func(a *approver) (string, error) {
 		one, err := a.desk.Get(ctx, id)
 		return one.Place, err
 	})

@@ -7,32 +7,32 @@ import (
 	"belljar.dev/mcp"
 )
 
-// opening is an address that the person at a client was asked to open.
-type opening struct {
+// askedAddress is an address that the person at a client was asked to open.
+type askedAddress struct {
 	session  *mcp.Session
 	question string // the ID that the client has of it
 }
 
-// openings are the addresses of one server that clients were asked to open, by the IDs that the
+// askedAddresses are the addresses of one server that clients were asked to open, by the IDs that the
 // server gave them. The oldest one goes where there are too many.
-type openings struct {
+type askedAddresses struct {
 	mu    sync.Mutex
-	order []string           // guarded by mu: the keys of of, the oldest first
-	of    map[string]opening // guarded by mu
+	order []string                // guarded by mu: the keys of of, the oldest first
+	of    map[string]askedAddress // guarded by mu
 }
 
 // put notes an address; an empty ID is that of none.
-func (o *openings) put(id string, one opening) {
+func (o *askedAddresses) put(id string, one askedAddress) {
 	if id == "" || len(id) > addressBytes {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.of == nil {
-		o.of = make(map[string]opening)
+		o.of = make(map[string]askedAddress)
 	}
 	if _, known := o.of[id]; !known {
-		if len(o.order) == openedMost {
+		if len(o.order) == askedAddressesMost {
 			delete(o.of, o.order[0])
 			o.order = slices.Delete(o.order, 0, 1)
 		}
@@ -43,7 +43,7 @@ func (o *openings) put(id string, one opening) {
 
 // done notifies the client that was asked that the server says an address is done with. It tells
 // nobody of an address that nobody was asked about.
-func (o *openings) done(id string) {
+func (o *askedAddresses) done(id string) {
 	o.mu.Lock()
 	one, known := o.of[id]
 	if known {
