@@ -158,7 +158,7 @@ func (ps *prompts) list(ctx context.Context, session *Session, req *sdk.ListProm
 		}
 		out.Prompts = append(out.Prompts, listed)
 	}
-	out.NextCursor, out.TTLMs, out.CacheScope = next, listFresh, private
+	out.NextCursor, out.TTLMs, out.CacheScope = next, ps.gate.tools.ttl(session.tenant), private
 	return out, nil
 }
 

@@ -61,8 +61,8 @@ type Remotes struct {
 	// Note is for clients, in the _meta of their list of tools: for example that tools are
 	// left out until a person has agreed to them. It is cut to noteMost bytes.
 	Note string
-	// Fresh is how long clients may keep the list of tools, if that is shorter than what the
-	// server allows anyway; zero for that, and less than zero for not at all.
+	// Fresh is how long clients may keep the lists that the upstream has a part in, if that is shorter
+	// than what the server allows anyway; zero for that, and less than zero for not at all.
 	Fresh time.Duration
 	Limit policies.RateLimit // for calls of all these tools together; Rule and Source are not read
 	// Unguarded lets calls run that the policy would ask a person about, and runs no hooks.
@@ -296,8 +296,9 @@ func (rt *remoteTable) notes() map[string]string {
 	return notes
 }
 
-// fresh is how long a client may keep the list of tools, at most so long.
-func (rt *remoteTable) fresh(most time.Duration) time.Duration {
+// ttl is how long, in milliseconds, a client may keep a list that has parts of the upstreams.
+func (rt *remoteTable) ttl() int {
+	most := listFresh * time.Millisecond
 	if rt != nil {
 		for _, u := range rt.upstreams {
 			if u.fresh != 0 {
@@ -305,7 +306,14 @@ func (rt *remoteTable) fresh(most time.Duration) time.Duration {
 			}
 		}
 	}
-	return most
+	return int(most.Milliseconds())
+}
+
+// ttl is remoteTable.ttl for a tenant.
+func (ts *toolset) ttl(tenant string) int {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.remote[tenant].ttl()
 }
 
 // sameList reports whether clients list the same in both tables.

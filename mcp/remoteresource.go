@@ -123,6 +123,7 @@ func (a *adapter) listTemplates(ctx context.Context, req *sdk.ListResourceTempla
 			}
 		}
 	}
+	out.TTLMs = a.server.tools.ttl(session.tenant)
 	return out, nil
 }
 

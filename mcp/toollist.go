@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -74,7 +73,7 @@ func (a *adapter) listTools(ctx context.Context, req *sdk.ListToolsRequest, next
 		}
 		out.Tools = append(out.Tools, t.raw)
 	}
-	out.TTLMs, out.CacheScope = int(table.fresh(listFresh*time.Millisecond).Milliseconds()), private
+	out.TTLMs, out.CacheScope = table.ttl(), private
 	if notes := table.notes(); len(notes) > 0 {
 		out.Meta = sdk.Meta{notesKey: notes}
 	}

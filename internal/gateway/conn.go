@@ -193,7 +193,7 @@ func (c *conn) read(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", l.method, err)
 		}
 		*l.to, f.missing = list.Items, append(f.missing, list.Missing...)
-		if l.capability == "tools" {
+		if list.TTL != 0 && (f.ttl == 0 || list.TTL < f.ttl) {
 			f.ttl = list.TTL
 		}
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -8,13 +9,26 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A list in which a server is not there yet is not kept by clients; one with all servers is.
+// A list in which a server is not there yet is not kept by clients; one with all servers is, as
+// long as each of them lets it be kept.
 func TestListsWithoutAServerAreNotKept(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
-	for want, s := range map[string]upstreams.Server{
-		`"ttlMs":300000`: {},
-		`"ttlMs":0`:      {Rules: []upstreams.Rule{{On: "server/discover"}, {On: "initialize"}}}, // which it does not answer
+	prompts := func(ttl string) upstreams.Server {
+		return upstreams.Server{Results: map[string]json.RawMessage{
+			"initialize":   json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{}},"serverInfo":{"name":"s","version":"1"}}`),
+			"prompts/list": json.RawMessage(`{"prompts":[{"name":"p"}],"ttlMs":` + ttl + `}`),
+		}}
+	}
+	for _, tt := range []struct {
+		want string
+		s    upstreams.Server
+	}{
+		{`"ttlMs":300000`, upstreams.Server{}},
+		{`"ttlMs":0`, upstreams.Server{Rules: []upstreams.Rule{{On: "server/discover"}, {On: "initialize"}}}}, // which it does not answer
+		{`"ttlMs":7000`, prompts("7000")},
+		{`"ttlMs":0`, prompts("0")},
 	} {
+		want, s := tt.want, tt.s
 		g := &gated{t: t, workspace: t.TempDir(), files: t.TempDir()}
 		around := gatedPolicy
 		if len(s.Rules) > 0 {
@@ -22,9 +36,11 @@ func TestListsWithoutAServerAreNotKept(t *testing.T) {
 		}
 		g.useText(around, "", "")
 		g.open(g.write(map[string]upstreams.Server{"s": s}))
-		m := g.ask("tools/list", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`)
-		if !strings.Contains(string(m.Result), want) {
-			t.Errorf("got %s %+v, want %s in it", m.Result, m.Error, want)
+		for _, list := range []string{"tools/list", "prompts/list", "resources/templates/list"} {
+			m := g.ask(list, `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`)
+			if !strings.Contains(string(m.Result), want) {
+				t.Errorf("%s: got %s %+v, want %s in it", list, m.Result, m.Error, want)
+			}
 		}
 	}
 }

@@ -24,7 +24,7 @@ type Listing struct {
 	// Missing says why items of the server's list are not in Items: one reason for each, or
 	// for all behind the last.
 	Missing []string
-	TTL     time.Duration // how long the list is good, as the server says; zero where it does not
+	TTL     time.Duration // how long the list is good, as the server says; zero where it does not, negative for not at all
 }
 
 // miss notes why an item is missing.
@@ -96,6 +96,9 @@ func (l *Listing) page(result json.RawMessage, member string, limits Limits, siz
 	})
 	if ms, err := strconv.ParseInt(string(wire.Member(result, "ttlMs")), 10, 64); err == nil && ms >= 0 {
 		ttl := time.Duration(min(ms, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
+		if ms == 0 {
+			ttl = -1
+		}
 		if l.TTL == 0 || ttl < l.TTL {
 			l.TTL = ttl
 		}

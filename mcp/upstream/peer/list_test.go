@@ -117,5 +117,10 @@ func TestList(t *testing.T) {
 		if r := <-done; r.err != nil || len(r.l.Items) != 0 || r.l.Missing != nil || r.l.TTL != 0 {
 			t.Errorf("got %+v", r)
 		}
+		done = list(t, c)
+		s.result(s.want("tools/list"), `{"tools":[],"ttlMs":0}`)
+		if r := <-done; r.err != nil || r.l.TTL >= 0 {
+			t.Errorf("a list that must not be kept: got %+v", r)
+		}
 	})
 }
