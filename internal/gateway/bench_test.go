@@ -10,6 +10,7 @@ import (
 
 	"belljar.dev/internal/mcptest/upstreams"
 	"belljar.dev/internal/testenv"
+	"belljar.dev/mcp"
 	"belljar.dev/mcp/upstream/peer"
 )
 
@@ -89,4 +90,22 @@ func bare(b *testing.B, argv []string) peer.Pipes {
 		b.Fatal(err)
 	}
 	return peer.Pipes{In: in, Out: out, Stop: func() { _ = cmd.Wait() }}
+}
+
+// BenchmarkHop is a call of a server's tool, without the audit log: what it allocates and takes of the
+// processor here, the client of the test included.
+func BenchmarkHop(b *testing.B) {
+	testenv.Need(b, testenv.UserNamespaces)
+	g := &gated{t: b, workspace: b.TempDir(), files: b.TempDir(), limits: mcp.Limits{Rate: 1e6, Burst: 1e6}}
+	g.use("", "tenants: {local: {limit: {calls: 1000000/s, burst: 1000000}}}")
+	g.open(g.write(map[string]upstreams.Server{"s": {Tools: []upstreams.Tool{upstreams.Echo}}}))
+	if g.names() != "mcp_s_echo" {
+		b.Fatal(g.names())
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if text, failed := g.call("mcp_s_echo", `{"x":1}`); failed {
+			b.Fatal(text)
+		}
+	}
 }

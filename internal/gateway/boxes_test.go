@@ -100,7 +100,7 @@ var scripted = map[string]string{
 		sleep SECONDS & while read -r line; do echo '{"jsonrpc":"2.0","id":1,"result":{}}'; done; sleep SECONDS`,
 	"dying":  `read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read -r line; echo "I give up" >&2; exit 3`,
 	"silent": `echo "I never answer" >&2; exec sleep SECONDS`,
-	"looks": `read -r line; seen=""; for f in /workspace /root /proc/1/environ /var/lib /run/user; do [ -r $f ] && [ -n "$(ls -A $f 2>/dev/null)" ] && seen="$seen $f"; done
+	"looks": `read -r line; seen=""; for f in /workspace /root HOME /proc/1/environ /var/lib /var/cache/upstream /run/user; do [ -r $f ] && [ -n "$(ls -A $f 2>/dev/null)" ] && seen="$seen $f"; done
 		(exec 3<>/dev/tcp/127.0.0.1/22) 2>/dev/null && seen="$seen loopback"; (exec 3<>/dev/tcp/93.184.215.14/80) 2>/dev/null && seen="$seen internet"
 		echo '{"jsonrpc":"2.0","id":1,"result":{"seen":"'$seen'","env":"'$(env | cut -d= -f1 | sort | tr '\n' ' ')'"}}'; read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{"seen":"'$seen'","env":"'$(env | cut -d= -f1 | sort | tr '\n' ' ')'"}}'; read -r line`,
 	"nothing": "",
@@ -166,7 +166,7 @@ func boxedUpstreams(t *testing.T, of string) *world {
 			if s.Server.Name == "nothing" {
 				return command{Run: phase{Argv: []string{"no-such-program"}}}, nil
 			}
-			script := strings.NewReplacer("SECONDS", made.seconds, "PORT", made.port).Replace(scripted[s.Server.Name])
+			script := strings.NewReplacer("SECONDS", made.seconds, "PORT", made.port, "HOME", os.Getenv("HOME")).Replace(scripted[s.Server.Name])
 			return command{Run: phase{Argv: []string{"bash", "-c", script}, Env: map[string]string{"TOKEN": "s3cret-value"}}, Secrets: []string{"s3cret-value"}}, nil
 		},
 		store: cache{dir: filepath.Join(t.TempDir(), "upstreams")},
@@ -229,7 +229,8 @@ func TestUpstreamInABox(t *testing.T) {
 	}
 }
 
-// A server has a box without a network, a workspace or anything of belljar's environment.
+// GW-A28: a server has a box without a network, a workspace, the home directory, what was fetched for
+// other servers, or anything of belljar's environment.
 func TestUpstreamBoxIsClosed(t *testing.T) {
 	t.Setenv("BELLJAR_CANARY", "x")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")

@@ -161,7 +161,8 @@ func (s *server) searchPath(grant policies.Grant) []string {
 }
 
 // onHost returns where the host has a file of a server's box; empty if it has it nowhere. Below
-// is the directory of the host around it that boxes can write; empty if they cannot.
+// is the directory of the host that the box sees around it, if any box can write the file; empty if
+// none can.
 func (g *site) onHost(name string, s *server, grant policies.Grant) (file, below string) {
 	if !strings.Contains(name, "/") {
 		for _, dir := range s.searchPath(grant) {
@@ -187,10 +188,12 @@ func (g *site) onHost(name string, s *server, grant policies.Grant) (file, below
 			at = m
 		}
 	}
-	if at.Writable {
+	file = filepath.Join(at.Source, strings.TrimPrefix(name, at.Target))
+	// What this box only reads may be the workspace of another one.
+	if at.Writable || !g.cfg.Trusted(file) {
 		below = at.Source
 	}
-	return filepath.Join(at.Source, strings.TrimPrefix(name, at.Target)), below
+	return file, below
 }
 
 // locked returns the digest of the files in which a launcher has written what it resolved.

@@ -39,50 +39,46 @@ type fileState struct {
 	written, changed    syscall.Timespec
 }
 
-// stateOf returns the state of an open file; false if it has been so for less than a time.
-func stateOf(f *os.File, settled time.Duration) (s fileState, ok bool) {
+// stateOf returns the state of an open file.
+func stateOf(f *os.File) (s fileState, err error) {
 	info, err := f.Stat()
 	if err != nil {
-		return s, false
+		return s, err
 	}
 	at, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.Mode().IsRegular() {
-		return s, false
+	switch {
+	case !ok || !info.Mode().IsRegular():
+		return s, fmt.Errorf("%s is not a regular file", f.Name())
+	case info.Size() > maxDigested:
+		return s, fmt.Errorf("%s has %d bytes, more than the %d that are compared", f.Name(), info.Size(), maxDigested)
 	}
-	return fileState{at.Dev, at.Ino, uint64(at.Size), at.Mtim, at.Ctim}, time.Since(time.Unix(at.Ctim.Unix())) >= settled
+	return fileState{at.Dev, at.Ino, uint64(at.Size), at.Mtim, at.Ctim}, nil
 }
 
-// file returns the digest of a file that no box can write; see digestFile.
+// file returns the digest of a file that no box can write; see digestFile. The file is opened once:
+// its name may mean another file a moment later.
 func (d *digests) file(name string) (string, error) {
-	settled := unsettled
-	if d.settled != 0 {
-		settled = d.settled
+	f, before, err := openDigested(name, "")
+	if f == nil {
+		return "", err
 	}
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return digestFile(name, "") // which says what is wrong
-	}
-	before, ok := stateOf(f, settled)
-	f.Close()
-	if !ok {
-		return digestFile(name, "")
-	}
+	defer f.Close()
 	d.mu.Lock()
 	sum, known := d.of[before]
 	d.mu.Unlock()
 	if known {
 		return sum, nil
 	}
-	if sum, err = digestFile(name, ""); err != nil || sum == "" {
+	if sum, err = sumOf(f); err != nil {
+		return "", err
+	}
+	settled := unsettled
+	if d.settled != 0 {
+		settled = d.settled
+	}
+	after, err := stateOf(f)
+	if err != nil || after != before || time.Since(time.Unix(after.changed.Unix())) < settled {
 		return sum, err
-	}
-	if f, err = os.Open(name); err != nil {
-		return sum, nil // the digest is right, and is not remembered
-	}
-	after, ok := stateOf(f, settled)
-	f.Close()
-	if !ok || after != before {
-		return sum, nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,9 +89,40 @@ func (d *digests) file(name string) (string, error) {
 	return sum, nil
 }
 
-// openDigested opens a file to read it, and never waits for it. A link does not lead out of
-// below, if that is not empty: to a file of the host that the box does not see there.
-func openDigested(name, below string) (*os.File, error) {
+// digestFile returns the SHA-256 of a regular file; empty for one that is not there. Boxes can write
+// what is below a directory; empty for none.
+func digestFile(name, below string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	f, _, err := openDigested(name, below)
+	if f == nil {
+		return "", err
+	}
+	defer f.Close()
+	return sumOf(f)
+}
+
+// openDigested opens a regular file to read it, and never waits for it; nil for one that is not there.
+// A link does not lead out of below, if that is not empty: to a file of the host that the box does
+// not see there.
+func openDigested(name, below string) (*os.File, fileState, error) {
+	f, err := openIn(name, below)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fileState{}, nil
+	}
+	if err != nil {
+		return nil, fileState{}, err
+	}
+	state, err := stateOf(f)
+	if err != nil {
+		f.Close()
+		return nil, fileState{}, err
+	}
+	return f, state, nil
+}
+
+func openIn(name, below string) (*os.File, error) {
 	const how = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY // a pipe would wait
 	if below == "" {
 		return os.OpenFile(name, how, 0)
@@ -103,6 +130,9 @@ func openDigested(name, below string) (*os.File, error) {
 	rel, err := filepath.Rel(below, name)
 	if err != nil {
 		return nil, err
+	}
+	if rel == "." { // the file itself is mounted
+		below, rel = filepath.Split(name)
 	}
 	root, err := os.OpenRoot(below)
 	if err != nil {
@@ -112,29 +142,8 @@ func openDigested(name, below string) (*os.File, error) {
 	return root.OpenFile(rel, how, 0)
 }
 
-// digestFile is the SHA-256 of a regular file; empty for one that is not there. Boxes can write
-// what is below a directory; empty for none.
-func digestFile(name, below string) (string, error) {
-	if name == "" {
-		return "", nil
-	}
-	f, err := openDigested(name, below)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return "", err
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is not a regular file", name)
-	case info.Size() > maxDigested:
-		return "", fmt.Errorf("%s has %d bytes, more than the %d that are compared", name, info.Size(), maxDigested)
-	}
+// sumOf returns the SHA-256 of what an open file has.
+func sumOf(f *os.File) (string, error) {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, io.LimitReader(f, maxDigested)); err != nil {
 		return "", err

@@ -1,8 +1,11 @@
 package gateway
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -72,6 +75,75 @@ func changed(t *testing.T, name string) fileState {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	s, _ := stateOf(f, 0)
+	s, _ := stateOf(f)
 	return fileState{changed: s.changed}
+}
+
+// While a name changes between two files, each is remembered with its own digest.
+func TestDigestsOfANameThatChanges(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "program")
+	want := make(map[uint64]string)
+	var files []string
+	for i, text := range []string{"one", "two"} {
+		file := filepath.Join(dir, text)
+		if err := os.WriteFile(file, bytes.Repeat([]byte(text), 1<<16), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		sum, err := digestFile(file, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[inode(t, file)] = sum
+		files = append(files, file)
+		if i == 0 {
+			err = os.Symlink(file, name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan struct{})
+	var changing sync.WaitGroup
+	changing.Go(func() {
+		next := filepath.Join(dir, "next")
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if err := errors.Join(os.Symlink(files[i%2], next), os.Rename(next, name)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	defer changing.Wait()
+	defer close(done)
+	for range 500 {
+		d := &digests{settled: 1}
+		if _, err := d.file(name); err != nil {
+			t.Error(err)
+		}
+		for state, sum := range d.of {
+			if sum != want[state.inode] {
+				t.Fatal("the digest of one file is remembered as that of the other")
+			}
+		}
+	}
+}
+
+func inode(t *testing.T, name string) uint64 {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s, err := stateOf(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.inode
 }

@@ -41,7 +41,8 @@ type gated struct {
 	policy    atomic.Pointer[policies.Policy]
 	session   atomic.Pointer[mcp.Session] // of the client
 	logged    testenv.Log
-	doubts    bool // an answer that is too quick for a person counts as none
+	limits    mcp.Limits // of the place
+	doubts    bool       // an answer that is too quick for a person counts as none
 }
 
 // gatedPolicy lets servers see the test binary, which they are.
@@ -118,7 +119,7 @@ func (g *gated) open(files ...string) {
 		g.t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(&g.logged, nil))
-	server, err := mcp.New(mcp.Config{Gate: decider{&g.policy}, TrustClients: !g.doubts, Log: log, Redact: func(text string, _ []policies.Redaction) string { return text }, Moments: mcp.Moments{
+	server, err := mcp.New(mcp.Config{Gate: decider{&g.policy}, Limits: g.limits, TrustClients: !g.doubts, Log: log, Redact: func(text string, _ []policies.Redaction) string { return text }, Moments: mcp.Moments{
 		OnSession:    func(ctx context.Context, s *mcp.Session) { g.session.Store(s); g.Begin(ctx, s) },
 		OnSessionEnd: func(s *mcp.Session) { g.End(s) },
 		Gather:       func(ctx context.Context, s *mcp.Session) { g.Gather(ctx, s) },
@@ -132,7 +133,7 @@ func (g *gated) open(files ...string) {
 	g.pins = pin.NewBook(books)
 	g.Gateway, err = New(Config{
 		Server: server, Boxes: w, Workspace: g.workspace, Policy: g.policy.Load, Files: files, Cache: filepath.Join(g.t.TempDir(), "cache"), Pins: g.pins, Logins: login.NewBook("", books),
-		Trusted: func(file string) bool { return strings.HasPrefix(file, g.files) },
+		Trusted: func(file string) bool { return file != g.workspace && !strings.HasPrefix(file, g.workspace+"/") },
 		Secret:  func(_ context.Context, name string) (string, error) { return "the-value-of-" + name, nil },
 		Version: "1", Log: log,
 	})

@@ -1,12 +1,15 @@
 package gateway
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/testenv"
+	"belljar.dev/mcp/upstream"
 	"belljar.dev/policies"
 )
 
@@ -56,14 +59,17 @@ func TestDigestOfInnerMounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := newSite(Config{Workspace: "/place"})
-	for name, want := range map[string]string{
-		"/opt/x/run": "/outer/run", "/opt/x/y/run": "/inner/run", "/opt/x/yz": "/outer/yz", "/opt/x/y/../run": "/outer/run",
-		"/workspace/run": "/place/run", "/usr/lib/run": "/usr/lib/run", "/opt/xy": "/opt/xy",
+	// /inner is the workspace of another place, and of /opt another profile may write a part.
+	g := newSite(Config{Workspace: "/place", Trusted: func(file string) bool {
+		return !strings.HasPrefix(file, "/place/") && !strings.HasPrefix(file, "/inner/") && !strings.HasPrefix(file, "/opt/written/")
+	}})
+	for name, want := range map[string][2]string{
+		"/opt/x/run": {"/outer/run"}, "/opt/x/y/run": {"/inner/run", "/inner"}, "/opt/x/yz": {"/outer/yz"}, "/opt/x/y/../run": {"/outer/run"},
+		"/workspace/run": {"/place/run", "/place"}, "/usr/lib/run": {"/usr/lib/run"}, "/opt/xy": {"/opt/xy"}, "/opt/written/run": {"/opt/written/run", "/"},
 	} {
 		got, below := g.onHost(name, &server{}, grant)
-		if got != want || (below == "/place") != strings.HasPrefix(want, "/place/") {
-			t.Errorf("%s: got %s below %q, want %s", name, got, below, want)
+		if got != want[0] || below != want[1] {
+			t.Errorf("%s: got %s below %q, want %q", name, got, below, want)
 		}
 	}
 }
@@ -95,5 +101,67 @@ func TestDigestsStayInTheirDirectory(t *testing.T) {
 		if _, err := locked(below, []string{name}); fails && err == nil {
 			t.Errorf("%s: it is taken as the list of what a launcher fetched", name)
 		}
+	}
+}
+
+// A file that is mounted by itself is digested too, and a link in its place is not.
+func TestDigestOfAMountedFile(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/passwd", link); err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := digestFile(file, file); sum == "" || err != nil {
+		t.Errorf("got %q, %v", sum, err)
+	}
+	if sum, err := digestFile(link, link); err == nil {
+		t.Errorf("got %q of the file behind a link", sum)
+	}
+}
+
+// GW-A33: a package that was fetched in another version than the trusted one is held: what a name such
+// as @latest leads to is in the lock of its launcher.
+func TestLockIsPinned(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces)
+	g := &gated{t: t, workspace: t.TempDir(), files: t.TempDir()}
+	g.use("", "")
+	file, fetched := filepath.Join(g.files, "mcp.json"), t.TempDir()
+	if err := os.WriteFile(file, []byte(`{"mcpServers": {"s": {"command": "npx", "args": ["-y", "@example/tool@latest"]}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.open(file)
+	s := g.setup().servers["s"]
+	if len(s.pinned.Locks) == 0 {
+		t.Fatal("npx has no lock")
+	}
+	grant, err := g.policy.Load().Upstreams().Grant(policies.LocalTenant, policies.UpstreamBox{Server: "s", Trusted: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(version string) error {
+		t.Helper()
+		lock := filepath.Join(fetched, strings.ReplaceAll(s.pinned.Locks[0], "*", "x"))
+		if err := os.MkdirAll(filepath.Dir(lock), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(lock, []byte(`{"packages": {"node_modules/@example/tool": {"version": "`+version+`"}}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := g.check(t.Context(), upstream.Spec{Key: upstream.Key{Server: "s", Caller: upstream.Caller{Tenant: policies.LocalTenant}}, Server: s.Server, Grant: grant}, fetched, false)
+		return err
+	}
+	for range 2 {
+		if err := check("1.0.0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := check("1.0.1"); !errors.Is(err, upstream.ErrHeld) {
+		t.Errorf("another version: got %v", err)
+	}
+	if err := check("1.0.0"); err != nil {
+		t.Errorf("the trusted version again: %v", err)
 	}
 }

@@ -151,6 +151,24 @@ func TestRemoteServerIsRefused(t *testing.T) {
 	}
 }
 
+// GW-A30: a host that the policy allows by name is judged again by the address that it has when it is
+// dialled: a name that leads to this machine reaches nothing.
+func TestRemoteServerIsJudgedAtDial(t *testing.T) {
+	e := newElsewhere(t)
+	g := gateTo(t, e, `servers: {far: {profile: {net: {mode: proxy, allow: ["localhost:PORT"]}}}}`, `{"mcpServers": {"far": {"url": "http://localhost:PORT/mcp"}}}`)
+	if got := g.names(); got != "" {
+		t.Errorf("got the tools %q", got)
+	}
+	if _, notes := g.list(); !strings.Contains(notes["far"], "localhost") {
+		t.Errorf("clients are told %q", notes["far"])
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.headers != nil {
+		t.Errorf("the server was asked with %v", e.headers)
+	}
+}
+
 // A server gets the value of a secret where the policy says env, and a placeholder at the door;
 // its standard error does not show the value.
 func TestSecretsOfServers(t *testing.T) {
