@@ -33,9 +33,10 @@
 //	  upstreamadd.go
 //	  upstreamtrust.go
 //	  upstreamtest.go
-//	  upstreamfile.go
 //	  upstreamdecide.go
 //	  upstreampins.go
+//	  upstreamreach.go
+//	  upstreamfile.go
 //	  upstreamquestions.go
 //	  console.go                    console
 //	  ask.go, askscreen.go          ask

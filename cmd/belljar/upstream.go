@@ -75,7 +75,7 @@ is 1 if the file or an entry has an error; a warning keeps nothing from being us
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error { return testUpstreams(c.OutOrStdout(), args[0]) },
 	}
-	c.AddCommand(addCommand(), importCommand(), trustCommand(&u))
+	c.AddCommand(addCommand(), importCommand(&u), trustCommand(&u))
 	c.AddCommand(list, status, logsCommand(&u), restart, stopCommand(&u), loginCommand(&u), pinsCommand(&u), decideCommand(&u, true), decideCommand(&u, false), test)
 	return c
 }

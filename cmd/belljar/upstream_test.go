@@ -287,8 +287,8 @@ func TestUpstreamOfAWorkspace(t *testing.T) {
 	u.says(0, "pins", "files of the operator", "!files of "+u.ws)
 	u.says(0, "pins diff --workspace=", "Nothing waits")
 	u.says(2, "trust "+u.inner, "nobody can be asked without a terminal", "Nothing was decided")
-	u.says(0, "trust "+u.inner+" --yes --tenant other", "No server of ours has seen: files", "Nothing of it waits")
-	u.says(0, "trust "+u.inner+" --yes --workspace=", "Nothing of it waits", "!trusted")
+	u.says(0, "trust "+u.inner+" --yes --tenant other", "nothing of them can be trusted yet: files, ", "Nothing in this file waits")
+	u.says(0, "trust "+u.inner+" --yes --workspace=", "Nothing in this file waits", "!is trusted")
 	link := filepath.Join(u.dir, "link")
 	if err := os.Symlink(u.ws, link); err != nil {
 		t.Fatal(err)
@@ -297,6 +297,21 @@ func TestUpstreamOfAWorkspace(t *testing.T) {
 	u.says(0, "pins --workspace "+u.ws, "person", "!files of the operator")
 	u.says(0, "pins forget files --workspace "+u.ws, "forgotten", "!operator")
 	u.says(0, "pins", "files of the operator", "!files of "+u.ws)
+
+	// What an agent can have written makes nothing trusted without a person, and gets no secrets to keep.
+	u.writes("ws/known", "# belljar known_upstreams 1\n")
+	known := filepath.Join(u.ws, "known")
+	u.says(1, "pins import "+known, "an agent may have written the pins of "+known, "lies in "+u.ws, "Nothing was imported")
+	u.says(0, "pins import --yes "+known, "0 pins")
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(u.ws, "config"))
+	t.Setenv("HOME", u.ws)
+	u.writes("ws/.claude.json", `{"mcpServers": {"s": {"command": "x", "env": {"TOKEN": "ghp_verysecret"}}}}`)
+	to := filepath.Join(u.dir, "new.json")
+	u.says(2, "import claude-code --to "+to, "An agent may have written", "lies in "+u.ws+", which a box can write", "Nothing was written")
+	u.says(1, "import claude-code --yes --to "+to, "the secrets have no place", "lies in "+u.ws)
+	if _, err := os.Lstat(to); err == nil {
+		t.Error("the file was written without the secrets")
+	}
 }
 
 // terminate ends the server.

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -81,11 +79,19 @@ func (a *newEntry) add(c *cobra.Command, name string, argv []string) error {
 	if d.Headers, err = nameValues(a.headers, ":", nil); err != nil {
 		return misused(c, "--header %v", err)
 	}
-	file, err := addTo(c, a.to, d)
+	file, err := openServers(a.to)
 	if err != nil {
 		return failure(fmt.Errorf("upstream add: %w", err))
 	}
-	printUse(c.OutOrStdout(), file)
+	defer file.Close()
+	next, _, err := withEntries(c, file, d)
+	if err == nil {
+		err = file.replace(next)
+	}
+	if err != nil {
+		return failure(fmt.Errorf("upstream add: %w", err))
+	}
+	printUse(c.OutOrStdout(), file.name)
 	return nil
 }
 
@@ -106,37 +112,29 @@ func nameValues(all []string, separator string, missing func(name string) string
 	return to, nil
 }
 
-// addTo writes entries into a file of servers, and prints what they would start. An entry that could
-// not start is an error, and then nothing is written. It returns the file.
-func addTo(c *cobra.Command, to string, drafts ...config.Draft) (file string, err error) {
-	if file, err = serversFile(to); err != nil {
-		return "", err
-	}
-	data, err := readBounded(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	next, err := config.Add(data, drafts...)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", policies.Clip(file, 200), err)
+// withEntries returns the text of a file of servers with further entries, and prints what they would
+// start; cut are those that could not be shown whole. An entry that could not start is an error.
+func withEntries(c *cobra.Command, file *serversFile, drafts ...config.Draft) (next []byte, cut []string, err error) {
+	if next, err = config.Add(file.text, drafts...); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", policies.Clip(file.name, 200), err)
 	}
 	var names []string
 	for _, d := range drafts {
 		names = append(names, d.Name)
 	}
-	all, faults := gateway.PreviewText(file, next)
+	all, faults := gateway.PreviewText(file.name, next)
 	for _, p := range all {
-		if slices.Contains(names, p.Name) {
-			printPreview(c.OutOrStdout(), p)
+		if slices.Contains(names, p.Name) && !printPreview(c.OutOrStdout(), p) {
+			cut = append(cut, p.Name)
 		}
 	}
 	for _, f := range faults {
 		// Warnings about entries that were there before are not about this command.
 		if f.Level == config.Error && (f.Entry == "" || slices.Contains(names, f.Entry)) {
-			return "", fmt.Errorf("the entry could not be used, so nothing was written: %s", policies.Clip(f.Message, 500))
+			return nil, nil, fmt.Errorf("the entry could not be used, so nothing was written: %s", policies.Clip(f.Message, 500))
 		}
 	}
-	return file, replaceFile(file, next)
+	return next, cut, nil
 }
 
 // printUse says how a server comes to read a file of servers.

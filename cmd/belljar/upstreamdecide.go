@@ -159,31 +159,37 @@ func withTrusted(c *cobra.Command, b *pin.Book, s pin.Server, questions []pin.Qu
 	return questions, err
 }
 
-// ask asks the person at the terminal.
+// ask asks the person at the terminal about what was shown.
 func (d *deciding) ask(c *cobra.Command, name string) error {
 	if d.yes {
 		return nil
 	}
+	verb := "trust"
+	if !d.trust {
+		verb = "refuse"
+	}
+	return agree(c, "look at the difference", fmt.Sprintf("Do you %s what is shown of %s?", verb, policies.Clip(name, 100)), "Nothing was decided")
+}
+
+// agree asks the person at the terminal a question, and returns an error if the answer is not yes. look is
+// what somebody without a terminal has to do before --yes, and left what an error leaves as it was.
+func agree(c *cobra.Command, look, question, left string) error {
 	s := newScreen(c)
 	if s.in == nil {
-		return usage("upstream %s: nobody can be asked without a terminal; look at the difference, and give --yes. Nothing was decided", c.Name())
-	}
-	verb := "trusted"
-	if !d.trust {
-		verb = "refused"
+		return usage("%s: nobody can be asked without a terminal; %s, and give --yes. %s", title(c), look, left)
 	}
 	// What was typed before does not answer a question that nobody had seen then.
 	if err := forgetTyped(s.in); err != nil {
 		return err
 	}
 	for lines := bufio.NewReader(s.in); ; {
-		fmt.Fprintf(c.OutOrStdout(), "Is this of %s %s? Type yes or no: ", policies.Clip(name, 100), verb)
+		fmt.Fprintf(c.OutOrStdout(), "%s Type yes or no: ", question)
 		line, err := lines.ReadString('\n')
 		switch said := strings.TrimSpace(line); {
 		case said == "yes":
 			return nil
 		case said == "no" || err != nil:
-			return fmt.Errorf("upstream %s: nothing was decided", c.Name())
+			return failure(fmt.Errorf("%s: %s", title(c), strings.ToLower(left[:1])+left[1:]))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -9,64 +10,150 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"belljar.dev/internal/config"
-	"belljar.dev/internal/diskfile"
 	"belljar.dev/policies"
 )
 
 // maxServersFile bounds a file of servers that is read to be written again.
 const maxServersFile = 4 << 20
 
-// serversFile returns the file of servers that a command writes.
-func serversFile(to string) (string, error) {
+// serversFile is a file of servers that a command writes. It may lie where agents can write, so no
+// link leads to it: an agent could choose which file is written.
+type serversFile struct {
+	name string // absolute
+	base string // in dir
+	dir  *os.Root
+	mode fs.FileMode
+	text []byte // nil if the file does not exist
+}
+
+// openServers opens the file of --to, or servers.json beside the policy. It makes the directory of
+// the policy, and no other one.
+func openServers(to string) (*serversFile, error) {
 	if to == "" {
-		dir := config.UserDir()
-		if dir == "" {
-			return "", errors.New("there is no directory for your configuration: name a file with --to")
-		}
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return "", err
+		dir, err := userDir()
+		if err != nil {
+			return nil, err
 		}
 		to = filepath.Join(dir, "servers.json")
 	}
-	file, err := filepath.Abs(to)
+	name, err := filepath.Abs(to)
 	if err != nil {
+		return nil, err
+	}
+	f := &serversFile{name: name, base: filepath.Base(name), mode: 0o600}
+	if f.dir, err = openUnlinked(filepath.Dir(name)); err != nil {
+		return nil, err
+	}
+	if err := f.read(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// userDir makes the directory of the user's policy, and returns it without links on the way.
+func userDir() (string, error) {
+	dir := config.UserDir()
+	if dir == "" {
+		return "", errors.New("there is no directory for your configuration: set HOME or XDG_CONFIG_HOME")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	if real, err := filepath.EvalSymlinks(file); err == nil { // a link stays a link
-		file = real
+	return filepath.EvalSymlinks(dir)
+}
+
+// openUnlinked opens a directory to which no link leads.
+func openUnlinked(name string) (*os.Root, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	if errors.Is(err, unix.ELOOP) {
+		real, _ := filepath.EvalSymlinks(name) // a broken link leads nowhere
+		return nil, fmt.Errorf("a link leads to %s, and an agent could have made it: name the directory itself, %s, if you mean that", policies.Clip(name, 200), policies.Clip(real, 200))
 	}
-	return file, nil
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer unix.Close(fd)
+	return os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd)) // a root of what was opened, whatever has its name now
+}
+
+// Close closes the directory.
+func (f *serversFile) Close() { _ = f.dir.Close() }
+
+// read reads the text and the mode of the file.
+func (f *serversFile) read() error {
+	before, err := f.dir.Lstat(f.base)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case before.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("%s is a link, and an agent could have made it: name the file itself", policies.Clip(f.name, 200))
+	}
+	file, err := f.dir.OpenFile(f.base, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err == nil && !os.SameFile(before, info) {
+		err = fmt.Errorf("%s is replaced at this moment", policies.Clip(f.name, 200))
+	}
+	if err != nil {
+		return err
+	}
+	f.mode = info.Mode().Perm()
+	f.text, err = readRegular(file, f.name, maxServersFile)
+	return err
+}
+
+// replace puts a text in place of the file, as a whole. The file keeps its mode; a new one can be
+// read by its owner alone.
+func (f *serversFile) replace(text []byte) (err error) {
+	temporary := ".belljar-" + rand.Text()
+	next, err := f.dir.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.dir.Remove(temporary))
+		}
+	}()
+	_, err = next.Write(text)
+	if err = errors.Join(err, next.Chmod(f.mode), next.Sync(), next.Close()); err != nil {
+		return err
+	}
+	return f.dir.Rename(temporary, f.base)
 }
 
 // readBounded reads a regular file. An agent may have put something else into its place, such as a
 // pipe at which a reader would wait.
-func readBounded(file string) ([]byte, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+func readBounded(name string) ([]byte, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	return readRegular(f, name, maxServersFile)
+}
+
+// readRegular reads an open file of at most so many bytes.
+func readRegular(f *os.File, name string, most int64) ([]byte, error) {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", policies.Clip(file, 200))
+		return nil, fmt.Errorf("%s is not a regular file", policies.Clip(name, 200))
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxServersFile+1)) //nolint:forbidigo // bounded
-	if err == nil && len(text) > maxServersFile {
-		err = fmt.Errorf("%s has more than the %d bytes that are read", policies.Clip(file, 200), maxServersFile)
+	text, err := io.ReadAll(io.LimitReader(f, most+1)) //nolint:forbidigo // bounded
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s has more than the %d bytes that are read", policies.Clip(name, 200), most)
 	}
 	return text, err
-}
-
-// replaceFile puts a text in place of a file, as a whole. The file keeps its mode; a new one can be
-// read by its owner alone.
-func replaceFile(file string, text []byte) error {
-	mode := fs.FileMode(0o600)
-	if info, err := os.Stat(file); err == nil {
-		mode = info.Mode().Perm()
-	}
-	return diskfile.Replace(file, text, mode)
 }

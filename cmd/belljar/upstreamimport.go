@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -27,40 +29,66 @@ var clientFiles = map[string]string{
 	"vscode":         ".config/Code/User/mcp.json",
 }
 
-func importCommand() *cobra.Command {
-	var to string
+// importing is upstream import.
+type importing struct {
+	*upstreams
+
+	to  string
+	yes bool // --yes
+}
+
+func importCommand(u *upstreams) *cobra.Command {
+	i := &importing{upstreams: u}
 	c := &cobra.Command{
 		Use: "import CLIENT|FILE [NAME...]", Short: "write the servers of a client into a file, without the secrets in them",
 		Long: `import reads the servers of a client, from a file or from where the client keeps them, and
 writes their entries into a file of servers, as add does. The clients are
 ` + strings.Join(slices.Sorted(maps.Keys(clientFiles)), ", ") + `. A NAME chooses an entry.
 
+An entry in a file of yours is trusted at once, with all that it refers to: variables of
+belljar's environment, files, secrets. So import asks about a FILE that an agent may have
+written, which is each one outside your directory of configuration. It shows first what the
+entries start, and to what they refer. Without a terminal, --yes is the answer.
+
 What looks like a secret in a variable or a header is put into a file of its own, in the
-directory secrets beside the file of servers, and the entry refers to it. The last lines
-of the output are what your policy needs for that. The client's file stays as it is: take
-the servers out of it, so that the client does not start them as well.
+directory secrets beside your policy, and the entry refers to it. import prints the keys
+that your policy needs for these secrets.
+
+import does not change the file of the client. Remove the servers from it: otherwise the
+client starts them as well, without a box.
 
   belljar upstream import claude-desktop
   belljar upstream import .mcp.json github --to servers.json
 ` + exitHelp,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return failure(importUpstreams(c, args[0], args[1:], to))
+			err := i.run(c, args[0], args[1:])
+			if _, says := errors.AsType[*statusError](err); says || err == nil {
+				return err
+			}
+			return failure(fmt.Errorf("upstream import: %w", err))
 		},
 	}
-	toFlag(c, &to)
+	toFlag(c, &i.to)
+	c.Flags().BoolVar(&i.yes, "yes", false, "do not ask")
 	return c
 }
 
-// importUpstreams is upstream import.
-func importUpstreams(c *cobra.Command, from string, names []string, to string) error {
-	entries, err := readClient(from)
+func (i *importing) run(c *cobra.Command, from string, names []string) error {
+	source, known, err := clientFile(from)
 	if err != nil {
-		return fmt.Errorf("upstream import: %w", err)
+		return err
+	}
+	entries, err := readClient(source)
+	if err != nil {
+		if !known && !strings.ContainsAny(from, "/.") {
+			err = fmt.Errorf("%w; the clients are %s", err, strings.Join(slices.Sorted(maps.Keys(clientFiles)), ", "))
+		}
+		return err
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(entries, func(e config.Entry) bool { return e.Name == name }) {
-			return fmt.Errorf("upstream import: %s has no entry %q. Nothing was written", policies.Clip(from, 200), policies.Clip(name, 64))
+			return fmt.Errorf("%s has no entry %q. Nothing was written", policies.Clip(from, 200), policies.Clip(name, 64))
 		}
 	}
 	var drafts []config.Draft
@@ -80,29 +108,47 @@ func importUpstreams(c *cobra.Command, from string, names []string, to string) e
 		}
 	}
 	if len(drafts) == 0 {
-		return fmt.Errorf("upstream import: %s has no entry of a server", policies.Clip(from, 200))
+		return fmt.Errorf("%s has no entry of a server", policies.Clip(from, 200))
 	}
-	file, err := serversFile(to)
+	file, err := openServers(i.to)
 	if err != nil {
-		return fmt.Errorf("upstream import: %w", err)
+		return err
 	}
-	store := filepath.Join(filepath.Dir(file), "secrets")
-	kept, err := keepSecrets(store, needs)
-	if err == nil {
-		_, err = addTo(c, to, drafts...)
+	defer file.Close()
+	next, cut, err := withEntries(c, file, drafts...)
+	if err != nil {
+		return err
 	}
-	if err != nil { // the values are still where they were
-		for _, name := range kept {
-			err = errors.Join(err, os.Remove(name))
+	if why := i.foreign(c.Context(), source, known); why != "" {
+		if err := i.ask(c, source, why, file.name, cut); err != nil {
+			return err
 		}
-		return fmt.Errorf("upstream import: %w", err)
+	}
+	store, err := i.keep(c, needs, func() error { return file.replace(next) })
+	if err != nil {
+		return err
 	}
 	for _, n := range notes {
 		fmt.Fprintln(c.OutOrStdout(), policies.Clip(n, 1000))
 	}
-	printUse(c.OutOrStdout(), file)
-	printNeeds(c.OutOrStdout(), file, store, needs)
+	printUse(c.OutOrStdout(), file.name)
+	printNeeds(c.OutOrStdout(), file.name, store, needs)
 	return nil
+}
+
+// ask asks the person about entries of a file that an agent may have written. What cannot be shown
+// whole cannot be agreed to.
+func (i *importing) ask(c *cobra.Command, source, why, to string, cut []string) error {
+	if len(cut) > 0 {
+		return fmt.Errorf("%s: what the entry %s starts cannot be shown whole, and an agent may have written it: %s. Nothing was written",
+			policies.Clip(source, 200), policies.Clip(cut[0], 64), policies.Clip(why, 300))
+	}
+	if i.yes {
+		return nil
+	}
+	fmt.Fprintf(c.OutOrStdout(), "An agent may have written %s: %s. In %s, these entries are trusted with all that is shown above.\n",
+		policies.Clip(source, 200), policies.Clip(why, 300), policies.Clip(to, 200))
+	return agree(c, "look at what is shown", "Are these entries to be written there?", "Nothing was written")
 }
 
 // need is a secret that an entry refers to.
@@ -112,23 +158,23 @@ type need struct {
 	server string
 }
 
-// readClient returns the entries of a client, or of a file. A file with an error, also of one entry, is
-// an error: it would be imported in part.
-func readClient(from string) ([]config.Entry, error) {
-	file := from
-	if at, known := clientFiles[from]; known {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return nil, err
-		}
-		file = filepath.Join(home, at)
+// clientFile returns where a client has its servers; known is false for a file that a person names.
+func clientFile(from string) (file string, known bool, err error) {
+	at, known := clientFiles[from]
+	if !known {
+		file, err = filepath.Abs(from)
+		return file, false, err
 	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, at), true, err
+}
+
+// readClient returns the entries of a file. A file with an error, also of one entry, is
+// an error: it would be imported in part.
+func readClient(file string) ([]config.Entry, error) {
 	data, err := readBounded(file)
 	if err != nil {
-		if _, known := clientFiles[from]; known || strings.ContainsAny(from, "/.") {
-			return nil, err
-		}
-		return nil, fmt.Errorf("%w; the clients are %s", err, strings.Join(slices.Sorted(maps.Keys(clientFiles)), ", "))
+		return nil, err
 	}
 	entries, faults := config.Read(file, data)
 	for _, f := range faults {
@@ -139,28 +185,79 @@ func readClient(from string) ([]config.Entry, error) {
 	return entries, nil
 }
 
-// keepSecrets writes each value into a file of its own, and returns these files, also with an error.
-// A file that exists is not replaced: another entry may use it.
-func keepSecrets(dir string, needs []need) (kept []string, err error) {
+// keep writes each secret into a file of its own beside the policy, and then calls write. If
+// that fails, the files are removed: the values are still where they were. It returns the directory.
+func (i *importing) keep(c *cobra.Command, needs []need, write func() error) (dir string, err error) {
+	if len(needs) == 0 {
+		return "", write()
+	}
+	home, err := userDir()
+	if err != nil {
+		return "", err
+	}
+	boxes, err := i.boxes(c.Context())
+	if err == nil {
+		err = boxes.Check(home)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the secrets have no place: %w; set XDG_CONFIG_HOME to a directory of yours", err)
+	}
+	dir = filepath.Join(home, "secrets")
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	root, err := openUnlinked(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	var kept []string
+	defer func() {
+		for _, name := range kept {
+			if err != nil {
+				err = errors.Join(err, root.Remove(name))
+			}
+		}
+	}()
 	for _, n := range needs {
 		if n.Value == "" { // which the operator has to write
 			continue
 		}
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return kept, err
-		}
-		name := filepath.Join(dir, n.Name)
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		made, err := keepSecret(root, n)
 		if err != nil {
-			return kept, fmt.Errorf("keep the secret of %s: %w", n.Of, err)
+			return "", fmt.Errorf("keep the secret of %s of %s in %s: %w", n.Of, policies.Clip(n.server, 64), policies.Clip(dir, 200), err)
 		}
-		kept = append(kept, name)
-		_, err = io.WriteString(f, n.Value)
-		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-			return kept, err
+		if made {
+			kept = append(kept, n.Name)
 		}
 	}
-	return kept, nil
+	return dir, write()
+}
+
+// keepSecret writes a value into a new file, and reports whether it made one. A file that has
+// another value is not replaced: another entry may use it.
+func keepSecret(dir *os.Root, n need) (made bool, err error) {
+	f, err := dir.OpenFile(n.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		old, err := dir.OpenFile(n.Name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return false, err
+		}
+		defer old.Close()
+		text, err := readRegular(old, n.Name, maxServersFile)
+		if err == nil && string(text) != n.Value {
+			err = fmt.Errorf("the file %s exists and has another value; rename it, if no entry uses it", n.Name)
+		}
+		return false, err
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = io.WriteString(f, n.Value)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return false, errors.Join(err, dir.Remove(n.Name))
+	}
+	return true, nil
 }
 
 // printNeeds says what the policy needs for the secrets of entries.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -125,10 +126,12 @@ character that hides is visible. The exit status is 1 if something waits.
 	load := &cobra.Command{
 		Use: "import FILE", Short: "make the pins of a file those of their servers",
 		Long: `import reads what export has written, from standard input for -. The pins take the place
-of those that the servers of the file had. Servers that it does not name keep theirs.
+of those that the servers of the file had. Servers that it does not name keep theirs. A FILE
+that a box can write needs --yes: an agent may have written its pins.
 ` + exitHelp,
-		RunE: func(c *cobra.Command, args []string) error { return p.load(c, args[0]) },
 	}
+	sure := load.Flags().Bool("yes", false, "import also a file that a box can write")
+	load.RunE = func(c *cobra.Command, args []string) error { return p.load(c, args[0], *sure) }
 	forget := &cobra.Command{
 		Use: "forget [NAME]", Short: "remove the pins of a server: its next contact is the first one",
 		Long: `forget removes all pins of a server, or with --all those of all servers with the log of
@@ -256,20 +259,11 @@ func (p *pinning) tenantOr() string {
 // maxPinsFile bounds a file of pins; one byte more is read, so that the parser refuses it.
 const maxPinsFile = 16 << 20
 
-func (p *pinning) load(c *cobra.Command, file string) error {
+func (p *pinning) load(c *cobra.Command, file string, yes bool) error {
 	if err := p.find(c); err != nil {
 		return err
 	}
-	from := c.InOrStdin()
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return failure(fmt.Errorf("upstream pins import: %w", err))
-		}
-		defer f.Close()
-		from = f
-	}
-	text, err := io.ReadAll(io.LimitReader(from, maxPinsFile+1)) //nolint:forbidigo // it is bounded
+	text, err := p.pinsOf(c, file, yes)
 	if err != nil {
 		return failure(fmt.Errorf("upstream pins import: %w", err))
 	}
@@ -295,6 +289,31 @@ func (p *pinning) load(c *cobra.Command, file string) error {
 		}
 		return nil
 	})
+}
+
+// pinsOf reads a file of pins, or standard input. All that a server lists with these pins is trusted, so a
+// file that a box can write needs --yes.
+func (p *pinning) pinsOf(c *cobra.Command, file string, yes bool) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(io.LimitReader(c.InOrStdin(), maxPinsFile+1)) //nolint:forbidigo // it is bounded
+	}
+	name, err := filepath.Abs(file)
+	if err != nil {
+		return nil, err
+	}
+	boxes, err := p.boxes(c.Context())
+	if err == nil {
+		err = boxes.Check(name)
+	}
+	if err != nil && !yes {
+		return nil, fmt.Errorf("an agent may have written the pins of %s: %w. Look at it, and give --yes. Nothing was imported", policies.Clip(file, 200), err)
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readRegular(f, file, maxPinsFile)
 }
 
 // entryName is the name of the entry whose pins have a name.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"belljar.dev/internal/gateway"
 	"belljar.dev/mcp/upstream/config"
@@ -35,15 +36,22 @@ func testUpstreams(out io.Writer, file string) error {
 	return nil
 }
 
-// printPreview prints what an entry would start.
-func printPreview(out io.Writer, p gateway.Preview) {
+// maxShown bounds a line of a preview, in characters.
+const maxShown = 2000
+
+// printPreview prints what an entry would start, and reports whether that could be shown whole.
+func printPreview(out io.Writer, p gateway.Preview) (whole bool) {
 	fmt.Fprintf(out, "%s (line %d)", policies.Clip(p.Name, 100), p.Line)
 	if !p.Enabled {
 		fmt.Fprintln(out, ": switched off")
-		return
+		return true
 	}
 	fmt.Fprintln(out)
-	say := func(what, text string) { fmt.Fprintf(out, "  %-11s%s\n", what+":", policies.Clip(text, 2000)) }
+	whole = true
+	say := func(what, text string) {
+		whole = whole && utf8.RuneCountInString(text) <= maxShown
+		fmt.Fprintf(out, "  %-11s%s\n", what+":", policies.Clip(text, maxShown))
+	}
 	if p.URL != "" {
 		say("connects", p.URL)
 	}
@@ -69,9 +77,16 @@ func printPreview(out io.Writer, p gateway.Preview) {
 			say("reaches", strings.Join(phase.of.Hosts, ", "))
 		}
 	}
+	if len(p.Sets) > 0 {
+		say("sets", strings.Join(p.Sets, ", "))
+	}
+	if p.EnvFile != "" {
+		say("reads", p.EnvFile)
+	}
 	if len(p.Refers) > 0 {
 		say("refers to", strings.Join(p.Refers, ", "))
 	}
+	return whole
 }
 
 // shellLine is the words of a command line, each in quotes that has to be.

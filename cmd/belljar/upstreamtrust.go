@@ -18,11 +18,12 @@ func trustCommand(u *upstreams) *cobra.Command {
 	d := &deciding{pinning: pinning{upstreams: u}, trust: true}
 	c := &cobra.Command{
 		Use: "trust FILE", Short: "trust all that the servers of a file run and list now",
-		Long: `trust is approve for a whole file, for example one of a workspace, whose servers are held until
-a person has agreed: it shows what waits of each server that has an entry in the file, and
-asks once. It decides about what was shown. What changes after that is held again, also
-an entry that is new in the file. What a server lists is known only when it has run, so
-a file of servers that have not run needs trust twice, or approve for the second time.
+		Long: `trust is approve for a whole file. The servers of a file in a workspace are held until a
+person has agreed, and so is each change. trust shows what waits of each server that has an
+entry in the file, and asks once. The decision is about what was shown.
+
+Trust a file twice: first what its servers run, and then, when they have run, what they
+list. An entry that is new in the file is held again.
 
   belljar upstream trust .mcp.json
 ` + exitHelp,
@@ -66,13 +67,13 @@ func (d *deciding) trustFile(c *cobra.Command, name string) error {
 		}
 		fmt.Fprintf(c.OutOrStdout(), "%s (sha256:%x)\n", policies.Clip(file, 200), sha256.Sum256(data))
 		if len(unseen) > 0 {
-			fmt.Fprintf(c.OutOrStdout(), "No server of ours has seen: %s\n", policies.Clip(strings.Join(unseen, ", "), 500))
+			fmt.Fprintf(c.OutOrStdout(), "These entries have never run, so nothing of them can be trusted yet: %s. Start a server that reads the file.\n", policies.Clip(strings.Join(unseen, ", "), 500))
 		}
 		for i := range d.cut {
 			fmt.Fprintf(c.OutOrStdout(), "%s is left out, since it cannot be shown whole; name it with approve to trust it all the same.\n", policies.Clip(d.cut[i].Ref.String(), 1500))
 		}
 		if len(all) == 0 {
-			_, err := fmt.Fprintln(c.OutOrStdout(), "Nothing of it waits for a decision.")
+			_, err := fmt.Fprintln(c.OutOrStdout(), "Nothing in this file waits for a decision.")
 			return err
 		}
 		for _, of := range all {

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"belljar.dev/mcp/upstream/config"
 	"belljar.dev/mcp/upstream/launch"
@@ -19,6 +21,8 @@ type Preview struct {
 	Install *PhasePreview
 	Run     *PhasePreview // nil for a remote server, and for one that is switched off
 	Mounts  []launch.Mount
+	Sets    []string // variables or headers by name, with their references
+	EnvFile string   // whose variables the server gets
 	Refers  []string // references to something outside the file, such as ${TOKEN}
 }
 
@@ -67,6 +71,13 @@ func preview(name string, data []byte, look config.Lookup) (all []Preview, fault
 	entries, faults := config.Read(name, data)
 	for _, e := range entries {
 		p := Preview{Name: e.Name, Line: e.Source.Line, Enabled: e.Enabled, Refers: config.References(e)}
+		for _, v := range slices.Concat(e.Env, e.Headers) {
+			set := v.Name // its value may be a secret
+			if refs := v.Value.References(); len(refs) > 0 {
+				set += " from " + strings.Join(refs, " and ")
+			}
+			p.Sets = append(p.Sets, set)
+		}
 		if e.Enabled {
 			bad := p.plan(e, look)
 			faults = append(faults, bad...)
@@ -94,7 +105,10 @@ func (p *Preview) plan(e config.Entry, look config.Lookup) []config.Fault {
 		return append(faults, faultOf(e, config.Error, err.Error(), ""))
 	}
 	faults = append(faults, notesOf(e, plan)...)
-	p.Image, p.Mounts = plan.Image, plan.Mounts
+	p.Image, p.Mounts, p.EnvFile = plan.Image, plan.Mounts, plan.EnvFile.String()
+	if name, plain := plan.EnvFile.Plain(); plain && name != "" && !filepath.IsAbs(name) { // see readEnvFile
+		p.EnvFile = filepath.Join(filepath.Dir(e.Source.File), name)
+	}
 	if plan.Run.Entrypoint {
 		return append(faults, faultOf(e, config.Error, "server "+e.Name+": "+errEntrypoint.Error(), ""))
 	}

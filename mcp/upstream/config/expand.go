@@ -56,10 +56,8 @@ func Expand(e Entry, l Lookup) (Entry, []Fault) {
 func References(e Entry) []string {
 	found := map[string]bool{}
 	for _, t := range e.texts() {
-		for _, p := range t.pieces {
-			if p.ref != literal && p.ref != folder {
-				found[p.written()] = true
-			}
+		for _, ref := range t.References() {
+			found[ref] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(found))

@@ -115,6 +115,16 @@ func (t Text) Reveal(reveal func(name string) (string, error)) (string, error) {
 	return value, nil
 }
 
+// References returns what t refers to outside its file, as the file has it but without defaults.
+func (t Text) References() (all []string) {
+	for _, p := range t.pieces {
+		if p.ref != literal && p.ref != folder {
+			all = append(all, p.written())
+		}
+	}
+	return all
+}
+
 // Secrets returns the names of the secrets that t needs.
 func (t Text) Secrets() (names []string) {
 	for _, p := range t.pieces {
