@@ -3,6 +3,7 @@ package pin
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -134,17 +135,20 @@ func ofDefinition(c *canon, kind Kind, member string, raw json.RawMessage) serve
 		d.name = nameOf(raw, member)
 		return d
 	}
-	object := unwrap(d.text)
-	if !wire.IsObject(object) {
+	if raw = bytes.TrimSpace(raw); !wire.IsObject(raw) {
 		d.fault = "the definition is not an object"
 		return d
 	}
-	name := wire.Member(object, member)
-	if len(name) < 3 || name[0] != '"' || len(name) > maxName {
+	// Of the text as it came, where the name comes first as a rule: in the canonical one it comes late.
+	name := wire.Member(raw, member)
+	if len(name) < 3 || name[0] != '"' {
 		d.fault = fmt.Sprintf("the definition has no %s, or one that is not a text of 1 to %d bytes", member, maxName)
 		return d
 	}
-	d.name = wire.Unquote(name)
+	d.name = string(normal([]byte(wire.Unquote(name)), false))
+	if len(d.name) > maxName-2 { // with its quotes
+		d.name, d.fault = "", fmt.Sprintf("the definition has no %s, or one that is not a text of 1 to %d bytes", member, maxName)
+	}
 	return d
 }
 
@@ -204,8 +208,13 @@ func body(text []byte) string {
 // rawDigest stands for the bytes of an offer.
 func rawDigest(o Offer) (Digest, error) {
 	h := sha256.New()
+	var size [8]byte
+	count := func(n int) {
+		binary.BigEndian.PutUint64(size[:], uint64(n))
+		h.Write(size[:])
+	}
 	put := func(text []byte) {
-		fmt.Fprintf(h, "%d:", len(text))
+		count(len(text))
 		h.Write(text)
 	}
 	runs, err := json.Marshal(o.Runs)
@@ -217,7 +226,7 @@ func rawDigest(o Offer) (Digest, error) {
 		put([]byte(l.Server))
 		put([]byte(l.Instructions))
 		for _, list := range [][]json.RawMessage{l.Tools, l.Prompts, l.Templates} {
-			fmt.Fprintf(h, "[%d", len(list))
+			count(len(list))
 			for _, raw := range list {
 				put(raw)
 			}
