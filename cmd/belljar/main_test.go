@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path"
@@ -43,9 +44,7 @@ func runScripts(t *testing.T, dir string) {
 		UpdateScripts:       golden.Update(),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Condition: func(cond string) (bool, error) {
-			return condition(t, cond), nil
-		},
+		Condition:           condition,
 		Setup: func(e *testscript.Env) error {
 			if dir, err := os.UserCacheDir(); err == nil { // for scripts that build something
 				e.Setenv("GOCACHE", cmp.Or(os.Getenv("GOCACHE"), filepath.Join(dir, "go-build")))
@@ -63,34 +62,26 @@ func runScripts(t *testing.T, dir string) {
 	})
 }
 
-// condition says whether boxes can run here, whether there is curl, git, Python or a
-// Chromium, or whether we are root; where TEST_REQUIRE asks for what boxes need,
-// its lack fails the test instead of skipping scripts.
-func condition(t *testing.T, cond string) bool {
-	switch cond {
-	case "boxes":
-		testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
-		return true
-	case "chromium":
-		testenv.Need(t, testenv.Chromium)
-		return true
-	case "curl":
-		testenv.Need(t, testenv.Curl)
-		return true
-	case "git":
-		testenv.Need(t, testenv.Git)
-		return true
-	case "nginx":
-		testenv.Need(t, testenv.Curl, testenv.Nginx)
-		return true
-	case "python":
-		testenv.Need(t, testenv.Python)
-		return true
-	case "root":
-		return testenv.Root.Missing() == ""
+// condition reports whether boxes can run here, whether there is curl, git, nginx, Python or a
+// Chromium, or whether we are root. It is an error if TEST_REQUIRE asks for something that is missing.
+// A script runs in a test of its own, so the test that started it must not be skipped from there.
+func condition(cond string) (bool, error) {
+	needs := map[string][]testenv.Thing{
+		"boxes":    {testenv.UserNamespaces, testenv.Bash},
+		"chromium": {testenv.Chromium},
+		"curl":     {testenv.Curl},
+		"git":      {testenv.Git},
+		"nginx":    {testenv.Curl, testenv.Nginx},
+		"python":   {testenv.Python},
 	}
-	t.Fatalf("condition %q is not known", cond)
-	return false
+	if cond == "root" {
+		return testenv.Root.Missing() == "", nil
+	}
+	things, known := needs[cond]
+	if !known {
+		return false, fmt.Errorf("condition %q is not known", cond)
+	}
+	return testenv.Have(things...)
 }
 
 // sub rewrites files so that what differs from run to run or from host to

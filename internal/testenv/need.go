@@ -86,6 +86,22 @@ func Need(t testing.TB, things ...Thing) {
 	}
 }
 
+// Have reports whether the machine has all of the things. It is an error if TEST_REQUIRE asks for one
+// that is missing.
+func Have(things ...Thing) (bool, error) {
+	for _, n := range things {
+		why := n.lack()
+		if why == "" {
+			continue
+		}
+		if required(os.Getenv("TEST_REQUIRE"), n, all()) {
+			return false, fmt.Errorf("needs %s, and TEST_REQUIRE=%s asks for it: %s", n.Name, os.Getenv("TEST_REQUIRE"), why)
+		}
+		return false, nil
+	}
+	return true, nil
+}
+
 // NeedForExamples has the examples of a package left out where one of the things
 // is missing, with a line that says why, or ends the process where TEST_REQUIRE
 // asks for that thing: an example cannot skip itself. It belongs into TestMain,
