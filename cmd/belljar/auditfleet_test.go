@@ -2,10 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"belljar.dev/internal/fleet"
+	"belljar.dev/internal/golden"
 )
 
 // Each log of a fleet has one verdict, also where its worker says nothing, or nonsense: nothing
@@ -13,6 +17,7 @@ import (
 func TestVerdictsOfLogs(t *testing.T) {
 	report := func(text string) json.RawMessage { return json.RawMessage(text) }
 	good := fleet.Audited{Worker: "w1", Report: report(`{"first":1,"last":9,"signed":8,"witnessed":8,"witnesses":["w2"]}`)}
+	shown := make(map[string]string)
 	for name, tt := range map[string]struct {
 		of     fleet.Audited
 		status int
@@ -26,6 +31,7 @@ func TestVerdictsOfLogs(t *testing.T) {
 		"silent":            {fleet.Audited{Worker: "w2", Error: "it does not answer", Unheard: "nor here"}, exitUnknown, "UNKNOWN  w2: it does not answer\nUNKNOWN  w2: what it has of others: nor here\n1 of 2 logs were read; not those of w2\n"},
 		"disputed":          {fleet.Audited{Worker: "w2", Report: report(`{"first":1,"disputes":["1 of 2"]}`)}, exitUnknown, "UNKNOWN  w2: what others have of it: 1 of 2\n"},
 		"not all compared":  {fleet.Audited{Worker: "w2", Report: report(`{"first":1}`), Unheard: "too much"}, exitUnknown, "UNKNOWN  w2: what it has of others: too much\n"},
+		"no reason":         {fleet.Audited{Worker: "w2"}, exitUnknown, "UNKNOWN  w2: its log was not read\n"},
 		"an escape":         {fleet.Audited{Worker: "w2", Error: "\x1b[2J"}, exitUnknown, "UNKNOWN  w2: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,6 +43,7 @@ func TestVerdictsOfLogs(t *testing.T) {
 			if err := printLogs(&out, all); err != nil {
 				t.Fatal(err)
 			}
+			shown[name] = out.String()
 			if got := statusOfLogs(all); got != tt.status {
 				t.Errorf("status %d, want %d", got, tt.status)
 			}
@@ -45,4 +52,9 @@ func TestVerdictsOfLogs(t *testing.T) {
 			}
 		})
 	}
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(shown)) {
+		fmt.Fprintf(&text, "-- %s --\n%s", name, shown[name])
+	}
+	golden.Equal(t, "auditfleet.golden", text.String())
 }

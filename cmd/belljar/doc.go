@@ -44,6 +44,7 @@
 //	  approve.go, approvewatch.go   approve
 //	  approvedesk.go, seen.go
 //	  fleet.go, place.go            fleet, place
+//	  fleetpolicy.go, fleetinfo.go
 //	  tenant.go, session.go         tenant; session and job
 //	  token.go, state.go            token; state
 //

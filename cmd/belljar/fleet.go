@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -41,6 +40,7 @@ knows of its workers. docs/fleet.md says how to set up a fleet.
   belljar fleet init pki
   belljar fleet cert pki front --front front.example
   belljar fleet cert pki w1 --worker
+  belljar fleet policy put policy.yaml
   belljar fleet status
   belljar fleet doctor
 ` + exitHelp,
@@ -71,7 +71,7 @@ for the place has another worker make it, without its files.
 		one.Flags().StringVar(&o.state, stateName, "", "state `directory` of the front (default: $XDG_STATE_HOME/belljar)")
 	}
 	status.Flags().BoolVar(&o.asJSON, "json", false, "print JSON")
-	c.AddCommand(initial, cert, status, doctor, forget)
+	c.AddCommand(initial, cert, status, doctor, forget, o.policyCommand())
 	return c
 }
 
@@ -108,12 +108,6 @@ func (o *fleetOptions) cert(c *cobra.Command, dir, name string) error {
 	return failure(err)
 }
 
-// info is what the fronts of a state directory know.
-func (o *fleetOptions) info(ctx context.Context) ([]fleet.Info, error) {
-	found, err := lists(ctx, o.state, "/fleet", func(fleet.Info) bool { return true })
-	return flat(found), err
-}
-
 func (o *fleetOptions) status(c *cobra.Command) error {
 	all, err := o.info(c.Context())
 	if err != nil {
@@ -134,8 +128,6 @@ func (o *fleetOptions) status(c *cobra.Command) error {
 	return nil
 }
 
-const noFront = "No front of yours runs here; name its state directory with --state."
-
 func printFleet(out io.Writer, i fleet.Info) error {
 	w := newTable(out)
 	fmt.Fprintln(w, "WORKER\tADDRESS\tVERSION\tLINKED FOR\tPLACES\tRUNNING\tPOLICY\tSTATE")
@@ -144,7 +136,7 @@ func printFleet(out io.Writer, i fleet.Info) error {
 		switch {
 		case one.Drains:
 			state = "drains"
-		case one.Late:
+		case one.Late || one.Behind:
 			state = "takes no new places"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", one.Name, one.Address, policies.Clip(one.Version, 40), policies.Spoken(time.Since(one.Since)), one.Places, one.Running, shortHash(one.Policy), state)
@@ -155,9 +147,6 @@ func printFleet(out io.Writer, i fleet.Info) error {
 	_, err := fmt.Fprintf(out, "%d workers, %d places, %d places that no linked worker has, %d places that nobody serves\n", len(i.Workers), len(i.Places), len(i.Away), len(i.Frozen)+len(i.Claimed))
 	return err
 }
-
-// shortHash is the beginning of the digest of a policy, for people.
-func shortHash(digest string) string { return policies.Clip(orDash(digest[:min(len(digest), 12)]), 12) }
 
 // soon is how long before its end a certificate is reported.
 const soon = 14 * 24 * time.Hour
@@ -205,8 +194,13 @@ func faultsOf(i fleet.Info, now time.Time) (all []string) {
 		if w.Late {
 			say("worker %s gets no new places: its clock is off by %s; let it follow a time server", w.Name, w.Skew.Round(time.Second))
 		}
-		if w.Policy != "" && i.Policy != "" && w.Policy != i.Policy {
-			say("worker %s has another policy (%s) than this front (%s): give all the same text, and `belljar policy check` on its machine says why it keeps an older one", w.Name, shortHash(w.Policy), shortHash(i.Policy))
+		switch {
+		case w.Refused != "" && w.Number != i.Number:
+			say("worker %s refuses policy %d of the fleet: `belljar fleet policy status` says why; correct that and put it again", w.Name, i.Number)
+		case w.Number > i.Number:
+			say("worker %s has policy %d of the fleet, which this front does not have: put the right one again with `belljar fleet policy put`", w.Name, w.Number)
+		case w.Policy != "" && i.Policy != "" && w.Policy != i.Policy:
+			say("worker %s has another policy (%s) than this front (%s): give all the same one with `belljar fleet policy put`, and `belljar policy check` on its machine says why it keeps an older one", w.Name, shortHash(w.Policy), shortHash(i.Policy))
 		}
 		if w.Expires.Before(now.Add(soon)) {
 			say("the certificate of worker %s ends at %s: `belljar fleet cert` makes another one", w.Name, w.Expires.Format(time.DateTime))

@@ -10,7 +10,7 @@ const (
 	exitUsage  = 2 // the command line makes no sense
 	// exitUnknown is of a command that found out nothing bad, and could not find out all.
 	exitUnknown = 3
-	exitRun    = 125
+	exitRun     = 125
 	// exitClosedPipe is what a shell says of a program that SIGPIPE (13) ended.
 	exitClosedPipe = 128 + 13
 )

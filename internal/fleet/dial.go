@@ -132,6 +132,9 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 		if w.cfg.Policy != nil {
 			s.Policy = w.cfg.Policy()
 		}
+		if w.cfg.Number != nil {
+			s.Number = w.cfg.Number()
+		}
 		if all := few[string](w.cfg.Places()); sent == nil || !slices.Equal(all, *sent) {
 			s.Places, sent = &all, &all
 		}

@@ -25,6 +25,7 @@
 //
 //	front.go               one request: from its body to its answer
 //	places.go, move.go     places that move from one worker to another, to a file, and back
+//	policy.go              the policy that an operator gives to the whole fleet
 //	resolve.go             the worker that has a place, or gets it
 //	ask.go                 what a front asks workers for itself
 //	answer.go              the answer, also in the place of a worker that is gone
@@ -32,9 +33,11 @@
 //	headers.go, message.go what goes from one end to the other, and what a front knows of it
 //	audits.go              the audit logs of all workers, compared with what others keep of them
 //	roster.go, state.go    the workers that are there, and what they say of themselves
+//	give.go                the policy of the fleet for a worker that has an older one
 //	witness.go             has other workers keep what one has signed
 //	rendezvous.go          the same choice at all fronts
 //	worker.go, dial.go     the other end
+//	take.go                what a worker does with a policy of the fleet
 //	keeping.go             what a worker does for the audit logs of others
 //	moving.go              what a worker does of a move
 //	link.go, tune_linux.go a connection of both ends, and its hello

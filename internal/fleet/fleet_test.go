@@ -36,6 +36,8 @@ type rig struct {
 	link  net.Listener
 	http  *httptest.Server
 	log   *testenv.Log
+
+	configure func(*WorkerConfig) // changes the configuration of workers; nil for none
 }
 
 // texts is a protocol whose messages are {"id": N, "method": TEXT}.
@@ -152,7 +154,7 @@ func (r *rig) unlinkedOf(name string, files Credentials, h http.HandlerFunc, b *
 	if r.other != nil {
 		fronts = append(fronts, "https://"+r.other.link.Addr().String())
 	}
-	m.Worker, err = NewWorker(WorkerConfig{
+	cfg := WorkerConfig{
 		Name: name, Fronts: fronts, Credentials: files, Handler: h, Log: slog.New(slog.NewTextHandler(r.log, nil)),
 		Places: func() (all []string) {
 			m.mu.Lock()
@@ -178,7 +180,11 @@ func (r *rig) unlinkedOf(name string, files Credentials, h http.HandlerFunc, b *
 			return nil
 		},
 		Audit: m.book.audit(),
-	})
+	}
+	if r.configure != nil {
+		r.configure(&cfg)
+	}
+	m.Worker, err = NewWorker(cfg)
 	if err != nil {
 		r.t.Fatal(err)
 	}

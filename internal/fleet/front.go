@@ -161,6 +161,9 @@ func (f *Front) Info() Info {
 	if f.cfg.Policy != nil {
 		i.Policy = f.cfg.Policy()
 	}
+	f.roster.mu.Lock()
+	i.Number = f.roster.given.Number
+	f.roster.mu.Unlock()
 	var fault error
 	if i.Expires, fault = f.files.state(); fault != nil {
 		i.Fault = fault.Error()

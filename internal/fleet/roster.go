@@ -46,12 +46,14 @@ type link struct {
 	running atomic.Int64 // requests
 	sent    atomic.Int64 // requests of clients
 
-	places map[string]bool // guarded by roster.mu, as are the next ones
-	moves  []Moving
-	policy string
-	drains bool
-	skew   time.Duration
-	signed Signed // the newest checkpoint of its audit log
+	places  map[string]bool // guarded by roster.mu, as are the next ones
+	moves   []Moving
+	policy  string
+	number  uint64 // of a policy of the fleet
+	refused string // why it does not take another one
+	drains  bool
+	skew    time.Duration
+	signed  Signed // the newest checkpoint of its audit log
 }
 
 // roster is the workers that are linked to a front. Its methods are safe for concurrent use.
@@ -65,6 +67,8 @@ type roster struct {
 	coming  map[string]*link   // guarded by mu: that have not said yet which places they have, by name
 	holders map[string][]*link // guarded by mu: by place
 	changed chan struct{}      // guarded by mu: closed at the next change
+	given   Given              // guarded by mu: the policy of the fleet; zero for none
+	since   time.Time          // guarded by mu: when it was given
 	closed  bool               // guarded by mu
 
 	shaking *shares       // handshakes, by address
@@ -291,6 +295,7 @@ func (r *roster) use(ctx context.Context, l *link) {
 	defer close(over)
 	defer l.Close()
 	witnessing.Go(func() { r.witness(ctx, l, over) })
+	witnessing.Go(func() { giveTo(ctx, r, l, over) })
 	r.log.Info("a worker is linked", "worker", l.Name, "from", l.RemoteAddr().String(), "version", fmt.Sprintf("%.40q", l.Version))
 	if err = r.follow(ctx, l); ctx.Err() == nil {
 		r.log.Warn("a worker is not linked any more", "worker", l.Name, "err", err)
@@ -362,7 +367,7 @@ func (r *roster) record(l *link, s state) bool {
 	}
 	r.links[l.Name] = l
 	r.came(l)
-	l.drains, l.skew, l.policy = s.Drains, time.Until(s.Time), s.Policy
+	l.drains, l.skew, l.policy, l.number = s.Drains, time.Until(s.Time), s.Policy, s.Number
 	if s.Signed != nil {
 		l.signed = *s.Signed
 	}
@@ -486,7 +491,7 @@ func isStopping(r *roster, worker string) bool {
 func (r *roster) takers() []*link {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := slices.DeleteFunc(slices.Collect(maps.Values(r.links)), func(l *link) bool { return l.drains || l.skew.Abs() > maxSkew })
+	all := slices.DeleteFunc(slices.Collect(maps.Values(r.links)), func(l *link) bool { return l.drains || l.skew.Abs() > maxSkew || behind(r, l) })
 	slices.SortFunc(all, func(a, b *link) int {
 		if n := len(a.places) - len(b.places); n != 0 {
 			return n
@@ -509,6 +514,7 @@ func (r *roster) info() (all []WorkerInfo, places map[string]string, frozen map[
 		all = append(all, WorkerInfo{
 			Name: name, Address: l.RemoteAddr().String(), Version: fmt.Sprintf("%.40s", l.Version), Since: l.since, Drains: l.drains, Places: len(l.places),
 			Running: l.running.Load(), Skew: l.skew, Expires: l.peer.chain[0].NotAfter, Fronts: l.Fronts, Late: l.skew.Abs() > maxSkew, Policy: l.policy,
+			Number: l.number, Refused: l.refused, Behind: behind(r, l),
 		})
 	}
 	places, frozen = make(map[string]string, len(r.holders)), make(map[string][]string)

@@ -25,6 +25,10 @@ type WorkerConfig struct {
 	Credentials Credentials
 	Version     string        // of the program, for people
 	Policy      func() string // digest of the policy that holds here, for people; nil says none
+	// Take takes a policy of the fleet, or returns a Refusal: then the one before holds on.
+	// Number is that of the one that it has; 0 for none. Both are nil where there is none.
+	Take   func(ctx context.Context, g Given) error
+	Number func() uint64
 	// Handler answers requests of clients. Their place and caller are in the headers
 	// PlaceHeader and CallerHeader.
 	Handler http.Handler
@@ -186,6 +190,11 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 		return
 	case heardPath, keepPath, keptPath, verifyPath:
 		w.audit(rw, r)
+		return
+	case policyPath:
+		if w.take(rw, r) {
+			w.Changed()
+		}
 		return
 	case movePath:
 		if !w.flights.begin(r) {

@@ -10,6 +10,7 @@
 //	                               package front has what stands before those over HTTP
 //	handover.go                    another process takes over the clients
 //	routes.go, work.go             the front of a fleet, and a worker of one
+//	fleetput.go                    the policy that an operator gives to the whole fleet
 //	placehandlers.go               places that move, as the operator of a front sees them,
 //	workmoves.go, workmarks.go     and as a worker has them
 //	consolefleet.go                what people at the console of a front ask its workers
@@ -43,5 +44,6 @@
 //	witness.go                     what other workers of a fleet keep of that
 //	tracer.go
 //	layout.go, workdir.go          the places of a policy; the directory of a worker
+//	fleetpolicy.go                 the policy that was given to a fleet, on the disk
 //	config.go                      what a command asks for
 package server

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"time"
 
 	"belljar.dev/internal/auth"
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/fleet"
 	"belljar.dev/internal/front"
 	"belljar.dev/policies"
 )
@@ -18,12 +21,14 @@ import (
 // goroutine.
 type reloader struct {
 	gate    *gate
-	file    string        // the policy's file; empty for the built-in policy
-	places  *places       // which hold the layout that the policy gives
-	state   string        // the state directory, which no policy may show to a box; empty without one
-	changed func(*layout) // called with each new policy; the next signal waits until it returns
-	asked   chan struct{} // holds one while the policy is to be read again
-	front   *front.Config // nil over stdio, where no tokens come
+	file    string         // the policy's file; empty for the built-in policy
+	places  *places        // which hold the layout that the policy gives
+	state   string         // the state directory, which no policy may show to a box; empty without one
+	changed func(*layout)  // called with each new policy; the next signal waits until it returns
+	asked   chan struct{}  // holds one while the policy is to be read again
+	hands   chan handed    // policies of the fleet
+	fleet   *fleetPolicies // nil without a fleet
+	front   *front.Config  // nil over stdio, where no tokens come
 	watch   watcher
 	others  watchers      // of the files of upstreams
 	tried   []string      // files that a policy with faults names
@@ -37,7 +42,7 @@ type reloader struct {
 func newReloader(g *gate, at Place, ps *places, l *ledger, http *front.Config) *reloader {
 	r := &reloader{
 		gate: g, file: at.PolicyName, places: ps, state: at.State, front: http,
-		asked: make(chan struct{}, 1), status: &policyStatus{}, audit: l, log: at.Log,
+		asked: make(chan struct{}, 1), hands: make(chan handed), fleet: ps.layout.Load().given, status: &policyStatus{}, audit: l, log: at.Log,
 	}
 	r.status.hold(at.PolicyName, at.Policy)
 	if r.file == config.BuiltinPolicy {
@@ -75,6 +80,8 @@ func (r *reloader) run(ctx context.Context, watch bool) {
 			r.look(ctx)
 		case <-r.asked:
 			r.reload(ctx)
+		case h := <-r.hands:
+			h.answer <- r.take(ctx, h)
 		}
 	}
 }
@@ -139,27 +146,10 @@ func (r *reloader) reload(ctx context.Context) {
 		r.watch.also(r.files(), began)
 		r.others.also(r.places.upstreamFiles(), began)
 	}()
-	l, err := r.places.layout.Load().read(r.file)
-	var name string
-	var p *policies.Policy
-	if err == nil {
-		name, p = l.set.Name, l.policy()
-		err = r.audit.bears(p, l.all)
-	}
-	if err == nil && r.state != "" && !l.routes {
-		err = config.Unseen(r.state, l.all, p)
-	}
-	if err == nil && !l.routes {
-		err = errors.Join(frontFiles(r.front, l.all, p), frontFiles(r.console, l.all, p))
-	}
-	same := err == nil && l.same(r.places.layout.Load())
-	var tokens []auth.Digest
-	if err == nil && r.front != nil && !same {
-		tokens, err = tokensFor(ctx, p, r.gate.now.Load(), config.Boxes(p, l.all, r.state), r.state == "")
-	}
+	c, err := r.read(ctx, r.file)
+	r.tried = nil
 	if err != nil {
 		r.status.refuse(config.FirstLine(err))
-		r.tried = nil
 		holds := r.gate.now.Load()
 		r.audit.policy("refused", cmp.Or(r.file, config.BuiltinPolicy), holds, holds, config.FirstLine(err))
 		r.log.Error("the policy cannot be read again; the one before holds on", "err", config.FirstLine(err))
@@ -173,26 +163,60 @@ func (r *reloader) reload(ctx context.Context) {
 		r.rotate(ctx) // tokens that were taken away do not wait for a policy without faults
 		return
 	}
-	r.tried = nil
-	if same {
-		r.status.hold(name, p)
-		r.log.Info("the policy was read again and is as it was", "policy", name)
+	if c.same {
+		r.status.hold(c.set.Name, c.policy())
+		r.log.Info("the policy was read again and is as it was", "policy", c.set.Name)
 		r.reloadUpstreams() // whose files may be others
 		r.rotate(ctx)
 		return
 	}
+	r.use(ctx, c, "")
+}
+
+// candidate is a policy that was read and checked, and may hold from now on.
+type candidate struct {
+	*layout
+
+	same   bool // it is the one that holds
+	tokens []auth.Digest
+}
+
+// read reads a policy file and checks that its policy can hold here. The caller has changing.
+func (r *reloader) read(ctx context.Context, file string) (c candidate, err error) {
+	if c.layout, err = r.places.layout.Load().read(file); err != nil {
+		return c, err
+	}
+	p := c.policy()
+	err = r.audit.bears(p, c.all)
+	if err == nil && r.state != "" && !c.routes {
+		err = config.Unseen(r.state, c.all, p)
+	}
+	if err == nil && !c.routes {
+		err = errors.Join(frontFiles(r.front, c.all, p), frontFiles(r.console, c.all, p))
+	}
+	c.same = err == nil && c.layout.same(r.places.layout.Load())
+	if err == nil && r.front != nil && !c.same {
+		c.tokens, err = tokensFor(ctx, p, r.gate.now.Load(), config.Boxes(p, c.all, r.state), r.state == "")
+	}
+	return c, err
+}
+
+// use has a policy hold. why is for the audit log; empty for a file that has changed. The caller has
+// changing.
+func (r *reloader) use(ctx context.Context, c candidate, why string) {
+	name, p := c.set.Name, c.policy()
 	if name != config.BuiltinPolicy {
 		r.file = name
 	}
 	before := r.gate.now.Load()
-	r.audit.policy("read", name, before, p, "")
-	r.hold(tokens) // before the policy: no client comes as a tenant that has gone
+	r.audit.policy("read", name, before, p, why)
+	r.hold(c.tokens) // before the policy: no client comes as a tenant that has gone
 	if r.front != nil {
 		r.gate.login.Trust(p)
 	}
-	r.places.hold(ctx, l)
+	r.swap(ctx, c.layout)
 	r.status.hold(name, p) // now it does
-	r.changed(l)
+	r.changed(c.layout)
 	if r.front != nil {
 		if err := r.gate.login.Prepare(ctx); err != nil {
 			r.log.Error("the tokens of an issuer are not accepted", "err", err)
@@ -203,4 +227,124 @@ func (r *reloader) reload(ctx context.Context) {
 		r.log.Warn("what the policy says about the audit log holds from the next start on")
 	}
 	r.log.Info("the policy was read again and holds from now on", "policy", name, "hash", p.Hash())
+}
+
+// swap has another layout hold, and its policy. A front has no place of its own whose gate gets it.
+func (r *reloader) swap(ctx context.Context, l *layout) {
+	r.places.hold(ctx, l)
+	if l.routes {
+		r.gate.now.Store(l.policy())
+	}
+}
+
+// handed is a policy of the fleet for the goroutine of a reloader.
+type handed struct {
+	fleet.Given
+
+	answer chan error
+}
+
+// hand has the reloader take a policy of the fleet, and waits for that. A *fleet.Refusal says that the one
+// before holds on.
+func (r *reloader) hand(ctx context.Context, g fleet.Given) error {
+	h := handed{g, make(chan error, 1)}
+	select {
+	case r.hands <- h:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-h.answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// check reports why a policy of the fleet cannot hold here, before anybody takes it.
+func (r *reloader) check(ctx context.Context, text string) error {
+	r.places.changing.Lock()
+	defer r.places.changing.Unlock()
+	draft, err := r.fleet.draft(text)
+	if err != nil {
+		return fmt.Errorf("keep the policy of the fleet: %w", err)
+	}
+	_, err = r.read(ctx, draft)
+	return errors.Join(err, os.Remove(draft))
+}
+
+// take has a policy of the fleet hold, if it is newer than the one that holds and can be used here.
+func (r *reloader) take(ctx context.Context, h handed) error {
+	r.places.changing.Lock()
+	defer r.places.changing.Unlock()
+	switch now := r.fleet.number.Load(); {
+	case h.Number < now:
+		return &fleet.Refusal{Why: fmt.Sprintf("it is policy %d of the fleet, and policy %d holds here, which is newer", h.Number, now)}
+	case h.Number == now:
+		if text, err := r.fleet.text(); err != nil || text == h.Text {
+			return err
+		}
+		return &fleet.Refusal{Why: fmt.Sprintf("another policy of the number %d holds here; put it again, so that it gets another number", now)}
+	}
+	if _, err := checkGiven(fmt.Sprintf("policy %d", h.Number), h.Text); err != nil {
+		return r.refuse(fmt.Sprintf("policy %d of the fleet", h.Number), err)
+	}
+	draft, err := r.fleet.draft(h.Text)
+	if err != nil {
+		return fmt.Errorf("keep the policy of the fleet: %w", err)
+	}
+	if _, err := r.read(ctx, draft); err != nil {
+		return errors.Join(r.refuse(fmt.Sprintf("policy %d of the fleet", h.Number), err), os.Remove(draft))
+	}
+	if err := r.fleet.keep(draft, h.Number); err != nil {
+		return fmt.Errorf("keep the policy of the fleet: %w", err)
+	}
+	name := r.fleet.file(h.Number)
+	c, err := r.read(ctx, name)
+	if err != nil { // which was good a moment ago
+		return errors.Join(r.refuse(name, err), os.Remove(name))
+	}
+	why := fmt.Sprintf("policy %d of the fleet", h.Number)
+	if h.By != "" {
+		why += ", put by " + policies.Clip(h.By, 128)
+	}
+	if c.same { // under another name
+		p := r.gate.now.Load()
+		r.file = name
+		r.audit.policy("read", name, p, p, why)
+		r.swap(ctx, c.layout)
+		r.status.hold(name, c.policy())
+	} else {
+		r.use(ctx, c, why)
+	}
+	r.fleet.number.Store(h.Number) // after its digest is that of the policy: others see both
+	r.watch.begin(r.files())
+	r.fleet.clean()
+	return nil
+}
+
+// refuse notes that a policy is refused, and returns that as the error.
+func (r *reloader) refuse(name string, err error) error {
+	holds := r.gate.now.Load()
+	r.audit.policy("refused", name, holds, holds, config.FirstLine(err))
+	return &fleet.Refusal{Why: err.Error()}
+}
+
+// checkGiven reads a policy of a fleet as every node of it does. A node has none of the files that
+// one could name.
+func checkGiven(name, text string) (*policies.Policy, error) {
+	if len(text) > fleet.MaxPolicy {
+		return nil, fmt.Errorf("the policy has %d bytes, and the policy of a fleet has at most %d", len(text), fleet.MaxPolicy)
+	}
+	p, err := policies.Parse(name, []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fleetPlaces(p); err != nil {
+		return nil, err
+	}
+	if len(p.Projects()) > 0 {
+		return nil, errors.New("the policy has files of projects, which the machines of a fleet do not share; write their rules into the policy itself")
+	}
+	return p, nil
 }

@@ -50,7 +50,7 @@ func openFleet(ctx context.Context, s *Server) (err error) {
 		Policy: func() string { return s.gate.now.Load().Hash() },
 	}
 	if len(routes.NATS.Servers) > 0 {
-		if cfg.Claims, err = share(ctx, s, journal); err != nil {
+		if cfg.Claims, s.shared, err = share(ctx, s, journal); err != nil {
 			return front.Mistake(err)
 		}
 		cfg.Together, cfg.Settled = true, true
@@ -69,17 +69,17 @@ const (
 
 // share connects to what all fronts share. The front does not wait for it: places that exist
 // are served without.
-func share(ctx context.Context, s *Server, journal *claims.Journal) (claims.Claims, error) {
+func share(ctx context.Context, s *Server, journal *claims.Journal) (claims.Claims, *bus.Bucket, error) {
 	cfg := s.cfg.Service.Routes.NATS
 	cfg.Log = s.Log
 	b, err := bus.Connect(cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.opened.Do(b.Close)
 	shared := claims.OpenShared(context.WithoutCancel(ctx), b.Bucket(claimsBucket, maxClaim), journal, s.Log)
 	s.opened.Do(shared.Close)
-	return shared, nil
+	return shared, b.Bucket(policyBucket, maxShared), nil
 }
 
 // runRoutes starts what goes on in a front: the reloader and the answers to other commands.
@@ -126,6 +126,14 @@ func runRoutes(ctx context.Context, s *Server) error {
 		control.Respond(w, http.StatusOK, "forgotten")
 	})
 	(&placeHandlers{s}).handle(mux)
+	puts := &putter{server: s, bucket: s.shared}
+	puts.handle(mux)
+	if err := puts.begin(); err != nil {
+		return err
+	}
+	if puts.bucket != nil {
+		running.Go(func() { puts.follow(ctx) })
+	}
 	c := &controller{at: s.Place, policy: s.reloader.status, audit: s.audit, console: s.console}
 	c.handleConsole(mux)
 	if s.console != nil {

@@ -13,6 +13,7 @@ import (
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/console"
 	"belljar.dev/internal/fleet"
+	"belljar.dev/internal/fleet/bus"
 	"belljar.dev/internal/front"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/store"
@@ -67,6 +68,7 @@ type listeners struct {
 	counts  *callCounts      // for people; nil as well
 	part    *console.Part    // for people at the fronts of the fleet; nil as well
 	fleet   *fleet.Front     // of the workers of a fleet; nil as well
+	shared  *bus.Bucket      // the policy that the fronts of a fleet share; nil for a single one
 }
 
 // Open opens what a command asks for. The caller closes the server; where Open returns
@@ -163,9 +165,18 @@ func (s *Server) openPolicy(context.Context) (err error) {
 			return fmt.Errorf("--place %s: %w", name, err)
 		}
 	}
+	if s.cfg.linked() || s.cfg.routes() {
+		state, err := config.FindState(s.cfg.State)
+		if err != nil {
+			return err
+		}
+		if at.given, s.cfg.Policy, err = openFleetPolicies(state, s.cfg.Policy); err != nil {
+			return err
+		}
+	}
 	l, err := at.read(s.cfg.Policy)
 	if err != nil {
-		return err
+		return at.given.broken(err)
 	}
 	s.PolicyName, s.Policy = l.set.Name, l.policy()
 	s.places = newPlaces(s, l)

@@ -1,0 +1,117 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// policyPath is where a front gives a worker the policy of the fleet.
+const policyPath = "/link/policy"
+
+// Times and bounds of the policy of a fleet.
+const (
+	// MaxPolicy is the most bytes of its text. As JSON it fits into a message of NATS.
+	MaxPolicy  = 512 << 10
+	maxGiven   = 6*MaxPolicy + 1<<10 // bytes of it as JSON, in which a byte may take six
+	giveWait   = 30 * time.Second    // for a worker to read it
+	giveRest   = time.Second         // between two tries
+	behindWait = time.Minute         // then a worker with another policy takes no new places
+)
+
+// Given is a policy that an operator gave to the whole fleet. Its number is higher than that of
+// any one before.
+type Given struct {
+	Number uint64 `json:"number"`
+	Text   string `json:"text"`
+	By     string `json:"by,omitempty"` // the operator who put it, for audit logs; empty after a start
+}
+
+// giveTo gives a worker the policy of the fleet whenever it has an older one, until over is closed.
+func giveTo(ctx context.Context, r *roster, l *link, over <-chan struct{}) {
+	tried := uint64(0) // the worker has answered to it
+	for {
+		r.mu.Lock()
+		g, changed, has := r.given, r.changed, l.number
+		known := r.links[l.Name] == l // it has said which one it has
+		r.mu.Unlock()
+		failed := false
+		if known && g.Number > has && g.Number != tried {
+			why, err := l.take(ctx, g)
+			switch {
+			case err != nil:
+				failed = true
+				r.log.Warn("a worker does not take the policy of the fleet; it is tried again", "worker", l.Name, "number", g.Number, "err", err)
+			case why != "":
+				r.log.Error("a worker refuses the policy of the fleet, and keeps the one that it has", "worker", l.Name, "number", g.Number, "why", why)
+			}
+			if err == nil {
+				tried = g.Number
+			}
+			r.mu.Lock()
+			l.refused = why
+			r.mu.Unlock()
+		}
+		rest := time.NewTimer(giveRest)
+		if !failed {
+			rest.Stop()
+		}
+		select {
+		case <-changed:
+		case <-rest.C:
+		case <-over:
+		case <-ctx.Done():
+		}
+		rest.Stop()
+		if closed(over) || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// take has a worker take a policy, and returns why the worker refuses it. After an error it is not
+// known whether it was taken.
+func (l *link) take(ctx context.Context, g Given) (refused string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, giveWait)
+	defer cancel()
+	body, err := json.Marshal(g)
+	if err != nil {
+		return "", err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+policyPath, bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	res, err := l.client.RoundTrip(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) //nolint:forbidigo // bounded
+	switch {
+	case err != nil:
+		return "", err
+	case res.StatusCode == http.StatusConflict, res.StatusCode == http.StatusNotFound:
+		return string(text), nil
+	case res.StatusCode != http.StatusNoContent:
+		return "", fmt.Errorf("it answers %d %.200q", res.StatusCode, text)
+	}
+	return "", nil
+}
+
+// maxRefusal is how many bytes of a reason are kept.
+const maxRefusal = 4 << 10
+
+// behind reports whether a worker has another policy than the fleet for too long to take new places;
+// mu of the roster is held.
+func behind(r *roster, l *link) bool {
+	since := r.since
+	if l.since.After(since) {
+		since = l.since
+	}
+	return r.given.Number > 0 && l.number != r.given.Number && time.Since(since) > behindWait
+}

@@ -1,0 +1,39 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Give has the workers take a policy, those that are linked and those that come later. One that
+// is older than the last one is not given.
+func (f *Front) Give(g Given) {
+	f.roster.mu.Lock()
+	defer f.roster.mu.Unlock()
+	if g.Number > f.roster.given.Number {
+		f.roster.given, f.roster.since = g, time.Now()
+		f.roster.notify()
+	}
+}
+
+// Sole returns why the policy cannot be given to the fleet by this front alone; nil if it can.
+// next is the number of a policy that is newer than any that is known here.
+func (f *Front) Sole() (next uint64, err error) {
+	f.roster.mu.Lock()
+	defer f.roster.mu.Unlock()
+	next = f.roster.given.Number
+	for _, l := range f.roster.links {
+		next = max(next, l.number)
+		if l.Fronts > 1 && !f.cfg.Together {
+			err = fmt.Errorf("worker %s has %d fronts, and two of them could give it two policies; start all fronts with the same --nats", l.Name, l.Fronts)
+		}
+	}
+	if len(f.cfg.Workers) > 0 && !f.cfg.Together {
+		err = errors.New("this front has --workers, so there are other fronts, which would not get the policy; start all fronts with the same --nats, or write the policy into the file of --policy on each machine")
+	}
+	if next+1 == 0 {
+		return 0, errors.New("a worker has the highest number that a policy can have")
+	}
+	return next + 1, err
+}

@@ -1,0 +1,166 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// shelf is where a worker under test keeps the policy of the fleet.
+type shelf struct {
+	mu   sync.Mutex
+	has  Given  // guarded by mu
+	says string // guarded by mu: why it takes none
+	n    int    // guarded by mu: policies that have come
+}
+
+func (s *shelf) take(_ context.Context, g Given) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n++
+	if s.says != "" {
+		return &Refusal{s.says}
+	}
+	s.has = g
+	return nil
+}
+
+func (s *shelf) number() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.has.Number
+}
+
+// shelved links a worker that takes policies of the fleet.
+func shelved(r *rig, name, refuses string) (*mill, *shelf) {
+	r.t.Helper()
+	s := &shelf{says: refuses}
+	r.configure = func(cfg *WorkerConfig) { cfg.Take, cfg.Number = s.take, s.number }
+	defer func() { r.configure = nil }()
+	return r.worker(name, r.cert(name, WorkerDNS(name)), echo(name)), s
+}
+
+// Each worker gets the newest policy of the fleet, also one that comes later. One that refuses it
+// is asked once, and the front has the reason.
+func TestPolicyOfAFleet(t *testing.T) {
+	r := newRig(t, nil)
+	_, one := shelved(r, "w1", "")
+	_, no := shelved(r, "w2", "line 3: it has a fault")
+	r.worker("w3", r.cert("w3", WorkerDNS("w3")), echo("w3")) // it knows no policies of a fleet
+	r.front.Give(Given{Number: 2, Text: "two"})
+	r.front.Give(Given{Number: 1, Text: "one"}) // late
+	_, later := shelved(r, "w4", "")
+	for name, s := range map[string]*shelf{"w1": one, "w4": later} {
+		r.until("the policy at "+name, func() bool { return s.number() == 2 })
+	}
+	state := func() (all string) {
+		for _, w := range r.front.Info().Workers {
+			all += fmt.Sprintf("%s %d %.30s,", w.Name, w.Number, w.Refused)
+		}
+		return all
+	}
+	const want = "w1 2 ,w2 0 line 3: it has a fault\n,w3 0 this worker takes no policy of,w4 2 ,"
+	r.until("what the front knows of it", func() bool { return state() == want })
+	if next, err := r.front.Sole(); next != 3 || err != nil || r.front.Info().Number != 2 {
+		t.Errorf("the next number is %d, %v", next, err)
+	}
+	r.front.roster.wake()
+	r.front.Give(Given{Number: 3, Text: "three"})
+	r.until("the third policy", func() bool { return one.number() == 3 && later.number() == 3 })
+	r.until("the answer of w2", func() bool {
+		no.mu.Lock()
+		defer no.mu.Unlock()
+		return no.n == 2
+	})
+
+	// A worker that has an older one for a minute gets no new places.
+	takes := func() (names string) {
+		for _, l := range r.front.roster.takers() {
+			names += l.Name + " "
+		}
+		return names
+	}
+	r.until("what the workers say of it", func() bool { return strings.HasPrefix(state(), "w1 3 ,w2 0 ") && strings.HasSuffix(state(), "w4 3 ,") })
+	if got := takes(); got != "w1 w2 w3 w4 " {
+		t.Errorf("new places go to %s", got)
+	}
+	r.front.roster.mu.Lock()
+	r.front.roster.since = time.Now().Add(-2 * behindWait)
+	for _, l := range r.front.roster.links {
+		l.since = time.Now().Add(-2 * behindWait)
+	}
+	r.front.roster.mu.Unlock()
+	if got := takes(); got != "w1 w4 " || !r.front.Info().Workers[1].Behind {
+		t.Errorf("new places go to %s", got)
+	}
+}
+
+// Nothing that comes for a client gives a worker a policy, and nothing that is not one.
+func TestPolicyOfAStranger(t *testing.T) {
+	r := newRig(t, nil)
+	m, s := shelved(r, "w1", "")
+	const body = `{"number":7,"text":"mine"}`
+	send := func(method, body string, header ...string) int {
+		req := httptest.NewRequest(method, policyPath, strings.NewReader(body))
+		for _, name := range header {
+			req.Header.Set(name, "a")
+		}
+		rec := httptest.NewRecorder()
+		m.serve(rec, req)
+		return rec.Code
+	}
+	for name, got := range map[string]int{
+		"in a place": send("POST", body, PlaceHeader), "of a caller": send("POST", body, CallerHeader), "by GET": send("GET", body),
+		"no number": send("POST", `{"text":"mine"}`), "no JSON": send("POST", "mine"),
+		"too long":          send("POST", `{"number":7,"text":"`+strings.Repeat("x", MaxPolicy+1)+`"}`),
+		"far too long":      send("POST", `{"number":7,"text":"`+strings.Repeat("x", maxGiven)+`"}`),
+		"through the front": status(r, policyPath, body),
+	} {
+		if got < 400 || s.n > 0 {
+			t.Errorf("%s: %d, and %d policies have come", name, got, s.n)
+		}
+	}
+	if status(r, "/p/.."+policyPath, body); s.n > 0 { // which is a path of a place
+		t.Error("a path of a place brings a policy")
+	}
+	if got := send("POST", body); got != http.StatusNoContent || s.number() != 7 {
+		t.Errorf("by the front: %d", got)
+	}
+}
+
+// status posts to a path of a front, and returns the status.
+func status(r *rig, path, body string) int {
+	req, _ := http.NewRequest(http.MethodPost, r.http.URL, strings.NewReader(body))
+	req.URL.Path = path
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	res.Body.Close()
+	return res.StatusCode
+}
+
+// One of several fronts that share nothing gives no policy: the others would have another one.
+func TestPolicyOfOneFront(t *testing.T) {
+	r := newRig(t, func(cfg *FrontConfig) { cfg.Workers = []string{"w1"} })
+	if _, err := r.front.Sole(); err == nil || !strings.Contains(err.Error(), "--nats") {
+		t.Errorf("with --workers: %v", err)
+	}
+	r = newRig(t, nil)
+	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"))
+	r.front.roster.mu.Lock()
+	r.front.roster.links[m.cfg.Name].Fronts = 2
+	r.front.roster.mu.Unlock()
+	if _, err := r.front.Sole(); err == nil || !strings.Contains(err.Error(), "has 2 fronts") {
+		t.Errorf("with a worker of two fronts: %v", err)
+	}
+	r.front.cfg.Together = true
+	if _, err := r.front.Sole(); err != nil {
+		t.Errorf("with NATS: %v", err)
+	}
+}

@@ -1,0 +1,39 @@
+package fleet
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+)
+
+// take takes the policy that a front gives, and reports whether it holds now. No request of a client gets here: those have a place.
+func (w *Worker) take(rw http.ResponseWriter, r *http.Request) (taken bool) {
+	_, placed := r.Header[PlaceHeader]
+	_, called := r.Header[CallerHeader]
+	if placed || called || r.Method != http.MethodPost {
+		http.NotFound(rw, r)
+		return false
+	}
+	if w.cfg.Take == nil {
+		http.Error(rw, "this worker takes no policy of the fleet", http.StatusNotFound)
+		return false
+	}
+	var g Given
+	if json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxGiven)).Decode(&g) != nil || g.Number == 0 || len(g.Text) > MaxPolicy {
+		http.Error(rw, "this is not a policy of a fleet", http.StatusBadRequest)
+		return false
+	}
+	err := w.cfg.Take(r.Context(), g)
+	var refusal *Refusal
+	switch {
+	case errors.As(err, &refusal):
+		w.cfg.Log.Error("a policy of the fleet is refused; the one before holds on", "number", g.Number, "why", refusal.Why)
+		http.Error(rw, refusal.Why, http.StatusConflict)
+	case err != nil:
+		w.cfg.Log.Error("a policy of the fleet is not taken", "number", g.Number, "err", err)
+		http.Error(rw, "its log says why", http.StatusInternalServerError)
+	default:
+		rw.WriteHeader(http.StatusNoContent)
+	}
+	return err == nil
+}

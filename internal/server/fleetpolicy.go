@@ -1,0 +1,111 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"belljar.dev/internal/config"
+	"belljar.dev/internal/diskfile"
+	"belljar.dev/internal/fleet"
+)
+
+// fleetPolicies is where a front or a worker keeps the policy that was given to its fleet. It is a
+// file with the number of the policy as its name, NUMBER.yaml, that was checked before it got
+// that name. While there is one, it holds in the place of --policy, also after a start.
+type fleetPolicies struct {
+	dir    string
+	number atomic.Uint64 // of the one that holds; 0 for none
+}
+
+// fleetPolicyDir is the name of the directory in that of the state.
+const fleetPolicyDir = "fleet-policy"
+
+// openFleetPolicies finds the policy of a fleet. Without one, it returns the file of --policy.
+func openFleetPolicies(state, file string) (_ *fleetPolicies, policy string, err error) {
+	f := &fleetPolicies{dir: filepath.Join(state, fleetPolicyDir)}
+	entries, err := os.ReadDir(f.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, "", fmt.Errorf("read the policy of the fleet: %w", err)
+	}
+	for _, e := range entries {
+		if n, ok := numberOf(e.Name()); ok && n > f.number.Load() {
+			f.number.Store(n)
+			file = filepath.Join(f.dir, e.Name())
+		}
+	}
+	return f, file, nil
+}
+
+// broken is the error of a start by a policy of the fleet that cannot be used any more. No other
+// one takes its place: it may allow what this one denies.
+func (f *fleetPolicies) broken(err error) error {
+	if f == nil || f.number.Load() == 0 {
+		return err
+	}
+	return fmt.Errorf("policy %d of the fleet: %w; correct what it lacks here, or remove %s to start by --policy until the fleet gives it another one", f.number.Load(), err, f.dir)
+}
+
+// numberOf is the number of a policy by the name of its file.
+func numberOf(name string) (uint64, bool) {
+	digits, is := strings.CutSuffix(name, ".yaml")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, is && err == nil && n > 0 && strconv.FormatUint(n, 10) == digits
+}
+
+func (f *fleetPolicies) file(number uint64) string {
+	return filepath.Join(f.dir, strconv.FormatUint(number, 10)+".yaml")
+}
+
+// draft writes a text under a name that is not that of a policy.
+func (f *fleetPolicies) draft(text string) (name string, err error) {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return "", err
+	}
+	draft, err := os.CreateTemp(f.dir, "draft-*")
+	if err != nil {
+		return "", err
+	}
+	_, err = draft.WriteString(text)
+	if err = errors.Join(err, draft.Sync(), draft.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(draft.Name()))
+	}
+	return draft.Name(), nil
+}
+
+// keep gives a draft its name: from now on it holds after a start.
+func (f *fleetPolicies) keep(draft string, number uint64) error {
+	if err := os.Rename(draft, f.file(number)); err != nil {
+		return err
+	}
+	return errors.Join(diskfile.SyncDir(f.dir), diskfile.SyncDir(filepath.Dir(f.dir)))
+}
+
+// clean removes older policies, and drafts that a killed process has left.
+func (f *fleetPolicies) clean() {
+	entries, _ := os.ReadDir(f.dir)
+	for _, e := range entries {
+		if n, ok := numberOf(e.Name()); !ok || n < f.number.Load() {
+			_ = os.Remove(filepath.Join(f.dir, e.Name())) // the newest counts
+		}
+	}
+}
+
+// text is that of the policy that holds; empty for none.
+func (f *fleetPolicies) text() (string, error) {
+	if f.number.Load() == 0 {
+		return "", nil
+	}
+	file, err := os.Open(f.file(f.number.Load()))
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := config.ReadBounded(file, fleet.MaxPolicy)
+	return string(text), err
+}

@@ -1,0 +1,225 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"belljar.dev/internal/control"
+	"belljar.dev/internal/fleet"
+	"belljar.dev/internal/fleet/bus"
+	"belljar.dev/internal/pause"
+	"belljar.dev/policies"
+)
+
+// Names of the policy that the fronts of a fleet share.
+const (
+	policyBucket = "belljar-policy"
+	policyKey    = "policy"
+	// maxShared is the most bytes of it as JSON: NATS takes messages of 1 MiB, with their headers.
+	maxShared = 1<<20 - 8<<10
+)
+
+// Times for that.
+const (
+	shareWait  = 10 * time.Second
+	shareAgain = time.Second // between two attempts to follow it
+)
+
+// putter gives a policy to a fleet, and to this front. Several fronts share it by a bucket of NATS.
+type putter struct {
+	server *Server
+	bucket *bus.Bucket // nil for a single front
+
+	putting sync.Mutex // held while an operator puts a policy
+
+	mu sync.Mutex
+	at bus.Item // guarded by mu: what was seen last in the bucket
+}
+
+// putPolicy is what an operator asks for.
+type putPolicy struct {
+	Name string `json:"name"` // of the file, for faults
+	Text string `json:"text"`
+}
+
+// handle adds what `belljar fleet policy` asks for. Nobody else reaches it: the socket belongs to the
+// operator, and clients, workers and the console have no way to it.
+func (u *putter) handle(mux *http.ServeMux) {
+	mux.HandleFunc("POST "+control.StreamPath+"fleet/policy", func(w http.ResponseWriter, r *http.Request) {
+		var want putPolicy
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxShared)).Decode(&want); err != nil {
+			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read the policy: %v", err))
+			return
+		}
+		number, err := u.put(r.Context(), want, control.Caller(r))
+		if err != nil {
+			control.Respond(w, http.StatusConflict, err.Error())
+			return
+		}
+		control.Respond(w, http.StatusOK, number)
+	})
+	mux.HandleFunc("POST "+control.StreamPath+"fleet/policy/text", func(w http.ResponseWriter, _ *http.Request) {
+		given := u.server.places.layout.Load().given
+		text, err := given.text()
+		if err != nil {
+			control.Respond(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		_, _ = io.WriteString(w, text)
+	})
+}
+
+// put checks a policy, and gives it to the fleet. It returns the number of the policy.
+func (u *putter) put(ctx context.Context, want putPolicy, by string) (uint64, error) {
+	if !u.putting.TryLock() {
+		return 0, unchanged(errors.New("somebody else puts a policy now; try it again"))
+	}
+	defer u.putting.Unlock()
+	if _, err := checkGiven(policies.Clip(want.Name, 256), want.Text); err != nil {
+		return 0, unchanged(err)
+	}
+	if err := u.server.reloader.check(ctx, want.Text); err != nil {
+		return 0, unchanged(err)
+	}
+	number, err := u.server.fleet.Sole()
+	if err != nil {
+		return 0, unchanged(err)
+	}
+	number = max(number, u.server.places.layout.Load().given.number.Load()+1)
+	g := fleet.Given{Number: number, Text: want.Text, By: by}
+	if u.bucket != nil {
+		if g, err = u.share(ctx, g); err != nil {
+			return 0, err
+		}
+	}
+	err = u.take(ctx, g)
+	u.server.Log.Info("a policy was put for the fleet", "number", g.Number, "by", by, "err", err)
+	return g.Number, err
+}
+
+// unchanged is the error of a policy that no front and no worker has taken.
+func unchanged(err error) error {
+	return fmt.Errorf("the policy is refused, and nothing was changed:\n%w", err)
+}
+
+// share writes a policy where all fronts see it, unless another front has just done so.
+func (u *putter) share(ctx context.Context, g fleet.Given) (fleet.Given, error) {
+	ctx, cancel := context.WithTimeout(ctx, shareWait)
+	defer cancel()
+	at, err := u.bucket.Get(ctx, policyKey)
+	if err != nil {
+		return g, unchanged(fmt.Errorf("share the policy with the other fronts: %w", err))
+	}
+	var before fleet.Given
+	if at.Revision > 0 && json.Unmarshal(at.Value, &before) == nil {
+		g.Number = max(g.Number, before.Number+1)
+	}
+	value, err := json.Marshal(g)
+	if err != nil {
+		return g, err
+	}
+	if len(value) > maxShared {
+		return g, unchanged(fmt.Errorf("as a message for the other fronts it has %d bytes, and %d are accepted", len(value), maxShared))
+	}
+	_, err = u.bucket.Put(ctx, bus.Item{Key: policyKey, Value: value, Revision: at.Revision})
+	switch {
+	case errors.Is(err, bus.ErrConflict):
+		return g, unchanged(errors.New("another front has just put a policy; look at it with `belljar fleet policy get`, and try it again"))
+	case err != nil:
+		return g, fmt.Errorf("share the policy with the other fronts: %w; look with `belljar fleet policy status` whether it holds", err)
+	}
+	return g, nil
+}
+
+// take has a policy hold at this front, and gives it to the workers.
+func (u *putter) take(ctx context.Context, g fleet.Given) error {
+	if err := u.server.reloader.hand(ctx, g); err != nil {
+		return err
+	}
+	u.server.fleet.Give(g)
+	return nil
+}
+
+// begin gives the workers the policy that this front has from before.
+func (u *putter) begin() error {
+	given := u.server.places.layout.Load().given
+	text, err := given.text()
+	if err != nil {
+		return fmt.Errorf("read the policy of the fleet: %w", err)
+	}
+	if number := given.number.Load(); number > 0 {
+		u.server.fleet.Give(fleet.Given{Number: number, Text: text})
+	}
+	return nil
+}
+
+// follow takes what other fronts share, until ctx ends.
+func (u *putter) follow(ctx context.Context) {
+	said := ""
+	for ctx.Err() == nil {
+		err := u.bucket.Follow(ctx, func(i bus.Item) { u.saw(ctx, i) }, func(time.Duration) { u.caught(ctx) })
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && err.Error() != said {
+			said = err.Error()
+			u.server.Log.Warn("the policy that other fronts put is not followed; it is tried again, and the one that holds goes on", "err", err)
+		}
+		_ = pause.For(ctx, shareAgain) // the loop asks ctx
+	}
+}
+
+// saw takes what is in the bucket. It may be what this front has put there.
+func (u *putter) saw(ctx context.Context, i bus.Item) {
+	if i.Key != policyKey {
+		return
+	}
+	u.mu.Lock()
+	u.at = i
+	u.mu.Unlock()
+	var g fleet.Given
+	err := json.Unmarshal(i.Value, &g)
+	if err == nil && g.Number == u.server.places.layout.Load().given.number.Load() {
+		u.server.fleet.Give(g)
+		return
+	}
+	if err == nil {
+		err = u.take(ctx, g)
+	}
+	if err != nil && ctx.Err() == nil {
+		u.server.Log.Error("a policy that another front has put does not hold here", "number", g.Number, "err", err)
+	}
+}
+
+// caught writes the policy of this front where all see it, if an older one is there: NATS has lost
+// it, or this front was alone.
+func (u *putter) caught(ctx context.Context) {
+	u.mu.Lock()
+	at := u.at
+	u.at = bus.Item{}
+	u.mu.Unlock()
+	given := u.server.places.layout.Load().given
+	var there fleet.Given
+	if at.Revision > 0 && json.Unmarshal(at.Value, &there) != nil || there.Number >= given.number.Load() {
+		return
+	}
+	g := fleet.Given{Number: given.number.Load()}
+	var err error
+	if g.Text, err = given.text(); err == nil {
+		var value []byte
+		if value, err = json.Marshal(g); err == nil {
+			writing, cancel := context.WithTimeout(ctx, shareWait)
+			defer cancel()
+			_, err = u.bucket.Put(writing, bus.Item{Key: policyKey, Value: value, Revision: at.Revision})
+		}
+	}
+	if err != nil && !errors.Is(err, bus.ErrConflict) && ctx.Err() == nil {
+		u.server.Log.Error("the policy of the fleet is not shared with other fronts", "err", err)
+	}
+}
