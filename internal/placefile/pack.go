@@ -47,7 +47,11 @@ const (
 // Measure returns how much a place has, or a Refusal where it cannot be packed. The place
 // may be in use.
 func Measure(ctx context.Context, dir string) (Sizes, error) {
-	var w walker
+	return usual.measure(ctx, dir)
+}
+
+func (b bounds) measure(ctx context.Context, dir string) (Sizes, error) {
+	w := walker{memory: memory{b.names}}
 	for _, part := range parts {
 		if err := w.walk(ctx, dir, part); err != nil && !errors.Is(err, fs.ErrNotExist) { // what goes meanwhile
 			return w.Sizes, err
@@ -58,7 +62,11 @@ func Measure(ctx context.Context, dir string) (Sizes, error) {
 
 // Pack writes the place in a directory to out. Nobody else may change the place, or have its
 // database open, until Pack returns.
-func Pack(ctx context.Context, dir string, m Manifest, out io.Writer) (err error) {
+func Pack(ctx context.Context, dir string, m Manifest, out io.Writer) error {
+	return usual.pack(ctx, dir, m, out)
+}
+
+func (b bounds) pack(ctx context.Context, dir string, m Manifest, out io.Writer) error {
 	m.Form = form
 	with, remove, err := copyDatabase(ctx, filepath.Join(dir, State))
 	if err != nil {
@@ -73,7 +81,7 @@ func Pack(ctx context.Context, dir string, m Manifest, out io.Writer) (err error
 	if err := p.note(manifestName, m); err != nil {
 		return errors.Join(err, z.Close())
 	}
-	w := walker{database: with, visit: p.add}
+	w := walker{memory: memory{b.names}, database: with, visit: func(root *os.Root, f *file) error { return p.add(ctx, root, f) }}
 	for _, part := range parts {
 		if err := w.walk(ctx, dir, part); err != nil {
 			return errors.Join(err, z.Close())
@@ -121,7 +129,7 @@ func (p *packer) note(name string, what any) error {
 }
 
 // add writes an entry.
-func (p *packer) add(root *os.Root, f *file) error {
+func (p *packer) add(ctx context.Context, root *os.Root, f *file) error {
 	h := &tar.Header{Name: f.name, Mode: int64(f.mode.Perm()), ModTime: f.mtime, Format: tar.FormatPAX}
 	switch f.kind() {
 	case 'h':
@@ -131,14 +139,14 @@ func (p *packer) add(root *os.Root, f *file) error {
 	case 'l':
 		h.Typeflag, h.Linkname = tar.TypeSymlink, f.to
 	default:
-		return p.content(root, f, h)
+		return p.content(ctx, root, f, h)
 	}
 	p.digest.add(f, nil)
 	return p.out.WriteHeader(h)
 }
 
 // content writes a regular file.
-func (p *packer) content(root *os.Root, f *file, h *tar.Header) error {
+func (p *packer) content(ctx context.Context, root *os.Root, f *file, h *tar.Header) error {
 	in, err := f.open(root)
 	if err != nil {
 		return err
@@ -149,7 +157,7 @@ func (p *packer) content(root *os.Root, f *file, h *tar.Header) error {
 		return err
 	}
 	sum := sha256.New()
-	n, err := io.CopyBuffer(io.MultiWriter(p.out, sum), plain{io.LimitReader(in, f.size)}, p.buffer)
+	n, err := io.CopyBuffer(io.MultiWriter(p.out, sum), &content{ctx: ctx, Reader: io.LimitReader(in, f.size)}, p.buffer)
 	if err != nil || n != f.size {
 		return errors.Join(err, fmt.Errorf("%q has %d of %d bytes", clip(f.name), n, f.size))
 	}
@@ -157,8 +165,25 @@ func (p *packer) content(root *os.Root, f *file, h *tar.Header) error {
 	return nil
 }
 
-// plain hides the other methods of a reader, so that a copy uses its buffer.
-type plain struct{ io.Reader }
+// content is what a file contains. A copy of it ends with ctx, however long the file is, and
+// uses its buffer.
+type content struct {
+	io.Reader
+
+	ctx   context.Context //nolint:containedctx // of one copy
+	alive func()          // is called for each part; nil calls nothing
+}
+
+// Read reads a part.
+func (c *content) Read(p []byte) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	if c.alive != nil {
+		c.alive()
+	}
+	return c.Reader.Read(p)
+}
 
 // decode reads a note strictly.
 func decode(text []byte, into any) error {

@@ -110,7 +110,7 @@ func packed(t *testing.T, dir string) []byte {
 func unpacked(t *testing.T, stream []byte) (string, Manifest, error) {
 	t.Helper()
 	dir := t.TempDir()
-	m, err := Unpack(t.Context(), dir, bytes.NewReader(stream))
+	m, err := Unpack(t.Context(), dir, bytes.NewReader(stream), func() {})
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, Workspace, "closed"), 0o755) })
 	return dir, m, err
 }

@@ -25,16 +25,62 @@ import (
 // maxWindow bounds the memory of the decoder.
 const maxWindow = 32 << 20
 
+// archive is the tar archive of a stream.
+type archive struct {
+	*tar.Reader
+
+	in  *short
+	end func()
+}
+
+// open reads a stream, which may have so many bytes. The caller calls end.
+func open(in io.Reader, most int64) (*archive, error) {
+	from := &short{in, most}
+	z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(2*maxWindow))
+	if err != nil {
+		return nil, err
+	}
+	return &archive{tar.NewReader(z), from, z.Close}, nil
+}
+
+// why is the reason of an error. The decoder takes any within an empty frame for the end of the stream.
+func (a *archive) why(err error) error {
+	if err != nil && a.in.left < 0 {
+		return refuse("it is longer than the stream of any place")
+	}
+	return err
+}
+
+// short is a stream that has a bound: zstd has frames that contain nothing.
+type short struct {
+	in   io.Reader
+	left int64
+}
+
+// Read reads what comes.
+func (s *short) Read(p []byte) (int, error) {
+	n, err := s.in.Read(p)
+	if s.left -= int64(n); s.left < 0 {
+		return 0, io.ErrUnexpectedEOF // see archive.why
+	}
+	return n, err
+}
+
 // Unpack makes the place of a stream in an empty directory. When it returns without an
 // error, all of it is on the disk, and was compared with the digest of the stream. An error
-// that is a Refusal says that the stream is not whole, or not one of a place.
-func Unpack(ctx context.Context, dir string, in io.Reader) (Manifest, error) {
-	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(2*maxWindow))
+// that is a Refusal says that the stream is not whole, or not one of a place. Unpack calls alive
+// whenever it gets on, also when it has read all and compares.
+func Unpack(ctx context.Context, dir string, in io.Reader, alive func()) (Manifest, error) {
+	return usual.unpack(ctx, dir, in, alive)
+}
+
+func (b bounds) unpack(ctx context.Context, dir string, in io.Reader, alive func()) (Manifest, error) {
+	stream, err := open(in, b.stream)
 	if err != nil {
 		return Manifest{}, err
 	}
-	defer z.Close()
-	u := &unpacker{in: tar.NewReader(z), roots: make(map[string]*os.Root), buffer: make([]byte, block)}
+	defer stream.end()
+	u := &unpacker{in: stream.Reader, alive: alive, memory: memory{b.names}, roots: make(map[string]*os.Root), buffer: make([]byte, block)}
 	defer u.close()
 	for _, part := range parts {
 		if err := os.Mkdir(filepath.Join(dir, part), 0o700); err != nil {
@@ -46,32 +92,36 @@ func Unpack(ctx context.Context, dir string, in io.Reader) (Manifest, error) {
 	}
 	m, err := u.manifest()
 	if err != nil {
-		return Manifest{}, err
+		return Manifest{}, stream.why(err)
 	}
-	end, err := u.all(ctx)
+	said, err := u.all(ctx)
 	if err != nil {
-		return Manifest{}, err
+		return Manifest{}, stream.why(err)
 	}
 	if err := u.finish(); err != nil {
 		return Manifest{}, err
 	}
-	return m, verify(ctx, dir, end)
+	return m, b.verify(ctx, dir, said, alive)
 }
 
 // Read returns what a stream says of itself. Nothing else of it is read or checked.
 func Read(in io.Reader) (Manifest, error) {
-	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(2*maxWindow))
+	stream, err := open(in, MaxStream)
 	if err != nil {
 		return Manifest{}, err
 	}
-	defer z.Close()
-	return (&unpacker{in: tar.NewReader(z)}).manifest()
+	defer stream.end()
+	m, err := (&unpacker{in: stream.Reader}).manifest()
+	return m, stream.why(err)
 }
 
 // verify compares what is on the disk with what the stream says, and puts all on the disk.
-func verify(ctx context.Context, dir string, end ending) error {
+func (b bounds) verify(ctx context.Context, dir string, end ending, alive func()) error {
 	d := newDigest()
-	w := walker{visit: func(root *os.Root, f *file) error { return read(d, root, f) }}
+	w := walker{memory: memory{b.names}, visit: func(root *os.Root, f *file) error {
+		alive()
+		return read(ctx, d, root, f, alive)
+	}}
 	for _, part := range parts {
 		if err := w.walk(ctx, dir, part); err != nil {
 			return err
@@ -86,19 +136,25 @@ func verify(ctx context.Context, dir string, end ending) error {
 			return refuse("its database is not whole: %v", err)
 		}
 	}
+	alive()
 	root, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if err := unix.Syncfs(int(root.Fd())); err != nil {
+	return syncAll(root)
+}
+
+// syncAll puts all of a file system on the disk.
+func syncAll(f *os.File) error {
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
 		return fmt.Errorf("put the place on the disk: %w", err)
 	}
 	return nil
 }
 
 // read adds an entry on the disk to a digest.
-func read(d *digest, root *os.Root, f *file) error {
+func read(ctx context.Context, d *digest, root *os.Root, f *file, alive func()) error {
 	if f.kind() != 'f' {
 		d.add(f, nil)
 		return nil
@@ -109,7 +165,7 @@ func read(d *digest, root *os.Root, f *file) error {
 	}
 	defer in.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(sum, io.LimitReader(in, f.size)); err != nil {
+	if _, err := io.Copy(sum, &content{io.LimitReader(in, f.size), ctx, alive}); err != nil {
 		return err
 	}
 	d.add(f, sum.Sum(nil))
@@ -119,10 +175,13 @@ func read(d *digest, root *os.Root, f *file) error {
 type unpacker struct {
 	Sizes
 
-	in     *tar.Reader
-	roots  map[string]*os.Root // by part
-	dirs   []late
-	buffer []byte
+	in       *tar.Reader
+	alive    func()
+	memory   memory
+	roots    map[string]*os.Root // by part
+	dirs     []late
+	buffer   []byte
+	unsynced int64 // bytes that were written since the last syncAll
 }
 
 // late is a directory that gets its mode and time when all is in it.
@@ -160,20 +219,28 @@ func (u *unpacker) manifest() (m Manifest, err error) {
 		return m, errForeign
 	case err != nil:
 		return m, cut(err)
-	case h.Name != manifestName || h.Size > maxNote:
+	case h.Name != manifestName:
 		return m, errForeign
 	}
-	text, err := io.ReadAll(io.LimitReader(u.in, maxNote)) //nolint:forbidigo // bounded
-	if err != nil {
+	switch read, err := u.note(h, &m); {
+	case err != nil:
 		return m, cut(err)
-	}
-	if decode(text, &m) != nil || m.Form < 1 {
+	case !read || m.Form < 1:
 		return m, errForeign
 	}
 	if m.Form > form {
 		return m, refuse("it has the form %d, and this belljar knows %d; use a newer one", m.Form, form)
 	}
 	return m, nil
+}
+
+// note reads what a stream says of itself. It reports whether that can be understood.
+func (u *unpacker) note(h *tar.Header, into any) (bool, error) {
+	if h.Size > maxNote {
+		return false, nil
+	}
+	text, err := io.ReadAll(io.LimitReader(u.in, maxNote)) //nolint:forbidigo // bounded
+	return err == nil && decode(text, into) == nil, err
 }
 
 // all reads every entry, and returns the ending.
@@ -187,19 +254,19 @@ func (u *unpacker) all(ctx context.Context) (end ending, err error) {
 			return end, cut(err)
 		}
 		if h.Name == endingName {
-			text, err := io.ReadAll(io.LimitReader(u.in, maxNote)) //nolint:forbidigo // bounded
-			if err != nil {
+			switch read, err := u.note(h, &end); {
+			case err != nil:
 				return end, cut(err)
-			}
-			if h.Size > maxNote || decode(text, &end) != nil || end.Sizes != u.Sizes {
+			case !read || end.Sizes != u.Sizes:
 				return end, refuse("it does not have the files that it says")
 			}
-			_, err = u.in.Next() // nothing is behind it, and its frame is whole
+			_, err := u.in.Next() // nothing is behind it, and its frame is whole
 			if !errors.Is(err, io.EOF) {
 				return end, refuse("something is behind its end")
 			}
 			return end, nil
 		}
+		u.alive()
 		if err := u.entry(h); err != nil {
 			return end, err
 		}
@@ -241,6 +308,9 @@ func (u *unpacker) make(h *tar.Header, root *os.Root, part, at string, mode fs.F
 		if err := root.Mkdir(at, 0o700); err != nil {
 			return err
 		}
+		if err := u.memory.take(at); err != nil {
+			return err
+		}
 		u.dirs = append(u.dirs, late{root, at, mode, h.ModTime})
 		return nil
 	case tar.TypeReg:
@@ -270,6 +340,10 @@ func (u *unpacker) make(h *tar.Header, root *os.Root, part, at string, mode fs.F
 // block is how much is written at once. A block of zeros becomes a hole.
 const block = 64 << 10
 
+// syncEvery is how much is written before it is put on the disk, so that the last syncAll
+// does not take minutes of silence.
+const syncEvery = 256 << 20
+
 // file writes a new file.
 func (u *unpacker) file(root *os.Root, at string, size int64) (err error) {
 	f, err := root.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
@@ -287,10 +361,15 @@ func (u *unpacker) file(root *os.Root, at string, size int64) (err error) {
 			_, err = f.Seek(int64(len(piece)), io.SeekCurrent)
 		} else {
 			_, err = f.Write(piece)
+			u.unsynced += int64(len(piece))
+		}
+		if err == nil && u.unsynced >= syncEvery {
+			u.unsynced, err = 0, syncAll(f)
 		}
 		if err != nil {
 			return err
 		}
+		u.alive()
 	}
 	return f.Truncate(size)
 }

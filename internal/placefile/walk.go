@@ -32,7 +32,38 @@ const (
 	MaxBytes = 64 << 30 // of all files as long as they say they are, holes included
 	maxDepth = 256
 	maxName  = 4096
+
+	// MaxStream is of a stream. It has room for what does not compress, and for the headers of
+	// all files.
+	MaxStream = MaxBytes + 8<<30
+	// maxNames is of the memory for names that are known at once: those of a directory and of
+	// the ones around it, of files with several links, of directories that are not finished.
+	maxNames = 256 << 20
+	nameCost = 64 // of a name, beside its own bytes
 )
+
+// bounds are those that tests set lower.
+type bounds struct{ names, stream int64 }
+
+var usual = bounds{names: maxNames, stream: MaxStream}
+
+// memory is what names may still take.
+type memory struct{ left int64 }
+
+// take takes what a name needs.
+func (m *memory) take(name string) error {
+	if m.left -= int64(len(name)) + nameCost; m.left < 0 {
+		return refuse("the names of its files need more memory than there is for them; shorten the paths of files with several links, or spread the files over more directories")
+	}
+	return nil
+}
+
+// release gives back what names have taken.
+func (m *memory) release(names []string) {
+	for _, name := range names {
+		m.left += int64(len(name)) + nameCost
+	}
+}
 
 // Sizes is how much a place has.
 type Sizes struct {
@@ -86,6 +117,7 @@ func (f *file) kind() byte {
 type walker struct {
 	Sizes
 
+	memory   memory
 	database string // path of the file that stands for the database, below its part; empty for the database itself
 	skipped  int64  // sockets, pipes and devices
 	visit    func(root *os.Root, f *file) error
@@ -114,6 +146,7 @@ func (w *walker) dir(ctx context.Context, root *os.Root, part, at string, depth 
 	if err != nil {
 		return err
 	}
+	defer w.memory.release(names)
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -134,7 +167,7 @@ func (w *walker) dir(ctx context.Context, root *os.Root, part, at string, depth 
 	return nil
 }
 
-// names returns the names in a directory, in order. The directory may have become a link:
+// names returns the names in a directory, in order. The caller releases them. The directory may have become a link:
 // then os.Root refuses what leads out.
 func (w *walker) names(root *os.Root, at string) (names []string, err error) {
 	d, err := root.OpenFile(at, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
@@ -145,6 +178,11 @@ func (w *walker) names(root *os.Root, at string) (names []string, err error) {
 	for {
 		some, err := d.Readdirnames(1024)
 		names = append(names, some...)
+		for _, name := range some {
+			if err := w.memory.take(name); err != nil {
+				return nil, err
+			}
+		}
 		switch {
 		case w.Files+int64(len(names)) > MaxFiles:
 			return nil, refuse("it has more than %d files, which is all that can be moved", MaxFiles)
@@ -211,6 +249,8 @@ func (w *walker) one(ctx context.Context, root *os.Root, part string, f *file, d
 			id := inode{st.Dev, st.Ino}
 			if first := w.links[id]; first != "" {
 				f.to, f.hard, f.size = first, true, 0
+			} else if err := w.memory.take(f.name); err != nil {
+				return err
 			} else {
 				w.links[id] = f.name
 			}

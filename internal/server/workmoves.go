@@ -402,7 +402,7 @@ func (m *movers) Receive(ctx context.Context, at fleet.Moving, in io.Reader) err
 // unpack makes a place of a stream. The state of another place means nothing in this one: its
 // rows are under the name of that.
 func (m *movers) unpack(ctx context.Context, at fleet.Moving, made string, in io.Reader) error {
-	manifest, err := placefile.Unpack(ctx, made, in)
+	manifest, err := placefile.Unpack(ctx, made, in, func() {})
 	if err != nil || manifest.Place == at.Place {
 		return err
 	}
