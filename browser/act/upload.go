@@ -60,7 +60,7 @@ func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 	left := maxLargeUploads*most - e.files.given
 	e.mu.Unlock()
 	if left < most {
-		return &Refusal{Reason: ReasonLimit, Message: fmt.Sprintf("this session has given %d large files to pages", maxLargeUploads), Next: "upload smaller files, or end the session"}
+		return &Refusal{Reason: ReasonLimit, Message: fmt.Sprintf("the pages of this session have been given %s of large files, and get at most %s", bytesOf(maxLargeUploads*most-left), bytesOf(maxLargeUploads*most)), Next: "upload files of at most " + bytesOf(MaxUploadParts) + ", or end the session"}
 	}
 	c := &counted{Reader: io.LimitReader(from, most+1)}
 	name := uploadDir + "/" + nonce() + "/" + fileName(s.File.Name)
