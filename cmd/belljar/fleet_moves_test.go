@@ -290,6 +290,12 @@ func TestFleetPlaceFiles(t *testing.T) {
 	m.says(false, "not linked", "place", "move", "a", "--to", "w9")
 	m.says(false, "no linked worker has it", "place", "move", "b", "--to", other)
 	m.says(false, "not being moved", "place", "stop", "a")
+	// One that does not move keeps none of the others, and all is told.
+	out, ok := m.belljar("place", "move", "b", "a", "--to", other)
+	if ok || !strings.Contains(out, "no linked worker has it") || !strings.Contains(out, "moved to worker "+other) {
+		t.Errorf("moved one of two: %v %s", ok, out)
+	}
+	at, other = other, at
 	m.says(true, "moved to worker "+other, "place", "move", "--all-from", at)
 	if got := m.settled(); got != other {
 		t.Errorf("a is on %s", got)

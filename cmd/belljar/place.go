@@ -72,8 +72,9 @@ decide, put to work, remove. Whatever dies between two of them, the place is at 
 with all that was acknowledged: the fronts go on with the move when all are back, or the
 place stays. "belljar place list" says which.
 
-The command waits for the end, and its status is 1 if a place stays where it is. If the
-command ends early, the move goes on.
+The command waits for the end of each move, and goes on to the next place if one does not
+move. Its status is 1 if a place stays where it is. If the command ends early, the move
+goes on.
 
   belljar place move acme/site --to w2
   belljar place move --all-from w1
@@ -90,7 +91,7 @@ func (o *placeOptions) stopCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "stop PLACE", Short: "give up a move that is not decided; the place stays", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			f, err := o.front("place stop")
+			f, err := o.front(c.Context(), "place stop")
 			if err != nil {
 				return err
 			}
@@ -115,7 +116,7 @@ contains what agents and people entrusted to the place: keep it like a password.
 ` + exitHelp,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			f, err := o.front("place export")
+			f, err := o.front(c.Context(), "place export")
 			if err != nil {
 				return err
 			}
@@ -161,7 +162,7 @@ work. The digest finds damage and no forger: import files that you trust.
 ` + exitHelp,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
-			f, err := o.front("place import")
+			f, err := o.front(c.Context(), "place import")
 			if err != nil {
 				return err
 			}
@@ -201,12 +202,12 @@ func (o *placeOptions) bring(ctx context.Context, f *control.Client, args []stri
 }
 
 // front is the front of this machine. Several of one state directory there are not.
-func (o *placeOptions) front(command string) (*control.Client, error) {
+func (o *placeOptions) front(ctx context.Context, command string) (*control.Client, error) {
 	dir, err := config.KnownState(o.state)
 	if err != nil {
 		return nil, failure(err)
 	}
-	found, err := control.Each[[]fleet.Info](context.Background(), dir, "/fleet")
+	found, err := control.Each[[]fleet.Info](ctx, dir, "/fleet")
 	if err != nil {
 		return nil, failure(fmt.Errorf("%s: no front answers: %w", command, err))
 	}
@@ -252,7 +253,7 @@ func (l *limited) Write(p []byte) (int, error) {
 }
 
 func (o *placeOptions) list(c *cobra.Command) error {
-	f, err := o.front("place list")
+	f, err := o.front(c.Context(), "place list")
 	if err != nil {
 		return err
 	}
@@ -282,7 +283,7 @@ func (o *placeOptions) move(c *cobra.Command, args []string) error {
 	if (len(args) > 0) == (o.from != "") {
 		return usage("place move: name places, or a worker with --all-from")
 	}
-	f, err := o.front("place move")
+	f, err := o.front(c.Context(), "place move")
 	if err != nil {
 		return err
 	}
@@ -297,21 +298,34 @@ func (o *placeOptions) move(c *cobra.Command, args []string) error {
 			}
 		}
 	}
+	return o.moveAll(c, f, args)
+}
+
+// moveAll moves places, one after the other. One that does not move keeps none of the others.
+func (o *placeOptions) moveAll(c *cobra.Command, f *control.Client, all []string) error {
+	var failed []error
 	stayed := false
-	for _, place := range args {
+	for i, place := range all {
 		now, err := o.moveOne(c.Context(), f, place)
 		if err != nil {
-			return failure(fmt.Errorf("place move: %w", err))
+			failed = append(failed, fmt.Errorf("place move: %w", err))
+			if _, away := errors.AsType[*url.Error](err); away || c.Context().Err() != nil { // so are all others
+				if rest := all[i+1:]; len(rest) > 0 {
+					failed = append(failed, fmt.Errorf("place move: %d more were not tried, beginning with %s", len(rest), policies.Clip(rest[0], 256)))
+				}
+				break
+			}
+			continue
 		}
 		stayed = stayed || !now.Moving && now.Worker != now.To
 		if err := tellPlace(c, now); err != nil {
 			return err
 		}
 	}
-	if stayed {
+	if stayed && len(failed) == 0 {
 		return &statusError{code: exitFailed}
 	}
-	return nil
+	return failure(errors.Join(failed...))
 }
 
 // moveOne moves a place, and waits for that. To of what it returns is the worker that should
