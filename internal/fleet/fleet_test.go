@@ -38,6 +38,9 @@ type rig struct {
 	log   *testenv.Log
 
 	configure func(*WorkerConfig) // changes the configuration of workers; nil for none
+
+	movers map[string]*mover // of workers, by name
+	times  moveTimes         // of workers
 }
 
 // texts is a protocol whose messages are {"id": N, "method": TEXT}.
@@ -179,7 +182,7 @@ func (r *rig) unlinkedOf(name string, files Credentials, h http.HandlerFunc, b *
 			m.places[p] = true
 			return nil
 		},
-		Audit: m.book.audit(),
+		Audit: m.book.audit(), Mover: r.movers[name].mover(), times: r.times,
 	}
 	if r.configure != nil {
 		r.configure(&cfg)

@@ -54,6 +54,8 @@ type FrontConfig struct {
 	Policy      func() string // digest of the policy that holds here, for people; nil says none
 	Keys        *Keys         // of audit logs; nil remembers none
 	Log         *slog.Logger
+
+	times moveTimes // zero for the usual ones
 }
 
 // Request is a request of a client that has logged in.
@@ -179,8 +181,8 @@ func (f *Front) Info() Info {
 	}
 	if err := f.cfg.Claims.Ready(); err != nil {
 		i.Refused = err.Error()
-	} else if len(f.cfg.Workers) == 0 && !f.cfg.Together {
-		i.Refused = alone(f.roster.takers())
+	} else {
+		i.Refused = f.several()
 	}
 	return i
 }

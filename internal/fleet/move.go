@@ -1,10 +1,11 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,38 +13,57 @@ import (
 	"belljar.dev/internal/fleet/claims"
 )
 
-// Times and bounds of moves.
+// moveTimes are the times of moves, and what else tests set lower.
+type moveTimes struct {
+	look     time.Duration // between two looks at what moves have left
+	takeOver time.Duration // that a front leaves a move alone which another one has begun
+	retry    time.Duration
+	step     time.Duration // of a worker, for a step without a stream
+	undo     time.Duration // of both workers, for a move that was given up; look goes on with it
+	freeze   time.Duration // longer than any --drain
+	stall    time.Duration // of a stream, for leastPart of its bytes
+	quiet    time.Duration // of an end that says nothing before the first byte or behind the last one
+	copy     time.Duration // of all of a stream
+	patience time.Duration // for the two workers of a move that is not decided
+	grace    time.Duration // of a copy from a file that nobody claims
+	say      time.Duration // at least, between two signs of life of a worker
+	most     int64         // bytes of a stream
+}
+
+var usualMoves = moveTimes{
+	look: time.Second, takeOver: 20 * time.Second, retry: 250 * time.Millisecond, step: 30 * time.Second, undo: 3 * time.Second, freeze: 11 * time.Minute,
+	stall: time.Minute, quiet: 5 * time.Minute, copy: time.Hour, patience: time.Minute, grace: time.Minute, say: time.Second, most: MaxCopy,
+}
+
+// Bounds of moves.
 const (
-	lookMoves = time.Second // between two looks at what moves have left
-	// takeOver is how long a front leaves a move alone that another one has begun.
-	takeOver   = 20 * time.Second
-	retryMove  = 250 * time.Millisecond
-	stepWait   = 30 * time.Second
-	freezeWait = 11 * time.Minute // longer than any --drain
-	stallWait  = 30 * time.Second // of a copy that does not go on
-	copyWait   = time.Hour        // of one that does, with what comes before and after its bytes
-	patience   = time.Minute      // for the two workers of a move that is not decided
-	fileGrace  = time.Minute      // of a copy from a file that nobody claims
-	maxDrives  = 4                // moves that a front works on at once
-	maxSaid    = 1000             // places whose last move is remembered
+	maxDrives = 8    // moves that a front works on at once
+	maxOfOne  = 2    // of these, with one worker: it may be slow
+	maxSaid   = 1000 // places whose last move is remembered
 )
 
 // moves is the moves that a front works on. What holds of each is in its claim: this can be
 // made anew at any time.
 type moves struct {
 	front *Front
+	times moveTimes
 	begun chan struct{} // has one when this front has begun a move
 
-	mu    sync.Mutex
-	busy  map[string]*drive    // guarded by mu: by place
-	seen  map[string]watched   // guarded by mu: by place
-	files map[string]time.Time // guarded by mu: since when copies from files are there
-	said  map[string]string    // guarded by mu: by place: how its last move ended
-	all   sync.WaitGroup
+	remnants *remnants
+
+	mu   sync.Mutex
+	busy map[string]*drive  // guarded by mu: by place
+	seen map[string]watched // guarded by mu: by place
+	said map[string]string  // guarded by mu: by place: how its last move ended
+	all  sync.WaitGroup
 }
 
-// drive is a move that this front works on.
+// drive is work of this front on a place that moves.
 type drive struct {
+	workers []string // that it needs
+	stop    context.CancelCauseFunc
+	ended   chan struct{} // closed when it has ended
+
 	claim  claims.Claim // guarded by moves.mu
 	copied atomic.Int64 // bytes of the stream
 	wrong  error        // guarded by moves.mu: why the last attempt failed
@@ -53,17 +73,20 @@ type drive struct {
 type watched struct {
 	claims.Claim
 	since time.Time
+	own   bool // this front has begun the move
 }
 
 func newMoves(f *Front) *moves {
-	return &moves{front: f, begun: make(chan struct{}, 1), busy: make(map[string]*drive), seen: make(map[string]watched), files: make(map[string]time.Time), said: make(map[string]string)}
+	m := &moves{front: f, times: cmp.Or(f.cfg.times, usualMoves), begun: make(chan struct{}, 1), busy: make(map[string]*drive), seen: make(map[string]watched), said: make(map[string]string)}
+	m.remnants = &remnants{moves: m, files: make(map[string]time.Time)}
+	return m
 }
 
 // own has this front go on with a move that it has begun, without waiting for others.
 func (m *moves) own(place string, c claims.Claim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seen[place] = watched{Claim: c}
+	m.seen[place] = watched{Claim: c, since: time.Now(), own: true}
 	select {
 	case m.begun <- struct{}{}:
 	default:
@@ -75,7 +98,7 @@ func (m *moves) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.all.Wait()
 	defer cancel() // which each step of a worker hears of
-	tick := time.NewTicker(lookMoves)
+	tick := time.NewTicker(m.times.look)
 	defer tick.Stop()
 	for {
 		select {
@@ -92,6 +115,7 @@ func (m *moves) run(ctx context.Context) {
 
 // look goes on with moves that nobody works on, and has workers clear up what others left.
 func (m *moves) look(ctx context.Context) {
+	m.interrupt()
 	moving := m.front.cfg.Claims.Moving()
 	for place, c := range moving {
 		if m.alone(place, c) && m.linked(place, c) {
@@ -105,24 +129,7 @@ func (m *moves) look(ctx context.Context) {
 		}
 	}
 	m.mu.Unlock()
-	if m.front.cfg.Claims.Ready() != nil {
-		return
-	}
-	remains := m.front.roster.remains()
-	for _, r := range remains {
-		if c := m.front.cfg.Claims.Owner(r.Place); c.Moving() && c.Move == r.Move {
-			continue
-		}
-		if d := m.take(r.Place, claims.Claim{}); d != nil {
-			m.all.Go(func() {
-				defer m.release(r.Place)
-				if err := m.tidy(ctx, r); err != nil && ctx.Err() == nil {
-					m.front.cfg.Log.Warn("what a move has left is not cleared up; it is tried again", "place", r.Place, "worker", r.Name, "err", err)
-				}
-			})
-		}
-	}
-	m.forgetFiles(remains)
+	m.remnants.look(ctx)
 }
 
 // alone reports whether no other front works on a move, as far as can be told.
@@ -131,10 +138,10 @@ func (m *moves) alone(place string, c claims.Claim) bool {
 	defer m.mu.Unlock()
 	s := m.seen[place]
 	if s.Claim != c {
-		s = watched{c, time.Now()}
+		s = watched{Claim: c, since: time.Now()}
 		m.seen[place] = s
 	}
-	return !m.front.cfg.Together || time.Since(s.since) >= takeOver
+	return s.own || !m.front.cfg.Together || time.Since(s.since) >= m.times.takeOver
 }
 
 // linked reports whether the workers are there that the next step of a move needs. A
@@ -150,35 +157,79 @@ func (m *moves) linked(place string, c claims.Claim) bool {
 	return len(holders) == 0 || c.From == claims.FromFile || m.front.roster.named(c.From) != nil
 }
 
-// take notes that this front works on a place; nil if it does already, or has enough to do.
-func (m *moves) take(place string, c claims.Claim) *drive {
+// take notes that this front works on a place, with some workers. The work ends with the context,
+// and the caller releases the place. It returns nil if the front works on the place already, or
+// has enough to do, or these workers have.
+func (m *moves) take(ctx context.Context, place string, c claims.Claim, workers ...string) (context.Context, *drive) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.busy[place] != nil || len(m.busy) >= maxDrives {
-		return nil
+		return nil, nil
 	}
-	d := &drive{claim: c}
+	for _, worker := range workers {
+		n := 0
+		for _, d := range m.busy {
+			if slices.Contains(d.workers, worker) {
+				n++
+			}
+		}
+		if n >= maxOfOne {
+			return nil, nil
+		}
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	d := &drive{claim: c, workers: workers, stop: stop, ended: make(chan struct{})}
 	m.busy[place] = d
-	return d
+	return ctx, d
 }
 
-func (m *moves) release(place string) {
+func (m *moves) release(place string, d *drive) {
+	d.stop(nil)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.busy, place)
+	close(d.ended)
 }
 
-// start works on a move in the background. It reports whether it does.
-func (m *moves) start(ctx context.Context, place string, c claims.Claim) bool {
-	d := m.take(place, c)
-	if d == nil {
-		return false
+// errGivenUp ends the work on a move that was given up meanwhile.
+var errGivenUp = errors.New("the move was given up")
+
+// interrupt ends the work on moves that were given up, at this front or at another one, and
+// returns it.
+func (m *moves) interrupt() (all []*drive) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for place, d := range m.busy {
+		if now := m.front.cfg.Claims.Owner(place); d.claim.To != "" && (!now.Moving() || now.Move != d.claim.Move) {
+			d.stop(errGivenUp)
+			all = append(all, d)
+		}
 	}
-	m.all.Go(func() {
-		defer m.release(place)
-		m.drive(ctx, place, d)
-	})
-	return true
+	return all
+}
+
+// start works on a move in the background.
+func (m *moves) start(ctx context.Context, place string, c claims.Claim) {
+	workers := []string{c.Worker}
+	if c.To != "" {
+		workers = append(workers, c.To)
+	}
+	if ctx, d := m.take(ctx, place, c, workers...); d != nil {
+		m.all.Go(func() {
+			defer m.release(place, d)
+			m.drive(ctx, place, d)
+		})
+	}
+}
+
+// since is when a claim was seen first.
+func (m *moves) since(place string, c claims.Claim) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.seen[place]; s.Claim == c {
+		return s.since
+	}
+	return time.Now()
 }
 
 // drive takes the steps of a move until it is settled or given up, or waits for a worker.
@@ -186,14 +237,19 @@ func (m *moves) drive(ctx context.Context, place string, d *drive) {
 	began := time.Now()
 	for c := d.claim; ctx.Err() == nil && c.Moving(); {
 		next, err := m.advance(ctx, place, c, d)
+		if ctx.Err() != nil {
+			return
+		}
 		if errors.Is(err, ErrBusy) {
-			return // another front is at it
+			if began = m.since(place, c); errors.Is(err, ErrAtWork) || c.To == "" || time.Since(began) <= m.times.patience {
+				return // look begins again
+			}
 		}
 		_, final := errors.AsType[*Refusal](err)
 		if final && c.From == claims.FromFile {
 			next, err = m.swap(ctx, place, c, claims.Claim{}) // the copy is gone
 		}
-		if err != nil && c.To != "" && (final || time.Since(began) > patience) {
+		if err != nil && c.To != "" && (final || time.Since(began) > m.times.patience) {
 			next, err = m.abandon(ctx, place, c, err.Error())
 		}
 		m.mu.Lock()
@@ -203,14 +259,11 @@ func (m *moves) drive(ctx context.Context, place string, d *drive) {
 			began = time.Now()
 			continue
 		}
-		if ctx.Err() != nil {
-			return
-		}
 		m.front.cfg.Log.Warn("a place does not get on with its move; it is tried again", "place", place, "move", c.Move, "err", err)
 		if c.From != "" && !m.linked(place, c) {
 			return // look begins again when it is
 		}
-		pause := time.NewTimer(retryMove)
+		pause := time.NewTimer(m.times.retry)
 		select {
 		case <-ctx.Done():
 		case <-m.front.roster.over:
@@ -240,7 +293,7 @@ func (m *moves) advance(ctx context.Context, place string, c claims.Claim, d *dr
 }
 
 func (m *moves) freeze(ctx context.Context, place string, c claims.Claim, from *link) error {
-	ctx, cancel := context.WithTimeout(ctx, freezeWait)
+	ctx, cancel := context.WithTimeout(ctx, m.times.freeze)
 	defer cancel()
 	_, err := from.do(ctx, StepFreeze, Moving{place, claims.Mark{Move: c.Move, To: c.To}})
 	return err
@@ -248,57 +301,24 @@ func (m *moves) freeze(ctx context.Context, place string, c claims.Claim, from *
 
 // copy has one worker pack a place and the other one unpack it.
 func (m *moves) copy(ctx context.Context, place string, c claims.Claim, from, to *link, d *drive) error {
-	ctx, over := context.WithTimeoutCause(ctx, copyWait, errors.New("the copy takes too long"))
-	defer over()
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+	d.copied.Store(0)
+	ctx, p, end := m.times.pace(ctx, m.times.quiet, &d.copied)
+	defer end()
 	packed, err := from.step(ctx, StepPack, Moving{place, claims.Mark{Move: c.Move, To: c.To}}, nil)
 	if err != nil {
-		return err
+		return causeOf(ctx, err)
 	}
 	defer packed.Body.Close()
-	d.copied.Store(0)
-	in := paced(packed.Body, &d.copied, stop)
-	defer in.stop()
-	res, err := to.step(ctx, StepReceive, Moving{place, claims.Mark{Move: c.Move, From: c.Worker}}, in)
+	res, err := to.step(ctx, StepReceive, Moving{place, claims.Mark{Move: c.Move, From: c.Worker}}, p.through(packed.Body))
 	if err != nil {
-		if why := context.Cause(ctx); why != nil {
-			return why
-		}
-		return err
+		return causeOf(ctx, err)
 	}
 	return res.Body.Close()
 }
 
-// pace is a stream that must go on: where it does not for stallWait, it is cut off.
-type pace struct {
-	io.Reader
-	n     *atomic.Int64
-	timer *time.Timer
-}
-
-func paced(r io.Reader, n *atomic.Int64, stop context.CancelCauseFunc) *pace {
-	return &pace{r, n, time.AfterFunc(stallWait, func() { stop(errors.New("the copy does not go on")) })}
-}
-
-// Read reads what comes.
-func (p *pace) Read(b []byte) (int, error) {
-	n, err := p.Reader.Read(b)
-	p.n.Add(int64(n))
-	if n > 0 {
-		p.timer.Reset(stallWait)
-	}
-	if err != nil {
-		p.timer.Stop() // the other end has all, and checks it
-	}
-	return n, err
-}
-
-func (p *pace) stop() { p.timer.Stop() }
-
 // finish is advance for a move that is decided.
 func (m *moves) finish(ctx context.Context, place string, c claims.Claim) (claims.Claim, error) {
-	ctx, cancel := context.WithTimeout(ctx, stepWait)
+	ctx, cancel := context.WithTimeout(ctx, m.times.step)
 	defer cancel()
 	// What was decided may be known here too late to be true.
 	if now, err := m.swap(ctx, place, c, c); err != nil || now != c {
@@ -337,21 +357,65 @@ func (m *moves) finish(ctx context.Context, place string, c claims.Claim) (claim
 // abandon gives a move up that is not decided. The place stays where it is.
 func (m *moves) abandon(ctx context.Context, place string, c claims.Claim, why string) (claims.Claim, error) {
 	now, err := m.swap(ctx, place, c, c.Abandon())
-	if err != nil || now != c.Abandon() {
-		return now, err
+	if err == nil && now == c.Abandon() {
+		m.say(place, fmt.Sprintf("stayed at worker %s: %s", c.Worker, why))
+		m.front.cfg.Log.Warn("a place does not move", "place", place, "worker", c.Worker, "to", c.To, "move", c.Move, "why", why)
+		m.undo(ctx, place, c)
 	}
-	m.say(place, fmt.Sprintf("stayed at worker %s: %s", c.Worker, why))
-	m.front.cfg.Log.Warn("a place does not move", "place", place, "worker", c.Worker, "to", c.To, "move", c.Move, "why", why)
-	ctx, cancel := context.WithTimeout(ctx, stepWait)
+	return now, err
+}
+
+// undo has the workers of a move that was given up put the place to work again, and remove its
+// copy. What does not reach them soon, look finds.
+func (m *moves) undo(ctx context.Context, place string, c claims.Claim) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.times.undo)
 	defer cancel()
-	// What does not reach its worker, look finds.
-	if l := m.front.roster.named(c.Worker); l != nil {
-		_, _ = l.do(ctx, StepThaw, Moving{place, claims.Mark{Move: c.Move, To: c.To}})
+	var both sync.WaitGroup
+	defer both.Wait()
+	both.Go(func() { m.until(ctx, c.Worker, StepThaw, Moving{place, claims.Mark{Move: c.Move, To: c.To}}) })
+	both.Go(func() { m.until(ctx, c.To, StepDiscard, Moving{place, claims.Mark{Move: c.Move, From: c.Worker}}) })
+}
+
+// until has a worker take a step, and again while it is busy with the place.
+func (m *moves) until(ctx context.Context, worker string, s Step, at Moving) {
+	again := time.NewTicker(m.times.retry)
+	defer again.Stop()
+	for {
+		l := m.front.roster.named(worker)
+		if l == nil {
+			return
+		}
+		if _, err := l.do(ctx, s, at); !errors.Is(err, ErrBusy) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
 	}
-	if l := m.front.roster.named(c.To); l != nil {
-		_, _ = l.do(ctx, StepDiscard, Moving{place, claims.Mark{Move: c.Move, From: c.Worker}})
+}
+
+// giveUp is abandon for an operator. What this front does for the move is ended at once.
+func (m *moves) giveUp(ctx context.Context, place string, c claims.Claim) error {
+	now, err := m.swap(ctx, place, c, c.Abandon())
+	if err == nil && now != c.Abandon() {
+		err = errors.New("it is decided already, or over")
 	}
-	return now, nil
+	if err != nil {
+		return err
+	}
+	m.say(place, fmt.Sprintf("stayed at worker %s: the operator stopped it", c.Worker))
+	m.front.cfg.Log.Info("an operator has stopped the move of a place", "place", place, "worker", c.Worker, "to", c.To, "move", c.Move)
+	for _, d := range m.interrupt() {
+		select {
+		case <-d.ended:
+		case <-ctx.Done():
+			return nil // it is given up, and look does the rest
+		}
+	}
+	m.undo(ctx, place, c)
+	return nil
 }
 
 // swap is that of the claims. Those that wait for the place look again.
@@ -362,66 +426,6 @@ func (m *moves) swap(ctx context.Context, place string, old, next claims.Claim) 
 	}
 	m.front.roster.wake()
 	return now, nil
-}
-
-// tidy has a worker clear up what is left of a move that is over.
-func (m *moves) tidy(ctx context.Context, r remain) error {
-	ctx, cancel := context.WithTimeout(ctx, stepWait)
-	defer cancel()
-	known := m.front.cfg.Claims.Owner(r.Place)
-	if now, err := m.front.cfg.Claims.Swap(ctx, r.Place, known, known); err != nil || now != known {
-		return err // it is known now, and looked at once more
-	}
-	holders, _ := m.front.roster.holding(r.Place)
-	served := len(holders) == 1 && holders[0].Name == known.Worker
-	var step Step
-	switch known.Remains(r.Name, r.Mark, served, len(holders) == 0 && m.front.roster.named(r.To) != nil) {
-	case claims.Leave:
-		return nil
-	case claims.Reclaim:
-		_, err := m.swap(ctx, r.Place, known, claims.Claim{Worker: r.Name, Move: r.Move})
-		return err
-	case claims.Thaw:
-		step = StepThaw
-	case claims.Drop:
-		step = StepDrop
-	case claims.Discard:
-		if r.From == claims.FromFile && known == (claims.Claim{}) && !m.old(r) { // somebody is about to claim it
-			return nil
-		}
-		step = StepDiscard
-	}
-	_, err := r.do(ctx, step, r.Moving)
-	if err == nil {
-		m.front.cfg.Log.Info("a worker has cleared up what a move has left", "place", r.Place, "worker", r.Name, "move", r.Move, "step", string(step))
-	}
-	return err
-}
-
-// old reports whether a copy from a file has been there for a while.
-func (m *moves) old(r remain) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	since, known := m.files[r.Name+" "+r.Place]
-	if !known {
-		m.files[r.Name+" "+r.Place] = time.Now()
-	}
-	return known && time.Since(since) > fileGrace
-}
-
-// forgetFiles forgets the copies from files that are not there any more.
-func (m *moves) forgetFiles(all []remain) {
-	there := make(map[string]bool, len(all))
-	for _, r := range all {
-		there[r.Name+" "+r.Place] = true
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for name := range m.files {
-		if !there[name] {
-			delete(m.files, name)
-		}
-	}
 }
 
 // say notes how the last move of a place has ended.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
+	"time"
 
 	"belljar.dev/internal/fleet/claims"
 	"belljar.dev/internal/printable"
@@ -48,7 +50,8 @@ type Mover interface {
 	Do(ctx context.Context, s Step, m Moving) (Looked, error)
 	// Pack writes a frozen place, and Receive reads one.
 	Pack(ctx context.Context, m Moving, out io.Writer) error
-	Receive(ctx context.Context, m Moving, in io.Reader) error
+	// Receive calls alive when it gets on.
+	Receive(ctx context.Context, m Moving, in io.Reader, alive func()) error
 }
 
 // Refusal is the error of a step that a worker does not take. Trying again does not help.
@@ -59,12 +62,16 @@ func (r *Refusal) Error() string { return r.Why }
 // ErrBusy is the error of a step that waits for another one of the same place.
 var ErrBusy = errors.New("the worker is busy with this place")
 
+// ErrAtWork is ErrBusy where the other step gets on, or is young.
+var ErrAtWork = fmt.Errorf("%w, and gets on", ErrBusy)
+
 // Of a request for a step.
 const (
 	movePath   = "/link/move"
 	moveHeader = headerPrefix + "Move"
 	maxWhy     = 1000 // bytes of a reason
 	maxLooked  = 4 << 10
+	atWork     = headerPrefix + "At-Work" // beside StatusLocked: ErrAtWork
 )
 
 // move answers a request for a step.
@@ -74,12 +81,19 @@ func (w *Worker) move(rw http.ResponseWriter, r *http.Request) {
 		rw.WriteHeader(http.StatusNotFound)
 		return
 	}
+	if m.Move > claims.MaxMove {
+		w.answer(rw, m, Looked{}, &Refusal{"no move has such a number"})
+		return
+	}
 	var err error
 	var looked Looked
+	stream := &Within{Wait: w.times.stall, W: rw, Body: r.Body}
 	switch s := Step(r.URL.Query().Get("step")); s {
 	case StepPack:
-		begun := &begun{ResponseWriter: rw}
-		if err = w.cfg.Mover.Pack(r.Context(), m, begun); err != nil && begun.wrote {
+		ctx, over := context.WithTimeoutCause(r.Context(), w.times.copy, errTooLong)
+		defer over()
+		begun := &begun{Writer: stream}
+		if err = w.cfg.Mover.Pack(ctx, m, begun); err != nil && begun.wrote {
 			w.cfg.Log.Error("a place cannot be packed", "place", m.Place, "move", m.Move, "err", err)
 			panic(http.ErrAbortHandler) // a part was sent, which must not pass for the whole
 		}
@@ -87,7 +101,9 @@ func (w *Worker) move(rw http.ResponseWriter, r *http.Request) {
 			return
 		}
 	case StepReceive:
-		err = w.cfg.Mover.Receive(r.Context(), m, r.Body)
+		ctx, over := context.WithTimeoutCause(r.Context(), w.times.copy, errTooLong)
+		defer over()
+		err = w.cfg.Mover.Receive(ctx, m, stream, sayAlive(rw, w.times.say))
 	case StepLook, StepFreeze, StepTake, StepDrop, StepThaw, StepDiscard:
 		looked, err = w.cfg.Mover.Do(r.Context(), s, m)
 	default:
@@ -97,16 +113,27 @@ func (w *Worker) move(rw http.ResponseWriter, r *http.Request) {
 	w.answer(rw, m, looked, err)
 }
 
+// sayAlive returns what says that a worker gets on with a request whose answer is not due yet.
+func sayAlive(rw http.ResponseWriter, every time.Duration) func() {
+	last := time.Now()
+	return func() {
+		if now := time.Now(); now.Sub(last) >= every {
+			last = now
+			rw.WriteHeader(http.StatusProcessing)
+		}
+	}
+}
+
 // begun notes whether a part of an answer was sent.
 type begun struct {
-	http.ResponseWriter
+	io.Writer
 	wrote bool
 }
 
 // Write sends a part.
 func (b *begun) Write(p []byte) (int, error) {
 	b.wrote = true
-	return b.ResponseWriter.Write(p)
+	return b.Writer.Write(p)
 }
 
 // answer writes the answer to a request for a step without a stream.
@@ -116,6 +143,9 @@ func (w *Worker) answer(rw http.ResponseWriter, m Moving, looked Looked, err err
 	case final:
 		http.Error(rw, clip(refused.Why), http.StatusConflict)
 	case errors.Is(err, ErrBusy):
+		if errors.Is(err, ErrAtWork) {
+			rw.Header().Set(atWork, "1")
+		}
 		rw.WriteHeader(http.StatusLocked)
 	case err != nil:
 		w.cfg.Log.Error("a place does not move", "place", m.Place, "move", m.Move, "err", err)
@@ -126,7 +156,13 @@ func (w *Worker) answer(rw http.ResponseWriter, m Moving, looked Looked, err err
 	}
 }
 
-func clip(why string) string { return why[:min(len(why), maxWhy)] }
+// clip shortens a text for people. It cuts no character in two.
+func clip(why string) string {
+	if len(why) <= maxWhy {
+		return why
+	}
+	return strings.ToValidUTF8(why[:maxWhy], "")
+}
 
 // do has a worker take a step without a stream.
 func (l *link) do(ctx context.Context, s Step, m Moving) (looked Looked, err error) {
@@ -137,6 +173,9 @@ func (l *link) do(ctx context.Context, s Step, m Moving) (looked Looked, err err
 	defer res.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxLooked)).Decode(&looked); err != nil {
 		return looked, fmt.Errorf("worker %s: %w", l.Name, err)
+	}
+	if looked.Last > claims.MaxMove {
+		return looked, errLastMove
 	}
 	return looked, nil
 }
@@ -162,8 +201,10 @@ func (l *link) step(ctx context.Context, s Step, m Moving, body io.Reader) (*htt
 	defer res.Body.Close()
 	why, _ := io.ReadAll(io.LimitReader(res.Body, maxWhy)) //nolint:forbidigo // bounded
 	switch {
+	case res.StatusCode == http.StatusLocked && res.Header.Get(atWork) != "":
+		return nil, fmt.Errorf("worker %s: %w", l.Name, ErrAtWork)
 	case res.StatusCode == http.StatusLocked:
-		return nil, ErrBusy
+		return nil, fmt.Errorf("worker %s: %w", l.Name, ErrBusy)
 	case res.StatusCode == http.StatusConflict:
 		return nil, &Refusal{fmt.Sprintf("worker %s: %s", l.Name, printable.Line(string(why), maxWhy))}
 	case res.StatusCode == http.StatusNotFound || res.Header.Get(notBegun) != "":

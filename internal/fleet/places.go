@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync/atomic"
 
 	"belljar.dev/internal/fleet/claims"
 )
@@ -129,9 +130,12 @@ func (m *moves) depart(ctx context.Context, place, to string) (c claims.Claim, e
 	if err != nil {
 		return c, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, stepWait)
+	ctx, cancel := context.WithTimeout(ctx, m.times.step)
 	defer cancel()
 	next := c.Begin(l.Name, max(last, c.Move)+1)
+	if next.Move > claims.MaxMove {
+		return c, errLastMove
+	}
 	now, err := m.swap(ctx, place, c, next)
 	if err == nil && now != next {
 		err = errors.New("it has just changed; try it again")
@@ -144,17 +148,20 @@ func (m *moves) depart(ctx context.Context, place, to string) (c claims.Claim, e
 	return next, nil
 }
 
+// errLastMove is the error of a place whose worker, or claim, says that it has moved more often than
+// any place can.
+var errLastMove = errors.New("its last move has a number that no move can follow; a file of marks was damaged, or a worker is not what it says")
+
 // agreed reports whether all fronts know of a claim that this one changes.
 func (m *moves) agreed() error {
 	if err := m.front.cfg.Claims.Ready(); err != nil {
 		return err
 	}
-	if !m.front.cfg.Together {
-		for _, w := range m.front.roster.takers() {
-			if w.Fronts > 1 {
-				return fmt.Errorf("worker %s has %d fronts, and the others would not know of it; start all fronts with the same --nats", w.Name, w.Fronts)
-			}
-		}
+	if m.front.cfg.Together {
+		return nil
+	}
+	if w := ofSeveral(m.front.roster.linked()); w != nil {
+		return fmt.Errorf("worker %s has %d fronts, and the others would not know of it; start all fronts with the same --nats", w.Name, w.Fronts)
 	}
 	return nil
 }
@@ -179,7 +186,7 @@ func (m *moves) target(to string, from *link) (*link, error) {
 
 // looks asks both workers whether a place can move, and returns the number of its last move.
 func (m *moves) looks(ctx context.Context, place string, from, to *link) (last uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepWait)
+	ctx, cancel := context.WithTimeout(ctx, m.times.step)
 	defer cancel()
 	for _, l := range []*link{from, to} {
 		if l == nil {
@@ -198,17 +205,13 @@ func (m *moves) looks(ctx context.Context, place string, from, to *link) (last u
 	return last, nil
 }
 
-// Stop gives a move up that is not decided. The place stays where it is.
-func (f *Front) Stop(ctx context.Context, place string) error {
+// StopMove gives a move up that is not decided. The place stays where it is.
+func (f *Front) StopMove(ctx context.Context, place string) error {
 	c := f.cfg.Claims.Owner(place)
 	if c.To == "" {
 		return fmt.Errorf("stop the move of place %s: it is not being moved, or that is decided already", place)
 	}
-	now, err := f.moves.abandon(ctx, place, c, "the operator stopped it")
-	if err == nil && now != c.Abandon() {
-		err = errors.New("it is decided already, or over")
-	}
-	if err != nil {
+	if err := f.moves.giveUp(ctx, place, c); err != nil {
 		return fmt.Errorf("stop the move of place %s: %w", place, err)
 	}
 	return nil
@@ -221,13 +224,15 @@ func (f *Front) Export(ctx context.Context, place string, out io.Writer) error {
 	if c.Moving() || len(holders) != 1 || holders[0].Name != c.Worker {
 		return fmt.Errorf("export place %s: it is not at work on one linked worker; `belljar place list` says where it is", place)
 	}
+	ctx, p, end := f.moves.times.pace(ctx, f.moves.times.freeze, new(atomic.Int64))
+	defer end()
 	res, err := holders[0].step(ctx, StepPack, Moving{Place: place}, nil)
 	if err == nil {
-		_, err = io.Copy(out, res.Body)
+		_, err = io.Copy(out, p.through(res.Body))
 		res.Body.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("export place %s: %w", place, err)
+		return fmt.Errorf("export place %s: %w", place, causeOf(ctx, err))
 	}
 	return nil
 }
@@ -241,6 +246,17 @@ func (f *Front) Import(ctx context.Context, place, to string, in io.Reader) erro
 	}
 	f.cfg.Log.Info("a place was imported", "place", place, "worker", l.Name)
 	return nil
+}
+
+// receive has a worker make a copy of what comes from a file.
+func (m *moves) receive(ctx context.Context, l *link, mark Moving, in io.Reader) error {
+	ctx, p, end := m.times.pace(ctx, m.times.quiet, new(atomic.Int64))
+	defer end()
+	res, err := l.step(ctx, StepReceive, mark, p.through(in))
+	if err != nil {
+		return causeOf(ctx, err)
+	}
+	return res.Body.Close()
 }
 
 func (m *moves) bring(ctx context.Context, place, to string, in io.Reader) (*link, error) {
@@ -263,12 +279,13 @@ func (m *moves) bring(ctx context.Context, place, to string, in io.Reader) (*lin
 		return nil, err
 	}
 	c := claims.Brought(l.Name, last+1)
+	if c.Move > claims.MaxMove {
+		return nil, errLastMove
+	}
 	mark := Moving{place, claims.Mark{Move: c.Move, From: claims.FromFile}}
-	res, err := l.step(ctx, StepReceive, mark, in)
-	if err != nil {
+	if err := m.receive(ctx, l, mark, in); err != nil {
 		return nil, err
 	}
-	res.Body.Close()
 	now, err := m.swap(ctx, place, claims.Claim{}, c)
 	if err != nil {
 		return nil, err // look clears up

@@ -181,18 +181,29 @@ func (f *Front) choose(place string) (*link, string) {
 	if len(all) == 0 {
 		return nil, "no worker takes new places"
 	}
-	if why := alone(all); why != "" && !f.cfg.Together {
+	if why := f.several(); why != "" {
 		return nil, why
 	}
 	return all[0], ""
 }
 
-// alone returns why this front may not choose workers by itself; empty if it may.
-func alone(all []*link) string {
-	for _, l := range all {
-		if l.Fronts > 1 {
-			return fmt.Sprintf("worker %s has %d fronts, and two of them could give one new place to two workers; start all fronts with the same --nats, or with the same --workers", l.Name, l.Fronts)
-		}
+// several returns why this front may not choose workers by itself; empty if it may.
+func (f *Front) several() string {
+	if f.cfg.Together || len(f.cfg.Workers) > 0 {
+		return ""
+	}
+	if l := ofSeveral(f.roster.linked()); l != nil {
+		return fmt.Sprintf("worker %s has %d fronts, and two of them could give one new place to two workers; start all fronts with the same --nats, or with the same --workers", l.Name, l.Fronts)
 	}
 	return ""
+}
+
+// ofSeveral returns the first worker by name that has several fronts; nil for none.
+func ofSeveral(all []*link) (first *link) {
+	for _, l := range all {
+		if l.Fronts > 1 && (first == nil || l.Name < first.Name) {
+			first = l
+		}
+	}
+	return first
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/internal/fleet/claims"
 	"belljar.dev/internal/jsonlist"
 )
 
@@ -54,7 +55,7 @@ func (s *state) fits() bool {
 	}
 	name := func(p string) bool { return p == "" || len(p) > maxPlace }
 	return (s.Places == nil || !slices.ContainsFunc(*s.Places, name)) &&
-		(s.Moves == nil || !slices.ContainsFunc(*s.Moves, func(m Moving) bool { return name(m.Place) }))
+		(s.Moves == nil || !slices.ContainsFunc(*s.Moves, func(m Moving) bool { return name(m.Place) || m.Move > claims.MaxMove }))
 }
 
 // WorkerInfo is a worker as a front sees it.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -42,11 +43,14 @@ type WorkerConfig struct {
 	Moves func() []Moving                               // that are frozen here, or complete and not in use, in order; nil as well
 	Audit Audit                                         // nil where no audit log is kept
 	Log   *slog.Logger
+
+	times moveTimes // zero for the usual ones
 }
 
 // Worker answers the requests that fronts send it. Its methods are safe for concurrent use.
 type Worker struct {
 	cfg     WorkerConfig
+	times   moveTimes
 	process string
 	fronts  []front
 	files   *certificates
@@ -75,7 +79,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 		return nil, fmt.Errorf("--name %q: want at most 63 lower-case letters, digits and hyphens", cfg.Name)
 	}
 	w := &Worker{
-		cfg: cfg, process: rand.Text(), flights: newInflight[*http.Request](), running: make(map[*conn]struct{}),
+		cfg: cfg, times: cmp.Or(cfg.times, usualMoves), process: rand.Text(), flights: newInflight[*http.Request](), running: make(map[*conn]struct{}),
 		news: make(chan struct{}), heard: make(chan struct{}), links: newPipe(),
 	}
 	for _, text := range cfg.Fronts {

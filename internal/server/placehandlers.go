@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/fleet"
@@ -40,13 +41,13 @@ func (h *placeHandlers) handle(mux *http.ServeMux) {
 	})
 	mux.HandleFunc("POST /fleet/stop", func(w http.ResponseWriter, r *http.Request) {
 		place := r.URL.Query().Get("place")
-		err := front.Stop(r.Context(), place)
+		err := front.StopMove(r.Context(), place)
 		respond(w, fleet.PlaceOf(front, place), err)
 		log.Info("the end of a move was asked for", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
 	})
 	mux.HandleFunc("POST "+control.StreamPath+"export", func(w http.ResponseWriter, r *http.Request) {
 		place := r.URL.Query().Get("place")
-		out := &lateStatus{w: w}
+		out := &lateStatus{w: within(w, r)}
 		err := front.Export(r.Context(), place, out)
 		log.Info("an export of a place was asked for", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
 		switch {
@@ -64,11 +65,18 @@ func (h *placeHandlers) handle(mux *http.ServeMux) {
 		if l := h.server.places.layout.Load(); !l.names(tenant, name) || placeID(tenant, name) != place {
 			err = fmt.Errorf("import place %q: the policy of the front names no such place; add it to the policy, of all workers too", policies.Clip(place, 256))
 		} else {
-			err = front.Import(r.Context(), place, to, r.Body)
+			err = front.Import(r.Context(), place, to, within(w, r))
 		}
 		respond(w, fleet.PlaceOf(front, place), err)
 		log.Info("an import of a place was asked for", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
 	})
+}
+
+// streamWait is how long a command may take for a part of a place that it sends or reads.
+const streamWait = time.Minute
+
+func within(w http.ResponseWriter, r *http.Request) *fleet.Within {
+	return &fleet.Within{Wait: streamWait, W: w, Body: r.Body}
 }
 
 // respond sends what became of a request.

@@ -115,12 +115,12 @@ const detachTime = time.Second
 
 // ids are the places that a worker has at work, in order.
 func (ps *places) ids() []string {
-	return slices.DeleteFunc(append([]string{}, slices.Sorted(maps.Keys(ps.layout.Load().ids))...), ps.moves.shut)
+	return slices.DeleteFunc(append([]string{}, slices.Sorted(maps.Keys(ps.layout.Load().ids))...), ps.moves.isFrozen)
 }
 
 // claim makes a place that belongs to this worker from now on, and opens it.
 func (ps *places) claim(ctx context.Context, id string) error {
-	if ps.moves.remains(id) || ps.moves.shut(id) {
+	if ps.moves.inMove(id) || ps.moves.isFrozen(id) {
 		return fleet.ErrBusy
 	}
 	if err := ps.add(id); err != nil {

@@ -38,8 +38,8 @@ type movers struct {
 	log    *slog.Logger
 
 	mu     sync.Mutex
-	busy   map[string]bool          // guarded by mu: places that take a step of a move
-	held   map[string]bool          // guarded by mu: frozen while they are exported
+	busy   map[string]time.Time     // guarded by mu: until when the step that a place takes should get on
+	paused map[string]bool          // guarded by mu: frozen while they are exported
 	frozen map[string]claims.Mark   // guarded by mu
 	copies map[string]claims.Mark   // guarded by mu: complete, and not in use
 	inside map[string]int           // guarded by mu: requests, by place
@@ -50,7 +50,7 @@ type movers struct {
 func openMoves(s *Server, dir *workdir) (err error) {
 	m := &movers{
 		places: s.places, dir: dir, state: filepath.Join(dir.dir, workdirState), drain: s.cfg.Service.Link.Drain, log: s.Log,
-		busy: make(map[string]bool), held: make(map[string]bool), inside: make(map[string]int), empty: make(map[string]chan struct{}),
+		busy: make(map[string]time.Time), paused: make(map[string]bool), inside: make(map[string]int), empty: make(map[string]chan struct{}),
 	}
 	if err := dir.prepareMoves(); err != nil {
 		return fmt.Errorf("--places: %w", err)
@@ -58,23 +58,28 @@ func openMoves(s *Server, dir *workdir) (err error) {
 	if m.frozen, m.copies, err = dir.marks(); err != nil {
 		return fmt.Errorf("--places: %w", err)
 	}
-	s.places.moves, s.places.frozen = m, m.shut
+	s.places.moves, s.places.frozen = m, m.isFrozen
 	return nil
 }
 
-// shut reports whether a place is frozen.
-func (m *movers) shut(id string) bool {
+// isFrozen reports whether a place is frozen.
+func (m *movers) isFrozen(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.frozenNow(id)
+}
+
+// frozenNow is isFrozen; mu is held.
+func (m *movers) frozenNow(id string) bool {
 	_, frozen := m.frozen[id]
-	return frozen || m.held[id]
+	return frozen || m.paused[id]
 }
 
 // enter lets a request into a place, unless the place is frozen or not here.
 func (m *movers) enter(id string) (leave func(), ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, frozen := m.frozen[id]; frozen || m.held[id] || m.places.layout.Load().ids[id] == "" {
+	if m.frozenNow(id) || m.places.layout.Load().ids[id] == "" {
 		return nil, false
 	}
 	m.inside[id]++
@@ -127,32 +132,49 @@ func (m *movers) list() []fleet.Moving {
 	return all
 }
 
-// remains reports whether a move has left something of a place, so that it is not to be made.
-func (m *movers) remains(id string) bool {
+// inMove reports whether a move has something of a place here, so that it is not to be made.
+func (m *movers) inMove(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, frozen := m.frozen[id]
 	_, copied := m.copies[id]
-	return frozen || copied || m.busy[id]
+	_, busy := m.busy[id]
+	return frozen || copied || busy
 }
 
-// begin notes that a step is being taken of a place, if none is. The name comes from a front,
-// and leads to a directory: it must be one that a place can have.
-func (m *movers) begin(id string) (end func(), err error) {
+// How long a step of a move may take to show that it gets on, beside the time of calls to end.
+const (
+	stepTime  = time.Minute
+	quietTime = 5 * time.Minute // where it reads or writes what is large, such as a database
+)
+
+// lock has one step at a time be taken of a place. The name comes from a front, and leads to a
+// directory: it must be one that a place can have.
+func (m *movers) lock(id string) (unlock func(), err error) {
 	if err := named(id); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.busy[id] {
+	switch until, busy := m.busy[id]; {
+	case busy && time.Now().Before(until):
+		return nil, fleet.ErrAtWork
+	case busy:
 		return nil, fleet.ErrBusy
 	}
-	m.busy[id] = true
+	m.busy[id] = time.Now().Add(stepTime)
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.busy, id)
 	}, nil
+}
+
+// expect says how long the step that is being taken of a place may be silent from now on.
+func (m *movers) expect(id string, wait time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.busy[id] = time.Now().Add(wait)
 }
 
 // named refuses what is not the name of a place.
@@ -173,18 +195,18 @@ func (m *movers) Do(ctx context.Context, s fleet.Step, at fleet.Moving) (fleet.L
 	if s == fleet.StepLook {
 		return m.look(ctx, at)
 	}
-	end, err := m.begin(at.Place)
+	unlock, err := m.lock(at.Place)
 	if err != nil {
 		return fleet.Looked{}, err
 	}
-	defer end()
+	defer unlock()
 	switch s {
 	case fleet.StepFreeze:
 		err = m.freeze(ctx, at)
 	case fleet.StepTake:
 		err = m.take(ctx, at)
 	case fleet.StepDrop:
-		err = m.drop(at)
+		err = m.drop(ctx, at)
 	case fleet.StepThaw:
 		err = m.thaw(ctx, at)
 	case fleet.StepDiscard:
@@ -266,7 +288,7 @@ func (m *movers) freeze(ctx context.Context, at fleet.Moving) error {
 		return err // it stays frozen: whether the mark is on the disk is not known
 	}
 	m.places.moved()
-	if err := m.end(ctx, at.Place); err != nil {
+	if err := m.close(ctx, at.Place); err != nil {
 		return err
 	}
 	if err := m.whole(at.Place); err != nil {
@@ -278,8 +300,9 @@ func (m *movers) freeze(ctx context.Context, at fleet.Moving) error {
 	return nil
 }
 
-// end closes a place that is frozen, and waits for its requests.
-func (m *movers) end(ctx context.Context, id string) error {
+// close closes a place that is frozen, and waits for its requests.
+func (m *movers) close(ctx context.Context, id string) error {
+	m.expect(id, m.drain+stepTime)
 	m.places.release(context.WithoutCancel(ctx), m.dir.workspace(id), m.drain)
 	return m.wait(ctx, id)
 }
@@ -309,11 +332,11 @@ func (m *movers) whole(id string) error {
 
 // Pack writes a frozen place, or one that is frozen meanwhile.
 func (m *movers) Pack(ctx context.Context, at fleet.Moving, out io.Writer) error {
-	end, err := m.begin(at.Place)
+	unlock, err := m.lock(at.Place)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer unlock()
 	if !m.dir.has(at.Place) {
 		return refusal("it does not have the place")
 	}
@@ -326,41 +349,58 @@ func (m *movers) Pack(ctx context.Context, at fleet.Moving, out io.Writer) error
 	case at.Move == 0 && mark.To != "":
 		return refusal("the place is being moved")
 	case at.Move == 0:
-		release, err := m.hold(ctx, at.Place)
-		defer release()
+		resume, err := m.pause(ctx, at.Place)
+		defer resume()
 		if err != nil {
 			return err
 		}
 		m.note("place-exported", at, "an operator")
 	}
+	if err := m.close(ctx, at.Place); err != nil { // it is, unless a front has passed over its freezing
+		return err
+	}
+	m.expect(at.Place, quietTime)
+	out = expecting{out, func() { m.expect(at.Place, stepTime) }}
 	return final(placefile.Pack(ctx, m.dir.of(at.Place), placefile.Manifest{Place: at.Place, Made: time.Now().UTC(), Version: buildinfo.Version()}, out))
 }
 
-// hold freezes a place until release is called. A process that is killed holds none.
-func (m *movers) hold(ctx context.Context, id string) (release func(), err error) {
+// expecting is a stream that gets on with each part.
+type expecting struct {
+	io.Writer
+	alive func()
+}
+
+// Write writes a part.
+func (e expecting) Write(p []byte) (int, error) {
+	e.alive()
+	return e.Writer.Write(p)
+}
+
+// pause freezes a place until resume is called. A process that is killed pauses none.
+func (m *movers) pause(ctx context.Context, id string) (resume func(), err error) {
 	m.mu.Lock()
-	m.held[id] = true
+	m.paused[id] = true
 	m.mu.Unlock()
 	m.places.moved()
-	release = func() {
+	resume = func() {
 		m.mu.Lock()
-		delete(m.held, id)
+		delete(m.paused, id)
 		m.mu.Unlock()
 		m.places.moved()
 	}
-	if err := m.end(ctx, id); err != nil {
-		return release, err
+	if err := m.close(ctx, id); err != nil {
+		return resume, err
 	}
-	return release, m.whole(id)
+	return resume, m.whole(id)
 }
 
 // Receive makes a copy of a place, which is not in use.
-func (m *movers) Receive(ctx context.Context, at fleet.Moving, in io.Reader) error {
-	end, err := m.begin(at.Place)
+func (m *movers) Receive(ctx context.Context, at fleet.Moving, in io.Reader, alive func()) error {
+	unlock, err := m.lock(at.Place)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer unlock()
 	m.mu.Lock()
 	copied, is := m.copies[at.Place]
 	m.mu.Unlock()
@@ -380,7 +420,10 @@ func (m *movers) Receive(ctx context.Context, at fleet.Moving, in io.Reader) err
 	if err != nil {
 		return err
 	}
-	if err := m.unpack(ctx, at, made, in); err != nil {
+	if err := m.unpack(ctx, at, made, in, func() {
+		m.expect(at.Place, quietTime)
+		alive()
+	}); err != nil {
 		return final(errors.Join(err, removeTree(made)))
 	}
 	if is {
@@ -401,8 +444,8 @@ func (m *movers) Receive(ctx context.Context, at fleet.Moving, in io.Reader) err
 
 // unpack makes a place of a stream. The state of another place means nothing in this one: its
 // rows are under the name of that.
-func (m *movers) unpack(ctx context.Context, at fleet.Moving, made string, in io.Reader) error {
-	manifest, err := placefile.Unpack(ctx, made, in, func() {})
+func (m *movers) unpack(ctx context.Context, at fleet.Moving, made string, in io.Reader, alive func()) error {
+	manifest, err := placefile.Unpack(ctx, made, in, alive)
 	if err != nil || manifest.Place == at.Place {
 		return err
 	}
@@ -450,7 +493,7 @@ func (m *movers) open(ctx context.Context, id string) {
 }
 
 // drop removes a frozen place, which is at work elsewhere.
-func (m *movers) drop(at fleet.Moving) error {
+func (m *movers) drop(ctx context.Context, at fleet.Moving) error {
 	if !m.dir.has(at.Place) {
 		return nil
 	}
@@ -460,6 +503,9 @@ func (m *movers) drop(at fleet.Moving) error {
 	}
 	if !mark.Frozen(at.Move) {
 		return refusal("the place is not frozen for move %d", at.Move)
+	}
+	if err := m.close(ctx, at.Place); err != nil {
+		return err
 	}
 	m.places.disown(at.Place)
 	if err := m.dir.leave(m.dir.of(at.Place), at.Place, at.Move); err != nil {

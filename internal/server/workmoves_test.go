@@ -60,7 +60,7 @@ func (m *mover) step(s fleet.Step, place string, mark claims.Mark) error {
 
 // receives has the worker read a stream.
 func (m *mover) receives(place string, mark claims.Mark, stream []byte) bool {
-	return m.Receive(m.t.Context(), fleet.Moving{Place: place, Mark: mark}, bytes.NewReader(stream)) == nil
+	return m.Receive(m.t.Context(), fleet.Moving{Place: place, Mark: mark}, bytes.NewReader(stream), func() {}) == nil
 }
 
 // open reports whether requests enter place a.

@@ -29,6 +29,10 @@ type Claim struct {
 // FromFile is From of a place that was in a file. No worker has this name.
 const FromFile = "-"
 
+// MaxMove is the highest number of a move. No place moves that often; a number beyond it is a
+// mistake or a lie, after which no move could come any more.
+const MaxMove = 1 << 53
+
 // Moving reports whether a place is on its way: its claim is begun or decided.
 func (c Claim) Moving() bool { return c.To != "" || c.From != "" }
 

@@ -1,0 +1,101 @@
+package fleet
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"belljar.dev/internal/fleet/claims"
+)
+
+// remnants clears up what moves have left at workers.
+type remnants struct {
+	moves *moves
+
+	mu    sync.Mutex
+	files map[string]time.Time // guarded by mu: since when copies from files are there, by worker and place
+}
+
+// look has workers clear up what moves that are over have left.
+func (r *remnants) look(ctx context.Context) {
+	m := r.moves
+	if m.front.cfg.Claims.Ready() != nil {
+		return
+	}
+	all := m.front.roster.remains()
+	for _, one := range all {
+		if c := m.front.cfg.Claims.Owner(one.Place); c.Moving() && c.Move == one.Move {
+			continue
+		}
+		if ctx, d := m.take(ctx, one.Place, claims.Claim{}, one.Name); d != nil {
+			m.all.Go(func() {
+				defer m.release(one.Place, d)
+				if err := r.tidy(ctx, one); err != nil && ctx.Err() == nil {
+					m.front.cfg.Log.Warn("what a move has left is not cleared up; it is tried again", "place", one.Place, "worker", one.Name, "err", err)
+				}
+			})
+		}
+	}
+	r.forgetFiles(all)
+}
+
+// tidy has a worker clear up what is left of a move that is over.
+func (r *remnants) tidy(ctx context.Context, one remain) error {
+	m := r.moves
+	ctx, cancel := context.WithTimeout(ctx, m.times.step)
+	defer cancel()
+	known := m.front.cfg.Claims.Owner(one.Place)
+	if now, err := m.front.cfg.Claims.Swap(ctx, one.Place, known, known); err != nil || now != known {
+		return err // it is known now, and looked at once more
+	}
+	holders, _ := m.front.roster.holding(one.Place)
+	served := len(holders) == 1 && holders[0].Name == known.Worker
+	var step Step
+	switch known.Remains(one.Name, one.Mark, served, len(holders) == 0 && m.front.roster.named(one.To) != nil) {
+	case claims.Leave:
+		return nil
+	case claims.Reclaim:
+		_, err := m.swap(ctx, one.Place, known, claims.Claim{Worker: one.Name, Move: one.Move})
+		return err
+	case claims.Thaw:
+		step = StepThaw
+	case claims.Drop:
+		step = StepDrop
+	case claims.Discard:
+		if one.From == claims.FromFile && known == (claims.Claim{}) && !r.old(one) { // somebody is about to claim it
+			return nil
+		}
+		step = StepDiscard
+	}
+	_, err := one.do(ctx, step, one.Moving)
+	if err == nil {
+		m.front.cfg.Log.Info("a worker has cleared up what a move has left", "place", one.Place, "worker", one.Name, "move", one.Move, "step", string(step))
+	}
+	return err
+}
+
+// old reports whether a copy from a file has been there for a while.
+func (r *remnants) old(one remain) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, known := r.files[one.Name+" "+one.Place]
+	if !known {
+		r.files[one.Name+" "+one.Place] = time.Now()
+	}
+	return known && time.Since(since) > r.moves.times.grace
+}
+
+// forgetFiles forgets the copies from files that are not there any more.
+func (r *remnants) forgetFiles(all []remain) {
+	there := make(map[string]bool, len(all))
+	for _, one := range all {
+		there[one.Name+" "+one.Place] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.files {
+		if !there[name] {
+			delete(r.files, name)
+		}
+	}
+}
