@@ -28,15 +28,17 @@ type places struct {
 	// changing is held while another layout is read and put in the place of the one before.
 	changing sync.Mutex
 
-	mu      sync.Mutex
-	open    map[string]*slot // guarded by mu: by workspace
-	closed  bool             // guarded by mu
-	silent  bool             // guarded by mu: nobody is asked any more
-	closing sync.WaitGroup   // of places that no policy has any more
+	mu     sync.Mutex
+	open   map[string]*slot // guarded by mu: by workspace
+	closed bool             // guarded by mu
+	silent bool             // guarded by mu: nobody is asked any more
+	// unclosed are the places that release has taken out of open and not closed yet.
+	unclosed map[string]*slot // guarded by mu: by workspace
+	closing  sync.WaitGroup   // of places that no policy has any more
 }
 
 func newPlaces(s *Server, l *layout) *places {
-	ps := &places{server: s, moved: func() {}, frozen: func(string) bool { return false }, shared: mcp.NewShared(0), open: make(map[string]*slot)}
+	ps := &places{server: s, moved: func() {}, frozen: func(string) bool { return false }, shared: mcp.NewShared(0), open: make(map[string]*slot), unclosed: make(map[string]*slot)}
 	ps.layout.Store(l)
 	return ps
 }
@@ -60,6 +62,13 @@ func (ps *places) at(ctx context.Context, workspace string) (*place, error) {
 		if ps.frozen(ps.layout.Load().idOf(workspace)) {
 			ps.mu.Unlock()
 			return nil, errFrozen
+		}
+		if ps.unclosed[workspace] != nil {
+			ps.mu.Unlock()
+			if err := ps.closeRest(workspace); err != nil {
+				return nil, fmt.Errorf("the place is still being closed: %w", err)
+			}
+			return ps.at(ctx, workspace)
 		}
 		policy := ps.layout.Load().set.Of(workspace)
 		if policy == nil { // a policy has taken it away meanwhile
@@ -253,29 +262,52 @@ func (ps *places) disown(id string) {
 	ps.layout.Store(ps.layout.Load().without(id))
 }
 
-// release closes a place that is frozen. Its calls have some time to end.
-func (ps *places) release(ctx context.Context, workspace string, drain time.Duration) {
+// release closes a place that is frozen. Its calls have some time to end. A place that is not
+// closed stays so until a later release, or the next request, closes the rest.
+func (ps *places) release(ctx context.Context, workspace string, drain time.Duration) error {
 	ps.mu.Lock()
 	s := ps.open[workspace]
 	delete(ps.open, workspace)
+	if s != nil {
+		ps.unclosed[workspace] = s
+	}
+	ps.mu.Unlock()
+	if s != nil {
+		<-s.ready
+		if s.err == nil {
+			s.stopAsking()
+			ctx, cancel := context.WithTimeout(ctx, drain)
+			defer cancel()
+			if err := s.mcp.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				s.Log.Error("a place was not stopped in order", "workspace", workspace, "err", err)
+			}
+			s.close()
+		}
+	}
+	return ps.closeRest(workspace)
+}
+
+// closeRest closes the boxes of a place that was closed: another directory may come under its name,
+// and nobody may change what is packed.
+func (ps *places) closeRest(workspace string) error {
+	ps.mu.Lock()
+	s := ps.unclosed[workspace]
 	ps.mu.Unlock()
 	if s == nil {
-		return
+		return nil
 	}
 	<-s.ready
-	if s.err != nil {
-		return
+	if s.boxes != nil { // else it was never open
+		if err := s.boxes.Close(); err != nil {
+			return err
+		}
 	}
-	s.stopAsking()
-	ctx, cancel := context.WithTimeout(ctx, drain)
-	defer cancel()
-	if err := s.mcp.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		s.Log.Error("a place was not stopped in order", "workspace", workspace, "err", err)
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.unclosed[workspace] == s {
+		delete(ps.unclosed, workspace)
 	}
-	s.close()
-	if err := s.boxes.Close(); err != nil { // another directory may come under this name
-		s.Log.Error("a workspace was not closed", "err", err)
-	}
+	return nil
 }
 
 // handler serves the requests of clients over HTTP, each in the place of its path. Nothing

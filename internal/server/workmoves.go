@@ -300,10 +300,13 @@ func (m *movers) freeze(ctx context.Context, at fleet.Moving) error {
 	return nil
 }
 
-// close closes a place that is frozen, and waits for its requests.
+// close closes a place that is frozen, and waits for its requests. A place that cannot be closed
+// stays frozen: it may still change.
 func (m *movers) close(ctx context.Context, id string) error {
 	m.expect(id, m.drain+stepTime)
-	m.places.release(context.WithoutCancel(ctx), m.dir.workspace(id), m.drain)
+	if err := m.places.release(context.WithoutCancel(ctx), m.dir.workspace(id), m.drain); err != nil {
+		return fmt.Errorf("close place %s, which stays closed: %w", id, err)
+	}
 	return m.wait(ctx, id)
 }
 

@@ -8,11 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"belljar.dev/internal/fleet"
 	"belljar.dev/internal/fleet/claims"
 	"belljar.dev/internal/testenv"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
 )
 
 // mover is a worker whose places move, in the hands of a front.
@@ -161,4 +164,63 @@ func TestLateSteps(t *testing.T) {
 			t.Errorf("a place called %q comes", name)
 		}
 	}
+}
+
+// A place whose boxes cannot be closed stays closed, and is neither packed nor removed: what is left
+// in it could still change it. It gets on when they have gone, for a move and where it stays.
+func TestUnclosedPlaces(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	dir, policy := t.TempDir(), filepath.Join(t.TempDir(), "p.yaml")
+	put(t, policy, "version: 1\ndefaults: {decision: allow, profile: offline}\nprofiles: {offline: {fs: {system: true, workspace: rw}}}\ntenants: {a: {places: [site]}}\n")
+	s, m := openMover(t, dir, policy)
+	defer s.Close()
+	workspace := filepath.Join(dir, "places/a/@/workspace")
+	if err := s.places.claim(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	to := func(move uint64) claims.Mark { return claims.Mark{Move: move, To: "w2"} }
+	// stray opens a box that no session closes.
+	stray := func() *sandbox.Box {
+		p, err := s.places.at(t.Context(), workspace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := p.gate.Decide(policies.Facts{Tenant: "a", Tool: "Bash", Command: "true"})
+		b, err := p.boxes.Open(t.Context(), "stray", d.Grant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	fails := func(s fleet.Step, mark claims.Mark) {
+		t.Helper()
+		if err := m.step(s, "a", mark); err == nil || !strings.Contains(err.Error(), "stays closed") {
+			t.Errorf("%s %+v: %v, want an error that says so", s, mark, err)
+		}
+	}
+	b := stray()
+	for range 2 { // the second time, the place has been taken out of those that are open
+		fails(fleet.StepFreeze, to(1))
+		fails(fleet.StepPack, to(1))
+		fails(fleet.StepDrop, to(1))
+	}
+	if m.open() || !slices.Equal(m.list(), []fleet.Moving{{Place: "a", Mark: to(1)}}) {
+		t.Errorf("a place that is not closed: open %v, %+v", m.open(), m.list())
+	}
+	m.taken(fleet.StepThaw, to(1))
+	if _, err := s.places.at(t.Context(), workspace); err == nil || !strings.Contains(err.Error(), "being closed") {
+		t.Errorf("it is opened again: %v", err)
+	}
+	fails(fleet.StepPack, claims.Mark{})
+	b.Close()
+	if _, err := s.places.at(t.Context(), workspace); err != nil {
+		t.Errorf("it is not opened again: %v", err)
+	}
+	b = stray()
+	fails(fleet.StepFreeze, to(2))
+	b.Close()
+	m.taken(fleet.StepFreeze, to(2))
+	m.taken(fleet.StepPack, to(2))
+	m.taken(fleet.StepDrop, to(2))
 }
