@@ -11,61 +11,82 @@ import (
 	"belljar.dev/internal/toolkit/code/cache"
 )
 
+// The cache has answers beside files, so that nothing is parsed where the same analysis is
+// asked for again. An answer depends on
+//
+//   - the call: the analysis, its arguments, and each file that it reads with its content. A hash
+//     of these is the key of the answer, see [reading.keyOf].
+//   - what the call does not read as files: the git history and the day, and the files that are
+//     like a template. A hash of these is stored with the answer, see [cachedAnswer.context], and
+//     an answer with another hash is not used.
+//
+// An entry of the cache is this hash, the length of the event as four bytes, the event, and the
+// whole result.
+
 // maxAnswer is how many bytes an answer that is kept may have.
 const maxAnswer = 2 << 20
 
-// beside is what a result depends on beside the files that are read.
-type beside struct {
-	days      int  // of history; zero for none
+// dependencies are what a result depends on, other than the files that are read.
+type dependencies struct {
+	days      int  // of the git history; zero for none
 	templates bool // the files that are like a template
-	timed     bool // how long it took: such a result is made anew
+	timed     bool // the time that it took: such an answer is never kept
 }
 
-// question is what was asked, and the files that it is about.
-type question struct {
+// cachedAnswer is the place of an answer in the cache, whether it is there or not.
+type cachedAnswer struct {
 	*reading
-	beside
+	dependencies
 
-	key   cache.Key
-	whole bool // all files were read
+	key      cache.Key
+	complete bool // all files were read, so the key stands for their contents
 }
 
-// answered ends an analysis that was made before, of the same files: its answer was kept.
-type answered struct {
+// foundAnswer is an answer that was in the cache. It is an error so that it ends the analysis
+// that looked for it.
+type foundAnswer struct {
 	line  []byte // the event
-	whole []byte
+	whole []byte // the whole result
 }
 
-// Error says so.
-func (*answered) Error() string { return "it was answered before" }
+// Error returns what happened to the analysis.
+func (*foundAnswer) Error() string { return "the answer was in the cache" }
 
-// recall reads files as read does. Where the same was asked before of files that have not
-// changed since, and of the same past, it parses nothing: the error is then an *answered.
-func (r *reading) recall(args Args, s selection, of beside) error {
-	all, err := r.texts(s)
+// readOrRecall reads the files of an analysis as read does. If the cache has the answer, it
+// parses nothing and returns a *foundAnswer.
+func (r *reading) readOrRecall(args Args, s selection, on dependencies) error {
+	files, err := r.texts(s)
 	if err != nil {
 		return err
 	}
-	if r.cache != nil && !of.timed && r.strategy != refresh && r.strategy != offline {
-		if r.asked, err = r.question(args, all, of); err != nil {
+	if r.keepsAnswers() && !on.timed {
+		key, err := r.keyOf(args, files)
+		if err != nil {
 			return err
 		}
-		if a := r.asked.known(); a != nil {
-			return a
+		complete := !slices.ContainsFunc(files, func(f source) bool { return !f.read })
+		r.answer = &cachedAnswer{r, on, key, complete}
+		if found := r.answer.find(); found != nil {
+			return found
 		}
 	}
-	r.parse(all, s)
+	r.parse(files, s)
 	return nil
 }
 
-// question is what is asked: the arguments, each file that is read, and what is said of the
-// others.
-func (r *reading) question(args Args, all []source, of beside) (*question, error) {
+// keepsAnswers reports whether the call lets its answer come from the cache.
+func (r *reading) keepsAnswers() bool {
+	return r.cache != nil && r.strategy != refresh && r.strategy != offline
+}
+
+// keyOf returns the key of an answer: a hash of the call, of each file that it reads, and of what
+// the answer says about files that it does not read.
+func (r *reading) keyOf(args Args, files []source) (cache.Key, error) {
 	type file struct {
-		Key []byte    `json:"key"` // of its path, too
+		Key []byte    `json:"key"` // of its path and content
 		Gap *code.Gap `json:"gap"`
 	}
-	asked := struct {
+	call := struct {
 		Tool   string     `json:"tool"`
 		Args   Args       `json:"args"`
 		Within string     `json:"within"`
@@ -73,71 +94,82 @@ func (r *reading) question(args Args, all []source, of beside) (*question, error
 		Gaps   []code.Gap `json:"gaps"`
 		Files  []file     `json:"files"`
 	}{Tool: args.Analysis(), Args: args, Within: r.within, Left: r.left, Gaps: r.gaps}
-	for _, f := range all {
-		asked.Files = append(asked.Files, file{f.key[:], f.gap})
+	for _, f := range files {
+		call.Files = append(call.Files, file{f.key[:], f.gap})
 	}
-	text, err := json.Marshal(asked)
+	text, err := json.Marshal(call)
 	if err != nil {
-		return nil, err
+		return cache.Key{}, err
 	}
-	whole := !slices.ContainsFunc(all, func(f source) bool { return !f.read })
-	return &question{r, of, r.cache.Sum("answer", string(text)), whole}, nil
+	return r.cache.Sum("answer", string(text)), nil
 }
 
-// known returns the answer that was kept, or nil.
-func (q *question) known() *answered {
-	if !q.whole {
+// find returns the answer from the cache, or nil if it is not there or does not apply any more.
+func (a *cachedAnswer) find() *foundAnswer {
+	if !a.complete {
 		return nil
 	}
-	kept := q.cache.Kept(q.key)
-	if len(kept) < sha256.Size+4 {
+	const head = sha256.Size + 4
+	entry := a.cache.Kept(a.key)
+	if len(entry) < head {
 		return nil
 	}
-	size := binary.BigEndian.Uint32(kept[sha256.Size:])
-	said := kept[sha256.Size+4:]
-	own, err := q.rest(true)
-	if same := err == nil && own == [sha256.Size]byte(kept); !same || uint64(size) > uint64(len(said)) {
+	size, text := binary.BigEndian.Uint32(entry[sha256.Size:]), entry[head:]
+	if uint64(size) > uint64(len(text)) {
 		return nil
 	}
-	return &answered{said[:size], said[size:]}
+	// The files that are like a template are not known before the analysis.
+	probe := a.probe()
+	var alike []Provenance
+	if a.templates {
+		var err error
+		if alike, err = probe.provenance(); err != nil {
+			return nil
+		}
+	}
+	now, err := a.context(probe, alike)
+	if err != nil || now != [sha256.Size]byte(entry) {
+		return nil
+	}
+	return &foundAnswer{line: text[:size], whole: text[size:]}
 }
 
-// keep keeps the answer, unless it is a part of what there is to say. Without a question
-// none is kept.
-func (q *question) keep(line, whole []byte) {
-	if q == nil || !q.whole || q.ctx.Err() != nil || len(line)+len(whole) > maxAnswer {
+// keep puts the answer into the cache. It keeps none for a nil receiver, none that lacks files
+// or was cut by the end of its time, and none that is too large.
+func (a *cachedAnswer) keep(line, whole []byte) {
+	if a == nil || !a.complete || a.ctx.Err() != nil || len(line)+len(whole) > maxAnswer {
 		return
 	}
-	if slices.ContainsFunc(q.left, func(l LeftOut) bool { return l.Reason == timeUp }) {
+	if slices.ContainsFunc(a.left, func(l LeftOut) bool { return l.Reason == timeUp }) {
 		return
 	}
-	own, err := q.rest(false)
+	now, err := a.context(a.probe(), a.shared.alike)
 	if err != nil {
 		return
 	}
-	kept := binary.BigEndian.AppendUint32(own[:], uint32(len(line)))
-	q.cache.Keep(q.key, slices.Concat(kept, line, whole))
+	size := binary.BigEndian.AppendUint32(nil, uint32(len(line)))
+	a.cache.Keep(a.key, slices.Concat(now[:], size, line, whole))
 }
 
-// rest is a sum of what the result depends on beside the files. Of the past that is what
-// git says and the day, for a period ends today.
-func (q *question) rest(anew bool) (sum [sha256.Size]byte, err error) {
+// probe returns a copy of the reading whose gaps and stages are not those of the answer.
+func (a *cachedAnswer) probe() *reading {
+	p := *a.reading
+	p.gaps, p.lacked, p.stages = nil, make(map[code.Gap]bool), nil
+	return &p
+}
+
+// context returns the hash of what the answer depends on, other than the call: the git history,
+// whose period ends today, and the files that are like a template.
+func (a *cachedAnswer) context(probe *reading, alike []Provenance) (sum [sha256.Size]byte, err error) {
 	var all struct {
 		Past  any          `json:"past"`
 		Day   string       `json:"day"`
 		Alike []Provenance `json:"alike"`
 	}
-	probe := *q.reading // the gaps of what is done here belong to no result
-	probe.gaps, probe.lacked, probe.stages = nil, make(map[code.Gap]bool), nil
-	if q.days > 0 {
-		all.Past, all.Day = probe.churn(q.days), time.Now().UTC().Format(time.DateOnly)
+	if a.days > 0 {
+		all.Past, all.Day = probe.churn(a.days), time.Now().UTC().Format(time.DateOnly)
 	}
-	all.Alike = q.shared.alike
-	if q.templates && anew {
-		if all.Alike, err = probe.provenance(); err != nil {
-			return sum, err
-		}
-	}
+	all.Alike = alike
 	text, err := json.Marshal(all)
 	return sha256.Sum256(text), err
 }

@@ -144,7 +144,7 @@ func TestSomeAnswersAreNotKept(t *testing.T) {
 		store := cache.Open(in, "")
 		r := &reading{ctx: tt.ctx, left: tt.left, cache: store, shared: &shared{}}
 		key := store.Sum(name)
-		(&question{reading: r, key: key, whole: tt.whole}).keep([]byte("line"), []byte("whole"))
+		(&cachedAnswer{reading: r, key: key, complete: tt.whole}).keep([]byte("line"), []byte("whole"))
 		if err := store.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -158,7 +158,7 @@ func (c *Complexity) run(r *reading) (result, error) {
 	if c.Toolchain == "" {
 		s.lacks = complexityField
 	}
-	if err := r.recall(c, s, beside{}); err != nil {
+	if err := r.readOrRecall(c, s, dependencies{}); err != nil {
 		return nil, err
 	}
 	done := r.stage("complexity")

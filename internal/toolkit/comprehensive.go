@@ -42,11 +42,11 @@ func (c *Comprehensive) run(r *reading) (result, error) {
 	s := linked
 	s.speaks, s.lacks, s.halstead = known, functionsField, on(c.IncludeComplexity)
 	s.include, s.exclude = c.IncludePatterns, c.ExcludePatterns
-	beside := beside{timed: c.Perf}
+	needs := dependencies{timed: c.Perf}
 	if on(c.IncludeDefects) {
-		beside.days = defectDays
+		needs.days = defectDays
 	}
-	if err := r.recall(c, s, beside); err != nil {
+	if err := r.readOrRecall(c, s, needs); err != nil {
 		return nil, err
 	}
 	res := &ComprehensiveResult{Languages: languagesOf(r.files), executive: c.ExecutiveSummary}

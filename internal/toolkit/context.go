@@ -184,11 +184,11 @@ func (c *Context) run(r *reading) (result, error) {
 	s.speaks, s.lacks, s.halstead = known, functionsField, true
 	s.include, s.exclude, s.depth, s.workers = c.IncludePatterns, c.ExcludePatterns, n.depth, n.workers
 	r.strategy = c.CacheStrategy
-	beside := beside{templates: true}
+	needs := dependencies{templates: true}
 	if c.does("churn") || c.does("defect-probability") {
-		beside.days = n.period
+		needs.days = n.period
 	}
-	if err := r.recall(c, s, beside); err != nil {
+	if err := r.readOrRecall(c, s, needs); err != nil {
 		return nil, err
 	}
 	res := &ContextResult{Tree: treeOf(r), Hotspots: []Hotspot{}, Recommendations: []Recommendation{}, Languages: languagesOf(r.files)}

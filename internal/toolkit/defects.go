@@ -91,7 +91,7 @@ func (d *Defects) run(r *reading) (result, error) {
 	}
 	s := linked
 	s.lacks = "defects"
-	if err := r.recall(d, s, beside{days: defectDays}); err != nil {
+	if err := r.readOrRecall(d, s, dependencies{days: defectDays}); err != nil {
 		return nil, err
 	}
 	var e evidence

@@ -63,7 +63,7 @@ func (d *Duplicates) run(r *reading) (result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.recall(d, selection{speaks: known, lacks: "semantic clones"}, beside{timed: d.Perf}); err != nil {
+	if err := r.readOrRecall(d, selection{speaks: known, lacks: "semantic clones"}, dependencies{timed: d.Perf}); err != nil {
 		return nil, err
 	}
 	res := &DuplicatesResult{

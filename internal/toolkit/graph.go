@@ -69,7 +69,7 @@ func (r *reading) graphOf(kind graph.Kind) *graph.Graph {
 }
 
 func (g *Graph) run(r *reading) (result, error) {
-	if err := r.recall(g, linked, beside{}); err != nil {
+	if err := r.readOrRecall(g, linked, dependencies{}); err != nil {
 		return nil, err
 	}
 	res := &GraphResult{EdgeKind: "imports", Ranked: []GraphNode{}}

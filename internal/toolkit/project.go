@@ -71,7 +71,7 @@ type reading struct {
 	project func() *graph.Project // what files declare, read once
 	shared  *shared
 	stages  []Stage
-	asked   *question // nil where its answer is not kept
+	answer  *cachedAnswer // nil where it is not kept
 }
 
 // moments is when things happen.

@@ -91,9 +91,9 @@ func measure(ctx context.Context, h Host, ask Request, in *lines, say func(Event
 		defer r.cache.Close() // without an error: what is not kept is read again
 	}
 	res, err := does.run(r)
-	if known, ok := errors.AsType[*answered](err); ok {
-		_, err := h.Out.Write(known.whole)
-		return known.line, err
+	if found, ok := errors.AsType[*foundAnswer](err); ok {
+		_, err := h.Out.Write(found.whole)
+		return found.line, err
 	}
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func measure(ctx context.Context, h Host, ask Request, in *lines, say func(Event
 	if err != nil {
 		return nil, err
 	}
-	r.asked.keep(line, whole)
+	r.answer.keep(line, whole)
 	_, err = h.Out.Write(whole)
 	return line, err
 }
