@@ -2,7 +2,6 @@ package act
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -38,7 +37,7 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 	}
 	became, err := p.selectOne(ctx, l)
 	switch {
-	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+	case inputOver(err):
 		return nil
 	case err != nil:
 		return t.fault(err, true)
@@ -118,7 +117,7 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 	}
 	became, err := t.guarded(ctx, p.aim, p.again(onList), func(touched) error { return keyboard(t).press(ctx, p.aim.frame.session, keys...) })
 	switch {
-	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+	case inputOver(err):
 		return nil
 	case err != nil:
 		return t.fault(err, true)

@@ -311,7 +311,7 @@ func (p *plan) scroll(ctx context.Context, s Step, out *Outcome) error {
 		by = 600
 	}
 	err := send(ctx, t, session, turnWheel, wheel{"mouseWheel", at.x, at.y, 0, by})
-	if err != nil && !errors.Is(err, errBlocked) {
+	if err != nil && !inputOver(err) {
 		return t.fault(err, true)
 	}
 	return nil

@@ -2,7 +2,6 @@ package act
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +33,7 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 		return keyboard(t).typeKeys(ctx, p.aim, text)
 	})
 	switch {
-	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+	case inputOver(err):
 		return nil
 	case err != nil:
 		return t.fault(err, true)
@@ -140,7 +139,7 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 		return nil
 	})
 	switch {
-	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+	case inputOver(err):
 		return nil
 	case err != nil:
 		return t.fault(err, true)

@@ -164,6 +164,10 @@ func took(ctx context.Context, t *tab, sent pending[cdp.Empty]) error {
 	return t.cause(err)
 }
 
+// inputOver reports whether input has ended with a dialog or another document. The outcome of the
+// step says which.
+func inputOver(err error) bool { return errors.Is(err, errBlocked) || errors.Is(err, errLeft) }
+
 // grip is how an element is taken hold of for input.
 type grip struct {
 	Guard  bool `json:"guard"`  // the guard is armed for it
@@ -178,6 +182,8 @@ type grip struct {
 	// Option is the number of the option that the key which comes selects, and Text its text.
 	Option int    `json:"option,omitempty"`
 	Text   string `json:"text,omitempty"`
+
+	ups int // keys that are struck; the guard is disarmed when the last one comes up
 }
 
 // grip takes hold of an element, and returns what it is then, where g asks for it.
@@ -228,12 +234,14 @@ func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error)
 	o := argument(g)
 	all(ctx, func(ctx context.Context, fr frame) { _ = t.run(ctx, fr, "belljar.arm(0, "+o+")", nil) })
 	is, err := t.grip(ctx, a, g)
+	after := running{err: errLeft}
 	if err == nil {
+		if g.ups > 0 {
+			after = t.begin(ctx, a.frame, fmt.Sprintf("belljar.disarmAfter(%d)", g.ups))
+		}
 		err = f(is)
 	}
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	left := t.run(after, a.frame, "belljar.disarm()", &own) != nil // a dialog, or another document: the input had its effect
+	left := t.disarm(context.WithoutCancel(ctx), a, after, &own) != nil // a dialog, or another document: the input had its effect
 	if !left {
 		var mu sync.Mutex
 		all(context.WithoutCancel(ctx), func(ctx context.Context, fr frame) {
@@ -251,6 +259,24 @@ func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error)
 		own.Hits, own.Took = max(own.Hits, 1), true
 	}
 	return own, err
+}
+
+// upTime is how long a key may take to come up where its element is. It comes up elsewhere if the
+// page has moved the focus into another frame.
+const upTime = 50 * time.Millisecond
+
+// disarm disarms the guard in the frame of an element, unless after does.
+func (t hand) disarm(ctx context.Context, a aim, after running, own *tally) error {
+	if after.err == nil {
+		early, cancel := context.WithTimeout(ctx, upTime)
+		defer cancel()
+		if after.wait(early, own) == nil {
+			return nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return t.run(ctx, a.frame, "belljar.disarm()", own)
 }
 
 // click presses and releases a button of the mouse over an element.
@@ -289,8 +315,8 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 		return nil
 	})
 	switch {
-	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
-		return nil // the dialog, or the document, says what came of it
+	case inputOver(err):
+		return nil
 	case err != nil:
 		return t.fault(err, true)
 	case became.Hits == 0 && became.Misses > 0:
@@ -310,7 +336,7 @@ func (t hand) hover(ctx context.Context, a aim) error {
 		return err
 	}
 	err = send(ctx, t.tab, a.frame.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y})
-	if err != nil && !errors.Is(err, errBlocked) {
+	if err != nil && !inputOver(err) {
 		return t.fault(err, true)
 	}
 	return nil
@@ -324,7 +350,7 @@ func (t hand) insert(ctx context.Context, a aim, fieldType, text string) error {
 	var ok bool
 	err := t.run(ctx, a.frame, fmt.Sprintf("belljar.insert(%d, %s, %s)", a.local, argument(fieldType), argument(text)), &ok)
 	switch {
-	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+	case inputOver(err):
 		return nil
 	case err != nil:
 		return t.fault(err, true)

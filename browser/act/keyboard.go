@@ -2,7 +2,6 @@ package act
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -22,10 +21,10 @@ func (t keyboard) key(ctx context.Context, p *plan) error {
 	if why != "" {
 		return &Refusal{Reason: ReasonArgument, Message: why, Next: "write a key"}
 	}
-	g := p.again(grip{Keys: true, Focus: p.step.Ref != 0})
+	g := p.again(grip{Keys: true, Focus: p.step.Ref != 0, ups: 1})
 	became, err := hand(t).guarded(ctx, p.aim, g, func(touched) error { return t.press(ctx, p.aim.frame.session, k.seq) })
 	switch {
-	case errors.Is(err, errBlocked), errors.Is(err, errLeft):
+	case inputOver(err):
 		return nil
 	case err != nil:
 		return t.fault(err, true)

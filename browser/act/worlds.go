@@ -82,13 +82,36 @@ func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, e
 func (t *tab) run(ctx context.Context, f frame, script string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, inputTime)
 	defer cancel()
+	return t.begin(ctx, f, script).wait(ctx, into)
+}
+
+// running is a script that was sent to a frame.
+type running struct {
+	pending[runtime.EvaluateResult]
+	t   *tab
+	f   frame
+	w   runtime.ExecutionContextID
+	err error // it was not sent
+}
+
+// begin sends a script, as run does, and does not wait for it.
+func (t *tab) begin(ctx context.Context, f frame, script string) running {
 	w, err := t.enter(ctx, f)
 	if err != nil {
-		return err
+		return running{err: err}
 	}
-	r, err := begin(t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
+	return running{t: t, f: f, w: w, pending: begin(t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
 		Expression: script, ContextID: w, ReturnByValue: new(true), AwaitPromise: new(true), Silent: new(true),
-	}).waitOr(ctx, t.stop())
+	})}
+}
+
+// wait waits for a script and reads its value.
+func (s running) wait(ctx context.Context, into any) error {
+	if s.err != nil {
+		return s.err
+	}
+	t, f, w := s.t, s.f, s.w
+	r, err := s.waitOr(ctx, t.stop())
 	if err != nil {
 		return t.cause(err)
 	}

@@ -428,7 +428,7 @@
   addEventListener("input", (ev) => { if (armed && ev.isTrusted && armed.own.some((e) => dom.path(ev).includes(e))) armed.took = true; }, { capture: true });
   const held = (e) => (fields.has(role(e)) && typeof e.value === "string" ? e.value : dom.text(e)) ?? "";
   const arm = (n, o) => {
-    armed = { own: [], keys: o.keys, option: o.option, text: o.text, hits: 0, misses: 0, n };
+    armed = { own: [], keys: o.keys, option: o.option, text: o.text, hits: 0, misses: 0, ups: 0, n };
     const e = element(n);
     if (!e) return;
     armed.said = said.get(e);
@@ -458,8 +458,18 @@
     armed = null;
     if (!a) return { hits: 0, misses: 0 };
     const e = element(a.n);
-    return { hits: a.hits, misses: a.misses, took: a.took || !e || held(e) !== a.before, empty: e !== undefined && held(e) === "" };
+    const became = { hits: a.hits, misses: a.misses, took: a.took || !e || held(e) !== a.before, empty: e !== undefined && held(e) === "" };
+    a.over?.(became);
+    return became;
   };
+  // Disarms when so many keys have come up again, or when disarm is called: what types keys waits
+  // for both at once.
+  const disarmAfter = (ups) => new Promise((done) => {
+    if (!armed || armed.ups >= ups) return done(disarm());
+    armed.over = done;
+    armed.last = ups;
+  });
+  addEventListener("keyup", (ev) => { if (armed && ev.isTrusted && ++armed.ups === armed.last) disarm(); }, { capture: true });
 
   const focused = () => {
     let e = dom.active(document) ?? dom.body(document) ?? dom.html(document);
@@ -530,7 +540,7 @@
     return todo.length === 0;
   };
   globalThis.belljar = {
-    dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, ready, arm, grip, disarm, reach, option, focus, insert, focused, at, quiet, rest, frames, pass, once, found, style, off, editable, fields, labels, cover, describe,
+    dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, ready, arm, grip, disarm, disarmAfter, reach, option, focus, insert, focused, at, quiet, rest, frames, pass, once, found, style, off, editable, fields, labels, cover, describe,
     hold, release: () => { all = []; },
     hear: (...list) => { for (const e of list) if (isElement(e)) heard.add(e); },
     hears: (e) => heard.has(e), enclose: (host, root) => { closed.set(host, root); }, enclosed: (e) => closed.has(e), state,
