@@ -15,7 +15,7 @@ func (s *Seats) Show(ctx context.Context, id string) (*Look, error) {
 	if seat == nil {
 		return nil, unseen(id)
 	}
-	return seat.show(ctx)
+	return seat.Show(ctx)
 }
 
 // seat is the one of an id, or nil.
@@ -40,8 +40,8 @@ func (s *Seat) named(id string) bool {
 	return s.id == id && id != ""
 }
 
-// show is what the seat shows now.
-func (s *Seat) show(ctx context.Context) (*Look, error) {
+// Show is a picture of the tab that the seat shows now, see Seats.Show.
+func (s *Seat) Show(ctx context.Context) (*Look, error) {
 	ctx, cancel := context.WithTimeout(ctx, LookPatience)
 	defer cancel()
 	select {

@@ -29,7 +29,7 @@ their hashes and signed, so that ` + "`belljar audit verify`" + ` finds what was
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(auditShowCommand(), auditTailCommand(), auditVerifyCommand(), auditCastCommand(), auditPlayCommand())
+	c.AddCommand(auditShowCommand(), auditTailCommand(), auditVerifyCommand(), auditCastCommand(), auditPlayCommand(), auditReelCommand())
 	return c
 }
 

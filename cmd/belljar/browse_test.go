@@ -86,6 +86,7 @@ func TestAgentsUseABrowser(t *testing.T) {
 	p.env = append(p.env, "SHOP_PW="+canary)
 	p.policy = p.file(t, "policy.yaml", fmt.Sprintf(`version: 1
 secrets: {shop-pw: {env: SHOP_PW}}
+audit: {level: full}
 defaults: {decision: deny, profile: shop}
 profiles:
   shop:
@@ -145,6 +146,7 @@ rules:
 	if strings.Contains(s.stderr.String(), canary) {
 		t.Error("the server's log has the secret")
 	}
+	recorded(t, p)
 	_ = filepath.WalkDir(p.dir, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -159,6 +161,32 @@ rules:
 		}
 		return nil
 	})
+}
+
+// recorded makes pages of the steps that a place's agent has taken in a browser (BR41).
+func recorded(t *testing.T, p *place) {
+	t.Helper()
+	reels, err := filepath.Glob(filepath.Join(p.dir, "*", "audit", "casts", "*.reel"))
+	if err != nil || len(reels) == 0 {
+		t.Fatalf("no call of the browser is recorded: %v", err)
+	}
+	var all strings.Builder
+	for _, file := range reels {
+		page := filepath.Join(p.dir, "steps.html")
+		if out, err := p.run(t, "audit", "reel", strings.TrimSuffix(filepath.Base(file), ".reel"), "--to", page); err != nil || !strings.Contains(out, "steps") || strings.Contains(out, "shop") {
+			t.Fatalf("%v: %s", err, out)
+		}
+		text, err := os.ReadFile(page)
+		if err != nil || !strings.Contains(string(text), "default-src 'none'") || strings.Contains(string(text), "<script") {
+			t.Errorf("%v: the page of %s is\n%.500s", err, file, text)
+		}
+		all.Write(text)
+	}
+	for _, want := range []string{"<h2>navigate", "<h2>secret shop-pw into a field of type password", "<h2>submit on", "<h2>save", "data:image/jpeg;base64,"} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("no step has %s", want)
+		}
+	}
 }
 
 // approves says yes to each approval of a place until the returned function is called, which

@@ -89,7 +89,7 @@ func brief(e audit.Entry, at audit.Cursor) record {
 			r.Outcome = "failed"
 		}
 	}
-	if e.Cast != nil {
+	if e.Cast != nil && !e.Cast.Reel() { // `belljar audit reel` shows those
 		r.Cast = e.CallID
 	}
 	return r

@@ -1,11 +1,9 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"image/jpeg"
 	"log/slog"
 	"net/http"
 	"os"
@@ -80,15 +78,10 @@ func (b *agentBrowsers) picture(ctx context.Context, id string) (p control.Pictu
 	if err != nil {
 		return p, err
 	}
-	img, err := jpeg.Decode(bytes.NewReader(shown.Picture))
-	if err != nil {
-		return p, fmt.Errorf("read the picture of browser %s: %w", id, err)
+	if p.JPEG, p.Width, p.Height, err = redrawn(shown.Picture, shownQuality); err != nil {
+		return p, fmt.Errorf("browser %s: %w", id, err)
 	}
-	var out bytes.Buffer
-	if err := jpeg.Encode(&out, img, &jpeg.Options{Quality: 60}); err != nil {
-		return p, fmt.Errorf("write the picture of browser %s: %w", id, err)
-	}
-	return control.Picture{JPEG: out.Bytes(), Width: img.Bounds().Dx(), Height: img.Bounds().Dy()}, nil
+	return p, nil
 }
 
 // hold stops the acts of a browser's agent.

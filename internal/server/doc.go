@@ -40,7 +40,8 @@
 //	host.go                        what the server uses of the machine outside of boxes
 //	gate.go, mode.go               the policy that holds
 //	login.go, meters.go            who may come; what is counted
-//	recording.go, ledger.go        what is written down of calls
+//	reel.go, recording.go          what is written down of calls
+//	ledger.go
 //	witness.go                     what other workers of a fleet keep of that
 //	tracer.go
 //	layout.go, workdir.go          the places of a policy; the directory of a worker

@@ -266,16 +266,27 @@ func (l *ledger) finished(place string, f mcp.Finished) {
 	l.append(o)
 }
 
+// take removes the recordings of a call that is over, and returns them.
+func (r *recordings) take(callID string) (*Recording, *audit.Reel) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	cast, reel := r.all[callID], r.reels[callID]
+	delete(r.all, callID)
+	delete(r.reels, callID)
+	return cast, reel
+}
+
 // recorded is what became of the recording of a call that is over; nil where it
 // has none, or goes on.
 func (l *ledger) recorded(callID string) *audit.Recorded {
 	if l == nil {
 		return nil
 	}
-	l.recordings.mu.Lock()
-	r := l.recordings.all[callID]
-	delete(l.recordings.all, callID)
-	l.recordings.mu.Unlock()
+	r, reel := l.recordings.take(callID)
+	if reel != nil {
+		done, _ := reel.Recorded() // it ended with the tool
+		return &done
+	}
 	if r == nil {
 		return nil
 	}

@@ -172,7 +172,7 @@ func (p *place) openTools(context.Context) error {
 		Toolkit: s.cfg.toolkitIn(p.gate),
 	}
 	if s.audit != nil {
-		backends.Record = s.audit.record
+		backends.Record, backends.Browsers.Reel = s.audit.record, s.audit.reel
 	}
 	if p.approver != nil {
 		backends.Approvals = p.approver

@@ -13,8 +13,9 @@ import (
 
 // recordings are those of the calls that run.
 type recordings struct {
-	mu  sync.Mutex
-	all map[string]*Recording // by call; guarded by mu
+	mu    sync.Mutex
+	all   map[string]*Recording  // by call; guarded by mu
+	reels map[string]*audit.Reel // of calls of browsers; guarded by mu
 }
 
 // Recording is that of the output of a call, or of the background job that it leaves. A
@@ -39,16 +40,18 @@ func (l *ledger) record(call mcp.Call) io.WriteCloser {
 	return nil
 }
 
-// cast begins a recording, or is nil where none is wanted or can be made.
-func (l *ledger) cast(about audit.JobCast, kept policies.Kept, s audit.Screen) *Recording {
-	if l == nil {
-		return nil
-	}
+// records reports whether a call is recorded, of which a rule may say how much is kept.
+func (l *ledger) records(kept policies.Kept) bool {
 	level := l.log.Level()
 	if kept.Said {
 		level = kept.Level
 	}
-	if level < policies.AuditFull {
+	return level >= policies.AuditFull
+}
+
+// cast begins a recording, or is nil where none is wanted or can be made.
+func (l *ledger) cast(about audit.JobCast, kept policies.Kept, s audit.Screen) *Recording {
+	if l == nil || !l.records(kept) {
 		return nil
 	}
 	c, err := l.log.Cast(about.CallID, s)

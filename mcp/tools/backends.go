@@ -60,6 +60,17 @@ type Browsers struct {
 	// Secret is the value of a secret of the policy.
 	Secret func(ctx context.Context, name string) (string, error)
 	Acts   []policies.ActKind // that the policy may let through
+	// Reel begins to record what a call of Browser does, or returns nil for a call that is not
+	// recorded; nil records none.
+	Reel func(call mcp.Call) Reel
+}
+
+// Reel records what a call of Browser does, step by step.
+type Reel interface {
+	// Step records a step: what the policy decided about, what became of it, and what the
+	// browser shows then, or why that cannot be seen.
+	Step(what, did string, shows *act.Look, why error)
+	Close() error
 }
 
 // Kept reports whether anything was kept yet: to list what there is opens no

@@ -98,6 +98,37 @@ func (p *page1) Do(ctx context.Context, was *act.Prepared, s act.Step) (*act.Out
 func (p *page1) Mask(text string) string     { return strings.ReplaceAll(text, "hunter2", "[secret pw]") }
 func (p *page1) SecretsHere(string) []string { return []string{"pw"} }
 
+func (p *page1) Show(context.Context) (*act.Look, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failing != nil {
+		return nil, p.failing
+	}
+	return &act.Look{URL: fmt.Sprintf("https://shop.example/%d", len(p.done)), Picture: []byte("jpeg")}, nil
+}
+
+// reel1 notes what is recorded.
+type reel1 struct {
+	steps  []string
+	closed int
+}
+
+func (r *reel1) Step(what, did string, shows *act.Look, why error) {
+	line := what + ": " + did
+	if shows != nil {
+		line += " at " + shows.URL
+	}
+	if why != nil {
+		line += " without a picture: " + why.Error()
+	}
+	r.steps = append(r.steps, line)
+}
+
+func (r *reel1) Close() error {
+	r.closed++
+	return nil
+}
+
 func (p *page1) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +140,8 @@ func (p *page1) Close() error {
 type surfer struct {
 	*mcp.Server
 	made    []*page1
-	failing error // of each browser that is opened; nil for none
+	failing error  // of each browser that is opened; nil for none
+	reel    *reel1 // of the next call; nil records none
 }
 
 func newSurfer(t *testing.T, policy string, gates ...mcp.Gate) *surfer {
@@ -128,6 +160,12 @@ func newSurfer(t *testing.T, policy string, gates ...mcp.Gate) *surfer {
 	}
 	Add(s.Server, Backends{Browsers: &Browsers{
 		Acts: policies.PossibleActs(p),
+		Reel: func(mcp.Call) Reel {
+			if s.reel == nil {
+				return nil
+			}
+			return s.reel
+		},
 		Open: func(_ context.Context, _ policies.Grant, o act.Options) (Chrome, error) {
 			if s.failing != nil {
 				return nil, s.failing
@@ -228,6 +266,37 @@ func TestBrowserSteps(t *testing.T) {
 		fmt.Fprintf(&out, "## %s\n%s\n\n", tt.name, callID.ReplaceAllString(got, "c-1"))
 	}
 	golden.Equal(t, "browser.golden", out.String())
+}
+
+// Each step that was begun is recorded with what the browser shows then, without secrets; what
+// the policy has refused is in the log alone (BR41).
+func TestBrowserReel(t *testing.T) {
+	for name, tt := range map[string]struct {
+		args   string
+		change func(*page1)
+		want   []string
+	}{
+		"two": {`{"steps":[{"do":"click","ref":1},{"do":"click","ref":2}]}`, nil, []string{
+			`press on https://shop.example at button "Add": click done with [secret pw] at https://shop.example/1`,
+			`submit on https://shop.example, POST to https://shop.example/order at button "Order": click done with [secret pw] at https://shop.example/2`,
+		}},
+		"denied in the middle": {`{"steps":[{"do":"click","ref":1},{"do":"click","ref":4}]}`, nil, []string{`press on https://shop.example at button "Add": click done with [secret pw] at https://shop.example/1`}},
+		"denied":               {`{"steps":[{"do":"click","ref":4}]}`, nil, nil},
+		"fails": {`{"steps":[{"do":"click","ref":1}]}`, func(p *page1) {
+			p.failing = &act.Refusal{Reason: act.ReasonNotReady, Message: "a dialog says hunter2", Next: "close it"}
+		}, []string{`press on https://shop.example at button "Add": a dialog says [secret pw]; nothing was done; close it without a picture: a dialog says [secret pw]; nothing was done; close it`}},
+	} {
+		s := newSurfer(t, surfing)
+		session, page := s.session(t)
+		if tt.change != nil {
+			tt.change(page)
+		}
+		s.reel = &reel1{}
+		s.text(t, session, policies.ActTool, tt.args)
+		if !slices.Equal(s.reel.steps, tt.want) || s.reel.closed > 1 || len(tt.want) > 0 && s.reel.closed == 0 {
+			t.Errorf("%s: %q was recorded and closed %d times, want %q", name, s.reel.steps, s.reel.closed, tt.want)
+		}
+	}
 }
 
 // What is not as it was when it was decided about is not done, whatever has changed.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"belljar.dev/browser/act"
 	"belljar.dev/mcp"
@@ -59,6 +60,29 @@ type run struct {
 	lines []string // what was done
 	ran   int      // steps
 	stop  string   // why no further step may run
+	reel  Reel     // nil: the call is not recorded
+}
+
+// reelTime is how long a picture for the record may take.
+const reelTime = 2 * time.Second
+
+// record records a step that was begun, with what the browser shows then. A call that has ended
+// is no reason to keep what it did from the record.
+func (r *run) record(ctx context.Context, c Chrome, was act.Facts, did string) {
+	if r.reel == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reelTime)
+	defer cancel()
+	shows, why := c.Show(ctx)
+	if why != nil {
+		why = errors.New(c.Mask(why.Error()))
+	}
+	what := factsOf(was).String()
+	if was.Shown != "" {
+		what += " at " + was.Shown
+	}
+	r.reel.Step(c.Mask(what), c.Mask(did), shows, why)
 }
 
 // act runs the steps of a call, one after the other. The first was decided about with the
@@ -72,6 +96,11 @@ func (b *browsers) act(ctx context.Context, call mcp.Call, in browserInput) (*mc
 		return nil, err
 	}
 	r := &run{b: b, seat: seat, tab: in.Tab}
+	if record := b.backends.Browsers.Reel; record != nil {
+		if r.reel = record(call); r.reel != nil {
+			defer r.reel.Close()
+		}
+	}
 	var refusal *policies.Refusal
 	for i, s := range in.Steps {
 		unseen := i == len(in.Steps)-1 && in.Then == "nothing"
@@ -140,9 +169,11 @@ func (r *run) step(ctx context.Context, call mcp.Call, s browserStep, unseen boo
 		}
 	}
 	if err != nil {
+		r.record(ctx, c, p.Facts, err.Error())
 		return r.b.said(r.seat, c, err)
 	}
 	r.note(c, o)
+	r.record(ctx, c, p.Facts, o.Line)
 	if o.File == nil {
 		r.ran++
 		return nil

@@ -27,6 +27,7 @@ type Chrome interface {
 	Look(ctx context.Context, q act.LookRequest) (*act.Look, error)
 	Prepare(ctx context.Context, tab string, s act.Step) (*act.Prepared, error)
 	Do(ctx context.Context, p *act.Prepared, s act.Step) (*act.Outcome, error)
+	Show(ctx context.Context) (*act.Look, error)
 	Mask(text string) string
 	SecretsHere(tab string) []string
 	Close() error

@@ -132,7 +132,8 @@ func TestCastBound(t *testing.T) {
 func TestPruneCasts(t *testing.T) {
 	dir := t.TempDir()
 	for i := range maxCasts + 5 {
-		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i%26))+strings.Repeat("z", i/26)+".cast"), nil, 0o600); err != nil {
+		end := []string{castEnd, reelEnd}[i%2]
+		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i%26))+strings.Repeat("z", i/26)+end), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

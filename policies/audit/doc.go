@@ -32,6 +32,8 @@
 // The files, each calling only those below it:
 //
 //	cast.go        recordings of what commands show
+//	reel.go        recordings of what browsers show
+//	recording.go   the files of both, and how many are kept
 //	replay.go      calls of the past, for policies to be compared by
 //	readcast.go    recordings that are looked at later
 //	witness.go     checkpoints of other logs

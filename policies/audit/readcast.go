@@ -1,14 +1,18 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // MaxCastText bounds a recording that is read, in bytes: above what one has.
@@ -27,6 +31,41 @@ func (e *noCast) Unwrap() error { return ErrNoRecord }
 // log has. It is in the format asciicast v2. The recordings of a tenant are there only if sees
 // says so; nil for those of all.
 func ReadCast(ctx context.Context, dir, callID string, sees func(tenant string) bool) ([]byte, error) {
+	text, of, err := readRecording(ctx, dir, callID, sees)
+	if err == nil && of.Reel() {
+		return nil, fmt.Errorf("read recording: call %s used a browser; `belljar audit reel %s --to FILE` makes a page of its recording", callID, callID)
+	}
+	return text, err
+}
+
+// ReadReel returns the steps of a call of a browser, and when it began, once the file is found
+// to be the one whose SHA-256 the log has.
+func ReadReel(ctx context.Context, dir, callID string) (began time.Time, frames []Frame, err error) {
+	text, of, err := readRecording(ctx, dir, callID, nil)
+	if err == nil && !of.Reel() {
+		err = fmt.Errorf("read recording: call %s used no browser; `belljar audit play %s` shows its recording", callID, callID)
+	}
+	if err != nil {
+		return began, nil, err
+	}
+	head, rest, _ := bytes.Cut(text, []byte("\n"))
+	var header reelHead
+	if err := json.Unmarshal(head, &header); err != nil || header.Version != 1 {
+		return began, nil, errors.New("read recording: it has no header of version 1")
+	}
+	for line := range bytes.Lines(rest) {
+		var f Frame
+		if err := json.Unmarshal(line, &f); err != nil {
+			return began, nil, fmt.Errorf("read recording: %w", err)
+		}
+		frames = append(frames, f)
+	}
+	return time.Unix(header.Began, 0), frames, nil
+}
+
+// readRecording returns the recording of a call, and what the log says of it. It is there only
+// if sees is nil or says so of its tenant.
+func readRecording(ctx context.Context, dir, callID string, sees func(tenant string) bool) ([]byte, Recorded, error) {
 	var of *Recorded
 	_, _, err := ReadBack(ctx, dir, Cursor{}, Search{Text: callID}, func(e Entry, _ Cursor) bool {
 		if e.CallID == callID && e.Cast != nil && (sees == nil || sees(e.Tenant)) {
@@ -36,30 +75,30 @@ func ReadCast(ctx context.Context, dir, callID string, sees func(tenant string) 
 	})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("find recording: %w", err)
+		return nil, Recorded{}, fmt.Errorf("find recording: %w", err)
 	case of == nil && ctx.Err() != nil:
-		return nil, fmt.Errorf("find recording: %w", ctx.Err())
+		return nil, Recorded{}, fmt.Errorf("find recording: %w", ctx.Err())
 	case of == nil:
 		// The record of the recording may be damaged.
 		if err := Read(ctx, dir, Filter{}, func(Entry) error { return nil }); err != nil {
-			return nil, fmt.Errorf("find recording: %w", err)
+			return nil, Recorded{}, fmt.Errorf("find recording: %w", err)
 		}
-		return nil, &noCast{callID}
+		return nil, Recorded{}, &noCast{callID}
 	case !filepath.IsLocal(of.File):
-		return nil, fmt.Errorf("find recording: %q is not a file of the log", of.File)
+		return nil, Recorded{}, fmt.Errorf("find recording: %q is not a file of the log", of.File)
 	}
 	f, err := os.Open(filepath.Join(dir, of.File))
 	if err != nil {
-		return nil, fmt.Errorf("read recording: %w", err)
+		return nil, Recorded{}, fmt.Errorf("read recording: %w", err)
 	}
 	defer f.Close()
 	var b strings.Builder
 	if _, err := io.Copy(&b, io.LimitReader(f, MaxCastText+1)); err != nil {
-		return nil, fmt.Errorf("read recording: %w", err)
+		return nil, Recorded{}, fmt.Errorf("read recording: %w", err)
 	}
 	text := []byte(b.String())
 	if sum := sha256.Sum256(text); len(text) > MaxCastText || hex.EncodeToString(sum[:]) != of.SHA256 {
-		return nil, fmt.Errorf("read recording: %s was changed: the log has another SHA-256 of it", f.Name())
+		return nil, Recorded{}, fmt.Errorf("read recording: %s was changed: the log has another SHA-256 of it", f.Name())
 	}
-	return text, nil
+	return text, *of, nil
 }

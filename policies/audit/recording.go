@@ -1,0 +1,137 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Bounds of recordings.
+const (
+	castDir      = "casts"  // in the directory of the log
+	maxCast      = 16 << 20 // bytes of one recording
+	maxCasts     = 1000     // recordings that are kept
+	maxCastBytes = 1 << 30  // of all of them
+	pruneEvery   = 32       // recordings
+)
+
+// The ends of the names of recordings.
+const (
+	castEnd = ".cast" // of what a command shows
+	reelEnd = ".reel" // of what a browser shows
+)
+
+// Recorded is the result of a recording.
+type Recorded struct {
+	File   string `json:"file"` // in the directory of the log
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+	Cut    string `json:"cut,omitempty"` // why it does not have all
+}
+
+// Reel reports whether it is a Reel, and not a Cast.
+func (r Recorded) Reel() bool { return strings.HasSuffix(r.File, reelEnd) }
+
+// recording is the file of a recording. Its owner guards it.
+type recording struct {
+	name string   // in the directory of the log
+	file *os.File // nil once it is closed
+	sum  summer
+	size int64
+	cut  string
+}
+
+// summer is what sha256.New returns.
+type summer interface {
+	Write(p []byte) (int, error)
+	Sum(to []byte) []byte
+}
+
+// recording makes the file for the recording of a call.
+func (l *Log) recording(callID, end string) (recording, error) {
+	dir := filepath.Join(l.cfg.Dir, castDir)
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return recording{}, fmt.Errorf("record call: %w", err)
+	}
+	if l.casts.Add(1)%pruneEvery == 1 {
+		pruneCasts(dir)
+	}
+	name := filepath.Join(castDir, filepath.Base(callID)+end)
+	f, err := os.OpenFile(filepath.Join(l.cfg.Dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return recording{}, fmt.Errorf("record call: %w", err)
+	}
+	return recording{name: name, file: f, sum: sha256.New()}, nil
+}
+
+// put writes a line of the file.
+func (r *recording) put(line []byte) {
+	if r.cut != "" || r.file == nil {
+		return
+	}
+	if r.size+int64(len(line)) > maxCast {
+		r.cut = fmt.Sprintf("it would be larger than %d MiB", maxCast>>20)
+		return
+	}
+	n, err := r.file.Write(line)
+	_, _ = r.sum.Write(line[:n]) // never fails
+	r.size += int64(n)
+	if err != nil {
+		r.cut = err.Error()
+	}
+}
+
+// end closes the file. It may be called twice.
+func (r *recording) end() {
+	if r.file == nil {
+		return
+	}
+	if err := errors.Join(r.file.Sync(), r.file.Close()); err != nil && r.cut == "" {
+		r.cut = err.Error()
+	}
+	r.file = nil
+}
+
+// result is what the log says of the file; false says that it is still written.
+func (r *recording) result() (Recorded, bool) {
+	if r.file != nil {
+		return Recorded{}, false
+	}
+	return Recorded{File: r.name, SHA256: hex.EncodeToString(r.sum.Sum(nil)), Bytes: r.size, Cut: r.cut}, true
+}
+
+// pruneCasts deletes the oldest recordings beyond those that are kept. What the
+// log says of them stays.
+func pruneCasts(dir string) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	all, err := d.ReadDir(maxFiles)
+	if err != nil && len(all) == 0 {
+		return
+	}
+	var infos []fs.FileInfo
+	var bytes int64
+	for _, e := range all {
+		ours := strings.HasSuffix(e.Name(), castEnd) || strings.HasSuffix(e.Name(), reelEnd)
+		if info, err := e.Info(); err == nil && ours {
+			infos = append(infos, info)
+			bytes += info.Size()
+		}
+	}
+	slices.SortFunc(infos, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	for len(infos) > maxCasts-pruneEvery || bytes > maxCastBytes {
+		bytes -= infos[0].Size()
+		_ = os.Remove(filepath.Join(dir, infos[0].Name())) // the next one tries again
+		infos = infos[1:]
+	}
+}
