@@ -106,9 +106,11 @@ func browserPsCommand() *cobra.Command {
 	state, asJSON := "", false
 	c := &cobra.Command{
 		Use:   "ps",
-		Short: "list the browsers of your running servers",
+		Short: "list the boxes of all Chromes, also those that load pages for ReadDocs",
 		Long: `ps lists the Chromes of the servers that run as you: the server's process, the
-box's id, whose it is, the profile by which its egress is decided, and its memory.
+box's id, what it is for (an agent, or the pages of ReadDocs), whose it is, the
+profile by which its egress is decided, and its memory. totals.browsers bounds those
+of agents alone, which ` + "`belljar browser list`" + ` shows with their state.
 ` + exitHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -125,10 +127,18 @@ box's id, whose it is, the profile by which its egress is decided, and its memor
 			if asJSON {
 				return printJSON(c.OutOrStdout(), list)
 			}
+			agents, err := findBrowsers(c.Context(), state, func(control.Browser) bool { return true })
+			if err != nil {
+				return err
+			}
 			t := newTable(c.OutOrStdout())
-			fmt.Fprintln(t, "SERVER\tBOX\tTENANT\tPROFILE\tMEMORY")
+			fmt.Fprintln(t, "SERVER\tBOX\tFOR\tTENANT\tPROFILE\tMEMORY")
 			for _, b := range list {
-				fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d MiB\n", b.Server, b.ID, b.Tenant, b.Profile, b.Memory>>20)
+				use := "pages"
+				if slices.ContainsFunc(agents, func(w watched) bool { return w.Server == b.Server && control.ShortBox(w.ID) == b.ID }) {
+					use = "agent"
+				}
+				fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%d MiB\n", b.Server, b.ID, use, b.Tenant, b.Profile, b.Memory>>20)
 			}
 			return failure(t.Flush())
 		},

@@ -48,7 +48,7 @@ profiles:
 	}
 	text, err = p.run(t, "browser", "ps")
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if want := fmt.Sprintf("%d %s local pages", b.Server, b.ID); err != nil || len(lines) != 2 || !strings.HasPrefix(strings.Join(strings.Fields(lines[1]), " "), want) || !strings.HasSuffix(lines[1], " MiB") {
+	if want := fmt.Sprintf("%d %s pages local pages", b.Server, b.ID); err != nil || len(lines) != 2 || !strings.HasPrefix(strings.Join(strings.Fields(lines[1]), " "), want) || !strings.HasSuffix(lines[1], " MiB") {
 		t.Errorf("%v: got\n%s\nwant a line that begins %q", err, text, want)
 	}
 	s.stop()

@@ -36,6 +36,9 @@ func watchesAndStops(t *testing.T, p *place, step func() string) {
 	if b.State != "live" || b.Tabs != 1 || b.Profile != "shop" || b.HeldBy != "" {
 		t.Errorf("the browser is %+v", b)
 	}
+	if ps := strings.Join(strings.Fields(run("ps")), " "); !strings.Contains(ps, b.ID+" agent ") {
+		t.Errorf("the boxes of Chromes are\n%s", ps)
+	}
 	file := filepath.Join(p.dir, "shown.jpg")
 	if err := os.WriteFile(file, []byte("of before"), 0o600); err != nil {
 		t.Fatal(err)
