@@ -237,7 +237,7 @@ func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error)
 	after := running{err: errLeft}
 	if err == nil {
 		if g.ups > 0 {
-			after = t.begin(ctx, a.frame, fmt.Sprintf("belljar.disarmAfter(%d)", g.ups))
+			after = beginScript(ctx, t.tab, a.frame, fmt.Sprintf("belljar.disarmAfter(%d)", g.ups))
 		}
 		err = f(is)
 	}

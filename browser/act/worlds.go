@@ -82,7 +82,7 @@ func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, e
 func (t *tab) run(ctx context.Context, f frame, script string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, inputTime)
 	defer cancel()
-	return t.begin(ctx, f, script).wait(ctx, into)
+	return beginScript(ctx, t, f, script).wait(ctx, into)
 }
 
 // running is a script that was sent to a frame.
@@ -94,8 +94,8 @@ type running struct {
 	err error // it was not sent
 }
 
-// begin sends a script, as run does, and does not wait for it.
-func (t *tab) begin(ctx context.Context, f frame, script string) running {
+// beginScript sends a script, as run does, and does not wait for it.
+func beginScript(ctx context.Context, t *tab, f frame, script string) running {
 	w, err := t.enter(ctx, f)
 	if err != nil {
 		return running{err: err}

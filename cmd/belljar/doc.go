@@ -65,6 +65,7 @@
 //	  policy_files.go
 //	  policystatus.go
 //	  audit.go, auditplay.go        audit
+//	  auditreel.go
 //	  auditverify.go, auditfleet.go, auditlog.go
 //	  workspace.go                  workspace
 //	  workspace_change.go

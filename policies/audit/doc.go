@@ -33,9 +33,9 @@
 //
 //	cast.go        recordings of what commands show
 //	reel.go        recordings of what browsers show
-//	recording.go   the files of both, and how many are kept
-//	replay.go      calls of the past, for policies to be compared by
 //	readcast.go    recordings that are looked at later
+//	recording.go   the files of recordings, and how many are kept
+//	replay.go      calls of the past, for policies to be compared by
 //	witness.go     checkpoints of other logs
 //	back.go        the log from its end, as far as somebody looks
 //	read.go        the log, record by record
