@@ -185,6 +185,14 @@ async function slider(p, handle, read, want) {
   throw new Error(`the slider is not at ${want}`);
 }
 
+// spinner presses the arrows beside a field that takes no keys: up stands before down.
+async function spinner(p) {
+  const n = Number(match(p, /Select (-?\d+)/)[0]), field = p.controls.findIndex((c) => c.role === "number");
+  const arrow = p.controls[field + (n > 0 ? 1 : 2)].ref;
+  await inSteps(p, Array.from({ length: Math.abs(n) }, () => click(arrow)));
+  await p.do(submit(p));
+}
+
 // numbers are the lines that are a number and nothing else.
 const numbers = (p) => p.lines.filter((l) => /^-?\d+$/.test(l)).map(Number);
 const unnamed = (p) => p.all("item", "").map((c) => c.ref);
@@ -862,7 +870,7 @@ export const solvers = {
     for (const i of [0, 1, 2]) await slider(p, unnamed(p)[i], () => numbers(p)[i], want[i]);
     await p.do(submit(p));
   },
-  "use-spinner": async (p) => p.do(fill(p.find("number"), match(p, /Select (-?\d+)/)[0]), submit(p)),
+  "use-spinner": spinner,
 
   "circle-center": circle,
   "click-color": colour,
