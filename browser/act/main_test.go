@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ import (
 func TestMain(m *testing.M) {
 	sandbox.Init()
 	believe()
+	testenv.Parallel(3)
 	testenv.Main(m)
 }
 
@@ -63,9 +65,15 @@ func open(t *testing.T, change ...func(*act.Options)) *stage {
 	return s
 }
 
-func newStage(t *testing.T) *stage { return newStageWith(t, nil) }
+// newStage is a stage beside those of other tests, since they wait most of the time.
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	t.Parallel()
+	return newStageAlone(t, nil)
+}
 
-func newStageWith(t *testing.T, log *slog.Logger) *stage {
+// newStageAlone is the stage of a test that counts processes or memory of this one.
+func newStageAlone(t *testing.T, log *slog.Logger) *stage {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Chromium)
 	s := &stage{t: t, mux: http.NewServeMux(), scheme: "http", net: `net: {mode: proxy, allow_private: [NAMES], limits: {connections: 512, rate: 10000, bytes: 100GiB}}`}
@@ -85,7 +93,7 @@ func newStageWith(t *testing.T, log *slog.Logger) *stage {
 		t.Fatal(err)
 	}
 	s.closing(s.sup.Close)
-	s.pool, err = browser.New(browser.Config{Supervisor: s.sup, Log: log})
+	s.pool, err = browser.New(browser.Config{Supervisor: s.sup, Log: log, Program: os.Getenv("BELLJAR_TEST_CHROMIUM")}) // another version
 	if err != nil {
 		t.Fatal(err)
 	}
