@@ -91,7 +91,7 @@ for (const c of v) { const b = document.createElement("b"); b.textContent = c; d
 		"no such a secret": {s.url("shop", "/login"), `password "Password"`, func(x *act.Secret) { x.Name = "another" }},
 	} {
 		again(c.change)
-		l := s.goTo(c.url)
+		l := s.goFor(c.url, c.field)
 		if _, err := s.do(act.Step{Do: act.DoFill, Ref: s.ref(l, c.field), Secret: "pw"}); err == nil {
 			t.Errorf("%s: it was typed", name)
 		}

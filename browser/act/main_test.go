@@ -2,6 +2,7 @@ package act_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -199,11 +200,22 @@ func (s *stage) do(step act.Step) (*act.Outcome, error) {
 
 func (s *stage) must(step act.Step) *act.Outcome {
 	s.t.Helper()
-	o, err := s.do(step)
+	o, err := answered(s, func() (*act.Outcome, error) { return s.do(step) })
 	if err != nil {
 		s.t.Fatalf("%s: %v (%v)", step.Do, err, cause(err))
 	}
 	return o
+}
+
+// answered asks a page again that did not answer in time and did nothing: on a busy machine
+// it takes its time.
+func answered[T any](s *stage, ask func() (T, error)) (out T, err error) {
+	testenv.Until(20*time.Second*testenv.Patience(s.t), func() bool {
+		out, err = ask()
+		r, _ := errors.AsType[*act.Refusal](err)
+		return r == nil || r.Reason != act.ReasonTimeout || r.Ran
+	})
+	return out, err
 }
 
 func cause(err error) error {
@@ -216,13 +228,24 @@ func cause(err error) error {
 // goTo opens a page and looks at it.
 func (s *stage) goTo(url string) string {
 	s.t.Helper()
+	return s.goFor(url, "")
+}
+
+// goFor opens a page and looks at it until it has something, such as a control of a frame that
+// is still to load.
+func (s *stage) goFor(url, what string) (look string) {
+	s.t.Helper()
 	s.must(act.Step{Do: act.DoOpen, URL: url})
-	return s.look(act.LookRequest{})
+	testenv.Until(10*time.Second*testenv.Patience(s.t), func() bool {
+		look = s.look(act.LookRequest{})
+		return strings.Contains(look, what)
+	})
+	return look
 }
 
 func (s *stage) look(q act.LookRequest) string {
 	s.t.Helper()
-	l, err := s.seat.Look(s.ctx(), q)
+	l, err := answered(s, func() (*act.Look, error) { return s.seat.Look(s.ctx(), q) })
 	if err != nil {
 		s.t.Fatalf("look: %v (%v)", err, cause(err))
 	}
@@ -243,13 +266,8 @@ func (s *stage) ref(look, what string) int {
 // eval reads something of the page.
 func (s *stage) eval(expression string) string {
 	s.t.Helper()
-	var o *act.Outcome
-	var err error
-	// A page that is busy says so after a moment.
-	if !testenv.Until(20*time.Second*testenv.Patience(s.t), func() bool {
-		o, err = s.do(act.Step{Do: act.DoEval, Text: expression})
-		return act.ReasonOf(err) != act.ReasonTimeout
-	}) || err != nil {
+	o, err := answered(s, func() (*act.Outcome, error) { return s.do(act.Step{Do: act.DoEval, Text: expression}) })
+	if err != nil {
 		s.t.Fatalf("eval: %v (%v)", err, cause(err))
 	}
 	return o.Value

@@ -29,7 +29,7 @@ fresh();
 </script>`)
 	s.page("/frame", `<iframe src="http://other.example:PORT/"></iframe>`)
 	for _, at := range []string{"/", "/frame"} {
-		l := s.goTo(s.url("site", at))
+		l := s.goFor(s.url("site", at), `text "Way"`)
 		list, field := s.ref(l, `select "List"`), s.ref(l, `text "Way"`)
 		state := func() string {
 			t.Helper()

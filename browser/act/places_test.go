@@ -29,7 +29,7 @@ const got = []; addEventListener("message", (e) => { got.push(e.data); document.
 document.getElementById("open").attachShadow({mode: "open"}).innerHTML = `+"`"+controls("open")+"`"+`;
 document.getElementById("closed").attachShadow({mode: "closed"}).innerHTML = `+"`"+controls("closed")+"`"+`;
 </script>`)
-	l := s.goTo(s.url("site", "/"))
+	l := s.goFor(s.url("site", "/"), `button "B deeper"`) // in the last frame to come
 	for _, where := range []string{"open", "closed", "same", "srcdoc", "other", "deep", "deeper"} {
 		if !strings.Contains(l, `button "B `+where+`"`) {
 			t.Errorf("the look lacks %s:\n%s", where, l)

@@ -309,8 +309,7 @@ func TestFramesThatLeave(t *testing.T) {
 	s.page("/then", in)
 	word := make(chan string, 1)
 	s.answer("/word", word)
-	l := s.goTo(s.url("site", "/"))
-	step := act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Pay"`)}
+	step := act.Step{Do: act.DoClick, Ref: s.ref(s.goFor(s.url("site", "/"), `button "Pay"`), `button "Pay"`)}
 	p, err := s.seat.Prepare(s.ctx(), "", step)
 	if err != nil {
 		t.Fatal(err)
