@@ -65,7 +65,7 @@ func barred(url string) bool {
 	return slices.Contains([]string{"file", "chrome", "devtools", "view-source"}, strings.ToLower(scheme))
 }
 
-// hearing has one event taken, if it can be read.
+// hearing calls take with one event, if it can be decoded.
 func hearing[E any](params []byte, take func(E)) {
 	var e E
 	if decode(params, &e) == nil {

@@ -226,8 +226,8 @@ func (v *visit) settle(ctx context.Context, r Request) (partial string, err erro
 	return partial, err
 }
 
-// rooted has what follows done when the document has an element: one that is
-// just there has none until its first part is parsed.
+// rooted runs the code after it as soon as the document has an element: a new document
+// has none until its first part is parsed.
 const rooted = "(document.documentElement ? Promise.resolve() : new Promise((f) => {" +
 	"new MutationObserver(f).observe(document, { childList: true }); setTimeout(f, 100); })).then(() => "
 

@@ -57,8 +57,8 @@ func (n *nameserver) LookupNetIP(ctx context.Context, network, host string) ([]n
 	return n.Resolver.LookupNetIP(ctx, network, host+".")
 }
 
-// set has a name answered with addresses, or "cname:" and another name, in
-// turn. A turn ends with a question for an address of IPv4.
+// set sets the answers for a name: addresses, or "cname:" and another name. They are
+// given in turn; a turn ends with a question for an IPv4 address.
 func (n *nameserver) set(name string, turns ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -26,8 +26,8 @@ type RemoteError struct {
 	Code    int64
 	Message string
 	Data    json.RawMessage // nil for none
-	// Addresses says that Code and Data ask the client to have a person open addresses, and that
-	// these were checked. Without it, a client does not get the code of such an error.
+	// Addresses says that Code and Data ask for addresses to be opened by a person, and that
+	// the addresses were checked. Without it, a client does not get the code of such an error.
 	Addresses bool
 }
 

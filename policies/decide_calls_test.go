@@ -21,8 +21,8 @@ type ordinary struct {
 	facts policies.Facts
 }
 
-// ordinaryCalls reads the calls of testdata/calls; go.txt says how they are
-// written.
+// ordinaryCalls reads the calls of testdata/calls. The head of go.txt documents the
+// format.
 func ordinaryCalls(t testing.TB) []ordinary {
 	t.Helper()
 	files, err := filepath.Glob("testdata/calls/*.txt")
@@ -67,8 +67,8 @@ func ordinaryFacts(mark, rest string) policies.Facts {
 	return f
 }
 
-// A thousand ordinary calls: the bundled default asks about two of a hundred at
-// most and denies none. What the others do is in the test's log.
+// Of a thousand ordinary calls, the bundled policy "default" asks about at most two in
+// a hundred, and denies none. The test's log has the figures of the other policies.
 func TestOrdinaryCalls(t *testing.T) {
 	calls := ordinaryCalls(t)
 	if len(calls) < 1000 {
@@ -109,9 +109,9 @@ func TestOrdinaryCalls(t *testing.T) {
 	}
 }
 
-// The calls are a sample of what agents do and no template: no two are the same
-// but for numbers, unless the tool has hardly an argument, many programs are in
-// them, and each can be read to its end.
+// The calls are a sample of what agents do, not copies of a template. No two differ
+// only in numbers, except calls without a command, URL or path. They start many
+// programs, and each command can be parsed.
 func TestOrdinaryCallsVary(t *testing.T) {
 	digits := regexp.MustCompile(`[0-9]+`)
 	seen := make(map[string]ordinary)

@@ -25,7 +25,7 @@ func (g Grant) DecideDocumentBy(decide func(Facts) Decision, on, to, method stri
 	return g.decideAsked(decide, Act{Kind: ActFollow, On: on, To: to, Method: method})
 }
 
-// DecideFileBy is DecideDocumentBy for a file that a page has a browser load and not show.
+// DecideFileBy is DecideDocumentBy for a file that the browser downloads for a page.
 func (g Grant) DecideFileBy(decide func(Facts) Decision, on, to, method string) Decision {
 	return g.decideAsked(decide, Act{Kind: ActDownload, On: on, To: to, Method: method})
 }

@@ -10,7 +10,7 @@ import (
 	"belljar.dev/policies/policytest"
 )
 
-// execRules has a default to deny, so that what is allowed is by a rule.
+// execRules denies by default, so that each program that is allowed is allowed by a rule.
 const execRules = `version: 1
 defaults: {decision: deny, profile: p}
 profiles:
@@ -42,26 +42,26 @@ func TestDecideExec(t *testing.T) {
 		{"denied", argv("git", "push", "-f"), policies.Deny, "no-force"},
 		{"asked", argv("git", "push", "origin", "main"), policies.Ask, "ask-push"},
 		{"no rule", argv("ls"), policies.Deny, "default"},
-		{"what it may start is no doubt", argv("make", "-C", "$(X)"), policies.Allow, "work"},
+		{"what the program may start is not in doubt", argv("make", "-C", "$(X)"), policies.Allow, "work"},
 		{"a wrapper of what is allowed", argv("timeout", "5", "git", "status"), policies.Allow, "default"},
 		{"a wrapper of what is not", argv("timeout", "5", "ls"), policies.Deny, "default"},
 		{"a wrapper of what is denied", argv("xargs", "git", "push", "-f"), policies.Deny, "default"},
 		{"a shell with what is allowed", argv("sh", "-c", "git status; make all"), policies.Allow, "default"},
 		{"a shell with a builtin that is not", argv("sh", "-c", "git status; echo > x"), policies.Deny, "default"},
-		{"a shell whose text does not say all", argv("sh", "-c", "$CC x"), policies.Deny, "default"},
-		{"another file of that name is not allowed", policies.Exec{Path: "/tmp/git", Argv: []string{"git", "status"}}, policies.Deny, "default"},
-		{"nor one of the current directory", policies.Exec{Path: "git", Argv: []string{"git", "status"}}, policies.Deny, "default"},
-		{"and is denied", policies.Exec{Path: "/tmp/git", Argv: []string{"git", "push", "-f"}}, policies.Deny, "no-force"},
+		{"a shell whose script names a program by a variable", argv("sh", "-c", "$CC x"), policies.Deny, "default"},
+		{"another file of an allowed name", policies.Exec{Path: "/tmp/git", Argv: []string{"git", "status"}}, policies.Deny, "default"},
+		{"a file of the current directory", policies.Exec{Path: "git", Argv: []string{"git", "status"}}, policies.Deny, "default"},
+		{"another file of a denied name", policies.Exec{Path: "/tmp/git", Argv: []string{"git", "push", "-f"}}, policies.Deny, "no-force"},
 		{"by its path", policies.Exec{Path: "/opt/tool", Argv: []string{"tool", "x"}}, policies.Allow, "work"},
-		{"the name that it gives itself does not help", policies.Exec{Path: "/usr/bin/git", Argv: []string{"true", "push", "-f"}}, policies.Deny, "no-force"},
-		{"nor does it where names count", policies.Exec{Path: "/usr/bin/make", Argv: []string{"git", "push", "-f"}}, policies.Deny, "no-force"},
+		{"a denied program that calls itself by an allowed name", policies.Exec{Path: "/usr/bin/git", Argv: []string{"true", "push", "-f"}}, policies.Deny, "no-force"},
+		{"an allowed program that calls itself by a denied name", policies.Exec{Path: "/usr/bin/make", Argv: []string{"git", "push", "-f"}}, policies.Deny, "no-force"},
 		{"no words at all", policies.Exec{Path: "/usr/bin/true"}, policies.Allow, "work"},
 		{"a word with spaces is one", argv("git", "push -f"), policies.Deny, "default"},
-		{"text of a shell is none", argv("make", "; git push -f"), policies.Allow, "work"},
-		{"what is cut is no proof", policies.Exec{Path: "/bin/rm", Argv: []string{"rm", "a"}, Cut: true}, policies.Deny, "default"},
-		{"cut where nothing matters", policies.Exec{Path: "/usr/bin/ls", Argv: []string{"ls", "a"}, Cut: true}, policies.Deny, "default"},
+		{"a word that would be a command in a shell", argv("make", "; git push -f"), policies.Allow, "work"},
+		{"a cut list of words proves nothing", policies.Exec{Path: "/bin/rm", Argv: []string{"rm", "a"}, Cut: true}, policies.Deny, "default"},
+		{"a cut list of words that no rule is about", policies.Exec{Path: "/usr/bin/ls", Argv: []string{"ls", "a"}, Cut: true}, policies.Deny, "default"},
 		{"many words", policies.Exec{Path: "/bin/rm", Argv: many}, policies.Allow, "work"},
-		{"many words and the one", policies.Exec{Path: "/bin/rm", Argv: append(many, "/")}, policies.Deny, "no-root"},
+		{"many words, the last of them denied", policies.Exec{Path: "/bin/rm", Argv: append(many, "/")}, policies.Deny, "no-root"},
 		{"allowed in another profile", argv("curl", "x"), policies.Deny, "elsewhere"},
 	} {
 		d := g.DecideExec(nil, tt.exec)
@@ -103,7 +103,7 @@ func TestDecideExecThen(t *testing.T) {
 	}
 }
 
-// TestDecideExecNow asks the policy that came meanwhile as well.
+// A policy that was loaded after the call began is asked as well.
 func TestDecideExecNow(t *testing.T) {
 	g := policytest.GrantFor(t, execRules, policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"})
 	now := func(rules string) *policies.Policy {
@@ -131,8 +131,8 @@ func TestDecideExecNow(t *testing.T) {
 	}
 }
 
-// TestDecideExecApproved takes a person's yes for what would be asked about,
-// and for nothing that is denied.
+// A person's approval of a call covers the programs that a rule asks about, and none
+// that a rule denies.
 func TestDecideExecApproved(t *testing.T) {
 	p, err := policies.Parse("exec.yaml", []byte(execRules))
 	if err != nil {
@@ -156,7 +156,7 @@ func TestDecideExecApproved(t *testing.T) {
 	}
 }
 
-// TestDecideExecWhen knows the arguments of the call.
+// Conditions of rules see the arguments of the call that starts the program.
 func TestDecideExecWhen(t *testing.T) {
 	const rules = `version: 1
 profiles: {p: {exec: enforce}}
@@ -173,7 +173,7 @@ rules:
 	}
 }
 
-// TestDecideExecLayers asks the layers of the session too.
+// The layers of the session decide about programs too.
 func TestDecideExecLayers(t *testing.T) {
 	p, err := policies.Parse("exec.yaml", []byte(execRules))
 	if err != nil {
@@ -211,7 +211,7 @@ func TestExecMode(t *testing.T) {
 	}
 }
 
-// BenchmarkDecideExec is what a program waits for by enforce.
+// BenchmarkDecideExec measures how long each start of a program waits with exec: enforce.
 func BenchmarkDecideExec(b *testing.B) {
 	g := policytest.GrantFor(b, execRules, policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"})
 	for _, n := range []int{2, 200, 16_000} {

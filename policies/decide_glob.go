@@ -10,44 +10,43 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// proof says how sure it is that a rule speaks about a part of a call.
+// proof says how sure it is that a rule matches a part of a call.
 type proof int
 
 const (
-	no   proof = iota // it does not
-	may               // it may: something is only known when the call runs
-	must              // it does
+	no   proof = iota // it does not match
+	may               // it may match: something is only known when the call runs
+	must              // it matches
 )
 
-// not is the proof of the opposite.
+// not is the proof that the rule does not match.
 func (p proof) not() proof { return must - p }
 
 // glob is a pattern over a sequence of elements: the words of a command or
-// the segments of a path. "**" stands for any number of elements, none
-// included; in an element "*" stands for any characters and {a,b} for one of
-// several texts.
+// the segments of a path. "**" stands for any number of elements, also for none;
+// in an element "*" stands for any characters and {a,b} for one of several texts.
 type glob struct {
 	text     string
 	elements []element
 }
 
-// element matches one word or segment, or, if any, every run of them.
+// element matches one word or segment, or, if any is set, each sequence of them.
 type element struct {
 	any    bool
-	choice []string // texts with stars
+	choice []string // the alternatives, which may contain stars
 }
 
 // Bounds of one pattern.
 const (
 	maxPattern  = 4096 // bytes
 	maxElements = 64
-	maxChoices  = 256 // texts that the alternatives of one element stand for
+	maxChoices  = 256 // alternatives of one element, after {a,b}{c,d} became ac, ad, bc, bd
 )
 
-// everything reports whether the pattern is "**": all that can be.
+// everything reports whether the pattern is "**", which matches everything.
 func (g glob) everything() bool { return len(g.elements) == 1 && g.elements[0].any }
 
-// compile makes a glob of texts that have been split into elements.
+// compile makes a glob of a pattern that was split into elements.
 func compile(text string, split []string) (glob, error) {
 	g := glob{text: text}
 	switch {
@@ -56,7 +55,7 @@ func compile(text string, split []string) (glob, error) {
 	case len(split) > maxElements:
 		return g, fmt.Errorf("has %d elements, more than %d", len(split), maxElements)
 	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return g, errors.New("holds a control character")
+		return g, errors.New("contains a control character")
 	}
 	for _, s := range split {
 		e, err := compileElement(s)
@@ -81,9 +80,9 @@ func compileElement(s string) (element, error) {
 	}
 	switch i := strings.IndexAny(s, `?[]\"'`); {
 	case strings.Contains(s, "**"):
-		return element{}, fmt.Errorf("%q: ** stands alone; inside a word or a segment write *", s)
+		return element{}, fmt.Errorf("%q: ** must be a whole word or segment; inside of one write *", s)
 	case i >= 0:
-		return element{}, fmt.Errorf("%q: %q has no meaning here; there are *, ** and {a,b}", s, s[i])
+		return element{}, fmt.Errorf("%q: %q has no meaning here; the wildcards are *, ** and {a,b}", s, s[i])
 	}
 	choice := []string{""}
 	for rest := s; rest != ""; {
@@ -159,7 +158,7 @@ func begins(pattern, prefix string) bool {
 	if !starred {
 		return strings.HasPrefix(pattern, prefix)
 	}
-	// Behind a star everything can follow.
+	// Anything can follow after a star.
 	return strings.HasPrefix(head, prefix) || strings.HasPrefix(prefix, head)
 }
 
@@ -175,7 +174,7 @@ type word struct {
 	sure shell.Certainty
 }
 
-// fits reports whether the element stands for the word, as far as that is sure.
+// fits reports whether the element surely stands for the word.
 func (e element) fits(w word) bool {
 	return w.sure <= shell.Home && (e.match(w.text) || w.also != "" && e.match(w.also))
 }
@@ -197,9 +196,9 @@ func (g glob) match(words []word) proof {
 	return no
 }
 
-// run steps through the words with the set of elements that may come next. If
-// guess, an unknown word stands for all that it may become; otherwise only "**"
-// takes it.
+// run steps through the words with the set of elements that may come next. With guess,
+// an unknown word matches if anything that it may become matches; without, only "**"
+// matches it.
 func (g glob) run(words []word, guess bool) bool {
 	var first, second [maxElements + 1]bool
 	end := len(g.elements)
@@ -248,7 +247,7 @@ func (g glob) run(words []word, guess bool) bool {
 func compileCommand(s string) (glob, error) {
 	words := strings.Fields(s)
 	if len(words) == 0 {
-		return glob{}, errors.New("names no word")
+		return glob{}, errors.New("contains no word")
 	}
 	return compile(s, words)
 }
@@ -279,7 +278,7 @@ func segments(p string) []string {
 	return strings.Split(p[1:], "/")
 }
 
-// literals makes words of texts that are known.
+// literals returns words whose texts are known.
 func literals(texts []string) []word {
 	words := make([]word, len(texts))
 	for i, t := range texts {

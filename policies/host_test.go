@@ -65,7 +65,7 @@ func FuzzParseHost(f *testing.F) {
 		}
 		if err != nil {
 			if strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r == 0x7f }) {
-				t.Errorf("%q: the error holds a control character: %q", s, err)
+				t.Errorf("%q: the error contains a control character: %q", s, err)
 			}
 			return
 		}

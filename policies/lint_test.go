@@ -24,7 +24,7 @@ func TestLintBundled(t *testing.T) {
 	}
 }
 
-// Each file of testdata/lint has what lint finds beside it.
+// Beside each file of testdata/lint stands what lint finds in it.
 func TestLint(t *testing.T) {
 	files, err := filepath.Glob("testdata/lint/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -53,7 +53,7 @@ var unseen = map[string]string{
 	"process %d is in a box":                      "the same, in TestAnAgentCannotApproveItself",
 	"the audit log cannot be signed":              "the server's own log; TestServerWithDamagedAuditKey has it",
 	"client without a person":                     "the way of an answer; the sessions of scripts/conformance have it",
-	"names no word":                               "a text of blanks only is refused before",
+	"contains no word":                            "a text of blanks only is refused before",
 	"it is not bash":                              "the parser has no other faults by now",
 	"put it in quotes, or write it as JSON does":  "YAML takes no other text for a number",
 	"%s is not a JSON number":                     "the same",
@@ -118,9 +118,9 @@ var unseen = map[string]string{
 	"none of these logs has a checkpoint of":            "of logs of workers; TestFleetAudit has three",
 	"witnessed   up to":                                 "of logs of workers; TestFleetAudit has three",
 	"unknown-is-real":                                   "a list of options",
-	"it contains an expansion that is not bash":            "the parser makes none of bash",
-	"it contains arithmetic that is not bash":              "the parser makes none of bash",
-	"it contains a construct that is not known here":       "the parser makes none of bash",
+	"it contains an expansion that is not bash":         "the parser makes none of bash",
+	"it contains arithmetic that is not bash":           "the parser makes none of bash",
+	"it contains a construct that is not known here":    "the parser makes none of bash",
 }
 
 // Whatever a person or an agent can be told by the policy stands in a golden

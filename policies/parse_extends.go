@@ -11,9 +11,10 @@ import (
 // anybody who wants to know what the last one grants.
 const maxExtends = 8
 
-// inherited are the keys of a profile that hold keys themselves, and those
-// among them that do so again. Of all else a profile has its own or its
-// parent's as a whole: half a list would grant what neither file shows.
+// inherited are the keys of a profile that are mappings and are merged with the parent's
+// key by key, each with the keys in it that are mappings again. Any other value is taken
+// as a whole, from the profile or from its parent: half a list would grant what neither
+// file shows.
 var inherited = map[string][]string{"fs": nil, "net": {"limits"}, "limits": nil, "env": nil, "read": nil}
 
 // heir reads profiles that take over what others say.

@@ -175,7 +175,7 @@ func TestNetworkFaults(t *testing.T) {
 		{"relative path", allow("{host: files.example, paths: v1}"), 4, 63, `path "v1": is not absolute; begin it with / or with **/`, "/v1/**"},
 		{"stars first", allow(`{host: files.example, paths: "**/v1"}`), 4, 63, `path "**/v1": does not begin with a slash; write /**/v1`, ""},
 		{"dots in a path", allow(`{host: files.example, paths: "/v1/../v2"}`), 4, 63, `path "/v1/../v2": is not in its shortest form, "/v2"`, ""},
-		{"query in a path", allow(`{host: files.example, paths: "/v1?x=1"}`), 4, 63, `path "/v1?x=1": "v1?x=1": '?' has no meaning here; there are *, ** and {a,b}`, ""},
+		{"query in a path", allow(`{host: files.example, paths: "/v1?x=1"}`), 4, 63, `path "/v1?x=1": "v1?x=1": '?' has no meaning here; the wildcards are *, ** and {a,b}`, ""},
 		{"escaped slash", allow(`{host: files.example, paths: "/a%2fb"}`), 4, 63, `path "/a%2fb": no path of a request is known for sure to look like that: blanks and the like are escaped in it, as %20, and letters, digits, dots, slashes, stars and braces are not`, ""},
 		{"blank in a path", allow(`{host: files.example, paths: "/a b"}`), 4, 63, `path "/a b": no path of a request is known for sure to look like that: blanks and the like are escaped in it, as %20, and letters, digits, dots, slashes, stars and braces are not`, ""},
 		{"escaped star", allow(`{host: files.example, paths: "/a%2A"}`), 4, 63, `path "/a%2A": no path of a request is known for sure to look like that: blanks and the like are escaped in it, as %20, and letters, digits, dots, slashes, stars and braces are not`, ""},

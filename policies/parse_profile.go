@@ -163,7 +163,7 @@ func (d *profileDecoder) protect(n *yaml.Node) Protect {
 		clean := strings.TrimSuffix(s, "/")
 		switch {
 		case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }):
-			d.Fault(n, "remove it", "%q of protect holds a control character", s)
+			d.Fault(n, "remove it", "%q of protect contains a control character", s)
 		case path.IsAbs(s):
 			d.Fault(n, "write the path as it is below the workspace", "%q of protect is not relative to the workspace", s)
 		case slices.Contains(strings.Split(s, "/"), ".."):
@@ -197,7 +197,7 @@ func mount(s string) (Mount, error) {
 	for _, p := range []string{source, target} {
 		switch {
 		case strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f }):
-			return Mount{}, fmt.Errorf("%q holds a control character", s)
+			return Mount{}, fmt.Errorf("%q contains a control character", s)
 		case !path.IsAbs(p):
 			return Mount{}, fmt.Errorf("%q is not an absolute path", p)
 		case path.Clean(p) != strings.TrimSuffix(p, "/") && p != "/":

@@ -100,7 +100,7 @@ func (d *policyDecoder) further(n *yaml.Node, kind, tenantName string) *Layer {
 	}
 	switch {
 	case control(name):
-		d.Fault(n, "remove it", "the name of a file holds a control character")
+		d.Fault(n, "remove it", "the name of a file contains a control character")
 		return nil
 	case d.files.Read == nil:
 		d.Fault(n, "name the policy by its file", "the file %s cannot be read here", shown(name))

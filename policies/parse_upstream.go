@@ -37,7 +37,7 @@ func (d *upstreamDecoder) upstreams(n *yaml.Node) {
 		d.texts(v, "from", func(n *yaml.Node, s string) {
 			switch {
 			case control(s):
-				d.Fault(n, "remove it", "the name of a file holds a control character")
+				d.Fault(n, "remove it", "the name of a file contains a control character")
 			case slices.Contains(to.from, s):
 				d.Fault(n, "remove one", "from names %s twice", shown(s))
 			case len(to.from) == maxUpstreamFiles:

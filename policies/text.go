@@ -73,7 +73,7 @@ func names[V any](m map[string]V) []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// control reports whether a text holds a control character.
+// control reports whether a text contains a control character.
 func control(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }

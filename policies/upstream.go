@@ -243,12 +243,12 @@ type UpstreamBox struct {
 	// UpstreamCache; empty for none. It can be written if Install or Scratch is set.
 	Cache   string
 	Scratch bool // Cache is a copy that is thrown away with the box
-	// Layer has the box write beside Cache, which stays as it is: into a layer that ends with
-	// the box.
+	// Layer says that the box writes to a layer over Cache, which ends with the box. Cache
+	// itself stays as it is.
 	Layer bool
 }
 
-// UpstreamCache is where the box of a server has what launchers fetched.
+// UpstreamCache is the directory in the box of a server for files that launchers fetched.
 const UpstreamCache = "/var/cache/upstream"
 
 // OfUpstream is the server's box that the grant is for; zero if it is for none.

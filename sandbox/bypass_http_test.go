@@ -38,8 +38,8 @@ func bypassHTTP() []bypass {
 		{name: "no Host header", act: on("GET /v1/x HTTP/1.1\r\n\r\n"), says: "has 0 Host headers"},
 		{name: "a header that runs on in the next line", act: on(get(j, "/v1/x", "X: a", " X-Method-Override: PUT")), says: "no name directly before its colon"},
 		{name: "a blank before a colon", act: on(get(j, "/v1/x", "Transfer-Encoding : chunked")), says: "no name directly before its colon"},
-		{name: "a NUL in a header", act: on(get(j, "/v1/x", "X: a\x00b")), says: "holds the byte 0x00"},
-		{name: "a lone CR in a header", act: on(get(j, "/v1/x", "X: a\rX-Method-Override: PUT")), says: "holds the byte 0x0d"},
+		{name: "a NUL in a header", act: on(get(j, "/v1/x", "X: a\x00b")), says: "contains the byte 0x00"},
+		{name: "a lone CR in a header", act: on(get(j, "/v1/x", "X: a\rX-Method-Override: PUT")), says: "contains the byte 0x0d"},
 		{name: "lines that end in LF", act: on("GET /v1/x HTTP/1.1\nHost: " + j + "\n\n"), says: "does not end in an empty line"},
 		{name: "a tab in the request line", act: on("GET\t/admin HTTP/1.1\r\nHost: " + j + "\r\n\r\n"), says: "a request line is not"},
 		{name: "a version of HTTP that is none", act: on("GET /admin HTTP/1.10\r\nHost: " + j + "\r\n\r\n"), says: "a version that is neither"},
@@ -160,7 +160,7 @@ func secondRequest(p *place) (string, error) {
 	return p.askOn(c, get("denied.example", "http://denied.example/"))
 }
 
-// follows has an allowed server send the client elsewhere.
+// follows asks an allowed server, which redirects the client to another place.
 func follows(to string) func(*place) (string, error) {
 	return func(p *place) (string, error) {
 		answer, err := plainGet(p, "allowed.example:80", "/redirect?to="+to)

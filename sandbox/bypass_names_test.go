@@ -80,7 +80,7 @@ func bypassNames() []bypass {
 		"0x7f.0.0.1": "is a number", "0x7f000001": "is a number", "127.1": "is a number", "[::1]": "no rule of the profile names it",
 		"[::ffff:127.0.0.1]": "no rule of the profile names it", "[64:ff9b::7f00:1]": "no rule of the profile names it",
 		"[2002:7f00:1::]": "no rule of the profile names it", "allowed.example@denied.example": "user information stands before the host",
-		"denied.example\x00.allowed.example": "holds the byte 0x00", "denied.example\x01": "holds the byte 0x01",
+		"denied.example\x00.allowed.example": "contains the byte 0x00", "denied.example\x01": "contains the byte 0x01",
 		"denied.example.": "the profile denies it", "аllowed.example": "must be escaped", cloudAddr: "no rule of the profile names it",
 		"other.example": "no rule of the profile names it",
 	} {
@@ -92,7 +92,7 @@ func bypassNames() []bypass {
 	return list
 }
 
-// ignored has an error that was expected count for nothing.
+// ignored drops an error that was expected.
 func ignored(error) error { return nil }
 
 // looksUp asks the resolver for a name as it is written, and connects.

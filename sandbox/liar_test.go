@@ -199,7 +199,8 @@ func keep(say func([]byte, ...int), hear func(), files ...int) {
 	say(boxinit.KeptReply(), files...)
 }
 
-// listener is what a box hands over that has its execs seen. It hears nothing.
+// listener returns the descriptor that a box hands over to have its execs watched. No
+// event ever comes from this one.
 func listener() int {
 	runtime.LockOSThread() // for good: the filter is of the thread
 	allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}

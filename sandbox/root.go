@@ -290,7 +290,7 @@ func (p *plan) storage(b *builder) {
 		}
 		b.dir(s.target)
 		// Not by mount(2), which follows a link: in a kept storage a command may
-		// have made one. (See Box.places, which park compares before.)
+		// have made one. (park also compares the places of these directories.)
 		const flags = unix.OPEN_TREE_CLONE | unix.O_CLOEXEC | unix.AT_SYMLINK_NOFOLLOW
 		attach(b.Call(unix.SYS_OPEN_TREE, atFDCWD, in(dir), flags).Save(), s.target)
 	}
@@ -472,10 +472,10 @@ func readHost() hostFacts {
 	return h
 }
 
-// lay makes the root of a box with an image: an overlay of what the box has
-// of its own over the tree of the image, which cannot be written. What is its
-// own is made first, where nothing of the image is: no link of the image can
-// lead it elsewhere, and where both have a name, the box's counts.
+// lay makes the root of a box with an image: an overlay of the box's own directories
+// and files over the tree of the image, which stays read-only. The box's own are made
+// first, in a directory of their own, so that no link of the image can lead them
+// elsewhere. If both have the same name, the overlay shows the box's.
 func (p *plan) lay(b *builder, tree any) {
 	b.Step("lay the box's root over its image")
 	const own, image, root = "own", "image", "root"
@@ -494,13 +494,15 @@ func (p *plan) lay(b *builder, tree any) {
 	}
 	p.places(b)
 	b.Call(unix.SYS_CHDIR, "..")
-	// Neither layer has extended attributes that an overlay would heed; as a
-	// user's they are at least not root's (kernel: filesystems/overlayfs.rst).
+	// Neither layer has extended attributes that tell an overlay what to do. With
+	// userxattr it only reads those that a user may write anyway (kernel:
+	// filesystems/overlayfs.rst).
 	b.Call(unix.SYS_MOUNT, "belljar", root, "overlay", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "lowerdir="+own+":"+image+",userxattr")
 	b.Call(unix.SYS_CHDIR, root)
 }
 
-// places makes what the box's root holds beside the mount points of p.mounts.
+// places makes the directories and files of the box's root other than the mount points
+// of p.mounts.
 func (p *plan) places(b *builder) {
 	b.dir(storageRoot)
 	for _, s := range storageDirs {

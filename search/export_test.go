@@ -19,7 +19,7 @@ func (f *Fan) Underway() int {
 // ForgetAnswers has the next query ask the engines.
 func (f *Fan) ForgetAnswers() { f.cache = newCache() }
 
-// Age has all that is remembered be older.
+// Age makes everything in the cache older by d.
 func (f *Fan) Age(d time.Duration) {
 	f.cache.mu.Lock()
 	defer f.cache.mu.Unlock()

@@ -266,10 +266,10 @@ func (r *run) enough() bool {
 	return len(families) >= min(enough, len(possible)) && 2*answered >= awaited
 }
 
-// secondLane has the browser read one engine's page, where no engine of the
-// general web answered and one turned us away that shows pages to people. With
-// other results in hand nobody waits for it, and it needs a browser in the
-// profile of the call. It reports whether it has begun.
+// secondLane reads one engine's page in the browser, if no engine of the general web
+// answered and one refused us that has pages for people. Nobody waits for it if there
+// are other results. It needs a browser in the profile of the call. secondLane reports
+// whether it has begun.
 func (r *run) secondLane(awaited bool) bool {
 	if r.browsing || r.f.cfg.Browser == nil || r.plan.grant.Browser() == policies.BrowserOff || r.plan.query.Category != "general" && !r.plan.named {
 		return false

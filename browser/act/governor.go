@@ -16,26 +16,27 @@ import (
 	"belljar.dev/browser"
 )
 
-// governor stands between Chrome and those who command it: this package, and
-// chromedp. A page can make events as fast as it likes, so each session may have so
-// many, and the rest is dropped before it is decoded. chromedp keeps what it is given
-// without a bound, so it is given the answers to its own commands and the few events
-// of a list. Its commands that would have Chrome mirror the whole document, or change
-// what this package relies on, are answered here.
+// governor stands between Chrome and the two that command it: this package, and
+// chromedp. A page can make events as fast as it likes, so the events of a session
+// have a bound per second, and the rest is dropped before it is decoded. chromedp
+// keeps all messages that it gets, without a bound, so it gets only the answers to
+// its own commands and the events of guestEvents. Some of its commands would make
+// Chrome mirror the whole document, or would change settings that this package relies
+// on: the governor answers those itself, and Chrome never gets them.
 type governor struct {
 	seat *browser.Seat
 
 	writing sync.Mutex // one message at a time
 
 	mu       sync.Mutex
-	last     int64
-	waiting  map[int64]chan answer // of our commands
+	last     int64                 // the number of our newest command
+	waiting  map[int64]chan answer // for the answers to our commands, by their numbers
 	sessions map[string]*listener
 	guests   map[string]bool // sessions of chromedp
 	dropped  int64           // events
 	err      error           // why it has ended
 
-	guest chan *cdproto.Message // what chromedp is to read
+	guest chan *cdproto.Message // the queue from which chromedp reads
 	done  chan struct{}         // closed when it has ended
 }
 
@@ -43,11 +44,12 @@ const (
 	// firstID is where the numbers of our own commands begin; those of chromedp are
 	// below it. Chrome takes numbers of 32 bits only.
 	firstID = 1 << 30
-	// guestQueue is how many messages wait for chromedp at most. It only lacks the
-	// room if chromedp has stopped.
+	// guestQueue is how many messages wait for chromedp at most. The queue is full
+	// only if chromedp has stopped reading.
 	guestQueue    = 1024
 	writePatience = 5 * time.Second
-	// Events of one session in a second, and of those that a page can make alone.
+	// maxEvents bounds the events of one session in a second, and maxPageMade those
+	// of pageMade among them.
 	maxEvents   = 2000
 	maxPageMade = 200
 )
@@ -59,20 +61,21 @@ var pageMade = []string{
 }
 
 // vital are the events that are never dropped: without them a tab would stand still.
-// What a page can make of them costs it a round trip each.
+// A page can make some of them, but each costs it a round trip.
 var vital = []string{
 	"Fetch.requestPaused", "Fetch.authRequired", "Target.attachedToTarget", "Target.detachedFromTarget",
 	"Page.javascriptDialogOpening", "Page.javascriptDialogClosed", "Inspector.targetCrashed", "Page.frameNavigated",
 	"Network.loadingFinished", "Network.loadingFailed", "Browser.downloadWillBegin", "Page.frameDetached",
 }
 
-// guestEvents are those that chromedp gets, of its own sessions.
+// guestEvents are the events that chromedp gets, each from its own sessions.
 var guestEvents = []string{
 	"Input.dragIntercepted", "Target.detachedFromTarget",
 	"Runtime.executionContextCreated", "Runtime.executionContextsCleared",
 }
 
-// faked are chromedp's commands that Chrome does not get, with their answers.
+// faked are the commands of chromedp that Chrome never gets, each with the answer
+// that chromedp gets.
 var faked = map[string]string{
 	"DOM.enable": "{}", "CSS.enable": "{}", "Log.enable": "{}", "Network.enable": "{}",
 	"Target.setDiscoverTargets": "{}", "Target.setAutoAttach": "{}", "Page.setLifecycleEventsEnabled": "{}", "Page.enable": "{}",
@@ -83,9 +86,9 @@ var faked = map[string]string{
 type listener struct {
 	hear func(method string, params []byte) // must not block
 
-	second int64 // the events below are of
+	second int64 // in which the events below came
 	events int
-	made   int
+	made   int // those of pageMade among them
 }
 
 type answer struct {
@@ -134,10 +137,10 @@ func (g *governor) serve() {
 // dispatch takes one message.
 func (g *governor) dispatch(text []byte, second int64) {
 	if method, session, ok := glance(text); ok && slices.Contains(pageMade, method) {
-		// Of these most are dropped, and they are not read for that.
+		// Most of these are dropped, which does not need their whole text decoded.
 		g.mu.Lock()
 		e := g.sessions[session]
-		if e == nil || !e.has(second) {
+		if e == nil || !e.hasRoom(second) {
 			g.dropped++
 			g.mu.Unlock()
 			return
@@ -172,7 +175,7 @@ func (g *governor) dispatch(text []byte, second int64) {
 	}
 	g.mu.Lock()
 	e, guest := g.sessions[h.session], g.guests[h.session]
-	if e != nil && !e.room(h.method, second) {
+	if e != nil && !e.admit(h.method, second) {
 		g.dropped++
 		e = nil
 	}
@@ -185,8 +188,8 @@ func (g *governor) dispatch(text []byte, second int64) {
 	}
 }
 
-// room counts an event, unless the session had as many in this second as it may.
-func (e *listener) room(method string, second int64) bool {
+// admit counts an event, and reports whether it is within the bounds of its second.
+func (e *listener) admit(method string, second int64) bool {
 	if second != e.second {
 		e.second, e.events, e.made = second, 0, 0
 	}
@@ -202,11 +205,11 @@ func (e *listener) room(method string, second int64) bool {
 	return e.events <= maxEvents
 }
 
-// has reports whether there is room for an event that a page makes.
-func (e *listener) has(second int64) bool { return second != e.second || e.made < maxPageMade }
+// hasRoom reports whether an event of pageMade is within the bounds of its second.
+func (e *listener) hasRoom(second int64) bool { return second != e.second || e.made < maxPageMade }
 
-// pass hands a message to chromedp. An answer for which there is no room ends all:
-// chromedp does not read any more.
+// pass hands a message to chromedp. If the queue has no room for an answer, chromedp
+// has stopped reading, and the governor ends.
 func (g *governor) pass(text []byte, isAnswer bool) {
 	m := new(cdproto.Message)
 	if jsonv2.Unmarshal(text, m, jsonOptions) != nil {
@@ -232,11 +235,11 @@ func (g *governor) answer(id int64, a answer) {
 	delete(g.waiting, id)
 	g.mu.Unlock()
 	if to != nil {
-		to <- a // there is room: it is answered once
+		to <- a // which has room for the only answer
 	}
 }
 
-// end makes all that waits fail.
+// end makes all waiting callers fail.
 func (g *governor) end(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -246,8 +249,8 @@ func (g *governor) end(err error) {
 	}
 }
 
-// listen has the events of a session handed to hear, which must not block; nil ends
-// that. The empty session is that of the browser.
+// listen calls hear with each event of a session; hear must not block. A nil hear ends
+// that. The empty session is the browser's own.
 func (g *governor) listen(session string, hear func(string, []byte)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -258,7 +261,7 @@ func (g *governor) listen(session string, hear func(string, []byte)) {
 	g.sessions[session] = &listener{hear: hear}
 }
 
-// bind is a listener for the events of one session.
+// bind returns a function for listen that passes the session on, too.
 func bind(session string, hear func(session, method string, params []byte)) func(string, []byte) {
 	return func(method string, params []byte) { hear(session, method, params) }
 }
@@ -282,7 +285,7 @@ type pending[R any] struct {
 	g      *governor
 	id     int64
 	answer <-chan answer
-	back   chan<- answer // the same
+	back   chan<- answer // the same channel, to put an answer back
 	method string
 	err    error
 }
@@ -318,7 +321,7 @@ func begin[P, R any](g *governor, session string, cmd cdp.Command[P, R], params 
 	return p
 }
 
-// drop gives the answer up, if there is to be one.
+// drop gives up the answer, if the command was sent.
 func (p pending[R]) drop() {
 	if p.id != 0 {
 		p.g.mu.Lock()
@@ -374,8 +377,8 @@ func (p pending[R]) waitOr(ctx context.Context, stop <-chan struct{}) (R, error)
 	return result, nil
 }
 
-// came waits for the answer for a while, and reports whether nothing has to be waited for any
-// more. It does not take the answer.
+// came waits for the answer, at most for most, and reports whether waiting is over: the answer
+// is here, or will never come. It leaves the answer for wait.
 func (p pending[R]) came(ctx context.Context, stop <-chan struct{}, most time.Duration) bool {
 	if p.err != nil {
 		return true
@@ -384,7 +387,7 @@ func (p pending[R]) came(ctx context.Context, stop <-chan struct{}, most time.Du
 	defer late.Stop()
 	select {
 	case a := <-p.answer:
-		p.back <- a // there is room, since it is answered once
+		p.back <- a // which has room for the only answer
 	case <-late.C:
 		return false
 	case <-ctx.Done():
@@ -399,7 +402,7 @@ func call[P, R any](ctx context.Context, g *governor, session string, cmd cdp.Co
 	return begin(g, session, cmd, params).wait(ctx)
 }
 
-// Read is of chromedp's Transport.
+// Read is a method of chromedp's Transport.
 func (g *governor) Read(ctx context.Context, m *cdproto.Message) error {
 	select {
 	case next := <-g.guest:
@@ -412,7 +415,7 @@ func (g *governor) Read(ctx context.Context, m *cdproto.Message) error {
 	}
 }
 
-// Write is of chromedp's Transport.
+// Write is a method of chromedp's Transport.
 func (g *governor) Write(_ context.Context, m *cdproto.Message) error {
 	if m.ID <= 0 || m.ID >= firstID {
 		return fmt.Errorf("chromedp's command has the number %d", m.ID)

@@ -93,7 +93,7 @@ type dialogEvent struct {
 	URL     string `json:"url"`
 }
 
-// hearing has one event taken, if it can be read.
+// hearing calls take with one event, if it can be decoded.
 func hearing[E any](params []byte, take func(E)) {
 	var e E
 	if jsonv2.Unmarshal(params, &e, jsonOptions) == nil {

@@ -254,7 +254,7 @@ func (t eye) lineOf(w *line, f frame, segs []any) string {
 			}
 			b.WriteString(quoted(name, MaxName))
 		}
-		// An agent could put an address into a field and have it shown.
+		// An agent could type an address into a field to have it shown here.
 		said.WriteString(" " + quoted(name, MaxName) + " ")
 		if num("l") == 1 {
 			b.WriteString(" (label)")

@@ -54,7 +54,7 @@ func (e *engine) secretOf(name string) (Secret, bool) {
 	return Secret{}, false
 }
 
-// reveal gets the value of a secret, and has it masked from now on.
+// reveal returns the value of a secret, and masks it in all later output.
 func (e *engine) reveal(ctx context.Context, name string) (string, error) {
 	s, ok := e.secretOf(name)
 	if !ok || s.Value == nil {

@@ -90,8 +90,7 @@ func (h *hop) keepable() bool {
 	return h.partial == "" && !strings.Contains(control, "no-store") && h.header.Get("Vary") != "*"
 }
 
-// freshFor is how long an answer counts as fresh. no-cache has it asked about
-// each time.
+// freshFor returns how long an answer counts as fresh. One with no-cache never does.
 func freshFor(h *hop) time.Duration {
 	if strings.Contains(strings.ToLower(h.header.Get("Cache-Control")), "no-cache") {
 		return 0

@@ -225,7 +225,7 @@ func (t *trip) hop(ctx context.Context) (*hop, bool, error) {
 	return h, false, nil
 }
 
-// serves reports whether a kept answer has all that is asked for.
+// serves reports whether a kept answer has as many bytes as the caller asks for.
 func (h *hop) serves(most int) bool { return !h.truncated && len(h.body) <= most || h.most == most }
 
 // retryWait is the longest that a server's Retry-After is waited for, and

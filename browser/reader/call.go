@@ -198,7 +198,7 @@ func (c *call) missing(res *Result, why string) {
 // scrolls is how often a page is scrolled at most that loads more then.
 const scrolls = 30
 
-// render has a browser load the page, and converts what it became.
+// render loads the page in a browser, and converts the document that results.
 func (c *call) render(ctx context.Context, static *Result) (*Result, error) {
 	req := browser.Request{
 		URL: static.URL, Until: c.q.Until, Wait: c.q.Wait, Selector: c.q.Selector, Scrolls: scrolls, HTML: page.DefaultMaxBytes, Progress: func(s browser.Stage) {

@@ -8,9 +8,10 @@ import (
 	"belljar.dev/policies"
 )
 
-// packed has a browser load a page that its server packs as nobody asked for,
-// which is brotli as a rule: pages are stored so, and sent so whoever asks. It is
-// nil where the error is another, or no browser may or can do that.
+// packed loads in a browser a page that its server compressed in a way that the
+// request did not offer. That is mostly brotli: some servers store pages compressed, and
+// send them so to every client. packed returns nil for any other error, and if no
+// browser may or can load the page.
 func (c *call) packed(ctx context.Context, err error) *Result {
 	e, ok := errors.AsType[*fetch.Error](err)
 	if !ok || e.Kind != fetch.KindPacked || c.mode == policies.RenderNever || c.r.cfg.Browser == nil {

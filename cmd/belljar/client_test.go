@@ -202,7 +202,7 @@ func (s *serving) end(how os.Signal) {
 	})
 }
 
-// reload has the server read its policy again, and returns when it holds.
+// reload makes the server read its policy again, and returns when that policy decides.
 func (s *serving) reload(t *testing.T, p *place) {
 	t.Helper()
 	want, err := config.ReadPolicy(p.policy, "")

@@ -35,7 +35,9 @@ shows what waits for an answer, and what the server does; docs/console.md says m
   belljar console token ann         a token for somebody at another machine
 ` + exitHelp,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return printLinks(c, state, control.ConsoleRole{Role: role, Tenants: tenants}, asJSON) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			return printLinks(c, state, control.ConsoleRole{Role: role, Tenants: tenants}, asJSON)
+		},
 	}
 	c.Flags().StringVar(&state, stateName, "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().StringVar(&role, "role", console.Operator.String(), "what the page may do: `viewer`, approver or operator")

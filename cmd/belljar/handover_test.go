@@ -34,7 +34,7 @@ func (g *generations) signal(sig os.Signal) {
 	}
 }
 
-// handOver has the server handed over, and returns when the one before has stopped.
+// handOver makes the server hand over to a new one, and returns when the old one has stopped.
 func (g *generations) handOver() {
 	g.t.Helper()
 	g.signal(syscall.SIGUSR2)

@@ -58,9 +58,10 @@ in a box, but for those that --trust-hook names.
 	emit := &cobra.Command{
 		Use: "emit EVENT [JSON]", Short: "run the hooks of an event", Args: eventArgs,
 		Long: `emit runs the hooks of an event, also of one that only you know, and waits for
-all of them. The hooks get the JSON object; - reads it from standard
-input. Exit status: 0 they ran; 1 one refused or failed; 2 the command line makes
-no sense.`,
+all of them. The hooks get the JSON object; with - it is read from standard input.
+
+Exit status: 0 they ran; 1 one refused or failed; 2 the command line makes no
+sense.`,
 		RunE: func(c *cobra.Command, args []string) error { return t.emit(c, args) },
 	}
 	for _, sub := range []*cobra.Command{list, try, emit} {

@@ -153,8 +153,8 @@ func (s *serveOptions) run(c *cobra.Command) error {
 	return failure(srv.ServeStdio(ctx, c.InOrStdin(), c.OutOrStdout()))
 }
 
-// hangUps has the policy read again at each SIGHUP, until ctx ends. It is also what a
-// process gets whose terminal goes away: that ends the server, by end.
+// hangUps calls reload at each SIGHUP, until ctx ends. A process also gets SIGHUP when its
+// terminal goes away: then hangUps calls end.
 func hangUps(ctx context.Context, hup <-chan os.Signal, reload, end func()) {
 	gone := func(fd int) bool { return !term.IsTerminal(fd) }
 	terminals := slices.DeleteFunc([]int{0, 1, 2}, gone) // the standard streams

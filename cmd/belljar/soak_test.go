@@ -314,8 +314,8 @@ func (s *soak) turn(do func()) {
 	do()
 }
 
-// reload has the server read another version of the policy, which holds for the next call.
-// It is told, or finds out by itself.
+// reload writes another version of the policy, which decides the next call. The server is
+// told to read it, or notices the change by itself.
 func (s *soak) reload(told bool) {
 	s.t.Helper()
 	before := s.held().SHA256

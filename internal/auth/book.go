@@ -191,7 +191,7 @@ func (b *Book) makeRoom(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, fmt.Errorf("%w: %d tokens hold, as many as are kept; revoke some", ErrToken, maxTokens))
+		return errors.Join(err, fmt.Errorf("%w: there are %d valid tokens, which is the limit; revoke some", ErrToken, maxTokens))
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func CheckPass(name string) error {
 	case name == "" || strings.ContainsAny(name, "=*\x00"):
 		return fmt.Errorf("%q is not the name of a variable", name)
 	case carries().MatchString(name):
-		return fmt.Errorf("the variable %s can hold code, or say where code is, so no program outside a box gets it; use a small program that sets it and starts yours", name)
+		return fmt.Errorf("the variable %s can contain code, or the path of code, so no program outside a box gets it; use a small program that sets it and starts yours", name)
 	}
 	return nil
 }

@@ -20,13 +20,13 @@ type callCounts struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	began   time.Time                    // guarded by mu: the minute of the first place
+	began   time.Time                    // guarded by mu: the minute in which counting began
 	minutes map[string]*minutes          // guarded by mu: by tenant
 	last    time.Time                    // guarded by mu: the newest minute
 	rules   map[ruleKey]*console.RuleUse // guarded by mu
 }
 
-// minutes are counts by minute modulo their number, and by verdict.
+// minutes are counts of calls, at the indexes of minuteAt and verdictAt.
 type minutes [console.Minutes][3]int
 
 // ruleKey is a rule of a policy.
@@ -54,7 +54,7 @@ func (n *callCounts) count(tenant string, d policies.Decision) {
 	now := n.now().UTC()
 	n.turn(now)
 	of := n.minutes[tenant]
-	if of == nil { // there are no more than the policy has had
+	if of == nil { // the policy names all tenants, which bounds their number
 		of = new(minutes)
 		n.minutes[tenant] = of
 	}
@@ -89,10 +89,10 @@ func (n *callCounts) turn(now time.Time) {
 	}
 }
 
-// minuteAt is where the calls of a minute are.
+// minuteAt returns the index of a minute: its number modulo those of an hour.
 func minuteAt(minute time.Time) int { return int(minute.Unix() / 60 % console.Minutes) }
 
-// verdictAt is where the calls of a verdict are.
+// verdictAt returns the index of a verdict.
 func verdictAt(v policies.Verdict) int {
 	switch v {
 	case policies.Allow:
@@ -104,8 +104,8 @@ func verdictAt(v policies.Verdict) int {
 	return 2
 }
 
-// Calls are the counts of the last hour, or since the server began, of the tenants that a scope
-// sees.
+// Calls returns the counts by minute of the last hour, or since the server began, of the tenants
+// that a scope sees.
 func (n *callCounts) Calls(s console.Scope) console.Calls {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -130,7 +130,7 @@ func (n *callCounts) Calls(s console.Scope) console.Calls {
 	return out
 }
 
-// Rules are those that have decided, those that decided most first.
+// Rules returns the rules that have decided calls, the most used ones first.
 func (n *callCounts) Rules() []console.RuleUse {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -66,7 +66,7 @@ func TestServerWithoutBoxesEnds(t *testing.T) {
 func TestServerWithDamagedAuditKey(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	const want = "holds no key"
+	const want = "contains no key"
 	for audited, opens := range map[string]bool{"": true, "audit: {level: meta}\n": true, "audit: {required: true}\n": false} {
 		state, policy := t.TempDir(), filepath.Join(t.TempDir(), "p.yaml")
 		put(t, policy, "version: 1\nprofiles: {box: {fs: {system: true, workspace: rw}}}\n"+audited)

@@ -18,8 +18,8 @@ import (
 const (
 	maxBytes  = 256 << 20 // of the file
 	pageBytes = 4 << 10
-	maxLog    = 8 << 20 // bytes of the write-ahead log that are kept between uses
-	maxConns  = 4       // of one process
+	maxLog    = 8 << 20 // bytes to which the write-ahead log is cut after use
+	maxConns  = 4       // connections of one process
 	// busyWait is how long a transaction waits for those of other processes. Waiting
 	// processes poll instead of queueing up, and a disk may be slow: with many of them
 	// the last one waits for seconds.
@@ -59,11 +59,11 @@ func New(dir string) *Store {
 // Path is where the database of a state directory is.
 func Path(dir string) string { return filepath.Join(dir, dirName, fileName) }
 
-// Durable reports whether what is written outlives the program.
+// Durable reports whether written values outlive the program.
 func (s *Store) Durable() bool { return s.dir != "" }
 
-// Made reports whether there is a database that may hold something: it has been
-// opened, or stands on the disk. It opens none.
+// Made reports whether there is a database that may contain something: it has been
+// opened, or its file exists. Made does not open it.
 func (s *Store) Made() bool {
 	s.mu.Lock()
 	opened := s.db != nil
@@ -75,8 +75,8 @@ func (s *Store) Made() bool {
 	return err == nil
 }
 
-// Close gives the database back. It waits for transactions that run; later
-// ones get ErrClosed. Twice is fine.
+// Close closes the database. It waits for running transactions; later ones get
+// ErrClosed. Close may be called twice.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +93,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// open is the database with the tables of a schema in it. The caller ends what
-// it does there by running.Done.
+// open returns the database, with the tables of a schema in it. The caller calls
+// running.Done when it no longer uses the database.
 func (s *Store) open(ctx context.Context, schema Schema) (*sql.DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *Store) connect(ctx context.Context) (*sql.DB, error) {
 		if err := prepare(s.dir); err != nil {
 			return nil, err
 		}
-		at := url.URL{Scheme: "file", Path: Path(s.dir)} // which escapes what means something in a URI
+		at := url.URL{Scheme: "file", Path: Path(s.dir)} // which escapes characters with a meaning in URIs
 		name, conns = at.String()+"?", maxConns
 	}
 	base, err := sqlite.NewConnector(name + options())
@@ -151,10 +151,10 @@ func (s *Store) connect(ctx context.Context) (*sql.DB, error) {
 	return db, nil
 }
 
-// options are what each connection is set to. FULL has every commit on the
-// disk before it is reported, in WAL mode as well (sqlite.org/pragma.html,
-// "synchronous"). A transaction that may write takes its lock at the start:
-// one that begins by reading could not wait for another process's later.
+// options are the settings of each connection. With FULL, each commit is on the disk
+// before it is reported, in WAL mode as well (sqlite.org/pragma.html, "synchronous").
+// A transaction that may write takes its lock at the start: if it took it after it
+// has read, SQLite would not let it wait while another process has the lock.
 func options() string {
 	q := url.Values{"_txlock": {"immediate"}, "_defensive": {"1"}, "_dqs": {"0"}}
 	q["_pragma"] = []string{

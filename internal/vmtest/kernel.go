@@ -44,7 +44,7 @@ func findKernel(ctx context.Context, cache, series string) (kernel, error) {
 	}
 	images, err := filepath.Glob(filepath.Join(dir, "boot/vmlinuz-*"))
 	if err != nil || len(images) != 1 {
-		return kernel{}, fmt.Errorf("%s holds %d kernels, want one; remove it and try again", dir, len(images))
+		return kernel{}, fmt.Errorf("%s contains %d kernels, want one; remove it and try again", dir, len(images))
 	}
 	k := kernel{image: images[0]}
 	for _, name := range wanted {

@@ -43,7 +43,7 @@ func (t *target) encryption(ctx context.Context) Finding {
 	}
 	state := c.ConnectionState()
 	leaf := state.PeerCertificates[0]
-	detail := fmt.Sprintf("%s, the certificate of %s holds until %s", tls.VersionName(state.Version), leaf.Issuer.CommonName, leaf.NotAfter.UTC().Format(time.DateOnly))
+	detail := fmt.Sprintf("%s, the certificate of %s is valid until %s", tls.VersionName(state.Version), leaf.Issuer.CommonName, leaf.NotAfter.UTC().Format(time.DateOnly))
 	if time.Until(leaf.NotAfter) < soon {
 		return found(name, "renew the certificate", "%s", detail)
 	}

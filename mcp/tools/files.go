@@ -97,7 +97,7 @@ func parseFile(uri string) (string, error) {
 	}
 	name, inside := strings.CutPrefix(u.Path, sandbox.WorkspaceDir+"/")
 	if strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
-		return "", fmt.Errorf("%w: %q holds what no name of a file here has", mcp.ErrNotFound, clip(uri, uriShown))
+		return "", fmt.Errorf("%w: %q contains characters that no file name here has", mcp.ErrNotFound, clip(uri, uriShown))
 	}
 	clean := path.Clean("/" + name)
 	if want := strings.TrimSuffix("/"+name, "/"); !inside || want != "" && clean != want {

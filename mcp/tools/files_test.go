@@ -91,7 +91,7 @@ rules:
 		"file:///workspace/%2e%2e/etc/passwd": "leave out . and .. and double slashes",
 		"file:///workspace/dir%2F..%2F..%2Fx": "leave out . and .. and double slashes",
 		"file:///workspace//etc/passwd":       "leave out . and .. and double slashes",
-		"file:///workspace/a%00b":             "holds what no name of a file here has",
+		"file:///workspace/a%00b":             "contains characters that no file name here has",
 		"file:///etc/passwd":                  "esource not found",
 		"file://host/workspace/a.md":          "esource not found",
 		"file:///workspace/key.pem":           "DENIED by policy rule no-keys",

@@ -131,7 +131,7 @@ func allowedHeaders(got map[string]string, may []string) (map[string]string, err
 			}
 			return nil, fmt.Errorf("headers: %q is not among those that the policy lets a call send, %s", policies.Clip(name, 60), what)
 		case len(value) > docsHeader || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f }):
-			return nil, fmt.Errorf("headers: the value of %s is longer than %d bytes or holds more than plain characters", canonical, docsHeader)
+			return nil, fmt.Errorf("headers: the value of %s is longer than %d bytes or contains other than printable ASCII characters", canonical, docsHeader)
 		}
 		if _, twice := all[canonical]; twice {
 			return nil, fmt.Errorf("headers: %s is given twice, in different case; send it once", canonical)

@@ -51,8 +51,8 @@ func castLog(t *testing.T) *Log {
 	return begin(t, cfg)
 }
 
-// A recording has what was shown, as it came, without secrets, however the
-// pieces were cut.
+// A recording has the output in the order in which it came, without secrets, wherever
+// the pieces were cut.
 func TestCast(t *testing.T) {
 	l := castLog(t)
 	l.Hide("known", "correct-horse")

@@ -205,7 +205,7 @@ func readTail(f file, size int64) (tail, error) {
 			return tail{}, nil
 		}
 	}
-	return tail{}, fmt.Errorf("its last %d bytes hold no record; `belljar audit verify` says more; move the directory away to begin a new log", 8*maxLine)
+	return tail{}, fmt.Errorf("its last %d bytes contain no record; `belljar audit verify` says more; move the directory away to begin a new log", 8*maxLine)
 }
 
 // firstLine reads the first record of a file.

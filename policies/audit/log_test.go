@@ -513,8 +513,8 @@ func TestOpenRefuses(t *testing.T) {
 		"others read the key":        {func(dir string) error { return os.Chmod(filepath.Join(dir, keyName), 0o644) }, "chmod 600"},
 		"the key is gone":            {func(dir string) error { return os.Remove(filepath.Join(dir, keyName)) }, "put it back"},
 		"the key is another's":       {func(dir string) error { _, err := makeKeys(dir); return err }, ""},
-		"the key is none":            {func(dir string) error { return os.WriteFile(filepath.Join(dir, keyName), []byte("x\n"), 0o600) }, "holds no key"},
-		"the key is cut off":         {func(dir string) error { return os.Truncate(filepath.Join(dir, keyName), 60) }, "holds no key"},
+		"the key is none":            {func(dir string) error { return os.WriteFile(filepath.Join(dir, keyName), []byte("x\n"), 0o600) }, "contains no key"},
+		"the key is cut off":         {func(dir string) error { return os.Truncate(filepath.Join(dir, keyName), 60) }, "contains no key"},
 		"the public key is another's": {func(dir string) error {
 			_, public, err := note.GenerateKey(rand.Reader, origin+"/00000000")
 			return errors.Join(err, os.WriteFile(filepath.Join(dir, publicName), []byte(public), 0o600))

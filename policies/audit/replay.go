@@ -96,8 +96,8 @@ func (e Entry) lacks(l pastLine) string {
 	if l.ArgsLevel == "" || l.ArgsLevel == policies.AuditMeta.String() {
 		return "its arguments are not kept: the log's level is meta, or they were too large"
 	}
-	// What redact and clip put in the place of what they take out; an agent that
-	// writes these words itself only has its call counted as one that lacks it.
+	// redact and clip put these words in the place of what they take out. If an agent
+	// writes them itself, its call only counts as incomplete.
 	switch text := string(e.Raw); {
 	case strings.Contains(text, "[redacted ") && strings.Contains(text, " hmac:"):
 		return "secrets were taken out of it"

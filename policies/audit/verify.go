@@ -363,7 +363,7 @@ func (v *verifier) finish() error {
 	case v.mark == nil:
 		return &Fault{File: checkpointName, Why: "the file was removed: every log has one"}
 	case v.signs > v.mark.Seq: // each file is written before its record
-		return &Fault{File: checkpointName, Why: fmt.Sprintf("the file was replaced by an older one: it signs %d records, and the log holds a checkpoint of %d", v.mark.Seq, v.signs)}
+		return &Fault{File: checkpointName, Why: fmt.Sprintf("the file was replaced by an older one: it signs %d records, and the log has a checkpoint of %d", v.mark.Seq, v.signs)}
 	}
 	if left := r.Last - r.Signed; left > 1 || left == 1 && v.last.kind != KindCheckpoint {
 		v.note("the last %d records are not signed yet: a change of the very last one, or their removal from the end, would not show", left)

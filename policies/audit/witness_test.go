@@ -115,8 +115,8 @@ func TestWitnessesThatSayNothing(t *testing.T) {
 	}
 }
 
-// A record about the log of another worker is no reason to have a checkpoint witnessed:
-// otherwise the workers of a fleet at rest would write such records for ever.
+// After a record about the log of another worker, no witness is asked for: otherwise the
+// workers of a fleet at rest would write such records for ever.
 func TestWitnessesAreNotWitnessed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	cfg, signed := collected(dir)

@@ -24,7 +24,7 @@ type parser struct {
 func parse(pool *sync.Pool, text string) ([]*syntax.Stmt, *Error) {
 	p, ok := pool.Get().(*parser)
 	if !ok {
-		panic("shell: a pool of parsers holds something else")
+		panic("shell: a pool of parsers contains something else")
 	}
 	defer pool.Put(p)
 	p.src.reset(text)

@@ -165,9 +165,9 @@ func (g generator) interpreted() string {
 	return "sqlite3 " + g.pick("", "-csv ", "-bail ", "-cmd '.shell c4 x' ") + ":memory: " + g.pick("'.shell c4 x'", "'select 1'", "'.system c4'", "<<< '.shell c4'")
 }
 
-// No way to set a variable, in a script or in its environment, and no option of
-// an interpreter has a program started that neither a word names nor a doubt is
-// raised about. Many of the cases do start c4, which shows that they would.
+// Whatever sets a variable, in a script or in its environment, and whatever the options
+// of an interpreter: each program that starts is named by a word, or a doubt is raised
+// about it. Many of the cases do start c4, so the test would see it.
 func TestNoVariableStartsMore(t *testing.T) {
 	needBash(t)
 	count, seed := cases(t, 150)

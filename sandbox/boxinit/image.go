@@ -58,7 +58,7 @@ func Image(exe *os.File) ([]byte, error) {
 			continue
 		}
 		if zero != nil {
-			return nil, errors.New("read own program: two parts hold zeros")
+			return nil, errors.New("read own program: two parts contain zeros")
 		}
 		// The rest of the last page of the file, then pages without a file.
 		tail := min(up(end), at+p.Memsz)

@@ -222,7 +222,7 @@ func (x *exchange) writeHeader(w *bytes.Buffer, q request, resp *http.Response, 
 	clean := make(http.Header, len(resp.Header))
 	for name, values := range resp.Header {
 		if slices.Contains(hopByHop, lower(name)) || len(q.extra.guards) > 0 && name == "Content-Encoding" {
-			continue // what had a coding is decoded
+			continue // a body with a coding was decoded
 		}
 		for _, v := range values {
 			masked := m.blot(name)

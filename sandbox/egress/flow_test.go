@@ -320,7 +320,7 @@ func TestSetUnderLoad(t *testing.T) {
 	t.Logf("%v flows, of which under the first policy %v", flows, gets)
 }
 
-// judged has one flow judged in all ways, and is whether GET was allowed to it.
+// judged judges one flow in all ways, and reports whether GET was allowed to it.
 func judged(d *Door, h policies.Host, p uint16) (get bool, err error) {
 	f, err := d.begin(context.Background())
 	if err != nil {

@@ -98,7 +98,7 @@ func parseRequestLine(line string) (head, error) {
 	for _, b := range []byte(target) {
 		// A # ends what some servers read of a path.
 		if b <= ' ' || b >= 0x7f || b == '#' {
-			return head{}, bad("a request target holds the byte 0x%02x, which must be escaped", b)
+			return head{}, bad("a request target contains the byte 0x%02x, which must be escaped", b)
 		}
 	}
 	return head{method: method, target: target, minor: int(version[7] - '0')}, nil
@@ -112,7 +112,7 @@ func parseField(line string) (field, error) {
 	value = strings.Trim(value, " \t")
 	for _, b := range []byte(value) {
 		if b < ' ' && b != '\t' || b == 0x7f {
-			return field{}, bad("the header %s holds the byte 0x%02x", policies.Clip(name, 40), b)
+			return field{}, bad("the header %s contains the byte 0x%02x", policies.Clip(name, 40), b)
 		}
 	}
 	return field{name, value}, nil
@@ -178,8 +178,8 @@ var hopByHop = []string{
 func (h head) handOn() ([]field, error) {
 	named := h.options("Connection")
 	for _, option := range named {
-		// Naming them would have them dropped, and the request mean
-		// something else to the next reader.
+		// A header that is named here is dropped. Without one of these, the
+		// request would mean something else to the next reader.
 		switch option {
 		case "content-length", "transfer-encoding", "host", "authorization", "cookie":
 			return nil, bad("a request's Connection header names %s, which must be handed on", option)

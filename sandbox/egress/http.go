@@ -181,8 +181,8 @@ func (x *exchange) deny(status int, h head, path, rule, reason, instead string) 
 // would let it send.
 const socketMethod = "WEBSOCKET"
 
-// serve judges one request and has it answered. It reports whether another one
-// may follow.
+// serve judges one request and answers it. It reports whether another one may
+// follow.
 func (x *exchange) serve(ctx context.Context, h head) (bool, error) {
 	p, err := h.place(x.scheme)
 	if err != nil && h.method != "CONNECT" {

@@ -570,7 +570,7 @@ func TestWebsocketIsNoRead(t *testing.T) {
 	}
 }
 
-// websocket has a frame sent and echoed.
+// websocket sends a frame, and checks that it comes back.
 func (s *serving) websocket(t testing.TB, c net.Conn) {
 	t.Helper()
 	in := bufio.NewReader(c)

@@ -34,16 +34,16 @@ func (d *Door) ServeProxy(l net.Listener) error {
 type proxied struct {
 	door   *Door
 	client *side
-	flow   *flow     // holds the slot
-	keep   func()    // has the client outlive the flow
-	up     *exchange // to the host of the last request; nil for none
+	flow   *flow     // counts against the cap
+	keep   func()    // leaves the client's connection open when the flow ends
+	up     *exchange // to the host of the last request; nil if there is none
 }
 
 func (p *proxied) serve(ctx context.Context) {
 	f, err := p.door.begin(ctx)
 	if err != nil {
 		p.door.turnAway(err, netip.AddrPort{})
-		p.fail(err) //nolint:errcheck // it is recorded, and returned for others
+		p.fail(err) //nolint:errcheck // fail returns err for other callers; it is recorded already
 		return
 	}
 	p.hold(f)
@@ -143,8 +143,8 @@ func (p *proxied) tunnel(ctx context.Context, h head) error {
 	return r.run(ctx)
 }
 
-// forward serves a request of a whole URL. It reports whether another one may
-// follow.
+// forward serves a request whose target is a whole URL. It reports whether another
+// request may follow.
 func (p *proxied) forward(ctx context.Context, h head) (bool, error) {
 	if strings.HasPrefix(h.target, "/") || h.target == "*" {
 		return false, p.unreadable(bad("a request to a proxy names a whole URL, or is CONNECT"))
@@ -191,8 +191,8 @@ func (p *proxied) open(ctx context.Context, host policies.Host, port uint16) err
 	return nil
 }
 
-// change ends the flow of one host and begins that of the next. The client
-// stays open.
+// change ends the flow of one host and begins that of the next. The client's
+// connection stays open.
 func (p *proxied) change(ctx context.Context) error {
 	p.keep()
 	p.drop(nil)

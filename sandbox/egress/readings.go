@@ -6,57 +6,57 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what is tried in order to read one place of a text.
+// Bounds of the attempts to read one place of a text.
 const (
-	maxNested   = 3  // escapes over escapes, for example those of JSON in a URL in JSON
-	maxReading  = 64 // bytes
-	maxReadings = 12 // of one place
-	maxEntity   = 24 // letters of a name of HTML; those of characters of ASCII are shorter
+	maxNested   = 3  // levels of escapes, for example those of JSON in a URL in JSON
+	maxReading  = 64 // bytes of one reading
+	maxReadings = 12 // readings of one place
+	maxEntity   = 24 // letters of an HTML entity's name; entities of ASCII characters have fewer
 )
 
-// readings are the ways to read the beginning of a text. Which escapes it uses is
-// not known, so that each kind is tried: those of JSON, JavaScript, C, shells,
-// URLs, HTML and quoted-printable. Each character of an escape may be escaped
-// itself, so that a place is read level by level: what is read of it with one
-// escape less may be a part of an escape.
+// readings are the ways to read the beginning of a text. It is not known which escapes
+// the text uses, so each kind is tried: those of JSON, JavaScript, C, shells, URLs,
+// HTML and quoted-printable. Each character of an escape may be escaped itself, so a
+// place is read level by level: the characters that one level of escapes gives may be
+// parts of an escape of the next level.
 type readings struct {
 	list [2 * maxReadings]reading
 	size int
-	more bool // the text ends where an escape may go on
+	more bool // the text ends inside of what may be an escape
 
 	b     []byte
-	from  int // of b in the whole text
-	run   int // of read, counted
+	from  int // where b begins in the whole text
+	run   int // the number of the call of read
 	level [maxNested + 1][maxReading]chars
 }
 
 // reading is one way to read the bytes at a place: n of them stand for text.
 type reading struct {
 	text [utf8.UTFMax]byte
-	size int // of text; 0 where the bytes stand for nothing, as the end of a line may
-	n    int
+	size int // of text; 0 if the bytes stand for nothing, for example a soft line break
+	n    int // bytes that were read
 }
 
-// chars are what may be read at one place with so many levels of escapes. They
-// are kept for the next read, which would find the same, unless the end of b was
-// in the way.
+// chars are the characters that one place may stand for, at one level of escapes. They
+// are kept for the next read, which would find the same, unless b ended too early to
+// know them all.
 type chars struct {
-	at   int // in the whole text, plus 1
-	run  int // in which the end of b was in the way; 0 for none
+	at   int // the place in the whole text, plus 1
+	run  int // in which b ended too early; 0 if it did not
 	size int
 	list [maxReadings]char
 }
 
-// char is a character and where in the whole text that ends which was read for it.
+// char is a character that was read.
 type char struct {
 	c   rune
-	end int
+	end int // of what was read for it, in the whole text
 }
 
-// nothing is what an escape stands for that stands for no character.
+// nothing is the character of an escape that stands for no character.
 const nothing = -1
 
-// opener is what an escape begins with.
+// opener are the bytes with which an escape may begin.
 var opener = [256]bool{'\\': true, '%': true, '&': true, '=': true, '+': true, 0xc2: true, 0xc3: true}
 
 // read finds the readings of the beginning of b, which is not empty and begins at
@@ -78,10 +78,10 @@ func (r *readings) read(b []byte, from int) {
 	}
 }
 
-// single reports whether no other escape begins in the one that b begins with,
-// which is so nearly always and saves most of the work.
+// single reports whether no other escape begins inside of the one with which b begins.
+// That is nearly always so, and saves most of the work.
 func single(b []byte) bool {
-	longest := 2 // of most escapes, behind the opener
+	longest := 2 // bytes of most escapes, after the opener
 	switch b[0] {
 	case '\\':
 		longest = len("U00000000")
@@ -101,7 +101,7 @@ func single(b []byte) bool {
 	return true
 }
 
-// add takes a character. One of Latin-1 may be meant as the byte.
+// add adds the readings of a character. One of Latin-1 may stand for the byte.
 func (r *readings) add(c char) {
 	o := &r.list[r.size]
 	if o.size, o.n = 0, c.end-r.from; c.c <= 0xff {
@@ -117,7 +117,7 @@ func (r *readings) add(c char) {
 	}
 }
 
-// at is what may be read at i.
+// at returns the characters that may be read at i of the whole text.
 func (r *readings) at(i, deep int) []char {
 	if i >= r.from+len(r.b) {
 		r.more = true
@@ -188,10 +188,11 @@ func (r *readings) escape(to *chars, open byte, i, deep int) {
 	}
 }
 
-// number is how one is written.
+// number is the form of a number.
 type number struct {
-	base, least, most rune
-	end               rune // what must stand behind it; 0 for anything
+	base        rune
+	least, most rune // digits
+	end         rune // the character that must follow; 0 if any may
 }
 
 var (
@@ -200,7 +201,7 @@ var (
 	byte8 = number{base: 16, least: 8, most: 8}
 )
 
-// number reads a number whose first n digits were read.
+// number reads the rest of a number whose first n digits were read.
 func (r *readings) number(to *chars, of number, n, value rune, i, deep int) {
 	if n >= of.least && of.end == 0 {
 		to.add(value, i)
@@ -227,7 +228,7 @@ func hexDigit(c rune) (rune, bool) {
 	return 0, false
 }
 
-// lineEnd reads the end of a line that the encoding has put in.
+// lineEnd reads the end of a line that the encoding has added.
 func (r *readings) lineEnd(to *chars, c char, deep int) {
 	if c.c == '\n' {
 		to.add(nothing, c.end)
@@ -271,7 +272,7 @@ func isAlnum(c rune) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// entity reads a name of HTML whose first n letters were read.
+// entity reads the rest of an HTML entity's name whose first n letters were read.
 func (r *readings) entity(to *chars, name *[maxEntity]byte, n, i, deep int) {
 	for _, c := range r.at(i, deep) {
 		switch {
@@ -293,5 +294,5 @@ func (r *readings) entity(to *chars, name *[maxEntity]byte, n, i, deep int) {
 	}
 }
 
-// entities are those that are written most.
+// entities are the HTML entities that are written most often.
 var entities = map[string]rune{"amp": '&', "apos": '\'', "gt": '>', "lt": '<', "nbsp": 0xa0, "quot": '"'}

@@ -99,7 +99,7 @@ func TestBlocked(t *testing.T) {
 	if got != "aaab" {
 		t.Errorf("got %q, want aaab", got)
 	}
-	// What comes after a mark is counted from there, for each mark.
+	// A reader with a mark gets only what was added after it.
 	b.add(rec("a"))
 	got, second := count(first)
 	if got != "a" {
@@ -128,7 +128,7 @@ func TestThrottle(t *testing.T) {
 	var th throttle
 	now := time.Now()
 	if !th.first("a", now) || th.first("a", now) || !th.first("b", now) || th.first("a", now.Add(throttleFor-1)) || !th.first("a", now.Add(throttleFor)) {
-		t.Error("got other than one of a kind in a while")
+		t.Error("want exactly one record of a kind within throttleFor")
 	}
 }
 

@@ -395,7 +395,7 @@ func sameListing(f *Facts) (string, error) {
 		names = append(names, e.Name())
 	}
 	if !slices.Equal(names, f.Listing) {
-		return "", fmt.Errorf("it holds %s, not %s", strings.Join(names, " "), strings.Join(f.Listing, " "))
+		return "", fmt.Errorf("it contains %s, not %s", strings.Join(names, " "), strings.Join(f.Listing, " "))
 	}
 	return fmt.Sprintf("%d names", len(names)), nil
 }

@@ -172,7 +172,7 @@ func reads(path, text string) (string, error) {
 		return "", err
 	}
 	if !strings.Contains(got, text) {
-		return "", fmt.Errorf("%s: holds something else", path)
+		return "", fmt.Errorf("%s: contains something else", path)
 	}
 	return path, nil
 }

@@ -85,7 +85,7 @@ type Probe struct {
 	plant func(*Facts) error // done by a prober before, whose call then ends
 	look  act                // done on the host afterwards, and decides
 
-	where func(*ground) bool // whether this host and profile have what is attacked; nil is always
+	where func(*ground) bool // whether the target exists on this host and in this profile; nil is always
 
 	dies     bool // to be refused, or to plant, may be the prober's death
 	own      bool // spoils its box, so it gets one of its own

@@ -210,7 +210,7 @@ func throughMem(v *Victim, flags int) (string, error) {
 	defer m.Close()
 	got := make([]byte, len(v.Token))
 	if _, err := m.ReadAt(got, int64(v.At)); err != nil || string(got) != v.Token {
-		return "open, and it holds something else", nil
+		return "open, and it contains something else", nil
 	}
 	if flags == unix.O_RDWR {
 		_, err = m.WriteAt(got, int64(v.At))

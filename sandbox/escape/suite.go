@@ -56,7 +56,7 @@ type Suite struct {
 }
 
 // Open makes the victims and opens the two boxes. The caller must Close the
-// Suite, also to have the victims removed.
+// Suite, which also removes the victims.
 func Open(ctx context.Context, cfg Config) (*Suite, error) {
 	if cfg.Slow.IsZero() {
 		cfg.Slow = cfg.Attacker
@@ -97,7 +97,7 @@ func (s *Suite) Close() error {
 	return errors.Join(faults...)
 }
 
-// Probes are those for which this host and profile have what is attacked.
+// Probes returns the probes whose target exists on this host and in this profile.
 func (s *Suite) Probes() []Probe {
 	var list []Probe
 	for _, p := range All() {

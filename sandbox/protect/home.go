@@ -14,9 +14,9 @@ import (
 // home is a directory of the workspace that a repository lies in, or is. It is
 // known by its inode from the moment in which it was seen while no command ran:
 // neither another name, nor other directories beside it, nor another depth
-// takes its protection away. Every box has it pinned in its place; where that
-// is not so, since the box is older than the repository or there are too many,
-// it is followed to where it was moved.
+// takes its protection away. Every box pins it in its place. If it is not pinned,
+// because the box is older than the repository or there are too many, it is followed
+// to the place to which it was moved.
 type home struct {
 	path string
 	id   birth

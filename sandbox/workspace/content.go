@@ -35,8 +35,8 @@ func span(f *os.File, at, size int64) (from, to int64, err error) {
 	return min(from, size), min(to, size), nil
 }
 
-// sameContent reports whether two files of one size hold the same. Where both
-// have a hole nothing is read.
+// sameContent reports whether two files of one size have the same content. It reads
+// nothing where both have a hole.
 func sameContent(a, b *os.File, size int64) (bool, error) {
 	const piece = 64 << 10
 	var bufA, bufB [piece]byte

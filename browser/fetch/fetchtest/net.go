@@ -119,7 +119,7 @@ func (n *Net) ServeListener(name string, l net.Listener) {
 	n.at(net.JoinHostPort(name, "80"), l.Addr())
 }
 
-// Lead has a name lead to addresses where no server of the network is.
+// Lead resolves a name to addresses at which the network has no server.
 func (n *Net) Lead(name string, to ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -484,9 +484,9 @@ func shuffled(r *rand.Rand, cfg Config) Config {
 	return cfg
 }
 
-// What holds of every table: each tool has a name of its own that leads to it and is good for
-// every client; no name leads to a tool that does not claim it; what is our own stays so;
-// and the order of servers and tools means nothing.
+// In every table, each tool has a name of its own that leads to it and that every client
+// accepts; no name leads to a tool that does not claim it; our own names stay ours; and the
+// order of servers and tools changes nothing.
 func TestRandomSets(t *testing.T) {
 	n, r := testenv.Cases(t, 1000)
 	for range n {

@@ -210,7 +210,7 @@ func (g guard) notified(m *wire.Message, from *call) {
 	}
 }
 
-// queue has a notification handled after those that came before it.
+// queue adds a notification to those that are handled one after the other.
 func (g guard) queue(n Notification) {
 	dropped, merged := g.inbox.add(n)
 	if !dropped && !merged {
