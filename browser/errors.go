@@ -83,7 +83,7 @@ func KindOf(err error) Kind {
 	return KindBroken
 }
 
-// clip is text of at most so many bytes, in one line.
+// clip returns text in one line, cut to most bytes.
 func clip(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// turns is who may load a page: so many at once, and in turn between tenants,
-// however many calls one of them has waiting.
+// turns decides which call loads a page next: a bounded number at the same time, and
+// in turn between tenants, however many calls one of them has waiting.
 type turns struct {
 	mu      sync.Mutex
 	free    int

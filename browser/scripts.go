@@ -64,7 +64,7 @@ type readOptions struct {
 	By     float64 `json:"by"`   // milliseconds since 1970
 }
 
-// reading is the script that reads a page out, for so many bytes of it.
+// reading returns the script that reads up to html bytes of a page.
 func reading(ctx context.Context, html int) string {
 	return "belljar.read(" + argument(readOptions{min(firstPart, html), maxNodes, maxFrames, html, ms(readTime), by(ctx)}) + ")"
 }
@@ -79,9 +79,9 @@ func by(ctx context.Context) float64 {
 	return float64(end.UnixMilli())
 }
 
-// settling is the script that waits until a page has settled, and reads it out if
-// it has no more than so many elements: one way instead of two, and what is read
-// is what was settled.
+// settling returns the script that waits until a page has settled, and then reads it
+// if it has at most that many elements: one round trip instead of two, and nothing
+// changes between settling and reading.
 func settling(ctx context.Context, r Request, o settleOptions, most int) string {
 	var tell []string
 	o.By = by(ctx)

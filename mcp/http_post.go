@@ -99,8 +99,8 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 	return nil, false
 }
 
-// readAll reads to the end of a body that says to have so many bytes; with an error it
-// returns what it has read.
+// readAll reads a body to its end. size is the length that the client announced. With an error,
+// readAll returns what it has read.
 func readAll(body io.Reader, size int) (b []byte, err error) {
 	b = make([]byte, 0, size+1) // in which the end is found without more room
 	for {

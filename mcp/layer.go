@@ -27,7 +27,7 @@ func (s *Session) Narrowed() string {
 }
 
 // Narrows returns a grant without what the session's own layer takes from it, and false if no
-// call with such facts can be allowed to the session. Of the facts, it fills in Tenant.
+// call with such facts can be allowed to the session. It fills in the Tenant of the facts.
 func (s *Session) Narrows(g policies.Grant, f policies.Facts) (policies.Grant, bool) {
 	f.Tenant = s.tenant
 	l := s.layer.Load()

@@ -170,8 +170,8 @@ func readMeta(meta []byte) map[string]json.RawMessage {
 	return all
 }
 
-// shortened returns the result of an upstream with at most so many bytes of text. What is left
-// out is said in a text of ours, so the client need not guess.
+// shortened returns the result of an upstream with at most that many bytes of text. A text of
+// ours says what is left out.
 func (r *Result) shortened(most int) *Result {
 	size := 0
 	for _, c := range r.Content {

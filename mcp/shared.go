@@ -25,8 +25,8 @@ const (
 // DefaultAtOnce is how many requests run at once in all, where NewShared is not told.
 const DefaultAtOnce = 1024
 
-// NewShared is what servers share that let so many requests run at once; zero stands for
-// DefaultAtOnce.
+// NewShared returns what several servers share that let atOnce requests run at the same time;
+// zero stands for DefaultAtOnce.
 func NewShared(atOnce int) *Shared {
 	return &Shared{hall: hall{most: orElse(atOnce, DefaultAtOnce)}, doors: make(map[string]*admission), taken: make(map[taking]int)}
 }

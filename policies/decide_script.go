@@ -194,7 +194,7 @@ func file(w shell.Word) []word {
 		text = "/" + text
 	}
 	if w.Certainty > shell.Home {
-		// Of the last known segment only the beginning is.
+		// Only the beginning of the last segment is known.
 		at := strings.LastIndexByte(text, '/')
 		words = append(words, literals(segments(path.Clean(text[:at+1])))...)
 		return append(words, word{text: text[at+1:], sure: shell.Any})

@@ -68,7 +68,7 @@ func (d *policyDecoder) projects(n *yaml.Node) []project {
 }
 
 // projectFiles reads the layers of the projects that share a directory with
-// the workspace. Of two nested ones both hold: narrowing more is never wrong.
+// the workspace. If one is inside the other, both apply: narrowing more is never wrong.
 func (d *policyDecoder) projectFiles(projects []project) {
 	for _, one := range projects {
 		dir := one.dir

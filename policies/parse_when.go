@@ -55,7 +55,7 @@ func (m *match) argsOf() cond.Args {
 		if !found {
 			return nil
 		}
-		// Of several texts each must be one that is known.
+		// If there are several texts, each must be a known one.
 		for _, c := range e.choice {
 			if !strings.Contains(c, "*") && toolArgs()[c] == nil {
 				return nil

@@ -96,7 +96,7 @@ type match struct {
 	acts     []ActKind   // of a browser
 	places   []urlGlob   // the documents on which these happen
 	profiles []named
-	// Of the tool that is called.
+	// About the tool that is called.
 	upstreams []element
 	hints     []hint
 }

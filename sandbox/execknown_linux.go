@@ -93,7 +93,7 @@ func (p *plan) unwritten(written ...string) []string {
 			slices.ContainsFunc(p.mounts, func(o mount) bool { return o.target == dir && o.source != dir }) {
 			continue
 		}
-		// Of a link, written has the name of the directory that it leads to.
+		// For a link, written has the name of the directory that it leads to.
 		if real, err := filepath.EvalSymlinks(dir); err == nil && real == dir {
 			trees = append(trees, dir)
 		}

@@ -23,12 +23,12 @@ func headOf(text []byte) (h head, ok bool) {
 		Params    jsonv2.Value `json:"params"`
 	}
 	err := jsonv2.Unmarshal(text, &m, jsonOptions)
-	// Of a cut message what comes first was read, and that is the number.
+	// The beginning of a cut message was read, and the number stands there.
 	return head{m.ID, m.Method, m.SessionID, m.Params}, err == nil || m.ID >= firstID
 }
 
-// glance is the method and session of an event as Chrome writes it, the one at the
-// beginning and the other at the end.
+// glance returns the method and the session of an event without decoding it: Chrome
+// writes the method at the beginning, and the session at the end.
 func glance(text []byte) (method, session string, ok bool) {
 	rest, ok := bytes.CutPrefix(text, []byte(`{"method":"`))
 	if !ok {

@@ -162,7 +162,7 @@ func (t eye) secretSpots(ctx context.Context) ([]image.Rectangle, error) {
 		off, known := origin[f.id]
 		var box [4]float64
 		if i > 0 {
-			// Of a frame that is still there, what it shows has to be known.
+			// If the frame is still there, its content has to be known.
 			unplaced := func(err error) error {
 				if _, there := t.frameOf(f.id); !there {
 					return nil

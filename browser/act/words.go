@@ -66,12 +66,12 @@ func atStart(text string) string {
 	return text
 }
 
-// quoted is a name in quotes, of so many characters at most.
+// quoted returns a name in quotes, cut to most characters.
 func quoted(text string, most int) string {
 	return `"` + strings.ReplaceAll(cut(escaped(strings.ReplaceAll(text, `\`, `\\`)), most), `"`, `\"`) + `"`
 }
 
-// cut is text of at most so many characters.
+// cut returns text, cut to most characters.
 func cut(text string, most int) string {
 	if len(text) <= most || utf8.RuneCountInString(text) <= most {
 		return text

@@ -121,7 +121,7 @@ func (s running) wait(ctx context.Context, into any) error {
 			text = d.Exception.Description
 		}
 		if strings.Contains(text, "Illegal invocation") || strings.Contains(text, "belljar is not defined") {
-			// Of a world whose document is on its way out.
+			// The world's document is about to be replaced.
 			t.mu.Lock()
 			if now := t.frames[f.id]; now != nil && now.world == w {
 				now.world = 0

@@ -65,14 +65,14 @@ func fit(ctx context.Context, img image.Image, info Info, region image.Rectangle
 	}
 }
 
-// scaled is a size of at most so many pixels, in the same proportion.
+// scaled returns the largest size of the same proportion with at most that many pixels.
 func scaled(w, h, pixels int) (int, int) {
 	if w*h <= pixels {
 		return w, h
 	}
 	f := math.Sqrt(float64(pixels) / (float64(w) * float64(h)))
 	sw, sh := max(1, int(float64(w)*f)), max(1, int(float64(h)*f))
-	// Of an image of one line the other side takes it all.
+	// An image of one line spends all pixels on its other side.
 	return min(sw, max(1, pixels/sh)), min(sh, max(1, pixels/sw))
 }
 

@@ -65,8 +65,8 @@ type Shown struct {
 // use.
 type Maker struct{ slots chan struct{} }
 
-// New makes a Maker that decodes so many images at once. Each takes up
-// to MaxMemory; below 1 is 1.
+// New makes a Maker that decodes up to atOnce images at the same time, at least one.
+// Each takes up to MaxMemory.
 func New(atOnce int) *Maker { return &Maker{slots: make(chan struct{}, max(1, atOnce))} }
 
 // Make makes an image fit. Its error is an *Error, or the cause of ctx. An SVG

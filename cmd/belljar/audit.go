@@ -191,7 +191,7 @@ func auditLine(e audit.Entry) string {
 	return strings.Join(words, "  ")
 }
 
-// clipped is s, cut after so many characters.
+// clipped returns s, cut after most characters.
 func clipped(s string, most int) string {
 	n := 0
 	for i := range s {

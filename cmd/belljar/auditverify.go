@@ -162,7 +162,7 @@ func verifiedJSON(out io.Writer, dir string, r audit.Report, err error) error {
 	return enc.Encode(found)
 }
 
-// readSmall reads a file that has at most so many bytes.
+// readSmall reads a file, which must not have more than most bytes.
 func readSmall(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -142,7 +142,7 @@ func readBounded(name string) ([]byte, error) {
 	return readRegular(f, name, maxServersFile)
 }
 
-// readRegular reads an open file of at most so many bytes.
+// readRegular reads an open file, which must be a regular one of at most that many bytes.
 func readRegular(f *os.File, name string, most int64) ([]byte, error) {
 	info, err := f.Stat()
 	switch {

@@ -180,8 +180,8 @@ func forget(ctx context.Context, tx *sql.Tx, tenant, place string) error {
 	return err
 }
 
-// Wait takes what waits for an owner, and where that is nothing, waits until
-// something fires, so much time has passed, or ctx ends.
+// Wait takes what waits for an owner. If there is nothing, it waits until something
+// fires, but at most for most, and not after ctx ends.
 func (b *Book) Wait(ctx context.Context, o store.Owner, alive func(session string) bool, most time.Duration) (all []Delivery, err error) {
 	err = b.watch.Until(ctx, o.Tenant, min(most, MaxWait), func() (done bool, err error) {
 		b.remember() // another process may have fired

@@ -215,7 +215,7 @@ func shownLine(line string) string {
 // errEnough ends a comparison that is longer than a page shows.
 var errEnough = errors.New("the comparison is longer than what is shown")
 
-// bounded takes so many bytes.
+// bounded keeps the beginning of a text, and refuses the rest with errEnough.
 type bounded struct{ text strings.Builder }
 
 // Write takes text until there is enough.

@@ -81,8 +81,9 @@ func (f *Front) Audit(ctx context.Context) []Audited {
 	return all
 }
 
-// each calls do for 0 to n-1, some of them at once, and returns when all have returned. Each has
-// so much time, and so have all together; those for which no time is left are left out.
+// each calls do for 0 to n-1, some of them at once, and returns when all have returned. A call
+// has the time one, and all calls together have the time all: a call whose turn comes later
+// does not begin.
 func each(ctx context.Context, n int, all, one time.Duration, do func(ctx context.Context, i int)) {
 	ctx, cancel := context.WithTimeout(ctx, all)
 	defer cancel()

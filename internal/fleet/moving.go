@@ -62,10 +62,10 @@ func (r *Refusal) Error() string { return r.Why }
 // ErrBusy is the error of a step that waits for another one of the same place.
 var ErrBusy = errors.New("the worker is busy with this place")
 
-// ErrAtWork is ErrBusy where the other step gets on, or is young.
+// ErrAtWork is ErrBusy if the other step makes progress, or began a short time ago.
 var ErrAtWork = fmt.Errorf("%w, and gets on", ErrBusy)
 
-// Of a request for a step.
+// The request for a step, and the bounds of its answer.
 const (
 	movePath   = "/link/move"
 	moveHeader = headerPrefix + "Move"

@@ -101,8 +101,8 @@ func keepBy(ctx context.Context, r *roster, l *link, s Signed, have []string) (a
 	return have, why
 }
 
-// witnessesOf returns so many workers that are to keep the checkpoints of a worker, beside those
-// that were asked: the same as long as the same workers are linked.
+// witnessesOf returns n workers that keep the checkpoints of a worker, other than those that were
+// asked already. They are the same as long as the same workers are linked.
 func (r *roster) witnessesOf(l *link, asked []string, n int) (all []*link) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

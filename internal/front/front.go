@@ -312,7 +312,7 @@ func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
 	session := r.Header.Get("Mcp-Session-Id")
 	a := f.answer(w)
 	defer func() {
-		// Of a conversation over a WebSocket, which goes on, nothing else is kept.
+		// A conversation over a WebSocket goes on, and nothing else of it is kept.
 		e, streaming := f.entryOf(r, a, session, began), a.streaming
 		served.WhenOver(func() { f.over(e, served, began, streaming) })
 	}()

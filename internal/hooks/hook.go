@@ -85,7 +85,7 @@ func (e Event) text() ([]byte, error) {
 	return json.Marshal(map[string]any{"event": e.Name, "session": e.Session, "tenant": e.Tenant, "time": all["time"], "truncated": true})
 }
 
-// cut is a value with its texts cut to so many bytes.
+// cut returns a value whose texts are cut to most bytes.
 func cut(v any, most, depth int) any {
 	switch v := v.(type) {
 	case string:

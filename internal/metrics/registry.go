@@ -44,7 +44,7 @@ type Label struct {
 	folded uint64          // guarded by mu: uses of values beyond it
 }
 
-// Label returns a label with at most so many values.
+// Label returns a label that takes at most that many values.
 func (r *Registry) Label(name string, most int) *Label {
 	l := &Label{Name: name, most: most}
 	r.mu.Lock()

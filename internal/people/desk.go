@@ -101,8 +101,8 @@ func (d *Desk[Q]) Get(ctx context.Context, id string) (q Q, err error) {
 	return q, nil
 }
 
-// Wait returns when a question does not wait any more, when so much time has passed, or
-// when ctx ends, with the question as it then is.
+// Wait returns a question as soon as it does not wait any more, but at the latest after most,
+// or when ctx ends.
 func (d *Desk[Q]) Wait(ctx context.Context, id string, most time.Duration) (q Q, err error) {
 	err = d.watch.Until(ctx, id, most, func() (bool, error) {
 		got, err := d.Get(ctx, id)

@@ -28,8 +28,8 @@ func Rune(r rune) bool {
 // of all spaces only the usual one does.
 func InLine(r rune) bool { return r == ' ' || Rune(r) && !unicode.IsSpace(r) }
 
-// Line returns a text as one line of at most so many characters: characters that do not show as
-// themselves are spaces, and … stands for what is cut.
+// Line returns a text as one line of at most that many characters. A character that does not show
+// as itself becomes a space, and … stands for what is cut.
 func Line(text string, most int) string {
 	var b strings.Builder
 	n := 0

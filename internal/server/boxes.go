@@ -144,8 +144,8 @@ const (
 	boxFiles = 32
 )
 
-// mostBoxes is how many boxes all tenants may have open together in a process that may open
-// so many files. Half of those are for boxes, and the rest for connections.
+// mostBoxes returns how many boxes all tenants together may have open, in a process that may open
+// that many files: half of the files are for boxes, and the rest for connections.
 func mostBoxes(files uint64) int {
 	return int(min(max(files/2/boxFiles, leastBoxes), maxBoxes))
 }

@@ -203,7 +203,8 @@ func (l fleetLedger) Kept(ctx context.Context) ([]fleet.Sighting, error) {
 	return all, err
 }
 
-// thinned is a list of at most so many: every second one of its older half is left out.
+// thinned returns a list of at most that many elements: every second one of the older half is
+// left out.
 func thinned[T any](all []T, most int) []T {
 	if len(all) <= most {
 		return all

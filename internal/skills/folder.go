@@ -21,9 +21,9 @@ type folder interface {
 	names() ([]string, error)
 	// sub opens a directory in it.
 	sub(name string) (folder, error)
-	// read is a regular file beneath it, of at most so many bytes.
+	// read reads a regular file beneath it, of at most that many bytes.
 	read(name string, most int64) ([]byte, error)
-	// look is what name is, a link being what it leads to.
+	// look says what name is. It follows a link.
 	look(name string) (stamp, error)
 	close()
 }

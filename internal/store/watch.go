@@ -21,8 +21,8 @@ type Watch struct {
 
 // Until calls look until that is done: at once, whenever this process wakes the
 // id, and every half second, since other processes write too. It returns when
-// look is done or fails, when so much time has passed or after Stop, with nil,
-// or when ctx ends, with its cause.
+// look is done or fails, with nil after most or after Stop, and with the cause of
+// ctx when that ends.
 func (w *Watch) Until(ctx context.Context, id string, most time.Duration, look func() (done bool, err error)) error {
 	timer := time.NewTimer(most)
 	defer timer.Stop()

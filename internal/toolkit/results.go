@@ -28,8 +28,8 @@ type analysis interface {
 	run(r *reading) (result, error)
 }
 
-// fitting is the JSON of a result, whose lists are shortened until it has at most so many
-// bytes.
+// fitting returns the JSON of a result, whose lists are shortened until it has at most that
+// many bytes.
 func fitting(res result, most int) ([]byte, error) {
 	for {
 		text, err := json.Marshal(res)

@@ -100,7 +100,7 @@ func (f *folded) path(p string) string {
 	return shown(p)
 }
 
-// shorten keeps so many of a list, and says how many there are beyond.
+// shorten keeps the first elements of a list, at most that many, and says how many more it has.
 func shorten[T any](list []T, most int) (kept []T, more int) {
 	kept = list[:min(len(list), most)]
 	return kept, len(list) - len(kept)

@@ -84,8 +84,8 @@ func runCuts(ctx context.Context, m machine, o options, v variant) (int, error) 
 	return status, nil
 }
 
-// run takes the power so many times. Where fsync does nothing it ends as soon as
-// every room has lost something.
+// run takes the power away, as often as cuts says. If fsync does nothing, it ends as soon
+// as every room has lost something.
 func (p *power) run(ctx context.Context, cuts int) error {
 	if p.deaf {
 		cuts = mostDeaf
@@ -272,7 +272,7 @@ type words struct {
 	noise   []string       // anything else
 }
 
-// enough reports whether every room has said so many steps.
+// enough reports whether every room has reported that many steps.
 func (w *words) enough(steps int) bool {
 	if len(w.steps) < w.rooms {
 		return false
@@ -286,7 +286,7 @@ func (w *words) enough(steps int) bool {
 }
 
 // read takes lines until there are no more, and closes enough when every room
-// has said so many steps. A line that was cut has no end, and counts for nothing.
+// has reported that many steps. A line that was cut has no end, and does not count.
 func (w *words) read(out io.Reader, steps int, enough chan<- struct{}) {
 	w.steps = make(map[string]int)
 	r := bufio.NewReader(out)

@@ -77,7 +77,7 @@ func (t *target) modern(ctx context.Context) Finding {
 	return found(name, "", "tools are listed")
 }
 
-// padded is a ping of so many bytes.
+// padded returns a ping of that many bytes.
 func padded(size int) string { return ping + strings.Repeat(" ", size-len(ping)) }
 
 // largeBody sends as much as a client may.

@@ -77,15 +77,15 @@ func (b *Book) Keep(ctx context.Context, s mcp.KeptSession) error {
 	return nil
 }
 
-// roomOf removes sessions of a tenant until it has at most so many: a tenant that begins
-// one after the other must not take the disk of all.
+// roomOf removes sessions of a tenant until it has at most that many: a tenant that begins
+// one after the other must not use up the disk.
 func roomOf(ctx context.Context, tx *sql.Tx, tenant string, most int) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM websessions_all WHERE digest IN (
 		SELECT digest FROM websessions_all WHERE tenant = ? ORDER BY used DESC, digest DESC LIMIT -1 OFFSET ?)`, tenant, most)
 	return err
 }
 
-// room removes sessions until there are at most so many.
+// room removes sessions until there are at most that many.
 func room(ctx context.Context, tx *sql.Tx, most int) error {
 	var all int
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM websessions_all").Scan(&all); err != nil {

@@ -59,8 +59,8 @@ type OutputPart struct {
 	Over    bool  // the task has ended
 }
 
-// Output reads the output of the first task that which chooses, from an offset on, and at
-// most so many bytes. found is false if there is no such task.
+// Output reads the output of the first task that which chooses, from an offset on, at most
+// that many bytes. found is false if there is no such task.
 func (o *Operator) Output(which func(JobInfo) bool, from int64, most int) (part OutputPart, found bool, err error) {
 	for _, r := range o.recent() {
 		if !which(r.info()) {

@@ -325,7 +325,7 @@ func (f *finder) step() {
 	here := f.waiting[slot]
 	f.waiting[slot] = f.waiting[slot][:0]
 	f.alive -= len(here)
-	// Of those that are alike, the one that began first says most.
+	// Among equal ones, the one that began first says most.
 	alike := here[:0]
 	for _, s := range here {
 		n := f.base[s.form] + s.at

@@ -41,8 +41,8 @@ type Bucket struct {
 	open jetstream.KeyValue // guarded by mu: nil until it was followed once
 }
 
-// Bucket returns the bucket of a name, whose values have at most so many bytes. It is made
-// when it is followed.
+// Bucket returns the bucket of a name, whose values have at most maxValue bytes. The bucket is
+// made when it is followed.
 func (b *Bus) Bucket(name string, maxValue int) *Bucket {
 	return &Bucket{bus: b, name: name, maxValue: maxValue}
 }

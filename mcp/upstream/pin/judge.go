@@ -232,7 +232,7 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 	return v, added
 }
 
-// add appends an item. Of several of one name the index has the last one; all are held.
+// add appends an item. All items of one name are kept, and the index has the last of them.
 func (v *Verdict) add(item Item) {
 	v.index[key{item.Kind, item.Name}] = len(v.Items)
 	v.Items = append(v.Items, item)

@@ -139,7 +139,7 @@ func ofDefinition(c *canon, kind Kind, member string, raw json.RawMessage) serve
 		d.fault = "the definition is not an object"
 		return d
 	}
-	// Of the text as it came, where the name comes first as a rule: in the canonical one it comes late.
+	// The text as it came has the name first as a rule; the canonical one has it late.
 	name := wire.Member(raw, member)
 	if len(name) < 3 || name[0] != '"' {
 		d.fault = fmt.Sprintf("the definition has no %s, or one that is not a text of 1 to %d bytes", member, maxName)

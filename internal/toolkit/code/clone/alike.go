@@ -172,7 +172,7 @@ func (s *search) candidates(rank int, c *comparison) (cut bool) {
 				c.seen = append(c.seen, p.rank)
 			}
 			*n++
-			// Together they need so many shared runs; the rest of both must suffice.
+			// Both together must share this many runs: the rest must suffice for that.
 			if int(*n)+min(len(set)-i, int(p.size-p.at))-1 < s.needs[len(set)+int(p.size)] {
 				*n = -1
 			}

@@ -111,8 +111,8 @@ func (g *aligner) resumeBefore(i, j, beginA, beginB int) (int, int, bool) {
 	return i - skip, j - other, ok
 }
 
-// nearest returns how many tokens to skip from i and from j, at most so many each, until both
-// places are equal: the fewest together, and of these the fewest from i.
+// nearest returns how many tokens to skip from i and from j, at most mostA and mostB, until both
+// places are equal: the fewest together, and among these the fewest from i.
 func (g *aligner) nearest(i, mostA, j, mostB, step int) (skipA, skipB int, ok bool) {
 	if mostA < 0 || mostB < 0 || g.steps <= 0 {
 		return 0, 0, false

@@ -20,8 +20,8 @@ type slot struct {
 	at  int32 // of the window's first token, from 1; 0 for a free slot
 }
 
-// stride is how far from each other the windows are that are kept. A run that is so much
-// longer than a window contains one of them.
+// stride is the distance of the windows that are kept. A run that is longer than a window by
+// stride contains one of them.
 const stride = 4
 
 // newWindows makes room for n windows.

@@ -6,7 +6,7 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// MaxText is how long a text may be, in bytes. Of a longer one nothing is measured.
+// MaxText is how long a text may be, in bytes. Nothing is measured in a longer one.
 const MaxText = 5 << 20
 
 // MaxFuncDepth is how many functions may be nested in each other. The blocks of
