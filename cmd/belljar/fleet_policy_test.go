@@ -53,8 +53,9 @@ func TestFleetPolicy(t *testing.T) {
 	says(run(1, "put", write("bad.yaml", strings.Replace(gridPolicy, "decision: allow", "decision: maybe", 1))), "nothing was changed", `bad.yaml:2:\d+`, `decision: maybe`, `\^`)
 	says(run(1, "put", write("files.yaml", strings.Replace(gridPolicy, "tenants:", "projects: {/srv: [./more.yaml]}\ntenants:", 1))), "nothing was changed")
 	says(run(1, "put", write("none.yaml", "version: 1\nprofiles: {box: {fs: {system: true}}}\ndefaults: {decision: allow}\n")), "names no tenants")
-	says(run(1, "put", write("large.yaml", gridPolicy+strings.Repeat("# more\n", 80_000))), "put")
-	if body := `{"number":9,"text":"version: 1"}`; true {
+	says(run(1, "put", write("large.yaml", gridPolicy+strings.Repeat("# more\n", 80_000))), "524,?288")
+	{
+		const body = `{"number":9,"text":"version: 1"}`
 		req, _ := http.NewRequest(http.MethodPost, f.url+"/link/policy", strings.NewReader(body))
 		req.Header.Set("Authorization", "Bearer one")
 		res, err := gridClient.Do(req)

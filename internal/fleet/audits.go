@@ -36,8 +36,12 @@ func (f *Front) Audit(ctx context.Context) []Audited {
 	shown := make([][]Sighting, len(links))
 	silent := make([]bool, len(links))
 	share := min(maxKeptText, maxSightings/int64(max(len(links), 1)))
+	for i := range all {
+		all[i].Unheard = "what it has kept of others is not known: there was no time left to ask"
+	}
 	each(ctx, len(links), f.audits.keptAll, f.audits.kept, func(ctx context.Context, i int) {
 		var err error
+		all[i].Unheard = ""
 		if shown[i], err = links[i].kept(ctx, share); err != nil {
 			all[i].Unheard = fmt.Sprintf("not all that it has kept of others is known: %v", err)
 			silent[i] = ctx.Err() != nil

@@ -1,13 +1,14 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
+
+	"belljar.dev/internal/pause"
 )
 
 // policyPath is where a front gives a worker the policy of the fleet.
@@ -15,11 +16,11 @@ const policyPath = "/link/policy"
 
 // Times and bounds of the policy of a fleet.
 const (
-	// MaxPolicy is the most bytes of its text. As JSON it fits into a message of NATS.
+	// MaxPolicy is the most bytes of its text. As JSON it usually fits into a message of NATS.
 	MaxPolicy  = 512 << 10
-	maxGiven   = 6*MaxPolicy + 1<<10 // bytes of it as JSON, in which a byte may take six
+	MaxGiven   = 6*MaxPolicy + 1<<10 // bytes of it as JSON, in which a byte may take six
 	giveWait   = 30 * time.Second    // for a worker to read it
-	giveRest   = time.Second         // between two tries
+	giveRest   = time.Second         // after a try that failed
 	behindWait = time.Minute         // then a worker with another policy takes no new places
 )
 
@@ -28,7 +29,7 @@ const (
 type Given struct {
 	Number uint64 `json:"number"`
 	Text   string `json:"text"`
-	By     string `json:"by,omitempty"` // the operator who put it, for audit logs; empty after a start
+	By     string `json:"by,omitempty"` // the operator who put it, for audit logs; empty after a restart
 }
 
 // giveTo gives a worker the policy of the fleet whenever it has an older one, until over is closed.
@@ -39,34 +40,31 @@ func giveTo(ctx context.Context, r *roster, l *link, over <-chan struct{}) {
 		g, changed, has := r.given, r.changed, l.number
 		known := r.links[l.Name] == l // it has said which one it has
 		r.mu.Unlock()
-		failed := false
 		if known && g.Number > has && g.Number != tried {
 			why, err := l.take(ctx, g)
 			switch {
 			case err != nil:
-				failed = true
 				r.log.Warn("a worker does not take the policy of the fleet; it is tried again", "worker", l.Name, "number", g.Number, "err", err)
+				_ = pause.For(ctx, giveRest) // the loop asks ctx
 			case why != "":
 				r.log.Error("a worker refuses the policy of the fleet, and keeps the one that it has", "worker", l.Name, "number", g.Number, "why", why)
 			}
 			if err == nil {
 				tried = g.Number
+				r.mu.Lock()
+				if r.given.Number == g.Number { // or Give has forgotten the refusal of an older one
+					l.refused = why
+				}
+				r.mu.Unlock()
+			} else if ctx.Err() == nil && !closed(over) {
+				continue
 			}
-			r.mu.Lock()
-			l.refused = why
-			r.mu.Unlock()
-		}
-		rest := time.NewTimer(giveRest)
-		if !failed {
-			rest.Stop()
 		}
 		select {
 		case <-changed:
-		case <-rest.C:
 		case <-over:
 		case <-ctx.Done():
 		}
-		rest.Stop()
 		if closed(over) || ctx.Err() != nil {
 			return
 		}
@@ -82,11 +80,7 @@ func (l *link) take(ctx context.Context, g Given) (refused string, err error) {
 	if err != nil {
 		return "", err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+policyPath, bytes.NewReader(body))
-	if err != nil {
-		return "", err
-	}
-	res, err := l.client.RoundTrip(req)
+	res, err := l.send(ctx, policyPath, body)
 	if err != nil {
 		return "", err
 	}

@@ -7,9 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
+
+	"belljar.dev/internal/diskfile"
 )
 
 // Bounds of the keys that a front remembers.
@@ -44,6 +45,9 @@ func OpenKeys(path string) (*Keys, error) {
 	if err := json.NewDecoder(io.LimitReader(file, maxKeysText)).Decode(&k.by); err != nil {
 		return nil, fmt.Errorf("read the keys of workers in %s: %w; move the file away, and the front learns the keys that its workers have now", path, err)
 	}
+	if k.by == nil { // the file says null
+		k.by = make(map[string][]string)
+	}
 	return k, nil
 }
 
@@ -73,23 +77,7 @@ func (k *Keys) write() error {
 	if err != nil {
 		return err
 	}
-	next, err := os.CreateTemp(filepath.Dir(k.path), ".keys-")
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(append(text, '\n'))
-	err = errors.Join(err, next.Sync(), next.Close())
-	if err == nil {
-		err = os.Rename(next.Name(), k.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(next.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(k.path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return diskfile.Replace(k.path, append(text, '\n'), 0o600)
 }
 
 // of returns the keys of a worker; nil where none is known.

@@ -3,6 +3,8 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -13,6 +15,9 @@ func (f *Front) Give(g Given) {
 	defer f.roster.mu.Unlock()
 	if g.Number > f.roster.given.Number {
 		f.roster.given, f.roster.since = g, time.Now()
+		for _, l := range f.roster.links {
+			l.refused = "" // which was an older one
+		}
 		f.roster.notify()
 	}
 }
@@ -25,9 +30,9 @@ func (f *Front) Sole() (next uint64, err error) {
 	next = f.roster.given.Number
 	for _, l := range f.roster.links {
 		next = max(next, l.number)
-		if l.Fronts > 1 && !f.cfg.Together {
-			err = fmt.Errorf("worker %s has %d fronts, and two of them could give it two policies; start all fronts with the same --nats", l.Name, l.Fronts)
-		}
+	}
+	if l := ofSeveral(slices.Collect(maps.Values(f.roster.links))); l != nil && !f.cfg.Together {
+		err = fmt.Errorf("worker %s has %d fronts, and two of them could give it two policies; start all fronts with the same --nats", l.Name, l.Fronts)
 	}
 	if len(f.cfg.Workers) > 0 && !f.cfg.Together {
 		err = errors.New("this front has --workers, so there are other fronts, which would not get the policy; start all fronts with the same --nats, or write the policy into the file of --policy on each machine")

@@ -17,12 +17,20 @@ type shelf struct {
 	has  Given  // guarded by mu
 	says string // guarded by mu: why it takes none
 	n    int    // guarded by mu: policies that have come
+
+	answer chan struct{} // unless nil: a policy after the first is answered once it is closed
 }
 
 func (s *shelf) take(_ context.Context, g Given) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.n++
+	n := s.n
+	s.mu.Unlock()
+	if s.answer != nil && n > 1 {
+		<-s.answer
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.says != "" {
 		return &Refusal{s.says}
 	}
@@ -39,7 +47,10 @@ func (s *shelf) number() uint64 {
 // shelved links a worker that takes policies of the fleet.
 func shelved(r *rig, name, refuses string) (*mill, *shelf) {
 	r.t.Helper()
-	s := &shelf{says: refuses}
+	s := &shelf{says: refuses, answer: make(chan struct{})}
+	if refuses == "" {
+		s.answer = nil
+	}
 	r.configure = func(cfg *WorkerConfig) { cfg.Take, cfg.Number = s.take, s.number }
 	defer func() { r.configure = nil }()
 	return r.worker(name, r.cert(name, WorkerDNS(name)), echo(name)), s
@@ -72,11 +83,17 @@ func TestPolicyOfAFleet(t *testing.T) {
 	r.front.roster.wake()
 	r.front.Give(Given{Number: 3, Text: "three"})
 	r.until("the third policy", func() bool { return one.number() == 3 && later.number() == 3 })
-	r.until("the answer of w2", func() bool {
+	asked := func() int {
 		no.mu.Lock()
 		defer no.mu.Unlock()
-		return no.n == 2
-	})
+		return no.n
+	}
+	r.until("the request to w2", func() bool { return asked() == 2 })
+	if got := r.front.Info().Workers[1].Refused; got != "" {
+		t.Errorf("w2 has not answered to the third policy, and refuses it: %s", got)
+	}
+	close(no.answer)
+	r.until("the answer of w2", func() bool { return r.front.Info().Workers[1].Refused != "" })
 
 	// A worker that has an older one for a minute gets no new places.
 	takes := func() (names string) {
@@ -98,6 +115,9 @@ func TestPolicyOfAFleet(t *testing.T) {
 	if got := takes(); got != "w1 w4 " || !r.front.Info().Workers[1].Behind {
 		t.Errorf("new places go to %s", got)
 	}
+	if got := asked(); got != 2 {
+		t.Errorf("w2 was asked %d times about two policies", got)
+	}
 }
 
 // Nothing that comes for a client gives a worker a policy, and nothing that is not one.
@@ -118,7 +138,7 @@ func TestPolicyOfAStranger(t *testing.T) {
 		"in a place": send("POST", body, PlaceHeader), "of a caller": send("POST", body, CallerHeader), "by GET": send("GET", body),
 		"no number": send("POST", `{"text":"mine"}`), "no JSON": send("POST", "mine"),
 		"too long":          send("POST", `{"number":7,"text":"`+strings.Repeat("x", MaxPolicy+1)+`"}`),
-		"far too long":      send("POST", `{"number":7,"text":"`+strings.Repeat("x", maxGiven)+`"}`),
+		"far too long":      send("POST", `{"number":7,"text":"`+strings.Repeat("x", MaxGiven)+`"}`),
 		"through the front": status(r, policyPath, body),
 	} {
 		if got < 400 || s.n > 0 {

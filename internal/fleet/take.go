@@ -19,7 +19,7 @@ func (w *Worker) take(rw http.ResponseWriter, r *http.Request) (taken bool) {
 		return false
 	}
 	var g Given
-	if json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxGiven)).Decode(&g) != nil || g.Number == 0 || len(g.Text) > MaxPolicy {
+	if json.NewDecoder(http.MaxBytesReader(rw, r.Body, MaxGiven)).Decode(&g) != nil || g.Number == 0 || len(g.Text) > MaxPolicy {
 		http.Error(rw, "this is not a policy of a fleet", http.StatusBadRequest)
 		return false
 	}

@@ -140,11 +140,7 @@ func (l *link) ask(ctx context.Context, path string, body []byte, size int64) ([
 
 // post is ask whose caller reads and closes the body of the answer.
 func (l *link) post(ctx context.Context, path string, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	res, err := l.client.RoundTrip(req)
+	res, err := l.send(ctx, path, body)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, errors.New("it does not answer")
@@ -156,6 +152,15 @@ func (l *link) post(ctx context.Context, path string, body []byte) (*http.Respon
 		return nil, fmt.Errorf("it answers %d %.200q", res.StatusCode, text)
 	}
 	return res, nil
+}
+
+// send is post whose caller also judges the status.
+func (l *link) send(ctx context.Context, path string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	return l.client.RoundTrip(req)
 }
 
 // hear says to a worker that its checkpoint has been heard.

@@ -268,6 +268,12 @@ func TestAuditWithoutSome(t *testing.T) {
 		}
 	}
 	silent()
+	r.front.audits.keptAll = 0
+	for _, a := range r.front.Audit(t.Context()) {
+		if !strings.Contains(a.Unheard, "no time left") {
+			t.Errorf("worker %s was not asked what it has kept, and is said to know no more: %+v", a.Worker, a)
+		}
+	}
 }
 
 // What one witness shows is read with bounds: a list of small things does not become a large one.

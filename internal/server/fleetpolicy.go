@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"belljar.dev/internal/config"
@@ -17,10 +18,11 @@ import (
 
 // fleetPolicies is where a front or a worker keeps the policy that was given to its fleet. It is a
 // file with the number of the policy as its name, NUMBER.yaml, that was checked before it got
-// that name. While there is one, it holds in the place of --policy, also after a start.
+// that name. While there is one, it holds in the place of --policy, also after a restart.
 type fleetPolicies struct {
 	dir    string
 	number atomic.Uint64 // of the one that holds; 0 for none
+	files  sync.Mutex    // held while its file is read, or older ones are removed
 }
 
 // fleetPolicyDir is the name of the directory in that of the state.
@@ -48,7 +50,7 @@ func (f *fleetPolicies) broken(err error) error {
 	if f == nil || f.number.Load() == 0 {
 		return err
 	}
-	return fmt.Errorf("policy %d of the fleet: %w; correct what it lacks here, or remove %s to start by --policy until the fleet gives it another one", f.number.Load(), err, f.dir)
+	return fmt.Errorf("policy %d of the fleet: %w; correct what it lacks here, or remove %s to start by --policy until a front gives a policy again", f.number.Load(), err, f.dir)
 }
 
 // numberOf is the number of a policy by the name of its file.
@@ -88,6 +90,8 @@ func (f *fleetPolicies) keep(draft string, number uint64) error {
 
 // clean removes older policies, and drafts that a killed process has left.
 func (f *fleetPolicies) clean() {
+	f.files.Lock()
+	defer f.files.Unlock()
 	entries, _ := os.ReadDir(f.dir)
 	for _, e := range entries {
 		if n, ok := numberOf(e.Name()); !ok || n < f.number.Load() {
@@ -96,16 +100,20 @@ func (f *fleetPolicies) clean() {
 	}
 }
 
-// text is that of the policy that holds; empty for none.
-func (f *fleetPolicies) text() (string, error) {
-	if f.number.Load() == 0 {
-		return "", nil
+// current returns the policy that holds; its number is 0 for none.
+func (f *fleetPolicies) current() (g fleet.Given, err error) {
+	f.files.Lock()
+	defer f.files.Unlock()
+	g.Number = f.number.Load()
+	if g.Number == 0 {
+		return g, nil
 	}
-	file, err := os.Open(f.file(f.number.Load()))
+	file, err := os.Open(f.file(g.Number))
 	if err != nil {
-		return "", err
+		return g, err
 	}
 	defer file.Close()
 	text, err := config.ReadBounded(file, fleet.MaxPolicy)
-	return string(text), err
+	g.Text = string(text)
+	return g, err
 }

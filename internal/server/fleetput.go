@@ -25,7 +25,7 @@ const (
 	maxShared = 1<<20 - 8<<10
 )
 
-// Times for that.
+// Times for sharing a policy.
 const (
 	shareWait  = 10 * time.Second
 	shareAgain = time.Second // between two attempts to follow it
@@ -53,8 +53,8 @@ type putPolicy struct {
 func (u *putter) handle(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+control.StreamPath+"fleet/policy", func(w http.ResponseWriter, r *http.Request) {
 		var want putPolicy
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxShared)).Decode(&want); err != nil {
-			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read the policy: %v", err))
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, fleet.MaxGiven)).Decode(&want); err != nil {
+			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read the policy: %v; its text may have %d bytes", err, fleet.MaxPolicy))
 			return
 		}
 		number, err := u.put(r.Context(), want, control.Caller(r))
@@ -65,13 +65,12 @@ func (u *putter) handle(mux *http.ServeMux) {
 		control.Respond(w, http.StatusOK, number)
 	})
 	mux.HandleFunc("POST "+control.StreamPath+"fleet/policy/text", func(w http.ResponseWriter, _ *http.Request) {
-		given := u.server.places.layout.Load().given
-		text, err := given.text()
+		g, err := u.kept().current()
 		if err != nil {
-			control.Respond(w, http.StatusInternalServerError, err.Error())
+			control.Respond(w, http.StatusInternalServerError, fmt.Sprintf("read the policy of the fleet: %v", err))
 			return
 		}
-		_, _ = io.WriteString(w, text)
+		_, _ = io.WriteString(w, g.Text)
 	})
 }
 
@@ -91,21 +90,28 @@ func (u *putter) put(ctx context.Context, want putPolicy, by string) (uint64, er
 	if err != nil {
 		return 0, unchanged(err)
 	}
-	number = max(number, u.server.places.layout.Load().given.number.Load()+1)
+	number = max(number, u.kept().number.Load()+1)
 	g := fleet.Given{Number: number, Text: want.Text, By: by}
 	if u.bucket != nil {
 		if g, err = u.share(ctx, g); err != nil {
 			return 0, err
 		}
 	}
-	err = u.take(ctx, g)
-	u.server.Log.Info("a policy was put for the fleet", "number", g.Number, "by", by, "err", err)
-	return g.Number, err
+	if err := u.take(ctx, g); err != nil && u.bucket != nil {
+		return 0, fmt.Errorf("policy %d is shared with the other fronts, and does not hold at this one: %w; look with `belljar fleet policy status` at each", g.Number, err)
+	} else if err != nil {
+		return 0, err
+	}
+	u.server.Log.Info("a policy was put for the fleet", "number", g.Number, "by", by)
+	return g.Number, nil
 }
+
+// kept is where this front keeps the policy of the fleet.
+func (u *putter) kept() *fleetPolicies { return u.server.places.layout.Load().fleetPolicies }
 
 // unchanged is the error of a policy that no front and no worker has taken.
 func unchanged(err error) error {
-	return fmt.Errorf("the policy is refused, and nothing was changed:\n%w", err)
+	return fmt.Errorf("nothing was changed:\n%w", err)
 }
 
 // share writes a policy where all fronts see it, unless another front has just done so.
@@ -148,13 +154,12 @@ func (u *putter) take(ctx context.Context, g fleet.Given) error {
 
 // begin gives the workers the policy that this front has from before.
 func (u *putter) begin() error {
-	given := u.server.places.layout.Load().given
-	text, err := given.text()
+	g, err := u.kept().current()
 	if err != nil {
 		return fmt.Errorf("read the policy of the fleet: %w", err)
 	}
-	if number := given.number.Load(); number > 0 {
-		u.server.fleet.Give(fleet.Given{Number: number, Text: text})
+	if g.Number > 0 {
+		u.server.fleet.Give(g)
 	}
 	return nil
 }
@@ -175,7 +180,8 @@ func (u *putter) follow(ctx context.Context) {
 	}
 }
 
-// saw takes what is in the bucket. It may be what this front has put there.
+// saw takes what is in the bucket. It may be what this front has put there, and an older one is
+// replaced by caught.
 func (u *putter) saw(ctx context.Context, i bus.Item) {
 	if i.Key != policyKey {
 		return
@@ -185,8 +191,7 @@ func (u *putter) saw(ctx context.Context, i bus.Item) {
 	u.mu.Unlock()
 	var g fleet.Given
 	err := json.Unmarshal(i.Value, &g)
-	if err == nil && g.Number == u.server.places.layout.Load().given.number.Load() {
-		u.server.fleet.Give(g)
+	if err == nil && g.Number < u.kept().number.Load() {
 		return
 	}
 	if err == nil {
@@ -204,22 +209,28 @@ func (u *putter) caught(ctx context.Context) {
 	at := u.at
 	u.at = bus.Item{}
 	u.mu.Unlock()
-	given := u.server.places.layout.Load().given
 	var there fleet.Given
-	if at.Revision > 0 && json.Unmarshal(at.Value, &there) != nil || there.Number >= given.number.Load() {
+	if at.Revision > 0 && json.Unmarshal(at.Value, &there) != nil || there.Number >= u.kept().number.Load() {
 		return
 	}
-	g := fleet.Given{Number: given.number.Load()}
-	var err error
-	if g.Text, err = given.text(); err == nil {
-		var value []byte
-		if value, err = json.Marshal(g); err == nil {
-			writing, cancel := context.WithTimeout(ctx, shareWait)
-			defer cancel()
-			_, err = u.bucket.Put(writing, bus.Item{Key: policyKey, Value: value, Revision: at.Revision})
-		}
-	}
+	err := u.write(ctx, at.Revision)
 	if err != nil && !errors.Is(err, bus.ErrConflict) && ctx.Err() == nil {
 		u.server.Log.Error("the policy of the fleet is not shared with other fronts", "err", err)
 	}
+}
+
+// write writes the policy of this front over a revision of the bucket.
+func (u *putter) write(ctx context.Context, revision uint64) error {
+	g, err := u.kept().current()
+	if err != nil {
+		return err
+	}
+	value, err := json.Marshal(g)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, shareWait)
+	defer cancel()
+	_, err = u.bucket.Put(ctx, bus.Item{Key: policyKey, Value: value, Revision: revision})
+	return err
 }

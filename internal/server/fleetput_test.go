@@ -78,9 +78,9 @@ func TestPolicyOfTheFleet(t *testing.T) {
 	if err != nil || again.number.Load() != 4 || used != filepath.Join(state, fleetPolicyDir, "4.yaml") || strings.Join(names, " ") != "4.yaml" {
 		t.Errorf("after a start policy %d holds, of %s, among %q: %v", again.number.Load(), used, names, err)
 	}
-	kept, err := again.text()
-	if err != nil || kept != of("four") {
-		t.Errorf("it is %q: %v", kept, err)
+	kept, err := again.current()
+	if err != nil || kept.Number != 4 || kept.Text != of("four") {
+		t.Errorf("it is policy %d, %q: %v", kept.Number, kept.Text, err)
 	}
 }
 

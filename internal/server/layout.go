@@ -20,8 +20,8 @@ type site struct {
 	// workdir has the places of a worker of a fleet; nil without one.
 	workdir *workdir
 	routes  bool // this is a front, which has no places and knows who enters which
-	// given is the policy of the fleet; nil for a server without one.
-	given *fleetPolicies
+	// fleetPolicies is where the policy of the fleet is kept; nil for a server without one.
+	fleetPolicies *fleetPolicies
 }
 
 // layout is which places a server has under one policy, and who enters them. Names and

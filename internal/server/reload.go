@@ -42,7 +42,7 @@ type reloader struct {
 func newReloader(g *gate, at Place, ps *places, l *ledger, http *front.Config) *reloader {
 	r := &reloader{
 		gate: g, file: at.PolicyName, places: ps, state: at.State, front: http,
-		asked: make(chan struct{}, 1), hands: make(chan handed), fleet: ps.layout.Load().given, status: &policyStatus{}, audit: l, log: at.Log,
+		asked: make(chan struct{}, 1), hands: make(chan handed), fleet: ps.layout.Load().fleetPolicies, status: &policyStatus{}, audit: l, log: at.Log,
 	}
 	r.status.hold(at.PolicyName, at.Policy)
 	if r.file == config.BuiltinPolicy {
@@ -281,7 +281,7 @@ func (r *reloader) take(ctx context.Context, h handed) error {
 	case h.Number < now:
 		return &fleet.Refusal{Why: fmt.Sprintf("it is policy %d of the fleet, and policy %d holds here, which is newer", h.Number, now)}
 	case h.Number == now:
-		if text, err := r.fleet.text(); err != nil || text == h.Text {
+		if holds, err := r.fleet.current(); err != nil || holds.Text == h.Text {
 			return err
 		}
 		return &fleet.Refusal{Why: fmt.Sprintf("another policy of the number %d holds here; put it again, so that it gets another number", now)}
@@ -317,7 +317,7 @@ func (r *reloader) take(ctx context.Context, h handed) error {
 	} else {
 		r.use(ctx, c, why)
 	}
-	r.fleet.number.Store(h.Number) // after its digest is that of the policy: others see both
+	r.fleet.number.Store(h.Number) // last: who reads the new number reads the new digest too
 	r.watch.begin(r.files())
 	r.fleet.clean()
 	return nil

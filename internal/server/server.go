@@ -170,13 +170,13 @@ func (s *Server) openPolicy(context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if at.given, s.cfg.Policy, err = openFleetPolicies(state, s.cfg.Policy); err != nil {
+		if at.fleetPolicies, s.cfg.Policy, err = openFleetPolicies(state, s.cfg.Policy); err != nil {
 			return err
 		}
 	}
 	l, err := at.read(s.cfg.Policy)
 	if err != nil {
-		return at.given.broken(err)
+		return at.fleetPolicies.broken(err)
 	}
 	s.PolicyName, s.Policy = l.set.Name, l.policy()
 	s.places = newPlaces(s, l)
