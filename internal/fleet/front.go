@@ -182,7 +182,7 @@ func (f *Front) Info() Info {
 	if err := f.cfg.Claims.Ready(); err != nil {
 		i.Refused = err.Error()
 	} else {
-		i.Refused = f.several()
+		i.Refused = f.cfg.mustShare(f.roster.linked())
 	}
 	return i
 }

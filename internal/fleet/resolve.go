@@ -181,18 +181,18 @@ func (f *Front) choose(place string) (*link, string) {
 	if len(all) == 0 {
 		return nil, "no worker takes new places"
 	}
-	if why := f.several(); why != "" {
+	if why := f.cfg.mustShare(f.roster.linked()); why != "" {
 		return nil, why
 	}
 	return all[0], ""
 }
 
-// several returns why this front may not choose workers by itself; empty if it may.
-func (f *Front) several() string {
-	if f.cfg.Together || len(f.cfg.Workers) > 0 {
+// mustShare returns why a front may not choose workers by itself; empty if it may.
+func (c *FrontConfig) mustShare(linked []*link) string {
+	if c.Together || len(c.Workers) > 0 {
 		return ""
 	}
-	if l := ofSeveral(f.roster.linked()); l != nil {
+	if l := ofSeveral(linked); l != nil {
 		return fmt.Sprintf("worker %s has %d fronts, and two of them could give one new place to two workers; start all fronts with the same --nats, or with the same --workers", l.Name, l.Fronts)
 	}
 	return ""
