@@ -45,6 +45,7 @@ func (r *roster) witness(ctx context.Context, l *link, over <-chan struct{}) {
 			now, kept = newest, nil
 			l.hear(ctx, now)
 		}
+		kept = present(r, kept) // a witness that is gone may never come back
 		if now != (Signed{}) {
 			var why string
 			if kept, why = keepBy(ctx, r, l, now, kept); why != "" && why != said {
@@ -99,6 +100,13 @@ func keepBy(ctx context.Context, r *roster, l *link, s Signed, have []string) (a
 		}
 	}
 	return have, why
+}
+
+// present returns those workers among some that are linked.
+func present(r *roster, names []string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(names, func(name string) bool { return r.links[name] == nil })
 }
 
 // witnessesOf returns n workers that keep the checkpoints of a worker, other than those that were

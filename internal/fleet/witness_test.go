@@ -185,6 +185,30 @@ func TestWitnessThatIsFull(t *testing.T) {
 	r.until("a line about the witness", func() bool { return strings.Contains(r.log.String(), "a witness does not keep") })
 }
 
+// A witness that is gone is replaced, also where its worker has no newer checkpoint: there are
+// always two that can be asked.
+func TestWitnessThatIsGone(t *testing.T) {
+	r := newRig(t, nil)
+	one, _ := bound(r, "w1")
+	mills, books := make(map[string]*mill), make(map[string]*book)
+	for _, name := range []string{"w2", "w3", "w4"} {
+		mills[name], books[name] = bound(r, name)
+	}
+	one.sign("first")
+	have := func() (all []string) {
+		for name, b := range books {
+			if r.front.roster.named(name) != nil && len(b.of("w1")) > 0 {
+				all = append(all, name)
+			}
+		}
+		return all
+	}
+	r.until("two witnesses", func() bool { return len(have()) == witnesses })
+	gone := have()[0]
+	mills[gone].stop()
+	r.until("another witness", func() bool { return !slices.Contains(have(), gone) && len(have()) == witnesses })
+}
+
 // What a front may send a worker for its audit log has bounds, and so has what a worker may
 // say of its own.
 func TestBoundsOfWitnesses(t *testing.T) {

@@ -224,7 +224,8 @@ const verifyTime = 5 * time.Minute
 func (l fleetLedger) Verify(ctx context.Context, seen []fleet.Sighting, keys []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyTime)
 	defer cancel()
-	against := audit.Against{Keys: keys}
+	// Without a key that is known, what a single witness says must not count as proof.
+	against := audit.Against{Keys: append([]string{}, keys...)}
 	for _, s := range seen {
 		against.Witnesses = append(against.Witnesses, audit.Sighting{By: s.By, Signed: audit.Signed(s.Signed)})
 	}

@@ -1,12 +1,15 @@
 package server
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/fleet"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
@@ -82,6 +85,34 @@ func TestWitnessAfterRestart(t *testing.T) {
 	keep(signedLog(t, 1)[0])
 	if n := count(); n != 2 || !strings.Contains(log.String(), "its log has another key now") {
 		t.Errorf("after a log that was replaced: %d records, %s", n, log)
+	}
+}
+
+// What one witness says of another worker's log by a key that no front knows of it is a dispute,
+// which names the witness: no proof, also where it is all that is said and no key is known.
+func TestOneWitnessIsNoProof(t *testing.T) {
+	l := witnessLedger(t, t.TempDir(), new(testenv.Log))
+	if err := errors.Join(l.log.Write(t.Context(), audit.Session{Event: "start", Tenant: "t", Session: "s"}), l.log.Sign(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	lie := signedLog(t, 3)[2]
+	for name, keys := range map[string][]string{"no key is known": nil, "its key is known": {l.forFleet().Newest().Key}} {
+		text, err := l.forFleet().Verify(t.Context(), []fleet.Sighting{{By: "w5", Worker: "w9", Signed: lie}}, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r control.AuditReport
+		if err := json.Unmarshal(text, &r); err != nil || r.Fault != "" || len(r.Disputes) != 1 || !strings.Contains(r.Disputes[0], "1 of 1 witnesses: the log of worker w5 has") {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
+	}
+	// A key that the worker itself has said to the front is proof.
+	text, err := l.forFleet().Verify(t.Context(), []fleet.Sighting{{By: "w5", Worker: "w9", Signed: lie}}, []string{lie.Key})
+	if err != nil || !strings.Contains(string(text), "the log was replaced: the log of worker w5 has") {
+		t.Errorf("a key that is known: %s, %v", text, err)
+	}
+	if err := l.close(); err != nil {
+		t.Error(err)
 	}
 }
 
