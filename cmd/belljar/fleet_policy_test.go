@@ -70,6 +70,7 @@ func TestFleetPolicy(t *testing.T) {
 
 	// While calls run, the next policy holds: it refuses what the one before allows.
 	next := strings.Replace(gridPolicy, "tenants:", "rules: [{id: no-date, match: {tool: Bash, command: date}, decision: deny, reason: The time is secret.}]\ntenants:", 1)
+	next = strings.Replace(next, "  b: {token: \"${env:TOKEN_TWO}\"}\n", "", 1)
 	var refused, allowed atomic.Int64
 	ctx, stop := context.WithCancel(t.Context())
 	var calling sync.WaitGroup
@@ -96,7 +97,13 @@ func TestFleetPolicy(t *testing.T) {
 		}
 	}
 	wait("calls", func() bool { return allowed.Load() > 0 })
+	if a := ask(t.Context(), f.url+"/mcp", "two", "b", "date"); a.status != http.StatusOK {
+		t.Errorf("tenant b before it is taken out: %+v", a)
+	}
 	out := run(0, "put", write("next.yaml", next))
+	if a := ask(t.Context(), f.url+"/mcp", "two", "b", "date"); a.status != http.StatusUnauthorized {
+		t.Errorf("a tenant that the policy has no more is let in by the front: %+v", a)
+	}
 	held := time.Now()
 	says(out, `front +1 +\S+ +holds`, `w1 +1 +\S+ +holds`)
 	wait("refusals", func() bool { return refused.Load() > 20 })

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,6 +82,31 @@ func TestPolicyOfTheFleet(t *testing.T) {
 	kept, err := again.current()
 	if err != nil || kept.Number != 4 || kept.Text != of("four") {
 		t.Errorf("it is policy %d, %q: %v", kept.Number, kept.Text, err)
+	}
+}
+
+// A front, which has no place of its own, holds another policy when its file changes.
+func TestFrontReadsItsPolicyAgain(t *testing.T) {
+	const text = "version: 1\nprofiles: {p: {fs: {system: true}}}\ntenants: {one: {places: [site]}, NAME: {places: [site]}}\n"
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	put(t, file, strings.Replace(text, "NAME", "two", 1))
+	l, err := (&site{routes: true}).read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := 0
+	r := &reloader{
+		gate: &gate{}, file: file, places: newPlaces(nil, l), status: &policyStatus{}, changed: func(*layout) { changed++ }, log: slog.New(slog.DiscardHandler),
+	}
+	r.gate.now.Store(l.policy())
+	r.reload(t.Context()) // as it was
+	if changed != 0 {
+		t.Error("a policy that is as it was counts as another one")
+	}
+	put(t, file, strings.Replace(text, "NAME", "three", 1))
+	r.reload(t.Context())
+	if got := strings.Join(r.gate.now.Load().Tenants(), " "); got != "one three" || changed != 1 || r.places.layout.Load().names("two", "site") {
+		t.Errorf("the front knows the tenants %s, and was told %d times", got, changed)
 	}
 }
 

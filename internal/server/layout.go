@@ -191,7 +191,8 @@ func nested(all []string, owners map[string]string) error {
 
 // same reports whether two layouts are of the same policies, for the same workspaces.
 func (l *layout) same(o *layout) bool {
-	return slices.Equal(l.all, o.all) && maps.Equal(l.real, o.real) &&
+	return l.policy().Hash() == o.policy().Hash() && // a front has no workspaces
+		slices.Equal(l.all, o.all) && maps.Equal(l.real, o.real) &&
 		!slices.ContainsFunc(l.all, func(workspace string) bool { return l.set.Of(workspace).Hash() != o.set.Of(workspace).Hash() })
 }
 
