@@ -83,11 +83,19 @@ func (o *frontOptions) run(c *cobra.Command) error {
 	o.http.Out, o.http.Manner.Flag = c.OutOrStdout(), "--listen"
 	return serveUntil(c, &o.setup, func(ctx context.Context, s *server.Server) error {
 		return server.ServeRoutes(ctx, s, func(url, link string) {
+			started(s)
 			if atTerminal(c.ErrOrStderr()) {
 				fmt.Fprintf(c.ErrOrStderr(), "belljar serves MCP at %s for workers that connect to %s (Ctrl-C ends it).\n", url, link)
 			}
 		})
 	})
+}
+
+// started tells the service manager that a server can be used.
+func started(s *server.Server) {
+	if err := managerOf(os.Getenv).ready(); err != nil {
+		s.Log.Error("the service manager does not know that the start is over", "err", err)
+	}
 }
 
 // serveUntil opens a server that stays, and serves until a signal ends it.

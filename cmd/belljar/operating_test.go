@@ -77,6 +77,15 @@ func TestPackages(t *testing.T) {
 	nothingLeft(t, before)
 }
 
+// And for the page about the front and a worker of a fleet.
+func TestFrontAndWorkerUnits(t *testing.T) {
+	testenv.Need(t, testenv.Systemd, testenv.Curl)
+	source := operatingSource(t)
+	before := traces(t)
+	runPage(t, "../../docs/fleet-systemd.md", source, 10)
+	nothingLeft(t, before)
+}
+
 // runPage runs the commands of a page in a directory: at least so many blocks of them.
 func runPage(t *testing.T, page, dir string, least int) {
 	t.Helper()

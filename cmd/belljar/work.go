@@ -86,5 +86,5 @@ func (o *workOptions) run(c *cobra.Command) (err error) {
 			return failure(err)
 		}
 	}
-	return serveUntil(c, &o.setup, func(ctx context.Context, s *server.Server) error { return server.Work(ctx, s, func() {}) })
+	return serveUntil(c, &o.setup, func(ctx context.Context, s *server.Server) error { return server.Work(ctx, s, func() { started(s) }) })
 }

@@ -27,6 +27,7 @@ var wanted = []string{
 	"fuse", "virtiofs", "overlay", "vsock",
 	"loop", "quota_tree", "quota_v2", "libcrc32c", "xfs",
 	"nf_defrag_ipv4", "nf_defrag_ipv6", "nf_conntrack", "nf_nat", "nfnetlink", "nf_tables", "nft_chain_nat", "nft_nat",
+	"tun",
 }
 
 // findKernel returns the kernel of a series from the cache, and fetches it
