@@ -43,6 +43,7 @@ the front that runs as you on this machine; docs/fleet.md says what holds meanwh
   belljar place list
   belljar place move acme/site --to w2
   belljar place move --all-from w1
+  belljar place stop acme/site
   belljar place export acme/site /var/backups/site.place
   belljar place import /var/backups/site.place
 ` + exitHelp,

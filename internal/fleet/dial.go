@@ -124,7 +124,7 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 	defer tick.Stop()
 	var sent *few[string]
 	var signed Signed
-	var moves *few[Moving]
+	var moves *few[Marked]
 	for {
 		w.mu.Lock()
 		s, news := state{Drains: w.drains, Time: time.Now()}, w.news
@@ -144,7 +144,7 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 			}
 		}
 		if w.cfg.Moves != nil {
-			if all := few[Moving](w.cfg.Moves()); moves == nil || !slices.Equal(all, *moves) {
+			if all := few[Marked](w.cfg.Moves()); moves == nil || !slices.Equal(all, *moves) {
 				s.Moves, moves = &all, &all
 			}
 		}

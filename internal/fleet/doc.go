@@ -26,7 +26,7 @@
 //	front.go               one request: from its body to its answer
 //	places.go, move.go     places that move from one worker to another, to a file, and back
 //	policy.go              the policy that an operator gives to the whole fleet
-//	remnants.go            what moves have left at workers
+//	cleanup.go             what moves have left at workers
 //	resolve.go             the worker that has a place, or gets it
 //	ask.go                 what a front asks workers for itself
 //	answer.go              the answer, also in the place of a worker that is gone
@@ -39,8 +39,8 @@
 //	rendezvous.go          the same choice at all fronts
 //	worker.go, dial.go     the other end
 //	take.go                what a worker does with a policy of the fleet
-//	keeping.go             what a worker does for the audit logs of others
-//	moving.go              what a worker does of a move
+//	workeraudit.go         what a worker does for the audit logs of others
+//	steps.go               what a worker does of a move
 //	pace.go                bounds of the stream of a place
 //	link.go, tune_linux.go a connection of both ends, and its hello
 //	credentials.go         certificates

@@ -78,8 +78,8 @@ type conn struct {
 	late sync.Once
 	free chan struct{} // closed when its requests go on without their callers
 
-	asked atomic.Bool // the front has asked for the state of the worker
-	heard Signed      // guarded by Worker.mu: the newest checkpoint that the front knows
+	asked        atomic.Bool // the front has asked for the state of the worker
+	acknowledged Signed      // guarded by Worker.mu: the newest checkpoint that the front knows
 }
 
 func newConn(c net.Conn) *conn {

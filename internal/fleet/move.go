@@ -47,9 +47,9 @@ const (
 type moves struct {
 	front *Front
 	times moveTimes
-	begun chan struct{} // has one when this front has begun a move
+	news  chan struct{} // has one when this front has begun a move
 
-	remnants *remnants
+	cleanup *cleanup
 
 	mu   sync.Mutex
 	busy map[string]*drive  // guarded by mu: by place
@@ -77,8 +77,8 @@ type watched struct {
 }
 
 func newMoves(f *Front) *moves {
-	m := &moves{front: f, times: cmp.Or(f.cfg.times, usualMoves), begun: make(chan struct{}, 1), busy: make(map[string]*drive), seen: make(map[string]watched), said: make(map[string]string)}
-	m.remnants = &remnants{moves: m, files: make(map[string]time.Time)}
+	m := &moves{front: f, times: cmp.Or(f.cfg.times, usualMoves), news: make(chan struct{}, 1), busy: make(map[string]*drive), seen: make(map[string]watched), said: make(map[string]string)}
+	m.cleanup = &cleanup{moves: m, files: make(map[string]time.Time)}
 	return m
 }
 
@@ -88,7 +88,7 @@ func (m *moves) own(place string, c claims.Claim) {
 	defer m.mu.Unlock()
 	m.seen[place] = watched{Claim: c, since: time.Now(), own: true}
 	select {
-	case m.begun <- struct{}{}:
+	case m.news <- struct{}{}:
 	default:
 	}
 }
@@ -107,7 +107,7 @@ func (m *moves) run(ctx context.Context) {
 		case <-m.front.roster.over:
 			return
 		case <-tick.C:
-		case <-m.begun:
+		case <-m.news:
 		}
 		m.look(ctx)
 	}
@@ -118,7 +118,7 @@ func (m *moves) look(ctx context.Context) {
 	m.interrupt()
 	moving := m.front.cfg.Claims.Moving()
 	for place, c := range moving {
-		if m.alone(place, c) && m.linked(place, c) {
+		if m.mine(place, c) && m.linked(place, c) {
 			m.start(ctx, place, c)
 		}
 	}
@@ -129,11 +129,11 @@ func (m *moves) look(ctx context.Context) {
 		}
 	}
 	m.mu.Unlock()
-	m.remnants.look(ctx)
+	m.cleanup.look(ctx)
 }
 
-// alone reports whether no other front works on a move, as far as can be told.
-func (m *moves) alone(place string, c claims.Claim) bool {
+// mine reports whether no other front works on a move, as far as can be told.
+func (m *moves) mine(place string, c claims.Claim) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.seen[place]
@@ -295,7 +295,7 @@ func (m *moves) advance(ctx context.Context, place string, c claims.Claim, d *dr
 func (m *moves) freeze(ctx context.Context, place string, c claims.Claim, from *link) error {
 	ctx, cancel := context.WithTimeout(ctx, m.times.freeze)
 	defer cancel()
-	_, err := from.do(ctx, StepFreeze, Moving{place, claims.Mark{Move: c.Move, To: c.To}})
+	_, err := from.do(ctx, StepFreeze, Marked{place, claims.Mark{Move: c.Move, To: c.To}})
 	return err
 }
 
@@ -304,12 +304,12 @@ func (m *moves) copy(ctx context.Context, place string, c claims.Claim, from, to
 	d.copied.Store(0)
 	ctx, p, end := m.times.pace(ctx, m.times.quiet, &d.copied)
 	defer end()
-	packed, err := from.step(ctx, StepPack, Moving{place, claims.Mark{Move: c.Move, To: c.To}}, nil)
+	packed, err := from.step(ctx, StepPack, Marked{place, claims.Mark{Move: c.Move, To: c.To}}, nil)
 	if err != nil {
 		return causeOf(ctx, err)
 	}
 	defer packed.Body.Close()
-	res, err := to.step(ctx, StepReceive, Moving{place, claims.Mark{Move: c.Move, From: c.Worker}}, p.through(packed.Body))
+	res, err := to.step(ctx, StepReceive, Marked{place, claims.Mark{Move: c.Move, From: c.Worker}}, p.through(packed.Body))
 	if err != nil {
 		return causeOf(ctx, err)
 	}
@@ -328,7 +328,7 @@ func (m *moves) finish(ctx context.Context, place string, c claims.Claim) (claim
 	if to == nil {
 		return c, fmt.Errorf("worker %s is not linked", c.Worker)
 	}
-	if _, err := to.do(ctx, StepTake, Moving{place, claims.Mark{Move: c.Move, From: c.From}}); err != nil {
+	if _, err := to.do(ctx, StepTake, Marked{place, claims.Mark{Move: c.Move, From: c.From}}); err != nil {
 		return c, err
 	}
 	m.front.roster.made(to, place)
@@ -338,7 +338,7 @@ func (m *moves) finish(ctx context.Context, place string, c claims.Claim) (claim
 		if from == nil {
 			return c, fmt.Errorf("worker %s is not linked, and still has what was copied", c.From)
 		}
-		if _, err := from.do(ctx, StepDrop, Moving{place, claims.Mark{Move: c.Move, To: c.Worker}}); err != nil {
+		if _, err := from.do(ctx, StepDrop, Marked{place, claims.Mark{Move: c.Move, To: c.Worker}}); err != nil {
 			return c, err
 		}
 	}
@@ -372,12 +372,12 @@ func (m *moves) undo(ctx context.Context, place string, c claims.Claim) {
 	defer cancel()
 	var both sync.WaitGroup
 	defer both.Wait()
-	both.Go(func() { m.until(ctx, c.Worker, StepThaw, Moving{place, claims.Mark{Move: c.Move, To: c.To}}) })
-	both.Go(func() { m.until(ctx, c.To, StepDiscard, Moving{place, claims.Mark{Move: c.Move, From: c.Worker}}) })
+	both.Go(func() { m.until(ctx, c.Worker, StepThaw, Marked{place, claims.Mark{Move: c.Move, To: c.To}}) })
+	both.Go(func() { m.until(ctx, c.To, StepDiscard, Marked{place, claims.Mark{Move: c.Move, From: c.Worker}}) })
 }
 
 // until has a worker take a step, and again while it is busy with the place.
-func (m *moves) until(ctx context.Context, worker string, s Step, at Moving) {
+func (m *moves) until(ctx context.Context, worker string, s Step, at Marked) {
 	again := time.NewTicker(m.times.retry)
 	defer again.Stop()
 	for {

@@ -26,7 +26,7 @@ import (
 
 // mover is the places of a worker under test. A function that is nil does what a good worker does.
 type mover struct {
-	do      func(context.Context, Step, Moving) (Looked, error)
+	do      func(context.Context, Step, Marked) (Looked, error)
 	pack    func(context.Context, io.Writer) error
 	receive func(ctx context.Context, in io.Reader, alive func()) error
 
@@ -41,7 +41,7 @@ func (m *mover) mover() Mover {
 	return m
 }
 
-func (m *mover) note(s Step, at Moving) {
+func (m *mover) note(s Step, at Marked) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.taken = append(m.taken, fmt.Sprint(s, " ", at.Place))
@@ -53,7 +53,7 @@ func (m *mover) took(step string) bool {
 	return slices.Contains(m.taken, step)
 }
 
-func (m *mover) Do(ctx context.Context, s Step, at Moving) (Looked, error) {
+func (m *mover) Do(ctx context.Context, s Step, at Marked) (Looked, error) {
 	m.note(s, at)
 	if m.do != nil {
 		return m.do(ctx, s, at)
@@ -61,7 +61,7 @@ func (m *mover) Do(ctx context.Context, s Step, at Moving) (Looked, error) {
 	return Looked{}, nil
 }
 
-func (m *mover) Pack(ctx context.Context, at Moving, out io.Writer) error {
+func (m *mover) Pack(ctx context.Context, at Marked, out io.Writer) error {
 	m.note(StepPack, at)
 	if m.pack != nil {
 		return m.pack(ctx, out)
@@ -70,7 +70,7 @@ func (m *mover) Pack(ctx context.Context, at Moving, out io.Writer) error {
 	return err
 }
 
-func (m *mover) Receive(ctx context.Context, at Moving, in io.Reader, alive func()) error {
+func (m *mover) Receive(ctx context.Context, at Marked, in io.Reader, alive func()) error {
 	m.note(StepReceive, at)
 	if m.receive != nil {
 		return m.receive(ctx, in, alive)
@@ -265,7 +265,7 @@ func TestExportThatNobodyReads(t *testing.T) {
 	}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	l := r.front.roster.named("w1")
-	res, err := l.step(ctx, StepPack, Moving{Place: "p"}, nil)
+	res, err := l.step(ctx, StepPack, Marked{Place: "p"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +397,7 @@ func TestSignsOfLife(t *testing.T) {
 		}
 		return nil
 	}})
-	res, err := r.front.roster.named("w2").step(ctx, StepReceive, Moving{Place: "new", Mark: claims.Mark{Move: 1, From: "w1"}}, strings.NewReader("a place"))
+	res, err := r.front.roster.named("w2").step(ctx, StepReceive, Marked{Place: "new", Mark: claims.Mark{Move: 1, From: "w1"}}, strings.NewReader("a place"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -493,10 +493,10 @@ func TestBusyTarget(t *testing.T) {
 // No worker, mark or claim leads to a number of a move that no other can follow.
 func TestNumbersOfMoves(t *testing.T) {
 	last := atomic.Uint64{}
-	r := movingRig(t, nil, map[string]*mover{"w2": {do: func(_ context.Context, s Step, _ Moving) (Looked, error) {
+	r := movingRig(t, nil, map[string]*mover{"w2": {do: func(_ context.Context, s Step, _ Marked) (Looked, error) {
 		return Looked{Last: last.Load()}, nil
 	}}})
-	for _, n := range []uint64{claims.MaxMove, claims.MaxMove + 1, 1<<64 - 1} {
+	for _, n := range []uint64{maxJump + 1, claims.MaxMove, claims.MaxMove + 1, 1<<64 - 1} {
 		last.Store(n)
 		if _, err := r.front.Move(t.Context(), "p", "w2"); !errors.Is(err, errLastMove) {
 			t.Errorf("moved after %d: %v", n, err)
@@ -505,17 +505,20 @@ func TestNumbersOfMoves(t *testing.T) {
 			t.Errorf("imported after %d: %v", n, err)
 		}
 	}
-	last.Store(claims.MaxMove - 1)
+	if _, err := following(claims.Claim{Worker: "w1", Move: claims.MaxMove}, 0); !errors.Is(err, errLastMove) {
+		t.Errorf("a move follows the last one: %v", err)
+	}
+	last.Store(maxJump)
 	r.move("p", "w2")
 	r.moved("p", "w2")
 	l := r.front.roster.named("w1")
 	for _, s := range []Step{StepFreeze, StepReceive, StepPack, StepTake} {
-		_, err := l.step(t.Context(), s, Moving{"q", claims.Mark{Move: claims.MaxMove + 1}}, http.NoBody)
+		_, err := l.step(t.Context(), s, Marked{"q", claims.Mark{Move: claims.MaxMove + 1}}, http.NoBody)
 		if _, refused := errors.AsType[*Refusal](err); !refused || r.movers["w1"].took(string(s)+" q") {
 			t.Errorf("%s: %v, want that the worker refuses it", s, err)
 		}
 	}
-	if s := (state{Moves: &few[Moving]{{"p", claims.Mark{Move: claims.MaxMove + 1}}}}); s.fits() {
+	if s := (state{Moves: &few[Marked]{{"p", claims.Mark{Move: claims.MaxMove + 1}}}}); s.fits() {
 		t.Error("a front takes any mark of a worker")
 	}
 }

@@ -34,7 +34,7 @@ func (f *Front) Places() []PlaceInfo {
 			owners[place] = claims.Claim{Worker: places[place]}
 		}
 	}
-	for _, r := range f.roster.remains() {
+	for _, r := range f.roster.remnants() {
 		if _, known := owners[r.Place]; !known {
 			owners[r.Place] = claims.Claim{}
 		}
@@ -69,9 +69,12 @@ func (m *moves) list() (all []PlaceInfo) {
 func (m *moves) describe(place string, c claims.Claim, at string, several bool) PlaceInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i := PlaceInfo{Place: place, Worker: c.Worker, To: c.To, From: c.From, Move: c.Move, Said: m.said[place], Moving: c.Moving()}
 	d := m.busy[place]
+	ends := d != nil && !c.Moving() && d.claim.Moving() && d.claim.Move == c.Move // how it ended is about to be said
+	i := PlaceInfo{Place: place, Worker: c.Worker, To: c.To, From: c.From, Move: c.Move, Said: m.said[place], Moving: c.Moving() || ends}
 	switch {
+	case ends:
+		i.State = "its move comes to an end"
 	case several:
 		i.State = "on several workers; none serves it"
 	case c.To != "" && d != nil && d.claim == c:
@@ -132,10 +135,11 @@ func (m *moves) depart(ctx context.Context, place, to string) (c claims.Claim, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.times.step)
 	defer cancel()
-	next := c.Begin(l.Name, max(last, c.Move)+1)
-	if next.Move > claims.MaxMove {
-		return c, errLastMove
+	number, err := following(c, last)
+	if err != nil {
+		return c, err
 	}
+	next := c.Begin(l.Name, number)
 	now, err := m.swap(ctx, place, c, next)
 	if err == nil && now != next {
 		err = errors.New("it has just changed; try it again")
@@ -151,6 +155,19 @@ func (m *moves) depart(ctx context.Context, place, to string) (c claims.Claim, e
 // errLastMove is the error of a place whose worker, or claim, says that it has moved more often than
 // any place can.
 var errLastMove = errors.New("its last move has a number that no move can follow; a file of marks was damaged, or a worker is not what it says")
+
+// maxJump is how far a worker may be ahead of a claim in the number of the last move. A claim that
+// was lost begins anew at zero, and no place moves that often.
+const maxJump = 1 << 20
+
+// following returns the number of the move after that of a claim, and after the last one that a
+// worker has heard of.
+func following(c claims.Claim, last uint64) (uint64, error) {
+	if c.Move >= claims.MaxMove || last > c.Move+maxJump {
+		return 0, errLastMove
+	}
+	return max(last, c.Move) + 1, nil
+}
 
 // agreed reports whether all fronts know of a claim that this one changes.
 func (m *moves) agreed() error {
@@ -196,7 +213,7 @@ func (m *moves) looks(ctx context.Context, place string, from, to *link) (last u
 		if l == to {
 			mark = claims.Mark{From: claims.FromFile}
 		}
-		looked, err := l.do(ctx, StepLook, Moving{place, mark})
+		looked, err := l.do(ctx, StepLook, Marked{place, mark})
 		if err != nil {
 			return 0, err
 		}
@@ -226,7 +243,7 @@ func (f *Front) Export(ctx context.Context, place string, out io.Writer) error {
 	}
 	ctx, p, end := f.moves.times.pace(ctx, f.moves.times.freeze, new(atomic.Int64))
 	defer end()
-	res, err := holders[0].step(ctx, StepPack, Moving{Place: place}, nil)
+	res, err := holders[0].step(ctx, StepPack, Marked{Place: place}, nil)
 	if err == nil {
 		_, err = io.Copy(out, p.through(res.Body))
 		res.Body.Close()
@@ -249,7 +266,7 @@ func (f *Front) Import(ctx context.Context, place, to string, in io.Reader) erro
 }
 
 // receive has a worker make a copy of what comes from a file.
-func (m *moves) receive(ctx context.Context, l *link, mark Moving, in io.Reader) error {
+func (m *moves) receive(ctx context.Context, l *link, mark Marked, in io.Reader) error {
 	ctx, p, end := m.times.pace(ctx, m.times.quiet, new(atomic.Int64))
 	defer end()
 	res, err := l.step(ctx, StepReceive, mark, p.through(in))
@@ -265,7 +282,7 @@ func (m *moves) bring(ctx context.Context, place, to string, in io.Reader) (*lin
 	}
 	exists := func() bool {
 		holders, _ := m.front.roster.holding(place)
-		return m.front.cfg.Claims.Owner(place) != claims.Claim{} || len(holders) > 0 || m.front.roster.left(place)
+		return m.front.cfg.Claims.Owner(place) != claims.Claim{} || len(holders) > 0 || m.front.roster.hasRemnant(place)
 	}
 	if exists() {
 		return nil, errors.New("it exists; name another one, or `belljar fleet forget` it if its worker is lost")
@@ -278,11 +295,12 @@ func (m *moves) bring(ctx context.Context, place, to string, in io.Reader) (*lin
 	if err != nil {
 		return nil, err
 	}
-	c := claims.Brought(l.Name, last+1)
-	if c.Move > claims.MaxMove {
-		return nil, errLastMove
+	number, err := following(claims.Claim{}, last)
+	if err != nil {
+		return nil, err
 	}
-	mark := Moving{place, claims.Mark{Move: c.Move, From: claims.FromFile}}
+	c := claims.Brought(l.Name, number)
+	mark := Marked{place, claims.Mark{Move: c.Move, From: claims.FromFile}}
 	if err := m.receive(ctx, l, mark, in); err != nil {
 		return nil, err
 	}

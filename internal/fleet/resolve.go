@@ -92,7 +92,7 @@ func (f *Front) find(ctx context.Context, place string) (l *link, why string, ch
 		return holders[0], "", nil, nil
 	case owner.From != "":
 		return nil, "this place is about to work at another worker", changed, nil
-	case owner.Worker == "" && f.roster.left(place):
+	case owner.Worker == "" && f.roster.hasRemnant(place):
 		return nil, "this place was being moved, and one of its two workers is not there", changed, nil
 	case owner.Worker == "":
 		if agree := f.cfg.Claims.Ready() == nil; !agree { // Info has the reason, which is not for clients

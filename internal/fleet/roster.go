@@ -47,7 +47,7 @@ type link struct {
 	sent    atomic.Int64 // requests of clients
 
 	places  map[string]bool // guarded by roster.mu, as are the next ones
-	moves   []Moving
+	moves   []Marked
 	policy  string
 	number  uint64 // of a policy of the fleet
 	refused string // why it does not take another one
@@ -378,7 +378,7 @@ func (r *roster) record(l *link, s state) bool {
 			r.give(l, place)
 		}
 	}
-	l.note((*[]Moving)(s.Moves))
+	l.note((*[]Marked)(s.Moves))
 	r.notify()
 	return true
 }

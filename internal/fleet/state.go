@@ -24,7 +24,7 @@ const (
 // state is one line of what a worker says of itself.
 type state struct {
 	Places *few[string] `json:"places,omitempty"` // absent where they are as before; in order
-	Moves  *few[Moving] `json:"moves,omitempty"`  // the same; places that are frozen, and copies that are not in use
+	Moves  *few[Marked] `json:"moves,omitempty"`  // the same; places that are frozen, and copies that are not in use
 	Policy string       `json:"policy,omitempty"` // digest of the policy that holds there
 	Number uint64       `json:"number,omitempty"` // of that, if it was given to the fleet
 	Drains bool         `json:"drains,omitempty"`
@@ -55,7 +55,7 @@ func (s *state) fits() bool {
 	}
 	name := func(p string) bool { return p == "" || len(p) > maxPlace }
 	return (s.Places == nil || !slices.ContainsFunc(*s.Places, name)) &&
-		(s.Moves == nil || !slices.ContainsFunc(*s.Moves, func(m Moving) bool { return name(m.Place) || m.Move > claims.MaxMove }))
+		(s.Moves == nil || !slices.ContainsFunc(*s.Moves, func(m Marked) bool { return name(m.Place) || m.Move > claims.MaxMove }))
 }
 
 // WorkerInfo is a worker as a front sees it.

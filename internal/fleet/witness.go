@@ -15,10 +15,10 @@ import (
 
 // Paths of a link for audit logs.
 const (
-	heardPath  = "/link/audit/heard"
-	keepPath   = "/link/audit/keep"
-	keptPath   = "/link/audit/kept"
-	verifyPath = "/link/audit/verify"
+	acknowledgePath = "/link/audit/heard"
+	keepPath        = "/link/audit/keep"
+	keptPath        = "/link/audit/kept"
+	verifyPath      = "/link/audit/verify"
 )
 
 // Times for audit logs.
@@ -43,7 +43,7 @@ func (r *roster) witness(ctx context.Context, l *link, over <-chan struct{}) {
 		r.mu.Unlock()
 		if newest != now {
 			now, kept = newest, nil
-			l.hear(ctx, now)
+			l.acknowledge(ctx, now)
 		}
 		kept = present(r, kept) // a witness that is gone may never come back
 		if now != (Signed{}) {
@@ -171,12 +171,12 @@ func (l *link) send(ctx context.Context, path string, body []byte) (*http.Respon
 	return l.client.RoundTrip(req)
 }
 
-// hear says to a worker that its checkpoint has been heard.
-func (l *link) hear(ctx context.Context, s Signed) {
+// acknowledge says to a worker that its checkpoint has been heard.
+func (l *link) acknowledge(ctx context.Context, s Signed) {
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
 	if body, err := json.Marshal(s); err == nil {
-		_, _ = l.ask(ctx, heardPath, body, maxReport) // a worker that is gone does not wait for it
+		_, _ = l.ask(ctx, acknowledgePath, body, maxReport) // a worker that is gone does not wait for it
 	}
 }
 

@@ -120,7 +120,7 @@ func TestWitnesses(t *testing.T) {
 	one.sign("second")
 	r.until("two witnesses", func() bool { return len(keepers("second")) == 2 })
 	one.sign("last")
-	one.Told(t.Context())
+	one.WaitAcknowledged(t.Context())
 	one.stop()
 	r.until("two witnesses of a worker that has stopped", func() bool { return len(keepers("last")) == 2 })
 	total := 0
@@ -236,10 +236,10 @@ func TestBoundsOfWitnesses(t *testing.T) {
 	}
 	var codes []int
 	began := time.Now()
-	for i := range 4 * keepsMost {
+	for i := range 4 * checkpointMost {
 		codes = append(codes, send(Sighting{"", "w2", Signed{"key", fmt.Sprint(i)}}))
 	}
-	if most := keepsMost * (2 + int(time.Since(began)/keepsEvery)); len(b.of("")) > most || time.Since(began) < keepsEvery && !slices.Contains(codes, http.StatusTooManyRequests) {
+	if most := checkpointMost * (2 + int(time.Since(began)/checkpointEvery)); len(b.of("")) > most || time.Since(began) < checkpointEvery && !slices.Contains(codes, http.StatusTooManyRequests) {
 		t.Errorf("%d checkpoints are kept of %d, want at most %d", len(b.of("")), len(codes), most)
 	}
 	if s := (state{Signed: &Signed{"key", strings.Repeat("x", MaxSigned)}}); s.fits() {

@@ -40,7 +40,7 @@ type WorkerConfig struct {
 	Enter func(place string) (leave func(), ok bool)
 	Claim func(ctx context.Context, place string) error // makes a place; ErrNoPlace
 	Mover Mover                                         // nil where no place moves
-	Moves func() []Moving                               // that are frozen here, or complete and not in use, in order; nil as well
+	Moves func() []Marked                               // that are frozen here, or complete and not in use, in order; nil as well
 	Audit Audit                                         // nil where no audit log is kept
 	Log   *slog.Logger
 
@@ -59,15 +59,15 @@ type Worker struct {
 
 	flights *inflight[*http.Request] // of clients
 
-	mu      sync.Mutex
-	running map[*conn]struct{} // guarded by mu: open links
-	drains  bool               // guarded by mu
-	news    chan struct{}      // guarded by mu: closed when the state of the worker has changed
-	heard   chan struct{}      // guarded by mu: closed when a front has heard of a checkpoint
-	serving sync.WaitGroup     // requests
+	mu           sync.Mutex
+	running      map[*conn]struct{} // guarded by mu: open links
+	drains       bool               // guarded by mu
+	news         chan struct{}      // guarded by mu: closed when the state of the worker has changed
+	acknowledged chan struct{}      // guarded by mu: closed when a front has heard of a checkpoint
+	serving      sync.WaitGroup     // requests
 
-	auditing sync.Mutex // held while the audit log is read
-	keeping  keeping
+	auditing    sync.Mutex // held while the audit log is read
+	checkpoints checkpointRate
 }
 
 // front is the address of a front.
@@ -80,7 +80,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	}
 	w := &Worker{
 		cfg: cfg, times: cmp.Or(cfg.times, usualMoves), process: rand.Text(), flights: newInflight[*http.Request](), running: make(map[*conn]struct{}),
-		news: make(chan struct{}), heard: make(chan struct{}), links: newPipe(),
+		news: make(chan struct{}), acknowledged: make(chan struct{}), links: newPipe(),
 	}
 	for _, text := range cfg.Fronts {
 		u, err := url.Parse(text)
@@ -192,7 +192,7 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	case claimPath:
 		w.claim(rw, r)
 		return
-	case heardPath, keepPath, keptPath, verifyPath:
+	case acknowledgePath, keepPath, keptPath, verifyPath:
 		w.audit(rw, r)
 		return
 	case policyPath:

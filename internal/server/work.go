@@ -101,7 +101,7 @@ func Work(ctx context.Context, s *Server, ready func()) (err error) {
 	farewell, over := context.WithTimeout(running, farewellTime)
 	defer over()
 	s.audit.sign(farewell) // what runs no more cannot be cut off unseen
-	w.Told(farewell)
+	w.WaitAcknowledged(farewell)
 	stop()
 	return <-ended
 }

@@ -28,7 +28,7 @@ const (
 	markName        = "move"
 	placeName       = "place" // beside the mark of a copy
 	workdirIncoming = "incoming"
-	workdirLeft     = "left"
+	workdirGone     = "left"
 	workdirRemoved  = "removed"
 	unfinished      = ".new-"
 	maxMark         = 4 << 10
@@ -37,7 +37,7 @@ const (
 // prepareMoves makes the directories of moves, and removes what a process that was killed has
 // left there.
 func (e *workdir) prepareMoves() error {
-	for _, sub := range []string{workdirIncoming, workdirLeft, workdirRemoved} {
+	for _, sub := range []string{workdirIncoming, workdirGone, workdirRemoved} {
 		if err := os.MkdirAll(filepath.Join(e.dir, sub), 0o700); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func keyOf(id string) string {
 }
 
 func (e *workdir) incoming(id string) string { return filepath.Join(e.dir, workdirIncoming, keyOf(id)) }
-func (e *workdir) leftFile(id string) string { return filepath.Join(e.dir, workdirLeft, keyOf(id)) }
+func (e *workdir) goneFile(id string) string { return filepath.Join(e.dir, workdirGone, keyOf(id)) }
 
 // readMark reads a mark. No file is the zero one.
 func readMark(file string) (m claims.Mark, err error) {
@@ -122,7 +122,7 @@ func (e *workdir) setMark(id string, m claims.Mark) error {
 
 // last is the number of the last move of a place that this worker has heard of.
 func (e *workdir) last(id string) (uint64, error) {
-	left, err := readMark(e.leftFile(id))
+	gone, err := readMark(e.goneFile(id))
 	if err != nil {
 		return 0, err
 	}
@@ -131,7 +131,7 @@ func (e *workdir) last(id string) (uint64, error) {
 		return 0, err
 	}
 	copied, err := readMark(filepath.Join(e.incoming(id), markName))
-	return max(left.Move, here.Move, copied.Move), err
+	return max(gone.Move, here.Move, copied.Move), err
 }
 
 // marks are those of all places that are frozen, and of all copies, by the names of the places.
@@ -198,14 +198,14 @@ func (e *workdir) take(id string) error {
 	return errors.Join(diskfile.SyncDir(parent), diskfile.SyncDir(filepath.Dir(parent)), diskfile.SyncDir(filepath.Join(e.dir, workdirIncoming)))
 }
 
-// leave notes that a place has gone with a move, and removes its directory, which may not
+// retire notes that a place has gone with a move, and removes its directory, which may not
 // exist.
-func (e *workdir) leave(dir, id string, move uint64) error {
-	left, err := readMark(e.leftFile(id))
+func (e *workdir) retire(dir, id string, move uint64) error {
+	gone, err := readMark(e.goneFile(id))
 	if err != nil {
 		return err
 	}
-	if err := writeMark(e.leftFile(id), claims.Mark{Move: max(left.Move, move)}); err != nil {
+	if err := writeMark(e.goneFile(id), claims.Mark{Move: max(gone.Move, move)}); err != nil {
 		return err
 	}
 	return e.remove(dir)

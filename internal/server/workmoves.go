@@ -119,16 +119,16 @@ func (m *movers) wait(ctx context.Context, id string) error {
 }
 
 // list are the places that are frozen for a move, and the copies that are not in use.
-func (m *movers) list() []fleet.Moving {
+func (m *movers) list() []fleet.Marked {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := []fleet.Moving{}
+	all := []fleet.Marked{}
 	for _, marks := range []map[string]claims.Mark{m.frozen, m.copies} {
 		for id, mark := range marks {
-			all = append(all, fleet.Moving{Place: id, Mark: mark})
+			all = append(all, fleet.Marked{Place: id, Mark: mark})
 		}
 	}
-	slices.SortFunc(all, func(a, b fleet.Moving) int { return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.From, b.From)) })
+	slices.SortFunc(all, func(a, b fleet.Marked) int { return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.From, b.From)) })
 	return all
 }
 
@@ -191,7 +191,7 @@ func refusal(format string, args ...any) error {
 }
 
 // Do takes a step of a move.
-func (m *movers) Do(ctx context.Context, s fleet.Step, at fleet.Moving) (fleet.Looked, error) {
+func (m *movers) Do(ctx context.Context, s fleet.Step, at fleet.Marked) (fleet.Looked, error) {
 	if s == fleet.StepLook {
 		return m.look(ctx, at)
 	}
@@ -218,7 +218,7 @@ func (m *movers) Do(ctx context.Context, s fleet.Step, at fleet.Moving) (fleet.L
 }
 
 // look says whether a place can move from here, or to here.
-func (m *movers) look(ctx context.Context, at fleet.Moving) (l fleet.Looked, err error) {
+func (m *movers) look(ctx context.Context, at fleet.Marked) (l fleet.Looked, err error) {
 	if err := named(at.Place); err != nil {
 		return l, err
 	}
@@ -237,7 +237,7 @@ func (m *movers) look(ctx context.Context, at fleet.Moving) (l fleet.Looked, err
 }
 
 // room returns why a place cannot come here.
-func (m *movers) room(at fleet.Moving) error {
+func (m *movers) room(at fleet.Marked) error {
 	tenant, name := splitID(at.Place)
 	switch {
 	case !m.places.layout.Load().names(tenant, name) || placeID(tenant, name) != at.Place:
@@ -262,7 +262,7 @@ func final(err error) error {
 
 // freeze ends what runs in a place, which answers nothing from then on, and gets no new
 // process. Calls have the time of --drain to end.
-func (m *movers) freeze(ctx context.Context, at fleet.Moving) error {
+func (m *movers) freeze(ctx context.Context, at fleet.Marked) error {
 	if !m.dir.has(at.Place) {
 		return refusal("it does not have the place")
 	}
@@ -270,11 +270,11 @@ func (m *movers) freeze(ctx context.Context, at fleet.Moving) error {
 	if err != nil {
 		return err
 	}
-	left, err := readMark(m.dir.leftFile(at.Place))
+	gone, err := readMark(m.dir.goneFile(at.Place))
 	if err != nil {
 		return err
 	}
-	if !mark.Freezes(at.Move) || at.Move <= left.Move || at.To == "" {
+	if !mark.Freezes(at.Move) || at.Move <= gone.Move || at.To == "" {
 		return refusal("move %d of the place is over", at.Move)
 	}
 	if _, err := placefile.Measure(ctx, m.dir.of(at.Place)); err != nil {
@@ -334,7 +334,7 @@ func (m *movers) whole(id string) error {
 }
 
 // Pack writes a frozen place, or one that is frozen meanwhile.
-func (m *movers) Pack(ctx context.Context, at fleet.Moving, out io.Writer) error {
+func (m *movers) Pack(ctx context.Context, at fleet.Marked, out io.Writer) error {
 	unlock, err := m.lock(at.Place)
 	if err != nil {
 		return err
@@ -398,7 +398,7 @@ func (m *movers) pause(ctx context.Context, id string) (resume func(), err error
 }
 
 // Receive makes a copy of a place, which is not in use.
-func (m *movers) Receive(ctx context.Context, at fleet.Moving, in io.Reader, alive func()) error {
+func (m *movers) Receive(ctx context.Context, at fleet.Marked, in io.Reader, alive func()) error {
 	unlock, err := m.lock(at.Place)
 	if err != nil {
 		return err
@@ -407,13 +407,13 @@ func (m *movers) Receive(ctx context.Context, at fleet.Moving, in io.Reader, ali
 	m.mu.Lock()
 	copied, is := m.copies[at.Place]
 	m.mu.Unlock()
-	left, err := readMark(m.dir.leftFile(at.Place))
+	gone, err := readMark(m.dir.goneFile(at.Place))
 	switch {
 	case err != nil:
 		return err
 	case is && copied.Move == at.Move:
 		return nil
-	case at.Move <= left.Move || is && copied.Move > at.Move || at.From == "":
+	case at.Move <= gone.Move || is && copied.Move > at.Move || at.From == "":
 		return refusal("move %d of the place is over", at.Move)
 	}
 	if err := m.room(at); err != nil {
@@ -447,7 +447,7 @@ func (m *movers) Receive(ctx context.Context, at fleet.Moving, in io.Reader, ali
 
 // unpack makes a place of a stream. The state of another place means nothing in this one: its
 // rows are under the name of that.
-func (m *movers) unpack(ctx context.Context, at fleet.Moving, made string, in io.Reader, alive func()) error {
+func (m *movers) unpack(ctx context.Context, at fleet.Marked, made string, in io.Reader, alive func()) error {
 	manifest, err := placefile.Unpack(ctx, made, in, alive)
 	if err != nil || manifest.Place == at.Place {
 		return err
@@ -460,7 +460,7 @@ func (m *movers) unpack(ctx context.Context, at fleet.Moving, made string, in io
 }
 
 // take puts a copy to work.
-func (m *movers) take(ctx context.Context, at fleet.Moving) error {
+func (m *movers) take(ctx context.Context, at fleet.Marked) error {
 	mark, err := m.dir.mark(at.Place)
 	switch {
 	case err != nil:
@@ -496,7 +496,7 @@ func (m *movers) open(ctx context.Context, id string) {
 }
 
 // drop removes a frozen place, which is at work elsewhere.
-func (m *movers) drop(ctx context.Context, at fleet.Moving) error {
+func (m *movers) drop(ctx context.Context, at fleet.Marked) error {
 	if !m.dir.has(at.Place) {
 		return nil
 	}
@@ -511,7 +511,7 @@ func (m *movers) drop(ctx context.Context, at fleet.Moving) error {
 		return err
 	}
 	m.places.disown(at.Place)
-	if err := m.dir.leave(m.dir.of(at.Place), at.Place, at.Move); err != nil {
+	if err := m.dir.retire(m.dir.of(at.Place), at.Place, at.Move); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -523,7 +523,7 @@ func (m *movers) drop(ctx context.Context, at fleet.Moving) error {
 }
 
 // thaw puts a frozen place to work again.
-func (m *movers) thaw(ctx context.Context, at fleet.Moving) error {
+func (m *movers) thaw(ctx context.Context, at fleet.Marked) error {
 	if !m.dir.has(at.Place) {
 		return nil
 	}
@@ -544,14 +544,14 @@ func (m *movers) thaw(ctx context.Context, at fleet.Moving) error {
 }
 
 // discard removes a copy.
-func (m *movers) discard(at fleet.Moving) error {
+func (m *movers) discard(at fleet.Marked) error {
 	m.mu.Lock()
 	copied, is := m.copies[at.Place]
 	m.mu.Unlock()
 	if is && copied.Move > at.Move || m.dir.has(at.Place) && !is {
 		return nil
 	}
-	if err := m.dir.leave(m.dir.incoming(at.Place), at.Place, at.Move); err != nil {
+	if err := m.dir.retire(m.dir.incoming(at.Place), at.Place, at.Move); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -562,7 +562,7 @@ func (m *movers) discard(at fleet.Moving) error {
 }
 
 // note writes down what became of a place.
-func (m *movers) note(event string, at fleet.Moving, by string) {
+func (m *movers) note(event string, at fleet.Marked, by string) {
 	tenant, _ := splitID(at.Place)
 	m.log.Info("a place moves", "event", event, "place", at.Place, "move", at.Move)
 	m.audit.append(audit.Session{Event: event, Tenant: tenant, Workspace: m.dir.workspace(at.Place), By: by})

@@ -55,15 +55,15 @@ func (m *mover) refused(s fleet.Step, place string, mark claims.Mark) {
 
 func (m *mover) step(s fleet.Step, place string, mark claims.Mark) error {
 	if s == fleet.StepPack {
-		return m.Pack(m.t.Context(), fleet.Moving{Place: place, Mark: mark}, io.Discard)
+		return m.Pack(m.t.Context(), fleet.Marked{Place: place, Mark: mark}, io.Discard)
 	}
-	_, err := m.Do(m.t.Context(), s, fleet.Moving{Place: place, Mark: mark})
+	_, err := m.Do(m.t.Context(), s, fleet.Marked{Place: place, Mark: mark})
 	return err
 }
 
 // receives has the worker read a stream.
 func (m *mover) receives(place string, mark claims.Mark, stream []byte) bool {
-	return m.Receive(m.t.Context(), fleet.Moving{Place: place, Mark: mark}, bytes.NewReader(stream), func() {}) == nil
+	return m.Receive(m.t.Context(), fleet.Marked{Place: place, Mark: mark}, bytes.NewReader(stream), func() {}) == nil
 }
 
 // open reports whether requests enter place a.
@@ -108,7 +108,7 @@ func TestLateSteps(t *testing.T) {
 	}
 	s.Close()
 	s, m = openMover(t, dir, policy)
-	if m.open() || !slices.Equal(m.list(), []fleet.Moving{{Place: "a", Mark: to(3)}}) {
+	if m.open() || !slices.Equal(m.list(), []fleet.Marked{{Place: "a", Mark: to(3)}}) {
 		t.Errorf("after a restart: open %v, %+v", m.open(), m.list())
 	}
 	m.taken(fleet.StepThaw, to(3))
@@ -124,7 +124,7 @@ func TestLateSteps(t *testing.T) {
 
 	m.taken(fleet.StepFreeze, to(4))
 	var stream bytes.Buffer
-	if err := m.Pack(t.Context(), fleet.Moving{Place: "a", Mark: to(4)}, &stream); err != nil {
+	if err := m.Pack(t.Context(), fleet.Marked{Place: "a", Mark: to(4)}, &stream); err != nil {
 		t.Fatal(err)
 	}
 	m.taken(fleet.StepDrop, to(4))
@@ -205,7 +205,7 @@ func TestUnclosedPlaces(t *testing.T) {
 		fails(fleet.StepPack, to(1))
 		fails(fleet.StepDrop, to(1))
 	}
-	if m.open() || !slices.Equal(m.list(), []fleet.Moving{{Place: "a", Mark: to(1)}}) {
+	if m.open() || !slices.Equal(m.list(), []fleet.Marked{{Place: "a", Mark: to(1)}}) {
 		t.Errorf("a place that is not closed: open %v, %+v", m.open(), m.list())
 	}
 	m.taken(fleet.StepThaw, to(1))

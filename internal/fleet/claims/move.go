@@ -22,28 +22,28 @@ type Action int
 
 // What becomes of it.
 const (
-	Leave   Action = iota // the move goes on, or too little is known
+	Keep    Action = iota // the move goes on, or too little is known
 	Thaw                  // the place stays: it is put to work again
 	Drop                  // the place is at work elsewhere: the frozen one is removed
 	Discard               // the place did not come: the copy is removed
 	Reclaim               // nobody knows of it any more: the frozen place is claimed again
 )
 
-// Remains returns what becomes of what a worker has left of a move, by the claim that holds. The
+// Cleanup returns what becomes of what a worker has left of a move, by the claim that holds. The
 // caller has confirmed the claim after it heard of the mark: the claim of the move was there
 // before the mark, so one that does not know the move says that the move is over. served
 // says that the worker of the claim has the place at work. other says that the other worker of the
 // move is linked, and has nothing of the place at work.
-func (c Claim) Remains(worker string, m Mark, served, other bool) Action {
+func (c Claim) Cleanup(worker string, m Mark, served, other bool) Action {
 	switch {
 	case c.Moving() && c.Move == m.Move:
-		return Leave
+		return Keep
 	case c == Claim{} && m.To != "" && other:
 		return Reclaim
 	case c == Claim{} && m.From == FromFile:
 		return Discard
 	case c == Claim{}:
-		return Leave
+		return Keep
 	case m.To != "" && c.Worker == worker:
 		return Thaw
 	case m.To != "" && c.Worker != worker && served:
@@ -51,5 +51,5 @@ func (c Claim) Remains(worker string, m Mark, served, other bool) Action {
 	case m.From != "" && (c.Worker != worker || served):
 		return Discard
 	}
-	return Leave
+	return Keep
 }

@@ -325,7 +325,7 @@ func (h *travels) tidy(i int, place string) {
 			}
 			all, _ := h.live(place)
 			served := len(all) == 1 && all[0] == known.Worker
-			switch known.Remains(worker, mark, served, len(all) == 0) {
+			switch known.Cleanup(worker, mark, served, len(all) == 0) {
 			case Thaw:
 				h.send("thaw "+worker, h.thaw(place, worker, mark.Move))
 			case Drop:
@@ -334,7 +334,7 @@ func (h *travels) tidy(i int, place string) {
 				h.send("discard "+worker, h.discard(place, worker, mark.Move))
 			case Reclaim:
 				h.swap(i, place, known, Claim{Worker: worker, Move: mark.Move})
-			case Leave:
+			case Keep:
 			}
 			h.check(place)
 		}
@@ -460,7 +460,7 @@ func TestMoves(t *testing.T) {
 
 // What is left of a move is removed only where the place is at work elsewhere, and put to work
 // only where the claim says so.
-func TestRemains(t *testing.T) {
+func TestCleanup(t *testing.T) {
 	frozen, copied := Mark{Move: 3, To: "b"}, Mark{Move: 3, From: "a"}
 	for _, tt := range []struct {
 		claim         Claim
@@ -469,23 +469,23 @@ func TestRemains(t *testing.T) {
 		served, other bool
 		want          Action
 	}{
-		{Claim{Worker: "a", To: "b", Move: 3}, "a", frozen, false, true, Leave},
-		{Claim{Worker: "b", From: "a", Move: 3}, "a", frozen, true, false, Leave},
-		{Claim{Worker: "b", From: "a", Move: 3}, "b", copied, false, true, Leave},
+		{Claim{Worker: "a", To: "b", Move: 3}, "a", frozen, false, true, Keep},
+		{Claim{Worker: "b", From: "a", Move: 3}, "a", frozen, true, false, Keep},
+		{Claim{Worker: "b", From: "a", Move: 3}, "b", copied, false, true, Keep},
 		{Claim{Worker: "a", Move: 3}, "a", frozen, false, true, Thaw},
 		{Claim{Worker: "a", Move: 3}, "b", copied, false, true, Discard},
 		{Claim{Worker: "b", Move: 3}, "a", frozen, true, false, Drop},
-		{Claim{Worker: "b", Move: 3}, "a", frozen, false, true, Leave}, // it may be all that there is
-		{Claim{Worker: "b", Move: 3}, "b", copied, false, true, Leave}, // the same
+		{Claim{Worker: "b", Move: 3}, "a", frozen, false, true, Keep}, // it may be all that there is
+		{Claim{Worker: "b", Move: 3}, "b", copied, false, true, Keep}, // the same
 		{Claim{Worker: "b", Move: 3}, "b", copied, true, false, Discard},
 		{Claim{Worker: "c", From: "b", Move: 4}, "a", frozen, true, false, Drop},
 		{Claim{}, "a", frozen, false, true, Reclaim},
-		{Claim{}, "a", frozen, false, false, Leave},
-		{Claim{}, "b", copied, false, true, Leave},
+		{Claim{}, "a", frozen, false, false, Keep},
+		{Claim{}, "b", copied, false, true, Keep},
 		{Claim{}, "b", Mark{Move: 3, From: FromFile}, false, true, Discard},
-		{Brought("b", 3), "b", Mark{Move: 3, From: FromFile}, false, true, Leave},
+		{Brought("b", 3), "b", Mark{Move: 3, From: FromFile}, false, true, Keep},
 	} {
-		if got := tt.claim.Remains(tt.worker, tt.mark, tt.served, tt.other); got != tt.want {
+		if got := tt.claim.Cleanup(tt.worker, tt.mark, tt.served, tt.other); got != tt.want {
 			t.Errorf("%+v at %s with %+v, served %v, other %v: %d, want %d", tt.claim, tt.worker, tt.mark, tt.served, tt.other, got, tt.want)
 		}
 	}

@@ -14,26 +14,26 @@ import (
 
 // Bounds of what a worker does for fronts that ask about audit logs.
 const (
-	keepsEvery = time.Second
-	keepsMost  = 64 // in that time
+	checkpointEvery = time.Second
+	checkpointMost  = 64 // in that time
 )
 
-// keeping is how many checkpoints a worker has been sent. It is safe for concurrent use.
-type keeping struct {
+// checkpointRate is how many checkpoints a worker has been sent. It is safe for concurrent use.
+type checkpointRate struct {
 	mu    sync.Mutex
 	since time.Time // guarded by mu
 	count int       // guarded by mu: since then
 }
 
 // room reports whether another one may come now.
-func (k *keeping) room(now time.Time) bool {
+func (k *checkpointRate) room(now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now.Sub(k.since) >= keepsEvery {
+	if now.Sub(k.since) >= checkpointEvery {
 		k.since, k.count = now, 0
 	}
 	k.count++
-	return k.count <= keepsMost
+	return k.count <= checkpointMost
 }
 
 // audit answers what a front asks about audit logs.
@@ -46,8 +46,8 @@ func (w *Worker) audit(rw http.ResponseWriter, r *http.Request) {
 	case keepPath:
 		w.keepOf(rw, r)
 		return
-	case heardPath:
-		w.hear(rw, r)
+	case acknowledgePath:
+		w.acknowledge(rw, r)
 		return
 	}
 	if !w.auditing.TryLock() { // each reads a whole log
@@ -94,8 +94,8 @@ func (w *Worker) verify(r *http.Request) ([]byte, error) {
 	return w.cfg.Audit.Verify(r.Context(), seen, r.URL.Query()["key"])
 }
 
-// hear notes which checkpoint of this worker a front knows.
-func (w *Worker) hear(rw http.ResponseWriter, r *http.Request) {
+// acknowledge notes which checkpoint of this worker a front knows.
+func (w *Worker) acknowledge(rw http.ResponseWriter, r *http.Request) {
 	var s Signed
 	c, ok := r.Context().Value(connKey{}).(*conn)
 	if json.NewDecoder(http.MaxBytesReader(rw, r.Body, 4*MaxSigned)).Decode(&s) != nil || !ok {
@@ -104,31 +104,31 @@ func (w *Worker) hear(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c.heard = s
-	close(w.heard)
-	w.heard = make(chan struct{})
+	c.acknowledged = s
+	close(w.acknowledged)
+	w.acknowledged = make(chan struct{})
 	rw.WriteHeader(http.StatusNoContent)
 }
 
-// Told waits until all fronts that are linked know the newest checkpoint of this worker, or
+// WaitAcknowledged waits until all fronts that are linked know the newest checkpoint of this worker, or
 // ctx ends.
-func (w *Worker) Told(ctx context.Context) {
+func (w *Worker) WaitAcknowledged(ctx context.Context) {
 	if w.cfg.Audit == nil {
 		return
 	}
 	newest := w.cfg.Audit.Newest()
 	for {
 		w.mu.Lock()
-		all, heard := true, w.heard
+		all, acknowledged := true, w.acknowledged
 		for c := range w.running {
-			all = all && (c.heard == newest || closed(c.lost))
+			all = all && (c.acknowledged == newest || closed(c.lost))
 		}
 		w.mu.Unlock()
 		if all {
 			return
 		}
 		select {
-		case <-heard:
+		case <-acknowledged:
 		case <-ctx.Done():
 			return
 		}
@@ -143,7 +143,7 @@ func (w *Worker) keepOf(rw http.ResponseWriter, r *http.Request) {
 	case err != nil || !s.fits() || !IsWorkerName(s.Worker) || s.Worker == w.cfg.Name:
 		http.Error(rw, "this is not a checkpoint of another worker", http.StatusBadRequest)
 		return
-	case !w.keeping.room(time.Now()):
+	case !w.checkpoints.room(time.Now()):
 		http.Error(rw, "there are too many at once", http.StatusTooManyRequests)
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/internal/fleet/claims"
 )
 
-// remnants clears up what moves have left at workers.
-type remnants struct {
+// cleanup clears up what moves have left at workers.
+type cleanup struct {
 	moves *moves
 
 	mu    sync.Mutex
@@ -17,12 +17,12 @@ type remnants struct {
 }
 
 // look has workers clear up what moves that are over have left.
-func (r *remnants) look(ctx context.Context) {
+func (r *cleanup) look(ctx context.Context) {
 	m := r.moves
 	if m.front.cfg.Claims.Ready() != nil {
 		return
 	}
-	all := m.front.roster.remains()
+	all := m.front.roster.remnants()
 	for _, one := range all {
 		if c := m.front.cfg.Claims.Owner(one.Place); c.Moving() && c.Move == one.Move {
 			continue
@@ -40,7 +40,7 @@ func (r *remnants) look(ctx context.Context) {
 }
 
 // tidy has a worker clear up what is left of a move that is over.
-func (r *remnants) tidy(ctx context.Context, one remain) error {
+func (r *cleanup) tidy(ctx context.Context, one remnant) error {
 	m := r.moves
 	ctx, cancel := context.WithTimeout(ctx, m.times.step)
 	defer cancel()
@@ -51,10 +51,13 @@ func (r *remnants) tidy(ctx context.Context, one remain) error {
 	holders, _ := m.front.roster.holding(one.Place)
 	served := len(holders) == 1 && holders[0].Name == known.Worker
 	var step Step
-	switch known.Remains(one.Name, one.Mark, served, len(holders) == 0 && m.front.roster.named(one.To) != nil) {
-	case claims.Leave:
+	switch known.Cleanup(one.Name, one.Mark, served, len(holders) == 0 && m.front.roster.named(one.To) != nil) {
+	case claims.Keep:
 		return nil
 	case claims.Reclaim:
+		if _, err := following(known, one.Move); err != nil {
+			return err
+		}
 		_, err := m.swap(ctx, one.Place, known, claims.Claim{Worker: one.Name, Move: one.Move})
 		return err
 	case claims.Thaw:
@@ -67,7 +70,7 @@ func (r *remnants) tidy(ctx context.Context, one remain) error {
 		}
 		step = StepDiscard
 	}
-	_, err := one.do(ctx, step, one.Moving)
+	_, err := one.do(ctx, step, one.Marked)
 	if err == nil {
 		m.front.cfg.Log.Info("a worker has cleared up what a move has left", "place", one.Place, "worker", one.Name, "move", one.Move, "step", string(step))
 	}
@@ -75,7 +78,7 @@ func (r *remnants) tidy(ctx context.Context, one remain) error {
 }
 
 // old reports whether a copy from a file has been there for a while.
-func (r *remnants) old(one remain) bool {
+func (r *cleanup) old(one remnant) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	since, known := r.files[one.Name+" "+one.Place]
@@ -86,7 +89,7 @@ func (r *remnants) old(one remain) bool {
 }
 
 // forgetFiles forgets the copies from files that are not there any more.
-func (r *remnants) forgetFiles(all []remain) {
+func (r *cleanup) forgetFiles(all []remnant) {
 	there := make(map[string]bool, len(all))
 	for _, one := range all {
 		there[one.Name+" "+one.Place] = true

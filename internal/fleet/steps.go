@@ -31,8 +31,8 @@ const (
 	StepDiscard Step = "discard" // the copy is removed
 )
 
-// Moving is a place that moves, as a worker has it.
-type Moving struct {
+// Marked is a place that moves, as a worker has it.
+type Marked struct {
 	Place string `json:"place"`
 	claims.Mark
 }
@@ -47,11 +47,11 @@ type Looked struct {
 // Mover is the places of a worker, as they move. Its methods are safe for concurrent use.
 type Mover interface {
 	// Do takes a step without a stream. A Refusal says that trying again does not help.
-	Do(ctx context.Context, s Step, m Moving) (Looked, error)
+	Do(ctx context.Context, s Step, m Marked) (Looked, error)
 	// Pack writes a frozen place, and Receive reads one.
-	Pack(ctx context.Context, m Moving, out io.Writer) error
+	Pack(ctx context.Context, m Marked, out io.Writer) error
 	// Receive calls alive when it gets on.
-	Receive(ctx context.Context, m Moving, in io.Reader, alive func()) error
+	Receive(ctx context.Context, m Marked, in io.Reader, alive func()) error
 }
 
 // Refusal is the error of a step that a worker does not take. Trying again does not help.
@@ -76,7 +76,7 @@ const (
 
 // move answers a request for a step.
 func (w *Worker) move(rw http.ResponseWriter, r *http.Request) {
-	var m Moving
+	var m Marked
 	if w.cfg.Mover == nil || json.Unmarshal([]byte(r.Header.Get(moveHeader)), &m) != nil || m.Place == "" {
 		rw.WriteHeader(http.StatusNotFound)
 		return
@@ -92,12 +92,12 @@ func (w *Worker) move(rw http.ResponseWriter, r *http.Request) {
 	case StepPack:
 		ctx, over := context.WithTimeoutCause(r.Context(), w.times.copy, errTooLong)
 		defer over()
-		begun := &begun{Writer: stream}
-		if err = w.cfg.Mover.Pack(ctx, m, begun); err != nil && begun.wrote {
+		part := &partWriter{Writer: stream}
+		if err = w.cfg.Mover.Pack(ctx, m, part); err != nil && part.wrote {
 			w.cfg.Log.Error("a place cannot be packed", "place", m.Place, "move", m.Move, "err", err)
 			panic(http.ErrAbortHandler) // a part was sent, which must not pass for the whole
 		}
-		if begun.wrote {
+		if part.wrote {
 			return
 		}
 	case StepReceive:
@@ -124,20 +124,20 @@ func sayAlive(rw http.ResponseWriter, every time.Duration) func() {
 	}
 }
 
-// begun notes whether a part of an answer was sent.
-type begun struct {
+// partWriter notes whether a part of an answer was sent.
+type partWriter struct {
 	io.Writer
 	wrote bool
 }
 
 // Write sends a part.
-func (b *begun) Write(p []byte) (int, error) {
+func (b *partWriter) Write(p []byte) (int, error) {
 	b.wrote = true
 	return b.Writer.Write(p)
 }
 
 // answer writes the answer to a request for a step without a stream.
-func (w *Worker) answer(rw http.ResponseWriter, m Moving, looked Looked, err error) {
+func (w *Worker) answer(rw http.ResponseWriter, m Marked, looked Looked, err error) {
 	refused, final := errors.AsType[*Refusal](err)
 	switch {
 	case final:
@@ -165,7 +165,7 @@ func clip(why string) string {
 }
 
 // do has a worker take a step without a stream.
-func (l *link) do(ctx context.Context, s Step, m Moving) (looked Looked, err error) {
+func (l *link) do(ctx context.Context, s Step, m Marked) (looked Looked, err error) {
 	res, err := l.step(ctx, s, m, http.NoBody)
 	if err != nil {
 		return looked, err
@@ -181,7 +181,7 @@ func (l *link) do(ctx context.Context, s Step, m Moving) (looked Looked, err err
 }
 
 // step has a worker take a step. The caller closes the body of the answer.
-func (l *link) step(ctx context.Context, s Step, m Moving, body io.Reader) (*http.Response, error) {
+func (l *link) step(ctx context.Context, s Step, m Marked, body io.Reader) (*http.Response, error) {
 	header, err := json.Marshal(m)
 	if err != nil {
 		return nil, err
@@ -214,36 +214,36 @@ func (l *link) step(ctx context.Context, s Step, m Moving, body io.Reader) (*htt
 }
 
 // note notes what a worker has of places that move; mu is held.
-func (l *link) note(moves *[]Moving) {
+func (l *link) note(moves *[]Marked) {
 	if moves != nil {
 		l.moves = slices.Clone(*moves)
 	}
 }
 
-// remain is a place with something on a worker that a move has left there, or still needs.
-type remain struct {
+// remnant is a place with something on a worker that a move has left there, or still needs.
+type remnant struct {
 	*link
-	Moving
+	Marked
 }
 
-// remains are those of all workers.
-func (r *roster) remains() (all []remain) {
+// remnants are those of all workers.
+func (r *roster) remnants() (all []remnant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range r.links {
 		for _, m := range l.moves {
-			all = append(all, remain{l, m})
+			all = append(all, remnant{l, m})
 		}
 	}
 	return all
 }
 
-// left reports whether a worker has something of a place that moves.
-func (r *roster) left(place string) bool {
+// hasRemnant reports whether a worker has something of a place that moves.
+func (r *roster) hasRemnant(place string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range r.links {
-		if slices.ContainsFunc(l.moves, func(m Moving) bool { return m.Place == place }) {
+		if slices.ContainsFunc(l.moves, func(m Marked) bool { return m.Place == place }) {
 			return true
 		}
 	}
