@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"belljar.dev/internal/fleet/claims"
@@ -56,17 +54,6 @@ type moves struct {
 	seen map[string]watched // guarded by mu: by place
 	said map[string]string  // guarded by mu: by place: how its last move ended
 	all  sync.WaitGroup
-}
-
-// drive is work of this front on a place that moves.
-type drive struct {
-	workers []string // that it needs
-	stop    context.CancelCauseFunc
-	ended   chan struct{} // closed when it has ended
-
-	claim  claims.Claim // guarded by moves.mu
-	copied atomic.Int64 // bytes of the stream
-	wrong  error        // guarded by moves.mu: why the last attempt failed
 }
 
 // watched is the claim of a move, and since when it is as it is.
@@ -155,40 +142,6 @@ func (m *moves) linked(place string, c claims.Claim) bool {
 		return false
 	}
 	return len(holders) == 0 || c.From == claims.FromFile || m.front.roster.named(c.From) != nil
-}
-
-// take notes that this front works on a place, with some workers. The work ends with the context,
-// and the caller releases the place. It returns nil if the front works on the place already, or
-// has enough to do, or these workers have.
-func (m *moves) take(ctx context.Context, place string, c claims.Claim, workers ...string) (context.Context, *drive) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.busy[place] != nil || len(m.busy) >= maxDrives {
-		return nil, nil
-	}
-	for _, worker := range workers {
-		n := 0
-		for _, d := range m.busy {
-			if slices.Contains(d.workers, worker) {
-				n++
-			}
-		}
-		if n >= maxOfOne {
-			return nil, nil
-		}
-	}
-	ctx, stop := context.WithCancelCause(ctx)
-	d := &drive{claim: c, workers: workers, stop: stop, ended: make(chan struct{})}
-	m.busy[place] = d
-	return ctx, d
-}
-
-func (m *moves) release(place string, d *drive) {
-	d.stop(nil)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.busy, place)
-	close(d.ended)
 }
 
 // errGivenUp ends the work on a move that was given up meanwhile.
@@ -416,16 +369,6 @@ func (m *moves) giveUp(ctx context.Context, place string, c claims.Claim) error 
 	}
 	m.undo(ctx, place, c)
 	return nil
-}
-
-// swap is that of the claims. Those that wait for the place look again.
-func (m *moves) swap(ctx context.Context, place string, old, next claims.Claim) (claims.Claim, error) {
-	now, err := m.front.cfg.Claims.Swap(ctx, place, old, next)
-	if err != nil {
-		return old, err
-	}
-	m.front.roster.wake()
-	return now, nil
 }
 
 // say notes how the last move of a place has ended.

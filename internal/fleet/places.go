@@ -152,23 +152,6 @@ func (m *moves) depart(ctx context.Context, place, to string) (c claims.Claim, e
 	return next, nil
 }
 
-// errLastMove is the error of a place whose worker, or claim, says that it has moved more often than
-// any place can.
-var errLastMove = errors.New("its last move has a number that no move can follow; a file of marks was damaged, or a worker is not what it says")
-
-// maxJump is how far a worker may be ahead of a claim in the number of the last move. A claim that
-// was lost begins anew at zero, and no place moves that often.
-const maxJump = 1 << 20
-
-// following returns the number of the move after that of a claim, and after the last one that a
-// worker has heard of.
-func following(c claims.Claim, last uint64) (uint64, error) {
-	if c.Move >= claims.MaxMove || last > c.Move+maxJump {
-		return 0, errLastMove
-	}
-	return max(last, c.Move) + 1, nil
-}
-
 // agreed reports whether all fronts know of a claim that this one changes.
 func (m *moves) agreed() error {
 	if err := m.front.cfg.Claims.Ready(); err != nil {
