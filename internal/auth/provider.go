@@ -1,0 +1,317 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"belljar.dev/mcp/wire"
+)
+
+// A person logs in at an OpenID Provider by the code flow (OpenID Connect Core 1.0, 3.1):
+//
+//  1. Begin makes a state, a nonce and a code verifier, and the address to which the browser goes.
+//     The caller keeps the Visit, so that nobody but the browser of this visit can end it.
+//  2. The provider asks the person, and sends the browser back with a code and the state.
+//  3. Finish exchanges the code for an ID token, with the verifier (RFC 7636) and the secret of the
+//     client, and checks the token: 3.1.3.7 of the specification.
+//
+// All that is fetched has the bounds of a fetcher, and comes from the provider that the operator
+// has named or from the hosts that its metadata name.
+
+// ProviderConfig says at which provider people log in.
+type ProviderConfig struct {
+	Issuer     string         // letter by letter
+	Client     string         // client_id
+	Scopes     []string       // with openid
+	Algorithms []string       // of ID tokens
+	Addresses  []netip.Prefix // beyond the public ones at which its hosts may be
+	Roots      *x509.CertPool // certificates for its hosts; nil for those of the system
+	Now        func() time.Time
+}
+
+// Provider is an OpenID Provider. Its methods are safe for concurrent use. Close ends its fetches.
+type Provider struct {
+	cfg   ProviderConfig
+	fetch *fetcher
+	keys  *keySet
+
+	mu     sync.Mutex
+	known  endpoints // guarded by mu
+	got    time.Time // guarded by mu: when they were fetched; zero for never
+	failed error     // guarded by mu: of the last fetch
+	next   time.Time // guarded by mu: no fetch begins before
+}
+
+// endpoints are what the metadata of a provider say (OpenID Connect Discovery 1.0, 3).
+type endpoints struct {
+	Issuer string   `json:"issuer"`
+	Begin  string   `json:"authorization_endpoint"`
+	Token  string   `json:"token_endpoint"`
+	Auth   []string `json:"token_endpoint_auth_methods_supported"`
+}
+
+// Bounds of logins.
+const (
+	endpointsFor = 10 * time.Minute // how long metadata are used
+	endpointsGap = 5 * time.Second  // between two fetches of them: anybody can begin a login
+	maxCode      = 4096             // bytes of an authorization code
+)
+
+// Visit is a login that has begun. Whoever has it can end it, with the code.
+type Visit struct {
+	URL      string `json:"-"` // to which the browser goes
+	Issuer   string `json:"issuer"`
+	Redirect string `json:"redirect"` // to which it comes back
+	State    string `json:"state"`
+	Nonce    string `json:"nonce"`
+	Verifier string `json:"verifier"`
+}
+
+// NewProvider is a provider of which nothing is fetched yet.
+func NewProvider(cfg ProviderConfig) *Provider {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	fetch := newFetcher(cfg.Addresses, cfg.Roots)
+	return &Provider{cfg: cfg, fetch: fetch, keys: newKeySet(cfg.Issuer, "", fetch, cfg.Now)}
+}
+
+// Close ends the fetches that go on, and waits for them.
+func (p *Provider) Close() { p.keys.close() }
+
+// endpoints returns the metadata, and fetches them if that was long ago. Anybody can have it called,
+// so the time of a fetch is claimed before it begins, whatever comes of it. What is known stays for a
+// day when the provider does not answer.
+func (p *Provider) endpoints(ctx context.Context) (endpoints, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.cfg.Now()
+	if now.Before(p.next) {
+		return p.believed(now)
+	}
+	p.next, p.failed = now.Add(fetchTime+endpointsGap), errFetching
+	p.mu.Unlock()
+	e, err := p.metadata(context.WithoutCancel(ctx)) // it is for others too, and its time is bounded
+	p.mu.Lock()
+	now = p.cfg.Now()
+	if p.failed, p.next = err, now.Add(endpointsGap); err == nil {
+		p.known, p.got, p.next = e, now, now.Add(endpointsFor)
+	}
+	return p.believed(now)
+}
+
+// believed returns the metadata that are known; mu is held.
+func (p *Provider) believed(now time.Time) (endpoints, error) {
+	if p.got.IsZero() || now.Sub(p.got) >= believed {
+		return endpoints{}, p.failed
+	}
+	return p.known, nil
+}
+
+// errFetching is the error while the metadata are fetched for somebody else.
+var errFetching = errors.New("the metadata of the provider are being fetched")
+
+// metadata fetches the metadata.
+func (p *Provider) metadata(ctx context.Context) (e endpoints, err error) {
+	from := metadataOf(p.cfg.Issuer)[0]
+	text, _, err := p.fetch.get(ctx, from)
+	switch {
+	case err != nil:
+		return e, err
+	case wire.CheckJSON(text, maxDepth) != nil || json.Unmarshal(text, &e) != nil:
+		return e, fmt.Errorf("%s: it is not valid JSON", from)
+	case e.Issuer != p.cfg.Issuer:
+		return e, fmt.Errorf("%s: %w: the policy has %s, and they have %q", from, errIssuer, p.cfg.Issuer, clip(e.Issuer))
+	}
+	for name, at := range map[string]string{"authorization_endpoint": e.Begin, "token_endpoint": e.Token} {
+		if u, err := url.Parse(at); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
+			return e, fmt.Errorf("%s: its %s is not a URL of https", from, name)
+		}
+	}
+	return e, nil
+}
+
+// Begin begins a login that ends at the URL redirect.
+func (p *Provider) Begin(ctx context.Context, redirect string) (v Visit, err error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	e, err := p.endpoints(ctx)
+	if err != nil {
+		return v, err
+	}
+	v = Visit{Issuer: p.cfg.Issuer, Redirect: redirect, State: rand.Text(), Nonce: rand.Text(), Verifier: rand.Text() + rand.Text()}
+	challenge := sha256.Sum256([]byte(v.Verifier))
+	to, err := url.Parse(e.Begin)
+	if err != nil {
+		return v, err
+	}
+	q := to.Query() // which it may have, and which stays (RFC 6749, 3.1)
+	for name, value := range map[string]string{
+		"response_type": "code", "client_id": p.cfg.Client, "redirect_uri": redirect, "scope": strings.Join(p.cfg.Scopes, " "), "state": v.State, "nonce": v.Nonce,
+		"code_challenge": base64.RawURLEncoding.EncodeToString(challenge[:]), "code_challenge_method": "S256",
+	} {
+		q.Set(name, value)
+	}
+	to.RawQuery = q.Encode()
+	v.URL = to.String()
+	return v, nil
+}
+
+// Finish ends a login and returns the claims of the ID token, which are the provider's. The state is
+// for the caller to compare. The error is a *Refusal for a token that is not accepted.
+func (p *Provider) Finish(ctx context.Context, v Visit, code, secret string) (map[string]any, error) {
+	if v.Issuer != p.cfg.Issuer {
+		return nil, errors.New("the login began at another provider")
+	}
+	if code == "" || len(code) > maxCode {
+		return nil, errors.New("the provider sent no code")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*fetchTime)
+	defer cancel()
+	e, err := p.endpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	token, err := p.exchange(ctx, e, v, code, secret)
+	if err != nil {
+		return nil, err
+	}
+	return p.claims(ctx, token, v.Nonce)
+}
+
+// exchange gets the ID token for a code.
+func (p *Provider) exchange(ctx context.Context, e endpoints, v Visit, code, secret string) (string, error) {
+	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {v.Redirect}, "code_verifier": {v.Verifier}}
+	// Without a word of the provider, by the header: OpenID Connect Discovery 1.0, 3.
+	byHeader := len(e.Auth) == 0 || slices.Contains(e.Auth, "client_secret_basic")
+	if secret == "" || !byHeader {
+		form.Set("client_id", p.cfg.Client)
+	}
+	if secret != "" && !byHeader {
+		form.Set("client_secret", secret)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.Token, strings.NewReader(form.Encode()))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "belljar")
+	if secret != "" && byHeader {
+		req.SetBasicAuth(url.QueryEscape(p.cfg.Client), url.QueryEscape(secret)) // RFC 6749, 2.3.1
+	}
+	resp, err := p.fetch.client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := readBounded(resp.Body)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", e.Token, err)
+	}
+	var said struct {
+		Token string `json:"id_token"`
+		Error string `json:"error"`
+	}
+	valid := wire.CheckJSON(text, maxDepth) == nil && json.Unmarshal(text, &said) == nil
+	switch {
+	case resp.StatusCode != http.StatusOK && valid && said.Error != "":
+		return "", fmt.Errorf("%s: it answers with status %d, %q", e.Token, resp.StatusCode, clip(said.Error))
+	case resp.StatusCode != http.StatusOK:
+		return "", fmt.Errorf("%s: it answers with status %d", e.Token, resp.StatusCode)
+	case !valid || said.Token == "":
+		return "", fmt.Errorf("%s: there is no ID token in its answer", e.Token)
+	}
+	return said.Token, nil
+}
+
+// claims are those of an ID token, once it is found to be of the provider, for this client, of now
+// and for this login.
+func (p *Provider) claims(ctx context.Context, token, nonce string) (map[string]any, error) {
+	read, bad := readJWT(token)
+	if bad != nil {
+		return nil, bad
+	}
+	typ := strings.ToLower(strings.TrimPrefix(read.typ, "application/"))
+	switch {
+	case read.issuer != p.cfg.Issuer:
+		return nil, refuse(Issuer, "", "it is of the issuer %q", clip(read.issuer))
+	case !slices.Contains(p.cfg.Algorithms, read.alg):
+		return nil, refuse(Algorithm, p.cfg.Issuer, "it is signed by %q", clip(read.alg))
+	case typ != "" && typ != "jwt":
+		return nil, refuse(Type, p.cfg.Issuer, "its type is %q", clip(read.typ))
+	}
+	key, _, err := p.keys.find(ctx, read.kid, read.alg)
+	switch {
+	case errors.Is(err, errNoKey):
+		return nil, refuse(Key, p.cfg.Issuer, "the provider has no key of the id %q for %s", clip(read.kid), read.alg)
+	case err != nil:
+		return nil, err
+	case !signed(token, read.alg, key):
+		return nil, refuse(Signature, p.cfg.Issuer, "the provider did not sign it")
+	}
+	if bad := p.check(read.claims, nonce, read); bad != nil {
+		return nil, bad
+	}
+	return read.claims, nil
+}
+
+// check looks at the claims of an ID token that the provider has signed.
+func (p *Provider) check(claims map[string]any, nonce string, read jwt) *Refusal {
+	subject, _ := claims["sub"].(string)
+	if subject == "" || len(subject) > maxSubject || strings.ContainsFunc(subject, notInSubject) {
+		return refuse(Claims, "", "its subject is missing, or not a short text")
+	}
+	whose, now := read.principal(), p.cfg.Now()
+	said, _ := claims["nonce"].(string)
+	if subtle.ConstantTimeCompare([]byte(said), []byte(nonce)) != 1 {
+		return refuse(Claims, whose, "its nonce is not that of this login")
+	}
+	several := false
+	switch aud := claims["aud"].(type) {
+	case string:
+		if aud != p.cfg.Client {
+			return refuse(Audience, whose, "it is for another client")
+		}
+	case []any:
+		if several = len(aud) > 1; !slices.Contains(aud, any(p.cfg.Client)) {
+			return refuse(Audience, whose, "it is for other clients")
+		}
+	default:
+		return refuse(Audience, whose, "it names no client")
+	}
+	// With several audiences, azp says for which of them the token was made.
+	if azp, has := claims["azp"]; (several || has) && azp != any(p.cfg.Client) {
+		return refuse(Audience, whose, "it was made for another client (azp)")
+	}
+	expires, ok := read.time("exp")
+	switch {
+	case !ok:
+		return refuse(Claims, whose, "it says not, or not as a number, when it expires")
+	case !now.Before(expires.Add(skew)):
+		return refuse(Expired, whose, "at %s", expires.UTC().Format(time.RFC3339))
+	}
+	for _, name := range []string{"iat", "nbf"} {
+		if _, has := claims[name]; !has && name == "nbf" {
+			continue
+		}
+		if at, ok := read.time(name); !ok || at.After(now.Add(skew)) {
+			return refuse(Claims, whose, "its claim %s is not a time that has come", name)
+		}
+	}
+	return nil
+}
