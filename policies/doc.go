@@ -81,7 +81,8 @@
 //	decide_url.go          the matches of URLs
 //	decide_glob.go         the patterns of all matches
 //
-//	policy.go, layer.go, tenant.go, auth.go, upstream.go, rule.go, terms.go
+//	policy.go, layer.go, tenant.go, auth.go, provider.go, upstream.go, rule.go,
+//	terms.go
 //	                       what was parsed
 //	facts.go, scene.go, exec.go
 //	                       what is asked about

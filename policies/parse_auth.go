@@ -88,28 +88,40 @@ func (d *authDecoder) issuer(n *yaml.Node) (i Issuer, ok bool) {
 	if v := o.get("keys"); v != nil {
 		i.Keys = d.secureURL(v, "keys")
 	}
-	i.Algorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
-	if v := o.get("algorithms"); v != nil {
-		i.Algorithms = nil
-		d.texts(v, "algorithms", func(n *yaml.Node, s string) {
-			d.word(n, "algorithms", Algorithms...)
-			i.Algorithms = append(i.Algorithms, s)
-		})
-	}
+	i.Algorithms = d.algorithms(o.get("algorithms"))
 	if v := o.get("types"); v != nil {
 		d.texts(v, "types", func(n *yaml.Node, s string) {
 			d.word(n, "types", TypeAccess, TypeJWT)
 			i.PlainType = i.PlainType || s == TypeJWT
 		})
 	}
-	if v := o.get("addresses"); v != nil {
-		d.texts(v, "addresses", func(n *yaml.Node, s string) { i.Addresses = append(i.Addresses, d.prefix(n, s)) })
-		if len(i.Addresses) > maxAddresses {
-			d.Fault(v, "", "addresses has %d entries, more than the %d that are read", len(i.Addresses), maxAddresses)
-		}
-	}
+	i.Addresses = d.addresses(o.get("addresses"))
 	d.tenantOfIssuer(n, o, &i)
 	return i, true
+}
+
+// algorithms reads how tokens may be signed.
+func (d *authDecoder) algorithms(n *yaml.Node) (all []string) {
+	if n == nil {
+		return []string{"RS256", "PS256", "ES256", "EdDSA"}
+	}
+	d.texts(n, "algorithms", func(n *yaml.Node, s string) {
+		d.word(n, "algorithms", Algorithms...)
+		all = append(all, s)
+	})
+	return all
+}
+
+// addresses reads where the hosts of an issuer may be.
+func (d *authDecoder) addresses(n *yaml.Node) (all []netip.Prefix) {
+	if n == nil {
+		return nil
+	}
+	d.texts(n, "addresses", func(n *yaml.Node, s string) { all = append(all, d.prefix(n, s)) })
+	if len(all) > maxAddresses {
+		d.Fault(n, "", "addresses has %d entries, more than the %d that are read", len(all), maxAddresses)
+	}
+	return all
 }
 
 // prefix reads an address or a range of them.
@@ -217,18 +229,24 @@ func (d *authDecoder) tenantWhen(n *yaml.Node, i *Issuer) {
 			continue
 		}
 		c := choice{tenant: d.tenantNamed(tenant)}
-		text, ok := d.text(when, "when")
-		if !ok {
-			continue
+		if c.when, ok = d.condition(when); ok {
+			i.chosen = append(i.chosen, c)
 		}
-		var wrong []cond.Fault
-		c.when, wrong = cond.CompileClaims(text)
-		for _, f := range wrong {
-			line, col := d.within(when, text, f.Line, f.Col)
-			d.FaultAt(line, col, "when: "+f.Message, f.Hint)
-		}
-		i.chosen = append(i.chosen, c)
 	}
+}
+
+// condition reads a condition about claims.
+func (d *authDecoder) condition(n *yaml.Node) (when *cond.Claims, ok bool) {
+	text, ok := d.text(n, "when")
+	if !ok {
+		return nil, false
+	}
+	when, wrong := cond.CompileClaims(text)
+	for _, f := range wrong {
+		line, col := d.within(n, text, f.Line, f.Col)
+		d.FaultAt(line, col, "when: "+f.Message, f.Hint)
+	}
+	return when, len(wrong) == 0
 }
 
 // scopes reads what tokens may be used for.

@@ -29,19 +29,33 @@ func (d *policyDecoder) console(n *yaml.Node) {
 	if !ok {
 		return
 	}
-	v := o.get("people")
-	if v == nil {
-		return
+	c := &consoleDecoder{d, &authDecoder{d.decoder, d.p}}
+	if v := o.get("people"); v != nil {
+		c.people(v)
 	}
-	all, ok := d.mapping(v, "people", nil)
+	if v := o.get("provider"); v != nil {
+		c.provider(v)
+	}
+}
+
+// consoleDecoder reads the people of a console.
+type consoleDecoder struct {
+	*policyDecoder
+
+	auth *authDecoder // for what a provider has like an issuer
+}
+
+// people reads the people with tokens of their own.
+func (d *consoleDecoder) people(n *yaml.Node) {
+	all, ok := d.mapping(n, "people", nil)
 	switch {
 	case !ok:
 		return
-	case len(v.Content) == 0:
-		d.Fault(v, `name one, for example ann: {role: viewer, token: "${file:/etc/belljar/ann.sha256}"}, or remove the key`, "people must not be empty")
+	case len(n.Content) == 0:
+		d.Fault(n, `name one, for example ann: {role: viewer, token: "${file:/etc/belljar/ann.sha256}"}, or remove the key`, "people must not be empty")
 		return
 	case len(all.keys) > maxPeople:
-		d.Fault(v, "", "there are %d people, more than the %d that are read", len(all.keys), maxPeople)
+		d.Fault(n, "", "there are %d people, more than the %d that are read", len(all.keys), maxPeople)
 		return
 	}
 	people := make(map[string]Person)
@@ -58,31 +72,106 @@ func (d *policyDecoder) console(n *yaml.Node) {
 }
 
 // person reads one entry of people.
-func (d *policyDecoder) person(key, n *yaml.Node) Person {
+func (d *consoleDecoder) person(key, n *yaml.Node) Person {
 	who := Person{Name: key.Value}
 	o, ok := d.mapping(n, "person "+key.Value, personShape)
 	if !ok {
 		return who
 	}
-	if v := o.get("role"); v == nil {
-		d.Fault(key, "write role: viewer, approver or operator", "person %s has no role", key.Value)
-	} else if i := d.word(v, "role", RoleNames...); i >= 0 {
-		who.Role = RoleNames[i]
-	}
-	if v := o.get("tenants"); v != nil {
-		who.Tenants = d.list(v, "tenants", maxTenants, func(n *yaml.Node, name string) {
-			if _, known := d.p.tenants[name]; !known {
-				d.Fault(n, suggest(name, d.p.Tenants()), "tenant %q does not exist", name)
-			}
-		})
-		if len(who.Tenants) == 0 {
-			d.Fault(v, "name one, or remove the key for the things of all tenants", "the tenants of person %s must not be empty", key.Value)
-		}
-	}
+	who.Role, who.Tenants = d.mayDo(key, o, "person "+key.Value)
 	if v := o.get("token"); v == nil {
 		d.Fault(key, `write token: "${file:/etc/belljar/NAME.sha256}"; "belljar console token" makes one`, "person %s has no token", key.Value)
 	} else {
 		who.Token = d.token(v)
 	}
 	return who
+}
+
+// mayDo reads the role of somebody, and the tenants that it is limited to.
+func (d *consoleDecoder) mayDo(at *yaml.Node, o object, whose string) (role string, tenants []string) {
+	if v := o.get("role"); v == nil {
+		d.Fault(at, "write role: viewer, approver or operator", "%s has no role", whose)
+	} else if i := d.word(v, "role", RoleNames...); i >= 0 {
+		role = RoleNames[i]
+	}
+	if v := o.get("tenants"); v != nil {
+		tenants = d.list(v, "tenants", maxTenants, func(n *yaml.Node, name string) {
+			if _, known := d.p.tenants[name]; !known {
+				d.Fault(n, suggest(name, d.p.Tenants()), "tenant %q does not exist", name)
+			}
+		})
+		if len(tenants) == 0 {
+			d.Fault(v, "name one, or remove the key for the things of all tenants", "the tenants of %s must not be empty", whose)
+		}
+	}
+	return role, tenants
+}
+
+// provider reads at which provider people log in.
+func (d *consoleDecoder) provider(n *yaml.Node) {
+	o, ok := d.mapping(n, "provider", providerShape)
+	if !ok {
+		return
+	}
+	p := &Provider{Scopes: []string{"openid"}}
+	if v := o.get("url"); v == nil {
+		d.Fault(n, "write url: https://login.example.com", "the provider has no url")
+	} else {
+		p.URL = d.auth.secureURL(v, "url")
+	}
+	if v := o.get("client"); v == nil {
+		d.Fault(n, "write client: belljar, which is the name that the provider has for this server", "the provider has no client")
+	} else if p.Client, ok = d.text(v, "client"); ok && !isShown(p.Client) {
+		d.Fault(v, "", "client is not a short text: %s", shown(p.Client))
+	}
+	if v := o.get("secret"); v != nil {
+		p.Secret = d.reference(v, "secret", `write "${file:/etc/belljar/client-secret}" or "${env:CLIENT_SECRET}": a policy says where the secret is kept, never what it is`)
+	}
+	if v := o.get("scopes"); v != nil {
+		for _, scope := range d.list(v, "scopes", maxScopes, func(n *yaml.Node, s string) {
+			if !scopeName().MatchString(s) {
+				d.Fault(n, "use printable characters of ASCII without spaces, quotes and backslashes, 64 at most", "%s cannot be the name of a scope", shown(s))
+			}
+		}) {
+			if scope != "openid" {
+				p.Scopes = append(p.Scopes, scope)
+			}
+		}
+	}
+	p.Algorithms = d.auth.algorithms(o.get("algorithms"))
+	p.Addresses = d.auth.addresses(o.get("addresses"))
+	if v := o.get("name"); v != nil {
+		p.name, _ = d.text(v, "name")
+	}
+	if v := o.get("roles"); v == nil {
+		d.Fault(n, `write roles: [{when: '"ops" in claims.groups', role: viewer}]`, "the provider has no roles, so nobody could come")
+	} else {
+		p.people = d.roles(v)
+	}
+	d.p.provider = p
+}
+
+// roles reads whom a provider lets in, and as what.
+func (d *consoleDecoder) roles(n *yaml.Node) (all []roleOf) {
+	entries := d.items(n, "roles", maxTenantWhens)
+	if n.Kind == yaml.SequenceNode && len(entries) == 0 {
+		d.Fault(n, "write at least one", "roles must not be empty")
+	}
+	for _, entry := range entries {
+		o, ok := d.mapping(entry, "an entry of roles", roleShape)
+		if !ok {
+			continue
+		}
+		var m roleOf
+		m.as.Role, m.as.Tenants = d.mayDo(entry, o, "an entry of roles")
+		when := o.get("when")
+		if when == nil {
+			d.Fault(entry, `write {when: '"ops" in claims.groups', role: viewer}`, "an entry of roles needs the key when")
+			continue
+		}
+		if m.when, ok = d.auth.condition(when); ok {
+			all = append(all, m)
+		}
+	}
+	return all
 }

@@ -136,21 +136,25 @@ var tokenReference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCo
 
 // token reads where the digest of a bearer token is kept.
 func (d *policyDecoder) token(n *yaml.Node) Secret {
-	s, ok := d.text(n, "token")
+	return d.reference(n, "token", `write "${env:TOKEN_SHA256}" or "${file:/etc/belljar/token}": a policy says where the SHA-256 of the token is kept, never what it is`)
+}
+
+// reference reads where a token or a secret is kept.
+func (d *policyDecoder) reference(n *yaml.Node, what, hint string) Secret {
+	s, ok := d.text(n, what)
 	if !ok {
 		return Secret{}
 	}
-	const hint = `write "${env:TOKEN_SHA256}" or "${file:/etc/belljar/token}": a policy says where the SHA-256 of the token is kept, never what it is`
 	m := tokenReference().FindStringSubmatch(s)
 	switch {
 	case m == nil:
-		d.Fault(n, hint, "the token is not a reference") // whose text may be a token, and is not repeated
+		d.Fault(n, hint, "the %s is not a reference", what) // whose text may be a token, and is not repeated
 	case m[1] == "env" && !variable().MatchString(m[2]):
 		d.Fault(n, "name a variable of belljar's own environment, for example TOKEN_CI_SHA256", "%s is not a valid name of a variable", shown(m[2]))
 	case m[1] == "env":
 		return Secret{Env: m[2]}
 	case !path.IsAbs(m[2]) || path.Clean(m[2]) != m[2] || m[2] == "/" || control(m[2]):
-		d.Fault(n, "write an absolute path of the host in its shortest form", "file %s cannot hold a token", shown(m[2]))
+		d.Fault(n, "write an absolute path of the host in its shortest form", "file %s cannot hold a %s", shown(m[2]), what)
 	default:
 		return Secret{File: m[2]}
 	}

@@ -25,6 +25,7 @@ type Policy struct {
 	layers    []*Layer     // that hold for every tenant, the upper ones first
 	dirs      []string     // workspaces of projects
 	people    []Person     // of the console, in order
+	provider  *Provider    // at which further people log in to it; nil for none
 	auth      auth         // the login of clients over HTTP, beside the tenants' own tokens
 	upstreams upstreams    // other people's MCP servers
 	tests     []TestResult // without those of a bundled policy

@@ -105,7 +105,33 @@ var tenantShape = &shape{
 
 var consoleShape = &shape{
 	name: "console", doc: "The people that may use the console from other machines.",
-	keys: []key{{"people", byName(namePattern, personShape.ref(), maxPeople), "The people, by name. On loopback, a person with access to the server's control socket needs no entry.", false}},
+	keys: []key{
+		{"people", byName(namePattern, personShape.ref(), maxPeople), "The people, by name. On loopback, a person with access to the server's control socket needs no entry.", false},
+		{"provider", providerShape.ref(), "The OpenID Provider at which further people log in.", false},
+	},
+}
+
+var providerShape = &shape{
+	name: "provider", doc: "An OpenID Provider at which people log in to the console.",
+	keys: []key{
+		{"url", textLike("^https://", "https://login.example.com/realms/team"), "Its issuer identifier, letter by letter.", true},
+		{"client", aText("belljar"), "The name by which it knows this server (client_id).", true},
+		{"secret", textLike(tokenPattern, "${file:/etc/belljar/client-secret}", "${env:CLIENT_SECRET}"), "Where the secret of the client is kept. Without it the client has none, and PKCE alone protects the login.", false},
+		{"scopes", aList(textLike(scopePattern, "groups"), maxScopes), "What is asked for beside openid.", false},
+		{"algorithms", someTexts(aWord(Algorithms...)), "How its ID tokens may be signed. Without it: RS256, PS256, ES256 and EdDSA.", false},
+		{"addresses", someTexts(aText("10.20.0.0/16")), "Addresses that are not public at which its hosts may be.", false},
+		{"name", aText("email"), "The claim with the name of a person, which stands before the issuer and the subject.", false},
+		{"roles", aFullList(roleShape.ref(), maxTenantWhens), "Who may come, and as what. The first entry whose condition holds counts.", true},
+	},
+}
+
+var roleShape = &shape{
+	name: "role-of", doc: "A condition, and what the people may do for whom it holds.",
+	keys: []key{
+		{"when", aText(`"ops" in claims.groups`), "The condition, in CEL, about the variable claims: those of the ID token.", true},
+		{"role", aWord(RoleNames...), "What they may do.", true},
+		{"tenants", aFullList(aText(), maxTenants), "The tenants whose things they may see and decide about. Without it: all, and the server itself.", false},
+	},
 }
 
 var personShape = &shape{

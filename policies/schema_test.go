@@ -282,7 +282,9 @@ profiles:
   c: {net: {mode: none}}
 totals: {memory: 15GiB, pids: 4095, cpu: 3, boxes: 15, disk: 15GiB, browsers: 3, egress: 15GiB}
 audit: {level: full, required: true, fsync: 100ms, rotate: 32MiB, keep: 20, redact: [secrets, emails], path: /var/log/belljar, otlp: "http://127.0.0.1:4318"}
-console: {people: {ann: {role: operator, tenants: [ci], token: "${file:/etc/belljar/ann.sha256}"}}}
+console:
+  people: {ann: {role: operator, tenants: [ci], token: "${file:/etc/belljar/ann.sha256}"}}
+  provider: {url: "https://d.example", client: belljar, secret: "${env:CLIENT_SECRET}", scopes: [groups], algorithms: [RS256], addresses: [10.0.0.0/8], name: email, roles: [{when: '"ops" in claims.groups', role: operator, tenants: [ci]}]}
 tenants: {ci: {token: "${env:TOKEN_SHA256}", profile: b, may_request: [a], rules: [], approvers: [ci], workspace: /srv/ci, places: {site: /srv/site}, limit: {calls: 90/s, burst: 900, in_flight: 120, sessions: 60, streams: 120, memory: 14GiB, pids: 4000, cpu: 2.5, boxes: 7, disk: 14GiB, browsers: 1, egress: 14GiB}}}
 auth:
   issuers:
