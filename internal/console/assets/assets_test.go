@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -110,5 +111,22 @@ func TestHandler(t *testing.T) {
 		if got := get(at, ""); got.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", at, got.Code)
 		}
+	}
+}
+
+// The page may load its own files and nothing else, no page may show it in a frame, and no text becomes
+// markup in it: WC5, WC6, WC-A21.
+func TestContentSecurityPolicy(t *testing.T) {
+	has := make(map[string]string)
+	for one := range strings.SplitSeq(ContentSecurityPolicy, "; ") {
+		name, value, _ := strings.Cut(one, " ")
+		has[name] = value
+	}
+	want := map[string]string{
+		"default-src": "'none'", "script-src": "'self'", "style-src": "'self'", "img-src": "blob:", "connect-src": "'self'",
+		"base-uri": "'none'", "form-action": "'none'", "frame-ancestors": "'none'", "require-trusted-types-for": "'script'", "trusted-types": "'none'",
+	}
+	if !maps.Equal(has, want) {
+		t.Errorf("got %q, want %q", has, want)
 	}
 }

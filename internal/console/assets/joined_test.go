@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"belljar.dev/internal/golden"
 )
@@ -22,6 +23,9 @@ var (
 	comments = regexp.MustCompile("(?s:/\\*\\*.*?\\*/) ?|(?m:^\\s*//.*\\n)|(?m: +// [^'\"`\n]*$)") // no text of the page has two slashes behind a space
 	indents  = regexp.MustCompile(`(?m)^\s+`)
 	rules    = regexp.MustCompile(`(?s:/\*.*?\*/)|(?m:^\s+)|\n`)
+	spaces   = regexp.MustCompile(` *([{};,>]) *|(:) +`) // of a style sheet
+	// hard is what stands before a regular expression that looks like a division.
+	hard = regexp.MustCompile(`\b(?:return|typeof|case|of|in) /`)
 )
 
 // sources are the files of the page, by their paths.
@@ -81,7 +85,10 @@ func joined(t *testing.T, files map[string]string) string {
 				t.Fatalf("%s: the form of line %d (without comments) cannot be joined: %s", name, i+1, line)
 			}
 		}
-		text = indents.ReplaceAllString(text, "")
+		if found := hard.FindString(text); found != "" {
+			t.Fatalf("%s: give the regular expression behind %q a name; it looks like a division", name, found)
+		}
+		text = squeezed(indents.ReplaceAllString(text, ""))
 		if name == main {
 			out.WriteString("{\n" + text + "}\n") // its names too are its own
 			return
@@ -97,10 +104,80 @@ func joined(t *testing.T, files map[string]string) string {
 	return out.String()
 }
 
+// squeezed is a script without the spaces that only people need.
+func squeezed(text string) string {
+	var out strings.Builder
+	last := byte('\n') // of what is written
+	for len(text) > 0 {
+		n := literal(text, last)
+		switch {
+		case n > 0:
+		case text[0] == ' ' && !needsSpace(last, text[1]):
+			text = text[1:]
+			continue
+		default:
+			n = 1
+		}
+		out.WriteString(text[:n])
+		last, text = text[n-1], text[n:]
+	}
+	return out.String()
+}
+
+// needsSpace reports whether two characters mean something else without a space between them.
+func needsSpace(a, b byte) bool {
+	isWord := func(c byte) bool {
+		return c == '_' || c == '$' || c >= utf8.RuneSelf || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+	}
+	return isWord(a) && isWord(b) || a == b && (a == '+' || a == '-')
+}
+
+// literal is the length of a string, a template or a regular expression with which a script goes on
+// behind a character; zero for none.
+func literal(text string, last byte) int {
+	quote, class := text[0], false
+	if quote != '\'' && quote != '"' && quote != '`' && (quote != '/' || !strings.ContainsRune("(,=:[!&|?{};\n", rune(last))) {
+		return 0
+	}
+	for n := 1; n < len(text); n++ {
+		switch c := text[n]; {
+		case c == '\\':
+			n++
+		case quote == '/' && (c == '[' || c == ']'):
+			class = c == '['
+		case c == quote && !class:
+			return n + 1
+		case quote == '`' && strings.HasPrefix(text[n:], "${"):
+			for depth := 0; n < len(text); n++ {
+				if inner := literal(text[n:], 0); inner > 0 {
+					n += inner - 1
+				}
+				if depth += strings.Count(text[n:n+1], "{") - strings.Count(text[n:n+1], "}"); depth == 0 && text[n] == '}' {
+					break
+				}
+			}
+		}
+	}
+	return len(text)
+}
+
+// Spaces go where they mean nothing, and stay in texts, templates and regular expressions.
+func TestSqueezed(t *testing.T) {
+	for text, want := range map[string]string{
+		"const a = b + c\n": "const a=b+c\n", "return x in y\n": "return x in y\n", "a + +b - -c\n": "a+ +b- -c\n", "f('a  b', \"c ' d\", 'e \\' f')\n": "f('a  b',\"c ' d\",'e \\' f')\n",
+		"`a  ${b ? `c  ${d}  ` : '} '}  e` + f\n": "`a  ${b ? `c  ${d}  ` : '} '}  e`+f\n", "x = /[/ ' ]  /.test(y) / 2 / z\n": "x=/[/ ' ]  /.test(y)/2/z\n", "(a) => ({b: 1, c})\n": "(a)=>({b:1,c})\n",
+		"é = ü of ö\n": "é=ü of ö\n", "a = b / 2, c = 'x  y' / 2\n": "a=b/2,c='x  y'/2\n",
+	} {
+		if got := squeezed(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 // What the binary contains is what the sources say.
 func TestPacked(t *testing.T) {
 	files := sources(t)
-	for name, want := range map[string]string{"main.js": joined(t, files), "style.css": rules.ReplaceAllString(files["style.css"], "")} {
+	for name, want := range map[string]string{"main.js": joined(t, files), "style.css": spaces.ReplaceAllString(rules.ReplaceAllString(files["style.css"], ""), "$1$2")} {
 		at := "packed/" + name + ".gz"
 		if golden.Update() {
 			var out bytes.Buffer
