@@ -71,7 +71,7 @@ const (
 	maxCode      = 4096             // bytes of an authorization code
 )
 
-// Visit is a login that has begun. Whoever has it can end it, with the code.
+// Visit is a login that has begun. Its holder can end it, with the code.
 type Visit struct {
 	URL      string `json:"-"` // to which the browser goes
 	Issuer   string `json:"issuer"`

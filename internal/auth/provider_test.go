@@ -163,8 +163,9 @@ func TestProviderIsBounded(t *testing.T) {
 		at     string
 		answer func(w http.ResponseWriter, r *http.Request, far *authtest.Provider)
 	}{
-		"metadata that are large": {"openid-configuration", func(w http.ResponseWriter, _ *http.Request, _ *authtest.Provider) {
-			w.Write(make([]byte, maxDocument+1))
+		"metadata that are large": {"openid-configuration", func(w http.ResponseWriter, r *http.Request, far *authtest.Provider) {
+			metadataText("", "/authorize?kept=1", "/token")(w, r, far)
+			fmt.Fprint(w, strings.Repeat(" ", maxDocument)) // without which they would be fine
 		}},
 		"metadata of another issuer":   {"openid-configuration", metadataText("https://evil.example", "/authorize", "/token")},
 		"an authorization endpoint":    {"openid-configuration", metadataText("", "http://127.0.0.1/authorize", "/token")},

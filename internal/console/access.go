@@ -30,8 +30,9 @@ type Person struct {
 	Scope Scope
 	Until time.Time // when the token ends
 
-	sum   sha256sum // of the token
-	known sha256sum // of the person's own token; zero for somebody who logged in by a code
+	sum    sha256sum      // of the token
+	known  sha256sum      // of the person's own token, or of their name; zero for somebody who logged in by a code
+	claims map[string]any // that the provider has shown; nil for somebody who logged in otherwise
 }
 
 // Known is somebody whom the policy lets in from other machines.
@@ -163,19 +164,12 @@ func (a *access) admit(who Person) (token string, _ Person) {
 	return token, who
 }
 
-// holds reports whether a person may still come, and as what: one whom the policy lets in has
-// the role and the scope that it gives now, and ends with the entry there.
-func (p Person) holds(list func() []Known) (Person, bool) {
-	if p.known == (sha256sum{}) {
-		return p, true
-	}
-	for _, k := range list() {
-		if k.Name == p.Name && k.Sum == p.known {
-			p.Role, p.Scope = k.Role, k.Scope
-			return p, true
-		}
-	}
-	return Person{}, false
+// enter lets a person in.
+func (a *access) enter(who Person) (token string, _ Person) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire(time.Now())
+	return a.admit(who)
 }
 
 // expire forgets what is over. The caller holds a.mu.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	chromelog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/chromedp"
 
 	"belljar.dev/internal/people/approval"
@@ -104,7 +105,10 @@ func TestChromeForeignPort(t *testing.T) {
 	defer foreign.Close()
 	ctx, cancel := chromedp.NewContext(browser)
 	defer cancel()
-	visitForeign(ctx, t, foreign.URL+"/")
+	frames := visitForeign(ctx, t, foreign.URL+"/")
+	if len(frames) == 0 || !strings.Contains(frames[0], "frame-ancestors 'none'") {
+		t.Errorf("what the browser says of the frame: %q", frames)
+	}
 	results, err := chromedp.Run(ctx, chromedp.Evaluate[map[string]string](`window.results`))
 	if err != nil {
 		t.Fatal(err)
@@ -132,13 +136,26 @@ func TestChromeForeignPort(t *testing.T) {
 	own.until(`document.querySelector('.state.live')`) // and the page of the person goes on
 }
 
-// visitForeign opens a page, and waits until it has tried everything.
-func visitForeign(ctx context.Context, t *testing.T, url string) {
+// visitForeign opens a page, and waits until it has tried everything. It returns what the browser says
+// of its frames.
+func visitForeign(ctx context.Context, t *testing.T, url string) (frames []string) {
 	t.Helper()
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
 	p := &tab{ctx: ctx, t: t}
+	if err := chromedp.Listen(ctx, p.note); err != nil {
+		t.Fatal(err)
+	}
+	must(t)(chromedp.Call(ctx, chromelog.Enable, struct{}{}))
 	p.visit(url)
 	p.until(`window.over`)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.faults {
+		if strings.Contains(f, "raming") {
+			frames = append(frames, f)
+		}
+	}
+	return frames
 }

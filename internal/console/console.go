@@ -1,6 +1,7 @@
 package console
 
 import (
+	"crypto/cipher"
 	"log/slog"
 	"net/http"
 	"time"
@@ -41,6 +42,8 @@ type Console struct {
 	usage  usage
 	tail   tail
 	turns  turns
+	seal   cipher.AEAD   // of logins at a provider
+	visits chan struct{} // holds one for each request that waits for the provider
 }
 
 // headers are those of every answer.

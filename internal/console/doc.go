@@ -22,6 +22,7 @@
 //	part.go      the data of a worker, for the consoles at its fronts
 //	login.go     logging in and out
 //	events.go    what changes, as a stream
+//	provider.go  logging in at an OpenID Provider, and who may still come
 //	fleet.go     the workers of a front as one server
 //	inbox.go     approvals and questions
 //	runs.go      boxes, sessions, background tasks and their output

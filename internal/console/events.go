@@ -57,7 +57,7 @@ func (c *Console) stream(r *request) (any, error) {
 		}
 		who, holds := c.access.holderOf(r.who.sum)
 		if holds {
-			who, holds = who.holds(func() []Known { return c.views.Server.Known(r.Context()) })
+			who, holds = who.holds(r.Context(), &c.views)
 		}
 		if !holds {
 			return nil, errAnswered

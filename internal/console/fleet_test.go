@@ -157,7 +157,7 @@ func TestRolesOfAFleet(t *testing.T) {
 	}
 	tried := 0
 	for _, at := range part.console.routes() {
-		if slices.Contains([]string{"login", "logout", "me", "events"}, at.path) {
+		if at.needs == 0 || slices.Contains([]string{"logout", "me", "events"}, at.path) {
 			continue
 		}
 		tried++

@@ -18,13 +18,25 @@ type loggedIn struct {
 // login gives a token for a code.
 func (c *Console) login(r *request) (any, error) {
 	var said struct {
-		Code string `json:"code"`
+		Code  string `json:"code"`
+		Visit string `json:"visit"` // of somebody who comes back from the provider
+		State string `json:"state"`
 	}
 	if err := r.read(&said); err != nil {
 		return nil, err
 	}
-	token, who, err := c.enter(r, said.Code)
+	var token string
+	var who Person
+	var err error
+	if said.Visit == "" {
+		token, who, err = c.enter(r, said.Code)
+	} else {
+		token, who, err = c.finish(r, said.Visit, said.State, said.Code)
+	}
+	known, _ := errors.AsType[*Error](err)
 	switch {
+	case known != nil:
+		return nil, err
 	case errors.Is(err, errLocked):
 		r.w.Header().Set("Retry-After", "60")
 		respond(r.w, http.StatusTooManyRequests, refusal{Error: err.Error(), After: int(lockedFor.Seconds())})

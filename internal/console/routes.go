@@ -33,7 +33,9 @@ func (c *Console) routes() []route { return c.routesOf(c.views) }
 // routesOf are the routes of views. A person of some tenants has those of Views.only.
 func (c *Console) routesOf(views Views) []route {
 	all := []route{
-		{"POST", "login", "", 0, c.login, 1 << 10},
+		{"GET", "login", "", 0, c.ways, 0},
+		{"POST", "login", "", 0, c.login, 16 << 10},
+		{"POST", "login/begin", "", 0, c.begin, 1 << 10},
 		{"POST", "logout", "", Viewer, c.logout, 0},
 		{"GET", "me", "", Viewer, c.me, 0},
 		{"GET", "events", "", Viewer, c.stream, 0},
@@ -215,7 +217,7 @@ func (c *Console) person(r *http.Request, at route) (Person, error) {
 	}
 	who, ok := c.access.holder(token)
 	if ok {
-		who, ok = who.holds(func() []Known { return c.views.Server.Known(r.Context()) })
+		who, ok = who.holds(r.Context(), &c.views)
 	}
 	switch {
 	case ok && who.Role >= at.needs:

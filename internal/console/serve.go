@@ -22,7 +22,11 @@ import (
 // console.
 func Open(ctx context.Context, cfg Config) (*Console, error) {
 	c := &Console{ring: newRing(time.Now()), looks: make(chan struct{}, 1), known: make(chan struct{}), chain: chain{asked: make(chan struct{}, 1)}}
-	c.who = c.person
+	c.who, c.visits = c.person, make(chan struct{}, maxVisits)
+	var err error
+	if c.seal, err = newSeal(); err != nil {
+		return nil, err
+	}
 	public, err := c.place(&cfg)
 	if err != nil {
 		return nil, front.Mistake(err)
@@ -30,7 +34,7 @@ func Open(ctx context.Context, cfg Config) (*Console, error) {
 	c.front, err = front.Open(ctx, front.Config{
 		Addr: cfg.Addr, Inherited: cfg.Inherited, Log: cfg.Log, Cert: cfg.Cert, Key: cfg.Key, PublicURL: public,
 		Manner: front.Manner{
-			Flag: "--console", Name: front.NameConsole, Nowhere: "the console has nothing at this path", Header: headers(), Refuse: refuse,
+			Flag: "--console", Name: front.NameConsole, Nowhere: "the console has nothing at this path", Header: headers(), Refuse: refuse, Lands: c.lands,
 		},
 	}, cfg.People)
 	if err != nil {
@@ -68,7 +72,7 @@ func (c *Console) place(cfg *Config) (public string, err error) {
 		lacks = append(lacks, "the name by which browsers know it (--console-url https://NAME:PORT/)")
 	}
 	if !cfg.People {
-		lacks = append(lacks, "people in the policy (console: {people: ...}), each with a token of `belljar console token`")
+		lacks = append(lacks, "people in the policy (console: {people: ...}), each with a token of `belljar console token`, or a provider")
 	}
 	if len(lacks) > 0 {
 		return "", fmt.Errorf("--console: listen on %q: others than this machine could reach it, so it needs %s; or use 127.0.0.1, and from elsewhere a tunnel such as ssh -L", cfg.Addr, strings.Join(lacks, "; and "))
@@ -129,6 +133,7 @@ func (c *Console) mount(views Views) {
 	for _, root := range roots {
 		pages := http.StripPrefix(strings.TrimSuffix(root, "/"), assets.Handler())
 		c.front.Handle("GET "+root+"{$}", pages)
+		c.front.Handle("GET "+root+loginPath, pages)
 		c.front.Handle("GET "+root+"assets/", pages)
 	}
 }
@@ -153,7 +158,7 @@ func NewPart(views Views) (*Part, error) {
 	views.scope = Everything()
 	c := &Console{views: views, who: passedPerson, chain: chain{asked: make(chan struct{}, 1)}}
 	p := &Part{console: c}
-	own := []string{"login", "logout", "me", "events"}
+	own := []string{"login", "login/begin", "logout", "me", "events"}
 	for _, at := range append(c.routes(), route{"GET", "things", "", Viewer, c.changing, 0}) {
 		if !slices.Contains(own, at.path) {
 			p.mux.HandleFunc(at.method+" /"+api+at.path, c.handler(at))

@@ -59,6 +59,8 @@ type Views struct {
 	Counts Counts
 	Policy Policy
 	Tools  Tools
+	// Provider lets further people in; nil where there can be none.
+	Provider Provider
 	// Upstreams are the servers of other people.
 	Upstreams Upstreams
 	// Fleet has the workers of a front, in the place of People, Runs and AuditDir.

@@ -28,7 +28,7 @@ func openConsole(ctx context.Context, s *Server) (err error) {
 		return nil
 	}
 	cfg := console.Config{Addr: s.cfg.Service.Console, Remote: s.cfg.Service.ConsoleRemote, Inherited: s.cfg.Service.Inherited, Log: s.Log}
-	cfg.People = len(policies.People(s.Policy)) > 0
+	cfg.People = len(policies.People(s.Policy)) > 0 || policies.ProviderOf(s.Policy) != nil
 	if !s.cfg.routes() { // which opens no box
 		if err := frontFiles(consoleFiles(s.cfg.Service), s.workspaces(), s.Policy); err != nil {
 			return err
@@ -50,7 +50,10 @@ func consoleFiles(s *Service) *front.Config {
 // runConsole serves the console until ctx ends.
 func runConsole(ctx context.Context, s *Server, c *controller) {
 	s.Log.Info("people can open the console by `belljar console`", "url", s.console.URL())
-	if err := s.console.Serve(ctx, consoleViews(s, c)); err != nil {
+	views, provider := consoleViews(s, c), &consoleProvider{server: s}
+	defer provider.Close()
+	views.Provider = provider
+	if err := s.console.Serve(ctx, views); err != nil {
 		s.Log.Error("the console is not served any more", "err", err)
 	}
 }

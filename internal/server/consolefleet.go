@@ -27,7 +27,11 @@ func openPart(ctx context.Context, s *Server, c *controller) (run func(), err er
 // runFleetConsole serves the console of a front until ctx ends.
 func runFleetConsole(ctx context.Context, s *Server, c *controller) {
 	s.Log.Info("people can open the console by `belljar console`", "url", s.console.URL())
+	provider := &consoleProvider{server: s}
+	defer provider.Close()
 	err := s.console.Serve(ctx, console.Views{
+		Provider: provider,
+
 		Server: &consoleServer{s, c, &knownPeople{server: s}, time.Now()},
 		Fleet:  &consoleFleet{fleet.AskerOf(s.fleet), s.fleet},
 		Policy: &consolePolicy{c.policy, s.gate},

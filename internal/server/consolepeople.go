@@ -51,11 +51,7 @@ func (k *knownPeople) now(ctx context.Context) []console.Known {
 			if err != nil { // the policy has no others
 				continue
 			}
-			scope := console.Everything()
-			if p.Tenants != nil {
-				scope = console.ScopeOf(p.Tenants)
-			}
-			all, byName[p.Name] = append(all, one), console.Known{Name: p.Name, Role: role, Scope: scope, Sum: one.Sum}
+			all, byName[p.Name] = append(all, one), console.Known{Name: p.Name, Role: role, Scope: scopeOf(p.Tenants), Sum: one.Sum}
 		}
 	}
 	all, shared := distinct("person", all)
@@ -74,4 +70,12 @@ func (k *knownPeople) now(ctx context.Context) []console.Known {
 	}
 	k.read = time.Now()
 	return k.list
+}
+
+// scopeOf is the scope of somebody of the policy: tenants are nil for all.
+func scopeOf(tenants []string) console.Scope {
+	if tenants == nil {
+		return console.Everything()
+	}
+	return console.ScopeOf(tenants)
 }

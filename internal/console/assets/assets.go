@@ -49,6 +49,7 @@ func Handler() http.Handler {
 	page := []byte(strings.ReplaceAll(index, "assets/", dir))
 	served := map[string]file{
 		"/":                     {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false},
+		"/login":                {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false}, // to which a provider leads back
 		"/" + dir + "main.js":   {"text/javascript; charset=utf-8", `"` + digest(script) + `"`, forEver, script, true},
 		"/" + dir + "style.css": {"text/css; charset=utf-8", `"` + digest(style) + `"`, forEver, style, true},
 	}

@@ -37,10 +37,29 @@ export function takeCode() {
   return code
 }
 
-/** login gets a token for a code. @param {string} code */
-export async function login(code) {
+const visitKey = 'visit' // of a login at the provider
+
+/** takeReturn takes what the provider sent out of the address of the page. @returns {any} the code and the state; null for none */
+export function takeReturn() {
+  if (!location.pathname.endsWith('/login')) return null
+  const q = new URLSearchParams(location.search)
+  history.replaceState(null, '', './' + location.hash)
+  return q.has('state') ? Object.fromEntries(q) : null
+}
+
+/** leave goes to the provider. */
+export async function leave() {
+  const {url, visit} = await post('login/begin')
+  sessionStorage.setItem(visitKey, visit)
+  location.assign(url)
+}
+
+/** login gets a token for a code, of a link or of the provider. @param {string} code @param {string} [state] */
+export async function login(code, state) {
   setToken('')
-  const got = await post('login', {code})
+  const visit = state && (sessionStorage.getItem(visitKey) || '-')
+  sessionStorage.removeItem(visitKey)
+  const got = await post('login', {code, state, visit})
   keep(got.token)
   channel.postMessage({token: got.token})
 }

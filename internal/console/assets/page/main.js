@@ -4,7 +4,7 @@ import {get, hasToken, onFailure, onMissing, Refused} from './api.js'
 import {line, seen, setClock, tickAll} from './format.js'
 import {inbox} from './inboxstore.js'
 import {Live} from './live.js'
-import {codeIn, drop, login, logout, onToken, resume, takeCode} from './login.js'
+import {codeIn, drop, leave, login, logout, onToken, resume, takeCode, takeReturn} from './login.js'
 import {T} from './texts.js'
 import {button, command, empty, field, machine} from './widgets.js'
 import * as overview from './pages/overview.js'
@@ -210,11 +210,11 @@ async function begin() {
   show()
 }
 
-/** enter logs in with a code. @param {string} code */
-async function enter(code) {
+/** enter logs in with a code. @param {string} code @param {string} [state] */
+async function enter(code, state) {
   live.stop('hidden')
   try {
-    await login(code)
+    await login(code, state)
   } catch (e) {
     return loggedOut(/** @type {Error} */ (e).message)
   }
@@ -235,9 +235,11 @@ function loggedOut(why) {
     if (!code) throw new Error(T.login.noCode)
     await enter(code)
   }, {class: 'main'})
+  const other = el('span')
   link.addEventListener('keydown', (/** @type {KeyboardEvent} */ e) => { if (e.key === 'Enter') go.click() })
   fill(document.body, el('main', {class: 'login'}, el('h1', {tabindex: -1}, el('span', {class: 'mark', 'aria-hidden': 'true'}), T.login.title), why && el('p', {class: 'error', role: 'alert'}, seen(why)),
-    el('p', {}, T.login.text), command('belljar console'), field(T.login.link, link), el('div', {class: 'actions'}, go)))
+    el('p', {}, T.login.text), command('belljar console'), field(T.login.link, link), el('div', {class: 'actions'}, go, other)))
+  get('login').then(ways => ways.provider && fill(other, button(T.login.at(ways.provider), leave))).catch(() => {}) // the page works without
   document.body.querySelector('h1')?.focus()
   onToken(() => { if (!me) begin() })
 }
@@ -263,7 +265,8 @@ setInterval(() => {
 }, 1000)
 inbox.restore()
 inbox.watch(badges, new AbortController().signal)
-const code = takeCode()
+const code = takeCode(), back = takeReturn()
 if (code) enter(code)
+else if (back) enter(back.code, back.state)
 else if (await resume()) begin()
 else loggedOut()

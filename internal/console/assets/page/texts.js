@@ -12,6 +12,7 @@ export const T = {
   login: {
     title: 'Log in', text: 'A link logs you in, once and within a minute. Print one on the machine of the server, and open it here:', link: 'Link, code or token',
     placeholder: 'http://127.0.0.1:8931/#…', go: 'Log in', out: 'Log out', ended: 'You are logged out.', noCode: 'Not a link, a code (26 letters and digits) or a token (bjp_…).',
+    at: (/** @type {string} */ host) => 'Log in at ' + host,
     dead: 'The server does not accept this login any more. It ends after 12 hours, and with the server.',
   },
   live: {live: 'Live', lost: 'No connection', hidden: 'Paused', out: 'Logged out'},

@@ -1,0 +1,175 @@
+package console
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Bounds of logins at a provider.
+const (
+	visitLife = 10 * time.Minute // from its begin to its end
+	maxVisits = 8                // requests that wait for the provider
+)
+
+// loginPath is where a provider sends a browser back to. It is the page as well.
+const loginPath = "login"
+
+// Provider lets people in who have shown at an OpenID Provider who they are.
+type Provider interface {
+	// Host returns the host of the provider; empty if the policy has no provider.
+	Host() string
+	// Begin begins a login at whose end the browser comes back to a URL.
+	Begin(ctx context.Context, back string) (Visit, error)
+	// Finish ends it by the code that the browser brought, and returns the claims of the person.
+	Finish(ctx context.Context, kept []byte, code string) (map[string]any, error)
+	// Admits returns who it is under the policy that holds now.
+	Admits(claims map[string]any) (Known, bool)
+}
+
+// Visit is a login that has begun.
+type Visit struct {
+	URL   string // to which the browser goes
+	State string // that it brings back
+	Kept  []byte // what the provider needs to end it
+}
+
+// sealed is a Visit as the page keeps it, encrypted: the server keeps nothing of logins that have
+// begun, so nobody can fill it with them.
+type sealed struct {
+	Until time.Time `json:"until"`
+	State string    `json:"state"`
+	Kept  []byte    `json:"kept"`
+}
+
+// newSeal is a key of this process.
+func newSeal() (cipher.AEAD, error) {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // it never fails
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// lands reports whether a path is where a provider sends browsers back to.
+func (c *Console) lands(path string) bool {
+	return c.views.Provider != nil && (path == "/"+loginPath || path == "/"+c.prefix+loginPath) && c.views.Provider.Host() != ""
+}
+
+// ways says how people can log in, beside codes and tokens.
+func (c *Console) ways(*request) (any, error) {
+	out := struct {
+		Provider string `json:"provider,omitempty"`
+	}{}
+	if c.views.Provider != nil {
+		out.Provider = c.views.Provider.Host()
+	}
+	return out, nil
+}
+
+// visiting takes one of the places of requests that wait for the provider.
+func (c *Console) visiting() (leave func(), err error) {
+	if c.views.Provider == nil || c.views.Provider.Host() == "" {
+		return nil, fault(http.StatusNotFound, "people do not log in at a provider here; the policy names none under console")
+	}
+	select {
+	case c.visits <- struct{}{}:
+		return func() { <-c.visits }, nil
+	default:
+		return nil, fault(http.StatusTooManyRequests, "%d people are logging in at the provider now; try again in a moment", maxVisits)
+	}
+}
+
+// begin begins a login at the provider.
+func (c *Console) begin(r *request) (any, error) {
+	if err := r.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	leave, err := c.visiting()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	visit, err := c.views.Provider.Begin(r.Context(), c.front.URL()+"/"+c.prefix+loginPath)
+	if err != nil {
+		return nil, c.failed(err, "the provider %s does not answer as it should; try again in a minute, or log in with a link or a token. The log of the server says more", c.views.Provider.Host())
+	}
+	text, err := json.Marshal(sealed{time.Now().Add(visitLife), visit.State, visit.Kept})
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		URL   string `json:"url"`
+		Visit string `json:"visit"` // for the login
+	}{visit.URL, base64.RawURLEncoding.EncodeToString(c.seal.Seal(nil, nil, text, nil))}, nil
+}
+
+// failed logs why a login failed, and returns the error for the person.
+func (c *Console) failed(why error, format string, args ...any) error {
+	c.views.Server.Noted(Login{Event: "refused", Reason: why.Error()})
+	return fault(http.StatusBadGateway, format, args...)
+}
+
+// errVisit is the error for a login at a provider that did not begin here, or long ago.
+var errVisit = errors.New("this login did not begin in this tab, or too long ago; begin again")
+
+// finish lets a person in who comes back from the provider.
+func (c *Console) finish(r *request, visit, state, code string) (token string, who Person, err error) {
+	text, err := base64.RawURLEncoding.DecodeString(visit)
+	if err != nil {
+		return "", who, errVisit
+	}
+	var is sealed
+	if text, err = c.seal.Open(nil, nil, text, nil); err != nil || json.Unmarshal(text, &is) != nil {
+		return "", who, errVisit
+	}
+	if subtle.ConstantTimeCompare([]byte(is.State), []byte(state)) != 1 || !time.Now().Before(is.Until) {
+		return "", who, errVisit
+	}
+	leave, err := c.visiting()
+	if err != nil {
+		return "", who, err
+	}
+	defer leave()
+	claims, err := c.views.Provider.Finish(r.Context(), is.Kept, code)
+	if err != nil {
+		return "", who, c.failed(err, "the provider %s did not show who you are; begin again, or log in with a link or a token. The log of the server says more", c.views.Provider.Host())
+	}
+	known, ok := c.views.Provider.Admits(claims)
+	if !ok {
+		return "", who, &Error{http.StatusForbidden, fmt.Errorf("the provider %s knows you, but the policy of the server lets nobody in with what it says of you; its operator can change that, under console", c.views.Provider.Host())}
+	}
+	token, who = c.access.enter(Person{Name: known.Name, Role: known.Role, Scope: known.Scope, known: sha256.Sum256([]byte(known.Name)), claims: claims})
+	return token, who, nil
+}
+
+// holds reports whether a person may still come, and as what: one whom the policy lets in has
+// the role and the scope that it gives now, and ends with the entry there.
+func (p Person) holds(ctx context.Context, v *Views) (Person, bool) {
+	switch {
+	case p.known == (sha256sum{}):
+		return p, true
+	case p.claims != nil:
+		k, ok := v.Provider.Admits(p.claims)
+		p.Name, p.Role, p.Scope = k.Name, k.Role, k.Scope
+		return p, ok
+	}
+	for _, k := range v.Server.Known(ctx) {
+		if k.Name == p.Name && k.Sum == p.known {
+			p.Role, p.Scope = k.Role, k.Scope
+			return p, true
+		}
+	}
+	return Person{}, false
+}

@@ -1,0 +1,244 @@
+package console
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/auth"
+	"belljar.dev/internal/auth/authtest"
+)
+
+// provided is the provider of a rig: a real one, and whom a policy lets in.
+type provided struct {
+	*auth.Provider
+
+	far *authtest.Provider
+
+	mu   sync.Mutex
+	gone bool            // guarded by mu: the policy names none
+	role map[string]Role // guarded by mu: by a group
+}
+
+func (p *provided) Host() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return ""
+	}
+	return strings.TrimPrefix(p.far.URL, "https://")
+}
+
+func (p *provided) Begin(ctx context.Context, back string) (Visit, error) {
+	v, err := p.Provider.Begin(ctx, back)
+	if err != nil {
+		return Visit{}, err
+	}
+	kept, err := json.Marshal(v)
+	return Visit{v.URL, v.State, kept}, err
+}
+
+func (p *provided) Finish(ctx context.Context, kept []byte, code string) (map[string]any, error) {
+	var v auth.Visit
+	if err := json.Unmarshal(kept, &v); err != nil {
+		return nil, err
+	}
+	return p.Provider.Finish(ctx, v, code, authtest.Secret)
+}
+
+func (p *provided) Admits(claims map[string]any) (Known, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	groups, _ := claims["groups"].([]any)
+	for _, group := range groups {
+		name, _ := group.(string)
+		if role, ok := p.role[name]; ok && !p.gone {
+			return Known{Name: "ann@example.com (" + p.far.URL + "|ann-1)", Role: role, Scope: ScopeOf([]string{ours})}, true
+		}
+	}
+	return Known{}, false
+}
+
+// withProvider gives a rig a provider that is a server of its own.
+func withProvider(t testing.TB) (*provided, func(*rig, *Views)) {
+	far := authtest.New(t)
+	p := &provided{far: far, role: map[string]Role{"ops": Operator}, Provider: auth.NewProvider(auth.ProviderConfig{
+		Issuer: far.URL, Client: authtest.Client, Scopes: []string{"openid"}, Algorithms: []string{"ES256"}, Roots: far.Roots(), Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	})}
+	t.Cleanup(p.Close)
+	return p, func(_ *rig, v *Views) { v.Provider = p }
+}
+
+// begun is the answer to the begin of a login.
+type begun struct{ URL, Visit string }
+
+// goes begins a login and comes back from the provider with what a login needs.
+func (g *rig) goes(p *provided) map[string]string {
+	g.t.Helper()
+	var b begun
+	g.send("POST", "api/v1/login/begin", "", struct{}{}).into(g.t, &b)
+	to, err := p.far.Visit(b.URL)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if at := g.URL() + "login?"; !strings.HasPrefix(to.String(), at) {
+		g.t.Fatalf("the browser is sent to %s, want %s", to, at)
+	}
+	return map[string]string{"visit": b.Visit, "state": to.Query().Get("state"), "code": to.Query().Get("code")}
+}
+
+// A person logs in at a provider, as what the policy makes of the claims: at each request. A login
+// is for the tab in which it began.
+func TestLoginAtAProvider(t *testing.T) {
+	p, with := withProvider(t)
+	g := start(t, full, with)
+	var ways struct{ Provider string }
+	if g.send("GET", "api/v1/login", "", nil).into(t, &ways); ways.Provider != p.Host() {
+		t.Errorf("got %+v", ways)
+	}
+	login := func(said map[string]string) (int, loggedIn) {
+		got := g.send("POST", "api/v1/login", "", said)
+		var in loggedIn
+		if got.status == http.StatusOK {
+			got.into(t, &in)
+		}
+		return got.status, in
+	}
+	said := g.goes(p)
+	status, in := login(said)
+	if status != http.StatusOK || in.Person != "ann@example.com ("+p.far.URL+"|ann-1)" || in.Role != "operator" {
+		t.Fatalf("got %d %+v", status, in)
+	}
+	if status, _ := login(said); status != http.StatusBadGateway {
+		t.Errorf("a code that was used: %d", status)
+	}
+	one, other := g.goes(p), g.goes(p)
+	for name, said := range map[string]map[string]string{
+		"the visit of another tab": {"visit": other["visit"], "state": one["state"], "code": one["code"]},
+		"no visit":                 {"visit": "-", "state": one["state"], "code": one["code"]},
+		"a visit of nobody":        {"visit": base64.RawURLEncoding.EncodeToString(make([]byte, 100)), "state": one["state"], "code": one["code"]},
+		"no state":                 {"visit": one["visit"], "code": one["code"]},
+		"another state":            {"visit": one["visit"], "state": "x", "code": one["code"]},
+	} {
+		if status, _ := login(said); status != http.StatusUnauthorized {
+			t.Errorf("%s: %d", name, status)
+		}
+	}
+	if strings.Contains(one["visit"], one["state"]) {
+		t.Error("the visit is not encrypted")
+	}
+	if status, _ := login(map[string]string{"visit": other["visit"], "state": other["state"], "code": one["code"]}); status != http.StatusBadGateway {
+		t.Errorf("the code of another login: %d", status)
+	}
+	kill := func() int { return g.send("POST", "api/v1/search/wikipedia/test", in.Token, struct{}{}).status }
+	var me struct{ Tenants []string }
+	if g.send("GET", "api/v1/me", in.Token, nil).into(t, &me); !slices.Equal(me.Tenants, []string{ours}) {
+		t.Errorf("got %+v", me)
+	}
+	p.mu.Lock()
+	p.role = map[string]Role{"ops": Viewer}
+	p.mu.Unlock()
+	if got := kill(); got != http.StatusForbidden {
+		t.Errorf("an operator who is a viewer now: %d", got)
+	}
+	p.mu.Lock()
+	p.role = nil
+	p.mu.Unlock()
+	if got := g.send("GET", "api/v1/me", in.Token, nil); got.status != http.StatusUnauthorized {
+		t.Errorf("somebody whom the policy does not let in any more: %d", got.status)
+	}
+	if status, _ := login(g.goes(p)); status != http.StatusForbidden {
+		t.Errorf("a login of somebody whom the policy does not let in: %d", status)
+	}
+	p.mu.Lock()
+	p.gone = true
+	p.mu.Unlock()
+	if got := g.send("POST", "api/v1/login/begin", "", struct{}{}); got.status != http.StatusNotFound {
+		t.Errorf("without a provider: %d %s", got.status, got.body)
+	}
+	for _, l := range g.noted {
+		if strings.Contains(l.Reason, said["code"]) || strings.Contains(l.Reason, authtest.Secret) {
+			t.Errorf("a secret is written down: %+v", l)
+		}
+	}
+}
+
+// A login that takes longer than ten minutes has to begin again, and a few at most wait for the
+// provider at once.
+func TestLoginsAreBounded(t *testing.T) {
+	p, with := withProvider(t)
+	g := start(t, full, with)
+	said := g.goes(p)
+	text, err := base64.RawURLEncoding.DecodeString(said["visit"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var is sealed
+	if text, err = g.seal.Open(nil, nil, text, nil); err != nil || json.Unmarshal(text, &is) != nil {
+		t.Fatal(err)
+	}
+	if left := time.Until(is.Until); left > visitLife || left < visitLife/2 {
+		t.Errorf("a login may take %s", left)
+	}
+	is.Until = time.Now()
+	if text, err = json.Marshal(is); err != nil {
+		t.Fatal(err)
+	}
+	late := base64.RawURLEncoding.EncodeToString(g.seal.Seal(nil, nil, text, nil))
+	if got := g.send("POST", "api/v1/login", "", map[string]string{"visit": late, "state": said["state"], "code": said["code"]}); got.status != http.StatusUnauthorized {
+		t.Errorf("too late: %d %s", got.status, got.body)
+	}
+	for range maxVisits {
+		g.visits <- struct{}{}
+	}
+	if got := g.send("POST", "api/v1/login/begin", "", struct{}{}); got.status != http.StatusTooManyRequests {
+		t.Errorf("one more that begins: %d %s", got.status, got.body)
+	}
+	if got := g.send("POST", "api/v1/login", "", said); got.status != http.StatusTooManyRequests {
+		t.Errorf("one more that comes back: %d %s", got.status, got.body)
+	}
+	for range maxVisits {
+		<-g.visits
+	}
+	if got := g.send("POST", "api/v1/login", "", said); got.status != http.StatusOK {
+		t.Errorf("then: %d %s", got.status, got.body)
+	}
+}
+
+// A page of another origin may lead a browser to the end of a login, to nothing else, and only
+// where there is a provider.
+func TestLanding(t *testing.T) {
+	p, with := withProvider(t)
+	g := startAt(t, Remote{URL: "https://h.example/console/"}, full, with)
+	g.at = "http://" + g.front.Addr() + "/"
+	led := []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}
+	try := func(what, method, path string, want int, heads ...string) {
+		t.Helper()
+		if got := g.send(method, path, "", nil, heads...); got.status != want {
+			t.Errorf("%s: %s /%s %q: %d, want %d", what, method, path, heads, got.status, want)
+		}
+	}
+	query := "?" + url.Values{"code": {"x"}, "state": {"y"}}.Encode()
+	try("led back", "GET", "login"+query, 200, led...)
+	try("led back at the prefix", "GET", "console/login"+query, 200, led...)
+	try("to the page", "GET", "", 403, led...)
+	try("to data", "GET", "api/v1/login", 403, led...)
+	try("to act", "POST", "login", 403, led...)
+	try("into a frame", "GET", "login", 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe")
+	try("by a script", "GET", "login", 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty")
+	try("as a script", "GET", "login", 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "script")
+	try("with an origin", "GET", "login", 403, append(led, "Origin", "https://evil.example")...)
+	try("by another name", "GET", "login", 403, append(led, "Host", "evil.example")...)
+	p.mu.Lock()
+	p.gone = true
+	p.mu.Unlock()
+	try("without a provider", "GET", "login", 403, led...)
+}

@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"reflect"
+	"sync"
+
+	"belljar.dev/internal/auth"
+	"belljar.dev/internal/config"
+	"belljar.dev/internal/console"
+	"belljar.dev/internal/hostexec"
+	"belljar.dev/policies"
+)
+
+// consoleProvider is the OpenID Provider of the policy that holds, at which people log in to the
+// console. It is safe for concurrent use. Close ends its fetches.
+type consoleProvider struct {
+	server *Server
+	roots  *x509.CertPool // nil for those of the system
+
+	mu sync.Mutex
+	at *auth.Provider      // guarded by mu; nil for none
+	of auth.ProviderConfig // guarded by mu: of at
+}
+
+// errNoProvider is the error where the policy that holds names none.
+var errNoProvider = errors.New("the policy names no provider at which people log in")
+
+// now returns the provider of the policy that holds. What was fetched of another one is dropped.
+func (v *consoleProvider) now() (*auth.Provider, *policies.Provider, error) {
+	is := policies.ProviderOf(v.server.gate.now.Load())
+	if is == nil {
+		return nil, nil, errNoProvider
+	}
+	cfg := auth.ProviderConfig{Issuer: is.URL, Client: is.Client, Scopes: is.Scopes, Algorithms: is.Algorithms, Addresses: is.Addresses, Roots: v.roots}
+	v.mu.Lock()
+	old := v.at
+	if old != nil && reflect.DeepEqual(cfg, v.of) {
+		v.mu.Unlock()
+		return old, is, nil
+	}
+	fresh := auth.NewProvider(cfg)
+	v.at, v.of = fresh, cfg
+	v.mu.Unlock()
+	if old != nil {
+		old.Close()
+	}
+	return fresh, is, nil
+}
+
+// Close ends what goes on.
+func (v *consoleProvider) Close() {
+	v.mu.Lock()
+	at := v.at
+	v.at = nil
+	v.mu.Unlock()
+	if at != nil {
+		at.Close()
+	}
+}
+
+// Host is the host of the provider.
+func (v *consoleProvider) Host() string {
+	is := policies.ProviderOf(v.server.gate.now.Load())
+	if is == nil {
+		return ""
+	}
+	u, err := url.Parse(is.URL)
+	if err != nil {
+		return "" // which the policy does not have
+	}
+	return u.Host
+}
+
+// Begin begins a login.
+func (v *consoleProvider) Begin(ctx context.Context, back string) (visit console.Visit, err error) {
+	at, _, err := v.now()
+	if err != nil {
+		return visit, err
+	}
+	is, err := at.Begin(ctx, back)
+	if err != nil {
+		return visit, err
+	}
+	kept, err := json.Marshal(is)
+	return console.Visit{URL: is.URL, State: is.State, Kept: kept}, err
+}
+
+// Finish ends it.
+func (v *consoleProvider) Finish(ctx context.Context, kept []byte, code string) (map[string]any, error) {
+	at, is, err := v.now()
+	if err != nil {
+		return nil, err
+	}
+	var visit auth.Visit
+	if err := json.Unmarshal(kept, &visit); err != nil {
+		return nil, err
+	}
+	secret := ""
+	if !reflect.ValueOf(is.Secret).IsZero() {
+		s := v.server
+		boxes := config.Boxes(s.gate.now.Load(), s.workspaces(), s.State)
+		if secret, err = config.ReadSecret(ctx, "of the client at "+v.Host(), is.Secret, hostexec.Program{Boxes: boxes}); err != nil {
+			return nil, err
+		}
+	}
+	return at.Finish(ctx, visit, code, secret)
+}
+
+// Admits returns who may come by the claims of an ID token.
+func (v *consoleProvider) Admits(claims map[string]any) (console.Known, bool) {
+	is := policies.ProviderOf(v.server.gate.now.Load())
+	if is == nil || claims["iss"] != any(is.URL) {
+		return console.Known{}, false
+	}
+	who, why := is.Person(claims)
+	if why != "" {
+		v.server.Log.Debug("the policy does not let a person in whom the provider knows", "provider", is.URL, "why", why)
+		return console.Known{}, false
+	}
+	role, err := console.ParseRole(who.Role)
+	if err != nil { // the policy has no others
+		return console.Known{}, false
+	}
+	return console.Known{Name: who.Name, Role: role, Scope: scopeOf(who.Tenants)}, true
+}
