@@ -194,7 +194,11 @@ func (m *moves) drive(ctx context.Context, place string, d *drive) {
 			return
 		}
 		if errors.Is(err, ErrBusy) {
-			if began = m.since(place, c); errors.Is(err, ErrAtWork) || c.To == "" || time.Since(began) <= m.times.patience {
+			patience := m.times.patience
+			if errors.Is(err, ErrAtWork) {
+				patience = m.times.copy // a worker that only says so keeps no place for longer
+			}
+			if began = m.since(place, c); c.To == "" || time.Since(began) <= patience {
 				return // look begins again
 			}
 		}

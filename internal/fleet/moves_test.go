@@ -490,6 +490,15 @@ func TestBusyTarget(t *testing.T) {
 	r.moved("p", "w3")
 }
 
+// A worker that says for ever that it gets on does not keep a place frozen for longer than a copy.
+func TestTargetThatSaysItGetsOn(t *testing.T) {
+	r := movingRig(t, func(m *moveTimes) { m.patience, m.copy = time.Millisecond, 200*time.Millisecond }, map[string]*mover{
+		"w2": {receive: func(context.Context, io.Reader, func()) error { return ErrAtWork }},
+	})
+	r.move("p", "w2")
+	r.stays("p", "gets on")
+}
+
 // No worker, mark or claim leads to a number of a move that no other can follow.
 func TestNumbersOfMoves(t *testing.T) {
 	last := atomic.Uint64{}
