@@ -28,9 +28,10 @@ other players. Calls are recorded at the level full. It fails, and prints nothin
 where the file is not the one whose SHA-256 the log has.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {
-			text, err := a.cast(c.Context(), args[0])
+			text, cut, err := a.cast(c.Context(), args[0])
 			if err == nil {
 				_, err = c.OutOrStdout().Write(text)
+				tellCut(c, cut)
 			}
 			return failure(err)
 		},
@@ -55,13 +56,17 @@ that do more to a terminal than move, colour and erase.
 			if speed <= 0 || speed > 1e6 || idle < 0 {
 				return usage("audit play: want a --speed above 0 and an --idle of 0 or more")
 			}
-			text, err := a.cast(c.Context(), args[0])
+			text, cut, err := a.cast(c.Context(), args[0])
 			if err != nil {
 				return failure(err)
 			}
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()
-			return failure(play(ctx, printable.Raw(c.OutOrStdout()), text, speed, idle)) // tame lets through what it may do
+			if err := play(ctx, printable.Raw(c.OutOrStdout()), text, speed, idle); err != nil { // tame lets through what it may do
+				return failure(err)
+			}
+			tellCut(c, cut)
+			return nil
 		},
 	}
 	a.flags(c)
@@ -70,11 +75,12 @@ that do more to a terminal than move, colour and erase.
 	return c
 }
 
-// cast is the recording of a call, once it is found to be what the log says.
-func (a *auditing) cast(ctx context.Context, callID string) ([]byte, error) {
+// cast is the recording of a call, once it is found to be what the log says. cut says why it does
+// not have all; empty if it has.
+func (a *auditing) cast(ctx context.Context, callID string) (text []byte, cut string, err error) {
 	dir, err := a.dir()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	return audit.ReadCast(ctx, dir, callID, nil)
 }

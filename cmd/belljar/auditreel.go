@@ -35,14 +35,15 @@ writes nothing, where the recording is not the one whose SHA-256 the log has.
 			if err != nil {
 				return failure(err)
 			}
-			began, frames, err := audit.ReadReel(c.Context(), dir, args[0])
+			reel, err := audit.ReadReel(c.Context(), dir, args[0])
 			if err == nil {
-				err = replace(to, reelPage(args[0], began, frames))
+				err = replace(to, reelPage(args[0], reel))
 			}
 			if err != nil {
 				return failure(err)
 			}
-			fmt.Fprintf(c.OutOrStdout(), "%s has %d steps\n", to, len(frames))
+			fmt.Fprintf(c.OutOrStdout(), "%s has %d steps\n", to, len(reel.Frames))
+			tellCut(c, reel.Cut)
 			return nil
 		},
 	}
@@ -51,16 +52,26 @@ writes nothing, where the recording is not the one whose SHA-256 the log has.
 	return c
 }
 
+// tellCut says on standard error why a recording does not have all; cut is empty if it has.
+func tellCut(c *cobra.Command, cut string) {
+	if cut != "" {
+		fmt.Fprintf(c.ErrOrStderr(), "belljar: audit %s: %s\n", c.Name(), incomplete(cut))
+	}
+}
+
+// incomplete says why a recording does not have all.
+func incomplete(cut string) string { return "the recording is incomplete: " + cut }
+
 // reelPage is the page of a reel. What a web page wrote is shown in it as text alone.
-func reelPage(callID string, began time.Time, frames []audit.Frame) []byte {
+func reelPage(callID string, reel audit.Steps) []byte {
 	var b bytes.Buffer
 	say := func(text string) string { return html.EscapeString(printable.Line(text, 4<<10)) }
 	fmt.Fprintf(&b, `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
 <title>Call %[1]s</title><style>body{font:16px/1.5 sans-serif;max-width:80em;margin:2em auto;padding:0 1em}img{max-width:100%%;border:1px solid #888}p{margin:.2em 0}code{overflow-wrap:anywhere}</style>
 <h1>Call %[1]s</h1><p>It began at %[2]s.</p><ol>
-`, say(callID), began.UTC().Format(time.DateTime+" UTC"))
-	for i, f := range frames {
+`, say(callID), reel.Began.UTC().Format(time.DateTime+" UTC"))
+	for i, f := range reel.Frames {
 		fmt.Fprintf(&b, "<li><h2>%s</h2><p>After %.1f s: %s</p><p><code>%s</code></p>\n", say(f.Act), f.At, say(f.Did), say(f.URL))
 		if len(f.JPEG) > 0 {
 			fmt.Fprintf(&b, `<img alt="What the browser showed after step %d" src="data:image/jpeg;base64,%s">`, i+1, base64.StdEncoding.EncodeToString(f.JPEG))
@@ -69,6 +80,10 @@ func reelPage(callID string, began time.Time, frames []audit.Frame) []byte {
 		}
 		b.WriteString("</li>\n")
 	}
-	b.WriteString("</ol></html>\n")
+	b.WriteString("</ol>")
+	if reel.Cut != "" {
+		fmt.Fprintf(&b, "<p>%s</p>", say(incomplete(reel.Cut)))
+	}
+	b.WriteString("</html>\n")
 	return b.Bytes()
 }

@@ -31,6 +31,7 @@ func TestAuditReel(t *testing.T) {
 	r.Add(audit.Frame{Act: "submit on https://shop.example", Why: `a dialog waits: confirm "<b>Sure?"`})
 	_ = r.Close()
 	reel, _ := r.Recorded()
+	reel.Cut = "it would be larger than 16 MiB"
 	c, err := l.Cast("c-2", audit.Screen{})
 	if err != nil {
 		t.Fatal(err)
@@ -49,29 +50,30 @@ func TestAuditReel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began, frames, err := audit.ReadReel(t.Context(), dir, "c-1")
+	is, err := audit.ReadReel(t.Context(), dir, "c-1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := string(reelPage("c-1", began, frames))
+	page := string(reelPage("c-1", is))
 	for _, bad := range []string{"<script", "<img src=x", "\x1b", "\u202e", "<b>"} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-	page = strings.Replace(page, began.UTC().Format(time.DateTime), "TIME", 1)
+	page = strings.Replace(page, is.Began.UTC().Format(time.DateTime), "TIME", 1)
 	out := regexp.MustCompile(`After \d+\.\d s`).ReplaceAllString(page, "After N s")
-	_, err = audit.ReadCast(t.Context(), dir, "c-1", nil)
+	_, _, err = audit.ReadCast(t.Context(), dir, "c-1", nil)
 	out += fmt.Sprintf("\n%v\n", err)
-	_, _, err = audit.ReadReel(t.Context(), dir, "c-2")
+	_, err = audit.ReadReel(t.Context(), dir, "c-2")
 	out += fmt.Sprintf("%v\n", err)
-	_, _, err = audit.ReadReel(t.Context(), dir, "c-3")
+	_, err = audit.ReadReel(t.Context(), dir, "c-3")
 	out += fmt.Sprintf("%v\n", err)
 	file := filepath.Join(t.TempDir(), "steps.html")
 	for _, args := range [][]string{{"c-1"}, {"c-1", "--to", file}} {
 		var said strings.Builder
 		c := auditReelCommand()
 		c.SetOut(&said)
+		c.SetErr(&said)
 		c.SetArgs(append(args, "--log", dir))
 		c.SilenceErrors, c.SilenceUsage = true, true
 		err := c.ExecuteContext(t.Context())

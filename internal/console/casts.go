@@ -41,7 +41,7 @@ func (h *logHandlers) cast(r *request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), searchMost)
 	defer cancel()
-	text, err := audit.ReadCast(ctx, h.dir, r.PathValue("id"), h.scope.Sees)
+	text, _, err := audit.ReadCast(ctx, h.dir, r.PathValue("id"), h.scope.Sees)
 	if errors.Is(err, audit.ErrNoRecord) {
 		return nil, &Error{http.StatusNotFound, err}
 	}

@@ -48,7 +48,8 @@ func (w *witness) signed(s audit.Signed) {
 // maxWitnessed is how many other workers' newest checkpoints are remembered.
 const maxWitnessed = 4096
 
-// judge reports whether a checkpoint is news, and what is wrong with it.
+// judge reports whether a checkpoint is news, and what is wrong with it. It becomes known by note,
+// once it is written down.
 func (w *witness) judge(worker string, k kept) (news bool, wrong string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,8 +65,14 @@ func (w *witness) judge(worker string, k kept) (news bool, wrong string) {
 	case k.at.Seq == before.at.Seq && k.at.Hash != before.at.Hash:
 		wrong = fmt.Sprintf("record %d of its log is another one now", k.at.Seq)
 	}
-	w.put(worker, k)
 	return true, wrong
+}
+
+// note remembers a checkpoint that was written down.
+func (w *witness) note(worker string, k kept) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.put(worker, k)
 }
 
 // put remembers a checkpoint. If there are too many, it forgets the one that came first; if that
@@ -175,14 +182,19 @@ func (l fleetLedger) Keep(ctx context.Context, worker string, s fleet.Signed) er
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	news, wrong := l.witness.judge(worker, kept{signed: signed, at: c})
+	k := kept{signed: signed, at: c}
+	news, wrong := l.witness.judge(worker, k)
 	if wrong != "" {
 		l.out.Error("the audit log of another worker was changed: run `belljar audit verify --fleet` at a front", "worker", worker, "why", wrong)
 	}
 	if !news {
 		return nil
 	}
-	return l.log.Write(ctx, audit.Witness{Worker: worker, Signed: signed})
+	if err := l.log.Write(ctx, audit.Witness{Worker: worker, Signed: signed}); err != nil {
+		return err // the front sends it again
+	}
+	l.witness.note(worker, k)
+	return nil
 }
 
 // Kept returns the checkpoints that the log has of others. Of each worker's log these are at

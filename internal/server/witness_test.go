@@ -113,6 +113,17 @@ func TestOneWitnessIsNoProof(t *testing.T) {
 	}
 	if err := l.close(); err != nil {
 		t.Error(err)
+// A checkpoint that could not be written down is not known: the front sends it again, and has no
+// witness until it is in the log.
+func TestWitnessWithoutALog(t *testing.T) {
+	l, of := witnessLedger(t, t.TempDir(), new(testenv.Log)), signedLog(t, 1)[0]
+	if err := l.close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.forFleet().Keep(t.Context(), "w1", of); err == nil {
+			t.Error("a checkpoint is kept by a log that is closed")
+		}
 	}
 }
 
@@ -121,10 +132,10 @@ func TestOneWitnessIsNoProof(t *testing.T) {
 func TestWitnessForgetsOne(t *testing.T) {
 	var w witness
 	for i := range maxWitnessed {
-		w.judge(fmt.Sprint("w", i), kept{signed: audit.Signed{Key: "k", Checkpoint: "1"}})
+		w.note(fmt.Sprint("w", i), kept{signed: audit.Signed{Key: "k", Checkpoint: "1"}})
 	}
-	w.judge("w0", kept{signed: audit.Signed{Key: "k", Checkpoint: "2"}, at: audit.Checkpoint{Seq: 1}})
-	w.judge("more", kept{signed: audit.Signed{Key: "k"}})
+	w.note("w0", kept{signed: audit.Signed{Key: "k", Checkpoint: "2"}, at: audit.Checkpoint{Seq: 1}})
+	w.note("more", kept{signed: audit.Signed{Key: "k"}})
 	if _, known := w.others["w1"]; known || len(w.others) != maxWitnessed {
 		t.Errorf("%d workers are known, the one of long ago: %v", len(w.others), known)
 	}

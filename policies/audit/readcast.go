@@ -29,38 +29,46 @@ func (e *noCast) Unwrap() error { return ErrNoRecord }
 
 // ReadCast returns the recording of a call, once it is found to be the file whose SHA-256 the
 // log has. It is in the format asciicast v2. The recordings of a tenant are there only if sees
-// says so; nil for those of all.
-func ReadCast(ctx context.Context, dir, callID string, sees func(tenant string) bool) ([]byte, error) {
+// says so; nil for those of all. cut says why the recording does not have all; empty if it has.
+func ReadCast(ctx context.Context, dir, callID string, sees func(tenant string) bool) (text []byte, cut string, err error) {
 	text, of, err := readRecording(ctx, dir, callID, sees)
 	if err == nil && of.Reel() {
-		return nil, fmt.Errorf("read recording: call %s used a browser; `belljar audit reel %s --to FILE` makes a page of its recording", callID, callID)
+		return nil, "", fmt.Errorf("read recording: call %s used a browser; `belljar audit reel %s --to FILE` makes a page of its recording", callID, callID)
 	}
-	return text, err
+	return text, of.Cut, err
 }
 
-// ReadReel returns the steps of a call of a browser, and when it began, once the file is found
-// to be the one whose SHA-256 the log has.
-func ReadReel(ctx context.Context, dir, callID string) (began time.Time, frames []Frame, err error) {
+// Steps are a recording of a call of a browser.
+type Steps struct {
+	Began  time.Time
+	Frames []Frame
+	Cut    string // why it does not have all; empty if it has
+}
+
+// ReadReel returns the recording of a call of a browser, once the file is found to be the one
+// whose SHA-256 the log has.
+func ReadReel(ctx context.Context, dir, callID string) (r Steps, err error) {
 	text, of, err := readRecording(ctx, dir, callID, nil)
 	if err == nil && !of.Reel() {
 		err = fmt.Errorf("read recording: call %s used no browser; `belljar audit play %s` shows its recording", callID, callID)
 	}
 	if err != nil {
-		return began, nil, err
+		return Steps{}, err
 	}
 	head, rest, _ := bytes.Cut(text, []byte("\n"))
 	var header reelHead
 	if err := json.Unmarshal(head, &header); err != nil || header.Version != 1 {
-		return began, nil, errors.New("read recording: it has no header of version 1")
+		return Steps{}, errors.New("read recording: it has no header of version 1")
 	}
 	for line := range bytes.Lines(rest) {
 		var f Frame
 		if err := json.Unmarshal(line, &f); err != nil {
-			return began, nil, fmt.Errorf("read recording: %w", err)
+			return Steps{}, fmt.Errorf("read recording: %w", err)
 		}
-		frames = append(frames, f)
+		r.Frames = append(r.Frames, f)
 	}
-	return time.Unix(header.Began, 0), frames, nil
+	r.Began, r.Cut = time.Unix(header.Began, 0), of.Cut
+	return r, nil
 }
 
 // readRecording returns the recording of a call, and what the log says of it. It is there only

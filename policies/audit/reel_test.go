@@ -43,32 +43,32 @@ func TestReel(t *testing.T) {
 	if err != nil || bytes.Contains(text, []byte("correct-horse")) || bytes.Contains(text, []byte("ghp_")) {
 		t.Errorf("%v: the file is\n%.2000s", err, text)
 	}
-	began, frames, err := ReadReel(t.Context(), l.cfg.Dir, "c-1")
-	if err != nil || len(frames) != 3 || !began.Equal(r.began.Truncate(1e9)) {
-		t.Fatalf("%v: %d frames of %v, want 3", err, len(frames), began)
+	reel, err := ReadReel(t.Context(), l.cfg.Dir, "c-1")
+	if err != nil || len(reel.Frames) != 3 || !reel.Began.Equal(r.began.Truncate(1e9)) {
+		t.Fatalf("%v: %d frames of %v, want 3", err, len(reel.Frames), reel.Began)
 	}
-	if f := frames[0]; !bytes.Equal(f.JPEG, picture) || !strings.Contains(f.Did, "[redacted known") || f.At < 0 {
+	if f := reel.Frames[0]; !bytes.Equal(f.JPEG, picture) || !strings.Contains(f.Did, "[redacted known") || f.At < 0 {
 		t.Errorf("got %+v", f)
 	}
-	if f := frames[1]; len(f.JPEG) > 0 || f.Why == "" || len(f.Did) > maxText+40 {
+	if f := reel.Frames[1]; len(f.JPEG) > 0 || f.Why == "" || len(f.Did) > maxText+40 {
 		t.Errorf("got %.100s, %s and %d bytes", f.Did, f.Why, len(f.JPEG))
 	}
-	if _, err := ReadCast(t.Context(), l.cfg.Dir, "c-1", nil); err == nil || !strings.Contains(err.Error(), "belljar audit reel c-1") {
+	if _, _, err := ReadCast(t.Context(), l.cfg.Dir, "c-1", nil); err == nil || !strings.Contains(err.Error(), "belljar audit reel c-1") {
 		t.Errorf("as the output of a command: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(l.cfg.Dir, "casts", "c-2.cast"), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ReadReel(t.Context(), l.cfg.Dir, "c-2"); err == nil || !strings.Contains(err.Error(), "used no browser") {
+	if _, err := ReadReel(t.Context(), l.cfg.Dir, "c-2"); err == nil || !strings.Contains(err.Error(), "used no browser") {
 		t.Errorf("that of a command: %v", err)
 	}
 	if err := os.WriteFile(file, bytes.Replace(text, []byte("press"), []byte("point"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ReadReel(t.Context(), l.cfg.Dir, "c-1"); err == nil || !strings.Contains(err.Error(), "was changed") {
+	if _, err := ReadReel(t.Context(), l.cfg.Dir, "c-1"); err == nil || !strings.Contains(err.Error(), "was changed") {
 		t.Errorf("one that was changed: %v", err)
 	}
-	if _, _, err := ReadReel(t.Context(), l.cfg.Dir, "c-none"); !errors.Is(err, ErrNoRecord) {
+	if _, err := ReadReel(t.Context(), l.cfg.Dir, "c-none"); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("none: %v", err)
 	}
 }
