@@ -159,10 +159,45 @@ func TestFleetPolicy(t *testing.T) {
 	if err := os.WriteFile(g.path("w2/state/fleet-policy/1.yaml"), []byte("version: 2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := g.command(append([]string{"work", "--name", "w2", "--places", g.path("w2"), "--policy", g.path("policy.yaml"), "--front", "https://" + f.link}, g.cert("w2", "--worker")...)...)
+	cmd := g.command(append([]string{"work", "--name", "w2", "--places", g.path("w2"), "--policy", g.path("policy.yaml"), "--fleet-policy", "--front", "https://" + f.link}, g.cert("w2", "--worker")...)...)
 	broken, _ := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(broken), "policy 1 of the fleet") || !strings.Contains(string(broken), "to start by --policy") {
 		t.Errorf("a worker whose policy is damaged starts: %s", broken)
+	}
+}
+
+// Nobody replaces the policy of a front or a worker that was not started for it, whatever comes
+// over the link, by NATS, or from a start before.
+func TestFleetPolicyUnwanted(t *testing.T) {
+	g := newGrid(t)
+	g.files = true
+	f := g.front("front")
+	g.worker("w1", f)
+	put := func() string {
+		t.Helper()
+		out, _ := g.command("fleet", "policy", "put", g.path("policy.yaml"), "--state", g.path("front")).CombinedOutput()
+		return string(out)
+	}
+	if out := put(); !strings.Contains(out, "started without --fleet-policy") {
+		t.Errorf("a front that was not started for it puts a policy:\n%s", out)
+	}
+	f.end()
+	g.files = false
+	f = g.front("front")
+	g.files = true
+	w := g.worker("w2", f)
+	if out := put(); !strings.Contains(out, "w2 refuses it:") || !strings.Contains(out, "it was started without --fleet-policy") {
+		t.Errorf("a worker that was not started for it takes a policy:\n%s", out)
+	}
+	if _, err := os.Stat(g.path("w2/state/fleet-policy")); err == nil {
+		t.Error("it keeps the policy")
+	}
+	w.end()
+	f.end()
+	g.front("front") // which has the policy from before
+	out, _ := g.command("fleet", "policy", "status", "--state", g.path("front")).CombinedOutput()
+	if !regexp.MustCompile(`front +of its file`).Match(out) {
+		t.Errorf("the policy of a start before holds:\n%s", out)
 	}
 }
 

@@ -37,6 +37,7 @@ type grid struct {
 	net *nettest.Net // nil where all nodes are on the machine itself
 
 	ofWorkers []string // further flags of all workers
+	files     bool     // nodes that start take no policy of the fleet
 
 	mu   sync.Mutex
 	logs map[string]*testenv.Log // guarded by mu: of each node
@@ -112,7 +113,7 @@ func (g *grid) front(name string, more ...string) *node {
 		clients, links = loopback(host), host.Addr.String()
 		far.Store(clients, host)
 	}
-	args := append([]string{"front", "--listen", clients + ":0", "--link", links + ":0", "--policy", g.path("policy.yaml"), "--state", g.path(name)}, g.cert(name, "--front", links)...)
+	args := append([]string{"front", "--listen", clients + ":0", "--link", links + ":0", "--policy", g.path("policy.yaml"), "--state", g.path(name), g.fleetPolicy()}, g.cert(name, "--front", links)...)
 	n := g.startAt(host, name, append(args, more...)...)
 	if !testenv.Until(20*time.Second*testenv.Patience(g.t), func() bool { return frontReady.MatchString(g.log(name)) }) {
 		g.t.Fatalf("%s does not begin:\n%s", name, g.log(name))
@@ -125,7 +126,7 @@ func (g *grid) front(name string, more ...string) *node {
 // worker starts a worker, and waits until it is linked to all fronts.
 func (g *grid) worker(name string, fronts ...*node) *node {
 	g.t.Helper()
-	args := append([]string{"work", "--name", name, "--places", g.path(name), "--policy", g.path("policy.yaml")}, g.cert(name, "--worker")...)
+	args := append([]string{"work", "--name", name, "--places", g.path(name), "--policy", g.path("policy.yaml"), g.fleetPolicy()}, g.cert(name, "--worker")...)
 	for _, f := range fronts {
 		args = append(args, "--front", "https://"+f.link)
 	}
@@ -133,6 +134,9 @@ func (g *grid) worker(name string, fronts ...*node) *node {
 	g.linked(name, len(fronts))
 	return n
 }
+
+// fleetPolicy is the flag of a node that is about to start.
+func (g *grid) fleetPolicy() string { return fmt.Sprintf("--%s=%t", fleetPolicyName, !g.files) }
 
 // address is the host of a node that is about to start; nil for the machine itself.
 func (g *grid) address() *nettest.Host {

@@ -64,6 +64,9 @@ that is linked has another one than the front.
 	return c
 }
 
+// fleetPolicyName is the flag of a front or worker for which a policy of the fleet may hold.
+const fleetPolicyName = "fleet-policy"
+
 // front is the one front of the state directory.
 func (o *fleetOptions) front() (*control.Client, error) {
 	dir, err := config.KnownState(o.state)

@@ -65,6 +65,7 @@ At SIGHUP, and a second after its files were changed, it reads the policy again.
 	c.Flags().StringVar(&o.Policy, "policy", "", "policy `file`, which names the tenants (default: $XDG_CONFIG_HOME/belljar/policy.yaml)")
 	c.Flags().StringVar(&o.State, "state", "", "`directory` for tokens, the log and what is known of places (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().BoolVar(&o.Service.Watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
+	c.Flags().BoolVar(&o.routes.FleetPolicy, fleetPolicyName, false, "give the workers one policy by \"belljar fleet policy put\", here or, with --nats, at another front")
 	adminFlag(c, &o.Service.Admin)
 	consoleFlags(c, o.Service)
 	o.logs.flags(c)

@@ -17,11 +17,16 @@ const policyPath = "/link/policy"
 // Times and bounds of the policy of a fleet.
 const (
 	// MaxPolicy is the most bytes of its text. As JSON it usually fits into a message of NATS.
-	MaxPolicy  = 512 << 10
-	MaxGiven   = 6*MaxPolicy + 1<<10 // bytes of it as JSON, in which a byte may take six
-	giveWait   = 30 * time.Second    // for a worker to read it
-	giveRest   = time.Second         // after a try that failed
-	behindWait = time.Minute         // then a worker with another policy takes no new places
+	MaxPolicy = 512 << 10
+	MaxGiven  = 6*MaxPolicy + 1<<10 // bytes of it as JSON, in which a byte may take six
+	giveWait  = 30 * time.Second    // for a worker to read it
+	giveRest  = time.Second         // after a try that failed
+	// MaxNumber is the highest number of a policy.
+	MaxNumber = 1 << 53
+	// maxAhead is how far the number of a worker may be above that of the front, which may have lost
+	// its state. A worker that says more does not decide about the next number.
+	maxAhead   = 1_000_000
+	behindWait = time.Minute // then a worker with another policy takes no new places
 )
 
 // Given is a policy that an operator gave to the whole fleet. Its number is higher than that of

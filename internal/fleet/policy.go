@@ -28,17 +28,17 @@ func (f *Front) Sole() (next uint64, err error) {
 	f.roster.mu.Lock()
 	defer f.roster.mu.Unlock()
 	next = f.roster.given.Number
+	most := next + maxAhead
 	for _, l := range f.roster.links {
-		next = max(next, l.number)
+		if l.number <= most {
+			next = max(next, l.number)
+		}
 	}
 	if l := ofSeveral(slices.Collect(maps.Values(f.roster.links))); l != nil && !f.cfg.Together {
 		err = fmt.Errorf("worker %s has %d fronts, and two of them could give it two policies; start all fronts with the same --nats", l.Name, l.Fronts)
 	}
 	if len(f.cfg.Workers) > 0 && !f.cfg.Together {
 		err = errors.New("this front has --workers, so there are other fronts, which would not get the policy; start all fronts with the same --nats, or write the policy into the file of --policy on each machine")
-	}
-	if next+1 == 0 {
-		return 0, errors.New("a worker has the highest number that a policy can have")
 	}
 	return next + 1, err
 }

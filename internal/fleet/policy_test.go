@@ -136,7 +136,7 @@ func TestPolicyOfAStranger(t *testing.T) {
 	}
 	for name, got := range map[string]int{
 		"in a place": send("POST", body, PlaceHeader), "of a caller": send("POST", body, CallerHeader), "by GET": send("GET", body),
-		"no number": send("POST", `{"text":"mine"}`), "no JSON": send("POST", "mine"),
+		"no number": send("POST", `{"text":"mine"}`), "the last number": send("POST", `{"number":18446744073709551615,"text":"mine"}`), "no JSON": send("POST", "mine"),
 		"too long":          send("POST", `{"number":7,"text":"`+strings.Repeat("x", MaxPolicy+1)+`"}`),
 		"far too long":      send("POST", `{"number":7,"text":"`+strings.Repeat("x", MaxGiven)+`"}`),
 		"through the front": status(r, policyPath, body),
@@ -179,7 +179,16 @@ func TestPolicyOfOneFront(t *testing.T) {
 	if _, err := r.front.Sole(); err == nil || !strings.Contains(err.Error(), "has 2 fronts") {
 		t.Errorf("with a worker of two fronts: %v", err)
 	}
-	r.front.cfg.Together = true
+	// Whatever number a worker says, there is always a next one, and no worker gets one that is the last.
+	for said, want := range map[uint64]uint64{41: 42, maxAhead + 1: 1, 1<<64 - 1: 1} {
+		r.front.cfg.Together = true
+		r.front.roster.mu.Lock()
+		r.front.roster.links[m.cfg.Name].number = said
+		r.front.roster.mu.Unlock()
+		if next, err := r.front.Sole(); next != want || err != nil {
+			t.Errorf("a worker says that it has policy %d: the next one is %d, want %d: %v", said, next, want, err)
+		}
+	}
 	if _, err := r.front.Sole(); err != nil {
 		t.Errorf("with NATS: %v", err)
 	}

@@ -15,11 +15,11 @@ func (w *Worker) take(rw http.ResponseWriter, r *http.Request) (taken bool) {
 		return false
 	}
 	if w.cfg.Take == nil {
-		http.Error(rw, "this worker takes no policy of the fleet", http.StatusNotFound)
+		http.Error(rw, "this worker takes no policy of the fleet: it was started without --fleet-policy", http.StatusNotFound)
 		return false
 	}
 	var g Given
-	if json.NewDecoder(http.MaxBytesReader(rw, r.Body, MaxGiven)).Decode(&g) != nil || g.Number == 0 || len(g.Text) > MaxPolicy {
+	if json.NewDecoder(http.MaxBytesReader(rw, r.Body, MaxGiven)).Decode(&g) != nil || g.Number == 0 || g.Number > MaxNumber || len(g.Text) > MaxPolicy {
 		http.Error(rw, "this is not a policy of a fleet", http.StatusBadRequest)
 		return false
 	}

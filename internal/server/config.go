@@ -81,6 +81,7 @@ type Link struct {
 	Places      string        // its directory
 	Drain       time.Duration // how long running calls may take to end once it stops
 	Console     bool          // the consoles at its fronts show it, and people decide there
+	FleetPolicy bool          // its fronts may give it another policy
 }
 
 // Routes is what a front of a fleet is.
@@ -89,12 +90,18 @@ type Routes struct {
 	Credentials fleet.Credentials
 	Workers     []string   // to which new places go; empty for whichever is linked
 	NATS        bus.Config // what all fronts share; without servers this is the only one
+	FleetPolicy bool       // its operator, and those of the fronts that share NATS, may give the fleet a policy
 }
 
 // Transports says what a server over HTTP serves beside Streamable HTTP.
 type Transports struct {
 	SSE     bool // HTTP with SSE, the transport of 2024-11-05
 	Sockets bool // WebSockets
+}
+
+// fleetPolicy reports whether a policy of the fleet may hold in place of the file.
+func (c *Config) fleetPolicy() bool {
+	return c.linked() && c.Service.Link.FleetPolicy || c.routes() && c.Service.Routes.FleetPolicy
 }
 
 func (c *Config) http() bool { return c.Service != nil && c.Service.HTTP != nil }

@@ -50,7 +50,7 @@ func (f *fleetPolicies) broken(err error) error {
 	if f == nil || f.number.Load() == 0 {
 		return err
 	}
-	return fmt.Errorf("policy %d of the fleet: %w; correct what it lacks here, or remove %s to start by --policy until a front gives a policy again", f.number.Load(), err, f.dir)
+	return fmt.Errorf("policy %d of the fleet: %w; correct what it lacks here, or remove %s to start by --policy until a front gives a policy again; without --fleet-policy it holds no more", f.number.Load(), err, f.dir)
 }
 
 // numberOf is the number of a policy by the name of its file.

@@ -48,6 +48,9 @@ type putPolicy struct {
 	Text string `json:"text"`
 }
 
+// noFleetPolicy is why a front neither gives nor shows a policy of the fleet.
+const noFleetPolicy = "this front was started without --fleet-policy, so its policy is that of --policy"
+
 // handle adds what `belljar fleet policy` asks for. Nobody else reaches it: the socket belongs to the
 // operator, and clients, workers and the console have no way to it.
 func (u *putter) handle(mux *http.ServeMux) {
@@ -55,6 +58,10 @@ func (u *putter) handle(mux *http.ServeMux) {
 		var want putPolicy
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, fleet.MaxGiven)).Decode(&want); err != nil {
 			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read the policy: %v; its text may have %d bytes", err, fleet.MaxPolicy))
+			return
+		}
+		if u.kept() == nil {
+			control.Respond(w, http.StatusConflict, noFleetPolicy)
 			return
 		}
 		number, err := u.put(r.Context(), want, control.Caller(r))
@@ -65,6 +72,10 @@ func (u *putter) handle(mux *http.ServeMux) {
 		control.Respond(w, http.StatusOK, number)
 	})
 	mux.HandleFunc("POST "+control.StreamPath+"fleet/policy/text", func(w http.ResponseWriter, _ *http.Request) {
+		if u.kept() == nil {
+			control.Respond(w, http.StatusConflict, noFleetPolicy)
+			return
+		}
 		g, err := u.kept().current()
 		if err != nil {
 			control.Respond(w, http.StatusInternalServerError, fmt.Sprintf("read the policy of the fleet: %v", err))
@@ -124,6 +135,9 @@ func (u *putter) share(ctx context.Context, g fleet.Given) (fleet.Given, error) 
 	}
 	var before fleet.Given
 	if at.Revision > 0 && json.Unmarshal(at.Value, &before) == nil {
+		if before.Number >= fleet.MaxNumber {
+			return g, unchanged(fmt.Errorf("the bucket %s of NATS has a policy of number %d, and %d is the highest; remove it there, if no front has put it", policyBucket, before.Number, uint64(fleet.MaxNumber)))
+		}
 		g.Number = max(g.Number, before.Number+1)
 	}
 	value, err := json.Marshal(g)
@@ -191,6 +205,9 @@ func (u *putter) saw(ctx context.Context, i bus.Item) {
 	u.mu.Unlock()
 	var g fleet.Given
 	err := json.Unmarshal(i.Value, &g)
+	if err == nil && g.Number > fleet.MaxNumber {
+		err = fmt.Errorf("its number is above %d", uint64(fleet.MaxNumber))
+	}
 	if err == nil && g.Number < u.kept().number.Load() {
 		return
 	}

@@ -128,10 +128,12 @@ func runRoutes(ctx context.Context, s *Server) error {
 	(&placeHandlers{s}).handle(mux)
 	puts := &putter{server: s, bucket: s.shared}
 	puts.handle(mux)
-	if err := puts.begin(); err != nil {
-		return err
+	if puts.kept() != nil {
+		if err := puts.begin(); err != nil {
+			return err
+		}
 	}
-	if puts.bucket != nil {
+	if puts.kept() != nil && puts.bucket != nil {
 		running.Go(func() { puts.follow(ctx) })
 	}
 	c := &controller{at: s.Place, policy: s.reloader.status, audit: s.audit, console: s.console}

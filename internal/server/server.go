@@ -165,7 +165,7 @@ func (s *Server) openPolicy(context.Context) (err error) {
 			return fmt.Errorf("--place %s: %w", name, err)
 		}
 	}
-	if s.cfg.linked() || s.cfg.routes() {
+	if s.cfg.fleetPolicy() {
 		state, err := config.FindState(s.cfg.State)
 		if err != nil {
 			return err

@@ -113,6 +113,9 @@ func TestOneWitnessIsNoProof(t *testing.T) {
 	}
 	if err := l.close(); err != nil {
 		t.Error(err)
+	}
+}
+
 // A checkpoint that could not be written down is not known: the front sends it again, and has no
 // witness until it is in the log.
 func TestWitnessWithoutALog(t *testing.T) {

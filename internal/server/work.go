@@ -62,7 +62,9 @@ func Work(ctx context.Context, s *Server, ready func()) (err error) {
 		Handler: s.places.linked(s.home), Places: s.places.ids, Enter: s.places.moves.enter, Claim: s.places.claim,
 		Mover: s.places.moves, Moves: s.places.moves.list,
 		Audit: s.audit.forFleet(), Policy: func() string { return s.gate.now.Load().Hash() },
-		Take: s.reloader.hand, Number: s.places.layout.Load().fleetPolicies.number.Load,
+	}
+	if given := s.places.layout.Load().fleetPolicies; given != nil {
+		cfg.Take, cfg.Number = s.reloader.hand, given.number.Load
 	}
 	if s.part != nil {
 		cfg.Asked = s.part
