@@ -63,7 +63,6 @@ type optionOf struct {
 	Steps    int      `json:"steps"`    // keys that lead to it from the first, or -1 where none does
 	Some     []string `json:"some"`     // of the list
 	Several  bool     `json:"several"`  // are shown at once
-	Opens    bool     `json:"opens"`    // a key opens it, whose style is the page's, and selects nothing
 }
 
 // option finds the option of a list by its text.
@@ -76,16 +75,10 @@ func (t hand) option(ctx context.Context, a aim, text string) (r optionOf, err e
 func (p *plan) selectOne(ctx context.Context, l optionOf) (tally, error) {
 	t, g := hand{p.t}, p.again(onList)
 	keys := keysOf("Home")
-	down := slices.Repeat(keysOf("ArrowDown"), min(l.Steps, maxOptions))
-	switch {
-	case l.Several:
-		keys = slices.Concat(keys, down)
-	case l.Opens:
-		keys = slices.Concat(keysOf("Space", "Home"), down, keysOf("Enter"))
-	default:
-		if g.Option, g.Text = l.N, l.Text; l.Steps > 0 {
-			keys = keysOf("ArrowDown")
-		}
+	if l.Several {
+		keys = slices.Concat(keys, slices.Repeat(keysOf("ArrowDown"), min(l.Steps, maxOptions)))
+	} else if g.Option, g.Text = l.N, l.Text; l.Steps > 0 {
+		keys = keysOf("ArrowDown")
 	}
 	return t.guarded(ctx, p.aim, g, func(touched) error { return keyboard(t).press(ctx, p.aim.frame.session, keys...) })
 }

@@ -65,23 +65,3 @@ fresh();
 		}
 	}
 }
-
-// TestListsThatOpen: of a list in the style of the page, whose options a key shows and does not
-// select, the option is selected as well, and the page hears of one change.
-func TestListsThatOpen(t *testing.T) {
-	s := open(t)
-	s.page("/", `<!doctype html><title>none</title><style>select, ::picker(select) { appearance: base-select }</style>
-<select aria-label=List onchange="document.title += ' ' + this.value"><option>one<option disabled>two<option>three<optgroup label=g><option>four</optgroup></select><button>Else</button>`)
-	l := s.goTo(s.url("site", "/"))
-	list := s.ref(l, `select "List"`)
-	for _, want := range []string{"three", "four", "one"} {
-		s.must(act.Step{Do: act.DoSelect, Ref: list, Text: want})
-	}
-	if got := s.eval("document.title + ' ' + document.activeElement.tagName"); got != `"none three four one SELECT"` {
-		t.Errorf("the page says %s", got)
-	}
-	if _, err := s.do(act.Step{Do: act.DoSelect, Ref: list, Text: "two"}); act.ReasonOf(err) != act.ReasonUnknown {
-		t.Errorf("an option that is disabled: %v", err)
-	}
-	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Else"`)})
-}

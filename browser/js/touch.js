@@ -383,7 +383,7 @@
     const steps = want ? reach(e).indexOf(want) : -1;
     return {
       n: want ? number(want) : 0, text: want ? read(want) : "", selected: want !== undefined && e.selectedOptions.length === 1 && e.selectedOptions[0] === want,
-      steps, some: list.slice(0, 8).map((o) => read(o).slice(0, 40)), several: e.multiple || e.size > 1, opens: getComputedStyle(e).appearance === "base-select",
+      steps, some: list.slice(0, 8).map((o) => read(o).slice(0, 40)), several: e.multiple || e.size > 1,
     };
   };
 
