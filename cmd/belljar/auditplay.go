@@ -108,7 +108,7 @@ func play(ctx context.Context, out io.Writer, text []byte, speed float64, idle t
 			continue
 		}
 		if wait > 0 && pause.For(ctx, wait) != nil {
-			return nil
+			return nil //nolint:nilerr // a person has ended it
 		}
 		if _, err := io.WriteString(out, t.text(shows)); err != nil {
 			return fmt.Errorf("play recording: %w", err)

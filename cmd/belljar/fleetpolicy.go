@@ -78,7 +78,7 @@ func (o *fleetOptions) front() (*control.Client, error) {
 	case err != nil:
 		return nil, err
 	case len(fronts) == 0:
-		return nil, errors.New(noFront)
+		return nil, fmt.Errorf("%s", noFront)
 	case len(fronts) > 1:
 		return nil, fmt.Errorf("%d servers of yours run with this state directory; name that of one front with --state", len(fronts))
 	}
@@ -164,7 +164,7 @@ func (o *fleetOptions) policies(c *cobra.Command) error {
 		return err
 	}
 	if len(all) == 0 {
-		return failure(errors.New("fleet policy status: " + noFront))
+		return failure(fmt.Errorf("fleet policy status: %s", noFront))
 	}
 	return o.show(c.OutOrStdout(), all)
 }

@@ -78,9 +78,11 @@ func (f *Front) Audit(ctx context.Context) []Audited {
 		}
 		delete(seen, all[i].Worker)
 	}
+	var away []Audited
 	for worker, sightings := range seen {
-		all = append(all, Audited{Worker: worker, Seen: len(sightings), Error: "its log was not read: it is not linked"})
+		away = append(away, Audited{Worker: worker, Seen: len(sightings), Error: "its log was not read: it is not linked"})
 	}
+	all = slices.Concat(all, away)
 	slices.SortFunc(all, func(a, b Audited) int { return strings.Compare(a.Worker, b.Worker) })
 	return all
 }

@@ -109,14 +109,15 @@ func movingRig(t *testing.T, change func(*moveTimes), movers map[string]*mover, 
 
 func (r *rig) move(place, to string) {
 	r.t.Helper()
-	if _, err := r.front.Move(r.t.(*testing.T).Context(), place, to); err != nil {
+	if _, err := r.front.Move(r.t.Context(), place, to); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-// stays waits until a place stays where it is, for that reason, and is at work again.
-func (r *rig) stays(place, why string) {
+// stays waits until place p stays where it is, for that reason, and is at work again.
+func (r *rig) stays(why string) {
 	r.t.Helper()
+	const place = "p"
 	var now PlaceInfo
 	r.until("end of the move of "+place, func() bool {
 		now = PlaceOf(r.front, place)
@@ -176,7 +177,7 @@ func TestSilentWorkers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := movingRig(t, soon, movers)
 			r.move("p", "w2")
-			r.stays("p", "does not go on")
+			r.stays("does not go on")
 		})
 	}
 }
@@ -194,7 +195,7 @@ func endless(out io.Writer) error {
 func TestEndlessPlaces(t *testing.T) {
 	r := movingRig(t, func(m *moveTimes) { m.most = 1 << 20 }, map[string]*mover{"w1": {pack: func(_ context.Context, out io.Writer) error { return endless(out) }}})
 	r.move("p", "w2")
-	r.stays("p", "more than a place can have")
+	r.stays("more than a place can have")
 	if err := r.front.Export(t.Context(), "p", io.Discard); err == nil || !strings.Contains(err.Error(), "more than a place can have") {
 		t.Errorf("exported: %v", err)
 	}
@@ -299,7 +300,7 @@ func TestWithin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		t.Cleanup(func() { c.Close() })
 		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\nhalf", path, length)
 		select {
 		case err := <-ended:
@@ -434,7 +435,7 @@ func TestStopMove(t *testing.T) {
 		}
 		r.idle()
 	}
-	r.stays("p", "the operator stopped it")
+	r.stays("the operator stopped it")
 	r.until("discard", func() bool { return r.movers["w2"].took("discard p") })
 	if err := r.front.StopMove(t.Context(), "p"); err == nil {
 		t.Error("it is stopped twice")
@@ -485,7 +486,7 @@ func TestBusyTarget(t *testing.T) {
 		}},
 	})
 	r.move("p", "w2")
-	r.stays("p", "is busy with this place")
+	r.stays("is busy with this place")
 	r.move("p", "w3")
 	r.moved("p", "w3")
 }
@@ -496,7 +497,7 @@ func TestTargetThatSaysItGetsOn(t *testing.T) {
 		"w2": {receive: func(context.Context, io.Reader, func()) error { return ErrAtWork }},
 	})
 	r.move("p", "w2")
-	r.stays("p", "gets on")
+	r.stays("gets on")
 }
 
 // No worker, mark or claim leads to a number of a move that no other can follow.

@@ -354,7 +354,7 @@ func (f *Front) checked(w http.ResponseWriter, r *http.Request) {
 		f.manner.Refuse(w, "this server takes requests from its proxy only; connect to the proxy", http.StatusForbidden)
 		return
 	}
-	if err := f.guard.Check(r); err != nil && !(errors.Is(err, origin.ErrOrigin) && f.lands(r)) {
+	if err := f.guard.Check(r); err != nil && (!errors.Is(err, origin.ErrOrigin) || !f.lands(r)) {
 		f.manner.Refuse(w, err.Error(), http.StatusForbidden)
 		return
 	}

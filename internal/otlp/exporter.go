@@ -216,7 +216,7 @@ func (e *Exporter) flush(ctx context.Context) bool {
 func (e *Exporter) send(ctx context.Context, batch []Span) (lost int, err error) {
 	body := e.body(batch)
 	for try := 1; ; try++ {
-		rejected, pause, err := e.post(ctx, body)
+		rejected, wait, err := e.post(ctx, body)
 		var again *retryError
 		if err == nil {
 			return min(rejected, len(batch)), nil
@@ -224,10 +224,10 @@ func (e *Exporter) send(ctx context.Context, batch []Span) (lost int, err error)
 		if !errors.As(err, &again) || try == maxTries || ctx.Err() != nil {
 			return len(batch), err
 		}
-		if pause == 0 {
-			pause = time.Second << (try - 1)
+		if wait == 0 {
+			wait = time.Second << (try - 1)
 		}
-		e.cfg.Pause(ctx, min(pause, maxPause))
+		e.cfg.Pause(ctx, min(wait, maxPause))
 	}
 }
 
@@ -238,7 +238,7 @@ func (e *retryError) Unwrap() error { return e.error }
 
 // post sends a request. rejected are the spans that the collector refused
 // although it took the request.
-func (e *Exporter) post(ctx context.Context, body []byte) (rejected int, pause time.Duration, err error) {
+func (e *Exporter) post(ctx context.Context, body []byte) (rejected int, wait time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.cfg.URL, bytes.NewReader(body))
 	if err != nil {
 		return 0, 0, err
@@ -269,9 +269,9 @@ func (e *Exporter) post(ctx context.Context, body []byte) (rejected int, pause t
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		_, _ = io.Copy(io.Discard, text) // so that the connection can be used again
 		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
-			pause = time.Duration(min(s, 60)) * time.Second
+			wait = time.Duration(min(s, 60)) * time.Second
 		}
-		return 0, pause, &retryError{fmt.Errorf("the collector answers %s", resp.Status)}
+		return 0, wait, &retryError{fmt.Errorf("the collector answers %s", resp.Status)}
 	}
 	return 0, 0, fmt.Errorf("the collector answers %s", resp.Status)
 }

@@ -91,7 +91,7 @@ func (u *putter) put(ctx context.Context, want putPolicy, by string) (uint64, er
 		return 0, unchanged(errors.New("somebody else puts a policy now; try it again"))
 	}
 	defer u.putting.Unlock()
-	if _, err := checkGiven(policies.Clip(want.Name, 256), want.Text); err != nil {
+	if err := checkGiven(policies.Clip(want.Name, 256), want.Text); err != nil {
 		return 0, unchanged(err)
 	}
 	if err := u.server.reloader.check(ctx, want.Text); err != nil {

@@ -286,7 +286,7 @@ func (r *reloader) take(ctx context.Context, h handed) error {
 		}
 		return &fleet.Refusal{Why: fmt.Sprintf("another policy of the number %d holds here; put it again, so that it gets another number", now)}
 	}
-	if _, err := checkGiven(fmt.Sprintf("policy %d", h.Number), h.Text); err != nil {
+	if err := checkGiven(fmt.Sprintf("policy %d", h.Number), h.Text); err != nil {
 		return r.refuse(fmt.Sprintf("policy %d of the fleet", h.Number), err)
 	}
 	draft, err := r.fleet.draft(h.Text)
@@ -332,19 +332,19 @@ func (r *reloader) refuse(name string, err error) error {
 
 // checkGiven reads a policy of a fleet as every node of it does. A node has none of the files that
 // one could name.
-func checkGiven(name, text string) (*policies.Policy, error) {
+func checkGiven(name, text string) error {
 	if len(text) > fleet.MaxPolicy {
-		return nil, fmt.Errorf("the policy has %d bytes, and the policy of a fleet has at most %d", len(text), fleet.MaxPolicy)
+		return fmt.Errorf("the policy has %d bytes, and the policy of a fleet has at most %d", len(text), fleet.MaxPolicy)
 	}
 	p, err := policies.Parse(name, []byte(text))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := fleetPlaces(p); err != nil {
-		return nil, err
+		return err
 	}
 	if len(p.Projects()) > 0 {
-		return nil, errors.New("the policy has files of projects, which the machines of a fleet do not share; write their rules into the policy itself")
+		return errors.New("the policy has files of projects, which the machines of a fleet do not share; write their rules into the policy itself")
 	}
-	return p, nil
+	return nil
 }

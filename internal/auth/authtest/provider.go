@@ -58,7 +58,9 @@ func New(t testing.TB) *Provider {
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.metadata)
 	mux.HandleFunc("GET /authorize", p.authorize)
 	mux.HandleFunc("POST /token", p.token)
-	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) { p.send(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{p.Key.Public()}}) })
+	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
+		p.send(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{p.Key.Public()}})
+	})
 	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p.Answer == nil || !p.Answer(w, r) {
 			mux.ServeHTTP(w, r)
@@ -175,7 +177,11 @@ func (p *Provider) sign(header, claims map[string]any) string {
 func (p *Provider) Visit(address string) (*url.URL, error) {
 	client := p.Client()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	resp, err := client.Get(address)
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
 	}
