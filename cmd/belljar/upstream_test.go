@@ -314,6 +314,19 @@ func TestUpstreamOfAWorkspace(t *testing.T) {
 	}
 }
 
+// Which file was read is known of the open file, and not of its name: a moment later an agent can
+// have the name lead to a directory of the user's configuration.
+func TestFileThatWasRead(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "mcp.json"), filepath.Join(dir, "link")
+	if err := errors.Join(os.WriteFile(file, []byte(`{"mcpServers": {"s": {"command": "x"}}}`), 0o600), os.Symlink(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	if _, is, err := readClient(link); err != nil || is != file {
+		t.Errorf("through a link %q was read, want %q: %v", is, file, err)
+	}
+}
+
 // terminate ends the server.
 func (u *upstreaming) terminate() {
 	u.t.Helper()
@@ -342,14 +355,14 @@ func TestUpstreamPinsInAFile(t *testing.T) {
 	u.says(1, "pins forget files", "nothing was seen")
 	u.says(2, "pins forget", "name a server, or give --all")
 	u.says(2, "pins forget files --all", "name a server, or give --all")
-	u.says(0, "pins import "+file, "of 1 server is imported.")
+	u.says(0, "pins import --yes "+file, "of 1 server is imported.")
 	u.says(0, "pins files", "tool read", "import")
 	u.says(0, "pins forget --all", "All pins of tenant local are forgotten.")
 	u.says(0, "pins", "Nothing is trusted yet.")
 	u.says(0, "pins log", "started over")
 
 	// A strict server takes what was imported, and only that.
-	u.says(0, "pins import "+file, "imported")
+	u.says(0, "pins import --yes "+file, "imported")
 	u.writes("policy.yaml", strings.Replace(readAll(t, u.policy), "{files: {", "{files: {pin: strict, ", 1))
 	u.writes("ws/tools", newTools)
 	u.start()
@@ -358,7 +371,7 @@ func TestUpstreamPinsInAFile(t *testing.T) {
 	u.offers(1)
 	lines := strings.SplitAfter(string(text), "\n")
 	u.writes("known", strings.Join(slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "tool list") }), ""))
-	u.says(0, "pins import "+file, "imported")
+	u.says(0, "pins import --yes "+file, "imported")
 	u.offers(0)
 }
 

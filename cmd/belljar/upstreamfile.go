@@ -134,12 +134,23 @@ func (f *serversFile) replace(text []byte) (err error) {
 // readBounded reads a regular file. An agent may have put something else into its place, such as a
 // pipe at which a reader would wait.
 func readBounded(name string) ([]byte, error) {
+	text, _, err := readOpened(name, maxServersFile)
+	return text, err
+}
+
+// readOpened is readBounded that also returns the name of the file without links, as it was when
+// the file was opened: an agent can have the same name lead to another file a moment later.
+func readOpened(name string, most int64) (text []byte, is string, err error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer f.Close()
-	return readRegular(f, name, maxServersFile)
+	if is, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); err != nil {
+		return nil, "", err
+	}
+	text, err = readRegular(f, name, most)
+	return text, is, err
 }
 
 // readRegular reads an open file, which must be a regular one of at most that many bytes.

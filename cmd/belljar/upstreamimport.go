@@ -79,7 +79,7 @@ func (i *importing) run(c *cobra.Command, from string, names []string) error {
 	if err != nil {
 		return err
 	}
-	entries, err := readClient(source)
+	entries, is, err := readClient(source)
 	if err != nil {
 		if !known && !strings.ContainsAny(from, "/.") {
 			err = fmt.Errorf("%w; the clients are %s", err, strings.Join(slices.Sorted(maps.Keys(clientFiles)), ", "))
@@ -119,7 +119,7 @@ func (i *importing) run(c *cobra.Command, from string, names []string) error {
 	if err != nil {
 		return err
 	}
-	if why := i.foreign(c.Context(), source, known); why != "" {
+	if why := i.foreign(c.Context(), is, known); why != "" {
 		if err := i.ask(c, source, why, file.name, cut); err != nil {
 			return err
 		}
@@ -169,20 +169,20 @@ func clientFile(from string) (file string, known bool, err error) {
 	return filepath.Join(home, at), true, err
 }
 
-// readClient returns the entries of a file. A file with an error, also of one entry, is
-// an error: it would be imported in part.
-func readClient(file string) ([]config.Entry, error) {
-	data, err := readBounded(file)
+// readClient returns the entries of a file, and which file was read. A file with an error, also of
+// one entry, is an error: it would be imported in part.
+func readClient(file string) (entries []config.Entry, is string, err error) {
+	data, is, err := readOpened(file, maxServersFile)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	entries, faults := config.Read(file, data)
 	for _, f := range faults {
 		if f.Level == config.Error {
-			return nil, errors.New(strings.TrimSuffix(f.String(), "\n"))
+			return nil, "", errors.New(strings.TrimSuffix(f.String(), "\n"))
 		}
 	}
-	return entries, nil
+	return entries, is, nil
 }
 
 // keep writes each secret into a file of its own beside the policy, and then calls write. If

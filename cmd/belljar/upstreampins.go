@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -127,10 +126,10 @@ character that hides is visible. The exit status is 1 if something waits.
 		Use: "import FILE", Short: "make the pins of a file those of their servers",
 		Long: `import reads what export has written, from standard input for -. The pins take the place
 of those that the servers of the file had. Servers that it does not name keep theirs. A FILE
-that a box can write needs --yes: an agent may have written its pins.
+outside your directory of configuration needs --yes: an agent may have written its pins.
 ` + exitHelp,
 	}
-	sure := load.Flags().Bool("yes", false, "import also a file that a box can write")
+	sure := load.Flags().Bool("yes", false, "import also a file outside your directory of configuration")
 	load.RunE = func(c *cobra.Command, args []string) error { return p.load(c, args[0], *sure) }
 	forget := &cobra.Command{
 		Use: "forget [NAME]", Short: "remove the pins of a server: its next contact is the first one",
@@ -292,7 +291,7 @@ func (p *pinning) load(c *cobra.Command, file string, yes bool) error {
 }
 
 // pinsOf reads a file of pins, or standard input. All that a server lists with these pins is trusted, so a
-// file that a box can write needs --yes.
+// file that an agent may have written needs --yes.
 func (p *pinning) pinsOf(c *cobra.Command, file string, yes bool) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(io.LimitReader(c.InOrStdin(), maxPinsFile+1)) //nolint:forbidigo // it is bounded
@@ -301,19 +300,14 @@ func (p *pinning) pinsOf(c *cobra.Command, file string, yes bool) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	boxes, err := p.boxes(c.Context())
-	if err == nil {
-		err = boxes.Check(name)
-	}
-	if err != nil && !yes {
-		return nil, fmt.Errorf("an agent may have written the pins of %s: %w. Look at it, and give --yes. Nothing was imported", policies.Clip(file, 200), err)
-	}
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	text, is, err := readOpened(name, maxPinsFile)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return readRegular(f, file, maxPinsFile)
+	if why := p.foreign(c.Context(), is, false); why != "" && !yes {
+		return nil, fmt.Errorf("an agent may have written the pins of %s: %s. Look at it, and give --yes. Nothing was imported", policies.Clip(file, 200), policies.Clip(why, 300))
+	}
+	return text, nil
 }
 
 // entryName is the name of the entry whose pins have a name.
