@@ -199,19 +199,18 @@ func (m *moves) drive(ctx context.Context, place string, d *drive) {
 				patience = m.times.copy // a worker that only says so keeps no place for longer
 			}
 			if began = m.since(place, c); c.To == "" || time.Since(began) <= patience {
+				d.got(m, c, err)
 				return // look begins again
 			}
 		}
 		_, final := errors.AsType[*Refusal](err)
 		if final && c.From == claims.FromFile {
-			next, err = m.swap(ctx, place, c, claims.Claim{}) // the copy is gone
+			next, err = m.notMade(ctx, place, c, err) // the copy is gone
 		}
 		if err != nil && c.To != "" && (final || time.Since(began) > m.times.patience) {
 			next, err = m.abandon(ctx, place, c, err.Error())
 		}
-		m.mu.Lock()
-		d.claim, d.wrong = next, err
-		m.mu.Unlock()
+		d.got(m, next, err)
 		if c = next; err == nil {
 			began = time.Now()
 			continue
@@ -373,6 +372,23 @@ func (m *moves) giveUp(ctx context.Context, place string, c claims.Claim) error 
 	}
 	m.undo(ctx, place, c)
 	return nil
+}
+
+// got notes how far a drive has got.
+func (d *drive) got(m *moves, c claims.Claim, wrong error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d.claim, d.wrong = c, wrong
+}
+
+// notMade gives up a place of a file that its worker refuses to put to work.
+func (m *moves) notMade(ctx context.Context, place string, c claims.Claim, why error) (claims.Claim, error) {
+	next, err := m.swap(ctx, place, c, claims.Claim{})
+	if err == nil {
+		m.say(place, "was not made: "+why.Error())
+		m.front.cfg.Log.Warn("a place of a file was not made", "place", place, "worker", c.Worker, "why", why)
+	}
+	return next, err
 }
 
 // say notes how the last move of a place has ended.

@@ -204,6 +204,23 @@ func TestEndlessPlaces(t *testing.T) {
 	}
 }
 
+// A place of a file that its worker refuses to put to work is not there. The operator who imports
+// it hears why, or the list says it where the front comes first.
+func TestUnfitFiles(t *testing.T) {
+	r := movingRig(t, nil, map[string]*mover{"w2": {do: func(_ context.Context, s Step, _ Marked) (Looked, error) {
+		if s == StepTake {
+			return Looked{}, &Refusal{"its database is of a newer belljar"}
+		}
+		return Looked{}, nil
+	}}})
+	err := r.front.Import(t.Context(), "unfit", "w2", strings.NewReader("a place"))
+	heard := err != nil && strings.Contains(err.Error(), "newer belljar")
+	r.until("why the place is not there", func() bool {
+		now := PlaceOf(r.front, "unfit")
+		return !now.Moving && (heard || strings.Contains(now.Said, "was not made: ") && strings.Contains(now.Said, "newer belljar"))
+	})
+}
+
 type endlessReader struct{}
 
 func (endlessReader) Read(p []byte) (int, error) { return len(p), nil }

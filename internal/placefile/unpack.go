@@ -68,8 +68,8 @@ func (s *short) Read(p []byte) (int, error) {
 
 // Unpack makes the place of a stream in an empty directory. When it returns without an
 // error, all of it is on the disk, and was compared with the digest of the stream. An error
-// that is a Refusal says that the stream is not whole, or not one of a place. Unpack calls alive
-// whenever it gets on, also when it has read all and compares.
+// that is a Refusal means that the same stream does not help another time. One that was cut off is no
+// Refusal. Unpack calls alive whenever it gets on, also when it has read all and compares.
 func Unpack(ctx context.Context, dir string, in io.Reader, alive func()) (Manifest, error) {
 	return usual.unpack(ctx, dir, in, alive)
 }
