@@ -82,15 +82,14 @@ func TestProvider(t *testing.T) {
 		want   string
 	}{
 		{plain, claims("groups", []any{"ops"}), "https://login.example/realm|s-1 operator []"},
-		{named, claims("groups", []any{"ops"}), "x@b.example (https://login.example/realm|s-1) operator []"},
+		{named, claims("groups", []any{"ops"}), "https://login.example/realm|s-1 (x@b.example) operator []"},
 		{plain, claims("email", "x@a.example"), "https://login.example/realm|s-1 viewer [a]"},
 		{plain, claims("email", "x@a.example", "email_verified", false), "no condition of the provider holds for it"},
 		{plain, claims(), "no condition of the provider holds for it"},
 		{plain, claims("groups", nil, "email", "x@a.example"), `the condition "\"ops\" in claims.groups" cannot be worked out: no such key: groups`},
-		{plain, claims("sub", nil), "its claim sub is missing, or not a short text"},
-		{plain, claims("sub", 7), "its claim sub is missing, or not a short text"},
-		{named, claims("groups", []any{"ops"}, "email", "x\u202e@b.example"), "its claim email is missing, or not a short text"},
-		{named, claims("groups", []any{"ops"}, "email", strings.Repeat("x", 201)), "its claim email is missing, or not a short text"},
+		{plain, claims("sub", nil), "its claim sub is missing, or not a short text of ASCII without brackets"},
+		{plain, claims("sub", 7), "its claim sub is missing, or not a short text of ASCII without brackets"},
+		{plain, claims("sub", strings.Repeat("s", 200)), "the issuer and its claim sub have 228 bytes, and the logs keep 200 of a name"},
 	} {
 		who, why := tt.p.Person(tt.claims)
 		got := why
@@ -111,4 +110,51 @@ func TestProvider(t *testing.T) {
 `).Error()+"\n"+faults(t, head+`console:
   provider: {client: "a\u202eb", roles: [{role: viewer}, {when: "claims.", role: king}, {when: "true", tenants: [b]}]}
 `).Error()+"\n"+faults(t, head+"console:\n  provider: {}\n").Error()+"\n")
+}
+
+// The name of a person begins with what is sure, and no log cuts it: with the name that they have
+// chosen at the provider they can neither pass as somebody else nor hide who they are.
+func TestNameOfAPersonOfAProvider(t *testing.T) {
+	p, err := policies.Parse("policy.yaml", []byte(head+`console:
+  provider: {url: "https://login.example/realm", client: belljar, name: name, roles: [{when: "true", role: viewer}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const sure, logged = "https://login.example/realm|s-1", 200
+	name := func(sub string, name any) (string, string) {
+		who, why := policies.ProviderOf(p).Person(map[string]any{"sub": sub, "name": name})
+		return who.Name, why
+	}
+	for _, said := range []string{"Ann Smith", "Änn (2)", "ann@example.com", strings.Repeat("x", 60), "安 安"} {
+		want := sure + " (" + said + ")"
+		if strings.Contains(said, "(") {
+			want = sure
+		}
+		if got, why := name("s-1", said); got != want || why != "" {
+			t.Errorf("%q: got %q %s, want %q", said, got, why, want)
+		}
+	}
+	for _, said := range []any{
+		nil, "", 7, "bob (https://login.example/realm|s-2)", "a|b", "a)", "a\uff09", "a\uff5cb", "a  b", " a", "a ", "a\u3000b", "a\u00a0b", "a\u2800b", "x\u202ey",
+		strings.Repeat("x", 61), strings.Repeat("x", 200),
+	} {
+		if got, why := name("s-1", said); got != sure || why != "" {
+			t.Errorf("%q: got %q %s, want no more than what is sure", said, got, why)
+		}
+	}
+	most := strings.Repeat("s", logged-len("https://login.example/realm|"))
+	for _, said := range []string{"x", strings.Repeat("安", 60)} {
+		if got, why := name(most, said); len(got) != logged || why != "" {
+			t.Errorf("a long subject with %q: got %q %s", said, got, why)
+		}
+		if got, why := name(most[:100], said); len(got) > logged || !strings.HasPrefix(got, "https://login.example/realm|s") || why != "" {
+			t.Errorf("half of it with %q: got %q %s", said, got, why)
+		}
+	}
+	for _, sub := range []string{most + "s", "", "s-1 (bob)", "s  1", " s-1", "s\u3000", "s-ä", "s\n"} {
+		if got, why := name(sub, "x"); got != "" || why == "" {
+			t.Errorf("the subject %q: got %q", sub, got)
+		}
+	}
 }

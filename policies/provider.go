@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"belljar.dev/policies/cond"
 )
@@ -33,23 +35,30 @@ type roleOf struct {
 // be changed.
 func ProviderOf(p *Policy) *Provider { return p.provider }
 
-// maxPersonName bounds the parts of the name of a person, in bytes.
-const maxPersonName = 200
+// Bounds of the name of a person.
+const (
+	maxPersonName = 200 // bytes of all of it: the least that a log keeps of a name
+	maxClaimName  = 60  // characters of the part that the person may be able to choose
+)
 
 // Person returns who may use the console by the claims of an ID token whose signature was checked.
-// Its name has the issuer and the subject, which nobody else has. why says why it is nobody.
+// Its name begins with the issuer and the subject, which nobody else has, and is never too long for
+// a log. The claim with a name stands behind them in brackets; one that is not fit to be shown, or
+// too long, is left out. why says why it is nobody.
 func (p *Provider) Person(claims map[string]any) (who Person, why string) {
 	subject, ok := claims["sub"].(string)
-	if !ok || subject == "" || !isShown(subject) {
-		return who, "its claim sub is missing, or not a short text"
+	if !ok || !isSubject(subject) {
+		return who, "its claim sub is missing, or not a short text of ASCII without brackets"
 	}
 	name := p.URL + "|" + subject
-	if p.name != "" {
-		text, ok := claims[p.name].(string)
-		if !ok || text == "" || !isShown(text) {
-			return who, fmt.Sprintf("its claim %s is missing, or not a short text", p.name)
+	if len(name) > maxPersonName {
+		return who, fmt.Sprintf("the issuer and its claim sub have %d bytes, and the logs keep %d of a name", len(name), maxPersonName)
+	}
+	if text, ok := claims[p.name].(string); ok && p.name != "" && isClaimName(text) {
+		// Behind what is sure, so that it cannot look like another person.
+		if whole := name + " (" + text + ")"; len(whole) <= maxPersonName {
+			name = whole
 		}
-		name = text + " (" + name + ")"
 	}
 	for _, m := range p.people {
 		// As in Issuer.Tenant: one that cannot be worked out does not hold, and none behind it is
@@ -66,6 +75,39 @@ func (p *Provider) Person(claims map[string]any) (who Person, why string) {
 	}
 	return who, "no condition of the provider holds for it"
 }
+
+// isSubject reports whether a subject can be told from all others where it is shown, also from one
+// with a name behind it. OpenID Connect Core, section 2, has only ASCII in it.
+func isSubject(text string) bool {
+	for _, r := range text {
+		if r < ' ' || r > '~' || r == '(' || r == ')' {
+			return false
+		}
+	}
+	return text != "" && isSpaced(text)
+}
+
+// isClaimName reports whether a name that somebody chose shows all that is in it, and cannot be
+// taken for more than a name.
+func isClaimName(text string) bool {
+	if text == "" || utf8.RuneCountInString(text) > maxClaimName || !isSpaced(text) {
+		return false
+	}
+	for _, r := range text {
+		switch {
+		case !unicode.IsGraphic(r), r == unicode.ReplacementChar:
+			return false
+		case unicode.IsSpace(r) && r != ' ', strings.ContainsRune("\u115f\u1160\u2800\u3000\u3164\uffa0", r): // all blank
+			return false
+		case unicode.In(r, unicode.Zs, unicode.Ps, unicode.Pe) && r != ' ', r == '|', r == '\uff5c': // which structure the whole
+			return false
+		}
+	}
+	return true
+}
+
+// isSpaced reports whether single spaces separate the words of a text.
+func isSpaced(text string) bool { return strings.Join(strings.Fields(text), " ") == text }
 
 // isShown reports whether a text is short, and shows all that is in it.
 func isShown(text string) bool {

@@ -61,7 +61,7 @@ func (p *provided) Admits(claims map[string]any) (Known, bool) {
 	for _, group := range groups {
 		name, _ := group.(string)
 		if role, ok := p.role[name]; ok && !p.gone {
-			return Known{Name: "ann@example.com (" + p.far.URL + "|ann-1)", Role: role, Scope: ScopeOf([]string{ours})}, true
+			return Known{Name: p.far.URL + "|ann-1 (ann@example.com)", Role: role, Scope: ScopeOf([]string{ours})}, true
 		}
 	}
 	return Known{}, false
@@ -114,7 +114,7 @@ func TestLoginAtAProvider(t *testing.T) {
 	}
 	said := g.goes(p)
 	status, in := login(said)
-	if status != http.StatusOK || in.Person != "ann@example.com ("+p.far.URL+"|ann-1)" || in.Role != "operator" {
+	if status != http.StatusOK || in.Person != p.far.URL+"|ann-1 (ann@example.com)" || in.Role != "operator" {
 		t.Fatalf("got %d %+v", status, in)
 	}
 	if status, _ := login(said); status != http.StatusBadGateway {

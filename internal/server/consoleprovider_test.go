@@ -52,7 +52,7 @@ func TestProviderOfThePolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	who, ok := v.Admits(claims)
-	if !ok || who.Name != "ann@example.com ("+far.URL+"|ann-1)" || who.Role.String() != "approver" || fmt.Sprint(who.Scope) != fmt.Sprint(scopeOf([]string{"a", "b"})) {
+	if !ok || who.Name != far.URL+"|ann-1 (ann@example.com)" || who.Role.String() != "approver" || fmt.Sprint(who.Scope) != fmt.Sprint(scopeOf([]string{"a", "b"})) {
 		t.Errorf("got %+v, %v", who, ok)
 	}
 	for _, wrong := range []map[string]any{
