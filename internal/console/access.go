@@ -31,7 +31,7 @@ type Person struct {
 	Until time.Time // when the token ends
 
 	sum    sha256sum      // of the token
-	known  sha256sum      // of the person's own token, or of their name; zero for somebody who logged in by a code
+	known  sha256sum      // of the person's own token, or their identity; zero for somebody who logged in by a code
 	claims map[string]any // that the provider has shown; nil for somebody who logged in otherwise
 }
 

@@ -150,8 +150,14 @@ func (c *Console) finish(r *request, visit, state, code string) (token string, w
 	if !ok {
 		return "", who, &Error{http.StatusForbidden, fmt.Errorf("the provider %s knows you, but the policy of the server lets nobody in with what it says of you; its operator can change that, under console", c.views.Provider.Host())}
 	}
-	token, who = c.access.enter(Person{Name: known.Name, Role: known.Role, Scope: known.Scope, known: sha256.Sum256([]byte(known.Name)), claims: claims})
+	token, who = c.access.enter(Person{Name: known.Name, Role: known.Role, Scope: known.Scope, known: identity(claims), claims: claims})
 	return token, who, nil
+}
+
+// identity is the digest of what nobody else has of the claims of a person: a name changes, but the
+// logins of somebody with a new one are still theirs.
+func identity(claims map[string]any) sha256sum {
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q", claims["iss"], claims["sub"]))
 }
 
 // holds reports whether a person may still come, and as what: one whom the policy lets in has

@@ -1,9 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -24,6 +26,7 @@ type provided struct {
 	far *authtest.Provider
 
 	mu   sync.Mutex
+	name string          // guarded by mu: of the person; empty for ann@example.com
 	gone bool            // guarded by mu: the policy names none
 	role map[string]Role // guarded by mu: by a group
 }
@@ -61,7 +64,7 @@ func (p *provided) Admits(claims map[string]any) (Known, bool) {
 	for _, group := range groups {
 		name, _ := group.(string)
 		if role, ok := p.role[name]; ok && !p.gone {
-			return Known{Name: p.far.URL + "|ann-1 (ann@example.com)", Role: role, Scope: ScopeOf([]string{ours})}, true
+			return Known{Name: p.far.URL + "|ann-1 (" + cmp.Or(p.name, "ann@example.com") + ")", Role: role, Scope: ScopeOf([]string{ours})}, true
 		}
 	}
 	return Known{}, false
@@ -210,6 +213,27 @@ func TestLoginsAreBounded(t *testing.T) {
 	}
 	if got := g.send("POST", "api/v1/login", "", said); got.status != http.StatusOK {
 		t.Errorf("then: %d %s", got.status, got.body)
+	}
+}
+
+// Somebody who changes their name at the provider has no more logins by that: they end their own
+// oldest, and nobody else's.
+func TestLoginsAreOfAPersonAndNotOfAName(t *testing.T) {
+	p, with := withProvider(t)
+	g := start(t, full, with)
+	var tokens []string
+	for i := range maxOwn + 1 {
+		p.mu.Lock()
+		p.name = fmt.Sprintf("ann %d", i)
+		p.mu.Unlock()
+		var in loggedIn
+		g.send("POST", "api/v1/login", "", g.goes(p)).into(t, &in)
+		tokens = append(tokens, in.Token)
+	}
+	for i, token := range tokens {
+		if _, ok := g.access.holder(token); ok != (i > 0) {
+			t.Errorf("login %d of %d by new names: holds is %v", i, len(tokens), ok)
+		}
 	}
 }
 
