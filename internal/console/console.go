@@ -43,6 +43,7 @@ type Console struct {
 	tail   tail
 	turns  turns
 	seal   cipher.AEAD   // of logins at a provider
+	tries  tries         // to end such logins
 	visits chan struct{} // holds one for each request that waits for the provider
 }
 

@@ -23,6 +23,7 @@
 //	login.go     logging in and out
 //	events.go    what changes, as a stream
 //	provider.go  logging in at an OpenID Provider, and who may still come
+//	tries.go     how often a login there may end
 //	fleet.go     the workers of a front as one server
 //	inbox.go     approvals and questions
 //	runs.go      boxes, sessions, background tasks and their output

@@ -121,8 +121,9 @@ func (c *Console) failed(why error, format string, args ...any) error {
 	return fault(http.StatusBadGateway, format, args...)
 }
 
-// errVisit is the error for a login at a provider that did not begin here, or long ago.
-var errVisit = errors.New("this login did not begin in this tab, or too long ago; begin again")
+// errVisit is the error for a login at a provider that did not begin here, or long ago, or
+// that has ended.
+var errVisit = errors.New("this login did not begin in this tab, began too long ago, or has ended; begin again")
 
 // finish lets a person in who comes back from the provider.
 func (c *Console) finish(r *request, visit, state, code string) (token string, who Person, err error) {
@@ -142,6 +143,9 @@ func (c *Console) finish(r *request, visit, state, code string) (token string, w
 		return "", who, err
 	}
 	defer leave()
+	if err := c.tries.take(is.State, clientOf(r.Request)); err != nil {
+		return "", who, err
+	}
 	claims, err := c.views.Provider.Finish(r.Context(), is.Kept, code)
 	if err != nil {
 		return "", who, c.failed(err, "the provider %s did not show who you are; begin again, or log in with a link or a token. The log of the server says more", c.views.Provider.Host())
@@ -150,6 +154,7 @@ func (c *Console) finish(r *request, visit, state, code string) (token string, w
 	if !ok {
 		return "", who, &Error{http.StatusForbidden, fmt.Errorf("the provider %s knows you, but the policy of the server lets nobody in with what it says of you; its operator can change that, under console", c.views.Provider.Host())}
 	}
+	c.tries.well(is.State)
 	token, who = c.access.enter(Person{Name: known.Name, Role: known.Role, Scope: known.Scope, known: identity(claims), claims: claims})
 	return token, who, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -12,7 +13,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"belljar.dev/internal/auth"
@@ -120,8 +123,8 @@ func TestLoginAtAProvider(t *testing.T) {
 	if status != http.StatusOK || in.Person != p.far.URL+"|ann-1 (ann@example.com)" || in.Role != "operator" {
 		t.Fatalf("got %d %+v", status, in)
 	}
-	if status, _ := login(said); status != http.StatusBadGateway {
-		t.Errorf("a code that was used: %d", status)
+	if status, _ := login(said); status != http.StatusUnauthorized {
+		t.Errorf("a visit that has ended: %d", status)
 	}
 	one, other := g.goes(p), g.goes(p)
 	for name, said := range map[string]map[string]string{
@@ -213,6 +216,103 @@ func TestLoginsAreBounded(t *testing.T) {
 	}
 	if got := g.send("POST", "api/v1/login", "", said); got.status != http.StatusOK {
 		t.Errorf("then: %d %s", got.status, got.body)
+	}
+}
+
+// A visit is good for one end, and a client has few tries that fail: each one spends the secret of the
+// server and a place. Neither is forgotten to make room, and a client takes nothing from others.
+func TestEndsOfLoginsAreBounded(t *testing.T) {
+	p, with := withProvider(t)
+	var asked atomic.Int32
+	p.far.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/token" {
+			asked.Add(1)
+		}
+		return false
+	}
+	g := start(t, full, with)
+	login := func(said map[string]string, from string) int {
+		return g.send("POST", "api/v1/login", "", said, "X-Forwarded-For", from).status
+	}
+	said := g.goes(p)
+	code := said["code"]
+	said["code"] = "junk"
+	if got := login(said, "192.0.2.1"); got != http.StatusBadGateway || asked.Load() != 1 {
+		t.Errorf("a junk code: %d, and %d requests", got, asked.Load())
+	}
+	said["code"] = code
+	if got := login(said, "192.0.2.1"); got != http.StatusUnauthorized || asked.Load() != 1 {
+		t.Errorf("a second end of a visit: %d, and %d requests", got, asked.Load())
+	}
+	for range maxTries { // which succeed, so they do not count
+		if got := login(g.goes(p), "192.0.2.1"); got != http.StatusOK {
+			t.Fatalf("a login: %d", got)
+		}
+	}
+	for i := range maxTries {
+		said := g.goes(p)
+		said["code"] = "junk"
+		want := http.StatusBadGateway
+		if i == maxTries-1 { // one was before
+			want = http.StatusTooManyRequests
+		}
+		if got := login(said, "192.0.2.1"); got != want {
+			t.Errorf("junk %d: %d, want %d", i, got, want)
+		}
+	}
+	if got := login(g.goes(p), "192.0.2.1"); got != http.StatusTooManyRequests {
+		t.Errorf("a client that had too many tries: %d", got)
+	}
+	if got := login(g.goes(p), "192.0.2.2"); got != http.StatusOK {
+		t.Errorf("another one: %d", got)
+	}
+}
+
+// The visits that have ended are remembered while they could end again; where there are too many,
+// none is forgotten.
+func TestEndedVisitsAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all tries
+		from := func(i int) netip.Prefix {
+			return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 32)
+		}
+		for i := range maxEnded {
+			if err := all.take(fmt.Sprint(i), from(i)); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		if err := all.take("new", from(maxEnded)); err == nil || len(all.all) != maxEnded {
+			t.Errorf("one more: %v, and %d are kept", err, len(all.all))
+		}
+		if err := all.take("0", from(0)); !errors.Is(err, errVisit) {
+			t.Errorf("the first one again: %v", err)
+		}
+		time.Sleep(visitLife)
+		if err := all.take("new", from(0)); err != nil || len(all.all) != 1 {
+			t.Errorf("later: %v, and %d are kept", err, len(all.all))
+		}
+	})
+}
+
+// A client of IPv6 has many addresses, and counts as one. Only a proxy of this machine may say for
+// whom it asks.
+func TestClientOf(t *testing.T) {
+	for _, tt := range [][3]string{
+		{"192.0.2.1:5", "", "192.0.2.1/32"},
+		{"192.0.2.1:5", "198.51.100.1", "192.0.2.1/32"},
+		{"127.0.0.1:5", "203.0.113.9, 198.51.100.1", "198.51.100.1/32"},
+		{"[::1]:5", "2001:db8::1:2:3:4", "2001:db8::/64"},
+		{"[2001:db8::1]:5", "", "2001:db8::/64"},
+		{"127.0.0.1:5", "unknown", "127.0.0.1/32"},
+		{"@", "", "::/64"},
+	} {
+		r := &http.Request{RemoteAddr: tt[0], Header: http.Header{}}
+		if tt[1] != "" {
+			r.Header.Set("X-Forwarded-For", tt[1])
+		}
+		if got := clientOf(r).String(); got != tt[2] {
+			t.Errorf("%q: got %s", tt, got)
+		}
 	}
 }
 

@@ -63,6 +63,13 @@ func sender(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	return from
 }
 
+// LocalSender returns the address of the client that a request comes from, behind the proxies of
+// this machine, if there are any. It is the zero Addr if it cannot be known.
+func LocalSender(r *http.Request) netip.Addr { return sender(r, loopback) }
+
+// loopback is where the proxies of this machine are.
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
 // forwarded returns the addresses in X-Forwarded-For, or if there is no such header, in
 // Forwarded (RFC 7239). Where a request has both, a proxy wrote one of them and may have
 // passed the other on as the client sent it, so neither counts.
