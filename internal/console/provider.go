@@ -13,12 +13,16 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"belljar.dev/policies"
 )
 
 // Bounds of logins at a provider.
 const (
 	visitLife = 10 * time.Minute // from its begin to its end
 	maxVisits = 8                // requests that wait for the provider
+
+	maxRefused = 200 // bytes of the name of a refused person in the log
 )
 
 // loginPath is where a provider sends a browser back to. It is the page as well.
@@ -152,6 +156,8 @@ func (c *Console) finish(r *request, visit, state, code string) (token string, w
 	}
 	known, ok := c.views.Provider.Admits(claims)
 	if !ok {
+		shown := policies.Clip(fmt.Sprintf("%s|%s", claims["iss"], claims["sub"]), maxRefused)
+		c.views.Server.Noted(Login{Event: "refused", Person: shown, Reason: "the policy lets nobody in with what the provider says of this person"})
 		return "", who, &Error{http.StatusForbidden, fmt.Errorf("the provider %s knows you, but the policy of the server lets nobody in with what it says of you; its operator can change that, under console", c.views.Provider.Host())}
 	}
 	c.tries.well(is.State)

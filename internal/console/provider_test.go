@@ -164,6 +164,11 @@ func TestLoginAtAProvider(t *testing.T) {
 	if status, _ := login(g.goes(p)); status != http.StatusForbidden {
 		t.Errorf("a login of somebody whom the policy does not let in: %d", status)
 	}
+	g.mu.Lock()
+	if last := g.noted[len(g.noted)-1]; last.Event != "refused" || last.Person != p.far.URL+"|ann-1" || last.Role != 0 || !strings.Contains(last.Reason, "the policy") {
+		t.Errorf("of somebody whom the policy does not let in, this is noted: %+v", last)
+	}
+	g.mu.Unlock()
 	p.mu.Lock()
 	p.gone = true
 	p.mu.Unlock()
