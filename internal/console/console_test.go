@@ -85,8 +85,8 @@ func (g *rig) Revoke(ctx context.Context, id, by string) (approval.Approval, err
 	return g.approvals.Revoke(ctx, id, by, Via)
 }
 
-func (g *rig) Questions(ctx context.Context, all bool) ([]question.Asked, error) {
-	return g.questions.List(ctx, all)
+func (g *rig) Questions(ctx context.Context, all bool, tenants []string) ([]question.Asked, error) {
+	return g.questions.ListOf(ctx, all, tenants)
 }
 
 func (g *rig) Question(ctx context.Context, id string) (question.Asked, error) {

@@ -151,7 +151,7 @@ func (c *Console) things(ctx context.Context) map[thing]sha256sum {
 		for _, a := range approvals {
 			note(thing{"approval", a.ID, a.Tenant}, []any{a.State, a.Uses})
 		}
-		questions, _ := people.Questions(ctx, false)
+		questions, _ := people.Questions(ctx, false, nil)
 		for _, q := range questions {
 			note(thing{"question", q.ID, q.Tenant}, q.State)
 		}

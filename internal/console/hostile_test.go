@@ -124,8 +124,8 @@ func (p *evilPeople) Approval(ctx context.Context, id string) (approval.Approval
 	return poison(a), err
 }
 
-func (p *evilPeople) Questions(ctx context.Context, all bool) ([]question.Asked, error) {
-	list, err := p.rig.Questions(ctx, all)
+func (p *evilPeople) Questions(ctx context.Context, all bool, tenants []string) ([]question.Asked, error) {
+	list, err := p.rig.Questions(ctx, all, tenants)
 	for i := range list {
 		list[i].Tenant, list[i].Place = evil[0], evil[1]
 	}

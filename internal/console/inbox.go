@@ -56,7 +56,7 @@ func (h *peopleHandlers) inbox(r *request) (any, error) {
 		return nil, err
 	}
 	approvals = slices.DeleteFunc(approvals, func(a approval.Approval) bool { return a.State != approval.Pending })
-	questions, err := h.people.Questions(r.Context(), false)
+	questions, err := h.people.Questions(r.Context(), false, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (h *peopleHandlers) revoke(r *request) (any, error) {
 
 // questions lists the questions of agents.
 func (h *peopleHandlers) questions(r *request) (any, error) {
-	list, err := h.people.Questions(r.Context(), r.URL.Query().Get("all") != "")
+	list, err := h.people.Questions(r.Context(), r.URL.Query().Get("all") != "", nil)
 	if err != nil {
 		return nil, err
 	}

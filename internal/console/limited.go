@@ -85,8 +85,11 @@ func (v *somePeople) Revoke(ctx context.Context, id, by string) (approval.Approv
 	return v.people.Revoke(ctx, id, by)
 }
 
-func (v *somePeople) Questions(ctx context.Context, all bool) ([]question.Asked, error) {
-	list, err := v.people.Questions(ctx, all)
+func (v *somePeople) Questions(ctx context.Context, all bool, tenants []string) ([]question.Asked, error) {
+	if tenants == nil {
+		tenants = v.scope.tenants // the bound of the list is for these alone
+	}
+	list, err := v.people.Questions(ctx, all, tenants)
 	return seen(v.scope, list, func(a question.Asked) string { return a.Tenant }), err
 }
 

@@ -565,3 +565,35 @@ func TestTenantsOfKnownPeople(t *testing.T) {
 		t.Errorf("got %+v", me)
 	}
 }
+
+// The bound of a list of questions is for those that a person may see: other tenants with many
+// questions push none of theirs out of it.
+func TestQuestionsOfOthersTakeNoPlace(t *testing.T) {
+	g := start(t)
+	ask := func(tenant string, n int) string {
+		t.Helper()
+		sheet := question.Sheet{Questions: []question.Question{{ID: "q1", Text: fmt.Sprint("Which ", n), Kind: question.Text}}, Life: time.Hour}
+		q, err := g.questions.Ask(t.Context(), store.Owner{Tenant: tenant, Session: "s"}, sheet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q.ID
+	}
+	own := ask(ours, 0)
+	for i := range 112 {
+		ask(fmt.Sprint("other-", i/16), i)
+	}
+	views := g.views.only(ScopeOf([]string{ours}))
+	for _, all := range []bool{false, true} {
+		list, err := views.People.Questions(t.Context(), all, nil)
+		if err != nil || len(list) != 1 || list[0].ID != own {
+			t.Errorf("all %v: got %+v, %v, want %s alone", all, list, err, own)
+		}
+		if list, err := views.People.Questions(t.Context(), all, []string{"other-0"}); err != nil || len(list) != 0 {
+			t.Errorf("all %v: somebody else's: %+v, %v", all, list, err)
+		}
+	}
+	if list, err := g.views.People.Questions(t.Context(), false, nil); err != nil || len(list) != 100 {
+		t.Errorf("of all tenants: %d, %v", len(list), err)
+	}
+}

@@ -137,7 +137,8 @@ type People interface {
 	Approval(ctx context.Context, id string) (approval.Approval, error)
 	Approve(ctx context.Context, id string, said approval.Reply) (approval.Approval, error)
 	Revoke(ctx context.Context, id, by string) (approval.Approval, error)
-	Questions(ctx context.Context, all bool) ([]question.Asked, error)
+	// Questions are those of some tenants; nil for all.
+	Questions(ctx context.Context, all bool, tenants []string) ([]question.Asked, error)
 	Question(ctx context.Context, id string) (question.Asked, error)
 	Answer(ctx context.Context, id string, said question.Reply) (question.Asked, error)
 	// Command returns a command line of belljar with what it needs to find this server.

@@ -3,6 +3,7 @@ package people
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -122,12 +123,25 @@ func (d *Desk[Q]) Stop() { d.watch.Stop() }
 // List are questions, the newest first, at most Kind.MostListed: those that are not over,
 // or all.
 func (d *Desk[Q]) List(ctx context.Context, all bool) (list []Q, err error) {
-	where := d.kind.Live
+	return d.ListOf(ctx, all, nil)
+}
+
+// ListOf is List of the questions of some tenants; nil for all.
+func (d *Desk[Q]) ListOf(ctx context.Context, all bool, tenants []string) (list []Q, err error) {
+	where := "(" + d.kind.Live + ")"
 	if all {
 		where = "true"
 	}
+	args := []any{}
+	if tenants != nil {
+		names, err := json.Marshal(tenants)
+		if err != nil {
+			return nil, err
+		}
+		where, args = where+" AND tenant IN (SELECT value FROM json_each(?))", append(args, string(names))
+	}
 	err = d.Write(ctx, func(w *Work[Q]) error {
-		list, err = w.Some(ctx, where+" ORDER BY created DESC, id LIMIT ?", d.kind.MostListed)
+		list, err = w.Some(ctx, where+" ORDER BY created DESC, id LIMIT ?", append(args, d.kind.MostListed)...)
 		return err
 	})
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 // handle adds what `belljar approve` and `belljar ask` ask for. place is the workspace of
 // the server's own place.
 func (w *ways) handle(mux *http.ServeMux, place string) {
-	handleDesk(mux, "/questions", w.listQuestions, w.question, briefly)
+	asked := func(ctx context.Context, all bool) ([]question.Asked, error) { return w.listQuestions(ctx, all, nil) }
+	handleDesk(mux, "/questions", asked, w.question, briefly)
 	handleDesk(mux, "/approvals", w.listApprovals, w.approval, func(list []approval.Approval) any {
 		for i := range list {
 			list[i] = list[i].Brief()

@@ -78,9 +78,9 @@ func (w *ways) listApprovals(ctx context.Context, all bool) ([]approval.Approval
 	return joined(w.approvers(), func(at *approver) ([]approval.Approval, error) { return at.desk.List(ctx, all) }, approvalAsked)
 }
 
-// listQuestions is listApprovals of the agents' own questions.
-func (w *ways) listQuestions(ctx context.Context, all bool) ([]question.Asked, error) {
-	return joined(w.approvers(), func(at *approver) ([]question.Asked, error) { return at.questions.List(ctx, all) }, questionAsked)
+// listQuestions is listApprovals of the agents' own questions, of some tenants; nil for all.
+func (w *ways) listQuestions(ctx context.Context, all bool, tenants []string) ([]question.Asked, error) {
+	return joined(w.approvers(), func(at *approver) ([]question.Asked, error) { return at.questions.ListOf(ctx, all, tenants) }, questionAsked)
 }
 
 // history lists approvals of all places that a filter wants.

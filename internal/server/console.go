@@ -191,8 +191,8 @@ func (v *consolePeople) Revoke(ctx context.Context, id, by string) (approval.App
 }
 
 // Questions lists questions of agents.
-func (v *consolePeople) Questions(ctx context.Context, all bool) ([]question.Asked, error) {
-	return v.ways.listQuestions(ctx, all)
+func (v *consolePeople) Questions(ctx context.Context, all bool, tenants []string) ([]question.Asked, error) {
+	return v.ways.listQuestions(ctx, all, tenants)
 }
 
 // Question returns one.
