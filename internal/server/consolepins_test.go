@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -83,5 +84,40 @@ func TestPinsAtTheConsole(t *testing.T) {
 		if got := decide(one.Version, true); one.Cut && got != http.StatusConflict {
 			t.Errorf("a yes for what was not shown whole: %d", got)
 		}
+	}
+}
+
+// A tenant with very many definitions that wait hides none of another tenant.
+func TestPinsOfATenantHideNoOthers(t *testing.T) {
+	kept := store.New(filepath.Join(t.TempDir(), "state"))
+	defer kept.Close()
+	book := pin.NewBook(store.Config{Store: kept})
+	changed := func(server pin.Server, tools int) {
+		t.Helper()
+		for _, description := range []string{"Read", "Read it"} {
+			var list []json.RawMessage
+			for i := range tools {
+				list = append(list, json.RawMessage(fmt.Sprintf(`{"name":"%s-%d","description":%q,"inputSchema":{"type":"object"}}`, server.Name, i, description)))
+			}
+			book.Judge(t.Context(), server, pin.Rules{Mode: pin.TOFU}, pin.Offer{
+				Runs: pin.Runs{Command: []string{"x"}, Lock: "sha512-x"}, Listing: &pin.Listing{Server: "x", Tools: list},
+			})
+		}
+	}
+	for i := range 6 {
+		changed(pin.Server{Tenant: "a", Name: fmt.Sprint("s", i)}, 200)
+	}
+	changed(pin.Server{Tenant: "b", Name: "files"}, 1)
+	v := &consoleUpstreams{kept: kept}
+	all, err := v.Pins(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := make(map[string]int)
+	for _, p := range all {
+		of[p.Tenant]++
+	}
+	if of["a"] != mostPins || of["b"] != 1 {
+		t.Errorf("%v are listed, want %d of a and 1 of b", of, mostPins)
 	}
 }

@@ -192,7 +192,8 @@ func (v *consoleUpstreams) Restart(ctx context.Context, name, by string) (int, e
 	return v.handlers.restart(ctx, name, by)
 }
 
-// mostPins bounds the definitions that are looked at.
+// mostPins bounds the definitions of one tenant that are looked at: those of one with more hide none
+// of another one.
 const mostPins = 1000
 
 // waiting is a definition that waits, and whose it is.
@@ -222,13 +223,18 @@ func (v *consoleUpstreams) waiting(ctx context.Context) (all []waiting, _ error)
 	if err != nil {
 		return nil, err
 	}
+	of := make(map[string]int) // how many there are of a tenant
 	for _, s := range servers {
+		if of[s.Tenant] >= mostPins {
+			continue
+		}
 		questions, err := book.Waiting(ctx, s)
 		if err != nil {
 			return nil, err
 		}
 		for _, q := range questions {
-			if q.State != pin.Held && len(all) < mostPins {
+			if q.State != pin.Held && of[s.Tenant] < mostPins {
+				of[s.Tenant]++
 				q.Cut = q.Cut || strings.Count(q.Diff, "\n") > console.MaxPinLines
 				all = append(all, waiting{s, q})
 			}
