@@ -718,18 +718,24 @@ func TestHostileWorker(t *testing.T) {
 			}
 		},
 	} {
-		c, said := r.raw(files, hello{Name: "bad", Process: name, Protocol: helloProtocol})
-		if said.Refused != "" {
-			t.Fatalf("%s: %s", name, said.Refused)
-		}
 		before := strings.Count(r.log.String(), unreadable)
-		attack(c)
-		r.says("p", 200, "good")
-		_, _ = io.Copy(io.Discard, c) // until the front has had enough
-		r.until("end of "+name, func() bool { return r.front.roster.named("bad") == nil })
-		c.Close()
-		if name == "a state with too many places" && strings.Count(r.log.String(), unreadable) == before {
-			t.Errorf("%s is taken", name)
+		for tries := range 10 {
+			c, said := r.raw(files, hello{Name: "bad", Process: fmt.Sprint(name, tries), Protocol: helloProtocol})
+			if said.Refused != "" {
+				t.Fatalf("%s: %s", name, said.Refused)
+			}
+			attack(c)
+			r.says("p", 200, "good")
+			_, _ = io.Copy(io.Discard, c) // until the front has had enough
+			r.until("end of "+name, func() bool { return r.front.roster.named("bad") == nil })
+			c.Close()
+			// What comes before the front is ready for it ends the link without a look at it.
+			if name != "a state with too many places" || strings.Count(r.log.String(), unreadable) > before {
+				break
+			}
+			if tries == 9 {
+				t.Errorf("%s is taken", name)
+			}
 		}
 	}
 	var memory runtime.MemStats
