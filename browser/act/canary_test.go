@@ -53,7 +53,7 @@ func TestSecretIsNowhere(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Chromium)
 	const value = "CanaryMMMM-7hunter2&Ww"
 	log := new(testenv.Log)
-	s := newStageAlone(t, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	s := newStageWith(t, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	origin := strings.TrimSuffix(s.url("shop", "/"), "/")
 	s.seat = s.another(func(o *act.Options) {
 		o.Secrets = []act.Secret{{Name: "pw", Origin: origin, Field: "password", Insecure: true, Value: func(context.Context) (string, error) { return value, nil }}}

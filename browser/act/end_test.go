@@ -19,7 +19,7 @@ import (
 // TestParking: a seat that is not used gives its Chrome back; the next call is told its
 // addresses, and no document is loaded but by a step (BR19).
 func TestParking(t *testing.T) {
-	s := newStageAlone(t, nil)
+	s := newStage(t)
 	seats, err := act.New(act.Config{Pool: s.pool, Park: time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestParking(t *testing.T) {
 
 // TestNothingIsLeft: of a seat that is closed, in whatever state, no process is left (BR18).
 func TestNothingIsLeft(t *testing.T) {
-	s := newStageAlone(t, nil)
+	s := newStage(t)
 	const html = `<title>x</title><iframe src="http://other.example:PORT/in"></iframe><button onclick="confirm('stay?')">C</button><a href="/endless">File</a><script>addEventListener("beforeunload", (e) => { e.preventDefault() })</script>`
 	s.page("/calm", html)
 	s.page("/busy", html+`<script>new Worker(URL.createObjectURL(new Blob(["while (true);"]))); document.querySelector("iframe").onload = (e) => e.target.contentWindow.postMessage("busy", "*")</script>`)
@@ -104,6 +104,7 @@ func TestNothingIsLeft(t *testing.T) {
 // TestPagesThatStay: a page that wants to be stayed on holds neither its tab nor its session
 // (BR-A15).
 func TestPagesThatStay(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	s := open(t)
 	s.page("/", `<title>stays</title><button>B</button><script>addEventListener("beforeunload", (e) => { e.preventDefault(); e.returnValue = "stay" }); addEventListener("unload", () => { while (true); })</script>`)
 	s.page("/next", `<p>next</p>`)
@@ -218,8 +219,7 @@ func TestHostilePage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := newStageAlone(t, nil)
-	s.seat = s.another()
+	s := open(t)
 	s.page("/", `<!doctype html><title>0</title><button>B</button><p id=p>0</p><iframe src="http://third.example:PORT/loads"></iframe><script>
 let lines = 0, changes = 0, busy = 0, windows = 0;
 const work = () => { const began = performance.now(); while (performance.now() < began + 12) { console.log("line", lines++, "x".repeat(200)); for (let i = 0; i < 19; i++) console.log(lines++); for (let i = 0; i < 120; i++) { changes += 2; p.firstChild.data = i; p.setAttribute("a" + i % 7, i) } } busy += performance.now() - began; setTimeout(work, 3) };

@@ -27,8 +27,7 @@ import (
 // TestFrozenSeat: a Chrome that stood still while its site closed the connections goes on, a call
 // meanwhile is answered, and the agent is told (BR-A42).
 func TestFrozenSeat(t *testing.T) {
-	s := newStageAlone(t, nil)
-	s.seat = s.another()
+	s := open(t)
 	over, came := make(chan struct{}), make(chan struct{})
 	first := sync.OnceFunc(func() { close(came) })
 	s.mux.HandleFunc("/live", func(w http.ResponseWriter, q *http.Request) {

@@ -116,6 +116,7 @@ func TestWindows(t *testing.T) {
 // TestHangsAndCrashes: they are told, the session goes on, and nothing is repeated
 // (BR21, BR-A17).
 func TestHangsAndCrashes(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	s := open(t)
 	s.page("/", `<title>h</title><button onclick="while (true);">Hang</button>`)
 	s.page("/getter", `<title>g</title><p>text<script>setTimeout(() => { while (true); }, 300)</script>`)
@@ -156,8 +157,7 @@ func TestHangsAndCrashes(t *testing.T) {
 // TestFlood: a page that makes events without end costs a bounded amount of memory, and
 // calls are answered (BR22, BR46, BR-A19).
 func TestFlood(t *testing.T) {
-	s := newStageAlone(t, nil)
-	s.seat = s.another()
+	s := open(t)
 	s.page("/", `<title>f</title><button>B</button><p id=p></p><script>
 const work = () => { const end = performance.now() + 8; let i = 0; while (performance.now() < end) { console.log("line", i++, "x".repeat(200)); p.textContent = i } setTimeout(work, 2) };
 setTimeout(work, 500)
@@ -324,6 +324,7 @@ z.ondragover = (e) => e.preventDefault();</script>`)
 // TestReachable: what cannot be hit is refused in time, with what is in front (BR11,
 // BR-A46).
 func TestReachable(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><body onclick="document.title='hit'"><button disabled>Off</button><div style="position:relative;width:200px;height:40px"><button>Under</button><div role=dialog style="position:absolute;inset:0;background:#eee">Cookies</div></div>
 <button id=m>Moves</button><script>const move = () => { m.style.marginLeft = Math.random() * 200 + "px"; requestAnimationFrame(move) }; move()</script><iframe style="position:absolute;top:200px;left:0" width=300 height=60 src="http://other.example:PORT/in"></iframe><div style="position:absolute;top:190px;left:0;width:400px;height:90px;background:#ccc">Over the frame</div>`)

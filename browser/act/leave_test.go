@@ -53,6 +53,7 @@ func TestAddressesOfFieldsAreNotSeen(t *testing.T) {
 
 // TestHandlersThatHang: no handler of a page, and no frame, holds a step for ever (BR-A17).
 func TestHandlersThatHang(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	s := open(t)
 	s.page("/", `<!doctype html><title>h</title><input aria-label=Q onfocus="while (true);">`)
 	s.page("/outer", `<!doctype html><title>o</title><button onclick="document.title = 'clicked'">B</button><iframe src="http://evil.example:PORT/inner"></iframe>`)

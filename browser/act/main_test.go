@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -28,7 +27,6 @@ import (
 func TestMain(m *testing.M) {
 	sandbox.Init()
 	believe()
-	testenv.Parallel(3)
 	testenv.Main(m)
 }
 
@@ -66,15 +64,9 @@ func open(t *testing.T, change ...func(*act.Options)) *stage {
 	return s
 }
 
-// newStage is a stage beside those of other tests, since they wait most of the time.
-func newStage(t *testing.T) *stage {
-	t.Helper()
-	t.Parallel()
-	return newStageAlone(t, nil)
-}
+func newStage(t *testing.T) *stage { return newStageWith(t, nil) }
 
-// newStageAlone is the stage of a test that counts processes or memory of this one.
-func newStageAlone(t *testing.T, log *slog.Logger) *stage {
+func newStageWith(t *testing.T, log *slog.Logger) *stage {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Chromium)
 	s := &stage{t: t, mux: http.NewServeMux(), scheme: "http", net: `net: {mode: proxy, allow_private: [NAMES], limits: {connections: 512, rate: 10000, bytes: 100GiB}}`}
@@ -94,7 +86,7 @@ func newStageAlone(t *testing.T, log *slog.Logger) *stage {
 		t.Fatal(err)
 	}
 	s.closing(s.sup.Close)
-	s.pool, err = browser.New(browser.Config{Supervisor: s.sup, Log: log, Program: os.Getenv("BELLJAR_TEST_CHROMIUM")}) // another version
+	s.pool, err = browser.New(browser.Config{Supervisor: s.sup, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
