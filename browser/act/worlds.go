@@ -94,7 +94,7 @@ type running struct {
 	err error // it was not sent
 }
 
-// beginScript sends a script, as run does, and does not wait for it.
+// beginScript sends a script without waiting for it; run waits.
 func beginScript(ctx context.Context, t *tab, f frame, script string) running {
 	w, err := t.enter(ctx, f)
 	if err != nil {

@@ -59,7 +59,7 @@ At SIGHUP, and a second after its files were changed, it reads the policy again.
 	c.Flags().BoolVar(&o.Tools.Toolkit, "toolkit", false, "add the tools that analyze code and those for templates of project files")
 	c.Flags().StringArrayVar(&o.Upstreams, "upstreams", nil, "`file` that says which MCP servers of other people clients get the tools of, in the form of any client")
 	c.Flags().BoolVar(&o.link.Console, "console", false, "let people see this worker, and decide about its calls, at the consoles of its fronts")
-	c.Flags().BoolVar(&o.link.FleetPolicy, fleetPolicyName, false, "take the policy that the fronts give: whoever has a front then decides what this worker allows")
+	c.Flags().BoolVar(&o.link.FleetPolicy, fleetPolicyName, false, "take the policy that the fronts give: their operator then decides what this worker allows")
 	adminFlag(c, &o.Service.Admin)
 	o.logs.flags(c)
 	return c

@@ -81,7 +81,7 @@ type Visit struct {
 	Verifier string `json:"verifier"`
 }
 
-// NewProvider is a provider of which nothing is fetched yet.
+// NewProvider makes a provider. It fetches nothing yet.
 func NewProvider(cfg ProviderConfig) *Provider {
 	if cfg.Now == nil {
 		cfg.Now = time.Now

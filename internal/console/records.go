@@ -255,7 +255,7 @@ const (
 type tail struct {
 	mu   sync.Mutex
 	last uint64            // guarded by mu: the newest record that was seen
-	of   map[string]uint64 // guarded by mu: by tenant, of which the one without a name is the server
+	of   map[string]uint64 // guarded by mu: by tenant; the one without a name is the server
 }
 
 // newest is the newest record of each tenant that had one since the first call, or shortly before.

@@ -22,7 +22,7 @@ func ScopeOf(tenants []string) Scope {
 	return Scope{tenants: slices.Compact(tenants)}
 }
 
-// Sees reports whether the things of a tenant are in a scope. What has no tenant is the
+// Sees reports whether the things of a tenant are in a scope. Things without a tenant are the
 // server's.
 func (s Scope) Sees(tenant string) bool {
 	return s.all || tenant != "" && slices.Contains(s.tenants, tenant)

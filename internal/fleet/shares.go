@@ -17,7 +17,7 @@ type shares struct {
 	by  map[string]int64 // guarded by mu: by user
 }
 
-// newShares divides most into parts, of which no user gets more than one.
+// newShares divides most into parts. No user gets more than one of them.
 func newShares(most, parts int64) *shares {
 	return &shares{most: most, each: most / parts, by: make(map[string]int64)}
 }

@@ -27,7 +27,8 @@ type WorkerConfig struct {
 	Version     string        // of the program, for people
 	Policy      func() string // digest of the policy that holds here, for people; nil says none
 	// Take takes a policy of the fleet, or returns a Refusal: then the one before holds on.
-	// Number is that of the one that it has; 0 for none. Both are nil where there is none.
+	// Number is the number of the policy that the worker has; 0 for none. Both are nil for a worker
+	// that takes no policy.
 	Take   func(ctx context.Context, g Given) error
 	Number func() uint64
 	// Handler answers requests of clients. Their place and caller are in the headers

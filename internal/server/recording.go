@@ -40,7 +40,7 @@ func (l *ledger) record(call mcp.Call) io.WriteCloser {
 	return nil
 }
 
-// records reports whether a call is recorded, of which a rule may say how much is kept.
+// records reports whether a call is recorded. kept is how much of it a rule wants.
 func (l *ledger) records(kept policies.Kept) bool {
 	level := l.log.Level()
 	if kept.Said {

@@ -317,7 +317,7 @@ func (r *reloader) take(ctx context.Context, h handed) error {
 	} else {
 		r.use(ctx, c, why)
 	}
-	r.fleet.number.Store(h.Number) // last: who reads the new number reads the new digest too
+	r.fleet.number.Store(h.Number) // last: a reader of the new number finds the new digest too
 	r.watch.begin(r.files())
 	r.fleet.clean()
 	return nil

@@ -84,7 +84,7 @@ func runCuts(ctx context.Context, m machine, o options, v variant) (int, error) 
 	return status, nil
 }
 
-// run takes the power away, as often as cuts says. If fsync does nothing, it ends as soon
+// run takes the power away cuts times. If fsync does nothing, it ends as soon
 // as every room has lost something.
 func (p *power) run(ctx context.Context, cuts int) error {
 	if p.deaf {

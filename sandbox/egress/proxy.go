@@ -36,7 +36,7 @@ type proxied struct {
 	client *side
 	flow   *flow     // counts against the cap
 	keep   func()    // leaves the client's connection open when the flow ends
-	up     *exchange // to the host of the last request; nil if there is none
+	up     *exchange // to the host of the last request; nil without one
 }
 
 func (p *proxied) serve(ctx context.Context) {

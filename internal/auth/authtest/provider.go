@@ -28,7 +28,7 @@ const (
 	Secret = "client secret: +&=/"
 )
 
-// Provider is an OpenID Provider that asks nobody: whoever comes to its page is sent back with a
+// Provider is an OpenID Provider that asks nobody: it sends each visitor of its page back with a
 // code. It checks what a provider has to check, and its answers can be changed.
 type Provider struct {
 	*httptest.Server
