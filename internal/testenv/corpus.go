@@ -3,18 +3,31 @@ package testenv
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 )
 
+// GoSource returns the directory of the source of Go's standard library, as the go command
+// on PATH names it. What the test itself was built from does not tell: a program that was
+// built with -trimpath knows no GOROOT.
+func GoSource(tb testing.TB) string {
+	tb.Helper()
+	Need(tb, Go)
+	root, err := exec.CommandContext(tb.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		tb.Fatal("go env GOROOT: ", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(root)), "src")
+}
+
 // GoFiles copies 200 files of Go's standard library below a directory, of those without
 // tests in ten trees and as evenly as it can, and returns their names, sorted.
 func GoFiles(t testing.TB, to string) (names []string) {
 	t.Helper()
-	src := filepath.Join(runtime.GOROOT(), "src") //nolint:staticcheck // the toolchain that builds this test
+	src := GoSource(t)
 	var all []string
 	for tree := range strings.FieldsSeq("net go encoding crypto database text html image archive compress") {
 		err := filepath.WalkDir(filepath.Join(src, tree), func(path string, e fs.DirEntry, err error) error {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/lex"
 )
@@ -28,7 +29,7 @@ const (
 // megabyte: all files of a language together, and each alone.
 func TestFuzzedFiles(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 26))
-	goroot := filepath.Join(output(t, "", "go", "env", "GOROOT"), "src")
+	goroot := testenv.GoSource(t)
 	python, pythonNames := pythonFiles(t)
 	seeds := map[code.Language][]string{
 		code.Go: under(goroot, filesBelow(t, goroot, ".go", "testdata", "vendor")), code.Python: under(python, pythonNames), code.Rust: rustFiles(t),

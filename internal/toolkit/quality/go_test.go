@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/lex"
 )
@@ -30,7 +31,7 @@ const (
 // count. Both give 1 and 0 to functions without a body, which are left out here, and
 // gocognit leaves out variables that are functions.
 func TestGoEqualsGocycloAndGocognit(t *testing.T) {
-	root := filepath.Join(output(t, "", "go", "env", "GOROOT"), "src")
+	root := testenv.GoSource(t)
 	files := filesBelow(t, root, ".go", "testdata", "vendor")
 	cyclomatic := counted(t, root, append([]string{gocyclo}, files...)...)
 	cognitive := counted(t, root, append([]string{gocognit, "-over", "-1"}, files...)...)
@@ -91,7 +92,7 @@ func TestGoGolden(t *testing.T) {
 
 // The tokens of each file of the standard library are those of its own scanner.
 func TestGoTokens(t *testing.T) {
-	root := filepath.Join(output(t, "", "go", "env", "GOROOT"), "src")
+	root := testenv.GoSource(t)
 	total := 0
 	for _, name := range filesBelow(t, root, ".go", "vendor") {
 		text := readFile(t, root, name)

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/graph"
 	"belljar.dev/internal/toolkit/code/lex"
@@ -183,7 +184,7 @@ type listed struct {
 // and there is no other.
 func TestImportGraphEqualsGoList(t *testing.T) {
 	for _, c := range []struct{ name, dir, pattern, mod string }{
-		{"standard library", filepath.Join(strings.TrimSpace(output(t, "", "go", "env", "GOROOT")), "src"), "std", "go.mod"},
+		{"standard library", testenv.GoSource(t), "std", "go.mod"},
 		{"this project", strings.TrimSpace(output(t, "", "go", "list", "-m", "-f", "{{.Dir}}")), "./...", "go.mod"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/lex"
 )
@@ -20,7 +21,7 @@ import (
 func TestLinesEqualCloc(t *testing.T) {
 	root, files := pythonFiles(t)
 	compareLines(t, code.Python, root, files)
-	root = filepath.Join(output(t, "", "go", "env", "GOROOT"), "src")
+	root = testenv.GoSource(t)
 	compareLines(t, code.Go, root, filesBelow(t, root, ".go", "vendor", "testdata"))
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/lex"
 )
@@ -78,7 +79,7 @@ func BenchmarkGo(b *testing.B) {
 			b.Fatalf("%v: %s", err, out)
 		}
 	}
-	root := filepath.Join(output(b, "", "go", "env", "GOROOT"), "src")
+	root := testenv.GoSource(b)
 	all := filesBelow(b, root, ".go", "vendor", "testdata")
 	var files []string
 	size := 0

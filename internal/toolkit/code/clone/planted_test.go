@@ -3,7 +3,6 @@ package clone
 import (
 	"context"
 	"fmt"
-	"go/build"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/lex"
 )
@@ -41,7 +41,7 @@ func planting(tb testing.TB) []planted {
 // stdlibFunctions returns functions of 14 to 60 lines out of Go's standard library.
 func stdlibFunctions(tb testing.TB, random *rand.Rand, n int) []planted {
 	tb.Helper()
-	src := filepath.Join(build.Default.GOROOT, "src")
+	src := testenv.GoSource(tb)
 	var found []planted
 	for _, tree := range []string{"net/http", "go", "encoding", "text", "image", "archive", "compress", "database", "html"} {
 		err := filepath.WalkDir(filepath.Join(src, tree), func(path string, d fs.DirEntry, err error) error {

@@ -1,13 +1,13 @@
 package lex
 
 import (
-	"go/build"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -55,13 +55,13 @@ func benchmark(b *testing.B, language code.Language, root, end string, every int
 }
 
 func BenchmarkGo(b *testing.B) {
-	benchmark(b, code.Go, filepath.Join(build.Default.GOROOT, "src"), ".go", 40)
+	benchmark(b, code.Go, testenv.GoSource(b), ".go", 40)
 }
 
 func BenchmarkPython(b *testing.B) { benchmark(b, code.Python, "/usr/lib/python3.11", ".py", 5) }
 
 func BenchmarkOther(b *testing.B) {
-	benchmark(b, code.Java, filepath.Join(build.Default.GOROOT, "src"), ".go", 40)
+	benchmark(b, code.Java, testenv.GoSource(b), ".go", 40)
 }
 
 func BenchmarkShell(b *testing.B) { benchmark(b, code.Shell, "/usr/bin", "sh", 1) }
