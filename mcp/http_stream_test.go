@@ -354,3 +354,39 @@ func TestStreamsAreLastAnswers(t *testing.T) {
 		})
 	}
 }
+
+// What a server that stops refuses is told apart from what it refuses while it works: only the former
+// can be sent to the next server at once.
+func TestUnbegunIsNoted(t *testing.T) {
+	s := newSite(t, func(c *mcp.Config) {
+		c.HTTP.Unbegun = func(h http.Header) { h.Set("Unbegun", "yes") }
+	})
+	headers := s.greet()
+	running := make(chan reply, 1)
+	go func() { running <- s.do("POST", call("1", "hang", `{}`), headers...) }()
+	<-s.running
+	if r := s.do("POST", call("2", "echo", `{"text":"x"}`), "Mcp-Session-Id", "none"); r.status/100 == 2 || r.header.Get("Unbegun") != "" {
+		t.Errorf("a server at work refuses with %d %v", r.status, r.header)
+	}
+	ended := s.endNow()
+	for name, send := range map[string]func() reply{
+		"legacy": func() reply { return s.do("POST", call("3", "echo", `{"text":"x"}`), headers...) },
+		"modern": func() reply {
+			return s.do("POST", modern("4", "tools/call", `"name":"echo","arguments":{"text":"x"},`), modernHeaders("tools/call", "echo")...)
+		},
+		"new": func() reply { return s.do("POST", fmt.Sprintf(hello, revLegacy)) },
+	} {
+		var r reply
+		if !testenv.Until(20*time.Second, func() bool { r = send(); return r.status == http.StatusServiceUnavailable }) {
+			t.Errorf("%s: a server that ends says %d %s", name, r.status, r.raw)
+		}
+		if r.header.Get("Unbegun") != "yes" {
+			t.Errorf("%s: refused without a note: %d %v", name, r.status, r.header)
+		}
+	}
+	close(s.free)
+	<-ended
+	if r := <-running; r.status != http.StatusOK || r.header.Get("Unbegun") != "" || r.last().text() != "free" {
+		t.Errorf("the call that ran: %d %v %s", r.status, r.header, r.raw)
+	}
+}

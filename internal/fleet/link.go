@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,10 @@ const (
 	CallerHeader = "Belljar-Caller" // the caller, in a form that the two handlers agree on
 	notBegun     = "Belljar-Not-Begun"
 )
+
+// NotBegun notes in the answer of a worker that it has run nothing of a request: the front sends it
+// to the next process of the worker.
+func NotBegun(answer http.Header) { answer.Set(notBegun, "1") }
 
 // Paths of a link that are not of clients.
 const (

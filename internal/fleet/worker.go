@@ -218,13 +218,13 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	// elsewhere, or again.
 	leave, ok := w.cfg.Enter(r.Header.Get(PlaceHeader))
 	if !ok {
-		rw.Header().Set(notBegun, "1")
+		NotBegun(rw.Header())
 		rw.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
 	defer leave()
 	if !w.flights.begin(r) {
-		rw.Header().Set(notBegun, "1")
+		NotBegun(rw.Header())
 		rw.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}

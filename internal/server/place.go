@@ -11,6 +11,7 @@ import (
 	"belljar.dev/browser/act"
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/closers"
+	"belljar.dev/internal/fleet"
 	"belljar.dev/internal/gateway"
 	"belljar.dev/internal/keyfile"
 	"belljar.dev/internal/people/approval"
@@ -140,6 +141,9 @@ func (p *place) openTools(context.Context) error {
 	}
 	if s.cfg.http() {
 		cfg.SSE, cfg.Sockets = s.cfg.Service.SSE, s.cfg.Service.Sockets
+	}
+	if s.cfg.linked() {
+		cfg.HTTP.Unbegun = fleet.NotBegun
 	}
 	if p.id != "" {
 		key, err := keyfile.Make(filepath.Join(p.State, requestsKey))
