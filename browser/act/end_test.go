@@ -141,7 +141,7 @@ func TestCrashes(t *testing.T) {
 		s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Window"`)})
 		window := s.window()
 		s.must(act.Step{Do: act.DoSwitch, Text: window})
-		s.wait(func() bool { return strings.Contains(s.look(act.LookRequest{}), "Hit") })
+		s.until(act.LookRequest{}, "Hit")
 		there := s.look(act.LookRequest{})
 		var err error
 		switch name {
@@ -169,7 +169,7 @@ func TestCrashes(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: a page that has crashed did it", name)
 		}
-		s.wait(func() bool { return strings.Contains(s.look(act.LookRequest{At: act.AtTabs}), "crashed") })
+		s.until(act.LookRequest{At: act.AtTabs}, "crashed")
 		s.must(act.Step{Do: act.DoClose, Text: window})
 		s.must(act.Step{Do: act.DoClick, Ref: first})
 		if got := s.eval("document.title"); got != `"clicked"` {

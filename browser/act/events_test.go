@@ -201,7 +201,7 @@ func TestDownloads(t *testing.T) {
 	if len(o.Downloads) != 1 || !strings.HasPrefix(o.Downloads[0], "d1 ") || strings.Contains(o.Downloads[0], "/evil") || strings.Contains(o.Downloads[0], "\u202e") {
 		t.Errorf("the outcome is %+v", o)
 	}
-	s.wait(func() bool { return strings.Contains(s.look(act.LookRequest{At: act.AtDownloads}), "ready") })
+	s.until(act.LookRequest{At: act.AtDownloads}, "ready")
 	p, err := s.seat.Prepare(s.ctx(), "", act.Step{Do: act.DoSave, Download: "d1", Path: "out.csv"})
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestDownloads(t *testing.T) {
 		t.Errorf("after it was saved there is\n%s", l)
 	}
 	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `link "Endless"`)})
-	s.wait(func() bool { return strings.Contains(s.look(act.LookRequest{At: act.AtDownloads}), "cancelled") })
+	s.until(act.LookRequest{At: act.AtDownloads}, "cancelled")
 	if _, err := s.do(act.Step{Do: act.DoSave, Download: "d2", Path: "x"}); act.ReasonOf(err) != act.ReasonLimit {
 		t.Errorf("save of what was cancelled: %v", err)
 	}

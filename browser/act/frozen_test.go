@@ -65,7 +65,7 @@ func TestFrozenSeat(t *testing.T) {
 	if err := <-looked; err != nil {
 		t.Errorf("the look that waited: %v", err)
 	}
-	s.wait(func() bool { return strings.Contains(s.look(act.LookRequest{}), "the server left") })
+	s.until(act.LookRequest{}, "the server left")
 	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)})
 	if got := s.eval("document.title"); got != `"clicked"` {
 		t.Errorf("the page says %s", got)

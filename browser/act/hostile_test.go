@@ -102,7 +102,7 @@ func TestWindows(t *testing.T) {
 		t.Errorf("the outcome is %+v", o)
 	}
 	s.must(act.Step{Do: act.DoSwitch, Text: "t2"})
-	s.wait(func() bool { return strings.Contains(s.look(act.LookRequest{}), "child") })
+	s.until(act.LookRequest{}, "child")
 	s.must(act.Step{Do: act.DoClose})
 	for range 9 {
 		s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "One"`)})

@@ -29,7 +29,7 @@ addEventListener("keydown", (e) => { if (e.key === "F2") document.title = was ==
 </script>`)
 	s.page("/in", `<button>Inner</button>`)
 	s.goTo(s.url("site", "/"))
-	s.wait(func() bool { return strings.Contains(s.look(act.LookRequest{Scope: act.ScopeAll}), `button "Inner"`) })
+	s.until(act.LookRequest{Scope: act.ScopeAll}, `button "Inner"`)
 	s.look(act.LookRequest{At: act.AtPicture})
 	s.must(act.Step{Do: act.DoPress, Text: "F4"})
 	before := s.heard("")

@@ -306,6 +306,15 @@ func (s *stage) wait(ok func() bool) {
 	}
 }
 
+// until looks until it sees a text. A look into a page that is left meanwhile fails, and is repeated.
+func (s *stage) until(q act.LookRequest, text string) {
+	s.t.Helper()
+	s.wait(func() bool {
+		l, err := answered(s, func() (*act.Look, error) { return s.seat.Look(s.ctx(), q) })
+		return err == nil && strings.Contains(l.Text, text)
+	})
+}
+
 // plainMarks is a look without what differs from run to run.
 func plainMarks(s *stage, text string) string {
 	text = regexp.MustCompile(`\b[0-9a-f]{16}\b`).ReplaceAllString(text, "MARK")

@@ -127,7 +127,7 @@ func TestEveryRefusal(t *testing.T) {
 	_, err = s.seat.Do(s.ctx(), p, act.Step{Do: act.DoClick, Ref: ref(`button "Ask"`)})
 	note("a step that was done", err)
 	s.must(act.Step{Do: act.DoPress, Text: "F7"})
-	s.wait(func() bool { return strings.Contains(s.look(act.LookRequest{}), "else") })
+	s.until(act.LookRequest{}, "else")
 	no("a control of a page that was left", act.Step{Do: act.DoClick, Ref: first})
 	_, err = s.seat.Look(s.ctx(), act.LookRequest{MaxChars: 3})
 	note("a look of three characters", err)

@@ -307,7 +307,7 @@ func TestFramesThatLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	word <- "go"
-	s.wait(func() bool { return strings.Contains(s.look(act.LookRequest{At: act.AtNetwork}), "/then Document 200") })
+	s.until(act.LookRequest{At: act.AtNetwork}, "/then Document 200")
 	s.wait(func() bool { return !strings.Contains(s.look(act.LookRequest{}), fmt.Sprintf("[%d]", step.Ref)) })
 	if _, err := s.seat.Do(s.ctx(), p, step); act.ReasonOf(err) != act.ReasonStale && act.ReasonOf(err) != act.ReasonChanged {
 		t.Errorf("the act was done, or failed by %v", err)
