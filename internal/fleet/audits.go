@@ -1,10 +1,13 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -47,18 +50,12 @@ func (f *Front) Audit(ctx context.Context) []Audited {
 			silent[i] = ctx.Err() != nil
 		}
 	})
-	seen := make(map[string][]Sighting)
-	size := make(map[string]int)
 	for i, l := range links {
 		all[i].Worker = l.Name
-		for _, s := range shown[i] {
-			if size[s.Worker] += len(s.Key) + len(s.Checkpoint); size[s.Worker] > maxOneLog {
-				all[i].Unheard = fmt.Sprintf("not all that it has kept of worker %s is compared: all witnesses together have more than %d bytes", s.Worker, maxOneLog)
-				continue
-			}
-			seen[s.Worker] = append(seen[s.Worker], s)
-		}
-		shown[i] = nil
+	}
+	seen, cut := compared(shown)
+	for i, why := range cut {
+		all[i].Unheard = cmp.Or(all[i].Unheard, why)
 	}
 	each(ctx, len(links), f.audits.verifyAll, f.audits.verify, func(ctx context.Context, i int) {
 		a := &all[i]
@@ -85,6 +82,52 @@ func (f *Front) Audit(ctx context.Context) []Audited {
 	all = slices.Concat(all, away)
 	slices.SortFunc(all, func(a, b Audited) int { return strings.Compare(a.Worker, b.Worker) })
 	return all
+}
+
+// compared returns what is compared of each log, where shown is what each witness has kept, and
+// by the index of a witness why not all of that is. A log has [maxOneLog] for all its witnesses,
+// which they share: one that shows less than its part leaves the rest to the others, so that no
+// number of those that show much displaces what one shows that shows little.
+func compared(shown [][]Sighting) (seen map[string][]Sighting, cut map[int]string) {
+	sizes := make(map[string]map[int]int) // by log, and by witness
+	for i, all := range shown {
+		for _, s := range all {
+			if sizes[s.Worker] == nil {
+				sizes[s.Worker] = make(map[int]int)
+			}
+			sizes[s.Worker][i] += s.size()
+		}
+	}
+	parts := make(map[string]int, len(sizes))
+	for log, of := range sizes {
+		parts[log] = part(slices.Collect(maps.Values(of)), maxOneLog)
+	}
+	seen, cut = make(map[string][]Sighting, len(sizes)), make(map[int]string)
+	for i, all := range shown {
+		for _, s := range all { // the oldest first, which say the least
+			if sizes[s.Worker][i] > parts[s.Worker] {
+				sizes[s.Worker][i] -= s.size()
+				cut[i] = fmt.Sprintf("not all that it has kept of worker %s is compared: it has more than its part of %d bytes, which all witnesses share", s.Worker, maxOneLog)
+				continue
+			}
+			seen[s.Worker] = append(seen[s.Worker], s)
+		}
+		shown[i] = nil
+	}
+	return seen, cut
+}
+
+// part returns the most that each of several users may have of what there is, so that as much as
+// possible is used and all who want more than that have the same.
+func part(wanted []int, most int) int {
+	slices.Sort(wanted)
+	for i, n := range wanted {
+		if each := most / (len(wanted) - i); n > each {
+			return each
+		}
+		most -= n
+	}
+	return math.MaxInt
 }
 
 // each calls do for 0 to n-1, some of them at once, and returns when all have returned. A call

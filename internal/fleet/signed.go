@@ -57,4 +57,7 @@ const (
 )
 
 // fits reports whether a front can take a checkpoint.
-func (s Signed) fits() bool { return len(s.Key)+len(s.Checkpoint) <= MaxSigned }
+func (s Signed) fits() bool { return s.size() <= MaxSigned }
+
+// size is how many bytes a checkpoint has with its key.
+func (s Signed) size() int { return len(s.Key) + len(s.Checkpoint) }

@@ -300,6 +300,63 @@ func TestAuditWithoutSome(t *testing.T) {
 	}
 }
 
+// Many hostile witnesses that show all they may of one log displace nothing of what an honest one
+// shows of it, whatever its name.
+func TestHostileWitnessesDisplaceNothing(t *testing.T) {
+	const hostile = 4 * maxOneLog / (MaxKept * MaxSigned)
+	large := Signed{"key", strings.Repeat("x", MaxSigned-3)}
+	shown := make([][]Sighting, hostile+1)
+	for i := range hostile {
+		for range MaxKept {
+			shown[i] = append(shown[i], Sighting{fmt.Sprint("a", i), "w1", large})
+		}
+	}
+	for i := range 64 {
+		shown[hostile] = append(shown[hostile], Sighting{"z", "w1", Signed{"key", fmt.Sprint("honest", i)}})
+	}
+	shown[0] = append(shown[0], Sighting{"a0", "w2", large})
+	seen, cut := compared(shown)
+	size, honest := 0, 0
+	for _, s := range seen["w1"] {
+		if size += s.size(); s.By == "z" {
+			honest++
+		}
+	}
+	if honest != 64 {
+		t.Errorf("%d of 64 checkpoints of the honest witness are compared", honest)
+	}
+	if size > maxOneLog || size < maxOneLog*9/10 {
+		t.Errorf("%d bytes are compared, want most of %d", size, maxOneLog)
+	}
+	if len(seen["w2"]) != 1 {
+		t.Error("a witness with too much of one log has lost what it has of another one")
+	}
+	if _, said := cut[hostile]; said || len(cut) != hostile || !strings.Contains(cut[0], "of worker w1 is compared") {
+		t.Errorf("of %d witnesses %d are said to have shown too much", hostile+1, len(cut))
+	}
+}
+
+// What each of several users gets of something is fair, and nothing is left where someone wants it.
+func TestPartProperty(t *testing.T) {
+	n, random := testenv.Cases(t, 500)
+	for range n {
+		wanted := make([]int, 1+random.IntN(8))
+		all := 0
+		for i := range wanted {
+			wanted[i] = random.IntN(100)
+			all += wanted[i]
+		}
+		most := random.IntN(400)
+		each, taken := part(slices.Clone(wanted), most), 0
+		for _, w := range wanted {
+			taken += min(w, each)
+		}
+		if taken > most || taken < min(all, most-len(wanted)+1) {
+			t.Fatalf("%v of %d: each gets at most %d, which are %d together", wanted, most, each, taken)
+		}
+	}
+}
+
 // What one witness shows is read with bounds: a list of small things does not become a large one.
 func TestKeptIsBounded(t *testing.T) {
 	r := newRig(t, nil)

@@ -82,7 +82,7 @@ func (w *Worker) verify(r *http.Request) ([]byte, error) {
 		if err := json.Unmarshal(text, &s); err != nil || !s.fits() {
 			return errors.New("it is not a list of checkpoints")
 		}
-		if size += len(s.Key) + len(s.Checkpoint); size > maxOneLog {
+		if size += s.size(); size > maxOneLog {
 			return fmt.Errorf("there are more than %d bytes", maxOneLog)
 		}
 		seen = append(seen, s)
