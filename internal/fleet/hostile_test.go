@@ -1,0 +1,396 @@
+package fleet
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+)
+
+// Frames of HTTP/2 (RFC 9113, 6), which is what a link is after its hello.
+const (
+	frameData         = 0x0
+	frameHeaders      = 0x1
+	frameSettings     = 0x4
+	framePush         = 0x5
+	framePing         = 0x6
+	frameContinuation = 0x9
+
+	endHeaders = 0x4
+	ack        = 0x1
+	maxFrame   = 16 << 10 // bytes of the payload of one
+	// blockOK is the header block of an answer, from the static table of HPACK.
+	blockOK = "\x88"
+	preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+)
+
+var noSettings = frame(frameSettings, 0, 0, "")
+
+func frame(kind, flags byte, stream uint32, payload string) string {
+	head := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
+	return string(binary.BigEndian.AppendUint32(append(head, flags), stream)) + payload
+}
+
+// field is a header field that no table has, in the encoding of HPACK.
+func field(name, value string) string {
+	text := func(s string) string { // RFC 7541, 5.1 and 5.2, without Huffman coding
+		if len(s) < 127 {
+			return string([]byte{byte(len(s))}) + s
+		}
+		length := []byte{127}
+		n := len(s) - 127
+		for ; n >= 128; n >>= 7 {
+			length = append(length, byte(n)|128)
+		}
+		return string(append(length, byte(n))) + s
+	}
+	return "\x00" + text(name) + text(value)
+}
+
+// write writes a text n times, or until that fails.
+func write(w io.Writer, text string, n int) {
+	piece := []byte(text) // once: some rows count what is allocated
+	for range n {
+		if _, err := w.Write(piece); err != nil {
+			return
+		}
+	}
+}
+
+// raw is an end of a link whose program is hostile, with a good certificate.
+func (r *rig) raw(files Credentials, says hello) (net.Conn, welcome) {
+	r.t.Helper()
+	certs, err := files.open()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c, err := tls.Dial("tcp", r.link.Addr().String(), certs.client("127.0.0.1"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second * testenv.Patience(r.t)))
+	if err := send(c, says); err != nil {
+		r.t.Fatal(err)
+	}
+	var said welcome
+	if err := receive(c, &said); err != nil {
+		r.t.Fatal(err)
+	}
+	return c, said
+}
+
+// frames reads frames until one is found.
+func frames(c net.Conn, found func(kind, flags byte) bool) error {
+	for {
+		var head [9]byte
+		if _, err := io.ReadFull(c, head[:]); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(io.Discard, c, int64(binary.BigEndian.Uint32(head[:])>>8)); err != nil {
+			return err
+		}
+		if found(head[3], head[4]) {
+			return nil
+		}
+	}
+}
+
+// asked reads what a front sends until it asks for the state of the worker, on its first stream.
+func asked(c net.Conn) error {
+	if _, err := io.CopyN(io.Discard, c, int64(len(preface))); err != nil {
+		return err
+	}
+	return frames(c, func(kind, _ byte) bool { return kind == frameHeaders })
+}
+
+// counted is a listener that counts what is read of its connections.
+type counted struct {
+	net.Listener
+	read atomic.Int64
+}
+
+func (l *counted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &countedConn{c, &l.read}, nil
+}
+
+type countedConn struct {
+	net.Conn
+	read *atomic.Int64
+}
+
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.read.Add(int64(n))
+	return n, err
+}
+
+// counted has the front of a rig take links at another port too, where what it reads is counted.
+// The rig that is returned uses that port.
+func (r *rig) counted() (*rig, *atomic.Int64) {
+	r.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c := &counted{Listener: l}
+	over := make(chan error, 1)
+	go func() { over <- r.front.Serve(context.Background(), c) }()
+	r.t.Cleanup(func() {
+		l.Close()
+		if err := <-over; err != nil {
+			r.t.Error(err)
+		}
+	})
+	own := *r
+	own.link = l
+	return &own, &c.read
+}
+
+// A hostile worker does not harm its front: the front reads no more of what it sends than the
+// bounds of a link, ends the link, and serves the other workers.
+func TestHostileWorker(t *testing.T) {
+	r := newRig(t, nil)
+	r.worker("good", r.cert("good", WorkerDNS("good")), echo("good"), "p")
+	own, read := r.counted()
+	files := r.cert("bad", WorkerDNS("bad"))
+	const shake = 16 << 10 // bytes of a handshake and of one record of TLS, at most, with some room
+	for name, tt := range map[string]struct {
+		attack func(io.Writer)
+		most   int64 // bytes of it that the front reads
+		why    string
+	}{
+		"garbage":           {func(w io.Writer) { write(w, "\xff\x00garbage", 100_000) }, shake, ""},
+		"an unknown stream": {func(w io.Writer) { write(w, frame(frameHeaders, endHeaders, 9, blockOK), 1) }, shake, ""},
+		"a header without end": {func(w io.Writer) {
+			write(w, frame(frameHeaders, 0, 1, blockOK), 1)
+			write(w, frame(frameContinuation, 0, 1, strings.Repeat(field("x", "y"), 1000)), 10_000)
+		}, shake + maxHeader, ""},
+		"answers before the answer without end": {func(w io.Writer) {
+			write(w, frame(frameHeaders, endHeaders, 1, "\x08\x03103"+field("x", strings.Repeat("y", 1000))), 20_000)
+		}, 6 << 20, ""}, // and what comes until the link is closed; without a bound it is 10 MiB,
+		"a state with too long a name": {func(w io.Writer) {
+			write(w, frame(frameHeaders, endHeaders, 1, blockOK)+frame(frameData, 0, 1, `{"places":["`+strings.Repeat("x", maxPlace+1)+`"]}`+"\n"), 1)
+		}, shake, "what it says of itself cannot be read"},
+		"pushed streams": {func(w io.Writer) {
+			for i := range uint32(100_000) {
+				write(w, frame(framePush, endHeaders, 1, string(binary.BigEndian.AppendUint32(nil, 2*i+2))+blockOK), 1)
+			}
+		}, shake, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := len(r.log.String())
+			read.Store(0)
+			c, said := own.raw(files, hello{Name: "bad", Process: name, Protocol: helloProtocol})
+			if said.Refused != "" {
+				t.Fatal(said.Refused)
+			}
+			if err := asked(c); err != nil {
+				t.Fatal(err)
+			}
+			write(c, noSettings, 1)
+			tt.attack(c)
+			r.says("p", 200, "good")
+			_, _ = io.Copy(io.Discard, c) // until the front has had enough
+			r.until("end of the link", func() bool { return strings.Contains(r.log.String()[from:], "a worker is not linked any more") })
+			c.Close()
+			if n := read.Load(); n > tt.most {
+				t.Errorf("the front has read %d bytes, want at most %d", n, tt.most)
+			}
+			if !strings.Contains(r.log.String()[from:], tt.why) {
+				t.Errorf("want the reason %q:\n%s", tt.why, r.log.String()[from:])
+			}
+			r.says("p", 200, "good")
+		})
+	}
+	if _, said := r.raw(files, hello{Name: "bad", Protocol: helloProtocol + 1}); !strings.Contains(said.Refused, "version") {
+		t.Errorf("another version: %+v", said)
+	}
+}
+
+// A line of a state has an end, also of a worker that keeps to all rules of HTTP/2: it can send no
+// more than what a front takes of a line, and its link ends.
+func TestStateWithoutEnd(t *testing.T) {
+	r := newRig(t, nil)
+	m := r.worker("good", r.cert("good", WorkerDNS("good")), echo("good"), "p")
+	bad := r.unlinked("bad", r.cert("bad", WorkerDNS("bad")), echo("bad"))
+	sent := make(chan int, 16)
+	bad.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		piece, n := []byte(strings.Repeat("x", 16<<10)), 0
+		for n < 4*maxState {
+			if _, err := w.Write(piece); err != nil {
+				break
+			}
+			n += len(piece)
+		}
+		select {
+		case sent <- n:
+		default:
+		}
+	})
+	l := r.front.roster.named("good")
+	if n := <-sent; n < maxState/2 || n > maxState+2*maxBuffer {
+		t.Errorf("%d bytes of one line are taken, want at most %d and what is on its way", n, maxState)
+	}
+	bad.stop()
+	r.says("p", 200, "good")
+	if r.front.roster.named("good") != l {
+		t.Error("the link of another worker has ended")
+	}
+	m.stop()
+}
+
+// The headers of an answer have an end: more of them than may be reach no client.
+func TestLongHeadersOfAnAnswer(t *testing.T) {
+	r := newRig(t, nil)
+	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
+		size := maxHeader / 4
+		if body, _ := io.ReadAll(req.Body); strings.Contains(string(body), "long") {
+			size = 2 * maxHeader
+		}
+		for i := range size / 1024 {
+			w.Header().Set(fmt.Sprint("X-", i), strings.Repeat("x", 1024))
+		}
+		fmt.Fprint(w, "answer")
+	}, "p")
+	for body, want := range map[string]string{`{"id":1}`: "answer", `{"id":2,"method":"long"}`: `{"lost":2}`} {
+		res, err := http.Post(r.http.URL+"/p/mcp", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if string(text) != want || (res.Header.Get("X-0") != "") != (want == "answer") {
+			t.Errorf("%s: %q with %d headers, want %q", body, text, len(res.Header), want)
+		}
+	}
+	r.says("p", 200, "answer")
+}
+
+// A hostile front with a good certificate does not end its worker: it gets what its requests
+// name, within the bounds of a link.
+func TestHostileFront(t *testing.T) {
+	r := newRig(t, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	front, err := r.cert("evil", "", "127.0.0.1").open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var begun atomic.Int64
+	w, err := NewWorker(WorkerConfig{
+		Name: "w1", Fronts: []string{"https://" + l.Addr().String()}, Credentials: r.cert("w1", WorkerDNS("w1")), Log: r.front.cfg.Log,
+		Places: func() []string { return []string{"p"} }, Enter: func(p string) (func(), bool) { return func() {}, p == "p" },
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+			begun.Add(1)
+			<-req.Context().Done()
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- w.Run(ctx) }()
+	// request is GET / of the place "p", with the names of the static table of HPACK.
+	request := "\x82\x86\x84" + field("belljar-place", "p")
+	long := strings.Repeat(field("x", strings.Repeat("y", 967)), maxFrame/1024) // 1000 bytes each, as HTTP/2 counts them
+	bomb := frame(frameContinuation, 0, 1, strings.Repeat(field("x", ""), 1024))
+	for _, tt := range []struct {
+		name   string
+		attack func(io.Writer)
+		begun  int64  // requests that begin
+		memory uint64 // bytes that are allocated, at most
+	}{
+		{"garbage", func(w io.Writer) { write(w, "garbage\xff", 4000) }, 0, 1 << 20},
+		{"a header", func(w io.Writer) {
+			write(w, frame(frameHeaders, 0, 1, request)+frame(frameContinuation, endHeaders, 1, long), 1)
+		}, 1, 1 << 20},
+		{"a header that is too long", func(w io.Writer) {
+			write(w, frame(frameHeaders, 0, 1, request), 1)
+			write(w, frame(frameContinuation, 0, 1, long), maxHeader/maxFrame)
+			write(w, frame(frameContinuation, endHeaders, 1, long), 1)
+		}, 0, 1 << 20},
+		{"a header without end", func(w io.Writer) {
+			write(w, frame(frameHeaders, 0, 1, request), 1)
+			write(w, bomb, 10_000)
+		}, 0, 1 << 20},
+		{"streams", func(w io.Writer) {
+			for i := range uint32(100_000) {
+				write(w, frame(frameHeaders, endHeaders, 2*i+1, request), 1)
+			}
+		}, maxStreams, 32 << 10 * maxStreams},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := r.takes(l, front)
+			begun.Store(0)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			read := make(chan error, 1)
+			go func() { read <- frames(c, func(kind, flags byte) bool { return kind == framePing && flags == ack }) }()
+			write(c, preface+noSettings, 1)
+			tt.attack(c)
+			write(c, frame(framePing, 0, 0, "12345678"), 1)
+			if err := <-read; errors.Is(err, os.ErrDeadlineExceeded) { // or the worker has ended the link
+				t.Error(err)
+			}
+			runtime.ReadMemStats(&after)
+			r.until("requests", func() bool { return begun.Load() >= tt.begun })
+			if n := begun.Load(); n > tt.begun {
+				t.Errorf("%d requests have begun, want %d", n, tt.begun)
+			}
+			if n := after.TotalAlloc - before.TotalAlloc; n > tt.memory {
+				t.Errorf("%d bytes were allocated, want at most %d", n, tt.memory)
+			}
+			c.Close()
+		})
+	}
+	cancel()
+	select {
+	case err := <-over:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second * testenv.Patience(t)):
+		t.Fatal("the worker does not end")
+	}
+}
+
+// takes takes a link of a worker, in the place of a front.
+func (r *rig) takes(l net.Listener, files *certificates) net.Conn {
+	r.t.Helper()
+	raw, err := l.Accept()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c := tls.Server(raw, files.server())
+	r.t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second * testenv.Patience(r.t)))
+	var said hello
+	if err := receive(c, &said); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := send(c, welcome{}); err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
