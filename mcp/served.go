@@ -21,6 +21,8 @@ type Served struct {
 
 	call atomic.Pointer[servedCall] // which may run on when the handler has returned
 
+	later atomic.Int64 // bytes of the answer that were sent when the handler had returned
+
 	mu   sync.Mutex
 	goes bool   // guarded by mu: the answer goes on when the handler has returned
 	then func() // guarded by mu: what WhenOver is to call; nil for nothing
@@ -40,7 +42,7 @@ func (s *Served) Call() (id, trace string) {
 }
 
 // WhenOver calls f when the answer has ended. It is called when the handler has returned:
-// then every answer has, but for a conversation over a WebSocket. f may keep the program
+// then every answer has, but for a conversation over a WebSocket, and those of GoesOn. f may keep the program
 // from forgetting a request, so it should need nothing of it.
 func (s *Served) WhenOver(f func()) {
 	s.mu.Lock()
@@ -52,6 +54,23 @@ func (s *Served) WhenOver(f func()) {
 	s.mu.Unlock()
 	f()
 }
+
+// GoesOn notes that the answer to the request in ctx goes on when the handler has returned, until
+// over is called. sent is how many bytes of its body were sent since then.
+func GoesOn(ctx context.Context) (over func(sent int64)) {
+	s := servedIn(ctx)
+	ended := s.goesOn()
+	return func(sent int64) {
+		if s != nil {
+			s.later.Store(sent)
+		}
+		ended()
+	}
+}
+
+// Later returns how many bytes of the answer's body were sent when the handler had returned, by
+// one of GoesOn.
+func (s *Served) Later() int64 { return s.later.Load() }
 
 // goesOn notes that the answer goes on when the handler has returned, until over is called.
 func (s *Served) goesOn() (over func()) {

@@ -31,6 +31,7 @@
 //	resolve.go             the worker that has a place, or gets it
 //	ask.go                 what a front asks workers for itself
 //	answer.go              the answer, also in the place of a worker that is gone
+//	stream.go              the same for an answer that is a stream
 //	events.go              a stream as whole events
 //	headers.go, message.go what goes from one end to the other, and what a front knows of it
 //	audits.go              the audit logs of all workers, compared with what others keep of them

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -64,6 +65,9 @@ type Request struct {
 	Place  string
 	Caller string      // for the handler of the worker
 	Valid  func() bool // reports whether the client would be let in now
+	// GoesOn is called for an answer that goes on when ServeRequest has returned. over is called at
+	// its end, with what was sent of it since then. Nil for a caller that cannot have that.
+	GoesOn func() (over func(sent int64))
 }
 
 // Front sends the requests of clients to the workers of their places. Its methods are safe
@@ -82,6 +86,7 @@ type Front struct {
 	taken   *shares // requests that are in flight
 
 	flights *inflight[*flight]
+	lasting *inflight[net.Conn] // of clients whose streams go on without a handler
 }
 
 // flight is a request that has been sent to a worker, or is about to be.
@@ -105,7 +110,7 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 		return nil, err
 	}
 	f := &Front{
-		cfg: cfg, files: files, roster: newRoster(files, cfg.Keys, cfg.Log), flights: newInflight[*flight](), audits: usualAudit,
+		cfg: cfg, files: files, roster: newRoster(files, cfg.Keys, cfg.Log), flights: newInflight[*flight](), lasting: newInflight[net.Conn](), audits: usualAudit,
 		waiting: newShares(maxWaiting, tenantPart), bodies: newShares(maxBodies, tenantPart),
 		answers: newShares(maxAnswers, tenantPart), taken: newShares(maxFlights, tenantPart),
 	}
@@ -143,8 +148,18 @@ func (f *Front) Drain(ctx context.Context) {
 }
 
 // Close ends all links. What still runs goes on at the workers, and its clients get an error that says so.
-// It waits for the links. A second call does nothing more.
-func (f *Front) Close() { f.roster.close() }
+// It waits for the links, and for streams for as long as [lastWait]. A second call does nothing more.
+func (f *Front) Close() {
+	idle := f.lasting.close()
+	f.roster.close()
+	for _, c := range f.lasting.all() {
+		_ = c.SetWriteDeadline(time.Now().Add(lastWait))
+	}
+	<-idle
+}
+
+// lastWait is how long the end of a stream waits for a client that reads nothing.
+const lastWait = 2 * time.Second
 
 // Recheck ends the streams of callers that would not be let in any more.
 func (f *Front) Recheck() {
@@ -214,14 +229,42 @@ func (f *Front) Forget(ctx context.Context, place string) error {
 // ServeRequest answers a request of a client that has logged in: by the worker of its
 // place, or in its stead.
 func (f *Front) ServeRequest(w http.ResponseWriter, r *http.Request, q Request) {
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
+	// A stream may go on when the handler has returned, which ends the context of the request.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	fl := &flight{Request: q, end: cancel}
-	defer f.finish(fl)
+	attached := context.AfterFunc(r.Context(), cancel)
+	over := func() {
+		attached()
+		cancel()
+		f.finish(fl)
+	}
+	goesOn := false
+	defer func() {
+		if !goesOn {
+			over()
+		}
+	}()
+	s := f.serve(ctx, w, r, fl)
+	if s == nil {
+		return
+	}
+	if conn := detach(w, r, fl); conn != nil {
+		if !f.lasting.begin(conn) {
+			s.close()
+			conn.Close()
+			return
+		}
+		if !attached() { // the client has gone
+			cancel()
+		}
+		goesOn = true
+		s.goOn(conn, over)
+		return
+	}
 	// A stream is waited for here, and not further down: the runtime halves the stack of a
 	// goroutine that uses less than a quarter of it, and there may be 10,000 streams.
-	if s := f.serve(ctx, w, r, fl); s != nil {
-		s.copy(w)
+	if !s.copy(w, http.NewResponseController(w).Flush) {
+		panic(http.ErrAbortHandler)
 	}
 }
 
@@ -393,7 +436,11 @@ type source struct {
 // Read reads the body.
 func (s *source) Read(p []byte) (int, error) {
 	s.read.Store(true)
-	return s.Reader.Read(p)
+	n, err := s.Reader.Read(p)
+	if err != nil {
+		s.Reader = strings.NewReader("") // the answer may last, and the body is not needed any more
+	}
+	return n, err
 }
 
 // Close does nothing.

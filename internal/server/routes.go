@@ -200,11 +200,13 @@ func route(s *Server, rw http.ResponseWriter, r *http.Request, caller mcp.Identi
 		mcp.NoPlace(rw)
 		return
 	}
+	ctx := r.Context()
 	s.fleet.ServeRequest(rw, r, fleet.Request{
 		Tenant: caller.Tenant, Place: placeID(caller.Tenant, name), Caller: passportOf(caller),
 		Valid: func() bool {
 			return (caller.Expires.IsZero() || time.Now().Before(caller.Expires)) && s.gate.Holds(caller) && s.places.layout.Load().names(caller.Tenant, name)
 		},
+		GoesOn: func() func(int64) { return mcp.GoesOn(ctx) },
 	})
 }
 
