@@ -43,17 +43,23 @@ type ProviderConfig struct {
 	Now        func() time.Time
 }
 
-// Provider is an OpenID Provider. Its methods are safe for concurrent use. Close ends its fetches.
+// Provider is an OpenID Provider. Its methods are safe for concurrent use. Close ends its requests.
 type Provider struct {
 	cfg   ProviderConfig
 	fetch *fetcher
 	keys  *keySet
 
-	mu     sync.Mutex
-	known  endpoints // guarded by mu
-	got    time.Time // guarded by mu: when they were fetched; zero for never
-	failed error     // guarded by mu: of the last fetch
-	next   time.Time // guarded by mu: no fetch begins before
+	requests sync.WaitGroup // that use the metadata or token endpoint; those for keys are of keys
+	once     sync.Once      // closes keys
+
+	mu      sync.Mutex
+	known   endpoints                       // guarded by mu
+	got     time.Time                       // guarded by mu: when they were fetched; zero for never
+	failed  error                           // guarded by mu: of the last fetch
+	next    time.Time                       // guarded by mu: no fetch begins before
+	closed  bool                            // guarded by mu: no request begins any more
+	cancels map[int]context.CancelCauseFunc // guarded by mu: one for each of requests
+	started int                             // guarded by mu: requests since New; the next key of cancels
 }
 
 // endpoints are what the metadata of a provider say (OpenID Connect Discovery 1.0, 3).
@@ -87,11 +93,55 @@ func NewProvider(cfg ProviderConfig) *Provider {
 		cfg.Now = time.Now
 	}
 	fetch := newFetcher(cfg.Addresses, cfg.Roots)
-	return &Provider{cfg: cfg, fetch: fetch, keys: newKeySet(cfg.Issuer, "", fetch, cfg.Now)}
+	return &Provider{cfg: cfg, fetch: fetch, keys: newKeySet(cfg.Issuer, "", fetch, cfg.Now), cancels: make(map[int]context.CancelCauseFunc)}
 }
 
-// Close ends the fetches that go on, and waits for them.
-func (p *Provider) Close() { p.keys.close() }
+// ErrClosed is the error of Begin and Finish after Close, and of those that wait for the provider
+// while it is called.
+var ErrClosed = errors.New("logins at this provider have ended")
+
+// Close cancels all requests to the provider that are under way, and waits until they have ended.
+// No request is made afterwards. It may be called several times, also concurrently.
+func (p *Provider) Close() {
+	p.mu.Lock()
+	p.closed = true
+	for _, cancel := range p.cancels {
+		cancel(ErrClosed)
+	}
+	p.mu.Unlock()
+	p.requests.Wait()
+	p.once.Do(p.keys.close)
+}
+
+// request returns a context for one request to the provider, which Close cancels. The caller calls
+// end when the request has ended. The error is ErrClosed.
+func (p *Provider) request(ctx context.Context) (_ context.Context, end func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, nil, ErrClosed
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	id := p.started
+	p.started++
+	p.cancels[id] = cancel
+	p.requests.Add(1)
+	return ctx, func() {
+		p.mu.Lock()
+		delete(p.cancels, id)
+		p.mu.Unlock()
+		cancel(nil)
+		p.requests.Done()
+	}, nil
+}
+
+// reason is the error of a request, which is ErrClosed if Close has cancelled it.
+func reason(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), ErrClosed) {
+		return ErrClosed
+	}
+	return err
+}
 
 // endpoints returns the metadata, and fetches them if that was long ago. Anybody can have it called,
 // so the time of a fetch is claimed before it begins, whatever comes of it. What is known stays for a
@@ -100,6 +150,9 @@ func (p *Provider) endpoints(ctx context.Context) (endpoints, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.cfg.Now()
+	if p.closed {
+		return endpoints{}, ErrClosed
+	}
 	if now.Before(p.next) {
 		return p.believed(now)
 	}
@@ -110,6 +163,9 @@ func (p *Provider) endpoints(ctx context.Context) (endpoints, error) {
 	now = p.cfg.Now()
 	if p.failed, p.next = err, now.Add(endpointsGap); err == nil {
 		p.known, p.got, p.next = e, now, now.Add(endpointsFor)
+	}
+	if p.closed {
+		return endpoints{}, ErrClosed
 	}
 	return p.believed(now)
 }
@@ -127,11 +183,16 @@ var errFetching = errors.New("the metadata of the provider are being fetched")
 
 // metadata fetches the metadata.
 func (p *Provider) metadata(ctx context.Context) (e endpoints, err error) {
+	ctx, end, err := p.request(ctx)
+	if err != nil {
+		return e, err
+	}
+	defer end()
 	from := metadataOf(p.cfg.Issuer)[0]
 	text, _, err := p.fetch.get(ctx, from)
 	switch {
 	case err != nil:
-		return e, err
+		return e, reason(ctx, err)
 	case wire.CheckJSON(text, maxDepth) != nil || json.Unmarshal(text, &e) != nil:
 		return e, fmt.Errorf("%s: it is not valid JSON", from)
 	case e.Issuer != p.cfg.Issuer:
@@ -195,6 +256,11 @@ func (p *Provider) Finish(ctx context.Context, v Visit, code, secret string) (ma
 
 // exchange gets the ID token for a code.
 func (p *Provider) exchange(ctx context.Context, e endpoints, v Visit, code, secret string) (string, error) {
+	ctx, end, err := p.request(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer end()
 	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {v.Redirect}, "code_verifier": {v.Verifier}}
 	// Without a word of the provider, by the header: OpenID Connect Discovery 1.0, 3.
 	byHeader := len(e.Auth) == 0 || slices.Contains(e.Auth, "client_secret_basic")
@@ -216,12 +282,12 @@ func (p *Provider) exchange(ctx context.Context, e endpoints, v Visit, code, sec
 	}
 	resp, err := p.fetch.client.Do(req)
 	if err != nil {
-		return "", err
+		return "", reason(ctx, err)
 	}
 	defer resp.Body.Close()
 	text, err := readBounded(resp.Body)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", e.Token, err)
+		return "", fmt.Errorf("%s: %w", e.Token, reason(ctx, err))
 	}
 	var said struct {
 		Token string `json:"id_token"`

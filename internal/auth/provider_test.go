@@ -7,12 +7,16 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"belljar.dev/internal/auth/authtest"
@@ -335,5 +339,82 @@ func TestOneFetchOfMetadata(t *testing.T) {
 	<-done
 	if _, err := p.Begin(t.Context(), back); err != nil {
 		t.Error(err)
+	}
+}
+
+// silent is a transport whose requests to the provider do not end before they are cancelled, and then
+// take a second to end.
+type silent struct {
+	at      string // the request that is not answered, by the end of its path
+	waiting chan struct{}
+	ended   atomic.Bool
+}
+
+func (s *silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	rec := httptest.NewRecorder()
+	if !strings.HasSuffix(r.URL.Path, s.at) {
+		fmt.Fprint(rec, `{"issuer":"https://login.example","authorization_endpoint":"https://login.example/authorize","token_endpoint":"https://login.example/token"}`)
+		return rec.Result(), nil
+	}
+	close(s.waiting)
+	<-r.Context().Done()
+	time.Sleep(time.Second)
+	s.ended.Store(true)
+	return nil, r.Context().Err()
+}
+
+// Close ends a fetch of the metadata and an exchange of a code, also where the person who waits for
+// them does not go away, and returns after them. No request begins afterwards.
+func TestCloseEndsRequests(t *testing.T) {
+	for _, at := range []string{"openid-configuration", "/token"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &silent{at: at, waiting: make(chan struct{})}
+			p := NewProvider(ProviderConfig{Issuer: "https://login.example", Client: "belljar", Algorithms: []string{"ES256"}})
+			p.fetch.client.Transport, p.fetch.client.Timeout = s, 0
+			ended := make(chan error, 1)
+			go func() {
+				v, err := p.Begin(context.WithoutCancel(t.Context()), back)
+				if err == nil {
+					_, err = p.Finish(context.WithoutCancel(t.Context()), v, "code", "secret")
+				}
+				ended <- err
+			}()
+			<-s.waiting
+			began := time.Now()
+			p.Close()
+			if !s.ended.Load() || time.Since(began) > 2*time.Second {
+				t.Errorf("%s: Close returns after %v; the request has ended: %v", at, time.Since(began), s.ended.Load())
+			}
+			if err := <-ended; !errors.Is(err, ErrClosed) {
+				t.Errorf("%s: the caller gets %v, want ErrClosed", at, err)
+			}
+			p.Close()
+			if _, err := p.Begin(t.Context(), back); !errors.Is(err, ErrClosed) {
+				t.Errorf("%s: a login that begins afterwards: %v", at, err)
+			}
+			v := Visit{Issuer: "https://login.example"}
+			if _, err := p.Finish(t.Context(), v, "code", "secret"); !errors.Is(err, ErrClosed) {
+				t.Errorf("%s: a login that comes back afterwards: %v", at, err)
+			}
+		})
+	}
+}
+
+// endless is a document without an end. It counts what is read of it.
+type endless int
+
+func (n *endless) Read(p []byte) (int, error) {
+	if *n > 8*maxDocument {
+		return 0, io.EOF
+	}
+	*n += endless(len(p))
+	return len(p), nil
+}
+
+// Of a document that is too large no more is read than shows that.
+func TestReadBounded(t *testing.T) {
+	var from endless
+	if _, err := readBounded(&from); err == nil || from > 2*maxDocument { // what a buffer takes at a time may go beyond
+		t.Errorf("%d bytes were read, and the error is %v", from, err)
 	}
 }

@@ -17,20 +17,22 @@ import (
 )
 
 // consoleProvider is the OpenID Provider of the policy that holds, at which people log in to the
-// console. It is safe for concurrent use. Close ends its fetches.
+// console. It is safe for concurrent use. Close ends its requests.
 type consoleProvider struct {
 	server *Server
 	roots  *x509.CertPool // nil for those of the system
 
-	mu sync.Mutex
-	at *auth.Provider      // guarded by mu; nil for none
-	of auth.ProviderConfig // guarded by mu: of at
+	mu     sync.Mutex
+	at     *auth.Provider      // guarded by mu; nil for none
+	of     auth.ProviderConfig // guarded by mu: of at
+	closed bool                // guarded by mu
 }
 
 // errNoProvider is the error where the policy that holds names none.
 var errNoProvider = errors.New("the policy names no provider at which people log in")
 
-// now returns the provider of the policy that holds. What was fetched of another one is dropped.
+// now returns the provider of the policy that holds. What was fetched of another one is dropped, and
+// logins that wait for that one fail.
 func (v *consoleProvider) now() (*auth.Provider, *policies.Provider, error) {
 	is := policies.ProviderOf(v.server.gate.now.Load())
 	if is == nil {
@@ -38,6 +40,10 @@ func (v *consoleProvider) now() (*auth.Provider, *policies.Provider, error) {
 	}
 	cfg := auth.ProviderConfig{Issuer: is.URL, Client: is.Client, Scopes: is.Scopes, Algorithms: is.Algorithms, Addresses: is.Addresses, Roots: v.roots}
 	v.mu.Lock()
+	if v.closed {
+		v.mu.Unlock()
+		return nil, nil, auth.ErrClosed
+	}
 	old := v.at
 	if old != nil && reflect.DeepEqual(cfg, v.of) {
 		v.mu.Unlock()
@@ -52,11 +58,11 @@ func (v *consoleProvider) now() (*auth.Provider, *policies.Provider, error) {
 	return fresh, is, nil
 }
 
-// Close ends what goes on.
+// Close ends the logins that wait for the provider, and waits for them. No other one begins.
 func (v *consoleProvider) Close() {
 	v.mu.Lock()
 	at := v.at
-	v.at = nil
+	v.at, v.closed = nil, true
 	v.mu.Unlock()
 	if at != nil {
 		at.Close()

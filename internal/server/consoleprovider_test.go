@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/auth"
 	"belljar.dev/internal/auth/authtest"
 	"belljar.dev/policies"
 )
@@ -99,5 +100,10 @@ func TestProviderOfThePolicy(t *testing.T) {
 	}
 	if _, ok := v.Admits(claims); ok {
 		t.Error("somebody comes by a provider that the policy does not name any more")
+	}
+	turnTo("", "")
+	v.Close()
+	if _, err := login(); !errors.Is(err, auth.ErrClosed) {
+		t.Errorf("a login after the end of the console: %v", err)
 	}
 }
