@@ -129,20 +129,24 @@ func TestLargePolicies(t *testing.T) {
 		path string
 		body any
 		want int
+		says string // which bound it is that was reached
 	}{
-		{"policy/explain", map[string]any{"tool": "Bash", "arguments": map[string]any{"command": strings.Repeat("x", 10<<20)}}, 413},
-		{"policy/explain", map[string]any{"tool": "Bash", "arguments": nested}, 413},
-		{"policy/explain", json.RawMessage(`{"tool":"Bash","arguments":` + strings.Repeat(`{"a":`, 9000) + `1` + strings.Repeat(`}`, 9000) + `}`), 200},
-		{"policy/replay", map[string]string{"policy": strings.Repeat("x", 10<<20)}, 413},
-		{"policy/replay", map[string]string{"policy": strings.Repeat("a: {", 100_000)}, 400},
+		{"policy/explain", map[string]any{"tool": "Bash", "arguments": map[string]any{"command": strings.Repeat("x", 10<<20)}}, 413, "more than 65536 bytes"},
+		{"policy/explain", map[string]any{"tool": "Bash", "arguments": nested}, 413, "more than 65536 bytes"},
+		{"policy/explain", json.RawMessage(`{"tool":"Bash","arguments":` + strings.Repeat(`{"a":`, 9000) + `1` + strings.Repeat(`}`, 9000) + `}`), 200, `"verdict"`},
+		{"policy/replay", map[string]string{"policy": strings.Repeat("x", 10<<20)}, 413, "more than 524288 bytes"},
+		{"policy/replay", map[string]string{"policy": strings.Repeat("{a: ", 80_000) + "1" + strings.Repeat("}", 80_000)}, 400, "exceeded max depth"},
+		{"policy/replay", map[string]string{"policy": strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000)}, 400, "exceeded max depth"},
+		{"policy/explain", map[string]any{"tool": "Bash", "arguments": map[string]any{"command": strings.Repeat("$(", 20_000)}}, 200, "it nests more than 64 levels deep"},
+		{"policy/explain", map[string]any{"tool": "Bash", "arguments": map[string]any{"command": strings.Repeat("$(", 65) + "ls" + strings.Repeat(")", 65)}}, 200, "it nests more than 64 levels deep"},
 	} {
-		if got := g.send("POST", "api/v1/"+tt.path, token, tt.body); got.status != tt.want {
-			t.Errorf("%s: got %d %.200s, want %d", tt.path, got.status, got.body, tt.want)
+		if got := g.send("POST", "api/v1/"+tt.path, token, tt.body); got.status != tt.want || !strings.Contains(string(got.body), tt.says) {
+			t.Errorf("%s: got %d %.200s, want %d %s", tt.path, got.status, got.body, tt.want, tt.says)
 		}
 	}
-	command := map[string]any{"tool": "Bash", "arguments": map[string]any{"command": strings.Repeat("$(", 20_000)}}
-	if got := g.send("POST", "api/v1/policy/explain", token, command); got.status != http.StatusOK {
-		t.Errorf("a command that is nested deeply: %d %.200s", got.status, got.body)
+	deep := `{"tool":"Bash","arguments":{"a":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}}` // which encoding/json would not write
+	if got := g.sendText("POST", "api/v1/policy/explain", token, deep); got.status != http.StatusBadRequest || !strings.Contains(string(got.body), "exceeded max depth") {
+		t.Errorf("arguments that are nested deeply: %d %.200s", got.status, got.body)
 	}
 }
 

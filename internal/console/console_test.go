@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -185,19 +184,29 @@ func (a answered) into(t testing.TB, v any) {
 // send sends a request with a token, and a body if it is not nil.
 func (g *rig) send(method, path, token string, body any, headers ...string) answered {
 	g.t.Helper()
-	var in io.Reader
+	text := ""
 	if body != nil {
-		text, err := json.Marshal(body)
+		made, err := json.Marshal(body)
 		if err != nil {
 			g.t.Fatal(err)
 		}
-		in = bytes.NewReader(text)
+		text = string(made)
+	}
+	return g.sendText(method, path, token, text, headers...)
+}
+
+// sendText is send with a body as it is; empty for none.
+func (g *rig) sendText(method, path, token, body string, headers ...string) answered {
+	g.t.Helper()
+	var in io.Reader
+	if body != "" {
+		in = strings.NewReader(body)
 	}
 	req, err := http.NewRequestWithContext(g.t.Context(), method, cmp.Or(g.at, g.URL())+path, in)
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	if body != nil {
+	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if token != "" {

@@ -28,10 +28,11 @@ type provided struct {
 
 	far *authtest.Provider
 
-	mu   sync.Mutex
-	name string          // guarded by mu: of the person; empty for ann@example.com
-	gone bool            // guarded by mu: the policy names none
-	role map[string]Role // guarded by mu: by a group
+	mu      sync.Mutex
+	name    string          // guarded by mu: of the person; empty for ann@example.com
+	gone    bool            // guarded by mu: the policy names none
+	role    map[string]Role // guarded by mu: by a group
+	tenants []string        // guarded by mu: whose things the person sees
 }
 
 func (p *provided) Host() string {
@@ -67,7 +68,7 @@ func (p *provided) Admits(claims map[string]any) (Known, bool) {
 	for _, group := range groups {
 		name, _ := group.(string)
 		if role, ok := p.role[name]; ok && !p.gone {
-			return Known{Name: p.far.URL + "|ann-1 (" + cmp.Or(p.name, "ann@example.com") + ")", Role: role, Scope: ScopeOf([]string{ours})}, true
+			return Known{Name: p.far.URL + "|ann-1 (" + cmp.Or(p.name, "ann@example.com") + ")", Role: role, Scope: ScopeOf(p.tenants)}, true
 		}
 	}
 	return Known{}, false
@@ -76,7 +77,7 @@ func (p *provided) Admits(claims map[string]any) (Known, bool) {
 // withProvider gives a rig a provider that is a server of its own.
 func withProvider(t testing.TB) (*provided, func(*rig, *Views)) {
 	far := authtest.New(t)
-	p := &provided{far: far, role: map[string]Role{"ops": Operator}, Provider: auth.NewProvider(auth.ProviderConfig{
+	p := &provided{far: far, role: map[string]Role{"ops": Operator}, tenants: []string{ours}, Provider: auth.NewProvider(auth.ProviderConfig{
 		Issuer: far.URL, Client: authtest.Client, Scopes: []string{"openid"}, Algorithms: []string{"ES256"}, Roots: far.Roots(), Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	})}
 	t.Cleanup(p.Close)
@@ -144,15 +145,23 @@ func TestLoginAtAProvider(t *testing.T) {
 	if status, _ := login(map[string]string{"visit": other["visit"], "state": other["state"], "code": one["code"]}); status != http.StatusBadGateway {
 		t.Errorf("the code of another login: %d", status)
 	}
-	kill := func() int { return g.send("POST", "api/v1/search/wikipedia/test", in.Token, struct{}{}).status }
-	var me struct{ Tenants []string }
-	if g.send("GET", "api/v1/me", in.Token, nil).into(t, &me); !slices.Equal(me.Tenants, []string{ours}) {
-		t.Errorf("got %+v", me)
+	end := func() int { return g.send("POST", "api/v1/sessions/nosuch/end", in.Token, struct{}{}).status }
+	sees := func(want ...string) {
+		t.Helper()
+		var me struct{ Tenants []string }
+		if g.send("GET", "api/v1/me", in.Token, nil).into(t, &me); !slices.Equal(me.Tenants, want) {
+			t.Errorf("somebody of %v sees %v", want, me.Tenants)
+		}
+	}
+	sees(ours)
+	if got := end(); got != http.StatusNotFound {
+		t.Errorf("an operator: %d", got)
 	}
 	p.mu.Lock()
-	p.role = map[string]Role{"ops": Viewer}
+	p.role, p.tenants = map[string]Role{"ops": Viewer}, []string{"another"}
 	p.mu.Unlock()
-	if got := kill(); got != http.StatusForbidden {
+	sees("another")
+	if got := end(); got != http.StatusForbidden {
 		t.Errorf("an operator who is a viewer now: %d", got)
 	}
 	p.mu.Lock()

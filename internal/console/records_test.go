@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
 )
@@ -94,15 +95,17 @@ func TestAudit(t *testing.T) {
 }
 
 // verdictOf asks until the log is verified.
-func (g *rig) verdictOf(token string) chainIs {
+func (g *rig) verdictOf(token string) (is chainIs) {
 	g.t.Helper()
-	for {
+	if !testenv.Until(20*time.Second, func() bool {
 		var page records
 		g.send("GET", "api/v1/audit?limit=1", token, nil).into(g.t, &page)
-		if page.Chain.State != "unknown" {
-			return page.Chain
-		}
+		is = page.Chain
+		return is.State != "unknown"
+	}) {
+		g.t.Errorf("the log is never verified: %+v", is)
 	}
+	return is
 }
 
 // A log that was changed is shown, and it is said that it was changed: WC-A26.

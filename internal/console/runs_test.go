@@ -82,6 +82,21 @@ func TestOutputInParts(t *testing.T) {
 	if want := textOf(render(out.Bytes(), style{})); got.String() != want || parts < 5 {
 		t.Errorf("in %d parts: %d bytes of text, want %d", parts, got.Len(), len(want))
 	}
+	for i := range out.Len() / 20 { // lines in which a program went back are shown whole, in one part
+		fmt.Fprintf(&out, "%d%% of it\r%d\n", i, i)
+	}
+	f.output = out.Bytes()
+	got.Reset()
+	for at := int64(0); ; {
+		p := part(at)
+		got.WriteString(textOf(p.Pieces))
+		if at = p.Next; p.End {
+			break
+		}
+	}
+	if want := textOf(render(out.Bytes(), style{})); got.String() != want {
+		t.Errorf("with carriage returns: %d bytes of text, want %d", got.Len(), len(want))
+	}
 	if p := part(-100); p.From != p.Total-100 || !p.End {
 		t.Errorf("the last 100 bytes: %d to %d of %d", p.From, p.Next, p.Total)
 	}

@@ -2,9 +2,13 @@ package console
 
 import (
 	"fmt"
+	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -108,6 +112,7 @@ func TestWorkspaces(t *testing.T) {
 	post("apply", all("../../x"), 409)
 	post("apply", all("/etc/passwd"), 409)
 	post("apply", all(""), 400)
+	post("apply", all(slices.Repeat([]string{"old.txt"}, mostSelected+1)...), 400)
 	post("discard", all("old.txt"), 400)
 	if text := post("apply", all("new/a*b"), 200); strings.Contains(text, "new/ab") {
 		t.Errorf("a path with a star chose others: %s", text)
@@ -147,6 +152,53 @@ func TestWorkspaces(t *testing.T) {
 			t.Errorf("%s: got %d %s", p, got.status, got.body)
 		}
 	}
+}
+
+// What changes in a set while it is applied is not applied: the person has not seen it. WC-A20.
+func TestChangeWhileApplying(t *testing.T) {
+	dir, base, others := filepath.Join(t.TempDir(), "sets"), t.TempDir(), t.TempDir()
+	g := start(t, func(_ *rig, v *Views) { v.SetsDir = dir })
+	token := g.login(Operator)
+	refused, applied := 0, 0
+	for try := range 60 {
+		if err := os.RemoveAll(base + "/a.txt"); err != nil {
+			t.Fatal(err)
+		}
+		changedSet(t, dir, base, map[string]string{"a.txt": "seen\n"})
+		var is changesOf
+		g.send("GET", "api/v1/workspaces/s-one/changes", token, nil).into(t, &is)
+		upper := ""
+		if err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+			if filepath.Base(name) == "a.txt" {
+				upper = name
+			}
+			return err
+		}); err != nil || upper == "" {
+			t.Fatalf("the file of the set is %q, %v", upper, err)
+		}
+		other := filepath.Join(others, "other")
+		write(t, other, "other\n")
+		var both sync.WaitGroup
+		both.Go(func() {
+			timer := time.NewTimer(time.Duration(try%40) * 250 * time.Microsecond)
+			<-timer.C
+			_ = os.Rename(other, upper) // it may be applied and gone
+		})
+		got := g.send("POST", "api/v1/workspaces/s-one/apply", token, map[string]any{"paths": []string{"a.txt"}, "digest": is.Digest})
+		both.Wait()
+		text, err := os.ReadFile(base + "/a.txt")
+		switch {
+		case string(text) == "other\n":
+			t.Fatalf("try %d: what nobody has seen was applied; the answer is %d %s", try, got.status, got.body)
+		case err == nil && got.status == http.StatusOK:
+			applied++
+		case err != nil && (got.status == http.StatusConflict || strings.Contains(string(got.body), `"skipped"`)):
+			refused++
+		default:
+			t.Fatalf("try %d: %d %s, %q, %v", try, got.status, got.body, text, err)
+		}
+	}
+	t.Logf("%d applied, %d refused", applied, refused)
 }
 
 // BenchmarkChanges is the list of 10,000 changed files. The bound is a second.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"belljar.dev/internal/console"
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/people/approval"
+	"belljar.dev/sandbox/egress"
 )
 
 // page is a person at the console of an estate.
@@ -171,7 +173,7 @@ profiles: {box: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["
 	if err != nil {
 		t.Fatal(err)
 	}
-	hosts := []string{"127.0.0.1", "localhost"}
+	hosts := []string{"127.0.0.1", "localhost", egress.HostName} // the last one is this machine, by the door
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		t.Fatal(err)
@@ -181,9 +183,18 @@ profiles: {box: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["
 			hosts = append(hosts, ip.IP.String())
 		}
 	}
+	isPage := func(got string) bool {
+		return strings.Contains(got, "Content-Security-Policy") || strings.Contains(got, "<!doctype")
+	}
+	ask := func(host string) string {
+		return fmt.Sprintf(`exec 2>&1; (exec 3<>/dev/tcp/%s/%s && printf 'GET / HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nConnection: close\r\n\r\n' >&3 && cat <&3); echo over`, host, port, port)
+	}
+	// The same script reads the page where nothing holds it back.
+	if got, err := exec.CommandContext(t.Context(), "bash", "-c", ask("127.0.0.1")).CombinedOutput(); err != nil || !isPage(string(got)) {
+		t.Errorf("outside of a box: %v, %s", err, got)
+	}
 	for _, host := range hosts {
-		script := fmt.Sprintf(`exec 2>&1; (exec 3<>/dev/tcp/%s/%s && printf 'GET / HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nConnection: close\r\n\r\n' >&3 && cat <&3); echo over`, host, port, port)
-		if got := e.bash("a", "/mcp", script); !strings.Contains(got, "over") || strings.Contains(got, "Content-Security-Policy") || strings.Contains(got, "<!doctype") {
+		if got := e.bash("a", "/mcp", ask(host)); !strings.Contains(got, "over") || isPage(got) {
 			t.Errorf("from a box to %s: %s", host, got)
 		}
 	}
