@@ -76,13 +76,14 @@ that do more to a terminal than move, colour and erase.
 }
 
 // cast is the recording of a call, once it is found to be what the log says. cut says why it does
-// not have all; empty if it has.
+// not have all, and how much is missing; empty if it has.
 func (a *auditing) cast(ctx context.Context, callID string) (text []byte, cut string, err error) {
 	dir, err := a.dir()
 	if err != nil {
 		return nil, "", err
 	}
-	return audit.ReadCast(ctx, dir, callID, nil)
+	text, of, err := audit.ReadCast(ctx, dir, callID, nil)
+	return text, of.Incomplete(), err
 }
 
 // play writes the output of a recording at the times that it says.

@@ -28,6 +28,8 @@ type castPart struct {
 	Next    int         `json:"next"`
 	End     bool        `json:"end"`
 	Pieces  []castPiece `json:"pieces"`
+	Cut     string      `json:"cut,omitempty"`  // why the recording does not have all
+	Lost    int64       `json:"lost,omitempty"` // bytes of output that it does not have, where that is known
 }
 
 // cast is a part of the recording of a call.
@@ -41,37 +43,45 @@ func (h *logHandlers) cast(r *request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), searchMost)
 	defer cancel()
-	text, _, err := audit.ReadCast(ctx, h.dir, r.PathValue("id"), h.scope.Sees)
+	text, of, err := audit.ReadCast(ctx, h.dir, r.PathValue("id"), h.scope.Sees)
 	if errors.Is(err, audit.ErrNoRecord) {
 		return nil, &Error{http.StatusNotFound, err}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return castFrom(text, from)
+	part, err := castFrom(text, from)
+	if err != nil {
+		return nil, err
+	}
+	part.Cut, part.Lost = of.Cut, of.Lost
+	return part, nil
 }
 
 // castFrom is a recording from an event on. Each event is rendered by itself, with the look
 // that the events before it have left.
-func castFrom(text []byte, from int) (any, error) {
+func castFrom(text []byte, from int) (part castPart, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, audit.MaxCastText)
-	part := castPart{From: from, Next: from, End: true, Pieces: []castPiece{}}
-	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &part) != nil {
-		return nil, errors.New("read recording: it has no header")
+	var head struct {
+		Width  int `json:"width"`
+		Height int `json:"height"`
 	}
-	part.From, part.Next, part.End, part.Pieces, part.Seconds = from, from, true, []castPiece{}, 0
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &head) != nil {
+		return part, errors.New("read recording: it has no header")
+	}
+	part = castPart{Width: head.Width, Height: head.Height, From: from, Next: from, End: true, Pieces: []castPiece{}}
 	var look style
 	shown := 0
 	for n := 0; lines.Scan(); n++ {
 		var event [3]any
 		if json.Unmarshal(lines.Bytes(), &event) != nil {
-			return nil, errors.New("read recording: a line is not an event")
+			return castPart{}, errors.New("read recording: a line is not an event")
 		}
 		at, isTime := event[0].(float64)
 		out, isText := event[2].(string)
 		if !isTime || !isText || math.IsNaN(at) || at < part.Seconds {
-			return nil, errors.New("read recording: a line is not an event, or its time is before that of the last one")
+			return castPart{}, errors.New("read recording: a line is not an event, or its time is before that of the last one")
 		}
 		part.Seconds = at
 		switch {

@@ -15,12 +15,11 @@ func TestCasts(t *testing.T) {
 	}
 	all, parts := 0, 0
 	for from, end := 0, false; !end; parts++ {
-		got, err := castFrom([]byte(b.String()), from)
+		p, err := castFrom([]byte(b.String()), from)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, ok := got.(castPart)
-		if !ok || p.Width != 80 || p.Seconds != 299.5 || p.From != from || p.Next <= from || len(p.Pieces) == 0 {
+		if p.Width != 80 || p.Seconds != 299.5 || p.From != from || p.Next <= from || len(p.Pieces) == 0 {
 			t.Fatalf("from %d: %+v", from, p)
 		}
 		for i, piece := range p.Pieces {

@@ -11,7 +11,7 @@ import (
 )
 
 // recorded is an audit log with one call of which there is a recording.
-func recorded(t *testing.T) (dir string) {
+func recorded(t *testing.T, change ...func(*audit.Recorded)) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "audit")
 	l, err := audit.Open(audit.Config{Dir: dir, Audit: policies.DefaultAudit(policies.AuditFull)})
@@ -31,6 +31,9 @@ func recorded(t *testing.T) (dir string) {
 	is, ok := cast.Recorded()
 	if !ok {
 		t.Fatal("the recording goes on")
+	}
+	for _, f := range change {
+		f(&is)
 	}
 	for _, r := range []audit.Record{
 		audit.Decision{CallID: "c-1", Tenant: "a", Session: "s-1", Tool: "Bash", Verdict: "allow", Rules: []audit.Rule{{ID: "shell", Verdict: "allow"}}, Args: map[string]any{"command": "make test"}},

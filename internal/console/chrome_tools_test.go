@@ -186,6 +186,26 @@ func TestChromePlayer(t *testing.T) {
 	p.set("Speed", "16")
 	p.click("Play")
 	p.until(shown + ` && ` + theControl("Play"))
+	if value[bool](p, `document.querySelector('main').innerText.includes('incomplete')`) {
+		t.Error("a recording that has all is called incomplete")
+	}
+}
+
+// Of a recording that does not have all, people are told why, and how much is missing.
+func TestChromeCutRecording(t *testing.T) {
+	browser := chrome(t)
+	for lost, want := range map[int64]string{5 << 20: "5.0 MiB of the output are missing at its end.", 0: "How much of the output is missing is not known."} {
+		dir := recorded(t, func(is *audit.Recorded) { is.Cut, is.Lost = "it would be larger than 16 MiB", lost })
+		g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
+		p := g.open(browser)
+		p.login(Viewer)
+		p.at("#/audit?kind=outcome")
+		p.until(`document.querySelectorAll('tbody a').length === 1`)
+		p.eval(`document.querySelector('tbody a').click()`)
+		p.click("Play the recording")
+		p.until(`document.querySelector('.player .flag')`)
+		p.reads("The recording is incomplete: it would be larger than 16 MiB. " + want)
+	}
 }
 
 // An engine is asked by an operator, and what it said is shown beside it: WC21.

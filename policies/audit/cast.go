@@ -79,7 +79,11 @@ func (l *Log) Cast(callID string, s Screen) (*Cast, error) {
 func (c *Cast) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.file == nil || c.cut != "" {
+	if c.file == nil {
+		return len(p), nil
+	}
+	if c.cut != "" {
+		c.lost += int64(len(p))
 		return len(p), nil
 	}
 	c.held = append(c.held, p...)
@@ -155,7 +159,9 @@ func (c *Cast) event(at time.Duration, text string) {
 	}
 	b := strconv.AppendFloat([]byte{'['}, at.Seconds(), 'f', 6, 64)
 	b = appendString(append(b, `, "o", `...), text)
-	c.put(append(b, ']', '\n'))
+	if !c.put(append(b, ']', '\n')) {
+		c.lost += int64(len(text))
+	}
 }
 
 // Close ends the recording. It may be called twice.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,12 +112,26 @@ func TestCastBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := []byte(strings.Repeat("x", 64<<10) + "\n")
+	written := 0
 	for range maxCast/len(line) + 10 {
-		_, _ = c.Write(line)
+		n, _ := c.Write(line)
+		written += n
 	}
 	_ = c.Close()
-	if r, _ := c.Recorded(); r.Bytes > maxCast || !strings.Contains(r.Cut, "larger than 16 MiB") {
+	r, _ := c.Recorded()
+	if r.Bytes > maxCast || !strings.Contains(r.Cut, "larger than 16 MiB") {
 		t.Errorf("got %+v", r)
+	}
+	text, err := os.ReadFile(filepath.Join(l.cfg.Dir, r.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	for event := range strings.Lines(string(text)) {
+		kept += strings.Count(event, "x") + strings.Count(event, `\n`)
+	}
+	if r.Lost == 0 || int(r.Lost) != written-kept || r.Incomplete() != fmt.Sprintf("%s; %d bytes of the output are missing", r.Cut, r.Lost) {
+		t.Errorf("%d of %d bytes are there, and it says %q", kept, written, r.Incomplete())
 	}
 	if _, err := l.Cast("c-1", Screen{}); err == nil {
 		t.Error("two recordings of one call")

@@ -29,13 +29,13 @@ func (e *noCast) Unwrap() error { return ErrNoRecord }
 
 // ReadCast returns the recording of a call, once it is found to be the file whose SHA-256 the
 // log has. It is in the format asciicast v2. The recordings of a tenant are there only if sees
-// says so; nil for those of all. cut says why the recording does not have all; empty if it has.
-func ReadCast(ctx context.Context, dir, callID string, sees func(tenant string) bool) (text []byte, cut string, err error) {
-	text, of, err := readRecording(ctx, dir, callID, sees)
+// says so; nil for those of all. of is what the log says of it.
+func ReadCast(ctx context.Context, dir, callID string, sees func(tenant string) bool) (text []byte, of Recorded, err error) {
+	text, of, err = readRecording(ctx, dir, callID, sees)
 	if err == nil && of.Reel() {
-		return nil, "", fmt.Errorf("read recording: call %s used a browser; `belljar audit reel %s --to FILE` makes a page of its recording", callID, callID)
+		return nil, Recorded{}, fmt.Errorf("read recording: call %s used a browser; `belljar audit reel %s --to FILE` makes a page of its recording", callID, callID)
 	}
-	return text, of.Cut, err
+	return text, of, err
 }
 
 // Steps are a recording of a call of a browser.

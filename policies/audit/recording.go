@@ -33,7 +33,17 @@ type Recorded struct {
 	File   string `json:"file"` // in the directory of the log
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
-	Cut    string `json:"cut,omitempty"` // why it does not have all
+	Cut    string `json:"cut,omitempty"`  // why it does not have all
+	Lost   int64  `json:"lost,omitempty"` // bytes of output that a Cast does not have, where that is known
+}
+
+// Incomplete says why a recording does not have all, and how much is missing where that is known;
+// empty if it has all.
+func (r Recorded) Incomplete() string {
+	if r.Cut == "" || r.Lost == 0 {
+		return r.Cut
+	}
+	return fmt.Sprintf("%s; %d bytes of the output are missing", r.Cut, r.Lost)
 }
 
 // Reel reports whether it is a Reel, and not a Cast.
@@ -46,6 +56,7 @@ type recording struct {
 	sum  summer
 	size int64
 	cut  string
+	lost int64 // bytes of output that were left out
 }
 
 // summer is what sha256.New returns.
@@ -71,14 +82,14 @@ func (l *Log) recording(callID, end string) (recording, error) {
 	return recording{name: name, file: f, sum: sha256.New()}, nil
 }
 
-// put writes a line of the file.
-func (r *recording) put(line []byte) {
+// put writes a line of the file, and reports whether the file has all of it.
+func (r *recording) put(line []byte) bool {
 	if r.cut != "" || r.file == nil {
-		return
+		return false
 	}
 	if r.size+int64(len(line)) > maxCast {
 		r.cut = fmt.Sprintf("it would be larger than %d MiB", maxCast>>20)
-		return
+		return false
 	}
 	n, err := r.file.Write(line)
 	_, _ = r.sum.Write(line[:n]) // never fails
@@ -86,6 +97,7 @@ func (r *recording) put(line []byte) {
 	if err != nil {
 		r.cut = err.Error()
 	}
+	return err == nil
 }
 
 // end closes the file. It may be called twice.
@@ -104,7 +116,7 @@ func (r *recording) result() (Recorded, bool) {
 	if r.file != nil {
 		return Recorded{}, false
 	}
-	return Recorded{File: r.name, SHA256: hex.EncodeToString(r.sum.Sum(nil)), Bytes: r.size, Cut: r.cut}, true
+	return Recorded{File: r.name, SHA256: hex.EncodeToString(r.sum.Sum(nil)), Bytes: r.size, Cut: r.cut, Lost: r.lost}, true
 }
 
 // pruneCasts deletes the oldest recordings beyond those that are kept. What the

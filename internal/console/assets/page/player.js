@@ -1,7 +1,7 @@
 // Plays the recording of a call: with a speed, and from any moment.
 import {el, fill} from './dom.js'
 import {at, get, of} from './api.js'
-import {span} from './format.js'
+import {bytes, seen, span} from './format.js'
 import {Output} from './output.js'
 import {T} from './texts.js'
 import {button} from './widgets.js'
@@ -12,11 +12,15 @@ const mostPieces = 50_000, mostWait = 2 // seconds without output that are waite
 export async function player(c, id) {
   /** @type {{at: number, t: string, s: string}[]} */
   const pieces = []
-  let seconds = 0, whole = true
+  let seconds = 0, loaded = 0, whole = true
+  /** @type {any} */
+  let is = null
   for (let from = 0; ;) {
     const got = await get(of(c.worker, 'casts/' + at(id) + '?from=' + from), c.signal)
     pieces.push(...got.pieces)
+    is = got
     seconds = got.seconds
+    loaded = got.pieces.length ? got.pieces[got.pieces.length - 1].at : loaded
     if (got.end) break
     if (pieces.length > mostPieces || got.next <= from) {
       whole = false
@@ -71,5 +75,6 @@ export async function player(c, id) {
   }
   seek.addEventListener('input', () => go(Number(seek.value)))
   go(0)
-  return el('div', {class: 'player'}, out.node, el('div', {class: 'actions'}, play, seek, time, speed), !whole && el('p', {class: 'flag'}, T.player.cut))
+  return el('div', {class: 'player'}, out.node, el('div', {class: 'actions'}, play, seek, time, speed), !whole && el('p', {class: 'flag'}, T.player.cut(span(loaded), span(seconds))),
+    is.cut && el('p', {class: 'flag'}, T.player.incomplete, ' ', seen(is.cut), '. ', is.lost ? T.player.lost(bytes(is.lost)) : T.player.lostUnknown))
 }

@@ -101,7 +101,7 @@ export const T = {
     cut: 'Earlier output is not shown here.', where: (/** @type {string} */ a, /** @type {string} */ b) => `Up to ${a} of ${b}.`, skipped: (/** @type {string} */ n) => `The first ${n} are not kept any more.`, end: 'The program has ended.', earlier: 'Earlier', later: 'Further', newest: 'Follow the newest',
   },
   player: {
-    title: 'Recording', load: 'Play the recording', name: 'Recording of the call', frame: 'Written by the program', play: 'Play', pause: 'Pause', seek: 'Moment', speed: 'Speed', time: (/** @type {string} */ a, /** @type {string} */ b) => `${a} of ${b}`, cut: 'The recording is longer than what is loaded here.',
+    title: 'Recording', load: 'Play the recording', name: 'Recording of the call', frame: 'Written by the program', play: 'Play', pause: 'Pause', seek: 'Moment', speed: 'Speed', time: (/** @type {string} */ a, /** @type {string} */ b) => `${a} of ${b}`, cut: (/** @type {string} */ a, /** @type {string} */ b) => `Only the first ${a} are shown here. The recording has ${b}.`, incomplete: 'The recording is incomplete:', lost: (/** @type {string} */ n) => `${n} of the output are missing at its end.`, lostUnknown: 'How much of the output is missing is not known.',
   },
   audit: {
     kind: 'Kind', none: 'No record is like that.', older: 'Older records', cut: 'The search took too long: there may be more.', follow: 'Follow new records', recordName: (/** @type {number} */ n) => `Record ${n}`, took: (/** @type {number} */ ms) => ms < 1000 ? ms + ' ms' : (ms / 1000).toFixed(1) + ' s', ms: 'Took',
