@@ -296,12 +296,12 @@ func (c *cache) put(sum [sha256.Size]byte, one cached) {
 	c.newer[sum] = one
 }
 
-// current reports whether the keys are those of a version, and are believed.
+// current reports whether the keys are those of a version, and are not too old.
 func (k *keySet) current(version int, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if now.Sub(k.got) >= k.fresh {
 		k.begin(now)
 	}
-	return k.version == version && now.Sub(k.got) < believed
+	return k.version == version && now.Sub(k.got) < maxStale
 }

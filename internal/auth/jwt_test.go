@@ -354,7 +354,7 @@ func TestBadKeySets(t *testing.T) {
 				t.Errorf("degraded: %v", bad)
 			}
 			// After a day the keys are not believed any more, and the token is not called bad.
-			s.now = s.now.Add(believed)
+			s.now = s.now.Add(maxStale)
 			if _, err := s.Authenticate(t.Context(), s.token()); !errors.Is(err, mcp.ErrUnavailable) {
 				t.Errorf("after a day: %v", err)
 			}

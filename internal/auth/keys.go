@@ -32,9 +32,9 @@ const (
 	coolDown   = 30 * time.Second // between two fetches
 	leastFresh = 10 * time.Minute // until a set is fetched again
 	mostFresh  = 24 * time.Hour
-	// believed is how long keys are used that could not be fetched again: the issuer may
+	// maxStale is how long keys are used that could not be fetched again: the issuer may
 	// have withdrawn one.
-	believed     = 24 * time.Hour
+	maxStale     = 24 * time.Hour
 	unknownFor   = time.Minute // how long it is remembered that a key does not exist
 	maxUnknown   = 1024
 	maxWaiting   = 64 // requests that wait for a fetch
@@ -93,7 +93,7 @@ var errNoKey = errors.New("its issuer has no such key")
 func (k *keySet) find(ctx context.Context, kid, alg string) (key any, version int, err error) {
 	k.mu.Lock()
 	now := k.now()
-	known := !k.got.IsZero() && now.Sub(k.got) < believed
+	known := !k.got.IsZero() && now.Sub(k.got) < maxStale
 	if known {
 		if key := k.match(kid, alg); key != nil {
 			if now.Sub(k.got) >= k.fresh {
@@ -125,7 +125,7 @@ func (k *keySet) find(ctx context.Context, kid, alg string) (key any, version in
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.waiting--
-	if k.got.IsZero() || now.Sub(k.got) >= believed {
+	if k.got.IsZero() || now.Sub(k.got) >= maxStale {
 		return nil, 0, k.unavailable()
 	}
 	if key := k.match(kid, alg); key != nil {

@@ -24,7 +24,7 @@ import (
 // A person logs in at an OpenID Provider by the code flow (OpenID Connect Core 1.0, 3.1):
 //
 //  1. Begin makes a state, a nonce and a code verifier, and the address to which the browser goes.
-//     The caller keeps the Visit, so that nobody but the browser of this visit can end it.
+//     The caller keeps the PendingLogin, so that nobody but the browser that began it can end it.
 //  2. The provider asks the person, and sends the browser back with a code and the state.
 //  3. Finish exchanges the code for an ID token, with the verifier (RFC 7636) and the secret of the
 //     client, and checks the token: 3.1.3.7 of the specification.
@@ -77,8 +77,8 @@ const (
 	maxCode      = 4096             // bytes of an authorization code
 )
 
-// Visit is a login that has begun. Its holder can end it, with the code.
-type Visit struct {
+// PendingLogin is a login that has begun. Its holder can end it, with the code.
+type PendingLogin struct {
 	URL      string `json:"-"` // to which the browser goes
 	Issuer   string `json:"issuer"`
 	Redirect string `json:"redirect"` // to which it comes back
@@ -154,7 +154,7 @@ func (p *Provider) endpoints(ctx context.Context) (endpoints, error) {
 		return endpoints{}, ErrClosed
 	}
 	if now.Before(p.next) {
-		return p.believed(now)
+		return p.knownEndpoints(now)
 	}
 	p.next, p.failed = now.Add(fetchTime+endpointsGap), errFetching
 	p.mu.Unlock()
@@ -167,12 +167,12 @@ func (p *Provider) endpoints(ctx context.Context) (endpoints, error) {
 	if p.closed {
 		return endpoints{}, ErrClosed
 	}
-	return p.believed(now)
+	return p.knownEndpoints(now)
 }
 
-// believed returns the metadata that are known; mu is held.
-func (p *Provider) believed(now time.Time) (endpoints, error) {
-	if p.got.IsZero() || now.Sub(p.got) >= believed {
+// knownEndpoints returns the metadata that are known; mu is held.
+func (p *Provider) knownEndpoints(now time.Time) (endpoints, error) {
+	if p.got.IsZero() || now.Sub(p.got) >= maxStale {
 		return endpoints{}, p.failed
 	}
 	return p.known, nil
@@ -207,14 +207,14 @@ func (p *Provider) metadata(ctx context.Context) (e endpoints, err error) {
 }
 
 // Begin begins a login that ends at the URL redirect.
-func (p *Provider) Begin(ctx context.Context, redirect string) (v Visit, err error) {
+func (p *Provider) Begin(ctx context.Context, redirect string) (v PendingLogin, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	e, err := p.endpoints(ctx)
 	if err != nil {
 		return v, err
 	}
-	v = Visit{Issuer: p.cfg.Issuer, Redirect: redirect, State: rand.Text(), Nonce: rand.Text(), Verifier: rand.Text() + rand.Text()}
+	v = PendingLogin{Issuer: p.cfg.Issuer, Redirect: redirect, State: rand.Text(), Nonce: rand.Text(), Verifier: rand.Text() + rand.Text()}
 	challenge := sha256.Sum256([]byte(v.Verifier))
 	to, err := url.Parse(e.Begin)
 	if err != nil {
@@ -234,7 +234,7 @@ func (p *Provider) Begin(ctx context.Context, redirect string) (v Visit, err err
 
 // Finish ends a login and returns the claims of the ID token, which are the provider's. The state is
 // for the caller to compare. The error is a *Refusal for a token that is not accepted.
-func (p *Provider) Finish(ctx context.Context, v Visit, code, secret string) (map[string]any, error) {
+func (p *Provider) Finish(ctx context.Context, v PendingLogin, code, secret string) (map[string]any, error) {
 	if v.Issuer != p.cfg.Issuer {
 		return nil, errors.New("the login began at another provider")
 	}
@@ -255,7 +255,7 @@ func (p *Provider) Finish(ctx context.Context, v Visit, code, secret string) (ma
 }
 
 // exchange gets the ID token for a code.
-func (p *Provider) exchange(ctx context.Context, e endpoints, v Visit, code, secret string) (string, error) {
+func (p *Provider) exchange(ctx context.Context, e endpoints, v PendingLogin, code, secret string) (string, error) {
 	ctx, end, err := p.request(ctx)
 	if err != nil {
 		return "", err

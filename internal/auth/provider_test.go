@@ -37,7 +37,7 @@ func atProvider(t *testing.T) (*Provider, *authtest.Provider) {
 }
 
 // visit begins a login and comes back with a code.
-func visit(t *testing.T, p *Provider, far *authtest.Provider) (v Visit, code string) {
+func visit(t *testing.T, p *Provider, far *authtest.Provider) (v PendingLogin, code string) {
 	t.Helper()
 	v, err := p.Begin(t.Context(), back)
 	if err != nil {
@@ -307,7 +307,7 @@ func TestProviderThatIsDown(t *testing.T) {
 	now, down = now.Add(1), true
 	begin(3, false)
 	begin(3, false)
-	now = now.Add(believed)
+	now = now.Add(maxStale)
 	begin(4, true)
 }
 
@@ -392,7 +392,7 @@ func TestCloseEndsRequests(t *testing.T) {
 			if _, err := p.Begin(t.Context(), back); !errors.Is(err, ErrClosed) {
 				t.Errorf("%s: a login that begins afterwards: %v", at, err)
 			}
-			v := Visit{Issuer: "https://login.example"}
+			v := PendingLogin{Issuer: "https://login.example"}
 			if _, err := p.Finish(t.Context(), v, "code", "secret"); !errors.Is(err, ErrClosed) {
 				t.Errorf("%s: a login that comes back afterwards: %v", at, err)
 			}

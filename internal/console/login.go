@@ -18,9 +18,9 @@ type loggedIn struct {
 // login gives a token for a code.
 func (c *Console) login(r *request) (any, error) {
 	var said struct {
-		Code  string `json:"code"`
-		Visit string `json:"visit"` // of somebody who comes back from the provider
-		State string `json:"state"`
+		Code    string `json:"code"`
+		Pending string `json:"visit"` // of somebody who comes back from the provider
+		State   string `json:"state"`
 	}
 	if err := r.read(&said); err != nil {
 		return nil, err
@@ -28,10 +28,10 @@ func (c *Console) login(r *request) (any, error) {
 	var token string
 	var who Person
 	var err error
-	if said.Visit == "" {
+	if said.Pending == "" {
 		token, who, err = c.enter(r, said.Code)
 	} else {
-		token, who, err = c.finish(r, said.Visit, said.State, said.Code)
+		token, who, err = c.finish(r, said.Pending, said.State, said.Code)
 	}
 	known, _ := errors.AsType[*Error](err)
 	switch {

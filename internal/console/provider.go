@@ -19,8 +19,8 @@ import (
 
 // Bounds of logins at a provider.
 const (
-	visitLife = 10 * time.Minute // from its begin to its end
-	maxVisits = 8                // requests that wait for the provider
+	pendingLoginLife    = 10 * time.Minute // from its begin to its end
+	maxProviderRequests = 8                // requests that wait for the provider
 
 	maxRefused = 200 // bytes of the name of a refused person in the log
 )
@@ -33,21 +33,21 @@ type Provider interface {
 	// Host returns the host of the provider; empty if the policy has no provider.
 	Host() string
 	// Begin begins a login at whose end the browser comes back to a URL.
-	Begin(ctx context.Context, back string) (Visit, error)
+	Begin(ctx context.Context, back string) (PendingLogin, error)
 	// Finish ends it by the code that the browser brought, and returns the claims of the person.
 	Finish(ctx context.Context, kept []byte, code string) (map[string]any, error)
 	// Admits returns who it is under the policy that holds now.
 	Admits(claims map[string]any) (Known, bool)
 }
 
-// Visit is a login that has begun.
-type Visit struct {
+// PendingLogin is a login that has begun.
+type PendingLogin struct {
 	URL   string // to which the browser goes
 	State string // that it brings back
 	Kept  []byte // what the provider needs to end it
 }
 
-// sealed is a Visit as the page keeps it, encrypted: the server keeps nothing of logins that have
+// sealed is a PendingLogin as the page keeps it, encrypted: the server keeps nothing of logins that have
 // begun, so nobody can fill it with them.
 type sealed struct {
 	Until time.Time `json:"until"`
@@ -66,13 +66,13 @@ func newSeal() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// lands reports whether a path is where a provider sends browsers back to.
-func (c *Console) lands(path string) bool {
+// isReturnPath reports whether a path is where a provider sends browsers back to.
+func (c *Console) isReturnPath(path string) bool {
 	return c.views.Provider != nil && (path == "/"+loginPath || path == "/"+c.prefix+loginPath) && c.views.Provider.Host() != ""
 }
 
-// ways says how people can log in, beside codes and tokens.
-func (c *Console) ways(*request) (any, error) {
+// loginMethods says how people can log in, beside codes and tokens.
+func (c *Console) loginMethods(*request) (any, error) {
 	out := struct {
 		Provider string `json:"provider,omitempty"`
 	}{}
@@ -82,16 +82,16 @@ func (c *Console) ways(*request) (any, error) {
 	return out, nil
 }
 
-// visiting takes one of the places of requests that wait for the provider.
-func (c *Console) visiting() (leave func(), err error) {
+// takeProviderSlot takes one of the places of requests that wait for the provider.
+func (c *Console) takeProviderSlot() (leave func(), err error) {
 	if c.views.Provider == nil || c.views.Provider.Host() == "" {
 		return nil, fault(http.StatusNotFound, "people do not log in at a provider here; the policy names none under console")
 	}
 	select {
-	case c.visits <- struct{}{}:
-		return func() { <-c.visits }, nil
+	case c.providerSlots <- struct{}{}:
+		return func() { <-c.providerSlots }, nil
 	default:
-		return nil, fault(http.StatusTooManyRequests, "%d people are logging in at the provider now; try again in a moment", maxVisits)
+		return nil, fault(http.StatusTooManyRequests, "%d people are logging in at the provider now; try again in a moment", maxProviderRequests)
 	}
 }
 
@@ -100,23 +100,23 @@ func (c *Console) begin(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
 	}
-	leave, err := c.visiting()
+	leave, err := c.takeProviderSlot()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	visit, err := c.views.Provider.Begin(r.Context(), c.front.URL()+"/"+c.prefix+loginPath)
+	pending, err := c.views.Provider.Begin(r.Context(), c.front.URL()+"/"+c.prefix+loginPath)
 	if err != nil {
 		return nil, c.failed(err, "the provider %s does not answer as it should; try again in a minute, or log in with a link or a token. The log of the server says more", c.views.Provider.Host())
 	}
-	text, err := json.Marshal(sealed{time.Now().Add(visitLife), visit.State, visit.Kept})
+	text, err := json.Marshal(sealed{time.Now().Add(pendingLoginLife), pending.State, pending.Kept})
 	if err != nil {
 		return nil, err
 	}
 	return struct {
-		URL   string `json:"url"`
-		Visit string `json:"visit"` // for the login
-	}{visit.URL, base64.RawURLEncoding.EncodeToString(c.seal.Seal(nil, nil, text, nil))}, nil
+		URL     string `json:"url"`
+		Pending string `json:"visit"` // for the login
+	}{pending.URL, base64.RawURLEncoding.EncodeToString(c.seal.Seal(nil, nil, text, nil))}, nil
 }
 
 // failed logs why a login failed, and returns the error for the person.
@@ -125,24 +125,24 @@ func (c *Console) failed(why error, format string, args ...any) error {
 	return fault(http.StatusBadGateway, format, args...)
 }
 
-// errVisit is the error for a login at a provider that did not begin here, or long ago, or
+// errNotPending is the error for a login at a provider that did not begin here, or long ago, or
 // that has ended.
-var errVisit = errors.New("this login did not begin in this tab, began too long ago, or has ended; begin again")
+var errNotPending = errors.New("this login did not begin in this tab, began too long ago, or has ended; begin again")
 
 // finish lets a person in who comes back from the provider.
-func (c *Console) finish(r *request, visit, state, code string) (token string, who Person, err error) {
-	text, err := base64.RawURLEncoding.DecodeString(visit)
+func (c *Console) finish(r *request, pending, state, code string) (token string, who Person, err error) {
+	text, err := base64.RawURLEncoding.DecodeString(pending)
 	if err != nil {
-		return "", who, errVisit
+		return "", who, errNotPending
 	}
 	var is sealed
 	if text, err = c.seal.Open(nil, nil, text, nil); err != nil || json.Unmarshal(text, &is) != nil {
-		return "", who, errVisit
+		return "", who, errNotPending
 	}
 	if subtle.ConstantTimeCompare([]byte(is.State), []byte(state)) != 1 || !time.Now().Before(is.Until) {
-		return "", who, errVisit
+		return "", who, errNotPending
 	}
-	leave, err := c.visiting()
+	leave, err := c.takeProviderSlot()
 	if err != nil {
 		return "", who, err
 	}

@@ -44,17 +44,17 @@ func (p *provided) Host() string {
 	return strings.TrimPrefix(p.far.URL, "https://")
 }
 
-func (p *provided) Begin(ctx context.Context, back string) (Visit, error) {
+func (p *provided) Begin(ctx context.Context, back string) (PendingLogin, error) {
 	v, err := p.Provider.Begin(ctx, back)
 	if err != nil {
-		return Visit{}, err
+		return PendingLogin{}, err
 	}
 	kept, err := json.Marshal(v)
-	return Visit{v.URL, v.State, kept}, err
+	return PendingLogin{v.URL, v.State, kept}, err
 }
 
 func (p *provided) Finish(ctx context.Context, kept []byte, code string) (map[string]any, error) {
-	var v auth.Visit
+	var v auth.PendingLogin
 	if err := json.Unmarshal(kept, &v); err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func TestLoginsAreBounded(t *testing.T) {
 	if text, err = g.seal.Open(nil, nil, text, nil); err != nil || json.Unmarshal(text, &is) != nil {
 		t.Fatal(err)
 	}
-	if left := time.Until(is.Until); left > visitLife || left < visitLife/2 {
+	if left := time.Until(is.Until); left > pendingLoginLife || left < pendingLoginLife/2 {
 		t.Errorf("a login may take %s", left)
 	}
 	is.Until = time.Now()
@@ -216,8 +216,8 @@ func TestLoginsAreBounded(t *testing.T) {
 	if got := g.send("POST", "api/v1/login", "", map[string]string{"visit": late, "state": said["state"], "code": said["code"]}); got.status != http.StatusUnauthorized {
 		t.Errorf("too late: %d %s", got.status, got.body)
 	}
-	for range maxVisits {
-		g.visits <- struct{}{}
+	for range maxProviderRequests {
+		g.providerSlots <- struct{}{}
 	}
 	if got := g.send("POST", "api/v1/login/begin", "", struct{}{}); got.status != http.StatusTooManyRequests {
 		t.Errorf("one more that begins: %d %s", got.status, got.body)
@@ -225,8 +225,8 @@ func TestLoginsAreBounded(t *testing.T) {
 	if got := g.send("POST", "api/v1/login", "", said); got.status != http.StatusTooManyRequests {
 		t.Errorf("one more that comes back: %d %s", got.status, got.body)
 	}
-	for range maxVisits {
-		<-g.visits
+	for range maxProviderRequests {
+		<-g.providerSlots
 	}
 	if got := g.send("POST", "api/v1/login", "", said); got.status != http.StatusOK {
 		t.Errorf("then: %d %s", got.status, got.body)
@@ -298,10 +298,10 @@ func TestEndedVisitsAreKept(t *testing.T) {
 		if err := all.take("new", from(maxEnded)); err == nil || len(all.all) != maxEnded {
 			t.Errorf("one more: %v, and %d are kept", err, len(all.all))
 		}
-		if err := all.take("0", from(0)); !errors.Is(err, errVisit) {
+		if err := all.take("0", from(0)); !errors.Is(err, errNotPending) {
 			t.Errorf("the first one again: %v", err)
 		}
-		time.Sleep(visitLife)
+		time.Sleep(pendingLoginLife)
 		if err := all.take("new", from(0)); err != nil || len(all.all) != 1 {
 			t.Errorf("later: %v, and %d are kept", err, len(all.all))
 		}

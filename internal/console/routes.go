@@ -33,7 +33,7 @@ func (c *Console) routes() []route { return c.routesOf(c.views) }
 // routesOf are the routes of views. A person of some tenants has those of Views.only.
 func (c *Console) routesOf(views Views) []route {
 	all := []route{
-		{"GET", "login", "", 0, c.ways, 0},
+		{"GET", "login", "", 0, c.loginMethods, 0},
 		{"POST", "login", "", 0, c.login, 16 << 10},
 		{"POST", "login/begin", "", 0, c.begin, 1 << 10},
 		{"POST", "logout", "", Viewer, c.logout, 0},

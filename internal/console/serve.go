@@ -22,7 +22,7 @@ import (
 // console.
 func Open(ctx context.Context, cfg Config) (*Console, error) {
 	c := &Console{ring: newRing(time.Now()), looks: make(chan struct{}, 1), known: make(chan struct{}), chain: chain{asked: make(chan struct{}, 1)}}
-	c.who, c.visits = c.person, make(chan struct{}, maxVisits)
+	c.who, c.providerSlots = c.person, make(chan struct{}, maxProviderRequests)
 	var err error
 	if c.seal, err = newSeal(); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func Open(ctx context.Context, cfg Config) (*Console, error) {
 	c.front, err = front.Open(ctx, front.Config{
 		Addr: cfg.Addr, Inherited: cfg.Inherited, Log: cfg.Log, Cert: cfg.Cert, Key: cfg.Key, PublicURL: public,
 		Manner: front.Manner{
-			Flag: "--console", Name: front.NameConsole, Nowhere: "the console has nothing at this path", Header: headers(), Refuse: refuse, Lands: c.lands,
+			Flag: "--console", Name: front.NameConsole, Nowhere: "the console has nothing at this path", Header: headers(), Refuse: refuse, AllowsNavigation: c.isReturnPath,
 		},
 	}, cfg.People)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 // Bounds of ends of logins at a provider. A client has few tries, since each one of them spends the
 // secret of this server at the provider, and one of the places of requests that wait for it.
 const (
-	maxEnded = 4096 // visits that are remembered
-	maxTries = 20   // of one client that did not let it in, within visitLife
+	maxEnded = 4096 // logins that are remembered
+	maxTries = 20   // of one client that did not let it in, within pendingLoginLife
 )
 
-// tries are the ends of logins at a provider within the last visitLife: a visit is good for one. Its
+// tries are the ends of logins at a provider within the last pendingLoginLife: a login ends once. Its
 // methods are safe for concurrent use.
 type tries struct {
 	mu  sync.Mutex
-	all map[string]try // guarded by mu: by the state of the visit
+	all map[string]try // guarded by mu: by the state of the login
 }
 
 // try is the end of a login.
@@ -29,7 +29,7 @@ type try struct {
 	until time.Time    // when it is forgotten
 }
 
-// take remembers that a visit ends, which is once. The error is for the person.
+// take remembers that a login ends, which is once. The error is for the person.
 func (t *tries) take(state string, from netip.Prefix) error {
 	now := time.Now()
 	t.mu.Lock()
@@ -43,24 +43,24 @@ func (t *tries) take(state string, from netip.Prefix) error {
 		}
 	}
 	if _, ended := t.all[state]; ended {
-		return errVisit
+		return errNotPending
 	}
 	if same >= maxTries {
-		return fault(http.StatusTooManyRequests, "too many logins at the provider from your address did not succeed; try again in %s, or log in with a link or a token", visitLife)
+		return fault(http.StatusTooManyRequests, "too many logins at the provider from your address did not succeed; try again in %s, or log in with a link or a token", pendingLoginLife)
 	}
-	if len(t.all) >= maxEnded { // to forget one would make a visit good again
-		return fault(http.StatusTooManyRequests, "too many people log in at the provider now; try again in %s, or log in with a link or a token", visitLife)
+	if len(t.all) >= maxEnded { // to forget one would make a login good again
+		return fault(http.StatusTooManyRequests, "too many people log in at the provider now; try again in %s, or log in with a link or a token", pendingLoginLife)
 	}
 	if t.all == nil {
 		t.all = make(map[string]try)
 	}
-	// From now on, not only until the visit is too old: otherwise visits that are kept until just
+	// From now on, not only until the login is too old: otherwise logins that are kept until just
 	// before that would give a client any number of tries.
-	t.all[state] = try{from, now.Add(visitLife)}
+	t.all[state] = try{from, now.Add(pendingLoginLife)}
 	return nil
 }
 
-// well says that the end of a visit let somebody in, so it does not count against its client.
+// well says that the end of a login let somebody in, so it does not count against its client.
 func (t *tries) well(state string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -56,9 +56,9 @@ type Manner struct {
 	Name    string      // of its inherited socket; that of clients if empty
 	Nowhere string      // the answer for a path without a route; that of MCP if empty
 	Header  http.Header // of every answer
-	// Lands reports whether pages of other origins may lead a browser to a path: it opens there as
+	// AllowsNavigation reports whether pages of other origins may lead a browser to a path: it opens there as
 	// a page of its own, and they see nothing of it. Nil for none.
-	Lands func(path string) bool
+	AllowsNavigation func(path string) bool
 	// Refuse answers a request that a check has refused; [http.Error] if nil.
 	Refuse func(w http.ResponseWriter, text string, status int)
 }
@@ -354,7 +354,7 @@ func (f *Front) checked(w http.ResponseWriter, r *http.Request) {
 		f.manner.Refuse(w, "this server takes requests from its proxy only; connect to the proxy", http.StatusForbidden)
 		return
 	}
-	if err := f.guard.Check(r); err != nil && (!errors.Is(err, origin.ErrOrigin) || !f.lands(r)) {
+	if err := f.guard.Check(r); err != nil && (!errors.Is(err, origin.ErrOrigin) || !f.isAllowedNavigation(r)) {
 		f.manner.Refuse(w, err.Error(), http.StatusForbidden)
 		return
 	}
@@ -370,11 +370,11 @@ func (f *Front) checked(w http.ResponseWriter, r *http.Request) {
 	f.mux.ServeHTTP(w, r)
 }
 
-// lands reports whether a request comes from a browser that was led to a page, which it opens in a
+// isAllowedNavigation reports whether a request comes from a browser that was led to a page, which it opens in a
 // tab of its own.
-func (f *Front) lands(r *http.Request) bool {
+func (f *Front) isAllowedNavigation(r *http.Request) bool {
 	_, sent := r.Header["Origin"]
-	return f.manner.Lands != nil && r.Method == http.MethodGet && !sent && r.Header.Get("Sec-Fetch-Dest") == "document" && f.manner.Lands(r.URL.Path)
+	return f.manner.AllowsNavigation != nil && r.Method == http.MethodGet && !sent && r.Header.Get("Sec-Fetch-Dest") == "document" && f.manner.AllowsNavigation(r.URL.Path)
 }
 
 // nowhere answers a request for a path without a route. It does not repeat the path, and

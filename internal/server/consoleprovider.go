@@ -83,17 +83,17 @@ func (v *consoleProvider) Host() string {
 }
 
 // Begin begins a login.
-func (v *consoleProvider) Begin(ctx context.Context, back string) (visit console.Visit, err error) {
+func (v *consoleProvider) Begin(ctx context.Context, back string) (pending console.PendingLogin, err error) {
 	at, _, err := v.now()
 	if err != nil {
-		return visit, err
+		return pending, err
 	}
 	is, err := at.Begin(ctx, back)
 	if err != nil {
-		return visit, err
+		return pending, err
 	}
 	kept, err := json.Marshal(is)
-	return console.Visit{URL: is.URL, State: is.State, Kept: kept}, err
+	return console.PendingLogin{URL: is.URL, State: is.State, Kept: kept}, err
 }
 
 // Finish ends it.
@@ -102,8 +102,8 @@ func (v *consoleProvider) Finish(ctx context.Context, kept []byte, code string) 
 	if err != nil {
 		return nil, err
 	}
-	var visit auth.Visit
-	if err := json.Unmarshal(kept, &visit); err != nil {
+	var pending auth.PendingLogin
+	if err := json.Unmarshal(kept, &pending); err != nil {
 		return nil, err
 	}
 	secret := ""
@@ -114,7 +114,7 @@ func (v *consoleProvider) Finish(ctx context.Context, kept []byte, code string) 
 			return nil, err
 		}
 	}
-	return at.Finish(ctx, visit, code, secret)
+	return at.Finish(ctx, pending, code, secret)
 }
 
 // Admits returns who may come by the claims of an ID token.
