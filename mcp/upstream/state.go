@@ -48,7 +48,7 @@ type machine struct {
 	failures int         // in a row
 	lasting  int         // failures in a row that another start hardly cures
 	until    time.Time   // of Waiting: the next start
-	reason   string      // of the latest failure, or of the hold
+	reason   string      // of the latest failure, until a start succeeds, or of the hold
 }
 
 // to changes the state.
@@ -65,9 +65,9 @@ func (m *machine) counted(at time.Time) []time.Time {
 	return slices.DeleteFunc(slices.Clone(m.starts), func(t time.Time) bool { return at.Sub(t) >= startWindow })
 }
 
-// ready notes that the start has succeeded.
+// ready notes that the start has succeeded. What was wrong before is over.
 func (m *machine) ready(now time.Time) {
-	m.lasting = 0
+	m.lasting, m.reason = 0, ""
 	m.to(Ready, now)
 }
 

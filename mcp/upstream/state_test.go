@@ -95,7 +95,7 @@ func TestMachine(t *testing.T) {
 		},
 	} {
 		var m machine
-		now := begin
+		now, why := begin, false
 		for n, e := range events {
 			now = now.Add(e.after)
 			switch e.do {
@@ -116,6 +116,16 @@ func TestMachine(t *testing.T) {
 			}
 			if m.state != e.state || m.since != now || e.state == Waiting && m.until.Sub(now) != e.pause {
 				t.Errorf("%s: event %d, %s: %s until %v, want %s for %v", name, n, e.do, m.state, m.until.Sub(now), e.state, e.pause)
+			}
+			// A start after a failure says why there is one; a server that is ready has no such reason.
+			switch e.do {
+			case "fail", "lasting", "hold":
+				why = true
+			case "ready", "worked":
+				why = false
+			}
+			if (m.reason != "") != why {
+				t.Errorf("%s: event %d, %s: the reason is %q", name, n, e.do, m.reason)
 			}
 			if len(m.starts) > maxStarts {
 				t.Errorf("%s: %d starts are remembered", name, len(m.starts))
