@@ -261,6 +261,9 @@ func printUpstream(out io.Writer, u control.Upstream) {
 	if u.Reason != "" {
 		fmt.Fprintf(out, "  why:    %s\n", policies.Clip(u.Reason, 1000))
 	}
+	if u.Doing != "" {
+		fmt.Fprintf(out, "  doing:  %s\n", policies.Clip(u.Doing, 100))
+	}
 	if u.Attempt > 0 {
 		fmt.Fprintf(out, "  starts: %d in ten minutes", u.Attempt)
 		if left := time.Until(u.Until); left > 0 {

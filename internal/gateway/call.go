@@ -159,6 +159,18 @@ func report(call mcp.Call, params json.RawMessage) {
 	}
 }
 
+// meanwhile says what the server did instead of answering a call.
+func (c *conn) meanwhile(late *peer.TimeoutError) string {
+	if c.stderr == nil {
+		return late.Meanwhile()
+	}
+	said := "it has written nothing to stderr"
+	if lines := c.stderr(1); len(lines) > 0 {
+		said = "its last line on stderr is: " + upstream.Line(lines[0])
+	}
+	return fmt.Sprintf("its process runs, %s, and %s", late.Meanwhile(), said)
+}
+
 // failure is the error of a request as a client gets it.
 func (c *conn) failure(err error) error {
 	if err == nil {
@@ -167,8 +179,9 @@ func (c *conn) failure(err error) error {
 	if e, ok := errors.AsType[*peer.Error](err); ok {
 		return &mcp.RemoteError{Code: e.Code, Message: e.Message, Data: e.Data}
 	}
-	if errors.Is(err, peer.ErrTimeout) {
-		return fmt.Errorf("the server %s did not answer within %v, and was told to stop. What it had done until then stays done. Retry with less work, or go on without the tool", upstream.Line(c.server.Name), c.server.Settings.Timeouts.Call)
+	if late, ok := errors.AsType[*peer.TimeoutError](err); ok {
+		return fmt.Errorf("the server %s did not answer within %v, and was told to stop: %s. What it had done until then stays done. Retry with less work, or go on without the tool",
+			upstream.Line(c.server.Name), late.After, c.meanwhile(late))
 	}
 	return fmt.Errorf("the server %s: %w", upstream.Line(c.server.Name), loginHint(err))
 }

@@ -36,7 +36,8 @@ type conn struct {
 	key    upstream.Key
 	door   *egress.Door // of a remote server; nil for others
 	runs   pin.Runs
-	roots  []string // directories of its box, for roots/list
+	roots  []string                // directories of its box, for roots/list
+	stderr func(most int) []string // the last lines of its process; nil for a remote server
 
 	changed chan struct{} // holds one while the lists are to be read again
 	stop    context.CancelFunc
@@ -144,7 +145,7 @@ func (c *conn) follow(ctx context.Context, read func(context.Context) error) {
 // readAgain reads the lists again, and offers what is trusted of them. If the server as a whole
 // is held now, the connection ends.
 func (c *conn) readAgain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, listsTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, listsTimeout, fmt.Errorf("its lists have changed, and were not there within %v", listsTimeout))
 	defer cancel()
 	if err := c.read(ctx); err != nil {
 		if errors.Is(err, upstream.ErrHeld) {

@@ -42,7 +42,7 @@ func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Proces
 	}
 	c := &conn{site: d.site, offers: d.offers, server: s, key: spec.Key, calls: make(map[string]*running), changed: make(chan struct{}, 1), reading: make(chan struct{}, 1)}
 	if started, ok := p.(*process); ok {
-		c.runs, c.roots = started.runs, rootsOf(spec.Grant)
+		c.runs, c.roots, c.stderr = started.runs, rootsOf(spec.Grant), p.Stderr
 		transport = peer.Pipes{In: p.In(), Out: p.Out(), Stop: p.Close}
 	} else if transport, err = d.remote(ctx, s, &spec, c); err != nil {
 		c.closeDoor()

@@ -146,3 +146,14 @@ func TestCallOfAnotherDefinition(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A call that times out says what its server did meanwhile: whether it sent anything, and what it
+// wrote last.
+func TestWhatASilentServerDid(t *testing.T) {
+	g := gate(t, "servers: {s: {timeout: {call: 1s}}, q: {timeout: {call: 1s}}}", "", map[string]upstreams.Server{
+		"s": {Rules: upstreams.On("tools/call", upstreams.Complain("waiting for \x1b[1ma lock\n"))},
+		"q": {Rules: upstreams.On("tools/call", upstreams.Notify("notifications/message", `{"level":"info","data":"x"}`))},
+	})
+	g.wants("mcp_s_echo", `{}`, true, "the server s did not answer within 1s, and was told to stop: its process runs, it sent nothing meanwhile, and its last line on stderr is: waiting for ^[[1ma lock.")
+	g.wants("mcp_q_echo", `{}`, true, "its process runs, it sent one other message meanwhile, and it has written nothing to stderr.")
+}

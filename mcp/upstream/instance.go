@@ -37,6 +37,7 @@ type instance[C Conn] struct {
 	conn    C                       // guarded by mu: while it is ready
 	calls   map[*running]struct{}   // guarded by mu
 	used    time.Time               // guarded by mu: when a call last began or ended
+	doing   string                  // guarded by mu: the part of a start that runs
 	stderr  func(most int) []string // guarded by mu: of the latest process; nil for none
 }
 
@@ -99,7 +100,7 @@ func (i *instance[C]) open(ctx context.Context) (conn C, p Process, err error) {
 		if server.Installs {
 			what, most = "the installation", times.Install
 		}
-		if err = within(ctx, what, most, func(ctx context.Context) (err error) {
+		if err = i.within(ctx, what, most, func(ctx context.Context) (err error) {
 			p, err = i.cfg.Starter.Start(ctx, i.spec)
 			return err
 		}); err != nil {
@@ -109,7 +110,7 @@ func (i *instance[C]) open(ctx context.Context) (conn C, p Process, err error) {
 		i.stderr = p.Stderr
 		i.mu.Unlock()
 	}
-	err = within(ctx, "the handshake", times.Handshake, func(ctx context.Context) (err error) {
+	err = i.within(ctx, "the handshake", times.Handshake, func(ctx context.Context) (err error) {
 		conn, err = i.cfg.Dialer.Dial(ctx, i.spec, p)
 		return err
 	})
@@ -120,16 +121,20 @@ func (i *instance[C]) open(ctx context.Context) (conn C, p Process, err error) {
 	return conn, p, err
 }
 
-// within calls f with a bounded time.
-func within(ctx context.Context, what string, most time.Duration, f func(ctx context.Context) error) error {
+// within calls f with a bounded time, and notes what the start is doing meanwhile. The error of f
+// says what had not come when the time was over.
+func (i *instance[C]) within(ctx context.Context, what string, most time.Duration, f func(ctx context.Context) error) error {
+	i.mu.Lock()
+	i.doing = what
+	i.mu.Unlock()
 	late := fmt.Errorf("%s took longer than %v", what, most)
 	ctx, cancel := context.WithTimeoutCause(ctx, most, late)
 	defer cancel()
 	err := f(ctx)
 	switch {
-	case err == nil || !errors.Is(context.Cause(ctx), late):
+	case err == nil || !errors.Is(context.Cause(ctx), late) || errors.Is(err, late):
 		return err
-	case errors.Is(err, late) || errors.Is(err, context.DeadlineExceeded):
+	case err == context.DeadlineExceeded: //nolint:errorlint // alone it says nothing more
 		return late
 	}
 	return fmt.Errorf("%w: %w", late, err)
@@ -362,7 +367,11 @@ func (i *instance[C]) tell(s Status) {
 // snapshot is the status without stderr. The caller holds mu.
 func (i *instance[C]) snapshot() Status {
 	m := &i.machine
-	return Status{Key: i.spec.Key, State: m.state, Since: m.since, Reason: m.reason, Attempt: len(m.starts), Until: m.until, Calls: len(i.calls)}
+	s := Status{Key: i.spec.Key, State: m.state, Since: m.since, Reason: m.reason, Attempt: len(m.starts), Until: m.until, Calls: len(i.calls)}
+	if m.state == Starting {
+		s.Doing = i.doing
+	}
+	return s
 }
 
 // status is how the instance is.

@@ -137,9 +137,18 @@ func TestStartIsBounded(t *testing.T) {
 		s := server(t, "a", func(s *upstream.Server) { s.Installs = tt.installs })
 		bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{s}, func(t *testing.T, pool *upstream.Pool[*conn]) {
 			begun := time.Now()
-			err := pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing)
+			done := make(chan error, 1)
+			go func() { done <- pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing) }()
+			synctest.Wait()
+			if s := pool.Status()[0]; s.Doing == "" || !strings.HasPrefix(tt.want, s.Doing) {
+				t.Errorf("the status is %+v, want that it is at %q", s, tt.want)
+			}
+			err := <-done
 			if err == nil || !strings.Contains(err.Error(), tt.want) || time.Since(begun) != tt.after {
 				t.Errorf("after %v: %v, want %q", time.Since(begun), err, tt.want)
+			}
+			if s := pool.Status()[0]; s.Doing != "" {
+				t.Errorf("after the start the status is %+v", s)
 			}
 			time.Sleep(30 * time.Minute)
 			synctest.Wait()

@@ -47,6 +47,13 @@ type CallOptions struct {
 	Tool json.RawMessage
 }
 
+// waited is what happened while a call was open.
+type waited struct {
+	heard  int       // messages that had come from the server when the request was written
+	since  time.Time // when the time began anew, since a request of the server was answered
+	rounds int       // how often that happened
+}
+
 // call is a request that is open.
 type call struct {
 	id       int64
@@ -68,8 +75,7 @@ type call struct {
 	pace   pace          // of steps; belongs to the goroutine of the call
 
 	steps  []json.RawMessage // guarded by Conn.mu: progress that was not shown
-	since  time.Time         // guarded by Conn.mu: when the time began anew, since a request of the server was answered
-	rounds int               // guarded by Conn.mu: how often that happened
+	waited waited            // guarded by Conn.mu
 	logs   logs              // guarded by Conn.mu but for to and session, which do not change
 }
 
@@ -142,7 +148,7 @@ func (c *Conn) send(ctx context.Context, cl *call, r *request, capabilities json
 		return fmt.Errorf("%w: %d", ErrBusy, c.cfg.Limits.Open)
 	}
 	c.last++
-	cl.id = c.last
+	cl.id, cl.waited.heard = c.last, c.heard.count
 	c.open[cl.id] = cl
 	if cl.stream {
 		c.streams++
@@ -260,9 +266,5 @@ func (c *Conn) abandon(ctx context.Context, cl *call, reason string) bool {
 func (c *Conn) timedOut(cl *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	text := ""
-	if n := c.stats.Unasked; n > 0 {
-		text = fmt.Sprintf("; since the start it sent %d answers with ids of no open request, which were dropped", n)
-	}
-	return fmt.Errorf("%s: %w, within %v%s", cl.method, ErrTimeout, cl.timeout, text)
+	return &TimeoutError{Method: cl.method, After: cl.timeout, Heard: c.heard.count - cl.waited.heard, Unasked: c.stats.Unasked}
 }

@@ -177,11 +177,21 @@ func TestTimeout(t *testing.T) {
 		if took := time.Since(began); took != 120*time.Second || string(n.Params.RequestID) != string(m.ID) {
 			t.Errorf("after %v the client sent %s", took, n.raw)
 		}
-		is(t, "the call", (<-done).err, ErrTimeout)
-		done = invoke(t.Context(), c, "tools/call", `{}`, CallOptions{Timeout: time.Second})
-		s.want("tools/call")
-		s.want("notifications/cancelled")
-		is(t, "the call", (<-done).err, ErrTimeout)
+		err = (<-done).err
+		is(t, "the call", err, ErrTimeout)
+		contains(t, "the call", err, "tools/call: the server did not answer in time, within 2m0s: it sent nothing meanwhile")
+		for _, want := range []string{"it sent one other message meanwhile", "it sent 2 other messages meanwhile"} {
+			done = invoke(t.Context(), c, "tools/call", `{}`, CallOptions{Timeout: 500 * time.Millisecond})
+			s.want("tools/call")
+			s.say(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
+			if strings.Contains(want, "2") {
+				s.say(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
+			}
+			s.want("notifications/cancelled")
+			err = (<-done).err
+			is(t, "the call", err, ErrTimeout)
+			contains(t, "the call", err, want)
+		}
 		if took := time.Since(began); took != 121*time.Second {
 			t.Errorf("took %v", took)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"belljar.dev/internal/printable"
 	"belljar.dev/mcp/wire"
@@ -24,11 +25,43 @@ var (
 	ErrSession = errors.New("the server does not know the session any more")
 	// ErrBusy is returned for a call where too many are open already.
 	ErrBusy = errors.New("too many calls to the server are open")
-	// ErrTimeout is returned for a call that the server did not answer in time.
+	// ErrTimeout is what a *TimeoutError wraps.
 	ErrTimeout = errors.New("the server did not answer in time")
 	// ErrLoop is returned for a call that has passed too many servers such as this one.
 	ErrLoop = errors.New("the call has passed through too many servers: a server seems to be its own upstream")
 )
+
+// TimeoutError is the error of a call that the server did not answer in time, with what the server
+// did meanwhile.
+type TimeoutError struct {
+	Method  string
+	After   time.Duration
+	Heard   int // other messages of the server since the request, such as answers to other calls
+	Unasked int // answers to no open request since the connection was opened; they were dropped
+}
+
+// Error says what did not come, and what came.
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("%s: %v, within %v: %s", e.Method, ErrTimeout, e.After, e.Meanwhile())
+}
+
+// Unwrap returns ErrTimeout.
+func (e *TimeoutError) Unwrap() error { return ErrTimeout }
+
+// Meanwhile says what the server did instead of answering.
+func (e *TimeoutError) Meanwhile() string {
+	text := "it sent nothing meanwhile"
+	switch {
+	case e.Heard == 1:
+		text = "it sent one other message meanwhile"
+	case e.Heard > 1:
+		text = fmt.Sprintf("it sent %d other messages meanwhile", e.Heard)
+	}
+	if e.Unasked > 0 {
+		text += fmt.Sprintf("; since the start it sent %d answers with ids of no open request, which were dropped", e.Unasked)
+	}
+	return text
+}
 
 // Error is the error that a server answered a request with, as the server wrote it.
 type Error struct {

@@ -27,13 +27,17 @@ type Stats struct {
 // heard is what a connection remembers of the messages that it got.
 type heard struct {
 	any   bool // there was a message
+	count int  // messages that could be used
 	noise int  // bytes before the first message
 	bad   int  // in a row
 	blank int  // in a row
 }
 
 // good notes a message that could be used; Conn.mu is held.
-func (h *heard) good() { h.any, h.bad, h.blank = true, 0, 0 }
+func (h *heard) good() {
+	h.any, h.bad, h.blank = true, 0, 0
+	h.count++
+}
 
 // table holds what is open between the two sides: calls in one direction, requests of the
 // server in the other.
@@ -130,10 +134,10 @@ func (t *table) left(cl *call) time.Duration {
 			return cl.timeout
 		}
 	}
-	if cl.since.IsZero() {
+	if cl.waited.since.IsZero() {
 		return 0
 	}
-	return cl.timeout - time.Since(cl.since)
+	return cl.timeout - time.Since(cl.waited.since)
 }
 
 // claim takes the call that an answer is for out of the open ones. It is nil where there is
