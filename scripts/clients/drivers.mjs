@@ -1,7 +1,8 @@
 // One way to use each client. A driver connects by stdio or by HTTP, or by what its
 // member transports names, and returns
 // what the client offers of: list, call, resources, read, prompts, prompt, close.
-// call takes {signal, onprogress}, and options tells which of them the client has.
+// call takes {signal, onprogress}, and options tells which of them the client has. list asks
+// the server each time: a tool may come after the client has connected.
 // A driver returns undefined where its client does not speak the transport.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -46,10 +47,10 @@ async function aiSDK(version, at) {
   const { createMCPClient } = await import(version);
   const { Experimental_StdioMCPTransport: Stdio } = await import(`${version}/mcp-stdio`);
   const client = await createMCPClient({ transport: at.url ? { type: "http", url: at.url } : new Stdio({ ...entry(at), stderr: "ignore" }) });
-  const tools = await client.tools();
+  let tools;
   return {
     options: ["signal"],
-    list: () => Object.keys(tools).map((name) => ({ name })),
+    list: async () => Object.keys((tools = await client.tools())).map((name) => ({ name })),
     call: (name, args, { signal } = {}) => tools[name].execute(args, { toolCallId: "1", messages: [], abortSignal: signal }),
     resources: async () => (await client.listResources()).resources,
     read: (uri) => client.readResource({ uri }),
@@ -121,14 +122,16 @@ export const clients = {
   "AI SDK 6 (@ai-sdk/mcp 1.0.101)": (at) => aiSDK("ai-sdk-6", at),
   "AI SDK 7 (@ai-sdk/mcp 2.0.99)": (at) => aiSDK("ai-sdk-7", at),
   async "@langchain/mcp-adapters 1.1.4"(at) {
-    const { MultiServerMCPClient } = await import("@langchain/mcp-adapters");
+    const { MultiServerMCPClient, loadMcpTools } = await import("@langchain/mcp-adapters");
     let heard;
     const belljar = at.url ? { transport: "http", url: at.url } : { transport: "stdio", ...entry(at), stderr: "ignore" };
-    const client = new MultiServerMCPClient({ mcpServers: { belljar }, onProgress: (p) => heard?.(p) });
-    const tools = await client.getTools();
+    const onProgress = (p) => heard?.(p);
+    const client = new MultiServerMCPClient({ mcpServers: { belljar }, onProgress });
+    await client.getTools(); // which lists once, while it connects, and returns that ever after
+    let tools;
     return {
       options: ["signal", "onprogress"],
-      list: () => tools,
+      list: async () => (tools = await loadMcpTools("belljar", await client.getClient("belljar"), { onProgress })),
       call: (name, args, { signal, onprogress } = {}) => {
         heard = onprogress;
         // A call as an agent makes it keeps images, which are no text.
@@ -156,10 +159,10 @@ export const clients = {
   async "@mastra/mcp 0.14.5"(at) {
     const { MCPClient } = await import("./mastra-0.14/node_modules/@mastra/mcp/dist/index.js");
     const client = new MCPClient({ id: at.url ?? "stdio", servers: { belljar: at.url ? { url: new URL(at.url) } : entry(at) } });
-    const tools = await client.getTools();
+    let tools;
     return {
       options: [],
-      list: () => Object.keys(tools).map((name) => ({ name: name.replace("belljar_", "") })),
+      list: async () => Object.keys((tools = await client.getTools())).map((name) => ({ name: name.replace("belljar_", "") })),
       call: (name, args) => tools[`belljar_${name}`].execute({ context: args }),
       resources: async () => (await client.resources.list()).belljar,
       read: (uri) => client.resources.read("belljar", uri),
@@ -171,12 +174,11 @@ export const clients = {
   async "@mastra/mcp 2.0.0"(at) {
     const { MCPClient } = await import("@mastra/mcp");
     const client = new MCPClient({ id: at.url ?? "stdio", servers: { belljar: at.url ? { url: new URL(at.url), enableProgressTracking: true } : { ...entry(at), enableProgressTracking: true } } });
-    const tools = await client.listTools();
-    let heard;
+    let tools, heard;
     client.progress.onUpdate("belljar", (p) => heard?.(p));
     return {
       options: ["signal", "onprogress"],
-      list: () => Object.keys(tools).map((name) => ({ name: name.replace("belljar_", "") })),
+      list: async () => Object.keys((tools = await client.listTools())).map((name) => ({ name: name.replace("belljar_", "") })),
       call: (name, args, { signal, onprogress } = {}) => {
         heard = onprogress;
         return tools[`belljar_${name}`].execute(args, { abortSignal: signal });
