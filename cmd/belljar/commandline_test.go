@@ -142,6 +142,40 @@ func TestArgumentsOfEveryCommand(t *testing.T) {
 	}
 }
 
+// What a usage line names is all that a command takes, also where nobody gave it a check of its own.
+func TestArgumentsWithoutACheck(t *testing.T) {
+	ran := ""
+	root := &cobra.Command{Use: "belljar", Version: "1"}
+	for _, use := range []string{"none", "two A B", "some A [B]", "many A..."} {
+		root.AddCommand(&cobra.Command{Use: use, RunE: func(_ *cobra.Command, args []string) error {
+			ran = strings.Join(args, " ")
+			return nil
+		}})
+	}
+	complete(root)
+	for _, tt := range []struct{ line, want string }{
+		{"none", ""},
+		{"none a", "one too many"},
+		{"two a", "B is missing"},
+		{"two a b", ""},
+		{"two a b c", `"c" is one too many`},
+		{"some", "A is missing"},
+		{"some a", ""},
+		{"some a b", ""},
+		{"some a b c", `"c" is one too many`},
+		{"many", "A is missing"},
+		{"many a b c d", ""},
+	} {
+		ran = "nothing"
+		root.SetArgs(strings.Fields(tt.line))
+		root.SilenceErrors, root.SilenceUsage = true, true
+		err := root.Execute()
+		if tt.want == "" && (err != nil || ran == "nothing") || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || ran != "nothing") {
+			t.Errorf("belljar %s: ran with %q, and %v, want %q", tt.line, ran, err, tt.want)
+		}
+	}
+}
+
 // A script whose variable is empty is told so, and gets no help for a page.
 func TestReadAndSearchNeedWords(t *testing.T) {
 	for command, want := range map[string]string{"read": "URL", "search": "QUERY"} {
