@@ -81,7 +81,7 @@ func (r *rig) raw(files Credentials, says hello) (net.Conn, welcome) {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second * testenv.Patience(r.t)))
+	_ = c.SetDeadline(time.Now().Add(time.Minute * testenv.Patience(r.t)))
 	if err := send(c, says); err != nil {
 		r.t.Fatal(err)
 	}
@@ -375,7 +375,7 @@ func TestHostileFront(t *testing.T) {
 	}
 }
 
-// takes takes a link of a worker, in the place of a front.
+// takes accepts a link of a worker, in the place of a front.
 func (r *rig) takes(l net.Listener, files *certificates) net.Conn {
 	r.t.Helper()
 	raw, err := l.Accept()
@@ -384,7 +384,7 @@ func (r *rig) takes(l net.Listener, files *certificates) net.Conn {
 	}
 	c := tls.Server(raw, files.server())
 	r.t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second * testenv.Patience(r.t)))
+	_ = c.SetDeadline(time.Now().Add(time.Minute * testenv.Patience(r.t)))
 	var said hello
 	if err := receive(c, &said); err != nil {
 		r.t.Fatal(err)

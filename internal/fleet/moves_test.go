@@ -149,7 +149,7 @@ func readAll(in io.Reader) { _, _ = io.Copy(io.Discard, in) }
 // A copy that one of its ends keeps from going on, at any time, is given up soon.
 func TestSilentWorkers(t *testing.T) {
 	soon := func(m *moveTimes) {
-		m.stall, m.quiet, m.patience = 50*time.Millisecond, 100*time.Millisecond, time.Millisecond
+		m.stall, m.quiet, m.patience = 250*time.Millisecond, 500*time.Millisecond, time.Millisecond
 	}
 	for name, movers := range map[string]map[string]*mover{
 		"the target has all": {"w2": {receive: func(ctx context.Context, in io.Reader, _ func()) error {
