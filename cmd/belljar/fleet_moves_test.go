@@ -138,6 +138,15 @@ func (m *moving) left() (all []string) {
 	return all
 }
 
+// claimed is how many bytes of claims the front has written down.
+func (m *moving) claimed() int64 {
+	info, err := os.Stat(filepath.Join(m.path("front"), "claims"))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
 // kill kills one of the processes, and starts it again.
 func (m *moving) kill(name string) {
 	m.t.Helper()
@@ -181,10 +190,16 @@ func TestFleetPlaceMoves(t *testing.T) {
 		command := m.command("place", "move", "a", "--to", to, "--state", m.path("front"))
 		var out bytes.Buffer
 		command.Stdout, command.Stderr = &out, &out
+		before := m.claimed()
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// The steps take some hundred milliseconds: at which of them it is killed is by chance.
+		// The clock starts when the move begins, which is a claim: the command itself may take as
+		// long as the move. The steps take some hundred milliseconds: at which of them it is killed
+		// is by chance.
+		if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool { return m.claimed() != before }) {
+			t.Logf("move %d has not begun", i)
+		}
 		if victim != "" {
 			wait := time.NewTimer(time.Duration(m.r.IntN(900)) * time.Millisecond)
 			<-wait.C
