@@ -37,11 +37,11 @@ func (t *tab) explain(ctx context.Context, err error, r Request) error {
 		return &Error{Kind: KindCrashed, URL: at, Err: err, Message: "the page crashed its browser, which had no more memory for it or met a fault; read another page, or this one without a browser"}
 	case errors.Is(err, errGone), errors.Is(err, errDied), errors.Is(err, sandbox.ErrClosed):
 		return &Error{Kind: KindCrashed, URL: at, Err: err, Message: "the browser died while it loaded the page; call again"}
-	case failure != "" && errors.Is(err, context.DeadlineExceeded) && !t.has():
+	case failure != "" && errors.Is(err, context.DeadlineExceeded) && !t.hasDocument():
 		return t.netFault(failure, at, doc)
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
 		why := "the server sent no page in time"
-		if t.has() {
+		if t.hasDocument() {
 			why = "the scripts of the page left no time to read it"
 		}
 		return &Error{Kind: KindTimedOut, URL: at, Err: err, Message: why + "; call again with a longer timeout_ms, or read another page"}

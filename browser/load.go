@@ -66,7 +66,7 @@ func (v *visit) load(ctx context.Context, r Request, loading time.Time) (*Loaded
 	}
 	switch {
 	case err == nil:
-	case ctx.Err() == nil && errors.Is(until.Err(), context.DeadlineExceeded) && v.has():
+	case ctx.Err() == nil && errors.Is(until.Err(), context.DeadlineExceeded) && v.hasDocument():
 		partial = "the time was up before the page was complete"
 		errand(v.ch, v.session, page.StopLoading, cdp.Empty{})
 	default:
@@ -144,7 +144,7 @@ func (v *visit) arrive(ctx context.Context, r Request) error {
 				hung = nil
 			}
 		case <-hung:
-			if !v.has() {
+			if !v.hasDocument() {
 				return errHung
 			}
 		case m := <-answer:
@@ -169,7 +169,7 @@ func (v *visit) arrive(ctx context.Context, r Request) error {
 		case <-v.ch.conn.done:
 			return errDied
 		}
-		if there, err := v.there(r.Until); err != nil || there && answer == nil {
+		if loaded, err := v.loadedUntil(r.Until); err != nil || loaded && answer == nil {
 			return err
 		}
 	}

@@ -67,7 +67,7 @@ func (v *visit) silence(ctx context.Context, most time.Time) error {
 
 // again waits until the page that replaced the last one is loaded as far as wanted.
 func (v *visit) again(ctx context.Context, until Until, most time.Time) error {
-	return await(ctx, v.tab, most, v.patience, func() (bool, error) { return v.there(until) })
+	return await(ctx, v.tab, most, v.patience, func() (bool, error) { return v.loadedUntil(until) })
 }
 
 // await waits until over reports true or fails, or until most. It asks over again when the

@@ -117,8 +117,8 @@ func (s *state) network() (busy, active bool, err error) {
 	return s.traffic.busy(), s.traffic.active, nil
 }
 
-// there reports whether the page is loaded as far as wanted.
-func (s *state) there(until Until) (bool, error) {
+// loadedUntil reports whether the page is loaded as far as wanted.
+func (s *state) loadedUntil(until Until) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -154,8 +154,8 @@ func (s *state) moving() bool {
 	return s.onTheWay()
 }
 
-// has reports whether there is a document to read.
-func (s *state) has() bool {
+// hasDocument reports whether there is a document to read.
+func (s *state) hasDocument() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.committed && !s.crashed

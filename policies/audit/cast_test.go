@@ -113,13 +113,13 @@ func TestCastBound(t *testing.T) {
 	}
 	line := []byte(strings.Repeat("x", 64<<10) + "\n")
 	written := 0
-	for range maxCast/len(line) + 10 {
+	for range maxRecording/len(line) + 10 {
 		n, _ := c.Write(line)
 		written += n
 	}
 	_ = c.Close()
 	r, _ := c.Recorded()
-	if r.Bytes > maxCast || !strings.Contains(r.Cut, "larger than 16 MiB") {
+	if r.Bytes > maxRecording || !strings.Contains(r.Cut, "larger than 16 MiB") {
 		t.Errorf("got %+v", r)
 	}
 	text, err := os.ReadFile(filepath.Join(l.cfg.Dir, r.File))
@@ -146,15 +146,15 @@ func TestCastBound(t *testing.T) {
 // Only so many recordings are kept.
 func TestPruneCasts(t *testing.T) {
 	dir := t.TempDir()
-	for i := range maxCasts + 5 {
+	for i := range maxRecordings + 5 {
 		end := []string{castEnd, reelEnd}[i%2]
 		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i%26))+strings.Repeat("z", i/26)+end), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	pruneCasts(dir)
+	pruneRecordings(dir)
 	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != maxCasts-pruneEvery {
+	if err != nil || len(left) != maxRecordings-pruneEvery {
 		t.Errorf("%d are left: %v", len(left), err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // MaxCastText bounds a recording that is read, in bytes: above what one has.
-const MaxCastText = maxCast + 1<<20
+const MaxCastText = maxRecording + 1<<20
 
 // noCast is the error for a call without a recording. It wraps ErrNoRecord.
 type noCast struct{ callID string }

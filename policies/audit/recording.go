@@ -15,11 +15,11 @@ import (
 
 // Bounds of recordings.
 const (
-	castDir      = "casts"  // in the directory of the log
-	maxCast      = 16 << 20 // bytes of one recording
-	maxCasts     = 1000     // recordings that are kept
-	maxCastBytes = 1 << 30  // of all of them
-	pruneEvery   = 32       // recordings
+	castDir       = "casts"  // in the directory of the log
+	maxRecording  = 16 << 20 // bytes of one recording
+	maxRecordings = 1000     // recordings that are kept
+	maxCastBytes  = 1 << 30  // of all of them
+	pruneEvery    = 32       // recordings
 )
 
 // The ends of the names of recordings.
@@ -72,7 +72,7 @@ func (l *Log) recording(callID, end string) (recording, error) {
 		return recording{}, fmt.Errorf("record call: %w", err)
 	}
 	if l.casts.Add(1)%pruneEvery == 1 {
-		pruneCasts(dir)
+		pruneRecordings(dir)
 	}
 	name := filepath.Join(castDir, filepath.Base(callID)+end)
 	f, err := os.OpenFile(filepath.Join(l.cfg.Dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
@@ -87,8 +87,8 @@ func (r *recording) put(line []byte) bool {
 	if r.cut != "" || r.file == nil {
 		return false
 	}
-	if r.size+int64(len(line)) > maxCast {
-		r.cut = fmt.Sprintf("it would be larger than %d MiB", maxCast>>20)
+	if r.size+int64(len(line)) > maxRecording {
+		r.cut = fmt.Sprintf("it would be larger than %d MiB", maxRecording>>20)
 		return false
 	}
 	n, err := r.file.Write(line)
@@ -119,9 +119,9 @@ func (r *recording) result() (Recorded, bool) {
 	return Recorded{File: r.name, SHA256: hex.EncodeToString(r.sum.Sum(nil)), Bytes: r.size, Cut: r.cut, Lost: r.lost}, true
 }
 
-// pruneCasts deletes the oldest recordings beyond those that are kept. What the
+// pruneRecordings deletes the oldest recordings beyond those that are kept. What the
 // log says of them stays.
-func pruneCasts(dir string) {
+func pruneRecordings(dir string) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return
@@ -141,7 +141,7 @@ func pruneCasts(dir string) {
 		}
 	}
 	slices.SortFunc(infos, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
-	for len(infos) > maxCasts-pruneEvery || bytes > maxCastBytes {
+	for len(infos) > maxRecordings-pruneEvery || bytes > maxCastBytes {
 		bytes -= infos[0].Size()
 		_ = os.Remove(filepath.Join(dir, infos[0].Name())) // the next one tries again
 		infos = infos[1:]

@@ -88,7 +88,7 @@ func TestReelBound(t *testing.T) {
 		}
 	}
 	_ = r.Close()
-	if is, _ := r.Recorded(); is.Bytes > maxCast || is.Bytes < maxCast/2 || !strings.Contains(is.Cut, "larger than 16 MiB") {
+	if is, _ := r.Recorded(); is.Bytes > maxRecording || is.Bytes < maxRecording/2 || !strings.Contains(is.Cut, "larger than 16 MiB") {
 		t.Errorf("got %+v", is)
 	}
 }
