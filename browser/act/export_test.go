@@ -29,6 +29,20 @@ func (s *Seat) Collect() {
 	}
 }
 
+// NumberOfLeft is a number for an element of the document before, which is in the place of that of
+// a number and is called the same. A look that ends after its document was left gives such numbers.
+func (s *Seat) NumberOfLeft(n int) int {
+	t := s.tab()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was := *t.refs.byNum[n]
+	left := t.refs.number(refKey{was.frame, "left", was.local})
+	key := t.refs.byNum[left].refKey
+	*t.refs.byNum[left] = was
+	t.refs.byNum[left].refKey = key
+	return left
+}
+
 func (s *Seat) tab() *tab {
 	s.mu.Lock()
 	e := s.e

@@ -165,8 +165,11 @@ func took(ctx context.Context, t *tab, sent pending[cdp.Empty]) error {
 }
 
 // inputOver reports whether input has ended with a dialog or another document. The outcome of the
-// step says which.
-func inputOver(err error) bool { return errors.Is(err, errBlocked) || errors.Is(err, errLeft) }
+// step says which. A refusal comes before the input, and nothing was sent then.
+func inputOver(err error) bool {
+	_, refused := errors.AsType[*Refusal](err)
+	return !refused && (errors.Is(err, errBlocked) || errors.Is(err, errLeft))
+}
 
 // grip is how an element is taken hold of for input.
 type grip struct {
@@ -175,10 +178,10 @@ type grip struct {
 	Focus  bool `json:"focus"`  // it gets the focus
 	Select bool `json:"select"` // and what is in it is selected
 	Ask    bool `json:"ask"`    // what it is then is read
-	// Was is what the element has to be before that, as it was read for a step that presses
-	// Enter, or another.
-	Was   *touched `json:"was,omitempty"`
-	Enter bool     `json:"enter"`
+	// Expected is what the element has to be before that, as it was read when the step was
+	// prepared. Enter reports that it was read for a step that presses Enter.
+	Expected *touched `json:"expected,omitempty"`
+	Enter    bool     `json:"enter"`
 	// Option is the number of the option that the key which comes selects, and Text its text.
 	Option int    `json:"option,omitempty"`
 	Text   string `json:"text,omitempty"`

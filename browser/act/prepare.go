@@ -366,7 +366,7 @@ func (t hand) ask(ctx context.Context, a aim, click, enter bool) (touched, error
 // again takes hold of the element of a step only where it still is what was read.
 func (p *plan) again(g grip) grip {
 	if p.gripped() {
-		g.Was, g.Enter = &p.raw, p.enter
+		g.Expected, g.Enter = &p.raw, p.enter
 	}
 	return g
 }

@@ -1,9 +1,11 @@
 package act
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -173,6 +175,9 @@ func checkURL(raw string) string {
 		return "names no host"
 	case u.User != nil:
 		return "holds a user or a password"
+	}
+	if n, err := strconv.ParseUint(cmp.Or(u.Port(), "0"), 10, 16); err != nil || n == 0 && u.Port() != "" {
+		return "names a port that does not exist"
 	}
 	return ""
 }

@@ -291,30 +291,57 @@ func TestServersThatAsk(t *testing.T) {
 	}
 }
 
-// TestFramesThatLeave: a frame of another site that goes to another document between the
-// question and the act gets nothing (BR-A37).
+// TestFramesThatLeave: a frame of another site that goes to another document of the same address
+// between the question and the act gets nothing, where the facts are read again before the act and where they
+// are read with it (BR-A37).
 func TestFramesThatLeave(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><iframe width=400 height=100 src="http://other.example:PORT/in"></iframe>`)
-	const in = `<button onclick="fetch('/hit')">Pay</button>`
-	s.page("/in", in+`<script>setInterval(async () => { if (await (await fetch("/word")).text()) location = "/then" }, 20)</script>`)
-	s.page("/then", in)
+	const in = `<button onclick="fetch('/hit')">Pay</button><input aria-label=Amount oninput="fetch('/hit')"><select aria-label=List onchange="fetch('/hit')"><option>one<option>two</select>`
+	s.page("/in", in+`<script>const ask = setInterval(async () => { if (await (await fetch("/word")).text()) { clearInterval(ask); location.reload() } }, 20)</script>`)
 	word := make(chan string, 1)
 	s.answer("/word", word)
-	step := act.Step{Do: act.DoClick, Ref: s.ref(s.goFor(s.url("site", "/"), `button "Pay"`), `button "Pay"`)}
-	p, err := s.seat.Prepare(s.ctx(), "", step)
-	if err != nil {
-		t.Fatal(err)
+	for what, step := range map[string]act.Step{`button "Pay"`: {Do: act.DoClick}, `text "Amount"`: {Do: act.DoFill, Text: "9"}, `select "List"`: {Do: act.DoSelect, Text: "two"}, `button "Pay" `: {Do: act.DoPress, Text: "Enter"}} {
+		what = strings.TrimSpace(what)
+		step.Ref = s.ref(s.goFor(s.url("site", "/?"+string(step.Do)), what), what)
+		p, err := s.seat.Prepare(s.ctx(), "", step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := s.heard("/in")
+		word <- "go"
+		s.wait(func() bool { return s.heard("/in") > before })
+		s.wait(func() bool {
+			k, err := s.seat.Look(s.ctx(), act.LookRequest{}) // the frame may be left meanwhile
+			return err == nil && strings.Contains(k.Text, what) && !strings.Contains(k.Text, fmt.Sprintf("[%d]", step.Ref))
+		})
+		if _, err := s.seat.Do(s.ctx(), p, step); act.ReasonOf(err) != act.ReasonStale && act.ReasonOf(err) != act.ReasonChanged {
+			t.Errorf("%s: the act was done, or failed by %v", step.Do, err)
+		}
+		s.must(act.Step{Do: act.DoWait, MS: 50}) // what was sent by now has come
 	}
-	word <- "go"
-	s.until(act.LookRequest{At: act.AtNetwork}, "/then Document 200")
-	s.wait(func() bool { return !strings.Contains(s.look(act.LookRequest{}), fmt.Sprintf("[%d]", step.Ref)) })
-	if _, err := s.seat.Do(s.ctx(), p, step); act.ReasonOf(err) != act.ReasonStale && act.ReasonOf(err) != act.ReasonChanged {
-		t.Errorf("the act was done, or failed by %v", err)
+	if n := s.heard("/hit"); n != 0 {
+		t.Errorf("the server heard %d events of controls", n)
 	}
-	if s.heard("/hit") != 0 {
-		t.Errorf("the server heard %v", s.hits)
+}
+
+// TestNumbersOfALeftDocument: a look that is under way while a document is left gives numbers of
+// that document, and they stand for nothing in the next one (BR-A37, BR10).
+func TestNumbersOfALeftDocument(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>none</title><button onclick="document.title = 'clicked'">Pay</button>`)
+	now := s.ref(s.goTo(s.url("site", "/")), `button "Pay"`)
+	left := s.seat.NumberOfLeft(now)
+	for _, step := range []act.Step{{Do: act.DoClick}, {Do: act.DoHover}, {Do: act.DoPress, Text: "Enter"}} {
+		step.Ref = left
+		if _, err := s.do(step); act.ReasonOf(err) != act.ReasonStale {
+			t.Errorf("%s: %v", step.Do, err)
+		}
 	}
+	if got := s.eval("document.title"); got != `"none"` {
+		t.Errorf("the page says %s", got)
+	}
+	s.must(act.Step{Do: act.DoClick, Ref: now})
 }
 
 // TestOneAtATime: calls of one seat wait for each other, and one that is cancelled lets the

@@ -414,13 +414,13 @@
     const list = element(armed.n), want = element(armed.option), open = reach(list), i = open.indexOf(want);
     if (i < 0 || tidy(want.text) !== armed.text || (i === 0) !== (ev.key === "Home")) return false;
     armed.option = 0;
-    armed.was = list.selectedIndex;
+    armed.chosen = list.selectedIndex;
     if (i > 0) list.selectedIndex = armed.set = open[i - 1].index;
     return true;
   };
   const back = () => {
     const list = armed && element(armed.n);
-    if (list && armed.set !== undefined && list.selectedIndex === armed.set) list.selectedIndex = armed.was;
+    if (list && armed.set !== undefined && list.selectedIndex === armed.set) list.selectedIndex = armed.chosen;
   };
   addEventListener("keydown", (ev) => { if (ev.isTrusted && ev.defaultPrevented) back(); });
   // Whether a page has taken what was typed: it can refuse each key, and it can write by itself
@@ -442,9 +442,9 @@
   // Sees that an element still is what it was, gives it the focus, reads what it is then, and
   // arms the guard, as far as o says so. Nothing of the page runs in between but what hears of the focus.
   const grip = (n, o) => {
-    if (o.was) {
+    if (o.expected) {
       const f = read(n, o), e = element(n);
-      if (Object.keys(o.was).some((key) => (f[key] ?? false) !== (o.was[key] || false) && f[key] !== o.was[key])) return { ok: false, changed: true };
+      if (Object.keys(o.expected).some((key) => (f[key] ?? false) !== (o.expected[key] || false) && f[key] !== o.expected[key])) return { ok: false, changed: true };
       said.set(e, { o: { enter: o.enter }, f });
     }
     if (o.focus && !focus(n, o.select)) return { ok: false };
