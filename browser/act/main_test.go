@@ -31,9 +31,12 @@ func TestMain(m *testing.M) {
 }
 
 // local has every name of example lead to this machine.
-type local struct{}
+type local struct {
+	note func(name string) // is called with each name that is asked for
+}
 
-func (local) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+func (l local) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	l.note(host)
 	if strings.HasSuffix(strings.TrimSuffix(host, "."), ".example") {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 	}
@@ -54,6 +57,8 @@ type stage struct {
 	mu   sync.Mutex
 	hits []string // method, host, path and query of what came
 	asks []act.Navigation
+	// names of hosts that the door has asked for
+	names []string
 }
 
 // open is a stage whose seat lets everything through that the door does.
@@ -82,7 +87,7 @@ func newStageWith(t *testing.T, log *slog.Logger) *stage {
 	s.port, _ = strconv.Atoi(port)
 	s.mux.HandleFunc("/favicon.ico", func(http.ResponseWriter, *http.Request) {})
 	var err error
-	if s.sup, err = sandbox.New(sandbox.Config{Resolver: local{}}); err != nil {
+	if s.sup, err = sandbox.New(sandbox.Config{Resolver: local{s.named}}); err != nil {
 		t.Fatal(err)
 	}
 	s.closing(s.sup.Close)
@@ -96,6 +101,15 @@ func newStageWith(t *testing.T, log *slog.Logger) *stage {
 	}
 	s.closing(s.seats.Close)
 	return s
+}
+
+// named notes a name that the door asked for.
+func (s *stage) named(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.names) < 10000 {
+		s.names = append(s.names, name)
+	}
 }
 
 // closing closes something at the end of the test.
@@ -182,12 +196,14 @@ func (s *stage) ctx() context.Context {
 }
 
 // do prepares and does a step.
-func (s *stage) do(step act.Step) (*act.Outcome, error) {
-	p, err := s.seat.Prepare(s.ctx(), "", step)
+func (s *stage) do(step act.Step) (*act.Outcome, error) { return s.doIn(s.ctx(), step) }
+
+func (s *stage) doIn(ctx context.Context, step act.Step) (*act.Outcome, error) {
+	p, err := s.seat.Prepare(ctx, "", step)
 	if err != nil {
 		return nil, err
 	}
-	return s.seat.Do(s.ctx(), p, step)
+	return s.seat.Do(ctx, p, step)
 }
 
 func (s *stage) must(step act.Step) *act.Outcome {
