@@ -1,13 +1,7 @@
 package act_test
 
 import (
-	"context"
-	"fmt"
 	"net/http"
-	"os"
-	"regexp"
-	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -206,125 +200,6 @@ func TestDownloadLinks(t *testing.T) {
 			t.Errorf("%s was judged as a file %t, want %t", n.URL, n.File, want)
 		}
 	}
-}
-
-// TestHostilePage: a page that writes lines, changes its tree, opens windows, asks and loads
-// without end costs a bounded amount of memory, every call is answered in its time, and nothing
-// is left after the session (BR22, BR-A16, A19, A20). BELLJAR_TEST_HOSTILE makes it longer.
-func TestHostilePage(t *testing.T) {
-	long := 3 * time.Second
-	if text := os.Getenv("BELLJAR_TEST_HOSTILE"); text != "" {
-		var err error
-		if long, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := open(t)
-	s.page("/", `<!doctype html><title>0</title><button>B</button><p id=p>0</p><iframe src="http://third.example:PORT/loads"></iframe><script>
-let lines = 0, changes = 0, busy = 0, windows = 0;
-const work = () => { const began = performance.now(); while (performance.now() < began + 12) { console.log("line", lines++, "x".repeat(200)); for (let i = 0; i < 19; i++) console.log(lines++); for (let i = 0; i < 120; i++) { changes += 2; p.firstChild.data = i; p.setAttribute("a" + i % 7, i) } } busy += performance.now() - began; setTimeout(work, 3) };
-setInterval(() => { document.title = lines + " " + changes + " " + Math.round(busy) }, 50);
-const more = () => { if (windows++ < 1000) open("/child?" + windows, "", windows % 2 ? "noopener" : ""); setTimeout(more, 20) };
-setTimeout(work, 300);
-setTimeout(more, `+strconv.FormatInt(long.Milliseconds()/2, 10)+`);
-addEventListener("click", () => { for (let i = 0; i < 20; i++) open("/child?c" + i) });
-// While a dialog is open nothing else of the page runs, so they come after the rest.
-setTimeout(() => { const f = document.createElement("iframe"); f.src = "http://other.example:PORT/asks"; document.body.append(f) }, `+strconv.FormatInt(long.Milliseconds(), 10)+`);
-addEventListener("click", () => { for (let i = 0; i < 20; i++) open("/child?c" + i) });
-</script>`)
-	s.page("/child", `<script>setInterval(() => console.log("child"), 0); setInterval(() => { alert(1) }, 50)</script>`)
-	s.page("/asks", `<script>let n = 0; setInterval(() => { alert("a"); if (n++ > 15) { confirm("c"); prompt("p") } }, 10)</script>`)
-	s.page("/loads", `<script>setInterval(() => { const a = document.createElement("a"); a.href = "/endless"; document.body.append(a); a.click() }, 200); setInterval(() => { fetch("/small?" + Math.random()); new WebSocket("ws://third.example:PORT/s"); history.pushState(0, "", "?" + Math.random()) }, 5)</script>`)
-	block := make([]byte, 64<<10)
-	s.mux.HandleFunc("/endless", func(w http.ResponseWriter, q *http.Request) {
-		w.Header().Set("Content-Disposition", "attachment")
-		w.Header().Set("Content-Length", fmt.Sprint(2<<30))
-		for q.Context().Err() == nil {
-			if _, err := w.Write(block); err != nil {
-				return
-			}
-		}
-	})
-	s.mux.HandleFunc("/small", func(http.ResponseWriter, *http.Request) {})
-	heap := func() int64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	s.must(act.Step{Do: act.DoOpen, URL: s.url("site", "/quiet")})
-	before := heap()
-	_, _ = s.do(act.Step{Do: act.DoOpen, URL: s.url("site", "/")})
-	calls, failed, shown := 0, 0, 0
-	most, slowest, tabs := int64(0), time.Duration(0), 1
-	// What the page says that it did.
-	said, lines, changes, busy := regexp.MustCompile(`"(\d+) (\d+) (\d+)"`), 0, 0, 0
-	wantLines, wantRate := 0, 0 // a short run may see no title of the page
-	if long >= time.Minute {
-		wantLines, wantRate = 1_000_000, 100_000
-	}
-	// On a busy machine, the page takes longer for as much.
-	for end := time.Now().Add(long + long/4); time.Now().Before(end) || (shown == 0 || lines < wantLines) && time.Now().Before(end.Add(max(time.Minute, 5*long)*testenv.Patience(t))); {
-		for _, q := range []act.LookRequest{{}, {At: act.AtTabs}, {At: act.AtConsole}, {At: act.AtNetwork}, {At: act.AtDownloads}, {At: act.AtPicture}} {
-			calls++
-			start := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second*testenv.Patience(t))
-			k, err := s.seat.Look(ctx, q)
-			if ctx.Err() != nil {
-				t.Errorf("a look at %q was not answered in its time", q.At)
-			}
-			cancel()
-			slowest = max(slowest, time.Since(start))
-			if err != nil {
-				failed++
-			} else if strings.Contains(k.Text, `button "B"`) || len(k.Picture) > 0 {
-				shown++
-			} else if q.At == act.AtTabs {
-				tabs = max(tabs, strings.Count(k.Text, "\nt"))
-			}
-			if k != nil {
-				for _, m := range said.FindAllStringSubmatch(k.Text, -1) {
-					n, _ := strconv.Atoi(m[1])
-					c, _ := strconv.Atoi(m[2])
-					ms, _ := strconv.Atoi(m[3])
-					if n > lines {
-						lines, changes, busy = n, c, ms
-					}
-				}
-			}
-			if k != nil && k.Dialog != nil {
-				_, _ = s.do(act.Step{Do: act.DoDialog, Accept: new(false)})
-			}
-		}
-		s.mu.Lock()
-		s.hits, s.asks = nil, nil // are the test's own
-		s.mu.Unlock()
-		most = max(most, heap()-before)
-	}
-	if tabs > act.MaxTabs {
-		t.Errorf("%d tabs", tabs)
-	}
-	if most > int64(tabs)*4<<20 {
-		t.Errorf("the heap grew by %d KiB with %d tabs", most>>10, tabs)
-	}
-	if shown == 0 {
-		t.Error("the page was never shown, so this test sees nothing")
-	}
-	rate := changes * 1000 / max(busy, 1)
-	if lines < wantLines || rate < wantRate {
-		t.Errorf("the page wrote %d lines, and made %d changes a second while it ran; want %d and %d: it is not hostile enough", lines, rate, wantLines, wantRate)
-	}
-	t.Logf("the page wrote %d lines and made %d changes in %d ms of its own time", lines, changes, busy)
-	start := time.Now()
-	if err := s.seat.Close(); err != nil {
-		t.Error(err)
-	}
-	end := time.Since(start)
-	if left := descendants(); len(left) > 0 {
-		t.Errorf("%d processes are left after the session", len(left))
-	}
-	t.Logf("%v: %d calls, %d of them a page or picture, %d told that the page did not answer or died; %d tabs; the heap grew by %d KiB; the slowest call took %v, the end %v", long, calls, shown, failed, tabs, most>>10, slowest, end)
 }
 
 // TestDialogsEverywhere: a dialog of any kind, from wherever it comes, is told, holds nothing but

@@ -1,0 +1,278 @@
+package act_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/browser/act"
+	"belljar.dev/internal/testenv"
+)
+
+// flood is how hostile a page has to have been, as the web's server counts it: the page says
+// there what it has done, which no look and no step of the browser tells.
+type flood struct {
+	long    time.Duration // of the first stage: lines and changes
+	pause   time.Duration // of its script, after 12 ms of work
+	lines   int           // of the console
+	rate    int           // changes of the tree in a second of that stage
+	windows int           // that it asked for
+	dialogs int           // that it had open and saw closed
+	files   int           // downloads of 2 GiB
+	end     time.Duration // of the session at most
+}
+
+// deeds is what the page says that it has done. Guarded by the mu of the stage.
+type deeds struct {
+	stage                   int // 1 lines and changes, 2 windows, too, 3 dialogs, too
+	lines, changes, ms      int // of the first stage
+	windows, dialogs, files int
+	sent                    int64 // bytes of the file of which most was sent
+}
+
+// hostile serves the pages of the test, the first at /.
+func (s *stage) hostile(f flood) *deeds {
+	var d deeds
+	s.mux.HandleFunc("/told", func(_ http.ResponseWriter, q *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for name, into := range map[string]*int{"stage": &d.stage, "lines": &d.lines, "changes": &d.changes, "ms": &d.ms, "windows": &d.windows} {
+			if n, err := strconv.Atoi(q.FormValue(name)); err == nil {
+				*into = max(*into, n)
+			}
+		}
+		if q.FormValue("dialog") != "" {
+			d.dialogs++
+		}
+	})
+	block := make([]byte, 64<<10)
+	s.mux.HandleFunc("/endless", func(w http.ResponseWriter, q *http.Request) {
+		s.mu.Lock()
+		d.files++
+		s.mu.Unlock()
+		w.Header().Set("Content-Disposition", "attachment")
+		w.Header().Set("Content-Length", fmt.Sprint(2<<30))
+		for sent := int64(0); q.Context().Err() == nil; {
+			n, err := w.Write(block)
+			sent += int64(n)
+			s.mu.Lock()
+			d.sent = max(d.sent, sent)
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	})
+	s.mux.HandleFunc("/small", func(http.ResponseWriter, *http.Request) {})
+	s.page("/", `<!doctype html><title>0</title><button>B</button><p id=p>0</p><iframe src="http://third.example:PORT/loads"></iframe><script>
+const want = { long: `+strconv.FormatInt(f.long.Milliseconds(), 10)+`, lines: `+strconv.Itoa(f.lines)+`, rate: `+strconv.Itoa(f.rate)+`, windows: `+strconv.Itoa(f.windows)+` };
+const done = { stage: 1, lines: 0, changes: 0, ms: 0, windows: 0 };
+const tell = () => { fetch("/told?" + new URLSearchParams(done)); setTimeout(tell, 200) };
+let began = 0, lines = 0, changes = 0;
+const work = () => {
+  began ||= performance.now();
+  const end = performance.now() + 12;
+  // Lines take most of the time, and leave half of it to the changes that are wanted.
+  for (const half = end - 6; performance.now() < half && changes < (performance.now() + 100 - began) * want.rate / 800;) {
+    for (let i = 0; i < 100; i++) { p.firstChild.data = i; changes++ }
+    p.setAttribute("a" + changes % 7, changes); changes++;
+  }
+  while (performance.now() < end) { console.log("line", lines++, "x".repeat(200)); for (let i = 0; i < 19; i++) console.log(lines++) }
+  const ms = Math.round(performance.now() - began);
+  if (done.stage === 1) { Object.assign(done, { lines, changes, ms }); document.title = lines; if (ms >= want.long && lines >= want.lines) { done.stage = 2; setTimeout(more, 0) } }
+  setTimeout(work, `+strconv.FormatInt(f.pause.Milliseconds(), 10)+`);
+};
+const more = () => {
+  for (let i = 0; i < 5 && done.windows < want.windows; i++) open("/child?" + done.windows++, "", done.windows % 2 ? "noopener" : "");
+  if (done.windows < want.windows) return setTimeout(more, 20);
+  done.stage = 3;
+  const f = document.createElement("iframe"); f.src = "http://other.example:PORT/asks"; document.body.append(f);
+};
+tell(); setTimeout(work, 300);
+</script>`)
+	s.page("/child", `<script>setInterval(() => console.log("child"), 0); setInterval(() => { alert(1) }, 50)</script>`)
+	// While a dialog is open, the other frames do not answer.
+	s.page("/asks", `<script>let n = 0; setInterval(() => { alert("a"); if (n++ > 15) { confirm("c"); prompt("p") } fetch("/told?dialog=1") }, 10)</script>`)
+	s.page("/loads", `<script>const load = () => { const a = document.createElement("a"); a.href = "/endless"; document.body.append(a); a.click() }; setTimeout(load, 500); setInterval(load, 5000); setInterval(() => { fetch("/small?" + Math.random()); new WebSocket("ws://third.example:PORT/s"); history.pushState(0, "", "?" + Math.random()) }, 200)</script>`)
+	return &d
+}
+
+// TestHostilePage: a page that writes lines, changes its tree, opens windows, asks and loads
+// without end costs a bounded amount of memory, every call is answered in its time, and nothing
+// is left after the session (BR22, BR-A16, A19, A20). BELLJAR_TEST_HOSTILE makes it longer, and
+// has the page do as much as the acceptance of the browser wants.
+func TestHostilePage(t *testing.T) {
+	f := flood{long: 2 * time.Second, pause: 12 * time.Millisecond, lines: 2000, rate: 5000, windows: 30, dialogs: 20, files: 1, end: 5 * time.Second}
+	if text := os.Getenv("BELLJAR_TEST_HOSTILE"); text != "" {
+		long, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f = flood{long: long, pause: 3 * time.Millisecond, lines: int(long.Seconds() / 60 * 1e6), rate: 100_000, windows: 1000, dialogs: 100, files: 1, end: time.Second}
+	}
+	s := open(t)
+	d := s.hostile(f)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	s.page("/quiet", "quiet")
+	s.must(act.Step{Do: act.DoOpen, URL: s.url("site", "/quiet")})
+	before := heap()
+	var a answers
+	most, tabs, button := int64(0), 1, 0
+	var page, consoles, dialogs, cancelled, closed, requests, died int
+	step := func(st act.Step) {
+		a.time(string(st.Do), t, func(ctx context.Context) error {
+			o, err := s.doIn(ctx, st)
+			if o != nil && strings.Contains(o.Line, "a window was closed at once") {
+				closed++
+			}
+			if err != nil && strings.Contains(err.Error(), "the browser died") {
+				died++
+			}
+			return err
+		})
+	}
+	now := func() deeds {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.hits, s.asks = nil, nil // are the test's own
+		return *d
+	}
+	first := act.Step{Do: act.DoOpen, URL: s.url("site", "/")}
+	step(first)
+	// On a busy machine, the page takes longer for as much.
+	for limit := time.Now().Add(max(time.Minute, 9*f.long) * testenv.Patience(t)); time.Now().Before(limit); {
+		if n := now(); n.stage == 3 && n.dialogs >= f.dialogs && dialogs > 0 && cancelled > 0 && closed > 0 {
+			break
+		}
+		if now().stage > 1 {
+			step(act.Step{Do: act.DoSwitch, Text: "t1"}) // and not a window that was opened
+		}
+		for _, q := range []act.LookRequest{{}, {At: act.AtTabs}, {At: act.AtConsole}, {At: act.AtNetwork}, {At: act.AtDownloads}, {At: act.AtPicture}} {
+			var k *act.Look
+			a.time("look at "+string(q.At), t, func(ctx context.Context) (err error) {
+				k, err = s.seat.Look(ctx, q)
+				return err
+			})
+			if k == nil {
+				continue
+			}
+			switch {
+			case strings.Contains(k.Text, "the browser died"):
+				died++
+			case q.At == "" && strings.Contains(k.Text, `button "B"`):
+				page++
+				button = s.ref(k.Text, `button "B"`)
+			case q.At == "" && strings.Contains(k.Text, "about:blank"): // it died: on a busy machine, a page that does not answer is ended
+				step(first)
+			case q.At == act.AtTabs:
+				tabs = strings.Count(k.Text, "\nt")
+			case q.At == act.AtConsole && strings.Contains(k.Text, "log: "):
+				consoles++
+			case q.At == act.AtNetwork && strings.Contains(k.Text, "/small"):
+				requests++
+			case q.At == act.AtDownloads && strings.Contains(k.Text, "cancelled"):
+				cancelled++
+			}
+			if tabs > act.MaxTabs {
+				t.Errorf("%d tabs", tabs)
+			}
+			if k.Dialog != nil {
+				dialogs++
+				step(act.Step{Do: act.DoDialog, Accept: new(false)})
+			}
+		}
+		if button != 0 {
+			step(act.Step{Do: act.DoHover, Ref: button})
+		}
+		grown := heap() - before
+		most = max(most, grown)
+		if grown > int64(max(tabs, 1))*4<<20 {
+			t.Errorf("the heap grew by %d KiB with %d tabs", grown>>10, tabs)
+		}
+	}
+	n := now()
+	for what, bad := range map[string]bool{
+		"pages": page == 0, "consoles": consoles == 0, "requests": requests == 0, "dialogs": dialogs == 0, "cancelled downloads": cancelled == 0, "closed windows": closed == 0,
+	} {
+		if bad {
+			t.Errorf("no %s were seen, so this test sees nothing", what)
+		}
+	}
+	if rate := n.changes * 1000 / max(n.ms, 1); n.lines < f.lines || rate < f.rate || n.ms < int(f.long.Milliseconds()) {
+		t.Errorf("the page wrote %d lines, and made %d changes a second for %d ms; want %d and %d for %v: it is not hostile enough", n.lines, rate, n.ms, f.lines, f.rate, f.long)
+	}
+	if n.windows < f.windows || n.dialogs < f.dialogs || n.files < f.files || n.sent < 4<<20 {
+		t.Errorf("the page opened %d windows, %d dialogs and %d files, of which one got to %d bytes; want %d, %d, %d and above the bound of downloads: it is not hostile enough", n.windows, n.dialogs, n.files, n.sent, f.windows, f.dialogs, f.files)
+	}
+	start := time.Now()
+	if err := s.seat.Close(); err != nil {
+		t.Error(err)
+	}
+	end := time.Since(start)
+	if left := descendants(); len(left) > 0 || end > f.end*testenv.Patience(t) {
+		t.Errorf("%d processes are left after the session, whose end took %v", len(left), end)
+	}
+	t.Logf("the page wrote %d lines and made %d changes in %d ms, asked for %d windows and had %d dialogs and %d files, of which one got to %d bytes", n.lines, n.changes, n.ms, n.windows, n.dialogs, n.files, n.sent)
+	t.Logf("seen were %d pages, %d consoles, %d networks, %d dialogs, %d cancelled downloads, %d closed windows; Chrome died %d times; the heap grew by %d KiB; the end took %v", page, consoles, requests, dialogs, cancelled, closed, died, most>>10, end)
+	a.log(t)
+}
+
+// answers are the times of calls.
+type answers struct{ all []answerTime }
+
+type answerTime struct {
+	call          string
+	calls, failed int
+	slowest       time.Duration
+}
+
+// answerLimit is what a call takes at most of a page that does not answer: what it waits for
+// its look, for what is in it, and for Chrome.
+const answerLimit = 3 * act.LookPatience
+
+// time does a call and notes how long it took.
+func (a *answers) time(call string, t *testing.T, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*answerLimit*testenv.Patience(t))
+	defer cancel()
+	start := time.Now()
+	err := f(ctx)
+	took := time.Since(start)
+	if took > answerLimit*testenv.Patience(t) {
+		t.Errorf("%s took %v: %v", call, took, err)
+	}
+	var at *answerTime
+	for i := range a.all {
+		if a.all[i].call == call {
+			at = &a.all[i]
+		}
+	}
+	if at == nil {
+		a.all = append(a.all, answerTime{call: call})
+		at = &a.all[len(a.all)-1]
+	}
+	at.calls++
+	at.slowest = max(at.slowest, took)
+	if err != nil {
+		at.failed++
+	}
+}
+
+func (a *answers) log(t *testing.T) {
+	t.Helper()
+	for _, c := range a.all {
+		t.Logf("%s: %d calls, of which %d were told that the page did not answer; the slowest took %v", c.call, c.calls, c.failed, c.slowest)
+	}
+}
