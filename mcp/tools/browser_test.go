@@ -41,6 +41,7 @@ type page1 struct {
 	outcomes map[int]act.Outcome
 	seen     map[string]bool
 	prepared int
+	looks    int
 	swap     func(p *page1) // called before the second and each further read of facts
 	done     []string
 	opts     act.Options
@@ -49,6 +50,9 @@ type page1 struct {
 }
 
 func (p *page1) Look(_ context.Context, q act.LookRequest) (*act.Look, error) {
+	p.mu.Lock()
+	p.looks++
+	p.mu.Unlock()
 	if q.At == act.AtPicture {
 		return &act.Look{Tab: "t1", Picture: []byte("jpeg"), Width: 10, Height: 20}, nil
 	}
@@ -144,18 +148,17 @@ type surfer struct {
 	reel    *reel1 // of the next call; nil records none
 }
 
-func newSurfer(t *testing.T, policy string, gates ...mcp.Gate) *surfer {
+func newSurfer(t *testing.T, policy string, change ...func(*mcp.Config)) *surfer {
 	t.Helper()
 	p, err := policies.Parse("policy.yaml", []byte(policy))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &surfer{}
-	gate := mcp.Gate(p)
-	if len(gates) > 0 {
-		gate = gates[0]
+	s, cfg := &surfer{}, mcp.Config{Gate: p, Name: "test", Version: "1"}
+	for _, f := range change {
+		f(&cfg)
 	}
-	if s.Server, err = mcp.New(mcp.Config{Gate: gate, Name: "test", Version: "1"}); err != nil {
+	if s.Server, err = mcp.New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	Add(s.Server, Backends{Browsers: &Browsers{
@@ -424,7 +427,7 @@ func TestBrowserJudgesByTheLaterPolicy(t *testing.T) {
 	}
 	gate := &swapped{}
 	gate.now.Store(parse(surfing))
-	s := newSurfer(t, surfing, gate)
+	s := newSurfer(t, surfing, func(cfg *mcp.Config) { cfg.Gate = gate })
 	session, page := s.session(t)
 	later := parse(strings.Replace(surfing, "rules:\n", "rules:\n  - {id: closed, match: {act: [follow, submit], url: \"https://shop.example/**\"}, decision: deny}\n", 1))
 	doc := act.Navigation{URL: "https://shop.example/next", Method: "GET", From: "https://shop.example/"}
