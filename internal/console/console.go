@@ -30,21 +30,22 @@ type Remote struct {
 // Console is a listener for browsers, and who is logged in there. Its methods are safe for
 // concurrent use.
 type Console struct {
-	front         *front.Front
-	prefix        string                                     // of the paths of URL, with a slash at its end; empty for none
-	who           func(*http.Request, route) (Person, error) // sends a request, if they may use its route
-	access        access
-	views         Views
-	ring          *ring
-	looks         chan struct{} // see look
-	known         chan struct{} // closed once the server was looked at
-	chain         chain
-	usage         usage
-	tail          tail
-	turns         turns
-	seal          cipher.AEAD   // of logins at a provider
-	tries         tries         // to end such logins
-	providerSlots chan struct{} // holds one for each request that waits for the provider
+	front          *front.Front
+	prefix         string                                     // of the paths of URL, with a slash at its end; empty for none
+	who            func(*http.Request, route) (Person, error) // sends a request, if they may use its route
+	access         access
+	views          Views
+	ring           *ring
+	looks          chan struct{} // see look
+	known          chan struct{} // closed once the server was looked at
+	chain          chain
+	usage          usage
+	tail           tail
+	turns          turns
+	seal           cipher.AEAD // of logins at a provider
+	tries          tries       // to end such logins
+	upstreamLogins upstreamLogins
+	providerSlots  chan struct{} // holds one for each request that waits for the provider
 }
 
 // headers are those of every answer.

@@ -24,6 +24,7 @@
 //	events.go    what changes, as a stream
 //	provider.go  logging in at an OpenID Provider, and who may still come
 //	tries.go     how often a login there may end
+//	upstreamlogin.go logging in at a server of other people
 //	fleet.go     the workers of a front as one server
 //	inbox.go     approvals and questions
 //	runs.go      boxes, sessions, background tasks and their output

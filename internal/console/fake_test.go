@@ -152,6 +152,10 @@ func (o *others) Restart(_ context.Context, name, by string) (int, error) {
 	return 1, nil
 }
 
+func (o *others) Login(context.Context, UpstreamTenant, string, string) (*UpstreamLogin, error) {
+	return nil, errors.New("no such server")
+}
+
 func (o *others) Pins(context.Context) ([]Pin, error) { return o.pins, nil }
 
 func (o *others) Decide(_ context.Context, upstream, version string, approve bool, by string) error {

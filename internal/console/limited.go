@@ -252,6 +252,14 @@ func (v *someUpstreams) Restart(context.Context, string, string) (int, error) {
 	return 0, errShared(v.scope, "restart a server")
 }
 
+// Login is for a tenant, so a person of that one may begin it.
+func (v *someUpstreams) Login(ctx context.Context, at UpstreamTenant, by, redirect string) (*UpstreamLogin, error) {
+	if !v.scope.Sees(at.Tenant) {
+		return nil, fault(http.StatusNotFound, "the server %.60q does not run for a tenant that you may see", at.Name)
+	}
+	return v.upstreams.Login(ctx, at, by, redirect)
+}
+
 func (v *someUpstreams) Pins(ctx context.Context) ([]Pin, error) {
 	pins, err := v.upstreams.Pins(ctx)
 	return seen(v.scope, pins, func(p Pin) string { return p.Tenant }), err

@@ -66,8 +66,12 @@ func newSeal() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// isReturnPath reports whether a path is where a provider sends browsers back to.
+// isReturnPath reports whether a path is where a provider, or the authorization server of an upstream,
+// sends browsers back to.
 func (c *Console) isReturnPath(path string) bool {
+	if path == "/"+upstreamLoginPath || path == "/"+c.prefix+upstreamLoginPath {
+		return c.upstreamLogins.pending()
+	}
 	return c.views.Provider != nil && (path == "/"+loginPath || path == "/"+c.prefix+loginPath) && c.views.Provider.Host() != ""
 }
 

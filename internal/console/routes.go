@@ -24,7 +24,7 @@ type route struct {
 }
 
 // turns are what is done for one person at a time.
-type turns struct{ replay, test, picture sync.Mutex }
+type turns struct{ replay, test, picture, login sync.Mutex }
 
 // routes are all routes of the data that this console has. Nothing else says who may do
 // what.
@@ -125,6 +125,13 @@ func (c *Console) routesOf(views Views) []route {
 			route{"POST", "upstreams/{name}/restart", "", Operator, h.restart, 0},
 			route{"POST", "upstreams/{name}/pins", "", Approver, h.decide, 0},
 		)
+		if c.front != nil { // a part has no address to which a browser could come back
+			logins := &upstreamLoginHandlers{views.Upstreams, c}
+			all = append(all,
+				route{"POST", "upstreams/{name}/login", "", Operator, logins.begin, 0},
+				route{"POST", "upstreams/login", "", Operator, logins.finish, 16 << 10},
+			)
+		}
 	}
 	if views.Tools != nil {
 		h := &toolHandlers{views.Tools, views.Runs, &c.turns.test, &c.turns.picture}

@@ -134,12 +134,14 @@ func (c *Console) mount(views Views) {
 		pages := http.StripPrefix(strings.TrimSuffix(root, "/"), assets.Handler())
 		c.front.Handle("GET "+root+"{$}", pages)
 		c.front.Handle("GET "+root+loginPath, pages)
+		c.front.Handle("GET "+root+upstreamLoginPath, pages)
 		c.front.Handle("GET "+root+"assets/", pages)
 	}
 }
 
 // serve is Serve of a console with its routes.
 func (c *Console) serve(ctx context.Context) error {
+	defer c.upstreamLogins.close(ctx)
 	var following sync.WaitGroup
 	defer following.Wait()
 	following.Go(func() { c.follow(ctx) })

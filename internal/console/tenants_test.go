@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -247,6 +248,14 @@ func (f *sharedUpstreams) Restart(context.Context, string, string) (int, error) 
 	return 1, nil
 }
 
+func (f *sharedUpstreams) Login(_ context.Context, at UpstreamTenant, _, _ string) (*UpstreamLogin, error) {
+	f.s.did("login", at.Tenant)
+	return &UpstreamLogin{Close: func(context.Context) {}, Receive: func(context.Context, url.Values) error {
+		f.s.did("logged in", at.Tenant)
+		return nil
+	}}, nil
+}
+
 func (f *sharedUpstreams) Pins(context.Context) ([]Pin, error) {
 	return both(func(tenant string) Pin {
 		return Pin{Upstream: "files", Tenant: tenant, Name: tenant, Version: "v-" + tenant}
@@ -298,6 +307,8 @@ func (s *shared) of(tenant string, at route, digest string) (path string, body a
 		"approvals/{id}/answer":     map[string]any{"yes": true, "version": s.versions[tenant]},
 		"questions/{id}/answer":     map[string]any{"decline": true, "version": "1"},
 		"upstreams/{name}/pins":     map[string]any{"approve": true, "version": "v-" + tenant},
+		"upstreams/{name}/login":    map[string]any{"tenant": tenant, "place": "/srv/" + ours},
+		"upstreams/login":           map[string]any{"answer": "code=x"},
 		"workspaces/{name}/apply":   map[string]any{"paths": []string{tenant + ".txt"}, "digest": digest},
 		"workspaces/{name}/discard": map[string]any{"digest": digest},
 		"policy/explain":            map[string]any{"tool": "Bash", "arguments": map[string]any{"command": theirs}, "tenant": theirs},

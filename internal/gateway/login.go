@@ -24,37 +24,77 @@ func NewLogins(state string, kept store.Config) *login.Book { return login.NewBo
 // cfg.Logins. open gets the URL for the person. Of cfg it needs Workspace, Policy, Files,
 // Trusted, Logins and Log.
 func Login(ctx context.Context, cfg Config, tenant, name string, open func(address string)) error {
-	here := newSite(cfg)
-	all, err := here.readSetup()
-	if err != nil {
-		return err
-	}
-	s := all.servers[name]
-	switch {
-	case s == nil && all.broken[name] != "":
-		return fmt.Errorf("the entry of the server %s cannot be used: %s", upstream.Line(name), upstream.Line(all.broken[name]))
-	case s == nil:
-		return fmt.Errorf("no file has a server %s; name the file with --upstreams, or a policy that does with --policy", upstream.Line(name))
-	case !s.Remote:
-		return fmt.Errorf("the server %s runs on this machine, and has no login; give it a secret in its env", upstream.Line(name))
-	}
-	grant, err := cfg.Policy().Upstreams().Grant(tenant, policies.UpstreamBox{Server: s.Name, Trusted: s.Trusted})
-	if err != nil {
-		return err
-	}
-	address, err := s.address(grant)
-	if err != nil {
-		return err
-	}
-	if why := s.withoutLogin(address); why != "" {
-		return fmt.Errorf("the server %s has no login: %s", upstream.Line(name), why)
-	}
-	door, err := egress.NewFor(grant, cfg.Record, cfg.Allowed)
+	at, door, err := loginOf(cfg, tenant, name)
 	if err != nil {
 		return err
 	}
 	defer door.Close()
-	return login.Login(ctx, login.Config{Client: door.Client(), Book: cfg.Logins, Server: login.Server{Tenant: tenant, Name: s.Name, URL: address}, Open: open})
+	at.Open = open
+	return login.Login(ctx, at)
+}
+
+// PendingLogin is a login at a remote server that has begun. Its methods are called by one
+// goroutine. Close ends it, also after Receive.
+type PendingLogin struct {
+	*login.Flow
+
+	door *egress.Door
+}
+
+// StartLogin is Login for a caller that sends the person to its URL, and receives the answer at the
+// URL redirect. It returns once the authorization server is found.
+func StartLogin(ctx context.Context, cfg Config, tenant, name, redirect string) (*PendingLogin, error) {
+	at, door, err := loginOf(cfg, tenant, name)
+	if err != nil {
+		return nil, err
+	}
+	at.Redirect = redirect
+	flow, err := login.StartFlow(ctx, at)
+	if err != nil {
+		door.Close()
+		return nil, fmt.Errorf("log in at the server %s: %w", upstream.Line(name), err)
+	}
+	return &PendingLogin{flow, door}, nil
+}
+
+// Close ends the login, and the requests that are made for it.
+func (p *PendingLogin) Close(ctx context.Context) {
+	p.Flow.Close(ctx)
+	p.door.Close()
+}
+
+// loginOf returns what a login at a remote server needs. The caller closes the door, through which all
+// requests of it go.
+func loginOf(cfg Config, tenant, name string) (at login.Config, door *egress.Door, err error) {
+	here := newSite(cfg)
+	all, err := here.readSetup()
+	if err != nil {
+		return at, nil, err
+	}
+	s := all.servers[name]
+	switch {
+	case s == nil && all.broken[name] != "":
+		return at, nil, fmt.Errorf("the entry of the server %s cannot be used: %s", upstream.Line(name), upstream.Line(all.broken[name]))
+	case s == nil:
+		return at, nil, fmt.Errorf("no file has a server %s; name the file with --upstreams, or a policy that does with --policy", upstream.Line(name))
+	case !s.Remote:
+		return at, nil, fmt.Errorf("the server %s runs on this machine, and has no login; give it a secret in its env", upstream.Line(name))
+	}
+	grant, err := cfg.Policy().Upstreams().Grant(tenant, policies.UpstreamBox{Server: s.Name, Trusted: s.Trusted})
+	if err != nil {
+		return at, nil, err
+	}
+	address, err := s.address(grant)
+	if err != nil {
+		return at, nil, err
+	}
+	if why := s.withoutLogin(address); why != "" {
+		return at, nil, fmt.Errorf("the server %s has no login: %s", upstream.Line(name), why)
+	}
+	if door, err = egress.NewFor(grant, cfg.Record, cfg.Allowed); err != nil {
+		return at, nil, err
+	}
+	return login.Config{Client: door.Client(), Book: cfg.Logins, Server: login.Server{Tenant: tenant, Name: s.Name, URL: address}}, door, nil
 }
 
 // withoutLogin returns why requests to a remote server never have the token of a login; empty if

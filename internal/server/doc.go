@@ -16,7 +16,7 @@
 //	consolefleet.go                what people at the console of a front ask its workers
 //	control.go, console.go         what other commands and people in a browser ask a server
 //	consoleruns.go, boxes.go       that runs
-//	consoletools.go, consoleprovider.go, operations.go
+//	consoletools.go, consolelogin.go, consoleprovider.go, operations.go
 //	consolepeople.go, browsers.go
 //	tenantquotas.go
 //	upstreamcontrol.go

@@ -381,9 +381,9 @@ func (l Login) prepared(r *redactor) any {
 	return l
 }
 
-// Upstream says that an operator decided about pins of somebody else's server, or restarted it.
+// Upstream says that an operator decided about pins of somebody else's server, restarted it or logged in at it.
 type Upstream struct {
-	Event     string   `json:"event"`              // trusted, refused, imported, forgotten, restarted or stopped
+	Event     string   `json:"event"`              // trusted, refused, imported, forgotten, restarted, stopped or login
 	Upstream  string   `json:"upstream,omitempty"` // its name; empty for all of the tenant
 	Tenant    string   `json:"tenant,omitempty"`
 	Workspace string   `json:"workspace,omitempty"` // whose file has its entry, if agents can write that

@@ -50,6 +50,7 @@ func Handler() http.Handler {
 	served := map[string]file{
 		"/":                     {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false},
 		"/login":                {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false}, // to which a provider leads back
+		"/upstream-login":       {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false}, // to which an authorization server does
 		"/" + dir + "main.js":   {"text/javascript; charset=utf-8", `"` + digest(script) + `"`, forEver, script, true},
 		"/" + dir + "style.css": {"text/css; charset=utf-8", `"` + digest(style) + `"`, forEver, style, true},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -27,6 +28,9 @@ type Config struct {
 	Server Server
 	// Open shows a person the URL where to log in. It returns at once. StartFlow does without.
 	Open func(url string)
+	// Redirect is the URL at which the caller receives the answer for Flow.Receive: one of https, or
+	// on this machine. If it is empty, a listener on this machine receives it for Flow.Finish.
+	Redirect string
 	// Registered is the client that the operator has registered, Document the URL of the metadata
 	// of belljar as a client. With neither, or where the authorization server does not know
 	// documents, belljar registers itself.
@@ -42,18 +46,22 @@ type Flow struct {
 	server   Server
 	fetch    *fetcher
 	expect   *Endpoints
-	listener *listener
+	listener *listener // nil if the caller receives the answer
+	redirect string    // URL to which the browser is sent back
 	client   identity
 	scopes   []string
 	state    string
 	verifier string
 }
 
-// StartFlow finds the authorization server of a server, opens the listener for its answer, and
-// registers a client if that is needed.
+// StartFlow finds the authorization server of a server, opens the listener for its answer unless the
+// caller receives that, and registers a client if that is needed.
 func StartFlow(ctx context.Context, cfg Config) (*Flow, error) {
 	s, err := cfg.Server.normal()
 	if err != nil {
+		return nil, err
+	}
+	if err := checkRedirect(cfg.Redirect); err != nil {
 		return nil, err
 	}
 	f, err := newFetcher(cfg.Client)
@@ -72,10 +80,13 @@ func StartFlow(ctx context.Context, cfg Config) (*Flow, error) {
 		book: cfg.Book, server: s, fetch: f, expect: e, scopes: valid(slices.Concat(e.Scopes, cfg.Scopes)),
 		state: rand.Text(), verifier: rand.Text() + rand.Text(), // 260 bits; RFC 7636 asks for at least 43 characters
 	}
-	if fl.listener, err = listen(ctx, fl.state); err != nil {
-		return nil, err
+	if fl.redirect = cfg.Redirect; fl.redirect == "" {
+		if fl.listener, err = listen(ctx, fl.state); err != nil {
+			return nil, err
+		}
+		fl.redirect = fl.listener.url()
 	}
-	if fl.client, err = f.identify(ctx, e, cfg.Registered, cfg.Document, fl.listener.url()); err != nil {
+	if fl.client, err = f.identify(ctx, e, cfg.Registered, cfg.Document, fl.redirect); err != nil {
 		fl.Close(ctx)
 		return nil, err
 	}
@@ -84,13 +95,38 @@ func StartFlow(ctx context.Context, cfg Config) (*Flow, error) {
 
 // Close stops waiting for the answer. It waits at most a second for a page that is being
 // written. Twice is fine.
-func (fl *Flow) Close(ctx context.Context) { fl.listener.close(ctx) }
+func (fl *Flow) Close(ctx context.Context) {
+	if fl.listener != nil {
+		fl.listener.close(ctx)
+	}
+}
+
+// checkRedirect returns an error for the URL of a caller at which others could read the code.
+func checkRedirect(redirect string) error {
+	if redirect == "" {
+		return nil
+	}
+	u, err := parse(redirect)
+	if err != nil {
+		return fmt.Errorf("the redirect %w", err)
+	}
+	if u.Scheme != "https" && !loopback(u) {
+		return errors.New("the redirect does not begin with https://, and is not on this machine: others could read the code on the way")
+	}
+	return nil
+}
+
+// Issuer is the authorization server, as it calls itself.
+func (fl *Flow) Issuer() string { return fl.expect.Issuer }
+
+// Resource is the server for which the login is, by the URL in its metadata.
+func (fl *Flow) Resource() string { return fl.expect.Resource }
 
 // URL is where the person logs in.
 func (fl *Flow) URL() string {
 	challenge := sha256.Sum256([]byte(fl.verifier))
 	query := url.Values{
-		"response_type": {"code"}, "client_id": {fl.client.id}, "redirect_uri": {fl.listener.url()}, "state": {fl.state},
+		"response_type": {"code"}, "client_id": {fl.client.id}, "redirect_uri": {fl.redirect}, "state": {fl.state},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"},
 		"resource": {fl.expect.Resource},
 	}
@@ -113,20 +149,42 @@ func (fl *Flow) Finish(ctx context.Context) error {
 	return fl.book.keep(ctx, fl.server, g)
 }
 
-// grant waits for the answer, and exchanges its code.
+// grant waits for the answer at the listener, and exchanges its code.
 func (fl *Flow) grant(ctx context.Context) (*grant, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, flowTime, errLate)
 	defer stop()
+	if fl.listener == nil {
+		return nil, errors.New("the caller receives the answer")
+	}
 	query, err := fl.listener.wait(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return fl.exchange(ctx, query)
+}
+
+// Receive keeps the login that comes of an answer that the caller has received at Config.Redirect.
+// An answer without the state of this flow is not used, whatever it says.
+func (fl *Flow) Receive(ctx context.Context, answer url.Values) error {
+	states := answer["state"]
+	if len(states) != 1 || subtle.ConstantTimeCompare([]byte(states[0]), []byte(fl.state)) != 1 {
+		return errors.New("the answer is not that to this login: nothing of it was used")
+	}
+	g, err := fl.exchange(ctx, answer)
+	if err != nil {
+		return err
+	}
+	return fl.book.keep(ctx, fl.server, g)
+}
+
+// exchange makes a login out of an answer that has the right state.
+func (fl *Flow) exchange(ctx context.Context, query url.Values) (*grant, error) {
 	code, err := fl.code(query)
 	if err != nil {
 		return nil, err
 	}
 	g := grant{issuer: fl.expect.Issuer, token: fl.expect.Token, resource: fl.expect.Resource, client: fl.client}
-	return fl.fetch.exchange(ctx, g, code, fl.verifier, fl.listener.url(), fl.book.kept.Now())
+	return fl.fetch.exchange(ctx, g, code, fl.verifier, fl.redirect, fl.book.kept.Now())
 }
 
 // code returns the code of an answer that has the right state.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
@@ -50,14 +51,17 @@ func basic(secret Token, methods []string) bool {
 func (f *fetcher) register(ctx context.Context, e *Endpoints, redirect string) (identity, error) {
 	ctx, stop := context.WithTimeout(ctx, fetchTime)
 	defer stop()
-	client := f.sends
+	client, kind := f.sends, "web"
+	if strings.HasPrefix(redirect, "http://") {
+		kind = "native" // else some refuse a redirect to this machine
+	}
 	made, err := oauthex.RegisterClient(ctx, e.Register, &oauthex.ClientRegistrationMetadata{
 		RedirectURIs:            []string{redirect},
 		TokenEndpointAuthMethod: "none",
 		GrantTypes:              []string{"authorization_code", "refresh_token"},
 		ResponseTypes:           []string{"code"},
 		ClientName:              "belljar",
-		ApplicationType:         "native", // else some refuse a redirect to this machine
+		ApplicationType:         kind,
 	}, &client)
 	if refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
 		return identity{}, fmt.Errorf("register at the authorization server: it refuses: %s", show(refused.ErrorCode))

@@ -47,6 +47,14 @@ export function takeReturn() {
   return q.has('state') ? Object.fromEntries(q) : null
 }
 
+/** takeAnswer takes what the authorization server of an upstream sent out of the address of the page. @returns {string} empty for nothing */
+export function takeAnswer() {
+  if (!location.pathname.endsWith('/upstream-login')) return ''
+  const answer = location.search.slice(1)
+  history.replaceState(null, '', './#/upstreams')
+  return answer
+}
+
 /** leave goes to the provider. */
 export async function leave() {
   const {url, visit} = await post('login/begin')

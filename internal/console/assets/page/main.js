@@ -1,10 +1,10 @@
 // The page: who is logged in, where they are, and what has changed meanwhile.
 import {add, el, fill} from './dom.js'
-import {get, hasToken, onFailure, onMissing, Refused} from './api.js'
+import {get, hasToken, onFailure, onMissing, post, Refused} from './api.js'
 import {line, seen, setClock, tickAll} from './format.js'
 import {inbox} from './inboxstore.js'
 import {Live} from './live.js'
-import {codeIn, drop, leave, login, logout, onToken, resume, takeCode, takeReturn} from './login.js'
+import {codeIn, drop, leave, login, logout, onToken, resume, takeAnswer, takeCode, takeReturn} from './login.js'
 import {T} from './texts.js'
 import {button, command, empty, field, machine} from './widgets.js'
 import * as overview from './pages/overview.js'
@@ -265,8 +265,20 @@ setInterval(() => {
 }, 1000)
 inbox.restore()
 inbox.watch(badges, new AbortController().signal)
-const code = takeCode(), back = takeReturn()
+/** answered ends the login at an upstream from which the person comes back. @param {string} answer */
+async function answered(answer) {
+  await begin()
+  if (!me) return
+  try {
+    const done = await post('upstreams/login', {answer})
+    say(T.upstreams.loggedIn(line(done.upstream, 60).textContent || ''))
+  } catch (e) {
+    fail(e)
+  }
+}
+
+const code = takeCode(), back = takeReturn(), answer = takeAnswer()
 if (code) enter(code)
 else if (back) enter(back.code, back.state)
-else if (await resume()) begin()
+else if (await resume()) answer ? answered(answer) : begin()
 else loggedOut()

@@ -125,7 +125,8 @@ export const T = {
     discardTitle: 'Discard all changes?', discardText: (/** @type {number} */ n) => `${s(n, 'change')} and all checkpoints of the set are deleted. This cannot be undone.`, discardYes: 'Discard', discarded: 'The changes were discarded.',
   },
   upstreams: {
-    login: 'To log in there',
+    login: 'Log in', loginName: (/** @type {string} */ n) => `Log in at ${n}`, loginTitle: 'Log in at this server?', loginServer: 'Server', loginAddress: 'Its address', loginIssuer: 'Makes the tokens', loginTo: 'You go to', loginGo: 'Go there',
+    loginText: 'You leave this page, log in there and come back. Its agents then act there with what you allow.', loginStrange: 'The address of the login is not one of the web.', loggedIn: (/** @type {string} */ n) => `Logged in at ${n}. It uses the login from its next start on; restart it to start it now.`,
     reason: 'Reason', since: 'Since', starts: 'Starts', next: 'Next start', tools: 'Tools', toolsAre: (/** @type {number} */ n, /** @type {string} */ b) => `${n} (${b} of the list)`, file: 'File', untrusted: 'an agent can write it', hides: 'Replaces', pins: 'Pins', held: (/** @type {number} */ n) => s(n, 'definition') + ' held', stderr: 'What it wrote to standard error', frame: 'Written by the upstream server',
     restart: 'Restart', restartName: (/** @type {string} */ n) => `Restart ${n}`, restartTitle: 'Restart this server?', restartText: (/** @type {number} */ n) => `All its instances end and start again${n ? '; ' + s(n, 'call') + ' would fail' : ''}.`, restarted: (/** @type {number} */ n) => s(n, 'instance') + ' restarted.', none: 'No server of somebody else is configured.',
     own: (/** @type {number} */ n, /** @type {string} */ b) => `Beside ${n} tools of its own (${b}), in`, more: (/** @type {number} */ n) => `${n} more are not shown.`,

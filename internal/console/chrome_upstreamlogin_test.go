@@ -1,0 +1,85 @@
+package console
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// A person logs in at a server of others from the page: it says which server asks for it and where it
+// leads, as text, and shows the command line. The person comes back to the page, with nothing of the
+// login in its address. An answer that is not to a login of this tab is of no use.
+func TestChromeUpstreamLogin(t *testing.T) {
+	w, with := withRemote(t, evil[0])
+	browser := chrome(t)
+	g := start(t, with)
+	p := g.open(browser)
+	p.mayFail("409")
+	p.mayFail("502")
+	p.mu.Lock()
+	p.leads = w.far.URL + "/authorize?"
+	p.mu.Unlock()
+	p.login(Operator)
+	p.at("#/upstreams")
+	asks := func() {
+		t.Helper()
+		p.click("Log in at " + evil[0])
+		p.until(`document.querySelector('dialog[open]')`)
+	}
+	asks()
+	for _, want := range []string{evil[0], w.far.URL + "/mcp", w.far.URL, ours, "belljar upstream login", "--tenant " + ours} {
+		if text := value[string](p, `document.querySelector('dialog').innerText`); !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q: %s", want, text)
+		}
+	}
+	p.plain("the question for a login")
+	p.click("Cancel")
+	p.until(`!document.querySelector('dialog')`)
+	if len(w.far.redirects) > 0 || w.token(t, ours) != "" {
+		t.Error("what was cancelled was done")
+	}
+	asks()
+	p.eval(`window.pressed = performance.now()`)
+	p.until(`window.pressed + 700 < performance.now()`)
+	p.eval(`document.querySelector('dialog .actions .danger, dialog .actions .main').click()`)
+	p.until(`document.querySelector('.said')?.innerText.includes('Logged in at')`)
+	if at := value[string](p, `location.href + document.cookie`); at != g.URL()+"#/upstreams" {
+		t.Errorf("after the login the address is %s", at)
+	}
+	if got := w.token(t, ours); got != "Bearer a-token" {
+		t.Errorf("the login is %q", got)
+	}
+	p.plain("after the login")
+
+	// Somebody else leads the person here, with an answer of their own.
+	for i, said := range []string{"no login at an upstream has begun", "nothing of it was used"} {
+		if i == 1 {
+			g.begins(value[string](p, `sessionStorage.getItem('token')`), evil[0], ours)
+		}
+		p.visit(g.URL() + upstreamLoginPath + "?" + url.Values{"code": {"a-code"}, "state": {"guessed"}, "iss": {w.far.URL}}.Encode())
+		p.until(`document.querySelector('.said .error')?.textContent.includes(` + quote(said) + `)`)
+	}
+
+	// Whatever addresses a server names, they are text, and only those of the web are gone to.
+	w.mu.Lock()
+	w.shown = &UpstreamLogin{URL: "javascript:window.evil=1", Server: evil[11], Issuer: evil[0], Close: func(context.Context) {}}
+	w.mu.Unlock()
+	p.click("Log in at " + evil[0])
+	p.reads("The address of the login is not one of the web.")
+	w.mu.Lock()
+	w.shown = &UpstreamLogin{URL: w.far.URL + "/authorize?x", Server: evil[11], Issuer: evil[0], Close: func(context.Context) {}}
+	w.mu.Unlock()
+	asks()
+	p.plain("a login with hostile addresses")
+
+	for _, role := range []Role{Viewer, Approver} {
+		viewer := g.open(browser)
+		viewer.login(role)
+		viewer.at("#/upstreams")
+		viewer.reads("belljar upstream login")
+		if value[bool](viewer, `!!`+theControl("Log in at "+evil[0])) {
+			t.Errorf("a person who is a %s has a button for a login", role)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// A person logs in at a remote server of others in three steps:
+//
+//  1. The page asks for a login. The server finds out who makes the tokens, and answers with the
+//     address for the browser, and with names for the person to read.
+//  2. The person goes there, and is led back to upstreamLoginPath, which is the page as well.
+//  3. The page takes the answer out of its address and sends it here, with the token of the person:
+//     an answer counts for somebody who has begun a login, and only for that one.
+
+// Bounds of logins at servers of others.
+const (
+	upstreamLoginLife = 10 * time.Minute // from its begin to its end
+	maxLoginAnswer    = 8 << 10          // bytes that an authorization server sends back in an address
+)
+
+// upstreamLoginPath is where an authorization server sends a browser back to. It is the page as well.
+const upstreamLoginPath = "upstream-login"
+
+// UpstreamTenant is whose login at a server is meant.
+type UpstreamTenant struct {
+	Name   string // of the server
+	Tenant string
+	Place  string // the workspace that has the server
+}
+
+// UpstreamLogin is a login at a server that has begun. Its functions are called by one goroutine.
+type UpstreamLogin struct {
+	URL    string // to which the browser goes
+	Server string // URL of the server, for the person to read
+	Issuer string // URL of the authorization server, for the person to read
+	// Receive ends it by the query of the address to which the browser was led back.
+	Receive func(ctx context.Context, answer url.Values) error
+	// Close releases what it holds, also after Receive.
+	Close func(context.Context)
+}
+
+// pendingUpstream is a login at a server that a person has begun.
+type pendingUpstream struct {
+	*UpstreamLogin
+	at   UpstreamTenant
+	ends *time.Timer
+}
+
+// upstreamLogins are the logins at servers that have begun, at most one of each token. It is safe for
+// concurrent use.
+type upstreamLogins struct {
+	mu     sync.Mutex
+	all    map[sha256sum]*pendingUpstream // guarded by mu: by the token of the person
+	closed bool                           // guarded by mu
+}
+
+// add keeps a login until it is taken, for ten minutes at most. It ends the one before of the token.
+func (l *upstreamLogins) add(ctx context.Context, of sha256sum, p *pendingUpstream) error {
+	ctx = context.WithoutCancel(ctx)
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		p.Close(ctx)
+		return errors.New("the console ends")
+	}
+	if l.all == nil {
+		l.all = make(map[sha256sum]*pendingUpstream)
+	}
+	before := l.all[of]
+	l.all[of] = p
+	p.ends = time.AfterFunc(upstreamLoginLife, func() {
+		l.mu.Lock()
+		late := l.all[of] == p
+		if late {
+			delete(l.all, of)
+		}
+		l.mu.Unlock()
+		if late {
+			p.Close(ctx)
+		}
+	})
+	l.mu.Unlock()
+	if before != nil {
+		before.end(ctx)
+	}
+	return nil
+}
+
+// end releases what a login holds.
+func (p *pendingUpstream) end(ctx context.Context) {
+	p.ends.Stop()
+	p.Close(ctx)
+}
+
+// take returns the login of a token, which is not there afterwards; nil for none. The caller ends it.
+func (l *upstreamLogins) take(of sha256sum) *pendingUpstream {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.all[of]
+	delete(l.all, of)
+	return p
+}
+
+// pending reports whether somebody is logging in at a server.
+func (l *upstreamLogins) pending() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.all) > 0
+}
+
+// close ends all logins that have begun. None begins afterwards.
+func (l *upstreamLogins) close(ctx context.Context) {
+	l.mu.Lock()
+	l.closed = true
+	all := l.all
+	l.all = nil
+	l.mu.Unlock()
+	for _, p := range all {
+		p.end(ctx)
+	}
+}
+
+// upstreamLoginHandlers serve logins at servers of others.
+type upstreamLoginHandlers struct {
+	upstreams Upstreams
+	console   *Console
+}
+
+// begin begins a login at a server.
+func (h *upstreamLoginHandlers) begin(r *request) (any, error) {
+	var want struct {
+		Tenant string `json:"tenant"`
+		Place  string `json:"place"`
+	}
+	if err := r.read(&want); err != nil {
+		return nil, err
+	}
+	if want.Tenant == "" {
+		want.Tenant = policies.LocalTenant
+	}
+	if !h.console.turns.login.TryLock() { // it asks other servers, and waits for them
+		return nil, fault(http.StatusTooManyRequests, "another login at an upstream begins now; try again in a moment")
+	}
+	defer h.console.turns.login.Unlock()
+	at := UpstreamTenant{r.PathValue("name"), want.Tenant, want.Place}
+	begun, err := h.upstreams.Login(r.Context(), at, r.who.Name, h.console.front.URL()+"/"+h.console.prefix+upstreamLoginPath)
+	if _, known := errors.AsType[*Error](err); err != nil && !known {
+		err = &Error{http.StatusBadGateway, err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := h.console.upstreamLogins.add(r.Context(), r.who.sum, &pendingUpstream{UpstreamLogin: begun, at: at}); err != nil {
+		return nil, err
+	}
+	return struct {
+		URL    string `json:"url"`
+		Server string `json:"server"`
+		Issuer string `json:"issuer"`
+	}{begun.URL, begun.Server, begun.Issuer}, nil
+}
+
+// finish ends the login that the person has begun.
+func (h *upstreamLoginHandlers) finish(r *request) (any, error) {
+	var said struct {
+		Answer string `json:"answer"` // the query of the address
+	}
+	if err := r.read(&said); err != nil {
+		return nil, err
+	}
+	answer, err := url.ParseQuery(said.Answer)
+	if err != nil || len(said.Answer) > maxLoginAnswer {
+		return nil, fault(http.StatusBadRequest, "answer: want the query of an address with at most %d bytes", maxLoginAnswer)
+	}
+	p := h.console.upstreamLogins.take(r.who.sum)
+	if p == nil {
+		return nil, fault(http.StatusConflict, "no login at an upstream has begun here in the last ten minutes; begin again")
+	}
+	defer p.end(r.Context())
+	if !r.who.Scope.Sees(p.at.Tenant) {
+		return nil, fault(http.StatusForbidden, "the login is for another tenant than %s", r.who.Scope)
+	}
+	if err := p.Receive(r.Context(), answer); err != nil {
+		return nil, &Error{http.StatusBadGateway, err}
+	}
+	return struct {
+		Upstream string `json:"upstream"`
+		Tenant   string `json:"tenant"`
+	}{p.at.Name, p.at.Tenant}, nil
+}
