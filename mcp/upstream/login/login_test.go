@@ -313,3 +313,66 @@ func TestTokenResponses(t *testing.T) {
 		}
 	}
 }
+
+// A caller that receives the answer itself gets a login by the answer to its own flow, and by no other
+// one. Nothing listens on this machine for it.
+func TestReceive(t *testing.T) {
+	const redirect = "https://belljar.example/upstream-login"
+	for what, row := range map[string]struct {
+		change func(url.Values)
+		want   string // part of the error; empty for a login
+	}{
+		"as it was":           {func(url.Values) {}, ""},
+		"another state":       {func(q url.Values) { q.Set("state", "guessed") }, "not that to this login"},
+		"no state":            {func(q url.Values) { q.Del("state") }, "not that to this login"},
+		"two states":          {func(q url.Values) { q.Add("state", "guessed") }, "not that to this login"},
+		"another issuer":      {func(q url.Values) { q.Set("iss", "https://evil.example") }, "another authorization server"},
+		"a code of nobody":    {func(q url.Values) { q.Set("code", "CODE-OF-NOBODY") }, "refuses: invalid_grant"},
+		"an error of a guess": {func(q url.Values) { q.Set("state", "guessed"); q.Set("error", "access_denied") }, "not that to this login"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b, w := openBook(t, "", newClock()), newWorld()
+			cfg := w.config(t, b)
+			cfg.Redirect = redirect
+			fl, err := StartFlow(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer fl.Close(t.Context())
+			if fl.listener != nil || fl.Issuer() != issuerURL || fl.Resource() != serverURL {
+				t.Errorf("the flow of %s at %s listens: %v", fl.Resource(), fl.Issuer(), fl.listener != nil)
+			}
+			to := w.answer(t, fl.URL())
+			if to == nil || !strings.HasPrefix(to.String(), redirect+"?") {
+				t.Fatalf("the browser is sent to %v", to)
+			}
+			answer := to.Query()
+			row.change(answer)
+			err = fl.Receive(t.Context(), answer)
+			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+				t.Errorf("got %v, want %q", err, row.want)
+			}
+			if _, err := b.find(t.Context(), github); (err == nil) != (row.want == "") {
+				t.Errorf("the login in the book: %v", err)
+			}
+			if row.want == "" && fl.Receive(t.Context(), answer) == nil {
+				t.Error("a code was exchanged twice")
+			}
+			if err := fl.Finish(t.Context()); err == nil || !strings.Contains(err.Error(), "caller receives") {
+				t.Errorf("a flow without a listener: %v", err)
+			}
+		})
+	}
+	for _, bad := range []string{"http://belljar.example/x", "javascript:alert(1)", "https://u:p@belljar.example/", "https://belljar.example/#x", "/x"} {
+		cfg := newWorld().config(t, openBook(t, "", newClock()))
+		cfg.Redirect = bad
+		if fl, err := StartFlow(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "redirect") {
+			t.Errorf("the redirect %s: %v, %v", bad, fl, err)
+		}
+	}
+	cfg := newWorld().config(t, openBook(t, "", newClock()))
+	cfg.Redirect = "http://127.0.0.1:8931/upstream-login"
+	if _, err := StartFlow(t.Context(), cfg); err != nil {
+		t.Errorf("a redirect on this machine: %v", err)
+	}
+}

@@ -231,7 +231,12 @@ func (i *stubIssuer) authorize(rw http.ResponseWriter, r *http.Request) {
 
 func (i *stubIssuer) register(rw http.ResponseWriter, r *http.Request) {
 	var asked object
-	if json.NewDecoder(r.Body).Decode(&asked) != nil || asked["application_type"] != "native" {
+	err := json.NewDecoder(r.Body).Decode(&asked)
+	kind := "native" // of a client whose redirect is on this machine (OpenID Connect Registration 1.0, 2)
+	if strings.HasPrefix(fmt.Sprint(asked["redirect_uris"]), "[https://") {
+		kind = "web"
+	}
+	if err != nil || asked["application_type"] != kind {
 		reply(rw, http.StatusBadRequest, object{"error": "invalid_client_metadata"})
 		return
 	}
@@ -357,19 +362,8 @@ func (w *world) config(t *testing.T, b *Book) Config {
 // makes of the answer; nil for nothing.
 func (w *world) person(t *testing.T, to string, change func(answer *url.URL)) int {
 	t.Helper()
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, to, nil)
-	if err != nil {
-		t.Error(err)
-		return 0
-	}
-	resp, err := w.RoundTrip(r)
-	if err != nil {
-		t.Error(err)
-		return 0
-	}
-	answer, err := resp.Location()
-	if err != nil {
-		t.Errorf("the authorization server answers with %v: %v", resp.Status, err)
+	answer := w.answer(t, to)
+	if answer == nil {
 		return 0
 	}
 	if change != nil {
@@ -377,6 +371,28 @@ func (w *world) person(t *testing.T, to string, change func(answer *url.URL)) in
 	}
 	status, _ := visit(t, http.MethodGet, answer, "")
 	return status
+}
+
+// answer is the address to which the authorization server sends the browser of a person who has
+// logged in; nil after an error of the test.
+func (w *world) answer(t *testing.T, to string) *url.URL {
+	t.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, to, nil)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	resp, err := w.RoundTrip(r)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	answer, err := resp.Location()
+	if err != nil {
+		t.Errorf("the authorization server answers with %v: %v", resp.Status, err)
+		return nil
+	}
+	return answer
 }
 
 // visit makes a request to the listener.
