@@ -222,6 +222,17 @@ func TestUpstreamLogin(t *testing.T) {
 		t.Errorf("for a tenant of somebody else: %d %s", got.status, got.body)
 	}
 	finish(in.Token, g.begins(in.Token, "far", "another"), 200)
+	own := NewToken() // of a person whose tenants the policy changes meanwhile
+	may := func(tenant string) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.people = []Known{{Name: "kim", Role: Operator, Scope: ScopeOf([]string{tenant}), Sum: sha256.Sum256([]byte(own))}}
+	}
+	may(ours)
+	g.send("POST", "api/v1/login", "", map[string]string{"code": own}).into(t, &in)
+	answer = g.begins(in.Token, "far", ours)
+	may("another")
+	finish(in.Token, answer, 403)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if left := len(w.far.redirects) - w.closed; left != 0 {
@@ -256,13 +267,21 @@ func TestLandingOfUpstreamLogins(t *testing.T) {
 func TestUpstreamLoginsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all upstreamLogins
+		var mu sync.Mutex
 		var closed []string
 		add := func(of byte, name string) error {
-			return all.add(t.Context(), sha256sum{of}, &pendingUpstream{UpstreamLogin: &UpstreamLogin{Close: func(context.Context) { closed = append(closed, name) }}})
+			return all.add(t.Context(), sha256sum{of}, &pendingUpstream{UpstreamLogin: &UpstreamLogin{Close: func(context.Context) {
+				mu.Lock()
+				defer mu.Unlock()
+				closed = append(closed, name)
+			}}})
 		}
 		is := func(when string, want ...string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			slices.Sort(closed) // two end at the same time
 			if !slices.Equal(closed, want) {
 				t.Errorf("%s: closed are %q, want %q", when, closed, want)
 			}
@@ -276,15 +295,14 @@ func TestUpstreamLoginsAreBounded(t *testing.T) {
 		if all.pending() || all.take(sha256sum{1}) != nil {
 			t.Error("a login is there after its time")
 		}
-		closed = nil
 		if err := add(1, "d"); err != nil {
 			t.Fatal(err)
 		}
 		all.close(t.Context())
-		is("at the end", "d")
+		is("at the end", "a", "b", "c", "d")
 		if add(1, "e") == nil {
 			t.Error("a login begins after the end")
 		}
-		is("afterwards", "d", "e")
+		is("afterwards", "a", "b", "c", "d", "e")
 	})
 }
