@@ -33,7 +33,7 @@ const whyAsked = a => facts([
 ])
 
 /** outcome is what became of it. @param {any} a */
-const outcome = a => el('div', {class: 'notice'}, el('p', {}, verdict(a.state), ' ', a.by && [T.approval.by, ' ', el('strong', {}, seen(a.by)), ' ', a.via && T.approval.via(a.via), ' ', ago(a.answered)]),
+const outcome = a => el('div', {class: 'notice'}, el('p', {}, verdict(a.state), ' ', a.by && [T.approval.by, ' ', el('strong', {}, seen(a.by)), ' ', a.via && seen(T.approval.via(a.via)), ' ', ago(a.answered)]),
   a.scope && el('p', {}, T.scope[/** @type {'once'} */ (a.scope)] || seen(a.scope), a.until && !a.until.startsWith('0001') && [', ', T.approval.until, ' ', clock(a.until)], a.uses > 0 && [' \u00b7 ', T.approval.uses(a.uses)]),
   a.note && el('p', {}, T.answer.noteWas, ' ', el('q', {}, seen(a.note))))
 

@@ -28,7 +28,7 @@ export function open(c) {
   const list = table(T.nav.history, [
     {head: T.field.state, cell: r => verdict(r.state)},
     {head: T.field.what, cell: r => el('a', {to: to(r, 'inbox', r.kind, r.id)}, el('span', {class: 'clip'}, el('strong', {}, line(r.tool, 40)), ' ', el('code', {}, line(r.text, 100)))), look: 'main'},
-    {head: T.field.by, cell: r => [seen(r.by || ''), r.via && el('span', {class: 'soft'}, ' ', T.approval.via(r.via))]},
+    {head: T.field.by, cell: r => [seen(r.by || ''), r.via && el('span', {class: 'soft'}, ' ', seen(T.approval.via(r.via)))]},
     {head: T.answer.noteWas, cell: r => r.note && el('q', {}, seen(r.note))},
     ofWorker(c),
     {head: T.field.tenant, cell: r => line(r.tenant, 40)},
