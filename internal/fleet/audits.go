@@ -86,7 +86,7 @@ func (f *Front) Audit(ctx context.Context) []Audited {
 
 // compared returns what is compared of each log, where shown is what each witness has kept, and
 // by the index of a witness why not all of that is. A log has [maxOneLog] for all its witnesses,
-// which they share: one that shows less than its part leaves the rest to the others, so that no
+// which they share: one that shows less than its share leaves the rest to the others, so that no
 // number of those that show much displaces what one shows that shows little.
 func compared(shown [][]Sighting) (seen map[string][]Sighting, cut map[int]string) {
 	sizes := make(map[string]map[int]int) // by log, and by witness
@@ -98,28 +98,40 @@ func compared(shown [][]Sighting) (seen map[string][]Sighting, cut map[int]strin
 			sizes[s.Worker][i] += s.size()
 		}
 	}
-	parts := make(map[string]int, len(sizes))
+	shares := make(map[string]int, len(sizes))
 	for log, of := range sizes {
-		parts[log] = part(slices.Collect(maps.Values(of)), maxOneLog)
+		shares[log] = fairShare(slices.Collect(maps.Values(of)), maxOneLog)
 	}
 	seen, cut = make(map[string][]Sighting, len(sizes)), make(map[int]string)
+	logs := make(map[int]map[string]bool) // of which not all is compared, by witness
 	for i, all := range shown {
 		for _, s := range all { // the oldest first, which say the least
-			if sizes[s.Worker][i] > parts[s.Worker] {
+			if sizes[s.Worker][i] > shares[s.Worker] {
 				sizes[s.Worker][i] -= s.size()
-				cut[i] = fmt.Sprintf("not all that it has kept of worker %s is compared: it has more than its part of %d bytes, which all witnesses share", s.Worker, maxOneLog)
+				if logs[i] == nil {
+					logs[i] = make(map[string]bool)
+				}
+				logs[i][s.Worker] = true
 				continue
 			}
 			seen[s.Worker] = append(seen[s.Worker], s)
 		}
 		shown[i] = nil
 	}
+	for i, of := range logs {
+		names := slices.Sorted(maps.Keys(of))
+		which := "worker " + names[0]
+		if len(names) > 1 {
+			which = fmt.Sprintf("%d workers, the first of them %s,", len(names), names[0])
+		}
+		cut[i] = fmt.Sprintf("not all that it has kept of %s is compared: it has more than its share of %d bytes of one log, which all witnesses have together", which, maxOneLog)
+	}
 	return seen, cut
 }
 
-// part returns the most that each of several users may have of what there is, so that as much as
-// possible is used and all who want more than that have the same.
-func part(wanted []int, most int) int {
+// fairShare returns the largest size that each user may have so that all together stay within
+// most. It sorts wanted.
+func fairShare(wanted []int, most int) int {
 	slices.Sort(wanted)
 	for i, n := range wanted {
 		if each := most / (len(wanted) - i); n > each {

@@ -308,6 +308,10 @@ func TestCutterProperty(t *testing.T) {
 				t.Fatalf("%q is not whole events", out)
 			}
 			got.Write(out)
+			if c.room && taken != 1 {
+				t.Fatalf("room is taken %d times while an event is held", taken)
+			}
+			c.written()
 			clear(piece) // it is the reader's again
 			rest = rest[size:]
 		}
@@ -325,12 +329,75 @@ func TestCutterProperty(t *testing.T) {
 	sent := 0
 	for range 40 {
 		sent += len(large.next(bytes.Repeat([]byte("x"), pieceSize)))
+		large.written()
 		if len(large.pending) > maxBuffered+pieceSize {
 			t.Fatalf("%d bytes are held", len(large.pending))
 		}
 	}
 	if sent < 40*pieceSize-maxBuffered || !large.torn {
 		t.Errorf("%d bytes of a large event were sent, torn %v", sent, large.torn)
+	}
+}
+
+// What has been buffered of a stream counts until it has been written: a client that does not read
+// keeps the front waiting with it.
+func TestRoomOfWhatIsWritten(t *testing.T) {
+	for name, last := range map[string]string{
+		"a whole event":        "\n\n",
+		"too large a one":      strings.Repeat("x", maxBuffered),
+		"a begin of a further": "\n\ndata:",
+	} {
+		released := 0
+		c := cutter{message: Message{ID: []byte("7")}, protocol: texts{}, take: func() bool { return true }, release: func() { released++ }}
+		if out := c.next([]byte("data: a begin")); len(out) != 0 {
+			t.Fatalf("%q is no whole event", out)
+		}
+		out := c.next([]byte(last))
+		if !bytes.HasPrefix(out, []byte("data: a begin")) || released != 0 {
+			t.Errorf("%s: room is given back %d times before %.20q is written", name, released, out)
+		}
+		want := 1
+		if strings.HasSuffix(last, ":") {
+			want = 0
+		}
+		if c.written(); released != want || (len(c.pending) == 0) != (want == 1) {
+			t.Errorf("%s: room is given back %d times, want %d; %d bytes are held", name, released, want, len(c.pending))
+		}
+	}
+}
+
+// borrowed is a connection that notes whether it is given a text itself, and not a copy of it.
+type borrowed struct {
+	pieces
+	text []byte
+	same bool
+}
+
+func (c *borrowed) Write(p []byte) (int, error) {
+	c.same = c.same || len(p) > 0 && &p[0] == &c.text[0]
+	return c.pieces.Write(p)
+}
+
+// A chunk has its size before it and a line end behind it. A large one is not copied.
+func TestChunks(t *testing.T) {
+	for _, size := range []int{1, 15, 16, pieceSize, pieceSize + 1, maxBuffered} {
+		text := bytes.Repeat([]byte("x"), size)
+		conn := &borrowed{text: text}
+		c := &chunked{conn: conn}
+		n, err := c.Write(text)
+		if err != nil || n != size || c.sent != int64(size) {
+			t.Errorf("%d of %d bytes, %d are counted: %v", n, size, c.sent, err)
+		}
+		if got, want := strings.Join(conn.all, ""), fmt.Sprintf("%x\r\n%s\r\n", size, text); got != want {
+			t.Errorf("a chunk of %d bytes is %.20q with %d bytes, want %.20q with %d", size, got, len(got), want, len(want))
+		}
+		if (len(conn.all) == 1) != (size <= pieceSize) || conn.same != (size > pieceSize) {
+			t.Errorf("a chunk of %d bytes is written in %d pieces, not copied %t", size, len(conn.all), conn.same)
+		}
+	}
+	failing := &chunked{conn: &pieces{err: io.ErrClosedPipe}}
+	if n, err := failing.Write(make([]byte, 2*pieceSize)); n != 0 || err == nil || failing.sent != 0 {
+		t.Errorf("a client that has gone: %d, %d, %v", n, failing.sent, err)
 	}
 }
 

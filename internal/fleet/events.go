@@ -25,7 +25,8 @@ type cutter struct {
 }
 
 // next returns what can be sent after piece has come: whole events, or what is too large to
-// be buffered. It is valid until the next call, and as long as piece is.
+// be buffered. It is valid until the next call, and as long as piece is. When it has been sent,
+// the caller calls written.
 func (c *cutter) next(piece []byte) []byte {
 	if len(piece) == 0 {
 		return nil
@@ -43,8 +44,7 @@ func (c *cutter) next(piece []byte) []byte {
 	before := c.torn
 	switch {
 	case whole == len(text):
-		c.torn = false
-		c.free()
+		c.torn, c.sent = false, len(c.pending)
 	case (whole > 0 || !c.torn) && len(text)-whole <= maxBuffered && (c.room || c.take()):
 		c.room, c.torn = true, false
 		if len(c.pending) == 0 {
@@ -54,16 +54,22 @@ func (c *cutter) next(piece []byte) []byte {
 		}
 		c.sent, text = whole, text[:whole]
 	default:
-		c.torn = true
-		c.free()
+		c.torn, c.sent = true, len(c.pending)
 	}
 	c.see(text, before)
 	return text
 }
 
+// written gives back the room of what next has returned, if nothing is held behind it.
+func (c *cutter) written() {
+	if c.sent == len(c.pending) {
+		c.free()
+	}
+}
+
 // free gives back the room of an event that is not buffered any more.
 func (c *cutter) free() {
-	c.pending = nil
+	c.pending, c.sent = nil, 0
 	if c.room {
 		c.room = false
 		c.release()

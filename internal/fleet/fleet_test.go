@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ type rig struct {
 	log   *testenv.Log
 
 	configure func(*WorkerConfig) // changes the configuration of workers; nil for none
+	invalid   *atomic.Bool        // callers of streams without a handler would not be let in any more
 
 	movers map[string]*mover // of workers, by name
 	times  moveTimes         // of workers
@@ -63,7 +65,7 @@ func (texts) Lost(m Message) []byte { return fmt.Appendf(nil, `{"lost":%s}`, m.I
 
 func newRig(t testing.TB, change func(*FrontConfig)) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), log: new(testenv.Log)}
+	r := &rig{t: t, dir: t.TempDir(), log: new(testenv.Log), invalid: new(atomic.Bool)}
 	if err := pki.Init(r.dir, time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -65,9 +65,10 @@ type Request struct {
 	Place  string
 	Caller string      // for the handler of the worker
 	Valid  func() bool // reports whether the client would be let in now
-	// GoesOn is called for an answer that goes on when ServeRequest has returned. over is called at
-	// its end, with what was sent of it since then. Nil for a caller that cannot have that.
-	GoesOn func() (over func(sent int64))
+	// Hijacked is called for an answer whose connection is hijacked: it goes on when ServeRequest
+	// has returned. over is called at its end, with how many bytes of it were sent since then. Nil
+	// for a caller that cannot have that.
+	Hijacked func() (over func(sent int64))
 }
 
 // Front sends the requests of clients to the workers of their places. Its methods are safe
@@ -85,8 +86,8 @@ type Front struct {
 	answers *shares // bytes
 	taken   *shares // requests that are in flight
 
-	flights *inflight[*flight]
-	lasting *inflight[net.Conn] // of clients whose streams go on without a handler
+	flights  *inflight[*flight]
+	hijacked *inflight[net.Conn] // of clients whose streams go on without a handler
 }
 
 // flight is a request that has been sent to a worker, or is about to be.
@@ -110,7 +111,7 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 		return nil, err
 	}
 	f := &Front{
-		cfg: cfg, files: files, roster: newRoster(files, cfg.Keys, cfg.Log), flights: newInflight[*flight](), lasting: newInflight[net.Conn](), audits: usualAudit,
+		cfg: cfg, files: files, roster: newRoster(files, cfg.Keys, cfg.Log), flights: newInflight[*flight](), hijacked: newInflight[net.Conn](), audits: usualAudit,
 		waiting: newShares(maxWaiting, tenantPart), bodies: newShares(maxBodies, tenantPart),
 		answers: newShares(maxAnswers, tenantPart), taken: newShares(maxFlights, tenantPart),
 	}
@@ -148,18 +149,15 @@ func (f *Front) Drain(ctx context.Context) {
 }
 
 // Close ends all links. What still runs goes on at the workers, and its clients get an error that says so.
-// It waits for the links, and for streams for as long as [lastWait]. A second call does nothing more.
+// It waits for the links, and for streams for as long as [closeGrace]. A second call does nothing more.
 func (f *Front) Close() {
-	idle := f.lasting.close()
+	idle := f.hijacked.close()
 	f.roster.close()
-	for _, c := range f.lasting.all() {
-		_ = c.SetWriteDeadline(time.Now().Add(lastWait))
+	for _, c := range f.hijacked.all() {
+		_ = c.SetWriteDeadline(time.Now().Add(closeGrace))
 	}
 	<-idle
 }
-
-// lastWait is how long the end of a stream waits for a client that reads nothing.
-const lastWait = 2 * time.Second
 
 // Recheck ends the streams of callers that would not be let in any more.
 func (f *Front) Recheck() {
@@ -238,9 +236,9 @@ func (f *Front) ServeRequest(w http.ResponseWriter, r *http.Request, q Request) 
 		cancel()
 		f.finish(fl)
 	}
-	goesOn := false
+	hijacked := false
 	defer func() {
-		if !goesOn {
+		if !hijacked {
 			over()
 		}
 	}()
@@ -248,17 +246,21 @@ func (f *Front) ServeRequest(w http.ResponseWriter, r *http.Request, q Request) 
 	if s == nil {
 		return
 	}
-	if conn := detach(w, r, fl); conn != nil {
-		if !f.lasting.begin(conn) {
-			s.close()
-			conn.Close()
-			return
-		}
+	switch conn, err := s.hijack(w, r); {
+	case errors.Is(err, http.ErrNotSupported):
+	case err != nil:
+		s.close()
+		panic(http.ErrAbortHandler)
+	case !f.hijacked.begin(conn):
+		s.close()
+		conn.Close()
+		return
+	default:
 		if !attached() { // the client has gone
 			cancel()
 		}
-		goesOn = true
-		s.goOn(conn, over)
+		hijacked = true
+		s.sendHijacked(ctx, conn, over)
 		return
 	}
 	// A stream is waited for here, and not further down: the runtime halves the stack of a
@@ -433,12 +435,12 @@ type source struct {
 	read atomic.Bool
 }
 
-// Read reads the body.
+// Read reads the body. After an error it releases the body, and the next Read returns EOF.
 func (s *source) Read(p []byte) (int, error) {
 	s.read.Store(true)
 	n, err := s.Reader.Read(p)
 	if err != nil {
-		s.Reader = strings.NewReader("") // the answer may last, and the body is not needed any more
+		s.Reader = strings.NewReader("") // release the body: the answer may last for hours
 	}
 	return n, err
 }

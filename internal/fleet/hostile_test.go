@@ -92,6 +92,18 @@ func (r *rig) raw(files Credentials, says hello) (net.Conn, welcome) {
 	return c, said
 }
 
+// await returns what comes next from a channel, which must come in time.
+func await[T any](t testing.TB, ch <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(20 * time.Second * testenv.Patience(t)):
+		t.Fatalf("no %s", what)
+		panic("not reached")
+	}
+}
+
 // frames reads frames until one is found.
 func frames(c net.Conn, found func(kind, flags byte) bool) error {
 	for {
@@ -116,26 +128,26 @@ func asked(c net.Conn) error {
 	return frames(c, func(kind, _ byte) bool { return kind == frameHeaders })
 }
 
-// counted is a listener that counts what is read of its connections.
-type counted struct {
+// countingListener counts what is read of its connections.
+type countingListener struct {
 	net.Listener
 	read atomic.Int64
 }
 
-func (l *counted) Accept() (net.Conn, error) {
+func (l *countingListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &countedConn{c, &l.read}, nil
+	return &countingConn{c, &l.read}, nil
 }
 
-type countedConn struct {
+type countingConn struct {
 	net.Conn
 	read *atomic.Int64
 }
 
-func (c *countedConn) Read(p []byte) (int, error) {
+func (c *countingConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.read.Add(int64(n))
 	return n, err
@@ -149,7 +161,7 @@ func (r *rig) counted() (*rig, *atomic.Int64) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	c := &counted{Listener: l}
+	c := &countingListener{Listener: l}
 	over := make(chan error, 1)
 	go func() { over <- r.front.Serve(context.Background(), c) }()
 	r.t.Cleanup(func() {
@@ -184,7 +196,7 @@ func TestHostileWorker(t *testing.T) {
 		}, shake + maxHeader, ""},
 		"answers before the answer without end": {func(w io.Writer) {
 			write(w, frame(frameHeaders, endHeaders, 1, "\x08\x03103"+field("x", strings.Repeat("y", 1000))), 20_000)
-		}, 6 << 20, ""}, // and what comes until the link is closed; without a bound it is 10 MiB,
+		}, 6 << 20, ""}, // what comes until the link is closed; without a bound it is 10 MiB
 		"a state with too long a name": {func(w io.Writer) {
 			write(w, frame(frameHeaders, endHeaders, 1, blockOK)+frame(frameData, 0, 1, `{"places":["`+strings.Repeat("x", maxPlace+1)+`"]}`+"\n"), 1)
 		}, shake, "what it says of itself cannot be read"},
@@ -213,7 +225,7 @@ func TestHostileWorker(t *testing.T) {
 			if n := read.Load(); n > tt.most {
 				t.Errorf("the front has read %d bytes, want at most %d", n, tt.most)
 			}
-			if !strings.Contains(r.log.String()[from:], tt.why) {
+			if tt.why != "" && !strings.Contains(r.log.String()[from:], tt.why) {
 				t.Errorf("want the reason %q:\n%s", tt.why, r.log.String()[from:])
 			}
 			r.says("p", 200, "good")
@@ -245,7 +257,7 @@ func TestStateWithoutEnd(t *testing.T) {
 		}
 	})
 	l := r.front.roster.named("good")
-	if n := <-sent; n < maxState/2 || n > maxState+2*maxBuffer {
+	if n := await(t, sent, "the end of what the worker sends"); n < maxState/2 || n > maxState+2*maxBuffer {
 		t.Errorf("%d bytes of one line are taken, want at most %d and what is on its way", n, maxState)
 	}
 	bad.stop()
@@ -338,10 +350,10 @@ func TestHostileFront(t *testing.T) {
 			for i := range uint32(100_000) {
 				write(w, frame(frameHeaders, endHeaders, 2*i+1, request), 1)
 			}
-		}, maxStreams, 32 << 10 * maxStreams},
+		}, maxStreams, maxStreams * (32 << 10)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := r.takes(l, front)
+			c := r.acceptLink(l, front)
 			begun.Store(0)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -375,8 +387,8 @@ func TestHostileFront(t *testing.T) {
 	}
 }
 
-// takes accepts a link of a worker, in the place of a front.
-func (r *rig) takes(l net.Listener, files *certificates) net.Conn {
+// acceptLink accepts a link of a worker, in the place of a front.
+func (r *rig) acceptLink(l net.Listener, files *certificates) net.Conn {
 	r.t.Helper()
 	raw, err := l.Accept()
 	if err != nil {

@@ -1,12 +1,24 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync"
+	"time"
+)
+
+// Bounds of a stream whose connection a front has hijacked.
+const (
+	// maxUnasked is how many bytes a client may send while it has such a stream. It has nothing to
+	// say: the connection ends with the stream.
+	maxUnasked = 4 << 10
+	// closeGrace is how long the end of such a stream waits for a client that reads nothing.
+	closeGrace = 2 * time.Second
 )
 
 // stream is an answer that is a stream of events.
@@ -17,12 +29,13 @@ type stream struct {
 	link  *link
 	cut   cutter
 	piece []byte // what has been read
+	code  int    // the status of the answer
 }
 
 // stream is the stream of an answer, whose headers have been sent.
 func (f *Front) stream(res *http.Response, fl *flight, l *link) *stream {
-	res.Header, res.Request = nil, nil // net/http has the answer for as long as it lasts
-	return &stream{front: f, from: res.Body, fl: fl, link: l, piece: make([]byte, firstPiece), cut: cutter{
+	res.Header, res.Request = nil, nil // net/http keeps the response until the stream ends
+	return &stream{front: f, from: res.Body, fl: fl, link: l, piece: make([]byte, firstPiece), code: res.StatusCode, cut: cutter{
 		message: fl.message, protocol: f.cfg.Protocol,
 		take:    func() bool { return f.answers.take(fl.Tenant, maxBuffered) },
 		release: func() { f.answers.release(fl.Tenant, maxBuffered) },
@@ -44,6 +57,7 @@ func (s *stream) copy(w io.Writer, flush func() error) bool {
 				return false
 			}
 		}
+		s.cut.written()
 		if n == len(s.piece) && n < pieceSize { // a stream that says much
 			s.piece = make([]byte, pieceSize)
 		}
@@ -77,53 +91,60 @@ func (s *stream) ended(w io.Writer, flush func() error, err error) bool {
 	return err == nil && flush() == nil
 }
 
-// detach takes the connection of a client from net/http whose stream lasts; nil where that
-// cannot be. As long as a handler runs, net/http keeps three buffers of 10 KiB together, the
-// request and its headers, and the handler a stack for all that is above it.
-func detach(w http.ResponseWriter, r *http.Request, fl *flight) net.Conn {
-	if !fl.message.Lasts || fl.GoesOn == nil || r.ProtoMajor != 1 || r.ProtoMinor < 1 {
-		return nil
+// hijack takes the connection of a client whose stream lasts from net/http. While a handler runs,
+// net/http keeps three buffers (10 KiB together), the request with its headers, and the stack of all
+// handlers above. The error is [http.ErrNotSupported] where net/http must keep the connection; after
+// another one nobody can send on it.
+func (s *stream) hijack(w http.ResponseWriter, r *http.Request) (net.Conn, error) {
+	bodiless := s.code != http.StatusOK || r.Method == http.MethodHead // or may be
+	if !s.fl.message.Lasts || s.fl.Hijacked == nil || r.ProtoMajor != 1 || r.ProtoMinor < 1 || bodiless {
+		return nil, http.ErrNotSupported
 	}
 	control := http.NewResponseController(w)
-	if control.Flush() != nil { // the headers, which say that the body comes in chunks
-		return nil
+	if err := control.Flush(); err != nil { // the headers, which say that the body comes in chunks
+		return nil, err
 	}
 	conn, _, err := control.Hijack()
-	if err != nil { // net/http goes on
-		return nil
-	}
-	return conn
+	return conn, err
 }
 
-// goOn sends a stream over a connection that net/http has given away, and returns at once. over
-// is called at its end.
-func (s *stream) goOn(conn net.Conn, over func()) {
-	answered := s.fl.GoesOn()
+// sendHijacked sends a stream over a connection that net/http has given away, and returns at once.
+// over is called at its end. After the end of ctx a client that reads nothing has [closeGrace].
+func (s *stream) sendHijacked(ctx context.Context, conn net.Conn, over func()) {
+	answered := s.fl.Hijacked()
 	c := &chunked{conn: conn}
 	go func() { // for which Close waits
-		defer s.front.lasting.end(conn)
+		defer s.front.hijacked.end(conn)
+		defer func() { answered(c.sent) }()
+		defer over()
 		var watching sync.WaitGroup
+		defer watching.Wait()
+		defer conn.Close()
+		defer context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Now().Add(closeGrace)) })()
 		watching.Go(func() {
 			discard(conn)
 			s.fl.end() // the client has gone
 		})
+		defer func() {
+			if p := recover(); p != nil { // what a worker says may be hostile
+				s.front.cfg.Log.Error("a panic has ended a stream", "worker", s.link.Name, "place", s.fl.Place, "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
 		if s.copy(c, func() error { return nil }) {
 			_ = c.end()
 		}
-		conn.Close()
-		watching.Wait()
-		over()
-		answered(c.sent)
 	}()
 }
 
-// discard reads until the other end has gone. A client says nothing more while it has a stream.
+// discard reads until the other end has gone, or has sent more than [maxUnasked].
 func discard(conn net.Conn) {
 	var some [64]byte
-	for {
-		if _, err := conn.Read(some[:]); err != nil {
+	for said := 0; said <= maxUnasked; {
+		n, err := conn.Read(some[:])
+		if err != nil {
 			return
 		}
+		said += n
 	}
 }
 
@@ -133,13 +154,16 @@ type chunked struct {
 	sent int64 // of the body
 }
 
-// Write sends a chunk.
+// Write sends a chunk. One that is not small is not copied.
 func (c *chunked) Write(p []byte) (int, error) {
 	if len(p) == 0 { // which would be the end
 		return 0, nil
 	}
-	text := append(fmt.Appendf(make([]byte, 0, len(p)+16), "%x\r\n", len(p)), p...)
-	if _, err := c.conn.Write(append(text, "\r\n"...)); err != nil {
+	pieces := net.Buffers{fmt.Appendf(nil, "%x\r\n", len(p)), p, []byte("\r\n")}
+	if len(p) <= pieceSize {
+		pieces = net.Buffers{fmt.Appendf(make([]byte, 0, len(p)+16), "%x\r\n%s\r\n", len(p), p)}
+	}
+	if _, err := pieces.WriteTo(c.conn); err != nil {
 		return 0, err
 	}
 	c.sent += int64(len(p))

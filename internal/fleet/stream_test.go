@@ -2,34 +2,78 @@ package fleet
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"belljar.dev/internal/testenv"
 )
 
-// lasting has the streams of a rig go on without a handler. What was sent of each without one comes
+// hijacked has the streams of a rig go on without a handler. What was sent of each without one comes
 // from the channel at its end.
-func (r *rig) lasting() (returned chan struct{}, sent chan int64) {
+func (r *rig) hijacked() (returned chan struct{}, sent chan int64) {
 	returned, sent = make(chan struct{}, 64), make(chan int64, 64)
 	r.http.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		place, _, _ := strings.Cut(req.URL.Path[1:], "/")
-		r.front.ServeRequest(w, req, Request{Place: place, Caller: "caller", GoesOn: func() func(int64) { return func(n int64) { sent <- n } }})
+		r.serveHijacked(w, req, sent)
 		returned <- struct{}{}
 	})
 	return returned, sent
+}
+
+// serveHijacked serves a request whose stream can go on without a handler, while its caller is valid.
+func (r *rig) serveHijacked(w http.ResponseWriter, req *http.Request, sent chan<- int64) {
+	place, _, _ := strings.Cut(req.URL.Path[1:], "/")
+	r.front.ServeRequest(w, req, Request{
+		Place: place, Caller: "caller", Valid: func() bool { return !r.invalid.Load() },
+		Hijacked: func() func(int64) { return func(n int64) { sent <- n } },
+	})
+}
+
+// listen sends a request for a stream by hand. What comes of its answer after the headers is left to
+// be read.
+func (r *rig) listen(method string) (net.Conn, *bufio.Reader) {
+	r.t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(r.http.URL, "http://"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second * testenv.Patience(r.t)))
+	const body = `{"id":1,"method":"listen"}`
+	fmt.Fprintf(c, "%s /p/mcp HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", method, len(body), body)
+	text := bufio.NewReader(c)
+	for {
+		line, err := text.ReadString('\n')
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if line == "\r\n" {
+			return c, text
+		}
+	}
+}
+
+// noFlights waits until nothing is left of any request.
+func (r *rig) noFlights() {
+	r.t.Helper()
+	r.until("the end of all", func() bool {
+		l := r.front.roster.named("w1")
+		return (l == nil || l.running.Load() == 0) && len(r.front.flights.all()) == 0 && len(r.front.hijacked.all()) == 0 &&
+			r.front.bodies.taken() == 0 && r.front.answers.taken() == 0
+	})
 }
 
 // A stream that lasts goes on when the handler has returned, and ends as any other does: with its
 // last event, with its client, with its worker, with an answer that is torn, and with its front.
 func TestStreamWithoutAHandler(t *testing.T) {
 	r := newRig(t, nil)
-	returned, sent := r.lasting()
+	returned, sent := r.hijacked()
 	next, gone := make(chan string), make(chan struct{}, 1)
 	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -71,7 +115,7 @@ func TestStreamWithoutAHandler(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer res.Body.Close()
-			<-returned
+			await(t, returned, "end of the handler")
 			if n := link().running.Load(); n != 1 || len(r.front.flights.all()) != 1 {
 				t.Errorf("%d requests of the link are in flight, %d of the front", n, len(r.front.flights.all()))
 			}
@@ -86,44 +130,174 @@ func TestStreamWithoutAHandler(t *testing.T) {
 			if (err != nil) != tt.cut || !tt.cut && string(rest) != tt.want {
 				t.Errorf("got %.80q, %v; want %q, cut %t", rest, err, tt.want, tt.cut)
 			}
-			if n := <-sent; n < int64(len(first)+len(tt.want)) {
-				t.Errorf("%d bytes are said to have been sent", n)
+			least := int64(len(first) + len(tt.want))
+			if n := await(t, sent, "count of what was sent"); n < least || !tt.cut && n != least {
+				t.Errorf("%d bytes are said to have been sent, want %d", n, least)
 			}
 			if name != "its last event" {
-				<-gone
+				await(t, gone, "end of the request at the worker")
 			}
-			r.until("the end of all", func() bool {
-				return l.running.Load() == 0 && len(r.front.flights.all()) == 0 && len(r.front.lasting.all()) == 0 && r.front.bodies.taken() == 0 && r.front.answers.taken() == 0
-			})
+			r.until("the end of the link's requests", func() bool { return l.running.Load() == 0 })
+			r.noFlights()
 		})
 	}
 }
 
-// A front that ends waits for no client that does not read its stream.
+// A front waits for no client that does not read its stream: not when it ends, not when it drains, and
+// not when the client would not be let in any more.
 func TestStreamWithoutAReader(t *testing.T) {
+	for name, end := range map[string]func(r *rig){
+		"close":   func(r *rig) { r.front.Close() },
+		"drain":   func(r *rig) { r.front.Drain(context.Background()) },
+		"recheck": func(r *rig) { r.invalid.Store(true); r.front.Recheck() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil)
+			returned, _ := r.hijacked()
+			var written atomic.Int64
+			r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				event := "data: " + strings.Repeat("x", 16<<10) + "\n\n"
+				for req.Context().Err() == nil {
+					n, _ := io.WriteString(w, event)
+					written.Add(int64(n))
+				}
+			}, "p")
+			c, _ := r.listen("POST")
+			defer c.Close() // or the end of the rig waits for it
+			await(t, returned, "end of the handler")
+			before := int64(-1)
+			r.until("full buffers on the way", func() bool {
+				testenv.Delay(t.Context(), 300*time.Millisecond)
+				now := written.Load()
+				defer func() { before = now }()
+				return now > 0 && now == before
+			})
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				end(r)
+			}()
+			await(t, over, "end of "+name)
+			r.noFlights()
+		})
+	}
+}
+
+// A client that sends more while it has a stream than it has a reason to loses the stream.
+func TestStreamOfATalker(t *testing.T) {
 	r := newRig(t, nil)
-	returned, _ := r.lasting()
+	returned, _ := r.hijacked()
+	gone := make(chan struct{}, 1)
 	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
 		for req.Context().Err() == nil {
-			_, _ = io.WriteString(w, "data: "+strings.Repeat("x", 16<<10)+"\n\n")
+			_, _ = io.WriteString(w, "data: x\n\n")
+			_ = http.NewResponseController(w).Flush()
+			testenv.Delay(req.Context(), time.Millisecond)
 		}
+		gone <- struct{}{}
 	}, "p")
-	c, err := net.Dial("tcp", strings.TrimPrefix(r.http.URL, "http://"))
-	if err != nil {
+	c, text := r.listen("POST")
+	await(t, returned, "end of the handler")
+	events := func() (err error) {
+		for range 300 {
+			if _, err = text.ReadString('x'); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if _, err := io.WriteString(c, strings.Repeat("x", maxUnasked)); err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	const body = `{"id":1,"method":"listen"}`
-	fmt.Fprintf(c, "POST /p/mcp HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
-		t.Fatalf("%q, %v", line, err)
+	if err := events(); err != nil {
+		t.Fatalf("after %d bytes: %v", maxUnasked, err)
 	}
-	<-returned
-	testenv.Delay(t.Context(), 100*time.Millisecond) // for the buffers on the way to be full
-	began := time.Now()
-	r.front.Close()
-	if took := time.Since(began); took > 5*lastWait*testenv.Patience(t) {
-		t.Errorf("the front took %v to end", took)
+	if _, err := io.WriteString(c, "x"); err != nil {
+		t.Fatal(err)
 	}
+	await(t, gone, "end of the stream")
+	r.noFlights()
+}
+
+// An answer that has no body gets none, whatever the worker says of it.
+func TestStreamWithoutABody(t *testing.T) {
+	r := newRig(t, nil)
+	returned, _ := r.hijacked()
+	code := make(chan int, 1)
+	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.WriteHeader(<-code)
+	}, "p")
+	for _, tt := range []struct {
+		method string
+		code   int
+	}{{"POST", http.StatusNoContent}, {"POST", http.StatusNotModified}, {"HEAD", http.StatusOK}} {
+		code <- tt.code
+		_, text := r.listen(tt.method)
+		if rest, err := io.ReadAll(text); err != nil || len(rest) > 0 {
+			t.Errorf("%s, %d: the answer has the body %q, %v", tt.method, tt.code, rest, err)
+		}
+		await(t, returned, "end of the handler")
+		r.noFlights()
+	}
+}
+
+// panicking is a protocol that what a worker says can break.
+type panicking struct{ texts }
+
+func (panicking) Answers([]byte, Message) bool { panic("hostile bytes") }
+
+// A panic while a stream is sent ends that stream, and not the front.
+func TestStreamThatPanics(t *testing.T) {
+	r := newRig(t, nil)
+	returned, sent := r.hijacked()
+	r.front.cfg.Protocol = panicking{}
+	next, gone := make(chan struct{}), make(chan struct{})
+	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		<-next
+		_, _ = io.WriteString(w, "data: x\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-req.Context().Done()
+		close(gone)
+	}, "p")
+	_, text := r.listen("POST")
+	await(t, returned, "end of the handler")
+	next <- struct{}{}
+	if rest, err := io.ReadAll(text); err != nil || len(rest) > 0 {
+		t.Errorf("a stream that is cut has %q, %v", rest, err)
+	}
+	await(t, sent, "count of what was sent")
+	await(t, gone, "end of the request at the worker")
+	r.noFlights()
+	r.until("log of the panic", func() bool { return strings.Contains(r.log.String(), "hostile bytes") })
+}
+
+// kept is a connection that cannot be hijacked, for another reason than that it is not supported.
+type kept struct{ http.ResponseWriter }
+
+func (kept) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, io.ErrUnexpectedEOF }
+func (k kept) Unwrap() http.ResponseWriter                { return k.ResponseWriter }
+
+// A stream whose connection is neither the front's nor net/http's ends.
+func TestStreamThatCannotBeHijacked(t *testing.T) {
+	r := newRig(t, nil)
+	r.http.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.serveHijacked(kept{w}, req, nil)
+	})
+	gone := make(chan struct{})
+	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		<-req.Context().Done()
+		close(gone)
+	}, "p")
+	c, _ := r.listen("POST")
+	defer c.Close() // or the end of the rig waits for it
+	await(t, gone, "end of the request at the worker")
+	r.noFlights()
 }

@@ -336,8 +336,28 @@ func TestHostileWitnessesDisplaceNothing(t *testing.T) {
 	}
 }
 
+// A witness that is cut at several logs is named with how many they are.
+func TestSeveralLogsOfAWitnessAreCut(t *testing.T) {
+	const enough = 2*maxOneLog/(MaxKept*MaxSigned) + 1
+	large := Signed{"key", strings.Repeat("x", MaxSigned-3)}
+	shown := make([][]Sighting, enough)
+	for i := range shown {
+		for _, log := range []string{"w3", "w1", "w2"}[:min(3, i+1)] {
+			for range MaxKept {
+				shown[i] = append(shown[i], Sighting{fmt.Sprint("a", i), log, large})
+			}
+		}
+	}
+	_, cut := compared(shown)
+	for i, want := range []string{"of worker w3 is compared", "of 2 workers, the first of them w1, is compared", "of 3 workers, the first of them w1, is compared"} {
+		if !strings.Contains(cut[i], want) {
+			t.Errorf("of witness %d it is said %q, want %q", i, cut[i], want)
+		}
+	}
+}
+
 // What each of several users gets of something is fair, and nothing is left where someone wants it.
-func TestPartProperty(t *testing.T) {
+func TestFairShareProperty(t *testing.T) {
 	n, random := testenv.Cases(t, 500)
 	for range n {
 		wanted := make([]int, 1+random.IntN(8))
@@ -347,7 +367,7 @@ func TestPartProperty(t *testing.T) {
 			all += wanted[i]
 		}
 		most := random.IntN(400)
-		each, taken := part(slices.Clone(wanted), most), 0
+		each, taken := fairShare(slices.Clone(wanted), most), 0
 		for _, w := range wanted {
 			taken += min(w, each)
 		}

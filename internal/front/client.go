@@ -3,7 +3,7 @@ package front
 import (
 	"net"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -15,29 +15,43 @@ const writeWait = 30 * time.Second
 // goroutine otherwise, also one that cannot log in.
 type client struct {
 	net.Conn
-	leave func()      // once
-	own   atomic.Bool // the writer has set a deadline
+	leave func() // once
+
+	mu  sync.Mutex // held while a deadline of writes is set
+	own bool       // guarded by mu: the writer has set a deadline
 }
 
 // Write writes to the client.
 func (c *client) Write(p []byte) (int, error) {
-	if !c.own.Load() {
-		if err := c.Conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
-			return 0, err
-		}
+	if err := c.bound(); err != nil {
+		return 0, err
 	}
 	return c.Conn.Write(p)
 }
 
+// bound sets the deadline of a write, unless the writer has set its own.
+func (c *client) bound() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.own {
+		return nil
+	}
+	return c.Conn.SetWriteDeadline(time.Now().Add(writeWait))
+}
+
 // SetWriteDeadline sets the deadline of writes in place of ours; zero brings that back.
 func (c *client) SetWriteDeadline(t time.Time) error {
-	c.own.Store(!t.IsZero())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.own = !t.IsZero()
 	return c.Conn.SetWriteDeadline(t)
 }
 
 // SetDeadline is SetWriteDeadline, for reads too.
 func (c *client) SetDeadline(t time.Time) error {
-	c.own.Store(!t.IsZero())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.own = !t.IsZero()
 	return c.Conn.SetDeadline(t)
 }
 

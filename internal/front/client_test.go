@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,8 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"golang.org/x/time/rate"
+
+	"belljar.dev/internal/testenv"
 )
 
 // pipes is a listener whose connections a test dials in memory, in its own time.
@@ -259,4 +262,44 @@ func TestStreamsAreBounded(t *testing.T) {
 			t.Error("no request was answered after the end of another one")
 		}
 	})
+}
+
+// slowToSet is a connection on which the first deadline takes a while to be set.
+type slowToSet struct {
+	net.Conn
+	setting chan struct{} // closed when that has begun
+	began   atomic.Bool
+
+	mu   sync.Mutex
+	last time.Time // guarded by mu
+}
+
+func (c *slowToSet) SetWriteDeadline(t time.Time) error {
+	if c.began.CompareAndSwap(false, true) {
+		close(c.setting)
+		testenv.Delay(context.Background(), 50*time.Millisecond)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = t
+	return nil
+}
+
+func (*slowToSet) Write(p []byte) (int, error) { return len(p), nil }
+
+// A deadline that is set while a write begins is not replaced by the usual one.
+func TestOwnDeadlineHolds(t *testing.T) {
+	conn := &slowToSet{setting: make(chan struct{})}
+	c := &client{Conn: conn}
+	var writing sync.WaitGroup
+	writing.Go(func() { _, _ = c.Write([]byte("x")) })
+	<-conn.setting
+	own := time.Now().Add(time.Second)
+	if err := c.SetWriteDeadline(own); err != nil {
+		t.Fatal(err)
+	}
+	writing.Wait()
+	if !conn.last.Equal(own) {
+		t.Errorf("the deadline is %v later than the own one", conn.last.Sub(own))
+	}
 }
