@@ -103,7 +103,7 @@ func compared(shown [][]Sighting) (seen map[string][]Sighting, cut map[int]strin
 		shares[log] = fairShare(slices.Collect(maps.Values(of)), maxOneLog)
 	}
 	seen, cut = make(map[string][]Sighting, len(sizes)), make(map[int]string)
-	logs := make(map[int]map[string]bool) // of which not all is compared, by witness
+	logs := make(map[int]map[string]bool) // that are cut, by witness
 	for i, all := range shown {
 		for _, s := range all { // the oldest first, which say the least
 			if sizes[s.Worker][i] > shares[s.Worker] {
