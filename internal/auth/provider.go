@@ -135,8 +135,8 @@ func (p *Provider) request(ctx context.Context) (_ context.Context, end func(), 
 	}, nil
 }
 
-// reason is the error of a request, which is ErrClosed if Close has cancelled it.
-func reason(ctx context.Context, err error) error {
+// closedOr is the error of a request, which is ErrClosed if Close has cancelled it.
+func closedOr(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), ErrClosed) {
 		return ErrClosed
 	}
@@ -192,7 +192,7 @@ func (p *Provider) metadata(ctx context.Context) (e endpoints, err error) {
 	text, _, err := p.fetch.get(ctx, from)
 	switch {
 	case err != nil:
-		return e, reason(ctx, err)
+		return e, closedOr(ctx, err)
 	case wire.CheckJSON(text, maxDepth) != nil || json.Unmarshal(text, &e) != nil:
 		return e, fmt.Errorf("%s: it is not valid JSON", from)
 	case e.Issuer != p.cfg.Issuer:
@@ -282,12 +282,12 @@ func (p *Provider) exchange(ctx context.Context, e endpoints, v PendingLogin, co
 	}
 	resp, err := p.fetch.client.Do(req)
 	if err != nil {
-		return "", reason(ctx, err)
+		return "", closedOr(ctx, err)
 	}
 	defer resp.Body.Close()
 	text, err := readBounded(resp.Body)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", e.Token, reason(ctx, err))
+		return "", fmt.Errorf("%s: %w", e.Token, closedOr(ctx, err))
 	}
 	var said struct {
 		Token string `json:"id_token"`

@@ -36,7 +36,7 @@ func TestChromeProvider(t *testing.T) {
 		t.Helper()
 		p.click("Log in at " + far.Host())
 		p.until(`document.querySelector('.state.live')`)
-		if left := value[string](p, `location.pathname + location.search + document.cookie + (sessionStorage.getItem('visit') || '')`); left != "/" {
+		if left := value[string](p, `location.pathname + location.search + document.cookie + (sessionStorage.getItem('pending') || '')`); left != "/" {
 			t.Errorf("after the login, this is left of it: %s", left)
 		}
 		return value[string](p, own)

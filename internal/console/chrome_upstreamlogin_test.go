@@ -53,7 +53,7 @@ func TestChromeUpstreamLogin(t *testing.T) {
 	p.plain("after the login")
 
 	// Somebody else leads the person here, with an answer of their own.
-	for i, said := range []string{"no login at an upstream has begun", "nothing of it was used"} {
+	for i, said := range []string{"no login at an upstream has begun", "does not belong to the login"} {
 		if i == 1 {
 			g.begins(value[string](p, `sessionStorage.getItem('token')`), evil[0], ours)
 		}
@@ -66,7 +66,7 @@ func TestChromeUpstreamLogin(t *testing.T) {
 	w.shown = &UpstreamLogin{URL: "javascript:window.evil=1", Server: evil[11], Issuer: evil[0], Close: func(context.Context) {}}
 	w.mu.Unlock()
 	p.click("Log in at " + evil[0])
-	p.reads("The address of the login is not one of the web.")
+	p.reads("The server names a login address that does not begin with http:// or https://.")
 	w.mu.Lock()
 	w.shown = &UpstreamLogin{URL: w.far.URL + "/authorize?x", Server: evil[11], Issuer: evil[0], Close: func(context.Context) {}}
 	w.mu.Unlock()

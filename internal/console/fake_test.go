@@ -152,7 +152,7 @@ func (o *others) Restart(_ context.Context, name, by string) (int, error) {
 	return 1, nil
 }
 
-func (o *others) Login(context.Context, UpstreamTenant, string, string) (*UpstreamLogin, error) {
+func (o *others) Login(context.Context, LoginTarget, string, string) (*UpstreamLogin, error) {
 	return nil, errors.New("no such server")
 }
 

@@ -253,7 +253,7 @@ func (v *someUpstreams) Restart(context.Context, string, string) (int, error) {
 }
 
 // Login is for a tenant, so a person of that one may begin it.
-func (v *someUpstreams) Login(ctx context.Context, at UpstreamTenant, by, redirect string) (*UpstreamLogin, error) {
+func (v *someUpstreams) Login(ctx context.Context, at LoginTarget, by, redirect string) (*UpstreamLogin, error) {
 	if !v.scope.Sees(at.Tenant) {
 		return nil, fault(http.StatusNotFound, "the server %.60q does not run for a tenant that you may see", at.Name)
 	}

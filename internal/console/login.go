@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -19,7 +20,7 @@ type loggedIn struct {
 func (c *Console) login(r *request) (any, error) {
 	var said struct {
 		Code    string `json:"code"`
-		Pending string `json:"visit"` // of somebody who comes back from the provider
+		Pending string `json:"pending"` // of somebody who comes back from the provider
 		State   string `json:"state"`
 	}
 	if err := r.read(&said); err != nil {
@@ -68,9 +69,10 @@ func (c *Console) enter(r *request, said string) (token string, who Person, err 
 	return "", who, errToken
 }
 
-// logout ends the token of the request.
+// logout ends the token of the request, and the login at an upstream that has begun with it.
 func (c *Console) logout(r *request) (any, error) {
 	c.access.logout(r.who)
+	c.upstreamLogins.drop(context.WithoutCancel(r.Context()), r.who.sum)
 	r.w.WriteHeader(http.StatusNoContent)
 	return nil, errAnswered
 }

@@ -86,7 +86,7 @@ func (c *Console) loginMethods(*request) (any, error) {
 	return out, nil
 }
 
-// takeProviderSlot takes one of the places of requests that wait for the provider.
+// takeProviderSlot takes one of the slots for requests to the provider.
 func (c *Console) takeProviderSlot() (leave func(), err error) {
 	if c.views.Provider == nil || c.views.Provider.Host() == "" {
 		return nil, fault(http.StatusNotFound, "people do not log in at a provider here; the policy names none under console")
@@ -119,7 +119,7 @@ func (c *Console) begin(r *request) (any, error) {
 	}
 	return struct {
 		URL     string `json:"url"`
-		Pending string `json:"visit"` // for the login
+		Pending string `json:"pending"` // for the login
 	}{pending.URL, base64.RawURLEncoding.EncodeToString(c.seal.Seal(nil, nil, text, nil))}, nil
 }
 

@@ -85,7 +85,7 @@ func withProvider(t testing.TB) (*provided, func(*rig, *Views)) {
 }
 
 // begun is the answer to the begin of a login.
-type begun struct{ URL, Visit string }
+type begun struct{ URL, Pending string }
 
 // goes begins a login and comes back from the provider with what a login needs.
 func (g *rig) goes(p *provided) map[string]string {
@@ -99,7 +99,7 @@ func (g *rig) goes(p *provided) map[string]string {
 	if at := g.URL() + "login?"; !strings.HasPrefix(to.String(), at) {
 		g.t.Fatalf("the browser is sent to %s, want %s", to, at)
 	}
-	return map[string]string{"visit": b.Visit, "state": to.Query().Get("state"), "code": to.Query().Get("code")}
+	return map[string]string{"pending": b.Pending, "state": to.Query().Get("state"), "code": to.Query().Get("code")}
 }
 
 // A person logs in at a provider, as what the policy makes of the claims: at each request. A login
@@ -125,24 +125,24 @@ func TestLoginAtAProvider(t *testing.T) {
 		t.Fatalf("got %d %+v", status, in)
 	}
 	if status, _ := login(said); status != http.StatusUnauthorized {
-		t.Errorf("a visit that has ended: %d", status)
+		t.Errorf("a login that has ended: %d", status)
 	}
 	one, other := g.goes(p), g.goes(p)
 	for name, said := range map[string]map[string]string{
-		"the visit of another tab": {"visit": other["visit"], "state": one["state"], "code": one["code"]},
-		"no visit":                 {"visit": "-", "state": one["state"], "code": one["code"]},
-		"a visit of nobody":        {"visit": base64.RawURLEncoding.EncodeToString(make([]byte, 100)), "state": one["state"], "code": one["code"]},
-		"no state":                 {"visit": one["visit"], "code": one["code"]},
-		"another state":            {"visit": one["visit"], "state": "x", "code": one["code"]},
+		"the login of another tab": {"pending": other["pending"], "state": one["state"], "code": one["code"]},
+		"no login":                 {"pending": "-", "state": one["state"], "code": one["code"]},
+		"a login of nobody":        {"pending": base64.RawURLEncoding.EncodeToString(make([]byte, 100)), "state": one["state"], "code": one["code"]},
+		"no state":                 {"pending": one["pending"], "code": one["code"]},
+		"another state":            {"pending": one["pending"], "state": "x", "code": one["code"]},
 	} {
 		if status, _ := login(said); status != http.StatusUnauthorized {
 			t.Errorf("%s: %d", name, status)
 		}
 	}
-	if strings.Contains(one["visit"], one["state"]) {
-		t.Error("the visit is not encrypted")
+	if strings.Contains(one["pending"], one["state"]) {
+		t.Error("the login is not encrypted")
 	}
-	if status, _ := login(map[string]string{"visit": other["visit"], "state": other["state"], "code": one["code"]}); status != http.StatusBadGateway {
+	if status, _ := login(map[string]string{"pending": other["pending"], "state": other["state"], "code": one["code"]}); status != http.StatusBadGateway {
 		t.Errorf("the code of another login: %d", status)
 	}
 	end := func() int { return g.send("POST", "api/v1/sessions/nosuch/end", in.Token, struct{}{}).status }
@@ -197,7 +197,7 @@ func TestLoginsAreBounded(t *testing.T) {
 	p, with := withProvider(t)
 	g := start(t, full, with)
 	said := g.goes(p)
-	text, err := base64.RawURLEncoding.DecodeString(said["visit"])
+	text, err := base64.RawURLEncoding.DecodeString(said["pending"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestLoginsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := base64.RawURLEncoding.EncodeToString(g.seal.Seal(nil, nil, text, nil))
-	if got := g.send("POST", "api/v1/login", "", map[string]string{"visit": late, "state": said["state"], "code": said["code"]}); got.status != http.StatusUnauthorized {
+	if got := g.send("POST", "api/v1/login", "", map[string]string{"pending": late, "state": said["state"], "code": said["code"]}); got.status != http.StatusUnauthorized {
 		t.Errorf("too late: %d %s", got.status, got.body)
 	}
 	for range maxProviderRequests {
@@ -233,7 +233,7 @@ func TestLoginsAreBounded(t *testing.T) {
 	}
 }
 
-// A visit is good for one end, and a client has few tries that fail: each one spends the secret of the
+// A login is good for one end, and a client has few tries that fail: each one spends the secret of the
 // server and a place. Neither is forgotten to make room, and a client takes nothing from others.
 func TestEndsOfLoginsAreBounded(t *testing.T) {
 	p, with := withProvider(t)
@@ -256,7 +256,7 @@ func TestEndsOfLoginsAreBounded(t *testing.T) {
 	}
 	said["code"] = code
 	if got := login(said, "192.0.2.1"); got != http.StatusUnauthorized || asked.Load() != 1 {
-		t.Errorf("a second end of a visit: %d, and %d requests", got, asked.Load())
+		t.Errorf("a second end of a login: %d, and %d requests", got, asked.Load())
 	}
 	for range maxTries { // which succeed, so they do not count
 		if got := login(g.goes(p), "192.0.2.1"); got != http.StatusOK {
@@ -282,9 +282,9 @@ func TestEndsOfLoginsAreBounded(t *testing.T) {
 	}
 }
 
-// The visits that have ended are remembered while they could end again; where there are too many,
+// The logins that have ended are remembered while they could end again; where there are too many,
 // none is forgotten.
-func TestEndedVisitsAreKept(t *testing.T) {
+func TestEndedLoginsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all tries
 		from := func(i int) netip.Prefix {

@@ -248,7 +248,7 @@ func (f *sharedUpstreams) Restart(context.Context, string, string) (int, error) 
 	return 1, nil
 }
 
-func (f *sharedUpstreams) Login(_ context.Context, at UpstreamTenant, _, _ string) (*UpstreamLogin, error) {
+func (f *sharedUpstreams) Login(_ context.Context, at LoginTarget, _, _ string) (*UpstreamLogin, error) {
 	f.s.did("login", at.Tenant)
 	return &UpstreamLogin{Close: func(context.Context) {}, Receive: func(context.Context, url.Values) error {
 		f.s.did("logged in", at.Tenant)

@@ -10,7 +10,7 @@ import (
 )
 
 // Bounds of ends of logins at a provider. A client has few tries, since each one of them spends the
-// secret of this server at the provider, and one of the places of requests that wait for it.
+// secret of this server at the provider, and one of the slots for requests to the provider.
 const (
 	maxEnded = 4096 // logins that are remembered
 	maxTries = 20   // of one client that did not let it in, within pendingLoginLife

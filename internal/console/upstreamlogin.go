@@ -17,7 +17,8 @@ import (
 //     address for the browser, and with names for the person to read.
 //  2. The person goes there, and is led back to upstreamLoginPath, which is the page as well.
 //  3. The page takes the answer out of its address and sends it here, with the token of the person:
-//     an answer counts for somebody who has begun a login, and only for that one.
+//     an answer counts for somebody who has begun a login, and only for that one. Any page can lead
+//     a browser to step 3, so an answer without the state of the login changes nothing.
 
 // Bounds of logins at servers of others.
 const (
@@ -28,61 +29,75 @@ const (
 // upstreamLoginPath is where an authorization server sends a browser back to. It is the page as well.
 const upstreamLoginPath = "upstream-login"
 
-// UpstreamTenant is whose login at a server is meant.
-type UpstreamTenant struct {
+// LoginTarget names an upstream, its place and the tenant that the login is for.
+type LoginTarget struct {
 	Name   string // of the server
 	Tenant string
 	Place  string // the workspace that has the server
 }
 
-// UpstreamLogin is a login at a server that has begun. Its functions are called by one goroutine.
+// UpstreamLogin is a login at a server that has begun. Its functions are not called concurrently.
 type UpstreamLogin struct {
 	URL    string // to which the browser goes
 	Server string // URL of the server, for the person to read
 	Issuer string // URL of the authorization server, for the person to read
+	// Answers reports whether a query has the state of this login. Receive uses no other one.
+	Answers func(answer url.Values) bool
 	// Receive ends it by the query of the address to which the browser was led back.
 	Receive func(ctx context.Context, answer url.Values) error
 	// Close releases what it holds, also after Receive.
 	Close func(context.Context)
 }
 
-// pendingUpstream is a login at a server that a person has begun.
-type pendingUpstream struct {
+// pendingUpstreamLogin is a login at a server that a person has begun.
+type pendingUpstreamLogin struct {
 	*UpstreamLogin
-	at   UpstreamTenant
+	at   LoginTarget
 	ends *time.Timer
 }
 
 // upstreamLogins are the logins at servers that have begun, at most one of each token. It is safe for
 // concurrent use.
 type upstreamLogins struct {
+	late sync.WaitGroup // timers that close a login
+
 	mu     sync.Mutex
-	all    map[sha256sum]*pendingUpstream // guarded by mu: by the token of the person
-	closed bool                           // guarded by mu
+	all    map[sha256sum]*pendingUpstreamLogin // guarded by mu: by the token of the person
+	closed bool                                // guarded by mu
 }
 
-// add keeps a login until it is taken, for ten minutes at most. It ends the one before of the token.
-func (l *upstreamLogins) add(ctx context.Context, of sha256sum, p *pendingUpstream) error {
+// errNoUpstreamLogin is the error for an answer where its person is not logging in at an upstream.
+var errNoUpstreamLogin = fault(http.StatusConflict, "no login at an upstream has begun here in the last ten minutes; begin again")
+
+// errOtherUpstreamLogin is the error for an answer that leaves the login of its person as it is.
+var errOtherUpstreamLogin = fault(http.StatusConflict, "the answer does not belong to the login that you have begun, and was not used")
+
+// add keeps a login until it is taken, for ten minutes at most and while the token of the person is
+// valid. It ends the one before of the token.
+func (l *upstreamLogins) add(ctx context.Context, who Person, p *pendingUpstreamLogin) error {
 	ctx = context.WithoutCancel(ctx)
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
 		p.Close(ctx)
-		return errors.New("the console ends")
+		return fault(http.StatusServiceUnavailable, "the console is closing; begin again when it is back")
 	}
 	if l.all == nil {
-		l.all = make(map[sha256sum]*pendingUpstream)
+		l.all = make(map[sha256sum]*pendingUpstreamLogin)
 	}
+	of := who.sum
 	before := l.all[of]
 	l.all[of] = p
-	p.ends = time.AfterFunc(upstreamLoginLife, func() {
+	p.ends = time.AfterFunc(min(upstreamLoginLife, time.Until(who.Until)), func() {
 		l.mu.Lock()
 		late := l.all[of] == p
 		if late {
 			delete(l.all, of)
+			l.late.Add(1)
 		}
 		l.mu.Unlock()
 		if late {
+			defer l.late.Done()
 			p.Close(ctx)
 		}
 	})
@@ -94,18 +109,36 @@ func (l *upstreamLogins) add(ctx context.Context, of sha256sum, p *pendingUpstre
 }
 
 // end releases what a login holds.
-func (p *pendingUpstream) end(ctx context.Context) {
+func (p *pendingUpstreamLogin) end(ctx context.Context) {
 	p.ends.Stop()
 	p.Close(ctx)
 }
 
-// take returns the login of a token, which is not there afterwards; nil for none. The caller ends it.
-func (l *upstreamLogins) take(of sha256sum) *pendingUpstream {
+// take returns the login of a token that an answer is to, which is not there afterwards. The caller
+// ends it.
+func (l *upstreamLogins) take(of sha256sum, answer url.Values) (*pendingUpstreamLogin, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.all[of]
+	switch {
+	case p == nil:
+		return nil, errNoUpstreamLogin
+	case !p.Answers(answer):
+		return nil, errOtherUpstreamLogin
+	}
 	delete(l.all, of)
-	return p
+	return p, nil
+}
+
+// drop ends the login of a token, if there is one.
+func (l *upstreamLogins) drop(ctx context.Context, of sha256sum) {
+	l.mu.Lock()
+	p := l.all[of]
+	delete(l.all, of)
+	l.mu.Unlock()
+	if p != nil {
+		p.end(ctx)
+	}
 }
 
 // pending reports whether somebody is logging in at a server.
@@ -115,7 +148,8 @@ func (l *upstreamLogins) pending() bool {
 	return len(l.all) > 0
 }
 
-// close ends all logins that have begun. None begins afterwards.
+// close ends all logins that have begun, and waits for those that end because of their time. None
+// begins afterwards.
 func (l *upstreamLogins) close(ctx context.Context) {
 	l.mu.Lock()
 	l.closed = true
@@ -125,6 +159,7 @@ func (l *upstreamLogins) close(ctx context.Context) {
 	for _, p := range all {
 		p.end(ctx)
 	}
+	l.late.Wait()
 }
 
 // upstreamLoginHandlers serve logins at servers of others.
@@ -149,7 +184,7 @@ func (h *upstreamLoginHandlers) begin(r *request) (any, error) {
 		return nil, fault(http.StatusTooManyRequests, "another login at an upstream begins now; try again in a moment")
 	}
 	defer h.console.turns.login.Unlock()
-	at := UpstreamTenant{r.PathValue("name"), want.Tenant, want.Place}
+	at := LoginTarget{r.PathValue("name"), want.Tenant, want.Place}
 	begun, err := h.upstreams.Login(r.Context(), at, r.who.Name, h.console.front.URL()+"/"+h.console.prefix+upstreamLoginPath)
 	if _, known := errors.AsType[*Error](err); err != nil && !known {
 		err = &Error{http.StatusBadGateway, err}
@@ -157,8 +192,12 @@ func (h *upstreamLoginHandlers) begin(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.console.upstreamLogins.add(r.Context(), r.who.sum, &pendingUpstream{UpstreamLogin: begun, at: at}); err != nil {
+	if err := h.console.upstreamLogins.add(r.Context(), r.who, &pendingUpstreamLogin{UpstreamLogin: begun, at: at}); err != nil {
 		return nil, err
+	}
+	if _, ok := h.console.access.holderOf(r.who.sum); !ok { // logged out meanwhile
+		h.console.upstreamLogins.drop(r.Context(), r.who.sum)
+		return nil, fault(http.StatusUnauthorized, "you have logged out")
 	}
 	return struct {
 		URL    string `json:"url"`
@@ -179,13 +218,13 @@ func (h *upstreamLoginHandlers) finish(r *request) (any, error) {
 	if err != nil || len(said.Answer) > maxLoginAnswer {
 		return nil, fault(http.StatusBadRequest, "answer: want the query of an address with at most %d bytes", maxLoginAnswer)
 	}
-	p := h.console.upstreamLogins.take(r.who.sum)
-	if p == nil {
-		return nil, fault(http.StatusConflict, "no login at an upstream has begun here in the last ten minutes; begin again")
+	p, err := h.console.upstreamLogins.take(r.who.sum, answer)
+	if err != nil {
+		return nil, err
 	}
 	defer p.end(r.Context())
 	if !r.who.Scope.Sees(p.at.Tenant) {
-		return nil, fault(http.StatusForbidden, "the login is for another tenant than %s", r.who.Scope)
+		return nil, fault(http.StatusForbidden, "the login is for a tenant that you may not see")
 	}
 	if err := p.Receive(r.Context(), answer); err != nil {
 		return nil, &Error{http.StatusBadGateway, err}

@@ -111,7 +111,7 @@ func (w *wanting) All() []control.Upstreams {
 	}}}}
 }
 
-func (w *wanting) Login(ctx context.Context, at UpstreamTenant, _, redirect string) (*UpstreamLogin, error) {
+func (w *wanting) Login(ctx context.Context, at LoginTarget, _, redirect string) (*UpstreamLogin, error) {
 	w.mu.Lock()
 	shown := w.shown
 	w.mu.Unlock()
@@ -125,7 +125,7 @@ func (w *wanting) Login(ctx context.Context, at UpstreamTenant, _, redirect stri
 	if err != nil {
 		return nil, err
 	}
-	return &UpstreamLogin{URL: fl.URL(), Server: fl.Resource(), Issuer: fl.Issuer(), Receive: fl.Receive, Close: func(ctx context.Context) {
+	return &UpstreamLogin{URL: fl.URL(), Server: fl.Resource(), Issuer: fl.Issuer(), Answers: fl.Answers, Receive: fl.Receive, Close: func(ctx context.Context) {
 		fl.Close(ctx)
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -203,15 +203,24 @@ func TestUpstreamLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, change := range [][2]string{{"state=", "state=x"}, {"code=", "code=x"}, {"iss=", "iss=x"}, {"state=", "state=a&state="}, {"code=", "code=a&code="}} {
-		finish(token, strings.Replace(g.begins(token, "far", ours), change[0], change[1], 1), 502)
+		answer, want := g.begins(token, "far", ours), 502
+		if change[0] == "state=" {
+			want = 409
+		}
+		finish(token, strings.Replace(answer, change[0], change[1], 1), want)
 		if got := w.token(t, ours); got != "" {
 			t.Errorf("an answer with %s: %q", change[1], got)
 		}
 	}
 	before := g.begins(token, "far", ours)
 	answer = g.begins(token, "far", ours)
-	finish(token, before, 502) // which has ended the newer one too
-	finish(token, answer, 409)
+	for _, guess := range []string{before, "x", "state=x&error=access_denied", ""} {
+		finish(token, guess, 409) // which any page can have the page send: the login goes on
+	}
+	finish(token, answer, 200)
+	if err := w.book.Forget(t.Context(), w.server(ours)); err != nil {
+		t.Fatal(err)
+	}
 	if got := g.send("POST", "api/v1/upstreams/nosuch/login", token, map[string]string{"place": "/w"}); got.status != 502 {
 		t.Errorf("a server that does not exist: %d %s", got.status, got.body)
 	}
@@ -233,6 +242,9 @@ func TestUpstreamLogin(t *testing.T) {
 	answer = g.begins(in.Token, "far", ours)
 	may("another")
 	finish(in.Token, answer, 403)
+	g.send("POST", "api/v1/login", "", map[string]string{"code": own}).into(t, &in)
+	g.begins(in.Token, "far", "another")
+	g.send("POST", "api/v1/logout", in.Token, struct{}{})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if left := len(w.far.redirects) - w.closed; left != 0 {
@@ -262,15 +274,17 @@ func TestLandingOfUpstreamLogins(t *testing.T) {
 	try(upstreamLoginPath, 403)
 }
 
-// A login that nobody ends is closed after ten minutes, one before another of the same person then, and
-// all when the console ends. None begins afterwards.
+// A login that nobody ends is closed after ten minutes and with the token of its person, one before
+// another with the same token then, and all when the console ends, which waits for those that close
+// then. None begins afterwards.
 func TestUpstreamLoginsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all upstreamLogins
 		var mu sync.Mutex
 		var closed []string
-		add := func(of byte, name string) error {
-			return all.add(t.Context(), sha256sum{of}, &pendingUpstream{UpstreamLogin: &UpstreamLogin{Close: func(context.Context) {
+		add := func(who Person, name string, takes time.Duration) error {
+			return all.add(t.Context(), who, &pendingUpstreamLogin{UpstreamLogin: &UpstreamLogin{Close: func(context.Context) {
+				time.Sleep(takes)
 				mu.Lock()
 				defer mu.Unlock()
 				closed = append(closed, name)
@@ -286,23 +300,30 @@ func TestUpstreamLoginsAreBounded(t *testing.T) {
 				t.Errorf("%s: closed are %q, want %q", when, closed, want)
 			}
 		}
-		if err := errors.Join(add(1, "a"), add(2, "b"), add(1, "c")); err != nil {
+		of := func(sum byte, valid time.Duration) Person {
+			return Person{sum: sha256sum{sum}, Until: time.Now().Add(valid)}
+		}
+		if err := errors.Join(add(of(1, tokenLife), "a", 0), add(of(2, tokenLife), "b", 0), add(of(1, tokenLife), "c", 0), add(of(3, time.Minute), "short", 0)); err != nil {
 			t.Fatal(err)
 		}
 		is("a second one of a person", "a")
+		time.Sleep(time.Minute)
+		is("after the token", "a", "short")
 		time.Sleep(upstreamLoginLife)
-		is("after ten minutes", "a", "b", "c")
-		if all.pending() || all.take(sha256sum{1}) != nil {
-			t.Error("a login is there after its time")
+		is("after ten minutes", "a", "b", "c", "short")
+		if _, err := all.take(sha256sum{1}, nil); all.pending() || !errors.Is(err, errNoUpstreamLogin) {
+			t.Errorf("a login is there after its time: %v", err)
 		}
-		if err := add(1, "d"); err != nil {
+		if err := errors.Join(add(of(1, time.Minute), "slow", time.Second), add(of(2, tokenLife), "d", 0)); err != nil {
 			t.Fatal(err)
 		}
+		time.Sleep(time.Minute)
+		synctest.Wait() // a timer closes the slow one now
 		all.close(t.Context())
-		is("at the end", "a", "b", "c", "d")
-		if add(1, "e") == nil {
+		is("at the end", "a", "b", "c", "d", "short", "slow")
+		if add(of(1, tokenLife), "e", 0) == nil {
 			t.Error("a login begins after the end")
 		}
-		is("afterwards", "a", "b", "c", "d", "e")
+		is("afterwards", "a", "b", "c", "d", "e", "short", "slow")
 	})
 }

@@ -29,8 +29,8 @@ type Upstreams interface {
 	All() []control.Upstreams
 	// Restart ends the instances of a server, which start again, and returns how many there were.
 	Restart(ctx context.Context, name, by string) (int, error)
-	// Login begins a login at a server. At its end the browser is led back to the URL redirect.
-	Login(ctx context.Context, at UpstreamTenant, by, redirect string) (*UpstreamLogin, error)
+	// Login begins a login at a server. The browser comes back to the URL redirect.
+	Login(ctx context.Context, at LoginTarget, by, redirect string) (*UpstreamLogin, error)
 	Pins(ctx context.Context) ([]Pin, error)
 	// Decide decides about the definition with a version; the error says so if none has it.
 	Decide(ctx context.Context, upstream, version string, approve bool, by string) error

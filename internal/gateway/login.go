@@ -33,9 +33,9 @@ func Login(ctx context.Context, cfg Config, tenant, name string, open func(addre
 	return login.Login(ctx, at)
 }
 
-// PendingLogin is a login at a remote server that has begun. Its methods are called by one
-// goroutine. Close ends it, also after Receive.
-type PendingLogin struct {
+// UpstreamLogin is a login at a remote server that has begun. Its methods are not called concurrently.
+// Close ends it, also after Receive.
+type UpstreamLogin struct {
 	*login.Flow
 
 	door *egress.Door
@@ -43,7 +43,7 @@ type PendingLogin struct {
 
 // StartLogin is Login for a caller that sends the person to its URL, and receives the answer at the
 // URL redirect. It returns once the authorization server is found.
-func StartLogin(ctx context.Context, cfg Config, tenant, name, redirect string) (*PendingLogin, error) {
+func StartLogin(ctx context.Context, cfg Config, tenant, name, redirect string) (*UpstreamLogin, error) {
 	at, door, err := loginOf(cfg, tenant, name)
 	if err != nil {
 		return nil, err
@@ -54,11 +54,11 @@ func StartLogin(ctx context.Context, cfg Config, tenant, name, redirect string) 
 		door.Close()
 		return nil, fmt.Errorf("log in at the server %s: %w", upstream.Line(name), err)
 	}
-	return &PendingLogin{flow, door}, nil
+	return &UpstreamLogin{flow, door}, nil
 }
 
 // Close ends the login, and the requests that are made for it.
-func (p *PendingLogin) Close(ctx context.Context) {
+func (p *UpstreamLogin) Close(ctx context.Context) {
 	p.Flow.Close(ctx)
 	p.door.Close()
 }

@@ -14,8 +14,8 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// Login begins a login at a server that runs in the place for the tenant.
-func (v *consoleUpstreams) Login(ctx context.Context, at console.UpstreamTenant, by, redirect string) (*console.UpstreamLogin, error) {
+// Login begins a login at a server that has an instance for the tenant in the place.
+func (v *consoleUpstreams) Login(ctx context.Context, at console.LoginTarget, by, redirect string) (*console.UpstreamLogin, error) {
 	for _, p := range v.handlers.gateways() {
 		known := func(s gateway.Status) bool {
 			return s.Server == at.Name && cmp.Or(s.Tenant, policies.LocalTenant) == at.Tenant
@@ -28,7 +28,7 @@ func (v *consoleUpstreams) Login(ctx context.Context, at console.UpstreamTenant,
 			return nil, err
 		}
 		return &console.UpstreamLogin{
-			URL: pending.URL(), Server: pending.Resource(), Issuer: pending.Issuer(), Close: pending.Close,
+			URL: pending.URL(), Server: pending.Resource(), Issuer: pending.Issuer(), Answers: pending.Answers, Close: pending.Close,
 			Receive: func(ctx context.Context, answer url.Values) error {
 				if err := pending.Receive(ctx, answer); err != nil {
 					return err

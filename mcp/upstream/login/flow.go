@@ -119,7 +119,7 @@ func checkRedirect(redirect string) error {
 // Issuer is the authorization server, as it calls itself.
 func (fl *Flow) Issuer() string { return fl.expect.Issuer }
 
-// Resource is the server for which the login is, by the URL in its metadata.
+// Resource is the URL of the server, in the spelling of its metadata.
 func (fl *Flow) Resource() string { return fl.expect.Resource }
 
 // URL is where the person logs in.
@@ -154,7 +154,7 @@ func (fl *Flow) grant(ctx context.Context) (*grant, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, flowTime, errLate)
 	defer stop()
 	if fl.listener == nil {
-		return nil, errors.New("the caller receives the answer")
+		return nil, errors.New("this flow has no listener: call Receive with the answer")
 	}
 	query, err := fl.listener.wait(ctx)
 	if err != nil {
@@ -163,12 +163,17 @@ func (fl *Flow) grant(ctx context.Context) (*grant, error) {
 	return fl.exchange(ctx, query)
 }
 
+// Answers reports whether a query has the state of this flow, once: whether it is for Receive.
+func (fl *Flow) Answers(query url.Values) bool {
+	states := query["state"]
+	return len(states) == 1 && subtle.ConstantTimeCompare([]byte(states[0]), []byte(fl.state)) == 1
+}
+
 // Receive keeps the login that comes of an answer that the caller has received at Config.Redirect.
 // An answer without the state of this flow is not used, whatever it says.
 func (fl *Flow) Receive(ctx context.Context, answer url.Values) error {
-	states := answer["state"]
-	if len(states) != 1 || subtle.ConstantTimeCompare([]byte(states[0]), []byte(fl.state)) != 1 {
-		return errors.New("the answer is not that to this login: nothing of it was used")
+	if !fl.Answers(answer) {
+		return errors.New("the answer does not belong to this login, and was not used")
 	}
 	g, err := fl.exchange(ctx, answer)
 	if err != nil {

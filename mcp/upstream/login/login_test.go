@@ -323,12 +323,12 @@ func TestReceive(t *testing.T) {
 		want   string // part of the error; empty for a login
 	}{
 		"as it was":           {func(url.Values) {}, ""},
-		"another state":       {func(q url.Values) { q.Set("state", "guessed") }, "not that to this login"},
-		"no state":            {func(q url.Values) { q.Del("state") }, "not that to this login"},
-		"two states":          {func(q url.Values) { q.Add("state", "guessed") }, "not that to this login"},
+		"another state":       {func(q url.Values) { q.Set("state", "guessed") }, "does not belong to this login"},
+		"no state":            {func(q url.Values) { q.Del("state") }, "does not belong to this login"},
+		"two states":          {func(q url.Values) { q.Add("state", "guessed") }, "does not belong to this login"},
 		"another issuer":      {func(q url.Values) { q.Set("iss", "https://evil.example") }, "another authorization server"},
 		"a code of nobody":    {func(q url.Values) { q.Set("code", "CODE-OF-NOBODY") }, "refuses: invalid_grant"},
-		"an error of a guess": {func(q url.Values) { q.Set("state", "guessed"); q.Set("error", "access_denied") }, "not that to this login"},
+		"an error of a guess": {func(q url.Values) { q.Set("state", "guessed"); q.Set("error", "access_denied") }, "does not belong to this login"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			b, w := openBook(t, "", newClock()), newWorld()
@@ -358,7 +358,7 @@ func TestReceive(t *testing.T) {
 			if row.want == "" && fl.Receive(t.Context(), answer) == nil {
 				t.Error("a code was exchanged twice")
 			}
-			if err := fl.Finish(t.Context()); err == nil || !strings.Contains(err.Error(), "caller receives") {
+			if err := fl.Finish(t.Context()); err == nil || !strings.Contains(err.Error(), "no listener") {
 				t.Errorf("a flow without a listener: %v", err)
 			}
 		})

@@ -37,7 +37,7 @@ export function takeCode() {
   return code
 }
 
-const visitKey = 'visit' // of a login at the provider
+const pendingKey = 'pending' // of a login at the provider
 
 /** takeReturn takes what the provider sent out of the address of the page. @returns {any} the code and the state; null for none */
 export function takeReturn() {
@@ -57,17 +57,17 @@ export function takeAnswer() {
 
 /** leave goes to the provider. */
 export async function leave() {
-  const {url, visit} = await post('login/begin')
-  sessionStorage.setItem(visitKey, visit)
+  const {url, pending} = await post('login/begin')
+  sessionStorage.setItem(pendingKey, pending)
   location.assign(url)
 }
 
 /** login gets a token for a code, of a link or of the provider. @param {string} code @param {string} [state] */
 export async function login(code, state) {
   setToken('')
-  const visit = state && (sessionStorage.getItem(visitKey) || '-')
-  sessionStorage.removeItem(visitKey)
-  const got = await post('login', {code, state, visit})
+  const pending = state && (sessionStorage.getItem(pendingKey) || '-')
+  sessionStorage.removeItem(pendingKey)
+  const got = await post('login', {code, state, pending})
   keep(got.token)
   channel.postMessage({token: got.token})
 }
