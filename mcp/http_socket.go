@@ -50,7 +50,7 @@ func (w *web) webSocket(rw http.ResponseWriter, r *http.Request) {
 
 // converse serves the client of a WebSocket in a goroutine, and gives its place back.
 func (w *web) converse(ctx context.Context, conn *socket.Conn, place *place) {
-	answered := servedIn(ctx).goesOn()
+	answered := servedIn(ctx).hijack()
 	ctx, done := w.server.web.callers.whileValid(ctx)
 	var session string
 	over := func(cause, err error) {

@@ -21,11 +21,11 @@ type Served struct {
 
 	call atomic.Pointer[servedCall] // which may run on when the handler has returned
 
-	later atomic.Int64 // bytes of the answer that were sent when the handler had returned
+	hijackedBytes atomic.Int64 // of the answer, sent after the handler had returned
 
-	mu   sync.Mutex
-	goes bool   // guarded by mu: the answer goes on when the handler has returned
-	then func() // guarded by mu: what WhenOver is to call; nil for nothing
+	mu       sync.Mutex
+	hijacked bool   // guarded by mu: the answer goes on when the handler has returned
+	then     func() // guarded by mu: what WhenOver is to call; nil for nothing
 }
 
 // servedCall is the ids of a call.
@@ -42,11 +42,11 @@ func (s *Served) Call() (id, trace string) {
 }
 
 // WhenOver calls f when the answer has ended. It is called when the handler has returned:
-// then every answer has, but for a conversation over a WebSocket, and those of GoesOn. f may keep the program
-// from forgetting a request, so it should need nothing of it.
+// then every answer has, but for a conversation over a WebSocket, and those of [Hijacked]. f may
+// keep the program from forgetting a request, so it should need nothing of it.
 func (s *Served) WhenOver(f func()) {
 	s.mu.Lock()
-	if s.goes {
+	if s.hijacked {
 		s.then = f
 		s.mu.Unlock()
 		return
@@ -55,34 +55,34 @@ func (s *Served) WhenOver(f func()) {
 	f()
 }
 
-// GoesOn notes that the answer to the request in ctx goes on when the handler has returned, until
+// Hijacked notes that the answer to the request in ctx goes on when the handler has returned, until
 // over is called. sent is how many bytes of its body were sent since then.
-func GoesOn(ctx context.Context) (over func(sent int64)) {
+func Hijacked(ctx context.Context) (over func(sent int64)) {
 	s := servedIn(ctx)
-	ended := s.goesOn()
+	ended := s.hijack()
 	return func(sent int64) {
 		if s != nil {
-			s.later.Store(sent)
+			s.hijackedBytes.Store(sent)
 		}
 		ended()
 	}
 }
 
-// Later returns how many bytes of the answer's body were sent when the handler had returned, by
-// one of GoesOn.
-func (s *Served) Later() int64 { return s.later.Load() }
+// HijackedBytes returns how many bytes of the body of an answer of [Hijacked] were sent after the
+// handler had returned.
+func (s *Served) HijackedBytes() int64 { return s.hijackedBytes.Load() }
 
-// goesOn notes that the answer goes on when the handler has returned, until over is called.
-func (s *Served) goesOn() (over func()) {
+// hijack notes that the answer goes on when the handler has returned, until over is called.
+func (s *Served) hijack() (over func()) {
 	if s == nil {
 		return func() {}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.goes = true
+	s.hijacked = true
 	return func() {
 		s.mu.Lock()
-		s.goes = false
+		s.hijacked = false
 		f := s.then
 		s.mu.Unlock()
 		if f != nil {

@@ -48,16 +48,16 @@ func TestServedTools(t *testing.T) {
 }
 
 // An answer that goes on without its handler is over at its own end, with all bytes of it.
-func TestAnswerThatGoesOn(t *testing.T) {
+func TestHijackedAnswer(t *testing.T) {
 	ctx, served := mcp.WithServed(t.Context())
-	over := mcp.GoesOn(ctx)
+	over := mcp.Hijacked(ctx)
 	ended := false
 	served.WhenOver(func() { ended = true })
 	if ended {
 		t.Error("it is over although it goes on")
 	}
-	if over(7); !ended || served.Later() != 7 {
-		t.Errorf("over %t, with %d bytes", ended, served.Later())
+	if over(7); !ended || served.HijackedBytes() != 7 {
+		t.Errorf("over %t, with %d bytes", ended, served.HijackedBytes())
 	}
-	mcp.GoesOn(t.Context())(1) // nothing is noted of this request
+	mcp.Hijacked(t.Context())(1) // nothing is noted of this request
 }

@@ -188,7 +188,7 @@ func (e entry) of(served *mcp.Served, began time.Time) entry {
 	e.Principal, e.Tenant, e.Method, e.Tool, e.Limit = served.Principal, served.Tenant, served.Method, served.Tool, served.Limit
 	e.Session = sessionDigest(cmp.Or(e.Session, served.Session)) // the transport has it elsewhere
 	e.Call, e.Trace = served.Call()
-	e.Bytes += served.Later()
+	e.Bytes += served.HijackedBytes()
 	e.MS = time.Since(began).Milliseconds()
 	return e
 }

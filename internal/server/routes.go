@@ -206,7 +206,7 @@ func route(s *Server, rw http.ResponseWriter, r *http.Request, caller mcp.Identi
 		Valid: func() bool {
 			return (caller.Expires.IsZero() || time.Now().Before(caller.Expires)) && s.gate.Holds(caller) && s.places.layout.Load().names(caller.Tenant, name)
 		},
-		Hijacked: func() func(int64) { return mcp.GoesOn(ctx) },
+		Hijacked: func() func(int64) { return mcp.Hijacked(ctx) },
 	})
 }
 

@@ -2,38 +2,38 @@ package fleet
 
 import "sync"
 
-// joined is a link whose front sends a request as one piece. net/http writes the header of a request
-// and its body one after the other, which are two records of TLS, two calls of the kernel, and
-// two times that the worker is woken.
+// coalesced is a link whose front sends a request as one piece. net/http writes the header of a
+// request and its body one after the other, which are two records of TLS, two calls of the kernel,
+// and two times that the worker is woken.
 //
 // A header that has a body behind it waits for the next write, whatever that is: the body, which is
 // in memory for a request of a client, or the end of a request that was cancelled. Where nothing is
 // written, such as for a place that is packed before its first bytes come, the next ping sends it,
 // after pingAfter of silence.
-type joined struct {
+type coalesced struct {
 	*conn
 
 	mu   sync.Mutex
 	held []byte // guarded by mu: the header of a request
 }
 
-// maxJoined is how long a header may be that waits.
-const maxJoined = 4 << 10
+// maxCoalesced is how long a header may be that waits.
+const maxCoalesced = 4 << 10
 
 // Write writes to the worker.
-func (j *joined) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(j.held)+len(p) <= maxJoined && beginsBody(p) {
-		j.held = append(j.held, p...)
+func (c *coalesced) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.held)+len(p) <= maxCoalesced && beginsBody(p) {
+		c.held = append(c.held, p...)
 		return len(p), nil
 	}
-	if len(j.held) == 0 {
-		return j.conn.Write(p)
+	if len(c.held) == 0 {
+		return c.conn.Write(p)
 	}
-	before := len(j.held)
-	n, err := j.conn.Write(append(j.held, p...))
-	j.held = j.held[:0]
+	before := len(c.held)
+	n, err := c.conn.Write(append(c.held, p...))
+	c.held = c.held[:0]
 	return max(0, n-before), err
 }
 

@@ -28,7 +28,7 @@ func TestRequestIsOnePiece(t *testing.T) {
 	header, body := frame(frameHeaders, endHeaders, 1, "header"), frame(frameData, endStream, 1, "{}")
 	alone, cancel := frame(frameHeaders, endHeaders|endStream, 3, "get"), frame(frameReset, 0, 1, "\x00\x00\x00\x08")
 	part := frame(frameHeaders, 0, 1, "a part of a header")
-	long := frame(frameHeaders, endHeaders, 1, strings.Repeat("x", maxJoined))
+	long := frame(frameHeaders, endHeaders, 1, strings.Repeat("x", maxCoalesced))
 	for name, tt := range map[string]struct{ written, want []string }{
 		"header and body":     {[]string{header, body}, []string{header + body}},
 		"no body":             {[]string{alone}, []string{alone}},
@@ -42,9 +42,9 @@ func TestRequestIsOnePiece(t *testing.T) {
 		"nothing":             {[]string{""}, []string{""}},
 	} {
 		out := &pieces{}
-		j := &joined{conn: newConn(out)}
+		c := &coalesced{conn: newConn(out)}
 		for _, text := range tt.written {
-			if n, err := j.Write([]byte(text)); n != len(text) || err != nil {
+			if n, err := c.Write([]byte(text)); n != len(text) || err != nil {
 				t.Errorf("%s: %d of %d bytes, %v", name, n, len(text), err)
 			}
 		}
@@ -54,15 +54,15 @@ func TestRequestIsOnePiece(t *testing.T) {
 	}
 	var many []string
 	out := &pieces{}
-	j := &joined{conn: newConn(out)}
-	for range 2 * maxJoined / len(header) {
-		_, _ = j.Write([]byte(header))
+	c := &coalesced{conn: newConn(out)}
+	for range 2 * maxCoalesced / len(header) {
+		_, _ = c.Write([]byte(header))
 		many = append(many, header)
 	}
-	if len(j.held) > maxJoined || strings.Join(out.all, "")+string(j.held) != strings.Join(many, "") {
-		t.Errorf("%d bytes wait, want at most %d", len(j.held), maxJoined)
+	if len(c.held) > maxCoalesced || strings.Join(out.all, "")+string(c.held) != strings.Join(many, "") {
+		t.Errorf("%d bytes wait, want at most %d", len(c.held), maxCoalesced)
 	}
-	broken := &joined{conn: newConn(&pieces{err: io.ErrClosedPipe})}
+	broken := &coalesced{conn: newConn(&pieces{err: io.ErrClosedPipe})}
 	_, _ = broken.Write([]byte(header))
 	if _, err := broken.Write([]byte(body)); !errors.Is(err, io.ErrClosedPipe) || !closed(broken.lost) {
 		t.Errorf("a link that has ended: %v", err)
