@@ -60,7 +60,8 @@ SOURCE ?=
 bench:
 	@scripts/peers bin/peers
 	PATH="$(CURDIR)/bin/peers/node_modules/.bin:$$PATH" $(GO) test -run '^$$' -bench . -benchtime 300x ./sandbox ./sandbox/protect
-	$(GO) test -run '^$$' -bench . -benchtime 20000x ./mcp
+	$(GO) test -run '^$$' -bench 'BenchmarkCall$$' -benchtime 200000x ./mcp
+	$(GO) test -run '^$$' -bench 'HTTPCall|ListOfUpstreams' -benchtime 20000x ./mcp
 	$(GO) test -run '^$$' -bench 'Serve|Version' -benchtime 50x ./cmd/belljar
 	$(GO) test -run '^$$' -bench Front -benchtime 1000x -timeout 20m ./cmd/belljar
 	$(GO) test -run '^$$' -bench JWT ./internal/auth
