@@ -366,6 +366,18 @@ func TestRoomOfWhatIsWritten(t *testing.T) {
 	}
 }
 
+// pieces is a connection that notes what is written to it at once.
+type pieces struct {
+	net.Conn
+	all []string
+	err error
+}
+
+func (c *pieces) Write(p []byte) (int, error) {
+	c.all = append(c.all, string(p))
+	return len(p), c.err
+}
+
 // borrowed is a connection that notes whether it is given a text itself, and not a copy of it.
 type borrowed struct {
 	pieces

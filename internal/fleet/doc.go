@@ -44,7 +44,6 @@
 //	workeraudit.go         what a worker does for the audit logs of others
 //	steps.go               what a worker does of a move
 //	pace.go                bounds of the stream of a place
-//	coalesced.go           a request as one piece of a link
 //	link.go, tune_linux.go a connection of both ends, and its hello
 //	credentials.go         certificates
 //	inflight.go            requests that have begun and not ended

@@ -276,7 +276,7 @@ func (r *roster) use(ctx context.Context, l *link) {
 	protocols.SetUnencryptedHTTP2(true) // TLS is below
 	t := &http.Transport{
 		Protocols: &protocols, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
-		DialContext: func(context.Context, string, string) (net.Conn, error) { return &coalesced{conn: l.conn}, nil },
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return l.conn, nil },
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: pingAfter, PingTimeout: pingWait, WriteByteTimeout: writeWait, StrictMaxConcurrentRequests: true,
 			MaxReceiveBufferPerConnection: maxUnread, MaxReceiveBufferPerStream: maxBuffer,
