@@ -89,7 +89,7 @@ func (a *auditing) cast(ctx context.Context, callID string) (text []byte, cut st
 // play writes the output of a recording at the times that it says.
 func play(ctx context.Context, out io.Writer, text []byte, speed float64, idle time.Duration) error {
 	lines := bufio.NewScanner(strings.NewReader(string(text)))
-	lines.Buffer(nil, audit.MaxCastText)
+	lines.Buffer(nil, audit.MaxRecordingText)
 	lines.Scan() // the header
 	var t tame
 	last := 0.0

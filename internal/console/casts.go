@@ -62,7 +62,7 @@ func (h *logHandlers) cast(r *request) (any, error) {
 // that the events before it have left.
 func castFrom(text []byte, from int) (part castPart, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, audit.MaxCastText)
+	lines.Buffer(nil, audit.MaxRecordingText)
 	var head struct {
 		Width  int `json:"width"`
 		Height int `json:"height"`

@@ -114,7 +114,7 @@ func (c *Cast) release(n int) {
 				break
 			}
 		}
-		c.event(last, clean)
+		c.event(last, clean, n)
 	} else {
 		// As nothing was taken out, it can be shown as it came.
 		from := 0
@@ -124,7 +124,7 @@ func (c *Cast) release(n int) {
 				to-- // a character that came in two
 			}
 			if to > from {
-				c.event(p.at, plain[from:to])
+				c.event(p.at, plain[from:to], to-from)
 			}
 			if from = to; p.end >= n {
 				break
@@ -152,15 +152,16 @@ func (c *Cast) Resize(width, height int) {
 	c.put(fmt.Appendf(nil, "[%.6f, \"r\", \"%dx%d\"]\n", time.Since(c.began).Seconds(), width, height))
 }
 
-// event writes what was shown at a time. The caller holds c.mu.
-func (c *Cast) event(at time.Duration, text string) {
+// event writes what was shown at a time for so many bytes of the output: text has no secrets, and
+// may be longer or shorter. The caller holds c.mu.
+func (c *Cast) event(at time.Duration, text string, output int) {
 	if !c.terminal { // which would put the carriage returns in
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
 	}
 	b := strconv.AppendFloat([]byte{'['}, at.Seconds(), 'f', 6, 64)
 	b = appendString(append(b, `, "o", `...), text)
 	if !c.put(append(b, ']', '\n')) {
-		c.lost += int64(len(text))
+		c.lost += int64(output)
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"belljar.dev/policies"
@@ -143,8 +145,95 @@ func TestCastBound(t *testing.T) {
 	}
 }
 
+// tornFile takes writes until its room is used up, and then a part of one, as a full disk does.
+type tornFile struct {
+	recordFile
+	room int
+}
+
+func (f *tornFile) Write(p []byte) (int, error) {
+	some := p[:min(len(p), f.room)]
+	f.room -= len(some)
+	n, err := f.recordFile.Write(some)
+	if err == nil && n < len(p) {
+		err = syscall.ENOSPC
+	}
+	return n, err
+}
+
+// uncutFile cannot be made shorter.
+type uncutFile struct{ recordFile }
+
+func (uncutFile) Truncate(int64) error { return syscall.EIO }
+
+// A recording on a disk that gets full in the middle of a line has the lines before, all of them
+// whole, can be read, and counts the output that it does not have as the command wrote it.
+func TestTornRecordings(t *testing.T) {
+	l := castLog(t)
+	l.Hide("known", "correct-horse")
+	c, err := l.Cast("c-1", Screen{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = c.Write([]byte("first\n"))
+	kept := c.size
+	c.file = &tornFile{c.file, 20}
+	missing := 0
+	for _, text := range []string{"it is correct-", "horse\n", "a\nb\nc\n", "late"} {
+		n, _ := c.Write([]byte(text))
+		missing += n
+	}
+	r, err := l.Reel("c-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Add(Frame{Act: "click"})
+	r.file = &tornFile{r.file, 20}
+	r.Add(Frame{Act: "fill"})
+	r.Add(Frame{Act: "press"})
+	if err := errors.Join(c.Close(), r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ofCast, _ := c.Recorded()
+	ofReel, _ := r.Recorded()
+	for id, is := range map[string]*Recorded{"c-1": &ofCast, "c-2": &ofReel} {
+		if err := l.Write(t.Context(), Outcome{CallID: id, Tool: "Bash", Cast: is}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, of, err := ReadCast(t.Context(), l.cfg.Dir, "c-1", nil)
+	if err != nil || of.Bytes != kept || int64(len(text)) != kept || !strings.HasSuffix(string(text), `"first\r\n"]`+"\n") {
+		t.Errorf("%v: %+v of %d bytes:\n%s", err, of, kept, text)
+	}
+	if of.Lost != int64(missing) || !strings.Contains(of.Cut, "no space left") {
+		t.Errorf("got %+v, want %d lost", of, missing)
+	}
+	reel, err := ReadReel(t.Context(), l.cfg.Dir, "c-2")
+	if err != nil || len(reel.Frames) != 1 || reel.Frames[0].Act != "click" || reel.Cut != of.Cut {
+		t.Errorf("%v: the reel is %+v", err, reel)
+	}
+}
+
+// A torn line that cannot be taken out again is in the sum: nobody is said to have changed the file.
+func TestTornRecordingThatStays(t *testing.T) {
+	l := castLog(t)
+	c, err := l.Cast("c-1", Screen{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.file = &tornFile{uncutFile{c.file}, 20}
+	_, _ = c.Write([]byte(strings.Repeat("x", 100) + "\n"))
+	_ = c.Close()
+	is, _ := c.Recorded()
+	text, err := os.ReadFile(filepath.Join(l.cfg.Dir, is.File))
+	sum := sha256.Sum256(text)
+	if err != nil || is.SHA256 != hex.EncodeToString(sum[:]) || is.Bytes != int64(len(text)) || is.Lost != 101 || is.Cut == "" {
+		t.Errorf("%v: %+v of\n%s", err, is, text)
+	}
+}
+
 // Only so many recordings are kept.
-func TestPruneCasts(t *testing.T) {
+func TestPruneRecordings(t *testing.T) {
 	dir := t.TempDir()
 	for i := range maxRecordings + 5 {
 		end := []string{castEnd, reelEnd}[i%2]

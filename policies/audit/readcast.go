@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// MaxCastText bounds a recording that is read, in bytes: above what one has.
-const MaxCastText = maxRecording + 1<<20
+// MaxRecordingText bounds a recording that is read, in bytes: above what one has.
+const MaxRecordingText = maxRecording + 1<<20
 
 // noCast is the error for a call without a recording. It wraps ErrNoRecord.
 type noCast struct{ callID string }
@@ -101,11 +101,11 @@ func readRecording(ctx context.Context, dir, callID string, sees func(tenant str
 	}
 	defer f.Close()
 	var b strings.Builder
-	if _, err := io.Copy(&b, io.LimitReader(f, MaxCastText+1)); err != nil {
+	if _, err := io.Copy(&b, io.LimitReader(f, MaxRecordingText+1)); err != nil {
 		return nil, Recorded{}, fmt.Errorf("read recording: %w", err)
 	}
 	text := []byte(b.String())
-	if sum := sha256.Sum256(text); len(text) > MaxCastText || hex.EncodeToString(sum[:]) != of.SHA256 {
+	if sum := sha256.Sum256(text); len(text) > MaxRecordingText || hex.EncodeToString(sum[:]) != of.SHA256 {
 		return nil, Recorded{}, fmt.Errorf("read recording: %s was changed: the log has another SHA-256 of it", f.Name())
 	}
 	return text, *of, nil

@@ -15,11 +15,11 @@ import (
 
 // Bounds of recordings.
 const (
-	castDir       = "casts"  // in the directory of the log
-	maxRecording  = 16 << 20 // bytes of one recording
-	maxRecordings = 1000     // recordings that are kept
-	maxCastBytes  = 1 << 30  // of all of them
-	pruneEvery    = 32       // recordings
+	castDir            = "casts"  // in the directory of the log
+	maxRecording       = 16 << 20 // bytes of one recording
+	maxRecordings      = 1000     // recordings that are kept
+	maxRecordingsBytes = 1 << 30  // of all of them
+	pruneEvery         = 32       // recordings
 )
 
 // The ends of the names of recordings.
@@ -34,7 +34,7 @@ type Recorded struct {
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
 	Cut    string `json:"cut,omitempty"`  // why it does not have all
-	Lost   int64  `json:"lost,omitempty"` // bytes of output that a Cast does not have, where that is known
+	Lost   int64  `json:"lost,omitempty"` // bytes of the output, as the command wrote it, that a Cast does not have, where that is known
 }
 
 // Incomplete says why a recording does not have all, and how much is missing where that is known;
@@ -51,12 +51,20 @@ func (r Recorded) Reel() bool { return strings.HasSuffix(r.File, reelEnd) }
 
 // recording is the file of a recording. Its owner guards it.
 type recording struct {
-	name string   // in the directory of the log
-	file *os.File // nil once it is closed
+	name string     // in the directory of the log
+	file recordFile // nil once it is closed
 	sum  summer
 	size int64
 	cut  string
-	lost int64 // bytes of output that were left out
+	lost int64 // bytes of output, as the command wrote it, that were left out
+}
+
+// recordFile is what a recording needs of its *os.File.
+type recordFile interface {
+	Write(p []byte) (int, error)
+	Truncate(size int64) error
+	Sync() error
+	Close() error
 }
 
 // summer is what sha256.New returns.
@@ -82,7 +90,8 @@ func (l *Log) recording(callID, end string) (recording, error) {
 	return recording{name: name, file: f, sum: sha256.New()}, nil
 }
 
-// put writes a line of the file, and reports whether the file has all of it.
+// put writes a line of the file, and reports whether the file has it. A file that takes a part of
+// it, as on a full disk, is cut back to the lines before, so that readers find whole lines.
 func (r *recording) put(line []byte) bool {
 	if r.cut != "" || r.file == nil {
 		return false
@@ -92,11 +101,15 @@ func (r *recording) put(line []byte) bool {
 		return false
 	}
 	n, err := r.file.Write(line)
-	_, _ = r.sum.Write(line[:n]) // never fails
-	r.size += int64(n)
 	if err != nil {
 		r.cut = err.Error()
+		if n == 0 || r.file.Truncate(r.size) == nil {
+			return false
+		}
+		// The sum has the part that stays: the file was not changed by others, and is not all.
 	}
+	_, _ = r.sum.Write(line[:n]) // never fails
+	r.size += int64(n)
 	return err == nil
 }
 
@@ -141,7 +154,7 @@ func pruneRecordings(dir string) {
 		}
 	}
 	slices.SortFunc(infos, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
-	for len(infos) > maxRecordings-pruneEvery || bytes > maxCastBytes {
+	for len(infos) > maxRecordings-pruneEvery || bytes > maxRecordingsBytes {
 		bytes -= infos[0].Size()
 		_ = os.Remove(filepath.Join(dir, infos[0].Name())) // the next one tries again
 		infos = infos[1:]
