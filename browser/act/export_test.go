@@ -1,6 +1,8 @@
 package act
 
 import (
+	"context"
+
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/page"
@@ -29,9 +31,9 @@ func (s *Seat) Collect() {
 	}
 }
 
-// NumberOfLeft is a number for an element of the document before, which is in the place of that of
-// a number and is called the same. A look that ends after its document was left gives such numbers.
-func (s *Seat) NumberOfLeft(n int) int {
+// RefOfLeftDocument returns a ref as a late look would give it: of an element of the previous
+// document, at the place and with the name of the element n.
+func (s *Seat) RefOfLeftDocument(n int) int {
 	t := s.tab()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -41,6 +43,27 @@ func (s *Seat) NumberOfLeft(n int) int {
 	*t.refs.byNum[left] = was
 	t.refs.byNum[left].refKey = key
 	return left
+}
+
+// Insert puts a text into the field n as a secret is put there, after it was taken hold of. Its
+// document may have been left since.
+func (s *Seat) Insert(ctx context.Context, n int, text string, left bool) error {
+	return hand{s.tab()}.insert(ctx, s.aim(n, left), "", text)
+}
+
+// TakesInput says why a step has not begun its input in the document of the element n.
+func (s *Seat) TakesInput(n int, left bool) error { return s.tab().takesInput(s.aim(n, left).frame) }
+
+func (s *Seat) aim(n int, left bool) aim {
+	t := s.tab()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.refs.byNum[n]
+	a := aim{frame: *t.frames[r.frame], local: r.local, n: n}
+	if left {
+		a.frame.loader = "left"
+	}
+	return a
 }
 
 func (s *Seat) tab() *tab {

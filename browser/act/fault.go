@@ -23,7 +23,9 @@ func (t *tab) fault(err error, ran bool) error {
 		r.Reason, r.Message, r.Next = ReasonCrashed, "the browser died", "look: it starts anew; nothing is repeated"
 	case errors.Is(err, errBlocked):
 		if d := t.waiting(); d != nil {
-			return d.held()
+			held := d.held()
+			held.Ran = ran
+			return held
 		}
 		r.Reason, r.Message = ReasonDialog, "a dialog of the page came in between"
 	case errors.Is(err, errLeft):
@@ -90,7 +92,7 @@ func (t *tab) waiting() *Dialog {
 }
 
 // held is the refusal of anything else while a dialog waits.
-func (d *Dialog) held() error {
+func (d *Dialog) held() *Refusal {
 	return &Refusal{
 		Reason: ReasonDialog, Message: fmt.Sprintf("a dialog waits for an answer: %s %s", cut(plain(d.Kind), 20), quoted(d.Text, MaxDialogText)),
 		Next: "answer it with the step dialog",

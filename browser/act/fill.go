@@ -132,6 +132,9 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 					return err
 				}
 			}
+			if t.left(p.aim.frame) {
+				return errLeft
+			}
 			if err := keyboard(t).typeKeys(ctx, p.aim, part); err != nil {
 				return err
 			}

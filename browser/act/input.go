@@ -164,8 +164,29 @@ func took(ctx context.Context, t *tab, sent pending[cdp.Empty]) error {
 	return t.cause(err)
 }
 
+// takesInput refuses a step whose input would not reach the document of a frame any more: a dialog
+// waits, or the document was left. It is for before the first input of the step: an error after it
+// may be one that the input had as its effect.
+func (t *tab) takesInput(f frame) error {
+	select {
+	case <-t.stop():
+		return t.fault(t.cause(errBlocked), false)
+	default:
+	}
+	if t.left(f) {
+		return t.fault(errLeft, false)
+	}
+	return nil
+}
+
+// left reports whether the document of a frame was left.
+func (t *tab) left(f frame) bool {
+	now, ok := t.frameOf(f.id)
+	return !ok || now.loader != f.loader
+}
+
 // inputOver reports whether input has ended with a dialog or another document. The outcome of the
-// step says which. A refusal comes before the input, and nothing was sent then.
+// step says which. A *Refusal comes before any input was sent.
 func inputOver(err error) bool {
 	_, refused := errors.AsType[*Refusal](err)
 	return !refused && (errors.Is(err, errBlocked) || errors.Is(err, errLeft))
@@ -239,6 +260,9 @@ func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error)
 	is, err := t.grip(ctx, a, g)
 	after := running{err: errLeft}
 	if err == nil {
+		err = t.takesInput(a.frame)
+	}
+	if err == nil {
 		if g.ups > 0 {
 			after = beginScript(ctx, t.tab, a.frame, fmt.Sprintf("belljar.disarmAfter(%d)", g.ups))
 		}
@@ -255,9 +279,7 @@ func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error)
 			own.Hits, own.Misses = own.Hits+r.Hits, own.Misses+r.Misses
 		})
 	}
-	if now, ok := t.frameOf(a.frame.id); !ok || now.loader != a.frame.loader {
-		left = true
-	}
+	left = left || t.left(a.frame)
 	if left && own.Misses == 0 {
 		own.Hits, own.Took = max(own.Hits, 1), true
 	}
@@ -301,6 +323,9 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 	became, err := t.guarded(ctx, a, grip{}, func(touched) error {
 		m := input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y}
 		if err := send(ctx, t.tab, s, input.DispatchMouseEvent, m); err != nil {
+			return t.fault(err, false) // nothing was pressed
+		}
+		if err := t.takesInput(a.frame); err != nil {
 			return err
 		}
 		for c := int64(1); c <= count; c++ {
@@ -338,6 +363,9 @@ func (t hand) hover(ctx context.Context, a aim) error {
 	if err != nil {
 		return err
 	}
+	if err := t.takesInput(a.frame); err != nil {
+		return err
+	}
 	err = send(ctx, t.tab, a.frame.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y})
 	if err != nil && !inputOver(err) {
 		return t.fault(err, true)
@@ -350,12 +378,21 @@ func (t hand) hover(ctx context.Context, a aim) error {
 // document that came after the guard was armed. A script of ours reaches its own document
 // alone, and looks at the field and fills it at once.
 func (t hand) insert(ctx context.Context, a aim, fieldType, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, inputTime)
+	defer cancel()
+	if err := t.takesInput(a.frame); err != nil {
+		return err
+	}
+	script := beginScript(ctx, t.tab, a.frame, fmt.Sprintf("belljar.insert(%d, %s, %s)", a.local, argument(fieldType), argument(text)))
+	if script.err != nil {
+		return t.fault(script.err, false)
+	}
 	var ok bool
-	err := t.run(ctx, a.frame, fmt.Sprintf("belljar.insert(%d, %s, %s)", a.local, argument(fieldType), argument(text)), &ok)
+	err := script.wait(ctx, &ok)
 	switch {
-	case inputOver(err):
+	case errors.Is(err, errBlocked): // a handler of the field asks, and the field is filled
 		return nil
-	case err != nil:
+	case err != nil: // one that was left may have been filled before
 		return t.fault(err, true)
 	case !ok:
 		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " lost the focus or became another field before it was filled", Next: "look again"}

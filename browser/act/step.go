@@ -1,7 +1,6 @@
 package act
 
 import (
-	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -176,8 +175,10 @@ func checkURL(raw string) string {
 	case u.User != nil:
 		return "holds a user or a password"
 	}
-	if n, err := strconv.ParseUint(cmp.Or(u.Port(), "0"), 10, 16); err != nil || n == 0 && u.Port() != "" {
-		return "names a port that does not exist"
+	if p := u.Port(); p != "" {
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+			return "has a port that is not 1 to 65535"
+		}
 	}
 	return ""
 }

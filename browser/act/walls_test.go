@@ -301,8 +301,16 @@ func TestFramesThatLeave(t *testing.T) {
 	s.page("/in", in+`<script>const ask = setInterval(async () => { if (await (await fetch("/word")).text()) { clearInterval(ask); location.reload() } }, 20)</script>`)
 	word := make(chan string, 1)
 	s.answer("/word", word)
-	for what, step := range map[string]act.Step{`button "Pay"`: {Do: act.DoClick}, `text "Amount"`: {Do: act.DoFill, Text: "9"}, `select "List"`: {Do: act.DoSelect, Text: "two"}, `button "Pay" `: {Do: act.DoPress, Text: "Enter"}} {
-		what = strings.TrimSpace(what)
+	for _, tt := range []struct {
+		what string
+		step act.Step
+	}{
+		{`button "Pay"`, act.Step{Do: act.DoClick}},
+		{`text "Amount"`, act.Step{Do: act.DoFill, Text: "9"}},
+		{`select "List"`, act.Step{Do: act.DoSelect, Text: "two"}},
+		{`button "Pay"`, act.Step{Do: act.DoPress, Text: "Enter"}},
+	} {
+		what, step := tt.what, tt.step
 		step.Ref = s.ref(s.goFor(s.url("site", "/?"+string(step.Do)), what), what)
 		p, err := s.seat.Prepare(s.ctx(), "", step)
 		if err != nil {
@@ -331,7 +339,7 @@ func TestNumbersOfALeftDocument(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><button onclick="document.title = 'clicked'">Pay</button>`)
 	now := s.ref(s.goTo(s.url("site", "/")), `button "Pay"`)
-	left := s.seat.NumberOfLeft(now)
+	left := s.seat.RefOfLeftDocument(now)
 	for _, step := range []act.Step{{Do: act.DoClick}, {Do: act.DoHover}, {Do: act.DoPress, Text: "Enter"}} {
 		step.Ref = left
 		if _, err := s.do(step); act.ReasonOf(err) != act.ReasonStale {
