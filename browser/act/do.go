@@ -313,7 +313,7 @@ func (p *plan) scroll(ctx context.Context, s Step, out *Outcome) error {
 	if aim.local == 0 {
 		aim.frame, _ = t.frameOf(t.target)
 	}
-	if err := t.takesInput(aim.frame); err != nil {
+	if err := (hand{t}).takesInput(aim.frame); err != nil {
 		return err
 	}
 	err := send(ctx, t, session, turnWheel, wheel{"mouseWheel", at.x, at.y, 0, by})

@@ -52,7 +52,9 @@ func (s *Seat) Insert(ctx context.Context, n int, text string, left bool) error 
 }
 
 // TakesInput says why a step has not begun its input in the document of the element n.
-func (s *Seat) TakesInput(n int, left bool) error { return s.tab().takesInput(s.aim(n, left).frame) }
+func (s *Seat) TakesInput(n int, left bool) error {
+	return hand{s.tab()}.takesInput(s.aim(n, left).frame)
+}
 
 func (s *Seat) aim(n int, left bool) aim {
 	t := s.tab()

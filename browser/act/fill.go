@@ -132,7 +132,7 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 					return err
 				}
 			}
-			if t.left(p.aim.frame) {
+			if p.aim.frame.leftIn(t.tab) {
 				return errLeft
 			}
 			if err := keyboard(t).typeKeys(ctx, p.aim, part); err != nil {

@@ -167,20 +167,20 @@ func took(ctx context.Context, t *tab, sent pending[cdp.Empty]) error {
 // takesInput refuses a step whose input would not reach the document of a frame any more: a dialog
 // waits, or the document was left. It is for before the first input of the step: an error after it
 // may be one that the input had as its effect.
-func (t *tab) takesInput(f frame) error {
+func (t hand) takesInput(f frame) error {
 	select {
 	case <-t.stop():
 		return t.fault(t.cause(errBlocked), false)
 	default:
 	}
-	if t.left(f) {
+	if f.leftIn(t.tab) {
 		return t.fault(errLeft, false)
 	}
 	return nil
 }
 
-// left reports whether the document of a frame was left.
-func (t *tab) left(f frame) bool {
+// leftIn reports whether the document of the frame was left in its tab.
+func (f frame) leftIn(t *tab) bool {
 	now, ok := t.frameOf(f.id)
 	return !ok || now.loader != f.loader
 }
@@ -279,7 +279,7 @@ func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error)
 			own.Hits, own.Misses = own.Hits+r.Hits, own.Misses+r.Misses
 		})
 	}
-	left = left || t.left(a.frame)
+	left = left || a.frame.leftIn(t.tab)
 	if left && own.Misses == 0 {
 		own.Hits, own.Took = max(own.Hits, 1), true
 	}

@@ -40,7 +40,7 @@ func (t keyboard) key(ctx context.Context, p *plan) error {
 func (t keyboard) typeKeys(ctx context.Context, a aim, text string) error {
 	var begun bool
 	for some := range slices.Chunk([]rune(text), typedAtOnce) {
-		if begun && t.left(a.frame) {
+		if begun && a.frame.leftIn(t.tab) {
 			return errLeft
 		}
 		begun = true
