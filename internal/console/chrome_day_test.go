@@ -90,8 +90,7 @@ func TestChromeDayByKeyboard(t *testing.T) {
 	p.follow("#/inbox/approval/" + allowed.ID)
 	p.until(`document.activeElement.textContent === 'No'`)
 	p.tabTo(named("Allow once"))
-	p.eval(`window.pressed = performance.now()`)
-	p.until(`window.pressed + 700 < performance.now()`)
+	p.waits()
 	p.press("Enter")
 	p.until(`window.told === '#/inbox'`)
 	if a, _ := g.Approval(t.Context(), allowed.ID); a.State != approval.Approved || a.Scope != approval.Once {
@@ -110,8 +109,7 @@ func TestChromeDayByKeyboard(t *testing.T) {
 	p.press("Enter")
 	p.until(`document.querySelector('dialog[open]') && document.activeElement.textContent === 'Cancel'`)
 	p.tabTo(named("Stop it"))
-	p.eval(`window.pressed = performance.now()`)
-	p.until(`window.pressed + 700 < performance.now()`)
+	p.waits()
 	p.press("Enter")
 	p.until(`!document.querySelector('dialog') && document.body.innerText.includes('The task was stopped.')`)
 	if len(ends.ended) != 1 || ends.ended[0] != "task by ann (uid 7)" {
@@ -134,8 +132,7 @@ func TestChromeDayByKeyboard(t *testing.T) {
 	p.press("Enter")
 	p.until(`document.querySelector('dialog[open]')`)
 	p.tabTo(named("Apply"))
-	p.eval(`window.pressed = performance.now()`)
-	p.until(`window.pressed + 700 < performance.now()`)
+	p.waits()
 	p.press("Enter")
 	p.until(`document.body.innerText.includes('2 changes applied.')`)
 	for name, want := range map[string]bool{"one.txt": true, "two.txt": true, "three.txt": false} {
@@ -172,8 +169,8 @@ func TestChromeAnswersOfOthers(t *testing.T) {
 	p.login(Approver)
 	p.at("#/inbox/approval/" + a.ID)
 	p.until(`document.querySelector('.answer')`)
-	p.eval(`window.fetch = (real => (url, init) => String(url).includes('answer') ? new Promise(r => { window.go = () => r(real(url, init)) }) : real(url, init))(window.fetch); window.pressed = performance.now()`)
-	p.until(`window.pressed + 700 < performance.now()`)
+	p.eval(`window.fetch = (real => (url, init) => String(url).includes('answer') ? new Promise(r => { window.go = () => r(real(url, init)) }) : real(url, init))(window.fetch)`)
+	p.waits()
 	p.eval(`[...document.querySelectorAll('.answer button')].find(b => b.textContent === 'Allow once').click()`)
 	p.until(`window.go`)
 	if _, err := g.Approve(t.Context(), a.ID, approval.Reply{By: "bob", Via: Via, Note: "mine"}); err != nil {
@@ -194,9 +191,8 @@ func TestChromeAnswersOfOthers(t *testing.T) {
 	if found := value[bool](p, `[...document.querySelectorAll('.pane button')].some(b => /allow|yes/i.test(b.textContent))`); found {
 		t.Error("several calls can be allowed at once")
 	}
-	p.eval(`document.querySelector('.pane .danger').click(); window.pressed = performance.now()`)
-	p.until(`document.querySelector('dialog[open]') && window.pressed + 700 < performance.now()`)
-	p.eval(`document.querySelector('dialog .danger').click()`)
+	p.eval(`document.querySelector('.pane .danger').click()`)
+	p.sureOf(`dialog[open] .danger`)
 	p.until(`document.querySelectorAll('.list input').length === 0`)
 	for _, id := range []string{one.ID, two.ID} {
 		if is, _ := g.Approval(t.Context(), id); is.State != approval.Declined {

@@ -214,10 +214,28 @@ func (p *tab) click(name string) {
 // sure presses a control that takes no answer when it has just appeared.
 func (p *tab) sure(name string) {
 	p.t.Helper()
-	p.until(theControl(name))
+	p.surely(theControl(name))
+}
+
+// sureOf is sure by a selector.
+func (p *tab) sureOf(selector string) {
+	p.t.Helper()
+	p.surely(`document.querySelector(` + quote(selector) + `)`)
+}
+
+// surely is sure by a script for the control.
+func (p *tab) surely(control string) {
+	p.t.Helper()
+	p.until(control)
+	p.waits()
+	p.eval(control + `.click()`)
+}
+
+// waits lets the time go by in which what has just appeared takes no answer.
+func (p *tab) waits() {
+	p.t.Helper()
 	p.eval(`window.pressed = performance.now()`)
 	p.until(`window.pressed + 700 < performance.now()`)
-	p.eval(theControl(name) + `.click()`)
 }
 
 // set puts a text into a control, as a person types it or chooses it.

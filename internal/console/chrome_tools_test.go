@@ -25,9 +25,7 @@ func (p *tab) dialog(command string) {
 	if command != "" && !value[bool](p, `document.querySelector('dialog').innerText.includes(`+quote(command)+`)`) {
 		p.t.Errorf("the dialog does not show %q", command)
 	}
-	p.eval(`window.pressed = performance.now()`)
-	p.until(`window.pressed + 700 < performance.now()`)
-	p.eval(`document.querySelector('dialog .actions .danger').click()`)
+	p.sureOf(`dialog .actions .danger`)
 	p.until(`!document.querySelector('dialog')`)
 }
 

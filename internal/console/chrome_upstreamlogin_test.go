@@ -40,9 +40,7 @@ func TestChromeUpstreamLogin(t *testing.T) {
 		t.Error("what was cancelled was done")
 	}
 	asks()
-	p.eval(`window.pressed = performance.now()`)
-	p.until(`window.pressed + 700 < performance.now()`)
-	p.eval(`document.querySelector('dialog .actions .danger, dialog .actions .main').click()`)
+	p.sureOf(`dialog .actions .danger, dialog .actions .main`)
 	p.until(`document.querySelector('.said')?.innerText.includes('Logged in at')`)
 	if at := value[string](p, `location.href + document.cookie`); at != g.URL()+"#/upstreams" {
 		t.Errorf("after the login the address is %s", at)

@@ -250,7 +250,7 @@ func (f *sharedUpstreams) Restart(context.Context, string, string) (int, error) 
 
 func (f *sharedUpstreams) Login(_ context.Context, at LoginTarget, _, _ string) (*UpstreamLogin, error) {
 	f.s.did("login", at.Tenant)
-	return &UpstreamLogin{Close: func(context.Context) {}, Receive: func(context.Context, url.Values) error {
+	return &UpstreamLogin{Answers: func(url.Values) bool { return true }, Close: func(context.Context) {}, Receive: func(context.Context, url.Values) error {
 		f.s.did("logged in", at.Tenant)
 		return nil
 	}}, nil

@@ -107,7 +107,7 @@ func (w *wanting) server(tenant string) login.Server {
 
 func (w *wanting) All() []control.Upstreams {
 	return []control.Upstreams{{Place: "/w", All: []control.Upstream{{
-		Name: w.name, Tenant: ours, State: "failed", Reason: "the server wants a login: run `belljar upstream login`", File: "/w/.mcp.json", Line: 7, Trusted: true,
+		Name: w.name, Tenant: ours, State: "failed", Reason: "the server wants a login: run `belljar upstream login`", NeedsLogin: true, File: "/w/.mcp.json", Line: 7, Trusted: true,
 	}}}}
 }
 

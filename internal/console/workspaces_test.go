@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/sandbox/workspace"
 )
 
@@ -179,11 +180,17 @@ func TestChangeWhileApplying(t *testing.T) {
 		other := filepath.Join(others, "other")
 		write(t, other, "other\n")
 		var both sync.WaitGroup
-		both.Go(func() {
-			timer := time.NewTimer(time.Duration(try%40) * 250 * time.Microsecond)
-			<-timer.C
-			_ = os.Rename(other, upper) // it may be applied and gone
-		})
+		change := func() { _ = os.Rename(other, upper) } // it may be applied and gone
+		switch try {
+		case 0: // once before it is applied, and once never, so that both ends are seen
+			change()
+		case 1:
+		default:
+			both.Go(func() {
+				testenv.Delay(t.Context(), time.Duration(try%40)*250*time.Microsecond)
+				change()
+			})
+		}
 		got := g.send("POST", "api/v1/workspaces/s-one/apply", token, map[string]any{"paths": []string{"a.txt"}, "digest": is.Digest})
 		both.Wait()
 		text, err := os.ReadFile(base + "/a.txt")
@@ -198,7 +205,9 @@ func TestChangeWhileApplying(t *testing.T) {
 			t.Fatalf("try %d: %d %s, %q, %v", try, got.status, got.body, text, err)
 		}
 	}
-	t.Logf("%d applied, %d refused", applied, refused)
+	if applied == 0 || refused == 0 {
+		t.Errorf("%d applied, %d refused", applied, refused)
+	}
 }
 
 // BenchmarkChanges is the list of 10,000 changed files. The bound is a second.

@@ -41,6 +41,8 @@ type Upstream struct {
 	Pin     string   `json:"pin,omitempty"`   // the mode of its pins
 	Held    int      `json:"held"`            // definitions that wait for a person
 
+	NeedsLogin bool `json:"needs_login,omitempty"` // the reason is that a person has to log in
+
 	Listing // of what is offered of it
 }
 

@@ -121,7 +121,7 @@ func (d *dialer) remote(ctx context.Context, s *server, spec *upstream.Spec, c *
 // loginHint says what to do about a server that wants to know who calls.
 func loginHint(err error) error {
 	if _, ok := errors.AsType[*login.NeededError](err); ok {
-		return fmt.Errorf("%w: %w", err, upstream.ErrLasting)
+		return fmt.Errorf("%w: %w", err, upstream.ErrLogin)
 	}
 	if status, ok := errors.AsType[*peer.StatusError](err); ok && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden) {
 		return fmt.Errorf("%w; what its entry has in headers is not accepted: %w", err, upstream.ErrLasting)

@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -141,6 +142,12 @@ func TestLoginThroughTheDoor(t *testing.T) {
 	if _, all := g.list(); !strings.Contains(all["far"], "belljar upstream login far") {
 		t.Errorf("without a login: clients are told %q", all["far"])
 	}
+	needs := func() bool {
+		return slices.ContainsFunc(g.Status(), func(s Status) bool { return s.Server == "far" && s.NeedsLogin })
+	}
+	if !needs() {
+		t.Error("the status does not say that the server wants a login")
+	}
 	if err := Login(t.Context(), g.cfg, "local", "far", func(address string) { go browse(t, u.Port(), address) }); err != nil {
 		t.Fatalf("log in: %v", err)
 	}
@@ -150,6 +157,9 @@ func TestLoginThroughTheDoor(t *testing.T) {
 	if !testenv.Until(20*time.Second, func() bool { return g.names() == "mcp_far_add" }) {
 		_, all := g.list()
 		t.Fatalf("after the login: got the tools %q: %q\n%s", g.names(), all, &g.logged)
+	}
+	if needs() {
+		t.Error("the status says after the login that the server wants one")
 	}
 	g.wants("mcp_far_add", `{"A":1,"B":2}`, false, "3")
 	if text := g.logged.String(); strings.Contains(text, aToken) || strings.Contains(text, aCode) {

@@ -235,6 +235,7 @@ func (i *instance[C]) failed(err error) (again bool) {
 	reason := printable.Line(err.Error(), maxReason)
 	i.mu.Lock()
 	s := i.turn(func(m *machine, now time.Time) {
+		m.login = errors.Is(err, ErrLogin)
 		if errors.Is(err, ErrHeld) {
 			m.hold(now, reason)
 			return
@@ -367,7 +368,7 @@ func (i *instance[C]) tell(s Status) {
 // snapshot is the status without stderr. The caller holds mu.
 func (i *instance[C]) snapshot() Status {
 	m := &i.machine
-	s := Status{Key: i.spec.Key, State: m.state, Since: m.since, Reason: m.reason, Attempt: len(m.starts), Until: m.until, Calls: len(i.calls)}
+	s := Status{Key: i.spec.Key, State: m.state, Since: m.since, Reason: m.reason, Attempt: len(m.starts), Until: m.until, Calls: len(i.calls), NeedsLogin: m.login}
 	if m.state == Starting {
 		s.Doing = i.doing
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -105,4 +106,6 @@ var (
 	// ErrLasting is wrapped by an error that another start hardly cures, such as a package
 	// that does not exist. Such a server is started twice more, and no further.
 	ErrLasting = errors.New("another start does not help")
+	// ErrLogin is ErrLasting for a server at which a person has to log in first.
+	ErrLogin = fmt.Errorf("%w before a person has logged in", ErrLasting)
 )

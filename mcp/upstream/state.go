@@ -49,6 +49,7 @@ type machine struct {
 	lasting  int         // failures in a row that another start hardly cures
 	until    time.Time   // of Waiting: the next start
 	reason   string      // of the latest failure, until a start succeeds, or of the hold
+	login    bool        // the reason is that a person has to log in
 }
 
 // to changes the state.
@@ -67,7 +68,7 @@ func (m *machine) counted(at time.Time) []time.Time {
 
 // ready notes that the start has succeeded. What was wrong before is over.
 func (m *machine) ready(now time.Time) {
-	m.lasting, m.reason = 0, ""
+	m.lasting, m.reason, m.login = 0, "", false
 	m.to(Ready, now)
 }
 

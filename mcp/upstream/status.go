@@ -19,6 +19,8 @@ type Status struct {
 	Until   time.Time // of waiting: the next start
 	Stderr  []string  // the last lines of the latest process, as they may be shown
 	Calls   int       // that are running
+	// NeedsLogin is set if the reason is that a person has to log in.
+	NeedsLogin bool
 }
 
 // Log is what the latest process of an instance has written to standard error.

@@ -14,11 +14,11 @@ export async function player(c, id) {
   const pieces = []
   let seconds = 0, loaded = 0, whole = true
   /** @type {any} */
-  let is = null
+  let newest = null
   for (let from = 0; ;) {
     const got = await get(of(c.worker, 'casts/' + at(id) + '?from=' + from), c.signal)
     pieces.push(...got.pieces)
-    is = got
+    newest = got
     seconds = got.seconds
     loaded = got.pieces.length ? got.pieces[got.pieces.length - 1].at : loaded
     if (got.end) break
@@ -76,5 +76,5 @@ export async function player(c, id) {
   seek.addEventListener('input', () => go(Number(seek.value)))
   go(0)
   return el('div', {class: 'player'}, out.node, el('div', {class: 'actions'}, play, seek, time, speed), !whole && el('p', {class: 'flag'}, T.player.cut(span(loaded), span(seconds))),
-    is.cut && el('p', {class: 'flag'}, T.player.incomplete, ' ', seen(is.cut), '. ', is.lost ? T.player.lost(bytes(is.lost)) : T.player.lostUnknown))
+    newest.cut && el('p', {class: 'flag'}, T.player.incomplete, ' ', seen(newest.cut), '. ', newest.lost ? T.player.lost(bytes(newest.lost)) : T.player.lostUnknown))
 }

@@ -34,7 +34,7 @@ export function open(c) {
       c.say(T.upstreams.restarted(done.instances))
       await refresh()
     }, {class: 'small', 'aria-label': T.upstreams.restartName(u.name)}), command('belljar upstream logs ' + word(u.name))),
-    (u.reason || '').includes('belljar upstream login') && el('div', {class: 'actions'},
+    u.needs_login && el('div', {class: 'actions'},
       c.may('operator') && button(T.upstreams.login, () => login(u, place), {class: 'small main', 'aria-label': T.upstreams.loginName(u.name)}), command(cli(u))))
   let before = ''
   const refresh = async () => {
