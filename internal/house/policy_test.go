@@ -36,7 +36,7 @@ func valuesOf(of reflect.Type, all map[string]string, seen map[reflect.Type]bool
 		return
 	}
 	for f := range of.Fields() {
-		if f.IsExported() && !f.Anonymous && f.Tag.Get("json") == "" { // those are written as a whole
+		if f.IsExported() && !f.Anonymous && f.Tag.Get("json") == "" { // structs with json tags are encoded whole
 			all[of.Name()+"."+f.Name] = f.Name
 		}
 		valuesOf(f.Type, all, seen)
