@@ -8,12 +8,12 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// busy refuses a request of which nothing was run, and that may be tried again.
+// busy refuses a request before any part of it has run; the client may send it again.
 func (w *web) busy(rw http.ResponseWriter, status int, p posted, e *wire.Error) {
 	p.served.limited(e)
 	retryAfter(rw.Header(), e)
-	if note := w.server.cfg.HTTP.Unbegun; note != nil && w.server.sessions.over() {
-		note(rw.Header())
+	if mark := w.server.cfg.HTTP.MarkNotStarted; mark != nil && w.server.sessions.over() {
+		mark(rw.Header())
 	}
 	w.refuse(rw, status, p.id, p.era, e)
 }

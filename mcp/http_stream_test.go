@@ -357,15 +357,15 @@ func TestStreamsAreLastAnswers(t *testing.T) {
 
 // What a server that stops refuses is told apart from what it refuses while it works: only the former
 // can be sent to the next server at once.
-func TestUnbegunIsNoted(t *testing.T) {
+func TestNotStartedIsMarked(t *testing.T) {
 	s := newSite(t, func(c *mcp.Config) {
-		c.HTTP.Unbegun = func(h http.Header) { h.Set("Unbegun", "yes") }
+		c.HTTP.MarkNotStarted = func(h http.Header) { h.Set("Not-Started", "yes") }
 	})
 	headers := s.greet()
 	running := make(chan reply, 1)
 	go func() { running <- s.do("POST", call("1", "hang", `{}`), headers...) }()
 	<-s.running
-	if r := s.do("POST", call("2", "echo", `{"text":"x"}`), "Mcp-Session-Id", "none"); r.status/100 == 2 || r.header.Get("Unbegun") != "" {
+	if r := s.do("POST", call("2", "echo", `{"text":"x"}`), "Mcp-Session-Id", "none"); r.status/100 == 2 || r.header.Get("Not-Started") != "" {
 		t.Errorf("a server at work refuses with %d %v", r.status, r.header)
 	}
 	ended := s.endNow()
@@ -380,13 +380,13 @@ func TestUnbegunIsNoted(t *testing.T) {
 		if !testenv.Until(20*time.Second, func() bool { r = send(); return r.status == http.StatusServiceUnavailable }) {
 			t.Errorf("%s: a server that ends says %d %s", name, r.status, r.raw)
 		}
-		if r.header.Get("Unbegun") != "yes" {
-			t.Errorf("%s: refused without a note: %d %v", name, r.status, r.header)
+		if r.header.Get("Not-Started") != "yes" {
+			t.Errorf("%s: refused without a mark: %d %v", name, r.status, r.header)
 		}
 	}
 	close(s.free)
 	<-ended
-	if r := <-running; r.status != http.StatusOK || r.header.Get("Unbegun") != "" || r.last().text() != "free" {
+	if r := <-running; r.status != http.StatusOK || r.header.Get("Not-Started") != "" || r.last().text() != "free" {
 		t.Errorf("the call that ran: %d %v %s", r.status, r.header, r.raw)
 	}
 }

@@ -80,9 +80,9 @@ type HTTP struct {
 	Sockets bool        // serve WebSockets as well
 	// Tickets are those of pages. Servers of one process share them; nil for some of its own.
 	Tickets *Tickets
-	// Unbegun notes in the headers of an answer that this server stops and nothing of the request was
-	// run, for whoever can send it to the next server; nil notes nothing.
-	Unbegun func(answer http.Header)
+	// MarkNotStarted marks a refusal of a server that is stopping: no part of the request ran, so it
+	// may be sent to the next server. Nil marks nothing.
+	MarkNotStarted func(answer http.Header)
 }
 
 // Server offers tools and resources to MCP clients over stdio and HTTP. Its methods are

@@ -24,9 +24,9 @@ const (
 	notBegun     = "Belljar-Not-Begun"
 )
 
-// NotBegun notes in the answer of a worker that it has run nothing of a request: the front sends it
-// to the next process of the worker.
-func NotBegun(answer http.Header) { answer.Set(notBegun, "1") }
+// MarkNotStarted marks a refusal of a worker that is stopping: no part of the request ran, so the
+// front may send it to the next process of the worker.
+func MarkNotStarted(answer http.Header) { answer.Set(notBegun, "1") }
 
 // Paths of a link that are not of clients.
 const (

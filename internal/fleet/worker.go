@@ -218,13 +218,13 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	// elsewhere, or again.
 	leave, ok := w.cfg.Enter(r.Header.Get(PlaceHeader))
 	if !ok {
-		NotBegun(rw.Header())
+		MarkNotStarted(rw.Header())
 		rw.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
 	defer leave()
 	if !w.flights.begin(r) {
-		NotBegun(rw.Header())
+		MarkNotStarted(rw.Header())
 		rw.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}

@@ -143,7 +143,7 @@ func (p *place) openTools(context.Context) error {
 		cfg.SSE, cfg.Sockets = s.cfg.Service.SSE, s.cfg.Service.Sockets
 	}
 	if s.cfg.linked() {
-		cfg.HTTP.Unbegun = fleet.NotBegun
+		cfg.HTTP.MarkNotStarted = fleet.MarkNotStarted
 	}
 	if p.id != "" {
 		key, err := keyfile.Make(filepath.Join(p.State, requestsKey))
