@@ -48,7 +48,7 @@ func TestBundledPoliciesKnowTheEngines(t *testing.T) {
 			continue
 		}
 		file := filepath.Join("..", "policies", name+".yaml")
-		golden.File(t, file, allowing(t, file, d.Grant.Profile(), hosts))
+		golden.File(t, file, withHosts(t, file, d.Grant.Profile(), hosts))
 		if golden.Update() {
 			continue // the policy in this program is the one before
 		}
@@ -65,8 +65,8 @@ func TestBundledPoliciesKnowTheEngines(t *testing.T) {
 	}
 }
 
-// allowing returns the text of a policy with these hosts in the list of one of its profiles.
-func allowing(t *testing.T, file, profile string, hosts []string) string {
+// withHosts returns the text of a policy with these hosts in the list of one of its profiles.
+func withHosts(t *testing.T, file, profile string, hosts []string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {

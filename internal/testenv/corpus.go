@@ -11,8 +11,7 @@ import (
 )
 
 // GoSource returns the directory of the source of Go's standard library, as the go command
-// on PATH names it. What the test itself was built from does not tell: a program that was
-// built with -trimpath knows no GOROOT.
+// on PATH names it. runtime.GOROOT is empty in a test that was built with -trimpath.
 func GoSource(tb testing.TB) string {
 	tb.Helper()
 	Need(tb, Go)

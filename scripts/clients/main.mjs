@@ -110,9 +110,9 @@ function runs(line) {
 // Nothing takes longer than this, or it hangs.
 const within = (promise, what) => Promise.race([promise, setTimeout(60_000, undefined, { ref: false }).then(() => assert.fail(`${what} hangs`))]);
 
-let tried = 0;
+let runCount = 0;
 async function run(connect, transport) {
-  const base = `${dir}/${++tried}`;
+  const base = `${dir}/${++runCount}`;
   const workspace = `${base}/workspace`;
   mkdirSync(workspace, { recursive: true });
   writeFileSync(`${workspace}/hello.md`, "# hello\n");

@@ -29,12 +29,12 @@ const (
 // megabyte: all files of a language together, and each alone.
 func TestFuzzedFiles(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 26))
-	goroot := testenv.GoSource(t)
+	source := testenv.GoSource(t)
 	python, pythonNames := pythonFiles(t)
 	seeds := map[code.Language][]string{
-		code.Go: under(goroot, filesBelow(t, goroot, ".go", "testdata", "vendor")), code.Python: under(python, pythonNames), code.Rust: rustFiles(t),
+		code.Go: under(source, filesBelow(t, source, ".go", "testdata", "vendor")), code.Python: under(python, pythonNames), code.Rust: rustFiles(t),
 		code.TypeScript: scriptFiles(t, ".ts"), code.TSX: scriptFiles(t, ".tsx"), code.JavaScript: scriptFiles(t, ".js"),
-		code.C: cFiles(t), code.CPP: cppFiles(t), code.Java: javaFiles(t), code.Shell: under(goroot, filesBelow(t, goroot, ".bash")),
+		code.C: cFiles(t), code.CPP: cppFiles(t), code.Java: javaFiles(t), code.Shell: under(source, filesBelow(t, source, ".bash")),
 	}
 	for language, files := range seeds {
 		var texts []string
