@@ -261,8 +261,8 @@ func printUpstream(out io.Writer, u control.Upstream) {
 	if u.Reason != "" {
 		fmt.Fprintf(out, "  why:    %s\n", policies.Clip(u.Reason, 1000))
 	}
-	if u.Doing != "" {
-		fmt.Fprintf(out, "  doing:  %s\n", policies.Clip(u.Doing, 100))
+	if u.Step != "" {
+		fmt.Fprintf(out, "  step:   %s\n", policies.Clip(u.Step, 100))
 	}
 	if u.Attempt > 0 {
 		fmt.Fprintf(out, "  starts: %d in ten minutes", u.Attempt)

@@ -28,7 +28,7 @@ type Upstream struct {
 	State     string    `json:"state"`
 	Since     time.Time `json:"since,omitzero"`
 	Reason    string    `json:"reason,omitempty"`  // why it is not ready
-	Doing     string    `json:"doing,omitempty"`   // of starting: the installation, the start or the handshake
+	Step      string    `json:"step,omitempty"`    // of a start: the installation, the start of the program or the handshake
 	Attempt   int       `json:"attempt,omitempty"` // starts in ten minutes
 	Until     time.Time `json:"until,omitzero"`    // of waiting: the next start
 	Stderr    []string  `json:"stderr,omitempty"`  // the last lines

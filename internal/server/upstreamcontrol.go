@@ -119,7 +119,7 @@ func (h *upstreamHandlers) list() []control.Upstreams {
 func upstreamOf(s gateway.Status) control.Upstream {
 	one := control.Upstream{
 		Name: s.Server, Tenant: s.Tenant, Principal: policies.Clip(s.Principal, maxReason), Session: control.ShortID(s.Session),
-		State: string(s.State), Since: s.Since, Reason: policies.Clip(s.Reason, maxReason), Doing: s.Doing, Attempt: s.Attempt, Until: s.Until, NeedsLogin: s.NeedsLogin, Calls: s.Calls,
+		State: string(s.State), Since: s.Since, Reason: policies.Clip(s.Reason, maxReason), Step: s.Step, Attempt: s.Attempt, Until: s.Until, NeedsLogin: s.NeedsLogin, Calls: s.Calls,
 		File: policies.Clip(s.File, maxReason), Line: s.Line, Trusted: s.Trusted, Pin: s.Pin, Held: s.Held,
 		Listing: control.Listing{Tools: s.Tools, Bytes: s.Bytes},
 	}

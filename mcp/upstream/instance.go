@@ -37,7 +37,7 @@ type instance[C Conn] struct {
 	conn    C                       // guarded by mu: while it is ready
 	calls   map[*running]struct{}   // guarded by mu
 	used    time.Time               // guarded by mu: when a call last began or ended
-	doing   string                  // guarded by mu: the part of a start that runs
+	step    string                  // guarded by mu: of the start that runs
 	stderr  func(most int) []string // guarded by mu: of the latest process; nil for none
 }
 
@@ -68,7 +68,7 @@ func (i *instance[C]) run(ctx context.Context) {
 	}
 	worked := true
 	for ctx.Err() == nil {
-		i.change((*machine).start)
+		i.change(i.start)
 		conn, p, err := i.open(ctx)
 		if err == nil {
 			err = i.serve(ctx, conn, p)
@@ -89,6 +89,12 @@ func (i *instance[C]) run(ctx context.Context) {
 		}
 	}
 	i.change(func(m *machine, now time.Time) { m.stop(now, worked) })
+}
+
+// start notes that an attempt begins: no step of it runs yet. The caller holds mu.
+func (i *instance[C]) start(m *machine, now time.Time) {
+	i.step = ""
+	m.start(now)
 }
 
 // open starts the server and connects to it.
@@ -121,11 +127,11 @@ func (i *instance[C]) open(ctx context.Context) (conn C, p Process, err error) {
 	return conn, p, err
 }
 
-// within calls f with a bounded time, and notes what the start is doing meanwhile. The error of f
+// within calls f with a bounded time, and notes that step of the start. The error of f
 // says what had not come when the time was over.
 func (i *instance[C]) within(ctx context.Context, what string, most time.Duration, f func(ctx context.Context) error) error {
 	i.mu.Lock()
-	i.doing = what
+	i.step = what
 	i.mu.Unlock()
 	late := fmt.Errorf("%s took longer than %v", what, most)
 	ctx, cancel := context.WithTimeoutCause(ctx, most, late)
@@ -370,7 +376,7 @@ func (i *instance[C]) snapshot() Status {
 	m := &i.machine
 	s := Status{Key: i.spec.Key, State: m.state, Since: m.since, Reason: m.reason, Attempt: len(m.starts), Until: m.until, Calls: len(i.calls), NeedsLogin: m.login}
 	if m.state == Starting {
-		s.Doing = i.doing
+		s.Step = i.step
 	}
 	return s
 }

@@ -135,25 +135,32 @@ func TestStartIsBounded(t *testing.T) {
 	} {
 		w := newWorld(always(act{hang: tt.hang}))
 		s := server(t, "a", func(s *upstream.Server) { s.Installs = tt.installs })
-		bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{s}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		var told []upstream.Status
+		cfg := upstream.Config[*conn]{Changed: func(s upstream.Status) { told = append(told, s) }}
+		bubble(t, w, cfg, []upstream.Server{s}, func(t *testing.T, pool *upstream.Pool[*conn]) {
 			begun := time.Now()
 			done := make(chan error, 1)
 			go func() { done <- pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing) }()
 			synctest.Wait()
-			if s := pool.Status()[0]; s.Doing == "" || !strings.HasPrefix(tt.want, s.Doing) {
+			if s := pool.Status()[0]; s.Step == "" || !strings.HasPrefix(tt.want, s.Step) {
 				t.Errorf("the status is %+v, want that it is at %q", s, tt.want)
 			}
 			err := <-done
 			if err == nil || !strings.Contains(err.Error(), tt.want) || time.Since(begun) != tt.after {
 				t.Errorf("after %v: %v, want %q", time.Since(begun), err, tt.want)
 			}
-			if s := pool.Status()[0]; s.Doing != "" {
+			if s := pool.Status()[0]; s.Step != "" {
 				t.Errorf("after the start the status is %+v", s)
 			}
 			time.Sleep(30 * time.Minute)
 			synctest.Wait()
 			if n := w.starts(); n > 8 || n < 4 {
 				t.Errorf("%d starts", n)
+			}
+			for _, s := range told {
+				if s.Step != "" {
+					t.Errorf("the owner of the pool is told of attempt %d with the step %q of the one before", s.Attempt, s.Step)
+				}
 			}
 		})
 	}

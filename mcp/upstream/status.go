@@ -14,7 +14,7 @@ type Status struct {
 	State   State
 	Since   time.Time // when the state began; zero if nothing has happened
 	Reason  string    // why it is not ready: of the latest failure, or of the hold; empty if it is ready; one short line without control characters
-	Doing   string    // of starting: the installation, the start or the handshake; empty before
+	Step    string    // of a start: the installation, the start of the program or the handshake; empty before these
 	Attempt int       // starts in ten minutes, with the latest one
 	Until   time.Time // of waiting: the next start
 	Stderr  []string  // the last lines of the latest process, as they may be shown
@@ -86,11 +86,11 @@ func (u *Unavailable) is() string {
 	case Held:
 		return "it is held until a person has decided about it"
 	case Starting:
-		doing := ""
-		if u.Doing != "" {
-			doing = ", which is at " + u.Doing
+		step := ""
+		if u.Step != "" {
+			step = ", at " + u.Step
 		}
-		return fmt.Sprintf("it is starting (attempt %d of %d%s)", u.Attempt, maxStarts, doing)
+		return fmt.Sprintf("it is starting: attempt %d of %d%s", u.Attempt, maxStarts, step)
 	case Waiting:
 		return fmt.Sprintf("it failed, and is started again in %v (attempt %d of %d)", u.In, u.Attempt+1, maxStarts)
 	case Failed:
