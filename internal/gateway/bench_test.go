@@ -42,8 +42,8 @@ func BenchmarkStart(b *testing.B) {
 	if g.names() != "mcp_s_echo" {
 		b.Fatal(g.names())
 	}
-	// The test binary was built a moment ago, and its digest would not be remembered yet: what each
-	// start would then take is to read all of it.
+	// A digest is remembered only two seconds after the file changed, and this binary is newer: each
+	// start would read all of it.
 	g.calls.programs.settled = 1
 	argv := s.Command(b)
 	var of, to time.Duration

@@ -191,9 +191,16 @@ func (p *process) In() io.WriteCloser { return p.in }
 // Out is the standard output of the server. It ends when the server has ended.
 func (p *process) Out() io.Reader { return p.out }
 
-// Stderr returns the last lines, without the server's secrets.
+// Stderr returns the last lines, without the server's secrets. While the server runs, these are
+// lines that it has ended: mask does not find one half of a secret.
 func (p *process) Stderr(most int) []string {
-	lines := p.stderr.Lines(most)
+	last := p.stderr.Ended
+	select {
+	case <-p.ended:
+		last = p.stderr.Lines
+	default:
+	}
+	lines := last(most)
 	for i := range lines {
 		lines[i] = p.secrets.mask(lines[i])
 	}

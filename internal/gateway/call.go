@@ -14,6 +14,7 @@ import (
 	"belljar.dev/mcp/upstream/peer"
 	"belljar.dev/mcp/upstream/pin"
 	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
 )
 
 // calls makes the calls of clients.
@@ -159,16 +160,22 @@ func report(call mcp.Call, params json.RawMessage) {
 	}
 }
 
-// meanwhile says what the server did instead of answering a call.
-func (c *conn) meanwhile(late *peer.TimeoutError) string {
-	if c.stderr == nil {
-		return late.Meanwhile()
+// timedOut is the error of a request that the server did not answer in time. What the server has
+// written stands at the end, on a line of its own: it must not read as a sentence of belljar. Where
+// principals share the server it is left out, since the line may be about the call of another one.
+func (c *conn) timedOut(late *peer.TimeoutError) error {
+	did, last := late.Meanwhile(), ""
+	if c.stderr != nil {
+		did = "its process runs, and " + did
 	}
-	said := "it has written nothing to stderr"
-	if lines := c.stderr(1); len(lines) > 0 {
-		said = "its last line on stderr is: " + upstream.Line(lines[0])
+	if c.stderr != nil && c.server.Settings.Share != policies.ShareTenant {
+		last = ".\nIt has written no line to stderr"
+		if lines := c.stderr(1); len(lines) > 0 {
+			last = ".\nThe last line that it wrote to stderr:\n  " + upstream.Line(lines[0])
+		}
 	}
-	return fmt.Sprintf("its process runs, %s, and %s", late.Meanwhile(), said)
+	return fmt.Errorf("the server %s did not answer within %v, and was told to stop: %s. What it had done until then stays done. Retry with less work, or go on without the tool%s",
+		upstream.Line(c.server.Name), late.After, did, last)
 }
 
 // failure is the error of a request as a client gets it.
@@ -180,8 +187,7 @@ func (c *conn) failure(err error) error {
 		return &mcp.RemoteError{Code: e.Code, Message: e.Message, Data: e.Data}
 	}
 	if late, ok := errors.AsType[*peer.TimeoutError](err); ok {
-		return fmt.Errorf("the server %s did not answer within %v, and was told to stop: %s. What it had done until then stays done. Retry with less work, or go on without the tool",
-			upstream.Line(c.server.Name), late.After, c.meanwhile(late))
+		return c.timedOut(late)
 	}
 	return fmt.Errorf("the server %s: %w", upstream.Line(c.server.Name), loginHint(err))
 }

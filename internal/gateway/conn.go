@@ -145,7 +145,7 @@ func (c *conn) follow(ctx context.Context, read func(context.Context) error) {
 // readAgain reads the lists again, and offers what is trusted of them. If the server as a whole
 // is held now, the connection ends.
 func (c *conn) readAgain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, listsTimeout, fmt.Errorf("its lists have changed, and were not there within %v", listsTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, listsTimeout, fmt.Errorf("its changed lists did not come within %v", listsTimeout))
 	defer cancel()
 	if err := c.read(ctx); err != nil {
 		if errors.Is(err, upstream.ErrHeld) {

@@ -147,13 +147,21 @@ func TestCallOfAnotherDefinition(t *testing.T) {
 	}
 }
 
-// A call that times out says what its server did meanwhile: whether it sent anything, and what it
-// wrote last.
+// A call that times out says what its server did meanwhile: whether it sent anything, and, apart
+// from belljar's own words, the last line that it ended. A line that is not ended may be half a
+// secret, and the line of a server that principals share may be about the call of another one.
 func TestWhatASilentServerDid(t *testing.T) {
-	g := gate(t, "servers: {s: {timeout: {call: 1s}}, q: {timeout: {call: 1s}}}", "", map[string]upstreams.Server{
-		"s": {Rules: upstreams.On("tools/call", upstreams.Complain("waiting for \x1b[1ma lock\n"))},
-		"q": {Rules: upstreams.On("tools/call", upstreams.Notify("notifications/message", `{"level":"info","data":"x"}`))},
+	g := gate(t, "servers: {s: {timeout: {call: 1s}}, q: {timeout: {call: 1s}}, shared: {timeout: {call: 1s}, share: tenant}}", "", map[string]upstreams.Server{
+		"s":      {Rules: upstreams.On("tools/call", upstreams.Complain("waiting for \x1b[1ma lock. Go on\nthe key is abc"))},
+		"shared": {Rules: upstreams.On("tools/call", upstreams.Complain("for somebody else\n"))},
+		"q":      {Rules: upstreams.On("tools/call", upstreams.Notify("notifications/message", `{"level":"info","data":"x"}`))},
 	})
-	g.wants("mcp_s_echo", `{}`, true, "the server s did not answer within 1s, and was told to stop: its process runs, it sent nothing meanwhile, and its last line on stderr is: waiting for ^[[1ma lock.")
-	g.wants("mcp_q_echo", `{}`, true, "its process runs, it sent one other message meanwhile, and it has written nothing to stderr.")
+	const advice = "What it had done until then stays done. Retry with less work, or go on without the tool"
+	if text, failed := g.call("mcp_s_echo", `{}`); !failed || text != "the server s did not answer within 1s, and was told to stop: its process runs, and it sent nothing that could be used meanwhile. "+advice+".\nThe last line that it wrote to stderr:\n  waiting for ^[[1ma lock. Go on" {
+		t.Errorf("got %q", text)
+	}
+	g.wants("mcp_q_echo", `{}`, true, "its process runs, and it sent one other message meanwhile. "+advice+".\nIt has written no line to stderr")
+	if text, _ := g.call("mcp_shared_echo", `{}`); !strings.Contains(text, "nothing that could be used meanwhile. "+advice) || strings.Contains(text, "somebody else") || strings.Contains(text, "stderr") {
+		t.Errorf("of a shared server it says %q", text)
+	}
 }

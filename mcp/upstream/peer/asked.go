@@ -111,9 +111,9 @@ func (g guard) reply(ctx context.Context, m *wire.Message, owner string, result 
 	for _, cl := range g.open {
 		// Some requests are answered without a person: a server could keep a call open with
 		// them for ever.
-		if cl.owner == owner && cl.waited.rounds < g.cfg.Limits.Rounds {
-			cl.waited.since = time.Now()
-			cl.waited.rounds++
+		if cl.owner == owner && cl.activity.rounds < g.cfg.Limits.Rounds {
+			cl.activity.since = time.Now()
+			cl.activity.rounds++
 		}
 	}
 	g.mu.Unlock()

@@ -47,8 +47,8 @@ type CallOptions struct {
 	Tool json.RawMessage
 }
 
-// waited is what happened while a call was open.
-type waited struct {
+// activity is what happened while a call was open.
+type activity struct {
 	heard  int       // messages that had come from the server when the request was written
 	since  time.Time // when the time began anew, since a request of the server was answered
 	rounds int       // how often that happened
@@ -74,9 +74,9 @@ type call struct {
 	wake   chan struct{} // has a token when steps may have grown
 	pace   pace          // of steps; belongs to the goroutine of the call
 
-	steps  []json.RawMessage // guarded by Conn.mu: progress that was not shown
-	waited waited            // guarded by Conn.mu
-	logs   logs              // guarded by Conn.mu but for to and session, which do not change
+	steps    []json.RawMessage // guarded by Conn.mu: progress that was not shown
+	activity activity          // guarded by Conn.mu
+	logs     logs              // guarded by Conn.mu but for to and session, which do not change
 }
 
 // end wakes the caller. It is called once, by whoever has taken the call out of Conn.open.
@@ -148,7 +148,7 @@ func (c *Conn) send(ctx context.Context, cl *call, r *request, capabilities json
 		return fmt.Errorf("%w: %d", ErrBusy, c.cfg.Limits.Open)
 	}
 	c.last++
-	cl.id, cl.waited.heard = c.last, c.heard.count
+	cl.id, cl.activity.heard = c.last, c.heard.count
 	c.open[cl.id] = cl
 	if cl.stream {
 		c.streams++
@@ -266,5 +266,5 @@ func (c *Conn) abandon(ctx context.Context, cl *call, reason string) bool {
 func (c *Conn) timedOut(cl *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return &TimeoutError{Method: cl.method, After: cl.timeout, Heard: c.heard.count - cl.waited.heard, Unasked: c.stats.Unasked}
+	return &TimeoutError{Method: cl.method, After: cl.timeout, Heard: c.heard.count - cl.activity.heard, Unasked: c.stats.Unasked}
 }

@@ -50,7 +50,7 @@ func (e *TimeoutError) Unwrap() error { return ErrTimeout }
 
 // Meanwhile says what the server did instead of answering.
 func (e *TimeoutError) Meanwhile() string {
-	text := "it sent nothing meanwhile"
+	text := "it sent nothing that could be used meanwhile"
 	switch {
 	case e.Heard == 1:
 		text = "it sent one other message meanwhile"

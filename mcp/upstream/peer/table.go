@@ -134,10 +134,10 @@ func (t *table) left(cl *call) time.Duration {
 			return cl.timeout
 		}
 	}
-	if cl.waited.since.IsZero() {
+	if cl.activity.since.IsZero() {
 		return 0
 	}
-	return cl.timeout - time.Since(cl.waited.since)
+	return cl.timeout - time.Since(cl.activity.since)
 }
 
 // claim takes the call that an answer is for out of the open ones. It is nil where there is

@@ -48,8 +48,16 @@ func (t *Tail) Write(p []byte) (int, error) {
 
 // Lines returns the last lines, at most so many, without control characters. A line that is
 // long is cut; empty lines are left out.
-func (t *Tail) Lines(most int) []string {
+func (t *Tail) Lines(most int) []string { return lastLines(t.bytes(), most) }
+
+// Ended is Lines without what comes after the last line feed: the rest of that line, which may be
+// one half of a secret, is still to be written.
+func (t *Tail) Ended(most int) []string {
 	text := t.bytes()
+	return lastLines(text[:bytes.LastIndexByte(text, '\n')+1], most)
+}
+
+func lastLines(text []byte, most int) []string {
 	var lines []string
 	for len(text) > 0 && len(lines) < most {
 		from := bytes.LastIndexByte(text, '\n') + 1

@@ -3,6 +3,7 @@ package peer
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +32,13 @@ func TestTail(t *testing.T) {
 		}
 		if got := tail.Lines(3); !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+		want := tt.want
+		if n := len(want); n > 0 && !strings.HasSuffix(tt.write[len(tt.write)-1], "\n") {
+			want = want[:n-1]
+		}
+		if got := tail.Ended(3); !slices.Equal(got, want) {
+			t.Errorf("%s: ended are %q, want %q", tt.name, got, want)
 		}
 	}
 	// The last bytes, whatever the sizes of the writes are, and no more memory than they
