@@ -21,7 +21,7 @@ type Served struct {
 
 	call atomic.Pointer[servedCall] // which may run on when the handler has returned
 
-	hijackedBytes atomic.Int64 // of the answer, sent after the handler had returned
+	hijackedBytes atomic.Int64 // of the answer, sent after the handler returned
 
 	mu       sync.Mutex
 	hijacked bool   // guarded by mu: the answer goes on when the handler has returned
@@ -41,9 +41,9 @@ func (s *Served) Call() (id, trace string) {
 	return "", ""
 }
 
-// WhenOver calls f when the answer has ended. It is called when the handler has returned:
-// then every answer has, but for a conversation over a WebSocket, and those of [Hijacked]. f may
-// keep the program from forgetting a request, so it should need nothing of it.
+// WhenOver calls f when the answer has ended. It is called when the handler has returned, unless
+// the answer goes on: a WebSocket, or an answer for which [Hijacked] was called. f may keep the
+// program from forgetting a request, so it should need nothing of it.
 func (s *Served) WhenOver(f func()) {
 	s.mu.Lock()
 	if s.hijacked {
@@ -68,8 +68,8 @@ func Hijacked(ctx context.Context) (over func(sent int64)) {
 	}
 }
 
-// HijackedBytes returns how many bytes of the body of an answer of [Hijacked] were sent after the
-// handler had returned.
+// HijackedBytes returns how many bytes of the answer's body were sent after the handler returned:
+// what the function of [Hijacked] was called with, and 0 before that and for every other answer.
 func (s *Served) HijackedBytes() int64 { return s.hijackedBytes.Load() }
 
 // hijack notes that the answer goes on when the handler has returned, until over is called.
