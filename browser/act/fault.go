@@ -17,10 +17,10 @@ func (t *tab) fault(err error, ran bool) error {
 	}
 	r := &Refusal{Reason: ReasonFailed, Message: "the page could not be asked", Next: "look again", Ran: ran, Err: err}
 	switch {
-	case errors.Is(err, errCrashed), t.isCrashed():
-		r.Reason, r.Message, r.Next = ReasonCrashed, "the page crashed", "open it again, or another page; nothing is repeated"
 	case errors.Is(err, errGone):
 		r.Reason, r.Message, r.Next = ReasonCrashed, "the browser died", "look: it starts anew; nothing is repeated"
+	case errors.Is(err, errCrashed), t.isCrashed():
+		r.Reason, r.Message, r.Next = ReasonCrashed, "the page crashed", "open it again, or another page; nothing is repeated"
 	case errors.Is(err, errBlocked):
 		if d := t.waiting(); d != nil {
 			held := d.held()
