@@ -170,30 +170,50 @@ func text(object []byte, name string) (_ string, ok bool) {
 	return wire.Text(value), isNone(value) || value[0] == '"'
 }
 
-// serveCall runs a tools/call in a goroutine, and reports false for a request that the
-// go-sdk must read. ctx is that of all calls of the connection.
+// serveDirect answers a request without the go-sdk, in a goroutine, and reports false for a
+// request that the go-sdk must read. ctx is that of all requests of the connection.
+func (s *Server) serveDirect(ctx context.Context, g *guard, e *entry) bool {
+	if e.msg.Method == "tools/list" {
+		return s.serveList(ctx, g, e)
+	}
+	return s.serveCall(ctx, g, e)
+}
+
+// serveCall is serveDirect for a tools/call, or a tool called as a method.
 func (s *Server) serveCall(ctx context.Context, g *guard, e *entry) bool {
 	c, ok := s.readCall(g.session, e.msg)
 	if !ok {
 		return false
 	}
+	ctx, c.cancel = g.cancellable(ctx, e)
+	g.run(c.cancel, func() {
+		frame, _ := s.callFrame(withOutlet(ctx, e.to), g.session, e.msg, e.out, c)
+		g.finish(e, frame)
+	})
+	return true
+}
+
+// cancellable returns the context of one request, which ends when its client cancels it.
+func (g *guard) cancellable(ctx context.Context, e *entry) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	c.cancel = cancel
 	g.mu.Lock()
 	e.cancel = cancel
 	if e.silent { // cancelled after its turn came
 		cancel(context.Canceled)
 	}
 	g.mu.Unlock()
+	return ctx, cancel
+}
+
+// run runs answer in a goroutine, and then ends the context of its request.
+func (g *guard) run(cancel context.CancelCauseFunc, answer func()) {
 	begun := g.calls.run(func() {
 		defer cancel(context.Canceled)
-		frame, _ := s.callFrame(withOutlet(ctx, e.to), g.session, e.msg, e.out, c)
-		g.finish(e, frame)
+		answer()
 	})
 	if !begun {
 		cancel(context.Canceled) // its session has ended, and abandon gives its turn back
 	}
-	return true
 }
 
 // callFrame is the answer to a call, and the error that it is, if any. Progress goes to

@@ -2,11 +2,15 @@ package mcp_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"belljar.dev/mcp"
 )
 
 // oddCalls are the parameters of calls that readers could read differently.
@@ -130,6 +134,41 @@ func TestWireText(t *testing.T) {
 		c.send(call("1", "echo", `{"text":`+string(quoted)+`}`))
 		if a := c.next(); a.text() != text {
 			t.Errorf("echo of %.20q answered %.200s", text, a.raw)
+		}
+	}
+}
+
+// TestStdioReadsListsAsTheSDK compares lists that directlist.go writes with those of the go-sdk,
+// byte for byte: a parameter that the protocol does not know has the go-sdk answer.
+func TestStdioReadsListsAsTheSDK(t *testing.T) {
+	ty := newToy(t)
+	for _, name := range []string{"far", "other"} {
+		var many []mcp.Remote
+		for i := range 600 {
+			many = append(many, farEcho(fmt.Sprintf("mcp_%s_tool%d", name, i)))
+		}
+		ty.set(t, name, mcp.Remotes{Tools: many, Note: "\"<&>", Fresh: time.Minute})
+	}
+	c := ty.connect(t)
+	c.greet(revLegacy)
+	ask := func(params string) string {
+		t.Helper()
+		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":` + params + `}`)
+		a := c.next()
+		for a.Method != "" {
+			a = c.next()
+		}
+		return a.raw
+	}
+	first := ask(`{}`)
+	var page struct{ Result struct{ NextCursor string } }
+	if err := json.Unmarshal([]byte(first), &page); err != nil || page.Result.NextCursor == "" {
+		t.Fatalf("%.200s, %v: want a cursor", first, err)
+	}
+	for _, cursor := range []string{``, `"cursor":""`, `"cursor":"` + page.Result.NextCursor + `"`, `"cursor":"no!"`, `"cursor":7`, `"cursor":null`} {
+		throughSDK := strings.ReplaceAll(ask(strings.TrimSuffix(`{"another":1,`+cursor, ",")+`}`), `\\\"another\\\":1,`, "")
+		if own := ask(`{` + cursor + `}`); own != throughSDK {
+			t.Errorf("%s: directlist.go answers\n%.400s\nwant, of the go-sdk,\n%.400s", cursor, own, throughSDK)
 		}
 	}
 }

@@ -57,27 +57,36 @@ func (a *adapter) listTools(ctx context.Context, req *sdk.ListToolsRequest, next
 			return nil, err
 		}
 	}
-	all = slices.DeleteFunc(all, func(t listedTool) bool { return hides(t.tool) })
-	name := func(t listedTool) string { return t.tool.info.Name }
-	slices.SortFunc(all, func(a, b listedTool) int { return strings.Compare(name(a), name(b)) })
-	page, bad := after(all, params.Cursor, name)
+	tools, cursor, bad := toolPage(all, params.Cursor, hides)
 	if bad != nil {
 		return nil, bad
 	}
-	out := &toolsResult{ListToolsResult: &sdk.ListToolsResult{}, Tools: make([]json.RawMessage, 0, len(page))}
-	size := 0
-	for i, t := range page {
-		if size += len(t.raw); i == toolsMost || i > 0 && size > toolBytesMost {
-			out.NextCursor = cursorAt(name(page[i-1]))
-			break
-		}
-		out.Tools = append(out.Tools, t.raw)
-	}
+	out := &toolsResult{ListToolsResult: &sdk.ListToolsResult{NextCursor: cursor}, Tools: tools}
 	out.TTLMs, out.CacheScope = table.ttl(), private
 	if notes := table.notes(); len(notes) > 0 {
 		out.Meta = sdk.Meta{notesKey: notes}
 	}
 	return out, nil
+}
+
+// toolPage returns the definitions of a page of a list, and the cursor of the next page.
+func toolPage(all []listedTool, cursor string, hides func(*tool) bool) (tools []json.RawMessage, next string, _ *wire.Error) {
+	all = slices.DeleteFunc(all, func(t listedTool) bool { return hides(t.tool) })
+	name := func(t listedTool) string { return t.tool.info.Name }
+	slices.SortFunc(all, func(a, b listedTool) int { return strings.Compare(name(a), name(b)) })
+	page, bad := after(all, cursor, name)
+	if bad != nil {
+		return nil, "", bad
+	}
+	tools = make([]json.RawMessage, 0, len(page))
+	size := 0
+	for i, t := range page {
+		if size += len(t.raw); i == toolsMost || i > 0 && size > toolBytesMost {
+			return tools, cursorAt(name(page[i-1])), nil
+		}
+		tools = append(tools, t.raw)
+	}
+	return tools, "", nil
 }
 
 // withSuite adds the tools of the suite, which only the sdk knows.

@@ -1,0 +1,105 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"runtime/debug"
+	"strconv"
+
+	"belljar.dev/mcp/wire"
+)
+
+// serveList runs a tools/list in a goroutine, and reports false for a request that the go-sdk
+// must read: one of a modern client, one before the answer to initialize, and one with other
+// parameters than a cursor. The go-sdk reads and copies each definition again when it writes a
+// list, which takes longer than all else (BenchmarkList in internal/gateway).
+func (s *Server) serveList(ctx context.Context, g *guard, e *entry) bool {
+	cursor, ok := listCursor(e.msg)
+	if !ok || s.cfg.Suite != nil {
+		return false
+	}
+	if revision, _ := g.agreement(); revision == "" {
+		return false // the session does not know yet what its client has declared
+	}
+	ctx, cancel := g.cancellable(ctx, e)
+	g.run(cancel, func() {
+		g.finish(e, s.listFrame(withOutlet(ctx, e.to), g.session, e, cursor))
+	})
+	return true
+}
+
+// listCursor returns the cursor of a tools/list; ok is false where there is more to read.
+func listCursor(m *wire.Message) (cursor string, ok bool) {
+	if m.Era() != wire.Legacy {
+		return "", false
+	}
+	ok = true
+	wire.Members(m.Params, func(member, value []byte) bool {
+		ok = string(member) == "cursor" && value[0] == '"'
+		cursor = wire.Text(value)
+		return ok
+	})
+	return cursor, ok
+}
+
+// listFrame is the answer to a tools/list, with the members in the order that the go-sdk gives
+// them.
+func (s *Server) listFrame(ctx context.Context, session *Session, e *entry, cursor string) (frame []byte) {
+	var bad *wire.Error
+	defer func() {
+		if p := recover(); p != nil {
+			s.cfg.Log.Error("a list panicked", "panic", p, "stack", string(debug.Stack()))
+			bad = wire.Errorf(wire.InternalError, "internal error in tools/list; the log has the cause")
+		}
+		if bad != nil {
+			e.out.Done(false)
+			frame = bad.Frame(e.msg.ID, wire.Legacy)
+		}
+	}()
+	if s.cfg.Gather != nil {
+		s.cfg.Gather(ctx, session)
+	}
+	all, table := s.tools.listed(session.tenant, session.structures() || s.cfg.Structured, wire.Legacy)
+	tools, next, bad := toolPage(all, cursor, func(t *tool) bool { return s.gate.hides(ctx, session, t) })
+	if bad != nil {
+		return nil
+	}
+	return appendList(e.msg.ID, table.notes(), table.ttl(), next, tools)
+}
+
+// appendList returns a list of tools as a line of the wire, without its LF.
+func appendList(id []byte, notes map[string]string, ttl int, next string, tools []json.RawMessage) []byte {
+	size := len(id) + len(next) + 200
+	for name, note := range notes {
+		size += len(name) + len(note) + 8
+	}
+	for _, t := range tools {
+		size += len(t) + 1
+	}
+	b := make([]byte, 0, size)
+	b = append(append(append(b, `{"jsonrpc":"2.0","id":`...), id...), `,"result":{`...)
+	for i, name := range sortedKeys(notes) {
+		if i == 0 {
+			b = append(b, `"_meta":{"`+notesKey+`":{`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = wire.AppendQuoted(append(wire.AppendQuoted(b, name), ':'), notes[name])
+	}
+	if len(notes) > 0 {
+		b = append(b, "}},"...)
+	}
+	b = strconv.AppendInt(append(b, `"ttlMs":`...), int64(ttl), 10)
+	b = append(b, `,"cacheScope":"`+private+`"`...)
+	if next != "" {
+		b = wire.AppendQuoted(append(b, `,"nextCursor":`...), next)
+	}
+	b = append(b, `,"tools":[`...)
+	for i, t := range tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, t...)
+	}
+	return append(b, "]}}"...)
+}
