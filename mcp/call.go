@@ -131,10 +131,10 @@ func (g *callGate) finalResult(ctx context.Context, c Call, call toolCall, d pol
 	if args, ok := errors.AsType[*argumentError](err); ok && call.bare {
 		err = wire.Errorf(wire.InvalidParams, "invalid params: %s", strings.Join(args.faults, "; "))
 	}
-	var bad *wire.Error
+	bad, isWire := errors.AsType[*wire.Error](err)
 	forms := c.input.asks()
 	switch {
-	case errors.As(err, &bad):
+	case isWire:
 		return nil, g.redactError(bad, d)
 	case len(forms) > 0 && err == nil:
 		res.lost(ctx)

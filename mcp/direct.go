@@ -185,8 +185,10 @@ func (s *Server) serveCall(ctx context.Context, g *guard, e *entry) bool {
 	if !ok {
 		return false
 	}
-	ctx, c.cancel = g.cancellable(ctx, e)
-	g.run(c.cancel, func() {
+	ctx, cancel := g.cancellable(ctx, e)
+	c.cancel = cancel
+	g.run(cancel, func() {
+		defer cancel(context.Canceled)
 		frame, _ := s.callFrame(withOutlet(ctx, e.to), g.session, e.msg, e.out, c)
 		g.finish(e, frame)
 	})
@@ -205,13 +207,9 @@ func (g *guard) cancellable(ctx context.Context, e *entry) (context.Context, con
 	return ctx, cancel
 }
 
-// run runs answer in a goroutine, and then ends the context of its request.
+// run runs answer in a goroutine. answer calls cancel, which ends the context of its request.
 func (g *guard) run(cancel context.CancelCauseFunc, answer func()) {
-	begun := g.calls.run(func() {
-		defer cancel(context.Canceled)
-		answer()
-	})
-	if !begun {
+	if begun := g.calls.run(answer); !begun {
 		cancel(context.Canceled) // its session has ended, and abandon gives its turn back
 	}
 }

@@ -23,6 +23,7 @@ func (s *Server) serveList(ctx context.Context, g *guard, e *entry) bool {
 	}
 	ctx, cancel := g.cancellable(ctx, e)
 	g.run(cancel, func() {
+		defer cancel(context.Canceled)
 		g.finish(e, s.listFrame(withOutlet(ctx, e.to), g.session, e, cursor))
 	})
 	return true

@@ -15,8 +15,10 @@ const (
 // workers runs the calls of one connection in goroutines. The stack of a new goroutine
 // has to grow several times for a call, which takes a quarter of a small call's CPU. So a
 // goroutine that has run a call takes those that have not begun, and a few goroutines
-// stay a while for later calls. No call waits for the end of another: for each that has not begun,
-// a goroutine is on its way.
+// stay a while for later calls. No call waits for the end of another: while one has not begun, a
+// goroutine is on its way, which takes the first and sends the next goroutine on its way. So the
+// calls of a client that sends many at once need as many goroutines as wait for something at a
+// time, and most of the short ones need none of their own.
 type workers struct {
 	over <-chan struct{} // closed when no more calls are expected; then no goroutine stays
 	wake chan struct{}   // gets one for each goroutine that is woken
@@ -24,7 +26,7 @@ type workers struct {
 
 	mu      sync.Mutex
 	waiting []func() // guarded by mu: calls that have not begun
-	coming  int      // guarded by mu: goroutines that were started or woken and have looked for no call yet
+	coming  bool     // guarded by mu: a goroutine was started or woken and has looked for no call yet
 	spare   int      // guarded by mu: goroutines that stay, without those that were woken
 	ended   bool     // guarded by mu: no call begins any more
 }
@@ -41,31 +43,37 @@ func (w *workers) run(f func()) bool {
 		return false
 	}
 	w.waiting = append(w.waiting, f)
-	enough, woken := w.coming >= len(w.waiting), w.spare > 0
-	switch {
-	case enough:
-	case woken:
-		w.coming++
-		w.spare--
-	default:
-		w.coming++
-		w.all.Go(func() { // with mu held, or end could wait already, see sync.WaitGroup.Add
-			rest := time.NewTimer(spareTime)
-			defer rest.Stop()
-			for {
-				w.begin()
-				rest.Reset(spareTime)
-				if !w.stay(rest.C) {
-					return
-				}
-			}
-		})
-	}
+	woken := w.next()
 	w.mu.Unlock()
-	if woken && !enough {
+	if woken {
 		w.wake <- struct{}{}
 	}
 	return true
+}
+
+// next has a goroutine come for a call that has not begun, if there is one and none comes yet.
+// Where it returns true, its caller must wake a goroutine that stays. mu is held.
+func (w *workers) next() (woken bool) {
+	if len(w.waiting) == 0 || w.coming {
+		return false
+	}
+	w.coming = true
+	if w.spare > 0 {
+		w.spare--
+		return true
+	}
+	w.all.Go(func() { // with mu held, or end could wait already, see sync.WaitGroup.Add
+		rest := time.NewTimer(spareTime)
+		defer rest.Stop()
+		for {
+			w.begin()
+			rest.Reset(spareTime)
+			if !w.stay(rest.C) {
+				return
+			}
+		}
+	})
+	return false
 }
 
 // end lets no more calls begin, and waits for those that have. It is called when no more
@@ -80,11 +88,15 @@ func (w *workers) end() {
 // begin runs the calls that have not begun.
 func (w *workers) begin() {
 	w.mu.Lock()
-	w.coming--
+	w.coming = false
 	for len(w.waiting) > 0 {
 		f := w.waiting[0]
 		w.waiting = slices.Delete(w.waiting, 0, 1)
+		woken := w.next()
 		w.mu.Unlock()
+		if woken {
+			w.wake <- struct{}{}
+		}
 		f()
 		w.mu.Lock()
 	}

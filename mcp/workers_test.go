@@ -36,7 +36,7 @@ func TestWorkersKeepNoCallWaiting(t *testing.T) {
 	if w.run(func() { t.Error("a call began after the end") }) {
 		t.Error("a call was taken after the end")
 	}
-	if w.coming != 0 || len(w.waiting) != 0 {
-		t.Errorf("%d goroutines are on their way to %d calls, want none", w.coming, len(w.waiting))
+	if w.coming || len(w.waiting) != 0 {
+		t.Errorf("a goroutine is on its way: %v, to %d calls; want none", w.coming, len(w.waiting))
 	}
 }
