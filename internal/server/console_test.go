@@ -17,6 +17,7 @@ import (
 	"belljar.dev/internal/console"
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/people/approval"
+	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/egress"
 )
 
@@ -156,12 +157,13 @@ func TestViewsOfTheConsole(t *testing.T) {
 }
 
 // An agent has a token of the server and a network: neither leads into the console: WC-A15,
-// WC-A16.
+// WC-A16. The policy allows the port of the console on every host that is public.
 func TestAgentsStayOutOfTheConsole(t *testing.T) {
-	e, p := withConsole(t, `version: 1
+	const policy = `version: 1
 defaults: {decision: allow, profile: box}
-profiles: {box: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["*"]}}}
-`)
+profiles: {box: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["*"], %s}}}
+`
+	e, p := withConsole(t, fmt.Sprintf(policy, "ports: [80]"))
 	agent := &page{t, p.url, "token-a"}
 	for _, r := range [][2]string{{"GET", "me"}, {"GET", "inbox"}, {"POST", "approvals/ap-1/answer"}, {"GET", "audit"}, {"GET", "events"}} {
 		if status, text := agent.do(r[0], r[1], struct{}{}); status != http.StatusForbidden {
@@ -183,19 +185,36 @@ profiles: {box: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["
 			hosts = append(hosts, ip.IP.String())
 		}
 	}
+	reload := func(net string) {
+		put(t, e.policy, fmt.Sprintf(policy, net)+e.tenants(""))
+		e.reloader.reload(t.Context())
+		if refused := e.reloader.status.info().Refused; refused != "" {
+			t.Fatalf("a policy with %s: %s\n%s", net, refused, e.log)
+		}
+	}
 	isPage := func(got string) bool {
 		return strings.Contains(got, "Content-Security-Policy") || strings.Contains(got, "<!doctype")
 	}
-	ask := func(host string) string {
-		return fmt.Sprintf(`exec 2>&1; (exec 3<>/dev/tcp/%s/%s && printf 'GET / HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nConnection: close\r\n\r\n' >&3 && cat <&3); echo over`, host, port, port)
+	// read is a script that asks at an address for the page, by its path or, of a proxy, its URL.
+	read := func(at, page, host string) string {
+		return fmt.Sprintf(`exec 2>&1; (exec 3<>/dev/tcp/%s && printf 'GET %s HTTP/1.1\r\nHost: %s:%s\r\nConnection: close\r\n\r\n' >&3 && cat <&3); echo over`, strings.Replace(at, ":", "/", 1), page, host, port)
 	}
-	// The same script reads the page where nothing holds it back.
-	if got, err := exec.CommandContext(t.Context(), "bash", "-c", ask("127.0.0.1")).CombinedOutput(); err != nil || !isPage(string(got)) {
+	// The same script reads the page where nothing holds it back, and by the proxy where a
+	// person allows it.
+	if got, err := exec.CommandContext(t.Context(), "bash", "-c", read("127.0.0.1:"+port, "/", "127.0.0.1")).CombinedOutput(); err != nil || !isPage(string(got)) {
 		t.Errorf("outside of a box: %v, %s", err, got)
 	}
+	reload(fmt.Sprintf(`allow_private: ["127.0.0.1:%s"]`, port))
+	if got := e.bash("a", "/mcp", read(sandbox.Proxy, "http://127.0.0.1:"+port+"/", "127.0.0.1")); !isPage(got) {
+		t.Errorf("from a box whose policy names the console: %s", got)
+	}
+	reload(fmt.Sprintf("ports: [%s]", port))
 	for _, host := range hosts {
-		if got := e.bash("a", "/mcp", ask(host)); !strings.Contains(got, "over") || isPage(got) {
+		if got := e.bash("a", "/mcp", read(host+":"+port, "/", "127.0.0.1")); !strings.Contains(got, "over") || isPage(got) {
 			t.Errorf("from a box to %s: %s", host, got)
+		}
+		if got := e.bash("a", "/mcp", read(sandbox.Proxy, "http://"+host+":"+port+"/", host)); !strings.Contains(got, "403 Forbidden") || isPage(got) {
+			t.Errorf("from a box to %s by the proxy: %s", host, got)
 		}
 	}
 	e.closed()
