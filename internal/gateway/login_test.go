@@ -101,7 +101,8 @@ const loginDir = "BELLJAR_TEST_LOGIN"
 
 // GW33: a person logs in at a remote server over TLS through the door, whose certificate this
 // machine trusts. Before, clients are told what to do. After, the server is there for the tenant who
-// has logged in, and for no other; the client sees nothing of the token.
+// has logged in, and for no other; the client sees nothing of the token. Another tenant logs in
+// with an answer that a page of the caller receives.
 func TestLoginThroughTheDoor(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	dir := os.Getenv(loginDir)
@@ -162,6 +163,11 @@ func TestLoginThroughTheDoor(t *testing.T) {
 		t.Error("the status says after the login that the server wants one")
 	}
 	g.wants("mcp_far_add", `{"A":1,"B":2}`, false, "3")
+	i.mu.Lock()
+	if got := i.tokens[len(i.tokens)-1]; got != "Bearer "+aToken {
+		t.Errorf("the server got %q", got)
+	}
+	i.mu.Unlock()
 	if text := g.logged.String(); strings.Contains(text, aToken) || strings.Contains(text, aCode) {
 		t.Errorf("the log has a secret of the login: %s", text)
 	}
@@ -172,10 +178,26 @@ func TestLoginThroughTheDoor(t *testing.T) {
 	if _, err := source.Token(t.Context()); !errors.Is(err, login.ErrNone) {
 		t.Errorf("another tenant: got %v, want %v", err, login.ErrNone)
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if got := i.tokens[len(i.tokens)-1]; got != "Bearer "+aToken {
-		t.Errorf("the server got %q", got)
+	answers := make(chan url.Values, 1) // of the page that receives the answer to a login of the other tenant
+	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answers <- r.URL.Query()
+		_, _ = io.WriteString(w, "You can close this page")
+	}))
+	t.Cleanup(back.Close)
+	begun, err := StartLogin(t.Context(), g.cfg, "other", "far", back.URL+"/back")
+	if err != nil {
+		t.Fatalf("begin to log in: %v", err)
+	}
+	defer begun.Close(t.Context())
+	browse(t, u.Port(), begun.URL())
+	if err := begun.Receive(t.Context(), <-answers); err != nil {
+		t.Errorf("the answer of the page: %v", err)
+	}
+	if _, err := source.Token(t.Context()); err != nil {
+		t.Errorf("after the login of the other tenant: %v", err)
+	}
+	if _, err := StartLogin(t.Context(), g.cfg, "other", "none", back.URL); err == nil || !strings.Contains(err.Error(), "no file has a server none") {
+		t.Errorf("a login at a server that does not exist: %v", err)
 	}
 }
 

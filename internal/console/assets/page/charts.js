@@ -37,7 +37,7 @@ export function bars(name, labels, parts) {
       under += v
     }
     const every = Math.ceil(labels.length / 5)
-    if (i % every === 0) drawing.append(svg('text', {x: left + i * step + step / 2, y: height - 5, 'text-anchor': 'middle'}, label))
+    if (i % every === 0) drawing.append(svg('text', {x: left + i * step + step / 2, y: height - 5, 'text-anchor': 'middle', class: i / every % 2 ? 'second' : ''}, label))
   })
   const legend = el('ul', {class: 'legend', 'aria-hidden': 'true'}, parts.map(p => el('li', {}, el('span', {class: 'dot back-' + p.look}), p.name, ' ', el('strong', {}, p.values.reduce((a, b) => a + b, 0)))))
   return el('figure', {}, legend, drawing, asTable(name, [T.chart.time, ...parts.map(p => p.name)], labels.map((l, i) => [l, ...parts.map(p => p.values[i] || 0)])))
