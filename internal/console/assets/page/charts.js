@@ -17,7 +17,8 @@ function asTable(name, heads, rows) {
  * @param {{name: string, look: string, values: number[]}[]} parts from the bottom
  */
 export function bars(name, labels, parts) {
-  const width = 720, height = 170, left = 34, bottom = 22, top = 8
+  const narrow = matchMedia('(max-width: 48rem)').matches // as in the style sheet
+  const width = narrow ? 320 : 720, height = 170, left = 34, bottom = 22, top = 8
   const sums = labels.map((_, i) => parts.reduce((n, p) => n + (p.values[i] || 0), 0))
   const most = nice(Math.max(1, ...sums))
   const step = (width - left) / Math.max(labels.length, 20)
@@ -36,8 +37,8 @@ export function bars(name, labels, parts) {
         svg('title', {}, T.chart.bar(label, v, p.name))))
       under += v
     }
-    const every = Math.ceil(labels.length / 5)
-    if (i % every === 0) drawing.append(svg('text', {x: left + i * step + step / 2, y: height - 5, 'text-anchor': 'middle', class: i / every % 2 ? 'second' : ''}, label))
+    const every = Math.ceil(labels.length / (narrow ? 3 : 5))
+    if (i % every === 0) drawing.append(svg('text', {x: left + i * step + step / 2, y: height - 5, 'text-anchor': 'middle'}, label))
   })
   const legend = el('ul', {class: 'legend', 'aria-hidden': 'true'}, parts.map(p => el('li', {}, el('span', {class: 'dot back-' + p.look}), p.name, ' ', el('strong', {}, p.values.reduce((a, b) => a + b, 0)))))
   return el('figure', {}, legend, drawing, asTable(name, [T.chart.time, ...parts.map(p => p.name)], labels.map((l, i) => [l, ...parts.map(p => p.values[i] || 0)])))
