@@ -11,6 +11,7 @@ import (
 
 	"belljar.dev/internal/pause"
 	"belljar.dev/internal/printable"
+	"belljar.dev/policies"
 )
 
 // maxCalls bounds the calls of one instance that run at once.
@@ -315,7 +316,19 @@ func (i *instance[C]) enter(ctx context.Context, call *running) (conn C, changed
 	case ctx.Err() != nil:
 		return conn, nil, context.Cause(ctx)
 	}
-	return conn, nil, unavailable(i.status(), time.Now())
+	return conn, nil, i.unavailable()
+}
+
+// unavailable is the error of a call that the instance does not take now.
+func (i *instance[C]) unavailable() *Unavailable {
+	u := &Unavailable{Status: i.status()}
+	if u.State == Waiting {
+		u.In = max(time.Until(u.Until), 0).Round(100 * time.Millisecond)
+	}
+	if i.spec.Server.Settings.Share == policies.ShareTenant && len(u.Stderr) > 0 {
+		u.Stderr, u.LinesLeftOut = nil, true
+	}
+	return u
 }
 
 // settle waits for changed, if it is not nil, and then while the server is being started
@@ -342,7 +355,7 @@ func (i *instance[C]) settle(ctx context.Context, changed <-chan struct{}) State
 // cleared away, to say what has become of it.
 func (i *instance[C]) broken(ctx context.Context, changed <-chan struct{}, e *ending) error {
 	i.settle(ctx, changed)
-	u := unavailable(i.status(), time.Now())
+	u := i.unavailable()
 	if u.Ran = true; u.State == Off && e != nil {
 		u.Reason = e.Error()
 	}

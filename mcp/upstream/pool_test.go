@@ -664,6 +664,29 @@ func TestServerDiesUnderACall(t *testing.T) {
 	}
 }
 
+// Where principals share a server, none of them is told what it wrote to stderr: that may be
+// about the call of another one.
+func TestSharedServerDiesUnderACall(t *testing.T) {
+	w := newWorld(always(act{dies: time.Second, exit: errors.New("exit status 3")}))
+	shared := server(t, "a")
+	shared.Settings.Share = policies.ShareTenant
+	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{shared}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		g := grant(t, "t")
+		during := pool.Do(t.Context(), g, ann, "a", func(ctx context.Context, c *conn) error { return c.call(ctx, time.Minute) })
+		for what, err := range map[string]error{"the call": during, "the next call": pool.Do(t.Context(), g, ann, "a", nothing)} {
+			var u *upstream.Unavailable
+			if !errors.As(err, &u) || len(u.Stderr) != 0 || !u.LinesLeftOut {
+				t.Errorf("%s: got %v", what, err)
+			}
+		}
+		for _, s := range pool.Status() {
+			if len(s.Stderr) != 2 {
+				t.Errorf("the status has the lines %q", s.Stderr)
+			}
+		}
+	})
+}
+
 // A server that exits with status 0 after each answer is started again within its budget,
 // and then has failed with that reason.
 func TestExitAfterEachAnswer(t *testing.T) {
@@ -803,6 +826,7 @@ func TestTexts(t *testing.T) {
 		{Status: upstream.Status{Key: key, State: upstream.Off, Reason: "the server was removed from the configuration"}, Ran: true},
 		{Status: upstream.Status{Key: key, State: upstream.Starting, Attempt: 1}},
 		{Status: upstream.Status{Key: key, State: upstream.Draining}, Ran: true},
+		{Status: upstream.Status{Key: key, State: upstream.Off}, LinesLeftOut: true},
 	} {
 		all = append(all, u.Error())
 	}

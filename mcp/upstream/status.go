@@ -46,15 +46,9 @@ type Unavailable struct {
 	In time.Duration // of waiting: the time until the next start
 	// Ran says that the call had reached the server, which may have done something.
 	Ran bool
-}
-
-// unavailable returns the error for a status at a time.
-func unavailable(s Status, now time.Time) *Unavailable {
-	u := &Unavailable{Status: s}
-	if s.State == Waiting {
-		u.In = max(s.Until.Sub(now), 0).Round(100 * time.Millisecond)
-	}
-	return u
+	// LinesLeftOut says that Stderr is left out: principals share the instance, and a line may
+	// be about the call of another one.
+	LinesLeftOut bool
 }
 
 // Error is the text for the agent: what is wrong with the server, whether anything was
@@ -70,7 +64,9 @@ func (u *Unavailable) Error() string {
 	if u.Reason != "" {
 		fmt.Fprintf(&b, "\nWhy: %s", printable.Line(u.Reason, maxReason))
 	}
-	if len(u.Stderr) > 0 {
+	if u.LinesLeftOut {
+		fmt.Fprintf(&b, "\nWhat it wrote to stderr is left out, since others use it too: belljar upstream logs %s shows it to a person.", printable.Operand(u.Server))
+	} else if len(u.Stderr) > 0 {
 		b.WriteString("\nThe last lines that it wrote to stderr:")
 		for _, s := range u.Stderr {
 			fmt.Fprintf(&b, "\n  %s", Line(s))
