@@ -2,11 +2,17 @@ package mcp
 
 import (
 	"crypto/rand"
+	"encoding/base32"
 	"strings"
 )
 
-// newCallID returns the id of a call for refusals and logs: short enough to read out.
-func newCallID() string { return "c-" + rand.Text()[:8] }
+// newCallID returns the id of a call for refusals and logs: short enough to read out. It has
+// eight characters of rand.Text, and takes no more random bytes than these need.
+func newCallID() string {
+	var random [5]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return string(base32.StdEncoding.AppendEncode(append(make([]byte, 0, 10), "c-"...), random[:]))
+}
 
 // newSessionID returns an id that cannot be guessed: over HTTP it opens a session.
 func newSessionID() string { return "s-" + rand.Text() }
