@@ -37,11 +37,10 @@ time is a no. It asks the running servers of this user, which answer nobody else
   belljar approve yes ap-7q2x --for session  for those that look the same, too
   belljar approve no ap-7q2x --note 'not before the release'
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.PersistentFlags().StringVar(&a.state, "state", "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
-	list := &cobra.Command{Use: "list", Short: "list the calls that wait, and the approvals that are still good", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
+	list := &cobra.Command{Use: "list", Short: "list the calls that wait, and the approvals that are still good", RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
 	list.Flags().BoolVar(&a.all, "all", false, "also list the questions of the last days that are over")
 	list.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
 	show := &cobra.Command{Use: "show ID", Short: "show a call that waits, part by part", Args: exactly(1, "the ID of an approval; belljar approve list prints them"), RunE: func(c *cobra.Command, args []string) error { return a.show(c, args[0]) }}
@@ -53,7 +52,7 @@ time is a no. It asks the running servers of this user, which answer nobody else
 		one.Flags().StringVar(&a.note, "note", "", "further `text` for the agent")
 	}
 	revoke := &cobra.Command{Use: "revoke ID", Short: "take a yes back", Args: show.Args, RunE: func(c *cobra.Command, args []string) error { return a.revoke(c, args[0]) }}
-	watch := &cobra.Command{Use: "watch", Short: "show questions as they come; on a terminal, answer them", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.watch(c) }}
+	watch := &cobra.Command{Use: "watch", Short: "show questions as they come; on a terminal, answer them", RunE: func(c *cobra.Command, _ []string) error { return a.watch(c) }}
 	c.AddCommand(list, show, yes, no, revoke, watch)
 	return c
 }

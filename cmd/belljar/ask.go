@@ -44,11 +44,10 @@ of this user, which answer nobody else.
                                          own; an empty one passes it over
   belljar ask answer q-7q2x --decline --note 'see the ticket'
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.PersistentFlags().StringVar(&a.state, "state", "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
-	list := &cobra.Command{Use: "list", Short: "list what waits for an answer", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
+	list := &cobra.Command{Use: "list", Short: "list what waits for an answer", RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
 	list.Flags().BoolVar(&a.all, "all", false, "also list the questions of the last days that are over")
 	list.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
 	answer := &cobra.Command{Use: "answer [ID [ANSWER...]]", Short: "answer a question", RunE: func(c *cobra.Command, args []string) error { return a.answer(c, args) }}

@@ -26,7 +26,6 @@ func auditCommand() *cobra.Command {
 asked for, what was decided and what became of it. Its records are chained by
 their hashes and signed, so that ` + "`belljar audit verify`" + ` finds what was changed.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(auditShowCommand(), auditTailCommand(), auditVerifyCommand(), auditCastCommand(), auditPlayCommand(), auditReelCommand())
@@ -41,7 +40,6 @@ func auditShowCommand() *cobra.Command {
 		Long: `show prints the records of the log, one a line, or with --json as they are. It
 checks nothing: ` + "`belljar audit verify`" + ` does.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f, err := a.filter(time.Now())
 			if err != nil {
@@ -79,7 +77,6 @@ func auditTailCommand() *cobra.Command {
 		Long: `tail prints the last records, and with -f each one that is written, until it
 is interrupted.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if last < 0 || last > tailMost {
 				return usage("audit tail: -n %d: want 0 to %d", last, tailMost)

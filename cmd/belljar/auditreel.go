@@ -26,7 +26,6 @@ writes nothing, where the recording is not the one whose SHA-256 the log has.
 
   belljar audit reel c-SWOWHVR3 --to steps.html
 ` + exitHelp,
-		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if to == "" {
 				return usage("audit reel: --to names the file for the page")

@@ -47,7 +47,6 @@ Exit status: 0 the log is as it was written; 1 it is not, or cannot be read,
 and the last line of standard error says where and why; 2 the command line
 makes no sense; 3 nothing is wrong, and something is unknown: with --fleet a line
 is UNKNOWN, with --witness some witnesses contradict what others say.`,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()

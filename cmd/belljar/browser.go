@@ -22,7 +22,6 @@ func browserCommand() *cobra.Command {
 		Long: `browser says whether this host can load pages in Chromium, and lists the
 browsers of your running servers. docs/browser.md says how they are kept.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(browserDoctorCommand(), browserPsCommand(), browserListCommand(), browserWatchCommand(), browserHoldCommand(), browserReleaseCommand())
@@ -47,7 +46,6 @@ With --json it prints an object with "ok" and "checks".
 
 Exit status: 0 pages can be loaded, with Chromium's own sandbox on; 1 they
 cannot, or only without it; 2 the command line makes no sense.`,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			checks, err := examineBrowser(c.Context(), program)
 			if err != nil {
@@ -112,7 +110,6 @@ box's id, what it is for (an agent, or the pages of ReadDocs), whose it is, the
 profile by which its egress is decided, and its memory. totals.browsers bounds those
 of agents alone, which ` + "`belljar browser list`" + ` shows with their state.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			boxes, _, err := findBoxes(c.Context(), state)
 			if err != nil {

@@ -27,7 +27,6 @@ func browserListCommand() *cobra.Command {
 is, whether a Chrome runs for it (live) or was ended since nobody used it (parked), its
 tabs and memory, and who has stopped the acts in it.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			found, err := findBrowsers(c.Context(), state, func(b control.Browser) bool { return tenant == "" || b.Tenant == tenant })
 			if err != nil {
@@ -115,7 +114,6 @@ is taken while nobody watches.
 
   belljar browser watch b-3f2a --to /tmp/browser.jpg
 ` + exitHelp,
-		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if to == "" {
 				return usage("--to names the file for the picture")
@@ -186,7 +184,7 @@ func browserReleaseCommand() *cobra.Command {
 func holdCommand(verb, short, long, done string) *cobra.Command {
 	state := ""
 	c := &cobra.Command{
-		Use: verb + " ID", Short: short, Long: long + exitHelp, Args: cobra.ExactArgs(1),
+		Use: verb + " ID", Short: short, Long: long + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {
 			w, err := findBrowser(c.Context(), state, args[0])
 			if err != nil {

@@ -34,7 +34,6 @@ shows what waits for an answer, and what the server does; docs/console.md says m
   belljar console --tenant acme     the page shows what is of this tenant
   belljar console token ann         a token for somebody at another machine
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return printLinks(c, state, control.ConsoleRole{Role: role, Tenants: tenants}, asJSON)
 		},
@@ -66,7 +65,6 @@ which the person may log in at a console that other machines reach.
 
   belljar console token ann --role approver >token
 ` + exitHelp,
-		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			is, err := console.ParseRole(role)
 			switch {

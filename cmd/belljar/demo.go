@@ -27,7 +27,6 @@ program and keeps nothing.
 ` + exitHelp,
 		Example: `  belljar demo-server
   belljar demo-server --file-server --root docs`,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("root") && !files {
 				return misused(c, "--root needs --file-server beside it")

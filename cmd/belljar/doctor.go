@@ -39,7 +39,6 @@ seconds. With --json it prints an object with "ok" and "checks".
 Exit status: 0 boxes can run here, with --probe all probes held, and with --http
 nothing is WRONG; 1 no box can run here, the policy cannot be read, a probe did
 not hold, or something is WRONG; 2 the command line makes no sense.`,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !probe.on && c.Flags().Changed("profile") {
 				return usage("doctor rates all profiles; --profile goes with --probe")

@@ -44,24 +44,23 @@ knows of its workers. docs/fleet.md says how to set up a fleet.
   belljar fleet status
   belljar fleet doctor
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	initial := &cobra.Command{
-		Use: "init DIR", Short: "make the authority of a fleet in a directory", Args: cobra.ExactArgs(1),
+		Use: "init DIR", Short: "make the authority of a fleet in a directory",
 		RunE: func(c *cobra.Command, args []string) error { return o.init(c, args[0]) },
 	}
 	cert := &cobra.Command{
-		Use: "cert DIR NAME", Short: "make the certificate of a front or of a worker", Args: cobra.ExactArgs(2),
+		Use: "cert DIR NAME", Short: "make the certificate of a front or of a worker",
 		RunE: func(c *cobra.Command, args []string) error { return o.cert(c, args[0], args[1]) },
 	}
 	cert.Flags().StringSliceVar(&o.fronts, "front", nil, "it is for a front that workers reach by this `host`, a name or an address; after commas more")
 	cert.Flags().BoolVar(&o.worker, "worker", false, "it is for the worker of that name; for NAME \"any\" it is good for every worker")
 	cert.Flags().IntVar(&o.days, "days", 365, "`days` that it holds")
-	status := &cobra.Command{Use: "status", Short: "list the workers and places that the front of this machine knows", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return o.status(c) }}
-	doctor := &cobra.Command{Use: "doctor", Short: "say what is wrong with a fleet, and how to fix it", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return o.doctor(c) }}
+	status := &cobra.Command{Use: "status", Short: "list the workers and places that the front of this machine knows", RunE: func(c *cobra.Command, _ []string) error { return o.status(c) }}
+	doctor := &cobra.Command{Use: "doctor", Short: "say what is wrong with a fleet, and how to fix it", RunE: func(c *cobra.Command, _ []string) error { return o.doctor(c) }}
 	forget := &cobra.Command{
-		Use: "forget PLACE", Short: "have a place made anew whose worker will not come back", Args: cobra.ExactArgs(1),
+		Use: "forget PLACE", Short: "have a place made anew whose worker will not come back",
 		Long: `forget takes back the claim of a worker that will not come back. The next request
 for the place has another worker make it, without its files.
 ` + exitHelp,

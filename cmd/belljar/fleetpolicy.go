@@ -34,11 +34,10 @@ not linked gets it when it comes. docs/fleet.md says more.
   belljar fleet policy put policy.yaml
   belljar fleet policy status
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	put := &cobra.Command{
-		Use: "put FILE", Short: "give the policy in a file to the fleet", Args: cobra.ExactArgs(1),
+		Use: "put FILE", Short: "give the policy in a file to the fleet",
 		Long: `put gives the policy in a file to the fleet. The policy may name no further files, and
 has to name tenants. If it has a fault, nothing changes. put waits until the workers
 that are linked have it, and prints which of them have it.
@@ -46,11 +45,11 @@ that are linked have it, and prints which of them have it.
 		RunE: func(c *cobra.Command, args []string) error { return o.put(c, args[0]) },
 	}
 	get := &cobra.Command{
-		Use: "get", Short: "print the policy that was given to the fleet", Args: cobra.NoArgs,
+		Use: "get", Short: "print the policy that was given to the fleet",
 		RunE: func(c *cobra.Command, _ []string) error { return o.get(c) },
 	}
 	status := &cobra.Command{
-		Use: "status", Short: "list which worker has which policy", Args: cobra.NoArgs,
+		Use: "status", Short: "list which worker has which policy",
 		Long: `status lists which policy the front and each worker has. Its status is 1 if a worker
 that is linked has another one than the front.
 ` + exitHelp,

@@ -51,7 +51,6 @@ At SIGINT or SIGTERM it takes no more requests and waits up to 30 seconds for
 those that run. What still runs then goes on at its worker as a background task.
 At SIGHUP, and a second after its files were changed, it reads the policy again.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	c.Flags().StringVar(&o.http.Addr, "listen", "", "serve clients on this `address`, such as 0.0.0.0:8443")

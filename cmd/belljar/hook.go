@@ -40,7 +40,6 @@ in a box, but for those that --trust-hook names.
   belljar hook test tool_use
   belljar hook emit nightly '{"branch": "main"}'
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	initialise := &cobra.Command{
@@ -48,7 +47,7 @@ in a box, but for those that --trust-hook names.
 		RunE: func(c *cobra.Command, args []string) error { return initHooks(c.OutOrStdout(), args) },
 	}
 	list := &cobra.Command{
-		Use: "list", Short: "list hooks: what runs where, and what cannot run", Args: cobra.NoArgs,
+		Use: "list", Short: "list hooks: what runs where, and what cannot run",
 		RunE: func(c *cobra.Command, _ []string) error { return t.list(c) },
 	}
 	try := &cobra.Command{

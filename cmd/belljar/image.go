@@ -29,7 +29,6 @@ func imageCommand() *cobra.Command {
 policy chooses one for its boxes by fs.image; they share it, and none can change
 it.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.PersistentFlags().StringVar(&i.state, "state", "", "`directory` for what outlives the program (default: $XDG_STATE_HOME/belljar)")
@@ -126,7 +125,6 @@ func (i *imaging) listCommand() *cobra.Command {
 		Use:   "list",
 		Short: "list the images",
 		Long:  "list prints the images by name; with --json an array of objects.\n" + exitHelp,
-		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := i.store(config.KnownState)
 			if err != nil {
@@ -173,7 +171,6 @@ func (i *imaging) pruneCommand() *cobra.Command {
 		Long: `prune removes the images that have no name any more and that no box uses, and
 prints them; with --json an array of objects.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := i.store(config.KnownState)
 			if err != nil {

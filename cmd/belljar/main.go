@@ -147,7 +147,6 @@ manual pages.
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args:              cobra.NoArgs,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	one := slices.IndexFunc(top, func(t command) bool { return len(args) > 0 && t.name == args[0] && !t.whole })

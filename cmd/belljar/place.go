@@ -47,7 +47,6 @@ the front that runs as you on this machine; docs/fleet.md says what holds meanwh
   belljar place export acme/site /var/backups/site.place
   belljar place import /var/backups/site.place
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.PersistentFlags().StringVar(&o.state, stateName, "", "state `directory` of the front (default: $XDG_STATE_HOME/belljar)")
@@ -56,7 +55,7 @@ the front that runs as you on this machine; docs/fleet.md says what holds meanwh
 }
 
 func (o *placeOptions) listCommand() *cobra.Command {
-	c := &cobra.Command{Use: "list", Short: "say where each place is, and how far those are that move", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return o.list(c) }}
+	c := &cobra.Command{Use: "list", Short: "say where each place is, and how far those are that move", RunE: func(c *cobra.Command, _ []string) error { return o.list(c) }}
 	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&o.moving, "moving", false, "only places that are on their way")
 	c.Flags().StringVar(&o.from, "worker", "", "only places of this `worker`")
@@ -90,7 +89,7 @@ goes on.
 
 func (o *placeOptions) stopCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "stop PLACE", Short: "give up a move that is not decided; the place stays", Args: cobra.ExactArgs(1),
+		Use: "stop PLACE", Short: "give up a move that is not decided; the place stays",
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := o.front(c.Context(), "place stop")
 			if err != nil {
@@ -115,7 +114,6 @@ in the place wait meanwhile, or are told to try again; processes in its boxes ar
 Sockets and pipes are left out, as are owners, extended attributes and set-id bits. The file
 contains what agents and people entrusted to the place: keep it like a password.
 ` + exitHelp,
-		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := o.front(c.Context(), "place export")
 			if err != nil {
@@ -161,7 +159,6 @@ the policy names. Under another name it has the files, and nothing else: session
 belong to the name. The file is checked against its digest before the place is put to
 work. The digest finds damage and no forger: import files that you trust.
 ` + exitHelp,
-		Args: cobra.RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := o.front(c.Context(), "place import")
 			if err != nil {

@@ -21,7 +21,6 @@ func policyCommand() *cobra.Command {
 say. A policy is a file, or one of those that belljar brings along, by its name:
 a name that "belljar policy list" prints is never a file, which is written ./NAME.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(policyListCommand(), policyShowCommand(), policyCheckCommand(), policyTestCommand(), policyExplainCommand(), policySchemaCommand(), policyLintCommand(), policyReplayCommand(), policyScoreCommand())

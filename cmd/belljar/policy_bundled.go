@@ -19,7 +19,6 @@ func policyListCommand() *cobra.Command {
 --policy by its name, and docs/policy.md says what it prevents and what it does not.
 
 Exit status: 0; 2 the command line makes no sense.`,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if asJSON {
 				all := make([]bundledInfo, 0, len(policies.Bundled()))

@@ -24,7 +24,6 @@ profile that it names, only "belljar policy check" finds out.
 
 Exit status: 0; 2 the command line makes no sense.`,
 		Example: "  belljar policy schema > policy-v1.schema.json",
-		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			text := policies.Schema()
 			if layer {

@@ -28,7 +28,6 @@ can be opened from this machine. "ports open" publishes a port of a box on a
 loopback address, if the box's profile lists the port under publish; it stays
 open until "ports close" or the end of the box.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 	}
 	asJSON := false
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -100,7 +99,6 @@ func psCommand() *cobra.Command {
 box's id, which is that of its session, whose it is, its profile and how many
 background jobs run in it.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			boxes, _, err := findBoxes(c.Context(), state)
 			if err != nil {

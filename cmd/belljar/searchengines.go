@@ -30,7 +30,6 @@ func searchEnginesCommand() *cobra.Command {
 a key or an address that a secret holds, in place of one that fails, and by name
 only.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			engines, err := loadEngines(dir)
 			if err != nil {

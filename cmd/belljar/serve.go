@@ -62,7 +62,6 @@ Standard error has a log: what needs a person is a warning or an error; with
 --log-level info, which is the default with --http, the log says also when the
 server starts, can be connected to, reads the policy again and stops.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return s.run(c) },
 	}
 	s.flags(c)

@@ -44,11 +44,10 @@ the policy.
   belljar session end s-7Q2XAB3LMN --note 'the disk is needed'
   belljar session end --tenant alice
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	o.flags(c)
-	list := &cobra.Command{Use: "list", Short: "list the sessions that are open", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return o.listSessions(c) }}
+	list := &cobra.Command{Use: "list", Short: "list the sessions that are open", RunE: func(c *cobra.Command, _ []string) error { return o.listSessions(c) }}
 	end := &cobra.Command{Use: "end [ID...]", Short: "end sessions", RunE: func(c *cobra.Command, args []string) error { return o.endSessions(c, args) }}
 	o.list(list)
 	o.list(end)
@@ -73,12 +72,11 @@ and by its session where two have the same number.
   belljar job end 3 --session s-7Q2XAB3LMN
   belljar job end --tenant alice
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	o.flags(c)
 	c.PersistentFlags().StringVar(&o.session, "session", "", "only tasks of this session, by its `id`")
-	list := &cobra.Command{Use: "list", Short: "list the background tasks that run", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return o.listJobs(c) }}
+	list := &cobra.Command{Use: "list", Short: "list the background tasks that run", RunE: func(c *cobra.Command, _ []string) error { return o.listJobs(c) }}
 	end := &cobra.Command{Use: "end [TASK...]", Short: "end background tasks", RunE: func(c *cobra.Command, args []string) error { return o.endJobs(c, args) }}
 	o.list(list)
 	o.list(end)

@@ -40,7 +40,6 @@ the audit log, tokens, sessions, approvals, tasks, plans and images.
 
 Run it as the user of the servers.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.PersistentFlags().StringVar(&s.name, stateName, "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
@@ -50,7 +49,7 @@ Run it as the user of the servers.
 
 func (s *stateDir) sizesCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "sizes", Short: "say how large each part is, and what bounds it", Args: cobra.NoArgs,
+		Use: "sizes", Short: "say how large each part is, and what bounds it",
 		RunE: func(c *cobra.Command, _ []string) error {
 			dir, err := config.KnownState(s.name)
 			if err != nil {
@@ -115,7 +114,6 @@ has the key of the tokens and the key that signs the audit log: keep it like a p
   belljar state backup /var/backups/belljar.tar
   belljar state backup - | age -r KEY >belljar.tar.age
 ` + exitHelp,
-		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir, err := config.KnownState(s.name)
 			if err != nil {
@@ -185,7 +183,6 @@ were revoked later hold again, and must be revoked again.
   systemctl stop belljar.service
   belljar state restore --replace /var/backups/belljar.tar
 ` + exitHelp,
-		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir, err := config.FindState(s.name)
 			if err != nil {
@@ -249,7 +246,6 @@ prune" remove images and layers.
 
   belljar state prune --older-than 30d --dry-run
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			dir, err := config.KnownState(s.name)
 			if err != nil {

@@ -31,12 +31,11 @@ what happens where one is full.
   belljar tenant list
   belljar tenant show acme
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.PersistentFlags().StringVar(&a.state, stateName, "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
-	list := &cobra.Command{Use: "list", Short: "list the tenants, with what they use", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
-	show := &cobra.Command{Use: "show NAME", Short: "show the places of a tenant, and all its quotas", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error { return a.show(c, args[0]) }}
+	list := &cobra.Command{Use: "list", Short: "list the tenants, with what they use", RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
+	show := &cobra.Command{Use: "show NAME", Short: "show the places of a tenant, and all its quotas", RunE: func(c *cobra.Command, args []string) error { return a.show(c, args[0]) }}
 	for _, one := range []*cobra.Command{list, show} {
 		one.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
 	}

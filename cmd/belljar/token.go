@@ -40,12 +40,11 @@ refuses a revoked one within a second, and ends the sessions of that one.
   belljar token list
   belljar token revoke k3j5m7q2xa
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.PersistentFlags().StringVar(&t.state, stateName, "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
 	list := &cobra.Command{
-		Use: "list", Short: "list the tokens that hold", Args: cobra.NoArgs,
+		Use: "list", Short: "list the tokens that hold",
 		RunE: func(c *cobra.Command, _ []string) error { return t.printList(c) },
 	}
 	list.Flags().StringVar(&t.tenant, "tenant", "", "only those of this `tenant`")
@@ -84,7 +83,6 @@ for, and a scope that it does not have is good for nothing.
 
   belljar token create --tenant ci --expires 90d --note 'the build server' >token
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if made.Tenant == "" {
 				return usage("token create: name the tenant with --tenant")

@@ -35,12 +35,11 @@ what was trusted before, and what differs is held.
   belljar upstream approve files       trust it
   belljar upstream test .mcp.json      what a file would start
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.PersistentFlags().StringVar(&u.state, stateName, "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
 	list := &cobra.Command{
-		Use: "list", Short: "list the servers with their states, pins and files", Args: cobra.NoArgs,
+		Use: "list", Short: "list the servers with their states, pins and files",
 		Long: `list prints each server, or each of its instances: its state, how many of its tools are
 listed, how many of its definitions are held (HELD), the mode of its pins,
 whether no box can write its file (TRUSTED), and the file and line of its entry. Below

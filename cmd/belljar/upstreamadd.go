@@ -42,7 +42,6 @@ belljar serve --upstreams FILE; servers that run see the entry.
 A variable without a value is taken from the environment of belljar. A secret does not
 belong in the file: name one of the policy as ${secret:NAME}.
 ` + exitHelp,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return a.add(c, args[0], args[1:]) },
 	}
 	toFlag(c, &a.to)

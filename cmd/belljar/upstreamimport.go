@@ -60,7 +60,6 @@ client starts them as well, without a box.
   belljar upstream import claude-desktop
   belljar upstream import .mcp.json github --to servers.json
 ` + exitHelp,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			err := i.run(c, args[0], args[1:])
 			if _, says := errors.AsType[*statusError](err); says || err == nil {

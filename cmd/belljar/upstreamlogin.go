@@ -21,7 +21,6 @@ encrypted in the state directory, for this server and tenant alone, and renewed 
 itself. All requests go through the door, as the policy says for the server: its profile
 must allow the host of the server, and that of the login.
 ` + exitHelp,
-		Args: cobra.ExactArgs(1),
 	}
 	c.Flags().StringVar(&s.Workspace, "workspace", ".", "`directory` of the place")
 	c.Flags().StringVar(&s.Policy, "policy", "", "policy `file` that names the server's file, or says what it may reach")

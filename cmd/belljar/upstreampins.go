@@ -140,7 +140,7 @@ about as one that nobody has seen.
 	}
 	all := forget.Flags().Bool("all", false, "those of all servers, and the log")
 	forget.RunE = func(c *cobra.Command, args []string) error { return p.forget(c, args, *all) }
-	log := &cobra.Command{Use: "log", Short: "show who decided what, the oldest decision first", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return p.log(c) }}
+	log := &cobra.Command{Use: "log", Short: "show who decided what, the oldest decision first", RunE: func(c *cobra.Command, _ []string) error { return p.log(c) }}
 	for _, one := range []*cobra.Command{c, diff, forget} {
 		p.flags(one, true)
 	}

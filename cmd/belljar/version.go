@@ -16,7 +16,6 @@ func versionCommand() *cobra.Command {
 		Long: `version prints belljar's version, the Go version it was built with, the platform
 and the commit it was built from, with a word where files differed from that.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if asJSON {
 				return printJSON(c.OutOrStdout(), buildinfo.Read())

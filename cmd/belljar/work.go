@@ -43,7 +43,6 @@ process of this worker. It waits up to --drain for running calls. A command that
 still runs becomes a background task, and is lost with the process.
 At SIGHUP, and a second after its files were changed, it reads the policy again.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	c.Flags().StringArrayVar(&o.link.Fronts, "front", nil, "`URL` of a front's --link, such as https://front.example:8444; again for more")

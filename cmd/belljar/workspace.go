@@ -21,7 +21,6 @@ func workspaceCommand() *cobra.Command {
 state directory: what they changed, beside the directory that they see. Nothing
 reaches that directory until it is applied.
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(workspaceListCommand(), workspaceDiffCommand(), workspaceApplyCommand(), workspaceDiscardCommand(),

@@ -26,7 +26,6 @@ both. Sets that a box works in are kept, and those with an interrupted apply.
 
   belljar workspace prune --older-than 30d --dry-run
 ` + exitHelp,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if opts.Unused == 0 && !opts.Empty {
 				return usage("workspace prune: say which sets: give --empty, or --older-than with a time such as 30d")
