@@ -82,7 +82,7 @@ func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout
 	}()
 	worked, trusted := 0, false
 	for attempt := 0; ; attempt++ {
-		box, err := p.boxGrant(g, offline)
+		box, err := p.boxGrant(g, policies.BrowserBox{Offline: offline})
 		if err != nil {
 			return 0, err
 		}
@@ -158,12 +158,12 @@ func (p *Pool) givenUp(err error) error {
 	return &Error{Kind: KindTimedOut, Message: "the time was up before a browser was free for the page; call again in a moment", Err: err}
 }
 
-// boxGrant is the grant of the box that the page is loaded in.
-func (p *Pool) boxGrant(g policies.Grant, offline bool) (policies.Grant, error) {
+// boxGrant is the grant of the box that the page is loaded in. It sets b.Nested itself.
+func (p *Pool) boxGrant(g policies.Grant, b policies.BrowserBox) (policies.Grant, error) {
 	p.mu.Lock()
-	nested := p.bare == nil || g.Browser() != policies.BrowserDegraded
+	b.Nested = p.bare == nil || g.Browser() != policies.BrowserDegraded
 	p.mu.Unlock()
-	box, err := g.ForBrowser(policies.BrowserBox{Nested: nested, Offline: offline})
+	box, err := g.ForBrowser(b)
 	if err != nil {
 		return policies.Grant{}, &Error{Kind: KindForbidden, Err: err, Message: fmt.Sprintf("profile %q has no browser, so pages are read as the server sends them, without their scripts; the policy grants one with: browser: sandboxed", g.Profile())}
 	}

@@ -23,9 +23,11 @@ var (
 	TouchScript string
 )
 
-// Seat starts a Chrome for one session, with the walls and the door of the grant. The
-// caller must Close it; the end of the Pool does too. Errors are of type *Error.
-func (p *Pool) Seat(ctx context.Context, g policies.Grant) (*Seat, error) {
+// Seat starts a Chrome for one session, with the walls and the door of the grant. All files
+// that it downloads into policies.BrowserDownloads have at most the given number of bytes: a
+// write that would make them more fails. The caller must Close it; the end of the Pool does
+// too. Errors are of type *Error.
+func (p *Pool) Seat(ctx context.Context, g policies.Grant, downloads int64) (*Seat, error) {
 	if !p.enter() {
 		return nil, errClosed()
 	}
@@ -36,7 +38,7 @@ func (p *Pool) Seat(ctx context.Context, g policies.Grant) (*Seat, error) {
 		return nil, &Error{Kind: KindForbidden, Message: fmt.Sprintf("profile %q has no network, so no page can be opened; ask for a profile with one", g.Profile())}
 	}
 	for {
-		grant, err := p.boxGrant(g, false)
+		grant, err := p.boxGrant(g, policies.BrowserBox{Downloads: downloads})
 		if err != nil {
 			return nil, err
 		}

@@ -41,7 +41,16 @@ func (g Grant) OfBrowser() bool { return g.browserBox }
 type BrowserBox struct {
 	Nested  bool // the browser's own sandbox is on
 	Offline bool // nothing leaves it, whatever the profile lets through
+	// Downloads is the size in bytes of BrowserDownloads, a file system of its own in
+	// the box. Zero means that the box has no such directory.
+	Downloads int64
 }
+
+// BrowserDownloads is where a browser stores what it downloads, in its box.
+const BrowserDownloads = "/tmp/down"
+
+// Downloads is the size of BrowserDownloads in the box of a browser.
+func (g Grant) Downloads() int64 { return g.downloads }
 
 // ForBrowser returns the grant of the box that a Chrome runs in for the call. The
 // box has the egress and the limits of the profile, but nothing of the workspace,
@@ -59,7 +68,7 @@ func (g Grant) ForBrowser(b BrowserBox) (Grant, error) {
 	g.access, g.system, g.mounts, g.publish, g.image = AccessNone, true, nil, nil, ""
 	g.storage, g.protect, g.env, g.exec = StorageMemory, Protect{}, nil, ExecOff
 	g.policy, g.call, g.below = nil, nil, nil
-	g.browserBox, g.nests = true, b.Nested
+	g.browserBox, g.nests, g.downloads = true, b.Nested, b.Downloads
 	if b.Offline {
 		g.network, g.egress = NetworkNone, nil
 	}

@@ -43,6 +43,10 @@ func TestForBrowser(t *testing.T) {
 	if g.NestsNamespaces() || g.Covers(b) || b.Covers(g) {
 		t.Error("a command can run in the box of a browser, or the other way round")
 	}
+	files, err := g.ForBrowser(policies.BrowserBox{Nested: true, Downloads: 5})
+	if err != nil || files.Downloads() != 5 || b.Downloads() != 0 || b.Covers(files) || files.Covers(b) {
+		t.Errorf("downloads: %+v, %v", files, err)
+	}
 	off, err := g.ForBrowser(policies.BrowserBox{Nested: true, Offline: true})
 	if err != nil || off.Network() != policies.NetworkNone || len(off.Egress().Allow) > 0 || b.Covers(off) || off.Covers(b) {
 		t.Errorf("offline: %+v, %v", off, err)
@@ -82,7 +86,7 @@ func TestRegrantBrowser(t *testing.T) {
 		}
 		return p
 	}
-	b, err := browserGrant(t, "sandboxed").ForBrowser(policies.BrowserBox{Nested: true})
+	b, err := browserGrant(t, "sandboxed").ForBrowser(policies.BrowserBox{Nested: true, Downloads: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

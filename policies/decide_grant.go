@@ -101,7 +101,7 @@ func (p *Policy) Regrant(g Grant) (Grant, bool) {
 	if g.browserBox {
 		offline := g.network == NetworkNone && now.network != NetworkNone
 		var err error
-		if now, err = now.ForBrowser(BrowserBox{Nested: g.nests, Offline: offline}); err != nil {
+		if now, err = now.ForBrowser(BrowserBox{Nested: g.nests, Offline: offline, Downloads: g.downloads}); err != nil {
 			return Grant{}, false // no browser any more
 		}
 	}

@@ -134,6 +134,7 @@ func TestCoversEveryField(t *testing.T) {
 		"exec":       {ExecOff, ExecEnforce},
 		"browserBox": {true},
 		"nests":      {true},
+		"downloads":  {int64(5)},
 		"upstream":   {UpstreamBox{Server: "s"}, UpstreamBox{Server: "s", Install: true}},
 	}
 	// These say nothing about how a box was made: they change under boxes that

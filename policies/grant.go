@@ -18,8 +18,9 @@ type Grant struct {
 	totals Totals
 	clip   clip // what layers took away
 
-	browserBox bool // the grant is for the box that a browser runs in
-	nests      bool // that browser makes namespaces of its own
+	browserBox bool  // the grant is for the box that a browser runs in
+	nests      bool  // that browser makes namespaces of its own
+	downloads  int64 // bytes of the files that it downloads
 
 	upstream UpstreamBox // the server whose box it is for; zero for none
 }
@@ -58,7 +59,7 @@ func (g Grant) Narrow(to Access) (Grant, error) {
 // the authority it trusts when it is made.
 func (g Grant) Covers(other Grant) bool {
 	return !g.IsZero() && !other.IsZero() && g.tenant == other.tenant &&
-		g.browserBox == other.browserBox && g.nests == other.nests && g.upstream == other.upstream && g.covers(other.profileGrant)
+		g.browserBox == other.browserBox && g.nests == other.nests && g.downloads == other.downloads && g.upstream == other.upstream && g.covers(other.profileGrant)
 }
 
 // SameCall reports whether DecideExec says the same for both grants.

@@ -39,6 +39,7 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree, w *Work
 	if g.NestsNamespaces() {
 		p.filter, p.nests = s.filters.nesting, l.Pids
 	}
+	p.downloads = g.Downloads()
 	if g.Network() != policies.NetworkNone {
 		p.files["/etc/resolv.conf"] = resolvConf
 	}

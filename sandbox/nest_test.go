@@ -81,6 +81,32 @@ raise SystemExit(0 if failed == 0 else 1)"`, false},
 	}
 }
 
+// The files that a browser downloads have no more room than the grant gives them, all
+// together, and cannot be run. The rest of the box keeps its own room.
+func TestDownloadsHaveABound(t *testing.T) {
+	_, commands := browserGrants(t)
+	grant, err := commands.ForBrowser(policies.BrowserBox{Nested: true, Downloads: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := openBox(t, grant)
+	_, out := shell(t, b, `cd /tmp/down
+head -c 1M </dev/zero >one && echo one
+head -c 1M </dev/zero >two 2>/dev/null || echo no two
+test $(($(stat -c %s one) + $(stat -c %s two))) -le $((1048576 + 64 * $(getconf PAGESIZE))) && echo bounded
+i=0; while test $i -lt 100 && (: >f$i) 2>/dev/null; do i=$((i + 1)); done; test $i -lt 64 && echo few
+rm -f *; echo 'echo ran' >run; chmod +x run; ./run 2>/dev/null || echo not run
+head -c 3M </dev/zero >/tmp/else && echo else`)
+	if want := "one\nno two\nbounded\nfew\nnot run\nelse\n"; out != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
+	}
+	plain, _ := browserGrants(t)
+	without, _ := openBox(t, plain)
+	if _, out := shell(t, without, "test -e /tmp/down || echo none"); out != "none\n" {
+		t.Errorf("without downloads: %s", out)
+	}
+}
+
 // No command of a call gets into the box of a browser.
 func TestNestedBoxRunsNoCommands(t *testing.T) {
 	nested, plain := browserGrants(t)

@@ -27,6 +27,7 @@ type plan struct {
 	ours      uint64            // marks the init's own execs if execs are watched, or 0
 	nested    bool              // each command gets a pid namespace of its own, to isolate it and to kill it with
 	nests     int64             // pid namespaces that a browser may make, 0 for none of any kind
+	downloads int64             // bytes of the file system for what a browser downloads, 0 for none
 	network   policies.Network
 	authority []byte // certificate of the egress door, if the box is to trust one
 	hostFacts

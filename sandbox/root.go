@@ -294,8 +294,19 @@ func (p *plan) storage(b *builder) {
 		const flags = unix.OPEN_TREE_CLONE | unix.O_CLOEXEC | unix.AT_SYMLINK_NOFOLLOW
 		attach(b.Call(unix.SYS_OPEN_TREE, atFDCWD, in(dir), flags).Save(), s.target)
 	}
+	if p.downloads > 0 {
+		dir := policies.BrowserDownloads
+		b.Call(unix.SYS_MKDIRAT, atFDCWD, in(dir), 0o755)
+		size := p.downloads + downloadFiles*int64(os.Getpagesize()) // each file takes whole pages
+		_, area := b.fileSystem("tmpfs", [2]string{"mode", "1777"}, [2]string{"size", strconv.FormatInt(size, 10)}, [2]string{"nr_inodes", strconv.Itoa(downloadFiles)})
+		b.attr(area, 0, mountAttr{set: unix.MOUNT_ATTR_NOEXEC, propagation: unix.MS_PRIVATE})
+		attach(area, dir)
+	}
 	p.handOverKept(b)
 }
+
+// downloadFiles is how many files a browser can download before some are removed.
+const downloadFiles = 64
 
 // small makes the box's own small files and links.
 func (p *plan) small(b *builder) {

@@ -7,6 +7,7 @@ import (
 	"image/jpeg"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -231,6 +232,45 @@ func TestDownloads(t *testing.T) {
 	}
 	if l := s.look(act.LookRequest{}); !strings.Contains(l, "Endless") {
 		t.Errorf("the session did not go on:\n%s", l)
+	}
+}
+
+// TestDownloadsHaveNoRoom: what is too much of a download does not come, also where nobody hears how
+// much has come: there is no room for it (BR31, BR-A20).
+func TestDownloadsHaveNoRoom(t *testing.T) {
+	s := open(t)
+	s.mux.HandleFunc("/some", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Disposition", "attachment")
+		_, _ = w.Write(make([]byte, 3<<20))
+	})
+	sent := make(chan int64, 1)
+	s.mux.HandleFunc("/endless", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Disposition", "attachment")
+		all, block := int64(0), make([]byte, 64<<10)
+		for all < 2<<30 {
+			n, err := w.Write(block)
+			if all += int64(n); err != nil {
+				break
+			}
+		}
+		sent <- all
+	})
+	s.page("/", `<title>f</title><a href="/some">Some</a> <a href="/endless">Endless</a>`)
+	l := s.goTo(s.url("site", "/"))
+	s.seat.MissProgress()
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `link "Some"`)})
+	s.wait(func() bool { return s.seat.Stored() == 3<<20 })
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `link "Endless"`)})
+	select {
+	case all := <-sent: // most of this is in buffers on the way
+		if all > 24<<20 {
+			t.Errorf("%d bytes came of a file, and there is room for %d", all, 1<<20)
+		}
+	case <-s.ctx().Done():
+		t.Error("the download goes on")
+	}
+	if n := s.seat.Stored(); n > 4<<20+64*int64(os.Getpagesize()) {
+		t.Errorf("%d bytes are stored", n)
 	}
 }
 

@@ -2,7 +2,11 @@ package act
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"slices"
 
+	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/page"
@@ -15,6 +19,38 @@ func (s *Seat) Kill() {
 	s.mu.Unlock()
 	e.lease.To.Close()
 	<-e.g.done
+}
+
+// MissProgress has the seat hear nothing any more of how much of a download has come.
+func (s *Seat) MissProgress() {
+	e := s.tab().e
+	e.g.listen("", func(method string, params []byte) {
+		if method != cdpbrowser.DownloadProgress.Method {
+			e.hear(method, params)
+		}
+	})
+}
+
+// Stored is how many bytes the downloads take in the box of the seat.
+func (s *Seat) Stored() (n int64) {
+	e := s.tab().e
+	e.mu.Lock()
+	all := slices.Clone(e.files.all)
+	e.mu.Unlock()
+	for _, d := range all {
+		f, err := e.lease.Open(e.ctx, downloadDir+"/"+d.guid)
+		if errors.Is(err, fs.ErrNotExist) {
+			f, err = e.lease.Open(e.ctx, downloadDir+"/"+d.guid+".crdownload")
+		}
+		if err != nil {
+			continue
+		}
+		if st, err := f.Stat(); err == nil {
+			n += st.Size()
+		}
+		f.Close()
+	}
+	return n
 }
 
 // Crash ends the renderer of the current tab.

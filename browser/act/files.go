@@ -13,11 +13,15 @@ import (
 	"time"
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
+
+	"belljar.dev/policies"
 )
 
 // downloadDir is where Chrome puts files, in its own box. Their names there are
-// Chrome's; what a server calls them is only shown.
-const downloadDir = "/tmp/down"
+// Chrome's; what a server calls them is only shown. It is a file system that has no
+// room for more than Options.Downloads: the events that say how much has come may be
+// late, but a write without room fails at once, and Chrome stops reading then.
+const downloadDir = policies.BrowserDownloads
 
 // files are the downloads of an engine. Guarded by its mu.
 type files struct {
@@ -38,6 +42,10 @@ type download struct {
 	state string // on its way, ready, cancelled
 	why   string
 }
+
+// lastWrite is how much Chrome writes of a download at once at most. Where a write finds no
+// room, none of it counts as received.
+const lastWrite = 1 << 20
 
 type downloadEvent struct {
 	FrameID       string  `json:"frameId"`
@@ -151,6 +159,9 @@ func (e *engine) fileGoesOn(v downloadEvent) {
 		e.cancel(v.GUID)
 	case v.State == "completed":
 		d.state = "ready"
+	case v.State == "canceled" && sum+lastWrite > e.opts.Downloads: // Chrome may have found no room, or have been ended
+		d.state, d.why = "cancelled", fmt.Sprintf("it ended after %s, and files that wait to be saved may have %s together", bytesOf(d.size), bytesOf(e.opts.Downloads))
+		e.cancel(v.GUID) // which removes what has come
 	case v.State == "canceled":
 		d.state, d.why = "cancelled", "the server or the page ended it"
 	}

@@ -27,8 +27,12 @@ type flood struct {
 	end     time.Duration // of the session at most
 }
 
-// minFiles is how many downloads of 2 GiB the page has to have begun.
-const minFiles = 1
+// minFiles is how many downloads of 2 GiB the page has to have begun, and maxSent is how much of
+// one its server can send at most: the bound of downloads, and what is in buffers on the way.
+const (
+	minFiles = 1
+	maxSent  = 24 << 20
+)
 
 // pageCounts is what the page says that it has done. Guarded by the mu of the stage.
 type pageCounts struct {
@@ -217,6 +221,9 @@ func TestHostilePage(t *testing.T) {
 	}
 	if n.windows < f.windows || n.dialogs < f.dialogs || n.files < minFiles || n.sent < 4<<20 {
 		t.Errorf("the page opened %d windows, %d dialogs and %d files, of which one got to %d bytes; want %d, %d, %d and above the bound of downloads: it is not hostile enough", n.windows, n.dialogs, n.files, n.sent, f.windows, f.dialogs, minFiles)
+	}
+	if n.sent > maxSent {
+		t.Errorf("%d bytes of a download were sent, and its bound is %d", n.sent, 4<<20)
 	}
 	start := time.Now()
 	if err := s.seat.Close(); err != nil {

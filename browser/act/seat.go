@@ -375,7 +375,7 @@ func inhabited(ctx context.Context, e *engine) error {
 }
 
 func (s *Seat) start(ctx context.Context) (*engine, error) {
-	lease, err := s.pool.Seat(ctx, s.grant)
+	lease, err := s.pool.Seat(ctx, s.grant, s.opts.Downloads)
 	if err != nil {
 		return nil, err
 	}
