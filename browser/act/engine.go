@@ -87,7 +87,7 @@ type windows struct {
 // hears makes what hears the events of a browser, and of a tab's sessions.
 type hears struct {
 	browser func(*engine) func(method string, params []byte)
-	session func(*tab) func(session, method string, params []byte)
+	session func(*tab) (hear func(session, method string, params []byte), lost func(method string))
 	window  func(*engine, attachEvent) // takes a window that a page opened
 }
 
@@ -99,7 +99,7 @@ func startEngine(ctx context.Context, lease *browser.Seat, opts *Options, m *mas
 		windows: windows{bySess: map[string]*tab{}, fresh: map[string]attachEvent{}}, came: make(chan struct{}, 1),
 	}
 	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
-	e.g.listen("", h.browser(e))
+	e.g.listen("", h.browser(e), func(string) {})
 	e.wg.Go(e.g.serve)
 	e.wg.Go(func() { e.work(e.errands) })
 	for range judges {
@@ -289,7 +289,7 @@ func (e *engine) dropTab(t *tab) {
 	}
 	e.mu.Unlock()
 	for _, s := range sessions {
-		e.g.listen(s, nil)
+		e.g.leave(s)
 	}
 }
 
@@ -319,7 +319,8 @@ func (t *tab) equip(ctx context.Context, session, top string, waits bool) error 
 	t.e.mu.Lock()
 	t.e.bySess[session] = t
 	t.e.mu.Unlock()
-	g.listen(session, bind(session, t.e.hears.session(t)))
+	hear, lost := t.e.hears.session(t)
+	g.listen(session, bind(session, hear), lost)
 	// All at once, and every answer awaited: what is not acknowledged when the page
 	// moves to another process is lost.
 	pageOn := begin(g, session, page.Enable, page.EnableParams{})

@@ -33,12 +33,12 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 		return keyboard(t).typeKeys(ctx, p.aim, text)
 	})
 	switch {
+	case became.Misses > 0:
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was filled, and the rest went nowhere", Next: "look again", Ran: became.Hits > 0 || became.Left}
 	case inputOver(err):
 		return nil
 	case err != nil:
 		return t.fault(err, true)
-	case became.Misses > 0:
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was filled, and the rest went nowhere", Next: "look again", Ran: became.Hits > 0}
 	case became.Hits == 0:
 		return &Refusal{Reason: ReasonNotReady, Message: "the text did not reach " + t.nameOf(p.aim), Next: "look again", Ran: true}
 	case !became.Took && (text != "" || !became.Empty):

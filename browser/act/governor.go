@@ -29,11 +29,10 @@ type governor struct {
 	writing sync.Mutex // one message at a time
 
 	mu       sync.Mutex
-	last     int64                 // the number of our newest command
-	waiting  map[int64]chan answer // for the answers to our commands, by their numbers
+	last     int64             // the number of our newest command
+	waiting  map[int64]awaited // the answers to our commands, by their numbers
 	sessions map[string]*listener
 	guests   map[string]bool // sessions of chromedp
-	dropped  int64           // events
 	err      error           // why it has ended
 
 	guest chan *cdproto.Message // the queue from which chromedp reads
@@ -85,10 +84,17 @@ var faked = map[string]string{
 // listener hears the events of one session.
 type listener struct {
 	hear func(method string, params []byte) // must not block
+	lost func(method string)                // is called with each event that was dropped; must not block
 
 	second int64 // in which the events below came
 	events int
 	made   int // those of pageMade among them
+}
+
+// awaited is the answer to a command of a session.
+type awaited struct {
+	to      chan<- answer
+	session string
 }
 
 type answer struct {
@@ -111,7 +117,7 @@ var jsonOptions = jsonv2.JoinOptions(jsonv2.DefaultOptionsV2(), jsonv2.AllowInva
 
 func newGovernor(s *browser.Seat) *governor {
 	return &governor{
-		seat: s, last: firstID, waiting: map[int64]chan answer{}, sessions: map[string]*listener{}, guests: map[string]bool{},
+		seat: s, last: firstID, waiting: map[int64]awaited{}, sessions: map[string]*listener{}, guests: map[string]bool{},
 		guest: make(chan *cdproto.Message, guestQueue), done: make(chan struct{}),
 	}
 }
@@ -140,12 +146,14 @@ func (g *governor) dispatch(text []byte, second int64) {
 		// Most of these are dropped, which does not need their whole text decoded.
 		g.mu.Lock()
 		e := g.sessions[session]
-		if e == nil || !e.hasRoom(second) {
-			g.dropped++
-			g.mu.Unlock()
+		room := e != nil && e.hasRoom(second)
+		g.mu.Unlock()
+		if !room {
+			if e != nil {
+				e.lost(method)
+			}
 			return
 		}
-		g.mu.Unlock()
 	}
 	h, ok := headOf(text)
 	switch {
@@ -175,15 +183,15 @@ func (g *governor) dispatch(text []byte, second int64) {
 	}
 	g.mu.Lock()
 	e, guest := g.sessions[h.session], g.guests[h.session]
-	if e != nil && !e.admit(h.method, second) {
-		g.dropped++
-		e = nil
-	}
+	over := e != nil && !e.admit(h.method, second)
 	g.mu.Unlock()
 	if guest && slices.Contains(guestEvents, h.method) || h.session == "" && h.method == "Target.detachedFromTarget" {
 		g.pass(text, false)
 	}
-	if e != nil {
+	switch {
+	case over:
+		e.lost(h.method)
+	case e != nil:
 		e.hear(h.method, h.params)
 	}
 }
@@ -231,7 +239,7 @@ func (g *governor) hand(m *cdproto.Message, isAnswer bool) {
 
 func (g *governor) answer(id int64, a answer) {
 	g.mu.Lock()
-	to := g.waiting[id]
+	to := g.waiting[id].to
 	delete(g.waiting, id)
 	g.mu.Unlock()
 	if to != nil {
@@ -249,17 +257,30 @@ func (g *governor) end(err error) {
 	}
 }
 
-// listen calls hear with each event of a session; hear must not block. A nil hear ends
-// that. The empty session is the browser's own.
-func (g *governor) listen(session string, hear func(string, []byte)) {
+// listen calls hear with each event of a session, and lost with the method of each that was
+// dropped; neither may block. The empty session is the browser's own.
+func (g *governor) listen(session string, hear func(string, []byte), lost func(string)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if hear == nil {
-		delete(g.sessions, session)
-		return
-	}
-	g.sessions[session] = &listener{hear: hear}
+	g.sessions[session] = &listener{hear: hear, lost: lost}
 }
+
+// leave ends listen, since the session has ended. Chrome does not answer the commands of it that
+// wait, so they fail here.
+func (g *governor) leave(session string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.sessions, session)
+	for id, w := range g.waiting {
+		if w.session == session {
+			delete(g.waiting, id)
+			w.to <- answer{err: &protocolError{Message: sessionEnded}} // which has room for the only answer
+		}
+	}
+}
+
+// sessionEnded is the message of the error of a command whose session has ended.
+const sessionEnded = "the session has ended: not attached"
 
 // bind returns a function for listen that passes the session on, too.
 func bind(session string, hear func(session, method string, params []byte)) func(string, []byte) {
@@ -303,7 +324,7 @@ func begin[P, R any](g *governor, session string, cmd cdp.Command[P, R], params 
 	}
 	g.last++
 	p.id, p.answer, p.back = g.last, to, to
-	g.waiting[p.id] = to
+	g.waiting[p.id] = awaited{to, session}
 	g.mu.Unlock()
 	text, err := jsonv2.Marshal(struct {
 		ID        int64  `json:"id"`

@@ -146,11 +146,11 @@ func TestGovernorSurvivesAnything(t *testing.T) {
 	n, r := testenv.Cases(t, 400)
 	w := wire(t)
 	read := make(chan struct{})
-	w.listen("ours", func(string, []byte) {})
+	w.listen("ours", func(string, []byte) {}, func(string) {})
 	for range n {
 		w.say(t, hostile(r))
 	}
-	w.listen("over", func(string, []byte) { close(read) }) // of a session with events to spare
+	w.listen("over", func(string, []byte) { close(read) }, func(string) {}) // of a session with events to spare
 	w.say(t, `{"method":"Test.over","sessionId":"over"}`)
 	<-read
 	// It still answers.
@@ -221,11 +221,12 @@ func TestCallsFailWithTheirChrome(t *testing.T) {
 }
 
 // TestEventsAreCounted: of what a page can make at will, a session has 200 in a second, and of
-// all events 2,000; what a tab cannot go on without is never dropped (BR22, BR46).
+// all events 2,000, and each that is dropped is counted; what a tab cannot go on without is never
+// dropped (BR22, BR46).
 func TestEventsAreCounted(t *testing.T) {
 	g := newGovernor(&browser.Seat{})
-	heard := map[string]int{}
-	g.listen("s", func(method string, _ []byte) { heard[method]++ })
+	heard, lost := map[string]int{}, map[string]int{}
+	g.listen("s", func(method string, _ []byte) { heard[method]++ }, func(method string) { lost[method]++ })
 	for _, method := range []string{"Runtime.consoleAPICalled", "Page.frameNavigated", "DOM.attributeModified"} {
 		for range 5000 {
 			g.dispatch(fmt.Appendf(nil, `{"method":%q,"params":{},"sessionId":"s"}`, method), 7)
@@ -233,6 +234,11 @@ func TestEventsAreCounted(t *testing.T) {
 	}
 	if c, n, d := heard["Runtime.consoleAPICalled"], heard["Page.frameNavigated"], heard["DOM.attributeModified"]; c != maxPageMade || n != 5000 || d != maxEvents-maxPageMade {
 		t.Errorf("heard %d lines, %d documents, %d others", c, n, d)
+	}
+	for method, n := range heard {
+		if n+lost[method] != 5000 {
+			t.Errorf("of 5,000 %s %d were heard and %d were told to be lost", method, n, lost[method])
+		}
 	}
 	g.dispatch([]byte(`{"method":"Runtime.consoleAPICalled","params":{},"sessionId":"s"}`), 8)
 	if heard["Runtime.consoleAPICalled"] != maxPageMade+1 {

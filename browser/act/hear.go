@@ -212,7 +212,14 @@ func (t ear) hear(session, method string, params []byte) {
 			}
 		})
 	case page.FrameRequestedNavigation.Method:
-		t.change(func() { t.leaving = time.Now() })
+		hearing(params, func(v frameEvent) {
+			t.change(func() {
+				t.leaving = time.Now()
+				if f := t.frames[v.FrameID]; f != nil {
+					f.asked++
+				}
+			})
+		})
 	case page.DomContentEventFired.Method:
 		t.change(func() {
 			if v := t.views[session]; v != nil && v.top == t.target {
@@ -264,6 +271,21 @@ func (t ear) hear(session, method string, params []byte) {
 	}
 }
 
+// lost is an event of the tab that was dropped, since too many came. It must not block.
+func (t ear) lost(method string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch method {
+	case runtime.ConsoleAPICalled.Method:
+		t.console.lost++
+	case runtime.ExceptionThrown.Method:
+		t.console.lost++
+		t.errors++
+	case network.RequestWillBeSent.Method:
+		t.requests.lost++
+	}
+}
+
 // attached is a new session: a frame of another site, or a worker. All of them wait.
 func (t ear) attached(parent string, v attachEvent) {
 	e := t.e
@@ -306,7 +328,7 @@ func (e *engine) detached(v attachEvent) {
 		e.front = nil // it may be a window that was closed at once
 	}
 	e.mu.Unlock()
-	e.g.listen(v.SessionID, nil)
+	e.g.leave(v.SessionID)
 	if t == nil {
 		return
 	}

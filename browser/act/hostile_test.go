@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -212,6 +213,34 @@ setTimeout(work, 500)
 	}
 	if c := s.look(act.LookRequest{At: act.AtConsole, MaxChars: 3000}); len(c) > 3000 {
 		t.Errorf("the console has %d bytes:\n%.300s", len(c), c)
+	}
+}
+
+// TestLostLinesAreCounted: a look at the console accounts for each line that the page wrote, also
+// for those that were dropped unread, and where it shows no other line (BR22).
+func TestLostLinesAreCounted(t *testing.T) {
+	s := open(t)
+	const all = 5000
+	s.page("/", fmt.Sprintf(`<title>c</title><script>for (let i = 0; i < %d; i++) console.log(i)</script>`, all))
+	s.goTo(s.url("site", "/"))
+	count := func(l string) (n int) {
+		n = strings.Count(l, "\nlog: ")
+		for _, m := range regexp.MustCompile(`(?m)^… ([\d,]+) (?:older|more) `).FindAllStringSubmatch(l, -1) {
+			more, _ := strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
+			n += more
+		}
+		return n
+	}
+	var l string
+	s.wait(func() bool {
+		l = s.look(act.LookRequest{At: act.AtConsole})
+		return count(l) >= all
+	})
+	if n := count(l); n != all {
+		t.Errorf("the look accounts for %d lines of %d:\n%s", n, all, l)
+	}
+	if l := s.look(act.LookRequest{At: act.AtConsole, Find: "none of them", MaxChars: 500}); !strings.Contains(l, "were not kept, since too many came in a second") {
+		t.Errorf("a look that finds nothing says\n%s", l)
 	}
 }
 

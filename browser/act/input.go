@@ -207,7 +207,13 @@ type grip struct {
 	Option int    `json:"option,omitempty"`
 	Text   string `json:"text,omitempty"`
 
-	ups int // keys that are struck; the guard is disarmed when the last one comes up
+	// Ups is how many keys are struck; the guard is disarmed when the last one comes up.
+	Ups int `json:"ups,omitempty"`
+	// has reports that the element had the focus when it was read.
+	has bool
+	// taken waits until Chrome says that the page has taken the keys, where the last of them does
+	// not come up in the page.
+	taken func(context.Context) error
 }
 
 // grip takes hold of an element, and returns what it is then, where g asks for it.
@@ -238,6 +244,7 @@ type tally struct {
 	Misses int  `json:"misses"` // events that were kept from others
 	Took   bool `json:"took"`   // the field has taken a text, or has another one than before
 	Empty  bool `json:"empty"`  // it has none
+	Left   bool `json:"-"`      // its document was left, or waits for a dialog, before this could be read
 }
 
 // guarded takes hold of an element, arms the guard in all documents of the tab, does f, and
@@ -257,18 +264,13 @@ func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error)
 	g.Guard = true
 	o := argument(g)
 	all(ctx, func(ctx context.Context, fr frame) { _ = t.run(ctx, fr, "belljar.arm(0, "+o+")", nil) })
-	is, err := t.grip(ctx, a, g)
-	after := running{err: errLeft}
-	if err == nil {
-		err = t.takesInput(a.frame)
+	var left, over bool
+	if g.Ups > 0 && g.has {
+		own, left, over, err = t.stroke(ctx, a, g, f)
 	}
-	if err == nil {
-		if g.ups > 0 {
-			after = beginScript(ctx, t.tab, a.frame, fmt.Sprintf("belljar.disarmAfter(%d)", g.ups))
-		}
-		err = f(is)
+	if !over {
+		own, left, err = t.held(ctx, a, g, f)
 	}
-	left := t.disarm(context.WithoutCancel(ctx), a, after, &own) != nil // a dialog, or another document: the input had its effect
 	if !left {
 		var mu sync.Mutex
 		all(context.WithoutCancel(ctx), func(ctx context.Context, fr frame) {
@@ -280,24 +282,109 @@ func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error)
 		})
 	}
 	left = left || a.frame.leftIn(t.tab)
+	own.Left = left
 	if left && own.Misses == 0 {
+		own.Misses = t.strays(context.WithoutCancel(ctx), a.frame.id)
+	}
+	if left && own.Misses == 0 { // the input had its effect
 		own.Hits, own.Took = max(own.Hits, 1), true
 	}
 	return own, err
 }
 
-// upTime is how long a key may take to come up where its element is. It comes up elsewhere if the
-// page has moved the focus into another frame.
+// held takes hold of an element, does f, and lets go. left says that a dialog or another document
+// keeps the page from saying what became of the input.
+func (t hand) held(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, left bool, err error) {
+	after := running{err: errLeft}
+	is, err := t.grip(ctx, a, g)
+	if err == nil {
+		err = t.takesInput(a.frame)
+	}
+	if err == nil {
+		if g.Ups > 0 {
+			after = beginScript(ctx, t.tab, a.frame, fmt.Sprintf("belljar.disarmAfter(%d)", g.Ups))
+		}
+		err = f(is)
+	}
+	came := after.err == nil && after.came(ctx, t.stop(), upTime)
+	if err == nil && g.Ups > 0 && !came {
+		err = g.taken(ctx)
+	}
+	left = t.disarm(context.WithoutCancel(ctx), a, after, came, &own) != nil
+	return own, left, err
+}
+
+// stroke strikes keys in an element that has the focus, and does not wait for the page to have taken
+// hold of it: a guard that is not armed lets no key through. So where the element is another one by
+// now, or the keys were faster, nothing was done. over says that nothing has to be tried again.
+func (t hand) stroke(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, left, over bool, err error) {
+	if err := t.takesInput(a.frame); err != nil {
+		return own, false, true, err
+	}
+	script := beginScript(ctx, t.tab, a.frame, fmt.Sprintf("belljar.stroke(%d, %s)", a.local, argument(g)))
+	if err = script.err; err == nil {
+		err = f(touched{})
+	}
+	if err != nil {
+		return own, false, true, t.fault(err, false)
+	}
+	came := script.came(ctx, t.stop(), upTime)
+	if !came {
+		err = g.taken(ctx)
+	}
+	left = t.disarm(context.WithoutCancel(ctx), a, script, came, &own) != nil
+	if came && !left && own.Hits == 0 { // keys that are still on their way may not come when they are struck again
+		err = g.taken(ctx)
+	}
+	return own, left, left || own.Hits > 0 || err != nil, err
+}
+
+// strays is how much input came to the document that took the place of another in a frame. Its
+// guard is closed from its first moment, so the page itself got none of it.
+func (t hand) strays(ctx context.Context, id string) int {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	var r tally
+	if f, ok := t.frameOf(id); ok {
+		_ = t.run(ctx, f, "belljar.disarm()", &r)
+	}
+	return r.Misses
+}
+
+// asked is how often the documents of a frame, and of those around it, wanted to be left.
+func (t hand) asked(id string) (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for f, depth := t.frames[id], 0; f != nil && depth < 20; f, depth = t.frames[f.parent], depth+1 {
+		n += f.asked
+	}
+	return n
+}
+
+// stays refuses a step before its first press, where the mouse on its way to the element has the
+// page go elsewhere: what is pressed then would be in another document. asked is from before. The
+// answer of the page comes after what it has asked for.
+func (t hand) stays(ctx context.Context, a aim, asked int) error {
+	if err := t.run(ctx, a.frame, "0", nil); err != nil {
+		return t.fault(err, false)
+	}
+	if t.asked(a.frame.id) != asked {
+		return t.fault(errLeft, false)
+	}
+	return t.takesInput(a.frame)
+}
+
+// upTime is how long a key may take to come up where its element is, before Chrome is asked for it.
+// It comes up elsewhere if the page has moved the focus into another frame.
 const upTime = 50 * time.Millisecond
 
-// disarm disarms the guard in the frame of an element, unless after does.
-func (t hand) disarm(ctx context.Context, a aim, after running, own *tally) error {
-	if after.err == nil {
-		early, cancel := context.WithTimeout(ctx, upTime)
-		defer cancel()
-		if after.wait(early, own) == nil {
-			return nil
-		}
+// disarm disarms the guard in the frame of an element, unless after has done it.
+func (t hand) disarm(ctx context.Context, a aim, after running, came bool, own *tally) error {
+	switch {
+	case came && after.wait(ctx, own) == nil:
+		return nil
+	case after.err == nil:
+		after.drop()
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -322,10 +409,11 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 	s := a.frame.session
 	became, err := t.guarded(ctx, a, grip{}, func(touched) error {
 		m := input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y}
+		asked := t.asked(a.frame.id)
 		if err := send(ctx, t.tab, s, input.DispatchMouseEvent, m); err != nil {
 			return t.fault(err, false) // nothing was pressed
 		}
-		if err := t.takesInput(a.frame); err != nil {
+		if err := t.stays(ctx, a, asked); err != nil {
 			return err
 		}
 		for c := int64(1); c <= count; c++ {
@@ -343,12 +431,12 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 		return nil
 	})
 	switch {
+	case became.Hits == 0 && became.Misses > 0:
+		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " was covered, moved, changed or left in the last moment, and what stood there got nothing", Next: "look again", Ran: became.Left && count > 1}
 	case inputOver(err):
 		return nil
 	case err != nil:
 		return t.fault(err, true)
-	case became.Hits == 0 && became.Misses > 0:
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " was covered, moved or changed in the last moment, and what stood there got nothing", Next: "look again"}
 	case became.Hits == 0:
 		return &Refusal{Reason: ReasonNotReady, Message: "the click did not reach " + t.nameOf(a), Next: "look again", Ran: true}
 	}

@@ -21,15 +21,22 @@ func (t keyboard) key(ctx context.Context, p *plan) error {
 	if why != "" {
 		return &Refusal{Reason: ReasonArgument, Message: why, Next: "write a key"}
 	}
-	g := p.again(grip{Keys: true, Focus: p.step.Ref != 0, ups: 1})
-	became, err := hand(t).guarded(ctx, p.aim, g, func(touched) error { return t.press(ctx, p.aim.frame.session, k.seq) })
+	var sent []pending[cdp.Empty]
+	g := p.again(grip{Keys: true, Focus: p.step.Ref != 0, Ups: 1, has: p.has && p.gripped(), taken: func(ctx context.Context) error { return t.taken(ctx, sent) }})
+	became, err := hand(t).guarded(ctx, p.aim, g, func(touched) error {
+		sent = t.strike(p.aim.frame.session, k.seq)
+		return nil
+	})
+	for _, s := range sent {
+		s.drop()
+	}
 	switch {
+	case became.Hits == 0 && became.Misses > 0:
+		return &Refusal{Reason: ReasonNotReady, Message: "the focus moved, or the element with the focus changed, in the last moment, and the page did not get the key", Next: "look again"}
 	case inputOver(err):
 		return nil
 	case err != nil:
 		return t.fault(err, true)
-	case became.Hits == 0 && became.Misses > 0:
-		return &Refusal{Reason: ReasonNotReady, Message: "the focus moved, or the element with the focus changed, in the last moment, and the page did not get the key", Next: "look again"}
 	}
 	return nil
 }

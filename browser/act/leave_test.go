@@ -2,6 +2,12 @@ package act_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,5 +78,98 @@ func TestHandlersThatHang(t *testing.T) {
 	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)})
 	if d := time.Since(start); d > 15*time.Second {
 		t.Errorf("a frame held a click for %v", d)
+	}
+}
+
+// TestClicksOnPagesThatAreLeft: where the mouse on its way to an element has the page, or its frame,
+// go elsewhere, nothing of the next document is clicked, and the step says that it clicked only if
+// the element was pressed (BR10, BR-A5).
+func TestClicksOnPagesThatAreLeft(t *testing.T) {
+	s := open(t)
+	s.mux.HandleFunc("/pressed", func(http.ResponseWriter, *http.Request) {})
+	s.mux.HandleFunc("/wrong", func(http.ResponseWriter, *http.Request) {})
+	// The synchronous request is heard before the press is over.
+	s.page("/from", `<!doctype html><title>from</title><button style="position:absolute;inset:20px;width:300px;height:200px" onpointerdown="const x = new XMLHttpRequest(); x.open('GET', '/pressed?' + location.search.slice(1), false); x.send()">Pay</button><script>
+const [ms, to] = location.search.slice(1).split(","), go = () => { location = to };
+document.querySelector("button").addEventListener("mousemove", () => ms === "now" ? go() : setTimeout(go, ms), { once: true })</script>`)
+	s.mux.HandleFunc("/next", func(w http.ResponseWriter, q *http.Request) {
+		ms, _ := strconv.Atoi(q.FormValue("late"))
+		late, cancel := context.WithTimeout(q.Context(), time.Duration(ms)*time.Millisecond)
+		defer cancel()
+		<-late.Done()
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, `<!doctype html><title>next</title><script>for (const k of ["pointerdown", "mousedown", "mouseup", "click"]) addEventListener(k, (e) => { if (e.target === document.querySelector("button")) fetch("/wrong?" + k) }, true)</script><button style="position:absolute;inset:20px;width:300px;height:200px">Delete</button>`)
+	})
+	s.page("/outer", `<!doctype html><title>outer</title><iframe width=500 height=400></iframe><script>document.querySelector("iframe").src = location.search.slice(1)</script>`)
+	clicked, refused := 0, 0
+	for _, framed := range []string{"", "site", "other"} {
+		for _, ms := range []string{"now", "2", "10"} {
+			for i, to := range []string{s.url("site", "/next?late=5"), s.url("third", "/next?late=0")} {
+				id := fmt.Sprintf("%s,%s%%26%s%d", ms, to, framed, i)
+				at := s.url("site", "/from?"+id)
+				if framed != "" {
+					at = s.url("site", "/outer?"+s.url(framed, "/from?"+id))
+				}
+				ref := s.ref(s.goFor(at, `button "Pay"`), `button "Pay"`)
+				before := s.heard("/pressed")
+				_, err := s.do(act.Step{Do: act.DoClick, Ref: ref})
+				pressed := s.heard("/pressed") > before
+				switch r, _ := errors.AsType[*act.Refusal](err); {
+				case err == nil && !pressed:
+					t.Errorf("%s: it says that it clicked, and nothing was pressed", at)
+				case err != nil && (r == nil || r.Ran || pressed):
+					t.Errorf("%s: pressed %v, and it failed by %v", at, pressed, err)
+				case err == nil:
+					clicked++
+				default:
+					refused++
+				}
+			}
+		}
+	}
+	s.must(act.Step{Do: act.DoWait, MS: 100}) // what was sent by now has come
+	if s.heard("/wrong") != 0 {
+		t.Errorf("events reached the next document: %q", slices.DeleteFunc(s.hits, func(h string) bool { return !strings.Contains(h, "/wrong") }))
+	}
+	t.Logf("%d were clicked, and %d refused", clicked, refused)
+}
+
+// TestKeysInTheElementWithTheFocus: keys are struck at once in an element that has the focus. They
+// come once each, in the one that was shown alone, whether it has the focus or loses it in the last
+// moment, and whatever it has become (BR10, BR24).
+func TestKeysInTheElementWithTheFocus(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>k</title><input aria-label=A><input aria-label=B><script>
+const [a, b] = document.querySelectorAll("input"), got = { a: 0, b: 0 };
+for (const [k, e] of [["a", a], ["b", b]]) e.onkeydown = () => { got[k]++; document.title = got.a + " " + got.b };
+const ask = setInterval(async () => { const w = await (await fetch("/word")).text(); if (w === "blur") b.focus(); if (w === "type") a.type = "password"; if (w) document.body.dataset.did = w }, 20);
+</script>`)
+	word := make(chan string, 1)
+	s.answer("/word", word)
+	l := s.goTo(s.url("site", "/"))
+	step := act.Step{Do: act.DoPress, Ref: s.ref(l, `text "A"`), Text: "x"}
+	for range 10 {
+		s.must(step)
+	}
+	if got := s.eval("document.title"); got != `"10 0"` {
+		t.Errorf("after ten keys the page says %s", got)
+	}
+	for _, c := range []struct {
+		word, title string
+		reason      act.Reason
+	}{{"blur", `"11 0"`, act.ReasonOf(nil)}, {"type", `"11 0"`, act.ReasonStale}} {
+		s.must(act.Step{Do: act.DoClick, Ref: step.Ref})
+		p, err := s.seat.Prepare(s.ctx(), "", step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		word <- c.word
+		s.wait(func() bool { return s.eval("document.body.dataset.did") == `"`+c.word+`"` })
+		if _, err := s.seat.Do(s.ctx(), p, step); act.ReasonOf(err) != c.reason {
+			t.Errorf("%s: %v", c.word, err)
+		}
+		if got := s.eval("document.title"); got != c.title {
+			t.Errorf("%s: the page says %s, want %s", c.word, got, c.title)
+		}
 	}
 }

@@ -25,7 +25,7 @@ func (t eye) html(ctx context.Context) (*Look, error) {
 
 // list is a look at what is kept beside the page.
 func (t eye) list(q LookRequest) (*Look, error) {
-	var lines []string
+	var lines, missing []string
 	switch q.At {
 	case AtTabs:
 		lines = t.e.tabLines()
@@ -33,9 +33,7 @@ func (t eye) list(q LookRequest) (*Look, error) {
 		lines = t.e.fileLines()
 	case AtConsole:
 		t.mu.Lock()
-		if t.console.dropped > 0 {
-			lines = append(lines, fmt.Sprintf("… %s older lines were dropped", thousands(t.console.dropped)))
-		}
+		missing = t.console.missing("lines")
 		for _, l := range t.console.all {
 			lines = append(lines, t.e.masks.hide(l))
 		}
@@ -43,9 +41,7 @@ func (t eye) list(q LookRequest) (*Look, error) {
 		t.mu.Unlock()
 	case AtNetwork:
 		t.mu.Lock()
-		if t.requests.dropped > 0 {
-			lines = append(lines, fmt.Sprintf("… %s older requests were dropped", thousands(t.requests.dropped)))
-		}
+		missing = t.requests.missing("requests")
 		for _, r := range t.requests.all {
 			lines = append(lines, t.e.masks.hide(r.String()))
 		}
@@ -63,6 +59,9 @@ func (t eye) list(q LookRequest) (*Look, error) {
 	}
 	mark := nonce()
 	head, foot := fmt.Sprintf("<<%s %s tab %s>>\n", q.At, mark, t.name), "<<end "+mark+">>"
+	for _, m := range missing {
+		head += m + "\n"
+	}
 	room := chars(q.MaxChars) - len(head) - len(foot) - 60
 	first := len(lines) // the newest are shown
 	for first > 0 && room >= len(lines[first-1])+1 {

@@ -25,6 +25,7 @@ type plan struct {
 	raw   touched // as the page has it
 	entry int64   // of back and forward
 	enter bool    // it was read as what the key Enter is pressed in
+	has   bool    // the element had the focus then
 	used  bool
 }
 
@@ -143,9 +144,11 @@ func (p *plan) look(ctx context.Context) (err error) {
 	activates := s.Do == DoClick && s.Button != "right" && s.Button != "middle" || s.Do == DoCheck || s.Do == DoDrag
 	enter := s.Do == DoPress && (key.name == "Enter" || key.name == "Space")
 	p.enter = enter
-	if p.raw, err = (hand{t}).touch(ctx, p.aim, activates, enter); err != nil {
+	var is asked
+	if is, err = (hand{t}).touchAs(ctx, p.aim, activates, enter); err != nil {
 		return err
 	}
+	p.raw, p.has = is.touched, is.Has
 	f, raw := &p.facts, p.raw
 	hide := t.e.masks.hide
 	f.On, f.Shown = hide(raw.URL), called(raw.Role, hide(raw.Name), hide(raw.Row))
@@ -345,9 +348,15 @@ func (t hand) under(ctx context.Context, xy Point) (aim, error) {
 	return aim{}, &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("nothing stands at %d,%d", xy.X, xy.Y), Next: "take a picture, and write a point in it"}
 }
 
+// asked is what an element is, and whether it has the focus, which it may lose and still be that.
+type asked struct {
+	touched
+	Has bool `json:"has"`
+}
+
 // ask reads what an element is.
-func (t hand) ask(ctx context.Context, a aim, click, enter bool) (touched, error) {
-	var r touched
+func (t hand) ask(ctx context.Context, a aim, click, enter bool) (asked, error) {
+	var r asked
 	o := struct {
 		Click bool `json:"click"`
 		Enter bool `json:"enter"`
@@ -385,6 +394,12 @@ func changedBetween() error {
 
 // touch reads what an element is, and refuses one that is not what was shown.
 func (t hand) touch(ctx context.Context, a aim, click, enter bool) (touched, error) {
+	r, err := t.touchAs(ctx, a, click, enter)
+	return r.touched, err
+}
+
+// touchAs is touch, and says whether the element has the focus.
+func (t hand) touchAs(ctx context.Context, a aim, click, enter bool) (asked, error) {
 	r, err := t.ask(ctx, a, click, enter)
 	if err != nil {
 		return r, err

@@ -18,7 +18,19 @@ type rings struct {
 // ring keeps the last of many.
 type ring[T any] struct {
 	all     []T
-	dropped int
+	dropped int // older ones
+	lost    int // that were not kept at all, since too many came in a second
+}
+
+// missing says what the ring does not have, in the words of its lines.
+func (r *ring[T]) missing(what string) (out []string) {
+	if r.dropped > 0 {
+		out = append(out, fmt.Sprintf("… %s older %s were dropped", thousands(r.dropped), what))
+	}
+	if r.lost > 0 {
+		out = append(out, fmt.Sprintf("… %s more %s were not kept, since too many came in a second", thousands(r.lost), what))
+	}
+	return out
 }
 
 func (r *ring[T]) add(v T, most int) *T {

@@ -78,6 +78,7 @@ type frame struct {
 	session    string
 	url        string
 	loader     string
+	asked      int // how often its documents wanted it to go to another one
 	// The world of our scripts in the document of worldLoader.
 	world       runtime.ExecutionContextID
 	main        runtime.ExecutionContextID // the page's own

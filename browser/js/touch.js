@@ -268,8 +268,9 @@
   const said = new WeakMap();
   const facts = (n, o) => {
     const f = read(n, o), e = element(n);
-    if (e) said.set(e, { o, f });
-    return f;
+    if (!e) return f;
+    said.set(e, { o, f });
+    return { ...f, has: inside(focused(), e) };
   };
   // Whether an element still is what was said, and can be used. More may stand in its row,
   // since some rows show more where the mouse is.
@@ -388,15 +389,25 @@
   };
 
   // The guard. While it is armed, input that would reach anything but one element does
-  // not reach the page, nor does any if the element is no longer what was said of it. It
-  // was put at the window before any script of the page, so it is asked first.
-  let armed = null;
-  const mouse = ["pointerdown", "mousedown", "click", "auxclick", "dblclick", "contextmenu"], keys = ["keydown", "keypress", "beforeinput"];
+  // not reach the page, nor does any if the element is no longer what was said of it. While
+  // it is not armed, as in a document that has just taken the place of another, no mouse and
+  // no key reaches the page at all: all of them come from steps. It was put at the window
+  // before any script of the page, so it is asked first.
+  let armed = null, became = null, strays = 0, fresh = true;
+  const ups = ["pointerup", "mouseup", "keyup"], mouse = ["pointerdown", "mousedown", "click", "auxclick", "dblclick", "contextmenu"], keys = ["keydown", "keypress", "beforeinput"];
   const guard = (ev) => {
-    if (!armed || !ev.isTrusted) return;
-    const isKey = keys.includes(ev.type);
-    if (isKey !== armed.keys) return;
+    if (!ev.isTrusted) return;
     if (ev.type === "click" && ev.detail === 0) return; // of Enter, or of a label
+    if (!armed) {
+      if (ev.type === "beforeinput") return; // a page can have Chrome make these
+      if (!ups.includes(ev.type)) strays++;
+      else if (!fresh) return; // the end of a step
+      ev.stopImmediatePropagation();
+      ev.preventDefault();
+      return;
+    }
+    const isKey = keys.includes(ev.type);
+    if (isKey !== armed.keys || ups.includes(ev.type)) return;
     const path = dom.path(ev);
     const own = armed.own.some((e) => path.includes(e));
     // At the first event alone: what the page makes of that is its answer to the step.
@@ -406,7 +417,8 @@
     ev.stopImmediatePropagation();
     ev.preventDefault();
   };
-  for (const type of [...mouse, ...keys]) addEventListener(type, guard, { capture: true, passive: false });
+  const post = () => { for (const type of [...mouse, ...keys, ...ups]) addEventListener(type, guard, { capture: true, passive: false }); };
+  post();
   // A key selects the option beside the selected one, and the page hears of one change. So that
   // this is the one that was asked for, and none that the page has put in its place, the list is
   // set beside it in the moment in which the key comes, and back if the key was not let through.
@@ -429,6 +441,10 @@
   const held = (e) => (fields.has(role(e)) && typeof e.value === "string" ? e.value : dom.text(e)) ?? "";
   const arm = (n, o) => {
     armed = { own: [], keys: o.keys, option: o.option, text: o.text, hits: 0, misses: 0, ups: 0, n };
+    strays = 0;
+    became = null;
+    fresh = false;
+    post(); // a page that opens its document anew takes all listeners away
     const e = element(n);
     if (!e) return;
     armed.said = said.get(e);
@@ -456,9 +472,15 @@
     back();
     const a = armed;
     armed = null;
-    if (!a) return { hits: 0, misses: 0 };
+    if (!a) { // the last key may have done it, and nobody have heard of that
+      const last = became ?? { hits: 0, misses: 0 };
+      last.misses += strays;
+      became = null;
+      strays = 0;
+      return last;
+    }
     const e = element(a.n);
-    const became = { hits: a.hits, misses: a.misses, took: a.took || !e || held(e) !== a.before, empty: e !== undefined && held(e) === "" };
+    became = { hits: a.hits, misses: a.misses, took: a.took || !e || held(e) !== a.before, empty: e !== undefined && held(e) === "" };
     a.over?.(became);
     return became;
   };
@@ -469,6 +491,9 @@
     armed.over = done;
     armed.last = ups;
   });
+  // Takes hold of an element that has the focus, and lets go when the keys have come up. Where it
+  // is not taken hold of, no key reaches the page.
+  const stroke = (n, o) => inside(focused(), element(n)) && grip(n, { ...o, focus: false }).ok ? disarmAfter(o.ups) : { hits: 0, misses: 0 };
   addEventListener("keyup", (ev) => { if (armed && ev.isTrusted && ++armed.ups === armed.last) disarm(); }, { capture: true });
 
   const focused = () => {
@@ -505,8 +530,10 @@
     }
     return { n: number(e) };
   };
+  let top = dom.html(document);
+  const reopened = () => { const now = dom.html(document); if (now !== top) { top = now; post(); } };
   const state = { last: 0, changes: 0, rest: null };
-  const watcher = new MutationObserver((list) => { state.last = performance.now(); state.changes += list.length; });
+  const watcher = new MutationObserver((list) => { state.last = performance.now(); state.changes += list.length; reopened(); });
   watcher.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
   // Begins the two frames that quiet waits for. Nobody waits for them here.
   const rest = () => { state.rest = frames(2); return 0; };
@@ -540,7 +567,7 @@
     return todo.length === 0;
   };
   globalThis.belljar = {
-    dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, ready, arm, grip, disarm, disarmAfter, reach, option, focus, insert, focused, at, quiet, rest, frames, pass, once, found, style, off, editable, fields, labels, cover, describe,
+    dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, ready, arm, grip, disarm, disarmAfter, stroke, reach, option, focus, insert, focused, at, quiet, rest, frames, pass, once, found, style, off, editable, fields, labels, cover, describe,
     hold, release: () => { all = []; },
     hear: (...list) => { for (const e of list) if (isElement(e)) heard.add(e); },
     hears: (e) => heard.has(e), enclose: (host, root) => { closed.set(host, root); }, enclosed: (e) => closed.has(e), state,

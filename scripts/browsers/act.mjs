@@ -154,7 +154,8 @@ async function acts(o, t) {
   await t.timed("select an option", () => their(() => t.call("browser_select_option", { element: "Country", target: t.ref('combobox "Country"'), values: ["Country 7"] })));
   await o.timed("check a box", () => o.steps({ do: "click", ref: box }));
   await t.timed("check a box", () => their(() => t.click('checkbox "I agree"')));
-  await o.timed("press a key", () => o.quick({ do: "press", ref: field, text: "End" }));
+  // In the box, which has the focus: the other side presses keys in what has it.
+  await o.timed("press a key", () => o.quick({ do: "press", ref: box, text: "End" }));
   await t.timed("press a key", () => their(() => t.call("browser_press_key", { key: "End" })));
   await o.timed("hover", () => o.quick({ do: "hover", ref: nothing }));
   await t.timed("hover", () => their(() => t.call("browser_hover", { element: "Nothing", target: t.ref('button "Nothing"') })));
