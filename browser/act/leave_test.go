@@ -142,10 +142,10 @@ func TestKeysInTheElementWithTheFocus(t *testing.T) {
 	s.page("/", `<!doctype html><title>k</title><input aria-label=A><input aria-label=B><script>
 const [a, b] = document.querySelectorAll("input"), got = { a: 0, b: 0 };
 for (const [k, e] of [["a", a], ["b", b]]) e.onkeydown = () => { got[k]++; document.title = got.a + " " + got.b };
-const ask = setInterval(async () => { const w = await (await fetch("/word")).text(); if (w === "blur") b.focus(); if (w === "type") a.type = "password"; if (w) document.body.dataset.did = w }, 20);
+const ask = setInterval(async () => { const w = await (await fetch("/say")).text(); if (w === "blur") b.focus(); if (w === "type") a.type = "password"; if (w) document.body.dataset.did = w }, 20);
 </script>`)
 	word := make(chan string, 1)
-	s.answer("/word", word)
+	s.answer("/say", word)
 	l := s.goTo(s.url("site", "/"))
 	step := act.Step{Do: act.DoPress, Ref: s.ref(l, `text "A"`), Text: "x"}
 	for range 10 {
