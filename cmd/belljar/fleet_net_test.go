@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,6 +57,16 @@ func newNetted(t testing.TB, workers int) *netted {
 	}
 	for _, name := range names {
 		g.workers = append(g.workers, g.worker(name, g.fronts...))
+	}
+	// The names of the places decide for other workers: each front has to know whose they are
+	// before the link of a worker ends.
+	for _, f := range g.fronts {
+		if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool {
+			text, _ := os.ReadFile(filepath.Join(g.path(f.name), "claims"))
+			return bytes.Count(text, []byte("\n")) >= workers
+		}) {
+			t.Fatalf("%s does not know whose the places are\n%s", f.name, g.log(f.name))
+		}
 	}
 	return g
 }
@@ -119,7 +130,7 @@ func (g *netted) cutOff(t *testing.T, what string, w, round int, toFront, toWork
 	file := func(kind string) string { return filepath.Join(g.place(w), fmt.Sprintf("%s-%d", kind, round)) }
 	answers := make(chan told, 1)
 	go func() {
-		answers <- ask(t.Context(), g.url(0, w), "one", "cut", fmt.Sprintf("echo x >>begun-%d; while [ ! -e go-%d ]; do sleep 0.1; done; echo x >>done-%d", round, round, round))
+		answers <- g.long(t.Context(), g.url(0, w), "cut", fmt.Sprintf("echo x >>begun-%d; while [ ! -e go-%d ]; do sleep 0.1; done; echo x >>done-%d", round, round, round))
 	}()
 	is := func(path, want string) func() bool {
 		return func() bool {

@@ -7,8 +7,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -226,6 +228,13 @@ func ask(ctx context.Context, url, token, id, command string) (a told) {
 	return askTool(ctx, url, token, id, "Bash", map[string]any{"command": command})
 }
 
+// long is ask for a command that a test keeps waiting: where all is slow, for longer than a
+// command has that asks for no time.
+func (g *grid) long(ctx context.Context, url, id, command string) told {
+	most := 30 * time.Second * testenv.Patience(g.t)
+	return askTool(ctx, url, "one", id, "Bash", map[string]any{"command": command, "timeout": min(most, 10*time.Minute).Milliseconds()})
+}
+
 func askTool(ctx context.Context, url, token, id, tool string, args map[string]any) (a told) {
 	defer func() { a.at = time.Now() }()
 	body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": map[string]any{
@@ -308,20 +317,34 @@ var gridClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 25
 	return new(net.Dialer).DialContext(ctx, network, address)
 }}}
 
-// flood begins n calls that wait until the file "go" is in the workspace, and returns when
-// all of their commands run.
+// flood begins n calls that wait at the pipe gate of the workspace until release opens it, and
+// returns when all of their commands run. They use no processor meanwhile.
 func (g *grid) flood(url string, n int, where string) (answers chan told) {
 	g.t.Helper()
+	if err := unix.Mkfifo(filepath.Join(where, "gate"), 0o666); err != nil && !errors.Is(err, fs.ErrExist) {
+		g.t.Fatal(err)
+	}
 	answers = make(chan told, n)
 	for i := range n {
 		go func() {
-			answers <- ask(context.Background(), url, "one", strconv.Itoa(i), fmt.Sprintf("echo >begun-%d; while [ ! -e go ]; do sleep 0.2; done; echo >done-%d", i, i))
+			answers <- g.long(context.Background(), url, strconv.Itoa(i), fmt.Sprintf("echo >begun-%d; : <gate; echo >done-%d", i, i))
 		}()
 	}
 	if !testenv.Until(time.Minute, func() bool { return g.count(where, "begun-") == n }) {
 		g.t.Fatalf("%d of %d calls have begun\n%s", g.count(where, "begun-"), n, g.log("w1"))
 	}
 	return answers
+}
+
+// release has the commands of a flood go on, and reports whether n of them run to their end.
+func (g *grid) release(where string, n int) bool {
+	g.t.Helper()
+	gate, err := os.OpenFile(filepath.Join(where, "gate"), os.O_RDWR, 0) // as long as it is open, those that open it do not wait
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer gate.Close()
+	return testenv.Until(20*time.Second*testenv.Patience(g.t), func() bool { return g.count(where, "done-") == n })
 }
 
 // count is how many files in the workspace of a place begin with a text.
@@ -432,10 +455,7 @@ func TestFleetFrontKilled(t *testing.T) {
 		t.Fatalf("not all %d are background tasks: %+v", n, list)
 	}
 	t.Logf("S4: all %d are listed by the other front %v after the kill", n, time.Since(killed))
-	if err := os.WriteFile(filepath.Join(where, "go"), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if !testenv.Until(20*time.Second, func() bool { return g.count(where, "done-") == n }) {
+	if !g.release(where, n) {
 		t.Errorf("%d of %d commands ran to their end", g.count(where, "done-"), n)
 	}
 }
@@ -447,6 +467,7 @@ func TestFleetWorkerFrozen(t *testing.T) {
 	f := g.front("front", "--workers", "w1")
 	w := g.worker("w1", f)
 	where := g.workspace()
+	ask(t.Context(), f.url+"/mcp", "one", "first", "true") // makes the workspace
 	answers := g.flood(f.url+"/mcp", 1, where)
 	_ = w.cmd.Process.Signal(syscall.SIGSTOP)
 	stopped := time.Now()
@@ -469,10 +490,7 @@ func TestFleetWorkerFrozen(t *testing.T) {
 	}) {
 		t.Errorf("%+v", list)
 	}
-	if err := os.WriteFile(filepath.Join(where, "go"), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if !testenv.Until(20*time.Second, func() bool { return g.count(where, "done-") == 1 }) {
+	if !g.release(where, 1) {
 		t.Error("the command did not run to its end")
 	}
 }

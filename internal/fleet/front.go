@@ -126,6 +126,7 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 // Serve takes links of workers until the listener is closed. Requests go on until Close.
 func (f *Front) Serve(ctx context.Context, l net.Listener) error {
 	f.roster.run(func() { f.moves.run(ctx) })
+	f.roster.run(func() { learn(ctx, f) })
 	err := f.roster.serve(ctx, l)
 	if errors.Is(err, net.ErrClosed) {
 		return nil
