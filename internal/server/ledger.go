@@ -71,6 +71,9 @@ func (s *Server) openLedger(ctx context.Context) error {
 		return err
 	}
 	l.asked, s.audit = asked, l
+	if s.places.moves != nil {
+		s.places.moves.audit = l
+	}
 	s.opened.Do(func() {
 		if err := l.close(); err != nil {
 			s.Log.Error("the end of the audit log was not written", "err", err)
@@ -153,6 +156,16 @@ func (l *ledger) append(r audit.Record) {
 	if l != nil {
 		_ = l.log.Append(r)
 	}
+}
+
+// commit writes the record of what is about to be done. Where the policy requires the log, it
+// waits for the disk, and an error says that this must not be done; elsewhere it is append.
+func (l *ledger) commit(ctx context.Context, r audit.Record) error {
+	if l == nil || !l.log.Required() {
+		l.append(r)
+		return nil
+	}
+	return l.log.Commit(ctx, r)
 }
 
 // decided writes the record of a decision. It waits for the disk where the policy

@@ -73,7 +73,6 @@ func Work(ctx context.Context, s *Server, ready func()) (err error) {
 	if err != nil {
 		return err
 	}
-	s.places.moves.audit = s.audit
 	s.places.moved = w.Changed
 	s.audit.tell(w.Changed)
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))

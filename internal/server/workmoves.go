@@ -281,6 +281,11 @@ func (m *movers) freeze(ctx context.Context, at fleet.Marked) error {
 		return final(err)
 	}
 	next := claims.Mark{Move: at.Move, To: at.To}
+	if mark != next {
+		if err := m.record(ctx, "place-frozen", at, "move to worker "+at.To); err != nil {
+			return err
+		}
+	}
 	m.mu.Lock()
 	m.frozen[at.Place] = next
 	m.mu.Unlock()
@@ -293,9 +298,6 @@ func (m *movers) freeze(ctx context.Context, at fleet.Marked) error {
 	}
 	if err := m.whole(at.Place); err != nil {
 		return errors.Join(err, m.thaw(ctx, at))
-	}
-	if mark != next {
-		m.note("place-frozen", at, "move to worker "+at.To)
 	}
 	return nil
 }
@@ -357,7 +359,9 @@ func (m *movers) Pack(ctx context.Context, at fleet.Marked, out io.Writer) error
 		if err != nil {
 			return err
 		}
-		m.note("place-exported", at, "an operator")
+		if err := m.record(ctx, "place-exported", at, "an operator"); err != nil {
+			return err
+		}
 	}
 	if err := m.close(ctx, at.Place); err != nil { // it is, unless a front has passed over its freezing
 		return err
@@ -474,6 +478,9 @@ func (m *movers) take(ctx context.Context, at fleet.Marked) error {
 	if !is || copied.Move != at.Move {
 		return refusal("it has no copy of the place for move %d", at.Move)
 	}
+	if err := m.record(ctx, "place-taken", at, "move from worker "+at.From); err != nil {
+		return err
+	}
 	if err := m.dir.take(at.Place); err != nil {
 		return err
 	}
@@ -483,7 +490,6 @@ func (m *movers) take(ctx context.Context, at fleet.Marked) error {
 	if err := m.places.adopt(at.Place); err != nil {
 		return err
 	}
-	m.note("place-taken", at, "move from worker "+at.From)
 	m.open(ctx, at.Place)
 	return nil
 }
@@ -510,6 +516,9 @@ func (m *movers) drop(ctx context.Context, at fleet.Marked) error {
 	if err := m.close(ctx, at.Place); err != nil {
 		return err
 	}
+	if err := m.record(ctx, "place-left", at, "move to worker "+mark.To); err != nil {
+		return err
+	}
 	m.places.disown(at.Place)
 	if err := m.dir.retire(m.dir.of(at.Place), at.Place, at.Move); err != nil {
 		return err
@@ -518,7 +527,6 @@ func (m *movers) drop(ctx context.Context, at fleet.Marked) error {
 	delete(m.frozen, at.Place)
 	m.mu.Unlock()
 	m.places.moved()
-	m.note("place-left", at, "move to worker "+mark.To)
 	return nil
 }
 
@@ -531,6 +539,9 @@ func (m *movers) thaw(ctx context.Context, at fleet.Marked) error {
 	if err != nil || !mark.Frozen(at.Move) {
 		return err
 	}
+	if err := m.record(ctx, "place-thawed", at, "the place does not move"); err != nil {
+		return err
+	}
 	if err := m.dir.setMark(at.Place, claims.Mark{Move: at.Move}); err != nil {
 		return err
 	}
@@ -538,7 +549,6 @@ func (m *movers) thaw(ctx context.Context, at fleet.Marked) error {
 	delete(m.frozen, at.Place)
 	m.mu.Unlock()
 	m.places.moved()
-	m.note("place-thawed", at, "the place does not move")
 	m.open(ctx, at.Place)
 	return nil
 }
@@ -561,9 +571,14 @@ func (m *movers) discard(at fleet.Marked) error {
 	return nil
 }
 
-// note writes down what became of a place.
-func (m *movers) note(event string, at fleet.Marked, by string) {
+// record writes down what a step is about to do with a place. After an error the step must not be
+// taken: the policy requires the record, and it cannot be written. A step that is taken again is
+// written down again.
+func (m *movers) record(ctx context.Context, event string, at fleet.Marked, by string) error {
 	tenant, _ := splitID(at.Place)
+	if err := m.audit.commit(ctx, audit.Session{Event: event, Tenant: tenant, Workspace: m.dir.workspace(at.Place), By: by}); err != nil {
+		return fmt.Errorf("the policy requires a record of %s: %w", event, err)
+	}
 	m.log.Info("a place moves", "event", event, "place", at.Place, "move", at.Move)
-	m.audit.append(audit.Session{Event: event, Tenant: tenant, Workspace: m.dir.workspace(at.Place), By: by})
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"belljar.dev/internal/fleet/claims"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
+	"belljar.dev/policies/audit"
 	"belljar.dev/sandbox"
 )
 
@@ -163,6 +164,64 @@ func TestLateSteps(t *testing.T) {
 		if m.receives(name, from(9), stream.Bytes()) {
 			t.Errorf("a place called %q comes", name)
 		}
+	}
+}
+
+// Where the policy requires the audit log, no step is taken that cannot be written down: nothing of a
+// place leaves, comes or goes.
+func TestMovesWithoutALog(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	dir, policy := t.TempDir(), filepath.Join(t.TempDir(), "p.yaml")
+	put(t, policy, "version: 1\naudit: {required: true}\ndefaults: {decision: allow, profile: offline}\nprofiles: {offline: {fs: {system: true, workspace: rw}}}\ntenants: {a: {places: [site]}}\n")
+	to := func(move uint64) claims.Mark { return claims.Mark{Move: move, To: "w2"} }
+	from := func(move uint64) claims.Mark { return claims.Mark{Move: move, From: "w2"} }
+	var stream bytes.Buffer
+	for _, tt := range []struct {
+		step    fleet.Step
+		mark    claims.Mark
+		prepare func(m *mover)
+	}{
+		{fleet.StepFreeze, to(1), func(*mover) {}},
+		{fleet.StepPack, claims.Mark{}, func(*mover) {}},
+		{fleet.StepThaw, to(2), func(m *mover) { m.taken(fleet.StepFreeze, to(2)) }},
+		{fleet.StepDrop, to(3), func(m *mover) {
+			m.taken(fleet.StepFreeze, to(3))
+			if err := m.Pack(t.Context(), fleet.Marked{Place: "a", Mark: to(3)}, &stream); err != nil {
+				t.Error(err)
+			}
+		}},
+		{fleet.StepTake, from(4), func(m *mover) {
+			if !m.receives("a", from(4), stream.Bytes()) {
+				t.Error("a copy is refused")
+			}
+		}},
+	} {
+		s, m := openMover(t, dir, policy)
+		if tt.step == fleet.StepFreeze {
+			if err := s.places.claim(t.Context(), "a"); err != nil {
+				t.Error(err)
+			}
+		}
+		tt.prepare(m)
+		before, open := m.list(), m.open()
+		if err := s.audit.log.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := m.step(tt.step, "a", tt.mark); !errors.Is(err, audit.ErrClosed) {
+			t.Errorf("%s without a log: %v", tt.step, err)
+		}
+		if !slices.Equal(m.list(), before) || m.open() != open {
+			t.Errorf("%s without a log: %+v, open %v, before %+v and %v", tt.step, m.list(), m.open(), before, open)
+		}
+		s.Close()
+		// With a log it goes on.
+		s, m = openMover(t, dir, policy)
+		m.taken(tt.step, tt.mark)
+		if tt.step == fleet.StepFreeze {
+			m.taken(fleet.StepThaw, tt.mark)
+		}
+		s.Close()
 	}
 }
 
