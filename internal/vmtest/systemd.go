@@ -78,8 +78,16 @@ func becomeSystemd(w *order, program string) error {
 	if err := os.Remove("/.dockerenv"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	// What is slow here is no failure: by default a start has 90 seconds.
+	slow := "[Manager]\nDefaultTimeoutStartSec=30min\nDefaultTimeoutStopSec=30min\n"
+	for _, dir := range []string{"/etc/systemd/system.conf.d", "/etc/systemd/user.conf.d"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as systemd makes it
+			return err
+		}
+	}
 	// Nothing of the host's is mounted.
 	for path, content := range map[string]string{
+		"/etc/systemd/system.conf.d/slow.conf": slow, "/etc/systemd/user.conf.d/slow.conf": slow,
 		"/etc/fstab": "", ownOrder: string(text),
 		unitDir + "/vmtest.service": fmt.Sprintf(unit, who),
 		unitDir + "/vmtest.target":  "[Unit]\nRequires=vmtest.service\nAllowIsolate=yes\n",
