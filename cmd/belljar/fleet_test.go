@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -37,6 +38,8 @@ type grid struct {
 	dir string
 	env []string
 	net *nettest.Net // nil where all nodes are on the machine itself
+
+	links string // address at which fronts take links on the machine itself; empty for 127.0.0.1
 
 	ofWorkers []string // further flags of all workers
 	files     bool     // nodes that start take no policy of the fleet
@@ -110,7 +113,7 @@ var frontReady = regexp.MustCompile(`clients and workers can connect" url=(\S+)/
 // front starts a front, and waits until clients can connect.
 func (g *grid) front(name string, more ...string) *node {
 	g.t.Helper()
-	host, clients, links := g.address(), "127.0.0.1", "127.0.0.1"
+	host, clients, links := g.address(), "127.0.0.1", cmp.Or(g.links, "127.0.0.1")
 	if host != nil {
 		clients, links = loopback(host), host.Addr.String()
 		far.Store(clients, host)
@@ -181,7 +184,7 @@ func (g *grid) startAt(host *nettest.Host, name string, args ...string) *node {
 	g.mu.Lock()
 	g.logs[name] = log
 	g.mu.Unlock()
-	n := &node{cmd: g.command(append(args, "--log-level", "info")...), name: name, host: host, ended: make(chan struct{})}
+	n := &node{cmd: g.command(args...), name: name, host: host, ended: make(chan struct{})}
 	n.cmd.Stderr = log
 	start := n.cmd.Start
 	if host != nil {

@@ -23,15 +23,15 @@ const (
 )
 
 func (l *logging) flags(c *cobra.Command) {
-	c.Flags().StringVar(&l.level, "log-level", "", "least `level` that is logged on standard error: debug, info, warn or error (default: info with --http, else warn)")
+	c.Flags().StringVar(&l.level, "log-level", "", "least `level` that is logged on standard error: debug, info, warn or error (default: warn over stdio, else info)")
 	c.Flags().StringVar(&l.format, "log-format", logText, "`form` of the log: text or json")
 }
 
 // logger returns the logger that the flags ask for. A server over stdio logs less
-// by default: most clients keep its standard error for when something is wrong.
-func (l logging) logger(errs io.Writer, http bool) (*slog.Logger, error) {
+// by default than a service: most clients keep its standard error for when something is wrong.
+func (l logging) logger(errs io.Writer, service bool) (*slog.Logger, error) {
 	level := slog.LevelWarn
-	if http {
+	if service {
 		level = slog.LevelInfo
 	}
 	switch l.level {

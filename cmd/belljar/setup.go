@@ -42,7 +42,7 @@ func (s *setup) open(ctx context.Context, errs io.Writer) (*server.Server, error
 	cfg := s.Config
 	cfg.Mode = server.Mode(s.mode)
 	var err error
-	if cfg.Log, err = s.logs.logger(errs, cfg.Service != nil && cfg.Service.HTTP != nil); err != nil {
+	if cfg.Log, err = s.logs.logger(errs, cfg.Service != nil && (cfg.Service.HTTP != nil || cfg.Service.Link != nil)); err != nil {
 		return nil, err
 	}
 	for _, name := range cfg.HostEnv {
