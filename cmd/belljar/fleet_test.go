@@ -333,7 +333,7 @@ func (g *grid) flood(url string, n int, where string) (answers chan told) {
 			answers <- g.long(context.Background(), url, strconv.Itoa(i), fmt.Sprintf("echo >begun-%d; : <gate; echo >done-%d", i, i))
 		}()
 	}
-	if !testenv.Until(time.Minute, func() bool { return g.count(where, "begun-") == n }) {
+	if !testenv.Until(time.Minute*testenv.Patience(g.t), func() bool { return g.count(where, "begun-") == n }) {
 		g.t.Fatalf("%d of %d calls have begun\n%s", g.count(where, "begun-"), n, g.log("w1"))
 	}
 	return answers
@@ -397,6 +397,9 @@ func TestFleetWorkerKilled(t *testing.T) {
 		t.Fatalf("%+v\n%s", first, g.log("front"))
 	}
 	n := many()
+	if testenv.Patience(t) > 1 { // more boxes at once keep the worker from its pings
+		n = min(n, 4)
+	}
 	var took []time.Duration
 	kills := kills()
 	for range kills {
