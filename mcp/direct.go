@@ -195,25 +195,6 @@ func (s *Server) serveCall(ctx context.Context, g *guard, e *entry) bool {
 	return true
 }
 
-// cancellable returns the context of one request, which ends when its client cancels it.
-func (g *guard) cancellable(ctx context.Context, e *entry) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	g.mu.Lock()
-	e.cancel = cancel
-	if e.silent { // cancelled after its turn came
-		cancel(context.Canceled)
-	}
-	g.mu.Unlock()
-	return ctx, cancel
-}
-
-// run runs answer in a goroutine. answer calls cancel, which ends the context of its request.
-func (g *guard) run(cancel context.CancelCauseFunc, answer func()) {
-	if begun := g.calls.run(answer); !begun {
-		cancel(context.Canceled) // its session has ended, and abandon gives its turn back
-	}
-}
-
 // callFrame is the answer to a call, and the error that it is, if any. Progress goes to
 // the outlet in ctx.
 func (s *Server) callFrame(ctx context.Context, session *Session, m *wire.Message, out *outgoing, c *directCall) (frame []byte, bad *wire.Error) {

@@ -17,8 +17,9 @@
 //     (limit.go), queues it or refuses it: for the guard of the connection or of the HTTP
 //     session, which knows what is in flight (guard.go). Modern requests over HTTP have no
 //     session; http_modern.go admits them.
-//  4. direct.go reads a call that is as the protocol says; any other request
-//     goes to the go-sdk (sdk.go), which knows the rest of the protocol.
+//  4. direct.go reads a call, and directlist.go a plain list of tools, that is as the
+//     protocol says; any other request goes to the go-sdk (sdk.go), which knows the rest of
+//     the protocol.
 //  5. call.go finds the tool, decodes the arguments strictly (decode.go), asks
 //     the [Gate], runs the handler and makes the answer. Every transport and
 //     [Server.Call] go through it; no other way leads to a tool, also not to one of
@@ -51,6 +52,7 @@
 //	a message
 //	  receive.go                      gets an id, and waits for its turn
 //	  direct.go                       is read as a call,
+//	  directlist.go                   or as a plain list of tools,
 //	  sdk.go, sdk_task.go             or given to the go-sdk, which knows the others
 //	  subscribe.go, listen.go         subscriptions
 //	  suite.go, defer.go              calls whose answers their clients ask for later

@@ -15,10 +15,9 @@ const (
 // workers runs the calls of one connection in goroutines. The stack of a new goroutine
 // has to grow several times for a call, which takes a quarter of a small call's CPU. So a
 // goroutine that has run a call takes those that have not begun, and a few goroutines
-// stay a while for later calls. No call waits for the end of another: while one has not begun, a
-// goroutine is on its way, which takes the first and sends the next goroutine on its way. So the
-// calls of a client that sends many at once need as many goroutines as wait for something at a
-// time, and most of the short ones need none of their own.
+// stay a while for later calls. A call never waits for another to end: while calls wait, one
+// goroutine is on its way. It takes the first call, sends the next goroutine on its way, and only
+// then runs the call. So a burst of short calls needs few goroutines.
 type workers struct {
 	over <-chan struct{} // closed when no more calls are expected; then no goroutine stays
 	wake chan struct{}   // gets one for each goroutine that is woken
@@ -43,7 +42,7 @@ func (w *workers) run(f func()) bool {
 		return false
 	}
 	w.waiting = append(w.waiting, f)
-	woken := w.next()
+	woken := w.summon()
 	w.mu.Unlock()
 	if woken {
 		w.wake <- struct{}{}
@@ -51,9 +50,9 @@ func (w *workers) run(f func()) bool {
 	return true
 }
 
-// next has a goroutine come for a call that has not begun, if there is one and none comes yet.
-// Where it returns true, its caller must wake a goroutine that stays. mu is held.
-func (w *workers) next() (woken bool) {
+// summon makes sure that a goroutine comes for the calls that wait. If it returns true, its caller
+// must send to w.wake after it has released mu, which is held.
+func (w *workers) summon() (wake bool) {
 	if len(w.waiting) == 0 || w.coming {
 		return false
 	}
@@ -92,7 +91,7 @@ func (w *workers) begin() {
 	for len(w.waiting) > 0 {
 		f := w.waiting[0]
 		w.waiting = slices.Delete(w.waiting, 0, 1)
-		woken := w.next()
+		woken := w.summon()
 		w.mu.Unlock()
 		if woken {
 			w.wake <- struct{}{}
