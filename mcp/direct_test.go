@@ -153,7 +153,10 @@ func TestStdioReadsListsAsTheSDK(t *testing.T) {
 	c.greet(revLegacy)
 	ask := func(params string) string {
 		t.Helper()
-		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":` + params + `}`)
+		if params != "" {
+			params = `,"params":` + params
+		}
+		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"` + params + `}`)
 		a := c.next()
 		for a.Method != "" {
 			a = c.next()
@@ -165,7 +168,11 @@ func TestStdioReadsListsAsTheSDK(t *testing.T) {
 	if err := json.Unmarshal([]byte(first), &page); err != nil || page.Result.NextCursor == "" {
 		t.Fatalf("%.200s, %v: want a cursor", first, err)
 	}
+	if own := ask(``); own != first {
+		t.Errorf("without params: got\n%.400s\nwant\n%.400s", own, first)
+	}
 	for _, cursor := range []string{``, `"cursor":""`, `"cursor":"` + page.Result.NextCursor + `"`, `"cursor":"no!"`, `"cursor":7`, `"cursor":null`} {
+		// The go-sdk's error quotes the parameters.
 		throughSDK := strings.ReplaceAll(ask(strings.TrimSuffix(`{"another":1,`+cursor, ",")+`}`), `\\\"another\\\":1,`, "")
 		if own := ask(`{` + cursor + `}`); own != throughSDK {
 			t.Errorf("%s: directlist.go answers\n%.400s\nwant, of the go-sdk,\n%.400s", cursor, own, throughSDK)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// newCallID returns the id of a call for refusals and logs: short enough to read out. It has
-// eight characters of rand.Text, and takes no more random bytes than these need.
+// newCallID returns the id of a call for refusals and logs: short enough to read out. Its five
+// random bytes are eight characters of base32, the alphabet of rand.Text.
 func newCallID() string {
 	var random [5]byte
 	_, _ = rand.Read(random[:]) // it never fails

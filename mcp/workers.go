@@ -42,9 +42,9 @@ func (w *workers) run(f func()) bool {
 		return false
 	}
 	w.waiting = append(w.waiting, f)
-	woken := w.summon()
+	wake := w.summon()
 	w.mu.Unlock()
-	if woken {
+	if wake {
 		w.wake <- struct{}{}
 	}
 	return true
@@ -91,9 +91,9 @@ func (w *workers) begin() {
 	for len(w.waiting) > 0 {
 		f := w.waiting[0]
 		w.waiting = slices.Delete(w.waiting, 0, 1)
-		woken := w.summon()
+		wake := w.summon()
 		w.mu.Unlock()
-		if woken {
+		if wake {
 			w.wake <- struct{}{}
 		}
 		f()

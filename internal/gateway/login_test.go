@@ -101,8 +101,8 @@ const loginDir = "BELLJAR_TEST_LOGIN"
 
 // GW33: a person logs in at a remote server over TLS through the door, whose certificate this
 // machine trusts. Before, clients are told what to do. After, the server is there for the tenant who
-// has logged in, and for no other; the client sees nothing of the token. Another tenant logs in
-// with an answer that a page of the caller receives.
+// has logged in, and for no other; the client sees nothing of the token. A second tenant logs in
+// through StartLogin, where the caller's own page receives the redirect.
 func TestLoginThroughTheDoor(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	dir := os.Getenv(loginDir)
@@ -165,7 +165,7 @@ func TestLoginThroughTheDoor(t *testing.T) {
 	g.wants("mcp_far_add", `{"A":1,"B":2}`, false, "3")
 	i.mu.Lock()
 	if got := i.tokens[len(i.tokens)-1]; got != "Bearer "+aToken {
-		t.Errorf("the server got %q", got)
+		t.Errorf("the server got the header %q, want the token of the login", got)
 	}
 	i.mu.Unlock()
 	if text := g.logged.String(); strings.Contains(text, aToken) || strings.Contains(text, aCode) {
@@ -190,8 +190,13 @@ func TestLoginThroughTheDoor(t *testing.T) {
 	}
 	defer begun.Close(t.Context())
 	browse(t, u.Port(), begun.URL())
-	if err := begun.Receive(t.Context(), <-answers); err != nil {
-		t.Errorf("the answer of the page: %v", err)
+	select {
+	case answer := <-answers:
+		if err := begun.Receive(t.Context(), answer); err != nil {
+			t.Errorf("the answer of the page: %v", err)
+		}
+	default:
+		t.Fatal("the browser did not come back to the page of the caller")
 	}
 	if _, err := source.Token(t.Context()); err != nil {
 		t.Errorf("after the login of the other tenant: %v", err)

@@ -157,7 +157,7 @@ func TestViewsOfTheConsole(t *testing.T) {
 }
 
 // An agent has a token of the server and a network: neither leads into the console: WC-A15,
-// WC-A16. The policy allows the port of the console on every host that is public.
+// WC-A16. The policy allows the port of the console, but no private address.
 func TestAgentsStayOutOfTheConsole(t *testing.T) {
 	const policy = `version: 1
 defaults: {decision: allow, profile: box}
@@ -195,9 +195,9 @@ profiles: {box: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["
 	isPage := func(got string) bool {
 		return strings.Contains(got, "Content-Security-Policy") || strings.Contains(got, "<!doctype")
 	}
-	// read is a script that asks at an address for the page, by its path or, of a proxy, its URL.
-	read := func(at, page, host string) string {
-		return fmt.Sprintf(`exec 2>&1; (exec 3<>/dev/tcp/%s && printf 'GET %s HTTP/1.1\r\nHost: %s:%s\r\nConnection: close\r\n\r\n' >&3 && cat <&3); echo over`, strings.Replace(at, ":", "/", 1), page, host, port)
+	// read returns a script that requests target, a path or for a proxy a URL, from an address.
+	read := func(at, target, host string) string {
+		return fmt.Sprintf(`exec 2>&1; (exec 3<>/dev/tcp/%s && printf 'GET %s HTTP/1.1\r\nHost: %s:%s\r\nConnection: close\r\n\r\n' >&3 && cat <&3); echo over`, strings.Replace(at, ":", "/", 1), target, host, port)
 	}
 	// The same script reads the page where nothing holds it back, and by the proxy where a
 	// person allows it.

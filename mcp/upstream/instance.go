@@ -319,14 +319,15 @@ func (i *instance[C]) enter(ctx context.Context, call *running) (conn C, changed
 	return conn, nil, i.unavailable()
 }
 
-// unavailable is the error of a call that the instance does not take now.
+// unavailable returns the error for a call that the server cannot take or has not answered, with
+// the status of the instance now. Where principals share the instance, it has no line of stderr.
 func (i *instance[C]) unavailable() *Unavailable {
 	u := &Unavailable{Status: i.status()}
 	if u.State == Waiting {
 		u.In = max(time.Until(u.Until), 0).Round(100 * time.Millisecond)
 	}
 	if i.spec.Server.Settings.Share == policies.ShareTenant && len(u.Stderr) > 0 {
-		u.Stderr, u.LinesLeftOut = nil, true
+		u.Stderr, u.StderrLeftOut = nil, true
 	}
 	return u
 }

@@ -675,7 +675,7 @@ func TestSharedServerDiesUnderACall(t *testing.T) {
 		during := pool.Do(t.Context(), g, ann, "a", func(ctx context.Context, c *conn) error { return c.call(ctx, time.Minute) })
 		for what, err := range map[string]error{"the call": during, "the next call": pool.Do(t.Context(), g, ann, "a", nothing)} {
 			var u *upstream.Unavailable
-			if !errors.As(err, &u) || len(u.Stderr) != 0 || !u.LinesLeftOut {
+			if !errors.As(err, &u) || len(u.Stderr) != 0 || !u.StderrLeftOut {
 				t.Errorf("%s: got %v", what, err)
 			}
 		}
@@ -826,7 +826,7 @@ func TestTexts(t *testing.T) {
 		{Status: upstream.Status{Key: key, State: upstream.Off, Reason: "the server was removed from the configuration"}, Ran: true},
 		{Status: upstream.Status{Key: key, State: upstream.Starting, Attempt: 1}},
 		{Status: upstream.Status{Key: key, State: upstream.Draining}, Ran: true},
-		{Status: upstream.Status{Key: key, State: upstream.Off}, LinesLeftOut: true},
+		{Status: upstream.Status{Key: key, State: upstream.Off}, StderrLeftOut: true},
 	} {
 		all = append(all, u.Error())
 	}

@@ -46,9 +46,9 @@ type Unavailable struct {
 	In time.Duration // of waiting: the time until the next start
 	// Ran says that the call had reached the server, which may have done something.
 	Ran bool
-	// LinesLeftOut says that Stderr is left out: principals share the instance, and a line may
+	// StderrLeftOut says that Stderr is left out: principals share the instance, and a line may
 	// be about the call of another one.
-	LinesLeftOut bool
+	StderrLeftOut bool
 }
 
 // Error is the text for the agent: what is wrong with the server, whether anything was
@@ -64,8 +64,8 @@ func (u *Unavailable) Error() string {
 	if u.Reason != "" {
 		fmt.Fprintf(&b, "\nWhy: %s", printable.Line(u.Reason, maxReason))
 	}
-	if u.LinesLeftOut {
-		fmt.Fprintf(&b, "\nWhat it wrote to stderr is left out, since others use it too: belljar upstream logs %s shows it to a person.", printable.Operand(u.Server))
+	if u.StderrLeftOut {
+		fmt.Fprintf(&b, "\nIts lines of stderr are left out, because other users share this server. The person you work for sees them with: belljar upstream logs %s", printable.Operand(u.Server))
 	} else if len(u.Stderr) > 0 {
 		b.WriteString("\nThe last lines that it wrote to stderr:")
 		for _, s := range u.Stderr {
