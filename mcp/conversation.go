@@ -77,7 +77,7 @@ func (s *Server) begin(ctx context.Context, l *link) (_ *conversation, err error
 	}
 	// Calls must not see ctx end: they drain.
 	calls := context.WithoutCancel(ctx)
-	g.serve = func(e *entry) bool { return s.serveDirect(calls, g, e) }
+	g.serve = func(e *entry) bool { return direct{s, g, e}.serve(calls) }
 	calls = notifying(calls, g)
 	c.ss, err = s.adapter.sdk.Connect(context.WithValue(calls, sessionKey{}, session), g, nil)
 	if err != nil {

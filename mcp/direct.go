@@ -170,27 +170,27 @@ func text(object []byte, name string) (_ string, ok bool) {
 	return wire.Text(value), isNone(value) || value[0] == '"'
 }
 
-// serveDirect answers a request without the go-sdk, in a goroutine, and reports false for a
-// request that the go-sdk must read. ctx is that of all requests of the connection.
-func (s *Server) serveDirect(ctx context.Context, g *guard, e *entry) bool {
-	if e.msg.Method == "tools/list" {
-		return s.serveList(ctx, g, e)
+// serve answers the request in a goroutine, and reports false if the go-sdk must read it. ctx is
+// that of all requests of the connection.
+func (d direct) serve(ctx context.Context) bool {
+	if d.entry.msg.Method == "tools/list" {
+		return d.serveList(ctx)
 	}
-	return s.serveCall(ctx, g, e)
+	return d.serveCall(ctx)
 }
 
-// serveCall is serveDirect for a tools/call, or a tool called as a method.
-func (s *Server) serveCall(ctx context.Context, g *guard, e *entry) bool {
-	c, ok := s.readCall(g.session, e.msg)
+// serveCall is serve for a tools/call, or a tool called as a method.
+func (d direct) serveCall(ctx context.Context) bool {
+	c, ok := d.server.readCall(d.guard.session, d.entry.msg)
 	if !ok {
 		return false
 	}
-	ctx, cancel := g.cancellable(ctx, e)
+	ctx, cancel := d.cancellable(ctx)
 	c.cancel = cancel
-	g.run(cancel, func() {
+	d.run(cancel, func() {
 		defer cancel(context.Canceled)
-		frame, _ := s.callFrame(withOutlet(ctx, e.to), g.session, e.msg, e.out, c)
-		g.finish(e, frame)
+		frame, _ := d.server.callFrame(withOutlet(ctx, d.entry.to), d.guard.session, d.entry.msg, d.entry.out, c)
+		d.guard.finish(d.entry, frame)
 	})
 	return true
 }

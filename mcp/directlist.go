@@ -14,18 +14,18 @@ import (
 // parameters than a cursor, and each where a suite adds tools, which only the go-sdk knows. The
 // go-sdk reads and copies each definition again when it writes a list, which was 43 % of the CPU
 // of a list of 400 tools (BenchmarkList in internal/gateway).
-func (s *Server) serveList(ctx context.Context, g *guard, e *entry) bool {
-	cursor, ok := listCursor(e.msg)
-	if !ok || s.cfg.Suite != nil {
+func (d direct) serveList(ctx context.Context) bool {
+	cursor, ok := listCursor(d.entry.msg)
+	if !ok || d.server.cfg.Suite != nil {
 		return false
 	}
-	if revision, _ := g.agreement(); revision == "" {
+	if revision, _ := d.guard.agreement(); revision == "" {
 		return false // the session does not know yet what its client has declared
 	}
-	ctx, cancel := g.cancellable(ctx, e)
-	g.run(cancel, func() {
+	ctx, cancel := d.cancellable(ctx)
+	d.run(cancel, func() {
 		defer cancel(context.Canceled)
-		g.finish(e, s.listFrame(withOutlet(ctx, e.to), g.session, e, cursor))
+		d.guard.finish(d.entry, d.listFrame(withOutlet(ctx, d.entry.to), cursor))
 	})
 	return true
 }
@@ -46,7 +46,8 @@ func listCursor(m *wire.Message) (cursor string, ok bool) {
 
 // listFrame is the answer to a tools/list, with the members in the order that the go-sdk gives
 // them.
-func (s *Server) listFrame(ctx context.Context, session *Session, e *entry, cursor string) (frame []byte) {
+func (d direct) listFrame(ctx context.Context, cursor string) (frame []byte) {
+	s, session := d.server, d.guard.session
 	var bad *wire.Error
 	defer func() {
 		if p := recover(); p != nil {
@@ -54,8 +55,8 @@ func (s *Server) listFrame(ctx context.Context, session *Session, e *entry, curs
 			bad = wire.Errorf(wire.InternalError, "internal error in tools/list; the log has the cause")
 		}
 		if bad != nil {
-			e.out.Done(false)
-			frame = bad.Frame(e.msg.ID, wire.Legacy)
+			d.entry.out.Done(false)
+			frame = bad.Frame(d.entry.msg.ID, wire.Legacy)
 		}
 	}()
 	if s.cfg.Gather != nil {
@@ -66,7 +67,7 @@ func (s *Server) listFrame(ctx context.Context, session *Session, e *entry, curs
 	if bad != nil {
 		return nil
 	}
-	return appendList(e.msg.ID, table.notes(), table.ttl(), next, tools)
+	return appendList(d.entry.msg.ID, table.notes(), table.ttl(), next, tools)
 }
 
 // appendList returns a list of tools as a line of the wire, without its LF.

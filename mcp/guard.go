@@ -179,25 +179,6 @@ func (g *guard) refuse(id []byte, in wire.Era, b *wire.Batch, e *wire.Error, to 
 	g.put(frame, e, nil, to)
 }
 
-// cancellable returns the context of one request, which ends when its client cancels it.
-func (g *guard) cancellable(ctx context.Context, e *entry) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	g.mu.Lock()
-	e.cancel = cancel
-	if e.silent { // cancelled after its turn came
-		cancel(context.Canceled)
-	}
-	g.mu.Unlock()
-	return ctx, cancel
-}
-
-// run runs answer in a goroutine. answer calls cancel, which ends the context of its request.
-func (g *guard) run(cancel context.CancelCauseFunc, answer func()) {
-	if begun := g.calls.run(answer); !begun {
-		cancel(context.Canceled) // its session has ended, and abandon gives its turn back
-	}
-}
-
 // finish answers a request and releases its place and its id. The id is free
 // before the answer is written, since the client may use it again as soon as it has
 // read the answer. Until it is written the request counts as in flight, so that the

@@ -60,7 +60,7 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 		session.resumed, s.guard.state, s.guard.version = true, Ready, state.NegotiatedProtocolVersion
 	}
 	s.forget = func() { ws.forget(calls, s) }
-	s.guard.serve = func(e *entry) bool { return ws.server.serveDirect(calls, s.guard, e) }
+	s.guard.serve = func(e *entry) bool { return direct{ws.server, s.guard, e}.serve(calls) }
 	ss, err := ws.server.adapter.sdk.Connect(calls, connection, &sdk.ServerSessionOptions{State: state})
 	if err != nil {
 		session.end(err)

@@ -20,9 +20,8 @@ const (
 // indirect are the functions on the way that a field or a table leads to, by their names. The
 // value is what is called in their place.
 var indirect = map[string]string{
-	"bash":        "handle",   // of a tool
-	"serveDirect": "serve",    // of a guard
-	"startCold":   "starters", // the ways to start a command
+	"bash":      "handle",   // of a tool
+	"startCold": "starters", // the ways to start a command
 }
 
 // station is a function through which a call goes.
