@@ -165,3 +165,26 @@ func TestWhatASilentServerDid(t *testing.T) {
 		t.Errorf("of a shared server it says %q", text)
 	}
 }
+
+// What a server wrote to stderr for the call of one client is in no list that others get, however
+// it is shared.
+func TestListsHaveNoLineOfACall(t *testing.T) {
+	for _, share := range []string{"session", "principal", "tenant"} {
+		g := gate(t, "servers: {s: {share: "+share+"}}", "", map[string]upstreams.Server{
+			"s": {Rules: upstreams.On("tools/call", upstreams.Complain("for one client\n"), upstreams.Exit(1))},
+		})
+		g.names()
+		text, failed := g.call("mcp_s_echo", `{}`)
+		if !failed || strings.Contains(text, "for one client") != (share != "tenant") {
+			t.Errorf("share: %s: the call says %q", share, text)
+		}
+		var note string
+		if !testenv.Until(testenv.Patience(t)*10*time.Second, func() bool {
+			_, notes := g.list()
+			note = notes["s"]
+			return strings.Contains(note, "belljar upstream logs s")
+		}) || strings.Contains(note, "for one client") {
+			t.Errorf("share: %s: the list says %q", share, note)
+		}
+	}
+}

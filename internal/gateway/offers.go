@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/upstream"
 	"belljar.dev/mcp/upstream/names"
@@ -275,8 +276,12 @@ func (t *offered) note(server string) string {
 		all = append(all, upstream.Line(s.Reason))
 	case upstream.Failed, upstream.Waiting:
 		why := "it cannot be used now: " + upstream.Line(s.Reason)
-		if len(s.Stderr) > 0 { // no call of its tools can say so if none were ever listed
+		switch { // the note goes to all clients of the tenant, and a line may be about the call of one
+		case len(s.Stderr) == 0:
+		case f == nil: // no tool was ever listed, so that none was called
 			why += "; it wrote: " + upstream.Line(strings.Join(s.Stderr, "; "))
+		default:
+			why += "; a person sees what it wrote with: belljar upstream logs " + printable.Operand(server)
 		}
 		all = append(all, why)
 	case upstream.Starting:

@@ -185,11 +185,11 @@ profiles: {box: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["
 			hosts = append(hosts, ip.IP.String())
 		}
 	}
-	reload := func(net string) {
-		put(t, e.policy, fmt.Sprintf(policy, net)+e.tenants(""))
+	reload := func(keys string) {
+		put(t, e.policy, fmt.Sprintf(policy, keys)+e.tenants(""))
 		e.reloader.reload(t.Context())
 		if refused := e.reloader.status.info().Refused; refused != "" {
-			t.Fatalf("a policy with %s: %s\n%s", net, refused, e.log)
+			t.Fatalf("a policy with %s: %s\n%s", keys, refused, e.log)
 		}
 	}
 	isPage := func(got string) bool {
