@@ -61,10 +61,13 @@ func (s *Seat) Put(ctx context.Context, name string, from io.Reader) error {
 	return err
 }
 
-// Remove removes a file of its box.
-func (s *Seat) Remove(ctx context.Context, name string) {
-	// What cannot be removed goes with the box.
-	_, _ = s.box.Run(ctx, sandbox.Cmd{Grant: s.box.Grant(), Timeout: 5 * time.Second, Argv: []string{"rm", "-f", "--", name}, Dir: "/tmp"})
+// Remove removes files of its box, where they are there.
+func (s *Seat) Remove(ctx context.Context, names ...string) error {
+	r, err := s.box.Run(ctx, sandbox.Cmd{Grant: s.box.Grant(), Timeout: 5 * time.Second, Argv: append([]string{"rm", "-f", "--"}, names...), Dir: "/tmp"})
+	if err == nil && r.Code != 0 {
+		err = fmt.Errorf("remove files: status %d", r.Code)
+	}
+	return err
 }
 
 // Close ends the Chrome with all that is in its box, and waits until nothing of it is

@@ -66,6 +66,8 @@ type engine struct {
 	came    chan struct{} // a page that was asked for; room for one
 	equips  chan struct{} // room for what is being made ready
 
+	removals chan struct{} // some files are unwanted; room for one
+
 	mu sync.Mutex
 	windows
 	files files
@@ -96,12 +98,13 @@ func startEngine(ctx context.Context, lease *browser.Seat, opts *Options, m *mas
 	e := &engine{
 		lease: lease, g: newGovernor(lease), opts: opts, masks: m, hears: h,
 		errands: make(chan func(), maxErrands), judged: make(chan func(), maxJudged), equips: make(chan struct{}, maxEquips),
-		windows: windows{bySess: map[string]*tab{}, fresh: map[string]attachEvent{}}, came: make(chan struct{}, 1),
+		windows: windows{bySess: map[string]*tab{}, fresh: map[string]attachEvent{}}, came: make(chan struct{}, 1), removals: make(chan struct{}, 1),
 	}
 	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.g.listen("", h.browser(e), func(string) {})
 	e.wg.Go(e.g.serve)
 	e.wg.Go(func() { e.work(e.errands) })
+	e.wg.Go(e.removeFiles)
 	for range judges {
 		e.wg.Go(func() { e.work(e.judged) })
 	}

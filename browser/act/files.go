@@ -18,8 +18,8 @@ import (
 )
 
 // downloadDir is where Chrome puts files, in its own box. Their names there are
-// Chrome's; what a server calls them is only shown. It is a file system that has no
-// room for more than Options.Downloads: the events that say how much has come may be
+// Chrome's; what a server calls them is only shown. It is a file system that has room
+// for about Options.Downloads: the events that say how much has come may be
 // late, but a write without room fails at once, and Chrome stops reading then.
 const downloadDir = policies.BrowserDownloads
 
@@ -30,6 +30,8 @@ type files struct {
 	begun []string // lines for the next outcome
 	lost  int      // that were cancelled since there were too many
 	given int64    // bytes of large uploads, which are kept
+
+	unwanted []string // GUIDs of downloads whose files are to be removed
 }
 
 // download is a file on its way, or there.
@@ -41,6 +43,7 @@ type download struct {
 	size  int64
 	state string // on its way, ready, cancelled
 	why   string
+	left  bool // it was cancelled, and its file may still be there
 }
 
 // lastWrite is how much Chrome writes of a download at once at most. Where a write finds no
@@ -94,7 +97,7 @@ func (e *engine) fileBegins(v downloadEvent) {
 	}
 	shown := fileName(e.masks.hide(v.Suggested[:min(len(v.Suggested), 4096)]))
 	if len(e.files.all) >= MaxDownloads { // nobody can save those that were cancelled
-		e.files.all = slices.DeleteFunc(e.files.all, func(d *download) bool { return d.state == "cancelled" })
+		e.files.all = slices.DeleteFunc(e.files.all, func(d *download) bool { return d.state == "cancelled" && !d.left })
 	}
 	line := ""
 	switch {
@@ -103,6 +106,7 @@ func (e *engine) fileBegins(v downloadEvent) {
 	case len(e.files.all) >= MaxDownloads || !isGUID(v.GUID):
 		e.files.lost++
 		e.cancel(v.GUID)
+		e.unwant(v.GUID)
 		if e.files.lost == 1 {
 			line = fmt.Sprintf("a download was cancelled, since %d wait to be saved", MaxDownloads)
 		}
@@ -135,6 +139,54 @@ func (e *engine) cancel(guid string) {
 	})
 }
 
+// unwant has the file of a download removed that nobody can save. Chrome keeps what has come of a
+// download that was interrupted, in order to resume it. e.mu is held.
+func (e *engine) unwant(guid string) {
+	if !isGUID(guid) {
+		return
+	}
+	if e.files.unwanted = append(e.files.unwanted, guid); len(e.files.unwanted) > maxUnwanted {
+		e.files.unwanted = e.files.unwanted[1:]
+	}
+	select {
+	case e.removals <- struct{}{}:
+	default:
+	}
+}
+
+// removeFiles removes the files that are not wanted, until the end.
+func (e *engine) removeFiles() {
+	for {
+		select {
+		case <-e.removals:
+		case <-e.ctx.Done():
+			return
+		}
+		e.mu.Lock()
+		guids := e.files.unwanted
+		e.files.unwanted = nil
+		e.mu.Unlock()
+		var names []string
+		for _, guid := range guids {
+			names = append(names, downloadDir+"/"+guid, downloadDir+"/"+guid+".crdownload")
+		}
+		err := e.lease.Remove(e.ctx, names...)
+		e.mu.Lock()
+		if err != nil { // the next removal tries it again
+			e.files.unwanted = slices.Concat(guids, e.files.unwanted)
+			e.files.unwanted = e.files.unwanted[max(0, len(e.files.unwanted)-maxUnwanted):]
+		} else {
+			for _, d := range e.files.all {
+				d.left = d.left && !slices.Contains(guids, d.guid)
+			}
+		}
+		e.mu.Unlock()
+	}
+}
+
+// maxUnwanted is how many files wait at most to be removed. The file system has room for fewer.
+const maxUnwanted = 256
+
 // fileGoesOn counts what has come of a download, and ends what is too much.
 func (e *engine) fileGoesOn(v downloadEvent) {
 	e.mu.Lock()
@@ -146,24 +198,32 @@ func (e *engine) fileGoesOn(v downloadEvent) {
 			d = o
 			d.size = int64(v.ReceivedBytes)
 		}
-		if o.state != "cancelled" {
+		if o.state != "cancelled" || o.left {
 			sum += o.size
 		}
 	}
+	over := v.State == "completed" || v.State == "canceled"
 	if d == nil || d.state != "on its way" {
+		if over && (d == nil || d.state == "cancelled") { // Chrome may have written until now
+			e.unwant(v.GUID)
+		}
 		return
 	}
+	limit := fmt.Sprintf("all files that wait to be saved may have %s together; save the others first", bytesOf(e.opts.Downloads))
 	switch {
 	case sum > e.opts.Downloads || int64(v.TotalBytes) > e.opts.Downloads:
-		d.state, d.why = "cancelled", fmt.Sprintf("files that wait to be saved may have %s together", bytesOf(e.opts.Downloads))
+		d.state, d.why = "cancelled", limit
 		e.cancel(v.GUID)
 	case v.State == "completed":
 		d.state = "ready"
-	case v.State == "canceled" && sum+lastWrite > e.opts.Downloads: // Chrome may have found no room, or have been ended
-		d.state, d.why = "cancelled", fmt.Sprintf("it ended after %s, and files that wait to be saved may have %s together", bytesOf(d.size), bytesOf(e.opts.Downloads))
-		e.cancel(v.GUID) // which removes what has come
+	case v.State == "canceled" && sum+lastWrite > e.opts.Downloads: // Chrome reports a full file system as canceled too
+		d.state, d.why = "cancelled", fmt.Sprintf("it ended after %s, probably without room: %s", bytesOf(d.size), limit)
 	case v.State == "canceled":
 		d.state, d.why = "cancelled", "the server or the page ended it"
+	}
+	if d.state == "cancelled" {
+		d.left = true
+		e.unwant(v.GUID)
 	}
 	for _, t := range e.tabs {
 		select {
@@ -219,8 +279,8 @@ func (e *engine) take(ctx context.Context, name string) (*File, error) {
 func (e *engine) drop(d download) {
 	e.mu.Lock()
 	e.files.all = slices.DeleteFunc(e.files.all, func(o *download) bool { return o.guid == d.guid })
+	e.unwant(d.guid)
 	e.mu.Unlock()
-	e.ready(func(ctx context.Context) { e.lease.Remove(ctx, downloadDir+"/"+d.guid) })
 }
 
 // bounded is a file that is read up to the size that it had when it was opened. Once

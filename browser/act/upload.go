@@ -70,7 +70,7 @@ func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 	e.mu.Unlock()
 	switch {
 	case c.n > most:
-		e.ready(func(ctx context.Context) { e.lease.Remove(ctx, name) })
+		e.ready(func(ctx context.Context) { _ = e.lease.Remove(ctx, name) }) // what cannot be removed goes with the box
 		return tooLarge(most)
 	case err != nil:
 		return &Refusal{Reason: ReasonFailed, Message: "the file does not fit into the browser's box", Next: "upload a smaller file", Err: err}
