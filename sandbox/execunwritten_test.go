@@ -55,7 +55,7 @@ func TestUnwritten(t *testing.T) {
 	if got := newExecFiles(image); len(got.trees) > 0 {
 		t.Errorf("of an image: %q, want none", got.trees)
 	}
-	for name, p := range map[string]*plan{"commands with mounts of their own": {mounts: system, nested: true}, "a browser": {mounts: system, nests: 1}} {
+	for name, p := range map[string]*plan{"commands with mounts of their own": {mounts: system, nested: true}, "a browser": {mounts: system, forBrowser: forBrowser{nests: 1}}} {
 		if f := newExecFiles(p); f.one || len(f.trees) > 0 {
 			t.Errorf("%s: got %+v, want that nothing is kept", name, f)
 		}

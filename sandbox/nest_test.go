@@ -107,6 +107,19 @@ head -c 3M </dev/zero >/tmp/else && echo else`)
 	}
 }
 
+// What a browser downloads has memory beside that of its processes.
+func TestDownloadsTakeNoMemoryFromTheBrowser(t *testing.T) {
+	commands := policytest.GrantProfile(t, "browser: sandboxed\nfs: {system: true, workspace: rw}\nnet: {mode: proxy, allow: [allowed.example]}\nlimits: {memory: 64MiB, tmp: 4MiB, pids: 128}")
+	grant, err := commands.ForBrowser(policies.BrowserBox{Nested: true, Downloads: 96 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := openBox(t, grant)
+	if _, out := shell(t, b, "head -c 96M </dev/zero >/tmp/down/file && echo stored"); out != "stored\n" {
+		t.Errorf("a file of the size of the downloads: %s", out)
+	}
+}
+
 // No command of a call gets into the box of a browser.
 func TestNestedBoxRunsNoCommands(t *testing.T) {
 	nested, plain := browserGrants(t)

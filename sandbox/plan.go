@@ -26,11 +26,16 @@ type plan struct {
 	watcher   []byte            // seccomp program that reports execs
 	ours      uint64            // marks the init's own execs if execs are watched, or 0
 	nested    bool              // each command gets a pid namespace of its own, to isolate it and to kill it with
-	nests     int64             // pid namespaces that a browser may make, 0 for none of any kind
-	downloads int64             // bytes of the file system for what a browser downloads, 0 for none
 	network   policies.Network
 	authority []byte // certificate of the egress door, if the box is to trust one
+	forBrowser
 	hostFacts
+}
+
+// forBrowser is what only the box of a browser has.
+type forBrowser struct {
+	nests     int64 // pid namespaces that it may make, 0 for none of any kind
+	downloads int64 // bytes of the file system for what it downloads, 0 for none
 }
 
 // hostFacts are the facts about the host that the plans of all boxes need.

@@ -41,9 +41,10 @@ func (t *Tree) Open(name string, grant policies.Grant, uid int, d Disk) (_ *Grou
 		return nil, err
 	}
 	l := bounds{Limits: grant.Limits(), ram: grant.Limits().Memory, disk: d}
+	// Files in a tmpfs of the box count as its memory. Without room for them a full one would
+	// look like a command that ran out of memory.
+	l.ram += grant.Downloads()
 	if grant.Storage() == policies.StorageMemory {
-		// Files in the box's tmpfs count as its memory. Without room for them a
-		// full /tmp would look like a command that ran out of memory.
 		l.ram += l.Tmp
 	}
 	for ctl, top := range t.v1 {
