@@ -36,13 +36,8 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 		return err
 	}
 	became, err := p.selectOne(ctx, l)
-	switch {
-	case inputOver(err):
-		return nil
-	case err != nil:
-		return t.fault(err, true)
-	case became.Misses > 0:
-		return lostFocus(t.nameOf(p.aim), became.Hits)
+	if over, err := t.endOf(became, err, became.lostFocus(t.nameOf(p.aim)), "look"); over {
+		return err
 	}
 	now, err := t.option(ctx, p.aim, plain(text))
 	if err == nil && !now.Selected {
@@ -116,13 +111,8 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 		keys = slices.Concat(keys, slices.Repeat(keysOf("Control+ArrowDown"), min(at-r.Places[i], maxOptions)), keysOf("Control+Space"))
 	}
 	became, err := t.guarded(ctx, p.aim, p.again(onList), func(touched) error { return keyboard(t).press(ctx, p.aim.frame.session, keys...) })
-	switch {
-	case inputOver(err):
-		return nil
-	case err != nil:
-		return t.fault(err, true)
-	case became.Misses > 0:
-		return lostFocus(t.nameOf(p.aim), became.Hits)
+	if over, err := t.endOf(became, err, became.lostFocus(t.nameOf(p.aim)), "look"); over {
+		return err
 	}
 	selected := func() (is bool, err error) {
 		var now []string
@@ -153,6 +143,10 @@ const maxOptions = 2000
 // onList takes hold of a list whose options keys select.
 var onList = grip{Keys: true, Focus: true}
 
-func lostFocus(name string, hits int) error {
-	return &Refusal{Reason: ReasonNotReady, Message: name + " lost the focus while it was used", Next: "look", Ran: hits > 0}
+// lostFocus is what a step says whose keys did not all come to their element, and empty if they did.
+func (t tally) lostFocus(name string) string {
+	if t.Misses == 0 {
+		return ""
+	}
+	return name + " lost the focus or was left while it was used, and the rest of the keys went nowhere"
 }

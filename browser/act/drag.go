@@ -33,12 +33,13 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 	became, err := t.guarded(ctx, p.aim, grip{}, func(touched) error {
 		return chromedp.Do(guest, chromedp.DragAndDropXY(from.x, from.y, to.x, to.y))
 	})
-	switch {
-	case err != nil: // the button does not stay down, and is let go where nothing is
+	if err != nil { // the button does not stay down, and is let go where nothing is
 		begin(t.e.g, p.aim.frame.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseReleased, X: -1, Y: -1, Button: input.MouseButtonLeft, ClickCount: 1}).drop()
-		return t.fault(err, true)
-	case became.Hits == 0 && became.Misses > 0:
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " was covered, moved or changed in the last moment, and what stood there got nothing", Next: "look again"}
 	}
-	return nil
+	missed := ""
+	if became.Hits == 0 && became.Misses > 0 {
+		missed = t.nameOf(p.aim) + " was covered, moved, changed or left in the last moment, and what stood there got nothing"
+	}
+	_, err = t.endOf(became, err, missed, "look again")
+	return err
 }

@@ -32,13 +32,10 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 		}
 		return keyboard(t).typeKeys(ctx, p.aim, text)
 	})
+	if over, err := t.endOf(became, err, became.lostFocus(t.nameOf(p.aim)), "look again"); over {
+		return err
+	}
 	switch {
-	case became.Misses > 0:
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was filled, and the rest went nowhere", Next: "look again", Ran: became.Hits > 0 || became.Left}
-	case inputOver(err):
-		return nil
-	case err != nil:
-		return t.fault(err, true)
 	case became.Hits == 0:
 		return &Refusal{Reason: ReasonNotReady, Message: "the text did not reach " + t.nameOf(p.aim), Next: "look again", Ran: true}
 	case !became.Took && (text != "" || !became.Empty):
@@ -141,13 +138,11 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 		}
 		return nil
 	})
-	switch {
-	case inputOver(err):
-		return nil
-	case err != nil:
-		return t.fault(err, true)
-	case became.Misses > 0 || became.Hits == 0:
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(p.aim) + " lost the focus while it was filled", Next: "look again", Ran: became.Hits > 0}
+	if over, err := t.endOf(became, err, became.lostFocus(t.nameOf(p.aim)), "look again"); over {
+		return err
+	}
+	if became.Hits == 0 {
+		return &Refusal{Reason: ReasonNotReady, Message: "the keys did not reach " + t.nameOf(p.aim), Next: "look again"}
 	}
 	var value string
 	if err := t.run(ctx, p.aim.frame, fmt.Sprintf("belljar.element(%d).value", p.aim.local), &value); err == nil && value != text {

@@ -32,6 +32,7 @@ type frameEvent struct {
 	ParentFrameID string `json:"parentFrameId"`
 	URL           string `json:"url"`
 	Reason        string `json:"reason"`
+	Disposition   string `json:"disposition"`
 }
 
 type attachEvent struct {
@@ -215,8 +216,24 @@ func (t ear) hear(session, method string, params []byte) {
 		hearing(params, func(v frameEvent) {
 			t.change(func() {
 				t.leaving = time.Now()
+				if f := t.frames[v.FrameID]; f != nil && v.Disposition == "currentTab" {
+					f.navigations++
+				}
+			})
+		})
+	case page.FrameStartedLoading.Method:
+		hearing(params, func(v frameEvent) {
+			t.change(func() {
 				if f := t.frames[v.FrameID]; f != nil {
-					f.asked++
+					f.begun = f.navigations
+				}
+			})
+		})
+	case page.FrameStoppedLoading.Method:
+		hearing(params, func(v frameEvent) {
+			t.change(func() {
+				if f := t.frames[v.FrameID]; f != nil {
+					f.over = f.begun
 				}
 			})
 		})

@@ -115,7 +115,7 @@ func (t hand) place(ctx context.Context, a aim, p spot, left, top, width, height
 // input to a session of its own would reach what people do not see.
 func (t hand) uncovered(ctx context.Context, a aim) error {
 	f := a.frame
-	for depth := 0; f.id != t.target && depth < 20; depth++ {
+	for depth := 0; f.id != t.target && depth < maxFrameDepth; depth++ {
 		parent, ok := t.frameOf(f.parent)
 		if !ok {
 			return t.fault(errLeft, false)
@@ -247,6 +247,23 @@ type tally struct {
 	Left   bool `json:"-"`      // its document was left, or waits for a dialog, before this could be read
 }
 
+// endOf says how a step ends whose input became so; err is what ended the input. Where some of it
+// was kept from what was not the element, missed says what happened, unless it does not matter and
+// missed is empty. That comes first: a document that took the place of another may have kept all
+// of it from itself. over reports that the step ends here, as it also does without an error where
+// the input has led to a dialog or another document.
+func (t hand) endOf(became tally, err error, missed, next string) (over bool, _ error) {
+	switch {
+	case missed != "":
+		return true, &Refusal{Reason: ReasonNotReady, Message: missed, Next: next, Ran: became.Hits > 0 || became.Left}
+	case inputOver(err):
+		return true, nil
+	case err != nil:
+		return true, t.fault(err, true)
+	}
+	return false, nil
+}
+
 // guarded takes hold of an element, arms the guard in all documents of the tab, does f, and
 // returns what became of its input. f gets what the element is, where g asks for it.
 func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, err error) {
@@ -351,28 +368,48 @@ func (t hand) strays(ctx context.Context, id string) int {
 	return r.Misses
 }
 
-// asked is how often the documents of a frame, and of those around it, wanted to be left.
-func (t hand) asked(id string) (n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for f, depth := t.frames[id], 0; f != nil && depth < 20; f, depth = t.frames[f.parent], depth+1 {
-		n += f.asked
+// maxFrameDepth is how many frames around an element are looked at.
+const maxFrameDepth = 20
+
+// navigations is how often the documents of a frame, and of those around it, have asked for another
+// one in their place. over reports that none of these requests is under way. t.mu is held.
+func (t hand) navigations(id string) (n int, over bool) {
+	over = true
+	for f, depth := t.frames[id], 0; f != nil && depth < maxFrameDepth; f, depth = t.frames[f.parent], depth+1 {
+		n += f.navigations
+		over = over && f.over == f.navigations
 	}
-	return n
+	return n, over
 }
 
-// stays refuses a step before its first press, where the mouse on its way to the element has the
-// page go elsewhere: what is pressed then would be in another document. asked is from before. The
-// answer of the page comes after what it has asked for.
-func (t hand) stays(ctx context.Context, a aim, asked int) error {
+// stays refuses a click before its first press if the move of the mouse has made the page navigate,
+// unless it stays where it is, as for a file. before counts the navigations before the move. The page
+// answers the empty script only after it has reported what it asked for.
+func (t hand) stays(ctx context.Context, a aim, before int) error {
 	if err := t.run(ctx, a.frame, "0", nil); err != nil {
 		return t.fault(err, false)
 	}
-	if t.asked(a.frame.id) != asked {
-		return t.fault(errLeft, false)
+	t.mu.Lock()
+	n, _ := t.navigations(a.frame.id)
+	t.mu.Unlock()
+	if n != before {
+		t.until(ctx, stayTime, func() bool {
+			_, over := t.navigations(a.frame.id)
+			f := t.frames[a.frame.id]
+			return over || t.dialog != nil || f == nil || f.loader != a.frame.loader
+		})
+		t.mu.Lock()
+		_, over := t.navigations(a.frame.id)
+		t.mu.Unlock()
+		if !over {
+			return t.fault(errLeft, false)
+		}
 	}
 	return t.takesInput(a.frame)
 }
+
+// stayTime is how long a click waits at most to see whether the page stays where it is.
+const stayTime = time.Second
 
 // upTime is how long a key may take to come up where its element is, before Chrome is asked for it.
 // It comes up elsewhere if the page has moved the focus into another frame.
@@ -409,11 +446,13 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 	s := a.frame.session
 	became, err := t.guarded(ctx, a, grip{}, func(touched) error {
 		m := input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y}
-		asked := t.asked(a.frame.id)
+		t.mu.Lock()
+		before, _ := t.navigations(a.frame.id)
+		t.mu.Unlock()
 		if err := send(ctx, t.tab, s, input.DispatchMouseEvent, m); err != nil {
 			return t.fault(err, false) // nothing was pressed
 		}
-		if err := t.stays(ctx, a, asked); err != nil {
+		if err := t.stays(ctx, a, before); err != nil {
 			return err
 		}
 		for c := int64(1); c <= count; c++ {
@@ -430,14 +469,15 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 		}
 		return nil
 	})
-	switch {
-	case became.Hits == 0 && became.Misses > 0:
-		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " was covered, moved, changed or left in the last moment, and what stood there got nothing", Next: "look again", Ran: became.Left && count > 1}
-	case inputOver(err):
-		return nil
-	case err != nil:
-		return t.fault(err, true)
-	case became.Hits == 0:
+	missed := ""
+	if became.Hits == 0 && became.Misses > 0 {
+		missed = t.nameOf(a) + " was covered, moved, changed or left in the last moment, and what stood there got nothing"
+		became.Left = became.Left && count > 1 // a press comes to one document alone
+	}
+	if over, err := t.endOf(became, err, missed, "look again"); over {
+		return err
+	}
+	if became.Hits == 0 {
 		return &Refusal{Reason: ReasonNotReady, Message: "the click did not reach " + t.nameOf(a), Next: "look again", Ran: true}
 	}
 	return nil

@@ -78,7 +78,9 @@ type frame struct {
 	session    string
 	url        string
 	loader     string
-	asked      int // how often its documents wanted it to go to another one
+	// How often its documents have asked for another one in their place; how many of these requests
+	// had been made when the loading began that was the last to begin, and to end.
+	navigations, begun, over int
 	// The world of our scripts in the document of worldLoader.
 	world       runtime.ExecutionContextID
 	main        runtime.ExecutionContextID // the page's own
