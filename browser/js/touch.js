@@ -390,24 +390,27 @@
 
   // The guard. While it is armed, input that would reach anything but one element does
   // not reach the page, nor does any if the element is no longer what was said of it. While
-  // it is not armed, as in a document that has just taken the place of another, no mouse and
-  // no key reaches the page at all: all of them come from steps. It was put at the window
-  // before any script of the page, so it is asked first.
-  let armed = null, became = null, strays = 0, fresh = true;
-  const ups = ["pointerup", "mouseup", "keyup"], mouse = ["pointerdown", "mousedown", "click", "auxclick", "dblclick", "contextmenu"], keys = ["keydown", "keypress", "beforeinput"];
+  // it is not armed, as in a document that has just taken the place of another, no press of a
+  // button or a key reaches the page: all presses come from steps. Let through are clicks that a
+  // key or a label makes (detail 0), beforeinput, which a page can cause, and the release that
+  // ends a step. fresh is true until the guard was armed once in this document; until then
+  // releases are kept back too. It was put at the window before any script of the page, so it is
+  // asked first.
+  let armed = null, became = null, missedUnarmed = 0, fresh = true;
+  const releases = ["pointerup", "mouseup", "keyup"], mouse = ["pointerdown", "mousedown", "click", "auxclick", "dblclick", "contextmenu"], keys = ["keydown", "keypress", "beforeinput"];
   const guard = (ev) => {
     if (!ev.isTrusted) return;
     if (ev.type === "click" && ev.detail === 0) return; // of Enter, or of a label
     if (!armed) {
       if (ev.type === "beforeinput") return; // a page can have Chrome make these
-      if (!ups.includes(ev.type)) strays++;
+      if (!releases.includes(ev.type)) missedUnarmed++;
       else if (!fresh) return; // the end of a step
       ev.stopImmediatePropagation();
       ev.preventDefault();
       return;
     }
     const isKey = keys.includes(ev.type);
-    if (isKey !== armed.keys || ups.includes(ev.type)) return;
+    if (isKey !== armed.keys || releases.includes(ev.type)) return;
     const path = dom.path(ev);
     const own = armed.own.some((e) => path.includes(e));
     // At the first event alone: what the page makes of that is its answer to the step.
@@ -417,8 +420,6 @@
     ev.stopImmediatePropagation();
     ev.preventDefault();
   };
-  const post = () => { for (const type of [...mouse, ...keys, ...ups]) addEventListener(type, guard, { capture: true, passive: false }); };
-  post();
   // A key selects the option beside the selected one, and the page hears of one change. So that
   // this is the one that was asked for, and none that the page has put in its place, the list is
   // set beside it in the moment in which the key comes, and back if the key was not let through.
@@ -434,17 +435,17 @@
     const list = armed && element(armed.n);
     if (list && armed.set !== undefined && list.selectedIndex === armed.set) list.selectedIndex = armed.chosen;
   };
-  addEventListener("keydown", (ev) => { if (ev.isTrusted && ev.defaultPrevented) back(); });
+  const refused = (ev) => { if (ev.isTrusted && ev.defaultPrevented) back(); };
   // Whether a page has taken what was typed: it can refuse each key, and it can write by itself
   // what it makes of them.
-  addEventListener("input", (ev) => { if (armed && ev.isTrusted && armed.own.some((e) => dom.path(ev).includes(e))) armed.took = true; }, { capture: true });
+  const wrote = (ev) => { if (armed && ev.isTrusted && armed.own.some((e) => dom.path(ev).includes(e))) armed.took = true; };
   const held = (e) => (fields.has(role(e)) && typeof e.value === "string" ? e.value : dom.text(e)) ?? "";
   const arm = (n, o) => {
     armed = { own: [], keys: o.keys, option: o.option, text: o.text, hits: 0, misses: 0, ups: 0, n };
-    strays = 0;
+    missedUnarmed = 0;
     became = null;
     fresh = false;
-    post(); // a page that opens its document anew takes all listeners away
+    listen(); // a page that opens its document anew takes all listeners away
     const e = element(n);
     if (!e) return;
     armed.said = said.get(e);
@@ -472,11 +473,11 @@
     back();
     const a = armed;
     armed = null;
-    if (!a) { // the last key may have done it, and nobody have heard of that
+    if (!a) { // the last key may have disarmed it, unheard
       const last = became ?? { hits: 0, misses: 0 };
-      last.misses += strays;
+      last.misses += missedUnarmed;
       became = null;
-      strays = 0;
+      missedUnarmed = 0;
       return last;
     }
     const e = element(a.n);
@@ -494,7 +495,16 @@
   // Takes hold of an element that has the focus, and lets go when the keys have come up. Where it
   // is not taken hold of, no key reaches the page.
   const stroke = (n, o) => inside(focused(), element(n)) && grip(n, { ...o, focus: false }).ok ? disarmAfter(o.ups) : { hits: 0, misses: 0 };
-  addEventListener("keyup", (ev) => { if (armed && ev.isTrusted && ++armed.ups === armed.last) disarm(); }, { capture: true });
+  const lifted = (ev) => { if (armed && ev.isTrusted && ++armed.ups === armed.last) disarm(); };
+  // Adds all listeners, and again after the page has opened its document anew, which takes them
+  // away. They come after those of the page then.
+  const listen = () => {
+    for (const type of [...mouse, ...keys, ...releases]) addEventListener(type, guard, { capture: true, passive: false });
+    addEventListener("keydown", refused);
+    addEventListener("input", wrote, { capture: true });
+    addEventListener("keyup", lifted, { capture: true });
+  };
+  listen();
 
   const focused = () => {
     let e = dom.active(document) ?? dom.body(document) ?? dom.html(document);
@@ -531,7 +541,7 @@
     return { n: number(e) };
   };
   let top = dom.html(document);
-  const reopened = () => { const now = dom.html(document); if (now !== top) { top = now; post(); } };
+  const reopened = () => { const now = dom.html(document); if (now !== top) { top = now; listen(); } };
   const state = { last: 0, changes: 0, rest: null };
   const watcher = new MutationObserver((list) => { state.last = performance.now(); state.changes += list.length; reopened(); });
   watcher.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
