@@ -23,10 +23,9 @@ var (
 	TouchScript string
 )
 
-// Seat starts a Chrome for one session, with the walls and the door of the grant. All files
-// that it downloads into policies.BrowserDownloads have at most the given number of bytes: a
-// write that would make them more fails. The caller must Close it; the end of the Pool does
-// too. Errors are of type *Error.
+// Seat starts a Chrome for one session, with the walls and the door of the grant. downloads
+// is the size in bytes of policies.BrowserDownloads in its box; a write beyond it fails. The
+// caller must Close the Seat; the end of the Pool does too. Errors are of type *Error.
 func (p *Pool) Seat(ctx context.Context, g policies.Grant, downloads int64) (*Seat, error) {
 	if !p.enter() {
 		return nil, errClosed()

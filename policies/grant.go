@@ -20,7 +20,7 @@ type Grant struct {
 
 	browserBox bool  // the grant is for the box that a browser runs in
 	nests      bool  // that browser makes namespaces of its own
-	downloads  int64 // bytes of the files that it downloads
+	downloads  int64 // size in bytes of BrowserDownloads
 
 	upstream UpstreamBox // the server whose box it is for; zero for none
 }

@@ -294,18 +294,25 @@ func (p *plan) storage(b *builder) {
 		const flags = unix.OPEN_TREE_CLONE | unix.O_CLOEXEC | unix.AT_SYMLINK_NOFOLLOW
 		attach(b.Call(unix.SYS_OPEN_TREE, atFDCWD, in(dir), flags).Save(), s.target)
 	}
-	if p.downloads > 0 {
-		dir := policies.BrowserDownloads
-		b.Call(unix.SYS_MKDIRAT, atFDCWD, in(dir), 0o755)
-		size := p.downloads + downloadFiles*int64(os.Getpagesize()) // each file takes whole pages
-		_, area := b.fileSystem("tmpfs", [2]string{"mode", "1777"}, [2]string{"size", strconv.FormatInt(size, 10)}, [2]string{"nr_inodes", strconv.Itoa(downloadFiles)})
-		b.attr(area, 0, mountAttr{set: unix.MOUNT_ATTR_NOEXEC, propagation: unix.MS_PRIVATE})
-		attach(area, dir)
-	}
+	p.downloadArea(b)
 	p.handOverKept(b)
 }
 
-// downloadFiles is how many files a browser can download before some are removed.
+// downloadArea mounts the file system of what a browser downloads.
+func (p *plan) downloadArea(b *builder) {
+	if p.downloads <= 0 {
+		return
+	}
+	dir := policies.BrowserDownloads
+	b.Call(unix.SYS_MKDIRAT, atFDCWD, in(dir), 0o755)
+	size := p.downloads + downloadFiles*int64(os.Getpagesize()) // each file takes whole pages
+	_, area := b.fileSystem("tmpfs", [2]string{"mode", "1777"}, [2]string{"size", strconv.FormatInt(size, 10)}, [2]string{"nr_inodes", strconv.Itoa(downloadFiles)})
+	b.attr(area, 0, mountAttr{set: unix.MOUNT_ATTR_NOEXEC, propagation: unix.MS_PRIVATE})
+	b.Call(unix.SYS_MOVE_MOUNT, area, "", atFDCWD, in(dir), unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// downloadFiles bounds the inodes there: a few files that wait, those that Chrome or the browser's
+// owner is still removing, and the root.
 const downloadFiles = 64
 
 // small makes the box's own small files and links.
