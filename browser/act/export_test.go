@@ -21,7 +21,7 @@ func (s *Seat) Kill() {
 	<-e.g.done
 }
 
-// MissProgress has the seat hear nothing any more of how much of a download has come.
+// MissProgress makes the seat miss all further progress events of downloads.
 func (s *Seat) MissProgress() {
 	e := s.tab().e
 	e.g.listen("", func(method string, params []byte) {

@@ -31,7 +31,7 @@ type flood struct {
 // one its server can send at most: the bound of downloads, and what is in buffers on the way.
 const (
 	minFiles = 1
-	maxSent  = 24 << 20
+	maxSent  = maxDownloads + 20<<20
 )
 
 // pageCounts is what the page says that it has done. Guarded by the mu of the stage.
@@ -219,11 +219,11 @@ func TestHostilePage(t *testing.T) {
 	if rate := n.changes * 1000 / max(n.ms, 1); n.lines < f.lines || rate < f.rate || n.ms < int(f.long.Milliseconds()) {
 		t.Errorf("the page wrote %d lines, and made %d changes a second for %d ms; want %d and %d for %v: it is not hostile enough", n.lines, rate, n.ms, f.lines, f.rate, f.long)
 	}
-	if n.windows < f.windows || n.dialogs < f.dialogs || n.files < minFiles || n.sent < 4<<20 {
+	if n.windows < f.windows || n.dialogs < f.dialogs || n.files < minFiles || n.sent < maxDownloads {
 		t.Errorf("the page opened %d windows, %d dialogs and %d files, of which one got to %d bytes; want %d, %d, %d and above the bound of downloads: it is not hostile enough", n.windows, n.dialogs, n.files, n.sent, f.windows, f.dialogs, minFiles)
 	}
 	if n.sent > maxSent {
-		t.Errorf("%d bytes of a download were sent, and its bound is %d", n.sent, 4<<20)
+		t.Errorf("%d bytes of a download were sent, and its bound is %d", n.sent, maxDownloads)
 	}
 	start := time.Now()
 	if err := s.seat.Close(); err != nil {

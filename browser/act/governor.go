@@ -265,8 +265,8 @@ func (g *governor) listen(session string, hear func(string, []byte), lost func(s
 	g.sessions[session] = &listener{hear: hear, lost: lost}
 }
 
-// leave ends listen, since the session has ended. Chrome does not answer the commands of it that
-// wait, so they fail here.
+// leave ends listen, since the session has ended. Chrome does not answer commands that wait in an
+// ended session, so they fail here.
 func (g *governor) leave(session string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -274,13 +274,13 @@ func (g *governor) leave(session string) {
 	for id, w := range g.waiting {
 		if w.session == session {
 			delete(g.waiting, id)
-			w.to <- answer{err: &protocolError{Message: sessionEnded}} // which has room for the only answer
+			w.to <- answer{err: errSessionEnded} // which has room for the only answer
 		}
 	}
 }
 
-// sessionEnded is the message of the error of a command whose session has ended.
-const sessionEnded = "the session has ended: not attached"
+// errSessionEnded is the error of a command whose session has ended before its answer.
+var errSessionEnded = errors.New("the session has ended")
 
 // bind returns a function for listen that passes the session on, too.
 func bind(session string, hear func(session, method string, params []byte)) func(string, []byte) {

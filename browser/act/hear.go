@@ -294,12 +294,12 @@ func (t ear) lost(method string) {
 	defer t.mu.Unlock()
 	switch method {
 	case runtime.ConsoleAPICalled.Method:
-		t.console.lost++
+		t.console.skipped++ // it may be an error: nothing but its method is known
 	case runtime.ExceptionThrown.Method:
-		t.console.lost++
+		t.console.skipped++
 		t.errors++
 	case network.RequestWillBeSent.Method:
-		t.requests.lost++
+		t.requests.skipped++
 	}
 }
 

@@ -281,11 +281,11 @@ func (t hand) guarded(ctx context.Context, a aim, g grip, f func(touched) error)
 	g.Guard = true
 	o := argument(g)
 	all(ctx, func(ctx context.Context, fr frame) { _ = t.run(ctx, fr, "belljar.arm(0, "+o+")", nil) })
-	var left, over bool
+	left, retry := false, true
 	if g.Ups > 0 && g.has {
-		own, left, over, err = t.stroke(ctx, a, g, f)
+		own, left, retry, err = t.stroke(ctx, a, g, f)
 	}
-	if !over {
+	if retry {
 		own, left, err = t.held(ctx, a, g, f)
 	}
 	if !left {
@@ -333,17 +333,18 @@ func (t hand) held(ctx context.Context, a aim, g grip, f func(touched) error) (o
 
 // stroke strikes keys in an element that has the focus, and does not wait for the page to have taken
 // hold of it: a guard that is not armed lets no key through. So where the element is another one by
-// now, or the keys were faster, nothing was done. over says that nothing has to be tried again.
-func (t hand) stroke(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, left, over bool, err error) {
+// now, or the keys were faster, nothing was done. retry reports that
+// nothing was done, so held may try.
+func (t hand) stroke(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, left, retry bool, err error) {
 	if err := t.takesInput(a.frame); err != nil {
-		return own, false, true, err
+		return own, false, false, err
 	}
 	script := beginScript(ctx, t.tab, a.frame, fmt.Sprintf("belljar.stroke(%d, %s)", a.local, argument(g)))
 	if err = script.err; err == nil {
 		err = f(touched{})
 	}
 	if err != nil {
-		return own, false, true, t.fault(err, false)
+		return own, false, false, t.fault(err, false)
 	}
 	came := script.came(ctx, t.stop(), upTime)
 	if !came {
@@ -353,7 +354,7 @@ func (t hand) stroke(ctx context.Context, a aim, g grip, f func(touched) error) 
 	if came && !left && own.Hits == 0 { // keys that are still on their way may not come when they are struck again
 		err = g.taken(ctx)
 	}
-	return own, left, left || own.Hits > 0 || err != nil, err
+	return own, left, !left && own.Hits == 0 && err == nil, err
 }
 
 // strays is how much input came to the document that took the place of another in a frame. Its

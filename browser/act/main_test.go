@@ -121,10 +121,13 @@ func (s *stage) closing(close func() error) {
 	})
 }
 
+// maxDownloads is Options.Downloads of the seats.
+const maxDownloads = 4 << 20
+
 // another opens a seat more.
 func (s *stage) another(change ...func(*act.Options)) *act.Seat {
 	s.t.Helper()
-	o := act.Options{Downloads: 4 << 20, Uploads: 1 << 20, Eval: true, Judge: func(_ context.Context, n act.Navigation) error {
+	o := act.Options{Downloads: maxDownloads, Uploads: 1 << 20, Eval: true, Judge: func(_ context.Context, n act.Navigation) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if len(s.asks) < 10000 {

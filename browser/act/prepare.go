@@ -144,7 +144,7 @@ func (p *plan) look(ctx context.Context) (err error) {
 	activates := s.Do == DoClick && s.Button != "right" && s.Button != "middle" || s.Do == DoCheck || s.Do == DoDrag
 	enter := s.Do == DoPress && (key.name == "Enter" || key.name == "Space")
 	p.enter = enter
-	var is asked
+	var is reading
 	if is, err = (hand{t}).touchAs(ctx, p.aim, activates, enter); err != nil {
 		return err
 	}
@@ -348,15 +348,15 @@ func (t hand) under(ctx context.Context, xy Point) (aim, error) {
 	return aim{}, &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("nothing stands at %d,%d", xy.X, xy.Y), Next: "take a picture, and write a point in it"}
 }
 
-// asked is what an element is, and whether it has the focus, which it may lose and still be that.
-type asked struct {
+// reading is what an element is, and whether it has the focus, which it may lose and still be that.
+type reading struct {
 	touched
 	Has bool `json:"has"`
 }
 
 // ask reads what an element is.
-func (t hand) ask(ctx context.Context, a aim, click, enter bool) (asked, error) {
-	var r asked
+func (t hand) ask(ctx context.Context, a aim, click, enter bool) (reading, error) {
+	var r reading
 	o := struct {
 		Click bool `json:"click"`
 		Enter bool `json:"enter"`
@@ -399,7 +399,7 @@ func (t hand) touch(ctx context.Context, a aim, click, enter bool) (touched, err
 }
 
 // touchAs is touch, and says whether the element has the focus.
-func (t hand) touchAs(ctx context.Context, a aim, click, enter bool) (asked, error) {
+func (t hand) touchAs(ctx context.Context, a aim, click, enter bool) (reading, error) {
 	r, err := t.ask(ctx, a, click, enter)
 	if err != nil {
 		return r, err

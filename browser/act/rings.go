@@ -18,17 +18,17 @@ type rings struct {
 // ring keeps the last of many.
 type ring[T any] struct {
 	all     []T
-	dropped int // older ones
-	lost    int // that were not kept at all, since too many came in a second
+	older   int // that made room for newer ones
+	skipped int // that were not kept at all, since too many came in a second
 }
 
 // missing says what the ring does not have, in the words of its lines.
 func (r *ring[T]) missing(what string) (out []string) {
-	if r.dropped > 0 {
-		out = append(out, fmt.Sprintf("… %s older %s were dropped", thousands(r.dropped), what))
+	if r.older > 0 {
+		out = append(out, fmt.Sprintf("… %s older %s were dropped", thousands(r.older), what))
 	}
-	if r.lost > 0 {
-		out = append(out, fmt.Sprintf("… %s more %s were not kept, since too many came in a second", thousands(r.lost), what))
+	if r.skipped > 0 {
+		out = append(out, fmt.Sprintf("… %s more %s were not kept, since too many came in a second", thousands(r.skipped), what))
 	}
 	return out
 }
@@ -37,7 +37,7 @@ func (r *ring[T]) add(v T, most int) *T {
 	if len(r.all) >= most {
 		n := most / 4
 		r.all = append(r.all[:0], r.all[n:]...)
-		r.dropped += n
+		r.older += n
 	}
 	r.all = append(r.all, v)
 	return &r.all[len(r.all)-1]

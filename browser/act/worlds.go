@@ -148,6 +148,9 @@ func (t *tab) cause(err error) error {
 	if crashed {
 		return errCrashed
 	}
+	if errors.Is(err, errSessionEnded) {
+		return fmt.Errorf("%w: %w", errLeft, err)
+	}
 	if p, ok := errors.AsType[*protocolError](err); ok {
 		for _, w := range []string{"context", "navigated", "No frame", "Session with given id", "Target closed", "not attached"} {
 			if strings.Contains(p.Message, w) {
