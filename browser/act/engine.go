@@ -86,7 +86,8 @@ type windows struct {
 	front    *tab                   // that is before the others, as far as is known
 }
 
-// hears makes what hears the events of a browser, and of a tab's sessions.
+// hears makes what hears the events of a browser, and of a tab's sessions. lost gets the method of
+// each event that was dropped, since too many came in a second.
 type hears struct {
 	browser func(*engine) func(method string, params []byte)
 	session func(*tab) (hear func(session, method string, params []byte), lost func(method string))
@@ -101,7 +102,7 @@ func startEngine(ctx context.Context, lease *browser.Seat, opts *Options, m *mas
 		windows: windows{bySess: map[string]*tab{}, fresh: map[string]attachEvent{}}, came: make(chan struct{}, 1), removals: make(chan struct{}, 1),
 	}
 	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
-	e.g.listen("", h.browser(e), func(string) {})
+	e.g.listen("", h.browser(e), nil)
 	e.wg.Go(e.g.serve)
 	e.wg.Go(func() { e.work(e.errands) })
 	e.wg.Go(e.removeFiles)

@@ -28,7 +28,7 @@ func (s *Seat) MissProgress() {
 		if method != cdpbrowser.DownloadProgress.Method {
 			e.hear(method, params)
 		}
-	}, func(string) {})
+	}, nil)
 }
 
 // Stored is how many bytes the downloads take in the box of the seat.

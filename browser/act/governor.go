@@ -84,7 +84,7 @@ var faked = map[string]string{
 // listener hears the events of one session.
 type listener struct {
 	hear func(method string, params []byte) // must not block
-	lost func(method string)                // is called with each event that was dropped; must not block
+	lost func(method string)                // is called with each event that was dropped, unless it is nil; must not block
 
 	second int64 // in which the events below came
 	events int
@@ -150,7 +150,7 @@ func (g *governor) dispatch(text []byte, second int64) {
 		g.mu.Unlock()
 		if !room {
 			if e != nil {
-				e.lost(method)
+				e.drop(method)
 			}
 			return
 		}
@@ -190,7 +190,7 @@ func (g *governor) dispatch(text []byte, second int64) {
 	}
 	switch {
 	case over:
-		e.lost(h.method)
+		e.drop(h.method)
 	case e != nil:
 		e.hear(h.method, h.params)
 	}
@@ -211,6 +211,13 @@ func (e *listener) admit(method string, second int64) bool {
 		}
 	}
 	return e.events <= maxEvents
+}
+
+// drop notes that an event was dropped.
+func (e *listener) drop(method string) {
+	if e.lost != nil {
+		e.lost(method)
+	}
 }
 
 // hasRoom reports whether an event of pageMade is within the bounds of its second.
@@ -258,7 +265,7 @@ func (g *governor) end(err error) {
 }
 
 // listen calls hear with each event of a session, and lost with the method of each that was
-// dropped; neither may block. The empty session is the browser's own.
+// dropped; neither may block. A lost of nil means that nobody counts them. The empty session is the browser's own.
 func (g *governor) listen(session string, hear func(string, []byte), lost func(string)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -146,11 +146,11 @@ func TestGovernorSurvivesAnything(t *testing.T) {
 	n, r := testenv.Cases(t, 400)
 	w := wire(t)
 	read := make(chan struct{})
-	w.listen("ours", func(string, []byte) {}, func(string) {})
+	w.listen("ours", func(string, []byte) {}, nil)
 	for range n {
 		w.say(t, hostile(r))
 	}
-	w.listen("over", func(string, []byte) { close(read) }, func(string) {}) // of a session with events to spare
+	w.listen("over", func(string, []byte) { close(read) }, nil) // of a session with events to spare
 	w.say(t, `{"method":"Test.over","sessionId":"over"}`)
 	<-read
 	// It still answers.
