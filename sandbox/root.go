@@ -299,13 +299,13 @@ func (p *plan) storage(b *builder) {
 }
 
 // downloadArea mounts the file system of what a browser downloads.
-func (p *plan) downloadArea(b *builder) {
-	if p.downloads <= 0 {
+func (f forBrowser) downloadArea(b *builder) {
+	if f.downloads <= 0 {
 		return
 	}
 	dir := policies.BrowserDownloads
 	b.Call(unix.SYS_MKDIRAT, atFDCWD, in(dir), 0o755)
-	size := p.downloads + downloadFiles*int64(os.Getpagesize()) // each file takes whole pages
+	size := f.downloads + downloadFiles*int64(os.Getpagesize()) // each file takes whole pages
 	_, area := b.fileSystem("tmpfs", [2]string{"mode", "1777"}, [2]string{"size", strconv.FormatInt(size, 10)}, [2]string{"nr_inodes", strconv.Itoa(downloadFiles)})
 	b.attr(area, 0, mountAttr{set: unix.MOUNT_ATTR_NOEXEC, propagation: unix.MS_PRIVATE})
 	b.Call(unix.SYS_MOVE_MOUNT, area, "", atFDCWD, in(dir), unix.MOVE_MOUNT_F_EMPTY_PATH)

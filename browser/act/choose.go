@@ -36,7 +36,7 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 		return err
 	}
 	became, err := p.selectOne(ctx, l)
-	if over, err := t.endOf(became, err, became.lostFocus(t.nameOf(p.aim)), "look"); over {
+	if over, err := guard(t).endOf(became, err, became.lostFocus(t.nameOf(p.aim)), "look"); over {
 		return err
 	}
 	now, err := t.option(ctx, p.aim, plain(text))
@@ -75,7 +75,7 @@ func (p *plan) selectOne(ctx context.Context, l optionOf) (tally, error) {
 	} else if g.Option, g.Text = l.N, l.Text; l.Steps > 0 {
 		keys = keysOf("ArrowDown")
 	}
-	return t.guarded(ctx, p.aim, g, func(touched) error { return keyboard(t).press(ctx, p.aim.frame.session, keys...) })
+	return guard(t).during(ctx, p.aim, g, func(touched) error { return keyboard(t).press(ctx, p.aim.frame.session, keys...) })
 }
 
 // chooseSeveral selects these options of a list that takes several, and no others.
@@ -110,8 +110,8 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 	for i, at := range r.Places[1:] {
 		keys = slices.Concat(keys, slices.Repeat(keysOf("Control+ArrowDown"), min(at-r.Places[i], maxOptions)), keysOf("Control+Space"))
 	}
-	became, err := t.guarded(ctx, p.aim, p.again(onList), func(touched) error { return keyboard(t).press(ctx, p.aim.frame.session, keys...) })
-	if over, err := t.endOf(became, err, became.lostFocus(t.nameOf(p.aim)), "look"); over {
+	became, err := guard(t).during(ctx, p.aim, p.again(onList), func(touched) error { return keyboard(t).press(ctx, p.aim.frame.session, keys...) })
+	if over, err := guard(t).endOf(became, err, became.lostFocus(t.nameOf(p.aim)), "look"); over {
 		return err
 	}
 	selected := func() (is bool, err error) {
@@ -142,11 +142,3 @@ const maxOptions = 2000
 
 // onList takes hold of a list whose options keys select.
 var onList = grip{Keys: true, Focus: true}
-
-// lostFocus is what a step says whose keys did not all come to their element, and empty if they did.
-func (t tally) lostFocus(name string) string {
-	if t.Misses == 0 {
-		return ""
-	}
-	return name + " lost the focus or was left while it was used, and the rest of the keys went nowhere"
-}

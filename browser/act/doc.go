@@ -22,7 +22,9 @@
 //	eval.go                   expressions that only read
 //	fill.go                   fields are filled, those of dates in their parts
 //	keyboard.go               keys, one after the other
-//	input.go                  real input, and a guard that lets it reach one element
+//	input.go                  real input
+//	guard.go                  a guard that lets it reach one element
+//	send.go                   it is sent, and the page has taken it
 //	prepare.go, secret.go     what a step would do; where a secret may be typed
 //	picture.go                the window as a picture, without secrets
 //	changes.go, look.go       what a page shows, and what changed
@@ -31,6 +33,7 @@
 //	hear.go, dialogs.go       what happens in a tab; documents are decided on
 //	files.go, rings.go        downloads; lines of the console, requests
 //	engine.go                 one Chrome: its tabs, and how a session is made ready
+//	remover.go                files that nobody can save are removed
 //	worlds.go, fault.go       our scripts in the documents of a tab; errors as refusals
 //	tab.go, refs.go           what is known of a tab; its numbers
 //	guest.go, governor.go     chromedp, and what stands between it and Chrome

@@ -30,7 +30,7 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 		return t.fault(err, false)
 	}
 	defer done()
-	became, err := t.guarded(ctx, p.aim, grip{}, func(touched) error {
+	became, err := guard(t).during(ctx, p.aim, grip{}, func(touched) error {
 		return chromedp.Do(guest, chromedp.DragAndDropXY(from.x, from.y, to.x, to.y))
 	})
 	if err != nil { // the button does not stay down, and is let go where nothing is
@@ -40,6 +40,6 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 	if became.Hits == 0 && became.Misses > 0 {
 		missed = t.nameOf(p.aim) + " was covered, moved, changed or left in the last moment, and what stood there got nothing"
 	}
-	_, err = t.endOf(became, err, missed, "look again")
+	_, err = guard(t).endOf(became, err, missed, "look again")
 	return err
 }

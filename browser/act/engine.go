@@ -66,7 +66,7 @@ type engine struct {
 	came    chan struct{} // a page that was asked for; room for one
 	equips  chan struct{} // room for what is being made ready
 
-	removals chan struct{} // some files are unwanted; room for one
+	unwanted remover // of files that were downloaded
 
 	mu sync.Mutex
 	windows
@@ -99,13 +99,21 @@ func startEngine(ctx context.Context, lease *browser.Seat, opts *Options, m *mas
 	e := &engine{
 		lease: lease, g: newGovernor(lease), opts: opts, masks: m, hears: h,
 		errands: make(chan func(), maxErrands), judged: make(chan func(), maxJudged), equips: make(chan struct{}, maxEquips),
-		windows: windows{bySess: map[string]*tab{}, fresh: map[string]attachEvent{}}, came: make(chan struct{}, 1), removals: make(chan struct{}, 1),
+		windows: windows{bySess: map[string]*tab{}, fresh: map[string]attachEvent{}}, came: make(chan struct{}, 1), unwanted: remover{lease: lease, came: make(chan struct{}, 1)},
 	}
 	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.g.listen("", h.browser(e), nil)
 	e.wg.Go(e.g.serve)
 	e.wg.Go(func() { e.work(e.errands) })
-	e.wg.Go(e.removeFiles)
+	e.wg.Go(func() {
+		e.unwanted.run(e.ctx, func(guids []string) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			for _, d := range e.files.all {
+				d.left = d.left && !slices.Contains(guids, d.guid)
+			}
+		})
+	})
 	for range judges {
 		e.wg.Go(func() { e.work(e.judged) })
 	}

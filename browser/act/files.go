@@ -31,7 +31,6 @@ type files struct {
 	lost  int      // that were cancelled since there were too many
 	given int64    // bytes of large uploads, which are kept
 
-	unwanted []string // GUIDs of downloads whose files are to be removed
 }
 
 // download is a file on its way, or there.
@@ -58,11 +57,6 @@ type downloadEvent struct {
 	State         string  `json:"state"`
 	ReceivedBytes float64 `json:"receivedBytes"`
 	TotalBytes    float64 `json:"totalBytes"`
-}
-
-// isGUID reports whether a name is one that Chrome gives.
-func isGUID(s string) bool {
-	return len(s) >= 8 && len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF-") == ""
 }
 
 // fileName is a stranger's name of a file, to be shown.
@@ -106,7 +100,7 @@ func (e *engine) fileBegins(v downloadEvent) {
 	case len(e.files.all) >= MaxDownloads || !isGUID(v.GUID):
 		e.files.lost++
 		e.cancel(v.GUID)
-		e.unwant(v.GUID)
+		e.unwanted.add(v.GUID)
 		if e.files.lost == 1 {
 			line = fmt.Sprintf("a download was cancelled, since %d wait to be saved", MaxDownloads)
 		}
@@ -139,54 +133,6 @@ func (e *engine) cancel(guid string) {
 	})
 }
 
-// unwant has the file of a download removed that nobody can save. Chrome keeps what has come of a
-// download that was interrupted, in order to resume it. e.mu is held.
-func (e *engine) unwant(guid string) {
-	if !isGUID(guid) {
-		return
-	}
-	if e.files.unwanted = append(e.files.unwanted, guid); len(e.files.unwanted) > maxUnwanted {
-		e.files.unwanted = e.files.unwanted[1:]
-	}
-	select {
-	case e.removals <- struct{}{}:
-	default:
-	}
-}
-
-// removeFiles removes the files that are not wanted, until the end.
-func (e *engine) removeFiles() {
-	for {
-		select {
-		case <-e.removals:
-		case <-e.ctx.Done():
-			return
-		}
-		e.mu.Lock()
-		guids := e.files.unwanted
-		e.files.unwanted = nil
-		e.mu.Unlock()
-		var names []string
-		for _, guid := range guids {
-			names = append(names, downloadDir+"/"+guid, downloadDir+"/"+guid+".crdownload")
-		}
-		err := e.lease.Remove(e.ctx, names...)
-		e.mu.Lock()
-		if err != nil { // the next removal tries it again
-			e.files.unwanted = slices.Concat(guids, e.files.unwanted)
-			e.files.unwanted = e.files.unwanted[max(0, len(e.files.unwanted)-maxUnwanted):]
-		} else {
-			for _, d := range e.files.all {
-				d.left = d.left && !slices.Contains(guids, d.guid)
-			}
-		}
-		e.mu.Unlock()
-	}
-}
-
-// maxUnwanted is how many files wait at most to be removed. The file system has room for fewer.
-const maxUnwanted = 256
-
 // fileGoesOn counts what has come of a download, and ends what is too much.
 func (e *engine) fileGoesOn(v downloadEvent) {
 	e.mu.Lock()
@@ -205,7 +151,7 @@ func (e *engine) fileGoesOn(v downloadEvent) {
 	over := v.State == "completed" || v.State == "canceled"
 	if d == nil || d.state != "on its way" {
 		if over && (d == nil || d.state == "cancelled") { // Chrome may have written until now
-			e.unwant(v.GUID)
+			e.unwanted.add(v.GUID)
 		}
 		return
 	}
@@ -223,7 +169,7 @@ func (e *engine) fileGoesOn(v downloadEvent) {
 	}
 	if d.state == "cancelled" {
 		d.left = true
-		e.unwant(v.GUID)
+		e.unwanted.add(v.GUID)
 	}
 	for _, t := range e.tabs {
 		select {
@@ -279,7 +225,7 @@ func (e *engine) take(ctx context.Context, name string) (*File, error) {
 func (e *engine) drop(d download) {
 	e.mu.Lock()
 	e.files.all = slices.DeleteFunc(e.files.all, func(o *download) bool { return o.guid == d.guid })
-	e.unwant(d.guid)
+	e.unwanted.add(d.guid)
 	e.mu.Unlock()
 }
 

@@ -20,7 +20,7 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 		return p.fillDate(ctx, text, forms)
 	}
 	s := p.aim.frame.session
-	became, err := t.guarded(ctx, p.aim, p.again(inField), func(now touched) error {
+	became, err := guard(t).during(ctx, p.aim, p.again(inField), func(now touched) error {
 		if err := p.same(now); err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 		}
 		return keyboard(t).typeKeys(ctx, p.aim, text)
 	})
-	if over, err := t.endOf(became, err, became.lostFocus(t.nameOf(p.aim)), "look again"); over {
+	if over, err := guard(t).endOf(became, err, became.lostFocus(t.nameOf(p.aim)), "look again"); over {
 		return err
 	}
 	switch {
@@ -61,7 +61,7 @@ func (p *plan) same(now touched) error {
 // fillSecret puts a secret into a field.
 func (p *plan) fillSecret(ctx context.Context, text string) error {
 	t := hand{p.t}
-	now, err := t.grip(ctx, p.aim, grip{Focus: true, Select: true, Ask: true})
+	now, err := guard(t).grip(ctx, p.aim, grip{Focus: true, Select: true, Ask: true})
 	if err == nil {
 		err = p.same(now)
 	}
@@ -116,7 +116,7 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 		slices.Repeat(keysOf("Backspace", "ArrowRight"), dateParts),
 		slices.Repeat(keysOf("ArrowLeft"), dateParts),
 	)
-	became, err := t.guarded(ctx, p.aim, p.again(inField), func(now touched) error {
+	became, err := guard(t).during(ctx, p.aim, p.again(inField), func(now touched) error {
 		if err := p.same(now); err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 		}
 		return nil
 	})
-	if over, err := t.endOf(became, err, became.lostFocus(t.nameOf(p.aim)), "look again"); over {
+	if over, err := guard(t).endOf(became, err, became.lostFocus(t.nameOf(p.aim)), "look again"); over {
 		return err
 	}
 	if became.Hits == 0 {

@@ -27,7 +27,7 @@ func TestEndsOfInput(t *testing.T) {
 		"the focus moved later":      {became: tally{Hits: 1, Misses: 1}, missed: missed, over: true, ran: true, reason: ReasonNotReady},
 		"Chrome ended":               {err: errGone, over: true, ran: true, reason: ReasonCrashed},
 	} {
-		over, err := hand{&tab{}}.endOf(c.became, c.err, c.missed, "look again")
+		over, err := guard{&tab{}}.endOf(c.became, c.err, c.missed, "look again")
 		got := Refusal{}
 		if r, ok := errors.AsType[*Refusal](err); ok {
 			got = *r

@@ -25,7 +25,7 @@ func (t keyboard) key(ctx context.Context, p *plan) error {
 	g := p.again(grip{Keys: true, Focus: p.step.Ref != 0, Ups: 1})
 	g.has = p.has && p.gripped()
 	g.taken = func(ctx context.Context) error { return t.taken(ctx, sent) }
-	became, err := hand(t).guarded(ctx, p.aim, g, func(touched) error {
+	became, err := guard(t).during(ctx, p.aim, g, func(touched) error {
 		sent = t.strike(p.aim.frame.session, k.seq)
 		return nil
 	})
@@ -40,7 +40,7 @@ func (t keyboard) key(ctx context.Context, p *plan) error {
 	default:
 		missed = "the focus moved, or the element with the focus changed, in the last moment, and the page did not get the key"
 	}
-	_, err = hand(t).endOf(became, err, missed, "look again")
+	_, err = guard(t).endOf(became, err, missed, "look again")
 	return err
 }
 

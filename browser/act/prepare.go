@@ -420,3 +420,13 @@ func (t hand) touchAs(ctx context.Context, a aim, click, enter bool) (reading, e
 	}
 	return r, nil
 }
+
+// nameOf is an element in the words of the look.
+func (t hand) nameOf(a aim) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.refs.byNum[a.n]; r != nil {
+		return fmt.Sprintf("[%d] %s", a.n, called(r.role, t.e.masks.hide(r.name), ""))
+	}
+	return "another element"
+}

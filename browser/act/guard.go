@@ -1,0 +1,257 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// guard is a tab whose pages take input from a step alone.
+type guard struct{ *tab }
+
+// grip is how an element is taken hold of for input.
+type grip struct {
+	Guard  bool `json:"guard"`  // the guard is armed for it
+	Keys   bool `json:"keys"`   // for input of keys, and not of the mouse
+	Focus  bool `json:"focus"`  // it gets the focus
+	Select bool `json:"select"` // and what is in it is selected
+	Ask    bool `json:"ask"`    // what it is then is read
+	// Expected is what the element has to be before that, as it was read when the step was
+	// prepared. Enter reports that it was read for a step that presses Enter.
+	Expected *touched `json:"expected,omitempty"`
+	Enter    bool     `json:"enter"`
+	// Option is the number of the option that the key which comes selects, and Text its text.
+	Option int    `json:"option,omitempty"`
+	Text   string `json:"text,omitempty"`
+
+	// Ups is how many keys are struck; the guard is disarmed when the last one comes up.
+	Ups int `json:"ups,omitempty"`
+	// has reports that the element had the focus when it was read.
+	has bool
+	// taken waits until Chrome says that the page has taken the keys, where the last of them does
+	// not come up in the page.
+	taken func(context.Context) error
+}
+
+// grip takes hold of an element, and returns what it is then, where g asks for it.
+func (t guard) grip(ctx context.Context, a aim, g grip) (touched, error) {
+	var r struct {
+		OK      bool    `json:"ok"`
+		Changed bool    `json:"changed"`
+		F       touched `json:"f"`
+	}
+	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.grip(%d, %s)", a.local, argument(g)), &r); err != nil {
+		return r.F, t.fault(err, false)
+	}
+	switch {
+	case r.Changed: // it, or what it does
+		if _, err := hand(t).touch(ctx, a, false, g.Enter); err != nil {
+			return r.F, err
+		}
+		return r.F, changedBetween()
+	case !r.OK:
+		return r.F, &Refusal{Reason: ReasonNotReady, Message: hand(t).nameOf(a) + " does not take the focus", Next: "click it, or look again"}
+	}
+	return r.F, nil
+}
+
+// tally is what became of input.
+type tally struct {
+	Hits   int  `json:"hits"`   // events that reached the element
+	Misses int  `json:"misses"` // events that were kept from others
+	Took   bool `json:"took"`   // the field has taken a text, or has another one than before
+	Empty  bool `json:"empty"`  // it has none
+	Left   bool `json:"-"`      // its document was left, or waits for a dialog, before this could be read
+}
+
+// lostFocus is what a step says whose keys did not all come to their element, and empty if they did.
+func (t tally) lostFocus(name string) string {
+	if t.Misses == 0 {
+		return ""
+	}
+	return name + " lost the focus or was left while it was used, and the rest of the keys went nowhere"
+}
+
+// endOf says how a step ends whose input became so; err is what ended the input. Where some of it
+// was kept from what was not the element, missed says what happened, unless it does not matter and
+// missed is empty. That comes first: a document that took the place of another may have kept all
+// of it from itself. over reports that the step ends here, as it also does without an error where
+// the input has led to a dialog or another document.
+func (t guard) endOf(became tally, err error, missed, next string) (over bool, _ error) {
+	switch {
+	case missed != "":
+		return true, &Refusal{Reason: ReasonNotReady, Message: missed, Next: next, Ran: became.Hits > 0 || became.Left}
+	case inputOver(err):
+		return true, nil
+	case err != nil:
+		return true, t.fault(err, true)
+	}
+	return false, nil
+}
+
+// during takes hold of an element, arms the guard in all documents of the tab, does f, and
+// returns what became of its input. f gets what the element is, where g asks for it.
+func (t guard) during(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, err error) {
+	others := slices.DeleteFunc(t.tree(), func(fr frame) bool { return fr.id == a.frame.id })
+	// A frame that does not answer keeps nobody from the others.
+	all := func(ctx context.Context, f func(context.Context, frame)) {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		for _, fr := range others {
+			wg.Go(func() { f(ctx, fr) })
+		}
+		wg.Wait()
+	}
+	g.Guard = true
+	o := argument(g)
+	all(ctx, func(ctx context.Context, fr frame) { _ = t.run(ctx, fr, "belljar.arm(0, "+o+")", nil) })
+	left, retry := false, true
+	if g.Ups > 0 && g.has {
+		own, left, retry, err = t.stroke(ctx, a, g, f)
+	}
+	if retry {
+		own, left, err = t.held(ctx, a, g, f)
+	}
+	if !left {
+		var mu sync.Mutex
+		all(context.WithoutCancel(ctx), func(ctx context.Context, fr frame) {
+			var r tally
+			_ = t.run(ctx, fr, "belljar.disarm()", &r)
+			mu.Lock()
+			defer mu.Unlock()
+			own.Hits, own.Misses = own.Hits+r.Hits, own.Misses+r.Misses
+		})
+	}
+	left = left || a.frame.leftIn(t.tab)
+	own.Left = left
+	if left && own.Misses == 0 {
+		own.Misses = t.strays(context.WithoutCancel(ctx), a.frame.id)
+	}
+	if left && own.Misses == 0 { // the input had its effect
+		own.Hits, own.Took = max(own.Hits, 1), true
+	}
+	return own, err
+}
+
+// held takes hold of an element, does f, and lets go. left says that a dialog or another document
+// keeps the page from saying what became of the input.
+func (t guard) held(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, left bool, err error) {
+	after := running{err: errLeft}
+	is, err := t.grip(ctx, a, g)
+	if err == nil {
+		err = hand(t).takesInput(a.frame)
+	}
+	if err == nil {
+		if g.Ups > 0 {
+			after = beginScript(ctx, t.tab, a.frame, fmt.Sprintf("belljar.disarmAfter(%d)", g.Ups))
+		}
+		err = f(is)
+	}
+	came := after.err == nil && after.came(ctx, t.stop(), upTime)
+	if err == nil && g.Ups > 0 && !came {
+		err = g.taken(ctx)
+	}
+	left = t.disarm(context.WithoutCancel(ctx), a, after, came, &own) != nil
+	return own, left, err
+}
+
+// stroke strikes keys in an element that has the focus, and does not wait for the page to have taken
+// hold of it: a guard that is not armed lets no key through. So where the element is another one by
+// now, or the keys were faster, nothing was done. retry reports that
+// nothing was done, so held may try.
+func (t guard) stroke(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, left, retry bool, err error) {
+	if err := hand(t).takesInput(a.frame); err != nil {
+		return own, false, false, err
+	}
+	script := beginScript(ctx, t.tab, a.frame, fmt.Sprintf("belljar.stroke(%d, %s)", a.local, argument(g)))
+	if err = script.err; err == nil {
+		err = f(touched{})
+	}
+	if err != nil {
+		return own, false, false, t.fault(err, false)
+	}
+	came := script.came(ctx, t.stop(), upTime)
+	if !came {
+		err = g.taken(ctx)
+	}
+	left = t.disarm(context.WithoutCancel(ctx), a, script, came, &own) != nil
+	if came && !left && own.Hits == 0 { // keys that are still on their way may not come when they are struck again
+		err = g.taken(ctx)
+	}
+	return own, left, !left && own.Hits == 0 && err == nil, err
+}
+
+// strays is how much input came to the document that took the place of another in a frame. Its
+// guard is closed from its first moment, so the page itself got none of it.
+func (t guard) strays(ctx context.Context, id string) int {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	var r tally
+	if f, ok := t.frameOf(id); ok {
+		_ = t.run(ctx, f, "belljar.disarm()", &r)
+	}
+	return r.Misses
+}
+
+// maxFrameDepth is how many frames around an element are looked at.
+const maxFrameDepth = 20
+
+// navigations is how often the documents of a frame, and of those around it, have asked for another
+// one in their place. over reports that none of these requests is under way. t.mu is held.
+func (t guard) navigations(id string) (n int, over bool) {
+	over = true
+	for f, depth := t.frames[id], 0; f != nil && depth < maxFrameDepth; f, depth = t.frames[f.parent], depth+1 {
+		n += f.navigations
+		over = over && f.over == f.navigations
+	}
+	return n, over
+}
+
+// stays refuses a click before its first press if the move of the mouse has made the page navigate,
+// unless it stays where it is, as for a file. before counts the navigations before the move. The page
+// answers the empty script only after it has reported what it asked for.
+func (t guard) stays(ctx context.Context, a aim, before int) error {
+	if err := t.run(ctx, a.frame, "0", nil); err != nil {
+		return t.fault(err, false)
+	}
+	t.mu.Lock()
+	n, _ := t.navigations(a.frame.id)
+	t.mu.Unlock()
+	if n != before {
+		t.until(ctx, stayTime, func() bool {
+			_, over := t.navigations(a.frame.id)
+			f := t.frames[a.frame.id]
+			return over || t.dialog != nil || f == nil || f.loader != a.frame.loader
+		})
+		t.mu.Lock()
+		_, over := t.navigations(a.frame.id)
+		t.mu.Unlock()
+		if !over {
+			return t.fault(errLeft, false)
+		}
+	}
+	return hand(t).takesInput(a.frame)
+}
+
+// stayTime is how long a click waits at most to see whether the page stays where it is.
+const stayTime = time.Second
+
+// upTime is how long a key may take to come up where its element is, before Chrome is asked for it.
+// It comes up elsewhere if the page has moved the focus into another frame.
+const upTime = 50 * time.Millisecond
+
+// disarm disarms the guard in the frame of an element, unless after has done it.
+func (t guard) disarm(ctx context.Context, a aim, after running, came bool, own *tally) error {
+	switch {
+	case came && after.wait(ctx, own) == nil:
+		return nil
+	case after.err == nil:
+		after.drop()
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return t.run(ctx, a.frame, "belljar.disarm()", own)
+}

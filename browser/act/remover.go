@@ -1,0 +1,71 @@
+package act
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"belljar.dev/browser"
+)
+
+// maxUnwanted is how many files wait at most to be removed. The file system has room for fewer.
+const maxUnwanted = 256
+
+// remover removes the files of downloads that nobody can save. Chrome keeps what has come of a
+// download that was interrupted, in order to resume it.
+type remover struct {
+	lease *browser.Seat
+	came  chan struct{} // some files are unwanted; room for one
+
+	mu    sync.Mutex
+	guids []string // guarded by mu: of downloads whose files are to be removed
+}
+
+// add has the file of a download removed.
+func (r *remover) add(guid string) {
+	if !isGUID(guid) {
+		return
+	}
+	r.mu.Lock()
+	r.guids = newest(append(r.guids, guid))
+	r.mu.Unlock()
+	select {
+	case r.came <- struct{}{}:
+	default:
+	}
+}
+
+// run removes files until ctx ends, and calls removed for those that are gone.
+func (r *remover) run(ctx context.Context, removed func(guids []string)) {
+	for {
+		select {
+		case <-r.came:
+		case <-ctx.Done():
+			return
+		}
+		r.mu.Lock()
+		guids := r.guids
+		r.guids = nil
+		r.mu.Unlock()
+		var names []string
+		for _, guid := range guids {
+			names = append(names, downloadDir+"/"+guid, downloadDir+"/"+guid+".crdownload")
+		}
+		if err := r.lease.Remove(ctx, names...); err != nil {
+			r.mu.Lock()
+			r.guids = newest(slices.Concat(guids, r.guids)) // the next removal tries it again
+			r.mu.Unlock()
+			continue
+		}
+		removed(guids)
+	}
+}
+
+// newest keeps as many files as may wait, the last ones.
+func newest(guids []string) []string { return guids[max(0, len(guids)-maxUnwanted):] }
+
+// isGUID reports whether a name is one that Chrome gives.
+func isGUID(s string) bool {
+	return len(s) >= 8 && len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF-") == ""
+}

@@ -1,0 +1,62 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+)
+
+// inputTime is how long a page may take over one event of input.
+const inputTime = 5 * time.Second
+
+// behindTime is how long input may take before the tab is brought before the others again: a
+// window that was about to come has hidden it meanwhile, and a hidden page takes no input.
+const behindTime = time.Second
+
+// send sends input and waits until the page has taken it, or a dialog came, or the
+// page was left.
+func send[P any](ctx context.Context, t *tab, session string, cmd cdp.Command[P, cdp.Empty], params P) error {
+	return took(ctx, t, begin(t.e.g, session, cmd, params))
+}
+
+// took waits until the page has taken input.
+func took(ctx context.Context, t *tab, sent pending[cdp.Empty]) error {
+	ctx, cancel := context.WithTimeout(ctx, inputTime)
+	defer cancel()
+	if !sent.came(ctx, t.stop(), behindTime) {
+		begin(t.e.g, t.session(), page.BringToFront, cdp.Empty{}).drop()
+	}
+	_, err := sent.waitOr(ctx, t.stop())
+	return t.cause(err)
+}
+
+// takesInput refuses a step whose input would not reach the document of a frame any more: a dialog
+// waits, or the document was left. It is for before the first input of the step: an error after it
+// may be one that the input had as its effect.
+func (t hand) takesInput(f frame) error {
+	select {
+	case <-t.stop():
+		return t.fault(t.cause(errBlocked), false)
+	default:
+	}
+	if f.leftIn(t.tab) {
+		return t.fault(errLeft, false)
+	}
+	return nil
+}
+
+// leftIn reports whether the document of the frame was left in its tab.
+func (f frame) leftIn(t *tab) bool {
+	now, ok := t.frameOf(f.id)
+	return !ok || now.loader != f.loader
+}
+
+// inputOver reports whether input has ended with a dialog or another document. The outcome of the
+// step says which. A *Refusal comes before any input was sent.
+func inputOver(err error) bool {
+	_, refused := errors.AsType[*Refusal](err)
+	return !refused && (errors.Is(err, errBlocked) || errors.Is(err, errLeft))
+}
