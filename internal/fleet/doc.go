@@ -27,7 +27,7 @@
 //	places.go, move.go     places that move from one worker to another, to a file, and back
 //	policy.go              the policy that an operator gives to the whole fleet
 //	cleanup.go             what moves have left at workers
-//	learn.go               places that workers have and nobody has claimed
+//	unclaimed.go           places that workers have and nobody has claimed
 //	drives.go              what a front works on at once, and the numbers of moves
 //	resolve.go             the worker that has a place, or gets it
 //	ask.go                 what a front asks workers for itself

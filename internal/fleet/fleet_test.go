@@ -494,26 +494,6 @@ func TestTwoOfOneName(t *testing.T) {
 	r.until("second", func() bool { _, text, _ := r.ask("p", `{"id":1}`); return strings.HasPrefix(text, "second") })
 }
 
-// A place that a worker has is its own, also where the front has never had a request for it and
-// its name decides for another worker: while its worker is away, it is not made anew.
-func TestPlaceThatNobodyHasClaimed(t *testing.T) {
-	names := []string{"w1", "w2"}
-	r := newRig(t, func(c *FrontConfig) { c.Workers, c.Return = names, 100*time.Millisecond })
-	has, other := "w1", rendezvous(names, "old")
-	if has == other {
-		has = "w2"
-	}
-	files := r.cert(has, WorkerDNS(has))
-	m := r.worker(has, files, echo(has), "old")
-	r.until("a claim", func() bool { return r.front.cfg.Claims.Owner("old").Worker == has })
-	m.stop()
-	r.until("the end of its link", func() bool { return r.front.roster.named(has) == nil })
-	r.worker(other, r.cert(other, WorkerDNS(other)), echo(other))
-	r.says("old", 503, "the worker of this place is not there")
-	r.worker(has, files, echo(has), "old")
-	r.says("old", 200, has+" old")
-}
-
 // Fronts with one list of workers give a new place to the same worker, and wait for it.
 // One without a list makes no new place where a worker has a second front.
 func TestNewPlacesOfTwoFronts(t *testing.T) {

@@ -52,8 +52,9 @@ type FrontConfig struct {
 	Workers     []string      // to which new places go, the same at all fronts; empty for whichever is linked
 	Return      time.Duration // how long a request waits for a worker that is not there; 5 s
 	Protocol    Protocol
-	Policy      func() string // digest of the policy that holds here, for people; nil says none
-	Keys        *Keys         // of audit logs; nil remembers none
+	Policy      func() string   // digest of the policy that holds here, for people; nil says none
+	Keys        *Keys           // of audit logs; nil remembers none
+	Names       func() []string // all places that the policy has, a new slice for each call; nil has no place claimed without a request
 	Log         *slog.Logger
 
 	times moveTimes // zero for the usual ones
@@ -126,7 +127,6 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 // Serve takes links of workers until the listener is closed. Requests go on until Close.
 func (f *Front) Serve(ctx context.Context, l net.Listener) error {
 	f.roster.run(func() { f.moves.run(ctx) })
-	f.roster.run(func() { learn(ctx, f) })
 	err := f.roster.serve(ctx, l)
 	if errors.Is(err, net.ErrClosed) {
 		return nil

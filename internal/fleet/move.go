@@ -26,11 +26,14 @@ type moveTimes struct {
 	grace    time.Duration // of a copy from a file that nobody claims
 	say      time.Duration // at least, between two signs of life of a worker
 	most     int64         // bytes of a stream
+
+	unclaimed time.Duration // before each look for places that nobody has claimed
 }
 
 var usualMoves = moveTimes{
 	look: time.Second, takeOver: 20 * time.Second, retry: 250 * time.Millisecond, step: 30 * time.Second, undo: 3 * time.Second, freeze: 11 * time.Minute,
 	stall: time.Minute, quiet: 5 * time.Minute, copy: time.Hour, patience: time.Minute, grace: time.Minute, say: time.Second, most: MaxCopy,
+	unclaimed: settleWait,
 }
 
 // Bounds of moves.
@@ -80,11 +83,13 @@ func (m *moves) own(place string, c claims.Claim) {
 	}
 }
 
-// run looks after moves until the front is closed, and waits for those that it works on.
+// run looks after moves, and after places that nobody has claimed, until the front is closed. It
+// waits for the moves that it works on.
 func (m *moves) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.all.Wait()
 	defer cancel() // which each step of a worker hears of
+	m.all.Go(func() { m.front.claimUnclaimed(ctx) })
 	tick := time.NewTicker(m.times.look)
 	defer tick.Stop()
 	for {

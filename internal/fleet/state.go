@@ -53,9 +53,28 @@ func (s *state) fits() bool {
 	if s.Signed != nil && !s.Signed.fits() || len(s.Policy) > maxPolicy || strings.Trim(s.Policy, "0123456789abcdef") != "" {
 		return false
 	}
-	name := func(p string) bool { return p == "" || len(p) > maxPlace }
-	return (s.Places == nil || !slices.ContainsFunc(*s.Places, name)) &&
-		(s.Moves == nil || !slices.ContainsFunc(*s.Moves, func(m Marked) bool { return name(m.Place) || m.Move > claims.MaxMove }))
+	wrong := func(place string) bool { return !isPlace(place) }
+	return (s.Places == nil || !slices.ContainsFunc(*s.Places, wrong)) &&
+		(s.Moves == nil || !slices.ContainsFunc(*s.Moves, func(m Marked) bool { return wrong(m.Place) || m.Move > claims.MaxMove }))
+}
+
+// isPlace reports whether a text can be the name of a place: that of a tenant, or of a tenant and
+// of a place of it with a slash between.
+func isPlace(s string) bool {
+	if len(s) > maxPlace {
+		return false
+	}
+	tenant, place, named := strings.Cut(s, "/")
+	return isPart(tenant) && (!named || isPart(place))
+}
+
+// isPart reports whether a text can be the name of a tenant, or of a place of one.
+func isPart(s string) bool {
+	const inner = "._-"
+	wrong := func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && !strings.ContainsRune(inner, c)
+	}
+	return s != "" && !strings.ContainsRune(inner, rune(s[0])) && strings.IndexFunc(s, wrong) < 0
 }
 
 // WorkerInfo is a worker as a front sees it.

@@ -48,6 +48,10 @@ func openFleet(ctx context.Context, s *Server) (err error) {
 		Keys:        keys,
 		Credentials: routes.Credentials, Claims: journal, Settled: !journal.Empty(), Workers: routes.Workers, Protocol: messages{}, Log: s.Log,
 		Policy: func() string { return s.gate.now.Load().Hash() },
+		Names: func() []string {
+			all, _ := fleetPlaces(s.places.layout.Load().policy()) // a policy that no fleet can serve has none
+			return all
+		},
 	}
 	if len(routes.NATS.Servers) > 0 {
 		if cfg.Claims, s.shared, err = share(ctx, s, journal); err != nil {
