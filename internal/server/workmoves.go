@@ -577,7 +577,7 @@ func (m *movers) discard(at fleet.Marked) error {
 func (m *movers) record(ctx context.Context, event string, at fleet.Marked, by string) error {
 	tenant, _ := splitID(at.Place)
 	if err := m.audit.commit(ctx, audit.Session{Event: event, Tenant: tenant, Workspace: m.dir.workspace(at.Place), By: by}); err != nil {
-		return fmt.Errorf("the policy requires a record of %s: %w", event, err)
+		return fmt.Errorf("nothing was done: the policy requires an audit record of %s, and it cannot be written: %w", event, err)
 	}
 	m.log.Info("a place moves", "event", event, "place", at.Place, "move", at.Move)
 	return nil

@@ -78,7 +78,7 @@ func becomeSystemd(w *order, program string) error {
 	if err := os.Remove("/.dockerenv"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// What is slow here is no failure: by default a start has 90 seconds.
+	// A slow start is not a failure here; the default limit is 90 seconds.
 	slow := "[Manager]\nDefaultTimeoutStartSec=30min\nDefaultTimeoutStopSec=30min\n"
 	for _, dir := range []string{"/etc/systemd/system.conf.d", "/etc/systemd/user.conf.d"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as systemd makes it
