@@ -67,7 +67,7 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	})
 	ends := []func(l string){
-		nil,
+		func(string) {},
 		func(l string) { s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "C"`)}) },
 		func(l string) { s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `link "File"`)}) },
 		func(string) { s.seat.Kill() },

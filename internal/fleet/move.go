@@ -89,7 +89,7 @@ func (m *moves) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.all.Wait()
 	defer cancel() // which each step of a worker hears of
-	m.all.Go(func() { m.front.claimUnclaimed(ctx) })
+	m.all.Go(func() { unclaimed{m.front, m.times.unclaimed}.claim(ctx) })
 	tick := time.NewTicker(m.times.look)
 	defer tick.Stop()
 	for {

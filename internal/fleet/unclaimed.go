@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"math/rand/v2"
+	"time"
 
 	"belljar.dev/internal/fleet/claims"
 	"belljar.dev/internal/pause"
@@ -14,7 +15,13 @@ const (
 	maxUnwritten = 3    // claims that cannot be written
 )
 
-// claimUnclaimed claims places without a request, until ctx ends. For each place that exactly one
+// unclaimed are the places of a front's policy that workers have and nobody has claimed.
+type unclaimed struct {
+	front *Front
+	every time.Duration
+}
+
+// claim claims places without a request, until ctx ends. For each place that exactly one
 // worker has and nobody has claimed, it writes a claim for that worker. Two fronts come to lack
 // such a claim: one that has lost its journal, and one of several without shared claims whose
 // sibling had the place made. Such a front would have the place made anew at another worker while
@@ -22,18 +29,19 @@ const (
 //
 // It waits before each look. Before the first one, workers have time to connect: a place that two
 // of them have is claimed for neither.
-func (f *Front) claimUnclaimed(ctx context.Context) {
-	if f.cfg.Names == nil {
+func (u unclaimed) claim(ctx context.Context) {
+	if u.front.cfg.Names == nil {
 		return
 	}
-	for pause.For(ctx, f.moves.times.unclaimed) == nil {
-		f.lookUnclaimed(ctx)
+	for pause.For(ctx, u.every) == nil {
+		u.look(ctx)
 	}
 }
 
-// lookUnclaimed is one look of claimUnclaimed. A worker may say that it has any place, and a claim
+// look is one look of claim. A worker may say that it has any place, and a claim
 // lasts: only places that the policy of this front has are claimed, as for a request.
-func (f *Front) lookUnclaimed(ctx context.Context) {
+func (u unclaimed) look(ctx context.Context) {
+	f := u.front
 	all := f.cfg.Names()
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) // those that fail keep no other place waiting
 	claimed, unwritten := make(map[string]int), 0

@@ -83,7 +83,7 @@ func TestClaimUnclaimedOnlyOfPolicy(t *testing.T) {
 	f, _ := unclaimedFront(t, "a", "both", "moved", "nobody")
 	has(f, "w1", []Marked{{Place: "moved", Mark: claims.Mark{Move: 1, To: "w2"}}}, "a", "both", "moved", "stranger")
 	has(f, "w2", nil, "both", "a/stranger")
-	f.lookUnclaimed(t.Context())
+	unclaimed{front: f}.look(t.Context())
 	if all := f.cfg.Claims.All(); len(all) != 1 || all["a"] != (claims.Claim{Worker: "w1"}) {
 		t.Errorf("got %v, want a claim of w1 for a alone", all)
 	}
@@ -99,7 +99,7 @@ func TestClaimUnclaimedBounded(t *testing.T) {
 	has(f, "w1", nil, names...)
 	has(f, "w2", nil, "other")
 	for _, want := range []int{maxUnclaimed + 1, maxUnclaimed + 2} {
-		f.lookUnclaimed(t.Context())
+		unclaimed{front: f}.look(t.Context())
 		if len(l.asked) != want {
 			t.Errorf("%d claims, want %d", len(l.asked), want)
 		}
@@ -114,11 +114,11 @@ func TestClaimUnclaimedFaults(t *testing.T) {
 	f, l := unclaimedFront(t, "a", "b", "c", "d", "e")
 	has(f, "w1", nil, "a", "b", "c", "d", "e")
 	l.fail = 100
-	if f.lookUnclaimed(t.Context()); len(l.asked) != maxUnwritten {
+	if (unclaimed{front: f}).look(t.Context()); len(l.asked) != maxUnwritten {
 		t.Errorf("%d places were tried, want %d", len(l.asked), maxUnwritten)
 	}
 	l.fail, l.wrong = 0, "c"
-	if f.lookUnclaimed(t.Context()); len(f.cfg.Claims.All()) != 4 {
+	if (unclaimed{front: f}).look(t.Context()); len(f.cfg.Claims.All()) != 4 {
 		t.Errorf("got %v, want all places but c", f.cfg.Claims.All())
 	}
 }
@@ -133,7 +133,7 @@ func TestClaimUnclaimedTimes(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan struct{})
 		go func() {
-			f.claimUnclaimed(ctx)
+			unclaimed{f, f.moves.times.unclaimed}.claim(ctx)
 			close(over)
 		}()
 		for i, want := range []int{0, 1, 2, 2} {
