@@ -30,7 +30,6 @@ type files struct {
 	begun []string // lines for the next outcome
 	lost  int      // that were cancelled since there were too many
 	given int64    // bytes of large uploads, which are kept
-
 }
 
 // download is a file on its way, or there.
