@@ -62,7 +62,7 @@ func (u unclaimed) look(ctx context.Context) {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		f.cfg.Log.Warn("claim a place for the worker that has it", "place", place, "worker", worker, "err", err)
+		f.cfg.Log.Warn("claim a place for its worker", "place", place, "worker", worker, "err", err)
 		if unwritten++; unwritten == maxUnwritten {
 			return
 		}
