@@ -212,7 +212,7 @@ func TestNothingMakesTheWorkspaceUnusable(t *testing.T) {
 // and the job, the next command and the end of the job tell it.
 func TestWhatAJobMakesIsTakenAwayWhileItRuns(t *testing.T) {
 	const script = `mkdir -p .vscode .claude; echo '{}' > .vscode/tasks.json; echo '{}' > .claude/settings.json; git init -q .; git config core.fsmonitor 'touch WITNESS; false'
-		echo evil > .envrc; while [ -e .envrc ] || [ -e .vscode ]; do sleep 0.05; done; echo taken; exec sleep 1000`
+		echo evil > .envrc; while [ -e .envrc ] || [ -e .vscode ] || grep -q fsmonitor .git/config; do sleep 0.05; done; echo taken; exec sleep 1000`
 	for profile, want := range map[string]string{protecting: "taken\n", unprotecting: ""} {
 		s := newShop(t, profile)
 		s.open(t)

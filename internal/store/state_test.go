@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 )
 
 var notes = Schema{Name: "notes", Steps: []string{"CREATE TABLE notes_all (n INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT"}}
@@ -143,6 +145,24 @@ func TestWritersStandInLine(t *testing.T) {
 	wg.Wait()
 	if got := count(t, tables); got != 32 {
 		t.Errorf("got %d notes, want 32", got)
+	}
+}
+
+// Programs that open a place without a state at the same time each make it, and none fails
+// because of the others.
+func TestProgramsBeginTogether(t *testing.T) {
+	for range 50 {
+		dir := t.TempDir()
+		var all errgroup.Group
+		for range 8 {
+			all.Go(func() error {
+				s := New(dir)
+				return errors.Join(put(t.Context(), s.Tables(notes), "a"), s.Close())
+			})
+		}
+		if err := all.Wait(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

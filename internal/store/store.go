@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"belljar.dev/internal/pause"
 )
 
 // Bounds of a database.
@@ -24,6 +27,8 @@ const (
 	// processes poll instead of queueing up, and a disk may be slow: with many of them
 	// the last one waits for seconds.
 	busyWait = 15 * time.Second
+	// claimAgain is the pause between two attempts at a file that others make as well.
+	claimAgain = 10 * time.Millisecond
 )
 
 // dirName is the directory of the database in a state directory, and fileName
@@ -145,10 +150,27 @@ func (s *Store) connect(ctx context.Context) (*sql.DB, error) {
 	db := sql.OpenDB(connector{base})
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	if err := claim(ctx, db); err != nil {
+	if err := claimInTurn(ctx, db); err != nil {
 		return nil, errors.Join(s.explain(fmt.Errorf("open state: %w", err)), db.Close())
 	}
 	return db, nil
+}
+
+// claimInTurn claims a database as soon as no other process is at it. A connection that puts a new
+// file into WAL mode does not wait for others that do so, whatever its busy_timeout
+// (sqlite.org/wal.html, "Activating And Configuring WAL Mode").
+func claimInTurn(ctx context.Context, db *sql.DB) error {
+	wait, cancel := context.WithTimeout(ctx, busyWait)
+	defer cancel()
+	for {
+		err := claim(ctx, db)
+		if e, ok := errors.AsType[*sqlite.Error](err); !ok || e.Code()&0xff != sqlite3.SQLITE_BUSY {
+			return err
+		}
+		if pause.For(wait, claimAgain) != nil {
+			return err
+		}
+	}
 }
 
 // options are the settings of each connection. With FULL, each commit is on the disk
