@@ -297,9 +297,12 @@ func TestDownloadsThatBreakOff(t *testing.T) {
 	for n := range 3 {
 		s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `link "Half"`)})
 		s.wait(func() bool {
-			return strings.Count(s.look(act.LookRequest{At: act.AtDownloads}), "the server or the page ended it") == n+1
+			files := s.look(act.LookRequest{At: act.AtDownloads})
+			return strings.Count(files, "the server or the page ended it") == n+1 && !strings.Contains(files, "being removed")
 		})
-		s.wait(func() bool { return s.seat.Stored() == 0 })
+		if n := s.seat.Stored(); n != 0 {
+			t.Fatalf("%d bytes of the files are left", n)
+		}
 	}
 	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `link "Good"`)})
 	s.until(act.LookRequest{At: act.AtDownloads}, ": ready")

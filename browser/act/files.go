@@ -261,6 +261,9 @@ func (e *engine) fileLines() []string {
 		if d.why != "" {
 			s += ", since " + d.why
 		}
+		if d.left {
+			s += "; its file is being removed, and takes room until then"
+		}
 		out = append(out, s)
 	}
 	if e.files.lost > 0 {

@@ -320,8 +320,9 @@ func (s *stage) wait(ok func() bool) {
 	s.t.Helper()
 	if !testenv.Until(10*time.Second*testenv.Patience(s.t), ok) {
 		tabs, _ := s.seat.Look(s.ctx(), act.LookRequest{At: act.AtTabs})
+		files, _ := s.seat.Look(s.ctx(), act.LookRequest{At: act.AtDownloads})
 		page, err := s.seat.Look(s.ctx(), act.LookRequest{})
-		s.t.Fatalf("it did not come; the tabs are %+v, the page is %+v, %v", tabs, page, err)
+		s.t.Fatalf("it did not come; the tabs are %+v, the downloads are %+v, the page is %+v, %v", tabs, files, page, err)
 	}
 }
 

@@ -5,12 +5,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"belljar.dev/browser"
+	"belljar.dev/internal/pause"
 )
 
 // maxUnwanted is how many files wait at most to be removed. The file system has room for fewer.
 const maxUnwanted = 256
+
+// removeAgain is the pause after a removal that failed.
+const removeAgain = time.Second
 
 // remover removes the files of downloads that nobody can save. Chrome keeps what has come of a
 // download that was interrupted, in order to resume it.
@@ -30,6 +35,10 @@ func (r *remover) add(guid string) {
 	r.mu.Lock()
 	r.guids = newest(append(r.guids, guid))
 	r.mu.Unlock()
+	r.wake()
+}
+
+func (r *remover) wake() {
 	select {
 	case r.came <- struct{}{}:
 	default:
@@ -54,8 +63,10 @@ func (r *remover) run(ctx context.Context, removed func(guids []string)) {
 		}
 		if err := r.lease.Remove(ctx, names...); err != nil {
 			r.mu.Lock()
-			r.guids = newest(slices.Concat(guids, r.guids)) // the next removal tries it again
+			r.guids = newest(slices.Concat(guids, r.guids))
 			r.mu.Unlock()
+			_ = pause.For(ctx, removeAgain)
+			r.wake()
 			continue
 		}
 		removed(guids)
