@@ -145,21 +145,33 @@ func newSecrets(values []string) (all secrets) {
 	return all
 }
 
-// mask replaces the secrets in a line. A line that ends in … may have been cut within a secret,
-// so the beginning of a secret is replaced there too.
+// mask replaces the secrets in a line. A line that begins or ends with … may have been cut within a
+// secret, so the other half of one is replaced there too.
 func (s secrets) mask(line string) string {
 	for _, one := range s {
 		line = strings.ReplaceAll(line, one, masked)
 	}
-	text, cut := strings.CutSuffix(line, "…")
+	text, head := strings.CutPrefix(line, "…")
+	text, tail := strings.CutSuffix(text, "…")
+	begins, ends := 0, 0 // bytes of the longest halves
 	for _, one := range s {
-		for n := min(len(one), len(text)); cut && n > 0; n-- {
-			if strings.HasSuffix(text, one[:n]) {
-				return text[:len(text)-n] + masked + "…"
+		for n := 1; n <= min(len(one), len(text)); n++ {
+			if head && strings.HasPrefix(text, one[len(one)-n:]) {
+				begins = max(begins, n)
+			}
+			if tail && strings.HasSuffix(text, one[:n]) {
+				ends = max(ends, n)
 			}
 		}
 	}
-	return line
+	parts := []string{text[begins:max(begins, len(text)-ends)]}
+	if begins > 0 {
+		parts = slices.Insert(parts, 0, masked)
+	}
+	if ends > 0 {
+		parts = append(parts, masked)
+	}
+	return strings.Replace(line, text, strings.Join(parts, ""), 1)
 }
 
 // masked replaces a secret.

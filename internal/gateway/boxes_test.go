@@ -434,6 +434,8 @@ func TestSecretsAreMasked(t *testing.T) {
 	m := newSecrets([]string{"", "hunter2-and-more", "tok", "token-123", "-----BEGIN KEY-----\nabcdefghijkl\nxyz\n"})
 	for line, want := range map[string]string{
 		"it is token-123": "it is [secret]", "tok": "[secret]", "abcdefghijkl": "[secret]", "xyz": "xyz", "plain": "plain", "a line that ends in hunter2-a…": "a line that ends in [secret]…", "a line that ends…": "a line that ends…",
+		"…nd-more, it begins": "…[secret], it begins", "…3 and tok…": "…[secret] and [secret]…", "…nter2-and-m…": "…nter2-and-m…", "…e": "…[secret]", "…": "…",
+		"of two halves the longer: hunter2-…": "of two halves the longer: [secret]…",
 	} {
 		if got := m.mask(line); got != want {
 			t.Errorf("%q is shown as %q, want %q", line, got, want)

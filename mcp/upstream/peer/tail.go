@@ -18,6 +18,7 @@ type Tail struct {
 	ring []byte // guarded by mu: nil before the first byte
 	at   int    // guarded by mu: where the next byte goes
 	full bool   // guarded by mu: the ring holds tailBytes
+	lost bool   // guarded by mu: something came before what the ring holds
 }
 
 // Write keeps the end of p. It does not fail.
@@ -31,6 +32,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	if t.ring == nil {
 		t.ring = make([]byte, tailBytes)
 	}
+	t.lost = t.lost || t.full || t.at+n > tailBytes
 	if n >= tailBytes {
 		p = p[n-tailBytes:]
 		t.at, t.full = 0, true
@@ -46,18 +48,23 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Lines returns the last lines, at most so many, without control characters. A line that is
-// long is cut; empty lines are left out.
-func (t *Tail) Lines(most int) []string { return lastLines(t.bytes(), most) }
+// Lines returns the last lines, at most so many, without control characters. Where a line was
+// cut, since it is long or its beginning is no longer kept, there is a "…"; empty lines are left
+// out.
+func (t *Tail) Lines(most int) []string {
+	text, lost := t.bytes()
+	return lastLines(text, lost, most)
+}
 
 // Ended is Lines without what comes after the last line feed: the rest of that line, which may be
 // one half of a secret, is still to be written.
 func (t *Tail) Ended(most int) []string {
-	text := t.bytes()
-	return lastLines(text[:bytes.LastIndexByte(text, '\n')+1], most)
+	text, lost := t.bytes()
+	return lastLines(text[:bytes.LastIndexByte(text, '\n')+1], lost, most)
 }
 
-func lastLines(text []byte, most int) []string {
+// lastLines are the last lines of a text, before which something may be lost.
+func lastLines(text []byte, lost bool, most int) []string {
 	var lines []string
 	for len(text) > 0 && len(lines) < most {
 		from := bytes.LastIndexByte(text, '\n') + 1
@@ -66,18 +73,22 @@ func lastLines(text []byte, most int) []string {
 		if len(line) == 0 {
 			continue
 		}
-		lines = append(lines, excerpt(line, tailLine))
+		shown := excerpt(line, tailLine)
+		if from == 0 && lost {
+			shown = "…" + shown
+		}
+		lines = append(lines, shown)
 	}
 	slices.Reverse(lines)
 	return lines
 }
 
-// bytes is a copy of what is kept, the oldest byte first.
-func (t *Tail) bytes() []byte {
+// bytes is a copy of what is kept, the oldest byte first, and whether something came before it.
+func (t *Tail) bytes() (text []byte, lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.full {
-		return bytes.Clone(t.ring[:t.at])
+		return bytes.Clone(t.ring[:t.at]), t.lost
 	}
-	return append(bytes.Clone(t.ring[t.at:]), t.ring[:t.at]...)
+	return append(bytes.Clone(t.ring[t.at:]), t.ring[:t.at]...), t.lost
 }

@@ -21,7 +21,7 @@ func TestTail(t *testing.T) {
 		{"lines", []string{"a\nb\n", "c\r\nd", "e\n\n"}, []string{"b", "c", "de"}},
 		{"no break", []string{"a"}, []string{"a"}},
 		{"control characters", []string{"\x1b]0;owned\x07\u202ex\tz\n\xff\n"}, []string{`^[]0;owned^G\u202ex z`, `\xff`}},
-		{"wrapped", []string{long, "\nfirst\n", long, "\nlast\n"}, []string{strings.Repeat("y", tailLine) + "…", "last"}},
+		{"wrapped", []string{long, "\nfirst\n", long, "\nlast\n"}, []string{"…" + strings.Repeat("y", tailLine) + "…", "last"}},
 		{"exactly full", []string{strings.Repeat("x", tailBytes-2) + "\n", "z"}, []string{strings.Repeat("x", tailLine) + "…", "z"}},
 	} {
 		var tail Tail
@@ -52,7 +52,7 @@ func TestTail(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := all.String()[all.Len()-tailBytes:]; string(tail.bytes()) != want {
+	if got, lost := tail.bytes(); string(got) != all.String()[all.Len()-tailBytes:] || !lost {
 		t.Error("the tail is not the end of what was written")
 	}
 	if len(tail.ring) != tailBytes {
