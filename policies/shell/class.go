@@ -70,7 +70,7 @@ func ClassOf(program string) Class {
 
 // Known are the programs whose class is not Plain, in order.
 func Known() []string {
-	all := slices.Concat(fields(shells), fields(foreignShells), fields(awks), fields(otherWrappers), slices.Collect(maps.Keys(wrappers)), slices.Collect(maps.Keys(programs)))
+	all := slices.Concat(fields(shells), fields(foreignShells), fields(awks), fields(otherWrappers), slices.Collect(maps.Keys(wrappers)), slices.Collect(maps.Keys(programs())))
 	all = slices.DeleteFunc(all, func(name string) bool { return ClassOf(name) == Plain || strings.HasPrefix(name, ".") })
 	slices.Sort(all)
 	return slices.Compact(all)

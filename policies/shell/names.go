@@ -72,7 +72,7 @@ func (s Script) Names() Names {
 		program := c.Words[0].Text
 		if strings.Contains(program, "/") {
 			n.file(program)
-		} else if _, shells := programs[program]; !shells || !builtins[program] {
+		} else if _, shells := programs()[program]; !shells || !builtins[program] {
 			n.add(&n.Programs, program, maxNames)
 		}
 		for list, files := range projects {

@@ -4,16 +4,20 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // program reads the words of a command that starts others or runs text.
 type program func(r *reader, i int, words []Word, at place)
 
-// programs are those that are no plain wrappers.
-var programs map[string]program
+// programs are those that are no plain wrappers. It is set in init, since they look into it
+// themselves.
+var programs func() map[string]program
 
-func init() {
-	programs = map[string]program{
+func init() { programs = sync.OnceValue(allPrograms) }
+
+func allPrograms() map[string]program {
+	all := map[string]program{
 		"env":     env,
 		"xargs":   xargs,
 		"find":    find,
@@ -35,23 +39,24 @@ func init() {
 		"it runs commands that are given to it in ways that are not known here": "parallel systemd-run screen tmux at batch crontab expect entr perf gdb socat rlwrap proot bwrap firejail capsh cgexec perf valgrind setarch linux32 linux64 i386 x86_64 dbus-run-session dbus-launch torsocks torify proxychains proxychains4 distcc faketime start-stop-daemon run-parts sg newgrp chpst softlimit envdir ld.so lldb gnuplot octave m4 dc tclsh wish emacs vi vim nvim ex ed view rvim",
 	} {
 		for _, name := range fields(list) {
-			programs[name] = always(why)
+			all[name] = always(why)
 		}
 	}
 	for _, name := range fields(shells) {
-		programs[name] = shell
+		all[name] = shell
 	}
 	for _, name := range fields(foreignShells) {
-		programs[name] = foreignShell
+		all[name] = foreignShell
 	}
 	for list, how := range interpreters {
 		for _, name := range fields(list) {
-			programs[name] = how.run
+			all[name] = how.run
 		}
 	}
 	for _, name := range fields(awks) {
-		programs[name] = awk
+		all[name] = awk
 	}
+	return all
 }
 
 // command adds a command, and all that it starts.
@@ -73,7 +78,7 @@ func (r *reader) command(words []Word, assigns []Assign, redirects []Redirect, v
 	name := path.Base(words[0].Text)
 	if w, ok := wrappers[name]; ok {
 		w.start(r, i, words, at)
-	} else if run, ok := programs[versionless(name)]; ok {
+	} else if run, ok := programs()[versionless(name)]; ok {
 		run(r, i, words, at)
 	} else if strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl") {
 		r.out.Commands[i].Opaque = "it is the loader of programs"
@@ -83,7 +88,7 @@ func (r *reader) command(words []Word, assigns []Assign, redirects []Redirect, v
 // versionless is a name without a version at its end: python3.11 is python.
 func versionless(name string) string {
 	short := strings.TrimRight(name, "0123456789.-")
-	if short == "" || programs[name] != nil {
+	if short == "" || programs()[name] != nil {
 		return name
 	}
 	return short

@@ -21,7 +21,7 @@ func Runs(program string) bool {
 	case "git", "sed", "gsed": // which are marked where they do
 		return false
 	default:
-		_, ok := programs[short]
+		_, ok := programs()[short]
 		return ok && !builtins[short] || strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl")
 	}
 }
