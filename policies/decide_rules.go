@@ -91,108 +91,131 @@ type outcome struct {
 // enough that the rule may. The same holds for exceptions, the other way
 // round. Where a deny only may speak about a piece, a person is asked.
 func (s *ruleset) weigh(c *inquiry, pc *piece) outcome {
-	profile := c.profile
-	var strict, lenient *rule
-	// A rule wants a question about the tool by its own name. Without one, a question is no
-	// more than a rule that denies and only may, or a name that an upstream chose.
-	asks := false
-	o := outcome{verdict: Allow, remember: anyRemember}
+	w := weighing{set: s, call: c, piece: pc, outcome: outcome{verdict: Allow, remember: anyRemember}}
 	for _, r := range c.among(s, pc) {
-		lets := r.verdict == Allow
-		sure := r.match.about(c, pc, lets)
-		if sure != no && !r.unless.isZero() {
-			sure = min(sure, r.unless.about(c, pc, !lets).not())
-		}
-		without := sure
-		if sure != no && r.when != nil {
-			sure = min(sure, c.when(r, lets))
-		}
-		verdict := r.verdict
-		if verdict == Deny && sure == may {
-			verdict = Ask
-		}
-		if c.seen != nil {
-			if m, ok := c.explained(r, verdict, without, sure); ok {
-				*c.seen = append(*c.seen, m)
-			}
-		}
-		if sure == may && r.passes {
-			continue
-		}
-		if r.mode != ModeEnforce {
-			if sure == must || sure == may && !lets {
-				o.aside = append(o.aside, aside{r, verdict})
-			}
-			continue
-		}
-		switch {
-		case sure == no:
-			continue
-		case lets && sure == may:
-			if o.near == nil {
-				o.near = r
-			}
-			continue
-		case lets:
-			if r.terms.any() {
-				o.bound = append(o.bound, r)
-			}
-			if lenient == nil {
-				lenient = r
-			}
-			granted := r.profile
-			if granted == "" {
-				granted = profile
-			}
-			switch {
-			case len(o.grants) == 0 && granted == profile:
-				o.grants = c.own()
-			case !slices.Contains(o.grants, granted):
-				o.grants = append(o.grants, granted)
-			}
-			continue
-		}
-		if r.terms.any() {
-			o.bound = append(o.bound, r)
-		}
-		asks = asks || r.verdict == Ask && c.byOwnName(r)
-		if verdict == Ask {
-			o.remember = o.remember.narrow(r.remembers(s))
-		}
-		// If two verdicts are equal, the sure one gives the better reason.
-		if verdict < o.verdict || verdict == o.verdict && o.maybe && sure == must {
-			strict, o.verdict, o.maybe = r, verdict, sure == may
+		w.ask(r)
+	}
+	w.settle()
+	return w.outcome
+}
+
+// weighing is what the rules that were asked so far say about one piece.
+type weighing struct {
+	set   *ruleset
+	call  *inquiry
+	piece *piece
+	outcome
+	strict, lenient *rule // the first of those that stop the piece most, and of those that let it through
+	// asks: a rule wants a question about the tool by its own name. Without one, a question is
+	// no more than a rule that denies and only may, or a name that an upstream chose.
+	asks bool
+}
+
+// ask asks one rule.
+func (w *weighing) ask(r *rule) {
+	lets := r.verdict == Allow
+	sure := r.match.about(w.call, w.piece, lets)
+	if sure != no && !r.unless.isZero() {
+		sure = min(sure, r.unless.about(w.call, w.piece, !lets).not())
+	}
+	without := sure
+	if sure != no && r.when != nil {
+		sure = min(sure, w.call.when(r, lets))
+	}
+	verdict := r.verdict
+	if verdict == Deny && sure == may {
+		verdict = Ask
+	}
+	if w.call.seen != nil {
+		if m, ok := w.call.explained(r, verdict, without, sure); ok {
+			*w.call.seen = append(*w.call.seen, m)
 		}
 	}
 	switch {
-	case pc.fault != "":
-		return outcome{verdict: Deny} // enforced or not, no rule can speak about it
-	case strict != nil && o.verdict == Ask && !asks && lenient == nil && s.fallback == Deny:
+	case sure == no, sure == may && r.passes:
+	case r.mode != ModeEnforce:
+		if sure == must || !lets {
+			w.aside = append(w.aside, aside{r, verdict})
+		}
+	case !lets:
+		w.stop(r, verdict, sure)
+	case sure == must:
+		w.let(r)
+	case w.near == nil:
+		w.near = r
+	}
+}
+
+// let notes a rule that lets the piece through.
+func (w *weighing) let(r *rule) {
+	if r.terms.any() {
+		w.bound = append(w.bound, r)
+	}
+	if w.lenient == nil {
+		w.lenient = r
+	}
+	granted := r.profile
+	if granted == "" {
+		granted = w.call.profile
+	}
+	switch {
+	case len(w.grants) == 0 && granted == w.call.profile:
+		w.grants = w.call.own()
+	case !slices.Contains(w.grants, granted):
+		w.grants = append(w.grants, granted)
+	}
+}
+
+// stop notes a rule that denies the piece or wants a question about it.
+func (w *weighing) stop(r *rule, verdict Verdict, sure proof) {
+	if r.terms.any() {
+		w.bound = append(w.bound, r)
+	}
+	w.asks = w.asks || r.verdict == Ask && w.call.byOwnName(r)
+	if verdict == Ask {
+		w.remember = w.remember.narrow(r.remembers(w.set))
+	}
+	// If two verdicts are equal, the sure one gives the better reason.
+	if verdict < w.verdict || verdict == w.verdict && w.maybe && sure == must {
+		w.strict, w.verdict, w.maybe = r, verdict, sure == may
+	}
+}
+
+// settle says what comes of it once all rules were asked.
+func (w *weighing) settle() {
+	switch {
+	case w.piece.fault != "":
+		w.outcome = outcome{verdict: Deny} // enforced or not, no rule can speak about it
+	case w.strict != nil && w.verdict == Ask && !w.asks && w.lenient == nil && w.set.fallback == Deny:
 		// Such a question may take the place of what is allowed, and not of what is
 		// denied without it.
-		o.verdict, o.maybe = Deny, false
-	case strict != nil:
-		o.rule = strict
-	case lenient != nil:
-		o.rule = lenient
-	case pc.wrapper && len(pc.files) == 0:
-		o.skip = true
+		w.verdict, w.maybe = Deny, false
+	case w.strict != nil:
+		w.rule = w.strict
+	case w.lenient != nil:
+		w.rule = w.lenient
+	case w.piece.wrapper && len(w.piece.files) == 0:
+		w.skip = true
 	default:
-		o.verdict = s.fallback
-		if pc.unread {
-			o.verdict = min(o.verdict, s.unparsable)
-		}
-		o.grants = c.own()
-		o.remember = s.asking.remember
-		if o.near == nil && o.verdict != Allow {
-			o.near = c.butForOptions(s, pc)
-			o.options = o.near != nil
-		}
+		w.byDefault()
 	}
-	if pc.opaque || pc.vague || pc.swayed {
-		o.remember = Remember{} // the same text may be another thing the next time
+	if w.piece.fault == "" && (w.piece.opaque || w.piece.vague || w.piece.swayed) {
+		w.remember = Remember{} // the same text may be another thing the next time
 	}
-	return o
+}
+
+// byDefault is for a piece about which no rule speaks.
+func (w *weighing) byDefault() {
+	w.verdict = w.set.fallback
+	if w.piece.unread {
+		w.verdict = min(w.verdict, w.set.unparsable)
+	}
+	w.grants = w.call.own()
+	w.remember = w.set.asking.remember
+	if w.near == nil && w.verdict != Allow {
+		w.near = w.call.butForOptions(w.set, w.piece)
+		w.options = w.near != nil
+	}
 }
 
 // decision puts an outcome into words for the agent.
@@ -208,14 +231,6 @@ func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 			doubt = doubtWhen
 		}
 	}
-	plainly := "Write the command out in plain words, without variables, substitutions, redirections or blocks, or send its parts as separate calls."
-	switch pc.kind {
-	case aCommand:
-	case anAct:
-		plainly = "Use URLs and paths in their plain, absolute form, or another control of the page."
-	default:
-		plainly = fmt.Sprintf("Name the %s in its plain, absolute form.", subject)
-	}
 	d := Decision{Verdict: o.verdict, Rule: ruleDefault, Source: s.source}
 	if o.rule != nil {
 		d.Rule, d.Source = o.rule.id, o.rule.source
@@ -228,24 +243,13 @@ func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 	case pc.fault != "":
 		d.Rule, d.Source = ruleUnreadable, Source{File: s.name}
 		reason = fmt.Sprintf("No rule can judge this %s: %s.", subject, pc.fault)
-		instead = fmt.Sprintf("Name the %s in its plain form.", subject)
-		switch pc.kind {
-		case wholeCall:
-			instead = "Send several smaller calls."
-			if len(pc.env) > 0 && len(pc.env) <= maxCallEnv {
-				instead = "Leave the variable out of env, and write what it should do as commands of the script."
-			}
-		case anAct:
-			instead = "Use another control of the page, or open an address of http or https."
-		case aURL:
-			instead = "Write the whole URL, for example https://example.org/a/page. A link that a page has without a host is relative to the url of that page."
-		}
+		instead = pc.readable(subject)
 	case o.maybe:
 		reason = fmt.Sprintf("Rule %s may speak about this %s: %s.", d.Rule, subject, doubt)
 		if d.Reason != "" {
 			reason += " " + d.Reason
 		}
-		d.Reason, d.Instead, instead = "", "", plainly
+		d.Reason, d.Instead, instead = "", "", pc.plain(subject)
 	case o.rule != nil && o.verdict == Ask:
 		reason = fmt.Sprintf("The policy wants a person's approval for this %s.", subject)
 		instead = "Go on with work that needs no approval, and tell the person you work for what is waiting."
@@ -257,7 +261,7 @@ func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 		instead = "Leave out the options and variables that are not needed."
 	case o.near != nil && pc.doubt != "":
 		reason = fmt.Sprintf("Rule %s would allow this %s if its text said all that it does, but %s.", o.near.id, subject, pc.doubt)
-		instead = plainly
+		instead = pc.plain(subject)
 	default:
 		reason = fmt.Sprintf("No rule of the policy allows this %s.", subject)
 		if pc.kind == wholeCall && tool != "" {
@@ -272,4 +276,31 @@ func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 		d.Instead = instead
 	}
 	return d
+}
+
+// plain says how to write a piece so that a rule can be sure about it.
+func (pc *piece) plain(subject string) string {
+	switch pc.kind {
+	case aCommand:
+		return "Write the command out in plain words, without variables, substitutions, redirections or blocks, or send its parts as separate calls."
+	case anAct:
+		return "Use URLs and paths in their plain, absolute form, or another control of the page."
+	}
+	return fmt.Sprintf("Name the %s in its plain, absolute form.", subject)
+}
+
+// readable says what to do instead of a piece that no rule can judge.
+func (pc *piece) readable(subject string) string {
+	switch pc.kind {
+	case wholeCall:
+		if len(pc.env) > 0 && len(pc.env) <= maxCallEnv {
+			return "Leave the variable out of env, and write what it should do as commands of the script."
+		}
+		return "Send several smaller calls."
+	case anAct:
+		return "Use another control of the page, or open an address of http or https."
+	case aURL:
+		return "Write the whole URL, for example https://example.org/a/page. A link that a page has without a host is relative to the url of that page."
+	}
+	return fmt.Sprintf("Name the %s in its plain form.", subject)
 }
