@@ -411,16 +411,7 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end e
 		return nil, fmt.Errorf("read output of %q: %w", cmd.Command(), err)
 	}
 	out := bashOutput{
-		commandEnd: commandEnd{
-			Status:          end.result.Status.String(),
-			Signal:          signalName(end.result.Signal),
-			TimedOut:        end.timedOut,
-			OOM:             end.result.Status == sandbox.OOM,
-			DurationMS:      milliseconds(end.result.Wall),
-			CPUMS:           milliseconds(end.result.Usage.CPU),
-			PeakMemoryBytes: end.result.Usage.PeakMemory,
-			Limits:          held(box.Limits()),
-		},
+		commandEnd:   endOf(end, box),
 		commandText:  commandText{Stdout: stream(stdout), Stderr: stream(stderr), OutputBytes: both.Total, OutputURI: uri(o)},
 		Cwd:          sh.workdir(box.Grant(), ""),
 		Notice:       notice,
@@ -443,34 +434,67 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end e
 	var t text
 	t.line("%s", bracket(notice))
 	t.body(shorten(both, o))
-	pairs := []string{"exit", strconv.Itoa(end.result.Code)}
-	switch {
-	case end.job != 0:
-		usage := cmd.Usage()
-		out.Status = sandbox.Running.String()
-		out.DurationMS = milliseconds(time.Since(cmd.Started()))
-		out.CPUMS, out.PeakMemoryBytes = milliseconds(usage.CPU), usage.PeakMemory
-		t.line("[still running after %s; it goes on as background task %d, for at most %s in all: ReadBgOutput shows the rest, KillBgTask ends it]", end.after, out.TaskID, end.most)
+	if end.job != 0 {
+		out.goesOn(&t, cmd, end)
+	} else {
+		out.ended(&t, box.Grant(), end, plan.timeout)
+	}
+	out.starts.tell(&t)
+	watch.tell(&out, &t)
+	return &mcp.Result{Content: []mcp.Content{{Text: t.status(out.pairs(end)...)}}, Structured: out, Task: handle}, nil
+}
+
+// endOf says how a command ended in a box.
+func endOf(end ending, box *sandbox.Box) commandEnd {
+	r := end.result
+	return commandEnd{
+		Status:          r.Status.String(),
+		Signal:          signalName(r.Signal),
+		TimedOut:        end.timedOut,
+		OOM:             r.Status == sandbox.OOM,
+		DurationMS:      milliseconds(r.Wall),
+		CPUMS:           milliseconds(r.Usage.CPU),
+		PeakMemoryBytes: r.Usage.PeakMemory,
+		Limits:          held(box.Limits()),
+	}
+}
+
+// goesOn adds what there is to say of a command that went to the background.
+func (out *bashOutput) goesOn(t *text, cmd *sandbox.Job, end ending) {
+	usage := cmd.Usage()
+	out.Status = sandbox.Running.String()
+	out.DurationMS = milliseconds(time.Since(cmd.Started()))
+	out.CPUMS, out.PeakMemoryBytes = milliseconds(usage.CPU), usage.PeakMemory
+	t.line("[still running after %s; it goes on as background task %d, for at most %s in all: ReadBgOutput shows the rest, KillBgTask ends it]", end.after, out.TaskID, end.most)
+}
+
+// ended adds what there is to say of a command that has ended.
+func (out *bashOutput) ended(t *text, g policies.Grant, end ending, timeout time.Duration) {
+	code := end.result.Code
+	out.ExitCode = &code
+	out.Hint = hint(g, end.result, out.Stderr+out.Stdout)
+	t.line("%s", bracket(out.Hint))
+	t.line("%s", bracket(epitaph(end, g.Limits(), timeout)))
+	state{reverted: out.Reverted, blocked: out.Blocked}.tell(t)
+	if out.OutputBytes == 0 && end.result.Status == sandbox.Exited {
+		t.line("(no output)")
+	}
+}
+
+// pairs are those of the text's last line.
+func (out *bashOutput) pairs(end ending) []string {
+	var pairs []string
+	if end.job != 0 {
 		pairs = []string{"status", out.Status, "task_id", strconv.FormatInt(out.TaskID, 10)}
-	default:
-		code := end.result.Code
-		out.ExitCode = &code
-		out.Hint = hint(box.Grant(), end.result, out.Stderr+out.Stdout)
-		t.line("%s", bracket(out.Hint))
-		t.line("%s", bracket(epitaph(end, box.Grant().Limits(), plan.timeout)))
-		state{reverted: out.Reverted, blocked: out.Blocked}.tell(&t)
+	} else {
+		pairs = []string{"exit", strconv.Itoa(end.result.Code)}
 		if out.Status != sandbox.Exited.String() {
 			pairs = append(pairs, "status", out.Status)
 		}
 		if out.Signal != "" {
 			pairs = append(pairs, "signal", out.Signal)
 		}
-		if both.Total == 0 && end.result.Status == sandbox.Exited {
-			t.line("(no output)")
-		}
 	}
-	out.starts.tell(&t)
-	watch.tell(&out, &t)
 	pairs = append(pairs, "duration_ms", strconv.FormatInt(out.DurationMS, 10), "cwd", out.Cwd)
 	if out.Checkpoint != "" {
 		pairs = append(pairs, "checkpoint", out.Checkpoint)
@@ -478,10 +502,10 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end e
 	if out.Set != "" {
 		pairs = append(pairs, "workspace_set", out.Set)
 	}
-	if both.Dropped > 0 {
-		pairs = append(pairs, "output_bytes", strconv.FormatInt(both.Total, 10), "output", out.OutputURI)
+	if out.cut {
+		pairs = append(pairs, "output_bytes", strconv.FormatInt(out.OutputBytes, 10), "output", out.OutputURI)
 	}
-	return &mcp.Result{Content: []mcp.Content{{Text: t.status(pairs...)}}, Structured: out, Task: handle}, nil
+	return pairs
 }
 
 // epitaph says what ended a command, unless the command ended by itself.
