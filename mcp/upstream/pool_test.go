@@ -184,6 +184,35 @@ func TestLastingFailureIsTriedThrice(t *testing.T) {
 	})
 }
 
+// The status of a server says that a person has to log in while that is why the server does not
+// run, and not after another failure or a start that succeeds.
+func TestStatusSaysWhetherALoginIsMissing(t *testing.T) {
+	w := newWorld(func(n int, _ upstream.Spec) act {
+		switch n {
+		case 0, 2:
+			return act{dial: upstream.ErrLogin}
+		case 1:
+			return act{dial: errors.New("no")}
+		}
+		return act{}
+	})
+	var told []string
+	cfg := upstream.Config[*conn]{Changed: func(s upstream.Status) {
+		if s.State == upstream.Waiting || s.State == upstream.Ready {
+			told = append(told, fmt.Sprintf("%s %v", s.State, s.NeedsLogin))
+		}
+	}}
+	bubble(t, w, cfg, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
+		for range 4 {
+			_ = pool.Do(t.Context(), grant(t, "t"), ann, "a", nothing)
+			time.Sleep(10 * time.Second)
+		}
+		if want := []string{"waiting true", "waiting false", "waiting true", "ready false"}; !slices.Equal(told, want) {
+			t.Errorf("got %q, want %q", told, want)
+		}
+	})
+}
+
 // A server that is held is not started again before a person asks for it.
 func TestHeldUntilAsked(t *testing.T) {
 	held := fmt.Errorf("the description of read_file has changed: %w", upstream.ErrHeld)
