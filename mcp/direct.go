@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -199,40 +198,26 @@ func (d direct) serveCall(ctx context.Context) bool {
 // the outlet in ctx.
 func (s *Server) callFrame(ctx context.Context, session *Session, m *wire.Message, out *outgoing, c *directCall) (frame []byte, bad *wire.Error) {
 	in := m.Era()
-	defer func() {
-		if p := recover(); p != nil { // of a MarshalJSON in a result
-			s.cfg.Log.Error("an answer panicked", "tool", c.name, "panic", p, "stack", string(debug.Stack()))
-			bad = wire.Errorf(wire.InternalError, "internal error in tools/call; the log has the cause")
+	return framed(s.cfg.Log, m, out, "tools/call", c.name, func() ([]byte, error) {
+		c.out = out
+		if to, ok := ctx.Value(outletKey{}).(outlet); ok {
+			c.logs = logsOf(session, to, in == wire.Modern, c.level)
+			c.progress = progressTo(session, to, c.token)
 		}
-		if bad != nil {
-			out.Done(false)
-			frame = bad.Frame(m.ID, in)
+		if c.input != nil {
+			if err := s.sealer.bring(c.input, Call{Session: session, Tool: c.tool}, c.args, c.state, c.answers); err != nil {
+				return nil, err
+			}
 		}
-	}()
-	c.out = out
-	if to, ok := ctx.Value(outletKey{}).(outlet); ok {
-		c.logs = logsOf(session, to, in == wire.Modern, c.level)
-		c.progress = progressTo(session, to, c.token)
-	}
-	var res *Result
-	var err error
-	if c.input != nil {
-		err = s.sealer.bring(c.input, Call{Session: session, Tool: c.tool}, c.args, c.state, c.answers)
-	}
-	if err == nil {
-		res, err = s.gate.call(ctx, session, c.toolCall)
-	}
-	switch {
-	case err != nil:
-	case c.bare:
-		frame, err = bareFrame(m.ID, res, in)
-	default:
-		frame, err = s.resultFrame(m.ID, res, in)
-	}
-	if err != nil {
-		return nil, wire.AsError(err)
-	}
-	return frame, nil
+		res, err := s.gate.call(ctx, session, c.toolCall)
+		switch {
+		case err != nil:
+			return nil, err
+		case c.bare:
+			return bareFrame(m.ID, res, in)
+		}
+		return s.resultFrame(m.ID, res, in)
+	})
 }
 
 // resultFrame is a Result as a line of the wire, without its LF.

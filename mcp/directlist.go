@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"runtime/debug"
 	"strconv"
 
 	"belljar.dev/mcp/wire"
@@ -46,28 +45,20 @@ func listCursor(m *wire.Message) (cursor string, ok bool) {
 
 // listFrame is the answer to a tools/list, with the members in the order that the go-sdk gives
 // them.
-func (d direct) listFrame(ctx context.Context, cursor string) (frame []byte) {
+func (d direct) listFrame(ctx context.Context, cursor string) []byte {
 	s, session := d.server, d.guard.session
-	var bad *wire.Error
-	defer func() {
-		if p := recover(); p != nil {
-			s.cfg.Log.Error("a list panicked", "panic", p, "stack", string(debug.Stack()))
-			bad = wire.Errorf(wire.InternalError, "internal error in tools/list; the log has the cause")
+	frame, _ := framed(s.cfg.Log, d.entry.msg, d.entry.out, "tools/list", "", func() ([]byte, error) {
+		if s.cfg.Gather != nil {
+			s.cfg.Gather(ctx, session)
 		}
+		all, table := s.tools.listed(session.tenant, session.structures() || s.cfg.Structured, wire.Legacy)
+		tools, next, bad := toolPage(all, cursor, func(t *tool) bool { return s.gate.hides(ctx, session, t) })
 		if bad != nil {
-			d.entry.out.Done(false)
-			frame = bad.Frame(d.entry.msg.ID, wire.Legacy)
+			return nil, bad
 		}
-	}()
-	if s.cfg.Gather != nil {
-		s.cfg.Gather(ctx, session)
-	}
-	all, table := s.tools.listed(session.tenant, session.structures() || s.cfg.Structured, wire.Legacy)
-	tools, next, bad := toolPage(all, cursor, func(t *tool) bool { return s.gate.hides(ctx, session, t) })
-	if bad != nil {
-		return nil
-	}
-	return appendList(d.entry.msg.ID, table.notes(), table.ttl(), next, tools)
+		return appendList(d.entry.msg.ID, table.notes(), table.ttl(), next, tools), nil
+	})
+	return frame
 }
 
 // appendList returns a list of tools as a line of the wire, without its LF.

@@ -71,6 +71,7 @@
 //	  refusal.go
 //
 //	an answer
+//	  frame.go                        as a line, also where what makes it panics
 //	  deferwire.go, result.go         in the form of the wire
 //	  method.go                       or of a method of its own
 //	  input.go, form.go               a result that asks the client
