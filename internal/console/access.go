@@ -204,6 +204,12 @@ func (a *access) holderOf(sum sha256sum) (who Person, ok bool) {
 	return who, ok
 }
 
+// valid reports whether a token lets its person in.
+func (a *access) valid(sum sha256sum) bool {
+	_, ok := a.holderOf(sum)
+	return ok
+}
+
 // logout ends the token of a person.
 func (a *access) logout(who Person) {
 	a.mu.Lock()

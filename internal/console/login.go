@@ -46,6 +46,8 @@ func (c *Console) login(r *request) (any, error) {
 		c.views.Server.Noted(Login{Event: "refused", Reason: "a wrong code or token"})
 		return nil, &Error{http.StatusUnauthorized, err}
 	}
+	// The new token may have ended an older one.
+	c.upstreamLogins.dropEnded(context.WithoutCancel(r.Context()), c.access.valid)
 	c.look()
 	c.views.Server.Noted(Login{Event: "console", Person: who.Name, Role: who.Role})
 	// What a program left here that had this port before.

@@ -141,6 +141,22 @@ func (l *upstreamLogins) drop(ctx context.Context, of sha256sum) {
 	}
 }
 
+// dropEnded ends the logins of tokens that are not valid any more.
+func (l *upstreamLogins) dropEnded(ctx context.Context, valid func(token sha256sum) bool) {
+	var ended []*pendingUpstreamLogin
+	l.mu.Lock()
+	for of, p := range l.all {
+		if !valid(of) {
+			delete(l.all, of)
+			ended = append(ended, p)
+		}
+	}
+	l.mu.Unlock()
+	for _, p := range ended {
+		p.end(ctx)
+	}
+}
+
 // pending reports whether somebody is logging in at a server.
 func (l *upstreamLogins) pending() bool {
 	l.mu.Lock()
@@ -195,7 +211,7 @@ func (h *upstreamLoginHandlers) begin(r *request) (any, error) {
 	if err := h.console.upstreamLogins.add(r.Context(), r.who, &pendingUpstreamLogin{UpstreamLogin: begun, at: at}); err != nil {
 		return nil, err
 	}
-	if _, ok := h.console.access.holderOf(r.who.sum); !ok { // logged out meanwhile
+	if !h.console.access.valid(r.who.sum) { // meanwhile
 		h.console.upstreamLogins.drop(r.Context(), r.who.sum)
 		return nil, fault(http.StatusUnauthorized, "you have logged out")
 	}

@@ -252,6 +252,28 @@ func TestUpstreamLogin(t *testing.T) {
 	}
 }
 
+// A login at a server ends with the token of its person, also where that makes room for a new one,
+// and the logins of other tokens go on.
+func TestUpstreamLoginEndsWithItsToken(t *testing.T) {
+	w, with := withRemote(t, "far")
+	g := start(t, with)
+	oldest, other := g.login(Operator), g.login(Operator)
+	g.begins(oldest, "far", ours)
+	answer := g.begins(other, "far", ours)
+	for range maxTokens - 1 {
+		g.login(Viewer)
+	}
+	w.mu.Lock()
+	closed := w.closed
+	w.mu.Unlock()
+	if closed != 1 {
+		t.Errorf("%d logins are closed, want that of the token that made room", closed)
+	}
+	if got := g.send("POST", "api/v1/upstreams/login", other, map[string]string{"answer": answer}); got.status != 200 {
+		t.Errorf("the login of another token: %d %s", got.status, got.body)
+	}
+}
+
 // A page of another origin may lead a browser to the end of a login at a server while somebody logs
 // in at one.
 func TestLandingOfUpstreamLogins(t *testing.T) {
