@@ -96,7 +96,7 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 // newCall is what is known of a call before it is decoded.
 func (g *callGate) newCall(ctx context.Context, session *Session, t *tool, call toolCall) Call {
 	c := Call{
-		ID: newCallID(), Session: session, Tool: t.info.Name, Patience: call.patience, TraceID: call.parent.TraceID, Depth: call.depth,
+		ID: NewCallID(), Session: session, Tool: t.info.Name, Patience: call.patience, TraceID: call.parent.TraceID, Depth: call.depth,
 		Detached: detachedIn(ctx), Progress: withoutProgress, input: call.input, logs: call.logs,
 	}
 	if t.upstream != nil {

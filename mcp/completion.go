@@ -125,7 +125,7 @@ func (a *adapter) completeRemote(ctx context.Context, r *RemoteResources, sessio
 // complete has an upstream complete a value, if the policy allows that without a question. What
 // the policy refuses has no values.
 func (g *callGate) complete(ctx context.Context, session *Session, f policies.Facts, want Completing, run func(context.Context, Call, Completing) (Completion, error)) (c Completion, err error) {
-	id := newCallID()
+	id := NewCallID()
 	ctx, cancel := context.WithCancelCause(ctx)
 	if err := session.begin(id, cancel); err != nil {
 		return c, wire.Errorf(wire.InternalError, "%v", err)

@@ -170,7 +170,7 @@ func (ds *deferrals) keep(ctx context.Context, d *deferred) error {
 	}
 	// The end of the session waits for this, and releases what is opened here.
 	ctx, cancel := context.WithCancelCause(ctx)
-	opening := newCallID()
+	opening := NewCallID()
 	if err := d.call.Session.begin(opening, cancel); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func (g *callGate) runIfAllowed(ctx context.Context, session *Session, f policie
 	if d := g.judge(session, judged); d.Verdict != policies.Allow || len(d.Redact) > 0 {
 		return nil
 	}
-	_, err := g.runGranted(ctx, Call{ID: newCallID(), Session: session, Progress: withoutProgress}, f, run)
+	_, err := g.runGranted(ctx, Call{ID: NewCallID(), Session: session, Progress: withoutProgress}, f, run)
 	return err
 }
 

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// newCallID returns the id of a call for refusals and logs: short enough to read out. Its five
-// random bytes are eight characters of base32, the alphabet of rand.Text.
-func newCallID() string {
+// NewCallID returns an id for a call, which refusals and logs have: short enough to read out. A
+// Server gives each call one; other callers need it for what they decide outside a call. Its
+// five random bytes are eight characters of base32, the alphabet of rand.Text.
+func NewCallID() string {
 	var random [5]byte
 	_, _ = rand.Read(random[:]) // it never fails
 	return string(base32.StdEncoding.AppendEncode(append(make([]byte, 0, 10), "c-"...), random[:]))

@@ -134,7 +134,7 @@ func (rs *resources) search(ctx context.Context, session *Session, query string)
 	if query == "" || len(query) > queryMost {
 		return nil, wire.Errorf(wire.InvalidParams, "query: got %d bytes, want 1 to %d", len(query), queryMost)
 	}
-	id := newCallID()
+	id := NewCallID()
 	ctx, cancel := context.WithCancelCause(ctx)
 	if err := session.begin(id, cancel); err != nil {
 		return nil, wire.Errorf(wire.InternalError, "%v", err)

@@ -44,7 +44,7 @@ func (c Call) Further(ctx context.Context, f policies.Facts, run func(Call) erro
 		return nil, fmt.Errorf("decide about a part of call %s: the tool %s has gone", c.ID, c.Tool)
 	}
 	part := c
-	part.ID, part.Grant, part.Scene, part.Acts, part.allowed = newCallID(), policies.Grant{}, nil, nil, nil
+	part.ID, part.Grant, part.Scene, part.Acts, part.allowed = NewCallID(), policies.Grant{}, nil, nil, nil
 	g.addFacts(ctx, t, c, started, &f)
 	d, asked, refusal, leave := g.decide(ctx, part, &f)
 	defer leave()

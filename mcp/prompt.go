@@ -216,7 +216,7 @@ func (ps *prompts) messages(ctx context.Context, session *Session, p source, arg
 	if p.from.Facts == nil {
 		return p.from.Get(ctx, session, p.Name, args)
 	}
-	c := Call{ID: newCallID(), Session: session, Progress: withoutProgress}
+	c := Call{ID: NewCallID(), Session: session, Progress: withoutProgress}
 	ctx, cancel := context.WithCancelCause(ctx)
 	if err := session.begin(c.ID, cancel); err != nil {
 		return nil, err

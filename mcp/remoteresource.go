@@ -138,7 +138,7 @@ type remoteRead struct {
 
 // readRemote reads a resource of an upstream through the gate, like a call.
 func (a *adapter) readRemote(ctx context.Context, r *RemoteResources, session *Session, req *sdk.ReadResourceRequest) (sdk.Result, error) {
-	c := Call{ID: newCallID(), Session: session, Progress: withoutProgress}
+	c := Call{ID: NewCallID(), Session: session, Progress: withoutProgress}
 	ctx, cancel := context.WithCancelCause(ctx)
 	if err := session.begin(c.ID, cancel); err != nil {
 		return nil, wire.Errorf(wire.InternalError, "%v", err)

@@ -124,7 +124,7 @@ func (a *adapter) read(ctx context.Context, r *Resource, req *sdk.ReadResourceRe
 	if err != nil {
 		return nil, err
 	}
-	c := Call{ID: newCallID(), Session: session, Progress: withoutProgress}
+	c := Call{ID: NewCallID(), Session: session, Progress: withoutProgress}
 	ctx, cancel := context.WithCancelCause(ctx)
 	if err := session.begin(c.ID, cancel); err != nil {
 		return nil, wire.Errorf(wire.InternalError, "%v", err)
@@ -196,7 +196,7 @@ func (rs *resources) completeGated(ctx context.Context, r *Resource, session *Se
 	if !ok {
 		return nil, nil
 	}
-	id := newCallID()
+	id := NewCallID()
 	ctx, cancel := context.WithCancelCause(ctx)
 	if err := session.begin(id, cancel); err != nil {
 		return nil, wire.Errorf(wire.InternalError, "%v", err)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -239,7 +238,7 @@ func (p *place) hold(ctx context.Context) {
 
 // decide asks the policy and writes down what it says, with the id of the call.
 func (p *place) decide(ctx context.Context, f policies.Facts) (policies.Decision, string, error) {
-	started, id := time.Now(), "c-"+rand.Text()[:8]
+	started, id := time.Now(), mcp.NewCallID()
 	d := p.gate.Decide(f)
 	if p.server.audit == nil {
 		return d, id, nil
