@@ -189,6 +189,11 @@ func TestChromeLooks(t *testing.T) {
 		p.theme(theme)
 		p.size(map[string]int64{"light": 1280, "dark": 320}[theme], 800)
 		everyPage(p, func(hash string) { p.readable(hash + ", " + theme) })
+		p.at("#/overview")
+		p.until(`document.querySelector('.chart')`)
+		if box, want := value[string](p, `document.querySelector('.chart').getAttribute('viewBox')`), map[string]string{"light": "0 0 720 170", "dark": "0 0 320 170"}[theme]; box != want {
+			t.Errorf("the chart in a window of this width has the view box %q, want %q", box, want)
+		}
 	}
 }
 

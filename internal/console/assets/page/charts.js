@@ -17,7 +17,7 @@ function asTable(name, heads, rows) {
  * @param {{name: string, look: string, values: number[]}[]} parts from the bottom
  */
 export function bars(name, labels, parts) {
-  const narrow = matchMedia('(max-width: 48rem)').matches // as in the style sheet
+  const narrow = getComputedStyle(document.documentElement).getPropertyValue('--narrow').trim() === 'yes' // set by style.css
   const width = narrow ? 320 : 720, height = 170, left = 34, bottom = 22, top = 8
   const sums = labels.map((_, i) => parts.reduce((n, p) => n + (p.values[i] || 0), 0))
   const most = nice(Math.max(1, ...sums))
