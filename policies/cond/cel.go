@@ -79,13 +79,38 @@ func Compile(text string, a Args) (Condition, []Fault) {
 	if wrong := c.walk(tree.NativeRep()); len(wrong) > 0 {
 		return nil, wrong
 	}
-	if t := tree.OutputType(); !t.IsEquivalentType(cel.BoolType) && !t.IsEquivalentType(cel.DynType) {
-		return nil, []Fault{{Line: 1, Col: 1, Message: fmt.Sprintf("is of the type %s, and a condition is true or false", t), Hint: "compare it with something, as in args.wait_ms > 0"}}
-	}
-	if c.program, err = env.Program(tree, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost)); err != nil {
-		return nil, []Fault{{Line: 1, Col: 1, Message: err.Error()}}
+	var wrong []Fault
+	c.program, wrong = newProgram(env, tree, "args.wait_ms > 0")
+	if len(wrong) > 0 {
+		return nil, wrong
 	}
 	return c, nil
+}
+
+// newProgram makes the program of a condition, or returns what is wrong with it. example is a
+// condition for the hint to one that is not true or false.
+func newProgram(env *cel.Env, tree *cel.Ast, example string) (cel.Program, []Fault) {
+	if t := tree.OutputType(); !t.IsEquivalentType(cel.BoolType) && !t.IsEquivalentType(cel.DynType) {
+		return nil, []Fault{{Line: 1, Col: 1, Message: fmt.Sprintf("is of the type %s, and a condition is true or false", t), Hint: "compare it with something, as in " + example}}
+	}
+	p, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
+	if err != nil {
+		return nil, []Fault{{Line: 1, Col: 1, Message: err.Error()}}
+	}
+	return p, nil
+}
+
+// holds evaluates the program of a condition. CEL turns panics of its own into errors.
+func holds(p cel.Program, variables any) (bool, error) {
+	v, _, err := p.Eval(variables)
+	if err != nil {
+		return false, errors.New(oneLine(err.Error()))
+	}
+	b, ok := v.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("it comes to a %s, and not to true or false", v.Type().TypeName())
+	}
+	return bool(b), nil
 }
 
 // condition makes a program of CEL a Condition.
@@ -98,20 +123,12 @@ type condition struct {
 func (c *condition) String() string            { return c.text }
 func (c *condition) Uses(variable string) bool { return c.uses[variable] }
 
-// Holds evaluates the program. CEL turns panics of its own into errors.
+// Holds evaluates the condition.
 func (c *condition) Holds(in *Input) (bool, error) {
 	if c.uses[Now] && in.Now.IsZero() {
 		return false, errors.New("it looks at the time, which is not known")
 	}
-	v, _, err := c.program.Eval(&activation{in})
-	if err != nil {
-		return false, errors.New(oneLine(err.Error()))
-	}
-	b, ok := v.(types.Bool)
-	if !ok {
-		return false, fmt.Errorf("it comes to a %s, and not to true or false", v.Type().TypeName())
-	}
-	return bool(b), nil
+	return holds(c.program, &activation{in})
 }
 
 // activation gives CEL the variables of an Input that it asks for.

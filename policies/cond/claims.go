@@ -1,12 +1,10 @@
 package cond
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 
 	"cel.dev/cel-go/cel"
-	"cel.dev/cel-go/common/types"
 )
 
 // claimsVar is the only variable of a condition about a token.
@@ -38,12 +36,9 @@ func CompileClaims(text string) (*Claims, []Fault) {
 	if issues.Err() != nil {
 		return nil, faults(issues, Args{})
 	}
-	if t := tree.OutputType(); !t.IsEquivalentType(cel.BoolType) && !t.IsEquivalentType(cel.DynType) {
-		return nil, []Fault{{Line: 1, Col: 1, Message: fmt.Sprintf("is of the type %s, and a condition is true or false", t), Hint: `compare it with something, as in claims.org == "acme"`}}
-	}
-	program, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
-	if err != nil {
-		return nil, []Fault{{Line: 1, Col: 1, Message: err.Error()}}
+	program, wrong := newProgram(env, tree, `claims.org == "acme"`)
+	if len(wrong) > 0 {
+		return nil, wrong
 	}
 	return &Claims{text: text, program: program}, nil
 }
@@ -54,13 +49,5 @@ func (c *Claims) String() string { return c.text }
 // Holds evaluates the condition. It fails if a claim is missing that the condition looks
 // at, or is of another type.
 func (c *Claims) Holds(claims map[string]any) (bool, error) {
-	v, _, err := c.program.Eval(map[string]any{claimsVar: claims})
-	if err != nil {
-		return false, errors.New(oneLine(err.Error()))
-	}
-	b, ok := v.(types.Bool)
-	if !ok {
-		return false, fmt.Errorf("it comes to a %s, and not to true or false", v.Type().TypeName())
-	}
-	return bool(b), nil
+	return holds(c.program, map[string]any{claimsVar: claims})
 }
