@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -140,14 +141,11 @@ func env(r *reader, i int, words []Word, at place) {
 	}
 	assigns := c.Assigns
 	for len(rest) > 0 {
-		key, value, ok := strings.Cut(rest[0].Text, "=")
-		if !ok || rest[0].Certainty == Any {
+		one, why, ok := assignment(rest[0])
+		if !ok {
 			break
 		}
-		one := given(key, Word{Text: value, Certainty: rest[0].Certainty})
-		if one.Effect == HoldsCode {
-			c.Opaque = "it sets " + key + ", whose text a shell runs"
-		}
+		c.Opaque = cmp.Or(why, c.Opaque)
 		assigns = append(slices.Clip(assigns), one)
 		rest = rest[1:]
 	}

@@ -142,6 +142,20 @@ func refers(variant string) bool {
 	return variant == "declare" || variant == "typeset" || variant == "local"
 }
 
+// assignment reads an operand NAME=value, which sets a variable for the program that a later operand
+// names. why says what cannot be known of that program; empty for nothing. ok is false for another word.
+func assignment(w Word) (one Assign, why string, ok bool) {
+	name, value, ok := strings.Cut(w.Text, "=")
+	if !ok || w.Certainty == Any {
+		return Assign{}, "", false
+	}
+	one = given(name, Word{Text: value, Certainty: w.Certainty})
+	if one.Effect == HoldsCode {
+		why = "it sets " + name + ", whose text a shell runs"
+	}
+	return one, why, true
+}
+
 // given is a variable that a program sets for another.
 func given(name string, value Word) Assign {
 	return Assign{Name: name, Value: value, Effect: EffectOf(name, value)}

@@ -121,13 +121,12 @@ func (w wrapper) start(r *reader, i int, words []Word, at place) {
 // too, as in "sudo A=1 -u bob id".
 func (w wrapper) variables(rest []Word, assigns []Assign) ([]Word, []Assign, string) {
 	for len(rest) > 0 {
-		key, value, ok := strings.Cut(rest[0].Text, "=")
-		if !ok || rest[0].Certainty == Any {
-			break
-		}
-		one := given(key, Word{Text: value, Certainty: rest[0].Certainty})
-		if one.Effect == HoldsCode {
-			return rest, assigns, "it sets " + key + ", whose text a shell runs"
+		one, why, ok := assignment(rest[0])
+		switch {
+		case !ok:
+			return rest, assigns, ""
+		case why != "":
+			return rest, assigns, why
 		}
 		assigns = append(slices.Clip(assigns), one)
 		options, more, why := w.read(rest[1:])
