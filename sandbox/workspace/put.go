@@ -91,37 +91,36 @@ func (a *applying) ours(dir *os.File, name string, mode uint32) error {
 	return unix.Fchmod(int(f.Fd()), mode)
 }
 
-// mkdir makes a directory, open to its owner until all is in it.
+// mkdir makes a directory where nothing is.
 func (a *applying) mkdir(c *Change, dir *os.File, name string) error {
-	scratch := a.scratch()
-	if err := unix.Mkdirat(int(dir.Fd()), scratch, 0o700); err != nil {
-		return err
-	}
-	err := a.ours(dir, scratch, c.st.Mode&0o777|0o700)
-	if err == nil {
-		err = unix.Renameat2(int(dir.Fd()), scratch, int(dir.Fd()), name, unix.RENAME_NOREPLACE)
-	}
-	if err != nil {
-		_ = unix.Unlinkat(int(dir.Fd()), scratch, unix.AT_REMOVEDIR)
-	}
+	_, err := a.putDir(c, dir, name, unix.RENAME_NOREPLACE)
 	return moved(err)
 }
 
 // replaceByDir puts a directory where something else is.
 func (a *applying) replaceByDir(c *Change, dir *os.File, name string) error {
-	scratch := a.scratch()
-	if err := unix.Mkdirat(int(dir.Fd()), scratch, 0o700); err != nil {
+	before, err := a.putDir(c, dir, name, unix.RENAME_EXCHANGE)
+	if err != nil {
 		return err
 	}
-	err := a.ours(dir, scratch, c.st.Mode&0o777|0o700)
+	return unix.Unlinkat(int(dir.Fd()), before, 0)
+}
+
+// putDir makes a directory, open to its owner until all is in it, and renames it to name. before is
+// the name that RENAME_EXCHANGE leaves the earlier file under.
+func (a *applying) putDir(c *Change, dir *os.File, name string, flags uint) (before string, err error) {
+	scratch := a.scratch()
+	if err := unix.Mkdirat(int(dir.Fd()), scratch, 0o700); err != nil {
+		return "", err
+	}
+	err = a.ours(dir, scratch, c.st.Mode&0o777|0o700)
 	if err == nil {
-		err = unix.Renameat2(int(dir.Fd()), scratch, int(dir.Fd()), name, unix.RENAME_EXCHANGE)
+		err = unix.Renameat2(int(dir.Fd()), scratch, int(dir.Fd()), name, flags)
 	}
 	if err != nil {
 		_ = unix.Unlinkat(int(dir.Fd()), scratch, unix.AT_REMOVEDIR)
-		return err
 	}
-	return unix.Unlinkat(int(dir.Fd()), scratch, 0)
+	return scratch, err
 }
 
 // replace puts a file or a link in its place, over a file or a link.
