@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
@@ -67,14 +66,7 @@ func (s *Server) run(ctx context.Context) error {
 	if s.home.mcp == nil || s.cfg.Service == nil {
 		return nil
 	}
-	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	s.opened.Do(func() {
-		cancel()
-		end()
-		running.Wait()
-	})
+	ctx, lasting, running := background(ctx, &s.opened)
 	operations := s.places.operations()
 	s.reloader = newReloader(s.gate, s.Place, s.places, s.audit, s.cfg.Service.HTTP)
 	s.reloader.console = consoleFiles(s.cfg.Service)
