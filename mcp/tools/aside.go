@@ -26,8 +26,8 @@ type Aside struct {
 // sessionNote is what is known of an open session.
 type sessionNote struct {
 	loaded   map[string]bool // skills
-	reminded bool
-	resumed  bool // it was said that the session goes on with a new box
+	reminded bool            // it was said which skills to load
+	resumed  bool            // it was said that the session goes on with a new box
 }
 
 // maxLoaded bounds the names that are kept of one session.
@@ -167,19 +167,11 @@ func (a *Aside) resumed(s *mcp.Session) (line string, _ mcp.Receipt) {
 	if !s.Resumed() {
 		return "", nil
 	}
-	n := a.note(s)
-	a.mu.Lock()
-	told := n.resumed
-	n.resumed = true
-	a.mu.Unlock()
-	if told {
+	receipt := a.once(&a.note(s).resumed)
+	if receipt == nil {
 		return "", nil
 	}
-	return resumedText, func(_ context.Context, received bool) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		n.resumed = received
-	}
+	return resumedText, receipt
 }
 
 // resumedText is for the agent of a session that goes on.
@@ -193,11 +185,8 @@ func (a *Aside) reminder(s *mcp.Session) (line string, _ mcp.Receipt) {
 		return "", nil
 	}
 	n := a.note(s)
-	a.mu.Lock()
-	reminded := n.reminded
-	n.reminded = true
-	a.mu.Unlock()
-	if reminded {
+	receipt := a.once(&n.reminded)
+	if receipt == nil {
 		return "", nil
 	}
 	line = a.skills.Nudge(func(name string) bool {
@@ -205,10 +194,22 @@ func (a *Aside) reminder(s *mcp.Session) (line string, _ mcp.Receipt) {
 		defer a.mu.Unlock()
 		return n.loaded[name]
 	})
-	return line, func(_ context.Context, received bool) {
+	return line, receipt
+}
+
+// once sets a flag of a sessionNote: a text goes to the agent. The receipt takes that back if the
+// result is lost. It is nil where the flag was set already.
+func (a *Aside) once(told *bool) mcp.Receipt {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if *told {
+		return nil
+	}
+	*told = true
+	return func(_ context.Context, received bool) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		n.reminded = received
+		*told = received
 	}
 }
 
