@@ -20,7 +20,7 @@ func (f *Front) answer(w http.ResponseWriter, res *http.Response, fl *flight, l 
 	if res.ContentLength >= 0 {
 		size = min(res.ContentLength+1, maxBuffered) // the byte more shows that this is all
 	}
-	if !f.answers.take(fl.Tenant, size) { // then it is not buffered, and is cut where the worker is lost
+	if !f.answers.acquire(fl.Tenant, size) { // then it is not buffered, and is cut where the worker is lost
 		size = 0
 	}
 	defer f.answers.release(fl.Tenant, size)

@@ -190,7 +190,7 @@ func TestHeldAnswersAreBounded(t *testing.T) {
 	r.http.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.front.ServeRequest(w, req, Request{Tenant: req.URL.Query().Get("tenant"), Place: "p", Caller: "caller"})
 	})
-	if !r.front.answers.take("a", maxAnswers/tenantPart) {
+	if !r.front.answers.acquire("a", maxAnswers/tenantPart) {
 		t.Fatal("a tenant does not get its share")
 	}
 	for _, method := range []string{"call", "stream"} {
@@ -293,7 +293,7 @@ func TestCutterProperty(t *testing.T) {
 		}
 		room := random.IntN(2) == 0
 		taken := 0
-		c := cutter{message: Message{ID: []byte("7")}, protocol: texts{}, take: func() bool {
+		c := cutter{message: Message{ID: []byte("7")}, protocol: texts{}, acquire: func() bool {
 			if room {
 				taken++
 			}
@@ -325,7 +325,7 @@ func TestCutterProperty(t *testing.T) {
 			t.Fatalf("room is taken %d times more than it is given back", taken)
 		}
 	}
-	large := cutter{message: Message{ID: []byte("7")}, protocol: texts{}, take: func() bool { return true }, release: func() {}}
+	large := cutter{message: Message{ID: []byte("7")}, protocol: texts{}, acquire: func() bool { return true }, release: func() {}}
 	sent := 0
 	for range 40 {
 		sent += len(large.next(bytes.Repeat([]byte("x"), pieceSize)))
@@ -348,7 +348,7 @@ func TestRoomOfWhatIsWritten(t *testing.T) {
 		"a begin of a further": "\n\ndata:",
 	} {
 		released := 0
-		c := cutter{message: Message{ID: []byte("7")}, protocol: texts{}, take: func() bool { return true }, release: func() { released++ }}
+		c := cutter{message: Message{ID: []byte("7")}, protocol: texts{}, acquire: func() bool { return true }, release: func() { released++ }}
 		if out := c.next([]byte("data: a begin")); len(out) != 0 {
 			t.Fatalf("%q is no whole event", out)
 		}

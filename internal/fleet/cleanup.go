@@ -27,7 +27,7 @@ func (r *cleanup) look(ctx context.Context) {
 		if c := m.front.cfg.Claims.Owner(one.Place); c.Moving() && c.Move == one.Move {
 			continue
 		}
-		if ctx, d := m.take(ctx, one.Place, claims.Claim{}, one.Name); d != nil {
+		if ctx, d := m.acquire(ctx, one.Place, claims.Claim{}, one.Name); d != nil {
 			m.all.Go(func() {
 				defer m.release(one.Place, d)
 				if err := r.tidy(ctx, one); err != nil && ctx.Err() == nil {

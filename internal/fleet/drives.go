@@ -20,10 +20,10 @@ type drive struct {
 	wrong  error        // guarded by moves.mu: why the last attempt failed
 }
 
-// take notes that this front works on a place, with some workers. The work ends with the context,
+// acquire notes that this front works on a place, with some workers. The work ends with the context,
 // and the caller releases the place. It returns nil if the front works on the place already, or
 // has enough to do, or these workers have.
-func (m *moves) take(ctx context.Context, place string, c claims.Claim, workers ...string) (context.Context, *drive) {
+func (m *moves) acquire(ctx context.Context, place string, c claims.Claim, workers ...string) (context.Context, *drive) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.busy[place] != nil || len(m.busy) >= maxDrives {

@@ -14,12 +14,12 @@ const (
 type cutter struct {
 	message  Message
 	protocol Protocol
-	take     func() bool // room for maxBuffered bytes
+	acquire  func() bool // room for maxBuffered bytes
 	release  func()      // gives that back
 
 	pending  []byte // an event whose end has not come, behind what has been sent
 	sent     int    // bytes of pending
-	room     bool   // take has returned true
+	room     bool   // acquire has returned true
 	torn     bool   // a part of an event has been sent
 	answered bool   // the answer to message has been sent
 }
@@ -45,7 +45,7 @@ func (c *cutter) next(piece []byte) []byte {
 	switch {
 	case whole == len(text):
 		c.torn, c.sent = false, len(c.pending)
-	case (whole > 0 || !c.torn) && len(text)-whole <= maxBuffered && (c.room || c.take()):
+	case (whole > 0 || !c.torn) && len(text)-whole <= maxBuffered && (c.room || c.acquire()):
 		c.room, c.torn = true, false
 		if len(c.pending) == 0 {
 			c.pending, text = append(c.pending, text[whole:]...), text[:whole]

@@ -82,10 +82,10 @@ type Front struct {
 	moves   *moves
 	audits  auditTimes
 
-	waiting *shares // requests that wait for a worker
-	bodies  *shares // bytes
-	answers *shares // bytes
-	taken   *shares // requests that are in flight
+	waiting  *shares // requests that wait for a worker
+	bodies   *shares // bytes
+	answers  *shares // bytes
+	requests *shares // that are in flight
 
 	flights  *inflight[*flight]
 	hijacked *inflight[net.Conn] // of clients whose streams go on without a handler
@@ -114,7 +114,7 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 	f := &Front{
 		cfg: cfg, files: files, roster: newRoster(files, cfg.Keys, cfg.Log), flights: newInflight[*flight](), hijacked: newInflight[net.Conn](), audits: usualAudit,
 		waiting: newShares(maxWaiting, tenantPart), bodies: newShares(maxBodies, tenantPart),
-		answers: newShares(maxAnswers, tenantPart), taken: newShares(maxFlights, tenantPart),
+		answers: newShares(maxAnswers, tenantPart), requests: newShares(maxFlights, tenantPart),
 	}
 	f.moves = newMoves(f)
 	cfg.Claims.Watch(f.roster.wake)
@@ -332,7 +332,7 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, fl *flight) (bo
 	if r.ContentLength >= 0 {
 		size = min(r.ContentLength, maxBody)
 	}
-	if !f.bodies.take(fl.Tenant, size) {
+	if !f.bodies.acquire(fl.Tenant, size) {
 		refuse(w, "the requests in flight are too large together; nothing of this request was run")
 		return nil, false
 	}
@@ -357,11 +357,11 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, fl *flight) (bo
 
 // begin counts a request in flight, unless there are as many as there may be.
 func (f *Front) begin(fl *flight) bool {
-	if !f.taken.take(fl.Tenant, 1) {
+	if !f.requests.acquire(fl.Tenant, 1) {
 		return false
 	}
 	if !f.flights.begin(fl) {
-		f.taken.release(fl.Tenant, 1)
+		f.requests.release(fl.Tenant, 1)
 		return false
 	}
 	return true
@@ -371,7 +371,7 @@ func (f *Front) begin(fl *flight) bool {
 func (f *Front) finish(fl *flight) {
 	f.bodies.release(fl.Tenant, fl.size)
 	if f.flights.end(fl) {
-		f.taken.release(fl.Tenant, 1)
+		f.requests.release(fl.Tenant, 1)
 	}
 }
 

@@ -172,7 +172,7 @@ func (m *moves) start(ctx context.Context, place string, c claims.Claim) {
 	if c.To != "" {
 		workers = append(workers, c.To)
 	}
-	if ctx, d := m.take(ctx, place, c, workers...); d != nil {
+	if ctx, d := m.acquire(ctx, place, c, workers...); d != nil {
 		m.all.Go(func() {
 			defer m.release(place, d)
 			m.drive(ctx, place, d)

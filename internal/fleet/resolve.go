@@ -43,7 +43,7 @@ func (f *Front) resolve(ctx context.Context, q Request, began time.Time) (*link,
 		if left <= 0 {
 			return nil, &unavailable{why}
 		}
-		if !f.waiting.take(q.Tenant, 1) {
+		if !f.waiting.acquire(q.Tenant, 1) {
 			return nil, &unavailable{"too many requests wait for their worker"}
 		}
 		timer := time.NewTimer(left)

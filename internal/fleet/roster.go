@@ -102,7 +102,7 @@ func (r *roster) serve(ctx context.Context, l net.Listener) error {
 			continue
 		}
 		from := origin(raw)
-		if !r.shaking.take(from, 1) { // strangers of many addresses keep workers out for helloWait
+		if !r.shaking.acquire(from, 1) { // strangers of many addresses keep workers out for helloWait
 			raw.Close()
 			continue
 		}

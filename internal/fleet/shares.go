@@ -22,8 +22,8 @@ func newShares(most, parts int64) *shares {
 	return &shares{most: most, each: most / parts, by: make(map[string]int64)}
 }
 
-// take takes n for a user, or reports that there is no room. The caller releases it.
-func (s *shares) take(user string, n int64) bool {
+// acquire counts n for a user, or reports that there is no room. The caller releases it.
+func (s *shares) acquire(user string, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all+n > s.most || s.by[user]+n > s.each {
@@ -33,7 +33,7 @@ func (s *shares) take(user string, n int64) bool {
 	return true
 }
 
-// release gives back what take has taken.
+// release gives back what acquire has counted.
 func (s *shares) release(user string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,14 +28,14 @@ func (s *shares) taken() int64 {
 func TestSharesOfTenants(t *testing.T) {
 	r := newRig(t, nil)
 	r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")
-	for name, s := range map[string]*shares{"bodies": r.front.bodies, "requests": r.front.taken, "waiting": r.front.waiting} {
+	for name, s := range map[string]*shares{"bodies": r.front.bodies, "requests": r.front.requests, "waiting": r.front.waiting} {
 		n := int64(0)
-		for step := s.most / 64; s.take("a", step); n += step {
+		for step := s.most / 64; s.acquire("a", step); n += step {
 			if n > s.most {
 				t.Fatalf("%s: a tenant takes %d of %d", name, n, s.most)
 			}
 		}
-		if n != s.most/tenantPart || !s.take("b", 1) {
+		if n != s.most/tenantPart || !s.acquire("b", 1) {
 			t.Errorf("%s: a tenant takes %d of %d, and leaves none", name, n, s.most)
 		}
 		s.release("b", 1)
@@ -53,7 +53,7 @@ func TestSharesOfTenants(t *testing.T) {
 			t.Errorf("tenant %s: status %d, want %d", tenant, res.StatusCode, want)
 		}
 	}
-	for name, s := range map[string]*shares{"bodies": r.front.bodies, "requests": r.front.taken} {
+	for name, s := range map[string]*shares{"bodies": r.front.bodies, "requests": r.front.requests} {
 		if s.release("a", s.by["a"]); s.all != 0 || len(s.by) != 0 {
 			t.Errorf("%s: %d are left of %v", name, s.all, s.by)
 		}

@@ -37,7 +37,7 @@ func (f *Front) stream(res *http.Response, fl *flight, l *link) *stream {
 	res.Header, res.Request = nil, nil // net/http keeps the response until the stream ends
 	return &stream{front: f, from: res.Body, fl: fl, link: l, piece: make([]byte, firstPiece), code: res.StatusCode, cut: cutter{
 		message: fl.message, protocol: f.cfg.Protocol,
-		take:    func() bool { return f.answers.take(fl.Tenant, maxBuffered) },
+		acquire: func() bool { return f.answers.acquire(fl.Tenant, maxBuffered) },
 		release: func() { f.answers.release(fl.Tenant, maxBuffered) },
 	}}
 }
