@@ -132,8 +132,8 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 		if w.cfg.Policy != nil {
 			s.Policy = w.cfg.Policy()
 		}
-		if w.cfg.Number != nil {
-			s.Number = w.cfg.Number()
+		if w.cfg.PolicyNumber != nil {
+			s.Number = w.cfg.PolicyNumber()
 		}
 		if all := few[string](w.cfg.Places()); sent == nil || !slices.Equal(all, *sent) {
 			s.Places, sent = &all, &all

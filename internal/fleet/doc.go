@@ -41,7 +41,7 @@
 //	witness.go             has other workers keep what one has signed
 //	rendezvous.go          the same choice at all fronts
 //	worker.go, dial.go     the other end
-//	take.go                what a worker does with a policy of the fleet
+//	workerpolicy.go        what a worker does with a policy of the fleet
 //	workeraudit.go         what a worker does for the audit logs of others
 //	steps.go               what a worker does of a move
 //	pace.go                bounds of the stream of a place

@@ -178,7 +178,7 @@ func (f *Front) Info() Info {
 		i.Policy = f.cfg.Policy()
 	}
 	f.roster.mu.Lock()
-	i.Number = f.roster.given.Number
+	i.Number = f.roster.policy.Number
 	f.roster.mu.Unlock()
 	var fault error
 	if i.Expires, fault = f.files.state(); fault != nil {

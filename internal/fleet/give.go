@@ -16,11 +16,11 @@ const policyPath = "/link/policy"
 
 // Times and bounds of the policy of a fleet.
 const (
-	// MaxPolicy is the most bytes of its text. As JSON it usually fits into a message of NATS.
-	MaxPolicy = 512 << 10
-	MaxGiven  = 6*MaxPolicy + 1<<10 // bytes of it as JSON, in which a byte may take six
-	giveWait  = 30 * time.Second    // for a worker to read it
-	giveRest  = time.Second         // after a try that failed
+	// MaxPolicy is the most bytes of the text of a Policy. As JSON it usually fits into a message of NATS.
+	MaxPolicy     = 512 << 10
+	MaxPolicyJSON = 6*MaxPolicy + 1<<10 // bytes of it as JSON, in which a byte may take six
+	giveWait      = 30 * time.Second    // for a worker to read it
+	giveRest      = time.Second         // after a try that failed
 	// MaxNumber is the highest number of a policy.
 	MaxNumber = 1 << 53
 	// maxAhead is how far the number of a worker may be above that of the front, which may have lost
@@ -29,9 +29,9 @@ const (
 	behindWait = time.Minute // then a worker with another policy takes no new places
 )
 
-// Given is a policy that an operator gave to the whole fleet. Its number is higher than that of
+// Policy is a policy that an operator gave to the whole fleet. Its number is higher than that of
 // any one before.
-type Given struct {
+type Policy struct {
 	Number uint64 `json:"number"`
 	Text   string `json:"text"`
 	By     string `json:"by,omitempty"` // the operator who put it, for audit logs; empty after a restart
@@ -42,11 +42,11 @@ func giveTo(ctx context.Context, r *roster, l *link, over <-chan struct{}) {
 	tried := uint64(0) // the worker has answered to it
 	for {
 		r.mu.Lock()
-		g, changed, has := r.given, r.changed, l.number
+		g, changed, has := r.policy, r.changed, l.number
 		known := r.links[l.Name] == l // it has said which one it has
 		r.mu.Unlock()
 		if known && g.Number > has && g.Number != tried {
-			why, err := l.take(ctx, g)
+			why, err := l.sendPolicy(ctx, g)
 			switch {
 			case err != nil:
 				r.log.Warn("a worker does not take the policy of the fleet; it is tried again", "worker", l.Name, "number", g.Number, "err", err)
@@ -57,7 +57,7 @@ func giveTo(ctx context.Context, r *roster, l *link, over <-chan struct{}) {
 			if err == nil {
 				tried = g.Number
 				r.mu.Lock()
-				if r.given.Number == g.Number { // or Give has forgotten the refusal of an older one
+				if r.policy.Number == g.Number { // or Give has forgotten the refusal of an older one
 					l.refused = why
 				}
 				r.mu.Unlock()
@@ -76,9 +76,9 @@ func giveTo(ctx context.Context, r *roster, l *link, over <-chan struct{}) {
 	}
 }
 
-// take has a worker take a policy, and returns why the worker refuses it. After an error it is not
+// sendPolicy has a worker take a policy, and returns why the worker refuses it. After an error it is not
 // known whether it was taken.
-func (l *link) take(ctx context.Context, g Given) (refused string, err error) {
+func (l *link) sendPolicy(ctx context.Context, g Policy) (refused string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, giveWait)
 	defer cancel()
 	body, err := json.Marshal(g)
@@ -108,9 +108,9 @@ const maxRefusal = 4 << 10
 // behind reports whether a worker has another policy than the fleet for too long to take new places;
 // mu of the roster is held.
 func behind(r *roster, l *link) bool {
-	since := r.since
+	since := r.policySince
 	if l.since.After(since) {
 		since = l.since
 	}
-	return r.given.Number > 0 && l.number != r.given.Number && time.Since(since) > behindWait
+	return r.policy.Number > 0 && l.number != r.policy.Number && time.Since(since) > behindWait
 }

@@ -10,11 +10,11 @@ import (
 
 // Give has the workers take a policy, those that are linked and those that come later. One that
 // is older than the last one is not given.
-func (f *Front) Give(g Given) {
+func (f *Front) Give(g Policy) {
 	f.roster.mu.Lock()
 	defer f.roster.mu.Unlock()
-	if g.Number > f.roster.given.Number {
-		f.roster.given, f.roster.since = g, time.Now()
+	if g.Number > f.roster.policy.Number {
+		f.roster.policy, f.roster.policySince = g, time.Now()
 		for _, l := range f.roster.links {
 			l.refused = "" // which was an older one
 		}
@@ -27,7 +27,7 @@ func (f *Front) Give(g Given) {
 func (f *Front) Sole() (next uint64, err error) {
 	f.roster.mu.Lock()
 	defer f.roster.mu.Unlock()
-	next = f.roster.given.Number
+	next = f.roster.policy.Number
 	most := next + maxAhead
 	for _, l := range f.roster.links {
 		if l.number <= most {

@@ -14,14 +14,14 @@ import (
 // shelf is where a worker under test keeps the policy of the fleet.
 type shelf struct {
 	mu   sync.Mutex
-	has  Given  // guarded by mu
+	has  Policy // guarded by mu
 	says string // guarded by mu: why it takes none
 	n    int    // guarded by mu: policies that have come
 
 	answer chan struct{} // unless nil: a policy after the first is answered once it is closed
 }
 
-func (s *shelf) take(_ context.Context, g Given) error {
+func (s *shelf) take(_ context.Context, g Policy) error {
 	s.mu.Lock()
 	s.n++
 	n := s.n
@@ -51,7 +51,7 @@ func shelved(r *rig, name, refuses string) (*mill, *shelf) {
 	if refuses == "" {
 		s.answer = nil
 	}
-	r.configure = func(cfg *WorkerConfig) { cfg.Take, cfg.Number = s.take, s.number }
+	r.configure = func(cfg *WorkerConfig) { cfg.TakePolicy, cfg.PolicyNumber = s.take, s.number }
 	defer func() { r.configure = nil }()
 	return r.worker(name, r.cert(name, WorkerDNS(name)), echo(name)), s
 }
@@ -63,8 +63,8 @@ func TestPolicyOfAFleet(t *testing.T) {
 	_, one := shelved(r, "w1", "")
 	_, no := shelved(r, "w2", "line 3: it has a fault")
 	r.worker("w3", r.cert("w3", WorkerDNS("w3")), echo("w3")) // it knows no policies of a fleet
-	r.front.Give(Given{Number: 2, Text: "two"})
-	r.front.Give(Given{Number: 1, Text: "one"}) // late
+	r.front.Give(Policy{Number: 2, Text: "two"})
+	r.front.Give(Policy{Number: 1, Text: "one"}) // late
 	_, later := shelved(r, "w4", "")
 	for name, s := range map[string]*shelf{"w1": one, "w4": later} {
 		r.until("the policy at "+name, func() bool { return s.number() == 2 })
@@ -81,7 +81,7 @@ func TestPolicyOfAFleet(t *testing.T) {
 		t.Errorf("the next number is %d, %v", next, err)
 	}
 	r.front.roster.wake()
-	r.front.Give(Given{Number: 3, Text: "three"})
+	r.front.Give(Policy{Number: 3, Text: "three"})
 	r.until("the third policy", func() bool { return one.number() == 3 && later.number() == 3 })
 	asked := func() int {
 		no.mu.Lock()
@@ -107,7 +107,7 @@ func TestPolicyOfAFleet(t *testing.T) {
 		t.Errorf("new places go to %s", got)
 	}
 	r.front.roster.mu.Lock()
-	r.front.roster.since = time.Now().Add(-2 * behindWait)
+	r.front.roster.policySince = time.Now().Add(-2 * behindWait)
 	for _, l := range r.front.roster.links {
 		l.since = time.Now().Add(-2 * behindWait)
 	}
@@ -138,7 +138,7 @@ func TestPolicyOfAStranger(t *testing.T) {
 		"in a place": send("POST", body, PlaceHeader), "of a caller": send("POST", body, CallerHeader), "by GET": send("GET", body),
 		"no number": send("POST", `{"text":"mine"}`), "the last number": send("POST", `{"number":18446744073709551615,"text":"mine"}`), "no JSON": send("POST", "mine"),
 		"too long":          send("POST", `{"number":7,"text":"`+strings.Repeat("x", MaxPolicy+1)+`"}`),
-		"far too long":      send("POST", `{"number":7,"text":"`+strings.Repeat("x", MaxGiven)+`"}`),
+		"far too long":      send("POST", `{"number":7,"text":"`+strings.Repeat("x", MaxPolicyJSON)+`"}`),
 		"through the front": status(r, policyPath, body),
 	} {
 		if got < 400 || s.n > 0 {

@@ -48,7 +48,7 @@ type link struct {
 
 	places  map[string]bool // guarded by roster.mu, as are the next ones
 	moves   []Marked
-	policy  string
+	digest  string // of the policy that holds there
 	number  uint64 // of a policy of the fleet
 	refused string // why it does not take another one
 	drains  bool
@@ -62,14 +62,14 @@ type roster struct {
 	keys  *Keys
 	log   *slog.Logger
 
-	mu      sync.Mutex
-	links   map[string]*link   // guarded by mu: by the name of the worker
-	coming  map[string]*link   // guarded by mu: that have not said yet which places they have, by name
-	holders map[string][]*link // guarded by mu: by place
-	changed chan struct{}      // guarded by mu: closed at the next change
-	given   Given              // guarded by mu: the policy of the fleet; zero for none
-	since   time.Time          // guarded by mu: when it was given
-	closed  bool               // guarded by mu
+	mu          sync.Mutex
+	links       map[string]*link   // guarded by mu: by the name of the worker
+	coming      map[string]*link   // guarded by mu: that have not said yet which places they have, by name
+	holders     map[string][]*link // guarded by mu: by place
+	changed     chan struct{}      // guarded by mu: closed at the next change
+	policy      Policy             // guarded by mu: that of the fleet; zero for none
+	policySince time.Time          // guarded by mu: when it was given
+	closed      bool               // guarded by mu
 
 	shaking *shares       // handshakes, by address
 	over    chan struct{} // closed with closed
@@ -367,7 +367,7 @@ func (r *roster) record(l *link, s state) bool {
 	}
 	r.links[l.Name] = l
 	r.came(l)
-	l.drains, l.skew, l.policy, l.number = s.Drains, time.Until(s.Time), s.Policy, s.Number
+	l.drains, l.skew, l.digest, l.number = s.Drains, time.Until(s.Time), s.Policy, s.Number
 	if s.Signed != nil {
 		l.signed = *s.Signed
 	}
@@ -513,7 +513,7 @@ func (r *roster) info() (all []WorkerInfo, places map[string]string, frozen map[
 		l := r.links[name]
 		all = append(all, WorkerInfo{
 			Name: name, Address: l.RemoteAddr().String(), Version: fmt.Sprintf("%.40s", l.Version), Since: l.since, Drains: l.drains, Places: len(l.places),
-			Running: l.running.Load(), Skew: l.skew, Expires: l.peer.chain[0].NotAfter, Fronts: l.Fronts, Late: l.skew.Abs() > maxSkew, Policy: l.policy,
+			Running: l.running.Load(), Skew: l.skew, Expires: l.peer.chain[0].NotAfter, Fronts: l.Fronts, Late: l.skew.Abs() > maxSkew, Policy: l.digest,
 			Number: l.number, Refused: l.refused, Behind: behind(r, l),
 		})
 	}

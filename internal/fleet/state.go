@@ -16,7 +16,7 @@ const (
 	maxState  = 8 << 20 // bytes of one line
 	maxPlaces = 50_000
 	maxPlace  = 256 // bytes of the name of a place
-	maxPolicy = 128 // bytes of the digest of a policy
+	maxDigest = 128 // bytes of the digest of a policy
 
 	maxOnePlace = 4 << 10 // bytes of a place with all that is said of it
 )
@@ -50,7 +50,7 @@ func (f *few[T]) UnmarshalJSON(text []byte) error {
 
 // fits reports whether a front can take a state.
 func (s *state) fits() bool {
-	if s.Signed != nil && !s.Signed.fits() || len(s.Policy) > maxPolicy || strings.Trim(s.Policy, "0123456789abcdef") != "" {
+	if s.Signed != nil && !s.Signed.fits() || len(s.Policy) > maxDigest || strings.Trim(s.Policy, "0123456789abcdef") != "" {
 		return false
 	}
 	wrong := func(place string) bool { return !isPlace(place) }

@@ -26,11 +26,11 @@ type WorkerConfig struct {
 	Credentials Credentials
 	Version     string        // of the program, for people
 	Policy      func() string // digest of the policy that holds here, for people; nil says none
-	// Take takes a policy of the fleet, or returns a Refusal: then the one before holds on.
-	// Number is the number of the policy that the worker has; 0 for none. Both are nil for a worker
+	// TakePolicy takes a policy of the fleet, or returns a Refusal: then the one before holds on.
+	// PolicyNumber is the number of the policy that the worker has; 0 for none. Both are nil for a worker
 	// that takes no policy.
-	Take   func(ctx context.Context, g Given) error
-	Number func() uint64
+	TakePolicy   func(ctx context.Context, g Policy) error
+	PolicyNumber func() uint64
 	// Handler answers requests of clients. Their place and caller are in the headers
 	// PlaceHeader and CallerHeader.
 	Handler http.Handler
@@ -197,7 +197,7 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 		w.audit(rw, r)
 		return
 	case policyPath:
-		if w.take(rw, r) {
+		if w.takePolicy(rw, r) {
 			w.Changed()
 		}
 		return

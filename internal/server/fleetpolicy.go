@@ -101,7 +101,7 @@ func (f *fleetPolicies) clean() {
 }
 
 // current returns the policy that holds; its number is 0 for none.
-func (f *fleetPolicies) current() (g fleet.Given, err error) {
+func (f *fleetPolicies) current() (g fleet.Policy, err error) {
 	f.files.Lock()
 	defer f.files.Unlock()
 	g.Number = f.number.Load()

@@ -56,7 +56,7 @@ const noFleetPolicy = "this front was started without --fleet-policy, so its pol
 func (u *putter) handle(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+control.StreamPath+"fleet/policy", func(w http.ResponseWriter, r *http.Request) {
 		var want putPolicy
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, fleet.MaxGiven)).Decode(&want); err != nil {
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, fleet.MaxPolicyJSON)).Decode(&want); err != nil {
 			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read the policy: %v; its text may have %d bytes", err, fleet.MaxPolicy))
 			return
 		}
@@ -102,7 +102,7 @@ func (u *putter) put(ctx context.Context, want putPolicy, by string) (uint64, er
 		return 0, unchanged(err)
 	}
 	number = max(number, u.kept().number.Load()+1)
-	g := fleet.Given{Number: number, Text: want.Text, By: by}
+	g := fleet.Policy{Number: number, Text: want.Text, By: by}
 	if u.bucket != nil {
 		if g, err = u.share(ctx, g); err != nil {
 			return 0, err
@@ -126,14 +126,14 @@ func unchanged(err error) error {
 }
 
 // share writes a policy where all fronts see it, unless another front has just done so.
-func (u *putter) share(ctx context.Context, g fleet.Given) (fleet.Given, error) {
+func (u *putter) share(ctx context.Context, g fleet.Policy) (fleet.Policy, error) {
 	ctx, cancel := context.WithTimeout(ctx, shareWait)
 	defer cancel()
 	at, err := u.bucket.Get(ctx, policyKey)
 	if err != nil {
 		return g, unchanged(fmt.Errorf("share the policy with the other fronts: %w", err))
 	}
-	var before fleet.Given
+	var before fleet.Policy
 	if at.Revision > 0 && json.Unmarshal(at.Value, &before) == nil {
 		if before.Number >= fleet.MaxNumber {
 			return g, unchanged(fmt.Errorf("the bucket %s of NATS has a policy of number %d, and %d is the highest; remove it there, if no front has put it", policyBucket, before.Number, uint64(fleet.MaxNumber)))
@@ -158,7 +158,7 @@ func (u *putter) share(ctx context.Context, g fleet.Given) (fleet.Given, error) 
 }
 
 // take has a policy hold at this front, and gives it to the workers.
-func (u *putter) take(ctx context.Context, g fleet.Given) error {
+func (u *putter) take(ctx context.Context, g fleet.Policy) error {
 	if err := u.server.reloader.hand(ctx, g); err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (u *putter) saw(ctx context.Context, i bus.Item) {
 	u.mu.Lock()
 	u.at = i
 	u.mu.Unlock()
-	var g fleet.Given
+	var g fleet.Policy
 	err := json.Unmarshal(i.Value, &g)
 	if err == nil && g.Number > fleet.MaxNumber {
 		err = fmt.Errorf("its number is above %d", uint64(fleet.MaxNumber))
@@ -226,7 +226,7 @@ func (u *putter) caught(ctx context.Context) {
 	at := u.at
 	u.at = bus.Item{}
 	u.mu.Unlock()
-	var there fleet.Given
+	var there fleet.Policy
 	if at.Revision > 0 && json.Unmarshal(at.Value, &there) != nil || there.Number >= u.kept().number.Load() {
 		return
 	}

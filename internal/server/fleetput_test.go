@@ -33,7 +33,7 @@ func TestPolicyOfTheFleet(t *testing.T) {
 	took := func(n uint64, text string) string {
 		t.Helper()
 		before := holds()
-		err := r.take(t.Context(), handed{Given: fleet.Given{Number: n, Text: text}})
+		err := r.take(t.Context(), handed{Policy: fleet.Policy{Number: n, Text: text}})
 		var refusal *fleet.Refusal
 		switch {
 		case err == nil:

@@ -239,14 +239,14 @@ func (r *reloader) swap(ctx context.Context, l *layout) {
 
 // handed is a policy of the fleet for the goroutine of a reloader.
 type handed struct {
-	fleet.Given
+	fleet.Policy
 
 	answer chan error
 }
 
 // hand has the reloader take a policy of the fleet, and waits for that. A *fleet.Refusal says that the one
 // before holds on.
-func (r *reloader) hand(ctx context.Context, g fleet.Given) error {
+func (r *reloader) hand(ctx context.Context, g fleet.Policy) error {
 	h := handed{g, make(chan error, 1)}
 	select {
 	case r.hands <- h:

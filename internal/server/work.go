@@ -64,7 +64,7 @@ func Work(ctx context.Context, s *Server, ready func()) (err error) {
 		Audit: s.audit.forFleet(), Policy: func() string { return s.gate.now.Load().Hash() },
 	}
 	if given := s.places.layout.Load().fleetPolicies; given != nil {
-		cfg.Take, cfg.Number = s.reloader.hand, given.number.Load
+		cfg.TakePolicy, cfg.PolicyNumber = s.reloader.hand, given.number.Load
 	}
 	if s.part != nil {
 		cfg.Asked = s.part

@@ -6,24 +6,24 @@ import (
 	"net/http"
 )
 
-// take takes the policy that a front gives, and reports whether it holds now. No request of a client gets here: those have a place.
-func (w *Worker) take(rw http.ResponseWriter, r *http.Request) (taken bool) {
+// takePolicy takes the policy that a front gives, and reports whether it holds now. No request of a client gets here: those have a place.
+func (w *Worker) takePolicy(rw http.ResponseWriter, r *http.Request) (taken bool) {
 	_, placed := r.Header[PlaceHeader]
 	_, called := r.Header[CallerHeader]
 	if placed || called || r.Method != http.MethodPost {
 		http.NotFound(rw, r)
 		return false
 	}
-	if w.cfg.Take == nil {
+	if w.cfg.TakePolicy == nil {
 		http.Error(rw, "this worker takes no policy of the fleet: it was started without --fleet-policy", http.StatusNotFound)
 		return false
 	}
-	var g Given
-	if json.NewDecoder(http.MaxBytesReader(rw, r.Body, MaxGiven)).Decode(&g) != nil || g.Number == 0 || g.Number > MaxNumber || len(g.Text) > MaxPolicy {
+	var g Policy
+	if json.NewDecoder(http.MaxBytesReader(rw, r.Body, MaxPolicyJSON)).Decode(&g) != nil || g.Number == 0 || g.Number > MaxNumber || len(g.Text) > MaxPolicy {
 		http.Error(rw, "this is not a policy of a fleet", http.StatusBadRequest)
 		return false
 	}
-	err := w.cfg.Take(r.Context(), g)
+	err := w.cfg.TakePolicy(r.Context(), g)
 	var refusal *Refusal
 	switch {
 	case errors.As(err, &refusal):
