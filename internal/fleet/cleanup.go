@@ -16,8 +16,8 @@ type cleanup struct {
 	files map[string]time.Time // guarded by mu: since when copies from files are there, by worker and place
 }
 
-// look has workers clear up what moves that are over have left.
-func (r *cleanup) look(ctx context.Context) {
+// reconcile has workers clear up what moves that are over have left.
+func (r *cleanup) reconcile(ctx context.Context) {
 	m := r.moves
 	if m.front.cfg.Claims.Ready() != nil {
 		return

@@ -13,25 +13,25 @@ import (
 
 // moveTimes are the times of moves, and what else tests set lower.
 type moveTimes struct {
-	look     time.Duration // between two looks at what moves have left
-	takeOver time.Duration // that a front leaves a move alone which another one has begun
-	retry    time.Duration
-	step     time.Duration // of a worker, for a step without a stream
-	undo     time.Duration // of both workers, for a move that was given up; look goes on with it
-	freeze   time.Duration // longer than any --drain
-	stall    time.Duration // of a stream, for leastPart of its bytes
-	quiet    time.Duration // of an end that says nothing before the first byte or behind the last one
-	copy     time.Duration // of all of a stream
-	patience time.Duration // for the two workers of a move that is not decided
-	grace    time.Duration // of a copy from a file that nobody claims
-	say      time.Duration // at least, between two signs of life of a worker
-	most     int64         // bytes of a stream
+	reconcile time.Duration // between two calls of moves.reconcile
+	takeOver  time.Duration // that a front leaves a move alone which another one has begun
+	retry     time.Duration
+	step      time.Duration // of a worker, for a step without a stream
+	undo      time.Duration // of both workers, for a move that was given up; reconcile goes on with it
+	freeze    time.Duration // longer than any --drain
+	stall     time.Duration // of a stream, for leastPart of its bytes
+	quiet     time.Duration // of an end that says nothing before the first byte or behind the last one
+	copy      time.Duration // of all of a stream
+	patience  time.Duration // for the two workers of a move that is not decided
+	grace     time.Duration // of a copy from a file that nobody claims
+	say       time.Duration // at least, between two signs of life of a worker
+	most      int64         // bytes of a stream
 
-	unclaimed time.Duration // before each look for places that nobody has claimed
+	unclaimed time.Duration // before each round of unclaimed.claim
 }
 
 var usualMoves = moveTimes{
-	look: time.Second, takeOver: 20 * time.Second, retry: 250 * time.Millisecond, step: 30 * time.Second, undo: 3 * time.Second, freeze: 11 * time.Minute,
+	reconcile: time.Second, takeOver: 20 * time.Second, retry: 250 * time.Millisecond, step: 30 * time.Second, undo: 3 * time.Second, freeze: 11 * time.Minute,
 	stall: time.Minute, quiet: 5 * time.Minute, copy: time.Hour, patience: time.Minute, grace: time.Minute, say: time.Second, most: MaxCopy,
 	unclaimed: settleWait,
 }
@@ -90,7 +90,7 @@ func (m *moves) run(ctx context.Context) {
 	defer m.all.Wait()
 	defer cancel() // which each step of a worker hears of
 	m.all.Go(func() { unclaimed{m.front, m.times.unclaimed}.claim(ctx) })
-	tick := time.NewTicker(m.times.look)
+	tick := time.NewTicker(m.times.reconcile)
 	defer tick.Stop()
 	for {
 		select {
@@ -101,12 +101,13 @@ func (m *moves) run(ctx context.Context) {
 		case <-tick.C:
 		case <-m.news:
 		}
-		m.look(ctx)
+		m.reconcile(ctx)
 	}
 }
 
-// look goes on with moves that nobody works on, and has workers clear up what others left.
-func (m *moves) look(ctx context.Context) {
+// reconcile goes on with moves that nobody works on, and has workers clear up what other moves have
+// left.
+func (m *moves) reconcile(ctx context.Context) {
 	m.interrupt()
 	moving := m.front.cfg.Claims.Moving()
 	for place, c := range moving {
@@ -121,7 +122,7 @@ func (m *moves) look(ctx context.Context) {
 		}
 	}
 	m.mu.Unlock()
-	m.cleanup.look(ctx)
+	m.cleanup.reconcile(ctx)
 }
 
 // mine reports whether no other front works on a move, as far as can be told.
@@ -205,7 +206,7 @@ func (m *moves) drive(ctx context.Context, place string, d *drive) {
 			}
 			if began = m.since(place, c); c.To == "" || time.Since(began) <= patience {
 				d.got(m, c, err)
-				return // look begins again
+				return // until reconcile begins again
 			}
 		}
 		_, final := errors.AsType[*Refusal](err)
@@ -222,7 +223,7 @@ func (m *moves) drive(ctx context.Context, place string, d *drive) {
 		}
 		m.front.cfg.Log.Warn("a place does not get on with its move; it is tried again", "place", place, "move", c.Move, "err", err)
 		if c.From != "" && !m.linked(place, c) {
-			return // look begins again when it is
+			return // until it is, and reconcile begins again
 		}
 		pause := time.NewTimer(m.times.retry)
 		select {
@@ -327,7 +328,7 @@ func (m *moves) abandon(ctx context.Context, place string, c claims.Claim, why s
 }
 
 // undo has the workers of a move that was given up put the place to work again, and remove its
-// copy. What does not reach them soon, look finds.
+// copy. What does not reach them soon, reconcile finds.
 func (m *moves) undo(ctx context.Context, place string, c claims.Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.times.undo)
 	defer cancel()
@@ -372,7 +373,7 @@ func (m *moves) giveUp(ctx context.Context, place string, c claims.Claim) error 
 		select {
 		case <-d.ended:
 		case <-ctx.Done():
-			return nil // it is given up, and look does the rest
+			return nil // it is given up, and reconcile does the rest
 		}
 	}
 	m.undo(ctx, place, c)

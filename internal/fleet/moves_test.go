@@ -83,7 +83,7 @@ func (m *mover) Receive(ctx context.Context, at Marked, in io.Reader, alive func
 func movingRig(t *testing.T, change func(*moveTimes), movers map[string]*mover, places ...string) *rig {
 	t.Helper()
 	times := usualMoves
-	times.look, times.retry = 10*time.Millisecond, 5*time.Millisecond
+	times.reconcile, times.retry = 10*time.Millisecond, 5*time.Millisecond
 	if change != nil {
 		change(&times)
 	}
@@ -496,7 +496,7 @@ func TestBusyTarget(t *testing.T) {
 		"w2": {receive: func(context.Context, io.Reader, func()) error { return ErrBusy }},
 		"w3": {receive: func(_ context.Context, in io.Reader, _ func()) error {
 			readAll(in)
-			if tries.Add(1) < 20 { // each a look later, and together longer than it has patience
+			if tries.Add(1) < 20 { // each a round later, and together longer than it has patience
 				return ErrAtWork
 			}
 			return nil

@@ -129,7 +129,7 @@ func (m *moves) depart(ctx context.Context, place, to string) (c claims.Claim, e
 	if err != nil {
 		return c, err
 	}
-	last, err := m.looks(ctx, place, from, l)
+	last, err := m.canMove(ctx, place, from, l)
 	if err != nil {
 		return c, err
 	}
@@ -184,8 +184,9 @@ func (m *moves) target(to string, from *link) (*link, error) {
 	return takers[i], nil
 }
 
-// looks asks both workers whether a place can move, and returns the number of its last move.
-func (m *moves) looks(ctx context.Context, place string, from, to *link) (last uint64, err error) {
+// canMove asks both workers whether a place can move, and returns the number of its last move. from is
+// nil for a place that comes from a file.
+func (m *moves) canMove(ctx context.Context, place string, from, to *link) (last uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.times.step)
 	defer cancel()
 	for _, l := range []*link{from, to} {
@@ -274,7 +275,7 @@ func (m *moves) bring(ctx context.Context, place, to string, in io.Reader) (*lin
 	if err != nil {
 		return nil, err
 	}
-	last, err := m.looks(ctx, place, nil, l)
+	last, err := m.canMove(ctx, place, nil, l)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +290,7 @@ func (m *moves) bring(ctx context.Context, place, to string, in io.Reader) (*lin
 	}
 	now, err := m.swap(ctx, place, claims.Claim{}, c)
 	if err != nil {
-		return nil, err // look clears up
+		return nil, err // reconcile clears up
 	}
 	if now != c {
 		_, _ = l.do(ctx, StepDiscard, mark)
@@ -303,5 +304,5 @@ func (m *moves) bring(ctx context.Context, place, to string, in io.Reader) (*lin
 	case err == nil && now != c.Settle():
 		return nil, fmt.Errorf("its claim has changed: it belongs to worker %q", now.Worker)
 	}
-	return l, err // look goes on with it
+	return l, err // reconcile goes on with it
 }

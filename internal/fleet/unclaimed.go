@@ -9,7 +9,7 @@ import (
 	"belljar.dev/internal/pause"
 )
 
-// Bounds of one look for places that nobody has claimed.
+// Bounds of one round of unclaimed.claim.
 const (
 	maxUnclaimed = 1000 // claims for one worker
 	maxUnwritten = 3    // claims that cannot be written
@@ -27,20 +27,20 @@ type unclaimed struct {
 // sibling had the place made. Such a front would have the place made anew at another worker while
 // its own is not linked.
 //
-// It waits before each look. Before the first one, workers have time to connect: a place that two
+// It waits before each round. Before the first one, workers have time to connect: a place that two
 // of them have is claimed for neither.
 func (u unclaimed) claim(ctx context.Context) {
 	if u.front.cfg.Names == nil {
 		return
 	}
 	for pause.For(ctx, u.every) == nil {
-		u.look(ctx)
+		u.round(ctx)
 	}
 }
 
-// look is one look of claim. A worker may say that it has any place, and a claim
+// round is one round of claim. A worker may say that it has any place, and a claim
 // lasts: only places that the policy of this front has are claimed, as for a request.
-func (u unclaimed) look(ctx context.Context) {
+func (u unclaimed) round(ctx context.Context) {
 	f := u.front
 	all := f.cfg.Names()
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) // those that fail keep no other place waiting

@@ -83,13 +83,13 @@ func TestClaimUnclaimedOnlyOfPolicy(t *testing.T) {
 	f, _ := unclaimedFront(t, "a", "both", "moved", "nobody")
 	has(f, "w1", []Marked{{Place: "moved", Mark: claims.Mark{Move: 1, To: "w2"}}}, "a", "both", "moved", "stranger")
 	has(f, "w2", nil, "both", "a/stranger")
-	unclaimed{front: f}.look(t.Context())
+	unclaimed{front: f}.round(t.Context())
 	if all := f.cfg.Claims.All(); len(all) != 1 || all["a"] != (claims.Claim{Worker: "w1"}) {
 		t.Errorf("got %v, want a claim of w1 for a alone", all)
 	}
 }
 
-// One look claims a bounded number of places for each worker. The next one goes on.
+// One round claims a bounded number of places for each worker. The next one goes on.
 func TestClaimUnclaimedBounded(t *testing.T) {
 	var names []string
 	for i := range maxUnclaimed + 1 {
@@ -99,7 +99,7 @@ func TestClaimUnclaimedBounded(t *testing.T) {
 	has(f, "w1", nil, names...)
 	has(f, "w2", nil, "other")
 	for _, want := range []int{maxUnclaimed + 1, maxUnclaimed + 2} {
-		unclaimed{front: f}.look(t.Context())
+		unclaimed{front: f}.round(t.Context())
 		if len(l.asked) != want {
 			t.Errorf("%d claims, want %d", len(l.asked), want)
 		}
@@ -109,16 +109,16 @@ func TestClaimUnclaimedBounded(t *testing.T) {
 	}
 }
 
-// One place that cannot be claimed does not stop a look, and several do.
+// One place that cannot be claimed does not stop a round, and several do.
 func TestClaimUnclaimedFaults(t *testing.T) {
 	f, l := unclaimedFront(t, "a", "b", "c", "d", "e")
 	has(f, "w1", nil, "a", "b", "c", "d", "e")
 	l.fail = 100
-	if (unclaimed{front: f}).look(t.Context()); len(l.asked) != maxUnwritten {
+	if (unclaimed{front: f}).round(t.Context()); len(l.asked) != maxUnwritten {
 		t.Errorf("%d places were tried, want %d", len(l.asked), maxUnwritten)
 	}
 	l.fail, l.wrong = 0, "c"
-	if (unclaimed{front: f}).look(t.Context()); len(f.cfg.Claims.All()) != 4 {
+	if (unclaimed{front: f}).round(t.Context()); len(f.cfg.Claims.All()) != 4 {
 		t.Errorf("got %v, want all places but c", f.cfg.Claims.All())
 	}
 }
