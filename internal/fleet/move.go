@@ -32,7 +32,7 @@ type moveTimes struct {
 
 var usualMoves = moveTimes{
 	reconcile: time.Second, takeOver: 20 * time.Second, retry: 250 * time.Millisecond, step: 30 * time.Second, undo: 3 * time.Second, freeze: 11 * time.Minute,
-	stall: time.Minute, quiet: 5 * time.Minute, copy: time.Hour, patience: time.Minute, grace: time.Minute, say: time.Second, most: MaxCopy,
+	stall: time.Minute, quiet: 5 * time.Minute, copy: time.Hour, patience: time.Minute, grace: time.Minute, say: time.Second, most: MaxForwarded,
 	unclaimed: settleWait,
 }
 
@@ -264,7 +264,7 @@ func (m *moves) freeze(ctx context.Context, place string, c claims.Claim, from *
 // copy has one worker pack a place and the other one unpack it.
 func (m *moves) copy(ctx context.Context, place string, c claims.Claim, from, to *link, d *drive) error {
 	d.copied.Store(0)
-	ctx, p, end := m.times.pace(ctx, m.times.quiet, &d.copied)
+	ctx, p, end := m.times.startPace(ctx, m.times.quiet, &d.copied)
 	defer end()
 	packed, err := from.step(ctx, StepPack, Marked{place, claims.Mark{Move: c.Move, To: c.To}}, nil)
 	if err != nil {

@@ -303,7 +303,7 @@ func TestExportThatNobodyReads(t *testing.T) {
 func TestWithin(t *testing.T) {
 	ended := make(chan error, 2)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b := &Within{Wait: 50 * time.Millisecond, W: w, Body: r.Body}
+		b := &TimedStream{Wait: 50 * time.Millisecond, W: w, Body: r.Body}
 		if r.URL.Path == "/read" {
 			_, err := io.Copy(io.Discard, b)
 			ended <- err
@@ -375,7 +375,7 @@ func TestPace(t *testing.T) {
 			}, usualMoves.copy},
 		} {
 			began := time.Now()
-			ctx, p, end := usualMoves.pace(t.Context(), usualMoves.quiet, new(atomic.Int64))
+			ctx, p, end := usualMoves.startPace(t.Context(), usualMoves.quiet, new(atomic.Int64))
 			over := make(chan time.Duration, 1)
 			go func() {
 				<-ctx.Done()

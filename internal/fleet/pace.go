@@ -13,8 +13,10 @@ import (
 	"time"
 )
 
-// MaxCopy is the most bytes of a place that go through a front. No place has a stream that long.
-const MaxCopy = 80 << 30
+// MaxForwarded is the most bytes of one stream of a place that a front forwards. It must be above
+// placefile.MaxStream, the bound of a worker that packs or unpacks a place: a place that is too
+// large is then refused by its worker, which can say why. This bound is for a worker that does not keep its own.
+const MaxForwarded = 80 << 30
 
 // Reasons why a stream is ended.
 var (
@@ -44,9 +46,9 @@ type pace struct {
 // as a silent one does. A place on the slowest disk, or one of zeros, sends more.
 const leastPart = 64 << 10
 
-// pace begins to bound a stream. The context ends with it, and end ends both. quiet is how long
+// startPace begins to bound a stream. The context ends with it, and end ends both. quiet is how long
 // the ends may be silent.
-func (t moveTimes) pace(ctx context.Context, quiet time.Duration, copied *atomic.Int64) (_ context.Context, p *pace, end func()) {
+func (t moveTimes) startPace(ctx context.Context, quiet time.Duration, copied *atomic.Int64) (_ context.Context, p *pace, end func()) {
 	ctx, over := context.WithTimeoutCause(ctx, t.copy, errTooLong)
 	ctx, stop := context.WithCancelCause(ctx)
 	p = &pace{stall: t.stall, quiet: quiet, copied: copied, most: t.most, stop: stop}
@@ -118,16 +120,16 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// Within bounds how long each part of a request's body, or of its answer, may take. An end that
-// sends or reads nothing any more does not keep the other one.
-type Within struct {
-	Wait time.Duration
+// TimedStream reads the body of a request and writes its answer, and bounds how long each Read and
+// Write may take: a client that sends or reads nothing any more keeps nothing here.
+type TimedStream struct {
+	Wait time.Duration // for one Read or Write
 	W    http.ResponseWriter
-	Body io.Reader
+	Body io.Reader // of the request
 }
 
 // Read reads a part of the body.
-func (b *Within) Read(p []byte) (int, error) {
+func (b *TimedStream) Read(p []byte) (int, error) {
 	c := http.NewResponseController(b.W)
 	if err := c.SetReadDeadline(time.Now().Add(b.Wait)); err != nil {
 		return 0, err
@@ -140,7 +142,7 @@ func (b *Within) Read(p []byte) (int, error) {
 }
 
 // Write sends a part of the answer.
-func (b *Within) Write(p []byte) (int, error) {
+func (b *TimedStream) Write(p []byte) (int, error) {
 	c := http.NewResponseController(b.W)
 	if err := c.SetWriteDeadline(time.Now().Add(b.Wait)); err != nil {
 		return 0, err

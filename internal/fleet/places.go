@@ -225,7 +225,7 @@ func (f *Front) Export(ctx context.Context, place string, out io.Writer) error {
 	if c.Moving() || len(holders) != 1 || holders[0].Name != c.Worker {
 		return fmt.Errorf("export place %s: it is not at work on one linked worker; `belljar place list` says where it is", place)
 	}
-	ctx, p, end := f.moves.times.pace(ctx, f.moves.times.freeze, new(atomic.Int64))
+	ctx, p, end := f.moves.times.startPace(ctx, f.moves.times.freeze, new(atomic.Int64))
 	defer end()
 	res, err := holders[0].step(ctx, StepPack, Marked{Place: place}, nil)
 	if err == nil {
@@ -251,7 +251,7 @@ func (f *Front) Import(ctx context.Context, place, to string, in io.Reader) erro
 
 // receive has a worker make a copy of what comes from a file.
 func (m *moves) receive(ctx context.Context, l *link, mark Marked, in io.Reader) error {
-	ctx, p, end := m.times.pace(ctx, m.times.quiet, new(atomic.Int64))
+	ctx, p, end := m.times.startPace(ctx, m.times.quiet, new(atomic.Int64))
 	defer end()
 	res, err := l.step(ctx, StepReceive, mark, p.through(in))
 	if err != nil {

@@ -87,7 +87,7 @@ func (w *Worker) move(rw http.ResponseWriter, r *http.Request) {
 	}
 	var err error
 	var looked Looked
-	stream := &Within{Wait: 2 * w.times.stall, W: rw, Body: r.Body} // the front gives up first, and says why
+	stream := &TimedStream{Wait: 2 * w.times.stall, W: rw, Body: r.Body} // the front gives up first, and says why
 	switch s := Step(r.URL.Query().Get("step")); s {
 	case StepPack:
 		ctx, over := context.WithTimeoutCause(r.Context(), w.times.copy, errTooLong)

@@ -34,7 +34,7 @@ const (
 	maxName  = 4096
 
 	// MaxStream is of a stream. It has room for what does not compress, and for the headers of
-	// all files.
+	// all files. A front of a fleet forwards more, see fleet.MaxForwarded.
 	MaxStream = MaxBytes + 8<<30
 	// maxNames is of the memory for names that are known at once: those of a directory and of
 	// the ones around it, of files with several links, of directories that are not finished.

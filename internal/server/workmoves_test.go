@@ -13,6 +13,7 @@ import (
 
 	"belljar.dev/internal/fleet"
 	"belljar.dev/internal/fleet/claims"
+	"belljar.dev/internal/placefile"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
@@ -282,4 +283,11 @@ func TestUnclosedPlaces(t *testing.T) {
 	m.taken(fleet.StepFreeze, to(2))
 	m.taken(fleet.StepPack, to(2))
 	m.taken(fleet.StepDrop, to(2))
+}
+
+// The worker of a place refuses one that is too large before a front cuts its stream.
+func TestAFrontForwardsTheLargestPlace(t *testing.T) {
+	if fleet.MaxForwarded <= placefile.MaxStream {
+		t.Errorf("a front forwards %d bytes of a place, and a worker packs %d", int64(fleet.MaxForwarded), int64(placefile.MaxStream))
+	}
 }
