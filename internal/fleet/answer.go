@@ -26,9 +26,13 @@ func (f *Front) answer(w http.ResponseWriter, res *http.Response, fl *flight, l 
 	defer f.answers.release(fl.Tenant, size)
 	head, err := readAhead(res.Body, int(size))
 	whole := errors.Is(err, io.EOF)
-	if err != nil && !whole {
-		f.cut(w, fl, l, err)
+	switch {
+	case err != nil && !whole && l.over(): // nothing has been sent yet
+		f.lost(w, fl, l)
 		return
+	case err != nil && !whole:
+		f.cfg.Log.Debug("an answer ended early", "worker", l.Name, "err", err)
+		panic(http.ErrAbortHandler)
 	}
 	copyHeaders(w.Header(), res.Header)
 	if whole {
@@ -58,16 +62,6 @@ func readAhead(r io.Reader, size int) (head []byte, err error) {
 		head = head[:len(head)+n]
 	}
 	return head, err
-}
-
-// cut answers where nothing of an answer has been sent yet.
-func (f *Front) cut(w http.ResponseWriter, fl *flight, l *link, err error) {
-	if l.over() {
-		f.lost(w, fl, l)
-		return
-	}
-	f.cfg.Log.Debug("an answer ended early", "worker", l.Name, "err", err)
-	panic(http.ErrAbortHandler)
 }
 
 // lost answers in the place of a worker that is gone.

@@ -292,7 +292,7 @@ func (f *Front) serve(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	for range maxRetries {
 		l, err := f.resolve(ctx, fl.Request, began)
 		if err != nil {
-			f.refuse(w, err)
+			f.refuseUnsent(w, err)
 			return nil
 		}
 		// The body may have taken its time, and so may the worker. A stream that begins after
@@ -306,12 +306,12 @@ func (f *Front) serve(ctx context.Context, w http.ResponseWriter, r *http.Reques
 			return s
 		}
 	}
-	f.refuse(w, &unavailable{"the worker of this place does not take the request"})
+	f.refuseUnsent(w, &unavailable{"the worker of this place does not take the request"})
 	return nil
 }
 
-// refuse answers a request that was sent to no worker.
-func (f *Front) refuse(w http.ResponseWriter, err error) {
+// refuseUnsent answers a request that was sent to no worker.
+func (f *Front) refuseUnsent(w http.ResponseWriter, err error) {
 	var away *unavailable
 	switch {
 	case errors.Is(err, errGone): // nobody reads an answer

@@ -120,7 +120,7 @@ func (r *rig) stays(why string) {
 	const place = "p"
 	var now PlaceInfo
 	r.until("end of the move of "+place, func() bool {
-		now = PlaceOf(r.front, place)
+		now = r.front.Place(place)
 		return !now.Moving
 	})
 	if now.Worker != "w1" || !strings.Contains(now.Said, why) {
@@ -131,7 +131,7 @@ func (r *rig) stays(why string) {
 
 func (r *rig) moved(place, to string) {
 	r.t.Helper()
-	r.until("move of "+place+" to "+to, func() bool { now := PlaceOf(r.front, place); return !now.Moving && now.Worker == to })
+	r.until("move of "+place+" to "+to, func() bool { now := r.front.Place(place); return !now.Moving && now.Worker == to })
 }
 
 // idle waits until the front works on no move.
@@ -216,7 +216,7 @@ func TestUnfitFiles(t *testing.T) {
 	err := r.front.Import(t.Context(), "unfit", "w2", strings.NewReader("a place"))
 	heard := err != nil && strings.Contains(err.Error(), "newer belljar")
 	r.until("why the place is not there", func() bool {
-		now := PlaceOf(r.front, "unfit")
+		now := r.front.Place("unfit")
 		return !now.Moving && (heard || strings.Contains(now.Said, "was not made: ") && strings.Contains(now.Said, "newer belljar"))
 	})
 }

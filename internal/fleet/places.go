@@ -46,8 +46,8 @@ func (f *Front) Places() []PlaceInfo {
 	return all
 }
 
-// PlaceOf is one of the Places of a front.
-func PlaceOf(f *Front, place string) PlaceInfo {
+// Place is a place as Places has it.
+func (f *Front) Place(place string) PlaceInfo {
 	holders, _ := f.roster.holding(place)
 	at := ""
 	if len(holders) > 0 {

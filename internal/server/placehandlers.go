@@ -27,7 +27,7 @@ func (h *placeHandlers) handle(mux *http.ServeMux) {
 		control.Respond(w, http.StatusOK, front.Places())
 	})
 	mux.HandleFunc("GET /fleet/place", func(w http.ResponseWriter, r *http.Request) {
-		control.Respond(w, http.StatusOK, fleet.PlaceOf(front, r.URL.Query().Get("place")))
+		control.Respond(w, http.StatusOK, front.Place(r.URL.Query().Get("place")))
 	})
 	mux.HandleFunc("POST /fleet/move", func(w http.ResponseWriter, r *http.Request) {
 		var want moveRequest
@@ -42,7 +42,7 @@ func (h *placeHandlers) handle(mux *http.ServeMux) {
 	mux.HandleFunc("POST /fleet/stop", func(w http.ResponseWriter, r *http.Request) {
 		place := r.URL.Query().Get("place")
 		err := front.StopMove(r.Context(), place)
-		respond(w, fleet.PlaceOf(front, place), err)
+		respond(w, front.Place(place), err)
 		log.Info("the end of a move was asked for", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
 	})
 	mux.HandleFunc("POST "+control.StreamPath+"export", func(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +67,7 @@ func (h *placeHandlers) handle(mux *http.ServeMux) {
 		} else {
 			err = front.Import(r.Context(), place, to, timed(w, r))
 		}
-		respond(w, fleet.PlaceOf(front, place), err)
+		respond(w, front.Place(place), err)
 		log.Info("an import of a place was asked for", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
 	})
 }
