@@ -19,7 +19,7 @@ var ErrNotLinked = errors.New("it is not linked, or takes no more requests")
 // Asker sends workers requests of a front itself.
 type Asker struct{ roster *roster }
 
-// AskerOf returns that of a front.
+// AskerOf returns the Asker of a front.
 func AskerOf(f *Front) Asker { return Asker{f.roster} }
 
 // Ask sends a worker a request of the front itself. The handler WorkerConfig.Asked of the worker

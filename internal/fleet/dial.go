@@ -163,41 +163,41 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 // stateEvery is how often a worker says that it is as it was.
 const stateEvery = 10 * time.Second
 
-// pipe is a listener whose connections are given to it.
-type pipe struct {
+// listener is a net.Listener for connections that this end has dialled: give has Accept return one.
+type listener struct {
 	conns chan net.Conn
 	over  chan struct{}
 	once  sync.Once
 }
 
-func newPipe() *pipe { return &pipe{conns: make(chan net.Conn), over: make(chan struct{})} }
+func newListener() *listener { return &listener{conns: make(chan net.Conn), over: make(chan struct{})} }
 
 // give has a connection accepted, unless ctx or the listener ends first.
-func (p *pipe) give(ctx context.Context, c net.Conn) bool {
+func (l *listener) give(ctx context.Context, c net.Conn) bool {
 	select {
-	case p.conns <- c:
+	case l.conns <- c:
 		return true
-	case <-p.over:
+	case <-l.over:
 	case <-ctx.Done():
 	}
 	return false
 }
 
 // Accept waits for a connection.
-func (p *pipe) Accept() (net.Conn, error) {
+func (l *listener) Accept() (net.Conn, error) {
 	select {
-	case c := <-p.conns:
+	case c := <-l.conns:
 		return c, nil
-	case <-p.over:
+	case <-l.over:
 		return nil, net.ErrClosed
 	}
 }
 
 // Close ends Accept. Twice is fine.
-func (p *pipe) Close() error {
-	p.once.Do(func() { close(p.over) })
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.over) })
 	return nil
 }
 
 // Addr is the address of a link, which cannot be dialled.
-func (p *pipe) Addr() net.Addr { return &net.UnixAddr{Name: "links", Net: "unix"} }
+func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: "links", Net: "unix"} }

@@ -54,7 +54,7 @@ func (m *moves) release(place string, d *drive) {
 	close(d.ended)
 }
 
-// swap is that of the claims. Those that wait for the place look again.
+// swap is Swap of the claims, after which requests that wait for a place are tried again.
 func (m *moves) swap(ctx context.Context, place string, old, next claims.Claim) (claims.Claim, error) {
 	now, err := m.front.cfg.Claims.Swap(ctx, place, old, next)
 	if err != nil {

@@ -45,17 +45,17 @@ const (
 
 // FrontConfig is the configuration of a Front.
 type FrontConfig struct {
-	Credentials Credentials
-	Claims      claims.Claims
-	Together    bool          // the claims are those of all fronts
-	Settled     bool          // the claims are complete: no worker has a place that is not in them
-	Workers     []string      // to which new places go, the same at all fronts; empty for whichever is linked
-	Return      time.Duration // how long a request waits for a worker that is not there; 5 s
-	Protocol    Protocol
-	Policy      func() string   // digest of the policy that holds here, for people; nil says none
-	Keys        *Keys           // of audit logs; nil remembers none
-	Names       func() []string // all places that the policy has, a new slice for each call; nil has no place claimed without a request
-	Log         *slog.Logger
+	Credentials  Credentials
+	Claims       claims.Claims
+	SharedClaims bool          // the claims are those of all fronts
+	Settled      bool          // the claims are complete: no worker has a place that is not in them
+	Workers      []string      // to which new places go, the same at all fronts; empty for whichever is linked
+	Return       time.Duration // how long a request waits for a worker that is not there; 5 s
+	Protocol     Protocol
+	Policy       func() string   // digest of the policy that holds here, for people; nil says none
+	Keys         *Keys           // of audit logs; nil remembers none
+	Names        func() []string // all places that the policy has, a new slice for each call; nil has no place claimed without a request
+	Log          *slog.Logger
 
 	times moveTimes // zero for the usual ones
 }
@@ -414,7 +414,7 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if res.Header.Get(notBegun) != "" {
 		res.Body.Close()
 		if f.roster.open(l) { // its places have changed: what it says next has them
-			f.roster.disown(l, fl.Place)
+			f.roster.removePlace(l, fl.Place)
 		}
 		return nil, false
 	}

@@ -78,17 +78,17 @@ const helloProtocol = 1
 type conn struct {
 	net.Conn
 
-	once sync.Once
-	lost chan struct{} // closed when the link has ended
-	late sync.Once
-	free chan struct{} // closed when its requests go on without their callers
+	endOnce    sync.Once
+	lost       chan struct{} // closed when the link has ended
+	detachOnce sync.Once
+	detached   chan struct{} // closed when its requests go on without their callers
 
 	asked        atomic.Bool // the front has asked for the state of the worker
 	acknowledged Signed      // guarded by Worker.mu: the newest checkpoint that the front knows
 }
 
 func newConn(c net.Conn) *conn {
-	return &conn{Conn: c, lost: make(chan struct{}), free: make(chan struct{})}
+	return &conn{Conn: c, lost: make(chan struct{}), detached: make(chan struct{})}
 }
 
 // Read reads from the other end.
@@ -118,11 +118,11 @@ func (c *conn) Close() error {
 // end notes that the link has ended: first that its requests go on without their callers.
 func (c *conn) end() {
 	c.detach()
-	c.once.Do(func() { close(c.lost) })
+	c.endOnce.Do(func() { close(c.lost) })
 }
 
 // detach has the requests of the link go on without their callers.
-func (c *conn) detach() { c.late.Do(func() { close(c.free) }) }
+func (c *conn) detach() { c.detachOnce.Do(func() { close(c.detached) }) }
 
 // closed reports whether a channel is closed.
 func closed(c <-chan struct{}) bool {
@@ -143,7 +143,7 @@ type connKey struct{}
 // that came otherwise.
 func Detached(ctx context.Context) <-chan struct{} {
 	if c, ok := ctx.Value(connKey{}).(*conn); ok {
-		return c.free
+		return c.detached
 	}
 	return nil
 }

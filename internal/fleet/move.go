@@ -134,7 +134,7 @@ func (m *moves) mine(place string, c claims.Claim) bool {
 		s = watched{Claim: c, since: time.Now()}
 		m.seen[place] = s
 	}
-	return s.own || !m.front.cfg.Together || time.Since(s.since) >= m.times.takeOver
+	return s.own || !m.front.cfg.SharedClaims || time.Since(s.since) >= m.times.takeOver
 }
 
 // linked reports whether the workers are there that the next step of a move needs. A

@@ -157,7 +157,7 @@ func (m *moves) agreed() error {
 	if err := m.front.cfg.Claims.Ready(); err != nil {
 		return err
 	}
-	if m.front.cfg.Together {
+	if m.front.cfg.SharedClaims {
 		return nil
 	}
 	if w := ofSeveral(m.front.roster.linked()); w != nil {

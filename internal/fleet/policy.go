@@ -22,9 +22,9 @@ func (f *Front) Give(g Policy) {
 	}
 }
 
-// Sole returns why the policy cannot be given to the fleet by this front alone; nil if it can.
-// next is the number of a policy that is newer than any that is known here.
-func (f *Front) Sole() (next uint64, err error) {
+// NextPolicy returns the number of a policy that is newer than any that is known here, and why this
+// front alone cannot give it to the fleet; nil if it can.
+func (f *Front) NextPolicy() (next uint64, err error) {
 	f.roster.mu.Lock()
 	defer f.roster.mu.Unlock()
 	next = f.roster.policy.Number
@@ -34,10 +34,10 @@ func (f *Front) Sole() (next uint64, err error) {
 			next = max(next, l.number)
 		}
 	}
-	if l := ofSeveral(slices.Collect(maps.Values(f.roster.links))); l != nil && !f.cfg.Together {
+	if l := ofSeveral(slices.Collect(maps.Values(f.roster.links))); l != nil && !f.cfg.SharedClaims {
 		err = fmt.Errorf("worker %s has %d fronts, and two of them could give it two policies; start all fronts with the same --nats", l.Name, l.Fronts)
 	}
-	if len(f.cfg.Workers) > 0 && !f.cfg.Together {
+	if len(f.cfg.Workers) > 0 && !f.cfg.SharedClaims {
 		err = errors.New("this front has --workers, so there are other fronts, which would not get the policy; start all fronts with the same --nats, or write the policy into the file of --policy on each machine")
 	}
 	return next + 1, err

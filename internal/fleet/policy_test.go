@@ -77,7 +77,7 @@ func TestPolicyOfAFleet(t *testing.T) {
 	}
 	const want = "w1 2 ,w2 0 line 3: it has a fault\n,w3 0 this worker takes no policy of,w4 2 ,"
 	r.until("what the front knows of it", func() bool { return state() == want })
-	if next, err := r.front.Sole(); next != 3 || err != nil || r.front.Info().Number != 2 {
+	if next, err := r.front.NextPolicy(); next != 3 || err != nil || r.front.Info().Number != 2 {
 		t.Errorf("the next number is %d, %v", next, err)
 	}
 	r.front.roster.wake()
@@ -168,7 +168,7 @@ func status(r *rig, path, body string) int {
 // One of several fronts that share nothing gives no policy: the others would have another one.
 func TestPolicyOfOneFront(t *testing.T) {
 	r := newRig(t, func(cfg *FrontConfig) { cfg.Workers = []string{"w1"} })
-	if _, err := r.front.Sole(); err == nil || !strings.Contains(err.Error(), "--nats") {
+	if _, err := r.front.NextPolicy(); err == nil || !strings.Contains(err.Error(), "--nats") {
 		t.Errorf("with --workers: %v", err)
 	}
 	r = newRig(t, nil)
@@ -176,20 +176,20 @@ func TestPolicyOfOneFront(t *testing.T) {
 	r.front.roster.mu.Lock()
 	r.front.roster.links[m.cfg.Name].Fronts = 2
 	r.front.roster.mu.Unlock()
-	if _, err := r.front.Sole(); err == nil || !strings.Contains(err.Error(), "has 2 fronts") {
+	if _, err := r.front.NextPolicy(); err == nil || !strings.Contains(err.Error(), "has 2 fronts") {
 		t.Errorf("with a worker of two fronts: %v", err)
 	}
 	// Whatever number a worker says, there is always a next one, and no worker gets one that is the last.
 	for said, want := range map[uint64]uint64{41: 42, maxAhead + 1: 1, 1<<64 - 1: 1} {
-		r.front.cfg.Together = true
+		r.front.cfg.SharedClaims = true
 		r.front.roster.mu.Lock()
 		r.front.roster.links[m.cfg.Name].number = said
 		r.front.roster.mu.Unlock()
-		if next, err := r.front.Sole(); next != want || err != nil {
+		if next, err := r.front.NextPolicy(); next != want || err != nil {
 			t.Errorf("a worker says that it has policy %d: the next one is %d, want %d: %v", said, next, want, err)
 		}
 	}
-	if _, err := r.front.Sole(); err != nil {
+	if _, err := r.front.NextPolicy(); err != nil {
 		t.Errorf("with NATS: %v", err)
 	}
 }

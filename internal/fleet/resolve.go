@@ -189,7 +189,7 @@ func (f *Front) choose(place string) (*link, string) {
 
 // mustShare returns why a front may not choose workers by itself; empty if it may.
 func (c *FrontConfig) mustShare(linked []*link) string {
-	if c.Together || len(c.Workers) > 0 {
+	if c.SharedClaims || len(c.Workers) > 0 {
 		return ""
 	}
 	if l := ofSeveral(linked); l != nil {

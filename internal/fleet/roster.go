@@ -366,7 +366,7 @@ func (r *roster) record(l *link, s state) bool {
 		return false
 	}
 	r.links[l.Name] = l
-	r.came(l)
+	r.arrived(l)
 	l.drains, l.skew, l.digest, l.number = s.Drains, time.Until(s.Time), s.Policy, s.Number
 	if s.Signed != nil {
 		l.signed = *s.Signed
@@ -375,16 +375,16 @@ func (r *roster) record(l *link, s state) bool {
 		r.forgetPlaces(l)
 		l.places = make(map[string]bool, len(*s.Places))
 		for _, place := range *s.Places {
-			r.give(l, place)
+			r.addPlace(l, place)
 		}
 	}
-	l.note((*[]Marked)(s.Moves))
+	l.noteMoves((*[]Marked)(s.Moves))
 	r.notify()
 	return true
 }
 
-// give notes that a worker has a place; mu is held.
-func (r *roster) give(l *link, place string) {
+// addPlace notes that a worker has a place; mu is held.
+func (r *roster) addPlace(l *link, place string) {
 	if !l.places[place] {
 		l.places[place] = true
 		r.holders[place] = append(r.holders[place], l)
@@ -401,8 +401,8 @@ func (r *roster) forgetPlaces(l *link) {
 	}
 }
 
-// came notes that a link is not expected any more; mu is held.
-func (r *roster) came(l *link) {
+// arrived notes that a link is not expected any more; mu is held.
+func (r *roster) arrived(l *link) {
 	if r.coming[l.Name] == l {
 		delete(r.coming, l.Name)
 	}
@@ -412,7 +412,7 @@ func (r *roster) came(l *link) {
 func (r *roster) drop(l *link) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.came(l)
+	r.arrived(l)
 	r.forgetPlaces(l)
 	if r.links[l.Name] == l {
 		delete(r.links, l.Name)
@@ -438,7 +438,20 @@ func (r *roster) made(l *link, place string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.links[l.Name] == l {
-		r.give(l, place)
+		r.addPlace(l, place)
+	}
+}
+
+// removePlace notes that a worker does not have a place.
+func (r *roster) removePlace(l *link, place string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !l.places[place] {
+		return
+	}
+	delete(l.places, place)
+	if r.holders[place] = slices.DeleteFunc(r.holders[place], func(o *link) bool { return o == l }); len(r.holders[place]) == 0 {
+		delete(r.holders, place)
 	}
 }
 
@@ -543,17 +556,4 @@ func (r *roster) close() {
 		r.running.Go(func() { l.Close() }) // which waits for a worker that does not read
 	}
 	r.running.Wait()
-}
-
-// disown notes that a worker does not have a place.
-func (r *roster) disown(l *link, place string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !l.places[place] {
-		return
-	}
-	delete(l.places, place)
-	if r.holders[place] = slices.DeleteFunc(r.holders[place], func(o *link) bool { return o == l }); len(r.holders[place]) == 0 {
-		delete(r.holders, place)
-	}
 }

@@ -48,9 +48,9 @@ type Looked struct {
 type Mover interface {
 	// Do takes a step without a stream. A Refusal says that trying again does not help.
 	Do(ctx context.Context, s Step, m Marked) (Looked, error)
-	// Pack writes a frozen place, and Receive reads one.
+	// Pack writes a frozen place to out.
 	Pack(ctx context.Context, m Marked, out io.Writer) error
-	// Receive calls alive when it gets on.
+	// Receive makes a copy of the place that Pack has written, and calls alive as it makes progress.
 	Receive(ctx context.Context, m Marked, in io.Reader, alive func()) error
 }
 
@@ -213,8 +213,8 @@ func (l *link) step(ctx context.Context, s Step, m Marked, body io.Reader) (*htt
 	return nil, fmt.Errorf("worker %s, %s: %s: %s", l.Name, s, res.Status, printable.Line(string(why), maxWhy))
 }
 
-// note notes what a worker has of places that move; mu is held.
-func (l *link) note(moves *[]Marked) {
+// noteMoves notes what a worker has of places that move; mu of the roster is held.
+func (l *link) noteMoves(moves *[]Marked) {
 	if moves != nil {
 		l.moves = slices.Clone(*moves)
 	}

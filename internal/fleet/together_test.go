@@ -39,7 +39,7 @@ func together(t *testing.T, c *bustest.Cluster, state string) [2]*rig {
 				t.Fatal(err)
 			}
 		}
-		both[i].serve(FrontConfig{Claims: shared, Together: true, Settled: true, Return: 30 * time.Second})
+		both[i].serve(FrontConfig{Claims: shared, SharedClaims: true, Settled: true, Return: 30 * time.Second})
 	}
 	return both
 }

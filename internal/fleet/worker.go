@@ -56,9 +56,9 @@ type Worker struct {
 	fronts  []front
 	files   *certificates
 	server  *http.Server
-	links   *pipe
+	links   *listener
 
-	flights *inflight[*http.Request] // of clients
+	flights *inflight[*http.Request] // of clients, and what fronts ask about places: claims and steps of moves
 
 	mu           sync.Mutex
 	running      map[*conn]struct{} // guarded by mu: open links
@@ -81,7 +81,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	}
 	w := &Worker{
 		cfg: cfg, times: cmp.Or(cfg.times, usualMoves), process: rand.Text(), flights: newInflight[*http.Request](), running: make(map[*conn]struct{}),
-		news: make(chan struct{}), acknowledged: make(chan struct{}), links: newPipe(),
+		news: make(chan struct{}), acknowledged: make(chan struct{}), links: newListener(),
 	}
 	for _, text := range cfg.Fronts {
 		u, err := url.Parse(text)

@@ -97,7 +97,7 @@ func (u *putter) put(ctx context.Context, want putPolicy, by string) (uint64, er
 	if err := u.server.reloader.check(ctx, want.Text); err != nil {
 		return 0, unchanged(err)
 	}
-	number, err := u.server.fleet.Sole()
+	number, err := u.server.fleet.NextPolicy()
 	if err != nil {
 		return 0, unchanged(err)
 	}

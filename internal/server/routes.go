@@ -57,7 +57,7 @@ func openFleet(ctx context.Context, s *Server) (err error) {
 		if cfg.Claims, s.shared, err = share(ctx, s, journal); err != nil {
 			return front.Mistake(err)
 		}
-		cfg.Together, cfg.Settled = true, true
+		cfg.SharedClaims, cfg.Settled = true, true
 	}
 	if s.fleet, err = fleet.NewFront(cfg); err != nil {
 		return front.Mistake(err)

@@ -98,9 +98,9 @@ func (b *Bucket) Put(ctx context.Context, i Item) (uint64, error) {
 	return revision, nil
 }
 
-// Follow calls each with every item, then caught once with the age of the bucket, then each
+// Follow calls each with every item, then caughtUp once with the age of the bucket, then each
 // with every change. It returns when it may have missed something, or ctx ends.
-func (b *Bucket) Follow(ctx context.Context, each func(Item), caught func(age time.Duration)) error {
+func (b *Bucket) Follow(ctx context.Context, each func(Item), caughtUp func(age time.Duration)) error {
 	ends := b.bus.ends() // before the first question, so that no end is missed
 	opening, cancel := context.WithTimeout(ctx, openWait)
 	defer cancel()
@@ -126,10 +126,10 @@ func (b *Bucket) Follow(ctx context.Context, each func(Item), caught func(age ti
 		for range w.Updates() { // the sender of one waits until it is taken, with a lock that Stop needs to end
 		}
 	}()
-	return b.follow(ctx, ends, stream, w, each, caught)
+	return b.follow(ctx, ends, stream, w, each, caughtUp)
 }
 
-func (b *Bucket) follow(ctx context.Context, ends <-chan struct{}, stream jetstream.Stream, w jetstream.KeyWatcher, each func(Item), caught func(age time.Duration)) error {
+func (b *Bucket) follow(ctx context.Context, ends <-chan struct{}, stream jetstream.Stream, w jetstream.KeyWatcher, each func(Item), caughtUp func(age time.Duration)) error {
 	made, last, whole := stream.CachedInfo().Created, uint64(0), false
 	first := time.NewTimer(firstWait)
 	defer first.Stop()
@@ -145,7 +145,7 @@ func (b *Bucket) follow(ctx context.Context, ends <-chan struct{}, stream jetstr
 			case e == nil:
 				first.Stop()
 				whole = true
-				caught(stream.CachedInfo().TimeStamp.Sub(made)) // when it was opened
+				caughtUp(stream.CachedInfo().TimeStamp.Sub(made)) // when it was opened
 			case e.Operation() == jetstream.KeyValuePut:
 				last = max(last, e.Revision())
 				each(Item{Key: e.Key(), Value: e.Value(), Revision: e.Revision()})

@@ -404,14 +404,14 @@ func (s *faulty) Put(ctx context.Context, i bus.Item) (uint64, error) {
 }
 
 // Follow tells what is there, and ends.
-func (s *faulty) Follow(_ context.Context, each func(bus.Item), caught func(time.Duration)) error {
+func (s *faulty) Follow(_ context.Context, each func(bus.Item), caughtUp func(time.Duration)) error {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.items))
 	s.mu.Unlock()
 	for _, i := range all {
 		each(i)
 	}
-	caught(0)
+	caughtUp(0)
 	return nil
 }
 

@@ -106,13 +106,14 @@ func (j *Journal) read() error {
 		if err := json.Unmarshal(bytes.TrimSpace(line), &e); err != nil || e.Place == "" {
 			return fmt.Errorf("line %d is damaged; move the file away, and the claims are made anew of what the workers have", j.lines+1)
 		}
-		j.take(e)
+		j.apply(e)
 		j.lines++
 		whole += int64(len(line))
 	}
 }
 
-func (j *Journal) take(e entry) {
+// apply has the claims in memory be as a line says.
+func (j *Journal) apply(e entry) {
 	if e.Claim == (Claim{}) {
 		delete(j.owners, e.Place)
 		return
@@ -223,7 +224,7 @@ func (j *Journal) write(all []entry) error {
 		return j.fault
 	}
 	for _, e := range all {
-		j.take(e)
+		j.apply(e)
 	}
 	if j.lines += len(all); j.lines > 2*len(j.owners)+slack {
 		j.shorten()

@@ -19,7 +19,7 @@ import (
 type Store interface {
 	Get(ctx context.Context, key string) (bus.Item, error)
 	Put(ctx context.Context, i bus.Item) (revision uint64, err error)
-	Follow(ctx context.Context, each func(bus.Item), caught func(age time.Duration)) error
+	Follow(ctx context.Context, each func(bus.Item), caughtUp func(age time.Duration)) error
 }
 
 // Times and bounds of shared claims.
@@ -116,12 +116,12 @@ func (s *Shared) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var first []bus.Item // all claims in the store when following begins
-	caught := false
+	caughtUp := false
 	var refilling sync.WaitGroup
 	defer refilling.Wait()
 	err := s.store.Follow(ctx, func(i bus.Item) {
 		switch {
-		case caught:
+		case caughtUp:
 			s.take(i)
 		case len(first) >= maxPlaces:
 			cancel(errFull)
@@ -129,7 +129,7 @@ func (s *Shared) follow(ctx context.Context) error {
 			first = append(first, i)
 		}
 	}, func(age time.Duration) {
-		caught = true
+		caughtUp = true
 		lost := s.meet(first)
 		first = nil
 		refilling.Go(func() { // while changes are noted: its own are among them
