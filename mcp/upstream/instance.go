@@ -61,13 +61,14 @@ func newInstance[C Conn](spec Spec, cfg *Config[C], m machine, before <-chan str
 	}
 }
 
-// run is the life of the instance. ctx ends it, and its cause is the reason.
+// run is the life of the instance: it starts the server, serves until that ends, and starts it
+// again while the machine allows that. ctx ends it, and its cause is the reason.
 func (i *instance[C]) run(ctx context.Context) {
 	defer close(i.gone)
 	if i.before != nil {
 		<-i.before
 	}
-	worked := true
+	worked := true // false if nobody has used the server since it failed
 	for ctx.Err() == nil {
 		i.change(i.start)
 		conn, p, err := i.open(ctx)
@@ -194,7 +195,7 @@ func (i *instance[C]) retire() bool {
 		i.mu.Unlock()
 		return false
 	}
-	s := i.turn((*machine).drain)
+	s := i.changeLocked((*machine).drain)
 	i.mu.Unlock()
 	i.tell(s)
 	return true
@@ -241,7 +242,7 @@ func (i *instance[C]) failed(err error) (again bool) {
 	// A server chooses what much of this text says, and how long it is.
 	reason := printable.Line(err.Error(), maxReason)
 	i.mu.Lock()
-	s := i.turn(func(m *machine, now time.Time) {
+	s := i.changeLocked(func(m *machine, now time.Time) {
 		m.login = errors.Is(err, ErrLogin)
 		if errors.Is(err, ErrHeld) {
 			m.hold(now, reason)
@@ -366,19 +367,20 @@ func (i *instance[C]) broken(ctx context.Context, changed <-chan struct{}, e *en
 // change changes the state, and tells the owner of the pool.
 func (i *instance[C]) change(f func(m *machine, now time.Time)) {
 	i.mu.Lock()
-	s := i.turn(f)
+	s := i.changeLocked(f)
 	i.mu.Unlock()
 	i.tell(s)
 }
 
-// turn changes the state. The caller holds mu.
-func (i *instance[C]) turn(f func(m *machine, now time.Time)) Status {
+// changeLocked changes the state, and returns the status for tell. The caller holds mu.
+func (i *instance[C]) changeLocked(f func(m *machine, now time.Time)) Status {
 	f(&i.machine, time.Now())
 	close(i.changed)
 	i.changed = make(chan struct{})
 	return i.snapshot()
 }
 
+// tell gives a change to the owner of the pool. The caller does not hold mu.
 func (i *instance[C]) tell(s Status) {
 	if i.cfg.Changed != nil {
 		i.cfg.Changed(s)

@@ -154,7 +154,7 @@ func (p *Pool[C]) Begin(ctx context.Context, who Caller) {
 
 // End ends what runs for one session only.
 func (p *Pool[C]) End(tenant, session string) {
-	p.each(func(i *instance[C]) bool {
+	p.endAll(func(i *instance[C]) bool {
 		return session != "" && i.spec.Key.Tenant == tenant && i.spec.Key.Session == session
 	}, errSession)
 }
@@ -162,7 +162,7 @@ func (p *Pool[C]) End(tenant, session string) {
 // Restart ends all instances of a server, forgets that they have failed or were held, and
 // starts those anew that were there. It reports how many there were. It does not wait.
 func (p *Pool[C]) Restart(ctx context.Context, server string) int {
-	keys := p.each(func(i *instance[C]) bool { return i.spec.Key.Server == server }, errRestart)
+	keys := p.endAll(func(i *instance[C]) bool { return i.spec.Key.Server == server }, errRestart)
 	for _, key := range keys {
 		_, _ = p.demand(ctx, key.Caller, server, anyGrant) // the same key again
 	}
@@ -172,7 +172,7 @@ func (p *Pool[C]) Restart(ctx context.Context, server string) int {
 // Stop ends all instances of a server, and forgets that they have failed or were held. It reports
 // how many there were. It does not wait. What needs the server later starts it.
 func (p *Pool[C]) Stop(server string) int {
-	return len(p.each(func(i *instance[C]) bool { return i.spec.Key.Server == server }, errStopped))
+	return len(p.endAll(func(i *instance[C]) bool { return i.spec.Key.Server == server }, errStopped))
 }
 
 // Logs returns what the instances of a server have written to standard error, in order, the last
@@ -234,8 +234,8 @@ func (p *Pool[C]) names(of func(Server) bool) []string {
 	return all
 }
 
-// each ends the instances of a kind, and returns their keys.
-func (p *Pool[C]) each(of func(i *instance[C]) bool, why error) (keys []Key) {
+// endAll ends the instances of a kind, and returns their keys.
+func (p *Pool[C]) endAll(of func(i *instance[C]) bool, why error) (keys []Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, i := range p.instances {

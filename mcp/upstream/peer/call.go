@@ -252,11 +252,11 @@ func (c *Conn) abandon(ctx context.Context, cl *call, reason string) bool {
 		return false
 	}
 	c.remove(cl)
-	if len(c.given) == mostGiven {
-		clear(c.given)
-		c.blind = true
+	if len(c.cancelled) == mostCancelled {
+		clear(c.cancelled)
+		c.forgotten = true
 	}
-	c.given[cl.id] = struct{}{}
+	c.cancelled[cl.id] = struct{}{}
 	c.mu.Unlock()
 	c.way.cancel(ctx, cl, reason)
 	return true

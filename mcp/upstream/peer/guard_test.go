@@ -88,7 +88,7 @@ func TestWrongID(t *testing.T) {
 			c, s := connect(t, wire.Legacy, Config{})
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			for range mostGiven + 1 {
+			for range mostCancelled + 1 {
 				done := invoke(ctx, c, "tools/call", `{}`, CallOptions{})
 				is(t, "a call", (<-done).err, context.Canceled)
 				synctest.Wait()
@@ -97,9 +97,9 @@ func TestWrongID(t *testing.T) {
 				}
 			}
 			c.mu.Lock()
-			n := len(c.given)
+			n := len(c.cancelled)
 			c.mu.Unlock()
-			if n > mostGiven {
+			if n > mostCancelled {
 				t.Errorf("%d ids are remembered", n)
 			}
 		})

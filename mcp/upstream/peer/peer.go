@@ -203,7 +203,7 @@ func begin(ctx context.Context, t Transport, cfg Config) (c *Conn, life context.
 	c = &Conn{
 		cfg: cfg, over: make(chan struct{}),
 		inbox: &inbox{most: cfg.Limits.Queue, more: make(chan struct{}, 1)},
-		table: table{open: make(map[int64]*call), given: make(map[int64]struct{}), asked: make(map[string]*asked)},
+		table: table{open: make(map[int64]*call), cancelled: make(map[int64]struct{}), asked: make(map[string]*asked)},
 	}
 	if c.way, err = t.connect(guard{c}); err != nil {
 		return nil, nil, err

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// mostGiven is how many cancelled requests are remembered by their ids.
-const mostGiven = 1024
+// mostCancelled is how many cancelled requests are remembered by their ids.
+const mostCancelled = 1024
 
 // Stats counts what a connection had to do without since it was opened.
 type Stats struct {
@@ -42,17 +42,17 @@ func (h *heard) good() {
 // table holds what is open between the two sides: calls in one direction, requests of the
 // server in the other.
 type table struct {
-	mu      sync.Mutex
-	err     error              // guarded by mu: why the connection is over
-	last    int64              // guarded by mu: newest id
-	open    map[int64]*call    // guarded by mu
-	streams int                // guarded by mu: those in open that are subscriptions
-	given   map[int64]struct{} // guarded by mu: cancelled requests, whose answers may still come
-	blind   bool               // guarded by mu: those became too many to remember
-	asked   map[string]*asked  // guarded by mu: requests of the server, by their ids
-	heard   heard              // guarded by mu
-	logs    logs               // guarded by mu: those that belong to no single call
-	stats   Stats              // guarded by mu
+	mu        sync.Mutex
+	err       error              // guarded by mu: why the connection is over
+	last      int64              // guarded by mu: newest id
+	open      map[int64]*call    // guarded by mu
+	streams   int                // guarded by mu: those in open that are subscriptions
+	cancelled map[int64]struct{} // guarded by mu: cancelled requests, whose answers may still come
+	forgotten bool               // guarded by mu: some cancelled requests were too many to remember
+	asked     map[string]*asked  // guarded by mu: requests of the server, by their ids
+	heard     heard              // guarded by mu
+	logs      logs               // guarded by mu: those that belong to no single call
+	stats     Stats              // guarded by mu
 }
 
 // Stats returns what the connection had to do without until now.
@@ -146,13 +146,13 @@ func (t *table) left(cl *call) time.Duration {
 func (t *table) claim(m *wire.Message, from *call) (_ *call, late bool) {
 	id, ok := number(m.ID)
 	cl := t.open[id]
-	_, late = t.given[id]
+	_, late = t.cancelled[id]
 	switch {
 	case ok && cl != nil && (from == nil || from == cl):
 		t.remove(cl)
 		return cl, false
 	case ok && late:
-		delete(t.given, id)
+		delete(t.cancelled, id)
 		t.stats.Late++
 		return nil, true
 	case ok && 0 < id && id <= t.last: // answered before, or by the wrong stream
@@ -179,7 +179,7 @@ func (t *table) only(m *wire.Message, from *call) *call {
 		}
 		return nil
 	}
-	if t.blind || len(t.given) > 0 {
+	if t.forgotten || len(t.cancelled) > 0 {
 		return nil
 	}
 	var found *call
