@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// bound gives a request its time to send its body, whether or not a handler reads it:
+// boundBody gives a request its time to send its body, whether or not a handler reads it:
 // net/http reads what is left of a body before it takes the next request of a
 // connection. Answers are the business of the handlers, whose calls may take long.
-func bound(w http.ResponseWriter, r *http.Request) {
+func boundBody(w http.ResponseWriter, r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return
 	}
 	conn := http.NewResponseController(w)
 	_ = conn.SetReadDeadline(time.Now().Add(bodyWait)) // a test's recorder has none
-	r.Body = &timely{ReadCloser: r.Body, came: func() { _ = conn.SetReadDeadline(time.Time{}) }}
+	r.Body = &deadlineBody{ReadCloser: r.Body, came: func() { _ = conn.SetReadDeadline(time.Time{}) }}
 }
 
-// timely is a body with a deadline, which is lifted when all of it has come: from then
+// deadlineBody is a body with a deadline, which is lifted when all of it has come: from then
 // on, net/http reads the connection to learn whether the client goes away.
-type timely struct {
+type deadlineBody struct {
 	io.ReadCloser
 	came func()
 }
 
 // Read reads the body.
-func (b *timely) Read(p []byte) (int, error) {
+func (b *deadlineBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
 		b.came()
@@ -35,13 +35,13 @@ func (b *timely) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// endsOnce has the connection closed behind a request whose body is chunked. Such a request
+// closeAfterChunks has the connection closed behind a request whose body is chunked. Such a request
 // may have had a Content-Length as well, and a proxy before this server may have taken that:
 // then what the proxy takes for the rest of the body looks like a request of somebody else
 // here. net/http reads the chunks and removes the length, so a handler cannot see it (RFC 9112,
 // 6.1: the server "MUST close the connection after responding to such a request"). Clients
 // of the protocol know the length of their messages.
-func endsOnce(w http.ResponseWriter, r *http.Request) {
+func closeAfterChunks(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
 		w.Header().Set("Connection", "close")
 	}

@@ -10,7 +10,7 @@ import (
 // writeWait is how long a client may take to read what was written to it.
 const writeWait = 30 * time.Second
 
-// client is a connection of a crowd until it is closed. What is written to it has a
+// client is a connection of a boundedListener until it is closed. What is written to it has a
 // deadline: a client that sends requests and reads no answers keeps a connection and a
 // goroutine otherwise, also one that cannot log in.
 type client struct {
@@ -23,14 +23,14 @@ type client struct {
 
 // Write writes to the client.
 func (c *client) Write(p []byte) (int, error) {
-	if err := c.bound(); err != nil {
+	if err := c.renewDeadline(); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)
 }
 
-// bound sets the deadline of a write, unless the writer has set its own.
-func (c *client) bound() error {
+// renewDeadline sets the deadline of a write, unless the writer has set its own.
+func (c *client) renewDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.own {
@@ -70,11 +70,10 @@ func (c *client) Close() error {
 	return c.Conn.Close()
 }
 
-// readsSoon bounds the end of an answer over HTTP/2. There the client says how much of each
-// stream it takes, beside the connection, and a stream that it takes nothing of waits on
-// without a deadline. The rest of the answer is sent here, while the request still counts
-// among those of its address.
-func readsSoon(w http.ResponseWriter, r *http.Request) {
+// flushBounded sends what is left of an answer over HTTP/2, within writeWait. There the client says
+// how much of each stream it takes, beside the connection. A stream that is not taken would wait
+// without a deadline. Meanwhile the request still counts among those of its address.
+func flushBounded(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor < 2 {
 		return
 	}

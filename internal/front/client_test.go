@@ -52,8 +52,8 @@ func (p *pipes) Close() error {
 func inMemory(t *testing.T, certificate *keyPair) (conn net.Conn, end func()) {
 	p := &pipes{dialed: make(chan net.Conn), quit: make(chan struct{})}
 	f := &Front{
-		listener: &crowd{Listener: p, tally: &tally{total: 1}}, streams: &tally{total: 2},
-		mux: http.NewServeMux(), log: slog.New(slog.DiscardHandler), few: rate.NewLimiter(1, 1), keyPair: certificate,
+		listener: &boundedListener{Listener: p, tally: &tally{total: 1}}, streams: &tally{total: 2},
+		mux: http.NewServeMux(), log: slog.New(slog.DiscardHandler), warnings: rate.NewLimiter(1, 1), keyPair: certificate,
 	}
 	f.Handle("/mcp", http.HandlerFunc(echo))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -93,7 +93,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	p := &pipes{dialed: make(chan net.Conn, 100), quit: make(chan struct{})}
 	refused := make(chan netip.Addr, 100)
 	proxy := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-	c := &crowd{Listener: p, tally: &tally{most: 2, total: 6, exempt: proxy, open: make(map[netip.Addr]int)}, refused: func(from netip.Addr) { refused <- from }}
+	c := &boundedListener{Listener: p, tally: &tally{most: 2, total: 6, exempt: proxy, open: make(map[netip.Addr]int)}, refused: func(from netip.Addr) { refused <- from }}
 	call := func(from string) *caller {
 		one := &caller{from: from, closed: make(chan struct{})}
 		p.dialed <- one

@@ -88,7 +88,7 @@ type Front struct {
 	public   string        // the origin by which clients know the server
 	access   *accessLog    // nil for none
 	meter    Meter         // nil for none
-	few      *rate.Limiter // of warnings
+	warnings *rate.Limiter // of connections that were closed at once
 	streams  *tally        // of requests over HTTP/2
 	closing  atomic.Bool
 
@@ -104,7 +104,7 @@ type Front struct {
 // Open checks a configuration and opens its port. login says whether clients have to
 // log in; if they do not, only loopback is listened on. The caller closes the front.
 func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
-	manner := cfg.Manner.whole()
+	manner := cfg.Manner.withDefaults()
 	inherited := cfg.Inherited.listener(manner.Name)
 	if inherited != nil {
 		cfg.Addr = inherited.Addr().String() // to which the same rules apply
@@ -114,8 +114,8 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 			}
 		}()
 	}
-	f := &Front{log: cfg.Log, meter: cfg.Meter, manner: manner, mux: http.NewServeMux(), few: rate.NewLimiter(1, 1)}
-	f.mux.HandleFunc("/", f.nowhere)
+	f := &Front{log: cfg.Log, meter: cfg.Meter, manner: manner, mux: http.NewServeMux(), warnings: rate.NewLimiter(1, 1)}
+	f.mux.HandleFunc("/", f.notFound)
 	if err := f.configure(&cfg, login); err != nil {
 		return nil, &ConfigError{err}
 	}
@@ -141,13 +141,13 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 	}
 	f.port = l
 	most := cmp.Or(cfg.Connections, Connections)
-	f.listener = &crowd{Listener: l, tally: newTally(most, cfg.Forwards, f.proxies), refused: f.crowded}
+	f.listener = &boundedListener{Listener: l, tally: newTally(most, cfg.Forwards, f.proxies), refused: f.refused}
 	f.streams = newTally(most, cfg.Forwards, f.proxies)
 	return f, nil
 }
 
-// whole is a manner with what it leaves to the server of MCP.
-func (m Manner) whole() Manner {
+// withDefaults is a manner with what it leaves to the server of MCP.
+func (m Manner) withDefaults() Manner {
 	m.Flag = cmp.Or(m.Flag, "--http")
 	m.Name = cmp.Or(m.Name, nameClients)
 	m.Nowhere = cmp.Or(m.Nowhere, "nothing is served at this path; MCP is served at /mcp")
@@ -157,12 +157,12 @@ func (m Manner) whole() Manner {
 	return m
 }
 
-// crowded notes a connection, or a request over HTTP/2, that was closed at once.
-func (f *Front) crowded(from netip.Addr) {
+// refused notes a connection, or a request over HTTP/2, that was closed at once.
+func (f *Front) refused(from netip.Addr) {
 	if f.meter != nil {
 		f.meter.Limited(limitConnections)
 	}
-	if f.few.Allow() {
+	if f.warnings.Allow() {
 		f.log.Warn("a connection was closed at once: its address, or all together, have as many as they may", "from", from)
 	}
 }
@@ -292,7 +292,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor >= 2 {
 		leave, ok := f.streams.enter(addrOf(r.RemoteAddr))
 		if !ok {
-			f.crowded(addrOf(r.RemoteAddr))
+			f.refused(addrOf(r.RemoteAddr))
 			panic(http.ErrAbortHandler) // an answer would wait for its client
 		}
 		defer leave()
@@ -342,14 +342,14 @@ func (f *Front) over(e entry, served *mcp.Served, began time.Time, streaming boo
 // serve is the chain behind the access log.
 func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 	maps.Copy(w.Header(), f.manner.Header)
-	endsOnce(w, r)
-	bound(w, r)
-	f.checked(w, r)
-	readsSoon(w, r)
+	closeAfterChunks(w, r)
+	boundBody(w, r)
+	f.check(w, r)
+	flushBounded(w, r)
 }
 
-// checked is serve within its bounds of time.
-func (f *Front) checked(w http.ResponseWriter, r *http.Request) {
+// check takes a request through the checks to its handler, within the bounds of time.
+func (f *Front) check(w http.ResponseWriter, r *http.Request) {
 	if !f.fromProxy(r) {
 		f.manner.Refuse(w, "this server takes requests from its proxy only; connect to the proxy", http.StatusForbidden)
 		return
@@ -364,7 +364,7 @@ func (f *Front) checked(w http.ResponseWriter, r *http.Request) {
 	if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean+"/" != r.URL.Path {
 		// The mux would lead the client to the clean path, and repeat the query, in which
 		// there may be a token.
-		f.nowhere(w, r)
+		f.notFound(w, r)
 		return
 	}
 	f.mux.ServeHTTP(w, r)
@@ -377,9 +377,9 @@ func (f *Front) isAllowedNavigation(r *http.Request) bool {
 	return f.manner.AllowsNavigation != nil && r.Method == http.MethodGet && !sent && r.Header.Get("Sec-Fetch-Dest") == "document" && f.manner.AllowsNavigation(r.URL.Path)
 }
 
-// nowhere answers a request for a path without a route. It does not repeat the path, and
+// notFound answers a request for a path without a route. It does not repeat the path, and
 // the request has no pattern afterwards.
-func (f *Front) nowhere(w http.ResponseWriter, r *http.Request) {
+func (f *Front) notFound(w http.ResponseWriter, r *http.Request) {
 	r.Pattern = ""
 	f.manner.Refuse(w, f.manner.Nowhere, http.StatusNotFound)
 }
@@ -409,7 +409,7 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 		MaxHeaderBytes:    maxHeader,
 		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerConnection: maxUnread, MaxReceiveBufferPerStream: maxUnread},
 		ErrorLog:          slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
-		ConnState:         f.counts,
+		ConnState:         f.trackConnection,
 		// net/http would answer OPTIONS * itself, before all checks.
 		DisableGeneralOptionsHandler: true,
 	}
@@ -440,7 +440,7 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 	f.closing.Store(true)
 	if f.succeeded.Load() {
 		f.port.Close() // the other process has one of its own
-		f.emptied(ctx)
+		f.waitEmpty(ctx)
 		// While it drains it would refuse requests that the other process answers. So no
 		// connection is kept for a further one, not even by an answer that began before it
 		// could say so: a stream. ctx has ended, so this waits for nothing.
@@ -455,8 +455,8 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 	return err
 }
 
-// counts follows how many connections are open.
-func (f *Front) counts(_ net.Conn, state http.ConnState) {
+// trackConnection follows how many connections are open.
+func (f *Front) trackConnection(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		f.connections.Add(1)
@@ -466,9 +466,9 @@ func (f *Front) counts(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// emptied waits until no connection is open, for handOverGrace at most. Clients close
+// waitEmpty waits until no connection is open, for handOverGrace at most. Clients close
 // theirs after the next answer, and connect to the other process.
-func (f *Front) emptied(ctx context.Context) {
+func (f *Front) waitEmpty(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverGrace)
 	defer cancel()
 	look := time.NewTicker(handOverGrace / 50)

@@ -76,8 +76,8 @@ func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// crowd is a listener whose connections have the bounds of a tally.
-type crowd struct {
+// boundedListener is a listener whose connections have the bounds of a tally.
+type boundedListener struct {
 	net.Listener
 	*tally
 
@@ -85,7 +85,7 @@ type crowd struct {
 }
 
 // Accept returns the next connection within the bounds, and closes those beyond it.
-func (c *crowd) Accept() (net.Conn, error) {
+func (c *boundedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
 		if err != nil {

@@ -106,17 +106,18 @@ func load(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, CAFile), err)
 	}
-	any, err := x509.ParsePKCS8PrivateKey(key)
+	parsed, err := x509.ParsePKCS8PrivateKey(key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, caKeyFile), err)
 	}
-	own, ok := any.(*ecdsa.PrivateKey)
+	own, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok || !own.PublicKey.Equal(ca.PublicKey) {
 		return nil, nil, fmt.Errorf("%s: it is not the key of %s", filepath.Join(dir, caKeyFile), filepath.Join(dir, CAFile))
 	}
 	return ca, own, nil
 }
 
+// block reads the PEM block of a file of the authority.
 func block(name string) ([]byte, error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,6 +154,7 @@ func write(dir, name string, template, parent *x509.Certificate, own, signer *ec
 	return create(filepath.Join(dir, name+".pem"), "CERTIFICATE", cert, 0o644)
 }
 
+// create writes a PEM file that must not exist yet.
 func create(name, kind string, der []byte, mode os.FileMode) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
