@@ -130,6 +130,7 @@ func TestWitnesses(t *testing.T) {
 	if total != 6 {
 		t.Errorf("%d records of three checkpoints, want 6", total)
 	}
+	r.until("end of the link", func() bool { return r.front.roster.named("w1") == nil })
 	all := r.front.Audit(t.Context())
 	if len(all) != 4 {
 		t.Fatalf("%+v", all)
