@@ -39,99 +39,116 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 		return
 	}
 	defer leave()
-	if c := w.readModern(r.Header, session, p); c != nil {
-		w.callModern(ctx, rw, session, p, out, c)
+	m := modernPost{w, session, p, out}
+	if c := m.read(r.Header); c != nil {
+		m.call(ctx, rw, c)
 		return
 	}
 	if bad := exactID(p.id); bad != nil {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return
 	}
-	body := p.body
+	if p.method == methodListen {
+		m.listen(ctx, rw, r, leave)
+		return
+	}
 	events := sse.NewWriter(rw)
 	defer events.Stop()
-	var to http.ResponseWriter = events
-	if p.method == methodListen {
-		var done func()
-		var ok bool
-		if ctx, done, ok = w.streaming(ctx, rw, r, p, session.tenant); !ok {
-			return
-		}
-		defer done()
-		leave() // others need not wait until a stream ends
-		// The sdk notifies one listener after the other, and those of other tenants too.
-		var gone context.CancelFunc
-		ctx, gone = context.WithCancel(ctx)
-		defer gone()
-		aside := sse.NewAside(events, gone)
-		defer aside.Stop()
-		to = aside
-		body = listenBody(body)
-		ctx = context.WithValue(ctx, notifyKey{}, notifyFunc(func(r *jsonrpc.Request) error {
-			text, err := jsonrpc.EncodeMessage(r)
-			if err != nil {
-				return err
-			}
-			_, err = aside.Write(sse.Event("", text)) // behind the acknowledgement
-			return err
-		}))
+	if p.method == "tools/call" {
+		events.KeepAlive() // its answer may take long
 	}
-	if p.method == methodListen || p.method == "tools/call" {
-		events.KeepAlive() // their answers may take long
-	}
-	if p.method != methodListen {
-		var done func()
-		ctx, done = outliving(ctx)
-		defer done()
-	}
-	answer := &receiptWriter{ResponseWriter: to, out: out}
-	defer answer.done(r.Context())
-	r = withBody(ctx, r, body)
-	r.Header.Set(outgoingHeader, out.name())
-	w.modern.ServeHTTP(answer, r)
+	ctx, over := outliving(ctx)
+	defer over()
+	m.answer(ctx, events, r, p.body)
 }
 
-// readModern reads a plain tools/call, or a tool called as a method, whose headers are as the protocol says. It returns
-// nil for everything else, which the go-sdk must read: it knows what is wrong.
-func (w *web) readModern(h http.Header, session *Session, p posted) *directCall {
-	if p.message == nil || h.Get(wire.MethodHeader) != p.method ||
+// modernPost is a POST of the modern era whose turn has come.
+type modernPost struct {
+	w       *web
+	session *Session
+	posted
+	out *outgoing
+}
+
+// listen serves a stream of notifications. leave ends its turn: others need not wait until a
+// stream ends.
+func (m modernPost) listen(ctx context.Context, rw http.ResponseWriter, r *http.Request, leave func()) {
+	events := sse.NewWriter(rw)
+	defer events.Stop()
+	ctx, done, ok := m.w.streaming(ctx, rw, r, m.posted, m.session.tenant)
+	if !ok {
+		return
+	}
+	defer done()
+	leave()
+	// The sdk notifies one listener after the other, and those of other tenants too.
+	ctx, gone := context.WithCancel(ctx)
+	defer gone()
+	aside := sse.NewAside(events, gone)
+	defer aside.Stop()
+	ctx = context.WithValue(ctx, notifyKey{}, notifyFunc(func(r *jsonrpc.Request) error {
+		text, err := jsonrpc.EncodeMessage(r)
+		if err != nil {
+			return err
+		}
+		_, err = aside.Write(sse.Event("", text)) // behind the acknowledgement
+		return err
+	}))
+	events.KeepAlive()
+	m.answer(ctx, aside, r, listenBody(m.body))
+}
+
+// answer has the go-sdk answer the request.
+func (m modernPost) answer(ctx context.Context, to http.ResponseWriter, r *http.Request, body []byte) {
+	answer := &receiptWriter{ResponseWriter: to, out: m.out}
+	defer answer.done(r.Context())
+	r = withBody(ctx, r, body)
+	r.Header.Set(outgoingHeader, m.out.name())
+	m.w.modern.ServeHTTP(answer, r)
+}
+
+// read reads a plain tools/call, or a tool called as a method, whose headers are as the protocol
+// says. It returns nil for everything else, which the go-sdk must read: it knows what is wrong.
+func (m modernPost) read(h http.Header) *directCall {
+	if m.message == nil || h.Get(wire.MethodHeader) != m.method ||
 		h.Get(wire.RevisionHeader) != wire.ModernRevision || h.Get(wire.LastHeader) != "" {
 		return nil
 	}
 	if status, _ := accepts(h); status != 0 {
 		return nil
 	}
-	c, ok := w.server.readCall(session, p.message)
+	c, ok := m.w.server.readCall(m.session, m.message)
 	if !ok || !c.bare && h.Get(wire.NameHeader) != c.name {
 		return nil
 	}
 	return c
 }
 
-// callModern answers a plain tools/call: as JSON, or as a stream of events if progress
-// comes first or the answer takes long.
-func (w *web) callModern(ctx context.Context, rw http.ResponseWriter, session *Session, p posted, out *outgoing, c *directCall) {
+// call answers a plain tools/call: as JSON, or as a stream of events if progress comes first or
+// the answer takes long.
+func (m modernPost) call(ctx context.Context, rw http.ResponseWriter, c *directCall) {
+	server := m.w.server
 	x := &exchange{stream: stream{sse.New()}}
 	ctx, done := outliving(ctx)
 	defer done()
 	ctx = context.WithValue(ctx, outletKey{}, x) // of the request, with its caller in it
 	status := http.StatusOK
 	err := x.ServeWhile(ctx, rw, sse.Serving{Status: func(http.Header) int { return status }}, func() {
-		frame, bad := w.server.callFrame(ctx, session, p.message, out, c)
-		if limit := w.server.cfg.Limits.Response; len(frame) > limit {
+		frame, bad := server.callFrame(ctx, m.session, m.message, m.out, c)
+		if limit := server.cfg.Limits.Response; len(frame) > limit {
 			bad = wire.TooLarge(len(frame), limit)
-			frame = bad.Frame(p.message.ID, wire.Modern)
-			out.Done(false)
+			frame = bad.Frame(m.message.ID, wire.Modern)
+			m.out.Done(false)
 		}
 		if bad != nil && bad.Code(wire.Modern) == wire.InvalidParams.Code(wire.Modern) {
 			status = http.StatusBadRequest
 		}
-		if err := x.Answer(frame, nil, out); err != nil {
-			w.server.cfg.Log.Debug("an answer was not sent", "session", session.id, "error", err)
+		if err := x.Answer(frame, nil, m.out); err != nil {
+			server.cfg.Log.Debug("an answer was not sent", "session", m.session.id, "error", err)
 		}
 	})
 	if err != nil {
-		w.server.cfg.Log.Debug("a client went away before its answer", "session", session.id, "error", err)
+		server.cfg.Log.Debug("a client went away before its answer", "session", m.session.id, "error", err)
 	}
 }
 

@@ -75,28 +75,30 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 	ws.mu.Lock()
 	ws.byID[id] = s
 	ws.mu.Unlock()
-	late := ws.server.sessions.over() // Shutdown may have looked before the session was there
-	go func() {
-		defer ws.server.sessions.wg.Done()
-		if late {
-			session.close(ErrShutdown)
-		}
-		<-session.Done()
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			// How the sdk's part ended does not matter to the session.
-			_ = ss.Wait()
-			s.guard.calls.end()
-			<-session.over
-		}()
-		patiently(over)
-		close(s.answered)
-		<-over
-		abandon(s.guard)
-		ws.remove(s)
-	}()
+	go ws.attend(s, ss, ws.server.sessions.over()) // Shutdown may have looked before the session was there
 	return s, nil
+}
+
+// attend waits until a session is over, and ends its use of the place. late ends it at once.
+func (ws *webSessions) attend(s *webSession, ss *sdk.ServerSession, late bool) {
+	defer ws.server.sessions.wg.Done()
+	if late {
+		s.close(ErrShutdown)
+	}
+	<-s.Done()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		// How the sdk's part ended does not matter to the session.
+		_ = ss.Wait()
+		s.guard.calls.end()
+		<-s.over
+	}()
+	patiently(over)
+	close(s.answered)
+	<-over
+	abandon(s.guard)
+	ws.remove(s)
 }
 
 // legacyOnly is a guard as the transport of a session over HTTP: modern requests have no
