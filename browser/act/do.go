@@ -424,6 +424,8 @@ func (t hand) shut(ctx context.Context) error {
 	if h != nil {
 		begin(t.e.g, h.session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true}).drop()
 	}
+	// One that still waits would leave its opener waiting for good.
+	t.until(ctx, time.Second, func() bool { return t.runs })
 	_, err := call(ctx, t.e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(t.target)})
 	t.e.dropTab(t.tab)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {

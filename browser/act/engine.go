@@ -221,10 +221,16 @@ func (e *engine) newTab(ctx context.Context) (*tab, error) {
 	}
 	t := e.addTab(string(made.TargetID), "")
 	if err := t.equip(ctx, session, t.target, true); err != nil {
-		e.dropTab(t)
+		e.discard(t)
 		return nil, err
 	}
 	return t, nil
+}
+
+// discard closes a tab that was not made ready, and forgets it.
+func (e *engine) discard(t *tab) {
+	begin(e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(t.target)}).drop()
+	e.dropTab(t)
 }
 
 // made notes that a page that was asked for is there, or does not come. What else came
@@ -358,6 +364,7 @@ func (t *tab) equip(ctx context.Context, session, top string, waits bool) error 
 	if waits {
 		begin(g, session, runtime.RunIfWaitingForDebugger, cdp.Empty{}).drop()
 	}
+	t.change(func() { t.runs = t.runs || top == t.target })
 	_, e1 := pageOn.wait(ctx)
 	_, e3 := follow.wait(ctx)
 	_, e4 := script.wait(ctx)

@@ -153,15 +153,7 @@ func (e *engine) window(v attachEvent) {
 	e.front = nil // it comes before the others, also where it does not stay
 	e.mu.Unlock()
 	if full || opener == nil {
-		// It is closed. It has to run for that, since its opener may wait in the same
-		// process; and nothing that it asks for is let go on.
-		e.ready(func(ctx context.Context) {
-			_, err := call(ctx, e.g, v.SessionID, fetch.Enable, fetch.EnableParams{})
-			begin(e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(v.TargetInfo.TargetID)}).drop()
-			if err == nil {
-				begin(e.g, v.SessionID, runtime.RunIfWaitingForDebugger, cdp.Empty{}).drop()
-			}
-		})
+		e.ready(func(ctx context.Context) { e.refuse(ctx, v) })
 		if opener != nil {
 			opener.change(func() { opener.note(fmt.Sprintf("a window was closed at once, since %d tabs are open", MaxTabs)) })
 		}
@@ -175,10 +167,20 @@ func (e *engine) window(v attachEvent) {
 	e.mu.Unlock()
 	e.ready(func(ctx context.Context) {
 		if err := w.equip(ctx, v.SessionID, w.target, true); err != nil {
-			e.dropTab(w)
+			e.discard(w)
 		}
 	})
 	opener.change(func() {})
+}
+
+// refuse closes a window at once. Its opener may wait in the same process until the window
+// runs, and a window that was closed before never does: so it runs first, and nothing that it
+// asks for is let go on.
+func (e *engine) refuse(ctx context.Context, v attachEvent) {
+	if _, err := call(ctx, e.g, v.SessionID, fetch.Enable, fetch.EnableParams{}); err == nil {
+		_, _ = call(ctx, e.g, v.SessionID, runtime.RunIfWaitingForDebugger, cdp.Empty{})
+	}
+	begin(e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(v.TargetInfo.TargetID)}).drop()
 }
 
 // hear takes the events of a session of the tab. It must not block.

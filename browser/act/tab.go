@@ -43,6 +43,7 @@ type tab struct {
 
 // going is how far a tab is. Guarded by its mu.
 type going struct {
+	runs     bool            // it was told to run, and waits no longer
 	leaving  time.Time       // since when a frame of it is on its way to another document
 	commits  int             // documents of the top frame
 	method   string          // with which the top document was asked for

@@ -1,0 +1,101 @@
+package act
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+)
+
+// hearUntilClosed answers all commands until one closes a target. It returns their methods and
+// sessions, and calls closing with the last.
+func (w *wired) hearUntilClosed(closing func()) (asked func() []string) {
+	var all []string
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		for {
+			text, err := w.commands.ReadBytes(0)
+			var c struct {
+				ID        int64  `json:"id"`
+				Method    string `json:"method"`
+				SessionID string `json:"sessionId"`
+			}
+			if err != nil || json.Unmarshal(bytes.TrimSuffix(text, []byte{0}), &c) != nil {
+				return
+			}
+			all = append(all, strings.TrimSpace(c.Method+" "+c.SessionID))
+			last := c.Method == "Target.closeTarget"
+			if last {
+				closing()
+			}
+			if _, err := fmt.Fprintf(w.answers, `{"id":%d,"result":{},"sessionId":%q}`+"\x00", c.ID, c.SessionID); err != nil || last {
+				return
+			}
+		}
+	}()
+	return func() []string {
+		<-heard
+		return all
+	}
+}
+
+// TestRefusedWindowRunsFirst: a window that is closed at once runs before it is closed, and all
+// that it asks for is held before it runs. Its opener may wait in the same process until it runs, so
+// one that was closed first would hang the page that opened it (BR21).
+func TestRefusedWindowRunsFirst(t *testing.T) {
+	w := wire(t)
+	asked := w.hearUntilClosed(func() {})
+	e := &engine{g: w.governor, ctx: t.Context(), equips: make(chan struct{}, maxEquips)}
+	for n := range MaxTabs {
+		e.tabs = append(e.tabs, &tab{name: fmt.Sprint("t", n), target: fmt.Sprint("target", n), changed: make(chan struct{}, 1)})
+	}
+	var v attachEvent
+	v.SessionID, v.TargetInfo.TargetID, v.TargetInfo.OpenerID = "window", "w", "target0"
+	e.window(v)
+	got := asked()
+	e.wg.Wait()
+	want := []string{"Fetch.enable window", "Runtime.runIfWaitingForDebugger window", "Target.closeTarget"}
+	if !slices.Equal(got, want) {
+		t.Errorf("Chrome was asked for\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestClosedTabRunsFirst: a window that a step closes before it was made ready is closed only when
+// it runs, for the same reason.
+func TestClosedTabRunsFirst(t *testing.T) {
+	w := wire(t)
+	e := &engine{g: w.governor}
+	window := &tab{e: e, target: "w", changed: make(chan struct{}, 1)}
+	ran, closed := false, make(chan struct{})
+	asked := w.hearUntilClosed(func() {
+		window.mu.Lock()
+		defer window.mu.Unlock()
+		ran = window.runs
+		close(closed)
+	})
+	shut := make(chan error)
+	go func() { shut <- hand{window}.shut(t.Context()) }()
+	window.change(func() {})
+	testenv.Until(10*time.Second*testenv.Patience(t), func() bool { // the step waits, or has closed it
+		select {
+		case <-closed:
+			return true
+		default:
+			return len(window.changed) == 0
+		}
+	})
+	window.change(func() { window.runs = true })
+	asked()
+	if err := <-shut; err != nil {
+		t.Error(err)
+	}
+	if !ran {
+		t.Error("the window was closed while it waited")
+	}
+}
