@@ -39,6 +39,9 @@ func (s *Seat) Done() <-chan struct{} { return s.job.Done() }
 // Memory is how many bytes of memory its processes have.
 func (s *Seat) Memory() int64 { return s.box.Used().Memory }
 
+// CPU is how much processor time its processes have had since it was started.
+func (s *Seat) CPU() time.Duration { return s.box.Used().CPU }
+
 // Refused is what the egress door said last to a connection to the host of a URL: the
 // line for the agent, or nothing.
 func (s *Seat) Refused(url string) string { return doorLine(s.box, url) }

@@ -29,6 +29,7 @@
 //	picture.go                the window as a picture, without secrets
 //	changes.go, look.go       what a page shows, and what changed
 //	settle.go                 when a tab is quiet
+//	hung.go                   when a page hangs that does not answer
 //	step.go, keys.go          which fields a step has; keys
 //	hear.go, dialogs.go       what happens in a tab; documents are decided on
 //	files.go, rings.go        downloads; lines of the console, requests

@@ -405,6 +405,9 @@ func (p pending[R]) waitOr(ctx context.Context, stop <-chan struct{}) (R, error)
 	return result, nil
 }
 
+// answered reports whether the answer is here, or the command was not sent. It leaves the answer for wait.
+func (p pending[R]) answered() bool { return p.err != nil || len(p.answer) > 0 }
+
 // came waits for the answer, at most for most, and reports whether waiting is over: the answer
 // is here, or will never come. It leaves the answer for wait.
 func (p pending[R]) came(ctx context.Context, stop <-chan struct{}, most time.Duration) bool {

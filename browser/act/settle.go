@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/runtime"
-
-	"github.com/chromedp/cdproto/cdp"
 )
 
 const (
@@ -99,18 +97,5 @@ func (t *tab) until(ctx context.Context, most time.Duration, ok func() bool) boo
 			return is
 		}
 		t.pause(ctx, 200*time.Millisecond)
-	}
-}
-
-// awake sees that the page answers after a step that it did not. A script that runs
-// without end is stopped; where that does not help, Chrome is ended.
-func (t *tab) awake(ctx context.Context) {
-	s := t.session()
-	begin(t.e.g, s, runtime.TerminateExecution, cdp.Empty{}).drop()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_, err := begin(t.e.g, s, runtime.Evaluate, runtime.EvaluateParams{Expression: "0", Silent: new(true)}).waitOr(ctx, t.stop())
-	if err != nil && !errors.Is(err, errBlocked) {
-		t.e.g.end(errGone) // the next call starts another Chrome, and says so
 	}
 }

@@ -1,0 +1,58 @@
+package act_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/browser/act"
+	"belljar.dev/internal/testenv"
+)
+
+// TestStarvedPage: a Chrome that gets no processor time for longer than a call has is not ended,
+// and its page goes on when it gets some (BR21).
+func TestStarvedPage(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>s</title><button>B</button>`)
+	s.goTo(s.url("site", "/"))
+	all := descendants()
+	signal := func(sig unix.Signal) {
+		for _, pid := range all {
+			_ = unix.Kill(pid, sig) // of Chrome; one may have ended
+		}
+	}
+	signal(unix.SIGSTOP)
+	t.Cleanup(func() { signal(unix.SIGCONT) })
+	if _, err := s.seat.Look(s.ctx(), act.LookRequest{}); act.ReasonOf(err) != act.ReasonTimeout {
+		t.Errorf("a look at a page that stands still: %v", err)
+	}
+	signal(unix.SIGCONT)
+	if l := s.look(act.LookRequest{}); !strings.Contains(l, `button "B"`) {
+		t.Errorf("the session does not go on:\n%s", l)
+	}
+}
+
+// TestHungPage: a page that does not answer while its Chrome gets processor time, and does not
+// end its script, is ended with its Chrome, and the session goes on (BR21).
+func TestHungPage(t *testing.T) {
+	s := open(t)
+	came, let := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(let) })
+	s.hold("/held", came, let)
+	s.page("/spins", `<script>new Worker(URL.createObjectURL(new Blob(["while (true);"])))</script>`)
+	s.page("/", `<!doctype html><title>h</title><button onclick="const x = new XMLHttpRequest(); x.open('GET', '/held', false); x.send()">Wait</button><iframe src="http://other.example:PORT/spins"></iframe>`)
+	l := s.goTo(s.url("site", "/"))
+	if _, err := s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Wait"`)}); act.ReasonOf(err) != act.ReasonTimeout {
+		t.Errorf("the step in a page that hangs: %v", err)
+	}
+	<-came
+	if !testenv.Until(time.Minute*testenv.Patience(t), func() bool {
+		k, err := s.seat.Look(s.ctx(), act.LookRequest{})
+		return err == nil && strings.Contains(k.Text, "the browser died")
+	}) {
+		t.Error("the browser of a page that hangs was not ended")
+	}
+	s.goTo(s.url("site", "/spins"))
+}
