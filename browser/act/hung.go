@@ -9,11 +9,11 @@ import (
 )
 
 // When a page that does not answer counts as hung. On a busy machine a page may not have run at
-// all meanwhile, so what counts is the processor time that its Chrome got: hungWork is what one
-// script of a page gets on an idle machine in two seconds. A page that waits for something else
+// all meanwhile, so what counts is the processor time that its Chrome got: after hungWork its
+// script is stopped, and after as much again Chrome is ended. A page that waits for something else
 // than a processor has hungTime.
 const (
-	hungWork = 2 * time.Second
+	hungWork = time.Second
 	hungTime = 30 * time.Second
 	// awakeTime is how long a call waits at most to see that.
 	awakeTime = 3 * time.Second
@@ -25,7 +25,8 @@ type question struct {
 	pending[runtime.EvaluateResult]
 	session string
 	since   time.Time
-	work    time.Duration // processor time of its Chrome by then
+	work    time.Duration // processor time of its Chrome when it was asked, or its script was stopped
+	stopped bool          // its script was stopped since
 }
 
 // awake sees whether the page answers after a call to which it did not. A script that runs
@@ -35,20 +36,24 @@ type question struct {
 func (t *tab) awake(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), awakeTime)
 	defer cancel()
-	s := t.session()
-	begin(t.e.g, s, runtime.TerminateExecution, cdp.Empty{}).drop()
+	g, s := t.e.g, t.session()
 	t.mu.Lock()
 	q := t.asked
 	t.asked = nil
 	t.mu.Unlock()
 	if q == nil || q.session != s || q.answered() {
 		q = &question{session: s, since: time.Now(), work: t.e.lease.CPU()}
-		q.pending = begin(t.e.g, s, runtime.Evaluate, runtime.EvaluateParams{Expression: "0", Silent: new(true)})
+		q.pending = begin(g, s, runtime.Evaluate, runtime.EvaluateParams{Expression: "0", Silent: new(true)})
 	}
 	stop := t.stop()
 	for !q.came(ctx, stop, awakeTick) {
-		if t.e.lease.CPU()-q.work >= hungWork || time.Since(q.since) >= hungTime {
-			t.e.g.end(errGone)
+		work := t.e.lease.CPU()
+		switch worked := work-q.work >= hungWork; {
+		case worked && q.stopped, time.Since(q.since) >= hungTime:
+			g.end(errGone)
+		case worked:
+			begin(g, s, runtime.TerminateExecution, cdp.Empty{}).drop()
+			q.work, q.stopped = work, true
 		}
 	}
 	if ctx.Err() != nil && !q.answered() {
