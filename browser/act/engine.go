@@ -221,16 +221,16 @@ func (e *engine) newTab(ctx context.Context) (*tab, error) {
 	}
 	t := e.addTab(string(made.TargetID), "")
 	if err := t.equip(ctx, session, t.target, true); err != nil {
-		e.discard(t)
+		discard(t)
 		return nil, err
 	}
 	return t, nil
 }
 
 // discard closes a tab that was not made ready, and forgets it.
-func (e *engine) discard(t *tab) {
-	begin(e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(t.target)}).drop()
-	e.dropTab(t)
+func discard(t *tab) {
+	begin(t.e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(t.target)}).drop()
+	t.e.dropTab(t)
 }
 
 // made notes that a page that was asked for is there, or does not come. What else came

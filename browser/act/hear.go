@@ -153,7 +153,7 @@ func (e *engine) window(v attachEvent) {
 	e.front = nil // it comes before the others, also where it does not stay
 	e.mu.Unlock()
 	if full || opener == nil {
-		e.ready(func(ctx context.Context) { e.refuse(ctx, v) })
+		e.ready(func(ctx context.Context) { refuse(ctx, e.g, v) })
 		if opener != nil {
 			opener.change(func() { opener.note(fmt.Sprintf("a window was closed at once, since %d tabs are open", MaxTabs)) })
 		}
@@ -167,7 +167,7 @@ func (e *engine) window(v attachEvent) {
 	e.mu.Unlock()
 	e.ready(func(ctx context.Context) {
 		if err := w.equip(ctx, v.SessionID, w.target, true); err != nil {
-			e.discard(w)
+			discard(w)
 		}
 	})
 	opener.change(func() {})
@@ -176,11 +176,11 @@ func (e *engine) window(v attachEvent) {
 // refuse closes a window at once. Its opener may wait in the same process until the window
 // runs, and a window that was closed before never does: so it runs first, and nothing that it
 // asks for is let go on.
-func (e *engine) refuse(ctx context.Context, v attachEvent) {
-	if _, err := call(ctx, e.g, v.SessionID, fetch.Enable, fetch.EnableParams{}); err == nil {
-		_, _ = call(ctx, e.g, v.SessionID, runtime.RunIfWaitingForDebugger, cdp.Empty{})
+func refuse(ctx context.Context, g *governor, v attachEvent) {
+	if _, err := call(ctx, g, v.SessionID, fetch.Enable, fetch.EnableParams{}); err == nil {
+		_, _ = call(ctx, g, v.SessionID, runtime.RunIfWaitingForDebugger, cdp.Empty{})
 	}
-	begin(e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(v.TargetInfo.TargetID)}).drop()
+	begin(g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(v.TargetInfo.TargetID)}).drop()
 }
 
 // hear takes the events of a session of the tab. It must not block.
