@@ -9,9 +9,9 @@ import (
 )
 
 // When a page that does not answer counts as hung. On a busy machine a page may not have run at
-// all meanwhile, so what counts is the processor time that its Chrome got: after hungWork its
-// script is stopped, and after as much again Chrome is ended. A page that waits for something else
-// than a processor has hungTime.
+// all meanwhile, so what counts is the processor time that its Chrome got: after hungWork for each
+// page and frame that may have a share of it, its script is stopped, and after as much again Chrome is
+// ended. A page that waits for something else than a processor has hungTime.
 const (
 	hungWork = time.Second
 	hungTime = 30 * time.Second
@@ -48,7 +48,10 @@ func (t *tab) awake(ctx context.Context) {
 	stop := t.stop()
 	for !q.came(ctx, stop, awakeTick) {
 		work := t.e.lease.CPU()
-		switch worked := work-q.work >= hungWork; {
+		t.e.mu.Lock()
+		shares := time.Duration(max(len(t.e.bySess), 1))
+		t.e.mu.Unlock()
+		switch worked := work-q.work >= shares*hungWork; {
 		case worked && q.stopped, time.Since(q.since) >= hungTime:
 			g.end(errGone)
 		case worked:
