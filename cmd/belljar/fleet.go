@@ -138,7 +138,7 @@ func printFleet(out io.Writer, i fleet.Info) error {
 		case one.Late || one.Behind:
 			state = "takes no new places"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", one.Name, one.Address, policies.Clip(one.Version, 40), policies.Spoken(time.Since(one.Since)), one.Places, one.Running, shortHash(one.Policy), state)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", one.Name, one.Address, policies.Clip(one.Version, 40), policies.Spoken(time.Since(one.Since)), one.Places, one.Running, shortHash(one.PolicyDigest), state)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -198,8 +198,8 @@ func faultsOf(i fleet.Info, now time.Time) (all []string) {
 			say("worker %s refuses policy %d of the fleet: `belljar fleet policy status` says why; correct that and put it again", w.Name, i.Number)
 		case w.Number > i.Number:
 			say("worker %s has policy %d of the fleet, which this front does not have: put the right one again with `belljar fleet policy put`", w.Name, w.Number)
-		case w.Policy != "" && i.Policy != "" && w.Policy != i.Policy:
-			say("worker %s has another policy (%s) than this front (%s): give all the same one with `belljar fleet policy put`, and `belljar policy check` on its machine says why it keeps an older one", w.Name, shortHash(w.Policy), shortHash(i.Policy))
+		case w.PolicyDigest != "" && i.PolicyDigest != "" && w.PolicyDigest != i.PolicyDigest:
+			say("worker %s has another policy (%s) than this front (%s): give all the same one with `belljar fleet policy put`, and `belljar policy check` on its machine says why it keeps an older one", w.Name, shortHash(w.PolicyDigest), shortHash(i.PolicyDigest))
 		}
 		if w.Expires.Before(now.Add(soon)) {
 			say("the certificate of worker %s ends at %s: `belljar fleet cert` makes another one", w.Name, w.Expires.Format(time.DateTime))

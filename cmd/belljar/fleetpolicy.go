@@ -180,10 +180,10 @@ type nodePolicy struct {
 // nodesOf are the machines that a front knows, with their policies; same reports whether all
 // workers have that of the front.
 func nodesOf(i fleet.Info) (all []nodePolicy, same bool) {
-	all, same = []nodePolicy{{Node: "front", Number: i.Number, SHA256: i.Policy, State: "holds"}}, true
+	all, same = []nodePolicy{{Node: "front", Number: i.Number, SHA256: i.PolicyDigest, State: "holds"}}, true
 	for _, w := range i.Workers {
-		one := nodePolicy{Node: w.Name, Number: w.Number, SHA256: w.Policy, State: "holds"}
-		if w.Policy != i.Policy || w.Number != i.Number {
+		one := nodePolicy{Node: w.Name, Number: w.Number, SHA256: w.PolicyDigest, State: "holds"}
+		if w.PolicyDigest != i.PolicyDigest || w.Number != i.Number {
 			one.State, same = "other", false
 			if w.Refused != "" {
 				one.State, one.Why = "refused", w.Refused

@@ -129,8 +129,8 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		s, news := state{Drains: w.drains, Time: time.Now()}, w.news
 		w.mu.Unlock()
-		if w.cfg.Policy != nil {
-			s.Policy = w.cfg.Policy()
+		if w.cfg.PolicyDigest != nil {
+			s.PolicyDigest = w.cfg.PolicyDigest()
 		}
 		if w.cfg.PolicyNumber != nil {
 			s.Number = w.cfg.PolicyNumber()

@@ -52,7 +52,7 @@ type FrontConfig struct {
 	Workers      []string      // to which new places go, the same at all fronts; empty for whichever is linked
 	Return       time.Duration // how long a request waits for a worker that is not there; 5 s
 	Protocol     Protocol
-	Policy       func() string   // digest of the policy that holds here, for people; nil says none
+	PolicyDigest       func() string   // digest of the policy that holds here, for people; nil says none
 	Keys         *Keys           // of audit logs; nil remembers none
 	Names        func() []string // all places that the policy has, a new slice for each call; nil has no place claimed without a request
 	Log          *slog.Logger
@@ -174,8 +174,8 @@ func (f *Front) Info() Info {
 	i := Info{Away: make(map[string]string), Claimed: make(map[string]string), Static: f.cfg.Workers}
 	i.Workers, i.Places, i.Frozen = f.roster.info()
 	i.Moving = f.moves.list()
-	if f.cfg.Policy != nil {
-		i.Policy = f.cfg.Policy()
+	if f.cfg.PolicyDigest != nil {
+		i.PolicyDigest = f.cfg.PolicyDigest()
 	}
 	f.roster.mu.Lock()
 	i.Number = f.roster.policy.Number

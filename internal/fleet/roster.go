@@ -367,7 +367,7 @@ func (r *roster) record(l *link, s state) bool {
 	}
 	r.links[l.Name] = l
 	r.arrived(l)
-	l.drains, l.skew, l.digest, l.number = s.Drains, time.Until(s.Time), s.Policy, s.Number
+	l.drains, l.skew, l.digest, l.number = s.Drains, time.Until(s.Time), s.PolicyDigest, s.Number
 	if s.Signed != nil {
 		l.signed = *s.Signed
 	}
@@ -526,7 +526,7 @@ func (r *roster) info() (all []WorkerInfo, places map[string]string, frozen map[
 		l := r.links[name]
 		all = append(all, WorkerInfo{
 			Name: name, Address: l.RemoteAddr().String(), Version: fmt.Sprintf("%.40s", l.Version), Since: l.since, Drains: l.drains, Places: len(l.places),
-			Running: l.running.Load(), Skew: l.skew, Expires: l.peer.chain[0].NotAfter, Fronts: l.Fronts, Late: l.skew.Abs() > maxSkew, Policy: l.digest,
+			Running: l.running.Load(), Skew: l.skew, Expires: l.peer.chain[0].NotAfter, Fronts: l.Fronts, Late: l.skew.Abs() > maxSkew, PolicyDigest: l.digest,
 			Number: l.number, Refused: l.refused, Behind: behind(r, l),
 		})
 	}

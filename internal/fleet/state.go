@@ -25,7 +25,7 @@ const (
 type state struct {
 	Places *few[string] `json:"places,omitempty"` // absent where they are as before; in order
 	Moves  *few[Marked] `json:"moves,omitempty"`  // the same; places that are frozen, and copies that are not in use
-	Policy string       `json:"policy,omitempty"` // digest of the policy that holds there
+	PolicyDigest string       `json:"policy,omitempty"` // digest of the policy that holds there
 	Number uint64       `json:"number,omitempty"` // of that, if it was given to the fleet
 	Drains bool         `json:"drains,omitempty"`
 	Time   time.Time    `json:"time"`             // of the worker's clock
@@ -50,7 +50,7 @@ func (f *few[T]) UnmarshalJSON(text []byte) error {
 
 // fits reports whether a front can take a state.
 func (s *state) fits() bool {
-	if s.Signed != nil && !s.Signed.fits() || len(s.Policy) > maxDigest || strings.Trim(s.Policy, "0123456789abcdef") != "" {
+	if s.Signed != nil && !s.Signed.fits() || len(s.PolicyDigest) > maxDigest || strings.Trim(s.PolicyDigest, "0123456789abcdef") != "" {
 		return false
 	}
 	wrong := func(place string) bool { return !isPlace(place) }
@@ -90,7 +90,7 @@ type WorkerInfo struct {
 	Expires time.Time     `json:"expires"`           // its certificate
 	Fronts  int           `json:"fronts"`            // to which it connects
 	Late    bool          `json:"late,omitempty"`    // its clock is too far off to take places
-	Policy  string        `json:"policy,omitempty"`  // digest of the policy that holds there
+	PolicyDigest  string        `json:"policy,omitempty"`  // digest of the policy that holds there
 	Number  uint64        `json:"number,omitempty"`  // of that, if it was given to the fleet
 	Refused string        `json:"refused,omitempty"` // why it does not take the one of the fleet
 	Behind  bool          `json:"behind,omitempty"`  // it has had another one for too long to take places
@@ -106,7 +106,7 @@ type Info struct {
 	Away    map[string]string   `json:"away"`             // that no linked worker has: the worker that claimed each
 	Expires time.Time           `json:"expires"`
 	Fault   string              `json:"fault,omitempty"`  // why the files of the link cannot be used
-	Policy  string              `json:"policy,omitempty"` // digest of the policy of this front
+	PolicyDigest  string              `json:"policy,omitempty"` // digest of the policy of this front
 	Number  uint64              `json:"number,omitempty"` // of the policy that was given to the fleet; 0 for none
 	Static  []string            `json:"static,omitempty"`
 	Refused string              `json:"refused,omitempty"` // why new places are refused

@@ -25,7 +25,7 @@ type WorkerConfig struct {
 	Fronts      []string // their addresses, for example https://front.example:8444
 	Credentials Credentials
 	Version     string        // of the program, for people
-	Policy      func() string // digest of the policy that holds here, for people; nil says none
+	PolicyDigest      func() string // digest of the policy that holds here, for people; nil says none
 	// TakePolicy takes a policy of the fleet, or returns a Refusal: then the one before holds on.
 	// PolicyNumber is the number of the policy that the worker has; 0 for none. Both are nil for a worker
 	// that takes no policy.

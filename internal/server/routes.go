@@ -47,7 +47,7 @@ func openFleet(ctx context.Context, s *Server) (err error) {
 	cfg := fleet.FrontConfig{
 		Keys:        keys,
 		Credentials: routes.Credentials, Claims: journal, Settled: !journal.Empty(), Workers: routes.Workers, Protocol: messages{}, Log: s.Log,
-		Policy: func() string { return s.gate.now.Load().Hash() },
+		PolicyDigest: func() string { return s.gate.now.Load().Hash() },
 		Names: func() []string {
 			all, _ := fleetPlaces(s.places.layout.Load().policy()) // a policy that no fleet can serve has none
 			return all

@@ -61,7 +61,7 @@ func Work(ctx context.Context, s *Server, ready func()) (err error) {
 		Name: link.Name, Fronts: link.Fronts, Credentials: link.Credentials, Version: buildinfo.Version(), Log: s.Log,
 		Handler: s.places.linked(s.home), Places: s.places.ids, Enter: s.places.moves.enter, Claim: s.places.claim,
 		Mover: s.places.moves, Moves: s.places.moves.list,
-		Audit: s.audit.forFleet(), Policy: func() string { return s.gate.now.Load().Hash() },
+		Audit: s.audit.forFleet(), PolicyDigest: func() string { return s.gate.now.Load().Hash() },
 	}
 	if given := s.places.layout.Load().fleetPolicies; given != nil {
 		cfg.TakePolicy, cfg.PolicyNumber = s.reloader.hand, given.number.Load
