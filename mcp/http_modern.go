@@ -59,7 +59,7 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 	}
 	ctx, over := outliving(ctx)
 	defer over()
-	m.answer(ctx, events, r, p.body)
+	m.forward(ctx, events, r, p.body)
 }
 
 // modernPost is a POST of the modern era whose turn has come.
@@ -95,11 +95,11 @@ func (m modernPost) listen(ctx context.Context, rw http.ResponseWriter, r *http.
 		return err
 	}))
 	events.KeepAlive()
-	m.answer(ctx, aside, r, listenBody(m.body))
+	m.forward(ctx, aside, r, listenBody(m.body))
 }
 
-// answer has the go-sdk answer the request.
-func (m modernPost) answer(ctx context.Context, to http.ResponseWriter, r *http.Request, body []byte) {
+// forward has the go-sdk forward the request.
+func (m modernPost) forward(ctx context.Context, to http.ResponseWriter, r *http.Request, body []byte) {
 	answer := &receiptWriter{ResponseWriter: to, out: m.out}
 	defer answer.done(r.Context())
 	r = withBody(ctx, r, body)

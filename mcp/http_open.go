@@ -79,10 +79,11 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 	return s, nil
 }
 
-// attend waits until a session is over, and ends its use of the place. late ends it at once.
-func (ws *webSessions) attend(s *webSession, ss *sdk.ServerSession, late bool) {
+// attend waits until a session is over, and ends its use of the place. stopping says that Shutdown has begun:
+// the session is closed at once.
+func (ws *webSessions) attend(s *webSession, ss *sdk.ServerSession, stopping bool) {
 	defer ws.server.sessions.wg.Done()
-	if late {
+	if stopping {
 		s.close(ErrShutdown)
 	}
 	<-s.Done()

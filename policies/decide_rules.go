@@ -84,7 +84,7 @@ type outcome struct {
 	aside    []aside // what rules that are not enforced say
 }
 
-// weigh asks every rule about one piece.
+// weigh consults every rule about one piece.
 //
 // A text says less than what runs, so the two directions differ: to let a
 // piece through a rule must be proved to speak about it, and to stop it, it is
@@ -93,26 +93,26 @@ type outcome struct {
 func (s *ruleset) weigh(c *inquiry, pc *piece) outcome {
 	w := weighing{set: s, call: c, piece: pc, outcome: outcome{verdict: Allow, remember: anyRemember}}
 	for _, r := range c.among(s, pc) {
-		w.ask(r)
+		w.consult(r)
 	}
 	w.settle()
 	return w.outcome
 }
 
-// weighing is what the rules that were asked so far say about one piece.
+// weighing is what the rules that were consulted so far say about one piece.
 type weighing struct {
 	set   *ruleset
 	call  *inquiry
 	piece *piece
 	outcome
 	strict, lenient *rule // the first of those that stop the piece most, and of those that let it through
-	// asks: a rule wants a question about the tool by its own name. Without one, a question is
+	// question: a rule wants a question about the tool by its own name. Without one, a question is
 	// no more than a rule that denies and only may, or a name that an upstream chose.
-	asks bool
+	question bool
 }
 
-// ask asks one rule.
-func (w *weighing) ask(r *rule) {
+// consult applies one rule to the piece.
+func (w *weighing) consult(r *rule) {
 	lets := r.verdict == Allow
 	sure := r.match.about(w.call, w.piece, lets)
 	if sure != no && !r.unless.isZero() {
@@ -171,7 +171,7 @@ func (w *weighing) stop(r *rule, verdict Verdict, sure proof) {
 	if r.terms.any() {
 		w.bound = append(w.bound, r)
 	}
-	w.asks = w.asks || r.verdict == Ask && w.call.byOwnName(r)
+	w.question = w.question || r.verdict == Ask && w.call.byOwnName(r)
 	if verdict == Ask {
 		w.remember = w.remember.narrow(r.remembers(w.set))
 	}
@@ -181,12 +181,12 @@ func (w *weighing) stop(r *rule, verdict Verdict, sure proof) {
 	}
 }
 
-// settle says what comes of it once all rules were asked.
+// settle says what comes of it once all rules were consulted.
 func (w *weighing) settle() {
 	switch {
 	case w.piece.fault != "":
 		w.outcome = outcome{verdict: Deny} // enforced or not, no rule can speak about it
-	case w.strict != nil && w.verdict == Ask && !w.asks && w.lenient == nil && w.set.fallback == Deny:
+	case w.strict != nil && w.verdict == Ask && !w.question && w.lenient == nil && w.set.fallback == Deny:
 		// Such a question may take the place of what is allowed, and not of what is
 		// denied without it.
 		w.verdict, w.maybe = Deny, false
@@ -204,7 +204,7 @@ func (w *weighing) settle() {
 	}
 }
 
-// byDefault is for a piece about which no rule speaks.
+// byDefault applies the policy's default to a piece about which no rule speaks.
 func (w *weighing) byDefault() {
 	w.verdict = w.set.fallback
 	if w.piece.unread {
@@ -243,13 +243,13 @@ func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 	case pc.fault != "":
 		d.Rule, d.Source = ruleUnreadable, Source{File: s.name}
 		reason = fmt.Sprintf("No rule can judge this %s: %s.", subject, pc.fault)
-		instead = pc.readable(subject)
+		instead = pc.adviceWhenUnreadable(subject)
 	case o.maybe:
 		reason = fmt.Sprintf("Rule %s may speak about this %s: %s.", d.Rule, subject, doubt)
 		if d.Reason != "" {
 			reason += " " + d.Reason
 		}
-		d.Reason, d.Instead, instead = "", "", pc.plain(subject)
+		d.Reason, d.Instead, instead = "", "", pc.adviceWhenUnsure(subject)
 	case o.rule != nil && o.verdict == Ask:
 		reason = fmt.Sprintf("The policy wants a person's approval for this %s.", subject)
 		instead = "Go on with work that needs no approval, and tell the person you work for what is waiting."
@@ -261,7 +261,7 @@ func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 		instead = "Leave out the options and variables that are not needed."
 	case o.near != nil && pc.doubt != "":
 		reason = fmt.Sprintf("Rule %s would allow this %s if its text said all that it does, but %s.", o.near.id, subject, pc.doubt)
-		instead = pc.plain(subject)
+		instead = pc.adviceWhenUnsure(subject)
 	default:
 		reason = fmt.Sprintf("No rule of the policy allows this %s.", subject)
 		if pc.kind == wholeCall && tool != "" {
@@ -278,8 +278,8 @@ func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 	return d
 }
 
-// plain says how to write a piece so that a rule can be sure about it.
-func (pc *piece) plain(subject string) string {
+// adviceWhenUnsure says how to write a piece so that a rule can be sure about it.
+func (pc *piece) adviceWhenUnsure(subject string) string {
 	switch pc.kind {
 	case aCommand:
 		return "Write the command out in plain words, without variables, substitutions, redirections or blocks, or send its parts as separate calls."
@@ -289,8 +289,8 @@ func (pc *piece) plain(subject string) string {
 	return fmt.Sprintf("Name the %s in its plain, absolute form.", subject)
 }
 
-// readable says what to do instead of a piece that no rule can judge.
-func (pc *piece) readable(subject string) string {
+// adviceWhenUnreadable says what to do instead of a piece that no rule can judge.
+func (pc *piece) adviceWhenUnreadable(subject string) string {
 	switch pc.kind {
 	case wholeCall:
 		if len(pc.env) > 0 && len(pc.env) <= maxCallEnv {

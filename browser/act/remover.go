@@ -38,6 +38,7 @@ func (r *remover) add(guid string) {
 	r.wake()
 }
 
+// wake has run look at the files that wait.
 func (r *remover) wake() {
 	select {
 	case r.came <- struct{}{}:

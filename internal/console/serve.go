@@ -34,7 +34,7 @@ func Open(ctx context.Context, cfg Config) (*Console, error) {
 	c.front, err = front.Open(ctx, front.Config{
 		Addr: cfg.Addr, Inherited: cfg.Inherited, Log: cfg.Log, Cert: cfg.Cert, Key: cfg.Key, PublicURL: public,
 		Manner: front.Manner{
-			Flag: "--console", Name: front.NameConsole, Nowhere: "the console has nothing at this path", Header: headers(), Refuse: refuse, AllowsNavigation: c.isReturnPath,
+			Flag: "--console", Name: front.NameConsole, NotFound: "the console has nothing at this path", Header: headers(), Refuse: refuse, AllowsNavigation: c.isReturnPath,
 		},
 	}, cfg.People)
 	if err != nil {

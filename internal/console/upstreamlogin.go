@@ -211,9 +211,9 @@ func (h *upstreamLoginHandlers) begin(r *request) (any, error) {
 	if err := h.console.upstreamLogins.add(r.Context(), r.who, &pendingUpstreamLogin{UpstreamLogin: begun, at: at}); err != nil {
 		return nil, err
 	}
-	if !h.console.access.valid(r.who.sum) { // meanwhile
+	if !h.console.access.valid(r.who.sum) { // the token has ended meanwhile
 		h.console.upstreamLogins.drop(r.Context(), r.who.sum)
-		return nil, fault(http.StatusUnauthorized, "you have logged out")
+		return nil, fault(http.StatusUnauthorized, "your login at this console has ended; log in again")
 	}
 	return struct {
 		URL    string `json:"url"`

@@ -52,7 +52,7 @@ type FrontConfig struct {
 	Workers      []string      // to which new places go, the same at all fronts; empty for whichever is linked
 	Return       time.Duration // how long a request waits for a worker that is not there; 5 s
 	Protocol     Protocol
-	PolicyDigest       func() string   // digest of the policy that holds here, for people; nil says none
+	PolicyDigest func() string   // digest of the policy that holds here, for people; nil says none
 	Keys         *Keys           // of audit logs; nil remembers none
 	Names        func() []string // all places that the policy has, a new slice for each call; nil has no place claimed without a request
 	Log          *slog.Logger
@@ -367,7 +367,7 @@ func (f *Front) begin(fl *flight) bool {
 	return true
 }
 
-// finish gives back what a request has taken.
+// finish releases what a request has acquired.
 func (f *Front) finish(fl *flight) {
 	f.bodies.release(fl.Tenant, fl.size)
 	if f.flights.end(fl) {

@@ -300,7 +300,7 @@ func TestExportThatNobodyReads(t *testing.T) {
 }
 
 // Bodies and answers over HTTP/1 end where the other end sends or reads nothing.
-func TestWithin(t *testing.T) {
+func TestTimedStream(t *testing.T) {
 	ended := make(chan error, 2)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b := &TimedStream{Wait: 50 * time.Millisecond, W: w, Body: r.Body}

@@ -375,7 +375,7 @@ func (r *roster) record(l *link, s state) bool {
 		r.forgetPlaces(l)
 		l.places = make(map[string]bool, len(*s.Places))
 		for _, place := range *s.Places {
-			r.addPlace(l, place)
+			r.addPlaceLocked(l, place)
 		}
 	}
 	l.noteMoves((*[]Marked)(s.Moves))
@@ -383,11 +383,24 @@ func (r *roster) record(l *link, s state) bool {
 	return true
 }
 
-// addPlace notes that a worker has a place; mu is held.
-func (r *roster) addPlace(l *link, place string) {
+// addPlaceLocked notes that a worker has a place; mu is held.
+func (r *roster) addPlaceLocked(l *link, place string) {
 	if !l.places[place] {
 		l.places[place] = true
 		r.holders[place] = append(r.holders[place], l)
+	}
+}
+
+// removePlace notes that a worker does not have a place.
+func (r *roster) removePlace(l *link, place string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !l.places[place] {
+		return
+	}
+	delete(l.places, place)
+	if r.holders[place] = slices.DeleteFunc(r.holders[place], func(o *link) bool { return o == l }); len(r.holders[place]) == 0 {
+		delete(r.holders, place)
 	}
 }
 
@@ -438,20 +451,7 @@ func (r *roster) made(l *link, place string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.links[l.Name] == l {
-		r.addPlace(l, place)
-	}
-}
-
-// removePlace notes that a worker does not have a place.
-func (r *roster) removePlace(l *link, place string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !l.places[place] {
-		return
-	}
-	delete(l.places, place)
-	if r.holders[place] = slices.DeleteFunc(r.holders[place], func(o *link) bool { return o == l }); len(r.holders[place]) == 0 {
-		delete(r.holders, place)
+		r.addPlaceLocked(l, place)
 	}
 }
 

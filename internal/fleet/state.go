@@ -23,13 +23,13 @@ const (
 
 // state is one line of what a worker says of itself.
 type state struct {
-	Places *few[string] `json:"places,omitempty"` // absent where they are as before; in order
-	Moves  *few[Marked] `json:"moves,omitempty"`  // the same; places that are frozen, and copies that are not in use
+	Places       *few[string] `json:"places,omitempty"` // absent where they are as before; in order
+	Moves        *few[Marked] `json:"moves,omitempty"`  // the same; places that are frozen, and copies that are not in use
 	PolicyDigest string       `json:"policy,omitempty"` // digest of the policy that holds there
-	Number uint64       `json:"number,omitempty"` // of that, if it was given to the fleet
-	Drains bool         `json:"drains,omitempty"`
-	Time   time.Time    `json:"time"`             // of the worker's clock
-	Signed *Signed      `json:"signed,omitempty"` // the newest checkpoint of its audit log; absent where it is as before
+	Number       uint64       `json:"number,omitempty"` // of that, if it was given to the fleet
+	Drains       bool         `json:"drains,omitempty"`
+	Time         time.Time    `json:"time"`             // of the worker's clock
+	Signed       *Signed      `json:"signed,omitempty"` // the newest checkpoint of its audit log; absent where it is as before
 }
 
 // few is a list of at most maxPlaces elements. One with more is not decoded.
@@ -79,35 +79,35 @@ func isPart(s string) bool {
 
 // WorkerInfo is a worker as a front sees it.
 type WorkerInfo struct {
-	Name    string        `json:"name"`
-	Address string        `json:"address"`
-	Version string        `json:"version,omitempty"`
-	Since   time.Time     `json:"since"`             // when it was linked
-	Drains  bool          `json:"drains"`            // it takes no more requests
-	Places  int           `json:"places"`            // that it has
-	Running int64         `json:"running"`           // requests that this front has sent it
-	Skew    time.Duration `json:"skew"`              // how much its clock is ahead
-	Expires time.Time     `json:"expires"`           // its certificate
-	Fronts  int           `json:"fronts"`            // to which it connects
-	Late    bool          `json:"late,omitempty"`    // its clock is too far off to take places
-	PolicyDigest  string        `json:"policy,omitempty"`  // digest of the policy that holds there
-	Number  uint64        `json:"number,omitempty"`  // of that, if it was given to the fleet
-	Refused string        `json:"refused,omitempty"` // why it does not take the one of the fleet
-	Behind  bool          `json:"behind,omitempty"`  // it has had another one for too long to take places
+	Name         string        `json:"name"`
+	Address      string        `json:"address"`
+	Version      string        `json:"version,omitempty"`
+	Since        time.Time     `json:"since"`             // when it was linked
+	Drains       bool          `json:"drains"`            // it takes no more requests
+	Places       int           `json:"places"`            // that it has
+	Running      int64         `json:"running"`           // requests that this front has sent it
+	Skew         time.Duration `json:"skew"`              // how much its clock is ahead
+	Expires      time.Time     `json:"expires"`           // its certificate
+	Fronts       int           `json:"fronts"`            // to which it connects
+	Late         bool          `json:"late,omitempty"`    // its clock is too far off to take places
+	PolicyDigest string        `json:"policy,omitempty"`  // digest of the policy that holds there
+	Number       uint64        `json:"number,omitempty"`  // of that, if it was given to the fleet
+	Refused      string        `json:"refused,omitempty"` // why it does not take the one of the fleet
+	Behind       bool          `json:"behind,omitempty"`  // it has had another one for too long to take places
 }
 
 // Info is what a front knows of its fleet.
 type Info struct {
-	Workers []WorkerInfo        `json:"workers"`
-	Places  map[string]string   `json:"places"`           // by name: the worker that has each
-	Frozen  map[string][]string `json:"frozen"`           // that several workers have, so that none serves them
-	Claimed map[string]string   `json:"claimed"`          // by another worker than has them, which is this one; none serves them
-	Moving  []PlaceInfo         `json:"moving,omitempty"` // places that are on their way, and how far
-	Away    map[string]string   `json:"away"`             // that no linked worker has: the worker that claimed each
-	Expires time.Time           `json:"expires"`
-	Fault   string              `json:"fault,omitempty"`  // why the files of the link cannot be used
-	PolicyDigest  string              `json:"policy,omitempty"` // digest of the policy of this front
-	Number  uint64              `json:"number,omitempty"` // of the policy that was given to the fleet; 0 for none
-	Static  []string            `json:"static,omitempty"`
-	Refused string              `json:"refused,omitempty"` // why new places are refused
+	Workers      []WorkerInfo        `json:"workers"`
+	Places       map[string]string   `json:"places"`           // by name: the worker that has each
+	Frozen       map[string][]string `json:"frozen"`           // that several workers have, so that none serves them
+	Claimed      map[string]string   `json:"claimed"`          // by another worker than has them, which is this one; none serves them
+	Moving       []PlaceInfo         `json:"moving,omitempty"` // places that are on their way, and how far
+	Away         map[string]string   `json:"away"`             // that no linked worker has: the worker that claimed each
+	Expires      time.Time           `json:"expires"`
+	Fault        string              `json:"fault,omitempty"`  // why the files of the link cannot be used
+	PolicyDigest string              `json:"policy,omitempty"` // digest of the policy of this front
+	Number       uint64              `json:"number,omitempty"` // of the policy that was given to the fleet; 0 for none
+	Static       []string            `json:"static,omitempty"`
+	Refused      string              `json:"refused,omitempty"` // why new places are refused
 }

@@ -21,11 +21,11 @@ var ErrNoPlace = errors.New("there is no such place")
 // WorkerConfig is the configuration of a Worker. All fields but Audit, Asked, and those
 // for places that move, are required.
 type WorkerConfig struct {
-	Name        string   // among the workers of the fleet; the certificate must cover it
-	Fronts      []string // their addresses, for example https://front.example:8444
-	Credentials Credentials
-	Version     string        // of the program, for people
-	PolicyDigest      func() string // digest of the policy that holds here, for people; nil says none
+	Name         string   // among the workers of the fleet; the certificate must cover it
+	Fronts       []string // their addresses, for example https://front.example:8444
+	Credentials  Credentials
+	Version      string        // of the program, for people
+	PolicyDigest func() string // digest of the policy that holds here, for people; nil says none
 	// TakePolicy takes a policy of the fleet, or returns a Refusal: then the one before holds on.
 	// PolicyNumber is the number of the policy that the worker has; 0 for none. Both are nil for a worker
 	// that takes no policy.

@@ -52,10 +52,10 @@ type Config struct {
 // Manner is what differs between a server of MCP, which is the zero value, and another one
 // behind the same chain.
 type Manner struct {
-	Flag    string      // that has the address, for errors; --http if empty
-	Name    string      // of its inherited socket; that of clients if empty
-	Nowhere string      // the answer for a path without a route; that of MCP if empty
-	Header  http.Header // of every answer
+	Flag     string      // that has the address, for errors; --http if empty
+	Name     string      // of its inherited socket; that of clients if empty
+	NotFound string      // the answer for a path without a route; that of MCP if empty
+	Header   http.Header // of every answer
 	// AllowsNavigation reports whether pages of other origins may lead a browser to a path: it opens there as
 	// a page of its own, and they see nothing of it. Nil for none.
 	AllowsNavigation func(path string) bool
@@ -141,7 +141,7 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 	}
 	f.port = l
 	most := cmp.Or(cfg.Connections, Connections)
-	f.listener = &boundedListener{Listener: l, tally: newTally(most, cfg.Forwards, f.proxies), refused: f.refused}
+	f.listener = &boundedListener{Listener: l, tally: newTally(most, cfg.Forwards, f.proxies), refused: f.noteRefused}
 	f.streams = newTally(most, cfg.Forwards, f.proxies)
 	return f, nil
 }
@@ -150,15 +150,15 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 func (m Manner) withDefaults() Manner {
 	m.Flag = cmp.Or(m.Flag, "--http")
 	m.Name = cmp.Or(m.Name, nameClients)
-	m.Nowhere = cmp.Or(m.Nowhere, "nothing is served at this path; MCP is served at /mcp")
+	m.NotFound = cmp.Or(m.NotFound, "nothing is served at this path; MCP is served at /mcp")
 	if m.Refuse == nil {
 		m.Refuse = http.Error
 	}
 	return m
 }
 
-// refused notes a connection, or a request over HTTP/2, that was closed at once.
-func (f *Front) refused(from netip.Addr) {
+// noteRefused notes a connection, or a request over HTTP/2, that was closed at once.
+func (f *Front) noteRefused(from netip.Addr) {
 	if f.meter != nil {
 		f.meter.Limited(limitConnections)
 	}
@@ -292,7 +292,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor >= 2 {
 		leave, ok := f.streams.enter(addrOf(r.RemoteAddr))
 		if !ok {
-			f.refused(addrOf(r.RemoteAddr))
+			f.noteRefused(addrOf(r.RemoteAddr))
 			panic(http.ErrAbortHandler) // an answer would wait for its client
 		}
 		defer leave()
@@ -344,12 +344,12 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 	maps.Copy(w.Header(), f.manner.Header)
 	closeAfterChunks(w, r)
 	boundBody(w, r)
-	f.check(w, r)
+	f.checkAndRoute(w, r)
 	flushBounded(w, r)
 }
 
-// check takes a request through the checks to its handler, within the bounds of time.
-func (f *Front) check(w http.ResponseWriter, r *http.Request) {
+// checkAndRoute takes a request through the checks to its handler, within the bounds of time.
+func (f *Front) checkAndRoute(w http.ResponseWriter, r *http.Request) {
 	if !f.fromProxy(r) {
 		f.manner.Refuse(w, "this server takes requests from its proxy only; connect to the proxy", http.StatusForbidden)
 		return
@@ -381,7 +381,7 @@ func (f *Front) isAllowedNavigation(r *http.Request) bool {
 // the request has no pattern afterwards.
 func (f *Front) notFound(w http.ResponseWriter, r *http.Request) {
 	r.Pattern = ""
-	f.manner.Refuse(w, f.manner.Nowhere, http.StatusNotFound)
+	f.manner.Refuse(w, f.manner.NotFound, http.StatusNotFound)
 }
 
 // fromProxy reports whether a request may come as it does. Where TLS ends at a proxy, no

@@ -146,14 +146,14 @@ func newSecrets(values []string) (all secrets) {
 }
 
 // mask replaces the secrets in a line. A line that begins or ends with … may have been cut within a
-// secret, so the other half of one is replaced there too.
+// secret, so the end of a secret at its beginning, and the beginning of one at its end, are replaced too.
 func (s secrets) mask(line string) string {
 	for _, one := range s {
 		line = strings.ReplaceAll(line, one, masked)
 	}
 	text, head := strings.CutPrefix(line, "…")
 	text, tail := strings.CutSuffix(text, "…")
-	begins, ends := 0, 0 // bytes of the longest halves
+	begins, ends := 0, 0 // bytes of the longest parts
 	for _, one := range s {
 		for n := 1; n <= min(len(one), len(text)); n++ {
 			if head && strings.HasPrefix(text, one[len(one)-n:]) {

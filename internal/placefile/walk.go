@@ -33,7 +33,8 @@ const (
 	maxDepth = 256
 	maxName  = 4096
 
-	// MaxStream is of a stream. It has room for what does not compress, and for the headers of
+	// MaxStream is the most bytes of the stream of a place. It has room for what does not
+	// compress, and for the headers of
 	// all files. A front of a fleet forwards more, see fleet.MaxForwarded.
 	MaxStream = MaxBytes + 8<<30
 	// maxNames is of the memory for names that are known at once: those of a directory and of

@@ -25,7 +25,7 @@
 //	announce.go                    what tells people that they are asked
 //	reload.go, watcher.go          the policy is read again
 //	tenants.go, frontfiles.go
-//	background.go                  what goes on until the server is closed
+//	lifetime.go                    what runs until the server is closed
 //	monitor.go, ready.go           what an operator's programs ask: metrics and probes
 //	policystatus.go
 //	hookbox.go                     a box for each run of a hook

@@ -91,7 +91,7 @@ func (u *putter) put(ctx context.Context, want putPolicy, by string) (uint64, er
 		return 0, unchanged(errors.New("somebody else puts a policy now; try it again"))
 	}
 	defer u.putting.Unlock()
-	if err := checkGiven(policies.Clip(want.Name, 256), want.Text); err != nil {
+	if err := checkFleetPolicy(policies.Clip(want.Name, 256), want.Text); err != nil {
 		return 0, unchanged(err)
 	}
 	if err := u.server.reloader.check(ctx, want.Text); err != nil {
@@ -182,7 +182,7 @@ func (u *putter) begin() error {
 func (u *putter) follow(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {
-		err := u.bucket.Follow(ctx, func(i bus.Item) { u.saw(ctx, i) }, func(time.Duration) { u.caught(ctx) })
+		err := u.bucket.Follow(ctx, func(i bus.Item) { u.saw(ctx, i) }, func(time.Duration) { u.caughtUp(ctx) })
 		if ctx.Err() != nil {
 			return
 		}
@@ -195,7 +195,7 @@ func (u *putter) follow(ctx context.Context) {
 }
 
 // saw takes what is in the bucket. It may be what this front has put there, and an older one is
-// replaced by caught.
+// replaced by caughtUp.
 func (u *putter) saw(ctx context.Context, i bus.Item) {
 	if i.Key != policyKey {
 		return
@@ -219,9 +219,9 @@ func (u *putter) saw(ctx context.Context, i bus.Item) {
 	}
 }
 
-// caught writes the policy of this front where all see it, if an older one is there: NATS has lost
+// caughtUp writes the policy of this front where all see it, if an older one is there: NATS has lost
 // it, or this front was alone.
-func (u *putter) caught(ctx context.Context) {
+func (u *putter) caughtUp(ctx context.Context) {
 	u.mu.Lock()
 	at := u.at
 	u.at = bus.Item{}

@@ -47,7 +47,7 @@ func (h *placeHandlers) handle(mux *http.ServeMux) {
 	})
 	mux.HandleFunc("POST "+control.StreamPath+"export", func(w http.ResponseWriter, r *http.Request) {
 		place := r.URL.Query().Get("place")
-		out := &lateStatus{w: timed(w, r)}
+		out := &lateStatus{w: newTimedStream(w, r)}
 		err := front.Export(r.Context(), place, out)
 		log.Info("an export of a place was asked for", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
 		switch {
@@ -65,7 +65,7 @@ func (h *placeHandlers) handle(mux *http.ServeMux) {
 		if l := h.server.places.layout.Load(); !l.names(tenant, name) || placeID(tenant, name) != place {
 			err = fmt.Errorf("import place %q: the policy of the front names no such place; add it to the policy, of all workers too", policies.Clip(place, 256))
 		} else {
-			err = front.Import(r.Context(), place, to, timed(w, r))
+			err = front.Import(r.Context(), place, to, newTimedStream(w, r))
 		}
 		respond(w, front.Place(place), err)
 		log.Info("an import of a place was asked for", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
@@ -75,8 +75,8 @@ func (h *placeHandlers) handle(mux *http.ServeMux) {
 // streamWait is how long a command may take for a part of a place that it sends or reads.
 const streamWait = time.Minute
 
-// timed is the stream of a request whose parts may take streamWait each.
-func timed(w http.ResponseWriter, r *http.Request) *fleet.TimedStream {
+// newTimedStream is the stream of a request whose parts may take streamWait each.
+func newTimedStream(w http.ResponseWriter, r *http.Request) *fleet.TimedStream {
 	return &fleet.TimedStream{Wait: streamWait, W: w, Body: r.Body}
 }
 

@@ -286,7 +286,7 @@ func (r *reloader) take(ctx context.Context, h handed) error {
 		}
 		return &fleet.Refusal{Why: fmt.Sprintf("another policy of the number %d holds here; put it again, so that it gets another number", now)}
 	}
-	if err := checkGiven(fmt.Sprintf("policy %d", h.Number), h.Text); err != nil {
+	if err := checkFleetPolicy(fmt.Sprintf("policy %d", h.Number), h.Text); err != nil {
 		return r.refuse(fmt.Sprintf("policy %d of the fleet", h.Number), err)
 	}
 	draft, err := r.fleet.draft(h.Text)
@@ -330,9 +330,9 @@ func (r *reloader) refuse(name string, err error) error {
 	return &fleet.Refusal{Why: err.Error()}
 }
 
-// checkGiven reads a policy of a fleet as every node of it does. A node has none of the files that
-// one could name.
-func checkGiven(name, text string) error {
+// checkFleetPolicy reads a policy of a fleet as every node of it does. Such a policy may name no file,
+// since a node may not have it.
+func checkFleetPolicy(name, text string) error {
 	if len(text) > fleet.MaxPolicy {
 		return fmt.Errorf("the policy has %d bytes, and the policy of a fleet has at most %d", len(text), fleet.MaxPolicy)
 	}

@@ -88,7 +88,7 @@ func share(ctx context.Context, s *Server, journal *claims.Journal) (claims.Clai
 
 // runRoutes starts what goes on in a front: the reloader and the answers to other commands.
 func runRoutes(ctx context.Context, s *Server) error {
-	ctx, lasting, running := background(ctx, &s.opened)
+	ctx, lasting, running := lifetime(ctx, &s.opened)
 	s.reloader = newReloader(s.gate, s.Place, s.places, s.audit, s.cfg.Service.HTTP)
 	s.reloader.changed = func(*layout) { s.fleet.Recheck() }
 	running.Go(func() { s.reloader.run(ctx, s.cfg.Service.Watch) })

@@ -66,7 +66,7 @@ func (s *Server) run(ctx context.Context) error {
 	if s.home.mcp == nil || s.cfg.Service == nil {
 		return nil
 	}
-	ctx, lasting, running := background(ctx, &s.opened)
+	ctx, lasting, running := lifetime(ctx, &s.opened)
 	operations := s.places.operations()
 	s.reloader = newReloader(s.gate, s.Place, s.places, s.audit, s.cfg.Service.HTTP)
 	s.reloader.console = consoleFiles(s.cfg.Service)

@@ -148,9 +148,8 @@ func TestWritersStandInLine(t *testing.T) {
 	}
 }
 
-// Programs that open a place without a state at the same time each make it, and none fails
-// because of the others.
-func TestProgramsBeginTogether(t *testing.T) {
+// Several stores that open an empty state directory at the same time all succeed.
+func TestStoresOpenAnEmptyDirectoryTogether(t *testing.T) {
 	for range 50 {
 		dir := t.TempDir()
 		var all errgroup.Group

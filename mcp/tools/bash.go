@@ -435,16 +435,17 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end e
 	t.line("%s", bracket(notice))
 	t.body(shorten(both, o))
 	if end.job != 0 {
-		out.goesOn(&t, cmd, end)
+		out.tellRunning(&t, cmd, end)
 	} else {
-		out.ended(&t, box.Grant(), end, plan.timeout)
+		out.tellEnded(&t, box.Grant(), end, plan.timeout)
 	}
 	out.starts.tell(&t)
 	watch.tell(&out, &t)
 	return &mcp.Result{Content: []mcp.Content{{Text: t.status(out.pairs(end)...)}}, Structured: out, Task: handle}, nil
 }
 
-// endOf says how a command ended in a box.
+// endOf says how a command ended in a box. tellRunning overwrites the status and the usage of one
+// that still runs.
 func endOf(end ending, box *sandbox.Box) commandEnd {
 	r := end.result
 	return commandEnd{
@@ -459,8 +460,8 @@ func endOf(end ending, box *sandbox.Box) commandEnd {
 	}
 }
 
-// goesOn adds what there is to say of a command that went to the background.
-func (out *bashOutput) goesOn(t *text, cmd *sandbox.Job, end ending) {
+// tellRunning adds what there is to say of a command that went to the background.
+func (out *bashOutput) tellRunning(t *text, cmd *sandbox.Job, end ending) {
 	usage := cmd.Usage()
 	out.Status = sandbox.Running.String()
 	out.DurationMS = milliseconds(time.Since(cmd.Started()))
@@ -468,8 +469,8 @@ func (out *bashOutput) goesOn(t *text, cmd *sandbox.Job, end ending) {
 	t.line("[still running after %s; it goes on as background task %d, for at most %s in all: ReadBgOutput shows the rest, KillBgTask ends it]", end.after, out.TaskID, end.most)
 }
 
-// ended adds what there is to say of a command that has ended.
-func (out *bashOutput) ended(t *text, g policies.Grant, end ending, timeout time.Duration) {
+// tellEnded adds what there is to say of a command that has tellEnded.
+func (out *bashOutput) tellEnded(t *text, g policies.Grant, end ending, timeout time.Duration) {
 	code := end.result.Code
 	out.ExitCode = &code
 	out.Hint = hint(g, end.result, out.Stderr+out.Stdout)
@@ -481,7 +482,7 @@ func (out *bashOutput) ended(t *text, g policies.Grant, end ending, timeout time
 	}
 }
 
-// pairs are those of the text's last line.
+// pairs returns the names and values of the text's last line, in turns.
 func (out *bashOutput) pairs(end ending) []string {
 	var pairs []string
 	if end.job != 0 {

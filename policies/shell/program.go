@@ -11,12 +11,13 @@ import (
 // program reads the words of a command that starts others or runs text.
 type program func(r *reader, i int, words []Word, at place)
 
-// programs are those that are no plain wrappers. It is set in init, since they look into it
-// themselves.
+// programs returns the programs that are not plain wrappers, by name. It is set in init, since these
+// functions call it, which Go refuses as an initialization cycle otherwise.
 var programs func() map[string]program
 
 func init() { programs = sync.OnceValue(allPrograms) }
 
+// allPrograms makes the table; only programs calls it.
 func allPrograms() map[string]program {
 	all := map[string]program{
 		"env":     env,

@@ -259,7 +259,7 @@ func (c *common) fronts() int { return len(c.all) }
 func (c *common) front(i int) Claims {
 	f := c.all[i]
 	for !f.cut && f.seen < len(c.store.changes) && c.store.r.IntN(3) > 0 {
-		f.take(c.store.changes[f.seen])
+		f.apply(c.store.changes[f.seen])
 		f.seen++
 	}
 	return &reached{f.Shared, f, c.store}

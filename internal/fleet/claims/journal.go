@@ -202,7 +202,7 @@ func (j *Journal) Ready() error {
 // Watch implements Claims. Nobody else changes a journal.
 func (j *Journal) Watch(func()) {}
 
-// write puts lines on the disk, and takes them then; mu is held. After an error it is not
+// write puts lines on the disk, and applies them then to the claims in memory; mu is held. After an error it is not
 // known what is on the disk, so nothing is claimed any more.
 func (j *Journal) write(all []entry) error {
 	if j.fault != nil {

@@ -122,7 +122,7 @@ func (s *Shared) follow(ctx context.Context) error {
 	err := s.store.Follow(ctx, func(i bus.Item) {
 		switch {
 		case caughtUp:
-			s.take(i)
+			s.apply(i)
 		case len(first) >= maxPlaces:
 			cancel(errFull)
 		default:
@@ -257,8 +257,8 @@ func (s *Shared) restore(ctx context.Context, e entry) (wrote bool, err error) {
 	}
 }
 
-// take notes a change in the store. It may be older than what was written here after it.
-func (s *Shared) take(i bus.Item) {
+// apply notes a change in the store. It may be older than what was written here after it.
+func (s *Shared) apply(i bus.Item) {
 	place := placeOf(i.Key)
 	s.note(place, s.read(place, i))
 }

@@ -69,14 +69,14 @@ func NewSource(cfg SourceConfig) (*Source, error) {
 // if a person has to log in. A renewal is completed and written although ctx ends meanwhile,
 // for which Token takes at most 15 seconds longer: what was renewed and not written could
 // never be renewed again.
-func (s *Source) Token(ctx context.Context) (Token, error) { return s.except(ctx, Token{}) }
+func (s *Source) Token(ctx context.Context) (Token, error) { return s.tokenExcept(ctx, Token{}) }
 
 // Refused returns a token in the place of one that the server does not accept. It forgets the
 // login if that cannot be renewed.
-func (s *Source) Refused(ctx context.Context, t Token) (Token, error) { return s.except(ctx, t) }
+func (s *Source) Refused(ctx context.Context, t Token) (Token, error) { return s.tokenExcept(ctx, t) }
 
-// except returns an access token that is not the refused one.
-func (s *Source) except(ctx context.Context, refused Token) (t Token, err error) {
+// tokenExcept returns an access token that is not the refused one.
+func (s *Source) tokenExcept(ctx context.Context, refused Token) (t Token, err error) {
 	good := func(r row) bool {
 		return !r.access.is(refused) && (r.renew.IsZero() || s.book.kept.Now().Before(r.renew))
 	}

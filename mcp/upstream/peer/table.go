@@ -48,7 +48,7 @@ type table struct {
 	open      map[int64]*call    // guarded by mu
 	streams   int                // guarded by mu: those in open that are subscriptions
 	cancelled map[int64]struct{} // guarded by mu: cancelled requests, whose answers may still come
-	forgotten bool               // guarded by mu: some cancelled requests were too many to remember
+	forgotten bool               // guarded by mu: ids of cancelled requests were dropped, since they were more than mostCancelled
 	asked     map[string]*asked  // guarded by mu: requests of the server, by their ids
 	heard     heard              // guarded by mu
 	logs      logs               // guarded by mu: those that belong to no single call
