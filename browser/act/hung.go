@@ -10,11 +10,12 @@ import (
 
 // When a page that does not answer counts as hung. On a busy machine a page may not have run at
 // all meanwhile, so what counts is the processor time that its Chrome got: after hungWork for each
-// page and frame that may have a share of it, its script is stopped, and after as much again Chrome is
-// ended. A page that waits for something else than a processor has hungTime.
+// page and frame, of MaxTabs at most, its script is stopped, and after as much again Chrome is
+// ended. A page that waits for something else than a processor has stopTime, and endTime from then on.
 const (
 	hungWork = time.Second
-	hungTime = 30 * time.Second
+	stopTime = 10 * time.Second
+	endTime  = 20 * time.Second
 	// awakeTime is how long a call waits at most to see that.
 	awakeTime = 3 * time.Second
 	awakeTick = 100 * time.Millisecond
@@ -24,9 +25,20 @@ const (
 type question struct {
 	pending[runtime.EvaluateResult]
 	session string
-	since   time.Time
-	work    time.Duration // processor time of its Chrome when it was asked, or its script was stopped
-	stopped bool          // its script was stopped since
+	since   time.Time     // when it was asked, or its script was stopped
+	work    time.Duration // processor time of its Chrome then
+	stopped bool          // its script was stopped
+}
+
+// hung reports whether the page has had its time: until its script is stopped, and from then on
+// until Chrome is ended. work is the processor time of its Chrome by now, which sessions share.
+func (q *question) hung(now time.Time, work time.Duration, sessions int) bool {
+	most := stopTime
+	if q.stopped {
+		most = endTime
+	}
+	shares := min(max(sessions, 1), MaxTabs)
+	return work-q.work >= time.Duration(shares)*hungWork || now.Sub(q.since) >= most
 }
 
 // awake sees whether the page answers after a call to which it did not. A script that runs
@@ -49,14 +61,15 @@ func (t *tab) awake(ctx context.Context) {
 	for !q.came(ctx, stop, awakeTick) {
 		work := t.e.lease.CPU()
 		t.e.mu.Lock()
-		shares := time.Duration(max(len(t.e.bySess), 1))
+		sessions := len(t.e.bySess)
 		t.e.mu.Unlock()
-		switch worked := work-q.work >= shares*hungWork; {
-		case worked && q.stopped, time.Since(q.since) >= hungTime:
+		switch now := time.Now(); {
+		case !q.hung(now, work, sessions):
+		case q.stopped:
 			g.end(errGone)
-		case worked:
+		default:
 			begin(g, s, runtime.TerminateExecution, cdp.Empty{}).drop()
-			q.work, q.stopped = work, true
+			q.since, q.work, q.stopped = now, work, true
 		}
 	}
 	if ctx.Err() != nil && !q.answered() {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -128,50 +127,61 @@ const leastMasked = 8
 // secrets are the values that nobody is shown.
 type secrets []string
 
-// newSecrets returns the values, and the lines of those that have several. The longest come first,
-// since one secret may contain another.
+// newSecrets returns the values, and the lines of those that have several, as they are shown.
 func newSecrets(values []string) (all secrets) {
 	for _, s := range values {
 		if s != "" {
-			all = append(all, s)
+			all = append(all, peer.Shown(s))
 		}
 		for line := range strings.Lines(s) {
 			if line = strings.TrimSpace(line); len(line) >= leastMasked {
-				all = append(all, line)
+				all = append(all, peer.Shown(line))
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
 	return all
 }
 
 // mask replaces the secrets in a line. A line that begins or ends with … may have been cut within a
-// secret, so the end of a secret at its beginning, and the beginning of one at its end, are replaced too.
+// secret, so the end of a secret at its beginning, and the beginning of one at its end, are replaced
+// too.
 func (s secrets) mask(line string) string {
-	for _, one := range s {
-		line = strings.ReplaceAll(line, one, masked)
-	}
 	text, head := strings.CutPrefix(line, "…")
 	text, tail := strings.CutSuffix(text, "…")
-	begins, ends := 0, 0 // bytes of the longest parts
+	hidden := make([]bool, len(text)) // by byte
+	hide := func(from, to int) {
+		for i := from; i < to; i++ {
+			hidden[i] = true
+		}
+	}
 	for _, one := range s {
-		for n := 1; n <= min(len(one), len(text)); n++ {
+		for at := 0; ; at++ {
+			i := strings.Index(text[at:], one)
+			if i < 0 {
+				break
+			}
+			at += i
+			hide(at, at+len(one))
+		}
+		for n := 1; n < min(len(one), len(text)+1); n++ {
 			if head && strings.HasPrefix(text, one[len(one)-n:]) {
-				begins = max(begins, n)
+				hide(0, n)
 			}
 			if tail && strings.HasSuffix(text, one[:n]) {
-				ends = max(ends, n)
+				hide(len(text)-n, len(text))
 			}
 		}
 	}
-	parts := []string{text[begins:max(begins, len(text)-ends)]}
-	if begins > 0 {
-		parts = slices.Insert(parts, 0, masked)
+	var b strings.Builder
+	for i := range len(text) {
+		switch {
+		case !hidden[i]:
+			b.WriteByte(text[i])
+		case i == 0 || !hidden[i-1]:
+			b.WriteString(masked)
+		}
 	}
-	if ends > 0 {
-		parts = append(parts, masked)
-	}
-	return strings.Replace(line, text, strings.Join(parts, ""), 1)
+	return strings.Replace(line, text, b.String(), 1)
 }
 
 // masked replaces a secret.

@@ -431,10 +431,11 @@ func TestUpstreamCannotBeFetched(t *testing.T) {
 
 // A secret is not shown: neither one that is in another, nor one of several lines.
 func TestSecretsAreMasked(t *testing.T) {
-	m := newSecrets([]string{"", "hunter2-and-more", "tok", "token-123", "-----BEGIN KEY-----\nabcdefghijkl\nxyz\n"})
+	m := newSecrets([]string{"", "hunter2-and-more", "tok", "token-123", "key-KEYVALUE-123", "123", "tab\tsecret\x01and more", "-----BEGIN KEY-----\nabcdefghijkl\nxyz\n"})
 	for line, want := range map[string]string{
 		"it is token-123": "it is [secret]", "tok": "[secret]", "abcdefghijkl": "[secret]", "xyz": "xyz", "plain": "plain", "a line that ends in hunter2-a…": "a line that ends in [secret]…", "a line that ends…": "a line that ends…",
 		"…nd-more, it begins": "…[secret], it begins", "…3 and tok…": "…[secret] and [secret]…", "…nter2-and-m…": "…nter2-and-m…", "…e": "…[secret]", "…": "…",
+		"…EYVALUE-123 x": "…[secret] x", "ends in token-1…": "ends in [secret]…", "…oken-123 begins": "…[secret] begins", "a tab secret^Aand more": "a [secret]",
 		"of two halves the longer: hunter2-…": "of two halves the longer: [secret]…",
 	} {
 		if got := m.mask(line); got != want {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"belljar.dev/internal/printable"
 	"belljar.dev/mcp/wire"
@@ -129,12 +130,23 @@ func (e *StatusError) Error() string {
 // mostShown is how many bytes of a foreign text an error shows.
 const mostShown = 200
 
+// Shown is how Tail.Lines shows a text that is not cut.
+func Shown(text string) string { return excerpt([]byte(text), len(text)) }
+
 // excerpt is the beginning of what a server wrote, at most so many bytes, in a
-// form that fits in one line of a terminal.
+// form that fits in one line of a terminal. It ends before a character that was cut.
 func excerpt(text []byte, most int) string {
 	cut := len(text) > most
 	if cut {
 		text = text[:most]
+		for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax); i-- {
+			if utf8.RuneStart(text[i]) {
+				if !utf8.FullRune(text[i:]) {
+					text = text[:i]
+				}
+				break
+			}
+		}
 	}
 	var b strings.Builder
 	w := printable.NewWriter(&b)

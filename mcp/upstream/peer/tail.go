@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"sync"
+	"unicode/utf8"
 )
 
 const (
@@ -73,14 +74,24 @@ func lastLines(text []byte, lost bool, most int) []string {
 		if len(line) == 0 {
 			continue
 		}
-		shown := excerpt(line, tailLine)
 		if from == 0 && lost {
-			shown = "…" + shown
+			lines = append(lines, "…"+excerpt(wholeRunes(line), tailLine))
+			continue
 		}
-		lines = append(lines, shown)
+		lines = append(lines, excerpt(line, tailLine))
 	}
 	slices.Reverse(lines)
 	return lines
+}
+
+// wholeRunes is a text without the end of a character at its beginning.
+func wholeRunes(text []byte) []byte {
+	for i := 0; i < min(len(text), utf8.UTFMax); i++ {
+		if utf8.RuneStart(text[i]) {
+			return text[i:]
+		}
+	}
+	return text
 }
 
 // bytes is a copy of what is kept, the oldest byte first, and whether something came before it.

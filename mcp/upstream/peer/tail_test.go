@@ -41,6 +41,14 @@ func TestTail(t *testing.T) {
 			t.Errorf("%s: ended are %q, want %q", tt.name, got, want)
 		}
 	}
+	// A line that is cut within a character, at either end, shows none of it.
+	for n := range 4 {
+		var tail Tail
+		_, _ = tail.Write([]byte(strings.Repeat("ä€", 20_000) + strings.Repeat("x", n) + "\nend"))
+		if got := tail.Lines(2)[0]; strings.Trim(got, "…ä€x") != "" || !strings.HasPrefix(got, "…") || !strings.HasSuffix(got, "…") {
+			t.Errorf("%d bytes on, a line is %.20q to %q", n, got, got[len(got)-20:])
+		}
+	}
 	// The last bytes, whatever the sizes of the writes are, and no more memory than they
 	// need.
 	var tail Tail
