@@ -416,16 +416,16 @@ func (p *plan) close(ctx context.Context, s Step, out *Outcome) error {
 
 // shut ends a tab.
 func (t hand) shut(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
 	t.mu.Lock()
 	h := t.dialog
 	t.mu.Unlock()
 	if h != nil {
 		begin(t.e.g, h.session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true}).drop()
 	}
-	// One that still waits would leave its opener waiting for good.
+	// A tab that is closed before it runs leaves its opener waiting for good.
 	t.until(ctx, time.Second, func() bool { return t.runs })
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
 	_, err := call(ctx, t.e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(t.target)})
 	t.e.dropTab(t.tab)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {

@@ -32,7 +32,7 @@ const minFiles = 1
 
 // maxSent is how many bytes of a download its server can send at most: the bound of downloads, what
 // the kernel keeps on the way in the two connections from the server to the door and from there to
-// Chrome, and what Chrome does.
+// Chrome, and what Chrome keeps.
 func maxSent(t *testing.T) int64 {
 	t.Helper()
 	kept := int64(0)
@@ -240,7 +240,7 @@ func TestHostilePage(t *testing.T) {
 		t.Errorf("the page opened %d windows, %d dialogs and %d files, of which one got to %d bytes; want %d, %d, %d and above the bound of downloads: it is not hostile enough", n.windows, n.dialogs, n.files, n.sent, f.windows, f.dialogs, minFiles)
 	}
 	if n.sent > maxSent(t) {
-		t.Errorf("%d bytes of a download were sent, and its bound is %d", n.sent, maxDownloads)
+		t.Errorf("%d bytes of a download were sent, want at most %d", n.sent, maxSent(t))
 	}
 	start := time.Now()
 	if err := s.seat.Close(); err != nil {

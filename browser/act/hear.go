@@ -153,7 +153,7 @@ func (e *engine) window(v attachEvent) {
 	e.front = nil // it comes before the others, also where it does not stay
 	e.mu.Unlock()
 	if full || opener == nil {
-		e.ready(func(ctx context.Context) { refuse(ctx, e.g, v) })
+		e.ready(func(ctx context.Context) { closeUnwanted(ctx, e.g, v) })
 		if opener != nil {
 			opener.change(func() { opener.note(fmt.Sprintf("a window was closed at once, since %d tabs are open", MaxTabs)) })
 		}
@@ -173,10 +173,10 @@ func (e *engine) window(v attachEvent) {
 	opener.change(func() {})
 }
 
-// refuse closes a window at once. Its opener may wait in the same process until the window
-// runs, and a window that was closed before never does: so it runs first, and nothing that it
-// asks for is let go on.
-func refuse(ctx context.Context, g *governor, v attachEvent) {
+// closeUnwanted closes a window at once. Its opener may wait in the same process until the window
+// runs, and a window that was closed before never does: so it runs first, and its requests
+// are held before, so that nothing that it asks for is sent.
+func closeUnwanted(ctx context.Context, g *governor, v attachEvent) {
 	if _, err := call(ctx, g, v.SessionID, fetch.Enable, fetch.EnableParams{}); err == nil {
 		_, _ = call(ctx, g, v.SessionID, runtime.RunIfWaitingForDebugger, cdp.Empty{})
 	}
