@@ -155,13 +155,13 @@ rules:
 		found.add(sink, out)
 		return out
 	}
-	at := func(what string, tab ...string) string {
+	at := func(what string, tab ...string) {
 		t.Helper()
 		args := map[string]any{"at": what}
 		for _, name := range tab {
 			args["tab"] = name
 		}
-		return see("look at "+what+strings.Join(tab, ""), "BrowserLook", args)
+		see("look at "+what+strings.Join(tab, ""), "BrowserLook", args)
 	}
 	page := use("open", map[string]any{"do": "open", "url": origin + "/"})
 	button := func(name string) map[string]any {
