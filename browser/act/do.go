@@ -160,9 +160,10 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, OpenTime)
 	defer cancel()
 	t.mu.Lock()
-	commits, files := t.commits, t.files
+	commits, files, q := t.commits, t.files, t.asked
 	t.failure, t.opening, t.openID = "", s.URL, ""
 	t.mu.Unlock()
+	q.abandon(t.e.g, t.session())
 	defer func() {
 		t.mu.Lock()
 		t.opening, t.openID = "", ""

@@ -41,6 +41,14 @@ func (q *question) hung(now time.Time, work time.Duration, sessions int) bool {
 	return work-q.work >= time.Duration(shares)*hungWork || now.Sub(q.since) >= most
 }
 
+// abandon stops the script of a page that its tab is about to leave and that still has not answered
+// in a session: Chrome can load no other page of the same process meanwhile.
+func (q *question) abandon(g *governor, session string) {
+	if q != nil && q.session == session && !q.answered() {
+		begin(g, session, runtime.TerminateExecution, cdp.Empty{}).drop()
+	}
+}
+
 // awake sees whether the page answers after a call to which it did not. A script that runs
 // without end is stopped; where that does not help, Chrome is ended, and the next call starts
 // another and says so. A page that may have had no time to answer keeps its question until the

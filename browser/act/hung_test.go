@@ -11,12 +11,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// TestStarvedPage: a Chrome that gets no processor time for longer than a call has is not ended,
-// and the script of its page is not stopped: it goes on when it gets some (BR21).
-func TestStarvedPage(t *testing.T) {
-	s := open(t)
-	s.page("/", `<!doctype html><title>0</title><button>B</button><script>const work = () => { for (let i = 0; i < 5e7; i++); document.title = +document.title + 1; setTimeout(work) }; work()</script>`)
-	s.goTo(s.url("site", "/"))
+// freeze has all processes that the test has started stand still until goOn is called.
+func freeze(t *testing.T) (goOn func()) {
+	t.Helper()
 	all := descendants()
 	signal := func(sig unix.Signal) {
 		for _, pid := range all {
@@ -24,16 +21,45 @@ func TestStarvedPage(t *testing.T) {
 		}
 	}
 	signal(unix.SIGSTOP)
-	t.Cleanup(func() { signal(unix.SIGCONT) })
+	goOn = func() { signal(unix.SIGCONT) }
+	t.Cleanup(goOn)
+	return goOn
+}
+
+// TestStarvedPage: a Chrome that gets no processor time for longer than a call has is not ended,
+// and the script of its page is not stopped: it goes on when it gets some (BR21).
+func TestStarvedPage(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>0</title><button>B</button><script>const work = () => { for (let i = 0; i < 5e7; i++); document.title = +document.title + 1; setTimeout(work) }; work()</script>`)
+	s.goTo(s.url("site", "/"))
+	goOn := freeze(t)
 	if _, err := s.seat.Look(s.ctx(), act.LookRequest{}); act.ReasonOf(err) != act.ReasonTimeout {
 		t.Errorf("a look at a page that stands still: %v", err)
 	}
-	signal(unix.SIGCONT)
+	goOn()
 	if l := s.look(act.LookRequest{}); !strings.Contains(l, `button "B"`) {
 		t.Errorf("the session does not go on:\n%s", l)
 	}
 	was := s.eval("document.title")
 	s.wait(func() bool { return s.eval("document.title") != was })
+}
+
+// TestHungPageIsLeft: a tab leaves a page whose script runs without end, also where its Chrome has
+// had too little processor time since to say that it hangs (BR21).
+func TestHungPageIsLeft(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>h</title><button onclick="setTimeout(() => { navigator.sendBeacon('/began'); while (true); }, 1000)">Hang</button>`)
+	s.page("/next", "<!doctype html><title>n</title>next")
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(s.goTo(s.url("site", "/")), `button "Hang"`)})
+	s.wait(func() bool { return s.heard("/began") > 0 })
+	goOn := freeze(t)
+	if _, err := s.seat.Look(s.ctx(), act.LookRequest{}); act.ReasonOf(err) != act.ReasonTimeout {
+		t.Errorf("a look at a page that stands still: %v", err)
+	}
+	goOn()
+	if l := s.goTo(s.url("site", "/next")); !strings.Contains(l, "next") {
+		t.Errorf("the session does not go on:\n%s", l)
+	}
 }
 
 // TestHungPage: a page that does not answer while its Chrome gets processor time, and does not
