@@ -51,6 +51,20 @@ func wire(t *testing.T) *wired {
 	return &wired{g, bufio.NewReader(fromUs), answers}
 }
 
+// wiredCommand is a command that a Chrome gets.
+type wiredCommand struct {
+	ID        int64  `json:"id"`
+	Method    string `json:"method"`
+	SessionID string `json:"sessionId"`
+}
+
+// command reads the next command; ok is false at the end of the pipe.
+func (w *wired) command() (c wiredCommand, ok bool) {
+	text, err := w.commands.ReadBytes(0)
+	ok = err == nil && json.Unmarshal(bytes.TrimSuffix(text, []byte{0}), &c) == nil
+	return c, ok
+}
+
 func (w *wired) say(t *testing.T, text string) {
 	t.Helper()
 	if _, err := w.answers.WriteString(text + "\x00"); err != nil {
@@ -68,13 +82,8 @@ func TestChromedpAttaches(t *testing.T) {
 	go func() {
 		defer close(heard)
 		for {
-			text, err := w.commands.ReadBytes(0)
-			var c struct {
-				ID        int64  `json:"id"`
-				Method    string `json:"method"`
-				SessionID string `json:"sessionId"`
-			}
-			if err != nil || json.Unmarshal(bytes.TrimSuffix(text, []byte{0}), &c) != nil {
+			c, ok := w.command()
+			if !ok {
 				return
 			}
 			who := "chromedp"
@@ -156,11 +165,8 @@ func TestGovernorSurvivesAnything(t *testing.T) {
 	// It still answers.
 	go func() {
 		for {
-			text, err := w.commands.ReadBytes(0)
-			var c struct {
-				ID int64 `json:"id"`
-			}
-			if err != nil || json.Unmarshal(bytes.TrimSuffix(text, []byte{0}), &c) != nil {
+			c, ok := w.command()
+			if !ok {
 				return
 			}
 			for range 3 { // and is told so more than once

@@ -1,8 +1,6 @@
 package act
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,13 +18,8 @@ func (w *wired) hearUntilClosed(closing func()) (asked func() []string) {
 	go func() {
 		defer close(heard)
 		for {
-			text, err := w.commands.ReadBytes(0)
-			var c struct {
-				ID        int64  `json:"id"`
-				Method    string `json:"method"`
-				SessionID string `json:"sessionId"`
-			}
-			if err != nil || json.Unmarshal(bytes.TrimSuffix(text, []byte{0}), &c) != nil {
+			c, ok := w.command()
+			if !ok {
 				return
 			}
 			all = append(all, strings.TrimSpace(c.Method+" "+c.SessionID))

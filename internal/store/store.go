@@ -156,9 +156,9 @@ func (s *Store) connect(ctx context.Context) (*sql.DB, error) {
 	return db, nil
 }
 
-// claimInTurn claims a database as soon as no other process is at it. It waits at most twice busyWait. A connection that puts a new
-// file into WAL mode does not wait for others that do so, whatever its busy_timeout
-// (sqlite.org/wal.html, "Activating And Configuring WAL Mode").
+// claimInTurn claims a database as soon as no other process is at it, for which it waits at most
+// twice busyWait. A connection that puts a new file into WAL mode does not wait for others that do
+// so, whatever its busy_timeout (sqlite.org/wal.html, "Activating And Configuring WAL Mode").
 func claimInTurn(ctx context.Context, db *sql.DB) error {
 	wait, cancel := context.WithTimeout(ctx, busyWait)
 	defer cancel()
