@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // The reasons, in the words that an agent reads.
@@ -106,7 +107,11 @@ func patternAs(name string) string {
 
 // matches reports whether a path is one of protectedNames, or lies in it.
 func matches(name, at string) bool {
-	want, have := strings.Split(strings.ToLower(name), "/"), strings.Split(strings.ToLower(at), "/")
+	return matchParts(strings.Split(strings.ToLower(name), "/"), strings.Split(strings.ToLower(at), "/"))
+}
+
+// matchParts is matches of names in their parts, in lower case.
+func matchParts(want, have []string) bool {
 	if len(have) < len(want) {
 		return false
 	}
@@ -118,19 +123,71 @@ func matches(name, at string) bool {
 	return true
 }
 
+// nameTable has protected names by their first part, so that a path is compared with few of them.
+type nameTable struct {
+	byFirst  map[string][]protectedName
+	patterns []protectedName // whose first part stands for several
+}
+
+// protectedName is a protected name in its parts, in lower case.
+type protectedName struct {
+	parts []string
+	why   string
+}
+
+// add adds names.
+func (t *nameTable) add(why string, names []string) {
+	for _, name := range names {
+		one := protectedName{strings.Split(strings.ToLower(name), "/"), why}
+		if first := one.parts[0]; isPattern(first) {
+			t.patterns = append(t.patterns, one)
+		} else {
+			t.byFirst[first] = append(t.byFirst[first], one)
+		}
+	}
+}
+
+// why is the reason for which a path is protected, or nothing. The path is in its parts, in lower
+// case.
+func (t *nameTable) why(have []string) string {
+	for _, some := range [][]protectedName{t.byFirst[have[0]], t.patterns} {
+		for _, one := range some {
+			if matchParts(one.parts, have) {
+				return one.why
+			}
+		}
+	}
+	return ""
+}
+
+// The tables of protectedNames and repositoryNames, which are made when the first path is judged.
+var (
+	protectedTable = sync.OnceValue(func() *nameTable {
+		t := &nameTable{byFirst: map[string][]protectedName{}}
+		for why, names := range protectedNames {
+			t.add(why, names)
+		}
+		return t
+	})
+	repositoryTable = sync.OnceValue(func() *nameTable {
+		t := &nameTable{byFirst: map[string][]protectedName{}}
+		t.add(byVCS, repositoryNames)
+		return t
+	})
+)
+
 // protectedAs is the reason for which a path of the workspace is protected by
 // its name, or nothing.
 func protectedAs(at string) string {
-	for why, names := range protectedNames {
-		if slices.ContainsFunc(names, func(name string) bool { return matches(name, at) }) {
-			return why
-		}
+	have := strings.Split(strings.ToLower(at), "/")
+	why := protectedTable().why(have)
+	if why == "" {
+		why = repositoryTable().why(have)
 	}
-	_, below, _ := strings.Cut(at, "/")
-	if slices.ContainsFunc(repositoryNames, func(name string) bool { return matches(name, at) || below != "" && matches(name, below) }) {
-		return byVCS
+	if why == "" && len(have) > 1 {
+		why = repositoryTable().why(have[1:])
 	}
-	return ""
+	return why
 }
 
 // names looks at the paths that are protected by their names. Patterns are left

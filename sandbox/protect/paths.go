@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -91,6 +92,24 @@ func inside(p string) bool { return p != ".." && !strings.HasPrefix(p, "../") &&
 // folded is a path in the one spelling of all that a file system could take for
 // it: without case, and without characters that it ignores.
 func folded(at string) string {
+	if isASCII(at) {
+		return strings.ToUpper(at) // which is the same, and most paths are
+	}
+	return foldedRunes(at)
+}
+
+// isASCII reports whether a text has no other characters than those of ASCII.
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// foldedRunes is folded for any text.
+func foldedRunes(at string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 0x80 && !printable.Rune(r) {
 			return -1

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -1214,6 +1215,36 @@ func TestProtectedAs(t *testing.T) {
 	} {
 		if got := protectedAs(at) != ""; got != want {
 			t.Errorf("%s: got %v, want %v", at, got, want)
+		}
+	}
+	// Each name by itself, and where it does not lie.
+	try := func(name, at string, want bool) {
+		at = strings.NewReplacer("*", "x").Replace(at)
+		if got := protectedAs(strings.ToUpper(at)) != ""; got != want {
+			t.Errorf("%s as %s: got %v, want %v", name, at, got, want)
+		}
+	}
+	for _, names := range protectedNames {
+		for _, name := range names {
+			try(name, name, true)
+			try(name, name+"/a/b", true)
+			try(name, "a/"+name, false)
+		}
+	}
+	for _, name := range repositoryNames {
+		try(name, name, true)
+		try(name, "a/"+name+"/b", true)
+		try(name, "a/b/"+name, false)
+		try(name, path.Dir(name), false)
+	}
+}
+
+// The short way for ASCII has the same result as that for any text.
+func TestFoldedASCII(t *testing.T) {
+	for c := range rune(0x80) {
+		text := "a/" + string(c) + ".Git"
+		if got, want := folded(text), foldedRunes(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }
