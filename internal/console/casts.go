@@ -32,18 +32,18 @@ type castPart struct {
 	Lost    int64       `json:"lost,omitempty"` // bytes of output that it does not have, where that is known
 }
 
-// cast is a part of the recording of a call.
-func (h *logHandlers) cast(r *request) (any, error) {
+// showCast is a part of the recording of a call.
+func showCast(r *request) (any, error) {
 	from := 0
-	if text := r.URL.Query().Get("from"); text != "" {
+	if text := r.in.URL.Query().Get("from"); text != "" {
 		var err error
 		if from, err = strconv.Atoi(text); err != nil || from < 0 {
 			return nil, fault(http.StatusBadRequest, "from=%q: want the number of an event", text)
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), searchMost)
+	ctx, cancel := context.WithTimeout(r.context(), searchMost)
 	defer cancel()
-	text, of, err := audit.ReadCast(ctx, h.dir, r.PathValue("id"), h.scope.Sees)
+	text, of, err := audit.ReadCast(ctx, r.views.AuditDir, r.named("id"), r.views.scope.Sees)
 	if errors.Is(err, audit.ErrNoRecord) {
 		return nil, &Error{http.StatusNotFound, err}
 	}

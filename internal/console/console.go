@@ -31,8 +31,9 @@ type Remote struct {
 // concurrent use.
 type Console struct {
 	front          *front.Front
-	prefix         string                                     // of the paths of URL, with a slash at its end; empty for none
-	who            func(*http.Request, route) (Person, error) // sends a request, if they may use its route
+	prefix         string                                      // of the paths of URL, with a slash at its end; empty for none
+	who            func(*http.Request, *route) (Person, error) // sends a request, if they may use its route
+	table          []route                                     // routes
 	access         access
 	views          Views
 	ring           *ring
@@ -51,14 +52,18 @@ type Console struct {
 // headers are those of every answer.
 func headers() http.Header {
 	h := http.Header{}
-	h.Set("Content-Security-Policy", assets.ContentSecurityPolicy)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cross-Origin-Embedder-Policy", "require-corp")
-	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
+	for _, one := range [][2]string{
+		{"Content-Security-Policy", assets.ContentSecurityPolicy},
+		{"X-Content-Type-Options", "nosniff"},
+		{"X-Frame-Options", "DENY"},
+		{"Referrer-Policy", "no-referrer"},
+		{"Cross-Origin-Opener-Policy", "same-origin"},
+		{"Cross-Origin-Resource-Policy", "same-origin"},
+		{"Cross-Origin-Embedder-Policy", "require-corp"},
+		{"Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()"},
+	} {
+		h.Set(one[0], one[1])
+	}
 	return h
 }
 

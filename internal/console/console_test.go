@@ -241,6 +241,12 @@ func filled(path string) string {
 	return path
 }
 
+// routes are the routes that a console has.
+func (c *Console) routes() (all []route) {
+	c.each(func(at *route) { all = append(all, *at) })
+	return all
+}
+
 // Each route is for the roles that the table names, and no agent has one: WC4, WC-A16, WC-A17.
 func TestRolesOfAllRoutes(t *testing.T) {
 	g := start(t, full)
@@ -440,7 +446,7 @@ func TestAnswers(t *testing.T) {
 	var now waiting
 	g.send("GET", "api/v1/approvals/"+a.ID, token, nil).into(t, &now)
 	if now.State != approval.Approved || now.By != "ann (uid 7)" || now.Via != Via || now.Note != "fine" {
-		t.Errorf("got %+v", now.Approval)
+		t.Errorf("got %+v", now)
 	}
 	g.send("POST", path+"revoke", token, struct{}{}).into(t, &now)
 	if now.State != approval.Revoked {

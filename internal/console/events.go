@@ -17,11 +17,12 @@ const (
 	lookEvery = time.Second // how often the server is compared with what it was
 )
 
-// stream sends events as lines of JSON, until the client goes away, its token ends or the
+// streamEvents sends events as lines of JSON, until the client goes away, its token ends or the
 // server does.
-func (c *Console) stream(r *request) (any, error) {
+func streamEvents(r *request) (any, error) {
+	c := r.console
 	after := c.ring.last()
-	if text := r.URL.Query().Get("after"); text != "" {
+	if text := r.in.URL.Query().Get("after"); text != "" {
 		var err error
 		if after, err = strconv.ParseInt(text, 10, 64); err != nil {
 			return nil, fault(http.StatusBadRequest, "after=%q: want the number of an event", text)
@@ -35,7 +36,7 @@ func (c *Console) stream(r *request) (any, error) {
 	c.look()
 	select { // what changes behind the first line is an event
 	case <-c.known:
-	case <-r.Context().Done():
+	case <-r.context().Done():
 		return nil, errAnswered
 	}
 	h := r.w.Header()
@@ -57,7 +58,7 @@ func (c *Console) stream(r *request) (any, error) {
 		}
 		who, holds := c.access.holderOf(r.who.sum)
 		if holds {
-			who, holds = who.holds(r.Context(), &c.views)
+			who, holds = who.holds(r.context(), &c.views)
 		}
 		if !holds {
 			return nil, errAnswered
@@ -79,21 +80,13 @@ func (c *Console) stream(r *request) (any, error) {
 		}
 		select {
 		case <-news:
-		case <-r.Context().Done():
+		case <-r.context().Done():
 			return nil, errAnswered
 		case <-pings.C:
 			if lines.Encode(event{Seq: after, Kind: "ping", At: time.Now().UTC()}) != nil || out.Flush() != nil {
 				return nil, errAnswered
 			}
 		}
-	}
-}
-
-// look has the server compared with what it was, and does not wait for that.
-func (c *Console) look() {
-	select {
-	case c.looks <- struct{}{}:
-	default: // one that waits stands for all
 	}
 }
 
@@ -143,8 +136,8 @@ func (c *Console) things(ctx context.Context) map[thing]sha256sum {
 			all[t] = sha256.Sum256(text)
 		}
 	}
-	if fleet := c.views.Fleet; fleet != nil {
-		(&fleetHandlers{fleet, c.look}).things(ctx, note)
+	if c.views.Fleet != nil {
+		fleetThings(ctx, &c.views, note)
 	}
 	if people := c.views.People; people != nil {
 		approvals, _ := people.Approvals(ctx, false) // the page that asks gets the error

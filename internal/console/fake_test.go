@@ -17,7 +17,7 @@ import (
 
 // get is a request without a server.
 func get(t testing.TB, path string) *request {
-	return &request{Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), w: httptest.NewRecorder(), body: maxBody}
+	return &request{in: httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), w: httptest.NewRecorder(), body: maxBody}
 }
 
 // runs are a box, a session and a task with an output.

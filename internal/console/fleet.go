@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -56,12 +56,6 @@ type Worker struct {
 	State   string    `json:"state"`   // ready, draining, or late: its clock is off
 }
 
-// fleetHandlers serve what the workers of a fleet have.
-type fleetHandlers struct {
-	fleet Fleet
-	look  func()
-}
-
 // said is the answer of a worker.
 type said struct {
 	worker string
@@ -70,16 +64,16 @@ type said struct {
 
 // each asks all workers for a path, and returns their answers in the order of their names. The
 // answer to the person names the workers that are missing in it.
-func (h *fleetHandlers) each(r *request, path string, query func(worker string) (string, bool)) []said {
-	ctx, cancel := context.WithTimeout(r.Context(), askMost)
+func (r *request) each(path string, query func(worker string) (string, bool)) []said {
+	ctx, cancel := context.WithTimeout(r.context(), askMost)
 	defer cancel()
 	var mu sync.Mutex
-	var all []said
-	var missing []string
+	linked := r.views.Fleet.Linked()
+	all, missing := make([]said, len(linked)), make([]bool, len(linked))
 	together := 0
 	var asking sync.WaitGroup
 	turn := make(chan struct{}, askAtOnce)
-	for _, worker := range h.fleet.Linked() {
+	for i, worker := range linked {
 		text, wanted := query(worker)
 		if !wanted {
 			continue
@@ -87,24 +81,28 @@ func (h *fleetHandlers) each(r *request, path string, query func(worker string) 
 		turn <- struct{}{}
 		asking.Go(func() {
 			defer func() { <-turn }()
-			status, body, err := h.ask(ctx, r.who, worker, http.MethodGet, path+text, nil)
+			status, body, err := r.ask(ctx, worker, http.MethodGet, path+text, nil)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil || status != http.StatusOK || together+len(body) > maxTogether {
-				missing = append(missing, worker)
+				missing[i] = true
 				return
 			}
 			together += len(body)
-			all = append(all, said{worker, body})
+			all[i] = said{worker, body}
 		})
 	}
 	asking.Wait()
-	slices.SortFunc(all, func(a, b said) int { return cmp.Compare(a.worker, b.worker) })
-	slices.Sort(missing)
-	for _, worker := range missing {
-		r.missing(worker)
+	answers := all[:0]
+	for i, is := range all {
+		switch {
+		case missing[i]:
+			r.missing(linked[i])
+		case is.worker != "":
+			answers = append(answers, is)
+		}
 	}
-	return all
+	return answers
 }
 
 // missing says in the answer that it has nothing of a worker.
@@ -115,16 +113,16 @@ func (r *request) missing(worker string) {
 }
 
 // ask sends a request to one worker, and reads its answer.
-func (h *fleetHandlers) ask(ctx context.Context, who Person, worker, method, path string, body []byte) (status int, text []byte, err error) {
+func (r *request) ask(ctx context.Context, worker, method, path string, body []byte) (status int, text []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://worker/"+api+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, &Error{http.StatusNotFound, err}
 	}
-	pass(req.Header, who)
+	pass(req.Header, r.who)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := h.fleet.Ask(req, worker)
+	resp, err := r.views.Fleet.Ask(req, worker)
 	if err != nil {
 		return 0, nil, &Error{http.StatusBadGateway, err}
 	}
@@ -142,10 +140,10 @@ func (h *fleetHandlers) ask(ctx context.Context, who Person, worker, method, pat
 }
 
 // same is the query of a request, for every worker.
-func same(r *request) func(string) (string, bool) {
+func (r *request) same() func(string) (string, bool) {
 	text := ""
-	if r.URL.RawQuery != "" {
-		text = "?" + r.URL.RawQuery
+	if r.in.URL.RawQuery != "" {
+		text = "?" + r.in.URL.RawQuery
 	}
 	return func(string) (string, bool) { return text, true }
 }
@@ -224,18 +222,16 @@ func (t thingOf) when(name string) (at time.Time) {
 
 // newestFirst sorts by a time, the newest first.
 func newestFirst(all []thingOf, name string) {
-	slices.SortStableFunc(all, func(a, b thingOf) int { return b.when(name).Compare(a.when(name)) })
+	sort.SliceStable(all, func(i, j int) bool { return all[i].when(name).After(all[j].when(name)) })
 }
 
-// list serves a list of all workers: what each has, behind that of the one before.
-func (h *fleetHandlers) list(path string) func(*request) (any, error) {
-	return func(r *request) (any, error) { return h.joined(r, path), nil }
-}
+// fleetList is a list of all workers: what each has, behind that of the one before.
+func fleetList(r *request) (any, error) { return r.joined(), nil }
 
 // joined are the lists of all workers as one.
-func (h *fleetHandlers) joined(r *request, path string) []thingOf {
+func (r *request) joined() []thingOf {
 	all := []thingOf{}
-	for _, is := range h.each(r, path, same(r)) {
+	for _, is := range r.each(r.path, r.same()) {
 		var some listOf[thingOf]
 		if json.Unmarshal(is.body, &some) != nil {
 			r.missing(is.worker)
@@ -251,18 +247,16 @@ func (h *fleetHandlers) joined(r *request, path string) []thingOf {
 	return all
 }
 
-// answers serves lists of approvals or questions, the newest first. Where each worker sends its
+// fleetAnswers is a list of approvals or questions, the newest first. Where each worker sends its
 // newest ones, the newest of all of them are among those.
-func (h *fleetHandlers) answers(path string) func(*request) (any, error) {
-	return func(r *request) (any, error) {
-		all := h.joined(r, path)
-		newestFirst(all, "created")
-		return all[:min(len(all), mostAnswers)], nil
-	}
+func fleetAnswers(r *request) (any, error) {
+	all := r.joined()
+	newestFirst(all, "created")
+	return all[:min(len(all), mostAnswers)], nil
 }
 
-// inbox is what waits at all workers, the newest first.
-func (h *fleetHandlers) inbox(r *request) (any, error) {
+// fleetInbox is what waits at all workers, the newest first.
+func fleetInbox(r *request) (any, error) {
 	var in struct {
 		Approvals listOf[thingOf] `json:"approvals"`
 		Questions listOf[thingOf] `json:"questions"`
@@ -270,7 +264,7 @@ func (h *fleetHandlers) inbox(r *request) (any, error) {
 		More      int             `json:"more,omitempty"`
 	}
 	sum := in
-	for _, is := range h.each(r, "inbox", same(r)) {
+	for _, is := range r.each("inbox", r.same()) {
 		in.Approvals, in.Questions, in.Pins, in.More = nil, nil, nil, 0
 		if json.Unmarshal(is.body, &in) != nil {
 			r.missing(is.worker)
@@ -295,37 +289,37 @@ func (h *fleetHandlers) inbox(r *request) (any, error) {
 	return sum, nil
 }
 
-// workers lists the workers.
-func (h *fleetHandlers) workers(*request) (any, error) { return h.fleet.Workers(), nil }
+// listWorkers lists the workers.
+func listWorkers(r *request) (any, error) { return r.views.Fleet.Workers(), nil }
 
-// one serves anything of one worker, as a console of its own would. The worker decides which
+// askWorker serves anything of one worker, as a console of its own would. The worker decides which
 // role that needs, and the route lets nobody change anything who may only see.
-func (h *fleetHandlers) one(r *request) (any, error) {
-	worker := r.PathValue("worker")
-	if !slices.Contains(h.fleet.Linked(), worker) {
+func askWorker(r *request) (any, error) {
+	worker := r.named("worker")
+	if !slices.Contains(r.views.Fleet.Linked(), worker) {
 		return nil, fault(http.StatusNotFound, "no worker %.63q is linked", worker)
 	}
-	_, path, _ := strings.Cut(r.URL.EscapedPath(), "/"+api+"workers/")
+	_, path, _ := strings.Cut(r.in.URL.EscapedPath(), "/"+api+"workers/")
 	_, path, _ = strings.Cut(path, "/")
-	if r.URL.RawQuery != "" {
-		path += "?" + r.URL.RawQuery
+	if r.in.URL.RawQuery != "" {
+		path += "?" + r.in.URL.RawQuery
 	}
 	var body []byte
-	if r.Method == http.MethodPost {
+	if r.in.Method == http.MethodPost {
 		var is json.RawMessage
 		if err := r.read(&is); err != nil {
 			return nil, err
 		}
 		body = is
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), compareMost)
+	ctx, cancel := context.WithTimeout(r.context(), compareMost)
 	defer cancel()
-	status, text, err := h.ask(ctx, r.who, worker, r.Method, path, body)
+	status, text, err := r.ask(ctx, worker, r.in.Method, path, body)
 	if err != nil {
 		return nil, err
 	}
-	if r.Method == http.MethodPost {
-		h.look()
+	if r.in.Method == http.MethodPost {
+		r.console.look()
 	}
 	respond(r.w, status, json.RawMessage(text))
 	return nil, errAnswered
@@ -360,20 +354,20 @@ func parsePlaces(text string) (places, error) {
 	return p, nil
 }
 
-// audit lists records of all logs, the newest first.
-func (h *fleetHandlers) audit(r *request) (any, error) {
+// fleetRecords lists records of all logs, the newest first.
+func fleetRecords(r *request) (any, error) {
 	most, err := limitOf(r)
 	if err != nil {
 		return nil, err
 	}
-	q := r.URL.Query()
+	q := r.in.URL.Query()
 	var before places
 	if text := q.Get("before"); text != "" {
 		if before, err = parsePlaces(text); err != nil {
 			return nil, err
 		}
 	}
-	answers := h.each(r, "audit", func(worker string) (string, bool) {
+	answers := r.each("audit", func(worker string) (string, bool) {
 		if before != nil {
 			if before[worker] == "" {
 				return "", false // it has no more, or was not there
@@ -472,12 +466,13 @@ func (c chainIs) with(worker string, other chainIs) chainIs {
 	return c
 }
 
-// things are digests of what changes at the workers.
-func (h *fleetHandlers) things(ctx context.Context, note func(thing, any)) {
-	r := &request{Request: (&http.Request{Header: http.Header{}, URL: &url.URL{}}).WithContext(ctx), w: headerOnly{}, who: Person{Name: "the console", Role: Viewer, Scope: Everything()}}
-	linked := h.fleet.Linked()
+// fleetThings are digests of what changes at the workers.
+func fleetThings(ctx context.Context, views *Views, note func(thing, any)) {
+	in := (&http.Request{Header: http.Header{}, URL: &url.URL{}}).WithContext(ctx)
+	r := &request{in: in, w: headerOnly{}, views: views, who: Person{Name: "the console", Role: Viewer, Scope: Everything()}}
+	linked := r.views.Fleet.Linked()
 	note(thing{kind: "worker"}, linked)
-	for _, is := range h.each(r, "things", same(r)) {
+	for _, is := range r.each("things", r.same()) {
 		// What cannot be read is left out: the answer to the page names the worker.
 		_ = jsonlist.Each(bytes.NewReader(is.body), jsonlist.Bounds{Elements: mostChanging, Bytes: maxThing}, func(text json.RawMessage) error {
 			var t changing

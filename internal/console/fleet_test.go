@@ -322,5 +322,5 @@ func TestHostileListsOfWorkers(t *testing.T) {
 			t.Errorf("%s: %d bytes were needed for %d", path, n, len(many))
 		}
 	}
-	(&fleetHandlers{f, nil}).things(t.Context(), func(thing, any) {})
+	fleetThings(t.Context(), &Views{Fleet: f}, func(thing, any) {})
 }

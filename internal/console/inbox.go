@@ -2,7 +2,6 @@ package console
 
 import (
 	"net/http"
-	"slices"
 	"time"
 
 	"belljar.dev/internal/control"
@@ -13,32 +12,32 @@ import (
 // maxInbox is how many of a kind the inbox has.
 const maxInbox = 50
 
-// peopleHandlers serve the questions to people.
-type peopleHandlers struct {
-	people    People
-	upstreams Upstreams // nil without any
-}
+// approvalMembers and questionMembers are without methods, which nothing calls by another type.
+type (
+	approvalMembers approval.Approval
+	questionMembers question.Asked
+)
 
 // waiting is an approval as a page gets it.
 type waiting struct {
-	approval.Approval
+	approvalMembers
 	Version string `json:"version"`           // that an answer names
 	Command string `json:"command,omitempty"` // that answers on the machine
 }
 
 // asked is a question as a page gets it.
 type asked struct {
-	question.Asked
+	questionMembers
 	Version string `json:"version"`
 	Command string `json:"command,omitempty"`
 }
 
-func (h *peopleHandlers) waiting(a approval.Approval) waiting {
-	return waiting{a, a.Version(), h.people.Command("belljar approve yes " + a.ID)}
+func (r *request) waiting(a approval.Approval) waiting {
+	return waiting{approvalMembers(a), a.Version(), r.views.People.Command("belljar approve yes " + a.ID)}
 }
 
-func (h *peopleHandlers) asked(a question.Asked) asked {
-	return asked{a, a.Version(), h.people.Command("belljar ask answer " + a.ID)}
+func (r *request) asked(a question.Asked) asked {
+	return asked{questionMembers(a), a.Version(), r.views.People.Command("belljar ask answer " + a.ID)}
 }
 
 // inbox is what waits for people.
@@ -49,26 +48,31 @@ type inbox struct {
 	More      int        `json:"more,omitempty"` // of all, that there is no room for
 }
 
-// inbox lists what waits, the newest first.
-func (h *peopleHandlers) inbox(r *request) (any, error) {
-	approvals, err := h.people.Approvals(r.Context(), false)
+// showInbox lists what waits, the newest first.
+func showInbox(r *request) (any, error) {
+	approvals, err := r.views.People.Approvals(r.context(), false)
 	if err != nil {
 		return nil, err
 	}
-	approvals = slices.DeleteFunc(approvals, func(a approval.Approval) bool { return a.State != approval.Pending })
-	questions, err := h.people.Questions(r.Context(), false, nil)
+	questions, err := r.views.People.Questions(r.context(), false, nil)
 	if err != nil {
 		return nil, err
 	}
-	in := inbox{Approvals: []waiting{}, Questions: []asked{}, Pins: []shownPin{}, More: max(0, len(approvals)-maxInbox) + max(0, len(questions)-maxInbox)}
-	for _, a := range approvals[:min(len(approvals), maxInbox)] {
-		in.Approvals = append(in.Approvals, h.waiting(a))
+	in := inbox{Approvals: []waiting{}, Questions: []asked{}, Pins: []shownPin{}, More: max(0, len(questions)-maxInbox)}
+	for _, a := range approvals {
+		switch {
+		case a.State != approval.Pending:
+		case len(in.Approvals) < maxInbox:
+			in.Approvals = append(in.Approvals, r.waiting(a))
+		default:
+			in.More++
+		}
 	}
 	for _, a := range questions[:min(len(questions), maxInbox)] {
-		in.Questions = append(in.Questions, h.asked(a))
+		in.Questions = append(in.Questions, r.asked(a))
 	}
-	if h.upstreams != nil {
-		pins, err := h.upstreams.Pins(r.Context())
+	if r.views.Upstreams != nil {
+		pins, err := r.views.Upstreams.Pins(r.context())
 		if err != nil {
 			return nil, err
 		}
@@ -77,12 +81,12 @@ func (h *peopleHandlers) inbox(r *request) (any, error) {
 	return in, nil
 }
 
-// approvals lists approvals in brief: those that are not over, or those of all that a filter
+// listApprovals lists approvals in brief: those that are not over, or those of all that a filter
 // wants.
-func (h *peopleHandlers) approvals(r *request) (any, error) {
-	q := r.URL.Query()
+func listApprovals(r *request) (any, error) {
+	q := r.in.URL.Query()
 	if q.Get("all") == "" {
-		return h.briefly(h.people.Approvals(r.Context(), false))
+		return r.briefly(r.views.People.Approvals(r.context(), false))
 	}
 	f := approval.Filter{
 		State: approval.State(q.Get("state")), Tenant: q.Get("tenant"), Tool: q.Get("tool"), Rule: q.Get("rule"), By: q.Get("by"), Text: q.Get("q"),
@@ -93,17 +97,17 @@ func (h *peopleHandlers) approvals(r *request) (any, error) {
 			return nil, fault(http.StatusBadRequest, "before=%q: want a time such as that in created", text)
 		}
 	}
-	return h.briefly(h.people.History(r.Context(), f))
+	return r.briefly(r.views.People.History(r.context(), f))
 }
 
 // briefly is a list of approvals for a page.
-func (h *peopleHandlers) briefly(list []approval.Approval, err error) ([]waiting, error) {
+func (r *request) briefly(list []approval.Approval, err error) ([]waiting, error) {
 	if err != nil {
 		return nil, err
 	}
 	out := []waiting{}
 	for _, a := range list {
-		out = append(out, h.waiting(a.Brief()))
+		out = append(out, r.waiting(a.Brief()))
 	}
 	return out, nil
 }
@@ -111,21 +115,26 @@ func (h *peopleHandlers) briefly(list []approval.Approval, err error) ([]waiting
 // maxPast is how many earlier decisions a person is shown beside a question.
 const maxPast = 5
 
-// approval is one approval, with what people said to the same rule about the same tool of the
+// showApproval is one approval, with what people said to the same rule about the same tool of the
 // same tenant before.
-func (h *peopleHandlers) approval(r *request) (any, error) {
-	a, err := h.people.Approval(r.Context(), r.PathValue("id"))
+func showApproval(r *request) (any, error) {
+	a, err := r.views.People.Approval(r.context(), r.named("id"))
 	if err != nil {
 		return nil, err
 	}
-	past, err := h.briefly(h.people.History(r.Context(), approval.Filter{
+	past, err := r.briefly(r.views.People.History(r.context(), approval.Filter{
 		Tenant: a.Tenant, Tool: a.Tool, Rule: a.Rule, Over: true, Most: maxPast + 1,
 	}))
-	past = slices.DeleteFunc(past, func(w waiting) bool { return w.ID == a.ID })
+	for i := range past {
+		if past[i].ID == a.ID {
+			past = append(past[:i], past[i+1:]...)
+			break
+		}
+	}
 	return struct {
 		waiting
 		Past []waiting `json:"past"`
-	}{h.waiting(a), past[:min(len(past), maxPast)]}, err
+	}{r.waiting(a), past[:min(len(past), maxPast)]}, err
 }
 
 // current checks that a person answers what is asked now.
@@ -139,9 +148,9 @@ func current(said, is string) error {
 	return fault(http.StatusConflict, "the answer is for another version of the question; read it again")
 }
 
-// approve takes the answer to an approval. Of several equal answers one counts here: the
+// answerApproval takes the answer to an approval. Of several equal answers one counts here: the
 // page of a person who came too late must say so.
-func (h *peopleHandlers) approve(r *request) (any, error) {
+func answerApproval(r *request) (any, error) {
 	var said struct {
 		control.Answer
 		Version string `json:"version"`
@@ -153,58 +162,58 @@ func (h *peopleHandlers) approve(r *request) (any, error) {
 	if err != nil {
 		return nil, &Error{http.StatusBadRequest, err}
 	}
-	id := r.PathValue("id")
-	is, err := h.people.Approval(r.Context(), id)
+	id := r.named("id")
+	is, err := r.views.People.Approval(r.context(), id)
 	if err != nil {
 		return nil, err
 	}
 	if err := current(said.Version, is.Version()); err != nil {
 		return nil, err
 	}
-	a, err := h.people.Approve(r.Context(), id, approval.Reply{
+	a, err := r.views.People.Approve(r.context(), id, approval.Reply{
 		Yes: said.Yes, Scope: scope, For: most, First: true, By: r.who.Name, Via: Via, Note: said.Note,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return h.waiting(a), nil
+	return r.waiting(a), nil
 }
 
-// revoke takes a yes back.
-func (h *peopleHandlers) revoke(r *request) (any, error) {
+// revokeApproval takes a yes back.
+func revokeApproval(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
 	}
-	a, err := h.people.Revoke(r.Context(), r.PathValue("id"), r.who.Name)
+	a, err := r.views.People.Revoke(r.context(), r.named("id"), r.who.Name)
 	if err != nil {
 		return nil, err
 	}
-	return h.waiting(a), nil
+	return r.waiting(a), nil
 }
 
-// questions lists the questions of agents.
-func (h *peopleHandlers) questions(r *request) (any, error) {
-	list, err := h.people.Questions(r.Context(), r.URL.Query().Get("all") != "", nil)
+// listQuestions lists the questions of agents.
+func listQuestions(r *request) (any, error) {
+	list, err := r.views.People.Questions(r.context(), r.in.URL.Query().Get("all") != "", nil)
 	if err != nil {
 		return nil, err
 	}
 	out := []asked{}
 	for _, a := range list {
-		out = append(out, h.asked(a))
+		out = append(out, r.asked(a))
 	}
 	return out, nil
 }
 
-func (h *peopleHandlers) question(r *request) (any, error) {
-	a, err := h.people.Question(r.Context(), r.PathValue("id"))
+func showQuestion(r *request) (any, error) {
+	a, err := r.views.People.Question(r.context(), r.named("id"))
 	if err != nil {
 		return nil, err
 	}
-	return h.asked(a), nil
+	return r.asked(a), nil
 }
 
-// answer takes the answer to a question of an agent.
-func (h *peopleHandlers) answer(r *request) (any, error) {
+// answerQuestion takes the answer to a question of an agent.
+func answerQuestion(r *request) (any, error) {
 	var said struct {
 		control.QuestionAnswer
 		Version string `json:"version"`
@@ -212,8 +221,8 @@ func (h *peopleHandlers) answer(r *request) (any, error) {
 	if err := r.read(&said); err != nil {
 		return nil, err
 	}
-	id := r.PathValue("id")
-	is, err := h.people.Question(r.Context(), id)
+	id := r.named("id")
+	is, err := r.views.People.Question(r.context(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -224,9 +233,9 @@ func (h *peopleHandlers) answer(r *request) (any, error) {
 	if said.Decline {
 		does.State = question.Declined
 	}
-	a, err := h.people.Answer(r.Context(), id, does)
+	a, err := r.views.People.Answer(r.context(), id, does)
 	if err != nil {
 		return nil, err
 	}
-	return h.asked(a), nil
+	return r.asked(a), nil
 }

@@ -60,7 +60,7 @@ func (v *somePeople) History(ctx context.Context, f approval.Filter) ([]approval
 	}
 	f.Tenants = v.scope.tenants // the bound of the list is for these alone
 	list, err := v.people.History(ctx, f)
-	return seen(v.scope, list, func(a approval.Approval) string { return a.Tenant }), err
+	return seen(v.scope, list, func(a *approval.Approval) string { return a.Tenant }), err
 }
 
 func (v *somePeople) Approval(ctx context.Context, id string) (approval.Approval, error) {
@@ -90,7 +90,7 @@ func (v *somePeople) Questions(ctx context.Context, all bool, tenants []string) 
 		tenants = v.scope.tenants // the bound of the list is for these alone
 	}
 	list, err := v.people.Questions(ctx, all, tenants)
-	return seen(v.scope, list, func(a question.Asked) string { return a.Tenant }), err
+	return seen(v.scope, list, func(a *question.Asked) string { return a.Tenant }), err
 }
 
 func (v *somePeople) Question(ctx context.Context, id string) (question.Asked, error) {
@@ -116,14 +116,14 @@ type someRuns struct {
 	scope Scope
 }
 
-func tenantOfBox(b control.Box) string         { return b.Tenant }
-func tenantOfSession(s control.Session) string { return s.Tenant }
-func tenantOfJob(j control.Job) string         { return j.Tenant }
+func tenantOfBox(b *control.Box) string         { return b.Tenant }
+func tenantOfSession(s *control.Session) string { return s.Tenant }
+func tenantOfJob(j *control.Job) string         { return j.Tenant }
 
 func (v *someRuns) Boxes() []control.Box { return seen(v.scope, v.runs.Boxes(), tenantOfBox) }
 
 func (v *someRuns) KillBox(id, by string) error {
-	meant := func(b control.Box) bool { return b.ID == control.ShortBox(id) }
+	meant := func(b *control.Box) bool { return b.ID == control.ShortBox(id) }
 	if !owned(v.scope, v.runs.Boxes(), meant, tenantOfBox) {
 		return fault(http.StatusNotFound, "no box %q is open", id)
 	}
@@ -135,7 +135,7 @@ func (v *someRuns) Sessions() []control.Session {
 }
 
 func (v *someRuns) EndSession(id, by, note string) []control.Session {
-	meant := func(s control.Session) bool { return s.ID == control.ShortID(id) }
+	meant := func(s *control.Session) bool { return s.ID == control.ShortID(id) }
 	if !owned(v.scope, v.runs.Sessions(), meant, tenantOfSession) {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (v *someRuns) Jobs() []control.Job { return seen(v.scope, v.runs.Jobs(), te
 
 // has reports whether a background task is of a tenant of the scope.
 func (v *someRuns) has(session string, task int64) bool {
-	meant := func(j control.Job) bool { return j.Session == control.ShortID(session) && j.ID == task }
+	meant := func(j *control.Job) bool { return j.Session == control.ShortID(session) && j.ID == task }
 	return owned(v.scope, v.runs.Jobs(), meant, tenantOfJob)
 }
 
@@ -176,7 +176,7 @@ func (v *someCounts) Calls(s Scope) Calls { return v.counts.Calls(s) }
 func (v *someCounts) Rules() []RuleUse { return []RuleUse{} }
 
 func (v *someCounts) Tenants() []control.Tenant {
-	return seen(v.scope, v.counts.Tenants(), func(t control.Tenant) string { return t.Name })
+	return seen(v.scope, v.counts.Tenants(), func(t *control.Tenant) string { return t.Name })
 }
 
 // someTools is what the tools of some tenants work with. Search engines are there for all
@@ -195,13 +195,13 @@ func (v *someTools) TestEngine(context.Context, string) (EngineTest, error) {
 // Pools returns an empty list, since a pool is for all tenants.
 func (v *someTools) Pools() []BrowserPool { return []BrowserPool{} }
 
-func tenantOfSeat(s BrowserSeat) string { return s.Tenant }
+func tenantOfSeat(s *BrowserSeat) string { return s.Tenant }
 
 func (v *someTools) Seats() []BrowserSeat { return seen(v.scope, v.tools.Seats(), tenantOfSeat) }
 
 // has is the error for a browser that is not of a tenant of the scope.
 func (v *someTools) has(id string) error {
-	if !owned(v.scope, v.tools.Seats(), func(s BrowserSeat) bool { return s.ID == id }, tenantOfSeat) {
+	if !owned(v.scope, v.tools.Seats(), func(s *BrowserSeat) bool { return s.ID == id }, tenantOfSeat) {
 		return fault(http.StatusNotFound, "no browser %.40q runs", id)
 	}
 	return nil
@@ -240,7 +240,7 @@ type someUpstreams struct {
 func (v *someUpstreams) All() []control.Upstreams {
 	out := []control.Upstreams{}
 	for _, at := range v.upstreams.All() {
-		at.All = seen(v.scope, at.All, func(u control.Upstream) string { return u.Tenant })
+		at.All = seen(v.scope, at.All, func(u *control.Upstream) string { return u.Tenant })
 		if at.Faults, at.More = []string{}, 0; len(at.All) > 0 {
 			out = append(out, at)
 		}
@@ -262,7 +262,7 @@ func (v *someUpstreams) Login(ctx context.Context, at LoginTarget, by, redirect 
 
 func (v *someUpstreams) Pins(ctx context.Context) ([]Pin, error) {
 	pins, err := v.upstreams.Pins(ctx)
-	return seen(v.scope, pins, func(p Pin) string { return p.Tenant }), err
+	return seen(v.scope, pins, func(p *Pin) string { return p.Tenant }), err
 }
 
 func (v *someUpstreams) Decide(ctx context.Context, upstream, version string, approve bool, by string) error {

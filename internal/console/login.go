@@ -16,8 +16,9 @@ type loggedIn struct {
 	Until  time.Time `json:"until"`
 }
 
-// login gives a token for a code.
-func (c *Console) login(r *request) (any, error) {
+// logIn gives a token for a code.
+func logIn(r *request) (any, error) {
+	c := r.console
 	var said struct {
 		Code    string `json:"code"`
 		Pending string `json:"pending"` // of somebody who comes back from the provider
@@ -47,7 +48,7 @@ func (c *Console) login(r *request) (any, error) {
 		return nil, &Error{http.StatusUnauthorized, err}
 	}
 	// The new token may have ended an older one.
-	c.upstreamLogins.dropEnded(context.WithoutCancel(r.Context()), c.access.valid)
+	c.upstreamLogins.dropEnded(context.WithoutCancel(r.context()), c.access.valid)
 	c.look()
 	c.views.Server.Noted(Login{Event: "console", Person: who.Name, Role: who.Role})
 	// What a program left here that had this port before.
@@ -62,19 +63,20 @@ func (c *Console) enter(r *request, said string) (token string, who Person, err 
 		return c.access.login(said)
 	}
 	// A token that an agent has as well does not show who the person is.
-	if !c.views.Server.Agent(r.Context(), said) {
+	if !c.views.Server.Agent(r.context(), said) {
 		var ok bool
-		if token, who, ok = c.access.loginKnown(said, c.views.Server.Known(r.Context())); ok {
+		if token, who, ok = c.access.loginKnown(said, c.views.Server.Known(r.context())); ok {
 			return token, who, nil
 		}
 	}
 	return "", who, errToken
 }
 
-// logout ends the token of the request, and the login at an upstream that has begun with it.
-func (c *Console) logout(r *request) (any, error) {
+// logOut ends the token of the request, and the login at an upstream that has begun with it.
+func logOut(r *request) (any, error) {
+	c := r.console
 	c.access.logout(r.who)
-	c.upstreamLogins.drop(context.WithoutCancel(r.Context()), r.who.sum)
+	c.upstreamLogins.drop(context.WithoutCancel(r.context()), r.who.sum)
 	r.w.WriteHeader(http.StatusNoContent)
 	return nil, errAnswered
 }

@@ -27,10 +27,10 @@ type changing struct {
 	Sum    string `json:"sum"`
 }
 
-// changing lists what changes.
-func (c *Console) changing(r *request) (any, error) {
+// listChanging lists what changes.
+func listChanging(r *request) (any, error) {
 	all := []changing{}
-	for t, sum := range c.things(r.Context()) {
+	for t, sum := range r.console.things(r.context()) {
 		all = append(all, changing{t.kind, t.id, t.tenant, hex.EncodeToString(sum[:8])})
 	}
 	return all, nil

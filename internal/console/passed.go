@@ -33,7 +33,7 @@ func pass(h http.Header, who Person) {
 }
 
 // passedPerson returns who sent a request to a part, if they may use its route.
-func passedPerson(r *http.Request, at route) (who Person, err error) {
+func passedPerson(r *http.Request, at *route) (who Person, err error) {
 	var is passed
 	text, err := base64.RawURLEncoding.DecodeString(r.Header.Get(PersonHeader))
 	if err != nil || json.Unmarshal(text, &is) != nil || is.Name == "" || (is.Role == "") == (is.Some == "") || (is.Role == "") != (len(is.Tenants) > 0) {
@@ -54,6 +54,6 @@ func passedPerson(r *http.Request, at route) (who Person, err error) {
 }
 
 // errRole says that a role is not enough for a route.
-func errRole(role Role, at route) error {
+func errRole(role Role, at *route) error {
 	return fault(http.StatusForbidden, "a %s may not do that; it needs the role %s", role, at.needs)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"belljar.dev/internal/control"
@@ -30,17 +29,9 @@ type Policy interface {
 	Text() (string, error)
 }
 
-// policyHandlers serve the policy.
-type policyHandlers struct {
-	policy Policy
-	counts Counts      // nil where nothing is counted
-	log    string      // the directory of the audit log; empty for none
-	one    *sync.Mutex // held while a replay goes on
-}
-
-// show is the policy with its rules that have decided.
-func (h *policyHandlers) show(*request) (any, error) {
-	text, err := h.policy.Text()
+// showPolicy is the policy with its rules that have decided.
+func showPolicy(r *request) (any, error) {
+	text, err := r.views.Policy.Text()
 	if err != nil {
 		return nil, err
 	}
@@ -48,15 +39,15 @@ func (h *policyHandlers) show(*request) (any, error) {
 		control.Policy
 		Text  string    `json:"text"`
 		Rules []RuleUse `json:"rules"`
-	}{h.policy.Status(), text, []RuleUse{}}
-	if h.counts != nil {
-		out.Rules = h.counts.Rules()
+	}{r.views.Policy.Status(), text, []RuleUse{}}
+	if r.views.Counts != nil {
+		out.Rules = r.views.Counts.Rules()
 	}
 	return out, nil
 }
 
-// explain says what the policy decides about a call.
-func (h *policyHandlers) explain(r *request) (any, error) {
+// explainCall says what the policy decides about a call.
+func explainCall(r *request) (any, error) {
 	var call struct {
 		Tool      string         `json:"tool"`
 		Arguments map[string]any `json:"arguments"`
@@ -68,7 +59,7 @@ func (h *policyHandlers) explain(r *request) (any, error) {
 		return nil, err
 	}
 	if call.Cursor != "" {
-		return h.explainPast(call.Cursor)
+		return explainPast(r, call.Cursor)
 	}
 	if call.Tool == "" {
 		return nil, fault(http.StatusBadRequest, "the tool is missing")
@@ -81,19 +72,19 @@ func (h *policyHandlers) explain(r *request) (any, error) {
 	}
 	f := policies.Facts{Tool: call.Tool, Args: call.Arguments, Tenant: call.Tenant, Profile: call.Profile, Now: time.Now()}
 	f.Command, _ = call.Arguments["command"].(string)
-	return report.Explain(h.policy.Now().Explain(f)), nil
+	return report.Explain(r.views.Policy.Now().Explain(f)), nil
 }
 
 // explainPast says what the policy decides now about a call of the log.
-func (h *policyHandlers) explainPast(cursor string) (any, error) {
-	if h.log == "" {
+func explainPast(r *request, cursor string) (any, error) {
+	if r.views.AuditDir == "" {
 		return nil, fault(http.StatusNotFound, "no audit log is kept")
 	}
 	at, err := audit.ParseCursor(cursor)
 	if err != nil {
 		return nil, &Error{http.StatusBadRequest, fmt.Errorf("cursor: %w", err)}
 	}
-	e, err := audit.ReadRecord(h.log, at)
+	e, err := audit.ReadRecord(r.views.AuditDir, at)
 	switch {
 	case errors.Is(err, audit.ErrNoRecord):
 		return nil, &Error{http.StatusNotFound, err}
@@ -110,31 +101,31 @@ func (h *policyHandlers) explainPast(cursor string) (any, error) {
 		report.Explained
 		Was   string `json:"was"`             // what was decided then
 		Lacks string `json:"lacks,omitempty"` // what of the call is not in the record
-	}{report.Explain(h.policy.Now().Explain(past.Facts)), past.Verdict.String(), past.Lacks}, nil
+	}{report.Explain(r.views.Policy.Now().Explain(past.Facts)), past.Verdict.String(), past.Lacks}, nil
 }
 
-// replay says which of the newest calls of the log a proposed policy decides otherwise than
+// replayPolicy says which of the newest calls of the log a proposed policy decides otherwise than
 // the one that holds.
-func (h *policyHandlers) replay(r *request) (any, error) {
+func replayPolicy(r *request) (any, error) {
 	var said struct {
 		Policy string `json:"policy"`
 	}
 	if err := r.read(&said); err != nil {
 		return nil, err
 	}
-	if !h.one.TryLock() {
+	if !r.console.turns.replay.TryLock() {
 		return nil, fault(http.StatusTooManyRequests, "another replay goes on; try again when it has ended")
 	}
-	defer h.one.Unlock()
+	defer r.console.turns.replay.Unlock()
 	proposed, err := policies.Parse("proposed.yaml", []byte(said.Policy))
 	if err != nil {
 		return nil, &Error{http.StatusBadRequest, err}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), replayMost)
+	ctx, cancel := context.WithTimeout(r.context(), replayMost)
 	defer cancel()
-	run := report.NewReplay(h.policy.Now(), proposed, replayExamples)
+	run := report.NewReplay(r.views.Policy.Now(), proposed, replayExamples)
 	var wrong error
-	_, more, err := audit.ReadBack(ctx, h.log, audit.Cursor{}, audit.Search{Filter: audit.Filter{Kind: audit.KindDecision}}, func(e audit.Entry, _ audit.Cursor) bool {
+	_, more, err := audit.ReadBack(ctx, r.views.AuditDir, audit.Cursor{}, audit.Search{Filter: audit.Filter{Kind: audit.KindDecision}}, func(e audit.Entry, _ audit.Cursor) bool {
 		past, err := e.Past()
 		if err != nil {
 			wrong = err

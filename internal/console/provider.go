@@ -76,7 +76,8 @@ func (c *Console) isReturnPath(path string) bool {
 }
 
 // loginMethods says how people can log in, beside codes and tokens.
-func (c *Console) loginMethods(*request) (any, error) {
+func loginMethods(r *request) (any, error) {
+	c := r.console
 	out := struct {
 		Provider string `json:"provider,omitempty"`
 	}{}
@@ -99,8 +100,9 @@ func (c *Console) takeProviderSlot() (leave func(), err error) {
 	}
 }
 
-// begin begins a login at the provider.
-func (c *Console) begin(r *request) (any, error) {
+// beginLogin begins a login at the provider.
+func beginLogin(r *request) (any, error) {
+	c := r.console
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
 	}
@@ -109,7 +111,7 @@ func (c *Console) begin(r *request) (any, error) {
 		return nil, err
 	}
 	defer leave()
-	pending, err := c.views.Provider.Begin(r.Context(), c.front.URL()+"/"+c.prefix+loginPath)
+	pending, err := c.views.Provider.Begin(r.context(), c.front.URL()+"/"+c.prefix+loginPath)
 	if err != nil {
 		return nil, c.failed(err, "the provider %s does not answer as it should; try again in a minute, or log in with a link or a token. The log of the server says more", c.views.Provider.Host())
 	}
@@ -151,10 +153,10 @@ func (c *Console) finish(r *request, pending, state, code string) (token string,
 		return "", who, err
 	}
 	defer leave()
-	if err := c.tries.take(is.State, clientOf(r.Request)); err != nil {
+	if err := c.tries.take(is.State, clientOf(r.in)); err != nil {
 		return "", who, err
 	}
-	claims, err := c.views.Provider.Finish(r.Context(), is.Kept, code)
+	claims, err := c.views.Provider.Finish(r.context(), is.Kept, code)
 	if err != nil {
 		return "", who, c.failed(err, "the provider %s did not show who you are; begin again, or log in with a link or a token. The log of the server says more", c.views.Provider.Host())
 	}

@@ -22,13 +22,6 @@ const (
 	verifyEvery  = 10 * time.Minute
 )
 
-// logHandlers serve the audit log.
-type logHandlers struct {
-	dir   string
-	chain *chain
-	scope Scope // whose records are shown
-}
-
 // record is a record of the log in brief.
 type record struct {
 	Cursor   string     `json:"cursor"`
@@ -115,7 +108,7 @@ type records struct {
 
 // limitOf is how many records a request asks for.
 func limitOf(r *request) (int, error) {
-	text := r.URL.Query().Get("limit")
+	text := r.in.URL.Query().Get("limit")
 	if text == "" {
 		return usualRecords, nil
 	}
@@ -126,9 +119,9 @@ func limitOf(r *request) (int, error) {
 	return n, nil
 }
 
-// audit lists records before a cursor that a search wants.
-func (h *logHandlers) audit(r *request) (any, error) {
-	q := r.URL.Query()
+// listRecords lists records before a cursor that a search wants.
+func listRecords(r *request) (any, error) {
+	q := r.in.URL.Query()
 	want := audit.Search{
 		Filter: audit.Filter{Tenant: q.Get("tenant"), Session: q.Get("session"), Tool: q.Get("tool"), Verdict: q.Get("decision"), Kind: audit.Kind(q.Get("kind"))},
 		Rule:   q.Get("rule"), Upstream: q.Get("upstream"), Text: q.Get("q"),
@@ -143,11 +136,11 @@ func (h *logHandlers) audit(r *request) (any, error) {
 			return nil, &Error{http.StatusBadRequest, fmt.Errorf("before: %w", err)}
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), searchMost)
+	ctx, cancel := context.WithTimeout(r.context(), searchMost)
 	defer cancel()
 	page := records{Records: []record{}}
-	at, more, err := audit.ReadBack(ctx, h.dir, before, want, func(e audit.Entry, at audit.Cursor) bool {
-		if h.scope.Sees(e.Tenant) {
+	at, more, err := audit.ReadBack(ctx, r.views.AuditDir, before, want, func(e audit.Entry, at audit.Cursor) bool {
+		if r.views.scope.Sees(e.Tenant) {
 			page.Records = append(page.Records, brief(e, at))
 		}
 		return len(page.Records) < most
@@ -159,18 +152,18 @@ func (h *logHandlers) audit(r *request) (any, error) {
 		page.Next = at.String()
 	}
 	page.More = more && at.Seq == 0
-	page.Chain = h.chain.state(time.Now())
+	page.Chain = r.console.chain.state(time.Now())
 	return page, nil
 }
 
-// auditRecord is one record as the log has it.
-func (h *logHandlers) auditRecord(r *request) (any, error) {
-	at, err := audit.ParseCursor(r.PathValue("cursor"))
+// showRecord is one record as the log has it.
+func showRecord(r *request) (any, error) {
+	at, err := audit.ParseCursor(r.named("cursor"))
 	if err != nil {
 		return nil, &Error{http.StatusNotFound, err}
 	}
-	e, err := audit.ReadRecord(h.dir, at)
-	if err == nil && !h.scope.Sees(e.Tenant) {
+	e, err := audit.ReadRecord(r.views.AuditDir, at)
+	if err == nil && !r.views.scope.Sees(e.Tenant) {
 		err = audit.ErrNoRecord
 	}
 	if errors.Is(err, audit.ErrNoRecord) {
@@ -184,7 +177,7 @@ func (h *logHandlers) auditRecord(r *request) (any, error) {
 		Cursor string          `json:"cursor"`
 		Cast   string          `json:"cast,omitempty"`
 		Chain  chainIs         `json:"chain"`
-	}{e.Raw, at.String(), brief(e, at).Cast, h.chain.state(time.Now())}, nil
+	}{e.Raw, at.String(), brief(e, at).Cast, r.console.chain.state(time.Now())}, nil
 }
 
 // chainIs says whether the log is as it was written.

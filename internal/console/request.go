@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,26 +29,39 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// fault makes an Error.
+// fault makes an Error. It is not copied into its many callers.
+//
+//go:noinline
 func fault(status int, format string, args ...any) error {
 	return &Error{status, fmt.Errorf(format, args...)}
 }
 
 // request is a request of a person.
 type request struct {
-	*http.Request
-	w    http.ResponseWriter // for answers that are streams
-	who  Person
-	body int64 // bytes that it may have
+	in      *http.Request
+	w       http.ResponseWriter // for answers that are streams
+	path    string              // of the route
+	body    int64               // bytes that it may have
+	console *Console
+	views   *Views // what the person may see
+	who     Person
 }
+
+// named is a part of the path.
+//
+//go:noinline
+func (r *request) named(part string) string { return r.in.PathValue(part) }
+
+// context ends with the request.
+func (r *request) context() context.Context { return r.in.Context() }
 
 // read reads the body into a value, which has all members that the body has.
 func (r *request) read(into any) error {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	kind, _, err := mime.ParseMediaType(r.in.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
 		return fault(http.StatusUnsupportedMediaType, "want a body with Content-Type: application/json")
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, r.body)) //nolint:forbidigo // the reader has a bound
+	text, err := io.ReadAll(http.MaxBytesReader(r.w, r.in.Body, r.body)) //nolint:forbidigo // the reader has a bound
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return fault(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", r.body)
 	}

@@ -27,7 +27,7 @@ type event struct {
 // for concurrent use.
 type ring struct {
 	mu     sync.Mutex
-	events [ringSize]event   // guarded by mu: each at its number modulo the size
+	events []event           // guarded by mu: each at its number modulo the size
 	next   int64             // guarded by mu: the number of the next one
 	from   int64             // guarded by mu: the number of the oldest one that there was
 	news   chan struct{}     // guarded by mu: closed at the next event
@@ -37,7 +37,7 @@ type ring struct {
 
 // newRing is a ring without events. Numbers of an earlier process are below its own.
 func newRing(now time.Time) *ring {
-	return &ring{next: now.UnixMicro(), from: now.UnixMicro(), news: make(chan struct{}), open: make(map[sha256sum]int)}
+	return &ring{events: make([]event, ringSize), next: now.UnixMicro(), from: now.UnixMicro(), news: make(chan struct{}), open: make(map[sha256sum]int)}
 }
 
 // add adds an event.
@@ -117,4 +117,12 @@ func (r *ring) streams() (all int) {
 		all += n
 	}
 	return all
+}
+
+// look has the server compared with what it was, and does not wait for that.
+func (c *Console) look() {
+	select {
+	case c.looks <- struct{}{}:
+	default: // one that waits stands for all
+	}
 }

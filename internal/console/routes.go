@@ -17,136 +17,143 @@ var errAnswered = errors.New("it is answered")
 // route is a path of the data, and who may use it.
 type route struct {
 	method, path string
+	of           section
 	view         string // that the page shows if this route exists; empty for none
 	needs        Role   // zero for a route without a login
 	serve        func(*request) (any, error)
 	body         int64 // bytes that a body may have; maxBody if zero
 }
 
+// section says of which views a route is.
+type section int
+
+const (
+	always section = iota
+	ofServer
+	ofFleet
+	ofWholeFleet
+	ofPeople
+	ofRuns
+	ofCounts
+	ofLog
+	ofTrail
+	ofPolicy
+	ofReplay
+	ofSets
+	ofUpstreams
+	ofUpstreamLogin
+	ofTools
+)
+
+// routes are all routes of the data. Nothing else says who may do what. It is a table without
+// values that are known later, so that it costs no code.
+var routes = []route{
+	{"GET", "login", always, "", 0, loginMethods, 0},
+	{"POST", "login", always, "", 0, logIn, 16 << 10},
+	{"POST", "login/begin", always, "", 0, beginLogin, 1 << 10},
+	{"POST", "logout", always, "", Viewer, logOut, 0},
+	{"GET", "me", always, "", Viewer, aboutMe, 0},
+	{"GET", "events", always, "", Viewer, streamEvents, 0},
+
+	{"GET", "workers/{worker}/{path...}", ofFleet, "", Viewer, askWorker, 0},
+	{"POST", "workers/{worker}/{path...}", ofFleet, "", Approver, askWorker, 0},
+	{"GET", "inbox", ofFleet, "inbox", Viewer, fleetInbox, 0},
+	{"GET", "approvals", ofFleet, "history", Viewer, fleetAnswers, 0},
+	{"GET", "questions", ofFleet, "", Viewer, fleetAnswers, 0},
+	{"GET", "boxes", ofFleet, "boxes", Viewer, fleetList, 0},
+	{"GET", "sessions", ofFleet, "sessions", Viewer, fleetList, 0},
+	{"GET", "jobs", ofFleet, "jobs", Viewer, fleetList, 0},
+	{"GET", "audit", ofFleet, "audit", Viewer, fleetRecords, 0},
+	{"GET", "workers", ofWholeFleet, "workers", Viewer, listWorkers, 0},
+
+	{"GET", "inbox", ofPeople, "inbox", Viewer, showInbox, 0},
+	{"GET", "approvals", ofPeople, "history", Viewer, listApprovals, 0},
+	{"GET", "approvals/{id}", ofPeople, "", Viewer, showApproval, 0},
+	{"POST", "approvals/{id}/answer", ofPeople, "", Approver, answerApproval, 0},
+	{"POST", "approvals/{id}/revoke", ofPeople, "", Approver, revokeApproval, 0},
+	{"GET", "questions", ofPeople, "", Viewer, listQuestions, 0},
+	{"GET", "questions/{id}", ofPeople, "", Viewer, showQuestion, 0},
+	{"POST", "questions/{id}/answer", ofPeople, "", Approver, answerQuestion, 0},
+
+	{"GET", "boxes", ofRuns, "boxes", Viewer, listBoxes, 0},
+	{"POST", "boxes/{id}/kill", ofRuns, "", Operator, killBox, 0},
+	{"GET", "sessions", ofRuns, "sessions", Viewer, listSessions, 0},
+	{"POST", "sessions/{id}/end", ofRuns, "", Operator, endSession, 0},
+	{"GET", "jobs", ofRuns, "jobs", Viewer, listJobs, 0},
+	{"POST", "jobs/{session}/{id}/end", ofRuns, "", Operator, endJob, 0},
+	{"GET", "jobs/{session}/{id}/output", ofRuns, "", Viewer, showOutput, 0},
+
+	{"GET", "stats", ofCounts, "overview", Viewer, showStats, 0},
+
+	{"GET", "audit", ofLog, "audit", Viewer, listRecords, 0},
+	{"GET", "audit/{cursor}", ofLog, "", Viewer, showRecord, 0},
+	{"GET", "casts/{id}", ofLog, "", Viewer, showCast, 0},
+	{"GET", "approvals/{id}/records", ofTrail, "", Viewer, listTrail, 0},
+
+	{"GET", "policy", ofPolicy, "policy", Viewer, showPolicy, 0},
+	{"POST", "policy/explain", ofPolicy, "", Viewer, explainCall, 0},
+	{"POST", "policy/replay", ofReplay, "", Viewer, replayPolicy, maxPolicy},
+
+	{"GET", "workspaces", ofSets, "workspaces", Viewer, listSets, 0},
+	{"GET", "workspaces/{name}/changes", ofSets, "", Viewer, listChanges, 0},
+	{"GET", "workspaces/{name}/diff", ofSets, "", Viewer, showDiff, 0},
+	{"POST", "workspaces/{name}/apply", ofSets, "", Operator, applySet, 0},
+	{"POST", "workspaces/{name}/discard", ofSets, "", Operator, discardSet, 0},
+
+	{"GET", "upstreams", ofUpstreams, "upstreams", Viewer, listUpstreams, 0},
+	{"POST", "upstreams/{name}/restart", ofUpstreams, "", Operator, restartUpstream, 0},
+	{"POST", "upstreams/{name}/pins", ofUpstreams, "", Approver, decidePin, 0},
+	{"POST", "upstreams/{name}/login", ofUpstreamLogin, "", Operator, beginUpstreamLogin, 0},
+	{"POST", "upstreams/login", ofUpstreamLogin, "", Operator, finishUpstreamLogin, 16 << 10},
+
+	{"GET", "search", ofTools, "search", Viewer, listEngines, 0},
+	{"POST", "search/{name}/test", ofTools, "", Operator, testEngine, 0},
+	{"GET", "browser", ofTools, "browser", Viewer, showBrowser, 0},
+	{"GET", "browser/{id}/picture", ofTools, "", Viewer, showShot, 0},
+	{"POST", "browser/{id}/hold", ofTools, "", Operator, holdSeat, 0},
+	{"POST", "browser/{id}/release", ofTools, "", Operator, releaseSeat, 0},
+	{"GET", "work", ofTools, "work", Viewer, showWork, 0},
+}
+
+// has reports whether views have a section.
+func (c *Console) has(v *Views, s section) bool {
+	switch s {
+	case always:
+		return true
+	case ofServer:
+		return v.scope.all
+	case ofFleet:
+		return v.Fleet != nil
+	case ofWholeFleet:
+		return v.Fleet != nil && v.scope.all
+	case ofPeople:
+		return v.People != nil
+	case ofRuns:
+		return v.Runs != nil
+	case ofCounts:
+		return v.Counts != nil
+	case ofLog:
+		return v.AuditDir != ""
+	case ofTrail:
+		return v.AuditDir != "" && v.People != nil
+	case ofPolicy:
+		return v.Policy != nil
+	case ofReplay:
+		return v.Policy != nil && v.AuditDir != ""
+	case ofSets:
+		return v.SetsDir != ""
+	case ofUpstreams:
+		return v.Upstreams != nil
+	case ofUpstreamLogin: // a part has no address to which a browser could come back
+		return v.Upstreams != nil && c.front != nil
+	case ofTools:
+		return v.Tools != nil
+	}
+	return false
+}
+
 // turns are what is done for one person at a time.
 type turns struct{ replay, test, picture, login sync.Mutex }
-
-// routes are all routes of the data that this console has. Nothing else says who may do
-// what.
-func (c *Console) routes() []route { return c.routesOf(c.views) }
-
-// routesOf are the routes of views. A person of some tenants has those of Views.only.
-func (c *Console) routesOf(views Views) []route {
-	all := []route{
-		{"GET", "login", "", 0, c.loginMethods, 0},
-		{"POST", "login", "", 0, c.login, 16 << 10},
-		{"POST", "login/begin", "", 0, c.begin, 1 << 10},
-		{"POST", "logout", "", Viewer, c.logout, 0},
-		{"GET", "me", "", Viewer, c.me, 0},
-		{"GET", "events", "", Viewer, c.stream, 0},
-	}
-	if views.Fleet != nil {
-		h := &fleetHandlers{views.Fleet, c.look}
-		all = append(all,
-			route{"GET", "workers/{worker}/{path...}", "", Viewer, h.one, 0},
-			route{"POST", "workers/{worker}/{path...}", "", Approver, h.one, 0},
-			route{"GET", "inbox", "inbox", Viewer, h.inbox, 0},
-			route{"GET", "approvals", "history", Viewer, h.answers("approvals"), 0},
-			route{"GET", "questions", "", Viewer, h.answers("questions"), 0},
-			route{"GET", "boxes", "boxes", Viewer, h.list("boxes"), 0},
-			route{"GET", "sessions", "sessions", Viewer, h.list("sessions"), 0},
-			route{"GET", "jobs", "jobs", Viewer, h.list("jobs"), 0},
-			route{"GET", "audit", "audit", Viewer, h.audit, 0},
-		)
-		if views.scope.all {
-			all = append(all, route{"GET", "workers", "workers", Viewer, h.workers, 0})
-		}
-	}
-	if views.People != nil {
-		h := &peopleHandlers{views.People, views.Upstreams}
-		all = append(all,
-			route{"GET", "inbox", "inbox", Viewer, h.inbox, 0},
-			route{"GET", "approvals", "history", Viewer, h.approvals, 0},
-			route{"GET", "approvals/{id}", "", Viewer, h.approval, 0},
-			route{"POST", "approvals/{id}/answer", "", Approver, h.approve, 0},
-			route{"POST", "approvals/{id}/revoke", "", Approver, h.revoke, 0},
-			route{"GET", "questions", "", Viewer, h.questions, 0},
-			route{"GET", "questions/{id}", "", Viewer, h.question, 0},
-			route{"POST", "questions/{id}/answer", "", Approver, h.answer, 0},
-		)
-	}
-	if views.Runs != nil {
-		h := &runHandlers{views.Runs}
-		all = append(all,
-			route{"GET", "boxes", "boxes", Viewer, h.boxes, 0},
-			route{"POST", "boxes/{id}/kill", "", Operator, h.killBox, 0},
-			route{"GET", "sessions", "sessions", Viewer, h.sessions, 0},
-			route{"POST", "sessions/{id}/end", "", Operator, h.endSession, 0},
-			route{"GET", "jobs", "jobs", Viewer, h.jobs, 0},
-			route{"POST", "jobs/{session}/{id}/end", "", Operator, h.endJob, 0},
-			route{"GET", "jobs/{session}/{id}/output", "", Viewer, h.jobOutput, 0},
-		)
-	}
-	if views.Counts != nil {
-		h := &countHandlers{views.Counts, views.Runs, &c.usage, views.scope}
-		all = append(all, route{"GET", "stats", "overview", Viewer, h.stats, 0})
-	}
-	if views.AuditDir != "" {
-		h := &logHandlers{views.AuditDir, &c.chain, views.scope}
-		all = append(all,
-			route{"GET", "audit", "audit", Viewer, h.audit, 0},
-			route{"GET", "audit/{cursor}", "", Viewer, h.auditRecord, 0},
-			route{"GET", "casts/{id}", "", Viewer, h.cast, 0},
-		)
-		if views.People != nil {
-			trail := &trailHandlers{h, views.People}
-			all = append(all, route{"GET", "approvals/{id}/records", "", Viewer, trail.approval, 0})
-		}
-	}
-	if views.Policy != nil {
-		h := &policyHandlers{views.Policy, views.Counts, views.AuditDir, &c.turns.replay}
-		all = append(all,
-			route{"GET", "policy", "policy", Viewer, h.show, 0},
-			route{"POST", "policy/explain", "", Viewer, h.explain, 0},
-		)
-		if h.log != "" {
-			all = append(all, route{"POST", "policy/replay", "", Viewer, h.replay, maxPolicy})
-		}
-	}
-	if views.SetsDir != "" {
-		h := &setHandlers{views.SetsDir, views.Server, views.scope}
-		all = append(all,
-			route{"GET", "workspaces", "workspaces", Viewer, h.list, 0},
-			route{"GET", "workspaces/{name}/changes", "", Viewer, h.changes, 0},
-			route{"GET", "workspaces/{name}/diff", "", Viewer, h.diff, 0},
-			route{"POST", "workspaces/{name}/apply", "", Operator, h.apply, 0},
-			route{"POST", "workspaces/{name}/discard", "", Operator, h.discard, 0},
-		)
-	}
-	if views.Upstreams != nil {
-		h := &upstreamHandlers{views.Upstreams}
-		all = append(all,
-			route{"GET", "upstreams", "upstreams", Viewer, h.list, 0},
-			route{"POST", "upstreams/{name}/restart", "", Operator, h.restart, 0},
-			route{"POST", "upstreams/{name}/pins", "", Approver, h.decide, 0},
-		)
-		if c.front != nil { // a part has no address to which a browser could come back
-			logins := &upstreamLoginHandlers{views.Upstreams, c}
-			all = append(all,
-				route{"POST", "upstreams/{name}/login", "", Operator, logins.begin, 0},
-				route{"POST", "upstreams/login", "", Operator, logins.finish, 16 << 10},
-			)
-		}
-	}
-	if views.Tools != nil {
-		h := &toolHandlers{views.Tools, views.Runs, &c.turns.test, &c.turns.picture}
-		all = append(all,
-			route{"GET", "search", "search", Viewer, h.search, 0},
-			route{"POST", "search/{name}/test", "", Operator, h.testEngine, 0},
-			route{"GET", "browser", "browser", Viewer, h.browser, 0},
-			route{"GET", "browser/{id}/picture", "", Viewer, h.shot, 0},
-			route{"POST", "browser/{id}/hold", "", Operator, h.hold, 0},
-			route{"POST", "browser/{id}/release", "", Operator, h.release, 0},
-			route{"GET", "work", "work", Viewer, h.work, 0},
-		)
-	}
-	return all
-}
 
 // me is who asks, and what there is to see.
 type me struct {
@@ -160,40 +167,38 @@ type me struct {
 	Tenants []string  `json:"tenants,omitempty"` // whose things the person may see; absent for all
 }
 
-func (c *Console) me(r *request) (any, error) {
-	views, about := c.views, c.views.Server.About()
+// aboutMe says who asks.
+func aboutMe(r *request) (any, error) {
+	c, about := r.console, r.views.Server.About()
 	if !r.who.Scope.all {
-		views = views.only(r.who.Scope)
 		about.Workspace, about.Policy = "", "" // of the server's own place
 	}
 	shown := []string{}
-	for _, at := range c.routesOf(views) {
-		if at.view != "" {
+	for _, at := range c.table {
+		if at.view != "" && c.has(r.views, at.of) {
 			shown = append(shown, at.view)
 		}
 	}
-	return me{r.who.Name, r.who.Role.String(), about, r.who.Until, time.Now(), shown, views.Fleet != nil, r.who.Scope.tenants}, nil
+	return me{r.who.Name, r.who.Role.String(), about, r.who.Until, time.Now(), shown, r.views.Fleet != nil, r.who.Scope.tenants}, nil
+}
+
+// each calls use with each route of a table that this console has.
+func (c *Console) each(use func(at *route)) {
+	for i := range c.table {
+		if at := &c.table[i]; c.has(&c.views, at.of) {
+			use(at)
+		}
+	}
 }
 
 // handler serves a route to those who may use it.
-func (c *Console) handler(at route) http.HandlerFunc {
-	if at.body == 0 {
-		at.body = maxBody
-	}
-	return func(w http.ResponseWriter, r *http.Request) {
-		req := &request{Request: r, w: w, body: at.body}
-		if at.needs > 0 {
-			var err error
-			if req.who, err = c.who(r, at); err != nil {
-				respondError(w, err)
-				return
-			}
+func (c *Console) handler(at *route) http.HandlerFunc {
+	return func(w http.ResponseWriter, in *http.Request) {
+		r := &request{in: in, w: w, path: at.path, body: at.body, console: c, views: &c.views}
+		if r.body == 0 {
+			r.body = maxBody
 		}
-		serve := at.serve
-		if at.needs > 0 && !req.who.Scope.all {
-			serve = c.serveSome(at, req.who.Scope)
-		}
-		value, err := serve(req)
+		value, err := c.serveRoute(r, at)
 		switch {
 		case errors.Is(err, errAnswered):
 		case err != nil:
@@ -204,20 +209,25 @@ func (c *Console) handler(at route) http.HandlerFunc {
 	}
 }
 
-// serveSome is what a route does for people of some tenants.
-func (c *Console) serveSome(at route, s Scope) func(*request) (any, error) {
-	for _, own := range c.routesOf(c.views.only(s)) {
-		if own.method == at.method && own.path == at.path {
-			return own.serve
+// serveRoute does what a route does, for a person who may use it.
+func (c *Console) serveRoute(r *request, at *route) (_ any, err error) {
+	if at.needs == 0 {
+		return at.serve(r)
+	}
+	if r.who, err = c.who(r.in, at); err != nil {
+		return nil, err
+	}
+	if s := r.who.Scope; !s.all {
+		some := c.views.only(s)
+		if r.views = &some; !c.has(r.views, at.of) {
+			return nil, fault(http.StatusForbidden, "this is about all tenants of the server, and you may see %s", s)
 		}
 	}
-	return func(*request) (any, error) {
-		return nil, fault(http.StatusForbidden, "this is about all tenants of the server, and you may see %s", s)
-	}
+	return at.serve(r)
 }
 
 // person returns who sent a request, if they may use its route.
-func (c *Console) person(r *http.Request, at route) (Person, error) {
+func (c *Console) person(r *http.Request, at *route) (Person, error) {
 	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(kind, "bearer") || token == "" {
 		return Person{}, fault(http.StatusUnauthorized, "log in first: `belljar console` prints the link for it")

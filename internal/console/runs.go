@@ -11,33 +11,30 @@ const (
 	lookBack = 4 << 10 // bytes before a part that may set its look
 )
 
-// runHandlers serve what runs.
-type runHandlers struct{ runs Runs }
+func listBoxes(r *request) (any, error) { return r.views.Runs.Boxes(), nil }
 
-func (h *runHandlers) boxes(*request) (any, error) { return h.runs.Boxes(), nil }
+func listSessions(r *request) (any, error) { return r.views.Runs.Sessions(), nil }
 
-func (h *runHandlers) sessions(*request) (any, error) { return h.runs.Sessions(), nil }
-
-func (h *runHandlers) jobs(*request) (any, error) { return h.runs.Jobs(), nil }
+func listJobs(r *request) (any, error) { return r.views.Runs.Jobs(), nil }
 
 // killBox ends a box with all that runs in it.
-func (h *runHandlers) killBox(r *request) (any, error) {
+func killBox(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
 	}
-	return struct{}{}, h.runs.KillBox(r.PathValue("id"), r.who.Name)
+	return struct{}{}, r.views.Runs.KillBox(r.named("id"), r.who.Name)
 }
 
 // endSession ends a session.
-func (h *runHandlers) endSession(r *request) (any, error) {
+func endSession(r *request) (any, error) {
 	var said struct {
 		Note string `json:"note"`
 	}
 	if err := r.read(&said); err != nil {
 		return nil, err
 	}
-	id := r.PathValue("id")
-	ended := h.runs.EndSession(id, r.who.Name, said.Note)
+	id := r.named("id")
+	ended := r.views.Runs.EndSession(id, r.who.Name, said.Note)
 	if len(ended) == 0 {
 		return nil, fault(http.StatusNotFound, "no session %q is open", id)
 	}
@@ -45,7 +42,7 @@ func (h *runHandlers) endSession(r *request) (any, error) {
 }
 
 // endJob ends a background task.
-func (h *runHandlers) endJob(r *request) (any, error) {
+func endJob(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
 	}
@@ -53,7 +50,7 @@ func (h *runHandlers) endJob(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ended := h.runs.EndJob(session, task, r.who.Name)
+	ended := r.views.Runs.EndJob(session, task, r.who.Name)
 	if len(ended) == 0 {
 		return nil, fault(http.StatusNotFound, "task %d of session %s does not run", task, session)
 	}
@@ -62,8 +59,8 @@ func (h *runHandlers) endJob(r *request) (any, error) {
 
 // taskOf is the background task that the path of a request names.
 func taskOf(r *request) (session string, task int64, err error) {
-	session = r.PathValue("session")
-	if task, err = strconv.ParseInt(r.PathValue("id"), 10, 64); err != nil {
+	session = r.named("session")
+	if task, err = strconv.ParseInt(r.named("id"), 10, 64); err != nil {
 		return "", 0, fault(http.StatusNotFound, "there is no such task")
 	}
 	return session, task, nil
@@ -79,21 +76,21 @@ type outputPart struct {
 	Pieces  []Piece `json:"pieces"`
 }
 
-// jobOutput is a part of what a background task has written: from a byte on, or that many
+// showOutput is a part of what a background task has written: from a byte on, or that many
 // bytes before the end where the number is negative.
-func (h *runHandlers) jobOutput(r *request) (any, error) {
+func showOutput(r *request) (any, error) {
 	session, task, err := taskOf(r)
 	if err != nil {
 		return nil, err
 	}
 	from := int64(0)
-	if text := r.URL.Query().Get("from"); text != "" {
+	if text := r.in.URL.Query().Get("from"); text != "" {
 		if from, err = strconv.ParseInt(text, 10, 64); err != nil {
 			return nil, fault(http.StatusBadRequest, "from=%q: want the number of a byte", text)
 		}
 	}
 	if from < 0 {
-		is, err := h.runs.Output(session, task, 0, 0)
+		is, err := r.views.Runs.Output(session, task, 0, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +98,7 @@ func (h *runHandlers) jobOutput(r *request) (any, error) {
 	}
 	// What stands before the part says how it looks.
 	before := min(from, lookBack)
-	part, err := h.runs.Output(session, task, from-before, int(before)+maxPart)
+	part, err := r.views.Runs.Output(session, task, from-before, int(before)+maxPart)
 	if err != nil {
 		return nil, err
 	}

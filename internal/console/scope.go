@@ -24,6 +24,8 @@ func ScopeOf(tenants []string) Scope {
 
 // Sees reports whether the things of a tenant are in a scope. Things without a tenant are the
 // server's.
+//
+//go:noinline
 func (s Scope) Sees(tenant string) bool {
 	return s.all || tenant != "" && slices.Contains(s.tenants, tenant)
 }
@@ -37,25 +39,26 @@ func (s Scope) String() string {
 }
 
 // seen are the things of a list that are in a scope.
-func seen[T any](s Scope, all []T, tenant func(T) string) []T {
-	out := []T{}
-	for _, one := range all {
-		if s.Sees(tenant(one)) {
-			out = append(out, one)
+func seen[T any](s Scope, all []T, tenant func(*T) string) []T {
+	out, n := make([]T, len(all)), 0
+	for i := range all {
+		if s.Sees(tenant(&all[i])) {
+			out[n] = all[i]
+			n++
 		}
 	}
-	return out
+	return out[:n]
 }
 
 // owned reports whether there is a thing that is meant, and each that is meant is in the scope:
 // ids are shortened, so they could mean two.
-func owned[T any](s Scope, all []T, meant func(T) bool, tenant func(T) string) bool {
+func owned[T any](s Scope, all []T, meant func(*T) bool, tenant func(*T) string) bool {
 	found := false
-	for _, one := range all {
-		if !meant(one) {
+	for i := range all {
+		if !meant(&all[i]) {
 			continue
 		}
-		if !s.Sees(tenant(one)) {
+		if !s.Sees(tenant(&all[i])) {
 			return false
 		}
 		found = true

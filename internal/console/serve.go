@@ -120,16 +120,16 @@ func (c *Console) Serve(ctx context.Context, views Views) error {
 // prefix.
 func (c *Console) mount(views Views) {
 	c.views = views
-	c.views.scope = Everything()
+	c.views.scope, c.table = Everything(), routes
 	roots := []string{"/"}
 	if c.prefix != "" {
 		roots = append(roots, "/"+c.prefix)
 	}
-	for _, r := range c.routes() {
+	c.each(func(at *route) {
 		for _, root := range roots {
-			c.front.Handle(r.method+" "+root+api+r.path, c.handler(r))
+			c.front.Handle(at.method+" "+root+api+at.path, c.handler(at))
 		}
-	}
+	})
 	for _, root := range roots {
 		pages := http.StripPrefix(strings.TrimSuffix(root, "/"), assets.Handler())
 		c.front.Handle("GET "+root+"{$}", pages)
@@ -158,14 +158,16 @@ func (c *Console) serve(ctx context.Context) error {
 // NewPart returns the part of a server. Run has to be called as well.
 func NewPart(views Views) (*Part, error) {
 	views.scope = Everything()
-	c := &Console{views: views, who: passedPerson, chain: chain{asked: make(chan struct{}, 1)}}
+	c := &Console{views: views, table: routes, who: passedPerson, chain: chain{asked: make(chan struct{}, 1)}}
 	p := &Part{console: c}
 	own := []string{"login", "login/begin", "logout", "me", "events"}
-	for _, at := range append(c.routes(), route{"GET", "things", "", Viewer, c.changing, 0}) {
+	add := func(at *route) {
 		if !slices.Contains(own, at.path) {
 			p.mux.HandleFunc(at.method+" /"+api+at.path, c.handler(at))
 		}
 	}
+	c.each(add)
+	add(&route{"GET", "things", ofServer, "", Viewer, listChanging, 0})
 	p.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, "the worker has nothing at this path", http.StatusNotFound)
 	})

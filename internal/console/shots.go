@@ -16,14 +16,14 @@ const (
 	maxShotPixels = 2_000_000 // to decode, and to send
 )
 
-// shot is what a browser shows now. One picture is made at a time, since a call of the agent
+// showShot is what a browser shows now. One picture is made at a time, since a call of the agent
 // waits for it.
-func (h *toolHandlers) shot(r *request) (any, error) {
-	if !h.shots.TryLock() {
+func showShot(r *request) (any, error) {
+	if !r.console.turns.picture.TryLock() {
 		return nil, fault(http.StatusTooManyRequests, "another picture is being made; try again when it is")
 	}
-	defer h.shots.Unlock()
-	shown, err := h.tools.Shot(r.Context(), r.PathValue("id"))
+	defer r.console.turns.picture.Unlock()
+	shown, err := r.views.Tools.Shot(r.context(), r.named("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -39,20 +39,20 @@ func (h *toolHandlers) shot(r *request) (any, error) {
 	return nil, errAnswered
 }
 
-// hold stops what the agent of a browser does.
-func (h *toolHandlers) hold(r *request) (any, error) {
+// holdSeat stops what the agent of a browser does.
+func holdSeat(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
 	}
-	return struct{}{}, h.tools.HoldSeat(r.Context(), r.PathValue("id"), r.who.Name)
+	return struct{}{}, r.views.Tools.HoldSeat(r.context(), r.named("id"), r.who.Name)
 }
 
-// release lets the agent go on.
-func (h *toolHandlers) release(r *request) (any, error) {
+// releaseSeat lets the agent go on.
+func releaseSeat(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
 	}
-	return struct{}{}, h.tools.ReleaseSeat(r.PathValue("id"), r.who.Name)
+	return struct{}{}, r.views.Tools.ReleaseSeat(r.named("id"), r.who.Name)
 }
 
 // redrawn is a picture as a PNG of our own making: its pixels, and nothing else that was in it.

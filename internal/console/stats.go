@@ -35,24 +35,17 @@ type Counts interface {
 	Tenants() []control.Tenant
 }
 
-// countHandlers serve what is counted.
-type countHandlers struct {
-	counts Counts
-	runs   Runs // nil where boxes are not shown
-	usage  *usage
-	scope  Scope
-}
-
-// stats is an overview.
-func (h *countHandlers) stats(*request) (any, error) {
+// showStats is an overview.
+func showStats(r *request) (any, error) {
+	v := r.views
 	out := struct {
 		Calls   Calls            `json:"calls"`
 		Tenants []control.Tenant `json:"tenants"`
 		Boxes   []boxStats       `json:"boxes,omitempty"`
 		Every   float64          `json:"every"` // seconds between two samples of a box
-	}{h.counts.Calls(h.scope), h.counts.Tenants(), nil, sampleEvery.Seconds()}
-	if h.runs != nil {
-		out.Boxes = h.usage.stats(h.runs.Boxes())
+	}{v.Counts.Calls(v.scope), v.Counts.Tenants(), nil, sampleEvery.Seconds()}
+	if v.Runs != nil {
+		out.Boxes = r.console.usage.stats(v.Runs.Boxes())
 	}
 	return out, nil
 }

@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"belljar.dev/internal/control"
@@ -113,18 +112,10 @@ type Tools interface {
 	Work(context.Context, Scope) (Work, error)
 }
 
-// toolHandlers serve what tools work with.
-type toolHandlers struct {
-	tools Tools
-	runs  Runs        // nil where boxes are not shown
-	one   *sync.Mutex // held while an engine is tested
-	shots *sync.Mutex // held while a picture is made
-}
-
-func (h *toolHandlers) search(*request) (any, error) {
+func listEngines(r *request) (any, error) {
 	return struct {
 		Engines []EngineHealth `json:"engines"`
-	}{h.tools.Engines()}, nil
+	}{r.views.Tools.Engines()}, nil
 }
 
 // testMost is how long an engine has to answer a test.
@@ -132,24 +123,24 @@ const testMost = 15 * time.Second
 
 // testEngine asks one engine something. One test goes on at a time: each is a request to a
 // server of somebody else.
-func (h *toolHandlers) testEngine(r *request) (any, error) {
+func testEngine(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
 	}
-	if !h.one.TryLock() {
+	if !r.console.turns.test.TryLock() {
 		return nil, fault(http.StatusTooManyRequests, "another engine is being tested; try again when that has ended")
 	}
-	defer h.one.Unlock()
-	ctx, cancel := context.WithTimeout(r.Context(), testMost)
+	defer r.console.turns.test.Unlock()
+	ctx, cancel := context.WithTimeout(r.context(), testMost)
 	defer cancel()
-	return h.tools.TestEngine(ctx, r.PathValue("name"))
+	return r.views.Tools.TestEngine(ctx, r.named("name"))
 }
 
-// browser is the pool, the boxes of its browsers, and the browsers that agents use.
-func (h *toolHandlers) browser(*request) (any, error) {
+// showBrowser is the pool, the boxes of its browsers, and the browsers that agents use.
+func showBrowser(r *request) (any, error) {
 	boxes := []control.Box{}
-	if h.runs != nil {
-		for _, b := range h.runs.Boxes() {
+	if r.views.Runs != nil {
+		for _, b := range r.views.Runs.Boxes() {
 			if b.Browser {
 				boxes = append(boxes, b)
 			}
@@ -159,7 +150,7 @@ func (h *toolHandlers) browser(*request) (any, error) {
 		Pools []BrowserPool `json:"pools"`
 		Boxes []control.Box `json:"boxes"`
 		Seats []BrowserSeat `json:"seats"`
-	}{h.tools.Pools(), boxes, h.tools.Seats()}, nil
+	}{r.views.Tools.Pools(), boxes, r.views.Tools.Seats()}, nil
 }
 
-func (h *toolHandlers) work(r *request) (any, error) { return h.tools.Work(r.Context(), r.who.Scope) }
+func showWork(r *request) (any, error) { return r.views.Tools.Work(r.context(), r.who.Scope) }

@@ -1,9 +1,9 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"slices"
+	"sort"
 	"time"
 
 	"belljar.dev/policies/audit"
@@ -15,28 +15,22 @@ const (
 	maxCalls = 4  // that asked, or that the yes was used for
 )
 
-// trailHandlers serve what the log has about what people decided.
-type trailHandlers struct {
-	log    *logHandlers
-	people People
-}
-
-// approval lists the records of a question and of its calls, the newest first: asked,
+// listTrail lists the records of a question and of its calls, the newest first: asked,
 // answered, used, and what became of the calls. The list says so where it has not all of them.
-func (h *trailHandlers) approval(r *request) (any, error) {
-	a, err := h.people.Approval(r.Context(), r.PathValue("id"))
+func listTrail(r *request) (any, error) {
+	a, err := r.views.People.Approval(r.context(), r.named("id"))
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), searchMost)
+	ctx, cancel := context.WithTimeout(r.context(), searchMost)
 	defer cancel()
 	page := records{Records: []record{}}
 	calls := []string{a.CallID}
 	find := func(want audit.Search, is func(audit.Entry) (mine, last bool)) error {
 		found := false // the first record of what is looked for
-		_, more, err := audit.ReadBack(ctx, h.log.dir, audit.Cursor{}, want, func(e audit.Entry, at audit.Cursor) bool {
+		_, more, err := audit.ReadBack(ctx, r.views.AuditDir, audit.Cursor{}, want, func(e audit.Entry, at audit.Cursor) bool {
 			mine, last := is(e)
-			if mine && h.log.scope.Sees(e.Tenant) {
+			if mine && r.views.scope.Sees(e.Tenant) {
 				page.Records = append(page.Records, brief(e, at))
 			}
 			found = last
@@ -64,7 +58,7 @@ func (h *trailHandlers) approval(r *request) (any, error) {
 			return mine && e.Kind != audit.KindApproval, mine && e.Kind == audit.KindDecision
 		})
 	}
-	slices.SortFunc(page.Records, func(a, b record) int { return cmp.Compare(b.Seq, a.Seq) })
-	page.Chain = h.log.chain.state(time.Now())
+	sort.Slice(page.Records, func(i, j int) bool { return page.Records[i].Seq > page.Records[j].Seq })
+	page.Chain = r.console.chain.state(time.Now())
 	return page, err
 }

@@ -178,14 +178,8 @@ func (l *upstreamLogins) close(ctx context.Context) {
 	l.late.Wait()
 }
 
-// upstreamLoginHandlers serve logins at servers of others.
-type upstreamLoginHandlers struct {
-	upstreams Upstreams
-	console   *Console
-}
-
-// begin begins a login at a server.
-func (h *upstreamLoginHandlers) begin(r *request) (any, error) {
+// beginUpstreamLogin begins a login at a server.
+func beginUpstreamLogin(r *request) (any, error) {
 	var want struct {
 		Tenant string `json:"tenant"`
 		Place  string `json:"place"`
@@ -196,23 +190,23 @@ func (h *upstreamLoginHandlers) begin(r *request) (any, error) {
 	if want.Tenant == "" {
 		want.Tenant = policies.LocalTenant
 	}
-	if !h.console.turns.login.TryLock() { // it asks other servers, and waits for them
+	if !r.console.turns.login.TryLock() { // it asks other servers, and waits for them
 		return nil, fault(http.StatusTooManyRequests, "another login at an upstream begins now; try again in a moment")
 	}
-	defer h.console.turns.login.Unlock()
-	at := LoginTarget{r.PathValue("name"), want.Tenant, want.Place}
-	begun, err := h.upstreams.Login(r.Context(), at, r.who.Name, h.console.front.URL()+"/"+h.console.prefix+upstreamLoginPath)
+	defer r.console.turns.login.Unlock()
+	at := LoginTarget{r.named("name"), want.Tenant, want.Place}
+	begun, err := r.views.Upstreams.Login(r.context(), at, r.who.Name, r.console.front.URL()+"/"+r.console.prefix+upstreamLoginPath)
 	if _, known := errors.AsType[*Error](err); err != nil && !known {
 		err = &Error{http.StatusBadGateway, err}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := h.console.upstreamLogins.add(r.Context(), r.who, &pendingUpstreamLogin{UpstreamLogin: begun, at: at}); err != nil {
+	if err := r.console.upstreamLogins.add(r.context(), r.who, &pendingUpstreamLogin{UpstreamLogin: begun, at: at}); err != nil {
 		return nil, err
 	}
-	if !h.console.access.valid(r.who.sum) { // the token has ended meanwhile
-		h.console.upstreamLogins.drop(r.Context(), r.who.sum)
+	if !r.console.access.valid(r.who.sum) { // the token has ended meanwhile
+		r.console.upstreamLogins.drop(r.context(), r.who.sum)
 		return nil, fault(http.StatusUnauthorized, "your login at this console has ended; log in again")
 	}
 	return struct {
@@ -222,8 +216,8 @@ func (h *upstreamLoginHandlers) begin(r *request) (any, error) {
 	}{begun.URL, begun.Server, begun.Issuer}, nil
 }
 
-// finish ends the login that the person has begun.
-func (h *upstreamLoginHandlers) finish(r *request) (any, error) {
+// finishUpstreamLogin ends the login that the person has begun.
+func finishUpstreamLogin(r *request) (any, error) {
 	var said struct {
 		Answer string `json:"answer"` // the query of the address
 	}
@@ -234,15 +228,15 @@ func (h *upstreamLoginHandlers) finish(r *request) (any, error) {
 	if err != nil || len(said.Answer) > maxLoginAnswer {
 		return nil, fault(http.StatusBadRequest, "answer: want the query of an address with at most %d bytes", maxLoginAnswer)
 	}
-	p, err := h.console.upstreamLogins.take(r.who.sum, answer)
+	p, err := r.console.upstreamLogins.take(r.who.sum, answer)
 	if err != nil {
 		return nil, err
 	}
-	defer p.end(r.Context())
+	defer p.end(r.context())
 	if !r.who.Scope.Sees(p.at.Tenant) {
 		return nil, fault(http.StatusForbidden, "the login is for a tenant that you may not see")
 	}
-	if err := p.Receive(r.Context(), answer); err != nil {
+	if err := p.Receive(r.context(), answer); err != nil {
 		return nil, &Error{http.StatusBadGateway, err}
 	}
 	return struct {

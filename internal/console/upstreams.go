@@ -36,17 +36,14 @@ type Upstreams interface {
 	Decide(ctx context.Context, upstream, version string, approve bool, by string) error
 }
 
-// upstreamHandlers serve the servers of other people.
-type upstreamHandlers struct{ upstreams Upstreams }
+func listUpstreams(r *request) (any, error) { return r.views.Upstreams.All(), nil }
 
-func (h *upstreamHandlers) list(*request) (any, error) { return h.upstreams.All(), nil }
-
-// restart restarts a server.
-func (h *upstreamHandlers) restart(r *request) (any, error) {
+// restartUpstream restarts a server.
+func restartUpstream(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
 	}
-	n, err := h.upstreams.Restart(r.Context(), r.PathValue("name"), r.who.Name)
+	n, err := r.views.Upstreams.Restart(r.context(), r.named("name"), r.who.Name)
 	if _, known := errors.AsType[*Error](err); err != nil && !known {
 		err = &Error{http.StatusNotFound, err}
 	}
@@ -101,8 +98,8 @@ func shownPins(pins []Pin) []shownPin {
 	return all
 }
 
-// decide decides about a definition.
-func (h *upstreamHandlers) decide(r *request) (any, error) {
+// decidePin decides about a definition.
+func decidePin(r *request) (any, error) {
 	var said struct {
 		Approve bool   `json:"approve"`
 		Version string `json:"version"`
@@ -114,5 +111,5 @@ func (h *upstreamHandlers) decide(r *request) (any, error) {
 	if said.Version == "" {
 		return nil, fault(http.StatusBadRequest, "the version is missing: a decision names the version of the definition that it is about")
 	}
-	return struct{}{}, h.upstreams.Decide(r.Context(), r.PathValue("name"), said.Version, said.Approve, r.who.Name)
+	return struct{}{}, r.views.Upstreams.Decide(r.context(), r.named("name"), said.Version, said.Approve, r.who.Name)
 }

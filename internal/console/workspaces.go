@@ -24,23 +24,16 @@ const (
 	compareMost  = 20 * time.Second
 )
 
-// setHandlers serve the changes that boxes made beside their workspaces.
-type setHandlers struct {
-	dir    string // of the sets
-	server Server
-	scope  Scope // whose sets are shown
-}
-
-// with opens the store of the sets for one request.
-func (h *setHandlers) with(r *request, use func(ctx context.Context, s *workspace.Store) (any, error)) (value any, err error) {
-	ctx, cancel := context.WithTimeout(r.Context(), compareMost)
+// withSets opens the store of the sets for one request.
+func (r *request) withSets(use func(ctx context.Context, s *workspace.Store) (any, error)) (value any, err error) {
+	ctx, cancel := context.WithTimeout(r.context(), compareMost)
 	defer cancel()
-	s, err := workspace.Open(h.dir)
+	s, err := workspace.Open(r.views.SetsDir)
 	if err != nil {
 		return nil, err
 	}
-	if id := r.PathValue("name"); id != "" {
-		err = h.own(s, id)
+	if id := r.named("name"); id != "" {
+		err = r.ownsSet(s, id)
 	}
 	if err == nil {
 		value, err = use(ctx, s)
@@ -51,13 +44,13 @@ func (h *setHandlers) with(r *request, use func(ctx context.Context, s *workspac
 	return value, nil
 }
 
-// own is the error for a set that is not of a tenant of the scope.
-func (h *setHandlers) own(s *workspace.Store, id string) error {
-	if h.scope.all {
+// ownsSet is the error for a set that is not of a tenant of the scope.
+func (r *request) ownsSet(s *workspace.Store, id string) error {
+	if r.views.scope.all {
 		return nil
 	}
 	info, err := s.Info(id)
-	if err == nil && !h.scope.Sees(info.Tenant) {
+	if err == nil && !r.views.scope.Sees(info.Tenant) {
 		err = workspace.ErrNotFound
 	}
 	if err != nil { // whatever it says of a set of somebody else
@@ -91,17 +84,17 @@ type set struct {
 	Command string `json:"command"`
 }
 
-// list lists the sets, with how many paths each changes.
-func (h *setHandlers) list(r *request) (any, error) {
-	if _, err := os.Stat(h.dir); errors.Is(err, fs.ErrNotExist) {
+// listSets lists the sets, with how many paths each changes.
+func listSets(r *request) (any, error) {
+	if _, err := os.Stat(r.views.SetsDir); errors.Is(err, fs.ErrNotExist) {
 		return []set{}, nil // no box has made one
 	}
-	return h.with(r, func(ctx context.Context, s *workspace.Store) (any, error) {
+	return r.withSets(func(ctx context.Context, s *workspace.Store) (any, error) {
 		all, err := s.List()
 		if err != nil {
 			return nil, err
 		}
-		all = seen(h.scope, all, func(i workspace.Info) string { return i.Tenant })
+		all = seen(r.views.scope, all, func(i *workspace.Info) string { return i.Tenant })
 		sets := []set{}
 		for _, i := range all[:min(len(all), mostSets)] {
 			one := set{Name: i.ID, Info: i, Command: "belljar workspace diff " + i.ID}
@@ -122,10 +115,10 @@ type change struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// changes lists what a set changed, with the digest that a decision about it names.
-func (h *setHandlers) changes(r *request) (any, error) {
-	return h.with(r, func(ctx context.Context, s *workspace.Store) (any, error) {
-		id := r.PathValue("name")
+// listChanges lists what a set changed, with the digest that a decision about it names.
+func listChanges(r *request) (any, error) {
+	return r.withSets(func(ctx context.Context, s *workspace.Store) (any, error) {
+		id := r.named("name")
 		d, err := s.Changes(ctx, id)
 		if err != nil {
 			return nil, err
@@ -159,15 +152,15 @@ type diffLine struct {
 	Text string `json:"t"`
 }
 
-// diff compares a path of a set with its workspace.
-func (h *setHandlers) diff(r *request) (any, error) {
-	path := r.URL.Query().Get("path")
+// showDiff compares a path of a set with its workspace.
+func showDiff(r *request) (any, error) {
+	path := r.in.URL.Query().Get("path")
 	if path == "" {
 		return nil, fault(http.StatusBadRequest, "the path is missing")
 	}
-	return h.with(r, func(ctx context.Context, s *workspace.Store) (any, error) {
+	return r.withSets(func(ctx context.Context, s *workspace.Store) (any, error) {
 		var out bounded
-		err := s.Unified(ctx, &out, r.PathValue("name"), []string{literal(path)})
+		err := s.Unified(ctx, &out, r.named("name"), []string{literal(path)})
 		if err != nil && !errors.Is(err, errEnough) {
 			return nil, err
 		}
@@ -270,14 +263,14 @@ func unchanged(ctx context.Context, s *workspace.Store, id, digest string) error
 	return nil
 }
 
-// apply takes changes of a set over into its workspace, all of them if no path is named.
-func (h *setHandlers) apply(r *request) (any, error) {
+// applySet takes changes of a set over into its workspace, all of them if no path is named.
+func applySet(r *request) (any, error) {
 	said, err := readChosen(r)
 	if err != nil {
 		return nil, err
 	}
-	return h.with(r, func(ctx context.Context, s *workspace.Store) (any, error) {
-		id := r.PathValue("name")
+	return r.withSets(func(ctx context.Context, s *workspace.Store) (any, error) {
+		id := r.named("name")
 		// The digest of the chosen paths comes first. If the set is changed before it was taken,
 		// the whole is another one afterwards; if later, Apply finds that out.
 		part, err := s.Changes(ctx, id, said.Paths...)
@@ -295,13 +288,13 @@ func (h *setHandlers) apply(r *request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		h.server.Decided(Decision{Event: "applied", Tenant: info.Tenant, Set: id, Workspace: report.Base, By: r.who.Name, Paths: len(report.Applied)})
+		r.views.Server.Decided(Decision{Event: "applied", Tenant: info.Tenant, Set: id, Workspace: report.Base, By: r.who.Name, Paths: len(report.Applied)})
 		return report, nil
 	})
 }
 
-// discard removes a set with all that was changed in it.
-func (h *setHandlers) discard(r *request) (any, error) {
+// discardSet removes a set with all that was changed in it.
+func discardSet(r *request) (any, error) {
 	said, err := readChosen(r)
 	if err != nil {
 		return nil, err
@@ -309,8 +302,8 @@ func (h *setHandlers) discard(r *request) (any, error) {
 	if len(said.Paths) > 0 {
 		return nil, fault(http.StatusBadRequest, "a set is discarded as a whole; leave the paths out")
 	}
-	return h.with(r, func(ctx context.Context, s *workspace.Store) (any, error) {
-		id := r.PathValue("name")
+	return r.withSets(func(ctx context.Context, s *workspace.Store) (any, error) {
+		id := r.named("name")
 		if err := unchanged(ctx, s, id, said.Digest); err != nil {
 			return nil, err
 		}
@@ -321,7 +314,7 @@ func (h *setHandlers) discard(r *request) (any, error) {
 		if err := s.Discard(id); err != nil {
 			return nil, err
 		}
-		h.server.Decided(Decision{Event: "discarded", Tenant: info.Tenant, Set: id, Workspace: info.Base, By: r.who.Name})
+		r.views.Server.Decided(Decision{Event: "discarded", Tenant: info.Tenant, Set: id, Workspace: info.Base, By: r.who.Name})
 		return struct{}{}, nil
 	})
 }

@@ -218,13 +218,13 @@ func BenchmarkChanges(b *testing.B) {
 		files[fmt.Sprintf("d%d/f%d.txt", i%100, i)] = "text\n"
 	}
 	changedSet(b, dir, base, files)
-	h := &setHandlers{dir: dir, scope: Everything()}
 	var most time.Duration
 	for b.Loop() {
 		r := get(b, "/")
-		r.SetPathValue("name", "s-one")
+		r.in.SetPathValue("name", "s-one")
+		r.views = &Views{SetsDir: dir, scope: Everything()}
 		began := time.Now()
-		if _, err := h.changes(r); err != nil {
+		if _, err := listChanges(r); err != nil {
 			b.Fatal(err)
 		}
 		most = max(most, time.Since(began))
