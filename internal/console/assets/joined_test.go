@@ -28,6 +28,10 @@ var (
 	hard = regexp.MustCompile(`\b(?:return|typeof|case|of|in) /`)
 )
 
+// painted has a browser show what index.html says before it evaluates the modules, which takes as long
+// as all before it. Where no frame comes, such as in a tab that is not seen, it waits 100 ms at most.
+const painted = "await new Promise(f=>{requestAnimationFrame(()=>setTimeout(f));setTimeout(f,100)})\n"
+
 // sources are the files of the page, by their paths.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
@@ -54,6 +58,7 @@ func joined(t *testing.T, files map[string]string) string {
 	t.Helper()
 	const main = "main.js"
 	var out strings.Builder
+	out.WriteString(painted)
 	state := make(map[string]int) // 1 while what a module imports is written, 2 behind that
 	called := func(name string) string { return "$" + strings.NewReplacer("/", "_", ".js", "").Replace(name) }
 	var write func(name string)
