@@ -298,7 +298,7 @@ func (p *plan) scroll(ctx context.Context, s Step, out *Outcome) error {
 		_, err := hand{t}.reachable(ctx, aim) // which brings it to be seen
 		return err
 	}
-	at := spot{windowWidth / 2, windowHeight / 2}
+	at := spot{x: windowWidth / 2, y: windowHeight / 2}
 	session := t.session()
 	if aim.local != 0 {
 		var err error

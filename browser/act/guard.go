@@ -211,11 +211,12 @@ func (t guard) navigations(id string) (n int, over bool) {
 }
 
 // stays refuses a click before its first press if the move of the mouse has made the page navigate,
-// unless it stays where it is, as for a file. before counts the navigations before the move. The page
-// answers the empty script only after it has reported what it asked for.
-func (t guard) stays(ctx context.Context, a aim, before int) error {
-	if err := t.run(ctx, a.frame, "0", nil); err != nil {
-		return t.fault(err, false)
+// unless it stays where it is, as for a file. before counts the navigations before the move. It
+// reports whether the element is still hit where the mouse is. The page answers that only after it has
+// reported what it asked for.
+func (t guard) stays(ctx context.Context, a aim, before int, at spot) (hit bool, err error) {
+	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.hits(%d, %v, %v)", a.local, at.own[0], at.own[1]), &hit); err != nil {
+		return false, t.fault(err, false)
 	}
 	t.mu.Lock()
 	n, _ := t.navigations(a.frame.id)
@@ -230,10 +231,10 @@ func (t guard) stays(ctx context.Context, a aim, before int) error {
 		_, over := t.navigations(a.frame.id)
 		t.mu.Unlock()
 		if !over {
-			return t.fault(errLeft, false)
+			return false, t.fault(errLeft, false)
 		}
 	}
-	return hand(t).takesInput(a.frame)
+	return hit, hand(t).takesInput(a.frame)
 }
 
 // stayTime is how long a click waits at most to see whether the page stays where it is.

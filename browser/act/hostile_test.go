@@ -404,7 +404,7 @@ func TestPoints(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&b, `<div style="position:absolute;left:%dpx;top:%dpx;width:100px;height:60px;background:#eee" onclick="document.title=%d">%d</div>`, i%10*120+10, i/10*70+10, i, i)
 	}
-	s.page("/", `<!doctype html><title>x</title>`+b.String()+`<div style="height:3000px">`)
+	s.page("/", `<!doctype html><title>x</title>`+b.String()+`<svg style="position:absolute;left:1210px;top:10px" width=60 height=60 onclick="document.title='line'"><line x1=5 x2=55 y1=30 y2=30 stroke=red stroke-width=8 /></svg><div style="height:3000px">`)
 	s.goTo(s.url("site", "/"))
 	if _, err := s.do(act.Step{Do: act.DoClick, XY: &act.Point{X: 20, Y: 20}}); act.ReasonOf(err) != act.ReasonStale {
 		t.Errorf("a point without a picture: %v", err)
@@ -421,6 +421,10 @@ func TestPoints(t *testing.T) {
 		if got := s.eval("document.title"); got != fmt.Sprintf(`"%d"`, i) {
 			t.Errorf("point %d hit %s", i, got)
 		}
+	}
+	s.must(act.Step{Do: act.DoClick, XY: &act.Point{X: 1240, Y: 40}})
+	if got := s.eval("document.title"); got != `"line"` {
+		t.Errorf("the point of a line, which has no height, hit %s", got)
 	}
 	s.must(act.Step{Do: act.DoScroll, Text: "down"})
 	if _, err := s.do(act.Step{Do: act.DoClick, XY: &act.Point{X: 20, Y: 20}}); act.ReasonOf(err) != act.ReasonStale {

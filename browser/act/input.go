@@ -12,7 +12,10 @@ import (
 )
 
 // spot is where an element can be hit, in the view of its session.
-type spot struct{ x, y float64 }
+type spot struct {
+	x, y float64
+	own  [2]float64 // the same point in the document of the element
+}
 
 // reachable waits until an element can be hit, and says where.
 func (t hand) reachable(ctx context.Context, a aim) (spot, error) {
@@ -62,7 +65,7 @@ func (t hand) reachable(ctx context.Context, a aim) (spot, error) {
 	default:
 		return no("is out of sight", "scroll, or look again")
 	}
-	return t.place(ctx, a, spot{r.X, r.Y}, r.Left, r.Top, r.Width, r.Height)
+	return t.place(ctx, a, spot{r.X, r.Y, [2]float64{r.X, r.Y}}, r.Left, r.Top, r.Width, r.Height)
 }
 
 // place turns a point of a frame into one of its session, and sees that no frame
@@ -89,7 +92,7 @@ func (t hand) place(ctx context.Context, a aim, p spot, left, top, width, height
 			return p, &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " has no place on the page", Next: "look again", Err: err}
 		}
 		q := box.Model.Border
-		out = spot{q[0] + (p.x-left)*(q[2]-q[0])/width, q[1] + (p.y-top)*(q[5]-q[1])/height}
+		out.x, out.y = q[0]+(p.x-left)*(q[2]-q[0])/width, q[1]+(p.y-top)*(q[5]-q[1])/height
 	}
 	return out, t.uncovered(ctx, a)
 }
@@ -143,18 +146,12 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 	}
 	s := a.frame.session
 	became, err := guard(t).during(ctx, a, grip{}, func(touched) error {
-		m := input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y}
-		t.mu.Lock()
-		before, _ := guard(t).navigations(a.frame.id)
-		t.mu.Unlock()
-		if err := send(ctx, t.tab, s, input.DispatchMouseEvent, m); err != nil {
-			return t.fault(err, false) // nothing was pressed
-		}
-		if err := guard(t).stays(ctx, a, before); err != nil {
-			return err
+		at, err := t.over(ctx, a, at)
+		if err != nil {
+			return err // nothing was pressed
 		}
 		for c := int64(1); c <= count; c++ {
-			m = input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMousePressed, X: at.x, Y: at.y, Button: b, Buttons: buttons[b], ClickCount: c}
+			m := input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMousePressed, X: at.x, Y: at.y, Button: b, Buttons: buttons[b], ClickCount: c}
 			err := send(ctx, t.tab, s, input.DispatchMouseEvent, m)
 			m.Type, m.Buttons = input.DispatchMouseEventTypeMouseReleased, 0
 			if err != nil {
@@ -179,6 +176,29 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 		return &Refusal{Reason: ReasonNotReady, Message: "the click did not reach " + t.nameOf(a), Next: "look again", Ran: true}
 	}
 	return nil
+}
+
+// maxMoves is how often the mouse is moved to an element that is elsewhere after each move.
+const maxMoves = 3
+
+// over moves the mouse to where an element can be hit, and returns where it can be hit then: many
+// controls look different under the mouse, and some have no size until their other picture has come.
+func (t hand) over(ctx context.Context, a aim, at spot) (spot, error) {
+	for n := 1; ; n++ {
+		t.mu.Lock()
+		before, _ := guard(t).navigations(a.frame.id)
+		t.mu.Unlock()
+		if err := send(ctx, t.tab, a.frame.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y}); err != nil {
+			return at, t.fault(err, false)
+		}
+		hit, err := guard(t).stays(ctx, a, before, at)
+		if err != nil || hit || n == maxMoves { // the guard keeps the press from what is there instead
+			return at, err
+		}
+		if at, err = t.reachable(ctx, a); err != nil {
+			return at, err
+		}
+	}
 }
 
 var buttons = map[input.MouseButton]int64{input.MouseButtonLeft: 1, input.MouseButtonRight: 2, input.MouseButtonMiddle: 4}

@@ -47,3 +47,27 @@ document.getElementById("closed").attachShadow({mode: "closed"}).innerHTML = `+"
 		}
 	}
 }
+
+// TestControlsUnderTheMouse: a control that looks different under the mouse is clicked once it is
+// there again, and where it is then; one that always gives way is not (BR-A5).
+func TestControlsUnderTheMouse(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>none</title><style>button { position: absolute; left: 20px; width: 60px; height: 30px }</style>
+<button id=gone style="top:20px">Gone</button><button id=away style="top:80px">Away</button><button id=shy style="top:140px">Shy</button><script>
+for (const b of document.querySelectorAll("button")) b.onclick = () => { document.title = "clicked " + b.id };
+gone.onmouseenter = () => { gone.style.width = gone.style.padding = gone.style.border = "0"; setTimeout(() => { gone.style.width = "60px" }, 300) };
+away.onmouseenter = () => { away.style.left = "300px" };
+shy.onmousemove = () => { shy.style.left = (parseInt(shy.style.left || 20) + 100) + "px" };
+</script>`)
+	l := s.goTo(s.url("site", "/"))
+	for _, name := range []string{"Gone", "Away"} {
+		_, err := s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "`+name+`"`)})
+		if got, want := s.eval("document.title"), fmt.Sprintf(`"clicked %s"`, strings.ToLower(name)); err != nil || got != want {
+			t.Errorf("click of %s: %v; the title is %s, want %s", name, err, got, want)
+		}
+	}
+	_, err := s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Shy"`)})
+	if got := s.eval("document.title"); act.ReasonOf(err) != act.ReasonNotReady || strings.Contains(got, "shy") {
+		t.Errorf("click of Shy: %v; the title is %s", err, got)
+	}
+}

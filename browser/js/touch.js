@@ -338,6 +338,11 @@
   };
   const place = (e) => { const r = dom.rect(e); return [r.left, r.top, r.width, r.height]; };
   const same = (a, b) => a.every((v, i) => Math.abs(v - b[i]) < 0.5);
+  // Whether a point hits an element.
+  const hits = (n, x, y) => {
+    const e = element(n);
+    return e !== undefined && dom.connected(e) && (cover(e, x, y) ?? within(e, x, y)) === null;
+  };
   // Waits until an element can be hit, and says where.
   const ready = async (n, o) => {
     const end = performance.now() + o.most;
@@ -347,7 +352,8 @@
       if (!e || !dom.connected(e)) return { why: "gone" };
       if (off(e) && !o.looks) return { why: "disabled" };
       let box = place(e);
-      if (!dom.seen(e, { visibilityProperty: true }) || box[2] < 1 || box[3] < 1) why = { why: "invisible" };
+      // What is at a point can be a line, which has no height.
+      if (!dom.seen(e, { visibilityProperty: true }) || o.at === undefined && (box[2] < 1 || box[3] < 1)) why = { why: "invisible" };
       else {
         if (o.at === undefined && (first && (box[0] < 0 || box[1] < 0 || box[0] + box[2] > innerWidth || box[1] + box[3] > innerHeight || clipped(e)) || points(e).length === 0)) {
           dom.into(e, { block: "center", inline: "center", behavior: "instant" });
@@ -577,7 +583,7 @@
     return todo.length === 0;
   };
   globalThis.belljar = {
-    dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, ready, arm, grip, disarm, disarmAfter, stroke, reach, option, focus, insert, focused, at, quiet, rest, frames, pass, once, found, style, off, editable, fields, labels, cover, describe,
+    dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, hits, ready, arm, grip, disarm, disarmAfter, stroke, reach, option, focus, insert, focused, at, quiet, rest, frames, pass, once, found, style, off, editable, fields, labels, cover, describe,
     hold, release: () => { all = []; },
     hear: (...list) => { for (const e of list) if (isElement(e)) heard.add(e); },
     hears: (e) => heard.has(e), enclose: (host, root) => { closed.set(host, root); }, enclosed: (e) => closed.has(e), state,
