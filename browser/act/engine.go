@@ -90,7 +90,7 @@ type windows struct {
 // each event that was dropped, since too many came in a second.
 type hears struct {
 	browser func(*engine) func(method string, params []byte)
-	session func(*tab) (hear func(session, method string, params []byte), lost func(method string))
+	session func(*tab) (hear func(session, method string, params []byte), lost func(session, method string))
 	window  func(*engine, attachEvent) // takes a window that a page opened
 }
 
@@ -338,7 +338,7 @@ func (t *tab) equip(ctx context.Context, session, top string, waits bool) error 
 	t.e.bySess[session] = t
 	t.e.mu.Unlock()
 	hear, lost := t.e.hears.session(t)
-	g.listen(session, bind(session, hear), lost)
+	g.listen(session, bind(session, hear), func(method string) { lost(session, method) })
 	// All at once, and every answer awaited: what is not acknowledged when the page
 	// moves to another process is lost.
 	pageOn := begin(g, session, page.Enable, page.EnableParams{})

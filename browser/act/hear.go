@@ -290,19 +290,69 @@ func (t ear) hear(session, method string, params []byte) {
 	}
 }
 
-// lost is an event of the tab that was dropped, since too many came. It must not block.
-func (t ear) lost(method string) {
+// lost is an event of a session of the tab that was dropped, since too many came. It must not block.
+func (t ear) lost(session, method string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	v := t.views[session]
 	switch method {
-	case runtime.ConsoleAPICalled.Method:
-		t.console.skipped++ // it may be an error: nothing but its method is known
+	case runtime.ConsoleAPICalled.Method: // it may be an error: nothing but its method is known
 	case runtime.ExceptionThrown.Method:
-		t.console.skipped++
 		t.errors++
 	case network.RequestWillBeSent.Method:
 		t.requests.skipped++
+		return
+	default:
+		return
 	}
+	t.console.skipped++
+	if v != nil && v.flood.rises(time.Now()) {
+		t.halt(v)
+	}
+}
+
+// flooded reports whether an answer of a session may wait behind its lines, and halts it then.
+func (t ear) flooded(session string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := t.views[session]
+	if v == nil || !v.flood.halted && time.Since(v.flood.last) >= haltTime {
+		return false
+	}
+	t.halt(v)
+	return true
+}
+
+// halt halts a session, unless it is halted. t.mu is held.
+func (t ear) halt(v *view) {
+	if v.flood.halted || t.e.ctx.Err() != nil {
+		return
+	}
+	v.flood.halted, t.console.halted = true, true
+	t.e.wg.Go(func() { t.halted(t.e.ctx, v) }) // ends with the session
+}
+
+// halted has Chrome report no lines of the console and no exceptions of a session for a while. That
+// begins when the answer is here, and with it all that was reported before. What Chrome has kept of
+// them meanwhile is thrown away, as it would report that again.
+func (t ear) halted(ctx context.Context, v *view) {
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		v.flood.halted = false
+	}()
+	g := t.e.g
+	if _, err := call(ctx, g, v.session, runtime.Disable, cdp.Empty{}); err != nil {
+		return // the session has ended
+	}
+	rest := time.NewTimer(haltTime)
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+	case <-ctx.Done():
+	}
+	begin(g, v.session, runtime.DiscardConsoleEntries, cdp.Empty{}).drop()
+	begin(g, v.session, runtime.Enable, cdp.Empty{}).drop()
 }
 
 // attached is a new session: a frame of another site, or a worker. All of them wait.

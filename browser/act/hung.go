@@ -11,7 +11,8 @@ import (
 // When a page that does not answer counts as hung. On a busy machine a page may not have run at
 // all meanwhile, so what counts is the processor time that its Chrome got: after hungWork for each
 // page and frame, of MaxTabs at most, its script is stopped, and after as much again Chrome is
-// ended. A page that waits for something else than a processor has stopTime, and endTime from then on.
+// ended. A page that waits for something else than a processor has stopTime, and endTime from then on,
+// and so has one whose answer may wait behind the lines that it wrote.
 const (
 	hungWork = time.Second
 	stopTime = 10 * time.Second
@@ -68,6 +69,9 @@ func (t *tab) awake(ctx context.Context) {
 	stop := t.stop()
 	for !q.came(ctx, stop, awakeTick) {
 		work := t.e.lease.CPU()
+		if (ear{t}).flooded(s) {
+			q.work = work // what Chrome did was to report lines
+		}
 		t.e.mu.Lock()
 		sessions := len(t.e.bySess)
 		t.e.mu.Unlock()

@@ -33,3 +33,28 @@ func TestHung(t *testing.T) {
 		}
 	}
 }
+
+// A session is halted once its lines came faster than they are kept for some time.
+func TestFloodRises(t *testing.T) {
+	var f flood
+	now := time.Now()
+	drop := func(n int, each time.Duration) (halts int) {
+		for range n {
+			now = now.Add(each)
+			if f.rises(now) {
+				halts++
+			}
+		}
+		return halts
+	}
+	if n := drop(10*maxFlood, time.Second/floodDrain); n != 0 {
+		t.Errorf("%d halts at the rate that drains", n)
+	}
+	if n := drop(2*maxFlood, time.Millisecond/10); n < maxFlood/2 {
+		t.Errorf("%d halts of a flood", n)
+	}
+	now = now.Add(time.Hour)
+	if n := drop(maxFlood-1, time.Millisecond/10); n != 0 {
+		t.Errorf("%d halts of a short flood", n)
+	}
+}

@@ -381,7 +381,7 @@ func (s *Seat) start(ctx context.Context) (*engine, error) {
 	}
 	e, err := startEngine(ctx, lease, &s.opts, &s.masks, hears{
 		browser: func(e *engine) func(string, []byte) { return e.hear },
-		session: func(t *tab) (func(string, string, []byte), func(string)) { return ear{t}.hear, ear{t}.lost },
+		session: func(t *tab) (func(string, string, []byte), func(string, string)) { return ear{t}.hear, ear{t}.lost },
 		window:  (*engine).window,
 	})
 	if err != nil {

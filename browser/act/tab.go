@@ -72,6 +72,31 @@ type hand struct{ *tab }
 type view struct {
 	session string
 	top     string // identity of the frame at its top
+	flood   flood
+}
+
+// flood is how far lines of the console and exceptions come faster than they are kept. Guarded by
+// the tab's mu.
+type flood struct {
+	level  float64 // of those that were dropped; it falls by floodDrain a second
+	last   time.Time
+	halted bool // Chrome was told to report none of them
+}
+
+// A session whose lines come much faster than they are kept is halted for haltTime: Chrome queues
+// what it reports without a bound, and the answer to a call waits behind all of it.
+const (
+	maxFlood   = 1000
+	floodDrain = 100
+	haltTime   = time.Second
+)
+
+// rises counts a line that was dropped, and reports whether so many were that the session is to be
+// halted.
+func (f *flood) rises(now time.Time) bool {
+	f.level = max(f.level-now.Sub(f.last).Seconds()*floodDrain, 0) + 1
+	f.last = now
+	return f.level >= maxFlood
 }
 
 // frame is one document's place.
