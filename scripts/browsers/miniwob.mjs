@@ -25,8 +25,9 @@ const server = createServer((request, response) => {
     let body = readFileSync(file);
     const seed = /^\/seed\/(\d+)$/.exec(url.searchParams.get("s") ?? "")?.[1];
     if (seed) {
-      // The page is as it is, but for the numbers that it draws and the time that it gives.
-      body = body.toString().replace(/(<script[^>]*core\/core\.js[^>]*><\/script>)/, `$1<script>core.EPISODE_MAX_TIME = 1e8; Math.seedrandom("${seed}")</script>`);
+      // The page is as it is, but for the numbers that it draws and the time that it gives, which
+      // many pages would set again.
+      body = body.toString().replace(/(<script[^>]*core\/core\.js[^>]*><\/script>)/, `$1<script>Object.defineProperty(core, "EPISODE_MAX_TIME", { value: 1e8 }); Math.seedrandom("${seed}")</script>`);
     }
     response.setHeader("Content-Type", types[extname(file)] ?? "application/octet-stream").end(body);
   } catch {
@@ -52,7 +53,7 @@ for (const task of tasks) {
       await solvers[task](page);
       const raw = await page.reward();
       if (raw !== undefined && raw >= 0.99) good++;
-      else why = `seed ${seed}: reward ${raw}`;
+      else why = `seed ${seed}: reward ${raw} of: ${page.task}`;
     } catch (err) {
       why = `seed ${seed}: ${err.message.split("\n").slice(0, process.env.VERBOSE ? 30 : 3).join(" | ")}`;
     }

@@ -72,6 +72,8 @@ export class Page {
   }
 
   async start() {
+    // A page shows that once all that belongs to it has come.
+    for (let i = 0; i < 10 && !this.all(undefined, /START/).length; i++) await this.look();
     await this.click(undefined, /START/);
     await this.look();
     this.task = this.lines[0];

@@ -126,7 +126,7 @@ async function reveal(p, name, items) {
 }
 
 async function widget(p) {
-  const kind = { button: "button", text: "input[type=text]", textarea: "textarea", checkbox: "input[type=checkbox]", radio: "input[type=radio]" }[quoted(p)[0]];
+  const kind = { button: "button", text: "input:not([type=checkbox], [type=radio])", textarea: "textarea", checkbox: "input[type=checkbox]", radio: "input[type=radio]" }[quoted(p)[0]];
   await clickAt(p, `document.querySelector("#area ${kind}")`);
 }
 
@@ -243,9 +243,11 @@ async function food(p) {
   else if (many) {
     const kind = many[2].trim().replace(/\.$/, "");
     const row = rows.find((r) => r.kinds.includes(kind) || r.kinds.includes(kind.replace(/ /g, "-")));
-    for (let i = 0; i < Number(many[1]); i++) steps.push(click(row.plus));
+    // Its amount stands beside it, so that it reads differently after each click.
+    for (let i = 0; i < Number(many[1]); i++) await p.do(click(row.plus));
   } else throw new Error(`what to order: ${list}`);
   await inSteps(p, steps);
+  await p.look();
   await p.click("button", /^Order/);
 }
 
@@ -447,11 +449,14 @@ async function movies(p) {
   const task = p.lines[0];
   const genre = match(p, /for (\w+) movies/)[0];
   const director = /(?:directed by|by|director) (\w+)/i.exec(task)[1], year = /\b((?:19|20)\d\d)\b/.exec(task)[1];
+  // Where the first line has a field and no label, labels stand below.
+  const below = /text$/.test(p.lines[1]) ? -1 : 1;
   const field = (label) => {
-    const i = p.lines.findIndex((l) => new RegExp(`^${label}`, "i").test(l));
-    return (p.controls.find((c) => c.line === p.lines[i] && c.role === "text") ?? p.controls.find((c) => c.line === p.lines[i + 1])).ref;
+    // The label stands before the field, above it or below it.
+    const i = p.lines.findIndex((l, k) => k > 0 && label.test(l)), on = (line) => p.controls.find((c) => c.role === "text" && line && c.line === line);
+    return (on(p.lines[i]) ?? on(p.lines[i + below]) ?? on(p.lines[i + (below === 1 ? -1 : 1)])).ref;
   };
-  await p.do(fill(field("genre"), genre), fill(field("year"), year), fill(field("director"), director), click(p.find(undefined, /^(submit|search|go)/i)));
+  await p.do(fill(field(/genre/i), genre), fill(field(/year|date/i), year), fill(field(/director/i), director), click(p.find(undefined, /^(submit|search|go)/i)));
 }
 
 // mail is the number of the row of a sender: the row, its trash and its star come one after another.
@@ -510,8 +515,10 @@ async function natural(p, task) {
   if (/delete|trash|get rid|remove|erase/i.test(task)) return p.do(click(mail(p, named[0]).trash));
   if (/star|important|mark/i.test(task) && !/forward|send/i.test(task)) return p.do(click(mail(p, named[0]).star));
   const to = /(?:\bto|for|give|send|forward) ([A-Z][a-z]+)/i;
-  const all = [...task.matchAll(/\b([A-Z][a-z]+)(?='s|\b)/g)].map((m) => m[1]).filter((w) => !/^(Give|Send|Forward|Please|Email|Find|The|Locate|Mail|Open|Show|I|Can|Navigate|Resend|Pass|Share|Let|Make|Pick|Get|Search)$/.test(w));
-  const from = /(?:from|by) ([A-Z]\w+)/.exec(task)?.[1] ?? /([A-Z]\w+)'s/.exec(task)?.[1] ?? all.find((w) => senders.includes(w));
+// A word with a capital is a name, but for the first of a sentence that no mail is by.
+  const begins = (m) => /(^|[.!?:]\s+)$/.test(task.slice(0, m.index));
+  const all = [...task.matchAll(/\b([A-Z][a-z]+)('s)?/g)].filter((m) => !begins(m) || m[2] || senders.includes(m[1])).map((m) => m[1]);
+  const from = /(?:from|by) ([A-Z]\w+)/.exec(task)?.[1] ?? /([A-Z]\w+) sent/.exec(task)?.[1] ?? /([A-Z]\w+)'s/.exec(task)?.[1] ?? all.find((w) => senders.includes(w));
   const dest = all.find((w) => w !== from) ?? to.exec(task)?.[1];
   if (!from || !dest) throw new Error(`who: ${task}`);
   await forward(p, from, dest);
@@ -534,18 +541,17 @@ async function simon(p) {
   }
 }
 
+// calendar draws an event over half hours that are free, between the hours that the task names.
 async function calendar(p) {
-  const [hours, name, from] = match(p, /Create an? ([\d.]+) hours? event named "(.*?)", between (\w+)/);
+  const [length, unit, name, from] = match(p, /Create an? ([\d.]+) (hour|min)s? event named "(.*?)", between (\w+)/);
   const [, h, half] = /(\d+)(AM|PM)/.exec(from);
-  const first = ((Number(h) % 12) + (half === "PM" ? 12 : 0)) * 2;
+  const first = ((Number(h) % 12) + (half === "PM" ? 12 : 0)) * 2, many = Number(length) / (unit === "min" ? 30 : 0.5);
   const cell = (n) => `document.querySelector("#hh-${n}")`;
-  await p.eval("1");
-  await p.do({ do: "scroll", ref: p.find("item", `hh-${first}`) });
-  await p.picture();
-  const a = await p.eval(`(() => { const r = ${cell(first)}.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] })()`);
-  const last = first + Number(hours) * 2 - 1;
-  const b = await p.eval(`(() => { const r = ${cell(last)}.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] })()`);
-  await drag(p, a, b);
+  for (let i = 3; i < 8 && !(await p.try({ do: "scroll", ref: p.find("item", `hh-${first + i}`) })); i++) await p.look();
+  const taken = await p.eval(`(() => { const events = Array.from(document.querySelectorAll("#area .event")).map((e) => e.getBoundingClientRect()); return Array.from({ length: 8 }, (_, i) => document.querySelector("#hh-" + (${first} + i)).getBoundingClientRect()).map((c) => events.some((e) => e.top < c.bottom - 2 && e.bottom > c.top + 2)) })()`);
+  const at = taken.findIndex((_, i) => i + many <= taken.length && !taken.slice(i, i + many).includes(true));
+  const a = await box(p, cell(first + at)), b = await box(p, cell(first + at + many - 1));
+  await drag(p, [a.cx, a.y + 4], [b.cx, b.y + b.h - 4]);
   await p.look();
   await p.do(fill(p.all("text").at(-1).ref, name));
   await p.look();
@@ -633,12 +639,118 @@ async function highlight(p, which) {
   await p.do(submit(p));
 }
 
-async function midpoint(p) {
-  const [a, b] = await p.eval(`Array.from(document.querySelectorAll("#area svg circle")).slice(0, 2).map((e) => { const r = e.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] })`);
-  await p.picture();
-  await p.do({ do: "click", xy: [Math.round((a[0] + b[0]) / 2), Math.round((a[1] + b[1]) / 2)] });
+// ascending notes where the numbers are before the first click hides them.
+async function ascending(p) {
+  const places = await p.eval(`Array.from(document.querySelectorAll("#area svg text")).map((e) => { const r = e.getBoundingClientRect(); return [Number(e.textContent), Math.round(r.left + r.width / 2), Math.round(r.top + r.height / 2)] })`);
+  for (const [, x, y] of places.toSorted((a, b) => a[0] - b[0])) {
+    await p.picture();
+    await p.do({ do: "click", xy: [x, y] });
+  }
+}
+
+// dots are the middles of the circles of a drawing, and area the place of the drawing.
+const dots = (p, which = "circle") => p.eval(`Array.from(document.querySelectorAll("#area svg ${which}")).map((e) => { const r = e.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] })`);
+
+// point puts a dot at the pixel that a measure calls best. The page may put it a little away
+// from where it was clicked, which the first dot shows.
+async function point(p, dot, measure) {
+  const s = await box(p, `document.querySelector("#area svg")`), had = (await dots(p)).length;
+  const put = async (x, y) => {
+    await p.picture();
+    await p.do({ do: "click", xy: [x, y] });
+    await p.look();
+  };
+  let shift = [0, 0];
+  for (let i = 0; i < 2; i++) {
+    let best;
+    for (let x = Math.ceil(s.x) + 6; x < s.x + s.w - 6; x++) for (let y = Math.ceil(s.y) + 6; y < s.y + s.h - 6; y++) {
+      const value = measure([x + shift[0], y + shift[1]]);
+      if (!best || value < best.value) best = { value, x, y };
+    }
+    await put(best.x, best.y);
+    const now = (await dots(p, dot)).at(-1);
+    if (!now || (await dots(p)).length < had) throw new Error("no dot");
+    shift = [now[0] - best.x, now[1] - best.y];
+  }
+  await p.do(submit(p));
+}
+
+// angle is that at a point between two others, in degrees.
+const angle = (at, a, b) => {
+  const d = (Math.atan2(a[1] - at[1], a[0] - at[0]) - Math.atan2(b[1] - at[1], b[0] - at[0])) * 180 / Math.PI;
+  return Math.abs(((d % 360) + 540) % 360 - 180);
+};
+
+async function bisect(p) {
+  const [a, b] = await dots(p, "circle.init-black"), [at] = await dots(p, "circle.init-blue");
+  const half = angle(at, a, b) / 2;
+  const far = (q) => Math.hypot(q[0] - at[0], q[1] - at[1]);
+  await point(p, "#blue-circle", (q) => (far(q) < 20 ? 999 : Math.abs(angle(at, a, q) - half) + Math.abs(angle(at, b, q) - half)));
+}
+
+async function rightAngle(p) {
+  const [a] = await dots(p, "#init-black"), [at] = await dots(p, "#init-blue");
+  const far = (q) => Math.hypot(q[0] - at[0], q[1] - at[1]);
+  await point(p, "#blue-circle", (q) => (far(q) < 20 ? 999 : Math.abs(angle(at, a, q) - 90)));
+}
+
+// hotCold hovers, and keeps the pixels from which the page would say what it said.
+async function hotCold(p) {
+  const s = await box(p, `document.querySelector("#touch-area")`);
+  const limits = { HOT: [0, 5], WARM: [5, 10], COLD: [10, 40], "ICE COLD": [40, 999] };
+  let left = [];
+  for (let x = Math.ceil(s.x) + 5; x < s.x + s.w - 4; x++) for (let y = Math.ceil(s.y) + 5; y < s.y + s.h - 4; y++) left.push([x, y]);
+  for (let i = 0; i < 60 && left.length; i++) {
+    const at = left[Math.floor(left.length * ((i * 0.618) % 1))];
+    await p.picture();
+    await p.do({ do: "hover", xy: at });
+    const word = p.all("item").find((c) => limits[c.name])?.name;
+    if (!word) continue;
+    if (word === "HOT") {
+      await p.picture();
+      return p.do({ do: "click", xy: at });
+    }
+    const [low, high] = limits[word];
+    left = left.filter((q) => { const d = Math.hypot(q[0] - at[0], q[1] - at[1]); return d >= low - 1 && d < high + 1 && d > 0 });
+  }
+  throw new Error("it is nowhere hot");
+}
+
+async function shapesApart(p) {
+  const [what] = match(p, /Drag all (\w+)/);
+  const tag = { rectangles: "rect", squares: "rect", circles: "circle", triangles: "polygon" }[what];
+  const boxes = await p.eval(`Array.from(document.querySelectorAll("#shape-container")).map((e) => { const r = e.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] })`);
+  const all = await grid(p), count = [0, 0];
+  for (const s of all) {
+    const side = (tag ? s.tag === tag : s.colour === what) ? 0 : 1, n = count[side]++;
+    await drag(p, [s.x, s.y], [boxes[side][0] - 18 + (n % 3) * 16, boxes[side][1] - 6 + Math.floor(n / 3) * 14]);
+  }
   await p.look();
   await p.do(submit(p));
+}
+
+// edit selects by keys, and styles what is selected by the buttons of the editor.
+async function edit(p) {
+  const [what] = match(p, /give(?: the text)? (\S+) the|make (\S+) the/).filter(Boolean);
+  const style = /style (\w+)/.exec(p.lines[0])?.[1], paint = /color (\w+)/.exec(p.lines[0])?.[1];
+  const text = (await p.eval(`document.querySelector(".ql-editor").innerText`)).trimEnd();
+  const whole = what === "everything", from = whole ? 0 : ` ${text} `.indexOf(` ${what} `), many = whole ? text.length : what.length;
+  await clickAt(p, `document.querySelector(".ql-editor p")`);
+  await inSteps(p, [press("Home"), ...Array.from({ length: from }, () => press("ArrowRight")), ...Array.from({ length: many }, () => press("Shift+ArrowRight"))]);
+  if (style) await clickAt(p, `document.querySelector(".ql-${{ bold: "bold", italics: "italic", underlined: "underline" }[style]}")`);
+  else {
+    await clickAt(p, `document.querySelector(".ql-color .ql-picker-label")`);
+    const at = await p.eval(`Array.from(document.querySelectorAll(".ql-color .ql-picker-item")).map((e) => getComputedStyle(e).backgroundColor)`);
+    const want = { red: "rgb(230, 0, 0)", orange: "rgb(255, 153, 0)", yellow: "rgb(255, 255, 0)", green: "rgb(0, 138, 0)", blue: "rgb(0, 102, 204)", purple: "rgb(153, 51, 255)" }[paint];
+    await clickAt(p, `document.querySelectorAll(".ql-color .ql-picker-item")[${at.indexOf(want)}]`);
+  }
+  await p.look();
+  await p.do(submit(p));
+}
+
+async function midpoint(p) {
+  const [a, b] = await dots(p);
+  await point(p, "#blue-circle", (q) => Math.hypot(q[0] - (a[0] + b[0]) / 2, q[1] - (a[1] + b[1]) / 2));
 }
 
 async function circle(p) {
@@ -684,7 +796,7 @@ async function greatest(p) {
   await p.do(submit(p));
 }
 
-const palette = { red: [255, 0, 0], green: [0, 128, 0], blue: [0, 0, 255], yellow: [255, 255, 0], black: [0, 0, 0], magenta: [255, 0, 255], aqua: [0, 255, 255], purple: [128, 0, 128], orange: [255, 165, 0], pink: [255, 192, 203], gray: [128, 128, 128], brown: [165, 42, 42], cyan: [0, 255, 255], white: [255, 255, 255], lime: [0, 255, 0], olive: [128, 128, 0] };
+const palette = { red: [255, 0, 0], green: [0, 128, 0], blue: [0, 0, 255], yellow: [255, 255, 0], black: [0, 0, 0], magenta: [255, 0, 255], maroon: [128, 0, 0], navy: [0, 0, 128], silver: [192, 192, 192], teal: [0, 128, 128], gold: [255, 215, 0], aqua: [0, 255, 255], purple: [128, 0, 128], orange: [255, 165, 0], pink: [255, 192, 203], gray: [128, 128, 128], brown: [165, 42, 42], cyan: [0, 255, 255], white: [255, 255, 255], lime: [0, 255, 0], olive: [128, 128, 0] };
 
 // grid is the shapes of a drawing: kind, text, colour, whether large, and the place.
 const grid = (p) => p.eval(`Array.from(document.querySelectorAll("#area_svg > *, #area svg > *")).filter((e) => !e.id && e.getBoundingClientRect().width > 0).map((e) => { const r = e.getBoundingClientRect(); return { tag: e.tagName, text: e.textContent, colour: e.getAttribute("fill") || e.style.fill, size: parseFloat(e.getAttribute("font-size") || Math.max(r.width, r.height)), x: r.left + r.width / 2, y: r.top + r.height / 2 } })`);
@@ -729,14 +841,7 @@ async function blocks(p) {
 }
 
 export const solvers = {
-  "ascending-numbers": async (p) => {
-    const order = p.all("item", /^\d+$/).map((c) => c.name);
-    for (let n = 1; n <= 5; n++) {
-      const at = await p.eval(`(() => { const t = Array.from(document.querySelectorAll("#area svg text")).find((e) => e.textContent === "${n}"); const r = (t ?? document.querySelectorAll("#area svg circle, #area svg rect")[${order.indexOf(String(n))}]).getBoundingClientRect(); return [Math.round(r.left + r.width / 2), Math.round(r.top + r.height / 2)] })()`);
-      await p.picture();
-      await p.do({ do: "click", xy: at });
-    }
-  },
+  "ascending-numbers": ascending,
   "book-flight": flight,
   "book-flight-nodelay": flight,
   "button-delay": async (p) => p.do(click(p.find("button", "ONE")), { do: "wait", ms: Number(match(p, /wait (\d)/)[0]) * 1000 + 50 }, click(p.find("button", "TWO"))),
@@ -801,7 +906,7 @@ export const solvers = {
   "focus-text": (p) => p.do(click(p.find("text"))),
   "focus-text-2": (p) => p.do(click(p.all("text")[nth(p.lines[0]) - 1].ref)),
   "form-sequence": async (p) => {
-    const [want, n] = match(p, /Select (\d+) with the slider, click the (\d)/).map(Number);
+    const [want, n] = match(p, /Select (-?\d+) with the slider, click the (\d)/).map(Number);
     await slider(p, unnamed(p)[0], () => numbers(p)[0], want);
     await p.do({ do: "check", ref: p.all("check")[n - 1].ref }, submit(p));
   },
@@ -872,6 +977,7 @@ export const solvers = {
   },
   "use-spinner": spinner,
 
+  "bisect-angle": bisect,
   "circle-center": circle,
   "click-color": colour,
   "click-pie": pie,
@@ -880,6 +986,10 @@ export const solvers = {
   "click-shape": shapeNamed,
   "count-shape": shapesCounted,
   "drag-shapes": shapesInto,
+  "drag-shapes-2": shapesApart,
+  "hot-cold": hotCold,
+  "right-angle": rightAngle,
+  "text-editor": edit,
   "find-greatest": greatest,
   "use-colorwheel": wheel,
   "use-colorwheel-2": wheel,
