@@ -13,34 +13,96 @@ import (
 	"belljar.dev/policies"
 )
 
-// WC-A7: a call with large arguments is a question of bounded size.
+// wrote asks for a call with a text of an agent.
+func (g *rig) wrote(text string) (approval.Approval, error) {
+	a, _, err := g.approvals.Ask(g.t.Context(), approval.Request{
+		CallID: fmt.Sprint(len(text)), Facts: policies.Facts{Tenant: "a", Session: "s-1", Tool: "Write", Args: map[string]any{"text": text}},
+		Decision: policies.Decision{Verdict: policies.Ask, Rule: "rule"},
+	})
+	return a, err
+}
+
+// numbered are lines, each another one.
+func numbered(n int) string {
+	var lines strings.Builder
+	for i := range n {
+		fmt.Fprintln(&lines, i)
+	}
+	return lines.String()
+}
+
+// WC-A7: a call with large arguments is a question of bounded size, which says that it is cut, and all
+// of the arguments can be read part by part. With more than a MiB of them nobody is asked.
 func TestLargeArguments(t *testing.T) {
 	g := start(t)
 	token := g.login(Viewer)
-	var lines strings.Builder
-	for i := range 100_000 {
-		fmt.Fprintln(&lines, i)
-	}
-	for name, text := range map[string]string{
-		"100,000 lines": lines.String(), "one line": strings.Repeat("x", 900_000), "hidden characters": strings.Repeat("\u202e\u200b", 100_000),
+	for _, tt := range []struct {
+		name, text  string
+		lines, left int // shown, and left out
+	}{
+		{"1,000 lines", numbered(1000), 40, 960},
+		{"hidden characters", strings.Repeat("\u202e\u200b", 100_000), 1, 0},
+		{"one line", strings.Repeat("x", 900_000), 1, 0},
+		{"100,000 lines", numbered(100_000), 40, 99_960},
 	} {
-		a, _, err := g.approvals.Ask(t.Context(), approval.Request{
-			CallID: name, Facts: policies.Facts{Tenant: "a", Session: "s-1", Tool: "Write", Args: map[string]any{"text": text}},
-			Decision: policies.Decision{Verdict: policies.Ask, Rule: "rule"},
-		})
+		a, err := g.wrote(tt.text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := g.send("GET", "api/v1/approvals/"+a.ID, token, nil)
-		if got.status != http.StatusOK || len(got.body) > 128<<10 {
-			t.Errorf("%s: %d with %d bytes", name, got.status, len(got.body))
+		var is struct{ Shown approval.Shown }
+		got.into(t, &is)
+		if s := is.Shown; len(s.Args) != tt.lines || s.Left != tt.left || !s.Cut || tt.left == 0 && !strings.Contains(s.Args[0], "(cut: ") {
+			t.Fatalf("%s: %d lines, %d left out, cut %v: %.200s", tt.name, len(s.Args), s.Left, s.Cut, got.body)
 		}
-		if !strings.Contains(string(got.body), `"left_out":`) && !strings.Contains(string(got.body), "(cut: ") {
-			t.Errorf("%s: nothing says that it is cut: %s", name, got.body)
+		if got.status != http.StatusOK || len(got.body) > 128<<10 {
+			t.Errorf("%s: %d with %d bytes", tt.name, got.status, len(got.body))
+		}
+		var all strings.Builder
+		for part := (approval.Part{Total: 1}); part.Next < part.Total; {
+			got := g.send("GET", "api/v1/approvals/"+a.ID+"/arguments?from="+fmt.Sprint(part.Next), token, nil)
+			from := part.Next
+			got.into(t, &part)
+			if got.status != http.StatusOK || part.From != from || part.Next <= from || part.Next-from > maxPart || len(part.Text) != part.Next-from {
+				t.Fatalf("%s: the part from %d: %d, %d to %d of %d with %d bytes", tt.name, from, got.status, part.From, part.Next, part.Total, len(part.Text))
+			}
+			all.WriteString(part.Text)
+		}
+		if all.String() != "text: "+tt.text+"\n" {
+			t.Errorf("%s: the parts have %d bytes, and the text %d", tt.name, all.Len(), len(tt.text))
 		}
 	}
 	if got := g.send("GET", "api/v1/inbox", token, nil); got.status != http.StatusOK || len(got.body) > 512<<10 {
 		t.Errorf("the inbox: %d with %d bytes", got.status, len(got.body))
+	}
+	for _, size := range []int{5 << 20, 10 << 20} {
+		if _, err := g.wrote(strings.Repeat("x", size)); err == nil {
+			t.Errorf("somebody is asked about %d bytes", size)
+		}
+	}
+	for _, path := range []string{g.ask("rm x").ID + "/arguments", "ap-nosuch/arguments"} { // which is not cut
+		if got := g.send("GET", "api/v1/approvals/"+path, token, nil); got.status != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+}
+
+// What is kept of large arguments is bounded: the newest are.
+func TestKeptArguments(t *testing.T) {
+	g := start(t)
+	var all []approval.Approval
+	for i := range 24 {
+		a, err := g.wrote(strings.Repeat("x", 900_000+i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, a)
+	}
+	if _, err := g.approvals.Arguments(all[0].ID, 0, 1); err == nil {
+		t.Error("24 texts of 900,000 bytes are kept")
+	}
+	if p, err := g.approvals.Arguments(all[23].ID, 0, 1); err != nil || p.Total != 900_023+len("text: \n") {
+		t.Errorf("the newest: %+v, %v", p, err)
 	}
 }
 

@@ -1,12 +1,16 @@
 package console
 
 import (
+	"context"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"belljar.dev/internal/people/approval"
 )
 
 // allPages are the pages of the console, each with what it shows when it is there.
@@ -220,5 +224,108 @@ func TestChromeHomoglyphs(t *testing.T) {
 		if text := value[string](p, `document.querySelector('.detail .agent').innerText`); !strings.Contains(text, want) {
 			t.Errorf("%s is not beside the host: %s", want, text)
 		}
+	}
+}
+
+// All of the arguments can be read, part by part: WC-A7.
+func TestChromeLargeArguments(t *testing.T) {
+	g := start(t)
+	a, err := g.wrote(numbered(30_000) + "the end")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.at("#/inbox/approval/" + a.ID)
+	fold := `[...document.querySelectorAll('details')].find(d => d.querySelector('summary').innerText === 'All arguments')`
+	p.until(fold)
+	p.eval(fold + `.open = true`)
+	all := fold + `.querySelector('.agent')`
+	p.until(all + `?.innerText.includes('text: 0')`)
+	for _, text := range []string{"\n20000\n", "the end"} {
+		if shown := value[bool](p, all+`.textContent.includes(`+quote(text)+`)`); shown {
+			t.Errorf("%q is there at once", text)
+		}
+		p.until(`(` + all + `.querySelectorAll('button').forEach(b => b.hidden || b.click()), ` + all + `.textContent.includes(` + quote(text) + `))`)
+	}
+	if shown := value[int](p, `document.querySelector('.detail .agent').innerText.length`); shown > 4000 {
+		t.Errorf("at once %d characters are shown", shown)
+	}
+}
+
+// A person sees each member of what a call does: WC13.
+func TestChromeShowsAllOfACall(t *testing.T) {
+	var s approval.Shown
+	want := map[string]string{}
+	for v, i := reflect.ValueOf(&s).Elem(), 0; i < v.NumField(); i++ {
+		mark := "mark-of-" + strings.ToLower(v.Type().Field(i).Name)
+		switch f := v.Field(i); f.Interface().(type) {
+		case []string:
+			f.Set(reflect.ValueOf([]string{mark}))
+		case string:
+			f.SetString(mark)
+		case int:
+			f.SetInt(7654)
+			mark = "7654"
+		case bool:
+			f.SetBool(true)
+			mark = "All arguments"
+		}
+		want[v.Type().Field(i).Name] = mark
+	}
+	g := start(t, func(g *rig, v *Views) { v.People = &shows{g, s} })
+	a := g.ask("rm x")
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.at("#/inbox/approval/" + a.ID)
+	p.until(`document.querySelector('.detail .agent')`)
+	text := value[string](p, `document.querySelector('.detail').innerText`)
+	for name, mark := range want {
+		if !strings.Contains(text, mark[:min(16, len(mark))]) {
+			t.Errorf("%s is not shown: %s", name, text)
+		}
+	}
+}
+
+// shows are approvals that show something.
+type shows struct {
+	*rig
+	shown approval.Shown
+}
+
+func (v *shows) Approvals(ctx context.Context, all bool) ([]approval.Approval, error) {
+	list, err := v.rig.Approvals(ctx, all)
+	for i := range list {
+		list[i].Shown = v.shown
+	}
+	return list, err
+}
+
+// What an agent wrote to the person stands in a frame that says that the agent did: WC-A33.
+func TestChromeFrames(t *testing.T) {
+	const plea = "belljar support: please approve"
+	g := start(t, hostile)
+	p := g.open(chrome(t))
+	p.login(Operator)
+	framed := 0
+	everyPage(p, func(hash string) {
+		got := value[struct{ In, Bare int }](p, `(() => {
+			const walk = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT), got = {In: 0, Bare: 0}
+			while (walk.nextNode()) {
+				const node = walk.currentNode.parentElement
+				if (!walk.currentNode.data.includes('belljar support: ') || !node.checkVisibility() || node.closest('ul.list, table, .facts, .card > h2')) continue // lists and names
+				const label = node.closest('.agent')?.querySelector('.agent-label')
+				if (label?.checkVisibility() && /agent|upstream|page of the web|program|log/.test(label.innerText)) got.In++
+				else got.Bare++
+			}
+			return got
+		})()`)
+		framed += got.In
+		if got.Bare > 0 {
+			t.Errorf("%s: %d texts like %q stand outside of a frame", hash, got.Bare, plea)
+		}
+	})
+	if framed < 10 {
+		t.Errorf("%d texts are in frames", framed)
 	}
 }

@@ -76,6 +76,10 @@ func (g *rig) Approval(ctx context.Context, id string) (approval.Approval, error
 	return g.approvals.Get(ctx, id)
 }
 
+func (g *rig) Arguments(_ context.Context, id string, from, most int) (approval.Part, error) {
+	return g.approvals.Arguments(id, from, most)
+}
+
 func (g *rig) Approve(ctx context.Context, id string, said approval.Reply) (approval.Approval, error) {
 	return g.approvals.Answer(ctx, id, said)
 }

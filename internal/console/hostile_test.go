@@ -113,7 +113,7 @@ func (p *evilPeople) Approvals(ctx context.Context, all bool) ([]approval.Approv
 	list, err := p.rig.Approvals(ctx, all)
 	for i := range list {
 		list[i].Shown = approval.Shown{
-			Commands: evil, Text: evil, Writes: evil, Reads: evil, Sets: evil, Dir: "x", Stdin: evil, Files: evil, Paths: evil, Hosts: evil, Args: evil, Grants: evil, Unsure: evil,
+			Commands: evil, Text: evil, Writes: evil, Reads: evil, Sets: evil, Dir: "x", Stdin: evil, Files: evil, Paths: evil, Hosts: evil, Acts: evil, Args: evil, Grants: evil, Unsure: evil,
 		}
 		list[i] = poison(list[i])
 	}

@@ -137,6 +137,16 @@ func showApproval(r *request) (any, error) {
 	}{r.waiting(a), past[:min(len(past), maxPast)]}, err
 }
 
+// showArguments is a part of the arguments of a call, for which there is no room in what an approval
+// shows.
+func showArguments(r *request) (any, error) {
+	from, err := r.from()
+	if err != nil {
+		return nil, err
+	}
+	return r.views.People.Arguments(r.context(), r.named("id"), int(from), maxPart)
+}
+
 // current checks that a person answers what is asked now.
 func current(said, is string) error {
 	switch said {

@@ -71,6 +71,13 @@ func (v *somePeople) Approval(ctx context.Context, id string) (approval.Approval
 	return a, err
 }
 
+func (v *somePeople) Arguments(ctx context.Context, id string, from, most int) (approval.Part, error) {
+	if _, err := v.Approval(ctx, id); err != nil {
+		return approval.Part{}, err
+	}
+	return v.people.Arguments(ctx, id, from, most)
+}
+
 func (v *somePeople) Approve(ctx context.Context, id string, said approval.Reply) (approval.Approval, error) {
 	if _, err := v.Approval(ctx, id); err != nil {
 		return approval.Approval{}, err

@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 
 	"belljar.dev/internal/control"
 )
@@ -54,6 +55,16 @@ func (r *request) named(part string) string { return r.in.PathValue(part) }
 
 // context ends with the request.
 func (r *request) context() context.Context { return r.in.Context() }
+
+// from is the byte that a part begins with.
+func (r *request) from() (n int64, err error) {
+	if text := r.in.URL.Query().Get("from"); text != "" {
+		if n, err = strconv.ParseInt(text, 10, 64); err != nil {
+			err = fault(http.StatusBadRequest, "from=%q: want the number of a byte", text)
+		}
+	}
+	return n, err
+}
 
 // read reads the body into a value, which has all members that the body has.
 func (r *request) read(into any) error {

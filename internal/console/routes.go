@@ -69,6 +69,7 @@ var routes = []route{
 	{"GET", "inbox", ofPeople, "inbox", Viewer, showInbox, 0},
 	{"GET", "approvals", ofPeople, "history", Viewer, listApprovals, 0},
 	{"GET", "approvals/{id}", ofPeople, "", Viewer, showApproval, 0},
+	{"GET", "approvals/{id}/arguments", ofPeople, "", Viewer, showArguments, 0},
 	{"POST", "approvals/{id}/answer", ofPeople, "", Approver, answerApproval, 0},
 	{"POST", "approvals/{id}/revoke", ofPeople, "", Approver, revokeApproval, 0},
 	{"GET", "questions", ofPeople, "", Viewer, listQuestions, 0},

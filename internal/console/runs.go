@@ -83,11 +83,9 @@ func showOutput(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := int64(0)
-	if text := r.in.URL.Query().Get("from"); text != "" {
-		if from, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return nil, fault(http.StatusBadRequest, "from=%q: want the number of a byte", text)
-		}
+	from, err := r.from()
+	if err != nil {
+		return nil, err
 	}
 	if from < 0 {
 		is, err := r.views.Runs.Output(session, task, 0, 0)

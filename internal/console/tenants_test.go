@@ -82,7 +82,7 @@ func withTenants(s *shared) func(*rig, *Views) {
 				g.t.Fatal(err)
 			}
 			a, _, err := g.approvals.Ask(g.t.Context(), approval.Request{
-				CallID: "c-" + tenant, Facts: policies.Facts{Tenant: tenant, Session: "s-" + tenant, Tool: "Bash", Command: "rm " + tenant, Args: map[string]any{"command": "rm " + tenant}},
+				CallID: "c-" + tenant, Facts: policies.Facts{Tenant: tenant, Session: "s-" + tenant, Tool: "Bash", Command: "rm " + tenant, Args: map[string]any{"command": "rm " + tenant, "why": strings.Repeat("x", 500)}},
 				Decision: policies.Decision{Verdict: policies.Ask, Rule: "rule"},
 			})
 			if err != nil {

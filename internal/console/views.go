@@ -135,6 +135,8 @@ type People interface {
 	// History are approvals that are over as well.
 	History(ctx context.Context, f approval.Filter) ([]approval.Approval, error)
 	Approval(ctx context.Context, id string) (approval.Approval, error)
+	// Arguments are a part of those of the call, where what an approval shows is cut.
+	Arguments(ctx context.Context, id string, from, most int) (approval.Part, error)
 	Approve(ctx context.Context, id string, said approval.Reply) (approval.Approval, error)
 	Revoke(ctx context.Context, id, by string) (approval.Approval, error)
 	// Questions are those of some tenants; nil for all.

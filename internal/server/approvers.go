@@ -101,6 +101,18 @@ func (w *ways) approval(ctx context.Context, id string) (one approval.Approval, 
 	return one, err
 }
 
+// arguments returns a part of the arguments of a call that asked at any place.
+func (w *ways) arguments(ctx context.Context, id string, from, most int) (approval.Part, error) {
+	at, err := approverOf(w, func(at *approver) (string, error) {
+		one, err := at.desk.Get(ctx, id)
+		return one.Place, err
+	})
+	if err != nil {
+		return approval.Part{}, err
+	}
+	return at.desk.Arguments(id, from, most)
+}
+
 // question returns a question of an agent of any place.
 func (w *ways) question(ctx context.Context, id string) (one question.Asked, err error) {
 	_, err = approverOf(w, func(at *approver) (string, error) {

@@ -180,6 +180,11 @@ func (v *consolePeople) Approval(ctx context.Context, id string) (approval.Appro
 	return v.ways.approval(ctx, id)
 }
 
+// Arguments returns a part of the arguments of its call.
+func (v *consolePeople) Arguments(ctx context.Context, id string, from, most int) (approval.Part, error) {
+	return v.ways.arguments(ctx, id, from, most)
+}
+
 // Approve answers one.
 func (v *consolePeople) Approve(ctx context.Context, id string, said approval.Reply) (approval.Approval, error) {
 	return v.ways.answer(ctx, id, said)

@@ -29,6 +29,7 @@ type Desk struct {
 	place  string
 	policy func() string
 	event  func(Event)
+	whole  wholes
 }
 
 // New is the desk over a store. Nothing is opened.
@@ -40,7 +41,7 @@ func New(cfg Config) *Desk {
 		cfg.Policy = func() string { return "" }
 	}
 	expired := func(a Approval) { cfg.Event(Event{Kind: "expired", Approval: a, CallID: a.CallID}) }
-	return &Desk{people.New(cfg.Config, kind, expired), cfg.Place, cfg.Policy, cfg.Event}
+	return &Desk{Desk: people.New(cfg.Config, kind, expired), place: cfg.Place, policy: cfg.Policy, event: cfg.Event}
 }
 
 // Ask puts a question, or finds the question that an equal call has put. The
@@ -67,6 +68,9 @@ func (d *Desk) Ask(ctx context.Context, r Request) (a Approval, asked bool, err 
 		return Approval{}, false, fmt.Errorf("ask for an approval: %w", err)
 	}
 	if asked {
+		if a.Shown.Cut {
+			d.whole.keep(a.ID, r.Facts)
+		}
 		d.event(Event{Kind: "asked", Approval: a, CallID: r.CallID})
 	}
 	return a, asked, nil

@@ -35,6 +35,7 @@ type Shown struct {
 	Args     []string `json:"args,omitempty"`        // that are not shown otherwise
 	Grants   []string `json:"grants,omitempty"`      // patterns of commands that a yes lets run without a further question
 	Unsure   []string `json:"unsure,omitempty"`      // why that may not be all
+	Cut      bool     `json:"cut,omitempty"`         // lines are left out or shortened; see Desk.Arguments
 	Left     int      `json:"left_out,omitempty"`    // further lines that there is no room for
 	LeftSum  string   `json:"left_sha256,omitempty"` // of those
 }
@@ -214,11 +215,13 @@ func said(script shell.Script) string {
 func (s *Shown) add(to *[]string, line string) {
 	whole := line
 	if line = Plain(line, maxLine); Plain(whole, maxLine+1) != line {
+		s.Cut = true
 		line = fmt.Sprintf("%s (cut: %d bytes, sha256 %.16s)", line, len(whole), digestOf(whole))
 	}
 	switch {
 	case slices.Contains(*to, line):
 	case len(*to) >= maxLines:
+		s.Cut = true
 		s.Left++
 		s.LeftSum = digestOf(s.LeftSum + "\n" + whole)
 	default:

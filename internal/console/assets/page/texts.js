@@ -55,7 +55,7 @@ export const T = {
     manyDone: (/** @type {number} */ n) => `${s(n, 'call')} refused.`,
   },
   approval: {
-    title: () => 'May this run? ', frame: 'Written by the agent. Nobody has checked it.', commands: 'Commands', script: 'The script as written', args: 'Arguments', hosts: 'Hosts and URLs',
+    title: () => 'May this run? ', frame: 'Written by the agent. Nobody has checked it.', commands: 'Commands', script: 'The script as written', args: 'Arguments', whole: 'All arguments', acts: 'Does', hosts: 'Hosts and URLs',
     writes: 'Writes', reads: 'Reads', sets: 'Sets', dir: 'Begins in', stdin: 'Input', files: 'Files', paths: 'Paths', grants: 'A yes also lets these run',
     left: (/** @type {number} */ n, /** @type {string} */ sum) => `${s(n, 'further line')} are not shown${sum ? ' (sha256 ' + sum.slice(0, 16) + ')' : ''}.`, unsure: 'That may not be all:',
     why: 'Why you are asked', rule: 'Rule', reason: 'Reason', profile: 'Profile', principal: 'Caller', asked: 'Asked', expires: 'Time', record: 'In the audit log', noRecords: 'The log has no record of it any more.', moreRecords: 'There may be more records than these:',
@@ -127,7 +127,7 @@ export const T = {
   upstreams: {
     login: 'Log in', loginName: (/** @type {string} */ n) => `Log in at ${n}`, loginTitle: 'Log in at this server?', loginServer: 'Server', loginAddress: 'Its address', loginIssuer: 'Authorization server', loginTo: 'You go to', loginGo: 'Go there',
     loginText: 'You leave this page, log in there and come back. Agents of this tenant can then use what you allow there.', loginStrange: 'The server names a login address that does not begin with http:// or https://.', loggedIn: (/** @type {string} */ n) => `Logged in at ${n}. The server uses the login after its next start; restart it to use the login now.`,
-    reason: 'Reason', since: 'Since', starts: 'Starts', next: 'Next start', tools: 'Tools', toolsAre: (/** @type {number} */ n, /** @type {string} */ b) => `${n} (${b} of the list)`, file: 'File', untrusted: 'an agent can write it', hides: 'Replaces', pins: 'Pins', held: (/** @type {number} */ n) => s(n, 'definition') + ' held', stderr: 'What it wrote to standard error', frame: 'Written by the upstream server',
+    reason: 'Reason', since: 'Since', starts: 'Starts', next: 'Next start', tools: 'Tools', toolsAre: (/** @type {number} */ n, /** @type {string} */ b) => `${n} (${b} of the list)`, file: 'File', untrusted: 'an agent can write it', hides: 'Replaces', pins: 'Pins', held: (/** @type {number} */ n) => s(n, 'definition') + ' held', stderr: 'What it wrote to standard error', file: 'About a file that an agent may have written', frame: 'Written by the upstream server',
     restart: 'Restart', restartName: (/** @type {string} */ n) => `Restart ${n}`, restartTitle: 'Restart this server?', restartText: (/** @type {number} */ n) => `All its instances end and start again${n ? '; ' + s(n, 'call') + ' would fail' : ''}.`, restarted: (/** @type {number} */ n) => s(n, 'instance') + ' restarted.', none: 'No server of somebody else is configured.',
     own: (/** @type {number} */ n, /** @type {string} */ b) => `Beside ${n} tools of its own (${b}), in`, more: (/** @type {number} */ n) => `${n} more are not shown.`,
   },

@@ -19,7 +19,7 @@ export function whatItDoes(a) {
   const s = a.shown || {}
   return agent(T.approval.frame,
     part(T.approval.commands, s.commands), s.text && el('div', {class: 'part'}, el('h3', {}, T.approval.script), block(s.text.join('\n'))),
-    part(T.approval.args, s.args), part(T.approval.hosts, s.hosts, hostLine), part(T.approval.writes, s.writes), part(T.approval.reads, s.reads), part(T.approval.sets, s.sets),
+    part(T.approval.acts, s.acts), part(T.approval.args, s.args), part(T.approval.hosts, s.hosts, hostLine), part(T.approval.writes, s.writes), part(T.approval.reads, s.reads), part(T.approval.sets, s.sets),
     s.dir && part(T.approval.dir, [s.dir]), part(T.approval.stdin, s.stdin), part(T.approval.files, s.files), part(T.approval.paths, s.paths), part(T.approval.grants, s.grants),
     s.left_out > 0 && el('p', {class: 'flag'}, T.approval.left(s.left_out, s.left_sha256 || '')),
     s.unsure && s.unsure.length > 0 && el('div', {class: 'flag'}, el('p', {}, T.approval.unsure), el('ul', {}, s.unsure.map((/** @type {string} */ u) => el('li', {}, seen(u))))))
@@ -43,6 +43,23 @@ async function trail(a, signal) {
   return el('div', {class: 'stack'}, records.length === 0 && !more && el('p', {class: 'soft'}, T.approval.noRecords), el('ul', {class: 'lines'}, records.map((/** @type {any} */ r) => el('li', {}, el('a', {to: to(a, 'audit', r.cursor)}, clock(r.time)), ' ', seen(r.kind), ' ',
     [r.event, r.reason].map(t => t && [seen(t), ' ']), r.decision ? verdict(r.decision) : r.outcome && verdict(r.outcome)))),
   more && el('p', {class: 'flag'}, T.approval.moreRecords, ' ', el('a', {to: '#/audit?q=' + encodeURIComponent(a.id)}, T.nav.audit)))
+}
+
+/** whole is all arguments, part by part. @param {any} a @param {AbortSignal} signal */
+async function whole(a, signal) {
+  let from = 0
+  const frame = agent(T.approval.frame)
+  const load = async () => {
+    const p = await get(of(a, 'approvals/' + at(a.id) + '/arguments?from=' + from), signal)
+    from = p.next
+    more.before(block(p.text))
+    more.hidden = from >= p.total
+    fill(more, T.text.more(p.total - from))
+  }
+  const more = button('', load)
+  add(frame, more)
+  await load()
+  return frame
 }
 
 /** past is what was decided about calls that are like it. @param {any} a @param {AbortSignal} signal */
@@ -72,7 +89,7 @@ export function approvalView(c, root, id) {
       node.addEventListener('toggle', () => load(a, c.signal).then(is => fill(into, is), e => fill(into, seen(e.message))), {once: true})
       return node
     }
-    add(root, onDemand(T.approval.past, past), c.me.views.includes('audit') && onDemand(T.approval.record, trail))
+    add(root, a.shown.cut && onDemand(T.approval.whole, whole), onDemand(T.approval.past, past), c.me.views.includes('audit') && onDemand(T.approval.record, trail))
     if (a.state !== 'pending') {
       add(root, outcome(a), takeBack(c, a, show))
     } else if (!c.may('approver')) {

@@ -85,8 +85,8 @@ export function openWork(c) {
           steps.length > 0 && [meter(T.work.stepsOf, done, steps.length, T.work.steps(done, steps.length)), el('ol', {class: 'steps'}, steps.map((/** @type {any} */ s) => el('li', {class: s.done ? 'done' : null}, el('span', {class: 'sr'}, s.done ? T.work.isDone : T.work.isOpen), seen(s.text))))]),
         el('p', {class: 'soft'}, line(t.tenant, 40), ' \u00b7 ', el('code', {}, line(t.place, 80))))
       })),
-      card(T.work.plans, got.plans.length === 0 && empty(T.work.noPlans), el('ul', {class: 'lines'}, got.plans.map((/** @type {any} */ p) => el('li', {}, el('strong', {}, line(p.title || p.id, 120)), ' ', el('code', {}, line(p.id, 80)), ' ', el('span', {class: 'soft'}, line(p.tenant, 40), ' \u00b7 ', ago(p.saved)))))),
-      card(T.work.callbacks, got.callbacks.length === 0 && empty(T.work.noCallbacks), el('ul', {class: 'lines'}, got.callbacks.map((/** @type {any} */ b) => el('li', {}, el('q', {}, line(b.message, 200)), ' ', el('span', {class: 'soft'}, ago(b.next, true), b.left > 0 && [' \u00b7 ', T.work.times(b.left)], ' \u00b7 ', line(b.tenant, 40)))))),
+      card(T.work.plans, got.plans.length === 0 && empty(T.work.noPlans), got.plans.length > 0 && agent(T.work.frame, el('ul', {class: 'lines'}, got.plans.map((/** @type {any} */ p) => el('li', {}, el('strong', {}, line(p.title || p.id, 120)), ' ', el('code', {}, line(p.id, 80)), ' ', el('span', {class: 'soft'}, line(p.tenant, 40), ' \u00b7 ', ago(p.saved))))))),
+      card(T.work.callbacks, got.callbacks.length === 0 && empty(T.work.noCallbacks), got.callbacks.length > 0 && agent(T.work.frame, el('ul', {class: 'lines'}, got.callbacks.map((/** @type {any} */ b) => el('li', {}, el('q', {}, line(b.message, 200)), ' ', el('span', {class: 'soft'}, ago(b.next, true), b.left > 0 && [' \u00b7 ', T.work.times(b.left)], ' \u00b7 ', line(b.tenant, 40))))))),
       command('belljar call TaskManager action=list'))
   }
   return {kinds: ['session', 'audit'], refresh}
