@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -1235,7 +1234,7 @@ func TestProtectedAs(t *testing.T) {
 		try(name, name, true)
 		try(name, "a/"+name+"/b", true)
 		try(name, "a/b/"+name, false)
-		try(name, path.Dir(name), false)
+		try(name, filepath.Dir(name), false)
 	}
 }
 
