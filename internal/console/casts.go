@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"strconv"
 
@@ -80,7 +79,7 @@ func castFrom(text []byte, from int) (part castPart, err error) {
 		}
 		at, isTime := event[0].(float64)
 		out, isText := event[2].(string)
-		if !isTime || !isText || math.IsNaN(at) || at < part.Seconds {
+		if !isTime || !isText || at < part.Seconds {
 			return castPart{}, errors.New("read recording: a line is not an event, or its time is before that of the last one")
 		}
 		part.Seconds = at

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -165,6 +166,39 @@ func (f *tornFile) Write(p []byte) (int, error) {
 type uncutFile struct{ recordFile }
 
 func (uncutFile) Truncate(int64) error { return syscall.EIO }
+
+// A recording that somebody has made as long as a disk is read up to its bound and refused, also where
+// the log has its SHA-256.
+func TestLargeRecordings(t *testing.T) {
+	l := castLog(t)
+	for id, size := range map[string]int64{"c-1": 1 << 30, "c-2": MaxRecordingText + 1} {
+		file := id + ".cast"
+		at := filepath.Join(l.cfg.Dir, file)
+		if err := os.WriteFile(at, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(at, size); err != nil {
+			t.Fatal(err)
+		}
+		of := Recorded{File: file, SHA256: strings.Repeat("0", 64)}
+		if size <= MaxRecordingText+1 {
+			sum := sha256.Sum256(make([]byte, size))
+			of.SHA256 = hex.EncodeToString(sum[:])
+		}
+		if err := l.Write(t.Context(), Outcome{CallID: id, Tool: "Bash", Cast: &of}); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		text, _, err := ReadCast(t.Context(), l.cfg.Dir, id, nil)
+		if runtime.ReadMemStats(&after); err == nil || !strings.Contains(err.Error(), "was changed") {
+			t.Errorf("%d bytes: got %d bytes, %v", size, len(text), err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 10*MaxRecordingText {
+			t.Errorf("%d bytes: %d were needed", size, n)
+		}
+	}
+}
 
 // A recording on a disk that gets full in the middle of a line has the lines before, all of them
 // whole, can be read, and counts the output that it does not have as the command wrote it.
