@@ -75,7 +75,7 @@ func TestChromeDayByKeyboard(t *testing.T) {
 	allowed := g.ask("npm publish") // it comes while the person reads, and takes no focus
 	p.until(`document.querySelector('.badge').textContent === '2'`)
 	p.until(`document.activeElement.textContent === 'No' && document.title.startsWith('(2)')`)
-	p.eval(`document.querySelector('[data-focus=note]').focus()`)
+	p.backTo(`node.dataset.focus === 'note'`)
 	p.write("not before the release")
 	p.tabTo(named("No"))
 	p.until(`performance.now() > 2000`) // the page is older than the guard
@@ -97,12 +97,10 @@ func TestChromeDayByKeyboard(t *testing.T) {
 		t.Fatalf("allowed: got %+v", a)
 	}
 
-	p.eval(`document.querySelector('.skip').focus()`)
-	p.tabTo(`node.getAttribute('href') === '#/boxes'`)
+	p.backTo(`node.getAttribute('href') === '#/boxes'`)
 	p.follow("#/boxes")
 	p.until(`document.querySelector('tbody tr')`)
-	p.eval(`document.querySelector('.skip').focus()`)
-	p.tabTo(`node.getAttribute('href') === '#/jobs'`)
+	p.backTo(`node.getAttribute('href') === '#/jobs'`)
 	p.follow("#/jobs")
 	p.until(`document.querySelector('tbody tr')`)
 	p.tabTo(named("Stop task 3"))
@@ -116,8 +114,7 @@ func TestChromeDayByKeyboard(t *testing.T) {
 		t.Errorf("ended: %q", ends.ended)
 	}
 
-	p.eval(`document.querySelector('.skip').focus()`)
-	p.tabTo(`node.getAttribute('href') === '#/workspaces'`)
+	p.backTo(`node.getAttribute('href') === '#/workspaces'`)
 	p.follow("#/workspaces")
 	p.until(`document.querySelector('tbody a')`)
 	p.tabTo(`node.closest('tbody a')`)
@@ -127,8 +124,7 @@ func TestChromeDayByKeyboard(t *testing.T) {
 		p.tabTo(named("Take " + name))
 		p.press(" ")
 	}
-	p.eval(`document.querySelector('h1').focus()`)
-	p.tabTo(named("Apply 2 chosen"))
+	p.backTo(named("Apply 2 chosen"))
 	p.press("Enter")
 	p.until(`document.querySelector('dialog[open]')`)
 	p.tabTo(named("Apply"))
@@ -141,8 +137,7 @@ func TestChromeDayByKeyboard(t *testing.T) {
 		}
 	}
 
-	p.eval(`document.querySelector('.skip').focus()`)
-	p.tabTo(`node.getAttribute('href') === '#/audit'`)
+	p.backTo(`node.getAttribute('href') === '#/audit'`)
 	p.follow("#/audit")
 	p.until(`document.querySelector('tbody tr')`)
 	p.tabTo(`node.type === 'search'`)

@@ -296,6 +296,10 @@ func (p *tab) press(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
 		k := keys[name]
+		if key, shifted := strings.CutPrefix(name, "Shift+"); shifted {
+			k = keys[key]
+			name, k.Modifiers = key, 8 // Shift
+		}
 		k.Key, k.Type = name, input.DispatchKeyEventTypeKeyDown
 		must(p.t)(chromedp.Call(p.ctx, input.DispatchKeyEvent, k))
 		k.Type, k.Text = input.DispatchKeyEventTypeKeyUp, ""
@@ -312,11 +316,23 @@ func (p *tab) write(text string) {
 // tabTo presses Tab until what has the focus is what a script says of it, as node.
 func (p *tab) tabTo(script string) {
 	p.t.Helper()
+	p.moveTo("Tab", script)
+}
+
+// backTo is tabTo in the other direction.
+func (p *tab) backTo(script string) {
+	p.t.Helper()
+	p.moveTo("Shift+Tab", script)
+}
+
+// moveTo presses a key until what has the focus is what a script says of it, as node.
+func (p *tab) moveTo(key, script string) {
+	p.t.Helper()
 	for range 200 {
 		if value[bool](p, `(node => !!(`+script+`))(document.activeElement)`) {
 			return
 		}
-		p.press("Tab")
+		p.press(key)
 	}
 	p.t.Fatalf("no Tab leads to %s; the focus is at %s", script, value[string](p, `document.activeElement.outerHTML.slice(0, 300)`))
 }
