@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,7 +63,7 @@ func everyPage(p *tab, f func(hash string)) {
 	}
 }
 
-// What an agent, a page of the web or somebody else's server wrote is text on every page: WC6,
+// What an agent, a page of the web or somebody else's server wrote is text on every page: WC6, WC10,
 // WC-A1 to A6, A33.
 func TestChromeHostileTexts(t *testing.T) {
 	g := start(t, hostile)
@@ -132,6 +133,52 @@ func TestChromeAccessibility(t *testing.T) {
 // needName are the roles of what needs a name.
 var needName = map[string]bool{"button": true, "link": true, "textbox": true, "searchbox": true, "combobox": true, "checkbox": true, "radio": true, "slider": true, "image": true, "img": true, "meter": true, "table": true, "region": true, "navigation": true, "dialog": true, "log": true}
 
+// tabbable are the roles of what Tab leads to, in the order of the page.
+const tabbable = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')].filter(n => n.checkVisibility({visibilityProperty: true}) && !n.disabled).map(n => n.matches('a') ? 'link' : n.matches('button') ? 'button' : n.matches('summary') ? 'summary' : n.matches('input, select, textarea') ? 'input' : 'other')`
+
+// goesUp is what of the page itself stands above what Tab leads to before it, and in the same column.
+const goesUp = `[...document.querySelectorAll('main :is(a[href], button, input, select, textarea, summary)')].filter(n => n.checkVisibility({visibilityProperty: true})).map(n => [n, n.getBoundingClientRect()]).filter(([, box], i, all) => i > 0 && box.bottom < all[i - 1][1].top && box.left < all[i - 1][1].right).map(([n]) => n.outerHTML.slice(0, 200))`
+
+// unstopped are the roles of what can have the focus, and Tab does not lead to.
+var unstopped = []string{"RootWebArea", "heading", "option", "MenuListOption"}
+
+// focusOrder are the roles of what a screen reader leads the focus to, in its order.
+func focusOrder(nodes []*accessibility.Node) (order []string) {
+	byID := make(map[accessibility.NodeID]*accessibility.Node)
+	for _, n := range nodes {
+		byID[n.NodeID] = n
+	}
+	kinds := map[string]string{"DisclosureTriangle": "summary", "link": "link", "button": "button"}
+	for _, role := range []string{"textbox", "searchbox", "combobox", "checkbox", "radio", "slider", "spinbutton"} {
+		kinds[role] = "input"
+	}
+	var walk func(n *accessibility.Node)
+	walk = func(n *accessibility.Node) {
+		role := ""
+		if n.Role != nil {
+			role = strings.Trim(string(n.Role.Value), `"`)
+		}
+		for _, p := range n.Properties {
+			if p.Name == "focusable" && string(p.Value.Value) == "true" && !n.Ignored && !slices.Contains(unstopped, role) {
+				kind := kinds[role]
+				if kind == "" {
+					kind = "other"
+				}
+				order = append(order, kind)
+			}
+		}
+		for _, id := range n.ChildIDs {
+			if child := byID[id]; child != nil {
+				walk(child)
+			}
+		}
+	}
+	if len(nodes) > 0 {
+		walk(nodes[0])
+	}
+	return order
+}
+
 // accessible checks what a screen reader gets of a page.
 func (p *tab) accessible(hash string) {
 	p.t.Helper()
@@ -153,6 +200,12 @@ func (p *tab) accessible(hash string) {
 		if needName[role] && strings.TrimSpace(name) == "" {
 			t.Errorf("%s: a %s has no name", hash, role)
 		}
+	}
+	if in, got := value[[]string](p, tabbable), focusOrder(tree.Nodes); !slices.Equal(in, got) {
+		t.Errorf("%s: the focus goes through %q, and in the page stand %q", hash, got, in)
+	}
+	if up := value[[]string](p, goesUp); len(up) > 0 {
+		t.Errorf("%s: the focus goes up: %q", hash, up)
 	}
 	for role, want := range map[string]int{"main": 1, "navigation": 1, "banner": 1} {
 		if roles[role] != want {
