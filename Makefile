@@ -37,15 +37,18 @@ build:
 man: build
 	bin/belljar man bin/man/man1
 
-# All tests as the user who calls, and, where that is root, once more as an
-# ordinary user in the rooms for which that makes a difference. It goes on where
-# one of them fails, and names at the end all that failed. As root on Debian it
-# offers first to install the programs that tests need (INSTALL=no: never).
-# TEST_REQUIRE=all makes a test that lacks something fail instead of skip.
-AS_USER := sandbox sandbox/cgroup sandbox/images sandbox/protect mcp/tools internal/config internal/control internal/server cmd/belljar
+# All tests as the user who calls. It goes on where one of them fails, and names at the end
+# all that failed. As root on Debian it offers first to install the programs that tests need
+# (INSTALL=no: never).
 test:
 	@scripts/need bash curl git mke2fs mount nginx node npm perl ps python3 setpriv chromium-headless-shell gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
-	@GO="$(GO)" scripts/test $(AS_USER)
+	@GO="$(GO)" scripts/test
+
+# As root: once more as an ordinary user, in the rooms for which that makes a difference.
+AS_USER := sandbox sandbox/cgroup sandbox/images sandbox/protect mcp/tools internal/config internal/control internal/server cmd/belljar
+.PHONY: test-user
+test-user:
+	@GO="$(GO)" TEST_REQUIRE="$(if $(TEST_REQUIRE),user,userns)" scripts/test-as-user $(AS_USER)
 
 lint:
 	$(LINT) config verify

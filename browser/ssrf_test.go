@@ -54,28 +54,46 @@ profiles:
 `, four, "["+six.String()+"]:80"), policies.Facts{Tenant: "t", Tool: "ReadDocs"})
 	try := func(i int, host string, public bool) {
 		target := "http://" + host + "/hit/"
-		way := fmt.Sprintf("way.example/%d", i)
-		w.redirect(way+"/to", target)
-		w.page(way+"/img", `<!doctype html><p>x<img src="`+target+`">`)
-		for _, url := range []string{target, "http://" + way + "/to", "http://" + way + "/img"} {
+		way := fmt.Sprintf("way.example/%d/to", i)
+		w.redirect(way, target)
+		for _, url := range []string{target, "http://" + way} {
 			l, err := w.load(g, browser.Request{URL: url, Timeout: 15 * time.Second})
-			if err == nil && !public && !strings.HasSuffix(url, "/img") {
+			if err == nil && !public {
 				t.Errorf("%s: a page: %d %s", url, l.Status, l.HTML)
 			}
 		}
 	}
+	// One page that loads from all of them.
+	loadFrom := func(path string, hosts []string) {
+		var b strings.Builder
+		for i, host := range hosts {
+			fmt.Fprintf(&b, `<img src="http://%s/hit/?%d">`, host, i)
+		}
+		w.page("way.example/"+path, "<!doctype html><p>x"+b.String())
+		if _, err := w.load(g, browser.Request{URL: "http://way.example/" + path, Timeout: 15 * time.Second}); err != nil {
+			t.Errorf("the page with %d pictures: %v", len(hosts), err)
+		}
+	}
 	for i, host := range publicForms {
 		before := w.public()
-		if try(i, host, true); w.public() == before {
+		if try(i, host, true); w.public() < before+2 {
 			t.Errorf("%s was not reached, so that this way of writing shows nothing", host)
 		}
 	}
 	reached := w.public()
+	if loadFrom("public", publicForms); w.public() < reached+len(publicForms) {
+		t.Errorf("a page reached %d of %d, so that not all ways of writing show something", w.public()-reached, len(publicForms))
+	}
+	reached = w.public()
 	for i, host := range privateForms {
 		try(len(publicForms)+i, host, false)
 		for addr, hits := range w.private() {
 			t.Errorf("%s reached %v: %q", host, addr, hits)
 		}
+	}
+	loadFrom("private", privateForms)
+	for addr, hits := range w.private() {
+		t.Errorf("a page that loads from all of them reached %v: %q", addr, hits)
 	}
 	t.Logf("%d spellings of public addresses, reached %d times; %d of private ones, each asked for, redirected to and loaded, reached 0 times", len(publicForms), reached, len(privateForms))
 }

@@ -94,8 +94,8 @@ func (w *world) attack(i int, v vector, g policies.Grant) (row string, undone bo
 		scheme = "https://"
 	}
 	row = fmt.Sprintf("%-28s %-26s ", v.kind, v.name)
-	wait, hit := 100*time.Millisecond, false
-	for ; !v.bare && !v.never && !hit && wait < 4*time.Second; wait *= 3 {
+	wait, hit := 300*time.Millisecond, false
+	for ; !v.bare && !v.never && !hit && wait < 4*time.Second; wait *= 9 {
 		_, err := w.load(g, browser.Request{URL: scheme + public.page + "/p/", Wait: wait})
 		hit = len(w.at(public.addr)) > 0
 		if err != nil && !hit {
