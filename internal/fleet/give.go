@@ -29,14 +29,6 @@ const (
 	behindWait = time.Minute // then a worker with another policy takes no new places
 )
 
-// Policy is a policy that an operator gave to the whole fleet. Its number is higher than that of
-// any one before.
-type Policy struct {
-	Number uint64 `json:"number"`
-	Text   string `json:"text"`
-	By     string `json:"by,omitempty"` // the operator who put it, for audit logs; empty after a restart
-}
-
 // giveTo gives a worker the policy of the fleet whenever it has an older one, until over is closed.
 func giveTo(ctx context.Context, r *roster, l *link, over <-chan struct{}) {
 	tried := uint64(0) // the worker has answered to it

@@ -8,6 +8,14 @@ import (
 	"time"
 )
 
+// Policy is a policy that an operator gave to the whole fleet. Its number is higher than that of
+// any one before.
+type Policy struct {
+	Number uint64 `json:"number"`
+	Text   string `json:"text"`
+	By     string `json:"by,omitempty"` // the operator who put it, for audit logs; empty after a restart
+}
+
 // Give has the workers take a policy, those that are linked and those that come later. One that
 // is older than the last one is not given.
 func (f *Front) Give(g Policy) {
