@@ -79,7 +79,7 @@ func inWorld(t *testing.T) bool {
 		}
 	}
 	roots := filepath.Join(t.TempDir(), "roots.pem")
-	c := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run="+pattern, "-test.v", "-test.timeout=5m")
+	c := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run="+pattern, "-test.v", "-test.timeout=10m")
 	// What servers are verified with is read once in a process, from there.
 	c.Env = append(os.Environ(), worldEnv+"="+roots, "SSL_CERT_FILE="+roots, "SSL_CERT_DIR=/nonexistent")
 	c.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
