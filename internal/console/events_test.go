@@ -39,7 +39,7 @@ func (g *rig) events(token, query string) (next func() (event, bool), status int
 // until reads events up to one of a kind and an id.
 func until(t *testing.T, next func() (event, bool), kind, id string) event {
 	t.Helper()
-	for {
+	for range mostRead {
 		e, ok := next()
 		if !ok {
 			t.Fatalf("the stream ended before %s %s", kind, id)
@@ -48,7 +48,12 @@ func until(t *testing.T, next func() (event, bool), kind, id string) event {
 			return e
 		}
 	}
+	t.Fatalf("%d events came before %s %s", mostRead, kind, id)
+	return event{}
 }
+
+// mostRead is how many events a test reads: many more than are kept.
+const mostRead = 10 * ringSize
 
 // What changes is an event: for those who have a stream, and for those who come back: WC9.
 func TestEvents(t *testing.T) {

@@ -23,10 +23,13 @@ func TestSlowReader(t *testing.T) {
 	}
 	g.ring.add(thing{kind: "box", id: "last"})
 	reset := false
-	for {
+	for n := 0; ; n++ {
 		e, ok := next()
 		if !ok {
 			t.Fatal("the stream has ended")
+		}
+		if n == mostRead {
+			t.Fatalf("the reader got %d events, and %d are kept", n, ringSize)
 		}
 		reset = reset || e.Kind == "reset"
 		if e.ID == "last" || e.Kind == "reset" && e.Seq == g.ring.last() {
