@@ -382,3 +382,16 @@ func TestChromeFrames(t *testing.T) {
 		t.Errorf("%d texts are in frames", framed)
 	}
 }
+
+// In a narrow window each value stands beside its name, and one that is missing leaves no name behind
+// that another covers: WC27.
+func TestChromeNarrowTable(t *testing.T) {
+	p := start(t, full).open(chrome(t))
+	p.login(Viewer)
+	p.size(320, 800)
+	p.at("#/sessions")
+	p.until(`document.querySelector('tbody td')`)
+	if low := value[[]string](p, `[...document.querySelectorAll('tbody td')].filter(n => n.checkVisibility() && n.getBoundingClientRect().height < 16).map(n => n.outerHTML)`); len(low) > 0 {
+		t.Errorf("lower than their names: %q", low)
+	}
+}
