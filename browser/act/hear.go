@@ -42,6 +42,7 @@ type attachEvent struct {
 		Type     string `json:"type"`
 		OpenerID string `json:"openerId"`
 		URL      string `json:"url"`
+		Reaches  bool   `json:"canAccessOpener"`
 	} `json:"targetInfo"`
 	Waiting bool `json:"waitingForDebugger"`
 }
@@ -153,7 +154,7 @@ func (e *engine) window(v attachEvent) {
 	e.front = nil // it comes before the others, also where it does not stay
 	e.mu.Unlock()
 	if full || opener == nil {
-		e.ready(func(ctx context.Context) { closeUnwanted(ctx, e.g, v) })
+		closeUnwanted(e, v)
 		if opener != nil {
 			opener.change(func() { opener.note(fmt.Sprintf("a window was closed at once, since %d tabs are open", MaxTabs)) })
 		}
@@ -175,12 +176,22 @@ func (e *engine) window(v attachEvent) {
 
 // closeUnwanted closes a window at once. Its opener may wait in the same process until the window
 // runs, and a window that was closed before never does: so it runs first, and its requests
-// are held before, so that nothing that it asks for is sent.
-func closeUnwanted(ctx context.Context, g *governor, v attachEvent) {
-	if _, err := call(ctx, g, v.SessionID, fetch.Enable, fetch.EnableParams{}); err == nil {
-		_, _ = call(ctx, g, v.SessionID, runtime.RunIfWaitingForDebugger, cdp.Empty{})
+// are held before, so that nothing that it asks for is sent. For a window without an opener that it can
+// reach, nobody waits, and it would run only once the first of these requests was answered.
+func closeUnwanted(e *engine, v attachEvent) {
+	shut := func() {
+		begin(e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(v.TargetInfo.TargetID)}).drop()
 	}
-	begin(g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(v.TargetInfo.TargetID)}).drop()
+	if !v.TargetInfo.Reaches {
+		e.errand(shut)
+		return
+	}
+	e.ready(func(ctx context.Context) {
+		if _, err := call(ctx, e.g, v.SessionID, fetch.Enable, fetch.EnableParams{}); err == nil {
+			_, _ = call(ctx, e.g, v.SessionID, runtime.RunIfWaitingForDebugger, cdp.Empty{})
+		}
+		shut()
+	})
 }
 
 // hear takes the events of a session of the tab. It must not block.
