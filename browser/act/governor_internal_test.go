@@ -56,6 +56,9 @@ type wiredCommand struct {
 	ID        int64  `json:"id"`
 	Method    string `json:"method"`
 	SessionID string `json:"sessionId"`
+	Params    struct {
+		Rate float64 `json:"rate"`
+	} `json:"params"`
 }
 
 // command reads the next command; ok is false at the end of the pipe.

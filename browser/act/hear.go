@@ -10,6 +10,7 @@ import (
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -318,52 +319,50 @@ func (t ear) lost(session, method string) {
 	}
 	t.console.skipped++
 	if v != nil && v.flood.rises(time.Now()) {
-		t.halt(v)
+		t.slow(v)
 	}
 }
 
-// flooded reports whether an answer of a session may wait behind its lines, and halts it then.
+// flooded reports whether an answer of a session may wait behind its lines, and slows it down then.
 func (t ear) flooded(session string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v := t.views[session]
-	if v == nil || !v.flood.halted && time.Since(v.flood.last) >= haltTime {
+	if v == nil || !v.flood.slowed && time.Since(v.flood.last) >= slowTime {
 		return false
 	}
-	t.halt(v)
+	t.slow(v)
 	return true
 }
 
-// halt halts a session, unless it is halted. t.mu is held.
-func (t ear) halt(v *view) {
-	if v.flood.halted || t.e.ctx.Err() != nil {
+// slow slows the page of a session down, unless it is. t.mu is held.
+func (t ear) slow(v *view) {
+	if v.flood.slowed || t.e.ctx.Err() != nil {
 		return
 	}
-	v.flood.halted, t.console.halted = true, true
-	t.e.wg.Go(func() { t.halted(t.e.ctx, v) }) // ends with the session
+	v.flood.slowed = true
+	t.e.wg.Go(func() { t.slowed(t.e.ctx, v) }) // ends with the session
 }
 
-// halted has Chrome report no lines of the console and no exceptions of a session for a while. That
-// begins when the answer is here, and with it all that was reported before. What Chrome has kept of
-// them meanwhile is thrown away, as it would report that again.
-func (t ear) halted(ctx context.Context, v *view) {
+// slowed has Chrome run the scripts of a session slower for a while. That begins when the answer is
+// here, and with it all that was reported before.
+func (t ear) slowed(ctx context.Context, v *view) {
 	defer func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		v.flood.halted = false
+		v.flood.slowed, v.flood.level = false, 0
 	}()
 	g := t.e.g
-	if _, err := call(ctx, g, v.session, runtime.Disable, cdp.Empty{}); err != nil {
+	if _, err := call(ctx, g, v.session, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: slowRate}); err != nil {
 		return // the session has ended
 	}
-	rest := time.NewTimer(haltTime)
+	rest := time.NewTimer(slowTime)
 	defer rest.Stop()
 	select {
 	case <-rest.C:
 	case <-ctx.Done():
 	}
-	begin(g, v.session, runtime.DiscardConsoleEntries, cdp.Empty{}).drop()
-	begin(g, v.session, runtime.Enable, cdp.Empty{}).drop()
+	_, _ = call(ctx, g, v.session, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 1})
 }
 
 // attached is a new session: a frame of another site, or a worker. All of them wait.

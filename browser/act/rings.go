@@ -18,9 +18,8 @@ type rings struct {
 // ring keeps the last of many.
 type ring[T any] struct {
 	all     []T
-	older   int  // that made room for newer ones
-	skipped int  // that were not kept at all, since too many came in a second
-	halted  bool // more of them were not even counted
+	older   int // that made room for newer ones
+	skipped int // that were not kept at all, since too many came in a second
 }
 
 // missing says what the ring does not have, in the words of its lines.
@@ -29,11 +28,7 @@ func (r *ring[T]) missing(what string) (out []string) {
 		out = append(out, fmt.Sprintf("… %s older %s were dropped", thousands(r.older), what))
 	}
 	if r.skipped > 0 {
-		least := ""
-		if r.halted {
-			least = "at least "
-		}
-		out = append(out, fmt.Sprintf("… %s%s more %s were not kept, since too many came in a second", least, thousands(r.skipped), what))
+		out = append(out, fmt.Sprintf("… %s more %s were not kept, since too many came in a second", thousands(r.skipped), what))
 	}
 	return out
 }

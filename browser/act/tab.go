@@ -80,19 +80,20 @@ type view struct {
 type flood struct {
 	level  float64 // of those that were dropped; it falls by floodDrain a second
 	last   time.Time
-	halted bool // Chrome was told to report none of them
+	slowed bool // its page is slowed down
 }
 
-// A session whose lines come much faster than they are kept is halted for haltTime: Chrome queues
-// what it reports without a bound, and the answer to a call waits behind all of it.
+// A page whose lines come much faster than they are kept is slowed down by slowRate for slowTime:
+// Chrome queues what a page writes without a bound, and the answer to a call waits behind all of it.
 const (
-	maxFlood   = 1000
+	maxFlood   = 3000
 	floodDrain = 100
-	haltTime   = time.Second
+	slowRate   = 4
+	slowTime   = time.Second
 )
 
-// rises counts a line that was dropped, and reports whether so many were that the session is to be
-// halted.
+// rises counts a line that was dropped, and reports whether so many were that the page is to be
+// slowed down.
 func (f *flood) rises(now time.Time) bool {
 	f.level = max(f.level-now.Sub(f.last).Seconds()*floodDrain, 0) + 1
 	f.last = now
