@@ -119,8 +119,9 @@ SOAK ?= 30m
 soak:
 	BELLJAR_TEST_SOAK=$(SOAK) $(GO) test -v -run 'TestSoak$$' -timeout 0 ./cmd/belljar
 
-# A page that writes lines, changes itself, asks, opens windows and downloads without end, for
-# HOSTILE: memory of belljar, the time of each call, and that nothing is left.
+# A page that changes itself 100,000 times a second for HOSTILE, then writes a million lines for each
+# minute of that, opens 1,000 windows and asks in a loop, and downloads all the while: memory of
+# belljar, the time of each call, and that nothing is left. The rate needs a machine that does nothing else.
 HOSTILE ?= 60s
 .PHONY: hostile-page
 hostile-page:

@@ -18,7 +18,7 @@ import (
 // flood is how hostile a page has to have been, as the web's server counts it: the page says
 // there what it has done, which no look and no step of the browser tells.
 type flood struct {
-	long    time.Duration // of the first phase: lines and changes
+	long    time.Duration // of the first phase: changes
 	pause   time.Duration // of its script, after 12 ms of work
 	lines   int           // of the console
 	rate    int           // changes of the tree in a second of that phase
@@ -53,8 +53,8 @@ func maxSent(t *testing.T) int64 {
 
 // pageCounts is what the page says that it has done. Guarded by the mu of the stage.
 type pageCounts struct {
-	phase                   int // 1 lines and changes, 2 windows, too, 3 dialogs, too
-	lines, changes, ms      int // of the first phase
+	phase                   int // 1 changes, 2 lines, 3 windows, 4 the last one begins, 5 dialogs; files in all
+	lines, changes, ms      int // ms is how long the first phase took
 	windows, dialogs, files int
 	sent                    int64 // bytes of the file of which most was sent
 }
@@ -97,37 +97,53 @@ func (s *stage) hostile(f flood) *pageCounts {
 const want = { long: `+strconv.FormatInt(f.long.Milliseconds(), 10)+`, lines: `+strconv.Itoa(f.lines)+`, rate: `+strconv.Itoa(f.rate)+`, windows: `+strconv.Itoa(f.windows)+` };
 const done = { phase: 1, lines: 0, changes: 0, ms: 0, windows: 0 };
 const tell = () => { fetch("/told?" + new URLSearchParams(done)); setTimeout(tell, 200) };
-let began = 0, lines = 0, changes = 0;
+// Each phase works for 12 ms at most at a time, until it reports that it is over. The next time
+// is set before, so that it also comes where this one is stopped.
+const phases = [change, write, leave, ask];
 const work = () => {
+  const next = setTimeout(work, 12 + `+strconv.FormatInt(f.pause.Milliseconds(), 10)+`);
+  if (phases[done.phase - 1](performance.now() + 12)) done.phase++;
+  if (done.phase > phases.length) clearTimeout(next);
+};
+let began = 0;
+function change(end) {
   began ||= performance.now();
-  const end = performance.now() + 12;
-  // Lines take most of the time, and leave half of it to the changes that are wanted.
-  for (const half = end - 6; performance.now() < half && changes < (performance.now() + 100 - began) * want.rate / 800;) {
-    for (let i = 0; i < 100; i++) { p.firstChild.data = i; changes++ }
-    p.setAttribute("a" + changes % 7, changes); changes++;
+  // No more than is wanted, and a little to make up for the looks of others.
+  while (performance.now() < end && done.changes < (performance.now() - began + 100) * want.rate / 900) {
+    for (let i = 0; i < 100; i++) p.firstChild.data = i;
+    p.setAttribute("a" + done.changes % 7, done.changes);
+    done.changes += 101;
   }
-  while (performance.now() < end) { console.log("line", lines++, "x".repeat(200)); for (let i = 0; i < 19; i++) console.log(lines++) }
-  const ms = Math.round(performance.now() - began);
-  if (done.phase === 1) { Object.assign(done, { lines, changes, ms }); document.title = lines; if (ms >= want.long && lines >= want.lines) { done.phase = 2; setTimeout(more, 0) } }
-  setTimeout(work, `+strconv.FormatInt(f.pause.Milliseconds(), 10)+`);
-};
-const more = () => {
+  done.ms = Math.round(performance.now() - began);
+  return done.ms >= want.long;
+}
+function write(end) {
+  while (performance.now() < end && done.lines < want.lines) {
+    console.log("line", done.lines++, "x".repeat(200));
+    for (let i = 0; i < 19; i++) console.log(done.lines++);
+  }
+  document.title = done.lines;
+  return done.lines >= want.lines;
+}
+function leave() {
   for (let i = 0; i < 5 && done.windows < want.windows; i++) open("/child?" + done.windows++, "", done.windows % 2 ? "noopener" : "");
-  if (done.windows < want.windows) return setTimeout(more, 20);
-  done.phase = 3;
+  return done.windows >= want.windows;
+}
+function ask() {
   const f = document.createElement("iframe"); f.src = "http://other.example:PORT/asks"; document.body.append(f);
-};
+  return true;
+}
 tell(); setTimeout(work, 300);
 </script>`)
-	s.page("/child", `<script>setInterval(() => console.log("child"), 0); setInterval(() => { alert(1) }, 50)</script>`)
+	s.page("/child", `<script>setInterval(() => console.log("child"), 0); setTimeout(() => { alert(1) }, 50)</script>`)
 	// While a dialog is open, the other frames do not answer.
 	s.page("/asks", `<script>let n = 0; setInterval(() => { alert("a"); if (n++ > 15) { confirm("c"); prompt("p") } fetch("/told?dialog=1") }, 10)</script>`)
 	s.page("/loads", `<script>const load = () => { const a = document.createElement("a"); a.href = "/endless"; document.body.append(a); a.click() }; setTimeout(load, 500); setInterval(load, 5000); setInterval(() => { fetch("/small?" + Math.random()); new WebSocket("ws://third.example:PORT/s"); history.pushState(0, "", "?" + Math.random()) }, 200)</script>`)
 	return &d
 }
 
-// TestHostilePage: a page that writes lines, changes its tree, opens windows, asks and loads
-// without end costs a bounded amount of memory, every call is answered in its time, and nothing
+// TestHostilePage: a page that changes its tree, writes lines, opens windows and asks, one after the
+// other so that none of them slows the others down, and loads files all the while, costs a bounded amount of memory, every call is answered in its time, and nothing
 // is left after the session (BR22, BR-A16, A19, A20). BELLJAR_TEST_HOSTILE makes it longer, and
 // has the page do as much as the acceptance of the browser wants.
 func TestHostilePage(t *testing.T) {
@@ -166,20 +182,24 @@ func TestHostilePage(t *testing.T) {
 			return err
 		})
 	}
+	var began [6]time.Time // of each phase, as far as was seen
 	now := func() pageCounts {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.hits, s.asks = nil, nil // are the test's own
+		if began[d.phase].IsZero() {
+			began[d.phase] = time.Now()
+		}
 		return *d
 	}
 	first := act.Step{Do: act.DoOpen, URL: s.url("site", "/")}
 	step(first)
 	// On a busy machine, the page takes longer for as much.
 	for limit := time.Now().Add(max(time.Minute, 9*f.long) * testenv.Patience(t)); time.Now().Before(limit); {
-		if n := now(); n.phase == 3 && n.dialogs >= f.dialogs && dialogs > 0 && cancelled > 0 && closed > 0 {
+		if n := now(); n.phase == 5 && n.dialogs >= f.dialogs && dialogs > 0 && cancelled > 0 && closed > 0 {
 			break
 		}
-		if now().phase > 1 {
+		if now().phase > 2 {
 			step(act.Step{Do: act.DoSwitch, Text: "t1"}) // and not a window that was opened
 		}
 		for _, q := range []act.LookRequest{{}, {At: act.AtTabs}, {At: act.AtConsole}, {At: act.AtNetwork}, {At: act.AtDownloads}, {At: act.AtPicture}} {
@@ -252,6 +272,11 @@ func TestHostilePage(t *testing.T) {
 	}
 	t.Logf("the page wrote %d lines and made %d changes in %d ms, asked for %d windows and had %d dialogs and %d files, of which one got to %d bytes", n.lines, n.changes, n.ms, n.windows, n.dialogs, n.files, n.sent)
 	t.Logf("seen were %d pages, %d consoles, %d networks, %d dialogs, %d cancelled downloads, %d closed windows; Chrome died %d times; the heap grew by %d KiB; the end took %v", page, consoles, requests, dialogs, cancelled, closed, died, most>>10, end)
+	for i, at := range began {
+		if i > 1 && !at.IsZero() {
+			t.Logf("phase %d was seen %v after the first", i, at.Sub(began[1]))
+		}
+	}
 	a.log(t)
 }
 
