@@ -41,14 +41,15 @@ man: build
 # all that failed. As root on Debian it offers first to install the programs that tests need
 # (INSTALL=no: never).
 test:
-	@scripts/need bash curl git mke2fs mount nginx node npm perl ps python3 setpriv chromium-headless-shell gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
+	@scripts/need bash curl git mke2fs mount nginx node npm perl ps python3 chromium-headless-shell gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
 	@GO="$(GO)" scripts/test
 
 # As root: once more as an ordinary user, in the rooms for which that makes a difference.
 AS_USER := sandbox sandbox/cgroup sandbox/images sandbox/protect mcp/tools internal/config internal/control internal/server cmd/belljar
 .PHONY: test-user
 test-user:
-	@GO="$(GO)" TEST_REQUIRE="$(if $(TEST_REQUIRE),user,userns)" scripts/test-as-user $(AS_USER)
+	@scripts/need setpriv
+	@GO="$(GO)" TEST_REQUIRE="$${TEST_REQUIRE:+user,userns}" scripts/test-as-user $(AS_USER)
 
 lint:
 	$(LINT) config verify

@@ -32,8 +32,8 @@ type Remote struct {
 type Console struct {
 	front          *front.Front
 	prefix         string                                      // of the paths of URL, with a slash at its end; empty for none
-	who            func(*http.Request, *route) (Person, error) // sends a request, if they may use its route
-	table          []route                                     // routes
+	who            func(*http.Request, *route) (Person, error) // returns the person of a request, or why they may not use its route
+	table          []route                                     // routes; a field, since one of them, aboutMe, may not name the variable
 	access         access
 	views          Views
 	ring           *ring

@@ -12,7 +12,8 @@ import (
 // maxInbox is how many of a kind the inbox has.
 const maxInbox = 50
 
-// approvalMembers and questionMembers are without methods, which nothing calls by another type.
+// approvalMembers and questionMembers are the structs without their methods: the linker keeps every
+// method of a type that is put into an interface.
 type (
 	approvalMembers approval.Approval
 	questionMembers question.Asked

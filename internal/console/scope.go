@@ -23,7 +23,7 @@ func ScopeOf(tenants []string) Scope {
 }
 
 // Sees reports whether the things of a tenant are in a scope. Things without a tenant are the
-// server's.
+// server's. It is not copied into its many callers.
 //
 //go:noinline
 func (s Scope) Sees(tenant string) bool {

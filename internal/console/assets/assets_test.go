@@ -51,6 +51,34 @@ func TestNoSinks(t *testing.T) {
 	}
 }
 
+// In texts.js, named are the names of texts, and unnamed is what could look like one.
+var (
+	unnamed = regexp.MustCompile(`(?s)/\*.*?\*/|'(?:[^'\\]|\\.)*'|` + "`[^`]*`")
+	named   = regexp.MustCompile(`[{}]|[A-Za-z]\w*\s*:`)
+)
+
+// No text is named twice, since the later one would replace the earlier.
+func TestTextsAreNamedOnce(t *testing.T) {
+	names, all := []map[string]bool{{}}, 0
+	for _, found := range named.FindAllString(unnamed.ReplaceAllString(sources(t)["texts.js"], "0"), -1) {
+		last := len(names) - 1
+		switch name := strings.TrimRight(found, ": "); {
+		case name == "{":
+			names = append(names, map[string]bool{})
+		case name == "}" && last > 0:
+			names = names[:last]
+		case names[last][name]:
+			t.Errorf("%q is named twice", name)
+		default:
+			names[last][name] = true
+			all++
+		}
+	}
+	if all < 300 || len(names) != 1 {
+		t.Errorf("%d names were read, and %d objects are open", all, len(names)-1)
+	}
+}
+
 // The page is small: WC2.
 func TestSize(t *testing.T) {
 	all, packed := len(index)+len(unpack(script))+len(unpack(style)), len(index)+len(script)+len(style)

@@ -26,10 +26,10 @@ type Config struct {
 // Desk receives the questions of calls and the answers of people.
 type Desk struct {
 	*people.Desk[Approval]
-	place  string
-	policy func() string
-	event  func(Event)
-	whole  wholes
+	place     string
+	policy    func() string
+	event     func(Event)
+	arguments keptArguments
 }
 
 // New is the desk over a store. Nothing is opened.
@@ -69,7 +69,7 @@ func (d *Desk) Ask(ctx context.Context, r Request) (a Approval, asked bool, err 
 	}
 	if asked {
 		if a.Shown.Cut {
-			d.whole.keep(a.ID, r.Facts)
+			d.arguments.keep(a.ID, r.Facts)
 		}
 		d.event(Event{Kind: "asked", Approval: a, CallID: r.CallID})
 	}

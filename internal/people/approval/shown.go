@@ -35,7 +35,7 @@ type Shown struct {
 	Args     []string `json:"args,omitempty"`        // that are not shown otherwise
 	Grants   []string `json:"grants,omitempty"`      // patterns of commands that a yes lets run without a further question
 	Unsure   []string `json:"unsure,omitempty"`      // why that may not be all
-	Cut      bool     `json:"cut,omitempty"`         // lines are left out or shortened; see Desk.Arguments
+	Cut      bool     `json:"cut,omitempty"`         // some of the arguments are left out or shortened; see Desk.Arguments
 	Left     int      `json:"left_out,omitempty"`    // further lines that there is no room for
 	LeftSum  string   `json:"left_sha256,omitempty"` // of those
 }
@@ -52,7 +52,8 @@ func shown(f policies.Facts, grants []string) Shown {
 				s.add(&s.Args, text)
 				continue
 			}
-			for line := range strings.Lines(text) { // as a plan has them
+			for line := range strings.Lines(text) { // as a plan has them; equal ones are shown once
+				s.Cut = s.Cut || slices.Contains(s.Args, strings.TrimRight(line, "\r\n"))
 				s.add(&s.Args, strings.TrimRight(line, "\r\n"))
 			}
 		}
@@ -135,6 +136,7 @@ func (s *Shown) input(text string) {
 	for line := range strings.Lines(text) {
 		if n++; n > maxInput {
 			s.add(&s.Stdin, "... and more")
+			s.Cut = true
 			return
 		}
 		// Marked one by one: equal lines are shown as often as they stand there.

@@ -44,7 +44,7 @@ export function open(c) {
     const some = places.some((/** @type {any} */ p) => (p.upstreams || []).length || (p.faults || []).length)
     fill(all, !some && empty(T.upstreams.none), places.map((/** @type {any} */ p) => [
       some && el('p', {class: 'soft'}, T.upstreams.own(p.own?.tools || 0, bytes(p.own?.bytes || 0)), ' ', el('code', {}, seen(p.place))),
-      (p.faults || []).map((/** @type {string} */ f) => el('div', {class: 'flag'}, agent(T.upstreams.file, block(f)))), el('div', {class: 'grid'}, (p.upstreams || []).map((/** @type {any} */ u) => one(u, p.place))), p.more > 0 && el('p', {class: 'soft'}, T.upstreams.more(p.more))]))
+      (p.faults || []).map((/** @type {string} */ f) => el('div', {class: 'flag'}, agent(T.upstreams.faultFrame, block(f)))), el('div', {class: 'grid'}, (p.upstreams || []).map((/** @type {any} */ u) => one(u, p.place))), p.more > 0 && el('p', {class: 'soft'}, T.upstreams.more(p.more))]))
   }
   return {kinds: ['upstream'], refresh}
 }

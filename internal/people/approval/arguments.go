@@ -1,0 +1,94 @@
+package approval
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"belljar.dev/internal/people"
+	"belljar.dev/policies"
+)
+
+// maxArguments bounds the bytes of arguments that a desk keeps for people who want to read all of them.
+const maxArguments = 16 << 20
+
+// Part is a part of the arguments of a call, as lines that name each argument. Its numbers count
+// bytes.
+type Part struct {
+	Text  string `json:"text"`
+	From  int    `json:"from"`
+	Next  int    `json:"next"` // where the next part begins
+	Total int    `json:"total"`
+}
+
+// keptArguments has the arguments of calls of which Shown has a part. They are in memory only, and
+// the oldest make room for others. It is safe for concurrent use.
+type keptArguments struct {
+	mu    sync.Mutex
+	kept  []callArguments // guarded by mu: the oldest first
+	bytes int             // guarded by mu: of all texts
+}
+
+// callArguments has the arguments of the call of an approval.
+type callArguments struct{ id, text string }
+
+// keep keeps the arguments of a call.
+func (k *keptArguments) keep(id string, f policies.Facts) {
+	text := argumentsOf(f)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kept = append(k.kept, callArguments{id, text})
+	k.bytes += len(text)
+	drop := 0
+	for ; k.bytes > maxArguments; drop++ {
+		k.bytes -= len(k.kept[drop].text)
+	}
+	k.kept = slices.Delete(k.kept, 0, drop) // which lets go of the texts
+}
+
+// argumentsOf are the arguments of a call, sorted by name. A line that begins with a space belongs
+// to a text of several lines, so no text can look like another argument. All other values are JSON.
+func argumentsOf(f policies.Facts) string {
+	var b strings.Builder
+	values := json.NewEncoder(&b)
+	values.SetEscapeHTML(false)
+	for _, name := range sortedNames(f.Args) {
+		b.WriteString(Plain(name, maxLine) + ":")
+		text, ok := f.Args[name].(string)
+		if !ok || !strings.ContainsAny(text, "\n\r") {
+			b.WriteByte(' ')
+			if err := values.Encode(f.Args[name]); err != nil {
+				fmt.Fprintf(&b, "%q\n", fmt.Sprint(f.Args[name]))
+			}
+			continue
+		}
+		b.WriteByte('\n')
+		for line := range strings.SplitSeq(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n") {
+			b.WriteString("    " + line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// Arguments returns the part of the arguments of a call that begins at a byte, with at most that many
+// bytes. It returns ErrUnknown where Shown.Cut is not set, where newer calls took the room, and after
+// a restart of the server.
+func (d *Desk) Arguments(id string, from, most int) (Part, error) {
+	d.arguments.mu.Lock()
+	defer d.arguments.mu.Unlock()
+	for _, one := range d.arguments.kept {
+		if one.id != id {
+			continue
+		}
+		from = min(max(0, from), len(one.text))
+		next := min(from+most, len(one.text))
+		for next < len(one.text) && next > from && !utf8.RuneStart(one.text[next]) {
+			next--
+		}
+		return Part{strings.ToValidUTF8(one.text[from:next], "\ufffd"), from, next, len(one.text)}, nil
+	}
+	return Part{}, fmt.Errorf("the arguments of %s are not kept in full (any more): %w text", id, people.ErrUnknown)
+}
