@@ -51,6 +51,7 @@ const (
 // engine is one Chrome of a seat, from its start to its end.
 type engine struct {
 	lease   *browser.Seat
+	cpu     func() time.Duration // processor time that its processes have had
 	g       *governor
 	opts    *Options
 	masks   *masks
@@ -97,7 +98,7 @@ type hears struct {
 // startEngine starts a Chrome with one tab. The caller must close it.
 func startEngine(ctx context.Context, lease *browser.Seat, opts *Options, m *masks, h hears) (*engine, error) {
 	e := &engine{
-		lease: lease, g: newGovernor(lease), opts: opts, masks: m, hears: h,
+		lease: lease, cpu: lease.CPU, g: newGovernor(lease), opts: opts, masks: m, hears: h,
 		errands: make(chan func(), maxErrands), judged: make(chan func(), maxJudged), equips: make(chan struct{}, maxEquips),
 		windows: windows{bySess: map[string]*tab{}, fresh: map[string]attachEvent{}}, came: make(chan struct{}, 1), unwanted: remover{lease: lease, came: make(chan struct{}, 1)},
 	}

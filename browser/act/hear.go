@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -318,51 +319,70 @@ func (t ear) lost(session, method string) {
 		return
 	}
 	t.console.skipped++
-	if v != nil && v.flood.rises(time.Now()) {
-		t.slow(v)
+	if v == nil {
+		return
+	}
+	now := time.Now()
+	v.flood.drop(now)
+	if v.flood.goesOn(now) {
+		t.slowDown(v)
 	}
 }
 
-// flooded reports whether an answer of a session may wait behind its lines, and slows it down then.
-func (t ear) flooded(session string) bool {
+// flooding reports whether the page of a session writes lines much faster than they are kept, so
+// that an answer of it may wait behind them.
+func (t ear) flooding(session string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v := t.views[session]
-	if v == nil || !v.flood.slowed && time.Since(v.flood.last) >= slowTime {
-		return false
-	}
-	t.slow(v)
-	return true
+	return v != nil && v.flood.goesOn(now)
 }
 
-// slow slows the page of a session down, unless it is. t.mu is held.
-func (t ear) slow(v *view) {
-	if v.flood.slowed || t.e.ctx.Err() != nil {
+// slowDown has the page of a session slowed down for a while, unless it is. t.mu is held.
+func (t ear) slowDown(v *view) {
+	if v.flood.slowing || t.e.ctx.Err() != nil {
 		return
 	}
-	v.flood.slowed = true
-	t.e.wg.Go(func() { t.slowed(t.e.ctx, v) }) // ends with the session
-}
-
-// slowed has Chrome run the scripts of a session slower for a while. That begins when the answer is
-// here, and with it all that was reported before.
-func (t ear) slowed(ctx context.Context, v *view) {
-	defer func() {
+	v.flood.slowing = true
+	t.e.wg.Go(func() {
+		t.throttle(t.e.ctx, v.session) // ends with the session
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		v.flood.slowed, v.flood.level = false, 0
-	}()
+		v.flood.slowing, v.flood.level = false, 0
+	})
+}
+
+// throttle has Chrome run the scripts of a session slower for slowTime. That begins when the answer
+// is here, and with it all that was reported before. A script that floods on and does not come to an
+// end before, as one that writes lines without a pause, is stopped as one that hangs.
+func (t ear) throttle(ctx context.Context, session string) {
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
 	g := t.e.g
-	if _, err := call(ctx, g, v.session, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: slowRate}); err != nil {
-		return // the session has ended
+	set := func(rate float64) pending[cdp.Empty] {
+		return begin(g, session, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: rate})
 	}
-	rest := time.NewTimer(slowTime)
-	defer rest.Stop()
-	select {
-	case <-rest.C:
-	case <-ctx.Done():
+	slower, began := set(slowRate), time.Now()
+	work, stopped := t.e.cpu(), false
+	for !slower.came(ctx, nil, awakeTick) {
+		now, spent := time.Now(), t.e.cpu()-work
+		if !stopped && t.flooding(session, now) && (spent >= hungWork || now.Sub(began) >= stopTime) {
+			stopped = true
+			begin(g, session, runtime.TerminateExecution, cdp.Empty{}).drop()
+		}
 	}
-	_, _ = call(ctx, g, v.session, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 1})
+	_, err := slower.wait(ctx)
+	if err == nil {
+		rest := time.NewTimer(slowTime)
+		defer rest.Stop()
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+		}
+	}
+	if !errors.Is(err, errSessionEnded) { // it may still become slower
+		_, _ = set(1).wait(ctx)
+	}
 }
 
 // attached is a new session: a frame of another site, or a worker. All of them wait.

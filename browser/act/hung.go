@@ -11,12 +11,14 @@ import (
 // When a page that does not answer counts as hung. On a busy machine a page may not have run at
 // all meanwhile, so what counts is the processor time that its Chrome got: after hungWork for each
 // page and frame, of MaxTabs at most, its script is stopped, and after as much again Chrome is
-// ended. A page that waits for something else than a processor has stopTime, and endTime from then on,
-// and so has one whose answer may wait behind the lines that it wrote.
+// ended. What it gets while the page floods its console does not count, up to floodWork times as
+// much, since the answer may wait behind the lines. A page that waits for something else than a
+// processor has stopTime, and endTime from then on.
 const (
-	hungWork = time.Second
-	stopTime = 10 * time.Second
-	endTime  = 20 * time.Second
+	hungWork  = time.Second
+	floodWork = 4
+	stopTime  = 10 * time.Second
+	endTime   = 20 * time.Second
 	// awakeTime is how long a call waits at most to see that.
 	awakeTime = 3 * time.Second
 	awakeTick = 100 * time.Millisecond
@@ -28,18 +30,25 @@ type question struct {
 	session string
 	since   time.Time     // when it was asked, or its script was stopped
 	work    time.Duration // processor time of its Chrome then
+	seen    time.Duration // and when hung was asked last
+	flooded time.Duration // of that, what does not count
 	stopped bool          // its script was stopped
 }
 
 // hung reports whether the page has had its time: until its script is stopped, and from then on
 // until Chrome is ended. work is the processor time of its Chrome by now, which sessions share.
-func (q *question) hung(now time.Time, work time.Duration, sessions int) bool {
+// What it has had since the last call does not count if the page is flooding, within bounds.
+func (q *question) hung(now time.Time, work time.Duration, sessions int, flooding bool) bool {
 	most := stopTime
 	if q.stopped {
 		most = endTime
 	}
-	shares := min(max(sessions, 1), MaxTabs)
-	return work-q.work >= time.Duration(shares)*hungWork || now.Sub(q.since) >= most
+	bound := time.Duration(min(max(sessions, 1), MaxTabs)) * hungWork
+	if flooding {
+		q.flooded += max(min(work-q.seen, floodWork*bound-q.flooded), 0)
+	}
+	q.seen = work
+	return work-q.work-q.flooded >= bound || now.Sub(q.since) >= most
 }
 
 // abandon stops the script of a page that its tab is about to leave and that still has not answered
@@ -63,25 +72,23 @@ func (t *tab) awake(ctx context.Context) {
 	t.asked = nil
 	t.mu.Unlock()
 	if q == nil || q.session != s || q.answered() {
-		q = &question{session: s, since: time.Now(), work: t.e.lease.CPU()}
+		work := t.e.cpu()
+		q = &question{session: s, since: time.Now(), work: work, seen: work}
 		q.pending = begin(g, s, runtime.Evaluate, runtime.EvaluateParams{Expression: "0", Silent: new(true)})
 	}
 	stop := t.stop()
 	for !q.came(ctx, stop, awakeTick) {
-		work := t.e.lease.CPU()
-		if (ear{t}).flooded(s) {
-			q.work = work // what Chrome did was to report lines
-		}
+		work := t.e.cpu()
 		t.e.mu.Lock()
 		sessions := len(t.e.bySess)
 		t.e.mu.Unlock()
 		switch now := time.Now(); {
-		case !q.hung(now, work, sessions):
+		case !q.hung(now, work, sessions, (ear{t}).flooding(s, now)):
 		case q.stopped:
 			g.end(errGone)
 		default:
 			begin(g, s, runtime.TerminateExecution, cdp.Empty{}).drop()
-			q.since, q.work, q.stopped = now, work, true
+			q.since, q.work, q.flooded, q.stopped = now, work, 0, true
 		}
 	}
 	if ctx.Err() != nil && !q.answered() {

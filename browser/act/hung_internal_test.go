@@ -1,6 +1,7 @@
 package act
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -31,21 +32,22 @@ func TestHung(t *testing.T) {
 		{true, stopTime, hungWork, 1, true},
 		{true, endTime, 0, 500, true},
 	} {
-		q := question{since: begun, work: time.Minute, stopped: tt.stopped}
-		if got := q.hung(begun.Add(tt.after), time.Minute+tt.work, tt.sessions); got != tt.want {
+		q := question{since: begun, work: time.Minute, seen: time.Minute, stopped: tt.stopped}
+		if got := q.hung(begun.Add(tt.after), time.Minute+tt.work, tt.sessions, false); got != tt.want {
 			t.Errorf("%+v: got %v", tt, got)
 		}
 	}
 }
 
-// A page is slowed down once its lines came faster than they are kept for some time.
-func TestFloodRises(t *testing.T) {
+// The lines of a page flood once they came faster than they are kept for some time, until none comes.
+func TestFloodGoesOn(t *testing.T) {
 	var f flood
 	now := time.Now()
 	drop := func(n int, each time.Duration) (over int) {
 		for range n {
 			now = now.Add(each)
-			if f.rises(now) {
+			f.drop(now)
+			if f.goesOn(now) {
 				over++
 			}
 		}
@@ -57,9 +59,44 @@ func TestFloodRises(t *testing.T) {
 	if n := drop(2*maxFlood, time.Millisecond/10); n < maxFlood/2 {
 		t.Errorf("%d times too many of a flood", n)
 	}
+	if f.goesOn(now.Add(floodTime)) {
+		t.Error("the flood goes on without a line")
+	}
 	now = now.Add(time.Hour)
 	if n := drop(maxFlood-1, time.Millisecond/10); n != 0 {
 		t.Errorf("%d times too many of a short flood", n)
+	}
+}
+
+// TestHungPagesThatFlood: processor time counts where a page does not flood, also if it did shortly
+// before or a line was dropped now and then, and beyond a bound where it does (BR21).
+func TestHungPagesThatFlood(t *testing.T) {
+	const tick = 100 * time.Millisecond
+	for name, tt := range map[string]struct {
+		burst, each int           // lines that are dropped at first, and at each tick
+		want        time.Duration // until the page counts as hung
+	}{
+		"quiet":              {0, 0, hungWork},
+		"a line at times":    {0, 1, hungWork},
+		"a burst and a loop": {maxFlood + 300, 0, hungWork + floodTime - tick},
+		"a flood":            {maxFlood + 300, 1000, (floodWork + 1) * hungWork},
+	} {
+		begun := time.Now()
+		v := &view{flood: flood{slowing: true}} // Chrome does not answer that it is slower
+		page := ear{&tab{views: map[string]*view{"s": v}}}
+		q, after := question{since: begun}, time.Duration(0)
+		for n := tt.burst; ; n = tt.each {
+			for range n {
+				v.flood.drop(begun.Add(after))
+			}
+			after += tick
+			if now := begun.Add(after); q.hung(now, after, 1, page.flooding("s", now)) {
+				break
+			}
+		}
+		if after != tt.want {
+			t.Errorf("%s: hung after %v of processor time, want %v", name, after, tt.want)
+		}
 	}
 }
 
@@ -67,7 +104,7 @@ func TestFloodRises(t *testing.T) {
 // no longer than until what it has reported is read and a while after (BR22, BR-A19).
 func TestFloodSlowsThePage(t *testing.T) {
 	w := wire(t)
-	e := &engine{g: w.governor, ctx: t.Context()}
+	e := &engine{g: w.governor, ctx: t.Context(), cpu: func() time.Duration { return 0 }}
 	flooded := &tab{e: e, views: map[string]*view{"s": {session: "s"}}}
 	for range maxFlood + 10 {
 		ear{flooded}.lost("s", runtime.ConsoleAPICalled.Method)
@@ -77,13 +114,52 @@ func TestFloodSlowsThePage(t *testing.T) {
 		if !ok || c.Method != emulation.SetCPUThrottlingRate.Method || c.SessionID != "s" || c.Params.Rate != want {
 			t.Fatalf("Chrome got %+v, %v; want rate %v", c, ok, want)
 		}
-		if !(ear{flooded}).flooded("s") {
-			t.Error("the page is not flooded")
-		}
 		w.say(t, fmt.Sprintf(`{"id":%d,"result":{},"sessionId":"s"}`, c.ID))
 	}
 	e.wg.Wait()
-	if v := flooded.views["s"]; v.flood.slowed || flooded.console.skipped != maxFlood+10 {
+	if v := flooded.views["s"]; v.flood.slowing || flooded.console.skipped != maxFlood+10 {
 		t.Errorf("afterwards the flood is %+v, and %d lines were skipped", v.flood, flooded.console.skipped)
+	}
+}
+
+// TestFloodWithoutAPause: a script that floods and does not let its page be slowed down is stopped
+// once its Chrome has had the processor time of a page that hangs; one that floods no more is not
+// (BR22, BR-A19).
+func TestFloodWithoutAPause(t *testing.T) {
+	for _, goesOn := range []bool{true, false} {
+		w := wire(t)
+		ctx, stop := context.WithCancel(t.Context())
+		v := &view{session: "s"}
+		page := &tab{e: &engine{g: w.governor, ctx: ctx}, views: map[string]*view{"s": v}}
+		looks, enough := 0, make(chan struct{})
+		page.e.cpu = func() time.Duration {
+			page.mu.Lock()
+			defer page.mu.Unlock()
+			v.flood.last = time.Time{}
+			if goesOn {
+				v.flood.last = time.Now()
+			}
+			if looks++; looks == 4 {
+				close(enough)
+			}
+			return time.Duration(looks) * hungWork / 2
+		}
+		for range maxFlood + 10 {
+			ear{page}.lost("s", runtime.ConsoleAPICalled.Method)
+		}
+		next := func(want string, rate float64) {
+			t.Helper()
+			if c, ok := w.command(); !ok || c.Method != want || c.SessionID != "s" || c.Params.Rate != rate {
+				t.Errorf("goes on %v: Chrome got %+v, %v; want %s %v", goesOn, c, ok, want, rate)
+			}
+		}
+		next(emulation.SetCPUThrottlingRate.Method, slowRate)
+		<-enough
+		if goesOn {
+			next(runtime.TerminateExecution.Method, 0)
+		}
+		stop()
+		next(emulation.SetCPUThrottlingRate.Method, 1)
+		page.e.wg.Wait()
 	}
 }

@@ -78,26 +78,31 @@ type view struct {
 // flood is how far lines of the console and exceptions come faster than they are kept. Guarded by
 // the tab's mu.
 type flood struct {
-	level  float64 // of those that were dropped; it falls by floodDrain a second
-	last   time.Time
-	slowed bool // its page is slowed down
+	level   float64 // of those that were dropped; it falls by floodDrain a second
+	last    time.Time
+	slowing bool // its page is being slowed down, or is slowed down
 }
 
 // A page whose lines come much faster than they are kept is slowed down by slowRate for slowTime:
 // Chrome queues what a page writes without a bound, and the answer to a call waits behind all of it.
+// It floods no more once none was dropped for floodTime.
 const (
 	maxFlood   = 3000
 	floodDrain = 100
+	floodTime  = time.Second
 	slowRate   = 4
 	slowTime   = time.Second
 )
 
-// rises counts a line that was dropped, and reports whether so many were that the page is to be
-// slowed down.
-func (f *flood) rises(now time.Time) bool {
+// drop counts a line that was dropped.
+func (f *flood) drop(now time.Time) {
 	f.level = max(f.level-now.Sub(f.last).Seconds()*floodDrain, 0) + 1
 	f.last = now
-	return f.level >= maxFlood
+}
+
+// goesOn reports whether lines come much faster than they are kept.
+func (f *flood) goesOn(now time.Time) bool {
+	return f.level >= maxFlood && now.Sub(f.last) < floodTime
 }
 
 // frame is one document's place.
