@@ -40,7 +40,7 @@ func TestCut(t *testing.T) {
 		{"ten lines of input", policies.Facts{Command: "cat", Stdin: strings.Repeat("x\n", 10)}, false},
 		{"eleven lines of input", policies.Facts{Command: "cat", Stdin: strings.Repeat("x\n", 11)}, true},
 		{"different lines", policies.Facts{Args: map[string]any{"plan": "a\nb\n"}}, false},
-		{"equal lines", policies.Facts{Args: map[string]any{"plan": "a\nb\nb\n"}}, true},
+		{"equal lines", policies.Facts{Args: map[string]any{"plan": "x\na\nb\na\n"}}, true},
 	} {
 		if got := shown(tt.facts, nil); got.Cut != tt.want {
 			t.Errorf("%s: cut is %v: %+v", tt.name, got.Cut, got)
