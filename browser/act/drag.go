@@ -38,7 +38,7 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 	}
 	missed := ""
 	if became.Hits == 0 && became.Misses > 0 {
-		missed = t.nameOf(p.aim) + " was covered, moved, changed or left in the last moment, and what stood there got nothing"
+		missed = t.nameOf(p.aim) + missedElement
 	}
 	_, err = guard(t).endOf(became, err, missed, "look again")
 	return err

@@ -166,7 +166,7 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 	})
 	missed := ""
 	if became.Hits == 0 && became.Misses > 0 {
-		missed = t.nameOf(a) + " was covered, moved, changed or left in the last moment, and what stood there got nothing"
+		missed = t.nameOf(a) + missedElement
 		became.Left = became.Left && count > 1 // a press comes to one document alone
 	}
 	if over, err := guard(t).endOf(became, err, missed, "look again"); over {
@@ -178,22 +178,28 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 	return nil
 }
 
+// missedElement is what a step says whose input was kept from what stood in the place of its element.
+const missedElement = " was covered, moved, changed or left in the last moment, and what stood there got nothing"
+
 // maxMoves is how often the mouse is moved to an element that is elsewhere after each move.
 const maxMoves = 3
 
 // over moves the mouse to where an element can be hit, and returns where it can be hit then: many
 // controls look different under the mouse, and some have no size until their other picture has come.
 func (t hand) over(ctx context.Context, a aim, at spot) (spot, error) {
+	t.mu.Lock()
+	before, _ := guard(t).navigations(a.frame.id)
+	t.mu.Unlock()
 	for n := 1; ; n++ {
-		t.mu.Lock()
-		before, _ := guard(t).navigations(a.frame.id)
-		t.mu.Unlock()
 		if err := send(ctx, t.tab, a.frame.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y}); err != nil {
 			return at, t.fault(err, false)
 		}
 		hit, err := guard(t).stays(ctx, a, before, at)
-		if err != nil || hit || n == maxMoves { // the guard keeps the press from what is there instead
+		switch {
+		case err != nil || hit:
 			return at, err
+		case n == maxMoves:
+			return at, &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + missedElement, Next: "look again"}
 		}
 		if at, err = t.reachable(ctx, a); err != nil {
 			return at, err
