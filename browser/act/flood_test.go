@@ -15,9 +15,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// flood is how hostile a page has to have been, as the web's server counts it: the page says
+// demands are how hostile a page has to have been, as the web's server counts it: the page says
 // there what it has done, which no look and no step of the browser tells.
-type flood struct {
+type demands struct {
 	long    time.Duration // of the first phase: changes
 	pause   time.Duration // of its script, after 12 ms of work
 	lines   int           // of the console
@@ -53,14 +53,16 @@ func maxSent(t *testing.T) int64 {
 
 // pageCounts is what the page says that it has done. Guarded by the mu of the stage.
 type pageCounts struct {
-	phase                   int // 1 changes, 2 lines, 3 windows, 4 the last one begins, 5 dialogs; files in all
+	// 1 it changes, 2 it writes lines, 3 it opens windows, 4 it adds the frame that asks, 5 that
+	// asks. Files are loaded in all of them.
+	phase                   int
 	lines, changes, ms      int // ms is how long the first phase took
 	windows, dialogs, files int
 	sent                    int64 // bytes of the file of which most was sent
 }
 
 // hostile serves the pages of the test, the first at /.
-func (s *stage) hostile(f flood) *pageCounts {
+func (s *stage) hostile(want demands) *pageCounts {
 	var d pageCounts
 	s.mux.HandleFunc("/told", func(_ http.ResponseWriter, q *http.Request) {
 		s.mu.Lock()
@@ -94,14 +96,14 @@ func (s *stage) hostile(f flood) *pageCounts {
 	})
 	s.mux.HandleFunc("/small", func(http.ResponseWriter, *http.Request) {})
 	s.page("/", `<!doctype html><title>0</title><button>B</button><p id=p>0</p><iframe src="http://third.example:PORT/loads"></iframe><script>
-const want = { long: `+strconv.FormatInt(f.long.Milliseconds(), 10)+`, lines: `+strconv.Itoa(f.lines)+`, rate: `+strconv.Itoa(f.rate)+`, windows: `+strconv.Itoa(f.windows)+` };
+const want = { long: `+strconv.FormatInt(want.long.Milliseconds(), 10)+`, lines: `+strconv.Itoa(want.lines)+`, rate: `+strconv.Itoa(want.rate)+`, windows: `+strconv.Itoa(want.windows)+` };
 const done = { phase: 1, lines: 0, changes: 0, ms: 0, windows: 0 };
 const tell = () => { fetch("/told?" + new URLSearchParams(done)); setTimeout(tell, 200) };
 // Each phase works for 12 ms at most at a time, until it reports that it is over. The next time
 // is set before, so that it also comes where this one is stopped.
-const phases = [change, write, leave, ask];
+const phases = [change, write, openWindows, ask];
 const work = () => {
-  const next = setTimeout(work, 12 + `+strconv.FormatInt(f.pause.Milliseconds(), 10)+`);
+  const next = setTimeout(work, 12 + `+strconv.FormatInt(want.pause.Milliseconds(), 10)+`);
   if (phases[done.phase - 1](performance.now() + 12)) done.phase++;
   if (done.phase > phases.length) clearTimeout(next);
 };
@@ -125,7 +127,7 @@ function write(end) {
   document.title = done.lines;
   return done.lines >= want.lines;
 }
-function leave() {
+function openWindows() {
   for (let i = 0; i < 5 && done.windows < want.windows; i++) open("/child?" + done.windows++, "", done.windows % 2 ? "noopener" : "");
   return done.windows >= want.windows;
 }
@@ -143,20 +145,21 @@ tell(); setTimeout(work, 300);
 }
 
 // TestHostilePage: a page that changes its tree, writes lines, opens windows and asks, one after the
-// other so that none of them slows the others down, and loads files all the while, costs a bounded amount of memory, every call is answered in its time, and nothing
-// is left after the session (BR22, BR-A16, A19, A20). BELLJAR_TEST_HOSTILE makes it longer, and
-// has the page do as much as the acceptance of the browser wants.
+// other so that none of them slows the others down, and loads files all the while, costs a bounded
+// amount of memory, every call is answered in its time, and nothing is left after the session (BR22,
+// BR-A16, A19, A20). BELLJAR_TEST_HOSTILE makes it longer, and has the page do as much as the
+// acceptance of the browser wants.
 func TestHostilePage(t *testing.T) {
-	f := flood{long: 2 * time.Second, pause: 12 * time.Millisecond, lines: 2000, rate: 5000, windows: 30, dialogs: 20, end: 5 * time.Second}
+	want := demands{long: 2 * time.Second, pause: 12 * time.Millisecond, lines: 2000, rate: 5000, windows: 30, dialogs: 20, end: 5 * time.Second}
 	if text := os.Getenv("BELLJAR_TEST_HOSTILE"); text != "" {
 		long, err := time.ParseDuration(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f = flood{long: long, pause: 3 * time.Millisecond, lines: int(long.Seconds() / 60 * 1e6), rate: 100_000, windows: 1000, dialogs: 100, end: time.Second}
+		want = demands{long: long, pause: 3 * time.Millisecond, lines: int(long.Seconds() / 60 * 1e6), rate: 100_000, windows: 1000, dialogs: 100, end: time.Second}
 	}
 	s := open(t)
-	d := s.hostile(f)
+	d := s.hostile(want)
 	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
@@ -195,8 +198,8 @@ func TestHostilePage(t *testing.T) {
 	first := act.Step{Do: act.DoOpen, URL: s.url("site", "/")}
 	step(first)
 	// On a busy machine, the page takes longer for as much.
-	for limit := time.Now().Add(max(time.Minute, 9*f.long) * testenv.Patience(t)); time.Now().Before(limit); {
-		if n := now(); n.phase == 5 && n.dialogs >= f.dialogs && dialogs > 0 && cancelled > 0 && closed > 0 {
+	for limit := time.Now().Add(max(time.Minute, 9*want.long) * testenv.Patience(t)); time.Now().Before(limit); {
+		if n := now(); n.phase == 5 && n.dialogs >= want.dialogs && dialogs > 0 && cancelled > 0 && closed > 0 {
 			break
 		}
 		if now().phase > 2 {
@@ -253,11 +256,11 @@ func TestHostilePage(t *testing.T) {
 			t.Errorf("no %s were seen, so this test sees nothing", what)
 		}
 	}
-	if rate := n.changes * 1000 / max(n.ms, 1); n.lines < f.lines || rate < f.rate || n.ms < int(f.long.Milliseconds()) {
-		t.Errorf("the page wrote %d lines, and made %d changes a second for %d ms; want %d and %d for %v: it is not hostile enough", n.lines, rate, n.ms, f.lines, f.rate, f.long)
+	if rate := n.changes * 1000 / max(n.ms, 1); n.lines < want.lines || rate < want.rate || n.ms < int(want.long.Milliseconds()) {
+		t.Errorf("the page wrote %d lines, and made %d changes a second for %d ms; want %d and %d for %v: it is not hostile enough", n.lines, rate, n.ms, want.lines, want.rate, want.long)
 	}
-	if n.windows < f.windows || n.dialogs < f.dialogs || n.files < minFiles || n.sent < maxDownloads {
-		t.Errorf("the page opened %d windows, %d dialogs and %d files, of which one got to %d bytes; want %d, %d, %d and above the bound of downloads: it is not hostile enough", n.windows, n.dialogs, n.files, n.sent, f.windows, f.dialogs, minFiles)
+	if n.windows < want.windows || n.dialogs < want.dialogs || n.files < minFiles || n.sent < maxDownloads {
+		t.Errorf("the page opened %d windows, %d dialogs and %d files, of which one got to %d bytes; want %d, %d, %d and above the bound of downloads: it is not hostile enough", n.windows, n.dialogs, n.files, n.sent, want.windows, want.dialogs, minFiles)
 	}
 	if n.sent > maxSent(t) {
 		t.Errorf("%d bytes of a download were sent, want at most %d", n.sent, maxSent(t))
@@ -267,7 +270,7 @@ func TestHostilePage(t *testing.T) {
 		t.Error(err)
 	}
 	end := time.Since(start)
-	if left := descendants(); len(left) > 0 || end > f.end*testenv.Patience(t) {
+	if left := descendants(); len(left) > 0 || end > want.end*testenv.Patience(t) {
 		t.Errorf("%d processes are left after the session, whose end took %v", len(left), end)
 	}
 	t.Logf("the page wrote %d lines and made %d changes in %d ms, asked for %d windows and had %d dialogs and %d files, of which one got to %d bytes", n.lines, n.changes, n.ms, n.windows, n.dialogs, n.files, n.sent)

@@ -210,12 +210,12 @@ func (t guard) navigations(id string) (n int, over bool) {
 	return n, over
 }
 
-// stays refuses a click before its first press if the move of the mouse has made the page navigate,
-// unless it stays where it is, as for a file. before counts the navigations before the move. It
-// reports whether the element is still hit where the mouse is. The page answers that only after it has
-// reported what it asked for.
-func (t guard) stays(ctx context.Context, a aim, before int, at spot) (hit bool, err error) {
-	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.hits(%d, %v, %v)", a.local, at.own[0], at.own[1]), &hit); err != nil {
+// stillHit reports whether an element is still hit where the mouse was moved to. It refuses a click
+// before its first press if the page has navigated since before counted its navigations, unless
+// it stays where it is, as for a file. The page answers the first only after it has reported what it
+// asked for.
+func (t guard) stillHit(ctx context.Context, a aim, before int, at spot) (hit bool, err error) {
+	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.hits(%d, %v, %v)", a.local, at.frameX, at.frameY), &hit); err != nil {
 		return false, t.fault(err, false)
 	}
 	t.mu.Lock()

@@ -40,11 +40,11 @@ type frameEvent struct {
 type attachEvent struct {
 	SessionID  string `json:"sessionId"`
 	TargetInfo struct {
-		TargetID string `json:"targetId"`
-		Type     string `json:"type"`
-		OpenerID string `json:"openerId"`
-		URL      string `json:"url"`
-		Reaches  bool   `json:"canAccessOpener"`
+		TargetID      string `json:"targetId"`
+		Type          string `json:"type"`
+		OpenerID      string `json:"openerId"`
+		URL           string `json:"url"`
+		ReachesOpener bool   `json:"canAccessOpener"`
 	} `json:"targetInfo"`
 	Waiting bool `json:"waitingForDebugger"`
 }
@@ -178,13 +178,14 @@ func (e *engine) window(v attachEvent) {
 
 // closeUnwanted closes a window at once. Its opener may wait in the same process until the window
 // runs, and a window that was closed before never does: so it runs first, and its requests
-// are held before, so that nothing that it asks for is sent. For a window without an opener that it can
-// reach, nobody waits, and it would run only once the first of these requests was answered.
+// are held before, so that nothing that it asks for is sent. A window that cannot reach its opener has
+// a process of its own, and nobody waits for it to run. So it is closed at once: it would run only when
+// the first of these requests was answered.
 func closeUnwanted(e *engine, v attachEvent) {
 	shut := func() {
 		begin(e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(v.TargetInfo.TargetID)}).drop()
 	}
-	if !v.TargetInfo.Reaches {
+	if !v.TargetInfo.ReachesOpener {
 		e.errand(shut)
 		return
 	}

@@ -13,8 +13,8 @@ import (
 
 // spot is where an element can be hit, in the view of its session.
 type spot struct {
-	x, y float64
-	own  [2]float64 // the same point in the document of the element
+	x, y           float64
+	frameX, frameY float64 // the same point in the frame of the element
 }
 
 // reachable waits until an element can be hit, and says where.
@@ -65,7 +65,7 @@ func (t hand) reachable(ctx context.Context, a aim) (spot, error) {
 	default:
 		return no("is out of sight", "scroll, or look again")
 	}
-	return t.place(ctx, a, spot{r.X, r.Y, [2]float64{r.X, r.Y}}, r.Left, r.Top, r.Width, r.Height)
+	return t.place(ctx, a, spot{x: r.X, y: r.Y, frameX: r.X, frameY: r.Y}, r.Left, r.Top, r.Width, r.Height)
 }
 
 // place turns a point of a frame into one of its session, and sees that no frame
@@ -194,7 +194,7 @@ func (t hand) over(ctx context.Context, a aim, at spot) (spot, error) {
 		if err := send(ctx, t.tab, a.frame.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.x, Y: at.y}); err != nil {
 			return at, t.fault(err, false)
 		}
-		hit, err := guard(t).stays(ctx, a, before, at)
+		hit, err := guard(t).stillHit(ctx, a, before, at)
 		switch {
 		case err != nil || hit:
 			return at, err

@@ -39,12 +39,12 @@ func (w *wired) hearUntilClosed(closing func()) (asked func() []string) {
 	}
 }
 
-// TestRefusedWindowRunsFirst: a window that is closed at once runs before it is closed, and all
+// TestRefusedWindows: a window for which there is no room runs before it is closed, and all
 // that it asks for is held before it runs. Its opener may wait in the same process until it runs, so
 // one that was closed first would hang the page that opened it (BR21). One that cannot reach its
 // opener is closed without a wait: it does not run while its requests are held, and a page could
 // have hundreds of them wait.
-func TestRefusedWindowRunsFirst(t *testing.T) {
+func TestRefusedWindows(t *testing.T) {
 	for reaches, want := range map[string][]string{
 		"true":  {"Fetch.enable window", "Runtime.runIfWaitingForDebugger window", "Target.closeTarget"},
 		"false": {"Target.closeTarget"},
