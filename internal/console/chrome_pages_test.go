@@ -294,11 +294,14 @@ func TestChromeLargeArguments(t *testing.T) {
 	p.until(fold)
 	p.eval(fold + `.open = true`)
 	all := fold + `.querySelector('.agent')`
-	p.until(all + `?.innerText.includes('text: 0')`)
-	for _, text := range []string{"\n20000\n", "the end"} {
+	p.until(all + `?.innerText.includes('text:\n    0\n')`)
+	later := []string{"\n    20000\n", "the end"}
+	for _, text := range later {
 		if shown := value[bool](p, all+`.textContent.includes(`+quote(text)+`)`); shown {
 			t.Errorf("%q is there at once", text)
 		}
+	}
+	for _, text := range later {
 		p.until(`(` + all + `.querySelectorAll('button').forEach(b => b.hidden || b.click()), ` + all + `.textContent.includes(` + quote(text) + `))`)
 	}
 	if shown := value[int](p, `document.querySelector('.detail .agent').innerText.length`); shown > 4000 {
