@@ -28,7 +28,7 @@ var messageFiles = []string{
 // beginnings, with the reason.
 var unseen = map[string]string{
 	"hash the arguments of":                        "no arguments get so far that cannot be written as JSON",
-	"the arguments of %s are not kept":            "the console answers so; TestLargeArguments has it",
+	"the arguments of %s are not kept":             "the console answers so; TestLargeArguments has it",
 	"use approval":                                 "what follows is the database's",
 	"read approval":                                "the same",
 	"list approvals":                               "the same",
