@@ -121,13 +121,7 @@ func (u rights) step(dir int, name string, flags int, kind, right uint32) (int, 
 		Flags:   uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 	}
-	var fd int
-	var err error
-	for {
-		if fd, err = unix.Openat2(dir, name, &how); !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
-			break
-		}
-	}
+	fd, err := openat2(dir, name, &how)
 	var st unix.Stat_t
 	if err == nil {
 		if err = unix.Fstat(fd, &st); err != nil {

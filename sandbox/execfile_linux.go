@@ -152,7 +152,7 @@ func (f *execFiles) openFor(pid, dir int, name string) (fd int, readable bool, e
 		}
 		defer unix.Close(at)
 		fd, readable, err := openEither(func(flags uint64) (int, error) {
-			return unix.Openat2(at, name, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | careful})
+			return openat2(at, name, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | careful})
 		})
 		if !errors.Is(err, unix.EXDEV) {
 			return fd, readable, err
@@ -165,8 +165,24 @@ func (f *execFiles) openFor(pid, dir int, name string) (fd int, readable bool, e
 		name = from + "/" + name
 	}
 	return openEither(func(flags uint64) (int, error) {
-		return unix.Openat2(root, name, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | careful})
+		return openat2(root, name, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | careful})
 	})
+}
+
+// maxRaced is how often a lookup is repeated at most. A box that renames its files in a loop can
+// disturb each of them.
+const maxRaced = 1000
+
+// openat2 is openat2(2). With RESOLVE_BENEATH or RESOLVE_IN_ROOT the kernel gives up with EAGAIN at a
+// "..", if a process anywhere on the host renames or mounts something meanwhile. It is asked again.
+func openat2(dir int, name string, how *unix.OpenHow) (fd int, err error) {
+	for range maxRaced {
+		fd, err = unix.Openat2(dir, name, how)
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	return fd, err
 }
 
 // openEither opens a file to read it or, if that is not allowed, only for its path.
@@ -187,7 +203,7 @@ func pathIn(root, dir int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	fd, err := unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
+	fd, err := openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
 	if err != nil {
 		// Not wrapped: for ENOENT the program itself would be reported missing.
 		return "", errors.New("its directory cannot be found: " + err.Error())
@@ -309,7 +325,7 @@ func (f *execFiles) headOf(pid int, at execPlace) (head []byte, target string, e
 		return k.head, k.target, nil
 	}
 	fd, readable, err := openEither(func(flags uint64) (int, error) {
-		return unix.Openat2(dir, rest, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS})
+		return openat2(dir, rest, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS})
 	})
 	if err != nil { // of a link or a mount that leads elsewhere, for example
 		return f.lookAt(pid, at)

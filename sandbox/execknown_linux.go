@@ -121,7 +121,7 @@ func (f *execFiles) enter(listener int, n *notification) {
 		return
 	}
 	for _, name := range f.trees {
-		dir, err := unix.Openat2(root, name[1:], &unix.OpenHow{
+		dir, err := openat2(root, name[1:], &unix.OpenHow{
 			Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
 		})
 		switch {

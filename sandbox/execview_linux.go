@@ -276,7 +276,7 @@ func (v *execView) answer(fd int, n *notification, m *memory) {
 		return
 	}
 	for _, j := range jobs {
-		v.started(j, int(n.pid), call, readErr, d, jobs)
+		v.started(j, int(n.pid), call, readErr, fileErr, d, jobs)
 	}
 }
 
@@ -459,7 +459,7 @@ func (m *memory) pointer(at uint64) (uint64, error) {
 
 // started records one exec of a job and the program that was started in its place. The
 // caller holds v.mu.
-func (v *execView) started(j *Job, pid int, call policies.Exec, readErr error, d policies.Decision, jobs []*Job) {
+func (v *execView) started(j *Job, pid int, call policies.Exec, readErr, fileErr error, d policies.Decision, jobs []*Job) {
 	l := &j.execLog
 	l.Mode = v.mode
 	seen := execOf(call, readErr)
@@ -471,7 +471,7 @@ func (v *execView) started(j *Job, pid int, call policies.Exec, readErr error, d
 	if v.mode == policies.ExecEnforce && d.Verdict != policies.Allow {
 		l.stop(d)
 	}
-	would := func() policies.Decision { return v.decide(jobs, call, readErr, nil) }
+	would := func() policies.Decision { return v.decide(jobs, call, readErr, fileErr) }
 	l.add(seen, key, v.mode, d, would)
 	for e := call.Then; e != nil; e = e.Then {
 		then := execOf(*e, readErr)

@@ -70,7 +70,7 @@ func openMultiplexer(b *Box, own bool) (int, error) {
 		return -1, err
 	}
 	defer unix.Close(root)
-	master, err := unix.Openat2(root, "dev/pts/ptmx", &unix.OpenHow{
+	master, err := openat2(root, "dev/pts/ptmx", &unix.OpenHow{
 		Flags: flags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 	})
 	if err != nil {

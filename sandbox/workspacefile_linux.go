@@ -29,7 +29,7 @@ func (w *Workspace) OpenFile(g policies.Grant, name string) (*os.File, error) {
 		return bad(err)
 	}
 	defer unix.Close(dir)
-	fd, err := unix.Openat2(dir, below, &unix.OpenHow{
+	fd, err := openat2(dir, below, &unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC | unix.O_NOFOLLOW,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
 	})
