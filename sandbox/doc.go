@@ -48,6 +48,7 @@
 //	table.go, job.go, output.go          its commands, and what they have written
 //	builder.go, plan.go, mount.go        the words of scripts
 //	host_kernel.go, host_around.go       the kernel, and what stands around us
+//	openat2_linux.go                     a file below a directory
 //
 // Limits, totals and the kill are package cgroup; the words for limits, which this
 // package shares with its callers, are package limit. Package seccomp writes the
