@@ -80,31 +80,6 @@ var otherRepositories = func() (all []string) {
 // isPattern reports whether a name of protectedNames stands for several.
 func isPattern(name string) bool { return strings.ContainsAny(name, "*?[") }
 
-// topPatterns are the patterns of names at the top of the workspace, in lower
-// case.
-var topPatterns = func() (all []struct{ pattern, why string }) {
-	for why, names := range protectedNames {
-		for _, name := range names {
-			if isPattern(name) && !strings.Contains(name, "/") {
-				all = append(all, struct{ pattern, why string }{strings.ToLower(name), why})
-			}
-		}
-	}
-	return all
-}()
-
-// patternAs is the reason for which a name at the top of the workspace is
-// protected by a pattern, or nothing.
-func patternAs(name string) string {
-	name = strings.ToLower(name)
-	for _, one := range topPatterns {
-		if ok, err := path.Match(one.pattern, name); ok && err == nil {
-			return one.why
-		}
-	}
-	return ""
-}
-
 // matches reports whether a path is one of protectedNames, or lies in it.
 func matches(name, at string) bool {
 	return matchParts(strings.Split(strings.ToLower(name), "/"), strings.Split(strings.ToLower(at), "/"))
@@ -175,6 +150,23 @@ var (
 		return t
 	})
 )
+
+// topPatterns are the patterns of names at the top of the workspace.
+var topPatterns = sync.OnceValue(func() []protectedName {
+	return slices.DeleteFunc(slices.Clone(protectedTable().patterns), func(one protectedName) bool { return len(one.parts) > 1 })
+})
+
+// patternAs is the reason for which a name at the top of the workspace is
+// protected by a pattern, or nothing.
+func patternAs(name string) string {
+	have := []string{strings.ToLower(name)}
+	for _, one := range topPatterns() {
+		if matchParts(one.parts, have) {
+			return one.why
+		}
+	}
+	return ""
+}
 
 // protectedAs is the reason for which a path of the workspace is protected by
 // its name, or nothing.

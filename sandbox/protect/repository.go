@@ -68,8 +68,8 @@ func (l *look) git() {
 	if err != nil {
 		l.fail(".", err)
 	}
-	for _, one := range topPatterns {
-		l.gone(l.p.root, "", one.pattern, one.why)
+	for _, one := range topPatterns() {
+		l.gone(l.p.root, "", one.parts[0], one.why)
 	}
 	l.p.plain = without
 	l.lookDeep()
