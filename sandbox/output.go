@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/printable"
 )
 
 // Stream is one of the two things a command writes to.
@@ -377,22 +379,9 @@ func cut(limit int, total int64, read func(off int64, n int) ([]byte, error)) (C
 	if err != nil {
 		return Cut{}, err
 	}
-	first, last = trimTail(first), trimHead(last)
+	first, last = printable.Whole(first), trimHead(last)
 	text := append(slices.Clip(first), last...)
 	return Cut{Text: text, Total: total, Dropped: total - int64(len(text)), At: len(first)}, nil
-}
-
-// trimTail removes an incomplete UTF-8 sequence from the end.
-func trimTail(p []byte) []byte {
-	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
-		if c := p[len(p)-n]; utf8.RuneStart(c) {
-			if !utf8.FullRune(p[len(p)-n:]) {
-				return p[:len(p)-n]
-			}
-			break
-		}
-	}
-	return p
 }
 
 // trimHead removes continuation bytes of a UTF-8 sequence from the start.

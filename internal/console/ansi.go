@@ -369,15 +369,7 @@ func wholeUpTo(text []byte, long bool) int {
 	if at := bytes.LastIndexByte(text, 0x1b); at >= 0 && end-at < maxSequence && sequence(text[at:]) == 0 && opens(text[at:]) {
 		end = at
 	}
-	for n := 1; n < utf8.UTFMax && n <= end; n++ {
-		if c := text[end-n]; utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(text[end-n:end]) {
-				end -= n
-			}
-			break
-		}
-	}
-	return end
+	return len(printable.Whole(text[:end]))
 }
 
 // opens reports whether a text may become a sequence for a look with what comes.

@@ -6,7 +6,8 @@ import (
 	"regexp"
 	"sync"
 	"time"
-	"unicode/utf8"
+
+	"belljar.dev/internal/printable"
 )
 
 // The events that belljar has hooks run for. A folder of any other name is for
@@ -92,11 +93,7 @@ func cut(v any, most, depth int) any {
 		if len(v) <= most {
 			return v
 		}
-		end := most
-		for end > 0 && !utf8.RuneStart(v[end]) {
-			end--
-		}
-		return v[:end] + fmt.Sprintf("... (%d bytes in all)", len(v))
+		return printable.Head(v, most) + fmt.Sprintf("... (%d bytes in all)", len(v))
 	case map[string]any:
 		if depth > 32 {
 			return "..."

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/internal/store"
 )
 
@@ -56,7 +56,7 @@ func (b *Book) Open(ctx context.Context, o store.Owner, j Job) (Job, error) {
 		return Job{}, err
 	}
 	j.Owner, j.Status = o, Running
-	j.Command, j.Description = head(j.Command, maxCommand), head(j.Description, maxAbout)
+	j.Command, j.Description = printable.Head(j.Command, maxCommand), printable.Head(j.Description, maxAbout)
 	if j.Started.IsZero() {
 		j.Started = b.kept.Now()
 	}
@@ -94,7 +94,7 @@ func (b *Book) Open(ctx context.Context, o store.Owner, j Job) (Job, error) {
 // Run records that a job, which was opened without a command, runs one now: Command,
 // Description and Output are taken from j.
 func (b *Book) Run(ctx context.Context, j Job) (Job, error) {
-	j.Command, j.Description = head(j.Command, maxCommand), head(j.Description, maxAbout)
+	j.Command, j.Description = printable.Head(j.Command, maxCommand), printable.Head(j.Description, maxAbout)
 	return j, b.change(ctx, j, "UPDATE jobs_all SET command = ?, about = ?, output = ?", j.Command, j.Description, j.Output)
 }
 
@@ -235,15 +235,4 @@ func (b *Book) look(ctx context.Context, f func(tx *sql.Tx) error) error {
 		return err
 	}
 	return b.kept.Read(ctx, f)
-}
-
-// head is the beginning of a text, cut between two characters.
-func head(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most]
 }

@@ -110,15 +110,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	text := append(w.held, p...)
-	end := len(text)
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ { // the last character may be cut
-		if c := text[len(text)-n]; utf8.RuneStart(c) {
-			if !utf8.FullRune(text[len(text)-n:]) {
-				end = len(text) - n
-			}
-			break
-		}
-	}
+	end := len(Whole(text))
 	shown := appendText(nil, text[:end])
 	w.held = append([]byte(nil), text[end:]...)
 	if _, err := w.out.Write(shown); err != nil {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"belljar.dev/internal/printable"
 )
 
 // text is the text of a result, line by line, up to a number of characters. Lines
@@ -69,10 +71,7 @@ func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "..."
+	return printable.Head(s, n) + "..."
 }
 
 // shown is a path or a name as a line can have it: a name of a file may hold line

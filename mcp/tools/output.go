@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"belljar.dev/internal/job"
+	"belljar.dev/internal/printable"
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
 )
@@ -136,7 +137,7 @@ func (s span) read(o source) ([]byte, error) {
 		return nil, fmt.Errorf("output://%s: bytes %d to %d are no longer kept; read from offset=%d", s.id, s.offset, s.offset+lost-1, s.offset+lost)
 	}
 	if next < o.Size() {
-		text = wholeRunes(text)
+		text = printable.Whole(text)
 	}
 	return text, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
@@ -259,7 +260,7 @@ func takePart(o source, from int64, ended bool, r reading) (part, error) {
 			return part{}, err
 		}
 		if next < size || !ended {
-			whole := wholeRunes(text)
+			whole := printable.Whole(text)
 			next -= int64(len(text) - len(whole))
 			text = whole
 		}

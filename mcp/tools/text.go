@@ -13,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -223,17 +222,4 @@ func (s *shells) blocked(ctx context.Context, id string, err error) (*mcp.Result
 	}
 	return mcp.Failed("The sandbox could not run the command: %s. "+
 		"Instead: `belljar doctor` on the server's machine says what is missing there.", err), nil
-}
-
-// wholeRunes is p without an unfinished character at its end.
-func wholeRunes(p []byte) []byte {
-	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
-		if utf8.RuneStart(p[len(p)-n]) {
-			if !utf8.FullRune(p[len(p)-n:]) {
-				return p[:len(p)-n]
-			}
-			break
-		}
-	}
-	return p
 }

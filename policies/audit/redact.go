@@ -3,7 +3,8 @@ package audit
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"belljar.dev/internal/printable"
 )
 
 // Bounds of the content of a record.
@@ -44,9 +45,6 @@ func clip(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	at := most
-	for at > most-utf8.UTFMax && !utf8.RuneStart(s[at]) {
-		at--
-	}
-	return fmt.Sprintf("%s...[%d bytes cut]", s[:at], len(s)-at)
+	head := printable.Head(s, most)
+	return fmt.Sprintf("%s...[%d bytes cut]", head, len(s)-len(head))
 }

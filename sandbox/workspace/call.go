@@ -9,9 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/printable"
 )
 
 // Bounds of the checkpoints that are made after calls.
@@ -278,11 +279,7 @@ func clip(note string) string {
 	if len(note) <= callNote {
 		return note
 	}
-	end := callNote - len("...")
-	for !utf8.RuneStart(note[end]) {
-		end--
-	}
-	return note[:end] + "..."
+	return printable.Head(note, callNote-len("...")) + "..."
 }
 
 // bootID names this run of the kernel.

@@ -6,17 +6,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"belljar.dev/internal/people"
+	"belljar.dev/internal/printable"
 	"belljar.dev/policies"
 )
 
 // maxArguments bounds the bytes of arguments that a desk keeps for people who want to read all of them.
 const maxArguments = 16 << 20
 
-// Part is a part of the arguments of a call, as lines that name each argument. Its numbers count
-// bytes.
+// Part is a part of the text of all arguments of a call: lines that name each argument and its value.
+// The numbers count bytes.
 type Part struct {
 	Text  string `json:"text"`
 	From  int    `json:"from"`
@@ -24,8 +24,8 @@ type Part struct {
 	Total int    `json:"total"`
 }
 
-// keptArguments has the arguments of calls of which Shown has a part. They are in memory only, and
-// the oldest make room for others. It is safe for concurrent use.
+// keptArguments has all arguments of the calls whose Shown is cut. They are in memory only, and the
+// oldest make room for others. It is safe for concurrent use.
 type keptArguments struct {
 	mu    sync.Mutex
 	kept  []callArguments // guarded by mu: the oldest first
@@ -84,11 +84,8 @@ func (d *Desk) Arguments(id string, from, most int) (Part, error) {
 			continue
 		}
 		from = min(max(0, from), len(one.text))
-		next := min(from+most, len(one.text))
-		for next < len(one.text) && next > from && !utf8.RuneStart(one.text[next]) {
-			next--
-		}
-		return Part{strings.ToValidUTF8(one.text[from:next], "\ufffd"), from, next, len(one.text)}, nil
+		text := printable.Head(one.text[from:], most)
+		return Part{strings.ToValidUTF8(text, "\ufffd"), from, from + len(text), len(one.text)}, nil
 	}
 	return Part{}, fmt.Errorf("the arguments of %s are not kept in full (any more): %w text", id, people.ErrUnknown)
 }

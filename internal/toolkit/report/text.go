@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"belljar.dev/internal/printable"
 )
 
 // maxText bounds a text, in bytes; what is longer loses its end.
@@ -55,11 +57,7 @@ func clipped(s string) string {
 	if len(s) <= maxText {
 		return s
 	}
-	end := maxText
-	for end > maxText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
+	return printable.Head(s, maxText) + "…"
 }
 
 // line returns a visible text in one line.

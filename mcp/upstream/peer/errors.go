@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"belljar.dev/internal/printable"
 	"belljar.dev/mcp/wire"
@@ -138,15 +137,7 @@ func Shown(text string) string { return excerpt([]byte(text), len(text)) }
 func excerpt(text []byte, most int) string {
 	cut := len(text) > most
 	if cut {
-		text = text[:most]
-		for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax); i-- {
-			if utf8.RuneStart(text[i]) {
-				if !utf8.FullRune(text[i:]) {
-					text = text[:i]
-				}
-				break
-			}
-		}
+		text = printable.Whole(text[:most])
 	}
 	var b strings.Builder
 	w := printable.NewWriter(&b)

@@ -3,8 +3,8 @@ package debt
 import (
 	"context"
 	"strings"
-	"unicode/utf8"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -90,9 +90,5 @@ func clip(text string) string {
 	if len(text) <= maxText {
 		return text
 	}
-	end := maxText - len("...")
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "..."
+	return printable.Head(text, maxText-len("...")) + "..."
 }

@@ -1,0 +1,33 @@
+package printable_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"belljar.dev/internal/printable"
+)
+
+// A text is cut between two characters, and as late as that allows.
+func TestCuts(t *testing.T) {
+	text := "aä€😀z"
+	for most := range len(text) + 2 {
+		head := printable.Head(text, most)
+		whole := string(printable.Whole([]byte(text[:min(most, len(text))])))
+		next, _ := utf8.DecodeRuneInString(text[len(head):])
+		if !utf8.ValidString(head) || len(head) > most || head != text && len(head)+utf8.RuneLen(next) <= most {
+			t.Errorf("%d bytes: the head is %q", most, head)
+		}
+		if whole != head {
+			t.Errorf("%d bytes: %q is whole, and the head is %q", most, whole, head)
+		}
+	}
+	// What is no UTF-8 is cut all the same, and nothing is lost of its end.
+	wrong := strings.Repeat("\x80", 9)
+	if head := printable.Head(wrong, 5); len(head) != 5 {
+		t.Errorf("of continuation bytes %d are left", len(head))
+	}
+	if whole := printable.Whole([]byte(wrong)); len(whole) != len(wrong) {
+		t.Errorf("of continuation bytes %d are whole", len(whole))
+	}
+}
