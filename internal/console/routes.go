@@ -24,7 +24,7 @@ type route struct {
 	body         int64 // bytes that a body may have; maxBody if zero
 }
 
-// section says of which views a route is.
+// section is the part of Views that a route reads.
 type section int
 
 const (
