@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -379,19 +378,9 @@ func cut(limit int, total int64, read func(off int64, n int) ([]byte, error)) (C
 	if err != nil {
 		return Cut{}, err
 	}
-	first, last = printable.Whole(first), trimHead(last)
+	first, last = printable.TrimEnd(first), printable.TrimStart(last)
 	text := append(slices.Clip(first), last...)
 	return Cut{Text: text, Total: total, Dropped: total - int64(len(text)), At: len(first)}, nil
-}
-
-// trimHead removes continuation bytes of a UTF-8 sequence from the start.
-func trimHead(p []byte) []byte {
-	for n := 0; n < utf8.UTFMax && n < len(p); n++ {
-		if utf8.RuneStart(p[n]) {
-			return p[n:]
-		}
-	}
-	return p
 }
 
 // Split returns each stream alone, cut as by Cut. Where the streams took

@@ -369,7 +369,7 @@ func wholeUpTo(text []byte, long bool) int {
 	if at := bytes.LastIndexByte(text, 0x1b); at >= 0 && end-at < maxSequence && sequence(text[at:]) == 0 && opens(text[at:]) {
 		end = at
 	}
-	return len(printable.Whole(text[:end]))
+	return len(printable.TrimEnd(text[:end]))
 }
 
 // opens reports whether a text may become a sequence for a look with what comes.

@@ -46,8 +46,8 @@ const (
 )
 
 // routes are all routes of the data, with the role that each needs. NewPart leaves out those of a
-// person's login, and adds the one of what changes. All values are constants and functions, so the linker lays
-// the table out, and no code makes it.
+// person's login, and adds the one of what changes. All values are constants and functions, so the
+// linker lays the table out, and no code makes it.
 var routes = []route{
 	{"GET", "login", always, "", 0, loginMethods, 0},
 	{"POST", "login", always, "", 0, logIn, 16 << 10},

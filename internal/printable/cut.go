@@ -16,8 +16,18 @@ func Head(text string, most int) string {
 	return text[:most]
 }
 
-// Whole returns a text without a character at its end of which bytes are missing.
-func Whole(text []byte) []byte {
+// TrimStart returns a text without the end of a character at its beginning.
+func TrimStart(text []byte) []byte {
+	for n := 0; n < utf8.UTFMax && n < len(text); n++ {
+		if utf8.RuneStart(text[n]) {
+			return text[n:]
+		}
+	}
+	return text
+}
+
+// TrimEnd returns a text without the beginning of a character at its end.
+func TrimEnd(text []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
 			if !utf8.FullRune(last) {

@@ -110,7 +110,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	text := append(w.held, p...)
-	end := len(Whole(text))
+	end := len(TrimEnd(text))
 	shown := appendText(nil, text[:end])
 	w.held = append([]byte(nil), text[end:]...)
 	if _, err := w.out.Write(shown); err != nil {

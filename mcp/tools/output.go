@@ -137,7 +137,7 @@ func (s span) read(o source) ([]byte, error) {
 		return nil, fmt.Errorf("output://%s: bytes %d to %d are no longer kept; read from offset=%d", s.id, s.offset, s.offset+lost-1, s.offset+lost)
 	}
 	if next < o.Size() {
-		text = printable.Whole(text)
+		text = printable.TrimEnd(text)
 	}
 	return text, nil
 }

@@ -260,7 +260,7 @@ func takePart(o source, from int64, ended bool, r reading) (part, error) {
 			return part{}, err
 		}
 		if next < size || !ended {
-			whole := printable.Whole(text)
+			whole := printable.TrimEnd(text)
 			next -= int64(len(text) - len(whole))
 			text = whole
 		}

@@ -137,7 +137,7 @@ func Shown(text string) string { return excerpt([]byte(text), len(text)) }
 func excerpt(text []byte, most int) string {
 	cut := len(text) > most
 	if cut {
-		text = printable.Whole(text[:most])
+		text = printable.TrimEnd(text[:most])
 	}
 	var b strings.Builder
 	w := printable.NewWriter(&b)

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"sync"
-	"unicode/utf8"
+
+	"belljar.dev/internal/printable"
 )
 
 const (
@@ -75,23 +76,13 @@ func lastLines(text []byte, lost bool, most int) []string {
 			continue
 		}
 		if from == 0 && lost {
-			lines = append(lines, "…"+excerpt(wholeRunes(line), tailLine))
+			lines = append(lines, "…"+excerpt(printable.TrimStart(line), tailLine))
 			continue
 		}
 		lines = append(lines, excerpt(line, tailLine))
 	}
 	slices.Reverse(lines)
 	return lines
-}
-
-// wholeRunes is a text without the end of a character at its beginning.
-func wholeRunes(text []byte) []byte {
-	for i := 0; i < min(len(text), utf8.UTFMax); i++ {
-		if utf8.RuneStart(text[i]) {
-			return text[i:]
-		}
-	}
-	return text
 }
 
 // bytes is a copy of what is kept, the oldest byte first, and whether something came before it.
