@@ -16,28 +16,27 @@ func TestSlowReader(t *testing.T) {
 	if e, ok := next(); !ok || e.Kind != "ping" {
 		t.Fatal(e, ok)
 	}
-	for range 3 * ringSize { // nobody reads meanwhile
-		for range 64 {
-			g.ring.add(thing{kind: "box", id: "x"})
-		}
+	// Nobody reads meanwhile: the ring and what the kernel keeps of a connection, which may
+	// be 10 MB, hold a part of them only.
+	const all = 200 * ringSize
+	for range all {
+		g.ring.add(thing{kind: "box", id: "x"})
 	}
 	g.ring.add(thing{kind: "box", id: "last"})
-	reset := false
-	for n := 0; ; n++ {
+	reset, read := false, 0
+	for {
 		e, ok := next()
 		if !ok {
 			t.Fatal("the stream has ended")
 		}
-		if n == mostRead {
-			t.Fatalf("the reader got %d events, and %d are kept", n, ringSize)
-		}
+		read++
 		reset = reset || e.Kind == "reset"
 		if e.ID == "last" || e.Kind == "reset" && e.Seq == g.ring.last() {
 			break
 		}
 	}
-	if !reset {
-		t.Error("the reader was not told of the gap")
+	if !reset || read > all {
+		t.Errorf("the reader read %d of %d events; told of the gap: %v", read, all, reset)
 	}
 }
 
