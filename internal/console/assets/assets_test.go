@@ -79,6 +79,33 @@ func TestTextsAreNamedOnce(t *testing.T) {
 	}
 }
 
+// What people read stands in texts.js, and so can be said in another language there: in another
+// module no literal begins as a sentence or a label does, but these, which are no language's: WC28.
+func TestTextsStandInOneFile(t *testing.T) {
+	begins := regexp.MustCompile("['\"`]([A-Z][a-z]+[^'\"`]*)")
+	others := map[string]string{
+		"AbortError": "an error of the browser", "Enter": "a key", "Bash": "a tool",
+		"Authorization": "a header", "Bearer ": "a header", "Content-Type": "a header", "Belljar-Missing": "a header",
+		"KiB": "a unit", "MiB": "a unit", "GiB": "a unit", "TiB": "a unit",
+	}
+	seen := make(map[string]bool)
+	for name, text := range sources(t) {
+		if path.Ext(name) != ".js" || name == "texts.js" {
+			continue
+		}
+		for _, found := range begins.FindAllStringSubmatch(comments.ReplaceAllString(text, ""), -1) {
+			if seen[found[1]] = true; others[found[1]] == "" {
+				t.Errorf("%s: %q: say it in texts.js", name, found[1])
+			}
+		}
+	}
+	for text := range others {
+		if !seen[text] {
+			t.Errorf("%q stands nowhere", text)
+		}
+	}
+}
+
 // The page is small: WC2.
 func TestSize(t *testing.T) {
 	all, packed := len(index)+len(unpack(script))+len(unpack(style)), len(index)+len(script)+len(style)
