@@ -124,7 +124,7 @@ func TestActsAreOfOneTool(t *testing.T) {
 	}
 }
 
-// Where no profile lets browsers act, or no rule lets an act through, the tools are not there.
+// Where no profile lets browsers act, or no rule lets an act through, the tools are not there (BR1).
 func TestActsAreOff(t *testing.T) {
 	const rules = "rules:\n  - {id: all, match: {tool: \"*\"}, decision: allow}\n"
 	press := acts(policies.Act{Kind: policies.ActPress, On: shopURL})
@@ -157,7 +157,7 @@ func TestActsAreOff(t *testing.T) {
 	}
 }
 
-// Only the kinds of act are offered that some rule may let through.
+// Only the kinds of act are offered that some rule may let through (BR2).
 func TestActsThatMayPass(t *testing.T) {
 	const profile = "version: 1\nsecrets: {pw: {env: PW}}\ndefaults: {decision: deny, profile: a}\nprofiles:\n  a: {browser: {walls: sandboxed, act: true%s}}\nrules:\n"
 	const every = "navigate follow submit download press type point upload save confirm"
@@ -368,7 +368,7 @@ func TestActRefusals(t *testing.T) {
 	golden.Equal(t, "refusal/acts.golden", b.String())
 }
 
-// Which addresses may be opened by name.
+// Which addresses may be opened by name (BR27).
 func TestOpens(t *testing.T) {
 	seen := policies.Acting{Act: true}
 	anywhere := policies.Acting{Act: true, Open: policies.OpenAny}

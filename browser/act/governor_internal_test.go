@@ -255,6 +255,40 @@ func TestEventsAreCounted(t *testing.T) {
 	}
 }
 
+// TestGuestsHearLittle: of all that happens in a page, chromedp gets the events of guestEvents in
+// its own sessions alone, and no more of these than half of its queue (BR46).
+func TestGuestsHearLittle(t *testing.T) {
+	g := newGovernor(&browser.Seat{})
+	g.guests["guest"] = true
+	got := func(method, session string) bool {
+		g.dispatch(fmt.Appendf(nil, `{"method":%q,"params":{},"sessionId":%q}`, method, session), 7)
+		select {
+		case m := <-g.guest:
+			return string(m.Method) == method
+		default:
+			return false
+		}
+	}
+	for _, method := range slices.Concat(vital, pageMade, guestEvents, []string{"DOM.attributeModified", "Network.requestWillBeSent", "Page.loadEventFired", "Target.targetCreated"}) {
+		if is, want := got(method, "guest"), slices.Contains(guestEvents, method); is != want {
+			t.Errorf("%s in its session: chromedp gets it %v, want %v", method, is, want)
+		}
+		if got(method, "ours") {
+			t.Errorf("chromedp gets %s of a session that is not its own", method)
+		}
+	}
+	for range 2 * guestQueue {
+		g.dispatch([]byte(`{"method":"Runtime.executionContextCreated","params":{},"sessionId":"guest"}`), 7)
+	}
+	if n := len(g.guest); n > guestQueue/2+1 {
+		t.Errorf("%d events wait for chromedp", n)
+	}
+	g.dispatch([]byte(`{"id":1,"result":{},"sessionId":"guest"}`), 7)
+	if n := len(g.guest); n != guestQueue/2+2 || g.err != nil {
+		t.Errorf("an answer has no room: %d messages wait, %v", n, g.err)
+	}
+}
+
 // TestSeatsEnd: a seat that is not used is parked, and one that is too old is closed (BR19).
 func TestSeatsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

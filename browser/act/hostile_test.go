@@ -294,6 +294,11 @@ func TestHiddenAndForged(t *testing.T) {
 	if strings.Count(l, "<<end ") != 1 {
 		t.Errorf("the end is not unique:\n%s", l)
 	}
+	// A page that could know the mark of its next look could write the end itself.
+	again := strings.Split(s.look(act.LookRequest{}), "\n")
+	if end := lines[len(lines)-1]; again[len(again)-1] == end || !regexp.MustCompile(`^<<end [0-9a-f]{16}>>$`).MatchString(end) {
+		t.Errorf("two looks end with %s and %s", end, again[len(again)-1])
+	}
 }
 
 // TestNothingClicksByScript: input comes from Chrome's input alone (BR12).

@@ -22,7 +22,7 @@ host.attachShadow({mode: "closed"}).innerHTML = "<button>In</button>";
 const seen = {}, count = (k) => { seen[k] = (seen[k] ?? 0) + 1 };
 const state = () => JSON.stringify([document.documentElement.outerHTML.length, scrollX, scrollY, document.activeElement.id, document.cookie, JSON.stringify(localStorage), getSelection().toString(), innerWidth, document.hasFocus(), history.length, performance.getEntriesByType("resource").length]);
 let was;
-addEventListener("keydown", (e) => { if (e.key !== "F4") return; was = state();
+addEventListener("keydown", (e) => { if (e.key === "F7") scrollTo(0, 300); if (e.key !== "F4") return; was = state();
   new MutationObserver((l) => l.forEach(() => count("mutation"))).observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
   for (const k of ["focus", "blur", "scroll", "mousemove", "pointerover", "click", "visibilitychange", "resize", "selectionchange", "input", "freeze", "beforeprint"]) for (const t of [window, document]) t.addEventListener(k, () => count(k), true) });
 addEventListener("keydown", (e) => { if (e.key === "F2") document.title = was === state() ? "same " + JSON.stringify(seen) : "was " + was + " is " + state() });
@@ -31,6 +31,7 @@ addEventListener("keydown", (e) => { if (e.key === "F2") document.title = was ==
 	s.goTo(s.url("site", "/"))
 	s.until(act.LookRequest{Scope: act.ScopeAll}, `button "Inner"`)
 	s.look(act.LookRequest{At: act.AtPicture})
+	s.must(act.Step{Do: act.DoPress, Text: "F7"}) // to a place to which none of the looks before has scrolled
 	s.must(act.Step{Do: act.DoPress, Text: "F4"})
 	before := s.heard("")
 	for _, q := range []act.LookRequest{

@@ -247,11 +247,11 @@ func (nobody) Close() error { return nil }
 var numbered = regexp.MustCompile(`\[(\d+)\] button "(B\d+)"`)
 
 // TestNumbers: an element keeps its number while it lives, and no number is given twice in a
-// tab, whatever else happens to the page (BR9).
+// tab, whatever else happens to the page, and also after it was left for another (BR9).
 func TestNumbers(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>n</title><div id=box></div><script>
-let last = 0;
+let last = +location.search.slice(1);
 const make = () => { const b = document.createElement("button"); b.textContent = "B" + ++last; b.style = "height:14px;font-size:9px"; return b };
 const any = () => box.children[Math.floor(Math.random() * box.children.length)];
 const step = () => { const r = Math.random();
@@ -261,8 +261,10 @@ for (let i = 0; i < 20; i++) step();
 </script>`)
 	n, _ := testenv.Cases(t, 6)
 	given := map[string]string{} // the button of a number, and the number of a button
-	s.must(act.Step{Do: act.DoOpen, URL: s.url("site", "/")})
-	for range min(n, 20) {
+	for round := range min(n, 20) {
+		if round%2 == 0 { // another document, with buttons of its own names
+			s.must(act.Step{Do: act.DoOpen, URL: s.url("site", fmt.Sprintf("/?%d", round*10000))})
+		}
 		for range 2 {
 			l, seen := s.look(act.LookRequest{Scope: act.ScopeAll}), 0
 			for _, m := range numbered.FindAllStringSubmatch(l, -1) {

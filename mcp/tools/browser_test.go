@@ -219,7 +219,7 @@ func (s *surfer) text(t *testing.T, session *mcp.Session, tool, args string) str
 	return strings.Join(all, "\n")
 }
 
-// Each step is decided about before it is done, and the first that is not ends the call.
+// Each step is decided about before it is done, and the first that is not ends the call (BR15).
 func TestBrowserSteps(t *testing.T) {
 	var out strings.Builder
 	for _, tt := range []struct {
@@ -302,7 +302,7 @@ func TestBrowserReel(t *testing.T) {
 	}
 }
 
-// What is not as it was when it was decided about is not done, whatever has changed.
+// What is not as it was when it was decided about is not done, whatever has changed (BR24).
 func TestBrowserReadsFactsAgain(t *testing.T) {
 	changes := map[string]func(f *act.Facts){
 		"kind":    func(f *act.Facts) { f.Kind = act.KindSubmit; f.To, f.Method = f.On, "POST" },
@@ -336,7 +336,7 @@ func TestBrowserReadsFactsAgain(t *testing.T) {
 }
 
 // A browser is one session's: it is opened with the first call that the policy allows, looked at
-// by its own session alone, and closed with it.
+// by its own session alone, and closed with it; a tenant has as many as its policy says (BR17, BR20).
 func TestBrowserOfASession(t *testing.T) {
 	s := newSurfer(t, surfing)
 	first, err := s.Open(t.Context())
@@ -379,7 +379,7 @@ func TestBrowserOfASession(t *testing.T) {
 	}
 }
 
-// Documents are judged by the step that runs, and by the last one when none does.
+// Documents are judged by the step that runs, and by the last one when none does (BR25).
 func TestBrowserJudgesDocuments(t *testing.T) {
 	s := newSurfer(t, surfing)
 	_, page := s.session(t)
@@ -497,7 +497,7 @@ func TestBrowserLook(t *testing.T) {
 }
 
 // Where no profile lets a browser act, or no rule lets an act through, the tools are not listed,
-// and their calls are denied by name.
+// and their calls are denied by name (BR1).
 func TestBrowserToolsAreOff(t *testing.T) {
 	for name, policy := range map[string]string{
 		"no profile": strings.Replace(surfing, "act: true, secrets: [{secret: pw, origin: \"https://shop.example\", field: password}]", "act: false", 1),

@@ -30,7 +30,7 @@ func definitions(t *testing.T, policy string) string {
 }
 
 // Every client pays for the definitions. Of a text such as these the tokenizer o200k_base makes
-// a token of 4.2 characters or more, so 900 tokens are at least 3,780 characters.
+// a token of 4.2 characters or more, so 900 tokens are at least 3,780 characters (BR2).
 func TestBrowserDefinitionsAreShort(t *testing.T) {
 	const policy = "version: 1\nsecrets: {pw: {env: PW}}\ndefaults: {decision: deny, profile: web}\nprofiles:\n  web: {browser: {walls: sandboxed, act: true, secrets: [{secret: pw, origin: \"https://shop.example\", field: password}]}}\nrules:\n  - {id: all, match: {tool: \"Browser*\"}, decision: allow}\n"
 	text := definitions(t, policy)
@@ -73,6 +73,21 @@ func verbWords(verbs []act.Verb) string {
 	return strings.Join(all, " ")
 }
 
+// Clients call a tool that changes nothing without asking a person: BrowserLook says that it is one,
+// and Browser that it may destroy (BR3).
+func TestBrowserHints(t *testing.T) {
+	type hints struct{ reads, destroys, leaves bool }
+	got := map[string]hints{}
+	for _, info := range newSurfer(t, surfing).Tools() {
+		got[info.Name] = hints{info.ReadOnly, info.Destructive, info.OpenWorld}
+	}
+	for name, want := range map[string]hints{policies.LookTool: {true, false, true}, policies.ActTool: {false, true, true}} {
+		if got[name] != want {
+			t.Errorf("%s: got %+v, want %+v", name, got[name], want)
+		}
+	}
+}
+
 // Every verb has its kinds of act, so that none is offered, or left out, by mistake.
 func TestEveryVerbHasKinds(t *testing.T) {
 	for _, v := range act.Verbs() {
@@ -86,7 +101,7 @@ func TestEveryVerbHasKinds(t *testing.T) {
 }
 
 // Of each verb: a step that may be, and the further fields that it takes. Any other field is
-// refused before anything runs, and so is the step without one that it needs.
+// refused before anything runs, and so is the step without one that it needs (BR4).
 func TestBrowserArguments(t *testing.T) {
 	fields := map[string]string{
 		"ref": `"ref":1`, "xy": `"xy":[1,2]`, "to": `"to":[3]`, "url": `"url":"https://a.example/"`, "text": `"text":"Enter"`, "secret": `"secret":"pw"`,

@@ -1,0 +1,83 @@
+package act
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+)
+
+// TestWhatIsKeptIsBounded: however many lines, exceptions, requests, frames, questions, files,
+// addresses and elements a page has, what is kept of them has an end (BR22).
+func TestWhatIsKeptIsBounded(t *testing.T) {
+	e := &engine{opts: &Options{Downloads: 1 << 20}, masks: new(masks)}
+	of := &tab{
+		e: e, target: "f0", changed: make(chan struct{}, 1), blocked: make(chan struct{}), views: map[string]*view{}, frames: map[string]*frame{},
+		going: going{underway: map[string]bool{}}, secret: map[string]string{},
+	}
+	e.tabs = []*tab{of}
+	const rounds = 5 * maxKnownFrames / 2
+	for n := range rounds {
+		long := ""
+		switch {
+		case n < 2:
+			long = strings.Repeat("ä", MaxURL)
+		case n > rounds-MaxConsole:
+			long = strings.Repeat("ä", 2*maxConsoleLine)
+		}
+		for method, params := range map[string]string{
+			runtime.ConsoleAPICalled.Method:     fmt.Sprintf(`{"type":"log","args":[{"type":"string","value":"%d %s"}]}`, n, long),
+			runtime.ExceptionThrown.Method:      fmt.Sprintf(`{"exceptionDetails":{"text":"%d %s"}}`, n, long),
+			network.RequestWillBeSent.Method:    fmt.Sprintf(`{"requestId":"r%d","type":"Fetch","request":{"method":"GET","url":"http://site.example/%s"}}`, n, long),
+			page.FrameAttached.Method:           fmt.Sprintf(`{"frameId":"f%d","parentFrameId":"f0"}`, n),
+			page.FrameNavigated.Method:          fmt.Sprintf(`{"frame":{"id":"g%d","parentId":"f0","loaderId":"l%d","url":"http://site.example/%s"}}`, n, n, long),
+			page.FileChooserOpened.Method:       `{}`,
+			page.JavascriptDialogOpening.Method: fmt.Sprintf(`{"type":"alert","message":%q}`, long),
+		} {
+			ear{of}.hear("s", method, []byte(params))
+		}
+		e.hear(cdpbrowser.DownloadWillBegin.Method, fmt.Appendf(nil, `{"frameId":"f0","guid":"%08x","url":"http://site.example/%s","suggestedFilename":%q}`, n, long, long))
+	}
+	for n := range 3 * MaxRefs {
+		of.refs.number(refKey{"f0", "l0", n + 1})
+		e.seen.add(fmt.Sprint("http://site.example/", n))
+	}
+	for what, size := range map[string][2]int{
+		"lines of the console": {len(of.console.all), MaxConsole}, "requests": {len(of.requests.all), MaxRequests}, "requests under way": {len(of.underway), maxUnderway},
+		"frames": {len(of.frames), maxKnownFrames}, "notes": {len(of.notes), maxNotes}, "numbers": {len(of.refs.byNum), 2 * MaxRefs}, "keys of numbers": {len(of.refs.numbers), 2 * MaxRefs},
+		"addresses": {len(e.seen.all), maxSeenURLs}, "files": {len(e.files.all), MaxDownloads}, "lines of files": {len(e.files.begun), maxNotes}, "unwanted files": {len(e.unwanted.guids), maxUnwanted},
+	} {
+		if size[0] > size[1] || size[0] < size[1]/2 && what != "lines of files" {
+			t.Errorf("%d %s are kept, want at most %d and not much less", size[0], what, size[1])
+		}
+	}
+	fits := func(what, text string, most int) {
+		t.Helper()
+		if n := utf8.RuneCountInString(text); n > most {
+			t.Errorf("%s has %d characters, want at most %d", what, n, most)
+		}
+	}
+	for _, l := range of.console.all {
+		fits("a line of the console", l, maxConsoleLine+20)
+	}
+	for _, r := range of.requests.all {
+		fits("a request", r.url, maxRequestLine)
+	}
+	for _, f := range of.frames {
+		if len(f.url) > MaxURL {
+			t.Errorf("the address of a frame has %d bytes", len(f.url))
+		}
+	}
+	for _, n := range of.notes {
+		fits("a note", n, MaxDialogText+100)
+	}
+	for _, d := range e.files.all {
+		fits("the name of a file", d.shown, MaxName)
+		fits("the source of a file", d.from, 300)
+	}
+}
