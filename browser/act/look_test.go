@@ -172,14 +172,18 @@ for (const e of document.querySelectorAll(".list")) e.addEventListener("click", 
 func TestAfterAnAct(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>After</title><style>p{margin:0;height:40px}</style><button onclick="o.textContent='one line more'">One</button> <button onclick="o.innerHTML=Array.from({length:400},(_,i)=>'<p>row '+i+' of many rows that came</p>').join('')">Many</button>
-<button onclick="console.error('first'); console.error('second')">Errors</button> <button onclick="document.body.innerHTML='<h1>All new</h1>'+'<p>x</p>'.repeat(9)">New</button><p id=o></p><ul><li>a<li>b<li>c<li>d<li>e<li>f</ul>`)
+<button onclick="[...o.children].slice(0, 60).forEach((p, i) => { p.textContent = 'row ' + i + ' is another one now ' + 'and a long one '.repeat(4) })">Some</button> <button onclick="console.error('first'); console.error('second')">Errors</button> <button onclick="document.body.innerHTML='<h1>All new</h1>'+'<p>x</p>'.repeat(9)">New</button><p id=o></p><ul><li>a<li>b<li>c<li>d<li>e<li>f</ul>`)
 	var out strings.Builder
 	l := s.goTo(s.url("site", "/"))
-	for _, name := range []string{"One", "One", "Errors", "Many", "New"} {
+	for _, name := range []string{"One", "One", "Errors", "Many", "Some", "New"} {
 		s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "`+name+`"`)})
 		c := s.look(act.LookRequest{At: act.AtChanges})
-		if n := utf8.RuneCountInString(c); n > act.MaxChanges && strings.HasPrefix(c, "<<changes") {
+		changes := strings.HasPrefix(c, "<<changes")
+		if n := utf8.RuneCountInString(c); n > act.MaxChanges && changes {
 			t.Errorf("%s: the changes have %d characters", name, n)
+		}
+		if name == "Some" && (!changes || !strings.Contains(c, " more lines changed; look at the page\n")) {
+			t.Errorf("of many changes it is shown:\n%s", c)
 		}
 		fmt.Fprintf(&out, "## %s\n%s\n\n", name, plainMarks(s, c))
 	}

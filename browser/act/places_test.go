@@ -8,12 +8,12 @@ import (
 	"belljar.dev/browser/act"
 )
 
-// TestPlaces: what stands in shadows and frames is seen, and can be clicked and filled
-// (BR8).
+// TestPlaces: what stands in shadows and frames is seen, and can be clicked, filled and given a
+// file (BR8).
 func TestPlaces(t *testing.T) {
 	s := open(t)
 	controls := func(where string) string {
-		return fmt.Sprintf(`<button onclick="top.postMessage('clicked %[1]s', '*')">B %[1]s</button><label>F %[1]s <input oninput="top.postMessage('filled %[1]s '+this.value, '*')"></label>`, where)
+		return fmt.Sprintf(`<button onclick="top.postMessage('clicked %[1]s', '*')">B %[1]s</button><label>F %[1]s <input oninput="top.postMessage('filled %[1]s '+this.value, '*')"></label><label>U %[1]s <input type=file onchange="top.postMessage('given %[1]s '+this.files[0].name, '*')"></label>`, where)
 	}
 	s.page("/same", controls("same"))
 	s.page("/other", controls("other")+`<iframe width=700 height=250 src="http://third.example:PORT/deep"></iframe>`)
@@ -44,6 +44,18 @@ document.getElementById("closed").attachShadow({mode: "closed"}).innerHTML = `+"
 			t.Errorf("fill in %s: %v (%v)", where, err, cause(err))
 		} else if got := s.eval("document.title"); got != `"filled `+where+` xy"` {
 			t.Errorf("fill in %s made %s", where, got)
+		}
+		upload := act.Step{Do: act.DoUpload, Ref: s.ref(l, `file "U `+where+`"`), Path: "/workspace/a.txt"}
+		p, err := s.seat.Prepare(s.ctx(), "", upload)
+		if err != nil {
+			t.Errorf("upload in %s: %v (%v)", where, err, cause(err))
+			continue
+		}
+		upload.File = &act.File{Name: "a.txt", Content: nobody{strings.NewReader("text")}}
+		if _, err := s.seat.Do(s.ctx(), p, upload); err != nil {
+			t.Errorf("upload in %s: %v (%v)", where, err, cause(err))
+		} else if got := s.eval("document.title"); got != `"given `+where+` a.txt"` {
+			t.Errorf("upload in %s made %s", where, got)
 		}
 	}
 }
