@@ -69,6 +69,15 @@ for (const c of v) { const b = document.createElement("b"); b.textContent = c; d
 	s.page("/login", login)
 	s.page("/turns", strings.Replace(login, "<script>", `<script>p.addEventListener("focus", () => { p.type = "text" });`, 1))
 	s.page("/frame", `<iframe width=800 height=400 src="http://shop.example:PORT/login"></iframe>`)
+	s.page("/moves", strings.Replace(login, "<script>", `<iframe></iframe><script>p.addEventListener("focus", () => { const d = document.querySelector("iframe").contentDocument; d.body.append(p); p.focus() });`, 1))
+	s.page("/sandbox", `<iframe sandbox="allow-scripts" width=800 height=400 src="/login"></iframe>`)
+	s.page("/blob", `<script>fetch("/login").then((r) => r.text()).then((t) => { const f = document.createElement("iframe"); f.width = 800; f.height = 400; f.src = URL.createObjectURL(new Blob([t], {type: "text/html"})); document.body.append(f) })</script>`)
+	s.page("/written", `<iframe width=800 height=400 srcdoc="<label>Password <input type=password></label>"></iframe>`)
+	s.mux.HandleFunc("/csp", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Security-Policy", "sandbox allow-scripts")
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, login)
+	})
 	origin := fmt.Sprintf("http://shop.example:%d", s.port)
 	again := func(change func(*act.Secret)) {
 		_ = s.seat.Close()
@@ -88,6 +97,11 @@ for (const c of v) { const b = document.createElement("b"); b.textContent = c; d
 		"without TLS":      {s.url("shop", "/login"), `password "Password"`, func(x *act.Secret) { x.Insecure = false }},
 		"other field":      {s.url("shop", "/login"), `text "Note"`, func(*act.Secret) {}},
 		"in another":       {s.url("evil", "/frame"), `password "Password"`, func(*act.Secret) {}},
+		"in a sandbox":     {s.url("shop", "/sandbox"), `password "Password"`, func(*act.Secret) {}},
+		"of a sandbox":     {s.url("shop", "/csp"), `password "Password"`, func(*act.Secret) {}},
+		"of a blob":        {s.url("shop", "/blob"), `password "Password"`, func(*act.Secret) {}},
+		"without address":  {s.url("shop", "/written"), `password "Password"`, func(*act.Secret) {}},
+		"moves on focus":   {s.url("shop", "/moves"), `password "Password"`, func(*act.Secret) {}},
 		"turns on focus":   {s.url("shop", "/turns"), `password "Password"`, func(*act.Secret) {}},
 		"no such a secret": {s.url("shop", "/login"), `password "Password"`, func(x *act.Secret) { x.Name = "another" }},
 	} {

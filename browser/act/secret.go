@@ -21,8 +21,12 @@ func (t hand) mayType(a aim, raw touched, name string) error {
 	if !ok || f.loader != a.frame.loader {
 		return refuse("the page was left")
 	}
-	if got := originOf(f.url); got == "" || got != originOf(s.Origin) {
-		return refuse("its origin is %s, and this page is of %s", s.Origin, shownURL(got))
+	// A page in a sandbox has the address of its server, and not its origin. One that another page
+	// has written has that one's origin, and no address.
+	for _, got := range []string{originOf(f.url), raw.Origin} {
+		if got == "" || got != originOf(s.Origin) {
+			return refuse("its origin is %s, and this page is of %s", s.Origin, shownURL(got))
+		}
 	}
 	u, err := url.Parse(f.url)
 	if err != nil || u.Scheme != "https" && !s.Insecure {

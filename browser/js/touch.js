@@ -254,7 +254,7 @@
     const e = element(n);
     if (!e || !dom.connected(e) || e.ownerDocument !== document) return { gone: true };
     const [name, label] = naming(e);
-    const f = { role: role(e), name, label, row: row(e), field: kind(e), url: plain(dom.url(document)).slice(0, 65536), kind: "press", to: "", method: "" };
+    const f = { role: role(e), name, label, row: row(e), field: kind(e), url: plain(dom.url(document)).slice(0, 65536), origin: self.origin, kind: "press", to: "", method: "" };
     f.editable = f.field !== "file" && (editable(e) || e.isContentEditable === true || dom.matches(e, "input:not([type=checkbox],[type=radio],[type=button],[type=submit],[type=reset],[type=image],[type=file],[type=hidden]), textarea")) && !e.readOnly;
     f.lines = f.editable && dom.name(e) !== "input";
     f.select = dom.name(e) === "select";
