@@ -19,15 +19,11 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// TestPopups: windows of every kind are told, have a number, and the opener's numbers go on; what
-// is above the bound is closed (BR35, BR-A16).
+// TestPopups: windows of every kind are told, have a number, and can be acted in, and the opener's numbers
+// go on (BR35, BR-A16).
 func TestPopups(t *testing.T) {
 	s := open(t)
 	s.page("/child", `<title>child</title><button onclick="document.title='in child'">In</button>`)
-	s.page("/closes", `<script>opener.close()</script><p>closes`)
-	s.mux.HandleFunc("/file", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Disposition", "attachment")
-	})
 	ways := []string{
 		`window.open('/child')`, `window.open('/child', '_blank', 'noopener')`, `window.open('/child', '_blank', 'noreferrer')`, `window.open('/child', 'name')`, `window.open('/child', '', 'popup,width=200,height=100')`,
 		`window.open()`, `window.open('about:blank')`, `window.open('http://other.example:PORT/child')`, `window.open('http://other.example:PORT/child', '', 'noopener')`, `window.open('/child').focus()`,
@@ -47,6 +43,15 @@ func TestPopups(t *testing.T) {
 		s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, fmt.Sprintf(`button "W%d."`, i%len(ways)))})
 		window := s.window()
 		opened++
+		if strings.Contains(way, "/child") || strings.Contains(way, "f.submit()") {
+			s.must(act.Step{Do: act.DoSwitch, Text: window})
+			s.until(act.LookRequest{}, `button "In"`)
+			s.must(act.Step{Do: act.DoClick, Ref: s.ref(s.look(act.LookRequest{}), `button "In"`)})
+			if got := s.eval("document.title"); got != `"in child"` {
+				t.Errorf("%s: the window says %s", way, got)
+			}
+			s.must(act.Step{Do: act.DoSwitch, Text: "t1"})
+		}
 		s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Still"`)})
 		if got := s.eval("document.title"); got != `"still"` {
 			t.Fatalf("%s: the opener says %s", way, got)
@@ -55,6 +60,39 @@ func TestPopups(t *testing.T) {
 	}
 	if n := strings.Count(s.look(act.LookRequest{At: act.AtTabs}), "\nt"); n != 1 {
 		t.Errorf("after %d windows there are %d tabs:\n%s", opened, n, s.look(act.LookRequest{At: act.AtTabs}))
+	}
+}
+
+// TestWindowsThatCloseTheirOpener: the session goes on in the window, and a step in the tab that is gone
+// is told so (BR35, BR-A16).
+func TestWindowsThatCloseTheirOpener(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>first</title><button onclick="window.open('/middle')">Window</button>`)
+	s.page("/middle", `<!doctype html><title>middle</title><button onclick="window.open('/closes')">Another</button>`)
+	s.page("/closes", `<!doctype html><title>last</title><script>opener.close()</script><button onclick="document.title = 'clicked'">B</button>`)
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(s.goTo(s.url("site", "/")), `button "Window"`)})
+	middle := s.window()
+	s.must(act.Step{Do: act.DoSwitch, Text: middle})
+	s.until(act.LookRequest{}, "Another")
+	step := act.Step{Do: act.DoClick, Ref: s.ref(s.look(act.LookRequest{}), `button "Another"`)}
+	p, err := s.seat.Prepare(s.ctx(), middle, step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = s.seat.Do(s.ctx(), p, step) // the tab may be gone before Chrome says that it was clicked
+	s.wait(func() bool {
+		l := s.look(act.LookRequest{At: act.AtTabs})
+		return !strings.Contains(l, "/middle") && strings.Contains(l, "/closes")
+	})
+	if _, err := s.seat.Prepare(s.ctx(), middle, step); act.ReasonOf(err) != act.ReasonUnknown {
+		t.Errorf("a step in the tab that is gone: %v", err)
+	}
+	m := regexp.MustCompile(`(?m)^(t\d+) \S+/closes`).FindStringSubmatch(s.look(act.LookRequest{At: act.AtTabs}))
+	s.must(act.Step{Do: act.DoSwitch, Text: m[1]})
+	s.until(act.LookRequest{}, `button "B"`)
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(s.look(act.LookRequest{}), `button "B"`)})
+	if got := s.eval("document.title"); got != `"clicked"` {
+		t.Errorf("the window says %s", got)
 	}
 }
 

@@ -5,7 +5,7 @@
 // A form or document hides its own properties behind elements of the same name, so
 // all are taken from the prototypes.
 (() => {
-  if (globalThis.belljar) return;
+  if (globalThis.belljar) { belljar.again(); return; }
   const getter = (proto, name) => {
     const get = Object.getOwnPropertyDescriptor(proto, name).get;
     return (n) => get.call(n);
@@ -550,7 +550,23 @@
   const reopened = () => { const now = dom.html(document); if (now !== top) { top = now; listen(); } };
   const state = { last: 0, changes: 0, rest: null };
   const watcher = new MutationObserver((list) => { state.last = performance.now(); state.changes += list.length; reopened(); });
-  watcher.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+  const watch = () => watcher.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+  watch();
+  // The first document of a window that a page opens has the window of the empty one before it, and
+  // with that this world.
+  let of = document;
+  const again = () => {
+    if (of === document) return;
+    of = document;
+    top = dom.html(document);
+    armed = became = null;
+    missedUnarmed = 0;
+    fresh = true;
+    watcher.disconnect();
+    watch();
+    // Chrome has kept the listeners, and calls none that captures until another such one is added.
+    addEventListener("belljar", () => {}, { capture: true });
+  };
   // Begins the two frames that quiet waits for. Nobody waits for them here.
   const rest = () => { state.rest = frames(2); return 0; };
   // Waits until the tree was not changed for a while: two frames at least.
@@ -584,7 +600,7 @@
   };
   globalThis.belljar = {
     dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, hits, ready, arm, grip, disarm, disarmAfter, stroke, reach, option, focus, insert, focused, at, quiet, rest, frames, pass, once, found, style, off, editable, fields, labels, cover, describe,
-    hold, release: () => { all = []; },
+    again, hold, release: () => { all = []; },
     hear: (...list) => { for (const e of list) if (isElement(e)) heard.add(e); },
     hears: (e) => heard.has(e), enclose: (host, root) => { closed.set(host, root); }, enclosed: (e) => closed.has(e), state,
   };
