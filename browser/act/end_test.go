@@ -202,6 +202,33 @@ func (s *stage) crashBefore(name string, step act.Step) bool {
 	return true
 }
 
+// TestDialogsWithoutEnd: of the dialogs of a page that asks on and on, the first are told, and the rest
+// is dismissed, so the page goes on and can be left (BR16, BR-A14).
+func TestDialogsWithoutEnd(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>none</title><button onclick="for (let i = 0; i < 1000; i++) prompt(i); document.title = 'asked'">Ask</button><script>addEventListener("unload", () => { alert("stay"); confirm("stay"); prompt("stay") })</script>`)
+	l := s.goTo(s.url("site", "/"))
+	o := s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Ask"`)})
+	told := 0
+	for ; o.Dialog != nil && told < 100; told++ {
+		o = s.must(act.Step{Do: act.DoDialog, Accept: new(true)})
+	}
+	if told == 0 || told == 100 {
+		t.Fatalf("%d dialogs were told", told)
+	}
+	s.wait(func() bool {
+		p, err := s.seat.Prepare(s.ctx(), "", act.Step{Do: act.DoEval, Text: "document.title"})
+		if err != nil {
+			return false
+		}
+		o, err := s.seat.Do(s.ctx(), p, act.Step{Do: act.DoEval, Text: "document.title"})
+		return err == nil && o.Value == `"asked"`
+	})
+	if l := s.goTo(s.url("site", "/?again")); !strings.Contains(l, "Ask") {
+		t.Errorf("the page was not left:\n%s", l)
+	}
+}
+
 // TestDownloadLinks: a link to a file is an act of its kind, and its file is no document that
 // anybody is asked about (BR31).
 func TestDownloadLinks(t *testing.T) {
