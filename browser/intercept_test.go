@@ -104,7 +104,7 @@ func TestWorkersEnd(t *testing.T) {
 	w.dns.set("site.example", "93.184.216.34")
 	w.dns.set("beat.example", "93.184.216.35")
 	beat := number("93.184.0.0", 216<<8|35)
-	const beating = `const go = () => fetch("https://beat.example/hit/", {mode: "no-cors"}).catch(() => {}).then(() => new Promise(r => setTimeout(r, 10))).then(go);`
+	const beating = `const go = () => fetch("https://beat.example/hit/", {mode: "no-cors"}).catch(() => {}).then(() => new Promise(r => setTimeout(r, 100))).then(go);`
 	for name, text := range map[string]string{
 		"service": `onfetch = e => e.respondWith(new Response("from the worker")); oninstall = () => skipWaiting();
 onactivate = e => { clients.claim(); e.waitUntil(go()) }; onmessage = e => e.waitUntil(go())`,

@@ -103,17 +103,19 @@ func (w *world) rebind(g policies.Grant, id string, how, what int, other netip.A
 	fill := strings.NewReplacer("{URL}", "http://"+host+"/hit/", "{HOST}", host)
 	stop := w.serve(netip.AddrPortFrom(other, 8080).String())
 	defer stop()
-	first := "http://" + page + "/p/"
-	if rebindings[how].own {
-		first = "http://" + host + "/p/"
+	html := "<!doctype html><p>x" + fill.Replace(asking[what].html)
+	var tries []string
+	switch {
+	case rebindings[how].own:
+		tries = append(tries, "http://"+host+"/p/")
 		gone := w.serve(netip.AddrPortFrom(public, 8080).String())
 		defer gone()
-		w.pageThen(strings.TrimSuffix(host, ":8080")+"/p/", "<!doctype html><p>x"+fill.Replace(asking[what].html), gone)
-	} else {
-		w.page(page+"/p/", "<!doctype html><p>x"+fill.Replace(asking[what].html))
+		w.pageThen(strings.TrimSuffix(host, ":8080")+"/p/", html, gone)
+	case asking[what].html != "":
+		tries = append(tries, "http://"+page+"/p/")
+		w.page(page+"/p/", html)
 	}
 	w.redirect(page+"/to/", "http://"+host+"/hit/")
-	tries := []string{first}
 	switch asking[what].name {
 	case "page":
 		tries = append(tries, "http://"+host+"/hit/", "http://"+host+"/hit/?2")

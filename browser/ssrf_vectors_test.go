@@ -14,7 +14,7 @@ import (
 )
 
 // target is where a vector is aimed: a host, the address that hits are seen at,
-// and the address of the page that it is in.
+// and the host of the page that it is in.
 type target struct {
 	host string
 	addr netip.Addr
@@ -87,7 +87,16 @@ func (w *world) attack(i int, v vector, g policies.Grant) (row string, undone bo
 	for j, at := range []target{public, private, named, unwalled} {
 		w.dns.set(at.host, at.addr.String())
 		w.dns.set(at.page, number("93.185.0.0", 4*i+j).String())
-		w.plant(v, at)
+		w.plant(v, at, at.page+"/p/")
+	}
+	// What a frame can do is tried in frames, so that one page has both vectors that are
+	// aimed at private addresses.
+	start, starts := public.page+"/p/", []string{private.page + "/p/", named.page + "/p/"}
+	if v.framed() {
+		w.plant(v, named, private.page+"/q/")
+		w.page(public.page+"/f/", `<!doctype html><iframe src="/p/"></iframe>`)
+		w.page(private.page+"/f/", `<!doctype html><iframe src="/p/"></iframe><iframe src="/q/"></iframe>`)
+		start, starts = public.page+"/f/", []string{private.page + "/f/"}
 	}
 	scheme := "http://"
 	if v.secure {
@@ -96,7 +105,7 @@ func (w *world) attack(i int, v vector, g policies.Grant) (row string, undone bo
 	row = fmt.Sprintf("%-28s %-26s ", v.kind, v.name)
 	wait, hit := 300*time.Millisecond, false
 	for ; !v.bare && !v.never && !hit && wait < 4*time.Second; wait *= 9 {
-		_, err := w.load(g, browser.Request{URL: scheme + public.page + "/p/", Wait: wait})
+		_, err := w.load(g, browser.Request{URL: scheme + start, Wait: wait})
 		hit = len(w.at(public.addr)) > 0
 		if err != nil && !hit {
 			w.t.Logf("%s, control: %v", v.name, err)
@@ -118,8 +127,10 @@ func (w *world) attack(i int, v vector, g policies.Grant) (row string, undone bo
 		row += "control: not done by it  "
 	}
 	hits := 0
+	for _, at := range starts {
+		_, _ = w.load(g, browser.Request{URL: scheme + at, Wait: wait})
+	}
 	for _, at := range []target{private, named} {
-		_, _ = w.load(g, browser.Request{URL: scheme + at.page + "/p/", Wait: wait})
 		if got := w.at(at.addr); len(got) > 0 {
 			w.t.Errorf("%s reached %s: %q", v.name, at.host, got)
 			hits += len(got)
@@ -132,8 +143,8 @@ func (w *world) attack(i int, v vector, g policies.Grant) (row string, undone bo
 	return row + fmt.Sprintf("  private hits: %d", hits), undone
 }
 
-// plant serves the page of a vector.
-func (w *world) plant(v vector, at target) {
+// plant serves the page of a vector at a host and a path.
+func (w *world) plant(v vector, at target, page string) {
 	url, ws := "http://"+at.host+"/hit/", "ws"
 	if v.secure {
 		url, ws = "https://"+at.host+"/hit/", "wss"
@@ -143,8 +154,8 @@ func (w *world) plant(v vector, at target) {
 	for _, h := range v.headers {
 		headers = append(headers, fill.Replace(h))
 	}
-	w.page(at.page+"/p/", "<!doctype html><title>t</title>"+fill.Replace(v.html), headers...)
+	w.page(page, "<!doctype html><title>t</title>"+fill.Replace(v.html), headers...)
 	for name, text := range v.files {
-		w.file(at.page+"/p/"+name, "text/javascript", fill.Replace(text))
+		w.file(page+name, "text/javascript", fill.Replace(text))
 	}
 }

@@ -16,6 +16,11 @@ type vector struct {
 	flags      []string          // of the browser without walls
 }
 
+// framed reports whether a frame can do what the vector does, with the door in the way.
+func (v vector) framed() bool {
+	return !v.bare && !v.never && v.kind != "hint" && v.kind != "navigation"
+}
+
 // inline is a page that runs something.
 func inline(text string) string { return "<script>" + text + "</script>" }
 
