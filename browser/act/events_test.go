@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -288,6 +290,47 @@ func TestDownloadsHaveNoRoom(t *testing.T) {
 	}
 	if n := s.seat.Stored(); n > maxDownloads+64*int64(os.Getpagesize()) {
 		t.Errorf("%d bytes are stored", n)
+	}
+}
+
+// TestDownloadsOfEveryKind: files of a page's own making and empty ones are held as others are; one
+// that is said to be larger than the bound ends before it has come, and so does each of more than may
+// wait (BR31, BR-A20).
+func TestDownloadsOfEveryKind(t *testing.T) {
+	s := open(t)
+	s.mux.HandleFunc("/empty", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Disposition", "attachment") })
+	s.mux.HandleFunc("/large", func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Content-Disposition", "attachment")
+		w.Header().Set("Content-Length", strconv.Itoa(maxDownloads+1))
+		_, _ = w.Write(make([]byte, 64<<10))
+		_ = http.NewResponseController(w).Flush()
+		<-q.Context().Done() // the rest never comes
+	})
+	s.page("/", `<!doctype html><title>f</title><a href="/empty">Empty</a> <a href="/large">Large</a> <a download=d.txt href="data:text/plain,data">Data</a> <a download=b.txt id=b>Blob</a><script>b.href = URL.createObjectURL(new Blob(["blob"]))</script>`)
+	l := s.goTo(s.url("site", "/"))
+	click := func(name string) *act.Outcome {
+		return s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, fmt.Sprintf("link %q", name))})
+	}
+	for _, c := range []struct{ name, text string }{{"Empty", ""}, {"Data", "data"}, {"Blob", "blob"}} {
+		click(c.name)
+		s.until(act.LookRequest{At: act.AtDownloads}, ": ready")
+		d := regexp.MustCompile(`(?m)^d\d+`).FindString(s.look(act.LookRequest{At: act.AtDownloads}))
+		o := s.must(act.Step{Do: act.DoSave, Download: d, Path: "/workspace/x"})
+		if text, err := io.ReadAll(o.File.Content); err != nil || string(text) != c.text {
+			t.Errorf("%s: the file is %q, %v", c.name, text, err)
+		}
+		_ = o.File.Content.Close()
+	}
+	click("Large")
+	// And its file is gone, so it makes room.
+	s.until(act.LookRequest{At: act.AtDownloads}, "cancelled, since all files that wait to be saved may have 4.0 MiB together; save the others first\n")
+	told := ""
+	for range act.MaxDownloads + 1 {
+		told += click("Empty").Line
+	}
+	s.until(act.LookRequest{At: act.AtDownloads}, fmt.Sprintf("1 more were cancelled, since %d may wait", act.MaxDownloads))
+	if n := strings.Count(s.look(act.LookRequest{At: act.AtDownloads}), ": ready"); n != act.MaxDownloads || !strings.Contains(told, fmt.Sprintf("a download was cancelled, since %d wait to be saved", act.MaxDownloads)) {
+		t.Errorf("%d files wait, and the steps said %q", n, told)
 	}
 }
 

@@ -29,6 +29,7 @@ type carrier struct {
 	given []string // name and content of each file that the page got
 	on    string   // address of the page with the field
 	shown string   // what the field is called
+	takes func()   // is called before a file is read
 }
 
 func (c *carrier) Prepare(_ context.Context, _ string, s act.Step) (*act.Prepared, error) {
@@ -47,6 +48,9 @@ func (c *carrier) Prepare(_ context.Context, _ string, s act.Step) (*act.Prepare
 
 func (c *carrier) Do(_ context.Context, _ *act.Prepared, s act.Step) (*act.Outcome, error) {
 	if s.Do == act.DoUpload {
+		if c.takes != nil {
+			c.takes()
+		}
 		text, err := io.ReadAll(s.File.Content)
 		_ = s.File.Content.Close()
 		c.given = append(c.given, s.File.Name+": "+string(text))
@@ -101,6 +105,15 @@ func TestBrowserUploadsWhatCommandsRead(t *testing.T) {
 		if got := use(`{"do":"upload","ref":1,"path":"` + path + `"}`); len(c.given) != 1 || c.given[0] != want {
 			t.Errorf("%s: the page got %q; %s", path, c.given, got)
 		}
+	}
+	c.given = nil
+	c.takes = func() {
+		if r := b.call("Bash", map[string]any{"command": "echo more >> /workspace/a/f"}); r.IsError {
+			t.Error(words(r))
+		}
+	}
+	if got := use(`{"do":"upload","ref":1,"path":"/workspace/a/f"}`); len(c.given) != 1 || c.given[0] != "f: fine\n" {
+		t.Errorf("of a file that grows, the page got %q; %s", c.given, got)
 	}
 }
 
