@@ -208,7 +208,9 @@ func TestOnlyReads(t *testing.T) {
 // question, no scheme but those of the web is opened by a click, and nothing hangs (BR36,
 // BR-A31, A44).
 func TestNothingOfTheDevice(t *testing.T) {
-	s := open(t)
+	s := newStage(t)
+	s.secure() // elsewhere a page has none of these
+	s.seat = s.another()
 	asks := []string{
 		`navigator.permissions.query({name: "geolocation"}).then((p) => { if (p.state !== "denied") throw p.state })`, `new Promise((ok, no) => navigator.geolocation.getCurrentPosition(no, ok))`, `Notification.requestPermission().then((p) => { if (p === "granted") throw p })`,
 		`not(() => navigator.mediaDevices.getUserMedia({video: true, audio: true}))`, `not(() => navigator.mediaDevices.getDisplayMedia())`, `not(() => navigator.clipboard.readText())`, `not(() => navigator.clipboard.writeText("x"))`, `not(() => navigator.usb.requestDevice({filters: []}))`,
