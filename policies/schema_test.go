@@ -479,6 +479,10 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 			}
 		}
 	}
+	valid := func() bool {
+		text, err := yaml.Marshal(doc)
+		return err == nil && decode(text) == nil
+	}
 	throughout := func(text string) {
 		doc = document(t, []byte(text))
 		if err := schema.Validate(asJSON(doc)); err != nil {
@@ -488,6 +492,19 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 			t.Fatal(err)
 		}
 		change(doc.Content[0], "", try)
+		for i := range len(doc.Content[0].Content) / 2 {
+			// What the key can do without would only take time, 7,000 times.
+			doc = document(t, []byte(text))
+			root := doc.Content[0]
+			key, value := root.Content[2*i].Value, root.Content[2*i+1]
+			for _, other := range keys(root) {
+				all := root.Content
+				if root.Content = without(all, other); other == key || !valid() {
+					root.Content = all
+				}
+			}
+			changeThroughout(value, "."+key, try)
+		}
 	}
 	throughout(everything)
 	throughout(condition)
@@ -536,8 +553,21 @@ func structural(e *policies.ParseError) bool {
 	})
 }
 
-// change puts other values in the place of each value below n, one at a time,
-// and tries the whole after each.
+// changeThroughout changes a value and each one below it, one at a time.
+func changeThroughout(n *yaml.Node, where string, try func(string)) {
+	change(n, where, try)
+	for i, below := range n.Content {
+		switch {
+		case n.Kind == yaml.SequenceNode:
+			changeThroughout(below, fmt.Sprintf("%s[%d]", where, i), try)
+		case n.Kind == yaml.MappingNode && i%2 == 1:
+			changeThroughout(below, where+"."+n.Content[i-1].Value, try)
+		}
+	}
+}
+
+// change puts other values in the place of a value, and other keys in it, one at a time, and
+// tries the whole after each.
 func change(n *yaml.Node, where string, try func(string)) {
 	was := *n
 	for _, other := range []string{"null", "true", "7", "-1", "0", "1.5", "zz-zz", `""`, "\"\\n\"", "[]", "{}", "[null]", "[zz-zz]", "{zz-zz: 1}", "7zz"} {
@@ -549,27 +579,37 @@ func change(n *yaml.Node, where string, try func(string)) {
 		try(where + " as " + other)
 	}
 	*n = was
-	switch n.Kind {
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(was.Content); i += 2 {
-			at := where + "." + was.Content[i].Value
-			n.Content = slices.Concat(was.Content[:i], was.Content[i+2:])
-			try(at + " left out")
-			n.Content = was.Content
-			name := was.Content[i].Value
-			was.Content[i].Value = "Zz zz"
-			try(at + " with another key")
-			was.Content[i].Value = name
-			change(was.Content[i+1], at, try)
-		}
-		extra := []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: "zz-zz"}, {Kind: yaml.ScalarNode, Tag: "!!int", Value: "1"}}
-		n.Content = append(slices.Clone(was.Content), extra...)
-		try(where + " with one key more")
-		n.Content = was.Content
-	case yaml.SequenceNode:
-		for i, entry := range was.Content {
-			change(entry, fmt.Sprintf("%s[%d]", where, i), try)
-		}
-	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode: // nothing is below
+	if n.Kind != yaml.MappingNode {
+		return
 	}
+	for i, name := range keys(n) {
+		n.Content = without(was.Content, name)
+		try(where + "." + name + " left out")
+		n.Content = was.Content
+		n.Content[2*i].Value = "Zz zz"
+		try(where + "." + name + " with another key")
+		n.Content[2*i].Value = name
+	}
+	extra := []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: "zz-zz"}, {Kind: yaml.ScalarNode, Tag: "!!int", Value: "1"}}
+	n.Content = append(slices.Clone(was.Content), extra...)
+	try(where + " with one key more")
+	n.Content = was.Content
+}
+
+// keys are the keys of a mapping.
+func keys(n *yaml.Node) (all []string) {
+	for i := 0; i < len(n.Content); i += 2 {
+		all = append(all, n.Content[i].Value)
+	}
+	return all
+}
+
+// without is the content of a mapping without a key.
+func without(content []*yaml.Node, key string) (left []*yaml.Node) {
+	for i := 0; i < len(content); i += 2 {
+		if content[i].Value != key {
+			left = append(left, content[i:i+2]...)
+		}
+	}
+	return left
 }
