@@ -44,8 +44,8 @@ var hostile = []string{
 }
 
 // calls is how many calls the test makes on a usual machine; `make survivors`
-// asks for ten times as many.
-const calls = 1000
+// asks for twenty times as many.
+const calls = 500
 
 // callsEnv overrides it.
 const callsEnv = "BELLJAR_TEST_CALLS"
