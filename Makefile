@@ -104,13 +104,14 @@ toolkit-quality:
 	$(GO) test -count=1 -tags quality -run 'TestSARIFIsValid$$|TestJUnitIsRead$$' -v ./internal/toolkit/report
 
 # Ten thousand hostile calls, and a thousand lives of hostile servers, after which nothing
-# may be left.
+# may be left; and 200 writers of each kind that are killed, after which nothing may be lost.
 .PHONY: survivors
 survivors:
 	BELLJAR_TEST_CALLS=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./sandbox
 	BELLJAR_TEST_QUERIES=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./search
 	BELLJAR_TEST_LIVES=1000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./internal/gateway
 	$(GO) test -run '^$$' -bench 'BareClient$$' -benchtime 1000x -timeout 30m ./internal/gateway
+	BELLJAR_TEST_KILLS=200 $(GO) test -count=1 -v -run 'TestKill$$' -timeout 30m ./internal/durable
 
 # A server under clients of three tenants, in both eras and over all transports, for SOAK:
 # its policy is read again, it is handed over, boxes and clients are killed. What it has at

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,14 +17,16 @@ import (
 // writers of one room run at a time: processes share what they write to.
 const writers = 3
 
-// TestKill kills two hundred writers of each room in the middle of their work.
-// What one said is acknowledged must be there.
+// TestKill kills sixty writers of each room in the middle of their work, and two hundred in make
+// survivors. What one said is acknowledged must be there.
 func TestKill(t *testing.T) {
-	kills := 200
-	if testing.Short() {
-		kills = 20
+	kills := max(60/int(testenv.Patience(t)), 4)
+	if text := os.Getenv("BELLJAR_TEST_KILLS"); text != "" {
+		var err error
+		if kills, err = strconv.Atoi(text); err != nil || kills < 4 {
+			t.Fatalf("BELLJAR_TEST_KILLS is %q, want a number from 4 on", text)
+		}
 	}
-	kills = max(kills/int(testenv.Patience(t)), 4)
 	for name, r := range rooms {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
