@@ -13,7 +13,8 @@ import (
 )
 
 // TestWhatIsKeptIsBounded: however many lines, exceptions, requests, frames, questions, files,
-// addresses and elements a page has, what is kept of them has an end (BR22).
+// addresses and elements a page has, what is kept of them has an end (BR22,
+// BR-A19, A20).
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	e := &engine{opts: &Options{Downloads: 1 << 20}, masks: new(masks)}
 	of := &tab{

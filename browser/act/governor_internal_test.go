@@ -231,7 +231,7 @@ func TestCallsFailWithTheirChrome(t *testing.T) {
 
 // TestEventsAreCounted: of what a page can make at will, a session has 200 in a second, and of
 // all events 2,000, and each that is dropped is counted; what a tab cannot go on without is never
-// dropped (BR22, BR46).
+// dropped (BR22, BR46, BR-A19).
 func TestEventsAreCounted(t *testing.T) {
 	g := newGovernor(&browser.Seat{})
 	heard, lost := map[string]int{}, map[string]int{}

@@ -20,7 +20,7 @@ import (
 )
 
 // TestPopups: windows of every kind are told, have a number, and can be acted in, and the opener's numbers
-// go on (BR35, BR-A16).
+// go on (BR35, BR-A5, A16).
 func TestPopups(t *testing.T) {
 	s := open(t)
 	s.page("/child", `<title>child</title><button onclick="document.title='in child'">In</button>`)
