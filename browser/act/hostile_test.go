@@ -405,16 +405,18 @@ func TestReachable(t *testing.T) {
 	}
 }
 
-// TestPoints: a point of a picture hits what stands there, and one of an older picture
-// is refused (BR37, BR-A46).
+// TestPoints: a point of a picture hits what stands there, also where the page is scrolled and in a
+// frame of another site, and one of an older picture is refused (BR37, BR-A46).
 func TestPoints(t *testing.T) {
 	s := open(t)
 	var b strings.Builder
 	for i := range 100 {
 		fmt.Fprintf(&b, `<div style="position:absolute;left:%dpx;top:%dpx;width:100px;height:60px;background:#eee" onclick="document.title=%d">%d</div>`, i%10*120+10, i/10*70+10, i, i)
 	}
-	s.page("/", `<!doctype html><title>x</title>`+b.String()+`<svg style="position:absolute;left:1210px;top:10px" width=60 height=60 onclick="document.title='line'"><line x1=5 x2=55 y1=30 y2=30 stroke=red stroke-width=8 /></svg><div style="height:3000px">`)
+	s.page("/", `<!doctype html><title>x</title>`+b.String()+`<svg style="position:absolute;left:1210px;top:10px" width=60 height=60 onclick="document.title='line'"><line x1=5 x2=55 y1=30 y2=30 stroke=red stroke-width=8 /></svg><iframe style="position:absolute;left:10px;top:900px;width:300px;height:100px;border:5px solid" src="http://other.example:PORT/in"></iframe><div style="height:3000px"></div><script>onmessage = (e) => { document.title = e.data }</script>`)
+	s.page("/in", `<!doctype html><div style="position:absolute;left:100px;top:40px;width:50px;height:30px" onclick="top.postMessage('framed', '*')">In</div>`)
 	s.goTo(s.url("site", "/"))
+	s.until(act.LookRequest{Scope: act.ScopeAll}, `"In"`)
 	if _, err := s.do(act.Step{Do: act.DoClick, XY: &act.Point{X: 20, Y: 20}}); act.ReasonOf(err) != act.ReasonStale {
 		t.Errorf("a point without a picture: %v", err)
 	}
@@ -438,6 +440,21 @@ func TestPoints(t *testing.T) {
 	s.must(act.Step{Do: act.DoScroll, Text: "down"})
 	if _, err := s.do(act.Step{Do: act.DoClick, XY: &act.Point{X: 20, Y: 20}}); act.ReasonOf(err) != act.ReasonStale {
 		t.Errorf("a point of an older picture: %v", err)
+	}
+	picture()
+	scrolled, err := strconv.Atoi(s.eval("Math.round(scrollY)"))
+	if err != nil || scrolled < 300 {
+		t.Fatalf("the page is scrolled by %d, %v", scrolled, err)
+	}
+	for want, p := range map[string]act.Point{`"95"`: {X: 660, Y: 670 - scrolled}, `"framed"`: {X: 10 + 5 + 125, Y: 900 + 5 + 55 - scrolled}} {
+		s.must(act.Step{Do: act.DoClick, XY: &p})
+		s.wait(func() bool { return s.eval("document.title") == want })
+	}
+	s.must(act.Step{Do: act.DoScroll, Text: "top"})
+	picture()
+	s.goTo(s.url("site", "/?again"))
+	if _, err := s.do(act.Step{Do: act.DoClick, XY: &act.Point{X: 20, Y: 20}}); act.ReasonOf(err) != act.ReasonStale {
+		t.Errorf("a point of a page that was left: %v", err)
 	}
 	for _, p := range []act.Point{{-1, 5}, {1e9, 5}, {1280, 5}} {
 		if _, err := s.do(act.Step{Do: act.DoClick, XY: &p}); act.ReasonOf(err) != act.ReasonArgument {
