@@ -484,6 +484,14 @@ func TestSeatsAreApart(t *testing.T) {
 	if n := len(s.seats.List()); n != 2 {
 		t.Errorf("%d seats are listed", n)
 	}
+	for range act.MaxSeats - 2 {
+		if _, err := s.seats.Open(s.ctx(), s.grant("u"), act.Options{}); err != nil {
+			t.Errorf("a seat of another tenant: %v", err)
+		}
+	}
+	if _, err := s.seats.Open(ctx, s.grant("v"), act.Options{}); act.ReasonOf(err) != act.ReasonFull || !strings.Contains(err.Error(), "another session that has one ends") {
+		t.Errorf("a seat too many of all: %v", err)
+	}
 	if err := first.Close(); err != nil {
 		t.Error(err)
 	}
