@@ -34,7 +34,11 @@ func TestSecretsKeepTheSite(t *testing.T) {
 	s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, "password"), Secret: "pw"})
 	s.must(act.Step{Do: act.DoOpen, URL: s.url("shop", "/login") + "#there"}) // the same document
 	s.must(act.Step{Do: act.DoClick, Ref: away})
-	_, _ = s.do(act.Step{Do: act.DoClick, Ref: window})
+	s.must(act.Step{Do: act.DoClick, Ref: window})
+	s.must(act.Step{Do: act.DoSwitch, Text: "t2"})
+	s.wait(func() bool { // until its document was decided about
+		return strings.Contains(s.must(act.Step{Do: act.DoWait, MS: 20}).Line, "a secret was typed") || s.heard("evil.example") > 0
+	})
 	if n := s.heard("evil.example"); n != 0 {
 		t.Errorf("the other site was asked %d times: %v", n, s.hits)
 	}

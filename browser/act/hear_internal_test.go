@@ -1,0 +1,54 @@
+package act
+
+import (
+	"context"
+	"testing"
+)
+
+// TestJudgeOfSchemes: a document that is not of the web is refused before anybody is asked about it,
+// also where Chrome would load it (BR36).
+func TestJudgeOfSchemes(t *testing.T) {
+	asked := 0
+	e := &engine{ctx: t.Context(), opts: &Options{Judge: func(context.Context, Navigation) error { asked++; return nil }}}
+	page := ear{&tab{e: e, target: "f", frames: map[string]*frame{}}}
+	judge := func(url string) error {
+		v := pausedEvent{FrameID: "f", NetworkID: "n"}
+		v.Request.URL, v.Request.Method = url, "GET"
+		return page.judge(v)
+	}
+	for _, url := range []string{"file:///etc/passwd", "data:text/html,x", "chrome://version", "ftp://site.example/", "blob:http://site.example/1", "about:blank", "view-source:http://site.example/", "javascript:0", "", "//site.example/", "http://[::1/"} {
+		if judge(url) == nil {
+			t.Errorf("%q was let through", url)
+		}
+	}
+	if asked != 0 {
+		t.Errorf("somebody was asked %d times", asked)
+	}
+	for _, url := range []string{"http://site.example/", "https://site.example/"} {
+		if err := judge(url); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// TestDownloadsEndAtTheirBound: the files that wait together, and one that says that it is larger, are
+// cancelled by what Chrome reports, before their file system is full (BR31).
+func TestDownloadsEndAtTheirBound(t *testing.T) {
+	for name, tt := range map[string]struct {
+		event downloadEvent
+		want  string
+	}{
+		"within":             {downloadEvent{GUID: "b", ReceivedBytes: 40, TotalBytes: 100}, "on its way"},
+		"over with another":  {downloadEvent{GUID: "b", ReceivedBytes: 41}, "cancelled"},
+		"says that it is":    {downloadEvent{GUID: "b", TotalBytes: 101}, "cancelled"},
+		"complete, and over": {downloadEvent{GUID: "b", ReceivedBytes: 41, State: "completed"}, "cancelled"},
+		"complete":           {downloadEvent{GUID: "b", ReceivedBytes: 40, State: "completed"}, "ready"},
+	} {
+		e := &engine{opts: &Options{Downloads: 100}, errands: make(chan func(), 1)}
+		e.files.all = []*download{{name: "d1", guid: "a", size: 60, state: "ready"}, {name: "d2", guid: "b", state: "on its way"}}
+		e.fileGoesOn(tt.event)
+		if d := e.files.all[1]; d.state != tt.want || (len(e.errands) > 0) != (tt.want == "cancelled") {
+			t.Errorf("%s: it is %s (%s), and %d commands go to Chrome", name, d.state, d.why, len(e.errands))
+		}
+	}
+}
