@@ -9,6 +9,7 @@ import (
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 )
 
@@ -57,6 +58,22 @@ func (s *Seat) Stored() (n int64) {
 func (s *Seat) Crash() {
 	t := s.tab()
 	begin(t.e.g, t.session(), page.Crash, cdp.Empty{}).drop()
+}
+
+// Strike presses and releases a button of the mouse, and a key, in the current tab, as what is late of a
+// step does in a document that came meanwhile. It returns when Chrome says that the page has taken them.
+func (s *Seat) Strike(x, y float64) {
+	t := s.tab()
+	for _, typ := range []input.DispatchMouseEventType{input.DispatchMouseEventTypeMousePressed, input.DispatchMouseEventTypeMouseReleased} {
+		if _, err := call(t.e.ctx, t.e.g, t.session(), input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: typ, X: x, Y: y, Button: input.MouseButtonLeft, ClickCount: 1}); err != nil {
+			panic(err)
+		}
+	}
+	for _, k := range keysOf("a")[0] {
+		if _, err := call(t.e.ctx, t.e.g, t.session(), input.DispatchKeyEvent, *k); err != nil {
+			panic(err)
+		}
+	}
 }
 
 // Collect has the current tab throw away what nothing holds.

@@ -144,6 +144,29 @@ document.querySelector("button").addEventListener("mousemove", () => ms === "now
 	}
 }
 
+// TestInputOfNoStep: input that comes to a document outside of a step, as what is late of a step does in the
+// next document, reaches nothing in it (BR10, BR-A5).
+func TestInputOfNoStep(t *testing.T) {
+	s := open(t)
+	s.page("/", `<!doctype html><title>none</title><input aria-label=Q autofocus style="position:absolute;inset:0;width:300px;height:200px"><script>
+for (const k of ["pointerdown", "mousedown", "click", "keydown", "input"]) addEventListener(k, (e) => { document.title += " " + k }, true);
+</script>`)
+	l := s.goTo(s.url("site", "/"))
+	s.seat.Strike(100, 100)
+	if got := s.eval("document.title"); got != `"none"` {
+		t.Errorf("before the first step, the page says %s", got)
+	}
+	s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `text "Q"`), Text: "x"})
+	was := s.eval("document.title")
+	s.seat.Strike(100, 100)
+	if got := s.eval("document.title"); got != was || !strings.Contains(was, "input") {
+		t.Errorf("after a step, the page says %s, and it said %s", got, was)
+	}
+	if got := s.eval("document.querySelector('input').value"); got != `"x"` {
+		t.Errorf("the field has %s", got)
+	}
+}
+
 // TestClicksOnPagesThatStay: a page that wants to be left at each move of the mouse, and stays since
 // what comes is no document, can be clicked.
 func TestClicksOnPagesThatStay(t *testing.T) {
