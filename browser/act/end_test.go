@@ -113,7 +113,12 @@ func TestPagesThatStay(t *testing.T) {
 	if l := s.look(act.LookRequest{}); !strings.Contains(l, `button "B"`) {
 		t.Errorf("it did not stay:\n%s", l)
 	}
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)})
+	start := time.Now()
 	s.must(act.Step{Do: act.DoClose})
+	if d := time.Since(start); d > act.DialogTime/2 { // as long as a question would wait
+		t.Errorf("the page held its tab for %v", d)
+	}
 	if l := s.goTo(s.url("site", "/next")); !strings.Contains(l, "next") {
 		t.Errorf("the session does not go on:\n%s", l)
 	}
