@@ -215,7 +215,7 @@ func TestNothingOfTheDevice(t *testing.T) {
 		`navigator.permissions.query({name: "geolocation"}).then((p) => { if (p.state !== "denied") throw p.state })`, `new Promise((ok, no) => navigator.geolocation.getCurrentPosition(no, ok))`, `Notification.requestPermission().then((p) => { if (p === "granted") throw p })`,
 		`not(() => navigator.mediaDevices.getUserMedia({video: true, audio: true}))`, `not(() => navigator.mediaDevices.getDisplayMedia())`, `not(() => navigator.clipboard.readText())`, `not(() => navigator.clipboard.writeText("x"))`, `not(() => navigator.usb.requestDevice({filters: []}))`,
 		`not(() => navigator.bluetooth.requestDevice({acceptAllDevices: true}))`, `not(() => navigator.serial.requestPort())`, `not(() => navigator.hid.requestDevice({filters: []}))`, `not(() => navigator.requestMIDIAccess({sysex: true}))`, `not(() => navigator.credentials.create({publicKey: {}}))`,
-		`not(() => new PaymentRequest([{supportedMethods: "https://pay.example"}], {total: {label: "x", amount: {currency: "EUR", value: "1"}}}).show())`, `not(() => showOpenFilePicker())`, `not(() => showDirectoryPicker())`, `not(() => navigator.storage.getDirectory().then(() => { throw 0 }))`, `not(() => queryLocalFonts())`,
+		`not(() => new PaymentRequest([{supportedMethods: "https://pay.example"}], {total: {label: "x", amount: {currency: "EUR", value: "1"}}}).show())`, `not(() => showOpenFilePicker())`, `not(() => showDirectoryPicker())`, `not(() => navigator.storage.getDirectory().then(() => { throw 0 }))`, `not(() => queryLocalFonts().then((l) => l.length ? l : undefined))`,
 		`not(() => navigator.wakeLock.request("screen"))`, `not(() => new IdleDetector().start())`, `not(() => navigator.registerProtocolHandler("web+x", "http://evil.example/?%s"))`, `not(() => navigator.share({title: "x"}))`, `not(() => new EyeDropper().open())`,
 		`print()`, `debugger`, `document.documentElement.requestFullscreen().catch(() => {})`, `document.body.requestPointerLock()`, `const g = document.createElement("canvas").getContext("webgl"); g && g.clear(g.COLOR_BUFFER_BIT)`, `moveTo(0, 0)`, `resizeTo(10, 10)`, `stop()`, `find("x")`,
 	}
@@ -233,6 +233,7 @@ func TestNothingOfTheDevice(t *testing.T) {
 	}
 	s.page("/", `<!doctype html><title>none</title>`+links+`<input id=n aria-label=N><script>
 let next = -1;
+addEventListener("unhandledrejection", (e) => { document.documentElement.dataset.bad = (document.documentElement.dataset.bad ?? "") + " " + e.reason }); // nobody waits for what was asked
 const not = async (f) => { let got; try { got = await f() } catch { return } if (got !== undefined) throw "given " + got };
 addEventListener("keydown", async (e) => { if (e.key !== "F2") return; if (next < 0) next = +document.querySelector("#n").value; const n = next++; document.title = "asked " + n; try { await run(n); document.title = "fine " + n } catch (e) { document.title = "BAD " + n + " " + e } });
 const run = async (n) => { `+strings.ReplaceAll(b.String(), "if (n", "\nif (n")+` };
@@ -263,6 +264,9 @@ const run = async (n) => { `+strings.ReplaceAll(b.String(), "if (n", "\nif (n")+
 		if !regexp.MustCompile(fmt.Sprintf(`^"(asked|fine|BAD) %d.* %s"$`, i, regexp.QuoteMeta(s.url("site", "/")))).MatchString(got) {
 			t.Fatalf("%s: the page is %s", what, got)
 		}
+	}
+	if got := s.eval("document.documentElement.dataset.bad"); got != "undefined" {
+		t.Errorf("the page was given what it asked for: %s", got)
 	}
 	for i, u := range schemes[:len(schemes)-1] {
 		_, _ = s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, fmt.Sprintf(`link "L%d."`, i))})
