@@ -39,7 +39,7 @@ man: build
 
 # What is built to be tried once needs no DWARF, which would take an eighth of the time. The
 # linters read what is built so, too, and nothing is compiled twice.
-test test-user lint: export GOFLAGS := $(shell $(GO) env GOFLAGS) -gcflags=all=-dwarf=false -ldflags=-w
+test test-user lint: export GOFLAGS = $(shell $(GO) env GOFLAGS) -gcflags=all=-dwarf=false -ldflags=-w
 
 # All tests as the user who calls. It goes on where one of them fails, and names at the end
 # all that failed. As root on Debian it offers first to install the programs that tests need
