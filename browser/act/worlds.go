@@ -45,38 +45,46 @@ func (t *tab) front(ctx context.Context) error {
 
 // enter is our world of a frame's present document.
 func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, error) {
+	w, _, err := t.ours(ctx, f)
+	return w, err
+}
+
+// ours is our world of a frame's present document, and the object of our scripts in it.
+func (t *tab) ours(ctx context.Context, f frame) (runtime.ExecutionContextID, runtime.RemoteObjectID, error) {
 	t.mu.Lock()
 	if now := t.frames[f.id]; now == nil || now.loader != f.loader {
 		t.mu.Unlock()
-		return 0, errLeft
+		return 0, "", errLeft
 	} else if now.world != 0 && now.worldLoader == f.loader {
-		w := now.world
-		t.mu.Unlock()
-		return w, nil
+		defer t.mu.Unlock()
+		return now.world, now.ours, nil
 	}
 	t.mu.Unlock()
 	made, err := call(ctx, t.e.g, f.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(f.id), WorldName: world})
 	if err != nil {
-		return 0, t.cause(err)
+		return 0, "", t.cause(err)
 	}
 	// A document that loaded before our script was registered has not run it.
-	_, err = call(ctx, t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
-		Expression: ourScript() + "\n0", ContextID: made.ExecutionContextID, ReturnByValue: new(true), Silent: new(true),
+	r, err := call(ctx, t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
+		Expression: ourScript() + "\nbelljar", ContextID: made.ExecutionContextID, Silent: new(true),
 	})
 	if err != nil {
-		return 0, t.cause(err)
+		return 0, "", t.cause(err)
+	}
+	if r.Result == nil || r.Result.ObjectID == "" || r.ExceptionDetails != nil {
+		return 0, "", errors.New("our script did not run")
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := t.frames[f.id]; now == nil || now.loader != f.loader {
-		return 0, errLeft
+		return 0, "", errLeft
 	} else {
-		now.world, now.worldLoader, now.heard = made.ExecutionContextID, f.loader, nil
+		now.world, now.ours, now.worldLoader, now.heard = made.ExecutionContextID, r.Result.ObjectID, f.loader, nil
 	}
-	return made.ExecutionContextID, nil
+	return made.ExecutionContextID, r.Result.ObjectID, nil
 }
 
-// run runs a script in our world of a frame and reads its value. A promise is waited
+// run reads the value of an expression in our world of a frame. A promise is waited
 // for. A script that runs handlers of the page, as one that sets the focus does, may
 // never end.
 func (t *tab) run(ctx context.Context, f frame, script string, into any) error {
@@ -94,15 +102,39 @@ type running struct {
 	err error // it was not sent
 }
 
-// beginScript sends a script without waiting for it; run waits.
-func beginScript(ctx context.Context, t *tab, f frame, script string) running {
-	w, err := t.enter(ctx, f)
+// callOn calls a function with an object as its this.
+var callOn = cdp.Command[runtime.CallFunctionOnParams, runtime.EvaluateResult]{Method: runtime.CallFunctionOn.Method}
+
+// beginScript sends an expression without waiting for it; run waits. While a document is being left,
+// Chrome keeps what it is sent for the next one, in another process, where the number of our world may
+// be that of a world of the page. So a script is sent to an object, whose name no other process has:
+// it may hold a secret.
+func beginScript(ctx context.Context, t *tab, f frame, expression string) running {
+	w, ours, err := t.ours(ctx, f)
 	if err != nil {
 		return running{err: err}
 	}
-	return running{t: t, f: f, w: w, pending: begin(t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
-		Expression: script, ContextID: w, ReturnByValue: new(true), AwaitPromise: new(true), Silent: new(true),
+	return running{t: t, f: f, w: w, pending: begin(t.e.g, f.session, callOn, runtime.CallFunctionOnParams{
+		FunctionDeclaration: "function () { return (" + expression + "\n) }", ObjectID: ours, ReturnByValue: new(true), AwaitPromise: new(true), Silent: new(true),
 	})}
+}
+
+// object is the object that an expression in our world of a frame is. release forgets it.
+func (t *tab) object(ctx context.Context, f frame, expression string) (runtime.RemoteObjectID, error) {
+	_, ours, err := t.ours(ctx, f)
+	if err != nil {
+		return "", err
+	}
+	r, err := call(ctx, t.e.g, f.session, callOn, runtime.CallFunctionOnParams{
+		FunctionDeclaration: "function () { return (" + expression + ") }", ObjectID: ours, ObjectGroup: world, Silent: new(true),
+	})
+	if err != nil {
+		return "", t.cause(err)
+	}
+	if r.Result == nil || r.Result.ObjectID == "" {
+		return "", errLeft
+	}
+	return r.Result.ObjectID, nil
 }
 
 // wait waits for a script and reads its value.
@@ -152,7 +184,7 @@ func (t *tab) cause(err error) error {
 		return fmt.Errorf("%w: %w", errLeft, err)
 	}
 	if p, ok := errors.AsType[*protocolError](err); ok {
-		for _, w := range []string{"context", "navigated", "No frame", "Session with given id", "Target closed", "not attached"} {
+		for _, w := range []string{"context", "object with given id", "navigated", "No frame", "Session with given id", "Target closed", "not attached"} {
 			if strings.Contains(p.Message, w) {
 				return fmt.Errorf("%w: %w", errLeft, err)
 			}
@@ -235,14 +267,10 @@ func (t eye) listenersOf(ctx context.Context, f frame, known map[int64]bool) {
 	if len(own) == 0 {
 		return
 	}
-	w, err := t.enter(ctx, f)
+	w, ours, err := t.ours(ctx, f)
 	var held bool
 	if err != nil || t.run(ctx, f, fmt.Sprintf("belljar.hold(%d)", maxHeld), &held) != nil || !held {
 		return // there are too many elements to ask about some
-	}
-	ours, err := begin(g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "belljar", ContextID: w, ObjectGroup: world, Silent: new(true)}).waitOr(ctx, t.stop())
-	if err != nil || ours.Result == nil || ours.Result.ObjectID == "" {
-		return
 	}
 	ask := make([]pending[dom.ResolveNodeResult], 0, len(own))
 	for _, id := range own {
@@ -255,7 +283,7 @@ func (t eye) listenersOf(ctx context.Context, f frame, known map[int64]bool) {
 		}
 	}
 	if _, err = begin(g, f.session, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
-		FunctionDeclaration: "function (...l) { this.hear(...l); this.release() }", ObjectID: ours.Result.ObjectID, Arguments: args, Silent: new(true),
+		FunctionDeclaration: "function (...l) { this.hear(...l); this.release() }", ObjectID: ours, Arguments: args, Silent: new(true),
 	}).waitOr(ctx, t.stop()); err != nil {
 		return
 	}
@@ -282,11 +310,11 @@ func (t eye) enclosed(ctx context.Context, f frame, hosts []int) bool {
 	defer t.release(f.session)
 	found := false
 	for _, n := range hosts[:min(len(hosts), maxHosts)] {
-		host, err := call(ctx, g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: fmt.Sprintf("belljar.element(%d)", n), ContextID: w, ObjectGroup: world, Silent: new(true)})
-		if err != nil || host.Result == nil || host.Result.ObjectID == "" {
+		host, err := t.object(ctx, f, fmt.Sprintf("belljar.element(%d)", n))
+		if err != nil {
 			continue
 		}
-		node, err := call(ctx, g, f.session, dom.DescribeNode, dom.DescribeNodeParams{ObjectID: host.Result.ObjectID, Depth: new(int64(1)), Pierce: new(true)})
+		node, err := call(ctx, g, f.session, dom.DescribeNode, dom.DescribeNodeParams{ObjectID: host, Depth: new(int64(1)), Pierce: new(true)})
 		if err != nil || node.Node == nil || len(node.Node.ShadowRoots) == 0 || node.Node.ShadowRoots[0].ShadowRootType == cdp.ShadowRootTypeUserAgent {
 			continue
 		}
@@ -295,7 +323,7 @@ func (t eye) enclosed(ctx context.Context, f frame, hosts []int) bool {
 			continue
 		}
 		_, err = call(ctx, g, f.session, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
-			FunctionDeclaration: "function (root) { belljar.enclose(this, root) }", ObjectID: host.Result.ObjectID,
+			FunctionDeclaration: "function (root) { belljar.enclose(this, root) }", ObjectID: host,
 			Arguments: []*runtime.CallArgument{{ObjectID: root.Object.ObjectID}}, Silent: new(true),
 		})
 		found = found || err == nil
