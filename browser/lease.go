@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"belljar.dev/sandbox"
 )
 
@@ -25,6 +27,9 @@ type Seat struct {
 	version string
 	closing sync.Once
 	gone    chan struct{} // closed when nothing of it is left
+
+	mu     sync.Mutex
+	frozen bool
 }
 
 // Version is what Chrome calls itself.
@@ -41,6 +46,35 @@ func (s *Seat) Memory() int64 { return s.box.Used().Memory }
 
 // CPU is how much processor time its processes have had since it was started.
 func (s *Seat) CPU() time.Duration { return s.box.Used().CPU }
+
+// Freeze stops the processes of its Chrome: they need no processor time and answer nothing until
+// Thaw (SIGSTOP and SIGCONT of signal(7)). Twice is fine, and Close needs no Thaw.
+func (s *Seat) Freeze() { s.freeze(true) }
+
+// Thaw has the processes of its Chrome go on.
+func (s *Seat) Thaw() { s.freeze(false) }
+
+// Frozen reports whether its Chrome stands still.
+func (s *Seat) Frozen() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.frozen
+}
+
+func (s *Seat) freeze(frozen bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frozen == frozen {
+		return
+	}
+	signal := unix.SIGCONT
+	if frozen {
+		signal = unix.SIGSTOP
+	}
+	if s.job.Signal(signal) == nil { // else it has ended
+		s.frozen = frozen
+	}
+}
 
 // Refused is what the egress door said last to a connection to the host of a URL: the
 // line for the agent, or nothing.

@@ -10,10 +10,12 @@ const (
 	MaxSeats       = 4
 	MaxTenantSeats = 2
 	SeatPatience   = 10 * time.Second
-	// Life of a seat: the idle time after which its Chrome is ended, and its age at most.
-	ParkAfter = 10 * time.Minute
-	MaxAge    = 8 * time.Hour
-	MaxParked = 256 << 10 // bytes of the addresses that are kept of its tabs
+	// Life of a seat: the idle times after which its Chrome stands still and is ended, and its age
+	// at most.
+	FreezeAfter = time.Minute
+	ParkAfter   = 10 * time.Minute
+	MaxAge      = 8 * time.Hour
+	MaxParked   = 256 << 10 // bytes of the addresses that are kept of its tabs
 
 	MaxTabs   = 8
 	MaxFrames = 64 // that are looked at, of one tab

@@ -15,7 +15,8 @@ import (
 
 // Seat is a Chrome for one session and profile. Looks and steps of one seat run one
 // at a time; its methods are safe for concurrent use. A seat that nobody used for a
-// while is parked: its Chrome ends, and the next call gets the addresses of its tabs.
+// while is frozen: its Chrome stands still until the next call. Later it is parked: its Chrome
+// ends, and the next call gets the addresses of its tabs.
 // No document is loaded again but by a step that was decided about.
 type Seat struct {
 	pool   *browser.Pool
@@ -323,6 +324,7 @@ func (s *Seat) engine(ctx context.Context) (*engine, string, error) {
 	}
 	s.mu.Unlock()
 	if e != nil && e.alive() == nil {
+		e.lease.Thaw()
 		if err := inhabited(ctx, e); err != nil {
 			return nil, "", err
 		}

@@ -21,8 +21,9 @@ type Config struct {
 	// Most and TenantMost are how many seats are open at once, of all tenants and of
 	// one; default MaxSeats and MaxTenantSeats.
 	Most, TenantMost int
-	// Park is how long a seat is not used before its Chrome ends; default ParkAfter.
-	Park time.Duration
+	// Freeze and Park are how long a seat is not used before its Chrome stands still and before
+	// it ends; default FreezeAfter and ParkAfter.
+	Freeze, Park time.Duration
 	// Log gets what an operator should know; default none.
 	Log *slog.Logger
 }
@@ -44,11 +45,12 @@ func New(cfg Config) (*Seats, error) {
 	if cfg.Pool == nil {
 		return nil, errors.New("make seats: no pool")
 	}
-	if cfg.Most < 0 || cfg.TenantMost < 0 || cfg.Park < 0 {
-		return nil, errors.New("make seats: Most, TenantMost or Park is below zero")
+	if cfg.Most < 0 || cfg.TenantMost < 0 || cfg.Freeze < 0 || cfg.Park < 0 {
+		return nil, errors.New("make seats: Most, TenantMost, Freeze or Park is below zero")
 	}
 	cfg.Most = cmp.Or(cfg.Most, MaxSeats)
 	cfg.TenantMost = cmp.Or(cfg.TenantMost, MaxTenantSeats)
+	cfg.Freeze = cmp.Or(cfg.Freeze, FreezeAfter)
 	cfg.Park = cmp.Or(cfg.Park, ParkAfter)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -127,9 +129,9 @@ func (s *Seats) List() []Info {
 	return out
 }
 
-// attend parks the seats that nobody uses, and closes those that are too old.
+// attend freezes and parks the seats that nobody uses, and closes those that are too old.
 func (s *Seats) attend() {
-	tick := time.NewTicker(min(s.cfg.Park/4, 5*time.Second))
+	tick := time.NewTicker(min(s.cfg.Freeze/4, s.cfg.Park/4, 5*time.Second))
 	defer tick.Stop()
 	for {
 		select {
@@ -145,13 +147,13 @@ func (s *Seats) attend() {
 				_ = seat.Close() // waits for its Chrome alone
 				continue
 			}
-			seat.park(cmp.Or(seat.opts.Park, s.cfg.Park))
+			seat.rest(s.cfg.Freeze, cmp.Or(seat.opts.Park, s.cfg.Park))
 		}
 	}
 }
 
-// park ends the Chrome of a seat that was not used for so long.
-func (s *Seat) park(after time.Duration) {
+// rest has the Chrome of a seat that was not used for so long stand still, or ends it.
+func (s *Seat) rest(freeze, park time.Duration) {
 	select {
 	case s.turn <- struct{}{}:
 	default:
@@ -159,14 +161,18 @@ func (s *Seat) park(after time.Duration) {
 	}
 	defer func() { <-s.turn }()
 	s.mu.Lock()
-	e := s.e
-	if e == nil || s.closed || time.Since(s.used) < after {
+	e, idle := s.e, time.Since(s.used)
+	switch {
+	case e == nil || s.closed || idle < min(freeze, park):
 		s.mu.Unlock()
-		return
+	case idle < park:
+		s.mu.Unlock()
+		e.freeze()
+	default:
+		s.e, s.parked = nil, true
+		s.mu.Unlock()
+		e.close()
 	}
-	s.e, s.parked = nil, true
-	s.mu.Unlock()
-	e.close()
 }
 
 // Close closes all seats and waits until nothing of them is left. Twice is fine.

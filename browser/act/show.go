@@ -7,7 +7,7 @@ import (
 )
 
 // Show is a picture of the tab that a seat shows now, for a person who watches. It does not
-// start a Chrome or keep one from being parked, and steps cannot name points of this picture. Secrets are covered as they are for the agent. Show waits at most
+// start a Chrome or keep one from being frozen or parked, and steps cannot name points of this picture. Secrets are covered as they are for the agent. Show waits at most
 // LookPatience until a call of the agent has ended, and such a call for it as long. The errors
 // are Refusals; ReasonUnknown is for a seat that is not open or has no Chrome.
 func (s *Seats) Show(ctx context.Context, id string) (*Look, error) {
@@ -62,6 +62,7 @@ func (s *Seat) Show(ctx context.Context) (*Look, error) {
 	if t == nil {
 		return nil, unseen(id)
 	}
+	e.lease.Thaw()
 	if t.waiting() != nil {
 		return nil, &Refusal{Reason: ReasonDialog, Message: "a dialog of the page waits for the agent", Next: "try again when it is answered"}
 	}
@@ -97,6 +98,9 @@ func (s *Seat) info() Info {
 		i.State, i.Memory = "live", e.lease.Memory()
 		e.mu.Lock()
 		i.Tabs = len(e.tabs)
+		if e.lease.Frozen() {
+			i.State = "frozen"
+		}
 		e.mu.Unlock()
 	}
 	return i

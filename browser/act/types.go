@@ -254,7 +254,7 @@ type Options struct {
 // Info is what an operator sees of a seat.
 type Info struct {
 	ID, Tenant, Profile string
-	State               string // new, live or parked
+	State               string // new, live, frozen or parked
 	Tabs                int
 	Memory              int64     // bytes of its box
 	HeldBy              string    // the person who has stopped its acts, and since when

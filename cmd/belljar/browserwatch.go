@@ -24,8 +24,9 @@ func browserListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "list the browsers that agents use",
 		Long: `list shows the browsers that agents use on the servers that run as you: whose each
-is, whether a Chrome runs for it (live) or was ended since nobody used it (parked), its
-tabs and memory, and who has stopped the acts in it.
+is, whether a Chrome runs for it (live), stands still since nobody has used it for a
+minute (frozen) or was ended for that (parked), its tabs and memory, and who has stopped
+the acts in it.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, _ []string) error {
 			found, err := findBrowsers(c.Context(), state, func(b control.Browser) bool { return tenant == "" || b.Tenant == tenant })

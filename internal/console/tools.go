@@ -47,7 +47,7 @@ type BrowserSeat struct {
 	ID      string `json:"id"`
 	Tenant  string `json:"tenant"`
 	Profile string `json:"profile"`
-	State   string `json:"state"` // live or parked
+	State   string `json:"state"` // new, live, frozen or parked
 	Tabs    int    `json:"tabs"`
 	Memory  int64  `json:"memory"`            // bytes of its box
 	HeldBy  string `json:"held_by,omitempty"` // the person who has stopped its agent

@@ -53,7 +53,7 @@ export function openBrowser(c) {
     {head: T.boxes.box, cell: s => el('code', {}, seen(s.id)), look: 'main'}, {head: T.field.tenant, cell: s => line(s.tenant, 40)}, {head: T.approval.profile, cell: s => line(s.profile, 40)}, {head: T.field.state, cell: s => verdict(s.state)},
     {head: T.browser.tabs, cell: s => String(s.tabs), look: 'num'}, {head: T.boxes.memory, cell: s => s.memory > 0 && bytes(s.memory), look: 'num'},
     {head: T.browser.held, cell: s => s.held_by && el('strong', {}, line(s.held_by, 60))},
-    {head: T.field.action, cell: s => [s.state === 'live' && button(T.browser.show, async () => {
+    {head: T.field.action, cell: s => [(s.state === 'live' || s.state === 'frozen') && button(T.browser.show, async () => {
       const png = await blob('browser/' + at(s.id) + '/picture', c.signal)
       fill(shot, card(T.browser.shows(s.id), agent(T.browser.frame, picture(png, T.browser.shows(s.id)))))
     }, {class: 'small', 'aria-label': T.browser.showName(s.id)}), ' ', c.may('operator') && hold(s)]},
