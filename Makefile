@@ -37,8 +37,9 @@ build:
 man: build
 	bin/belljar man bin/man/man1
 
-# What is built to be tried once needs no DWARF, which would take an eighth of the time. The
-# linters read what is built so, too, and nothing is compiled twice.
+# Test binaries run once and need no DWARF, which takes an eighth of the processor time of their
+# build. lint has the same flags, so it finds what test has compiled. With = and not :=, go is asked
+# for its flags only by these targets.
 test test-user lint: export GOFLAGS = $(shell $(GO) env GOFLAGS) -gcflags=all=-dwarf=false -ldflags=-w
 
 # All tests as the user who calls. It goes on where one of them fails, and names at the end
@@ -111,11 +112,11 @@ toolkit-quality:
 # may be left; and 200 writers of each kind that are killed, after which nothing may be lost.
 .PHONY: survivors
 survivors:
-	BELLJAR_TEST_CALLS=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./sandbox
-	BELLJAR_TEST_QUERIES=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./search
-	BELLJAR_TEST_LIVES=1000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./internal/gateway
+	BELLJAR_TEST_CALLS=10000 $(GO) test -count=1 -v -run 'TestSurvivors$$' -timeout 30m ./sandbox
+	BELLJAR_TEST_QUERIES=10000 $(GO) test -count=1 -v -run 'TestSurvivors$$' -timeout 30m ./search
+	BELLJAR_TEST_LIVES=1000 $(GO) test -count=1 -v -run 'TestSurvivors$$' -timeout 30m ./internal/gateway
 	$(GO) test -run '^$$' -bench 'BareClient$$' -benchtime 1000x -timeout 30m ./internal/gateway
-	BELLJAR_TEST_KILLS=200 $(GO) test -count=1 -v -run 'TestKill$$' -timeout 30m ./internal/durable
+	BELLJAR_TEST_WRITERS=200 $(GO) test -count=1 -v -run 'TestKill$$' -timeout 30m ./internal/durable
 
 # A server under clients of three tenants, in both eras and over all transports, for SOAK:
 # its policy is read again, it is handed over, boxes and clients are killed. What it has at
@@ -123,7 +124,7 @@ survivors:
 SOAK ?= 30m
 .PHONY: soak
 soak:
-	BELLJAR_TEST_SOAK=$(SOAK) $(GO) test -v -run 'TestSoak$$' -timeout 0 ./cmd/belljar
+	BELLJAR_TEST_SOAK=$(SOAK) $(GO) test -count=1 -v -run 'TestSoak$$' -timeout 0 ./cmd/belljar
 
 # A page that changes itself 100,000 times a second for HOSTILE, then writes a million lines for each
 # minute of that, opens 1,000 windows and asks in a loop, and downloads all the while: memory of

@@ -18,7 +18,7 @@ import (
 
 // What has taken over a browser, and not just a renderer in it, is in a box from
 // which nothing gets out, and sees nothing of the workspace, the host or another
-// tenant. That each act gets through outside is TestEscape's of sandbox, which tries the same ones.
+// tenant. TestEscape in package sandbox shows that each of these acts gets through outside.
 func TestTakenOver(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	dir := t.TempDir()

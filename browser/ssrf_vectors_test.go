@@ -89,14 +89,16 @@ func (w *world) attack(i int, v vector, g policies.Grant) (row string, undone bo
 		w.dns.set(at.page, number("93.185.0.0", 4*i+j).String())
 		w.plant(v, at, at.page+"/p/")
 	}
-	// What a frame can do is tried in frames, so that one page has both vectors that are
-	// aimed at private addresses.
-	start, starts := public.page+"/p/", []string{private.page + "/p/", named.page + "/p/"}
+	// A vector that works in a frame is tried at both private targets by one page with two frames, which
+	// saves a load.
+	path, aimed := "/p/", []string{private.page + "/p/", named.page + "/p/"}
 	if v.framed() {
+		path, aimed = "/f/", []string{private.page + "/f/"}
 		w.plant(v, named, private.page+"/q/")
-		w.page(public.page+"/f/", `<!doctype html><iframe src="/p/"></iframe>`)
-		w.page(private.page+"/f/", `<!doctype html><iframe src="/p/"></iframe><iframe src="/q/"></iframe>`)
-		start, starts = public.page+"/f/", []string{private.page + "/f/"}
+		w.page(private.page+path, `<!doctype html><iframe src="/p/"></iframe><iframe src="/q/"></iframe>`)
+		for _, at := range []target{public, unwalled} {
+			w.page(at.page+path, `<!doctype html><iframe src="/p/"></iframe>`)
+		}
 	}
 	scheme := "http://"
 	if v.secure {
@@ -105,7 +107,7 @@ func (w *world) attack(i int, v vector, g policies.Grant) (row string, undone bo
 	row = fmt.Sprintf("%-28s %-26s ", v.kind, v.name)
 	wait, hit := 300*time.Millisecond, false
 	for ; !v.bare && !v.never && !hit && wait < 4*time.Second; wait *= 9 {
-		_, err := w.load(g, browser.Request{URL: scheme + start, Wait: wait})
+		_, err := w.load(g, browser.Request{URL: scheme + public.page + path, Wait: wait})
 		hit = len(w.at(public.addr)) > 0
 		if err != nil && !hit {
 			w.t.Logf("%s, control: %v", v.name, err)
@@ -117,7 +119,7 @@ func (w *world) attack(i int, v vector, g policies.Grant) (row string, undone bo
 		wait = 300 * time.Millisecond
 	case hit:
 		row += "control: through the door"
-	case w.bare(scheme+unwalled.page+"/p/", func() bool {
+	case w.bare(scheme+unwalled.page+path, func() bool {
 		return len(w.at(unwalled.addr)) > 0 && !v.dns || v.dns && w.dns.questions(unwalled.host) > 0
 	}, v.flags...):
 		row += "control: without walls   "
@@ -127,7 +129,7 @@ func (w *world) attack(i int, v vector, g policies.Grant) (row string, undone bo
 		row += "control: not done by it  "
 	}
 	hits := 0
-	for _, at := range starts {
+	for _, at := range aimed {
 		_, _ = w.load(g, browser.Request{URL: scheme + at, Wait: wait})
 	}
 	for _, at := range []target{private, named} {

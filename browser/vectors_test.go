@@ -16,7 +16,8 @@ type vector struct {
 	flags      []string          // of the browser without walls
 }
 
-// framed reports whether a frame can do what the vector does, with the door in the way.
+// framed reports whether the vector can be tried in a frame. Hints, navigations and what only a browser
+// without walls does, or none, have a page of their own.
 func (v vector) framed() bool {
 	return !v.bare && !v.never && v.kind != "hint" && v.kind != "navigation"
 }

@@ -439,8 +439,8 @@ func keysSeen(root, s *jsonschema.Schema, v any, seen map[*jsonschema.Schema]map
 // part of everything, since that is compiled thousands of times.
 const condition = "version: 1\nprofiles: {a: {}}\ntenants: {t: {}}\nauth: {issuers: [{url: 'https://a.example', tenant_when: [{when: claims.org == 'a', tenant: t}]}]}\nrules: [{id: a, match: {tool: Bash}, when: commands.size() > 0, decision: ask}]\n"
 
-// For every value of a policy that has every key, and for many other values in
-// its place: what the decoder takes the schema takes, and what the decoder
+// For every value that a policy can have, in a policy that has it, and for many other
+// values in its place: what the decoder takes the schema takes, and what the decoder
 // refuses for its kind, its key or its word the schema refuses.
 func TestSchemaAgreesWithDecoder(t *testing.T) {
 	t.Parallel()
@@ -491,9 +491,10 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 		if err := decode([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		change(doc.Content[0], "", try)
+		changeOne(doc.Content[0], "", try)
 		for i := range len(doc.Content[0].Content) / 2 {
-			// What the key can do without would only take time, 7,000 times.
+			// The value is changed in a policy that has this key and only the keys that it needs: the
+			// whole text would be written and read 7,000 times.
 			doc = document(t, []byte(text))
 			root := doc.Content[0]
 			key, value := root.Content[2*i].Value, root.Content[2*i+1]
@@ -503,7 +504,7 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 					root.Content = all
 				}
 			}
-			changeThroughout(value, "."+key, try)
+			changeAll(value, "."+key, try)
 		}
 	}
 	throughout(everything)
@@ -553,22 +554,22 @@ func structural(e *policies.ParseError) bool {
 	})
 }
 
-// changeThroughout changes a value and each one below it, one at a time.
-func changeThroughout(n *yaml.Node, where string, try func(string)) {
-	change(n, where, try)
+// changeAll changes a value and each one below it, one at a time.
+func changeAll(n *yaml.Node, where string, try func(string)) {
+	changeOne(n, where, try)
 	for i, below := range n.Content {
 		switch {
 		case n.Kind == yaml.SequenceNode:
-			changeThroughout(below, fmt.Sprintf("%s[%d]", where, i), try)
+			changeAll(below, fmt.Sprintf("%s[%d]", where, i), try)
 		case n.Kind == yaml.MappingNode && i%2 == 1:
-			changeThroughout(below, where+"."+n.Content[i-1].Value, try)
+			changeAll(below, where+"."+n.Content[i-1].Value, try)
 		}
 	}
 }
 
-// change puts other values in the place of a value, and other keys in it, one at a time, and
+// changeOne puts other values in the place of a value, and other keys in it, one at a time, and
 // tries the whole after each.
-func change(n *yaml.Node, where string, try func(string)) {
+func changeOne(n *yaml.Node, where string, try func(string)) {
 	was := *n
 	for _, other := range []string{"null", "true", "7", "-1", "0", "1.5", "zz-zz", `""`, "\"\\n\"", "[]", "{}", "[null]", "[zz-zz]", "{zz-zz: 1}", "7zz"} {
 		var doc yaml.Node

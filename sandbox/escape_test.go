@@ -37,8 +37,8 @@ func TestEscape(t *testing.T) {
 	testEscape(t, "small", false, func(escape.Probe) bool { return true })
 }
 
-// TestEscapeAfterParking tries what holds in boxes that were built once more. What costs the
-// time is not tried again: limits are those of cgroups that stay, and outside there is no box.
+// TestEscapeAfterParking repeats TestEscape in boxes that were parked and built again. It leaves out the
+// limits, since the cgroups stay, and the runs outside, where nothing is parked.
 func TestEscapeAfterParking(t *testing.T) {
 	if !parks() {
 		return // no box is built once more
@@ -46,8 +46,7 @@ func TestEscapeAfterParking(t *testing.T) {
 	testEscape(t, "small", true, func(p escape.Probe) bool { return p.Category != escape.Resources })
 }
 
-// TestEscapeByDoor does so with what is about the network, in boxes that have
-// a way out.
+// TestEscapeByDoor tries what is about the network in boxes that have a way out.
 func TestEscapeByDoor(t *testing.T) {
 	testEscape(t, "door", false, func(p escape.Probe) bool { return p.Category == escape.Network })
 }

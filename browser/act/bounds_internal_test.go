@@ -12,9 +12,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// TestWhatIsKeptIsBounded: however many lines, exceptions, requests, frames, questions, files,
-// addresses and elements a page has, what is kept of them has an end (BR22,
-// BR-A19, A20).
+// TestWhatIsKeptIsBounded: of all that a page makes (lines, requests, frames, notes, files, addresses,
+// elements), a tab keeps a bounded number, each of a bounded length (BR22, BR-A19, BR-A20).
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	e := &engine{opts: &Options{Downloads: 1 << 20}, masks: new(masks)}
 	of := &tab{
@@ -22,10 +21,10 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		going: going{underway: map[string]bool{}}, secret: map[string]string{},
 	}
 	e.tabs = []*tab{of}
-	const rounds = 5 * maxKnownFrames / 2
+	const rounds = 5 * maxKnownFrames / 2 // more than any bound that a round adds one to
 	for n := range rounds {
 		long := ""
-		switch {
+		switch { // frames and files keep their first entries, the console and the requests their last
 		case n < 2:
 			long = strings.Repeat("ä", MaxURL)
 		case n > rounds-MaxConsole:
@@ -53,6 +52,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		"frames": {len(of.frames), maxKnownFrames}, "notes": {len(of.notes), maxNotes}, "numbers": {len(of.refs.byNum), 2 * MaxRefs}, "keys of numbers": {len(of.refs.numbers), 2 * MaxRefs},
 		"addresses": {len(e.seen.all), maxSeenURLs}, "files": {len(e.files.all), MaxDownloads}, "lines of files": {len(e.files.begun), maxNotes}, "unwanted files": {len(e.unwanted.guids), maxUnwanted},
 	} {
+		// Of files no more begin than MaxDownloads.
 		if size[0] > size[1] || size[0] < size[1]/2 && what != "lines of files" {
 			t.Errorf("%d %s are kept, want at most %d and not much less", size[0], what, size[1])
 		}

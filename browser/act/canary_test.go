@@ -48,7 +48,7 @@ p.addEventListener("input", () => {
 </script>`
 
 // TestSecretIsNowhere: a secret that was typed is in nothing that anybody gets, although the page
-// shows it in every way (BR28, BR29, BR-A29, A30). It counts the places in which it looked.
+// shows it in every way (BR28, BR29, BR-A29, BR-A30). It counts the places in which it looked.
 func TestSecretIsNowhere(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Chromium)
 	const value = "CanaryMMMM-7hunter2&Ww"

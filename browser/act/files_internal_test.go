@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestFileNames: what a stranger calls a file is one part of a path that can be shown (BR31, BR-A13, A20).
+// TestFileNames: the name that a site gives a file becomes one element of a path, without control characters
+// (BR31, BR-A13, BR-A20).
 func TestFileNames(t *testing.T) {
 	for raw, want := range map[string]string{
 		"a.csv": "a.csv", "../../a.csv": "a.csv", `C:\x\a.csv`: "a.csv", "/": "_", "..": "file", "": "file", " . ": "file", "a/": "a", "CON": "CON", "a\x00b": "a b", "a\nb\x1b[31m": "a b [31m",

@@ -147,7 +147,7 @@ tell(); setTimeout(work, 300);
 // TestHostilePage: a page that changes its tree, writes lines, opens windows and asks, one after the
 // other so that none of them slows the others down, and loads files all the while, costs a bounded
 // amount of memory, every call is answered in its time, and nothing is left after the session (BR22,
-// BR-A16, A19, A20). BELLJAR_TEST_HOSTILE makes it longer, and has the page do as much as the
+// BR-A16, BR-A19, BR-A20). BELLJAR_TEST_HOSTILE makes it longer, and has the page do as much as the
 // acceptance of the browser wants.
 func TestHostilePage(t *testing.T) {
 	want := demands{long: 2 * time.Second, pause: 12 * time.Millisecond, lines: 2000, rate: 5000, windows: 30, dialogs: 20, end: 5 * time.Second}

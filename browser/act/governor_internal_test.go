@@ -256,7 +256,7 @@ func TestEventsAreCounted(t *testing.T) {
 }
 
 // TestGuestsHearLittle: of all that happens in a page, chromedp gets the events of guestEvents in
-// its own sessions alone, and no more of these than half of its queue (BR46).
+// its own sessions alone. They fill about half of its queue at most, so that answers have room (BR46).
 func TestGuestsHearLittle(t *testing.T) {
 	g := newGovernor(&browser.Seat{})
 	g.guests["guest"] = true

@@ -6,7 +6,7 @@ import (
 )
 
 // TestJudgeOfSchemes: a document that is not of the web is refused before anybody is asked about it,
-// also where Chrome would load it (BR36).
+// also where Chrome would load it (BR25, BR36, BR-A32).
 func TestJudgeOfSchemes(t *testing.T) {
 	asked := 0
 	e := &engine{ctx: t.Context(), opts: &Options{Judge: func(context.Context, Navigation) error { asked++; return nil }}}
@@ -29,10 +29,14 @@ func TestJudgeOfSchemes(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
+	if asked != 2 {
+		t.Errorf("the judge was asked %d times, want 2", asked)
+	}
 }
 
-// TestDownloadsEndAtTheirBound: the files that wait together, and one that says that it is larger, are
-// cancelled by what Chrome reports, before their file system is full (BR31).
+// TestDownloadsEndAtTheirBound: a download is cancelled as soon as Chrome reports that it and the files that
+// wait are larger than Options.Downloads, or that it alone will be. The full file system is the second
+// line (BR31).
 func TestDownloadsEndAtTheirBound(t *testing.T) {
 	for name, tt := range map[string]struct {
 		event downloadEvent
@@ -40,7 +44,7 @@ func TestDownloadsEndAtTheirBound(t *testing.T) {
 	}{
 		"within":             {downloadEvent{GUID: "b", ReceivedBytes: 40, TotalBytes: 100}, "on its way"},
 		"over with another":  {downloadEvent{GUID: "b", ReceivedBytes: 41}, "cancelled"},
-		"says that it is":    {downloadEvent{GUID: "b", TotalBytes: 101}, "cancelled"},
+		"will be larger":     {downloadEvent{GUID: "b", TotalBytes: 101}, "cancelled"},
 		"complete, and over": {downloadEvent{GUID: "b", ReceivedBytes: 41, State: "completed"}, "cancelled"},
 		"complete":           {downloadEvent{GUID: "b", ReceivedBytes: 40, State: "completed"}, "ready"},
 	} {

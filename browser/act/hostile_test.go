@@ -21,7 +21,7 @@ import (
 )
 
 // TestDocumentsAreJudged: whatever leads to a document, it is decided on before the
-// server is asked (BR25, BR-A6, A7, A33).
+// server is asked (BR25, BR-A6, BR-A7, BR-A33).
 func TestDocumentsAreJudged(t *testing.T) {
 	s := open(t)
 	evil := "http://evil.example:PORT/refused"
@@ -489,6 +489,7 @@ func TestSeatsAreApart(t *testing.T) {
 			t.Errorf("a seat of another tenant: %v", err)
 		}
 	}
+	// ctx is over, so Open does not wait.
 	if _, err := s.seats.Open(ctx, s.grant("v"), act.Options{}); act.ReasonOf(err) != act.ReasonFull || !strings.Contains(err.Error(), "another session that has one ends") {
 		t.Errorf("a seat too many of all: %v", err)
 	}

@@ -209,6 +209,18 @@ func (s *stage) doIn(ctx context.Context, step act.Step) (*act.Outcome, error) {
 	return s.seat.Do(ctx, p, step)
 }
 
+// upload gives a small file a.txt to a field.
+func (s *stage) upload(ref int) error {
+	step := act.Step{Do: act.DoUpload, Ref: ref, Path: "/workspace/a.txt"}
+	p, err := s.seat.Prepare(s.ctx(), "", step)
+	if err != nil {
+		return err
+	}
+	step.File = &act.File{Name: "a.txt", Content: nobody{strings.NewReader("text")}}
+	_, err = s.seat.Do(s.ctx(), p, step)
+	return err
+}
+
 func (s *stage) must(step act.Step) *act.Outcome {
 	s.t.Helper()
 	o, err := answered(s, func() (*act.Outcome, error) { return s.do(step) })

@@ -45,14 +45,7 @@ document.getElementById("closed").attachShadow({mode: "closed"}).innerHTML = `+"
 		} else if got := s.eval("document.title"); got != `"filled `+where+` xy"` {
 			t.Errorf("fill in %s made %s", where, got)
 		}
-		upload := act.Step{Do: act.DoUpload, Ref: s.ref(l, `file "U `+where+`"`), Path: "/workspace/a.txt"}
-		p, err := s.seat.Prepare(s.ctx(), "", upload)
-		if err != nil {
-			t.Errorf("upload in %s: %v (%v)", where, err, cause(err))
-			continue
-		}
-		upload.File = &act.File{Name: "a.txt", Content: nobody{strings.NewReader("text")}}
-		if _, err := s.seat.Do(s.ctx(), p, upload); err != nil {
+		if err := s.upload(s.ref(l, `file "U `+where+`"`)); err != nil {
 			t.Errorf("upload in %s: %v (%v)", where, err, cause(err))
 		} else if got := s.eval("document.title"); got != `"given `+where+` a.txt"` {
 			t.Errorf("upload in %s made %s", where, got)

@@ -51,7 +51,7 @@ type touched struct {
 	Row       string `json:"row"`
 	Field     string `json:"field"`
 	URL       string `json:"url"`
-	Origin    string `json:"origin"` // of the document; "null" in a sandbox
+	Origin    string `json:"origin"` // of the document; "null" if it is sandboxed
 	Kind      string `json:"kind"`
 	To        string `json:"to"`
 	Method    string `json:"method"`

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// mayType says why a secret may not be typed into a field. What it looks at is the
-// frame as Chrome committed it, not what the page says.
+// mayType says why a secret may not be typed into a field. It looks at the frame as Chrome committed it
+// and at what our script read in its document, never at what the page says.
 func (t hand) mayType(a aim, raw touched, name string) error {
 	refuse := func(format string, args ...any) error {
 		return &Refusal{Reason: ReasonSecret, Message: fmt.Sprintf("secret %s may not be typed there: ", quoted(name, 60)) + fmt.Sprintf(format, args...), Next: "use it at the page and in the field that the policy names"}
@@ -21,10 +21,13 @@ func (t hand) mayType(a aim, raw touched, name string) error {
 	if !ok || f.loader != a.frame.loader {
 		return refuse("the page was left")
 	}
-	// A page in a sandbox has the address of its server, and not its origin. One that another page
-	// has written has that one's origin, and no address.
+	// A sandboxed document has the URL of its site and an opaque origin ("null"). A srcdoc document has
+	// the origin of the page that wrote it, and no URL of the web. So both have to match.
 	for _, got := range []string{originOf(f.url), raw.Origin} {
-		if got == "" || got != originOf(s.Origin) {
+		switch {
+		case got == "" || got == "null":
+			return refuse("its origin is %s, and this document has none: it is sandboxed, or is not of the web", s.Origin)
+		case got != originOf(s.Origin):
 			return refuse("its origin is %s, and this page is of %s", s.Origin, shownURL(got))
 		}
 	}
@@ -75,7 +78,8 @@ func (e *engine) reveal(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// secretsHere are the secrets that may be typed in a document of the tab.
+// secretsHere are the secrets whose site has a document in the tab. mayType decides whether one may be
+// typed there.
 func (t hand) secretsHere() []string {
 	var out []string
 	frames := t.tree()

@@ -29,6 +29,6 @@ func TestOriginsOfSecrets(t *testing.T) {
 		}
 	}
 	if err := may("https://shop.example/", "null"); ReasonOf(err) != ReasonSecret {
-		t.Errorf("a page in a sandbox: %v", err)
+		t.Errorf("a sandboxed document: %v", err)
 	}
 }

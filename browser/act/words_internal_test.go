@@ -45,7 +45,7 @@ func pageText(r *rand.Rand) string {
 }
 
 // TestNoLineIsForged: whatever a page writes, no line of a look can be taken for one of ours
-// (BR38, BR-A11, A13, A49).
+// (BR38, BR-A11, BR-A13, BR-A49).
 func TestNoLineIsForged(t *testing.T) {
 	n, r := testenv.Cases(t, 50000)
 	for range n {

@@ -5,7 +5,7 @@
 // A form or document hides its own properties behind elements of the same name, so
 // all are taken from the prototypes.
 (() => {
-  if (globalThis.belljar) { belljar.again(); return; }
+  if (globalThis.belljar) { belljar.renew(); return; } // see renew
   const getter = (proto, name) => {
     const get = Object.getOwnPropertyDescriptor(proto, name).get;
     return (n) => get.call(n);
@@ -552,19 +552,20 @@
   const watcher = new MutationObserver((list) => { state.last = performance.now(); state.changes += list.length; reopened(); });
   const watch = () => watcher.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
   watch();
-  // The first document of a window that a page opens has the window of the empty one before it, and
-  // with that this world.
-  let of = document;
-  const again = () => {
-    if (of === document) return;
-    of = document;
+  // Chrome gives the first document of a window that a page of the same origin opens the window of the
+  // empty document before it, and with that this world. This script runs a second time then, and begins
+  // again for the new document.
+  let current = document;
+  const renew = () => {
+    if (current === document) return;
+    current = document;
     top = dom.html(document);
     armed = became = null;
     missedUnarmed = 0;
     fresh = true;
     watcher.disconnect();
     watch();
-    // Chrome has kept the listeners, and calls none that captures until another such one is added.
+    // Chrome keeps the capturing listeners of that window, and calls none until another one is added.
     addEventListener("belljar", () => {}, { capture: true });
   };
   // Begins the two frames that quiet waits for. Nobody waits for them here.
@@ -600,7 +601,7 @@
   };
   globalThis.belljar = {
     dom, is, isElement, number, element, shadow, up, inside, tidy, shown, role, naming, row, kind, facts, hits, ready, arm, grip, disarm, disarmAfter, stroke, reach, option, focus, insert, focused, at, quiet, rest, frames, pass, once, found, style, off, editable, fields, labels, cover, describe,
-    again, hold, release: () => { all = []; },
+    renew, hold, release: () => { all = []; },
     hear: (...list) => { for (const e of list) if (isElement(e)) heard.add(e); },
     hears: (e) => heard.has(e), enclose: (host, root) => { closed.set(host, root); }, enclosed: (e) => closed.has(e), state,
   };

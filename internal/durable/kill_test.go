@@ -17,14 +17,17 @@ import (
 // writers of one room run at a time: processes share what they write to.
 const writers = 3
 
-// TestKill kills sixty writers of each room in the middle of their work, and two hundred in make
-// survivors. What one said is acknowledged must be there.
+// killsEnv is how many writers of each room are killed; by default 60, and fewer on a slow machine.
+const killsEnv = "BELLJAR_TEST_WRITERS"
+
+// TestKill kills writers of each room in the middle of their work. Each step that one of them reported as
+// acknowledged must be in the store.
 func TestKill(t *testing.T) {
 	kills := max(60/int(testenv.Patience(t)), 4)
-	if text := os.Getenv("BELLJAR_TEST_KILLS"); text != "" {
+	if text := os.Getenv(killsEnv); text != "" {
 		var err error
 		if kills, err = strconv.Atoi(text); err != nil || kills < 4 {
-			t.Fatalf("BELLJAR_TEST_KILLS is %q, want a number from 4 on", text)
+			t.Fatalf("%s is %q, want a number of at least 4", killsEnv, text)
 		}
 	}
 	for name, r := range rooms {

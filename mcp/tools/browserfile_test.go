@@ -29,7 +29,8 @@ type carrier struct {
 	given []string // name and content of each file that the page got
 	on    string   // address of the page with the field
 	shown string   // what the field is called
-	takes func()   // is called before a file is read
+	// beforeRead is called before the content of an upload is read; nil for nothing.
+	beforeRead func()
 }
 
 func (c *carrier) Prepare(_ context.Context, _ string, s act.Step) (*act.Prepared, error) {
@@ -48,8 +49,8 @@ func (c *carrier) Prepare(_ context.Context, _ string, s act.Step) (*act.Prepare
 
 func (c *carrier) Do(_ context.Context, _ *act.Prepared, s act.Step) (*act.Outcome, error) {
 	if s.Do == act.DoUpload {
-		if c.takes != nil {
-			c.takes()
+		if c.beforeRead != nil {
+			c.beforeRead()
 		}
 		text, err := io.ReadAll(s.File.Content)
 		_ = s.File.Content.Close()
@@ -82,7 +83,8 @@ func openCarrier(t *testing.T, policy string) (*bench, *carrier, func(args strin
 	return b, c, use
 }
 
-// A page gets what the session's commands may read, and the name alone of it (BR32, BR-A23).
+// A page gets what the session's commands may read: the name alone, and the content that it had when the
+// step began, even if the file grows meanwhile (BR32, BR-A23).
 func TestBrowserUploadsWhatCommandsRead(t *testing.T) {
 	b, c, use := openCarrier(t, carrying)
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -107,7 +109,7 @@ func TestBrowserUploadsWhatCommandsRead(t *testing.T) {
 		}
 	}
 	c.given = nil
-	c.takes = func() {
+	c.beforeRead = func() {
 		if r := b.call("Bash", map[string]any{"command": "echo more >> /workspace/a/f"}); r.IsError {
 			t.Error(words(r))
 		}
@@ -118,7 +120,7 @@ func TestBrowserUploadsWhatCommandsRead(t *testing.T) {
 }
 
 // A file is written where commands could write it, over nothing unless that was asked for, behind
-// no link, and from a source that the rules name (BR31, BR-A21, A22).
+// no link, and from a source that the rules name (BR31, BR-A21, BR-A22).
 func TestBrowserSavesWhereCommandsWrite(t *testing.T) {
 	b, _, use := openCarrier(t, carrying)
 	outside := t.TempDir()

@@ -79,8 +79,8 @@ func TestTextsAreNamedOnce(t *testing.T) {
 	}
 }
 
-// What people read stands in texts.js, and so can be said in another language there: in another
-// module no literal begins as a sentence or a label does, but these, which are no language's: WC28.
+// All that people read is in texts.js, where it can be translated. In other modules no literal begins with
+// a capital letter, but for words that are the same in every language: WC28.
 func TestTextsStandInOneFile(t *testing.T) {
 	begins := regexp.MustCompile("['\"`]([A-Z][a-z]+[^'\"`]*)")
 	others := map[string]string{
@@ -94,14 +94,15 @@ func TestTextsStandInOneFile(t *testing.T) {
 			continue
 		}
 		for _, found := range begins.FindAllStringSubmatch(comments.ReplaceAllString(text, ""), -1) {
-			if seen[found[1]] = true; others[found[1]] == "" {
+			seen[found[1]] = true
+			if others[found[1]] == "" {
 				t.Errorf("%s: %q: say it in texts.js", name, found[1])
 			}
 		}
 	}
 	for text := range others {
 		if !seen[text] {
-			t.Errorf("%q stands nowhere", text)
+			t.Errorf("%q is in no module; delete it here", text)
 		}
 	}
 }
