@@ -443,15 +443,6 @@ func (e *engine) alive() error {
 	}
 }
 
-// freeze has the Chrome stand still, unless it is loading a file for the agent.
-func (e *engine) freeze() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !slices.ContainsFunc(e.files.all, func(d *download) bool { return d.state == "on its way" }) {
-		e.lease.Freeze()
-	}
-}
-
 // close ends the Chrome and waits until nothing of it is left. Twice is fine.
 func (e *engine) close() {
 	e.stop()

@@ -32,6 +32,11 @@ type files struct {
 	given int64    // bytes of large uploads, which are kept
 }
 
+// loads reports whether a file is on its way.
+func (f *files) loads() bool {
+	return slices.ContainsFunc(f.all, func(d *download) bool { return d.state == "on its way" })
+}
+
 // download is a file on its way, or there.
 type download struct {
 	name  string // d1

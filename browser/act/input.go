@@ -78,7 +78,7 @@ func (t hand) place(ctx context.Context, a aim, p spot, left, top, width, height
 	out := p
 	if v != a.frame.id { // the frame stands within others of its process
 		defer t.release(a.frame.session)
-		e, err := t.object(ctx, a.frame, fmt.Sprintf("belljar.element(%d)", a.local))
+		e, err := object(ctx, t.tab, a.frame, fmt.Sprintf("belljar.element(%d)", a.local))
 		if err != nil {
 			return p, t.fault(errLeft, false)
 		}

@@ -167,7 +167,11 @@ func (s *Seat) rest(freeze, park time.Duration) {
 		s.mu.Unlock()
 	case idle < park:
 		s.mu.Unlock()
-		e.freeze()
+		e.mu.Lock()
+		if !e.files.loads() { // which the agent waits for
+			e.lease.Freeze()
+		}
+		e.mu.Unlock()
 	default:
 		s.e, s.parked = nil, true
 		s.mu.Unlock()

@@ -56,7 +56,7 @@ func (t *tab) rest(ctx context.Context) {
 	t.acted = time.Now()
 	t.mu.Unlock()
 	if f, ok := t.frameOf(t.target); ok {
-		if w, err := t.enter(ctx, f); err == nil {
+		if w, _, err := t.enter(ctx, f); err == nil {
 			begin(t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "belljar.rest()", ContextID: w, Silent: new(true)}).drop()
 		}
 	}

@@ -76,7 +76,7 @@ func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 	}
 	f := p.aim.frame
 	defer t.release(f.session)
-	field, err := t.object(ctx, f, fmt.Sprintf(`((e) => belljar.is(e, "input") && e.type === "file" && belljar.dom.connected(e) && !belljar.off(e) ? e : null)(belljar.element(%d))`, p.aim.local))
+	field, err := object(ctx, t, f, fmt.Sprintf(`((e) => belljar.is(e, "input") && e.type === "file" && belljar.dom.connected(e) && !belljar.off(e) ? e : null)(belljar.element(%d))`, p.aim.local))
 	if err != nil {
 		return p.takesNone()
 	}

@@ -43,14 +43,8 @@ func (t *tab) front(ctx context.Context) error {
 	return t.cause(err)
 }
 
-// enter is our world of a frame's present document.
-func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, error) {
-	w, _, err := t.ours(ctx, f)
-	return w, err
-}
-
-// ours is our world of a frame's present document, and the object of our scripts in it.
-func (t *tab) ours(ctx context.Context, f frame) (runtime.ExecutionContextID, runtime.RemoteObjectID, error) {
+// enter is our world of a frame's present document, and the object of our scripts in it.
+func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, runtime.RemoteObjectID, error) {
 	t.mu.Lock()
 	if now := t.frames[f.id]; now == nil || now.loader != f.loader {
 		t.mu.Unlock()
@@ -110,7 +104,7 @@ var callOn = cdp.Command[runtime.CallFunctionOnParams, runtime.EvaluateResult]{M
 // be that of a world of the page. So a script is sent to an object, whose name no other process has:
 // it may hold a secret.
 func beginScript(ctx context.Context, t *tab, f frame, expression string) running {
-	w, ours, err := t.ours(ctx, f)
+	w, ours, err := t.enter(ctx, f)
 	if err != nil {
 		return running{err: err}
 	}
@@ -120,8 +114,8 @@ func beginScript(ctx context.Context, t *tab, f frame, expression string) runnin
 }
 
 // object is the object that an expression in our world of a frame is. release forgets it.
-func (t *tab) object(ctx context.Context, f frame, expression string) (runtime.RemoteObjectID, error) {
-	_, ours, err := t.ours(ctx, f)
+func object(ctx context.Context, t *tab, f frame, expression string) (runtime.RemoteObjectID, error) {
+	_, ours, err := t.enter(ctx, f)
 	if err != nil {
 		return "", err
 	}
@@ -267,7 +261,7 @@ func (t eye) listenersOf(ctx context.Context, f frame, known map[int64]bool) {
 	if len(own) == 0 {
 		return
 	}
-	w, ours, err := t.ours(ctx, f)
+	w, ours, err := t.enter(ctx, f)
 	var held bool
 	if err != nil || t.run(ctx, f, fmt.Sprintf("belljar.hold(%d)", maxHeld), &held) != nil || !held {
 		return // there are too many elements to ask about some
@@ -302,7 +296,7 @@ func (t eye) listenersOf(ctx context.Context, f frame, known map[int64]bool) {
 // enclosed tells our script the closed shadow roots of elements, and reports whether
 // there were any.
 func (t eye) enclosed(ctx context.Context, f frame, hosts []int) bool {
-	w, err := t.enter(ctx, f)
+	w, _, err := t.enter(ctx, f)
 	if err != nil {
 		return false
 	}
@@ -310,7 +304,7 @@ func (t eye) enclosed(ctx context.Context, f frame, hosts []int) bool {
 	defer t.release(f.session)
 	found := false
 	for _, n := range hosts[:min(len(hosts), maxHosts)] {
-		host, err := t.object(ctx, f, fmt.Sprintf("belljar.element(%d)", n))
+		host, err := object(ctx, t.tab, f, fmt.Sprintf("belljar.element(%d)", n))
 		if err != nil {
 			continue
 		}
@@ -341,7 +335,7 @@ func (t *tab) owner(ctx context.Context, f, parent frame) int {
 	if f.owner != 0 && f.ownerLoader == parent.loader {
 		return f.owner
 	}
-	w, err := t.enter(ctx, parent)
+	w, _, err := t.enter(ctx, parent)
 	if err != nil {
 		return 0
 	}
