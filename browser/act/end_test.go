@@ -91,15 +91,16 @@ func TestIdleSeatsStandStill(t *testing.T) {
 		s.wait(func() bool { return seats.List()[0].State == "frozen" && len(running()) == 0 })
 	}
 	l := s.goFor(s.url("site", "/"), "frame")
-	if seats.List()[0].State != "live" || len(running()) == 0 {
-		t.Fatalf("it stands still while it is used: %+v", seats.List())
-	}
 	still()
 	at := s.eval("document.title")
-	if s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)}); s.eval("p.textContent") != `"clicked"` || seats.List()[0].State != "live" {
-		t.Errorf("a click after it stood still: %s, %+v", s.eval("p.textContent"), seats.List())
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)})
+	if got := s.eval("p.textContent"); got != `"clicked"` {
+		t.Errorf("a click after it stood still made %s", got)
 	}
-	s.wait(func() bool { return s.eval("document.title") != at })
+	s.wait(func() bool {
+		goesOn := s.eval("document.title") != at
+		return goesOn && seats.List()[0].State == "live" && len(running()) > 0
+	})
 	still()
 	if _, err := s.seat.Show(s.ctx()); err != nil {
 		t.Errorf("a picture for a person: %v", err)
