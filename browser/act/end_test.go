@@ -15,14 +15,7 @@ import (
 // TestParking: a seat that is not used gives its Chrome back; the next call is told its
 // addresses, and no document is loaded but by a step (BR19).
 func TestParking(t *testing.T) {
-	s := newStage(t)
-	seats, err := act.New(act.Config{Pool: s.pool, Park: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.closing(seats.Close)
-	s.seats = seats
-	s.seat = s.another()
+	s := resting(t, 0, time.Second)
 	s.page("/one", `<p>one</p>`)
 	s.page("/two", `<p>two</p>`)
 	rest := func() {
@@ -56,14 +49,7 @@ func TestParking(t *testing.T) {
 // does, so it needs no processor time; the next call and a person who watches have it go on (BR19). One
 // that loads a file goes on, and one that stands still can be closed.
 func TestIdleSeatsStandStill(t *testing.T) {
-	s := newStage(t)
-	seats, err := act.New(act.Config{Pool: s.pool, Freeze: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.closing(seats.Close)
-	s.seats = seats
-	s.seat = s.another()
+	s := resting(t, time.Second, 0)
 	s.page("/", `<title>0</title><button onclick="p.textContent = 'clicked'">B</button><p id=p>none</p><a download href="/file">F</a><iframe src="http://other.example:PORT/busy"></iframe>
 <script>setInterval(() => document.title++, 10)</script>`)
 	s.page("/busy", `<script>setInterval(() => { for (const end = performance.now() + 5; performance.now() < end;); }, 10)</script>`)
@@ -88,7 +74,7 @@ func TestIdleSeatsStandStill(t *testing.T) {
 	}
 	still := func() {
 		t.Helper()
-		s.wait(func() bool { return seats.List()[0].State == "frozen" && len(running()) == 0 })
+		s.wait(func() bool { return s.seats.List()[0].State == "frozen" && len(running()) == 0 })
 	}
 	l := s.goFor(s.url("site", "/"), "frame")
 	still()
@@ -99,7 +85,7 @@ func TestIdleSeatsStandStill(t *testing.T) {
 	}
 	s.wait(func() bool {
 		goesOn := s.eval("document.title") != at
-		return goesOn && seats.List()[0].State == "live" && len(running()) > 0
+		return goesOn && s.seats.List()[0].State == "live" && len(running()) > 0
 	})
 	still()
 	if _, err := s.seat.Show(s.ctx()); err != nil {
@@ -112,8 +98,8 @@ func TestIdleSeatsStandStill(t *testing.T) {
 	if _, err := later.Look(s.ctx(), act.LookRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	s.wait(func() bool { return seats.List()[1].State == "frozen" })
-	if got := seats.List()[0].State; got != "live" {
+	s.wait(func() bool { return s.seats.List()[1].State == "frozen" })
+	if got := s.seats.List()[0].State; got != "live" {
 		t.Errorf("one that loads a file, when a seat that was used later stands still: it is %s", got)
 	}
 	if err := later.Close(); err != nil {

@@ -103,6 +103,19 @@ func newStageWith(t *testing.T, log *slog.Logger) *stage {
 	return s
 }
 
+// resting is a stage with one seat whose Chrome is frozen and parked so soon.
+func resting(t *testing.T, freeze, park time.Duration) *stage {
+	t.Helper()
+	s := newStage(t)
+	var err error
+	if s.seats, err = act.New(act.Config{Pool: s.pool, Freeze: freeze, Park: park}); err != nil {
+		t.Fatal(err)
+	}
+	s.closing(s.seats.Close)
+	s.seat = s.another()
+	return s
+}
+
 // named notes a name that the door asked for.
 func (s *stage) named(name string) {
 	s.mu.Lock()

@@ -7,7 +7,8 @@ import (
 )
 
 // Show is a picture of the tab that a seat shows now, for a person who watches. It does not
-// start a Chrome or keep one from being frozen or parked, and steps cannot name points of this picture. Secrets are covered as they are for the agent. Show waits at most
+// start a Chrome or keep one from being frozen or parked, and steps cannot name points of
+// this picture. Secrets are covered as they are for the agent. Show waits at most
 // LookPatience until a call of the agent has ended, and such a call for it as long. The errors
 // are Refusals; ReasonUnknown is for a seat that is not open or has no Chrome.
 func (s *Seats) Show(ctx context.Context, id string) (*Look, error) {

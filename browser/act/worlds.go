@@ -65,8 +65,11 @@ func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, r
 	if err != nil {
 		return 0, "", t.cause(err)
 	}
-	if r.Result == nil || r.Result.ObjectID == "" || r.ExceptionDetails != nil {
-		return 0, "", errors.New("our script did not run")
+	if r.ExceptionDetails != nil {
+		return 0, "", thrown(r.ExceptionDetails)
+	}
+	if r.Result == nil || r.Result.ObjectID == "" {
+		return 0, "", errLeft
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,6 +102,9 @@ type running struct {
 // callOn calls a function with an object as its this.
 var callOn = cdp.Command[runtime.CallFunctionOnParams, runtime.EvaluateResult]{Method: runtime.CallFunctionOn.Method}
 
+// returning is a function that returns an expression.
+func returning(expression string) string { return "function () { return (" + expression + "\n) }" }
+
 // beginScript sends an expression without waiting for it; run waits. While a document is being left,
 // Chrome keeps what it is sent for the next one, in another process, where the number of our world may
 // be that of a world of the page. So a script is sent to an object, whose name no other process has:
@@ -109,7 +115,7 @@ func beginScript(ctx context.Context, t *tab, f frame, expression string) runnin
 		return running{err: err}
 	}
 	return running{t: t, f: f, w: w, pending: begin(t.e.g, f.session, callOn, runtime.CallFunctionOnParams{
-		FunctionDeclaration: "function () { return (" + expression + "\n) }", ObjectID: ours, ReturnByValue: new(true), AwaitPromise: new(true), Silent: new(true),
+		FunctionDeclaration: returning(expression), ObjectID: ours, ReturnByValue: new(true), AwaitPromise: new(true), Silent: new(true),
 	})}
 }
 
@@ -120,7 +126,7 @@ func object(ctx context.Context, t *tab, f frame, expression string) (runtime.Re
 		return "", err
 	}
 	r, err := call(ctx, t.e.g, f.session, callOn, runtime.CallFunctionOnParams{
-		FunctionDeclaration: "function () { return (" + expression + ") }", ObjectID: ours, ObjectGroup: world, Silent: new(true),
+		FunctionDeclaration: returning(expression), ObjectID: ours, ObjectGroup: world, Silent: new(true),
 	})
 	if err != nil {
 		return "", t.cause(err)
@@ -141,21 +147,16 @@ func (s running) wait(ctx context.Context, into any) error {
 	if err != nil {
 		return t.cause(err)
 	}
-	if d := r.ExceptionDetails; d != nil {
-		text := d.Text
-		if d.Exception != nil && d.Exception.Description != "" {
-			text = d.Exception.Description
-		}
-		if strings.Contains(text, "Illegal invocation") || strings.Contains(text, "belljar is not defined") {
-			// The world's document is about to be replaced.
+	if r.ExceptionDetails != nil {
+		err := thrown(r.ExceptionDetails)
+		if errors.Is(err, errLeft) {
 			t.mu.Lock()
 			if now := t.frames[f.id]; now != nil && now.world == w {
 				now.world = 0
 			}
 			t.mu.Unlock()
-			return fmt.Errorf("%w: %s", errLeft, cut(plain(text), 300))
 		}
-		return fmt.Errorf("run script: %s", cut(plain(text), 300))
+		return err
 	}
 	if r.Result == nil || into == nil || len(r.Result.Value) == 0 {
 		return nil
@@ -164,6 +165,19 @@ func (s running) wait(ctx context.Context, into any) error {
 		return fmt.Errorf("read what a script said: %w", err)
 	}
 	return nil
+}
+
+// thrown is what an exception of our scripts means. errLeft is its cause where their document is about to
+// be replaced.
+func thrown(d *runtime.ExceptionDetails) error {
+	text := d.Text
+	if d.Exception != nil && d.Exception.Description != "" {
+		text = d.Exception.Description
+	}
+	if strings.Contains(text, "Illegal invocation") || strings.Contains(text, "belljar is not defined") {
+		return fmt.Errorf("%w: %s", errLeft, cut(plain(text), 300))
+	}
+	return fmt.Errorf("run script: %s", cut(plain(text), 300))
 }
 
 // cause is err, or what it means: the document is gone, or its process.
