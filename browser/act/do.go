@@ -22,16 +22,14 @@ func (p *plan) do(ctx context.Context, s Step) (*Outcome, error) {
 	t.mu.Unlock()
 	out := &Outcome{Tab: t.name}
 	err := p.act(ctx, s, out)
-	if err != nil {
-		if r, ok := errors.AsType[*Refusal](err); ok && r.Reason == ReasonTimeout {
-			t.awake(ctx)
-		}
+	if ReasonOf(err) == ReasonTimeout {
+		t.awake(ctx)
 	}
 	if s.Do != DoClose && s.Do != DoSave && s.Do != DoEval {
 		switch {
 		case err == nil && s.Unseen && p.facts.inputs():
 			t.rest(ctx)
-		case err == nil || ReasonOf(err) == ReasonTimeout:
+		case err == nil || ReasonOf(err) == ReasonTimeout && !mute(t):
 			t.settle(ctx, SettleTime)
 		}
 	}
@@ -347,7 +345,7 @@ func (p *plan) wait(ctx context.Context, s Step, out *Outcome) error {
 						return nil
 					}
 				}
-			} else if errors.Is(err, errGone) || errors.Is(err, errCrashed) {
+			} else if err = overdue(ctx, t, err); stopped(t) || errors.Is(err, errGone) || errors.Is(err, errCrashed) {
 				return t.fault(err, false)
 			}
 		}
@@ -376,7 +374,7 @@ func (p *plan) answer(ctx context.Context, s Step, out *Outcome) error {
 	if h == nil {
 		return &Refusal{Reason: ReasonUnknown, Message: "the dialog is gone", Next: "look"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, inputTime)
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	_, err := call(ctx, t.e.g, h.session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: s.yes(), PromptText: s.Text})
 	if err != nil {

@@ -23,7 +23,7 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 	if t.viewTop(p.aim.frame.session) != t.target {
 		return &Refusal{Reason: ReasonArgument, Message: "what is in a frame of another site is not dragged", Next: "use its buttons or keys"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*inputTime)
+	ctx, cancel := context.WithTimeout(ctx, 2*answerTime)
 	defer cancel()
 	guest, done, err := t.e.guest(ctx, t.target)
 	if err != nil {

@@ -32,6 +32,9 @@ func (t *tab) fault(err error, ran bool) error {
 		r.Reason, r.Message = ReasonStale, "the page was left for another"
 	case errors.Is(err, context.DeadlineExceeded):
 		r.Reason, r.Message, r.Next = ReasonTimeout, "the page did not answer in time", "look again, or open another page"
+		if stopped(t) {
+			r.Message = "a script of the page ran without end, and was stopped"
+		}
 	case errors.Is(err, context.Canceled):
 		r.Reason, r.Message, r.Next = ReasonClosed, "the call was cancelled", "call again"
 	}

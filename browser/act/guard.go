@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -43,7 +44,8 @@ func (t guard) grip(ctx context.Context, a aim, g grip) (touched, error) {
 		F       touched `json:"f"`
 	}
 	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.grip(%d, %s)", a.local, argument(g)), &r); err != nil {
-		return r.F, t.fault(err, false)
+		// A handler of the page may have run since the element has the focus.
+		return r.F, t.fault(err, g.Focus && errors.Is(err, context.DeadlineExceeded))
 	}
 	switch {
 	case r.Changed: // it, or what it does

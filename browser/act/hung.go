@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -19,8 +20,13 @@ const (
 	floodWork = 4
 	stopTime  = 10 * time.Second
 	endTime   = 20 * time.Second
-	// awakeTime is how long a call waits at most to see that.
-	awakeTime = 3 * time.Second
+	// answerTime is how long a page may take over one event of input or one script of ours. Once
+	// it has taken askTime, it is asked whether it answers at all. So a script without end is
+	// stopped when the time is up, and with awakeTime the call is told within five seconds.
+	answerTime = 4 * time.Second
+	askTime    = time.Second
+	// awakeTime is how long a call then waits at most to see whether the page answers.
+	awakeTime = 800 * time.Millisecond
 	awakeTick = 100 * time.Millisecond
 )
 
@@ -33,6 +39,83 @@ type question struct {
 	seen    time.Duration // and when hung was asked last
 	flooded time.Duration // of that, what does not count
 	stopped bool          // its script was stopped
+	late    bool          // the call that runs does not wait for it any more; guarded by the tab's mu
+}
+
+// ask asks the page of a tab whether it answers, unless it was asked before and has not answered.
+func ask(t *tab) *question {
+	s, work := t.session(), t.e.cpu()
+	t.mu.Lock()
+	was := t.asked
+	t.mu.Unlock()
+	if was != nil && was.session == s && !was.answered() {
+		return was
+	}
+	q := &question{session: s, since: time.Now(), work: work, seen: work}
+	q.pending = begin(t.e.g, s, runtime.Evaluate, runtime.EvaluateParams{Expression: "0", Silent: new(true)})
+	t.change(func() { t.asked = q })
+	return q
+}
+
+// answerOf waits for what a page was asked, and asks whether it answers at all where that takes long.
+// It does not wait for a page that is mute.
+func answerOf[R any](ctx context.Context, t *tab, sent pending[R]) (R, error) {
+	if mute(t) {
+		ended, cancel := context.WithTimeout(ctx, 0)
+		defer cancel()
+		return sent.waitOr(ended, nil)
+	}
+	if !sent.came(ctx, t.stop(), askTime) {
+		ask(t)
+	}
+	return sent.waitOr(ctx, t.stop())
+}
+
+// overdue is err. Where that says that the page had its time and did not answer, and the call goes on,
+// awake sees first whether it does.
+func overdue(ctx context.Context, t *tab, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		t.awake(ctx)
+	}
+	return err
+}
+
+// unread is why a page was not read, after awake where it did not answer.
+func unread(ctx context.Context, t *tab, err error) error {
+	if ReasonOf(t.fault(err, false)) == ReasonTimeout {
+		t.awake(ctx)
+	}
+	return t.fault(err, false)
+}
+
+// mute reports whether the call that runs waits for the page no longer, since it did not answer.
+func mute(t *tab) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.asked != nil && t.asked.late && !t.asked.answered()
+}
+
+// stopped reports whether a script of the page was stopped in the call that runs, and it answers since.
+func stopped(t *tab) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.asked != nil && t.asked.stopped && t.asked.answered()
+}
+
+// listenAnew begins a call: it waits for each page, also for those that the call before has given up.
+func listenAnew(e *engine) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, t := range e.tabs {
+		t.mu.Lock()
+		if t.asked != nil {
+			t.asked.late = false
+			if t.asked.answered() {
+				t.asked = nil
+			}
+		}
+		t.mu.Unlock()
+	}
 }
 
 // hung reports whether the page has had its time: until its script is stopped, and from then on
@@ -59,41 +142,29 @@ func (q *question) abandon(g *governor, session string) {
 	}
 }
 
-// awake sees whether the page answers after a call to which it did not. A script that runs
-// without end is stopped; where that does not help, Chrome is ended, and the next call starts
-// another and says so. A page that may have had no time to answer keeps its question until the
-// next call that it does not answer.
+// awake sees whether the page answers after it did not. A script that runs without end is stopped;
+// where that does not help, Chrome is ended, and the next call starts another and says so. A page
+// that may have had no time to answer is mute for the rest of the call, and keeps its question.
 func (t *tab) awake(ctx context.Context) {
+	if mute(t) {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), awakeTime)
 	defer cancel()
-	g, s := t.e.g, t.session()
-	t.mu.Lock()
-	q := t.asked
-	t.asked = nil
-	t.mu.Unlock()
-	if q == nil || q.session != s || q.answered() {
-		work := t.e.cpu()
-		q = &question{session: s, since: time.Now(), work: work, seen: work}
-		q.pending = begin(g, s, runtime.Evaluate, runtime.EvaluateParams{Expression: "0", Silent: new(true)})
-	}
-	stop := t.stop()
+	q, g, stop := ask(t), t.e.g, t.stop()
 	for !q.came(ctx, stop, awakeTick) {
 		work := t.e.cpu()
 		t.e.mu.Lock()
 		sessions := len(t.e.bySess)
 		t.e.mu.Unlock()
 		switch now := time.Now(); {
-		case !q.hung(now, work, sessions, (ear{t}).flooding(s, now)):
+		case !q.hung(now, work, sessions, (ear{t}).flooding(q.session, now)):
 		case q.stopped:
 			g.end(errGone)
 		default:
-			begin(g, s, runtime.TerminateExecution, cdp.Empty{}).drop()
+			begin(g, q.session, runtime.TerminateExecution, cdp.Empty{}).drop()
 			q.since, q.work, q.flooded, q.stopped = now, work, 0, true
 		}
 	}
-	if ctx.Err() != nil && !q.answered() {
-		t.change(func() { t.asked = q })
-	} else {
-		q.drop()
-	}
+	t.change(func() { q.late = true })
 }

@@ -26,6 +26,31 @@ func freeze(t *testing.T) (goOn func()) {
 	return goOn
 }
 
+// stops sees that a call whose page begins a script without end stops that, and says so. On a busy
+// machine the script may get too little processor time to be known for one, and is begun again.
+func (s *stage) stops(url string, hang func(look string) error) {
+	s.t.Helper()
+	const tries = 3
+	for n := 1; ; n++ {
+		start := time.Now()
+		err := hang(s.goTo(url))
+		took := time.Since(start)
+		switch told := err != nil && strings.Contains(err.Error(), "was stopped"); {
+		case act.ReasonOf(err) != act.ReasonTimeout:
+			s.t.Fatalf("a script without end is told as %v", err)
+		case !told && n < tries:
+		case !told:
+			s.t.Fatalf("a script without end is not stopped by the call that it holds: %v", err)
+		default:
+			s.t.Logf("a script without end was stopped after %v", took)
+			if _, err := s.seat.Look(s.ctx(), act.LookRequest{}); err != nil {
+				s.t.Errorf("afterwards the page is not seen: %v", err)
+			}
+			return
+		}
+	}
+}
+
 // TestStarvedPage: a Chrome that gets no processor time for longer than a call has is not ended,
 // and the script of its page is not stopped: it goes on when it gets some (BR21).
 func TestStarvedPage(t *testing.T) {

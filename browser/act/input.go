@@ -225,17 +225,17 @@ func (t hand) hover(ctx context.Context, a aim) error {
 // document that came after the guard was armed. A script of ours reaches its own document
 // alone, and looks at the field and fills it at once.
 func (t hand) insert(ctx context.Context, a aim, fieldType, text string) error {
-	ctx, cancel := context.WithTimeout(ctx, inputTime)
+	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	if err := t.takesInput(a.frame); err != nil {
 		return err
 	}
-	script := beginScript(ctx, t.tab, a.frame, fmt.Sprintf("belljar.insert(%d, %s, %s)", a.local, argument(fieldType), argument(text)))
+	script := beginScript(within, t.tab, a.frame, fmt.Sprintf("belljar.insert(%d, %s, %s)", a.local, argument(fieldType), argument(text)))
 	if script.err != nil {
 		return t.fault(script.err, false)
 	}
 	var ok bool
-	err := script.wait(ctx, &ok)
+	err := overdue(ctx, t.tab, script.wait(within, &ok))
 	switch {
 	case errors.Is(err, errBlocked): // a handler of the field asks, and the field is filled
 		return nil

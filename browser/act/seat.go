@@ -78,11 +78,8 @@ func (s *Seat) Look(ctx context.Context, q LookRequest) (*Look, error) {
 		}
 		rested(ctx, t)
 		out, err = eye{t}.lookAt(ctx, q)
-		if err = t.fault(err, false); ReasonOf(err) == ReasonTimeout {
-			t.awake(ctx)
-		}
 		if err != nil {
-			return t.fault(err, false)
+			return unread(ctx, t, err)
 		}
 		if word != "" && out.Text != "" {
 			out.Text = word + "\n" + out.Text
@@ -144,7 +141,7 @@ func (s *Seat) Prepare(ctx context.Context, tab string, step Step) (*Prepared, e
 		rested(ctx, t)
 		p, err := hand{t}.prepare(ctx, step)
 		if err != nil {
-			return t.fault(err, false)
+			return unread(ctx, t, err)
 		}
 		out = &Prepared{Tab: t.name, Facts: p.facts, Seen: step.Do == DoOpen && e.seen.has(step.URL), by: s, plan: p}
 		return nil
@@ -184,7 +181,7 @@ func (s *Seat) Do(ctx context.Context, p *Prepared, step Step) (*Outcome, error)
 		} else if was.gripped() && p.Facts == was.facts && t.waiting() == nil {
 			rested(ctx, t) // and the facts are read again where the element is taken hold of
 		} else if now, err = (hand{t}).prepare(ctx, step); err != nil {
-			return t.fault(err, false)
+			return unread(ctx, t, err)
 		} else if now.facts != was.facts || p.Facts != was.facts || now.aim.key() != was.aim.key() || now.to.key() != was.to.key() || now.entry != was.entry {
 			return changedBetween()
 		}
@@ -267,6 +264,7 @@ func (s *Seat) with(ctx context.Context, f func(ctx context.Context, e *engine, 
 	if err != nil {
 		return s.why(err)
 	}
+	listenAnew(e)
 	err = s.why(f(ctx, e, word))
 	s.mu.Lock()
 	s.used = time.Now()

@@ -3,18 +3,14 @@ package act
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 )
 
-// inputTime is how long a page may take over one event of input.
-const inputTime = 5 * time.Second
-
 // behindTime is how long input may take before the tab is brought before the others again: a
 // window that was about to come has hidden it meanwhile, and a hidden page takes no input.
-const behindTime = time.Second
+const behindTime = askTime
 
 // send sends input and waits until the page has taken it, or a dialog came, or the
 // page was left.
@@ -24,13 +20,14 @@ func send[P any](ctx context.Context, t *tab, session string, cmd cdp.Command[P,
 
 // took waits until the page has taken input.
 func took(ctx context.Context, t *tab, sent pending[cdp.Empty]) error {
-	ctx, cancel := context.WithTimeout(ctx, inputTime)
+	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if !sent.came(ctx, t.stop(), behindTime) {
+	if !sent.came(within, t.stop(), behindTime) {
 		begin(t.e.g, t.session(), page.BringToFront, cdp.Empty{}).drop()
+		ask(t)
 	}
-	_, err := sent.waitOr(ctx, t.stop())
-	return t.cause(err)
+	_, err := sent.waitOr(within, t.stop())
+	return t.cause(overdue(ctx, t, err))
 }
 
 // takesInput refuses a step whose input would not reach the document of a frame any more: a dialog

@@ -85,9 +85,9 @@ func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, r
 // for. A script that runs handlers of the page, as one that sets the focus does, may
 // never end.
 func (t *tab) run(ctx context.Context, f frame, script string, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, inputTime)
+	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	return beginScript(ctx, t, f, script).wait(ctx, into)
+	return overdue(ctx, t, beginScript(within, t, f, script).wait(within, into))
 }
 
 // running is a script that was sent to a frame.
@@ -143,7 +143,7 @@ func (s running) wait(ctx context.Context, into any) error {
 		return s.err
 	}
 	t, f, w := s.t, s.f, s.w
-	r, err := s.waitOr(ctx, t.stop())
+	r, err := answerOf(ctx, t, s.pending)
 	if err != nil {
 		return t.cause(err)
 	}
@@ -253,7 +253,7 @@ func (t eye) listenersOf(ctx context.Context, f frame, known map[int64]bool) {
 		return
 	}
 	defer t.release(f.session)
-	doc, err := begin(g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "document", ContextID: f.main, ObjectGroup: world, Silent: new(true)}).waitOr(ctx, t.stop())
+	doc, err := answerOf(ctx, t.tab, begin(g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "document", ContextID: f.main, ObjectGroup: world, Silent: new(true)}))
 	if err != nil || doc.Result == nil || doc.Result.ObjectID == "" {
 		return
 	}
