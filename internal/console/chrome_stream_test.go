@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -207,5 +208,33 @@ func TestChromeRequests(t *testing.T) {
 	}
 	if static != 2 {
 		t.Errorf("%d files were asked for, want the script and the style sheet once", static)
+	}
+}
+
+// A page asks for what it shows once, and when that changes: WC26.
+func TestChromeAsksOnce(t *testing.T) {
+	g := start(t, full)
+	browser := chrome(t)
+	before := g.open(browser)
+	before.login(Viewer) // so the server has been looked at
+	g.ask("rm x")
+	g.Look()
+	before.until(`document.querySelector('.badge').textContent === '1'`)
+	p := g.open(browser)
+	p.visit(g.URL())
+	p.until(`document.querySelector('.state.live') && document.querySelector('.tile strong')?.textContent === '1'`)
+	g.ask("rm y")
+	g.Look()
+	p.until(`document.querySelector('.tile strong').textContent === '2'`)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	asked := make(map[string]int)
+	for _, url := range p.sent {
+		if name, ok := strings.CutPrefix(url, g.URL()+api); ok {
+			asked[name]++
+		}
+	}
+	if want := map[string]int{"me": 1, "stats": 1, "boxes": 1, "sessions": 1, "jobs": 1, "inbox": 2}; !maps.Equal(asked, want) {
+		t.Errorf("asked for %v, want %v", asked, want)
 	}
 }

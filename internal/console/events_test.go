@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
+
+	"belljar.dev/internal/people/approval"
 )
 
 // stream opens a stream of events.
@@ -88,6 +90,35 @@ func TestEvents(t *testing.T) {
 	}
 	if got := g.send("GET", "api/v1/events?after=x", token, nil); got.status != http.StatusBadRequest {
 		t.Errorf("got %d %s", got.status, got.body)
+	}
+}
+
+// slowPeople lists approvals when a test lets it.
+type slowPeople struct {
+	*rig
+	now chan struct{}
+}
+
+func (s slowPeople) Approvals(ctx context.Context, all bool) ([]approval.Approval, error) {
+	<-s.now
+	return s.rig.Approvals(ctx, all)
+}
+
+// A page goes on behind the last event of me, and hears of no number before what changes is an event.
+func TestEventsBehindMe(t *testing.T) {
+	now := make(chan struct{})
+	g := start(t, func(g *rig, v *Views) { v.People = slowPeople{g, now} })
+	token := g.login(Viewer)
+	var is me
+	if g.send("GET", "api/v1/me", token, nil).into(t, &is); is.Seq != 0 {
+		t.Errorf("event %d before the server was looked at", is.Seq)
+	}
+	close(now)
+	next, _, end := g.events(token, "")
+	defer end()
+	first, _ := next()
+	if g.send("GET", "api/v1/me", token, nil).into(t, &is); is.Seq != first.Seq || is.Seq == 0 {
+		t.Errorf("event %d, and the stream begins at %d", is.Seq, first.Seq)
 	}
 }
 

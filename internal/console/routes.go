@@ -167,6 +167,7 @@ type me struct {
 	Views   []string  `json:"views"`
 	Fleet   bool      `json:"fleet,omitempty"`   // what it shows is of workers
 	Tenants []string  `json:"tenants,omitempty"` // whose things the person may see; absent for all
+	Seq     int64     `json:"seq,omitempty"`     // of the last event; absent until the server was looked at
 }
 
 // aboutMe says who asks.
@@ -181,7 +182,13 @@ func aboutMe(r *request) (any, error) {
 			shown = append(shown, at.view)
 		}
 	}
-	return me{r.who.Name, r.who.Role.String(), about, r.who.Until, time.Now(), shown, r.views.Fleet != nil, r.who.Scope.tenants}, nil
+	is := me{r.who.Name, r.who.Role.String(), about, r.who.Until, time.Now(), shown, r.views.Fleet != nil, r.who.Scope.tenants, 0}
+	select {
+	case <-c.known: // what changes from now on is an event
+		is.Seq = c.ring.last()
+	default:
+	}
+	return is, nil
 }
 
 // each calls use with each route of a table that this console has.

@@ -56,9 +56,9 @@ export class Live {
     this.said(state, 0)
   }
 
-  /** forget makes the next stream one that begins now. */
-  forget() {
-    this.seq = -1
+  /** forget makes the next stream one that begins behind an event, or now. @param {number} [seq] */
+  forget(seq = -1) {
+    this.seq = seq
     this.wait = firstWait
   }
 

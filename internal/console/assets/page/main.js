@@ -204,7 +204,7 @@ async function begin() {
     return loggedOut(/** @type {Error} */ (e).message)
   }
   frame()
-  live.forget()
+  live.forget(me.seq)
   live.start()
   wait()
   show()

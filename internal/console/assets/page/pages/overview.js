@@ -25,15 +25,21 @@ export function open(c) {
   /** @param {string} name @param {string|number} value @param {string} to @param {string} [look] */
   const tile = (name, value, to, look = '') => el('a', {class: 'tile ' + look, to}, el('strong', {}, value), el('span', {}, name))
   for (const part of [calls, tenants, boxes]) fill(part, el('p', {class: 'soft'}, T.page.loading))
+  const has = (/** @type {string} */ v) => me.views.includes(v)
+  /** @type {any[]|null} */
+  let running = null // the numbers of what runs and was refused, behind what waits
+  const count = () => {
+    if (!running) return
+    const waits = inbox.waiting().length
+    const tiles = [['inbox', T.overview.waits, waits, '#/inbox', waits ? 'wait' : ''], ...running]
+    keyed(head, tiles.filter(t => has(t[0])), t => t[0], ([, name, value, to, look]) => tile(name, value, to, look))
+  }
   let before = ''
   const refresh = async () => {
-    const has = (/** @type {string} */ v) => me.views.includes(v)
     const [stats, open, sessions, jobs] = await Promise.all([get('stats', c.signal), has('boxes') ? get('boxes', c.signal) : [], has('sessions') ? get('sessions', c.signal) : [], has('jobs') ? get('jobs', c.signal) : []])
-    const running = jobs.filter((/** @type {any} */ j) => !j.status).length
-    /** @type {any[][]} */
-    const tiles = [['inbox', T.overview.waits, inbox.waiting().length, '#/inbox', inbox.waiting().length ? 'wait' : ''], ['boxes', T.nav.boxes, open.length, '#/boxes'], ['sessions', T.nav.sessions, sessions.length, '#/sessions'],
-      ['jobs', T.overview.running, running, '#/jobs'], ['audit', T.overview.refused, stats.calls.deny.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0), '#/audit?decision=deny']]
-    keyed(head, tiles.filter(t => has(t[0])), t => t[0], ([, name, value, to, look]) => tile(name, value, to, look))
+    running = [['boxes', T.nav.boxes, open.length, '#/boxes'], ['sessions', T.nav.sessions, sessions.length, '#/sessions'], ['jobs', T.overview.running, jobs.filter((/** @type {any} */ j) => !j.status).length, '#/jobs'],
+      ['audit', T.overview.refused, stats.calls.deny.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0), '#/audit?decision=deny']]
+    count()
     // A table that somebody has opened stays open while nothing changes.
     const is = JSON.stringify([stats.calls, stats.tenants, (stats.boxes || []).map((/** @type {any} */ b) => [b.id, bytes((b.memory || []).at(-1) || 0)])])
     if (is === before) return
@@ -46,7 +52,7 @@ export function open(c) {
         q.used === undefined ? el('span', {class: 'soft'}, amount(q)) : meter(t.name + ' ' + q.name, q.used, q.limit, amount(q)))))))
     fill(boxes, !(stats.boxes || []).length ? empty(T.overview.noBoxes) : rank(T.overview.memory, [T.boxes.box, T.boxes.memory], stats.boxes.slice(0, mostBoxes).map((/** @type {any} */ b) => ({name: b.id, value: b.memory.at(-1), text: bytes(b.memory.at(-1))}))), stats.boxes?.length > mostBoxes && el('p', {class: 'soft'}, T.overview.moreBoxes(stats.boxes.length - mostBoxes)))
   }
-  inbox.watch(() => refresh().catch(e => c.fail(e)), c.signal)
+  inbox.watch(count, c.signal)
   c.every(10_000, refresh)
   return {kinds: ['box', 'session', 'job', 'audit'], refresh}
 }
