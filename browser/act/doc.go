@@ -29,13 +29,13 @@
 //	picture.go                the window as a picture, without secrets
 //	changes.go, look.go       what a page shows, and what changed
 //	settle.go                 when a tab is quiet
-//	hung.go                   when a page hangs that does not answer
 //	step.go, keys.go          which fields a step has; keys
 //	hear.go, dialogs.go       what happens in a tab; documents are decided on
 //	files.go, rings.go        downloads; lines of the console, requests
 //	engine.go                 one Chrome: its tabs, and how a session is made ready
 //	remover.go                files that nobody can save are removed
 //	worlds.go, fault.go       our scripts in the documents of a tab; errors as refusals
+//	hung.go                   when a page hangs that does not answer
 //	tab.go, refs.go           what is known of a tab; its numbers
 //	guest.go, governor.go     chromedp, and what stands between it and Chrome
 //	head.go, mask.go          messages of Chrome; secrets are masked

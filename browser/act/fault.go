@@ -47,18 +47,6 @@ func (t *tab) isCrashed() bool {
 	return t.crashed
 }
 
-// session is that of the tab's page.
-func (t *tab) session() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, v := range t.views {
-		if v.top == t.target {
-			return v.session
-		}
-	}
-	return ""
-}
-
 // facing is a URL as facts have it: without fragment and without secrets.
 func (t *tab) facing(u string) string {
 	u, _, _ = strings.Cut(u, "#")

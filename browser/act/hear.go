@@ -330,15 +330,6 @@ func (t ear) lost(session, method string) {
 	}
 }
 
-// flooding reports whether the page of a session writes lines much faster than they are kept, so
-// that an answer of it may wait behind them.
-func (t ear) flooding(session string, now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	v := t.views[session]
-	return v != nil && v.flood.goesOn(now)
-}
-
 // slowDown has the page of a session slowed down for a while, unless it is. t.mu is held.
 func (t ear) slowDown(v *view) {
 	if v.flood.slowing || t.e.ctx.Err() != nil {

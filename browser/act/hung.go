@@ -80,14 +80,6 @@ func overdue(ctx context.Context, t *tab, err error) error {
 	return err
 }
 
-// unread is why a page was not read, after awake where it did not answer.
-func unread(ctx context.Context, t *tab, err error) error {
-	if ReasonOf(t.fault(err, false)) == ReasonTimeout {
-		t.awake(ctx)
-	}
-	return t.fault(err, false)
-}
-
 // mute reports whether the call that runs waits for the page no longer, since it did not answer.
 func mute(t *tab) bool {
 	t.mu.Lock()

@@ -90,6 +90,14 @@ func (s *Seat) Look(ctx context.Context, q LookRequest) (*Look, error) {
 	return out, err
 }
 
+// unread is why a page was not read, after awake where it did not answer.
+func unread(ctx context.Context, t *tab, err error) error {
+	if ReasonOf(t.fault(err, false)) == ReasonTimeout {
+		t.awake(ctx)
+	}
+	return t.fault(err, false)
+}
+
 // lookAt is one look of one kind.
 func (t eye) lookAt(ctx context.Context, q LookRequest) (*Look, error) {
 	d := t.waiting()

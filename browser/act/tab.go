@@ -176,6 +176,18 @@ func (t *tab) takeNotes() []string {
 	return n
 }
 
+// session is that of the tab's page.
+func (t *tab) session() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, v := range t.views {
+		if v.top == t.target {
+			return v.session
+		}
+	}
+	return ""
+}
+
 // url is that of the top document.
 func (t *tab) url() string {
 	t.mu.Lock()
@@ -262,6 +274,15 @@ func (t *tab) gone(id string) {
 	}
 	delete(t.frames, id)
 	t.refs.forget(id)
+}
+
+// flooding reports whether the page of a session writes lines much faster than they are kept, so
+// that an answer of it may wait behind them.
+func (t ear) flooding(session string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := t.views[session]
+	return v != nil && v.flood.goesOn(now)
 }
 
 // sites are the origins that the tab has to stay with: of the documents that are still there in
