@@ -46,9 +46,11 @@ func runScripts(t *testing.T, dir string) {
 		RequireUniqueNames:  true,
 		Condition:           condition,
 		Setup: func(e *testscript.Env) error {
-			if dir, err := os.UserCacheDir(); err == nil { // for scripts that build something
+			// A script that builds something builds what this test was built with only once.
+			if dir, err := os.UserCacheDir(); err == nil {
 				e.Setenv("GOCACHE", cmp.Or(os.Getenv("GOCACHE"), filepath.Join(dir, "go-build")))
 			}
+			e.Setenv("GOFLAGS", os.Getenv("GOFLAGS"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("XDG_CONFIG_HOME", filepath.Join(e.WorkDir, "config"))
 			return os.MkdirAll(filepath.Join(e.WorkDir, "ws"), 0o750)

@@ -546,7 +546,7 @@ func project(t *testing.T, toolchain string) string {
 func runMake(t *testing.T, dir string, args ...string) (string, error) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "make", args...)
-	c.Dir, c.Env = dir, append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=", "GOFLAGS=-mod=mod", "CARGO_NET_OFFLINE=true")
+	c.Dir, c.Env = dir, append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=", "CARGO_NET_OFFLINE=true")
 	out, err := c.CombinedOutput()
 	return string(out), err
 }
