@@ -63,7 +63,8 @@ func TestEveryKeyIsKept(t *testing.T) {
 	out(doc.Content[0], "")
 }
 
-// said is all that a policy holds, but for where it stands in its file.
+// said is all that a policy holds, but for where it stands in its file, and for what the language of
+// its conditions has in each of its programs.
 func said(p *policies.Policy) string {
 	var b strings.Builder
 	seen := make(map[uintptr]bool)
@@ -71,7 +72,7 @@ func said(p *policies.Policy) string {
 	put = func(v reflect.Value) {
 		switch v.Kind() {
 		case reflect.Pointer:
-			if v.IsNil() || seen[v.Pointer()] {
+			if v.IsNil() || seen[v.Pointer()] || strings.HasPrefix(v.Type().Elem().PkgPath(), "google.golang.org/protobuf/") {
 				b.WriteString("-")
 				return
 			}
