@@ -289,7 +289,7 @@ func (s *siege) run(t *testing.T, protected bool) bool {
 // before.
 func TestRandomCommandsNeverReachARepository(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.Git)
-	cases, r := testenv.Cases(t, 40)
+	cases, r := testenv.Cases(t, 20)
 	seed := r.Uint64()
 	top := t.TempDir()
 	play := func(n uint64, protected bool) bool {

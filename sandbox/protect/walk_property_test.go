@@ -294,7 +294,7 @@ func (b *burrow) run(t *testing.T, protected bool) bool {
 // adding all of it to a repository and asking git how it stands.
 func TestRandomDeepRepositoriesNeverRun(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.Git)
-	cases, r := testenv.Cases(t, 40)
+	cases, r := testenv.Cases(t, 20)
 	seed := r.Uint64()
 	top := t.TempDir()
 	commit := top + "/commit"
