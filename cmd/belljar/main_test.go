@@ -64,12 +64,13 @@ func runScripts(t *testing.T, dir string) {
 	})
 }
 
-// condition reports whether boxes can run here, whether there is curl, git, nginx, Python or a
-// Chromium, or whether we are root. It is an error if TEST_REQUIRE asks for something that is missing.
+// condition reports whether boxes can run here, whether there is Caddy, curl, git, nginx,
+// Python or a Chromium, or whether we are root. It is an error if TEST_REQUIRE asks for something that is missing.
 // A script runs in a test of its own, so the test that started it must not be skipped from there.
 func condition(cond string) (bool, error) {
 	needs := map[string][]testenv.Thing{
 		"boxes":    {testenv.UserNamespaces, testenv.Bash},
+		"caddy":    {testenv.Curl, testenv.Caddy},
 		"chromium": {testenv.Chromium},
 		"curl":     {testenv.Curl},
 		"git":      {testenv.Git},

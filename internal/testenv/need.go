@@ -27,10 +27,10 @@ type Thing struct {
 	// user. TEST_REQUIRE=all then asks only that one of them is met: the tests of the
 	// other run elsewhere, or as another user.
 	either string
-	// guest says that only a guest of internal/vmtest has it: TEST_REQUIRE=all does
-	// not ask for it, but its name does.
-	guest bool
-	lack  func() string // empty where the need is met, else what is missing
+	// optional says that TEST_REQUIRE=all does not ask for it, but its name does: only a
+	// guest of internal/vmtest has it, or CI does without it.
+	optional bool
+	lack     func() string // empty where the need is met, else what is missing
 }
 
 // The things.
@@ -48,6 +48,7 @@ var (
 	Git            = Thing{Name: "git", lack: lackProgram("git")}
 	Go             = Thing{Name: "go", lack: lackProgram("go")}
 	Nginx          = Thing{Name: "nginx", lack: lackProgram("nginx")}
+	Caddy          = Thing{Name: "caddy", optional: true, lack: lackProgram("caddy")}
 	Make           = Thing{Name: "make", lack: lackProgram("make")}
 	Apt            = Thing{Name: "apt", lack: lackProgram("apt-get")}
 	Perl           = Thing{Name: "perl", lack: lackProgram("perl")}
@@ -58,13 +59,13 @@ var (
 	Libseccomp     = Thing{Name: "libseccomp", lack: lackLibseccomp}
 	Chromium       = Thing{Name: "chromium", lack: lackChromium}
 	Tun            = Thing{Name: "tun", lack: lackTun}
-	Login          = Thing{Name: "login", guest: true, lack: lackLogin}
-	Systemd        = Thing{Name: "systemd", guest: true, lack: lackSystemd}
+	Login          = Thing{Name: "login", optional: true, lack: lackLogin}
+	Systemd        = Thing{Name: "systemd", optional: true, lack: lackSystemd}
 )
 
 // all is every thing, for the alternatives of one.
 func all() []Thing {
-	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Curl, Git, Go, Nginx, Make, Apt, Perl, Python, Npm, Node, Node22, Libseccomp, Chromium, Tun, Login, Systemd}
+	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Curl, Git, Go, Nginx, Caddy, Make, Apt, Perl, Python, Npm, Node, Node22, Libseccomp, Chromium, Tun, Login, Systemd}
 }
 
 // Missing says what the machine lacks for n, or nothing where n is met.
@@ -144,7 +145,7 @@ func required(want string, n Thing, known []Thing) bool {
 		case n.Name:
 			return true
 		case "all":
-			if n.guest {
+			if n.optional {
 				continue
 			}
 			if n.either == "" {
