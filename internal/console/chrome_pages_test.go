@@ -253,10 +253,14 @@ func TestChromeLooks(t *testing.T) {
 		p.theme(theme)
 		p.size(map[string]int64{"light": 1280, "dark": 320}[theme], 800)
 		everyPage(p, func(hash string) { p.readable(hash + ", " + theme) })
+	}
+	for width, want := range map[int64]string{1280: "0 0 720 170", 768: "0 0 718 170", 480: "0 0 430 170", 320: "0 0 270 170"} {
+		p.size(width, 800)
+		p.at("#/inbox")
 		p.at("#/overview")
 		p.until(`document.querySelector('.chart')`)
-		if box, want := value[string](p, `document.querySelector('.chart').getAttribute('viewBox')`), map[string]string{"light": "0 0 720 170", "dark": "0 0 320 170"}[theme]; box != want {
-			t.Errorf("the chart in a window of this width has the view box %q, want %q", box, want)
+		if box := value[string](p, `document.querySelector('.chart').getAttribute('viewBox')`); box != want {
+			t.Errorf("the chart in a window of %d pixels has the view box %q, want %q", width, box, want)
 		}
 	}
 }

@@ -17,8 +17,7 @@ function asTable(name, heads, rows) {
  * @param {{name: string, look: string, values: number[]}[]} parts from the bottom
  */
 export function bars(name, labels, parts) {
-  const narrow = getComputedStyle(document.documentElement).getPropertyValue('--narrow').trim() === 'yes' // set by style.css
-  const width = narrow ? 320 : 720, height = 170, left = 34, bottom = 22, top = 8
+  const width = Math.min(720, document.documentElement.clientWidth - 50), height = 170, left = 34, bottom = 22, top = 8
   const sums = labels.map((_, i) => parts.reduce((n, p) => n + (p.values[i] || 0), 0))
   const most = nice(Math.max(1, ...sums))
   const step = (width - left) / Math.max(labels.length, 20)
@@ -37,7 +36,7 @@ export function bars(name, labels, parts) {
         svg('title', {}, T.chart.bar(label, v, p.name))))
       under += v
     }
-    const every = Math.ceil(labels.length / (narrow ? 3 : 5))
+    const every = Math.ceil(labels.length / Math.min(5, Math.floor(width / 100)))
     if (i % every === 0) drawing.append(svg('text', {x: left + i * step + step / 2, y: height - 5, 'text-anchor': 'middle'}, label))
   })
   const legend = el('ul', {class: 'legend', 'aria-hidden': 'true'}, parts.map(p => el('li', {}, el('span', {class: 'dot back-' + p.look}), p.name, ' ', el('strong', {}, p.values.reduce((a, b) => a + b, 0)))))
