@@ -48,7 +48,7 @@ var (
 	Git            = Thing{Name: "git", lack: lackProgram("git")}
 	Go             = Thing{Name: "go", lack: lackProgram("go")}
 	Nginx          = Thing{Name: "nginx", lack: lackProgram("nginx")}
-	Caddy          = Thing{Name: "caddy", optional: true, lack: lackProgram("caddy")}
+	Caddy          = Thing{Name: "caddy", optional: true, lack: lackCaddy}
 	Make           = Thing{Name: "make", lack: lackProgram("make")}
 	Apt            = Thing{Name: "apt", lack: lackProgram("apt-get")}
 	Perl           = Thing{Name: "perl", lack: lackProgram("perl")}
@@ -184,6 +184,14 @@ func lackProgram(name string) func() string {
 		}
 		return ""
 	}
+}
+
+// lackCaddy looks for Caddy, which nothing here installs.
+func lackCaddy() string {
+	if _, err := exec.LookPath("caddy"); err != nil {
+		return "no caddy on the PATH; Debian has it in the package caddy"
+	}
+	return ""
 }
 
 // lackUserNamespaces tries: whether they are allowed depends on sysctls, on
