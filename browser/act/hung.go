@@ -22,7 +22,7 @@ const (
 	endTime   = 20 * time.Second
 	// answerTime is how long a page may take over one event of input or one script of ours. Once
 	// it has taken askTime, it is asked whether it answers at all. So a script without end is
-	// stopped when the time is up, and with awakeTime the call is told within five seconds.
+	// stopped when the time is over, and with awakeTime the call is told within five seconds.
 	answerTime = 4 * time.Second
 	askTime    = time.Second
 	// awakeTime is how long a call then waits at most to see whether the page answers.
