@@ -18,8 +18,8 @@ func TestEvalReadsNoCookie(t *testing.T) {
 	}
 	for _, text := range []string{"document.cookie", "frames[0].document.cookie", "frames[1].document.cookie", "frames[1].frames[0].document.cookie", "document.querySelector('iframe').contentDocument.cookie"} {
 		o, err := s.do(act.Step{Do: act.DoEval, Text: text})
-		if err == nil && o.Value != `""` {
-			t.Errorf("%s is %s", text, o.Value)
+		if err != nil || o.Value != `""` {
+			t.Errorf("%s is %+v, %v", text, o, err)
 		}
 	}
 }

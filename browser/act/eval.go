@@ -28,16 +28,11 @@ func (t eye) eval(ctx context.Context, expression string) (string, error) {
 	if !ok {
 		return "", t.fault(errLeft, false)
 	}
-	w, err := t.readingWorld(ctx, f)
+	w, err := t.readingWorldOf(ctx, f)
 	if err != nil {
 		return "", t.fault(err, false)
 	}
-	// What it says is written down here and not there, so that it can be no function of
-	// the page.
-	script := "(" + strings.TrimRight(strings.TrimSpace(expression), ";") + "\n)"
-	r, err := begin(t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
-		Expression: script, ContextID: w, ReturnByValue: new(true), ThrowOnSideEffect: new(true), Timeout: runtime.TimeDelta(EvalTime.Milliseconds()), Silent: new(true),
-	}).waitOr(ctx, t.stop())
+	r, err := begin(t.e.g, f.session, runtime.Evaluate, evaluation(w, expression)).waitOr(ctx, t.stop())
 	if err != nil {
 		if p := t.cause(err); strings.Contains(p.Error(), "terminated") {
 			return refuse(ReasonTimeout, "the expression took more than a second", "ask for less")
@@ -65,12 +60,31 @@ func (t eye) eval(ctx context.Context, expression string) (string, error) {
 	return strings.ToValidUTF8(value, "?"), nil
 }
 
-// readingWorld is a world for expressions of the agent, apart from that of our
-// scripts, in which neither cookies nor passwords can be read.
-func (t eye) readingWorld(ctx context.Context, f frame) (runtime.ExecutionContextID, error) {
-	made, err := call(ctx, t.e.g, f.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(f.id), WorldName: "reading"})
+// evaluation is what evaluates an expression of the agent in a world.
+func evaluation(w, expression string) runtime.EvaluateParams {
+	// What it says is written down here and not there, so that it can be no function of
+	// the page.
+	script := "(" + strings.TrimRight(strings.TrimSpace(expression), ";") + "\n)"
+	return runtime.EvaluateParams{
+		Expression: script, UniqueContextID: w, ReturnByValue: new(true), ThrowOnSideEffect: new(true), Timeout: runtime.TimeDelta(EvalTime.Milliseconds()), Silent: new(true),
+	}
+}
+
+// readingWorld is the name of the worlds for expressions of the agent.
+const readingWorld = "reading"
+
+// readingWorldOf is the world of a document for expressions of the agent, apart from that of our
+// scripts, in which neither cookies nor passwords can be read. Its identity is its own in all
+// processes: when the document is left, its number may be that of a world of the next page, where
+// they can be read.
+func (t eye) readingWorldOf(ctx context.Context, f frame) (string, error) {
+	_, err := call(ctx, t.e.g, f.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(f.id), WorldName: readingWorld})
 	if err != nil {
-		return 0, t.cause(err)
+		return "", t.cause(err)
+	}
+	now, _ := t.frameOf(f.id) // it hears of the world before
+	if now.reading == "" || now.loader != f.loader {
+		return "", errLeft
 	}
 	// A frame of the same origin has the same cookies, and prototypes of its own.
 	const shut = `(() => {
@@ -88,12 +102,12 @@ func (t eye) readingWorld(ctx context.Context, f frame) (runtime.ExecutionContex
   try { if (opener) shut(opener.top, 0) } catch {}
   return 0;
 })()`
-	r, err := call(ctx, t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: shut, ContextID: made.ExecutionContextID, ReturnByValue: new(true), Silent: new(true)})
+	r, err := call(ctx, t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: shut, UniqueContextID: now.reading, ReturnByValue: new(true), Silent: new(true)})
 	if err != nil {
-		return 0, t.cause(err)
+		return "", t.cause(err)
 	}
 	if r.ExceptionDetails != nil {
-		return 0, errors.New("prepare the world of expressions: " + cut(plain(r.ExceptionDetails.Text), 200))
+		return "", errors.New("prepare the world of expressions: " + cut(plain(r.ExceptionDetails.Text), 200))
 	}
-	return made.ExecutionContextID, nil
+	return now.reading, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
 )
 
 // MaxAsked is how many dialogs of a document wait for the agent.
@@ -114,6 +115,24 @@ func (s *Seat) BeginScript(ctx context.Context, n int, text string) (end func() 
 	a := s.aim(n, false)
 	script := beginScript(ctx, s.tab(), a.frame, fmt.Sprintf("belljar.insert(%d, %s, %s)", a.local, argument(""), argument(text)))
 	return func() error { return script.wait(ctx, nil) }
+}
+
+// Reading returns what sends an expression of the agent to the current document, which may be left meanwhile.
+// end waits for its value.
+func (s *Seat) Reading(ctx context.Context) (begins func(expression string) (end func() (string, error)), err error) {
+	t := eye{s.tab()}
+	f, _ := t.frameOf(t.target)
+	w, err := t.readingWorldOf(ctx, f)
+	return func(expression string) func() (string, error) {
+		sent := begin(t.e.g, f.session, runtime.Evaluate, evaluation(w, expression))
+		return func() (string, error) {
+			r, err := sent.waitOr(ctx, t.stop())
+			if err != nil || r.Result == nil {
+				return "", err
+			}
+			return string(r.Result.Value), nil
+		}
+	}, err
 }
 
 // HoldNavigations has the current tab hear of new documents only when let is closed, as on a busy machine.

@@ -83,8 +83,10 @@ type requestEvent struct {
 
 type contextEvent struct {
 	Context struct {
-		ID  int64 `json:"id"`
-		Aux struct {
+		ID       int64  `json:"id"`
+		UniqueID string `json:"uniqueId"`
+		Name     string `json:"name"`
+		Aux      struct {
 			FrameID   string `json:"frameId"`
 			IsDefault bool   `json:"isDefault"`
 		} `json:"auxData"`
@@ -294,8 +296,12 @@ func (t ear) hear(session, method string, params []byte) {
 	case runtime.ExecutionContextCreated.Method:
 		hearing(params, func(v contextEvent) {
 			t.change(func() {
-				if f := t.frames[v.Context.Aux.FrameID]; f != nil && v.Context.Aux.IsDefault && f.session == session {
+				switch f := t.frames[v.Context.Aux.FrameID]; {
+				case f == nil || f.session != session:
+				case v.Context.Aux.IsDefault:
 					f.main = runtime.ExecutionContextID(v.Context.ID)
+				case v.Context.Name == readingWorld:
+					f.reading = v.Context.UniqueID
 				}
 			})
 		})

