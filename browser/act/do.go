@@ -21,10 +21,7 @@ func (p *plan) do(ctx context.Context, s Step) (*Outcome, error) {
 	commits := t.commits
 	t.mu.Unlock()
 	out := &Outcome{Tab: t.name}
-	err := p.act(ctx, s, out)
-	if ReasonOf(err) == ReasonTimeout {
-		t.awake(ctx)
-	}
+	err := refusal(ctx, t, p.act(ctx, s, out), true)
 	if s.Do != DoClose && s.Do != DoSave && s.Do != DoEval {
 		switch {
 		case err == nil && s.Unseen && p.facts.inputs():
@@ -345,7 +342,7 @@ func (p *plan) wait(ctx context.Context, s Step, out *Outcome) error {
 						return nil
 					}
 				}
-			} else if err = overdue(ctx, t, err); stopped(t) || errors.Is(err, errGone) || errors.Is(err, errCrashed) {
+			} else if err = checkHung(ctx, t, err); errors.Is(err, errGone) || errors.Is(err, errCrashed) || errors.Is(err, context.DeadlineExceeded) && stopped(t) {
 				return t.fault(err, false)
 			}
 		}

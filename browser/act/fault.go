@@ -32,13 +32,24 @@ func (t *tab) fault(err error, ran bool) error {
 		r.Reason, r.Message = ReasonStale, "the page was left for another"
 	case errors.Is(err, context.DeadlineExceeded):
 		r.Reason, r.Message, r.Next = ReasonTimeout, "the page did not answer in time", "look again, or open another page"
-		if stopped(t) {
-			r.Message = "a script of the page ran without end, and was stopped"
-		}
 	case errors.Is(err, context.Canceled):
 		r.Reason, r.Message, r.Next = ReasonClosed, "the call was cancelled", "call again"
 	}
 	return r
+}
+
+// refusal is err as a refusal. If the page did not answer in time, awake sees first whether it hangs,
+// and the refusal says whether a script was stopped.
+func refusal(ctx context.Context, t *tab, err error, ran bool) error {
+	late := errors.Is(err, context.DeadlineExceeded)
+	if late {
+		t.awake(ctx)
+	}
+	err = t.fault(err, ran)
+	if r, ok := errors.AsType[*Refusal](err); ok && late && stopped(t) {
+		r.Message = "a script of the page ran without end, and was stopped"
+	}
+	return err
 }
 
 func (t *tab) isCrashed() bool {

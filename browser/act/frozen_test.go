@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"belljar.dev/browser/act"
 )
 
@@ -42,14 +40,7 @@ func TestFrozenSeat(t *testing.T) {
 	s.page("/", `<!doctype html><title>none</title><button onclick="document.title = 'clicked'">B</button><p id=p>joined</p><script>const e = new EventSource("/live"); e.onerror = () => { e.close(); p.textContent = "the server left" }</script>`)
 	l := s.goTo(s.url("site", "/"))
 	<-came
-	all := descendants()
-	signal := func(sig unix.Signal) {
-		for _, pid := range all {
-			_ = unix.Kill(pid, sig) // of Chrome; one may have ended
-		}
-	}
-	signal(unix.SIGSTOP)
-	t.Cleanup(func() { signal(unix.SIGCONT) })
+	goOn := stopProcesses(t)
 	close(over)
 	looked := make(chan error, 1)
 	go func() {
@@ -61,7 +52,7 @@ func TestFrozenSeat(t *testing.T) {
 		t.Errorf("a page that stands still was looked at: %v", err)
 	case <-time.After(300 * time.Millisecond):
 	}
-	signal(unix.SIGCONT)
+	goOn()
 	if err := <-looked; err != nil {
 		t.Errorf("the look that waited: %v", err)
 	}

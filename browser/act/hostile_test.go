@@ -143,7 +143,6 @@ func TestHangsAndCrashes(t *testing.T) {
 	s := open(t)
 	s.page("/", `<title>h</title><button onclick="while (true);">Hang</button>`)
 	s.page("/getter", `<title>g</title><p>text<script>setTimeout(() => { while (true); }, 300)</script>`)
-	s.mux.HandleFunc("/post", func(w http.ResponseWriter, _ *http.Request) {})
 	s.stops(s.url("site", "/"), func(l string) error {
 		_, err := s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Hang"`)})
 		return err

@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -21,16 +22,18 @@ const (
 	stopTime  = 10 * time.Second
 	endTime   = 20 * time.Second
 	// answerTime is how long a page may take over one event of input or one script of ours. Once
-	// it has taken askTime, it is asked whether it answers at all. So a script without end is
-	// stopped when the time is over, and with awakeTime the call is told within five seconds.
-	answerTime = 4 * time.Second
+	// it has taken askTime, it is asked whether it answers at all. With one to three pages and
+	// frames and a free processor, Chrome has then had hungWork for each before answerTime is over,
+	// so the same call stops a script without end. A call fails after answerTime and awakeTime at most.
+	answerTime = LookPatience
 	askTime    = time.Second
 	// awakeTime is how long a call then waits at most to see whether the page answers.
 	awakeTime = 800 * time.Millisecond
 	awakeTick = 100 * time.Millisecond
 )
 
-// question is what a page was asked and has not answered yet.
+// question is what a page was asked last, to see whether it answers. The next call forgets it once
+// it is answered.
 type question struct {
 	pending[runtime.EvaluateResult]
 	session string
@@ -39,72 +42,90 @@ type question struct {
 	seen    time.Duration // and when hung was asked last
 	flooded time.Duration // of that, what does not count
 	stopped bool          // its script was stopped
-	late    bool          // the call that runs does not wait for it any more; guarded by the tab's mu
+	// Of the call that runs: it waits for the answer no longer, and it has stopped the script.
+	// Guarded by the tab's mu.
+	givenUp, stops bool
+}
+
+// open reports whether the question is one to this session that has no answer yet.
+func (q *question) open(session string) bool {
+	return q != nil && q.session == session && !q.answered()
 }
 
 // ask asks the page of a tab whether it answers, unless it was asked before and has not answered.
 func ask(t *tab) *question {
 	s, work := t.session(), t.e.cpu()
 	t.mu.Lock()
-	was := t.asked
+	q := t.asked
 	t.mu.Unlock()
-	if was != nil && was.session == s && !was.answered() {
-		return was
+	if q.open(s) {
+		return q
 	}
-	q := &question{session: s, since: time.Now(), work: work, seen: work}
+	q = &question{session: s, since: time.Now(), work: work, seen: work}
 	q.pending = begin(t.e.g, s, runtime.Evaluate, runtime.EvaluateParams{Expression: "0", Silent: new(true)})
-	t.change(func() { t.asked = q })
+	over := q
+	t.change(func() {
+		if other := t.asked; other.open(s) { // it was asked meanwhile
+			q = other
+		} else {
+			t.asked, over = q, other
+		}
+	})
+	if over != nil {
+		over.drop()
+	}
 	return q
 }
 
-// answerOf waits for what a page was asked, and asks whether it answers at all where that takes long.
-// It does not wait for a page that is mute.
-func answerOf[R any](ctx context.Context, t *tab, sent pending[R]) (R, error) {
+// answerOf waits for what the page of a tab answers itself, and not Chrome for it. Where that takes
+// long, it calls slow and asks the page whether it answers at all. It does not wait for a page that is
+// mute.
+func answerOf[R any](ctx context.Context, t *tab, sent pending[R], slow func()) (R, error) {
 	if mute(t) {
-		ended, cancel := context.WithTimeout(ctx, 0)
-		defer cancel()
-		return sent.waitOr(ended, nil)
+		sent.drop()
+		var none R
+		return none, fmt.Errorf("%s: %w", sent.method, context.DeadlineExceeded)
 	}
 	if !sent.came(ctx, t.stop(), askTime) {
+		slow()
 		ask(t)
 	}
 	return sent.waitOr(ctx, t.stop())
 }
 
-// overdue is err. Where that says that the page had its time and did not answer, and the call goes on,
-// awake sees first whether it does.
-func overdue(ctx context.Context, t *tab, err error) error {
+// checkHung returns err. If that is that the page did not answer within its time, and the caller has
+// time left, it sees first whether the page hangs, as awake does.
+func checkHung(ctx context.Context, t *tab, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		t.awake(ctx)
 	}
 	return err
 }
 
-// mute reports whether the call that runs waits for the page no longer, since it did not answer.
+// mute reports whether the call that runs has given the page up, which does not answer since.
 func mute(t *tab) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.asked != nil && t.asked.late && !t.asked.answered()
+	return t.asked != nil && t.asked.givenUp && !t.asked.answered()
 }
 
-// stopped reports whether a script of the page was stopped in the call that runs, and it answers since.
+// stopped reports whether the call that runs has stopped a script of the page, which answers since.
 func stopped(t *tab) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.asked != nil && t.asked.stopped && t.asked.answered()
+	return t.asked != nil && t.asked.stops && t.asked.answered()
 }
 
-// listenAnew begins a call: it waits for each page, also for those that the call before has given up.
+// listenAnew begins a call, which waits also for the pages that the call before has given up.
 func listenAnew(e *engine) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, t := range e.tabs {
 		t.mu.Lock()
-		if t.asked != nil {
-			t.asked.late = false
-			if t.asked.answered() {
-				t.asked = nil
-			}
+		if q := t.asked; q != nil && q.answered() {
+			t.asked = nil
+		} else if q != nil {
+			q.givenUp, q.stops = false, false
 		}
 		t.mu.Unlock()
 	}
@@ -112,7 +133,7 @@ func listenAnew(e *engine) {
 
 // hung reports whether the page has had its time: until its script is stopped, and from then on
 // until Chrome is ended. work is the processor time of its Chrome by now, which sessions share.
-// What it has had since the last call does not count if the page is flooding, within bounds.
+// What it has had since hung was asked last does not count if the page is flooding, within bounds.
 func (q *question) hung(now time.Time, work time.Duration, sessions int, flooding bool) bool {
 	most := stopTime
 	if q.stopped {
@@ -129,7 +150,7 @@ func (q *question) hung(now time.Time, work time.Duration, sessions int, floodin
 // abandon stops the script of a page that its tab is about to leave and that still has not answered
 // in a session: Chrome can load no other page of the same process meanwhile.
 func (q *question) abandon(g *governor, session string) {
-	if q != nil && q.session == session && !q.answered() {
+	if q.open(session) {
 		begin(g, session, runtime.TerminateExecution, cdp.Empty{}).drop()
 	}
 }
@@ -138,7 +159,7 @@ func (q *question) abandon(g *governor, session string) {
 // where that does not help, Chrome is ended, and the next call starts another and says so. A page
 // that may have had no time to answer is mute for the rest of the call, and keeps its question.
 func (t *tab) awake(ctx context.Context) {
-	if mute(t) {
+	if mute(t) || stopped(t) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), awakeTime)
@@ -156,7 +177,8 @@ func (t *tab) awake(ctx context.Context) {
 		default:
 			begin(g, q.session, runtime.TerminateExecution, cdp.Empty{}).drop()
 			q.since, q.work, q.flooded, q.stopped = now, work, 0, true
+			t.change(func() { q.stops = true })
 		}
 	}
-	t.change(func() { q.late = true })
+	t.change(func() { q.givenUp = true })
 }

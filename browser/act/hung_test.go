@@ -11,8 +11,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// freeze has all processes that the test has started stand still until goOn is called.
-func freeze(t *testing.T) (goOn func()) {
+// stopProcesses has all processes that the test has started stand still until goOn is called.
+func stopProcesses(t *testing.T) (goOn func()) {
 	t.Helper()
 	all := descendants()
 	signal := func(sig unix.Signal) {
@@ -37,11 +37,14 @@ func (s *stage) stops(url string, hang func(look string) error) {
 		took := time.Since(start)
 		switch told := err != nil && strings.Contains(err.Error(), "was stopped"); {
 		case act.ReasonOf(err) != act.ReasonTimeout:
-			s.t.Fatalf("a script without end is told as %v", err)
+			s.t.Fatalf("a script without end is reported as %v", err)
 		case !told && n < tries:
 		case !told:
 			s.t.Fatalf("a script without end is not stopped by the call that it holds: %v", err)
 		default:
+			if most := 2 * act.LookPatience * testenv.Patience(s.t); took > most {
+				s.t.Errorf("a script without end was stopped after %v, want %v at most", took, most)
+			}
 			s.t.Logf("a script without end was stopped after %v", took)
 			if _, err := s.seat.Look(s.ctx(), act.LookRequest{}); err != nil {
 				s.t.Errorf("afterwards the page is not seen: %v", err)
@@ -57,7 +60,7 @@ func TestStarvedPage(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>0</title><button>B</button><script>const work = () => { for (let i = 0; i < 5e7; i++); document.title = +document.title + 1; setTimeout(work) }; work()</script>`)
 	s.goTo(s.url("site", "/"))
-	goOn := freeze(t)
+	goOn := stopProcesses(t)
 	if _, err := s.seat.Look(s.ctx(), act.LookRequest{}); act.ReasonOf(err) != act.ReasonTimeout {
 		t.Errorf("a look at a page that stands still: %v", err)
 	}
@@ -77,7 +80,7 @@ func TestHungPageIsLeft(t *testing.T) {
 	s.page("/next", "<!doctype html><title>n</title>next")
 	s.must(act.Step{Do: act.DoClick, Ref: s.ref(s.goTo(s.url("site", "/")), `button "Hang"`)})
 	s.wait(func() bool { return s.heard("/began") > 0 })
-	goOn := freeze(t)
+	goOn := stopProcesses(t)
 	if _, err := s.seat.Look(s.ctx(), act.LookRequest{}); act.ReasonOf(err) != act.ReasonTimeout {
 		t.Errorf("a look at a page that stands still: %v", err)
 	}

@@ -29,7 +29,7 @@ const (
 	MaxRefs      = 10000
 	MaxDepth     = 200
 	LookTime     = 400 * time.Millisecond
-	LookPatience = answerTime // for a page that does not answer
+	LookPatience = 4 * time.Second // for a page that does not answer
 	LookKept     = 10 * time.Minute
 	MaxLook      = 1 << 20 // bytes
 	MaxName      = 80      // characters of a control's name, and of its row

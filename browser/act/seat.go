@@ -79,7 +79,7 @@ func (s *Seat) Look(ctx context.Context, q LookRequest) (*Look, error) {
 		rested(ctx, t)
 		out, err = eye{t}.lookAt(ctx, q)
 		if err != nil {
-			return unread(ctx, t, err)
+			return refusal(ctx, t, err, false)
 		}
 		if word != "" && out.Text != "" {
 			out.Text = word + "\n" + out.Text
@@ -88,14 +88,6 @@ func (s *Seat) Look(ctx context.Context, q LookRequest) (*Look, error) {
 		return nil
 	})
 	return out, err
-}
-
-// unread is why a page was not read, after awake where it did not answer.
-func unread(ctx context.Context, t *tab, err error) error {
-	if ReasonOf(t.fault(err, false)) == ReasonTimeout {
-		t.awake(ctx)
-	}
-	return t.fault(err, false)
 }
 
 // lookAt is one look of one kind.
@@ -149,7 +141,7 @@ func (s *Seat) Prepare(ctx context.Context, tab string, step Step) (*Prepared, e
 		rested(ctx, t)
 		p, err := hand{t}.prepare(ctx, step)
 		if err != nil {
-			return unread(ctx, t, err)
+			return t.fault(err, false)
 		}
 		out = &Prepared{Tab: t.name, Facts: p.facts, Seen: step.Do == DoOpen && e.seen.has(step.URL), by: s, plan: p}
 		return nil
@@ -189,7 +181,7 @@ func (s *Seat) Do(ctx context.Context, p *Prepared, step Step) (*Outcome, error)
 		} else if was.gripped() && p.Facts == was.facts && t.waiting() == nil {
 			rested(ctx, t) // and the facts are read again where the element is taken hold of
 		} else if now, err = (hand{t}).prepare(ctx, step); err != nil {
-			return unread(ctx, t, err)
+			return t.fault(err, false)
 		} else if now.facts != was.facts || p.Facts != was.facts || now.aim.key() != was.aim.key() || now.to.key() != was.to.key() || now.entry != was.entry {
 			return changedBetween()
 		}

@@ -8,10 +8,6 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// behindTime is how long input may take before the tab is brought before the others again: a
-// window that was about to come has hidden it meanwhile, and a hidden page takes no input.
-const behindTime = askTime
-
 // send sends input and waits until the page has taken it, or a dialog came, or the
 // page was left.
 func send[P any](ctx context.Context, t *tab, session string, cmd cdp.Command[P, cdp.Empty], params P) error {
@@ -22,12 +18,10 @@ func send[P any](ctx context.Context, t *tab, session string, cmd cdp.Command[P,
 func took(ctx context.Context, t *tab, sent pending[cdp.Empty]) error {
 	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if !sent.came(within, t.stop(), behindTime) {
-		begin(t.e.g, t.session(), page.BringToFront, cdp.Empty{}).drop()
-		ask(t)
-	}
-	_, err := sent.waitOr(within, t.stop())
-	return t.cause(overdue(ctx, t, err))
+	// A window that was about to come has hidden the page meanwhile, and a hidden one takes no input.
+	front := func() { begin(t.e.g, t.session(), page.BringToFront, cdp.Empty{}).drop() }
+	_, err := answerOf(within, t, sent, front)
+	return t.cause(checkHung(ctx, t, err))
 }
 
 // takesInput refuses a step whose input would not reach the document of a frame any more: a dialog

@@ -53,7 +53,7 @@ type going struct {
 	opening  string          // address that a step opens now
 	openID   string          // of its request, which redirects have too
 	own      bool            // a step has opened a document in it
-	asked    *question       // what its page has not answered since a call that it did not answer
+	asked    *question       // to its page, the last one; nil for none
 	acted    time.Time       // when a step was done after which it has not settled; zero for none
 	underway map[string]bool // requests; true for those that it is not settled with
 	counted  int             // of these

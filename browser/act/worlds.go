@@ -83,11 +83,11 @@ func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, r
 
 // run reads the value of an expression in our world of a frame. A promise is waited
 // for. A script that runs handlers of the page, as one that sets the focus does, may
-// never end.
+// never end, so run waits for answerTime at most.
 func (t *tab) run(ctx context.Context, f frame, script string, into any) error {
 	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	return overdue(ctx, t, beginScript(within, t, f, script).wait(within, into))
+	return checkHung(ctx, t, beginScript(within, t, f, script).wait(within, into))
 }
 
 // running is a script that was sent to a frame.
@@ -143,7 +143,7 @@ func (s running) wait(ctx context.Context, into any) error {
 		return s.err
 	}
 	t, f, w := s.t, s.f, s.w
-	r, err := answerOf(ctx, t, s.pending)
+	r, err := answerOf(ctx, t, s.pending, func() {})
 	if err != nil {
 		return t.cause(err)
 	}
@@ -253,7 +253,7 @@ func (t eye) listenersOf(ctx context.Context, f frame, known map[int64]bool) {
 		return
 	}
 	defer t.release(f.session)
-	doc, err := answerOf(ctx, t.tab, begin(g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "document", ContextID: f.main, ObjectGroup: world, Silent: new(true)}))
+	doc, err := answerOf(ctx, t.tab, begin(g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "document", ContextID: f.main, ObjectGroup: world, Silent: new(true)}), func() {})
 	if err != nil || doc.Result == nil || doc.Result.ObjectID == "" {
 		return
 	}
@@ -280,12 +280,12 @@ func (t eye) listenersOf(ctx context.Context, f frame, known map[int64]bool) {
 	if err != nil || t.run(ctx, f, fmt.Sprintf("belljar.hold(%d)", maxHeld), &held) != nil || !held {
 		return // there are too many elements to ask about some
 	}
-	ask := make([]pending[dom.ResolveNodeResult], 0, len(own))
+	nodes := make([]pending[dom.ResolveNodeResult], 0, len(own))
 	for _, id := range own {
-		ask = append(ask, begin(g, f.session, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: id, ExecutionContextID: w, ObjectGroup: world}))
+		nodes = append(nodes, begin(g, f.session, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: id, ExecutionContextID: w, ObjectGroup: world}))
 	}
 	var args []*runtime.CallArgument
-	for _, p := range ask {
+	for _, p := range nodes {
 		if r, err := p.waitOr(ctx, t.stop()); err == nil && r.Object != nil && r.Object.ObjectID != "" {
 			args = append(args, &runtime.CallArgument{ObjectID: r.Object.ObjectID})
 		}

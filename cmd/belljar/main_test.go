@@ -46,7 +46,7 @@ func runScripts(t *testing.T, dir string) {
 		RequireUniqueNames:  true,
 		Condition:           condition,
 		Setup: func(e *testscript.Env) error {
-			// A script that builds something builds what this test was built with only once.
+			// Scripts that build use the cache and the flags of this test: nothing is compiled twice.
 			if dir, err := os.UserCacheDir(); err == nil {
 				e.Setenv("GOCACHE", cmp.Or(os.Getenv("GOCACHE"), filepath.Join(dir, "go-build")))
 			}
