@@ -47,7 +47,7 @@ type question struct {
 	givenUp, stops bool
 }
 
-// open reports whether the question is one to this session that has no answer yet.
+// open reports whether the question was asked in this session and has no answer yet.
 func (q *question) open(session string) bool {
 	return q != nil && q.session == session && !q.answered()
 }
@@ -93,8 +93,8 @@ func answerOf[R any](ctx context.Context, t *tab, sent pending[R], slow func()) 
 	return sent.waitOr(ctx, t.stop())
 }
 
-// checkHung returns err. If that is that the page did not answer within its time, and the caller has
-// time left, it sees first whether the page hangs, as awake does.
+// checkHung returns err. If err says that the page did not answer within its time, and the caller has
+// time left, awake sees first whether the page hangs.
 func checkHung(ctx context.Context, t *tab, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		t.awake(ctx)
