@@ -538,3 +538,53 @@ func testJobMoves(t *testing.T, landlock, few int) {
 		t.Errorf("a job moved %d of %d later commands; it is %v", forged, left, j.Status())
 	}
 }
+
+// A signal reaches all processes of a command, also SIGSTOP, which nobody passes on, and those of a
+// command with a pid namespace of its own.
+func TestSignalsReachTheCommand(t *testing.T) {
+	for wall, landlock := range map[string]int{"Landlock": 99, "namespace": 0} {
+		t.Run(wall, func(t *testing.T) {
+			s, _ := world(t)
+			s.SetLandlock(landlock)
+			b, err := s.Open(t.Context(), "box", grant(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			j, err := b.Start(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "sleep 50 & sleep 50; true", Timeout: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			are := func(state string) {
+				t.Helper()
+				var got []string
+				if !testenv.Until(10*time.Second*testenv.Patience(t), func() bool {
+					got = nil
+					for _, p := range testenv.Below(testenv.Processes(), os.Getpid()) {
+						if p.Name == "sleep" {
+							got = append(got, p.State)
+						}
+					}
+					return slices.Equal(got, []string{state, state})
+				}) {
+					t.Errorf("the states of the processes are %q, want both %s", got, state)
+				}
+			}
+			are("S")
+			for _, step := range []struct {
+				signal unix.Signal
+				state  string
+			}{{unix.SIGSTOP, "T"}, {unix.SIGCONT, "S"}} {
+				if err := j.Signal(step.signal); err != nil {
+					t.Fatal(err)
+				}
+				are(step.state)
+			}
+			if err := j.Signal(unix.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := j.Wait(t.Context()); err != nil || r.Signal != unix.SIGTERM {
+				t.Errorf("the command ended with %+v, %v", r, err)
+			}
+		})
+	}
+}

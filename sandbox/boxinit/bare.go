@@ -131,6 +131,7 @@ const (
 	noFile          = ^uintptr(0)
 	atCwd           = ^uintptr(99) // AT_FDCWD
 	setFD           = 2            // F_SETFD, fcntl(2)
+	stopNested      = 64           // SIGRTMAX, signal(7): has the process 1 of a command stop that command
 )
 
 //go:norace
@@ -401,10 +402,16 @@ func bareAnswer(n int) {
 		for i := range b.commands {
 			// The child is not reaped while it is in the table, so neither number
 			// can have been given to another process.
-			if c := &b.commands[i]; c.pid != 0 && c.id == head.id {
-				_, _ = sys(syscall.SYS_KILL, -c.pid, uintptr(head.signal), 0, 0, 0)
-				_, _ = sys(syscall.SYS_KILL, c.pid, uintptr(head.signal), 0, 0, 0)
+			c := &b.commands[i]
+			if c.pid == 0 || c.id != head.id {
+				continue
 			}
+			sig := uintptr(head.signal)
+			if c.nested && sig == uintptr(syscall.SIGSTOP) {
+				sig = stopNested // or process 1 alone would stand still
+			}
+			_, _ = sys(syscall.SYS_KILL, -c.pid, sig, 0, 0, 0)
+			_, _ = sys(syscall.SYS_KILL, c.pid, sig, 0, 0, 0)
 		}
 	case OpSocket:
 		bareSocket(head.id)

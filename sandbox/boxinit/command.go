@@ -179,6 +179,9 @@ func bareNest(k *bareCommand) {
 			exit(1)
 		}
 		if sig := uintptr(info[0]); sig != uintptr(syscall.SIGCHLD) {
+			if sig == stopNested {
+				sig = uintptr(syscall.SIGSTOP)
+			}
 			_, _ = sys(syscall.SYS_KILL, -command, sig, 0, 0, 0)
 			_, _ = sys(syscall.SYS_KILL, command, sig, 0, 0, 0)
 			continue
