@@ -44,6 +44,9 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 		t.settle(ctx, time.Second) // the list may take it after the key
 		now, err = t.option(ctx, p.aim, plain(text))
 	}
+	if err != nil && !inputOver(err) {
+		return t.fault(err, true)
+	}
 	if err == nil && !now.Selected {
 		return &Refusal{Reason: ReasonFailed, Message: t.nameOf(p.aim) + " has another option selected than was wanted", Next: "look", Ran: true}
 	}
@@ -130,6 +133,9 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 	if err == nil && !is {
 		t.settle(ctx, time.Second) // the list may take it after the keys
 		is, err = selected()
+	}
+	if err != nil && !inputOver(err) {
+		return t.fault(err, true)
 	}
 	if err == nil && !is {
 		return &Refusal{Reason: ReasonFailed, Message: t.nameOf(p.aim) + " has other options selected than were wanted", Next: "look", Ran: true}

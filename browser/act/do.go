@@ -26,7 +26,7 @@ func (p *plan) do(ctx context.Context, s Step) (*Outcome, error) {
 		switch {
 		case err == nil && s.Unseen && p.facts.inputs():
 			t.rest(ctx)
-		case err == nil || ReasonOf(err) == ReasonTimeout && !mute(t):
+		case err == nil:
 			t.settle(ctx, SettleTime)
 		}
 	}
@@ -170,7 +170,7 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 	switch {
 	case opens:
 		var r page.NavigateResult
-		r, err = begin(t.e.g, t.session(), page.Navigate, page.NavigateParams{URL: s.URL}).waitOr(ctx, t.stop())
+		r, err = leaving(ctx, t, begin(t.e.g, t.session(), page.Navigate, page.NavigateParams{URL: s.URL}))
 		if err == nil && r.ErrorText != "" && r.ErrorText != "net::ERR_ABORTED" {
 			return hand{t}.notLoaded(r.ErrorText)
 		}
@@ -179,9 +179,9 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 			return nil // the same document
 		}
 	case reloads:
-		_, err = begin(t.e.g, t.session(), page.Reload, page.ReloadParams{}).waitOr(ctx, t.stop())
+		_, err = leaving(ctx, t, begin(t.e.g, t.session(), page.Reload, page.ReloadParams{}))
 	default:
-		_, err = begin(t.e.g, t.session(), page.NavigateToHistoryEntry, page.NavigateToHistoryEntryParams{EntryID: p.entry}).waitOr(ctx, t.stop())
+		_, err = leaving(ctx, t, begin(t.e.g, t.session(), page.NavigateToHistoryEntry, page.NavigateToHistoryEntryParams{EntryID: p.entry}))
 	}
 	if err != nil && !errors.Is(err, errBlocked) && !errors.Is(t.cause(err), errLeft) {
 		return t.fault(err, true)
@@ -267,10 +267,16 @@ func (p *plan) check(ctx context.Context, s Step, name string, out *Outcome) err
 		return err
 	}
 	t.settle(ctx, time.Second)
-	if on, err = state(); err == nil && on != s.yes() {
+	switch on, err = state(); {
+	case err == nil && on == s.yes():
+		out.Line = name + " is " + want
+	case err == nil:
 		return &Refusal{Reason: ReasonFailed, Message: name + " is not " + want + " after the click", Next: "look", Ran: true}
+	case inputOver(err):
+		out.Line = "clicked " + name
+	default:
+		return t.fault(err, true)
 	}
-	out.Line = name + " is " + want
 	return nil
 }
 

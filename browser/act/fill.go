@@ -145,7 +145,11 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 		return &Refusal{Reason: ReasonNotReady, Message: "the keys did not reach " + t.nameOf(p.aim), Next: "look again"}
 	}
 	var value string
-	if err := t.run(ctx, p.aim.frame, fmt.Sprintf("belljar.element(%d).value", p.aim.local), &value); err == nil && value != text {
+	err = t.run(ctx, p.aim.frame, fmt.Sprintf("belljar.element(%d).value", p.aim.local), &value)
+	if err != nil && !inputOver(err) {
+		return t.fault(err, true)
+	}
+	if err == nil && value != text {
 		return &Refusal{Reason: ReasonFailed, Message: fmt.Sprintf("%s has the value %s and not the one that was wanted", t.nameOf(p.aim), quoted(t.e.masks.hide(value), 40)), Next: "look", Ran: true}
 	}
 	return nil

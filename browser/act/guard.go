@@ -107,6 +107,9 @@ func (t guard) during(ctx context.Context, a aim, g grip, f func(touched) error)
 		}
 		wg.Wait()
 	}
+	after := context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, InputTime)
+	defer cancel()
 	g.Guard = true
 	o := argument(g)
 	all(ctx, func(ctx context.Context, fr frame) { _ = t.run(ctx, fr, "belljar.arm(0, "+o+")", nil) })
@@ -119,7 +122,7 @@ func (t guard) during(ctx context.Context, a aim, g grip, f func(touched) error)
 	}
 	if !left {
 		var mu sync.Mutex
-		all(context.WithoutCancel(ctx), func(ctx context.Context, fr frame) {
+		all(after, func(ctx context.Context, fr frame) {
 			var r tally
 			_ = t.run(ctx, fr, "belljar.disarm()", &r)
 			mu.Lock()
@@ -130,7 +133,7 @@ func (t guard) during(ctx context.Context, a aim, g grip, f func(touched) error)
 	left = left || a.frame.leftIn(t.tab)
 	own.Left = left
 	if left && own.Misses == 0 {
-		own.Misses = t.strays(context.WithoutCancel(ctx), a.frame.id)
+		own.Misses = t.strays(after, a.frame.id)
 	}
 	if left && own.Misses == 0 { // the input had its effect
 		own.Hits, own.Took = max(own.Hits, 1), true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -13,11 +14,12 @@ import (
 // When a page that does not answer counts as hung. On a busy machine a page may not have run at
 // all meanwhile, so what counts is the processor time that its Chrome got: after hungWork for each
 // page and frame, of MaxTabs at most, its script is stopped, and after as much again Chrome is
-// ended. What it gets while the page floods its console does not count, up to floodWork times as
+// ended; not before hungTime, since other threads of the Chrome use processors too. What it gets while the page floods its console does not count, up to floodWork times as
 // much, since the answer may wait behind the lines. A page that waits for something else than a
 // processor has stopTime, and endTime from then on.
 const (
 	hungWork  = time.Second
+	hungTime  = answerTime - askTime
 	floodWork = 4
 	stopTime  = 10 * time.Second
 	endTime   = 20 * time.Second
@@ -84,7 +86,7 @@ func answerOf[R any](ctx context.Context, t *tab, sent pending[R], slow func()) 
 	if mute(t) {
 		sent.drop()
 		var none R
-		return none, fmt.Errorf("%s: %w", sent.method, context.DeadlineExceeded)
+		return none, fmt.Errorf("%s: %w", sent.method, errGivenUp)
 	}
 	if !sent.came(ctx, t.stop(), askTime) {
 		slow()
@@ -93,10 +95,25 @@ func answerOf[R any](ctx context.Context, t *tab, sent pending[R], slow func()) 
 	return sent.waitOr(ctx, t.stop())
 }
 
+// leaving waits until Chrome has begun what leaves the page of a tab. A page that hangs keeps it from
+// that, so it has as long as for an answer.
+func leaving[R any](ctx context.Context, t *tab, sent pending[R]) (R, error) {
+	if !sent.came(ctx, t.stop(), askTime) {
+		ask(t)
+		if !sent.came(ctx, t.stop(), answerTime-askTime) {
+			t.awake(ctx)
+		}
+	}
+	return sent.waitOr(ctx, t.stop())
+}
+
+// errGivenUp is why a mute page was not waited for.
+var errGivenUp = fmt.Errorf("the page was given up: %w", context.DeadlineExceeded)
+
 // checkHung returns err. If err says that the page did not answer within its time, and the caller has
 // time left, awake sees first whether the page hangs.
 func checkHung(ctx context.Context, t *tab, err error) error {
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errGivenUp) && ctx.Err() == nil {
 		t.awake(ctx)
 	}
 	return err
@@ -131,6 +148,17 @@ func listenAnew(e *engine) {
 	}
 }
 
+// forgetQuestions has no page counted as one that has not answered.
+func forgetQuestions(e *engine) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, t := range e.tabs {
+		t.mu.Lock()
+		t.asked = nil
+		t.mu.Unlock()
+	}
+}
+
 // hung reports whether the page has had its time: until its script is stopped, and from then on
 // until Chrome is ended. work is the processor time of its Chrome by now, which sessions share.
 // What it has had since hung was asked last does not count if the page is flooding, within bounds.
@@ -144,7 +172,15 @@ func (q *question) hung(now time.Time, work time.Duration, sessions int, floodin
 		q.flooded += max(min(work-q.seen, floodWork*bound-q.flooded), 0)
 	}
 	q.seen = work
-	return work-q.work-q.flooded >= bound || now.Sub(q.since) >= most
+	since := now.Sub(q.since)
+	return work-q.work-q.flooded >= bound && since >= hungTime || since >= most
+}
+
+// dialogWaits reports whether a dialog of some tab waits for an answer.
+func dialogWaits(e *engine) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(e.tabs, func(t *tab) bool { return t.waiting() != nil })
 }
 
 // abandon stops the script of a page that its tab is about to leave and that still has not answered
@@ -171,6 +207,8 @@ func (t *tab) awake(ctx context.Context) {
 		sessions := len(t.e.bySess)
 		t.e.mu.Unlock()
 		switch now := time.Now(); {
+		case dialogWaits(t.e): // pages of one site share a thread
+			q.since, q.work = now, work
 		case !q.hung(now, work, sessions, (ear{t}).flooding(q.session, now)):
 		case q.stopped:
 			g.end(errGone)

@@ -11,7 +11,8 @@ import (
 )
 
 // Until its script is stopped, and from then on until Chrome is ended, a page has one second of
-// processor time for each session that shares it, of a few, and a longer time by the clock.
+// processor time for each session that shares it, of a few, and three by the clock; and a longer time
+// by the clock alone.
 func TestHung(t *testing.T) {
 	begun := time.Now()
 	for _, tt := range []struct {
@@ -21,6 +22,7 @@ func TestHung(t *testing.T) {
 		sessions int
 		want     bool
 	}{
+		{false, hungTime - 1, MaxTabs * hungWork, 1, false},
 		{false, 3 * time.Second, 0, 1, false},
 		{false, 3 * time.Second, hungWork, 1, true},
 		{false, 3 * time.Second, hungWork, 2, false},
@@ -84,7 +86,7 @@ func TestHungPagesThatFlood(t *testing.T) {
 		begun := time.Now()
 		v := &view{flood: flood{slowing: true}} // Chrome does not answer that it is slower
 		page := ear{&tab{views: map[string]*view{"s": v}}}
-		q, after := question{since: begun}, time.Duration(0)
+		q, after := question{since: begun.Add(-hungTime)}, time.Duration(0)
 		for n := tt.burst; ; n = tt.each {
 			for range n {
 				v.flood.drop(begun.Add(after))

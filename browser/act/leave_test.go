@@ -105,8 +105,10 @@ func TestAddressesOfFieldsAreNotSeen(t *testing.T) {
 // TestHandlersThatHang: no handler of a page, and no frame, holds a step for ever (BR-A17).
 func TestHandlersThatHang(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	s := open(t)
-	s.page("/", `<!doctype html><title>h</title><input aria-label=Q onfocus="while (true);"><button onclick="setTimeout(() => { while (true); }, 500)">Later</button>`)
+	const size = 12 << 20 // more than goes to a page without a file
+	s := open(t, func(o *act.Options) { o.Uploads = size })
+	s.page("/", `<!doctype html><title>h</title><input aria-label=Q onfocus="while (true);"><input type=file aria-label=F onchange="while (true);">
+<button onclick="setTimeout(() => { navigator.sendBeacon('/began'); while (true); }, 500)">Later</button><script>onbeforeunload = () => {}</script>`)
 	s.page("/outer", `<!doctype html><title>o</title><button onclick="document.title = 'clicked'">B</button><iframe src="http://evil.example:PORT/inner"></iframe>`)
 	s.page("/inner", `<script>setTimeout(() => { while (true); }, 1500)</script>`)
 	s.stops(s.url("site", "/"), func(l string) error {
@@ -121,6 +123,20 @@ func TestHandlersThatHang(t *testing.T) {
 		_, err := s.do(act.Step{Do: act.DoWait, Text: "never", MS: 8000})
 		return err
 	})
+	s.stops(s.url("site", "/"), func(l string) error {
+		step := act.Step{Do: act.DoUpload, Ref: s.ref(l, `file "F"`), Path: "/workspace/a.txt"}
+		p, err := s.seat.Prepare(s.ctx(), "", step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		step.File = &act.File{Name: "a.txt", Size: size, Content: io.NopCloser(io.LimitReader(zeros{}, size))}
+		_, err = s.seat.Do(s.ctx(), p, step)
+		return err
+	})
+	began := s.heard("/began")
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(s.goTo(s.url("site", "/")), `button "Later"`)})
+	s.wait(func() bool { return s.heard("/began") > began })
+	s.must(act.Step{Do: act.DoReload})
 	l := s.goTo(s.url("site", "/outer"))
 	s.must(act.Step{Do: act.DoWait, MS: 2000})
 	start := time.Now()

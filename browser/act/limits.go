@@ -37,6 +37,7 @@ const (
 
 	// A step: the facts, a control that has to come to rest, what follows an act.
 	PrepareTime = time.Second
+	InputTime   = 20 * time.Second // all input of a step
 	ReadyTime   = 2 * time.Second
 	SettleTime  = 2500 * time.Millisecond
 	OpenTime    = 20 * time.Second

@@ -322,6 +322,9 @@ func (s *Seat) engine(ctx context.Context) (*engine, string, error) {
 	}
 	s.mu.Unlock()
 	if e != nil && e.alive() == nil {
+		if e.lease.Frozen() { // what a page was asked before had no time for an answer
+			forgetQuestions(e)
+		}
 		e.lease.Thaw()
 		if err := inhabited(ctx, e); err != nil {
 			return nil, "", err

@@ -168,7 +168,7 @@ func (s *Seat) rest(freeze, park time.Duration) {
 	case idle < park:
 		s.mu.Unlock()
 		e.mu.Lock()
-		if !e.files.loads() { // which the agent waits for
+		if !e.files.loads() && len(e.equips) == 0 { // the agent waits for a file, and a frame for us
 			e.lease.Freeze()
 		}
 		e.mu.Unlock()

@@ -257,7 +257,7 @@ func (t *tab) navigated(session, id, parent, loader, url string) {
 	t.leaving = time.Time{}
 	if id == t.target {
 		t.commits++
-		t.loaded, t.alerts, t.failure = false, 0, ""
+		t.loaded, t.alerts, t.failure, t.asked = false, 0, "", nil
 		clear(t.underway)
 		t.counted = 0
 	}

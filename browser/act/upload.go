@@ -76,12 +76,14 @@ func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 	}
 	f := p.aim.frame
 	defer t.release(f.session)
-	field, err := object(ctx, t, f, fmt.Sprintf(`((e) => belljar.is(e, "input") && e.type === "file" && belljar.dom.connected(e) && !belljar.off(e) ? e : null)(belljar.element(%d))`, p.aim.local))
+	within, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	field, err := object(within, t, f, fmt.Sprintf(`((e) => belljar.is(e, "input") && e.type === "file" && belljar.dom.connected(e) && !belljar.off(e) ? e : null)(belljar.element(%d))`, p.aim.local))
 	if err != nil {
 		return p.takesNone()
 	}
-	_, err = begin(e.g, f.session, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{name}, ObjectID: field}).waitOr(ctx, t.stop())
-	if err != nil {
+	_, err = answerOf(within, t, begin(e.g, f.session, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{name}, ObjectID: field}), func() {})
+	if err = checkHung(ctx, t, err); err != nil {
 		return t.fault(t.cause(err), true)
 	}
 	return nil

@@ -54,7 +54,7 @@ func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, r
 		return now.world, now.ours, nil
 	}
 	t.mu.Unlock()
-	made, err := call(ctx, t.e.g, f.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(f.id), WorldName: world})
+	made, err := answerOf(ctx, t, begin(t.e.g, f.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(f.id), WorldName: world}), func() {})
 	if err != nil {
 		return 0, "", t.cause(err)
 	}
