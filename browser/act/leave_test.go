@@ -104,7 +104,7 @@ func TestAddressesOfFieldsAreNotSeen(t *testing.T) {
 
 // TestHandlersThatHang: no handler of a page, and no frame, holds a step for ever (BR-A17).
 func TestHandlersThatHang(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel()          // it waits most of the time
 	const size = 12 << 20 // more than goes to a page without a file
 	s := open(t, func(o *act.Options) { o.Uploads = size })
 	s.page("/", `<!doctype html><title>h</title><input aria-label=Q onfocus="while (true);"><input type=file aria-label=F onchange="while (true);">

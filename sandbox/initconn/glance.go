@@ -28,11 +28,12 @@ func (g glance) hear(c *Conn, deal Handler, heard func() bool) {
 		}
 		begun = true // not before Wait: it forgets what came earlier
 		return c.alarm(GlanceTime) != nil || c.direct.Add(g.stderr) != nil
+	}, func() { // in the turn, or it would end the next one's alarm
+		if begun {
+			_ = c.direct.Remove(g.stderr)
+			_ = c.alarm(0)
+		}
 	})
-	if begun {
-		_ = c.direct.Remove(g.stderr)
-		_ = c.alarm(0)
-	}
 }
 
 // alarm sets the timer; 0 stops it.

@@ -34,16 +34,18 @@ func (listen) hear(*Conn, Handler, func() bool) {}
 type attend struct{}
 
 func (attend) hear(c *Conn, deal Handler, heard func() bool) {
-	c.inTurn(deal, heard, func() bool { return false })
+	c.inTurn(deal, heard, func() bool { return false }, func() {})
 }
 
 // inTurn receives messages, unless another goroutine has the turn, until heard or over
-// reports true. It calls over each time that no message is there.
-func (c *Conn) inTurn(deal Handler, heard, over func() bool) {
+// reports true. It calls over each time that no message is there, and leave before the turn
+// ends.
+func (c *Conn) inTurn(deal Handler, heard, over func() bool, leave func()) {
 	if heard() || !c.takeTurn() {
 		return
 	}
 	defer c.endTurn()
+	defer leave()
 	var failed error
 	waited := c.direct.Wait(func() bool {
 		for !heard() {
