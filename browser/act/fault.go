@@ -82,17 +82,6 @@ func (t *tab) viewTop(session string) string {
 	return ""
 }
 
-// waiting is the dialog that waits for an answer, or nil.
-func (t *tab) waiting() *Dialog {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.dialog == nil {
-		return nil
-	}
-	d := t.dialog.Dialog
-	return &d
-}
-
 // held is the refusal of anything else while a dialog waits.
 func (d *Dialog) held() *Refusal {
 	return &Refusal{

@@ -177,6 +177,17 @@ func (t *tab) takeNotes() []string {
 	return n
 }
 
+// waiting is the dialog that waits for an answer, or nil.
+func (t *tab) waiting() *Dialog {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.dialog == nil {
+		return nil
+	}
+	d := t.dialog.Dialog
+	return &d
+}
+
 // session is that of the tab's page.
 func (t *tab) session() string {
 	t.mu.Lock()

@@ -24,9 +24,9 @@ func TestGlancesEnd(t *testing.T) {
 		if err := unix.Pipe2(stderr[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 			t.Fatal(err)
 		}
-		defer unix.Close(stderr[1])
-		defer unix.Close(stderr[0])
 		all.Go(func() {
+			defer unix.Close(stderr[1])
+			defer unix.Close(stderr[0])
 			for end := time.Now().Add(time.Second); time.Now().Before(end); {
 				c.Hear(Glance(stderr[0]), func([]byte, []int) error { return nil }, never)
 			}
