@@ -14,9 +14,10 @@ import (
 // When a page that does not answer counts as hung. On a busy machine a page may not have run at
 // all meanwhile, so what counts is the processor time that its Chrome got: after hungWork for each
 // page and frame, of MaxTabs at most, its script is stopped, and after as much again Chrome is
-// ended; not before hungTime, since other threads of the Chrome use processors too. What it gets while the page floods its console does not count, up to floodWork times as
-// much, since the answer may wait behind the lines. A page that waits for something else than a
-// processor has stopTime, and endTime from then on.
+// ended; each not before hungTime, since other threads of the Chrome use processors too. What it
+// gets while the page floods its console does not count, up to floodWork times as much, since the
+// answer may wait behind the lines. A page that waits for something else than a processor has
+// stopTime, and endTime from then on.
 const (
 	hungWork  = time.Second
 	hungTime  = answerTime - askTime
