@@ -36,14 +36,18 @@ func processes(t testing.TB) map[string][]int {
 	return found
 }
 
-// healed waits until the pool loads pages again.
+// healed waits until the pool loads a page again, and sees that it goes on so: what was killed may
+// fail the next load as well.
 func (r *rig) healed(t *testing.T) {
 	t.Helper()
-	for range 3 {
-		l, err := r.load(browser.Request{URL: r.url("/plain"), Timeout: 20 * time.Second})
-		if err != nil || !strings.Contains(l.HTML, "plain") {
-			t.Errorf("afterwards: %+v, %v", l, err)
-		}
+	var l *browser.Loaded
+	var err error
+	loads := func() bool {
+		l, err = r.load(browser.Request{URL: r.url("/plain"), Timeout: 20 * time.Second})
+		return err == nil && strings.Contains(l.HTML, "plain")
+	}
+	if !testenv.Until(20*time.Second*testenv.Patience(t), loads) || !loads() || !loads() {
+		t.Errorf("afterwards: %+v, %v", l, err)
 	}
 }
 
