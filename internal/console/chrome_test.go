@@ -36,10 +36,8 @@ type tab struct {
 	leads  string   // guarded by mu: what the URLs begin with to which the page leads; empty for none
 }
 
-// chrome starts a browser for a test.
-func chrome(t testing.TB) context.Context {
-	t.Helper()
-	testenv.Need(t, testenv.Chromium)
+// theChrome is the one browser of all tests: its context, started by the first test that asks.
+var theChrome = sync.OnceValues(func() (context.Context, error) {
 	opts := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
 	for _, name := range []string{"chromium-headless-shell", "chrome-headless-shell", "headless_shell", "chromium", "chromium-browser"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -47,9 +45,28 @@ func chrome(t testing.TB) context.Context {
 			break
 		}
 	}
-	ctx, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), opts...)
-	t.Cleanup(stop)
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, _ = chromedp.NewContext(ctx)
+	endChrome = func() error {
+		defer stop()
+		return chromedp.Cancel(ctx)
+	}
+	return ctx, chromedp.Do(ctx)
+})
+
+// endChrome ends theChrome.
+var endChrome = func() error { return nil }
+
+// chrome is a browser for a test: a browser context of its own in theChrome, so that no test
+// finds cookies, storage or tabs of another.
+func chrome(t testing.TB) context.Context {
+	t.Helper()
+	testenv.Need(t, testenv.Chromium)
+	all, err := theChrome()
+	if err != nil {
+		t.Fatal("start Chrome:", err)
+	}
+	ctx, _ := chromedp.NewContext(all, chromedp.WithNewBrowserContext())
 	t.Cleanup(func() {
 		if err := chromedp.Cancel(ctx); err != nil {
 			t.Error("end the browser:", err)
