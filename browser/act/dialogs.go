@@ -35,7 +35,7 @@ func (t ear) dialogOpens(session string, v dialogEvent) {
 			h := &held{Dialog: Dialog{Kind: v.Type, Text: text}, session: session, before: v.Type == "beforeunload"}
 			h.timer = time.AfterFunc(DialogTime, func() { t.e.errand(answer(false)) })
 			t.dialog = h
-			t.asked = nil // it answers when the dialog is answered
+			forgetQuestions(t.tab) // it answers when the dialog is answered
 			t.block()
 		}
 	})

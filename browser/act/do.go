@@ -155,10 +155,10 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, OpenTime)
 	defer cancel()
 	t.mu.Lock()
-	commits, files, q := t.commits, t.files, t.asked
+	commits, files := t.commits, t.files
 	t.failure, t.opening, t.openID = "", s.URL, ""
 	t.mu.Unlock()
-	q.abandon(t.e.g, t.session())
+	abandon(t)
 	defer func() {
 		t.mu.Lock()
 		t.opening, t.openID = "", ""
@@ -348,7 +348,7 @@ func (p *plan) wait(ctx context.Context, s Step, out *Outcome) error {
 						return nil
 					}
 				}
-			} else if err = checkHung(ctx, t, err); errors.Is(err, errGone) || errors.Is(err, errCrashed) || errors.Is(err, context.DeadlineExceeded) && stopped(t) {
+			} else if errors.Is(err, errGone) || errors.Is(err, errCrashed) || errors.Is(err, context.DeadlineExceeded) && stopped(t) {
 				return t.fault(err, false)
 			}
 		}

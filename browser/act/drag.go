@@ -2,6 +2,9 @@ package act
 
 import (
 	"context"
+	"errors"
+	"sync"
+	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
@@ -20,21 +23,32 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 	if from, err = t.reachable(ctx, p.aim); err != nil { // the other may have scrolled it
 		return err
 	}
-	if t.viewTop(p.aim.frame.session) != t.target {
+	session := p.aim.frame.session
+	if t.viewTop(session) != t.target {
 		return &Refusal{Reason: ReasonArgument, Message: "what is in a frame of another site is not dragged", Next: "use its buttons or keys"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*answerTime)
-	defer cancel()
-	guest, done, err := t.e.guest(ctx, t.target)
-	if err != nil {
-		return t.fault(err, false)
-	}
+	began := time.Now()
+	watched, done := t.watch(ctx, session)
 	defer done()
+	why := func(err error) error {
+		if err == nil || watched.Err() == nil || ctx.Err() != nil {
+			return err
+		}
+		if err = context.Cause(watched); errors.Is(err, context.DeadlineExceeded) {
+			late(ctx, t.tab, session, began)
+		}
+		return err
+	}
+	guest, leave, err := t.e.guest(watched, t.target)
+	if err != nil {
+		return t.fault(why(err), false)
+	}
+	defer leave()
 	became, err := guard(t).during(ctx, p.aim, grip{}, func(touched) error {
-		return chromedp.Do(guest, chromedp.DragAndDropXY(from.x, from.y, to.x, to.y))
+		return why(chromedp.Do(guest, chromedp.DragAndDropXY(from.x, from.y, to.x, to.y)))
 	})
 	if err != nil { // the button does not stay down, and is let go where nothing is
-		begin(t.e.g, p.aim.frame.session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseReleased, X: -1, Y: -1, Button: input.MouseButtonLeft, ClickCount: 1}).drop()
+		begin(t.e.g, session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseReleased, X: -1, Y: -1, Button: input.MouseButtonLeft, ClickCount: 1}).drop()
 	}
 	missed := ""
 	if became.Hits == 0 && became.Misses > 0 {
@@ -42,4 +56,35 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 	}
 	_, err = guard(t).endOf(became, err, missed, "look again")
 	return err
+}
+
+// watch is a context that ends where the page of a session does not answer, as for input of ours, or a
+// dialog comes, and after twice the time of that at most. done ends it.
+func (t hand) watch(ctx context.Context, session string) (_ context.Context, done func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithTimeout(ctx, 2*answerTime)
+	stop := t.stop()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(askTime)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if q := ask(t.tab, session); !q.came(ctx, stop, hungTime) {
+					end(context.DeadlineExceeded)
+				}
+			case <-stop:
+				end(errBlocked)
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return ctx, func() {
+		cancel()
+		end(nil)
+		wg.Wait()
+	}
 }

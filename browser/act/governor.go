@@ -310,18 +310,19 @@ func (g *governor) write(text []byte) error {
 
 // pending is a command that was sent.
 type pending[R any] struct {
-	g      *governor
-	id     int64
-	answer <-chan answer
-	back   chan<- answer // the same channel, to put an answer back
-	method string
-	err    error
+	g       *governor
+	id      int64
+	answer  <-chan answer
+	back    chan<- answer // the same channel, to put an answer back
+	session string
+	method  string
+	err     error
 }
 
 // begin sends a command to a session and does not wait for its answer. A caller that
 // does not want the answer drops it.
 func begin[P, R any](g *governor, session string, cmd cdp.Command[P, R], params P) pending[R] {
-	p := pending[R]{g: g, method: cmd.Method}
+	p := pending[R]{g: g, session: session, method: cmd.Method}
 	to := make(chan answer, 1)
 	g.mu.Lock()
 	if g.err != nil {

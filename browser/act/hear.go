@@ -121,9 +121,14 @@ func (e *engine) hear(method string, params []byte) {
 	}
 }
 
-// appears is a page: one that was asked for, or a window that a page opened. It waits.
+// appears is a page: one that was asked for, or a window that a page opened. It waits. Or it is a tab,
+// to which chromedp has attached.
 func (e *engine) appears(v attachEvent) {
 	e.mu.Lock()
+	if slices.ContainsFunc(e.tabs, func(t *tab) bool { return t.target == v.TargetInfo.TargetID }) {
+		e.mu.Unlock()
+		return
+	}
 	ours := v.TargetInfo.OpenerID == "" && e.creating > 0 && len(e.fresh) < 2*MaxTabs
 	if ours {
 		e.fresh[v.TargetInfo.TargetID] = v

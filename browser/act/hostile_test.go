@@ -117,7 +117,7 @@ func (s *stage) forget() {
 // opener's numbers go on (BR35, BR-A16).
 func TestWindows(t *testing.T) {
 	s := open(t)
-	s.page("/", `<title>w</title><button onclick="window.open('/child')">One</button>`)
+	s.page("/", `<title>w</title><button onclick="window.open('/child')">One</button><div draggable=true>Drag</div><div onclick="0">Drop</div>`)
 	s.page("/child", "<title>child</title>child")
 	l := s.goTo(s.url("site", "/"))
 	o := s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "One"`)})
@@ -134,6 +134,14 @@ func TestWindows(t *testing.T) {
 		t.Errorf("%d tabs are open", n)
 	}
 	s.must(act.Step{Do: act.DoHover, Ref: s.ref(l, `button "One"`)})
+	// chromedp's session of the tab is no window either.
+	o = s.must(act.Step{Do: act.DoDrag, Ref: s.ref(l, `item "Drag"`), To: s.ref(l, `item "Drop"`)})
+	if len(o.Opened) != 0 || strings.Contains(o.Line, "window") {
+		t.Errorf("a drag ends as %+v", o)
+	}
+	if l := s.look(act.LookRequest{}); !strings.Contains(l, "Drag") {
+		t.Errorf("after a drag the tab shows\n%s", l)
+	}
 }
 
 // TestHangsAndCrashes: they are told, the session goes on, and nothing is repeated

@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -163,5 +164,53 @@ func TestFloodWithoutAPause(t *testing.T) {
 		stop()
 		next(emulation.SetCPUThrottlingRate.Method, 1)
 		page.e.wg.Wait()
+	}
+}
+
+// TestHungFramesEndNoChrome: a script that runs without end is stopped. Where its page does not answer
+// then, its Chrome is ended, but not for a frame of another site, for which no call waits again (BR21).
+func TestHungFramesEndNoChrome(t *testing.T) {
+	for _, tt := range []struct {
+		session             string
+		stopped, ends, mute bool
+	}{
+		{"page", false, false, false},
+		{"page", true, true, false},
+		{"frame", false, false, true},
+		{"frame", true, false, true},
+	} {
+		w := wire(t)
+		page := &tab{
+			e: &engine{g: w.governor, cpu: func() time.Duration { return time.Hour }}, target: "top",
+			views: map[string]*view{"page": {session: "page", top: "top"}, "frame": {session: "frame", top: "inner"}},
+		}
+		asked := begin(w.governor, tt.session, runtime.Evaluate, runtime.EvaluateParams{})
+		page.views[tt.session].asked = &question{pending: asked, since: time.Now().Add(-time.Minute), stopped: tt.stopped}
+		awake(t.Context(), page, tt.session)
+		if ended := page.e.alive() != nil; ended != tt.ends {
+			t.Errorf("%+v: Chrome was ended: %v", tt, ended)
+		}
+		if !mute(page, tt.session) {
+			t.Errorf("%+v: the call waits for it again", tt)
+		}
+		listenAnew(page)
+		if got := mute(page, tt.session); got != tt.mute {
+			t.Errorf("%+v: the next call does not wait for it: %v", tt, got)
+		}
+		begin(w.governor, "page", emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{}) // the last command
+		var got []string
+		for len(got) == 0 || got[len(got)-1] != emulation.SetCPUThrottlingRate.Method {
+			if tt.ends && len(got) == 1 {
+				break
+			}
+			c, ok := w.command()
+			if !ok {
+				t.Fatal("the pipe ended")
+			}
+			got = append(got, c.Method)
+		}
+		if stopped := slices.Contains(got, runtime.TerminateExecution.Method); stopped == tt.stopped {
+			t.Errorf("%+v: Chrome got %q", tt, got)
+		}
 	}
 }

@@ -116,3 +116,27 @@ func TestHungPage(t *testing.T) {
 	}
 	s.goTo(s.url("site", "/spins"))
 }
+
+// TestHungFrames: the script of a frame of another site that runs without end is stopped, by the step
+// that has begun it or by one of the next looks. Until then a look shows the rest of the page (BR21).
+func TestHungFrames(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	s := open(t)
+	s.page("/", `<!doctype html><title>o</title><button>Own</button><iframe src="http://evil.example:PORT/hangs"></iframe><iframe src="http://other.example:PORT/calm"></iframe>`)
+	s.page("/hangs", `<button onclick="while (true);">Hang</button><button onclick="setTimeout(() => { navigator.sendBeacon('/began'); while (true); }, 500)">Later</button>`)
+	s.page("/calm", `<button>Calm</button>`)
+	s.stops(s.url("site", "/"), func(l string) error {
+		_, err := s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Hang"`)})
+		return err
+	})
+	l := s.look(act.LookRequest{})
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Later"`)})
+	s.wait(func() bool { return s.heard("/began") > 0 })
+	if l := s.look(act.LookRequest{}); !strings.Contains(l, `button "Own"`) || !strings.Contains(l, `button "Calm"`) || strings.Contains(l, `button "Hang"`) || !strings.Contains(l, "not all: time") {
+		t.Errorf("while a frame hangs, the look is\n%s", l)
+	}
+	s.until(act.LookRequest{}, "a script that ran without end was stopped")
+	if l := s.look(act.LookRequest{}); !strings.Contains(l, `button "Hang"`) || strings.Contains(l, "was stopped") {
+		t.Errorf("afterwards, the look is\n%s", l)
+	}
+}

@@ -235,7 +235,7 @@ func (t hand) insert(ctx context.Context, a aim, fieldType, text string) error {
 		return t.fault(script.err, false)
 	}
 	var ok bool
-	err := checkHung(ctx, t.tab, script.wait(within, &ok))
+	err := script.wait(within, &ok)
 	switch {
 	case errors.Is(err, errBlocked): // a handler of the field asks, and the field is filled
 		return nil

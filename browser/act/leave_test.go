@@ -109,6 +109,10 @@ func TestHandlersThatHang(t *testing.T) {
 	s := open(t, func(o *act.Options) { o.Uploads = size })
 	s.page("/", `<!doctype html><title>h</title><input aria-label=Q onfocus="while (true);"><input type=file aria-label=F onchange="while (true);">
 <button onclick="setTimeout(() => { navigator.sendBeacon('/began'); while (true); }, 500)">Later</button><script>onbeforeunload = () => {}</script>`)
+	s.page("/drags", `<!doctype html><title>d</title><div draggable=true ondragstart="event.dataTransfer.setData('text/plain', 'x')">Drag</div><div id=hang onclick="0">Hang</div><div id=ask onclick="0">Ask</div><script>
+for (const to of [hang, ask]) to.ondragover = (e) => e.preventDefault();
+hang.ondrop = () => { while (true); };
+ask.ondrop = () => { confirm("sure?") };</script>`)
 	s.page("/outer", `<!doctype html><title>o</title><button onclick="document.title = 'clicked'">B</button><iframe src="http://evil.example:PORT/inner"></iframe>`)
 	s.page("/inner", `<script>setTimeout(() => { while (true); }, 1500)</script>`)
 	s.stops(s.url("site", "/"), func(l string) error {
@@ -133,11 +137,20 @@ func TestHandlersThatHang(t *testing.T) {
 		_, err = s.seat.Do(s.ctx(), p, step)
 		return err
 	})
+	s.stops(s.url("site", "/drags"), func(l string) error {
+		_, err := s.do(act.Step{Do: act.DoDrag, Ref: s.ref(l, `item "Drag"`), To: s.ref(l, `item "Hang"`)})
+		return err
+	})
+	l := s.goTo(s.url("site", "/drags"))
+	if o := s.must(act.Step{Do: act.DoDrag, Ref: s.ref(l, `item "Drag"`), To: s.ref(l, `item "Ask"`)}); o.Dialog == nil {
+		t.Errorf("a drop that asks ends as %+v", o)
+	}
+	s.must(act.Step{Do: act.DoDialog, Accept: new(true)})
 	began := s.heard("/began")
 	s.must(act.Step{Do: act.DoClick, Ref: s.ref(s.goTo(s.url("site", "/")), `button "Later"`)})
 	s.wait(func() bool { return s.heard("/began") > began })
 	s.must(act.Step{Do: act.DoReload})
-	l := s.goTo(s.url("site", "/outer"))
+	l = s.goTo(s.url("site", "/outer"))
 	s.must(act.Step{Do: act.DoWait, MS: 2000})
 	start := time.Now()
 	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)})

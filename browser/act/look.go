@@ -72,6 +72,7 @@ type sight struct {
 	all    int // controls
 	cut    string
 	test   bool // whether a person is there, as a CAPTCHA is
+	ended  bool // a script without end was stopped meanwhile
 }
 
 // looks are what is kept of a tab for the next part and for changes.
@@ -103,9 +104,9 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 	t.mu.Lock()
 	s.commit = t.commits
 	t.mu.Unlock()
-	end := time.Now().Add(LookTime * 4)
 	seen := map[string]*looked{}
 	t.listeners(ctx, frames)
+	end := time.Now().Add(LookTime * 4)
 	for i, f := range frames {
 		one := o
 		if f.id != frames[0].id {
@@ -149,6 +150,7 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 	top := seen[frames[0].id]
 	s.url, s.title = t.e.masks.hide(top.URL), t.e.masks.hide(top.Title)
 	copy(s.at[:], top.At)
+	s.ended = stopped(t.tab)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.write(s, frames[0], seen, within, true, 0)
@@ -342,6 +344,9 @@ func (t eye) head(s *sight, mark string) string {
 	}
 	if s.cut != "" {
 		h += ", not all: " + s.cut
+	}
+	if s.ended {
+		h += ", a script that ran without end was stopped"
 	}
 	if s.test {
 		h += ", a CAPTCHA: leave it to a person"

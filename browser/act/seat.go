@@ -264,7 +264,7 @@ func (s *Seat) with(ctx context.Context, f func(ctx context.Context, e *engine, 
 	if err != nil {
 		return s.why(err)
 	}
-	listenAnew(e)
+	eachTab(e, listenAnew)
 	err = s.why(f(ctx, e, word))
 	s.mu.Lock()
 	s.used = time.Now()
@@ -323,7 +323,7 @@ func (s *Seat) engine(ctx context.Context) (*engine, string, error) {
 	s.mu.Unlock()
 	if e != nil && e.alive() == nil {
 		if e.lease.Frozen() { // what a page was asked before had no time for an answer
-			forgetQuestions(e)
+			eachTab(e, forgetQuestions)
 		}
 		e.lease.Thaw()
 		if err := inhabited(ctx, e); err != nil {

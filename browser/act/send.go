@@ -21,7 +21,7 @@ func took(ctx context.Context, t *tab, sent pending[cdp.Empty]) error {
 	// A window that was about to come has hidden the page meanwhile, and a hidden one takes no input.
 	front := func() { begin(t.e.g, t.session(), page.BringToFront, cdp.Empty{}).drop() }
 	_, err := answerOf(within, t, sent, front)
-	return t.cause(checkHung(ctx, t, err))
+	return t.cause(err)
 }
 
 // takesInput refuses a step whose input would not reach the document of a frame any more: a dialog

@@ -64,7 +64,7 @@ func (s *Seat) Show(ctx context.Context) (*Look, error) {
 		return nil, unseen(id)
 	}
 	e.lease.Thaw()
-	listenAnew(e)
+	eachTab(e, listenAnew)
 	if t.waiting() != nil {
 		return nil, &Refusal{Reason: ReasonDialog, Message: "a dialog of the page waits for the agent", Next: "try again when it is answered"}
 	}

@@ -53,7 +53,6 @@ type going struct {
 	opening  string          // address that a step opens now
 	openID   string          // of its request, which redirects have too
 	own      bool            // a step has opened a document in it
-	asked    *question       // to its page, the last one; nil for none
 	acted    time.Time       // when a step was done after which it has not settled; zero for none
 	underway map[string]bool // requests; true for those that it is not settled with
 	counted  int             // of these
@@ -73,6 +72,7 @@ type view struct {
 	session string
 	top     string // identity of the frame at its top
 	flood   flood
+	asked   *question // the last one; nil for none. Guarded by the tab's mu.
 }
 
 // flood is how far lines of the console and exceptions come faster than they are kept. Guarded by
@@ -266,9 +266,12 @@ func (t *tab) navigated(session, id, parent, loader, url string) {
 		f.loader, f.world, f.reading, f.heard = loader, 0, "", nil
 	}
 	t.leaving = time.Time{}
+	if v := t.views[session]; v != nil && v.top == id {
+		v.asked = nil
+	}
 	if id == t.target {
 		t.commits++
-		t.loaded, t.alerts, t.failure, t.asked = false, 0, "", nil
+		t.loaded, t.alerts, t.failure = false, 0, ""
 		clear(t.underway)
 		t.counted = 0
 	}

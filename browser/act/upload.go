@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 
@@ -79,11 +80,14 @@ func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	field, err := object(within, t, f, fmt.Sprintf(`((e) => belljar.is(e, "input") && e.type === "file" && belljar.dom.connected(e) && !belljar.off(e) ? e : null)(belljar.element(%d))`, p.aim.local))
-	if err != nil {
+	switch {
+	case errors.Is(err, errLeft):
 		return p.takesNone()
+	case err != nil:
+		return t.fault(err, false)
 	}
 	_, err = answerOf(within, t, begin(e.g, f.session, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{name}, ObjectID: field}), func() {})
-	if err = checkHung(ctx, t, err); err != nil {
+	if err != nil {
 		return t.fault(t.cause(err), true)
 	}
 	return nil

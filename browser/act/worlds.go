@@ -59,9 +59,9 @@ func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, r
 		return 0, "", t.cause(err)
 	}
 	// A document that loaded before our script was registered has not run it.
-	r, err := call(ctx, t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
+	r, err := answerOf(ctx, t, begin(t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
 		Expression: ourScript() + "\nbelljar", ContextID: made.ExecutionContextID, Silent: new(true),
-	})
+	}), func() {})
 	if err != nil {
 		return 0, "", t.cause(err)
 	}
@@ -87,7 +87,7 @@ func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, r
 func (t *tab) run(ctx context.Context, f frame, script string, into any) error {
 	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	return checkHung(ctx, t, beginScript(within, t, f, script).wait(within, into))
+	return beginScript(within, t, f, script).wait(within, into)
 }
 
 // running is a script that was sent to a frame.
@@ -125,9 +125,9 @@ func object(ctx context.Context, t *tab, f frame, expression string) (runtime.Re
 	if err != nil {
 		return "", err
 	}
-	r, err := call(ctx, t.e.g, f.session, callOn, runtime.CallFunctionOnParams{
+	r, err := answerOf(ctx, t, begin(t.e.g, f.session, callOn, runtime.CallFunctionOnParams{
 		FunctionDeclaration: returning(expression), ObjectID: ours, ObjectGroup: world, Silent: new(true),
-	})
+	}), func() {})
 	if err != nil {
 		return "", t.cause(err)
 	}
