@@ -59,6 +59,9 @@ func (p *plan) told(out *Outcome, commits int) {
 	for _, n := range t.takeNotes() {
 		out.Line += "; " + n
 	}
+	if tellFreed(t) {
+		out.Line += "; a script that ran without end was stopped"
+	}
 	out.Line = e.masks.hide(strings.TrimPrefix(out.Line, "; "))
 	out.URL = shownURL(e.masks.hide(t.url()))
 }
@@ -348,7 +351,7 @@ func (p *plan) wait(ctx context.Context, s Step, out *Outcome) error {
 						return nil
 					}
 				}
-			} else if errors.Is(err, errGone) || errors.Is(err, errCrashed) || errors.Is(err, context.DeadlineExceeded) && stopped(t) {
+			} else if errors.Is(err, errGone) || errors.Is(err, errCrashed) || errors.Is(err, context.DeadlineExceeded) && freed(t) {
 				return t.fault(err, false)
 			}
 		}

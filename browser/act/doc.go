@@ -35,7 +35,7 @@
 //	engine.go                 one Chrome: its tabs, and how a session is made ready
 //	remover.go                files that nobody can save are removed
 //	worlds.go, fault.go       our scripts in the documents of a tab; errors as refusals
-//	hung.go                   when a page hangs that does not answer
+//	hung.go                   a page that does not answer: how it is found and stopped
 //	tab.go, refs.go           what is known of a tab; its numbers
 //	guest.go, governor.go     chromedp, and what stands between it and Chrome
 //	head.go, mask.go          messages of Chrome; secrets are masked

@@ -27,25 +27,24 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 	if t.viewTop(session) != t.target {
 		return &Refusal{Reason: ReasonArgument, Message: "what is in a frame of another site is not dragged", Next: "use its buttons or keys"}
 	}
-	began := time.Now()
 	watched, done := t.watch(ctx, session)
 	defer done()
-	why := func(err error) error {
+	ended := func(err error) error {
 		if err == nil || watched.Err() == nil || ctx.Err() != nil {
 			return err
 		}
 		if err = context.Cause(watched); errors.Is(err, context.DeadlineExceeded) {
-			late(ctx, t.tab, session, began)
+			awake(ctx, t.tab, session) // so that the page answers what comes
 		}
 		return err
 	}
 	guest, leave, err := t.e.guest(watched, t.target)
 	if err != nil {
-		return t.fault(why(err), false)
+		return t.fault(ended(err), false)
 	}
 	defer leave()
 	became, err := guard(t).during(ctx, p.aim, grip{}, func(touched) error {
-		return why(chromedp.Do(guest, chromedp.DragAndDropXY(from.x, from.y, to.x, to.y)))
+		return ended(chromedp.Do(guest, chromedp.DragAndDropXY(from.x, from.y, to.x, to.y)))
 	})
 	if err != nil { // the button does not stay down, and is let go where nothing is
 		begin(t.e.g, session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseReleased, X: -1, Y: -1, Button: input.MouseButtonLeft, ClickCount: 1}).drop()
@@ -58,8 +57,9 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 	return err
 }
 
-// watch is a context that ends where the page of a session does not answer, as for input of ours, or a
-// dialog comes, and after twice the time of that at most. done ends it.
+// watch returns a context that ends if the page of a session does not answer a question within hungTime,
+// or after twice answerTime, with the cause DeadlineExceeded; and if a dialog opens or the page crashes,
+// with the cause errBlocked. The caller must call done, which waits for the goroutine.
 func (t hand) watch(ctx context.Context, session string) (_ context.Context, done func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	ctx, cancel := context.WithTimeout(ctx, 2*answerTime)
@@ -73,6 +73,7 @@ func (t hand) watch(ctx context.Context, session string) (_ context.Context, don
 			case <-tick.C:
 				if q := ask(t.tab, session); !q.came(ctx, stop, hungTime) {
 					end(context.DeadlineExceeded)
+					return
 				}
 			case <-stop:
 				end(errBlocked)

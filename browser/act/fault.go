@@ -41,12 +41,12 @@ func (t *tab) fault(err error, ran bool) error {
 // refusal is err as a refusal. If the page did not answer in time, awake sees first whether it hangs,
 // and the refusal says whether a script was stopped.
 func refusal(ctx context.Context, t *tab, err error, ran bool) error {
-	slow := errors.Is(err, context.DeadlineExceeded)
-	if slow {
+	late := errors.Is(err, context.DeadlineExceeded)
+	if late {
 		awake(ctx, t, t.session())
 	}
 	err = t.fault(err, ran)
-	if r, ok := errors.AsType[*Refusal](err); ok && slow && stopped(t) {
+	if r, ok := errors.AsType[*Refusal](err); ok && late && tellFreed(t) {
 		r.Message = "a script of the page ran without end, and was stopped"
 	}
 	return err

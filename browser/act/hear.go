@@ -121,8 +121,8 @@ func (e *engine) hear(method string, params []byte) {
 	}
 }
 
-// appears is a page: one that was asked for, or a window that a page opened. It waits. Or it is a tab,
-// to which chromedp has attached.
+// appears is a session of a page: one that was asked for, or a window that a page opened. Both wait.
+// Or it is of a tab, to which chromedp has attached, and which needs nothing.
 func (e *engine) appears(v attachEvent) {
 	e.mu.Lock()
 	if slices.ContainsFunc(e.tabs, func(t *tab) bool { return t.target == v.TargetInfo.TargetID }) {
@@ -371,7 +371,8 @@ func (t ear) throttle(ctx context.Context, session string) {
 		now, spent := time.Now(), t.e.cpu()-work
 		if !stopped && t.flooding(session, now) && (spent >= hungWork || now.Sub(began) >= stopTime) {
 			stopped = true
-			begin(g, session, runtime.TerminateExecution, cdp.Empty{}).drop()
+			terminate(g, session)
+			t.change(func() { t.freed = true })
 		}
 	}
 	_, err := slower.wait(ctx)
@@ -427,7 +428,7 @@ func (e *engine) detached(v attachEvent) {
 	t := e.bySess[v.SessionID]
 	delete(e.bySess, v.SessionID)
 	if t == nil {
-		e.front = nil // it may be a window that was closed at once
+		e.front = nil // it may be of a window that was closed at once, and not of chromedp
 	}
 	e.mu.Unlock()
 	e.g.leave(v.SessionID)

@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// When a page that does not answer counts as hung. On a busy machine a page may not have run at
+// When a page, or a frame of another site, that does not answer counts as hung. On a busy machine a page may not have run at
 // all meanwhile, so what counts is the processor time that its Chrome got: after hungWork for each
 // page and frame, of MaxTabs at most, its script is stopped, and after as much again Chrome is
-// ended; each not before hungTime, since other threads of the Chrome use processors too. What it
+// ended, but not for a frame; each not before hungTime, since other threads of the Chrome use processors too. What it
 // gets while the page floods its console does not count, up to floodWork times as much, since the
 // answer may wait behind the lines. A page that waits for something else than a processor has
 // stopTime, and endTime from then on.
@@ -28,144 +27,157 @@ const (
 	// answerTime is how long a page may take over one event of input or one script of ours. Once
 	// it has taken askTime, it is asked whether it answers at all. With one to three pages and
 	// frames and a free processor, Chrome has then had hungWork for each before answerTime is over,
-	// so the same call stops a script without end. A call fails after answerTime and awakeTime at most.
+	// so the same call stops a script without end. A single wait for a page ends after answerTime and
+	// awakeTime at the latest.
 	answerTime = LookPatience
 	askTime    = time.Second
-	// awakeTime is how long a call then waits at most to see whether the page answers.
+	// awakeTime is how long a call then waits at most to see whether the page answers after all.
 	awakeTime = 800 * time.Millisecond
 	awakeTick = 100 * time.Millisecond
 )
 
-// question is what a page, or a frame of another site, was asked last, to see whether it answers. The
-// next call forgets it once it is answered.
+// question is what a page, or a frame of another site, was asked last, to see whether it answers. Its
+// fields are guarded by the tab's mu.
 type question struct {
 	pending[runtime.EvaluateResult]
-	since   time.Time     // when it was asked, or its script was stopped
+	since   time.Time     // when it was asked, or its script was stopped, or a dialog waited last
 	work    time.Duration // processor time of its Chrome then
-	seen    time.Duration // and when hung was asked last
+	seen    time.Duration // and when hung was called last
 	flooded time.Duration // of that, what does not count
 	stopped bool          // its script was stopped
-	waking  sync.Mutex    // held by the one that sees whether the page hangs
-	// Of the call that runs: it waits for the answer no longer; it has stopped the script; it has
-	// stopped one before, after which the page answered. Guarded by the tab's mu.
-	givenUp, stops, ended bool
+	givenUp bool          // the call that runs waits for its answer no longer
+}
+
+// restart has the time of the page begin now; work is the processor time of its Chrome.
+func (q *question) restart(now time.Time, work time.Duration) {
+	q.since, q.work, q.seen, q.flooded = now, work, work, 0
 }
 
 // open reports whether the question was asked and has no answer yet.
 func (q *question) open() bool { return q != nil && !q.answered() }
 
-// mute reports whether the call that runs has given the page up, which does not answer since. The
-// tab's mu is held.
-func (q *question) mute() bool { return q.open() && q.givenUp }
-
-// stoppedOne reports whether the call that runs has stopped a script of the page, which answered
-// since. The tab's mu is held.
-func (q *question) stoppedOne() bool { return q != nil && (q.ended || q.stops && !q.open()) }
-
-// questionOf is what a session was asked last; nil for none.
-func questionOf(t *tab, session string) *question {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if v := t.views[session]; v != nil {
-		return v.asked
-	}
-	return nil
-}
-
 // ask asks the page of a session whether it answers, unless it was asked before and has not answered.
 func ask(t *tab, session string) *question {
-	if q := questionOf(t, session); q.open() {
-		return q
+	t.mu.Lock()
+	v := t.views[session]
+	if v != nil && v.asked.open() {
+		defer t.mu.Unlock()
+		return v.asked
 	}
-	work := t.e.cpu()
-	q := &question{since: time.Now(), work: work, seen: work}
+	t.mu.Unlock()
+	q := new(question)
+	q.restart(time.Now(), t.e.cpu())
 	q.pending = begin(t.e.g, session, runtime.Evaluate, runtime.EvaluateParams{Expression: "0", Silent: new(true)})
-	over := q
-	t.change(func() {
-		switch v := t.views[session]; {
-		case v == nil: // the session has ended, and nobody asks it again
-			over = nil
-		case v.asked.open(): // it was asked meanwhile
-			q = v.asked
-		default:
-			q.ended = v.asked.stoppedOne()
-			v.asked, over = q, v.asked
-		}
-	})
-	if over != nil {
-		over.drop()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch v := t.views[session]; {
+	case v == nil: // the session has ended, and nobody asks it again
+	case v.asked.open(): // another caller has asked it meanwhile
+		q.drop()
+		return v.asked
+	default:
+		forgetAnswers(t)
+		v.asked = q
 	}
 	return q
 }
 
 // answerOf waits for what a page answers itself, and not Chrome for it. Where that takes long, it calls
-// slow and asks the page whether it answers at all. It does not wait for a page that is mute.
+// slow, unless that is nil, and asks the page whether it answers at all. It does not wait for a page
+// that was given up.
 func answerOf[R any](ctx context.Context, t *tab, sent pending[R], slow func()) (R, error) {
-	if mute(t, sent.session) {
+	if givenUp(t, sent.session) {
 		sent.drop()
 		var none R
 		return none, fmt.Errorf("%s: the page was given up: %w", sent.method, context.DeadlineExceeded)
 	}
-	begun := time.Now()
 	if !sent.came(ctx, t.stop(), askTime) {
-		slow()
+		if slow != nil {
+			slow()
+		}
 		ask(t, sent.session)
 	}
 	r, err := sent.waitOr(ctx, t.stop())
 	if errors.Is(err, context.DeadlineExceeded) {
-		late(ctx, t, sent.session, begun)
+		timedOut(ctx, t, sent.session)
 	}
 	return r, err
 }
 
-// late is for a page that did not answer in the time that its caller had, from begun on.
-func late(ctx context.Context, t *tab, session string, begun time.Time) {
+// timedOut is for a page that did not answer its caller in time. If it may be known by now that the
+// page hangs, awake looks at it. Otherwise a frame of another site is given up, so that it keeps nobody
+// from the others.
+func timedOut(ctx context.Context, t *tab, session string) {
 	q := ask(t, session)
-	if q.since.Before(begun) {
-		begun = q.since
-	}
-	if time.Since(begun)+awakeTime >= hungTime {
+	t.mu.Lock()
+	age := time.Since(q.since)
+	t.mu.Unlock()
+	if age+awakeTime >= hungTime {
 		awake(ctx, t, session)
-	} else if session != t.session() { // a frame keeps nobody from the others
-		t.change(func() { q.givenUp = true })
+	} else if session != t.session() {
+		giveUp(t, session)
 	}
 }
 
-// leaving waits until Chrome has begun what leaves the page of a tab. A page that hangs keeps it from
-// that, so it has as long as for an answer.
+// leaving waits until Chrome has begun to leave the page. A page that hangs delays that, so it has as
+// long as for an answer.
 func leaving[R any](ctx context.Context, t *tab, sent pending[R]) (R, error) {
 	if !sent.came(ctx, t.stop(), askTime) {
 		ask(t, sent.session)
-		if !sent.came(ctx, t.stop(), answerTime-askTime) {
+		if !sent.came(ctx, t.stop(), hungTime) {
 			awake(ctx, t, sent.session)
 		}
 	}
 	return sent.waitOr(ctx, t.stop())
 }
 
-// mute reports whether the call that runs has given up the page of a session, which does not answer
-// since.
-func mute(t *tab, session string) bool {
+// giveUp has the call that runs wait no longer for the page of a session.
+func giveUp(t *tab, session string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if v := t.views[session]; v != nil && v.asked != nil {
+		v.asked.givenUp = true
+	}
+}
+
+// givenUp reports whether the call that runs has given up the page of a session, which has not
+// answered since.
+func givenUp(t *tab, session string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v := t.views[session]
-	return v != nil && v.asked.mute()
+	return v != nil && v.asked.open() && v.asked.givenUp
 }
 
-// stopped reports whether the call that runs has stopped a script of a page or frame of the tab, which
-// answered since.
-func stopped(t *tab) bool {
+// freed reports whether a script of the tab was stopped, after which its page or frame answered, and
+// the agent was not told so far.
+func freed(t *tab) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, v := range t.views {
-		if v.asked.stoppedOne() {
-			return true
-		}
-	}
-	return false
+	forgetAnswers(t)
+	return t.freed
 }
 
-// eachTab does f with each tab.
+// tellFreed is freed of one who tells the agent.
+func tellFreed(t *tab) bool {
+	is := freed(t)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.freed = false
+	return is
+}
+
+// forgetAnswers forgets the questions that were answered. t.mu is held.
+func forgetAnswers(t *tab) {
+	for _, v := range t.views {
+		if q := v.asked; q != nil && !q.open() {
+			t.freed = t.freed || q.stopped
+			v.asked = nil
+		}
+	}
+}
+
+// eachTab calls f with each tab, with the tab's mu held.
 func eachTab(e *engine, f func(*tab)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -177,13 +189,12 @@ func eachTab(e *engine, f func(*tab)) {
 }
 
 // listenAnew begins a call, which waits also for the pages that the call before has given up, but
-// not for a frame whose script was stopped. t.mu is held.
+// not for a frame that has not answered after its script was stopped. t.mu is held.
 func listenAnew(t *tab) {
+	forgetAnswers(t)
 	for _, v := range t.views {
-		if q := v.asked; !q.open() {
-			v.asked = nil
-		} else {
-			q.givenUp, q.stops, q.ended = q.stopped && v.top != t.target, false, false
+		if q := v.asked; q != nil {
+			q.givenUp = q.stopped && v.top != t.target
 		}
 	}
 }
@@ -222,44 +233,61 @@ func dialogWaits(e *engine) bool {
 // abandon stops the script of a page that its tab is about to leave and that still has not answered:
 // Chrome can load no other page of the same process meanwhile.
 func abandon(t *tab) {
-	if s := t.session(); questionOf(t, s).open() {
-		begin(t.e.g, s, runtime.TerminateExecution, cdp.Empty{}).drop()
+	s := t.session()
+	t.mu.Lock()
+	v := t.views[s]
+	hangs := v != nil && v.asked.open()
+	t.mu.Unlock()
+	if hangs {
+		terminate(t.e.g, s)
 	}
 }
 
-// awake sees whether the page of a session answers after it did not. A script that runs without end is
-// stopped; where that does not help, Chrome is ended, unless it is the page of a frame, and the next call
-// starts another and says so. A page that may have had no time to answer is mute for the rest of the
-// call, and keeps its question.
+// terminate stops the script that runs in a session.
+func terminate(g *governor, session string) {
+	begin(g, session, runtime.TerminateExecution, cdp.Empty{}).drop()
+}
+
+// awake waits at most awakeTime for the page of a session. It stops a script that runs without end. If
+// the page does not answer after that either, it ends Chrome, but not for a frame of another site; the
+// next call starts another and says so. It then gives the page up for the rest of the call.
 func awake(ctx context.Context, t *tab, session string) {
-	t.mu.Lock()
-	v := t.views[session]
-	over := v != nil && (v.asked.mute() || v.asked.stoppedOne() && !v.asked.open())
-	t.mu.Unlock()
-	if over {
+	if givenUp(t, session) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), awakeTime)
 	defer cancel()
-	q, g, stop := ask(t, session), t.e.g, t.stop()
-	q.waking.Lock()
-	defer q.waking.Unlock()
-	for !q.came(ctx, stop, awakeTick) {
-		work := t.e.cpu()
-		t.e.mu.Lock()
-		sessions := len(t.e.bySess)
-		t.e.mu.Unlock()
-		switch now := time.Now(); {
-		case dialogWaits(t.e): // pages of one site share a thread
-			q.since, q.work = now, work
-		case !q.hung(now, work, sessions, (ear{t}).flooding(session, now)):
-		case !q.stopped:
-			begin(g, session, runtime.TerminateExecution, cdp.Empty{}).drop()
-			q.since, q.work, q.flooded, q.stopped = now, work, 0, true
-			t.change(func() { q.stops = true })
-		case session == t.session():
-			g.end(errGone)
+	for q, stop := ask(t, session), t.stop(); !q.came(ctx, stop, awakeTick); {
+		switch script, chrome := hangs(t, q); {
+		case script:
+			terminate(t.e.g, session)
+		case chrome:
+			t.e.g.end(errGone)
 		}
 	}
-	t.change(func() { q.givenUp = true })
+	giveUp(t, session)
+}
+
+// hangs reports whether a page that has not answered hangs by now, so that its script has to be
+// stopped, or its Chrome ended.
+func hangs(t *tab, q *question) (script, chrome bool) {
+	now, work, dialog := time.Now(), t.e.cpu(), dialogWaits(t.e)
+	t.e.mu.Lock()
+	sessions := len(t.e.bySess)
+	t.e.mu.Unlock()
+	flooding, own := (ear{t}).flooding(q.session, now), t.session()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case dialog: // pages of one site share a thread
+		q.restart(now, work)
+	case !q.hung(now, work, sessions, flooding):
+	case !q.stopped:
+		q.restart(now, work)
+		q.stopped = true
+		return true, false
+	default:
+		return false, q.session == own
+	}
+	return false, false
 }

@@ -171,8 +171,8 @@ func TestFloodWithoutAPause(t *testing.T) {
 // then, its Chrome is ended, but not for a frame of another site, for which no call waits again (BR21).
 func TestHungFramesEndNoChrome(t *testing.T) {
 	for _, tt := range []struct {
-		session             string
-		stopped, ends, mute bool
+		session                string
+		stopped, ends, givenUp bool
 	}{
 		{"page", false, false, false},
 		{"page", true, true, false},
@@ -188,14 +188,14 @@ func TestHungFramesEndNoChrome(t *testing.T) {
 		page.views[tt.session].asked = &question{pending: asked, since: time.Now().Add(-time.Minute), stopped: tt.stopped}
 		awake(t.Context(), page, tt.session)
 		if ended := page.e.alive() != nil; ended != tt.ends {
-			t.Errorf("%+v: Chrome was ended: %v", tt, ended)
+			t.Fatalf("%+v: Chrome was ended: %v", tt, ended)
 		}
-		if !mute(page, tt.session) {
+		if !givenUp(page, tt.session) {
 			t.Errorf("%+v: the call waits for it again", tt)
 		}
 		listenAnew(page)
-		if got := mute(page, tt.session); got != tt.mute {
-			t.Errorf("%+v: the next call does not wait for it: %v", tt, got)
+		if got := givenUp(page, tt.session); got != tt.givenUp {
+			t.Errorf("%+v: the next call has given it up: %v", tt, got)
 		}
 		begin(w.governor, "page", emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{}) // the last command
 		var got []string
@@ -211,6 +211,68 @@ func TestHungFramesEndNoChrome(t *testing.T) {
 		}
 		if stopped := slices.Contains(got, runtime.TerminateExecution.Method); stopped == tt.stopped {
 			t.Errorf("%+v: Chrome got %q", tt, got)
+		}
+	}
+}
+
+// TestFreedIsTold: that a script was stopped is told once, also where its page answers after the call
+// that has stopped it; and not once the page was left (BR21).
+func TestFreedIsTold(t *testing.T) {
+	w := wire(t)
+	page := &tab{
+		e: &engine{g: w.governor, cpu: func() time.Duration { return time.Hour }}, target: "top", changed: make(chan struct{}, 1),
+		views: map[string]*view{"frame": {session: "frame", top: "inner"}}, frames: map[string]*frame{},
+	}
+	answer := func() {
+		t.Helper()
+		q := ask(page, "frame")
+		q.since, q.stopped = time.Now().Add(-time.Minute), true
+		if freed(page) {
+			t.Error("a page is freed that has not answered")
+		}
+		c, ok := w.command()
+		if !ok {
+			t.Fatal("the pipe ended")
+		}
+		w.say(t, fmt.Sprintf(`{"id":%d,"result":{},"sessionId":"frame"}`, c.ID))
+		if !q.came(t.Context(), nil, time.Minute) {
+			t.Fatal("the answer did not come")
+		}
+	}
+	answer()
+	listenAnew(page)
+	if !freed(page) || !tellFreed(page) {
+		t.Error("what was stopped is not told by the next call")
+	}
+	if freed(page) {
+		t.Error("it is told twice")
+	}
+	answer()
+	if ask(page, "frame"); !freed(page) {
+		t.Error("another question makes it untold")
+	}
+	page.navigated("page", "top", "", "loader", "http://site.example/")
+	if freed(page) {
+		t.Error("it is told of the page that came then")
+	}
+}
+
+// TestDialogsStopNothing: a page that waits for a dialog is not taken for one that hangs, and has all
+// its time again once the dialog is answered (BR21).
+func TestDialogsStopNothing(t *testing.T) {
+	page := &tab{target: "top", views: map[string]*view{"page": {session: "page", top: "top"}}}
+	page.e = &engine{cpu: func() time.Duration { return time.Hour }, windows: windows{tabs: []*tab{page}}}
+	for _, waits := range []bool{true, false} {
+		q := &question{since: time.Now().Add(-time.Minute), flooded: time.Second}
+		q.session, page.dialog = "page", nil
+		if waits {
+			page.dialog = &held{}
+		}
+		if script, chrome := hangs(page, q); script == waits || chrome {
+			t.Errorf("a dialog waits %v: the script is stopped %v, Chrome is ended %v", waits, script, chrome)
+		}
+		if q.seen != time.Hour || q.work != time.Hour || q.flooded != 0 || time.Since(q.since) > 30*time.Second {
+			t.Errorf("a dialog waits %v: the time goes on from %+v", waits, q)
 		}
 	}
 }

@@ -32,8 +32,9 @@ func (s *stage) stops(url string, hang func(look string) error) {
 	s.t.Helper()
 	const tries = 3
 	for n := 1; ; n++ {
+		look := s.goTo(url)
 		start := time.Now()
-		err := hang(s.goTo(url))
+		err := hang(look)
 		took := time.Since(start)
 		switch told := err != nil && strings.Contains(err.Error(), "was stopped"); {
 		case act.ReasonOf(err) != act.ReasonTimeout:
@@ -131,16 +132,22 @@ func TestHungFrames(t *testing.T) {
 	s.page("/2", `<iframe src="http://other.example:PORT/3"></iframe>`)
 	s.page("/3", `<button>Calm</button>`)
 	s.stops(s.url("site", "/"), func(string) error {
-		l := s.goFor(s.url("site", "/"), `button "Hang"`) // its frame may load late
+		l := s.goFor(s.url("site", "/"), `button "Hang"`) // the frame may load late
 		_, err := s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Hang"`)})
 		return err
 	})
 	s.must(act.Step{Do: act.DoClick, Ref: s.ref(s.goFor(s.url("site", "/more"), `button "Calm"`), `button "Later"`)})
 	s.wait(func() bool { return s.heard("/began") > 0 })
-	if l := s.look(act.LookRequest{}); !strings.Contains(l, `button "Own"`) || !strings.Contains(l, `button "Calm"`) || strings.Contains(l, `button "Hang"`) || !strings.Contains(l, "not all: time") {
-		t.Errorf("while a frame hangs, the look is\n%s", l)
-	}
-	s.until(act.LookRequest{}, "a script that ran without end was stopped")
+	s.wait(func() bool {
+		l := s.look(act.LookRequest{})
+		if strings.Contains(l, "a script that ran without end was stopped") {
+			return true
+		}
+		if !strings.Contains(l, `button "Own"`) || !strings.Contains(l, `button "Calm"`) || strings.Contains(l, `button "Hang"`) || !strings.Contains(l, "not all: time") {
+			t.Fatalf("while a frame hangs, the look is\n%s", l)
+		}
+		return false
+	})
 	if l := s.look(act.LookRequest{}); !strings.Contains(l, `button "Hang"`) || strings.Contains(l, "was stopped") {
 		t.Errorf("afterwards, the look is\n%s", l)
 	}

@@ -80,7 +80,7 @@ func (t hand) place(ctx context.Context, a aim, p spot, left, top, width, height
 		defer t.release(a.frame.session)
 		e, err := object(ctx, t.tab, a.frame, fmt.Sprintf("belljar.element(%d)", a.local))
 		if err != nil {
-			return p, t.fault(errLeft, false)
+			return p, t.fault(err, false)
 		}
 		box, err := call(ctx, g, a.frame.session, dom.GetBoxModel, dom.GetBoxModelParams{ObjectID: e})
 		if err != nil || box.Model == nil || len(box.Model.Border) < 8 || width < 1 || height < 1 {

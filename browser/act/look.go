@@ -72,7 +72,7 @@ type sight struct {
 	all    int // controls
 	cut    string
 	test   bool // whether a person is there, as a CAPTCHA is
-	ended  bool // a script without end was stopped meanwhile
+	freed  bool // a script that ran without end was stopped before
 }
 
 // looks are what is kept of a tab for the next part and for changes.
@@ -135,7 +135,7 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 	// Each frame's lines come where its element stands.
 	within := map[string]map[int]frame{}
 	for _, f := range frames[1:] {
-		if seen[f.id] == nil {
+		if seen[f.id] == nil || seen[f.parent] == nil {
 			continue
 		}
 		if i := slices.IndexFunc(frames, func(p frame) bool { return p.id == f.parent }); i >= 0 {
@@ -150,7 +150,7 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 	top := seen[frames[0].id]
 	s.url, s.title = t.e.masks.hide(top.URL), t.e.masks.hide(top.Title)
 	copy(s.at[:], top.At)
-	s.ended = stopped(t.tab)
+	s.freed = tellFreed(t.tab)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.write(s, frames[0], seen, within, true, 0)
@@ -345,7 +345,7 @@ func (t eye) head(s *sight, mark string) string {
 	if s.cut != "" {
 		h += ", not all: " + s.cut
 	}
-	if s.ended {
+	if s.freed {
 		h += ", a script that ran without end was stopped"
 	}
 	if s.test {

@@ -53,6 +53,7 @@ type going struct {
 	opening  string          // address that a step opens now
 	openID   string          // of its request, which redirects have too
 	own      bool            // a step has opened a document in it
+	freed    bool            // a script was stopped, its page answered, and the agent was not told
 	acted    time.Time       // when a step was done after which it has not settled; zero for none
 	underway map[string]bool // requests; true for those that it is not settled with
 	counted  int             // of these
@@ -271,7 +272,7 @@ func (t *tab) navigated(session, id, parent, loader, url string) {
 	}
 	if id == t.target {
 		t.commits++
-		t.loaded, t.alerts, t.failure = false, 0, ""
+		t.loaded, t.alerts, t.failure, t.freed = false, 0, "", false
 		clear(t.underway)
 		t.counted = 0
 	}

@@ -86,7 +86,7 @@ func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 	case err != nil:
 		return t.fault(err, false)
 	}
-	_, err = answerOf(within, t, begin(e.g, f.session, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{name}, ObjectID: field}), func() {})
+	_, err = answerOf(within, t, begin(e.g, f.session, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{name}, ObjectID: field}), nil)
 	if err != nil {
 		return t.fault(t.cause(err), true)
 	}

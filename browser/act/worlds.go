@@ -54,14 +54,14 @@ func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, r
 		return now.world, now.ours, nil
 	}
 	t.mu.Unlock()
-	made, err := answerOf(ctx, t, begin(t.e.g, f.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(f.id), WorldName: world}), func() {})
+	made, err := answerOf(ctx, t, begin(t.e.g, f.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(f.id), WorldName: world}), nil)
 	if err != nil {
 		return 0, "", t.cause(err)
 	}
 	// A document that loaded before our script was registered has not run it.
 	r, err := answerOf(ctx, t, begin(t.e.g, f.session, runtime.Evaluate, runtime.EvaluateParams{
 		Expression: ourScript() + "\nbelljar", ContextID: made.ExecutionContextID, Silent: new(true),
-	}), func() {})
+	}), nil)
 	if err != nil {
 		return 0, "", t.cause(err)
 	}
@@ -127,7 +127,7 @@ func object(ctx context.Context, t *tab, f frame, expression string) (runtime.Re
 	}
 	r, err := answerOf(ctx, t, begin(t.e.g, f.session, callOn, runtime.CallFunctionOnParams{
 		FunctionDeclaration: returning(expression), ObjectID: ours, ObjectGroup: world, Silent: new(true),
-	}), func() {})
+	}), nil)
 	if err != nil {
 		return "", t.cause(err)
 	}
@@ -143,7 +143,7 @@ func (s running) wait(ctx context.Context, into any) error {
 		return s.err
 	}
 	t, f, w := s.t, s.f, s.w
-	r, err := answerOf(ctx, t, s.pending, func() {})
+	r, err := answerOf(ctx, t, s.pending, nil)
 	if err != nil {
 		return t.cause(err)
 	}
@@ -253,7 +253,7 @@ func (t eye) listenersOf(ctx context.Context, f frame, known map[int64]bool) {
 		return
 	}
 	defer t.release(f.session)
-	doc, err := answerOf(ctx, t.tab, begin(g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "document", ContextID: f.main, ObjectGroup: world, Silent: new(true)}), func() {})
+	doc, err := answerOf(ctx, t.tab, begin(g, f.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "document", ContextID: f.main, ObjectGroup: world, Silent: new(true)}), nil)
 	if err != nil || doc.Result == nil || doc.Result.ObjectID == "" {
 		return
 	}

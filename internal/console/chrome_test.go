@@ -57,8 +57,8 @@ var theChrome = sync.OnceValues(func() (context.Context, error) {
 // endChrome ends theChrome.
 var endChrome = func() error { return nil }
 
-// chrome is a browser for a test: a browser context of its own in theChrome, so that no test
-// finds cookies, storage or tabs of another.
+// chrome returns a new browser context of theChrome, so that no test finds cookies, storage or tabs
+// of another.
 func chrome(t testing.TB) context.Context {
 	t.Helper()
 	testenv.Need(t, testenv.Chromium)
@@ -69,7 +69,7 @@ func chrome(t testing.TB) context.Context {
 	ctx, _ := chromedp.NewContext(all, chromedp.WithNewBrowserContext())
 	t.Cleanup(func() {
 		if err := chromedp.Cancel(ctx); err != nil {
-			t.Error("end the browser:", err)
+			t.Error("close the browser context:", err)
 		}
 	})
 	if err := chromedp.Do(ctx); err != nil {
@@ -292,13 +292,14 @@ func value[T any](p *tab, script string) T {
 // until waits until a script is true.
 func (p *tab) until(script string) {
 	p.t.Helper()
-	if !testenv.Until(20*time.Second, func() bool {
+	if !testenv.Until(20*time.Second*testenv.Patience(p.t), func() bool {
 		is, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`!!(`+script+`)`))
 		return err == nil && is
 	}) {
+		text := value[string](p, `document.body.innerText`)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.t.Fatalf("never true: %s\nfaults: %.1000q\nthe page has: %.2000s", script, p.faults, value[string](p, `document.body.innerText`))
+		p.t.Fatalf("never true: %s\nfaults: %.1000q\nthe page has: %.2000s", script, p.faults, text)
 	}
 }
 
