@@ -148,7 +148,14 @@ func TestHungFrames(t *testing.T) {
 		}
 		return false
 	})
-	if l := s.look(act.LookRequest{}); !strings.Contains(l, `button "Hang"`) || strings.Contains(l, "was stopped") {
+	l := s.look(act.LookRequest{})
+	if !strings.Contains(l, `button "Hang"`) || strings.Contains(l, "was stopped") {
 		t.Errorf("afterwards, the look is\n%s", l)
 	}
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Later"`)})
+	s.wait(func() bool { return s.heard("/began") > 1 })
+	s.wait(func() bool {
+		o := s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Own"`)})
+		return strings.Contains(o.Line, "; a script that ran without end was stopped")
+	})
 }

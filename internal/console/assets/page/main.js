@@ -184,7 +184,8 @@ function show() {
 
 /** frame makes what all pages have around them. */
 function frame() {
-  fill(nav, groups.map(g => el('ul', {}, g.filter(([name]) => me.views.includes(name)).map(([name]) => el('li', {}, el('a', {to: '#/' + name}, /** @type {any} */ (T.nav)[name], name === 'inbox' && badge))))))
+  fill(nav, groups.map(g => g.filter(([name]) => me.views.includes(name))).filter(g => g.length > 0)
+    .map(g => el('ul', {}, g.map(([name]) => el('li', {}, el('a', {to: '#/' + name}, /** @type {any} */ (T.nav)[name], name === 'inbox' && badge))))))
   fill(who, el('span', {class: 'name'}, seen(me.person)), me.tenants && el('span', {class: 'tag wait'}, line(me.tenants.join(', '), 40)), el('span', {class: 'tag plain', title: /** @type {any} */ (T.role)[me.role]}, me.role),
     button(T.login.out, async () => {
       live.stop('hidden')

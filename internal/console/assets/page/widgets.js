@@ -16,10 +16,10 @@ export function verdict(word) {
   return el('span', {class: 'tag ' + (known ? looks[word] : 'plain')}, Object.hasOwn(T.verdict, word) ? /** @type {any} */ (T.verdict)[word] : seen(word))
 }
 
-/** facts is a list of names and values; those without a value are left out. @param {[string, Kid][]} pairs */
+/** facts is a list of names and values; those without a text are left out. @param {[string, Kid][]} pairs */
 export function facts(pairs) {
-  return el('dl', {class: 'facts'}, pairs.filter(p => p[1] !== '' && p[1] !== null && p[1] !== undefined && p[1] !== false && !(Array.isArray(p[1]) && !p[1].length))
-    .map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))))
+  const all = pairs.map(([name, value]) => ({name, is: el('dd', {}, value)})).filter(p => p.is.textContent)
+  return el('dl', {class: 'facts'}, all.map(p => el('div', {}, el('dt', {}, p.name), p.is)))
 }
 
 /** machine is where the command lines are for, where that is another one. */

@@ -94,7 +94,7 @@ function one(c, cursor) {
     const got = await get(of(c.worker, 'audit/' + at(cursor)), c.signal)
     loaded = true
     const r = got.record
-    const cast = el('div', {})
+    const cast = el('div', {class: 'stack'})
     fill(c.root, el('a', {to: '#/audit', class: 'back'}, T.audit.back), chainLine(got.chain),
       facts([[T.audit.number, String(r.seq)], [T.field.when, clock(r.time || r.ts)], [T.audit.kind, seen(r.kind)], [T.field.tool, r.tool && seen(r.tool)],
         [T.field.decision, r.verdict && verdict(r.verdict)],
