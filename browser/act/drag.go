@@ -46,19 +46,26 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 	became, err := guard(t).during(ctx, p.aim, grip{}, func(touched) error {
 		return ended(chromedp.Do(guest, chromedp.DragAndDropXY(from.x, from.y, to.x, to.y)))
 	})
-	if err != nil { // the button does not stay down, and is let go where nothing is
+	if err != nil {
+		// A drag that goes on would take all input of the mouse. The button is let go where nothing is.
+		begin(t.e.g, session, input.DispatchDragEvent, input.DispatchDragEventParams{Type: input.DispatchDragEventTypeDragCancel, X: to.x, Y: to.y, Data: &input.DragData{Items: []*input.DragDataItem{}, DragOperationsMask: 1}}).drop()
 		begin(t.e.g, session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseReleased, X: -1, Y: -1, Button: input.MouseButtonLeft, ClickCount: 1}).drop()
 	}
 	missed := ""
 	if became.Hits == 0 && became.Misses > 0 {
 		missed = t.nameOf(p.aim) + missedElement
 	}
-	_, err = guard(t).endOf(became, err, missed, "look again")
-	return err
+	if over, err := guard(t).endOf(became, err, missed, "look again"); over {
+		return err
+	}
+	if became.Hits == 0 {
+		return &Refusal{Reason: ReasonNotReady, Message: "the drag did not reach " + t.nameOf(p.aim), Next: "look again", Ran: true}
+	}
+	return nil
 }
 
-// watch returns a context that ends if the page of a session does not answer a question within hungTime,
-// or after twice answerTime, with the cause DeadlineExceeded; and if a dialog opens or the page crashes,
+// watch returns a context that ends if the page of a session does not answer a question within
+// answerTime, or after twice answerTime, with the cause DeadlineExceeded; and if a dialog opens or the page crashes,
 // with the cause errBlocked. The caller must call done, which waits for the goroutine.
 func (t hand) watch(ctx context.Context, session string) (_ context.Context, done func()) {
 	ctx, end := context.WithCancelCause(ctx)
@@ -71,7 +78,7 @@ func (t hand) watch(ctx context.Context, session string) (_ context.Context, don
 		for {
 			select {
 			case <-tick.C:
-				if q := ask(t.tab, session); !q.came(ctx, stop, hungTime) {
+				if q := ask(t.tab, session); !q.came(ctx, stop, answerTime) {
 					end(context.DeadlineExceeded)
 					return
 				}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -14,7 +16,7 @@ import (
 // When a page, or a frame of another site, that does not answer counts as hung. On a busy machine a page may not have run at
 // all meanwhile, so what counts is the processor time that its Chrome got: after hungWork for each
 // page and frame, of MaxTabs at most, its script is stopped, and after as much again Chrome is
-// ended, but not for a frame; each not before hungTime, since other threads of the Chrome use processors too. What it
+// ended, or a script of a frame is stopped again; each not before hungTime, since other threads of the Chrome use processors too. What it
 // gets while the page floods its console does not count, up to floodWork times as much, since the
 // answer may wait behind the lines. A page that waits for something else than a processor has
 // stopTime, and endTime from then on.
@@ -84,12 +86,17 @@ func ask(t *tab, session string) *question {
 
 // answerOf waits for what a page answers itself, and not Chrome for it. Where that takes long, it calls
 // slow, unless that is nil, and asks the page whether it answers at all. It does not wait for a page
-// that was given up.
+// that was given up, and hardly for a frame that has not answered since its script was stopped.
 func answerOf[R any](ctx context.Context, t *tab, sent pending[R], slow func()) (R, error) {
 	if givenUp(t, sent.session) {
 		sent.drop()
 		var none R
 		return none, fmt.Errorf("%s: the page was given up: %w", sent.method, context.DeadlineExceeded)
+	}
+	if hopeless(t, sent.session) {
+		within, cancel := context.WithTimeout(ctx, awakeTick)
+		defer cancel()
+		ctx = within
 	}
 	if !sent.came(ctx, t.stop(), askTime) {
 		if slow != nil {
@@ -119,16 +126,30 @@ func timedOut(ctx context.Context, t *tab, session string) {
 	}
 }
 
-// leaving waits until Chrome has begun to leave the page. A page that hangs delays that, so it has as
-// long as for an answer.
+// leaving waits until Chrome has begun to leave the page. A page or frame that hangs delays that, so it
+// has as long as for an answer.
 func leaving[R any](ctx context.Context, t *tab, sent pending[R]) (R, error) {
 	if !sent.came(ctx, t.stop(), askTime) {
-		ask(t, sent.session)
+		all := sessionsOf(t) // each may keep Chrome from it, by what it does when it is left
+		for _, s := range all {
+			ask(t, s)
+		}
 		if !sent.came(ctx, t.stop(), hungTime) {
-			awake(ctx, t, sent.session)
+			var wg sync.WaitGroup
+			for _, s := range all {
+				wg.Go(func() { awake(ctx, t, s) })
+			}
+			wg.Wait()
 		}
 	}
 	return sent.waitOr(ctx, t.stop())
+}
+
+// sessionsOf are the sessions of a tab: its page, and frames of other sites.
+func sessionsOf(t *tab) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Keys(t.views))
 }
 
 // giveUp has the call that runs wait no longer for the page of a session.
@@ -147,6 +168,15 @@ func givenUp(t *tab, session string) bool {
 	defer t.mu.Unlock()
 	v := t.views[session]
 	return v != nil && v.asked.open() && v.asked.givenUp
+}
+
+// hopeless reports whether a session is of a frame whose script was stopped, and which has not answered
+// since.
+func hopeless(t *tab, session string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := t.views[session]
+	return v != nil && v.top != t.target && v.asked.open() && v.asked.stopped
 }
 
 // freed reports whether a script of the tab was stopped, after which its page or frame answered, and
@@ -188,13 +218,13 @@ func eachTab(e *engine, f func(*tab)) {
 	}
 }
 
-// listenAnew begins a call, which waits also for the pages that the call before has given up, but
-// not for a frame that has not answered after its script was stopped. t.mu is held.
+// listenAnew begins a call, which waits also for the pages that the call before has given up. t.mu is
+// held.
 func listenAnew(t *tab) {
 	forgetAnswers(t)
 	for _, v := range t.views {
-		if q := v.asked; q != nil {
-			q.givenUp = q.stopped && v.top != t.target
+		if v.asked != nil {
+			v.asked.givenUp = false
 		}
 	}
 }
@@ -230,15 +260,18 @@ func dialogWaits(e *engine) bool {
 	return slices.ContainsFunc(e.tabs, func(t *tab) bool { return t.waiting() != nil })
 }
 
-// abandon stops the script of a page that its tab is about to leave and that still has not answered:
-// Chrome can load no other page of the same process meanwhile.
+// abandon stops the scripts of the page and frames that a tab is about to leave and that still have not
+// answered: Chrome can load no other page of the same process meanwhile.
 func abandon(t *tab) {
-	s := t.session()
 	t.mu.Lock()
-	v := t.views[s]
-	hangs := v != nil && v.asked.open()
+	var hang []string
+	for s, v := range t.views {
+		if v.asked.open() {
+			hang = append(hang, s)
+		}
+	}
 	t.mu.Unlock()
-	if hangs {
+	for _, s := range hang {
 		terminate(t.e.g, s)
 	}
 }
@@ -249,8 +282,9 @@ func terminate(g *governor, session string) {
 }
 
 // awake waits at most awakeTime for the page of a session. It stops a script that runs without end. If
-// the page does not answer after that either, it ends Chrome, but not for a frame of another site; the
-// next call starts another and says so. It then gives the page up for the rest of the call.
+// the page does not answer after that either, it ends Chrome, and the next call starts another and says
+// so; of a frame of another site it stops the script that runs then. It gives the page up for the rest
+// of the call.
 func awake(ctx context.Context, t *tab, session string) {
 	if givenUp(t, session) {
 		return
@@ -282,12 +316,12 @@ func hangs(t *tab, q *question) (script, chrome bool) {
 	case dialog: // pages of one site share a thread
 		q.restart(now, work)
 	case !q.hung(now, work, sessions, flooding):
-	case !q.stopped:
+	case q.stopped && q.session == own:
+		return false, true
+	default:
 		q.restart(now, work)
 		q.stopped = true
 		return true, false
-	default:
-		return false, q.session == own
 	}
 	return false, false
 }

@@ -159,3 +159,78 @@ func TestHungFrames(t *testing.T) {
 		return strings.Contains(o.Line, "; a script that ran without end was stopped")
 	})
 }
+
+// TestManyHungFrames: a look waits for all frames that hang together, and shows what is beside them. A
+// frame that hangs again before it has answered is stopped again (BR21).
+func TestManyHungFrames(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	s := open(t)
+	s.page("/", `<!doctype html><title>o</title><iframe src="http://evil.example:PORT/hangs"></iframe><iframe src="http://other.example:PORT/hangs"></iframe><iframe src="http://third.example:PORT/hangs"></iframe><iframe src="http://shop.example:PORT/1"></iframe>`)
+	s.page("/hangs", `<button>Hangs</button><script>setTimeout(() => { navigator.sendBeacon('/began'); while (true); }, 1000)</script>`)
+	s.page("/1", `<iframe src="http://site.example:PORT/2"></iframe>`)
+	s.page("/2", `<button>Calm</button>`)
+	s.page("/keys", `<!doctype html><title>k</title><iframe src="http://evil.example:PORT/field"></iframe>`)
+	s.page("/field", `<input aria-label=Q onkeydown="while (true);">`)
+	s.goFor(s.url("site", "/"), `button "Calm"`)
+	s.wait(func() bool { return s.heard("/began") == 3 })
+	s.wait(func() bool {
+		l := s.look(act.LookRequest{})
+		if !strings.Contains(l, `button "Calm"`) {
+			t.Fatalf("while frames hang, the look is\n%s", l)
+		}
+		return strings.Count(l, `button "Hangs"`) == 3
+	})
+	l := s.goFor(s.url("site", "/keys"), `text "Q"`)
+	if _, err := s.do(act.Step{Do: act.DoFill, Ref: s.ref(l, `text "Q"`), Text: "abc"}); act.ReasonOf(err) != act.ReasonTimeout {
+		t.Errorf("keys of which each hangs: %v", err)
+	}
+	s.until(act.LookRequest{}, `text "Q"`)
+}
+
+// TestFramesThatHangWhenLeft: a frame of another site keeps no tab on its page, and none from its next
+// one (BR21).
+func TestFramesThatHangWhenLeft(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	s := open(t)
+	s.page("/", `<!doctype html><title>o</title><iframe src="http://evil.example:PORT/hangs"></iframe>`)
+	s.page("/hangs", `<button>Hangs</button><script>onbeforeunload = () => { while (true); }</script>`)
+	s.page("/next", `<!doctype html><title>n</title>next`)
+	for range 2 {
+		s.goFor(s.url("site", "/"), `button "Hangs"`)
+		if l := s.goTo(s.url("site", "/next")); !strings.Contains(l, "next") {
+			t.Errorf("the next page shows\n%s", l)
+		}
+	}
+}
+
+// TestDragsThatEndEarly: a drag that ends with a dialog, or whose page hangs, leaves the mouse to the
+// steps that come.
+func TestDragsThatEndEarly(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	s := open(t)
+	s.page("/", `<!doctype html><title>d</title><div draggable=true ondragstart="event.dataTransfer.setData('text/plain', 'x')">Drag</div><div id=d onclick="0">Drop</div><button onclick="document.title = 'clicked'">B</button><script>
+d.ondragenter = () => { d.ondragenter = null; location.hash ? confirm("sure?") : (() => { while (true); })() };
+d.ondragover = (e) => e.preventDefault();
+d.ondrop = () => { document.title = "dropped" };</script>`)
+	for _, hash := range []string{"#asks", ""} {
+		l := s.goTo(s.url("site", "/?"+hash))
+		drag := act.Step{Do: act.DoDrag, Ref: s.ref(l, `item "Drag"`), To: s.ref(l, `item "Drop"`)}
+		o, err := s.do(drag)
+		switch {
+		case hash == "" && act.ReasonOf(err) != act.ReasonTimeout:
+			t.Errorf("a drag into what hangs: %v", err)
+		case hash != "" && (err != nil || o.Dialog == nil):
+			t.Errorf("a drag into what asks: %+v, %v", o, err)
+		case hash != "":
+			s.must(act.Step{Do: act.DoDialog, Accept: new(true)})
+		}
+		s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)})
+		if got := s.eval("document.title"); got != `"clicked"` {
+			t.Errorf("after a drag that ended early, a click leads to %s", got)
+		}
+		s.must(drag)
+		if got := s.eval("document.title"); got != `"dropped"` {
+			t.Errorf("after a drag that ended early, another leads to %s", got)
+		}
+	}
+}

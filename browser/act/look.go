@@ -105,6 +105,7 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 	s.commit = t.commits
 	t.mu.Unlock()
 	seen := map[string]*looked{}
+	present(ctx, t.tab, frames)
 	t.listeners(ctx, frames)
 	end := time.Now().Add(LookTime * 4)
 	for i, f := range frames {
@@ -155,6 +156,30 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 	defer t.mu.Unlock()
 	t.write(s, frames[0], seen, within, true, 0)
 	return s, nil
+}
+
+// present gives up the frames of other sites that do not answer. All of them have frameTime together,
+// so that they keep nobody from the others.
+func present(ctx context.Context, t *tab, frames []frame) {
+	asked := map[string]*question{}
+	for _, f := range frames {
+		if f.session != frames[0].session && asked[f.session] == nil {
+			asked[f.session] = ask(t, f.session)
+		}
+	}
+	var wg sync.WaitGroup
+	for s, q := range asked {
+		wg.Go(func() {
+			most := frameTime
+			if hopeless(t, s) {
+				most = awakeTick
+			}
+			if !q.came(ctx, t.stop(), most) {
+				timedOut(ctx, t, s)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // seeFrame makes a pass over one document.
