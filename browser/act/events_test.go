@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"image"
 	"image/jpeg"
+	"image/png"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"regexp"
@@ -438,6 +441,27 @@ func TestLargeUploads(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestPDF: a page is printed to a PDF, which comes in several parts.
+func TestPDF(t *testing.T) {
+	s := open(t)
+	noise := image.NewGray(image.Rect(0, 0, 1200, 1200))
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise.Pix) // never fails
+	s.mux.HandleFunc("/noise.png", func(w http.ResponseWriter, _ *http.Request) { _ = png.Encode(w, noise) })
+	s.page("/", `<!doctype html><title>bill: one</title><p>hello</p><img src=/noise.png>`)
+	s.goTo(s.url("site", "/"))
+	f := s.must(act.Step{Do: act.DoPDF, Path: "/workspace/x.pdf"}).File
+	if f == nil {
+		t.Fatal("there is no file")
+	}
+	text, err := io.ReadAll(f.Content)
+	if err != nil || int64(len(text)) != f.Size || len(text) < 1<<20 {
+		t.Errorf("the PDF has %d bytes, and is said to have %d: %v", len(text), f.Size, err)
+	}
+	if !bytes.HasPrefix(text, []byte("%PDF-")) || !bytes.HasSuffix(bytes.TrimSpace(text), []byte("%%EOF")) || f.Type != "application/pdf" || f.Name != "bill_ one.pdf" {
+		t.Errorf("it is %.20q, %s, %q", text, f.Type, f.Name)
+	}
+}
 
 // TestEvalOnlyReads (BR34).
 func TestEvalOnlyReads(t *testing.T) {

@@ -86,17 +86,12 @@ func ask(t *tab, session string) *question {
 
 // answerOf waits for what a page answers itself, and not Chrome for it. Where that takes long, it calls
 // slow, unless that is nil, and asks the page whether it answers at all. It does not wait for a page
-// that was given up, and hardly for a frame that has not answered since its script was stopped.
+// that was given up.
 func answerOf[R any](ctx context.Context, t *tab, sent pending[R], slow func()) (R, error) {
 	if givenUp(t, sent.session) {
 		sent.drop()
 		var none R
 		return none, fmt.Errorf("%s: the page was given up: %w", sent.method, context.DeadlineExceeded)
-	}
-	if hopeless(t, sent.session) {
-		within, cancel := context.WithTimeout(ctx, awakeTick)
-		defer cancel()
-		ctx = within
 	}
 	if !sent.came(ctx, t.stop(), askTime) {
 		if slow != nil {

@@ -155,16 +155,10 @@ func (t eye) pdf(ctx context.Context) (*File, error) {
 		if err != nil {
 			return nil, t.fault(err, false)
 		}
-		text := part.Data
-		if part.Base64encoded {
-			if text, err = base64.StdEncoding.DecodeString(string(part.Data)); err != nil {
-				return nil, t.fault(err, false)
-			}
-		}
-		if b.Len()+len(text) > MaxPDF {
+		if b.Len()+len(part.Data) > MaxPDF {
 			return nil, &Refusal{Reason: ReasonLimit, Message: "the PDF has more than " + bytesOf(MaxPDF), Next: "take a picture"}
 		}
-		b.Write(text)
+		b.Write(part.Data)
 		if part.EOF {
 			return &File{Name: fileName(t.e.masks.hide(t.title()) + ".pdf"), Type: "application/pdf", Size: int64(b.Len()), Content: io.NopCloser(&b)}, nil
 		}
