@@ -103,6 +103,30 @@ func TestAddressesOfFieldsAreNotSeen(t *testing.T) {
 	}
 }
 
+// TestHistory: a tab goes back and forward, and the policy is told where to.
+func TestHistory(t *testing.T) {
+	s := open(t)
+	s.page("/a", `<!doctype html><title>a</title>first`)
+	s.page("/b", `<!doctype html><title>b</title>second`)
+	s.goTo(s.url("site", "/a"))
+	s.goTo(s.url("other", "/b"))
+	for _, c := range []struct {
+		do        act.Verb
+		to, shows string
+	}{{act.DoBack, s.url("site", "/a"), "first"}, {act.DoForward, s.url("other", "/b"), "second"}, {act.DoBack, s.url("site", "/a"), "first"}} {
+		p, err := s.seat.Prepare(s.ctx(), "", act.Step{Do: c.do})
+		if err != nil || p.Facts.Kind != act.KindNavigate || p.Facts.To != c.to {
+			t.Errorf("%s: the policy decides about %+v, %v", c.do, p, err)
+		}
+		if o := s.must(act.Step{Do: c.do}); o.URL != c.to || o.Stop != "" {
+			t.Errorf("%s ends as %+v", c.do, o)
+		}
+		if l := s.look(act.LookRequest{}); !strings.Contains(l, c.shows) {
+			t.Errorf("after %s the page shows\n%s", c.do, l)
+		}
+	}
+}
+
 // TestHandlersThatHang: no handler of a page, and no frame, holds a step for ever (BR-A17).
 func TestHandlersThatHang(t *testing.T) {
 	t.Parallel()          // it waits most of the time
