@@ -30,12 +30,12 @@ func (p *plan) do(ctx context.Context, s Step) (*Outcome, error) {
 			t.settle(ctx, SettleTime)
 		}
 	}
-	p.told(out, commits)
+	p.told(out, commits, err)
 	return out, err
 }
 
-// told is what became of the step, beside what it did itself.
-func (p *plan) told(out *Outcome, commits int) {
+// told is what became of the step, beside what it did itself. The agent reads it unless the step failed.
+func (p *plan) told(out *Outcome, commits int, failed error) {
 	t, e := p.t, p.e
 	if d := t.waiting(); d != nil {
 		out.Dialog = d
@@ -59,8 +59,8 @@ func (p *plan) told(out *Outcome, commits int) {
 	for _, n := range t.takeNotes() {
 		out.Line += "; " + n
 	}
-	if tellFreed(t) {
-		out.Line += "; a script that ran without end was stopped"
+	if failed == nil && tellFreed(t) {
+		out.Line += "; " + wasStopped
 	}
 	out.Line = e.masks.hide(strings.TrimPrefix(out.Line, "; "))
 	out.URL = shownURL(e.masks.hide(t.url()))
@@ -193,9 +193,11 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 		out.Line = "the page holds it"
 		return nil
 	}
-	came := t.until(ctx, OpenTime, func() bool {
-		return t.commits != commits && t.loaded || t.dialog != nil || t.failure != "" || t.files != files
+	ended := func() bool { return t.dialog != nil || t.failure != "" || t.files != files }
+	unheld(t, func(most time.Duration) bool { // until the page is left: a script of the next one may take its time
+		return t.until(ctx, most, func() bool { return t.commits != commits || ended() }) || ctx.Err() != nil || t.over()
 	})
+	came := t.until(ctx, OpenTime, func() bool { return t.commits != commits && t.loaded || ended() })
 	t.mu.Lock()
 	failure, dialog, file := t.failure, t.dialog, t.files != files
 	loaded := t.commits != commits
@@ -336,7 +338,7 @@ func (p *plan) wait(ctx context.Context, s Step, out *Outcome) error {
 		most = 10 * time.Second
 	}
 	end := time.Now().Add(most)
-	want := strings.ToLower(plain(s.Text))
+	want, before := strings.ToLower(plain(s.Text)), freed(t)
 	for {
 		if d := t.waiting(); d != nil {
 			out.Line = "a dialog came"
@@ -351,7 +353,7 @@ func (p *plan) wait(ctx context.Context, s Step, out *Outcome) error {
 						return nil
 					}
 				}
-			} else if errors.Is(err, errGone) || errors.Is(err, errCrashed) || errors.Is(err, context.DeadlineExceeded) && freed(t) {
+			} else if errors.Is(err, errGone) || errors.Is(err, errCrashed) || errors.Is(err, context.DeadlineExceeded) && freed(t) && !before {
 				return t.fault(err, false)
 			}
 		}

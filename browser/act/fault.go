@@ -47,7 +47,7 @@ func refusal(ctx context.Context, t *tab, err error, ran bool) error {
 	}
 	err = t.fault(err, ran)
 	if r, ok := errors.AsType[*Refusal](err); ok && late && tellFreed(t) {
-		r.Message = "a script of the page ran without end, and was stopped"
+		r.Message += ", and " + wasStopped
 	}
 	return err
 }

@@ -372,11 +372,11 @@ func (t ear) throttle(ctx context.Context, session string) {
 		if !stopped && t.flooding(session, now) && (spent >= hungWork || now.Sub(began) >= stopTime) {
 			stopped = true
 			terminate(g, session)
-			t.change(func() { t.freed = true })
 		}
 	}
 	_, err := slower.wait(ctx)
 	if err == nil {
+		t.change(func() { t.freed = t.freed || stopped })
 		rest := time.NewTimer(slowTime)
 		defer rest.Stop()
 		select {
@@ -431,7 +431,7 @@ func (e *engine) detached(v attachEvent) {
 		e.front = nil // it may be of a window that was closed at once, and not of chromedp
 	}
 	e.mu.Unlock()
-	e.g.leave(v.SessionID)
+	defer e.g.leave(v.SessionID) // what waits for its answers is no answer of its page, so it is forgotten before
 	if t == nil {
 		return
 	}

@@ -6,20 +6,19 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// When a page, or a frame of another site, that does not answer counts as hung. On a busy machine a page may not have run at
-// all meanwhile, so what counts is the processor time that its Chrome got: after hungWork for each
-// page and frame, of MaxTabs at most, its script is stopped, and after as much again Chrome is
-// ended, or a script of a frame is stopped again; each not before hungTime, since other threads of the Chrome use processors too. What it
-// gets while the page floods its console does not count, up to floodWork times as much, since the
-// answer may wait behind the lines. A page that waits for something else than a processor has
-// stopTime, and endTime from then on.
+// When a page, or a frame of another site, that does not answer counts as hung. On a busy machine it may
+// not have run at all meanwhile, so what counts is the processor time that its Chrome got: after hungWork
+// for each page and frame, of MaxTabs at most, its script is stopped. After as much again Chrome is ended,
+// or the script that runs in a frame then is stopped. Neither is done before hungTime, since other threads
+// of the Chrome use processors too. What it gets while the page floods its console does not count, up to
+// floodWork times as much, since the answer may wait behind the lines. A page that waits for something
+// else than a processor has stopTime, and endTime from then on.
 const (
 	hungWork  = time.Second
 	hungTime  = answerTime - askTime
@@ -29,8 +28,8 @@ const (
 	// answerTime is how long a page may take over one event of input or one script of ours. Once
 	// it has taken askTime, it is asked whether it answers at all. With one to three pages and
 	// frames and a free processor, Chrome has then had hungWork for each before answerTime is over,
-	// so the same call stops a script without end. A single wait for a page ends after answerTime and
-	// awakeTime at the latest.
+	// so the same call stops a script without end. A single wait for input or a script of ours
+	// ends after answerTime and awakeTime at the latest.
 	answerTime = LookPatience
 	askTime    = time.Second
 	// awakeTime is how long a call then waits at most to see whether the page answers after all.
@@ -88,6 +87,9 @@ func ask(t *tab, session string) *question {
 // slow, unless that is nil, and asks the page whether it answers at all. It does not wait for a page
 // that was given up.
 func answerOf[R any](ctx context.Context, t *tab, sent pending[R], slow func()) (R, error) {
+	if hopeless(t, sent.session) && !sent.came(ctx, t.stop(), awakeTick) {
+		timedOut(ctx, t, sent.session)
+	}
 	if givenUp(t, sent.session) {
 		sent.drop()
 		var none R
@@ -117,43 +119,43 @@ func timedOut(ctx context.Context, t *tab, session string) {
 	if age+awakeTime >= hungTime {
 		awake(ctx, t, session)
 	} else if session != t.session() {
-		giveUp(t, session)
+		giveUp(t, q)
 	}
 }
 
-// leaving waits until Chrome has begun to leave the page. A page or frame that hangs delays that, so it
-// has as long as for an answer.
+// leaving waits for an answer of Chrome that comes once it has begun to leave the page.
 func leaving[R any](ctx context.Context, t *tab, sent pending[R]) (R, error) {
-	if !sent.came(ctx, t.stop(), askTime) {
-		all := sessionsOf(t) // each may keep Chrome from it, by what it does when it is left
-		for _, s := range all {
-			ask(t, s)
-		}
-		if !sent.came(ctx, t.stop(), hungTime) {
-			var wg sync.WaitGroup
-			for _, s := range all {
-				wg.Go(func() { awake(ctx, t, s) })
-			}
-			wg.Wait()
-		}
-	}
+	unheld(t, func(most time.Duration) bool { return sent.came(ctx, t.stop(), most) })
 	return sent.waitOr(ctx, t.stop())
 }
 
-// sessionsOf are the sessions of a tab: its page, and frames of other sites.
-func sessionsOf(t *tab) []string {
+// unheld calls over until that reports that waiting is over, and frees the tab from a page or frame that
+// hangs: each may keep Chrome from leaving it, by what it does when it is left. over waits for most.
+func unheld(t *tab, over func(most time.Duration) bool) {
+	if over(askTime) {
+		return
+	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Collect(maps.Keys(t.views))
+	all := slices.Collect(maps.Keys(t.views))
+	t.mu.Unlock()
+	var asked []*question
+	for _, s := range all {
+		asked = append(asked, ask(t, s))
+	}
+	for !over(awakeTick) {
+		for _, q := range asked {
+			if q.open() {
+				free(t, q)
+			}
+		}
+	}
 }
 
-// giveUp has the call that runs wait no longer for the page of a session.
-func giveUp(t *tab, session string) {
+// giveUp has the call that runs wait no longer for the page that was asked.
+func giveUp(t *tab, q *question) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if v := t.views[session]; v != nil && v.asked != nil {
-		v.asked.givenUp = true
-	}
+	q.givenUp = true
 }
 
 // givenUp reports whether the call that runs has given up the page of a session, which has not
@@ -183,24 +185,17 @@ func freed(t *tab) bool {
 	return t.freed
 }
 
-// tellFreed is freed of one who tells the agent.
+// tellFreed is freed for one who tells the agent.
 func tellFreed(t *tab) bool {
-	is := freed(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.freed = false
-	return is
+	forgetAnswers(t)
+	defer func() { t.freed = false }()
+	return t.freed
 }
 
-// forgetAnswers forgets the questions that were answered. t.mu is held.
-func forgetAnswers(t *tab) {
-	for _, v := range t.views {
-		if q := v.asked; q != nil && !q.open() {
-			t.freed = t.freed || q.stopped
-			v.asked = nil
-		}
-	}
-}
+// wasStopped is how the agent hears of it.
+const wasStopped = "a script that ran without end was stopped"
 
 // eachTab calls f with each tab, with the tab's mu held.
 func eachTab(e *engine, f func(*tab)) {
@@ -226,6 +221,7 @@ func listenAnew(t *tab) {
 
 // forgetQuestions has no page of a tab counted as one that has not answered. t.mu is held.
 func forgetQuestions(t *tab) {
+	forgetAnswers(t)
 	for _, v := range t.views {
 		v.asked = nil
 	}
@@ -262,7 +258,7 @@ func abandon(t *tab) {
 	var hang []string
 	for s, v := range t.views {
 		if v.asked.open() {
-			hang = append(hang, s)
+			hang, t.freed = append(hang, s), true
 		}
 	}
 	t.mu.Unlock()
@@ -286,15 +282,21 @@ func awake(ctx context.Context, t *tab, session string) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), awakeTime)
 	defer cancel()
-	for q, stop := ask(t, session), t.stop(); !q.came(ctx, stop, awakeTick); {
-		switch script, chrome := hangs(t, q); {
-		case script:
-			terminate(t.e.g, session)
-		case chrome:
-			t.e.g.end(errGone)
-		}
+	q, stop := ask(t, session), t.stop()
+	for !q.came(ctx, stop, awakeTick) {
+		free(t, q)
 	}
-	giveUp(t, session)
+	giveUp(t, q)
+}
+
+// free stops the script of a page that has not answered, or ends its Chrome, if it hangs by now.
+func free(t *tab, q *question) {
+	switch script, chrome := hangs(t, q); {
+	case script:
+		terminate(t.e.g, q.session)
+	case chrome:
+		t.e.g.end(errGone)
+	}
 }
 
 // hangs reports whether a page that has not answered hangs by now, so that its script has to be

@@ -72,7 +72,6 @@ type sight struct {
 	all    int // controls
 	cut    string
 	test   bool // whether a person is there, as a CAPTCHA is
-	freed  bool // a script that ran without end was stopped before
 }
 
 // looks are what is kept of a tab for the next part and for changes.
@@ -151,15 +150,14 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 	top := seen[frames[0].id]
 	s.url, s.title = t.e.masks.hide(top.URL), t.e.masks.hide(top.Title)
 	copy(s.at[:], top.At)
-	s.freed = tellFreed(t.tab)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.write(s, frames[0], seen, within, true, 0)
 	return s, nil
 }
 
-// present gives up the frames of other sites that do not answer. All of them have frameTime together,
-// so that they keep nobody from the others.
+// present gives up the frames of other sites that do not answer. All of them have frameTime and awakeTime
+// together, so that they keep nobody from the others.
 func present(ctx context.Context, t *tab, frames []frame) {
 	asked := map[string]*question{}
 	for _, f := range frames {
@@ -170,6 +168,9 @@ func present(ctx context.Context, t *tab, frames []frame) {
 	var wg sync.WaitGroup
 	for s, q := range asked {
 		wg.Go(func() {
+			if givenUp(t, s) {
+				return
+			}
 			most := frameTime
 			if hopeless(t, s) {
 				most = awakeTick
@@ -370,8 +371,8 @@ func (t eye) head(s *sight, mark string) string {
 	if s.cut != "" {
 		h += ", not all: " + s.cut
 	}
-	if s.freed {
-		h += ", a script that ran without end was stopped"
+	if tellFreed(t.tab) {
+		h += ", " + wasStopped
 	}
 	if s.test {
 		h += ", a CAPTCHA: leave it to a person"

@@ -85,15 +85,22 @@ func (t *tab) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// over reports whether nothing more comes of the tab.
+func (t *tab) over() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.crashed || t.closed || t.e.alive() != nil
+}
+
 // until waits for ok, at most for a while, and reports whether it came.
 func (t *tab) until(ctx context.Context, most time.Duration, ok func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for {
 		t.mu.Lock()
-		is, over := ok(), t.crashed || t.closed
+		is := ok()
 		t.mu.Unlock()
-		if is || over || ctx.Err() != nil || t.e.alive() != nil {
+		if is || ctx.Err() != nil || t.over() {
 			return is
 		}
 		t.pause(ctx, 200*time.Millisecond)

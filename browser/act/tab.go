@@ -268,6 +268,7 @@ func (t *tab) navigated(session, id, parent, loader, url string) {
 	}
 	t.leaving = time.Time{}
 	if v := t.views[session]; v != nil && v.top == id {
+		forgetAnswers(t)
 		v.asked = nil
 	}
 	if id == t.target {
@@ -275,6 +276,16 @@ func (t *tab) navigated(session, id, parent, loader, url string) {
 		t.loaded, t.alerts, t.failure, t.freed = false, 0, "", false
 		clear(t.underway)
 		t.counted = 0
+	}
+}
+
+// forgetAnswers forgets the questions that were answered. t.mu is held.
+func forgetAnswers(t *tab) {
+	for _, v := range t.views {
+		if q := v.asked; q != nil && q.answered() {
+			t.freed = t.freed || q.stopped
+			v.asked = nil
+		}
 	}
 }
 
