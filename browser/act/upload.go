@@ -151,7 +151,7 @@ func (t eye) pdf(ctx context.Context) (*File, error) {
 	defer func() { begin(t.e.g, s, cdpio.Close, cdpio.CloseParams{Handle: r.Stream}).drop() }()
 	var b bytes.Buffer
 	for {
-		part, err := call(ctx, t.e.g, s, cdpio.Read, cdpio.ReadParams{Handle: r.Stream, Size: 1 << 20})
+		part, err := call(ctx, t.e.g, s, cdpio.Read, cdpio.ReadParams{Handle: r.Stream, Size: 128 << 10})
 		if err != nil {
 			return nil, t.fault(err, false)
 		}
