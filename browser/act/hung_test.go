@@ -30,7 +30,7 @@ func stopProcesses(t *testing.T) (goOn func()) {
 // machine the script may get too little processor time to be known for one, and is begun again.
 func (s *stage) stops(url string, hang func(look string) error) {
 	s.t.Helper()
-	const tries = 3
+	const tries = 6
 	for n := 1; ; n++ {
 		look := s.goTo(url)
 		start := time.Now()
