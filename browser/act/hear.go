@@ -431,7 +431,7 @@ func (e *engine) detached(v attachEvent) {
 		e.front = nil // it may be of a window that was closed at once, and not of chromedp
 	}
 	e.mu.Unlock()
-	defer e.g.leave(v.SessionID) // it ends what was asked of its page, which is no answer and is forgotten before
+	defer e.g.leave(v.SessionID) // last: it fails open questions, and the page has not answered those
 	if t == nil {
 		return
 	}
