@@ -39,7 +39,10 @@ type rig struct {
 	log   *testenv.Log
 
 	configure func(*WorkerConfig) // changes the configuration of workers; nil for none
-	invalid   *atomic.Bool        // callers of streams without a handler would not be let in any more
+	// answers takes what a front asks of a worker in the place of next; nil for none. It is set
+	// before the worker starts, which is asked at once.
+	answers func(w http.ResponseWriter, req *http.Request, next http.HandlerFunc)
+	invalid *atomic.Bool // callers of streams without a handler would not be let in any more
 
 	movers map[string]*mover // of workers, by name
 	times  moveTimes         // of workers
@@ -192,6 +195,9 @@ func (r *rig) unlinkedOf(name string, files Credentials, h http.HandlerFunc, b *
 	m.Worker, err = NewWorker(cfg)
 	if err != nil {
 		r.t.Fatal(err)
+	}
+	if answers := r.answers; answers != nil {
+		m.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { answers(w, req, m.Worker.serve) })
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)

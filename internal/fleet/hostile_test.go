@@ -241,9 +241,8 @@ func TestHostileWorker(t *testing.T) {
 func TestStateWithoutEnd(t *testing.T) {
 	r := newRig(t, nil)
 	m := r.worker("good", r.cert("good", WorkerDNS("good")), echo("good"), "p")
-	bad := r.unlinked("bad", r.cert("bad", WorkerDNS("bad")), echo("bad"))
 	sent := make(chan int, 16)
-	bad.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	r.answers = func(w http.ResponseWriter, _ *http.Request, _ http.HandlerFunc) {
 		piece, n := []byte(strings.Repeat("x", 16<<10)), 0
 		for n < 4*maxState {
 			if _, err := w.Write(piece); err != nil {
@@ -255,7 +254,8 @@ func TestStateWithoutEnd(t *testing.T) {
 		case sent <- n:
 		default:
 		}
-	})
+	}
+	bad := r.unlinked("bad", r.cert("bad", WorkerDNS("bad")), echo("bad"))
 	l := r.front.roster.named("good")
 	if n := await(t, sent, "the end of what the worker sends"); n < maxState/2 || n > maxState+2*maxBuffer {
 		t.Errorf("%d bytes of one line are taken, want at most %d and what is on its way", n, maxState)

@@ -389,14 +389,14 @@ func TestKeptIsBounded(t *testing.T) {
 		"a long one":          `[{"worker":"w2","key":"` + strings.Repeat("k", maxSighting) + `"}]`,
 		"more than its share": "[" + strings.TrimSuffix(strings.Repeat(`{"worker":"w2","key":"k","checkpoint":"`+strings.Repeat("c", 1000)+`"},`, 200), ",") + "]",
 	} {
-		m := r.worker("w1", files, echo("w1"))
-		m.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.answers = func(w http.ResponseWriter, req *http.Request, next http.HandlerFunc) {
 			if req.URL.Path != keptPath {
-				m.serve(w, req)
+				next(w, req)
 				return
 			}
 			_, _ = w.Write([]byte(text))
-		})
+		}
+		m := r.worker("w1", files, echo("w1"))
 		all, err := r.front.roster.named("w1").kept(t.Context(), 100<<10)
 		if err == nil || len(all) > 100 {
 			t.Errorf("%s: %d, %v", name, len(all), err)
@@ -410,17 +410,18 @@ func TestKeptIsBounded(t *testing.T) {
 func (r *rig) silent(name string) (stop func()) {
 	r.t.Helper()
 	over := make(chan struct{})
-	m := r.worker(name, r.cert(name, WorkerDNS(name)), echo(name))
-	m.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	r.answers = func(w http.ResponseWriter, req *http.Request, next http.HandlerFunc) {
 		if req.URL.Path == statePath {
-			m.serve(w, req)
+			next(w, req)
 			return
 		}
 		select {
 		case <-over:
 		case <-req.Context().Done():
 		}
-	})
+	}
+	defer func() { r.answers = nil }()
+	r.worker(name, r.cert(name, WorkerDNS(name)), echo(name))
 	return func() { close(over) }
 }
 
