@@ -511,8 +511,12 @@ func TestCopiesOfTheKilledAreRemoved(t *testing.T) {
 	if len(kept) == 0 {
 		t.Fatal("nothing was fetched")
 	}
-	left := filepath.Join(filepath.Dir(kept[0]), "scratch-LEFT")
-	if err := os.MkdirAll(filepath.Join(left, "dir"), 0o700); err != nil {
+	// It comes whole: a start that still goes on may remove it at once.
+	copied, left := t.TempDir(), filepath.Join(filepath.Dir(kept[0]), "scratch-LEFT")
+	if err := os.Mkdir(filepath.Join(copied, "dir"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(copied, left); err != nil {
 		t.Fatal(err)
 	}
 	w.Restart(t.Context(), "fetched")
