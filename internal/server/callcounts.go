@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -134,15 +135,17 @@ func (n *callCounts) Calls(s console.Scope) console.Calls {
 func (n *callCounts) Rules() []console.RuleUse {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	all := []console.RuleUse{}
-	for _, use := range n.rules {
-		all = append(all, *use)
-	}
-	slices.SortFunc(all, func(a, b console.RuleUse) int {
+	// Pointers are sorted: the code that sorts is made once for all kinds of them, and once for each
+	// kind of struct, 26 KB.
+	uses := slices.SortedFunc(maps.Values(n.rules), func(a, b *console.RuleUse) int {
 		if a.Calls != b.Calls {
 			return b.Calls - a.Calls
 		}
 		return strings.Compare(a.ID, b.ID)
 	})
+	all := make([]console.RuleUse, 0, len(uses))
+	for _, use := range uses {
+		all = append(all, *use)
+	}
 	return all
 }

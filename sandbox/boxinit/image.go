@@ -1,7 +1,6 @@
 package boxinit
 
 import (
-	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -31,11 +30,11 @@ const (
 // arguments of mmap(2) for every part of the program, what is to be zeroed
 // behind its data, and where to go.
 func Image(exe *os.File) ([]byte, error) {
-	f, err := elf.NewFile(exe)
+	head, parts, err := readParts(exe)
 	if err != nil {
 		return nil, fmt.Errorf("read own program: %w", err)
 	}
-	shift, err := loadShift(f)
+	shift, err := loadShift(head)
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +43,8 @@ func Image(exe *os.File) ([]byte, error) {
 	down := func(n uint64) uint64 { return n &^ (page - 1) }
 	up := func(n uint64) uint64 { return down(n + page - 1) }
 	var maps, zero []uint64
-	for _, p := range f.Progs {
-		if p.Type != elf.PT_LOAD {
+	for _, p := range parts {
+		if p.Type != partLoad {
 			continue
 		}
 		at := p.Vaddr + shift.mapped
@@ -87,12 +86,56 @@ func Image(exe *os.File) ([]byte, error) {
 
 const noFile64 = ^uint64(0)
 
-func protection(f elf.ProgFlag) uint64 {
+// header is how a program begins, and part is what follows for each of its parts (elf(5)).
+type header struct {
+	Ident                                              [16]byte
+	Type, Machine                                      uint16
+	Version                                            uint32
+	Entry, Phoff, Shoff                                uint64
+	Flags                                              uint32
+	Ehsize, Phentsize, Phnum, Shentsize, Shnum, Strndx uint16
+}
+
+type part struct {
+	Type, Flags                             uint32
+	Off, Vaddr, Paddr, Filesz, Memsz, Align uint64
+}
+
+const (
+	headerSize, partSize = 64, 56
+
+	typeExec, typeDyn      = 2, 3 // of a program: for fixed addresses, and for any
+	partLoad, partGNUStack = 1, 0x6474e551
+
+	partExec, partWrite, partRead = 1, 2, 4
+)
+
+// identOf64 is how programs of 64 bits begin whose numbers have the lowest byte first.
+var identOf64 = [16]byte{0x7f, 'E', 'L', 'F', 2, 1, 1}
+
+// readParts reads the header of a program, and those of its parts. Package debug/elf would read
+// the sections as well, and makes the binary larger by what decompresses them.
+func readParts(exe io.ReaderAt) (head header, parts []part, err error) {
+	read := func(at, size uint64, into any) error {
+		return binary.Read(io.NewSectionReader(exe, int64(at), int64(size)), binary.LittleEndian, into)
+	}
+	switch err := read(0, headerSize, &head); {
+	case err != nil:
+		return head, nil, err
+	case [7]byte(head.Ident[:7]) != [7]byte(identOf64[:7]) || head.Phentsize != partSize:
+		return head, nil, errors.New("it is not an ELF program of 64 bits")
+	}
+	parts = make([]part, head.Phnum)
+	return head, parts, read(head.Phoff, uint64(head.Phnum)*partSize, parts)
+}
+
+// protection is what mmap(2) is to allow, by the flags of a part.
+func protection(flags uint32) uint64 {
 	const read, write, exec = 1, 2, 4
 	prot := uint64(0)
-	for flag, bit := range map[elf.ProgFlag]uint64{elf.PF_R: read, elf.PF_W: write, elf.PF_X: exec} {
-		if f&flag != 0 {
-			prot |= bit
+	for _, bit := range [][2]uint32{{partRead, read}, {partWrite, write}, {partExec, exec}} {
+		if flags&bit[0] != 0 {
+			prot |= uint64(bit[1])
 		}
 	}
 	return prot
@@ -102,8 +145,8 @@ func protection(f elf.ProgFlag) uint64 {
 // and as the loader maps it.
 type shifts struct{ running, mapped uint64 }
 
-func loadShift(f *elf.File) (shifts, error) {
-	if f.Type != elf.ET_DYN {
+func loadShift(head header) (shifts, error) {
+	if head.Type != typeDyn {
 		return shifts{}, nil
 	}
 	aux, err := os.ReadFile("/proc/self/auxv")
@@ -113,7 +156,7 @@ func loadShift(f *elf.File) (shifts, error) {
 	const atEntry = 9 // getauxval(3), AT_ENTRY
 	for ; len(aux) >= 16; aux = aux[16:] {
 		if binary.NativeEndian.Uint64(aux) == atEntry {
-			return shifts{binary.NativeEndian.Uint64(aux[8:]) - f.Entry, programBase}, nil
+			return shifts{binary.NativeEndian.Uint64(aux[8:]) - head.Entry, programBase}, nil
 		}
 	}
 	return shifts{}, fmt.Errorf("read own program: where it begins: %w", io.ErrUnexpectedEOF)
@@ -122,30 +165,19 @@ func loadShift(f *elf.File) (shifts, error) {
 // loaderHeader is a page with the header of a program that has one part, and
 // a stack that cannot be executed.
 func loaderHeader() []byte {
+	machine := map[string]uint16{"amd64": 62, "arm64": 183}[runtime.GOARCH]
+	parts := []part{
+		{
+			Type: partLoad, Flags: partRead | partExec, Vaddr: loaderBase, Paddr: loaderBase,
+			Filesz: loaderSize, Memsz: loaderSize, Align: 0x10000, // the largest page of either architecture
+		},
+		{Type: partGNUStack, Flags: partRead | partWrite},
+	}
 	image := make([]byte, loaderSize)
-	const ehsize, phentsize = 64, 56
-	machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[runtime.GOARCH]
-	copy(image, elf.ELFMAG)
-	image[elf.EI_CLASS], image[elf.EI_DATA], image[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)
-	le := binary.LittleEndian
-	le.PutUint16(image[16:], uint16(elf.ET_EXEC))
-	le.PutUint16(image[18:], uint16(machine))
-	le.PutUint32(image[20:], uint32(elf.EV_CURRENT))
-	le.PutUint64(image[24:], loaderBase+loaderCode)
-	le.PutUint64(image[32:], ehsize) // e_phoff
-	le.PutUint16(image[52:], ehsize)
-	le.PutUint16(image[54:], phentsize)
-	le.PutUint16(image[56:], 2) // e_phnum
-	load := image[ehsize:]
-	le.PutUint32(load, uint32(elf.PT_LOAD))
-	le.PutUint32(load[4:], uint32(elf.PF_R|elf.PF_X))
-	le.PutUint64(load[16:], loaderBase)
-	le.PutUint64(load[24:], loaderBase)
-	le.PutUint64(load[32:], loaderSize)
-	le.PutUint64(load[40:], loaderSize)
-	le.PutUint64(load[48:], 0x10000) // the largest page of either architecture
-	stack := load[phentsize:]
-	le.PutUint32(stack, uint32(elf.PT_GNU_STACK))
-	le.PutUint32(stack[4:], uint32(elf.PF_R|elf.PF_W))
+	_, _ = binary.Encode(image, binary.LittleEndian, header{
+		Ident: identOf64, Type: typeExec, Machine: machine, Version: 1, Entry: loaderBase + loaderCode,
+		Phoff: headerSize, Ehsize: headerSize, Phentsize: partSize, Phnum: uint16(len(parts)),
+	})
+	_, _ = binary.Encode(image[headerSize:], binary.LittleEndian, parts) // both fit
 	return image
 }
