@@ -1,0 +1,9 @@
+package order
+
+import (
+	"testing"
+
+	"belljar.dev/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
