@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -127,7 +128,7 @@ func complexityOf(files []*code.File, limits thresholds) (r ComplexityPart) {
 		r.Summary.AvgCognitive = round(float64(cognitive)/float64(n), 2)
 	}
 	r.Summary.Violations = len(r.Violations)
-	slices.SortStableFunc(r.Violations, func(a, b Violation) int {
+	order.By(r.Violations, func(a, b *Violation) int {
 		return cmp.Or(cmp.Compare(b.over(), a.over()), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 	r.rank(ranked)
@@ -139,7 +140,7 @@ func (v Violation) over() float64 { return float64(v.Value) / float64(max(v.Limi
 
 // rank keeps the files with the highest scores.
 func (r *ComplexityPart) rank(all []RankedFile) {
-	slices.SortStableFunc(all, func(a, b RankedFile) int {
+	order.By(all, func(a, b *RankedFile) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.File, b.File))
 	})
 	all = all[:min(len(all), r.Thresholds.top)]

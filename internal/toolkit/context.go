@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/graph"
 	"belljar.dev/internal/toolkit/code/outline"
@@ -449,7 +450,7 @@ func hotspots(churn []ChurnedFile, all *ComplexityPart) []Hotspot {
 		}
 		spots = append(spots, Hotspot{Location{f.File, max(1, lines[f.File])}, score, Effort{round(float64(minutes[f.File])/60, 2), priority}})
 	}
-	slices.SortStableFunc(spots, func(a, b Hotspot) int {
+	order.By(spots, func(a, b *Hotspot) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Location.File, b.Location.File))
 	})
 	return spots[:min(len(spots), maxHotspots)]

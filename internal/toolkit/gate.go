@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/clone"
 	"belljar.dev/internal/toolkit/code/history"
@@ -172,7 +173,7 @@ func (j *judging) complexity(most int) {
 			}
 		}
 	}
-	slices.SortStableFunc(faults, func(a, b fault) int { return cmp.Compare(b.value, a.value) })
+	order.By(faults, func(a, b *fault) int { return cmp.Compare(b.value, a.value) })
 	for _, f := range faults {
 		j.Violations = append(j.Violations, f.GateFault)
 	}

@@ -3,9 +3,9 @@ package toolkit
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code/graph"
 )
 
@@ -111,7 +111,7 @@ func (r *GraphResult) fill(g *graph.Graph, m *graph.Metrics) {
 			Betweenness: exact(m.Betweenness, i), Closeness: exact(m.Closeness, i), Clustering: exact(m.Clustering, i),
 		})
 	}
-	slices.SortStableFunc(r.Ranked, func(a, b GraphNode) int {
+	order.By(r.Ranked, func(a, b *GraphNode) int {
 		return cmp.Or(less(b.PageRank, a.PageRank), less(b.In, a.In), cmp.Compare(a.Name, b.Name))
 	})
 	r.Ranked, r.RankedMore = shorten(r.Ranked, maxListed)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -47,9 +48,11 @@ func languagesOf(files []*code.File) []LanguagePart {
 		p.Blank += f.Lines.Blank
 		parts[f.Language] = p
 	}
-	return slices.SortedFunc(maps.Values(parts), func(a, b LanguagePart) int {
+	all := slices.Collect(maps.Values(parts))
+	order.By(all, func(a, b *LanguagePart) int {
 		return cmp.Or(cmp.Compare(b.Code, a.Code), cmp.Compare(a.Language, b.Language))
 	})
+	return all
 }
 
 // linesOf is the parts in one line.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"belljar.dev/internal/order"
 )
 
 // Scores of a template that is found: for the name or URI as a whole, and for each word of
@@ -48,7 +50,7 @@ func Search(query, toolchain string) ([]Found, error) {
 			found = append(found, Found{t, s})
 		}
 	}
-	slices.SortStableFunc(found, func(a, b Found) int { return cmp.Compare(b.Score, a.Score) })
+	order.By(found, func(a, b *Found) int { return cmp.Compare(b.Score, a.Score) })
 	return found, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -63,7 +64,7 @@ func Match(ctx context.Context, files []*code.File, snippet *code.File, o Option
 		m.functions(ctx, last)
 	}
 	res.Hits = m.hits
-	slices.SortStableFunc(res.Hits, func(x, y Hit) int {
+	order.By(res.Hits, func(x, y *Hit) int {
 		return cmp.Or(cmp.Compare(y.Similarity*y.Share, x.Similarity*x.Share), strings.Compare(x.Path, y.Path), cmp.Compare(x.First, y.First), cmp.Compare(x.Last, y.Last))
 	})
 	if len(res.Hits) > maxHits {

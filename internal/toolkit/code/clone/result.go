@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -122,27 +123,18 @@ func (b *builder) clones() (all []Clone) {
 
 // bySize sorts clones: the ones with the most tokens in all their later places first.
 func bySize(all []Clone) []Clone {
-	type sized struct{ size, at int } // a clone is large to move
-	order := make([]sized, len(all))
-	for i := range all {
-		order[i] = sized{all[i].Tokens * (len(all[i].Places) - 1), i}
-	}
-	slices.SortFunc(order, func(x, y sized) int {
-		if x.size != y.size {
-			return cmp.Compare(y.size, x.size)
+	size := func(c *Clone) int { return c.Tokens * (len(c.Places) - 1) }
+	order.By(all, func(c, d *Clone) int {
+		if x, y := size(c), size(d); x != y {
+			return cmp.Compare(y, x)
 		}
-		c, d := &all[x.at], &all[y.at]
 		p, q := &c.Places[0], &d.Places[0]
 		return cmp.Or(
 			strings.Compare(p.Path, q.Path), cmp.Compare(p.First, q.First), cmp.Compare(p.Last, q.Last),
-			strings.Compare(string(c.Kind), string(d.Kind)), cmp.Compare(x.at, y.at),
+			strings.Compare(string(c.Kind), string(d.Kind)),
 		)
 	})
-	sorted := make([]Clone, len(order))
-	for i, o := range order {
-		sorted[i] = all[o.at]
-	}
-	return sorted
+	return all
 }
 
 // meets reports whether lines of a place are part of another place of the clone: code
@@ -208,7 +200,7 @@ func (r *row) duplicated(of []*builder) (files []Duplicated, lines, total int, s
 			files = append(files, d)
 		}
 	}
-	slices.SortStableFunc(files, func(x, y Duplicated) int {
+	order.By(files, func(x, y *Duplicated) int {
 		return cmp.Or(cmp.Compare(y.Lines, x.Lines), strings.Compare(x.Path, y.Path))
 	})
 	return files, lines, total, shares

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -89,7 +90,7 @@ func Rank(ctx context.Context, in Input, least float64) (Result, error) {
 		}
 		result.Files = append(result.Files, ranked)
 	}
-	slices.SortFunc(result.Files, func(a, b File) int {
+	order.By(result.Files, func(a, b *File) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Path, b.Path))
 	})
 	if result.Left > 0 {
@@ -126,22 +127,22 @@ func count(all []values, k int) (missing int) {
 // compare returns for each file the part of the others that have less of a vector, those
 // with the same by half.
 func compare(all []values, k int) []float64 {
-	var order []int // the measured files, by value
+	var byValue []int // the measured files
 	for i := range all {
 		if all[i][k] != nil {
-			order = append(order, i)
+			byValue = append(byValue, i)
 		}
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(*all[a][k], *all[b][k]) })
+	slices.SortFunc(byValue, func(a, b int) int { return cmp.Compare(*all[a][k], *all[b][k]) })
 	above := make([]float64, len(all))
-	for at := 0; at < len(order); {
+	for at := 0; at < len(byValue); {
 		end := at
-		for end < len(order) && *all[order[end]][k] == *all[order[at]][k] {
+		for end < len(byValue) && *all[byValue[end]][k] == *all[byValue[at]][k] {
 			end++
 		}
-		for _, i := range order[at:end] {
-			if len(order) > 1 {
-				above[i] = (float64(at) + float64(end-at-1)/2) / float64(len(order)-1)
+		for _, i := range byValue[at:end] {
+			if len(byValue) > 1 {
+				above[i] = (float64(at) + float64(end-at-1)/2) / float64(len(byValue)-1)
 			}
 		}
 		at = end

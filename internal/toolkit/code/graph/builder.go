@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -151,17 +152,17 @@ func (b *builder) leave(name string, file int) {
 // finish sorts the graph.
 func (b *builder) finish() *Graph {
 	g := &b.g
-	order := make([]int, len(g.Nodes)) // of the old indexes
-	for i := range order {
-		order[i] = i
+	sorted := make([]int, len(g.Nodes)) // of the old indexes
+	for i := range sorted {
+		sorted[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int {
+	slices.SortFunc(sorted, func(i, j int) int {
 		a, b := &g.Nodes[i], &g.Nodes[j]
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(i, j))
 	})
-	now := make([]int, len(order)) // new indexes by the old ones
-	nodes := make([]Node, len(order))
-	for i, old := range order {
+	now := make([]int, len(sorted)) // new indexes by the old ones
+	nodes := make([]Node, len(sorted))
+	for i, old := range sorted {
 		now[old], nodes[i] = i, g.Nodes[old]
 	}
 	g.Nodes = nodes
@@ -180,7 +181,7 @@ func (b *builder) finish() *Graph {
 	for name, files := range b.outside {
 		g.Outside = append(g.Outside, Outside{name, len(files)})
 	}
-	slices.SortFunc(g.Outside, func(a, b Outside) int {
+	order.By(g.Outside, func(a, b *Outside) int {
 		return cmp.Or(cmp.Compare(b.Files, a.Files), cmp.Compare(a.Name, b.Name))
 	})
 	if b.tired {

@@ -3,6 +3,8 @@ package graph
 import (
 	"cmp"
 	"slices"
+
+	"belljar.dev/internal/order"
 )
 
 // components are the nodes that links connect.
@@ -90,6 +92,6 @@ func sortParts(parts [][]int) [][]int {
 	for _, p := range parts {
 		slices.Sort(p)
 	}
-	slices.SortFunc(parts, func(a, b []int) int { return cmp.Or(len(b)-len(a), a[0]-b[0]) })
+	order.By(parts, func(a, b *[]int) int { return cmp.Or(len(*b)-len(*a), (*a)[0]-(*b)[0]) })
 	return parts
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -375,7 +376,7 @@ func (d *dead) list() (all []Unreached) {
 		all = append(all, u)
 	}
 	rank := func(c Confidence) int { return slices.Index([]Confidence{High, Medium, Low}, c) }
-	slices.SortFunc(all, func(a, b Unreached) int {
+	order.By(all, func(a, b *Unreached) int {
 		return cmp.Or(rank(a.Confidence)-rank(b.Confidence), cmp.Compare(a.Path, b.Path), a.Line-b.Line)
 	})
 	return all

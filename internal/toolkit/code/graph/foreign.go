@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -55,7 +56,7 @@ func Foreign(ctx context.Context, files []*code.File) ([]Crossing, []code.Gap, e
 		found = append(found, c.found...)
 	}
 	join(files, found)
-	slices.SortFunc(found, func(a, b Crossing) int {
+	order.By(found, func(a, b *Crossing) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), a.Line-b.Line, cmp.Compare(a.By, b.By), cmp.Compare(a.Name, b.Name))
 	})
 	found = slices.Compact(found)

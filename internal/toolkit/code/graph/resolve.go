@@ -2,9 +2,9 @@ package graph
 
 import (
 	"path"
-	"slices"
 	"strings"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -46,7 +46,7 @@ func newResolver(files []*code.File) *resolver {
 		case code.Rust, code.Python, code.TypeScript, code.TSX, code.JavaScript, code.Shell, code.Other:
 		}
 	}
-	slices.SortFunc(x.mods, func(a, b module) int { return len(b.dir) - len(a.dir) })
+	order.By(x.mods, func(a, b *module) int { return len(b.dir) - len(a.dir) })
 	return x
 }
 

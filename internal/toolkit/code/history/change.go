@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -170,7 +171,7 @@ func (r repo) changes(ctx context.Context, from string) ([]Change, error) {
 			all = append(all, Change{Path: name, New: true})
 		}
 	}
-	slices.SortFunc(all, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	order.By(all, func(a, b *Change) int { return strings.Compare(a.Path, b.Path) })
 	return all, nil
 }
 

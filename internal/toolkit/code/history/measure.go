@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -203,7 +204,7 @@ func (t *tally) history() History {
 		}
 		h.Files = append(h.Files, f.File)
 	}
-	slices.SortFunc(h.Files, func(a, b File) int {
+	order.By(h.Files, func(a, b *File) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Path, b.Path))
 	})
 	return h

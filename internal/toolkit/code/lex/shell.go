@@ -9,6 +9,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -114,7 +115,7 @@ func (s *shFile) tokens(tree *syntax.File) []code.Token {
 		}
 		return true
 	})
-	slices.SortFunc(marks, func(a, b mark) int { return a.start - b.start })
+	order.By(marks, func(a, b *mark) int { return a.start - b.start })
 	t := newTokenizer(s.f.Text)
 	for _, m := range append(marks, mark{span{len(s.f.Text), len(s.f.Text)}, code.Comment}) {
 		if m.start < t.at {

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 )
 
@@ -127,7 +127,7 @@ func Rank(ctx context.Context, query string, symbols []Symbol, o Options) (Resul
 	for i := range res.Hits {
 		h := &res.Hits[i]
 		of := byName[h.Name]
-		slices.SortFunc(of, func(a, b Symbol) int {
+		order.By(of, func(a, b *Symbol) int {
 			return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), strings.Compare(string(a.Scope), string(b.Scope)), strings.Compare(a.Owner, b.Owner))
 		})
 		h.Count, h.Symbols = len(of), of[:min(len(of), maxSymbols):min(len(of), maxSymbols)]
@@ -168,7 +168,7 @@ func collect(symbols []Symbol, scope Scope) (byName map[string][]Symbol, names [
 
 // best sorts hits, and keeps the first n.
 func best(hits []Hit, n int) []Hit {
-	slices.SortFunc(hits, func(a, b Hit) int {
+	order.By(hits, func(a, b *Hit) int {
 		if a.Parts.Exact != b.Parts.Exact {
 			if a.Parts.Exact {
 				return -1

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/graph"
 )
@@ -213,8 +214,8 @@ func (p *picker) linesOf(name string) []string {
 
 // text writes what was picked, by path and line.
 func (p *picker) text() string {
-	slices.SortFunc(p.taken, func(a, b taken) int {
-		x, y := p.g.Nodes[a.node], p.g.Nodes[b.node]
+	order.By(p.taken, func(a, b *taken) int {
+		x, y := &p.g.Nodes[a.node], &p.g.Nodes[b.node]
 		return cmp.Or(cmp.Compare(path.Dir(x.Path), path.Dir(y.Path)), cmp.Compare(x.Path, y.Path), cmp.Compare(x.Line, y.Line), cmp.Compare(a.node, b.node))
 	})
 	var out strings.Builder
