@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/mcp/wire"
 )
 
@@ -51,7 +52,7 @@ func (rs *resources) entries(ctx context.Context, session *Session) ([]Entry, er
 
 // ordered are entries by URI, each once, at most n.
 func ordered(all []Entry, n int) []Entry {
-	slices.SortStableFunc(all, func(a, b Entry) int { return strings.Compare(a.URI, b.URI) })
+	order.By(all, func(a, b *Entry) int { return strings.Compare(a.URI, b.URI) })
 	all = slices.CompactFunc(all, func(a, b Entry) bool { return a.URI == b.URI })
 	return all[:min(len(all), n)]
 }

@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/mcp/wire"
 	"belljar.dev/policies"
 )
@@ -113,7 +114,7 @@ func (ps *prompts) all(ctx context.Context, session *Session) ([]source, error) 
 			all = append(all, source{each, p})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b source) int { return strings.Compare(a.Name, b.Name) })
+	order.By(all, func(a, b *source) int { return strings.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(all, func(a, b source) bool { return a.Name == b.Name }), nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/mcp/wire"
 )
 
@@ -73,7 +74,7 @@ func (a *adapter) listTools(ctx context.Context, req *sdk.ListToolsRequest, next
 func toolPage(all []listedTool, cursor string, hides func(*tool) bool) (tools []json.RawMessage, next string, _ *wire.Error) {
 	all = slices.DeleteFunc(all, func(t listedTool) bool { return hides(t.tool) })
 	name := func(t listedTool) string { return t.tool.info.Name }
-	slices.SortFunc(all, func(a, b listedTool) int { return strings.Compare(name(a), name(b)) })
+	order.By(all, func(a, b *listedTool) int { return strings.Compare(name(*a), name(*b)) })
 	page, bad := after(all, cursor, name)
 	if bad != nil {
 		return nil, "", bad

@@ -3,10 +3,11 @@ package policies
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"belljar.dev/internal/order"
 )
 
 // Severity says how much is wrong.
@@ -81,7 +82,7 @@ func Lint(name string, text []byte, files Files, use *Use) ([]Finding, error) {
 		below.all()
 		found = append(found, below.found...)
 	}
-	slices.SortStableFunc(found, func(a, b Finding) int {
+	order.By(found, func(a, b *Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 	return found, nil

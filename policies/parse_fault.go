@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/strictyaml"
 )
 
@@ -25,7 +26,7 @@ type ParseError struct {
 
 // newParseError sorts the faults by place and reports each once.
 func newParseError(faults []Fault) *ParseError {
-	slices.SortStableFunc(faults, func(a, b Fault) int {
+	order.By(faults, func(a, b *Fault) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 	faults = slices.CompactFunc(faults, func(a, b Fault) bool {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"belljar.dev/internal/order"
 )
 
 // Bounds of what a profile says about the network.
@@ -243,7 +245,7 @@ func (d *netDecoder) publish(n *yaml.Node) []PortRange {
 		all = append(all, r)
 	}
 	// In order, so that two grants with the same ports are equal.
-	slices.SortFunc(all, func(a, b PortRange) int { return int(a.First) - int(b.First) })
+	order.By(all, func(a, b *PortRange) int { return int(a.First) - int(b.First) })
 	return all
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/search/engine"
 )
 
@@ -127,7 +128,7 @@ func (c *candidate) sum() {
 	for _, p := range c.families {
 		c.score += p.score
 	}
-	slices.SortStableFunc(c.engines, func(a, b Source) int { return cmp.Compare(a.Rank, b.Rank) })
+	order.By(c.engines, func(a, b *Source) int { return cmp.Compare(a.Rank, b.Rank) })
 }
 
 func (c *candidate) result() Result {

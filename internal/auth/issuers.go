@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
@@ -146,7 +147,7 @@ func (a *Authenticator) Degraded() (all []Degraded) {
 		}
 		i.keys.mu.Unlock()
 	}
-	slices.SortFunc(all, func(a, b Degraded) int { return cmp.Compare(a.Issuer, b.Issuer) })
+	order.By(all, func(a, b *Degraded) int { return cmp.Compare(a.Issuer, b.Issuer) })
 	return all
 }
 

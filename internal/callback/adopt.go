@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"slices"
 	"time"
+
+	"belljar.dev/internal/order"
 )
 
 // adopt takes over what processes that are gone have left: the callbacks that they set,
@@ -42,7 +43,7 @@ func (b *Book) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(left, func(a, c Delivery) int { return cmp.Compare(a.ID, c.ID) })
+	order.By(left, func(a, c *Delivery) int { return cmp.Compare(a.ID, c.ID) })
 	b.mu.Lock()
 	b.untaken, b.next = true, time.Time{} // what was adopted may be due before all else
 	b.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/store"
 )
 
@@ -140,7 +141,7 @@ func (b *Book) Cancel(ctx context.Context, tenant string, slot *int) (gone []Cal
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(gone, func(a, c Callback) int { return a.Slot - c.Slot })
+	order.By(gone, func(a, c *Callback) int { return a.Slot - c.Slot })
 	return gone, nil
 }
 

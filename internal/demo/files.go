@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/mcp/wire"
 )
 
@@ -113,7 +113,7 @@ func (f folder) having(part string) (any, error) {
 			all = append(all, resource{scheme + url.PathEscape(name), name, "text/plain"})
 		}
 	}
-	slices.SortFunc(all, func(a, b resource) int { return strings.Compare(a.Name, b.Name) })
+	order.By(all, func(a, b *resource) int { return strings.Compare(a.Name, b.Name) })
 	return map[string]any{"resources": all}, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"belljar.dev/internal/jsonlist"
+	"belljar.dev/internal/order"
 )
 
 // Times and bounds of an audit.
@@ -80,7 +81,7 @@ func (f *Front) Audit(ctx context.Context) []Audited {
 		away = append(away, Audited{Worker: worker, Seen: len(sightings), Error: "its log was not read: it is not linked"})
 	}
 	all = slices.Concat(all, away)
-	slices.SortFunc(all, func(a, b Audited) int { return strings.Compare(a.Worker, b.Worker) })
+	order.By(all, func(a, b *Audited) int { return strings.Compare(a.Worker, b.Worker) })
 	return all
 }
 

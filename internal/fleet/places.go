@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"belljar.dev/internal/fleet/claims"
+	"belljar.dev/internal/order"
 )
 
 // PlaceInfo is a place as a front sees it.
@@ -42,7 +43,7 @@ func (f *Front) Places() []PlaceInfo {
 	for place, c := range owners {
 		all = append(all, f.moves.describe(place, c, places[place], len(frozen[place]) > 0))
 	}
-	slices.SortFunc(all, func(a, b PlaceInfo) int { return cmp.Compare(a.Place, b.Place) })
+	order.By(all, func(a, b *PlaceInfo) int { return cmp.Compare(a.Place, b.Place) })
 	return all
 }
 
@@ -61,7 +62,7 @@ func (m *moves) list() (all []PlaceInfo) {
 	for place, c := range m.front.cfg.Claims.Moving() {
 		all = append(all, m.describe(place, c, "", false))
 	}
-	slices.SortFunc(all, func(a, b PlaceInfo) int { return cmp.Compare(a.Place, b.Place) })
+	order.By(all, func(a, b *PlaceInfo) int { return cmp.Compare(a.Place, b.Place) })
 	return all
 }
 

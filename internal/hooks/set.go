@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"belljar.dev/internal/order"
 )
 
 // Config says how a Set is made.
@@ -178,7 +180,7 @@ func (s *Set) Later(e Event) {
 		if err != nil {
 			s.cfg.Log.Error("hooks cannot be read", "event", e.Name, "err", err)
 		}
-		slices.SortStableFunc(all, func(a, b Hook) int {
+		order.By(all, func(a, b *Hook) int {
 			switch {
 			case a.Sync == b.Sync:
 				return 0

@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/people"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/people/question"
@@ -52,7 +52,7 @@ func approverOf(w *ways, placeOf func(*approver) (string, error)) (*approver, er
 const mostJoined = 200
 
 // joined joins lists of all desks, the newest first.
-func joined[Q any](all []*approver, list func(*approver) ([]Q, error), created func(Q) time.Time) ([]Q, error) {
+func joined[Q any](all []*approver, list func(*approver) ([]Q, error), created func(*Q) time.Time) ([]Q, error) {
 	var out []Q
 	longest := 0
 	for _, at := range all {
@@ -65,13 +65,13 @@ func joined[Q any](all []*approver, list func(*approver) ([]Q, error), created f
 	if len(out) == longest { // of one desk, in its order
 		return out, nil
 	}
-	slices.SortStableFunc(out, func(a, b Q) int { return created(b).Compare(created(a)) })
+	order.By(out, func(a, b *Q) int { return created(b).Compare(created(a)) })
 	return out[:min(len(out), mostJoined)], nil
 }
 
 // approvalAsked and questionAsked return when a person was asked.
-func approvalAsked(a approval.Approval) time.Time { return a.Created }
-func questionAsked(a question.Asked) time.Time    { return a.Created }
+func approvalAsked(a *approval.Approval) time.Time { return a.Created }
+func questionAsked(a *question.Asked) time.Time    { return a.Created }
 
 // listApprovals lists the approvals of all places that are not over, or all.
 func (w *ways) listApprovals(ctx context.Context, all bool) ([]approval.Approval, error) {

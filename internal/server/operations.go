@@ -13,6 +13,7 @@ import (
 	"belljar.dev/internal/auth"
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/job"
+	"belljar.dev/internal/order"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
 	"belljar.dev/policies"
@@ -45,7 +46,7 @@ func (o *operations) sessions() []control.Session {
 			all = append(all, one)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b control.Session) int { return a.Began.Compare(b.Began) })
+	order.By(all, func(a, b *control.Session) int { return a.Began.Compare(b.Began) })
 	return all
 }
 

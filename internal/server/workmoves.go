@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/fleet"
 	"belljar.dev/internal/fleet/claims"
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/placefile"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
@@ -128,7 +128,9 @@ func (m *movers) list() []fleet.Marked {
 			all = append(all, fleet.Marked{Place: id, Mark: mark})
 		}
 	}
-	slices.SortFunc(all, func(a, b fleet.Marked) int { return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.From, b.From)) })
+	order.By(all, func(a, b *fleet.Marked) int {
+		return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.From, b.From))
+	})
 	return all
 }
 

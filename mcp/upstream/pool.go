@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/policies"
 )
 
@@ -186,7 +187,7 @@ func (p *Pool[C]) Logs(server string, lines int) (all []Log) {
 			all = append(all, i.log(lines))
 		}
 	}
-	slices.SortFunc(all, func(a, b Log) int { return a.Key.compare(b.Key) })
+	order.By(all, func(a, b *Log) int { return a.Key.compare(b.Key) })
 	return all
 }
 
@@ -204,7 +205,7 @@ func (p *Pool[C]) Status() []Status {
 	for name := range idle {
 		all = append(all, Status{Key: Key{Server: name}, State: Off, Reason: "nothing has needed it"})
 	}
-	slices.SortFunc(all, func(a, b Status) int { return a.Key.compare(b.Key) })
+	order.By(all, func(a, b *Status) int { return a.Key.compare(b.Key) })
 	return all
 }
 

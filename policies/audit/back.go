@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"belljar.dev/internal/order"
 )
 
 // Cursor is the place of a record in a log. The zero value is the place behind the last one.
@@ -200,7 +202,7 @@ func (b *backward) candidates(text []byte) iter.Seq[[2]int] {
 			at = end + 1
 		}
 	}
-	slices.SortFunc(found, func(a, b [2]int) int { return b[0] - a[0] })
+	order.By(found, func(a, b *[2]int) int { return b[0] - a[0] })
 	return slices.Values(slices.Compact(found)) // a line may have several spellings
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/policies"
 )
 
@@ -59,7 +60,7 @@ func (r *redactor) add(name, value string) {
 			all = append(all, h)
 		}
 	}
-	slices.SortFunc(all, func(a, b hidden) int {
+	order.By(all, func(a, b *hidden) int {
 		return cmp.Or(cmp.Compare(len(b.text), len(a.text)), cmp.Compare(a.text, b.text))
 	})
 	r.values.Store(&all)

@@ -8,9 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
+
+	"belljar.dev/internal/order"
 )
 
 // Bounds of recordings.
@@ -153,7 +154,7 @@ func pruneRecordings(dir string) {
 			bytes += info.Size()
 		}
 	}
-	slices.SortFunc(infos, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	order.By(infos, func(a, b *fs.FileInfo) int { return (*a).ModTime().Compare((*b).ModTime()) })
 	for len(infos) > maxRecordings-pruneEvery || bytes > maxRecordingsBytes {
 		bytes -= infos[0].Size()
 		_ = os.Remove(filepath.Join(dir, infos[0].Name())) // the next one tries again

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/policies"
 )
 
@@ -115,7 +115,7 @@ func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
 // split sorts rows by length, and parts the families.
 func split(rows []special) (v4, v6 []special) {
-	slices.SortStableFunc(rows, func(a, b special) int { return b.prefix.Bits() - a.prefix.Bits() })
+	order.By(rows, func(a, b *special) int { return b.prefix.Bits() - a.prefix.Bits() })
 	for _, r := range rows {
 		if r.prefix.Addr().Is4() {
 			v4 = append(v4, r)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf16"
+
+	"belljar.dev/internal/order"
 )
 
 // minSecret is the length below which a value is not looked for in what comes
@@ -432,7 +434,7 @@ func (m *masker) hide(s string) string {
 	if f == nil {
 		return s
 	}
-	slices.SortFunc(f.found, func(a, b hit) int { return a.start - b.start })
+	order.By(f.found, func(a, b *hit) int { return a.start - b.start })
 	var clean strings.Builder
 	at := 0
 	for _, v := range f.found {

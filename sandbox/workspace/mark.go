@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/order"
 )
 
 // maxMarked bounds how many changed files a Mark remembers.
@@ -116,7 +118,7 @@ func (m *Mark) Changes() ([]Change, error) {
 			s.add(path, Deleted, was.mode)
 		}
 	}
-	slices.SortFunc(s.all, func(a, b Change) int {
+	order.By(s.all, func(a, b *Change) int {
 		if a.name < b.name {
 			return -1
 		}

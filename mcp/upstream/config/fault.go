@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"belljar.dev/internal/order"
 )
 
 // maxFaults bounds the faults of one file: a reader fixes the first ones first, and a
@@ -106,7 +108,7 @@ func (r *report) raw(n *node) string {
 
 // sorted returns the faults in the order of the text.
 func (r *report) sorted() []Fault {
-	slices.SortStableFunc(r.faults, func(a, b Fault) int {
+	order.By(r.faults, func(a, b *Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 	if r.more > 0 {

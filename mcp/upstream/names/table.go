@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"belljar.dev/internal/order"
 )
 
 // What a name may lead to besides a tool. An *AmbiguousError is the third case.
@@ -133,7 +135,7 @@ func Build(cfg Config) (*Table, error) {
 		tool.Shared = slices.DeleteFunc(slices.Compact(tool.Shared), func(name string) bool { return slices.Contains(tool.Aliases, name) })
 		t.tools = append(t.tools, tool)
 	}
-	slices.SortFunc(t.notices, func(a, b Notice) int {
+	order.By(t.notices, func(a, b *Notice) int {
 		return cmp.Or(strings.Compare(a.Server, b.Server), strings.Compare(a.Tool, b.Tool), strings.Compare(a.Text, b.Text))
 	})
 	return t, nil
@@ -179,7 +181,8 @@ func away(servers []Server, former []Former, now []entry) map[string]string {
 
 // entries are the tools that may be offered, sorted by server and native name.
 func (t *Table) entries(servers []Server) (all []entry) {
-	servers = slices.SortedFunc(slices.Values(servers), func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
+	servers = slices.Clone(servers)
+	order.By(servers, func(a, b *Server) int { return strings.Compare(a.Name, b.Name) })
 	for i, s := range servers {
 		switch {
 		case i > 0 && servers[i-1].Name == s.Name || i+1 < len(servers) && servers[i+1].Name == s.Name:
@@ -365,7 +368,9 @@ func (t *Table) Find(name string) (Tool, error) {
 // List returns all tools, sorted by primary name. The caller may keep and change it, but not
 // the Aliases of its tools.
 func (t *Table) List() []Tool {
-	return slices.SortedFunc(slices.Values(t.tools), func(a, b Tool) int { return strings.Compare(a.Primary, b.Primary) })
+	all := slices.Clone(t.tools)
+	order.By(all, func(a, b *Tool) int { return strings.Compare(a.Primary, b.Primary) })
+	return all
 }
 
 // Former returns the primary names to give to the next table, and to keep over a restart.

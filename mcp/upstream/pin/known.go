@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"belljar.dev/internal/order"
 	"belljar.dev/internal/printable"
 )
 
@@ -142,10 +143,12 @@ func Format(pins []Pin) []byte {
 
 // sorted are pins in the order of files.
 func sorted(pins []Pin) []Pin {
-	return slices.SortedFunc(slices.Values(pins), func(a, b Pin) int {
+	all := slices.Clone(pins)
+	order.By(all, func(a, b *Pin) int {
 		return cmp.Or(strings.Compare(a.Server, b.Server), cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
 			strings.Compare(a.Name, b.Name), cmp.Compare(slices.Index(hows, a.How), slices.Index(hows, b.How)), bytes.Compare(a.Digest[:], b.Digest[:]))
 	})
+	return all
 }
 
 // word is a text as one word of a line.
