@@ -177,9 +177,21 @@ type tool struct {
 // name, a bad name. A type without a schema panics when tools are first listed.
 func AddTool[In Gated](s *Server, t Tool, h Handler[In]) { s.tools.add(newTool(t, h)) }
 
-// newTool erases the input type of a tool.
+// newTool erases the input type of a tool. The code of it is made once for each input type, and that
+// of toolOf once.
 func newTool[In Gated](t Tool, h Handler[In]) *tool {
-	in, err := shapeOf(reflect.TypeFor[In]())
+	return toolOf(t, reflect.TypeFor[In](), func(ctx context.Context, call Call, v Gated) (*Result, error) {
+		typed, ok := v.(In)
+		if !ok {
+			return nil, fmt.Errorf("run %s with a %T", t.Name, v)
+		}
+		return h(ctx, call, typed)
+	})
+}
+
+// toolOf returns a tool of an input type, with the function that runs it.
+func toolOf(t Tool, typ reflect.Type, run func(context.Context, Call, Gated) (*Result, error)) *tool {
+	in, err := shapeOf(typ)
 	if err != nil {
 		panic(fmt.Sprintf("mcp: add tool %s: input type: %v", t.Name, err))
 	}
@@ -187,7 +199,7 @@ func newTool[In Gated](t Tool, h Handler[In]) *tool {
 		panic(fmt.Sprintf("mcp: add tool %q: the name must be 1 to 64 letters, digits, _ or -", t.Name))
 	}
 	described := sync.OnceValue(func() schemas {
-		all, err := describe(t, reflect.TypeFor[In]())
+		all, err := describe(t, typ)
 		if err != nil {
 			panic(fmt.Sprintf("mcp: describe tool %s: %v", t.Name, err))
 		}
@@ -203,19 +215,13 @@ func newTool[In Gated](t Tool, h Handler[In]) *tool {
 			if err != nil {
 				return nil, nil, err
 			}
-			typed, ok := reflect.TypeAssert[In](v)
+			gated, ok := reflect.TypeAssert[Gated](v)
 			if !ok {
 				return nil, nil, fmt.Errorf("decode into %v", in.typ)
 			}
-			return typed, all, nil
+			return gated, all, nil
 		},
-		run: func(ctx context.Context, call Call, v Gated) (*Result, error) {
-			typed, ok := v.(In)
-			if !ok {
-				return nil, fmt.Errorf("run %s with a %T", t.Name, v)
-			}
-			return h(ctx, call, typed)
-		},
+		run: run,
 	}
 }
 
