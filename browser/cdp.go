@@ -247,8 +247,11 @@ func (c *conn) forget(id int64) {
 	delete(c.waiting, id)
 }
 
-// pending is a command that was sent.
-type pending[R any] struct {
+// pending is a command that was sent; R is the type of its answer.
+type pending[R any] struct{ sending }
+
+// sending is a pending of any answer. The code of its methods is made once, and not for each R.
+type sending struct {
 	c      *conn
 	id     int64
 	answer <-chan message
@@ -260,11 +263,11 @@ type pending[R any] struct {
 // caller that does not want the answer drops it.
 func begin[P, R any](c *conn, session string, cmd cdp.Command[P, R], params P) pending[R] {
 	id, answer, err := c.send(session, cmd.Method, params)
-	return pending[R]{c, id, answer, cmd.Method, err}
+	return pending[R]{sending{c, id, answer, cmd.Method, err}}
 }
 
 // drop gives the answer up, if there is to be one.
-func (p pending[R]) drop() {
+func (p sending) drop() {
 	if p.answer != nil {
 		p.c.forget(p.id)
 	}
@@ -272,40 +275,54 @@ func (p pending[R]) drop() {
 
 // wait waits for the answer.
 func (p pending[R]) wait(ctx context.Context) (R, error) {
-	var result R
-	if p.err != nil {
-		return result, p.err
+	m, err := p.message(ctx)
+	if err != nil {
+		var none R
+		return none, err
 	}
-	var m message
+	return p.read(m)
+}
+
+// message waits for the message that is the answer.
+func (p sending) message(ctx context.Context) (m message, err error) {
+	if p.err != nil {
+		return m, p.err
+	}
 	select {
 	case m = <-p.answer:
 	case <-ctx.Done():
 		p.c.forget(p.id)
-		return result, fmt.Errorf("%s: %w", p.method, context.Cause(ctx))
+		return m, fmt.Errorf("%s: %w", p.method, context.Cause(ctx))
 	case <-p.c.done:
 		select {
 		case m = <-p.answer: // it came before the end
 		default:
 			p.c.forget(p.id)
-			return result, fmt.Errorf("%s: %w", p.method, p.c.err)
+			return m, fmt.Errorf("%s: %w", p.method, p.c.err)
 		}
 	}
-	return p.read(m)
+	return m, nil
 }
 
 // read is what an answer says.
 func (p pending[R]) read(m message) (R, error) {
 	var result R
+	err := p.decode(m, &result)
+	return result, err
+}
+
+// decode reads an answer into result.
+func (p sending) decode(m message, result any) error {
 	if m.Error != nil {
 		m.Error.Method = p.method
-		return result, m.Error
+		return m.Error
 	}
 	if len(m.Result) > 0 {
-		if err := jsonv2.Unmarshal(m.Result, &result, jsonOptions); err != nil {
-			return result, fmt.Errorf("%s: read answer: %w", p.method, err)
+		if err := jsonv2.Unmarshal(m.Result, result, jsonOptions); err != nil {
+			return fmt.Errorf("%s: read answer: %w", p.method, err)
 		}
 	}
-	return result, nil
+	return nil
 }
 
 // call sends a command to a session and waits for its answer.

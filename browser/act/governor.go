@@ -308,8 +308,11 @@ func (g *governor) write(text []byte) error {
 	return nil
 }
 
-// pending is a command that was sent.
-type pending[R any] struct {
+// pending is a command that was sent; R is the type of its answer.
+type pending[R any] struct{ sending }
+
+// sending is a pending of any answer. The code of its methods is made once, and not for each R.
+type sending struct {
 	g       *governor
 	id      int64
 	answer  <-chan answer
@@ -322,7 +325,12 @@ type pending[R any] struct {
 // begin sends a command to a session and does not wait for its answer. A caller that
 // does not want the answer drops it.
 func begin[P, R any](g *governor, session string, cmd cdp.Command[P, R], params P) pending[R] {
-	p := pending[R]{g: g, session: session, method: cmd.Method}
+	return pending[R]{g.send(session, cmd.Method, params)}
+}
+
+// send is begin for any command.
+func (g *governor) send(session, method string, params any) sending {
+	p := sending{g: g, session: session, method: method}
 	to := make(chan answer, 1)
 	g.mu.Lock()
 	if g.err != nil {
@@ -339,7 +347,7 @@ func begin[P, R any](g *governor, session string, cmd cdp.Command[P, R], params 
 		Method    string `json:"method"`
 		Params    any    `json:"params,omitempty"`
 		SessionID string `json:"sessionId,omitempty"`
-	}{p.id, cmd.Method, params, session}, jsonOptions)
+	}{p.id, method, params, session}, jsonOptions)
 	if err == nil {
 		err = g.write(text)
 	}
@@ -351,7 +359,7 @@ func begin[P, R any](g *governor, session string, cmd cdp.Command[P, R], params 
 }
 
 // drop gives up the answer, if the command was sent.
-func (p pending[R]) drop() {
+func (p sending) drop() {
 	if p.id != 0 {
 		p.g.mu.Lock()
 		delete(p.g.waiting, p.id)
@@ -368,50 +376,56 @@ var errBlocked = errors.New("the page is held by a dialog, or gone")
 // waitOr waits for the answer, or until stop is closed.
 func (p pending[R]) waitOr(ctx context.Context, stop <-chan struct{}) (R, error) {
 	var result R
+	err := p.read(ctx, stop, &result)
+	return result, err
+}
+
+// read is waitOr for any answer, which it reads into result.
+func (p sending) read(ctx context.Context, stop <-chan struct{}, result any) error {
 	if p.err != nil {
-		return result, fmt.Errorf("%s: %w", p.method, p.err)
+		return fmt.Errorf("%s: %w", p.method, p.err)
 	}
 	var a answer
 	select {
 	case a = <-p.answer:
 	case <-ctx.Done():
 		p.drop()
-		return result, fmt.Errorf("%s: %w", p.method, context.Cause(ctx))
+		return fmt.Errorf("%s: %w", p.method, context.Cause(ctx))
 	case <-stop:
 		select {
 		case a = <-p.answer: // it came first
 		default:
 			p.drop()
-			return result, fmt.Errorf("%s: %w", p.method, errBlocked)
+			return fmt.Errorf("%s: %w", p.method, errBlocked)
 		}
 	case <-p.g.done:
 		select {
 		case a = <-p.answer: // it came before the end
 		default:
 			p.drop()
-			return result, fmt.Errorf("%s: %w", p.method, errGone)
+			return fmt.Errorf("%s: %w", p.method, errGone)
 		}
 	}
 	if a.err != nil {
 		if e, ok := errors.AsType[*protocolError](a.err); ok {
 			e.Method = p.method
 		}
-		return result, a.err
+		return a.err
 	}
 	if len(a.result) > 0 {
-		if err := jsonv2.Unmarshal(a.result, &result, jsonOptions); err != nil {
-			return result, fmt.Errorf("%s: read answer: %w", p.method, err)
+		if err := jsonv2.Unmarshal(a.result, result, jsonOptions); err != nil {
+			return fmt.Errorf("%s: read answer: %w", p.method, err)
 		}
 	}
-	return result, nil
+	return nil
 }
 
 // answered reports whether the answer is here, or the command was not sent. It leaves the answer for wait.
-func (p pending[R]) answered() bool { return p.err != nil || len(p.answer) > 0 }
+func (p sending) answered() bool { return p.err != nil || len(p.answer) > 0 }
 
 // came waits for the answer, at most for most, and reports whether waiting is over: the answer
 // is here, or will never come. It leaves the answer for wait.
-func (p pending[R]) came(ctx context.Context, stop <-chan struct{}, most time.Duration) bool {
+func (p sending) came(ctx context.Context, stop <-chan struct{}, most time.Duration) bool {
 	if p.err != nil {
 		return true
 	}
