@@ -134,16 +134,21 @@ func (s *screen) next(text []byte) int {
 	case r == utf8.RuneError && n <= 1:
 		s.show(fmt.Sprintf(`\x%02x`, text[0]))
 		return 1
-	case r < 0x20:
-		s.show(string(0x2400 + r)) // the control pictures of Unicode
-	case r == 0x7f:
-		s.show("\u2421")
 	case !printable.InLine(r):
-		s.show(fmt.Sprintf(`\u{%x}`, r))
+		s.show(codeOf(r))
 	default:
 		s.put(cell{string(text[:n]), s.now})
 	}
 	return n
+}
+
+// codeOf is what stands for a character that does not stand for itself. The control pictures of Unicode
+// would do, but few fonts have them.
+func codeOf(r rune) string {
+	if r < utf8.RuneSelf {
+		return fmt.Sprintf(`\x%02x`, r)
+	}
+	return fmt.Sprintf(`\u{%x}`, r)
 }
 
 // sequence returns the length of the sequence for a look with which a text begins; zero for

@@ -16,7 +16,7 @@ func TestPins(t *testing.T) {
 	token := g.login(Operator)
 	var in inbox
 	g.send("GET", "api/v1/inbox", token, nil).into(t, &in)
-	want := []diffLine{{"@", "@ tool"}, {"-", "old"}, {"+", "new\u241b[2J"}, {" ", "same"}}
+	want := []diffLine{{"@", "@ tool"}, {"-", "old"}, {"+", `new\x1b[2J`}, {" ", "same"}}
 	if len(in.Pins) != 2 || !slices.Equal(in.Pins[0].Lines, want) || in.Pins[0].Cut || in.Pins[0].Version != "v1" || in.Pins[0].Command != "belljar upstream approve files" {
 		t.Errorf("got %+v", in.Pins)
 	}

@@ -194,15 +194,15 @@ func showDiff(r *request) (any, error) {
 
 // shownLine is a line of a file without characters that do something, or hide.
 func shownLine(line string) string {
-	return strings.Map(func(r rune) rune {
+	var b strings.Builder
+	for _, r := range line {
 		if r == '\t' || printable.InLine(r) {
-			return r
+			b.WriteRune(r)
+		} else {
+			b.WriteString(codeOf(r))
 		}
-		if r < 0x20 {
-			return 0x2400 + r // the control pictures of Unicode
-		}
-		return '\ufffd'
-	}, line)
+	}
+	return b.String()
 }
 
 // errEnough ends a comparison that is longer than a page shows.

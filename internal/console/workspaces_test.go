@@ -92,7 +92,7 @@ func TestWorkspaces(t *testing.T) {
 		Binary bool
 	}
 	g.send("GET", path+"diff?path=old.txt", token, nil).into(t, &diff)
-	if len(diff.Lines) != 5 || diff.Lines[0].Kind != "@" || diff.Lines[2] != (diffLine{"-", "two"}) || diff.Lines[4] != (diffLine{"+", "\u241b[31m\ufffd"}) || diff.Cut {
+	if len(diff.Lines) != 5 || diff.Lines[0].Kind != "@" || diff.Lines[2] != (diffLine{"-", "two"}) || diff.Lines[4] != (diffLine{"+", `\x1b[31m\u{202e}`}) || diff.Cut {
 		t.Errorf("got %+v", diff)
 	}
 	g.send("GET", path+"diff?path=bin", token, nil).into(t, &diff)
