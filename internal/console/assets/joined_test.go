@@ -86,7 +86,7 @@ func joined(t *testing.T, files map[string]string) string {
 		}
 		text = regexp.MustCompile(`(?m)^export `).ReplaceAllString(comments.ReplaceAllString(text, ""), "")
 		for i, line := range strings.Split(text, "\n") {
-			if strings.Count(line, "`")%2 == 1 || strings.HasPrefix(line, "import ") {
+			if strings.Count(line, "`")%2 == 1 || strings.HasPrefix(line, "import ") || strings.Contains(line, " //") {
 				t.Fatalf("%s: the form of line %d (without comments) cannot be joined: %s", name, i+1, line)
 			}
 		}
@@ -95,10 +95,10 @@ func joined(t *testing.T, files map[string]string) string {
 		}
 		text = squeezed(indents.ReplaceAllString(text, ""))
 		if name == main {
-			out.WriteString("{\n" + text + "}\n") // its names too are its own
+			out.WriteString("{" + text + "}\n") // its names too are its own
 			return
 		}
-		fmt.Fprintf(&out, "const %s = (() => {\n%sreturn {%s}\n})()\n", called(name), text, strings.Join(names, ", "))
+		fmt.Fprintf(&out, "const %s=(()=>{%sreturn{%s}})()\n", called(name), text, strings.Join(names, ","))
 	}
 	write(main)
 	for name := range files {
@@ -109,7 +109,7 @@ func joined(t *testing.T, files map[string]string) string {
 	return out.String()
 }
 
-// squeezed is a script without the spaces that only people need.
+// squeezed is a script without the spaces and line breaks that only people need.
 func squeezed(text string) string {
 	var out strings.Builder
 	last := byte('\n') // of what is written
@@ -117,7 +117,7 @@ func squeezed(text string) string {
 		n := literal(text, last)
 		switch {
 		case n > 0:
-		case text[0] == ' ' && !needsSpace(last, text[1]):
+		case text[0] == ' ' && !needsSpace(last, text[1]), text[0] == '\n' && !needsBreak(last, text[1:]):
 			text = text[1:]
 			continue
 		default:
@@ -135,6 +135,11 @@ func needsSpace(a, b byte) bool {
 		return c == '_' || c == '$' || c >= utf8.RuneSelf || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 	}
 	return isWord(a) && isWord(b) || a == b && (a == '+' || a == '-')
+}
+
+// needsBreak reports whether a line break behind a character may end a statement that goes on otherwise.
+func needsBreak(last byte, rest string) bool {
+	return !strings.ContainsRune("{([,;\n", rune(last)) && (rest == "" || !strings.ContainsRune("})]", rune(rest[0])))
 }
 
 // literal is the length of a string, a template or a regular expression with which a script goes on
@@ -166,12 +171,13 @@ func literal(text string, last byte) int {
 	return len(text)
 }
 
-// Spaces go where they mean nothing, and stay in texts, templates and regular expressions.
+// Spaces and line breaks go where they mean nothing, and stay in texts, templates and regular expressions.
 func TestSqueezed(t *testing.T) {
 	for text, want := range map[string]string{
 		"const a = b + c\n": "const a=b+c\n", "return x in y\n": "return x in y\n", "a + +b - -c\n": "a+ +b- -c\n", "f('a  b', \"c ' d\", 'e \\' f')\n": "f('a  b',\"c ' d\",'e \\' f')\n",
 		"`a  ${b ? `c  ${d}  ` : '} '}  e` + f\n": "`a  ${b ? `c  ${d}  ` : '} '}  e`+f\n", "x = /[/ ' ]  /.test(y) / 2 / z\n": "x=/[/ ' ]  /.test(y)/2/z\n", "(a) => ({b: 1, c})\n": "(a)=>({b:1,c})\n",
 		"é = ü of ö\n": "é=ü of ö\n", "a = b / 2, c = 'x  y' / 2\n": "a=b/2,c='x  y'/2\n",
+		"f(a,\n[\nb]\n)\ng(() => {\nx = 1\ny = 2\n})\n": "f(a,[b])\ng(()=>{x=1\ny=2})\n", "a = [1]\nb = (2)\nc\n": "a=[1]\nb=(2)\nc\n",
 	} {
 		if got := squeezed(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
