@@ -6,7 +6,7 @@ import {T} from './texts.js'
 
 /** @param {string} name @param {string[]} heads @param {(string|number)[][]} rows */
 function asTable(name, heads, rows) {
-  return fold(T.chart.table, el('div', {class: 'table scroll', tabindex: 0, role: 'region', 'aria-label': name}, el('table', {'aria-label': name},
+  return fold(T.chart.table, el('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': name}, el('table', {'aria-label': name},
     el('thead', {}, el('tr', {}, heads.map(h => el('th', {scope: 'col'}, h)))),
     el('tbody', {}, rows.map(r => el('tr', {}, r.map((c, i) => el(i ? 'td' : 'th', i ? {class: 'num'} : {scope: 'row'}, seen(c)))))))))
 }

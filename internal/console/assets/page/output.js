@@ -30,7 +30,7 @@ export class Output {
 
   /** @param {{t: string, s: string}[]} pieces */
   add(pieces) {
-    const stays = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight > 40
+    const stays = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight > 40 // pixels, two lines: who reads further up stays there
     const fresh = document.createDocumentFragment()
     for (const piece of pieces) {
       const classes = piece.s.split(' ').filter(c => look.test(c)).join(' ')

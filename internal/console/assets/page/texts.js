@@ -90,7 +90,7 @@ export const T = {
     kill: 'End', killName: (/** @type {string} */ id) => `End the box ${id}`, killTitle: 'End this box?', killText: (/** @type {number} */ n) => `All that runs in it is killed${n ? ', with ' + s(n, 'task') : ''}. Its session goes on, and gets another box at its next call. On the command line, only the whole session can be ended.`, killBrowser: 'Its browser is killed. An agent that uses it gets another one, without its logins.', killYes: 'End the box', killed: 'The box has ended.',
   },
   sessions: {
-    client: 'Client', transport: 'Way', began: 'Began', used: 'Last call', running: 'Calls now', none: 'No agent is connected.', calls: 'Its calls', end: 'End', endName: (/** @type {string} */ id) => `End the session ${id}`,
+    client: 'Client', began: 'Began', used: 'Last call', running: 'Calls now', none: 'No agent is connected.', calls: 'Its calls', end: 'End', endName: (/** @type {string} */ id) => `End the session ${id}`,
     endTitle: 'End this session?', endText: 'Its calls are cancelled and its boxes are killed. The agent is told.', endYes: 'End the session', ended: 'The session has ended.',
   },
   jobs: {
@@ -98,7 +98,7 @@ export const T = {
     exit: 'Exit status', gone: 'The box of this task is gone, and its output with it.', stop: 'Stop', stopName: (/** @type {number} */ id) => `Stop task ${id}`, stopTitle: 'Stop this task?', stopYes: 'Stop it', stopped: 'The task was stopped.',
   },
   output: {
-    cut: 'Earlier output is not shown here.', where: (/** @type {string} */ a, /** @type {string} */ b) => `Up to ${a} of ${b}.`, skipped: (/** @type {string} */ n) => `The first ${n} are not kept any more.`, end: 'The program has ended.', earlier: 'Earlier', later: 'Further', newest: 'Follow the newest',
+    none: 'There is no output.', cut: 'Earlier output is not shown here.', where: (/** @type {string} */ a, /** @type {string} */ b) => `Up to ${a} of ${b}.`, skipped: (/** @type {string} */ n) => `The first ${n} are not kept any more.`, end: 'The program has ended.', earlier: 'Earlier', later: 'Further', newest: 'Follow the newest',
   },
   player: {
     title: 'Recording', load: 'Play the recording', name: 'Recording of the call', frame: 'Written by the program', play: 'Play', pause: 'Pause', seek: 'Moment', speed: 'Speed', time: (/** @type {string} */ a, /** @type {string} */ b) => `${a} of ${b}`, cut: (/** @type {string} */ a, /** @type {string} */ b) => `Only the first ${a} are shown here. The recording has ${b}.`, incomplete: 'The recording is incomplete:', lost: (/** @type {string} */ n) => `${n} of the output are missing at its end.`, lostUnknown: 'How much of the output is missing is not known.',

@@ -16,6 +16,9 @@ export function verdict(word) {
   return el('span', {class: 'tag ' + (known ? looks[word] : 'plain')}, Object.hasOwn(T.verdict, word) ? /** @type {any} */ (T.verdict)[word] : seen(word))
 }
 
+/** code is a name without words, such as an id or a path, which may be broken anywhere. @param {string} name */
+export const code = name => el('code', {class: 'id'}, seen(name))
+
 /** facts is a list of names and values; those without a text are left out. @param {[string, Kid][]} pairs */
 export function facts(pairs) {
   const all = pairs.map(([name, value]) => ({name, is: el('dd', {}, value)})).filter(p => p.is.textContent)
@@ -26,7 +29,7 @@ export function facts(pairs) {
 export const machine = {text: ''}
 
 /** ofWorker is the column with the worker that has what a row is about. @param {import('./main.js').Page} c @returns {Column<any>|null} */
-export const ofWorker = c => c.me.fleet ? {head: T.field.worker, cell: r => el('code', {}, seen(r.worker))} : null
+export const ofWorker = c => c.me.fleet ? {head: T.field.worker, cell: r => code(r.worker)} : null
 
 /** command is the command line that does the same. @param {string} text @param {string} [label] @param {string} [where] */
 export function command(text, label = T.command.label, where = machine.text) {
@@ -100,12 +103,13 @@ export const card = (title, ...kids) => el('section', {class: 'card'}, title && 
  * table shows rows; set gives it others. A row that is the same stays as it is.
  * @template R
  * @param {string} name @param {(Column<R>|null)[]} all @param {(row: R) => string} keyOf @param {string} none
+ * @param {string} [look] cards for a table so wide that its rows become cards before those of others
  */
-export function table(name, all, keyOf, none) {
+export function table(name, all, keyOf, none, look = '') {
   const columns = /** @type {Column<R>[]} */ (all.filter(c => c))
   const body = el('tbody', {role: 'rowgroup'})
   const nothing = empty(none)
-  const node = el('div', {class: 'table'},
+  const node = el('div', {class: 'table ' + look},
     el('table', {role: 'table', 'aria-label': name},
       el('thead', {role: 'rowgroup'}, el('tr', {role: 'row'}, columns.map(c => el('th', {scope: 'col', role: 'columnheader', class: c.look}, c.head)))), body),
     nothing)
@@ -176,6 +180,7 @@ export function confirm(what) {
       before?.focus?.()
       done(dialog.returnValue === 'yes' ? (note ? note.value : '') : null)
     })
+    addEventListener('hashchange', () => dialog.close(), {once: true}) // what it asks about is not there any more
     document.body.append(dialog)
     dialog.showModal()
     dialog.querySelector('[data-focus=cancel]').focus()

@@ -4,7 +4,7 @@ import {at, get, of, post, Refused, to} from '../api.js'
 import {ago, block, clock, hostLine, line, puny, seen, span} from '../format.js'
 import {inbox, keyOf} from '../inboxstore.js'
 import {T} from '../texts.js'
-import {agent, button, command, empty, facts, field, fold, guard, verdict, wrong} from '../widgets.js'
+import {agent, button, code, command, empty, facts, field, fold, guard, verdict, wrong} from '../widgets.js'
 
 const hour = 3600e9 // nanoseconds
 
@@ -27,8 +27,8 @@ export function whatItDoes(a) {
 
 /** @param {any} a */
 const whyAsked = a => facts([
-  [T.approval.rule, el('code', {}, seen(a.rule))], [T.approval.reason, seen(a.reason)], [T.approval.profile, a.profile && el('code', {}, seen(a.profile))],
-  [T.field.worker, a.worker && el('code', {}, seen(a.worker))], [T.field.tenant, seen(a.tenant)], [T.approval.principal, seen(a.principal)], [T.field.session, el('code', {}, seen(a.session))], [T.field.workspace, a.place && el('code', {}, seen(a.place))],
+  [T.approval.rule, code(a.rule)], [T.approval.reason, seen(a.reason)], [T.approval.profile, a.profile && code(a.profile)],
+  [T.field.worker, a.worker && code(a.worker)], [T.field.tenant, seen(a.tenant)], [T.approval.principal, seen(a.principal)], [T.field.session, code(a.session)], [T.field.workspace, a.place && code(a.place)],
   [T.approval.asked, ago(a.created)], [T.approval.expires, a.state === 'pending' && ago(a.expires, true)],
 ])
 
@@ -81,7 +81,7 @@ export function approvalView(c, root, id) {
     const first = version === ''
     version = a.version
     state = a.state
-    fill(root, el('a', {to: '#/inbox', class: 'back'}, T.inbox.back), el('h2', {tabindex: -1}, T.approval.title(''), el('code', {}, seen(a.tool))),
+    fill(root, el('a', {to: '#/inbox', class: 'back'}, T.inbox.back), el('h2', {tabindex: -1}, T.approval.title(''), code(a.tool)),
       whatItDoes(a), el('h3', {}, T.approval.why), whyAsked(a))
     /** onDemand is a fold that is loaded when it is opened. @param {string} name @param {(a: any, signal: AbortSignal) => Promise<Node>} load */
     const onDemand = (name, load) => {

@@ -4,7 +4,7 @@ import {at, get, of, to} from '../api.js'
 import {block, clock, line, seen} from '../format.js'
 import {player} from '../player.js'
 import {T} from '../texts.js'
-import {agent, button, command, empty, facts, filters, ofWorker, table, verdict, word} from '../widgets.js'
+import {agent, button, code, command, empty, facts, filters, ofWorker, table, verdict, word} from '../widgets.js'
 
 const kinds = ['decision', 'outcome', 'approval', 'egress', 'policy', 'session', 'server', 'login', 'cast', 'upstream', 'file', 'removed', 'torn', 'dropped', 'missing', 'checkpoint']
 const mostRows = 1000
@@ -98,8 +98,8 @@ function one(c, cursor) {
     fill(c.root, el('a', {to: '#/audit', class: 'back'}, T.audit.back), chainLine(got.chain),
       facts([[T.audit.number, String(r.seq)], [T.field.when, clock(r.time || r.ts)], [T.audit.kind, seen(r.kind)], [T.field.tool, r.tool && seen(r.tool)],
         [T.field.decision, r.verdict && verdict(r.verdict)],
-        [T.approval.rule, (r.rules || []).map((/** @type {any} */ x) => el('span', {class: 'wide'}, el('code', {}, seen(x.id)), x.file && el('span', {class: 'soft'}, ' ', seen(x.file), x.line ? ':' + x.line : '')))],
-        [T.approval.reason, r.reason && seen(r.reason)], [T.field.worker, c.worker.worker && el('code', {}, seen(c.worker.worker))], [T.field.tenant, r.tenant && seen(r.tenant)], [T.field.session, r.session && el('code', {}, seen(r.session))],
+        [T.approval.rule, (r.rules || []).map((/** @type {any} */ x) => el('span', {class: 'wide'}, code(x.id), x.file && el('span', {class: 'soft'}, ' ', seen(x.file), x.line ? ':' + x.line : '')))],
+        [T.approval.reason, r.reason && seen(r.reason)], [T.field.worker, c.worker.worker && code(c.worker.worker)], [T.field.tenant, r.tenant && seen(r.tenant)], [T.field.session, r.session && code(r.session)],
         [T.audit.call, r.call_id && el('a', {to: '#/audit?q=' + encodeURIComponent(r.call_id)}, T.audit.sameCall)]]),
       got.cast && cast,
       r.kind === 'decision' && !c.me.fleet && c.me.views.includes('policy') && el('p', {}, el('a', {to: '#/policy?record=' + encodeURIComponent(cursor)}, T.audit.explain)),

@@ -1,10 +1,10 @@
 // Boxes that are open: what they use, and what runs in them.
 import {add, el} from '../dom.js'
 import {at, get, of, post} from '../api.js'
-import {bytes, line, seen} from '../format.js'
+import {bytes, line} from '../format.js'
 import {spark} from '../charts.js'
 import {T} from '../texts.js'
-import {button, command, confirm, ofWorker, table} from '../widgets.js'
+import {button, code, command, confirm, ofWorker, table} from '../widgets.js'
 
 /** @param {any} b */
 const keyOf = b => (b.worker || '') + ' ' + b.id
@@ -20,7 +20,7 @@ export function open(c) {
   const ports = b => [(b.listening || []).length > 0 && el('span', {}, T.boxes.listens(b.listening.join(', '))),
     (b.published || []).map((/** @type {any} */ p) => el('span', {class: 'wide'}, T.boxes.published(p.port, p.at)))]
   const list = table(T.nav.boxes, [
-    {head: T.boxes.box, cell: b => [el('code', {}, seen(b.id)), b.browser && [' ', el('span', {class: 'tag plain'}, T.boxes.browser)]], look: 'main'},
+    {head: T.boxes.box, cell: b => [code(b.id), b.browser && [' ', el('span', {class: 'tag plain'}, T.boxes.browser)]], look: 'main'},
     ofWorker(c),
     {head: T.field.tenant, cell: b => line(b.tenant, 40)},
     {head: T.approval.profile, cell: b => line(b.profile, 40)},
@@ -36,7 +36,7 @@ export function open(c) {
       c.say(T.boxes.killed)
       await refresh()
     }, {class: 'danger small', 'aria-label': T.boxes.killName(b.id), 'data-focus': 'kill'})},
-  ], b => b.id, T.boxes.none)
+  ], b => b.id, T.boxes.none, 'cards')
   add(c.root, list.node, el('p', {class: 'soft'}, T.boxes.hint), command('belljar ps'))
   const refresh = async () => {
     const [boxes, stats] = await Promise.all([get('boxes', c.signal), c.me.views.includes('overview') ? get('stats', c.signal) : {}])

@@ -4,7 +4,7 @@ import {at, get, of, post, to} from '../api.js'
 import {ago, block, bytes, line, seen} from '../format.js'
 import {Output} from '../output.js'
 import {T} from '../texts.js'
-import {agent, button, command, confirm, empty, facts, ofWorker, table, verdict} from '../widgets.js'
+import {agent, button, code, command, confirm, empty, facts, ofWorker, table, verdict} from '../widgets.js'
 
 const pollEvery = 500, part = 64 << 10
 
@@ -27,10 +27,10 @@ export function open(c) {
     {head: T.field.state, cell: state},
     ofWorker(c),
     {head: T.field.tenant, cell: j => line(j.tenant, 40)},
-    {head: T.field.session, cell: j => el('code', {}, seen(j.session))},
+    {head: T.field.session, cell: j => code(j.session)},
     {head: T.jobs.started, cell: j => ago(j.started)},
     {head: T.field.action, cell: j => stop(c, j, refresh)},
-  ], j => j.session + '/' + j.task_id, T.jobs.none)
+  ], j => j.session + '/' + j.task_id, T.jobs.none, 'cards')
   add(c.root, list.node, el('p', {class: 'soft'}, T.jobs.hint), command('belljar job list'))
   const refresh = async () => list.set(await get('jobs', c.signal))
   return {kinds: ['job'], refresh}
@@ -41,35 +41,43 @@ function one(c, session, id) {
   const head = el('div', {class: 'stack'}), where = el('p', {class: 'soft', role: 'status'})
   const out = new Output(T.jobs.outputOf(id))
   const path = of(c.worker, 'jobs/' + at(session, id) + '/output?from=')
-  let next = -part, from = 0, follows = true, over = false
-  /** @param {any} got */
-  const show = got => {
+  let next = -part, from = 0, follows = true, over = false, asked = 0
+  /** read reads a part, which is null if another one was asked for meanwhile. @param {number} at */
+  const read = async at => {
+    const mine = ++asked
+    const got = await get(path + at, c.signal)
+    return mine === asked ? got : null
+  }
+  /** show shows a part behind the others, or alone. @param {any} got @param {boolean} alone */
+  const show = (got, alone) => {
+    whole.hidden = false
+    frame.hidden = tools.hidden = got.total === 0
+    if (alone) {
+      out.clear()
+      out.dropped = follows && got.from > 0
+    }
+    out.add(got.pieces)
     from = got.from
     next = got.next
     over = got.end
-    fill(where, T.output.where(bytes(got.next), bytes(got.total)), got.skipped > 0 && [' ', T.output.skipped(bytes(got.skipped))], over && [' ', T.output.end])
+    fill(where, got.total === 0 ? T.output.none : T.output.where(bytes(got.next), bytes(got.total)), got.skipped > 0 && [' ', T.output.skipped(bytes(got.skipped))], over && [' ', T.output.end])
   }
   const poll = async () => {
     if (!follows || over && next >= 0) return
-    let got = await get(path + next, c.signal)
+    let alone = next < 0, got = await read(next)
     // A program that writes faster than this page reads loses here what lies between, not on the server.
-    if (next >= 0 && got.total - got.next > part) {
-      got = await get(path + -part, c.signal)
-      out.clear()
-      out.dropped = true
+    if (got && !alone && got.total - got.next > part) {
+      alone = true
+      got = await read(-part)
     }
-    if (next < 0) out.clear()
-    if (next < 0 && got.from > 0) out.dropped = true
-    out.add(got.pieces)
-    show(got)
+    if (got) show(got, alone)
   }
   /** @param {number} at */
   const jump = async at => {
     follows = false
-    const got = await get(path + Math.max(0, at), c.signal)
-    out.clear()
-    out.add(got.pieces)
-    show(got)
+    const got = await read(Math.max(0, at))
+    if (!got) return
+    show(got, true)
     out.node.scrollTop = 0
   }
   const tools = el('div', {class: 'actions'}, button(T.output.earlier, () => jump(from - part), {class: 'small'}), button(T.output.later, () => jump(next), {class: 'small'}),
@@ -79,7 +87,9 @@ function one(c, session, id) {
       next = -part
       await poll()
     }, {class: 'small'}))
-  add(c.root, el('a', {to: '#/jobs', class: 'back'}, T.jobs.back), head, el('h2', {}, T.jobs.output), agent(T.jobs.frame2, out.node), where, tools)
+  const frame = agent(T.jobs.frame2, out.node)
+  const whole = el('div', {class: 'stack', hidden: true}, el('h2', {}, T.jobs.output), frame, where, tools) // until a part is read
+  add(c.root, el('a', {to: '#/jobs', class: 'back'}, T.jobs.back), head, whole)
   let before = ''
   const refresh = async () => {
     const all = await get(of(c.worker, 'jobs'), c.signal)
@@ -92,9 +102,10 @@ function one(c, session, id) {
       return fill(head, empty(T.jobs.gone))
     }
     fill(head, agent(T.jobs.frame, block(j.command), j.description && el('p', {}, seen(j.description))),
-      facts([[T.field.state, state(j)], [T.jobs.exit, j.exit_code !== undefined && String(j.exit_code)], [T.field.tool, seen(j.tool)], [T.field.worker, j.worker && el('code', {}, seen(j.worker))], [T.field.tenant, seen(j.tenant)], [T.boxes.box, el('code', {}, seen(j.box))], [T.jobs.started, ago(j.started)]]),
+      facts([[T.field.state, state(j)], [T.jobs.exit, j.exit_code !== undefined && String(j.exit_code)], [T.field.tool, seen(j.tool)], [T.field.worker, j.worker && code(j.worker)], [T.field.tenant, seen(j.tenant)], [T.boxes.box, code(j.box)], [T.jobs.started, ago(j.started)]]),
       el('div', {class: 'actions'}, stop(c, j, refresh)))
     if (j.status && follows) over = false // what it wrote last
+    if (next < 0) await poll()
   }
   c.every(pollEvery, poll)
   return {kinds: ['job'], refresh}

@@ -5,7 +5,7 @@ import {ago, bytes, line, seen} from '../format.js'
 import {bars, meter, rank} from '../charts.js'
 import {inbox} from '../inboxstore.js'
 import {T} from '../texts.js'
-import {card, command, empty, facts, grid} from '../widgets.js'
+import {card, code, command, empty, facts, grid} from '../widgets.js'
 
 const mostBoxes = 20 // in the picture
 
@@ -21,7 +21,7 @@ export function open(c) {
   const head = el('div', {class: 'tiles'}), calls = el('div', {}), tenants = el('div', {}), boxes = el('div', {})
   const me = c.me
   add(c.root, head, card(T.overview.calls, calls), grid(card(T.overview.quotas, tenants), card(T.overview.memory, boxes)),
-    card(T.overview.server, facts([[T.field.workspace, me.workspace && el('code', {}, seen(me.workspace))], [T.nav.policy, me.policy && el('code', {}, seen(me.policy))], [T.overview.since, ago(me.since)], [T.overview.version, seen(me.version)], [T.overview.pid, String(me.pid)]]), command('belljar doctor')))
+    card(T.overview.server, facts([[T.field.workspace, me.workspace && code(me.workspace)], [T.nav.policy, me.policy && code(me.policy)], [T.overview.since, ago(me.since)], [T.overview.version, seen(me.version)], [T.overview.pid, String(me.pid)]]), command('belljar doctor')))
   /** @param {string} name @param {string|number} value @param {string} to @param {string} [look] */
   const tile = (name, value, to, look = '') => el('a', {class: 'tile ' + look, to}, el('strong', {}, value), el('span', {}, name))
   for (const part of [calls, tenants, boxes]) fill(part, el('p', {class: 'soft'}, T.page.loading))

@@ -4,7 +4,7 @@ import {at, of, post, Refused} from '../api.js'
 import {ago, line, seen} from '../format.js'
 import {inbox, keyOf} from '../inboxstore.js'
 import {T} from '../texts.js'
-import {agent, button, command, empty, facts, guard, verdict} from '../widgets.js'
+import {agent, button, code, command, empty, facts, guard, verdict} from '../widgets.js'
 
 /** diff is the lines of a comparison. @param {{k: string, t: string}[]} lines @param {boolean} cut */
 export function diff(lines, cut) {
@@ -28,7 +28,7 @@ export function pinView(c, root, id) {
     shownID = id
     const p = item.is, shown = performance.now()
     fill(root, el('a', {to: '#/inbox', class: 'back'}, T.inbox.back), el('h2', {tabindex: -1}, T.pin.title, ' ', el('code', {}, line(p.name, 80))),
-      facts([[T.field.worker, p.worker && el('code', {}, seen(p.worker))], [T.pin.upstream, seen(p.upstream)], [T.pin.what, verdict(p.what)], [T.field.tenant, seen(p.tenant)], [T.field.workspace, p.place && el('code', {}, seen(p.place))], [T.pin.since, ago(p.since)]]),
+      facts([[T.field.worker, p.worker && code(p.worker)], [T.pin.upstream, seen(p.upstream)], [T.pin.what, verdict(p.what)], [T.field.tenant, seen(p.tenant)], [T.field.workspace, p.place && code(p.place)], [T.pin.since, ago(p.since)]]),
       p.findings && el('div', {class: 'flag'}, el('p', {}, T.pin.findings), el('ul', {}, p.findings.map((/** @type {string} */ f) => el('li', {}, seen(f))))),
       agent(T.pin.frame, diff(p.lines, p.cut)))
     if (!c.may('approver')) {

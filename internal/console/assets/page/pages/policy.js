@@ -4,16 +4,16 @@ import {add, el, fill} from '../dom.js'
 import {at, get, post} from '../api.js'
 import {ago, block, clock, line, seen} from '../format.js'
 import {T} from '../texts.js'
-import {agent, button, card, command, empty, facts, field, fold, table, verdict} from '../widgets.js'
+import {agent, button, card, code, command, empty, facts, field, fold, table, verdict} from '../widgets.js'
 
 /** @param {any} r */
-const rule = r => r && [el('code', {}, seen(r.id || r.rule || '')), r.file && el('span', {class: 'soft'}, ' ', seen(r.file), r.line ? ':' + r.line : '')]
+const rule = r => r && [code(r.id || r.rule || ''), r.file && el('span', {class: 'soft'}, ' ', seen(r.file), r.line ? ':' + r.line : '')]
 
 /** @param {import('../main.js').Page} c */
 export function open(c) {
   const head = el('div', {}), text = el('div', {class: 'source', tabindex: 0, role: 'region', 'aria-label': T.policy.text})
   const used = table(T.policy.used, [
-    {head: T.approval.rule, cell: r => el('code', {}, seen(r.id)), look: 'main'},
+    {head: T.approval.rule, cell: r => code(r.id), look: 'main'},
     {head: T.policy.place, cell: r => r.file && [line(r.file, 60), r.line ? ':' + r.line : '']},
     {head: T.policy.calls, cell: r => String(r.calls), look: 'num'},
     {head: T.policy.last, cell: r => ago(r.last)},
@@ -21,7 +21,7 @@ export function open(c) {
   let source = ''
   const refresh = async () => {
     const p = await get('policy', c.signal)
-    fill(head, facts([[T.policy.file, el('code', {}, seen(p.file))], [T.policy.since, ago(p.since)], [T.policy.sum, el('code', {}, seen((p.sha256 || '').slice(0, 16)))]]),
+    fill(head, facts([[T.policy.file, code(p.file)], [T.policy.since, ago(p.since)], [T.policy.sum, el('code', {}, seen((p.sha256 || '').slice(0, 16)))]]),
       p.refused && el('div', {class: 'flag'}, el('p', {}, T.policy.refused), block(p.refused)))
     used.set(p.rules)
     if (p.text === source) return
@@ -69,7 +69,7 @@ function explainForm(c) {
 /** @param {any} e */
 function explained(e) {
   return el('div', {class: 'notice'}, el('p', {}, verdict(e.verdict), ' ', T.policy.byRule, ' ', rule(e.rule), e.was && [' \u00b7 ', T.policy.was, ' ', verdict(e.was)]), e.lacks && el('p', {class: 'flag'}, T.policy.lacks, ' ', seen(e.lacks)),
-    facts([[T.approval.reason, seen(e.reason || '')], [T.policy.instead, seen(e.instead || '')], [T.policy.granted, e.profile && el('code', {}, seen(e.profile))], [T.policy.remember, seen(e.approval_for || '')]]),
+    facts([[T.approval.reason, seen(e.reason || '')], [T.policy.instead, seen(e.instead || '')], [T.policy.granted, e.profile && code(e.profile)], [T.policy.remember, seen(e.approval_for || '')]]),
     (e.parts || []).map((/** @type {any} */ p) => el('div', {class: 'part'}, el('p', {}, el('code', {}, seen(p.text)), ' ', p.verdict && verdict(p.verdict), ' ', rule(p.rule)), p.started_by && el('p', {class: 'soft'}, T.policy.via, ' ', seen(p.started_by)), p.doubt && el('p', {class: 'flag'}, seen(p.doubt)),
       p.matches && p.matches.length > 0 && el('ul', {class: 'lines'}, p.matches.map((/** @type {any} */ m) => el('li', {}, verdict(m.verdict), ' ', rule(m.rule || m), m.silent && [' ', T.policy.silent], m.unsure && [' ', T.policy.unsure], m.failed && [' ', seen(m.failed)]))))),
     fold(T.audit.whole, block(JSON.stringify(e, null, 2))))
@@ -91,7 +91,7 @@ function replayForm(c, proposal) {
 
 /** @param {any} r */
 function replayed(r) {
-  const side = (/** @type {any} */ s) => [verdict(s.verdict), ' ', el('code', {}, seen(s.rule))]
+  const side = (/** @type {any} */ s) => [verdict(s.verdict), ' ', code(s.rule)]
   return el('div', {class: 'notice'}, el('p', {}, el('strong', {}, T.policy.changed(r.changed, r.replayed)), r.more && [' ', T.policy.older]),
     Object.entries(r.skipped || {}).map(([why, n]) => el('p', {class: 'soft'}, T.policy.skipped(n), ' ', seen(why))),
     (r.changes || []).map((/** @type {any} */ g) => el('div', {class: 'part'}, el('p', {}, el('strong', {}, seen(g.tool)), ' ', side(g.before), ' \u2192 ', side(g.after), ' ', el('span', {class: 'soft'}, T.policy.nCalls(g.calls))),

@@ -4,7 +4,7 @@ import {at, get, of, post, Refused} from '../api.js'
 import {ago, block, seen} from '../format.js'
 import {inbox, keyOf} from '../inboxstore.js'
 import {T} from '../texts.js'
-import {agent, button, command, empty, facts, field, guard, verdict} from '../widgets.js'
+import {agent, button, code, command, empty, facts, field, guard, verdict} from '../widgets.js'
 
 /** @param {any} q @param {number} n */
 function control(q, n) {
@@ -28,7 +28,7 @@ export function questionView(c, root, id) {
     const shown = performance.now()
     const form = el('div', {}, a.sheet.questions.map((/** @type {any} */ q, /** @type {number} */ n) => el('div', {class: 'part', 'data-question': q.id}, el('p', {class: 'asked'}, seen(q.question, true)), a.state === 'waiting' && c.may('approver') && control(q, n))))
     fill(root, el('a', {to: '#/inbox', class: 'back'}, T.inbox.back), el('h2', {tabindex: -1}, T.question.title), agent(T.question.frame, form),
-      facts([[T.field.worker, a.worker && el('code', {}, seen(a.worker))], [T.field.tenant, seen(a.tenant)], [T.field.session, el('code', {}, seen(a.session))], [T.field.workspace, a.place && el('code', {}, seen(a.place))], [T.approval.asked, ago(a.created)], [T.approval.expires, a.state === 'waiting' && ago(a.expires, true)],
+      facts([[T.field.worker, a.worker && code(a.worker)], [T.field.tenant, seen(a.tenant)], [T.field.session, code(a.session)], [T.field.workspace, a.place && code(a.place)], [T.approval.asked, ago(a.created)], [T.approval.expires, a.state === 'waiting' && ago(a.expires, true)],
         [T.field.record, el('a', {to: '#/audit?q=' + encodeURIComponent(a.id)}, T.approval.record)]]))
     if (a.state !== 'waiting') {
       add(root, el('div', {class: 'notice'}, el('p', {}, verdict(a.state), ' ', a.by && [T.approval.by, ' ', el('strong', {}, seen(a.by))]), a.note && el('p', {}, el('q', {}, seen(a.note)))))

@@ -1,18 +1,17 @@
 // Conversations of agents.
 import {add, el} from '../dom.js'
 import {at, get, of, post} from '../api.js'
-import {ago, line, seen} from '../format.js'
+import {ago, line} from '../format.js'
 import {T} from '../texts.js'
-import {button, command, confirm, ofWorker, table} from '../widgets.js'
+import {button, code, command, confirm, ofWorker, table} from '../widgets.js'
 
 /** @param {import('../main.js').Page} c */
 export function open(c) {
   const list = table(T.nav.sessions, [
-    {head: T.field.session, cell: s => el('a', {to: '#/audit?session=' + encodeURIComponent(s.id), title: T.sessions.calls}, el('code', {}, seen(s.id))), look: 'main'},
+    {head: T.field.session, cell: s => el('a', {to: '#/audit?session=' + encodeURIComponent(s.id), title: T.sessions.calls}, code(s.id)), look: 'main'},
     ofWorker(c),
     {head: T.field.tenant, cell: s => [line(s.tenant, 40), s.principal && el('span', {class: 'soft wide'}, line(s.principal, 60))]},
-    {head: T.sessions.client, cell: s => line((s.client || '') + ' ' + (s.client_version || ''), 50)},
-    {head: T.sessions.transport, cell: s => line(s.transport, 20)},
+    {head: T.sessions.client, cell: s => [line([s.client, s.client_version].join(' ').trim(), 50), s.transport && el('span', {class: 'soft wide'}, line(s.transport, 20))]},
     {head: T.sessions.began, cell: s => ago(s.began)},
     {head: T.sessions.used, cell: s => ago(s.used)},
     {head: T.sessions.running, cell: s => String(s.calls), look: 'num'},
@@ -24,7 +23,7 @@ export function open(c) {
       c.say(T.sessions.ended)
       await refresh()
     }, {class: 'danger small', 'aria-label': T.sessions.endName(s.id), 'data-focus': 'end'})},
-  ], s => s.id, T.sessions.none)
+  ], s => s.id, T.sessions.none, 'cards')
   add(c.root, list.node, command('belljar session list'))
   const refresh = async () => list.set(await get('sessions', c.signal))
   return {kinds: ['session', 'job'], refresh}

@@ -4,7 +4,7 @@ import {at, blob, get, post} from '../api.js'
 import {ago, bytes, line, seen, span} from '../format.js'
 import {meter, rank, spark} from '../charts.js'
 import {T} from '../texts.js'
-import {agent, button, card, command, confirm, empty, facts, grid, table, verdict, word} from '../widgets.js'
+import {agent, button, card, code, command, confirm, empty, facts, grid, table, verdict, word} from '../widgets.js'
 
 /** @param {import('../main.js').Page} c */
 export function openSearch(c) {
@@ -39,7 +39,7 @@ export function openSearch(c) {
 export function openBrowser(c) {
   const all = el('div', {})
   const boxes = table(T.browser.boxes, [
-    {head: T.boxes.box, cell: b => el('code', {}, seen(b.id)), look: 'main'}, {head: T.field.tenant, cell: b => line(b.tenant, 40)}, {head: T.approval.profile, cell: b => line(b.profile, 40)},
+    {head: T.boxes.box, cell: b => code(b.id), look: 'main'}, {head: T.field.tenant, cell: b => line(b.tenant, 40)}, {head: T.approval.profile, cell: b => line(b.profile, 40)},
   ], b => b.id, T.browser.none)
   const shot = el('div', {role: 'status'})
   const hold = (/** @type {any} */ s) => {
@@ -50,14 +50,14 @@ export function openBrowser(c) {
     }, {class: 'small', 'aria-label': name})
   }
   const seats = table(T.browser.seats, [
-    {head: T.boxes.box, cell: s => el('code', {}, seen(s.id)), look: 'main'}, {head: T.field.tenant, cell: s => line(s.tenant, 40)}, {head: T.approval.profile, cell: s => line(s.profile, 40)}, {head: T.field.state, cell: s => verdict(s.state)},
+    {head: T.boxes.box, cell: s => code(s.id), look: 'main'}, {head: T.field.tenant, cell: s => line(s.tenant, 40)}, {head: T.approval.profile, cell: s => line(s.profile, 40)}, {head: T.field.state, cell: s => verdict(s.state)},
     {head: T.browser.tabs, cell: s => String(s.tabs), look: 'num'}, {head: T.boxes.memory, cell: s => s.memory > 0 && bytes(s.memory), look: 'num'},
     {head: T.browser.held, cell: s => s.held_by && el('strong', {}, line(s.held_by, 60))},
     {head: T.field.action, cell: s => [(s.state === 'live' || s.state === 'frozen') && button(T.browser.show, async () => {
       const png = await blob('browser/' + at(s.id) + '/picture', c.signal)
       fill(shot, card(T.browser.shows(s.id), agent(T.browser.frame, picture(png, T.browser.shows(s.id)))))
     }, {class: 'small', 'aria-label': T.browser.showName(s.id)}), ' ', c.may('operator') && hold(s)]},
-  ], s => s.id, T.browser.noSeats)
+  ], s => s.id, T.browser.noSeats, 'cards')
   add(c.root, all, card(T.browser.seats, seats.node), shot, card(T.browser.boxes, boxes.node), command('belljar ps'))
   const refresh = async () => {
     const got = await get('browser', c.signal)
@@ -95,7 +95,7 @@ export function openWork(c) {
 /** @param {import('../main.js').Page} c */
 export function openWorkers(c) {
   const list = table(T.nav.workers, [
-    {head: T.field.worker, cell: w => el('code', {}, seen(w.name)), look: 'main'}, {head: T.field.state, cell: w => verdict(w.state)}, {head: T.workers.version, cell: w => line(w.version, 40)},
+    {head: T.field.worker, cell: w => code(w.name), look: 'main'}, {head: T.field.state, cell: w => verdict(w.state)}, {head: T.workers.version, cell: w => line(w.version, 40)},
     {head: T.workers.linked, cell: w => ago(w.since)}, {head: T.workers.places, cell: w => String(w.places), look: 'num'}, {head: T.workers.calls, cell: w => String(w.running), look: 'num'},
   ], w => w.name, T.workers.none)
   add(c.root, list.node, el('p', {class: 'soft'}, T.workers.hint), command('belljar fleet status', T.command.label, ''))

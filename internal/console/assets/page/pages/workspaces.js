@@ -3,7 +3,7 @@ import {add, el, fill, keyed} from '../dom.js'
 import {at, get, post, Refused} from '../api.js'
 import {ago, bytes, line, seen} from '../format.js'
 import {T} from '../texts.js'
-import {agent, button, command, confirm, empty, facts, table, verdict, word, wrong} from '../widgets.js'
+import {agent, button, code, command, confirm, empty, facts, table, verdict, word, wrong} from '../widgets.js'
 import {diff} from './pin.js'
 
 const atOnce = 300, mostPaths = 1000, mostSets = 200 // which the server sends
@@ -117,7 +117,7 @@ function one(c, name) {
     is = await get(path + '/changes', c.signal)
     fill(stale)
     for (const p of chosen) if (!is.files.some((/** @type {any} */ f) => f.path === p)) chosen.delete(p)
-    fill(head, facts([[T.field.workspace, el('code', {}, seen(is.base))], [T.field.state, is.live && [verdict('live'), ' ', T.sets.live]]]))
+    fill(head, facts([[T.field.workspace, code(is.base)], [T.field.state, is.live && [verdict('live'), ' ', T.sets.live]]]))
     show()
     apply.hidden = is.files.length === 0
     if (apply.hidden) fill(detail, empty(T.sets.unchanged))
