@@ -254,7 +254,7 @@ func TestChromeLooks(t *testing.T) {
 		p.size(map[string]int64{"light": 1280, "dark": 320}[theme], 800)
 		everyPage(p, func(hash string) { p.readable(hash + ", " + theme) })
 	}
-	for width, want := range map[int64]string{1280: "0 0 720 170", 768: "0 0 718 170", 480: "0 0 430 170", 320: "0 0 270 170"} {
+	for width, want := range map[int64]string{1280: "0 0 982 170", 768: "0 0 718 170", 480: "0 0 430 170", 320: "0 0 270 170"} {
 		p.size(width, 800)
 		p.at("#/inbox")
 		p.at("#/overview")

@@ -11,16 +11,24 @@ function asTable(name, heads, rows) {
     el('tbody', {}, rows.map(r => el('tr', {}, r.map((c, i) => el(i ? 'td' : 'th', i ? {class: 'num'} : {scope: 'row'}, seen(c)))))))))
 }
 
+const height = 170 // of bars
+const top = 8, bottom = 22 // the room for half of a line of text, and for a line: see .chart text
+const digit = 8 // the width of a digit there
+const fewest = 20 // bars for which there is room, so that the first ones of a server are not wider
+const mostTimes = 5 // below bars; one for each 12 minutes of an hour
+const perTime = 100 // pixels of the width for each of them, more than twice what it takes
+
 /**
  * bars are stacked bars over a row of moments.
  * @param {string} name @param {string[]} labels one for each bar
  * @param {{name: string, look: string, values: number[]}[]} parts from the bottom
+ * @param {number} width of the place of the drawing, in pixels
  */
-export function bars(name, labels, parts) {
-  const width = Math.min(720, document.documentElement.clientWidth - 50), height = 170, left = 34, bottom = 22, top = 8
+export function bars(name, labels, parts, width) {
   const sums = labels.map((_, i) => parts.reduce((n, p) => n + (p.values[i] || 0), 0))
   const most = nice(Math.max(1, ...sums))
-  const step = (width - left) / Math.max(labels.length, 20)
+  const left = 10 + digit * String(most).length // which the numbers take, and the gaps beside them
+  const step = (width - left) / Math.max(labels.length, fewest)
   const y = (/** @type {number} */ v) => top + (height - top - bottom) * (1 - v / most)
   const drawing = svg('svg', {viewBox: `0 0 ${width} ${height}`, class: 'chart', role: 'img', 'aria-label': name + '. ' + T.chart.below, focusable: 'false'})
   for (const v of [0, most / 2, most]) {
@@ -32,26 +40,29 @@ export function bars(name, labels, parts) {
     for (const p of parts) {
       const v = p.values[i] || 0
       if (!v) continue
-      drawing.append(svg('rect', {x: left + i * step + step * 0.12, width: step * 0.76, y: y(under + v), height: Math.max(1, y(under) - y(under + v)), rx: 1.5, class: 'fill-' + p.look},
+      drawing.append(svg('rect', {x: left + i * step + step / 8, width: step * 3 / 4, y: y(under + v), height: Math.max(1, y(under) - y(under + v)), rx: 1.5, class: 'fill-' + p.look},
         svg('title', {}, T.chart.bar(label, v, p.name))))
       under += v
     }
-    const every = Math.ceil(labels.length / Math.min(5, Math.floor(width / 100)))
+    const every = Math.ceil(labels.length / Math.min(mostTimes, Math.floor(width / perTime)))
     if (i % every === 0) drawing.append(svg('text', {x: left + i * step + step / 2, y: height - 5, 'text-anchor': 'middle'}, label))
   })
   const legend = el('ul', {class: 'legend', 'aria-hidden': 'true'}, parts.map(p => el('li', {}, el('span', {class: 'dot back-' + p.look}), p.name, ' ', el('strong', {}, p.values.reduce((a, b) => a + b, 0)))))
   return el('figure', {}, legend, drawing, asTable(name, [T.chart.time, ...parts.map(p => p.name)], labels.map((l, i) => [l, ...parts.map(p => p.values[i] || 0)])))
 }
 
-/** nice is the next number that a scale may end with. @param {number} n */
+/** nice is the next number that a scale may end with: of two digits and noughts, and at most half as large again. @param {number} n */
 function nice(n) {
   const ten = 10 ** Math.floor(Math.log10(n))
   for (const m of [1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10]) if (n <= m * ten) return m * ten
   return 10 * ten
 }
 
+const full = 0.9, filling = 0.7 // from which on a meter warns
+
 /**
- * meter is how much of something is used. The text says the same.
+ * meter is how much of something is used, in hundredths of its width; a little that is used can be seen.
+ * The text says the same.
  * @param {string} name @param {number} used @param {number} most @param {string} text
  */
 export function meter(name, used, most, text) {
@@ -59,7 +70,7 @@ export function meter(name, used, most, text) {
   return el('div', {class: 'meter', role: 'meter', 'aria-label': name, 'aria-valuemin': 0, 'aria-valuemax': most, 'aria-valuenow': Math.min(used, most), 'aria-valuetext': text},
     svg('svg', {viewBox: '0 0 100 6', preserveAspectRatio: 'none', 'aria-hidden': 'true', focusable: 'false'},
       svg('rect', {x: 0, y: 0, width: 100, height: 6, rx: 1, class: 'fill-none'}),
-      part > 0 && svg('rect', {x: 0, y: 0, width: Math.max(1, part * 100), height: 6, rx: 1, class: part >= 0.9 ? 'fill-no' : part >= 0.7 ? 'fill-wait' : 'fill-main'})),
+      part > 0 && svg('rect', {x: 0, y: 0, width: Math.max(1, part * 100), height: 6, rx: 1, class: part >= full ? 'fill-no' : part >= filling ? 'fill-wait' : 'fill-main'})),
     el('span', {}, text))
 }
 
@@ -68,7 +79,7 @@ export function meter(name, used, most, text) {
  * @param {string} name @param {number[]} values @param {string} text
  */
 export function spark(name, values, text) {
-  const width = 96, height = 22
+  const width = 96, height = 22 // of .spark svg
   const least = Math.min(...values), most = Math.max(...values)
   const points = values.map((v, i) => [values.length < 2 ? width : i * width / (values.length - 1), most === least ? height / 2 : height - 2 - (v - least) / (most - least) * (height - 4)])
   return el('span', {class: 'spark'},
@@ -77,7 +88,8 @@ export function spark(name, values, text) {
 }
 
 /**
- * rank is a row of bars of one kind, each with its name and value.
+ * rank is a row of bars of one kind, each with its name and value, in hundredths of the largest; the
+ * smallest can be seen.
  * @param {string} name @param {string[]} heads @param {{name: string, value: number, text: string, look?: string}[]} rows
  */
 export function rank(name, heads, rows) {

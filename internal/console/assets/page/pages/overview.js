@@ -46,7 +46,7 @@ export function open(c) {
     before = is
     const at = stats.calls.minute.map((/** @type {string} */ m) => new Date(m).toLocaleTimeString('en-GB', {hour: '2-digit', minute: '2-digit'}))
     fill(calls, at.length === 0 ? empty(T.overview.noCalls) : bars(T.overview.calls, at, [
-      {name: T.verdict.allow, look: 'yes', values: stats.calls.allow}, {name: T.verdict.ask, look: 'wait', values: stats.calls.ask}, {name: T.verdict.deny, look: 'no', values: stats.calls.deny}]))
+      {name: T.verdict.allow, look: 'yes', values: stats.calls.allow}, {name: T.verdict.ask, look: 'wait', values: stats.calls.ask}, {name: T.verdict.deny, look: 'no', values: stats.calls.deny}], calls.clientWidth))
     fill(tenants, stats.tenants.length === 0 ? empty(T.overview.noTenants) : stats.tenants.map((/** @type {any} */ t) => el('div', {class: 'part'}, el('h3', {}, line(t.name, 60)),
       (t.quotas || []).length === 0 ? el('p', {class: 'soft'}, T.overview.noQuota) : (t.quotas || []).map((/** @type {any} */ q) => el('div', {class: 'quota'}, el('span', {}, seen(q.name.replaceAll('_', ' '))),
         q.used === undefined ? el('span', {class: 'soft'}, amount(q)) : meter(t.name + ' ' + q.name, q.used, q.limit, amount(q)))))))
