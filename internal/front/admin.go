@@ -29,8 +29,8 @@ type Admin struct {
 	succeeded atomic.Bool // another process answers
 }
 
-// adminWait is how long a request to the admin listener may take to come, and its answer
-// to be read.
+// adminWait is how long a request to the admin listener may take to arrive. Its answer must
+// be written within twice that time, which begins at the end of the request's headers.
 const adminWait = 10 * time.Second
 
 // OpenAdmin opens the admin listener on HOST:PORT, where HOST is loopback, or on
@@ -49,7 +49,7 @@ func OpenAdmin(ctx context.Context, addr string, from *Inherited, log *slog.Logg
 	}
 	loopback, err := checkShape(addr)
 	if err == nil && !loopback {
-		err = fmt.Errorf("listen on %q: the admin listener has no login, so others may not reach it; use 127.0.0.1, or unix:PATH", addr)
+		err = fmt.Errorf("listen on %q: the admin listener has no login, so only this machine may reach it; use 127.0.0.1 or unix:PATH", addr)
 	}
 	if err != nil {
 		return nil, &ConfigError{fmt.Errorf("--admin: %w", err)}
@@ -61,15 +61,15 @@ func OpenAdmin(ctx context.Context, addr string, from *Inherited, log *slog.Logg
 	return &Admin{listener: l, log: log}, nil
 }
 
-// inheritAdmin takes a listener that is open, to which the same rules apply. The mode of a
-// Unix socket is the business of the service manager that made it.
+// inheritAdmin takes over an inherited listener, to which the same rules apply. The service
+// manager that made a Unix socket has chosen its mode.
 func inheritAdmin(l net.Listener, log *slog.Logger) (*Admin, error) {
 	if _, socket := l.(*net.UnixListener); socket {
 		return &Admin{listener: l, socket: true, log: log}, nil
 	}
 	loopback, err := checkShape(l.Addr().String())
 	if err == nil && !loopback {
-		err = fmt.Errorf("the socket called %s is %s, which others can reach; it has no login, so listen on loopback or a Unix socket", nameAdmin, l.Addr())
+		err = fmt.Errorf("the inherited socket %s listens on %s, which other machines can reach; the admin listener has no login, so use loopback or a Unix socket", nameAdmin, l.Addr())
 	}
 	if err != nil {
 		l.Close()
@@ -82,8 +82,8 @@ func inheritAdmin(l net.Listener, log *slog.Logger) (*Admin, error) {
 // Unix socket.
 func AdminSocket(addr string) (path string, ok bool) { return strings.CutPrefix(addr, "unix:") }
 
-// listenSocket opens a Unix socket. One that a server has left that was killed is
-// replaced.
+// listenSocket opens a Unix socket. It replaces a socket file that a killed server left
+// behind.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if !filepath.IsAbs(path) {
 		return nil, &ConfigError{fmt.Errorf("--admin unix:%s: want an absolute path", path)}
@@ -154,7 +154,7 @@ func (a *Admin) Serve(ctx context.Context, h http.Handler) error {
 		if !a.succeeded.Load() {
 			return fmt.Errorf("serve %s: %w", a.Addr(), err)
 		}
-		ended <- err
+		ended <- err // read again for the log line below
 	case <-ctx.Done():
 	}
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
@@ -166,7 +166,7 @@ func (a *Admin) Serve(ctx context.Context, h http.Handler) error {
 	return nil
 }
 
-// guarded keeps web pages away from a handler, and all but reading.
+// guarded refuses requests of web pages, and every method but GET and HEAD.
 func (a *Admin) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !a.socket {
