@@ -13,8 +13,8 @@ type Process struct {
 	PID, Parent, Session int
 	Name                 string // of its program, at most 15 bytes of it
 	State                string
-	Began                string        // since the boot, in ticks
-	CPU                  time.Duration // with that of its children that have ended
+	Began                string        // ticks since the boot; to compare for equality
+	CPU                  time.Duration // its own, and that of children it has waited for
 }
 
 // userHZ is how many ticks a second has: a constant of the kernel's interface.
@@ -49,12 +49,12 @@ func Processes() map[int]Process {
 	return all
 }
 
-// Below returns those of all processes that descend from one, and that one too if it is
-// among them.
+// Below returns the processes in all that descend from the process pid, and that process
+// itself if all has it.
 func Below(all map[int]Process, pid int) (below []Process) {
 	for _, p := range all {
-		// The number of a process that ended may be another's by now, so the way up may turn
-		// in a circle.
+		// The ids are not read at one moment. The id of a parent that has ended may belong to
+		// another process by now, so parents may form a cycle: stop after len(all) steps.
 		for at, steps := p.PID, 0; at > 0 && steps < len(all); at, steps = all[at].Parent, steps+1 {
 			if at == pid {
 				below = append(below, p)

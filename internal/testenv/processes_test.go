@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -18,7 +19,7 @@ func TestProcesses(t *testing.T) {
 	}
 	all := Processes()
 	is := func(pid int) func(Process) bool { return func(p Process) bool { return p.PID == pid } }
-	if got := all[child.Process.Pid]; got.Parent != os.Getpid() || got.Session != all[os.Getpid()].Session || got.Began < all[os.Getpid()].Began {
+	if got := all[child.Process.Pid]; got.Parent != os.Getpid() || got.Session != all[os.Getpid()].Session || ticks(t, got) < ticks(t, all[os.Getpid()]) {
 		t.Errorf("the child is %+v, and this process %+v", got, all[os.Getpid()])
 	}
 	below := Below(all, os.Getpid())
@@ -37,4 +38,14 @@ func TestProcesses(t *testing.T) {
 	if got, there := Processes()[child.Process.Pid]; there && got.Parent == os.Getpid() {
 		t.Errorf("a process that has ended is there: %+v", got)
 	}
+}
+
+// ticks returns when a process began. As texts, 99 and 100 would be in the wrong order.
+func ticks(t *testing.T, p Process) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(p.Began, 10, 64)
+	if err != nil {
+		t.Errorf("process %d began at %q", p.PID, p.Began)
+	}
+	return n
 }
