@@ -10,10 +10,9 @@ func (l *Layer) Narrow(d Decision, f Facts) Decision {
 
 // narrow is Narrow for a call that has been taken apart.
 //
-// The code shows that narrow only narrows. It returns the decision of the layers
-// above, in which only the grant may be clipped, or a stricter decision of this
-// layer, which grants nothing: if it asks, a yes gives no more than the layers
-// above would have given.
+// It returns the decision of the layers above or a stricter one of this layer. Either
+// has a clipped grant and is bound by what both say: see bindAll. A stricter decision
+// grants nothing; if it asks, a yes gives no more than the layers above offered.
 func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 	profiles := []string{d.Profile}
 	if granted := d.offered().profile; granted != "" && granted != d.Profile {
@@ -23,7 +22,7 @@ func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 	for _, profile := range profiles {
 		own, _ := l.rules.judge(f, profile, pieces)
 		kept = kept.below(own.Audit)
-		if own.Verdict < d.Verdict {
+		if own.Verdict < d.Verdict { // stricter: Deny < Ask < Allow
 			own.Layer, own.Profile, own.Policy, own.Grant, own.pending = l.kind, d.Profile, d.Policy, Grant{}, nil
 			own.offer(d.offered())
 			d, own = own, d
@@ -35,10 +34,10 @@ func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 	return d
 }
 
-// sayBelow is what layers say to one part of a call.
+// sayBelow returns what each layer that objects says about one part of a call.
 func sayBelow(layers []*Layer, c inquiry, pc *piece) []Said {
 	var all []Said
-	c.seen = nil
+	c.seen = nil // the caller wants the matches of the policy, not those of the layers
 	for _, l := range layers {
 		o := l.rules.weigh(&c, pc)
 		if o.skip || o.rule == nil && o.verdict == Allow {

@@ -3,10 +3,11 @@
 // A policy is a YAML file. [Parse] reads it and reports every fault at once;
 // [Policy.Decide] answers one call, described by [Facts], with a [Decision]: the
 // strictest verdict of all rules that match any part of the call, and, where it is
-// allow, the [Grant] that every room of belljar asks for before it works.
+// allow, the [Grant] that every package which does the work asks for.
 //
-// The package knows no kernel, network, clock or file: a decision is a pure
-// function of the policy and the facts.
+// The package does no I/O and reads no clock: a decision is a pure function of the policy
+// and the facts. Callers pass in the text of a policy, a function that reads the further
+// files it names ([Files]), and the time of a call (Facts.Now).
 //
 // The files, each calling only those below it:
 //
