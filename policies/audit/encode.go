@@ -24,8 +24,9 @@ type quick interface {
 	write(b *body)
 }
 
-// from is the `PID` or `PID,"node":"NAME"` of the records of a log.
-func from(cfg Config) string {
+// writerOf returns the value of pid, and the member node if there is one, of every record
+// of a log: `PID`, or `PID,"node":"NAME"`.
+func writerOf(cfg Config) string {
 	text := strconv.Itoa(os.Getpid())
 	if cfg.Node != "" {
 		text += `,"node":` + string(appendString(nil, cfg.Node))
@@ -33,7 +34,8 @@ func from(cfg Config) string {
 	return text
 }
 
-// encode is `"kind":...}` of a record: what follows seq and prev.
+// encode returns `"kind":...}` of a record: what follows seq and prev. from is that of
+// writerOf.
 func encode(from string, kind Kind, r *redactor, rec any) ([]byte, error) {
 	b, ok := bodies.Get().(*body)
 	if !ok {
@@ -73,8 +75,8 @@ var bodies = sync.Pool{New: func() any { return new(body) }}
 type body struct {
 	r    *redactor
 	text []byte
-	size int // about the bytes of the texts among the arguments
-	keys []string
+	size int      // about the bytes of args, or of facts, so far; bounded by maxArgs
+	keys []string // of the objects that sorted is in
 }
 
 // release gives the buffer back, unless a large record made it large.
@@ -88,7 +90,8 @@ func (b *body) release() {
 
 func (b *body) raw(s string) { b.text = append(b.text, s...) }
 
-// name begins a field of an object that has one already.
+// name writes a comma and the name of a field. A caller that opens an object replaces the
+// first comma by '{'.
 func (b *body) name(name string) {
 	b.raw(`,"`)
 	b.raw(name)
@@ -101,8 +104,8 @@ func (b *body) str(name, value string) {
 	b.text = appendString(b.text, value)
 }
 
-// some writes a field unless the value is empty.
-func (b *body) some(name, value string) {
+// strIfSet writes a field unless the value is empty.
+func (b *body) strIfSet(name, value string) {
 	if value != "" {
 		b.str(name, value)
 	}
@@ -113,27 +116,27 @@ func (b *body) num(name string, value int64) {
 	b.text = strconv.AppendInt(b.text, value, 10)
 }
 
-// count writes a number unless it is 0.
-func (b *body) count(name string, value int64) {
+// numIfSet writes a number unless it is 0.
+func (b *body) numIfSet(name string, value int64) {
 	if value != 0 {
 		b.num(name, value)
 	}
 }
 
-func (b *body) truth(name string, value bool) {
+func (b *body) boolean(name string, value bool) {
 	b.name(name)
 	b.text = strconv.AppendBool(b.text, value)
 }
 
-// flag writes a truth value if it is true.
-func (b *body) flag(name string, value bool) {
+// boolIfTrue writes a boolean if it is true.
+func (b *body) boolIfTrue(name string, value bool) {
 	if value {
-		b.truth(name, true)
+		b.boolean(name, true)
 	}
 }
 
-// other writes a field of any type. Calls seldom have one.
-func (b *body) other(name string, value any) {
+// anyValue writes a field of any type. Calls seldom have one.
+func (b *body) anyValue(name string, value any) {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return // its type has no JSON form: a mistake of this program, which a test finds
@@ -142,7 +145,7 @@ func (b *body) other(name string, value any) {
 	b.text = append(b.text, text...)
 }
 
-// rules are those that decided.
+// rules writes the rules that decided.
 func (b *body) rules(rules []Rule) {
 	b.name("rules")
 	b.raw(`[`)
@@ -152,27 +155,27 @@ func (b *body) rules(rules []Rule) {
 		}
 		b.raw(`{"id":`)
 		b.text = appendString(b.text, r.ID)
-		b.some("file", r.File)
-		b.count("line", int64(r.Line))
+		b.strIfSet("file", r.File)
+		b.numIfSet("line", int64(r.Line))
 		b.str("verdict", r.Verdict)
-		b.some("mode", r.Mode)
+		b.strIfSet("mode", r.Mode)
 		b.raw(`}`)
 	}
 	b.raw(`]`)
 }
 
-// sorted hands the keys of a map to use in their order.
+// sorted calls use for each key of m, in sorted order.
 func (b *body) sorted(m map[string]any, use func(i int, key string)) {
-	from := len(b.keys)
+	others := len(b.keys) // of the objects around this one
 	for key := range m {
 		b.keys = append(b.keys, key)
 	}
-	mine := b.keys[from:]
+	mine := b.keys[others:]
 	slices.Sort(mine)
 	for i, key := range mine {
 		use(i, key)
 	}
-	b.keys = b.keys[:from]
+	b.keys = b.keys[:others]
 }
 
 // value writes a JSON value without secrets, with long texts cut. It stops and
@@ -213,7 +216,7 @@ func (b *body) value(v any, depth int) bool {
 	return b.size <= maxArgs
 }
 
-// member is one entry of an object among the arguments.
+// member writes one entry of an object among the arguments.
 func (b *body) member(i int, key string, v any, depth int) {
 	if i > 0 {
 		b.raw(`,`)
@@ -231,7 +234,7 @@ func (b *body) member(i int, key string, v any, depth int) {
 	}
 }
 
-// variables is the env argument of a call with its values taken out.
+// variables writes the env argument of a call without its values.
 func (b *body) variables(v any) {
 	env, ok := v.(map[string]any)
 	if !ok {
@@ -258,7 +261,7 @@ func (b *body) variables(v any) {
 	b.raw(`}`)
 }
 
-// plain is a value that is neither a text nor made of others.
+// plain writes a value that is neither a text nor made of others.
 func (b *body) plain(v any) {
 	switch v := v.(type) {
 	case nil:
@@ -288,7 +291,7 @@ func (b *body) marshal(v any) {
 	b.text = append(b.text, text...)
 }
 
-// list is a field with the first texts of a list, without secrets.
+// list writes a field with the first texts of a list, without secrets.
 func (b *body) list(name string, all []string) {
 	if len(all) == 0 {
 		return
@@ -313,9 +316,10 @@ func (b *body) list(name string, all []string) {
 // maxListed bounds the entries of one list.
 const maxListed = 64
 
-// args are the arguments as a level shows them: themselves, or their HMAC.
+// args writes the arguments, or only their HMAC and size if the level is below request or
+// they exceed maxArgs. args_level says which.
 func (b *body) args(level policies.AuditLevel, args map[string]any) {
-	from := len(b.text)
+	start := len(b.text)
 	if level >= policies.AuditRequest {
 		b.str("args_level", level.String())
 		if args == nil {
@@ -326,7 +330,7 @@ func (b *body) args(level policies.AuditLevel, args map[string]any) {
 		if b.value(args, 0) {
 			return
 		}
-		b.text = b.text[:from]
+		b.text = b.text[:start]
 	}
 	b.str("args_level", policies.AuditMeta.String())
 	if args == nil {
@@ -340,8 +344,8 @@ func (b *body) args(level policies.AuditLevel, args map[string]any) {
 	b.num("args_bytes", int64(len(raw)))
 }
 
-// facts writes the facts of a decision without secrets. A command that is also
-// the argument of that name is left out.
+// facts writes the facts of a decision without secrets. It leaves out the command if the
+// argument command has the same text.
 func (b *body) facts(f Facts, args map[string]any) {
 	if same, ok := args["command"].(string); ok && same == f.Command {
 		f.Command = ""
@@ -352,17 +356,17 @@ func (b *body) facts(f Facts, args map[string]any) {
 	b.name("facts")
 	at := len(b.text)
 	b.size = 0
-	b.some("profile", clip(b.r.text(f.Profile), maxName))
-	b.some("command", clip(b.r.text(f.Command), maxString))
+	b.strIfSet("profile", clip(b.r.text(f.Profile), maxName))
+	b.strIfSet("command", clip(b.r.text(f.Command), maxString))
 	b.list("env", f.Env)
 	b.list("paths", f.Paths)
 	b.list("hosts", f.Hosts)
 	b.list("urls", f.URLs)
 	b.acts(f.Acts)
-	b.some("upstream", f.Upstream)
+	b.strIfSet("upstream", f.Upstream)
 	b.list("tool_names", f.ToolNames)
 	if len(f.Annotations) > 0 {
-		b.other("annotations", f.Annotations)
+		b.anyValue("annotations", f.Annotations)
 	}
 	b.text[at] = '{' // in the place of the first comma
 	b.raw(`}`)
@@ -382,7 +386,7 @@ func (b *body) acts(all []Act) {
 		b.raw(`{"kind":`)
 		b.text = appendString(b.text, clip(b.r.text(a.Kind), maxName))
 		for _, m := range [][2]string{{"on", a.On}, {"to", a.To}, {"method", a.Method}, {"field", a.Field}, {"secret", a.Secret}, {"path", a.Path}} {
-			b.some(m[0], clip(b.r.text(m[1]), maxText))
+			b.strIfSet(m[0], clip(b.r.text(m[1]), maxText))
 		}
 		b.raw(`}`)
 	}

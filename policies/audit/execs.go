@@ -33,9 +33,9 @@ func (b *body) execs(level policies.AuditLevel, all []Exec, more int) {
 			e.Argv, e.Path = b.r.words(e.Argv), b.r.text(e.Path)
 			told[i] = e
 		}
-		b.other("execs", told)
+		b.anyValue("execs", told)
 	}
-	b.count("execs_more", int64(more))
+	b.numIfSet("execs_more", int64(more))
 }
 
 // words returns the words of an argv without secrets. An option tells the meaning

@@ -64,7 +64,7 @@ type Config struct {
 type Log struct {
 	cfg   Config
 	red   redactor
-	from  string
+	from  string        // see writerOf
 	wake  chan struct{} // of one element: something is to be written now
 	soon  *time.Timer   // fires when something was gathered
 	quit  chan struct{}
@@ -139,7 +139,7 @@ func Open(cfg Config) (*Log, error) {
 // start is a Log that writes with w.
 func start(cfg Config, w *writer) *Log {
 	l := &Log{
-		cfg: cfg, w: w, from: from(cfg),
+		cfg: cfg, w: w, from: writerOf(cfg),
 		wake: make(chan struct{}, 1), soon: time.NewTimer(gather), quit: make(chan struct{}),
 	}
 	l.red.level, l.red.key = cfg.Audit.Level, w.keys.mac

@@ -149,15 +149,15 @@ func (d Decision) prepared(*redactor) any { return d }
 func (d Decision) write(b *body) {
 	level := cmp.Or(d.Level, b.r.level)
 	b.str("call_id", d.CallID)
-	b.some("trace_id", d.TraceID)
+	b.strIfSet("trace_id", d.TraceID)
 	b.str("tenant", d.Tenant)
-	b.some("place", d.Place)
+	b.strIfSet("place", d.Place)
 	b.str("session", d.Session)
 	if d.Client != (Client{}) {
 		b.name("client")
 		at := len(b.text)
-		b.some("name", clip(b.r.text(d.Client.Name), maxName))
-		b.some("version", clip(b.r.text(d.Client.Version), maxName))
+		b.strIfSet("name", clip(b.r.text(d.Client.Name), maxName))
+		b.strIfSet("version", clip(b.r.text(d.Client.Version), maxName))
 		b.text[at] = '{' // in the place of the first comma
 		b.raw(`}`)
 	}
@@ -165,24 +165,24 @@ func (d Decision) write(b *body) {
 	b.str("verdict", d.Verdict)
 	b.rules(d.Rules)
 	if level >= policies.AuditRequest {
-		b.some("part", clip(b.r.text(d.Part), maxText))
+		b.strIfSet("part", clip(b.r.text(d.Part), maxText))
 	}
-	b.count("part_no", int64(d.PartNo))
-	b.count("parts", int64(d.Parts))
+	b.numIfSet("part_no", int64(d.PartNo))
+	b.numIfSet("parts", int64(d.Parts))
 	if level >= policies.AuditRequest {
-		b.some("reason", clip(b.r.text(d.Reason), maxText))
+		b.strIfSet("reason", clip(b.r.text(d.Reason), maxText))
 	}
 	b.str("policy_sha256", d.Policy)
-	b.some("profile", d.Profile)
+	b.strIfSet("profile", d.Profile)
 	b.num("dur_us", d.Took.Microseconds())
 	if a := d.Approval; a.ID != "" {
 		b.name("approval")
 		at := len(b.text)
 		b.str("id", a.ID)
-		b.some("state", a.State)
-		b.some("by", clip(b.r.text(a.By), maxName))
-		b.some("via", a.Via)
-		b.some("scope", a.Scope)
+		b.strIfSet("state", a.State)
+		b.strIfSet("by", clip(b.r.text(a.By), maxName))
+		b.strIfSet("via", a.Via)
+		b.strIfSet("scope", a.Scope)
 		b.num("waited_ms", a.Waited.Milliseconds())
 		b.text[at] = '{' // in the place of the first comma
 		b.raw(`}`)
@@ -239,34 +239,34 @@ func (o Outcome) write(b *body) {
 	level := cmp.Or(o.Level, b.r.level)
 	b.str("call_id", o.CallID)
 	b.str("tenant", o.Tenant)
-	b.some("place", o.Place)
+	b.strIfSet("place", o.Place)
 	b.str("session", o.Session)
 	b.str("tool", clip(o.Tool, maxName))
-	b.truth("failed", o.Failed)
+	b.boolean("failed", o.Failed)
 	if level >= policies.AuditRequest { // it may repeat an argument
-		b.some("error", clip(b.r.text(o.Error), maxText))
+		b.strIfSet("error", clip(b.r.text(o.Error), maxText))
 	}
 	if o.Exit != nil {
 		b.num("exit", int64(*o.Exit))
 	}
-	b.some("signal", o.Signal)
-	b.flag("oom", o.OOM)
-	b.flag("timed_out", o.TimedOut)
-	b.count("task_id", o.TaskID)
+	b.strIfSet("signal", o.Signal)
+	b.boolIfTrue("oom", o.OOM)
+	b.boolIfTrue("timed_out", o.TimedOut)
+	b.numIfSet("task_id", o.TaskID)
 	b.num("bytes_out", o.BytesOut)
-	b.flag("truncated", o.Truncated)
-	b.some("sha256_out", o.SHA256Out)
-	b.count("cpu_ms", o.CPUMS)
-	b.count("mem_peak", o.MemPeak)
-	b.count("reverted", int64(o.Reverted))
-	b.count("blocked", int64(o.Blocked))
+	b.boolIfTrue("truncated", o.Truncated)
+	b.strIfSet("sha256_out", o.SHA256Out)
+	b.numIfSet("cpu_ms", o.CPUMS)
+	b.numIfSet("mem_peak", o.MemPeak)
+	b.numIfSet("reverted", int64(o.Reverted))
+	b.numIfSet("blocked", int64(o.Blocked))
 	b.execs(level, o.Execs, o.ExecsMore)
 	b.num("dur_ms", o.DurMS)
 	if o.Cast != nil {
-		b.other("cast", o.Cast)
+		b.anyValue("cast", o.Cast)
 	}
 	if level >= policies.AuditFull {
-		b.some("result", clip(b.r.text(o.Result), maxResult))
+		b.strIfSet("result", clip(b.r.text(o.Result), maxResult))
 	}
 }
 

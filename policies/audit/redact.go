@@ -12,7 +12,7 @@ const (
 	maxName    = 200      // bytes of a name that somebody else chose
 	maxText    = 4 << 10  // bytes of a reason, an error or a path
 	maxString  = 16 << 10 // bytes of one text among the arguments
-	maxArgs    = 64 << 10 // bytes of all arguments
+	maxArgs    = 64 << 10 // bytes of all arguments, or of all facts
 	maxResult  = 64 << 10 // bytes of a result
 	maxDepth   = 64       // of the arguments
 	maxValues  = 1024     // secrets that are known

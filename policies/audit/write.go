@@ -11,7 +11,7 @@ import (
 // goroutine; the lock file keeps processes apart.
 type writer struct {
 	cfg  Config
-	from string // see there
+	from string // see writerOf
 	lock *os.File
 	keys keys
 	open func(path string, create bool) (file, error)
@@ -37,7 +37,7 @@ type writer struct {
 // openWriter finds the end of the chain, repairs it and states the repair in a
 // record.
 func openWriter(cfg Config) (*writer, error) {
-	w := &writer{cfg: cfg, from: from(cfg), open: appendTo, news: true}
+	w := &writer{cfg: cfg, from: writerOf(cfg), open: appendTo, news: true}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, err
 	}
