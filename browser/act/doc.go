@@ -18,7 +18,8 @@
 //	seat.go                   looks and steps of a seat, one at a time; its Chrome
 //	list.go                   looks at what is kept beside a page
 //	do.go, choose.go          a step is carried out; an option is selected
-//	upload.go, drag.go        files for a page; drags, by chromedp
+//	upload.go, pdf.go         files for a page; a page as a file
+//	drag.go                   drags, by chromedp
 //	eval.go                   expressions that only read
 //	fill.go                   fields are filled, those of dates in their parts
 //	keyboard.go               keys, one after the other

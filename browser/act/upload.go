@@ -9,16 +9,14 @@ import (
 	"io"
 
 	"github.com/chromedp/cdproto/dom"
-	cdpio "github.com/chromedp/cdproto/io"
-	"github.com/chromedp/cdproto/page"
 )
 
-// uploadDir is where files for a page are that are too large for its scripts, in Chrome's own
-// box. No other path is ever given to Chrome.
+// uploadDir is the directory in Chrome's box for files that are too large to pass through a
+// script. Chrome is given no other path.
 const uploadDir = "/tmp/up"
 
-// upload hands a file to a field: in pieces through our world, or, if it is large, as a file
-// of Chrome's box.
+// upload gives a file to a field: in pieces through our script, or, if it is large, as a file
+// in Chrome's box.
 func (t hand) upload(ctx context.Context, p *plan, s Step) error {
 	if s.File == nil || s.File.Content == nil {
 		return &Refusal{Reason: ReasonArgument, Message: "the file of the upload is not there", Next: "name a file that exists"}
@@ -52,15 +50,16 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// uploadLarge writes a file into Chrome's box and names it to the field. A page may read it as
-// long as it is there, so it stays until the seat ends.
+// uploadLarge writes a file into Chrome's box and sets the field to its path. The page may
+// read the file later, so it stays until the seat ends.
 func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 	t, e, most := p.t, p.e, p.e.opts.Uploads
 	e.mu.Lock()
 	left := maxLargeUploads*most - e.files.given
 	e.mu.Unlock()
+	// The size is not known yet, so there must be room for the largest file.
 	if left < most {
-		return &Refusal{Reason: ReasonLimit, Message: fmt.Sprintf("the pages of this session have been given %s of large files, and get at most %s", bytesOf(maxLargeUploads*most-left), bytesOf(maxLargeUploads*most)), Next: "upload files of at most " + bytesOf(MaxUploadParts) + ", or end the session"}
+		return &Refusal{Reason: ReasonLimit, Message: fmt.Sprintf("this session has uploaded %s of the %s that it may upload in large files, and what is left may be too little for this one", bytesOf(maxLargeUploads*most-left), bytesOf(maxLargeUploads*most)), Next: "upload files of at most " + bytesOf(MaxUploadParts) + ", or end the session"}
 	}
 	c := &counted{Reader: io.LimitReader(from, most+1)}
 	name := uploadDir + "/" + nonce() + "/" + fileName(s.File.Name)
@@ -73,7 +72,7 @@ func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 		e.ready(func(ctx context.Context) { _ = e.lease.Remove(ctx, name) }) // what cannot be removed goes with the box
 		return tooLarge(most)
 	case err != nil:
-		return &Refusal{Reason: ReasonFailed, Message: "the file does not fit into the browser's box", Next: "upload a smaller file", Err: err}
+		return &Refusal{Reason: ReasonFailed, Message: "the file could not be written into the browser's box", Next: "try again, or upload a smaller file", Err: err}
 	}
 	f := p.aim.frame
 	defer t.release(f.session)
@@ -93,12 +92,12 @@ func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 	return nil
 }
 
-// takesNone is the refusal of a field that is another by now.
+// takesNone is the refusal for a field that no longer accepts a file.
 func (p *plan) takesNone() error {
-	return &Refusal{Reason: ReasonStale, Message: hand{p.t}.nameOf(p.aim) + " takes no file any more", Next: "look again"}
+	return &Refusal{Reason: ReasonStale, Message: hand{p.t}.nameOf(p.aim) + " no longer accepts a file", Next: "look again"}
 }
 
-// uploadParts hands a file to a field in pieces.
+// uploadParts gives a file to a field in pieces.
 func (p *plan) uploadParts(ctx context.Context, s Step, data []byte) error {
 	t := p.t
 	const piece = 512 << 10
@@ -134,43 +133,4 @@ func (p *plan) uploadParts(ctx context.Context, s Step, data []byte) error {
 		return p.takesNone()
 	}
 	return nil
-}
-
-// pdf prints the page.
-func (t eye) pdf(ctx context.Context) (*File, error) {
-	ctx, cancel := context.WithTimeout(ctx, OpenTime)
-	defer cancel()
-	if t.secretive() || t.e.masks.any() {
-		return nil, &Refusal{Reason: ReasonSecret, Message: "a secret was typed in this session, and a PDF would contain it", Next: "take a picture"}
-	}
-	s := t.session()
-	r, err := begin(t.e.g, s, page.PrintToPDF, page.PrintToPDFParams{TransferMode: page.PrintToPDFTransferModeReturnAsStream, PrintBackground: new(true)}).waitOr(ctx, t.stop())
-	if err != nil {
-		return nil, t.fault(err, false)
-	}
-	defer func() { begin(t.e.g, s, cdpio.Close, cdpio.CloseParams{Handle: r.Stream}).drop() }()
-	var b bytes.Buffer
-	for {
-		part, err := call(ctx, t.e.g, s, cdpio.Read, cdpio.ReadParams{Handle: r.Stream, Size: 128 << 10})
-		if err != nil {
-			return nil, t.fault(err, false)
-		}
-		if b.Len()+len(part.Data) > MaxPDF {
-			return nil, &Refusal{Reason: ReasonLimit, Message: "the PDF has more than " + bytesOf(MaxPDF), Next: "take a picture"}
-		}
-		b.Write(part.Data)
-		if part.EOF {
-			return &File{Name: fileName(t.e.masks.hide(t.title()) + ".pdf"), Type: "application/pdf", Size: int64(b.Len()), Content: io.NopCloser(&b)}, nil
-		}
-	}
-}
-
-// title is that of the last look.
-func (t eye) title() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.looks.kept != nil && t.looks.kept.title != "" {
-		return t.looks.kept.title
-	}
-	return "page"
 }
