@@ -131,7 +131,7 @@ func (p *Pool) worthAgain(err error, box, g policies.Grant) bool {
 		}
 		return false
 	}
-	return kind == KindCrashed || errors.Is(err, errGone) || errors.Is(err, errDied) || errors.Is(err, sandbox.ErrClosed)
+	return kind == KindCrashed || errors.Is(err, errGone) || errors.Is(err, sandbox.ErrClosed)
 }
 
 // final is the error for the caller.
@@ -143,7 +143,7 @@ func (p *Pool) final(ctx context.Context, err error) error {
 		return e
 	}
 	switch {
-	case errors.Is(err, errGone), errors.Is(err, errDied), errors.Is(err, sandbox.ErrClosed):
+	case errors.Is(err, errGone), errors.Is(err, sandbox.ErrClosed):
 		return &Error{Kind: KindCrashed, Message: "the browser died before it could load the page; call again", Err: err}
 	case ctx.Err() != nil:
 		return p.givenUp(err)

@@ -40,7 +40,8 @@ type protocolError struct {
 
 func (e *protocolError) Error() string { return e.Method + ": " + e.Message }
 
-// errGone is the cause of all that fails because the pipe has ended.
+// errGone says that the pipe has ended: Chrome died, or was ended. Commands that wait for
+// an answer then fail with it.
 var errGone = errors.New("the browser's pipe has ended")
 
 // conn is the connection to one Chrome.

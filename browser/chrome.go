@@ -2,7 +2,6 @@ package browser
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -19,17 +18,14 @@ import (
 
 const (
 	startPatience = 20 * time.Second // for Chrome to answer for the first time
-	deathPatience = 3 * time.Second  // for one whose pipe has ended to be gone, with all that it said
-	closePatience = time.Second      // for a context to be disposed of
-	// beat is how often a Chrome that loads pages is asked whether it is there,
-	// and beatPatience how long it may take: it shares its CPUs with its pages.
+	deathPatience = 3 * time.Second  // for a Chrome whose pipe has ended to exit, so that its last output can be read
+	closePatience = time.Second      // for a browser context to be disposed of
+	// beat is how often a Chrome that loads pages is asked whether it is alive.
+	// beatPatience is how long its answer may take: it shares its CPUs with its pages.
 	beat         = time.Second
 	beatPatience = 5 * time.Second
 	maxErrands   = 256 // commands that nobody waits for, of one Chrome
 )
-
-// errDied is the cause of all that fails because a Chrome died or was ended.
-var errDied = errors.New("the browser died")
 
 // chrome is one Chrome in its box.
 type chrome struct {
@@ -38,12 +34,12 @@ type chrome struct {
 	job      *sandbox.Job
 	conn     *conn
 	version  string
-	degraded bool
+	degraded bool // without its own sandbox: namespaces do not nest in its box
 	started  time.Time
-	errands  chan func() // what is to be sent without waiting for an answer
+	errands  chan func() // send commands whose answers nobody waits for
 	wg       sync.WaitGroup
 	closing  sync.Once
-	gone     chan struct{} // closed when nothing of it is left
+	gone     chan struct{} // closed when its box is closed and its goroutines have ended
 
 	mu   sync.Mutex
 	tabs map[string]*tab // by frame
@@ -55,15 +51,15 @@ type chrome struct {
 type lending struct {
 	key     string
 	live    int // pages lent
-	pages   int // that were ever lent
+	pages   int // pages lent since its start
 	ready   []*tab
 	retired bool          // it gets no more pages
-	used    time.Time     // when a page was last given back
-	stay    time.Time     // until when no other takes its place
-	poke    chan struct{} // a page was given back; room for one
+	used    time.Time     // when a page was last given back, or the pool got the Chrome
+	stay    time.Time     // until then the pool does not replace it
+	poke    chan struct{} // wakes attend: a page was given back, or more are to be made; buffered
 }
 
-// startChrome starts one in a box of its own. The caller must close it.
+// startChrome starts a Chrome in a box of its own. The caller must close it.
 func startChrome(ctx context.Context, s *sandbox.Supervisor, id, program string, g policies.Grant) (_ *chrome, err error) {
 	box, err := s.Open(ctx, id, g)
 	if err != nil {
@@ -143,8 +139,8 @@ func (ch *chrome) run() {
 	}
 }
 
-// errand has a command sent without anybody waiting for its answer. A Chrome
-// that brings up more than can be sent loses the rest.
+// errand queues a command whose answer nobody waits for. It drops the command if the
+// queue is full.
 func errand[P, R any](ch *chrome, session string, cmd cdp.Command[P, R], params P) {
 	select {
 	case ch.errands <- func() { begin(ch.conn, session, cmd, params) }:
@@ -169,22 +165,24 @@ func (ch *chrome) hear(method string, params []byte) {
 	}
 }
 
-// answers reports whether it is there, and what speaks with the network for it.
+// answers reports whether Chrome and its network service answer within beatPatience. An
+// error of a Chrome that is still alive is an answer too.
 func (ch *chrome) answers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, beatPatience)
 	defer cancel()
 	version := begin(ch.conn, "", browser.GetVersion, cdp.Empty{})
-	// These are kept by the process that speaks with the network.
+	// Cookies are kept by the process of the network service.
 	cookies := begin(ch.conn, "", storage.GetCookies, storage.GetCookiesParams{})
 	_, e1 := version.wait(ctx)
 	_, e2 := cookies.wait(ctx)
 	return e1 == nil && e2 == nil || ctx.Err() == nil && !ch.dead()
 }
 
-// kill ends it at once; all that wait for it get errDied. It does not wait.
+// kill closes the pipe. Commands that wait get errGone, and Chrome exits. kill does not wait
+// for that, and the box stays open until close.
 func (ch *chrome) kill() { ch.conn.close() }
 
-// dead reports whether it has ended.
+// dead reports whether the pipe or the box has ended.
 func (ch *chrome) dead() bool {
 	select {
 	case <-ch.conn.done:
@@ -196,7 +194,7 @@ func (ch *chrome) dead() bool {
 	}
 }
 
-// close ends it and waits until nothing of it is left. Twice is fine.
+// close ends Chrome and its box and waits for the goroutines. Twice is fine.
 func (ch *chrome) close() {
 	ch.closing.Do(func() {
 		ch.conn.close()
@@ -207,8 +205,8 @@ func (ch *chrome) close() {
 	<-ch.gone
 }
 
-// dispose gives a context back, with all of its pages, and reports whether
-// Chrome did it in time.
+// dispose closes the browser context of a tab, with all of its pages, and reports
+// whether Chrome did it in time.
 func (ch *chrome) dispose(ctx context.Context, t *tab) bool {
 	ch.mu.Lock()
 	delete(ch.tabs, string(t.frame))

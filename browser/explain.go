@@ -35,7 +35,7 @@ func (t *tab) explain(ctx context.Context, err error, r Request) error {
 		return &Error{Kind: KindCrashed, URL: at, Err: err, Message: "the browser did not answer; call again"}
 	case errors.Is(err, errCrashed):
 		return &Error{Kind: KindCrashed, URL: at, Err: err, Message: "the page crashed its browser, which had no more memory for it or met a fault; read another page, or this one without a browser"}
-	case errors.Is(err, errGone), errors.Is(err, errDied), errors.Is(err, sandbox.ErrClosed):
+	case errors.Is(err, errGone), errors.Is(err, sandbox.ErrClosed):
 		return &Error{Kind: KindCrashed, URL: at, Err: err, Message: "the browser died while it loaded the page; call again"}
 	case failure != "" && errors.Is(err, context.DeadlineExceeded) && !t.hasDocument():
 		return t.netFault(failure, at, doc)

@@ -167,7 +167,7 @@ func (v *visit) arrive(ctx context.Context, r Request) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-v.ch.conn.done:
-			return errDied
+			return errGone
 		}
 		if loaded, err := v.loadedUntil(r.Until); err != nil || loaded && answer == nil {
 			return err

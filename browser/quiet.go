@@ -88,7 +88,7 @@ func await(ctx context.Context, t *tab, most time.Time, pause func() <-chan time
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-t.ch.conn.done:
-			return errDied
+			return errGone
 		}
 	}
 }

@@ -52,7 +52,7 @@ func startFault(err error, said string) error {
 	return fmt.Errorf("%w; it said: %s", err, said)
 }
 
-// lastWords are the end of what a Chrome wrote that is dying.
+// lastWords returns the end of what a dying Chrome wrote.
 func lastWords(job *sandbox.Job) string {
 	const most = 1000
 	dying := time.NewTimer(deathPatience)
