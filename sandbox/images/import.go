@@ -27,15 +27,15 @@ type Report struct {
 // importer is one import.
 type importer struct {
 	store *Store
-	tmp   string // its directory in tmp, which goes with it
+	tmp   string // its own directory below tmp/, removed at its end
 	x     *extractor
-	known bool // its tree is there: nothing was unpacked
+	known bool // the store has its tree: nothing was unpacked
 }
 
-// Import unpacks an image and gives it a name, in place of what had that name.
-// It waits for another import to end. Where it fails nothing is left, and the
-// name stands for what it stood for; an entry that the image is refused for is
-// an *EntryError.
+// Import unpacks an image and gives it a name, which an image that had it loses. It waits
+// while another import runs. If it fails, the name keeps its image, and unfinished files
+// are removed; a finished tree whose name could not be written stays until Prune. If an
+// entry of the image is the reason, the error is an *EntryError.
 func (s *Store) Import(ctx context.Context, name string, src Source) (Report, error) {
 	if err := CheckName(name); err != nil {
 		return Report{}, err
@@ -65,7 +65,7 @@ func (s *Store) importFrom(ctx context.Context, name string, src Source) (r Repo
 	if err := os.MkdirAll(root, 0o755); err != nil { //nolint:gosec // the root of a box, below a directory that is closed
 		return r, err
 	}
-	// The umask may have had its say.
+	// MkdirAll applies the umask.
 	if err := os.Chmod(root, 0o755); err != nil { //nolint:gosec // as above
 		return r, err
 	}
@@ -83,7 +83,7 @@ func (s *Store) importFrom(ctx context.Context, name string, src Source) (r Repo
 	return s.commit(ctx, name, img, filepath.Join(i.tmp, "tree"))
 }
 
-// read unpacks a source.
+// read unpacks a source and returns the record of its image.
 func (i *importer) read(ctx context.Context, src Source) (Image, error) {
 	r := src.Reader
 	if r == nil {
@@ -121,7 +121,8 @@ func (i *importer) read(ctx context.Context, src Source) (Image, error) {
 	return i.readPlain(ctx, head, s)
 }
 
-// most is the largest archive that an image within its bounds can come in.
+// most bounds the uncompressed bytes of an archive, and of each layer: the files, 4 KiB
+// for the headers and the padding of each entry, and 64 MiB for the rest.
 func (i *importer) most() int64 {
 	return i.store.cfg.Bytes + int64(i.store.cfg.Entries)*4096 + 64<<20
 }
@@ -194,8 +195,8 @@ func (i *importer) readLayers(ctx context.Context, b blobs, ref string) (Image, 
 	return i.finish(p)
 }
 
-// readLayer unpacks a layer and checks, while it comes, that it is the one
-// that was packed.
+// readLayer unpacks a layer and checks that its size and digests are those that the image
+// states.
 func (i *importer) readLayer(ctx context.Context, b blobs, n int, l part, diff string) error {
 	f, size, err := b.open(l.file)
 	if err != nil {
@@ -203,7 +204,7 @@ func (i *importer) readLayer(ctx context.Context, b blobs, n int, l part, diff s
 	}
 	defer f.Close()
 	if l.size >= 0 && size != l.size {
-		return fmt.Errorf("layer %d: %s: it is %d bytes large, and is said to be %d", n, l.file, size, l.size)
+		return fmt.Errorf("layer %d: %s: it has %d bytes, but the image states %d", n, l.file, size, l.size)
 	}
 	s, err := openStream(ctx, f, i.most())
 	if err != nil {
@@ -217,10 +218,10 @@ func (i *importer) readLayer(ctx context.Context, b blobs, n int, l part, diff s
 		return fmt.Errorf("layer %d: %w", n, err)
 	}
 	if got := s.in.digest(); l.digest != "" && got != l.digest {
-		return fmt.Errorf("layer %d: its digest is %s, and that of what was packed is %s", n, got, l.digest)
+		return fmt.Errorf("layer %d: its digest is %s, but the image states %s", n, got, l.digest)
 	}
 	if got := s.out.digest(); diff != "" && got != diff {
-		return fmt.Errorf("layer %d: its digest without compression is %s, and that of what was packed is %s", n, got, diff)
+		return fmt.Errorf("layer %d: its digest without compression is %s, but the image states %s", n, got, diff)
 	}
 	return nil
 }
@@ -274,7 +275,7 @@ func (s *Store) commit(ctx context.Context, name string, img Image, tree string)
 	if old, err := s.digest(name); err == nil && old != img.Digest {
 		r.Replaced = old
 	}
-	// A name that is written half must not be found under its name.
+	// Written beside and renamed, so that no reader finds half a digest.
 	part := s.path(namesDir, "."+nameFile(name))
 	if err := writeDurable(part, []byte(img.Digest+"\n")); err != nil {
 		return Report{}, err

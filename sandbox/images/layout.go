@@ -139,8 +139,8 @@ func blob(ctx context.Context, b blobs, d descriptor) ([]byte, error) {
 	return document(ctx, b, d, name)
 }
 
-// document is a small file. Without a digest in d, any is right, and without
-// a size.
+// document returns the text of a small file. It checks the digest and the size that d
+// states, if any.
 func document(ctx context.Context, b blobs, d descriptor, name string) ([]byte, error) {
 	f, size, err := b.open(name)
 	if err != nil {
@@ -148,7 +148,7 @@ func document(ctx context.Context, b blobs, d descriptor, name string) ([]byte, 
 	}
 	defer f.Close()
 	if d.Size >= 0 && d.Size != size {
-		return nil, fmt.Errorf("%s: it is %d bytes large, and is said to be %d", name, size, d.Size)
+		return nil, fmt.Errorf("%s: it has %d bytes, but the image states %d", name, size, d.Size)
 	}
 	m := newMeter(ctx, f)
 	text, err := readBounded(m, maxDocument)
@@ -156,7 +156,7 @@ func document(ctx context.Context, b blobs, d descriptor, name string) ([]byte, 
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if got := m.digest(); d.Digest != "" && got != d.Digest {
-		return nil, fmt.Errorf("%s: its digest is %s, so it is not what was packed", name, got)
+		return nil, fmt.Errorf("%s: its digest is %s, but the image states %s", name, got, d.Digest)
 	}
 	return text, nil
 }
@@ -263,7 +263,7 @@ func fromDocker(ctx context.Context, b blobs, text []byte, ref string) (*plan, e
 	}
 	// The name is the digest, or ends in it before ".json".
 	if want := strings.TrimSuffix(fits[0].Config[strings.LastIndex(fits[0].Config, "/")+1:], ".json"); "sha256:"+want != p.digest {
-		return nil, fmt.Errorf("configuration %.100q: its digest is %s, so it is not what was packed", fits[0].Config, p.digest)
+		return nil, fmt.Errorf("configuration %.100q: its digest is %s, and its name states another", fits[0].Config, p.digest)
 	}
 	return p, nil
 }

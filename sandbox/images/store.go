@@ -366,8 +366,8 @@ func (s *Store) discard(dir string) error {
 	return nil
 }
 
-// Prune removes the trees that no name stands for and no box uses. It is what
-// was removed.
+// Prune removes the trees that no name stands for and no box uses, and returns what it
+// removed.
 func (s *Store) Prune(ctx context.Context) ([]Image, error) {
 	l, err := lock(ctx, s.path(lockName))
 	if err != nil {
