@@ -207,7 +207,7 @@ type run func(ctx context.Context, part string, f *Facts) (out string, death err
 
 // Outside tries a probe as a plain process.
 func (s *Suite) Outside(ctx context.Context, p Probe) Outcome {
-	f := s.facts
+	f := s.outside
 	if p.slow {
 		f.Limits = s.cfg.Slow.Limits()
 	}
@@ -400,7 +400,7 @@ func (s *Suite) answered(ctx context.Context, f func()) error {
 	for first := true; (first || !closed(ended)) && fault == nil; first = false {
 		var out capped
 		r, err := s.neighbour.Run(ctx, sandbox.Cmd{
-			Grant: s.cfg.Neighbour, Shell: "echo here", Out: &out, Err: io.Discard, Timeout: s.time(s.cfg.Neighbour, stepDeadline),
+			Grant: s.cfg.Neighbour, Shell: "echo here", Out: &out, Err: io.Discard, Timeout: atMost(stepDeadline, s.cfg.Neighbour),
 		})
 		if err == nil && out.String() != "here\n" {
 			err = fmt.Errorf("%v, %q", r.Status, out.String())
@@ -429,7 +429,7 @@ func (s *Suite) runInside(ctx context.Context, b *sandbox.Box, p *Probe, part st
 	}
 	var out, errs capped
 	job, err := b.Start(ctx, sandbox.Cmd{
-		Grant: b.Grant(), Argv: []string{boxed, part, p.ID}, Stdin: text, Out: &out, Err: &errs, Timeout: s.time(b.Grant(), stepDeadline),
+		Grant: b.Grant(), Argv: []string{boxed, part, p.ID}, Stdin: text, Out: &out, Err: &errs, Timeout: atMost(stepDeadline, b.Grant()),
 	})
 	if err != nil {
 		return "", nil, err

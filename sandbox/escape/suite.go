@@ -33,26 +33,27 @@ type Config struct {
 	Workspace  string // the one that Supervisor was given
 	// Attacker and Neighbour are grants of two tenants.
 	Attacker, Neighbour policies.Grant
-	// Slow is one of the attacker's tenant with so little CPU time that even a
-	// busy machine gives more of it outside; default Attacker.
+	// Slow is a grant of the attacker's tenant whose CPU limit is so low that a process
+	// without the limit gets more, even on a busy machine; default Attacker.
 	Slow policies.Grant
 }
 
 // Suite is the two worlds in which probes are tried, with their victims. Its
 // methods are for one goroutine.
 type Suite struct {
-	cfg    Config
-	dir    string   // of everything that it makes on the host
-	held   *os.File // open as a careless caller leaves it
-	victim *exec.Cmd
-	letGo  io.Closer // ends victim
-	facts  Facts     // of a prober outside
-	inside Facts     // of one in the attacker's box
-	ground ground
+	cfg     Config
+	dir     string   // contains everything that the suite makes on the host
+	held    *os.File // a directory, opened without close-on-exec
+	outside Facts    // for probers outside
+	inside  Facts    // for probers in the attacker's box
+	ground  ground   // what this host and profile offer to attack
+
+	victim       *exec.Cmd // on the host
+	endVictim    io.Closer // its stdin: Close ends it
+	endNeighbour io.Closer // the pipes of the victim in the neighbour's box: Close ends it
 
 	attacker, neighbour *sandbox.Box
-	endHold             io.Closer // ends the victim in the neighbour's box
-	boxes               int       // opened so far
+	boxes               int // opened so far
 }
 
 // Open makes the victims and opens the two boxes. The caller must Close the
@@ -70,11 +71,12 @@ func Open(ctx context.Context, cfg Config) (*Suite, error) {
 	return s, nil
 }
 
-// Close closes the boxes and removes the victims and whatever got away.
+// Close closes the boxes, ends the victims, kills the processes that probes left running,
+// and removes the files.
 func (s *Suite) Close() error {
 	var faults []error
-	if s.endHold != nil {
-		s.endHold.Close()
+	if s.endNeighbour != nil {
+		s.endNeighbour.Close()
 	}
 	for _, b := range []*sandbox.Box{s.attacker, s.neighbour} {
 		if b != nil {
@@ -82,11 +84,11 @@ func (s *Suite) Close() error {
 		}
 	}
 	if s.victim != nil {
-		s.letGo.Close()
+		s.endVictim.Close()
 		faults = append(faults, s.victim.Wait())
 	}
-	if s.facts.Marker != "" {
-		_, _ = survivor("")(&s.facts)
+	if s.outside.Marker != "" {
+		_, _ = survivor("")(&s.outside) // finds and kills the processes with the marker
 	}
 	if s.held != nil {
 		s.held.Close()
@@ -138,7 +140,8 @@ func NewWorkspace(dir string) error {
 	})
 }
 
-// prepare makes the place outside, and what lies open in this process.
+// prepare makes what probes outside need on the host: the directories, the secret variable
+// and the open descriptor. It also collects the facts for probers in both worlds.
 func (s *Suite) prepare(context.Context) (err error) {
 	if s.dir, err = os.MkdirTemp("", "belljar-escape-"); err != nil {
 		return err
@@ -162,19 +165,19 @@ func (s *Suite) prepare(context.Context) (err error) {
 	}
 	s.held = os.NewFile(uintptr(fd), heldName)
 
-	s.facts = Facts{Marker: "belljar-stay-" + rand.Text(), Workspace: ws, Limits: s.cfg.Attacker.Limits(), Addresses: addresses()}
-	if s.facts.Hostname, err = os.Hostname(); err != nil {
+	s.outside = Facts{Marker: "belljar-stay-" + rand.Text(), Workspace: ws, Limits: s.cfg.Attacker.Limits(), Addresses: addresses()}
+	if s.outside.Hostname, err = os.Hostname(); err != nil {
 		return err
 	}
 	var root unix.Statx_t
 	const uniqueID = 0x4000 // statx(2), STATX_MNT_ID_UNIQUE
 	if unix.Statx(unix.AT_FDCWD, "/", 0, uniqueID, &root) == nil && root.Mask&uniqueID != 0 {
-		s.facts.Mount = root.Mnt_id
+		s.outside.Mount = root.Mnt_id
 	}
-	s.inside = s.facts
+	s.inside = s.outside
 	s.inside.Marker += "-boxed"
 	s.inside.Init, s.inside.Everyone, s.inside.Workspace, s.inside.Proxy = 1, -1, s.cfg.Workspace, sandbox.Proxy
-	for _, f := range []*Facts{&s.facts, &s.inside} {
+	for _, f := range []*Facts{&s.outside, &s.inside} {
 		if err := f.look(); err != nil {
 			return err
 		}
@@ -182,7 +185,7 @@ func (s *Suite) prepare(context.Context) (err error) {
 	_, err = os.Stat(filepath.Join(s.cfg.Workspace, ".git", "config"))
 	s.ground = ground{
 		root: os.Geteuid() == 0, workspace: s.cfg.Attacker.Workspace(), image: s.cfg.Attacker.Image() != "", git: err == nil,
-		limits: s.cfg.Supervisor.Limits(), addresses: s.facts.Addresses,
+		limits: s.cfg.Supervisor.Limits(), addresses: s.outside.Addresses,
 		door: s.cfg.Attacker.Network() == policies.NetworkDoor, signals: s.cfg.Supervisor.SignalsApart(),
 	}
 	return nil
@@ -223,7 +226,7 @@ func addresses() []string {
 // makeVictim starts the victim on the host.
 func (s *Suite) makeVictim(ctx context.Context) error {
 	token := rand.Text()
-	// It runs a program that its user may write, for those who try to.
+	// The victim runs a copy that its user may write, since probes try to write it.
 	program := filepath.Join(s.dir, "tmp", "victim")
 	if err := copyFile("/proc/self/exe", program); err != nil {
 		return err
@@ -244,12 +247,13 @@ func (s *Suite) makeVictim(ctx context.Context) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
-	s.victim, s.letGo = c, in
+	s.victim, s.endVictim = c, in
 	v, err := meet(out, &errs)
 	if err != nil {
 		return err
 	}
-	s.facts.Host, s.facts.Neighbour, s.facts.Init, s.facts.Proxy = v, v, v.Pid, loopback(v.Relay)
+	// Outside there is one victim: it also stands for the neighbour and for init.
+	s.outside.Host, s.outside.Neighbour, s.outside.Init, s.outside.Proxy = v, v, v.Pid, loopback(v.Relay)
 	s.inside.Host = v
 	return nil
 }
@@ -303,7 +307,7 @@ func (s *Suite) openBoxes(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(err, inR.Close(), inW.Close())
 	}
-	s.endHold = closers{inW, inR, outR}
+	s.endNeighbour = closers{inW, inR, outR}
 	go func() {
 		<-job.Done() // at the latest when the box closes
 		outW.Close()
@@ -312,7 +316,8 @@ func (s *Suite) openBoxes(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// Its number on the host is the one that another box may try.
+	// The victim only knows its pid in its own box. A probe in another box tries the one on
+	// the host.
 	pid, ok := findProcess(token)
 	if !ok {
 		return errors.New("the neighbour's victim is not among the host's processes")
@@ -355,22 +360,22 @@ func Install(ctx context.Context, b *sandbox.Box) error {
 	defer self.Close()
 	r, err := b.Run(ctx, sandbox.Cmd{
 		Grant: b.Grant(), Shell: "cat >" + boxed + " && chmod 700 " + boxed, Dir: "/tmp",
-		In: self, Out: io.Discard, Err: io.Discard, Timeout: min(stepDeadline, b.Grant().Limits().Wall),
+		In: self, Out: io.Discard, Err: io.Discard, Timeout: atMost(stepDeadline, b.Grant()),
 	})
 	if err == nil && r.Code != 0 {
-		err = fmt.Errorf("the box has no room for the prober in /tmp: %v, code %d", r.Status, r.Code)
+		err = fmt.Errorf("install the prober in /tmp of the box: %v, code %d", r.Status, r.Code)
 	}
 	return err
 }
 
-// time is d, or what the profile allows.
-func (s *Suite) time(g policies.Grant, d time.Duration) time.Duration { return min(d, g.Limits().Wall) }
+// atMost returns d, but at most the wall limit of a grant.
+func atMost(d time.Duration, g policies.Grant) time.Duration { return min(d, g.Limits().Wall) }
 
-// outsider is a prober outside.
+// outsider returns the command of a prober outside.
 func (s *Suite) outsider(ctx context.Context, part, arg string) *exec.Cmd {
 	c := exec.CommandContext(ctx, "/proc/self/exe")
 	c.Args = []string{proberName, part, arg}
-	c.Dir = s.facts.Workspace
+	c.Dir = s.outside.Workspace
 	c.Env = append(os.Environ(), "TMPDIR="+filepath.Join(s.dir, "tmp"))
 	c.ExtraFiles = []*os.File{s.held}
 	c.WaitDelay = 250 * time.Millisecond
