@@ -58,7 +58,7 @@ func TestBombs(t *testing.T) {
 			time.Minute * patience,
 			func(r sandbox.Result, out string) bool {
 				n, err := strconv.Atoi(out)
-				return err == nil && n > 64 && n < 128+16 // ownProcesses
+				return err == nil && n > 64 && n < 128+16 // with what cgroup.spare adds
 			},
 		},
 		{

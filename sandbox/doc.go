@@ -9,46 +9,77 @@
 //
 // One init per box, none per command: everything is locked when the box is
 // made and inherited by what runs in it, so a command costs little more than a
-// plain exec. It parts itself from the other commands by a Landlock domain. (Where
-// no cgroup can be killed, or there is no Landlock for that, each command has a pid
-// namespace of its own, and is locked in it.) The init is package boxinit, the
-// connection to it package initconn; on this side are these files, each calling those
-// below it:
+// plain exec. Each command enters a Landlock domain of its own, which keeps it from
+// the other commands as far as the kernel's Landlock can. (Where the host lacks such
+// domains, or cgroups that can be killed, each command gets a pid namespace of its own
+// instead, and is locked in it.) The init is package boxinit, the connection to it
+// package initconn. On this side are these files, each calling those below it:
 //
-//	host.go, host_limits.go              what this machine offers
-//	exposure.go, exposure_network.go     what a box can reach of it
-//	supervisor.go, host_init.go          makes boxes; what is tried before that
-//	workspace.go                         boxes of one directory,
-//	regrant.go, browserbox.go            and what a new policy gives them
-//	boxusage.go                          what a box uses now
-//	box.go                               a box
-//	start.go, warm.go, process.go        its commands: started, by a shell that waits or as
-//	                                     a new process, and seen through to their end,
-//	control.go, result.go                asked and stopped
-//	workspacefile_linux.go               a file that a caller wants of the box
-//	boxfile_linux.go, overlay_watch.go
-//	publish.go                           its ports, on the host
-//	life.go, park.go, warmshell.go       when it has an init, and a shell that waits
-//	means.go                             what is kept for it, and released in reverse
-//	template.go, spawn_linux.go          its init: started, and given what the box looks
-//	root.go, landlock.go, overlay.go     like, as a script, which follows from its grant
-//	design.go, kept.go, nest.go, scratch.go
-//	door.go, register.go                 its network, from outside; totals of its tenant
-//	entrance.go, trust.go
-//	execview_linux.go, home.go           what it executes; limits and policy in its workspace
-//	execfile_linux.go, execknown_linux.go
-//	execs.go, execfilter.go
-//	storage.go, storage_loop.go          what it stores, if not in memory
-//	storage_quota.go
-//	streams.go, image_linux.go           what a command reads and writes
-//	terminal_linux.go
-//	cmd.go, environ.go, imageroot.go     what a command is given
-//	watchdog.go, startwatch.go           memory without a cgroup; an init that is silent
-//	initproc.go, socket.go               the init: what it is asked for and answers
-//	table.go, job.go, output.go          its commands, and what they have written
-//	builder.go, plan.go, mount.go        the words of scripts
-//	host_kernel.go, host_around.go       the kernel, and what stands around us
-//	openat2_linux.go                     a file below a directory
+//	host.go                 what this machine offers to boxes
+//	host_limits.go          how this machine can enforce limits
+//	exposure.go             how much of this machine a box can reach
+//	exposure_network.go     the part of that which is the network
+//	supervisor.go           makes boxes
+//	host_init.go            tries what a box needs, before there is one
+//	workspace.go            a directory of the host, for boxes
+//	regrant.go              what a new policy gives an open box
+//	browserbox.go           what the door of a browser's box refused
+//	boxusage.go             what a box uses now
+//	box.go                  a box
+//	start.go                its commands: the ways to start them
+//	warm.go                 by a shell that waits
+//	process.go              by a new process; seen through to their end
+//	control.go              waited for, and stopped
+//	result.go               how they end
+//	workspacefile_linux.go  a file of a workspace, for a caller
+//	boxfile_linux.go        a file of a box, for a caller
+//	overlay_watch.go        what changed in an overlay workspace
+//	publish.go              a port of a box, on the host
+//	life.go                 when a box has an init
+//	park.go                 when an idle box gives it up
+//	warmshell.go            the shell that waits
+//	means.go                what is kept for a box, and released in reverse
+//	template.go             the root that boxes of a profile share
+//	spawn_linux.go          starts inits
+//	root.go                 the script by which an init builds a box
+//	landlock.go             its Landlock rules
+//	overlay.go              its overlay workspace
+//	design.go               what a grant makes of a box
+//	kept.go                 the mounts that outlive an init
+//	nest.go                 bounds on namespaces inside
+//	scratch.go              a layer over files that are shared
+//	door.go                 the way out of a box
+//	register.go             the boxes of tenants, and their totals
+//	entrance.go             a listener of the door
+//	trust.go                the door's authority, in the box
+//	execview_linux.go       sees the programs that a box starts
+//	home.go                 what boxes of one workspace share
+//	execfile_linux.go       the file that an exec leads to
+//	execknown_linux.go      where names of programs led before
+//	execs.go                what a command started, for its result
+//	execfilter.go           the filter that reports execs
+//	storage.go              storage on disk
+//	storage_loop.go         limited by a file system in a file
+//	storage_quota.go        limited by project quotas
+//	streams.go              what a command reads and writes
+//	image_linux.go          the program of inits, sealed in memory
+//	terminal_linux.go       a terminal
+//	cmd.go                  what a caller says of a command
+//	environ.go              its environment
+//	imageroot.go            the image of a box, and its shell
+//	watchdog.go             limits memory without a cgroup
+//	startwatch.go           ends an init that is silent
+//	initproc.go             the init: what it is asked and answers
+//	socket.go               the sockets that the init is asked for
+//	table.go                the commands of a box
+//	job.go                  a command that was started
+//	output.go               what it wrote
+//	builder.go              writes scripts
+//	plan.go                 what a script is made from
+//	mount.go                mounts, as the kernel is given them
+//	host_kernel.go          whether the kernel has filters and Landlock
+//	host_around.go          the surroundings of belljar: its user, a container
+//	openat2_linux.go        opens a file below a directory
 //
 // Limits, totals and the kill are package cgroup; the words for limits, which this
 // package shares with its callers, are package limit. Package seccomp writes the
@@ -58,5 +89,5 @@
 //
 // A command ends when its main process ends, even if another process keeps its
 // output open; the processes that it left are then killed. How well a limit is
-// enforced depends on the host; every result reports it.
+// enforced depends on the host; [Box.Limits] reports it.
 package sandbox

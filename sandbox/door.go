@@ -276,9 +276,9 @@ func (d *door) listenAgain(ctx context.Context) error {
 	return d.listenOnPorts(ctx, ports)
 }
 
-// leave closes the listeners in the network of an init that has ended. Accepted
+// detach closes the listeners in the network of an init that has ended. Accepted
 // connections continue to their end.
-func (d *door) leave() {
+func (d *door) detach() {
 	if d == nil {
 		return // the box ended before newDoor
 	}

@@ -19,19 +19,19 @@ import (
 type life struct {
 	box *Box
 
-	// waking orders this. A goroutine that needs the init holds it for reading, from
-	// before it checks that the box is awake until its command is in the table. A
-	// goroutine that starts or ends an init holds it for writing. It is taken before
-	// table.mu.
+	// waking keeps parking, waking and the start of commands apart. A goroutine that
+	// needs the init holds it for reading, from before it checks that the box is awake
+	// until its command is in the table. A goroutine that starts or ends an init holds
+	// it for writing. It is taken before table.mu.
 	waking sync.RWMutex
 	parked bool          // the box has no init; set with waking and table.mu held
 	ended  chan struct{} // closed when the init has ended; set like parked
 	kept   kept          // what outlives the init
 
 	// Guarded by table.mu; see park.go.
-	used    time.Time   // when the box was last left alone
-	resting *time.Timer // calls rest, while waits; nil before the first time
-	waits   bool
+	used    time.Time   // when the box was last used
+	resting *time.Timer // calls rest; nil until restLater first sets it
+	waits   bool        // resting is armed
 }
 
 // stay wakes the box if it is parked, and locks l.waking for reading, which
@@ -77,7 +77,7 @@ func (l *life) wake(ctx context.Context) error {
 	return nil
 }
 
-// gone is why nothing can run in the box any more; nil if something can.
+// gone returns why nothing can run in the box any more, or nil if something can.
 func (l *life) gone() error {
 	t := &l.box.table
 	t.mu.Lock()
@@ -88,12 +88,12 @@ func (l *life) gone() error {
 	return t.goneErr()
 }
 
-// live begins a life of the box: from its init to the init's end. Where it
-// fails the box is as it was.
+// live begins a life of the box: from its init to the init's end. If live fails, the box
+// is as it was.
 func (l *life) live(ctx context.Context) error {
 	b := l.box
 	if err := l.begin(ctx); err != nil {
-		b.means.leave()
+		b.means.detach()
 		return err
 	}
 	_ = b.init.conn.Expect(time.Time{})
@@ -110,7 +110,7 @@ func (l *life) live(ctx context.Context) error {
 	b.table.mu.Unlock()
 	if closed {
 		b.init.reap()
-		b.means.leave()
+		b.means.detach()
 		return errors.New("it is being closed")
 	}
 	if err := b.means.door.listenAgain(ctx); err != nil {
@@ -161,9 +161,9 @@ func (l *life) begin(ctx context.Context) error {
 	return err
 }
 
-// design returns the script of the box and the trees that go with it, which the
-// caller must close. For the first init it makes the door, the view of execs and
-// the lease of an overlay workspace, which the box then keeps.
+// design returns the script of the box and the descriptors of the trees that it mounts;
+// the caller closes them. For the first init design makes the door, the view of execs
+// and the lease of an overlay workspace, which the box then keeps.
 func (l *life) design(ctx context.Context) (_ *boxinit.Script, _ []int, err error) {
 	b := l.box
 	m := &b.means
@@ -189,7 +189,7 @@ func (l *life) design(ctx context.Context) (_ *boxinit.Script, _ []int, err erro
 		return nil, nil, err
 	}
 	if first {
-		m.opened.Do(l.kept.close) // above the lease: its mounts are of the layers
+		m.opened.Do(l.kept.close) // closed before the lease: the kept mounts use its layers
 	}
 	if m.guard, err = b.home.protector(b.grant); err != nil {
 		return nil, nil, err
@@ -242,7 +242,7 @@ func (l *life) ready(ctx context.Context, script *boxinit.Script) error {
 			Err:     fmt.Errorf("%s: %w", script.Name(first.Step), first.Errno),
 		}
 	case first.Op != boxinit.OpReady || !b.means.door.opened || l.kept.want > 0 || b.means.execs != nil && !b.means.execs.begun:
-		return errors.New("its init spoke before it was ready")
+		return errors.New("its init broke the protocol: a message was missing or out of order")
 	}
 	return nil
 }
@@ -276,8 +276,8 @@ func (l *life) fail(why string) {
 	<-b.init.gone
 }
 
-// leave takes a command out of the table. Its output is kept if it ran. From then on
-// the box may have been left alone.
+// leave takes a command out of the table, and starts to wait for the box to be idle. The
+// output is kept if the command ran.
 func (l *life) leave(j *Job, ran bool) {
 	l.box.table.leave(j, ran)
 	l.restLater()

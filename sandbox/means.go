@@ -148,10 +148,10 @@ func (m *means) overlay(b *Box, p *plan) error {
 	return b.home.addLayer(p, m.lease.Base, b.home.dir, false, m.uid)
 }
 
-// leave closes what of the means leads into an init that has ended. The next init
+// detach closes what of the means leads into an init that has ended. The next init
 // gets the same.
-func (m *means) leave() {
-	m.door.leave()
+func (m *means) detach() {
+	m.door.detach()
 	m.execs.close()
 }
 

@@ -114,6 +114,6 @@ func (l *life) letGo() bool {
 	b.init.kill()
 	b.init.conn.Close()
 	<-ended
-	b.means.leave()
+	b.means.detach()
 	return true
 }

@@ -102,7 +102,7 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
 		case boxinit.OpStart, boxinit.OpSignal, boxinit.OpSocket, boxinit.OpListener, boxinit.OpKept, boxinit.OpIdle, boxinit.OpReady, boxinit.OpEnded:
 		}
 		j.box.init.kill() // an init that breaks the protocol may be under a command's control
-		return r, errors.New("start command: the init spoke out of order")
+		return r, errors.New("start command: the init sent a message out of order")
 	case <-j.box.init.gone:
 		if j.box.init.answered(j) {
 			return r, fmt.Errorf("start command: the init did not answer within %s", j.box.sup.patience.start)
@@ -239,7 +239,7 @@ func (j *Job) killAll(end *boxinit.Reply, ended *bool) {
 		case <-j.box.init.gone:
 			return
 		case <-late.C:
-			j.box.life.fail("its init did not tell the end of a command")
+			j.box.life.fail("its init did not report the end of a command")
 			return
 		}
 	}

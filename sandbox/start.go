@@ -5,6 +5,18 @@ import (
 	"fmt"
 )
 
+// How the end of a command reaches its caller:
+//
+//   - One goroutine of the box (life.serve) receives the messages of the init. In the
+//     first moments of a command, the goroutine that starts it may receive them instead:
+//     it calls Hear of the connection and has the turn there (package initconn says
+//     when, and what this saves).
+//   - Whoever receives a message gives it to initProc.hear, which puts it into the
+//     replies of the job that it is for.
+//   - The replies of a job are read first by what starts it (Job.begun, warmShell.tell),
+//     and then by Job.watch and Job.killAll. Each of these may find the end reported there.
+//   - Job.conclude makes the Result and closes the channel for which Job.Wait waits.
+
 // Run starts a command and waits for its end. If ctx ends first, the command and
 // all processes that it started are killed, and the Result says Killed. A program
 // that fails is a Result; an error means that the command did not run.
@@ -56,8 +68,7 @@ func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 type starter func(*Box, *Cmd) (*Job, error)
 
 // starters are the ways to start a command, the cheapest first. raw is a plain fork and
-// exec of the same program. How the caller then hears of the end of a quick command is
-// in package initconn.
+// exec of the same program.
 var starters = []starter{
 	(*Box).startWarm, // by a bash that waits for a script: 0.3 of raw; not every script can be given to it
 	(*Box).startCold, // by a new process of the init: 1.0 to 1.1 of raw; every command
