@@ -6,29 +6,34 @@
 //
 // # The way of one tools/call
 //
-//  1. Over stdio (stdio.go, lines.go), wire/frame.go cuts lines out of the byte
-//     stream, at most [Limits].Line each. Over HTTP, http_login.go finds out the caller and
+//  1. Over stdio (stdio.go), conversation.go serves the client until its end. lines.go
+//     handles its lines, which wire/frame.go cuts out of the byte stream, at most
+//     [Limits].Line bytes each. Over HTTP, http_login.go finds out the caller and
 //     http_post.go reads a body of that size; http_sse.go has the older transport, whose
-//     answers come in another response, and http_socket.go WebSockets, whose messages
-//     are lines.
+//     answers come in another response. A WebSocket (http_socket.go) is a conversation
+//     whose messages are lines.
 //  2. wire/message.go checks the message: UTF-8, depth, duplicate keys, JSON-RPC shape.
 //     Where it refuses one, wire/ident.go finds the id that its client waits for.
-//  3. receive.go gives the request an id of its own, refuses duplicates, and admits it
-//     (limit.go), queues it or refuses it: for the guard of the connection or of the HTTP
-//     session, which knows what is in flight (guard.go). Modern requests over HTTP have no
-//     session; http_modern.go admits them.
+//  3. receive.go registers the request with the guard of the connection or of the HTTP
+//     session (guard.go), which knows what is in flight: it gives the request an id of its
+//     own and refuses duplicates. Then receive.go asks the admission (limit.go), which runs,
+//     queues or refuses the request. A modern request over HTTP has no guard; http_modern.go
+//     asks the admission for it.
 //  4. direct.go reads a call, and directlist.go a plain list of tools, that is as the
-//     protocol says; any other request goes to the go-sdk (sdk.go), which knows the rest of
+//     protocol says. directrun.go answers them in a goroutine of the connection
+//     (workers.go). Any other request goes to the go-sdk (sdk.go), which knows the rest of
 //     the protocol.
 //  5. call.go finds the tool, decodes the arguments strictly (decode.go), asks
-//     the [Gate], runs the handler and makes the answer. Every transport and
-//     [Server.Call] go through it; no other way leads to a tool, also not to one of
-//     an upstream (remote.go).
-//     structured.go decides whether the client gets structured content.
-//  6. guard.go checks the size of the answer, which goes to the request's outlet
+//     the [Gate], and runs the handler. Every transport and [Server.Call] go through it; no
+//     other way leads to a tool, also not to one of an upstream (remote.go). In belljar, the
+//     Gate is the one of internal/server, which asks the [policies.Policy] that holds now.
+//  6. direct.go writes the answer (frame.go, and method.go for a tool called as a method);
+//     structured.go decides whether it has structured content. In answers of the go-sdk,
+//     answer.go puts the client's own id back.
+//  7. guard.go checks the size of the answer, and sends it to the request's outlet
 //     (outlet.go), unless the client cancelled meanwhile: a line over stdio, and over HTTP
-//     one JSON text or an event (package sse). In answers of the go-sdk, answer.go puts the
-//     client's own id back first.
+//     one JSON text or an event (package sse). http_modern.go does this for a modern request
+//     over HTTP.
 //
 // # The files
 //
@@ -36,8 +41,8 @@
 //
 //	the server, and the ways to it
 //	  server.go                       its parts, opened and ended
-//	  http_link.go, places.go         a login before servers of other processes; several
-//	                                  servers behind one handler
+//	  http_link.go                    checks the login for a server in another process
+//	  places.go                       several servers behind one handler
 //	  stdio.go, http.go               the two ways in
 //	  http_modern.go, http_legacy.go  Streamable HTTP, of each era
 //	  http_sse.go, http_ticket.go     HTTP with SSE; WebSockets, and how pages log in
@@ -53,7 +58,8 @@
 //	  receive.go                      gets an id, and waits for its turn
 //	  direct.go                       is read as a call,
 //	  directlist.go                   or as a plain list of tools,
-//	  sdk.go, sdk_task.go             or given to the go-sdk, which knows the others
+//	  directrun.go                    and answered in a goroutine;
+//	  sdk.go, sdk_task.go             or it is given to the go-sdk, which knows the others
 //	  subscribe.go, listen.go         subscriptions
 //	  suite.go, defer.go              calls whose answers their clients ask for later
 //	  toollist.go                     the list of tools
@@ -71,9 +77,9 @@
 //	  refusal.go
 //
 //	an answer
-//	  frame.go                        as a line, also where what makes it panics
+//	  frame.go                        makes the frame, and turns a panic into an error
 //	  deferwire.go, result.go         in the form of the wire
-//	  method.go                       or of a method of its own
+//	  method.go                       the answer to a tool called as a method
 //	  input.go, form.go               a result that asks the client
 //	  page.go, errors.go              pages of a list; an error of ours as one of the sdk
 //	  answer.go                       goes out under the client's own id

@@ -2,8 +2,8 @@ package mcp
 
 import "belljar.dev/policies"
 
-// Gate decides whether a call may run and what it may use.
-// *policies.Policy is one. It must be safe for concurrent use.
+// Gate decides whether a call may run and what it may use. *policies.Policy is one; that of
+// internal/server asks the policy that holds now. A Gate must be safe for concurrent use.
 type Gate interface {
 	Decide(policies.Facts) policies.Decision
 }

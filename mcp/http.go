@@ -39,8 +39,8 @@ func (s *Server) newWeb() *web {
 	return w
 }
 
-// web serves HTTP requests. What it takes from them goes to the guard of a legacy
-// session, or in the modern era to directModern or the go-sdk.
+// web serves HTTP requests. The messages in them go to the guard of a legacy session, or
+// in the modern era to modernPost.call or the go-sdk.
 type web struct {
 	server *Server
 	modern http.Handler // the go-sdk's, for modern requests that are no plain calls

@@ -34,7 +34,8 @@ func (in *inbox) push(m jsonrpc.Message) {
 	in.arrived.Signal()
 }
 
-// Read returns the next message for the sdk, or io.EOF after Close.
+// Read returns the next message for the sdk, or io.EOF after Close. It ignores its
+// context: Close unblocks it.
 func (in *inbox) Read(context.Context) (jsonrpc.Message, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -50,8 +51,8 @@ func (in *inbox) Read(context.Context) (jsonrpc.Message, error) {
 	return m, nil
 }
 
-// Close ends the connection towards the sdk: Read returns io.EOF, and the sdk then
-// cancels what still runs. It may be called twice.
+// Close drops the messages that wait. Read then returns io.EOF, and the sdk cancels what
+// still runs. Close may be called twice.
 func (in *inbox) Close() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -156,7 +156,7 @@ func taskNotification(t *taskResult, subscription any) *jsonrpc.Request {
 }
 
 // ackTasks adds the tasks of a subscription to its acknowledgement, and starts
-// tellTasks once that is sent.
+// notifyAll once that is sent.
 func ackTasks(ctx context.Context, l *listener, req sdk.Request, send func(context.Context, sdk.Request) (sdk.Result, error)) (sdk.Result, error) {
 	ss, _ := req.GetSession().(*sdk.ServerSession)
 	p, ok := req.GetParams().(*sdk.SubscriptionsAcknowledgedParams)

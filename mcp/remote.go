@@ -21,7 +21,7 @@ import (
 // What an upstream says is listed and answered as it is, with three exceptions. The name is
 // the one that this server gives. A definition that clients cannot read is refused, alone:
 // common clients drop a whole list for one wrong entry. And keys of a _meta that belong to
-// one hop only are left out (see hopMeta).
+// one hop only are left out (see readMeta in rawresult.go).
 //
 // Arguments are not checked against the upstream's schema:
 // docs/decisions/2026-11-23-arguments-of-upstreams.md says why.

@@ -230,9 +230,9 @@ func (sh *shell) command(call mcp.Call, f policies.Facts, cwd string, timeout ti
 	return cmd
 }
 
-// settle returns the record of a command that has become a task. The next command begins
-// where one has ended that has not. The error is that of a call which was cancelled, or whose
-// task cannot be kept.
+// settle returns the record of a command that has become a task, or nil. If the command has
+// ended, the next one begins in the directory where it ended. The error is that of a call
+// that was cancelled, or whose task cannot be kept.
 func (sh *shell) settle(ctx context.Context, call mcp.Call, it *command, end ending, plan bashPlan) (*job.Job, error) {
 	task := sh.all.tasks.jobOf(call, it)
 	if task != nil && end.job == 0 {
@@ -469,7 +469,7 @@ func (out *bashOutput) tellRunning(t *text, cmd *sandbox.Job, end ending) {
 	t.line("[still running after %s; it goes on as background task %d, for at most %s in all: ReadBgOutput shows the rest, KillBgTask ends it]", end.after, out.TaskID, end.most)
 }
 
-// tellEnded adds what there is to say of a command that has tellEnded.
+// tellEnded adds what there is to say of a command that has ended.
 func (out *bashOutput) tellEnded(t *text, g policies.Grant, end ending, timeout time.Duration) {
 	code := end.result.Code
 	out.ExitCode = &code
