@@ -75,7 +75,7 @@ func (g *calls) once(ctx context.Context, run *running, tool names.Tool, offered
 		if err != nil {
 			return err
 		}
-		// The arguments stay as the client wrote them: decodeRemote has checked them.
+		// The arguments stay as the client wrote them: package mcp has checked them.
 		params := make([]byte, 0, len(tool.Native)+len(args)+32)
 		params = wire.AppendQuoted(append(params, `{"name":`...), tool.Native)
 		params = append(append(append(params, `,"arguments":`...), args...), '}')

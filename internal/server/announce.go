@@ -25,7 +25,7 @@ const (
 // announcer reports on standard error that a person is asked, and how they answer: a
 // client shows its agent that a call waits, but perhaps not its user.
 type announcer struct {
-	state string // stateArgument of the commands that answer
+	state string // config.StateArgument of the commands that answer
 	out   *printable.Writer
 	lines chan string
 	over  chan struct{} // closed when the writing goroutine has ended
