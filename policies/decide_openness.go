@@ -54,9 +54,7 @@ func (s *ruleset) openness(profile, tool string) Openness {
 		if !here || r.mode != ModeEnforce || !r.match.onTool(tool) || tool != OtherTools && len(r.match.upstreams) > 0 || tool != ActTool && len(r.match.acts) > 0 {
 			continue
 		}
-		// An option or a variable of a command is not looked at: it may be there
-		// in any call.
-		broad := r.match.everyCommand() && len(r.match.upstreams)+len(r.match.hints)+len(r.match.flags)+len(r.match.anyFlag) == 0
+		broad := r.match.everyCommand() && len(r.match.upstreams)+len(r.match.hints)+len(r.match.flags)+len(r.match.anyFlag)+len(r.match.env) == 0
 		whole := broad && r.when == nil && r.unless.isZero()
 		switch {
 		case r.verdict == Allow && whole:

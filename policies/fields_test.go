@@ -416,3 +416,70 @@ func TestTablesHaveEveryField(t *testing.T) {
 		}
 	}
 }
+
+// matchCases are keys of a match, beside the tool, that set each field of match and no other
+// but the one that its key needs beside it.
+var matchCases = map[string]struct{ keys, beside string }{
+	"tools":     {"", ""},
+	"commands":  {"command: ls", ""},
+	"paths":     {"path: /workspace/x", ""},
+	"urls":      {"url: https://x.example/", ""},
+	"hosts":     {"host: x.example", ""},
+	"flags":     {"command: '**', flags: [-l]", "commands"},
+	"anyFlag":   {"command: '**', any_flag: [-l]", "commands"},
+	"env":       {"command: '**', env: [A]", "commands"},
+	"acts":      {"act: press", ""},
+	"places":    {"act: press, on: https://x.example/", "acts"},
+	"profiles":  {"profile: p", ""},
+	"upstreams": {"upstream: u", ""},
+	"hints":     {"annotations: {readOnlyHint: true}", ""},
+}
+
+// What a rule is about is judged in several places before there is a call: whether it has an
+// exception, hides a tool, is covered by another rule, or opens a tool. A key that one of them does
+// not know would count as not there: an exception would be lost, or a tool be hidden of which some calls
+// are allowed.
+func TestEveryKeyOfAMatchIsJudged(t *testing.T) {
+	sameNames(t, "match", slices.Collect(maps.Keys(matchCases)), fieldNames(match{}))
+	const policy = "version: 1\ndefaults: {decision: allow, profile: p}\nprofiles: {p: {}, q: {}}\nrules:\n  - {id: r, match: {tool: %s, %s}, decision: deny, reason: x}\n"
+	for name, c := range matchCases {
+		tool := "Bash"
+		if strings.HasPrefix(c.keys, "act") {
+			tool = ActTool
+		}
+		parse := func(keys string) (*Policy, error) { return Parse("policy.yaml", fmt.Appendf(nil, policy, tool, keys)) }
+		p, err := parse(c.keys)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		m := &p.rules[0].match
+		for _, other := range fieldNames(match{}) {
+			if set := !field(m, other).IsZero(); set != (other == name || other == c.beside || other == "tools") {
+				t.Errorf("%s: the case has the field %s: %v", name, other, set)
+			}
+		}
+		if name == "tools" {
+			continue
+		}
+		if !m.narrow() || m.isZero() {
+			t.Errorf("%s: a match with it counts as one without", name)
+		}
+		plain := match{tools: m.tools}
+		if c.beside != "" { // the keys beside it alone must not make the difference
+			field(&plain, c.beside).Set(field(m, c.beside))
+			alone := c.keys[strings.Index(c.keys, ", ")+2:]
+			if _, err := parse(alone); err == nil {
+				t.Errorf("%s: %s is taken without what it needs", name, alone)
+			}
+		}
+		if m.covers(&plain, true) {
+			t.Errorf("%s: a match with it covers one without", name)
+		}
+		if m.onCalls(&Facts{Tool: tool}) == must || p.hides(&Facts{Tool: tool}) {
+			t.Errorf("%s: a rule with it counts as one about all calls", name)
+		}
+		if o := p.openness("q", tool); o.Unasked == UnaskedNone {
+			t.Errorf("%s: a rule with it closes the tool: %+v", name, o)
+		}
+	}
+}
