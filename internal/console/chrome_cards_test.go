@@ -2,6 +2,7 @@ package console
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,6 +84,33 @@ func TestChromeNoOutput(t *testing.T) {
 	out.write(8, "the end\n")
 	p.until(`document.querySelector('.output').checkVisibility() && document.querySelector('.output').innerText.includes('the end')`)
 	p.until(`(n => n.scrollTop > 0 && n.scrollTop + n.clientHeight > n.scrollHeight - 2)(document.querySelector('.output'))`) // at its end
+}
+
+// lateRuns is growing whose task is not there yet.
+type lateRuns struct {
+	*growing
+	there atomic.Bool
+}
+
+func (f *lateRuns) Jobs() []control.Job {
+	if !f.there.Load() {
+		return []control.Job{}
+	}
+	return f.growing.Jobs()
+}
+
+// The page of a task that is gone shows it with its output when it is there after all.
+func TestChromeBackAgain(t *testing.T) {
+	out := &lateRuns{growing: &growing{}}
+	out.write(8, "the end\n")
+	g := start(t, full, func(_ *rig, v *Views) { v.Runs = out })
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.at("#/jobs/s-1/3")
+	p.reads("is gone")
+	out.there.Store(true)
+	g.Look()
+	p.until(`document.querySelector('.output').checkVisibility() && document.querySelector('.output').innerText.includes('the end')`)
 }
 
 // A part of an output that arrives late is not added to another one that the person has asked for since.

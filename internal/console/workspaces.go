@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"belljar.dev/internal/printable"
 	"belljar.dev/sandbox/protect"
@@ -181,28 +182,62 @@ func showDiff(r *request) (any, error) {
 			case !body && strings.HasPrefix(line, "Binary files "):
 				is.Binary = true
 			case body && line != "" && strings.ContainsRune("+- ", rune(line[0])):
-				is.Lines = append(is.Lines, diffLine{line[:1], shownLine(line[1:])})
+				is.Lines = append(is.Lines, diffLine{line[:1], line[1:]})
 			}
 			if len(is.Lines) >= maxDiffLines {
 				is.Cut = true
 				break
 			}
 		}
+		dropReturns(is.Lines)
+		for i := range is.Lines {
+			is.Lines[i].Text = shownLine(is.Lines[i].Text)
+		}
 		return is, nil
 	})
 }
 
-// shownLine is a line of a file without characters that do something, or hide.
-func shownLine(line string) string {
-	var b strings.Builder
-	for _, r := range line {
-		if r == '\t' || printable.InLine(r) {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(codeOf(r))
+// dropReturns leaves out the return at the end of each line if all lines have one, as in files of
+// Windows. Where only some have one, it is part of what differs.
+func dropReturns(lines []diffLine) {
+	for _, line := range lines {
+		if line.Kind != "@" && !strings.HasSuffix(line.Text, "\r") {
+			return
 		}
 	}
+	for i := range lines {
+		lines[i].Text = strings.TrimSuffix(lines[i].Text, "\r")
+	}
+}
+
+// shownLine is a line of a file with codes for characters that do something, or hide. Backslashes are
+// doubled before such a code, and before what looks like one: no two lines are shown alike.
+func shownLine(line string) string {
+	var b strings.Builder
+	for line != "" {
+		rest := strings.TrimLeft(line, `\`)
+		slashes := line[:len(line)-len(rest)]
+		r, size := utf8.DecodeRuneInString(rest)
+		plain := r == '\t' || printable.InLine(r)
+		b.WriteString(slashes)
+		if rest != "" && !plain || slashes != "" && looksLikeCode(rest) {
+			b.WriteString(slashes)
+		}
+		switch {
+		case rest == "":
+		case plain:
+			b.WriteRune(r)
+		default:
+			b.WriteString(codeOf(r))
+		}
+		line = rest[size:]
+	}
 	return b.String()
+}
+
+// looksLikeCode reports whether a text, behind a backslash, begins as a code of codeOf does.
+func looksLikeCode(text string) bool {
+	return strings.HasPrefix(text, "x") || strings.HasPrefix(text, "u{")
 }
 
 // errEnough ends a comparison that is longer than a page shows.

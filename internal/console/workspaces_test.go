@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -230,4 +231,51 @@ func BenchmarkChanges(b *testing.B) {
 		most = max(most, time.Since(began))
 	}
 	b.ReportMetric(float64(most.Milliseconds()), "ms-most")
+}
+
+// A character that does something, or hides, is shown as a code, and no line is shown as another one is.
+func TestShownLine(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                "",
+		"a\tb é":          "a\tb é",
+		"\x1b[1m":         `\x1b[1m`,
+		`\x1b[1m`:         `\\x1b[1m`,
+		`\\x1b[1m`:        `\\\\x1b[1m`,
+		"\\\x1b[1m":       `\\\x1b[1m`,
+		"a\u202eb":        `a\u{202e}b`,
+		`a\u{202e}b`:      `a\\u{202e}b`,
+		`C:\new\, \d+\\n`: `C:\new\, \d+\\n`,
+		"end\r":           `end\x0d`,
+	} {
+		if got := shownLine(line); got != want {
+			t.Errorf("%q: got %s, want %s", line, got, want)
+		}
+	}
+	parts := []string{`\`, `\\`, "\x1b", "\u202e", "x1b", "u{202e}", "x", "u", "a", "{"}
+	seen := make(map[string]string)
+	for range 20_000 {
+		line := ""
+		for range rand.IntN(7) {
+			line += parts[rand.IntN(len(parts))]
+		}
+		shown := shownLine(line)
+		if before, ok := seen[shown]; ok && before != line {
+			t.Fatalf("%q and %q are both shown as %s", before, line, shown)
+		}
+		seen[shown] = line
+	}
+}
+
+// Returns at the ends of lines are shown where not all lines have them.
+func TestDropReturns(t *testing.T) {
+	windows := []diffLine{{"@", "@@ -1 +1 @@"}, {"-", "a\r"}, {"+", "b\r"}}
+	dropReturns(windows)
+	if want := []diffLine{{"@", "@@ -1 +1 @@"}, {"-", "a"}, {"+", "b"}}; !slices.Equal(windows, want) {
+		t.Errorf("got %q, want %q", windows, want)
+	}
+	mixed := []diffLine{{"-", "a"}, {"+", "a\r"}}
+	dropReturns(mixed)
+	if want := []diffLine{{"-", "a"}, {"+", "a\r"}}; !slices.Equal(mixed, want) {
+		t.Errorf("got %q, want %q", mixed, want)
+	}
 }

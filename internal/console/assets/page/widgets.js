@@ -175,12 +175,14 @@ export function confirm(what) {
           dialog.returnValue = 'yes'
           dialog.close('yes')
         }}}, what.yes)))
+    const leave = () => dialog.close()
     dialog.addEventListener('close', () => {
+      removeEventListener('hashchange', leave)
       dialog.remove()
       before?.focus?.()
       done(dialog.returnValue === 'yes' ? (note ? note.value : '') : null)
     })
-    addEventListener('hashchange', () => dialog.close(), {once: true}) // what it asks about is not there any more
+    addEventListener('hashchange', leave) // what it asks about is not there any more
     document.body.append(dialog)
     dialog.showModal()
     dialog.querySelector('[data-focus=cancel]').focus()

@@ -41,7 +41,7 @@ function one(c, session, id) {
   const head = el('div', {class: 'stack'}), where = el('p', {class: 'soft', role: 'status'})
   const out = new Output(T.jobs.outputOf(id))
   const path = of(c.worker, 'jobs/' + at(session, id) + '/output?from=')
-  let next = -part, from = 0, follows = true, over = false, asked = 0
+  let next = -part, from = 0, follows = true, over = false, gone = false, asked = 0
   /** read reads a part, which is null if another one was asked for meanwhile. @param {number} at */
   const read = async at => {
     const mine = ++asked
@@ -63,7 +63,7 @@ function one(c, session, id) {
     fill(where, got.total === 0 ? T.output.none : T.output.where(bytes(got.next), bytes(got.total)), got.skipped > 0 && [' ', T.output.skipped(bytes(got.skipped))], over && [' ', T.output.end])
   }
   const poll = async () => {
-    if (!follows || over && next >= 0) return
+    if (gone || !follows || over && next >= 0) return
     let alone = next < 0, got = await read(next)
     // A program that writes faster than this page reads loses here what lies between, not on the server.
     if (got && !alone && got.total - got.next > part) {
@@ -97,10 +97,8 @@ function one(c, session, id) {
     const j = found && {...found, ...c.worker}
     if (JSON.stringify(j) === before) return
     before = JSON.stringify(j)
-    if (!j) {
-      follows = false
-      return fill(head, empty(T.jobs.gone))
-    }
+    gone = !j
+    if (!j) return fill(head, empty(T.jobs.gone))
     fill(head, agent(T.jobs.frame, block(j.command), j.description && el('p', {}, seen(j.description))),
       facts([[T.field.state, state(j)], [T.jobs.exit, j.exit_code !== undefined && String(j.exit_code)], [T.field.tool, seen(j.tool)], [T.field.worker, j.worker && code(j.worker)], [T.field.tenant, seen(j.tenant)], [T.boxes.box, code(j.box)], [T.jobs.started, ago(j.started)]]),
       el('div', {class: 'actions'}, stop(c, j, refresh)))
