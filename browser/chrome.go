@@ -178,8 +178,8 @@ func (ch *chrome) answers(ctx context.Context) bool {
 	return e1 == nil && e2 == nil || ctx.Err() == nil && !ch.dead()
 }
 
-// kill closes the pipe. Commands that wait get errGone, and Chrome exits. kill does not wait
-// for that, and the box stays open until close.
+// kill closes the pipe. Commands that wait get errGone, and Chrome exits if it still reads the
+// pipe. kill does not wait for that. What is left of Chrome ends with its box, in close.
 func (ch *chrome) kill() { ch.conn.close() }
 
 // dead reports whether the pipe or the box has ended.

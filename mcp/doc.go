@@ -20,9 +20,10 @@
 //     queues or refuses the request. A modern request over HTTP has no guard; http_modern.go
 //     asks the admission for it.
 //  4. direct.go reads a call, and directlist.go a plain list of tools, that is as the
-//     protocol says. directrun.go answers them in a goroutine of the connection
-//     (workers.go). Any other request goes to the go-sdk (sdk.go), which knows the rest of
-//     the protocol.
+//     protocol says. directrun.go answers them in a goroutine of the connection or
+//     the session (workers.go), and http_modern.go a modern call over HTTP in that of its
+//     request. Any other request goes to the go-sdk (sdk.go), which knows the rest of the
+//     protocol.
 //  5. call.go finds the tool, decodes the arguments strictly (decode.go), asks
 //     the [Gate], and runs the handler. Every transport and [Server.Call] go through it; no
 //     other way leads to a tool, also not to one of an upstream (remote.go). In belljar, the

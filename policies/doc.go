@@ -6,8 +6,8 @@
 // allow, the [Grant] that every package which does the work asks for.
 //
 // The package does no I/O and reads no clock: a decision is a pure function of the policy
-// and the facts. Callers pass in the text of a policy, a function that reads the further
-// files it names ([Files]), and the time of a call (Facts.Now).
+// and the facts. Callers pass in the text of a policy, the functions that read the
+// further files it names and resolve directories ([Files]), and the time of a call (Facts.Now).
 //
 // The files, each calling only those below it:
 //

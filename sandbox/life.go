@@ -29,7 +29,7 @@ type life struct {
 	kept   kept          // what outlives the init
 
 	// Guarded by table.mu; see park.go.
-	used    time.Time   // when the box was last used
+	used    time.Time   // when the wait for the box to be idle last began
 	resting *time.Timer // calls rest; nil until restLater first sets it
 	waits   bool        // resting is armed
 }

@@ -15,7 +15,8 @@ import (
 //     replies of the job that it is for.
 //   - The replies of a job are read first by what starts it (Job.begun, warmShell.tell),
 //     and then by Job.watch and Job.killAll. Each of these may find the end reported there.
-//   - Job.conclude makes the Result and closes the channel for which Job.Wait waits.
+//   - Job.finish, which Job.conclude calls, makes the Result and closes the channel for which
+//     Job.Wait waits. Job.giveUp does both for a command that did not run.
 
 // Run starts a command and waits for its end. If ctx ends first, the command and
 // all processes that it started are killed, and the Result says Killed. A program

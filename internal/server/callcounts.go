@@ -1,13 +1,12 @@
 package server
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"belljar.dev/internal/console"
+	"belljar.dev/internal/order"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
@@ -135,17 +134,15 @@ func (n *callCounts) Calls(s console.Scope) console.Calls {
 func (n *callCounts) Rules() []console.RuleUse {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	// Pointers are sorted: the code that sorts is made once for all kinds of them, and once for each
-	// kind of struct, 26 KB.
-	uses := slices.SortedFunc(maps.Values(n.rules), func(a, b *console.RuleUse) int {
+	all := make([]console.RuleUse, 0, len(n.rules))
+	for _, use := range n.rules {
+		all = append(all, *use)
+	}
+	order.By(all, func(a, b *console.RuleUse) int {
 		if a.Calls != b.Calls {
 			return b.Calls - a.Calls
 		}
 		return strings.Compare(a.ID, b.ID)
 	})
-	all := make([]console.RuleUse, 0, len(uses))
-	for _, use := range uses {
-		all = append(all, *use)
-	}
 	return all
 }

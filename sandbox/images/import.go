@@ -277,11 +277,12 @@ func (s *Store) commit(ctx context.Context, name string, img Image, tree string)
 	}
 	// Written beside and renamed, so that no reader finds half a digest.
 	part := s.path(namesDir, "."+nameFile(name))
-	if err := writeDurable(part, []byte(img.Digest+"\n")); err != nil {
-		return Report{}, err
+	err = writeDurable(part, []byte(img.Digest+"\n"))
+	if err == nil {
+		err = os.Rename(part, s.path(namesDir, nameFile(name)))
 	}
-	if err := os.Rename(part, s.path(namesDir, nameFile(name))); err != nil {
-		return Report{}, errors.Join(err, os.Remove(part))
+	if err != nil {
+		return Report{}, errors.Join(err, os.RemoveAll(part))
 	}
 	return r, nil
 }
