@@ -32,7 +32,7 @@ type importer struct {
 	known bool // the store has its tree: nothing was unpacked
 }
 
-// Import unpacks an image and gives it a name, which an image that had it loses. It waits
+// Import unpacks an image and gives it a name. An image that had this name loses it. Import waits
 // while another import runs. If it fails, the name keeps its image, and unfinished files
 // are removed; a finished tree whose name could not be written stays until Prune. If an
 // entry of the image is the reason, the error is an *EntryError.
