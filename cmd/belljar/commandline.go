@@ -25,8 +25,6 @@ func complete(root *cobra.Command) {
 	})
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &statusError{code: exitUsage, err: flagFault(c, err)} })
 	root.InitDefaultHelpCmd()
-	root.InitDefaultVersionFlag()
-	root.Flags().Lookup("version").Usage = "print the version"
 	eachCommand(root, func(c *cobra.Command) {
 		c.Args = checked(c.Args)
 		c.InitDefaultHelpFlag()

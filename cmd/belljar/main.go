@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/printable"
 	"belljar.dev/internal/toolkit"
 	"belljar.dev/sandbox"
@@ -143,20 +142,22 @@ contains only what a policy grants. "belljar serve" is what an MCP client starts
 docs/commands.md has the exit statuses, what scripts can rely on, completion and
 manual pages.
 ` + exitHelp,
-		Version:           buildinfo.Version(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	version := root.Flags().BoolP("version", "v", false, "print the version")
+	root.RunE = func(c *cobra.Command, _ []string) error {
+		if *version {
+			return printVersion(c.OutOrStdout())
+		}
+		return c.Help()
 	}
 	one := slices.IndexFunc(top, func(t command) bool { return len(args) > 0 && t.name == args[0] && !t.whole })
 	for i, t := range top {
 		if i == one || one < 0 {
 			root.AddCommand(t.make())
 		}
-	}
-	if one < 0 {
-		root.SetVersionTemplate(buildinfo.Read().String())
 	}
 	complete(root)
 	return root

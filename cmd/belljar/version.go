@@ -20,10 +20,15 @@ and the commit it was built from, with a word where files differed from that.
 			if asJSON {
 				return printJSON(c.OutOrStdout(), buildinfo.Read())
 			}
-			_, err := io.WriteString(c.OutOrStdout(), buildinfo.Read().String())
-			return failure(err)
+			return printVersion(c.OutOrStdout())
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
 	return c
+}
+
+// printVersion prints what `belljar --version` does.
+func printVersion(w io.Writer) error {
+	_, err := io.WriteString(w, buildinfo.Read().String())
+	return failure(err)
 }

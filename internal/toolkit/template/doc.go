@@ -12,6 +12,7 @@
 //	scaffold.go   several files at once
 //	drift.go      how far a file is from its template
 //	generate.go   one file
+//	fill.go       a text with its parameters in their places
 //	search.go     finds templates by words
 //	store.go      the templates by their URIs
 //	validate.go   the parameters of a call against the schema

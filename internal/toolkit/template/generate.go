@@ -3,8 +3,6 @@ package template
 import (
 	"embed"
 	"fmt"
-	"strings"
-	"text/template"
 )
 
 //go:embed texts
@@ -63,13 +61,9 @@ func (t Template) generate(used map[string]any) (*Generated, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", t.URI, err)
 	}
-	made, err := template.New(t.URI.String()).Option("missingkey=error").Parse(string(text))
+	content, err := fill(t.URI.String(), string(text), used)
 	if err != nil {
-		return nil, fmt.Errorf("parse %s: %w", t.URI, err)
+		return nil, err
 	}
-	var b strings.Builder
-	if err := made.Execute(&b, used); err != nil {
-		return nil, fmt.Errorf("generate %s: %w", t.URI, err)
-	}
-	return &Generated{t, b.String(), used}, nil
+	return &Generated{t, content, used}, nil
 }

@@ -1,0 +1,32 @@
+package house
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The program has nothing that calls a method by a name that is known only when it runs.
+// Otherwise the linker keeps every exported method of every type, which was 5 MB. Libraries
+// bring such calls: text/template does, and protobuf before 1.36.12 did with Go 1.26
+// (golang/protobuf issue 1704).
+func TestNoMethodIsCalledByName(t *testing.T) {
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-dumpdep", "-o", filepath.Join(t.TempDir(), "belljar"), "./cmd/belljar")
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	said, err := build.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %.2000s", err, said)
+	}
+	edges := 0
+	for edge := range strings.Lines(string(said)) {
+		if strings.HasSuffix(edge, " <ReflectMethod>\n") {
+			t.Fatalf("the linker keeps %swant no such function; the program whydeadcode finds what needs it", edge)
+		}
+		edges++
+	}
+	if edges < 10_000 {
+		t.Errorf("got %d edges from the linker, want many more", edges)
+	}
+}
