@@ -145,6 +145,7 @@ hostile-page:
 #   S8 new places by two fronts, S11 a bad link; without a figure: S10 copied directory
 #   (TestFleetDoctor), S12 (TestFleetTenantsApart, TestStrangers*), S13 (TestHostile*),
 #   S15 an audit log that was cut or replaced (TestFleetAudit), S17 (TestNoFleetInOneServer).
+# S7 is that of test-moves, and S16 a part of test-vm-power.
 # test-cluster-long takes ten minutes: S9 a minute without NATS, 100,000 histories of claims
 # against a model, 1,000 on NATS, and 1,000 places while the leader of NATS dies.
 CALLS ?= 100
@@ -289,8 +290,9 @@ test-vm test-vm-matrix: vm
 	done; exit $$status
 
 # Writers of every room that keeps something, from whose guest the power is
-# taken VM_CUTS times: nothing that they said is kept may be lost. A seed that
-# was printed makes the same cuts again.
+# taken VM_CUTS times: nothing that they said is kept may be lost. One of them is a
+# fleet whose place moves to and fro (S16). A seed that was printed makes the same cuts
+# again.
 VM_POWER ?= 6.12/v2/root
 VM_CUTS  ?= 20
 test-vm-power: vm

@@ -15,6 +15,7 @@ import (
 
 	"belljar.dev/internal/store"
 	"belljar.dev/internal/testenv"
+	"belljar.dev/sandbox"
 )
 
 // What a writer is told. internal/vmtest knows these names, too.
@@ -25,6 +26,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	sandbox.Init() // the helpers of a worker's boxes start as this test binary
 	if dir := os.Getenv(dirEnv); dir != "" {
 		live(dir, os.Getenv(roomEnv), os.Getenv(saidEnv))
 		os.Exit(1)

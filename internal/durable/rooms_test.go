@@ -44,19 +44,23 @@ type room struct {
 	// missing are the steps, out of those that were said, that did not happen as
 	// far as the place knows. A step that was done and not said is no loss.
 	missing func(ctx context.Context, at place, said []string) ([]string, error)
+	// worker says that the writer is a worker of a fleet, which has boxes: it takes long to start,
+	// and one process at a time has its directory.
+	worker bool
 }
 
 // rooms are by the name that stands in a writer's lines.
 var rooms = map[string]room{
-	"approval": {writeApprovals, missingApprovals},
-	"audit":    {writeRecords, missingRecords},
-	"callback": {writeCallbacks, missingCallbacks},
-	"job":      {writeJobs, missingJobs},
-	"pin":      {writePins, missingPins},
-	"plan":     {writePlans, missingPlans},
-	"question": {writeQuestions, missingQuestions},
-	"state":    {writeNotes, missingNotes},
-	"todo":     {writeTodos, missingTodos},
+	"approval": {write: writeApprovals, missing: missingApprovals},
+	"audit":    {write: writeRecords, missing: missingRecords},
+	"callback": {write: writeCallbacks, missing: missingCallbacks},
+	"fleet":    {write: writeMoves, missing: missingMoves, worker: true},
+	"job":      {write: writeJobs, missing: missingJobs},
+	"pin":      {write: writePins, missing: missingPins},
+	"plan":     {write: writePlans, missing: missingPlans},
+	"question": {write: writeQuestions, missing: missingQuestions},
+	"state":    {write: writeNotes, missing: missingNotes},
+	"todo":     {write: writeTodos, missing: missingTodos},
 }
 
 // without are the steps for which there is no proof in have.

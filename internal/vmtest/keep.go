@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -28,7 +29,7 @@ func keep(w *order) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := os.WriteFile(saidFile, []byte(w.Said), 0o600); err != nil {
+	if err := errors.Join(os.WriteFile(saidFile, []byte(w.Said), 0o600), loopbackUp()); err != nil {
 		return 0, err
 	}
 	if w.Deaf {
