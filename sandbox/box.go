@@ -27,9 +27,9 @@ type Box struct {
 
 	means means    // what the supervisor keeps for it
 	life  life     // when it has an init
-	init  initProc // that init
+	init  initProc // the init
 	table table    // its commands
-	ports ports    // of it that can be reached from the host
+	ports ports    // its ports that can be reached from the host
 
 	regranting sync.Mutex // one policy at a time; taken before table.mu
 }

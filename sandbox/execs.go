@@ -52,7 +52,7 @@ type execLog struct {
 	Execs
 	bytes   int
 	places  map[string]int // in List, by what is alike
-	lastPid int            // and what it tried last, which it may try in the next directory of PATH
+	lastPid int            // the last process and its program: execvp(3) tries one program in each directory of PATH
 	lastKey string
 }
 

@@ -23,7 +23,7 @@ import (
 type around struct {
 	kernel   string
 	root     bool     // we are uid 0
-	unmapped bool     // and our user namespace lacks the users that root's boxes are
+	unmapped bool     // we are uid 0, and our user namespace lacks the users that boxes of root run as
 	runtime  string   // container engine, "" where none was recognised
 	signs    []string // evidence that this is a container; empty outside of one
 	chroot   bool     // our root is not that of our mount namespace
@@ -32,9 +32,9 @@ type around struct {
 	hiding   bool     // /proc hides the processes of other users
 	cgroupRO []string // control group trees that are mounted read-only
 	cgroup2  bool     // a control group tree of version 2 is mounted
-	cgroups  bool     // one of any version is
-	overlay  bool     // our root is one
-	systemd  bool     // manages this machine
+	cgroups  bool     // a control group tree of any version is mounted
+	overlay  bool     // our root is an overlay
+	systemd  bool     // systemd manages this machine
 	scope    cgroup.Scope
 	modules  string // security modules that are active
 

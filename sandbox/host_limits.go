@@ -18,23 +18,23 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// unheld says what a box can do where a limit is not enforced.
+// unheld says what a box can still do if a limit is enforced in part or not at all.
 var unheld = map[policies.Limit]map[limit.Enforcement]string{
 	policies.LimitMemory: {
-		limit.Watchdog:    "memory is sampled 20 times a second, so that a fast command can pass its limit for a moment",
-		limit.NotEnforced: "a box can use all of the host's memory: no cgroup holds it, and a kernel without CONFIG_PROC_CHILDREN does not tell what a box runs",
+		limit.Watchdog:    "memory is sampled 20 times a second, so a fast command can exceed its limit for a moment",
+		limit.NotEnforced: "a box can use all of the host's memory: no cgroup limits it, and a kernel without CONFIG_PROC_CHILDREN does not list the processes of a box",
 	},
 	policies.LimitPids: {limit.NotEnforced: "a box can use all of the host's process numbers"},
 	policies.LimitCPU:  {limit.NotEnforced: "a box can use all CPUs"},
 	policies.LimitIO: {
 		limit.NotEnforced: "a box can use all of the disk's bandwidth",
-		limit.Partly:      "reads and direct writes are bounded, and what is written through the page cache passes",
+		limit.Partly:      "reads and direct writes are limited, writes through the page cache are not",
 	},
 	policies.LimitDisk: {limit.NotEnforced: "a profile with storage: disk opens no box here (with storage: memory, /tmp is bounded everywhere)"},
 }
 
-// checkLimits tells how each limit would be held, and how commands are killed,
-// by starting a supervisor as it would be.
+// checkLimits makes a supervisor, and reports how that enforces each limit and kills
+// commands.
 func checkLimits(a around, workspace string) (limit.Enforcements, []Check) {
 	s, err := New(Config{Workspace: workspace})
 	if err == nil {
@@ -72,7 +72,7 @@ func checkScope(a around) []Check {
 	return []Check{c}
 }
 
-// checkLimit describes one limit that a controller of the same name holds.
+// checkLimit describes one limit that has a cgroup controller of its name.
 func checkLimit(a around, groups *cgroup.Tree, name policies.Limit, held limit.Enforcement) Check {
 	c := Check{Name: string(name) + " limit", OK: held != limit.NotEnforced, Detail: string(held)}
 	switch {
@@ -119,18 +119,18 @@ func checkDisk(a around, spool string, held limit.Enforcement) Check {
 	return c
 }
 
-// mendIO is for a host whose controller is there.
+// mendIO returns how to get the io limit enforced where the host has the controller.
 func mendIO(held limit.Enforcement, v1 bool) string {
 	switch {
 	case held == limit.NotEnforced:
-		return "put the workspace on a disk of this host: memory, overlays and other machines have none to count"
+		return "put the workspace on a disk of this host: the kernel counts no I/O of file systems in memory, of overlays and of other machines"
 	case v1:
 		return "boot with cgroup v2 only, for example with the kernel parameter systemd.unified_cgroup_hierarchy=1"
 	}
 	return "put the workspace on ext4, xfs or f2fs"
 }
 
-// checkKill kills a process as commands are killed.
+// checkKill kills a process in the way that commands are killed, if that way is there.
 func checkKill(a around, groups *cgroup.Tree) Check {
 	c := Check{Name: "kill", OK: true, Detail: "each command is born in a cgroup of its own (clone3) and killed with it (cgroup.kill)"}
 	err := errors.New("no writable cgroup v2")
@@ -148,25 +148,25 @@ func checkKill(a around, groups *cgroup.Tree) Check {
 	return c
 }
 
-// checkApart tells what parts the commands of one box from each other.
+// checkApart reports what separates the commands of one box from each other.
 func checkApart(nested bool, v landlock) Check {
-	c := Check{Name: "commands apart", OK: true, Detail: "each command is in a Landlock domain of its own: no other of its box sees its processes, memory, descriptors or environment, or signals it"}
+	c := Check{Name: "commands apart", OK: true, Detail: "each command is in a Landlock domain of its own: no other command of its box sees its processes, memory, descriptors or environment, or signals it"}
 	switch {
 	case nested && v >= landlockLeast:
-		c.Detail = "each command is in a pid namespace of its own, where no other of its box has a process"
+		c.Detail = "each command is in a pid namespace of its own, in which no other command of its box has a process"
 	case nested:
-		c.Detail = "there is no Landlock for that, so each command is in a pid namespace of its own, where no other of its box has a process"
+		c.Detail = "there is no Landlock here that does this, so each command is in a pid namespace of its own, in which no other command of its box has a process"
 		c.Degraded = "each command costs a process and a /proc of its own"
 		c.Mend = "use Linux 5.19 or later with Landlock, as above"
 	case v < landlockNewest:
-		c.Detail = "each command is in a Landlock domain of its own: no other of its box sees its processes, memory, descriptors or environment"
+		c.Detail = "each command is in a Landlock domain of its own: no other command of its box sees its processes, memory, descriptors or environment"
 		c.Degraded = "a command can signal a process of another command of its box if it guesses the number of the process"
 		c.Mend = "no setting fixes this: use Linux 6.12 or later"
 	}
 	return c
 }
 
-// tryKill starts a helper in a new cgroup and kills that.
+// tryKill starts a helper in a new cgroup and kills the cgroup.
 func tryKill(path string) error {
 	if err := os.Mkdir(path, 0o750); err != nil {
 		return err
@@ -182,7 +182,7 @@ func tryKill(path string) error {
 		return fmt.Errorf("start in a cgroup: %s", brief(err))
 	}
 	killErr := procfs.Write(filepath.Join(path, "cgroup.kill"), "1")
-	control.Close() // where that did not kill it
+	control.Close() // ends the helper if cgroup.kill did not
 	state, err := p.Wait()
 	if killErr != nil || err != nil {
 		return errors.Join(killErr, err)

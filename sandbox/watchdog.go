@@ -87,7 +87,7 @@ func boxPid(pid int) int {
 // of its processes, and the others would continue without it. The kernel does not
 // say which command that was. It is the only one; or the one whose main process
 // was killed, which its end shows; or else the one with the most memory.
-// gone ends the wait for that.
+// When gone is closed, outOfMemory does not wait for that end any longer.
 func (t *table) outOfMemory(g *cgroup.Group, gone <-chan struct{}) {
 	jobs := t.alive()
 	if len(jobs) > 1 {

@@ -14,7 +14,7 @@ type Allowance struct {
 	whose string
 	most  int64
 	began time.Time // of the hour; zero before the first byte
-	used  int64     // in it
+	used  int64     // bytes in this hour
 }
 
 // hour is how long an allowance lasts.

@@ -29,9 +29,9 @@ const (
 	partHold   = "hold"   // be a victim
 	partIdle   = "idle"   // wait for the end of standard input
 	partLinger = "linger" // try to outlive a call
-	partHop    = "hop"    // the same, as ever new processes
+	partHop    = "hop"    // try to outlive a call, as ever new processes
 	partBeside = "beside" // be a victim in the prober's own box
-	partTouch  = "touch"  // try all contacts with that
+	partTouch  = "touch"  // try all contacts with the victim of beside
 )
 
 // mostInput bounds what a prober reads of its facts.

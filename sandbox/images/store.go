@@ -74,7 +74,7 @@ type Image struct {
 
 // Dropped counts what of an image was left out while it was unpacked.
 type Dropped struct {
-	Devices int `json:"devices"` // and all else below /dev, which is the box's own
+	Devices int `json:"devices"` // devices, and all else below /dev, because a box has its own /dev
 	Setuid  int `json:"setuid"`  // files that lost a setuid or setgid bit
 	Xattrs  int `json:"xattrs"`  // extended attributes, file capabilities among them
 }
@@ -271,7 +271,7 @@ func (s *Store) names() ([]string, error) {
 	return names, nil
 }
 
-// Remove removes a name, and its tree if no other name stands for that. The
+// Remove removes a name, and its tree if the tree has no other name. The
 // error is ErrUnknown, or ErrInUse where a box uses the tree.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	if err := CheckName(name); err != nil {

@@ -16,8 +16,8 @@ type glance struct {
 // waits until the glance ends.
 const GlanceTime = 1500 * time.Microsecond
 
-// Glance is Attend for at most GlanceTime, and until the command with that stderr
-// writes to it: what it wrote to stdout before must be read before that.
+// Glance is Attend for at most GlanceTime, and only until the command writes to stderr: what
+// the command wrote to stdout before must be read before what it wrote to stderr.
 func Glance(stderr int) Strategy { return glance{stderr} }
 
 func (g glance) hear(c *Conn, deal Handler, heard func() bool) {

@@ -62,7 +62,7 @@ type guarding struct {
 // gitState is what a directory is to git, in the base and with all of the set.
 type gitState struct {
 	head, headThen   bool // it has a HEAD, which every git directory has
-	whole, wholeThen bool // and all else that makes it one
+	whole, wholeThen bool // it has a HEAD and all else that makes it a git directory
 }
 
 // judge finds the reasons for all changes at once, while the base is open.

@@ -48,8 +48,8 @@ func (r *configReader) next() byte {
 	return c
 }
 
-// readConfig is what a configuration sets, and where it stops to make sense:
-// git reads no further than that, and good is the length of the text otherwise.
+// readConfig returns what a configuration sets. git reads text only up
+// to the first error: good is the offset of that, or the length of a text without errors.
 func readConfig(text []byte) (all []gitSetting, good int) {
 	r := &configReader{text: text}
 	if strings.HasPrefix(string(text), "\xef\xbb\xbf") {

@@ -422,9 +422,9 @@ func (p *Protector) found(finds []find, b *budget) (rest []find, err error) {
 	return rest, err
 }
 
-// late takes a repository for a person's that is found after a command has
-// begun, if all that git would run of it is older than that, and reports whether
-// it did. A command cannot set the time of a change back (inode(7), ctime).
+// late decides about a repository that is found after a command has begun. If all that git
+// would run of it is older than the command, late takes it for a person's, and returns true.
+// A command cannot set the time of a change back (inode(7), ctime).
 func (p *Protector) late(at string, since time.Time, b *budget) bool {
 	dir, err := openDir(p.root, at, unix.O_PATH)
 	if err != nil {

@@ -222,7 +222,7 @@ type applying struct {
 	*planned
 	report *Report
 	token  string // begins the names of its scratch files
-	last   int    // of them
+	last   int    // the number in the last of these names
 	record *marker
 	linked map[uint64]bool // by inode: files of the base with several names, one of them applied already
 	shown  *digest         // what a person saw; nil where that was not given
