@@ -186,8 +186,8 @@ func (c *conn) close() {
 	c.out.Close()
 }
 
-// listen has the events of a session handed to hear, which must not block; nil
-// ends that. The empty session is that of the browser.
+// listen has the events of a session handed to hear, which must not block. With a nil
+// hear, they are dropped from then on. The empty session is the browser's own.
 func (c *conn) listen(session string, hear func(method string, params []byte)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

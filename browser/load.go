@@ -31,7 +31,7 @@ const (
 	longestRefresh = 3 * time.Second
 	leavePatience  = 2 * time.Second
 	firstPart      = 1 << 20   // characters of the HTML that come with its length
-	partSize       = 4 << 20   // of those that follow, each
+	partSize       = 4 << 20   // characters of each part that follows
 	maxNodes       = 1_000_000 // that are read of a page
 	maxFrames      = 32
 	readTime       = 10 * time.Second // for the walk over a page, at most half of what is left

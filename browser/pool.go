@@ -81,8 +81,8 @@ type Stats struct {
 	Busy     int // pages lent
 	Warm     int // pages that wait for a call
 	Started  int // Chromes, ever
-	Died     int // of these, by themselves
-	Recycled int // of these, for others to take their place
+	Died     int // Chromes that ended by themselves, ever
+	Recycled int // Chromes that were replaced by others, ever
 	Hung     int // pages that were given up since they did not answer, ever
 	Pages    int // lent, ever
 }

@@ -56,9 +56,9 @@ type Request struct {
 	// the same origin, never to another.
 	Headers map[string]string
 	// Scrolls is how often at most the page is scrolled, for content that loads
-	// when it is looked at: 0 to MaxScrolls. Only a page that shows signs of that
-	// is scrolled at all, and no more once nothing comes of it; Loaded.Notes says
-	// where it was left off.
+	// when it is looked at: 0 to MaxScrolls. Only a page that shows signs of such
+	// content is scrolled, and only until scrolling loads nothing new; Loaded.Notes
+	// says where scrolling stopped.
 	Scrolls int
 	// HTML bounds the bytes of Loaded.HTML; 0 is DefaultHTML, at most MaxHTML.
 	HTML int

@@ -26,9 +26,9 @@ var (
 	warmScript string
 )
 
-// ourScript puts into our world of a document what the others call. It runs before
-// anything of the page does; but a document is there a moment before that, and
-// the first script that needs it does not wait.
+// ourScript puts into our world of a document what our other scripts call. Chrome runs it
+// before any script of the page, but a moment after it makes the document. A script of ours
+// that comes in between runs ourScript itself.
 var ourScript = sync.OnceValue(func() string {
 	return "if (!globalThis.belljar) {" + watchScript +
 		"if (self === top) Object.assign(belljar, { settle: " + settleScript + ", read: " + readScript + ", lazy: " + lazyScript + "});}\n"

@@ -44,7 +44,7 @@ const (
 	maxErrands = 2048 // commands that nobody waits for
 	maxEquips  = 128  // sessions that are being made ready
 	judges     = 8    // documents that are decided on at once
-	maxJudged  = 256  // and wait for that
+	maxJudged  = 256  // documents that wait to be decided on
 	equipTime  = 10 * time.Second
 )
 

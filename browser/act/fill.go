@@ -47,9 +47,9 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 // inField takes hold of a field whose text is replaced by keys.
 var inField = grip{Keys: true, Focus: true, Select: true, Ask: true}
 
-// same refuses a field that the page has made another of when it got the focus.
+// same refuses a field if the page changed it to another field when it got the focus.
 func (p *plan) same(now touched) error {
-	// What stands around it may be another: a hint, a list of proposals.
+	// The text around the field may have changed: the focus shows hints and proposals.
 	was := p.raw
 	was.Row = now.Row
 	if now != was {
@@ -86,7 +86,8 @@ type dateForm struct {
 	keys  string // layout of what is typed, in the order of en-US
 }
 
-// dateForms are the fields of dates and times by their role, the usual form first.
+// dateForms are the forms of fields of dates and times, by the role of the field, the usual
+// form first.
 var dateForms = map[string][]dateForm{
 	"date":     {{"2006-01-02", "01022006"}},
 	"time":     {{"15:04", "0304PM"}},
@@ -94,10 +95,10 @@ var dateForms = map[string][]dateForm{
 	"datetime": {{"2006-01-02T15:04", "01022006\t0304PM"}},
 }
 
-// dateParts is the number of parts that such a field has at most.
+// dateParts is the largest number of parts of a field of dateForms.
 const dateParts = 6
 
-// fillDate types a date or a time into its field, and sees that the field has it then.
+// fillDate types a date or a time into a field, and checks that the field then has that value.
 func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) error {
 	t := hand{p.t}
 	keys, example := "", forms[0].value
@@ -110,7 +111,7 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 		return &Refusal{Reason: ReasonArgument, Message: fmt.Sprintf("%s does not take %s", t.nameOf(p.aim), quoted(text, 40)), Next: "write it in the form " + example}
 	}
 	s := p.aim.frame.session
-	// The parts become empty, and the first of them is the next.
+	// These keys empty all parts, and leave the first part selected.
 	empty := slices.Concat(
 		slices.Repeat(keysOf("Backspace", "ArrowLeft"), dateParts),
 		slices.Repeat(keysOf("Backspace", "ArrowRight"), dateParts),
@@ -124,7 +125,7 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 			return err
 		}
 		for i, part := range strings.Split(keys, "\t") {
-			if i > 0 { // what was typed may go on, as a year of more digits
+			if i > 0 { // Chrome stays in a part that may get more digits, such as the year
 				if err := keyboard(t).press(ctx, s, keysOf("ArrowRight")...); err != nil {
 					return err
 				}

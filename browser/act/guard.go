@@ -17,10 +17,10 @@ type grip struct {
 	Guard  bool `json:"guard"`  // the guard is armed for it
 	Keys   bool `json:"keys"`   // for input of keys, and not of the mouse
 	Focus  bool `json:"focus"`  // it gets the focus
-	Select bool `json:"select"` // and what is in it is selected
+	Select bool `json:"select"` // what is in it is selected, too
 	Ask    bool `json:"ask"`    // what it is then is read
-	// Expected is what the element has to be before that, as it was read when the step was
-	// prepared. Enter reports that it was read for a step that presses Enter.
+	// Expected is what the element has to be before it is taken hold of, as it was read when
+	// the step was prepared. Enter reports that it was read for a step that presses Enter.
 	Expected *touched `json:"expected,omitempty"`
 	Enter    bool     `json:"enter"`
 	// Option is the number of the option that the key which comes selects, and Text its text.

@@ -42,9 +42,9 @@ const (
 type question struct {
 	pending[runtime.EvaluateResult]
 	since   time.Time     // when it was asked, or its script was stopped, or a dialog waited last
-	work    time.Duration // processor time of its Chrome then
-	seen    time.Duration // and when hung was called last
-	flooded time.Duration // of that, what does not count
+	work    time.Duration // processor time of its Chrome at since
+	seen    time.Duration // processor time of its Chrome when hung was called last
+	flooded time.Duration // part of the processor time since work that does not count: a flood of events
 	stopped bool          // its script was stopped
 	givenUp bool          // the call that runs waits for its answer no longer
 }

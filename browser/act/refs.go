@@ -14,7 +14,7 @@ type refs struct {
 	byNum   map[int]*ref
 }
 
-// refKey is an element: its document, and its number in the world of that.
+// refKey is an element: its document, and its number in our world of that document.
 type refKey struct {
 	frame, loader string
 	local         int

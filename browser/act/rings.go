@@ -11,7 +11,7 @@ import (
 type rings struct {
 	console  ring[string]
 	errors   int // lines of the console that are errors
-	told     int // of these, when the agent heard of their number last
+	told     int // how many errors there were when the agent last heard of their number
 	requests ring[requestLine]
 }
 

@@ -20,7 +20,7 @@ const (
 type tab struct {
 	e       *engine
 	name    string        // t1
-	target  string        // and the identity of its top frame
+	target  string        // its id in Chrome, which is also the id of its top frame
 	opener  string        // name of the tab that opened it
 	changed chan struct{} // something below changed; room for one
 
@@ -56,7 +56,7 @@ type going struct {
 	freed    bool            // a script was stopped, its page answered, and the agent was not told
 	acted    time.Time       // when a step was done after which it has not settled; zero for none
 	underway map[string]bool // requests; true for those that it is not settled with
-	counted  int             // of these
+	counted  int             // the requests of underway that are true
 }
 
 // ear is a tab as it hears what happens in it.

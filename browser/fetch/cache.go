@@ -10,8 +10,8 @@ import (
 
 // The bounds of one tenant's cache.
 const (
-	cacheFor     = 15 * time.Minute // an answer is fresh
-	cacheKept    = 2 * time.Hour    // and can be asked about by its ETag
+	cacheFor     = 15 * time.Minute // how long an answer is fresh
+	cacheKept    = 2 * time.Hour    // how long the server can be asked whether it still holds (ETag)
 	cacheEntries = 256
 	cacheBytes   = 64 << 20
 	cacheEach    = 16 << 20

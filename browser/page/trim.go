@@ -14,8 +14,8 @@ type line struct {
 	n      *html.Node
 	text   string
 	size   int // letters
-	linked int // of them in links
-	inner  int // of them in links to the same site
+	linked int // letters in links
+	inner  int // letters in links to the same site
 	list   bool
 	quote  bool
 	head   bool

@@ -32,7 +32,7 @@ const (
 	MinTimeout     = 500 * time.Millisecond
 	MaxTimeout     = 2 * time.Minute
 
-	converting = 4 * time.Second // of it, at the most a fifth, are kept for the conversion
+	converting = 4 * time.Second // kept for the conversion; at most a fifth of the call's time
 )
 
 // Browser loads pages in a browser. *browser.Pool is one.
