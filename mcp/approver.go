@@ -10,7 +10,7 @@ import (
 // The states of an Approval.
 const (
 	ApprovalPending  = "pending"
-	ApprovalApproved = "approved" // and not used
+	ApprovalApproved = "approved" // and not used yet
 	ApprovalDeclined = "declined"
 	ApprovalExpired  = "expired" // nobody answered in time, or the yes was not used in time
 	ApprovalUsed     = "used"

@@ -47,7 +47,7 @@ type Usage struct {
 	TimedOut   bool
 	TaskID     int64 // of a background job, or 0
 	Output     int64 // bytes
-	Truncated  bool  // the result shows less than that
+	Truncated  bool  // the result shows less than Output
 	CPU        time.Duration
 	PeakMemory int64 // bytes
 	Reverted   int   // changes to protected paths that were taken back

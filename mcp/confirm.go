@@ -23,7 +23,7 @@ type Wish struct {
 // Confirmed is the outcome of a Wish.
 type Confirmed struct {
 	Asked    bool     // false: nobody can be asked
-	Yes      bool     // and the yes is used
+	Yes      bool     // somebody said yes, and that yes is used
 	Approval Approval // where somebody was asked
 	Refusal  *policies.Refusal
 }

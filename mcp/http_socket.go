@@ -9,46 +9,49 @@ import (
 	"belljar.dev/mcp/socket"
 )
 
-// A conversation over a WebSocket is one over stdio (conversation.go), with a message of
-// text in place of each line: the same guard reads it, and each answer is one frame. No
-// revision of the protocol describes this transport; clients of several SDKs speak it.
+// A conversation over a WebSocket is like one over stdio (conversation.go), with a text message
+// in place of each line: a guard of the same type reads them, and each answer is one text
+// message. No revision of the protocol describes this transport; clients of several SDKs
+// speak it.
 
-// protocol is the subprotocol of MCP. A server that ignores it would take connections of
-// pages that speak something else.
-const protocol = "mcp"
+// subprotocol is what a client of MCP offers (RFC 6455, 1.9). A server that did not ask for
+// it would accept connections of pages that speak something else.
+const subprotocol = "mcp"
 
-// noSockets is the answer where WebSockets are not served.
+// noSockets is the answer of a server that does not serve WebSockets.
 const noSockets = "this server does not serve WebSockets: use Streamable HTTP at this URL, or have its operator start it with --websocket"
 
-// webSocket serves a client over a WebSocket, until one of the two ends it.
+// webSocket accepts a WebSocket and begins the conversation with its client, which goes on
+// after webSocket has returned.
 func (w *web) webSocket(rw http.ResponseWriter, r *http.Request) {
 	if !w.server.cfg.Sockets {
 		http.Error(rw, noSockets, http.StatusNotFound)
 		return
 	}
-	if offered := socket.Protocols(r); !slices.Equal(offered, []string{protocol}) {
-		// What else is offered may be a token, which logs of proxies have by now.
+	if offered := socket.Protocols(r); !slices.Equal(offered, []string{subprotocol}) {
+		// A client may have offered its token as a subprotocol, and proxies may log that.
 		http.Error(rw, "offer the subprotocol mcp, and nothing else but a ticket; a token comes in the header Authorization", http.StatusBadRequest)
 		return
 	}
 	var place *place
 	bad := w.server.web.count(r.Context())
 	if bad == nil {
-		place, bad = w.server.web.takePlace(r.Context(), "") // who the client is it says later
+		place, bad = w.server.web.takePlace(r.Context(), "") // the client names itself only in its first message
 	}
 	conn, err := acceptSocket(w.server.cfg, rw, r)
 	switch {
 	case bad == nil && err == nil:
-		// net/http keeps several buffers for as long as a handler runs.
+		// converse returns at once: net/http keeps several buffers as long as a handler runs.
 		w.converse(context.WithoutCancel(r.Context()), conn, place)
 	case bad == nil:
 		w.server.web.leavePlace(place)
-	case err == nil: // a page sees nothing of an answer by HTTP
+	case err == nil: // a page can read why a WebSocket was closed, but not an answer by HTTP
 		conn.Close(socket.TryLater, bad.Text)
 	}
 }
 
-// converse serves the client of a WebSocket in a goroutine, and gives its place back.
+// converse starts a goroutine that serves the client of a WebSocket and, when the
+// conversation is over, releases its place.
 func (w *web) converse(ctx context.Context, conn *socket.Conn, place *place) {
 	answered := servedIn(ctx).hijack()
 	ctx, done := w.server.web.callers.whileValid(ctx)
@@ -57,7 +60,7 @@ func (w *web) converse(ctx context.Context, conn *socket.Conn, place *place) {
 		if err != nil {
 			w.server.cfg.Log.Debug("end of a WebSocket", "session", session, "error", err)
 		}
-		conn.Close(closing(cause, err)) // if the conversation had not begun
+		conn.Close(closing(cause, err)) // sends something only if the conversation did not begin
 		done()
 		w.server.web.leavePlace(place)
 		answered()
@@ -81,7 +84,7 @@ func (w *web) converse(ctx context.Context, conn *socket.Conn, place *place) {
 
 // acceptSocket accepts a WebSocket. Where it fails, the answer has been sent.
 func acceptSocket(cfg *Config, rw http.ResponseWriter, r *http.Request) (*socket.Conn, error) {
-	conn, err := socket.Accept(rw, r, protocol, socket.Limits{
+	conn, err := socket.Accept(rw, r, subprotocol, socket.Limits{
 		Message: cfg.Limits.Line, Whole: cfg.Limits.Body, First: halfOpen,
 	})
 	if err != nil {
@@ -101,7 +104,7 @@ func readMessages(g *guard, conn *socket.Conn) error {
 	}
 }
 
-// closing is what a client gets to know about the end of its conversation.
+// closing returns the code and the reason that a client gets at the end of its conversation.
 func closing(cause, err error) (socket.Code, string) {
 	switch {
 	case errors.Is(cause, context.DeadlineExceeded):

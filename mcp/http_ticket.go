@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	ticketPath = "/ticket" // below that of the WebSocket
+	ticketPath = "/ticket" // below the path of the WebSocket
 	// ticketProtocol begins the subprotocol by which a page shows its ticket. The server
 	// chooses the subprotocol of MCP, so the ticket is not repeated.
-	ticketProtocol = protocol + ".ticket."
+	ticketProtocol = subprotocol + ".ticket."
 )
 
 // issued is the answer to a request for a ticket.
 type issued struct {
 	Ticket    string `json:"ticket"`
-	Protocol  string `json:"protocol"` // to be offered beside that of MCP
+	Protocol  string `json:"protocol"` // the subprotocol that the page offers beside that of MCP
 	ExpiresIn int    `json:"expires_in"`
 }
 
-// ticket gives a caller a ticket for the page that asks, or for the one that a program
-// names which asks for it.
+// ticket gives a caller a ticket for the page that sends the request, or, if a program sends
+// it, for the page that the program names.
 func (w *web) ticket(rw http.ResponseWriter, r *http.Request) {
 	if !offered(rw, r, w.server.cfg.Sockets, noSockets, http.MethodPost) {
 		return
@@ -58,8 +58,9 @@ func (w *web) ticket(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ticketPage is the page that a ticket is to be for. If there is no such page, the answer
-// has been sent, and ok is false.
+// ticketPage returns the origin of the page for which a ticket is asked, empty for a ticket
+// that a program uses itself. If the request is not valid, the answer has been sent, and ok
+// is false.
 func (w *web) ticketPage(rw http.ResponseWriter, r *http.Request) (page string, ok bool) {
 	body, ok := w.readBody(rw, r)
 	if !ok {
@@ -90,8 +91,8 @@ func (w *web) ticketPage(rw http.ResponseWriter, r *http.Request) (page string, 
 	return cmp.Or(asks, named), true
 }
 
-// pageOf is the origin of the page that a request comes from; empty for none. The check
-// of origins has let it pass.
+// pageOf returns the origin of the page that sent a request, and is empty if a program sent it.
+// The check of origins has let the request pass.
 func pageOf(r *http.Request) string {
 	page, err := origin.ParseOrigin(r.Header.Get("Origin"))
 	if err != nil {
@@ -103,16 +104,17 @@ func pageOf(r *http.Request) string {
 // ticketIn returns the ticket that a page shows with a request for a WebSocket, and false
 // for a request of another kind.
 func ticketIn(r *http.Request) (ticket string, ok bool) {
-	offered := socket.Protocols(r)
+	protocols := socket.Protocols(r)
 	if !socket.Asked(r) || r.Method != http.MethodGet || path.Base(r.URL.Path) != "mcp" ||
-		len(offered) != 2 || offered[0] != protocol {
+		len(protocols) != 2 || protocols[0] != subprotocol {
 		return "", false
 	}
-	return strings.CutPrefix(offered[1], ticketProtocol)
+	return strings.CutPrefix(protocols[1], ticketProtocol)
 }
 
-// loginByTicket is login for a page that shows a ticket in place of a token. A page sees
-// no status of HTTP, so it gets a WebSocket that is closed at once.
+// loginByTicket is login for a page that shows a ticket in place of a token. A page cannot read
+// the HTTP status of a WebSocket, so the server refuses a ticket by a WebSocket that it closes
+// at once.
 func (w *web) loginByTicket(rw http.ResponseWriter, r *http.Request, ticket string) (_ *http.Request, ok bool) {
 	if r.Header.Get("Authorization") != "" {
 		r.Header.Del("Authorization")
@@ -122,7 +124,7 @@ func (w *web) loginByTicket(rw http.ResponseWriter, r *http.Request, ticket stri
 	if misplaced(rw, r) {
 		return nil, false
 	}
-	r.Header.Set("Sec-Websocket-Protocol", protocol) // the ticket goes no further
+	r.Header.Set("Sec-Websocket-Protocol", subprotocol) // the ticket goes no further
 	ctx := r.Context()
 	p, ok := w.server.cfg.Tickets.redeem(ticket, pageOf(r), r.URL.Path)
 	if ok && p.caller != nil {

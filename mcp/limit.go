@@ -18,9 +18,9 @@ type Limits struct {
 	Response   int           // bytes of one answer; 10 MiB
 	Running    int           // requests that run at once; 128
 	Queue      int           // requests that wait for their turn; 1024
-	QueueBytes int           // bytes of those, and of those that run; 8 MiB
+	QueueBytes int           // bytes of the requests that wait and of those that run; 8 MiB
 	Burst      int           // requests at once before the rate counts; 1000
-	Rate       float64       // requests per second after that; 100
+	Rate       float64       // requests per second after the burst; 100
 	Depth      int           // nesting of one message; 128
 	Drain      time.Duration // for running calls to finish at the end; 30 s
 	Sessions   int           // HTTP sessions at once, where there are no tenants; 256

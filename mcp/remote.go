@@ -61,8 +61,9 @@ type Remotes struct {
 	// Note is for clients, in the _meta of their list of tools: for example that tools are
 	// left out until a person has agreed to them. It is cut to noteMost bytes.
 	Note string
-	// Fresh is how long clients may keep the lists that the upstream has a part in, if that is shorter
-	// than what the server allows anyway; zero for that, and less than zero for not at all.
+	// Fresh is how long clients may keep the lists that the upstream has a part in, if it is shorter
+	// than the server's own time for lists. Zero means the server's own time; below zero, clients may
+	// not keep them.
 	Fresh time.Duration
 	Limit policies.RateLimit // for calls of all these tools together; Rule and Source are not read
 	// Unguarded lets calls run that the policy would ask a person about, and runs no hooks.

@@ -73,7 +73,7 @@ type event struct {
 // reader is an HTTP request that reads a stream.
 type reader struct {
 	served bool          // guarded by Stream.mu: it has come
-	cut    time.Duration // guarded by Stream.mu: it ends, and its client should come back after that; zero for no
+	cut    time.Duration // guarded by Stream.mu: not zero if the reader ends: its client should come back after this time
 	begin  func()        // guarded by Stream.mu: starts the goroutine that writes; nil if one does
 	wake   chan struct{} // gets a token when there is something to do
 	gone   chan struct{} // closed when another one has taken its place

@@ -10,30 +10,31 @@ import (
 	"belljar.dev/mcp"
 )
 
-// Aside is what belljar adds to results: callbacks that have fired, and a reminder of
-// skills to load. It knows which calls run, and so which tenant is idle. Its methods
-// are safe for concurrent use, and those of a nil Aside do nothing.
+// Aside is what belljar adds to results: callbacks that have fired, a reminder of skills
+// to load, and word that a session has a new box. It knows which calls run, and so which
+// tenant is idle. Its methods are safe for concurrent use. Began and Ended of a nil
+// Aside do nothing.
 type Aside struct {
 	callbacks *callback.Book
 	skills    *skills.Catalog
 	log       *slog.Logger
 
 	mu       sync.Mutex
-	running  map[string]int          // guarded by mu: calls by tenant, but for those that wait for a callback
+	running  map[string]int          // guarded by mu: calls by tenant, without those for which waits is true
 	sessions map[string]*sessionNote // guarded by mu: by id, those that have made a call
 }
 
 // sessionNote is what is known of an open session.
 type sessionNote struct {
-	loaded   map[string]bool // skills
-	reminded bool            // it was said which skills to load
-	resumed  bool            // it was said that the session goes on with a new box
+	loaded   map[string]bool // names of the skills that it has loaded
+	reminded bool            // a result said which skills to load
+	resumed  bool            // a result said that the session has a new box
 }
 
 // maxLoaded bounds the names that are kept of one session.
 const maxLoaded = 1024
 
-// NewAside makes an Aside of callbacks and a catalog of skills; either may be nil.
+// NewAside returns an Aside of callbacks and a catalog of skills. Each argument may be nil.
 func NewAside(callbacks *callback.Book, catalog *skills.Catalog, log *slog.Logger) *Aside {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -41,8 +42,8 @@ func NewAside(callbacks *callback.Book, catalog *skills.Catalog, log *slog.Logge
 	return &Aside{callbacks: callbacks, skills: catalog, log: log, running: make(map[string]int), sessions: make(map[string]*sessionNote)}
 }
 
-// waits reports whether calls of a tool leave their tenant idle: they wait for a
-// callback, or are about them.
+// waits reports whether a tenant counts as idle during a call: calls of SetCallback wait
+// for callbacks or are about them.
 func waits(c mcp.Call) bool { return c.Tool == "SetCallback" }
 
 // Began notes that a call runs.
@@ -59,9 +60,9 @@ func (a *Aside) Began(c mcp.Call) {
 	a.running[c.Session.Tenant()]++
 }
 
-// Ended notes that a call is over, and returns what is added to its result. told
-// is false where nothing can be added, for example to a call that failed.
-func (a *Aside) Ended(ctx context.Context, c mcp.Call, told bool) (more mcp.Beside) {
+// Ended notes that a call is over, and returns what is added to its result. answered is
+// false if nothing can be added, for example to a call that failed.
+func (a *Aside) Ended(ctx context.Context, c mcp.Call, answered bool) (more mcp.Beside) {
 	if a == nil {
 		return more
 	}
@@ -73,7 +74,7 @@ func (a *Aside) Ended(ctx context.Context, c mcp.Call, told bool) (more mcp.Besi
 		}
 		a.mu.Unlock()
 	}
-	if !told || ctx.Err() != nil {
+	if !answered || ctx.Err() != nil {
 		return more
 	}
 	if line, receipt := a.resumed(c.Session); line != "" {
@@ -89,7 +90,7 @@ func (a *Aside) Ended(ctx context.Context, c mcp.Call, told bool) (more mcp.Besi
 	err := a.callbacks.Tick(ctx, a.Idle)
 	all, takeErr := a.callbacks.Take(ctx, owner(c.Session), a.alive)
 	if err != nil || takeErr != nil {
-		a.log.Error("callbacks were not told", "fire", err, "take", takeErr)
+		a.log.Error("callbacks were not delivered", "fire", err, "take", takeErr)
 	}
 	for _, d := range all {
 		more.Content = append(more.Content, mcp.Content{Text: callback.Told(d)})
@@ -148,7 +149,7 @@ func (a *Aside) note(s *mcp.Session) *sessionNote {
 	return n
 }
 
-// loaded notes that a session has a skill.
+// loaded notes that a session has loaded a skill.
 func (a *Aside) loaded(s *mcp.Session, name string) {
 	if a == nil {
 		return
@@ -161,8 +162,8 @@ func (a *Aside) loaded(s *mcp.Session, name string) {
 	}
 }
 
-// resumed tells the agent of a session that goes on what it has lost. This is repeated until a
-// receipt says that the agent has it.
+// resumed returns the line that tells the agent of a resumed session what it has lost. The
+// line is added to results until a receipt says that the agent received it.
 func (a *Aside) resumed(s *mcp.Session) (line string, _ mcp.Receipt) {
 	if !s.Resumed() {
 		return "", nil
@@ -174,12 +175,12 @@ func (a *Aside) resumed(s *mcp.Session) (line string, _ mcp.Receipt) {
 	return resumedText, receipt
 }
 
-// resumedText is for the agent of a session that goes on.
+// resumedText is for the agent of a resumed session.
 const resumedText = "[belljar] The server was started again, or this session was idle for long: its box is a new one. " +
 	"Files of the workspace are kept; background tasks, processes and files elsewhere are gone."
 
-// reminder names the skills that the session should have loaded. It is given until
-// a receipt says that the agent has it.
+// reminder returns the line that names the required skills which the session has not loaded.
+// The line is added to results until a receipt says that the agent received it.
 func (a *Aside) reminder(s *mcp.Session) (line string, _ mcp.Receipt) {
 	if a.skills == nil {
 		return "", nil
@@ -197,19 +198,19 @@ func (a *Aside) reminder(s *mcp.Session) (line string, _ mcp.Receipt) {
 	return line, receipt
 }
 
-// once sets a flag of a sessionNote: a text goes to the agent. The receipt takes that back if the
-// result is lost. It is nil where the flag was set already.
-func (a *Aside) once(told *bool) mcp.Receipt {
+// once sets a flag of a sessionNote, because a text goes to the agent. The receipt clears the
+// flag if the result is lost. It is nil if the flag was set already: nothing is to be said.
+func (a *Aside) once(said *bool) mcp.Receipt {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if *told {
+	if *said {
 		return nil
 	}
-	*told = true
+	*said = true
 	return func(_ context.Context, received bool) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		*told = received
+		*said = received
 	}
 }
 

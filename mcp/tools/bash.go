@@ -306,8 +306,8 @@ type ending struct {
 	result   sandbox.Result
 	job      int64         // its number in the box, if it went to the background, which ends the following
 	task     *job.Job      // its record; nil for one that never was in the background
-	after    time.Duration // then: how long it had run
-	most     time.Duration // then: how long it may run in all
+	after    time.Duration // how long it had run when it went to the background
+	most     time.Duration // how long it may run in all, in the background
 	timedOut bool
 	crowded  bool // the background was full when it should have gone there
 }

@@ -12,7 +12,7 @@ type starts struct {
 	execs   []mcp.Exec
 	more    int
 	stopped []string
-	first   *policies.Refusal // of those, or nil
+	first   *policies.Refusal // the first refusal of stopped, or nil
 }
 
 // startsOf collects a job's programs. Each program is reported by one call only.

@@ -19,8 +19,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// A question to a person shows where the command begins and what the files hold
-// that its words name, and the answer holds for that:
+// A question to a person shows the directory in which the command starts and the content of
+// the files that its words name. The answer is valid only for what was shown:
 //
 //  1. Survey looks, and the question is put with what it saw.
 //  2. When there is a yes, Survey looks again before the yes is used. If the scene
@@ -131,7 +131,7 @@ type looking struct {
 	seen  map[string]bool   // files
 	links map[string]bool   // whether a directory is one
 	more  int               // doubts that there is no room for
-	rest  [sha256.Size]byte // of those
+	rest  [sha256.Size]byte // digest of the doubts that there is no room for
 }
 
 // in looks in an open box.

@@ -139,8 +139,8 @@ func (l *LineWriter) Send(line []byte, answers ...Delivery) error {
 	return err
 }
 
-// SendContext is Send that stops waiting when ctx ends: then nothing is queued, and the
-// error is the cause of that.
+// SendContext is Send that stops waiting when ctx ends. Then nothing is queued, and the
+// error is the cause of ctx.
 func (l *LineWriter) SendContext(ctx context.Context, line []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

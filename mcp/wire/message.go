@@ -14,7 +14,7 @@ const longestID = 1 << 10
 // dates, so they order as text.
 const ModernRevision = "2026-07-28"
 
-// LegacyRevisions are the revisions before that, the newest first.
+// LegacyRevisions are the revisions before ModernRevision, the newest first.
 var LegacyRevisions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
 // Message is one checked JSON-RPC message. Its slices point into the line.

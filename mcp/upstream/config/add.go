@@ -9,13 +9,13 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// addKeys are the keys below which a file can have its servers, for Add.
+// addKeys are the keys of a file below which Add looks for its servers.
 var addKeys = []string{"mcpServers", "servers"}
 
-// Add returns a file with further entries. The file is JSON, with or without comments, that has
-// its servers as an object; an empty one becomes a file of the shape of Claude Desktop. Comments and all
-// other entries stay; only the white space is made regular. An entry whose name the file has
-// is an error.
+// Add returns the content of a file of servers with the drafts as further entries. data is the
+// content before: JSON, with or without comments, in which the servers are an object. An empty
+// file gets the shape of Claude Desktop's. Comments and all other entries are kept; only the
+// white space is made regular. A draft whose name the file already has is an error.
 func Add(data []byte, drafts ...Draft) ([]byte, error) {
 	if len(strings.TrimSpace(string(data))) == 0 {
 		data = []byte(`{"mcpServers": {}}`)

@@ -17,8 +17,8 @@ const (
 // CallOptions say how a call is made. The zero value is good.
 type CallOptions struct {
 	// Timeout is how long the server may take; Limits.Timeout where it is zero, and without
-	// an end where it is negative. The time in which a request of the server waits for its
-	// answer does not count, and its time begins anew after that, Limits.Rounds times at most.
+	// an end where it is negative. While a request of the server waits for its answer, the
+	// time does not run, and it begins anew with the answer, at most Limits.Rounds times.
 	Timeout time.Duration
 	// Owner is whose call it is, such as the session of a client. Requests of the server
 	// reach OnRequest with it.
