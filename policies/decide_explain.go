@@ -35,7 +35,7 @@ type Match struct {
 	Source  Source
 	Verdict Verdict // that it gives the part; where it denies and only may speak about it, Ask
 	Maybe   bool    // it only may speak about the part; one that allows says nothing then
-	Passes  bool    // and says nothing then, by its unsure
+	Passes  bool    // its "unsure" lets it say nothing if it only may speak about the part
 	Mode    Mode
 	When    string // its condition; empty for none
 	Failed  string // why that cannot be worked out, which counts against the call; empty if it can

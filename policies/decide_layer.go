@@ -1,7 +1,8 @@
 package policies
 
 // Narrow returns the decision about a call under the layer: the same decision or
-// a stricter one. Its grant never allows more than before.
+// a stricter one. Its grant never allows more than before, and keeps the layer for the
+// programs and URLs of the call, about which the policy decides later.
 func (l *Layer) Narrow(d Decision, f Facts) Decision {
 	d = l.narrow(d, f, pieces(f))
 	d.offer(d.offered().judgedUnder(l))
@@ -10,13 +11,14 @@ func (l *Layer) Narrow(d Decision, f Facts) Decision {
 
 // narrow is Narrow for a call that has been taken apart.
 //
-// It returns the decision of the layers above or a stricter one of this layer. Either
-// has a clipped grant and is bound by what both say: see bindAll. A stricter decision
-// grants nothing; if it asks, a yes gives no more than the layers above offered.
+// It returns d, the decision of the layers above, or the decision of this layer if that is
+// stricter. What the layer takes away is missing in the grant of both (clipped), and the
+// limits and obligations of both decisions hold (bindAll). A stricter decision grants
+// nothing at once; if a person says yes to it, the call gets at most what d offered.
 func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 	profiles := []string{d.Profile}
 	if granted := d.offered().profile; granted != "" && granted != d.Profile {
-		profiles = append(profiles, granted) // what holds in either holds for the call
+		profiles = append(profiles, granted) // the layer's rules for each of the two profiles bind the call
 	}
 	kept := d.Audit
 	for _, profile := range profiles {
@@ -34,7 +36,8 @@ func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 	return d
 }
 
-// sayBelow returns what each layer that objects says about one part of a call.
+// sayBelow returns what the layers below the policy say about one part of a call, without
+// those that do not object.
 func sayBelow(layers []*Layer, c inquiry, pc *piece) []Said {
 	var all []Said
 	c.seen = nil // the caller wants the matches of the policy, not those of the layers

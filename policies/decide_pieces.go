@@ -37,7 +37,7 @@ type piece struct {
 	doubt   string // why the words do not say all; empty if they do
 	vague   bool   // some of the words are not known
 	opaque  bool   // it may do more than the words say
-	swayed  bool   // and so it may by variables that are set for it
+	swayed  bool   // it may do more than the words say because of variables that are set for it
 	unread  bool   // it is what could not be read of a script
 	wrapper bool   // it only starts the pieces behind it
 	fault   string // why no rule can judge it; empty if one can

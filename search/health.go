@@ -274,7 +274,7 @@ type Health struct {
 	Engine string
 	State  State
 	Last   engine.Outcome // None where it was not asked yet
-	Since  time.Time      // of Last
+	Since  time.Time      // when Last came
 	Retry  time.Duration  // until it is asked again; 0 where it can be
 	Slow   time.Duration  // the longest of its last answers; 0 where none is known
 	// Took are the times of its last answers, the newest last.

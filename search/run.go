@@ -30,7 +30,7 @@ type run struct {
 	timeOver bool
 	browsing bool
 	given    bool // the report was given out
-	late     bool // something came in after that
+	late     bool // something came in after the report was given out
 }
 
 // entry is one engine of a run.

@@ -40,7 +40,7 @@ type Cast struct {
 // piece is output as it came at one time.
 type piece struct {
 	at  time.Duration // since the beginning
-	end int           // of it in held
+	end int           // where it ends in held
 }
 
 // Cast begins the recording of a call. The caller closes it.

@@ -36,7 +36,8 @@ const (
 
 // Errors that callers may test for with errors.Is.
 var (
-	// ErrClosed is returned by every method of a Log that is closed.
+	// ErrClosed is returned by the methods of a closed Log that write: Append, Write, Commit,
+	// Sync and Sign.
 	ErrClosed = errors.New("audit log: closed")
 	// ErrFull is returned at once where too many records wait to be written.
 	ErrFull = errors.New("audit log: too many records wait to be written")

@@ -13,7 +13,7 @@ type fileLine struct {
 type removedLine struct {
 	Files    []string `json:"files"`
 	LastSeq  uint64   `json:"last_seq"`  // all records up to this one are gone
-	LastHash string   `json:"last_hash"` // of that record
+	LastHash string   `json:"last_hash"` // of the record LastSeq
 	Bytes    int64    `json:"bytes"`
 }
 

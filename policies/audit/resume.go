@@ -35,8 +35,9 @@ func (w *writer) hold() error {
 }
 
 // compare compares the log with its newest checkpoint, before anything is written to it.
-// Of a log that has only its first record it makes the first checkpoint: from the first
-// record on there is one, so that a log without one was changed. The caller holds the lock.
+// If the log has only its first record and no checkpoint, it makes the first checkpoint. So a
+// log of more records always has a checkpoint, and one without was changed. The caller holds
+// the lock.
 func (w *writer) compare() error {
 	if w.seq == 1 {
 		if _, err := os.Lstat(w.path(checkpointName)); errors.Is(err, fs.ErrNotExist) {
@@ -77,6 +78,7 @@ func (w *writer) resync() error {
 	return nil
 }
 
+// reopen is resync, which may leave the writer half open if it fails.
 func (w *writer) reopen() error {
 	if w.file != nil {
 		// What we wrote to it may be in a full file now, and must not get lost.
@@ -121,8 +123,8 @@ func (w *writer) reopen() error {
 	return nil
 }
 
-// initial begins the current file, which has no record; size is the number of
-// bytes that it has instead.
+// initial writes the first record of the current file, which has none. size is the number of
+// bytes that a crash left in the file.
 func (w *writer) initial(size int64) error {
 	w.first = w.seq + 1
 	after := ""
@@ -144,8 +146,8 @@ func (w *writer) initial(size int64) error {
 	return errors.Join(w.syncFile(), diskfile.SyncDir(w.cfg.Dir))
 }
 
-// end is the last record there is: that of the current file, or of the last
-// full one where the current one is empty.
+// end returns the number and the hash of the last record of the log. t is the tail of the
+// current file. If the tail has no record, the last record is in the last full file.
 func (w *writer) end(t tail) (uint64, hash, error) {
 	if t.last.seq > 0 {
 		return t.last.seq, sha256.Sum256(t.last.text), nil
@@ -173,7 +175,7 @@ func (w *writer) end(t tail) (uint64, hash, error) {
 	return t.last.seq, sha256.Sum256(t.last.text), nil
 }
 
-// isTorn reports whether a name is that of what a crash left.
+// isTorn reports whether a file has the name that cut gives to what a crash left.
 func isTorn(name string) bool {
 	return strings.HasPrefix(name, "torn-") && strings.HasSuffix(name, ".bin")
 }

@@ -22,7 +22,7 @@ import (
 type Report struct {
 	Files       int
 	Records     uint64 // that are there
-	First, Last uint64 // of them
+	First, Last uint64 // numbers of the first and the last of these records
 	Head        string // hash of the last one
 	Checkpoints int
 	Signed      uint64   // the last record that a checkpoint signs

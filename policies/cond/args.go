@@ -9,10 +9,10 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// argsType is the name of the type that args has where its fields are known.
+// argsType is the name of the type of args in a condition that knows its fields.
 const argsType = "args"
 
-// provider knows the types of the language and besides that of args.
+// provider knows the types of the language, and the type of args.
 type provider struct {
 	types.Provider
 	args Args
@@ -82,7 +82,7 @@ func celType(t Type) *cel.Type {
 	return cel.DynType
 }
 
-// read is an argument as the type that the condition was compiled for.
+// read returns an argument as a value of the type for which the condition was compiled.
 func read(v any, name string, t Type) (any, error) {
 	switch v := v.(type) {
 	case nil:
