@@ -16,33 +16,33 @@ import (
 // Config says how a Set is made.
 type Config struct {
 	Folders []Folder
-	// OnHost are the hooks that run outside a box, each by its EVENT/NAME. Each must
-	// be there, in one folder, and not in a directory that an agent can write.
+	// OnHost names the hooks that run outside a box, each as EVENT/NAME. Each must exist
+	// in exactly one folder, and not in one that an agent can write.
 	OnHost  []string
-	Host    Runner        // runs those of OnHost
-	Box     Runner        // runs all others
+	Host    Runner        // runs the hooks of OnHost
+	Box     Runner        // runs all other hooks
 	Timeout time.Duration // of one hook; default DefaultTimeout, at most MaxTimeout
-	Log     *slog.Logger  // gets what became of hooks that are not waited for; nil logs nothing
+	Log     *slog.Logger  // gets hooks that failed, refused, or were left out; nil logs nothing
 }
 
-// Set is the hooks of some folders. The folders are looked through at each
-// event, so what is put there is seen at the next. Its methods are safe for
-// concurrent use. Close ends it.
+// Set runs the hooks of some folders. It reads the folders at each event, so a hook that
+// is put there runs at the next event. Its methods are safe for concurrent use. Close
+// ends it.
 type Set struct {
 	cfg    Config
-	onHost map[string]bool // by path
-	queue  chan func()
-	ctx    context.Context //nolint:containedctx // of the hooks that nobody waits for: they belong to the Set
+	onHost map[string]bool // the paths of the hooks of Config.OnHost
+	queue  chan func()     // what the workers run
+	ctx    context.Context //nolint:containedctx // of the hooks that no caller waits for: they belong to the Set
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
-	closed  bool
-	started bool // the workers
+	closed  bool // guarded by mu
+	started bool // guarded by mu: the workers run
 }
 
-// New returns the hooks of some folders. ctx ends those that nobody waits for. The
-// caller closes the Set.
+// New returns a Set of the hooks of cfg.Folders. The end of ctx also ends the hooks that
+// no caller waits for. The caller closes the Set.
 func New(ctx context.Context, cfg Config) (*Set, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = DefaultTimeout
@@ -65,7 +65,7 @@ func New(ctx context.Context, cfg Config) (*Set, error) {
 	return s, nil
 }
 
-// named is the one hook that is to run outside a box under a name.
+// named returns the hook that an entry of OnHost names, or why it cannot run outside a box.
 func (s *Set) named(name string) (Hook, error) {
 	event, file, ok := strings.Cut(name, "/")
 	if !ok || !isEvent(event) || file == "" || strings.Contains(file, "/") {
@@ -87,8 +87,8 @@ func (s *Set) named(name string) (Hook, error) {
 	return all[0], nil
 }
 
-// found are the hooks of all folders for an event; with an empty event those for
-// all.
+// found returns the hooks of all folders for an event, or for all events if event is
+// empty.
 func (s *Set) found(event string) (all []Hook, err error) {
 	for _, f := range s.cfg.Folders {
 		found, bad := f.find(event)
@@ -100,11 +100,12 @@ func (s *Set) found(event string) (all []Hook, err error) {
 	return all, err
 }
 
-// Timeout is how long a hook may take.
+// Timeout returns how long a hook may take.
 func (s *Set) Timeout() time.Duration { return s.cfg.Timeout }
 
-// Close waits for the hooks that run or wait, at most so long as one may take,
-// and ends the rest. Twice is fine. Later events run no hooks.
+// Close waits for the hooks that no caller waits for, also those that are still queued. It
+// waits at most for the timeout of one hook, and then ends the rest. It may be called
+// twice. An event after Close runs only the hooks for which Emit waits.
 func (s *Set) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -118,23 +119,25 @@ func (s *Set) Close() {
 	s.cancel()
 }
 
-// List are all hooks with those that are off, by folder, event and name.
+// List returns all hooks, also those that are off, in the order of folders, events and
+// names.
 func (s *Set) List() ([]Hook, error) { return s.found("") }
 
-// hooks are those to run for an event, in the order in which they run.
+// hooks returns the hooks of an event that are not off, in the order in which they run.
 func (s *Set) hooks(event string) ([]Hook, error) {
 	all, err := s.found(event)
 	return slices.DeleteFunc(all, func(h Hook) bool { return h.Off }), err
 }
 
-// Emit runs the hooks of an event: those that are waited for in order, until one
-// refuses, and then the others, unless one has refused. A hook that is waited for and
-// does not end well has refused, and so has a folder that cannot be looked into.
+// Emit runs the hooks of an event. It waits for the sync- hooks, one after the other, and
+// stops at the first that refuses. If none refuses, it queues the other hooks. A sync- hook
+// that fails counts as a refusal, and so does a folder that cannot be read.
 func (s *Set) Emit(ctx context.Context, e Event) Verdict {
 	return s.EmitOf(ctx, e.Name, func() Event { return e })
 }
 
-// EmitOf is Emit for an event of a name that is made only if there are hooks for it.
+// EmitOf is Emit for an event that costs something to make: event is called only if there
+// are hooks for the name.
 func (s *Set) EmitOf(ctx context.Context, name string, event func() Event) Verdict {
 	all, err := s.hooks(name)
 	if err != nil {
@@ -171,9 +174,9 @@ func (s *Set) EmitOf(ctx context.Context, name string, event func() Event) Verdi
 	return v
 }
 
-// Later has the hooks of an event run by and by, in order and until one refuses,
-// and waits for none: for events where there is nothing to refuse. Where too many
-// wait the event is left out.
+// Later queues an event and waits for none of its hooks: it is for events at which there
+// is nothing to refuse. A worker runs the sync- hooks first and stops if one refuses or
+// fails. If the queue is full, the event is left out.
 func (s *Set) Later(e Event) {
 	s.enqueue(e.Name, func() {
 		all, err := s.hooks(e.Name)
@@ -199,12 +202,12 @@ func (s *Set) Later(e Event) {
 	})
 }
 
-// later has a hook run by and by.
+// later queues one hook.
 func (s *Set) later(h Hook, e Event) {
 	s.enqueue(e.Name+"/"+h.Name, func() { s.log(s.run(s.ctx, h, e)) })
 }
 
-// enqueue has something done by and by. Where too much waits it is left out.
+// enqueue has a worker call f. If the queue is full, it logs that what was left out.
 func (s *Set) enqueue(what string, f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,8 +231,8 @@ func (s *Set) enqueue(what string, f func()) {
 	}
 }
 
-// Test runs every hook of an event and waits for all, whatever they say, and
-// returns what came of each.
+// Test runs every hook of an event, also after one has refused, waits for all, and
+// returns what each did.
 func (s *Set) Test(ctx context.Context, e Event) ([]Ran, error) {
 	all, err := s.hooks(e.Name)
 	if err != nil {
