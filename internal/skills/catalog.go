@@ -16,24 +16,24 @@ import (
 type Catalog struct {
 	cfg Config
 
-	mu       sync.Mutex // held while the folders are looked through: others wait for just that
-	looked   bool
+	mu       sync.Mutex          // held while the folders are read: other callers need the result, too
+	looked   bool                // guarded by mu: Look has read the skills once
 	stamps   map[string]stamp    // guarded by mu: what the skills were read from
-	skills   map[string]Skill    // guarded by mu: by name
-	hidden   map[string]Skill    // guarded by mu: by SOURCE:NAME, all
+	skills   map[string]Skill    // guarded by mu: by name, the first of each
+	all      map[string]Skill    // guarded by mu: by SOURCE:NAME, with those that another skill of their name hides
 	faults   []Fault             // guarded by mu
-	required map[string][]string // guarded by mu: by source
+	required map[string][]string // guarded by mu: names of required skills, by source
 }
 
-// New is the catalog of some sources. Nothing is read.
+// New returns a catalog of cfg.Sources. It reads nothing yet.
 func New(cfg Config) *Catalog { return &Catalog{cfg: cfg} }
 
 // fileName is what makes a folder a skill.
 const fileName = "SKILL.md"
 
-// Look finds out whether anything changed since the skills were read, and reads
-// them again if so. It reports whether they are others now. Sources that are not
-// there have no skills.
+// Look reads the skills again if their files have changed, and reports whether the skills
+// then differ from those before. The first Look reports false. A source that does not exist
+// has no skills.
 func (c *Catalog) Look() (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,23 +44,25 @@ func (c *Catalog) Look() (changed bool) {
 	if c.looked && maps.Equal(stamps, c.stamps) {
 		return false
 	}
-	before, text := c.hidden, c.text()
+	before, text := c.all, c.text()
 	c.read()
-	changed = c.looked && (text != c.text() || !maps.EqualFunc(before, c.hidden, Skill.equal))
+	changed = c.looked && (text != c.text() || !maps.EqualFunc(before, c.all, Skill.equal))
 	c.looked, c.stamps = true, stamps
 	return changed
 }
 
+// equal reports whether two skills have the same folder and the same words in a list.
 func (s Skill) equal(other Skill) bool {
 	return s.Name == other.Name && s.Description == other.Description && s.Source == other.Source && s.dir == other.dir
 }
 
-// stamp notes what of a source shows that it changed.
+// stamp adds to stamps the stamps of the files of a source. If one differs at the next
+// look, the source has changed.
 func (c *Catalog) stamp(i int, stamps map[string]stamp) {
 	s := &c.cfg.Sources[i]
 	if s.Required != "" {
 		if at, name, err := s.requiredAt(); err == nil {
-			stamps[s.Name+"\x00"], _ = at.look(name) // one that cannot be seen is not there
+			stamps[s.Name+"\x00"], _ = at.look(name) // a file that cannot be read counts as missing
 			at.close()
 		}
 	}
@@ -82,7 +84,7 @@ func (c *Catalog) stamp(i int, stamps map[string]stamp) {
 	}
 }
 
-// candidates are the entries of a source that may be skills.
+// candidates returns the entries of a source that may be skills, at most maxSkills.
 func candidates(names []string) []string {
 	names = slices.DeleteFunc(names, func(n string) bool { return strings.HasPrefix(n, ".") || strings.HasPrefix(n, "_") })
 	return names[:min(len(names), maxSkills)]
@@ -90,7 +92,7 @@ func candidates(names []string) []string {
 
 // read reads all sources; mu is held.
 func (c *Catalog) read() {
-	c.skills, c.hidden, c.faults, c.required = make(map[string]Skill), make(map[string]Skill), nil, make(map[string][]string)
+	c.skills, c.all, c.faults, c.required = make(map[string]Skill), make(map[string]Skill), nil, make(map[string][]string)
 	for i := range c.cfg.Sources {
 		s := &c.cfg.Sources[i]
 		found, faults := s.read(i)
@@ -99,11 +101,11 @@ func (c *Catalog) read() {
 			if c.cfg.Off != nil && c.cfg.Off(one.Name) {
 				continue
 			}
-			c.hidden[s.Name+":"+one.Name] = one
+			c.all[s.Name+":"+one.Name] = one
 			if first, taken := c.skills[one.Name]; taken {
 				first.Hides = append(first.Hides, s.Name)
 				c.skills[one.Name] = first
-				c.hidden[first.Source+":"+one.Name] = first
+				c.all[first.Source+":"+one.Name] = first
 				continue
 			}
 			c.skills[one.Name] = one
@@ -116,7 +118,8 @@ func (c *Catalog) read() {
 	}
 }
 
-// read is the skills of one source and what is wrong with its other folders.
+// read returns the skills of one source, whose index is at, and what is wrong with its other
+// folders.
 func (s *Source) read(at int) (found []Skill, faults []Fault) {
 	dir, err := s.open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,7 +150,7 @@ func (s *Source) read(at int) (found []Skill, faults []Fault) {
 		one, err := s.one(dir, name, at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			continue // some other folder
+			continue // the folder is not a skill
 		case err != nil:
 			fault(name, fmt.Errorf("%s: %w", fileName, err))
 		case seen[one.Name] != "":
@@ -160,7 +163,7 @@ func (s *Source) read(at int) (found []Skill, faults []Fault) {
 	return found, faults
 }
 
-// one is the skill of a folder.
+// one returns the skill in a folder of the source.
 func (s *Source) one(dir folder, name string, at int) (Skill, error) {
 	sub, err := dir.sub(name)
 	if err != nil {
@@ -182,7 +185,8 @@ func (s *Source) one(dir folder, name string, at int) (Skill, error) {
 	return one, nil
 }
 
-// reason is an error without what the reader sees anyway.
+// reason returns the text of an error without the path and the system call: the Fault names
+// the folder already.
 func reason(err error) string {
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return strings.ReplaceAll(err.Error(), at.Error(), at.Err.Error())
@@ -190,7 +194,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// All are the skills that can be invoked by their name alone, sorted.
+// All returns the skills that can be invoked by their name alone, sorted.
 func (c *Catalog) All() []Skill {
 	c.Look()
 	c.mu.Lock()
@@ -198,6 +202,7 @@ func (c *Catalog) All() []Skill {
 	return c.sorted()
 }
 
+// sorted is All without a look; mu is held.
 func (c *Catalog) sorted() []Skill {
 	all := make([]Skill, 0, len(c.skills))
 	for _, name := range slices.Sorted(maps.Keys(c.skills)) {
@@ -206,8 +211,8 @@ func (c *Catalog) sorted() []Skill {
 	return all
 }
 
-// Faults are the folders that hold no skill that can be used, in the order of
-// the sources.
+// Faults returns what cannot be used, in the order of the sources: folders with a skill that
+// is not valid, sources that cannot be read, and faults of files of required skills.
 func (c *Catalog) Faults() []Fault {
 	c.Look()
 	c.mu.Lock()
@@ -225,7 +230,7 @@ func (c *Catalog) Find(name string) (Skill, error) {
 	if s, ok := c.skills[name]; ok {
 		return s, nil
 	}
-	if s, ok := c.hidden[name]; ok {
+	if s, ok := c.all[name]; ok {
 		return s, nil
 	}
 	_, bare, qualified := strings.Cut(name, ":")
@@ -243,8 +248,8 @@ func (c *Catalog) Find(name string) (Skill, error) {
 	return Skill{}, fmt.Errorf("skill %q: %w; SearchSkills lists all skills", clip(oneLine(name), 64), ErrUnknown)
 }
 
-// nearest is the name that begins as another, or has the same letters but for
-// case and dashes; empty for none.
+// nearest returns the first of all that contains name, or with which name begins, and is
+// empty if no name does. Case, dashes, underscores and dots do not count.
 func nearest(name string, all []string) string {
 	plain := func(s string) string {
 		return strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(s))

@@ -16,8 +16,8 @@ const maxPattern = 1024
 // Found is the outcome of a search.
 type Found struct {
 	Skills  []Skill `json:"skills"`
-	Matched int     `json:"matched"` // also those beyond the ones listed
-	Total   int     `json:"total"`   // that were looked at
+	Matched int     `json:"matched"` // how many were found, also those that are not listed
+	Total   int     `json:"total"`   // how many were searched
 }
 
 // Search finds the skills in whose name, description or instructions a pattern
