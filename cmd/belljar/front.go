@@ -103,7 +103,7 @@ func serveUntil(c *cobra.Command, o *setup, serve func(context.Context, *server.
 	ctx, cancel := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM) // until the process has gone: none cuts the closing short
-	hup := make(chan os.Signal, 1)                                          // one that waits stands for all that came
+	hup := make(chan os.Signal, 1)                                          // a signal that waits serves for all that come meanwhile
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 	ctx, end := context.WithCancel(ctx)

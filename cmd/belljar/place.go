@@ -326,8 +326,8 @@ func (o *placeOptions) moveAll(c *cobra.Command, f *control.Client, all []string
 	return failure(errors.Join(failed...))
 }
 
-// moveOne moves a place, and waits for that. To of what it returns is the worker that should
-// have the place.
+// moveOne moves a place, and waits for the end of the move. The To of the result is the worker
+// that should have the place.
 func (o *placeOptions) moveOne(ctx context.Context, f *control.Client, place string) (now fleet.PlaceInfo, err error) {
 	want := map[string]string{"place": place, "to": o.to}
 	if err := f.Ask(ctx, http.MethodPost, "/fleet/move", want, &now); err != nil {

@@ -91,7 +91,7 @@ func (s *serveOptions) run(c *cobra.Command) error {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM) // until the process has gone: none cuts the closing short
 	ctx, end := context.WithCancel(ctx)                                     // unlike cancel, it leaves the signals to us
 	defer end()
-	hup := make(chan os.Signal, 1) // one that waits stands for all that came
+	hup := make(chan os.Signal, 1) // a signal that waits serves for all that come meanwhile
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 	usr2 := make(chan os.Signal, 1) // and so does one of these

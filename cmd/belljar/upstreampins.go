@@ -31,7 +31,7 @@ type pinning struct {
 
 	workspace string // of --workspace
 	chosen    bool   // --workspace was given
-	place     string // then: the workspace as pins have it; empty for the operator's files
+	place     string // the name that pins have for the workspace that was chosen; empty for the operator's files
 }
 
 // flags adds the flags that choose pins. With only, all pins are meant without a flag; otherwise

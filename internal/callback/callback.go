@@ -14,8 +14,8 @@ import (
 const (
 	Slots         = 8                // of one tenant in one workspace
 	MaxMessage    = 2048             // characters
-	MinDelay      = time.Second      // the shortest
-	MaxDelay      = time.Hour        // and the longest
+	MinDelay      = time.Second      // the shortest delay
+	MaxDelay      = time.Hour        // the longest delay
 	DefaultRepeat = 20               // times a callback fires that does not say
 	MaxRepeat     = 1_000_000        // times
 	Forever       = -1               // as Repeat: without an end

@@ -1,5 +1,5 @@
-// Package closers releases what was opened in reverse, so that each thing goes before
-// what it was made with. The sandbox and the server open in many steps. Each step may
+// Package closers releases what was opened in reverse order, so that each thing is released
+// before those that it was made with. The sandbox and the server open in many steps. Each step may
 // fail, and each puts its release on a stack at once.
 package closers
 
@@ -22,7 +22,7 @@ func (s *Stack) Do(release func()) {
 	})
 }
 
-// Close releases everything, once, and returns what failed. A second call does nothing.
+// Close releases everything, the last first, and returns the errors. A second call does nothing.
 // A release that panics does not keep the rest from being released.
 func (s *Stack) Close() error {
 	releases := s.releases

@@ -12,10 +12,11 @@ import (
 	"belljar.dev/policies"
 )
 
-// Reached returns the place by which boxes of a policy reach a directory, or a
-// link on the way to it: a workspace, which belongs to no profile, or a mount
-// that counts, with its profile. Both are empty if boxes do not reach it. A path that
-// this user cannot follow is an error: nothing is known about it.
+// Reached returns the directory through which boxes of a policy reach dir, or a link on
+// the way to dir: a workspace, or the source of a mount for which counts returns true.
+// profile names the profile that has the mount, or is "of an upstream"; it is empty for a
+// workspace. Both results are empty if boxes do not reach dir. A path that this user cannot
+// follow is an error: nothing is known about it.
 func Reached(dir string, workspaces []string, policy *policies.Policy, counts func(policies.Mount) bool) (place, profile string, err error) {
 	for _, workspace := range workspaces {
 		if in, err := leadsInto(workspace, dir); in || err != nil {
@@ -45,7 +46,7 @@ func Reached(dir string, workspaces []string, policy *policies.Policy, counts fu
 	return "", "", nil
 }
 
-// leadsInto reports whether a path lies in a directory, or a link on the way to it.
+// leadsInto reports whether path, or a link on the way to path, lies in dir.
 func leadsInto(dir, path string) (bool, error) {
 	err := hostexec.WrittenIn(dir).Check(path)
 	if unknown, ok := errors.AsType[*fs.PathError](err); ok {
@@ -61,7 +62,7 @@ func Unseen(dir string, workspaces []string, policy *policies.Policy) error {
 	case err != nil:
 		return fmt.Errorf("state %s: %w; choose another --state", dir, err)
 	case profile != "":
-		return fmt.Errorf("state %s lies in %s, which boxes of the profile %s can see; narrow that, or choose another --state", dir, place, profile)
+		return fmt.Errorf("state %s lies in %s, which boxes of the profile %s can see; mount a narrower directory, or choose another --state", dir, place, profile)
 	case place != "":
 		return fmt.Errorf("state %s lies in the workspace %s, where an agent could change it; choose another --state, or a narrower --workspace", dir, place)
 	}
@@ -74,7 +75,7 @@ func Inside(path, dir string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
 
-// RealPath is a path without symbolic links, as far as it exists.
+// RealPath returns a path with its symbolic links resolved, as far as it exists.
 func RealPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -85,9 +86,9 @@ func RealPath(path string) string {
 	return path
 }
 
-// Boxes are the places that an agent can write through a box: the workspaces,
-// whatever a profile's access to them is, the mounts that a profile may write, and
-// the state, in which the layers of overlay workspaces lie.
+// Boxes returns the directories that an agent can write through a box: the workspaces, even
+// if no profile may write them, the mounts that a profile or an upstream may write, and the
+// state directory, which contains the layers of overlay workspaces.
 func Boxes(policy *policies.Policy, workspaces []string, state string) hostexec.Boxes {
 	dirs := slices.Clone(workspaces)
 	if state != "" {
@@ -101,7 +102,7 @@ func Boxes(policy *policies.Policy, workspaces []string, state string) hostexec.
 	return hostexec.WrittenIn(dirs...)
 }
 
-// written are the sources of mounts that can be written.
+// written returns the sources of the mounts that are writable.
 func written(mounts []policies.Mount) (dirs []string) {
 	for _, m := range mounts {
 		if m.Writable {

@@ -87,5 +87,6 @@ func (c *Console) Link(person string, role Role, tenants ...string) (url string,
 // Close closes the port of a console that is not served. Twice is fine.
 func (c *Console) Close() { c.front.Close() }
 
-// Look has events made at once of what has changed. It does not wait for that.
+// Look has the console look at once for changes, which become events. It does not wait
+// for them.
 func (c *Console) Look() { c.look() }

@@ -22,7 +22,7 @@ import (
 
 // Bounds of what is asked of the workers of a fleet.
 const (
-	askMost      = 5 * time.Second // then a worker is left out, which the answer says
+	askMost      = 5 * time.Second // for a worker's answer; one that takes longer is left out, and the page says so
 	askAtOnce    = 16              // workers
 	maxTogether  = 3 << 20         // bytes of the answers of all workers to one request
 	mostAnswers  = 200             // of one list of people's answers

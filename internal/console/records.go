@@ -18,7 +18,7 @@ import (
 const (
 	usualRecords = 100
 	mostRecords  = 500
-	searchMost   = 2 * time.Second // then the page has what was found, and where to go on
+	searchMost   = 2 * time.Second // for a search; then the page has what was found, and where to go on
 	verifyEvery  = 10 * time.Minute
 )
 
@@ -205,7 +205,7 @@ func (h *chain) state(now time.Time) chainIs {
 	if now.Sub(h.is.Checked) > verifyEvery {
 		select {
 		case h.asked <- struct{}{}:
-		default: // one that waits stands for all
+		default: // a request that waits serves for this one, too
 		}
 	}
 	if h.is.State == "" {

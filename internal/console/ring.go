@@ -12,30 +12,30 @@ const (
 	maxBatch   = 64   // events that a stream takes at once
 )
 
-// event says that something is another now. A page asks for what it shows of it.
+// event says that something has changed, but not how: a page that shows it asks for it again.
 type event struct {
 	Seq  int64     `json:"seq"`
 	Kind string    `json:"kind"`
 	ID   string    `json:"id,omitempty"`
 	At   time.Time `json:"at"`
 
-	tenant string // whose it is; empty for the server's
+	tenant string // whose thing has changed; empty for one of the server's
 }
 
-// ring has the last events. Readers come back with the number of the last one that they
-// have, so that a reader of any speed holds up nobody and needs no memory here. It is safe
-// for concurrent use.
+// ring keeps the last events. A reader asks for those after the last number that it has, so
+// a slow reader delays nobody and needs no memory here. A ring is safe for concurrent use.
 type ring struct {
 	mu     sync.Mutex
 	events []event           // guarded by mu: each at its number modulo the size
-	next   int64             // guarded by mu: the number of the next one
-	from   int64             // guarded by mu: the number of the oldest one that there was
+	next   int64             // guarded by mu: the number of the next event
+	from   int64             // guarded by mu: the number of the first event of this process
 	news   chan struct{}     // guarded by mu: closed at the next event
 	open   map[sha256sum]int // guarded by mu: streams by token
 	ended  bool              // guarded by mu
 }
 
-// newRing is a ring without events. Numbers of an earlier process are below its own.
+// newRing returns a ring without events. The numbers begin at the time now in microseconds,
+// so those of an earlier process are lower.
 func newRing(now time.Time) *ring {
 	return &ring{events: make([]event, ringSize), next: now.UnixMicro(), from: now.UnixMicro(), news: make(chan struct{}), open: make(map[sha256sum]int)}
 }
@@ -68,16 +68,17 @@ func (r *ring) end() {
 	}
 }
 
-// last is the number of the newest event.
+// last returns the number of the newest event.
 func (r *ring) last() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.next - 1
 }
 
-// after returns events behind a number, and what is closed when there are more. gap says
-// that some of them are gone, or never were: then the reader goes on behind now, and has to
-// ask for everything again.
+// after returns the events that follow number seq, at most maxBatch, the newest number, and a
+// channel that is closed at the next event. gap reports that the ring does not have all of
+// them any more, or that no event has had the number seq yet: the reader then asks for
+// everything again, and next for the events after now.
 func (r *ring) after(seq int64) (some []event, gap bool, now int64, news <-chan struct{}, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +93,8 @@ func (r *ring) after(seq int64) (some []event, gap bool, now int64, news <-chan 
 	return some, false, now, r.news, r.ended
 }
 
-// enter counts a stream of a token until leave is called, or reports that it has too many.
+// enter counts a stream of a token until leave is called. ok is false if the token has
+// maxStreams already.
 func (r *ring) enter(of sha256sum) (leave func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +111,7 @@ func (r *ring) enter(of sha256sum) (leave func(), ok bool) {
 	}, true
 }
 
-// streams is how many streams are open.
+// streams returns how many streams are open.
 func (r *ring) streams() (all int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,10 +121,10 @@ func (r *ring) streams() (all int) {
 	return all
 }
 
-// look has the server compared with what it was, and does not wait for that.
+// look asks follow to compare the server with what it was before, and does not wait for it.
 func (c *Console) look() {
 	select {
 	case c.looks <- struct{}{}:
-	default: // one that waits stands for all
+	default: // a request that still waits serves for this one, too
 	}
 }

@@ -43,8 +43,8 @@ func Open(ctx context.Context, cfg Config) (*Console, error) {
 	return c, nil
 }
 
-// place checks where a console may be, takes the prefix of its paths, and returns the origin by
-// which browsers know it; empty for that of its address.
+// place checks that a console may listen at its address, sets the prefix of its paths, and returns
+// the origin under which browsers know it. The origin is empty if it is that of the address.
 func (c *Console) place(cfg *Config) (public string, err error) {
 	if (cfg.Cert == "") != (cfg.Key == "") {
 		return "", errors.New("--console-cert and --console-key go together: a certificate is of no use without its key")
@@ -102,7 +102,7 @@ func isClean(name string) bool {
 	return name == "" || name == clean || clean != "/" && name == clean+"/"
 }
 
-// withPort is a host with some port, if it has none.
+// withPort returns host, with port 0 if it has none.
 func withPort(host string) string {
 	if strings.LastIndexByte(host, ':') <= strings.LastIndexByte(host, ']') {
 		return host + ":0"
@@ -155,11 +155,12 @@ func (c *Console) serve(ctx context.Context) error {
 	})
 }
 
-// NewPart returns the part of a server. Run has to be called as well.
+// NewPart returns the Part of a server, which shows views. The caller must also call Run.
 func NewPart(views Views) (*Part, error) {
 	views.scope = Everything()
 	c := &Console{views: views, table: routes, who: passedPerson, chain: chain{asked: make(chan struct{}, 1)}}
 	p := &Part{console: c}
+	// The consoles at the fronts answer these: they know who is logged in.
 	own := []string{"login", "login/begin", "logout", "me", "events"}
 	add := func(at *route) {
 		if !slices.Contains(own, at.path) {

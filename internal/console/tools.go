@@ -13,7 +13,7 @@ type EngineHealth struct {
 	Engine  string    `json:"engine"`
 	State   string    `json:"state"`
 	Outcome string    `json:"outcome,omitempty"` // of its last answer
-	Since   time.Time `json:"since,omitzero"`    // of that
+	Since   time.Time `json:"since,omitzero"`    // when that answer came
 	Retry   int64     `json:"retry_ms,omitempty"`
 	Slow    int64     `json:"slow_ms,omitempty"` // the longest of its last answers
 	Took    []int64   `json:"took_ms"`           // of its last answers, the newest last

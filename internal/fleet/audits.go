@@ -169,8 +169,8 @@ func each(ctx context.Context, n int, all, one time.Duration, do func(ctx contex
 	running.Wait()
 }
 
-// kept asks a worker which checkpoints it has of others. After an error, what it returns is what
-// came before that.
+// kept asks a worker which checkpoints it has of others. With an error, it returns those that
+// came before the error.
 func (l *link) kept(ctx context.Context, most int64) (all []Sighting, err error) {
 	res, err := l.post(ctx, keptPath, nil)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 	// maxAhead is how far the number of a worker may be above that of the front, which may have lost
 	// its state. A worker that says more does not decide about the next number.
 	maxAhead   = 1_000_000
-	behindWait = time.Minute // then a worker with another policy takes no new places
+	behindWait = time.Minute // after which a worker with another policy takes no new places
 )
 
 // giveTo gives a worker the policy of the fleet whenever it has an older one, until over is closed.

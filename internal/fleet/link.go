@@ -19,16 +19,16 @@ const protocol = "belljar-link/1"
 // headerPrefix from what clients send, and from what workers answer.
 const (
 	headerPrefix = "Belljar-"
-	PlaceHeader  = "Belljar-Place"  // the place of the request
-	CallerHeader = "Belljar-Caller" // the caller, in a form that the two handlers agree on
-	notBegun     = "Belljar-Not-Begun"
+	PlaceHeader  = "Belljar-Place"     // the place of the request
+	CallerHeader = "Belljar-Caller"    // the caller, in a form that the two handlers agree on
+	notBegun     = "Belljar-Not-Begun" // see MarkNotStarted
 )
 
 // MarkNotStarted marks a refusal of a worker that is stopping: no part of the request ran, so the
 // front may send it to the next process of the worker.
 func MarkNotStarted(answer http.Header) { answer.Set(notBegun, "1") }
 
-// Paths of a link that are not of clients.
+// Paths of requests that a front sends over a link on its own behalf, not for a client.
 const (
 	statePath = "/link/state"
 	claimPath = "/link/claim"
@@ -49,10 +49,12 @@ const (
 	maxHeader  = 64 << 10  // of one request or answer
 	maxBuffer  = 256 << 10 // of one stream that its reader does not read
 
-	// maxUnread is of all streams of a link. It has room for all that one tenant may have, so
-	// that a client that does not read its answers does not stop those of others.
+	// maxUnread bounds the bytes that wait unread in all streams of a link. It has room
+	// for those of all requests that one tenant may have, so a client that does not read its
+	// answers does not stop the answers of other tenants.
 	maxUnread = maxFlights / tenantPart * maxBuffer
-	// maxUnreadBodies is of all requests of a link: for all that a front buffers of them.
+	// maxUnreadBodies bounds the bytes of request bodies that wait unread on a link. All that a
+	// front buffers fits.
 	maxUnreadBodies = maxBodies
 )
 
@@ -73,8 +75,8 @@ type welcome struct {
 // helloProtocol is the version of what is said on a link.
 const helloProtocol = 1
 
-// conn is a connection of a link. It notes its end before those who read and write it can
-// see that.
+// conn is a connection of a link. If the connection breaks, conn records the end of the link
+// before its reader or writer gets the error.
 type conn struct {
 	net.Conn
 
@@ -115,13 +117,14 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// end notes that the link has ended: first that its requests go on without their callers.
+// end records that the link has ended. It detaches the requests first, so that whoever sees
+// lost closed sees detached closed, too.
 func (c *conn) end() {
 	c.detach()
 	c.endOnce.Do(func() { close(c.lost) })
 }
 
-// detach has the requests of the link go on without their callers.
+// detach tells the requests of the link to go on without their callers.
 func (c *conn) detach() { c.detachOnce.Do(func() { close(c.detached) }) }
 
 // closed reports whether a channel is closed.
@@ -134,13 +137,13 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// connKey is where the context of a request on a link has its connection.
+// connKey is the key of the connection in the context of a request on a link.
 type connKey struct{}
 
 // Detached returns a channel that is closed when a request that came over a link is to go
-// on without its caller: the link has ended, or the worker waits no longer. Then the end of
-// the request's context says nothing about what the caller wants. It is nil for a request
-// that came otherwise.
+// on without its caller: the link has ended, or the worker is stopping and waits for its
+// requests no longer. After that, the end of the request's context does not mean that the
+// caller gave up. The channel is nil for a request that did not come over a link.
 func Detached(ctx context.Context) <-chan struct{} {
 	if c, ok := ctx.Value(connKey{}).(*conn); ok {
 		return c.detached
@@ -148,7 +151,7 @@ func Detached(ctx context.Context) <-chan struct{} {
 	return nil
 }
 
-// send writes one line before a link is HTTP/2.
+// send writes one line of the hello and the welcome, before the link speaks HTTP/2.
 func send(c net.Conn, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -167,7 +170,7 @@ func receive(c net.Conn, v any) error {
 			return err
 		}
 		if one[0] == '\n' {
-			if err := json.Unmarshal(line, v); err != nil { // a newer end may say more
+			if err := json.Unmarshal(line, v); err != nil { // without DisallowUnknownFields: a newer end may say more
 				return fmt.Errorf("the first line of a link: %w", err)
 			}
 			return nil

@@ -39,7 +39,7 @@ var usualMoves = moveTimes{
 // Bounds of moves.
 const (
 	maxDrives = 8    // moves that a front works on at once
-	maxOfOne  = 2    // of these, with one worker: it may be slow
+	maxOfOne  = 2    // moves of one worker that a front works on at once: the worker may be slow
 	maxSaid   = 1000 // places whose last move is remembered
 )
 

@@ -26,7 +26,7 @@ type state struct {
 	Places       *few[string] `json:"places,omitempty"` // absent where they are as before; in order
 	Moves        *few[Marked] `json:"moves,omitempty"`  // the same; places that are frozen, and copies that are not in use
 	PolicyDigest string       `json:"policy,omitempty"` // digest of the policy that holds there
-	Number       uint64       `json:"number,omitempty"` // of that, if it was given to the fleet
+	Number       uint64       `json:"number,omitempty"` // of that policy, if it was given to the fleet
 	Drains       bool         `json:"drains,omitempty"`
 	Time         time.Time    `json:"time"`             // of the worker's clock
 	Signed       *Signed      `json:"signed,omitempty"` // the newest checkpoint of its audit log; absent where it is as before
@@ -91,7 +91,7 @@ type WorkerInfo struct {
 	Fronts       int           `json:"fronts"`            // to which it connects
 	Late         bool          `json:"late,omitempty"`    // its clock is too far off to take places
 	PolicyDigest string        `json:"policy,omitempty"`  // digest of the policy that holds there
-	Number       uint64        `json:"number,omitempty"`  // of that, if it was given to the fleet
+	Number       uint64        `json:"number,omitempty"`  // of that policy, if it was given to the fleet
 	Refused      string        `json:"refused,omitempty"` // why it does not take the one of the fleet
 	Behind       bool          `json:"behind,omitempty"`  // it has had another one for too long to take places
 }

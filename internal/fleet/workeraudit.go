@@ -15,7 +15,7 @@ import (
 // Bounds of what a worker does for fronts that ask about audit logs.
 const (
 	checkpointEvery = time.Second
-	checkpointMost  = 64 // in that time
+	checkpointMost  = 64 // in each checkpointEvery
 )
 
 // checkpointRate is how many checkpoints a worker has been sent. It is safe for concurrent use.

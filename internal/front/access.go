@@ -77,7 +77,7 @@ func openAppending(name string) (*os.File, error) {
 	return file, nil
 }
 
-// add has a line written, and does not wait for that.
+// add queues an entry for the log; if the queue is full, the entry is lost, and counted.
 func (l *accessLog) add(e entry) {
 	select {
 	case l.lines <- e:
@@ -90,7 +90,7 @@ func (l *accessLog) add(e entry) {
 func (l *accessLog) ask() {
 	select {
 	case l.asked <- struct{}{}:
-	default: // one that waits stands for all that came
+	default: // a request that waits serves for this one, too
 	}
 }
 

@@ -146,11 +146,11 @@ func (p *keyPair) degraded() string {
 	return ""
 }
 
-// ask has the files read at once, and does not wait for that.
+// ask has the files read at once, and does not wait until they are read.
 func (p *keyPair) ask() {
 	select {
 	case p.asked <- struct{}{}:
-	default: // one that waits stands for all that came
+	default: // a request that waits serves for this one, too
 	}
 }
 

@@ -242,8 +242,8 @@ func (p *process) Err() error {
 	}
 }
 
-// Close ends the server and its box, and waits for that. Reads and writes of the server's
-// streams have failed then.
+// Close ends the server and its box, and waits until both have ended. Reads and writes of the
+// server's streams fail from then on.
 func (p *process) Close() {
 	p.mu.Lock()
 	p.closed = true

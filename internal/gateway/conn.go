@@ -108,7 +108,7 @@ func (c *conn) notified(n peer.Notification) {
 func (c *conn) again() {
 	select {
 	case c.changed <- struct{}{}:
-	default: // one that waits is enough
+	default: // a request that waits serves for this one, too
 	}
 }
 

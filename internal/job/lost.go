@@ -14,8 +14,9 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Settle records what was lost: the jobs of processes that are gone. Every method does
-// so first; a server does it at its start. It does not create the database.
+// Settle records that the jobs of processes that are gone were lost. Open and the methods
+// that list or find jobs do this first; a server calls Settle at its start. It does not create the
+// database.
 func (b *Book) Settle(ctx context.Context) error {
 	return b.look(ctx, func(*sql.Tx) error { return nil })
 }
@@ -41,8 +42,8 @@ func (b *Book) settle(ctx context.Context) error {
 }
 
 // Release gives the jobs of a session of this process to its tenant: the tenant's next
-// session sees them. Jobs that still run are lost. The session may go on in another
-// process, to which this one handed its clients over, with jobs that run there.
+// session sees them. Jobs that still run are lost. Jobs of the session in another process
+// are left alone: this process may have handed its clients over to a successor.
 func (b *Book) Release(ctx context.Context, o store.Owner) error {
 	if !b.kept.Store.Made() {
 		return nil
@@ -50,12 +51,13 @@ func (b *Book) Release(ctx context.Context, o store.Owner) error {
 	return b.lose(ctx, slog.LevelInfo, "self = ? AND session = ?", b.kept.Self, o.Session)
 }
 
-// lose releases jobs, and ends those that run, which it logs.
-func (b *Book) lose(ctx context.Context, level slog.Level, which string, args ...any) error {
+// lose releases the jobs for which the SQL condition where holds, and records those that still
+// run as lost.
+func (b *Book) lose(ctx context.Context, level slog.Level, where string, args ...any) error {
 	var lost []Job
 	err := b.kept.Write(ctx, func(tx *sql.Tx) error {
 		var err error
-		lost, err = query(ctx, tx, "SELECT "+columns+" FROM jobs_all WHERE place = ? AND released = 0 AND ended = 0 AND "+which, append([]any{b.kept.Place}, args...)...)
+		lost, err = query(ctx, tx, "SELECT "+columns+" FROM jobs_all WHERE place = ? AND released = 0 AND ended = 0 AND "+where, append([]any{b.kept.Place}, args...)...)
 		if err != nil {
 			return err
 		}
@@ -75,14 +77,14 @@ func (b *Book) lose(ctx context.Context, level slog.Level, which string, args ..
 				return err
 			}
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE jobs_all SET released = 1 WHERE place = ? AND released = 0 AND "+which, append([]any{b.kept.Place}, args...)...)
+		_, err = tx.ExecContext(ctx, "UPDATE jobs_all SET released = 1 WHERE place = ? AND released = 0 AND "+where, append([]any{b.kept.Place}, args...)...)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	for _, j := range lost {
-		if j.Command != "" {
+		if j.Command != "" { // a call that ran no command is not a background task
 			b.kept.Log.Log(ctx, level, "a background task was lost: what ran it has ended", "task", j.ID, "tenant", j.Owner.Tenant, "started", j.Started, "last_seen", j.Ended)
 			b.ended(j)
 		}
@@ -120,7 +122,7 @@ func (b *Book) sweep(ctx context.Context) error {
 		return err
 	}
 	defer dir.Close()
-	names, err := dir.Readdirnames(-1) // bounded as the jobs are
+	names, err := dir.Readdirnames(-1) // as many as there are jobs, and their number is bounded
 	if err != nil {
 		return err
 	}

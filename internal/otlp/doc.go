@@ -1,6 +1,6 @@
 // Package otlp sends spans to a collector of OpenTelemetry, by OTLP/HTTP in its
-// JSON encoding (opentelemetry.io/docs/specs/otlp). It holds what belljar needs
-// of that and no more: docs/decisions/2026-11-22-otel.md says why it is not the
+// JSON encoding (opentelemetry.io/docs/specs/otlp). It does only what belljar
+// needs: docs/decisions/2026-11-22-otel.md says why it is not the
 // official exporter.
 //
 // Add never waits: spans wait in a bounded queue, and one goroutine sends them in

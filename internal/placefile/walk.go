@@ -68,7 +68,7 @@ func (m *memory) release(names []string) {
 
 // Sizes is how much a place has.
 type Sizes struct {
-	Files int64 `json:"files"` // and directories and links
+	Files int64 `json:"files"` // files, directories and links
 	Bytes int64 `json:"bytes"`
 }
 

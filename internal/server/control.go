@@ -23,7 +23,7 @@ type controller struct {
 }
 
 // listen begins to answer, and opens the way by which the command line answers
-// questions. It returns what ends that; a server can do without, and then it is nil.
+// questions. end stops both. It is nil if neither could begin: a server can do without them.
 func (c *controller) listen(ctx context.Context) (end func()) {
 	if c.at.State == "" {
 		return nil

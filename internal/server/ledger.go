@@ -366,7 +366,7 @@ func (l *ledger) egress(box string, r egress.Record) {
 	l.append(e)
 }
 
-// session writes down that a session began or ended in a workspace, which is empty for that
+// session records that a session began or ended in a workspace. workspace is empty for the one
 // of the server's own place. place is its name in a fleet.
 func (l *ledger) session(event string, s *mcp.Session, workspace, place string) {
 	r := audit.Session{Event: event, Tenant: s.Tenant(), Principal: s.Principal(), Session: control.ShortID(s.ID()), Workspace: workspace, Place: place}
@@ -386,7 +386,7 @@ func (l *ledger) bears(policy *policies.Policy, workspaces []string) error {
 }
 
 // policy records which policy applies from now on, and why if it is still the one
-// before. No call has to wait for that, and no decision of the policy is recorded
+// before. No call has to wait for this record, and no decision of the policy is recorded
 // before it.
 func (l *ledger) policy(event, file string, before, holds *policies.Policy, reason string) {
 	r := audit.PolicyChange{Event: event, File: file, SHA256: holds.Hash(), Reason: reason}

@@ -86,7 +86,7 @@ func (p *place) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// close ends what is open, the last of it first, and waits for that. A second call does
+// close ends what is open, the last of it first, and waits until it has ended. A second call does
 // nothing.
 func (p *place) close() { _ = p.opened.Close() } // each step logs what fails
 

@@ -51,11 +51,11 @@ func newReloader(g *gate, at Place, ps *places, l *ledger, http *front.Config) *
 	return r
 }
 
-// ask has the policy read again, and does not wait for that.
+// ask has the policy read again, and does not wait until it is read.
 func (r *reloader) ask() {
 	select {
 	case r.asked <- struct{}{}:
-	default: // one that waits stands for all that came
+	default: // a request that waits serves for this one, too
 	}
 }
 
@@ -244,8 +244,8 @@ type handed struct {
 	answer chan error
 }
 
-// hand has the reloader take a policy of the fleet, and waits for that. A *fleet.Refusal says that the one
-// before holds on.
+// hand has the reloader take a policy of the fleet, and waits for its answer. A *fleet.Refusal says
+// that the policy before stays in force.
 func (r *reloader) hand(ctx context.Context, g fleet.Policy) error {
 	h := handed{g, make(chan error, 1)}
 	select {

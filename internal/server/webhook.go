@@ -168,7 +168,7 @@ type webhookBody struct {
 	Approval approval.Approval `json:"approval"`
 	Text     []string          `json:"text"`              // what the call does, a line each
 	Answer   string            `json:"answer,omitempty"`  // URL that takes the answer
-	Token    string            `json:"token,omitempty"`   // for that, and for this approval only
+	Token    string            `json:"token,omitempty"`   // for Answer, and for this approval only
 	Command  string            `json:"command,omitempty"` // that answers on the machine
 	Deadline time.Time         `json:"deadline"`          // when no answer is a no
 }

@@ -41,7 +41,7 @@ const (
 	unnamed       = "@" // which no place can be called
 	ofWork        = "workspace"
 	ofState       = "state"
-	requestsKey   = "requests.key" // in it: of the states of calls
+	requestsKey   = "requests.key" // in ofState: the key that signs the states of calls
 )
 
 // openWorkdir makes and locks the directory of a worker.

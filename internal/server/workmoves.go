@@ -451,8 +451,8 @@ func (m *movers) Receive(ctx context.Context, at fleet.Marked, in io.Reader, ali
 	return nil
 }
 
-// unpack makes a place of a stream. The state of another place means nothing in this one: its
-// rows are under the name of that.
+// unpack makes a place of a stream. The state of another place means nothing in this one, because
+// its rows are under the name of the other place.
 func (m *movers) unpack(ctx context.Context, at fleet.Marked, made string, in io.Reader, alive func()) error {
 	manifest, err := placefile.Unpack(ctx, made, in, alive)
 	if err != nil || manifest.Place == at.Place {

@@ -33,8 +33,8 @@ var ErrThere = errors.New("there is a state already")
 // Restore makes a state directory of an archive, which it reads to its end and checks
 // before anything in the directory changes. If the directory has something, it is moved
 // aside and its new name returned; what is in no backup (images and layers of
-// workspaces) goes back from there. Without replace, this is ErrThere. No server may run
-// on the directory; the caller has to see to that.
+// workspaces) goes back from there. Without replace, this is ErrThere. The caller
+// must make sure that no server runs on the directory.
 func Restore(ctx context.Context, dir string, r io.Reader, replace bool) (_ Summary, aside string, err error) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real

@@ -13,7 +13,7 @@ import (
 type Size struct {
 	Part
 
-	Files int64 // and directories
+	Files int64 // files and directories
 	Bytes int64 // of the disk
 }
 

@@ -31,8 +31,8 @@ const (
 	claimAgain = 10 * time.Millisecond
 )
 
-// dirName is the directory of the database in a state directory, and fileName
-// the database in that.
+// dirName is the directory of the database in a state directory, and fileName is the
+// file of the database in dirName.
 const (
 	dirName  = "db"
 	fileName = "belljar.db"

@@ -28,7 +28,7 @@ const (
 // Bounds of a run.
 const (
 	mostSteps = 12          // steps of each room before a cut
-	mostWrite = 16          // writes after that, until the cut comes
+	mostWrite = 16          // writes after the last step, until the cut comes
 	mostDelay = time.Second // the longest wait for such a write
 	recent    = 300         // steps of one room that are looked for: its oldest things make room
 	keptNoise = 40          // lines of the guest that are not steps
@@ -48,8 +48,8 @@ type power struct {
 	cuts  int                 // before the guest that runs
 	rooms int                 // that write
 	said  map[string][]string // by room, the oldest first
-	steps map[string]int      // that were said, by room
-	lost  map[string][]string // of them, by room
+	steps map[string]int      // how many steps were said, by room
+	lost  map[string][]string // steps that were said and are lost, by room
 }
 
 // runCuts takes the power from guests that write, and has each look for what

@@ -49,8 +49,8 @@ type Bus struct {
 	lost chan struct{} // guarded by mu: closed when the connection that there is now ends
 }
 
-// Connect checks a configuration and begins to connect. It does not wait for that, and
-// connects again whenever the connection ends.
+// Connect checks a configuration and begins to connect, but does not wait until the Bus is
+// connected. The Bus connects again whenever the connection ends.
 func Connect(cfg Config) (*Bus, error) {
 	if len(cfg.Servers) == 0 {
 		return nil, errors.New("--nats: name at least one server, such as tls://nats.example:4222")

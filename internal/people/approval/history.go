@@ -18,7 +18,7 @@ type Filter struct {
 	Rule    string
 	By      string    // that is in the name of the person
 	Text    string    // that is in what was shown, in the reason or in the note
-	Before  time.Time // they were asked before that
+	Before  time.Time // they were asked before this time
 	Live    bool      // they are not over
 	Over    bool      // an answer was given, or it is too late for one
 	Most    int       // at most maxListed, which zero means as well

@@ -30,14 +30,14 @@ type Shown struct {
 	Stdin    []string `json:"stdin,omitempty"`       // its length and digest, and its first lines
 	Files    []string `json:"files,omitempty"`       // that it names, with their digests
 	Paths    []string `json:"paths,omitempty"`       // that the call names
-	Hosts    []string `json:"hosts,omitempty"`       // and URLs
+	Hosts    []string `json:"hosts,omitempty"`       // hosts and URLs that the call names
 	Acts     []string `json:"acts,omitempty"`        // of a browser, with what the page calls the control
 	Args     []string `json:"args,omitempty"`        // that are not shown otherwise
 	Grants   []string `json:"grants,omitempty"`      // patterns of commands that a yes lets run without a further question
 	Unsure   []string `json:"unsure,omitempty"`      // why that may not be all
 	Cut      bool     `json:"cut,omitempty"`         // some of the arguments are left out or shortened; see Desk.Arguments
 	Left     int      `json:"left_out,omitempty"`    // further lines that there is no room for
-	LeftSum  string   `json:"left_sha256,omitempty"` // of those
+	LeftSum  string   `json:"left_sha256,omitempty"` // digest of the further lines
 }
 
 // shown takes a call apart for a person.

@@ -30,7 +30,7 @@ type Case struct {
 	Took    time.Duration
 	Outcome Outcome
 	Message string // why it did not pass, in one line
-	Text    string // all of that; empty for nothing more
+	Text    string // the whole reason; empty if Message says it all
 }
 
 // JUnit returns suites as JUnit XML, in the form that Jenkins and others read (junit-10.xsd).

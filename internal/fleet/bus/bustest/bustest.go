@@ -86,7 +86,7 @@ func (c *Cluster) start(i int) {
 	go s.Start()
 }
 
-// Stop ends a server, and waits for that.
+// Stop stops a server, and waits until it has stopped.
 func (c *Cluster) Stop(i int) {
 	if s := c.all[i]; s != nil {
 		s.Shutdown()

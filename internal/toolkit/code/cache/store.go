@@ -21,7 +21,7 @@ type Store struct {
 
 	mu    sync.Mutex
 	made  []made // guarded by mu
-	bytes int    // of them, guarded by mu
+	bytes int    // guarded by mu: bytes of made
 }
 
 // Open opens the cache of a directory, which it makes. The version names the program: what

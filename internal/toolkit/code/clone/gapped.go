@@ -205,7 +205,7 @@ func (r *row) joinRepeats(ctx context.Context, seeds []pair, floor float64, work
 // piece is repeats with the later place in some files.
 type piece struct {
 	seeds  []pair
-	tokens int // of these files
+	tokens int // of the files of their later places
 }
 
 // pieces splits repeats by the files of their later places, in which they are sorted.

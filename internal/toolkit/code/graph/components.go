@@ -7,7 +7,8 @@ import (
 	"belljar.dev/internal/order"
 )
 
-// components are the nodes that links connect.
+// components returns the parts of a graph whose nodes are connected by links. Each link must be in
+// the lists of both its nodes.
 func components(all lists) (found [][]int) {
 	seen := make([]bool, all.nodes())
 	for start := range seen {
@@ -29,7 +30,7 @@ func components(all lists) (found [][]int) {
 	return sortParts(found)
 }
 
-// cycles are the nodes that depend on each other, by R. Tarjan's "Depth-First Search and
+// cycles returns the sets of nodes that depend on each other, by R. Tarjan's "Depth-First Search and
 // Linear Graph Algorithms", 1972. It keeps its own stack, for a chain of calls may be
 // as long as there are nodes.
 func cycles(out lists) (found [][]int) {

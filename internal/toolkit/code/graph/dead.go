@@ -75,7 +75,7 @@ type dead struct {
 	byName map[nameKey]int32 // index in keys
 	keys   []named
 	names  map[string]bool // of all functions
-	shapes []bool          // of these names: most words have another shape
+	shapes []bool          // shapes of names; most words have another one
 	roots  []roots         // of each file
 }
 

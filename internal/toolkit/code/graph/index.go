@@ -35,7 +35,7 @@ type index struct {
 	work    int // how many declarations were looked at
 
 	inlines  [][]inline  // of each file of Rust, the modules that it contains
-	declared [][]modDecl // and those that it declares
+	declared [][]modDecl // of each file of Rust, the modules that it declares
 	meanings []meaning   // of each file
 }
 

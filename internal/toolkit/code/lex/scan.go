@@ -11,7 +11,7 @@ import (
 type tokenizer struct {
 	text   string
 	at     int   // offset of the next byte
-	line   int32 // of that byte, from 1
+	line   int32 // line of the next byte, from 1
 	tokens []code.Token
 }
 

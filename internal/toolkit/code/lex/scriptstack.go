@@ -32,7 +32,7 @@ type scriptFrame struct {
 	target int       // the item of a name to which a function may be assigned; -1 for none
 	last   op        // the logical operator of the run in which the reader is
 	ands   int       // runs of && in this expression, which Cognitive has counted
-	mixed  bool      // and it has other operators
+	mixed  bool      // the expression has other operators, too
 	back   bool      // a group: the run goes on behind it
 	yes    int       // ternaries without their colon since the bracket
 	list   bool      // the statement declares variables
