@@ -167,6 +167,24 @@ type uncutFile struct{ recordFile }
 
 func (uncutFile) Truncate(int64) error { return syscall.EIO }
 
+// A recording lies in the directory of the log: a record that names another file leads to nothing.
+func TestRecordingsElsewhere(t *testing.T) {
+	l := castLog(t)
+	outside := filepath.Join(filepath.Dir(l.cfg.Dir), "secret")
+	if err := os.WriteFile(outside, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte("secret\n"))
+	for id, file := range map[string]string{"c-1": "../secret", "c-2": "x/../../secret", "c-3": outside} {
+		if err := l.Write(t.Context(), Outcome{CallID: id, Tool: "Bash", Cast: &Recorded{File: file, SHA256: hex.EncodeToString(sum[:])}}); err != nil {
+			t.Fatal(err)
+		}
+		if text, _, err := ReadCast(t.Context(), l.cfg.Dir, id, nil); err == nil || !strings.Contains(err.Error(), "is not a file of the log") {
+			t.Errorf("%s: got %q, %v", file, text, err)
+		}
+	}
+}
+
 // A recording that somebody has made as long as a disk is read up to its bound and refused, also where
 // the log has its SHA-256.
 func TestLargeRecordings(t *testing.T) {
