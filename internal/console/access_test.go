@@ -2,7 +2,10 @@ package console
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,6 +59,28 @@ func TestCodes(t *testing.T) {
 			t.Errorf("no code: %v", err)
 		}
 	})
+}
+
+// Over HTTP, each wrong code is refused, and after ten of them also a right one, with the time to wait:
+// WC-A14.
+func TestGuesses(t *testing.T) {
+	g := start(t)
+	_, code, _ := strings.Cut(first(g.Link("ann", Viewer)), "#")
+	try := func(code string) answered {
+		return g.send("POST", "api/v1/login", "", map[string]string{"code": code})
+	}
+	for i := range maxWrong {
+		if got := try("guess"); got.status != http.StatusUnauthorized {
+			t.Fatalf("guess %d: %d %s", i, got.status, got.body)
+		}
+	}
+	for _, text := range []string{"guess", code} {
+		got := try(text)
+		var is refusal
+		if err := json.Unmarshal(got.body, &is); err != nil || got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "60" || is.After != 60 {
+			t.Errorf("after %d guesses: %d, Retry-After %q, %s", maxWrong, got.status, got.header.Get("Retry-After"), got.body)
+		}
+	}
 }
 
 // A token holds for twelve hours, or until its person logs out. Codes and tokens are few.

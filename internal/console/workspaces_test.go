@@ -131,6 +131,15 @@ func TestWorkspaces(t *testing.T) {
 	}
 	write(t, base+"/old.txt", "somebody else\n") // under the eyes of the person
 	post("apply", all("old.txt"), 409)
+	again := func() { // a person who has read what is there now
+		t.Helper()
+		g.send("GET", path+"changes", token, nil).into(t, &is)
+		post("apply", all("old.txt"), 409)
+	}
+	again()
+	if text, err := os.ReadFile(base + "/old.txt"); err != nil || string(text) != "somebody else\n" {
+		t.Errorf("what changed in the workspace meanwhile: %s, %v", text, err)
+	}
 	if err := os.Remove(base + "/old.txt"); err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +149,7 @@ func TestWorkspaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	post("apply", all("old.txt"), 409)
+	again()
 	if text, err := os.ReadFile(outside); err != nil || string(text) != "mine\n" {
 		t.Errorf("through a link: %s, %v", text, err)
 	}
