@@ -2,6 +2,8 @@ package console
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/testenv"
+	"belljar.dev/policies"
 )
 
 // allPages are the pages of the console, each with what it shows when it is there.
@@ -291,6 +294,92 @@ func TestChromeHomoglyphs(t *testing.T) {
 	}
 }
 
+// A host that is asked for by itself, or as part of a URL, has that name beside it, too: WC-A5.
+func TestChromeHomoglyphHosts(t *testing.T) {
+	g := start(t)
+	a, _, err := g.approvals.Ask(t.Context(), approval.Request{
+		CallID:   "c-1",
+		Facts:    policies.Facts{Tenant: "a", Session: "s-1", Tool: "ReadDocs", Hosts: []string{"b\u0435lljar.example"}, URLs: []string{"https://t\u0435st.example/belljar.example", "https://plain.example/"}},
+		Decision: policies.Decision{Verdict: policies.Ask, Rule: "rule"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.at("#/inbox/approval/" + a.ID)
+	p.until(`document.querySelector('.detail .agent')`)
+	want := []string{"is xn--tst-rdd.example on the network", "is xn--blljar-3of.example on the network"}
+	if got := value[[]string](p, `[...document.querySelectorAll('.detail .agent .puny')].map(n => n.textContent)`); !slices.Equal(got, want) {
+		t.Errorf("beside the hosts stands %q, want %q", got, want)
+	}
+}
+
+// A command with characters that hide, or that turn the text around them, is shown with codes in their
+// place, and it is said that they are there. Nothing of that is said of a plain command: WC-A4.
+func TestChromeHiddenCharacters(t *testing.T) {
+	g := start(t)
+	plain, turned := g.ask("rm -rf build"), g.ask("rm -rf \u202edliub\u2069 # \u200b")
+	p := g.open(chrome(t))
+	p.login(Approver)
+	for id, want := range map[string][]string{plain.ID: {}, turned.ID: {`\u202e`, `\u2069`, `\u200b`}} {
+		p.at("#/inbox/approval/" + id)
+		p.until(`document.querySelector('.detail .answer')`)
+		got := value[[]string](p, `[...new Set([...document.querySelectorAll('.detail .agent .hid')].map(n => n.textContent))]`)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has the codes %q, want %q", id, got, want)
+		}
+		said := value[bool](p, `[...document.querySelectorAll('.detail .agent > .flag')].some(n => n.checkVisibility() && n.textContent.startsWith('This text has characters that are not seen'))`)
+		if said != (len(want) > 0) {
+			t.Errorf("that %s has hidden characters is said: %t", id, said)
+		}
+	}
+}
+
+// No element that runs or loads something is made, no attribute that does so is set, and no link leads
+// to another place than a page of the console, whatever data a page would make them of: WC10, WC-A6.
+func TestChromeElements(t *testing.T) {
+	module, err := os.ReadFile("assets/page/dom.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := start(t)
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	makes := func(call string) string {
+		t.Helper()
+		return value[string](p, `(() => { `+strings.ReplaceAll(string(module), "\nexport ", "\n")+`
+			try { return `+call+`.outerHTML } catch (e) { return e.message } })()`)
+	}
+	for call, want := range map[string]string{
+		`el('a', {to: '#/inbox/approval/ap-1'}, '<b>')`: `<a href="#/inbox/approval/ap-1">&lt;b&gt;</a>`,
+		`svg('path', {d: 'M0 0'})`:                      `<path d="M0 0"></path>`,
+	} {
+		if got := makes(call); got != want {
+			t.Errorf("%s makes %s, want %s", call, got, want)
+		}
+	}
+	calls := map[string][]string{ // by what is said of them
+		"is not used here": {`svg('path', {href: '#x'})`, `svg('path', {'xlink:href': '#x'})`},
+		"is made here":     {`svg('a')`, `svg('use')`, `svg('image')`, `svg('foreignObject')`, `svg('script')`, `svg('style')`},
+	}
+	add := func(said, call string, with ...string) {
+		for _, one := range with {
+			calls[said] = append(calls[said], fmt.Sprintf(call, quote(one)))
+		}
+	}
+	add("a link leads to a page of this console", `el('a', {to: %s})`, "javascript:window.evil=1", "JavaScript:1", " #/inbox", "data:text/html,x", "vbscript:x", "blob:x", "https://evil.example/", "//evil.example/#/", "/login", "?x#/inbox", "")
+	add("is not used here", `el('p', {%s: 'x'})`, "href", "src", "srcset", "srcdoc", "style", "action", "formaction", "target", "download", "ping", "background", "poster", "http-equiv", "onclick", "onerror", "onload", "is")
+	add("is made here", `el(%s)`, "script", "style", "iframe", "object", "embed", "base", "link")
+	for said, all := range calls {
+		for _, call := range all {
+			if got := makes(call); !strings.HasSuffix(got, said) {
+				t.Errorf("%s: got %s, want an error that ends with %q", call, got, said)
+			}
+		}
+	}
+}
+
 // All of the arguments can be read, part by part: WC-A7.
 func TestChromeLargeArguments(t *testing.T) {
 	g := start(t)
@@ -306,6 +395,9 @@ func TestChromeLargeArguments(t *testing.T) {
 	p.eval(fold + `.open = true`)
 	all := fold + `.querySelector('.agent')`
 	p.until(all + `?.innerText.includes('text:\n    0\n')`)
+	if size := value[int](p, all+`.textContent.length`); size > 9000 {
+		t.Errorf("%d characters of a part are shown at once", size)
+	}
 	later := []string{"\n    20000\n", "the end"}
 	for _, text := range later {
 		if shown := value[bool](p, all+`.textContent.includes(`+quote(text)+`)`); shown {
