@@ -165,6 +165,23 @@ func TestChromeAudit(t *testing.T) {
 	p.reads("The log is as it was written")
 }
 
+// Of a log that was changed, the page says so and where, beside the list and beside each record, and
+// shows the records: WC-A26.
+func TestChromeBrokenLog(t *testing.T) {
+	dir := logged(t, 20)
+	changeLog(t, dir)
+	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
+	is := g.verdictOf(g.login(Viewer))
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.at("#/audit")
+	said := fmt.Sprintf("The log was changed at record %d.", is.Seq)
+	broken := `[...document.querySelectorAll('main .error')].some(n => n.checkVisibility() && n.querySelector('.tag.no') && [` + quote(said) + `, ` + quote(is.Why) + `].every(text => n.textContent.includes(text)))`
+	p.until(broken + ` && document.querySelectorAll('tbody tr').length >= 20`)
+	p.eval(`document.querySelector('tbody a').click()`)
+	p.until(`window.told.startsWith('#/audit/') && document.querySelector('.page .facts') && ` + broken)
+}
+
 // A recording is shown as it was at any moment, and played at any speed: WC17.
 func TestChromePlayer(t *testing.T) {
 	dir := recorded(t)

@@ -108,13 +108,9 @@ func (g *rig) verdictOf(token string) (is chainIs) {
 	return is
 }
 
-// A log that was changed is shown, and it is said that it was changed: WC-A26.
-func TestChain(t *testing.T) {
-	dir := logged(t, 20)
-	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
-	if is := g.verdictOf(g.login(Viewer)); is.State != "ok" || is.Last == 0 || is.Checked.IsZero() {
-		t.Errorf("got %+v", is)
-	}
+// changeLog changes the log of a directory as somebody does who can write there.
+func changeLog(t *testing.T, dir string) {
+	t.Helper()
 	name := filepath.Join(dir, "audit.jsonl")
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -123,6 +119,16 @@ func TestChain(t *testing.T) {
 	if err := os.WriteFile(name, []byte(strings.Replace(string(text), `"c-7"`, `"c-8"`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A log that was changed is shown, and it is said that it was changed: WC-A26.
+func TestChain(t *testing.T) {
+	dir := logged(t, 20)
+	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
+	if is := g.verdictOf(g.login(Viewer)); is.State != "ok" || is.Last == 0 || is.Checked.IsZero() {
+		t.Errorf("got %+v", is)
+	}
+	changeLog(t, dir)
 	g = start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
 	token := g.login(Viewer)
 	if is := g.verdictOf(token); is.State != "broken" || is.Seq == 0 || is.Why == "" {
