@@ -20,12 +20,13 @@ import (
 
 // foreignPage is what an agent serves that published a port: it tries what a page can do to a
 // server on another port of its host. It cannot read the token of the person, so it sends a
-// guess, and none. %[1]s is the console, %[2]s the path of an approval, %[3]s that of the files.
+// guess, and none. %[1]s is the console, %[2]s the path of an approval, %[3]s that of the files. It
+// even knows the version of the approval, %[4]s.
 const foreignPage = `<!doctype html><title>foreign</title><body><script>
 const at = %[1]q, answer = at + %[2]q, done = [];
 document.cookie = 'belljar=1; path=/';
 for (let i = 0; i < 30; i++) document.cookie = 'c' + i + '=' + 'x'.repeat(300) + '; path=/';
-const body = JSON.stringify({yes: true, version: 'v'});
+const body = JSON.stringify({yes: true, version: %[4]q});
 const tries = {
   read: () => fetch(at + 'api/v1/me', {credentials: 'include'}).then(r => r.text()),
   page: () => fetch(at, {credentials: 'include'}).then(r => r.text()),
@@ -49,7 +50,7 @@ const tries = {
     try { return Promise.resolve(w.document.body.textContent || '') } catch (e) { return Promise.reject('refused') }
   },
   form: () => { const f = document.createElement('form'); f.method = 'post'; f.action = answer; f.enctype = 'text/plain'; f.target = 'sink'
-    const i = document.createElement('input'); i.name = '{"yes":true,"version":"v","note":"'; i.value = '"}'; f.append(i)
+    const i = document.createElement('input'); i.name = '{"yes":true,"version":"' + %[4]q + '","note":"'; i.value = '"}'; f.append(i)
     const s = document.createElement('iframe'); s.name = 'sink'; document.body.append(s, f); f.submit(); return Promise.resolve('') },
 };
 window.results = {};
@@ -87,7 +88,7 @@ func TestChromeForeignPort(t *testing.T) {
 	own.login(Operator)
 	var mu sync.Mutex
 	var heard []string // what browsers sent to the foreign server
-	text := fmt.Sprintf(foreignPage, g.URL(), "api/v1/approvals/"+a.ID+"/answer", assetsOf(t, g.URL()))
+	text := fmt.Sprintf(foreignPage, g.URL(), "api/v1/approvals/"+a.ID+"/answer", assetsOf(t, g.URL()), a.Version())
 	foreign := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		heard = append(heard, r.Header.Get("Authorization")+r.Header.Get("Referer"))
@@ -158,4 +159,105 @@ func visitForeign(ctx context.Context, t *testing.T, url string) (frames []strin
 		}
 	}
 	return frames
+}
+
+// The cookies that a page of another port sets, however many, come with no request for data, and so do
+// not keep a page of the console from working: WC-A10.
+func TestChromeCookieBomb(t *testing.T) {
+	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, `<!doctype html><title>foreign</title><script>
+			for (const name of ['belljar', 'token', '__Host-belljar']) document.cookie = name + '=planted; path=/'
+			for (let i = 0; i < 100; i++) document.cookie = 'c' + i + '=' + 'x'.repeat(4000) + '; path=/'
+			window.size = document.cookie.length
+			window.over = true
+		</script>`)
+	}))
+	defer foreign.Close()
+	browser := chrome(t)
+	g := start(t, full)
+	p := g.open(browser)
+	p.login(Approver)
+	ctx, cancel := chromedp.NewContext(browser)
+	defer cancel()
+	visitForeign(ctx, t, foreign.URL+"/")
+	if size := value[int](p, `document.cookie.length`); size < 100_000 {
+		t.Fatalf("the page of the console has %d bytes of cookies; the other page has set too few", size)
+	}
+	a := g.ask("git push")
+	g.Look()
+	p.until(`document.querySelector('.badge').textContent === '1'`)
+	p.at("#/inbox/approval/" + a.ID)
+	p.sure("No")
+	p.until(`window.told === '#/inbox'`)
+	if is, _ := g.Approval(t.Context(), a.ID); is.State != approval.Declined {
+		t.Errorf("after the answer: %+v", is)
+	}
+}
+
+// earlierPage is what an agent serves at the port of a console before the console is there: it leaves in
+// the browser all that stays there when the page is gone. Its service worker sees each request of a
+// later page.
+const earlierPage = `<!doctype html><title>earlier</title><script>
+(async () => {
+  localStorage.setItem('token', 'planted')
+  const cache = await caches.open('planted')
+  await cache.put('/x', new Response('planted'))
+  await new Promise(done => { const db = indexedDB.open('planted'); db.onsuccess = done })
+  await navigator.serviceWorker.register('worker.js')
+  await navigator.serviceWorker.ready
+  window.over = true
+})()
+</script>`
+
+// What a program that had the port earlier left in the browser is gone behind a login: its service
+// worker, its storage and its caches: WC-A29.
+func TestChromeEarlierServer(t *testing.T) {
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kind, text := "text/html; charset=utf-8", earlierPage
+		if r.URL.Path == "/worker.js" {
+			kind, text = "text/javascript", `self.addEventListener('fetch', e => e.respondWith(fetch(e.request)))`
+		}
+		w.Header().Set("Content-Type", kind)
+		_, _ = io.WriteString(w, text)
+	}))
+	earlier.Listener.Close()
+	earlier.Listener = l
+	earlier.Start()
+	defer earlier.Close()
+	browser := chrome(t)
+	ctx, cancel := chromedp.NewContext(browser)
+	defer cancel()
+	visitForeign(ctx, t, earlier.URL+"/")
+	earlier.Close()
+
+	serving, end := context.WithCancel(t.Context())
+	g, done := serveAt(serving, t, l.Addr().String())
+	t.Cleanup(func() {
+		end()
+		<-done
+	})
+	p := g.open(browser)
+	const left = `(async () => [(await navigator.serviceWorker.getRegistrations()).length, localStorage.length, (await caches.keys()).length, (await indexedDB.databases()).length].join(' '))()`
+	p.visit(g.URL())
+	p.until(`document.querySelector('.login')`)
+	if got := p.awaited(left); got != "1 1 1 1" {
+		t.Fatalf("before the login there are service workers, stored items, caches and databases: %s", got)
+	}
+	p.login(Viewer)
+	if got := p.awaited(left); got != "0 0 0 0" {
+		t.Errorf("behind the login there are service workers, stored items, caches and databases: %s", got)
+	}
+}
+
+// awaited is what the promise of a script becomes.
+func (p *tab) awaited(script string) string {
+	p.t.Helper()
+	p.eval(`window.became = null; void ` + script + `.then(is => { window.became = is }, e => { window.became = String(e) })`)
+	p.until(`window.became !== null`)
+	return value[string](p, `window.became`)
 }

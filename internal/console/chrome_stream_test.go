@@ -38,27 +38,30 @@ func TestChromeTabs(t *testing.T) {
 	t.Logf("first paint: %.0f ms", value[float64](p, `performance.getEntriesByName('first-contentful-paint')[0]?.startTime || 0`))
 }
 
+// serveAt serves a console at an address until ctx ends, and closes done at its end.
+func serveAt(ctx context.Context, t *testing.T, addr string) (g *rig, done chan struct{}) {
+	t.Helper()
+	c, err := Open(ctx, Config{Addr: addr, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, done = &rig{Console: c, t: t}, make(chan struct{})
+	v := Views{Server: g, Counts: counts{}}
+	g.mount(v)
+	go func() {
+		defer close(done)
+		if err := g.serve(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	return g, done
+}
+
 // When the server ends the page says so and tries again. The token ends with the server, so
 // people log in again, by a link that is opened in the same tab: WC29.
 func TestChromeRestart(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
-	serve := func(ctx context.Context, addr string) (g *rig, done chan struct{}) {
-		c, err := Open(ctx, Config{Addr: addr, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, done = &rig{Console: c, t: t}, make(chan struct{})
-		v := Views{Server: g, Counts: counts{}}
-		g.mount(v)
-		go func() {
-			defer close(done)
-			if err := g.serve(ctx); err != nil {
-				t.Error(err)
-			}
-		}()
-		return g, done
-	}
-	g, done := serve(ctx, "127.0.0.1:0")
+	g, done := serveAt(ctx, t, "127.0.0.1:0")
 	p := g.open(chrome(t))
 	p.mayFail("ERR_")
 	p.mayFail("401")
@@ -67,7 +70,7 @@ func TestChromeRestart(t *testing.T) {
 	<-done
 	p.until(`document.querySelector('.state.lost') && document.body.innerText.includes('Trying again')`)
 	ctx, end = context.WithCancel(t.Context())
-	next, done := serve(ctx, strings.Trim(strings.TrimPrefix(g.URL(), "http://"), "/"))
+	next, done := serveAt(ctx, t, strings.Trim(strings.TrimPrefix(g.URL(), "http://"), "/"))
 	p.until(`document.querySelector('.login') && document.body.innerText.includes('belljar console')`)
 	p.visit(first(next.Link("ann (uid 7)", Viewer)))
 	p.until(`document.querySelector('.state.live') && document.querySelector('.chart')`)
@@ -138,6 +141,34 @@ func TestChromeManyEvents(t *testing.T) {
 	p.until(`document.querySelector('.state.live')`)
 }
 
+// While an answer is slow, what changes is collected, and is asked for once more when the answer is
+// there: WC-A8.
+func TestChromeSlowAnswers(t *testing.T) {
+	g := start(t, full)
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.at("#/sessions")
+	p.until(`document.querySelector('tbody tr')`)
+	p.eval(`window.asked = 0; window.heard = 0; window.fetch = (real => (url, init) => {
+		if (String(url).endsWith('/inbox')) window.heard++
+		if (!String(url).endsWith('/sessions')) return real(url, init)
+		window.asked++
+		return new Promise(f => { window.go = () => f(new Response('[]')) })
+	})(window.fetch)`)
+	for i := range 5 {
+		g.ring.add(thing{kind: "session", id: "x"})
+		g.ring.add(thing{kind: "approval", id: "x"}) // for which the inbox is asked for
+		p.until(fmt.Sprintf(`window.heard > %d`, i))
+	}
+	if asked := value[int](p, `window.asked`); asked != 1 {
+		t.Errorf("%d requests wait for an answer, want 1", asked)
+	}
+	p.eval(`window.go()`)
+	p.until(`window.asked === 2`)
+	p.eval(`window.go()`)
+	p.until(`document.querySelectorAll('tbody tr').length === 0`)
+}
+
 // A program that writes a megabyte a second does not fill the page: WC8, WC-A7.
 func TestChromeLargeOutput(t *testing.T) {
 	out := &runs{output: bytes.Repeat([]byte("\x1b[32mok\x1b[0m 0123456789 0123456789 0123456789\n"), 200_000)}
@@ -190,6 +221,32 @@ func TestChromeGrowingOutput(t *testing.T) {
 				t.Fatalf("%s: the page keeps %d characters", what, size)
 			}
 		}
+	}
+}
+
+// A page that follows a program which writes more than the page reads leaves out what lies between, and
+// shows the end soon: WC8, WC-A8.
+func TestChromeFastOutput(t *testing.T) {
+	out := &growing{}
+	out.write(10, "0123456789\n")
+	g := start(t, full, func(_ *rig, v *Views) { v.Runs = out })
+	p := g.open(chrome(t))
+	p.login(Viewer)
+	p.at("#/jobs/s-1/3")
+	p.until(`document.querySelector('.lines-out').textContent.includes('0123456789')`)
+	out.write(8<<20, strings.Repeat("0123456789", 6)+"\n") // which takes more than a minute in parts
+	out.write(8, "the end\n")
+	p.until(`document.querySelector('.lines-out').textContent.includes('the end')`)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	parts := 0
+	for _, url := range p.sent {
+		if strings.Contains(url, "/output?") {
+			parts++
+		}
+	}
+	if parts > 8 {
+		t.Errorf("%d parts were read", parts)
 	}
 }
 
