@@ -318,6 +318,52 @@ func TestChromePins(t *testing.T) {
 
 var _ Upstreams = (*pinned)(nil)
 
+// What is pressed at the moment at which a call, a question or a definition appears was meant for
+// something else, and does not answer it: WC-A22.
+func TestChromeNoAnswerAtOnce(t *testing.T) {
+	f := &pinned{others: others{pins: []Pin{{Upstream: "files", Tenant: "a", Name: "tool read", What: "changed", Version: "v1", Diff: "+Reads\n"}}}}
+	g := start(t, func(_ *rig, v *Views) { v.Upstreams = f })
+	a := g.ask("git push")
+	q, err := g.questions.Ask(t.Context(), store.Owner{Tenant: "a", Session: "s-1"}, question.Sheet{Life: time.Hour, Questions: []question.Question{{ID: "why", Text: "Why?", Kind: question.Text}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := g.open(chrome(t))
+	p.login(Approver)
+	for hash, want := range map[string][]string{
+		"#/inbox/approval/" + a.ID: {"No", "Allow once"}, "#/inbox/question/" + q.ID: {"Do not answer"}, "#/inbox/pin/files/v1": {"Refuse it", "Trust it"},
+	} {
+		p.at("#/inbox")
+		p.eval(`window.early = null; new MutationObserver((_, o) => {
+			const all = [...document.querySelectorAll('.answer button')].filter(b => ` + list(want) + `.includes(b.textContent))
+			if (!all.length) return
+			o.disconnect()
+			window.early = all.map(b => b.textContent)
+			all.forEach(b => b.click())
+		}).observe(document.body, {childList: true, subtree: true})`)
+		p.at(hash)
+		p.until(`window.early`)
+		if got := value[[]string](p, `window.early`); !slices.Equal(got, want) {
+			t.Errorf("%s: the buttons %q were pressed, want %q", hash, got, want)
+		}
+		p.waits()
+		if !value[bool](p, `!!document.querySelector('.answer')`) {
+			t.Errorf("%s: it waits for no answer any more", hash)
+		}
+	}
+	if is, _ := g.Approval(t.Context(), a.ID); is.State != approval.Pending {
+		t.Errorf("the call: %+v", is)
+	}
+	if is, _ := g.questions.Get(t.Context(), q.ID); is.State != question.Waiting {
+		t.Errorf("the question: %+v", is)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.said) > 0 {
+		t.Errorf("the definition: %q", f.said)
+	}
+}
+
 // others of a server with one upstream.
 type oneUpstream struct{ others }
 

@@ -154,6 +154,32 @@ func TestChromeDayByKeyboard(t *testing.T) {
 	p.fine()
 }
 
+// What is pressed while a person writes the note was meant for the note, and is not an answer: WC-A22.
+func TestChromeTypingAnswersNothing(t *testing.T) {
+	g := start(t)
+	a := g.ask("git push --force")
+	p := g.open(chrome(t))
+	p.login(Approver)
+	p.at("#/inbox/approval/" + a.ID)
+	p.until(theControl("Allow once"))
+	p.waits()
+	p.tabTo(`node.dataset.focus === 'note'`)
+	p.eval(`(note => {
+		note.value = 'not yet'
+		note.dispatchEvent(new Event('input'))
+		for (const name of ['No', 'Allow once']) [...document.querySelectorAll('.answer button')].find(b => b.textContent === name).click()
+	})(document.activeElement)`)
+	p.waits()
+	if is, _ := g.Approval(t.Context(), a.ID); is.State != approval.Pending {
+		t.Fatalf("a press while the note was written answered: %+v", is)
+	}
+	p.click("Allow once")
+	p.until(`window.told === '#/inbox'`)
+	if is, _ := g.Approval(t.Context(), a.ID); is.State != approval.Approved || is.Note != "not yet" {
+		t.Errorf("after the yes: %+v", is)
+	}
+}
+
 // What was answered elsewhere meanwhile is shown, and several calls are refused at once but
 // never allowed: WC14, WC-A18, WC-A19.
 func TestChromeAnswersOfOthers(t *testing.T) {
