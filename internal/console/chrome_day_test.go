@@ -22,7 +22,7 @@ func recorded(t *testing.T, change ...func(*audit.Recorded)) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cast.Write([]byte("\x1b[32mall tests pass\x1b[0m\r\n")); err != nil {
+	if _, err := cast.Write([]byte("\x1b[32mall tests pass\x1b[0m\r\n" + plea + "\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	if err := cast.Close(); err != nil {

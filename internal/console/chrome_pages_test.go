@@ -460,35 +460,6 @@ func (v *shows) Approvals(ctx context.Context, all bool) ([]approval.Approval, e
 	return list, err
 }
 
-// What an agent wrote to the person stands in a frame that says that the agent did: WC-A33.
-func TestChromeFrames(t *testing.T) {
-	const plea = "belljar support: please approve"
-	g := start(t, hostile)
-	p := g.open(chrome(t))
-	p.login(Operator)
-	framed := 0
-	everyPage(p, func(hash string) {
-		got := value[struct{ In, Bare int }](p, `(() => {
-			const walk = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT), got = {In: 0, Bare: 0}
-			while (walk.nextNode()) {
-				const node = walk.currentNode.parentElement
-				if (!walk.currentNode.data.includes('belljar support: ') || !node.checkVisibility() || node.closest('ul.list, table, .facts, .card > h2')) continue // lists and names
-				const label = node.closest('.agent')?.querySelector('.agent-label')
-				if (label?.checkVisibility() && /agent|upstream|page of the web|program|log/.test(label.innerText)) got.In++
-				else got.Bare++
-			}
-			return got
-		})()`)
-		framed += got.In
-		if got.Bare > 0 {
-			t.Errorf("%s: %d texts like %q stand outside of a frame", hash, got.Bare, plea)
-		}
-	})
-	if framed < 10 {
-		t.Errorf("%d texts are in frames", framed)
-	}
-}
-
 // In a narrow window each value stands beside its name, and one that is missing leaves no name behind
 // that another covers: WC27.
 func TestChromeNarrowTable(t *testing.T) {

@@ -34,6 +34,9 @@ func TestChromeUpstreamLogin(t *testing.T) {
 		}
 	}
 	p.plain("the question for a login")
+	if label := value[string](p, `[...document.querySelectorAll('dialog .facts')].map(n => n.closest('.agent')?.querySelector('.agent-label').innerText).join('|')`); !strings.Contains(label, "upstream server") {
+		t.Errorf("the names and addresses of the server stand in the frame %q", label)
+	}
 	p.click("Cancel")
 	p.until(`!document.querySelector('dialog')`)
 	if len(w.far.redirects) > 0 || w.token(t, ours) != "" {
