@@ -82,7 +82,17 @@ func TestEveryClaimOfTheThreatModelNamesItsTest(t *testing.T) {
 
 // Each row of the gateway is shown by tests, or stands once below with the reason why none does.
 func TestEveryRowOfTheGatewayNamesItsTest(t *testing.T) {
-	const page = "docs/gateway-rows.md"
+	everyRow(t, "docs/gateway-rows.md", map[string]int{"GW": 52, "GW-A": 55})
+}
+
+// Each attack on the console is shown by tests.
+func TestEveryAttackOnTheConsoleNamesItsTest(t *testing.T) {
+	everyRow(t, "docs/console-rows.md", map[string]int{"WC-A": 33})
+}
+
+// everyRow checks that a page has each row once: that many of each kind.
+func everyRow(t *testing.T, page string, kinds map[string]int) {
+	t.Helper()
 	got := make(map[string]int)
 	for _, row := range claims(t, page) {
 		got[row[0]]++
@@ -93,7 +103,7 @@ func TestEveryRowOfTheGatewayNamesItsTest(t *testing.T) {
 			got[cells[0]]++
 		}
 	}
-	for kind, most := range map[string]int{"GW": 52, "GW-A": 55} {
+	for kind, most := range kinds {
 		for i := range most {
 			if id := fmt.Sprintf("%s%d", kind, i+1); got[id] != 1 {
 				t.Errorf("%s: the row %s is there %d times, want once", page, id, got[id])
