@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -414,6 +415,27 @@ func TestForms(t *testing.T) {
 	}
 	if got, err := g.approvals.Get(t.Context(), a.ID); err != nil || got.State != approval.Pending {
 		t.Errorf("the approval is %s, %v", got.State, err)
+	}
+}
+
+// What cannot be the name of a thing is the name of none, by whatever route it is asked for: WC-A23.
+func TestNamesOfNothing(t *testing.T) {
+	g := start(t, full, func(_ *rig, v *Views) { v.SetsDir = filepath.Join(t.TempDir(), "sets") })
+	token, tried := g.login(Operator), 0
+	for _, r := range g.routes() {
+		if r.method != "GET" || !strings.Contains(r.path, "{") {
+			continue
+		}
+		tried++
+		for _, name := range []string{"%00", "a%00", "a%2fb", "..%2f..%2fa", "%2fetc%2fpasswd", "a%5cb", "%ff", strings.Repeat("a", 5000)} {
+			path := strings.NewReplacer("{id}", name, "{session}", name, "{name}", name, "{cursor}", name).Replace(r.path)
+			if got := g.send("GET", "api/v1/"+path+"?path=x", token, nil); got.status != http.StatusNotFound {
+				t.Errorf("%.100s: %d %.300s", path, got.status, got.body)
+			}
+		}
+	}
+	if tried < 8 {
+		t.Errorf("%d routes were tried", tried)
 	}
 }
 

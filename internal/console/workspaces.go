@@ -45,9 +45,9 @@ func (r *request) withSets(use func(ctx context.Context, s *workspace.Store) (an
 	return value, nil
 }
 
-// ownsSet is the error for a set that is not of a tenant of the scope.
+// ownsSet is the error for a set that is not of a tenant of the scope, and for what is not the name of a set.
 func (r *request) ownsSet(s *workspace.Store, id string) error {
-	if r.views.scope.all {
+	if r.views.scope.all && workspace.CheckName(id) == nil {
 		return nil
 	}
 	info, err := s.Info(id)
