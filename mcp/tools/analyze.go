@@ -130,6 +130,10 @@ func (a *analyses) run(ctx context.Context, call mcp.Call, args toolkit.Args, ou
 	if err != nil {
 		return nil, err
 	}
+	own := args.Facts()
+	if err := json.Unmarshal(text, &own.Args); err != nil {
+		return nil, err
+	}
 	if call.Grant.Workspace() == policies.AccessNone {
 		return mcp.Refused(policies.Block{
 			Reason: fmt.Sprintf("profile %q has no workspace to measure", call.Grant.Profile()), Ran: nothingMeasured,
@@ -153,7 +157,7 @@ func (a *analyses) run(ctx context.Context, call mcp.Call, args toolkit.Args, ou
 		return a.shells.blocked(ctx, call.Session.ID(), err)
 	}
 	answer, err := toolkit.Converse(h.in, h.out, toolkit.Request{Tool: args.Analysis(), Args: text, TimeMS: h.time.Milliseconds(), Program: program}, toolkit.Asks{
-		LeaveOut: newFileJudge(ctx, call).leaveOut, Progress: stagesOf(call),
+		LeaveOut: newFileJudge(ctx, call, own).leaveOut, Progress: stagesOf(call),
 	})
 	ended := h.end(ctx, err == nil)
 	if ctx.Err() != nil {
@@ -289,20 +293,25 @@ func (h *helper) end(ctx context.Context, answered bool) sandbox.Result {
 }
 
 // fileJudge decides which files the policy keeps from an analysis: a file about which it says
-// something stricter than of a file that no rule knows, be it about the tool or about
-// `cat FILE`.
+// something stricter than of the directory that the call names, or than of a file that no rule
+// knows, be it about the tool or about `cat FILE`.
 type fileJudge struct {
-	call func(path string) policies.Decision
+	same func(path string) policies.Decision // the arguments are those of the call
+	call func(path string) policies.Decision // the file is the argument
 	cat  func(path string) policies.Decision
-	// of a file that no rule knows
-	usualCall, usualCat policies.Decision
+	// The decision about the directory, and those about a file that no rule knows.
+	project, usualCall, usualCat policies.Decision
 }
 
 // unknownFile is the name of a file that no rule knows.
 const unknownFile = toolkit.Workspace + "/belljar-a-file-that-no-rule-names"
 
-func newFileJudge(ctx context.Context, call mcp.Call) *fileJudge {
+// newFileJudge returns the judge for a call with these facts.
+func newFileJudge(ctx context.Context, call mcp.Call, own policies.Facts) *fileJudge {
 	j := &fileJudge{
+		same: func(path string) policies.Decision {
+			return call.Judge(ctx, policies.Facts{Tool: call.Tool, Paths: []string{path}, Args: own.Args})
+		},
 		call: func(path string) policies.Decision {
 			return call.Judge(ctx, policies.Facts{Tool: call.Tool, Paths: []string{path}, Args: map[string]any{"project_path": path}})
 		},
@@ -312,14 +321,15 @@ func newFileJudge(ctx context.Context, call mcp.Call) *fileJudge {
 			return call.Judge(ctx, f)
 		},
 	}
-	j.usualCall, j.usualCat = j.call(unknownFile), j.cat(unknownFile)
+	j.project, j.usualCall, j.usualCat = j.same(own.Paths[0]), j.call(unknownFile), j.cat(unknownFile)
 	return j
 }
 
 func (j *fileJudge) leaveOut(path string) bool {
 	// A rule may name the file from the workspace, where commands begin.
 	relative := strings.TrimPrefix(path, toolkit.Workspace+"/")
-	return stricter(j.call(path), j.usualCall) || stricter(j.cat(path), j.usualCat) || stricter(j.cat(relative), j.usualCat)
+	return stricter(j.same(path), j.project) || stricter(j.call(path), j.usualCall) ||
+		stricter(j.cat(path), j.usualCat) || stricter(j.cat(relative), j.usualCat)
 }
 
 // stricter reports whether one decision allows less than the usual one, or refuses for a
