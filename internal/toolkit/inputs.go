@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -11,6 +12,7 @@ import (
 	"belljar.dev/internal/toolkit/code"
 	"belljar.dev/internal/toolkit/code/clone"
 	"belljar.dev/internal/toolkit/code/history"
+	"belljar.dev/policies"
 )
 
 // The forms of results.
@@ -324,6 +326,19 @@ type Gate struct {
 	FailOnViolation      bool     `json:"fail_on_violation,omitempty" jsonschema:"a failed gate is an error"`
 	Base                 string   `json:"base,omitempty" jsonschema:"git ref: judge only what changed since"`
 	CoverageFile         string   `json:"coverage_file,omitempty" jsonschema:"Go coverprofile, lcov or Cobertura, in project_path"`
+}
+
+// Facts are the directory, and the file that is read besides what is measured.
+func (g Gate) Facts() policies.Facts {
+	f := g.Project.Facts()
+	switch {
+	case g.CoverageFile == "":
+	case path.IsAbs(g.CoverageFile): // which Check refuses
+		f.Paths = append(f.Paths, g.CoverageFile)
+	default:
+		f.Paths = append(f.Paths, g.dir()+"/"+g.CoverageFile)
+	}
+	return f
 }
 
 // Analysis is the name of the tool.

@@ -1,0 +1,210 @@
+package tools
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// unseen are the texts among the arguments that no fact shows, with the reason why no rule
+// has to see them. Each is TOOL.ARGUMENT, or toolkit.ARGUMENT for all tools of the toolkit.
+var unseen = []struct {
+	why  string
+	args []string
+}{
+	{"the tool takes a few words, and refuses all others", []string{
+		"Bash.on_timeout", "PlanMode.action", "ReadDocs.format", "ReadDocs.render", "ReadDocs.wait_until", "ReadImage.region",
+		"SearchSkills.flags", "SetCallback.action", "TaskManager.action", "TaskManager.status",
+		"WebSearch.category", "WebSearch.engines[]", "WebSearch.safesearch", "WebSearch.time_range",
+		"toolkit.cache_strategy", "toolkit.category", "toolkit.dag_type", "toolkit.detection_type", "toolkit.exclude_analyses[]",
+		"toolkit.format", "toolkit.include_analyses[]", "toolkit.metrics[]", "toolkit.scope", "toolkit.toolchain",
+	}},
+	{"people read it, and no program does", []string{"Bash.description", "BackgroundBash.description", "AskUserQuestion.questions_json"}},
+	{"belljar keeps it, or finds by it what it keeps, for the same tenant", []string{
+		"PlanMode.goal", "PlanMode.plan", "PlanMode.plan_file", "ReadBgOutput.id", "SetCallback.message", "TaskManager.query", "TaskManager.text",
+	}},
+	{"a person approves it; each command that it approves is judged when it comes", []string{"PlanMode.commands[]"}},
+	{"the skills are those of the operator's directories; this is the name of one, or what is put into its text", []string{
+		"InvokeSkill.arguments", "InvokeSkill.skill_name", "SearchSkills.pattern",
+	}},
+	{"it chooses among what the call shows in any case", []string{
+		"BrowserLook.find", "BrowserLook.tab", "ReadBgOutput.filter", "ReadDocs.selector", "toolkit.pagerank_seeds[]", "toolkit.query", "toolkit.snippet",
+	}},
+	{"each file that it chooses is judged before it is read", []string{"toolkit.include_patterns[]", "toolkit.exclude_patterns[]"}},
+	{"a revision of the project's own repository, and nothing that git could take for a path or an option", []string{"toolkit.base"}},
+	{"templates are part of the program, and no file is written", []string{"toolkit.parameters", "toolkit.resource_uri", "toolkit.templates[]"}},
+	{"engines get it, and the grant says which of these can be reached", []string{
+		"WebSearch.allowed_domains[]", "WebSearch.blocked_domains[]", "WebSearch.language", "WebSearch.query", "WebSearch.region",
+	}},
+	{"the host of the URL gets it; the grant names the headers that may be sent", []string{"ReadDocs.headers[].name", "ReadDocs.headers[].value"}},
+	{"it has a meaning on the page or in the browser alone; the act says what would happen", []string{
+		"Browser.tab", "Browser.steps[].text", "Browser.steps[].download", "Browser.steps[].button",
+	}},
+}
+
+// actSteps are steps of Browser that take an argument which the facts show.
+var actSteps = map[string]string{
+	"Browser.steps[].url":    `{"do":"open","url":%q}`,
+	"Browser.steps[].secret": `{"do":"fill","ref":5,"secret":%q}`,
+	"Browser.steps[].path":   `{"do":"upload","ref":1,"path":%q}`,
+}
+
+// canaries are values that an argument may have if it names a file or a host. Each has the
+// word canary in it.
+var canaries = []string{"/workspace/canary", "/etc/canary", "canary/file", "canary", "../canary", "https://canary.example/"}
+
+// witness is a gate that remembers what it was asked about.
+type witness struct {
+	mcp.Gate
+	facts []policies.Facts
+}
+
+func (w *witness) Decide(f policies.Facts) policies.Decision {
+	w.facts = append(w.facts, f)
+	return w.Gate.Decide(f)
+}
+
+// inputSchema is what a schema of arguments says of their form.
+type inputSchema struct {
+	Type       string
+	Enum       []string
+	Properties map[string]inputSchema
+	Items      *inputSchema
+	Required   []string
+}
+
+// texts returns where the schema takes a text of the caller's choice.
+func (s inputSchema) texts(at string) (all []string) {
+	switch {
+	case len(s.Enum) > 0:
+	case s.Type == "string", s.Type == "object" && len(s.Properties) == 0 && strings.Contains(at, "."):
+		all = append(all, at)
+	case s.Type == "array":
+		all = s.Items.texts(at + "[]")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		all = append(all, s.Properties[name].texts(at+"."+name)...)
+	}
+	return all
+}
+
+// with returns arguments that have the text at one place, and besides only what must be there. A list
+// of texts has another one before it.
+func (s inputSchema) with(at, place, text string) any {
+	switch {
+	case s.Type == "array" && s.Items.Type == "string" && strings.HasPrefix(place, at):
+		return []any{"x", text}
+	case s.Type == "array" && strings.HasPrefix(place, at):
+		return []any{s.Items.with(at+"[]", place, text)}
+	case s.Type == "array":
+		return []any{}
+	case s.Type == "object" && at == place:
+		return map[string]any{text: text}
+	case s.Type == "object":
+		all := make(map[string]any)
+		for name, p := range s.Properties {
+			below := at + "." + name
+			if slices.Contains(s.Required, name) || place == below || strings.HasPrefix(place, below+".") || strings.HasPrefix(place, below+"[]") {
+				all[name] = p.with(below, place, text)
+			}
+		}
+		return all
+	case s.Type == "string" && at == place:
+		return text
+	case s.Type == "string":
+		return "x"
+	}
+	return 1
+}
+
+// Rules judge the facts of a call. An argument that names a file or a host and is not among
+// them would pass every rule about it. So the facts show each text of the arguments, or the
+// table above has it with a reason.
+func TestFactsShowEveryArgument(t *testing.T) {
+	policy, err := policies.Parse("p.yaml", []byte("version: 1\ndefaults: {decision: deny, profile: p}\nprofiles: {p: {}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	denies := &witness{Gate: policy}
+	server, err := mcp.New(mcp.Config{Gate: denies})
+	if err != nil {
+		t.Fatal(err)
+	}
+	Add(server, Backends{Toolkit: true, Browsers: &Browsers{Acts: policies.ActKinds()}})
+	plain, err := server.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(plain.Close)
+	surfs := &witness{}
+	surfer := newSurfer(t, surfing, func(c *mcp.Config) { surfs.Gate, c.Gate = c.Gate, surfs })
+	open, _ := surfer.session(t)
+
+	excused, used := make(map[string]string), make(map[string]bool)
+	for _, u := range unseen {
+		for _, arg := range u.args {
+			excused[arg] = u.why
+		}
+	}
+	toolkit := toolkitTools(t)
+	for _, tool := range server.Tools() {
+		var schema inputSchema
+		if err := json.Unmarshal(tool.InputSchema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		for _, place := range schema.texts(tool.Name) {
+			known := place
+			if slices.Contains(toolkit, tool.Name) {
+				known = "toolkit" + strings.TrimPrefix(place, tool.Name)
+			}
+			if used[known] = true; excused[known] != "" {
+				continue
+			}
+			asked, hidden := 0, ""
+			for _, text := range canaries {
+				var args any = schema.with(tool.Name, place, text)
+				from, session, gate := server, plain, denies
+				if step, acts := actSteps[place]; acts {
+					args = map[string]any{"steps": []any{json.RawMessage(fmt.Sprintf(step, text))}}
+					from, session, gate = surfer.Server, open, surfs
+				}
+				raw, err := json.Marshal(args)
+				if err != nil {
+					t.Fatal(err)
+				}
+				gate.facts = nil
+				r, err := from.Call(t.Context(), session, tool.Name, raw)
+				if err != nil {
+					t.Fatalf("%s: %s: %v", place, raw, err)
+				}
+				if len(gate.facts) == 0 && strings.Contains(words(r), "canary") {
+					continue // it was refused before anybody was asked
+				}
+				for _, f := range gate.facts {
+					asked++
+					f.Args = nil
+					if !strings.Contains(fmt.Sprintf("%+v", f), "canary") {
+						hidden = string(raw)
+					}
+				}
+			}
+			switch {
+			case asked == 0:
+				t.Errorf("%s: no call with it came to the gate", place)
+			case hidden != "":
+				t.Errorf("%s: the facts of a call with %s do not have it, so no rule about paths or hosts sees it; add it to Facts, or to unseen with the reason", place, hidden)
+			}
+		}
+	}
+	for arg := range excused {
+		if !used[arg] {
+			t.Errorf("unseen has %s, which no tool takes", arg)
+		}
+	}
+}
