@@ -184,7 +184,7 @@ func (g profileGrant) Exec() ExecMode { return g.exec }
 func (g profileGrant) covers(other profileGrant) bool {
 	return g.access == other.access && g.system == other.system && g.image == other.image &&
 		slices.Equal(g.mounts, other.mounts) && g.sameNetwork(other) && g.storage == other.storage && g.sameExec(other) &&
-		g.protect.equal(other.protect) && maps.Equal(g.env, other.env) && other.limits.within(g.limits)
+		g.protect.equal(other.protect) && maps.Equal(g.env, other.env) && other.limits.within(g.limits.BoxLimits)
 }
 
 // sameExec is the part of Covers about the programs that commands start: a box

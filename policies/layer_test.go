@@ -328,7 +328,10 @@ func wider(a, b policies.Grant) string {
 	case x.Unset() != "":
 		return "no limit of " + x.Unset()
 	}
-	for f := range reflect.TypeFor[policies.Limits]().Fields() {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[policies.Limits]()) {
+		if f.Anonymous {
+			continue
+		}
 		if number(x, f.Name) > number(y, f.Name) {
 			return "the limit " + f.Name
 		}

@@ -11,14 +11,26 @@ import (
 // Limits bound one box and the commands in it. Every field must be above
 // zero: a zero limit is refused where it is used, never read as "unlimited".
 type Limits struct {
-	Memory     int64         // bytes, of the whole box without its /tmp
-	Pids       int64         // processes and threads of the whole box
-	CPU        float64       // CPUs' worth of time, of the whole box
-	Tmp        int64         // bytes of all that the box stores outside its workspace (/tmp, /dev/shm, home)
-	TmpFiles   int64         // inodes of the same
-	OpenFiles  int64         // file descriptors of one process
-	FileSize   int64         // bytes of the largest file a process may write
-	IO         int64         // bytes a second, read and written each, on the workspace's device
+	BoxLimits
+	CommandLimits
+}
+
+// BoxLimits are made with the box: a box with less does not serve a call. What makes a box
+// gets these alone.
+type BoxLimits struct {
+	Memory    int64   // bytes, of the whole box without its /tmp
+	Pids      int64   // processes and threads of the whole box
+	CPU       float64 // CPUs' worth of time, of the whole box
+	Tmp       int64   // bytes of all that the box stores outside its workspace (/tmp, /dev/shm, home)
+	TmpFiles  int64   // inodes of the same
+	OpenFiles int64   // file descriptors of one process
+	FileSize  int64   // bytes of the largest file a process may write
+	IO        int64   // bytes a second, read and written each, on the workspace's device
+}
+
+// CommandLimits are given with each command, whatever the box has: a call with other
+// ones runs in the same box.
+type CommandLimits struct {
 	Wall       time.Duration // longest life of a foreground command
 	Background time.Duration // longest life of a background job
 	Jobs       int           // background jobs running at once in one session
@@ -48,28 +60,29 @@ const (
 // The upper ends are those of the kernel where it has one (pid_max, nr_open) and
 // otherwise far above what a profile means, so that a slip of the pen is caught.
 
-// wallLimits are made with the box: a box with less does not serve the call.
-var wallLimits = table[Limits]{
-	size("memory", DefaultMemory, 1<<50, func(l *Limits) *int64 { return &l.Memory }, "Of the box, without its /tmp."),
-	count("pids", DefaultPids, maxPids, func(l *Limits) *int64 { return &l.Pids }, "Processes and threads of the box."),
-	cpus("cpu", DefaultCPU, func(l *Limits) *float64 { return &l.CPU }, "CPUs' worth of time of the box."),
-	size("tmp", DefaultTmp, 1<<50, func(l *Limits) *int64 { return &l.Tmp }, "Of the box's /tmp and its other storage outside the workspace."),
-	count("tmp_files", DefaultTmpFiles, 1<<32, func(l *Limits) *int64 { return &l.TmpFiles }, "Files in the storage of tmp."),
-	count("open_files", DefaultOpenFiles, 1<<20, func(l *Limits) *int64 { return &l.OpenFiles }, "Of each process; with fewer than 63 a session does not stay in the directory to which a command changed."),
-	size("file_size", DefaultFileSize, 1<<50, func(l *Limits) *int64 { return &l.FileSize }, "The largest file that a process may write."),
-	size("io", DefaultIO, 1<<50, func(l *Limits) *int64 { return &l.IO }, "Bytes a second of the box, read and written each, on the workspace's device."),
+var boxLimits = table[BoxLimits]{
+	size("memory", DefaultMemory, 1<<50, func(l *BoxLimits) *int64 { return &l.Memory }, "Of the box, without its /tmp."),
+	count("pids", DefaultPids, maxPids, func(l *BoxLimits) *int64 { return &l.Pids }, "Processes and threads of the box."),
+	cpus("cpu", DefaultCPU, func(l *BoxLimits) *float64 { return &l.CPU }, "CPUs' worth of time of the box."),
+	size("tmp", DefaultTmp, 1<<50, func(l *BoxLimits) *int64 { return &l.Tmp }, "Of the box's /tmp and its other storage outside the workspace."),
+	count("tmp_files", DefaultTmpFiles, 1<<32, func(l *BoxLimits) *int64 { return &l.TmpFiles }, "Files in the storage of tmp."),
+	count("open_files", DefaultOpenFiles, 1<<20, func(l *BoxLimits) *int64 { return &l.OpenFiles }, "Of each process; with fewer than 63 a session does not stay in the directory to which a command changed."),
+	size("file_size", DefaultFileSize, 1<<50, func(l *BoxLimits) *int64 { return &l.FileSize }, "The largest file that a process may write."),
+	size("io", DefaultIO, 1<<50, func(l *BoxLimits) *int64 { return &l.IO }, "Bytes a second of the box, read and written each, on the workspace's device."),
 }
 
-// commandLimits are given with each command, whatever the box has.
-var commandLimits = table[Limits]{
-	lasting("wall", DefaultWall, func(l *Limits) *time.Duration { return &l.Wall }, "The longest life of a foreground command."),
-	lasting("background", DefaultBackground, func(l *Limits) *time.Duration { return &l.Background }, "The longest life of a background job."),
-	count("jobs", DefaultJobs, 1024, func(l *Limits) *int { return &l.Jobs }, "Background jobs of a session at once."),
-	size("output", DefaultOutput, 1<<30, func(l *Limits) *int64 { return &l.Output }, "What is kept of each command's output."),
+var commandLimits = table[CommandLimits]{
+	lasting("wall", DefaultWall, func(l *CommandLimits) *time.Duration { return &l.Wall }, "The longest life of a foreground command."),
+	lasting("background", DefaultBackground, func(l *CommandLimits) *time.Duration { return &l.Background }, "The longest life of a background job."),
+	count("jobs", DefaultJobs, 1024, func(l *CommandLimits) *int { return &l.Jobs }, "Background jobs of a session at once."),
+	size("output", DefaultOutput, 1<<30, func(l *CommandLimits) *int64 { return &l.Output }, "What is kept of each command's output."),
 }
 
 // profileLimits are all limits of a profile.
-var profileLimits = slices.Concat(wallLimits, commandLimits)
+var profileLimits = slices.Concat(
+	partOf(boxLimits, func(l *Limits) *BoxLimits { return &l.BoxLimits }),
+	partOf(commandLimits, func(l *Limits) *CommandLimits { return &l.CommandLimits }),
+)
 
 // netLimits are those of what leaves a box.
 var netLimits = table[EgressLimits]{
@@ -126,19 +139,14 @@ var tenantLimits = append(table[Tenant]{
 
 // tenantTotals are the totals as limits of a tenant, which has those of the policy where it
 // names none. Of boxes it has at most DefaultTenantBoxes, unless the policy names a total.
-func tenantTotals() (all table[Tenant]) {
-	for _, one := range totalLimits {
-		without := func() string { return "that of totals" }
-		if one.key == totalBoxes {
-			without = func() string { return fmt.Sprintf("that of totals, if it is there, or %d", DefaultTenantBoxes) }
+func tenantTotals() table[Tenant] {
+	all := partOf(totalLimits, func(t *Tenant) *Totals { return &t.Totals })
+	for i := range all {
+		all[i].usual = func(*Tenant) {}
+		all[i].without = func() string { return "that of totals" }
+		if all[i].key == totalBoxes {
+			all[i].without = func() string { return fmt.Sprintf("that of totals, if it is there, or %d", DefaultTenantBoxes) }
 		}
-		all = append(all, limit[Tenant]{
-			key: one.key, is: one.is, doc: one.doc, without: without,
-			usual: func(*Tenant) {},
-			read:  func(d *decoder, n *yaml.Node, t *Tenant) bool { return one.read(d, n, &t.Totals) },
-			value: func(t *Tenant) float64 { return one.value(&t.Totals) },
-			least: func(a, b *Tenant) { one.least(&a.Totals, &b.Totals) },
-		})
 	}
 	return all
 }
@@ -162,6 +170,20 @@ type limit[L any] struct {
 	read    func(d *decoder, n *yaml.Node, l *L) bool // of a policy; false leaves a fault, and l as it was
 	value   func(l *L) float64                        // sizes are below 2^53 and exact in a float
 	least   func(a, b *L)                             // a gets the smaller; zero stands for none
+}
+
+// partOf returns the limits of a P as those of the L that it is a part of.
+func partOf[L, P any](part table[P], at func(*L) *P) (all table[L]) {
+	for _, one := range part {
+		all = append(all, limit[L]{
+			key: one.key, is: one.is, doc: one.doc, without: one.without,
+			usual: func(l *L) { one.usual(at(l)) },
+			read:  func(d *decoder, n *yaml.Node, l *L) bool { return one.read(d, n, at(l)) },
+			value: func(l *L) float64 { return one.value(at(l)) },
+			least: func(a, b *L) { one.least(at(a), at(b)) },
+		})
+	}
+	return all
 }
 
 // number is what a limit is counted in.
@@ -297,9 +319,9 @@ func (l Limits) Unset() string {
 	return ""
 }
 
-// within reports whether no wall of l is wider than that of o.
-func (l Limits) within(o Limits) bool {
-	for _, one := range wallLimits {
+// within reports whether no limit of l is wider than that of o.
+func (l BoxLimits) within(o BoxLimits) bool {
+	for _, one := range boxLimits {
 		if one.value(&l) > one.value(&o) {
 			return false
 		}

@@ -30,7 +30,7 @@ func signalsApart(nested bool, v landlock) bool { return nested || v >= landlock
 // plan says what the box of a grant looks like in a workspace. The caller must close what is
 // passed with it.
 func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree, w *Workspace) (*plan, error) {
-	l := g.Limits()
+	l := g.Limits().BoxLimits
 	p := &plan{
 		links: map[string]string{}, files: boxFiles(shellOf(image)),
 		base: -1, tree: -1, area: -1, filter: s.filters.plain, nested: s.nested(),

@@ -17,7 +17,7 @@ func TestExpose(t *testing.T) {
 		Limits:   limit.Enforcements{policies.LimitMemory: limit.Enforced, policies.LimitPids: limit.Enforced, policies.LimitCPU: limit.Enforced, policies.LimitIO: limit.Enforced},
 		Landlock: 7, Root: true, Execs: true, CPUs: 8, Memory: 64 << 30,
 	}
-	small := policies.Limits{Memory: 1 << 30, Pids: 100, CPU: 1, Background: 1}
+	small := policies.Limits{BoxLimits: policies.BoxLimits{Memory: 1 << 30, Pids: 100, CPU: 1}, CommandLimits: policies.CommandLimits{Background: 1}}
 	with := func(change func(*policies.Profile, *Host)) (policies.Profile, Host) {
 		p, h := policies.Profile{Name: "p", Limits: small, Exec: policies.ExecObserve}, good
 		h.Limits = limit.Enforcements{}

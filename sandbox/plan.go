@@ -11,21 +11,21 @@ import (
 // plan describes how a box is built.
 type plan struct {
 	mounts    []mount
-	pins      []protect.Pin     // protected paths of the workspace
-	links     map[string]string // path in the box -> target
-	files     map[string]string // small read-only files: path in the box -> content
-	base      int               // template that is the box's root, or -1: the init makes one
-	made      map[string]bool   // what is in it
-	keeps     bool              // what it writes to is made to outlive the init
-	kept      bool              // tree, and area unless it is on disk, were kept from an earlier init
-	tree      int               // detached mount that is the overlay workspace, or -1
-	area      int               // detached mount that is the box's storage, or -1 for a tmpfs
-	limits    policies.Limits   // those that hold without a cgroup count; a zero is not set
-	procs     uint64            // RLIMIT_NPROC, or 0 if a cgroup limits the processes
-	filter    []byte            // seccomp program, struct sock_filter each
-	watcher   []byte            // seccomp program that reports execs
-	ours      uint64            // marks the init's own execs if execs are watched, or 0
-	nested    bool              // each command gets a pid namespace of its own, to isolate it and to kill it with
+	pins      []protect.Pin      // protected paths of the workspace
+	links     map[string]string  // path in the box -> target
+	files     map[string]string  // small read-only files: path in the box -> content
+	base      int                // template that is the box's root, or -1: the init makes one
+	made      map[string]bool    // what is in it
+	keeps     bool               // what it writes to is made to outlive the init
+	kept      bool               // tree, and area unless it is on disk, were kept from an earlier init
+	tree      int                // detached mount that is the overlay workspace, or -1
+	area      int                // detached mount that is the box's storage, or -1 for a tmpfs
+	limits    policies.BoxLimits // those that hold without a cgroup count; a zero is not set
+	procs     uint64             // RLIMIT_NPROC, or 0 if a cgroup limits the processes
+	filter    []byte             // seccomp program, struct sock_filter each
+	watcher   []byte             // seccomp program that reports execs
+	ours      uint64             // marks the init's own execs if execs are watched, or 0
+	nested    bool               // each command gets a pid namespace of its own, to isolate it and to kill it with
 	network   policies.Network
 	authority []byte // certificate of the egress door, if the box is to trust one
 	forBrowser

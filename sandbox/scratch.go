@@ -45,7 +45,7 @@ var cannotLay = []unix.Errno{unix.EINVAL, unix.EPERM, unix.ENODEV, unix.EOPNOTSU
 // scratch mounts a layer over a tree, into a mount that is attached nowhere yet, and returns that in
 // the tree's place. The limits bound the layer. As with the overlay workspace, what is mounted on the old root goes with it; the
 // overlay has its layers for itself.
-func (b *builder) scratch(m mount, tree boxinit.Slot, l policies.Limits) boxinit.Slot {
+func (b *builder) scratch(m mount, tree boxinit.Slot, l policies.BoxLimits) boxinit.Slot {
 	b.Step(stepScratch + m.source)
 	b.Call(unix.SYS_MOUNT, "belljar", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV,
 		"mode=700,size="+strconv.FormatInt(l.Tmp, 10)+",nr_inodes="+strconv.FormatInt(l.TmpFiles+layerFiles, 10))

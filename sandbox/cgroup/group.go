@@ -40,7 +40,7 @@ func (t *Tree) Open(name string, grant policies.Grant, uid int, d Disk) (_ *Grou
 	if err := g.share.room(t); err != nil {
 		return nil, err
 	}
-	l := bounds{Limits: grant.Limits(), ram: grant.Limits().Memory, disk: d}
+	l := bounds{BoxLimits: grant.Limits().BoxLimits, ram: grant.Limits().Memory, disk: d}
 	// Files in a tmpfs of the box count as its memory. Without room for them a full one would
 	// look like a command that ran out of memory.
 	l.ram += grant.Downloads()

@@ -18,7 +18,7 @@ type setting struct {
 
 // bounds are the limits of one box's cgroups.
 type bounds struct {
-	policies.Limits
+	policies.BoxLimits
 	ram  int64 // bytes of memory, with the files that are stored in memory
 	disk Disk
 }
