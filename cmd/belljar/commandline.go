@@ -14,8 +14,8 @@ import (
 )
 
 // complete gives every command of a tree what all have in common: a check of its
-// arguments by its usage line, faults in plain sentences, and help that fits a
-// terminal. It is called once, when the tree stands.
+// arguments by its usage line, faults in plain sentences, an exit status for each
+// error, and help that fits a terminal. It is called once, when the tree stands.
 func complete(root *cobra.Command) {
 	root.SetHelpCommand(helpCommand())
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(c.OutOrStdout(), helpText(c, widthOf(c.OutOrStdout()))) })
@@ -26,7 +26,7 @@ func complete(root *cobra.Command) {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &statusError{code: exitUsage, err: flagFault(c, err)} })
 	root.InitDefaultHelpCmd()
 	eachCommand(root, func(c *cobra.Command) {
-		c.Args = checked(c.Args)
+		c.Args, c.RunE = checked(c.Args), ended(c.RunE)
 		c.InitDefaultHelpFlag()
 		c.Flags().Lookup("help").Usage = "show this help"
 	})
@@ -124,6 +124,21 @@ func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 			return misused(c, "%w", err)
 		}
 		return nil
+	}
+}
+
+// ended gives each error of a command an exit status: one that does not say its own is a
+// failure. What cobra finds wrong before is a mistake in the command line.
+func ended(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	if run == nil {
+		return nil
+	}
+	return func(c *cobra.Command, args []string) error {
+		err := run(c, args)
+		if _, says := errors.AsType[*statusError](err); says {
+			return err
+		}
+		return failure(err)
 	}
 }
 

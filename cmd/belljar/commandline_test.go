@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -444,4 +447,39 @@ func TestHang(t *testing.T) {
 	if got, want := hang("  a", "b c", 6, 7), "  a   b\n      c\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// An error of a command that does not say its exit status is a failure, and not a mistake
+// in the command line, wherever in the tree the command stands.
+func TestErrorsWithoutAStatus(t *testing.T) {
+	plain, before := errors.New("the disk is full"), top
+	t.Cleanup(func() { top = before })
+	for _, tt := range []struct {
+		err  error
+		want int
+	}{
+		{nil, exitOK},
+		{plain, exitFailed},
+		{failure(plain), exitFailed},
+		{usage("what is %w?", plain), exitUsage},
+		{fmt.Errorf("fetch: %w", &statusError{code: exitUnknown, err: plain}), exitUnknown},
+	} {
+		top = append(slices.Clone(before), command{"fails", false, func() *cobra.Command {
+			c := &cobra.Command{Use: "fails", RunE: func(*cobra.Command, []string) error { return tt.err }}
+			c.AddCommand(&cobra.Command{Use: "below", RunE: func(*cobra.Command, []string) error { return tt.err }})
+			return c
+		}})
+		for _, line := range [][]string{{"fails"}, {"fails", "below"}} {
+			var said strings.Builder
+			if got := run(line, strings.NewReader(""), io.Discard, &said); got != tt.want || tt.err != nil && !strings.Contains(said.String(), "the disk is full") {
+				t.Errorf("%q ends with %v: got status %d and %q, want %d", line, tt.err, got, said.String(), tt.want)
+			}
+		}
+	}
+	eachCommand(commands(), func(c *cobra.Command) {
+		if c.Run != nil || c.PreRun != nil || c.PreRunE != nil || c.PostRun != nil || c.PostRunE != nil ||
+			c.PersistentPreRun != nil || c.PersistentPreRunE != nil || c.PersistentPostRun != nil || c.PersistentPostRunE != nil {
+			t.Errorf("%s: has a function besides RunE, whose errors have no exit status", c.CommandPath())
+		}
+	})
 }

@@ -64,7 +64,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 
 	called, err := root.ExecuteContextC(ctx)
 	if shown, ok := out.(*printable.Writer); ok {
-		err = errors.Join(err, shown.Flush())
+		err = errors.Join(err, failure(shown.Flush()))
 	}
 	defer func() { _ = said.Flush() }() // nobody is left to be told
 	if stdout.closed.Load() {
@@ -75,7 +75,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	}
 	var status *statusError
 	if !errors.As(err, &status) {
-		// What cobra itself finds wrong: an unknown command or argument.
+		// What cobra itself finds wrong, such as two flags that exclude each other.
 		status = &statusError{code: exitUsage, err: err}
 	}
 	if status.err != nil {
