@@ -410,21 +410,29 @@ func TestTablesHaveEveryField(t *testing.T) {
 }
 
 // matchCases are keys of a match, beside the tool, that set each field of match and no other
-// but the one that its key needs beside it.
-var matchCases = map[string]struct{ keys, beside string }{
-	"tools":     {"", ""},
-	"commands":  {"command: ls", ""},
-	"paths":     {"path: /workspace/x", ""},
-	"urls":      {"url: https://x.example/", ""},
-	"hosts":     {"host: x.example", ""},
-	"flags":     {"command: '**', flags: [-l]", "commands"},
-	"anyFlag":   {"command: '**', any_flag: [-l]", "commands"},
-	"env":       {"command: '**', env: [A]", "commands"},
-	"acts":      {"act: press", ""},
-	"places":    {"act: press, on: https://x.example/", "acts"},
-	"profiles":  {"profile: p", ""},
-	"upstreams": {"upstream: u", ""},
-	"hints":     {"annotations: {readOnlyHint: true}", ""},
+// but the one that its key needs beside it; with a call that fits, and one that does not.
+var matchCases = map[string]struct {
+	keys, beside string
+	fits, fails  Facts
+}{
+	"tools":     {"", "", Facts{}, Facts{Tool: "ReadImage"}},
+	"commands":  {"command: ls", "", Facts{Command: "ls"}, Facts{Command: "pwd"}},
+	"paths":     {"path: /workspace/x", "", Facts{Paths: []string{"/workspace/x"}}, Facts{Paths: []string{"/workspace/y"}}},
+	"urls":      {"url: https://x.example/", "", Facts{URLs: []string{"https://x.example/"}}, Facts{URLs: []string{"https://y.example/"}}},
+	"hosts":     {"host: x.example", "", Facts{Hosts: []string{"x.example"}}, Facts{Hosts: []string{"y.example"}}},
+	"flags":     {"command: '**', flags: [-l]", "commands", Facts{Command: "ls -l"}, Facts{Command: "ls -a"}},
+	"anyFlag":   {"command: '**', any_flag: [-l]", "commands", Facts{Command: "ls -l"}, Facts{Command: "ls -a"}},
+	"env":       {"command: '**', env: [A]", "commands", Facts{Command: "ls", Env: []string{"A"}}, Facts{Command: "ls", Env: []string{"B"}}},
+	"acts":      {"act: press", "", acting("press", "https://x.example/"), acting("type", "https://x.example/")},
+	"places":    {"act: press, on: https://x.example/", "acts", acting("press", "https://x.example/"), acting("press", "https://y.example/")},
+	"profiles":  {"profile: p", "", Facts{Profile: "p"}, Facts{Profile: "q"}},
+	"upstreams": {"upstream: u", "", Facts{Upstream: "u"}, Facts{Upstream: "v"}},
+	"hints":     {"annotations: {readOnlyHint: true}", "", Facts{Annotations: map[string]bool{"readOnlyHint": true}}, Facts{}},
+}
+
+// acting are the facts of a call that acts on a page.
+func acting(kind ActKind, on string) Facts {
+	return Facts{Tool: ActTool, Acts: []Act{{Kind: kind, On: on, Field: "text"}}}
 }
 
 // What a rule is about is judged in several places before there is a call: whether it has an

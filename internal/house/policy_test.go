@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -43,13 +44,18 @@ func valuesOf(of reflect.Type, all map[string]string, seen map[reflect.Type]bool
 	}
 }
 
-// fieldsRead are the names of fields that a file reads: selectors to which nothing is assigned.
-func fieldsRead(t *testing.T, file string, text any, into map[string]bool) {
+// parsed is the syntax tree of a file.
+func parsed(t *testing.T, fset *token.FileSet, file string, text any) *ast.File {
 	t.Helper()
-	tree, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
+	tree, err := parser.ParseFile(fset, file, text, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return tree
+}
+
+// fieldsRead calls read for each field that a file reads: selectors to which nothing is assigned.
+func fieldsRead(tree *ast.File, read func(*ast.Ident)) {
 	written := make(map[ast.Expr]bool)
 	ast.Inspect(tree, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -59,23 +65,28 @@ func fieldsRead(t *testing.T, file string, text any, into map[string]bool) {
 			}
 		case *ast.SelectorExpr:
 			if !written[n] {
-				into[n.Sel.Name] = true
+				read(n.Sel)
 			}
 		}
 		return true
 	})
 }
 
+// decodes reports whether a file is one of the decoder and the schema of policies.
+func decodes(name string) bool {
+	base := filepath.Base(name)
+	return filepath.Dir(name) == "policies" && (strings.HasPrefix(base, "parse") || strings.HasPrefix(base, "schema_"))
+}
+
 // A value that a policy gives and nobody looks at is a rule that does not hold. What the decoder and
 // the schema do with it does not count. The test goes by names of fields, so it does not see a value
-// whose name another struct has too: that a decision differs by a key is for a test of its own.
+// whose name another struct has too.
 func TestEveryValueOfThePolicyIsLookedAt(t *testing.T) {
 	read := make(map[string]bool)
 	for _, name := range sources(t) {
-		if base := filepath.Base(name); filepath.Dir(name) == "policies" && (strings.HasPrefix(base, "parse_") || strings.HasPrefix(base, "schema_")) {
-			continue
+		if !decodes(name) {
+			fieldsRead(parsed(t, token.NewFileSet(), filepath.Join(root, name), nil), func(f *ast.Ident) { read[f.Name] = true })
 		}
-		fieldsRead(t, filepath.Join(root, name), nil, read)
 	}
 	all := make(map[string]string)
 	seen := make(map[reflect.Type]bool)
@@ -87,6 +98,65 @@ func TestEveryValueOfThePolicyIsLookedAt(t *testing.T) {
 		if !read[name] {
 			t.Errorf("policies.%s: nothing reads it but what decodes it", value)
 		}
+	}
+}
+
+// decoded are the fields that are for the decoder alone.
+var decoded = map[string]string{
+	"Policy.people": "People returns it, which is beside the decoder",
+	"asking.most":   "bounds what rules say",
+	"named.node":    "where a name stands that is checked once all are read",
+	"rule.node":     "where a name stands that is checked once all are read",
+	"tenant.files":  "become its layers",
+}
+
+// The same of the fields of package policies that are not exported, which only that package can read.
+// The test knows their types, so other fields of the same name do not hide one.
+func TestEveryFieldOfThePolicyIsLookedAt(t *testing.T) {
+	fset := token.NewFileSet()
+	var trees, readers []*ast.File
+	for _, name := range sources(t) {
+		if filepath.Dir(name) != "policies" {
+			continue
+		}
+		tree := parsed(t, fset, filepath.Join(root, name), nil)
+		if trees = append(trees, tree); !decodes(name) {
+			readers = append(readers, tree)
+		}
+	}
+	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
+	config := types.Config{Importer: noPackages{}, Error: func(error) {}}
+	all, _ := config.Check("policies", fset, trees, info) // which fails, as in ascents
+	read := make(map[types.Object]bool)
+	for _, tree := range readers {
+		fieldsRead(tree, func(f *ast.Ident) {
+			if field, ok := info.Uses[f].(*types.Var); ok {
+				read[field.Origin()] = true
+			}
+		})
+	}
+	seen := 0
+	for _, name := range all.Scope().Names() {
+		of, ok := all.Scope().Lookup(name).(*types.TypeName)
+		if !ok || decodes("policies/"+filepath.Base(fset.Position(of.Pos()).Filename)) {
+			continue
+		}
+		s, ok := of.Type().Underlying().(*types.Struct)
+		if !ok {
+			continue
+		}
+		for f := range s.Fields() {
+			if f.Exported() || f.Embedded() {
+				continue
+			}
+			seen++
+			if _, alone := decoded[name+"."+f.Name()]; alone == read[f] {
+				t.Errorf("%s.%s: that code besides the decoder reads it: got %v, want %v", name, f.Name(), read[f], !alone)
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("got %d fields, want all of them", seen)
 	}
 }
 
@@ -103,7 +173,7 @@ func TestFieldsReadAreFound(t *testing.T) {
 		"if a.F { return }": true,
 	} {
 		got := make(map[string]bool)
-		fieldsRead(t, "x.go", "package x\nfunc x() {\n"+text+"\n}\n", got)
+		fieldsRead(parsed(t, token.NewFileSet(), "x.go", "package x\nfunc x() {\n"+text+"\n}\n"), func(f *ast.Ident) { got[f.Name] = true })
 		if got["F"] != want {
 			t.Errorf("%s: got %v, want %v", text, got["F"], want)
 		}
