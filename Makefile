@@ -145,7 +145,7 @@ hostile-page:
 #   S8 new places by two fronts, S11 a bad link; without a figure: S10 copied directory
 #   (TestFleetDoctor), S12 (TestFleetTenantsApart, TestStrangers*), S13 (TestHostile*),
 #   S15 an audit log that was cut or replaced (TestFleetAudit), S17 (TestNoFleetInOneServer).
-# S7 is that of test-moves, and S16 a part of test-vm-power.
+# test-moves has S7, and test-vm-power has S16.
 # test-cluster-long takes ten minutes: S9 a minute without NATS, 100,000 histories of claims
 # against a model, 1,000 on NATS, and 1,000 places while the leader of NATS dies.
 CALLS ?= 100

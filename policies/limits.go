@@ -15,8 +15,8 @@ type Limits struct {
 	CommandLimits
 }
 
-// BoxLimits are made with the box: a box with less does not serve a call. What makes a box
-// gets these alone.
+// BoxLimits are set when the box is made: a call whose grant has more of one needs another box
+// (Grant.Covers). What makes a box looks at these alone.
 type BoxLimits struct {
 	Memory    int64   // bytes, of the whole box without its /tmp
 	Pids      int64   // processes and threads of the whole box
@@ -60,6 +60,7 @@ const (
 // The upper ends are those of the kernel where it has one (pid_max, nr_open) and
 // otherwise far above what a profile means, so that a slip of the pen is caught.
 
+// boxLimits are the rows of BoxLimits.
 var boxLimits = table[BoxLimits]{
 	size("memory", DefaultMemory, 1<<50, func(l *BoxLimits) *int64 { return &l.Memory }, "Of the box, without its /tmp."),
 	count("pids", DefaultPids, maxPids, func(l *BoxLimits) *int64 { return &l.Pids }, "Processes and threads of the box."),
@@ -71,6 +72,7 @@ var boxLimits = table[BoxLimits]{
 	size("io", DefaultIO, 1<<50, func(l *BoxLimits) *int64 { return &l.IO }, "Bytes a second of the box, read and written each, on the workspace's device."),
 }
 
+// commandLimits are the rows of CommandLimits.
 var commandLimits = table[CommandLimits]{
 	lasting("wall", DefaultWall, func(l *CommandLimits) *time.Duration { return &l.Wall }, "The longest life of a foreground command."),
 	lasting("background", DefaultBackground, func(l *CommandLimits) *time.Duration { return &l.Background }, "The longest life of a background job."),

@@ -155,7 +155,7 @@ func checkApart(nested bool, v landlock) Check {
 	case nested && v >= landlockLeast:
 		c.Detail = "each command is in a pid namespace of its own, in which no other command of its box has a process"
 	case nested:
-		c.Detail = "there is no Landlock here that does this, so each command is in a pid namespace of its own, in which no other command of its box has a process"
+		c.Detail = "there is no Landlock here that separates commands, so each command is in a pid namespace of its own, in which no other command of its box has a process"
 		c.Degraded = "each command costs a process and a /proc of its own"
 		c.Mend = "use Linux 5.19 or later with Landlock, as above"
 	case v < landlockNewest:

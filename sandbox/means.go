@@ -57,7 +57,7 @@ func (m *means) open(b *Box, name string, uid int) (err error) {
 	}
 	m.opened.Add(m.null.Close)
 	if b.grant.Storage() == policies.StorageDisk {
-		l := b.grant.Limits()
+		l := b.grant.Limits().BoxLimits
 		if m.area, err = openStorage(b.sup.cfg.Spool, l.Tmp, l.TmpFiles, m.uid); err != nil {
 			return err
 		}

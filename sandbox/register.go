@@ -59,7 +59,7 @@ func onDisk(g policies.Grant) int64 {
 	if g.Storage() != policies.StorageDisk {
 		return 0
 	}
-	return g.Limits().Tmp
+	return g.Limits().BoxLimits.Tmp
 }
 
 // user returns the user as which a tenant's boxes run on the host. It belongs to no

@@ -67,8 +67,8 @@ type Result struct {
 
 // Errors that callers may test for with errors.Is.
 var (
-	// ErrClosed is returned by methods of a Supervisor or Box that need it open, once it, or
-	// what owns it, is closed. To a Job, the end of its box is the end of its command.
+	// ErrClosed is returned by methods of a Supervisor, Box or Output that need it open, once it,
+	// or what owns it, is closed. To a Job, the end of its box is the end of its command.
 	ErrClosed = errors.New("closed")
 	// ErrWider is returned if a call's grant asks for more than the grant that
 	// the box was opened with.

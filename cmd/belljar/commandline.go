@@ -26,7 +26,7 @@ func complete(root *cobra.Command) {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &statusError{code: exitUsage, err: flagFault(c, err)} })
 	root.InitDefaultHelpCmd()
 	eachCommand(root, func(c *cobra.Command) {
-		c.Args, c.RunE = checked(c.Args), ended(c.RunE)
+		c.Args, c.RunE = checked(c.Args), withStatus(c.RunE)
 		c.InitDefaultHelpFlag()
 		c.Flags().Lookup("help").Usage = "show this help"
 	})
@@ -127,9 +127,9 @@ func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// ended gives each error of a command an exit status: one that does not say its own is a
-// failure. What cobra finds wrong before is a mistake in the command line.
-func ended(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+// withStatus makes each error of a command a failure that has no exit status of its own. An error
+// of cobra, before the command runs, is a mistake in the command line.
+func withStatus(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	if run == nil {
 		return nil
 	}

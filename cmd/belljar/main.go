@@ -146,6 +146,8 @@ manual pages.
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
+	// Not the flag that cobra adds for its Version: only by a template would that print all, and
+	// templates keep every method in the program (TestNoMethodIsCalledByName of the house).
 	version := root.Flags().BoolP("version", "v", false, "print the version")
 	root.RunE = func(c *cobra.Command, _ []string) error {
 		if *version {

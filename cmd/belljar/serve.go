@@ -94,7 +94,7 @@ func (s *serveOptions) run(c *cobra.Command) error {
 	hup := make(chan os.Signal, 1) // a signal that waits serves for all that come meanwhile
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	usr2 := make(chan os.Signal, 1) // and so does one of these
+	usr2 := make(chan os.Signal, 1) // the same for SIGUSR2
 	signal.Notify(usr2, syscall.SIGUSR2)
 	defer signal.Stop(usr2)
 	var err error

@@ -27,7 +27,7 @@ and the commit it was built from, with a word where files differed from that.
 	return c
 }
 
-// printVersion prints what `belljar --version` does.
+// printVersion prints the version for people: of `belljar version`, and of `belljar --version`.
 func printVersion(w io.Writer) error {
 	_, err := io.WriteString(w, buildinfo.Read().String())
 	return failure(err)

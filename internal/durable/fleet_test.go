@@ -41,13 +41,13 @@ const (
 // nodes is a front and its workers.
 type nodes struct {
 	dir   string
-	url   string // of clients
-	front *control.Client
-	other map[string]string // the worker to which a place of another one moves
+	url   string            // of clients
+	front *control.Client   // the front's control socket
+	other map[string]string // by worker: the other one, to which its place moves
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	failed  chan error // the first server that has ended
+	failed  chan error // of servers that have ended by themselves
 }
 
 // openNodes starts a fleet whose directories are in dir. The certificates are new each time.
@@ -72,14 +72,14 @@ func openNodes(ctx context.Context, dir string) (_ *nodes, err error) {
 		return nil, err
 	}
 	const host = "127.0.0.1"
-	files := func(node pki.Node) (c fleet.Credentials, err error) {
+	issue := func(node pki.Node) (c fleet.Credentials, err error) {
 		node.Life = time.Hour
 		c.CA = filepath.Join(keys, pki.CAFile)
 		c.Cert, c.Key, err = pki.Issue(keys, node, time.Now())
 		return c, err
 	}
 	cfg := server.Config{Command: "front", Policy: policy, State: filepath.Join(dir, "front"), Log: slog.New(slog.DiscardHandler)}
-	certs, err := files(pki.Node{Name: "front", Hosts: []string{host}})
+	certs, err := issue(pki.Node{Name: "front", Hosts: []string{host}})
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func openNodes(ctx context.Context, dir string) (_ *nodes, err error) {
 		return nil, err
 	}
 	for name := range n.other {
-		certs, err := files(pki.Node{Name: name, DNS: fleet.WorkerDNS(name)})
+		certs, err := issue(pki.Node{Name: name, DNS: fleet.WorkerDNS(name)})
 		if err != nil {
 			return nil, err
 		}

@@ -17,7 +17,8 @@ import (
 // writers of one room run at a time: processes share what they write to.
 const writers = 3
 
-// killsEnv is how many writers of each room are killed; by default 60, and fewer on a slow machine.
+// killsEnv is how many writers of each room are killed, and ten times that number for a slow room.
+// The default is 60, and fewer on a slow machine.
 const killsEnv = "BELLJAR_TEST_WRITERS"
 
 // TestKill kills writers of each room in the middle of their work. Each step that one of them reported as
@@ -34,7 +35,7 @@ func TestKill(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, writers, kills := t.TempDir(), writers, kills
-			if r.worker {
+			if r.slow {
 				testenv.Need(t, testenv.UserNamespaces)
 				writers, kills = 1, max(kills/10, 4)
 			}

@@ -44,9 +44,9 @@ type room struct {
 	// missing are the steps, out of those that were said, that did not happen as
 	// far as the place knows. A step that was done and not said is no loss.
 	missing func(ctx context.Context, at place, said []string) ([]string, error)
-	// worker says that the writer is a worker of a fleet, which has boxes: it takes long to start,
-	// and one process at a time has its directory.
-	worker bool
+	// slow says that a writer takes long to start, and that one at a time has the directory. It has
+	// boxes. A tenth as many of its writers are killed.
+	slow bool
 }
 
 // rooms are by the name that stands in a writer's lines.
@@ -54,7 +54,7 @@ var rooms = map[string]room{
 	"approval": {write: writeApprovals, missing: missingApprovals},
 	"audit":    {write: writeRecords, missing: missingRecords},
 	"callback": {write: writeCallbacks, missing: missingCallbacks},
-	"fleet":    {write: writeMoves, missing: missingMoves, worker: true},
+	"fleet":    {write: writeMoves, missing: missingMoves, slow: true},
 	"job":      {write: writeJobs, missing: missingJobs},
 	"pin":      {write: writePins, missing: missingPins},
 	"plan":     {write: writePlans, missing: missingPlans},

@@ -207,7 +207,7 @@ func (s *Set) later(h Hook, e Event) {
 	s.enqueue(e.Name+"/"+h.Name, func() { s.log(s.run(s.ctx, h, e)) })
 }
 
-// enqueue has a worker call f. If the queue is full, it logs that what was left out.
+// enqueue has a worker call f. If the queue is full, f is left out, and the log names it by what.
 func (s *Set) enqueue(what string, f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,8 +22,9 @@ type controller struct {
 	console    *console.Console // nil without one
 }
 
-// listen begins to answer, and opens the way by which the command line answers
-// questions. end stops both. It is nil if neither could begin: a server can do without them.
+// listen serves the control socket, and opens the way by which the command line answers
+// questions. end closes the socket. It is nil without a state directory, or where the socket
+// cannot be opened: a server can do without it.
 func (c *controller) listen(ctx context.Context) (end func()) {
 	if c.at.State == "" {
 		return nil

@@ -257,7 +257,7 @@ func nearest(name string, all []string) string {
 	want := plain(name)
 	for _, one := range all {
 		have := plain(one)
-		if want != "" && (have == want || strings.HasPrefix(have, want) || strings.HasPrefix(want, have) || strings.Contains(have, want)) {
+		if want != "" && (strings.Contains(have, want) || strings.HasPrefix(want, have)) {
 			return one
 		}
 	}

@@ -25,8 +25,8 @@ const (
 
 // Args are the arguments that the tool of one analysis takes.
 type Args interface {
-	// Facts are what the policy sees: the directory that is read, and each file that the
-	// arguments name.
+	// Facts are what the policy sees. The first path is the directory that is read, and the
+	// others are the files that the arguments name.
 	Facts() policies.Facts
 	// Check says what is wrong with the arguments, before anything is read. The error
 	// names the argument, and says what it wants instead.

@@ -333,7 +333,7 @@ func (g Gate) Facts() policies.Facts {
 	f := g.Project.Facts()
 	switch {
 	case g.CoverageFile == "":
-	case path.IsAbs(g.CoverageFile): // which Check refuses
+	case path.IsAbs(g.CoverageFile): // Check refuses it, after the policy has decided
 		f.Paths = append(f.Paths, g.CoverageFile)
 	default:
 		f.Paths = append(f.Paths, g.dir()+"/"+g.CoverageFile)

@@ -130,7 +130,7 @@ func (a *analyses) run(ctx context.Context, call mcp.Call, args toolkit.Args, ou
 	if err != nil {
 		return nil, err
 	}
-	own := args.Facts()
+	own := args.Facts() // with the arguments, as the policy saw them when the call was decided
 	if err := json.Unmarshal(text, &own.Args); err != nil {
 		return nil, err
 	}
@@ -292,12 +292,12 @@ func (h *helper) end(ctx context.Context, answered bool) sandbox.Result {
 	return result
 }
 
-// fileJudge decides which files the policy keeps from an analysis: a file about which it says
-// something stricter than of the directory that the call names, or than of a file that no rule
-// knows, be it about the tool or about `cat FILE`.
+// fileJudge decides which files an analysis leaves out: those for which the policy allows less than
+// for something else. It compares this call about the file with this call about the directory, and
+// this tool, and `cat`, about the file with the same about a file that no rule names.
 type fileJudge struct {
-	same func(path string) policies.Decision // the arguments are those of the call
-	call func(path string) policies.Decision // the file is the argument
+	same func(path string) policies.Decision // this call, with the file as its only path
+	call func(path string) policies.Decision // this tool, with the file as project_path
 	cat  func(path string) policies.Decision
 	// The decision about the directory, and those about a file that no rule knows.
 	project, usualCall, usualCat policies.Decision

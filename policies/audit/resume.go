@@ -78,7 +78,7 @@ func (w *writer) resync() error {
 	return nil
 }
 
-// reopen is resync, which may leave the writer half open if it fails.
+// reopen does the work of resync. It may leave the writer half open if it fails.
 func (w *writer) reopen() error {
 	if w.file != nil {
 		// What we wrote to it may be in a full file now, and must not get lost.

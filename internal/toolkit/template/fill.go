@@ -24,6 +24,9 @@ func fill(name, text string, params map[string]any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("parse: %w", err)
 	}
+	if len(trees) != 1 {
+		return "", fmt.Errorf("%s defines other templates", name)
+	}
 	f := filling{params: params}
 	if err := f.list(trees[name].Root, nil); err != nil {
 		return "", fmt.Errorf("generate %s: %w", name, err)
@@ -89,7 +92,9 @@ func (f *filling) value(p *parse.PipeNode, dot any) (any, error) {
 			}
 			return f.parameter(args[0])
 		case 3:
-			return f.slice(args)
+			if args[0].String() == "slice" {
+				return f.slice(args)
+			}
 		}
 	}
 	return nil, fmt.Errorf("%s is not known here", p)
