@@ -168,7 +168,7 @@ func TestFactsShowEveryArgument(t *testing.T) {
 			}
 			asked, hidden := 0, ""
 			for _, text := range canaries {
-				var args any = schema.with(tool.Name, place, text)
+				args := schema.with(tool.Name, place, text)
 				from, session, gate := server, plain, denies
 				if step, acts := actSteps[place]; acts {
 					args = map[string]any{"steps": []any{json.RawMessage(fmt.Sprintf(step, text))}}
