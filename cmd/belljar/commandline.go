@@ -127,8 +127,8 @@ func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// withStatus makes each error of a command a failure that has no exit status of its own. An error
-// of cobra, before the command runs, is a mistake in the command line.
+// withStatus gives an error of a command without an exit status that of a failure. An error of
+// cobra, before the command runs, is a mistake in the command line.
 func withStatus(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	if run == nil {
 		return nil
