@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -409,25 +410,27 @@ func TestTablesHaveEveryField(t *testing.T) {
 	}
 }
 
-// matchCases are keys of a match, beside the tool, that set each field of match and no other
-// but the one that its key needs beside it; with a call that fits, and one that does not.
+// matchCases have, for each field of match, the keys that set it. beside is the field that these keys
+// have to set as well; the tool is always set. fits is a call that such a match fits, and fails is one
+// that it does not fit.
 var matchCases = map[string]struct {
+	tool         string // "" is Bash
 	keys, beside string
 	fits, fails  Facts
 }{
-	"tools":     {"", "", Facts{}, Facts{Tool: "ReadImage"}},
-	"commands":  {"command: ls", "", Facts{Command: "ls"}, Facts{Command: "pwd"}},
-	"paths":     {"path: /workspace/x", "", Facts{Paths: []string{"/workspace/x"}}, Facts{Paths: []string{"/workspace/y"}}},
-	"urls":      {"url: https://x.example/", "", Facts{URLs: []string{"https://x.example/"}}, Facts{URLs: []string{"https://y.example/"}}},
-	"hosts":     {"host: x.example", "", Facts{Hosts: []string{"x.example"}}, Facts{Hosts: []string{"y.example"}}},
-	"flags":     {"command: '**', flags: [-l]", "commands", Facts{Command: "ls -l"}, Facts{Command: "ls -a"}},
-	"anyFlag":   {"command: '**', any_flag: [-l]", "commands", Facts{Command: "ls -l"}, Facts{Command: "ls -a"}},
-	"env":       {"command: '**', env: [A]", "commands", Facts{Command: "ls", Env: []string{"A"}}, Facts{Command: "ls", Env: []string{"B"}}},
-	"acts":      {"act: press", "", acting("press", "https://x.example/"), acting("type", "https://x.example/")},
-	"places":    {"act: press, on: https://x.example/", "acts", acting("press", "https://x.example/"), acting("press", "https://y.example/")},
-	"profiles":  {"profile: p", "", Facts{Profile: "p"}, Facts{Profile: "q"}},
-	"upstreams": {"upstream: u", "", Facts{Upstream: "u"}, Facts{Upstream: "v"}},
-	"hints":     {"annotations: {readOnlyHint: true}", "", Facts{Annotations: map[string]bool{"readOnlyHint": true}}, Facts{}},
+	"tools":     {fails: Facts{Tool: "ReadImage"}},
+	"commands":  {keys: "command: ls", fits: Facts{Command: "ls"}, fails: Facts{Command: "pwd"}},
+	"paths":     {keys: "path: /workspace/x", fits: Facts{Paths: []string{"/workspace/x"}}, fails: Facts{Paths: []string{"/workspace/y"}}},
+	"urls":      {keys: "url: https://x.example/", fits: Facts{URLs: []string{"https://x.example/"}}, fails: Facts{URLs: []string{"https://y.example/"}}},
+	"hosts":     {keys: "host: x.example", fits: Facts{Hosts: []string{"x.example"}}, fails: Facts{Hosts: []string{"y.example"}}},
+	"flags":     {keys: "command: '**', flags: [-l]", beside: "commands", fits: Facts{Command: "ls -l"}, fails: Facts{Command: "ls -a"}},
+	"anyFlag":   {keys: "command: '**', any_flag: [-l]", beside: "commands", fits: Facts{Command: "ls -l"}, fails: Facts{Command: "ls -a"}},
+	"env":       {keys: "command: '**', env: [A]", beside: "commands", fits: Facts{Command: "ls", Env: []string{"A"}}, fails: Facts{Command: "ls", Env: []string{"B"}}},
+	"acts":      {tool: ActTool, keys: "act: press", fits: acting("press", "https://x.example/"), fails: acting("type", "https://x.example/")},
+	"places":    {tool: ActTool, keys: "act: press, on: https://x.example/", beside: "acts", fits: acting("press", "https://x.example/"), fails: acting("press", "https://y.example/")},
+	"profiles":  {keys: "profile: p", fits: Facts{Profile: "p"}, fails: Facts{Profile: "q"}},
+	"upstreams": {keys: "upstream: u", fits: Facts{Upstream: "u"}, fails: Facts{Upstream: "v"}},
+	"hints":     {keys: "annotations: {readOnlyHint: true}", fits: Facts{Annotations: map[string]bool{"readOnlyHint": true}}},
 }
 
 // acting are the facts of a call that acts on a page.
@@ -443,10 +446,7 @@ func TestEveryKeyOfAMatchIsJudged(t *testing.T) {
 	sameNames(t, "match", slices.Collect(maps.Keys(matchCases)), fieldNames(match{}))
 	const policy = "version: 1\ndefaults: {decision: allow, profile: p}\nprofiles: {p: {}, q: {}}\nrules:\n  - {id: r, match: {tool: %s, %s}, decision: deny, reason: x}\n"
 	for name, c := range matchCases {
-		tool := "Bash"
-		if strings.HasPrefix(c.keys, "act") {
-			tool = ActTool
-		}
+		tool := cmp.Or(c.tool, "Bash")
 		parse := func(keys string) (*Policy, error) { return Parse("policy.yaml", fmt.Appendf(nil, policy, tool, keys)) }
 		p, err := parse(c.keys)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
+	"belljar.dev/policies/policytest"
 )
 
 // system is a policy that names layers.
@@ -328,12 +329,9 @@ func wider(a, b policies.Grant) string {
 	case x.Unset() != "":
 		return "no limit of " + x.Unset()
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[policies.Limits]()) {
-		if f.Anonymous {
-			continue
-		}
-		if number(x, f.Name) > number(y, f.Name) {
-			return "the limit " + f.Name
+	for _, name := range policytest.LimitNames() {
+		if number(x, name) > number(y, name) {
+			return "the limit " + name
 		}
 	}
 	for i, m := range a.Mounts() {

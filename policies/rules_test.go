@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -32,7 +33,8 @@ var ruleCases = map[string]struct {
 	"audit":       {"id: r, match: {tool: Bash}, decision: allow", [2]string{"", "full"}, Facts{}},
 }
 
-// decided is what a policy with one rule decides about a call, without what is of the policy itself.
+// decided returns what a policy with only this rule decides about a call, and the profile that it
+// would grant. The fields that differ between two policies are cleared.
 func decided(t *testing.T, rule string, call Facts) (Decision, string) {
 	t.Helper()
 	p, err := Parse("policy.yaml", []byte(`version: 1
@@ -53,8 +55,8 @@ rules: [{`+rule+`}]
 	return d, profile
 }
 
-// A key of a rule that no decision rests on would be a rule that does not hold, whatever its field
-// is called and whoever else reads one of that name.
+// For each key of a rule there is a call whose decision changes with the value of the key. Otherwise
+// the key would be accepted and do nothing.
 func TestEveryKeyOfARuleDecides(t *testing.T) {
 	sameNames(t, "rule", slices.Collect(maps.Keys(ruleCases)), ruleShape.names())
 	for key, c := range ruleCases {
@@ -80,9 +82,10 @@ func TestEveryKeyOfARuleDecides(t *testing.T) {
 // is the other way round.
 func TestEveryKeyOfAMatchDecides(t *testing.T) {
 	for name, c := range matchCases {
-		tool, whole := "tool: Bash", "tool: Bash"
-		if strings.HasPrefix(c.keys, "act") {
-			tool, whole = "tool: "+ActTool, "act: [press, type]" // an exception from acts needs acts
+		tool := "tool: " + cmp.Or(c.tool, "Bash")
+		whole := tool
+		if c.tool == ActTool {
+			whole = "act: [press, type]" // an exception from acts needs acts
 		}
 		match := strings.TrimSuffix(tool+", "+c.keys, ", ")
 		for _, calls := range []struct {
@@ -98,7 +101,7 @@ func TestEveryKeyOfAMatchDecides(t *testing.T) {
 			}
 			for rule, want := range rules {
 				if d, _ := decided(t, rule, calls.facts); (d.Rule == "r") != want {
-					t.Errorf("%s: {%s}, for the call that fits (%v): got a decision of rule %s; that it is of r: want %v", name, rule, calls.fits, d.Rule, want)
+					t.Errorf("%s: {%s} with %+v: decided by rule %q; by r: got %v, want %v", name, rule, calls.facts, d.Rule, d.Rule == "r", want)
 				}
 			}
 		}

@@ -6,6 +6,7 @@ package policytest
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -62,6 +63,16 @@ profiles:
   test:
     net:
       `+indented+"\n", policies.Facts{Tenant: "test", Tool: "Bash", Command: "true"}).Egress()
+}
+
+// LimitNames returns the names of the fields of policies.Limits.
+func LimitNames() (all []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[policies.Limits]()) {
+		if !f.Anonymous {
+			all = append(all, f.Name)
+		}
+	}
+	return all
 }
 
 func decide(t testing.TB, p *policies.Policy, f policies.Facts) policies.Grant {
