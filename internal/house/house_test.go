@@ -66,6 +66,16 @@ func sources(t *testing.T) []string {
 	return all
 }
 
+// parsed is the syntax tree of a file.
+func parsed(t *testing.T, fset *token.FileSet, file string, text any) *ast.File {
+	t.Helper()
+	tree, err := parser.ParseFile(fset, file, text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
 func TestEveryPackageHasItsComment(t *testing.T) {
 	comments := make(map[string]int) // by directory
 	for _, name := range sources(t) {

@@ -85,10 +85,8 @@ func listIn(text string) (all []string) {
 // ascents counts the calls between the files of a package, and returns those that run
 // up a list of the files.
 func ascents(fset *token.FileSet, trees []*ast.File, listed []string) (total int, up []string) {
-	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
-	config := types.Config{Importer: noPackages{}, Error: func(error) {}}
-	_, _ = config.Check("p", fset, trees, info) // which fails, for it lacks the other packages
-	for use, what := range info.Uses {
+	_, objects := usesIn(fset, trees)
+	for use, what := range objects {
 		called, ok := what.(*types.Func)
 		if !ok || !called.Pos().IsValid() {
 			continue
@@ -107,8 +105,16 @@ func ascents(fset *token.FileSet, trees []*ast.File, listed []string) (total int
 	return total, up
 }
 
-// noPackages leaves out what other packages declare: only the calls between the files
-// of one package are looked at.
+// usesIn type-checks the files of one package without its imports, and returns the package, and the
+// object of each name. Errors are ignored: the other packages are missing.
+func usesIn(fset *token.FileSet, trees []*ast.File) (*types.Package, map[*ast.Ident]types.Object) {
+	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
+	config := types.Config{Importer: noPackages{}, Error: func(error) {}}
+	checked, _ := config.Check("p", fset, trees, info)
+	return checked, info.Uses
+}
+
+// noPackages imports nothing: these tests look at one package at a time.
 type noPackages struct{}
 
 func (noPackages) Import(string) (*types.Package, error) { return nil, errors.New("not needed") }

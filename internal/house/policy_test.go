@@ -2,7 +2,6 @@ package house
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"go/types"
 	"path/filepath"
@@ -42,16 +41,6 @@ func valuesOf(of reflect.Type, all map[string]string, seen map[reflect.Type]bool
 		}
 		valuesOf(f.Type, all, seen)
 	}
-}
-
-// parsed is the syntax tree of a file.
-func parsed(t *testing.T, fset *token.FileSet, file string, text any) *ast.File {
-	t.Helper()
-	tree, err := parser.ParseFile(fset, file, text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tree
 }
 
 // fieldsRead calls read for each field that a file reads: selectors to which nothing is assigned.
@@ -101,17 +90,17 @@ func TestEveryValueOfThePolicyIsLookedAt(t *testing.T) {
 	}
 }
 
-// decoded are the fields that are for the decoder alone.
+// decoded are the fields that only the decoder reads, with the reason.
 var decoded = map[string]string{
 	"Policy.people": "People returns it, which is beside the decoder",
-	"asking.most":   "bounds what rules say",
+	"asking.most":   "the decoder compares the durations of rules with it",
 	"named.node":    "where a name stands that is checked once all are read",
 	"rule.node":     "where a name stands that is checked once all are read",
-	"tenant.files":  "become its layers",
+	"tenant.files":  "the decoder makes the layers from them",
 }
 
-// The same of the fields of package policies that are not exported, which only that package can read.
-// The test knows their types, so other fields of the same name do not hide one.
+// An unexported field that only the decoder and the schema read is a key that does nothing. The test
+// knows the type of each field, so a field of the same name elsewhere does not hide it.
 func TestEveryFieldOfThePolicyIsLookedAt(t *testing.T) {
 	fset := token.NewFileSet()
 	var trees, readers []*ast.File
@@ -120,17 +109,16 @@ func TestEveryFieldOfThePolicyIsLookedAt(t *testing.T) {
 			continue
 		}
 		tree := parsed(t, fset, filepath.Join(root, name), nil)
-		if trees = append(trees, tree); !decodes(name) {
+		trees = append(trees, tree)
+		if !decodes(name) {
 			readers = append(readers, tree)
 		}
 	}
-	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
-	config := types.Config{Importer: noPackages{}, Error: func(error) {}}
-	all, _ := config.Check("policies", fset, trees, info) // which fails, as in ascents
+	all, objects := usesIn(fset, trees)
 	read := make(map[types.Object]bool)
 	for _, tree := range readers {
 		fieldsRead(tree, func(f *ast.Ident) {
-			if field, ok := info.Uses[f].(*types.Var); ok {
+			if field, ok := objects[f].(*types.Var); ok {
 				read[field.Origin()] = true
 			}
 		})

@@ -2,7 +2,6 @@ package house
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"path"
 	"path/filepath"
@@ -28,10 +27,7 @@ var starts = map[string][]string{
 // uses are the names of a file, as path.Name, that start a program.
 func uses(t *testing.T, name string) (all []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := parsed(t, token.NewFileSet(), filepath.Join(root, name), nil)
 	imports := make(map[string]string) // local name -> path
 	for _, spec := range file.Imports {
 		full := strings.Trim(spec.Path.Value, `"`)

@@ -2,7 +2,6 @@ package house
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"maps"
 	"path/filepath"
@@ -30,10 +29,7 @@ var mayWait = map[string]string{
 // it may have that.
 func sleeps(t *testing.T, file string, text any) []string {
 	t.Helper()
-	tree, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := parsed(t, token.NewFileSet(), file, text)
 	bubble := slices.ContainsFunc(tree.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` })
 	calls := func(e ast.Expr, name string) bool {
 		call, ok := ast.Unparen(e).(*ast.CallExpr)

@@ -2,7 +2,6 @@ package house
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"path/filepath"
 	"strings"
@@ -13,10 +12,7 @@ import (
 // begins.
 func compiled(t *testing.T, file string, text any) []string {
 	t.Helper()
-	tree, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := parsed(t, token.NewFileSet(), file, text)
 	var found []string
 	for _, decl := range tree.Decls {
 		vars, ok := decl.(*ast.GenDecl)
