@@ -83,6 +83,8 @@ type inputSchema struct {
 func (s inputSchema) texts(at string) (all []string) {
 	switch {
 	case len(s.Enum) > 0:
+	// An object without properties is a map of the caller's names. The arguments of a tool without any
+	// look the same, but have no dot.
 	case s.Type == "string", s.Type == "object" && len(s.Properties) == 0 && strings.Contains(at, "."):
 		all = append(all, at)
 	case s.Type == "array":
@@ -94,8 +96,8 @@ func (s inputSchema) texts(at string) (all []string) {
 	return all
 }
 
-// with returns arguments that have the text at one place, and besides only what must be there. A list
-// of texts has another one before it.
+// with returns arguments with the text at place, and otherwise only the required ones. A list of texts
+// gets "x" before the text, so that the facts must show more than its first element.
 func (s inputSchema) with(at, place, text string) any {
 	switch {
 	case s.Type == "array" && s.Items.Type == "string" && strings.HasPrefix(place, at):
@@ -163,10 +165,11 @@ func TestFactsShowEveryArgument(t *testing.T) {
 			if slices.Contains(toolkit, tool.Name) {
 				known = "toolkit" + strings.TrimPrefix(place, tool.Name)
 			}
-			if used[known] = true; excused[known] != "" {
+			used[known] = true
+			if excused[known] != "" {
 				continue
 			}
-			asked, hidden := 0, ""
+			asked, unshown := 0, ""
 			for _, text := range canaries {
 				args := schema.with(tool.Name, place, text)
 				from, session, gate := server, plain, denies
@@ -190,15 +193,15 @@ func TestFactsShowEveryArgument(t *testing.T) {
 					asked++
 					f.Args = nil
 					if !strings.Contains(fmt.Sprintf("%+v", f), "canary") {
-						hidden = string(raw)
+						unshown = string(raw)
 					}
 				}
 			}
 			switch {
 			case asked == 0:
 				t.Errorf("%s: no call with it came to the gate", place)
-			case hidden != "":
-				t.Errorf("%s: the facts of a call with %s do not have it, so no rule about paths or hosts sees it; add it to Facts, or to unseen with the reason", place, hidden)
+			case unshown != "":
+				t.Errorf("%s: the facts of a call with %s do not have it, so no rule about paths or hosts sees it; add it to Facts, or to unseen with the reason", place, unshown)
 			}
 		}
 	}
