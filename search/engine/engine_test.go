@@ -42,9 +42,8 @@ func TestBundledEnginesAreComplete(t *testing.T) {
 	}
 }
 
-// A key of identity that a file leaves out has a value all the same: the engine would be off, so
-// that nobody asks it and no test wants its recorded answers, or general, or of a family of its
-// own. Each engine that comes with belljar says them, also where it is off on purpose.
+// The reader has a default for each of these keys: an engine without "use" is off, and no test then
+// wants its recorded answers. So each bundled file writes them out, also if the value is the default.
 func TestBundledEnginesSayWhatTheyAre(t *testing.T) {
 	for _, e := range load(t).All() {
 		text, err := bundled.ReadFile("engines/" + filepath.Base(e.Source))
