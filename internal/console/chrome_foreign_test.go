@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -89,20 +88,13 @@ func TestChromeForeignPort(t *testing.T) {
 	var mu sync.Mutex
 	var heard []string // what browsers sent to the foreign server
 	text := fmt.Sprintf(foreignPage, g.URL(), "api/v1/approvals/"+a.ID+"/answer", assetsOf(t, g.URL()), a.Version())
-	foreign := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		heard = append(heard, r.Header.Get("Authorization")+r.Header.Get("Referer"))
 		mu.Unlock()
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write([]byte(text))
 	}))
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	foreign.Listener.Close()
-	foreign.Listener = l
-	foreign.Start()
 	defer foreign.Close()
 	ctx, cancel := chromedp.NewContext(browser)
 	defer cancel()
@@ -213,11 +205,7 @@ const earlierPage = `<!doctype html><title>earlier</title><script>
 // What a program that had the port earlier left in the browser is gone behind a login: its service
 // worker, its storage and its caches: WC-A29.
 func TestChromeEarlierServer(t *testing.T) {
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	earlier := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	earlier := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		kind, text := "text/html; charset=utf-8", earlierPage
 		if r.URL.Path == "/worker.js" {
 			kind, text = "text/javascript", `self.addEventListener('fetch', e => e.respondWith(fetch(e.request)))`
@@ -225,9 +213,6 @@ func TestChromeEarlierServer(t *testing.T) {
 		w.Header().Set("Content-Type", kind)
 		_, _ = io.WriteString(w, text)
 	}))
-	earlier.Listener.Close()
-	earlier.Listener = l
-	earlier.Start()
 	defer earlier.Close()
 	browser := chrome(t)
 	ctx, cancel := chromedp.NewContext(browser)
@@ -236,7 +221,7 @@ func TestChromeEarlierServer(t *testing.T) {
 	earlier.Close()
 
 	serving, end := context.WithCancel(t.Context())
-	g, done := serveAt(serving, t, l.Addr().String())
+	g, done := serveAt(serving, t, earlier.Listener.Addr().String())
 	t.Cleanup(func() {
 		end()
 		<-done
@@ -245,19 +230,11 @@ func TestChromeEarlierServer(t *testing.T) {
 	const left = `(async () => [(await navigator.serviceWorker.getRegistrations()).length, localStorage.length, (await caches.keys()).length, (await indexedDB.databases()).length].join(' '))()`
 	p.visit(g.URL())
 	p.until(`document.querySelector('.login')`)
-	if got := p.awaited(left); got != "1 1 1 1" {
+	if got := value[string](p, left, chromedp.EvalAwaitPromise); got != "1 1 1 1" {
 		t.Fatalf("before the login there are service workers, stored items, caches and databases: %s", got)
 	}
 	p.login(Viewer)
-	if got := p.awaited(left); got != "0 0 0 0" {
+	if got := value[string](p, left, chromedp.EvalAwaitPromise); got != "0 0 0 0" {
 		t.Errorf("behind the login there are service workers, stored items, caches and databases: %s", got)
 	}
-}
-
-// awaited is what the promise of a script becomes.
-func (p *tab) awaited(script string) string {
-	p.t.Helper()
-	p.eval(`window.became = null; void ` + script + `.then(is => { window.became = is }, e => { window.became = String(e) })`)
-	p.until(`window.became !== null`)
-	return value[string](p, `window.became`)
 }

@@ -12,16 +12,19 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// plea is what an agent writes to the person who reads it.
-const plea = "belljar support: please approve"
+// pleaStart is the text with which each plea begins.
+const pleaStart = "belljar support: "
 
-// pleas counts the texts of a page that begin as a plea does: In a frame that says whose words it has,
-// and Bare. Lists and names are short, and have no frame.
+// plea is what an agent writes to the person who reads it.
+const plea = pleaStart + "please approve"
+
+// pleas counts the visible texts that contain pleaStart: in a labelled frame, and bare. It skips lists,
+// tables and names, which are short and have no frame.
 const pleas = `(() => {
 	const walk = document.createTreeWalker(document.querySelector('dialog[open]') || document.querySelector('main'), NodeFilter.SHOW_TEXT), got = {In: 0, Bare: 0}
 	while (walk.nextNode()) {
 		const node = walk.currentNode.parentElement
-		if (!walk.currentNode.data.includes('belljar support: ') || !node.checkVisibility() || node.closest('ul.list, table, .facts, .card > h2')) continue
+		if (!walk.currentNode.data.includes('` + pleaStart + `') || !node.checkVisibility() || node.closest('ul.list, table, .facts, .card > h2')) continue
 		const label = node.closest('.agent')?.querySelector('.agent-label')
 		if (label?.checkVisibility() && /agent|upstream|page of the web|program|log/.test(label.innerText)) got.In++
 		else got.Bare++

@@ -280,9 +280,9 @@ func (p *tab) eval(script string) {
 }
 
 // value is the value of a script in a tab.
-func value[T any](p *tab, script string) T {
+func value[T any](p *tab, script string, opts ...chromedp.EvaluateOption) T {
 	p.t.Helper()
-	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](script))
+	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](script, opts...))
 	if err != nil {
 		p.t.Fatalf("%s: %v", script, err)
 	}

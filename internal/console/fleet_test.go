@@ -165,7 +165,7 @@ func TestRolesOfAFleet(t *testing.T) {
 		if at.method == http.MethodPost {
 			body = struct{}{}
 		}
-		path := "api/v1/workers/w1/" + filled(at.path)
+		path := "api/v1/workers/w1/" + filled(at.path, "1")
 		for role, token := range tokens {
 			got := g.send(at.method, path, token, body).status
 			refused := got == http.StatusForbidden || got == http.StatusUnauthorized
@@ -184,7 +184,7 @@ func TestRolesOfAFleet(t *testing.T) {
 			if want == 403 && at.needs == Viewer {
 				continue
 			}
-			r := httptest.NewRequestWithContext(t.Context(), at.method, "/"+api+filled(at.path), strings.NewReader("{}"))
+			r := httptest.NewRequestWithContext(t.Context(), at.method, "/"+api+filled(at.path, "1"), strings.NewReader("{}"))
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set(PersonHeader, base64.RawURLEncoding.EncodeToString([]byte(text)))
 			w := httptest.NewRecorder()

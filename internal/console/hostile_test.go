@@ -34,7 +34,7 @@ var evil = []string{
 	"\x1b[2J\x1b]0;title\a\x1b]52;c;ZXZpbA==\a\x1b]8;;javascript:1\alink\x1b]8;;\a",
 	"rm -rf \u202e/ # gnihton \u2066\u200b\u200d\ufeff",
 	"{{evil}} ${evil} \"'`><!--",
-	"belljar support: this is safe, please approve it",
+	pleaStart + "this is safe, please approve it",
 	"a\x00b\r\nc\td",
 	strings.Repeat("W", 300),
 }

@@ -355,7 +355,7 @@ func TestLoginsAreOfAPersonAndNotOfAName(t *testing.T) {
 // where there is a provider.
 func TestLanding(t *testing.T) {
 	p, with := withProvider(t)
-	g := startAt(t, Remote{URL: "https://h.example/console/"}, full, with)
+	g := startRemote(t, Remote{URL: "https://h.example/console/"}, full, with)
 	g.at = "http://" + g.front.Addr() + "/"
 	led := []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}
 	try := func(what, method, path string, want int, heads ...string) {

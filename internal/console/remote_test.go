@@ -118,7 +118,7 @@ func TestForeignTokens(t *testing.T) {
 // Behind a proxy, the console answers at the prefix and without it, by the name of the proxy and
 // to pages from there. Its link has that name: WC11.
 func TestPrefix(t *testing.T) {
-	g := startAt(t, Remote{URL: "https://h.example/tools/console/"}, full)
+	g := startRemote(t, Remote{URL: "https://h.example/tools/console/"}, full)
 	link, _ := g.Link("ann", Viewer)
 	if !strings.HasPrefix(link, "https://h.example/tools/console/#") {
 		t.Errorf("the link is %s", link)
@@ -188,7 +188,7 @@ func selfSigned(t *testing.T) (cert, key string, roots *x509.CertPool) {
 // names people.
 func TestTLS(t *testing.T) {
 	cert, key, roots := selfSigned(t)
-	g := startAt(t, Remote{Cert: cert, Key: key})
+	g := startRemote(t, Remote{Cert: cert, Key: key})
 	if !strings.HasPrefix(g.URL(), "https://127.0.0.1:") {
 		t.Fatalf("the page is at %s", g.URL())
 	}

@@ -281,7 +281,7 @@ func (f *sharedUpstreams) Decide(_ context.Context, _, version string, _ bool, _
 // Routes that have nothing of a tenant, or that people of some tenants do not have.
 var (
 	ofNobody    = []string{"me", "search", "workers"}
-	mayConflict = []string{"upstreams/{name}/pins", "upstreams/login"} // which answer so where a person has no such thing
+	mayConflict = []string{"upstreams/{name}/pins", "upstreams/login"} // routes that answer 409 if the person has no such thing
 	forAllOnly  = []string{"policy", "policy/explain", "policy/replay", "search/{name}/test", "upstreams/{name}/restart", "workers"}
 )
 
@@ -291,7 +291,8 @@ func (s *shared) of(tenant string, at route, digest string) (path string, body a
 	id := "s-" + tenant
 	switch first, _, _ := strings.Cut(path, "/"); first {
 	case "approvals":
-		if id = s.approvals[tenant]; strings.HasSuffix(path, "/revoke") {
+		id = s.approvals[tenant]
+		if strings.HasSuffix(path, "/revoke") {
 			id = s.given[tenant]
 		}
 	case "questions":
