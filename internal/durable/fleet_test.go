@@ -144,23 +144,27 @@ func (n *nodes) workspace(worker string) string {
 	return filepath.Join(n.dir, worker, "places", "a", "@", "workspace")
 }
 
-// rest waits until the place is at work at one worker, and no other one has it.
+// rest waits until the place is at work at one worker, no other one has it, and it could move.
 func (n *nodes) rest(ctx context.Context) (now fleet.PlaceInfo, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		err = n.front.Ask(ctx, http.MethodGet, "/fleet/place?place="+url.QueryEscape("a"), nil, &now)
+		var fronts []fleet.Info
+		err = errors.Join(
+			n.front.Ask(ctx, http.MethodGet, "/fleet/place?place="+url.QueryEscape("a"), nil, &now),
+			n.front.Ask(ctx, http.MethodGet, "/fleet", nil, &fronts),
+		)
 		_, elsewhere := os.Lstat(filepath.Dir(n.workspace(n.other[now.Worker])))
-		if err == nil && now.State == "at work" && errors.Is(elsewhere, os.ErrNotExist) {
+		if err == nil && now.State == "at work" && errors.Is(elsewhere, os.ErrNotExist) && len(fronts) == 1 && len(fronts[0].Workers) == len(n.other) {
 			return now, nil
 		}
 		select {
 		case err := <-n.failed:
 			return now, err
 		case <-ctx.Done():
-			return now, fmt.Errorf("the place does not come to rest: %+v, %w", now, err)
+			return now, errors.Join(fmt.Errorf("the place does not come to rest: %+v, %+v", now, fronts), err)
 		case <-again.C:
 		}
 	}

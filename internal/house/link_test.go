@@ -13,15 +13,15 @@ import (
 // in the toolkit, the template of cobra's version, and protobuf before 1.36.12 with Go 1.26
 // (golang/protobuf issue 1704).
 func TestNoMethodIsCalledByName(t *testing.T) {
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-dumpdep", "-o", filepath.Join(t.TempDir(), "belljar"), "./cmd/belljar")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-dumpdep", "-o", filepath.Join(t.TempDir(), "belljar"), "./cmd/belljar")
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	said, err := build.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %.2000s", err, said)
+		t.Fatalf("%v: %s", err, said[max(0, len(said)-2000):])
 	}
 	edges := 0
 	for edge := range strings.Lines(string(said)) {
-		if strings.HasSuffix(edge, " <ReflectMethod>\n") {
+		if _, kept, _ := strings.Cut(edge, " -> "); strings.Contains(kept, "<ReflectMethod>") {
 			t.Fatalf("the linker keeps %swant no such function; github.com/aarzilli/whydeadcode finds what needs it", edge)
 		}
 		edges++

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,7 +132,9 @@ func (a *analyses) run(ctx context.Context, call mcp.Call, args toolkit.Args, ou
 	if err != nil {
 		return nil, err
 	}
-	own := args.Facts() // with the arguments, as the policy saw them when the call was decided
+	// As the policy saw the call when it was decided.
+	own := args.Facts()
+	own.Tool = call.Tool
 	if err := json.Unmarshal(text, &own.Args); err != nil {
 		return nil, err
 	}
@@ -157,7 +161,7 @@ func (a *analyses) run(ctx context.Context, call mcp.Call, args toolkit.Args, ou
 		return a.shells.blocked(ctx, call.Session.ID(), err)
 	}
 	answer, err := toolkit.Converse(h.in, h.out, toolkit.Request{Tool: args.Analysis(), Args: text, TimeMS: h.time.Milliseconds(), Program: program}, toolkit.Asks{
-		LeaveOut: newFileJudge(ctx, call, own).leaveOut, Progress: stagesOf(call),
+		LeaveOut: newFileJudge(func(f policies.Facts) policies.Decision { return call.Judge(ctx, f) }, own).leaveOut, Progress: stagesOf(call),
 	})
 	ended := h.end(ctx, err == nil)
 	if ctx.Err() != nil {
@@ -301,35 +305,49 @@ type fileJudge struct {
 	cat  func(path string) policies.Decision
 	// The decision about the directory, and those about a file that no rule knows.
 	project, usualCall, usualCat policies.Decision
+	named                        []string // files that the call names: it was decided about each
 }
 
 // unknownFile is the name of a file that no rule knows.
 const unknownFile = toolkit.Workspace + "/belljar-a-file-that-no-rule-names"
 
-// newFileJudge returns the judge for a call with these facts.
-func newFileJudge(ctx context.Context, call mcp.Call, own policies.Facts) *fileJudge {
+// newFileJudge returns the judge for a call with these facts. judge decides about others.
+func newFileJudge(judge func(policies.Facts) policies.Decision, own policies.Facts) *fileJudge {
 	j := &fileJudge{
 		same: func(path string) policies.Decision {
-			return call.Judge(ctx, policies.Facts{Tool: call.Tool, Paths: []string{path}, Args: own.Args})
+			return judge(policies.Facts{Tool: own.Tool, Paths: []string{path}, Args: own.Args})
 		},
 		call: func(path string) policies.Decision {
-			return call.Judge(ctx, policies.Facts{Tool: call.Tool, Paths: []string{path}, Args: map[string]any{"project_path": path}})
+			return judge(policies.Facts{Tool: own.Tool, Paths: []string{path}, Args: map[string]any{"project_path": path}})
 		},
 		cat: func(path string) policies.Decision {
 			f := commandFacts("cat "+quoteWord(path), "", nil, "")
 			f.Tool, f.Args = "Bash", map[string]any{"command": f.Command}
-			return call.Judge(ctx, f)
+			return judge(f)
 		},
 	}
 	j.project, j.usualCall, j.usualCat = j.same(own.Paths[0]), j.call(unknownFile), j.cat(unknownFile)
+	for _, file := range own.Paths[1:] {
+		j.named = append(j.named, path.Clean(file))
+	}
 	return j
 }
 
-func (j *fileJudge) leaveOut(path string) bool {
+func (j *fileJudge) leaveOut(file string) bool {
 	// A rule may name the file from the workspace, where commands begin.
-	relative := strings.TrimPrefix(path, toolkit.Workspace+"/")
-	return stricter(j.same(path), j.project) || stricter(j.call(path), j.usualCall) ||
-		stricter(j.cat(path), j.usualCat) || stricter(j.cat(relative), j.usualCat)
+	relative := strings.TrimPrefix(file, toolkit.Workspace+"/")
+	if slices.Contains(j.named, file) {
+		// A person may have been asked about it, and has said yes. So a rule that asks before cat
+		// does not count either, but one that denies it does.
+		return denied(j.cat(file), j.usualCat) || denied(j.cat(relative), j.usualCat)
+	}
+	return stricter(j.same(file), j.project) || stricter(j.call(file), j.usualCall) ||
+		stricter(j.cat(file), j.usualCat) || stricter(j.cat(relative), j.usualCat)
+}
+
+// denied reports whether one decision is a stricter one that nobody is asked about.
+func denied(d, usual policies.Decision) bool {
+	return d.Verdict == policies.Deny && stricter(d, usual)
 }
 
 // stricter reports whether one decision allows less than the usual one, or refuses for a

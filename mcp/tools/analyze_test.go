@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"belljar.dev/mcp"
+	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
 
@@ -25,6 +26,33 @@ func TestUnanswered(t *testing.T) {
 		r := a.unanswered(mcp.Call{}, sandbox.Result{Status: sandbox.Killed}, c.err)
 		if got := r.Content[0].Text; !r.IsError || !strings.Contains(got, c.want) {
 			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+// A file that the call names was decided about with the call, by a person perhaps. Of what a policy
+// denies to cat, nothing is read.
+func TestFileJudge(t *testing.T) {
+	const head = "version: 1\ndefaults: {decision: allow, profile: p}\nprofiles: {p: {fs: {workspace: rw}}}\nrules:\n"
+	const out, other = "/workspace/out/cover.out", "/workspace/out/other"
+	for name, tt := range map[string]struct {
+		rules      string
+		out, other bool // are left out
+	}{
+		"no rule":        {`  - {id: r, match: {tool: Browser}, decision: deny, reason: x}`, false, false},
+		"asked":          {`  - {id: r, match: {path: "/workspace/out/**"}, decision: ask}`, false, true},
+		"cat is asked":   {`  - {id: r, match: {tool: Bash, command: "cat /workspace/out/*"}, decision: ask}`, false, true},
+		"cat is denied":  {`  - {id: r, match: {tool: Bash, command: "cat out/*"}, decision: deny, reason: x}`, true, true},
+		"tool is denied": {`  - {id: r, match: {tool: quality_gate, path: "/workspace/out/other"}, decision: deny, reason: x}`, false, true},
+		"listed":         {`  - {id: r, match: {path: "/workspace/**"}, unless: {path: [/workspace, "/workspace/out/cover.*"]}, decision: deny, reason: x}`, false, true},
+	} {
+		policy, err := policies.Parse("p.yaml", []byte(head+tt.rules+"\n"))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		j := newFileJudge(policy.Decide, policies.Facts{Tool: "quality_gate", Paths: []string{"/workspace", "/workspace/./out/cover.out"}})
+		if a, b := j.leaveOut(out), j.leaveOut(other); a != tt.out || b != tt.other {
+			t.Errorf("%s: the named file is left out: %v, want %v; the other: %v, want %v", name, a, tt.out, b, tt.other)
 		}
 	}
 }

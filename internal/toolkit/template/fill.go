@@ -87,7 +87,7 @@ func (f *filling) value(p *parse.PipeNode, dot any) (any, error) {
 	if len(p.Decl) == 0 && len(p.Cmds) == 1 {
 		switch args := p.Cmds[0].Args; len(args) {
 		case 1:
-			if args[0].Type() == parse.NodeDot {
+			if args[0].Type() == parse.NodeDot && dot != nil {
 				return dot, nil
 			}
 			return f.parameter(args[0])
@@ -106,10 +106,14 @@ func (f *filling) parameter(n parse.Node) (any, error) {
 		return nil, fmt.Errorf("%s is not a parameter", n)
 	}
 	v, ok := f.params[field.Ident[0]]
-	if !ok {
-		return nil, fmt.Errorf("the parameter %s is missing", field.Ident[0])
+	switch v.(type) {
+	case string, bool:
+		return v, nil
 	}
-	return v, nil
+	if ok {
+		return nil, fmt.Errorf("the parameter %s is neither a text nor a boolean", field.Ident[0])
+	}
+	return nil, fmt.Errorf("the parameter %s is missing", field.Ident[0])
 }
 
 // slice is a text from a byte on: {{slice .package 1}}.

@@ -7,7 +7,7 @@ import (
 
 // What the texts do not use is refused, and does not become something else.
 func TestFillRefuses(t *testing.T) {
-	params := map[string]any{"a": "text", "b": "other", "yes": true}
+	params := map[string]any{"a": "text", "b": "other", "yes": true, "nothing": nil}
 	for text, want := range map[string]string{
 		`{{range .a}}{{end}}`:            "not known",
 		`{{template "x"}}`:               "not known",
@@ -18,6 +18,8 @@ func TestFillRefuses(t *testing.T) {
 		`{{"x"}}`:                        "not a parameter",
 		`{{.a.b}}`:                       "not a parameter",
 		`{{.missing}}`:                   "missing",
+		`{{.nothing}}`:                   "neither",
+		`{{.}}`:                          "not a parameter",
 		`{{if .missing}}x{{end}}`:        "missing",
 		`{{slice .yes 1}}`:               "cannot be applied",
 		`{{slice .a 9}}`:                 "cannot be applied",
