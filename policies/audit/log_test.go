@@ -362,6 +362,25 @@ func TestCheckpointByTime(t *testing.T) {
 	})
 }
 
+// The first record of a process is not signed at once where the end of a long log is: each
+// start of a server would wait for the disk.
+func TestLongLogIsNotSignedAtEachStart(t *testing.T) {
+	cfg := config(filepath.Join(t.TempDir(), "audit"))
+	fill(t, cfg, signEvery+1)
+	before := verify(t, cfg.Dir).Checkpoints
+	l := begin(t, cfg)
+	if err := l.Write(t.Context(), decision(1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := verify(t, cfg.Dir).Checkpoints; got != before {
+		t.Errorf("got %d checkpoints after the first record, want %d as before it", got, before)
+	}
+	finish(t, l)
+	if got := verify(t, cfg.Dir).Checkpoints; got != before+1 {
+		t.Errorf("got %d checkpoints after the end, want %d", got, before+1)
+	}
+}
+
 // A kill or a lost machine may leave half a record, where a write is cut: that
 // is taken out, and said. What a killed process was told is safe is the matter
 // of internal/durable.

@@ -47,7 +47,8 @@ func (w *writer) compare() error {
 	return w.missing()
 }
 
-// missing states, in the log, that records are gone that a checkpoint signed.
+// missing states, in the log, that records are gone that a checkpoint signed. If none are, it
+// notes which records are signed.
 func (w *writer) missing() error {
 	text, err := readSmall(w.path(checkpointName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,6 +66,7 @@ func (w *writer) missing() error {
 	case c.Seq == w.seq && c.Hash != w.head:
 		return w.own(KindMissing, missingLine{string(text), "the last record is not the one that the checkpoint signs"})
 	}
+	w.signed = max(w.signed, c.Seq) // or a log of many records would be signed at each start
 	return nil
 }
 
