@@ -14,7 +14,7 @@
 //	  webhook.go
 //	  suite_conformance.go          what the protocol's conformance suite calls by name;
 //	  suite_none.go                 nothing in other builds
-//	  settle.go                     how often garbage is collected
+//	  memory.go                     how often garbage is collected, and when memory is given back
 //	  run.go                        run
 //	  search.go, searchquery.go     search
 //	  searchdoctor.go

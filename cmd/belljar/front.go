@@ -117,6 +117,6 @@ func serveUntil(c *cobra.Command, o *setup, serve func(context.Context, *server.
 	defer watching.Wait()
 	defer end()
 	watching.Go(func() { hangUps(ctx, hup, s.Reload, end) })
-	watching.Go(func() { settle(ctx) })
+	watching.Go(func() { tendMemory(ctx) })
 	return failure(serve(ctx, s))
 }

@@ -129,7 +129,7 @@ func (s *serveOptions) run(c *cobra.Command) error {
 	var watching sync.WaitGroup
 	watching.Go(func() { hangUps(ctx, hup, srv.Reload, cancel) })
 	defer watching.Wait()
-	watching.Go(func() { settle(ctx) })
+	watching.Go(func() { tendMemory(ctx) })
 	if s.Service.HTTP != nil {
 		watching.Go(func() { handOvers(ctx, usr2, srv, env, end) })
 	}

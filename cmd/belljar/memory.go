@@ -6,10 +6,13 @@ import (
 	"os"
 	"reflect"
 	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/pause"
 )
 
 // settleAfter is how long a server keeps the memory that its start used, and mostStarting
@@ -19,23 +22,73 @@ const (
 	mostStarting = 32 << 20
 )
 
-// settle gives back what only the start of a server used: garbage, and pages of the
-// program. It waits until clients have had their first answers, and returns early at
-// the end of ctx.
-func settle(ctx context.Context) {
-	start := time.NewTimer(settleAfter)
-	defer start.Stop()
+// tendMemory has a server use little memory: at first it gives back what only the start
+// used, garbage and pages of the program, but not before clients have had their first
+// answers. Then it gives back what calls have left as garbage whenever no more come, and sets
+// GOGC by what the server holds. It returns at the end of ctx.
+func tendMemory(ctx context.Context) {
 	limit := debug.SetMemoryLimit(-1)
 	debug.SetMemoryLimit(min(limit, mostStarting))
-	defer debug.SetMemoryLimit(limit)
-	select {
-	case <-ctx.Done():
+	err := pause.For(ctx, settleAfter)
+	debug.SetMemoryLimit(limit)
+	if err != nil {
 		return
-	case <-start.C:
 	}
-	collect(gcServing)
 	debug.FreeOSMemory()
 	_ = releaseProgram() // a server that cannot do it is larger, and works
+	made, live := readMemory()
+	m := memory{made, live, made}
+	for {
+		collect(m.percent())
+		if pause.For(ctx, tendEvery) != nil {
+			return
+		}
+		if m.look(readMemory()) {
+			debug.FreeOSMemory()
+		}
+	}
+}
+
+// tendEvery is how often a server looks at its memory.
+const tendEvery = 2 * time.Second
+
+// A server that makes less than restingMost bytes between two looks rests. To give memory back
+// takes a few milliseconds, so it is done for worthwhile bytes of garbage at least.
+const (
+	restingMost = 1 << 20
+	worthwhile  = 4 << 20
+)
+
+// memory is what a server knows of its own.
+type memory struct {
+	made     uint64 // bytes that were made before the last look
+	live     uint64 // bytes that the last collection left
+	released uint64 // made, when garbage was last given back
+}
+
+// look reports whether the server rests and has garbage to give back.
+func (m *memory) look(made, live uint64) bool {
+	rests := made-m.made < restingMost
+	m.made, m.live = made, live
+	if !rests || made-m.released < worthwhile {
+		return false
+	}
+	m.released = made
+	return true
+}
+
+// percent is the GOGC for what is live: as much garbage as that may pile up, or headroom. To
+// collect seldom is a twelfth of the CPU of a call over HTTP.
+func (m *memory) percent() int {
+	return int(max(headroom*100/max(m.live, headroom*100/gcStarting), gcDefault))
+}
+
+// readMemory reads how many bytes this process has ever made, and how many are live (see
+// package runtime/metrics).
+func readMemory() (made, live uint64) {
+	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64(), samples[1].Value.Uint64()
 }
 
 // releaseProgram takes the pages of the program's own file out of this process. All
@@ -81,10 +134,11 @@ func releaseProgram() error {
 
 // Values of GOGC, see runtime: a program that starts keeps most of what it makes,
 // and to collect garbage after each of the first MiBs is a fifth of the work until
-// a server answers. A server takes the runtime's default when it has settled.
+// a server answers. One that holds more than the headroom has the runtime's default.
 const (
 	gcStarting = 400
-	gcServing  = 100
+	gcDefault  = 100
+	headroom   = 32 << 20 // bytes
 )
 
 // collect sets GOGC, unless the environment does.

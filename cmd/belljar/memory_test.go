@@ -1,0 +1,33 @@
+package main
+
+import "testing"
+
+func TestMemoryIsGivenBackAtRest(t *testing.T) {
+	const kib, mib = 1 << 10, 1 << 20
+	m := memory{made: 100 * mib, released: 100 * mib}
+	for i, tt := range []struct {
+		made uint64
+		back bool
+	}{
+		{100*mib + 500*kib, false}, // it rests, and has made too little
+		{110 * mib, false},         // it works
+		{110*mib + kib, true},
+		{110*mib + 2*kib, false}, // which was given back
+		{112 * mib, false},
+		{114 * mib, false},
+		{114*mib + 4*kib, true},
+	} {
+		if got := m.look(tt.made, 0); got != tt.back {
+			t.Errorf("look %d: got %v, want %v", i, got, tt.back)
+		}
+	}
+}
+
+func TestGarbageMayTakeTheHeadroom(t *testing.T) {
+	const mib = 1 << 20
+	for live, want := range map[uint64]int{0: 400, 4 * mib: 400, 8 * mib: 400, 16 * mib: 200, 32 * mib: 100, 500 * mib: 100} {
+		if got := (&memory{live: live}).percent(); got != want {
+			t.Errorf("with %d bytes: got %d, want %d", live, got, want)
+		}
+	}
+}
