@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -15,9 +18,33 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
+// relinks and relays are the floor of a call through a front and a worker, as programs: a reverse
+// proxy of net/http, and behind it a server that gives each body back over HTTP/2 and TLS. Both
+// trust the certificate that package httptest has for all tests. The argument of relays is the
+// URL of the other one.
+func relinks() {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(echoed))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	fmt.Fprintf(os.Stderr, " url=%s\n", s.URL)
+	select {}
+}
+
+func relays() {
+	s := httptest.NewUnstartedServer(nil)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	to, err := url.Parse(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	proxy := &httputil.ReverseProxy{Transport: s.Client().Transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+	serveFloor(proxy.ServeHTTP)
+}
+
 // BenchmarkFleet is a call through a front and a worker against the same call of a server
 // without a fleet, in turns, with client and servers on one machine: how much time the way
-// adds, and how many of the calls of a direct server it can serve.
+// adds, and how many of the calls of a direct server it can serve; and the same for the floor.
 func BenchmarkFleet(b *testing.B) {
 	const turns = 9
 	g := newGrid(b)
@@ -38,14 +65,17 @@ func BenchmarkFleet(b *testing.B) {
 	if !testenv.Until(20*time.Second, func() bool { return ready.MatchString(g.log("direct")) }) {
 		b.Fatal(g.log("direct"))
 	}
-	url := ready.FindStringSubmatch(g.log("direct"))[1]
+	directURL := ready.FindStringSubmatch(g.log("direct"))[1]
+	echo, _ := floor(b, "echoes")
+	_, behind := floor(b, "relinks")
+	proxied, _ := floor(b, "relays", behind)
 	for _, window := range []int{1, 16} {
 		name := map[int]string{1: "inflight=1", 16: "inflight=16"}[window]
 		b.Run(name, func(b *testing.B) {
 			n := max(b.N, window)
-			rivals := []*testenv.Rival{overHTTP(b, f.cmd.Process.Pid, f.url+"/mcp", "one"), overHTTP(b, direct.cmd.Process.Pid, url, "one")}
-			var took [2][]float64 // of all calls, in µs
-			var rate [2][]float64 // calls a second, of each slice
+			rivals := []*testenv.Rival{overHTTP(b, f.cmd.Process.Pid, f.url+"/mcp", "one"), overHTTP(b, direct.cmd.Process.Pid, directURL, "one"), proxied, echo}
+			var took [4][]float64 // of all calls, in µs
+			var rate [4][]float64 // calls a second, of each slice
 			for turn := range turns + 1 {
 				for i, r := range rivals {
 					began := time.Now()
@@ -66,10 +96,14 @@ func BenchmarkFleet(b *testing.B) {
 				b.ReportMetric(200, "added-p50-µs-limit")
 				b.ReportMetric(at(0, 0.99)-at(1, 0.99), "added-p99-µs")
 				b.ReportMetric(1000, "added-p99-µs-limit")
+				b.ReportMetric(at(2, 0.5)-at(3, 0.5), "proxy-added-p50-µs")
+				b.ReportMetric(at(2, 0.99)-at(3, 0.99), "proxy-added-p99-µs")
+				b.ReportMetric((at(0, 0.5)-at(1, 0.5))/(at(2, 0.5)-at(3, 0.5)), "of-proxy-x")
 				return
 			}
 			b.ReportMetric(pairs(rate[0], rate[1]), "of-direct")
 			b.ReportMetric(0.25, "of-direct-limit")
+			b.ReportMetric(pairs(rate[2], rate[3]), "proxy-of-direct")
 			b.ReportMetric(testenv.Median(rate[0]), "calls/s")
 		})
 	}

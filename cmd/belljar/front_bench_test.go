@@ -20,17 +20,22 @@ import (
 
 // echoes is the floor of a server over HTTP, as a program: net/http that gives each body
 // back. It ends by a signal.
-func echoes() {
+func echoes() { serveFloor(echoed) }
+
+func echoed(rw http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	rw.Header().Set("Content-Type", "application/json")
+	_, _ = rw.Write(body)
+}
+
+// serveFloor serves over HTTP/1.1, and says where.
+func serveFloor(handler http.HandlerFunc) {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
 	fmt.Fprintf(os.Stderr, " url=http://%s\n", l.Addr())
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		rw.Header().Set("Content-Type", "application/json")
-		_, _ = rw.Write(body)
-	})}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handler}
 	_ = server.Serve(l)
 }
 
@@ -119,12 +124,12 @@ func overHTTP(b *testing.B, pid int, url, token string) *testenv.Rival {
 	}}
 }
 
-// echoed starts the floor.
-func echoed(b *testing.B) *testenv.Rival {
+// floor starts a program that is named after its function, and calls it over HTTP.
+func floor(b *testing.B, program string, args ...string) (rival *testenv.Rival, url string) {
 	b.Helper()
 	p := newPlace(b)
 	s := &serving{cmd: p.command(context.Background())}
-	s.cmd.Args = []string{"echoes"}
+	s.cmd.Args = append([]string{program}, args...)
 	stderr, err := s.cmd.StderrPipe()
 	if err == nil {
 		err = s.cmd.Start()
@@ -142,7 +147,7 @@ func echoed(b *testing.B) *testenv.Rival {
 	if !ok {
 		b.Fatalf("the floor: %q, %v", line[:n], err)
 	}
-	return overHTTP(b, s.cmd.Process.Pid, url, "none")
+	return overHTTP(b, s.cmd.Process.Pid, url, "none"), url
 }
 
 // overSocket calls a server over a WebSocket, one call after the other.
@@ -207,7 +212,8 @@ func BenchmarkFront(b *testing.B) {
 	const turns = 15
 	f := newFronted(b)
 	byHTTP := func(b *testing.B) (of, to *testenv.Rival) {
-		return overHTTP(b, f.cmd.Process.Pid, f.url, f.jwt), echoed(b)
+		echo, _ := floor(b, "echoes")
+		return overHTTP(b, f.cmd.Process.Pid, f.url, f.jwt), echo
 	}
 	for _, tt := range []struct {
 		name     string
