@@ -129,6 +129,14 @@ SOAK ?= 30m
 soak:
 	BELLJAR_TEST_SOAK=$(SOAK) $(GO) test -count=1 -v -run 'TestSoak$$' -timeout 0 ./cmd/belljar
 
+# A thousand calls a second through five hand-overs, of which none may fail; and CASES random calls of
+# two tenants, of which none may find what the other left.
+.PHONY: test-front
+test-front: CASES = 10000
+test-front:
+	BELLJAR_TEST_HANDOVERS=full $(GO) test -count=1 -v -run 'TestHandOver$$' -timeout 30m ./cmd/belljar
+	BELLJAR_TEST_CASES="$(CASES)" $(GO) test -count=1 -v -run 'TestNothingCrossesTenants$$' -timeout 30m ./internal/server
+
 # A page that changes itself 100,000 times a second for HOSTILE, then writes a million lines for each
 # minute of that, opens 1,000 windows and asks in a loop, and downloads all the while: memory of
 # belljar, the time of each call, and that nothing is left. The rate needs a machine that does nothing else.
