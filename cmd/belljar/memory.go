@@ -53,7 +53,8 @@ func tendMemory(ctx context.Context) {
 const tendEvery = 2 * time.Second
 
 // A server that makes less than restingMost bytes between two looks rests. To give memory back
-// takes a few milliseconds, so it is done for worthwhile bytes of garbage at least.
+// takes the time of a collection, so it is done for worthwhile bytes of garbage at least, and for a
+// quarter of what is live.
 const (
 	restingMost = 1 << 20
 	worthwhile  = 4 << 20
@@ -70,7 +71,7 @@ type memory struct {
 func (m *memory) look(made, live uint64) bool {
 	rests := made-m.made < restingMost
 	m.made, m.live = made, live
-	if !rests || made-m.released < worthwhile {
+	if !rests || made-m.released < max(worthwhile, live/4) {
 		return false
 	}
 	m.released = made

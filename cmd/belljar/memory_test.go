@@ -6,18 +6,19 @@ func TestMemoryIsGivenBackAtRest(t *testing.T) {
 	const kib, mib = 1 << 10, 1 << 20
 	m := memory{made: 100 * mib, released: 100 * mib}
 	for i, tt := range []struct {
-		made uint64
-		back bool
+		made, live uint64
+		back       bool
 	}{
-		{100*mib + 500*kib, false}, // it rests, and has made too little
-		{110 * mib, false},         // it works
-		{110*mib + kib, true},
-		{110*mib + 2*kib, false}, // which was given back
-		{112 * mib, false},
-		{114 * mib, false},
-		{114*mib + 4*kib, true},
+		{100*mib + 500*kib, 0, false}, // it rests, and has made too little
+		{110 * mib, 0, false},         // it works
+		{110*mib + kib, 0, true},
+		{110*mib + 2*kib, 0, false}, // which was given back
+		{112 * mib, 0, false},
+		{114 * mib, 0, false},
+		{114*mib + 4*kib, 20 * mib, false}, // too little for so much that is live
+		{114*mib + 8*kib, 12 * mib, true},
 	} {
-		if got := m.look(tt.made, 0); got != tt.back {
+		if got := m.look(tt.made, tt.live); got != tt.back {
 			t.Errorf("look %d: got %v, want %v", i, got, tt.back)
 		}
 	}
