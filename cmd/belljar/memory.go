@@ -38,8 +38,11 @@ func tendMemory(ctx context.Context) {
 	_ = releaseProgram() // a server that cannot do it is larger, and works
 	made, live := readMemory()
 	m := memory{made, live, made}
-	for {
-		collect(m.percent())
+	for set := 0; ; {
+		if now := m.percent(); now != set { // which stops the world
+			collect(now)
+			set = now
+		}
 		if pause.For(ctx, tendEvery) != nil {
 			return
 		}
