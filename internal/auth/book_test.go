@@ -262,7 +262,7 @@ func TestAuthenticateTokens(t *testing.T) {
 	c := newClock()
 	b := openBook(t, t.TempDir(), c.Now)
 	good, goodToken := mustCreate(t, b, Token{Tenant: "a", Scopes: []string{"read"}, Expires: c.now.Add(2 * time.Hour)})
-	_, forever := mustCreate(t, b, Token{Tenant: "b"})
+	others, forever := mustCreate(t, b, Token{Tenant: "b"})
 	short, shortToken := mustCreate(t, b, Token{Tenant: "a", Expires: c.now.Add(time.Hour)})
 	revoked, revokedToken := mustCreate(t, b, Token{Tenant: "a"})
 	_, gone := mustCreate(t, b, Token{Tenant: "gone"})
@@ -281,8 +281,8 @@ func TestAuthenticateTokens(t *testing.T) {
 		t.Errorf("one without limits: %+v, %v", id, err)
 	}
 	_, secret, _ := parseToken(goodToken)
-	_, _, foreign := newToken()
-	other := revoked.ID
+	_, wrong, foreign := newToken()
+	of := func(id, secret string) string { return tokenPrefix + id + "_" + secret + "_" + check(id, secret) }
 	for what, tt := range map[string]struct {
 		token string
 		why   Reason
@@ -290,7 +290,10 @@ func TestAuthenticateTokens(t *testing.T) {
 	}{
 		"expired":                      {shortToken, Expired, "token:" + short.ID},
 		"revoked":                      {revokedToken, Revoked, "token:" + revoked.ID},
-		"the secret of another":        {tokenPrefix + other + "_" + secret + "_" + check(other, secret), Unknown, ""},
+		"a wrong secret":               {of(good.ID, wrong), Unknown, ""},
+		"a wrong secret, expired":      {of(short.ID, wrong), Unknown, ""}, // whoever guesses learns nothing of an id
+		"a wrong secret, revoked":      {of(revoked.ID, wrong), Unknown, ""},
+		"the secret of another tenant": {of(others.ID, secret), Unknown, ""},
 		"made elsewhere":               {foreign, Unknown, ""},
 		"not copied whole":             {goodToken[:len(goodToken)-1], Malformed, ""},
 		"of a tenant that is not here": {gone, NoTenant, ""},
@@ -302,6 +305,27 @@ func TestAuthenticateTokens(t *testing.T) {
 		} else if strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), tt.token) {
 			t.Errorf("%s: the error repeats the token: %v", what, err)
 		}
+	}
+}
+
+// An id that does not exist costs what a wrong secret costs, so the time of an answer does not
+// say which ids there are. Allocations are counted, since times of a test say little.
+func TestUnknownIDsCostTheSame(t *testing.T) {
+	c := newClock()
+	b := openBook(t, t.TempDir(), c.Now)
+	good, _ := mustCreate(t, b, Token{Tenant: "a"})
+	_, wrong, foreign := newToken()
+	a := authenticator(t, b, c.Now)
+	cost := func(token string) float64 {
+		return testing.AllocsPerRun(1000, func() {
+			if _, err := a.Authenticate(t.Context(), token); reasonOf(err) != Unknown {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	known := cost(tokenPrefix + good.ID + "_" + wrong + "_" + check(good.ID, wrong))
+	if unknown := cost(foreign); unknown != known {
+		t.Errorf("an unknown id costs %v allocations, and a known one %v", unknown, known)
 	}
 }
 

@@ -31,8 +31,9 @@ const ours = "https://belljar.example/mcp"
 // stand is an issuer on this machine, whose answers a test can change.
 type stand struct {
 	*httptest.Server
-	t       testing.TB
-	fetches atomic.Int64 // of keys
+	t        testing.TB
+	fetches  atomic.Int64 // of keys
+	requests atomic.Int64 // of any path
 
 	mu       sync.Mutex
 	keys     func(http.ResponseWriter) // guarded by mu
@@ -42,6 +43,7 @@ type stand struct {
 func newStand(t testing.TB) *stand {
 	s := &stand{t: t}
 	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		s.requests.Add(1)
 		s.mu.Lock()
 		keys, metadata := s.keys, s.metadata
 		s.mu.Unlock()

@@ -90,6 +90,7 @@ func TestTokensOfIssuers(t *testing.T) {
 		{"HMAC with the public key", sign(t, public, map[string]any{"alg": "HS256", "kid": "r1"}, s.claims()), Algorithm},
 		{"HMAC with the public key as PEM", sign(t, pemKey, map[string]any{"alg": "HS256", "kid": "r1"}, s.claims()), Algorithm},
 		{"an algorithm that is not listed", es(with("alg", "ES384"), s.claims()), Algorithm},
+		{"an algorithm of many lines", es(with("alg", strings.Repeat("x\n", 500)), s.claims()), Algorithm},
 		{"the key of another algorithm", es(with("kid", "r1"), s.claims()), Key},
 		{"the signature of a stranger", sign(t, stranger.Key, accessHeader, s.claims()), Signature},
 		{"other claims below the signature", strings.Split(good, ".")[0] + "." + part(s.claims("org", "beta")) + "." + strings.Split(good, ".")[2], Signature},
@@ -102,10 +103,12 @@ func TestTokensOfIssuers(t *testing.T) {
 		{"for a path in other letters", s.token("aud", "https://belljar.example/MCP"), Audience},
 		{"for a name that ends as ours", s.token("aud", "https://x@belljar.example/mcp"), Audience},
 		{"for nobody", s.token("aud", nil), Audience},
+		{"for its client", s.token("aud", "client-7", "client_id", "client-7"), Audience},
 		{"for a number", s.token("aud", 7), Audience},
 
 		{"of the issuer with a slash", s.token("iss", s.stand.URL+"/"), Issuer},
 		{"of an issuer in capitals", s.token("iss", strings.ToUpper(s.stand.URL)), Issuer},
+		{"of an issuer of many lines", s.token("iss", strings.Repeat("x\n", 500)), Issuer},
 		{"of no issuer", s.token("iss", nil), Issuer},
 		{"of two issuers", s.token("iss", []string{s.stand.URL}), Issuer},
 
@@ -134,7 +137,9 @@ func TestTokensOfIssuers(t *testing.T) {
 
 		{"an ID token with a nonce", s.token("nonce", "n"), Claims},
 		{"an ID token with at_hash", s.token("at_hash", "h"), Claims},
+		{"an ID token with c_hash", s.token("c_hash", "h"), Claims},
 		{"of the type JWT", es(with("typ", "JWT"), s.claims()), Type},
+		{"of a type of many lines", es(with("typ", strings.Repeat("x\n", 500)), s.claims()), Type},
 		{"of another type", es(with("typ", "logout+jwt"), s.claims()), Type},
 
 		{"an unknown key", es(with("kid", "nosuch"), s.claims()), Key},
@@ -146,17 +151,21 @@ func TestTokensOfIssuers(t *testing.T) {
 		{"a key of its own", es(with("jwk", stranger.Public()), s.claims()), ""},
 		{"a key of its own that signed it", sign(t, stranger.Key, with("jwk", stranger.Public()), s.claims()), Signature},
 		{"a place for keys", sign(t, stranger.Key, with("jku", trap.URL+"/keys", "x5u", trap.URL+"/cert"), s.claims()), Signature},
+		{"a certificate of its own", sign(t, stranger.Key, with("x5c", []string{"MA=="}), s.claims()), Signature},
 
 		{"critical", es(with("crit", []string{"x"}, "x", 1), s.claims()), Malformed},
 		{"not in base64", es(with("b64", false, "crit", []string{"b64"}), s.claims()), Malformed},
+		{"not in base64, and not critical", es(with("b64", false), s.claims()), Malformed},
+		{"encrypted, in three parts", es(with("enc", "A256GCM"), s.claims()), Malformed},
 		{"compressed", es(with("zip", "DEF"), s.claims()), Malformed},
 		{"encrypted", part(`{"alg":"RSA-OAEP","enc":"A256GCM"}`) + ".a.b.c.d", Malformed},
 		{"of four parts", good + ".x", Malformed},
 		{"of two parts", good[:strings.LastIndex(good, ".")], Malformed},
 		{"a payload of a mebibyte", s.token("x", strings.Repeat("x", 1<<20)), Malformed},
-		{"a deep payload", es(accessHeader, `{"iss":"`+s.stand.URL+`","x":`+deep(3000)+`}`), Malformed},
-		{"two issuers by name", es(accessHeader, `{"iss":"https://other.example","iss":"`+s.stand.URL+`"}`), Malformed},
-		{"two issuers, one escaped", es(accessHeader, `{"\u0069ss":"https://other.example","iss":"`+s.stand.URL+`"}`), Malformed},
+		{"a deep payload", es(accessHeader, strings.TrimSuffix(s.claims(), "}")+`,"x":`+deep(1000)+`}`), Malformed},
+		{"a very deep payload", es(accessHeader, strings.TrimSuffix(s.claims(), "}")+`,"x":`+deep(10_000)+`}`), Malformed},
+		{"two issuers by name", es(accessHeader, `{"iss":"https://other.example",`+s.claims()[1:]), Malformed},
+		{"two issuers, one escaped", es(accessHeader, `{"\u0069ss":"https://other.example",`+s.claims()[1:]), Malformed},
 		{"claims in other letters", es(accessHeader, strings.ReplaceAll(s.claims(), `"iss"`, `"ISS"`)), Issuer},
 		{"a list as payload", es(accessHeader, `[]`), Malformed},
 		{"two values as payload", es(accessHeader, s.claims()+"{}"), Malformed},
@@ -185,6 +194,34 @@ func TestTokensOfIssuers(t *testing.T) {
 	}
 	if n := s.stand.fetches.Load(); n != 1 {
 		t.Errorf("%d fetches of keys, want 1", n)
+	}
+}
+
+// What a token itself shows to be wrong leads to no request: neither to its issuer, whose keys
+// are not known yet, nor to one that the policy does not name.
+func TestNothingIsFetchedForBadTokens(t *testing.T) {
+	s := newScene(t, "", "")
+	for what, token := range map[string]string{
+		"unsigned":           sign(t, nil, with("alg", "none"), s.claims()),
+		"HMAC":               sign(t, []byte("secret"), with("alg", "HS256"), s.claims()),
+		"of a stranger":      s.token("iss", "https://other.example"),
+		"of another type":    sign(t, s.key.Key, with("typ", "JWT"), s.claims()),
+		"critical":           sign(t, s.key.Key, with("crit", []string{"x"}), s.claims()),
+		"a very long key":    sign(t, s.key.Key, with("kid", strings.Repeat("k", 1<<20)), s.claims()),
+		"a key with NUL":     sign(t, s.key.Key, with("kid", "k1\x00"), s.claims()),
+		"two issuers":        sign(t, s.key.Key, accessHeader, `{"iss":"https://other.example",`+s.claims()[1:]),
+		"encrypted":          part(`{"alg":"RSA-OAEP","enc":"A256GCM"}`) + ".a.b.c.d",
+		"a payload too long": s.token("x", strings.Repeat("x", 1<<20)),
+	} {
+		if _, err := s.Authenticate(t.Context(), token); err == nil || errors.Is(err, mcp.ErrUnavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if n := s.stand.requests.Load(); n > 0 {
+			t.Fatalf("%s: %d requests to the issuer", what, n)
+		}
+	}
+	if _, err := s.Authenticate(t.Context(), s.token()); err != nil || s.stand.requests.Load() == 0 {
+		t.Errorf("the control: %v after %d requests", err, s.stand.requests.Load())
 	}
 }
 
@@ -283,6 +320,28 @@ func TestUnknownKeysLeadToFewFetches(t *testing.T) {
 	}
 }
 
+// A key that does not exist is remembered beyond the pause after a fetch: a client that asks for
+// it again leads to no fetch, until the issuer may have it by now.
+func TestUnknownKeyIsRemembered(t *testing.T) {
+	s := newScene(t, "", "")
+	if _, err := s.Authenticate(t.Context(), s.token()); err != nil {
+		t.Fatal(err)
+	}
+	unknown := sign(t, s.key.Key, with("kid", "k2"), s.claims())
+	for i, tt := range []struct {
+		after   time.Duration
+		fetches int64
+	}{{coolDown, 2}, {coolDown + time.Second, 2}, {unknownFor - coolDown, 3}} {
+		s.now = s.now.Add(tt.after)
+		if _, err := s.Authenticate(t.Context(), unknown); reasonOf(err) != Key {
+			t.Errorf("token %d: %v", i, err)
+		}
+		if n := s.stand.fetches.Load(); n != tt.fetches {
+			t.Errorf("after token %d: %d fetches, want %d", i, n, tt.fetches)
+		}
+	}
+}
+
 // A set of keys that is not one changes nothing: the keys that are known stay, and the next
 // fetch waits as long as after a good one.
 func TestBadKeySets(t *testing.T) {
@@ -296,7 +355,13 @@ func TestBadKeySets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	weak := fmt.Sprintf(`{"kty":"RSA","kid":"w","n":%q,"e":"AQAB"}`, part(string(small.N.Bytes())))
+	private, err := another.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	weak := func(modulus []byte) string {
+		return fmt.Sprintf(`{"keys":[{"kty":"RSA","kid":"w","n":%q,"e":"AQAB"}]}`, part(string(modulus)))
+	}
 	metadata := func(rw http.ResponseWriter) {
 		rw.Header().Set("Location", "https://169.254.169.254/latest/meta-data/")
 		rw.WriteHeader(http.StatusFound)
@@ -322,10 +387,13 @@ func TestBadKeySets(t *testing.T) {
 		"no set":               text(`[]`),
 		"no JSON":              text(`<html>`),
 		"two sets":             text(`{"keys":[],"keys":[]}`),
-		"a weak key":           text(`{"keys":[` + weak + `]}`),
+		"a key of 1024 bits":   text(weak(small.N.Bytes())),
+		"a key of 512 bits":    text(weak(small.N.Bytes()[:64])),
+		"a private key":        text(`{"keys":[` + string(private) + `]}`),
 		"a key for encryption": text(`{"keys":[{"kty":"EC","use":"enc","crv":"P-256","x":"AA","y":"AA"}]}`),
 		"a shared secret":      text(`{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`),
 		"more than is read":    text(`{"keys":[` + string(other) + `]` + strings.Repeat(" ", maxDocument) + `}`),
+		"more, behind its end": text(`{"keys":[` + string(other) + `]}` + strings.Repeat(" ", maxDocument)),
 		"too many keys":        text(`{"keys":[` + strings.TrimSuffix(strings.Repeat(`{"kty":"x"},`, 200), ",") + `]}`),
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -368,7 +436,7 @@ func TestBadKeySets(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a private key", func(t *testing.T) {
+	t.Run("a private key from the first", func(t *testing.T) {
 		s := newScene(t, "", "")
 		private, err := s.key.MarshalJSON()
 		if err != nil {
