@@ -317,6 +317,7 @@ func TestWebSocketFrames(t *testing.T) {
 		{"bytes", frame(fin|binData, say), "", 1003},
 		{"not UTF-8", frame(fin|text, strings.Replace(say, "hi", "\xff", 1)), "", 1007},
 		{"1 MiB and a byte", frame(fin|text, pad(1<<20+1)), "", 1009},
+		{"2 MiB", frame(fin|text, pad(2<<20)), "", 1009},
 		{"2 MiB in frames", cut(pad(2<<20), 64<<10), "", 1009},
 		{"10,000 frames of a byte", cut(pad(10_000), 1), "", 1008},
 		{"an unmasked frame", "\x81\x02{}", "", 1002},

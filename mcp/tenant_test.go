@@ -114,11 +114,21 @@ func TestTenantsOverHTTP(t *testing.T) {
 			}
 		}
 	}
-	twice := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(greeting))
-	twice.Header["Authorization"] = []string{"Bearer token-a", "Bearer token-b"}
-	w := httptest.NewRecorder()
-	if s.Handler().ServeHTTP(w, twice); w.Code != http.StatusUnauthorized {
-		t.Errorf("two headers: %d %s", w.Code, w.Body)
+	for _, second := range []string{"Bearer token-b", "Bearer token-a"} {
+		twice := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(greeting))
+		twice.Header["Authorization"] = []string{"Bearer token-a", second}
+		twice.Header.Set("Content-Type", "application/json")
+		twice.Header.Set("Accept", "application/json, text/event-stream")
+		w := httptest.NewRecorder()
+		if s.Handler().ServeHTTP(w, twice); w.Code != http.StatusUnauthorized {
+			t.Errorf("two headers: %d %s", w.Code, w.Body)
+		}
+	}
+	// Any case of the scheme, and any number of spaces behind it (RFC 9110, 11.1; RFC 6750, 2.1).
+	for _, value := range []string{"Bearer token-a", "BEARER token-a", "bearer  token-a"} {
+		if r := s.do("POST", greeting, "Authorization", value); r.status != 200 {
+			t.Errorf("%q: %d %s", value, r.status, r.raw)
+		}
 	}
 	open := func(tenant string) []string {
 		auth := []string{"Authorization", "bearer token-" + tenant}

@@ -110,7 +110,11 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 				"own page":       {"Host: " + f.addr + "\r\nOrigin: " + own, false},
 				"given name":     {"Host: belljar.example", false},
 				"foreign name":   {"Host: evil.example", true},
+				"like loopback":  {"Host: 127.0.0.1.evil.example", true},
+				"with a zone":    {"Host: [::1%25lo]", true},
 				"foreign page":   {"Host: " + f.addr + "\r\nOrigin: https://evil.example", true},
+				"page of TLS":    {"Host: " + f.addr + "\r\nOrigin: https://" + f.addr, true},
+				"page like ours": {"Host: " + f.addr + "\r\nOrigin: http://localhost.evil", true},
 				"page of nobody": {"Host: " + f.addr + "\r\nOrigin: null", true},
 				"empty Origin":   {"Host: " + f.addr + "\r\nOrigin:", true},
 				"two Origins":    {"Host: " + f.addr + "\r\nOrigin: " + own + "\r\nOrigin: https://evil.example", true},
@@ -280,6 +284,7 @@ func TestOddTargets(t *testing.T) {
 		"GET //mcp?access_token=hidden HTTP/1.1\r\nHost: localhost\r\n\r\n":                      http.StatusNotFound,
 		"GET /x/../mcp?access_token=hidden HTTP/1.1\r\nHost: localhost\r\n\r\n":                  http.StatusNotFound,
 		"GET /.well-known/./oauth-protected-resource?hidden HTTP/1.1\r\nHost: localhost\r\n\r\n": http.StatusNotFound,
+		"GET /mcp HTTP/1.1\r\nHost: localhost:8930@evil.example\r\n\r\n":                         http.StatusBadRequest, // by net/http
 		"CONNECT localhost:22 HTTP/1.1\r\nHost: localhost:22\r\n\r\n":                            http.StatusNotFound,
 		"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n":                                           http.StatusOK,
 	} {
