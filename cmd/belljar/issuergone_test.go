@@ -1,13 +1,23 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/testenv"
+	"belljar.dev/policies/audit"
 )
 
 // A policy that is read again takes callers with the tokens of an issuer away, with their
@@ -24,7 +34,8 @@ func TestIssuerThatIsTakenOut(t *testing.T) {
 		return fmt.Sprintf("auth: {issuers: [{url: %q, keys: %q, addresses: 127.0.0.0/8, audience: [%q], tenant: a}]}\n", issuer.URL, issuer.URL+"/keys", audience)
 	}
 	write(of("api://one"))
-	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir(), "SSL_CERT_FILE=" + issuer.cert}, "--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir())
+	state := t.TempDir()
+	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir(), "SSL_CERT_FILE=" + issuer.cert}, "--workspace", t.TempDir(), "--policy", policy, "--state", state)
 	session := w.session(issuer.token(t, "api://one"))
 	answers := func(want int) {
 		t.Helper()
@@ -58,4 +69,40 @@ func TestIssuerThatIsTakenOut(t *testing.T) {
 	write(of("api://two"))
 	read()
 	answers(http.StatusNotFound) // the session has ended for good
+
+	w.end() // all records are written then
+	var why []string
+	err := audit.Read(t.Context(), config.AuditDir(state), audit.Filter{Kind: audit.KindLogin}, func(e audit.Entry) error {
+		var refused audit.Login
+		if err := json.Unmarshal(e.Raw, &refused); err != nil {
+			return err
+		}
+		why = append(why, refused.Reason)
+		return nil
+	})
+	if want := []string{"audience", "issuer"}; err != nil || !slices.Equal(why, want) {
+		t.Errorf("the audit log says that tokens were refused because of %v, %v; want %v", why, err, want)
+	}
+}
+
+// A server whose policy names an issuer does not start if the metadata there are those of
+// another one, and names both.
+func TestIssuerWithMetadataOfAnother(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	t.Parallel()
+	metadata := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"issuer":"https://other.example","jwks_uri":"https://other.example/keys"}`)
+	}))
+	defer metadata.Close()
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	put(t, policy, fmt.Sprintf("version: 1\nprofiles: {p: {}}\ntenants: {a: {}}\nauth: {issuers: [{url: %q, addresses: 127.0.0.0/8, tenant: a}]}\n", metadata.URL))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second*testenv.Patience(t)) // it may start all the same
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Args = []string{"belljar", "serve", "--http", "127.0.0.1:0", "--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir()}
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "SSL_CERT_FILE="+newProvider(t).cert)
+	out, err := cmd.CombinedOutput()
+	if text := string(out); err == nil || !strings.Contains(text, metadata.URL) || !strings.Contains(text, "https://other.example") || strings.Contains(text, " url=") {
+		t.Errorf("the server ended with %v, and said %s", err, text)
+	}
 }
