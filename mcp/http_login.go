@@ -95,35 +95,15 @@ func misplaced(rw http.ResponseWriter, r *http.Request) bool {
 
 // misplaced returns an error if a message has a token in the _meta of its params.
 func (p *posted) misplaced() *wire.Error {
-	found := false
-	look := func(meta []byte) bool {
-		wire.Members(meta, func(name, _ []byte) bool {
-			found = len(name) <= longestTokenName && tokenName(string(name))
-			return !found
-		})
-		return !found
-	}
 	if p.message != nil {
-		look(p.message.Meta)
-	} else {
-		wire.Elements(p.body, func(raw []byte) bool { return look(wire.Member(wire.Member(raw, "params"), "_meta")) })
+		return tokenInMeta(p.message.Meta)
 	}
-	if !found {
-		return nil
-	}
-	return wire.Errorf(wire.InvalidRequest, "invalid request: there is a token in _meta: send it in the header Authorization of the HTTP request, and have it replaced")
-}
-
-// longestTokenName is the length of the longest name that tokenName knows.
-const longestTokenName = len("authorization")
-
-// tokenName reports whether a parameter, cookie or member of a name holds a token.
-func tokenName(name string) bool {
-	switch strings.ToLower(name) {
-	case "access_token", "authorization", "api_key", "apikey", "bearer", "bearer_token":
-		return true
-	}
-	return false
+	var bad *wire.Error
+	wire.Elements(p.body, func(raw []byte) bool {
+		bad = tokenInMeta(wire.Member(wire.Member(raw, "params"), "_meta"))
+		return bad == nil
+	})
+	return bad
 }
 
 // scoped refuses a request with a call for which the caller's token is not good (RFC 6750,

@@ -312,6 +312,7 @@ func TestWebSocketFrames(t *testing.T) {
 		{"not JSON", frame(fin|text, "hello"), "null: -32700", 0},
 		{"a duplicate member", frame(fin|text, `{"jsonrpc":"2.0","id":1,"method":"ping","id":2}`), "null: -32600", 0},
 		{"deep", frame(fin|text, nest("[", "]", 900)), "7: -32600", 0},
+		{"a token in _meta", frame(fin|text, strings.Replace(say, `"params":{`, `"params":{"_meta":{"access_token":"x"},`, 1)), "1: -32600", 0},
 		{"a batch after its time", frame(fin|text, "["+say+"]"), "1: -32600", 0},
 
 		{"bytes", frame(fin|binData, say), "", 1003},

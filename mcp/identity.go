@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"belljar.dev/mcp/wire"
 )
 
 // Identity is a caller over HTTP.
@@ -109,4 +111,29 @@ func (c *Config) holds(ctx context.Context) bool {
 	}
 	id, named := ctx.Value(callerKey{}).(Identity)
 	return named && (id.Expires.IsZero() || time.Now().Before(id.Expires)) && c.Auth.Holds(id)
+}
+
+// tokenInMeta returns an error if the _meta of a message from the network has a token.
+func tokenInMeta(meta []byte) *wire.Error {
+	found := false
+	wire.Members(meta, func(name, _ []byte) bool {
+		found = len(name) <= longestTokenName && tokenName(string(name))
+		return !found
+	})
+	if !found {
+		return nil
+	}
+	return wire.Errorf(wire.InvalidRequest, "invalid request: there is a token in _meta: send it in the header Authorization of the HTTP request, and have it replaced")
+}
+
+// longestTokenName is the length of the longest name that tokenName knows.
+const longestTokenName = len("authorization")
+
+// tokenName reports whether a parameter, cookie or member of a name holds a token.
+func tokenName(name string) bool {
+	switch strings.ToLower(name) {
+	case "access_token", "authorization", "api_key", "apikey", "bearer", "bearer_token":
+		return true
+	}
+	return false
 }

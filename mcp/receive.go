@@ -14,6 +14,9 @@ import (
 // message handles one message. Its answer goes to an outlet, and into b if it came in a
 // batch.
 func (g *guard) message(m *wire.Message, bad *wire.Error, b *wire.Batch, to outlet) {
+	if bad == nil && g.placed { // its client has a token, unlike one over stdio
+		bad = tokenInMeta(m.Meta)
+	}
 	switch {
 	case bad != nil && m.IsNotification():
 		g.log.Debug("a notification was dropped", "session", g.session.id, "error", bad.Text)
