@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -65,6 +66,11 @@ func TestTokensOfIssuers(t *testing.T) {
 	trap := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits.Add(1) }))
 	defer trap.Close()
 	public, err := x509.MarshalPKIXPublicKey(&theRSAKey().PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, stranger.Public().Key, stranger.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +157,7 @@ func TestTokensOfIssuers(t *testing.T) {
 		{"a key of its own", es(with("jwk", stranger.Public()), s.claims()), ""},
 		{"a key of its own that signed it", sign(t, stranger.Key, with("jwk", stranger.Public()), s.claims()), Signature},
 		{"a place for keys", sign(t, stranger.Key, with("jku", trap.URL+"/keys", "x5u", trap.URL+"/cert"), s.claims()), Signature},
-		{"a certificate of its own", sign(t, stranger.Key, with("x5c", []string{"MA=="}), s.claims()), Signature},
+		{"a certificate of its own", sign(t, stranger.Key, with("x5c", [][]byte{certificate}), s.claims()), Signature},
 
 		{"critical", es(with("crit", []string{"x"}, "x", 1), s.claims()), Malformed},
 		{"not in base64", es(with("b64", false, "crit", []string{"b64"}), s.claims()), Malformed},
