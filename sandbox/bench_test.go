@@ -17,7 +17,7 @@ import (
 // way, with the limit beside the figure. They never fail for being slow: the
 // reader judges, and knows the machine.
 
-// sample is the times of one way to do a thing. Nothing is ever left out.
+// sample contains the times of all runs of one way; outliers count too.
 type sample []time.Duration
 
 func (s sample) at(share float64) time.Duration {
@@ -29,11 +29,10 @@ func (s sample) at(share float64) time.Duration {
 type way struct {
 	name string
 	run  func()
-	// every says in how many rounds it takes part once, for a way so slow that
-	// the others would wait for it; 0 is every round.
+	// every makes a slow way run in one of so many rounds only; 0 is every round.
 	every int
-	// rest, where set, waits after each run until what it left to be done in
-	// the background is done: others are not to pay for it. It is not measured.
+	// rest, where set, waits after each run for the work that the run left in the
+	// background, so that it does not slow the next way. It is not measured.
 	rest func()
 	// limit and tail are the most that median and 99th percentile may be, as
 	// ratios to the first way; 0 is no limit.
@@ -42,9 +41,9 @@ type way struct {
 
 // race runs every way in turn, so that what disturbs the machine disturbs all
 // of them alike, and reports each on a line of its own: median and 99th
-// percentile, and their ratios to the first way. The ratio of the medians is
-// that of pairs: of each run to the first way's of its round. On a slow machine
-// it ends early; "runs" says how many there were.
+// percentile, and their ratios to the first way. The ratio "x" is the median of
+// the ratios of pairs: each run divided by the run of the first way in the same
+// round. On a slow machine it ends early; "runs" says how many there were.
 func race(b *testing.B, rounds int, ways ...way) {
 	b.Helper()
 	const fewest, longest = 5, 15 * time.Second
@@ -98,7 +97,7 @@ func race(b *testing.B, rounds int, ways ...way) {
 // figures reports a sample.
 func figures(b *testing.B, s sample) {
 	b.Helper()
-	b.ReportMetric(0, "ns/op") // of the reporting: it says nothing
+	b.ReportMetric(0, "ns/op") // hides the default figure, which would be the time of reporting
 	b.ReportMetric(float64(s.at(0.5).Microseconds()), "us-p50")
 	b.ReportMetric(float64(s.at(0.99).Microseconds()), "us-p99")
 	b.ReportMetric(float64(len(s)), "runs")
@@ -130,7 +129,7 @@ func rawRun(b *testing.B, dir string, env []string, argv ...string) {
 	}
 }
 
-// boxRun runs a command in a box, and all is well with it.
+// boxRun runs a command in a box, and ends the benchmark unless it exits with code 0.
 func boxRun(b *testing.B, box *sandbox.Box, c sandbox.Cmd) {
 	b.Helper()
 	c.Grant, c.Timeout = box.Grant(), time.Minute
@@ -140,9 +139,9 @@ func boxRun(b *testing.B, box *sandbox.Box, c sandbox.Cmd) {
 	}
 }
 
-// BenchmarkOpen is the making of a box, from nothing to a ready init, and its
-// end: of one whose workspace is bound, and of one that changes a workspace beside
-// it, in a set that is new each time.
+// BenchmarkOpen measures how long a box takes to open, until its init is ready,
+// and to close: once with a workspace in the mode bind, and once in the mode
+// overlay, with a new set of changes each time.
 func BenchmarkOpen(b *testing.B) {
 	const rounds = 300
 	s, _, _ := overlaid(b)
@@ -185,7 +184,7 @@ done
 echo up
 exec sleep 1000`
 
-// BenchmarkKill is how long a kill takes from the call to the answer, which
+// BenchmarkKill measures how long a kill takes from the call to the answer, which
 // comes when all of the tree is gone.
 func BenchmarkKill(b *testing.B) {
 	const rounds, limit = 100, 20 * time.Millisecond
@@ -214,7 +213,7 @@ func BenchmarkKill(b *testing.B) {
 	})
 }
 
-// signalWriter tells that something was written.
+// signalWriter receives a value when something was written.
 type signalWriter chan struct{}
 
 func (w signalWriter) Write(p []byte) (int, error) {
@@ -225,8 +224,8 @@ func (w signalWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkDeadline is how long after its deadline a small tree of that kind
-// is gone and its call answered.
+// BenchmarkDeadline measures how long after its deadline a small tree like
+// unwilling is gone and its call answered.
 func BenchmarkDeadline(b *testing.B) {
 	const rounds, timeout, limit = 100, 50 * time.Millisecond, 200 * time.Millisecond
 	box, _ := openBox(b, grant(b))

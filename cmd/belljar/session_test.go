@@ -24,7 +24,7 @@ tenants:
   a: {token: "${env:TOKEN_A}"}
 `
 
-// operated is a server of two tenants, and who runs it.
+// operated is a server of two tenants, with the commands of its operator.
 type operated struct {
 	*web
 	policy, state string
@@ -40,7 +40,8 @@ func operate(t *testing.T) *operated {
 	return o
 }
 
-// says runs a command of the operator, which must end as it should and say a text.
+// says runs a command of the operator. It must print want and succeed, or fail if want begins
+// with "! ".
 func (o *operated) says(want string, args ...string) string {
 	o.t.Helper()
 	cmd := exec.CommandContext(o.t.Context(), os.Args[0])
@@ -52,7 +53,7 @@ func (o *operated) says(want string, args ...string) string {
 	return string(out)
 }
 
-// completes has a shell complete the last word of a command line of the operator.
+// completes completes the last word of a command line of the operator, as a shell would.
 func (o *operated) completes(want string, command []string, last ...string) {
 	o.t.Helper()
 	cmd := exec.CommandContext(o.t.Context(), os.Args[0])
@@ -67,7 +68,7 @@ func (o *operated) tool(session map[string]string, name, args string) string {
 	return text
 }
 
-// listed is what a command lists as JSON.
+// listed returns the list that a command prints with --json.
 func listed[T any](o *operated, args ...string) (all []T) {
 	o.t.Helper()
 	if err := json.Unmarshal([]byte(o.says("[", append(args, "--json")...)), &all); err != nil {
@@ -76,7 +77,7 @@ func listed[T any](o *operated, args ...string) (all []T) {
 	return all
 }
 
-// boxes are the tenants that have a box.
+// boxes returns the tenants that have a box.
 func (o *operated) boxes() string {
 	var tenants []string
 	for _, b := range listed[control.Box](o, "ps") {
@@ -164,7 +165,7 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	o.recorded("job-ended", 1, "uid ")
 }
 
-// A port that is taken back is open at no address any more.
+// After "ports close" the port is open at no address any more.
 func TestPortsCloseTakesBackEachAddress(t *testing.T) {
 	o := operate(t)
 	if text := o.tool(o.session("token-a"), "Bash", `{"command":"true"}`); !strings.Contains(text, "exit=0") {
@@ -180,7 +181,7 @@ func TestPortsCloseTakesBackEachAddress(t *testing.T) {
 	o.says("! is not published", "ports", "close", "3000")
 }
 
-// What is empty is a list for programs, too.
+// With --json, a list without entries is printed as [].
 func TestNothingIsAnEmptyList(t *testing.T) {
 	o := operate(t)
 	for _, list := range [][]string{{"approve", "list"}, {"ask", "list"}, {"session", "list"}, {"job", "list"}, {"ps"}, {"ports"}, {"browser", "ps"}, {"workspace", "list"}, {"image", "list"}} {
@@ -191,8 +192,8 @@ func TestNothingIsAnEmptyList(t *testing.T) {
 	o.says("There are no sets.", "workspace", "list")
 }
 
-// A shell completes the sessions and tasks there are. What agents wrote of them adds no
-// line, and nothing that a terminal obeys.
+// A shell completes the sessions and tasks that exist. Texts of agents in them add no line
+// and no control character of a terminal.
 func TestCompletionOfWhatRuns(t *testing.T) {
 	o := operate(t)
 	a, b := o.session("token-a"), o.session("token-b")
@@ -229,8 +230,8 @@ func TestCompletionOfWhatRuns(t *testing.T) {
 	}
 }
 
-// recorded ends the server, so that all records are written, and checks how many
-// of an event the audit log has that say by whom.
+// recorded ends the server, so that all records are written, and checks how many records of
+// an event in the audit log name by as the one who caused it.
 func (o *operated) recorded(event string, want int, by string) {
 	o.t.Helper()
 	o.end()
@@ -246,7 +247,8 @@ func (o *operated) recorded(event string, want int, by string) {
 	}
 }
 
-// What a tenant runs ends when the policy names it no more, and nobody else's.
+// When the policy does not name a tenant any more, its sessions and tasks end, and those of
+// the other tenants go on.
 func TestTenantThatIsTakenOutEnds(t *testing.T) {
 	o := operate(t)
 	a, b := o.session("token-a"), o.session("token-b")
@@ -282,8 +284,8 @@ func TestTenantThatIsTakenOutEnds(t *testing.T) {
 	o.recorded("ended", 1, "the policy")
 }
 
-// A client over stdio ends with its session, and is told in the answer to the call
-// that ran.
+// A server over stdio exits when an operator ends its session. The answer to the call that
+// runs says so.
 func TestOperatorEndsStdio(t *testing.T) {
 	a := startAsking(t, "1m")
 	o := &operated{web: &web{t: t}, state: a.state}

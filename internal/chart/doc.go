@@ -1,5 +1,5 @@
-// Package chart tests the files by which belljar is deployed: what the chart of
-// docs/chart renders, against the schemas of Kubernetes, and that every command line in
-// it, in the compose file and in the units of systemd is one that belljar takes. It has
-// tests only.
+// Package chart tests the files by which belljar is deployed. It checks what the Helm chart
+// in docs/chart renders against the schemas of Kubernetes. It also checks that belljar accepts
+// every command line in the chart, in the compose file and in the units of systemd. The package
+// has tests only.
 package chart

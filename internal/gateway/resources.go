@@ -36,7 +36,7 @@ func (g *calls) resources() mcp.RemoteResources {
 	}
 }
 
-// outward is the URI, or the template of URIs, of a server as clients have it.
+// outward returns the URI, or the template of URIs, by which clients know one of a server.
 func outward(s *server, uri string) string {
 	scheme, rest, _ := strings.Cut(uri, ":")
 	return schemeOf(s) + "://" + scheme + "/" + rest
@@ -63,7 +63,7 @@ func (g *calls) listResources(ctx context.Context, s *mcp.Session) ([]mcp.Entry,
 
 // resourcesOf lists the resources of a server, as far as it answers in time.
 func (g *calls) resourcesOf(ctx context.Context, s *mcp.Session, f *face) (all []mcp.Entry, err error) {
-	// What a list may do is what a call without a name may do.
+	// A list has no name of a resource, so its grant is that of the server as a whole.
 	grant, err := g.cfg.Policy().Upstreams().Grant(s.Tenant(), policies.UpstreamBox{Server: f.server.Name, Trusted: f.server.Trusted})
 	if err != nil {
 		return nil, err
@@ -129,9 +129,9 @@ func (g *calls) readResource(ctx context.Context, call mcp.Call, uri string) (re
 	return res, err
 }
 
-// notFound reports whether a server says that a resource does not exist (2025-11-25 and
-// 2026-07-28, "Resources", "Error Handling"). The modern code is that of all bad params; such an
-// error names the URI.
+// notFound reports whether a server says that a resource does not exist (MCP 2025-11-25 and
+// 2026-07-28, "Resources", "Error Handling"). The modern era has one code for all invalid params.
+// There the error means a missing resource only if its data contain the URI.
 func notFound(in wire.Era, e *mcp.RemoteError) bool {
 	return e.Code == wire.NotFound.Code(in) && (in == wire.Legacy || wire.Member(e.Data, "uri") != nil)
 }
@@ -147,7 +147,7 @@ func outwardContents(s *server, raw json.RawMessage) (json.RawMessage, error) {
 	wire.Elements(contents, func(one []byte) bool {
 		var ours json.RawMessage
 		if !wire.IsObject(one) {
-			bad = fmt.Errorf("the server %s answered with a content that is not an object", upstream.Line(s.Name))
+			bad = fmt.Errorf("the server %s answered with an entry of contents that is not an object", upstream.Line(s.Name))
 			return false
 		}
 		ours, bad = withText(one, "uri", outward(s, wire.Text(wire.Member(one, "uri"))))
@@ -167,7 +167,7 @@ func outwardContents(s *server, raw json.RawMessage) (json.RawMessage, error) {
 	return text, nil
 }
 
-// withText returns an object with another text as one of its members.
+// withText returns the object with text as the value of a member.
 func withText(object json.RawMessage, member, text string) (json.RawMessage, error) {
 	value, err := json.Marshal(text)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// ordered is the sentence of a package comment behind which the files stand.
+// ordered is the sentence of a package comment that begins the list of files.
 var ordered = regexp.MustCompile(`files, each calling (?:only )?those\s+below it:\n`)
 
 // unlisted is how many files a package may have without such a list.

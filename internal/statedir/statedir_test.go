@@ -25,7 +25,8 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 var notes = store.Schema{Name: "notes", Steps: []string{"CREATE TABLE notes_all (text TEXT NOT NULL) STRICT"}}
 
-// note writes a row into the database of a state directory, and returns all rows.
+// note writes text as a row into the database of a state directory, unless it is empty, and
+// returns all rows.
 func note(t *testing.T, dir, text string) (all []string) {
 	t.Helper()
 	s := store.New(dir)
@@ -151,7 +152,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A restore moves what is there aside only if it is told to, and keeps what no backup has.
+// A restore moves an existing directory aside only if replace is set. The images and workspaces,
+// which no backup contains, go into the new directory.
 func TestRestoreReplaces(t *testing.T) {
 	dir := filled(t)
 	archive := backedUp(t, dir)
@@ -273,8 +275,7 @@ func archiveOf(t *testing.T, form int, entries ...tar.Header) *bytes.Buffer {
 	return &text
 }
 
-// What an archive says is not believed: a bad one changes nothing, on either side of the
-// directory.
+// A bad archive changes nothing, neither in the state directory nor beside it.
 func TestRestoreRefuses(t *testing.T) {
 	good := tar.Header{Typeflag: tar.TypeReg, Name: "token.key", Mode: 0o600}
 	plans := tar.Header{Typeflag: tar.TypeDir, Name: "plans/", Mode: 0o700}
@@ -305,7 +306,7 @@ func TestRestoreRefuses(t *testing.T) {
 			before := tree(t, filepath.Dir(dir))
 			_, aside, err := Restore(t.Context(), dir, tt.archive, true)
 			if err == nil || aside != "" || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, with what was there at %q; want %q", err, aside, tt.want)
+				t.Errorf("got %v, and the old directory moved to %q; want %q", err, aside, tt.want)
 			}
 			if now := tree(t, filepath.Dir(dir)); !reflect.DeepEqual(now, before) {
 				t.Errorf("something changed:\n%v\n%v", before, now)
@@ -317,7 +318,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// Rights for others in an archive are not taken over.
+// A restore drops the rights of others and the setuid bits that an archive gives to files.
 func TestRestoreNarrowsModes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "belljar")
 	archive := archiveOf(t, version, tar.Header{Typeflag: tar.TypeDir, Name: "plans/", Mode: 0o777}, tar.Header{Typeflag: tar.TypeReg, Name: "plans/a", Mode: 0o6777})

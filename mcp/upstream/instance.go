@@ -17,7 +17,8 @@ import (
 // maxCalls bounds the calls of one instance that run at once.
 const maxCalls = 128
 
-// errGone is what a call gets whose instance is at rest and may have a successor.
+// errGone is the error of a call whose instance is at rest. Another instance may have
+// taken its place.
 var errGone = errors.New("the instance has ended")
 
 // instance is one server for one key, from the first call or list that needs it until
@@ -35,11 +36,11 @@ type instance[C Conn] struct {
 	mu      sync.Mutex
 	machine machine                 // guarded by mu
 	changed chan struct{}           // guarded by mu: closed at the next change of the state
-	conn    C                       // guarded by mu: while it is ready
+	conn    C                       // guarded by mu: the connection, set while the state is Ready
 	calls   map[*running]struct{}   // guarded by mu
 	used    time.Time               // guarded by mu: when a call last began or ended
-	step    string                  // guarded by mu: of the start that runs
-	stderr  func(most int) []string // guarded by mu: of the latest process; nil for none
+	step    string                  // guarded by mu: the step of the current start, such as the handshake
+	stderr  func(most int) []string // guarded by mu: the last lines of the latest process; nil for none
 }
 
 // running is a call that uses an instance.
@@ -129,8 +130,8 @@ func (i *instance[C]) open(ctx context.Context) (conn C, p Process, err error) {
 	return conn, p, err
 }
 
-// within calls f with a bounded time, and notes that step of the start. The error of f
-// says what had not come when the time was over.
+// within runs a step of the start: it notes the name of the step, and calls f with a bounded
+// time. If f fails because that time is over, the error names the step.
 func (i *instance[C]) within(ctx context.Context, what string, most time.Duration, f func(ctx context.Context) error) error {
 	i.mu.Lock()
 	i.step = what
@@ -142,7 +143,7 @@ func (i *instance[C]) within(ctx context.Context, what string, most time.Duratio
 	switch {
 	case err == nil || !errors.Is(context.Cause(ctx), late) || errors.Is(err, late):
 		return err
-	case err == context.DeadlineExceeded: //nolint:errorlint // alone it says nothing more
+	case err == context.DeadlineExceeded: //nolint:errorlint // unwrapped, it adds nothing to late
 		return late
 	}
 	return fmt.Errorf("%w: %w", late, err)
@@ -159,7 +160,7 @@ func because(err, ended error) error {
 // serve lets calls use the server until it ends by itself, with an error that says why, or
 // until ctx ends or the server is idle.
 func (i *instance[C]) serve(ctx context.Context, conn C, p Process) error {
-	var exited <-chan struct{} // never, of a remote server
+	var exited <-chan struct{} // nil for a remote server, which has no process
 	if p != nil {
 		exited = p.Done()
 	}
@@ -186,7 +187,7 @@ func (i *instance[C]) serve(ctx context.Context, conn C, p Process) error {
 	}
 }
 
-// retire reports whether nobody has used the server for too long, and then lets no call
+// retire reports whether nobody has used the server for its idle timeout. If so, no call can
 // use it any more.
 func (i *instance[C]) retire() bool {
 	i.mu.Lock()
@@ -213,7 +214,7 @@ func (i *instance[C]) untilIdle() time.Duration {
 }
 
 // shut ends the server after serve has returned err. Calls that run end first, with the
-// reason. The error says more of how the server ended, if it ended by itself.
+// reason. The error also says how the process ended, if it ended by itself.
 func (i *instance[C]) shut(ctx context.Context, conn C, p Process, err error) error {
 	why := cmp.Or(context.Cause(ctx), err, errGone)
 	i.change(func(m *machine, now time.Time) {
@@ -267,8 +268,8 @@ func (i *instance[C]) wait(ctx context.Context) bool {
 	return pause.For(ctx, time.Until(until)) == nil
 }
 
-// do calls f with the connection. It waits while the server starts, and fails at once
-// where the server is not to be had. The context of f ends with the instance.
+// do calls f with the connection. It waits while the server starts or is being ended, and
+// fails at once in the other states but Ready. The context of f ends with the instance.
 func (i *instance[C]) do(ctx context.Context, f func(ctx context.Context, conn C) error) error {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -291,8 +292,8 @@ func (i *instance[C]) do(ctx context.Context, f func(ctx context.Context, conn C
 	return i.broken(ctx, changed, e)
 }
 
-// enter adds a call as soon as the server is ready. changed is closed when it is not any
-// more.
+// enter adds a call as soon as the server is ready. changed is closed when the state changes
+// next.
 func (i *instance[C]) enter(ctx context.Context, call *running) (conn C, changed <-chan struct{}, err error) {
 	state := i.settle(ctx, nil)
 	for state == Ready {
@@ -353,8 +354,8 @@ func (i *instance[C]) settle(ctx context.Context, changed <-chan struct{}) State
 	}
 }
 
-// broken is the error of a call whose server has gone. It waits until the server has been
-// cleared away, to say what has become of it.
+// broken returns the error of a call whose server has gone. It waits until the server has
+// ended, so that the error has the state that follows.
 func (i *instance[C]) broken(ctx context.Context, changed <-chan struct{}, e *ending) error {
 	i.settle(ctx, changed)
 	u := i.unavailable()

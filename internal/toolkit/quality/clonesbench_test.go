@@ -17,10 +17,11 @@ import (
 	"belljar.dev/internal/toolkit/code/clone"
 )
 
-// clonesOf names the directory whose files the test binary compares in place of tests.
+// clonesOf is the environment variable with the directory in which TestClonesProcess searches.
 const clonesOf = "BELLJAR_QUALITY_CLONES"
 
-// A process of its own has the CPU time and the memory of clones alone.
+// BenchmarkClones starts the test binary with this test alone, so that the CPU time and the
+// memory of the process are those of the search for clones.
 func TestClonesProcess(t *testing.T) {
 	dir := os.Getenv(clonesOf)
 	if dir == "" {
@@ -42,9 +43,10 @@ func TestClonesProcess(t *testing.T) {
 	fmt.Printf("%d clones, %d lines\n", len(res.Clones), res.Lines)
 }
 
-// All four kinds of clones and the complexity of each function, against the exact clones
-// of jscpd alone: whole processes, in turns, medians. At most 0.7 times the CPU time and
-// 0.6 times the memory are wanted, of the project that BELLJAR_BENCH_SOURCE names.
+// BenchmarkClones compares the search for all four kinds of clones and the complexity of each
+// function with jscpd, a clone finder from npm, which searches for exact clones only. Both run
+// as whole processes in turn, and the medians count. For the project in BELLJAR_BENCH_SOURCE
+// the limits are 0.7 times the CPU time and 0.6 times the memory of jscpd.
 func BenchmarkClones(b *testing.B) {
 	program := jscpd(b)
 	if dir := os.Getenv("BELLJAR_BENCH_SOURCE"); dir != "" {
@@ -60,7 +62,7 @@ func BenchmarkClones(b *testing.B) {
 	})
 }
 
-// against measures the files of a directory in turns.
+// against runs our search and jscpd in turn on the files of a directory, and reports both.
 func against(b *testing.B, program, dir string) {
 	var ours, theirs [3][]float64
 	for b.Loop() {
@@ -79,11 +81,12 @@ func against(b *testing.B, program, dir string) {
 	}
 }
 
-// spentBy names the program that the test binary runs and measures in place of tests.
+// spentBy is the environment variable with the command line, in JSON, that TestSpentProcess
+// runs and measures.
 const spentBy = "BELLJAR_QUALITY_SPENT"
 
-// A process begins with the peak of memory of the one that started it. So that a large one
-// can measure small ones, it has them started by a process in between.
+// A new process inherits the peak memory of its parent. The benchmark's own process is large,
+// so it starts this small test, and the test starts the program that is measured.
 func TestSpentProcess(t *testing.T) {
 	var args []string
 	if os.Getenv(spentBy) == "" {
@@ -100,14 +103,14 @@ func TestSpentProcess(t *testing.T) {
 	wall := time.Since(begin)
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		t.Fatal("no usage of a process")
+		t.Fatal("the system does not report the usage of a process")
 	}
 	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	fmt.Printf("spent %g %g %g\n", float64(cpu.Microseconds())/1000, float64(wall.Microseconds())/1000, float64(usage.Maxrss)/1024)
 }
 
-// spent runs a program, and returns its CPU time and its wall time in milliseconds, and
-// the most memory that it had in megabytes.
+// spent runs a program, and returns its CPU time and its wall time in milliseconds, and its
+// peak memory in megabytes.
 func spent(b *testing.B, env []string, args ...string) (all [3]float64) {
 	text, err := json.Marshal(args)
 	if err != nil {

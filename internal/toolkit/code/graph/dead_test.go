@@ -10,7 +10,7 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// found are the functions that nothing reaches, as text.
+// found returns the functions that nothing reaches, one line each.
 func found(t testing.TB, files []*code.File) (all []string) {
 	t.Helper()
 	dead, err := Dead(t.Context(), files)
@@ -23,8 +23,8 @@ func found(t testing.TB, files []*code.File) (all []string) {
 	return all
 }
 
-// Each way by which a function is reached that no call shows, and the same function
-// without that way.
+// Each case has a function that is reached without a plain call, for example by an interface
+// or a linkname, or a function that nothing reaches.
 func TestDeadInGo(t *testing.T) {
 	mod := "module example.org/m\n"
 	for _, c := range []struct {
@@ -169,8 +169,8 @@ func TestDeadMethods(t *testing.T) {
 	}
 }
 
-// In a script, a function that is a value can be called by whoever gets it. What is declared
-// has to be named.
+// In a script, a function that is a value can be called by any code that gets the value. A
+// declared function is reached only where its name appears.
 func TestDeadInScripts(t *testing.T) {
 	files := parsed(map[string]string{"a.ts": `
 const plugin = { name: 'x', setup(build) { used() }, 'edge-light': () => 2, run: async function run() {} }
@@ -192,8 +192,8 @@ plugin.setup()
 	}
 }
 
-// An attribute, extern and the like hand a function to somebody else. The functions
-// are given as a lexer reads them.
+// An attribute, a decorator or extern lets foreign code call a function. The test sets the
+// functions of each file itself, from its tokens.
 func TestMarkedFunctions(t *testing.T) {
 	for _, c := range []struct {
 		path, text string
