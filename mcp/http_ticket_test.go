@@ -13,7 +13,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// ticketOf is the subprotocol of a ticket in the answer to a request for one.
+// ticketOf checks the answer to a request for a ticket, and returns the ticket's subprotocol.
 func ticketOf(t testing.TB, status int, raw string) string {
 	t.Helper()
 	var a struct {
@@ -36,14 +36,14 @@ func (s *site) ticket(body string, headers ...string) string {
 	return ticketOf(s.t, r.status, r.raw)
 }
 
-// Pages by which tests reach the site. Both are its own.
+// Pages by which tests reach the site. Both are of the site's own server, under two names.
 const (
 	ownPage   = "Origin: http://localhost"
 	otherPage = "Origin: http://127.0.0.1"
 )
 
-// show asks for a WebSocket with subprotocols. code is the one with which it is closed at
-// once, or zero.
+// show asks for a WebSocket with subprotocols. code is the close code if the server closes it
+// at once, and otherwise zero.
 func (s *site) show(offers string, lines ...string) (status, code int, c *sock) {
 	s.t.Helper()
 	request := handshake("/mcp", append(lines, "Sec-WebSocket-Protocol: "+offers)...)
@@ -98,8 +98,8 @@ func TestAttacksOnTickets(t *testing.T) {
 		{"a ticket that was used", used, []string{ownPage}, 101, 4001},
 		{"a ticket of another page", wrongPage, []string{otherPage}, 101, 4001},
 		{"a ticket that another page has shown", wrongPage, []string{ownPage}, 101, 4001},
-		{"a ticket of a page, shown by none", get(), nil, 101, 4001},
-		{"a ticket for no page, shown by one", "mcp, " + s.ticket("", ann...), []string{ownPage}, 101, 4001},
+		{"a ticket of a page, shown by a program", get(), nil, 101, 4001},
+		{"a ticket of a program, shown by a page", "mcp, " + s.ticket("", ann...), []string{ownPage}, 101, 4001},
 		{"a guessed ticket", "mcp, mcp.ticket." + strings.Repeat("A", 26), []string{ownPage}, 101, 4001},
 		{"no ticket", "mcp, mcp.ticket.", []string{ownPage}, 101, 4001},
 		{"a ticket of another place", "mcp, " + s.path("/w/site").ticket("", fromPage...), []string{ownPage}, 101, 4001},
@@ -124,7 +124,7 @@ func TestAttacksOnTickets(t *testing.T) {
 			t.Errorf("a ticket is good for %s: %s", path, res.Status)
 		}
 	}
-	// Only the latest 16 of a principal are good, and none of a token that is revoked.
+	// Only the latest 16 tickets of a principal are good. A ticket of a revoked token is not.
 	first := get()
 	for range 16 {
 		get()
@@ -156,7 +156,7 @@ func TestAttacksOnTickets(t *testing.T) {
 	}
 }
 
-// Who may have a ticket, and for which page.
+// The table says who gets a ticket, and for which page.
 func TestTickets(t *testing.T) {
 	_, with := newOffice(t, "tenants: {a: {}, b: {limit: {calls: 1/h, burst: 3}}}\n")
 	s := newSite(t, with, withSockets)
@@ -207,8 +207,8 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// A tenant whose principals are many has a bound of tickets, and no other tenant is in its
-// way.
+// The tickets of a tenant are bounded, however many principals it has, and those of other
+// tenants stay good.
 func TestTicketsAreBounded(t *testing.T) {
 	_, with := newOffice(t, "tenants: {a: {limit: {calls: 1000/s, burst: 5000}}, b: {}}\n")
 	s := newSite(t, with, withSockets)
@@ -230,7 +230,7 @@ func TestTicketsAreBounded(t *testing.T) {
 	}
 }
 
-// Whoever has no ticket and no login cannot fill the log.
+// A client without a ticket and without a login cannot fill the log.
 func TestRefusedTicketsDoNotFillTheLog(t *testing.T) {
 	var mu sync.Mutex
 	var log bytes.Buffer

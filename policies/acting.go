@@ -8,12 +8,12 @@ import (
 
 // browsing is what a profile says about browsers.
 type browsing struct {
-	walls  Browser
-	acting Acting
+	walls  Browser // the sandbox of Chrome
+	acting Acting  // what an agent may do with it
 }
 
-// Acting says what agents may do with a browser for calls of a profile, as far as it is the
-// same for all calls; rules decide about each act. With the zero value no browser acts.
+// Acting says what agents may do with a browser. It is the same for all calls of a profile;
+// rules decide about each act besides. With the zero value no browser acts.
 type Acting struct {
 	Act  bool
 	Eval Eval
@@ -27,7 +27,7 @@ type Acting struct {
 // Eval says which expressions may be evaluated in pages.
 type Eval int
 
-// The values, from the closed one up.
+// The values, the strictest first.
 const (
 	EvalOff  Eval = iota
 	EvalRead      // those that change nothing
@@ -42,7 +42,7 @@ func (e Eval) String() string { return wordOf(evals, int(e)) }
 // Open says which addresses an agent may open by name.
 type Open int
 
-// The values, from the closed one up.
+// The values, the strictest first.
 const (
 	// OpenSeen takes URLs that a page has shown, without a change, and those without query and
 	// fragment: an agent then cannot put what it has read into the address of a page.
@@ -58,7 +58,7 @@ func (o Open) String() string { return wordOf(opens, int(o)) }
 // Sites says where a tab may go after a secret was typed in it.
 type Sites int
 
-// The values, from the closed one up.
+// The values, the strictest first.
 const (
 	SitesOne Sites = iota // documents of the same site
 	SitesAny              // every one that the rules let through
@@ -69,7 +69,7 @@ var sites = []string{"one", "any"}
 // String is the value as policies spell it.
 func (s Sites) String() string { return wordOf(sites, int(s)) }
 
-// wordOf returns the word of a value, or of the closed one if the value has none.
+// wordOf returns the word of a value, or of the strictest one if the value has none.
 func wordOf(words []string, i int) string {
 	if i < 0 || i >= len(words) {
 		i = 0
@@ -81,7 +81,7 @@ func wordOf(words []string, i int) string {
 type ActLimits struct {
 	Uploads   int64         // bytes of one file that a page gets
 	Downloads int64         // bytes of all files that wait to be saved
-	Idle      time.Duration // without a call, after which the browser ends
+	Idle      time.Duration // the browser ends after this time without a call
 }
 
 // The limits of a profile that does not name them.

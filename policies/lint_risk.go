@@ -44,11 +44,12 @@ var risks = []risk{
 	{"file", "-C --compile -m --magic-file", "file has options that write a file (-C) and read another (-m)"},
 }
 
-// riskyEnv are examples of variables that make programs run or load what they
-// name, for `policy lint` to try against the patterns of a rule that allows. It
-// cannot be the table of shell.EffectOf, which is of families (GIT_, PYTHON), and
-// a pattern is tried with whole names; it holds some, such as proxies, that say
-// where data goes and run nothing. TestRiskyVariablesAreKnown compares the two.
+// riskyEnv are examples of variables that make programs run or load the files that
+// they name. `policy lint` tries them against the patterns of a rule that allows.
+// The table of shell.EffectOf cannot serve here, because it has prefixes of names
+// (GIT_, PYTHON), and a pattern is tried with whole names. riskyEnv also has
+// variables that run nothing but say where data goes, such as proxies.
+// TestRiskyVariablesAreKnown compares both.
 var riskyEnv = []string{
 	"PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "SHELL", "EDITOR", "VISUAL", "PAGER", "MANPAGER", "BROWSER", "LESSOPEN", "LESSCLOSE",
 	"GIT_SSH_COMMAND", "GIT_SSH", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_EDITOR", "GIT_ASKPASS", "GIT_CONFIG_COUNT", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_PARAMETERS", "GIT_DIR", "GIT_EXEC_PATH",

@@ -60,7 +60,8 @@ func TestKeysOfOnePage(t *testing.T) {
 	}
 }
 
-// What is shown has no tracking, marks nothing, and names its host as browsers do.
+// A URL is shown without the parameters of trackers and without a text to highlight, and with its
+// host as browsers show it.
 func TestShownAddresses(t *testing.T) {
 	for u, want := range map[string]string{
 		"https://example.com/a?utm_source=x&id=1&gclid=2#part": "https://example.com/a?id=1#part",
@@ -84,7 +85,7 @@ func TestShownAddresses(t *testing.T) {
 	}
 }
 
-// What an agent would do harm to itself with is no result.
+// A link that could harm the agent is dropped, such as one to a private address.
 func TestBadLinksAreDropped(t *testing.T) {
 	for _, u := range []string{
 		"javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "ftp://example.com/x", "//example.com/x", "/relative", "",
@@ -116,7 +117,7 @@ func TestMerge(t *testing.T) {
 		{ddg, []engine.Hit{hit(1, "https://b.example.com/", "B again", "what B is"), hit(2, "https://example.com/a", "A from DuckDuckGo", "a longer text about A")}},
 		{bing, []engine.Hit{hit(1, "https://b.example.com/?utm_source=bing", "B", "")}},
 	}, Query{})
-	first, second := 1.0, 1.0 // not constants, which are exact
+	first, second := 1.0, 1.0 // variables: Go computes constants exactly, and the sum would differ
 	first, second = first/61, second/62
 	want := []Result{
 		{
@@ -157,7 +158,7 @@ func TestMergeFilters(t *testing.T) {
 	}
 }
 
-// Of ten results three are of one host, and none is lost.
+// Of the first ten results at most perHost are of one host. The others come later, and none is lost.
 func TestSpread(t *testing.T) {
 	e := made("brave", "brave", engine.RoleGeneral)
 	var hits []engine.Hit
@@ -227,7 +228,7 @@ func FuzzMerge(f *testing.F) {
 				t.Errorf("got %+v", r)
 			}
 			if _, ok := locate(r.URL); !ok {
-				t.Errorf("%q is no result's address on a second look", r.URL)
+				t.Errorf("%q is the address of a result, and locate refuses it", r.URL)
 			}
 		}
 	})

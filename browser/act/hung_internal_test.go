@@ -11,9 +11,9 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// Until its script is stopped, and from then on until Chrome is ended, a page has one second of
-// processor time for each session that shares it, of a few, and three by the clock; and a longer time
-// by the clock alone.
+// A page is hung after hungWork of processor time for each session that shares its Chrome, of MaxTabs
+// at most, but not before hungTime by the clock; or after stopTime by the clock alone. Its script is
+// stopped then. The same times hold again until Chrome is ended, with endTime in place of stopTime.
 func TestHung(t *testing.T) {
 	begun := time.Now()
 	for _, tt := range []struct {
@@ -42,7 +42,8 @@ func TestHung(t *testing.T) {
 	}
 }
 
-// The lines of a page flood once they came faster than they are kept for some time, until none comes.
+// A page floods once maxFlood more lines were dropped than floodDrain a second, until it drops none for
+// floodTime.
 func TestFloodGoesOn(t *testing.T) {
 	var f flood
 	now := time.Now()
@@ -71,8 +72,8 @@ func TestFloodGoesOn(t *testing.T) {
 	}
 }
 
-// TestHungPagesThatFlood: processor time counts where a page does not flood, also if it did shortly
-// before or a line was dropped now and then, and beyond a bound where it does (BR21).
+// TestHungPagesThatFlood: the processor time that a page gets while it floods does not count, up to a
+// bound. All other time counts, also after a flood and where a line is dropped now and then (BR21).
 func TestHungPagesThatFlood(t *testing.T) {
 	const tick = 100 * time.Millisecond
 	for name, tt := range map[string]struct {
@@ -103,8 +104,8 @@ func TestHungPagesThatFlood(t *testing.T) {
 	}
 }
 
-// TestFloodSlowsThePage: a page whose lines come much faster than they are kept is slowed down, and
-// no longer than until what it has reported is read and a while after (BR22, BR-A19).
+// TestFloodSlowsThePage: a page whose lines come much faster than they are kept is slowed down. It gets
+// its full speed back soon after all that it reported was read (BR22, BR-A19).
 func TestFloodSlowsThePage(t *testing.T) {
 	w := wire(t)
 	e := &engine{g: w.governor, ctx: t.Context(), cpu: func() time.Duration { return 0 }}
@@ -125,9 +126,9 @@ func TestFloodSlowsThePage(t *testing.T) {
 	}
 }
 
-// TestFloodWithoutAPause: a script that floods and does not let its page be slowed down is stopped
-// once its Chrome has had the processor time of a page that hangs; one that floods no more is not
-// (BR22, BR-A19).
+// TestFloodWithoutAPause: a script can flood so fast that Chrome does not slow its page down. It is
+// stopped once its Chrome has had the processor time of a page that hangs. A script that has stopped
+// flooding by then is left alone (BR22, BR-A19).
 func TestFloodWithoutAPause(t *testing.T) {
 	for _, goesOn := range []bool{true, false} {
 		w := wire(t)
@@ -167,9 +168,9 @@ func TestFloodWithoutAPause(t *testing.T) {
 	}
 }
 
-// TestHungFramesEndNoChrome: a script that runs without end is stopped. Where its page does not answer
-// then, its Chrome is ended; of a frame of another site what runs then is stopped, and no call waits
-// long for it again (BR21).
+// TestHungFramesEndNoChrome: a script that runs without end is stopped. If the page still does not
+// answer, its Chrome is ended. If a frame of another site still does not answer, Chrome goes on: the
+// script that runs then is stopped, and no later call waits long for the frame (BR21).
 func TestHungFramesEndNoChrome(t *testing.T) {
 	for _, tt := range []struct {
 		session                 string
@@ -216,8 +217,8 @@ func TestHungFramesEndNoChrome(t *testing.T) {
 	}
 }
 
-// TestFreedIsTold: that a script was stopped is told once, also where its page answers after the call
-// that has stopped it; and not once the page was left (BR21).
+// TestFreedIsTold: an agent reads once that a script was stopped, even if the page answers only after
+// the call that stopped the script. It does not read it once the page was left (BR21).
 func TestFreedIsTold(t *testing.T) {
 	w := wire(t)
 	page := &tab{
@@ -243,18 +244,18 @@ func TestFreedIsTold(t *testing.T) {
 	answer()
 	listenAnew(page)
 	if !freed(page) || !tellFreed(page) {
-		t.Error("what was stopped is not told by the next call")
+		t.Error("the next call does not say that a script was stopped")
 	}
 	if freed(page) {
-		t.Error("it is told twice")
+		t.Error("a second call says it again")
 	}
 	answer()
 	if ask(page, "frame"); !freed(page) {
-		t.Error("another question makes it untold")
+		t.Error("after another question to the page no call says it")
 	}
 	page.navigated("page", "top", "", "loader", "http://site.example/")
 	if freed(page) {
-		t.Error("it is told of the page that came then")
+		t.Error("it is said of the page that was opened afterwards")
 	}
 }
 

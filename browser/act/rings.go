@@ -15,11 +15,11 @@ type rings struct {
 	requests ring[requestLine]
 }
 
-// ring keeps the last of many.
+// ring keeps the latest entries of many.
 type ring[T any] struct {
 	all     []T
-	older   int // that made room for newer ones
-	skipped int // that were not kept at all, since too many came in a second
+	older   int // entries that made room for newer ones
+	skipped int // entries that were not kept at all, since too many came in a second
 }
 
 // missing says what the ring does not have, in the words of its lines.
@@ -63,7 +63,7 @@ func counts(kind string) bool {
 	return false // pictures, and what never ends: streams, sockets, pings
 }
 
-// began is a request of the page.
+// began adds a line for a request that the page has sent.
 func (t ear) began(v requestEvent) {
 	// A secret may stand at the place where the line is cut.
 	u := t.e.masks.hide(clipURL(v.Request.URL))
@@ -86,7 +86,7 @@ func (t ear) answered(v requestEvent) {
 	})
 }
 
-// request is the last line of a request. t.mu is held.
+// request returns the latest line of a request. t.mu is held.
 func (t ear) request(id string) *requestLine {
 	for i := len(t.requests.all) - 1; i >= 0 && i >= len(t.requests.all)-100; i-- {
 		if t.requests.all[i].id == id {
@@ -96,7 +96,7 @@ func (t ear) request(id string) *requestLine {
 	return nil
 }
 
-// ended is the end of a request, with an error or without.
+// ended notes the end of a request, with an error or without.
 func (t ear) ended(v requestEvent) {
 	t.change(func() {
 		if counted, ok := t.underway[v.RequestID]; ok {
@@ -126,7 +126,7 @@ type consoleEvent struct {
 	} `json:"args"`
 }
 
-// logged is a line of the console.
+// logged adds a line of the console.
 func (t ear) logged(v consoleEvent) {
 	var b strings.Builder
 	for i, a := range v.Args {
@@ -169,7 +169,7 @@ func (t ear) keep(kind, text string) {
 	})
 }
 
-// lines of a request ring.
+// String returns a request as the agent reads it.
 func (r requestLine) String() string {
 	s := r.method + " " + r.url + " " + r.kind
 	switch {

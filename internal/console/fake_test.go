@@ -20,7 +20,7 @@ func get(t testing.TB, path string) *request {
 	return &request{in: httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), w: httptest.NewRecorder(), body: maxBody}
 }
 
-// runs are a box, a session and a task with an output.
+// runs is a fake server that runs a box, a session and a task with an output.
 type runs struct {
 	output []byte
 	over   bool
@@ -76,7 +76,7 @@ func (f *runs) Output(session string, task, from int64, most int) (p tools.Outpu
 	return p, nil
 }
 
-// counts are those of no calls.
+// counts is a fake of the server's counts: one call was allowed.
 type counts struct{}
 
 func (counts) Calls(Scope) Calls {
@@ -93,7 +93,7 @@ func full(g *rig, v *Views) {
 	v.SetsDir, v.Tools, v.Upstreams = g.t.TempDir(), kit{}, &others{}
 }
 
-// held is a policy.
+// held is a policy that never changes.
 type held struct{ *policies.Policy }
 
 func (h held) Status() control.Policy { return control.Policy{File: "p.yaml", SHA256: h.Hash()} }
@@ -102,7 +102,7 @@ func (h held) Now() *policies.Policy { return h.Policy }
 
 func (held) Text() (string, error) { return "version: 1\n", nil }
 
-// kit is what tools work with.
+// kit is a fake of what the tools use: an engine, a pool of browsers and a todo.
 type kit struct{}
 
 func (kit) Engines() []EngineHealth { return []EngineHealth{{Engine: "wikipedia", State: "healthy"}} }
@@ -136,7 +136,7 @@ func noSeat(id string) error {
 
 func (kit) Work(context.Context, Scope) (Work, error) { return Work{Todos: []Todo{{ID: 1}}}, nil }
 
-// others are servers of other people.
+// others is a fake of the upstream servers.
 type others struct {
 	pins []Pin
 	said []string

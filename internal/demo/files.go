@@ -24,7 +24,7 @@ const (
 
 // Files returns the server that reads the files below root, and nothing else: no path and
 // no symbolic link leads out of it (os.Root). The caller closes root after the last
-// Serve. The server waits for no notification initialized.
+// Serve. The server answers requests without the notification initialized before them.
 func Files(root *os.Root) *Server {
 	f := folder{root}
 	return &Server{

@@ -28,8 +28,8 @@ type page struct {
 	token string
 }
 
-// withConsole is an estate whose server has a console, and a person there. more is the end
-// of its policy.
+// withConsole returns an estate whose server has a console, and a person who is logged in there.
+// The policy is the given text with the tenants of the estate behind it.
 func withConsole(t *testing.T, policy string) (*estate, *page) {
 	t.Helper()
 	e := newEstate(t)
@@ -156,8 +156,8 @@ func TestViewsOfTheConsole(t *testing.T) {
 	}
 }
 
-// An agent has a token of the server and a network: neither leads into the console: WC-A15,
-// WC-A16. The policy allows the port of the console, but no private address.
+// An agent cannot enter the console with its token of the server, nor over the network of its
+// box. The policy allows the port of the console, but no private address (WC-A15, WC-A16).
 func TestAgentsStayOutOfTheConsole(t *testing.T) {
 	const policy = `version: 1
 defaults: {decision: allow, profile: box}
@@ -199,8 +199,8 @@ profiles: {box: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["
 	read := func(at, target, host string) string {
 		return fmt.Sprintf(`exec 2>&1; (exec 3<>/dev/tcp/%s && printf 'GET %s HTTP/1.1\r\nHost: %s:%s\r\nConnection: close\r\n\r\n' >&3 && cat <&3); echo over`, strings.Replace(at, ":", "/", 1), target, host, port)
 	}
-	// The same script reads the page where nothing holds it back, and by the proxy where a
-	// person allows it.
+	// The control: the same script does read the page outside of a box, and by the proxy where
+	// the policy allows the address.
 	if got, err := exec.CommandContext(t.Context(), "bash", "-c", read("127.0.0.1:"+port, "/", "127.0.0.1")).CombinedOutput(); err != nil || !isPage(string(got)) {
 		t.Errorf("outside of a box: %v, %s", err, got)
 	}

@@ -21,14 +21,14 @@ type folder interface {
 	names() ([]string, error)
 	// sub opens a directory in it.
 	sub(name string) (folder, error)
-	// read reads a regular file beneath it, of at most that many bytes.
+	// read reads a regular file beneath it. most bounds its size in bytes.
 	read(name string, most int64) ([]byte, error)
 	// look says what name is. It follows a link.
 	look(name string) (stamp, error)
 	close()
 }
 
-// stamp is by what a change of a file is seen.
+// stamp is the data of a file that show whether the file was changed.
 type stamp struct {
 	dir   bool
 	file  bool
@@ -130,7 +130,7 @@ func (d hostDir) look(name string) (stamp, error) {
 	return stamp{dir: kind == unix.S_IFDIR, file: kind == unix.S_IFREG, size: st.Size, inode: st.Ino, mtime: time.Unix(st.Mtim.Unix())}, nil
 }
 
-// regular is all of a file, which must be one.
+// regular returns all of a file, which must be a regular file.
 func regular(f fs.File, most int64) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -142,7 +142,7 @@ func regular(f fs.File, most int64) ([]byte, error) {
 	return bounded(f, info.Size(), most)
 }
 
-// bounded is all of a file, or an error that says how much there is.
+// bounded returns all of a file, or an error if it has more than most bytes.
 func bounded(r io.Reader, size, most int64) ([]byte, error) {
 	if size > most {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooBig, size, most)

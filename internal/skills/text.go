@@ -14,8 +14,8 @@ const (
 )
 
 // Text lists the skills for an agent, sorted by name: the same bytes as long as
-// the skills are the same. What a source that is not trusted says of its skills
-// is not in it.
+// the skills are the same. It leaves out the descriptions from sources that are
+// not trusted.
 func (c *Catalog) Text() string {
 	c.Look()
 	c.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// lineClient is a client of 2026-07-28 that knows tasks, over pipes.
+// lineClient is a client of the revision 2026-07-28 that knows tasks, over pipes.
 type lineClient struct {
 	t     *testing.T
 	in    io.Writer
@@ -48,7 +48,7 @@ type message struct {
 	raw    string
 }
 
-// wireTask is a task, and what else a result may have.
+// wireTask has the fields of a task and of the results that a tool can give.
 type wireTask struct {
 	ResultType, TaskID, Status, StatusMessage string
 	Result                                    struct{ StructuredContent json.RawMessage }
@@ -108,8 +108,8 @@ func (c *lineClient) becomes(id, state string) message {
 	}
 }
 
-// lists is how ListBgTasks lists a task, once its command runs: a box may need
-// longer to open than the client waits.
+// lists waits until ListBgTasks lists a task, and returns its entry. A call becomes a
+// task before its command runs, since a box may take longer to open than a client waits.
 func (c *lineClient) lists(id int64) (e listEntry) {
 	c.t.Helper()
 	for range 100_000 {
@@ -129,7 +129,7 @@ func (c *lineClient) lists(id int64) (e listEntry) {
 }
 
 func impatient(c *mcp.Config) {
-	c.Patience = 2 * time.Second // what is not to become a task is done by then
+	c.Patience = 2 * time.Second // the calls that must not become tasks end sooner
 	c.Limits.Burst, c.Limits.Rate = 1e6, 1e6
 }
 
@@ -162,7 +162,7 @@ func TestACallIsABackgroundTask(t *testing.T) {
 	}
 }
 
-// Each side can end a task, and the other knows.
+// A client can end a task by the protocol or by a tool, and either way then shows that it ended.
 func TestTasksAreEndedFromBothSides(t *testing.T) {
 	b := boxes(t, "", impatient)
 	c := b.lines()
@@ -203,7 +203,7 @@ func TestTasksAreEndedFromBothSides(t *testing.T) {
 		t.Errorf("a background task that was cancelled: %+v", e)
 	}
 
-	// To others none of them exists, while the session lives.
+	// For another session these tasks do not exist.
 	other := b.lines()
 	for _, id := range []string{cancelled, killed, started} {
 		for _, method := range []string{"tasks/get", "tasks/cancel", "tasks/update"} {
@@ -217,7 +217,8 @@ func TestTasksAreEndedFromBothSides(t *testing.T) {
 	}
 }
 
-// What goes on after its call has been answered is said to, by both.
+// A command that outlives its timeout goes on as a background task. The result of the call says
+// so, and the list of tasks shows it.
 func TestOnTimeoutBackgroundOfATask(t *testing.T) {
 	b := boxes(t, "", impatient)
 	c := b.lines()
@@ -233,7 +234,7 @@ func TestOnTimeoutBackgroundOfATask(t *testing.T) {
 	}
 }
 
-// A task that cannot be written down is not begun.
+// A background task that cannot be recorded is not started.
 func TestNoRecordNoTask(t *testing.T) {
 	b := boxes(t, "")
 	b.store.Close()
@@ -243,7 +244,7 @@ func TestNoRecordNoTask(t *testing.T) {
 	}
 }
 
-// A server that keeps none says so.
+// A server without a book of jobs says that it keeps no background tasks.
 func TestNoBookNoTask(t *testing.T) {
 	b := boxes(t, "")
 	b.shells.backends.Jobs = nil

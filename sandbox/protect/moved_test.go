@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// burrowed makes a directory in dir with a path that is longer than any program
-// can be given, if there is none, and returns a name of it that is short until it
-// is closed.
+// burrowed makes a directory below dir whose path is longer than PATH_MAX, so that no
+// system call takes it, unless it exists. It returns a short name of the directory,
+// which is valid until closed is called.
 func burrowed(dir string) (name string, closed func(), err error) {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	for n := 0; err == nil && n < unix.PathMax/unix.NAME_MAX+2; n++ {
@@ -32,8 +32,9 @@ func burrowedForTest(t *testing.T, dir string) string {
 	return name
 }
 
-// No walk comes to a path that no program could be given. What a command moves up
-// from there, or around by a directory above it, is old, and still not a person's.
+// A walk does not reach a path that is longer than PATH_MAX. A command makes a
+// repository there, and a later command moves it, or a directory above it, to where
+// the walk comes. Its files are old by then, and still do not count as a person's.
 func TestWhatWasMovedUpIsNotAPersons(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -88,8 +89,9 @@ func twoServers(t *testing.T, dir, record string) (first, second *Protector) {
 	return first, second
 }
 
-// Of two servers in one workspace, the one whose command began later does not take
-// for a person's what the other one's command had made by then, nor put it back.
+// Two servers work in one workspace. The command of the second one begins after that
+// of the first one has made a repository. The second server does not take the
+// repository for a person's, and does not put it back.
 func TestTheLaterServerTakesNothingOfAnEarlierCommand(t *testing.T) {
 	dir, record := t.TempDir(), t.TempDir()+"/record"
 	put(t, dir+"/a/b/x", "")
@@ -114,8 +116,8 @@ func TestTheLaterServerTakesNothingOfAnEarlierCommand(t *testing.T) {
 	}
 }
 
-// A server is killed while a command runs that has put old files together to a
-// repository. They are named, as new ones would be.
+// A server is killed while its command runs, which has made a repository of old files.
+// The error of the next server names these files, as it would name new ones.
 func TestAKilledServerLeavesDoubtOfOldFiles(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string
@@ -182,8 +184,8 @@ func TestAKilledServerLeavesDoubtOfOldFiles(t *testing.T) {
 	}
 }
 
-// A box can lock the workspace, so that the server of another box cannot. That one
-// is not taken for dead, nor what its command makes for a person's.
+// A box can lock the workspace, so that the server of another box cannot. That server
+// still does not count as dead, and the files of its command not as a person's.
 func TestALockOfABoxHidesNoServer(t *testing.T) {
 	dir, record := t.TempDir(), t.TempDir()+"/record"
 	put(t, dir+"/a/x", "")

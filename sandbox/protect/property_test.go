@@ -47,7 +47,7 @@ type siege struct {
 	record       string
 	p            *Protector // nil in the control
 	box          *lair
-	homes        []string // where a person has repositories, and goes
+	homes        []string // where a person has repositories, and runs git
 	log          []string
 }
 
@@ -73,7 +73,8 @@ func repository(dir, config string) {
 	_ = os.WriteFile(git+"/config", []byte(config), 0o644)
 }
 
-// step is one thing that a command does. What fails was refused.
+// step does one random thing that a command may do. The box refuses some of them, so
+// errors are ignored.
 func (s *siege) step() {
 	at := func(name string) string { return filepath.Join(s.dir, name) }
 	a, b, h := s.name(), s.name(), s.home()
@@ -148,7 +149,8 @@ func (s *siege) step() {
 	}
 }
 
-// command runs a few steps, and looks while it runs as a pulse does.
+// command runs a few steps, and calls beat between some of them, as the pulse of a
+// Protector does while a command runs.
 func (s *siege) command(t *testing.T) {
 	if s.p == nil {
 		for range 1 + s.r.IntN(4) {
@@ -172,7 +174,7 @@ func (s *siege) command(t *testing.T) {
 		s.ask(t, "while a command runs")
 		s.box.run(s.step)
 	}
-	if _, err := w.End(); err != nil { // its box is closed, as a job does
+	if _, err := w.End(); err != nil { // then a job closes the box, too
 		s.log = append(s.log, "closed: "+err.Error())
 		s.reopen(t, false)
 	}
@@ -197,7 +199,7 @@ func (s *siege) open(t *testing.T) {
 	}
 }
 
-// reopen makes a new box, of a new server if anew.
+// reopen makes a new box, and before it a new server if anew is set.
 func (s *siege) reopen(t *testing.T, anew bool) {
 	t.Helper()
 	s.log = append(s.log, fmt.Sprint("reopen ", anew))
@@ -221,8 +223,8 @@ func (s *siege) reopen(t *testing.T, anew bool) {
 	}
 }
 
-// ask is a person who asks git how each of the repositories stands, and reports
-// whether that ran anything of a box.
+// ask runs git in each repository, as a person does who wants to see its status. It
+// reports whether git ran anything that a box wrote.
 func (s *siege) ask(t *testing.T, when string) bool {
 	t.Helper()
 	for _, h := range s.homes {

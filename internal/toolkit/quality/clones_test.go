@@ -22,7 +22,7 @@ func goroot200(tb testing.TB) (dir string, names []string) {
 	return dir, testenv.GoFiles(tb, dir)
 }
 
-// copied copies n of some files below a new directory, as evenly as it can.
+// copied copies n of the files, spread evenly over all of them, below a new directory.
 func copied(tb testing.TB, root string, all []string, n int) (dir string, names []string) {
 	tb.Helper()
 	dir = tb.TempDir()
@@ -59,7 +59,8 @@ func parse(tb testing.TB, dir string, names []string) []*code.File {
 	return files
 }
 
-// jscpd returns the path of the program itself: what npm starts is a script for node.
+// jscpd returns the path of jscpd, a clone finder from npm. It is the compiled program, not the
+// script for node that npm starts.
 func jscpd(tb testing.TB) string {
 	tb.Helper()
 	modules := npm(tb, "jscpd@5.3.3")
@@ -96,11 +97,11 @@ func (l lines) count(other lines) (n, shared int) {
 	return n, shared
 }
 
-// leastShared is how much of what one of two programs finds the other one has.
+// leastShared is the least share of the lines of one program that the other one finds, too.
 const leastShared = 0.95
 
-// The lines of clones are those of jscpd: it has what we find, and we have what it finds, but
-// for pairs of which the one half overlaps the other. Those are tables, whose rows are alike.
+// We and jscpd find nearly the same lines. Pairs of jscpd whose halves overlap do not count:
+// they are tables, whose rows are alike.
 func TestClonesAgreeWithJscpd(t *testing.T) {
 	program := jscpd(t)
 	dir, names := goroot200(t)
