@@ -8,11 +8,11 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// signPatience is how long a page that was made for a call may take to answer the
-// first thing that is asked of it, and to become the document that has come. An
-// empty page does either in a millisecond, and a machine full of others' work
-// stretches that to some tenths of a second; the rest is for a renderer that
-// starts only now. What takes longer is stopped, or waits for memory.
+// signPatience is how long a page that was made for a call may take to answer the first
+// thing that is asked of it, and to become the document that has come. An empty page
+// does either in a millisecond, and a machine full of others' work stretches that to
+// some tenths of a second; the rest is for a renderer that starts only now. A page that
+// takes longer was stopped, or waits for memory.
 const signPatience = 3 * time.Second
 
 // errHung is the cause where a page gave no sign of life.

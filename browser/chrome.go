@@ -179,7 +179,7 @@ func (ch *chrome) answers(ctx context.Context) bool {
 }
 
 // kill closes the pipe. Commands that wait get errGone, and Chrome exits if it still reads the
-// pipe. kill does not wait for that. What is left of Chrome ends with its box, in close.
+// pipe. kill does not wait for that. The rest of Chrome ends with its box, in close.
 func (ch *chrome) kill() { ch.conn.close() }
 
 // dead reports whether the pipe or the box has ended.

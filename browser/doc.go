@@ -4,8 +4,8 @@
 // opened with what the calling tenant's grant lets through the egress door and
 // without a workspace; tenants never share one. [Pool.Load] lends a page of it,
 // in a browser context that no other call ever sees, loads one URL and gives
-// back what it became as a [Loaded]. What is made of that, markdown say, is not
-// this package's.
+// back what it became as a [Loaded]. This package does not convert it, for
+// example to markdown.
 //
 // The files, each calling those below it:
 //

@@ -109,7 +109,8 @@ func TestBadTLS(t *testing.T) {
 	}
 }
 
-// What is there when the time is up comes back, and says so.
+// The part of a page that is there when the time is up comes back, and the result says
+// that it is a part.
 func TestPartial(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	r.mux.HandleFunc("/slow", func(w http.ResponseWriter, q *http.Request) {

@@ -62,7 +62,8 @@ profiles:
 	}
 	fmt.Println(page.Status, page.Title)
 
-	// What the profile does not name cannot be reached, by the page or by its URL.
+	// A host that the profile does not name cannot be reached, by the page or by
+	// its URL.
 	_, err = pool.Load(context.Background(), grant, browser.Request{URL: "http://localhost:1/"})
 	fmt.Println(err != nil)
 	// Output:

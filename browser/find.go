@@ -34,8 +34,9 @@ var errAbsent = errors.New("no Chromium is installed where a box can see it")
 // one.
 func Find() (string, error) { return find(nil) }
 
-// find is Find where check says why a path cannot be relied on. What is on the
-// PATH may lie in a workspace, and a workspace in one of those directories.
+// find is Find where check says why a path cannot be relied on. A program on
+// the PATH may lie in a workspace, and a workspace in one of those
+// directories.
 func find(check func(string) error) (string, error) {
 	candidates := slices.Clone(places[:4])
 	for _, name := range names {

@@ -43,8 +43,9 @@ func TestIntercept(t *testing.T) {
 	}
 }
 
-// What Chrome is told to trust is a key. An authority would be good for whoever
-// shows its certificate, since that is public and Chrome looks no further.
+// Chrome is told to trust a key and not an authority. An authority would be
+// good for anyone who shows its certificate, since that is public and Chrome
+// looks no further.
 func TestTrustedKey(t *testing.T) {
 	if !inWorld(t) {
 		return

@@ -37,8 +37,8 @@ var inTheCensus = []string{
 	"user 1000",
 }
 
-// What a page leaves behind is seen by no later call, of its tenant or another,
-// and the box holds nothing of the host.
+// No later call sees anything that a page leaves behind, neither a call of its
+// tenant nor of another, and the box holds nothing of the host.
 func TestIsolation(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	r.page("/set", `<!doctype html><p id=p>set<script>document.cookie = "a=secret; max-age=1000"; localStorage.a = "secret"; indexedDB.open("secret"); caches?.open("secret");</script>`)

@@ -9,7 +9,7 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// ready is a page that waits for a call, or nil. What died while it waited is
+// ready returns a page that waits for a call, or nil. A page that died while it waited is
 // closed.
 func (p *Pool) ready(ctx context.Context, ch *chrome) *tab {
 	for {

@@ -202,8 +202,8 @@ type netError struct{ name string }
 
 func (e *netError) Error() string { return e.name }
 
-// settle waits until the page is quiet, for as long as the request says at
-// least, and scrolls it. What it returns says why the page is not complete.
+// settle waits until the page is quiet, for as long as the request says at least, and
+// scrolls it. It returns why the page is not complete, if it is not.
 func (v *visit) settle(ctx context.Context, r Request) (partial string, err error) {
 	since := time.Now()
 	if v.mu.Lock(); !v.loadedAt.IsZero() {

@@ -23,8 +23,8 @@ type nameserver struct {
 	given map[netip.Addr]int // addresses in answers
 }
 
-// newNameserver starts one. What browsers ask it is a hit as well: of the name,
-// by DNS.
+// newNameserver starts one. A question of a browser counts as a hit as well: of the
+// name, by DNS.
 func newNameserver(t *testing.T, w *world) *nameserver {
 	t.Helper()
 	n := &nameserver{known: map[string][]string{}, asked: map[string]int{}, given: map[netip.Addr]int{}}

@@ -80,8 +80,8 @@ func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 }
 
 // warm has the renderer of a page do once what takes it longest the first time: to
-// find fonts, lay out, draw, and run our scripts. What is on the page for that
-// goes again.
+// find fonts, lay out, draw, and run our scripts. The page that this needs is
+// removed again.
 func (t *tab) warm(ctx context.Context) error {
 	return t.evaluate(ctx, ourScript()+warmScript+"("+argument(settleOptions{Most: 20, By: by(ctx)})+")", nil)
 }

@@ -255,7 +255,7 @@ func (p *Pool) start(ctx context.Context, key string, g policies.Grant) *startin
 	return s
 }
 
-// What Chrome cannot start with less of.
+// Chrome does not start with less than this.
 const (
 	leastMemory = 256 << 20
 	leastPids   = 128
@@ -299,7 +299,7 @@ func (p *Pool) back(ctx context.Context, ch *chrome, t *tab) {
 	case ch.retired && (ch.live == 0 || ch.dead()):
 		p.bury(ch)
 	case !disposed && !ch.retired:
-		// What does not let go of its page goes on burning time for it.
+		// A page that Chrome does not end goes on using processor time.
 		p.cfg.Log.Warn("browser does not end a page", "box", ch.box.ID())
 		p.stats.Recycled++
 		p.retire(ch)

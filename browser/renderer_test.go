@@ -47,9 +47,9 @@ func TestTakenOver(t *testing.T) {
 		}
 	}()
 	wanted := []escape.Category{escape.Filesystem, escape.Proc, escape.Devices, escape.Credentials, escape.Namespaces, escape.Syscalls, escape.Network, escape.Tenants}
-	// What Chrome's own sandbox is made of is there, and TestNestedNamespaces says
-	// what it is not good for; there is no workspace to find; and how a CPU is
-	// shared is no matter of sight.
+	// The parts of Chrome's own sandbox are there, and TestNestedNamespaces shows what they
+	// cannot be used for. There is no workspace to find. How a CPU is shared is no matter
+	// of sight.
 	other := []string{"N01", "N02", "N05", "N06", "F18", "T26"}
 	held := map[escape.Category]int{}
 	for _, p := range suite.Probes() {

@@ -118,8 +118,8 @@ type Loaded struct {
 	HTMLSize int
 	// Picture is the picture that Request.Shot asked for: a PNG or a JPEG.
 	Picture []byte
-	// Partial says why this is not the whole page; empty if it is. What was
-	// there when the time was up is returned all the same.
+	// Partial says why this is not the whole page; empty if it is. The part that
+	// was there when the time was up is returned all the same.
 	Partial string
 	// Notes are what an agent may need to know of the page: dialogs that were
 	// dismissed, downloads and pop-ups that were refused, errors of its scripts.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What runs in a page, in a world of its own (see world).
+// The scripts that run in a page, in a world of their own (see world).
 var (
 	//go:embed js/watch.js
 	watchScript string

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/browser"
 )
 
-// What a page shows late, by a clock or when it is looked at, is waited for where
-// the page shows signs of it, and nowhere else.
+// Content that a page shows late, by a clock or when it is scrolled to, is waited
+// for where the page shows signs of it, and nowhere else.
 func TestLateContent(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	r.serveApp()

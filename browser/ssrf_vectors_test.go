@@ -21,14 +21,14 @@ type target struct {
 	page string
 }
 
-// undoneMost is how many vectors a version of Chromium other than the one that they
-// were written with may lack. What more of them cannot do is a fault of the test.
+// undoneMost is how many vectors a version of Chromium other than the one that they were written with
+// may lack. If it lacks more of them, the test is wrong.
 const undoneMost = 6
 
-// Whatever a page asks its browser for, no private address gets a packet. What
-// is aimed at a public one arrives there, or does where there are no walls: what
-// never works shows nothing. Whether this version of Chromium does it at all is
-// asked of itself, without walls: 148 does not prerender what a page's rules name.
+// Whatever a page asks its browser for, no private address gets a packet. The same request to a public
+// address arrives there, or arrives where there are no walls: a vector that never works shows nothing. A
+// run without walls shows whether this version of Chromium can do the vector at all: 148 does not
+// prerender the pages that a page's rules name.
 func TestNoPrivateRequest(t *testing.T) {
 	testenv.Need(t, testenv.Tun)
 	if !inWorld(t) {

@@ -80,7 +80,7 @@ func inWorld(t *testing.T) bool {
 	}
 	roots := filepath.Join(t.TempDir(), "roots.pem")
 	c := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run="+pattern, "-test.v", "-test.timeout=10m")
-	// What servers are verified with is read once in a process, from there.
+	// A process reads once which certificates it trusts, from this file.
 	c.Env = append(os.Environ(), worldEnv+"="+roots, "SSL_CERT_FILE="+roots, "SSL_CERT_DIR=/nonexistent")
 	c.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
 	c.WaitDelay = time.Second
@@ -164,8 +164,8 @@ func allLocal() error {
 var lan = netip.MustParseAddr("192.168.77.2")
 
 // addInterface makes an interface with that address: WebRTC says nothing where
-// there is only a loopback. Who holds the device's other end reads nothing of it:
-// all that is sent is for addresses of this namespace.
+// there is only a loopback. A program at the device's other end would read
+// nothing of it: all that is sent is for addresses of this namespace.
 func addInterface(t *testing.T) error {
 	tun, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {

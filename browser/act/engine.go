@@ -234,8 +234,8 @@ func discard(t *tab) {
 	t.e.dropTab(t)
 }
 
-// made notes that a page that was asked for is there, or does not come. What else came
-// meanwhile without saying who opened it is a window of a page.
+// made notes that a page that was asked for is there, or does not come. A page that came meanwhile
+// without saying who opened it is a window of a page.
 func (e *engine) made() {
 	var windows []attachEvent
 	e.mu.Lock()

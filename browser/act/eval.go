@@ -62,8 +62,7 @@ func (t eye) eval(ctx context.Context, expression string) (string, error) {
 
 // evaluation is what evaluates an expression of the agent in a world.
 func evaluation(w, expression string) runtime.EvaluateParams {
-	// What it says is written down here and not there, so that it can be no function of
-	// the page.
+	// The script contains the expression itself, so no function of the page evaluates it.
 	script := "(" + strings.TrimRight(strings.TrimSpace(expression), ";") + "\n)"
 	return runtime.EvaluateParams{
 		Expression: script, UniqueContextID: w, ReturnByValue: new(true), ThrowOnSideEffect: new(true), Timeout: runtime.TimeDelta(EvalTime.Milliseconds()), Silent: new(true),

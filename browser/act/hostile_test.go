@@ -564,9 +564,9 @@ func TestOthersKnowNothing(t *testing.T) {
 	}
 }
 
-// TestHandlersThatAreSwapped: what a button does cannot be known from the button, so one that
-// looks as before is pressed. What it has the page do then is judged where it leaves: documents by
-// the policy, and everything by the door (BR-A4).
+// TestHandlersThatAreSwapped: a button does not show what its handler does, so a button that looks
+// as before is pressed. What the handler makes the page send is judged where it leaves: documents
+// by the policy, and everything by the door (BR-A4).
 func TestHandlersThatAreSwapped(t *testing.T) {
 	s := newStage(t)
 	var asked atomic.Int32

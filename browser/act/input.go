@@ -220,10 +220,10 @@ func (t hand) hover(ctx context.Context, a aim) error {
 	return nil
 }
 
-// insert puts a secret into a field that has the focus. What Chrome is sent as input goes
-// to what has the focus when it comes, and a frame of another site can take that, in a
-// document that came after the guard was armed. A script of ours reaches its own document
-// alone, and looks at the field and fills it at once.
+// insert puts a secret into a field that has the focus. Input that Chrome gets goes to the element
+// that has the focus when it comes, and a frame of another site can take the focus, in a document
+// that came after the guard was armed. A script of ours reaches its own document alone, and looks at
+// the field and fills it at once.
 func (t hand) insert(ctx context.Context, a aim, fieldType, text string) error {
 	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

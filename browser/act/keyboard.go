@@ -44,9 +44,9 @@ func (t keyboard) key(ctx context.Context, p *plan) error {
 	return err
 }
 
-// typeKeys types text key by key into a field whose document takes input. What no key types is
-// inserted, and so is a line break: the key Enter sends a form or a message, and that is another
-// act than to fill a field.
+// typeKeys types text key by key into a field whose document takes input. A character that no
+// key types is inserted, and so is a line break: the key Enter sends a form or a message, and
+// that is another act than to fill a field.
 func (t keyboard) typeKeys(ctx context.Context, a aim, text string) error {
 	var begun bool
 	for some := range slices.Chunk([]rune(text), typedAtOnce) {

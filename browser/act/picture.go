@@ -70,7 +70,8 @@ func (t eye) shot(ctx context.Context) (*Look, *taken, error) {
 		return nil, nil, &Refusal{Reason: ReasonLimit, Message: "the picture is too large", Next: "look at the page", Err: err}
 	}
 	if secret {
-		// What moved while the picture was taken is painted at both places.
+		// A secret that moved while the picture was taken is painted over at both
+		// places.
 		after, err := t.secretSpots(ctx)
 		if err != nil {
 			return nil, nil, t.fault(err, false)

@@ -219,9 +219,9 @@ func (p *plan) look(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		// What is let go in the control where it was taken is clicked, so that is a drag only
-		// where a click has no name of its own, as on a drawing. What a page makes of any
-		// other drag is not known, as of a click.
+		// A control that is taken and let go in the same place is clicked, so that is a drag only
+		// where a click has no name of its own, as on a drawing. What a page makes of any other
+		// drag is not known, as of a click.
 		f.Kind, f.Shown = KindPress, f.Shown+" to "+called(to.Role, hide(to.Name), hide(to.Row))
 		if p.to.key() == p.aim.key() && (raw.Kind != string(KindPress) || s.XY == nil || s.ToXY == nil) || raw.Kind != string(KindPress) && raw.Kind == to.Kind && raw.To == to.To && raw.Method == to.Method {
 			return &Refusal{Reason: ReasonArgument, Message: "the drag ends in the control where it begins", Next: "use click"}

@@ -9,7 +9,7 @@ import (
 // At is what a look is at.
 type At string
 
-// What a look can be at.
+// The values of At.
 const (
 	AtPage      At = "page"      // what the tab shows, as lines; the default
 	AtChanges   At = "changes"   // what changed since the last look or changes

@@ -26,8 +26,8 @@ var errPacked = errors.New("more bytes came than the page may have")
 var errUnasked = errors.New("which was not asked for")
 
 // read reads the body within its bounds: unpacked, and before that, since
-// there are streams that unpack to nothing for ever. What came before the time
-// was up or the connection broke is kept.
+// there are streams that unpack to nothing for ever. The part that came before
+// the time was up or the connection broke is kept.
 func (h *hop) read(ctx context.Context, u *url.URL, resp *http.Response) error {
 	wire := &meter{r: resp.Body, left: int64(h.most) + 1<<20}
 	src, done, err := unpack(wire, resp.Header.Values("Content-Encoding"))

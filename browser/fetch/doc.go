@@ -14,5 +14,5 @@
 //  6. The body is unpacked and read within its bounds. When the time is up,
 //     what there is of it is the answer, and says so.
 //
-// What comes out is bytes; browser/page makes text of them.
+// The result is bytes; browser/page makes text of them.
 package fetch

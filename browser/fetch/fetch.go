@@ -58,8 +58,8 @@ type Request struct {
 	// Headers are sent to the host of URL and to no other, over what Get sends by
 	// itself. The caller has checked that the policy lets the call choose them.
 	Headers map[string]string
-	// MaxBytes bounds the unpacked body; 0 is DefaultBytes, at most MaxBytes. What
-	// is over is left out, and Response.Truncated says so.
+	// MaxBytes bounds the unpacked body; 0 is DefaultBytes, at most MaxBytes. The rest is
+	// left out, and Response.Truncated says so.
 	MaxBytes int
 	// Judge is what the policy says to a URL that the page leads on to. Nil
 	// follows nothing.

@@ -229,8 +229,9 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// What unpacks to more than a page may have is cut, and so is what is as long
-// itself; both say so, and neither is held.
+// A body that unpacks to more than a page may have is cut, and so is a body that
+// is itself too long. Both results say so, and neither body is kept in memory
+// whole.
 func TestBombs(t *testing.T) {
 	r := newRig(t)
 	zeros := make([]byte, 1<<20)

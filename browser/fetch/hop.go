@@ -115,8 +115,8 @@ func (h *hop) leadsTo(at *url.URL) (to string, status int) {
 	return to, 0
 }
 
-// resolve is a reference from a page as a URL. What cannot be read stays as it
-// is, for the message.
+// resolve returns a reference from a page as a URL. A reference that cannot be
+// read stays as it is, for the message.
 func resolve(at *url.URL, ref string) string {
 	ref = strings.TrimSpace(ref)
 	u, err := url.Parse(ref)

@@ -23,8 +23,8 @@ func MediaType(contentType string) string {
 // IsImage reports whether a media type is that of an image.
 func IsImage(mediaType string) bool { return strings.HasPrefix(mediaType, "image/") }
 
-// readable refuses, before it is read, what surely is neither text nor an
-// image. What says nothing of itself is looked at later.
+// readable refuses a response before its body is read if it surely is neither
+// text nor an image. A response without a type is judged later.
 func readable(u *url.URL, header http.Header) error {
 	t := MediaType(header.Get("Content-Type"))
 	what, instead := "", "look for a page that describes it"

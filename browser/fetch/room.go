@@ -10,7 +10,7 @@ import (
 )
 
 // room is the door of a tenant and its grant, and what was learned through it.
-// What was fetched for one is never seen in another.
+// A page that was fetched for one tenant is never given to another.
 type room struct {
 	door   Door
 	client *http.Client

@@ -22,8 +22,8 @@ func articleOf(doc *html.Node, base *url.URL, declared bool) *html.Node {
 	left, cleaned := paragraphs(doc), clone(doc)
 	found := readable(doc, base)
 	if found == nil || paragraphs(found)*3 < mass {
-		// Some name of furniture was no such thing, or there is little but
-		// furniture. What readability finds in all of it tells.
+		// A name that looked like furniture was wrong, or there is little but
+		// furniture. The result of readability for the whole page shows which.
 		if more := readable(whole, base); more != nil && (found == nil || paragraphs(more) > 2*paragraphs(found)) {
 			found = more
 		}

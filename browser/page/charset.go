@@ -16,11 +16,11 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
-// decode makes UTF-8 of a document, and names the charset it was in: that of
-// its byte order mark, else of the Content-Type, else of a meta element or an
-// XML declaration, else UTF-8 if that fits, else what the bytes look like, which
-// is a guess. What is said does not count where the bytes do not fit it. Bytes
-// that are wrong in their charset become U+FFFD.
+// decode makes UTF-8 of a document, and names the charset it was in: that of its
+// byte order mark, else of the Content-Type, else of a meta element or an XML
+// declaration, else UTF-8 if that fits, else what the bytes look like, which is a
+// guess. A charset that is named does not count where the bytes do not fit it.
+// Bytes that are wrong in their charset become U+FFFD.
 func decode(src []byte, contentType string, decoded bool) (text []byte, name string, guessed bool) {
 	switch {
 	case bytes.HasPrefix(src, []byte("\xef\xbb\xbf")):

@@ -16,8 +16,8 @@
 //     element of documentation, the article that readability finds, or all.
 //  5. The rest becomes markdown, text or HTML, with absolute links.
 //
-// What a page says is untrusted: Untrusted puts it between marks that the page
-// cannot forge.
+// The text of a page is untrusted: Untrusted puts it between marks that the
+// page cannot forge.
 //
 // The files, each calling those below it:
 //

@@ -201,8 +201,8 @@ func titleBlock(body, main *html.Node) *html.Node {
 		if contains(main, h) || contains(h, main) || within(h, nil, "nav", "aside", "footer") != nil || length(h) > 300 || length(h) == 0 || chromeAbove(h, body) {
 			continue
 		}
-		// What stands beside the heading is its subtitle or the first section,
-		// if it is more than links.
+		// An element beside the heading is its subtitle or the first section, if
+		// it is more than links.
 		top := h
 		for top.Parent != nil && !contains(top.Parent, main) {
 			top = top.Parent

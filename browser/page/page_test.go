@@ -358,8 +358,8 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-// What shows by a click or beside its hidden twin is kept; what only looks like
-// that is hidden text.
+// Text that shows by a click or beside its hidden twin is kept. Text that only
+// looks like that is hidden.
 func TestHiddenTwins(t *testing.T) {
 	words := "<p>" + strings.Repeat("Words of the page that are worth reading. ", 10) + "</p>"
 	for src, seen := range map[string]bool{

@@ -47,8 +47,8 @@ func heapInUse() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// convertPDF writes the text of a PDF, page by page. What is wrong with the file
-// is an *UnsupportedError.
+// convertPDF writes the text of a PDF, page by page. A fault of the file is an
+// *UnsupportedError.
 func convertPDF(ctx context.Context, p *Page, src []byte) error {
 	err := readPDF(ctx, p, src)
 	if err == nil || ctx.Err() != nil {

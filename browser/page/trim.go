@@ -96,9 +96,9 @@ func siteOf(host string) string {
 	return strings.Join(parts[max(0, len(parts)-n):], ".")
 }
 
-// trim takes out lines that are not part of the text. What a line says is never
-// enough: each is dropped for its words and for where it stands, what is beside
-// it or where it leads. Top is the number of the page's heading.
+// trim takes out lines that are not part of the text. The words of a line are never enough:
+// each is dropped for its words and also for its place, the text beside it or the target of
+// its link. Top is the number of the page's heading.
 func trim(root *html.Node, base *url.URL, top int) {
 	lines := linesOf(root, base)
 	begin, end := 0, len(lines)-1

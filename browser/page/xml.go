@@ -108,8 +108,8 @@ func indentXML(b *strings.Builder, n *html.Node, level int) {
 
 var escapeXML = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
 
-// convertJSON writes JSON indented, with what is short on one line. What is not
-// JSON, or would become half as long again, is passed through.
+// convertJSON writes JSON indented, with short values on one line. A text that
+// is not JSON, or would become half as long again, is passed through.
 func convertJSON(p *Page, text []byte) {
 	var b bytes.Buffer
 	if json.Compact(&b, text) == nil {

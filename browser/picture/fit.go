@@ -38,8 +38,8 @@ func decode(src []byte, info Info) (image.Image, error) {
 	return img, nil
 }
 
-// fit cuts out the region, scales it down to the budget and turns it. What does
-// not fit into the bytes is made smaller still.
+// fit cuts out the region, scales it down to the budget and turns it. An image that
+// does not fit into the bytes is made smaller still.
 func fit(ctx context.Context, img image.Image, info Info, region image.Rectangle, pixels int) (*Shown, error) {
 	lossy := info.lossy
 	raw := unturn(region, info).Add(img.Bounds().Min).Intersect(img.Bounds())

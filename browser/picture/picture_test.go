@@ -109,8 +109,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// What a camera took on its side is shown upright, and a region is one of the
-// image as it is shown.
+// A picture that a camera took on its side is shown upright, and a region is
+// one of the image as it is shown.
 func TestOrientation(t *testing.T) {
 	m := New(1)
 	src := encodeAs(t, "jpeg", quarters(64, 32))

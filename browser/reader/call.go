@@ -56,7 +56,8 @@ func (c *call) read(ctx context.Context) (_ *Result, keep bool, err error) {
 	unmatched := errors.Is(err, page.ErrNoMatch)
 	none := err
 	if unmatched && c.mode != policies.RenderNever && c.r.cfg.Browser != nil {
-		// What is selected may have to be drawn first; what there is says whether.
+		// The selected part may appear only when the page is rendered; the rest of
+		// the page shows whether it should be.
 		res.Page, err = c.convert(resp.Body, resp.ContentType, resp.URL, "", false)
 	}
 	if err != nil {
@@ -145,9 +146,9 @@ func (c *call) evidence(p *page.Page) string {
 	return ""
 }
 
-// lane renders the page where there is evidence that it should be, and says in
-// the result which way it was read and why. What a browser cannot do leaves
-// the page as it was fetched.
+// lane renders the page where there is evidence that it should be, and says in the
+// result which way it was read and why. If a browser cannot render it, the page
+// stays as it was fetched.
 func (c *call) lane(ctx context.Context, res *Result) {
 	why := c.evidence(res.Page)
 	switch {

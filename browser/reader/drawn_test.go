@@ -95,8 +95,8 @@ func parts(w http.ResponseWriter, r *http.Request) {
 
 var port = regexp.MustCompile(`example:\d+`)
 
-// What a browser makes of pages is the markdown of their golden files, or the
-// refusal that stands there.
+// A page that a browser renders becomes the markdown of its golden file, or
+// the refusal in that file.
 func TestGoldenDrawn(t *testing.T) {
 	s := browsertest.NewStudio(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, site := range drawn {

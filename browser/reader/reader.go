@@ -129,7 +129,8 @@ func (r *Reader) Read(ctx context.Context, g policies.Grant, q Query) (*Result, 
 		again.Cached = true
 		return &again, nil
 	}
-	// What has come by the end is converted in the call's time too.
+	// The part that has come by the end is converted within the call's time,
+	// too.
 	ctx, stop := context.WithTimeout(ctx, q.Timeout)
 	defer stop()
 	network, cancel := context.WithTimeout(ctx, q.Timeout-min(q.Timeout/5, converting))

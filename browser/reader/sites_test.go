@@ -190,7 +190,7 @@ func sites(t testing.TB) map[string]http.HandlerFunc {
 		"meta-away":  html("", `<meta http-equiv=refresh content="0; url=http://elsewhere.example/">`),
 		"refresh":    status(200, "", "Refresh", "0; url=/next"),
 		"next":       html("", "<title>Next</title><main><h1>Next</h1><p>"+words+"</p></main>"),
-		// What they are.
+		// Kinds of bodies.
 		"download": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Disposition", "attachment; filename=setup.bin")
 			w.Header().Set("Content-Type", "application/octet-stream")

@@ -171,8 +171,8 @@ func (n *Net) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, erro
 }
 
 // Door is for fetch.Config.Door: real egress doors that judge by the grant.
-// What is not real is the ports of the servers, that their names have a
-// loopback address, and who signs for them.
+// Three things are not real: the ports of the servers, the loopback address of
+// their names, and the authority of their certificates.
 func (n *Net) Door(g policies.Grant) (fetch.Door, error) {
 	e := *g.Egress()
 	e.Allow, e.Private = slices.Clone(e.Allow), slices.Clone(e.Private)
