@@ -129,8 +129,8 @@ func servedWithAdmin(t *testing.T, flags ...string) (w *web, a *admin, dir strin
 	return w, adminAt(t, socket), dir
 }
 
-// What a server has counted: each call once, by tool, verdict and tenant, with the ids by
-// which its line in the access log and its audit record are found.
+// The metrics of a server count each call once, by tool, verdict and tenant, and name the
+// ids of its line in the access log and of its audit record.
 func TestMetrics(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "access.log")
 	w, a, dir := servedWithAdmin(t, "--access-log", log)

@@ -172,7 +172,8 @@ func TestApprovalHoldsForWhatIsShown(t *testing.T) {
 		}
 	}
 
-	// What files of the project say is for once.
+	// A yes for a command whose meaning the files of the project define is for
+	// once.
 	id = a.asksAbout(t, map[string]any{"command": "npm test"})
 	a.notApproved(t, "only for once", "yes", id, "--for", "session")
 }

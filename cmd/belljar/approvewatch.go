@@ -167,7 +167,8 @@ func (w *watching) show(ctx context.Context, found desks, id string) error {
 	if err := printApproval(w.out, one); err != nil || w.keys == nil {
 		return err
 	}
-	// What was typed before does not answer a question that nobody had seen then.
+	// A key that was typed before does not answer a question that nobody had seen
+	// then.
 	if err := forgetTyped(w.keys.in); err != nil {
 		return err
 	}

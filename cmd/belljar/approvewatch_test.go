@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// watch is a person at a terminal on which `belljar approve watch` runs. What is
-// given is typed before it starts.
+// watch is a person at a terminal on which `belljar approve watch` runs. before
+// is typed before it starts.
 func (a *asking) watch(t *testing.T, before string) *typist {
 	t.Helper()
 	master, slave := pty(t)
@@ -39,7 +39,7 @@ func (a *asking) stateOf(t *testing.T, id string) string {
 	return a.call(t, "ReadBgOutput", map[string]any{"id": id}).StructuredContent.Approval.State
 }
 
-// What was typed before a question was shown is no answer to it.
+// Keys that were typed before a question was shown are no answer to it.
 func TestApproveWatchTakesNoAnswerInAdvance(t *testing.T) {
 	t.Parallel()
 	a := startAsking(t, "1m")

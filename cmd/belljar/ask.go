@@ -208,7 +208,7 @@ func wordsIn(q question.Question, text string) []string {
 }
 
 // dialogue asks in lines. An empty one passes a question over; a "!" alone declines
-// all of them. What does not fit is asked again.
+// all of them. A question whose answer does not fit is asked again.
 func dialogue(out io.Writer, lines *bufio.Reader, a question.Asked) (words map[string][]string, decline bool, err error) {
 	words = make(map[string][]string)
 	fmt.Fprintf(out, "%s of tenant %s, workspace %s\n", a.ID, question.Clean(a.Tenant, false), question.Clean(a.Place, false))

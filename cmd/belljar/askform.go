@@ -60,7 +60,7 @@ func (f *askForm) typing() bool { return f.cursor == len(f.question().Options) &
 // closed reports whether the question takes its options alone.
 func (f *askForm) closed() bool { return f.question().Kind == question.YesNo }
 
-// press is one key. What is pasted comes as keys, too.
+// press is one key. Pasted text comes as keys, too.
 func (f *askForm) press(key string) {
 	rows := len(f.question().Options)
 	if !f.closed() {

@@ -17,8 +17,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// What a form shows after each key, on a wide terminal and at the end on a small
-// one.
+// A form is shown as expected after each key, on a wide terminal and at the end on a
+// small one.
 func TestAskForm(t *testing.T) {
 	sheet, err := question.Parse(fourQuestions)
 	if err != nil {

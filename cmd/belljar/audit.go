@@ -146,8 +146,8 @@ func (a *auditing) print(w io.Writer, e audit.Entry) error {
 	return err
 }
 
-// auditLine is a record for a person. What an agent wrote is quoted where it
-// could do something to a terminal.
+// auditLine is a record for a person. Text of an agent is quoted where it
+// could act on a terminal.
 func auditLine(e audit.Entry) string {
 	words := []string{e.Time.UTC().Format(time.RFC3339), string(e.Kind)}
 	switch e.Kind {

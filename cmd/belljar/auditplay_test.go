@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What only draws is shown, and what a terminal could be made to do things by is
-// not, however it is cut.
+// Sequences that only draw are shown, and those that make a terminal do other
+// things are not, however they are cut.
 func TestTame(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain é\r\n\tx\b":                              "plain é\r\n\tx\b",

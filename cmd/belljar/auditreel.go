@@ -61,7 +61,7 @@ func tellCut(c *cobra.Command, cut string) {
 // incomplete says why a recording does not have all.
 func incomplete(cut string) string { return "the recording is incomplete: " + cut }
 
-// reelPage is the page of a reel. What a web page wrote is shown in it as text alone.
+// reelPage is the page of a reel. The words of a web page are shown in it as text alone.
 func reelPage(callID string, reel audit.Steps) []byte {
 	var b bytes.Buffer
 	say := func(text string) string { return html.EscapeString(printable.Line(text, 4<<10)) }

@@ -133,8 +133,8 @@ func outlast(ctx context.Context, srv *server.Server, session *mcp.Session, of *
 	case <-srv.JobOver():
 	case <-patience.C:
 	}
-	// What it wrote is shown after Ctrl-C as well. The tool may see the end of the
-	// task a moment later, and waits for it.
+	// The output of the task is shown after Ctrl-C as well. The tool may see the end
+	// of the task a moment later, and waits for it.
 	for n := 0; runs && n < 3; n++ {
 		rest, err := srv.MCP().Call(context.WithoutCancel(ctx), session, "ReadBgOutput", fmt.Appendf(nil, `{"task_id":%d,"wait_ms":1000}`, id))
 		if err != nil {

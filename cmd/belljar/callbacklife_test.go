@@ -124,10 +124,10 @@ func waitFor(t *testing.T, c client, counts map[string]int, n int) {
 	}
 }
 
-// A server that is killed forgets no callback. What was due while none ran is told
-// once, one after the other and never more than one in a second, and what is due
-// later later; by the next result or wait, to who subscribed, in the inbox and to
-// hooks.
+// A server that is killed forgets no callback. A callback that was due while no server ran
+// is delivered once, one after the other and never more than one in a second, and one that
+// is due later is delivered later: by the next result or wait, to subscribers, in the inbox
+// and to hooks.
 func TestCallbacksOutliveTheServer(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
 		p := newPlace(t)

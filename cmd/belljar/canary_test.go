@@ -208,8 +208,8 @@ auth: {issuers: [{url: %q, keys: %q, addresses: 127.0.0.0/8, audience: [api://be
 	}
 }
 
-// probe sends requests with a token, where it belongs and elsewhere. What they are answered
-// with goes to the sink of answers.
+// probe sends requests with a token, where it belongs and elsewhere. The answers go to the
+// sink of answers.
 func (p *place) probe(t *testing.T, w *web, found *sinks, token, command string) {
 	t.Helper()
 	send := func(method, query, body string, headers ...string) http.Header {

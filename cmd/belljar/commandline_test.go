@@ -145,7 +145,7 @@ func TestArgumentsOfEveryCommand(t *testing.T) {
 	}
 }
 
-// What a usage line names is all that a command takes, also where nobody gave it a check of its own.
+// A usage line names all that a command takes, also where the command has no check of its own.
 func TestArgumentsWithoutACheck(t *testing.T) {
 	ran := ""
 	root := &cobra.Command{Use: "belljar", Version: "1"}
@@ -255,7 +255,7 @@ func mistyped(rnd *rand.Rand, name string) string {
 	return name[:i] + name[i+1:i+2] + name[i:i+1] + name[i+2:]
 }
 
-// What is far from every name gets no suggestion.
+// A word that is far from every name gets no suggestion.
 func TestNoWildGuess(t *testing.T) {
 	for _, name := range []string{"frobnicate", "x", "zz", strings.Repeat("serve", 10_000), "żółć"} {
 		if _, _, errs := ran(name); strings.Contains(errs, "did you mean") {

@@ -95,8 +95,9 @@ func completeArgument(c *cobra.Command, args []string, begun string) ([]string, 
 	return offered(c, args, begun, find), files
 }
 
-// offered are the values that begin as what is typed, in bounded time. What they are
-// stands on the same line, and can be seen: agents and clients write some of it.
+// offered are the values that begin as what is typed, in bounded time. Their
+// description stands on the same line, and its characters are visible: agents and
+// clients write some of it.
 func offered(c *cobra.Command, args []string, begun string, find values) (some []string) {
 	if find == nil {
 		return nil

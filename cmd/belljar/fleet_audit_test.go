@@ -42,8 +42,8 @@ func TestFleetAudit(t *testing.T) {
 			}
 		}
 	}
-	// witnessed waits until both others have a checkpoint of w1 that signs its calls. What
-	// comes behind them is that it has stopped.
+	// witnessed waits until both others have a checkpoint of w1 that signs its calls. The
+	// record behind it only says that w1 has stopped.
 	witnessed := func() {
 		t.Helper()
 		var last uint64

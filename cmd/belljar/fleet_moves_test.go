@@ -280,8 +280,8 @@ func (m *moving) todo(path string, args map[string]any) string {
 }
 
 // A place goes to a file and comes back with all that it keeps, under its own name; under another
-// one it has its files alone. What is damaged, exists, or has nowhere to go is refused, and leaves
-// nothing.
+// one it has its files alone. A file that is damaged, that exists, or that has nowhere to go is
+// refused, and leaves nothing.
 func TestFleetPlaceFiles(t *testing.T) {
 	m := newMoving(t, 2)
 	bash := func(path, command string) told {

@@ -466,8 +466,8 @@ func TestFleetFrontKilled(t *testing.T) {
 	}
 }
 
-// A worker that does not answer any more is found out by its link. What it ran goes on once
-// when it can, as a background task.
+// A worker that does not answer any more is found out by its link. The command that it ran
+// goes on once, when the worker can, as a background task.
 func TestFleetWorkerFrozen(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front", "--workers", "w1")
@@ -501,8 +501,8 @@ func TestFleetWorkerFrozen(t *testing.T) {
 	}
 }
 
-// A worker that is told to stop answers what has begun. What comes meanwhile is kept for the
-// next process of the worker, and none of it fails.
+// A worker that is told to stop answers the calls that have begun. Calls that come meanwhile
+// are kept for the next process of the worker, and none of them fails.
 func TestFleetDrain(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front", "--workers", "w1")
@@ -591,7 +591,7 @@ func TestFleetCancel(t *testing.T) {
 	}
 }
 
-// What is one tenant's does not exist for another, in either era.
+// The things of one tenant do not exist for another, in either era.
 func TestFleetTenantsApart(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front", "--workers", "w1")

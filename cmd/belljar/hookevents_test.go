@@ -25,7 +25,7 @@ printf '%s\n' "$in" >"LOG/$$.new"
 mv "LOG/$$.new" "LOG/$1-$$"
 `
 
-// What differs from run to run in an event.
+// Parts of an event that differ from run to run.
 var (
 	eventTimes   = regexp.MustCompile(`"time":"[^"]*"`)
 	eventTook    = regexp.MustCompile(`"duration_ms":[0-9]+|duration_ms=[0-9]+`)
@@ -111,7 +111,7 @@ func TestEachEventComesOnce(t *testing.T) {
 		if got := c.all(t, "Bash", map[string]any{"command": "touch x"}); !strings.HasPrefix(got, "DENIED by policy rule hook:sync-10-no-touch.sh. Nothing was run.\nWhy: nobody touches anything here\n") {
 			t.Errorf("a call that a hook refuses is answered %q", got)
 		}
-		// What the policy denies comes to no hook.
+		// A call that the policy denies reaches no hook.
 		if got := c.all(t, "Bash", map[string]any{"command": "rm -r x"}); !strings.HasPrefix(got, "DENIED by policy rule no-rm ") {
 			t.Errorf("a call that the policy denies is answered %q", got)
 		}

@@ -75,7 +75,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	}
 	var status *statusError
 	if !errors.As(err, &status) {
-		// What cobra itself finds wrong, such as two flags that exclude each other.
+		// A fault that cobra itself finds, such as two flags that exclude each other.
 		status = &statusError{code: exitUsage, err: err}
 	}
 	if status.err != nil {

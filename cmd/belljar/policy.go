@@ -96,7 +96,8 @@ makes no sense.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.Command, f.Now, f.Args = args[1], time.Now(), make(map[string]any)
 			if given != "" {
-				// What is wrong is left out: it is said in the words of Go's types.
+				// The fault is left out, since it is described in the words of Go's
+				// types.
 				if json.Unmarshal([]byte(given), &f.Args) != nil || f.Args == nil {
 					return usage(`--args is not a JSON object, such as '{"timeout":5000}'`)
 				}

@@ -8,7 +8,8 @@ import (
 	"belljar.dev/sandbox/escape"
 )
 
-// What is not known to hold is not held, and the exit status follows.
+// A row that nothing shows to hold counts as not held, and the exit status
+// follows.
 func TestProbedCountsAndPrints(t *testing.T) {
 	wall := escape.Probe{ID: "F01", Name: "read a file", Category: escape.Filesystem}
 	need := escape.Probe{ID: "D03", Name: "use /dev/null", Category: escape.Devices, Works: true}

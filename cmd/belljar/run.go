@@ -80,7 +80,7 @@ time was up; 125 where belljar could not run it.`,
 	c.Flags().StringVar(&profile, "profile", "", "`name` of a profile of the policy (default: the policy's own)")
 	c.Flags().StringVar(&set, "set", "run", "with an overlay workspace, begins the `name` of the set that keeps the changes, for one run after the other")
 	c.Flags().StringArrayVarP(&ports, "publish", "p", nil, "open a `port` of the box here: PORT, HOSTPORT:PORT or ADDRESS:HOSTPORT:PORT; host port 0 takes a free one")
-	// What follows the command's name is the command's.
+	// The words behind the command's name belong to the command.
 	c.Flags().SetInterspersed(false)
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &statusError{code: exitRun, err: fmt.Errorf("%w; put the flags of the command after --", flagFault(c, err))}
@@ -181,7 +181,8 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 		Grant: d.Grant, Argv: argv,
 		// A person waits here and can end it: the longer of the two limits.
 		Timeout: d.Grant.Limits().Background, Background: true,
-		// What it writes is its own: with a terminal this is a session on it.
+		// The output of the command is not changed: with a terminal this is a
+		// session on it.
 		In: c.InOrStdin(), Out: shows.Through(printable.Raw(c.OutOrStdout())), Err: shows.Through(printable.Raw(c.ErrOrStderr())), Terminal: screen.size(), Alone: true,
 		Env: screen.env(),
 	})

@@ -40,7 +40,8 @@ func TestRunOnATerminal(t *testing.T) {
 		p.types(step[0] + "\n")
 		p.sees(step[1])
 	}
-	// What they do with input that comes too early is theirs, so their end is waited for.
+	// It is up to these programs how they treat input that comes too early, so the test
+	// waits until each has ended.
 	for program, command := range map[string]string{
 		"python3": "python3 -c 'import pty; pty.spawn([\"tty\"])'",
 		"script":  "script -qec tty /dev/null",

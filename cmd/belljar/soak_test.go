@@ -77,8 +77,8 @@ type soak struct {
 // the middle of a call and without a word. Meanwhile the policy is read again, boxes are
 // killed, and at first the server is handed over, in each round.
 //
-// After each round the server is at rest: nothing of the guests may be left. What it has
-// then is compared with its first rest after a round that warmed it up: descriptors and
+// After each round the server is at rest: nothing of the guests may be left. Its figures
+// then are compared with its first rest after a round that warmed it up: descriptors and
 // goroutines but for soakSlack, children, cgroups, mounts, sessions, boxes, streams and
 // temporary files exactly. So it is again when all clients have gone. Its heap and its
 // resident set at rest may not grow over the second half, in which the process stays the

@@ -156,8 +156,8 @@ const (
 )
 
 // over says what a server has more of at rest than in the figures of a rest before, but for
-// memory. What every session or every call leaves open is soon more than the few that are
-// let pass.
+// memory. A thing that every session or every call leaves open is soon more than the few
+// that are let pass.
 func (f *figures) over(base *figures) string {
 	var more []string
 	descriptors := base.descriptors + soakSlack + soakBox*f.boxes

@@ -228,7 +228,7 @@ rules:
 			w.wait("the one before holds on")
 		}
 	}
-	// What is broken is told by the commands that a person asks.
+	// The commands that a person runs say what is broken.
 	tell := exec.CommandContext(t.Context(), os.Args[0])
 	tell.Args = []string{"belljar", "doctor", "--workspace", t.TempDir(), "--policy", file, "--state", state}
 	out, err := tell.CombinedOutput()

@@ -160,7 +160,7 @@ func brokenAt(cell string, width int) []string {
 	if utf8.RuneCountInString(cell) <= width {
 		return []string{cell}
 	}
-	// What stands before the first word is its indent.
+	// The blanks before the first word are its indent.
 	lines := strings.Split(strings.TrimSuffix(hang("", cell, 0, width), "\n"), "\n")
 	indent := cell[:len(cell)-len(strings.TrimLeft(cell, " "))]
 	lines[0] = indent + lines[0]

@@ -170,8 +170,8 @@ func TestTheCacheIsInTheHomeOfTheSession(t *testing.T) {
 	}
 }
 
-// What a document of the toolkit says of a hostile name is text wherever it is shown, and
-// still means the name.
+// A document of the toolkit shows a hostile name as text wherever it is shown, and still
+// means that name.
 func TestDocumentsArePrintable(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	p := newPlace(t)

@@ -266,7 +266,7 @@ func TestUpstreamApproveAsks(t *testing.T) {
 		}
 		_ = p.cmd.Wait() // with status 1 after no
 	}
-	// What runs is trusted, and then what it lists waits.
+	// The entry is trusted now, and the tools that the server lists wait for a person.
 	if !testenv.Until(time.Minute, func() bool { out, _ := u.run("pins", "diff"); return strings.Contains(out, "new tool read") }) {
 		t.Fatal("the server was not started anew")
 	}
@@ -298,7 +298,8 @@ func TestUpstreamOfAWorkspace(t *testing.T) {
 	u.says(0, "pins forget files --workspace "+u.ws, "forgotten", "!operator")
 	u.says(0, "pins", "files of the operator", "!files of "+u.ws)
 
-	// What an agent can have written makes nothing trusted without a person, and gets no secrets to keep.
+	// An entry that an agent can have written makes nothing trusted without a person, and gets no secrets
+	// to keep.
 	u.writes("ws/known", "# belljar known_upstreams 1\n")
 	known := filepath.Join(u.ws, "known")
 	u.says(1, "pins import "+known, "an agent may have written the pins of "+known, "lies in "+u.ws, "Nothing was imported")

@@ -109,7 +109,7 @@ func (d *deciding) chooses(c *cobra.Command, b *pin.Book, name string, items []s
 		}
 		questions = slices.DeleteFunc(questions, func(q pin.Question) bool {
 			if len(items) == 0 {
-				// What was refused is not asked about again, and nobody can refuse what is gone.
+				// A refused definition is not asked about again, and nobody can refuse one that is gone.
 				if q.State == pin.Held || !d.trust && q.State == pin.Removed {
 					return true
 				}
@@ -178,7 +178,7 @@ func agree(c *cobra.Command, look, question, left string) error {
 	if s.in == nil {
 		return usage("%s: nobody can be asked without a terminal; %s, and give --yes. %s", title(c), look, left)
 	}
-	// What was typed before does not answer a question that nobody had seen then.
+	// A key that was typed before does not answer a question that nobody had seen then.
 	if err := forgetTyped(s.in); err != nil {
 		return err
 	}

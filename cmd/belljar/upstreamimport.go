@@ -135,8 +135,8 @@ func (i *importing) run(c *cobra.Command, from string, names []string) error {
 	return nil
 }
 
-// ask asks the person about entries of a file that an agent may have written. What cannot be shown
-// whole cannot be agreed to.
+// ask asks the person about entries of a file that an agent may have written. A person cannot agree
+// to an entry that cannot be shown whole.
 func (i *importing) ask(c *cobra.Command, source, why, to string, cut []string) error {
 	if len(cut) > 0 {
 		return fmt.Errorf("%s: what the entry %s starts cannot be shown whole, and an agent may have written it: %s. Nothing was written",

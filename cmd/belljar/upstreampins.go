@@ -82,9 +82,9 @@ func (p *pinning) with(writes bool, f func(b *pin.Book) error) error {
 	return failure(err)
 }
 
-// servers returns the servers with pins that the flags and the name choose; an empty name is for
-// all, and a name that no server has is an error. What a launcher fetches for a server has pins
-// of its own, and comes after that server.
+// servers returns the servers with pins that the flags and the name choose; an empty name is for all, and
+// a name that no server has is an error. A package that a launcher fetches for a server has pins of its
+// own, and comes after that server.
 func (p *pinning) servers(c *cobra.Command, b *pin.Book, name string) ([]pin.Server, error) {
 	all, err := b.All(c.Context())
 	all = slices.DeleteFunc(all, func(s pin.Server) bool {
