@@ -62,8 +62,8 @@ type kept struct {
 }
 
 // Book is where the tokens of a state directory stand. Several processes may have one over
-// the same directory. Its methods are safe for concurrent use; it has nothing to close. What
-// a method that writes has returned without an error is on the disk.
+// the same directory. Its methods are safe for concurrent use; it has nothing to close. A
+// change is on the disk when the method that writes it has returned without an error.
 type Book struct {
 	state  string
 	tables *store.Tables
@@ -91,7 +91,7 @@ func NewBook(state string, kept *store.Store, now func() time.Time) *Book {
 	return &Book{state: state, tables: kept.Tables(schema), now: now}
 }
 
-// What can be wrong with what was asked for. Errors wrap them.
+// The errors of a request that is wrong. Errors wrap them.
 var (
 	ErrToken   = errors.New("the token cannot be made")
 	ErrUnknown = errors.New("no such token")

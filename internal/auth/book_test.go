@@ -129,7 +129,7 @@ func TestBookRefuses(t *testing.T) {
 	}
 }
 
-// What recognizes a token is kept, and not the token.
+// The digest that recognizes a token is kept, and not the token.
 func TestNothingKeepsAToken(t *testing.T) {
 	state := t.TempDir()
 	b := openBook(t, state, nil)
@@ -329,7 +329,7 @@ func TestUnknownIDsCostTheSame(t *testing.T) {
 	}
 }
 
-// What another process does is seen, and the last use is written.
+// A change by another process is seen, and the last use is written.
 func TestFollow(t *testing.T) {
 	state := t.TempDir()
 	b := openBook(t, state, nil)

@@ -106,8 +106,8 @@ func (t *jwt) readHeader(header []byte) (bad *Refusal) {
 			}
 			*into[name] = wire.Text(value)
 		case "crit", "b64", "zip", "enc":
-			// What they ask for is not done here, and a token that needs it must not be
-			// accepted without (RFC 7515, 4.1.11).
+			// The extensions that these members ask for are not implemented, and a token
+			// that needs one must not be accepted without it (RFC 7515, 4.1.11).
 			bad = refuse(Malformed, "", "its header has the member %s", name)
 		}
 		return bad == nil

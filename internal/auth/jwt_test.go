@@ -252,7 +252,7 @@ func TestCanonicalNames(t *testing.T) {
 	}
 }
 
-// What a good token leads to.
+// A good token leads to this identity.
 func TestIdentityOfTokens(t *testing.T) {
 	s := newScene(t, ", types: [at+jwt, JWT], audience: [api://belljar, \"https://x.example/\"]", "  scopes: {read: {tools: Read}, run: {tools: Bash}}\n")
 	exp := s.now.Unix() + 300
@@ -455,8 +455,8 @@ func TestBadKeySets(t *testing.T) {
 	})
 }
 
-// Whoever sets the clock of the machine changes which tokens have expired, since an issuer means
-// that clock, and neither delays nor hastens the next fetch of keys.
+// The clock of the machine decides which tokens have expired, since an issuer means that clock.
+// It neither delays nor hastens the next fetch of keys.
 func TestClockIsSet(t *testing.T) {
 	s := newScene(t, "", "")
 	asks := 0
@@ -584,7 +584,8 @@ func TestTrustChanges(t *testing.T) {
 	}
 }
 
-// What let a caller in holds until it is taken away: a stream that is open then ends.
+// The permission that let a caller in holds until it is taken away: a stream that is open then
+// ends.
 func TestHolds(t *testing.T) {
 	s := newScene(t, "", "")
 	policy := func(more string) *policies.Policy {

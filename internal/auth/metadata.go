@@ -101,7 +101,7 @@ func metadataURL(resource string) string {
 }
 
 // Challenge is the header WWW-Authenticate of the refusal of a request (RFC 6750, 3; RFC 9728,
-// 5.1). What is wrong with a token it does not say.
+// 5.1). It does not say what is wrong with a token.
 func (a *Authenticator) Challenge(ctx context.Context, err error) string {
 	parts := []string{`Bearer realm="belljar"`}
 	add := func(name, value string) { parts = append(parts, name+`="`+value+`"`) } // no value has quotes

@@ -144,8 +144,8 @@ func closedOr(ctx context.Context, err error) error {
 }
 
 // endpoints returns the metadata, and fetches them if that was long ago. Anybody can have it called,
-// so the time of a fetch is claimed before it begins, whatever comes of it. What is known stays for a
-// day when the provider does not answer.
+// so the time of a fetch is claimed before it begins, whatever comes of it. The known metadata stay
+// in use for a day when the provider does not answer.
 func (p *Provider) endpoints(ctx context.Context) (endpoints, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -161,7 +161,7 @@ func TestIDTokens(t *testing.T) {
 	far.Key = known
 }
 
-// What a provider answers is bounded, and leads nowhere else.
+// The answer of a provider is bounded, and leads nowhere else.
 func TestProviderIsBounded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		at     string
@@ -255,7 +255,7 @@ func metadataText(issuer, begin, token string) func(http.ResponseWriter, *http.R
 	}
 }
 
-// What is asked for names the client, the scopes and the way back, and nothing that is secret.
+// The request names the client, the scopes and the way back, and nothing that is secret.
 func TestAuthorizationRequest(t *testing.T) {
 	p, far := atProvider(t)
 	v, err := p.Begin(t.Context(), back)

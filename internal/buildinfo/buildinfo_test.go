@@ -45,7 +45,7 @@ func TestBuildOf(t *testing.T) {
 	}
 }
 
-// What is read of this binary is what Go's own package reads of it.
+// We read of this binary the same data as Go's own package.
 func TestReadsWhatGoReads(t *testing.T) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Path != "belljar.dev" {

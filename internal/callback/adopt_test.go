@@ -92,7 +92,8 @@ func TestSeveralProcesses(t *testing.T) {
 	if n := posted["one x1 by 2"] + posted["one x1 by 3"]; n != 1 || posted["one x1 by 1"] != 1 || posted["two x1 by 2"] != 1 {
 		t.Errorf("posted: %v, want each once", posted)
 	}
-	// What it had set fires in the one that took it over, and nowhere else.
+	// A callback that the ended process had set fires in the process that took
+	// it over, and nowhere else.
 	later("2", "3")
 	later("2", "3") // one with two that are due fires one each time
 	n := 0

@@ -28,7 +28,7 @@ const (
 	keptTaken = 32
 )
 
-// What can be wrong with a call of a Book.
+// The errors of a call of a Book.
 var (
 	ErrFull  = fmt.Errorf("all callback slots full (max %d)", Slots)
 	ErrTaken = errors.New("the slot is in use")

@@ -7,7 +7,7 @@
 // again: firings that were missed meanwhile (in a busy hour, or while the program was
 // down) are not made up for.
 //
-// What has fired is a [Delivery], kept until it is taken: with the next result of a tool
-// ([Book.Take]), or by waiting for it ([Book.Wait]). Config.Post delivers it to a
-// further place, for example an inbox.
+// A callback that has fired is a [Delivery], kept until it is taken: with the next
+// result of a tool ([Book.Take]), or by waiting for it ([Book.Wait]). Config.Post
+// delivers it to a further place, for example an inbox.
 package callback

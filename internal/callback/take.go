@@ -36,7 +36,7 @@ func (b *Book) Take(ctx context.Context, o store.Owner, alive func(session strin
 	}
 	others := err != nil
 	for _, d := range waiting {
-		// What another process fired, that process delivers.
+		// A process delivers the callbacks that it fired itself.
 		if d.self == b.kept.Self && d.Tenant == o.Tenant && (d.Session == o.Session || alive == nil || !alive(d.Session)) {
 			all = append(all, d)
 		} else {

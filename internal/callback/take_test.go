@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// TestToldAgainUntilItArrived: what was taken is nobody else's, waits again where it
-// may be lost, and is told no more when it arrived. What fires meanwhile is told
-// beside it, and counted once. A process that ends has told nothing.
+// TestToldAgainUntilItArrived: a delivery that was taken belongs to nobody else. It
+// waits again where it may be lost, and is not repeated once it arrived. A callback
+// that fires meanwhile is delivered beside it, and counted once. A process that ends
+// has delivered nothing.
 func TestToldAgainUntilItArrived(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	clock := time.Now()

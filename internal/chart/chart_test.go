@@ -66,7 +66,7 @@ func TestChartIsValid(t *testing.T) {
 	}
 }
 
-// What names something names what is there: selectors, volumes, ports, accounts.
+// Each name refers to something that exists: selectors, volumes, ports, accounts.
 func TestChartHangsTogether(t *testing.T) {
 	for _, file := range rendered(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

@@ -42,8 +42,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// What several have is abandoned when the last of them has gone, and what is gone is
-// nobody's.
+// A directory that several have is abandoned when the last of them has gone, and one that
+// nobody has is nobody's.
 func TestJoin(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	first, err := Make(dir, 0o700)
@@ -72,7 +72,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// What a process made is abandoned once it has ended, and not before.
+// A directory that a process made is abandoned once the process has ended, and not before.
 func TestAbandoned(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	f, err := Make(dir, 0o700)
@@ -101,7 +101,8 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// Who makes a directory while another process removes what is abandoned has it in the end.
+// A process that makes a directory while another one removes abandoned directories has it
+// in the end.
 func TestMakeWhileOthersSweep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	for range 500 {

@@ -94,8 +94,8 @@ func ours(info os.FileInfo) bool {
 	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
 }
 
-// secretCommand runs a program of the host. What it says on standard error
-// may hold anything and is not repeated.
+// secretCommand runs a program of the host. Its standard error may contain
+// anything and is not repeated.
 func secretCommand(ctx context.Context, argv []string, base hostexec.Program) (string, error) {
 	var out bytes.Buffer
 	base.Argv, base.Timeout, base.Stdout, base.Output = argv, secretPatience, &out, secretMost

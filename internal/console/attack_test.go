@@ -94,7 +94,7 @@ func TestLargeArguments(t *testing.T) {
 	}
 }
 
-// What is kept of large arguments is bounded: the newest are.
+// The large arguments that are kept are bounded: the newest are kept.
 func TestKeptArguments(t *testing.T) {
 	g := start(t)
 	var all []approval.Approval
@@ -241,8 +241,8 @@ func TestNoTables(t *testing.T) {
 	}
 }
 
-// WC-A15: the page and its files have no token and no code, whoever is logged in. Who reads them
-// can only guess.
+// WC-A15: the page and its files have no token and no code, whoever is logged in. An attacker who
+// reads them still has to guess the token.
 func TestPageHasNoSecret(t *testing.T) {
 	g := start(t, full)
 	_, code, _ := strings.Cut(first(g.Link("ann", Operator)), "#")

@@ -87,8 +87,8 @@ func TestChromeRemember(t *testing.T) {
 	}
 }
 
-// What is put off is hidden and not answered, and comes back a minute before its time is over:
-// WC15.
+// An approval that is put off is hidden and not answered, and comes back a minute before its time
+// is over: WC15.
 func TestChromeLater(t *testing.T) {
 	g := start(t)
 	a := g.ask("git push")
@@ -318,8 +318,8 @@ func TestChromePins(t *testing.T) {
 
 var _ Upstreams = (*pinned)(nil)
 
-// What is pressed at the moment at which a call, a question or a definition appears was meant for
-// something else, and does not answer it: WC-A22.
+// A key that is pressed at the moment at which a call, a question or a definition appears was
+// meant for something else, and does not answer it: WC-A22.
 func TestChromeNoAnswerAtOnce(t *testing.T) {
 	f := &pinned{others: others{pins: []Pin{{Upstream: "files", Tenant: "a", Name: "tool read", What: "changed", Version: "v1", Diff: "+Reads\n"}}}}
 	g := start(t, func(_ *rig, v *Views) { v.Upstreams = f })

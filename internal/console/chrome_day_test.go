@@ -154,7 +154,8 @@ func TestChromeDayByKeyboard(t *testing.T) {
 	p.fine()
 }
 
-// What is pressed while a person writes the note was meant for the note, and is not an answer: WC-A22.
+// A key that is pressed while a person writes the note belongs to the note, and is not an answer:
+// WC-A22.
 func TestChromeTypingAnswersNothing(t *testing.T) {
 	g := start(t)
 	a := g.ask("git push --force")
@@ -180,7 +181,7 @@ func TestChromeTypingAnswersNothing(t *testing.T) {
 	}
 }
 
-// What was answered elsewhere meanwhile is shown, and several calls are refused at once but
+// A call that was answered elsewhere meanwhile is shown so, and several calls are refused at once but
 // never allowed: WC14, WC-A18, WC-A19.
 func TestChromeAnswersOfOthers(t *testing.T) {
 	g := start(t)

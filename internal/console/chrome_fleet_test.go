@@ -62,7 +62,7 @@ func TestChromeFleet(t *testing.T) {
 	}
 }
 
-// What workers have is text on every page of a front, can be read, and fits: WC6, WC25, WC27.
+// The data of workers are text on every page of a front, can be read, and fit: WC6, WC25, WC27.
 func TestChromeFleetPages(t *testing.T) {
 	g, _, workers := linked(t, hostile)
 	for _, w := range workers {

@@ -202,8 +202,8 @@ const earlierPage = `<!doctype html><title>earlier</title><script>
 })()
 </script>`
 
-// What a program that had the port earlier left in the browser is gone behind a login: its service
-// worker, its storage and its caches: WC-A29.
+// A program that had the port earlier may have left a service worker, storage and caches in the browser.
+// A login removes them: WC-A29.
 func TestChromeEarlierServer(t *testing.T) {
 	earlier := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		kind, text := "text/html; charset=utf-8", earlierPage

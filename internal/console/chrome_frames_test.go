@@ -32,7 +32,7 @@ const pleas = `(() => {
 	return got
 })()`
 
-// What an agent wrote to the person stands in a frame that says that the agent did: WC-A33.
+// Text that an agent wrote to the person stands in a frame that says so: WC-A33.
 func TestChromeFrames(t *testing.T) {
 	g := start(t, hostile)
 	p := g.open(chrome(t))

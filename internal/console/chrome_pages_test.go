@@ -68,8 +68,8 @@ func everyPage(p *tab, f func(hash string)) {
 	}
 }
 
-// What an agent, a page of the web or somebody else's server wrote is text on every page: WC6, WC10,
-// WC-A1 to A6, A33.
+// Text that an agent, a page of the web or somebody else's server wrote is text on every page: WC6,
+// WC10, WC-A1 to A6, A33.
 func TestChromeHostileTexts(t *testing.T) {
 	g := start(t, hostile)
 	p := g.open(chrome(t))

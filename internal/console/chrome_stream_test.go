@@ -96,7 +96,7 @@ func TestChromeHiddenTab(t *testing.T) {
 	p.until(`document.querySelector('.badge').textContent === '1'`)
 }
 
-// What has the focus keeps it when its numbers change.
+// The element that has the focus keeps it when its numbers change.
 func TestChromeFocusStays(t *testing.T) {
 	g := start(t, full)
 	p := g.open(chrome(t))

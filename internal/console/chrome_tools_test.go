@@ -259,7 +259,7 @@ func (w *working) Shot(_ context.Context, id string) ([]byte, error) {
 	return w.shown, nil
 }
 
-// What agents keep from one session to the next is read: WC24.
+// The todos and plans that agents keep from one session to the next can be read: WC24.
 func TestChromeWork(t *testing.T) {
 	g := start(t, full, func(_ *rig, v *Views) { v.Tools = &working{} })
 	p := g.open(chrome(t))
@@ -273,8 +273,8 @@ func TestChromeWork(t *testing.T) {
 	}
 }
 
-// What a browser of an agent shows is a picture, which cannot be pressed; what is not a picture
-// of the browser is not shown: WC22, WC-A24.
+// The browser of an agent is shown as a picture, which cannot be pressed. An answer that is not a
+// picture of the browser is not shown: WC22, WC-A24.
 func TestChromeShot(t *testing.T) {
 	picture := image.NewRGBA(image.Rect(0, 0, 640, 400))
 	for i := range picture.Pix {

@@ -57,7 +57,7 @@ func until(t *testing.T, next func() (event, bool), kind, id string) event {
 // mostRead is how many events a test reads: many more than are kept.
 const mostRead = 10 * ringSize
 
-// What changes is an event: for those who have a stream, and for those who come back: WC9.
+// A change is an event, for those who have a stream and for those who come back: WC9.
 func TestEvents(t *testing.T) {
 	g := start(t)
 	token := g.login(Viewer)

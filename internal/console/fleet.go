@@ -473,7 +473,7 @@ func fleetThings(ctx context.Context, views *Views, note func(thing, any)) {
 	linked := r.views.Fleet.Linked()
 	note(thing{kind: "worker"}, linked)
 	for _, is := range r.each("things", r.same()) {
-		// What cannot be read is left out: the answer to the page names the worker.
+		// An element that cannot be read is left out: the answer to the page names the worker.
 		_ = jsonlist.Each(bytes.NewReader(is.body), jsonlist.Bounds{Elements: mostChanging, Bytes: maxThing}, func(text json.RawMessage) error {
 			var t changing
 			err := json.Unmarshal(text, &t)

@@ -266,7 +266,7 @@ func TestChainOfAFleet(t *testing.T) {
 	}
 }
 
-// What changes at a worker is an event at the front.
+// A change at a worker is an event at the front.
 func TestEventsOfAFleet(t *testing.T) {
 	g, _, workers := linked(t)
 	next, _, end := g.events(g.login(Viewer), "")

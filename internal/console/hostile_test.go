@@ -233,8 +233,8 @@ func evilLog(t testing.TB) (dir string) {
 	return dir
 }
 
-// What an agent wrote comes as JSON, which no browser takes for anything else, and each text
-// of it is whole.
+// Text of an agent comes as JSON, which no browser takes for anything else, and each text of
+// it is whole.
 func TestHostileAnswers(t *testing.T) {
 	g := start(t, hostile)
 	token := g.login(Operator)

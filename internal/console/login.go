@@ -51,7 +51,7 @@ func logIn(r *request) (any, error) {
 	c.upstreamLogins.dropEnded(context.WithoutCancel(r.context()), c.access.valid)
 	c.look()
 	c.views.Server.Noted(Login{Event: "console", Person: who.Name, Role: who.Role})
-	// What a program left here that had this port before.
+	// This removes the data that a program left here that had the same port before.
 	r.w.Header().Set("Clear-Site-Data", `"cache", "storage"`)
 	return loggedIn{token, who.Name, who.Role.String(), who.Until}, nil
 }

@@ -94,7 +94,7 @@ func showOutput(r *request) (any, error) {
 		}
 		from = max(0, is.Total+from)
 	}
-	// What stands before the part says how it looks.
+	// The output before the part says how the part looks.
 	before := min(from, lookBack)
 	part, err := r.views.Runs.Output(session, task, from-before, int(before)+maxPart)
 	if err != nil {

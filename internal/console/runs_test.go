@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What runs is shown, and ended in the name of the person.
+// The boxes, sessions and tasks that run are shown, and ended in the name of the person.
 func TestRuns(t *testing.T) {
 	f := &runs{}
 	g := start(t, func(_ *rig, v *Views) { v.Runs = f })

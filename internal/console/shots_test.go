@@ -60,8 +60,9 @@ func sized(w, h uint32) []byte {
 	return append([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", append(data, 8, 6, 0, 0, 0))...)
 }
 
-// A picture of a browser is drawn anew: its pixels stay, and nothing else that was in it.
-// What is no PNG or JPEG, or too large, is refused by its header: WC22, WC-A24.
+// A picture of a browser is drawn anew: its pixels stay, and nothing else that was in it. A
+// picture that is not a PNG or JPEG, or is too large, is refused by its header: WC22,
+// WC-A24.
 func TestRedrawn(t *testing.T) {
 	plain, photo := drawn(t, 40, 30, "png"), drawn(t, 40, 30, "jpeg")
 	exif := append([]byte("Exif\x00\x00"), secretText...)

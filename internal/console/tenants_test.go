@@ -339,9 +339,10 @@ func (g *rig) loginFor(role Role, tenants ...string) string {
 	return in.Token
 }
 
-// Whoever may see the things of one tenant gets nothing of another one, by no route, and changes
-// nothing of it. A route that has things of tenants is here without anybody's doing; one without
-// has to be named above.
+// A person who may see the things of one tenant gets nothing of another one, by no route, and
+// changes nothing of it. A route that has things of tenants is tested here by itself; a route
+// without has to be named above. A route that has things of tenants is here without anybody's
+// doing; one without has to be named above.
 func TestTenantsOfAllRoutes(t *testing.T) {
 	s := &shared{}
 	g := start(t, withTenants(s))
@@ -449,7 +450,7 @@ func (s *shared) tryRoutes(t *testing.T, g *rig, routes []route, below string) {
 			t.Errorf("%s has nothing for a person of %s: %s", query, theirs, got.body)
 		}
 	}
-	// What the one could not do, the other can: it was not refused for another reason.
+	// The other person can do what the first one could not: it was not refused for another reason.
 	for _, at := range routes {
 		if at.method != http.MethodPost || at.needs == 0 || slices.Contains(forAllOnly, at.path) || at.path == "logout" {
 			continue
@@ -529,7 +530,7 @@ func TestTenantsOfEvents(t *testing.T) {
 	}
 }
 
-// What a record is about decides whom it wakes: those of its tenant.
+// The tenant of a record decides which streams it wakes: those of that tenant.
 func TestTailOfTenants(t *testing.T) {
 	dir := (&shared{cursors: make(map[string]string)}).log(t)
 	var of tail

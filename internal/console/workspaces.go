@@ -124,7 +124,7 @@ func listChanges(r *request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		// What would be refused is known best by what refuses it.
+		// A dry run of Apply itself says what it would refuse.
 		dry, err := s.Apply(ctx, id, workspace.Options{DryRun: true, SkipConflicts: true, Guard: protect.Changes})
 		if err != nil {
 			return nil, err

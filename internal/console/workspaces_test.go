@@ -166,7 +166,8 @@ func TestWorkspaces(t *testing.T) {
 	}
 }
 
-// What changes in a set while it is applied is not applied: the person has not seen it. WC-A20.
+// A file that changes in a set while the set is applied is not applied: the person has not seen it.
+// WC-A20.
 func TestChangeWhileApplying(t *testing.T) {
 	dir, base, others := filepath.Join(t.TempDir(), "sets"), t.TempDir(), t.TempDir()
 	g := start(t, func(_ *rig, v *Views) { v.SetsDir = dir })

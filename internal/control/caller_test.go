@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whoever connects is judged by what the kernel says of them.
+// A caller is judged by what the kernel says of it.
 func TestCallers(t *testing.T) {
 	for _, tt := range []struct {
 		peer peer

@@ -2,7 +2,7 @@ package control
 
 import "testing"
 
-// What of an id opens a session is cut, and nothing by which two boxes of it differ.
+// An id is cut where the rest would open a session, but two boxes stay different.
 func TestShortBox(t *testing.T) {
 	const session = "s-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	for id, want := range map[string]string{

@@ -73,7 +73,8 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// What comes too early, too late or twice is refused, and changes nothing.
+// A message that comes too early, too late or twice is refused, and changes
+// nothing.
 func TestHandshake(t *testing.T) {
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	_, root := folderWith(t, nil)

@@ -18,7 +18,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// What a writer is told. internal/vmtest knows these names, too.
+// The settings of a writer. internal/vmtest knows these names, too.
 const (
 	dirEnv  = "BELLJAR_TEST_KEEP"      // where it keeps what it writes; without it the tests run
 	roomEnv = "BELLJAR_TEST_KEEP_ROOM" // the one room that writes; empty for all of them

@@ -402,8 +402,8 @@ func writeApprovals(ctx context.Context, at place, tag string, say func(string))
 
 func missingApprovals(ctx context.Context, at place, said []string) (lost []string, err error) {
 	d := approval.New(approval.Config{Config: at.books()})
-	// What may have become of an approval after each step. A yes that was used
-	// must not be one that can be used.
+	// The states that an approval may have after each step. A yes that was used must not be one
+	// that can be used.
 	after := map[string][]approval.State{
 		"asked":   {approval.Pending, approval.Expired, approval.Approved, approval.Declined, approval.Used},
 		"given":   {approval.Approved, approval.Expired, approval.Used},

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What a front asks for itself is answered by another handler than what its clients ask for, and
-// no client gets there, whatever its path is.
+// The front's own questions to a worker go to another handler than the requests of its clients,
+// and no client gets there, whatever its path is.
 func TestAsk(t *testing.T) {
 	r := newRig(t, nil)
 	r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "old", "link")

@@ -171,7 +171,7 @@ func TestPaceOfStates(t *testing.T) {
 	})
 }
 
-// What is held of answers has a bound: a tenant who has used it up gets answers as they come,
+// The answers that are held have a bound: a tenant who has used it up gets answers as they come,
 // and others get theirs as before.
 func TestHeldAnswersAreBounded(t *testing.T) {
 	r := newRig(t, nil)
@@ -339,8 +339,8 @@ func TestCutterProperty(t *testing.T) {
 	}
 }
 
-// What has been buffered of a stream counts until it has been written: a client that does not read
-// keeps the front waiting with it.
+// The bytes of a stream that were buffered count until they have been written: a client that does
+// not read keeps the front waiting with it.
 func TestRoomOfWhatIsWritten(t *testing.T) {
 	for name, last := range map[string]string{
 		"a whole event":        "\n\n",

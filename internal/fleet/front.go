@@ -34,8 +34,8 @@ const (
 	// returnWait is how long a request waits for a worker that is not there. An agent's
 	// client waits for a minute, and a worker that starts anew is back within seconds.
 	returnWait = 5 * time.Second
-	// drainWait is how long a request waits at most for a worker that drains. What runs there
-	// has that time to end, and most clients wait for a minute.
+	// drainWait is how long a request waits at most for a worker that drains. The calls that run there
+	// have that time to end, and most clients wait for a minute.
 	drainWait = 55 * time.Second
 	// settleWait is how long a front without claims waits for workers before it gives
 	// places to them: one that exists may be on a worker that is about to connect.
@@ -149,8 +149,9 @@ func (f *Front) Drain(ctx context.Context) {
 	}
 }
 
-// Close ends all links. What still runs goes on at the workers, and its clients get an error that says so.
-// It waits for the links, and for streams for as long as [closeGrace]. A second call does nothing more.
+// Close ends all links. Calls that still run go on at the workers, and their clients get an error that
+// says so. It waits for the links, and for streams for as long as [closeGrace]. A second call does nothing
+// more.
 func (f *Front) Close() {
 	idle := f.hijacked.close()
 	f.roster.close()

@@ -51,7 +51,7 @@ func OpenKeys(path string) (*Keys, error) {
 	return k, nil
 }
 
-// note remembers a key of a worker. What is more than there may be is not remembered.
+// note remembers a key of a worker. A key beyond the bound is not remembered.
 func (k *Keys) note(worker, key string) error {
 	if k == nil || key == "" || len(key) > maxKey {
 		return nil

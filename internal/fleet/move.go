@@ -43,8 +43,8 @@ const (
 	maxSaid   = 1000 // places whose last move is remembered
 )
 
-// moves is the moves that a front works on. What holds of each is in its claim: this can be
-// made anew at any time.
+// moves is the moves that a front works on. The state of each is in its claim, so this can be made
+// anew at any time.
 type moves struct {
 	front *Front
 	times moveTimes
@@ -282,7 +282,7 @@ func (m *moves) copy(ctx context.Context, place string, c claims.Claim, from, to
 func (m *moves) finish(ctx context.Context, place string, c claims.Claim) (claims.Claim, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.times.step)
 	defer cancel()
-	// What was decided may be known here too late to be true.
+	// The decision may be known here too late to be true.
 	if now, err := m.swap(ctx, place, c, c); err != nil || now != c {
 		return now, err
 	}
@@ -328,7 +328,7 @@ func (m *moves) abandon(ctx context.Context, place string, c claims.Claim, why s
 }
 
 // undo has the workers of a move that was given up put the place to work again, and remove its
-// copy. What does not reach them soon, reconcile finds.
+// copy. If that does not reach them soon, reconcile does it later.
 func (m *moves) undo(ctx context.Context, place string, c claims.Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.times.undo)
 	defer cancel()
@@ -358,7 +358,7 @@ func (m *moves) until(ctx context.Context, worker string, s Step, at Marked) {
 	}
 }
 
-// giveUp is abandon for an operator. What this front does for the move is ended at once.
+// giveUp is abandon for an operator. The work of this front for the move is ended at once.
 func (m *moves) giveUp(ctx context.Context, place string, c claims.Claim) error {
 	now, err := m.swap(ctx, place, c, c.Abandon())
 	if err == nil && now != c.Abandon() {

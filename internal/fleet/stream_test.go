@@ -15,8 +15,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// hijacked has the streams of a rig go on without a handler. What was sent of each without one comes
-// from the channel at its end.
+// hijacked has the streams of a rig go on without a handler. The number of bytes that were sent on
+// each without one comes from the channel at its end.
 func (r *rig) hijacked() (returned chan struct{}, sent chan int64) {
 	returned, sent = make(chan struct{}, 64), make(chan int64, 64)
 	r.http.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -35,8 +35,8 @@ func (r *rig) serveHijacked(w http.ResponseWriter, req *http.Request, sent chan<
 	})
 }
 
-// listen sends a request for a stream by hand. What comes of its answer after the headers is left to
-// be read.
+// listen sends a request for a stream by hand. The rest of its answer behind the headers is left to be
+// read.
 func (r *rig) listen(method string) (net.Conn, *bufio.Reader) {
 	r.t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(r.http.URL, "http://"))

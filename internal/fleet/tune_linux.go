@@ -7,8 +7,8 @@ import (
 )
 
 // maxUnsent is how much of a link the kernel keeps that it cannot send yet. It sends in order:
-// a small answer waits for all of that, and on a slow link it would wait for seconds. What is
-// not in the kernel takes turns, see the priorities of HTTP/2.
+// a small answer waits for all of that, and on a slow link it would wait for seconds. The data
+// that are not in the kernel yet take turns, see the priorities of HTTP/2.
 const maxUnsent = 32 << 10
 
 // tune prepares the socket of a link. A kernel that does not know the option goes without.

@@ -151,7 +151,7 @@ func TestClaimUnclaimedTimes(t *testing.T) {
 	})
 }
 
-// What workers say of names that no place can have is not taken.
+// A front does not take a name from a worker that no place can have.
 func TestNamesOfPlaces(t *testing.T) {
 	for name, want := range map[string]bool{
 		"t": true, "t/p": true, "0a.b_c-d/1.x": true,

@@ -357,7 +357,8 @@ func TestSeveralLogsOfAWitnessAreCut(t *testing.T) {
 	}
 }
 
-// What each of several users gets of something is fair, and nothing is left where someone wants it.
+// Each of several users gets a fair share of something, and nothing is left over where someone
+// wants it.
 func TestFairShareProperty(t *testing.T) {
 	n, random := testenv.Cases(t, 500)
 	for range n {
@@ -378,7 +379,8 @@ func TestFairShareProperty(t *testing.T) {
 	}
 }
 
-// What one witness shows is read with bounds: a list of small things does not become a large one.
+// The answer of one witness is read with bounds: a list of small things does not become a large
+// one.
 func TestKeptIsBounded(t *testing.T) {
 	r := newRig(t, nil)
 	files := r.cert("w1", WorkerDNS("w1"))

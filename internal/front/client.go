@@ -10,9 +10,9 @@ import (
 // writeWait is how long a client may take to read what was written to it.
 const writeWait = 30 * time.Second
 
-// client is a connection of a boundedListener until it is closed. What is written to it has a
-// deadline: a client that sends requests and reads no answers keeps a connection and a
-// goroutine otherwise, also one that cannot log in.
+// client is a connection of a boundedListener until it is closed. Writes to it have a deadline:
+// without that, a client that sends requests and reads no answers keeps a connection and a
+// goroutine, even if it cannot log in.
 type client struct {
 	net.Conn
 	leave func() // once

@@ -102,9 +102,9 @@ func (c *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// tally counts what is open, and bounds it for each address that it comes from. An address
-// of IPv6 stands for its /64, since a client has all of that. What comes from this machine
-// and from proxies, which bring that of many clients, is counted among all only.
+// tally counts what is open, and bounds it for each address that it comes from. An address of
+// IPv6 stands for its /64, since a client has all of that. Connections from this machine and
+// from proxies, which bring those of many clients, are counted among all only.
 type tally struct {
 	most   int // of one address
 	total  int // of all

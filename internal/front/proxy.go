@@ -44,10 +44,10 @@ func addrOf(hostPort string) netip.Addr {
 	return at.Addr().Unmap().WithZone("")
 }
 
-// sender returns the address of the client that a request comes from. What a header
-// says of it is believed from a proxy only, and from right to left: each proxy appends
-// the address that it got the request from, so what is left of the first address that is
-// not a proxy's may be the client's own invention.
+// sender returns the address of the client that a request comes from. A header that names it is
+// believed from a proxy only, and is read from right to left: each proxy appends the address
+// that it got the request from, so the part to the left of the first address that is not a
+// proxy's may be the client's own invention.
 func sender(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	from := addrOf(r.RemoteAddr)
 	if !contains(proxies, from) {

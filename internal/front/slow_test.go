@@ -59,8 +59,8 @@ func TestClientsThatDoNotSend(t *testing.T) {
 	}
 }
 
-// What a client says before its body has a bound, and no header holds the end of another one:
-// no route sees such a request.
+// The headers of a request are bounded, and no header contains the end of another one: no route
+// sees such a request.
 func TestOddHeaders(t *testing.T) {
 	f := start(t, Config{})
 	var visits atomic.Int64

@@ -33,8 +33,8 @@ type keyPair struct {
 	fault atomic.Pointer[string] // why the files cannot be used; nil where they can
 	asked chan struct{}          // holds one while the files are to be read at once
 
-	// What the files contained: the credentials that hold, what was last tried, and at
-	// the last look. Used by follow alone.
+	// The contents of the files: those of the credentials in use, those that were tried
+	// last, and those at the last look. Used by follow alone.
 	held, tried, seen [3][]byte
 }
 

@@ -256,7 +256,7 @@ func TestAnswersTooQuickForAPerson(t *testing.T) {
 	}
 }
 
-// What is remembered of addresses is bounded.
+// The addresses that are remembered are bounded.
 func TestOpeningsAreFew(t *testing.T) {
 	var o askedAddresses
 	for i := range 3 * askedAddressesMost {

@@ -23,8 +23,8 @@ const (
 )
 
 // asked answers a request of the server: it puts a form of the server before the person at the
-// client whose call is running, or a question to that client's model. What cannot be asked is
-// refused with a text for the server.
+// client whose call is running, or a question to that client's model. A request that cannot be
+// asked is refused with a text for the server.
 func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, error) {
 	if r.Method == rootsMethod {
 		return c.rootsOfBox()

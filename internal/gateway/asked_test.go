@@ -116,7 +116,7 @@ func TestResourceThatIsNotThere(t *testing.T) {
 	}
 }
 
-// What a server asks that is not a form is refused, and its call goes on: addresses to open, and
+// A request of a server that is not a form is refused, and its call goes on: addresses to open, and
 // requests that belljar passes on for nobody.
 func TestQuestionsThatAreRefused(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {Rules: []upstreams.Rule{

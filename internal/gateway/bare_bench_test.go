@@ -58,8 +58,8 @@ func BenchmarkBareClient(b *testing.B) {
 	b.ReportMetric(0, "left-limit")
 }
 
-// bareLife is the life of one server with the client of the go-sdk. What fails is its own affair:
-// the servers are hostile.
+// bareLife is the life of one server with the client of the go-sdk. Errors are ignored: the
+// servers are hostile.
 func bareLife(ctx context.Context, argv []string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -252,8 +252,7 @@ func TestUpstreamBoxIsClosed(t *testing.T) {
 	}
 }
 
-// What goes wrong with a server is said with its reason, and its last lines without its
-// secrets.
+// A fault of a server is reported with its reason, and with its last lines without its secrets.
 func TestUpstreamInABoxFails(t *testing.T) {
 	w := boxedUpstreams(t, "x: {}")
 	for name, want := range map[string][]string{
@@ -318,8 +317,8 @@ func (w *world) kept(t *testing.T) []string {
 
 const fetchScript = `[ -z "$TOKEN$(ls -A /workspace 2>/dev/null)" ] || exit 9; echo "the tool" >/var/cache/upstream/tool; mkdir /var/cache/upstream/dir; ln -s /etc/passwd /var/cache/upstream/dir/link`
 
-// What a launcher fetches is fetched once, without the secrets of the server, and the
-// server can read it and no more.
+// The files that a launcher fetches are fetched once, without the secrets of the server, and the
+// server can read them and no more.
 func TestUpstreamIsFetchedOnce(t *testing.T) {
 	w := boxedUpstreams(t, "fetched: {profile: {fs: {workspace: ro}}}")
 	w.fetching(fetchScript, false)
@@ -335,7 +334,8 @@ func TestUpstreamIsFetchedOnce(t *testing.T) {
 	if n := w.fetches.Load(); n != 1 {
 		t.Errorf("it was fetched %d times", n)
 	}
-	// What is fetched in another way takes its place, after the server that used it.
+	// Files that are fetched in another way take the place of the old ones, after the server that
+	// used those has gone.
 	old := w.kept(t)
 	w.fetching(fetchScript+"; true", false)
 	w.Restart(t.Context(), "fetched")
@@ -347,8 +347,8 @@ func TestUpstreamIsFetchedOnce(t *testing.T) {
 	}
 }
 
-// What a server writes into what was fetched goes with it: into a layer, or into a copy where the
-// host has no layers.
+// Changes of a server to its fetched files go with it: into a layer, or into a copy where the host
+// has no layers.
 func TestUpstreamScratch(t *testing.T) {
 	for name, copies := range map[string]bool{"layer": false, "copy": true} {
 		t.Run(name, func(t *testing.T) {
@@ -444,8 +444,8 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 }
 
-// What was fetched is refused if it is too large, holes included, or if it has something that
-// cannot be copied.
+// Fetched files are refused if they are too large, holes included, or if one of them cannot be
+// copied.
 func TestFetchedIsMeasured(t *testing.T) {
 	dir := t.TempDir()
 	check := func() error {
@@ -498,8 +498,8 @@ func TestDirectoriesAreThere(t *testing.T) {
 	}
 }
 
-// What a process that was killed has left of a server is removed when the server is started,
-// and what it fetched is used.
+// The files that a killed process has left of a server are removed when the server is started, and
+// those that it fetched are used.
 func TestCopiesOfTheKilledAreRemoved(t *testing.T) {
 	w := boxedUpstreams(t, "x: {}")
 	w.fetching(fetchScript, true)

@@ -107,8 +107,7 @@ func (c *conn) tool(ctx context.Context, native string, offered pin.Digest) (d d
 	return d, err
 }
 
-// ask makes a request for a call of a client. What the server asks meanwhile goes to that
-// client. tool is the definition of the tool that is called; nil for none.
+// ask makes a request for a call of a client. Questions of the server meanwhile go to that client.
 func (c *conn) ask(ctx context.Context, run *running, method string, params, tool json.RawMessage) (json.RawMessage, error) {
 	call := &run.call
 	c.mu.Lock()
@@ -160,8 +159,8 @@ func report(call mcp.Call, params json.RawMessage) {
 	}
 }
 
-// timedOut is the error of a request that the server did not answer in time. What the server has
-// written stands at the end, on a line of its own: it must not read as a sentence of belljar. Where
+// timedOut is the error of a request that the server did not answer in time. The text of the server
+// stands at the end, on a line of its own: it must not read as a sentence of belljar. Where
 // principals share the server it is left out, since the line may be about the call of another one.
 func (c *conn) timedOut(late *peer.TimeoutError) error {
 	did, last := late.Meanwhile(), ""

@@ -189,7 +189,7 @@ func (g *site) onHost(name string, s *server, grant policies.Grant) (file, below
 		}
 	}
 	file = filepath.Join(at.Source, strings.TrimPrefix(name, at.Target))
-	// What this box only reads may be the workspace of another one.
+	// A directory that this box only reads may be the workspace of another one.
 	if at.Writable || !g.cfg.Trusted(file) {
 		below = at.Source
 	}

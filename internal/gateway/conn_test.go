@@ -57,7 +57,7 @@ func TestListsAreReadRarely(t *testing.T) {
 	}
 }
 
-// Whoever has given a call up does not wait for a list that a server keeps back.
+// A caller that has given up does not wait for a list that a server keeps back.
 func TestReadingIsGivenUp(t *testing.T) {
 	c := &conn{reading: make(chan struct{}, 1)}
 	c.reading <- struct{}{} // another call reads

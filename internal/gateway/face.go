@@ -23,7 +23,7 @@ type face struct {
 	missing []string // why items of its lists are left out, each
 	ttl     time.Duration
 
-	// What may be offered; the tools by their own names.
+	// The definitions that may be offered; the tools by their own names.
 	tools     map[string]definition
 	prompts   []json.RawMessage
 	templates []json.RawMessage

@@ -511,7 +511,7 @@ func TestFilesOfAgents(t *testing.T) {
 	if g.agree(who) == 0 {
 		t.Fatal("nothing waits for a person")
 	}
-	// What it says of itself waits for a person too, so it ran to say it.
+	// The definition of the server itself waits for a person too, and it had to run to give it.
 	if !testenv.Until(20*time.Second, func() bool {
 		questions, err := g.pins.Questions(t.Context(), who, nil)
 		return err == nil && len(questions) > 0 && questions[0].Kind != pin.KindRuns
@@ -606,7 +606,7 @@ func (g *gated) running(server string) int {
 	return 0
 }
 
-// What a server asks is put before the person at the client whose call runs, and says who asks.
+// A question of a server is put before the person at the client whose call runs, and says who asks.
 func TestServersAsk(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {Rules: []upstreams.Rule{
 		{On: "tools/call", Do: []upstreams.Act{upstreams.Ask("elicitation/create", `{"message":"Your colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"},"n":{"type":"integer","default":30,"x-odd":1},"ok":{"type":"boolean"},"way":{"type":"string","oneOf":[{"const":"a","title":"The way A"}]}},"required":["colour"]}}`), upstreams.Answer()}},

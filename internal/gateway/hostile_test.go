@@ -166,8 +166,8 @@ func TestWhatASilentServerDid(t *testing.T) {
 	}
 }
 
-// What a server wrote to stderr for the call of one client is in no list that others get, however
-// it is shared.
+// A line that a server wrote to stderr for the call of one client is in no list that others get,
+// however the server is shared.
 func TestListsHaveNoLineOfACall(t *testing.T) {
 	for _, share := range []string{"session", "principal", "tenant"} {
 		g := gate(t, "servers: {s: {share: "+share+"}}", "", map[string]upstreams.Server{

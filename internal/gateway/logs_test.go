@@ -56,8 +56,8 @@ func TestLogsOfServers(t *testing.T) {
 	g.wantsMessages(told, warning, told, warning, `{"level":"info","logger":"s/db [1m","data":"low"}`)
 }
 
-// wantsMessages waits for log messages. What a server says of a level belongs to no call, so it
-// may come after the call that brought the level.
+// wantsMessages waits for log messages. The message that a server sends about a new level
+// belongs to no call, so it may come after the call that brought the level.
 func (g *gated) wantsMessages(want ...string) {
 	g.t.Helper()
 	slices.Sort(want)
@@ -72,7 +72,7 @@ func (g *gated) wantsMessages(want ...string) {
 }
 
 // A message that may belong to calls of two clients goes to neither, and one that belongs to no
-// call only to those that have used the server. What is left out is counted.
+// call only to those that have used the server. The messages that are left out are counted.
 func TestLogsOfTwoClients(t *testing.T) {
 	s := logging()
 	say := func(text string) upstreams.Act {
@@ -141,7 +141,8 @@ func TestLogsThatAreRedacted(t *testing.T) {
 	}
 }
 
-// What is kept of sessions is bounded, and one that has ended is forgotten first.
+// The data of sessions that are kept are bounded, and those of an ended session are forgotten
+// first.
 func TestListenersKeepLittle(t *testing.T) {
 	server, err := mcp.New(mcp.Config{Gate: decider{}})
 	if err != nil {

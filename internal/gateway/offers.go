@@ -86,7 +86,7 @@ func (o *offers) put(tenant string, f *face) {
 	o.publish(tenant)
 }
 
-// state notes what became of an instance. What is held is not offered any more.
+// state notes what became of an instance. The tools of a held instance are not offered any more.
 func (o *offers) state(s upstream.Status) {
 	o.tell.Lock()
 	defer o.tell.Unlock()

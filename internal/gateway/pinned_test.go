@@ -13,7 +13,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// What a file of variables has is a part of what runs.
+// The contents of a file of variables are a part of the pinned command.
 func TestEnvFileIsPinned(t *testing.T) {
 	g := place(t, "/nowhere")
 	dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// What a server may ask besides a person, if the policy says so.
+// The questions that a server may ask besides those to a person, if the policy says so.
 const (
 	sampleMethod = "sampling/createMessage"
 	rootsMethod  = "roots/list"

@@ -125,7 +125,8 @@ func TestServersAskModelsInAResult(t *testing.T) {
 	}
 }
 
-// What a server may not ask a model is refused, with a text for the server, and its call goes on.
+// A question that a server may not ask a model is refused, with a text for the server, and its call
+// goes on.
 func TestQuestionsForModelsThatAreRefused(t *testing.T) {
 	for name, of := range map[string]struct{ keys, params, want string }{
 		"the policy":  {"", sampled, "did not offer sampling"},

@@ -36,7 +36,7 @@ func TestRun(t *testing.T) {
 	if code, err := hostexec.Run(t.Context(), p); code != 7 || err != nil || out.String() != "/\nin" {
 		t.Errorf("got %d, %v, %q", code, err, out.String())
 	}
-	// What it does not read is not waited for.
+	// A program that does not read its input is not waited for.
 	p = sh(t, "exit 0", &out)
 	p.Stdin = bytes.Repeat([]byte("x"), hostexec.MaxStdin)
 	if code, err := hostexec.Run(t.Context(), p); code != 0 || err != nil {

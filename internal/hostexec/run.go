@@ -89,10 +89,10 @@ func (p *Program) check() error {
 // file:///a, or the script of sh -c.
 const partings = " \t\n=:,;@'\"`()[]{}<>|&$!?*#"
 
-// checkArgument refuses an argument in which a path that a box can write is named:
-// at its beginning, behind a parting, or behind the letter of an option (-I/a). One
-// with a slash in it may also begin in the working directory. What a program makes
-// of an argument otherwise is not known here.
+// checkArgument refuses an argument in which a path that a box can write is named: at its
+// beginning, behind a parting, or behind the letter of an option (-I/a). One with a slash in
+// it may also begin in the working directory. Other meanings that a program gives to an
+// argument are not known here.
 func (p *Program) checkArgument(arg string) error {
 	option := -1
 	if strings.HasPrefix(arg, "-") {
@@ -123,7 +123,7 @@ func (p *Program) checkArgument(arg string) error {
 			if !strings.Contains(path, "/") {
 				continue
 			}
-			// What is too long to be a path names no file.
+			// A text that is too long to be a path names no file.
 			if err := p.Boxes.Check(p.from(path)); err != nil && !errors.Is(err, syscall.ENAMETOOLONG) {
 				return err
 			}

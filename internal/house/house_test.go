@@ -317,8 +317,8 @@ var unfiltered = map[string]string{
 	"cmd/belljar/auditplay.go": "a recording, of which play leaves out what does more than draw",
 }
 
-// What agents and pages wrote reaches a terminal through one writer, which main
-// puts between.
+// The words of agents and pages reach a terminal through one writer, which main puts
+// between.
 func TestCommandsPrintThroughOneWriter(t *testing.T) {
 	for _, name := range sources(t) {
 		if !strings.HasPrefix(name, "cmd/belljar/") {

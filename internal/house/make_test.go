@@ -31,7 +31,7 @@ func fakes(t *testing.T, names ...string) (dir string, calls func() string) {
 	}
 }
 
-// What would be installed is said before it is, and can be refused.
+// The script says what it would install before it does, and a person can refuse.
 func TestNeedAsksBeforeItInstalls(t *testing.T) {
 	for _, c := range []struct{ answer, installs string }{{"", "install -y"}, {"yes", "install -y"}, {"no", ""}} {
 		dir, calls := fakes(t, "apt-get")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Whoever reads the way of a call reads this much at most.
+// The bounds of what a reader of the way of a call has to read.
 const (
 	wayLines = 600
 	wayFiles = 8

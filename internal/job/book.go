@@ -15,7 +15,7 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Config is the configuration of a Book. What ran in a process that is gone is lost.
+// Config is the configuration of a Book. A job of a process that is gone is lost.
 type Config struct {
 	store.Config
 	Dir string // where outputs are kept, made when needed; empty keeps none
@@ -25,8 +25,8 @@ type Config struct {
 }
 
 // Book keeps the records of jobs. Several processes may have one over the same store.
-// Its methods are safe for concurrent use; it has nothing to close. What a method has
-// written is on the disk when it returns without an error.
+// Its methods are safe for concurrent use; it has nothing to close. A change is on the
+// disk when the method that writes it returns without an error.
 //
 // A session sees its own jobs, and those of its tenant in its workspace whose session
 // is over. For others they do not exist.

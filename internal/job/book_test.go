@@ -179,7 +179,7 @@ func TestBack(t *testing.T) {
 	}
 }
 
-// What a program that is gone has run is lost, and all else is there.
+// A job of a process that is gone is lost, and all other jobs are there.
 func TestARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	before := opened(t, dir, "before")
@@ -286,7 +286,7 @@ func TestASessionGoesOnInAnotherProcess(t *testing.T) {
 	}
 }
 
-// What has ended makes room: by number, by age and by bytes, and it is said.
+// Ended jobs make room: by number, by age and by bytes, and it is said.
 func TestForgotten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	clock := time.Now()

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Bounds of what is kept of one tenant in one workspace. What has ended makes
-// room, the oldest first.
+// Bounds of what is kept of one tenant in one workspace. Ended jobs make room, the
+// oldest first.
 const (
 	MaxEnded   = 64                 // jobs that have ended
 	MaxAge     = 7 * 24 * time.Hour // after the end
@@ -74,7 +74,7 @@ type Forgotten struct {
 	Last time.Time // when the last ones were removed
 }
 
-// What can be wrong with what was asked for. Errors wrap them.
+// The errors of a request that is wrong. Errors wrap them.
 var (
 	ErrUnknown = errors.New("there is no such job")
 	ErrMany    = errors.New("too many jobs are running")

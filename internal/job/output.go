@@ -84,7 +84,7 @@ func (b *Book) open(output string, flags int) (*Output, error) {
 	return &Output{f: f}, nil
 }
 
-// Close closes the file. What was written is on the disk then.
+// Close closes the file. All that was written is on the disk then.
 func (o *Output) Close() error {
 	var err error
 	if o.dir != "" {

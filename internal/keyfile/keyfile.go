@@ -49,8 +49,8 @@ func Read(path string) ([]byte, error) {
 }
 
 // Make returns the key in a file, and makes the file where it does not exist. The file is
-// linked to its name when it is whole, so of two processes both get the same key. What a
-// process that was killed leaves has the name of the file and a suffix behind a dot.
+// linked to its name when it is whole, so of two processes both get the same key. A process
+// that is killed may leave a file whose name is that of the file with a dot and a suffix.
 func Make(path string) ([]byte, error) {
 	key, err := Read(path)
 	if !errors.Is(err, fs.ErrNotExist) {

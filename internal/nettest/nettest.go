@@ -2,8 +2,8 @@
 // machines whose cables are long, lose packets, or are cut in one direction.
 //
 // Each host is a network namespace with one TUN device, whose packets a test process reads and
-// writes. What happens on the way from one host to another is a [Wire], which can be changed at
-// any time. The chances are made from a seed. Tests that use it need root and /dev/net/tun.
+// writes. A [Wire] is the way from one host to another, and can be changed at any time. The
+// chances are made from a seed. Tests that use it need root and /dev/net/tun.
 package nettest
 
 import (

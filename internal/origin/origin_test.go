@@ -130,7 +130,7 @@ func FuzzParseHost(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What is accepted is read in the same way by who reads it again.
+		// A name that is accepted is read in the same way when it is read again.
 		again := name
 		if net.ParseIP(name) != nil && net.ParseIP(name).To4() == nil {
 			again = "[" + name + "]"

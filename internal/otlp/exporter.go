@@ -137,8 +137,8 @@ func (e *Exporter) Counts() (sent, dropped uint64) {
 	return e.sent, e.dropped
 }
 
-// Close sends what waits, until ctx ends, and then counts the rest as dropped.
-// Twice is fine, and both wait. What others add meanwhile is dropped.
+// Close sends what waits, until ctx ends, and then counts the rest as dropped. Twice
+// is fine, and both wait. Spans that others add meanwhile are dropped.
 func (e *Exporter) Close(ctx context.Context) error {
 	e.once.Do(func() {
 		e.mu.Lock()

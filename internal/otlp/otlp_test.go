@@ -139,7 +139,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// What a collector may take later is sent again; what it refuses is counted.
+// Data that a collector may accept later are sent again; data that it refuses
+// are counted.
 func TestRetry(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer        func(n int, w http.ResponseWriter) bool

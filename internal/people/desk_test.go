@@ -108,8 +108,8 @@ func TestOneAnswerWins(t *testing.T) {
 	}
 }
 
-// No answer in time ends a question: for each who looks, for good, and told once. What
-// waits survives the program until then.
+// A question without an answer in time ends, for each who looks and for good, and this is
+// reported once. A question that still has time survives the program.
 func TestTimeOut(t *testing.T) {
 	dir, clock := filepath.Join(t.TempDir(), "st"), time.Now()
 	now := func() time.Time { return clock }
@@ -150,7 +150,8 @@ func TestTimeOut(t *testing.T) {
 	}
 }
 
-// Questions have bounds: those of a tenant that wait, and all. What waits makes no room.
+// Questions have bounds: those of a tenant that wait, and all. A question that waits
+// makes no room.
 func TestBounds(t *testing.T) {
 	s := store.New("")
 	defer s.Close()

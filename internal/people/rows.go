@@ -34,7 +34,7 @@ type Kind[Q any] struct {
 	MostListed  int
 }
 
-// What can be wrong with a question or an answer of any kind.
+// The errors of a question or an answer of any kind.
 var (
 	ErrUnknown = errors.New("there is no such") // what there is none of stands behind it
 	ErrTooMany = errors.New("too many questions wait for an answer")

@@ -303,7 +303,7 @@ func TestHostileStreams(t *testing.T) {
 	}
 }
 
-// What is beyond the bounds is refused before it is moved, and files that cannot be read are
+// A place beyond the bounds is refused before it is moved, and files that cannot be read are
 // named.
 func TestMeasure(t *testing.T) {
 	dir := place(t)

@@ -37,8 +37,8 @@ type Plan struct {
 	Saved time.Time
 }
 
-// What can be wrong with what was asked for. Errors wrap them, and their text is
-// for the agent.
+// The errors of a request that is wrong. Errors wrap them, and their text is for the
+// agent.
 var (
 	ErrActive   = errors.New("plan mode is already active; exit, or reset, ends it")
 	ErrInactive = errors.New("plan mode is not active; enter begins it")
@@ -54,9 +54,9 @@ type Config struct {
 	Dir string // the plans directory of a workspace, made when needed; empty keeps no files
 }
 
-// Book is where plans stand. Several processes may have one over the same store.
-// Its methods are safe for concurrent use; it has nothing to close. What a method
-// that writes has returned without an error is on the disk.
+// Book is where plans stand. Several processes may have one over the same store. Its
+// methods are safe for concurrent use; it has nothing to close. A change is on the disk
+// when the method that writes it has returned without an error.
 type Book struct {
 	kept store.Book
 	dir  string

@@ -25,7 +25,8 @@ func TestCuts(t *testing.T) {
 			t.Errorf("behind %d bytes: the rest is %q", most, rest)
 		}
 	}
-	// What is no UTF-8 is cut all the same, and nothing is lost of its end.
+	// A text that is not UTF-8 is cut all the same, and nothing is lost of
+	// its end.
 	wrong := strings.Repeat("\x80", 9)
 	if head := printable.Head(wrong, 5); len(head) != 5 {
 		t.Errorf("of continuation bytes %d are left", len(head))

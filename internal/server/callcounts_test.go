@@ -62,8 +62,8 @@ func TestCallCounts(t *testing.T) {
 	}
 }
 
-// A person of some tenants gets the counts of their calls alone. What has no call within the hour
-// is not kept.
+// A person of some tenants gets the counts of their calls alone. A tenant without a call within
+// the hour is not kept.
 func TestCallCountsOfTenants(t *testing.T) {
 	clock := time.Date(2026, 11, 24, 12, 0, 30, 0, time.UTC)
 	n := newCallCounts(func() time.Time { return clock })

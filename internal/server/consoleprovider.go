@@ -31,8 +31,8 @@ type consoleProvider struct {
 // errNoProvider is the error where the policy that holds names none.
 var errNoProvider = errors.New("the policy names no provider at which people log in")
 
-// now returns the provider of the policy that holds. What was fetched of another one is dropped, and
-// logins that wait for that one fail.
+// now returns the provider of the policy that holds. The data that were fetched from another
+// provider are dropped, and logins that wait for that one fail.
 func (v *consoleProvider) now() (*auth.Provider, *policies.Provider, error) {
 	is := policies.ProviderOf(v.server.gate.now.Load())
 	if is == nil {

@@ -75,8 +75,8 @@ func calls(name string, sees bool, tool string, args map[string]any) deed {
 }
 
 // leaves are the ways of leaving the canary. A plan comes first: while a session plans, its
-// commands run in another box. What goes into files of a workspace is for
-// places that the tenants do not share.
+// commands run in another box. A deed that writes files of a workspace is for places that
+// the tenants do not share.
 var leaves = []deed{
 	calls("a plan", false, "PlanMode", map[string]any{"action": "enter", "goal": "$C", "plan_file": "one.md"}),
 	calls("a plan that is over", false, "PlanMode", map[string]any{"action": "exit", "plan": "$C", "plan_file": "one.md"}),

@@ -21,7 +21,7 @@ func (o *operations) end(p *place, chosen func(mcp.SessionInfo) bool, by, note s
 	return ended
 }
 
-// What ends sessions, beside operators.
+// The causes that end sessions, besides operators.
 const (
 	byPolicy = "the policy" // which does not name what they need any more
 	byToken  = "the token"  // which does not hold any more

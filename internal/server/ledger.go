@@ -177,7 +177,7 @@ func (l *ledger) decided(ctx context.Context, place string, d mcp.Decided) error
 	}
 	r := l.decision(d)
 	r.Place = place
-	// What a person is asked about is written before anybody can say yes.
+	// A question to a person is recorded before anybody can say yes.
 	risky := d.Decision.Verdict == policies.Ask || d.Decision.Verdict == policies.Allow && (d.Decision.Grant.Network() != policies.NetworkNone || d.Approval != nil)
 	required := l.log.Required() || d.Decision.Grant.AuditRequired()
 	var err error

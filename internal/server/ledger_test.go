@@ -91,7 +91,7 @@ func TestLedgerWaits(t *testing.T) {
 	}
 }
 
-// What a person is asked about is on the disk before anybody can answer.
+// A question to a person is on the disk before anybody can answer.
 func TestLedgerWaitsForQuestions(t *testing.T) {
 	l, p := newLedger(t, "level: request")
 	d := decided(p, "box")

@@ -43,8 +43,8 @@ func (l *login) authenticate(ctx context.Context, token string) (mcp.Identity, e
 	return id, err
 }
 
-// Holds reports whether a caller would be let in now. What a front has found out of one, it
-// looks at again itself; here counts that the policy still names the tenant.
+// Holds reports whether a caller would be let in now. A front checks again itself what it
+// has found out about a caller; here it only counts that the policy still names the tenant.
 func (l *login) Holds(caller mcp.Identity) bool {
 	if l.linked {
 		_, named := l.server.gate.now.Load().Tenant(caller.Tenant)

@@ -358,8 +358,8 @@ func TestPlacesFollowThePolicy(t *testing.T) {
 	}
 }
 
-// What all places share goes by the policy that holds: who may log in, whose tokens are
-// read again, the operator's secrets, and what boxes can write.
+// The things that all places share follow the policy that holds: who may log in, whose tokens
+// are read again, the operator's secrets, and what boxes can write.
 func TestWhatPlacesShareFollowsThePolicy(t *testing.T) {
 	e := newEstate(t)
 	lay(t, filepath.Join(e.dir, "t", "d"), digest("token-d"))
@@ -671,8 +671,9 @@ func TestQuotasOfATenant(t *testing.T) {
 	}
 }
 
-// What ReadDocs and WebSearch send and receive for a tenant counts as what its boxes do. Where
-// the hour's bytes are used up, neither of them goes out, and another tenant's goes on.
+// The bytes that ReadDocs and WebSearch send and receive for a tenant count as those of its
+// boxes. Where the hour's bytes are used up, neither of them goes out, and another tenant's
+// goes on.
 func TestToolsHaveTheQuotaOfEgress(t *testing.T) {
 	pages := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(rw, r.URL.Path, strings.Repeat(" page", 20_000))

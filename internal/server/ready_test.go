@@ -11,8 +11,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// Each thing that is wrong is named, with what it makes of the server: without calls, or
-// without something that calls can do without. What is right again is not named any more.
+// Each fault is named, with its effect on the server: no calls at all, or no thing that
+// calls can do without. A fault that is over is not named any more.
 func TestFaults(t *testing.T) {
 	e := newEstate(t)
 	policy := estatePolicy + e.tenants("auth: {issuers: [{url: \"https://127.0.0.1:1\", addresses: 127.0.0.0/8, tenant: a}]}\n")

@@ -60,8 +60,8 @@ type searchLane struct{ pool *browser.Pool }
 
 var errLane = errors.New("the browser has no page of it")
 
-// Open implements search.Browser. What the pool says of a fault may hold the
-// address, and with it the query.
+// Open implements search.Browser. The pool's error may contain the address,
+// and with it the query.
 func (l searchLane) Open(ctx context.Context, g policies.Grant, address string) (engine.Response, error) {
 	page, err := l.pool.Load(ctx, g, browser.Request{URL: address, HTML: engine.MaxBody})
 	switch {

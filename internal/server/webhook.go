@@ -136,8 +136,8 @@ func (h Webhook) read(ctx context.Context, boxes hostexec.Boxes) (string, error)
 	return text, err
 }
 
-// close stops telling and taking. What waits is not told any more: the questions
-// stand, and the command line has them.
+// close stops sending and receiving. Questions that wait are not sent any more: they stay
+// open, and the command line shows them.
 func (k *webhook) close() {
 	k.stop()
 	k.server.Close()

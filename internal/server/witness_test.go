@@ -88,8 +88,9 @@ func TestWitnessAfterRestart(t *testing.T) {
 	}
 }
 
-// What one witness says of another worker's log by a key that no front knows of it is a dispute,
-// which names the witness: no proof, also where it is all that is said and no key is known.
+// A witness shows a checkpoint of another worker's log, signed with a key that no front knows of
+// that log. That is a dispute, which names the witness. It is no proof, even if it is all that
+// is known and no key is known.
 func TestOneWitnessIsNoProof(t *testing.T) {
 	l := witnessLedger(t, t.TempDir(), new(testenv.Log))
 	if err := errors.Join(l.log.Write(t.Context(), audit.Session{Event: "start", Tenant: "t", Session: "s"}), l.log.Sign(t.Context())); err != nil {

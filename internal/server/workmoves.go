@@ -26,9 +26,9 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// movers is the places of a worker as they move to others, and come from them. Its methods
-// are safe for concurrent use. What holds is on the disk, see workdir: a process that was
-// killed between two steps finds it there.
+// movers is the places of a worker as they move to others, and come from them. Its methods are
+// safe for concurrent use. The state is on the disk, see workdir: a process that was killed
+// between two steps finds it there.
 type movers struct {
 	places *places
 	dir    *workdir

@@ -134,7 +134,7 @@ func (b *Body) Activated(instructions string) string {
 	if len(b.Hides) > 0 {
 		fmt.Fprintf(&t, "It stands before the skill of the same name of: %s. That one is %q.\n", strings.Join(b.Hides, ", "), b.Hides[0]+":"+b.Name)
 	}
-	// What a skill says must not end the block early.
+	// The text of a skill must not end the block early.
 	fmt.Fprintf(&t, "<instructions>\n%s\n</instructions>\n", strings.NewReplacer("</instructions>", "<\\/instructions>", "</activated_skill>", "<\\/activated_skill>").Replace(instructions))
 	if len(b.Resources) > 0 {
 		t.WriteString("<available_resources>\n")

@@ -73,8 +73,8 @@ func split(text []byte) (front, rest []byte, err error) {
 	return nil, nil, errors.New("the frontmatter does not end; end it with a line ---")
 }
 
-// frontmatter reads name and description. What else stands there is for other
-// programs: nothing that a skill says of itself grants anything.
+// frontmatter reads name and description. Other members are for other programs:
+// nothing that a skill says of itself grants anything.
 func frontmatter(text []byte) (h head, err error) {
 	// Files for other agents have descriptions with ": " in them, without quotes.
 	// Nested flows of any depth fit in the bound; yaml takes 10,000 at most.

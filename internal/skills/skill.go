@@ -21,7 +21,7 @@ const (
 	maxRequired    = 64       // names, and 16 KiB, of a required_skills.txt
 )
 
-// What can be wrong with a skill.
+// The faults of a skill.
 var (
 	ErrUnknown = errors.New("no such skill")
 	ErrOutside = errors.New("it is a symbolic link that leads out of its folder, which is not followed")

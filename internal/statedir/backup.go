@@ -244,7 +244,7 @@ func (b *backup) file(name string) (*regular, error) {
 		b.Skipped = append(b.Skipped, name)
 		return nil, nil //nolint:nilnil // documented
 	}
-	// What has its name by now may be another kind: a link is not followed, and a pipe
+	// By now the name may be of another kind of file: a link is not followed, and a pipe
 	// does not keep us waiting.
 	f, err := b.root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {

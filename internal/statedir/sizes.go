@@ -17,8 +17,8 @@ type Size struct {
 	Bytes int64 // of the disk
 }
 
-// Sizes measures the parts of a state directory that are there. What goes meanwhile is
-// not counted.
+// Sizes measures the parts of a state directory that are there. A file that disappears
+// meanwhile is not counted.
 func Sizes(ctx context.Context, dir string) ([]Size, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

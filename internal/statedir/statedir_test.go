@@ -129,7 +129,7 @@ func backedUp(t *testing.T, dir string) []byte {
 	return archive.Bytes()
 }
 
-// What was backed up comes back with its modes, and nothing else.
+// A backup comes back with its modes, and nothing else comes with it.
 func TestRoundTrip(t *testing.T) {
 	dir := filled(t)
 	archive := backedUp(t, dir)

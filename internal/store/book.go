@@ -27,8 +27,8 @@ type Config struct {
 }
 
 // Book is the tables of one room, as one process sees them for one workspace. Several
-// processes may have one over the same store. It has nothing to close. What a Write has
-// written is on the disk when it returns without an error.
+// processes may have one over the same store. It has nothing to close. A change is on the
+// disk when Write returns without an error.
 type Book struct {
 	Config // complete: no field is nil
 	*Tables

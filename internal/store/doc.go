@@ -4,8 +4,8 @@
 // with them are transactions.
 //
 // A Book is what most rooms make of that: their tables as one process sees them for
-// one workspace, with a clock, and with the processes that have gone. What a tenant
-// keeps there has an Owner. Rows reads rows, and Watch waits for changes.
+// one workspace, with a clock, and with the processes that have gone. Rows of a
+// tenant have an Owner. Rows reads rows, and Watch waits for changes.
 //
 // Nothing is opened, made or locked before the first transaction, so a command
 // that keeps nothing pays nothing. A Write that returned nil is on the disk:

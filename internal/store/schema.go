@@ -13,8 +13,8 @@ import (
 // change without knowing each other. Names of tables begin with the domain's.
 type Schema struct {
 	Name string // the domain, in small letters
-	// Steps[n] is the SQL that takes the tables from version n to n+1. What a
-	// release has brought to people's disks never changes; more is appended.
+	// Steps[n] is the SQL that takes the tables from version n to n+1. A step that
+	// was released never changes; new ones are appended.
 	Steps []string
 }
 
@@ -37,7 +37,8 @@ func (s *Store) Tables(schema Schema) *Tables {
 }
 
 // Read runs f in a transaction that sees one state of the tables and changes
-// nothing. What f returns is returned, with what the database meant by it.
+// nothing. It returns the error of f; an error of the database comes with its
+// meaning.
 func (t *Tables) Read(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return t.within(ctx, &sql.TxOptions{ReadOnly: true}, f)
 }

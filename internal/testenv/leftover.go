@@ -140,7 +140,7 @@ func children(all map[string]string) {
 var owner = regexp.MustCompile(`[0-9]+`)
 
 func cgroups(all map[string]string, root string) {
-	// What cannot be read cannot be ours, so no error counts.
+	// A directory that cannot be read cannot be ours, so no error counts.
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

@@ -8,9 +8,9 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Book is where todos stand. Several processes may have one over the same
-// store. Its methods are safe for concurrent use; it has nothing to close. What
-// a method that writes has returned without an error is on the disk.
+// Book is where todos stand. Several processes may have one over the same store. Its
+// methods are safe for concurrent use; it has nothing to close. A change is on the
+// disk when the method that writes it has returned without an error.
 type Book struct{ kept store.Book }
 
 // New is the book in a store. Nothing is opened.

@@ -59,7 +59,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// What is full makes room of what is over, and ids are not given again.
+// A full book makes room of todos that are over, and ids are not given again.
 func TestRoom(t *testing.T) {
 	b := opened(t, "")
 	for range MaxTodos {

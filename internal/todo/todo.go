@@ -65,8 +65,8 @@ const (
 	maxSessions = 200  // of one tenant in one workspace whose current todo is remembered
 )
 
-// What can be wrong with what was asked for. Errors wrap them, and their text is
-// for the agent.
+// The errors of a request that is wrong. Errors wrap them, and their text is for
+// the agent.
 var (
 	ErrUnknown = errors.New("unknown id")
 	ErrText    = errors.New("unusable text")

@@ -28,13 +28,13 @@ func told(t *testing.T, dir, kept, tool string, args map[string]any, deny func(p
 	return o, stages
 }
 
-// What was asked before, of files that did not change, is answered from the cache, and with
-// all that was said then.
+// A question about files that did not change is answered from the cache, with all that the
+// first answer said.
 func TestAnswersAreKept(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	dir := sample().in(t)
 	commit(t, dir, "Ada", "first")
-	// What stands for work that an answer from the cache does not need.
+	// The stages of work that an answer from the cache does not need.
 	work := map[string]string{
 		"analyze_deep_context": "map", "analyze_duplicates": "clones", "analyze_defect_probability": "defects", "analyze_comprehensive": "clones",
 		"analyze_graph_metrics": "graph", "analyze_complexity": "complexity",

@@ -17,8 +17,8 @@ import (
 // times are what differs between two results of the same project.
 var times = regexp.MustCompile(`"(generated_at|secs|nanos|ms)":[^,}]*`)
 
-// What is found in the cache gives the same results as what is read anew, and what has
-// changed is read anew.
+// Files from the cache give the same results as files that are read anew, and a file
+// that has changed is read anew.
 func TestResultsAreTheSameFromTheCache(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	p := sample().with("a/b.rb", "# TODO: x\nputs 1\n").with("run.sh", "#!/bin/sh\nf() { g; }\n").with("bad.go", "package bad\n\nfunc {")
@@ -45,7 +45,8 @@ func TestResultsAreTheSameFromTheCache(t *testing.T) {
 	}
 }
 
-// What one analysis kept without the numbers that it does not need has them for another.
+// An analysis may have kept a file without the numbers that it does not need. Another
+// analysis measures them.
 func TestCacheCountsWhatIsMissing(t *testing.T) {
 	dir := sample().in(t)
 	kept := t.TempDir()

@@ -20,9 +20,9 @@ type Fault struct{ Text string }
 func (f *Fault) Error() string { return f.Text }
 
 // Converse is the server's end of a conversation with [Serve]: it sends what is asked
-// for, says which files are to be left out, and returns the answer. What the helper
-// says decides nothing: it is a process of the box. An error is a [Fault] where the
-// helper gave one; other errors say that it does not speak as it should.
+// for, says which files are to be left out, and returns the answer. The helper's words
+// decide nothing: it is a process of the box. An error is a [Fault] where the helper gave
+// one; other errors say that it does not speak as it should.
 func Converse(to io.Writer, from io.Reader, ask Request, with Asks) (*Answer, error) {
 	if err := send(to, ask); err != nil {
 		return nil, err

@@ -113,8 +113,8 @@ func headed(title string, r result) []byte {
 	return []byte(m.String())
 }
 
-// marked is the text of a map as a document. What begins a line of the text is markup;
-// names of files and what they declare are not.
+// marked is the text of a map as a document. The beginning of a line is markup; names
+// of files and of declarations are not.
 func marked(text string) []byte {
 	var m report.Markdown
 	var items []string

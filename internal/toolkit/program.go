@@ -20,7 +20,7 @@ func Identity() (string, error) {
 	return fmt.Sprintf("%d:%d:%d.%09d", stat.Ino, stat.Size, stat.Mtim.Sec, stat.Mtim.Nsec), nil
 }
 
-// replaced is the fault where the helper is another program than the server. What one
-// says and the other understands can differ, and so can what they measure.
+// replaced is the fault where the helper is another program than the server. The one may
+// write what the other does not understand, and they may measure in different ways.
 const replaced = "belljar was replaced on disk since this server started, so its analyses would be made by another version. " +
 	"Ask the person you work for to restart the server"

@@ -168,8 +168,8 @@ func (r *reading) took(name string, began time.Time) {
 	r.stages = append(r.stages, Stage{name, round(float64(time.Since(began).Microseconds())/1000, 3)})
 }
 
-// together does parts of the analysis at the same time, each with what was read. What they
-// lack, and how long they took, is noted in their order.
+// together does parts of the analysis at the same time, each with what was read. Their gaps,
+// and how long they took, are noted in their order.
 func (r *reading) together(parts ...func(*reading)) {
 	own := make([]reading, len(parts))
 	var wg sync.WaitGroup

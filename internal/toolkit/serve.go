@@ -29,8 +29,8 @@ type Host struct {
 // can still answer.
 const grace = 500 * time.Millisecond
 
-// Serve measures once for a server, and returns when it has answered. What is wrong
-// with the request goes to the server; an error says that the server cannot be heard.
+// Serve measures once for a server, and returns when it has answered. A fault of the
+// request goes to the server; an error says that the server cannot be heard.
 func Serve(ctx context.Context, h Host) error {
 	in := newLines(h.In)
 	var ask Request

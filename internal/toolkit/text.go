@@ -35,7 +35,7 @@ func (t *text) line(format string, args ...any) {
 	t.b.WriteByte('\n')
 }
 
-// String returns the text. What was left out is counted in the last line.
+// String returns the text. The last line says how many lines were left out.
 func (t *text) String() string {
 	s := t.b.String()
 	if t.lost > 0 {

@@ -166,8 +166,8 @@ func allTools() map[string]map[string]any {
 	}
 }
 
-// What the policy keeps from the agent is in no result, whatever its format, and each
-// says how many files were left out.
+// A file that the policy keeps from the agent is in no result, whatever its format, and
+// each result says how many files were left out.
 func TestDeniedFilesAreInNoResult(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	dir := sample().in(t)
@@ -289,7 +289,8 @@ func TestProjectBehindLink(t *testing.T) {
 	}
 }
 
-// What could not be measured is named, unless the policy keeps the name from the agent.
+// A file that could not be measured is named, unless the policy keeps the name from the
+// agent.
 func TestGapsBehindPolicy(t *testing.T) {
 	dir := project{"open/a.go": plainGo, "secret/" + strings.Repeat("hidden/", 66) + "x.go": plainGo}.in(t)
 	commit(t, dir, "ann", "first")
@@ -317,7 +318,7 @@ func TestGapsBehindPolicy(t *testing.T) {
 	}
 }
 
-// A process of the box can write to the helper's output. What it says has an end.
+// A process of the box can write to the helper's output. That output has a bound.
 func TestConverseEnds(t *testing.T) {
 	for name, line := range map[string]string{
 		"stages": `{"stage":"x"}`,

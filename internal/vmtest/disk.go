@@ -10,8 +10,8 @@ import (
 // sector is what a disk writes whole or not at all, in bytes.
 const sector = 512
 
-// maxCache bounds what waits in the cache of a disk, in bytes. What does not
-// fit goes to where it is kept, as in a real one.
+// maxCache bounds what waits in the cache of a disk, in bytes. Data that do not
+// fit go to where they are kept, as in a real one.
 const maxCache = 16 << 20
 
 // errOff is what a disk without power answers.

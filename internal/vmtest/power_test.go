@@ -19,7 +19,7 @@ func filled(letter byte, sectors int) []byte {
 	return bytes.Repeat([]byte{letter}, sectors*sector)
 }
 
-// What was flushed is there after every cut, and of what was not each sector is
+// Sectors that were flushed are there after every cut. Of the others each is
 // there whole or not at all: all of them now and then, and none.
 func TestDiskLosesWhatWasNotFlushed(t *testing.T) {
 	found := make(map[string]int)

@@ -98,8 +98,8 @@ func (t *tally) flush(show bool) {
 	clear(t.fine)
 }
 
-// end takes what was left without an end. What comes after the last test says
-// why a run without a failed one failed: a panic, or something left behind.
+// end takes what was left without an end. The text behind the last test says
+// why a run without a failed test failed: a panic, or something left behind.
 func (t *tally) end(failed bool) {
 	if len(t.rest) > 0 {
 		t.line(string(t.rest))

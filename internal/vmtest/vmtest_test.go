@@ -189,7 +189,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// What a test writes without an end must not fill the memory.
+// The endless output of a test must not fill the memory.
 func TestTallyIsBounded(t *testing.T) {
 	ta := newTally(io.Discard)
 	for range 100 {

@@ -116,8 +116,8 @@ func TestSize(t *testing.T) {
 	t.Logf("%d bytes, %d packed", all, packed)
 }
 
-// Who takes gzip gets it, with a tag of its own. A file may be kept for ever, since
-// its path changes with it. The first one is asked for again: WC2.
+// A client that accepts gzip gets it, with a tag of its own. A file may be kept for ever, since its path
+// changes with it. The first one is asked for again: WC2.
 func TestHandler(t *testing.T) {
 	get := func(at, tag string) *httptest.ResponseRecorder {
 		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, at, nil), httptest.NewRecorder()

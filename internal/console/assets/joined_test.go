@@ -15,8 +15,8 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// The forms that a module of the page may have. What is joined is checked as a whole by the
-// tests in a browser, which see nothing else.
+// The forms that a module of the page may have. The joined module is checked as a whole by the tests in a
+// browser, which see nothing else.
 var (
 	imports  = regexp.MustCompile(`(?m)^import (\{[^}]*\}|\* as \w+) from '([^']+)'\n`)
 	exports  = regexp.MustCompile(`(?m)^export (?:async )?(?:function|class|const|let) (\w+)`)
@@ -185,7 +185,7 @@ func TestSqueezed(t *testing.T) {
 	}
 }
 
-// What the binary contains is what the sources say.
+// The binary contains what the sources say.
 func TestPacked(t *testing.T) {
 	files := sources(t)
 	for name, want := range map[string]string{"main.js": joined(t, files), "style.css": spaces.ReplaceAllString(rules.ReplaceAllString(files["style.css"], ""), "$1$2")} {

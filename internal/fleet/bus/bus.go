@@ -1,8 +1,8 @@
 // Package bus is what several fronts of a fleet share: small values in buckets of NATS
 // JetStream. No other package knows NATS.
 //
-// What it is used for can be made again from elsewhere, see package claims. What NATS has
-// lost, the fronts write again.
+// Its data can be made again from elsewhere, see package claims. If NATS has lost them,
+// the fronts write them again.
 package bus
 
 import (

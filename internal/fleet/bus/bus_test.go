@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// What is said to NATS decides who gets a place: it goes to this machine, or over TLS by a
+// The messages of NATS decide who gets a place: they go to this machine, or over TLS by a
 // front that has credentials.
 func TestConnectRefuses(t *testing.T) {
 	dir := t.TempDir()

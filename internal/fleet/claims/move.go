@@ -20,7 +20,7 @@ func (m Mark) Frozen(move uint64) bool { return m.To != "" && m.Move == move }
 // Action is what becomes of something that a move has left at a worker.
 type Action int
 
-// What becomes of it.
+// The actions.
 const (
 	Keep    Action = iota // the move goes on, or too little is known
 	Thaw                  // the place stays: it is put to work again

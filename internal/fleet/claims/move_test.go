@@ -458,8 +458,8 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// What is left of a move is removed only where the place is at work elsewhere, and put to work
-// only where the claim says so.
+// The rest of a move is removed only where the place is at work elsewhere, and put to work only
+// where the claim says so.
 func TestCleanup(t *testing.T) {
 	frozen, copied := Mark{Move: 3, To: "b"}, Mark{Move: 3, From: "a"}
 	for _, tt := range []struct {

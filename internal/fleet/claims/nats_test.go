@@ -102,7 +102,7 @@ func TestClaimsOnNATS(t *testing.T) {
 }
 
 // Two fronts claim the same places at once while the leader of three servers dies: each
-// place once. What was claimed before is known meanwhile.
+// place once. The places that were claimed before are known meanwhile.
 func TestClaimsWithoutLeader(t *testing.T) {
 	n, _ := testenv.Cases(t, 300)
 	c := bustest.Start(t, 3)

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	Main()
-	// What servers leave behind becomes a child of this process, which ends it.
+	// A process that a server leaves behind becomes a child of this process, which ends it.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		panic(err)
 	}
@@ -604,7 +604,7 @@ func TestTheZeroServerBehavesWell(t *testing.T) {
 	}
 }
 
-// What a test can say of a server beside its misbehaviour.
+// The things that a test can set besides the misbehaviour of a server.
 func TestServer(t *testing.T) {
 	s := Server{
 		Name: "other", Instructions: "Be kind.", Modern: true,

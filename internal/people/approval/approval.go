@@ -145,7 +145,7 @@ type Reply struct {
 	Note  string        // for the agent
 }
 
-// What can be wrong with a question or an answer.
+// The errors of a question or an answer.
 var (
 	ErrAnswered = errors.New("it was answered otherwise before")
 	ErrOver     = errors.New("it is too late")

@@ -24,11 +24,12 @@ type bound struct {
 	Profile   string `json:"profile"`
 	Rule      string `json:"rule"`
 	Args      any    `json:"args"`
-	// What a browser does, and with which control.
+	// The acts of a browser, each with the control that it is on.
 	Acts    []policies.Act `json:"acts,omitempty"`
 	Control string         `json:"control,omitempty"`
 
-	// What the command is given, where it begins, and what the files hold that it names.
+	// The variables and the input of the command, the directory where it begins, and the
+	// contents of the files that it names.
 	Env    map[string]string    `json:"env,omitempty"`
 	Stdin  string               `json:"stdin,omitempty"`
 	Dir    string               `json:"dir,omitempty"`
@@ -61,7 +62,7 @@ func bind(place string, r Request) (digest, canon string, err error) {
 		}
 		args["command"] = commands
 	}
-	// What the files hold changes nothing of what programs do that are remembered.
+	// The contents of files do not change the meaning of programs that are remembered.
 	b.Args, b.Files = args, nil
 	canon, err = hash("alike", b)
 	return digest, canon, err

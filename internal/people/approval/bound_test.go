@@ -13,8 +13,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// A yes for more than once is for programs that do what their words say. What
-// these run is said by files, hooks or settings.
+// A yes for more than once is for programs that do what their words say. Files,
+// hooks or settings decide what the programs of these cases do.
 func TestProgramsThatAreNotRemembered(t *testing.T) {
 	for command := range strings.SplitSeq("make x;npm run deploy;npm test;yarn deploy;pnpm deploy;cargo run;cargo test;go run .;go test;go generate;pytest;gradle run;mvn test;kubectl apply -f d.yaml;terraform apply;ansible-playbook x.yml;pip install .;cmake --build b;ctest;dotnet run;composer x;bundle exec x;poetry run x;uv run x;pre-commit run;bazel run x;helm upgrade x;docker compose up;git commit -m x;git push;psql -f x.sql;sqlite3 x.db;python3 x.py;./x;/usr/bin/ls;bash x.sh;awk -f x y;sed -f x y;perl x.pl;vagrant up;deno task x;meson test;scons;ant;sbt run;lein run;mix test;swift run;zig build;nix build;task x;npx x;node x.js;tsc;curl https://a.example;wget x;sort x;tar xf x;find . -delete;ssh h;crontab f;xargs rm;split x;install -s a b", ";") {
 		if _, plain := canonical(command); plain {
@@ -209,7 +209,7 @@ func TestWhatIsShownIsWhatIsBound(t *testing.T) {
 			reply.Scope = Session
 		}
 		d.says(t, a.ID, reply)
-		// What files hold says nothing about programs that are remembered.
+		// The contents of files say nothing about programs that are remembered.
 		files := reply.Scope == Session && what == "content of a file"
 		if d.uses(t, a.ID, request(o)) && !files {
 			t.Errorf("case %d: a yes for %s is good for a call with another %s: %s", i, reply.Scope, what, lines)

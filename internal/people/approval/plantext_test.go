@@ -7,7 +7,7 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// What an agent is told of patterns that no plan can have.
+// The text that an agent reads about patterns that no plan can have.
 func TestCommandsThatCannotBeGranted(t *testing.T) {
 	var b strings.Builder
 	for _, patterns := range [][]string{

@@ -33,7 +33,7 @@ const (
 	maxNote    = 500
 )
 
-// What can be wrong with a question or an answer.
+// The errors of a question or an answer.
 var (
 	ErrOver   = errors.New("it is over")
 	ErrAnswer = errors.New("the answer does not fit")

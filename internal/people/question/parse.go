@@ -100,7 +100,7 @@ type rawSheet struct {
 // Parse reads a JSON object {"questions": [...]}, or such a list alone. A
 // question has its text as "question" or "text" and options that are texts or
 // objects with label, description and preview; further members are not looked
-// at. What is wrong is said for the agent.
+// at. The error is written for the agent.
 func Parse(text string) (Sheet, error) {
 	var s Sheet
 	if len(text) > MaxJSON {

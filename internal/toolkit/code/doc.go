@@ -3,8 +3,8 @@
 //
 // The rooms below fill and read these types, and start no program and open no
 // connection. [belljar.dev/internal/toolkit/code/lex] makes a [File] of a text; clone,
-// graph, history, names and debt measure files. What could not be measured is absent,
-// and a [Gap] says why. No value is a default or an estimate.
+// graph, history, names and debt measure files. A number that could not be measured is
+// absent, and a [Gap] says why. No value is a default or an estimate.
 //
 // The files, each calling those below it:
 //

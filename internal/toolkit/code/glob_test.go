@@ -78,7 +78,7 @@ func TestGlobRefuses(t *testing.T) {
 	}
 }
 
-// What git says of the same ignore files and paths.
+// git agrees about the same ignore files and paths.
 func TestIgnoreAsGitDoes(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {

@@ -50,9 +50,10 @@ type Tree struct {
 }
 
 // Walk makes the inventory of a directory. It follows no link, and opens nothing but
-// directories and regular files. What it could not read is a gap, and so is the rest of
-// the project where ctx ends or a bound is reached; then the tree has what came before.
-// An error says that an option is wrong or that the directory itself cannot be read.
+// directories and regular files. A file that it could not read is a gap, and so is the
+// rest of the project where ctx ends or a bound is reached; then the tree has the files
+// that came before. An error says that an option is wrong or that the directory itself
+// cannot be read.
 func Walk(ctx context.Context, root *os.Root, o Options) (*Tree, error) {
 	include, err := newGlobs("include", o.Include)
 	if err != nil {

@@ -154,7 +154,8 @@ func TestWalkOpensNothingButFiles(t *testing.T) {
 	}
 }
 
-// What cannot be opened is a gap with its name, and beyond a hundred of them a number.
+// A file that cannot be opened is a gap with its name, and beyond a hundred of them a
+// number.
 func TestWalkNamesWhatItMayNotRead(t *testing.T) {
 	_, root := project(t, map[string]string{"a.go": ""})
 	top, err := root.Open(".")

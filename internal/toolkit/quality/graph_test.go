@@ -244,8 +244,8 @@ func TestImportGraphEqualsGoList(t *testing.T) {
 	}
 }
 
-// What is said to be dead with high confidence is dead for deadcode of golang.org/x/tools,
-// which knows the types: in this project and in two others.
+// A function that is reported as dead with high confidence is dead for deadcode of
+// golang.org/x/tools, which knows the types: in this project and in two others.
 func TestDeadEqualsDeadcode(t *testing.T) {
 	own := strings.TrimSpace(output(t, "", "go", "list", "-m", "-f", "{{.Dir}}"))
 	roots := map[string]string{"this project": own}

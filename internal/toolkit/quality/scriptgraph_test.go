@@ -111,11 +111,11 @@ func TestScriptImportsEqualDependencyCruiser(t *testing.T) {
 // exported begins the declaration of a function that other files can import.
 var exported = regexp.MustCompile(`(?m)^export (?:default )?((?:async )?function\b\*? ?[\w$])`)
 
-// What is said to be dead with high confidence in a script is declared and never used for
-// eslint's no-unused-vars. Code that is kept well has next to nothing of it, so the
-// functions of each file are no longer exported, and each file is a project by itself.
-// knip, which looks for exports that nothing imports, says nothing about such functions:
-// what is exported has a low confidence here.
+// A function that is reported as dead with high confidence in a script is declared and never
+// used for eslint's no-unused-vars. Code that is kept well has next to nothing of it, so the
+// functions of each file are no longer exported, and each file is a project by itself. knip,
+// which looks for exports that nothing imports, says nothing about such functions: what is
+// exported has a low confidence here.
 func TestDeadScriptsAreUnused(t *testing.T) {
 	modules := npm(t, "eslint@9.39.5", "eslint-plugin-sonarjs@4.2.2", "@typescript-eslint/parser@8.73.0", "typescript@5.9.3")
 	dir := t.TempDir()

@@ -2,9 +2,9 @@
 // 2.1.0 for code hosts, JUnit XML for CI servers, GraphML for tools that draw graphs, and
 // Markdown for people.
 //
-// What it writes comes from repositories that nobody has looked at. Characters that XML does
-// not allow, and those that a terminal would obey, are written as escapes that a reader sees;
-// a text cannot become markup.
+// Its texts come from repositories that nobody has looked at. Characters that XML does not
+// allow, and those that a terminal would obey, are written as escapes that a reader sees; a
+// text cannot become markup.
 //
 // The files, each calling those below it:
 //

@@ -426,7 +426,7 @@ func TestMarkdown(t *testing.T) {
 	golden.Equal(t, "markdown.golden", m.String())
 }
 
-// What is given as a text is shown as that text: nothing but backslashes is added.
+// A text is shown as that text: nothing but backslashes is added.
 func TestPlain(t *testing.T) {
 	for _, s := range hostile {
 		want := line(s)

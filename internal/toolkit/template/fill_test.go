@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What the texts do not use is refused, and does not become something else.
+// A value that the texts do not use is refused, and does not become something
+// else.
 func TestFillRefuses(t *testing.T) {
 	params := map[string]any{"a": "text", "b": "other", "yes": true, "nothing": nil}
 	for text, want := range map[string]string{

@@ -36,7 +36,8 @@ func get(s *Store, path string, l code.Language, text string) *code.File {
 	return s.Get(s.Key(path, l, text), path, l, text)
 }
 
-// What is read of a file comes back as it was, and by another store of the directory.
+// The data that were read of a file come back as they were, and by another store of
+// the directory.
 func TestWhatIsKeptComesBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	s := Open(dir, "1")
@@ -153,7 +154,7 @@ func TestDamageIsNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What is no segment is left alone.
+	// A file that is not a segment is left alone.
 	for _, name := range []string{"dir" + ending, "other"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)

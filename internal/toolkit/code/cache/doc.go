@@ -2,9 +2,9 @@
 // file that did not change is not parsed again.
 //
 // A cache lies in the home of the box, where the agent can write. An agent that forges an
-// entry deceives itself. What is read here is checked all the same, so that no entry
-// makes the analyses fail. A segment is the entries of one run in one file, which is
-// written whole or not at all; the oldest go where all are too large.
+// entry deceives itself. The entries are checked all the same, so that none of them makes
+// the analyses fail. A segment is the entries of one run in one file, which is written
+// whole or not at all; the oldest go where all are too large.
 //
 // The files, each calling those below it:
 //

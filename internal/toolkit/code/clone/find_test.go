@@ -244,7 +244,7 @@ func TestWorkersChangeNothing(t *testing.T) {
 	}
 }
 
-// What repeats endlessly costs no more than anything else, and is found.
+// A text that repeats endlessly costs no more than any other, and is found.
 func TestHostileRepetition(t *testing.T) {
 	var many strings.Builder
 	for i := range 20_000 {
@@ -527,7 +527,7 @@ func TestPlacesStayInTheirFiles(t *testing.T) {
 	}
 }
 
-// What makes places less alike than the threshold is not added to a clone.
+// A place that would make a clone less alike than the threshold is not added to it.
 func TestGapsKeepTheThreshold(t *testing.T) {
 	f := golang("a.go", sum)
 	r, _ := newRow(context.Background(), []*code.File{f, golang("b.go", spell("	log.Printf", "	wait(1)\n	log.Printf", "package a", "package a; import b"))}, 1)

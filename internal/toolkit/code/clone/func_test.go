@@ -56,7 +56,7 @@ func TestSimilarIsComplete(t *testing.T) {
 	}
 }
 
-// What is written in another way has the same runs.
+// The same function, written in another way, has the same runs.
 func TestIdioms(t *testing.T) {
 	for _, tt := range []struct {
 		language code.Language

@@ -33,8 +33,8 @@ type Matches struct {
 }
 
 // Match returns the places in files that resemble snippet, which may be shorter than the
-// lines and tokens of the options. What of it was found in an exact, a renamed or a
-// gapped place is not looked for once more among similar functions of the same file.
+// lines and tokens of the options. A part of it that was found in an exact, a renamed or
+// a gapped place is not looked for once more among similar functions of the same file.
 func Match(ctx context.Context, files []*code.File, snippet *code.File, o Options) (Matches, error) {
 	o, err := o.with()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 // Kind is how alike the places of a clone are.
 type Kind string
 
-// The kinds, the strictest first. What is of one kind is also of those below it; a
-// clone is listed once, with the strictest kind of those that were asked for.
+// The kinds, the strictest first. A clone of one kind is also of the kinds below it; it
+// is listed once, with the strictest kind of those that were asked for.
 const (
 	Exact    Kind = "exact"
 	Renamed  Kind = "renamed"

@@ -9,7 +9,7 @@ import (
 	"belljar.dev/internal/toolkit/code/history"
 )
 
-// Input is what is known of a project. What is nil was not measured.
+// Input is the data of a project. A nil member was not measured.
 type Input struct {
 	Files      []*code.File
 	History    *history.History   // of the same paths

@@ -124,7 +124,7 @@ func TestContributionsAddUp(t *testing.T) {
 	}
 }
 
-// What was not measured lowers the confidence, is named, and adds nothing.
+// A measure that is missing lowers the confidence, is named, and adds nothing.
 func TestNotMeasured(t *testing.T) {
 	in := whole(t)
 	in.History, in.Graph, in.Duplicated, in.Coverage = nil, nil, nil, nil

@@ -25,7 +25,8 @@ type builder struct {
 	tired     bool // too many declarations were looked at
 }
 
-// newBuilder makes a builder without nodes. What it looks at is counted for it alone.
+// newBuilder makes a builder without nodes. It has a copy of the index, so that only its
+// own lookups count.
 func newBuilder(x *index) *builder {
 	own := *x
 	return &builder{index: &own, links: make(map[uint64]int32), outside: make(map[string]map[int]bool)}

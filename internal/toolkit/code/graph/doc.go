@@ -2,7 +2,7 @@
 // ([Build]), measures such a graph ([Graph.Measure]), and finds functions that nothing
 // reaches ([Dead]) and places where one language calls another ([Foreign]).
 //
-// Each link says how sure it is. What a file imports is known by the rules of its
+// Each link says how sure it is. The imports of a file are known by the rules of its
 // language. What a call means is known only where these rules lead to one declaration:
 // the room does not know the types of values.
 //

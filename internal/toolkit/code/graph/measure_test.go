@@ -201,7 +201,7 @@ func TestOnlyWhatIsWantedIsMeasured(t *testing.T) {
 	}
 }
 
-// What would take too long is absent, and nothing is estimated.
+// A measure that would take too long is absent, and nothing is estimated.
 func TestLargeGraphsHaveGaps(t *testing.T) {
 	n := 20_000
 	var pairs [][2]int

@@ -82,7 +82,7 @@ func marked(f *code.File, fn *code.Func) bool {
 			break
 		}
 	}
-	// What stands before its first token, up to the end of the declaration before it.
+	// The tokens before its first token, up to the end of the declaration before it.
 	depth := 0
 	for i := min(fn.Start, len(f.Tokens)) - 1; i >= max(0, fn.Start-200); i-- {
 		word := f.Of(f.Tokens[i])

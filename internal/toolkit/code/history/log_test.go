@@ -67,7 +67,8 @@ func TestParseStops(t *testing.T) {
 	}
 }
 
-// What is longer than the limits ends with an error, not with the machine's memory.
+// A log that is longer than the limits ends with an error, not with the machine's
+// memory.
 func TestParseIsBounded(t *testing.T) {
 	head := "commit " + hash + "\x001\x00a\x00b\x00\n"
 	many := io.MultiReader(strings.NewReader(head), &endless{text: "1\t1\tx\x00"})

@@ -41,7 +41,7 @@ const (
 	opText // a piece of a template or of JSX
 )
 
-// What operators of more than one byte are called here.
+// The names of operators of more than one byte.
 const (
 	opArrow    op = '-'<<8 | '>'
 	opFatArrow op = '='<<8 | '>'

@@ -8,9 +8,9 @@ import (
 
 // cSplitter splits C and C++ into tokens, and chooses between the branches of #if.
 //
-// A branch counts where its brackets are balanced. Of branches whose brackets are not,
-// the first counts, and in braces of C of all, for there they are branches of one
-// function. What follows #if 0 does not count.
+// A branch counts where its brackets are balanced. Of branches whose brackets are not, the
+// first counts, and in braces of C of all, for there they are branches of one function. The
+// text behind #if 0 does not count.
 type cSplitter struct {
 	*braces
 	cpp      bool
@@ -83,8 +83,8 @@ func (s *cSplitter) token(c byte) {
 // drop forgets the present branch, which is not the first.
 func (s *cSplitter) drop() {
 	b := &s.branches[len(s.branches)-1]
-	// What was open before the branch is open again, but for what the branch has closed and
-	// written over.
+	// The brackets that were open before the branch are open again, but for those that the
+	// branch has closed and written over.
 	n := min(len(s.open), b.open)
 	for n > 0 && int(s.open[n-1]) >= b.items {
 		n--

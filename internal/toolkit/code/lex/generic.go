@@ -7,9 +7,9 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// parsePlain makes tokens of a text in a language without a lexer of its own, and finds
-// no functions in it. What is not known as a language has no comments and no strings: in
-// prose, an apostrophe begins none.
+// parsePlain makes tokens of a text in a language without a lexer of its own, and finds no functions in
+// it. A text in an unknown language has no comments and no strings: in prose, an apostrophe begins
+// none.
 func parsePlain(f *code.File) {
 	look := f.Language.Plain()
 	if look == nil {

@@ -18,8 +18,9 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// What gocyclo 0.6.0 and gocognit 1.2.1 count of a file is in testdata/metrics.golden;
-// internal/toolkit/quality checks that it still is. gocognit leaves out variables.
+// testdata/metrics.golden has the counts of gocyclo 0.6.0 and gocognit 1.2.1 for a
+// file; internal/toolkit/quality checks that they still are the same. gocognit leaves
+// out variables.
 func TestGoMetrics(t *testing.T) {
 	f := Parse("metrics.go", code.Go, read(t, "testdata/metrics.go"))
 	check(t, f)

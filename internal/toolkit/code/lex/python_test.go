@@ -213,7 +213,7 @@ func TestPythonStringsAreBounded(t *testing.T) {
 	}
 }
 
-// What stands before the dot of a call is a piece of the text, and short.
+// The text before the dot of a call is a piece of the source, and short.
 func TestCallsOfLongExpressions(t *testing.T) {
 	long := strings.Repeat("a", 100)
 	f := Parse("a.py", code.Python, "def f():\n  "+long+".b.call()\n")

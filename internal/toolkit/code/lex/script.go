@@ -13,8 +13,8 @@ import "belljar.dev/internal/toolkit/code"
 // for they often are defaults, nor the && of one child of JSX.
 //
 // Each function counts by itself, also one within another: arrow functions, function
-// expressions and the methods of objects, too. What initialises a field of a class
-// belongs to no function.
+// expressions and the methods of objects, too. The initial value of a field of a
+// class belongs to no function.
 func parseScript(f *code.File) { readScript(f).free() }
 
 // readScript does the work of parseScript, and returns the reader for tests.

@@ -121,7 +121,8 @@ arrow function anonymous 15-15 params 1 nesting 0 cyclomatic 5 cognitive 2 expor
 `)
 }
 
-// What eslint's complexity and sonarjs's cognitive-complexity count.
+// The counts are those of eslint's complexity and of sonarjs's
+// cognitive-complexity.
 func TestScriptMetrics(t *testing.T) {
 	checkMetrics(t, code.TypeScript, "a.ts", "function f(x) {", "}", []metrics{
 		{"", 1, 0, 0},

@@ -12,7 +12,7 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// Bounds of a ranking. What is beyond them is left out, with a gap.
+// Bounds of a ranking. Entries beyond them are left out, with a gap.
 const (
 	maxName    = 128     // letters of a name
 	maxNames   = 1 << 17 // different ones

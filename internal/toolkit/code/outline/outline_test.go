@@ -68,8 +68,8 @@ x/y/
 	}
 }
 
-// What only tests depend on is not what matters most, and a symbol of its own file matters
-// less than one that others can name.
+// A symbol on which only tests depend does not matter most, and a symbol of its own file
+// matters less than one that others can name.
 func TestMapWithoutTests(t *testing.T) {
 	files := []*code.File{
 		lex.Parse("go.mod", code.Other, "module m\n"),
