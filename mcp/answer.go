@@ -148,8 +148,8 @@ func sdkError(err error) *jsonrpc.Error {
 	return &out
 }
 
-// oneLine is JSON without line feeds. What the sdk encodes has none; the check
-// is for raw values that pass through it.
+// oneLine is JSON without line feeds. The texts of the sdk have none; the check is for
+// raw values that pass through it.
 func oneLine(text []byte) []byte {
 	if bytes.IndexByte(text, '\n') < 0 {
 		return text

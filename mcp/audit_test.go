@@ -74,7 +74,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// What the policy warns of stands beside the result of the call that passed.
+// The warnings of the policy stand beside the result of the call that passed.
 func TestWarnings(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte(`version: 1
 profiles: {offline: {}}
@@ -104,8 +104,8 @@ rules:
 	}
 }
 
-// What the policy wants taken out of a result is in none of its parts, and
-// where nobody can take it out the call does not run.
+// A text that the policy wants taken out of a result is in none of its parts,
+// and where nobody can take it out the call does not run.
 func TestRedact(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte(`version: 1
 profiles: {offline: {}}

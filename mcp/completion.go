@@ -122,8 +122,8 @@ func (a *adapter) completeRemote(ctx context.Context, r *RemoteResources, sessio
 	return a.server.gate.complete(ctx, session, f, want, r.Complete)
 }
 
-// complete has an upstream complete a value, if the policy allows that without a question. What
-// the policy refuses has no values.
+// complete has an upstream complete a value, if the policy allows that without a question. An
+// argument that the policy refuses has no values.
 func (g *callGate) complete(ctx context.Context, session *Session, f policies.Facts, want Completing, run func(context.Context, Call, Completing) (Completion, error)) (c Completion, err error) {
 	id := NewCallID()
 	ctx, cancel := context.WithCancelCause(ctx)

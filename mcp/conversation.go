@@ -111,8 +111,8 @@ func (c *conversation) follow(session *Session) {
 // run serves the client until one of the two ends the conversation. cause is why it was not
 // the client; nil if it was. err says that the link broke.
 //
-// It reads in the goroutine of its caller. What ends the conversation begins another one,
-// since there may be many conversations in which nothing happens.
+// It reads in the goroutine of its caller. The goroutine that ends the conversation starts
+// only when that happens, since there may be many conversations in which nothing happens.
 func (c *conversation) run() (cause, err error) {
 	c.leave(&hungUp{err: c.link.read(c.guard)})
 	<-c.over

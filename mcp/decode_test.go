@@ -14,8 +14,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// badCalls are calls whose arguments the agent must mend. What it is told is
-// testdata/badcalls.golden.
+// badCalls are calls whose arguments the agent must correct.
+// testdata/badcalls.golden has the answers.
 var badCalls = []struct{ name, tool, args string }{
 	{"unknown tool", "ecko", `{}`},
 	{"unknown tool, nothing near", "teleport", `{}`},

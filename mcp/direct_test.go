@@ -86,9 +86,9 @@ func withoutChance(t *testing.T, raw string) (out any) {
 
 var callID = regexp.MustCompile(`c-[A-Z2-7]{8}`)
 
-// TestHTTPReadsCallsAsTheSDK does the same over HTTP, where the status must be the same
-// too. What the go-sdk answers is a stream of events; what it need not be asked for is
-// plain JSON, unless progress comes first.
+// TestHTTPReadsCallsAsTheSDK does the same over HTTP, where the status must be the same too. An
+// answer of the go-sdk is a stream of events; an answer without it is plain JSON, unless
+// progress comes first.
 func TestHTTPReadsCallsAsTheSDK(t *testing.T) {
 	s := newSite(t)
 	session := s.greet()

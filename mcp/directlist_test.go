@@ -6,7 +6,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// What the go-sdk has to read is not answered without it, and what clients send most often is.
+// A request that the go-sdk has to read is not answered without it, and the request that
+// clients send most often is.
 func TestListCursor(t *testing.T) {
 	const modern = `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`
 	for params, want := range map[string]struct {

@@ -16,9 +16,9 @@ import (
 // mostFlood is what a client may make the server hold, above its idle state.
 const mostFlood = 64 << 20
 
-// heap is the memory that a collection has found in use, in bytes. What was made since
-// does not count, since a flood goes on meanwhile: on a machine with one core that was
-// tens of MB of garbage.
+// heap is the memory that a collection has found in use, in bytes. Memory that was
+// allocated since does not count, since a flood goes on meanwhile: on a machine with
+// one core that was tens of MB of garbage.
 func heap() uint64 {
 	runtime.GC()
 	found := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}

@@ -438,7 +438,8 @@ func TestWebSocketIsOff(t *testing.T) {
 	}
 }
 
-// Whoever is in the way of others gets to know it, by a close code that pages see too.
+// A client whose connection keeps others waiting learns of it by a close code, which pages
+// see too.
 func TestWebSocketPlaces(t *testing.T) {
 	s := newSite(t, withSockets, func(c *mcp.Config) { c.Limits.Sessions = 2 })
 	one := s.socket().greet()

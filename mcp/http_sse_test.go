@@ -277,8 +277,8 @@ func TestAttacksOnSSE(t *testing.T) {
 	}
 }
 
-// Whoever comes back with the id of an event of another session gets a new one, and reads
-// nothing of the other.
+// A client that comes back with the id of an event of another session gets a new session,
+// and reads nothing of the other.
 func TestEventsOfOthersOverSSE(t *testing.T) {
 	_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
 	s := newSite(t, with, withSSE)
@@ -494,8 +494,8 @@ func (h *handled) message(id string, bodies ...string) (status int) {
 	return status
 }
 
-// What runs when the server ends is answered before its stream ends, and a client that
-// is slow to read still gets it.
+// A call that runs when the server ends is answered before its stream ends, and a client
+// that is slow to read still gets the answer.
 func TestSSEDrains(t *testing.T) {
 	s := newSite(t, withSSE)
 	e := s.sse().greet()

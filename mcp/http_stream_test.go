@@ -183,7 +183,7 @@ func TestAttacksOnSessions(t *testing.T) {
 	}
 }
 
-// What an owner's own stream shows nobody else gets by naming its events.
+// Nobody else gets the events of an owner's stream by naming them.
 func TestEventsOfOthers(t *testing.T) {
 	s := newSite(t)
 	one, two := s.greet(), s.greet()
@@ -355,8 +355,8 @@ func TestStreamsAreLastAnswers(t *testing.T) {
 	}
 }
 
-// What a server that stops refuses is told apart from what it refuses while it works: only the former
-// can be sent to the next server at once.
+// A refusal of a server that stops differs from one of a server that works: only the former can be
+// sent to the next server at once.
 func TestNotStartedIsMarked(t *testing.T) {
 	s := newSite(t, func(c *mcp.Config) {
 		c.HTTP.MarkNotStarted = func(h http.Header) { h.Set("Not-Started", "yes") }

@@ -326,8 +326,8 @@ func TestAnApprovalThatTheClientAnswersItself(t *testing.T) {
 	}
 }
 
-// What a call asks may come from many goroutines, since a server of others may ask several
-// questions at once, and after the call has returned.
+// The questions of a call may come from many goroutines, since a server of others may ask
+// several at once, and after the call has returned.
 func TestManyQuestionsOfOneCall(t *testing.T) {
 	ty := newToy(t)
 	const many = 500

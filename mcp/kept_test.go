@@ -89,7 +89,7 @@ func TestSessionsComeBack(t *testing.T) {
 		t.Errorf("a second handshake: %d %s", r.status, r.raw)
 	}
 
-	// Who ends it ends it for good.
+	// A session that one server ends has ended for all.
 	if r := second.do("DELETE", "", headers...); r.status != 204 {
 		t.Fatalf("DELETE: %d %s", r.status, r.raw)
 	}
@@ -98,7 +98,7 @@ func TestSessionsComeBack(t *testing.T) {
 	}
 }
 
-// What is kept is checked like what a client sends, and a book that fails loses no call.
+// A kept session is checked like the words of a client, and a book that fails loses no call.
 func TestSessionsThatDoNotComeBack(t *testing.T) {
 	book := &shelf{kept: make(map[string]mcp.KeptSession)}
 	s := newSite(t, func(c *mcp.Config) { c.Kept = book })
@@ -144,8 +144,8 @@ func TestSessionsThatDoNotComeBack(t *testing.T) {
 	}
 }
 
-// What a client has set in its session is as before: the resources that it watches, and the
-// level of log messages.
+// The settings of a client in its session are as before: the resources that it watches, and
+// the level of log messages.
 func TestSettingsComeBack(t *testing.T) {
 	book := &shelf{kept: make(map[string]mcp.KeptSession)}
 	server := func() *site { return newSite(t, func(c *mcp.Config) { c.Kept = book }) }

@@ -380,8 +380,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// What belongs to a subscription names it by the client's own id: the
-// inspector waits a minute for an acknowledgement that it recognises.
+// A message of a subscription names it by the client's own id: the inspector
+// waits a minute for an acknowledgement that it recognises.
 func TestSubscriptionHasTheClientsID(t *testing.T) {
 	c := newToy(t).connect(t)
 	c.send(modern(`"listen:0"`, "subscriptions/listen", `"notifications":{"toolsListChanged":true},`))

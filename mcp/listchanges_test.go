@@ -41,7 +41,7 @@ func TestListChangesOfTenants(t *testing.T) {
 			}
 		}
 	}
-	// What changes for all reaches all.
+	// A change for all reaches all.
 	s.Describe("echo", "Another description.")
 	for tenant, want := range map[string]int{"a": 3, "b": 2} {
 		for _, l := range streams[tenant] {

@@ -54,7 +54,8 @@ func TestListenToTasks(t *testing.T) {
 	close(ty.free)
 	l.told(made.TaskID, "completed", `"text":"free"`, `"mine"`)
 
-	// What another session has is not told, and who does not know tasks hears why.
+	// The tasks of another session are not reported, and a client that does not
+	// know tasks reads why.
 	other := ty.connect(t)
 	other.send(withTasks("1", "subscriptions/listen", fmt.Sprintf(`"notifications":{"taskIds":[%q]}`, made.TaskID)))
 	if a := other.next(); a.Method != "notifications/subscriptions/acknowledged" || strings.Contains(a.raw, made.TaskID) {

@@ -75,7 +75,7 @@ func (rs *resources) list(ctx context.Context, session *Session, req *sdk.ListRe
 		return nil, bad
 	}
 	out := &resourcesResult{&sdk.ListResourcesResult{}, listed(page)}
-	// What a session makes changes with each call, so nobody keeps the list.
+	// The tools of a session change with each call, so nobody keeps the list.
 	out.NextCursor, out.CacheScope = next, private
 	return out, nil
 }

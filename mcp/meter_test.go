@@ -46,7 +46,8 @@ func TestMeterCountsCalls(t *testing.T) {
 	if got, _ := m.enter("b", d); got.Verdict != policies.Allow {
 		t.Errorf("another tenant: %+v", got)
 	}
-	// What was refused was not counted: the time it names is enough.
+	// A call that was refused was not counted: the time that it names is
+	// enough.
 	c.at = c.at.Add(got.Retry)
 	if got, _ := m.enter("a", d); got.Verdict != policies.Allow {
 		t.Errorf("after the time that was named: %+v", got)

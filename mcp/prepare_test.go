@@ -59,8 +59,8 @@ func (a *actor) Ask(_ context.Context, q mcp.Question) (mcp.Approval, error) {
 
 func (a *actor) Use(context.Context, mcp.Question, string) (bool, error) { return a.yes, nil }
 
-// What a call does is found out before the policy is asked, and each further part of it is
-// decided, asked about and recorded as the first one is.
+// The facts of a call are found out before the policy is asked, and each further part of
+// it is decided, asked about and recorded like the first one.
 func TestPreparedTool(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte(shopPolicy))
 	if err != nil {

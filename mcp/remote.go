@@ -18,10 +18,10 @@ import (
 // server runs. A call of one passes the same gate as any other call: callGate knows a tool
 // and does not ask whose it is, but for what only an upstream has (upstream.bind).
 //
-// What an upstream says is listed and answered as it is, with three exceptions. The name is
-// the one that this server gives. A definition that clients cannot read is refused, alone:
-// common clients drop a whole list for one wrong entry. And keys of a _meta that belong to
-// one hop only are left out (see readMeta in rawresult.go).
+// The definitions and results of an upstream are listed and answered as they are, with three
+// exceptions. The name is the one that this server gives. A definition that clients cannot read is
+// refused, alone: common clients drop a whole list for one wrong entry. And keys of a _meta that
+// belong to one hop only are left out (see readMeta in rawresult.go).
 //
 // Arguments are not checked against the upstream's schema:
 // docs/decisions/2026-11-23-arguments-of-upstreams.md says why.
@@ -66,8 +66,8 @@ type Remotes struct {
 	// not keep them.
 	Fresh time.Duration
 	Limit policies.RateLimit // for calls of all these tools together; Rule and Source are not read
-	// Unguarded lets calls run that the policy would ask a person about, and runs no hooks.
-	// What the policy denies stays denied, and the audit log says so of each call.
+	// Unguarded lets calls run that the policy would ask a person about, and runs no hooks. A call
+	// that the policy denies stays denied, and the audit log says so of each call.
 	Unguarded bool
 }
 

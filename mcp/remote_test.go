@@ -286,7 +286,7 @@ const wholeDefinition = `{
 	"_meta": {"example.com/x": {"y": 1}, "anthropic/maxResultSizeChars": 500000}
 }`
 
-// What an upstream says of a tool is listed whole, in both eras; only the name is ours.
+// The definition of an upstream's tool is listed whole, in both eras; only the name is ours.
 func TestRemoteDefinitionIsWhole(t *testing.T) {
 	r := farEcho("mcp_far_browser_navigate")
 	r.Definition = json.RawMessage(wholeDefinition)
@@ -477,8 +477,8 @@ func TestRemoteErrors(t *testing.T) {
 	}
 }
 
-// What the policy wants taken out of a result is in no part of what an upstream answered. The
-// bytes of pictures stay.
+// A text that the policy wants taken out of a result is in no part of an upstream's answer.
+// The bytes of pictures stay.
 func TestRemoteResultsAreRedacted(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte("version: 1\nprofiles: {offline: {}}\nrules: [{id: all, match: {tool: \"*\"}, decision: allow, obligations: {redact: [emails]}}]\n"))
 	if err != nil {
@@ -575,8 +575,8 @@ func TestRemoteTextIsBounded(t *testing.T) {
 	}
 }
 
-// What is not a result is said to be none, and a result that is too deep or has a member twice
-// is not passed on.
+// An answer that is not a result is reported as such, and a result that is too deep or has a
+// member twice is not passed on.
 func TestRawResultRefuses(t *testing.T) {
 	for _, raw := range []string{
 		``, `null`, `[]`, `{"content":{}}`, `{"content":["x"]}`, `{"isError":1}`, `{"_meta":[]}`, `{"a":1,"a":2}`, "{\"content\":[],\"x\":\"\xff\"}",
@@ -654,7 +654,7 @@ func TestRemoteNames(t *testing.T) {
 			t.Errorf("an alias: %s", a.raw)
 		}
 	}
-	// Whoever goes leaves the name to others, and does not take theirs along.
+	// A server that goes leaves its name to others, and does not take theirs along.
 	ty.set(t, "other", mcp.Remotes{})
 	if _, err := ty.Call(t.Context(), s, "click", json.RawMessage(`{}`)); err != nil {
 		t.Errorf("a short name that one tool has: %v", err)

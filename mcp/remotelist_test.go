@@ -225,7 +225,7 @@ rules: [{id: no, match: {tool: mcp_far_hidden}, decision: deny}]
 			t.Errorf("%s is wrong, and learns %s", tenant, r.raw)
 		}
 	}
-	// What the policy hides from now on is announced as well.
+	// A tool that the policy hides from now on is announced as well.
 	c := s.connect(t) // of nobody's tenant: the process's own
 	c.greet(revLegacy)
 	o.set(t, "tenants: {a: {}, b: {}, local: {}}\nrules: [{id: no, match: {tool: mcp_far_nobody}, decision: deny}]\n")
@@ -297,7 +297,7 @@ func TestRemoteLimit(t *testing.T) {
 }
 
 // With its safety off, an upstream's tools run without a person and without hooks, and the log
-// says so. What the policy denies stays denied, and redactions and limits stay.
+// says so. A call that the policy denies stays denied, and redactions and limits stay.
 func TestRemoteUnguarded(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte(wayPolicy))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// RemoteResources are the resources of upstreams. What a session has of them may change at any
+// RemoteResources are the resources of upstreams. The resources of a session may change at any
 // time; [Server.ResourcesChanged] notifies clients. Its functions are called from many
 // goroutines, with an open session, and must bound what they return. ctx ends in the way of a
 // Handler's.

@@ -229,8 +229,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// What is empty has a text or a blob all the same, in both eras: the contents of a
-// resource have one of them, and clients throw where neither is there.
+// An empty resource has a text or a blob all the same, in both eras: the contents
+// of a resource have one of them, and clients throw where neither is there.
 func TestEmptyResources(t *testing.T) {
 	site := newSite(t)
 	for template, mime := range map[string]string{"empty://{n}": "text/plain", "void://{n}": "image/png"} {

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/mcp"
 )
 
-// What a log gets of a method has only characters that mean nothing to a terminal, and
-// stand where they are written.
+// The name of a method in a log has only characters that mean nothing to a terminal, and
+// that stand where they are written.
 func TestServedMethods(t *testing.T) {
 	h := newHandled(t)
 	for method, want := range map[string]string{
@@ -26,7 +26,7 @@ func TestServedMethods(t *testing.T) {
 	}
 }
 
-// What is logged of a call names the tool, also where the tool is called as a method.
+// The log names the tool of a call, also where the tool is called as a method.
 func TestServedTools(t *testing.T) {
 	h := newHandled(t)
 	addMethods(h.Server)

@@ -46,9 +46,10 @@ func (b *bound) Use(_ context.Context, q mcp.Question, _ string) (bool, error) {
 	return q.Facts.Scene.Dir == b.yes, nil
 }
 
-// What a command meets is looked at again before a yes is used: where it has
-// changed since the person was asked, the yes is not good, and they are asked
-// about what is there now. The handler is told what they saw.
+// The files that a command meets are looked at again before a yes is used:
+// where one has changed since the person was asked, the yes is not good, and
+// they are asked about the files that are there now. The handler is told what
+// they saw.
 func TestSurvey(t *testing.T) {
 	for name, tt := range map[string]struct {
 		seen  scenes

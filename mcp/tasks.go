@@ -38,8 +38,9 @@ type LaterCall struct {
 	Key     string // is the call's Later as well
 }
 
-// Tasks keeps the tasks of all sessions. What its methods have recorded without an error
-// outlives the program. They are called from many goroutines, and must be quick.
+// Tasks keeps the tasks of all sessions. Records outlive the program once a method has
+// written them without an error. They are called from many goroutines, and must be
+// quick.
 type Tasks interface {
 	// Open makes the call a task.
 	Open(ctx context.Context, c LaterCall) (Task, error)

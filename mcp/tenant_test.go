@@ -16,9 +16,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// office is a gate of real policies, with tenants whose tokens are their names
-// behind "token-", and before the name of a principal, if any. What follows an @ are the
-// scopes of the token.
+// office is a gate of real policies. The token of a tenant is "token-" and its name, then
+// "/" and the name of a principal, if any, then "@" and the scopes of the token, if any.
 type office struct {
 	now     atomic.Pointer[policies.Policy]
 	revoked sync.Map // tokens

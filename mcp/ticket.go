@@ -17,8 +17,8 @@ const (
 )
 
 // Tickets are logins for one connection each: for pages, which can set no header on a
-// WebSocket. What they offer in its place, logs of proxies may show, so a ticket is good
-// once, soon, and for one page. The methods are safe for concurrent use.
+// WebSocket. A page offers its ticket as a subprotocol, which logs of proxies may show, so
+// a ticket is good once, soon, and for one page. The methods are safe for concurrent use.
 type Tickets struct {
 	now func() time.Time // which has a monotonic clock
 

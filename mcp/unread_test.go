@@ -39,7 +39,7 @@ func TestUnreadWebSocketStallsNobody(t *testing.T) {
 				c.next()
 				return c
 			}
-			// Who is notified first is not known.
+			// It is not known which client is notified first.
 			unread := []*sock{subscribed()}
 			reads := subscribed(offersMCP, other)
 			unread = append(unread, subscribed())

@@ -98,8 +98,8 @@ func Accept(rw http.ResponseWriter, r *http.Request, protocol string, l Limits) 
 // hijacker gives a connection to the library with smaller buffers than those of net/http.
 type hijacker struct{ http.ResponseWriter }
 
-// Hijack takes the connection from net/http. What the client has sent with its request is
-// in the buffer.
+// Hijack takes the connection from net/http. Bytes that the client has sent with its
+// request are in the buffer.
 func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, both, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
@@ -192,8 +192,8 @@ func (c *Conn) refuse(code Code, reason string) error {
 	return fmt.Errorf("close the WebSocket with %d: %s", code, reason)
 }
 
-// broken is the error of a read that failed. What the client sent may not have been a
-// frame; the library has said so to it in most cases.
+// broken is the error of a read that failed. The client may have sent something that is not
+// a frame; in most cases the library has answered that.
 func (c *Conn) broken(err error) error {
 	switch code := websocket.CloseStatus(err); {
 	case code == websocket.StatusNormalClosure, code == websocket.StatusGoingAway, code == websocket.StatusNoStatusRcvd:
@@ -206,8 +206,8 @@ func (c *Conn) broken(err error) error {
 	return fmt.Errorf("read from the WebSocket: %w", err)
 }
 
-// Write sends each line as a message, without its line feed. What follows the last line
-// feed waits for the rest of its line. A Conn whose client does not read is closed.
+// Write sends each line as a message, without its line feed. Bytes behind the last line
+// feed wait for the rest of their line. A Conn whose client does not read is closed.
 func (c *Conn) Write(lines []byte) (int, error) {
 	for rest := lines; len(rest) > 0; {
 		line, after, whole := bytes.Cut(rest, []byte{'\n'})

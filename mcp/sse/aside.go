@@ -8,9 +8,9 @@ import (
 )
 
 // Aside is a ResponseWriter to a Writer for events of a sender that serves many clients one
-// after the other: it does not wait for the client. What the client has not read waits, up
-// to backlog bytes; an event beyond that is lost. Its methods are safe for concurrent use.
-// Stop ends it.
+// after the other: it does not wait for the client. Bytes that the client has not read
+// wait, up to backlog bytes; an event beyond that is lost. Its methods are safe for
+// concurrent use. Stop ends it.
 type Aside struct {
 	to   *Writer
 	gone func()        // called once a write has failed

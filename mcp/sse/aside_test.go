@@ -22,8 +22,8 @@ func (s *slow) Write(b []byte) (int, error) {
 	return s.page.Write(b)
 }
 
-// What a client has not read waits, up to a bound; then events are lost, and not the answer
-// that ends the stream.
+// Events that a client has not read wait, up to a bound; then events are lost, and not the
+// answer that ends the stream.
 func TestAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &slow{page: newPage()}

@@ -50,8 +50,8 @@ type Stream struct {
 // New returns a stream without events, whose first Serve is still to come.
 func New() *Stream { return &Stream{reader: newReader()} }
 
-// Open returns a stream whose first Serve is still to come. What is sent meanwhile
-// waits for it.
+// Open returns a stream whose first Serve is still to come. Messages that are sent
+// meanwhile wait for it.
 func (l *Log) Open() *Stream {
 	s := &Stream{log: l}
 	s.reader = newReader()
@@ -152,7 +152,7 @@ func (s *Stream) Answer(frame []byte, with ...wire.Delivery) error {
 
 // Reply sends an answer on a stream that goes on behind it. While more waits than a client
 // that reads slowly may leave, Reply waits as well: until the client has read, or is gone.
-// What nobody reads is kept for a client that comes back, and counts as lost.
+// An answer that nobody reads is kept for a client that comes back, and counts as lost.
 func (s *Stream) Reply(frame []byte, with ...wire.Delivery) {
 	s.mu.Lock()
 	for s.reader != nil && s.bytes > backlog {
@@ -392,8 +392,8 @@ func (s *Stream) take(after int64) *reader {
 	return r
 }
 
-// again queues what came after an event that the client has; mu is held. What waits and
-// is not kept any more goes first: it is older.
+// again queues what came after an event that the client has; mu is held. Events that wait
+// and are not kept any more go first: they are older.
 func (s *Stream) again(after int64) {
 	kept := s.log.after(s, after)
 	all := slices.DeleteFunc(slices.Clone(s.queue), func(e event) bool {
@@ -405,7 +405,8 @@ func (s *Stream) again(after int64) {
 	}
 }
 
-// leave notes that a reader is gone. What it has not written is lost, unless it is kept.
+// leave notes that a reader is gone. Events that it has not written are lost, unless they
+// are kept.
 func (s *Stream) leave(r *reader) {
 	s.mu.Lock()
 	if s.reader != r {

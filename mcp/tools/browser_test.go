@@ -302,7 +302,7 @@ func TestBrowserReel(t *testing.T) {
 	}
 }
 
-// What is not as it was when it was decided about is not done, whatever has changed (BR24).
+// An act is not done if anything has changed since it was decided about, whatever that is (BR24).
 func TestBrowserReadsFactsAgain(t *testing.T) {
 	changes := map[string]func(f *act.Facts){
 		"kind":    func(f *act.Facts) { f.Kind = act.KindSubmit; f.To, f.Method = f.On, "POST" },
@@ -478,7 +478,7 @@ func TestFailedBrowsersAreForgotten(t *testing.T) {
 	}
 }
 
-// What looks show.
+// A look shows the following.
 func TestBrowserLook(t *testing.T) {
 	s := newSurfer(t, surfing)
 	session, _ := s.session(t)

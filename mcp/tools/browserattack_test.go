@@ -57,8 +57,8 @@ func TestAYesIsForWhatWasShown(t *testing.T) {
 	}
 }
 
-// What an agent was talked into saying elsewhere goes neither into an address that no page has
-// shown, nor into a field or a form where no rule allows that (BR-A34).
+// Words that an agent was talked into saying elsewhere go neither into an address that no page
+// has shown, nor into a field or a form where no rule allows that (BR-A34).
 func TestNoWordsGoElsewhere(t *testing.T) {
 	policy := strings.Replace(surfing, "match: {act: [navigate, follow, press, type, point, submit, secret, confirm, eval]}", "match: {act: [navigate, follow, press, type, submit], url: \"https://shop.example/**\"}", 1)
 	policy = strings.Replace(policy, "rules:\n", "rules:\n  - {id: write, match: {act: type, on: \"https://shop.example/**\"}, decision: allow, profile: web}\n", 1)

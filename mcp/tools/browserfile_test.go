@@ -155,8 +155,7 @@ func TestBrowserSavesWhereCommandsWrite(t *testing.T) {
 	}
 }
 
-// What a page asks for does not matter: a file goes where a rule lets it go, and no other does
-// (BR-A24).
+// A page's wishes do not matter: a file goes where a rule lets it go, and no other file does (BR-A24).
 func TestBrowserUploadsWhereRulesSay(t *testing.T) {
 	policy := strings.Replace(strings.Replace(carrying, "navigate, upload", "navigate", 1), "rules:\n", "rules:\n  - {id: give, match: {act: upload, on: \"https://shop.example/**\", path: \"/workspace/out/**\"}, decision: allow}\n", 1)
 	b, c, use := openCarrier(t, policy)

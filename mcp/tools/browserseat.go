@@ -197,7 +197,7 @@ func (b *browsers) said(s *browserSeat, c Chrome, err error) error {
 	return errors.New(c.Mask(err.Error()))
 }
 
-// end closes the browser. What waits in it fails.
+// end closes the browser. Calls that wait in it fail.
 func (s *browserSeat) end(b *browsers) {
 	s.mu.Lock()
 	c := s.chrome

@@ -99,8 +99,8 @@ func squeeze(s string) string {
 	return strings.NewReplacer(" ", "", "\n", "", "\t", "", `"`, "", `\`, "").Replace(s)
 }
 
-// leaves calls see for each text and number of a JSON value. What is true or
-// false says how others are to be read.
+// leaves calls see for each text and number of a JSON value. A boolean says how the
+// others are to be read.
 func leaves(v any, member string, see func(member, value string)) {
 	switch v := v.(type) {
 	case map[string]any:

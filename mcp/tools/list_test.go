@@ -221,8 +221,8 @@ func BenchmarkToolsList(b *testing.B) {
 	b.ReportMetric(float64(size), "bytes")
 }
 
-// A session ends while its tasks write faster than that is kept. What was kept
-// until then is all that there is.
+// A session ends while its tasks write faster than that is kept. The output that
+// was kept until then is all that there is.
 func TestASessionEndsWhileItsTasksWrite(t *testing.T) {
 	b := boxes(t, "")
 	for range 8 {
@@ -243,7 +243,7 @@ func TestASessionEndsWhileItsTasksWrite(t *testing.T) {
 	}
 }
 
-// What names tasks names the latest.
+// A result that names tasks names the latest ones.
 func TestManyTasksAreNotNamed(t *testing.T) {
 	b := boxes(t, "")
 	for range idsShown + 5 {

@@ -7,8 +7,8 @@ import (
 )
 
 // published are the texts that agents know from elsewhere, word for word, and
-// the golden file of ours that holds each. What else is known of the tools is a
-// behaviour and no text, and stands in the tests of those.
+// the golden file of ours that holds each. Other known facts about the tools
+// are behaviour and no text, and stand in the tests of the tools.
 var published = []struct{ tool, text, file string }{
 	{"ListBgTasks", "No background processes found.", "../../cmd/belljar/testdata/call.txtar"},
 	{"TaskManager", "Created task 1: Ship the release.", "testdata/taskmanager.golden"},

@@ -276,7 +276,7 @@ func takePart(o source, from int64, ended bool, r reading) (part, error) {
 			return part{}, err
 		}
 		if lost > 0 {
-			// What was unfinished ends where bytes are missing.
+			// A character that was unfinished ends where bytes are missing.
 			p.next += int64(len(rest)) + lost
 			l.add(rest)
 			rest = nil

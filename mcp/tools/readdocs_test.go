@@ -163,7 +163,8 @@ func TestDocsOverMCP(t *testing.T) {
 	}
 }
 
-// Whoever says no, the text says who, that nothing was fetched, and what to do.
+// For each refusal the text says who refused, that nothing was fetched, and
+// what to do.
 func TestDocsRefusals(t *testing.T) {
 	l := newLibrary(t)
 	l.Serve(t, "a.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -243,7 +243,7 @@ func TestDocsPatience(t *testing.T) {
 			}
 		}
 	}
-	// Who waits as long as it takes has all the time that the call asks for.
+	// A call that waits as long as it takes has all the time that it asks for.
 	q, _, _, err := docsInput{URL: "http://a.example/", WaitMS: new(int64(60_000))}.query(policies.Grant{})
 	if err != nil {
 		t.Fatal(err)

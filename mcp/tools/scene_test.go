@@ -38,8 +38,8 @@ func (c *consents) Use(context.Context, mcp.Question, string) (bool, error) {
 
 func (c *consents) Answer(context.Context, string, mcp.ClientAnswer) error { return nil }
 
-// What changes between the use of a yes and the start of the command is not run:
-// neither a script that is named, nor the command in another directory.
+// A script that changes between the use of a yes and the start of the command is not
+// run, nor is the command in another directory.
 func TestWhatChangesAfterAYesIsNotRun(t *testing.T) {
 	person := &consents{use: func() {}}
 	b := boxes(t, `
@@ -173,8 +173,8 @@ rules: [{id: scripts, match: {command: ["bash **", "tool"]}, decision: ask}]
 	}
 }
 
-// What is shown of a file is of the one that is run: not of another that its name
-// only looks like, nor of the first of several.
+// The file that is shown is the one that is run: not another one with a similar
+// name, nor the first of several.
 func TestWhatIsShownIsWhatIsRun(t *testing.T) {
 	person := &consents{use: func() {}}
 	b := boxes(t, `

@@ -262,7 +262,7 @@ func TestBashToBackground(t *testing.T) {
 	}
 }
 
-// What a task wrote is unread until a call shows that the result with it arrived.
+// Output of a task is unread until a call shows that the result with it arrived.
 func TestOutputWhoseResultIsLost(t *testing.T) {
 	ended := make(chan struct{}, 16)
 	b := boxes(t, "", func(c *mcp.Config) { c.OnSessionEnd = func(*mcp.Session) { ended <- struct{}{} } })

@@ -89,7 +89,8 @@ func TestBadTemplates(t *testing.T) {
 			t.Errorf("%s %.100s: got the kind %d, %s: %s", tt.tool, tt.args, bad.Kind, data, bad.Text)
 		}
 	}
-	// What is no argument of the tool, or deeper than any call, is refused as for each tool.
+	// A member that is not an argument of the tool, or is deeper than any call, is refused
+	// as for each tool.
 	for args, want := range map[string]string{
 		`{` + makefile + `}`:                  `argument "parameters" is missing`,
 		`{` + makefile + `,"parameters":"x"}`: `argument "parameters" is the string "x"; it must be an object`,

@@ -150,7 +150,7 @@ func TestTaskManagerTexts(t *testing.T) {
 		`{"action":"switch","task_id":1}`,
 		`{"action":"add","text":"late","task_id":1}`,
 		`{"action":"complete","task_id":1,"status":"pending"}`,
-		// What cannot be.
+		// Actions that are refused.
 		`{"action":"dance"}`,
 		`{"action":"create"}`,
 		`{"action":"create","text":" \n "}`,

@@ -148,7 +148,7 @@ func (p *Pool[C]) Gather(ctx context.Context, who Caller, servers ...string) []S
 // not wait for them.
 func (p *Pool[C]) Begin(ctx context.Context, who Caller) {
 	for _, name := range p.names(func(s Server) bool { return s.Settings.Eager }) {
-		// What is wrong is said where the server is needed.
+		// The error is reported where the server is needed.
 		_, _ = p.demand(ctx, who, name, anyGrant)
 	}
 }
@@ -171,7 +171,7 @@ func (p *Pool[C]) Restart(ctx context.Context, server string) int {
 }
 
 // Stop ends all instances of a server, and forgets that they have failed or were held. It reports
-// how many there were. It does not wait. What needs the server later starts it.
+// how many there were. It does not wait. A later call that needs the server starts it.
 func (p *Pool[C]) Stop(server string) int {
 	return len(p.endAll(func(i *instance[C]) bool { return i.spec.Key.Server == server }, errStopped))
 }
@@ -328,8 +328,8 @@ func refused(server string, err error) error {
 	return fmt.Errorf("call the server %s: %w. Nothing was called", Line(server), err)
 }
 
-// room reports whether a tenant may have one instance more. What has failed the longest
-// makes room. The caller holds mu.
+// room reports whether a tenant may have one instance more. The instance that failed the longest
+// ago makes room. The caller holds mu.
 func (p *Pool[C]) room(tenant string) bool {
 	var oldest *instance[C]
 	var since time.Time

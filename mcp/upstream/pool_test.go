@@ -242,7 +242,8 @@ func TestHeldUntilAsked(t *testing.T) {
 	})
 }
 
-// What failed too often is started again when a person asks for it, with a new budget.
+// An instance that failed too often is started again when a person asks for it, with a new
+// budget.
 func TestFailedUntilAsked(t *testing.T) {
 	w := newWorld(always(act{start: errors.New("no")}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -552,7 +553,8 @@ func TestSet(t *testing.T) {
 	})
 }
 
-// What is replaced is gone before its successor starts, and so is what is restarted.
+// An instance that is replaced is gone before its successor starts, and so is one that is
+// restarted.
 func TestSuccessorWaits(t *testing.T) {
 	w := newWorld(always(act{closing: 5 * time.Second}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -598,8 +600,8 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// A tenant has so many servers and no more, whatever another one has. What has failed
-// makes room.
+// A tenant has so many servers and no more, whatever another one has. A failed instance makes
+// room.
 func TestRoom(t *testing.T) {
 	w := newWorld(func(_ int, s upstream.Spec) act {
 		if s.Key.Session == "bad" {
@@ -806,7 +808,7 @@ func TestRemote(t *testing.T) {
 	})
 }
 
-// What a policy does not grant is not started.
+// A server that the policy does not grant is not started.
 func TestGrantRefused(t *testing.T) {
 	w := newWorld(always(act{}))
 	cfg := upstream.Config[*conn]{Grant: func(string, upstream.Server) (policies.Grant, error) {

@@ -104,7 +104,7 @@ func randomLife(t *testing.T, r *rand.Rand, asked bool) {
 		for n, id := range ids {
 			all = append(all, server(t, fmt.Sprint(n), share(policies.Share(n%3)), func(s *upstream.Server) {
 				s.ID, s.Remote, s.Installs = id, n == 3, n == 2
-				// What was idle after it had worked has a new budget, too.
+				// A server that was idle after it had worked has a new budget, too.
 				s.Settings.Keep, s.Settings.Timeouts.Idle = !asked, time.Duration(1+n)*time.Minute
 			}))
 		}

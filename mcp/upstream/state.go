@@ -66,7 +66,7 @@ func (m *machine) counted(at time.Time) []time.Time {
 	return slices.DeleteFunc(slices.Clone(m.starts), func(t time.Time) bool { return at.Sub(t) >= startWindow })
 }
 
-// ready notes that the start has succeeded. What was wrong before is over.
+// ready notes that the start has succeeded. The earlier fault is over.
 func (m *machine) ready(now time.Time) {
 	m.lasting, m.reason, m.login = 0, "", false
 	m.to(Ready, now)

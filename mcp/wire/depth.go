@@ -7,7 +7,7 @@ import "strconv"
 const DepthKey = "belljar.dev/depth"
 
 // Depth returns how many servers such as this one a request has passed, by its _meta, which
-// is checked JSON or nil. What is not a whole number from 0 up counts as none.
+// is checked JSON or nil. Any value but a whole number from 0 up counts as none.
 func Depth(meta []byte) int {
 	if !IsObject(meta) {
 		return 0

@@ -107,7 +107,7 @@ func TestCorpus(t *testing.T) {
 	golden.Equal(t, "corpus.golden", b.String())
 }
 
-// What a file is called says nothing: each is read alike under the name of another.
+// The name of a file says nothing: each is read alike under the name of another.
 func TestNameOfTheFileSaysNothing(t *testing.T) {
 	for _, name := range files(t) {
 		data := load(t, name)

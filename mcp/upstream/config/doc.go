@@ -34,8 +34,8 @@
 // Secrets (${secret:NAME}, and inputs that are passwords) stay references even after
 // Expand; Text.Reveal is the one way to a value.
 //
-// Keys can only narrow. What a file says of approvals has no effect, and its sandbox rules
-// and lists of tools take away from what the policy gives.
+// Keys can only narrow. The approvals that a file sets have no effect, and its sandbox rules and
+// lists of tools take away from what the policy gives.
 //
 // The files, each calling only those below it:
 //

@@ -33,7 +33,7 @@ type Secret struct {
 }
 
 // NewDraft returns an entry of another file as it is to be written, and the secrets that it had in
-// it. What belljar does not know of the entry is left out; notes say what that is, and what may be a
+// it. Keys that belljar does not know are left out; notes name them, and also anything that may be a
 // secret and cannot be taken out.
 func NewDraft(e Entry) (d Draft, secrets []Secret, notes []string) {
 	m := &mover{entry: e}
@@ -141,7 +141,7 @@ func (m *mover) variables(what string, all []Variable) map[string]string {
 	return to
 }
 
-// What may be a secret: by the name of a variable, of an option, or by how a value begins.
+// Signs of a secret: the name of a variable, of an option, or how a value begins.
 var (
 	odd        = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_-]+`) })
 	secretName = sync.OnceValue(func() *regexp.Regexp {

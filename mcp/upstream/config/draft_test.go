@@ -81,7 +81,8 @@ func essence(e Entry, secrets []Secret) string {
 	return strings.Join(words, " the ")
 }
 
-// What looks like a secret is taken out, and nothing else is; where that is not possible, a note says so.
+// A value that looks like a secret is taken out, and nothing else is; where that is not possible, a note
+// says so.
 func TestSecretsAreTakenOut(t *testing.T) {
 	entries, faults := Read("x", []byte(`{"servers": {"s": {
 		"command": "x", "args": ["--token", "t0", "--api-key=k0", "--verbose", "--auth-key", "${KEY}", "ghp_arg"],

@@ -2,9 +2,9 @@ package config
 
 import "strings"
 
-// ReadEnvFile reads the variables of an entry's EnvFile. What is NAME=VALUE is one, with an
-// optional export and quotes around the value; lines with # are comments. Nothing is
-// filled in: a value is what the file has.
+// ReadEnvFile reads the variables of an entry's EnvFile. A line NAME=VALUE is one, with an
+// optional export and quotes around the value; lines with # are comments. Nothing is filled
+// in: a value is what the file has.
 //
 // Of two variables of one name the later holds, and a caller puts those of the entry above
 // all. With an error among the faults there are no variables.

@@ -39,8 +39,8 @@ func one(t *testing.T, entry string) Entry {
 	return entries[0]
 }
 
-// The syntax of Claude Code and VS Code. What is neither stays as it is. An empty want is
-// a fault; the texts of those are in a golden file.
+// The syntax of Claude Code and VS Code. Text of neither syntax stays as it is. An empty
+// want is a fault; the texts of those are in a golden file.
 func TestExpansions(t *testing.T) {
 	var b strings.Builder
 	for _, test := range []struct{ text, want string }{
@@ -140,7 +140,7 @@ func TestHomesOfPaths(t *testing.T) {
 	}
 }
 
-// What a variable contains is checked as what the file contains.
+// The value of a variable is checked like the text of the file.
 func TestExpandedTextsAreChecked(t *testing.T) {
 	for _, entry := range []string{
 		`{"url": "https://a.example/", "headers": {"X-A": "${BREAK}"}}`,

@@ -33,7 +33,7 @@ var jsonPlace = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^hujson: line (\d+), column (\d+): (?s:(.*))$`)
 })
 
-// jsonError takes an error of hujson apart. What it says of literals is not repeated: a
+// jsonError takes an error of hujson apart. Its text about literals is not repeated: a
 // broken string may be a token.
 func jsonError(err error, data []byte) (place, string) {
 	m := jsonPlace().FindStringSubmatch(err.Error())

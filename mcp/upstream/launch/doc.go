@@ -15,9 +15,9 @@
 // docker or of a launcher that cannot be kept is a Refusal that names it and says what to
 // write instead; none is left out in silence.
 //
-// The environment of both phases is made here: home, caches and temporary files have
-// their own directories in the box, and variables say to package managers whether there
-// is a network. What belljar sets holds also against the entry.
+// The environment of both phases is made here: home, caches and temporary files have their
+// own directories in the box, and variables say to package managers whether there is a
+// network. A variable that belljar sets replaces one of the entry.
 //
 // Pin says what of a start is compared with what a person agreed to: argv, packages, files.
 //

@@ -109,8 +109,8 @@ var (
 	bareSettings = []string{"npm_config_strict_ssl", "npm_config_ca", "npm_config_cafile", "UV_INSECURE_HOST", "PIP_TRUSTED_HOST", "PIP_CERT", "SSL_CERT_FILE"}
 )
 
-// variables adds the hosts that an entry's variables name, and reports whether one of
-// them replaces the usual registry. What it cannot take over it refuses: the usual
+// variables adds the hosts that an entry's variables name, and reports whether one of them
+// replaces the usual registry. It refuses a variable that it cannot take over: the usual
 // registry may have a package of the same name by somebody else.
 func (p *Plan) variables(h *hosts, replacing ...string) (chosen bool, err error) {
 	for _, v := range p.env {

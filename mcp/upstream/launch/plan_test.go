@@ -171,7 +171,7 @@ func TestPlans(t *testing.T) {
 	golden.Equal(t, "plans.golden", b.String())
 }
 
-// What must hold of every plan, whatever the launcher.
+// These rules must hold for every plan, whatever the launcher.
 func TestEveryPlanKeepsThePhasesApart(t *testing.T) {
 	for _, l := range lines {
 		p, err := New(entry(t, l.line, `{"KEY":"${secret:key}","TOK":"${TOKEN}","npm_config_registry":"https://r.example/"}`), dirs)
@@ -337,8 +337,8 @@ func TestRefusals(t *testing.T) {
 	golden.Equal(t, "refusals.golden", b.String())
 }
 
-// What installs must see the registries that the entry names, or nothing: the usual ones may
-// have a package of the same name by somebody else.
+// A program that installs must see the registries that the entry names, or nothing: the
+// usual ones may have a package of the same name by somebody else.
 func TestRegistriesOfVariablesAreKeptOrRefused(t *testing.T) {
 	for _, test := range []struct{ line, env, hosts string }{
 		{"npx x", `{"npm_config_registry":"https://r.example/"}`, "r.example"},

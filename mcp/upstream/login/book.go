@@ -68,8 +68,8 @@ var schema = store.Schema{Name: "logins", Steps: []string{`
 `}}
 
 // Book is the logins of a state directory. Several processes may have one over the same
-// directory. Its methods are safe for concurrent use; it has nothing to close. What it writes
-// is encrypted with a key that is not in the database.
+// directory. Its methods are safe for concurrent use; it has nothing to close. Its rows are
+// encrypted with a key that is not in the database.
 type Book struct {
 	state string // directory; empty for a store in memory
 	kept  store.Book

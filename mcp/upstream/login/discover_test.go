@@ -78,7 +78,7 @@ func (w *world) redirects(hops int) {
 	}
 }
 
-// What discovery does not believe. Each row changes one thing.
+// Discovery does not believe these. Each row changes one thing.
 func TestDiscoverRefuses(t *testing.T) {
 	const evil = "https://evil.example"
 	meta := func(name string, value any) func(*world) {

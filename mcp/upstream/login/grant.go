@@ -115,7 +115,7 @@ type response struct {
 // seconds is a number that some servers write as a string.
 type seconds int64
 
-// UnmarshalJSON reads a number of seconds. What is not one counts as unknown.
+// UnmarshalJSON reads a number of seconds. Any other value counts as unknown.
 func (s *seconds) UnmarshalJSON(text []byte) error {
 	if n, err := strconv.ParseInt(strings.Trim(string(text), `"`), 10, 32); err == nil {
 		*s = seconds(n)

@@ -87,7 +87,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// What an attacker makes of an answer, and what becomes of the login.
+// Each row changes an answer as an attacker may, and says what becomes of the login.
 func TestAnswers(t *testing.T) {
 	set := func(pairs ...string) func(*url.URL) {
 		return func(u *url.URL) {
@@ -288,7 +288,7 @@ func TestTokenRequestIsNotRedirected(t *testing.T) {
 	}
 }
 
-// What a token endpoint may answer.
+// The answers that a token endpoint may give.
 func TestTokenResponses(t *testing.T) {
 	for what, answer := range map[string]string{
 		"no token":            `{"token_type":"Bearer"}`,

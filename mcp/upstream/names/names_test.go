@@ -123,8 +123,8 @@ func TestTwoServersOfOnePrefix(t *testing.T) {
 	}
 }
 
-// What one name means does not change silently when a second server claims it: the name that
-// the first tool had becomes ambiguous, and a name that is nobody's else goes on.
+// The meaning of a name does not change silently when a second server claims it: the name that
+// the first tool had becomes ambiguous, and a name that only one server has goes on.
 func TestFormerNames(t *testing.T) {
 	one := []Server{{Name: "a", Prefix: "p", Tools: []string{"navigate", "t"}}}
 	first := built(t, Config{Servers: one})
@@ -213,7 +213,7 @@ func TestHostileToolNames(t *testing.T) {
 		"mcp_files_read": "files/read", "mcp:files.read": "files/read", "mcp__files__read": "files/read", "MCP_files_read": "unknown", "mcp": "unknown",
 		"read": "unknown", // our own Read in small letters
 		"list": "files/list",
-		// What belongs to the hostile server is reached under the server's prefix only.
+		// The tools of the hostile server are reached under the server's prefix only.
 		"mcp_evil_Bash": "evil/Bash", "mcp_evil_MCP_files_read": "evil/MCP_files_read", "mcp:evil.mcp:files.read": "evil/mcp:files.read",
 		"a\x00b": "unknown", "a\u200bb": "unknown",
 		"../x": "evil/../x", "mcp_evil____x": "evil/../x",

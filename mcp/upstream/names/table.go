@@ -11,7 +11,7 @@ import (
 	"belljar.dev/internal/order"
 )
 
-// What a name may lead to besides a tool. An *AmbiguousError is the third case.
+// The errors of a name that does not lead to one tool. An *AmbiguousError is the third.
 var (
 	ErrUnknown = errors.New("no such tool")
 	ErrOwn     = errors.New("the name is that of one of belljar's own tools")

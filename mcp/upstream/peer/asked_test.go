@@ -91,7 +91,8 @@ func TestRequestsOfTheServer(t *testing.T) {
 	})
 }
 
-// What the client did not offer is refused, whatever the handler could do.
+// A request for which the client did not offer anything is refused, whatever the handler
+// could do.
 func TestOnlyWhatIsOffered(t *testing.T) {
 	for _, cfg := range []Config{
 		{OnRequest: func(context.Context, Request) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }},

@@ -282,7 +282,7 @@ func TestNotifications(t *testing.T) {
 			string(got[3].Params) != `{"uri":"x:0","more":[1]}` || string(got[256].Params) != `{"uri":"x:253","more":[1]}` {
 			t.Errorf("got %d, %v", len(got), got)
 		}
-		// What was delivered does not count any more.
+		// A notification that was delivered does not count any more.
 		s.say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		synctest.Wait()
 		if len(got) != 258 {

@@ -26,8 +26,8 @@ func list(t *testing.T, c *Conn) <-chan listing {
 	return done
 }
 
-// A page has a small item and much beside it. What is kept of it is the item alone: 256 such
-// pages would be 2.5 GiB.
+// A page has a small item and much beside it. Only the item is kept of it: 256 such pages
+// would be 2.5 GiB.
 func TestListKeepsNoPages(t *testing.T) {
 	result := []byte(`{"x":"` + strings.Repeat("x", 1000) + `","tools":[{"name":"a"}]}`)
 	var l Listing

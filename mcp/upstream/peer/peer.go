@@ -115,13 +115,13 @@ type Transport interface {
 	connect(g guard) (carrier, error)
 }
 
-// carrier moves the messages of one connection. What it reads it gives to guard.receive, and
-// when the server has ended the connection it calls Conn.fail.
+// carrier moves the messages of one connection. It gives the messages that it reads to
+// guard.receive, and calls Conn.fail when the server has ended the connection.
 type carrier interface {
 	// start begins to read. ctx lives as long as the connection.
 	start(ctx context.Context)
-	// send sends the request of a call. It waits while the server reads nothing, until ctx
-	// or the time of the call ends. What fails later it reports by Conn.finish.
+	// send sends the request of a call. It waits while the server reads nothing, until ctx or the
+	// time of the call ends. A later failure is reported by Conn.finish.
 	send(ctx context.Context, cl *call, line []byte) error
 	// put sends an answer or a notification. It waits while the server reads nothing, until
 	// ctx ends.

@@ -53,9 +53,9 @@ type Rules struct {
 	Others []string
 }
 
-// Book is the pins of all servers that a process uses. Several processes may have one over
-// the same store. Its methods are safe for concurrent use; it has nothing to close. What a
-// method that writes has returned without an error is on the disk.
+// Book is the pins of all servers that a process uses. Several processes may have one over the
+// same store. Its methods are safe for concurrent use; it has nothing to close. A change is on
+// the disk when the method that writes it has returned without an error.
 type Book struct {
 	kept store.Book
 

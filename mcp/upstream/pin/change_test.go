@@ -192,7 +192,7 @@ func TestChangesAreFound(t *testing.T) {
 	}
 }
 
-// What is trusted as one kind of definition is not trusted as another.
+// A text that is trusted as one kind of definition is not trusted as another.
 func TestKindsAreApart(t *testing.T) {
 	digests := make(map[Digest]Kind)
 	for _, kind := range []Kind{KindTool, KindPrompt, KindTemplate} {
@@ -228,7 +228,7 @@ func respelled(text string, indent string) string {
 	return string(raw)
 }
 
-// What means the same is no change.
+// Two texts of the same meaning are no change.
 func TestHarmlessChanges(t *testing.T) {
 	replaced := func(old, now string) func(o *Offer) {
 		return func(o *Offer) {

@@ -52,8 +52,8 @@ type Ref struct {
 	Digest Digest // of what was shown; zero means that the definition is gone
 }
 
-// String names the definition in one line, such as "tool read_file". What hides in the name
-// shows.
+// String names the definition in one line, such as "tool read_file". Hidden characters of the
+// name are shown.
 func (r Ref) String() string {
 	if r.Kind.whole() {
 		return string(r.Kind)

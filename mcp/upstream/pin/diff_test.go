@@ -11,7 +11,7 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// What people see of changes: each hidden character, and each that looks like another one.
+// People see changes as follows: each hidden character, and each that looks like another one.
 func TestDiff(t *testing.T) {
 	var out strings.Builder
 	for _, c := range []struct{ what, old, now string }{

@@ -33,7 +33,7 @@
 // Nothing is trusted that could not be compared: a definition without a canonical form, a
 // record that cannot be read or that a newer belljar wrote, a log whose chain is broken. The
 // zero Verdict offers nothing. Only a person decides, and the decision is for the digests that
-// this person saw. What a tenant decided is never looked at for another one.
+// this person saw. The decision of one tenant is never looked at for another one.
 //
 // Not protected against: somebody who can write the state directory as belljar's user can
 // write a chain that is whole. A server that misbehaves without changing a definition or

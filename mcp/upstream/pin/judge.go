@@ -108,8 +108,8 @@ func (v *Verdict) Why(kind Kind, name string) string {
 type record struct {
 	trusted map[key]Pin
 	refused map[key]Pin // by a person
-	// What waited for a person and what was gone when the server was judged last. marked says
-	// that it is complete: nothing was imported since.
+	// The definitions that waited for a person and those that were gone when the server was
+	// judged last. marked says that both are complete: nothing was imported since.
 	offered, gone map[key]Pin
 	marked        bool
 }

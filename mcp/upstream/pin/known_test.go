@@ -102,7 +102,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// What one belljar trusts, another one does after export and import, and strictly so.
+// The pins of one belljar are those of another one after export and import, and
+// strictly so.
 func TestRoundTrip(t *testing.T) {
 	one, two := opened(t, ""), opened(t, "")
 	judged(t, one, tofu, base(), "")
@@ -142,7 +143,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil || len(questions) != 1 || !strings.Contains(questions[0].Diff, `character 6: nothing became " " (U+0020)`) {
 		t.Errorf("the questions are %+v, %v", questions, err)
 	}
-	// What the file does not have is not trusted, even if it was before.
+	// A definition that the file does not have is not trusted, even if it was before.
 	short := slices.DeleteFunc(slices.Clone(file), func(p Pin) bool { return p.Name == "search" })
 	if err := two.Import(t.Context(), "t", "", short, anna); err != nil {
 		t.Fatal(err)

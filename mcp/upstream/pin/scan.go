@@ -56,8 +56,8 @@ func looking(others []string, all []served) looker {
 	})}
 }
 
-// at returns what the scan finds in a definition. What runs is not looked at: the operator
-// wrote it, no model reads it, and the integrity of a lock looks like encoded text.
+// at returns what the scan finds in a definition. The command that runs is not looked at: the
+// operator wrote it, no model reads it, and the integrity of a lock looks like encoded text.
 func (l *looker) at(d served) []Finding {
 	if d.kind == KindRuns {
 		return nil
@@ -99,7 +99,8 @@ func (s *scanner) scan(text []byte) {
 	}
 }
 
-// spend reports whether so many bytes may still be looked at. What may not is a finding.
+// spend reports whether so many bytes may still be looked at. If not, the scan notes a
+// finding.
 func (s *scanner) spend(bytes int) bool {
 	if s.left -= bytes; s.left < 0 {
 		s.add("more text than is looked at", "the definition", "")
@@ -214,8 +215,8 @@ func (s *scanner) encoded(where, text string) {
 	}
 }
 
-// readable reports whether decoded bytes are text. What is not text hardly ever decodes to
-// UTF-8 without control characters.
+// readable reports whether decoded bytes are text. Other bytes hardly ever decode to UTF-8
+// without control characters.
 func readable(plain []byte) bool {
 	return len(plain) >= 12 && utf8.Valid(plain) && !strings.ContainsFunc(string(plain), func(r rune) bool {
 		return !printable.Rune(r) && r != '\n' && r != '\t' && r != '\r'
