@@ -80,8 +80,9 @@ func (k Kept) wider(other Kept) Kept {
 	return Kept{true, max(k.Level, other.Level)}
 }
 
-// below is what is kept where a lower layer says other: never less than the
-// layers above say. What the log keeps of any call only full is sure to exceed.
+// below is what is kept where a lower layer says other: never less than the layers
+// above say. Only the level full is sure to keep more than the log keeps of any
+// call.
 func (k Kept) below(other Kept) Kept {
 	switch {
 	case other.Said && k.Said:

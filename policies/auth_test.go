@@ -92,7 +92,8 @@ func TestTenantOfIssuer(t *testing.T) {
 		{1, claims{}, ""},
 		{2, claims{"org": "acme", "groups": []any{"ops", "dev"}}, "a"},
 		{2, claims{"org": "acme", "groups": []any{"ops"}}, ""},
-		// What the first condition looks at is not there: the second is not asked.
+		// The first condition looks at a member that is not there: the second is not
+		// asked.
 		{2, claims{"org": "acme"}, ""},
 		{2, claims{"org": "beta"}, "b"},
 		{2, claims{"groups": []any{}}, ""},
@@ -145,7 +146,7 @@ rules:
 		{"a", "Bash", "", []string{}, "scope", "run"},
 		{"a", "Bash", "", []string{"nosuch"}, "scope", "run"},
 		{"b", "Bash", "", []string{"run"}, "", "-"},
-		// What the tenant may not do, no scope gives it.
+		// A scope does not give what the tenant may not do.
 		{"b", "Bash", "wide", []string{"all"}, "may-request", "-"},
 		{"a", "KillBgTask", "", []string{"all"}, "never", "-"},
 		// A rule that grants a profile grants it only to those whose token is good for it.

@@ -45,7 +45,7 @@ func acts(all ...policies.Act) policies.Facts {
 	return policies.Facts{Tool: policies.ActTool, Acts: all}
 }
 
-// What rules say to acts, with the rule that decides.
+// The decisions about acts, with the rule that decides.
 func TestActs(t *testing.T) {
 	p := parse(t, acting)
 	type act = policies.Act
@@ -76,18 +76,18 @@ func TestActs(t *testing.T) {
 		{"a file elsewhere", "ask keep-ask", []act{{Kind: policies.ActSave, To: "https://shop.example/i.pdf", Path: "/workspace/i.pdf"}}},
 		{"a file in what seems the same", "ask keep-ask", []act{{Kind: policies.ActSave, To: "https://shop.example/i.pdf", Path: "/workspace/downloads/../i.pdf"}}},
 		{"upload", "deny default", []act{{Kind: policies.ActUpload, On: shopURL, Path: "/workspace/a.png", Field: "file"}}},
-		// What rules without acts refuse, they refuse to a browser.
+		// A rule without acts that refuses something refuses it to a browser, too.
 		{"an older rule about a host, where it leads", "deny evil-host", []act{{Kind: policies.ActNavigate, To: "https://evil.example/"}}},
 		{"an older rule about a host, where it is", "deny evil-host", []act{{Kind: policies.ActPress, On: "https://evil.example/"}}},
 		{"an older rule about a URL, where it leads", "deny evil-url", []act{{Kind: policies.ActFollow, On: shopURL, To: "https://bad.example/x"}}},
 		{"an older rule about a URL, where it is", "deny evil-url", []act{{Kind: policies.ActType, On: "https://bad.example/x", Field: "text"}}},
 		{"an older rule about a path", "deny dotenv", []act{{Kind: policies.ActSave, To: "https://shop.example/e", Path: "/workspace/downloads/.env"}}},
-		// What they allow, they allow to nobody else.
+		// A rule without acts that allows something does not allow it to a browser.
 		{"an older rule that allows a path", "deny default", []act{{Kind: policies.ActUpload, On: shopURL, Path: "/workspace/x"}}},
 		{"a rule for another profile", "allow other", []act{{Kind: policies.ActEval, On: shopURL}}},
 		{"two acts, the stricter", "ask order-paid", []act{{Kind: policies.ActPress, On: shopURL}, {Kind: policies.ActSubmit, On: shopURL, To: payURL, Method: "POST"}}},
 		{"two acts of two profiles", "deny mixed-profiles", []act{{Kind: policies.ActPress, On: shopURL}, {Kind: policies.ActEval, On: shopURL}}},
-		// What says too little is not judged.
+		// An act that says too little is not judged.
 		{"the zero act", "deny unreadable", []act{{}}},
 		{"no such kind", "deny unreadable", []act{{Kind: "click", On: shopURL}}},
 		{"zero beside another", "deny unreadable", []act{{Kind: policies.ActPress, On: shopURL}, {}}},
@@ -185,8 +185,8 @@ func TestActsThatMayPass(t *testing.T) {
 	}
 }
 
-// A document that a page asks for is judged as an act of the same call. What an act of the call
-// leads to is decided already, until the act is done.
+// A document that a page asks for is judged as an act of the same call. The page to which an act
+// leads is decided already, until the act is done.
 func TestDecideDocument(t *testing.T) {
 	p := parse(t, acting)
 	form := policies.Act{Kind: policies.ActSubmit, On: shopURL, To: payURL, Method: "POST"}
@@ -230,7 +230,8 @@ func TestDecideDocument(t *testing.T) {
 	}
 }
 
-// What was decided about is what a browser asks for, however an agent has written it.
+// The URL that was decided about is the one that a browser asks for, however an agent has written
+// it.
 func TestApprovedAddressesAsBrowsersWriteThem(t *testing.T) {
 	p := parse(t, `version: 1
 defaults: {decision: deny, profile: web}
@@ -337,7 +338,7 @@ func TestActsUnderLayers(t *testing.T) {
 	}
 }
 
-// What agents read of acts that are refused or asked about.
+// The texts that agents read of acts that are refused or asked about.
 func TestActRefusals(t *testing.T) {
 	p := parse(t, acting)
 	var b strings.Builder

@@ -239,8 +239,8 @@ func TestBypasses(t *testing.T) {
 			t.Errorf("%q is allowed by %s", command, d.Rule)
 		}
 	}
-	// What no reading of the command can tell: which file a name of git means,
-	// and what the code in a directory does. The box holds these.
+	// No reading of the command can tell these: which file a name of git means,
+	// and what the code in a directory does. The box holds them.
 	for _, command := range []string{"git show HEAD:.env", "go test ./..."} {
 		if d := p.Decide(bash(command)); d.Verdict != allow {
 			t.Errorf("%q: got %v by %s; if a rule sees it now, it belongs above", command, d.Verdict, d.Rule)

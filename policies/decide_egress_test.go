@@ -149,7 +149,7 @@ func TestRequest(t *testing.T) {
 		{"api.example", "GET", "/%40scope/x", false},
 		{"api.example", "GET", "/@scope/a%2Bb", true},
 		{"api.example", "GET", "/a%20b/c", true},
-		// What servers read in different ways.
+		// Paths that servers read in different ways.
 		{"api.example", "GET", "/v1/../admin", false},
 		{"api.example", "GET", "/v1/..", false},
 		{"api.example", "GET", "/v1/.", false},

@@ -230,8 +230,8 @@ func compileRequestPath(s string) (g, folded glob, err error) {
 	if g, err = compilePath(s); err != nil {
 		return g, folded, err
 	}
-	// What stands between the stars and braces must be something that a path
-	// can hold, or the rule would never speak; and an escaped star or brace is
+	// The text between the stars and braces must be something that a path can
+	// contain, or the rule would never match; and an escaped star or brace is
 	// none in the folded path.
 	fixed := strings.NewReplacer("**", "x", "*", "x", "{", "", "}", "", ",", "").Replace(s)
 	if vaguePath(fixed) || strings.ContainsAny(fold(fixed), "*{},") {

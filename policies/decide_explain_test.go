@@ -10,8 +10,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// What explain says of commands whose words do not say all that they do, one
-// script for each reason that there is.
+// The words of explain about commands whose words do not say all that they
+// do, one script for each reason that there is.
 func TestDoubts(t *testing.T) {
 	p := careful(t)
 	var b strings.Builder
@@ -31,7 +31,7 @@ func TestDoubts(t *testing.T) {
 		// Expansions, subscripts and arithmetic.
 		"echo ${x@P}", "echo ${!x}", "x='a[$(id)]'; echo ${!x}", "echo @(a|b)", "echo \"${x:-'a'}\"", "echo ${x['$(id)']}", "echo $(( '1' ))", "x='a[$(id)]'; echo $((x))", "test -v 'a[$(id)]'", "x='a[$(id)]'; read \"$y\"", "[[ -v 'a[$(id)]' ]]", "[[ 'a[$(id)]' -eq 1 ]]", "x='a[$(id)]'; [[ $y -eq 1 ]]", "declare -i x='a[$(id)]'", "declare -n x=y", "exec {fd[$(id)]}>f", "x=$'a\\x5b'; printf -v \"$y\" z", "echo ${PS4:=x}",
 		"exec {fd[x]}>f", "x='a[$(id)]'; exec {a[0]}>f", "echo ${(f)x}", "coproc A=1 ls", "coproc >f", "coproc N { ls; }", "time -- ls", "coproc N ls", "x='a[$(id)]'; unset $y", "echo $((a b))", "echo ${x[a b]}", "let 'x[$(id)]=1'",
-		// What cannot be read.
+		// Commands that cannot be read.
 		"git log )", "git log &&& ls", "ls\x00", "ls\r", "ls \x01", strings.Repeat("$(", 100), strings.Repeat("ls;", 1200), strings.Repeat("x", 70<<10),
 		"eval " + strings.Repeat("'eval '", 9000) + "a", strings.Repeat("eval ", 40) + "a", strings.Repeat("nice ", 70) + "a",
 	} {
@@ -112,7 +112,7 @@ rules:
 	golden.Equal(t, "refusal/others.golden", b.String())
 }
 
-// What explain says of conditions that cannot be worked out.
+// The words of explain about conditions that cannot be worked out.
 func TestConditionsThatFail(t *testing.T) {
 	p := parse(t, head+`
 rules:
@@ -137,7 +137,8 @@ rules:
 	golden.Equal(t, "conditions.golden", b.String())
 }
 
-// What an agent is told of a connection that its profile does not let out.
+// The words for an agent about a connection that its profile does not let
+// out.
 func TestEgressReasons(t *testing.T) {
 	const net = "version: 1\ndefaults: {decision: allow}\nprofiles:\n  a:\n    net:\n      mode: proxy\n      allow: [api.example, {host: some.example, methods: [GET], paths: [\"/v1/**\"]}, \"*\"]\n      deny: [bad.example, {host: api.example, methods: [DELETE]}]\n"
 	p := parse(t, net)

@@ -81,12 +81,11 @@ func (g Grant) clipped(c clip) Grant {
 	return g
 }
 
-// Regrant is what the tenant and the profile of an earlier grant have under
-// this policy: for boxes that are open when a policy takes the place of
-// another. What a box keeps as it was made with stays in it; its egress and
-// what it may publish are to become those of the new grant. False says that
-// this policy has no such profile for the tenant: nothing may leave such a box
-// any more.
+// Regrant returns the grant that the tenant and the profile of an earlier grant have under this
+// policy. It is for boxes that are open when a policy takes the place of another. The parts of a
+// grant with which a box was made stay; its egress and what it may publish are to become those of
+// the new grant. False says that this policy has no such profile for the tenant: nothing may
+// leave such a box any more.
 func (p *Policy) Regrant(g Grant) (Grant, bool) {
 	if g.upstream.Server != "" {
 		now, err := p.Upstreams().Grant(g.tenant, g.upstream)

@@ -293,7 +293,7 @@ func TestBundledAllowNothingOutsideTheBox(t *testing.T) {
 			if tt.facts.Upstream == "" {
 				continue
 			}
-			// What its tools do, they do in the box of the server.
+			// The tools of the server run in its box.
 			for _, install := range []bool{false, true} {
 				box, err := p.Upstreams().Grant(tt.facts.Tenant, policies.UpstreamBox{Server: tt.facts.Upstream, Trusted: true, Install: install})
 				if why := loose(box); err != nil || box.Workspace() != policies.AccessNone || why != "" && !install {

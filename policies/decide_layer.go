@@ -12,8 +12,8 @@ func (l *Layer) Narrow(d Decision, f Facts) Decision {
 // narrow is Narrow for a call that has been taken apart.
 //
 // It returns d, the decision of the layers above, or the decision of this layer if that is
-// stricter. What the layer takes away is missing in the grant of both (clipped), and the
-// limits and obligations of both decisions hold (bindAll). A stricter decision grants
+// stricter. The grant of both lacks the things that the layer takes away (clipped), and
+// the limits and obligations of both decisions hold (bindAll). A stricter decision grants
 // nothing at once; if a person says yes to it, the call gets at most what d offered.
 func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 	profiles := []string{d.Profile}

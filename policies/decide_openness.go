@@ -153,8 +153,8 @@ func (p *Policy) HiddenFrom(f Facts) bool {
 func (l *Layer) Hidden(f Facts) bool { return l != nil && l.rules.hides(&f) }
 
 // PossibleActs are the kinds of act that the policy's own rules may let through, or ask about, in
-// some profile: the others need not be offered. What tenants, layers and conditions take
-// away is not counted.
+// some profile: the others need not be offered. Tenants, layers and conditions that take acts
+// away are not counted.
 func PossibleActs(p *Policy) []ActKind {
 	var all []ActKind
 	for _, kind := range ActKinds() {

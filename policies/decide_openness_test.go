@@ -7,7 +7,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// What is called open is let through, and what is called closed is not.
+// A host that is called open is let through, and one that is called closed is not.
 func TestOpenness(t *testing.T) {
 	p := parse(t, head+`rules:
   - {id: shell, match: {tool: Bash, command: "**"}, decision: allow}

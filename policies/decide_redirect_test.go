@@ -87,7 +87,8 @@ func TestDecideURL(t *testing.T) {
 	}
 }
 
-// What is decided about and what is fetched are read by one parser.
+// The URL that is decided about and the one that is fetched are read by one
+// parser.
 func TestParseURL(t *testing.T) {
 	for in, want := range map[string]string{
 		"HTTPS://Example.COM./a?b#c":   "https://example.com/a?b#c",

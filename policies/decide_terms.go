@@ -105,7 +105,7 @@ func (k *keeping) add(c *inquiry, rules []*rule) {
 	case !k.begun:
 		k.kept = of
 	case k.kept.Said != of.Said:
-		// What the log keeps of any call counts like what a rule says.
+		// The level that the log keeps of any call counts like that of a rule.
 		k.kept = Kept{true, max(k.kept.Level, of.Level, k.logged)}
 	default:
 		k.kept.Level = max(k.kept.Level, of.Level)

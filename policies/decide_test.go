@@ -143,7 +143,7 @@ func TestVerdictsOfCommands(t *testing.T) {
 
 		{"CI=true git push --force-with-lease origin x", deny, "no-force-push"},
 
-		// What is only known when it runs.
+		// Words that are known only when the command runs.
 		{"cat .e*", ask, "default"},
 		{"cat ~root/.ssh/config", ask, "default"},
 		{"git log $X", ask, "default"},

@@ -32,11 +32,11 @@ type factPointer struct {
 	kind factKind
 }
 
-// Facts returns what the arguments of a tool show the policy. What the policy's pointers
-// name is of the kind that they say, and so are the texts below it; the longest pointer
-// counts. Pointers name members in any case, as a server in Go reads them (encoding/json);
-// of two of the same length, the one with the case of the member counts. Any other text
-// shows its WebURLs. The front end has bounded the arguments.
+// Facts returns what the arguments of a tool show the policy. A member that a pointer of
+// the policy names is of the kind that the pointer says, and so are the texts below it;
+// the longest pointer counts. Pointers name members in any case, as a server in Go reads
+// them (encoding/json); of two of the same length, the one with the case of the member
+// counts. Any other text shows its WebURLs. The front end has bounded the arguments.
 func (u Upstream) Facts(tool string, args map[string]any) Facts {
 	w := factWalk{facts: Facts{Upstream: u.Name, Args: args}}
 	for _, t := range u.facts {

@@ -58,8 +58,8 @@ type Decision struct {
 
 	Obligations
 
-	// What rules that are not enforced would have said; the strictest first, at
-	// most 32. It changes nothing.
+	// The decisions that rules which are not enforced would have made; the
+	// strictest first, at most 32. They change nothing.
 	Shadow   []Shadow
 	Warnings []string // of Shadow, one line each for the agent, at most 4: the call passes, and will not for ever
 

@@ -6,7 +6,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// A policy decides calls. What a call may use, a box is made of: the grant.
+// A policy decides calls. Its grant says what a call may use, and a box is made of the
+// grant.
 func Example() {
 	// A policy is a text. Parse returns every fault of it at once, each with its line.
 	policy, err := policies.Parse("policy.yaml", []byte(`

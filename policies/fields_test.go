@@ -212,8 +212,8 @@ func TestLeastOfEveryLimit(t *testing.T) {
 	}
 }
 
-// What clip takes is all that it has: each field alone takes something, two of
-// them take what both take, and what was taken is kept with the grant.
+// A clip takes away all that its fields say: each field alone takes something, two of them take what
+// both take, and the clip is kept with the grant.
 func TestClipEveryField(t *testing.T) {
 	takes := map[string]clip{
 		"readOnly": {readOnly: true},
@@ -311,8 +311,8 @@ func TestNarrowNeverWidens(t *testing.T) {
 	}
 }
 
-// Whatever a method of a grant returns can be changed without a change to the
-// grant. What Egress returns is shared, as it says.
+// A caller may change any value that a method of a grant returns, without a change to the grant. The
+// value of Egress is shared, as its comment says.
 func TestGrantsGiveCopies(t *testing.T) {
 	g := covered()
 	g.require = []Limit{LimitIO}
@@ -438,10 +438,9 @@ func acting(kind ActKind, on string) Facts {
 	return Facts{Tool: ActTool, Acts: []Act{{Kind: kind, On: on, Field: "text"}}}
 }
 
-// What a rule is about is judged in several places before there is a call: whether it has an
-// exception, hides a tool, is covered by another rule, or opens a tool. A key that one of them does
-// not know would count as not there: an exception would be lost, or a tool be hidden of which some calls
-// are allowed.
+// Several places judge before there is a call which calls a rule is about: whether it has an exception,
+// hides a tool, is covered by another rule, or opens a tool. A key that one of them does not know would
+// count as not there: an exception would be lost, or a tool be hidden of which some calls are allowed.
 func TestEveryKeyOfAMatchIsJudged(t *testing.T) {
 	sameNames(t, "match", slices.Collect(maps.Keys(matchCases)), fieldNames(match{}))
 	const policy = "version: 1\ndefaults: {decision: allow, profile: p}\nprofiles: {p: {}, q: {}}\nrules:\n  - {id: r, match: {tool: %s, %s}, decision: deny, reason: x}\n"

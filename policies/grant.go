@@ -51,12 +51,12 @@ func (g Grant) Narrow(to Access) (Grant, error) {
 // Protected paths must be the same: with less protection the call could not
 // write what it was granted, with more it could write what it was not.
 //
-// What the door lets through and what may be published is not compared where
-// both grants are of one profile: it changes under boxes that are open
-// (Policy.Regrant), and is the same for all calls of the profile. Two profiles
-// with a door never share a box, whatever they say: the one could reach what
-// only the other may. Whether TLS is opened must be the same, since a box gets
-// the authority it trusts when it is made.
+// The hosts that the door lets through and the ports that may be published are not
+// compared where both grants are of one profile: they change under boxes that are
+// open (Policy.Regrant), and are the same for all calls of the profile. Two
+// profiles with a door never share a box, whatever they say: the one could reach
+// what only the other may. Whether TLS is opened must be the same, since a box
+// gets the authority it trusts when it is made.
 func (g Grant) Covers(other Grant) bool {
 	return !g.IsZero() && !other.IsZero() && g.tenant == other.tenant &&
 		g.browserBox == other.browserBox && g.nests == other.nests && g.downloads == other.downloads && g.upstream == other.upstream && g.covers(other.profileGrant)

@@ -6,8 +6,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// What a box was opened with serves a call that may use as much or less; its
-// walls must be the same.
+// A box serves a call that may use as much as the box was opened with, or
+// less; its walls must be the same.
 func TestCovers(t *testing.T) {
 	grant := func(profile string) policies.Grant {
 		return parse(t, "version: 1\ndefaults: {decision: allow}\nprofiles:\n  a: {"+profile+"}\n").Decide(bash("ls")).Grant

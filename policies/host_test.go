@@ -52,8 +52,8 @@ func TestParseHost(t *testing.T) {
 // label is a part of a name with so many letters.
 func label(n int) string { return strings.Repeat("l", n) }
 
-// What is accepted has one form, which is a name in letters, digits, hyphens
-// and underscores that nobody takes for an address, or an address.
+// A host that is accepted has one form, which is a name in letters, digits,
+// hyphens and underscores that nobody takes for an address, or an address.
 func FuzzParseHost(f *testing.F) {
 	for _, s := range []string{"files.example.", "A-b_c.d", "1.2.3.4", "[::ffff:1.2.3.4]", "2001:db8::1", "0x7f.1", "127.1", "a\x00.b", "\u212a.b", "[fe80::1%x]", "xn--a.b", "1e3", "0x"} {
 		f.Add(s)

@@ -168,8 +168,8 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// What was clipped stays so under a policy that is read later, and a tenant
-// that is gone keeps nothing.
+// A clipped grant stays clipped under a policy that is read later, and a
+// tenant that is gone keeps nothing.
 func TestRegrantOfLayers(t *testing.T) {
 	p := loaded(t, "")
 	f := policies.Facts{Tenant: "team-a", Profile: "dev", Tool: "Bash", Command: "git log"}

@@ -16,7 +16,7 @@ type Limits struct {
 }
 
 // BoxLimits are set when the box is made: a call whose grant has more of one needs another box
-// (Grant.Covers). What makes a box looks at these alone.
+// (Grant.Covers). The code that makes a box looks at these alone.
 type BoxLimits struct {
 	Memory    int64   // bytes, of the whole box without its /tmp
 	Pids      int64   // processes and threads of the whole box

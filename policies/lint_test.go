@@ -54,7 +54,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// What an audit log says of rules.
+// The use of rules that an audit log shows.
 func TestLintUse(t *testing.T) {
 	text := head + `rules:
   - {id: push, match: {tool: Bash, command: "git push **"}, decision: ask}
@@ -102,7 +102,8 @@ func TestSpeaks(t *testing.T) {
 	}
 }
 
-// What rules let through, and no other lets through, is not called redundant.
+// A rule that lets calls through that no other one lets through is not called
+// redundant.
 func TestLintKeepsQuiet(t *testing.T) {
 	for name, rules := range map[string]string{
 		"variables": `{id: a, match: {tool: Bash, command: "ls **"}, decision: allow}, {id: b, match: {tool: Bash, command: "ls -l"}, decision: allow},

@@ -20,8 +20,8 @@ const (
 	Waiting = "waiting" // nothing was run yet: a person is asked
 )
 
-// What Refusal.Retry says; or RetryProfile and the name of a profile, or
-// RetryAfter and a time.
+// The values of Refusal.Retry; or RetryProfile and the name of a profile, or RetryAfter
+// and a time.
 const (
 	RetryNever    = "never"          // the same call gets the same answer
 	RetryApproved = "after_approval" // the same call runs once a person has said yes

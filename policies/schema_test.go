@@ -207,8 +207,8 @@ func keysIn(m map[string]any) []string {
 	return all
 }
 
-// What is built wrongly is refused by the schema too. What it cannot say is why
-// the others have faults.
+// A policy that is built wrongly is refused by the schema, too. The faults that a schema cannot
+// express are below, with the reason.
 func TestSchemaRefusesFaults(t *testing.T) {
 	schema := resolve(t, policies.Schema())
 	cannot := map[string]string{

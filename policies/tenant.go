@@ -13,7 +13,7 @@ import (
 // tenant that a policy need not name.
 const LocalTenant = "local"
 
-// What a tenant may send where the policy does not say.
+// The limits of a tenant for which the policy gives none.
 const (
 	DefaultTenantRate     = 100.0 // calls in a second
 	DefaultTenantBurst    = 1000  // calls at once before the rate counts

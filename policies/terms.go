@@ -63,7 +63,7 @@ func perName(d time.Duration) string {
 // it.
 type Redaction string
 
-// What can be taken out.
+// The kinds of text that can be taken out.
 const (
 	RedactEmails Redaction = "emails" // addresses of mail
 	RedactTokens Redaction = "tokens" // what looks like a key, a token or a password

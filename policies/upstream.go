@@ -225,8 +225,8 @@ func (u Upstreams) Mounts() []Mount {
 }
 
 // Fingerprint is another text as soon as the box of a server has to be made anew for what the
-// policy says of it. What the box may reach is not in it, since that changes in boxes that
-// are open (Policy.Regrant).
+// policy says of it. The hosts that the box may reach are not in it, since they change in
+// boxes that are open (Policy.Regrant).
 func (u Upstreams) Fingerprint(name string, trusted bool) string {
 	g := u.p.upstreams.of(name, trusted).run
 	opened := g.egress != nil && g.egress.Intercept

@@ -144,7 +144,8 @@ func TestBoxesOfUpstreamsDiffer(t *testing.T) {
 	}
 }
 
-// Whoever writes an entry in a workspace can give it any name. The name gives it nothing.
+// A person or agent who writes an entry in a workspace can give it any name. The name
+// gives it nothing.
 func TestUntrustedEntriesGetLess(t *testing.T) {
 	p := parse(t, upstreamPolicy)
 	for _, name := range []string{"github", "same", "wide"} {
@@ -217,7 +218,7 @@ func TestUpstreamGrantRefused(t *testing.T) {
 	golden.Equal(t, "upstream.golden", strings.Join(out, "\n")+"\n")
 }
 
-// What a layer takes from a tenant's boxes it takes from those of servers, and a session
+// A layer takes the same from the boxes of servers as from a tenant's boxes, and a session
 // that may do less is not served by a box that may do more.
 func TestLayersNarrowUpstreams(t *testing.T) {
 	p := parse(t, upstreamPolicy)
@@ -254,7 +255,7 @@ func TestMayUse(t *testing.T) {
 	if err := call("t").MayUse(box); err != nil {
 		t.Error(err)
 	}
-	// What launchers left is belljar's, and nothing of the host.
+	// The files that launchers left are belljar's, and nothing of the host.
 	plan := p.With(policies.ReadOnly("plan")).Decide(policies.Facts{Tenant: "t", Tool: "mcp_x", Upstream: "x"}).Grant
 	if err := plan.MayUse(upstreamGrant(t, p, "t", policies.UpstreamBox{Server: "x", Cache: "/c", Scratch: true})); err != nil {
 		t.Error(err)

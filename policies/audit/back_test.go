@@ -147,7 +147,7 @@ func (c *endsLater) Err() error {
 	return nil
 }
 
-// What a crash or another program left is passed over.
+// Damage by a crash or by another program is passed over.
 func TestReadBackOfDamage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	fill(t, config(dir), 3)

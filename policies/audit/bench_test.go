@@ -11,8 +11,8 @@ import (
 
 // BenchmarkCall is what a call pays for its records without waiting: the
 // decision, with its arguments, and the outcome. The limit is 5 us for both
-// together. What the writer does meanwhile counts in the time of the machine,
-// not of the call, and is what BenchmarkWriter measures.
+// together. The work of the writer meanwhile counts in the time of the machine,
+// not of the call, and BenchmarkWriter measures it.
 func BenchmarkCall(b *testing.B) {
 	exit := 0
 	o := Outcome{

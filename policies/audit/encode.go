@@ -404,9 +404,9 @@ var safe = func() (t [256]bool) {
 	return t
 }()
 
-// appendString writes a JSON string (RFC 8259, section 7). What is not UTF-8
-// becomes U+FFFD. DEL is escaped, and so are the line separators that JSON allows
-// in a string: a record is one line for every reader.
+// appendString writes a JSON string (RFC 8259, section 7). Bytes that are not UTF-8
+// become U+FFFD. DEL is escaped, and so are the line separators that JSON allows in a
+// string: a record is one line for every reader.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	from := 0

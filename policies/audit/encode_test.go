@@ -109,7 +109,8 @@ func one[T any](t *testing.T, i int) T {
 	return v
 }
 
-// What is written by hand is what encoding/json reads, whatever the values.
+// Records that are encoded by hand are read back by encoding/json, whatever
+// the values.
 func TestValues(t *testing.T) {
 	var args map[string]any
 	text := `{"b":[1,2.5,-3,1e300,1e-7,123456789012345678,true,false,null,"x",[],{}],"a":{"z":1,"y":{"x":"\u0000\u001f\"\\\n\t\r<>&\u2028\u2029\u007fé😀"}},"":""}`

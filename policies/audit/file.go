@@ -183,8 +183,8 @@ type tail struct {
 	end  int64
 }
 
-// readTail finds the last whole record of a file. What follows it may be
-// anything: after a power failure a file can end in zeros.
+// readTail finds the last whole record of a file. Any bytes may follow it: after
+// a power failure a file can end in zeros.
 func readTail(f file, size int64) (tail, error) {
 	for _, most := range []int64{64 << 10, 8 * maxLine} {
 		from := max(0, size-most)

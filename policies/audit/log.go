@@ -111,9 +111,9 @@ func (l *loss) add(n int, why error) {
 	l.count += uint64(n)
 }
 
-// Open opens the log of a directory, or begins one. What a crash left of a
-// record is cut off and stated; missing records are stated before the next one. The caller
-// closes the Log.
+// Open opens the log of a directory, or begins one. A part of a record that a crash left is
+// cut off and stated; missing records are stated before the next one. The caller closes the
+// Log.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Audit.Level == policies.AuditNone {
 		return nil, errors.New("open audit log: the level none keeps no log")

@@ -203,7 +203,7 @@ func TestCrashInRotation(t *testing.T) {
 	}
 }
 
-// What a crash left of a record is cut off, kept aside and stated; so are the
+// A part of a record that a crash left is cut off, kept aside and stated; so are the
 // zeros that a file can end with after a power failure.
 func TestTornLine(t *testing.T) {
 	for name, rest := range map[string]string{
@@ -381,9 +381,9 @@ func TestLongLogIsNotSignedAtEachStart(t *testing.T) {
 	}
 }
 
-// A kill or a lost machine may leave half a record, where a write is cut: that
-// is taken out, and said. What a killed process was told is safe is the matter
-// of internal/durable.
+// A kill or a lost machine may leave half a record, where a write is cut: that is
+// taken out, and said. internal/durable tests that a killed process loses nothing
+// that it was told is safe.
 func TestCutRecords(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	cfg := config(dir)
@@ -556,7 +556,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// What is wrong with a private key itself is known when it is tried, before it signs.
+// A fault of a private key is known when the key is tried, before it signs.
 func TestDamagedKeySignsNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	fill(t, config(dir), 1)
@@ -598,7 +598,7 @@ func TestDamagedKeySignsNothing(t *testing.T) {
 	}
 }
 
-// What is read of a private key before it is tried is what its signer says.
+// A private key is read before it is tried in the way in which its signer reads it.
 func TestPrivateKeysAreReadAsSignersReadThem(t *testing.T) {
 	for range 50 {
 		secret, _, err := note.GenerateKey(rand.Reader, origin+"/"+rand.Text()[:8])

@@ -210,9 +210,10 @@ func Follow(ctx context.Context, dir string, behind uint64, f Filter, use func(E
 			case err != nil:
 				return err
 			}
-			// What was written to the old file since we read it, and any file that came
-			// and went between, comes first. All before the one just opened are full by
-			// now; opened later, it could have been followed by another one meanwhile.
+			// Records that were written to the old file since we read it, and any file
+			// that came and went between, come first. All files before the one just
+			// opened are full by now; opened later, it could have been followed by
+			// another one meanwhile.
 			if err := follow(ctx, dir, last, seen); err != nil {
 				next.Close()
 				return err

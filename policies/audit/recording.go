@@ -133,8 +133,8 @@ func (r *recording) result() (Recorded, bool) {
 	return Recorded{File: r.name, SHA256: hex.EncodeToString(r.sum.Sum(nil)), Bytes: r.size, Cut: r.cut, Lost: r.lost}, true
 }
 
-// pruneRecordings deletes the oldest recordings beyond those that are kept. What the
-// log says of them stays.
+// pruneRecordings deletes the oldest recordings beyond those that are kept. Their records in the
+// log stay.
 func pruneRecordings(dir string) {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// What a level keeps of a call, and no more.
+// Each level keeps so much of a call, and no more.
 func TestLevels(t *testing.T) {
 	d := decision(1)
 	d.Reason, d.Part = "why", "git status"
@@ -156,7 +156,8 @@ func TestEmails(t *testing.T) {
 			t.Errorf("%s is missing in %q", stays, got)
 		}
 	}
-	// What looks like a secret goes also where the known ones stay in.
+	// A text that looks like a secret is taken out also where the known ones
+	// stay in.
 	r = newRedactor(policies.AuditRequest)
 	r.add("known", "correct-horse")
 	r.secrets, r.looks = false, true

@@ -51,7 +51,7 @@ func (l *Log) Reel(callID string) (*Reel, error) {
 	return r, nil
 }
 
-// Add records a step. What is beyond the bound is left out, and Recorded says so.
+// Add records a step. A step beyond the bound is left out, and Recorded says so.
 func (r *Reel) Add(f Frame) {
 	f.At = time.Since(r.began).Seconds()
 	for _, text := range []*string{&f.Act, &f.Did, &f.URL, &f.Why} {

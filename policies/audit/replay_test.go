@@ -10,8 +10,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// What a decision's record holds at the level request is enough to decide the
-// call again, and where it is not, that is said.
+// The record of a decision at the level request has enough to decide the call
+// again, and where it has not, that is said.
 func TestReadPast(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	l := begin(t, config(dir))

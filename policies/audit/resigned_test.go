@@ -87,8 +87,8 @@ func wantFault(t *testing.T, dir string, against Against, why string) {
 	}
 }
 
-// Whoever has the log's key can make all of it anew. Only a checkpoint that was
-// kept elsewhere shows that.
+// A person who has the log's key can make all of it anew. Only a checkpoint that was kept
+// elsewhere shows that.
 func TestKeptCheckpointShowsWhatTheKeyHides(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	fill(t, config(dir), 10)

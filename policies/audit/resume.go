@@ -83,7 +83,7 @@ func (w *writer) resync() error {
 // reopen does the work of resync. It may leave the writer half open if it fails.
 func (w *writer) reopen() error {
 	if w.file != nil {
-		// What we wrote to it may be in a full file now, and must not get lost.
+		// The records that we wrote to it may be in a full file now, and must not get lost.
 		if err := w.sync(); err != nil {
 			return err
 		}

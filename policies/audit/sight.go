@@ -51,8 +51,8 @@ func (s *sighting) names() string {
 	return fmt.Sprintf("the log of %s has a checkpoint of %s", who, s.Time.UTC().Format(time.RFC3339))
 }
 
-// witnesses sorts what witnesses have kept. What one of them has by another key is no reason to
-// leave out what the others have: see replaced.
+// witnesses sorts what witnesses have kept. If one of them has a checkpoint by another key,
+// the checkpoints of the others still count: see replaced.
 func (v *verifier) witnesses(key string, against Against) {
 	v.foreign, v.known, v.voices = make(map[string]*sighting), against.Keys, make(map[string]bool)
 	by := make(map[Checkpoint]*sighting)

@@ -352,7 +352,7 @@ func TestMissingIsStated(t *testing.T) {
 }
 
 // FuzzVerify changes one byte of a log, or cuts it, or leaves a line out: only
-// what stands behind the last checkpoint may pass. What is no log at all is
+// what stands behind the last checkpoint may pass. A file that is not a log is
 // read without harm.
 func FuzzVerify(f *testing.F) {
 	dir := filepath.Join(f.TempDir(), "audit")

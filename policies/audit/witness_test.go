@@ -26,8 +26,8 @@ func collected(dir string) (Config, func() []Signed) {
 	}
 }
 
-// Whoever has a worker's disk can make its log anew, with the log's own key or with another
-// one. What other workers have of it shows that, and says who has it.
+// A person who has a worker's disk can make its log anew, with the log's own key or with another one. The
+// checkpoints that other workers keep show that, and say who has it.
 func TestWitnessesContradict(t *testing.T) {
 	original := filepath.Join(t.TempDir(), "audit")
 	cfg, signed := collected(original)

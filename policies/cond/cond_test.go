@@ -72,8 +72,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// What a call leaves out reads as nothing, and what it sends of another type is
-// an error and not a false.
+// An argument that a call leaves out reads as nothing, and one of another type
+// is an error and not a false.
 func TestHoldsOddArguments(t *testing.T) {
 	for _, tt := range []struct {
 		text string

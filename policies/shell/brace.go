@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// braces are the words that brace expansion makes of one, in bash's order. What
-// is not surely as bash does it becomes one unknown word.
+// braces are the words that brace expansion makes of one, in bash's order. An
+// expansion that is not surely the one of bash becomes one unknown word.
 func (r *wordReader) braces(cells []cell) [][]cell {
 	open := false
 	for _, c := range cells {

@@ -7,10 +7,10 @@
 // command stays unknown, and a command that can run what its text does not show
 // is marked with the reason.
 //
-// The contract, which the tests check with bash: when a shell runs the script,
-// the words that it passes to a program are those of one of the Commands, or one
-// of the Commands is opaque, or Analyze returned an error. What a program does with
-// its words and its files is not seen: a script that is run by its path, a
+// The contract, which the tests check with bash: when a shell runs the script, the
+// words that it passes to a program are those of one of the Commands, or one of the
+// Commands is opaque, or Analyze returned an error. The analysis does not see what
+// a program does with its words and its files: a script that is run by its path, a
 // Makefile, or a number in a variable of the environment that is not a number.
 //
 // The files, each calling only those below it:

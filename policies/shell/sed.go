@@ -82,7 +82,8 @@ func quietSed(text string) bool {
 		for i < len(text) && strings.IndexByte(" \t\n;}", text[i]) >= 0 {
 			i++
 		}
-		// What follows a command without a separator would be its arguments.
+		// Without a separator, the text behind a command would be its
+		// arguments.
 	}
 	return true
 }

@@ -101,8 +101,8 @@ func (r *reader) compound(c syntax.Command) {
 		}
 		if call, ok := leftmost(c.Stmt).Cmd.(*syntax.CallExpr); ok && len(call.Args) > 1 && len(call.Assigns) == 0 && call.Args[0].Lit() == "--" {
 			call.Args = call.Args[1:]
-			// What follows may be a variable or a keyword, which the parser took
-			// for words.
+			// A word behind it may be a variable or a keyword, which the parser
+			// took for words.
 			r.opaque("it contains a time of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
 		}
 		r.stmt(c.Stmt)
@@ -224,7 +224,8 @@ func (r *wordReader) assign(a *syntax.Assign) Assign {
 	one := Assign{Name: a.Name.Value, Value: value, Effect: NoEffect}
 	switch {
 	case a.Name.Value == "PATH" && a.Append && value.Certainty == Exact && strings.HasPrefix(value.Text, ":"), a.Name.Value == "PATH" && !a.Append && extendsPath(a.Value):
-		// What is found is found before.
+		// An addition at the end changes nothing for programs that were found
+		// before it.
 	case a.Append || a.Array != nil || a.Index != nil:
 		one.Effect = EffectOf(one.Name, unknown)
 	default:

@@ -107,7 +107,7 @@ func (w wrapper) start(r *reader, i int, words []Word, at place) {
 	}
 	asUser := name == "runuser" && has(options, "u", "user")
 	if name == "su" || name == "script" || name == "runuser" && !asUser || len(rest) == 0 {
-		// What is left of su's operands are the arguments of the shell.
+		// The words that are left of su's operands are the arguments of the shell.
 		if w.shell {
 			c.Opaque = "it starts a shell"
 		}
