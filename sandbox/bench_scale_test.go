@@ -26,10 +26,10 @@ import (
 //
 // A box is idle in two states. For the first minute it is awake, with its init
 // and its namespaces; then it is parked, and its next command builds it again
-// (docs/decisions/2026-11-22-parking.md). What a server with a thousand quiet
-// sessions holds is what parked boxes hold, each of which has run commands and
-// left files; the limit is for that. What boxes hold that are awake is told
-// beside it: all thousand are only if each has run something within the minute.
+// (docs/decisions/2026-11-22-parking.md). The limit is for parked boxes, each of
+// which has run commands and left files: a server with a thousand quiet sessions
+// has those. What boxes hold that are awake is told beside it: all thousand are
+// only if each has run something within the minute.
 func BenchmarkScale(b *testing.B) {
 	const boxes, perTenant, calls = 1000, 10, 200
 	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 1 << 16, Max: 1 << 16}) // as root, where the host allows few files
@@ -48,7 +48,7 @@ func BenchmarkScale(b *testing.B) {
 			policies.Facts{Tenant: fmt.Sprintf("tenant-%d", i), Tool: "Bash", Command: "true"})
 	}
 
-	// What is made once, for the first box or for the largest number ever.
+	// This is made once, for the first box or for the largest number ever.
 	for range 2 * runtime.NumCPU() {
 		box, err := s.Open(context.Background(), "first", grants[0])
 		if err == nil {

@@ -15,8 +15,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// What is opened for a box is what the box has there: never what a link leads
-// to, and never more than its user may read.
+// A file that is opened for a box is the file that the box has at this path: never the target of a link,
+// and never more than its user may read.
 func TestOpenFile(t *testing.T) {
 	for _, profile := range []string{"rw", "overlay"} {
 		t.Run(profile, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// What a box uses grows with what its commands do, and is not lost while it is parked.
+// The usage of a box grows with its commands, and is not lost while it is parked.
 func TestBoxUsage(t *testing.T) {
 	b, _ := openBox(t, policytest.GrantProfile(t, "fs: {system: true, workspace: ro}"))
 	before := b.Used()

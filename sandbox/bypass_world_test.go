@@ -37,7 +37,8 @@ import (
 // The internet of these tests is a network namespace of their own in which
 // every address is the machine's, so that one careless server answers at all
 // of them: at public ones, at a cloud's metadata, at loopback and at private
-// ones. What is refused in a box is there to be reached, and outside it is.
+// ones. A server that is refused in a box is there to be reached, and is
+// reached from outside.
 
 // networkEnv tells a test that it runs in a network of its own.
 const networkEnv = "BELLJAR_TEST_NETWORK"

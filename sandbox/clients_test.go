@@ -130,7 +130,7 @@ func testClients(t *testing.T, intercept bool) {
 			if seen := s.names(); !slices.Equal(seen, []string{allowedName}) {
 				t.Errorf("%s: the servers were asked for %q", allowedName, seen)
 			}
-			// What is in TLS the door sees only where it opened it.
+			// The door sees the requests in TLS only where it opened it.
 			if intercept || port == s.http {
 				s.awaitRequest(t)
 			} else if n := s.requests(); n > 0 {

@@ -52,10 +52,10 @@ type Cmd struct {
 	// Background makes it a job that is listed and counted.
 	Background bool
 
-	// In, Out and Err, if set, are the command's streams while it runs. What goes
-	// to Out and Err is not kept in the Result. An In with the method WriteTo gets the
-	// command's pipe itself, and an Out or Err with the method ReadFrom too: nothing is
-	// copied between.
+	// In, Out and Err, if set, are the command's streams while it runs. Output that
+	// goes to Out and Err is not kept in the Result. An In with the method WriteTo gets
+	// the command's pipe itself, and an Out or Err with the method ReadFrom too:
+	// nothing is copied between.
 	In       io.Reader
 	Out, Err io.Writer
 	// Record, if set, gets a copy of the kept output as it arrives, from several

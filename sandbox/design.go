@@ -73,7 +73,8 @@ func (s *Supervisor) addGranted(p *plan, g policies.Grant, uid int, image *image
 		}
 	}
 	for _, m := range g.Mounts() {
-		// What a launcher has fetched is the box user's own, also where it is read only.
+		// Files that a launcher has fetched belong to the user of the box, also where they
+		// are read only.
 		of := g.OfUpstream()
 		own := m.Source == of.Cache
 		laid := mount{source: m.Source, target: m.Target, writable: m.Writable, mapped: own, file: -1}

@@ -11,8 +11,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// What a box may reach it reaches, by redirection and without; all else is
-// refused at once, and the result says so.
+// A box reaches the hosts that it may reach, by redirection and without; all
+// else is refused at once, and the result says so.
 func TestDoor(t *testing.T) {
 	for _, way := range []string{"redirected", "by port"} {
 		t.Run(way, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 // SearchPath is the PATH of a box whose image and grant have none of their own.
 const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// boxEnv is the environment of a box's commands: built, never inherited. What
-// the image says is below what the profile says.
+// boxEnv is the environment of a box's commands: built, never inherited. The
+// variables of the profile replace those of the image.
 func boxEnv(grant policies.Grant, image *images.Tree, intercepted bool) []string {
 	env := map[string]string{
 		"PATH": SearchPath,

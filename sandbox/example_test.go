@@ -21,7 +21,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 
-	// What a box holds is a grant, and only a policy makes one.
+	// A grant says what a box holds, and only a policy makes one.
 	policy, err := policies.Parse("policy.yaml", []byte(`
 version: 1
 defaults: {decision: allow}

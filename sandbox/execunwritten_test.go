@@ -43,7 +43,7 @@ func TestUnwritten(t *testing.T) {
 		{"a file", []mount{{source: "/usr", target: "/usr"}}, nil, both},
 		{"no programs", []mount{{source: "/etc", target: "/etc", dir: true}}, nil, both},
 		{"a link", []mount{{source: "/bin", target: "/bin", dir: true}}, []string{"/usr/bin"}, both[1:]},
-		// What is mounted in it is another mount, where enter finds none.
+		// A mount in it is another mount, where enter finds none.
 		{"something read-only in it", []mount{{source: t.TempDir(), target: "/usr/local", dir: true}}, nil, both},
 	} {
 		p := &plan{mounts: slices.Concat(system, tt.more)}

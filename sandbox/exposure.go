@@ -25,8 +25,8 @@ type Point struct {
 	Score int    `json:"score"`
 }
 
-// The weights. What lets a box change the host weighs more than what lets it
-// read, and that more than what lets it slow the host down.
+// The weights. A thing that lets a box change the host weighs more than one that
+// lets it read, and that more than one that lets it slow the host down.
 const (
 	weightWorkspaceWrite = 15
 	weightWorkspaceRead  = 5
@@ -62,7 +62,7 @@ var weightUnheld = []struct {
 	{policies.LimitIO, map[limit.Enforcement]int{limit.Partly: 1, limit.NotEnforced: 2}},
 }
 
-// What is large.
+// Bounds beyond which something is large.
 const (
 	largePids = 8192
 	largeJob  = 24 * time.Hour

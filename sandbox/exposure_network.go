@@ -7,8 +7,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// The weights of the network. What leaves a box can carry all that the box can
-// read, so it matters how many could be at the other end.
+// The weights of the network. Data that leave a box can be all that the box
+// can read, so it matters how many could be at the other end.
 const (
 	weightEveryName = 25
 	weightBelowName = 12 // names that somebody may add to

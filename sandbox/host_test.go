@@ -14,7 +14,7 @@ import (
 	"belljar.dev/sandbox/scope"
 )
 
-// What Examine says and what New does must agree.
+// Examine says what New does: both must agree.
 func TestExamine(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func TestCheckWord(t *testing.T) {
 	}
 }
 
-// What came of asking systemd for a cgroup.
+// The outcomes of asking systemd for a cgroup.
 var (
 	inService   = cgroup.Scope{Err: fmt.Errorf("%w: x.service", scope.ErrService)}
 	noManager   = cgroup.Scope{Err: fmt.Errorf("%w: no file", scope.ErrNoManager)}
@@ -244,7 +244,7 @@ func TestDescribeLandlock(t *testing.T) {
 	}
 }
 
-// What parts the commands of a box follows from the host alone.
+// The host alone decides how the commands of a box are separated.
 func TestCheckApart(t *testing.T) {
 	for _, tt := range []struct {
 		nested  bool

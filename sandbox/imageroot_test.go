@@ -142,8 +142,8 @@ func TestImageIsShared(t *testing.T) {
 	}
 }
 
-// What a box has besides its image, it has over it: a layer of the workspace,
-// and mounts wherever the policy wants them.
+// Over its image a box has a layer of the workspace, and mounts wherever the
+// policy wants them.
 func TestImageWithTheRest(t *testing.T) {
 	s, _ := imageWorld(t, imagetest.Runtime{}, layersOf(t, "bash", "cat", "ls")...)
 	place := t.TempDir()

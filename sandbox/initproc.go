@@ -47,8 +47,8 @@ func newInitProc(t *table, p *patience) initProc {
 	}
 }
 
-// kill ends the init, and with it all processes of the box. What waits for replies
-// learns of it.
+// kill ends the init, and with it all processes of the box. Calls that wait for
+// replies learn of it.
 func (i *initProc) kill() { _ = i.process.Kill() }
 
 // reap ends the init, if it has not ended, and waits for its end.

@@ -265,7 +265,7 @@ func lie() {
 func lying(t *testing.T, lie string) *sandbox.Supervisor {
 	t.Helper()
 	s, _ := world(t)
-	// What a supervisor makes once for all boxes is made by an honest one.
+	// The things that a supervisor makes once for all boxes are made by an honest one.
 	if b, err := s.Open(t.Context(), "honest", grant(t)); err != nil || b.Close() != nil {
 		t.Fatal(err)
 	}

@@ -26,9 +26,9 @@ func browserGrants(t *testing.T) (browser, commands policies.Grant) {
 	return browser, commands
 }
 
-// What the sandbox of a browser is made of works in a box for one, and what
-// such namespaces would be good for besides does not. In a box of commands
-// nothing of it works, though its profile has a browser.
+// The calls of which the sandbox of a browser is made work in a box for a browser,
+// and other uses of such namespaces do not. In a box of commands none of them works,
+// though its profile has a browser.
 func TestNestedNamespaces(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Python)
 	nested, plain := browserGrants(t)
@@ -107,7 +107,7 @@ head -c 3M </dev/zero >/tmp/else && echo else`)
 	}
 }
 
-// What a browser downloads has memory beside that of its processes.
+// The downloads of a browser have memory beside that of its processes.
 func TestDownloadsTakeNoMemoryFromTheBrowser(t *testing.T) {
 	commands := policytest.GrantProfile(t, "browser: sandboxed\nfs: {system: true, workspace: rw}\nnet: {mode: proxy, allow: [allowed.example]}\nlimits: {memory: 64MiB, tmp: 4MiB, pids: 128}")
 	grant, err := commands.ForBrowser(policies.BrowserBox{Nested: true, Downloads: 96 << 20})

@@ -167,7 +167,7 @@ func TestOutputWithoutSpool(t *testing.T) {
 	}
 }
 
-// What outputs keep on disk is bounded over all of them, and given back.
+// The space of outputs on disk is bounded over all of them, and given back.
 func TestOutputsShareASpool(t *testing.T) {
 	s := newSpool(t.TempDir(), 100_000)
 	one, two := newOutput(1<<20, s), newOutput(1<<20, s)

@@ -62,8 +62,8 @@ func TestEscapeFromAnOverlay(t *testing.T) {
 	}
 }
 
-// What a box can do to its layer, and what somebody planted in the workspace,
-// leads nowhere.
+// Nothing that a box can do to its layer, and nothing that somebody planted
+// in the workspace, leads anywhere.
 func TestOverlayHolds(t *testing.T) {
 	testenv.Need(t, testenv.Perl)
 	s, dir, state := overlaid(t)

@@ -267,7 +267,8 @@ func covered(told map[string]bool, path string) bool {
 	return false
 }
 
-// Whoever works in a box, what it makes is the owner's of the workspace.
+// The files that a box makes belong to the owner of the workspace, whoever
+// works in the box.
 func TestOverlayKeepsTheOwner(t *testing.T) {
 	testenv.Need(t, testenv.Root)
 	s, dir, state := overlaid(t)
@@ -308,7 +309,7 @@ func TestOverlayKeepsTheOwner(t *testing.T) {
 	}
 }
 
-// What is protected waits, wherever it is.
+// A change of a protected path waits, wherever the path is.
 func TestApplyGuardsWhatRuns(t *testing.T) {
 	s, dir, state := overlaid(t)
 	must := func(err error) {

@@ -10,7 +10,7 @@ import (
 // it: a new init builds it again, by the same script
 // (docs/decisions/2026-11-22-parking.md).
 //
-// What a command could miss is kept:
+// The state that a command could miss is kept:
 //
 //   - the file systems that the box writes to, by mounts of them that are
 //     attached nowhere (kept);

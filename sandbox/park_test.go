@@ -60,8 +60,8 @@ var parkedGrants = map[string]string{
 	"disk":  "fs: {system: true, workspace: rw, storage: disk}\nlimits: {tmp: 64MiB, tmp_files: 500}",
 }
 
-// What a command could have seen before a box was parked is as it was, however
-// often that happens.
+// All that a command could have seen before a box was parked is as it was,
+// however often that happens.
 func TestParkKeeps(t *testing.T) {
 	shares(t)
 	const fill = `umask 022; cd /tmp && echo text >file && chmod 640 file && touch -d '2001-02-03 04:05:06' file && ln file hard && ln -s /etc/passwd link
@@ -269,7 +269,7 @@ func TestParkWakesLater(t *testing.T) {
 	}
 }
 
-// What commands start is seen, and stopped, in a box that was parked.
+// Programs that commands start are seen, and stopped, in a box that was parked.
 func TestParkSeesExecs(t *testing.T) {
 	shares(t)
 	testenv.Need(t, testenv.Bash)

@@ -9,7 +9,7 @@ import (
 )
 
 // A server answers its client before it makes what boxes need, which takes longer than
-// all else before the answer. Whoever needs it first makes it, once.
+// all else before the answer. The first call that needs it makes it, once.
 func TestPrepare(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	s, err := New(Config{})

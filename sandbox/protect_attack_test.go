@@ -98,9 +98,9 @@ const (
 	unprotecting = "fs: {system: true, workspace: rw, protect: none}"
 )
 
-// What a box does to get at a repository that was there before it. In between
-// its server is started anew, or the box is parked: what pins the repository is
-// made anew then.
+// A box tries the following to get at a repository that was there before it. In
+// between its server is started anew, or the box is parked: the pins of the
+// repository are made anew then.
 func TestARepositoryKeepsItsProtection(t *testing.T) {
 	const (
 		anew    = "a new server"

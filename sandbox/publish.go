@@ -264,7 +264,7 @@ func (b *Box) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
 	}
 	f := os.NewFile(uintptr(fd), "port "+strconv.Itoa(int(port)))
 	defer f.Close()
-	// What came from an init may be any kind of file.
+	// A descriptor that came from an init may be any kind of file.
 	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || kind != unix.AF_INET {
 		return nil, fmt.Errorf("dial port %d of box %s: no socket", port, b.id)
 	}

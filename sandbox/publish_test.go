@@ -128,8 +128,8 @@ func TestPublish(t *testing.T) {
 			if got := len(b.Published()); got != 2 {
 				t.Errorf("%d ports are published, want 2", got)
 			}
-			// What nobody serves is published all the same, and a visitor sees
-			// the connection end.
+			// A port that nobody serves is published all the same, and a visitor
+			// sees the connection end.
 			if got, err := io.ReadAll(visit(t, publish(t, b, 8099))); len(got) > 0 || err != nil && !errors.Is(err, unix.ECONNRESET) {
 				t.Errorf("a port without a server said %q, %v", got, err)
 			}
@@ -265,8 +265,8 @@ func TestDialPort(t *testing.T) {
 	if _, err := b.DialPort(ctx, 9); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that is over: got %v", err)
 	}
-	// Whoever gives up leaves no trace, also where the answer comes later; until
-	// it comes there is room for fewer others.
+	// A caller that gives up leaves no trace, also where the answer comes later;
+	// until it comes there is room for fewer others.
 	for range 100 {
 		ctx, cancel := context.WithCancel(t.Context())
 		var gaveUp sync.WaitGroup

@@ -44,8 +44,7 @@ var initCapabilities = []uintptr{
 	unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN, unix.CAP_FOWNER, unix.CAP_SETUID, unix.CAP_SETGID,
 }
 
-// systemTrees are the host's programs. What is a link on the host is a link
-// in the box.
+// systemTrees are the host's programs. A link on the host is a link in the box.
 var systemTrees = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"}
 
 // systemFiles are the parts of /etc without which programs do not start or
@@ -184,8 +183,8 @@ func (s *spawner) begin() ([]boxinit.SpawnCall, []any) {
 	for _, c := range initCapabilities {
 		calls = append(calls, boxinit.SpawnCall{unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, uint64(c)})
 	}
-	// The descriptors are moved out of each other's way first. What else had
-	// these numbers is lost to the child only, which wants none of it.
+	// The descriptors are moved out of each other's way first. Other descriptors
+	// with these numbers are lost to the child only, which needs none of them.
 	for i, f := range files {
 		calls = append(calls, boxinit.SpawnCall{unix.SYS_DUP3, uint64(f), uint64(away + i), unix.O_CLOEXEC})
 	}

@@ -119,8 +119,8 @@ type reading struct {
 	buffers buffers
 }
 
-// New makes a Supervisor. Its error says what the host lacks. What takes long is left
-// to Prepare. The caller must Close the Supervisor.
+// New makes a Supervisor. Its error says what the host lacks. Work that takes long is left to
+// Prepare. The caller must Close the Supervisor.
 func New(cfg Config) (*Supervisor, error) {
 	if cfg.Boxes == 0 {
 		cfg.Boxes = 64
@@ -166,7 +166,7 @@ func New(cfg Config) (*Supervisor, error) {
 	return s, nil
 }
 
-// lay makes the ground for the boxes of a supervisor. What it opened before an error is
+// lay makes the ground for the boxes of a supervisor. All that it opened before an error is
 // closed with the rest.
 func (g *ground) lay(cfg Config) (err error) {
 	g.disk, g.host = diskHeld(cfg.Spool), readHost()
@@ -295,7 +295,8 @@ func (s *Supervisor) end() error {
 		wg.Go(func() { _ = b.Close() })
 	}
 	wg.Wait()
-	// What was opened when a box first needed it, and then what it stood on.
+	// First close the things that were opened when a box first needed them, and then the
+	// things that they stand on.
 	s.opened.Do(s.templates.close)
 	if s.store != nil {
 		s.opened.Add(closers.Logged(s.cfg.Log, "close the workspaces", s.store.Close))

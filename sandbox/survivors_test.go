@@ -120,7 +120,7 @@ func TestSurvivors(t *testing.T) {
 		t.Errorf("the mix is off, so little was shown: %v", count)
 	}
 	left := b.Processes()
-	// What is about to be gone may take a moment.
+	// A process that is about to be gone may take a moment.
 	if !testenv.Until(5*time.Second*patience, func() bool { left = b.Processes(); return len(left) == 0 }) {
 		t.Errorf("left in the box: %q", left)
 	}

@@ -16,11 +16,11 @@ import (
 	"belljar.dev/sandbox/cgroup"
 )
 
-// What the root of a box holds of its own - mount points, links and small
-// files - is the same in all boxes of a profile. A template is a file system
-// in memory with just that, which is made once, can be written by nobody, and
-// is the root of all these boxes: some fifty files, five pages and their names
-// less for each (docs/decisions/2026-11-22-root-templates.md).
+// The own contents of the root of a box - mount points, links and small files -
+// are the same in all boxes of a profile. A template is a file system in memory
+// with just that, which is made once, can be written by nobody, and is the root of
+// all these boxes: some fifty files, five pages and their names less for each
+// (docs/decisions/2026-11-22-root-templates.md).
 //
 // It is made as a box is: an init in namespaces of its own makes the calls of
 // a script, hands the mount over and is gone. So it is not root of the host

@@ -47,7 +47,7 @@ const warmMain = keepDir + `{ exec 59<&10; } 3<&-; exec 3<&-; BASH_XTRACEFD=4; `
 func warmText(dir, script string) string {
 	text := ""
 	if dir != WorkspaceDir { // where it waits, and which can be nowhere else
-		// What it says of a failure stays unread.
+		// The error text of cd stays unread.
 		text = "builtin cd -P -- " + quote(dir) + " || { printf d >&4; exit 127; }\nunset -v OLDPWD; export OLDPWD\n"
 	}
 	if mayMove(script) {

@@ -33,8 +33,8 @@ func TestWarmShellIsNotForged(t *testing.T) {
 		code         int
 		runs         string
 	}{
-		// What the parser of the shell reads first must not run before the shell
-		// has reported that it begins.
+		// The words that the parser of the shell reads first must not run before the
+		// shell has reported that it begins.
 		{"ends the body that it is read as, directory", ":;}; echo >>/workspace/ran; printf d >&4; exit 127; f() { :", 2, ""},
 		{"ends the body that it is read as, syntax", ":;}; echo >>/workspace/ran; printf s >&4; exit 127; f() { :", 2, ""},
 		{"ends the eval", `'; echo >>/workspace/ran; printf d >&4; exit 127; : '`, 127, ""},

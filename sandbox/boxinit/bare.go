@@ -46,11 +46,11 @@ var (
 	bare bareMemory
 )
 
-// bareMemory is all that an init writes to. What lasts stands together: an idle
-// box is to hold few pages.
+// bareMemory is all that an init writes to. Lasting data stand together: an idle box
+// is to hold few pages.
 type bareMemory struct {
 	bareMessage
-	// What lasts.
+	// Data that last.
 	stack    [ownStack]byte
 	g        [1024]byte   // takes the place of the runtime's g
 	tls      [256]uintptr // where the thread pointer points behind
@@ -162,8 +162,8 @@ func address(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }
 //go:norace
 //go:nocheckptr
 func bareMain() {
-	// What the caller of belljar had left open is closed by an exec
-	// (CVE-2024-21626), and so is all that comes later.
+	// An exec closes the descriptors that the caller of belljar had left open
+	// (CVE-2024-21626), and all that are opened later.
 	const cloexec = 4 // CLOSE_RANGE_CLOEXEC, Linux 5.11
 	if _, errno := sys(sysCloseRange, control, noFile>>32, cloexec, 0, 0); errno != 0 {
 		exit(1)
@@ -213,10 +213,10 @@ func bareMain() {
 	bareServe()
 }
 
-// bareLeave gives back all that the kernel put far above the program: its stack
-// and the vdso(7), which we do not call. What they hold is little, and the five
-// pages of tables by which they are found are more than half of all that an
-// init has. A kernel that seals the vdso refuses, and nothing is lost.
+// bareLeave gives back all that the kernel put far above the program: its stack and
+// the vdso(7), which we do not call. Their contents are small, and the five pages of
+// tables by which they are found are more than half of all that an init has. A
+// kernel that seals the vdso refuses, and nothing is lost.
 //
 //go:norace
 //go:nocheckptr
@@ -421,8 +421,8 @@ func bareAnswer(n int) {
 	}
 }
 
-// bareHolds is why something would be lost with us: a process, or an object
-// that processes leave for others (sysvipc(7)). What cannot be told counts as
+// bareHolds is why something would be lost with us: a process, or an object that
+// processes leave for others (sysvipc(7)). A count that cannot be read counts as
 // held; a kernel without such objects has none.
 //
 //go:norace

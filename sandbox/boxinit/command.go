@@ -59,7 +59,8 @@ func bareStartCommand(head *requestHead, n int) {
 	k.id, k.nested = head.id, head.flags&FlagNested != 0
 	k.dir, c.tell = noFile, noFile
 	if head.flags&FlagDir != 0 {
-		// What a command leaves there is of bounded length, and neither end waits.
+		// A report that a command leaves there is of bounded length, and neither end
+		// waits.
 		var ends [2]int32
 		if _, errno := sys(syscall.SYS_PIPE2, uintptr(unsafe.Pointer(&ends)), syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0, 0, 0); errno != 0 {
 			bareFail(head.id, StepClone, errno)
@@ -328,7 +329,7 @@ func bareChild() {
 	c := &b.start
 	bareRoam()
 	_, _ = sys(syscall.SYS_SETSID, 0, 0, 0, 0, 0)
-	// What was received has higher numbers than these.
+	// The received descriptors have higher numbers than these.
 	for i := 0; i < bareGiven(c.flags); i++ {
 		_, _ = sys(syscall.SYS_DUP3, b.files[i], uintptr(i), 0, 0, 0)
 	}

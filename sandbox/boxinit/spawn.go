@@ -22,13 +22,13 @@ type cloneArgs [11]uint64
 //go:noescape
 func spawn(args *cloneArgs, calls *SpawnCall, failed *uint64) uintptr
 
-// Spawn starts a process in new namespaces, which are bits of flags, and in
-// the cgroup, if it is not below 0. os.StartProcess copies all of the
-// program's memory where a user namespace is made, because it maps users in
-// the middle; here the child borrows the memory, and users are mapped when it
-// has become the other program. It borrows the table of descriptors too, and the
-// first call must give it one of its own. The calls end with an execve(2). What
-// they point at must stay alive. The caller must be on a locked thread.
+// Spawn starts a process in new namespaces, which are bits of flags, and in the
+// cgroup, if it is not below 0. os.StartProcess copies all of the program's
+// memory where a user namespace is made, because it maps users in the middle;
+// here the child borrows the memory, and users are mapped when it has become the
+// other program. It borrows the table of descriptors too, and the first call
+// must give it one of its own. The calls end with an execve(2). The memory that
+// they point to must stay alive. The caller must be on a locked thread.
 func Spawn(flags uint64, cgroup int, calls []SpawnCall) (pid int, err error) {
 	args := cloneArgs{0: flags | cloneVM | cloneVfork | cloneFiles, 4: uint64(syscall.SIGCHLD)}
 	if cgroup >= 0 {

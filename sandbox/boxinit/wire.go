@@ -61,9 +61,9 @@ const (
 )
 
 // DirFile is the descriptor of a command with FlagDir on which its shell reports
-// the directory that it ends in: a pipe, made for this command alone. What bash(1)
-// and programs open for themselves has lower numbers, and a table of 64
-// descriptors costs a process nothing (kernel: NR_OPEN_DEFAULT).
+// the directory that it ends in: a pipe, made for this command alone. Descriptors
+// that bash(1) and programs open for themselves have lower numbers, and a table of
+// 64 descriptors costs a process nothing (kernel: NR_OPEN_DEFAULT).
 const DirFile = 61
 
 // requestHead begins a request. Behind it stand Dir, Paths, Argv and Env,

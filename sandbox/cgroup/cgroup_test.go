@@ -213,7 +213,7 @@ func inGroup(t *testing.T, g *Group, leaf *Leaf, script string) *exec.Cmd {
 	return cmd
 }
 
-// Whoever watches a box hears of a kill for memory in it, and in no other.
+// A watcher of a box learns of a kill for memory in it, and of no other.
 func TestWatchOOM(t *testing.T) {
 	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)

@@ -65,8 +65,8 @@ func (l *Leaf) Path() string { return l.path }
 // Reusable reports whether another command can be started in an empty leaf.
 func (l *Leaf) Reusable() bool { return !l.killed }
 
-// Remove closes the leaf and removes its directory. What is still in it goes with
-// the group.
+// Remove closes the leaf and removes its directory. Processes that are still in it
+// go with the group.
 func (l *Leaf) Remove() {
 	l.Close()
 	_ = os.Remove(l.path)

@@ -92,8 +92,8 @@ var special4, special6 = split([]special{
 	{prefix("ff00::/8"), "Multicast", "RFC 4291"},
 })
 
-// metadata are the addresses at which clouds answer their own machines. Whoever
-// can ask there may get the credentials of the host.
+// metadata are the addresses at which clouds answer their own machines. A program
+// that can ask there may get the credentials of the host.
 var metadata = []netip.Prefix{
 	prefix("169.254.169.0/24"),    // nearly all: .254; Amazon's resolver and clock beside it
 	prefix("169.254.170.0/24"),    // Amazon: credentials of containers (.2) and pods (.23)

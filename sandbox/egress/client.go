@@ -61,7 +61,8 @@ func (j judging) roundTrip(req *http.Request) (*http.Response, error) {
 	ours := req.Clone(req.Context())
 	ours.Host = ""
 	ours.URL.User = nil
-	// What was judged is what is dialled, asked for in TLS and named in Host.
+	// The host that was judged is the one that is dialled, asked for in TLS
+	// and named in Host.
 	ours.URL.Host = hostPort(rec.Host, rec.Port, ours.URL.Scheme)
 	resp, err := snap.client.RoundTrip(ours)
 	if err != nil {

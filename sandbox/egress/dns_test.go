@@ -173,7 +173,7 @@ func TestDNS(t *testing.T) {
 	}
 }
 
-// What is no plain query is not answered like one.
+// A message that is not a plain query is not answered like one.
 func TestDNSMalformed(t *testing.T) {
 	d := open(t, Config{Egress: allowing("a.example")})
 	good := query(t, "a.example.", dnsmessage.TypeA, dnsmessage.ClassINET, false)
@@ -236,7 +236,7 @@ func TestDNSMalformed(t *testing.T) {
 	}
 }
 
-// Who asks with EDNS is told that a policy refused the name.
+// A client that asks with EDNS learns that a policy refused the name.
 func TestDNSBlocked(t *testing.T) {
 	d := open(t, Config{Egress: allowing("a.example")})
 	for name, want := range map[string][]dnsmessage.Option{"a.example.": nil, "b.example.": {blockedOption}} {
@@ -248,7 +248,7 @@ func TestDNSBlocked(t *testing.T) {
 	}
 }
 
-// What is refused is told of once, and counted.
+// A refused name is reported once, and counted.
 func TestDNSRefusals(t *testing.T) {
 	var told records
 	d := open(t, Config{Egress: allowing("a.example"), Record: told.add})
@@ -301,7 +301,8 @@ func TestFreeNames(t *testing.T) {
 	if given < freeNames || given > freeNames+freeNames/10 {
 		t.Errorf("got %d new names at once, want %d", given, freeNames)
 	}
-	// What is known already and what is spelt out goes on, also by Dial.
+	// A name that is known already or that the policy spells out goes on,
+	// also by Dial.
 	for _, name := range []string{"n1.wild.example.", "spelt.example."} {
 		if m := unpack(t, nameServer{d}.answer(nil, query(t, name, dnsmessage.TypeA, dnsmessage.ClassINET, false))); m.RCode != dnsmessage.RCodeSuccess {
 			t.Errorf("%s: got %v", name, m.RCode)

@@ -1,10 +1,10 @@
 // Package egress is the only way out of a box.
 //
-// A box has a loopback of its own and nothing else. What it connects to
-// arrives at a [Door] on the host, which knows the name that was meant, asks
-// the policy, resolves the name itself, looks at the address it is about to
-// dial, and only then dials. Nothing is sent before the verdict, and what was
-// judged is what is dialled: one [policies.Host] goes the whole way.
+// A box has a loopback of its own and nothing else. Its connections arrive at
+// a [Door] on the host, which knows the name that was meant, asks the policy,
+// resolves the name itself, looks at the address it is about to dial, and
+// only then dials. Nothing is sent before the verdict, and what was judged is
+// what is dialled: one [policies.Host] goes the whole way.
 //
 // The files, each calling those below it:
 //

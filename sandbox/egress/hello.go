@@ -32,9 +32,9 @@ type hello struct {
 }
 
 // parseHello reads the ClientHello that raw begins with, over as many records
-// as it takes. It returns errMore where raw is only its beginning. What two
-// readers could read in two ways is an error: a second server_name, a list of
-// several names, lengths that do not agree, other records before or within.
+// as it takes. It returns errMore where raw is only its beginning. Text that
+// two readers could read in two ways is an error: a second server_name, a list
+// of several names, lengths that do not agree, other records before or within.
 func parseHello(raw []byte) (hello, error) {
 	message, size, err := joinRecords(raw)
 	if err != nil {

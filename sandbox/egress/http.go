@@ -23,9 +23,9 @@ const headTime = openingTime
 // maxAnswerHead bounds the head of an answer, in bytes.
 const maxAnswerHead = 256 << 10
 
-// http relays requests and answers one after another. What goes to the server
-// is written anew from what was understood, never copied: two readers cannot
-// disagree about where a request ends.
+// http relays requests and answers one after another. A request to the server is written anew
+// from what was understood, never copied: two readers cannot disagree about where a request
+// ends.
 func (r *relay) http(ctx context.Context, scheme string) error {
 	r.rec.Proto = "http"
 	x := exchange{relay: r, scheme: scheme}
@@ -59,7 +59,7 @@ func (r *relay) await() (bool, error) {
 	var ended atomic.Bool
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		// What a server says unasked belongs to no request either.
+		// Bytes that a server sends unasked belong to no request either.
 		if _, err := r.up.in.Peek(1); err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 			ended.Store(true)
 			wake(r.client.conn)
@@ -317,8 +317,8 @@ func (q request) write(scheme string, fields []field, websocket bool) []byte {
 	return w.Bytes()
 }
 
-// answer reads the head of the answer. What comes before it is handed on where
-// the client waits for it.
+// answer reads the head of the answer. An interim answer before it is handed on where the client
+// waits for it.
 func (x *exchange) answer(q request, websocket bool) (*http.Response, error) {
 	const maxInterim = 16
 	for range maxInterim {

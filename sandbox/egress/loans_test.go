@@ -20,7 +20,8 @@ func lendingGrant(t *testing.T, tenant string) policies.Grant {
 	return policytest.GrantFor(t, "version: 1\ndefaults: {decision: allow}\nprofiles: {p: {net: {mode: proxy, allow: [a.example]}}}\n", policies.Facts{Tenant: tenant, Tool: "WebSearch"})
 }
 
-// What is lent serves one tenant, for an hour, and is closed once.
+// A connection that is lent serves one tenant, for an hour, and is closed
+// once.
 func TestLoans(t *testing.T) {
 	var l Loans[*lentThing]
 	opened := 0

@@ -268,8 +268,8 @@ func newFinder(m *masker) *finder {
 	return &finder{masker: m, seen: make([]int, m.size), ways: new(readings)}
 }
 
-// find reads on in text, which goes on where final is not set, and returns how
-// much of it cannot be the beginning of a value. What it returned before may be
+// find reads on in text, which goes on where final is not set, and returns how much
+// of it cannot be the beginning of a value. Text that was returned before may be
 // gone from the front: then forget was called.
 func (f *finder) find(text []byte, final bool) int {
 	searching := false // most texts have nothing to be searched
@@ -481,8 +481,8 @@ const maxHeld = 512 << 10
 
 var errHeld = fmt.Errorf("an answer goes on like the beginning of a secret for more than %d bytes", maxHeld)
 
-// fill reads once and sees how much of buf is clean. What may be the beginning
-// of a value comes out only if the text ends with it.
+// fill reads once and sees how much of buf is clean. The possible beginning of a
+// value comes out only if the text ends with it.
 func (m *masked) fill() {
 	const step = 16 << 10
 	used := len(m.buf)

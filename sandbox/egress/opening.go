@@ -24,10 +24,10 @@ const maxMethod = 32
 // warns of all of them but the last four, at which Python's split parts too.
 const blanks = " \t\v\f\r\x1c\x1d\x1e\x1f"
 
-// openingOf says what the first bytes of a client are. What a lenient server
-// could take for TLS or HTTP counts as that, so that the strict readers see it
-// and refuse it: a record of another type before the ClientHello, a method in
-// small letters, odd blanks, empty lines before the request.
+// openingOf says what the first bytes of a client are. Bytes that a lenient
+// server could take for TLS or HTTP count as that, so that the strict readers
+// see them and refuse them: a record of another type before the ClientHello, a
+// method in small letters, odd blanks, empty lines before the request.
 func openingOf(first []byte) opening {
 	if len(first) == 0 {
 		return openingUnknown

@@ -16,7 +16,7 @@ func TestOverrides(t *testing.T) {
 			t.Errorf("%s is handed on", name)
 		}
 	}
-	// What clients send every day.
+	// Names that clients send every day.
 	for _, name := range []string{
 		"Accept", "Authorization", "Cookie", "Content-Type", "Origin", "Referer", "User-Agent", "X-Requested-With", "X-Request-Id",
 		"X-Forwarded-For", "X-Forwarded-Proto", "X-Real-Ip", "Access-Control-Request-Method", "Access-Control-Request-Headers",

@@ -116,7 +116,8 @@ func (p *proxied) fail(err error) error {
 	return err
 }
 
-// tunnel serves CONNECT. What follows is treated like a transparent connection.
+// tunnel serves CONNECT. The bytes behind it are treated like a transparent
+// connection.
 func (p *proxied) tunnel(ctx context.Context, h head) error {
 	host, port, err := parseAuthority(h.target, 0)
 	switch {

@@ -43,7 +43,8 @@ func asksAgain(up *side) bool {
 }
 
 // hellos hands on a client's ClientHello, and the second one if it is asked
-// for. What an ended connection leaves undone is found by whoever copies on.
+// for. If one of the connections has ended, the goroutine that copies on
+// notices that.
 func (r *relay) hellos(again <-chan bool) error {
 	if err := handOver(r.client, r.up, r.hello.size); err != nil || !<-again {
 		return err

@@ -274,7 +274,7 @@ func TestMaskedReadsAsItComes(t *testing.T) {
 			t.Errorf("%s: got %q, %v; want %q", name, got, err, want)
 		}
 	}
-	// What is no beginning of a value is not held back.
+	// Text that is not the beginning of a value is not held back.
 	r, w := io.Pipe()
 	defer w.Close()
 	go w.Write([]byte("data: 1\n"))

@@ -118,7 +118,7 @@ func leaves(id, how string) func(*Facts) error {
 func survivor(id string) act {
 	return func(f *Facts) (string, error) {
 		found := 0
-		// What starts itself anew can slip past a look, until it is tired of it.
+		// A process that starts itself anew can slip past a single look.
 		for looks := 0; looks < 10; looks++ {
 			if pid, ok := findProcess(f.Marker + id); ok {
 				found, looks = pid, -1

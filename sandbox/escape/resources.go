@@ -81,7 +81,7 @@ func resources() []Probe {
 
 // forks makes sleeping children until there can be no more.
 func forks(f *Facts) (string, error) {
-	// What is the box's own comes on top of what the profile gives.
+	// The box's own processes come on top of the number that the profile gives.
 	const slack = 64
 	want := min(int(f.Limits.Pids)+slack, mostTasks)
 	for n := range want {

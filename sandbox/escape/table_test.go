@@ -85,7 +85,8 @@ func TestCheckFindsFaults(t *testing.T) {
 	}
 }
 
-// What a prober leaves unsaid is never a refusal.
+// An attempt of which a prober does not report the end never counts as a
+// refusal.
 func TestAttemptSettlesWhatAProberSays(t *testing.T) {
 	const begins, ends = `{"step":"begun","id":"A01"}` + "\n", `{"step":"done","id":"A01","through":true,"detail":"x"}` + "\n"
 	death := errors.New("killed")

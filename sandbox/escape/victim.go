@@ -36,7 +36,7 @@ func hold(token string) error {
 	return err
 }
 
-// newVictim makes all of a victim. What it made before an error is in the
+// newVictim makes all of a victim. The parts that it made before an error are in the
 // victim as well, to be removed.
 func newVictim(token string) (v Victim, err error) {
 	v = Victim{Token: token, Pid: os.Getpid(), At: uint64(uintptr(unsafe.Pointer(&memory))), ids: ipc{-1, -1, -1, -1}}

@@ -149,8 +149,8 @@ func (b tray) open(name string) (io.ReadCloser, int64, error) {
 	return io.NopCloser(bytes.NewReader(text)), int64(len(text)), nil
 }
 
-// FuzzDescribe reads anything as the documents of an image. What is taken is
-// within the bounds and has digests in form.
+// FuzzDescribe reads anything as the documents of an image. Documents that are
+// accepted are within the bounds and have digests in form.
 func FuzzDescribe(f *testing.F) {
 	f.Add(`{"manifests":[{"digest":"sha256:x","size":1}]}`, `{"layers":[]}`, `{}`, "")
 	f.Add(`{"manifests":[{"mediaType":"application/vnd.oci.image.index.v1+json"}]}`, `{"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","digest":"sha256:0123456789012345678901234567890123456789012345678901234567890123","size":3}]}`, `{"os":"linux","config":{"Env":["A=b"],"WorkingDir":"/x"}}`, "a")
@@ -168,7 +168,8 @@ func FuzzDescribe(f *testing.F) {
 			b[name] = []byte(text)
 			return d
 		}
-		// What leads from one to the next must be right, or nothing is reached.
+		// The digests that lead from one document to the next must be right, or
+		// nothing is reached.
 		var m map[string]any
 		if json.Unmarshal([]byte(man), &m) == nil && m != nil {
 			m["config"] = map[string]any{"digest": add(cfg).Digest, "size": len(cfg)}

@@ -74,8 +74,8 @@ func hostile(t testing.TB) []struct {
 	}
 }
 
-// What is refused names the entry, and leaves the store as it was, whichever
-// way it came.
+// A refusal names the entry, and leaves the store as it was, whichever way
+// the image came.
 func TestHostile(t *testing.T) {
 	for _, tt := range hostile(t) {
 		archive := imagetest.Tar(t, tt.entries...)

@@ -21,8 +21,8 @@ const (
 	maxListed   = 4096
 )
 
-// blobs are the files of an image that is not unpacked, by their names. What
-// open gives must be closed.
+// blobs are the files of an image that is not unpacked, by their names. The result of
+// open must be closed.
 type blobs interface {
 	open(name string) (file io.ReadCloser, size int64, err error)
 }

@@ -144,7 +144,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// What has no meaning in a box is left out, and counted.
+// Entries that have no meaning in a box are left out, and counted.
 func TestDropped(t *testing.T) {
 	suid := imagetest.File("bin/su", "x", 0o4755)
 	suid.PAXRecords = map[string]string{"SCHILY.xattr.security.capability": "\x01\x00"}
@@ -265,8 +265,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What a killed import left is gone at the next Open, and not while another
-// import is at work.
+// The files that a killed import left are gone at the next Open, and not
+// while another import is at work.
 func TestLeftovers(t *testing.T) {
 	s, dir := store(t)
 	imported(t, s, "a", images.Source{Path: file(t, imagetest.Tar(t, imagetest.Dir("a")))})

@@ -18,8 +18,8 @@ import (
 
 const (
 	// maxRatio is how much larger than its compressed form an archive may be,
-	// once it is larger than ratioFrom. What a compiler makes shrinks to a third,
-	// text to a tenth.
+	// once it is larger than ratioFrom. A program shrinks to a third, text to a
+	// tenth.
 	maxRatio  = 500
 	ratioFrom = 64 << 20
 
@@ -109,7 +109,7 @@ func (s *stream) drain() error {
 	if _, err := io.Copy(io.Discard, s); err != nil {
 		return fmt.Errorf("read to the end: %w", err)
 	}
-	// What follows the compressed form is part of the blob as well.
+	// Bytes behind the compressed form are part of the blob as well.
 	if _, err := io.Copy(io.Discard, s.in); err != nil {
 		return fmt.Errorf("read to the end: %w", err)
 	}

@@ -24,7 +24,8 @@ type Tree struct {
 // Use opens the image of that name for a box. The error is ErrUnknown if no image
 // has that name. The caller must Close the Tree.
 func (s *Store) Use(name string) (*Tree, error) {
-	// What is removed or replaced between two steps is looked for once more.
+	// An entry that is removed or replaced between two steps is looked for once
+	// more.
 	for range 8 {
 		img, err := s.Get(name)
 		if err != nil {

@@ -32,8 +32,8 @@ func testConn(t *testing.T) (*Conn, func(number int)) {
 // numbered is the number that was said.
 func numbered(text []byte) int { return int(binary.NativeEndian.Uint64(text)) }
 
-// Who listens hears all that nobody takes the turn for, and nothing that was said
-// while turns begin and end is left lying.
+// The listener receives all messages while nobody has the turn, and no message is
+// lost while turns begin and end.
 func TestTurns(t *testing.T) {
 	const rounds = 5000
 	c, say := testConn(t)
@@ -146,7 +146,7 @@ func TestHangUpInATurn(t *testing.T) {
 	}
 }
 
-// What goes wrong in somebody's turn is told to the listener, who ends the box.
+// An error in somebody's turn is reported to the listener, who ends the box.
 func TestTurnFails(t *testing.T) {
 	broken := errors.New("it reports what it was not asked for")
 	for name, tt := range map[string]struct {

@@ -2,11 +2,12 @@
 // ways in which a goroutine that started a command hears of its end.
 //
 // One goroutine of each box listens all the time, since an init can end at any moment.
-// What is best for a command depends on how soon it ends. Every wake of this program
-// switches threads on the CPU on which the command runs, and when one goroutine passes
-// a message on to another, the runtime also wakes a thread to share the work, which
-// finds none. So there are three strategies for the first moments of a command. After
-// them Listen receives what is left. (raw is a plain fork and exec of the same program.)
+// The best strategy for a command depends on how soon it ends. Every wake of this
+// program switches threads on the CPU on which the command runs, and when one goroutine
+// passes a message on to another, the runtime also wakes a thread to share the work,
+// which finds none. So there are three strategies for the first moments of a command.
+// After them Listen receives what is left. (raw is a plain fork and exec of the same
+// program.)
 //
 //   - [Listen]: the goroutine that listens receives the answer, and passes it on. It is
 //     for what takes long: streams, background jobs, and the rest of all others.

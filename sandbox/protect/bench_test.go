@@ -9,8 +9,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// What the look after a command costs: where nothing changed, and where the
-// workspace's top directory did, so that everything is looked at.
+// BenchmarkProtect measures the look after a command: where nothing changed, and
+// where the workspace's top directory did, so that everything is looked at.
 func BenchmarkProtect(b *testing.B) {
 	for _, world := range []struct {
 		name    string
@@ -86,8 +86,9 @@ func BenchmarkProtect(b *testing.B) {
 	}
 }
 
-// What a walk costs where there are as many directories as a project with
-// node_modules has: the first one, and later ones, in which nothing has changed.
+// BenchmarkWalk measures a walk where there are as many directories as a project
+// with node_modules has: the first one, and later ones, in which nothing has
+// changed.
 func BenchmarkWalk(b *testing.B) {
 	const directories = 50_000
 	_, dir := guarded(b, func(dir string) {

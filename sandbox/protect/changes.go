@@ -36,7 +36,7 @@ func Changes(base string, p workspace.Protect, changes []workspace.Change) (func
 		return nil, fmt.Errorf("open the workspace: %w", err)
 	}
 	defer dir.Close()
-	// What the person's own configuration adds, such as core.hooksPath.
+	// The paths that the person's own configuration adds, such as core.hooksPath.
 	known, err := open(dir, Config{Also: p.Also}, "", false)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,8 @@ func (g *guarding) judge(changes []workspace.Change) func(*workspace.Change) str
 		}
 		g.adds[dir][folded(path.Base(c.Path))] = true
 	}
-	// What the repositories around a change name is known before one is judged.
+	// The paths that the repositories around a change name are known before one is
+	// judged.
 	for i := range changes {
 		for dir := path.Dir(changes[i].Path); ; dir = path.Dir(dir) {
 			if _, done := g.dirs[dir]; done {
@@ -148,7 +149,8 @@ func (g *guarding) inGitDir(c *workspace.Change, at string) string {
 			return byGit
 		}
 	case c.Kind == workspace.Deleted || !gitMarks[name] || slices.ContainsFunc(strings.Split(dir, "/"), isDotGit):
-		// What git runs in a ".git" is the person's: none of it is ever applied.
+		// Files that git runs in a ".git" are the person's: none of them is ever
+		// applied.
 	case (name == gitHead && !state.head || state.wholeThen && !state.whole) && !g.isClean(dir):
 		return "with it the directory would be a git repository, and git would run hooks or configuration that lie in it already"
 	}
@@ -172,8 +174,8 @@ var gitMarks = foldedSet("HEAD", "objects", "refs")
 
 var gitHead = folded("HEAD")
 
-// look is what a directory is to git. What only looks like a git directory
-// counts as one, as it does for a protector.
+// look is what a directory is to git. A directory that only looks like a git
+// directory counts as one, as it does for a protector.
 func (g *guarding) look(dir string) gitState {
 	if state, done := g.dirs[dir]; done {
 		return state

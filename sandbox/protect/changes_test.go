@@ -396,7 +396,8 @@ func TestApplyGuardsOtherSpellings(t *testing.T) {
 	}
 }
 
-// What a repository of the person's names is protected, however deep it lies.
+// A file that a repository of the person's names is protected, however deep it
+// lies.
 func TestApplyFollowsDeepConfiguration(t *testing.T) {
 	base := t.TempDir()
 	put(base, "a/b/app/.git/HEAD", "ref: refs/heads/main\n")
@@ -417,8 +418,8 @@ func TestApplyFollowsDeepConfiguration(t *testing.T) {
 	}
 }
 
-// What links of a person's own repository lead to is protected, however deep the
-// repository lies and however many links there are on the way.
+// The targets of links of a person's own repository are protected, however deep
+// the repository lies and however many links there are on the way.
 func TestApplyFollowsLinksOfARepository(t *testing.T) {
 	base := t.TempDir()
 	put(base, "a/b/app/.git/HEAD", "ref: refs/heads/main\n")

@@ -1,9 +1,9 @@
 // Package protect keeps a part of a workspace as it was.
 //
-// What a box writes into a workspace stays there when the box is gone. Some of
-// it runs by itself as soon as a person uses the directory: git's hooks, what
-// an editor starts, what another agent reads. A [Protector] keeps that part of
-// a workspace as it was, in two ways:
+// The files that a box writes into a workspace stay there when the box is gone. Some
+// of it runs by itself as soon as a person uses the directory: git's hooks, what an
+// editor starts, what another agent reads. A [Protector] keeps that part of a
+// workspace as it was, in two ways:
 //
 //   - what exists is pinned: [Protector.Pins] lists what an init binds over itself,
 //     so that no command can write to it, move it away or put something in its place;
@@ -16,8 +16,8 @@
 //
 // The order of calls: [Open] before the first box; [Protector.Pins] for each box that
 // is made; [Protector.Begin] and [Watch.End] around each command; [Protector.Close]
-// after the last box. What changes while no command runs is the person's own work and
-// is taken as it is; what changes while one runs is taken for the command's.
+// after the last box. A change while no command runs is the person's own work and is
+// taken as it is; a change while one runs is taken for the command's.
 //
 // [Changes] judges the same of a set of changes that a person applies later.
 //

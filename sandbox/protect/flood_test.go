@@ -68,8 +68,8 @@ func readBytes(t *testing.T) (n int64) {
 	return n
 }
 
-// A command makes what takes long to look at. What is protected by its name is
-// taken away all the same.
+// A command makes things that take long to look at. A file that is protected by
+// its name is taken away all the same.
 func TestAFloodDoesNotHoldUpALook(t *testing.T) {
 	deep := strings.Repeat("a/", 30)
 	for name, flood := range map[string]func(dir string){
@@ -133,8 +133,8 @@ func TestALongLookIsFollowedByShortOnes(t *testing.T) {
 	}
 }
 
-// What a directory of hooks holds is known however many samples a command has
-// put there before.
+// The contents of a directory of hooks are known however many samples a command
+// has put there before.
 func TestSamplesDoNotHideHooks(t *testing.T) {
 	p, dir := guarded(t, nil)
 	hooks := dir + "/r/.git/hooks/"
@@ -234,8 +234,8 @@ func TestACommandLeavesFewWorkTrees(t *testing.T) {
 	}
 }
 
-// What the walk finds old is looked at as a person's. Old work trees in any number
-// that come up from the depth share what may be read for them.
+// A repository that the walk finds old is looked at as a person's. Old work trees
+// in any number that come up from the depth share what may be read for them.
 func TestOldWorkTreesShareABudget(t *testing.T) {
 	p, dir := guarded(t, func(dir string) { put(t, dir+"/a/b/x", "") })
 	var hidden string

@@ -8,8 +8,9 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// What is protected of a repository at the top of a workspace is not applied to
-// one at any depth either, and no version control system is in one table only.
+// A path that is protected in a repository at the top of a workspace is not
+// applied to one at any depth either, and no version control system is in one
+// table only.
 func TestRepositoriesAreInBoth(t *testing.T) {
 	for _, name := range repositoryNames {
 		if inRepository(&workspace.Change{Path: "a/b/c/" + name, Type: "file"}) == "" {

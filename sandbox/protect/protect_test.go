@@ -374,7 +374,8 @@ func TestManySubmodulesArePinnedAsAWhole(t *testing.T) {
 	}
 }
 
-// What git would run of a repository that a command made, and how it is said.
+// The things that git would run of a repository that a command made, and how
+// they are named.
 func TestRepository(t *testing.T) {
 	const plainConfig = "[core]\n\trepositoryformatversion = 0\n"
 	for name, test := range map[string]struct {
@@ -652,7 +653,7 @@ func TestALostPinIsAnError(t *testing.T) {
 	}
 }
 
-// What is too large to be removed at once has no effect all the same.
+// A file that is too large to be removed at once has no effect all the same.
 func TestTooMuchIsMovedAside(t *testing.T) {
 	p, dir := guarded(t, nil)
 	must(t, p.start())
@@ -673,7 +674,7 @@ func TestTooMuchIsMovedAside(t *testing.T) {
 	}
 }
 
-// What git could not read before is no command's doing.
+// A file that git could not read before is no command's doing.
 func TestAnUnreadableEndIsKept(t *testing.T) {
 	const text = "[submodule \"a\"]\n\tpath = a\n<<<<<<< HEAD\n\turl = x\n"
 	p, dir := guarded(t, func(dir string) { put(t, dir+"/.gitmodules", text) })
@@ -886,7 +887,7 @@ func TestOrdinaryGitIsLeftAlone(t *testing.T) {
 	git(t, dir, "status")
 }
 
-// What git reads of a configuration and what we read of it must be the same.
+// git and we must read the same in a configuration.
 func TestGitReadsWhatWeRead(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	for _, text := range configSamples {
@@ -992,7 +993,8 @@ func FuzzGitConfig(f *testing.F) {
 	})
 }
 
-// What unchanged relies on, where the kernel says so.
+// Every change of a directory shows in its times. unchanged relies on this,
+// where the kernel says so.
 func TestEveryChangeOfADirectoryShows(t *testing.T) {
 	p, dir := guarded(t, nil)
 	if !p.fine {

@@ -17,9 +17,9 @@ import (
 
 // Bounds of a Protector.
 //
-// What a box can drive up never ends a look: what is new beyond such a bound
-// is taken away as long as it is new, and the paths that were there when no
-// command ran are looked at first and stay protected.
+// A number that a box can drive up never ends a look: a new path beyond such a bound is
+// taken away as long as it is new, and the paths that were there when no command ran
+// are looked at first and stay protected.
 const (
 	maxPins      = 256    // more are watched
 	maxExtra     = 64     // paths that configuration adds, or the policy of one profile
@@ -170,9 +170,9 @@ func Open(cfg Config) (*Protector, error) {
 	return open(dir, cfg, recordFile(cfg.State, cfg.Workspace), true)
 }
 
-// open is Open for the directory that workspace is, which stays the caller's. What
-// is known of it is kept in the file record, unless that is empty. A Protector that
-// is not deep knows no repository more than one directory down.
+// open is Open for the directory that workspace is, which stays the caller's. Its
+// knowledge is kept in the file record, unless that is empty. A Protector that is not
+// deep knows no repository more than one directory down.
 func open(workspace *os.File, cfg Config, record string, deep bool) (*Protector, error) {
 	fd, err := unix.Openat(int(workspace.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -324,8 +324,8 @@ func (p *Protector) Pins() ([]Pin, error) {
 	return p.list()
 }
 
-// list is Pins, from what is known. p.mu is held. What is held in every box
-// comes before what boxes that are older do not hold.
+// list is Pins, from what is known. p.mu is held. Paths that are held in every box come
+// before those that older boxes do not hold.
 func (k *knowledge) list() ([]Pin, error) {
 	var all []Pin
 	closed := "" // the last directory that is pinned as a whole

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// A rebase that is under way has a list of what is left to do, and a line of it
-// can be a command (git-rebase(1), "exec"): a person who goes on with a rebase of
-// their own would run what a box has added. A command of a box may need such
-// lines for its own `git rebase -x`, so they are taken out when the last command
-// has ended. What a person has in the list stays.
+// A rebase that is under way has a list of what is left to do, and a line of it can
+// be a command (git-rebase(1), "exec"): a person who goes on with a rebase of their
+// own would run what a box has added. A command of a box may need such lines for its
+// own `git rebase -x`, so they are taken out when the last command has ended. The
+// lines that a person has in the list stay.
 //
 // Only a rebase runs commands. The lists of cherry-pick and revert, in
 // sequencer/todo, have other lines refused (git: sequencer.c,

@@ -8,7 +8,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// What a rebase or a cherry-pick that is under way merges with may be no path into
+// The strategy of a rebase or a cherry-pick that is under way may be no path into
 // the work tree: git would run it when a person goes on.
 func TestAStrategyIsNotAPath(t *testing.T) {
 	p, dir := guarded(t, func(dir string) {

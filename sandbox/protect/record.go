@@ -17,11 +17,11 @@ import (
 	"belljar.dev/internal/diskfile"
 )
 
-// What a server knows of a workspace ends with it. The next one would find what
-// the boxes of the first have left, and could not tell it from a person's: a
-// repository that was moved into the depth, or that lies behind more
-// directories than are looked at. So the places of what is known by its inode
-// are written down, in the state directory, where no box can write.
+// A server's knowledge of a workspace ends with the server. The next one would
+// find the files that the boxes of the first have left, and could not tell them
+// from a person's: a repository that was moved into the depth, or that lies
+// behind more directories than are looked at. So the places of what is known by
+// its inode are written down, in the state directory, where no box can write.
 
 // maxSearched bounds the directories among which a home is looked for that is
 // not where it was.
@@ -52,8 +52,9 @@ func recordFile(state, workspace string) string {
 	return filepath.Join(state, "protected", fmt.Sprintf("%x.json", sha256.Sum256([]byte(workspace))))
 }
 
-// load takes over what earlier servers knew. What is not where it was is looked
-// for; where that does not come to an end, nobody may work in the workspace.
+// load takes over what earlier servers knew. A path that is not where it was is
+// looked for; where that does not come to an end, nobody may work in the
+// workspace.
 func (k *knowledge) load() error {
 	if k.record == "" {
 		return nil

@@ -152,7 +152,7 @@ func (s *servers) others() (d doubt, err error) {
 }
 
 // inherit takes over the files of servers that were killed, and reports whether there are
-// any. What their commands made in the depth is then for the walk to judge.
+// any. The walk then has to judge the things that their commands made in the depth.
 func (s *servers) inherit(killed doubt) bool {
 	s.dead = append(s.dead, killed.marks...)
 	return len(killed.marks) > 0

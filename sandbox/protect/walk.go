@@ -46,9 +46,9 @@ const (
 	listed = 32 << 10
 )
 
-// walk is one way through all directories after the other. What it remembers of
-// a directory is worth one stat instead of a listing: as long as its time is the
-// same, so are its entries.
+// walk is one way through all directories after the other. Its memory of a directory saves a
+// listing and costs one stat: as long as the time of the directory is the same, so are its
+// entries.
 type walk struct {
 	mu    sync.Mutex // one step at a time; locked before the protector's
 	known map[string]*listing
@@ -193,8 +193,8 @@ func (w *walk) drop(at string, known *listing) {
 	delete(w.known, at)
 }
 
-// enter begins with one directory. What cannot be opened is gone, no directory,
-// or has a path that no program could be given (PATH_MAX, path_resolution(7)).
+// enter begins with one directory. A directory that cannot be opened is gone, is not a
+// directory, or has a path that is longer than PATH_MAX (path_resolution(7)).
 func (w *walk) enter(p *Protector, at string) {
 	fd, err := openBeneath(int(p.root.Fd()), at, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {

@@ -87,9 +87,9 @@ func TestADeepRepositoryIsFound(t *testing.T) {
 	}
 }
 
-// What a person has deep in the workspace stays as it is, whenever the walk
-// comes there: before the first command, after it has begun, or with a second
-// server.
+// The files that a person has deep in the workspace stay as they are, whenever
+// the walk comes there: before the first command, after it has begun, or with a
+// second server.
 func TestAPersonsDeepRepositoryIsKept(t *testing.T) {
 	const mine = "[core]\n\tfsmonitor = mine\n\thooksPath = tools\n"
 	own := func(dir string) {

@@ -69,12 +69,12 @@ func Enter(ctx context.Context) (name string, err error) {
 // include/linux/proc_ns.h).
 const firstNamespace = "cgroup:[4026531835]"
 
-// mayLeave reports whether a process may leave the cgroup of a unit. What starts
-// scopes is a login, a terminal or a desktop, and these do not miss a process. A
-// service has limits and an end that its operator wrote for all its processes, so
-// that leaving it would evade both. Some desktops start programs as services, which
-// are named app-*.service (systemd.io/DESKTOP_ENVIRONMENTS): an editor that starts
-// belljar is one of them, and has no limits.
+// mayLeave reports whether a process may leave the cgroup of a unit. A scope is started by a
+// login, a terminal or a desktop, and these do not miss a process. A service has limits and an
+// end that its operator wrote for all its processes, so that leaving it would evade both. Some
+// desktops start programs as services, which are named app-*.service
+// (systemd.io/DESKTOP_ENVIRONMENTS): an editor that starts belljar is one of them, and has no
+// limits.
 func mayLeave(unit string) bool {
 	return !strings.HasSuffix(unit, ".service") || strings.HasPrefix(unit, "app-")
 }

@@ -19,10 +19,10 @@ const (
 	offArgs   = 16
 )
 
-// compile writes the program for a table. What it answers without looking at
-// an argument costs nothing later: the kernel tries each number once, when the
-// filter is installed, and remembers those that are always allowed
-// (seccomp_cache_prepare_bitmap in kernel/seccomp.c).
+// compile writes the program for a table. A call that it answers without a
+// look at its arguments costs nothing later: the kernel tries each number
+// once, when the filter is installed, and remembers those that are always
+// allowed (seccomp_cache_prepare_bitmap in kernel/seccomp.c).
 func compile(audit uint32, table map[uint32]call) []bpf.Instruction {
 	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},

@@ -222,7 +222,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// What is no call of this architecture.
+// Numbers that are not calls of this architecture.
 func TestFilterOfStrangers(t *testing.T) {
 	for _, a := range abis {
 		m := newMachine(t, compile(a.audit, calls(a, withLeaves)))

@@ -88,8 +88,8 @@ func calls(a abi, opt Options) map[uint32]call {
 		set("clone3", call{action: actAllow})
 	}
 	if opt.Watched {
-		// A watchdog adds up what processes have. What lies in a file of memory or
-		// a segment of System V belongs to none of them.
+		// A watchdog adds up what processes have. The memory of a file of memory
+		// or of a segment of System V belongs to none of them.
 		for _, name := range []string{"memfd_create", "shmget"} {
 			set(name, call{action: actENOSYS})
 		}
@@ -225,7 +225,7 @@ var ioctls = []uint32{
 // opens a file of the workspace (fcntl(2), "Leases").
 var fcntls = []uint32{unix.F_SETLEASE, unix.F_SETDELEG}
 
-// Who ioprio_set(2) is about.
+// The targets of ioprio_set(2).
 const (
 	ioprioProcess = 1
 	ioprioGroup   = 2

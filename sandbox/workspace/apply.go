@@ -174,7 +174,7 @@ func (p *planned) judge(o *open, opts Options) error {
 			p.conflict[i] = true
 		}
 	}
-	// What is in a directory follows it. First up, then down.
+	// The entries of a directory follow it. First up, then down.
 	for i := range p.changes {
 		c := &p.changes[i]
 		if c.WasType == typeDir || c.Kind == Deleted && c.Type == typeDir {

@@ -62,7 +62,8 @@ func TestApplyMakesTheBaseTheSet(t *testing.T) {
 	if n, err := unix.Getxattr(base+"/attr", "user.note", buf); err != nil || string(buf[:n]) != "y" {
 		t.Errorf("attribute: %q, %v", buf[:max(n, 0)], err)
 	}
-	// What was applied is no change any more, and nothing is left of the work.
+	// A change that was applied is no change any more, and nothing is left of
+	// the work.
 	if d := cmp.Diff([]string{"added fifo fifo: a fifo is never applied"}, diff(t, s, "set")); d != "" {
 		t.Errorf("after apply: want (-), got (+):\n%s", d)
 	}
@@ -110,7 +111,7 @@ func TestApplyFollowsNoLink(t *testing.T) {
 	if target, err := os.Readlink(base + "/planted"); err != nil || target != outside {
 		t.Errorf("the link: %q, %v", target, err)
 	}
-	// What is beneath a planted link in a later layer replaces the link.
+	// A file beneath a planted link in a later layer replaces the link.
 	must(t, os.Remove(top(t, s, "set")+"/planted"))
 	put(t, top(t, s, "set")+"/planted/file", "evil\n")
 	apply(t, s, Options{Paths: []string{"planted"}})
@@ -161,7 +162,7 @@ func TestConflicts(t *testing.T) {
 	if d := cmp.Diff(want, tree(t, base)); d != "" {
 		t.Errorf("want (-), got (+):\n%s", d)
 	}
-	// Who makes both alike has no conflict any more.
+	// A person who makes both alike has no conflict any more.
 	put(t, base+"/both", "agent\n")
 	for _, line := range diff(t, s, "set") {
 		if strings.Contains(line, "both") && !strings.HasPrefix(line, "times ") {

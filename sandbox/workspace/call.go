@@ -94,8 +94,8 @@ func (c *Calls) Checkpoint(ctx context.Context, note string) (name string, err e
 // checkpointCall does it. The turn is held, and with it the set is live.
 func (l *Lease) checkpointCall(ctx context.Context, most int64, note string) (string, error) {
 	s := l.store
-	// What is known of the set may have changed since it was leased. Its
-	// directory is the lease's.
+	// Facts about the set may have changed since it was leased. Its directory is
+	// the lease's.
 	h := &held{store: &s.directory, id: l.ID, dir: l.held.dir}
 	defer h.unlock()
 	if err := h.busyWithin(ctx); err != nil {

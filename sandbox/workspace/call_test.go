@@ -109,8 +109,8 @@ func TestCallsAreCheckpointed(t *testing.T) {
 	}
 }
 
-// What did not change since the last checkpoint takes no room again, and what
-// did is not what the older one has.
+// A file that did not change since the last checkpoint takes no room again,
+// and one that did is not the older one's.
 func TestCallsShareWhatStayed(t *testing.T) {
 	s, l, dir := leased(t)
 	c := l.Calls()
@@ -130,7 +130,7 @@ func TestCallsShareWhatStayed(t *testing.T) {
 	var was unix.Stat_t
 	must(t, unix.Lstat(dir+"/d/content", &was))
 	put(t, dir+"/d/content", "5678")
-	// What only the time would tell, and it lies.
+	// This change would show in the time alone, and the time lies.
 	must(t, unix.UtimesNanoAt(unix.AT_FDCWD, dir+"/d/content", []unix.Timespec{was.Atim, was.Mtim}, 0))
 	must(t, os.Chmod(dir+"/d/mode", 0o600))
 	must(t, unix.Setxattr(dir+"/d/attr", "user.x", []byte("y"), 0))
@@ -265,7 +265,8 @@ func shares(t *testing.T) bool {
 	return unix.IoctlFileClone(int(b.Fd()), int(a.Fd())) == nil
 }
 
-// What was not on the disk when the machine went down is no way back.
+// A checkpoint that was not on the disk when the machine went down cannot be
+// gone back to.
 func TestCallsAreDurableAfterTheSession(t *testing.T) {
 	s, l, dir := leased(t)
 	c := l.Calls()

@@ -26,7 +26,7 @@ func scripted(t testing.TB) (s *Store, base string, want []string) {
 	must(t, os.Symlink("same", base+"/samelink"))
 	must(t, s.Create("set", base, Protect{}))
 	up := top(t, s, "set")
-	// What a box only copied up.
+	// Files that a box only copied up.
 	for _, name := range []string{"same", "sub/keep"} {
 		put(t, filepath.Join(up, name), map[string]string{"same": "same\n", "sub/keep": "k"}[name])
 		var st unix.Stat_t
@@ -124,7 +124,7 @@ func TestChangesAreExact(t *testing.T) {
 	}
 }
 
-// What a higher layer says of a directory holds for all below it.
+// A mark of a higher layer on a directory holds for all layers below it.
 func TestLayersHide(t *testing.T) {
 	s, base := store(t)
 	put(t, base+"/d/base", "x")

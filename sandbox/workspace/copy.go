@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyLayers makes one layer that says what several say, the highest first: of
-// a single one that a box works in it is a copy. Blocks are shared where the
-// file system can. What a box changes meanwhile may be in it or not, file by
-// file; a file that changes while it is copied is tried again, and then an
-// error. The store's lock is held.
+// copyLayers makes one layer that says what several say, the highest first: of a
+// single one that a box works in it is a copy. Blocks are shared where the file
+// system can. A change of a box meanwhile may be in it or not, file by file; a
+// file that changes while it is copied is tried again, and then an error. The
+// store's lock is held.
 func (d *directory) copyLayers(m *meta, layers []string) (string, error) {
 	from, err := d.uppers(layers)
 	if err != nil {

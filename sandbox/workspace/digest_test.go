@@ -239,7 +239,7 @@ func TestDeepDirectory(t *testing.T) {
 	}
 }
 
-// What is left out of permissions is said.
+// Permissions that are left out are reported.
 func TestSetIDIsDroppedAndSaid(t *testing.T) {
 	s, base := store(t)
 	must(t, s.Create("set", base, Protect{}))

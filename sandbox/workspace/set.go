@@ -44,8 +44,8 @@ type meta struct {
 	Checkpoints []checkpoint `json:"checkpoints,omitempty"`
 }
 
-// Protect is which paths of the base Apply leaves alone, as it was asked for
-// when the set was made. What they are is the caller's to say.
+// Protect is which paths of the base Apply leaves alone, as it was asked for when
+// the set was made. The caller decides which they are.
 type Protect struct {
 	Off  bool     `json:"off,omitempty"`
 	Also []string `json:"also,omitempty"`
@@ -196,8 +196,8 @@ func (h *held) busyWithin(ctx context.Context) error {
 	}
 }
 
-// quiet takes the set from boxes until close; live is that one works in it. Who
-// only asks whether one does holds the lock for a moment too, so it is tried a
+// quiet takes the set from boxes until close; live is that one works in it. A caller
+// that only asks whether one does also holds the lock for a moment, so it is tried a
 // few times.
 func (h *held) quiet() (live bool, err error) {
 	const tries, pause = 10, 2 * time.Millisecond

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Errors of a store. What wraps them says which set, and what to do.
+// Errors of a store. The errors that wrap them say which set, and what to do.
 var (
 	ErrNotFound = errors.New("there is no such set")
 	ErrExists   = errors.New("there is a set of that name already")
@@ -81,7 +81,8 @@ func (d *directory) prepare() error {
 			return fmt.Errorf("make %s: %w", name, err)
 		}
 	}
-	// What a crash has left. Where another program is at work, it waits.
+	// The rest that a crash has left. Where another program is at work, it
+	// waits.
 	l, err := tryLock(d.root, lockName, unix.LOCK_EX)
 	if err != nil {
 		return err

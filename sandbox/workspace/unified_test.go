@@ -34,7 +34,7 @@ func TestUnified(t *testing.T) {
 	}
 }
 
-// What is shown, git can apply, and comes to what Apply makes.
+// git can apply the diff that is shown, and comes to the same files as Apply.
 func TestGitTakesTheDiff(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	s, base := store(t)
