@@ -17,8 +17,8 @@ const (
 
 // clean is foreign text as it may be shown: on one line, without what no
 // reader sees or what turns text around, and at most so many characters of it.
-// What the words say is left as it is: a filter of words would lose results
-// about the very thing.
+// The words themselves are left as they are: a filter of words would lose
+// results about the very thing.
 func clean(s string, most int) string {
 	var b strings.Builder
 	b.Grow(min(len(s), most+8))

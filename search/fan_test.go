@@ -125,7 +125,7 @@ func TestNothingIsNotNoResults(t *testing.T) {
 	if got := none.Error(); none.RetryAfter <= 0 || !strings.Contains(got, "does not show that nothing exists") || !strings.Contains(got, "bing blocked, retry in ") || strings.Contains(got, "unusual") {
 		t.Errorf("got %q, retry in %v", got, none.RetryAfter)
 	}
-	// What was found before is better than nothing, and says how old it is.
+	// An older result is better than nothing, and says how old it is.
 }
 
 func TestStaleRatherThanNothing(t *testing.T) {

@@ -34,8 +34,8 @@ type healthLine struct {
 }
 
 // load takes over what the file of a directory says and this book does not
-// know later. What cannot be read is as if it were not there: engines are then
-// asked as at the first start.
+// know later. A file that cannot be read is as if it were not there: engines
+// are then asked as at the first start.
 func (b *book) load(dir string) error {
 	f, err := os.Open(filepath.Join(dir, healthFile))
 	if errors.Is(err, fs.ErrNotExist) {

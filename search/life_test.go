@@ -128,7 +128,7 @@ func TestCloseEndsAll(t *testing.T) {
 	}
 }
 
-// What an engine did is known after a restart.
+// The health of an engine is known after a restart.
 func TestRestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "search")
 	r := newRig(t, func(cfg *search.Config) { cfg.State = dir })
@@ -174,7 +174,7 @@ func TestProbe(t *testing.T) {
 	}
 	close(held)
 	eventually(t, "the probe's end", func() bool { return r.fan.Underway() == 0 })
-	// What came in late is in the cache.
+	// An answer that came in late is in the cache.
 	if again := r.search(search.Query{Text: "two"}); !again.Cached || of(t, again, "mojeek").Outcome != engine.OK {
 		t.Errorf("again: got cached %v, %+v", again.Cached, of(t, again, "mojeek"))
 	}

@@ -70,7 +70,7 @@ func (f *Fan) plan(g policies.Grant, q Query) (*plan, error) {
 		return nil, e
 	}
 	p.order()
-	// What engines answer depends on which are asked.
+	// The answers of engines depend on which engines are asked.
 	p.mark = f.mark(g.Tenant(), q.asKey(), names)
 	return p, nil
 }

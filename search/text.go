@@ -9,8 +9,8 @@ import (
 )
 
 // Text is the report for an agent: the results between two delimiters that no
-// result can know, and after them the line of what became of the engines. What
-// stands between the delimiters are the words of others.
+// result can know, and after them the line of what became of the engines. The
+// text between the delimiters is the words of others.
 func (r *Report) Text() string {
 	var nonce [16]byte
 	_, _ = rand.Read(nonce[:]) // it never fails (crypto/rand)

@@ -32,7 +32,7 @@ type answer struct {
 
 	drop []matcher
 
-	// What shows why there are no results.
+	// The proofs of a reason for having no results.
 	empty, captcha, blocked, limited, failed []proof
 }
 

@@ -23,8 +23,8 @@ type Recorded struct {
 	Engine string
 	File   string
 
-	// What the index expects; Organic is -1 where it does not say, and Outcome
-	// is "" or how the name of the outcome starts.
+	// The values that the index expects; Organic is -1 where it does not say,
+	// and Outcome is "" or how the name of the outcome starts.
 	Organic    int
 	Outcome    string
 	FirstTitle string

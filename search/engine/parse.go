@@ -5,7 +5,7 @@ package engine
 //
 // Results come first: where there are any, nothing else on the page counts.
 // Then come the engine's own proofs of a block, its proof of emptiness, and
-// what shows a block anywhere. What is left is drift if the page is one of
+// what shows a block anywhere. Any other page is drift if it is one of
 // results all the same, and a block if not: it is never empty.
 func (e *Engine) Parse(r Response) (p Parsed) {
 	defer func() {

@@ -26,8 +26,8 @@ type Response struct {
 	Truncated bool   // there was more than Body holds
 }
 
-// Hit is one result of one engine, unwrapped and with its markup removed. What
-// it says is foreign text.
+// Hit is one result of one engine, unwrapped and with its markup removed. Its
+// texts are a stranger's.
 type Hit struct {
 	Title     string
 	URL       string    // http or https, absolute

@@ -17,7 +17,7 @@ type scanner struct {
 	xml  bool
 	raw  string // the element just opened, whose content is text up to its end tag
 
-	// What the last call of next found.
+	// The token that the last call of next found.
 	name   string // of a tag, in small letters
 	value  string // of a text, with its references resolved
 	attrs  string // what stands between the name of a tag and its end

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Bounds of a tree. What lies beyond is left out: selectors walk a tree with a
-// call per level, and a page of results is far from either.
+// Bounds of a tree. Elements beyond them are left out: selectors walk a tree
+// with a call per level, and a page of results is far from either.
 const (
 	maxDepth = 256
 	maxNodes = 60_000

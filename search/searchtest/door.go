@@ -30,9 +30,9 @@ func (s *Server) Door(record func(egress.Record)) func(policies.Grant) (search.D
 }
 
 // Door makes egress doors that lead to the server: for Config.Door of a fan.
-// They are real ones, and judge by the grant. What is not real is the port,
-// that the engines' names have a loopback address, and who signs for them.
-// record, if not nil, gets what meets a door.
+// They are real ones, and judge by the grant. Three things are not real: the
+// port, the loopback address of the engines' names, and the authority of their
+// certificates.
 func (w Way) Door(record func(egress.Record)) func(policies.Grant) (search.Door, error) {
 	return func(g policies.Grant) (search.Door, error) {
 		e := *g.Egress()
