@@ -62,7 +62,7 @@ func (p *Pool) attend(ctx context.Context, ch *chrome) {
 	}
 }
 
-// bereaved is what happens when a Chrome has died.
+// bereaved retires a Chrome that has died.
 func (p *Pool) bereaved(ch *chrome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// BenchmarkCancel is the time from the end of a call's context until Chrome says
+// BenchmarkCancel measures the time from the end of a call's context until Chrome says
 // that the page is no more.
 func BenchmarkCancel(b *testing.B) {
 	for _, tt := range []struct{ name, html string }{

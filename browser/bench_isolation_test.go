@@ -10,7 +10,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// BenchmarkIsolation is the CPU time of a page by all processes that have a part
+// BenchmarkIsolation measures the CPU time of a page by all processes that have a part
 // in it, in a box and behind a door as the pool has it, against a Chrome with
 // neither and without its own sandbox.
 func BenchmarkIsolation(b *testing.B) {

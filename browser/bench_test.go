@@ -107,7 +107,7 @@ func BenchmarkPaired(b *testing.B) {
 	}
 }
 
-// BenchmarkStatic is a page of 32 KB through the static lane: door, request and
+// BenchmarkStatic measures a page of 32 KB through the static lane: door, request and
 // conversion.
 func BenchmarkStatic(b *testing.B) {
 	net := fetchtest.New(b)
@@ -145,7 +145,7 @@ rules:
 	held(b, "ms-p50", quantile(took, 50), 10)
 }
 
-// BenchmarkVersion is the start of the program, with all of this in it.
+// BenchmarkVersion measures the start of the program, with all of this in it.
 func BenchmarkVersion(b *testing.B) {
 	program := filepath.Join(b.TempDir(), "belljar")
 	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-o", program, "../cmd/belljar")
@@ -165,7 +165,7 @@ func BenchmarkVersion(b *testing.B) {
 	held(b, "ms-p50", quantile(took, 50), 15)
 }
 
-// BenchmarkCold is the first page of a pool: a box, a Chrome, a page.
+// BenchmarkCold measures the first page of a pool: a box, a Chrome, a page.
 func BenchmarkCold(b *testing.B) {
 	r := newRig(b, browser.Config{})
 	r.page("/plain", "<!doctype html><p>plain")
@@ -183,7 +183,7 @@ func BenchmarkCold(b *testing.B) {
 	}
 }
 
-// BenchmarkCallers is how many pages a second several callers get.
+// BenchmarkCallers measures how many pages a second several callers get.
 func BenchmarkCallers(b *testing.B) {
 	r := newRig(b, browser.Config{})
 	r.page("/script", script())
@@ -210,7 +210,7 @@ func BenchmarkCallers(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is what a Chrome holds, and a page more that waits.
+// BenchmarkMemory measures what a Chrome holds, and a page more that waits.
 func BenchmarkMemory(b *testing.B) {
 	var used [2]int64
 	for i, slots := range []int{1, 9} {

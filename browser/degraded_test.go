@@ -15,8 +15,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// unnestedEnv has the test be run in a process to which the host allows boxes and
-// no namespaces like those of Chrome's own sandbox.
+// unnestedEnv tells the test that it runs in a process to which the host allows
+// boxes, and no namespaces like those of Chrome's own sandbox.
 const unnestedEnv = "BELLJAR_TEST_UNNESTED"
 
 // Where Chrome's own sandbox cannot work, a page is loaded only if the policy

@@ -102,7 +102,7 @@ func (t *tab) isDocument(id, loader, frame, kind string) bool {
 	return kind == "Document" && id == loader && frame == string(t.frame)
 }
 
-// began is a request of the page.
+// began notes a request of the page.
 func (t *tab) began(e requestWillBeSent) {
 	if t.isDocument(e.RequestID, e.LoaderID, e.FrameID, e.Type) {
 		t.change(func() {
@@ -118,7 +118,7 @@ func (t *tab) began(e requestWillBeSent) {
 	t.change(func() { t.traffic.begin(e.RequestID, e.Request.URL, e.Type, t.dom) })
 }
 
-// answered is the head of an answer.
+// answered notes the head of an answer.
 func (t *tab) answered(params []byte) {
 	var head responseHead
 	if decode(params, &head) != nil || !t.isDocument(head.RequestID, head.LoaderID, head.FrameID, head.Type) {
@@ -139,7 +139,7 @@ func (t *tab) answered(params []byte) {
 	})
 }
 
-// ended is the end of a request, with an error or without.
+// ended notes the end of a request, with an error or without.
 func (t *tab) ended(e loadingEnded) {
 	t.change(func() {
 		if !t.traffic.end(e) && e.Type == "Document" && e.ErrorText != "" {

@@ -29,8 +29,8 @@ func (p *Pool) ready(ctx context.Context, ch *chrome) *tab {
 	}
 }
 
-// distrust is what happens when a page gave no sign of life: its Chrome gets no more
-// calls, since the pages and renderers that it keeps for them may be no better.
+// distrust retires the Chrome of a page that gave no sign of life. It gets no more calls,
+// since the pages and renderers that it keeps for them may be no better.
 func (p *Pool) distrust(ch *chrome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -278,7 +278,7 @@ func (p *Pool) makeRoom() {
 	}
 }
 
-// back is what happens when a page is done with. A nil tab was never there.
+// back takes back a page that a call is done with. A nil tab was never there.
 func (p *Pool) back(ctx context.Context, ch *chrome, t *tab) {
 	disposed := true
 	if t != nil && !ch.dead() {

@@ -78,15 +78,14 @@ func (s *state) downloads(url, name string) {
 	})
 }
 
-// complete is the end of a document's loading, with a load event or without.
-// s.mu is held.
+// complete notes the end of a document's loading, with a load event or without.
 func (s *state) complete(event bool) {
 	if s.committed && !s.loaded {
 		s.dom, s.loaded, s.loadedAt, s.stopped = true, true, time.Now(), !event
 	}
 }
 
-// navigated is a new document in the page. s.mu is held.
+// navigated notes a new document in the page.
 func (s *state) navigated(f frameInfo) {
 	if f.UnreachableURL != "" { // Chrome's own page about an error
 		if s.committed {

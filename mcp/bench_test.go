@@ -17,7 +17,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// BenchmarkCall is one tools/call of echo over a pair of pipes, with so many
+// BenchmarkCall measures one tools/call of echo over a pair of pipes, with so many
 // in flight. "wire" is a loop that answers without reading, so it is what the
 // client of the benchmark and the pipes cost; "sdk" is the bare go-sdk with
 // its own transport and no gate; "belljar" is what ServeStdio does: guard,

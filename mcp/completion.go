@@ -29,7 +29,7 @@ type Completion struct {
 
 // Bounds of one completion.
 const (
-	completeOf = 100  // values (2025-11-25, "Completion")
+	completeOf = 100  // values (MCP 2025-11-25, "Completion")
 	valueMost  = 4096 // bytes of a value of an upstream; longer ones are left out
 	givenMost  = 64   // values of others
 )

@@ -28,7 +28,7 @@ import (
 // client's.
 const serveEnv = "BELLJAR_BENCH_SERVE"
 
-// BenchmarkHTTPCall is one tools/call of echo over HTTP on loopback, with so many in
+// BenchmarkHTTPCall measures one tools/call of echo over HTTP on loopback, with so many in
 // flight. Each server is a process of its own, and its CPU is read from it. "echo" is
 // net/http that reads the body and writes an answer of the same size; "sdk" is the
 // go-sdk's handler without a gate; "legacy" and "modern" are belljar's with a policy and

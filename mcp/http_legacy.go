@@ -99,7 +99,7 @@ func (s *webSession) serve(rw http.ResponseWriter, r *http.Request, p posted, an
 	case errors.Is(err, sse.ErrEnded):
 		http.Error(rw, "the session has ended; send initialize", http.StatusNotFound)
 	case err != nil:
-		// The call goes on (2025-11-25, basic/transports: "Disconnection ... SHOULD NOT be
+		// The call goes on (MCP 2025-11-25, basic/transports: "Disconnection ... SHOULD NOT be
 		// interpreted as the client cancelling its request").
 		s.guard.giveUp(x)
 	}

@@ -20,7 +20,7 @@ import (
 
 // In the modern era a server asks by its result. A call that needs a person returns
 // the question (input_required), and the client makes the same call again with the
-// answers and with a state of ours, which it can neither read nor change (2026-07-28,
+// answers and with a state of ours, which it can neither read nor change (MCP 2026-07-28,
 // "Multi Round-Trip Requests"). The question itself is open on the server; the state
 // only proves that this call asked it.
 

@@ -711,7 +711,7 @@ func TestRemoteResources(t *testing.T) {
 var usualDefinition = `{"name":"navigate","title":"Navigate","description":"` + strings.Repeat("Goes to a page and waits. ", 8) + `","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{` +
 	`"url":{"type":"string","description":"The URL to navigate to"},"timeout":{"type":"integer","minimum":0,"description":"How long to wait, in milliseconds"}},"required":["url"],"additionalProperties":false},"annotations":{"title":"Navigate","readOnlyHint":false,"openWorldHint":true}}`
 
-// BenchmarkListOfUpstreams is one list of 20 upstreams with 20 tools each, beside one of the
+// BenchmarkListOfUpstreams measures one list of 20 upstreams with 20 tools each, beside one of the
 // server's own tools.
 func BenchmarkListOfUpstreams(b *testing.B) {
 	for _, upstreams := range []int{0, 20} {

@@ -212,7 +212,7 @@ func (rs *resources) completeGated(ctx context.Context, r *Resource, session *Se
 
 // readResult is the answer to resources/read with empty texts in it. The go-sdk leaves
 // an empty text out, but the contents of a resource must have either text or blob
-// (2025-11-25, "TextResourceContents"): clients throw an error.
+// (MCP 2025-11-25, "TextResourceContents"): clients throw an error.
 type readResult struct{ *sdk.ReadResourceResult }
 
 // withEmptyText returns a result that clients can read.

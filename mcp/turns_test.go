@@ -107,7 +107,7 @@ func (c *crowd) request(method, path, session, body string) *page {
 	return w
 }
 
-// step is what one of the clients does.
+// step does something that one of the clients may do, at random.
 func (c *crowd) step() {
 	switch c.r.IntN(16) {
 	case 0, 1:

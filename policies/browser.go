@@ -6,7 +6,7 @@ import "fmt"
 // and behind which walls. The zero value means no Chrome.
 type Browser int
 
-// The values, from the closed one up.
+// The values, the strictest first.
 const (
 	BrowserOff       Browser = iota // pages are fetched, and never run
 	BrowserSandboxed                // a Chrome in a box with its own sandbox on, or no Chrome

@@ -7,7 +7,7 @@ import "fmt"
 // see Asking.
 type Channel int
 
-// The channels, from the closed one up.
+// The channels, the strictest first.
 const (
 	ChannelDeny    Channel = iota // the call is refused
 	ChannelDefault                // nobody is asked; the answer says so and repeats what the agent recommended

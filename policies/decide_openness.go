@@ -9,7 +9,7 @@ const OtherTools = "other tools"
 // Unasked says how much is let through without a question.
 type Unasked string
 
-// The values, from the closed one up.
+// The values, the strictest first.
 const (
 	UnaskedNone Unasked = "denied" // no call
 	UnaskedAsks Unasked = "asks"   // none without a question

@@ -33,7 +33,7 @@ func FuzzLayer(f *testing.F) {
 	})
 }
 
-// BenchmarkDecideLayers is a decision under three layers.
+// BenchmarkDecideLayers measures a decision under three layers.
 func BenchmarkDecideLayers(b *testing.B) {
 	p := loaded(b, "/srv/app")
 	f := policies.Facts{Tenant: "team-a", Tool: "Bash", Command: "cd /workspace && git log --oneline | head -5 && make test"}

@@ -46,7 +46,7 @@ func (d *profileDecoder) browser(n *yaml.Node) browsing {
 		d.Fault(o.get("act"), "write walls: sandboxed", "walls is off, so no browser can act")
 	}
 	b.acting.Eval = EvalRead
-	// An unknown word leaves a fault and counts as the closed one.
+	// An unknown word leaves a fault and counts as the strictest one.
 	if v := o.get("eval"); v != nil {
 		b.acting.Eval = Eval(max(d.word(v, "eval", evals...), 0))
 	}

@@ -28,7 +28,7 @@ type Profile struct {
 // one.
 type Access int
 
-// The accesses, from the closed one up.
+// The accesses, the strictest first.
 const (
 	AccessNone    Access = iota // no workspace is mounted
 	AccessRead                  // mounted read-only
@@ -53,7 +53,7 @@ func (a Access) String() string {
 // Network says what may leave a box. The zero value is nothing.
 type Network int
 
-// The networks, from the closed one up.
+// The networks, the strictest first.
 const (
 	NetworkNone Network = iota // a loopback interface of its own only
 	NetworkDoor                // the egress door besides: what the Egress of the grant lets through

@@ -6,7 +6,7 @@ import "slices"
 // is RenderNever.
 type Render int
 
-// The values, from the closed one up.
+// The values, the strictest first.
 const (
 	RenderNever  Render = iota // what the server sends is read as it is
 	RenderAuto                 // pages that are empty without their scripts, and those of calls that ask for it

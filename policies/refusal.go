@@ -204,7 +204,7 @@ func (d Decision) said(head string, r Refusal, again string) string {
 	return head + ". Nothing was run.\n" + part.String() + "Why: " + r.Reason + "\nDo this instead: " + r.Instead + "\n" + again + byCall(r.CallID)
 }
 
-// part is the line that says which part decided, where there is a choice.
+// part writes the line that says which part decided, where there is a choice.
 func (d Decision) part(b *strings.Builder) {
 	if d.Part == "" || d.Parts <= 1 && d.Subject == aCommand {
 		return

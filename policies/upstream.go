@@ -14,10 +14,10 @@ import (
 // the form that other clients have; the policy says what may become of each.
 
 // Pin says what is done about the tools of a server that nobody has seen before. The
-// zero value is the closed one.
+// zero value is the strictest one.
 type Pin int
 
-// The pins, from the closed one up.
+// The pins, the strictest first.
 const (
 	PinStrict Pin = iota // only what was imported
 	PinAsk               // what a person agreed to
@@ -31,10 +31,10 @@ var pins = []string{PinStrict: "strict", PinAsk: "ask", PinTofu: "tofu", PinOff:
 func (p Pin) String() string { return pins[p] }
 
 // Share says whose calls one running server serves; a server never serves two tenants.
-// The zero value is the closed one.
+// The zero value is the strictest one.
 type Share int
 
-// The shares, from the closed one up.
+// The shares, the strictest first.
 const (
 	ShareSession   Share = iota // those of one session
 	SharePrincipal              // those of one principal of a tenant
@@ -46,7 +46,7 @@ var shares = []string{ShareSession: "session", SharePrincipal: "principal", Shar
 // String is the share as policies spell it.
 func (s Share) String() string { return shares[s] }
 
-// SecretPlace says where a secret is put. The zero value is the closed one.
+// SecretPlace says where a secret is put. The zero value is the strictest one.
 type SecretPlace int
 
 // The places.

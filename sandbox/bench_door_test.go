@@ -13,7 +13,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// BenchmarkDoor is what the egress door costs: the same client, beside the box
+// BenchmarkDoor measures what the egress door costs: the same client, beside the box
 // and in it, in turn, against one server on this host's loopback. Ratios are of
 // the medians of rounds. Peers are what else connects a box to the network.
 func BenchmarkDoor(b *testing.B) {
@@ -102,7 +102,7 @@ func BenchmarkDoor(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenDoor is how long a box takes to open, without a network and
+// BenchmarkOpenDoor measures how long a box takes to open, without a network and
 // with.
 func BenchmarkOpenDoor(b *testing.B) {
 	s, err := sandbox.New(sandbox.Config{Workspace: b.TempDir()})

@@ -13,7 +13,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// BenchmarkRun is the smallest calls there are: a plain fork and exec, the
+// BenchmarkRun measures the smallest calls there are: a plain fork and exec, the
 // same in a box, and in what else this host has (scripts/peers installs them).
 func BenchmarkRun(b *testing.B) {
 	const tail = 2

@@ -21,7 +21,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// BenchmarkScale is a thousand idle boxes of many tenants: how fast they come,
+// BenchmarkScale measures a thousand idle boxes of many tenants: how fast they come,
 // what they hold, what a call in one of them costs, and how fast they go.
 //
 // A box is idle in two states. For the first minute it is awake, with its init

@@ -22,7 +22,7 @@ var works = []struct {
 	{"files", "/bin/rm", "mkdir many; for i in {1..2000}; do echo $i > many/$i; done; rm -r many", 8},
 }
 
-// BenchmarkWork is how much a box slows down what runs in it: the same script
+// BenchmarkWork measures how much a box slows down what runs in it: the same script
 // outside and inside, on the same files, and in bubblewrap.
 func BenchmarkWork(b *testing.B) {
 	const limit = 1.1

@@ -120,7 +120,7 @@ func (s *servers) names() []string {
 	return slices.Compact(seen)
 }
 
-// record is told what went through the door.
+// record counts what went through the door.
 func (s *servers) record(_ string, r egress.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

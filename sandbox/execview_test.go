@@ -282,7 +282,7 @@ func TestExecCovers(t *testing.T) {
 	}
 }
 
-// BenchmarkExec is the price of a look at each program: 200 of them, in boxes
+// BenchmarkExec measures the price of a look at each program: 200 of them, in boxes
 // with and without.
 func BenchmarkExec(b *testing.B) {
 	const many = "for i in {1..200}; do /bin/true; done"

@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// restEnv has the boxes of all tests but those of parking parked as soon as nothing runs in them, by
-// whatever it is set to.
+// restEnv, set to anything, makes boxes park as soon as nothing runs in them, in all tests but those
+// of parking.
 const restEnv = "BELLJAR_TEST_PARK"
 
 // world is a supervisor over an empty workspace.

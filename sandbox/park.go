@@ -29,7 +29,8 @@ import (
 // costs the next command some two milliseconds.
 const restAfter = 30 * time.Second
 
-// rest is what a box does that was left alone for a while.
+// rest lets a box rest that was left alone for a while: first it gives up its
+// warm shell, and the next time it is parked.
 func (l *life) rest() {
 	b := l.box
 	b.table.mu.Lock()

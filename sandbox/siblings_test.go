@@ -409,8 +409,8 @@ func TestLandlockVersions(t *testing.T) {
 	}
 }
 
-// layersEnv has the test binary put itself below so many domains of Landlock
-// that one more fits, and try to run a command: that of the box is the one.
+// layersEnv makes the test binary put itself below as many domains of Landlock as leave room for
+// one more, and then run a command in a box, whose domain is that one.
 const layersEnv = "SANDBOX_TEST_LAYERS"
 
 // layered is that program.

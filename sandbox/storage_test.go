@@ -210,8 +210,8 @@ func TestStorageUnderAProjectQuota(t *testing.T) {
 	}
 }
 
-// areaHelper is set in a process that is to be killed: how it opens an area,
-// and where.
+// areaHelper is set in a process that is to be killed. Its value says how the
+// process opens an area, and where.
 const areaHelper = "BELLJAR_TEST_AREA"
 
 var openers = map[string]func(string, int64, int64, int) (*storage, error){"loop": openLoop, "quota": openQuota}

@@ -47,7 +47,7 @@ var hostile = []string{
 // asks for twenty times as many.
 const calls = 500
 
-// callsEnv overrides it.
+// callsEnv is the environment variable that overrides calls.
 const callsEnv = "BELLJAR_TEST_CALLS"
 
 // After any number of hostile calls nothing is left: no process in the box,

@@ -137,7 +137,7 @@ func expected(kind, tag string) map[string]bool {
 	return all
 }
 
-// BenchmarkFan is eleven engines of which four are sick, asked by the fan and
+// BenchmarkFan measures eleven engines of which four are sick, asked by the fan and
 // by one that waits for all, in turn.
 func BenchmarkFan(b *testing.B) {
 	for _, kind := range []string{"sick", "flaky"} {

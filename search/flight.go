@@ -64,7 +64,7 @@ func (f *Fan) publish(fl *flight, r *Report, err error) {
 	close(fl.ready)
 }
 
-// land is the end of a flight.
+// land ends a flight.
 func (f *Fan) land(fl *flight, door *egress.Loan[Door]) {
 	f.doors.Give(door)
 	f.mu.Lock()

@@ -64,8 +64,8 @@ func (b *book) load(dir string) error {
 	return nil
 }
 
-// take is the health that a line says. A file is no reason to leave an engine
-// alone for longer than any failure does.
+// take takes over the health from a line of the file. A file is no reason to
+// leave an engine alone for longer than any failure does.
 func (h *health) take(l healthLine) {
 	h.fails, h.last, h.since = max(0, min(l.Fails, 32)), engine.OutcomeOf(l.Last), l.Since
 	h.until = l.Until

@@ -162,7 +162,7 @@ func (r *run) await() {
 	}
 }
 
-// take is one answer.
+// take takes one answer in.
 func (r *run) take(a arrival) {
 	r.running--
 	en := a.entry

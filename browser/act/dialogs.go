@@ -11,8 +11,8 @@ import (
 // agent; the rest is counted and dismissed.
 const maxAlerts, maxAsked = 5, 20
 
-// dialogOpens is a dialog of the page. An alert is closed at once and written down.
-// The others wait for the agent, or until DialogTime has passed.
+// dialogOpens handles a dialog that the page opens. An alert is closed at once and written down. The
+// others wait for the agent, or until DialogTime has passed.
 func (t ear) dialogOpens(session string, v dialogEvent) {
 	text := cut(escaped(t.e.masks.hide(v.Message[:min(len(v.Message), 64<<10)])), MaxDialogText)
 	answer := func(accept bool) func() {

@@ -34,7 +34,8 @@ func (p *plan) do(ctx context.Context, s Step) (*Outcome, error) {
 	return out, err
 }
 
-// told is what became of the step, beside what it did itself. The agent reads it unless the step failed.
+// told adds to out what else became of the step, such as a dialog or a new page. The agent reads it
+// unless the step failed.
 func (p *plan) told(out *Outcome, commits int, failed error) {
 	t, e := p.t, p.e
 	if d := t.waiting(); d != nil {

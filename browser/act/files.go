@@ -78,7 +78,7 @@ func fileName(raw string) string {
 	return name
 }
 
-// fileBegins is a download that Chrome begins.
+// fileBegins handles a download that Chrome begins.
 func (e *engine) fileBegins(v downloadEvent) {
 	var of *tab
 	e.mu.Lock()

@@ -121,8 +121,8 @@ func (e *engine) hear(method string, params []byte) {
 	}
 }
 
-// appears is a session of a page: one that was asked for, or a window that a page opened. Both wait.
-// Or it is of a tab, to which chromedp has attached, and which needs nothing.
+// appears handles the session of a new page: one that was asked for, or a window that a page opened.
+// Both wait. The session of a tab, to which chromedp has attached, needs nothing.
 func (e *engine) appears(v attachEvent) {
 	e.mu.Lock()
 	if slices.ContainsFunc(e.tabs, func(t *tab) bool { return t.target == v.TargetInfo.TargetID }) {
@@ -144,7 +144,7 @@ func (e *engine) appears(v attachEvent) {
 	}
 }
 
-// window is a window that a page opened.
+// window handles a window that a page opened.
 func (e *engine) window(v attachEvent) {
 	e.mu.Lock()
 	var opener *tab
@@ -315,7 +315,8 @@ func (t ear) hear(session, method string, params []byte) {
 	}
 }
 
-// lost is an event of a session of the tab that was dropped, since too many came. It must not block.
+// lost counts an event of a session of the tab that was dropped, since too many came. It must not
+// block.
 func (t ear) lost(session, method string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -389,7 +390,7 @@ func (t ear) throttle(ctx context.Context, session string) {
 	}
 }
 
-// attached is a new session: a frame of another site, or a worker. All of them wait.
+// attached handles a new session: a frame of another site, or a worker. All of them wait.
 func (t ear) attached(parent string, v attachEvent) {
 	e := t.e
 	switch v.TargetInfo.Type {
@@ -422,7 +423,7 @@ func (t ear) attached(parent string, v attachEvent) {
 	}
 }
 
-// detached is a session that has ended.
+// detached handles the end of a session.
 func (e *engine) detached(v attachEvent) {
 	e.mu.Lock()
 	t := e.bySess[v.SessionID]
@@ -451,8 +452,8 @@ func (e *engine) detached(v attachEvent) {
 	t.change(func() {})
 }
 
-// paused is a document that a frame is about to ask for. It is decided elsewhere,
-// since that may take a moment.
+// paused handles a request for a document that Chrome has paused. The decision is made elsewhere, since
+// that may take a moment.
 func (t ear) paused(session string, v pausedEvent) {
 	e := t.e
 	refuse := func() { // aborted, so that the page stays where it is
@@ -511,7 +512,7 @@ func (t ear) judge(v pausedEvent) error {
 // makes none of the page's network requests of it, and a page cannot set this header.
 func (v pausedEvent) isFile() bool { return v.NetworkID == "" && v.Request.Headers.Document == "" }
 
-// challenged is a server that asks for a user and a password. Nobody is asked.
+// challenged answers a server that asks for a user and a password. Nobody is asked.
 func (t ear) challenged(session string, v pausedEvent) {
 	t.e.errand(func() {
 		begin(t.e.g, session, fetch.ContinueWithAuth, fetch.ContinueWithAuthParams{

@@ -108,9 +108,9 @@ func answerOf[R any](ctx context.Context, t *tab, sent pending[R], slow func()) 
 	return r, err
 }
 
-// timedOut is for a page that did not answer its caller in time. If it may be known by now that the
-// page hangs, awake looks at it. Otherwise a frame of another site is given up, so that it keeps nobody
-// from the others.
+// timedOut handles a page that did not answer its caller in time. If it may be known by now that the page
+// hangs, awake looks at it. Otherwise a frame of another site is given up, so that it keeps nobody from
+// the others.
 func timedOut(ctx context.Context, t *tab, session string) {
 	q := ask(t, session)
 	t.mu.Lock()

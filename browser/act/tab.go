@@ -247,7 +247,7 @@ func (t *tab) frameOf(id string) (frame, bool) {
 	return *f, true
 }
 
-// navigated is a new document in a frame. t.mu is held.
+// navigated notes a new document in a frame.
 func (t *tab) navigated(session, id, parent, loader, url string) {
 	f := t.frames[id]
 	if f == nil {

@@ -234,7 +234,7 @@ func FuzzMetaRefresh(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, page []byte) { fetch.MetaRefresh(page) })
 }
 
-// BenchmarkGet is a page of 32 KB through the door, over a connection that
+// BenchmarkGet measures a page of 32 KB through the door, over a connection that
 // stands.
 func BenchmarkGet(b *testing.B) {
 	r := &rig{Net: fetchtest.New(b)}

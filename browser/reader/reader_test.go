@@ -234,7 +234,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// BenchmarkStatic is a small page through the static lane: door, request and
+// BenchmarkStatic measures a small page through the static lane: door, request and
 // conversion.
 func BenchmarkStatic(b *testing.B) {
 	r := newRig(b, false)

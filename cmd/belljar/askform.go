@@ -60,7 +60,7 @@ func (f *askForm) typing() bool { return f.cursor == len(f.question().Options) &
 // closed reports whether the question takes its options alone.
 func (f *askForm) closed() bool { return f.question().Kind == question.YesNo }
 
-// press is one key. Pasted text comes as keys, too.
+// press handles one key. Pasted text comes as keys, too.
 func (f *askForm) press(key string) {
 	rows := len(f.question().Options)
 	if !f.closed() {
@@ -114,7 +114,7 @@ func (f *askForm) enter(key string) {
 // maxTyped bounds what is typed, in characters; an answer may have fewer.
 const maxTyped = 4000
 
-// take is the answer to the question that is shown, if it fits.
+// take answers the question that is shown, if the answer fits.
 func (f *askForm) take() {
 	q := f.question()
 	var said []string

@@ -29,7 +29,8 @@ type chat struct {
 	ids  []string
 }
 
-// say is a command as it is typed, with what is typed into it.
+// say runs `belljar ask` with what a person types into it, and adds both to the text of the
+// chat.
 func (k *chat) say(t *testing.T, typed string, args ...string) {
 	t.Helper()
 	cmd := k.command(t.Context(), append(append([]string{"ask"}, args...), "--state", k.state)...)
@@ -97,7 +98,7 @@ func (k *chat) asks(t *testing.T, c client, waiting int, questions string) (id s
 	return "", nil
 }
 
-// hears is what the agent is told.
+// hears adds the answer that the agent gets to the text of the chat.
 func (k *chat) hears(answer <-chan *sdk.CallToolResult) {
 	fmt.Fprintf(&k.text, "# the agent hears:\n%s\n\n", strings.Join(textsOf(<-answer), "\n"))
 }

@@ -23,14 +23,14 @@ type auditing struct {
 	asJSON                                bool
 }
 
-// flags are those that say which log is meant.
+// flags adds the flags that choose the log.
 func (a *auditing) flags(c *cobra.Command) {
 	c.Flags().StringVar(&a.log, "log", "", "`directory` of the log (default: the policy's, else audit in the state directory)")
 	c.Flags().StringVar(&a.state, "state", "", "state `directory` (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().StringVar(&a.policy, "policy", "", "policy `file` that may say where the log is (default: as for serve)")
 }
 
-// filters are those that say which records are meant.
+// filters adds the flags that choose the records.
 func (a *auditing) filters(c *cobra.Command) {
 	c.Flags().StringVar(&a.tenant, "tenant", "", "only records of this tenant")
 	c.Flags().StringVar(&a.session, "session", "", "only records of this session, or of its box")

@@ -46,7 +46,7 @@ shows what waits for an answer, and what the server does; docs/console.md says m
 	return c
 }
 
-// consoleFlags are those that say where a server shows its console.
+// consoleFlags adds the flags for the address of a server's console.
 func consoleFlags(c *cobra.Command, s *server.Service) {
 	c.Flags().StringVar(&s.Console, "console", "", "show people this server in a browser, on this `address`, such as 127.0.0.1:8931; \"belljar console\" prints the link")
 	c.Flags().StringVar(&s.ConsoleRemote.URL, "console-url", "", "`URL` of the console as browsers know it, such as https://belljar.example/console/ at a proxy")

@@ -42,7 +42,7 @@ func relays() {
 	serveFloor(proxy.ServeHTTP)
 }
 
-// BenchmarkFleet is a call through a front and a worker against the same call of a server
+// BenchmarkFleet measures a call through a front and a worker against the same call of a server
 // without a fleet, in turns, with client and servers on one machine: how much time the way
 // adds, and how many of the calls of a direct server it can serve; and the same for the floor.
 func BenchmarkFleet(b *testing.B) {
@@ -109,7 +109,7 @@ func BenchmarkFleet(b *testing.B) {
 	}
 }
 
-// BenchmarkFleetIdle is what idle clients and idle places cost: streams that wait, each with a
+// BenchmarkFleetIdle measures what idle clients and idle places cost: streams that wait, each with a
 // connection of its own to a front, and places of a worker that nobody uses. The first call in
 // each place, which makes it, is timed.
 func BenchmarkFleetIdle(b *testing.B) {

@@ -15,7 +15,8 @@ import (
 	"belljar.dev/internal/server"
 )
 
-// linkFlags are the files by which the ends of a link know each other.
+// linkFlags adds the flags for the files by which the ends of a link know
+// each other.
 func linkFlags(c *cobra.Command, files *fleet.Credentials) {
 	c.Flags().StringVar(&files.Cert, "link-cert", "", "PEM `file` with the certificate of this end of the link; it is read again when it changes")
 	c.Flags().StringVar(&files.Key, "link-key", "", "PEM `file` with the key of that certificate")

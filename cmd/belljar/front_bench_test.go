@@ -204,7 +204,7 @@ func overPipe(b *testing.B, f *fronted) *testenv.Rival {
 	}}
 }
 
-// BenchmarkFront is a call through the whole of belljar: HTTP with the JWT
+// BenchmarkFront measures a call through the whole of belljar: HTTP with the JWT
 // of an issuer, policy and audit log, against net/http that gives bodies back; and
 // WebSocket against stdio. The rivals take turns in slices of b.N calls, and the ratios are
 // medians of those of slices next to each other. CPU is that of the server alone.
@@ -254,7 +254,7 @@ func BenchmarkFront(b *testing.B) {
 	}
 }
 
-// BenchmarkFrontFairness is the time of a tenant's calls, one after the other, alone and
+// BenchmarkFrontFairness measures the time of a tenant's calls, one after the other, alone and
 // beside another tenant that sends ten times what its policy allows.
 func BenchmarkFrontFairness(b *testing.B) {
 	const turns, limit, times = 10, 200, 10
@@ -305,7 +305,7 @@ func BenchmarkFrontFairness(b *testing.B) {
 	b.ReportMetric(float64(refused)/float64(max(1, sent)), "refused-share")
 }
 
-// BenchmarkFrontSessions is what sessions cost: the first call after kill -9 of one that
+// BenchmarkFrontSessions measures what sessions cost: the first call after kill -9 of one that
 // was kept, its second, and the memory of 100.
 func BenchmarkFrontSessions(b *testing.B) {
 	const sessions = 100
@@ -342,7 +342,7 @@ func BenchmarkFrontSessions(b *testing.B) {
 	b.ReportMetric(20, "100-sessions-MiB-limit")
 }
 
-// BenchmarkFrontIdle is the memory of a thousand streams on which nothing happens, and the
+// BenchmarkFrontIdle measures the memory of a thousand streams on which nothing happens, and the
 // time that their comments take. A stream of events belongs to a session, whose memory is
 // not counted; a WebSocket is one.
 func BenchmarkFrontIdle(b *testing.B) {

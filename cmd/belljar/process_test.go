@@ -293,7 +293,7 @@ func built(b *testing.B) string {
 	return program
 }
 
-// BenchmarkServe is the start of a server to its first answer, and what it holds when
+// BenchmarkServe measures the start of a server to its first answer, and what it holds when
 // idle. The limits are 10 ms and 20 MiB. The state directory is there already, but for
 // the first start of all, which waits for the disk to have the keys of the audit log.
 func BenchmarkServe(b *testing.B) {
@@ -333,7 +333,7 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
-// BenchmarkVersion is the shortest command: the start of the program. The limit is 6 ms.
+// BenchmarkVersion measures the shortest command: the start of the program. The limit is 6 ms.
 func BenchmarkVersion(b *testing.B) {
 	program := built(b)
 	var all []time.Duration

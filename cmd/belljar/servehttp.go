@@ -16,7 +16,7 @@ import (
 // httpFlag is the flag that the others of a server over HTTP go with.
 const httpFlag = "http"
 
-// httpFlags are where and how a server serves HTTP.
+// httpFlags adds the flags for where and how a server serves HTTP.
 func httpFlags(c *cobra.Command, cfg *front.Config, places *placeFlag, also *server.Transports) {
 	c.Flags().StringVar(&cfg.Addr, httpFlag, "", "serve HTTP on this `address`, such as 127.0.0.1:8930")
 	of := pflag.NewFlagSet(httpFlag, pflag.ContinueOnError)
@@ -28,7 +28,7 @@ func httpFlags(c *cobra.Command, cfg *front.Config, places *placeFlag, also *ser
 	c.Flags().AddFlagSet(of)
 }
 
-// listenFlags are how a server listens for clients over HTTP.
+// listenFlags adds the flags for how a server listens for clients over HTTP.
 func listenFlags(of *pflag.FlagSet, cfg *front.Config) {
 	cfg.Connections = front.Connections
 	of.StringVar(&cfg.Cert, "tls-cert", "", "PEM `file` with the certificate of the server and those that lead to it; it is read again when it changes")
@@ -42,7 +42,7 @@ func listenFlags(of *pflag.FlagSet, cfg *front.Config) {
 	of.StringVar(&cfg.AccessLog, "access-log", "", "`file` that gets a line of JSON for each request, or - for standard output; SIGHUP opens it again")
 }
 
-// adminFlag is where a server answers probes, and programs that gather metrics.
+// adminFlag adds the flag for the address of probes and metrics.
 func adminFlag(c *cobra.Command, addr *string) {
 	const name = "admin"
 	c.Flags().StringVar(addr, name, "", "answer /livez, /readyz and /metrics on this loopback `address`, such as 127.0.0.1:9464, or unix:PATH")

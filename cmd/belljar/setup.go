@@ -27,12 +27,12 @@ func (s *setup) flags(c *cobra.Command) {
 	c.Flags().StringArrayVar(&s.HostEnv, "host-env", nil, "`name` of a variable that programs outside boxes (commands of secrets, trusted hooks) get too; again for more")
 }
 
-// tenantFlag is --tenant.
+// tenantFlag adds the flag --tenant.
 func (s *setup) tenantFlag(c *cobra.Command) {
 	c.Flags().StringVar(&s.Tenant, "tenant", policies.LocalTenant, "whose calls these are: a tenant of the policy, by `NAME`, or local")
 }
 
-// callsFlag is --checkpoint-calls.
+// callsFlag adds the flag --checkpoint-calls.
 func (s *setup) callsFlag(c *cobra.Command) {
 	c.Flags().BoolVar(&s.Checkpoints, "checkpoint-calls", false, "with an overlay workspace, make a checkpoint after each command that changed it, named call-1, call-2 and so on; belljar workspace rollback returns to one")
 }

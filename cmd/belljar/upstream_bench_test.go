@@ -70,7 +70,7 @@ func perSecond(b *testing.B, s *process, tool string, n int) float64 {
 	return float64(n) / time.Since(begin).Seconds()
 }
 
-// BenchmarkUpstream is a call of another server's tool through belljar, with its policy, audit
+// BenchmarkUpstream measures a call of another server's tool through belljar, with its policy, audit
 // log and the server in a box, against a call of the same server without belljar. Both are
 // over stdio, one call after the other; the rivals take turns, and the ratio is the median of
 // those of slices next to each other. The limits are 80 µs more, and 1.6 times as much. With 32
@@ -205,7 +205,7 @@ func sdkServer() {
 // npmStarts is the package that BenchmarkNpx starts.
 const npmStarts = "@modelcontextprotocol/server-everything@2026.8.31"
 
-// BenchmarkNpx is the start of a session with a server of npm that was fetched before, until the
+// BenchmarkNpx measures the start of a session with a server of npm that was fetched before, until the
 // server's tools are listed, against npx --prefer-offline without belljar. It needs the network
 // once, see TestNpmServers.
 func BenchmarkNpx(b *testing.B) {

@@ -21,7 +21,7 @@ type newEntry struct {
 	sse          bool
 }
 
-// toFlag is the flag --to of the commands that write a file of servers.
+// toFlag adds the flag --to of the commands that write a file of servers.
 func toFlag(c *cobra.Command, to *string) {
 	c.Flags().StringVar(to, "to", "", "`file` of servers to write into (default: servers.json beside your policy)")
 }

@@ -6,7 +6,7 @@ import (
 	"belljar.dev/internal/server"
 )
 
-// hookFlags are the flags of the hooks that a command runs.
+// hookFlags adds the flags of the hooks that a command runs.
 func hookFlags(c *cobra.Command, h *server.Hooks) {
 	c.Flags().StringArrayVar(&h.Folders, "hooks", nil, "`directory` of hooks, which run in a box; again for more (default: $XDG_CONFIG_HOME/belljar/hooks)")
 	c.Flags().StringArrayVar(&h.OnHost, "trust-hook", nil, "run the hook `EVENT/NAME` outside any box, with your rights on this machine; again for more")

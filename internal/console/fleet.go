@@ -466,7 +466,7 @@ func (c chainIs) with(worker string, other chainIs) chainIs {
 	return c
 }
 
-// fleetThings are digests of what changes at the workers.
+// fleetThings notes digests of what changes at the workers.
 func fleetThings(ctx context.Context, views *Views, note func(thing, any)) {
 	in := (&http.Request{Header: http.Header{}, URL: &url.URL{}}).WithContext(ctx)
 	r := &request{in: in, w: headerOnly{}, views: views, who: Person{Name: "the console", Role: Viewer, Scope: Everything()}}

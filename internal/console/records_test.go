@@ -141,7 +141,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// BenchmarkAuditPage is the first page of a log of a million records, and a filter that finds
+// BenchmarkAuditPage measures the first page of a log of a million records, and a filter that finds
 // nothing in it, over HTTP. The bounds are 300 ms and 1 s.
 func BenchmarkAuditPage(b *testing.B) {
 	dir := logged(b, 1_000_000)

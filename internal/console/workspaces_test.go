@@ -222,7 +222,7 @@ func TestChangeWhileApplying(t *testing.T) {
 	}
 }
 
-// BenchmarkChanges is the list of 10,000 changed files. The bound is a second.
+// BenchmarkChanges measures the list of 10,000 changed files. The bound is a second.
 func BenchmarkChanges(b *testing.B) {
 	dir, base := filepath.Join(b.TempDir(), "sets"), b.TempDir()
 	files := make(map[string]string)

@@ -38,8 +38,8 @@ func (u unclaimed) claim(ctx context.Context) {
 	}
 }
 
-// round is one round of claim. A worker may say that it has any place, and a claim
-// lasts: only places that the policy of this front has are claimed, as for a request.
+// round runs one round of claim. A worker may say that it has any place, and a claim lasts: only
+// places that the policy of this front has are claimed, as for a request.
 func (u unclaimed) round(ctx context.Context) {
 	f := u.front
 	all := f.cfg.Names()

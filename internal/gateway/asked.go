@@ -82,7 +82,7 @@ type field struct {
 	kind string // "string", "number", "integer", "boolean" or "array"
 }
 
-// readQuestion reads the params of elicitation/create (2025-11-25, "Elicitation").
+// readQuestion reads the params of elicitation/create (MCP 2025-11-25, "Elicitation").
 func readQuestion(params json.RawMessage) (q question, err error) {
 	var p struct {
 		Mode    string `json:"mode"`
@@ -138,7 +138,7 @@ func readField(name string, schema []byte) (f field, err error) {
 	return f, nil
 }
 
-// fieldMembers are the members of the schema of a field (2025-11-25, "Elicitation", "Requested
+// fieldMembers are the members of the schema of a field (MCP 2025-11-25, "Elicitation", "Requested
 // Schema").
 func fieldMembers() []string {
 	return []string{

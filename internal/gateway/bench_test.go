@@ -14,7 +14,7 @@ import (
 	"belljar.dev/mcp/upstream/peer"
 )
 
-// BenchmarkList is a list of 20 servers with 20 tools each, which the servers themselves do not
+// BenchmarkList measures a list of 20 servers with 20 tools each, which the servers themselves do not
 // see. The limit is 2 ms of CPU, of client and server together here.
 func BenchmarkList(b *testing.B) {
 	servers := make(map[string]upstreams.Server)
@@ -34,7 +34,7 @@ func BenchmarkList(b *testing.B) {
 	b.ReportMetric(2, "ms-limit")
 }
 
-// BenchmarkStart is the start of a server, of its box too, to the answer of its first call, against
+// BenchmarkStart measures the start of a server, of its box too, to the answer of its first call, against
 // that of the same program without a box. The limit is 1.2 times as much and 5 ms.
 func BenchmarkStart(b *testing.B) {
 	s := upstreams.Server{Tools: []upstreams.Tool{upstreams.Echo}}
@@ -95,7 +95,7 @@ func bare(b *testing.B, argv []string) peer.Pipes {
 	return peer.Pipes{In: in, Out: out, Stop: func() { _ = cmd.Wait() }}
 }
 
-// BenchmarkHop is a call of a server's tool, without the audit log: what it allocates and takes of the
+// BenchmarkHop measures a call of a server's tool, without the audit log: what it allocates and takes of the
 // processor here, the client of the test included.
 func BenchmarkHop(b *testing.B) {
 	testenv.Need(b, testenv.UserNamespaces)

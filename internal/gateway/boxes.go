@@ -20,7 +20,7 @@ import (
 )
 
 // grace is how long a server may take to end by itself after its input has ended,
-// as the protocol wants it (2025-11-25, basic/lifecycle, shutdown).
+// as the protocol wants it (MCP 2025-11-25, basic/lifecycle, shutdown).
 const grace = 300 * time.Millisecond
 
 // command is how a server is started.

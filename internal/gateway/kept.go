@@ -15,7 +15,7 @@ import (
 )
 
 // A client of 2026-07-28 is asked by the result of its call, and makes the call again with the
-// answer (2026-07-28, "Multi Round-Trip Requests"). The call of the server stays open meanwhile,
+// answer (MCP 2026-07-28, "Multi Round-Trip Requests"). The call of the server stays open meanwhile,
 // and goes on with the answer. If it were made again too, the server would do twice what it had
 // done before it asked.
 

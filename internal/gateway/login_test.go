@@ -95,8 +95,9 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// loginDir names the directory with the certificate for TestLoginThroughTheDoor, in the process of
-// its own that it needs: a program reads once which authorities it trusts.
+// loginDir is the environment variable with the directory of the certificate for
+// TestLoginThroughTheDoor. The test needs a process of its own: a program reads once which
+// authorities it trusts.
 const loginDir = "BELLJAR_TEST_LOGIN"
 
 // GW33: a person logs in at a remote server over TLS through the door, whose certificate this

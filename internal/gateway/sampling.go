@@ -74,7 +74,7 @@ func (c *conn) sample(ctx context.Context, run *running, id string, params json.
 	return a.Sample, nil
 }
 
-// sampling is a question of a server to a model (2025-11-25, "Sampling").
+// sampling is a question of a server to a model (MCP 2025-11-25, "Sampling").
 type sampling struct {
 	Messages []json.RawMessage `json:"messages"`
 	System   string            `json:"systemPrompt,omitempty"`

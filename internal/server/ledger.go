@@ -46,7 +46,7 @@ func (l placed) Decided(ctx context.Context, d mcp.Decided) error {
 	return l.decided(ctx, l.place, d)
 }
 
-// Finished is the other half of Decided.
+// Finished records the outcome of a call that Decided has recorded.
 func (l placed) Finished(f mcp.Finished) { l.finished(l.place, f) }
 
 // openLedger opens the log of the policy. If the policy asks for none, a server keeps

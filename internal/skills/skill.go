@@ -30,7 +30,7 @@ var (
 )
 
 // Source is a folder of skills, or a set that is part of the program. The zero
-// value of Trusted is the closed one.
+// value of Trusted is the strict one: it is not trusted.
 type Source struct {
 	Name string // as "user": a word, of letters, digits and "-"
 	Dir  string // on the host; it need not exist

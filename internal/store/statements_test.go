@@ -276,7 +276,7 @@ func TestStatementsOfChangedTables(t *testing.T) {
 	}
 }
 
-// BenchmarkRead is a transaction that reads a few rows, as most calls have one.
+// BenchmarkRead measures a transaction that reads a few rows, as most calls have one.
 func BenchmarkRead(b *testing.B) {
 	s := New(filepath.Join(b.TempDir(), "st"))
 	defer s.Close()

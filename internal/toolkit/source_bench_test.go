@@ -15,8 +15,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// sourceOf names a directory with a project of some 200 files. Without it the files are those
-// of Go's standard library.
+// sourceOf is the environment variable with the directory of a project of some 200 files.
+// Without it the files are those of Go's standard library.
 const sourceOf = "BELLJAR_BENCH_SOURCE"
 
 // corpus is a directory with 200 files.

@@ -114,14 +114,14 @@ func (d *disk) cut(random *rand.Rand) {
 	}
 }
 
-// cutAt is a cut at the n-th write from now on, which comes before its flush.
+// cutAt cuts the power at the n-th write from now on, before its flush.
 func (d *disk) cutAt(n int, random *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.left, d.chance = n, random
 }
 
-// lose is a cut; mu is held.
+// lose is cut without the lock; mu is held.
 func (d *disk) lose(random *rand.Rand) {
 	chance := 1.5*random.Float64() - 0.25
 	for _, c := range d.cache {

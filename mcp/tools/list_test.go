@@ -211,7 +211,7 @@ func (c *client) ask(t testing.TB, line string) string {
 	return answer
 }
 
-// BenchmarkToolsList is a client that lists the tools, over pipes.
+// BenchmarkToolsList measures a client that lists the tools, over pipes.
 func BenchmarkToolsList(b *testing.B) {
 	c := listClient(b)
 	size := 0

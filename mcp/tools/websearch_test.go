@@ -287,7 +287,7 @@ func TestSearchRefusals(t *testing.T) {
 	}
 }
 
-// BenchmarkSearchCancel is the time from a client's cancel until all eleven
+// BenchmarkSearchCancel measures the time from a client's cancel until all eleven
 // requests have ended.
 func BenchmarkSearchCancel(b *testing.B) {
 	e := newEngines(b, "search")

@@ -47,7 +47,7 @@ const (
 
 // Code returns the number of a kind in an era. Modern revisions ask servers to keep
 // out of -32000..-32019 and forbid -32002, so our own number is outside the
-// reserved range (2026-07-28, basic/index, error codes).
+// reserved range (MCP 2026-07-28, basic/index, error codes).
 func (k Kind) Code(e Era) int64 {
 	switch k {
 	case ParseError:

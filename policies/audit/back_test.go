@@ -179,7 +179,7 @@ func TestReadBackOfDamage(t *testing.T) {
 	}
 }
 
-// BenchmarkReadBack is the newest page of a log of a million records, a page by what the last
+// BenchmarkReadBack measures the newest page of a log of a million records, a page by what the last
 // record of all has, and one that nothing has.
 func BenchmarkReadBack(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "audit")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// BenchmarkCall is what a call pays for its records without waiting: the
+// BenchmarkCall measures what a call pays for its records without waiting: the
 // decision, with its arguments, and the outcome. The limit is 5 us for both
 // together. The work of the writer meanwhile counts in the time of the machine,
 // not of the call, and BenchmarkWriter measures it.
@@ -23,7 +23,7 @@ func BenchmarkCall(b *testing.B) {
 	appendAll(b, decision(7), o)
 }
 
-// BenchmarkAppend is one record of those.
+// BenchmarkAppend measures one record of those.
 func BenchmarkAppend(b *testing.B) { appendAll(b, decision(7)) }
 
 func appendAll(b *testing.B, records ...Record) {
@@ -58,7 +58,7 @@ func appendEach(b *testing.B, l *Log, records []Record) (waits int) {
 	return waits
 }
 
-// BenchmarkEncode is the part of Append that is a record's own.
+// BenchmarkEncode measures the part of Append that is a record's own.
 func BenchmarkEncode(b *testing.B) {
 	l := begin(b, config(filepath.Join(b.TempDir(), "audit")))
 	d := decision(7)
@@ -70,7 +70,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkWriter is the chain and the file, for batches of 100.
+// BenchmarkWriter measures the chain and the file, for batches of 100.
 func BenchmarkWriter(b *testing.B) {
 	w, err := openWriter(config(filepath.Join(b.TempDir(), "audit")))
 	if err != nil {
@@ -97,7 +97,7 @@ func BenchmarkWriter(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/record")
 }
 
-// BenchmarkCommit is a call that waits for the disk.
+// BenchmarkCommit measures a call that waits for the disk.
 func BenchmarkCommit(b *testing.B) {
 	l := begin(b, config(filepath.Join(b.TempDir(), "audit")))
 	for b.Loop() {
@@ -107,7 +107,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite is a call that waits until a kill cannot lose its record.
+// BenchmarkWrite measures a call that waits until a kill cannot lose its record.
 func BenchmarkWrite(b *testing.B) {
 	l := begin(b, config(filepath.Join(b.TempDir(), "audit")))
 	for b.Loop() {

@@ -30,7 +30,7 @@ func ways(b *testing.B, port uint16, run func(*testing.B, func() net.Conn)) {
 	b.Run("door", func(b *testing.B) { run(b, func() net.Conn { return dial(b, s.through.Addr().String()) }) })
 }
 
-// BenchmarkRelayConnect is a connection, one byte there and back, and its end.
+// BenchmarkRelayConnect measures a connection, one byte there and back, and its end.
 func BenchmarkRelayConnect(b *testing.B) {
 	ways(b, echo(b), func(b *testing.B, dial func() net.Conn) {
 		buf := make([]byte, 1)
@@ -47,7 +47,7 @@ func BenchmarkRelayConnect(b *testing.B) {
 	})
 }
 
-// BenchmarkRelayBytes is a download of a long stream.
+// BenchmarkRelayBytes measures a download of a long stream.
 func BenchmarkRelayBytes(b *testing.B) {
 	endless := server(b, func(c net.Conn) {
 		buf := make([]byte, 256<<10)
@@ -70,7 +70,7 @@ func BenchmarkRelayBytes(b *testing.B) {
 	})
 }
 
-// BenchmarkRelayRequest is a request on an open connection, judged and written
+// BenchmarkRelayRequest measures a request on an open connection, judged and written
 // anew.
 func BenchmarkRelayRequest(b *testing.B) {
 	w := newWeb(b)

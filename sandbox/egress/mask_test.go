@@ -118,7 +118,7 @@ func meets(step chan struct{}, ended chan string) bool {
 	}
 }
 
-// BenchmarkMasked is what the search for a value costs a body.
+// BenchmarkMasked measures what the search for a value costs a body.
 func BenchmarkMasked(b *testing.B) {
 	page, err := os.ReadFile("http_test.go")
 	if err != nil {

@@ -116,7 +116,7 @@ func Redirect(sock int, to netip.AddrPort) error {
 	return do(sock, text, int(seq)-2) // a batch's borders are not answered
 }
 
-// expression is one part of a rule, of that kind.
+// expression adds an expression of that kind to a rule.
 func expression(m *message, kind string, body func()) {
 	m.text(unix.NFTA_EXPR_NAME, kind)
 	m.nest(unix.NFTA_EXPR_DATA, body)

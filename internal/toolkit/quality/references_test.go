@@ -30,7 +30,7 @@ func references(t testing.TB) string {
 }
 
 // npm returns the node_modules of a directory with packages of the npm registry. The
-// first names the directory.
+// name of the directory is that of the first package.
 func npm(t testing.TB, packages ...string) string {
 	t.Helper()
 	dir := filepath.Join(references(t), "npm-"+strings.NewReplacer("/", "_", "@", "").Replace(packages[0]))

@@ -73,7 +73,7 @@ func files(b testing.TB) streams {
 
 const benchParams = `{"name":"add","arguments":{"a":2,"b":3}}`
 
-// BenchmarkCall is a call through a Conn, beside the same round trip without one: written,
+// BenchmarkCall measures a call through a Conn, beside the same round trip without one: written,
 // read and decoded by package encoding/json in one goroutine.
 func BenchmarkCall(b *testing.B) {
 	results := map[string]string{"small": `{"content":[{"type":"text","text":"5"}]}`}

@@ -73,7 +73,7 @@ type Error struct {
 // Error returns the server's message.
 func (e *Error) Error() string { return e.Message }
 
-// The codes that Open understands (2026-07-28, basic/index, error codes).
+// The codes that Open understands (MCP 2026-07-28, basic/index, error codes).
 const (
 	codeHeaderMismatch    = -32020
 	codeMissingCapability = -32021

@@ -29,7 +29,7 @@ var sameForAll = []int{
 //
 // A modern server answers server/discover, or refuses its revision by an error that only
 // modern servers have. Everything else means a legacy server, and so does silence
-// (2026-07-28, "Backward Compatibility"). A server that is silent may just start slowly, so
+// (MCP 2026-07-28, "Backward Compatibility"). A server that is silent may just start slowly, so
 // initialize is then sent while server/discover stays open, and the first result decides.
 func greet(ctx context.Context, c *Conn) (*Info, error) {
 	var probe *call

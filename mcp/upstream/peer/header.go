@@ -19,7 +19,7 @@ const (
 )
 
 // mirrored are the headers in which the modern era repeats parts of a request
-// (2026-07-28, "Request Metadata"); nil in the legacy era.
+// (MCP 2026-07-28, "Request Metadata"); nil in the legacy era.
 func (w *web) mirrored(cl *call, line []byte) http.Header {
 	info := w.agreement()
 	if cl.method != discoverMethod && (info == nil || info.Era != wire.Modern) {

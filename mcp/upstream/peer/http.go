@@ -220,7 +220,7 @@ func (w *web) listen(ctx context.Context) {
 	}
 }
 
-// fallback goes over to HTTP+SSE where the server takes no POST (2026-07-28, "HTTP+SSE
+// fallback goes over to HTTP+SSE where the server takes no POST (MCP 2026-07-28, "HTTP+SSE
 // Transport").
 func (w *web) fallback(ctx context.Context, err error) bool {
 	s, ok := errors.AsType[*StatusError](err)

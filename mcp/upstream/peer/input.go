@@ -13,7 +13,7 @@ import (
 
 // In the modern era a server asks by its result: the client answers the questions in it and
 // makes the same call again, with the answers and the server's state, which it may not read
-// (2026-07-28, "Multi Round-Trip Requests").
+// (MCP 2026-07-28, "Multi Round-Trip Requests").
 
 const (
 	mostInputs = 16        // questions of one result

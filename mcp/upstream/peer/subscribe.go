@@ -11,7 +11,7 @@ import (
 )
 
 // Modern servers notify of changes only on a stream that the client opens
-// (2026-07-28, "Subscriptions").
+// (MCP 2026-07-28, "Subscriptions").
 
 const listenMethod = "subscriptions/listen"
 

@@ -104,7 +104,7 @@ func catalog() Offer {
 	return o
 }
 
-// BenchmarkJudge is what it costs to compare the lists of a server of 400 tools with its pins:
+// BenchmarkJudge measures what it costs to compare the lists of a server of 400 tools with its pins:
 // the first time in a process, and when the same bytes come again.
 func BenchmarkJudge(b *testing.B) {
 	dir := b.TempDir()

@@ -189,7 +189,7 @@ func TestWordsOfPhrases(t *testing.T) {
 	}
 }
 
-// BenchmarkScan is what first contact with a server of 400 tools costs more.
+// BenchmarkScan measures what first contact with a server of 400 tools costs more.
 func BenchmarkScan(b *testing.B) {
 	all, _ := takeApart(catalog())
 	size := 0
