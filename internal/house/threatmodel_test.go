@@ -85,9 +85,34 @@ func TestEveryRowOfTheGatewayNamesItsTest(t *testing.T) {
 	everyRow(t, "docs/gateway-rows.md", map[string]int{"GW": 52, "GW-A": 55})
 }
 
-// Each attack on the console is shown by tests.
-func TestEveryAttackOnTheConsoleNamesItsTest(t *testing.T) {
-	everyRow(t, "docs/console-rows.md", map[string]int{"WC-A": 33})
+// Each row of the console, and each attack on it, is shown by tests.
+func TestEveryRowOfTheConsoleNamesItsTest(t *testing.T) {
+	everyRow(t, "docs/console-rows.md", map[string]int{"WC": 30, "WC-A": 33})
+}
+
+// Each row of the browser of an agent, and each attack on it, is shown by tests.
+func TestEveryRowOfTheBrowserNamesItsTest(t *testing.T) {
+	everyRow(t, "docs/browsing-rows.md", map[string]int{"BR": 42, "BR-A": 50})
+}
+
+// A reader who meets the id of a row in a comment finds the row on its page.
+func TestEveryRowThatACommentNamesIsOnItsPage(t *testing.T) {
+	id, known := regexp.MustCompile(`\b(?:BR|GW|WC)(?:-A)?[0-9]+\b`), make(map[string]bool)
+	for _, page := range []string{"docs/browsing-rows.md", "docs/console-rows.md", "docs/gateway-rows.md"} {
+		for _, found := range id.FindAllString(read(t, page), -1) {
+			known[found] = true
+		}
+	}
+	for _, name := range files(t) {
+		if !strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, ".txtar") {
+			continue
+		}
+		for _, found := range id.FindAllString(read(t, name), -1) {
+			if !known[found] {
+				t.Errorf("%s: no page has the row %s", name, found)
+			}
+		}
+	}
 }
 
 // everyRow checks that a page has each row once: that many of each kind.
