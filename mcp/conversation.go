@@ -125,7 +125,7 @@ func (c *conversation) end(why error) {
 	c.cause, c.err = c.drain(why)
 	c.close()
 	c.guard.session.server.sessions.wg.Done()
-	c.link.stop(c.cause, c.err) // for which Shutdown does not wait: it may take its client's time
+	c.link.stop(c.cause, c.err) // Shutdown does not wait for it: it may take its client's time
 }
 
 // drain lets running calls be answered, if there is still a client who reads. why is the

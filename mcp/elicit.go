@@ -329,7 +329,7 @@ func (k *asker) elicit(ctx context.Context, o Offer) reply {
 	asked := time.Now()
 	params := o.Form.params()
 	if o.Form.URL != "" {
-		params.ElicitationID = o.ID // which revisions before 2026-07-28 require
+		params.ElicitationID = o.ID // revisions before 2026-07-28 require the id
 	}
 	res, err := k.sdk.Elicit(ctx, params)
 	if err != nil {

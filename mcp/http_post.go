@@ -102,7 +102,7 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 // readAll reads a body to its end. size is the length that the client announced. With an error,
 // readAll returns what it has read.
 func readAll(body io.Reader, size int) (b []byte, err error) {
-	b = make([]byte, 0, size+1) // in which the end is found without more room
+	b = make([]byte, 0, size+1) // the buffer has room to find the end
 	for {
 		n, err := body.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]

@@ -91,7 +91,7 @@ func (ws *webSessions) sseSession(ctx context.Context, last string) (_ *webSessi
 	if bad := ws.count(ctx); bad != nil {
 		return nil, 0, bad
 	}
-	p, bad := ws.takePlace(ctx, "") // who the client is it says later
+	p, bad := ws.takePlace(ctx, "") // the client says later who it is
 	if bad != nil {
 		return nil, 0, bad
 	}

@@ -107,7 +107,7 @@ type sealer struct{ key []byte }
 func newSealer(key []byte) *sealer {
 	if key == nil {
 		key = make([]byte, 32)
-		_, _ = rand.Read(key) // which does not fail (crypto/rand)
+		_, _ = rand.Read(key) // Read does not fail (crypto/rand)
 	}
 	return &sealer{key: key}
 }

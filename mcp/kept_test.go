@@ -179,7 +179,7 @@ func TestSettingsComeBack(t *testing.T) {
 			t.Errorf("it is told of a resource that it does not watch: %s", stream.text())
 		}
 		stream.close()
-		next.do("POST", req("6", "tools/list"), headers...) // by which it is kept as it is now
+		next.do("POST", req("6", "tools/list"), headers...) // the request has the session kept as it is now
 		kept := book.kept[headers[1]]
 		if !slices.Equal(kept.Subscriptions, []string{"note://7"}) || kept.Level != "warning" {
 			t.Errorf("kept: %+v", kept)
@@ -237,7 +237,7 @@ func TestSessionThatEndsIsNotOpenedTwice(t *testing.T) {
 	greeted := make(chan struct{})
 	clients.Go(func() {
 		defer close(greeted)
-		s.do("POST", fmt.Sprintf(hello, revLegacy)) // which takes its place
+		s.do("POST", fmt.Sprintf(hello, revLegacy)) // the new session takes the place of the old one
 	})
 	<-ending
 	clients.Go(func() {

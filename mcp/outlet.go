@@ -26,7 +26,7 @@ type kind int
 const (
 	aRequest kind = iota
 	aNotification
-	aProgress // which may be lost
+	aProgress // progress may be lost
 )
 
 // outletKey is where the context of a request holds its outlet.

@@ -100,7 +100,7 @@ func lineWire(t testing.TB, s *site, odd bool) toldWire {
 	c.greet(revLegacy)
 	line := func(name, tool, args string) string {
 		text := call(`"`+name+`"`, tool, args)
-		if odd { // which the sdk answers
+		if odd { // the sdk answers a call with an unknown member
 			text = strings.Replace(text, `"params":{`, `"params":{"odd":1,`, 1)
 		}
 		return text

@@ -138,7 +138,7 @@ func (g *guard) cancelled(m *wire.Message) {
 	g.mu.Lock()
 	e := g.byKey[key]
 	g.mu.Unlock()
-	if e != nil && e.msg.Method != "initialize" { // which must not be cancelled
+	if e != nil && e.msg.Method != "initialize" { // initialize must not be cancelled
 		g.cancel(e)
 	}
 }

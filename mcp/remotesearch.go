@@ -115,5 +115,5 @@ func (u *upstream) found(found []*tool, all int) *Result {
 		}
 		b.WriteString(". Search with other words to see their definitions.")
 	}
-	return &Result{Content: []Content{{Text: b.String()}}, Upstream: u.name} // which wrote the definitions
+	return &Result{Content: []Content{{Text: b.String()}}, Upstream: u.name} // the upstream wrote the definitions
 }

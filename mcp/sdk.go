@@ -193,7 +193,7 @@ func wireCode(err error, in wire.Era, method string) error {
 		return forSDK(wire.Errorf(wire.InvalidRequest, "invalid request: %v", err), in)
 	}
 	if err != nil && !errors.As(err, &theirs) {
-		return forSDK(wire.Errorf(wire.InternalError, "%v", err), in) // which would go out with the code 0
+		return forSDK(wire.Errorf(wire.InternalError, "%v", err), in) // the error would go out with the code 0
 	}
 	return err
 }
@@ -271,7 +271,7 @@ func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.Ca
 		c.parent = readTraceParent(parent, state)
 	}
 	if t, known := s.tools.find(session.tenant, name); known {
-		name = t.info.Name // which the state of a round trip is bound to
+		name = t.info.Name // the state of a round trip is bound to the name
 	}
 	if c.input, err = s.sealer.inputFor(session, req, name); err != nil {
 		return nil, err

@@ -167,7 +167,7 @@ func (w *web) serves(ctx context.Context, p posted) *Served {
 	}
 	s.Tool = OtherTool
 	if t, known := w.server.tools.find(w.server.cfg.callerOf(ctx).Tenant, name); known {
-		s.Tool = t.info.Name // which is one, whatever the client may call it
+		s.Tool = t.info.Name // t.info.Name is a name of a tool, whatever the client may call it
 	}
 	return s
 }

@@ -32,7 +32,7 @@ func (o *office) Authenticate(_ context.Context, token string) (mcp.Identity, er
 	name, ok := strings.CutPrefix(token, "token-")
 	name, scopes, narrow := strings.Cut(name, "@")
 	name, principal, _ := strings.Cut(name, "/")
-	principal, _, _ = strings.Cut(principal, "#") // which only tells the tokens of one apart
+	principal, _, _ = strings.Cut(principal, "#") // the number only tells the tokens of one principal apart
 	if _, known := o.now.Load().Tenant(name); !ok || !known {
 		return mcp.Identity{}, errors.New("nobody's")
 	}

@@ -20,7 +20,7 @@ const (
 // WebSocket. A page offers its ticket as a subprotocol, which logs of proxies may show, so
 // a ticket is good once, soon, and for one page. The methods are safe for concurrent use.
 type Tickets struct {
-	now func() time.Time // which has a monotonic clock
+	now func() time.Time // its times have a monotonic clock
 
 	mu   sync.Mutex
 	open map[[sha256.Size]byte]*pageLogin // guarded by mu: by the digest of the ticket

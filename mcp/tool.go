@@ -310,7 +310,7 @@ func pairs(s *jsonschema.Schema) error {
 			case of == nil:
 				return fmt.Errorf("member %s: a map must have texts or any values", name)
 			case of.Type == "" && of.Types == nil:
-				p.AdditionalProperties = nil // which says the same
+				p.AdditionalProperties = nil // nil says the same
 				continue
 			case of.Type != "string":
 				return fmt.Errorf("member %s: a map must have texts or any values", name)

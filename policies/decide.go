@@ -7,7 +7,7 @@ import "slices"
 func (p *Policy) Decide(f Facts) Decision {
 	d := p.decide(f)
 	d.Policy = p.hash
-	if d.Verdict != Deny { // which offers nothing
+	if d.Verdict != Deny { // a denial offers nothing
 		d.offer(d.offered().judgedBy(p, f))
 	}
 	return d

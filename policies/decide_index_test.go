@@ -61,7 +61,7 @@ func TestIndex(t *testing.T) {
 			got, want := with.Decide(f), without.Decide(f)
 			for _, g := range []*Grant{&got.Grant, got.pending, &want.Grant, want.pending} {
 				if g != nil {
-					g.policy = nil // which they do not have in common
+					g.policy = nil // they do not have the policy in common
 				}
 			}
 			if !reflect.DeepEqual(got, want) {

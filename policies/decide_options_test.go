@@ -114,7 +114,7 @@ rules:
 		"git (":                     allow,
 		"mail x":                    ask,
 		"mail -n x":                 allow,
-		"mail $X":                   allow, // which may be -n
+		"mail $X":                   allow, // $X may be -n
 	} {
 		if d := p.Decide(bash(command)); d.Verdict != want {
 			t.Errorf("%q: got %v by %s, want %v", command, d.Verdict, d.Rule, want)

@@ -45,7 +45,7 @@ func (s *ruleset) judge(f Facts, profile string, pieces []piece) (Decision, []st
 			worst.PartStart, worst.PartEnd, worst.PartArgv = pieces[i].start, pieces[i].end, pieces[i].argv(worst.Verdict)
 		}
 		if !begun {
-			grants = slices.Clone(o.grants) // which may be shared, and is changed below
+			grants = slices.Clone(o.grants) // o.grants may be shared, and the clone is changed below
 		} else {
 			grants = slices.DeleteFunc(grants, func(g string) bool { return !slices.Contains(o.grants, g) })
 		}

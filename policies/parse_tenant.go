@@ -148,7 +148,7 @@ func (d *policyDecoder) reference(n *yaml.Node, what, hint string) Secret {
 	m := tokenReference().FindStringSubmatch(s)
 	switch {
 	case m == nil:
-		d.Fault(n, hint, "the %s is not a reference", what) // whose text may be a token, and is not repeated
+		d.Fault(n, hint, "the %s is not a reference", what) // the text of n may be a token, and is not repeated
 	case m[1] == "env" && !variable().MatchString(m[2]):
 		d.Fault(n, "name a variable of belljar's own environment, for example TOKEN_CI_SHA256", "%s is not a valid name of a variable", shown(m[2]))
 	case m[1] == "env":

@@ -35,7 +35,7 @@ func (d *policyDecoder) promises(of []string) map[string]promise {
 	for _, name := range of {
 		profile, ok := d.p.profiles[name]
 		if !ok {
-			continue // which is a fault of its own
+			continue // a missing value is a fault of its own
 		}
 		l := profile.limits
 		needs, what := l.Memory, "memory"

@@ -99,7 +99,7 @@ func isClaimName(text string) bool {
 			return false
 		case unicode.IsSpace(r) && r != ' ', strings.ContainsRune("\u115f\u1160\u2800\u3000\u3164\uffa0", r): // all blank
 			return false
-		case unicode.In(r, unicode.Zs, unicode.Ps, unicode.Pe) && r != ' ', r == '|', r == '\uff5c': // which structure the whole
+		case unicode.In(r, unicode.Zs, unicode.Ps, unicode.Pe) && r != ' ', r == '|', r == '\uff5c': // these structure the whole
 			return false
 		}
 	}

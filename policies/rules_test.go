@@ -93,10 +93,10 @@ func TestEveryKeyOfAMatchDecides(t *testing.T) {
 			fits  bool
 		}{{c.fits, true}, {c.fails, false}} {
 			rules := map[string]bool{fmt.Sprintf("id: r, match: {%s}, decision: deny", match): calls.fits}
-			if name != "anyFlag" { // which an allow cannot have
+			if name != "anyFlag" { // an allow cannot have anyFlag
 				rules[fmt.Sprintf("id: r, match: {%s}, decision: allow", match)] = calls.fits
 			}
-			if name != "tools" { // which an exception cannot have
+			if name != "tools" { // an exception cannot have tools
 				rules[fmt.Sprintf("id: r, match: {%s}, unless: {%s}, decision: deny", whole, c.keys)] = !calls.fits
 			}
 			for rule, want := range rules {

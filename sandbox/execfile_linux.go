@@ -214,7 +214,7 @@ func script(e *policies.Exec, head []byte) *policies.Exec {
 	var buf [scriptHead]byte // zeroes behind a short file, as in the kernel
 	copy(buf[:], head)
 	all := buf[2:]
-	line := all[:len(all)-1] // whose end the kernel writes into the last byte
+	line := all[:len(all)-1] // the kernel writes the end of the line into the last byte
 	text, _, _ := bytes.Cut(all, []byte{0})
 	if first, _, ended := bytes.Cut(text, []byte{'\n'}); ended {
 		line = first

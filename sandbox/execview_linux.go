@@ -85,7 +85,7 @@ func (s *Supervisor) newExecView(b *Box) (*execView, error) {
 	v := &execView{box: b, mode: mode}
 	var mark [8]byte
 	for v.ours == 0 {
-		_, _ = rand.Read(mark[:]) // which never fails
+		_, _ = rand.Read(mark[:]) // Read never fails
 		v.ours = binary.NativeEndian.Uint64(mark[:])
 	}
 	return v, nil

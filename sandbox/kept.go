@@ -96,7 +96,7 @@ func (k *kept) find(area *storage) ([]uint64, error) {
 		if err := unix.Fstatat(fd, dir.name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return nil, fmt.Errorf("find %s of the box's storage: %w", dir.name, err)
 		}
-		all = append(all, st.Ino) // which nothing else has, as long as its mount is there
+		all = append(all, st.Ino) // nothing else has this number as long as its mount is there
 	}
 	return all, nil
 }

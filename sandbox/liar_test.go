@@ -313,7 +313,7 @@ func TestLyingInit(t *testing.T) {
 				if err == nil && r.Status != sandbox.Killed && r.Status != sandbox.TimedOut {
 					t.Errorf("a command that never ran is %v", r.Status)
 				}
-				if name != "files" { // which ends as a refused command, in a box that lives
+				if name != "files" { // files ends as a refused command, in a box that lives
 					select {
 					case <-b.Broken():
 					case <-time.After(20 * time.Second * testenv.Patience(t)):

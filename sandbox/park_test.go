@@ -151,7 +151,7 @@ func TestParkNot(t *testing.T) {
 			park(t, b)
 		})
 	}
-	t.Run("a POSIX queue", func(t *testing.T) { // which nobody asks about
+	t.Run("a POSIX queue", func(t *testing.T) { // nobody asks about queues
 		testenv.Need(t, testenv.Python)
 		b, _ := openBox(t, grant(t))
 		if r, text := shell(t, b, libc+`c.mq_open(b"/q", 0o102, 0o600, None)`+done); r.Code == 0 || !strings.Contains(text, "Permission denied") {

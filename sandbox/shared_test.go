@@ -19,7 +19,7 @@ func TestSharedDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, _ := worldOf(t, sandbox.Config{Shared: []policies.Mount{
-		{Source: dir, Target: "/skills/user", Writable: true}, // which is not heeded
+		{Source: dir, Target: "/skills/user", Writable: true}, // Writable is not heeded
 		{Source: filepath.Join(dir, "gone"), Target: "/skills/gone"},
 	}})
 	const script = "cat /skills/user/file; ls /skills; { echo x >/skills/user/x; echo x >/skills/user/file; rm /skills/user/file; } 2>/dev/null || echo no"

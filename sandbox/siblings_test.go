@@ -210,7 +210,7 @@ func testApart(t *testing.T, landlock int) {
 			name = fmt.Sprintf("%s (%s) of a shell that waits", attacker.name, deep.name)
 			v = escape.Victim{Token: "BASH_EXECUTION_STRING", Pid: b.WarmPid()} // stands in its arguments
 			if attacker.warm {
-				attacker = startings[2] // which leaves the shell where it is
+				attacker = startings[2] // this attack leaves the shell where it is
 			}
 		} else {
 			j, out := victim.begin(t, b, deepVictim.wrap(escape.Beside(rand.Text())))

@@ -82,7 +82,7 @@ func withHosts(t *testing.T, file, profile string, hosts []string) string {
 	}
 	var list strings.Builder
 	for _, h := range hosts {
-		if strings.HasPrefix(h, "*") { // which would be an alias
+		if strings.HasPrefix(h, "*") { // in YAML a star would begin an alias
 			h = `"` + h + `"`
 		}
 		list.WriteString("        - " + h + "\n")

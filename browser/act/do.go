@@ -302,7 +302,7 @@ func (p *plan) scroll(ctx context.Context, s Step, out *Outcome) error {
 	t, aim := p.t, p.aim
 	out.Line, aim.looks = "scrolled", true
 	if s.Text == "" && aim.n != 0 {
-		_, err := hand{t}.reachable(ctx, aim) // which brings it to be seen
+		_, err := hand{t}.reachable(ctx, aim) // reachable scrolls the control into view
 		return err
 	}
 	at := spot{x: windowWidth / 2, y: windowHeight / 2}

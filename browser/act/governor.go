@@ -86,7 +86,7 @@ type listener struct {
 	hear func(method string, params []byte) // must not block
 	lost func(method string)                // is called with each event that was dropped, unless it is nil; must not block
 
-	second int64 // in which the events below came
+	second int64 // the second in which the events below came
 	events int
 	made   int // those of pageMade among them
 }
@@ -250,7 +250,7 @@ func (g *governor) answer(id int64, a answer) {
 	delete(g.waiting, id)
 	g.mu.Unlock()
 	if to != nil {
-		to <- a // which has room for the only answer
+		to <- a // to has room for the only answer
 	}
 }
 
@@ -281,7 +281,7 @@ func (g *governor) leave(session string) {
 	for id, w := range g.waiting {
 		if w.session == session {
 			delete(g.waiting, id)
-			w.to <- answer{err: errSessionEnded} // which has room for the only answer
+			w.to <- answer{err: errSessionEnded} // w.to has room for the only answer
 		}
 	}
 }
@@ -433,7 +433,7 @@ func (p sending) came(ctx context.Context, stop <-chan struct{}, most time.Durat
 	defer late.Stop()
 	select {
 	case a := <-p.answer:
-		p.back <- a // which has room for the only answer
+		p.back <- a // p.back has room for the only answer
 	case <-late.C:
 		return false
 	case <-ctx.Done():

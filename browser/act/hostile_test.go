@@ -620,7 +620,7 @@ const ask = setInterval(async () => { if (document.title === "none" && await (aw
 			s.wait(func() bool { return asked.Load() > 0 })
 		} else { // what was refused was sent, and what it has sent by now comes before this
 			s.wait(func() bool {
-				if strings.Contains(way.js, "WebSocket") { // which are no requests of the network look
+				if strings.Contains(way.js, "WebSocket") { // WebSockets are not requests of the network look
 					return s.eval("document.body.dataset.refused") == `"1"`
 				}
 				l := s.look(act.LookRequest{At: act.AtNetwork, Find: hit})

@@ -46,7 +46,7 @@ type going struct {
 	runs     bool            // it was told to run, and waits no longer
 	leaving  time.Time       // since when a frame of it is on its way to another document
 	commits  int             // documents of the top frame
-	method   string          // with which the top document was asked for
+	method   string          // the method of the request for the top document
 	loaded   bool            // the top document is parsed
 	files    int             // downloads that began in it
 	failure  string          // why the last document of the top frame was not loaded

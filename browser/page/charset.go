@@ -243,7 +243,7 @@ func asian(text []byte, name string) float64 {
 		case name == "euc-kr" && strings.ContainsRune("이다는을의에가하고로지은도한인를대어사리기나서자정시일해그아수있부전여게들과상보라주만스제구장거었면습니", r):
 			fit += 1.5
 		case name == "euc-kr" && r >= 0x4e00 && r <= 0x9fff:
-			fit -= 0.5 // which Korean is hardly written with, and misread Chinese is full of
+			fit -= 0.5 // Korean has hardly any of these, and misread Chinese is full of them
 		case name == "euc-kr" && r >= 0xac00 && r <= 0xd7a3:
 			fit += 0.5
 		case strings.ContainsRune("的一是不了在人有我他这這個个们們中来來上大为為和国國地到以说說时時要就出会會", r):

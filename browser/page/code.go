@@ -225,7 +225,7 @@ func languageHere(n *html.Node) string {
 		}
 	}
 	if lang := languageName(attr(n, "lang")); known.has(lang) && is(n, "pre", "code") {
-		return lang // which is for languages that people speak, and some write so
+		return lang // lang is meant for languages that people speak, but some pages name the programming language there
 	}
 	words := strings.Fields(attr(n, "class"))
 	for i, w := range words {

@@ -162,7 +162,7 @@ func mathML(n *html.Node, depth int) string {
 		}
 		s := mathML(c, depth+1)
 		if s == ")" && strings.HasSuffix(all.String(), "}") && strings.HasPrefix(all.String(), `(\binom{`) && len(kids) == 2 {
-			kids, s = kids[1:], kids[1] // which brings its own parentheses
+			kids, s = kids[1:], kids[1] // \binom brings its own parentheses
 			all.Reset()
 		}
 		kids = append(kids, s)

@@ -204,7 +204,7 @@ func answerWords(a approval.Approval) string {
 	all := []string{"yes"}
 	for _, s := range a.Scopes {
 		switch s {
-		case approval.Once: // which yes alone means
+		case approval.Once: // yes alone means once
 		case approval.Session:
 			all = append(all, "session")
 		case approval.Hours:

@@ -185,7 +185,7 @@ func TestAskOnATerminal(t *testing.T) {
 	p.sees("> 2) Postgres")
 	p.types()
 	p.size(30, 40)
-	p.sees("Up, Down: move. Enter:\r\n") // which is one line on a wide terminal
+	p.sees("Up, Down: move. Enter:\r\n") // one line on a wide terminal
 	p.types()
 	p.size(100, 40)
 	p.sees("Ctrl-D: decline all. Esc: leave.")

@@ -256,7 +256,7 @@ func (p *place) probe(t *testing.T, w *web, found *sinks, token, command string)
 	if id != "" {
 		send("POST", "", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, in...)
 		send("POST", "", fmt.Sprintf(call, ""), in...)
-		send("POST", "", fmt.Sprintf(call, `,"unknown":1`), in...) // which the go-sdk reads
+		send("POST", "", fmt.Sprintf(call, `,"unknown":1`), in...) // the go-sdk reads this call
 		send("POST", "", `{"jsonrpc":"2.0","id":2,"method":"resources/list"}`, in...)
 		send("GET", "", "", in...)
 	}

@@ -22,7 +22,7 @@ func TestEveryCommandIsDocumentedAndTried(t *testing.T) {
 				t.Fatal(p, err)
 			}
 			for _, file := range files {
-				if filepath.Base(file) == "changelog.md" { // which says what was, and does not explain it
+				if filepath.Base(file) == "changelog.md" { // the changelog says what was, and does not explain it
 					continue
 				}
 				b, err := os.ReadFile(file)

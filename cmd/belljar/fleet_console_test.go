@@ -73,7 +73,7 @@ func TestFleetConsole(t *testing.T) {
 	if err := os.WriteFile(g.path("policy.yaml"), []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"w1/places/a/@", "w2/places/b/@"} { // who has the directory has the place
+	for _, dir := range []string{"w1/places/a/@", "w2/places/b/@"} { // a worker that has the directory has the place
 		for _, sub := range []string{"workspace", "state"} {
 			if err := os.MkdirAll(g.path(dir+"/"+sub), 0o700); err != nil {
 				t.Fatal(err)
@@ -85,7 +85,7 @@ func TestFleetConsole(t *testing.T) {
 	g.worker("w1", f)
 	g.worker("w2", f)
 	g.ofWorkers = nil
-	g.worker("w3", f) // which shows nothing
+	g.worker("w3", f) // this worker shows nothing
 	if a := ask(t.Context(), f.url+"/mcp", "one", "1", "echo seen"); a.err != nil || !strings.Contains(a.text, "seen") {
 		t.Fatalf("%+v", a)
 	}

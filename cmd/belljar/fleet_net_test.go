@@ -46,7 +46,7 @@ func newNetted(t testing.TB, workers int) *netted {
 	var names []string
 	for i := range workers {
 		names = append(names, fmt.Sprintf("w%d", i+1))
-		for _, sub := range []string{"workspace", "state"} { // who has the directory has the place
+		for _, sub := range []string{"workspace", "state"} { // a worker that has the directory has the place
 			if err := os.MkdirAll(filepath.Join(filepath.Dir(g.place(i)), sub), 0o700); err != nil {
 				t.Fatal(err)
 			}

@@ -194,7 +194,7 @@ func TestFleetPolicyUnwanted(t *testing.T) {
 	}
 	w.end()
 	f.end()
-	g.front("front") // which has the policy from before
+	g.front("front") // the front has the policy from before
 	out, _ := g.command("fleet", "policy", "status", "--state", g.path("front")).CombinedOutput()
 	if !regexp.MustCompile(`front +of its file`).Match(out) {
 		t.Errorf("the policy of a start before holds:\n%s", out)

@@ -182,7 +182,7 @@ func TestHandOverOfOverlays(t *testing.T) {
 		_, text := w.post(session, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Bash","arguments":{"command":%q}}}`, command))
 		return text
 	}
-	stream := openStream(t, w, w.session("one")) // which keeps the process before from ending at once
+	stream := openStream(t, w, w.session("one")) // the stream keeps the process before from ending at once
 	defer stream.Close()
 	if text := bash("echo kept >kept"); !strings.Contains(text, "exit=0") {
 		t.Fatal(text)
@@ -205,7 +205,7 @@ func TestHandOverOfOverlays(t *testing.T) {
 func TestHandOverFails(t *testing.T) {
 	w, a, dir := servedWithAdmin(t)
 	session := w.session("one")
-	put(t, filepath.Join(dir, "policy.yaml"), swapX) // with which no server starts
+	put(t, filepath.Join(dir, "policy.yaml"), swapX) // no server starts with this policy
 	for n := range 2 {
 		if err := w.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
 			t.Fatal(err)

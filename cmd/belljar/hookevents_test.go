@@ -142,7 +142,7 @@ func TestEachEventComesOnce(t *testing.T) {
 			t.Errorf("the call that was approved is answered %q", got)
 		}
 		c.Close()
-		s.stop() // which waits for hooks
+		s.stop() // stop waits for hooks
 
 		got := eventsIn(t, log)
 		if w.era == "2026-07-28" {

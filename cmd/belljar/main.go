@@ -43,7 +43,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	root := commands(args...)
 	root.SetArgs(args)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		eachCommand(root, completeValues) // which takes longer than all else of the tree
+		eachCommand(root, completeValues) // this takes longer than all else of the tree
 	}
 	root.SetIn(in)
 	ctx, cancel := context.WithCancelCause(context.Background())

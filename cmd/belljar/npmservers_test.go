@@ -512,7 +512,7 @@ func compared(t *testing.T, n npmServer, direct npmSays, lists map[string][]map[
 	for i, call := range n.calls {
 		name := "mcp_" + n.name + "_" + call.tool
 		got := asCompared(c.ask("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, call.args)), "/workspace")
-		got = strings.Replace(got, `"message": "upstream `+n.name+": ", `"message": "`, 1) // whose error it is
+		got = strings.Replace(got, `"message": "upstream `+n.name+": ", `"message": "`, 1) // the message names the upstream whose error it is
 		row.calls++
 		if diff := cmp.Diff(direct.answers[i], got); diff != "" {
 			row.differ++

@@ -244,7 +244,7 @@ func TestOurPackagesInitialiseLittle(t *testing.T) {
 	for line := range strings.Lines(trace.String()) {
 		// init belljar.dev/policies @8.1 ms, 0.065 ms clock, 37080 bytes, 628 allocs
 		f := strings.Fields(line)
-		if len(f) < 9 || f[0] != "init" || !strings.HasPrefix(f[1], "belljar.dev/") || f[1] == "belljar.dev/cmd/belljar" { // which has tests here
+		if len(f) < 9 || f[0] != "init" || !strings.HasPrefix(f[1], "belljar.dev/") || f[1] == "belljar.dev/cmd/belljar" { // this test binary has the tests of the command
 			continue
 		}
 		n, err := strconv.Atoi(f[7])

@@ -150,7 +150,7 @@ func restart(t *testing.T, w wire, end func(*serving)) {
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		_, _ = c.CallTool(t.Context(), &sdk.CallToolParams{Name: "AskUserQuestion", Arguments: ask}) // which the end of the server ends
+		_, _ = c.CallTool(t.Context(), &sdk.CallToolParams{Name: "AskUserQuestion", Arguments: ask}) // the end of the server ends this call
 	}()
 	question := (&chat{place: p}).asked(t, 1)[0]
 	c.call(t, "PlanMode", map[string]any{"action": "enter", "goal": "A better release"})

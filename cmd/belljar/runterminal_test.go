@@ -48,7 +48,7 @@ func TestRunOnATerminal(t *testing.T) {
 		"tmux":    "tmux -f /dev/null new 'tty >/workspace/tty'; cat /workspace/tty",
 	} {
 		if path, err := exec.LookPath(program); err != nil || path != "/usr/bin/"+program {
-			continue // which a box has not either
+			continue // then a box does not have it either
 		}
 		p.types(command + "; echo over=$?\n")
 		p.sees("/dev/pts/1\r")

@@ -54,7 +54,7 @@ type soak struct {
 	t       *testing.T
 	admin   *admin
 	tokens  [][]string    // of guests, by tenant
-	keepers []*soakClient // which stay for many rounds
+	keepers []*soakClient // keepers stay for many rounds
 	ledger  soakLedger
 	pace    *time.Ticker  // a request each
 	turns   chan struct{} // of those that run; a slow machine has no more of them than a quick one
@@ -270,7 +270,7 @@ func (s *soak) round(clients int, keepers []*soakClient, handOver bool) *figures
 				select {
 				case <-over:
 					if n >= s.calls {
-						s.turn(func() { c.call(0) }) // which opens its box again if that was killed
+						s.turn(func() { c.call(0) }) // the call opens its box again if that was killed
 						return
 					}
 				default:

@@ -303,7 +303,7 @@ func (c *soakClient) call(n int) {
 	switch {
 	case res.IsError == denied && strings.Contains(text, want):
 	case !denied && c.s.kills.Load() > 0 && (res.IsError && strings.Contains(text, "box") || strings.Contains(text, " status=killed ")):
-		c.s.lostBox.Add(1) // which was killed under the call, before the command began or after
+		c.s.lostBox.Add(1) // the box was killed under the call, before the command began or after
 	default:
 		c.s.t.Errorf("%v: %s %v: %s", c, params.Name, params.Arguments, text)
 	}

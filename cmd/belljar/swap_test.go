@@ -217,7 +217,7 @@ rules:
 	}
 	for i := range swaps {
 		put(t, file, []string{no, swapX, yes, no[:len(no)-10]}[i%4])
-		if i != 0 && i != 10 { // which are saved, and no signal is sent
+		if i != 0 && i != 10 { // these two are saved, and no signal is sent
 			if err := w.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 				t.Fatal(err)
 			}

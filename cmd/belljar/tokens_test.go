@@ -98,7 +98,7 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 			t.Errorf("%s: %s", what, said)
 		}
 		w.wait("tenants have another token")
-		opens("b", !shared) // whose one of two is cannot be told
+		opens("b", !shared) // a shared token cannot be told apart
 		opens("two", false)
 		opens("one", false)
 		token(file, "two")

@@ -168,7 +168,7 @@ func TestCallWaitsForAServer(t *testing.T) {
 	u.terminate()
 	u.writes("policy.yaml", "version: 1\ndefaults: {decision: allow}\nprofiles: {a: {}}\nupstreams: {from: mcp.json, wait: 1ms, servers: {files: {profile: {fs: {workspace: ro}}}}}\n")
 	code, out, errs := ran("call", "--workspace", u.ws, "--policy", u.policy, "--state", u.state, "mcp:files.read")
-	if code == exitOK || !strings.Contains(out+errs, "upstream files: no") { // which is its answer
+	if code == exitOK || !strings.Contains(out+errs, "upstream files: no") { // the no is the answer
 		t.Errorf("got status %d, %s%s", code, out, errs)
 	}
 }
@@ -405,7 +405,7 @@ func TestUpstreamApproveIsForOneServer(t *testing.T) {
 	of("acme", "/srv/a", "x")
 	u.says(1, "approve x --yes", "x waits for several (tenant acme, files of the operator; tenant acme, files of /srv/a)", "Nothing was decided")
 	u.says(0, "deny x --yes --workspace=", "1 definition is refused")
-	u.says(0, "pins forget x --workspace /srv/a", "forgotten") // which is no directory any more
+	u.says(0, "pins forget x --workspace /srv/a", "forgotten") // the workspace is no directory any more
 	u.says(1, "pins forget x --workspace /srv/a", "nothing was seen")
 	u.says(0, "pins log --tenant acme", "refused")
 	u.says(0, "pins forget --all --tenant acme", "tenant acme", "!local")

@@ -61,7 +61,7 @@ type about struct {
 }
 
 func (d *deciding) decide(c *cobra.Command, name string, items []string) error {
-	if name == "" { // which would be all servers
+	if name == "" { // an empty name would be all servers
 		return usage("upstream %s: NAME is empty. Nothing was decided", c.Name())
 	}
 	if err := d.find(c); err != nil {

@@ -219,7 +219,7 @@ func (i *importing) keep(c *cobra.Command, needs []need, write func() error) (di
 		}
 	}()
 	for _, n := range needs {
-		if n.Value == "" { // which the operator has to write
+		if n.Value == "" { // the operator has to write the value
 			continue
 		}
 		made, err := keepSecret(root, n)
@@ -264,7 +264,7 @@ func printNeeds(out io.Writer, file, store string, needs []need) {
 	if len(needs) == 0 {
 		return
 	}
-	quote := func(s string) string { return string(printable.JSON([]byte(fmt.Sprintf("%q", s)))) } // which is YAML too
+	quote := func(s string) string { return string(printable.JSON([]byte(fmt.Sprintf("%q", s)))) } // JSON is YAML too
 	fmt.Fprintf(out, "\nSecrets were taken out. Your policy needs these keys, and `door` in place of `env` keeps a value out of the box:\n\nupstreams:\n  from: %s\n  servers:\n", quote(file))
 	of := make(map[string][]string)
 	var order []string

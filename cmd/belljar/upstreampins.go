@@ -185,7 +185,7 @@ func (p *pinning) list(c *cobra.Command, args []string) error {
 				return err
 			}
 			for _, one := range pins {
-				if one.Server != s.Name || one.Kind == pin.KindListing { // which only marks the first contact
+				if one.Server != s.Name || one.Kind == pin.KindListing { // a listing only marks the first contact
 					continue
 				}
 				n++

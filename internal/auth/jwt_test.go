@@ -498,7 +498,7 @@ func TestWithdrawnKey(t *testing.T) {
 	}
 	s.stand.has(ecKey(t, "k2"))
 	s.now = s.now.Add(leastFresh)
-	_, _ = s.Authenticate(t.Context(), long) // which begins the fetch
+	_, _ = s.Authenticate(t.Context(), long) // this call begins the fetch
 	keys := s.trusted.Load().issuers[s.stand.URL].keys
 	keys.mu.Lock()
 	flight := keys.flight

@@ -220,7 +220,7 @@ func (p *Provider) Begin(ctx context.Context, redirect string) (v PendingLogin, 
 	if err != nil {
 		return v, err
 	}
-	q := to.Query() // which it may have, and which stays (RFC 6749, 3.1)
+	q := to.Query() // the URL may have a query, which stays (RFC 6749, 3.1)
 	for name, value := range map[string]string{
 		"response_type": "code", "client_id": p.cfg.Client, "redirect_uri": redirect, "scope": strings.Join(p.cfg.Scopes, " "), "state": v.State, "nonce": v.Nonce,
 		"code_challenge": base64.RawURLEncoding.EncodeToString(challenge[:]), "code_challenge_method": "S256",

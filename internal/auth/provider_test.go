@@ -317,7 +317,7 @@ func TestOneFetchOfMetadata(t *testing.T) {
 	came, answer := make(chan struct{}), make(chan struct{})
 	far.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "openid-configuration") {
-			close(came) // which panics for a second one
+			close(came) // a second close panics
 			<-answer
 		}
 		return false

@@ -121,7 +121,7 @@ func FindPolicies(name, workspace string, more func(*policies.Policy) ([]string,
 			if _, set.of[other], err = FindPolicy(name, other); err != nil {
 				return nil, fmt.Errorf("for the workspace %s: %w", other, err)
 			}
-		case name == BuiltinPolicy || IsBundled(name): // which has no file
+		case name == BuiltinPolicy || IsBundled(name): // a bundled policy has no file
 			set.of[other] = plain
 		default:
 			if err := writtenFrom(other, plain); err != nil {

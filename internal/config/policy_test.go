@@ -38,7 +38,7 @@ func TestCheckPolicyTakesTheLayersOfTheWorkspace(t *testing.T) {
 		{"some", "app/deep", "", policies.Deny},
 		{"some", "other", "", policies.Ask},
 		{"some", "elsewhere", "", policies.Allow},
-		{"some", ".", "", policies.Deny}, // which contains both, and the policy
+		{"some", ".", "", policies.Deny}, // the path contains both, and the policy
 		{"some", "app", "other", policies.Ask},
 		{"some", "elsewhere", "app", policies.Deny},
 		{"some", "app", "elsewhere", policies.Allow},

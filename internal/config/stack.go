@@ -20,7 +20,7 @@ type stackReader struct{ real map[string]string }
 // boxes must be able to write none of them; an empty one has no boxes.
 func loadStack(name, workspace string) (*policies.Policy, error) {
 	p, r, err := readStack(name, workspace)
-	if err != nil || workspace == "" || workspace == "/" { // which no box has
+	if err != nil || workspace == "" || workspace == "/" { // no box has such a workspace
 		return p, err
 	}
 	for _, f := range p.Files() {

@@ -61,7 +61,7 @@ func TestRender(t *testing.T) {
 // A text that is cut anywhere looks as it does in one piece: WC7.
 func TestRenderInParts(t *testing.T) {
 	for _, s := range sequences {
-		if strings.ContainsAny(s, "\r\b\t") || len(s) > 1000 { // which go back in a line
+		if strings.ContainsAny(s, "\r\b\t") || len(s) > 1000 { // these go back in a line
 			continue
 		}
 		whole := joined(render([]byte(s), style{}))
@@ -77,7 +77,7 @@ func TestRenderInParts(t *testing.T) {
 	for in, want := range map[string]int{
 		"abc": 3, "ab\x1b": 2, "ab\x1b[3": 2, "ab\x1b[31;": 2, "ab\x1b[31m": 7, "ab\x1b[2J": 6, "ab\x1b]0;": 6, "ab\xe2\x82": 2, "ab\xc3": 2, "ab\xff": 3, "ab\xe2\x82\xac": 5,
 		"\x1b": 0, "\xe2": 0, "x\xf0\x9f\x98": 1,
-		"ab\x1b[" + strings.Repeat("1", maxSequence-3): 2, "ab\x1b[" + strings.Repeat("1", maxSequence): maxSequence + 4, // which is too long to become a sequence
+		"ab\x1b[" + strings.Repeat("1", maxSequence-3): 2, "ab\x1b[" + strings.Repeat("1", maxSequence): maxSequence + 4, // too long to become a sequence
 	} {
 		if got := wholeUpTo([]byte(in), false); got != want {
 			t.Errorf("%q: got %d, want %d", in, got, want)

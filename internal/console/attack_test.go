@@ -87,7 +87,7 @@ func TestLargeArguments(t *testing.T) {
 			t.Errorf("somebody is asked about %d bytes", size)
 		}
 	}
-	for _, path := range []string{g.ask("rm x").ID + "/arguments", "ap-nosuch/arguments"} { // which is not cut
+	for _, path := range []string{g.ask("rm x").ID + "/arguments", "ap-nosuch/arguments"} { // the arguments of this question are not cut
 		if got := g.send("GET", "api/v1/approvals/"+path, token, nil); got.status != http.StatusNotFound {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
@@ -208,7 +208,7 @@ func TestLargePolicies(t *testing.T) {
 		path string
 		body any
 		want int
-		says string // which bound it is that was reached
+		says string // the bound that was reached
 	}{
 		{"policy/explain", map[string]any{"tool": "Bash", "arguments": map[string]any{"command": strings.Repeat("x", 10<<20)}}, 413, "more than 65536 bytes"},
 		{"policy/explain", map[string]any{"tool": "Bash", "arguments": nested}, 413, "more than 65536 bytes"},
@@ -223,7 +223,7 @@ func TestLargePolicies(t *testing.T) {
 			t.Errorf("%s: got %d %.200s, want %d %s", tt.path, got.status, got.body, tt.want, tt.says)
 		}
 	}
-	deep := `{"tool":"Bash","arguments":{"a":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}}` // which encoding/json would not write
+	deep := `{"tool":"Bash","arguments":{"a":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}}` // encoding/json would not write this
 	if got := g.sendText("POST", "api/v1/policy/explain", token, deep); got.status != http.StatusBadRequest || !strings.Contains(string(got.body), "exceeded max depth") {
 		t.Errorf("arguments that are nested deeply: %d %.200s", got.status, got.body)
 	}

@@ -133,7 +133,7 @@ func TestChromeManyEvents(t *testing.T) {
 		}
 		p.until(`true`)
 	}
-	g.ring.add(thing{kind: "approval", id: "last"}) // for which the inbox is asked for
+	g.ring.add(thing{kind: "approval", id: "last"}) // the inbox is asked for because of it
 	p.until(`window.waits > 0`)
 	if most, asked := value[float64](p, `(performance.now() - window.began) / 150 + 2`), value[int](p, `window.asked`); asked == 0 || float64(asked) > most {
 		t.Errorf("%d requests for 100,000 events, want at most %.0f", asked, most)
@@ -157,7 +157,7 @@ func TestChromeSlowAnswers(t *testing.T) {
 	})(window.fetch)`)
 	for i := range 5 {
 		g.ring.add(thing{kind: "session", id: "x"})
-		g.ring.add(thing{kind: "approval", id: "x"}) // for which the inbox is asked for
+		g.ring.add(thing{kind: "approval", id: "x"}) // the inbox is asked for because of it
 		p.until(fmt.Sprintf(`window.heard > %d`, i))
 	}
 	if asked := value[int](p, `window.asked`); asked != 1 {
@@ -234,7 +234,7 @@ func TestChromeFastOutput(t *testing.T) {
 	p.login(Viewer)
 	p.at("#/jobs/s-1/3")
 	p.until(`document.querySelector('.lines-out').textContent.includes('0123456789')`)
-	out.write(8<<20, strings.Repeat("0123456789", 6)+"\n") // which takes more than a minute in parts
+	out.write(8<<20, strings.Repeat("0123456789", 6)+"\n") // this takes more than a minute in parts
 	out.write(8, "the end\n")
 	p.until(`document.querySelector('.lines-out').textContent.includes('the end')`)
 	p.mu.Lock()

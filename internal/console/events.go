@@ -151,7 +151,7 @@ func (c *Console) things(ctx context.Context) map[thing]sha256sum {
 	}
 	if runs := c.views.Runs; runs != nil {
 		for _, b := range runs.Boxes() {
-			b.Memory, b.CPU, b.Processes, b.Network, b.Disk = 0, 0, 0, 0, 0 // which always change
+			b.Memory, b.CPU, b.Processes, b.Network, b.Disk = 0, 0, 0, 0, 0 // these always change
 			note(thing{"box", b.ID, b.Tenant}, b)
 		}
 		for _, s := range runs.Sessions() {

@@ -170,7 +170,7 @@ func (t *thingOf) UnmarshalJSON(text []byte) error {
 		if err := d.Decode(&value); err != nil {
 			return err
 		}
-		key, _ := name.(string) // which the name of a member is
+		key, _ := name.(string) // the name of a member is always a string
 		(*t)[key] = value
 	}
 	return nil

@@ -258,7 +258,7 @@ func TestEndsOfLoginsAreBounded(t *testing.T) {
 	if got := login(said, "192.0.2.1"); got != http.StatusUnauthorized || asked.Load() != 1 {
 		t.Errorf("a second end of a login: %d, and %d requests", got, asked.Load())
 	}
-	for range maxTries { // which succeed, so they do not count
+	for range maxTries { // these logins succeed, so they do not count
 		if got := login(g.goes(p), "192.0.2.1"); got != http.StatusOK {
 			t.Fatalf("a login: %d", got)
 		}

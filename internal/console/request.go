@@ -119,7 +119,7 @@ func respond(w http.ResponseWriter, status int, value any) {
 	}
 	if err != nil {
 		status = http.StatusInternalServerError
-		text, _ = json.Marshal(refusal{Error: err.Error()}) // which has only a text
+		text, _ = json.Marshal(refusal{Error: err.Error()}) // a refusal has only a text
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")

@@ -215,7 +215,7 @@ func (f *sharedTools) Seats() []BrowserSeat {
 
 func (f *sharedTools) Shot(_ context.Context, id string) ([]byte, error) {
 	f.s.did("show", tenantIn(id))
-	return sized(1, 1), nil // which cannot be drawn
+	return sized(1, 1), nil // such a picture cannot be drawn
 }
 
 func (f *sharedTools) HoldSeat(_ context.Context, id, _ string) error {
@@ -412,7 +412,7 @@ func (s *shared) tryRoutes(t *testing.T, g *rig, routes []route, below string) {
 		tried[at.method]++
 		got := g.send(at.method, path, foreign, body)
 		text := string(got.body)
-		if got.status != http.StatusOK { // which may name what was asked for
+		if got.status != http.StatusOK { // a refusal may name what was asked for
 			text = strings.NewReplacer("s-"+theirs, "", "b-"+theirs, "", "c-"+theirs, "").Replace(text)
 		}
 		if strings.Contains(text, theirs) {

@@ -215,7 +215,7 @@ func TestUpstreamLogin(t *testing.T) {
 	before := g.begins(token, "far", ours)
 	answer = g.begins(token, "far", ours)
 	for _, guess := range []string{before, "x", "state=x&error=access_denied", ""} {
-		finish(token, guess, 409) // which any page can have the page send: the login goes on
+		finish(token, guess, 409) // any page can have the page send this: the login goes on
 	}
 	finish(token, answer, 200)
 	if err := w.book.Forget(t.Context(), w.server(ours)); err != nil {

@@ -62,7 +62,7 @@ func TestNoServerIsLost(t *testing.T) {
 	for range starts {
 		killed(t, state, os.Getpid())
 		l := serve(t, state)
-		<-rounds // who met the killed one has put aside what there was, and back
+		<-rounds // a server that met the killed one has put aside what there was, and back
 		if _, err := os.Stat(l.path); err != nil {
 			lost++
 		}

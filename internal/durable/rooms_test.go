@@ -334,7 +334,7 @@ func missingJobs(ctx context.Context, at place, said []string) (lost []string, _
 		switch step[0] {
 		case "begun":
 			ok = ok && (j.Status == job.Lost || j.Status == "exited")
-		case "spooled": // which is the kernel's to keep, until the output is closed
+		case "spooled": // the kernel keeps this, until the output is closed
 			ok = ok && (at.power || wrote(b, j, step[2]))
 		case "wrote":
 			ok = ok && wrote(b, j, step[2])

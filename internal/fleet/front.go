@@ -214,7 +214,7 @@ func (f *Front) Forget(ctx context.Context, place string) error {
 		return fmt.Errorf("forget place %s: it is not claimed", place)
 	case owner.To != "":
 		return fmt.Errorf("forget place %s: it is being moved; end that with `belljar place stop %s`", place, place)
-	case owner.From != "" && owner.From != claims.FromFile: // which has it as it was before it moved
+	case owner.From != "" && owner.From != claims.FromFile: // the worker before still has the place as it was before the move
 		next = claims.Claim{Worker: owner.From, Move: owner.Move}
 	}
 	switch now, err := f.cfg.Claims.Swap(ctx, place, owner, next); {

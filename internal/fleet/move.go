@@ -88,7 +88,7 @@ func (m *moves) own(place string, c claims.Claim) {
 func (m *moves) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.all.Wait()
-	defer cancel() // which each step of a worker hears of
+	defer cancel() // each step of a worker learns of the end
 	m.all.Go(func() { unclaimed{m.front, m.times.unclaimed}.claim(ctx) })
 	tick := time.NewTicker(m.times.reconcile)
 	defer tick.Stop()

@@ -347,7 +347,7 @@ func TestPace(t *testing.T) {
 			{"bytes", func(p *pace, works func()) {
 				_ = p.note(1, false)
 				testenv.Delay(t.Context(), usualMoves.stall-time.Second)
-				works() // which is no byte
+				works() // an empty call writes no byte
 			}, usualMoves.stall},
 			{"a trickle", func(p *pace, _ func()) {
 				for range 50 {

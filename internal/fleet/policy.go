@@ -24,7 +24,7 @@ func (f *Front) Give(g Policy) {
 	if g.Number > f.roster.policy.Number {
 		f.roster.policy, f.roster.policySince = g, time.Now()
 		for _, l := range f.roster.links {
-			l.refused = "" // which was an older one
+			l.refused = "" // the refused policy was an older one
 		}
 		f.roster.notify()
 	}

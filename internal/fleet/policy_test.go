@@ -145,7 +145,7 @@ func TestPolicyOfAStranger(t *testing.T) {
 			t.Errorf("%s: %d, and %d policies have come", name, got, s.n)
 		}
 	}
-	if status(r, "/p/.."+policyPath, body); s.n > 0 { // which is a path of a place
+	if status(r, "/p/.."+policyPath, body); s.n > 0 { // this is a path of a place
 		t.Error("a path of a place brings a policy")
 	}
 	if got := send("POST", body); got != http.StatusNoContent || s.number() != 7 {

@@ -162,7 +162,7 @@ func (r *roster) watch() {
 		for _, l := range all {
 			if err := r.files.check(l.peer, time.Now()); err != nil {
 				r.log.Warn("the link of a worker is ended", "worker", l.Name, "err", err)
-				r.run(func() { l.Close() }) // which waits for a worker that does not read
+				r.run(func() { l.Close() }) // Close waits for a worker that does not read
 			}
 		}
 	}
@@ -553,7 +553,7 @@ func (r *roster) close() {
 	all := slices.AppendSeq(slices.Collect(maps.Values(r.links)), maps.Values(r.coming))
 	r.mu.Unlock()
 	for _, l := range all {
-		r.running.Go(func() { l.Close() }) // which waits for a worker that does not read
+		r.running.Go(func() { l.Close() }) // Close waits for a worker that does not read
 	}
 	r.running.Wait()
 }

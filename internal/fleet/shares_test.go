@@ -77,7 +77,7 @@ func TestUnreadAnswersStopNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { res.Body.Close() }) // of which nothing is read
+		t.Cleanup(func() { res.Body.Close() }) // nothing is read of the body
 	}
 	over := make(chan struct{})
 	go func() {

@@ -113,7 +113,7 @@ func (s *stream) hijack(w http.ResponseWriter, r *http.Request) (net.Conn, error
 func (s *stream) sendHijacked(ctx context.Context, conn net.Conn, over func()) {
 	answered := s.fl.Hijacked()
 	c := &chunked{conn: conn}
-	go func() { // for which Close waits
+	go func() { // Close waits for it
 		defer s.front.hijacked.end(conn)
 		defer func() { answered(c.sent) }()
 		defer over()
@@ -156,7 +156,7 @@ type chunked struct {
 
 // Write sends a chunk. One that is not small is not copied.
 func (c *chunked) Write(p []byte) (int, error) {
-	if len(p) == 0 { // which would be the end
+	if len(p) == 0 { // an empty piece would be the end
 		return 0, nil
 	}
 	pieces := net.Buffers{fmt.Appendf(nil, "%x\r\n", len(p)), p, []byte("\r\n")}

@@ -178,7 +178,7 @@ func (f *Front) entryOf(r *http.Request, a *answer, session string, began time.T
 	e := entry{HTTP: methodOf(r), Route: r.Pattern, Status: a.status, Bytes: a.bytes}
 	if f.access != nil {
 		e.Time, e.From = began.UTC().Format("2006-01-02T15:04:05.000Z"), sender(r, f.proxies).String()
-		e.Session = cmp.Or(session, a.Header().Get("Mcp-Session-Id")) // which initialize has opened
+		e.Session = cmp.Or(session, a.Header().Get("Mcp-Session-Id")) // the session of the answer is the one that initialize has opened
 	}
 	return e
 }

@@ -107,7 +107,7 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 	manner := cfg.Manner.withDefaults()
 	inherited := cfg.Inherited.listener(manner.Name)
 	if inherited != nil {
-		cfg.Addr = inherited.Addr().String() // to which the same rules apply
+		cfg.Addr = inherited.Addr().String() // the same rules apply to the inherited address
 		defer func() {
 			if err != nil {
 				inherited.Close()
@@ -222,7 +222,7 @@ func (cfg *Config) guard() (g origin.Guard, public string, err error) {
 	}
 	name, err := origin.ParseHost(u.Host)
 	if err != nil {
-		return g, "", err // which ParseOrigin has seen
+		return g, "", err // ParseOrigin has checked it
 	}
 	g.Hosts, g.Origins = append(g.Hosts, name), append(g.Origins, public)
 	return g, public, nil

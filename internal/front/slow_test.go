@@ -46,7 +46,7 @@ func TestClientsThatDoNotSend(t *testing.T) {
 				_ = conn.SetReadDeadline(began.Add(time.Hour))
 				var sending sync.WaitGroup
 				defer sending.Wait()
-				sending.Go(func() { _ = tt.send(conn) }) // which fails once the server has closed
+				sending.Go(func() { _ = tt.send(conn) }) // send fails once the server has closed
 				all, err := io.ReadAll(conn)
 				if took := time.Since(began); err != nil || took < tt.after || took > tt.after+2*time.Second {
 					t.Errorf("disconnected after %v, %v; want %v", took, err, tt.after)

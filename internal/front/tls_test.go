@@ -334,7 +334,7 @@ func TestBadCertificate(t *testing.T) {
 	_, other := ca.issue(t, 2, time.Now().Add(time.Hour))
 	store(t, keyFile, other)
 	p.look(false)
-	holds("half of a change", 1, "") // which may only be half done
+	holds("half of a change", 1, "") // a change may be half done
 	p.look(false)
 	holds("wrong key", 1, "are not a pair")
 	if n := strings.Count(text.String(), "the one before holds"); n != 1 {

@@ -264,7 +264,7 @@ func (p *process) Close() {
 // watch waits for the end of the server, which Close brings about at the latest.
 func (p *process) watch() {
 	<-p.job.Done()
-	err := outcome(p.job.Kill(0), p.box.Grant()) // which has ended: Kill only returns the result
+	err := outcome(p.job.Kill(0), p.box.Grant()) // the job has ended: Kill only returns the result
 	p.mu.Lock()
 	if !p.closed {
 		p.err = err

@@ -59,7 +59,7 @@ func TestCompletions(t *testing.T) {
 		"a template that is not there":   `{"type":"ref/resource","uri":"mcp+s://note///{other}"}`,
 		"the template of another server": `{"type":"ref/resource","uri":"mcp+t://note///{id}/{of}"}`,
 	} {
-		if got, raw := complete(ref, "x", "", ""); got != nil || strings.HasPrefix(raw, "{") || strings.Contains(raw, "method not found") { // which the server would say
+		if got, raw := complete(ref, "x", "", ""); got != nil || strings.HasPrefix(raw, "{") || strings.Contains(raw, "method not found") { // the server would say this
 			t.Errorf("%s: got %s", name, raw)
 		}
 	}

@@ -135,7 +135,7 @@ func TestLogsThatAreRedacted(t *testing.T) {
 	if got := g.messages(); got != "" {
 		t.Errorf("got %s", got)
 	}
-	g.wants("mcp_s_echo", `{}`, false) // whose messages may be of the call before
+	g.wants("mcp_s_echo", `{}`, false) // its messages may be of the call before
 	if got := g.messages(); got != "" {
 		t.Errorf("got %s", got)
 	}

@@ -172,7 +172,7 @@ func (o *offers) name(t *offered, now *setup) {
 					ofTools.Tools = append(ofTools.Tools, native)
 				}
 			}
-			if s.Settings.Search { // which the filter of the policy does not mean
+			if s.Settings.Search { // the filter of the policy does not apply to searchTool
 				ofTools.Filter, ofTools.Tools = names.Filter{}, append(ofTools.Tools, searchTool)
 			}
 			for _, raw := range f.prompts {

@@ -24,7 +24,7 @@ func TestListsWithoutAServerAreNotKept(t *testing.T) {
 		s    upstreams.Server
 	}{
 		{`"ttlMs":300000`, upstreams.Server{}},
-		{`"ttlMs":0`, upstreams.Server{Rules: []upstreams.Rule{{On: "server/discover"}, {On: "initialize"}}}}, // which it does not answer
+		{`"ttlMs":0`, upstreams.Server{Rules: []upstreams.Rule{{On: "server/discover"}, {On: "initialize"}}}}, // the server answers neither
 		{`"ttlMs":7000`, prompts("7000")},
 		{`"ttlMs":0`, prompts("0")},
 	} {

@@ -98,7 +98,7 @@ func TestOutcomes(t *testing.T) {
 		})
 		v := s.Emit(t.Context(), event(nil))
 		switch {
-		case tt.name == "is no script": // whose words are bash's own
+		case tt.name == "is no script": // the words are bash's own
 			v.Reason = "(as bash says it)"
 		case tt.name == "is killed" && os.Geteuid() == 0 && testenv.CgroupDir(t) == "":
 			// Process 1 of a pid namespace cannot kill itself.

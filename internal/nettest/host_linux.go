@@ -88,7 +88,7 @@ func (h *Host) make() (err error) {
 		unix.Close(fd)
 		return fmt.Errorf("make a device: %w", err)
 	}
-	h.tun = os.NewFile(uintptr(fd), "/dev/net/tun") // which is polled from now on
+	h.tun = os.NewFile(uintptr(fd), "/dev/net/tun") // the file is polled from now on
 	for _, set := range []struct {
 		what uint
 		addr [4]byte

@@ -91,7 +91,7 @@ func own(r *http.Request) string {
 	}
 	page, err := ParseOrigin(scheme + "://" + r.Host)
 	if err != nil {
-		return "" // which is the origin of no page
+		return "" // an empty text is the origin of no page
 	}
 	return page
 }

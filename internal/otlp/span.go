@@ -140,7 +140,7 @@ func appendAttrs(b []byte, attrs []Attr) []byte {
 
 func appendText(b []byte, s string) []byte {
 	text, err := json.Marshal(s)
-	if err != nil { // which no string is
+	if err != nil { // marshalling a string cannot fail
 		return append(b, `""`...)
 	}
 	return append(b, text...)

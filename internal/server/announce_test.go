@@ -23,7 +23,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 	to.asked(question.Asked{ID: "q-1"})
 	n.close()
-	to.happened(approval.Event{Kind: "asked", Approval: a}) // which comes too late
+	to.happened(approval.Event{Kind: "asked", Approval: a}) // this event comes too late
 	want := "belljar: a call of Bash^[[2J waits for a person (rule pu sh). " +
 		"`belljar approve show ap-1 --state '/st ate'` shows it, and `belljar approve yes ap-1 --state '/st ate'` or the same with no answers.\n" +
 		"belljar: an agent asks a person something. `belljar ask answer q-1 --state '/st ate'` shows it and takes the answer.\n"

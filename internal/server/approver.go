@@ -171,7 +171,7 @@ func (a *approver) Use(ctx context.Context, q mcp.Question, id string) (bool, er
 // Answer records a client's answer.
 func (a *approver) Answer(ctx context.Context, id string, said mcp.ClientAnswer) error {
 	via := wayClient
-	if said.Itself { // which is never a yes
+	if said.Itself { // such an answer is never a yes
 		via = mcp.ViaClientItself
 	}
 	_, err := a.desk.Answer(ctx, id, approval.Reply{

@@ -32,7 +32,7 @@ type books struct {
 func (b *books) open(at Place, ended func(job.Job)) {
 	plans, jobs := plan.Config{Config: b.kept}, job.Config{Config: b.kept, Ended: ended}
 	if at.State != "" {
-		sum := sha256.Sum256([]byte(b.kept.Place)) // which a place takes along to another worker
+		sum := sha256.Sum256([]byte(b.kept.Place)) // a place takes its name along to another worker
 		plans.Dir = filepath.Join(at.State, "plans", filepath.Base(at.Workspace)+"-"+hex.EncodeToString(sum[:4]))
 		jobs.Dir = filepath.Join(at.State, "jobs")
 	}

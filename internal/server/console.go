@@ -29,7 +29,7 @@ func openConsole(ctx context.Context, s *Server) (err error) {
 	}
 	cfg := console.Config{Addr: s.cfg.Service.Console, Remote: s.cfg.Service.ConsoleRemote, Inherited: s.cfg.Service.Inherited, Log: s.Log}
 	cfg.People = len(policies.People(s.Policy)) > 0 || policies.ProviderOf(s.Policy) != nil
-	if !s.cfg.routes() { // which opens no box
+	if !s.cfg.routes() { // a front opens no box
 		if err := frontFiles(consoleFiles(s.cfg.Service), s.workspaces(), s.Policy); err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ func (v *consoleProvider) Host() string {
 	}
 	u, err := url.Parse(is.URL)
 	if err != nil {
-		return "" // which the policy does not have
+		return "" // a policy has no such URL
 	}
 	return u.Host
 }

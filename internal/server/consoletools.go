@@ -207,7 +207,7 @@ type waiting struct {
 func (w waiting) version() string {
 	text, err := json.Marshal([]string{w.of.Tenant, w.of.Place, w.of.Name, w.q.Ref.String(), w.q.Ref.Digest.String(), w.q.Was.String(), string(w.q.State)})
 	if err != nil {
-		return "" // which texts do not have
+		return "" // texts cannot fail
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])[:16]

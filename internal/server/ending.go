@@ -23,8 +23,8 @@ func (o *operations) end(p *place, chosen func(mcp.SessionInfo) bool, by, note s
 
 // The causes that end sessions, besides operators.
 const (
-	byPolicy = "the policy" // which does not name what they need any more
-	byToken  = "the token"  // which does not hold any more
+	byPolicy = "the policy" // the policy does not name what they need any more
+	byToken  = "the token"  // the token does not hold any more
 )
 
 // operations are what an operator does with the sessions and background tasks of all places.

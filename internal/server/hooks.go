@@ -51,7 +51,7 @@ func (p *place) openHooks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.opened.Do(p.flow.hooks.Close) // which waits for hooks that run
+	p.opened.Do(p.flow.hooks.Close) // Close waits for hooks that run
 	if p.Workspace != s.Workspace {
 		return nil // the place of --workspace has said it
 	}

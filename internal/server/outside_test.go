@@ -192,7 +192,7 @@ func (p trap) taken() bool {
 func (p trap) plain(argv, env []string) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/usr/bin/env", argv...) // which looks on the PATH of env
+	cmd := exec.CommandContext(ctx, "/usr/bin/env", argv...) // env looks on the PATH of its own environment
 	cmd.Dir, cmd.Env = p.ws, env
 	_ = cmd.Run() // how it ends does not matter
 }

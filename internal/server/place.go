@@ -95,7 +95,7 @@ func (p *place) shut(ctx context.Context) {
 	p.server.places.operations().end(p, func(mcp.SessionInfo) bool { return true }, byPolicy, "the policy does not name its place any more")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	_ = p.mcp.Shutdown(ctx) // whose sessions have ended
+	_ = p.mcp.Shutdown(ctx) // its sessions have ended
 	p.close()
 }
 

@@ -95,7 +95,7 @@ type shown struct {
 }
 
 func (s shown) Write(p []byte) (int, error) {
-	_, _ = s.r.Write(p) // whose failure is not the command's
+	_, _ = s.r.Write(p) // the failure of a recording is not the command's
 	return s.Writer.Write(p)
 }
 

@@ -22,7 +22,7 @@ import (
 type reloader struct {
 	gate    *gate
 	file    string         // the policy's file; empty for the built-in policy
-	places  *places        // which hold the layout that the policy gives
+	places  *places        // places hold the layout that the policy gives
 	state   string         // the state directory, which no policy may show to a box; empty without one
 	changed func(*layout)  // called with each new policy; the next signal waits until it returns
 	asked   chan struct{}  // holds one while the policy is to be read again
@@ -166,7 +166,7 @@ func (r *reloader) reload(ctx context.Context) {
 	if c.same {
 		r.status.hold(c.set.Name, c.policy())
 		r.log.Info("the policy was read again and is as it was", "policy", c.set.Name)
-		r.reloadUpstreams() // whose files may be others
+		r.reloadUpstreams() // the files of servers may be others now
 		r.rotate(ctx)
 		return
 	}
@@ -301,7 +301,7 @@ func (r *reloader) take(ctx context.Context, h handed) error {
 	}
 	name := r.fleet.file(h.Number)
 	c, err := r.read(ctx, name)
-	if err != nil { // which was good a moment ago
+	if err != nil { // the policy was good a moment ago
 		return errors.Join(r.refuse(name, err), os.Remove(name))
 	}
 	why := fmt.Sprintf("policy %d of the fleet", h.Number)

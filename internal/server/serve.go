@@ -137,7 +137,7 @@ func (s *Server) openFront(ctx context.Context) (err error) {
 	if s.monitor != nil {
 		cfg.Meter = s.monitor.meters
 	}
-	if !s.cfg.routes() { // which opens no box
+	if !s.cfg.routes() { // a front opens no box
 		if err := frontFiles(&cfg, s.workspaces(), s.Policy); err != nil {
 			return err
 		}

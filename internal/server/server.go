@@ -192,7 +192,7 @@ func (s *Server) openPolicy(context.Context) (err error) {
 // mount as well. The user's own one is done without where it cannot be used.
 func (s *Server) openState(context.Context) error {
 	state, err := config.FindState(s.cfg.State)
-	if err == nil && !s.cfg.routes() { // which opens no box
+	if err == nil && !s.cfg.routes() { // a front opens no box
 		err = config.Unseen(state, s.workspaces(), s.Policy)
 	}
 	if err == nil {

@@ -130,7 +130,7 @@ func (t *tracer) Traced(c mcp.Traced) {
 		Start: c.Start, End: c.End, Attrs: t.attributes(c),
 	}
 	if _, err := hex.Decode(s.TraceID[:], []byte(c.Call.TraceID)); err != nil {
-		return // which it always is
+		return // a trace ID is always valid
 	}
 	if _, err := hex.Decode(s.Parent[:], []byte(c.Parent.SpanID)); err == nil && c.Parent.SpanID != "" {
 		s.Remote = true

@@ -239,7 +239,7 @@ func (k *webhook) post(ctx context.Context, id string, text []byte) (again bool,
 // sign is the HMAC-SHA256 of a text. Texts of different kinds are never equal.
 func (k *webhook) sign(kind, text string) string {
 	m := hmac.New(sha256.New, k.secret)
-	if kind != "webhook" { // whose receivers sign the text alone
+	if kind != "webhook" { // the receivers of a webhook sign the text alone
 		text = kind + "\x00" + text
 	}
 	m.Write([]byte(text))

@@ -31,7 +31,7 @@ type passport struct {
 func passportOf(id mcp.Identity) string {
 	text, err := json.Marshal(passport{id.Tenant, id.Principal, id.Scopes, id.Expires})
 	if err != nil {
-		return "" // which no worker takes
+		return "" // no worker takes an empty passport
 	}
 	return base64.RawURLEncoding.EncodeToString(text)
 }

@@ -38,7 +38,7 @@ const (
 	workdirState  = "state"
 	workdirHome   = "home"
 	workdirPlaces = "places"
-	unnamed       = "@" // which no place can be called
+	unnamed       = "@" // no place can have this name
 	ofWork        = "workspace"
 	ofState       = "state"
 	requestsKey   = "requests.key" // in ofState: the key that signs the states of calls

@@ -101,7 +101,7 @@ func TestLateSteps(t *testing.T) {
 	m.refused(fleet.StepDrop, "a", to(2))
 	m.refused(fleet.StepPack, "a", to(2))
 	m.refused(fleet.StepPack, "a", claims.Mark{})
-	m.taken(fleet.StepThaw, to(2)) // which is over, and changes nothing
+	m.taken(fleet.StepThaw, to(2)) // this move is over, and nothing changes
 	if err := s.places.claim(t.Context(), "a"); m.open() || len(s.places.ids()) > 0 || !errors.Is(err, fleet.ErrBusy) {
 		t.Errorf("a frozen place is open: %v, %v, %v", m.open(), s.places.ids(), err)
 	}
@@ -150,7 +150,7 @@ func TestLateSteps(t *testing.T) {
 		t.Errorf("a copy that is not in use: %v, made anew: %v", m.open(), err)
 	}
 	m.refused(fleet.StepTake, "a", from(4))
-	m.taken(fleet.StepDiscard, from(4)) // which is over, and changes nothing
+	m.taken(fleet.StepDiscard, from(4)) // this move is over, and nothing changes
 	m.taken(fleet.StepTake, from(5))
 	m.taken(fleet.StepTake, from(5))
 	m.taken(fleet.StepDiscard, from(5)) // it is in use

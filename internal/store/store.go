@@ -140,7 +140,7 @@ func (s *Store) connect(ctx context.Context) (*sql.DB, error) {
 		if err := prepare(s.dir); err != nil {
 			return nil, err
 		}
-		at := url.URL{Scheme: "file", Path: Path(s.dir)} // which escapes characters with a meaning in URIs
+		at := url.URL{Scheme: "file", Path: Path(s.dir)} // URL escapes characters with a meaning in URIs
 		name, conns = at.String()+"?", maxConns
 	}
 	base, err := sqlite.NewConnector(name + options())

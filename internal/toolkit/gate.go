@@ -196,7 +196,7 @@ func (j *judging) duplication(most float64) {
 	var faults []GateFault
 	touched := func(p clone.Place) bool { return j.touches(p.Path, p.First, p.Last) }
 	for _, c := range found.Clones {
-		copiedAgain := slices.ContainsFunc(c.Places[1:], touched) // which names the first place
+		copiedAgain := slices.ContainsFunc(c.Places[1:], touched) // the clone names the first place
 		for i, p := range c.Places {
 			if !touched(p) {
 				continue

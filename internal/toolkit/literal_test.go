@@ -100,7 +100,7 @@ func constants(t *testing.T, dir string, of map[string]reflect.Type) (found []st
 	}
 	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue), Selections: make(map[*ast.SelectorExpr]*types.Selection)}
 	config := types.Config{Importer: noImports{}, Error: func(error) {}}
-	_, _ = config.Check("p", fset, trees, info) // which fails, for it lacks the other packages
+	_, _ = config.Check("p", fset, trees, info) // Check fails, for it lacks the other packages
 	value := func(kind reflect.Type, field reflect.StructField, e ast.Expr) {
 		if !field.IsExported() || !isNumber(field.Type) {
 			return

@@ -111,7 +111,7 @@ func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	in := bufio.NewReaderSize(bytes.NewReader(early), max(readBuffer, len(early)))
-	if _, err := in.Peek(len(early)); err != nil { // from which the library goes on with conn
+	if _, err := in.Peek(len(early)); err != nil { // the library goes on with conn from there
 		conn.Close()
 		return nil, nil, err
 	}

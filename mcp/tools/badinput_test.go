@@ -213,7 +213,7 @@ func TestBadInput(t *testing.T) {
 		fmt.Fprintf(&b, "> %s %.120s%s\n%s\n\n", tool, args, mark, callIDs.ReplaceAllString(words(r), "c-XXXXXXXX"))
 	}
 	long := strings.Repeat("x", 3000)
-	of := toolkitTools(t) // which are tried in tests of their own
+	of := toolkitTools(t) // they are tried in tests of their own
 	untried := slices.DeleteFunc(policies.KnownTools(), func(name string) bool { return slices.Contains(of, name) })
 	for _, tool := range []struct {
 		name string

@@ -258,7 +258,7 @@ func TestBashOutlivesPatience(t *testing.T) {
 	if rest.Output != "end\n" {
 		t.Errorf("its rest: got %+v, want end", rest)
 	}
-	b.session.Close() // which waits for those who are told
+	b.session.Close() // Close waits for those who are notified
 	if len(b.ended) != 1 || (<-b.ended).ID != 1 {
 		t.Errorf("%d jobs are said to have ended, want task 1", len(b.ended)+1)
 	}

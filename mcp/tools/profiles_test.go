@@ -72,7 +72,7 @@ func TestProfilesHaveBoxes(t *testing.T) {
 		if i%25 == 24 {
 			session.Close()
 			session, before, first = b.open(), map[string]int{}, ""
-			for len(b.ended) > 0 { // which holds a few only
+			for len(b.ended) > 0 { // the channel holds a few only
 				<-b.ended
 			}
 		}

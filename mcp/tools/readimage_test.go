@@ -122,7 +122,7 @@ func TestReadImageOverMCP(t *testing.T) {
 	if img, ok := r.Content[1].(*sdk.ImageContent); !ok || img.MIMEType != "image/png" || !bytes.Equal(img.Data, src) {
 		t.Errorf("got %+v", r.Content[1])
 	}
-	if r.StructuredContent != nil { // which some clients show their model in place of the image
+	if r.StructuredContent != nil { // some clients show their model the structured content in place of the image
 		t.Errorf("got %v beside the image", r.StructuredContent)
 	}
 	got, err := client.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "image:///workspace/a%20b.png"})

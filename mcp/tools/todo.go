@@ -234,7 +234,7 @@ func (t *todos) one(ctx context.Context, o store.Owner, now todo.Todo, before *t
 	if out.Open, out.Done, out.Current, err = t.backends.Todos.Count(ctx, o); err != nil {
 		return nil, err
 	}
-	if before != nil && before.Current && step == 0 { // which the next step would go to
+	if before != nil && before.Current && step == 0 { // the next step would go to the todo that was current
 		said += currentText(out.Current)
 	}
 	return &mcp.Result{Content: []mcp.Content{{Text: said}}, Structured: out}, nil

@@ -42,7 +42,7 @@ func TestTemplateTools(t *testing.T) {
 		for _, part := range r.Content {
 			b.WriteString(part.Text + "\n")
 		}
-		if c.tool != scaffoldProject && c.args != "{}" { // whose members are the texts, or too many
+		if c.tool != scaffoldProject && c.args != "{}" { // the members of the others are the texts, or too many
 			fmt.Fprintf(&b, "%s\n", structured)
 		}
 		b.WriteByte('\n')

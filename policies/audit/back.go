@@ -301,7 +301,7 @@ func (s Search) hints() (all []hint) {
 	field(s.Rule, "id")
 	field(s.Upstream, "upstream")
 	field(s.Tenant, "tenant")
-	if s.Verdict != "allow" { // which an outcome does not say
+	if s.Verdict != "allow" { // an outcome does not say it
 		field(s.Verdict, "verdict")
 	}
 	field(s.Tool, "tool")

@@ -155,7 +155,7 @@ func (c *Cast) Resize(width, height int) {
 // event writes what was shown at a time for so many bytes of the output: text has no secrets, and
 // may be longer or shorter. The caller holds c.mu.
 func (c *Cast) event(at time.Duration, text string, output int) {
-	if !c.terminal { // which would put the carriage returns in
+	if !c.terminal { // a terminal would put the carriage returns in
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
 	}
 	b := strconv.AppendFloat([]byte{'['}, at.Seconds(), 'f', 6, 64)

@@ -18,7 +18,7 @@ func Hold(dir string, f func() error) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // which unlocks it
+	defer lock.Close() // Close unlocks it
 	if err := lockFile(lock, lockShared); err != nil {
 		return err
 	}

@@ -170,7 +170,7 @@ func (n interpreter) doubt(words []Word) string {
 		case why != "":
 			return why
 		case alone && has(options, "help", "version", "V", "h", "v"):
-			return "" // which it shows, and ends
+			return "" // the program shows its help, and ends
 		case n.long.hasOne(options), has(options, strings.Split(n.inline, "")...):
 			return whyInline
 		}

@@ -18,7 +18,7 @@ func Runs(program string) bool {
 		return true
 	}
 	switch short := versionless(name); short {
-	case "git", "sed", "gsed": // which are marked where they do
+	case "git", "sed", "gsed": // they are marked where they run others
 		return false
 	default:
 		_, ok := programs()[short]

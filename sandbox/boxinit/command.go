@@ -333,7 +333,7 @@ func bareChild() {
 	for i := 0; i < bareGiven(c.flags); i++ {
 		_, _ = sys(syscall.SYS_DUP3, b.files[i], uintptr(i), 0, 0, 0)
 	}
-	switch c.tell { // which is younger than those, and has a higher number
+	switch c.tell { // c.tell is younger than those, and has a higher number
 	case noFile:
 	case DirFile: // by chance; dup3(2) would refuse
 		_, _ = sys(syscall.SYS_FCNTL, DirFile, setFD, 0, 0, 0)

@@ -1,3 +1,3 @@
 package boxinit
 
-const sysGetcpu = 309 // which package syscall lacks on some architectures
+const sysGetcpu = 309 // package syscall lacks it on some architectures

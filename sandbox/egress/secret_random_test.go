@@ -116,7 +116,7 @@ func newEcho(r *rand.Rand) *hostileEcho {
 		e.coding = pick(r, "", "", "identity", "identity, identity", "utf-8", "gzip", "X-GZIP", "br", "gzip, gzip", "aws-chunked", "none", ",identity,")
 		e.trick = pick(r, "", "", "Range", "If-Range", "request_range", "X-Part", "multipart", "Want-Digest", "A-IM", "Accept-Encoding")
 	}
-	if strings.Contains(strings.ToLower(e.coding), "gzip") { // whose parts cannot be asked for by place
+	if strings.Contains(strings.ToLower(e.coding), "gzip") { // the parts of a compressed answer cannot be asked for by place
 		e.trick = pick(r, "", "Want-Digest", "A-IM")
 	}
 	e.stored = r.IntN(4) == 0

@@ -77,7 +77,7 @@ func contacts() []contact {
 			if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(v.Pid), 0, 0, 0, 0); errno != 0 {
 				return "", fmt.Errorf("ptrace: %w", errno)
 			}
-			return "PTRACE_SEIZE", nil // which ends with this thread
+			return "PTRACE_SEIZE", nil // the trace ends with this thread
 		})},
 		{name: "read where its memory is", try: shows("maps", "smaps", "smaps_rollup", "numa_maps", "auxv")},
 		{name: "read its page table", try: shows("pagemap")},

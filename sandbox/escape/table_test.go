@@ -50,7 +50,7 @@ func TestEscapeTableKeepsTheFirstIDs(t *testing.T) {
 		total += n
 		for i := 1; i <= n; i++ {
 			id := letter + string(rune('0'+i/10)) + string(rune('0'+i%10))
-			if _, ok := find(id); !ok && id != "S15" { // which only one architecture has
+			if _, ok := find(id); !ok && id != "S15" { // only one architecture has S15
 				t.Errorf("%s is gone", id)
 			}
 		}

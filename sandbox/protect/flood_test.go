@@ -227,7 +227,7 @@ func TestACommandLeavesFewWorkTrees(t *testing.T) {
 	if err != nil || len(left) != maxGitDirs {
 		t.Errorf("%d are left, %v; want %d", len(left), err, maxGitDirs)
 	}
-	during(t, p, func() {}) // which is told of what was removed since
+	during(t, p, func() {}) // this look learns what was removed since
 	put(t, dir+"/file", "")
 	if told := during(t, p, func() { put(t, dir+"/other", "") }); len(told) > 0 {
 		t.Errorf("those that were left are not kept: %v", told)

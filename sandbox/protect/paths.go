@@ -93,7 +93,7 @@ func inside(p string) bool { return p != ".." && !strings.HasPrefix(p, "../") &&
 // it: without case, and without characters that it ignores.
 func folded(at string) string {
 	if isASCII(at) {
-		return strings.ToUpper(at) // which is the same, and most paths are
+		return strings.ToUpper(at) // upper case is the same here, and most paths are ASCII
 	}
 	return foldedRunes(at)
 }

@@ -313,7 +313,7 @@ func TestLiveSetKeepsItsLayers(t *testing.T) {
 		t.Errorf("got %q", name)
 	}
 	must(t, s.Create("other", base, Protect{}))
-	must(t, s.Discard("other")) // which collects
+	must(t, s.Discard("other")) // Discard collects, too
 	for _, dir := range l.Dirs() {
 		if _, err := os.Stat(dir); err != nil {
 			t.Errorf("a layer that is mounted: %v", err)

@@ -49,7 +49,7 @@ func scripted(t testing.TB) (s *Store, base string, want []string) {
 	whiteout(t, up+"/dir/a")
 	opaque(t, up+"/hidden")
 	put(t, up+"/hidden/b", "B")
-	put(t, up+"/hidden/sub/b", "B") // of which the mark above is enough
+	put(t, up+"/hidden/sub/b", "B") // the mark above is enough to hide it
 	put(t, up+"/todir/in", "x")
 	put(t, up+"/tofile", "x")
 	must(t, os.Symlink("/etc", up+"/tolink"))

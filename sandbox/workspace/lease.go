@@ -78,7 +78,7 @@ func (l *Lease) Settle() { l.pass() }
 // lock.
 func (l *Lease) open(tenant, base string, fresh bool) error {
 	h, s := l.held, l.store
-	if h.meta.Tenant != tenant && h.meta.Tenant != "" { // which sets of earlier versions do not have
+	if h.meta.Tenant != tenant && h.meta.Tenant != "" { // sets of earlier versions have no tenant
 		return fmt.Errorf("it is one of tenant %s, not of %s; choose another name", h.meta.Tenant, tenant)
 	}
 	if h.meta.Base != base {

@@ -126,7 +126,7 @@ func TestDeletedByApply(t *testing.T) {
 	defer l.Close()
 	dir := top(t, s, "set")
 	put(t, dir+"/the-file", "new")
-	diff(t, s, "set") // which sees it
+	diff(t, s, "set") // diff sees the set
 	must(t, os.Remove(dir+"/the-file"))
 	whiteout(t, dir+"/the-file")
 	_, err = s.Apply(t.Context(), "set", Options{Protected: true, Live: true})

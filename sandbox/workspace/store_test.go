@@ -106,7 +106,7 @@ func TestALiveSet(t *testing.T) {
 	if text, err := os.ReadFile(up + "/more"); err != nil || string(text) != "two\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
-	must(t, s.Fork("set", "applied")) // which knows what was applied
+	must(t, s.Fork("set", "applied")) // the applied set knows what was applied
 	put(t, top(t, s, "applied")+"/more", "three\n")
 	if d := cmp.Diff([]string{"modified file more"}, diff(t, s, "applied")); d != "" {
 		t.Errorf("want (-), got (+):\n%s", d)

@@ -116,7 +116,7 @@ func (o *open) show(b *strings.Builder, c *Change, shows *shownText) {
 		to = "/dev/null"
 	case gitMode(c.st) != gitMode(c.was):
 		fmt.Fprintf(b, "old mode %s\nnew mode %s\n", gitMode(c.was), gitMode(c.st))
-	case isLink(c.st): // whose kind nothing else says
+	case isLink(c.st): // nothing else says the kind of a link
 		fmt.Fprintf(b, "index 0000000..0000000 %s\n", gitMode(c.st))
 	case c.Kind == Mode:
 		fmt.Fprintf(b, "# mode %s, was %s\n", c.Mode, c.WasMode)

@@ -45,7 +45,7 @@ func (l *Loader) Engines() *Set {
 	defer l.mu.Unlock()
 	if l.engines == nil {
 		engines, err := Load("")
-		if err != nil { // which a test rules out
+		if err != nil { // a test rules this out
 			l.log.Error("the engines that come with belljar cannot be read", "err", err)
 			engines = &Set{byName: map[string]*Engine{}}
 		}

@@ -49,8 +49,8 @@ func Handler() http.Handler {
 	page := []byte(strings.ReplaceAll(index, "assets/", dir))
 	served := map[string]file{
 		"/":                     {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false},
-		"/login":                {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false}, // to which a provider leads back
-		"/upstream-login":       {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false}, // to which an authorization server does
+		"/login":                {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false}, // a provider leads back here
+		"/upstream-login":       {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false}, // an authorization server leads back here
 		"/" + dir + "main.js":   {"text/javascript; charset=utf-8", `"` + digest(script) + `"`, forEver, script, true},
 		"/" + dir + "style.css": {"text/css; charset=utf-8", `"` + digest(style) + `"`, forEver, style, true},
 	}

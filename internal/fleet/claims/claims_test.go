@@ -275,7 +275,7 @@ func (c *common) start(f *sharer) {
 func (c *common) sync(f *sharer) {
 	f.cut = false
 	c.store.calm = true
-	_ = f.follow(c.t.Context()) // which ends at once, see faulty
+	_ = f.follow(c.t.Context()) // follow ends at once, see faulty
 	c.store.calm = false
 	f.seen = len(c.store.changes)
 	if f.Ready() != nil {

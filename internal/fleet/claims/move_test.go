@@ -241,7 +241,7 @@ func (h *travels) request(i int, place string) {
 func (h *travels) begin(i int, place string) {
 	c := h.front(i).Owner(place)
 	d, to := h.disks[place][c.Worker], h.worker()
-	if c.Moving() || d == nil || d.live == nil || h.disk(place, to).live != nil { // which an earlier move has left
+	if c.Moving() || d == nil || d.live == nil || h.disk(place, to).live != nil { // an earlier move has left something
 		return
 	}
 	next := c.Begin(to, max(c.Move, d.live.mark.Move, d.gone, h.disk(place, to).gone)+1)

@@ -46,7 +46,7 @@ func (k *keptArguments) keep(id string, f policies.Facts) {
 	for ; k.bytes > maxArguments; drop++ {
 		k.bytes -= len(k.kept[drop].text)
 	}
-	k.kept = slices.Delete(k.kept, 0, drop) // which lets go of the texts
+	k.kept = slices.Delete(k.kept, 0, drop) // Delete lets go of the texts
 }
 
 // argumentsOf are the arguments of a call, sorted by name. A line that begins with a space belongs

@@ -43,7 +43,7 @@ func TestPlanCommands(t *testing.T) {
 		"git push other main":                    Pending,
 		"git push origin $X":                     Pending,
 		"git push origin main > /workspace/x":    Pending,
-		"mail me":                                Pending, // whose rule lets a yes hold once
+		"mail me":                                Pending, // the rule of mail lets a yes hold once
 	} {
 		r := d.wants(command)
 		if got := asked(r); got != want {

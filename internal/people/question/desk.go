@@ -59,7 +59,7 @@ type Asked struct {
 func (a Asked) Version() string {
 	text, err := json.Marshal(a.Sheet)
 	if err != nil {
-		return "" // which texts and numbers do not have
+		return "" // texts and numbers cannot fail
 	}
 	sum := sha256.Sum256(append([]byte(a.ID+"\n"), text...))
 	return hex.EncodeToString(sum[:])[:16]

@@ -160,7 +160,7 @@ func TestDeadScriptsAreUnused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, u := range dead {
-			if u.Confidence != graph.High || strings.HasPrefix(u.Reason, "only functions") { // which is a use for eslint
+			if u.Confidence != graph.High || strings.HasPrefix(u.Reason, "only functions") { // eslint counts this as a use
 				continue
 			}
 			all++

@@ -41,7 +41,7 @@ func (p *Plan) npx(args []config.Text, d Dirs) error {
 	}
 	p.scripts(in)
 	head, end := []config.Text{p.program}, []config.Text(nil)
-	if base(p.program) == "npm" { // which takes options of the server for its own
+	if base(p.program) == "npm" { // npm takes options of the server for its own
 		head, end = append(head, literals("exec")...), literals("--")
 	}
 	head = slices.Concat(head, literals("--yes"), in.kept)

@@ -327,7 +327,7 @@ func TestLostNamesAreKnown(t *testing.T) {
 		Former: []Former{{"mcp_p_old", "a", "mine"}, {"mcp_q_mine", "a", "mine"}, {"mcp_q_mine", "c", "old"}},
 	})
 	for native, want := range map[string][]string{
-		"send_mail": {"mcp__p__send_mail", "mcp_p_send_mail"}, // which send.mail is called as well
+		"send_mail": {"mcp__p__send_mail", "mcp_p_send_mail"}, // send.mail has these names as well
 		"t":         {"mcp:p.t", "mcp__p__t", "mcp_p_t", "mcp_p_t_" + digest("a", "t")[:4], "t"},
 		"mine":      {"mcp_q_mine"}, // mcp_p_old is another tool's now
 		long:        {"mcp_p_" + cut},

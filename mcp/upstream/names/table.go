@@ -294,7 +294,7 @@ func (t *Table) claims(all []entry, former []Former) [][]string {
 	for i, e := range all {
 		claims[i] = slices.DeleteFunc(claims[i], func(name string) bool {
 			at := t.at[name]
-			return t.isOwn(name) || t.isAway(name, all[i].server) || len(at) == 1 && all[at[0]].primary == name && at[0] != i // which leads to that tool
+			return t.isOwn(name) || t.isAway(name, all[i].server) || len(at) == 1 && all[at[0]].primary == name && at[0] != i // the name leads to that tool
 		})
 		slices.Sort(claims[i])
 		claims[i] = slices.Compact(claims[i])

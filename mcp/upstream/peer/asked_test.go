@@ -44,7 +44,7 @@ func TestRequestsOfTheServer(t *testing.T) {
 		}
 		refused(ask(`"a"`, "elicitation/create"), -32600, "no call is open")
 		refused(ask(`"a"`, "sampling/createMessage"), -32600, "no call is open")
-		refused(ask(`1`, "roots/list"), -32602, "no roots") // which belongs to no call
+		refused(ask(`1`, "roots/list"), -32602, "no roots") // the request belongs to no call
 		refused(ask(`1`, "tools/call"), -32601, "tools/call")
 		if m := ask(`2`, "ping"); string(m.Result) != "{}" {
 			t.Errorf("ping was answered %s", m.raw)
@@ -133,7 +133,7 @@ func TestRequestsEnd(t *testing.T) {
 		ask(1)
 		s.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
 		s.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1"}}`)
-		s.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, ma.ID) // which is not the server's
+		s.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, ma.ID) // the id is not one of the server's
 		s.say(`{"jsonrpc":"2.0","method":"notifications/cancelled"}`)
 		synctest.Wait()
 		if len(causes) != 0 {

@@ -89,7 +89,7 @@ func (b *Book) Judge(ctx context.Context, s Server, rules Rules, o Offer) *Verdi
 	if err := s.valid(); err != nil {
 		return heldBy(rules.Mode, err)
 	}
-	if rules.Mode == Off || rules.Mode == Strict && rules.Known != nil { // which needs no store
+	if rules.Mode == Off || rules.Mode == Strict && rules.Known != nil { // these modes need no store
 		all, cut := takeApart(o)
 		v, _ := judge(s.Name, rules, record{}, all, o.Listing != nil, b.now())
 		return v.withCut(cut)

@@ -175,7 +175,7 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 			item.State = New
 		case known && pin.Digest == d.digest:
 			item.State = Pinned
-		case d.kind == KindListing: // which is not a definition: it marks the first contact
+		case d.kind == KindListing: // a listing is not a definition: it marks the first contact
 			if rules.Mode == TOFU {
 				added = append(added, Pin{server, d.kind, "", d.digest, now, First})
 			}

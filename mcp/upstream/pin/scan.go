@@ -135,7 +135,7 @@ func (s *scanner) prose(where, text string) {
 	}
 	s.encoded(where, text)
 	s.phrases(where, text)
-	if where != "name" { // of which the table of names decides
+	if where != "name" { // the table of names decides about names
 		s.names(where, text)
 	}
 }

@@ -274,7 +274,7 @@ func TestHostileRepetition(t *testing.T) {
 				}
 			}
 		}
-		if name != "one bracket" && res.Percentage < 80 { // which are too few lines
+		if name != "one bracket" && res.Percentage < 80 { // one bracket has too few lines
 			t.Errorf("%s: %.0f %% of the lines are in a clone, want at least 80 %%", name, res.Percentage)
 		}
 	}

@@ -36,7 +36,7 @@ func (o Options) with() (Options, error) {
 	if o.Threshold == 0 {
 		o.Threshold = 0.85
 	}
-	if !(o.Threshold > 0 && o.Threshold <= 1) { // which NaN is not
+	if !(o.Threshold > 0 && o.Threshold <= 1) { // a NaN is refused as well
 		return o, fmt.Errorf("threshold %v: must be over 0 and at most 1", o.Threshold)
 	}
 	if o.MinLines < 0 || o.MinTokens < 0 || o.Workers < 0 {

@@ -23,7 +23,7 @@ func TestPlantedClonesWithoutLexer(t *testing.T) {
 		path := func(i int) string { return fmt.Sprintf("original/%d", i) }
 		for i := range n {
 			w := writer{random: random, language: like}
-			functions = append(functions, planted{like, strings.NewReplacer(" of ", " in ", "let ", "const ").Replace(w.function())}) // which renamed takes for names
+			functions = append(functions, planted{like, strings.NewReplacer(" of ", " in ", "let ", "const ").Replace(w.function())}) // renamed takes these words for names
 			originals = append(originals, lex.Parse(path(i), language, functions[i].text))
 		}
 		for _, tt := range []struct {

@@ -92,7 +92,7 @@ func (r *row) repeats(ctx context.Context, ids []uint32, shortest int) ([]pair, 
 		}
 		floor := r.begin[file] // tokens before belong to the last match
 		roll(ids, span{r.begin[file], r.begin[file+1]}, width, func(h uint64, at int) int {
-			if at%stride != 0 && w.unseen(h) { // which most are
+			if at%stride != 0 && w.unseen(h) { // most are unseen
 				return at + 1
 			}
 			from, ok := w.first(h, ids, at, at%stride == 0)

@@ -339,7 +339,7 @@ func (d *dead) walk() {
 			for _, to := range d.keys[key].funcs {
 				if c := &d.funcs[to]; !c.reached {
 					c.reached = true
-					if c.cap != Low { // which is in the queue already
+					if c.cap != Low { // it is in the queue already
 						queue = append(queue, to)
 					}
 				}

@@ -217,7 +217,7 @@ func TestWhatCannotBeMeasuredIsAGap(t *testing.T) {
 		reason string
 	}{
 		{"no repository", func(t *testing.T) (string, string) {
-			newWork(t) // which needs git
+			newWork(t) // newWork needs git
 			dir := real(t, t.TempDir())
 			return dir, dir
 		}, "not a git repository"},

@@ -131,7 +131,7 @@ func newPath(text string) (string, error) {
 		return "", nil
 	}
 	if strings.HasPrefix(text, `"`) {
-		plain, err := strconv.Unquote(text) // which knows all of git's escapes
+		plain, err := strconv.Unquote(text) // Unquote knows all of git's escapes
 		if err != nil {
 			return "", fmt.Errorf("not a quoted path: %.80q", text)
 		}
